@@ -1,0 +1,12 @@
+//! A Bayesian speech denoiser and the samplers that it is built on.
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+pub mod audio;
+pub mod evaluation;
+pub mod inference;
+pub mod metrics;
+pub mod model;
+pub mod random;
+pub mod samplers;
+pub mod stable;

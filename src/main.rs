@@ -1,0 +1,3 @@
+//! `denoise`: the command line of the `alphamf` speech denoiser.
+
+fn main() {}
