@@ -1,1 +1,3 @@
 //! To come.
+mod tail;
+pub(crate) use tail::log_survival_quantile;
