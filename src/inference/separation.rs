@@ -2,6 +2,7 @@
 
 use crate::model::{Factor, Impulses, MarginalTable, Mixture, SMALLEST_POWER, Workspace};
 use crate::random::Streams;
+use crate::stable::vector;
 use rand::RngExt;
 use rayon::prelude::*;
 use std::sync::{Arc, Mutex};
@@ -221,9 +222,14 @@ fn sum(tiles: &[Tile], of: impl Fn(&Tile) -> (&Vec<f32>, &Vec<f32>)) -> (Vec<f32
 }
 
 fn multiply(factor: &mut [f32], raise: &[f32], lower: &[f32], exponent: f32) {
-    for ((value, raise), lower) in factor.iter_mut().zip(raise).zip(lower) {
-        *value = (*value * (raise / lower.max(1e-20)).powf(exponent)).clamp(1e-9, 1e9);
-    }
+    vector::dispatch(
+        #[inline(always)]
+        || {
+            for ((value, raise), lower) in factor.iter_mut().zip(raise).zip(lower) {
+                *value = (*value * vector::powf(raise / lower.max(1e-20), exponent)).clamp(1e-9, 1e9);
+            }
+        },
+    );
 }
 
 /// The noise spectra at the start: the first from a low quantile of the power over time, as if it

@@ -5,4 +5,4 @@ mod mixture;
 mod products;
 pub use dictionary::{Dictionary, DictionaryError, FORMAT_VERSION, Header};
 pub use marginal::{Expectations, MarginalTable};
-pub use mixture::{Factor, Impulses, Mixture, SMALLEST_POWER, Workspace};
+pub use mixture::{Factor, Impulses, Mixture, SMALLEST_POWER, Scalar, Workspace};
