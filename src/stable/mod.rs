@@ -16,12 +16,14 @@ mod complex;
 mod generalised_gamma;
 mod log_moments;
 mod positive;
+mod tail;
 pub mod vector;
 
 pub use complex::ComplexStable;
 pub use generalised_gamma::GeneralisedGamma;
 pub use log_moments::StableFit;
 pub use positive::PositiveStable;
+pub(crate) use tail::log_survival_quantile;
 
 /// A parameter outside the range in which a law is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]

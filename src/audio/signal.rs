@@ -1,0 +1,177 @@
+use super::InvalidSignal;
+use std::ops::RangeInclusive;
+
+/// The sample rates that are accepted, in Hz.
+pub const SAMPLE_RATES: RangeInclusive<u32> = 8_000..=192_000;
+
+/// How a sample is stored in a file.
+///
+/// Integer formats of `n` bits map [-1, 1) onto their whole range: the value of code `k` is
+/// `k / 2^(n-1)`, so that -1 is the lowest code and +1 lies one step above the highest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SampleFormat {
+    /// 8-bit integer, stored with an offset of 128.
+    Int8,
+    /// 16-bit integer.
+    Int16,
+    /// 24-bit integer, three bytes a sample.
+    Int24,
+    /// 32-bit integer. Samples are held as `f32`, so only the upper 24 bits survive.
+    Int32,
+    /// 32-bit IEEE floating point; values beyond ±1 are kept.
+    Float32,
+}
+
+impl SampleFormat {
+    /// Bits a sample takes in a file.
+    #[must_use]
+    pub fn bits(self) -> u16 {
+        match self {
+            Self::Int8 => 8,
+            Self::Int16 => 16,
+            Self::Int24 => 24,
+            Self::Int32 | Self::Float32 => 32,
+        }
+    }
+
+    /// Whether samples are stored as integers.
+    #[must_use]
+    pub fn is_integer(self) -> bool {
+        self != Self::Float32
+    }
+}
+
+impl std::fmt::Display for SampleFormat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-bit {}", self.bits(), if self.is_integer() { "integer" } else { "float" })
+    }
+}
+
+/// A recording: finite samples, full scale ±1, in one vector per channel.
+///
+/// There is at least one channel and one sample, every channel has the same number of samples,
+/// and the sample rate lies in [`SAMPLE_RATES`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Signal {
+    sample_rate: u32,
+    format: SampleFormat,
+    channels: Vec<Vec<f32>>,
+}
+
+impl Signal {
+    /// A signal from its channels; `sample_rate` in Hz, `format` as it will be written.
+    ///
+    /// # Errors
+    /// The first thing wrong: the sample rate, no channel, no sample, channels of unequal length,
+    /// or a sample that is not finite (with its channel and position).
+    pub fn new(
+        sample_rate: u32,
+        format: SampleFormat,
+        channels: Vec<Vec<f32>>,
+    ) -> Result<Self, InvalidSignal> {
+        check_sample_rate(sample_rate)?;
+        let length = channels.first().ok_or(InvalidSignal::NoChannels)?.len();
+        if length == 0 {
+            return Err(InvalidSignal::NoSamples);
+        }
+        for (channel, samples) in channels.iter().enumerate() {
+            if samples.len() != length {
+                return Err(InvalidSignal::UnequalChannels {
+                    channel,
+                    found: samples.len(),
+                    expected: length,
+                });
+            }
+            if let Some(sample) = samples.iter().position(|x| !x.is_finite()) {
+                return Err(InvalidSignal::NotFinite { channel, sample, value: samples[sample] });
+            }
+        }
+        Ok(Self { sample_rate, format, channels })
+    }
+
+    /// Other samples at the same sample rate and in the same format, such as this signal denoised.
+    ///
+    /// # Errors
+    /// As for [`Signal::new`].
+    pub fn with_channels(&self, channels: Vec<Vec<f32>>) -> Result<Self, InvalidSignal> {
+        Self::new(self.sample_rate, self.format, channels)
+    }
+
+    /// The same samples, to be written in `format`.
+    #[must_use]
+    pub fn with_format(self, format: SampleFormat) -> Self {
+        Self { format, ..self }
+    }
+
+    /// Sample rate in Hz.
+    #[must_use]
+    pub fn sample_rate(&self) -> u32 {
+        self.sample_rate
+    }
+
+    /// The format the samples came in, and will be written in.
+    #[must_use]
+    pub fn format(&self) -> SampleFormat {
+        self.format
+    }
+
+    /// The samples of every channel.
+    #[must_use]
+    pub fn channels(&self) -> &[Vec<f32>] {
+        &self.channels
+    }
+
+    /// Takes the samples of every channel out.
+    #[must_use]
+    pub fn into_channels(self) -> Vec<Vec<f32>> {
+        self.channels
+    }
+
+    /// Samples per channel, at least one.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a signal is never empty")]
+    pub fn len(&self) -> usize {
+        self.channels[0].len()
+    }
+
+    /// Duration in seconds.
+    #[must_use]
+    pub fn duration(&self) -> f64 {
+        self.len() as f64 / f64::from(self.sample_rate)
+    }
+}
+
+pub(super) fn check_sample_rate(sample_rate: u32) -> Result<(), InvalidSignal> {
+    if SAMPLE_RATES.contains(&sample_rate) {
+        Ok(())
+    } else {
+        Err(InvalidSignal::SampleRate { found: sample_rate })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signal(sample_rate: u32, channels: &[&[f32]]) -> Result<Signal, InvalidSignal> {
+        Signal::new(sample_rate, SampleFormat::Int16, channels.iter().map(|c| c.to_vec()).collect())
+    }
+
+    #[test]
+    fn every_invariant_is_checked_and_named() {
+        assert_eq!(signal(7_999, &[&[0.0]]), Err(InvalidSignal::SampleRate { found: 7_999 }));
+        assert_eq!(signal(192_001, &[&[0.0]]), Err(InvalidSignal::SampleRate { found: 192_001 }));
+        assert_eq!(signal(8_000, &[]), Err(InvalidSignal::NoChannels));
+        assert_eq!(signal(8_000, &[&[], &[]]), Err(InvalidSignal::NoSamples));
+        assert_eq!(
+            signal(8_000, &[&[0.0, 0.0], &[0.0]]),
+            Err(InvalidSignal::UnequalChannels { channel: 1, found: 1, expected: 2 })
+        );
+        let infinite = signal(8_000, &[&[0.0, 0.0], &[0.0, f32::NEG_INFINITY]]).unwrap_err();
+        assert_eq!(infinite.to_string(), "sample 1 of channel 1 is -inf: expected a finite value");
+        assert!(signal(8_000, &[&[f32::NAN]]).is_err());
+
+        let signal = signal(192_000, &[&[0.0; 48_000], &[0.5; 48_000]]).unwrap();
+        assert_eq!((signal.len(), signal.channels().len(), signal.duration()), (48_000, 2, 0.25));
+    }
+}

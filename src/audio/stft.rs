@@ -1,0 +1,357 @@
+use num_complex::Complex;
+use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
+use std::f64::consts::PI;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// The window length that speech is modelled with by default, in seconds: bins 15.625 Hz apart.
+pub const DEFAULT_WINDOW_SECONDS: f64 = 0.064;
+
+/// The window lengths that are accepted, in seconds.
+pub const WINDOW_SECONDS: RangeInclusive<f64> = 0.001..=1.0;
+
+/// A window length outside [`WINDOW_SECONDS`].
+#[derive(Debug, Clone, Copy, PartialEq, Error)]
+#[error(
+    "a window of {found} s: expected {} to {} s", WINDOW_SECONDS.start(), WINDOW_SECONDS.end()
+)]
+pub struct InvalidWindow {
+    /// The window length asked for, in seconds.
+    pub found: f64,
+}
+
+/// The short-time Fourier transform and its inverse, with Hann windows and 75% overlap.
+///
+/// Frame `t` holds the samples from `(t + 1) hop - window` up to `(t + 1) hop`; what lies before
+/// the first sample and behind the last is zero. There are as many frames as overlap the signal,
+/// so that its first and last samples are covered by as many windows as those between.
+///
+/// The periodic Hann window is applied in both directions and the overlapping frames are divided
+/// by the sum of its squares: the least-squares inverse of a modified spectrogram (Griffin and
+/// Lim, "Signal estimation from modified short-time Fourier transform", 1984, equation 6), and
+/// the exact inverse of one that was not modified.
+///
+/// ```
+/// use alphamf::audio::{DEFAULT_WINDOW_SECONDS, Stft};
+/// let stft = Stft::new(16_000, DEFAULT_WINDOW_SECONDS)?;
+/// let samples: Vec<f32> = (0..5_000).map(|n| (n as f32 * 0.1).sin()).collect();
+/// let spectrogram = stft.analyse(&samples);
+/// assert_eq!((spectrogram.bins(), stft.bin_spacing()), (513, 15.625));
+/// let again = stft.synthesise(&spectrogram, samples.len());
+/// assert!(samples.iter().zip(&again).all(|(a, b)| (a - b).abs() < 1e-6));
+/// # Ok::<(), alphamf::audio::InvalidWindow>(())
+/// ```
+#[derive(Clone)]
+pub struct Stft {
+    sample_rate: u32,
+    hop: usize,
+    analysis_window: Vec<f32>,
+    /// The window divided by the sum of squared windows and by the scale of the inverse FFT.
+    synthesis_window: Vec<f32>,
+    forward: Arc<dyn RealToComplex<f32>>,
+    inverse: Arc<dyn ComplexToReal<f32>>,
+}
+
+impl Stft {
+    /// A transform for a sample rate in Hz and a window length in seconds.
+    ///
+    /// The window is rounded to the nearest even number of samples, so that there is a bin at
+    /// half the sample rate. At rates of which it is not a whole number (11 025 Hz and its
+    /// multiples) bins are therefore up to 0.06% closer or wider than at the others.
+    ///
+    /// # Errors
+    /// If `window_seconds` is outside [`WINDOW_SECONDS`].
+    pub fn new(sample_rate: u32, window_seconds: f64) -> Result<Self, InvalidWindow> {
+        if !WINDOW_SECONDS.contains(&window_seconds) {
+            return Err(InvalidWindow { found: window_seconds });
+        }
+        let window = 2 * ((f64::from(sample_rate) * window_seconds / 2.0).round() as usize).max(2);
+        let hop = window / 4;
+        let hann: Vec<f64> =
+            (0..window).map(|n| 0.5 - 0.5 * (2.0 * PI * n as f64 / window as f64).cos()).collect();
+        // Every sample is covered by all windows, so the sum of their squares has the period hop.
+        let mut sum_of_squares = vec![0.0; hop];
+        for (n, w) in hann.iter().enumerate() {
+            sum_of_squares[n % hop] += w * w;
+        }
+        let mut planner = RealFftPlanner::new();
+        Ok(Self {
+            sample_rate,
+            hop,
+            analysis_window: hann.iter().map(|&w| w as f32).collect(),
+            synthesis_window: hann
+                .iter()
+                .enumerate()
+                .map(|(n, w)| (w / (sum_of_squares[n % hop] * window as f64)) as f32)
+                .collect(),
+            forward: planner.plan_fft_forward(window),
+            inverse: planner.plan_fft_inverse(window),
+        })
+    }
+
+    /// Sample rate in Hz.
+    #[must_use]
+    pub fn sample_rate(&self) -> u32 {
+        self.sample_rate
+    }
+
+    /// Window length in samples.
+    #[must_use]
+    pub fn window(&self) -> usize {
+        self.analysis_window.len()
+    }
+
+    /// Samples from one frame to the next: a quarter of the window, rounded down.
+    #[must_use]
+    pub fn hop(&self) -> usize {
+        self.hop
+    }
+
+    /// Number of frequency bins, from 0 Hz to half the sample rate.
+    #[must_use]
+    pub fn bins(&self) -> usize {
+        self.window() / 2 + 1
+    }
+
+    /// Distance between bins in Hz: bin `k` is centred on `k` times this.
+    #[must_use]
+    pub fn bin_spacing(&self) -> f64 {
+        f64::from(self.sample_rate) / self.window() as f64
+    }
+
+    /// Number of frames of a signal of `samples` samples; 0 if it is empty.
+    #[must_use]
+    pub fn frames(&self, samples: usize) -> usize {
+        match samples {
+            0 => 0,
+            _ => (samples - 1 + self.lead()) / self.hop + 1,
+        }
+    }
+
+    /// The spectrogram of one channel.
+    #[must_use]
+    pub fn analyse(&self, samples: &[f32]) -> Spectrogram {
+        let mut spectrogram = Spectrogram::new(self.bins(), self.frames(samples.len()));
+        let mut input = self.forward.make_input_vec();
+        let mut scratch = self.forward.make_scratch_vec();
+        for (t, output) in spectrogram.values.chunks_exact_mut(self.bins()).enumerate() {
+            let start = t * self.hop; // in the signal with lead() zeros before it
+            for (n, (x, w)) in input.iter_mut().zip(&self.analysis_window).enumerate() {
+                let sample = (start + n).checked_sub(self.lead()).and_then(|n| samples.get(n));
+                *x = sample.map_or(0.0, |sample| sample * w);
+            }
+            let transformed = self.forward.process_with_scratch(&mut input, output, &mut scratch);
+            debug_assert!(transformed.is_ok(), "all lengths come from the plan");
+        }
+        spectrogram
+    }
+
+    /// The signal of `samples` samples whose spectrogram is closest to this one.
+    ///
+    /// The imaginary parts at 0 Hz and half the sample rate count as zero. Frames missing at the
+    /// end count as silence; frames beyond the end are ignored.
+    ///
+    /// # Panics
+    /// If the spectrogram does not have the bins of this transform.
+    #[must_use]
+    pub fn synthesise(&self, spectrogram: &Spectrogram, samples: usize) -> Vec<f32> {
+        assert_eq!(spectrogram.bins(), self.bins(), "bins of the spectrogram and of the transform");
+        let mut signal = vec![0.0; samples];
+        let mut spectrum = self.inverse.make_input_vec();
+        let mut output = self.inverse.make_output_vec();
+        let mut scratch = self.inverse.make_scratch_vec();
+        for t in 0..spectrogram.frames().min(self.frames(samples)) {
+            self.invert(spectrogram.frame(t), &mut spectrum, &mut output, &mut scratch);
+            let start = t * self.hop;
+            let skipped = self.lead().saturating_sub(start);
+            let target = &mut signal[(start + skipped - self.lead()).min(samples)..];
+            for ((y, x), w) in
+                target.iter_mut().zip(&output[skipped..]).zip(&self.synthesis_window[skipped..])
+            {
+                *y += x * w;
+            }
+        }
+        signal
+    }
+
+    /// One frame back in time, neither windowed nor scaled.
+    fn invert(
+        &self,
+        frame: &[Complex<f32>],
+        spectrum: &mut [Complex<f32>],
+        output: &mut [f32],
+        scratch: &mut [Complex<f32>],
+    ) {
+        spectrum.copy_from_slice(frame);
+        spectrum[0].im = 0.0;
+        spectrum[self.bins() - 1].im = 0.0;
+        let transformed = self.inverse.process_with_scratch(spectrum, output, scratch);
+        debug_assert!(transformed.is_ok(), "all lengths come from the plan");
+    }
+
+    /// Zeros before the first sample.
+    fn lead(&self) -> usize {
+        self.window() - self.hop
+    }
+}
+
+impl std::fmt::Debug for Stft {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stft")
+            .field("sample_rate", &self.sample_rate)
+            .field("window", &self.window())
+            .field("hop", &self.hop)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A complex spectrogram, `bins x frames`, the bins of a frame contiguous.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spectrogram {
+    bins: usize,
+    values: Vec<Complex<f32>>,
+}
+
+impl Spectrogram {
+    /// A silent spectrogram of `bins x frames`.
+    ///
+    /// # Panics
+    /// If there are no bins.
+    #[must_use]
+    pub fn new(bins: usize, frames: usize) -> Self {
+        Self::from_values(bins, vec![Complex::default(); bins * frames])
+    }
+
+    /// A spectrogram from its values, frame after frame.
+    ///
+    /// # Panics
+    /// If there are no bins, or `values` is not a whole number of frames.
+    #[must_use]
+    pub fn from_values(bins: usize, values: Vec<Complex<f32>>) -> Self {
+        assert!(bins > 0 && values.len().is_multiple_of(bins), "a whole number of frames");
+        Self { bins, values }
+    }
+
+    /// Number of frequency bins.
+    #[must_use]
+    pub fn bins(&self) -> usize {
+        self.bins
+    }
+
+    /// Number of frames.
+    #[must_use]
+    pub fn frames(&self) -> usize {
+        self.values.len() / self.bins
+    }
+
+    /// The bins of frame `t`.
+    #[must_use]
+    pub fn frame(&self, t: usize) -> &[Complex<f32>] {
+        &self.values[t * self.bins..(t + 1) * self.bins]
+    }
+
+    /// The bins of frame `t`, to be changed.
+    #[must_use]
+    pub fn frame_mut(&mut self, t: usize) -> &mut [Complex<f32>] {
+        &mut self.values[t * self.bins..(t + 1) * self.bins]
+    }
+
+    /// All values, frame after frame.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Complex<f32>] {
+        &self.values
+    }
+
+    /// All values, frame after frame, to be changed.
+    #[must_use]
+    pub fn as_mut_slice(&mut self) -> &mut [Complex<f32>] {
+        &mut self.values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const RATES: [u32; 15] = [
+        8_000, 8_001, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 37_800, 44_100, 48_000, 88_200, 96_000,
+        176_400, 192_000,
+    ];
+
+    fn noise(samples: usize, seed: u64) -> Vec<f32> {
+        use rand::RngExt;
+        let mut random = crate::random::Streams::new(seed).stream(0);
+        (0..samples).map(|_| random.random_range(-1.0..1.0)).collect()
+    }
+
+    fn reconstruction_error(sample_rate: u32, window_seconds: f64, samples: usize, seed: u64) -> f32 {
+        let stft = Stft::new(sample_rate, window_seconds).unwrap();
+        let signal = noise(samples, seed);
+        let again = stft.synthesise(&stft.analyse(&signal), samples);
+        assert_eq!(again.len(), samples);
+        signal.iter().zip(&again).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+        #[test]
+        fn reconstruction_is_perfect(
+            rate in prop_oneof![prop::sample::select(RATES.to_vec()), 8_000_u32..=192_000],
+            window_seconds in prop_oneof![Just(DEFAULT_WINDOW_SECONDS), 0.001..0.2],
+            samples in prop_oneof![1_usize..50, 1_usize..60_000],
+            seed in any::<u64>(),
+        ) {
+            let error = reconstruction_error(rate, window_seconds, samples, seed);
+            prop_assert!(error < 1e-6, "{error}");
+        }
+    }
+
+    #[test]
+    fn one_sample_and_window_lengths_are_reconstructed_at_every_rate() {
+        for rate in RATES {
+            let window = Stft::new(rate, DEFAULT_WINDOW_SECONDS).unwrap().window();
+            for samples in [1, 2, window / 4, window - 1, window, window + 1, 3 * window] {
+                let error = reconstruction_error(rate, DEFAULT_WINDOW_SECONDS, samples, 1);
+                assert!(error < 1e-6, "{rate} Hz, {samples} samples: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn windows_are_64_ms_and_bins_15_625_hz_at_every_rate() {
+        for rate in RATES {
+            let stft = Stft::new(rate, DEFAULT_WINDOW_SECONDS).unwrap();
+            assert!((stft.bin_spacing() / 15.625 - 1.0).abs() < 0.0015, "{rate}: {}", stft.bin_spacing());
+            assert_eq!((stft.window() % 2, stft.hop()), (0, stft.window() / 4));
+        }
+        assert_eq!(Stft::new(16_000, DEFAULT_WINDOW_SECONDS).unwrap().window(), 1024);
+        assert_eq!(Stft::new(11_025, DEFAULT_WINDOW_SECONDS).unwrap().window(), 706);
+        for seconds in [0.0, -1.0, 1.5, f64::NAN, f64::INFINITY] {
+            assert!(Stft::new(16_000, seconds).is_err());
+        }
+    }
+
+    /// A sinusoid on a bin: amplitude times half the sum of the window there, nothing two bins away.
+    #[test]
+    fn a_sinusoid_stands_in_its_bin() {
+        let stft = Stft::new(16_000, DEFAULT_WINDOW_SECONDS).unwrap();
+        let samples: Vec<f32> =
+            (0..4096).map(|n| (0.5 * (2.0 * PI * 64.0 * f64::from(n) / 1024.0).cos()) as f32).collect();
+        let spectrogram = stft.analyse(&samples);
+        let frame = spectrogram.frame(8); // samples 1280 to 2304
+        assert!((frame[64] - Complex::new(128.0, 0.0)).norm() < 1e-3, "{}", frame[64]);
+        assert!((frame[65] - Complex::new(-64.0, 0.0)).norm() < 1e-3, "{}", frame[65]);
+        assert!(frame[67..].iter().chain(&frame[..62]).all(|x| x.norm() < 1e-3));
+    }
+
+    #[test]
+    fn an_empty_signal_has_no_frames() {
+        let stft = Stft::new(8_000, DEFAULT_WINDOW_SECONDS).unwrap();
+        let spectrogram = stft.analyse(&[]);
+        assert_eq!(spectrogram.frames(), 0);
+        assert!(stft.synthesise(&spectrogram, 0).is_empty());
+        assert_eq!(stft.synthesise(&spectrogram, 3), [0.0; 3]);
+    }
+}
