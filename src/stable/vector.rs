@@ -188,12 +188,7 @@ pub(super) fn fill_positive_stable(form: Form, bits: Philox, out: &mut [f32]) {
             #[inline(always)]
             |u, v| kanter(a, r, u, v),
         ),
-        Form::Levy => fill(
-            bits,
-            out,
-            #[inline(always)]
-            |u, v| levy(u, v),
-        ),
+        Form::Levy => fill(bits, out, levy),
         Form::One => out.fill(1.0),
     }
 }
