@@ -1,4 +1,5 @@
 //! Where model meets sampler.
+pub mod impulses;
 mod separation;
 mod training;
 pub use separation::{Free, Separation, Start};
