@@ -7,8 +7,6 @@ use std::ops::Range;
 const BLOCK: f64 = 0.001;
 /// Blocks on either side whose median level is the surroundings' level.
 const NEIGHBOURS: usize = 30;
-/// A click lasts at most this many blocks.
-const LONGEST: usize = 9;
 /// A click reaches as far as its level stays above this multiple of the surroundings'.
 const EDGE: f64 = 2.5;
 
@@ -19,12 +17,14 @@ struct Threshold {
     over_surroundings: f64,
     /// Least level relative to the recording's loud parts (the 90% quantile of all blocks).
     over_recording: f64,
+    /// Most blocks.
+    longest: usize,
 }
 
 /// Clicks that no speech sound is taken for: clean and noisy speech has at most about one a second.
-const CERTAIN: Threshold = Threshold { over_surroundings: 8.0, over_recording: 3.0 };
-/// Clicks in a recording that is known to have them.
-const LIKELY: Threshold = Threshold { over_surroundings: 6.0, over_recording: 1.0 };
+const CERTAIN: Threshold = Threshold { over_surroundings: 8.0, over_recording: 3.0, longest: 8 };
+/// Clicks, some of which overlap, in a recording that is known to have them.
+const LIKELY: Threshold = Threshold { over_surroundings: 6.0, over_recording: 1.0, longest: 12 };
 /// The recording has clicks if there are as many certain ones, in all and per second.
 const EVIDENCE: (usize, f64) = (4, 2.0);
 
@@ -124,7 +124,7 @@ impl Levels {
                 end += 1;
             }
             let peak = self.own[start..end].iter().copied().fold(0.0, f64::max);
-            if end - start <= LONGEST && peak > threshold.over_recording * self.loud {
+            if end - start <= threshold.longest && peak > threshold.over_recording * self.loud {
                 clicks.push(start..end);
             }
             b = end;

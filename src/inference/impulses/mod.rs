@@ -16,7 +16,7 @@ use std::borrow::Cow;
 pub enum Impulses {
     /// None, or too few to tell from plosives and other short sounds of speech.
     None,
-    /// Clicks, pops or keystrokes of up to 9 ms.
+    /// Clicks, pops or keystrokes of up to 12 ms.
     Clicks {
         /// How many.
         count: usize,
@@ -36,7 +36,7 @@ pub enum Impulses {
 ///
 /// The result is borrowed, hence the input bit for bit, if none are found.
 ///
-/// * Clicks stand out of a 60 ms neighbourhood and last at most 9 ms. They are cut out and
+/// * Clicks stand out of a 60 ms neighbourhood and last at most 12 ms. They are cut out and
 ///   interpolated from an autoregressive model of their surroundings.
 /// * White alpha-stable noise shows as isolated outliers over a constant floor in the quiet parts
 ///   of the recording. Every sample is then replaced by its efficient pseudo-observation, whose
@@ -228,10 +228,9 @@ mod tests {
             let Impulses::Clicks { count, share } = found else { panic!("{rate} Hz: {found:?}") };
             assert!((25..=45).contains(&count) && share < 0.08, "{rate} Hz: {found:?}");
             let changed = x.iter().zip(repaired.iter()).filter(|(x, y)| x != y).count();
-            assert!(changed as f64 <= share * x.len() as f64);
+            assert!(changed as f64 <= share * x.len() as f64 + 0.5);
             let (before, without) = (snr(&voice, &double(&x)), snr(&voice, &noisy));
             let after = snr(&voice, &double(&repaired));
-            eprintln!("{rate} Hz: {before} {after} {without} dB {found:?}");
             assert!(before < 0.0 && after > without - 1.5, "{rate} Hz: {before} {after} {without} dB");
         }
     }
