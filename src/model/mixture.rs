@@ -9,7 +9,7 @@
 //! stable variable with characteristic function `exp(-lambda |t|^alpha)`; the model here uses
 //! variance 1, so its spectra are those of `X / 2` in that convention.
 
-use super::marginal::{Expectations, MarginalTable};
+use super::impulses::Impulses;
 use super::products::{Columns, accumulate_outer, product, product_with_transpose};
 use crate::stable::vector::{self, dispatch};
 use ndarray::NdFloat;
@@ -32,20 +32,6 @@ pub struct Mixture<T> {
     pub speech: Factor<T>,
     /// The noise spectra.
     pub noise: Factor<T>,
-}
-
-/// How the impulse variables of a stretch of frames are treated.
-#[derive(Debug, Clone)]
-pub enum Impulses<T> {
-    /// Integrated out, by a table made for the exponents of the mixture.
-    Integrated(std::sync::Arc<MarginalTable>),
-    /// At their sampled values.
-    Sampled {
-        /// Impulse variables of speech, bins x frames.
-        speech: Vec<T>,
-        /// Impulse variables of noise, bins x frames.
-        noise: Vec<T>,
-    },
 }
 
 /// Room to evaluate the mixture on some consecutive frames, bins x frames each.
@@ -92,7 +78,7 @@ impl<T: Scalar> Mixture<T> {
     }
 
     /// `2 / alpha` of speech and of noise.
-    fn exponents(&self) -> (T, T) {
+    pub(crate) fn exponents(&self) -> (T, T) {
         (constant(2.0 / self.speech.alpha), constant(2.0 / self.noise.alpha))
     }
 
@@ -304,26 +290,55 @@ impl<T: Scalar> Workspace<T> {
 
     /// The potential `U = sum log v + |X|^2 / v` of each frame at the dispersions last computed, with
     /// the impulse variables integrated out or given.
-    pub fn potential(&self, mixture: &Mixture<T>, impulses: &Impulses<T>, power: &[T], potential: &mut [T]) {
+    pub fn potential(
+        &self,
+        mixture: &Mixture<T>,
+        impulses: &Impulses<T>,
+        power: &[T],
+        potential: &mut [f64],
+    ) {
+        potential.fill(0.0);
+        let bins = self.bins;
+        self.for_each_term(mixture, impulses, power, |i, term| potential[i / bins] += term);
+    }
+
+    /// The same for each bin.
+    pub fn bin_potential(
+        &self,
+        mixture: &Mixture<T>,
+        impulses: &Impulses<T>,
+        power: &[T],
+        potential: &mut [f64],
+    ) {
+        potential.fill(0.0);
+        let bins = self.bins;
+        self.for_each_term(mixture, impulses, power, |i, term| potential[i % bins] += term);
+    }
+
+    fn for_each_term(
+        &self,
+        mixture: &Mixture<T>,
+        impulses: &Impulses<T>,
+        power: &[T],
+        mut add: impl FnMut(usize, f64),
+    ) {
         let (speech_exponent, noise_exponent) = mixture.exponents();
-        for (frame, sum) in potential.iter_mut().enumerate() {
-            *sum = T::zero();
-            for i in frame * self.bins..(frame + 1) * self.bins {
-                let log_speech = speech_exponent * self.lambda_speech[i].ln();
-                let log_noise = noise_exponent * self.lambda_noise[i].ln();
-                *sum += match impulses {
-                    Impulses::Integrated(table) => {
-                        let log_power = power[i].ln();
-                        let ratio = |log_variance: T| (log_power - log_variance).to_f32().unwrap_or(0.0);
-                        let e = table.expectations(ratio(log_speech), ratio(log_noise));
-                        log_power - constant::<T>(f64::from(e.log_evidence))
-                    }
-                    Impulses::Sampled { speech, noise } => {
-                        let variance = speech[i] * log_speech.exp() + noise[i] * log_noise.exp();
-                        variance.ln() + power[i] / variance
-                    }
-                };
-            }
+        for (i, &power) in power.iter().enumerate() {
+            let log_speech = speech_exponent * self.lambda_speech[i].fast_ln();
+            let log_noise = noise_exponent * self.lambda_noise[i].fast_ln();
+            let term = match impulses {
+                Impulses::Integrated(table) => {
+                    let log_power = power.fast_ln();
+                    let ratio = |log_variance: T| (log_power - log_variance).to_f32().unwrap_or(0.0);
+                    let e = table.expectations(ratio(log_speech), ratio(log_noise));
+                    log_power - T::convert(e.log_evidence)
+                }
+                Impulses::Sampled { speech, noise } => {
+                    let variance = speech[i] * log_speech.fast_exp() + noise[i] * log_noise.fast_exp();
+                    variance.fast_ln() + power / variance
+                }
+            };
+            add(i, term.to_f64().unwrap_or(f64::NAN));
         }
     }
 
@@ -340,10 +355,32 @@ impl<T: Scalar> Workspace<T> {
         product_with_transpose(noise, columns(&self.lower_noise), lower, rank, split);
     }
 
-    /// The gradient of the potential with respect to the activations (rank x frames), by the slopes of
-    /// the last evaluation.
-    pub fn activation_gradient(&mut self, mixture: &Mixture<T>, gradient: &mut [T]) {
-        self.difference(mixture);
+    /// The derivatives of the potential with respect to the dispersions, by the slopes of the last evaluation
+    /// and in the place of those that raise.
+    pub fn differentiate(&mut self, mixture: &Mixture<T>) {
+        let (speech, noise) = mixture.exponents();
+        let subtract = |raise: &mut [T], lower: &[T], exponent: T| {
+            raise.iter_mut().zip(lower).for_each(|(raise, &lower)| *raise = exponent * (lower - *raise));
+        };
+        subtract(&mut self.raise_speech, &self.lower_speech, speech);
+        subtract(&mut self.raise_noise, &self.lower_noise, noise);
+    }
+
+    /// Makes of the derivatives an unbiased estimate from a subsample of the bins (repeats allowed), each
+    /// weighing `scale`.
+    pub fn subsample(&mut self, bins: &[usize], scale: f64) {
+        let mut weights = vec![T::zero(); self.bins];
+        bins.iter().for_each(|&bin| weights[bin] += constant(scale));
+        for derivatives in [&mut self.raise_speech, &mut self.raise_noise] {
+            for column in derivatives.chunks_exact_mut(self.bins) {
+                column.iter_mut().zip(&weights).for_each(|(derivative, &weight)| *derivative *= weight);
+            }
+        }
+    }
+
+    /// The gradient of the potential with respect to the activations (rank x frames), by the derivatives of
+    /// [`Workspace::differentiate`].
+    pub fn activation_gradient(&self, mixture: &Mixture<T>, gradient: &mut [T]) {
         let (rank, split) = (mixture.rank(), mixture.speech_rank());
         let columns = |data| Columns::new(data, self.bins);
         product_with_transpose(
@@ -362,16 +399,12 @@ impl<T: Scalar> Workspace<T> {
         );
     }
 
-    /// Turns the slopes that raise dispersions into the derivative of the potential with respect to them.
-    fn difference(&mut self, mixture: &Mixture<T>) {
-        let subtract = |raise: &mut [T], lower: &[T], alpha: f64| {
-            let exponent = constant::<T>(2.0 / alpha);
-            for (raise, &lower) in raise.iter_mut().zip(lower) {
-                *raise = exponent * (lower - *raise);
-            }
-        };
-        subtract(&mut self.raise_speech, &self.lower_speech, mixture.speech.alpha);
-        subtract(&mut self.raise_noise, &self.lower_noise, mixture.noise.alpha);
+    /// Adds this stretch's gradient with respect to the noise spectra (bins x noise rank), by the derivatives of
+    /// [`Workspace::differentiate`].
+    pub fn add_noise_gradient(&self, mixture: &Mixture<T>, activations: &[T], gradient: &mut [T]) {
+        let noise =
+            Columns::new(activations, mixture.rank()).band(mixture.speech_rank(), mixture.noise_rank());
+        accumulate_outer(Columns::new(&self.raise_noise, self.bins), noise, gradient);
     }
 
     /// Adds this stretch's `raise H'` and `lower H'` (bins x noise rank) to those of the noise spectra.
