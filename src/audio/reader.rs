@@ -12,7 +12,7 @@ use symphonia::core::io::ReadOnlySource;
 ///
 /// The formats are WAV (integers of 8 to 32 bits, floats of 32 and 64 bits, A-law, mu-law, RF64,
 /// lengths left open by a program that wrote to a pipe), FLAC, MP3, Ogg Vorbis, AAC and ALAC in
-/// MP4 or alone, AIFF, CAF, and raw samples. What a file holds is told by its contents, not by its
+/// MP4 or alone, AIFF, and raw samples. What a file holds is told by its contents, not by its
 /// name.
 pub struct Reader {
     name: PathBuf,
