@@ -1,9 +1,11 @@
 //! Every format but WAV and raw samples, by way of the symphonia crate.
 
 use super::error::ReadError;
+use super::mp4;
 use super::signal::SampleFormat;
-use std::io;
+use std::io::{self, Seek};
 use symphonia::core::audio::GenericAudioBufferRef;
+use symphonia::core::codecs::audio::well_known::CODEC_ID_ALAC;
 use symphonia::core::codecs::audio::{AudioDecoder, AudioDecoderOptions};
 use symphonia::core::errors::Error as SymphoniaError;
 use symphonia::core::formats::probe::Hint;
@@ -29,7 +31,11 @@ pub(super) struct CompressedDecoder {
     /// Samples per channel, if the file says.
     pub(super) length: Option<u64>,
     lossless: bool,
-    /// Samples per channel decoded so far.
+    /// Whether packets last as long as the container says, though they decode to more samples.
+    trust_durations: bool,
+    /// Samples per channel still to be left out at the start.
+    skip: u64,
+    /// Samples per channel given out so far.
     position: u64,
     /// Packets that could not be decoded and were replaced with silence.
     pub(super) damaged_packets: u64,
@@ -39,7 +45,12 @@ pub(super) struct CompressedDecoder {
 
 impl CompressedDecoder {
     /// Opens a source; `extension` is that of its file name, which helps to tell the format.
-    pub(super) fn open(source: Box<dyn MediaSource>, extension: Option<&str>) -> Result<Self, ReadError> {
+    pub(super) fn open(mut source: Box<dyn MediaSource>, extension: Option<&str>) -> Result<Self, ReadError> {
+        let mut start = None;
+        if source.is_seekable() {
+            start = mp4::edit_start(&mut source);
+            source.rewind().map_err(ReadError::Io)?;
+        }
         let mut hint = Hint::new();
         if let Some(extension) = extension {
             hint.with_extension(extension);
@@ -58,8 +69,15 @@ impl CompressedDecoder {
             .ok_or_else(|| ReadError::Unsupported("an unknown codec".into()))?;
         let decoder = symphonia::default::get_codecs()
             .make_audio_decoder(parameters, &AudioDecoderOptions::default())
-            .map_err(in_header)?;
-        let bits = parameters.bits_per_sample;
+            .map_err(|error| match error {
+                SymphoniaError::Unsupported(what) => ReadError::Unsupported(what.into()),
+                error => in_header(error),
+            })?;
+        let bits = match (parameters.codec, &parameters.extra_data) {
+            // The sixth byte of what configures the decoder.
+            (CODEC_ID_ALAC, Some(cookie)) => cookie.get(5).map(|&bits| bits.into()),
+            _ => parameters.bits_per_sample,
+        };
         let (track, length) = (track.id, track.num_frames.filter(|&frames| frames > 0));
         let mut this = Self {
             reader,
@@ -70,6 +88,8 @@ impl CompressedDecoder {
             format: SampleFormat::Int16,
             length,
             lossless: false,
+            trust_durations: start.is_some(),
+            skip: 0,
             position: 0,
             damaged_packets: 0,
             pending: Vec::new(),
@@ -82,6 +102,10 @@ impl CompressedDecoder {
             return Err(ReadError::NotAudio("no packet of it can be decoded".into()));
         }
         this.settle_format(bits);
+        if let Some(start) = start {
+            this.skip = start.samples(this.sample_rate);
+            this.length = this.length.map(|length| length.saturating_sub(this.skip));
+        }
         Ok(this)
     }
 
@@ -118,19 +142,25 @@ impl CompressedDecoder {
 
     /// Appends some samples to every channel, none at the end.
     pub(super) fn decode(&mut self, channels: &mut [Vec<f32>]) -> Result<(), ReadError> {
-        let pending = std::mem::take(&mut self.pending);
-        if pending.iter().any(|channel| !channel.is_empty()) {
-            for (channel, samples) in channels.iter_mut().zip(pending) {
-                channel.extend(samples);
+        loop {
+            let mut decoded = std::mem::take(&mut self.pending);
+            if decoded.is_empty() {
+                self.next_packet(&mut decoded)?;
             }
-            return Ok(());
+            let length = decoded.first().map_or(0, Vec::len);
+            let skip = usize::try_from(self.skip).unwrap_or(usize::MAX).min(length);
+            self.skip -= skip as u64;
+            self.position += (length - skip) as u64;
+            for (channel, samples) in channels.iter_mut().zip(&decoded) {
+                channel.extend(&samples[skip..]);
+            }
+            if length == 0 {
+                return self.at_end();
+            }
+            if skip < length {
+                return Ok(());
+            }
         }
-        let mut decoded = Vec::new();
-        self.next_packet(&mut decoded)?;
-        for (channel, samples) in channels.iter_mut().zip(decoded) {
-            channel.extend(samples);
-        }
-        Ok(())
     }
 
     /// Decodes the next packet with any samples in it; leaves `planes` empty at the end.
@@ -139,9 +169,9 @@ impl CompressedDecoder {
         loop {
             let packet = match self.reader.next_packet() {
                 Ok(Some(packet)) => packet,
-                Ok(None) => return self.at_end(),
+                Ok(None) => return Ok(()),
                 Err(SymphoniaError::IoError(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    return self.at_end();
+                    return Ok(());
                 }
                 Err(SymphoniaError::IoError(error)) => return Err(ReadError::Io(error)),
                 Err(SymphoniaError::ResetRequired) => {
@@ -170,9 +200,11 @@ impl CompressedDecoder {
                     }
                     buffer.copy_to_vecs_planar(planes);
                     for plane in planes.iter_mut() {
+                        if self.trust_durations && duration > 0 {
+                            plane.truncate(usize::try_from(duration).unwrap_or(usize::MAX));
+                        }
                         plane.splice(..0, std::iter::repeat_n(0.0, silence as usize));
                     }
-                    self.position += silence + buffer.frames() as u64;
                     return Ok(());
                 }
                 // Kept in time by silence, as the packets after it are probably sound.

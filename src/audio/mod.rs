@@ -7,6 +7,7 @@
 mod compressed;
 mod error;
 mod flac;
+mod mp4;
 mod pcm;
 mod reader;
 mod signal;
