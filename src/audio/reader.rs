@@ -5,6 +5,7 @@ use super::signal::{SampleFormat, Signal, check_sample_rate};
 use super::wav;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek};
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use symphonia::core::io::ReadOnlySource;
 
@@ -134,7 +135,7 @@ impl Reader {
         source: Box<dyn symphonia::core::io::MediaSource>,
     ) -> Result<Self, ReadError> {
         let extension = name.extension().and_then(|extension| extension.to_str());
-        let decoder = CompressedDecoder::open(source, extension)?;
+        let decoder = guarded(|| CompressedDecoder::open(source, extension))?;
         check_sample_rate(decoder.sample_rate)?;
         let (sample_rate, channels, format) = (decoder.sample_rate, decoder.channels, decoder.format);
         Ok(Self::new(name, Decoder::Compressed(Box::new(decoder)), sample_rate, channels, format))
@@ -199,7 +200,7 @@ impl Reader {
             let before = self.decoded[0].len();
             match &mut self.decoder {
                 Decoder::Pcm(decoder) => decoder.decode(&mut self.decoded)?,
-                Decoder::Compressed(decoder) => decoder.decode(&mut self.decoded)?,
+                Decoder::Compressed(decoder) => guarded(|| decoder.decode(&mut self.decoded))?,
             }
             if self.decoded[0].len() == before {
                 break;
@@ -263,6 +264,13 @@ fn open_file(path: &Path) -> Result<File, ReadError> {
         io::ErrorKind::NotFound => ReadError::Missing,
         _ => ReadError::Io(error),
     })
+}
+
+/// Runs a foreign decoder, of which some can be brought to panic by a damaged file.
+fn guarded<T>(decode: impl FnOnce() -> Result<T, ReadError>) -> Result<T, ReadError> {
+    // Whatever state a panic leaves is dropped with the reader, or gives other samples at worst.
+    panic::catch_unwind(AssertUnwindSafe(decode))
+        .unwrap_or_else(|_| Err(ReadError::NotAudio("its decoder failed".into())))
 }
 
 /// The first bytes of a stream, enough to tell its format.
