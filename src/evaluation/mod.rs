@@ -15,6 +15,7 @@ mod journal;
 mod pairing;
 mod protocol;
 mod record;
+pub mod report;
 mod run;
 mod scores;
 mod statistics;
