@@ -1,5 +1,6 @@
 //! The record of an evaluation: what was measured, of what, how.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -7,7 +8,12 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{ConditionSummary, EvaluationError, Failure, FileResult, Metric, summarise};
+use super::report::Curve;
+use super::{
+    Comparison, ConditionSummary, Estimate, EvaluationError, Failure, FileResult, Metric, paired_test,
+    summarise,
+};
+use crate::random::Streams;
 
 /// What made the results: enough to make them again, and all that must be equal for a run to
 /// continue another.
@@ -15,9 +21,10 @@ use super::{ConditionSummary, EvaluationError, Failure, FileResult, Metric, summ
 pub struct Provenance {
     /// Version of this crate.
     pub version: String,
-    /// What was scored: `denoise`, or `enhanced` for the output of another program.
+    /// What was scored: the variant of a protocol, `denoise`, or `enhanced` for files of another
+    /// program's making.
     pub system: String,
-    /// Name of the protocol, and of its variant, if there was one.
+    /// Name of the protocol, if there was one.
     pub protocol: Option<String>,
     /// Settings of the denoiser.
     pub settings: serde_json::Value,
@@ -99,6 +106,109 @@ impl Evaluation {
         Self { metrics: metrics.collect(), summary: summarise(&files), provenance, files, failures }
     }
 
+    /// Name and score of every file.
+    fn scores(&self, metric: Metric) -> impl Iterator<Item = (&str, f64)> {
+        self.files.iter().filter_map(move |file| Some((file.name.as_str(), file.output.get(metric)?)))
+    }
+
+    fn rows(&self, metrics: &[Metric]) -> impl Iterator<Item = Vec<String>> {
+        let provenance = &self.provenance;
+        let text = |value: Option<String>| value.unwrap_or_default();
+        let definitions: Vec<String> =
+            metrics.iter().map(|metric| format!("{}: {}", metric.key(), metric.definition())).collect();
+        let common = [
+            provenance.high_pass_hz.to_string(),
+            provenance.version.clone(),
+            text(provenance.protocol.clone()),
+            text(provenance.seed.map(|seed| seed.to_string())),
+            text(provenance.dictionary_sha256.clone()),
+            provenance.settings.to_string(),
+            definitions.join("; "),
+        ];
+        self.files.iter().map(move |file| {
+            let mut row = vec![
+                file.name.clone(),
+                text(file.condition.clone()),
+                provenance.system.clone(),
+                file.duration_seconds.to_string(),
+                text(file.processing_seconds.map(|seconds| seconds.to_string())),
+            ];
+            for scores in [file.input.as_ref(), Some(&file.output)] {
+                row.extend(metrics.iter().map(|metric| {
+                    text(scores.and_then(|scores| scores.get(*metric)).map(|score| score.to_string()))
+                }));
+            }
+            row.extend(common.iter().cloned());
+            row
+        })
+    }
+
+    /// Means over the files at every iteration that all of them have shown.
+    fn curve(&self, against: Abscissa) -> Option<Curve> {
+        let first = self.files.first()?;
+        let points = first.trace.iter().filter_map(|point| {
+            let at = |file: &FileResult| {
+                let point = file.trace.iter().find(|p| p.iteration == point.iteration)?;
+                Some((point.seconds / file.duration_seconds, point.sdr))
+            };
+            let (seconds, sdr): (Vec<f64>, Vec<f64>) =
+                self.files.iter().map(at).collect::<Option<Vec<_>>>()?.into_iter().unzip();
+            let x = match against {
+                Abscissa::Iterations => point.iteration as f64,
+                Abscissa::Time => Estimate::of(&seconds)?.mean,
+            };
+            let sdr = Estimate::of(&sdr)?;
+            Some((x, sdr.mean, sdr.standard_error.unwrap_or(0.0)))
+        });
+        let points: Vec<_> = points.collect();
+        (!points.is_empty()).then(|| Curve { name: self.provenance.system.clone(), points })
+    }
+}
+
+/// Several evaluations on the same files, and how they compare.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Study {
+    /// One evaluation for each system.
+    pub evaluations: Vec<Evaluation>,
+    /// Every pair of systems.
+    pub comparisons: Vec<SystemComparison>,
+}
+
+/// Two systems of a [`Study`] by one measure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SystemComparison {
+    /// [`Provenance::system`] of one.
+    pub first: String,
+    /// [`Provenance::system`] of the other.
+    pub second: String,
+    /// The measure.
+    pub metric: Metric,
+    /// First minus second, over the files that both scored.
+    pub comparison: Comparison,
+}
+
+impl Study {
+    /// Compares each evaluation with every later one by SDR.
+    #[must_use]
+    pub fn new(evaluations: Vec<Evaluation>) -> Self {
+        const METRIC: Metric = Metric::Sdr;
+        let mut comparisons = Vec::new();
+        for (i, first) in evaluations.iter().enumerate() {
+            let scores: HashMap<&str, f64> = first.scores(METRIC).collect();
+            for second in &evaluations[i + 1..] {
+                let (a, b): (Vec<f64>, Vec<f64>) =
+                    second.scores(METRIC).filter_map(|(name, b)| Some((*scores.get(name)?, b))).unzip();
+                comparisons.extend(paired_test(&a, &b, Streams::new(0)).map(|comparison| SystemComparison {
+                    first: first.provenance.system.clone(),
+                    second: second.provenance.system.clone(),
+                    metric: METRIC,
+                    comparison,
+                }));
+            }
+        }
+        Self { evaluations, comparisons }
+    }
+
     /// As indented JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -111,60 +221,47 @@ impl Evaluation {
     /// made them, so that lines of several runs can be put together.
     #[must_use]
     pub fn to_csv(&self) -> String {
-        let provenance = &self.provenance;
-        let metrics: Vec<Metric> = self.metrics.iter().map(|definition| definition.metric).collect();
-        let mut header = vec!["file", "condition", "duration_seconds", "processing_seconds"];
-        header.extend([
-            "high_pass_hz",
-            "system",
-            "version",
-            "protocol",
-            "seed",
-            "dictionary_sha256",
-            "settings",
-        ]);
-        header.push("definitions");
-        let mut names: Vec<String> = header[..4].iter().map(ToString::to_string).collect();
+        let taken = |metric: &Metric| {
+            let mut definitions = self.evaluations.iter().flat_map(|evaluation| &evaluation.metrics);
+            definitions.any(|definition| definition.metric == *metric)
+        };
+        let metrics: Vec<Metric> = Metric::ALL.into_iter().filter(taken).collect();
+        let mut header: Vec<String> =
+            ["file", "condition", "system", "duration_seconds", "processing_seconds"]
+                .map(String::from)
+                .to_vec();
         for stage in ["input", "output"] {
-            names.extend(metrics.iter().map(|metric| format!("{stage}_{}", metric.key())));
+            header.extend(metrics.iter().map(|metric| format!("{stage}_{}", metric.key())));
         }
-        names.extend(header[4..].iter().map(ToString::to_string));
-        let definitions: Vec<String> =
-            metrics.iter().map(|metric| format!("{}: {}", metric.key(), metric.definition())).collect();
-        let text = |value: Option<String>| value.unwrap_or_default();
-        let common = [
-            provenance.high_pass_hz.to_string(),
-            provenance.system.clone(),
-            provenance.version.clone(),
-            text(provenance.protocol.clone()),
-            text(provenance.seed.map(|seed| seed.to_string())),
-            text(provenance.dictionary_sha256.clone()),
-            provenance.settings.to_string(),
-            definitions.join("; "),
-        ];
-        let rows = self.files.iter().map(|file| {
-            let mut row = vec![
-                file.name.clone(),
-                text(file.condition.clone()),
-                file.duration_seconds.to_string(),
-                text(file.processing_seconds.map(|seconds| seconds.to_string())),
-            ];
-            for scores in [file.input.as_ref(), Some(&file.output)] {
-                row.extend(metrics.iter().map(|metric| {
-                    text(scores.and_then(|scores| scores.get(*metric)).map(|score| score.to_string()))
-                }));
-            }
-            row.extend(common.iter().cloned());
-            row
-        });
+        header.extend(
+            ["high_pass_hz", "version", "protocol", "seed", "dictionary_sha256", "settings", "definitions"]
+                .map(String::from),
+        );
         let mut writer = csv::Writer::from_writer(Vec::new());
-        for row in std::iter::once(names).chain(rows) {
+        let rows = self.evaluations.iter().flat_map(|evaluation| evaluation.rows(&metrics));
+        for row in std::iter::once(header).chain(rows) {
             // Writing to memory does not fail, and all rows have the header's length.
             let written = writer.write_record(&row);
             debug_assert!(written.is_ok(), "{written:?}");
         }
         String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
     }
+
+    /// The mean SDR of every system's traces, with standard errors, against iterations or seconds:
+    /// what [`report::curves`](super::report::curves) draws. Systems without traces are left out.
+    #[must_use]
+    pub fn curves(&self, against: Abscissa) -> Vec<Curve> {
+        self.evaluations.iter().filter_map(|evaluation| evaluation.curve(against)).collect()
+    }
+}
+
+/// What a convergence curve is drawn against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Abscissa {
+    /// Iterations of the sampler.
+    Iterations,
+    /// Seconds of processing per second of audio.
+    Time,
 }
 
 /// Writes a file that appears under its name, replacing what was there, when it is complete.

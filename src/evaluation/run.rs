@@ -3,12 +3,13 @@
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{EvaluationError, Journal, Pair, Scores, score};
+use super::scores::extended;
+use super::{EvaluationError, Journal, Metric, Pair, Scores, score};
 use crate::audio::{self, Signal};
 
 /// What came of one file.
@@ -27,7 +28,25 @@ pub struct FileResult {
     pub input: Option<Scores>,
     /// Scores of the denoised recording.
     pub output: Scores,
+    /// How the estimate developed, if the denoiser showed it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trace: Vec<TracePoint>,
 }
+
+/// An estimate on the way to the final one.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TracePoint {
+    /// Iterations so far.
+    pub iteration: usize,
+    /// Time so far in seconds, that for scoring the estimates not counted.
+    pub seconds: f64,
+    /// SDR in dB.
+    #[serde(with = "extended")]
+    pub sdr: f64,
+}
+
+/// Shown the iteration and the estimate as it stands, by a denoiser that wants its way recorded.
+pub type Observer<'a> = dyn FnMut(usize, &Signal) + 'a;
 
 /// A file that could not be scored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,7 +77,8 @@ impl Options {
 /// Denoises and scores all pairs, in parallel, and returns results and failures in their order.
 ///
 /// Files that `journal` has are not processed again, new ones are added to it. A pair that has
-/// enhanced audio is scored as it is; any other is given to `denoise`. `finished` is told of every
+/// enhanced audio is scored as it is; any other is given to `denoise`, which may show its estimates
+/// on the way to an [`Observer`]; they become the [`FileResult::trace`]. `finished` is told of every
 /// file, from several threads at once and in no particular order. Results do not depend on the
 /// number of threads if those of `denoise` do not.
 ///
@@ -73,7 +93,7 @@ pub fn evaluate<D, P>(
     finished: P,
 ) -> Result<(Vec<FileResult>, Vec<Failure>), EvaluationError>
 where
-    D: Fn(&Signal) -> Result<Signal, Box<dyn Error + Send + Sync>> + Sync,
+    D: Fn(&Signal, &mut Observer) -> Result<Signal, Box<dyn Error + Send + Sync>> + Sync,
     P: Fn(Result<&FileResult, &Failure>) + Sync,
 {
     let outcomes = pairs
@@ -110,7 +130,7 @@ fn evaluate_pair<D>(
     denoise: &D,
 ) -> Result<FileResult, Box<dyn Error + Send + Sync>>
 where
-    D: Fn(&Signal) -> Result<Signal, Box<dyn Error + Send + Sync>>,
+    D: Fn(&Signal, &mut Observer) -> Result<Signal, Box<dyn Error + Send + Sync>>,
 {
     let clean = audio::read(&pair.clean)?;
     let in_file = |path: &Path| {
@@ -123,6 +143,7 @@ where
         .as_ref()
         .map(|(path, noisy)| score(&clean, noisy, options.high_pass_hz).map_err(in_file(path)))
         .transpose()?;
+    let mut trace = Vec::new();
     let (estimate, output, processing_seconds) = match (&pair.enhanced, &noisy) {
         (Some(path), _) => {
             let enhanced = audio::read(path)?;
@@ -131,8 +152,16 @@ where
         }
         (None, Some((path, noisy))) => {
             let start = Instant::now();
-            let denoised = denoise(noisy)?;
-            let seconds = start.elapsed().as_secs_f64();
+            let mut scoring = Duration::ZERO;
+            let denoised = denoise(noisy, &mut |iteration, estimate| {
+                let shown = Instant::now();
+                // The final estimate's score reports what may be wrong with these.
+                let sdr = score(&clean, estimate, options.high_pass_hz).ok().and_then(|s| s.get(Metric::Sdr));
+                let seconds = (shown - start - scoring).as_secs_f64();
+                trace.extend(sdr.map(|sdr| TracePoint { iteration, seconds, sdr }));
+                scoring += shown.elapsed();
+            })?;
+            let seconds = (start.elapsed() - scoring).as_secs_f64();
             let output = score(&clean, &denoised, options.high_pass_hz)
                 .map_err(|error| format!("{}, denoised: {error}", path.display()))?;
             (denoised, output, Some(seconds))
@@ -156,5 +185,6 @@ where
         processing_seconds,
         input,
         output,
+        trace,
     })
 }

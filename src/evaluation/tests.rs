@@ -46,7 +46,7 @@ fn corpus() -> (TempDir, Pairing) {
 type Denoised = Result<Signal, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Stands in for a denoiser: halves the signal's higher half of the band.
-fn smooth(signal: &Signal) -> Denoised {
+fn smooth(signal: &Signal, _: &mut Observer) -> Denoised {
     let samples = &signal.channels()[0];
     let smoothed = (0..samples.len()).map(|n| 0.5 * (samples[n] + samples[n.saturating_sub(1)])).collect();
     Ok(signal.with_channels(vec![smoothed])?)
@@ -65,7 +65,10 @@ fn provenance() -> Provenance {
 }
 
 fn without_times(mut results: Vec<FileResult>) -> Vec<FileResult> {
-    results.iter_mut().for_each(|result| result.processing_seconds = None);
+    for result in &mut results {
+        result.processing_seconds = None;
+        result.trace.iter_mut().for_each(|point| point.seconds = 0.0);
+    }
     results
 }
 
@@ -126,7 +129,7 @@ fn enhanced_files_go_with_their_recordings() {
     put(&enhanced, "sp01_hum_sn0.wav", &sound(0.05));
     let pairing = pair_folders(&clean, Some(&noisy), Some(&enhanced)).unwrap();
     assert_eq!((pairing.pairs.len(), pairing.unpaired.len()), (1, 1));
-    let refuse = |_: &Signal| -> Denoised { Err("enhanced files are not denoised".into()) };
+    let refuse = |_: &Signal, _: &mut Observer| -> Denoised { Err("enhanced files are not denoised".into()) };
     let (results, failures) = evaluate(&pairing.pairs, &Options::default(), None, refuse, |_| ()).unwrap();
     assert_eq!(failures, []);
     let gain =
@@ -233,9 +236,10 @@ fn an_interrupted_run_continues_wherever_it_was_cut_and_repeats_nothing() {
     let run = || {
         let journal = Journal::open(&path, &provenance()).unwrap();
         let calls = AtomicUsize::new(0);
-        let denoise = |signal: &Signal| {
+        let denoise = |signal: &Signal, observer: &mut Observer| {
             calls.fetch_add(1, Ordering::Relaxed);
-            smooth(signal)
+            observer(10, signal);
+            smooth(signal, observer)
         };
         let (results, failures) =
             evaluate(&pairing.pairs, &Options::default(), Some(&journal), denoise, |_| ()).unwrap();
@@ -303,11 +307,13 @@ fn records_keep_every_bit_and_name_what_made_them() {
     results[0].output = score(&sound(0.0), &sound(0.0), 0.0).unwrap();
     let record = Evaluation::new(provenance(), results, failures);
     let path = folder.path().join("out.json");
+    let record = Study::new(vec![record]);
     write_atomically(&path, record.to_json().as_bytes()).unwrap();
-    let read: Evaluation = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let read: Study = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     assert_eq!(read, record);
 
     let csv = record.to_csv();
+    let record = &record.evaluations[0];
     let mut reader = csv::Reader::from_reader(csv.as_bytes());
     let header = reader.headers().unwrap().clone();
     let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
@@ -325,6 +331,66 @@ fn records_keep_every_bit_and_name_what_made_them() {
 
     let conditions: Vec<_> = record.summary.iter().map(|row| (row.condition.as_deref(), row.files)).collect();
     assert_eq!(conditions, [(None, 4), (Some("hiss_sn5"), 2), (Some("hum_sn0"), 2)]);
+}
+
+#[test]
+fn studies_compare_systems_and_draw_their_traces() {
+    let (_folder, pairing) = corpus();
+    let system = |name: &str, denoise: &(dyn Fn(&Signal, &mut Observer) -> Denoised + Sync)| {
+        let (files, failures) = evaluate(&pairing.pairs, &Options::default(), None, denoise, |_| ()).unwrap();
+        Evaluation::new(Provenance { system: name.into(), ..provenance() }, files, failures)
+    };
+    let gradual = |signal: &Signal, observer: &mut Observer| {
+        observer(0, signal);
+        let smoothed = smooth(signal, observer)?;
+        observer(100, &smoothed);
+        Ok(smoothed)
+    };
+    let idle = |signal: &Signal, _: &mut Observer| Ok(signal.clone());
+    let study = Study::new(vec![system("gradual", &gradual), system("idle", &idle)]);
+    let [comparison] = study.comparisons.as_slice() else { panic!("{:?}", study.comparisons) };
+    assert_eq!((comparison.first.as_str(), comparison.second.as_str()), ("gradual", "idle"));
+    let sdr = |row: usize| study.evaluations[row].summary[0].get(Metric::Sdr).unwrap();
+    let gain = sdr(0).output.mean - sdr(1).output.mean;
+    assert!(gain > 1.0 && (comparison.comparison.difference.mean - gain).abs() < 1e-12);
+    assert_eq!(comparison.comparison.p_value, 0.125, "two of sixteen patterns of signs");
+    let curves = study.curves(Abscissa::Iterations);
+    assert_eq!(curves.len(), 1, "a system without traces has no curve");
+    let [(x0, y0, _), (x1, y1, _)] = curves[0].points[..] else { panic!("{curves:?}") };
+    assert_eq!((x0, x1), (0.0, 100.0));
+    assert!((y0 - sdr(1).output.mean).abs() < 1e-9 && (y1 - sdr(0).output.mean).abs() < 1e-9);
+    assert!(study.curves(Abscissa::Time)[0].points[1].0 > 0.0);
+}
+
+#[test]
+fn reports_hold_everything_and_escape_what_they_are_given() {
+    let (folder, mut pairing) = corpus();
+    pairing.pairs[0].name = "a<script>&.wav".into();
+    let (files, _) = evaluate(&pairing.pairs, &Options::default(), None, smooth, |_| ()).unwrap();
+    let failures = vec![Failure { name: "b.wav".into(), reason: "<b>".into() }];
+    let example = |index: usize| report::Example {
+        result: files[index].clone(),
+        clean: sound(0.0),
+        noisy: Some(audio::read(pairing.pairs[index].noisy.as_ref().unwrap()).unwrap()),
+        denoised: sound(0.01),
+    };
+    let (best, worst) = report::best_and_worst(&files, 1);
+    let examples = vec![report::Examples {
+        best: best.into_iter().map(example).collect(),
+        worst: worst.into_iter().map(example).collect(),
+    }];
+    let page =
+        report::render(&Study::new(vec![Evaluation::new(provenance(), files.clone(), failures)]), &examples);
+    assert!(
+        page.contains("a&lt;script&gt;&amp;.wav") && page.contains("&lt;b&gt;") && !page.contains("<script")
+    );
+    assert_eq!(page.matches("data:image/png;base64,").count(), 6);
+    assert_eq!(page.matches("data:audio/wav;base64,").count(), 6);
+    // Base64 may spell anything.
+    let text: String =
+        page.split("data:").map(|part| part.split_once('"').map_or(part, |(_, rest)| rest)).collect();
+    assert!(!text.contains("http") && !text.contains("NaN"));
+    assert!(!page.contains(&folder.path().display().to_string()), "nothing of the machine");
 }
 
 #[test]

@@ -58,6 +58,11 @@ pub(super) struct Point {
 /// finite are left out. At most four curves have colours of their own.
 #[must_use]
 pub fn curves(title: &str, x_title: &str, y_title: &str, curves: &[Curve]) -> String {
+    standalone(title, &curve_chart(title, x_title, y_title, curves))
+}
+
+/// [`curves`] for a page.
+pub(super) fn curve_chart(title: &str, x_title: &str, y_title: &str, curves: &[Curve]) -> String {
     let finite = |point: &&(f64, f64, f64)| point.0.is_finite() && point.1.is_finite() && point.2.is_finite();
     let points = || curves.iter().flat_map(|curve| &curve.points).filter(finite);
     let x = Axis::over(points().map(|p| p.0));
@@ -92,7 +97,7 @@ pub fn curves(title: &str, x_title: &str, y_title: &str, curves: &[Curve]) -> St
             y4 = height + 4.0,
         );
     }
-    standalone(title, &plot.close(&body, title))
+    plot.close(&body, title)
 }
 
 /// A chart as a file of its own, in the colours that the viewer prefers.

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 pub use chart::{Curve, curves};
 
-use super::{ConditionSummary, Evaluation, FileResult, Metric};
+use super::{Abscissa, ConditionSummary, Evaluation, FileResult, Metric, Study};
 use crate::audio::Signal;
 use chart::{Bar, Point};
 
@@ -50,34 +50,31 @@ pub fn best_and_worst(files: &[FileResult], count: usize) -> (Vec<usize>, Vec<us
     )
 }
 
-/// The page. The examples come from [`best_and_worst`].
+/// The examples of one evaluation; [`best_and_worst`] chooses them.
+#[derive(Debug, Clone, Default)]
+pub struct Examples {
+    /// Files with the largest gain, best first.
+    pub best: Vec<Example>,
+    /// Files with the smallest gain, worst first.
+    pub worst: Vec<Example>,
+}
+
+/// The page of a study, with the examples of each of its evaluations in their order.
 #[must_use]
-pub fn render(evaluation: &Evaluation, best: &[Example], worst: &[Example]) -> String {
-    let title = match &evaluation.provenance.protocol {
-        Some(protocol) => format!("Evaluation: {}", escape(protocol)),
-        None => "Evaluation".to_owned(),
-    };
-    let mut body = format!("<h1>{title}</h1>{}", lead(evaluation));
-    if !evaluation.files.is_empty() {
-        body += &tables(&evaluation.summary);
-        body += &charts(evaluation);
+pub fn render(study: &Study, examples: &[Examples]) -> String {
+    let protocol = study.evaluations.first().and_then(|evaluation| evaluation.provenance.protocol.as_deref());
+    let title =
+        protocol.map_or_else(|| "Evaluation".to_owned(), |name| format!("Evaluation: {}", escape(name)));
+    let mut body = format!("<h1>{title}</h1>");
+    if !study.comparisons.is_empty() {
+        body += &comparisons(study);
     }
-    if !evaluation.failures.is_empty() {
-        body += "<section><h2>Files without scores</h2><table><tr><th>File<th>Reason";
-        for failure in &evaluation.failures {
-            let _ = write!(body, "<tr><td>{}<td>{}", escape(&failure.name), escape(&failure.reason));
+    for (i, evaluation) in study.evaluations.iter().enumerate() {
+        if study.evaluations.len() > 1 {
+            let _ = write!(body, "<h1 class=system>{}</h1>", escape(&evaluation.provenance.system));
         }
-        body += "</table></section>";
+        body += &section(evaluation, examples.get(i).unwrap_or(&Examples::default()));
     }
-    for (title, examples) in [("Best files", best), ("Worst files", worst)] {
-        if !examples.is_empty() {
-            let _ = write!(body, "<section><h2>{title}</h2>");
-            examples.iter().for_each(|example| body += &show_example(example));
-            body += "</section>";
-        }
-    }
-    body += &all_files(evaluation);
-    body += &definitions(evaluation);
     format!(
         "<!doctype html><html lang=en><head><meta charset=utf-8>\
          <meta name=viewport content=\"width=device-width,initial-scale=1\">\
@@ -91,10 +88,66 @@ pub fn render(evaluation: &Evaluation, best: &[Example], worst: &[Example]) -> S
     )
 }
 
+fn comparisons(study: &Study) -> String {
+    let mut html = String::from("<div class=charts>");
+    for (against, x_title) in
+        [(Abscissa::Iterations, "iterations"), (Abscissa::Time, "seconds of processing per second of audio")]
+    {
+        let curves = study.curves(against);
+        if !curves.is_empty() {
+            let title = "Convergence";
+            let chart = chart::curve_chart(title, x_title, "SDR in dB", &curves);
+            let _ = write!(html, "<section><h2>{title}</h2>{chart}</section>");
+        }
+    }
+    html += "</div><section><h2>Comparison</h2><table><tr><th>Systems<th>Measure<th>Files<th>Difference<th>p";
+    for row in &study.comparisons {
+        let comparison = &row.comparison;
+        let error =
+            comparison.difference.standard_error.map(|error| format!(" ± {error:.2}")).unwrap_or_default();
+        let _ = write!(
+            html,
+            "<tr><td>{} − {}<td>{}<td>{}<td>{:+.2}{error} {}<td>{:.2e}",
+            escape(&row.first),
+            escape(&row.second),
+            row.metric,
+            comparison.files,
+            comparison.difference.mean,
+            row.metric.unit(),
+            comparison.p_value
+        );
+    }
+    html + "</table><p class=muted>Mean difference ± standard error on the same files; two-sided sign-flip \
+            permutation test.</p></section>"
+}
+
+fn section(evaluation: &Evaluation, examples: &Examples) -> String {
+    let mut body = lead(evaluation);
+    if !evaluation.files.is_empty() {
+        body += &tables(&evaluation.summary);
+        body += &charts(evaluation);
+    }
+    if !evaluation.failures.is_empty() {
+        body += "<section><h2>Files without scores</h2><table><tr><th>File<th>Reason";
+        for failure in &evaluation.failures {
+            let _ = write!(body, "<tr><td>{}<td>{}", escape(&failure.name), escape(&failure.reason));
+        }
+        body += "</table></section>";
+    }
+    for (title, examples) in [("Best files", &examples.best), ("Worst files", &examples.worst)] {
+        if !examples.is_empty() {
+            let _ = write!(body, "<section><h2>{title}</h2>");
+            examples.iter().for_each(|example| body += &show_example(example));
+            body += "</section>";
+        }
+    }
+    body + &all_files(evaluation) + &definitions(evaluation)
+}
+
 const PAGE_STYLE: &str = "\
 *{box-sizing:border-box}body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,sans-serif}\
 main{max-width:1200px;margin:0 auto;padding:24px 20px 60px}h1{font-size:26px;margin:0 0 4px}\
-h2{font-size:18px;margin:0 0 12px}h3{font-size:15px;margin:0}p{margin:0 0 8px}.muted{color:var(--muted)}\
+h1.system{font-size:22px;margin-top:40px}h2{font-size:18px;margin:0 0 12px}h3{font-size:15px;margin:0}p{margin:0 0 8px}.muted{color:var(--muted)}\
 section{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:18px 20px;margin:18px 0;\
 overflow-x:auto}.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,480px),1fr));gap:18px}\
 .charts section{margin:0}table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}\
