@@ -1,23 +1,19 @@
 //! `denoise`: the command line of the `alphamf` speech denoiser.
 
+#![forbid(unsafe_code)]
+
 mod cli;
 
 use clap::Parser;
 use std::process::ExitCode;
 
-#[derive(Parser)]
-enum Command {
-    Eval(cli::eval::EvalArgs),
-}
-
 fn main() -> ExitCode {
-    let Command::Eval(args) = Command::parse();
-    match cli::eval::run(&args) {
-        Ok(cli::eval::Outcome::Complete) => ExitCode::SUCCESS,
-        Ok(cli::eval::Outcome::SomeFailed) => ExitCode::from(3),
+    let arguments = cli::Arguments::parse();
+    match cli::run(arguments) {
+        Ok(code) => code,
         Err(error) => {
-            eprintln!("denoise: {error:#}");
-            ExitCode::FAILURE
+            eprintln!("denoise: {}", cli::one_line(&error));
+            cli::exit_code(&error)
         }
     }
 }

@@ -3,34 +3,37 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use alphamf::audio::{self, Signal};
 use alphamf::evaluation::report::{self, Example, Examples};
 use alphamf::evaluation::{
     Abscissa, ConditionSummary, Evaluation, Failure, FileResult, Journal, Metric, Options, Pair, Pairing,
-    Protocol, Provenance, Study, evaluate, pair_folders, read_manifest, write_atomically,
+    Protocol, Provenance, Study, evaluate, pair_folders, read_manifest,
 };
 use anyhow::{Context, bail, ensure};
-use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 
-use super::systems::{self, DenoiserArgs, System};
+use super::Common;
+use super::denoise::Model;
+use super::systems::System;
+use super::terminal::{Progress, write_whole};
 
-/// Denoise a corpus and score the result against clean speech
-///
-/// Every recording is paired with the clean file of the same name or, as in NOIZEUS, of the name
-/// before its first '_' (sp21_babble_sn5.wav with sp21.wav, in condition babble_sn5). Both are
-/// scored against it: SDR (BSS-eval v3), SI-SDR, SNR, segmental SNR, STOI and ESTOI.
-///
-/// Exit status: 0 if every file was scored, 3 if some could not be, 1 if nothing was.
-#[derive(Debug, Args)]
+/// Arguments of `denoise eval`.
+#[derive(Debug, clap::Args)]
 #[command(after_help = "\
+Every recording is paired with the clean file of the same name or, as in NOIZEUS, of the name
+before its first '_': sp21_babble_sn5.wav with sp21.wav, in condition babble_sn5. The recording and
+what becomes of it are scored against the clean file by SDR (BSS-eval v3, 512 taps), SI-SDR, SNR,
+segmental SNR, STOI and ESTOI.
+
 Examples:
   denoise eval --clean clean --noisy noisy --report report.html
   denoise eval --clean clean --enhanced out --csv scores.csv
-  denoise eval --protocol eval/noizeus-5db.toml --data noizeus --resume run.jsonl --json result.json")]
-pub struct EvalArgs {
+  denoise eval --protocol eval/noizeus-5db.toml --data noizeus --resume run.jsonl --json result.json
+
+Exit codes are those of denoise; 3 also if some of the files could not be scored.")]
+pub struct Arguments {
     /// Folder of clean speech
     #[arg(long, value_name = "DIR", conflicts_with_all = ["manifest", "protocol"])]
     #[arg(required_unless_present_any = ["manifest", "protocol"])]
@@ -45,7 +48,7 @@ pub struct EvalArgs {
     #[arg(long, value_name = "CSV", conflicts_with = "protocol")]
     manifest: Option<PathBuf>,
     /// Experiment to run: corpus, training and settings in one TOML file
-    #[arg(long, value_name = "TOML", requires = "data")]
+    #[arg(long, value_name = "TOML", requires = "data", conflicts_with = "Model")]
     protocol: Option<PathBuf>,
     /// Folder of the protocol's corpus
     #[arg(long, value_name = "DIR", requires = "protocol")]
@@ -73,44 +76,40 @@ pub struct EvalArgs {
     #[arg(conflicts_with = "protocol")]
     high_pass: f64,
     #[command(flatten)]
-    denoiser: DenoiserArgs,
-}
-
-/// How a run ended that produced results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// Every file was scored.
-    Complete,
-    /// Some files could not be scored; they were named.
-    SomeFailed,
+    model: Model,
 }
 
 /// Files shown in the report, of the best and of the worst.
 const EXAMPLES: usize = 3;
+/// Exit code of a run in which some files could not be scored: input that is not usable.
+const SOME_FAILED: u8 = 3;
 /// Failures named on the terminal.
 const NAMED: usize = 20;
 
-/// Runs the command.
-pub fn run(args: &EvalArgs) -> anyhow::Result<Outcome> {
-    for output in [&args.json, &args.csv, &args.report, &args.figure, &args.resume].into_iter().flatten() {
+/// Scores a corpus.
+pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
+    for output in [&arguments.json, &arguments.csv, &arguments.report, &arguments.figure, &arguments.resume]
+        .into_iter()
+        .flatten()
+    {
         check_output(output)?;
     }
-    let protocol = args.protocol.as_deref().map(Protocol::read).transpose()?;
-    let pairing = pairs(args, protocol.as_ref())?;
-    let systems = match (&protocol, &args.data) {
-        (Some(protocol), Some(data)) => systems::of_protocol(protocol, data, &args.denoiser)?,
-        _ if args.enhanced.is_some() || pairing.pairs.iter().all(|pair| pair.enhanced.is_some()) => {
+    let protocol = arguments.protocol.as_deref().map(Protocol::read).transpose()?;
+    let pairing = pairs(arguments, protocol.as_ref())?;
+    let systems = match (&protocol, &arguments.data) {
+        (Some(protocol), Some(data)) => System::of_protocol(protocol, data, common)?,
+        _ if arguments.enhanced.is_some() || pairing.pairs.iter().all(|pair| pair.enhanced.is_some()) => {
             vec![System::enhanced()]
         }
-        _ => vec![systems::of_arguments(&args.denoiser)?],
+        _ => vec![System::of_arguments(&arguments.model)?],
     };
-    let high_pass_hz = protocol.as_ref().map_or(args.high_pass, |protocol| protocol.corpus.high_pass_hz);
+    let high_pass_hz = protocol.as_ref().map_or(arguments.high_pass, |protocol| protocol.corpus.high_pass_hz);
     // The report plays what was made, so it must be kept somewhere.
-    let scratch = match (&args.save, &args.report) {
+    let scratch = match (&arguments.save, &arguments.report) {
         (None, Some(_)) => Some(tempfile::tempdir().context("no folder for temporary audio")?),
         _ => None,
     };
-    let audio = args.save.as_deref().or(scratch.as_ref().map(tempfile::TempDir::path));
+    let audio = arguments.save.as_deref().or(scratch.as_ref().map(tempfile::TempDir::path));
 
     let several = systems.len() > 1;
     let (mut evaluations, mut examples) = (Vec::new(), Vec::new());
@@ -126,55 +125,57 @@ pub fn run(args: &EvalArgs) -> anyhow::Result<Outcome> {
         };
         let save = audio.map(|folder| if several { folder.join(&system.name) } else { folder.to_owned() });
         let options = Options { high_pass_hz, save };
-        let journal = args.resume.as_deref().map(|path| {
+        let journal = arguments.resume.as_deref().map(|path| {
             let path = if several { beside(path, &system.name) } else { path.to_owned() };
             Journal::open(&path, &provenance)
         });
         let (files, mut failures) =
-            score_all(&pairing.pairs, &options, journal.transpose()?.as_ref(), system)?;
+            score_all(&pairing.pairs, &options, journal.transpose()?.as_ref(), system, common)?;
         failures.extend(pairing.unpaired.iter().cloned());
-        if args.report.is_some() {
+        if arguments.report.is_some() {
             examples.push(choose_examples(&pairing.pairs, &files, &options, system));
         }
         let evaluation = Evaluation::new(provenance, files, failures);
-        if several {
-            println!("{}", system.name);
+        if !common.quiet {
+            let name = if several { format!("{}\n", system.name) } else { String::new() };
+            print!("{name}{}", tables(&evaluation.summary));
         }
-        print!("{}", tables(&evaluation.summary));
         report_failures(&evaluation.failures);
         evaluations.push(evaluation);
     }
     let study = Study::new(evaluations);
-    print!("{}", comparisons(&study));
+    if !common.quiet {
+        print!("{}", comparisons(&study));
+    }
     let curves = || {
         let curves = study.curves(Abscissa::Time);
         report::curves("Convergence", "seconds of processing per second of audio", "SDR in dB", &curves)
     };
     let write = |path: &Option<PathBuf>, content: &dyn Fn() -> String| {
-        path.as_ref().map(|path| write_atomically(path, content().as_bytes())).transpose()
+        path.as_ref().map(|path| write_whole(path, content().as_bytes())).transpose()
     };
-    write(&args.json, &|| study.to_json())?;
-    write(&args.csv, &|| study.to_csv())?;
-    write(&args.report, &|| report::render(&study, &examples))?;
-    write(&args.figure, &curves)?;
+    write(&arguments.json, &|| study.to_json())?;
+    write(&arguments.csv, &|| study.to_csv())?;
+    write(&arguments.report, &|| report::render(&study, &examples))?;
+    write(&arguments.figure, &curves)?;
     ensure!(
         study.evaluations.iter().any(|evaluation| !evaluation.files.is_empty()),
         "no file could be scored"
     );
     let failed = study.evaluations.iter().any(|evaluation| !evaluation.failures.is_empty());
-    Ok(if failed { Outcome::SomeFailed } else { Outcome::Complete })
+    Ok(if failed { ExitCode::from(SOME_FAILED) } else { ExitCode::SUCCESS })
 }
 
-fn pairs(args: &EvalArgs, protocol: Option<&Protocol>) -> anyhow::Result<Pairing> {
-    Ok(match (protocol, &args.data, &args.manifest, &args.clean) {
+fn pairs(arguments: &Arguments, protocol: Option<&Protocol>) -> anyhow::Result<Pairing> {
+    Ok(match (protocol, &arguments.data, &arguments.manifest, &arguments.clean) {
         (Some(protocol), Some(data), ..) => protocol.pairs(data)?,
         (_, _, Some(manifest), _) => read_manifest(manifest)?,
         (.., Some(clean)) => {
             ensure!(
-                args.noisy.is_some() || args.enhanced.is_some(),
+                arguments.noisy.is_some() || arguments.enhanced.is_some(),
                 "--clean alone leaves nothing to score: expected --noisy or --enhanced as well"
             );
-            pair_folders(clean, args.noisy.as_deref(), args.enhanced.as_deref())?
+            pair_folders(clean, arguments.noisy.as_deref(), arguments.enhanced.as_deref())?
         }
         _ => bail!("nothing to score: expected --clean, --manifest or --protocol"),
     })
@@ -185,17 +186,15 @@ fn score_all(
     options: &Options,
     journal: Option<&Journal>,
     system: &System,
+    common: &Common,
 ) -> anyhow::Result<(Vec<FileResult>, Vec<Failure>)> {
-    // Not drawn unless the error output is a terminal.
-    let bar = ProgressBar::new(pairs.len() as u64).with_style(
-        ProgressStyle::with_template("{msg} {bar:32} {pos}/{len} files, {eta} left")
-            .unwrap_or_else(|_| ProgressStyle::default_bar()),
-    );
-    bar.set_message(system.name.clone());
-    bar.enable_steady_tick(Duration::from_millis(500));
-    let outcome = evaluate(pairs, options, journal, &*system.denoise, |_| bar.inc(1));
-    bar.finish_and_clear();
-    Ok(outcome?)
+    let progress = Progress::new(&system.name, common.quiet);
+    let done = AtomicUsize::new(0);
+    let finished = |_: Result<&FileResult, &Failure>| {
+        let done = 1 + done.fetch_add(1, Ordering::Relaxed);
+        progress.update(done as f64 / pairs.len() as f64)
+    };
+    Ok(evaluate(pairs, options, journal, &*system.denoise, finished)?)
 }
 
 /// Sound and pictures for the report; a file whose audio cannot be had any more is left out.

@@ -84,6 +84,9 @@ pub enum EvaluationError {
         /// The folder of the corpus.
         data: PathBuf,
     },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
     /// A journal cannot be continued.
     #[error("{}, line {line}: {reason}", path.display())]
     Journal {

@@ -25,9 +25,7 @@ pub use error::EvaluationError;
 pub use journal::Journal;
 pub use pairing::{Pair, Pairing, pair_folders, read_manifest};
 pub use protocol::{Corpus, Protocol, Training, Variant};
-pub use record::{
-    Abscissa, Definition, Evaluation, Provenance, Study, SystemComparison, checksum, write_atomically,
-};
+pub use record::{Abscissa, Definition, Evaluation, Provenance, Study, SystemComparison, checksum};
 pub use run::{Failure, FileResult, Observer, Options, TracePoint, evaluate};
 pub use scores::{MAXIMUM_EXCESS, Metric, ScoreError, Scores, high_pass, score};
 pub use statistics::{Comparison, ConditionSummary, Estimate, MetricSummary, paired_test, summarise};

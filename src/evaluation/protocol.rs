@@ -26,6 +26,7 @@ use super::{EvaluationError, Pairing};
 ///
 /// [training]              # without it, the dictionary is given otherwise
 /// clean = ["clean/sp0?.wav", "clean/sp1?.wav", "clean/sp20.wav"]
+/// sample_rate = 8000
 /// settings = { }
 ///
 /// [settings]              # of the denoiser
@@ -78,6 +79,8 @@ pub struct Corpus {
 pub struct Training {
     /// Patterns of the clean files to train on, none of which may be a test file.
     pub clean: Vec<String>,
+    /// Sample rate of the dictionary in Hz.
+    pub sample_rate: u32,
     /// Settings of the training.
     #[serde(default)]
     settings: Table,

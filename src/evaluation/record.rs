@@ -1,18 +1,12 @@
 //! The record of an evaluation: what was measured, of what, how.
 
 use std::collections::HashMap;
-use std::fs;
-use std::io::Write;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::report::Curve;
-use super::{
-    Comparison, ConditionSummary, Estimate, EvaluationError, Failure, FileResult, Metric, paired_test,
-    summarise,
-};
+use super::{Comparison, ConditionSummary, Estimate, Failure, FileResult, Metric, paired_test, summarise};
 use crate::random::Streams;
 
 /// What made the results: enough to make them again, and all that must be equal for a run to
@@ -58,13 +52,10 @@ fn first_difference(name: &str, ours: &serde_json::Value, theirs: &serde_json::V
     }
 }
 
-/// SHA-256 of a file in hexadecimal.
-///
-/// # Errors
-/// [`EvaluationError::Io`] if it cannot be read.
-pub fn checksum(path: &Path) -> Result<String, EvaluationError> {
-    let bytes = fs::read(path).map_err(EvaluationError::io(path))?;
-    Ok(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect())
+/// SHA-256 of some bytes, in hexadecimal.
+#[must_use]
+pub fn checksum(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A measure as a record names it.
@@ -262,24 +253,4 @@ pub enum Abscissa {
     Iterations,
     /// Seconds of processing per second of audio.
     Time,
-}
-
-/// Writes a file that appears under its name, replacing what was there, when it is complete.
-///
-/// # Errors
-/// [`EvaluationError::Io`]; what was there before then remains.
-pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), EvaluationError> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".alphamf-").suffix(".part");
-    #[cfg(unix)]
-    {
-        // As for any new file: what the umask leaves.
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    let mut file = builder.tempfile_in(folder).map_err(EvaluationError::io(path))?;
-    file.write_all(bytes).map_err(EvaluationError::io(path))?;
-    file.persist(path).map_err(|error| EvaluationError::io(path)(error.error))?;
-    Ok(())
 }

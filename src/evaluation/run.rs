@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -79,11 +80,11 @@ impl Options {
 /// Files that `journal` has are not processed again, new ones are added to it. A pair that has
 /// enhanced audio is scored as it is; any other is given to `denoise`, which may show its estimates
 /// on the way to an [`Observer`]; they become the [`FileResult::trace`]. `finished` is told of every
-/// file, from several threads at once and in no particular order. Results do not depend on the
+/// file, from several threads at once and in no particular order, and may stop the run. Results do not depend on the
 /// number of threads if those of `denoise` do not.
 ///
 /// # Errors
-/// Only what must stop the whole run: the journal cannot be written. Whatever else goes wrong with
+/// Only what must stop the whole run: the journal cannot be written, or `finished` asked for it. Whatever else goes wrong with
 /// a file is returned as its [`Failure`].
 pub fn evaluate<D, P>(
     pairs: &[Pair],
@@ -94,7 +95,7 @@ pub fn evaluate<D, P>(
 ) -> Result<(Vec<FileResult>, Vec<Failure>), EvaluationError>
 where
     D: Fn(&Signal, &mut Observer) -> Result<Signal, Box<dyn Error + Send + Sync>> + Sync,
-    P: Fn(Result<&FileResult, &Failure>) + Sync,
+    P: Fn(Result<&FileResult, &Failure>) -> ControlFlow<()> + Sync,
 {
     let outcomes = pairs
         .par_iter()
@@ -110,8 +111,10 @@ where
                     Err(error) => Err(Failure { name: pair.name.clone(), reason: error.to_string() }),
                 },
             };
-            finished(outcome.as_ref());
-            Ok(outcome)
+            match finished(outcome.as_ref()) {
+                ControlFlow::Continue(()) => Ok(outcome),
+                ControlFlow::Break(()) => Err(EvaluationError::Interrupted),
+            }
         })
         .collect::<Result<Vec<_>, EvaluationError>>()?;
     let (mut results, mut failures) = (Vec::new(), Vec::new());

@@ -1,4 +1,5 @@
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -130,14 +131,16 @@ fn enhanced_files_go_with_their_recordings() {
     let pairing = pair_folders(&clean, Some(&noisy), Some(&enhanced)).unwrap();
     assert_eq!((pairing.pairs.len(), pairing.unpaired.len()), (1, 1));
     let refuse = |_: &Signal, _: &mut Observer| -> Denoised { Err("enhanced files are not denoised".into()) };
-    let (results, failures) = evaluate(&pairing.pairs, &Options::default(), None, refuse, |_| ()).unwrap();
+    let (results, failures) =
+        evaluate(&pairing.pairs, &Options::default(), None, refuse, |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(failures, []);
     let gain =
         results[0].output.get(Metric::Snr).unwrap() - results[0].input.unwrap().get(Metric::Snr).unwrap();
     assert!((gain - 20.0 * 8.0_f64.log10()).abs() < 0.01, "noise of 0.05 instead of 0.4: {gain} dB");
     // Without recordings there is nothing to score as input.
     let pairing = pair_folders(&clean, None, Some(&enhanced)).unwrap();
-    let (results, _) = evaluate(&pairing.pairs, &Options::default(), None, refuse, |_| ()).unwrap();
+    let (results, _) =
+        evaluate(&pairing.pairs, &Options::default(), None, refuse, |_| ControlFlow::Continue(())).unwrap();
     assert_eq!((results.len(), results[0].input), (1, None));
 }
 
@@ -190,7 +193,8 @@ fn bad_files_are_reported_and_stop_nothing() {
         noisy: Some(data.join("noisy/other.wav")),
         enhanced: None,
     });
-    let (results, failures) = evaluate(&pairing.pairs, &Options::default(), None, smooth, |_| ()).unwrap();
+    let (results, failures) =
+        evaluate(&pairing.pairs, &Options::default(), None, smooth, |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(results.len(), 1);
     assert_eq!(results[0].name, "hum_sn0/sp02_hum_sn0.wav");
     for (failure, expected) in
@@ -242,7 +246,10 @@ fn an_interrupted_run_continues_wherever_it_was_cut_and_repeats_nothing() {
             smooth(signal, observer)
         };
         let (results, failures) =
-            evaluate(&pairing.pairs, &Options::default(), Some(&journal), denoise, |_| ()).unwrap();
+            evaluate(&pairing.pairs, &Options::default(), Some(&journal), denoise, |_| {
+                ControlFlow::Continue(())
+            })
+            .unwrap();
         assert_eq!(failures, []);
         (results, calls.into_inner())
     };
@@ -263,6 +270,20 @@ fn an_interrupted_run_continues_wherever_it_was_cut_and_repeats_nothing() {
         assert_eq!(calls, 4 - kept, "cut at byte {cut}");
         assert_eq!(without_times(results), without_times(complete.clone()), "cut at byte {cut}");
     }
+}
+
+#[test]
+fn a_run_can_be_stopped() {
+    let (folder, pairing) = corpus();
+    let path = folder.path().join("run.jsonl");
+    let journal = Journal::open(&path, &provenance()).unwrap();
+    let stopped =
+        evaluate(&pairing.pairs, &Options::default(), Some(&journal), smooth, |_| ControlFlow::Break(()));
+    assert!(matches!(stopped, Err(EvaluationError::Interrupted)));
+    drop(journal);
+    let journal = Journal::open(&path, &provenance()).unwrap();
+    let kept = pairing.pairs.iter().filter(|pair| journal.finished(&pair.name).is_some()).count();
+    assert!(kept >= 1, "what was finished is kept");
 }
 
 #[test]
@@ -300,16 +321,15 @@ fn journals_that_are_damaged_foreign_or_in_use_are_left_alone() {
 fn records_keep_every_bit_and_name_what_made_them() {
     let (folder, pairing) = corpus();
     let options = Options { save: Some(folder.path().join("saved")), ..Options::default() };
-    let (mut results, failures) = evaluate(&pairing.pairs, &options, None, smooth, |_| ()).unwrap();
+    let (mut results, failures) =
+        evaluate(&pairing.pairs, &options, None, smooth, |_| ControlFlow::Continue(())).unwrap();
     let saved = audio::read(options.saved(&pairing.pairs[1]).unwrap()).unwrap();
     assert_eq!(score(&sound(0.0), &saved, 0.0).unwrap(), results[1].output);
     // A perfect estimate has infinite scores, which JSON cannot say as numbers.
     results[0].output = score(&sound(0.0), &sound(0.0), 0.0).unwrap();
     let record = Evaluation::new(provenance(), results, failures);
-    let path = folder.path().join("out.json");
     let record = Study::new(vec![record]);
-    write_atomically(&path, record.to_json().as_bytes()).unwrap();
-    let read: Study = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let read: Study = serde_json::from_str(&record.to_json()).unwrap();
     assert_eq!(read, record);
 
     let csv = record.to_csv();
@@ -337,7 +357,9 @@ fn records_keep_every_bit_and_name_what_made_them() {
 fn studies_compare_systems_and_draw_their_traces() {
     let (_folder, pairing) = corpus();
     let system = |name: &str, denoise: &(dyn Fn(&Signal, &mut Observer) -> Denoised + Sync)| {
-        let (files, failures) = evaluate(&pairing.pairs, &Options::default(), None, denoise, |_| ()).unwrap();
+        let (files, failures) =
+            evaluate(&pairing.pairs, &Options::default(), None, denoise, |_| ControlFlow::Continue(()))
+                .unwrap();
         Evaluation::new(Provenance { system: name.into(), ..provenance() }, files, failures)
     };
     let gradual = |signal: &Signal, observer: &mut Observer| {
@@ -366,7 +388,8 @@ fn studies_compare_systems_and_draw_their_traces() {
 fn reports_hold_everything_and_escape_what_they_are_given() {
     let (folder, mut pairing) = corpus();
     pairing.pairs[0].name = "a<script>&.wav".into();
-    let (files, _) = evaluate(&pairing.pairs, &Options::default(), None, smooth, |_| ()).unwrap();
+    let (files, _) =
+        evaluate(&pairing.pairs, &Options::default(), None, smooth, |_| ControlFlow::Continue(())).unwrap();
     let failures = vec![Failure { name: "b.wav".into(), reason: "<b>".into() }];
     let example = |index: usize| report::Example {
         result: files[index].clone(),
@@ -393,15 +416,6 @@ fn reports_hold_everything_and_escape_what_they_are_given() {
     assert!(!page.contains(&folder.path().display().to_string()), "nothing of the machine");
 }
 
-#[test]
-fn nothing_is_left_behind_by_a_write_that_fails() {
-    let folder = tempfile::tempdir().unwrap();
-    assert!(write_atomically(&folder.path().join("absent/out.json"), b"x").is_err());
-    fs::create_dir(folder.path().join("taken")).unwrap();
-    assert!(write_atomically(&folder.path().join("taken"), b"x").is_err());
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-}
-
 const PROTOCOL: &str = r#"
 name = "test"
 [corpus]
@@ -410,6 +424,7 @@ noisy = ["noisy/*/sp02_*.wav"]
 files = 2
 [training]
 clean = ["clean/sp01.wav"]
+sample_rate = 8000
 settings = { rank = 3 }
 [settings]
 rank = 100

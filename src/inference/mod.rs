@@ -1,5 +1,14 @@
-//! Where model meets sampler.
+//! Where model meets sampler: from powers to posterior-mean gains, and from clean speech to a dictionary.
+
+mod channel;
+mod denoiser;
+mod factor_target;
+mod gibbs;
 mod separation;
+mod settings;
+mod start;
 mod training;
-pub use separation::{Free, Separation, Start};
-pub use training::{TrainingSettings, learn};
+
+pub use denoiser::{DenoiseError, Denoised, Denoiser, Progress, Summary};
+pub use settings::{ALPHAS, ImpulseMode, Positivity, Settings, SettingsError};
+pub use training::{Corpus, TrainingError, TrainingSettings};

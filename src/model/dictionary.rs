@@ -127,6 +127,14 @@ impl Dictionary {
         Ok(Self { header, spectra })
     }
 
+    /// The dictionary that comes with this crate: `models/speech-16k.safetensors`.
+    ///
+    /// # Errors
+    /// Never, unless the crate was built with a damaged file.
+    pub fn shipped() -> Result<Self, DictionaryError> {
+        Self::from_bytes(include_bytes!("../../models/speech-16k.safetensors"))
+    }
+
     /// What the dictionary was made for and from.
     #[must_use]
     pub fn header(&self) -> &Header {

@@ -8,7 +8,7 @@
 //! identity, `d log p(X) / d log lambda_s = (2 / alpha_s) (E[|X|^2 v_s / v^2] - E[v_s / v])`, so the
 //! same numbers give the gradient of the marginal posterior.
 
-use crate::stable::log_survival_quantile;
+use crate::stable::{log_survival_quantile, vector};
 use rayon::prelude::*;
 
 /// What one time-frequency bin says of the two sources, the impulse variables averaged out.
@@ -53,7 +53,10 @@ impl MarginalTable {
             .map(|cell| {
                 let speech_ratio = SPEECH_RANGE.0 + (cell / columns) as f64 / RESOLUTION;
                 let noise_ratio = NOISE_RANGE.0 + (cell % columns) as f64 / RESOLUTION;
-                let e = expectations(&speech, &noise, speech_ratio, noise_ratio);
+                let e = vector::dispatch(
+                    #[inline(always)]
+                    || expectations(&speech, &noise, speech_ratio, noise_ratio),
+                );
                 [e.gain, e.speech_power, e.noise_power, e.log_evidence].map(|value| value as f32)
             })
             .collect();
@@ -129,29 +132,41 @@ impl Quadrature {
 }
 
 /// The expectations by quadrature, for a bin of power one.
+#[inline(always)]
 fn expectations(
     speech: &Quadrature,
     noise: &Quadrature,
     speech_ratio: f64,
     noise_ratio: f64,
 ) -> Expectations<f64> {
-    let (speech_scale, noise_scale) = ((-speech_ratio).exp(), (-noise_ratio).exp());
-    let (mut evidence, mut gain, mut speech_power, mut noise_power) = (0.0, 0.0, 0.0, 0.0);
-    for &(phi_speech, speech_probability) in &speech.nodes {
-        let speech_variance = phi_speech * speech_scale;
-        for &(phi_noise, noise_probability) in &noise.nodes {
-            let noise_variance = phi_noise * noise_scale;
-            let precision = 1.0 / (speech_variance + noise_variance);
-            let weight = speech_probability * noise_probability * precision * (-precision).exp();
-            let share = speech_variance * precision;
-            evidence += weight;
-            gain += weight * share;
-            speech_power += weight * share * precision;
-            noise_power += weight * (1.0 - share) * precision;
+    const LANES: usize = 16;
+    let scaled = |nodes: &[(f64, f64)], ratio: f64| -> Vec<(f32, f32)> {
+        let scale = (-ratio).exp();
+        nodes.iter().map(|&(phi, probability)| ((phi * scale) as f32, probability as f32)).collect()
+    };
+    let mut noise_nodes = scaled(&noise.nodes, noise_ratio);
+    noise_nodes.resize(noise_nodes.len().next_multiple_of(LANES), (1.0, 0.0));
+    let (noise_variances, noise_probabilities): (Vec<_>, Vec<_>) = noise_nodes.into_iter().unzip();
+    // Per lane: the sums of the weights, of the weighted gains, and of either weighted power.
+    let mut sums = [[0.0_f32; LANES]; 4];
+    for (speech_variance, speech_probability) in scaled(&speech.nodes, speech_ratio) {
+        let (variances, _) = noise_variances.as_chunks::<LANES>();
+        let (probabilities, _) = noise_probabilities.as_chunks::<LANES>();
+        for (noise_variance, probability) in variances.iter().zip(probabilities) {
+            for lane in 0..LANES {
+                let precision = 1.0 / (speech_variance + noise_variance[lane]);
+                let weight = speech_probability * probability[lane] * precision * vector::exp(-precision);
+                let share = speech_variance * precision;
+                sums[0][lane] += weight;
+                sums[1][lane] += weight * share;
+                sums[2][lane] += weight * share * precision;
+                sums[3][lane] += weight * (1.0 - share) * precision;
+            }
         }
     }
+    let [evidence, gain, speech_power, noise_power] = sums.map(|lanes| f64::from(lanes.iter().sum::<f32>()));
     // Where the power is beyond anything that the nodes reach, their outermost pair decides.
-    let normaliser = evidence.max(f64::MIN_POSITIVE);
+    let normaliser = evidence.max(f64::from(f32::MIN_POSITIVE));
     Expectations {
         gain: gain / normaliser,
         speech_power: speech_power / normaliser,
@@ -184,13 +199,13 @@ mod tests {
         let (speech, noise) = (Quadrature::new(0.9, 96), Quadrature::new(1.95, 40));
         for (a, b) in [(0.0, 0.0), (5.0, 1.0), (-2.0, 1.5), (20.0, 3.0)] {
             let at = |a, b| expectations(&speech, &noise, a, b);
-            let step = 1e-4;
+            let step = 0.05;
             // The evidence is that of |X|^2 p(X): its derivative along either logarithmic variance.
             let speech_slope = (at(a - step, b).log_evidence - at(a + step, b).log_evidence) / (2.0 * step);
             let noise_slope = (at(a, b - step).log_evidence - at(a, b + step).log_evidence) / (2.0 * step);
             let e = at(a, b);
-            assert!((speech_slope - (e.speech_power - e.gain)).abs() < 1e-6, "{speech_slope} {e:?}");
-            assert!((noise_slope - (e.noise_power - (1.0 - e.gain))).abs() < 1e-6, "{noise_slope} {e:?}");
+            assert!((speech_slope - (e.speech_power - e.gain)).abs() < 2e-3, "{speech_slope} {e:?}");
+            assert!((noise_slope - (e.noise_power - (1.0 - e.gain))).abs() < 2e-3, "{noise_slope} {e:?}");
         }
     }
 }

@@ -179,7 +179,7 @@ fn lead(evaluation: &Evaluation) -> String {
     if provenance.high_pass_hz > 0.0 {
         let _ = write!(lead, ", everything below {} Hz removed before scoring", provenance.high_pass_hz);
     }
-    let _ = write!(lead, "; {} by version {}.</p>", escape(&provenance.system), escape(&provenance.version));
+    let _ = write!(lead, "; scored by alphamf {}.</p>", escape(&provenance.version));
     let Some(all) = evaluation.summary.first() else { return lead };
     lead += "<div class=tiles>";
     for metric in [Metric::Sdr, Metric::SiSdr, Metric::Estoi, Metric::WideBandPesq] {

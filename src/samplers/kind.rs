@@ -1,0 +1,104 @@
+//! Samplers by name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::*;
+use crate::random::Streams;
+
+/// The samplers of this library, each constructible by name with default settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SamplerKind {
+    /// [`Sgld`]: stochastic gradient Langevin dynamics.
+    Sgld,
+    /// [`Psgld`]: the same with an adaptive diagonal preconditioner.
+    Psgld,
+    /// [`Hamcmc`]: Langevin dynamics preconditioned by L-BFGS.
+    Hamcmc,
+}
+
+/// Settings that most samplers understand; what is `None` stays at the sampler's own default.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Options {
+    /// The step size; accept-reject samplers start their adaptation from its first value.
+    pub step_size: Option<StepSize>,
+    /// How many data terms each gradient looks at; accept-reject samplers always use all.
+    pub minibatch: Option<usize>,
+    /// Fold every draw into the positive orthant. Accept-reject samplers ignore this: give them a
+    /// [`Mirrored`] target.
+    pub mirror: bool,
+    /// The largest drift per coordinate and step of a gradient sampler.
+    pub drift_limit: Option<f64>,
+}
+
+impl Options {
+    fn gradient(&self, default: GradientSettings) -> GradientSettings {
+        GradientSettings {
+            step_size: self.step_size.unwrap_or(default.step_size),
+            minibatch: self.minibatch.or(default.minibatch),
+            mirror: self.mirror,
+            drift_limit: self.drift_limit.unwrap_or(default.drift_limit),
+            temperature: default.temperature,
+        }
+    }
+}
+
+impl SamplerKind {
+    /// Every sampler.
+    pub const ALL: [Self; 3] = [Self::Sgld, Self::Psgld, Self::Hamcmc];
+
+    /// The name that [`FromStr`] understands.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sgld => "sgld",
+            Self::Psgld => "psgld",
+            Self::Hamcmc => "hamcmc",
+        }
+    }
+
+    /// Builds the sampler for `blocks` independent blocks of `dimension` unknowns.
+    ///
+    /// # Errors
+    /// If an option is out of range.
+    pub fn build<T: Real>(
+        self,
+        dimension: usize,
+        blocks: usize,
+        options: &Options,
+        streams: Streams,
+    ) -> Result<Box<dyn Sampler<T>>, SamplerError> {
+        let gradient = options.gradient(GradientSettings::default());
+        Ok(match self {
+            Self::Sgld => Box::new(Sgld::new(dimension, blocks, gradient, streams)?),
+            Self::Psgld => {
+                let settings = PsgldSettings { gradient, ..PsgldSettings::default() };
+                Box::new(Psgld::new(dimension, blocks, settings, streams)?)
+            }
+            Self::Hamcmc => {
+                let settings = HamcmcSettings { gradient, ..HamcmcSettings::default() };
+                Box::new(Hamcmc::new(dimension, blocks, settings, streams)?)
+            }
+        })
+    }
+}
+
+impl fmt::Display for SamplerKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl FromStr for SamplerKind {
+    type Err = SamplerError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(name)).ok_or_else(|| {
+            let expected = Self::ALL.map(Self::name).join(", ");
+            SamplerError::UnknownName { name: name.to_owned(), expected }
+        })
+    }
+}
