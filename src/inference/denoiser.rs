@@ -1,12 +1,14 @@
 //! From a noisy recording to the voice.
 
 use super::gibbs::Gibbs;
+use super::impulses;
 use super::separation::{Carried, Free, Separation, Start};
 use super::settings::{Settings, SettingsError};
 use crate::audio::{InvalidSignal, InvalidWindow, Signal, Spectrogram, Stft};
 use crate::model::{Dictionary, MarginalTable};
 use crate::random::Streams;
 use crate::samplers::SamplerError;
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -81,6 +83,15 @@ pub enum DenoiseError {
 /// Told the share of the work that is done, 0 to 1; may ask to stop.
 pub type Progress<'a> = &'a mut dyn FnMut(f64) -> ControlFlow<()>;
 
+/// A channel without the impulses that the spectral model cannot see.
+fn repaired(samples: &[f32], sample_rate: u32) -> Cow<'_, [f32]> {
+    let (samples, found) = impulses::repair(samples, sample_rate);
+    if found != impulses::Impulses::None {
+        tracing::info!(?found, "impulses were removed in time");
+    }
+    samples
+}
+
 impl Denoiser {
     /// A denoiser with a dictionary of speech.
     ///
@@ -112,8 +123,11 @@ impl Denoiser {
     /// the recording.
     pub fn denoise(&self, noisy: &Signal, progress: Progress) -> Result<Denoised, DenoiseError> {
         let stft = Stft::new(noisy.sample_rate(), self.dictionary.header().window_seconds)?;
-        let mut spectrograms: Vec<Spectrogram> =
-            noisy.channels().iter().map(|samples| stft.analyse(samples)).collect();
+        let mut spectrograms: Vec<Spectrogram> = noisy
+            .channels()
+            .iter()
+            .map(|samples| stft.analyse(&repaired(samples, noisy.sample_rate())))
+            .collect();
         let (gain, divergences) = self.gain(&spectrograms, progress)?;
         let floor = libm::pow(10.0, self.settings.floor_db / 20.0) as f32;
         let (mut energy_in, mut energy_out, mut energy_speech) = (0.0, 0.0, 0.0);

@@ -4,6 +4,7 @@ mod channel;
 mod denoiser;
 mod factor_target;
 mod gibbs;
+pub mod impulses;
 mod separation;
 mod settings;
 mod start;

@@ -25,18 +25,8 @@
 use super::gradient::{Block, Engine, check};
 use super::lbfgs::InverseHessian;
 use super::vector::{add_scaled, for_blocks};
-use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
+use super::{GradientSettings, InitialScale, Real, Sampler, SamplerError, Step, Target};
 use crate::random::Streams;
-
-/// The matrix `gamma I` that the L-BFGS recursion starts from.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum InitialScale {
-    /// Always this `gamma`, as in the paper. Safe up to the inverse of the largest curvature.
-    Fixed(f64),
-    /// The smallest `s'y / y'y` of the pairs in use, or the given `gamma` until there is one: no scale to
-    /// choose. Still independent of the state that moves.
-    Pairs(f64),
-}
 
 /// Settings of [`Hamcmc`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -99,9 +89,7 @@ impl<T: Real> Hamcmc<T> {
     ) -> Result<Self, SamplerError> {
         let HamcmcSettings { memory, initial_scale, trust_region, .. } = settings;
         check("HAMCMC memory", memory as f64, "at least 2", memory >= 2)?;
-        let (InitialScale::Fixed(gamma) | InitialScale::Pairs(gamma)) = initial_scale;
-        let positive = gamma.is_finite() && gamma > 0.0;
-        check("HAMCMC initial scale", gamma, "a finite number above 0", positive)?;
+        initial_scale.check("HAMCMC initial scale")?;
         let range = trust_region.is_finite() && trust_region >= 0.0;
         check("HAMCMC trust region", trust_region, "a finite number from 0", range)?;
         let engine = Engine::new(dimension, blocks, settings.gradient, streams)?;
@@ -133,20 +121,10 @@ impl<T: Real> Memory<T> {
         let (dimension, memory) = (self.noise.len(), self.usable.len());
         let pair = |k: usize| k * dimension..(k + 1) * dimension;
         let others = (1..memory).map(|age| (slot + age) % memory).filter(|&k| self.usable[k]);
-        let scale = match initial {
-            InitialScale::Fixed(gamma) => T::narrow(gamma),
-            InitialScale::Pairs(gamma) => others
-                .clone()
-                .map(|k| {
-                    let (s, y) = (&self.s[pair(k)], &self.y[pair(k)]);
-                    super::vector::dot(s, y) / super::vector::dot(y, y)
-                })
-                .reduce(T::min)
-                .unwrap_or(T::narrow(gamma)),
-        };
-        self.inverse.reset(scale);
-        for k in others {
-            self.inverse.push(&self.s[pair(k)], &self.y[pair(k)]);
+        let pairs = others.map(|k| (&self.s[pair(k)], &self.y[pair(k)]));
+        self.inverse.reset(initial.scale(pairs.clone()));
+        for (s, y) in pairs {
+            self.inverse.push(s, y);
         }
     }
 }

@@ -16,8 +16,26 @@ pub enum SamplerKind {
     Sgld,
     /// [`Psgld`]: the same with an adaptive diagonal preconditioner.
     Psgld,
+    /// [`Sgrld`]: the same in the target's metric.
+    Sgrld,
     /// [`Hamcmc`]: Langevin dynamics preconditioned by L-BFGS.
     Hamcmc,
+    /// [`Sghmc`]: momentum with friction.
+    Sghmc,
+    /// [`Sgnht`]: momentum with a thermostat.
+    Sgnht,
+    /// [`Sgrhmc`]: momentum in the target's metric.
+    Sgrhmc,
+    /// [`Hmc`]: Hamiltonian Monte Carlo.
+    Hmc,
+    /// [`MhBfgs`]: Metropolis-Hastings shaped by an ensemble.
+    MhBfgs,
+    /// [`HmcBfgs`]: Hamiltonian Monte Carlo shaped by an ensemble.
+    HmcBfgs,
+    /// [`Qnhmc`]: quasi-Newton Hamiltonian Monte Carlo.
+    Qnhmc,
+    /// [`Newtonian`]: single-site proposals fitted to the curvature.
+    Newtonian,
 }
 
 /// Settings that most samplers understand; what is `None` stays at the sampler's own default.
@@ -48,7 +66,20 @@ impl Options {
 
 impl SamplerKind {
     /// Every sampler.
-    pub const ALL: [Self; 3] = [Self::Sgld, Self::Psgld, Self::Hamcmc];
+    pub const ALL: [Self; 12] = [
+        Self::Sgld,
+        Self::Psgld,
+        Self::Sgrld,
+        Self::Hamcmc,
+        Self::Sghmc,
+        Self::Sgnht,
+        Self::Sgrhmc,
+        Self::Hmc,
+        Self::MhBfgs,
+        Self::HmcBfgs,
+        Self::Qnhmc,
+        Self::Newtonian,
+    ];
 
     /// The name that [`FromStr`] understands.
     #[must_use]
@@ -56,7 +87,16 @@ impl SamplerKind {
         match self {
             Self::Sgld => "sgld",
             Self::Psgld => "psgld",
+            Self::Sgrld => "sgrld",
             Self::Hamcmc => "hamcmc",
+            Self::Sghmc => "sghmc",
+            Self::Sgnht => "sgnht",
+            Self::Sgrhmc => "sgrhmc",
+            Self::Hmc => "hmc",
+            Self::MhBfgs => "mh-bfgs",
+            Self::HmcBfgs => "hmc-bfgs",
+            Self::Qnhmc => "qnhmc",
+            Self::Newtonian => "nmc",
         }
     }
 
@@ -72,16 +112,44 @@ impl SamplerKind {
         streams: Streams,
     ) -> Result<Box<dyn Sampler<T>>, SamplerError> {
         let gradient = options.gradient(GradientSettings::default());
+        let step_size = options.step_size.map(|step_size| step_size.at(1));
+        let hmc = HmcSettings::default();
+        let hmc = HmcSettings { step_size: step_size.unwrap_or(hmc.step_size), ..hmc };
         Ok(match self {
             Self::Sgld => Box::new(Sgld::new(dimension, blocks, gradient, streams)?),
             Self::Psgld => {
                 let settings = PsgldSettings { gradient, ..PsgldSettings::default() };
                 Box::new(Psgld::new(dimension, blocks, settings, streams)?)
             }
+            Self::Sgrld => Box::new(Sgrld::new(dimension, blocks, gradient, streams)?),
             Self::Hamcmc => {
                 let settings = HamcmcSettings { gradient, ..HamcmcSettings::default() };
                 Box::new(Hamcmc::new(dimension, blocks, settings, streams)?)
             }
+            Self::Sghmc => {
+                let settings = SghmcSettings { gradient, ..SghmcSettings::default() };
+                Box::new(Sghmc::new(dimension, blocks, settings, streams)?)
+            }
+            Self::Sgnht => {
+                let settings = SgnhtSettings { gradient, ..SgnhtSettings::default() };
+                Box::new(Sgnht::new(dimension, blocks, settings, streams)?)
+            }
+            Self::Sgrhmc => Box::new(Sgrhmc::new(dimension, blocks, gradient, streams)?),
+            Self::Hmc => Box::new(Hmc::new(dimension, blocks, hmc, streams)?),
+            Self::MhBfgs => {
+                let default = MhBfgsSettings::default();
+                let settings = MhBfgsSettings { scale: step_size.unwrap_or(default.scale), ..default };
+                Box::new(MhBfgs::new(dimension, blocks, settings, streams)?)
+            }
+            Self::HmcBfgs => {
+                let settings = HmcBfgsSettings { hmc, ..HmcBfgsSettings::default() };
+                Box::new(HmcBfgs::new(dimension, blocks, settings, streams)?)
+            }
+            Self::Qnhmc => {
+                let settings = QnhmcSettings { hmc, ..QnhmcSettings::default() };
+                Box::new(Qnhmc::new(dimension, blocks, settings, streams)?)
+            }
+            Self::Newtonian => Box::new(Newtonian::new(dimension, blocks, streams)?),
         })
     }
 }

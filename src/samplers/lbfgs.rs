@@ -11,8 +11,38 @@
 //! These replace eq. 11 of `hamcmc-2016` and eqs. 8-11 of `quasi-newton-mcmc-2011`, whose printed `q` does
 //! not satisfy `S S^T = H`.
 
-use super::Real;
+use super::gradient::check;
 use super::vector::{add_scaled, dot};
+use super::{Real, SamplerError};
+
+/// The matrix `gamma I` that the recursion starts from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum InitialScale {
+    /// Always this `gamma`, as in the papers. Safe up to the inverse of the largest curvature.
+    Fixed(f64),
+    /// The smallest `s'y / y'y` of the pairs in use, or the given `gamma` until there is one: no scale to
+    /// choose, and it depends on nothing but the pairs.
+    Pairs(f64),
+}
+
+impl InitialScale {
+    pub(super) fn check(self, name: &'static str) -> Result<(), SamplerError> {
+        let (Self::Fixed(gamma) | Self::Pairs(gamma)) = self;
+        check(name, gamma, "a finite number above 0", gamma.is_finite() && gamma > 0.0)
+    }
+
+    /// `gamma` for the usable ones of these pairs `(s, y)`.
+    pub(super) fn scale<'a, T: Real>(self, pairs: impl Iterator<Item = (&'a [T], &'a [T])>) -> T {
+        match self {
+            Self::Fixed(gamma) => T::narrow(gamma),
+            Self::Pairs(gamma) => pairs
+                .filter(|(s, y)| InverseHessian::is_usable(s, y))
+                .map(|(s, y)| dot(s, y) / dot(y, y))
+                .reduce(T::min)
+                .unwrap_or(T::narrow(gamma)),
+        }
+    }
+}
 
 /// An inverse Hessian `H` built from pairs `(s, y)`, with products by `H`, `B = H^-1` and their roots.
 ///

@@ -136,10 +136,7 @@ impl<T: Real> Sampler<T> for Psgld<T> {
 
     fn check(&self, target: &mut dyn Target<T>) -> Result<(), SamplerError> {
         super::check_target(self.shape(), target)?;
-        if self.settings.correction && target.curvature().is_none() {
-            let capability = "the diagonal of its Hessian";
-            return Err(SamplerError::Capability { sampler: "PSGLD with correction", capability });
-        }
-        Ok(())
+        let offered = !self.settings.correction || target.curvature().is_some();
+        super::need(offered, "PSGLD with its correction", "the diagonal of its Hessian")
     }
 }

@@ -131,6 +131,15 @@ pub(super) fn check_target<T: Real>(
     equal("the target's number of blocks", target.blocks(), blocks)
 }
 
+/// Turns a missing capability into an error.
+pub(super) fn need(
+    offered: bool,
+    sampler: &'static str,
+    capability: &'static str,
+) -> Result<(), SamplerError> {
+    if offered { Ok(()) } else { Err(SamplerError::Capability { sampler, capability }) }
+}
+
 /// Totals over the steps of a chain.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Statistics {

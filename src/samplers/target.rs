@@ -132,10 +132,16 @@ pub trait Metric<T: Real> {
     /// Writes `G(theta)` of every block: `dimension x blocks` if diagonal, else `dimension^2 x blocks`.
     fn metric(&mut self, theta: &[T], metric: &mut [T]);
 
-    /// Writes `Gamma_i = sum_j d/dtheta_j (G^p)_ij` of every block (`dimension x blocks`), where `power` is `p`
-    /// (`-1` or `-1/2`), and returns whether it could. If not, samplers take differences of the metric.
-    fn divergence(&mut self, theta: &[T], power: f64, divergence: &mut [T]) -> bool {
-        let _ = (theta, power, divergence);
+    /// Whether `G` is the same everywhere, so that its divergence vanishes.
+    fn is_constant(&self) -> bool {
+        false
+    }
+
+    /// Writes `Gamma_i = sum_j d/dtheta_j D_ij` of every block (`dimension x blocks`) and returns true, or
+    /// returns false if it cannot; samplers then take differences of the metric. `D` is `G^-1` if `inverse`,
+    /// else `R'` with `R R' = G^-1`: `G^-1/2` for a diagonal metric, `L^-1` of the Cholesky factor of a dense one.
+    fn divergence(&mut self, theta: &[T], inverse: bool, divergence: &mut [T]) -> bool {
+        let _ = (theta, inverse, divergence);
         false
     }
 }

@@ -140,8 +140,7 @@ impl<T: Real> Metric<T> for Gaussian {
         }
     }
 
-    fn divergence(&mut self, _: &[T], _: f64, divergence: &mut [T]) -> bool {
-        divergence.fill(T::zero());
+    fn is_constant(&self) -> bool {
         true
     }
 }

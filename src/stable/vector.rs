@@ -8,7 +8,8 @@ use super::positive::Form;
 
 /// Runs `op` compiled for the widest SIMD instructions of the CPU at hand.
 ///
-/// What `op` calls must be inlined into it; the functions of this module are.
+/// `op` and all that it calls must be inlined for this to have an effect, so write
+/// `dispatch(#[inline(always)] || ...)`; the functions of this module are inlined.
 #[inline]
 pub fn dispatch<R>(op: impl FnOnce() -> R) -> R {
     pulp::Arch::new().dispatch(op)
@@ -71,8 +72,9 @@ pub fn exp(x: f32) -> f32 {
     // 2^n in two factors: n = 128 has none of its own.
     let n = shifted.to_bits().wrapping_sub(ROUND.to_bits()) as i32;
     let half = n >> 1;
-    let power = |n: i32| f32::from_bits(((n + 127) << 23) as u32);
-    let y = y * power(half) * power(n - half);
+    let half_power = ((half + 127) << 23) as u32;
+    let other_power = ((n - half + 127) << 23) as u32;
+    let y = y * f32::from_bits(half_power) * f32::from_bits(other_power);
     if y < f32::MIN_POSITIVE { f32::MIN_POSITIVE } else { y }
 }
 
@@ -104,17 +106,26 @@ pub fn powf(x: f32, exponent: f32) -> f32 {
 
 /// [`exp`] of every value.
 pub fn exp_slice(values: &mut [f32]) {
-    dispatch(|| values.iter_mut().for_each(|x| *x = exp(*x)));
+    dispatch(
+        #[inline(always)]
+        || values.iter_mut().for_each(|x| *x = exp(*x)),
+    );
 }
 
 /// [`ln`] of every value.
 pub fn ln_slice(values: &mut [f32]) {
-    dispatch(|| values.iter_mut().for_each(|x| *x = ln(*x)));
+    dispatch(
+        #[inline(always)]
+        || values.iter_mut().for_each(|x| *x = ln(*x)),
+    );
 }
 
 /// [`powf`] of every value.
 pub fn powf_slice(values: &mut [f32], exponent: f32) {
-    dispatch(|| values.iter_mut().for_each(|x| *x = powf(*x, exponent)));
+    dispatch(
+        #[inline(always)]
+        || values.iter_mut().for_each(|x| *x = powf(*x, exponent)),
+    );
 }
 
 /// The counter-based generator Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
@@ -171,7 +182,12 @@ const LANES: usize = 16;
 /// Fills `out` with draws of the law `form`; draw i depends on the sequence and i alone.
 pub(super) fn fill_positive_stable(form: Form, bits: Philox, out: &mut [f32]) {
     match form {
-        Form::General { a, r } => fill(bits, out, |u, v| kanter(a, r, u, v)),
+        Form::General { a, r } => fill(
+            bits,
+            out,
+            #[inline(always)]
+            |u, v| kanter(a, r, u, v),
+        ),
         Form::Levy => fill(bits, out, levy),
         Form::One => out.fill(1.0),
     }
@@ -179,25 +195,28 @@ pub(super) fn fill_positive_stable(form: Form, bits: Philox, out: &mut [f32]) {
 
 /// Fills `out` with `draw(word, another word)`.
 fn fill(bits: Philox, out: &mut [f32], draw: impl Fn(u32, u32) -> f32) {
-    dispatch(|| {
-        for (chunk, out) in out.chunks_mut(2 * LANES).enumerate() {
-            let mut words = [[0_u32; LANES]; 4];
-            for lane in 0..LANES {
-                let block = bits.block((chunk * LANES + lane) as u32);
-                for (row, word) in words.iter_mut().zip(block) {
-                    row[lane] = word;
+    dispatch(
+        #[inline(always)]
+        || {
+            for (chunk, out) in out.chunks_mut(2 * LANES).enumerate() {
+                let mut words = [[0_u32; LANES]; 4];
+                for lane in 0..LANES {
+                    let block = bits.block((chunk * LANES + lane) as u32);
+                    for (row, word) in words.iter_mut().zip(block) {
+                        row[lane] = word;
+                    }
                 }
+                let mut draws = [0.0_f32; 2 * LANES];
+                for lane in 0..LANES {
+                    draws[lane] = draw(words[0][lane], words[1][lane]);
+                }
+                for lane in 0..LANES {
+                    draws[LANES + lane] = draw(words[2][lane], words[3][lane]);
+                }
+                out.copy_from_slice(&draws[..out.len()]);
             }
-            let mut draws = [0.0_f32; 2 * LANES];
-            for lane in 0..LANES {
-                draws[lane] = draw(words[0][lane], words[1][lane]);
-            }
-            for lane in 0..LANES {
-                draws[LANES + lane] = draw(words[2][lane], words[3][lane]);
-            }
-            out.copy_from_slice(&draws[..out.len()]);
-        }
-    });
+        },
+    );
 }
 
 /// Kanter's draw (see [`super::PositiveStable`]) from two words of random bits, `r = (1 - a) / a`.
