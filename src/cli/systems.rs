@@ -44,7 +44,7 @@ impl System {
 
     /// The denoiser that the command line describes.
     pub fn of_arguments(model: &Model) -> anyhow::Result<Self> {
-        Self::of_denoiser("denoise", model.denoiser()?)
+        Self::of_denoiser("denoise", model.denoiser()?, 0)
     }
 
     /// The denoisers that a protocol compares, with the built-in dictionary or, if the protocol says
@@ -61,18 +61,26 @@ impl System {
         };
         let systems = variants.into_iter().map(|variant| {
             let name = if variant.name.is_empty() { "denoise" } else { &variant.name };
-            Self::of_denoiser(name, Denoiser::new(dictionary.clone(), variant.settings)?)
+            Self::of_denoiser(
+                name,
+                Denoiser::new(dictionary.clone(), variant.settings)?,
+                protocol.trace_every,
+            )
         });
         systems.collect()
     }
 
-    fn of_denoiser(name: &str, denoiser: Denoiser) -> anyhow::Result<Self> {
+    fn of_denoiser(name: &str, denoiser: Denoiser, trace_every: usize) -> anyhow::Result<Self> {
         Ok(Self {
             name: name.to_owned(),
             settings: serde_json::to_value(denoiser.settings())?,
             seed: Some(denoiser.settings().seed),
             dictionary_sha256: Some(checksum(&denoiser.dictionary().to_bytes()?)),
-            denoise: Box::new(move |noisy, _| Ok(denoiser.denoise(noisy, &mut |_| interrupted())?.signal)),
+            denoise: Box::new(move |noisy, observer| {
+                let denoised =
+                    denoiser.denoise_observed(noisy, trace_every, observer, &mut |_| interrupted())?;
+                Ok(denoised.signal)
+            }),
         })
     }
 }

@@ -50,6 +50,9 @@ pub struct Protocol {
     /// Settings of the denoiser that all variants share.
     #[serde(default)]
     settings: Table,
+    /// Gibbs sweeps from one recorded estimate to the next, 0 to record only the last.
+    #[serde(default)]
+    pub trace_every: usize,
     /// What is compared; without any, the settings as they are.
     #[serde(default, rename = "variant")]
     variants: Vec<RawVariant>,

@@ -83,6 +83,15 @@ pub enum DenoiseError {
 /// Told the share of the work that is done, 0 to 1; may ask to stop.
 pub type Progress<'a> = &'a mut dyn FnMut(f64) -> ControlFlow<()>;
 
+/// Shown the number of Gibbs sweeps so far and the recording as denoised by then.
+pub type Observer<'a> = dyn FnMut(usize, &Signal) + 'a;
+
+/// Shown the number of Gibbs sweeps so far and the mean gain, every so many sweeps.
+struct Observation<'a> {
+    every: usize,
+    show: &'a mut dyn FnMut(usize, &[f32]),
+}
+
 /// A channel without the impulses that the spectral model cannot see.
 fn repaired(samples: &[f32], sample_rate: u32) -> Cow<'_, [f32]> {
     let (samples, found) = impulses::repair(samples, sample_rate);
@@ -122,26 +131,55 @@ impl Denoiser {
     /// [`DenoiseError::Interrupted`] if `progress` asked to stop; otherwise only if the settings do not fit
     /// the recording.
     pub fn denoise(&self, noisy: &Signal, progress: Progress) -> Result<Denoised, DenoiseError> {
+        self.denoise_observed(noisy, 0, &mut |_, _| (), progress)
+    }
+
+    /// Denoises a recording, with the same result, and shows how it develops: every `every` Gibbs sweeps
+    /// (0 for never) `observer` is given the result by the mean gain of as many sweeps or, once the
+    /// burn-in is over, of all since. Only recordings of a single block (about 25 s) are shown.
+    ///
+    /// # Errors
+    /// As [`Denoiser::denoise`].
+    pub fn denoise_observed(
+        &self,
+        noisy: &Signal,
+        every: usize,
+        observer: &mut Observer,
+        progress: Progress,
+    ) -> Result<Denoised, DenoiseError> {
         let stft = Stft::new(noisy.sample_rate(), self.dictionary.header().window_seconds)?;
-        let mut spectrograms: Vec<Spectrogram> = noisy
+        let spectrograms: Vec<Spectrogram> = noisy
             .channels()
             .iter()
             .map(|samples| stft.analyse(&repaired(samples, noisy.sample_rate())))
             .collect();
-        let (gain, divergences) = self.gain(&spectrograms, progress)?;
         let floor = libm::pow(10.0, self.settings.floor_db / 20.0) as f32;
-        let (mut energy_in, mut energy_out, mut energy_speech) = (0.0, 0.0, 0.0);
-        for spectrogram in &mut spectrograms {
-            for (value, &gain) in spectrogram.as_mut_slice().iter_mut().zip(&gain) {
-                let power = f64::from(value.norm_sqr());
-                *value *= gain.max(floor);
-                energy_in += power;
-                energy_out += f64::from(value.norm_sqr());
-                energy_speech += f64::from(gain) * power;
+        let filter = |gain: &[f32], filtered: &mut dyn FnMut(f64, f64, f32)| -> Vec<Vec<f32>> {
+            let channels = spectrograms.iter().map(|spectrogram| {
+                let mut spectrogram = spectrogram.clone();
+                for (value, &gain) in spectrogram.as_mut_slice().iter_mut().zip(gain) {
+                    let power = f64::from(value.norm_sqr());
+                    *value *= gain.max(floor);
+                    filtered(power, f64::from(value.norm_sqr()), gain);
+                }
+                stft.synthesise(&spectrogram, noisy.len())
+            });
+            channels.collect()
+        };
+        let mut show = |sweep: usize, gain: &[f32]| {
+            // What does not make a signal here is reported at the end.
+            if let Ok(signal) = noisy.with_channels(filter(gain, &mut |_, _, _| ())) {
+                observer(sweep, &signal);
             }
-        }
-        let channels =
-            spectrograms.iter().map(|spectrogram| stft.synthesise(spectrogram, noisy.len())).collect();
+        };
+        let observation = (every > 0).then_some(Observation { every, show: &mut show });
+        let (gain, divergences) = self.gain(&spectrograms, progress, observation)?;
+        let (mut energy_in, mut energy_out, mut energy_speech) = (0.0, 0.0, 0.0);
+        let channels = filter(&gain, &mut |before, after, gain| {
+            energy_in += before;
+            energy_out += after;
+            energy_speech += f64::from(gain) * before;
+        });
         let decibels = |ratio: f64| 10.0 * libm::log10(ratio);
         let summary = Summary {
             input_snr_db: decibels(energy_speech / (energy_in - energy_speech)),
@@ -156,6 +194,7 @@ impl Denoiser {
         &self,
         spectrograms: &[Spectrogram],
         progress: Progress,
+        mut observation: Option<Observation>,
     ) -> Result<(Vec<f32>, usize), DenoiseError> {
         let bins = spectrograms[0].bins();
         let frames = spectrograms[0].frames();
@@ -186,7 +225,27 @@ impl Denoiser {
                     progress((first as f64 + share * (last - first) as f64) / frames as f64)
                 };
                 let streams = streams.child(block);
-                let separated = self.separate(&spectra, &block_power, carried.as_ref(), streams, progress)?;
+                let single = first == 0 && last == frames;
+                let every = observation.as_ref().map_or(0, |observation| observation.every);
+                let mut show = |sweep: usize, block_gain: &[f32]| {
+                    let mut gain = vec![0.0; bins * frames];
+                    for (&t, new) in sounding.iter().zip(block_gain.chunks_exact(bins)) {
+                        gain[t * bins..(t + 1) * bins].copy_from_slice(new);
+                    }
+                    if let Some(observation) = &mut observation {
+                        (observation.show)(sweep, &gain);
+                    }
+                };
+                let block_observation =
+                    (single && every > 0).then_some(Observation { every, show: &mut show });
+                let separated = self.separate(
+                    &spectra,
+                    &block_power,
+                    carried.as_ref(),
+                    streams,
+                    progress,
+                    block_observation,
+                )?;
                 divergences += separated.divergences;
                 carried = Some(separated.carried);
                 for (&t, new) in sounding.iter().zip(separated.gain.chunks_exact(bins)) {
@@ -212,6 +271,7 @@ impl Denoiser {
         carried: Option<&Carried>,
         streams: Streams,
         progress: Progress,
+        mut observation: Option<Observation>,
     ) -> Result<Separated, DenoiseError> {
         let settings = &self.settings;
         let start = Start {
@@ -245,17 +305,26 @@ impl Denoiser {
             let mut gibbs = Gibbs::new(&mut separation, settings, streams.child(1))?;
             for sweep in 0..settings.iterations {
                 let chain = gibbs.sweep(&mut separation);
-                if sweep >= settings.burn_in {
+                if sweep == settings.burn_in {
+                    averaged = separation.forget();
+                }
+                if sweep >= settings.burn_in || observation.is_some() {
                     separation.accumulate(chain);
                     averaged += 1;
+                }
+                if let Some(Observation { every, show }) = &mut observation
+                    && (sweep + 1) % *every == 0
+                {
+                    show(sweep + 1, &separation.mean_gain(averaged));
+                    if sweep < settings.burn_in {
+                        averaged = separation.forget();
+                    }
                 }
                 advance(settings.warm_start + sweep + 1)?;
             }
             divergences = gibbs.divergences();
         }
-        let scale = 1.0 / averaged as f32;
-        let gain =
-            separation.tiles.iter().flat_map(|tile| tile.gain_sum.iter().map(|sum| sum * scale)).collect();
+        let gain = separation.mean_gain(averaged);
         Ok(Separated { gain, divergences, carried: separation.carry() })
     }
 }

@@ -10,6 +10,6 @@ mod settings;
 mod start;
 mod training;
 
-pub use denoiser::{DenoiseError, Denoised, Denoiser, Progress, Summary};
+pub use denoiser::{DenoiseError, Denoised, Denoiser, Observer, Progress, Summary};
 pub use settings::{ALPHAS, ImpulseMode, Positivity, Settings, SettingsError};
 pub use training::{Corpus, TrainingError, TrainingSettings};
