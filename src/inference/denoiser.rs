@@ -75,6 +75,15 @@ pub enum DenoiseError {
 /// Told how far the work is, as the function that takes it says; may ask to stop.
 pub type Progress<'a> = &'a mut dyn FnMut(f64) -> ControlFlow<()>;
 
+/// Shown the number of Gibbs sweeps so far and the recording as denoised by then.
+pub type Observer<'a> = dyn FnMut(usize, &Signal) + 'a;
+
+/// Shown the number of Gibbs sweeps so far and the mean gain (bins x frames), every so many sweeps.
+pub(super) struct Observation<'a> {
+    pub every: usize,
+    pub show: &'a mut dyn FnMut(usize, &[f32]),
+}
+
 impl Denoiser {
     /// A denoiser with a dictionary of speech.
     ///
@@ -106,6 +115,22 @@ impl Denoiser {
     /// [`DenoiseError::Interrupted`] if `progress` asked to stop; otherwise only if the settings do not fit
     /// the recording.
     pub fn denoise(&self, noisy: &Signal, progress: Progress) -> Result<Denoised, DenoiseError> {
+        self.denoise_observed(noisy, 0, &mut |_, _| (), progress)
+    }
+
+    /// Denoises a recording, with the same result, and shows how it develops: every `every` Gibbs sweeps
+    /// (0 for never) `observer` is given the result by the mean gain of as many sweeps or, once the
+    /// burn-in is over, of all since. Only recordings of a single block (about 25 s) are shown.
+    ///
+    /// # Errors
+    /// As [`Denoiser::denoise`].
+    pub fn denoise_observed(
+        &self,
+        noisy: &Signal,
+        every: usize,
+        observer: &mut Observer,
+        progress: Progress,
+    ) -> Result<Denoised, DenoiseError> {
         let mut stream = self.stream(noisy.sample_rate(), noisy.channels().len())?;
         let length = noisy.len();
         let mut channels = vec![Vec::with_capacity(length); noisy.channels().len()];
@@ -117,7 +142,13 @@ impl Denoiser {
             let block: Vec<&[f32]> = noisy.channels().iter().map(|samples| &samples[start..end]).collect();
             append(&mut channels, stream.push(&block, progress)?);
         }
-        let (rest, summary) = stream.finish(progress)?;
+        let mut show = |sweep: usize, channels: Vec<Vec<f32>>| {
+            // What does not make a signal here is reported at the end.
+            if let Ok(signal) = noisy.with_channels(channels) {
+                observer(sweep, &signal);
+            }
+        };
+        let (rest, summary) = stream.finish_observed(every, &mut show, progress)?;
         append(&mut channels, rest);
         Ok(Denoised { signal: noisy.with_channels(channels)?, summary })
     }
@@ -138,6 +169,7 @@ impl Denoiser {
         carried: Option<&Carried>,
         streams: Streams,
         progress: Progress,
+        mut observation: Option<Observation>,
     ) -> Result<Separated, DenoiseError> {
         let settings = &self.settings;
         let start = Start {
@@ -171,17 +203,26 @@ impl Denoiser {
             let mut gibbs = Gibbs::new(&mut separation, settings, streams.child(1))?;
             for sweep in 0..settings.iterations {
                 let chain = gibbs.sweep(&mut separation);
-                if sweep >= settings.burn_in {
+                if sweep == settings.burn_in {
+                    averaged = separation.forget();
+                }
+                if sweep >= settings.burn_in || observation.is_some() {
                     separation.accumulate(chain);
                     averaged += 1;
+                }
+                if let Some(Observation { every, show }) = &mut observation
+                    && (sweep + 1) % *every == 0
+                {
+                    show(sweep + 1, &separation.mean_gain(averaged));
+                    if sweep < settings.burn_in {
+                        averaged = separation.forget();
+                    }
                 }
                 advance(settings.warm_start + sweep + 1)?;
             }
             divergences = gibbs.divergences();
         }
-        let scale = 1.0 / averaged as f32;
-        let gain =
-            separation.tiles.iter().flat_map(|tile| tile.gain_sum.iter().map(|sum| sum * scale)).collect();
+        let gain = separation.mean_gain(averaged);
         Ok(Separated { gain, divergences, carried: separation.carry() })
     }
 }

@@ -188,6 +188,18 @@ impl Separation {
         );
     }
 
+    /// The sums of gains (bins x frames) over their number.
+    pub(super) fn mean_gain(&self, averaged: usize) -> Vec<f32> {
+        let scale = 1.0 / averaged as f32;
+        self.tiles.iter().flat_map(|tile| tile.gain_sum.iter().map(|sum| sum * scale)).collect()
+    }
+
+    /// Starts the sums of gains anew, and returns the number of gains in them: none.
+    pub(super) fn forget(&mut self) -> usize {
+        self.tiles.iter_mut().for_each(|tile| tile.gain_sum.fill(0.0));
+        0
+    }
+
     /// What the next stretch may start from.
     pub(super) fn carry(self) -> Carried {
         let mut noise_spectra = self.mixture.noise.spectra;

@@ -1,6 +1,6 @@
 //! Denoising block by block.
 
-use super::denoiser::{DenoiseError, Denoiser, Progress, Summary};
+use super::denoiser::{DenoiseError, Denoiser, Observation, Progress, Summary};
 use super::impulses;
 use super::separation::Carried;
 use crate::audio::{Analyser, Spectrogram, Stft, Synthesiser};
@@ -35,6 +35,9 @@ pub struct DenoiseStream<'a> {
     energy: Energy,
     divergences: usize,
 }
+
+/// How often, and to whom, the development of a block is shown.
+type BlockObserver<'a> = (usize, &'a mut dyn FnMut(usize, Vec<Vec<f32>>));
 
 struct Channel {
     /// Samples that wait for a whole block before impulses are looked for.
@@ -111,7 +114,7 @@ impl<'a> DenoiseStream<'a> {
         while self.channels.first().is_some_and(|channel| channel.waiting.len() >= size) {
             self.analyse(size);
             if self.pending() > BLOCK_FRAMES * 3 / 2 {
-                self.separate(BLOCK_FRAMES, false, progress)?;
+                self.separate(BLOCK_FRAMES, false, progress, None)?;
             }
         }
         Ok(self.take_output())
@@ -121,7 +124,17 @@ impl<'a> DenoiseStream<'a> {
     ///
     /// # Errors
     /// As for [`Denoiser::denoise`].
-    pub fn finish(mut self, progress: Progress) -> Result<(Vec<Vec<f32>>, Summary), DenoiseError> {
+    pub fn finish(self, progress: Progress) -> Result<(Vec<Vec<f32>>, Summary), DenoiseError> {
+        self.finish_observed(0, &mut |_, _| (), progress)
+    }
+
+    /// The same, showing every `every` Gibbs sweeps (0 for never) how a recording of a single block develops.
+    pub(super) fn finish_observed(
+        mut self,
+        every: usize,
+        observer: &mut dyn FnMut(usize, Vec<Vec<f32>>),
+        progress: Progress,
+    ) -> Result<(Vec<Vec<f32>>, Summary), DenoiseError> {
         let rest = self.channels.first().map_or(0, |channel| channel.waiting.len());
         self.analyse(rest);
         for channel in &mut self.channels {
@@ -130,7 +143,8 @@ impl<'a> DenoiseStream<'a> {
         }
         let pending = self.pending();
         if pending > 0 {
-            self.separate(pending, true, progress)?;
+            let observer = (every > 0 && self.blocks == 0).then_some((every, observer));
+            self.separate(pending, true, progress, observer)?;
         }
         for channel in &mut self.channels {
             let synthesiser = std::mem::replace(&mut channel.synthesiser, self.stft.synthesiser());
@@ -168,9 +182,15 @@ impl<'a> DenoiseStream<'a> {
     }
 
     /// Separates the first `frames` that wait, and synthesises them up to the overlap with the next block.
-    fn separate(&mut self, frames: usize, last: bool, progress: Progress) -> Result<(), DenoiseError> {
+    fn separate(
+        &mut self,
+        frames: usize,
+        last: bool,
+        progress: Progress,
+        observer: Option<BlockObserver>,
+    ) -> Result<(), DenoiseError> {
         let bins = self.stft.bins();
-        let mut gain = self.gain(frames, progress)?;
+        let mut gain = self.gain(frames, progress, observer)?;
         for (i, (gain, &before)) in gain.iter_mut().zip(&self.overlap).enumerate() {
             let weight = (i / bins + 1) as f32 / (OVERLAP_FRAMES + 1) as f32;
             *gain = before + weight * (*gain - before);
@@ -178,7 +198,7 @@ impl<'a> DenoiseStream<'a> {
         let done = if last { frames } else { frames - OVERLAP_FRAMES };
         self.overlap = gain.split_off(done * bins);
         self.frames_done += done as u64;
-        let floor = libm::pow(10.0, self.denoiser.settings().floor_db / 20.0) as f32;
+        let floor = self.denoiser.settings().floor();
         for channel in &mut self.channels {
             let mut finished = channel.pending.split_front(done);
             for (value, &gain) in finished.as_mut_slice().iter_mut().zip(&gain) {
@@ -194,7 +214,12 @@ impl<'a> DenoiseStream<'a> {
     }
 
     /// The posterior-mean gains (bins x frames) of the first `frames` that wait.
-    fn gain(&mut self, frames: usize, progress: Progress) -> Result<Vec<f32>, DenoiseError> {
+    fn gain(
+        &mut self,
+        frames: usize,
+        progress: Progress,
+        observer: Option<BlockObserver>,
+    ) -> Result<Vec<f32>, DenoiseError> {
         let bins = self.stft.bins();
         let mut power = vec![0.0_f32; bins * frames];
         for channel in &self.channels {
@@ -217,13 +242,41 @@ impl<'a> DenoiseStream<'a> {
             places.iter().flat_map(|t| power[t * bins..(t + 1) * bins].iter().copied()).collect();
         let streams = self.streams.child(self.blocks);
         self.blocks += 1;
-        let separated =
-            self.denoiser.separate(&self.spectra, &power, self.carried.as_ref(), streams, progress)?;
+        let (every, show) = observer.unzip();
+        let mut show = show.map(|show| {
+            |sweep: usize, partial: &[f32]| {
+                let mut gain = vec![0.0; bins * frames];
+                place(&places, partial, &mut gain, bins);
+                show(sweep, self.filtered(&gain));
+            }
+        });
+        let observation = match (every, &mut show) {
+            (Some(every), Some(show)) => Some(Observation { every, show }),
+            _ => None,
+        };
+        let (spectra, carried) = (&self.spectra, self.carried.as_ref());
+        let separated = self.denoiser.separate(spectra, &power, carried, streams, progress, observation)?;
         self.divergences += separated.divergences;
         self.carried = Some(separated.carried);
-        for (&t, frame) in places.iter().zip(separated.gain.chunks_exact(bins)) {
-            gain[t * bins..(t + 1) * bins].copy_from_slice(frame);
-        }
+        place(&places, &separated.gain, &mut gain, bins);
         Ok(gain)
+    }
+
+    /// The whole recording by the given gains, if all of it still waits.
+    fn filtered(&self, gain: &[f32]) -> Vec<Vec<f32>> {
+        let floor = self.denoiser.settings().floor();
+        let filtered = |channel: &Channel| {
+            let mut frames = channel.pending.clone();
+            frames.as_mut_slice().iter_mut().zip(gain).for_each(|(value, &gain)| *value *= gain.max(floor));
+            self.stft.synthesise(&frames, self.samples as usize)
+        };
+        self.channels.iter().map(filtered).collect()
+    }
+}
+
+/// Copies the frames of `partial` to their `places` in `gain`, bins each.
+fn place(places: &[usize], partial: &[f32], gain: &mut [f32], bins: usize) {
+    for (&t, frame) in places.iter().zip(partial.chunks_exact(bins)) {
+        gain[t * bins..(t + 1) * bins].copy_from_slice(frame);
     }
 }
