@@ -1,1 +1,15 @@
-//! To come.
+//! Where model meets sampler: from powers to posterior-mean gains, and from clean speech to a dictionary.
+
+mod channel;
+mod denoiser;
+mod factor_target;
+mod gibbs;
+pub mod impulses;
+mod separation;
+mod settings;
+mod start;
+mod training;
+
+pub use denoiser::{DenoiseError, Denoised, Denoiser, Progress, Summary};
+pub use settings::{ALPHAS, ImpulseMode, Positivity, Settings, SettingsError};
+pub use training::{Corpus, TrainingError, TrainingSettings};

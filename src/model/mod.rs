@@ -1,1 +1,12 @@
-//! To come.
+//! The two-source alpha-stable matrix factorisation.
+mod dictionary;
+mod impulses;
+mod marginal;
+mod mixture;
+mod priors;
+mod products;
+pub use dictionary::{Dictionary, DictionaryError, FORMAT_VERSION, Header};
+pub use impulses::{ImpulseStep, Impulses};
+pub use marginal::{Expectations, MarginalTable};
+pub use mixture::{Factor, Mixture, SMALLEST_POWER, Scalar, Workspace};
+pub use priors::Prior;

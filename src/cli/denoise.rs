@@ -1,0 +1,187 @@
+//! `denoise IN OUT`.
+
+use super::terminal::{Failure, Progress};
+use super::{Common, describe};
+use alphamf::audio;
+use alphamf::inference::{Denoiser, ImpulseMode, Positivity, Settings};
+use alphamf::model::Dictionary;
+use alphamf::samplers::SamplerKind;
+use anyhow::Context;
+use clap::ValueEnum;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Arguments of the main command.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The noisy recording: WAV, 8 to 192 kHz, any number of channels.
+    #[arg(required = true, value_name = "IN")]
+    input: Option<PathBuf>,
+
+    /// Where the voice goes; must not be the input.
+    #[arg(required = true, value_name = "OUT")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    model: Model,
+}
+
+/// Options of the model and its inference, shared by all commands that denoise.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Model {
+    /// A dictionary made by `denoise train`, in place of the built-in one.
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
+
+    /// The least gain of any part of the spectrum, dB, -100 to 0: how much of the noise stays.
+    #[arg(long, value_name = "DB", allow_negative_numbers = true)]
+    floor_db: Option<f64>,
+
+    /// Sampler of activations and noise spectra; used if there are --iterations.
+    #[arg(long, value_name = "NAME")]
+    sampler: Option<SamplerKind>,
+
+    /// Gibbs sweeps after the warm start.
+    #[arg(long, value_name = "N")]
+    iterations: Option<usize>,
+
+    /// Gibbs sweeps that are left out of the average; half of --iterations if not given.
+    #[arg(long, value_name = "N")]
+    burn_in: Option<usize>,
+
+    /// Sweeps of expectation maximisation to start from.
+    #[arg(long, value_name = "N")]
+    warm_start: Option<usize>,
+
+    /// Step size of the sampler.
+    #[arg(long, value_name = "STEP")]
+    step_size: Option<f64>,
+
+    /// Share of the bins that each gradient of the sampler looks at, up to 1.
+    #[arg(long, value_name = "SHARE")]
+    minibatch: Option<f64>,
+
+    /// How the sampler keeps factors positive: it moves logarithms, or mirrors at zero as in the paper.
+    #[arg(long, value_name = "HOW")]
+    positivity: Option<PositivityName>,
+
+    /// Whether impulse variables are integrated out, or sampled as in the paper.
+    #[arg(long, value_name = "HOW")]
+    impulses: Option<ImpulsesName>,
+
+    /// Characteristic exponent of speech, 0.2 to 2; the dictionary's if not given.
+    #[arg(long, value_name = "ALPHA")]
+    alpha_speech: Option<f64>,
+
+    /// Characteristic exponent of noise, 0.2 to 2.
+    #[arg(long, value_name = "ALPHA")]
+    alpha_noise: Option<f64>,
+
+    /// Number of noise spectra, 1 to 64.
+    #[arg(long, value_name = "N")]
+    noise_rank: Option<usize>,
+
+    /// Seed of all random numbers: the same seed gives the same file.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum PositivityName {
+    Log,
+    Mirrored,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ImpulsesName {
+    Integrated,
+    Sampled,
+}
+
+impl Model {
+    /// The library's settings: its defaults, changed where an option was given.
+    pub fn settings(&self) -> Settings {
+        let mut settings = Settings::default();
+        fn set<T: Clone>(setting: &mut T, option: &Option<T>) {
+            if let Some(value) = option {
+                *setting = value.clone();
+            }
+        }
+        set(&mut settings.floor_db, &self.floor_db);
+        set(&mut settings.sampler, &self.sampler);
+        set(&mut settings.iterations, &self.iterations);
+        set(&mut settings.warm_start, &self.warm_start);
+        set(&mut settings.minibatch, &self.minibatch);
+        set(&mut settings.alpha_noise, &self.alpha_noise);
+        set(&mut settings.noise_rank, &self.noise_rank);
+        set(&mut settings.seed, &self.seed);
+        settings.burn_in = self.burn_in.unwrap_or(settings.iterations / 2);
+        settings.step_size = self.step_size;
+        settings.alpha_speech = self.alpha_speech;
+        match self.positivity {
+            Some(PositivityName::Log) => settings.positivity = Positivity::Log,
+            Some(PositivityName::Mirrored) => settings.positivity = Positivity::Mirrored,
+            None => {}
+        }
+        match self.impulses {
+            Some(ImpulsesName::Integrated) => settings.impulses = ImpulseMode::Integrated,
+            Some(ImpulsesName::Sampled) => settings.impulses = ImpulseMode::Sampled,
+            None => {}
+        }
+        settings
+    }
+
+    /// The denoiser that the options describe.
+    pub fn denoiser(&self) -> anyhow::Result<Denoiser> {
+        let settings = self.settings();
+        settings.validate()?;
+        let dictionary = match &self.model {
+            None => Dictionary::shipped()?,
+            Some(path) => read_dictionary(path).with_context(|| Failure::Dictionary(path.clone()))?,
+        };
+        Ok(Denoiser::new(dictionary, settings)?)
+    }
+}
+
+fn read_dictionary(path: &Path) -> anyhow::Result<Dictionary> {
+    Ok(Dictionary::from_bytes(&std::fs::read(path)?)?)
+}
+
+/// Denoises one recording.
+pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
+    let (Some(input), Some(output)) = (arguments.input, arguments.output) else {
+        anyhow::bail!("an input and an output are needed");
+    };
+    let start = Instant::now();
+    let denoiser = arguments.model.denoiser()?;
+    tracing::info!("dictionary: {}", describe(&denoiser));
+    audio::check_distinct(&input, &output)?;
+    let noisy = audio::read(&input)?;
+    let progress = Progress::new("denoising", common.quiet);
+    let denoised = denoiser
+        .denoise(&noisy, &mut |share| progress.update(share))
+        .with_context(|| input.display().to_string())?;
+    drop(progress);
+    let clipped = audio::write(&output, &denoised.signal)?;
+    if clipped > 0 {
+        tracing::warn!("{clipped} samples were beyond full scale and clipped");
+    }
+    let summary = denoised.summary;
+    if summary.divergences > 0 {
+        tracing::warn!("{} moves of the sampler diverged and were rejected", summary.divergences);
+    }
+    if !common.quiet {
+        let (duration, taken) = (noisy.duration(), start.elapsed().as_secs_f64());
+        eprint!("{}: {duration:.2} s of audio in {taken:.2} s", output.display());
+        if summary.input_snr_db.is_nan() {
+            eprintln!(", digital silence");
+        } else {
+            eprintln!(
+                ", estimated SNR before {:.1} dB, mean attenuation {:.1} dB",
+                summary.input_snr_db, summary.attenuation_db
+            );
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,142 @@
+//! The command line: the only place that prints, and the one that decides exit codes.
+
+mod denoise;
+mod terminal;
+mod train;
+
+use alphamf::audio;
+use alphamf::inference::{DenoiseError, Denoiser, SettingsError, TrainingError};
+use alphamf::model::DictionaryError;
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Takes the noise out of recorded speech.
+///
+/// Reads a noisy recording and writes the voice, at the same sample rate, depth and length.
+/// The voice is explained by spectra learned from clean speech, the noise by spectra learned from
+/// the recording itself; what most likely belongs to the voice is kept.
+#[derive(Debug, Parser)]
+#[command(name = "denoise", version, max_term_width = 100)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = "Examples:\n  \
+    denoise interview.wav voice.wav          with the built-in dictionary\n  \
+    denoise in.wav out.wav --floor-db -12    leave more of the room in\n  \
+    denoise train speech/ -o mine.safetensors && denoise in.wav out.wav --model mine.safetensors\n\n\
+    Exit codes: 0 done, 1 failed, 2 wrong usage or a setting out of range, 3 input not usable,\n\
+    4 output not writable, 5 dictionary not usable, 130 interrupted.")]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    #[command(flatten)]
+    denoise: denoise::Arguments,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Learn a dictionary from a folder of clean speech.
+    Train(train::Arguments),
+}
+
+/// Options of every command.
+#[derive(Debug, clap::Args)]
+pub struct Common {
+    /// Worker threads; all cores if not given. The result is the same for any number.
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+
+    /// Print nothing but errors.
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+
+    /// Print what is being done; twice for more.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+/// Runs the command that was asked for.
+pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let Arguments { command, denoise, common } = arguments;
+    let level = match (common.quiet, common.verbose) {
+        (true, _) => tracing::Level::ERROR,
+        (_, 0) => tracing::Level::WARN,
+        (_, 1) => tracing::Level::INFO,
+        _ => tracing::Level::DEBUG,
+    };
+    tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).without_time().init();
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(common.threads.map_or(0, usize::from))
+        .build_global()
+        .context("cannot start worker threads")?;
+    terminal::watch_for_interrupts()?;
+    match command {
+        None => denoise::run(denoise, &common),
+        Some(Command::Train(arguments)) => train::run(arguments, &common),
+    }
+}
+
+/// The whole chain of an error in one line.
+pub fn one_line(error: &anyhow::Error) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for cause in error.chain().map(|cause| cause.to_string().replace('\n', " ")) {
+        // Errors that show their source themselves need no second mention of it.
+        if parts.last().is_none_or(|last| !last.contains(&cause)) {
+            parts.push(cause);
+        }
+    }
+    parts.join(": ")
+}
+
+/// The exit code that stands for an error; see `denoise --help`.
+pub fn exit_code(error: &anyhow::Error) -> ExitCode {
+    const FAILED: u8 = 1;
+    const USAGE: u8 = 2;
+    const INPUT: u8 = 3;
+    const OUTPUT: u8 = 4;
+    const DICTIONARY: u8 = 5;
+    const INTERRUPTED: u8 = 130;
+    let of = |cause: &(dyn std::error::Error + 'static)| {
+        if let Some(error) = cause.downcast_ref::<audio::Error>() {
+            return Some(match error {
+                audio::Error::Read { .. } => INPUT,
+                audio::Error::Write { .. } => OUTPUT,
+            });
+        }
+        if let Some(error) = cause.downcast_ref::<DenoiseError>() {
+            return match error {
+                DenoiseError::Settings(_) | DenoiseError::Sampler(_) => Some(USAGE),
+                DenoiseError::Interrupted => Some(INTERRUPTED),
+                _ => None,
+            };
+        }
+        if let Some(error) = cause.downcast_ref::<TrainingError>() {
+            return match error {
+                TrainingError::Settings(_) | TrainingError::Window(_) => Some(USAGE),
+                TrainingError::SampleRate { .. } | TrainingError::TooLittleSpeech { .. } => Some(INPUT),
+                TrainingError::Interrupted => Some(INTERRUPTED),
+                _ => None,
+            };
+        }
+        if let Some(error) = cause.downcast_ref::<terminal::Failure>() {
+            return Some(match error {
+                terminal::Failure::Input(_) => INPUT,
+                terminal::Failure::Output(_) => OUTPUT,
+                terminal::Failure::Dictionary(_) => DICTIONARY,
+            });
+        }
+        let usage = cause.is::<SettingsError>();
+        let dictionary = cause.is::<DictionaryError>();
+        if usage { Some(USAGE) } else { dictionary.then_some(DICTIONARY) }
+    };
+    ExitCode::from(error.chain().find_map(of).unwrap_or(FAILED))
+}
+
+/// What the summary line calls the dictionary.
+fn describe(denoiser: &Denoiser) -> String {
+    let header = denoiser.dictionary().header();
+    format!("{} spectra, alpha {}, {} Hz", header.rank, header.alpha, header.sample_rate)
+}

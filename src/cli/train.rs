@@ -1,0 +1,108 @@
+//! `denoise train DIR -o FILE`.
+
+use super::Common;
+use super::terminal::{Failure, Progress, write_whole};
+use alphamf::audio;
+use alphamf::inference::{Corpus, TrainingSettings};
+use anyhow::Context;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Arguments of `denoise train`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// A folder of clean speech: every WAV file in it and below is learned from.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+
+    /// The dictionary to write, a safetensors file.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Sample rate of the dictionary, Hz: its band is half of it. The lowest of the folder if not given;
+    /// files at higher rates need no conversion.
+    #[arg(long, value_name = "HZ")]
+    rate: Option<u32>,
+
+    /// Number of spectra, 1 to 1,000.
+    #[arg(long, value_name = "N", default_value_t = TrainingSettings::default().rank)]
+    rank: usize,
+
+    /// Characteristic exponent of speech, 0.2 to 2.
+    #[arg(long, value_name = "ALPHA", default_value_t = TrainingSettings::default().alpha)]
+    alpha: f64,
+
+    /// Sweeps over the speech.
+    #[arg(long, value_name = "N", default_value_t = TrainingSettings::default().iterations)]
+    iterations: usize,
+
+    /// Length of the analysis window, s.
+    #[arg(long, value_name = "S", default_value_t = TrainingSettings::default().window_seconds)]
+    window: f64,
+
+    /// Seed of the random start.
+    #[arg(long, value_name = "N", default_value_t = TrainingSettings::default().seed)]
+    seed: u64,
+}
+
+/// Learns a dictionary.
+pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
+    let start = Instant::now();
+    let Arguments { folder, output, rate, rank, alpha, iterations, window, seed } = arguments;
+    let files = wav_files(&folder)?;
+    let settings = TrainingSettings { rank, alpha, iterations, seed, window_seconds: window };
+    // Settings are checked before hours of speech are read.
+    Corpus::new(rate.unwrap_or(16_000), settings.clone())?;
+    let rate = match rate {
+        Some(rate) => rate,
+        None => {
+            let mut lowest = u32::MAX;
+            for file in &files {
+                lowest = lowest.min(audio::read(file)?.sample_rate());
+            }
+            lowest
+        }
+    };
+    let mut corpus = Corpus::new(rate, settings)?;
+    for file in &files {
+        corpus.add(&audio::read(file)?).with_context(|| file.display().to_string())?;
+    }
+    let seconds = corpus.seconds();
+    let progress = Progress::new("learning", common.quiet);
+    let dictionary = corpus.learn(&mut |share| progress.update(share))?;
+    drop(progress);
+    write_whole(&output, &dictionary.to_bytes()?)?;
+    if !common.quiet {
+        eprintln!(
+            "{}: {rank} spectra of {} bins from {seconds:.0} s of speech in {} files, in {:.1} s",
+            output.display(),
+            dictionary.header().bins(),
+            files.len(),
+            start.elapsed().as_secs_f64()
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// All WAV files in a folder and below, in the order of their names.
+fn wav_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(&folder).with_context(|| Failure::Input(folder.clone()))?;
+        for entry in entries {
+            let path = entry.with_context(|| Failure::Input(folder.clone()))?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("wav")) {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        return Err(anyhow::anyhow!("no WAV file in it or below").context(Failure::Input(folder.to_owned())));
+    }
+    Ok(files)
+}

@@ -1,0 +1,140 @@
+//! The conditional posteriors of the factors, as samplers see them.
+
+use super::separation::{Frames, Pool};
+use crate::model::{Impulses, Mixture, Prior, Workspace};
+use crate::samplers::{Minibatch, Target};
+use rayon::prelude::*;
+
+/// The activations of some frames given everything else: one block per frame, one data term per bin.
+pub(super) struct ActivationTarget<'a> {
+    pub mixture: &'a Mixture<f32>,
+    pub impulses: &'a Impulses<f32>,
+    /// `|X|^2`, bins x frames.
+    pub power: &'a [f32],
+    /// Prior of the activations of speech.
+    pub prior: Prior,
+    pub workspace: &'a mut Workspace<f32>,
+}
+
+impl Target<f32> for ActivationTarget<'_> {
+    fn dimension(&self) -> usize {
+        self.mixture.rank()
+    }
+
+    fn blocks(&self) -> usize {
+        self.power.len() / self.mixture.bins
+    }
+
+    fn terms(&self) -> usize {
+        self.mixture.bins
+    }
+
+    fn gradient(&mut self, theta: &[f32], batch: Minibatch<'_>, gradient: &mut [f32]) {
+        let Self { mixture, impulses, power, workspace, .. } = self;
+        workspace.disperse(mixture, theta);
+        workspace.evaluate(mixture, impulses, power);
+        workspace.differentiate(mixture);
+        if let Some(bins) = batch.indices() {
+            workspace.subsample(bins, batch.scale());
+        }
+        workspace.activation_gradient(mixture, gradient);
+        let (rank, split) = (mixture.rank(), mixture.speech_rank());
+        for (column, gradient) in theta.chunks_exact(rank).zip(gradient.chunks_exact_mut(rank)) {
+            self.prior.add_gradient(&column[..split], &mut gradient[..split]);
+        }
+    }
+
+    fn potential(&mut self, theta: &[f32], potential: &mut [f64]) {
+        let Self { mixture, impulses, power, workspace, .. } = self;
+        workspace.disperse(mixture, theta);
+        workspace.potential(mixture, impulses, power, potential);
+        let (rank, split) = (mixture.rank(), mixture.speech_rank());
+        for (potential, column) in potential.iter_mut().zip(theta.chunks_exact(rank)) {
+            *potential += column[..split].iter().map(|&x| self.prior.potential(f64::from(x))).sum::<f64>();
+        }
+    }
+}
+
+/// The noise spectra given everything else: one block per bin (the state is noise rank x bins), one data
+/// term per tile of frames.
+pub(super) struct NoiseTarget<'a> {
+    pub mixture: &'a mut Mixture<f32>,
+    pub tiles: &'a mut [Frames],
+    /// Which set of impulse variables to condition on.
+    pub chain: usize,
+    pub pool: &'a Pool,
+}
+
+impl NoiseTarget<'_> {
+    /// Takes the spectra from a state of rank x bins.
+    fn load(&mut self, theta: &[f32]) {
+        transpose(theta, self.mixture.noise_rank(), &mut self.mixture.noise.spectra);
+    }
+}
+
+/// Writes the transpose of `matrix` (rows x columns, column-major).
+pub(super) fn transpose(matrix: &[f32], rows: usize, transposed: &mut [f32]) {
+    let columns = matrix.len() / rows;
+    for (i, value) in transposed.iter_mut().enumerate() {
+        *value = matrix[(i % columns) * rows + i / columns];
+    }
+}
+
+impl Target<f32> for NoiseTarget<'_> {
+    fn dimension(&self) -> usize {
+        self.mixture.noise_rank()
+    }
+
+    fn blocks(&self) -> usize {
+        self.mixture.bins
+    }
+
+    fn terms(&self) -> usize {
+        self.tiles.len()
+    }
+
+    fn gradient(&mut self, theta: &[f32], batch: Minibatch<'_>, gradient: &mut [f32]) {
+        self.load(theta);
+        let Self { mixture, tiles, chain, pool, .. } = self;
+        let mixture = &**mixture;
+        let mut weights = vec![0.0_f32; tiles.len()];
+        batch.iter().for_each(|tile| weights[tile] += batch.scale() as f32);
+        tiles.par_iter_mut().zip(&weights).filter(|(_, weight)| **weight > 0.0).for_each_init(
+            || pool.take(mixture.bins),
+            |workspace, (tile, _)| {
+                workspace.disperse(mixture, &tile.activations);
+                workspace.evaluate(mixture, &tile.impulses[*chain], &tile.power);
+                workspace.differentiate(mixture);
+                tile.noise_raise.fill(0.0);
+                workspace.add_noise_gradient(mixture, &tile.activations, &mut tile.noise_raise);
+            },
+        );
+        let mut sum = vec![0.0; theta.len()];
+        for (tile, &weight) in tiles.iter().zip(&weights).filter(|(_, weight)| **weight > 0.0) {
+            sum.iter_mut().zip(&tile.noise_raise).for_each(|(sum, &x)| *sum += weight * x);
+        }
+        transpose(&sum, mixture.bins, gradient);
+    }
+
+    fn potential(&mut self, theta: &[f32], potential: &mut [f64]) {
+        self.load(theta);
+        let Self { mixture, tiles, chain, pool, .. } = self;
+        let mixture = &**mixture;
+        let per_tile: Vec<_> = tiles
+            .par_iter()
+            .map_init(
+                || pool.take(mixture.bins),
+                |workspace, tile| {
+                    let mut per_bin = vec![0.0; mixture.bins];
+                    workspace.disperse(mixture, &tile.activations);
+                    workspace.bin_potential(mixture, &tile.impulses[*chain], &tile.power, &mut per_bin);
+                    per_bin
+                },
+            )
+            .collect();
+        potential.fill(0.0);
+        for per_bin in per_tile {
+            potential.iter_mut().zip(per_bin).for_each(|(sum, x)| *sum += x);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The score of alpha-stable noise plus an uncertain signal.
+
+use crate::stable::log_survival_quantile;
+
+/// Grid of the logarithm of the residual, in units of the noise's scale.
+const RESIDUAL: Grid = Grid { low: -2.0, step: 0.1, points: 101 };
+/// Grid of the logarithm of the uncertainty's standard deviation, in the same units.
+const UNCERTAINTY: Grid = Grid { low: -3.5, step: 0.25, points: 29 };
+
+struct Grid {
+    low: f64,
+    step: f64,
+    points: usize,
+}
+
+impl Grid {
+    fn value(&self, i: usize) -> f64 {
+        (self.low + i as f64 * self.step).exp()
+    }
+
+    /// The cell that holds a value, and the place in it from 0 to 1; the edge's if outside.
+    fn place(&self, value: f64) -> (usize, f64) {
+        let x = (value.max(f64::MIN_POSITIVE).ln() - self.low) / self.step;
+        let x = x.clamp(0.0, (self.points - 1) as f64 - 1e-9);
+        (x as usize, x.fract())
+    }
+}
+
+/// The score `-p'/p` of `sqrt(2 A) z + tau z'`, with A positive stable and z, z' standard normal:
+/// symmetric alpha-stable noise of unit scale and a normal uncertainty of variance `tau^2`.
+///
+/// The density is a mixture of normals over A, so is tabulated without cancellation.
+pub struct Score {
+    /// Logarithm of score over residual, residuals contiguous.
+    weights: Vec<f64>,
+    /// Logarithm of the Fisher information for each uncertainty.
+    information: Vec<f64>,
+}
+
+impl Score {
+    /// The table for a characteristic exponent in (0, 2].
+    pub fn new(alpha: f64) -> Self {
+        let impulses = impulses(alpha);
+        let mut weights = Vec::with_capacity(RESIDUAL.points * UNCERTAINTY.points);
+        let mut information = Vec::with_capacity(UNCERTAINTY.points);
+        for i in 0..UNCERTAINTY.points {
+            let tau = UNCERTAINTY.value(i);
+            // E[score^2], by the trapezoidal rule in the residual's logarithm; the part below the
+            // grid, where score and density are linear and constant, in closed form.
+            let mut mean_square = 0.0;
+            for j in 0..RESIDUAL.points {
+                let r = RESIDUAL.value(j);
+                let (mut density, mut slope) = (0.0, 0.0);
+                for &(a, probability) in &impulses {
+                    let v = 2.0 * a + tau * tau;
+                    let p = probability * (-0.5 * r * r / v).exp() / (2.0 * std::f64::consts::PI * v).sqrt();
+                    density += p;
+                    slope += p / v;
+                }
+                // Beyond the last node's reach the density underflows: the power law's score.
+                let weight = if density > 1e-280 { slope / density } else { (1.0 + alpha) / (r * r) };
+                weights.push(weight.ln());
+                let term = 2.0 * (weight * r).powi(2) * density * r;
+                mean_square +=
+                    if j == 0 { term * (0.5 * RESIDUAL.step + 1.0 / 3.0) } else { term * RESIDUAL.step };
+            }
+            information.push(mean_square.ln());
+        }
+        Self { weights, information }
+    }
+
+    /// Score over residual, and the Fisher information, for a residual and an uncertainty's
+    /// standard deviation in units of the noise's scale.
+    pub fn at(&self, residual: f64, tau: f64) -> (f64, f64) {
+        let (row, dy) = UNCERTAINTY.place(tau);
+        let (column, dx) = RESIDUAL.place(residual.abs());
+        let along = |row: usize| {
+            let at = row * RESIDUAL.points + column;
+            (1.0 - dx) * self.weights[at] + dx * self.weights[at + 1]
+        };
+        let weight = ((1.0 - dy) * along(row) + dy * along(row + 1)).exp();
+        let last = RESIDUAL.value(RESIDUAL.points - 1);
+        let beyond = (last / residual.abs().max(last)).powi(2);
+        let information = (1.0 - dy) * self.information[row] + dy * self.information[row + 1];
+        (weight * beyond, information.exp())
+    }
+}
+
+/// Nodes of the impulse variable and their probabilities, evenly over the logit of its
+/// distribution function.
+fn impulses(alpha: f64) -> Vec<(f64, f64)> {
+    if alpha >= 2.0 {
+        return vec![(1.0, 1.0)];
+    }
+    const NODES: usize = 96;
+    const LOGITS: (f64, f64) = (-8.0, 20.0);
+    let survival = |i: f64| 1.0 / (1.0 + (LOGITS.0 + (LOGITS.1 - LOGITS.0) * i / NODES as f64).exp());
+    (0..NODES)
+        .map(|i| {
+            let i = i as f64;
+            let probability = survival(i) - survival(i + 1.0);
+            (log_survival_quantile(0.5 * alpha, survival(i + 0.5)).exp(), probability)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_linear_for_normal_noise() {
+        let score = Score::new(2.0);
+        for tau in [0.1, 1.0, 7.0] {
+            for r in [0.0, 0.1, 3.0] {
+                let (weight, information) = score.at(r, tau);
+                let exact = 1.0 / (2.0 + tau * tau);
+                assert!((weight / exact - 1.0).abs() < 0.02, "tau {tau}: {weight} {exact}");
+                assert!((information / exact - 1.0).abs() < 0.02, "tau {tau}: {information} {exact}");
+            }
+        }
+    }
+
+    #[test]
+    fn follows_cauchys_law_without_uncertainty() {
+        // Score 2r / (1 + r^2), information 1/2.
+        let score = Score::new(1.0);
+        for r in [0.2, 0.7, 1.0, 5.0, 50.0, 1e3, 1e6] {
+            let (weight, information) = score.at(r, 0.0);
+            let exact = 2.0 / (1.0 + r * r);
+            assert!((weight / exact - 1.0).abs() < 0.05, "r {r}: {weight:e} {exact:e}");
+            assert!((information - 0.5).abs() < 0.02, "{information}");
+        }
+    }
+
+    #[test]
+    fn falls_off_with_the_power_law() {
+        for alpha in [0.8, 1.2, 1.5, 1.9] {
+            let r = 300.0;
+            let weight = Score::new(alpha).at(r, 0.5).0;
+            assert!((weight * r * r / (1.0 + alpha) - 1.0).abs() < 0.05, "alpha {alpha}: {weight:e}");
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! The latent state of one stretch of a recording, and the sweeps that improve it.
+
+use super::channel::Channel;
+use super::start::noise_spectra;
+use crate::model::{Factor, Impulses, MarginalTable, Mixture, Prior, SMALLEST_POWER, Workspace};
+use crate::random::Streams;
+use crate::stable::vector;
+use rayon::prelude::*;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex};
+
+/// Frames that are worked on together: their matrices fit into a core's cache.
+pub(super) const TILE_FRAMES: usize = 32;
+/// Range of activations and spectra, in which neither they nor their products overflow.
+const ENTRIES: (f32, f32) = (1e-9, 1e9);
+
+/// What a separation starts from.
+#[derive(Debug, Clone)]
+pub(super) struct Start<'a> {
+    /// Number of frequency bins.
+    pub bins: usize,
+    /// Dispersion spectra of speech, bins x rank.
+    pub speech_spectra: &'a [f32],
+    /// Characteristic exponents of speech and of noise.
+    pub alpha_speech: f64,
+    pub alpha_noise: f64,
+    /// Number of noise spectra.
+    pub noise_rank: usize,
+    /// Prior of the activations of speech.
+    pub speech_prior: Prior,
+    /// Noise spectra and channel of the stretch before this one.
+    pub carried: Option<&'a Carried>,
+}
+
+/// What one stretch of a recording hands on to the next.
+#[derive(Debug, Clone)]
+pub(super) struct Carried {
+    noise_spectra: Vec<f32>,
+    channel: Channel,
+}
+
+/// Which factors a sweep of [`Separation::maximise`] updates besides the activations of speech.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Free {
+    /// The activations of noise and its spectra.
+    pub noise: bool,
+    /// The gain of the channel.
+    pub channel: bool,
+}
+
+/// The factors of a stretch of a recording, which is cut into tiles of frames.
+pub(super) struct Separation {
+    pub(super) mixture: Mixture<f32>,
+    pub(super) tiles: Vec<Frames>,
+    pub(super) pool: Pool,
+    pub(super) speech_prior: Prior,
+    dictionary: Vec<f32>,
+    channel: Channel,
+}
+
+/// Some consecutive frames: all that is known of them.
+pub(super) struct Frames {
+    /// `|X|^2`, bins x frames.
+    pub power: Vec<f32>,
+    /// Speech above noise, rank x frames.
+    pub activations: Vec<f32>,
+    /// One set per interleaved chain.
+    pub impulses: Vec<Impulses<f32>>,
+    /// Sum of the gains that were accumulated, bins x frames.
+    pub gain_sum: Vec<f32>,
+    pub noise_raise: Vec<f32>,
+    noise_lower: Vec<f32>,
+    raise: Vec<f32>,
+    lower: Vec<f32>,
+    channel_raise: Vec<f32>,
+    channel_lower: Vec<f32>,
+}
+
+impl Separation {
+    /// The start for powers `|X|^2` (bins x frames, of order one).
+    pub(super) fn new(start: &Start, power: &[f32], table: &Arc<MarginalTable>, streams: Streams) -> Self {
+        let bins = start.bins;
+        let noise = match start.carried {
+            Some(carried) => carried.noise_spectra.clone(),
+            None => noise_spectra(bins, power, start.alpha_noise, start.noise_rank, &mut streams.stream(0)),
+        };
+        let channel = start.carried.map_or_else(|| Channel::new(bins), |carried| carried.channel.clone());
+        let mut mixture = Mixture {
+            bins,
+            speech: Factor { alpha: start.alpha_speech, spectra: start.speech_spectra.to_vec() },
+            noise: Factor { alpha: start.alpha_noise, spectra: noise },
+        };
+        channel.shape(start.speech_spectra, &mut mixture.speech.spectra);
+        let (rank, split) = (mixture.rank(), mixture.speech_rank());
+        let total = mixture.speech.spectra.iter().sum::<f32>() / bins as f32;
+        let exponent = (start.alpha_speech / 2.0) as f32;
+        let tiles = power
+            .chunks(TILE_FRAMES * bins)
+            .map(|power| {
+                let frames = power.len() / bins;
+                let mut activations = vec![0.0; rank * frames];
+                for (column, power) in activations.chunks_exact_mut(rank).zip(power.chunks_exact(bins)) {
+                    let level = power.iter().map(|&x| vector::powf(x, exponent)).sum::<f32>() / bins as f32;
+                    column[..split].fill((level / total).max(1e-6));
+                    column[split] = 1.0;
+                    column[split + 1..].fill(0.05);
+                }
+                let per_bin = || vec![0.0; bins];
+                let per_spectrum = || vec![0.0; bins * (rank - split)];
+                Frames {
+                    power: power.iter().map(|x| x.max(SMALLEST_POWER as f32)).collect(),
+                    impulses: vec![Impulses::Integrated(Arc::clone(table))],
+                    gain_sum: vec![0.0; power.len()],
+                    raise: vec![0.0; activations.len()],
+                    lower: vec![0.0; activations.len()],
+                    activations,
+                    noise_raise: per_spectrum(),
+                    noise_lower: per_spectrum(),
+                    channel_raise: per_bin(),
+                    channel_lower: per_bin(),
+                }
+            })
+            .collect();
+        Self {
+            mixture,
+            tiles,
+            pool: Pool::default(),
+            speech_prior: start.speech_prior,
+            dictionary: start.speech_spectra.to_vec(),
+            channel,
+        }
+    }
+
+    /// One sweep of expectation maximisation on the posterior with the impulse variables integrated out:
+    /// every free factor is multiplied by `(raise / lower)^exponent`, from the same slopes.
+    pub(super) fn maximise(&mut self, exponent: f32, free: Free) {
+        let Self { mixture, tiles, pool, speech_prior, .. } = self;
+        let (rank, split) = (mixture.rank(), mixture.speech_rank());
+        let updated = if free.noise { rank } else { split };
+        let shared = &*mixture;
+        tiles.par_iter_mut().for_each_init(
+            || pool.take(shared.bins),
+            |workspace, tile| {
+                workspace.disperse(shared, &tile.activations);
+                workspace.evaluate(shared, &tile.impulses[0], &tile.power);
+                workspace.activation_slopes(shared, &mut tile.raise, &mut tile.lower);
+                if free.noise {
+                    let (raise, lower) = (&mut tile.noise_raise, &mut tile.noise_lower);
+                    raise.fill(0.0);
+                    lower.fill(0.0);
+                    workspace.add_noise_slopes(shared, &tile.activations, raise, lower);
+                }
+                if free.channel {
+                    let (raise, lower) = (&mut tile.channel_raise, &mut tile.channel_lower);
+                    raise.fill(0.0);
+                    lower.fill(0.0);
+                    workspace.add_channel_slopes(raise, lower);
+                }
+                let slopes = tile.raise.chunks_exact(rank).zip(tile.lower.chunks_exact_mut(rank));
+                for (column, (raise, lower)) in tile.activations.chunks_exact_mut(rank).zip(slopes) {
+                    speech_prior.add_gradient(&column[..split], &mut lower[..split]);
+                    multiply(&mut column[..updated], raise, lower, exponent);
+                }
+            },
+        );
+        if free.noise {
+            let (raise, lower) = sum(tiles, |tile| (&tile.noise_raise, &tile.noise_lower));
+            multiply(&mut mixture.noise.spectra, &raise, &lower, exponent);
+        }
+        if free.channel {
+            let (raise, lower) = sum(tiles, |tile| (&tile.channel_raise, &tile.channel_lower));
+            self.channel.update(&raise, &lower, exponent);
+            self.channel.shape(&self.dictionary, &mut mixture.speech.spectra);
+        }
+    }
+
+    /// Adds the present expected gain of every bin to the sums, given the impulse variables of `chain`.
+    pub(super) fn accumulate(&mut self, chain: usize) {
+        let Self { mixture, tiles, pool, .. } = self;
+        let mixture = &*mixture;
+        tiles.par_iter_mut().for_each_init(
+            || pool.take(mixture.bins),
+            |workspace, tile| {
+                workspace.disperse(mixture, &tile.activations);
+                workspace.evaluate(mixture, &tile.impulses[chain], &tile.power);
+                tile.gain_sum.iter_mut().zip(workspace.gain()).for_each(|(sum, gain)| *sum += gain);
+            },
+        );
+    }
+
+    /// What the next stretch may start from.
+    pub(super) fn carry(self) -> Carried {
+        Carried { noise_spectra: self.mixture.noise.spectra, channel: self.channel }
+    }
+}
+
+/// Spare workspaces, at most one per thread.
+#[derive(Default)]
+pub(super) struct Pool(Mutex<Vec<Workspace<f32>>>);
+
+/// A workspace on loan from a [`Pool`].
+pub(super) struct Loan<'a> {
+    pool: &'a Pool,
+    workspace: Workspace<f32>,
+}
+
+impl Pool {
+    pub(super) fn take(&self, bins: usize) -> Loan<'_> {
+        let spare = self.0.lock().ok().and_then(|mut spare| spare.pop());
+        Loan { pool: self, workspace: spare.unwrap_or_else(|| Workspace::new(bins)) }
+    }
+}
+
+impl Deref for Loan<'_> {
+    type Target = Workspace<f32>;
+    fn deref(&self) -> &Self::Target {
+        &self.workspace
+    }
+}
+
+impl DerefMut for Loan<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.workspace
+    }
+}
+
+impl Drop for Loan<'_> {
+    fn drop(&mut self) {
+        if let Ok(mut spare) = self.pool.0.lock() {
+            spare.push(std::mem::replace(&mut self.workspace, Workspace::new(0)));
+        }
+    }
+}
+
+/// Sums of two statistics over the tiles, in their order.
+fn sum(tiles: &[Frames], of: impl Fn(&Frames) -> (&Vec<f32>, &Vec<f32>)) -> (Vec<f32>, Vec<f32>) {
+    let mut sums: Option<(Vec<f32>, Vec<f32>)> = None;
+    for (raise, lower) in tiles.iter().map(of) {
+        match &mut sums {
+            None => sums = Some((raise.clone(), lower.clone())),
+            Some(sums) => {
+                sums.0.iter_mut().zip(raise).for_each(|(sum, x)| *sum += x);
+                sums.1.iter_mut().zip(lower).for_each(|(sum, x)| *sum += x);
+            }
+        }
+    }
+    sums.unwrap_or_default()
+}
+
+/// A multiplicative update of `factor` by `(raise / lower)^exponent`.
+pub(super) fn multiply(factor: &mut [f32], raise: &[f32], lower: &[f32], exponent: f32) {
+    vector::dispatch(
+        #[inline(always)]
+        || {
+            for ((value, raise), lower) in factor.iter_mut().zip(raise).zip(lower) {
+                let step = vector::powf(raise / lower.max(1e-20), exponent);
+                *value = (*value * step).clamp(ENTRIES.0, ENTRIES.1);
+            }
+        },
+    );
+}

@@ -1,0 +1,135 @@
+//! What a user can set, with ranges.
+
+use crate::model::Prior;
+use crate::samplers::SamplerKind;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+/// How activations and noise spectra are kept positive while they are sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Positivity {
+    /// The sampler moves their logarithms.
+    #[default]
+    Log,
+    /// Draws are mirrored at zero, as in the paper (`hamcmc-2016`, section 4.2).
+    Mirrored,
+}
+
+/// How the impulse variables are treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ImpulseMode {
+    /// Integrated out by a table: exact, and faster than drawing them.
+    #[default]
+    Integrated,
+    /// Drawn by Metropolis steps with their prior as proposal, as in the paper.
+    Sampled,
+}
+
+/// Settings of a [`Denoiser`](super::Denoiser).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Characteristic exponent of speech, in (0, 2]; `None` takes the dictionary's.
+    pub alpha_speech: Option<f64>,
+    /// Characteristic exponent of noise, in (0, 2].
+    pub alpha_noise: f64,
+    /// Number of noise spectra, 1 to 64.
+    pub noise_rank: usize,
+    /// Sweeps of expectation maximisation that every block starts with, 0 to 10,000.
+    pub warm_start: usize,
+    /// Gibbs sweeps after the warm start, 0 to 1,000,000. With none, the gain is that of the warm start,
+    /// averaged over its last quarter.
+    pub iterations: usize,
+    /// How many of the Gibbs sweeps are left out of the average; fewer than `iterations`.
+    pub burn_in: usize,
+    /// The sampler of activations and noise spectra.
+    pub sampler: SamplerKind,
+    /// Its step size; `None` takes the default of the sampler in the denoiser.
+    pub step_size: Option<f64>,
+    /// The share of the bins that each of its gradients looks at, in (0, 1].
+    pub minibatch: f64,
+    /// How it keeps the factors positive.
+    pub positivity: Positivity,
+    /// Whether impulse variables are integrated out or drawn.
+    pub impulses: ImpulseMode,
+    /// Prior of the activations of speech.
+    pub speech_prior: Prior,
+    /// Whether a smooth gain of the recording channel is learned.
+    pub channel: bool,
+    /// The least gain of any bin, dB, -100 to 0: what is left of the noise.
+    pub floor_db: f64,
+    /// Seed of all random numbers.
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            alpha_speech: None,
+            alpha_noise: 1.8,
+            noise_rank: 2,
+            warm_start: 32,
+            iterations: 0,
+            burn_in: 0,
+            sampler: SamplerKind::Hamcmc,
+            step_size: None,
+            minibatch: 1.0,
+            positivity: Positivity::default(),
+            impulses: ImpulseMode::default(),
+            speech_prior: Prior::Flat,
+            channel: true,
+            floor_db: -25.0,
+            seed: 0,
+        }
+    }
+}
+
+/// A setting out of its range.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{name} is {value}; expected {expected}")]
+pub struct SettingsError {
+    /// Name of the setting.
+    pub name: &'static str,
+    /// Its value.
+    pub value: String,
+    /// The values that it may have.
+    pub expected: String,
+}
+
+/// Characteristic exponents that the model accepts: below 0.2, draws exceed the range of `f32`.
+pub const ALPHAS: RangeInclusive<f64> = 0.2..=2.0;
+
+impl Settings {
+    /// Checks every range.
+    ///
+    /// # Errors
+    /// Names the first setting out of its range.
+    pub fn validate(&self) -> Result<(), SettingsError> {
+        if let Some(alpha) = self.alpha_speech {
+            within("alpha of speech", alpha, ALPHAS)?;
+        }
+        within("alpha of noise", self.alpha_noise, ALPHAS)?;
+        within("noise rank", self.noise_rank, 1..=64)?;
+        within("warm-start sweeps", self.warm_start, 0..=10_000)?;
+        within("iterations", self.iterations, 0..=1_000_000)?;
+        within("burn-in", self.burn_in, 0..=self.iterations.saturating_sub(1))?;
+        within("iterations plus warm-start sweeps", self.iterations + self.warm_start, 1..=1_010_000)?;
+        if let Some(step) = self.step_size {
+            within("step size", step, f64::MIN_POSITIVE..=1e6)?;
+        }
+        within("minibatch share", self.minibatch, f64::MIN_POSITIVE..=1.0)?;
+        within("gain floor in dB", self.floor_db, -100.0..=0.0)
+    }
+}
+
+/// Checks that a value lies in its range; a NaN does not.
+pub(super) fn within<T: PartialOrd + fmt::Display>(
+    name: &'static str,
+    value: T,
+    range: RangeInclusive<T>,
+) -> Result<(), SettingsError> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    let expected = format!("{} to {}", range.start(), range.end());
+    Err(SettingsError { name, value: value.to_string(), expected })
+}

@@ -1,0 +1,211 @@
+//! The impulse variables integrated out.
+//!
+//! Given the dispersions of both sources, a bin's posterior of `(phi_s, phi_n)` depends on its
+//! power only through two ratios, `|X|^2 / sigma_s^2` and `|X|^2 / sigma_n^2` with
+//! `sigma^2 = lambda^(2/alpha)`. Every expectation that inference needs is therefore a function of
+//! two numbers. [`MarginalTable`] tabulates them once per pair of exponents, so that a sweep looks
+//! up exact conditional expectations where it would otherwise average noisy draws. By Fisher's
+//! identity, `d log p(X) / d log lambda_s = (2 / alpha_s) (E[|X|^2 v_s / v^2] - E[v_s / v])`, so the
+//! same numbers give the gradient of the marginal posterior.
+
+use crate::stable::{log_survival_quantile, vector};
+use rayon::prelude::*;
+
+/// What one time-frequency bin says of the two sources, the impulse variables averaged out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Expectations<T> {
+    /// `E[v_s / v]`, the Wiener gain of speech, 0 to 1. That of noise is one minus this.
+    pub gain: T,
+    /// `E[|X|^2 v_s / v^2]`.
+    pub speech_power: T,
+    /// `E[|X|^2 v_n / v^2]`.
+    pub noise_power: T,
+    /// `log(|X|^2 p(X))`, up to the constant `log pi`.
+    pub log_evidence: T,
+}
+
+/// Logarithmic range of the power over the speech variance that the table covers.
+const SPEECH_RANGE: (f64, f64) = (-12.0, 42.0);
+/// Logarithmic range of the power over the noise variance that the table covers.
+const NOISE_RANGE: (f64, f64) = (-12.0, 18.0);
+/// The logarithm of a power that is negligible against a variance: its likelihood is flat.
+const NEGLIGIBLE_POWER: f32 = -6.0;
+/// Grid points per unit of either logarithm.
+const RESOLUTION: f64 = 2.5;
+
+/// Conditional expectations on a logarithmic grid, for one pair of characteristic exponents.
+#[derive(Debug, Clone)]
+pub struct MarginalTable {
+    columns: usize,
+    cells: Vec<[f32; 4]>,
+}
+
+impl MarginalTable {
+    /// Tabulates the expectations for characteristic exponents in (0, 2].
+    #[must_use]
+    pub fn new(alpha_speech: f64, alpha_noise: f64) -> Self {
+        let speech = Quadrature::new(alpha_speech, 96);
+        let noise = Quadrature::new(alpha_noise, 40);
+        let points = |(low, high): (f64, f64)| ((high - low) * RESOLUTION) as usize + 1;
+        let (rows, columns) = (points(SPEECH_RANGE), points(NOISE_RANGE));
+        let cells = (0..rows * columns)
+            .into_par_iter()
+            .map(|cell| {
+                let speech_ratio = SPEECH_RANGE.0 + (cell / columns) as f64 / RESOLUTION;
+                let noise_ratio = NOISE_RANGE.0 + (cell % columns) as f64 / RESOLUTION;
+                let e = vector::dispatch(
+                    #[inline(always)]
+                    || expectations(&speech, &noise, speech_ratio, noise_ratio),
+                );
+                [e.gain, e.speech_power, e.noise_power, e.log_evidence].map(|value| value as f32)
+            })
+            .collect();
+        Self { columns, cells }
+    }
+
+    /// The expectations for a bin whose logarithmic power exceeds the logarithmic variances of
+    /// speech and noise by `speech_ratio` and `noise_ratio`.
+    #[inline(always)]
+    #[must_use]
+    pub fn expectations(&self, speech_ratio: f32, noise_ratio: f32) -> Expectations<f32> {
+        let [gain, speech_power, noise_power, log_evidence] = self.lookup(speech_ratio, noise_ratio);
+        Expectations { gain, speech_power, noise_power, log_evidence }
+    }
+
+    /// Bilinear interpolation; outside the grid, the values of its edge.
+    #[inline(always)]
+    fn lookup(&self, speech_ratio: f32, noise_ratio: f32) -> [f32; 4] {
+        // Powers far below both variances no longer tell how far: move along the diagonal,
+        // which keeps the ratio of the variances.
+        let shift = (NEGLIGIBLE_POWER - speech_ratio.max(noise_ratio)).max(0.0);
+        let place = |ratio: f32, (low, high): (f64, f64)| {
+            let last = ((high - low) * RESOLUTION) as f32 - 1e-3;
+            ((ratio + shift - low as f32) * RESOLUTION as f32).clamp(0.0, last)
+        };
+        let (x, y) = (place(speech_ratio, SPEECH_RANGE), place(noise_ratio, NOISE_RANGE));
+        let (row, column) = (x as usize, y as usize);
+        let (dx, dy) = (x - row as f32, y - column as f32);
+        let at = row * self.columns + column;
+        let corners = [
+            (&self.cells[at], (1.0 - dx) * (1.0 - dy)),
+            (&self.cells[at + 1], (1.0 - dx) * dy),
+            (&self.cells[at + self.columns], dx * (1.0 - dy)),
+            (&self.cells[at + self.columns + 1], dx * dy),
+        ];
+        let mut sum = [0.0; 4];
+        for (cell, weight) in corners {
+            for (sum, value) in sum.iter_mut().zip(cell) {
+                *sum += weight * value;
+            }
+        }
+        sum
+    }
+}
+
+/// A discrete stand-in for the law of an impulse variable.
+struct Quadrature {
+    /// Nodes and their probabilities.
+    nodes: Vec<(f64, f64)>,
+}
+
+impl Quadrature {
+    /// `count` nodes, spread evenly over the logit of the distribution function: dense where the
+    /// law is, and reaching far into its heavy tail.
+    fn new(alpha: f64, count: usize) -> Self {
+        if alpha >= 2.0 {
+            return Self { nodes: vec![(1.0, 1.0)] };
+        }
+        const LEVELS: (f64, f64) = (-8.0, 20.0);
+        let level = |i: f64| LEVELS.0 + (LEVELS.1 - LEVELS.0) * i / count as f64;
+        let survival = |level: f64| 1.0 / (1.0 + level.exp());
+        let mut nodes: Vec<_> = (0..count)
+            .map(|i| {
+                let i = i as f64;
+                let probability = survival(level(i)) - survival(level(i + 1.0));
+                (log_survival_quantile(alpha / 2.0, survival(level(i + 0.5))).exp(), probability)
+            })
+            .collect();
+        let total: f64 = nodes.iter().map(|node| node.1).sum();
+        nodes.iter_mut().for_each(|node| node.1 /= total);
+        Self { nodes }
+    }
+}
+
+/// The expectations by quadrature, for a bin of power one.
+#[inline(always)]
+fn expectations(
+    speech: &Quadrature,
+    noise: &Quadrature,
+    speech_ratio: f64,
+    noise_ratio: f64,
+) -> Expectations<f64> {
+    const LANES: usize = 16;
+    let scaled = |nodes: &[(f64, f64)], ratio: f64| -> Vec<(f32, f32)> {
+        let scale = (-ratio).exp();
+        nodes.iter().map(|&(phi, probability)| ((phi * scale) as f32, probability as f32)).collect()
+    };
+    let mut noise_nodes = scaled(&noise.nodes, noise_ratio);
+    noise_nodes.resize(noise_nodes.len().next_multiple_of(LANES), (1.0, 0.0));
+    let (noise_variances, noise_probabilities): (Vec<_>, Vec<_>) = noise_nodes.into_iter().unzip();
+    // Per lane: the sums of the weights, of the weighted gains, and of either weighted power.
+    let mut sums = [[0.0_f32; LANES]; 4];
+    for (speech_variance, speech_probability) in scaled(&speech.nodes, speech_ratio) {
+        let (variances, _) = noise_variances.as_chunks::<LANES>();
+        let (probabilities, _) = noise_probabilities.as_chunks::<LANES>();
+        for (noise_variance, probability) in variances.iter().zip(probabilities) {
+            for lane in 0..LANES {
+                let precision = 1.0 / (speech_variance + noise_variance[lane]);
+                let weight = speech_probability * probability[lane] * precision * vector::exp(-precision);
+                let share = speech_variance * precision;
+                sums[0][lane] += weight;
+                sums[1][lane] += weight * share;
+                sums[2][lane] += weight * share * precision;
+                sums[3][lane] += weight * (1.0 - share) * precision;
+            }
+        }
+    }
+    let [evidence, gain, speech_power, noise_power] = sums.map(|lanes| f64::from(lanes.iter().sum::<f32>()));
+    // Where the power is beyond anything that the nodes reach, their outermost pair decides.
+    let normaliser = evidence.max(f64::from(f32::MIN_POSITIVE));
+    Expectations {
+        gain: gain / normaliser,
+        speech_power: speech_power / normaliser,
+        noise_power: noise_power / normaliser,
+        log_evidence: normaliser.ln(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaussian_sources_have_the_wiener_gain() {
+        let table = MarginalTable::new(2.0, 2.0);
+        for (speech_ratio, noise_ratio) in [(0.0, 0.0), (1.3, -0.4), (-3.0, 2.2), (-30.0, -31.0)] {
+            let (speech, noise) = (f64::exp(-speech_ratio), f64::exp(-noise_ratio));
+            let e = table.expectations(speech_ratio as f32, noise_ratio as f32);
+            let gain = speech / (speech + noise);
+            assert!((f64::from(e.gain) - gain).abs() < 5e-3, "{e:?} against {gain}");
+            if speech_ratio > -10.0 {
+                let power = speech / (speech + noise).powi(2);
+                assert!((f64::from(e.speech_power) / power - 1.0).abs() < 0.03, "{e:?} against {power}");
+            }
+        }
+    }
+
+    #[test]
+    fn fisher_identity_holds() {
+        let (speech, noise) = (Quadrature::new(0.9, 96), Quadrature::new(1.95, 40));
+        for (a, b) in [(0.0, 0.0), (5.0, 1.0), (-2.0, 1.5), (20.0, 3.0)] {
+            let at = |a, b| expectations(&speech, &noise, a, b);
+            let step = 0.05;
+            // The evidence is that of |X|^2 p(X): its derivative along either logarithmic variance.
+            let speech_slope = (at(a - step, b).log_evidence - at(a + step, b).log_evidence) / (2.0 * step);
+            let noise_slope = (at(a, b - step).log_evidence - at(a, b + step).log_evidence) / (2.0 * step);
+            let e = at(a, b);
+            assert!((speech_slope - (e.speech_power - e.gain)).abs() < 2e-3, "{speech_slope} {e:?}");
+            assert!((noise_slope - (e.noise_power - (1.0 - e.gain))).abs() < 2e-3, "{noise_slope} {e:?}");
+        }
+    }
+}

@@ -1,0 +1,448 @@
+//! The mixture of two alpha-stable matrix factorisations.
+//!
+//! With `lambda = W H` (dispersion to the power alpha, bins x frames) for each source and impulse
+//! variables `phi`, `X ~ ComplexNormal(0, v_s + v_n)` where `v = phi lambda^(2/alpha)`
+//! (`hamcmc-2016`, eq. 15, with one factorisation per source).
+//!
+//! **Scale.** `phi` is positive stable with Laplace transform `exp(-s^(alpha/2))`. Then
+//! `sqrt(phi lambda^(2/alpha))` times a complex normal of variance 4 is the complex isotropic
+//! stable variable with characteristic function `exp(-lambda |t|^alpha)`; the model here uses
+//! variance 1, so its spectra are those of `X / 2` in that convention.
+
+use super::impulses::Impulses;
+use super::products::{Columns, accumulate_outer, product, product_with_transpose};
+use crate::stable::vector::{self, dispatch};
+use ndarray::NdFloat;
+
+/// The factor of one source that does not change over time.
+#[derive(Debug, Clone)]
+pub struct Factor<T> {
+    /// Characteristic exponent, in (0, 2].
+    pub alpha: f64,
+    /// Dispersion spectra `W`, bins x rank, column-major, positive.
+    pub spectra: Vec<T>,
+}
+
+/// Speech and noise factors of a recording.
+#[derive(Debug, Clone)]
+pub struct Mixture<T> {
+    /// Number of frequency bins.
+    pub bins: usize,
+    /// The speech dictionary.
+    pub speech: Factor<T>,
+    /// The noise spectra.
+    pub noise: Factor<T>,
+}
+
+/// Room to evaluate the mixture on some consecutive frames, bins x frames each.
+///
+/// One serves any number of stretches in turn; it allocates only to grow.
+#[derive(Debug, Clone)]
+pub struct Workspace<T> {
+    bins: usize,
+    lambda_speech: Vec<T>,
+    lambda_noise: Vec<T>,
+    /// `v_s / v` or its expectation.
+    gain: Vec<T>,
+    /// `|X|^2 v_s / (v^2 lambda_s)`, which pulls the dispersion of speech up.
+    raise_speech: Vec<T>,
+    /// `v_s / (v lambda_s)`, which pulls it down.
+    lower_speech: Vec<T>,
+    raise_noise: Vec<T>,
+    lower_noise: Vec<T>,
+}
+
+impl<T: Scalar> Factor<T> {
+    /// Number of components, given the number of frequency bins.
+    #[must_use]
+    pub fn rank(&self, bins: usize) -> usize {
+        self.spectra.len() / bins
+    }
+
+    fn columns(&self, bins: usize) -> Columns<'_, T> {
+        Columns::new(&self.spectra, bins)
+    }
+}
+
+impl<T: Scalar> Mixture<T> {
+    /// Number of speech components.
+    #[must_use]
+    pub fn speech_rank(&self) -> usize {
+        self.speech.rank(self.bins)
+    }
+
+    /// Number of noise components.
+    #[must_use]
+    pub fn noise_rank(&self) -> usize {
+        self.noise.rank(self.bins)
+    }
+
+    /// `2 / alpha` of speech and of noise.
+    pub(crate) fn exponents(&self) -> (T, T) {
+        (constant(2.0 / self.speech.alpha), constant(2.0 / self.noise.alpha))
+    }
+
+    /// Number of activations per frame: those of speech, then those of noise.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.speech_rank() + self.noise_rank()
+    }
+}
+
+/// A floating-point type with elementary functions that vectorise and are the same on every CPU.
+pub trait Scalar: NdFloat {
+    /// Natural logarithm of a positive number.
+    fn fast_ln(self) -> Self;
+    /// Exponential, saturating at the ends of the range.
+    fn fast_exp(self) -> Self;
+    /// From single precision.
+    fn convert(value: f32) -> Self;
+}
+
+impl Scalar for f32 {
+    #[inline(always)]
+    fn fast_ln(self) -> Self {
+        vector::ln(self)
+    }
+    #[inline(always)]
+    fn fast_exp(self) -> Self {
+        vector::exp(self)
+    }
+    #[inline(always)]
+    fn convert(value: f32) -> Self {
+        value
+    }
+}
+
+impl Scalar for f64 {
+    fn fast_ln(self) -> Self {
+        libm::log(self)
+    }
+    fn fast_exp(self) -> Self {
+        libm::exp(self)
+    }
+    fn convert(value: f32) -> Self {
+        value.into()
+    }
+}
+
+/// Bins that pass through the element-wise stages together.
+const CHUNK: usize = 64;
+
+struct Chunk<T> {
+    len: usize,
+    log_power: [T; CHUNK],
+    log_speech: [T; CHUNK],
+    log_noise: [T; CHUNK],
+    gain: [T; CHUNK],
+    speech_power: [T; CHUNK],
+    noise_power: [T; CHUNK],
+}
+
+impl<T: Scalar> Chunk<T> {
+    fn new() -> Self {
+        let zeros = [T::zero(); CHUNK];
+        Self {
+            len: 0,
+            log_power: zeros,
+            log_speech: zeros,
+            log_noise: zeros,
+            gain: zeros,
+            speech_power: zeros,
+            noise_power: zeros,
+        }
+    }
+}
+
+/// Keeps dispersions away from zero; recordings are scaled to a mean power of one.
+const SMALLEST_DISPERSION: f64 = 1e-12;
+/// The smallest power that a bin may have, 120 dB below the mean of one.
+pub const SMALLEST_POWER: f64 = 1e-12;
+
+impl<T: Scalar> Workspace<T> {
+    /// An empty workspace for spectra of `bins` bins.
+    #[must_use]
+    pub fn new(bins: usize) -> Self {
+        let empty = Vec::new;
+        Self {
+            bins,
+            lambda_speech: empty(),
+            lambda_noise: empty(),
+            gain: empty(),
+            raise_speech: empty(),
+            lower_speech: empty(),
+            raise_noise: empty(),
+            lower_noise: empty(),
+        }
+    }
+
+    fn resize(&mut self, frames: usize) {
+        for buffer in [
+            &mut self.lambda_speech,
+            &mut self.lambda_noise,
+            &mut self.gain,
+            &mut self.raise_speech,
+            &mut self.lower_speech,
+            &mut self.raise_noise,
+            &mut self.lower_noise,
+        ] {
+            buffer.resize(frames * self.bins, T::zero());
+        }
+    }
+
+    /// The Wiener gain `v_s / v` (or its expectation) at the last evaluation, bins x frames.
+    #[must_use]
+    pub fn gain(&self) -> &[T] {
+        &self.gain
+    }
+
+    /// Dispersions of speech and noise at the last evaluation, bins x frames each.
+    #[must_use]
+    pub fn dispersions(&self) -> (&[T], &[T]) {
+        (&self.lambda_speech, &self.lambda_noise)
+    }
+
+    /// `lambda = W H` of both sources, for activations `H` (rank x frames, speech first).
+    pub fn disperse(&mut self, mixture: &Mixture<T>, activations: &[T]) {
+        self.resize(activations.len() / mixture.rank());
+        let rows = Columns::new(activations, mixture.rank());
+        let split = mixture.speech_rank();
+        product(mixture.speech.columns(self.bins), rows.band(0, split), &mut self.lambda_speech);
+        product(
+            mixture.noise.columns(self.bins),
+            rows.band(split, mixture.noise_rank()),
+            &mut self.lambda_noise,
+        );
+        let floor = constant::<T>(SMALLEST_DISPERSION);
+        for lambda in self.lambda_speech.iter_mut().chain(&mut self.lambda_noise) {
+            *lambda += floor;
+        }
+    }
+
+    /// The gain and the slopes of the potential at the dispersions last computed, for powers `|X|^2`
+    /// (bins x frames, at least [`SMALLEST_POWER`]).
+    pub fn evaluate(&mut self, mixture: &Mixture<T>, impulses: &Impulses<T>, power: &[T]) {
+        let exponents = mixture.exponents();
+        dispatch(
+            #[inline(always)]
+            || match impulses {
+                Impulses::Integrated(table) => self.evaluate_with(exponents, power, |_, chunk| {
+                    for i in 0..chunk.len {
+                        let ratio =
+                            |log_variance: T| (chunk.log_power[i] - log_variance).to_f32().unwrap_or(0.0);
+                        let e = table.expectations(ratio(chunk.log_speech[i]), ratio(chunk.log_noise[i]));
+                        chunk.gain[i] = T::convert(e.gain);
+                        chunk.speech_power[i] = T::convert(e.speech_power);
+                        chunk.noise_power[i] = T::convert(e.noise_power);
+                    }
+                }),
+                Impulses::Sampled { speech, noise } => {
+                    self.evaluate_with(exponents, power, |first, chunk| {
+                        for i in 0..chunk.len {
+                            let speech = speech[first + i] * chunk.log_speech[i].fast_exp();
+                            let noise = noise[first + i] * chunk.log_noise[i].fast_exp();
+                            let variance = speech + noise;
+                            let gain = speech / variance;
+                            let excess = power[first + i] / variance;
+                            chunk.gain[i] = gain;
+                            chunk.speech_power[i] = gain * excess;
+                            chunk.noise_power[i] = (T::one() - gain) * excess;
+                        }
+                    })
+                }
+            },
+        );
+    }
+
+    #[inline(always)]
+    fn evaluate_with(
+        &mut self,
+        (speech, noise): (T, T),
+        power: &[T],
+        mut expect: impl FnMut(usize, &mut Chunk<T>),
+    ) {
+        let mut chunk = Chunk::new();
+        for first in (0..power.len()).step_by(CHUNK) {
+            let range = first..(first + CHUNK).min(power.len());
+            chunk.len = range.len();
+            let (lambda_speech, lambda_noise) =
+                (&self.lambda_speech[range.clone()], &self.lambda_noise[range.clone()]);
+            let power = &power[range.clone()];
+            for i in 0..chunk.len {
+                chunk.log_power[i] = power[i].fast_ln();
+                chunk.log_speech[i] = speech * lambda_speech[i].fast_ln();
+                chunk.log_noise[i] = noise * lambda_noise[i].fast_ln();
+            }
+            expect(first, &mut chunk);
+            self.gain[range.clone()].copy_from_slice(&chunk.gain[..chunk.len]);
+            let raise_speech = &mut self.raise_speech[range.clone()];
+            let lower_speech = &mut self.lower_speech[range.clone()];
+            let raise_noise = &mut self.raise_noise[range.clone()];
+            let lower_noise = &mut self.lower_noise[range];
+            for i in 0..chunk.len {
+                raise_speech[i] = chunk.speech_power[i] / lambda_speech[i];
+                lower_speech[i] = chunk.gain[i] / lambda_speech[i];
+                raise_noise[i] = chunk.noise_power[i] / lambda_noise[i];
+                lower_noise[i] = (T::one() - chunk.gain[i]) / lambda_noise[i];
+            }
+        }
+    }
+
+    /// The potential `U = sum log v + |X|^2 / v` of each frame at the dispersions last computed, with
+    /// the impulse variables integrated out or given.
+    pub fn potential(
+        &self,
+        mixture: &Mixture<T>,
+        impulses: &Impulses<T>,
+        power: &[T],
+        potential: &mut [f64],
+    ) {
+        potential.fill(0.0);
+        let bins = self.bins;
+        self.for_each_term(mixture, impulses, power, |i, term| potential[i / bins] += term);
+    }
+
+    /// The same for each bin.
+    pub fn bin_potential(
+        &self,
+        mixture: &Mixture<T>,
+        impulses: &Impulses<T>,
+        power: &[T],
+        potential: &mut [f64],
+    ) {
+        potential.fill(0.0);
+        let bins = self.bins;
+        self.for_each_term(mixture, impulses, power, |i, term| potential[i % bins] += term);
+    }
+
+    fn for_each_term(
+        &self,
+        mixture: &Mixture<T>,
+        impulses: &Impulses<T>,
+        power: &[T],
+        mut add: impl FnMut(usize, f64),
+    ) {
+        let (speech_exponent, noise_exponent) = mixture.exponents();
+        for (i, &power) in power.iter().enumerate() {
+            let log_speech = speech_exponent * self.lambda_speech[i].fast_ln();
+            let log_noise = noise_exponent * self.lambda_noise[i].fast_ln();
+            let term = match impulses {
+                Impulses::Integrated(table) => {
+                    let log_power = power.fast_ln();
+                    let ratio = |log_variance: T| (log_power - log_variance).to_f32().unwrap_or(0.0);
+                    let e = table.expectations(ratio(log_speech), ratio(log_noise));
+                    log_power - T::convert(e.log_evidence)
+                }
+                Impulses::Sampled { speech, noise } => {
+                    let variance = speech[i] * log_speech.fast_exp() + noise[i] * log_noise.fast_exp();
+                    variance.fast_ln() + power / variance
+                }
+            };
+            add(i, term.to_f64().unwrap_or(f64::NAN));
+        }
+    }
+
+    /// `W' raise` and `W' lower` (rank x frames): a multiplicative update of the activations multiplies
+    /// them by a power of the ratio of the two.
+    pub fn activation_slopes(&self, mixture: &Mixture<T>, raise: &mut [T], lower: &mut [T]) {
+        let (rank, split) = (mixture.rank(), mixture.speech_rank());
+        let speech = mixture.speech.columns(self.bins);
+        let noise = mixture.noise.columns(self.bins);
+        let columns = |data| Columns::new(data, self.bins);
+        product_with_transpose(speech, columns(&self.raise_speech), raise, rank, 0);
+        product_with_transpose(noise, columns(&self.raise_noise), raise, rank, split);
+        product_with_transpose(speech, columns(&self.lower_speech), lower, rank, 0);
+        product_with_transpose(noise, columns(&self.lower_noise), lower, rank, split);
+    }
+
+    /// The derivatives of the potential with respect to the dispersions, by the slopes of the last evaluation
+    /// and in the place of those that raise.
+    pub fn differentiate(&mut self, mixture: &Mixture<T>) {
+        let (speech, noise) = mixture.exponents();
+        let subtract = |raise: &mut [T], lower: &[T], exponent: T| {
+            raise.iter_mut().zip(lower).for_each(|(raise, &lower)| *raise = exponent * (lower - *raise));
+        };
+        subtract(&mut self.raise_speech, &self.lower_speech, speech);
+        subtract(&mut self.raise_noise, &self.lower_noise, noise);
+    }
+
+    /// Makes of the derivatives an unbiased estimate from a subsample of the bins (repeats allowed), each
+    /// weighing `scale`.
+    pub fn subsample(&mut self, bins: &[usize], scale: f64) {
+        let mut weights = vec![T::zero(); self.bins];
+        bins.iter().for_each(|&bin| weights[bin] += constant(scale));
+        for derivatives in [&mut self.raise_speech, &mut self.raise_noise] {
+            for column in derivatives.chunks_exact_mut(self.bins) {
+                column.iter_mut().zip(&weights).for_each(|(derivative, &weight)| *derivative *= weight);
+            }
+        }
+    }
+
+    /// The gradient of the potential with respect to the activations (rank x frames), by the derivatives of
+    /// [`Workspace::differentiate`].
+    pub fn activation_gradient(&self, mixture: &Mixture<T>, gradient: &mut [T]) {
+        let (rank, split) = (mixture.rank(), mixture.speech_rank());
+        let columns = |data| Columns::new(data, self.bins);
+        product_with_transpose(
+            mixture.speech.columns(self.bins),
+            columns(&self.raise_speech),
+            gradient,
+            rank,
+            0,
+        );
+        product_with_transpose(
+            mixture.noise.columns(self.bins),
+            columns(&self.raise_noise),
+            gradient,
+            rank,
+            split,
+        );
+    }
+
+    /// Adds this stretch's gradient with respect to the noise spectra (bins x noise rank), by the derivatives of
+    /// [`Workspace::differentiate`].
+    pub fn add_noise_gradient(&self, mixture: &Mixture<T>, activations: &[T], gradient: &mut [T]) {
+        let noise =
+            Columns::new(activations, mixture.rank()).band(mixture.speech_rank(), mixture.noise_rank());
+        accumulate_outer(Columns::new(&self.raise_noise, self.bins), noise, gradient);
+    }
+
+    /// Adds this stretch's `raise H'` and `lower H'` (bins x noise rank) to those of the noise spectra.
+    pub fn add_noise_slopes(
+        &self,
+        mixture: &Mixture<T>,
+        activations: &[T],
+        raise: &mut [T],
+        lower: &mut [T],
+    ) {
+        let noise =
+            Columns::new(activations, mixture.rank()).band(mixture.speech_rank(), mixture.noise_rank());
+        accumulate_outer(Columns::new(&self.raise_noise, self.bins), noise, raise);
+        accumulate_outer(Columns::new(&self.lower_noise, self.bins), noise, lower);
+    }
+
+    /// Adds this stretch's `raise H'` and `lower H'` (bins x speech rank) to those of the dictionary.
+    pub fn add_speech_slopes(
+        &self,
+        mixture: &Mixture<T>,
+        activations: &[T],
+        raise: &mut [T],
+        lower: &mut [T],
+    ) {
+        let speech = Columns::new(activations, mixture.rank()).band(0, mixture.speech_rank());
+        accumulate_outer(Columns::new(&self.raise_speech, self.bins), speech, raise);
+        accumulate_outer(Columns::new(&self.lower_speech, self.bins), speech, lower);
+    }
+
+    /// Adds, per bin, `sum lambda raise` and `sum lambda lower` of speech: the slopes of a channel gain.
+    pub fn add_channel_slopes(&self, raise: &mut [T], lower: &mut [T]) {
+        for (i, &lambda) in self.lambda_speech.iter().enumerate() {
+            raise[i % self.bins] += lambda * self.raise_speech[i];
+            lower[i % self.bins] += lambda * self.lower_speech[i];
+        }
+    }
+}
+
+fn constant<T: Scalar>(value: f64) -> T {
+    T::from(value).unwrap_or_else(T::nan)
+}

@@ -1,0 +1,117 @@
+//! Ensemble-chain adaptation: each chain of an ensemble moves with an inverse Hessian made from the others.
+
+use super::lbfgs::InverseHessian;
+use super::{InitialScale, Minibatch, Real, Target};
+
+/// `K` chains of `dimension x blocks`, with their potentials and gradients.
+#[derive(Debug, Clone)]
+pub(super) struct Ensemble<T> {
+    dimension: usize,
+    members: Vec<Member<T>>,
+    slot: usize,
+    started: bool,
+    order: Vec<usize>,
+    s: Vec<T>,
+    y: Vec<T>,
+}
+
+#[derive(Debug, Clone)]
+struct Member<T> {
+    state: Vec<T>,
+    gradient: Vec<T>,
+    potential: Vec<f64>,
+}
+
+impl<T: Real> Ensemble<T> {
+    pub fn new(dimension: usize, blocks: usize, chains: usize) -> Self {
+        let zeros = vec![T::zero(); dimension * blocks];
+        let member = Member { state: zeros.clone(), gradient: zeros, potential: vec![0.0; blocks] };
+        Self {
+            dimension,
+            members: vec![member; chains],
+            slot: 0,
+            started: false,
+            order: Vec::with_capacity(chains),
+            s: vec![T::zero(); dimension],
+            y: vec![T::zero(); dimension],
+        }
+    }
+
+    /// Puts every chain at `theta` before the first step, then loads the chain to be moved into `theta`.
+    pub fn begin(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) {
+        if !self.started {
+            self.started = true;
+            let batch = Minibatch::full(target.terms());
+            for member in &mut self.members {
+                member.state.copy_from_slice(theta);
+                target.gradient(theta, batch, &mut member.gradient);
+                target.potential(theta, &mut member.potential);
+            }
+        }
+        theta.copy_from_slice(&self.members[self.slot].state);
+    }
+
+    /// Builds the inverse Hessian of `block` from all chains but the one to be moved: sorted by falling
+    /// potential, pairs between neighbours, dropping a state whose pair has no positive curvature
+    /// (`quasi-newton-mcmc` section 3).
+    pub fn assemble(&mut self, block: usize, initial: InitialScale, inverse: &mut InverseHessian<T>) {
+        let Self { dimension, members, slot, order, s, y, .. } = self;
+        let column = block * *dimension..(block + 1) * *dimension;
+        order.clear();
+        order.extend((0..members.len()).filter(|k| k != slot));
+        order.sort_unstable_by(|&a, &b| {
+            members[b].potential[block].total_cmp(&members[a].potential[block]).then(a.cmp(&b))
+        });
+        // Two passes: the scale of the first matrix may depend on the pairs.
+        let mut scale = initial.scale(std::iter::empty());
+        for pass in 0..2 {
+            let mut last = &members[order[0]];
+            let mut first = true;
+            if pass == 1 {
+                inverse.reset(scale);
+            }
+            for &k in &order[1..] {
+                let next = &members[k];
+                let states = next.state[column.clone()].iter().zip(&last.state[column.clone()]);
+                s.iter_mut().zip(states).for_each(|(s, (&a, &b))| *s = a - b);
+                let gradients = next.gradient[column.clone()].iter().zip(&last.gradient[column.clone()]);
+                y.iter_mut().zip(gradients).for_each(|(y, (&a, &b))| *y = a - b);
+                if !InverseHessian::is_usable(s, y) {
+                    continue;
+                }
+                if pass == 1 {
+                    inverse.push(s, y);
+                } else {
+                    let pair = initial.scale(std::iter::once((&s[..], &y[..])));
+                    scale = if first { pair } else { scale.min(pair) };
+                    first = false;
+                }
+                last = next;
+            }
+        }
+    }
+
+    /// Stores the chain that was moved and turns to the next. Blocks that did not move keep their gradient.
+    pub fn finish(&mut self, theta: &[T], gradient: &[T], potential: &[f64], moved: impl Fn(usize) -> bool) {
+        let member = &mut self.members[self.slot];
+        for block in (0..potential.len()).filter(|&block| moved(block)) {
+            let column = block * self.dimension..(block + 1) * self.dimension;
+            member.state[column.clone()].copy_from_slice(&theta[column.clone()]);
+            member.gradient[column.clone()].copy_from_slice(&gradient[column]);
+            member.potential[block] = potential[block];
+        }
+        self.slot = (self.slot + 1) % self.members.len();
+    }
+
+    pub fn chains(&self) -> usize {
+        self.members.len()
+    }
+
+    pub fn slot(&self) -> usize {
+        self.slot
+    }
+
+    pub fn next_start<'a>(&'a self, last: &'a [T]) -> &'a [T] {
+        if self.started { &self.members[self.slot].state } else { last }
+    }
+}

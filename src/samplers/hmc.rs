@@ -1,0 +1,49 @@
+//! Hamiltonian Monte Carlo with unit mass.
+//!
+//! Draw `p ~ N(0, I)`, follow `theta' = p, p' = -grad U` for `L` leapfrog steps of size `eps`, accept with
+//! probability `min(1, exp(H(start) - H(end)))`. Every block has its own step, momentum and test.
+//!
+//! **Source.** Duane and others (1987), Neal (2011); `quasi-newton-hmc` algorithm 1, whose acceptance
+//! probability has the two energies exchanged. Step size: dual averaging during burn-in; jittered as in
+//! `quasi-newton-mcmc` section 6.
+//! **Cost.** `L + 1` full gradients and two potentials per step. **Bias.** None.
+//! **When.** Exactness matters, full gradients are affordable, scales are similar. The reference for all others.
+
+use super::trajectory::{Map, Trajectory};
+use super::{HmcSettings, Real, Sampler, SamplerError, Step, Target};
+use crate::random::Streams;
+
+/// Hamiltonian Monte Carlo; see the [module](self).
+#[derive(Debug, Clone)]
+pub struct Hmc<T> {
+    trajectory: Trajectory<T>,
+}
+
+impl<T: Real> Hmc<T> {
+    /// For `blocks` independent blocks of `dimension` unknowns.
+    ///
+    /// # Errors
+    /// If a setting is out of range.
+    pub fn new(
+        dimension: usize,
+        blocks: usize,
+        settings: HmcSettings,
+        streams: Streams,
+    ) -> Result<Self, SamplerError> {
+        Ok(Self { trajectory: Trajectory::new(dimension, blocks, settings, Map::Identity, 0, streams)? })
+    }
+}
+
+impl<T: Real> Sampler<T> for Hmc<T> {
+    fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
+        self.trajectory.run(target, theta)
+    }
+
+    fn shape(&self) -> (usize, usize) {
+        (self.trajectory.dimension, self.trajectory.blocks.len())
+    }
+
+    fn adapt(&mut self, on: bool) {
+        self.trajectory.adapt(on);
+    }
+}

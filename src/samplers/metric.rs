@@ -1,0 +1,138 @@
+//! A target's metric at the current state, factored, and its divergence.
+
+use super::dense::{cholesky, solve, solve_lower, solve_lower_transposed};
+use super::{Metric, Real};
+
+/// Which matrix the divergence is taken of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Power {
+    /// `G^-1`.
+    Inverse,
+    /// `R'`, where `R R' = G^-1`.
+    InverseRoot,
+}
+
+/// `G(theta)` of every block: its diagonal, or its Cholesky factor `L` with `R = L^-T`.
+#[derive(Debug, Clone)]
+pub(super) struct FactoredMetric<T> {
+    dimension: usize,
+    diagonal: bool,
+    values: Vec<T>,
+    /// `Gamma` of every block, `dimension x blocks`.
+    pub divergence: Vec<T>,
+    shifted_state: Vec<T>,
+    shifted_values: Vec<T>,
+    column: Vec<T>,
+}
+
+impl<T: Real> FactoredMetric<T> {
+    pub fn new(dimension: usize, blocks: usize) -> Self {
+        Self {
+            dimension,
+            diagonal: true,
+            values: Vec::new(),
+            divergence: vec![T::zero(); dimension * blocks],
+            shifted_state: vec![T::zero(); dimension * blocks],
+            shifted_values: Vec::new(),
+            column: vec![T::zero(); dimension],
+        }
+    }
+
+    fn stride(&self) -> usize {
+        if self.diagonal { self.dimension } else { self.dimension * self.dimension }
+    }
+
+    /// Evaluates and factors `into`; a block whose metric is not positive definite becomes NaN, so that the
+    /// step diverges and is taken back.
+    fn factor(metric: &mut dyn Metric<T>, theta: &[T], dimension: usize, into: &mut [T]) {
+        metric.metric(theta, into);
+        if metric.is_diagonal() {
+            into.iter_mut().filter(|g| **g <= T::zero()).for_each(|g| *g = T::nan());
+        } else {
+            for block in into.chunks_exact_mut(dimension * dimension) {
+                if !cholesky(block, dimension) {
+                    block.fill(T::nan());
+                }
+            }
+        }
+    }
+
+    /// Evaluates the metric and its divergence at `theta`.
+    pub fn evaluate(&mut self, metric: &mut dyn Metric<T>, theta: &[T], power: Power) {
+        self.diagonal = metric.is_diagonal();
+        let size = self.stride() * theta.len() / self.dimension;
+        self.values.resize(size, T::zero());
+        Self::factor(metric, theta, self.dimension, &mut self.values);
+        self.divergence.fill(T::zero());
+        if metric.is_constant() || metric.divergence(theta, power == Power::Inverse, &mut self.divergence) {
+            return;
+        }
+        self.shifted_values.resize(size, T::zero());
+        self.difference(metric, theta, power);
+    }
+
+    /// The divergence by central differences.
+    fn difference(&mut self, metric: &mut dyn Metric<T>, theta: &[T], power: Power) {
+        let (n, stride) = (self.dimension, self.stride());
+        let width = T::narrow(libm::cbrt(T::epsilon().widen()));
+        for j in 0..n {
+            for sign in [T::one(), -T::one()] {
+                self.shifted_state.copy_from_slice(theta);
+                for state in self.shifted_state.chunks_exact_mut(n) {
+                    state[j] += sign * width * (T::one() + state[j].abs());
+                }
+                Self::factor(metric, &self.shifted_state, n, &mut self.shifted_values);
+                for (block, divergence) in self.divergence.chunks_exact_mut(n).enumerate() {
+                    let values = &self.shifted_values[block * stride..][..stride];
+                    let weight = sign / (T::narrow(2.0) * width * (T::one() + theta[block * n + j].abs()));
+                    if self.diagonal {
+                        let inverse = T::one() / values[j];
+                        let value = if power == Power::Inverse { inverse } else { inverse.sqrt() };
+                        divergence[j] += weight * value;
+                        continue;
+                    }
+                    self.column.fill(T::zero());
+                    self.column[j] = T::one();
+                    match power {
+                        Power::Inverse => solve(values, &mut self.column),
+                        Power::InverseRoot => solve_lower(values, &mut self.column),
+                    }
+                    for (divergence, &value) in divergence.iter_mut().zip(&self.column) {
+                        *divergence += weight * value;
+                    }
+                }
+            }
+        }
+    }
+
+    fn of(&self, block: usize) -> &[T] {
+        &self.values[block * self.stride()..][..self.stride()]
+    }
+
+    /// `v <- G^-1 v`.
+    pub fn inverse(&self, block: usize, v: &mut [T]) {
+        if self.diagonal {
+            v.iter_mut().zip(self.of(block)).for_each(|(v, &g)| *v /= g);
+        } else {
+            solve(self.of(block), v);
+        }
+    }
+
+    /// `v <- R v` with `R R' = G^-1`.
+    pub fn root(&self, block: usize, v: &mut [T]) {
+        if self.diagonal {
+            v.iter_mut().zip(self.of(block)).for_each(|(v, &g)| *v /= g.sqrt());
+        } else {
+            solve_lower_transposed(self.of(block), v);
+        }
+    }
+
+    /// `v <- R' v`.
+    pub fn root_transposed(&self, block: usize, v: &mut [T]) {
+        if self.diagonal {
+            self.root(block, v);
+        } else {
+            solve_lower(self.of(block), v);
+        }
+    }
+}

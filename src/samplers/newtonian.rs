@@ -1,0 +1,319 @@
+//! Newtonian Monte Carlo: single-site proposals that match the gradient and curvature of the target.
+//!
+//! Each step visits every [site](super::Sites) in turn. From the potential's gradient `g` and Hessian `K` at the
+//! site's value `x` it fits a two-parameter law and proposes from it, with the Metropolis-Hastings test:
+//!
+//! | support | law | parameters |
+//! |---|---|---|
+//! | real, `K` positive definite | Normal | mean `x - K^-1 g`, precision `K` |
+//! | real, otherwise | Cauchy | `P = K + g g' / m`, `m = (1 + d) / 2`; location `x - P^-1 g`, scale `A = P c / 2m`, `c = 1 / (1 - g' P^-1 g / 2m)` |
+//! | half line | Gamma | shape `1 + x^2 K`, rate `x K + g` |
+//! | simplex | Dirichlet | `1 + x_i^2 (K_ii - min_j K_ij)` |
+//!
+//! **Source.** `newtonian` section 3, after Minka (2000). Its Cauchy log-density, `-log(1 + q)`, cannot be
+//! normalised in two dimensions or more; here the exponent is that of the multivariate Cauchy law, which agrees
+//! for one. Where a fit does not exist the proposal is a Normal around `x` with the Hessian's eigenvalues made
+//! positive, or a Gamma or Dirichlet law of mean `x`; any function of the state is a valid choice.
+//! **Parameters.** None. **Cost.** Two expansions per site and step, `d^3 / 3` for a site of `d` rows.
+//! **Bias.** None. **When.** Second derivatives are cheap, scales differ wildly over the state (funnels), or the
+//! conditionals are near conjugate: then almost every proposal is accepted and there is nothing to tune.
+
+use rand::RngExt;
+use rand_distr::{Distribution, Gamma};
+
+use super::dense::{cholesky, eigen, log_determinant, solve, solve_lower_transposed};
+use super::gradient::check_shape;
+use super::vector::dot;
+use super::{Real, Sampler, SamplerError, Site, Step, Support, Target};
+use crate::random::{Stream, Streams};
+
+/// Newtonian Monte Carlo; see the [module](self).
+#[derive(Debug, Clone)]
+pub struct Newtonian<T> {
+    dimension: usize,
+    streams: Vec<Stream>,
+    laws: Vec<Law>,
+    reverse: Law,
+    before: Expansion,
+    after: Expansion,
+    proposed: Vec<T>,
+    old: Vec<f64>,
+    new: Vec<f64>,
+}
+
+/// Potential, gradient and Hessian with respect to one site, in every block.
+#[derive(Debug, Clone, Default)]
+struct Expansion {
+    potential: Vec<f64>,
+    gradient: Vec<f64>,
+    hessian: Vec<f64>,
+}
+
+impl Expansion {
+    fn resize(&mut self, rows: usize, blocks: usize) {
+        self.potential.resize(blocks, 0.0);
+        self.gradient.resize(rows * blocks, 0.0);
+        self.hessian.resize(rows * rows * blocks, 0.0);
+    }
+
+    fn of(&self, rows: usize, block: usize) -> (&[f64], &[f64]) {
+        (&self.gradient[block * rows..][..rows], &self.hessian[block * rows * rows..][..rows * rows])
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+enum Family {
+    /// Nothing could be fitted: the derivatives are not finite.
+    #[default]
+    None,
+    Normal,
+    Cauchy,
+    Gamma,
+    Dirichlet,
+}
+
+/// A fitted proposal.
+#[derive(Debug, Clone, Default)]
+struct Law {
+    family: Family,
+    /// Mean or location; Gamma shape and rate; Dirichlet concentrations.
+    parameters: Vec<f64>,
+    /// Cholesky factor of the precision.
+    factor: Vec<f64>,
+    scratch: Vec<f64>,
+}
+
+impl Law {
+    fn fit(&mut self, support: Support, x: &[f64], gradient: &[f64], hessian: &[f64]) {
+        self.family = Family::None;
+        self.parameters.clear();
+        if !gradient.iter().chain(hessian).all(|value| value.is_finite()) {
+            return;
+        }
+        match support {
+            Support::Real => self.fit_real(x, gradient, hessian),
+            Support::HalfLine => {
+                let (x, g, h) = (x[0], gradient[0], hessian[0]);
+                let (shape, rate) = (1.0 + x * x * h, x * h + g);
+                let valid = shape > 0.0 && rate > 0.0 && shape.is_finite() && rate.is_finite();
+                let fallback = [2.0, 2.0 / x];
+                self.parameters.extend(if valid { [shape, rate] } else { fallback });
+                self.family = Family::Gamma;
+            }
+            Support::Simplex => {
+                let n = x.len();
+                for i in 0..n {
+                    let others = (0..n).filter(|&j| j != i).map(|j| hessian[j * n + i]);
+                    let concentration =
+                        1.0 + x[i] * x[i] * (hessian[i * n + i] - others.fold(f64::INFINITY, f64::min));
+                    let valid = concentration > 0.0 && concentration.is_finite();
+                    self.parameters.push(if valid { concentration } else { n as f64 * x[i] });
+                }
+                self.family = Family::Dirichlet;
+            }
+        }
+    }
+
+    fn fit_real(&mut self, x: &[f64], gradient: &[f64], hessian: &[f64]) {
+        let n = x.len();
+        let Self { family, parameters, factor, scratch } = self;
+        let newton_step = |factor: &[f64], parameters: &mut Vec<f64>, scratch: &mut Vec<f64>| {
+            scratch.clear();
+            scratch.extend_from_slice(gradient);
+            solve(factor, scratch);
+            parameters.extend(x.iter().zip(scratch.iter()).map(|(x, step)| x - step));
+        };
+        factor.clear();
+        factor.extend_from_slice(hessian);
+        if cholesky(factor, n) {
+            newton_step(factor, parameters, scratch);
+            *family = Family::Normal;
+            return;
+        }
+        let exponent = 0.5 * (1 + n) as f64;
+        factor.clear();
+        factor.extend((0..n * n).map(|k| hessian[k] + gradient[k % n] * gradient[k / n] / exponent));
+        if cholesky(factor, n) {
+            newton_step(factor, parameters, scratch);
+            let share = dot(gradient, scratch) / (2.0 * exponent);
+            if share < 1.0 {
+                let scale = (1.0 / (1.0 - share) / (2.0 * exponent)).sqrt();
+                factor.iter_mut().for_each(|value| *value *= scale);
+                *family = Family::Cauchy;
+                return;
+            }
+            parameters.clear();
+        }
+        factor.clear();
+        factor.extend_from_slice(hessian);
+        eigen(factor, n, scratch);
+        let largest = scratch[n * n..].iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+        let floor = if largest > 0.0 { 1e-3 * largest } else { 1.0 };
+        factor.clear();
+        factor.resize(n * n, 0.0);
+        let (vectors, values) = scratch.split_at(n * n);
+        for (vector, value) in vectors.chunks_exact(n).zip(values) {
+            let value = value.abs().max(floor);
+            for j in 0..n {
+                for i in 0..n {
+                    factor[j * n + i] += value * vector[i] * vector[j];
+                }
+            }
+        }
+        if cholesky(factor, n) {
+            parameters.extend_from_slice(x);
+            *family = Family::Normal;
+        }
+    }
+
+    fn draw(&mut self, stream: &mut Stream, out: &mut [f64]) {
+        let Self { family, parameters, factor, .. } = self;
+        match family {
+            Family::None => out.fill(f64::NAN),
+            Family::Normal | Family::Cauchy => {
+                out.iter_mut().for_each(|z| *z = f64::normal(stream));
+                let heavy = if *family == Family::Cauchy { f64::normal(stream).abs() } else { 1.0 };
+                solve_lower_transposed(factor, out);
+                out.iter_mut().zip(parameters).for_each(|(z, mean)| *z = *mean + *z / heavy);
+            }
+            Family::Gamma => {
+                out[0] =
+                    Gamma::new(parameters[0], 1.0 / parameters[1]).map_or(f64::NAN, |law| law.sample(stream));
+            }
+            Family::Dirichlet => {
+                for (x, &concentration) in out.iter_mut().zip(parameters.iter()) {
+                    *x = Gamma::new(concentration, 1.0).map_or(f64::NAN, |law| law.sample(stream));
+                }
+                let sum: f64 = out.iter().sum();
+                out.iter_mut().for_each(|x| *x /= sum);
+            }
+        }
+    }
+
+    fn log_density(&self, x: &[f64]) -> f64 {
+        let n = x.len();
+        let p = &self.parameters;
+        // The squared distance in the metric of the precision L L'.
+        let distance = || -> f64 {
+            (0..n)
+                .map(|j| {
+                    let column = &self.factor[j * n..][..n];
+                    (j..n).map(|i| column[i] * (x[i] - p[i])).sum::<f64>().powi(2)
+                })
+                .sum()
+        };
+        let half = 0.5 * n as f64;
+        match self.family {
+            Family::None => f64::NAN,
+            Family::Normal => {
+                0.5 * log_determinant(&self.factor, n)
+                    - half * libm::log(2.0 * std::f64::consts::PI)
+                    - 0.5 * distance()
+            }
+            Family::Cauchy => {
+                let exponent = half + 0.5;
+                libm::lgamma(exponent) - libm::lgamma(0.5) - half * libm::log(std::f64::consts::PI)
+                    + 0.5 * log_determinant(&self.factor, n)
+                    - exponent * libm::log1p(distance())
+            }
+            Family::Gamma => {
+                p[0] * libm::log(p[1]) - libm::lgamma(p[0]) + (p[0] - 1.0) * libm::log(x[0]) - p[1] * x[0]
+            }
+            Family::Dirichlet => {
+                let terms = p.iter().zip(x).map(|(p, x)| (p - 1.0) * libm::log(*x) - libm::lgamma(*p));
+                libm::lgamma(p.iter().sum()) + terms.sum::<f64>()
+            }
+        }
+    }
+}
+
+impl<T: Real> Newtonian<T> {
+    /// For `blocks` independent blocks of `dimension` unknowns.
+    ///
+    /// # Errors
+    /// If either is zero.
+    pub fn new(dimension: usize, blocks: usize, streams: Streams) -> Result<Self, SamplerError> {
+        check_shape(dimension, blocks)?;
+        let noise = streams.child(0);
+        Ok(Self {
+            dimension,
+            streams: (0..blocks as u64).map(|block| noise.stream(block)).collect(),
+            laws: vec![Law::default(); blocks],
+            reverse: Law::default(),
+            before: Expansion::default(),
+            after: Expansion::default(),
+            proposed: vec![T::zero(); dimension * blocks],
+            old: Vec::new(),
+            new: Vec::new(),
+        })
+    }
+
+    fn load(from: &[T], dimension: usize, block: usize, site: &Site, into: &mut Vec<f64>) {
+        into.clear();
+        into.extend(from[block * dimension..][site.rows.clone()].iter().map(|x| x.widen()));
+    }
+}
+
+impl<T: Real> Sampler<T> for Newtonian<T> {
+    fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
+        let (n, blocks) = (self.dimension, self.streams.len());
+        let Some(sites) = target.sites() else {
+            return Step { acceptance: 0.0, energy: None, divergences: blocks, step_size: 1.0 };
+        };
+        let (mut acceptance, mut divergences) = (0.0, 0);
+        for index in 0..sites.count() {
+            let site = sites.site(index);
+            let rows = site.rows.len();
+            self.before.resize(rows, blocks);
+            self.after.resize(rows, blocks);
+            let Expansion { potential, gradient, hessian } = &mut self.before;
+            sites.expand(theta, index, potential, gradient, hessian);
+            self.proposed.copy_from_slice(theta);
+            for (block, law) in self.laws.iter_mut().enumerate() {
+                Self::load(theta, n, block, &site, &mut self.old);
+                let (gradient, hessian) = self.before.of(rows, block);
+                law.fit(site.support, &self.old, gradient, hessian);
+                self.new.resize(rows, 0.0);
+                law.draw(&mut self.streams[block], &mut self.new);
+                let inside = |x: &f64| x.is_finite() && (site.support == Support::Real || *x > 0.0);
+                if !self.new.iter().all(inside) {
+                    law.family = Family::None;
+                    continue;
+                }
+                let column = &mut self.proposed[block * n..][site.rows.clone()];
+                column.iter_mut().zip(&self.new).for_each(|(to, &new)| *to = T::narrow(new));
+            }
+            let Expansion { potential, gradient, hessian } = &mut self.after;
+            sites.expand(&self.proposed, index, potential, gradient, hessian);
+            for (block, law) in self.laws.iter().enumerate() {
+                Self::load(theta, n, block, &site, &mut self.old);
+                Self::load(&self.proposed, n, block, &site, &mut self.new);
+                let (gradient, hessian) = self.after.of(rows, block);
+                self.reverse.fit(site.support, &self.new, gradient, hessian);
+                let log_ratio = self.before.potential[block] - self.after.potential[block]
+                    + self.reverse.log_density(&self.old)
+                    - law.log_density(&self.new);
+                // An infinite potential is an ordinary rejection, NaN is not.
+                let outside = self.after.potential[block] == f64::INFINITY;
+                divergences += usize::from(log_ratio.is_nan() && !outside);
+                let probability =
+                    if log_ratio.is_nan() || outside { 0.0 } else { libm::exp(log_ratio.min(0.0)) };
+                acceptance += probability / (blocks * sites.count()) as f64;
+                if self.streams[block].random::<f64>() < probability {
+                    let column = block * n + site.rows.start..block * n + site.rows.end;
+                    theta[column.clone()].copy_from_slice(&self.proposed[column]);
+                }
+            }
+        }
+        Step { acceptance, energy: None, divergences, step_size: 1.0 }
+    }
+
+    fn shape(&self) -> (usize, usize) {
+        (self.dimension, self.streams.len())
+    }
+
+    fn check(&self, target: &mut dyn Target<T>) -> Result<(), SamplerError> {
+        super::check_target(self.shape(), target)?;
+        super::need(target.sites().is_some(), "Newtonian Monte Carlo", "a single-site view")
+    }
+}

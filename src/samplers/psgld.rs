@@ -1,0 +1,142 @@
+//! Preconditioned stochastic gradient Langevin dynamics: an adaptive diagonal preconditioner.
+//!
+//! ```text
+//! g     <- grad U~(theta) / N                          (N data terms)
+//! v     <- a v + (1 - a) g o g
+//! G     <- 1 / (lambda + sqrt(v))                      (diagonal)
+//! theta <- theta - eps (G o grad U~(theta) - Gamma) + N(0, 2 eps G)
+//! Gamma <- dG/dtheta = -(1 - a) G^2 g h / sqrt(v),  h = diag(Hessian of U~) / N
+//! ```
+//!
+//! **Source.** Li, Chen, Carlson and Carin (2016), algorithm 1; `hamcmc-2016` section 3.1. Here `g` is the
+//! gradient of the whole potential, prior included, as a [`Target`] does not tell the two apart.
+//! **Cost.** One gradient; with Gamma also the diagonal of the Hessian ([`Curvature`](super::Curvature)).
+//! **Bias.** `G` depends on the state it moves, so leaving Gamma out (the usual practice and the default) biases
+//! the draws towards where gradients are large, and smaller steps do not help. Gamma as published corrects for
+//! the last gradient only: it is exact for `a = 0`, and for `a > 0` leaves the bias that comes from the older
+//! gradients in `v`, which follow the state when the chain moves more slowly than `v` forgets.
+//! **When.** Coordinates of very different scales, little correlation, and speed matters more than exactness.
+
+use super::gradient::{Block, Engine, check};
+use super::vector::for_blocks;
+use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
+use crate::random::Streams;
+
+/// Settings of [`Psgld`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PsgldSettings {
+    /// Step, minibatch and positivity.
+    pub gradient: GradientSettings,
+    /// The memory `a` of the squared gradients, in [0, 1). Default 0.99.
+    pub forgetting: f64,
+    /// The floor `lambda` of the metric, above 0: the largest preconditioner is its inverse. Default 1e-5.
+    pub regularisation: f64,
+    /// Whether to add the Gamma term; the target must offer its [`Curvature`](super::Curvature). Default false.
+    pub correction: bool,
+}
+
+impl Default for PsgldSettings {
+    fn default() -> Self {
+        Self {
+            gradient: GradientSettings::default(),
+            forgetting: 0.99,
+            regularisation: 1e-5,
+            correction: false,
+        }
+    }
+}
+
+/// Preconditioned SGLD; see the [module](self).
+#[derive(Debug, Clone)]
+pub struct Psgld<T> {
+    engine: Engine<T>,
+    settings: PsgldSettings,
+    curvature: Vec<T>,
+    blocks: Vec<(Block<T>, Squares<T>)>,
+}
+
+/// The running mean of squared gradients; empty until the first step, which initialises it.
+#[derive(Debug, Clone)]
+struct Squares<T> {
+    v: Vec<T>,
+    started: bool,
+}
+
+impl<T: Real> Psgld<T> {
+    /// For `blocks` independent blocks of `dimension` unknowns.
+    ///
+    /// # Errors
+    /// If a setting is out of range.
+    pub fn new(
+        dimension: usize,
+        blocks: usize,
+        settings: PsgldSettings,
+        streams: Streams,
+    ) -> Result<Self, SamplerError> {
+        let PsgldSettings { forgetting, regularisation, correction, .. } = settings;
+        check("PSGLD forgetting", forgetting, "in [0, 1)", (0.0..1.0).contains(&forgetting))?;
+        let positive = regularisation.is_finite() && regularisation > 0.0;
+        check("PSGLD regularisation", regularisation, "a finite number above 0", positive)?;
+        let engine = Engine::new(dimension, blocks, settings.gradient, streams)?;
+        let squares = Squares { v: vec![T::zero(); dimension], started: false };
+        let blocks: Vec<_> = engine.new_blocks(streams).map(|block| (block, squares.clone())).collect();
+        let curvature = vec![T::zero(); if correction { engine.gradient.len() } else { 0 }];
+        Ok(Self { engine, settings, curvature, blocks })
+    }
+}
+
+impl<T: Real> Sampler<T> for Psgld<T> {
+    fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
+        let engine = &mut self.engine;
+        let step_size = engine.begin(target);
+        engine.evaluate(target, theta);
+        if self.settings.correction {
+            let batch = engine.batch(target);
+            if let Some(curvature) = target.curvature() {
+                curvature.hessian_diagonal(theta, batch, &mut self.curvature);
+            }
+        }
+        let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
+        let (step, mirror) = (T::narrow(step_size), engine.settings.mirror);
+        let noise = T::narrow(2.0 * step_size * engine.settings.temperature);
+        let terms = T::narrow(target.terms() as f64);
+        let memory = T::narrow(self.settings.forgetting);
+        let floor = T::narrow(self.settings.regularisation);
+        let curvature = &self.curvature;
+        for_blocks(&mut self.blocks, theta, |index, (block, squares), theta| {
+            block.old.copy_from_slice(theta);
+            let memory = if squares.started { memory } else { T::zero() };
+            squares.started = true;
+            for (i, (theta, v)) in theta.iter_mut().zip(&mut squares.v).enumerate() {
+                let gradient = gradient[index * dimension + i];
+                let mean = gradient / terms;
+                *v = memory * *v + (T::one() - memory) * mean * mean;
+                let root = v.sqrt();
+                let g = T::one() / (floor + root);
+                let mut drift = g * gradient;
+                if !curvature.is_empty() && root > T::zero() {
+                    let slope = curvature[index * dimension + i] / terms;
+                    drift += (T::one() - memory) * g * g * mean * slope / root;
+                }
+                *theta += (noise * g).sqrt() * T::normal(&mut block.stream) - limit(step * drift);
+                if mirror {
+                    *theta = theta.abs();
+                }
+            }
+            block.settle(theta);
+            // One gradient that is not finite must not poison the metric for ever.
+            squares.started = squares.v.iter().all(|v| v.is_finite());
+        });
+        engine.step(step_size, self.blocks.iter().filter(|(block, _)| block.diverged).count())
+    }
+
+    fn shape(&self) -> (usize, usize) {
+        (self.engine.dimension, self.engine.blocks)
+    }
+
+    fn check(&self, target: &mut dyn Target<T>) -> Result<(), SamplerError> {
+        super::check_target(self.shape(), target)?;
+        let offered = !self.settings.correction || target.curvature().is_some();
+        super::need(offered, "PSGLD with its correction", "the diagonal of its Hessian")
+    }
+}

@@ -1,0 +1,128 @@
+//! Quasi-Newton Hamiltonian Monte Carlo.
+//!
+//! HMC with both equations of motion multiplied by an L-BFGS inverse Hessian `C` that is fixed within a
+//! proposal: `theta' = C p`, `p' = -C grad U`, `p ~ N(0, I)`.
+//!
+//! **Source.** `quasi-newton-hmc` eq. 7 and algorithm 2 (its acceptance probability has the energies exchanged).
+//! Pairs are taken between start and end of accepted proposals rather than between leapfrog steps: they reach
+//! further, and the memory then spans more than one trajectory's plane.
+//! **Validity.** Theorem 4 of the paper holds for a `C` that does not depend on the chain. A `C` that keeps
+//! learning from the states it moves does, so by default the memory learns only while the sampler adapts and is
+//! frozen afterwards, which is exact; `keep_learning` is the paper's form.
+//! **Cost.** As HMC, plus `2 memory dimension` multiplications per leapfrog step.
+//! **When.** Scales differ. In a direction of variance `v` the frequency is `sqrt(v)` in units of `C = H`, so the
+//! wide directions, slow under HMC, become the fast ones, and the narrow ones the slow.
+
+use super::gradient::check;
+use super::lbfgs::InverseHessian;
+use super::trajectory::{Map, Trajectory};
+use super::{HmcSettings, InitialScale, Real, Sampler, SamplerError, Step, Target};
+use crate::random::Streams;
+
+/// Settings of [`Qnhmc`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QnhmcSettings {
+    /// Step, number of leaps and adaptation.
+    pub hmc: HmcSettings,
+    /// Number of pairs to remember, at least 1. Default 7, as in the paper.
+    pub memory: usize,
+    /// The matrix that the recursion starts from. Default `Fixed(1.0)`.
+    pub initial_scale: InitialScale,
+    /// Learn `C` after burn-in too, as in the paper, at the price of exactness. Default false.
+    pub keep_learning: bool,
+}
+
+impl Default for QnhmcSettings {
+    fn default() -> Self {
+        Self {
+            hmc: HmcSettings::default(),
+            memory: 7,
+            initial_scale: InitialScale::Fixed(1.0),
+            keep_learning: false,
+        }
+    }
+}
+
+/// Quasi-Newton HMC; see the [module](self).
+#[derive(Debug, Clone)]
+pub struct Qnhmc<T> {
+    trajectory: Trajectory<T>,
+    settings: QnhmcSettings,
+    memories: Vec<Pairs<T>>,
+}
+
+/// The last pairs of one block, oldest overwritten first.
+#[derive(Debug, Clone)]
+struct Pairs<T> {
+    s: Vec<T>,
+    y: Vec<T>,
+    count: usize,
+}
+
+impl<T: Real> Qnhmc<T> {
+    /// For `blocks` independent blocks of `dimension` unknowns, each with a memory of its own.
+    ///
+    /// # Errors
+    /// If a setting is out of range.
+    pub fn new(
+        dimension: usize,
+        blocks: usize,
+        settings: QnhmcSettings,
+        streams: Streams,
+    ) -> Result<Self, SamplerError> {
+        check("QNHMC memory", settings.memory as f64, "at least 1", settings.memory > 0)?;
+        settings.initial_scale.check("QNHMC initial scale")?;
+        let memory = settings.memory;
+        let mut trajectory = Trajectory::new(dimension, blocks, settings.hmc, Map::Full, memory, streams)?;
+        let (InitialScale::Fixed(gamma) | InitialScale::Pairs(gamma)) = settings.initial_scale;
+        trajectory.blocks.iter_mut().for_each(|block| block.inverse.reset(T::narrow(gamma)));
+        let zeros = vec![T::zero(); dimension * memory];
+        let pairs = Pairs { s: zeros.clone(), y: zeros, count: 0 };
+        Ok(Self { trajectory, settings, memories: vec![pairs; blocks] })
+    }
+}
+
+impl<T: Real> Sampler<T> for Qnhmc<T> {
+    fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
+        let step = self.trajectory.run(target, theta);
+        if !(self.settings.keep_learning || self.trajectory.is_adapting()) {
+            return step;
+        }
+        let Trajectory { dimension, blocks, start_gradient, gradient, start, .. } = &mut self.trajectory;
+        let (n, memory) = (*dimension, self.settings.memory);
+        let (start, before, after) = (&*start, &*start_gradient, &*gradient);
+        let initial = self.settings.initial_scale;
+        for (index, (block, pairs)) in blocks.iter_mut().zip(&mut self.memories).enumerate() {
+            if !block.accepted {
+                continue;
+            }
+            let slot = (pairs.count % memory) * n;
+            let (s, y) = (&mut pairs.s[slot..][..n], &mut pairs.y[slot..][..n]);
+            for i in 0..n {
+                s[i] = theta[index * n + i] - start[index * n + i];
+                y[i] = after[index * n + i] - before[index * n + i];
+            }
+            if !InverseHessian::is_usable(s, y) {
+                // Whatever pair was here is gone; a zero pair is never used.
+                s.fill(T::zero());
+            }
+            pairs.count += 1;
+            let oldest = pairs.count.saturating_sub(memory);
+            let slots = (oldest..pairs.count).map(|k| (k % memory) * n);
+            let rows = slots.map(|slot| (&pairs.s[slot..][..n], &pairs.y[slot..][..n]));
+            block.inverse.reset(initial.scale(rows.clone()));
+            for (s, y) in rows {
+                block.inverse.push(s, y);
+            }
+        }
+        step
+    }
+
+    fn shape(&self) -> (usize, usize) {
+        (self.trajectory.dimension, self.trajectory.blocks.len())
+    }
+
+    fn adapt(&mut self, on: bool) {
+        self.trajectory.adapt(on);
+    }
+}

@@ -1,0 +1,98 @@
+//! Step sizes: fixed, decreasing, and adapted to an acceptance rate.
+
+use super::SamplerError;
+
+/// The step size of a gradient sampler as a function of the iteration.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum StepSize {
+    /// The same at every iteration.
+    Constant(f64),
+    /// `(scale / t)^power` at iteration `t = 1, 2, ...`. A power in (1/2, 1] makes the step-weighted average
+    /// of the draws converge to the posterior mean; `hamcmc-2016` uses 0.51.
+    Decreasing {
+        /// The iteration at which the step is one.
+        scale: f64,
+        /// How fast it falls.
+        power: f64,
+    },
+}
+
+impl StepSize {
+    /// The step of iteration `t` (counted from one).
+    #[must_use]
+    pub fn at(&self, t: u64) -> f64 {
+        match *self {
+            Self::Constant(step) => step,
+            Self::Decreasing { scale, power } => libm::pow(scale / t.max(1) as f64, power),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), SamplerError> {
+        let positive = |name, value: f64| {
+            if value.is_finite() && value > 0.0 {
+                Ok(())
+            } else {
+                Err(SamplerError::Setting { name, value, expected: "a finite number above 0" })
+            }
+        };
+        match *self {
+            Self::Constant(step) => positive("step size", step),
+            Self::Decreasing { scale, power } => {
+                positive("step size scale", scale).and_then(|()| positive("step size power", power))
+            }
+        }
+    }
+}
+
+/// Dual averaging of the logarithm of the step towards a target acceptance rate (Hoffman and Gelman 2014,
+/// section 3.2, with their constants). Active only while a sampler is told to adapt.
+#[derive(Debug, Clone)]
+pub struct DualAveraging {
+    target: f64,
+    centre: f64,
+    error: f64,
+    log_step: f64,
+    log_average: f64,
+    count: f64,
+}
+
+impl DualAveraging {
+    /// Starts at `step` and aims for the mean acceptance probability `target`, in (0, 1).
+    #[must_use]
+    pub fn new(step: f64, target: f64) -> Self {
+        let log_step = libm::log(step);
+        Self {
+            target,
+            centre: libm::log(10.0) + log_step,
+            error: 0.0,
+            log_step,
+            log_average: log_step,
+            count: 0.0,
+        }
+    }
+
+    /// Learns from one step's acceptance probability.
+    pub fn update(&mut self, acceptance: f64) {
+        const SHRINKAGE: f64 = 0.05;
+        const DELAY: f64 = 10.0;
+        const FORGETTING: f64 = 0.75;
+        self.count += 1.0;
+        let weight = 1.0 / (self.count + DELAY);
+        self.error = (1.0 - weight) * self.error + weight * (self.target - acceptance);
+        self.log_step = self.centre - self.error * self.count.sqrt() / SHRINKAGE;
+        let weight = libm::pow(self.count, -FORGETTING);
+        self.log_average = weight * self.log_step + (1.0 - weight) * self.log_average;
+    }
+
+    /// The step to try next while adapting.
+    #[must_use]
+    pub fn current(&self) -> f64 {
+        libm::exp(self.log_step)
+    }
+
+    /// The averaged step to keep once adaptation is over.
+    #[must_use]
+    pub fn adapted(&self) -> f64 {
+        libm::exp(self.log_average)
+    }
+}

@@ -1,0 +1,194 @@
+//! What a sampler sees of a posterior: its shape, its gradient, its potential, and what else it can offer.
+
+use std::fmt::Debug;
+use std::iter::Sum;
+use std::ops::Range;
+
+use num_traits::{Float, NumAssign};
+use rand_distr::{Distribution, StandardNormal};
+
+use crate::random::Stream;
+
+/// The floating-point types that a state can have.
+pub trait Real: Float + NumAssign + Sum + Default + Debug + Send + Sync + 'static {
+    /// The nearest representable value.
+    fn narrow(value: f64) -> Self;
+    /// The same value in double precision.
+    fn widen(self) -> f64;
+    /// A draw from the standard normal distribution.
+    fn normal(stream: &mut Stream) -> Self;
+}
+
+impl Real for f32 {
+    fn narrow(value: f64) -> Self {
+        value as f32
+    }
+    fn widen(self) -> f64 {
+        f64::from(self)
+    }
+    fn normal(stream: &mut Stream) -> Self {
+        StandardNormal.sample(stream)
+    }
+}
+
+impl Real for f64 {
+    fn narrow(value: f64) -> Self {
+        value
+    }
+    fn widen(self) -> f64 {
+        self
+    }
+    fn normal(stream: &mut Stream) -> Self {
+        StandardNormal.sample(stream)
+    }
+}
+
+/// The data terms that a stochastic gradient looks at: all of them, or a subsample drawn with replacement.
+#[derive(Debug, Clone, Copy)]
+pub struct Minibatch<'a> {
+    indices: Option<&'a [usize]>,
+    terms: usize,
+}
+
+impl<'a> Minibatch<'a> {
+    /// All of `terms` data terms.
+    #[must_use]
+    pub fn full(terms: usize) -> Self {
+        Self { indices: None, terms }
+    }
+
+    /// The terms `indices` (each below `terms`, repeats allowed) out of `terms`.
+    #[must_use]
+    pub fn subsample(indices: &'a [usize], terms: usize) -> Self {
+        Self { indices: Some(indices), terms }
+    }
+
+    /// The chosen terms, or `None` for all of them.
+    #[must_use]
+    pub fn indices(&self) -> Option<&'a [usize]> {
+        self.indices
+    }
+
+    /// The factor `N / N_Omega` that makes a sum over the chosen terms an unbiased estimate of the whole sum.
+    #[must_use]
+    pub fn scale(&self) -> f64 {
+        self.indices.map_or(1.0, |indices| self.terms as f64 / indices.len() as f64)
+    }
+
+    /// The chosen terms one by one.
+    pub fn iter(&self) -> impl Iterator<Item = usize> + use<'a> {
+        let all = if self.indices.is_none() { 0..self.terms } else { 0..0 };
+        all.chain(self.indices.unwrap_or_default().iter().copied())
+    }
+}
+
+/// A posterior density proportional to `exp(-U(theta))`.
+///
+/// The state `theta` is `dimension x blocks`, column-major. Blocks are independent of each other given
+/// everything else that the target holds: `U` is a sum of one potential per block. A target may change
+/// between two steps of a sampler (a Gibbs sweep redraws auxiliary variables); within one step it must not.
+pub trait Target<T: Real> {
+    /// Number of unknowns in each block.
+    fn dimension(&self) -> usize;
+
+    /// Number of independent blocks.
+    fn blocks(&self) -> usize {
+        1
+    }
+
+    /// Number of data terms that a minibatch chooses from (the same choice serves every block).
+    fn terms(&self) -> usize {
+        1
+    }
+
+    /// Writes the gradient of `U`, estimated on `batch`, into `gradient` (`dimension x blocks`).
+    fn gradient(&mut self, theta: &[T], batch: Minibatch<'_>, gradient: &mut [T]);
+
+    /// Writes `U` of every block, up to a constant, into `potential`. Infinite outside the support.
+    fn potential(&mut self, theta: &[T], potential: &mut [f64]);
+
+    /// The metric of Riemannian samplers, where the target has one.
+    fn metric(&mut self) -> Option<&mut dyn Metric<T>> {
+        None
+    }
+
+    /// The second derivatives along each coordinate, where the target has them.
+    fn curvature(&mut self) -> Option<&mut dyn Curvature<T>> {
+        None
+    }
+
+    /// The single-site view of the target, where it has one.
+    fn sites(&mut self) -> Option<&mut dyn Sites<T>> {
+        None
+    }
+}
+
+/// A positive definite metric `G(theta)`: the expected Fisher information plus the negative Hessian of the
+/// log prior, or any other that suits the target.
+pub trait Metric<T: Real> {
+    /// Whether `G` is diagonal; then only its diagonal is exchanged.
+    fn is_diagonal(&self) -> bool;
+
+    /// Writes `G(theta)` of every block: `dimension x blocks` if diagonal, else `dimension^2 x blocks`.
+    fn metric(&mut self, theta: &[T], metric: &mut [T]);
+
+    /// Whether `G` is the same everywhere, so that its divergence vanishes.
+    fn is_constant(&self) -> bool {
+        false
+    }
+
+    /// Writes `Gamma_i = sum_j d/dtheta_j D_ij` of every block (`dimension x blocks`) and returns true, or
+    /// returns false if it cannot; samplers then take differences of the metric. `D` is `G^-1` if `inverse`,
+    /// else `R'` with `R R' = G^-1`: `G^-1/2` for a diagonal metric, `L^-1` of the Cholesky factor of a dense one.
+    fn divergence(&mut self, theta: &[T], inverse: bool, divergence: &mut [T]) -> bool {
+        let _ = (theta, inverse, divergence);
+        false
+    }
+}
+
+/// The diagonal of the Hessian of `U`.
+pub trait Curvature<T: Real> {
+    /// Writes the second derivative of `U` along every coordinate, estimated on `batch` (`dimension x blocks`).
+    fn hessian_diagonal(&mut self, theta: &[T], batch: Minibatch<'_>, diagonal: &mut [T]);
+}
+
+/// Where the coordinates of a site may lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Support {
+    /// Any real vector.
+    Real,
+    /// One positive number.
+    HalfLine,
+    /// Positive numbers that add up to one.
+    Simplex,
+}
+
+/// A group of coordinates that a single-site sampler moves together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site {
+    /// The coordinates, as rows of the state.
+    pub rows: Range<usize>,
+    /// Where they may lie.
+    pub support: Support,
+}
+
+/// The single-site view of a target: its potential and first two derivatives with respect to one site.
+pub trait Sites<T: Real> {
+    /// Number of sites. Together they cover every coordinate.
+    fn count(&self) -> usize;
+
+    /// Site number `index`. A site on the half line has one row.
+    fn site(&self, index: usize) -> Site;
+
+    /// Writes, for every block, the potential, its gradient and its Hessian with respect to the rows of
+    /// site `index` (`rows x blocks` and `rows^2 x blocks`), holding all else fixed. The potential may
+    /// leave out terms that do not depend on the site.
+    fn expand(
+        &mut self,
+        theta: &[T],
+        index: usize,
+        potential: &mut [f64],
+        gradient: &mut [f64],
+        hessian: &mut [f64],
+    );
+}

@@ -1,0 +1,232 @@
+//! Leapfrog trajectories with an acceptance test per block: the part that all Hamiltonian samplers share.
+//!
+//! With a fixed matrix `A` per block, `theta' = A p`, `p' = -A' grad U` and `p ~ N(0, I)` preserve
+//! `exp(-U(theta) - p'p / 2)`. `A = I` is HMC, `A = C` the inverse Hessian is QNHMC, and its root `A = S` is HMC
+//! with mass matrix `H^-1` in whitened momenta, which is HMC-BFGS.
+
+use rand::RngExt;
+
+use super::gradient::{check, check_shape};
+use super::lbfgs::InverseHessian;
+use super::vector::{add_scaled, dot, for_blocks, is_sound};
+use super::{DualAveraging, Minibatch, Real, SamplerError, Step, Target};
+use crate::random::{Stream, Streams};
+
+/// The settings that all Hamiltonian samplers share.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HmcSettings {
+    /// The leapfrog step, above 0; where adaptation starts. Default 0.1.
+    pub step_size: f64,
+    /// Leapfrog steps per proposal, at least 1. Default 10.
+    pub leaps: usize,
+    /// Each proposal's step is uniform between `1 - jitter` and 1 times the step size; in [0, 1). Default 0.1.
+    pub jitter: f64,
+    /// The mean acceptance probability that adaptation aims for, in (0, 1). Default 0.8.
+    pub target_acceptance: f64,
+}
+
+impl Default for HmcSettings {
+    fn default() -> Self {
+        Self { step_size: 0.1, leaps: 10, jitter: 0.1, target_acceptance: 0.8 }
+    }
+}
+
+impl HmcSettings {
+    pub(super) fn check(&self) -> Result<(), SamplerError> {
+        let Self { step_size, leaps, jitter, target_acceptance } = *self;
+        check("step size", step_size, "a finite number above 0", step_size.is_finite() && step_size > 0.0)?;
+        check("leapfrog steps", leaps as f64, "at least 1", leaps > 0)?;
+        check("jitter", jitter, "in [0, 1)", (0.0..1.0).contains(&jitter))?;
+        let inside = target_acceptance > 0.0 && target_acceptance < 1.0;
+        check("target acceptance", target_acceptance, "in (0, 1)", inside)
+    }
+}
+
+/// Which matrix moves the position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Map {
+    Identity,
+    Full,
+    Root,
+}
+
+/// What one block owns.
+#[derive(Debug, Clone)]
+pub(super) struct Leaper<T> {
+    pub stream: Stream,
+    pub inverse: InverseHessian<T>,
+    pub accepted: bool,
+    averaging: DualAveraging,
+    step_size: f64,
+    /// Adapted or given, before jitter.
+    base_step: f64,
+    momentum: Vec<T>,
+    scratch: Vec<T>,
+    kinetic: f64,
+    probability: f64,
+    diverged: bool,
+}
+
+/// One trajectory for every block at once.
+#[derive(Debug, Clone)]
+pub(super) struct Trajectory<T> {
+    pub settings: HmcSettings,
+    pub dimension: usize,
+    pub blocks: Vec<Leaper<T>>,
+    /// Gradient and potential where the last trajectory started, and where it ended.
+    pub start_gradient: Vec<T>,
+    pub gradient: Vec<T>,
+    pub start_potential: Vec<f64>,
+    pub potential: Vec<f64>,
+    pub start: Vec<T>,
+    map: Map,
+    adapting: bool,
+}
+
+/// Energy errors beyond this count as divergences.
+const DIVERGENCE: f64 = 1000.0;
+
+impl<T: Real> Trajectory<T> {
+    pub fn new(
+        dimension: usize,
+        blocks: usize,
+        settings: HmcSettings,
+        map: Map,
+        memory: usize,
+        streams: Streams,
+    ) -> Result<Self, SamplerError> {
+        check_shape(dimension, blocks)?;
+        settings.check()?;
+        let zeros = vec![T::zero(); dimension];
+        let noise = streams.child(0);
+        let leaper = |block: usize| Leaper {
+            stream: noise.stream(block as u64),
+            inverse: InverseHessian::new(dimension, memory),
+            accepted: false,
+            averaging: DualAveraging::new(settings.step_size, settings.target_acceptance),
+            step_size: settings.step_size,
+            base_step: settings.step_size,
+            momentum: zeros.clone(),
+            scratch: zeros.clone(),
+            kinetic: 0.0,
+            probability: 0.0,
+            diverged: false,
+        };
+        let states = vec![T::zero(); dimension * blocks];
+        Ok(Self {
+            settings,
+            dimension,
+            blocks: (0..blocks).map(leaper).collect(),
+            start_gradient: states.clone(),
+            gradient: states.clone(),
+            start: states,
+            start_potential: vec![0.0; blocks],
+            potential: vec![0.0; blocks],
+            map,
+            adapting: false,
+        })
+    }
+
+    pub fn adapt(&mut self, on: bool) {
+        if self.adapting && !on {
+            self.blocks.iter_mut().for_each(|block| block.base_step = block.averaging.adapted());
+        }
+        self.adapting = on;
+    }
+
+    pub fn is_adapting(&self) -> bool {
+        self.adapting
+    }
+
+    /// Replaces `theta` by the end of a trajectory, or leaves it where that is rejected.
+    pub fn run(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
+        let (n, map, adapting) = (self.dimension, self.map, self.adapting);
+        let batch = Minibatch::full(target.terms());
+        self.start.copy_from_slice(theta);
+        target.potential(theta, &mut self.start_potential);
+        target.gradient(theta, batch, &mut self.start_gradient);
+        let (start, gradient, jitter) = (&self.start, &self.start_gradient, self.settings.jitter);
+        for_blocks(&mut self.blocks, theta, |index, block, theta| {
+            let base = if adapting { block.averaging.current() } else { block.base_step };
+            block.step_size = base * (1.0 - jitter * block.stream.random::<f64>());
+            block.momentum.iter_mut().for_each(|p| *p = T::normal(&mut block.stream));
+            block.kinetic = 0.5 * dot(&block.momentum, &block.momentum).widen();
+            block.diverged = false;
+            block.kick(map, &gradient[index * n..][..n], 0.5);
+            block.drift(map, theta, &start[index * n..][..n]);
+        });
+        for leap in 1..=self.settings.leaps {
+            target.gradient(theta, batch, &mut self.gradient);
+            let last = leap == self.settings.leaps;
+            let gradient = &self.gradient;
+            for_blocks(&mut self.blocks, theta, |index, block, theta| {
+                block.kick(map, &gradient[index * n..][..n], if last { 0.5 } else { 1.0 });
+                if !last {
+                    block.drift(map, theta, &start[index * n..][..n]);
+                }
+            });
+        }
+        target.potential(theta, &mut self.potential);
+        let (before, after) = (&self.start_potential, &self.potential);
+        for_blocks(&mut self.blocks, theta, |index, block, theta| {
+            let kinetic = 0.5 * dot(&block.momentum, &block.momentum).widen();
+            let error = after[index] + kinetic - before[index] - block.kinetic;
+            block.diverged |= !(error < DIVERGENCE);
+            block.probability = if block.diverged { 0.0 } else { libm::exp(-error.max(0.0)) };
+            block.accepted = block.stream.random::<f64>() < block.probability;
+            if !block.accepted {
+                theta.copy_from_slice(&start[index * n..][..n]);
+            }
+            if adapting {
+                block.averaging.update(block.probability);
+            }
+        });
+        let accepted = self.blocks.iter().map(|block| block.accepted);
+        let ends = self.potential.iter().zip(&self.start_potential);
+        let energy =
+            ends.zip(accepted).map(|((&after, &before), accepted)| if accepted { after } else { before });
+        let count = self.blocks.len() as f64;
+        Step {
+            acceptance: self.blocks.iter().map(|block| block.probability).sum::<f64>() / count,
+            energy: Some(energy.sum()),
+            divergences: self.blocks.iter().filter(|block| block.diverged).count(),
+            step_size: self.blocks.iter().map(|block| block.step_size).sum::<f64>() / count,
+        }
+    }
+}
+
+impl<T: Real> Leaper<T> {
+    fn kick(&mut self, map: Map, gradient: &[T], share: f64) {
+        let step = T::narrow(-share * self.step_size);
+        if map == Map::Identity {
+            add_scaled(&mut self.momentum, step, gradient);
+            return;
+        }
+        self.scratch.copy_from_slice(gradient);
+        match map {
+            Map::Full => self.inverse.multiply(&mut self.scratch),
+            _ => self.inverse.multiply_root_transposed(&mut self.scratch),
+        }
+        add_scaled(&mut self.momentum, step, &self.scratch);
+    }
+
+    /// Moves the position; one that has left all bounds goes back to its start and waits to be rejected.
+    fn drift(&mut self, map: Map, theta: &mut [T], start: &[T]) {
+        let step = T::narrow(self.step_size);
+        if map == Map::Identity {
+            add_scaled(theta, step, &self.momentum);
+        } else {
+            self.scratch.copy_from_slice(&self.momentum);
+            match map {
+                Map::Full => self.inverse.multiply(&mut self.scratch),
+                _ => self.inverse.multiply_root(&mut self.scratch),
+            }
+            add_scaled(theta, step, &self.scratch);
+        }
+        if !is_sound(theta) {
+            self.diverged = true;
+            theta.copy_from_slice(start);
+            self.momentum.fill(T::zero());
+        }
+    }
+}
