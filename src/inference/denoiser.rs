@@ -177,7 +177,10 @@ impl Denoiser {
             speech_spectra: spectra,
             alpha_speech: settings.alpha_speech.unwrap_or(self.dictionary.header().alpha),
             alpha_noise: settings.alpha_noise,
-            noise_rank: settings.noise_rank,
+            noise_rank: if settings.drift.is_some() { 1 } else { settings.noise_rank },
+            drift: settings.drift.as_ref(),
+            frame_seconds: self.dictionary.header().window_seconds / 4.0,
+            bin_hertz: 1.0 / self.dictionary.header().window_seconds,
             speech_prior: settings.speech_prior,
             carried,
         };
@@ -191,7 +194,10 @@ impl Denoiser {
         for sweep in 0..settings.warm_start {
             // The noise keeps its start until the speech has taken what is its own.
             let settled = 3 * sweep >= settings.warm_start;
-            separation.maximise(0.5, Free { noise: settled, channel: settled && settings.channel });
+            separation.maximise(
+                settings.exponent as f32,
+                Free { noise: settled, channel: settled && settings.channel },
+            );
             if settings.iterations == 0 && 4 * (settings.warm_start - sweep) <= settings.warm_start + 3 {
                 separation.accumulate(0);
                 averaged += 1;

@@ -2,6 +2,7 @@
 
 mod channel;
 mod denoiser;
+mod drift;
 mod factor_target;
 mod gibbs;
 pub mod impulses;
@@ -12,6 +13,7 @@ mod stream;
 mod training;
 
 pub use denoiser::{DenoiseError, Denoised, Denoiser, Observer, Progress, Summary};
+pub use drift::Drift;
 pub use settings::{ALPHAS, ImpulseMode, Positivity, Settings, SettingsError};
 pub use stream::DenoiseStream;
 pub use training::{Corpus, TrainingError, TrainingSettings};

@@ -1,5 +1,6 @@
 //! What a user can set, with ranges.
 
+use super::drift::Drift;
 use crate::model::Prior;
 use crate::samplers::SamplerKind;
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,10 @@ pub struct Settings {
     pub alpha_noise: f64,
     /// Number of noise spectra, 1 to 64.
     pub noise_rank: usize,
+    /// How the noise drifts; `None` makes it of constant spectra. A drifting noise has one spectrum.
+    pub drift: Option<Drift>,
+    /// Exponent of the multiplicative updates of the warm start, in (0, 1].
+    pub exponent: f64,
     /// Sweeps of expectation maximisation that every block starts with, 0 to 10,000.
     pub warm_start: usize,
     /// Gibbs sweeps after the warm start, 0 to 1,000,000. With none, the gain is that of the warm start,
@@ -71,6 +76,8 @@ impl Default for Settings {
             alpha_speech: None,
             alpha_noise: 1.8,
             noise_rank: 2,
+            drift: Some(Drift { seconds: 0.64, hertz: 31.25 }),
+            exponent: 0.5,
             warm_start: 32,
             iterations: 0,
             burn_in: 0,
@@ -118,6 +125,11 @@ impl Settings {
         }
         within("alpha of noise", self.alpha_noise, ALPHAS)?;
         within("noise rank", self.noise_rank, 1..=64)?;
+        if let Some(drift) = self.drift {
+            within("seconds of drift", drift.seconds, 0.0..=1e6)?;
+            within("hertz of drift", drift.hertz, 0.0..=1e5)?;
+        }
+        within("exponent of updates", self.exponent, 0.01..=1.0)?;
         within("warm-start sweeps", self.warm_start, 0..=10_000)?;
         within("iterations", self.iterations, 0..=1_000_000)?;
         within("burn-in", self.burn_in, 0..=self.iterations.saturating_sub(1))?;
