@@ -99,6 +99,14 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     const OUTPUT: u8 = 4;
     const DICTIONARY: u8 = 5;
     const INTERRUPTED: u8 = 130;
+    // As a context it is not among the causes.
+    if let Some(error) = error.downcast_ref::<terminal::Failure>() {
+        return ExitCode::from(match error {
+            terminal::Failure::Input(_) => INPUT,
+            terminal::Failure::Output(_) => OUTPUT,
+            terminal::Failure::Dictionary(_) => DICTIONARY,
+        });
+    }
     let of = |cause: &(dyn std::error::Error + 'static)| {
         if let Some(error) = cause.downcast_ref::<audio::Error>() {
             return Some(match error {
@@ -120,13 +128,6 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
                 TrainingError::Interrupted => Some(INTERRUPTED),
                 _ => None,
             };
-        }
-        if let Some(error) = cause.downcast_ref::<terminal::Failure>() {
-            return Some(match error {
-                terminal::Failure::Input(_) => INPUT,
-                terminal::Failure::Output(_) => OUTPUT,
-                terminal::Failure::Dictionary(_) => DICTIONARY,
-            });
         }
         let usage = cause.is::<SettingsError>();
         let dictionary = cause.is::<DictionaryError>();
