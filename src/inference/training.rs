@@ -3,7 +3,7 @@
 use super::denoiser::Progress;
 use super::separation::{TILE_FRAMES, multiply};
 use super::settings::{ALPHAS, SettingsError, within};
-use crate::audio::{InvalidWindow, Signal, Stft, WINDOW_SECONDS};
+use crate::audio::{InvalidWindow, SAMPLE_RATES, Signal, Stft, WINDOW_SECONDS};
 use crate::model::{
     Dictionary, DictionaryError, Factor, Header, Impulses, MarginalTable, Mixture, SMALLEST_POWER, Workspace,
 };
@@ -108,6 +108,7 @@ impl Corpus {
         within("alpha of speech", settings.alpha, ALPHAS)?;
         within("iterations", settings.iterations, 1..=100_000)?;
         within("window in seconds", settings.window_seconds, WINDOW_SECONDS)?;
+        within("sample rate in Hz", sample_rate, SAMPLE_RATES)?;
         let bins = Stft::new(sample_rate, settings.window_seconds)?.bins();
         Ok(Self { settings, sample_rate, bins, power: Vec::new(), files: 0, seconds: 0.0 })
     }

@@ -88,14 +88,13 @@ impl Header {
     }
 
     fn validate(&self) -> Result<(), DictionaryError> {
-        let usable = |value: f64, low: f64, high: f64| value.is_finite() && value > low && value <= high;
-        if !usable(self.alpha, 0.0, 2.0) {
+        if !(self.alpha > 0.0 && self.alpha <= 2.0) {
             return Err(DictionaryError::Metadata("alpha"));
         }
         if !crate::audio::SAMPLE_RATES.contains(&self.sample_rate) {
             return Err(DictionaryError::Metadata("sample_rate"));
         }
-        if !usable(self.window_seconds, 1e-3, 1.0) {
+        if !crate::audio::WINDOW_SECONDS.contains(&self.window_seconds) {
             return Err(DictionaryError::Metadata("window_seconds"));
         }
         if self.rank == 0 {
@@ -113,7 +112,7 @@ impl Dictionary {
     pub fn new(header: Header, spectra: Vec<f32>) -> Result<Self, DictionaryError> {
         header.validate()?;
         let bins = header.bins();
-        if spectra.len() != header.rank * bins {
+        if header.rank.checked_mul(bins) != Some(spectra.len()) {
             return Err(DictionaryError::Shape {
                 found: vec![spectra.len() / bins, bins],
                 dtype: "F32".into(),
@@ -209,5 +208,129 @@ impl Dictionary {
                 spectrum.iter().copied().chain(std::iter::repeat(last)).take(bins)
             })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::sync::LazyLock;
+
+    /// 3 spectra of 5 bins.
+    fn header() -> Header {
+        Header {
+            alpha: 1.2,
+            sample_rate: 8_000,
+            window_seconds: 0.001,
+            rank: 3,
+            iterations: 7,
+            seed: u64::MAX,
+            files: 2,
+            seconds: 12.5,
+        }
+    }
+
+    fn small() -> Dictionary {
+        Dictionary::new(header(), (1..=15).map(|x| 0.1 * x as f32).collect()).unwrap()
+    }
+
+    static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| small().to_bytes().unwrap());
+
+    /// A file of the right container with the given metadata and spectra.
+    fn file(metadata: &[(&str, &str)], name: &str, shape: Vec<usize>, entries: &[f32]) -> Vec<u8> {
+        let data: Vec<u8> = entries.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let tensor = TensorView::new(Dtype::F32, shape, &data).unwrap();
+        let metadata = metadata.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        safetensors::serialize([(name, tensor)], Some(metadata)).unwrap()
+    }
+
+    #[test]
+    fn writing_and_reading_returns_the_dictionary() {
+        assert_eq!(Dictionary::from_bytes(&BYTES).unwrap(), small());
+        let shipped = Dictionary::shipped().unwrap();
+        assert_eq!(Dictionary::from_bytes(&shipped.to_bytes().unwrap()).unwrap(), shipped);
+        assert_eq!(shipped.header().bins(), 513);
+    }
+
+    #[test]
+    fn rows_follow_the_band_of_the_recording() {
+        assert_eq!(small().rows(5), small().spectra());
+        assert_eq!(small().rows(2), [1, 2, 6, 7, 11, 12].map(|x| 0.1 * x as f32));
+        let wider = small().rows(7);
+        assert_eq!(wider.len(), 21);
+        assert_eq!(wider[4..7], [wider[4]; 3]);
+        assert_eq!(wider[7..12], small().spectra()[5..10]);
+    }
+
+    #[test]
+    fn every_flaw_has_its_own_error() {
+        let text = serde_json::to_string(&header()).unwrap();
+        let good = [("format", FORMAT_NAME), ("version", "1"), ("header", text.as_str())];
+        let entries: Vec<f32> = vec![1.0; 15];
+        let error = |bytes: &[u8]| Dictionary::from_bytes(bytes).unwrap_err();
+        assert!(Dictionary::from_bytes(&file(&good, TENSOR, vec![3, 5], &entries)).is_ok());
+
+        assert!(matches!(error(b""), DictionaryError::Container(_)));
+        assert!(matches!(error(b"RIFF, but no dictionary at all"), DictionaryError::Container(_)));
+        let other = file(&[], TENSOR, vec![3, 5], &entries);
+        assert!(matches!(error(&other), DictionaryError::Metadata("format")));
+        let later = file(&[good[0], ("version", "2"), good[2]], TENSOR, vec![3, 5], &entries);
+        assert!(matches!(error(&later), DictionaryError::Version { found } if found == "2"));
+        let headless = file(&good[..2], TENSOR, vec![3, 5], &entries);
+        assert!(matches!(error(&headless), DictionaryError::Metadata("header")));
+        assert!(matches!(error(&file(&good, "other", vec![3, 5], &entries)), DictionaryError::Container(_)));
+        for shape in [vec![5, 3], vec![15], vec![1, 3, 5]] {
+            let turned = error(&file(&good, TENSOR, shape.clone(), &entries));
+            assert!(
+                matches!(turned, DictionaryError::Shape { found, rank: 3, bins: 5, .. } if found == shape)
+            );
+        }
+        for value in [f32::NAN, f32::INFINITY, -0.5, 0.0] {
+            let mut flawed = entries.clone();
+            flawed[7] = value;
+            let flawed = error(&file(&good, TENSOR, vec![3, 5], &flawed));
+            assert!(matches!(flawed, DictionaryError::Entry { spectrum: 1, bin: 2, .. }), "{flawed}");
+        }
+        let changes: [(fn(&mut Header), &str); 4] = [
+            (|header| header.alpha = 2.1, "alpha"),
+            (|header| header.sample_rate = 4_000, "sample_rate"),
+            (|header| header.window_seconds = 0.0, "window_seconds"),
+            (|header| header.rank = 0, "rank"),
+        ];
+        for (change, name) in changes {
+            let mut header = header();
+            change(&mut header);
+            let flawed = Dictionary::new(header, entries.clone()).unwrap_err();
+            assert!(matches!(flawed, DictionaryError::Metadata(found) if found == name), "{flawed}");
+        }
+        let huge = Header { rank: usize::MAX, ..header() };
+        assert!(matches!(Dictionary::new(huge, entries), Err(DictionaryError::Shape { .. })));
+    }
+
+    #[test]
+    fn every_truncation_is_an_error() {
+        for length in 0..BYTES.len() {
+            let error = Dictionary::from_bytes(&BYTES[..length]).unwrap_err();
+            assert!(matches!(error, DictionaryError::Container(_)), "{length} bytes: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            prop_assert!(Dictionary::from_bytes(&bytes).is_err());
+        }
+
+        #[test]
+        fn a_changed_byte_is_refused_or_gives_a_valid_dictionary(at in any::<proptest::sample::Index>(), to in any::<u8>()) {
+            let mut bytes = BYTES.clone();
+            let at = at.index(bytes.len());
+            bytes[at] = to;
+            if let Ok(dictionary) = Dictionary::from_bytes(&bytes) {
+                prop_assert!(dictionary.spectra().iter().all(|x| x.is_finite() && *x > 0.0));
+                prop_assert_eq!(dictionary.spectra().len(), dictionary.header().rank * dictionary.header().bins());
+            }
+        }
     }
 }

@@ -5,6 +5,8 @@ mod marginal;
 mod mixture;
 mod priors;
 mod products;
+#[cfg(test)]
+mod tests;
 pub use dictionary::{Dictionary, DictionaryError, FORMAT_VERSION, Header};
 pub use impulses::{ImpulseStep, Impulses};
 pub use marginal::{Expectations, MarginalTable};
