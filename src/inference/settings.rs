@@ -2,11 +2,13 @@
 
 use crate::model::Prior;
 use crate::samplers::SamplerKind;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::RangeInclusive;
 
 /// How activations and noise spectra are kept positive while they are sampled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Positivity {
     /// The sampler moves their logarithms.
     #[default]
@@ -16,7 +18,8 @@ pub enum Positivity {
 }
 
 /// How the impulse variables are treated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ImpulseMode {
     /// Integrated out by a table: exact, and faster than drawing them.
     #[default]
@@ -26,7 +29,8 @@ pub enum ImpulseMode {
 }
 
 /// Settings of a [`Denoiser`](super::Denoiser).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// Characteristic exponent of speech, in (0, 2]; `None` takes the dictionary's.
     pub alpha_speech: Option<f64>,
@@ -99,6 +103,11 @@ pub struct SettingsError {
 pub const ALPHAS: RangeInclusive<f64> = 0.2..=2.0;
 
 impl Settings {
+    /// The least gain, as a factor of amplitude.
+    pub(super) fn floor(&self) -> f32 {
+        libm::pow(10.0, self.floor_db / 20.0) as f32
+    }
+
     /// Checks every range.
     ///
     /// # Errors
