@@ -52,6 +52,7 @@ fn targets() -> Vec<(&'static str, Box<dyn Target<f64>>, Vec<f64>)> {
         ("log map", Box::new(LogMapped::new(Gammas::new(vec![3.0, 0.5], vec![2.0, 1.0]))), vec![-0.7, 0.4]),
         ("Dirichlet", Box::new(Dirichlet::new(vec![3.0, 0.5, 1.0])), vec![0.5, 0.2, 0.3]),
         ("logistic", Box::new(logistic()), vec![0.5, 0.2, -0.3]),
+        ("part log map", Box::new(LogMapped::rows(robust(), 0..2)), vec![1.2, -0.3, 0.3, 0.4, -0.2]),
         ("robust", Box::new(robust()), vec![3.5, 0.8, 0.3, 0.4, -0.2]),
     ]
 }
