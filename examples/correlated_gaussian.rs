@@ -30,7 +30,11 @@ fn run(
     let mut projections = vec![Vec::new(); sampler.chains()];
     let chains = projections.len();
     let mut potentials = Vec::new();
-    let mut chain = Chain::new(&mut target, sampler, vec![start; dimension])?;
+    let mut chain = Chain::new(
+        &mut target,
+        sampler,
+        (0..dimension).map(|i| if i % 2 == 0 { start } else { -start }).collect(),
+    )?;
     let clock = Instant::now();
     chain.run(burn_in, |draw| potentials.push(draw.step.energy.unwrap_or(f64::NAN)));
     chain.run(draws, |draw| {
@@ -74,7 +78,7 @@ fn main() -> Outcome {
     ];
     let (mut table, mut curves) = (Vec::new(), Vec::new());
     for (name, mut sampler, paper) in rows {
-        let result = run(d, &mut *sampler, 10.0, burn_in, draws)?;
+        let result = run(d, &mut *sampler, 20.0, burn_in, draws)?;
         let size = effective(&result);
         let pooled = &result.projections[0];
         let sum: f64 = autocorrelation(pooled).iter().skip(1).take(500).sum();
@@ -90,7 +94,7 @@ fn main() -> Outcome {
         }
     }
     report.say(&format!(
-        "## d = {d}\n\nTen leapfrog steps, {burn_in} steps of burn-in from (10, ..., 10), {draws} draws projected on the \
+        "## d = {d}\n\nTen leapfrog steps, {burn_in} steps of burn-in from (20, -20, 20, ...), {draws} draws projected on the \
          direction of the largest eigenvalue; effective size with lags to 500, summed over the chains of an ensemble. \
          QNHMC learns throughout, as in the paper."
     ));
@@ -109,14 +113,14 @@ fn main() -> Outcome {
     let d = 1000;
     let mut curves = Vec::new();
     let mut table = Vec::new();
-    for step in [0.2, 1.0] {
+    for step in [0.1, 0.4] {
         let samplers: [(String, Box<dyn Sampler<f64>>); 2] = [
             (format!("HMC, step {step}"), Box::new(Hmc::new(d, 1, hmc(step, 10), streams)?)),
             (format!("HMC-BFGS, K = 5, step {step}"), Box::new(HmcBfgs::new(d, 1, bfgs(step), streams)?)),
         ];
         for (name, mut sampler) in samplers {
             let chains = sampler.chains();
-            let result = run(d, &mut *sampler, 0.1, 1000 * chains, 4000 * chains)?;
+            let result = run(d, &mut *sampler, 2.0, 1000 * chains, 4000 * chains)?;
             let mut correlation = vec![0.0; 201];
             for chain in &result.projections {
                 let of_chain = autocorrelation(chain);

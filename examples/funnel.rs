@@ -30,6 +30,7 @@ fn main() -> Outcome {
     let mut table = Vec::new();
     for (name, mut sampler) in samplers {
         let mut target = Funnel { scale: 3.0 };
+        let chains = sampler.chains();
         let mut chain = Chain::new(&mut target, &mut *sampler, vec![0.0, 1.0])?;
         chain.burn_in(1000);
         let mut draws = Vec::new();
@@ -41,7 +42,9 @@ fn main() -> Outcome {
         let mean = draws.iter().sum::<f64>() / DRAWS as f64;
         let deviation = (draws.iter().map(|z| (z - mean).powi(2)).sum::<f64>() / DRAWS as f64).sqrt();
         let below = draws.iter().filter(|z| **z < -3.0).count() as f64 / DRAWS as f64;
-        let size = effective_size_bulk(&[&draws]);
+        // Draws of an ensemble come from its chains in turn.
+        let of_chain = |chain: usize| draws.iter().skip(chain).step_by(chains).copied().collect::<Vec<f64>>();
+        let size = effective_size_bulk(&(0..chains).map(of_chain).collect::<Vec<_>>());
         let divergence = histogram.divergence(|z| z * z / 18.0);
         table.push(row(name, &[mean, deviation, below, divergence, size, chain.statistics().acceptance()]));
         let share = |z: f64| {

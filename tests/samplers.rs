@@ -30,8 +30,10 @@ fn robust() -> RobustRegression {
     RobustRegression::new(&regressors, observations.collect(), 2).unwrap()
 }
 
-/// Every target with a state inside its support.
-fn targets() -> Vec<(&'static str, Box<dyn Target<f64>>, Vec<f64>)> {
+/// A target, its name and a state inside its support.
+type Named = (&'static str, Box<dyn Target<f64>>, Vec<f64>);
+
+fn targets() -> Vec<Named> {
     vec![
         (
             "Gaussian",
