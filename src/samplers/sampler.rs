@@ -237,6 +237,11 @@ impl<'a, T: Real> Chain<'a, T> {
         self.statistics = Statistics::default();
     }
 
+    /// Turns the sampler's adaptation on or off, for burn-in that is to be observed.
+    pub fn adapt(&mut self, on: bool) {
+        self.sampler.adapt(on);
+    }
+
     /// Takes `steps` steps and shows each draw to `observe`.
     pub fn run(&mut self, steps: usize, mut observe: impl FnMut(Draw<'_, T>)) {
         for _ in 0..steps {

@@ -92,11 +92,11 @@ pub fn gaussian() -> Problem {
     }
     let covariance = law().covariance();
     let (a, b, c) = (covariance[0], covariance[1], covariance[3]);
-    let square = |name, value, variance: f64, mean: f64| Quantity {
+    let square = |name, value, variance: f64| Quantity {
         name,
         value,
-        mean: variance + mean * mean,
-        deviation: (2.0 * variance * variance + 4.0 * variance * mean * mean).sqrt(),
+        mean: variance,
+        deviation: 2.0_f64.sqrt() * variance,
     };
     Problem {
         name: "Gaussian",
@@ -105,8 +105,8 @@ pub fn gaussian() -> Problem {
         quantities: vec![
             Quantity { name: "x", value: |t| t[0], mean: 1.0, deviation: a.sqrt() },
             Quantity { name: "y", value: |t| t[1], mean: -0.5, deviation: c.sqrt() },
-            square("x^2", |t| t[0] * t[0], a, 1.0),
-            square("y^2", |t| t[1] * t[1], c, -0.5),
+            square("(x-1)^2", |t| (t[0] - 1.0).powi(2), a),
+            square("(y+1/2)^2", |t| (t[1] + 0.5).powi(2), c),
             Quantity {
                 name: "(x-1)(y+1/2)",
                 value: |t| (t[0] - 1.0) * (t[1] + 0.5),
