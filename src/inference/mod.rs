@@ -8,8 +8,10 @@ pub mod impulses;
 mod separation;
 mod settings;
 mod start;
+mod stream;
 mod training;
 
 pub use denoiser::{DenoiseError, Denoised, Denoiser, Observer, Progress, Summary};
 pub use settings::{ALPHAS, ImpulseMode, Positivity, Settings, SettingsError};
+pub use stream::DenoiseStream;
 pub use training::{Corpus, TrainingError, TrainingSettings};

@@ -102,8 +102,8 @@ impl Separation {
                 for (column, power) in activations.chunks_exact_mut(rank).zip(power.chunks_exact(bins)) {
                     let level = power.iter().map(|&x| vector::powf(x, exponent)).sum::<f32>() / bins as f32;
                     column[..split].fill((level / total).max(1e-6));
+                    column[split..].fill(if start.carried.is_some() { 1.0 } else { 0.05 });
                     column[split] = 1.0;
-                    column[split + 1..].fill(0.05);
                 }
                 let per_bin = || vec![0.0; bins];
                 let per_spectrum = || vec![0.0; bins * (rank - split)];
@@ -202,7 +202,17 @@ impl Separation {
 
     /// What the next stretch may start from.
     pub(super) fn carry(self) -> Carried {
-        Carried { noise_spectra: self.mixture.noise.spectra, channel: self.channel }
+        let mut noise_spectra = self.mixture.noise.spectra;
+        let (rank, split) = (
+            self.dictionary.len() / self.mixture.bins + noise_spectra.len() / self.mixture.bins,
+            self.dictionary.len() / self.mixture.bins,
+        );
+        let columns = || self.tiles.iter().flat_map(|tile| tile.activations.chunks_exact(rank));
+        for (k, spectrum) in noise_spectra.chunks_exact_mut(self.mixture.bins).enumerate() {
+            let mean = columns().map(|column| column[split + k]).sum::<f32>() / columns().count() as f32;
+            spectrum.iter_mut().for_each(|x| *x = (*x * mean).clamp(ENTRIES.0, ENTRIES.1));
+        }
+        Carried { noise_spectra, channel: self.channel }
     }
 }
 

@@ -103,6 +103,11 @@ pub struct SettingsError {
 pub const ALPHAS: RangeInclusive<f64> = 0.2..=2.0;
 
 impl Settings {
+    /// The least gain, as a factor of amplitude.
+    pub(super) fn floor(&self) -> f32 {
+        libm::pow(10.0, self.floor_db / 20.0) as f32
+    }
+
     /// Checks every range.
     ///
     /// # Errors

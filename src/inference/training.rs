@@ -147,7 +147,8 @@ impl Corpus {
         self.seconds
     }
 
-    /// Learns the dictionary by expectation maximisation with the impulse variables integrated out.
+    /// Learns the dictionary by expectation maximisation with the impulse variables integrated out. `progress`
+    /// is told the share that is done, 0 to 1.
     ///
     /// # Errors
     /// If there are fewer frames than spectra, or `progress` asked to stop.
