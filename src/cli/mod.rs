@@ -127,13 +127,6 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
                 _ => None,
             };
         }
-        if let Some(error) = cause.downcast_ref::<terminal::Failure>() {
-            return Some(match error {
-                terminal::Failure::Input(_) => INPUT,
-                terminal::Failure::Output(_) => OUTPUT,
-                terminal::Failure::Dictionary(_) => DICTIONARY,
-            });
-        }
         if let Some(error) = cause.downcast_ref::<EvaluationError>() {
             return Some(if matches!(error, EvaluationError::Interrupted) { INTERRUPTED } else { INPUT });
         }
@@ -141,7 +134,15 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
         let dictionary = cause.is::<DictionaryError>();
         if usage { Some(USAGE) } else { dictionary.then_some(DICTIONARY) }
     };
-    ExitCode::from(error.chain().find_map(of).unwrap_or(FAILED))
+    // A context is not a link of the chain, so it is asked for by itself.
+    let failure = || {
+        Some(match error.downcast_ref::<terminal::Failure>()? {
+            terminal::Failure::Input(_) => INPUT,
+            terminal::Failure::Output(_) => OUTPUT,
+            terminal::Failure::Dictionary(_) => DICTIONARY,
+        })
+    };
+    ExitCode::from(error.chain().find_map(of).or_else(failure).unwrap_or(FAILED))
 }
 
 /// What the summary line calls the dictionary.
