@@ -48,7 +48,7 @@ impl CompressedDecoder {
     pub(super) fn open(mut source: Box<dyn MediaSource>, extension: Option<&str>) -> Result<Self, ReadError> {
         let mut start = None;
         if source.is_seekable() {
-            start = mp4::edit_start(&mut source);
+            start = mp4::edit_start(&mut source)?;
             source.rewind().map_err(ReadError::Io)?;
         }
         let mut hint = Hint::new();
