@@ -342,6 +342,16 @@ impl Spectrogram {
         Self { bins, values }
     }
 
+    /// Takes the first `frames` frames out; the others move to the front.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[must_use]
+    pub fn split_front(&mut self, frames: usize) -> Self {
+        let rest = self.values.split_off(frames * self.bins);
+        Self { bins: self.bins, values: std::mem::replace(&mut self.values, rest) }
+    }
+
     /// Number of frequency bins.
     #[must_use]
     pub fn bins(&self) -> usize {

@@ -14,6 +14,7 @@ use std::time::Instant;
 
 /// Arguments of the main command.
 #[derive(Debug, clap::Args)]
+#[group(skip)]
 pub struct Arguments {
     /// The noisy recording: WAV, 8 to 192 kHz, any number of channels.
     #[arg(required = true, value_name = "IN")]
