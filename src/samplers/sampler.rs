@@ -187,7 +187,7 @@ pub struct Draw<'a, T> {
 /// let mut sampler = Hmc::new(10, 1, HmcSettings::default(), Streams::new(1))?;
 /// let mut chain = Chain::new(&mut target, &mut sampler, vec![0.0; 10])?;
 /// chain.burn_in(500);
-/// let mut mean = 0.0;
+/// let mut mean = 0.0_f64;
 /// chain.run(2000, |draw| mean += draw.theta[0] / 2000.0);
 /// assert!(mean.abs() < 0.5 && chain.statistics().divergences == 0);
 /// # Ok(())
