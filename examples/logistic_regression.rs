@@ -191,7 +191,7 @@ fn mnist(report: &mut Report, data: &Path) -> Outcome {
     let qnhmc = QnhmcSettings {
         hmc,
         initial_scale: InitialScale::Pairs(1.0),
-        keep_learning: true,
+        learning: 40,
         ..QnhmcSettings::default()
     };
     let samplers: [(&str, Box<dyn Sampler<f64>>, &str); 3] = [

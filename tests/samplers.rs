@@ -527,7 +527,7 @@ fn mirrored_target_is_exact_where_folding_is_not() {
         let gradient = GradientSettings { mirror: true, ..constant(0.01) };
         Box::new(Sgld::new(2, 1, gradient, streams).unwrap())
     };
-    let run = |problem, sampler: &dyn Fn(Streams) -> Box<dyn Sampler<f64>>| {
+    let run = |problem, sampler: &(dyn Fn(Streams) -> Box<dyn Sampler<f64>> + Sync)| {
         worst(problem, &proof::estimate(problem, sampler, false, (2000, 150_000)), 0.03)
     };
     for step in [0.1, 0.03] {
