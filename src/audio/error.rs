@@ -40,12 +40,31 @@ pub enum ReadError {
     #[error("not an audio file: {0}")]
     NotAudio(String),
     /// The file is shorter than its header says.
-    #[error("the file is truncated: expected {expected} samples, found {found}")]
+    #[error("the file is truncated: expected {expected} samples per channel, found {found}")]
     Truncated {
-        /// Samples announced by the header, all channels together.
+        /// Samples per channel announced by the header.
         expected: u64,
-        /// Samples found, all channels together.
+        /// Samples per channel found.
         found: u64,
+    },
+    /// The file cannot be decoded any further.
+    #[error("damaged at sample {sample}: {reason}")]
+    Damaged {
+        /// Index of the sample, from 0.
+        sample: u64,
+        /// What the decoder says.
+        reason: String,
+    },
+    /// Raw samples end in the middle of one, so that their format is probably another.
+    #[error(
+        "ends with {found} of the {expected} bytes of a sample of every channel: \
+         is its raw format another?"
+    )]
+    PartialSample {
+        /// Bytes found.
+        found: usize,
+        /// Bytes expected.
+        expected: usize,
     },
     /// The file is audio in an encoding that is not supported.
     #[error("unsupported encoding: {0}")]
@@ -67,17 +86,33 @@ pub enum WriteError {
     /// The file cannot be created or written, for lack of permission or space for example.
     #[error("cannot be written: {0}")]
     Io(io::Error),
-    /// More samples than the file format can hold.
-    #[error("{samples} samples of {format} do not fit into a WAV file: expected less than 4 GiB")]
+    /// More samples than were announced, and than fit into a WAV file of less than 4 GiB.
+    #[error("{samples} samples of {format} are too long for a WAV file whose length was announced shorter")]
     TooLong {
-        /// Samples, all channels together.
+        /// Samples per channel.
         samples: u64,
         /// The format they were to be written in.
         format: SampleFormat,
     },
-    /// More channels than the file format can hold.
-    #[error("{0} channels: expected at most 65535")]
-    TooManyChannels(usize),
+    /// More channels than the file format can hold, or none.
+    #[error("{found} channels: expected 1 to {maximum}")]
+    Channels {
+        /// Number of channels.
+        found: usize,
+        /// The most that the file format can hold.
+        maximum: usize,
+    },
+    /// A sample rate beyond what the file format can hold.
+    #[error("sample rate of {found} Hz: FLAC is written at up to {maximum} Hz")]
+    SampleRate {
+        /// Sample rate in Hz.
+        found: u32,
+        /// The highest that the file format can hold, in Hz.
+        maximum: u32,
+    },
+    /// The sample rate or a sample does not make a [`Signal`](super::Signal).
+    #[error(transparent)]
+    Signal(#[from] InvalidSignal),
 }
 
 /// Why samples do not make a [`Signal`](super::Signal).

@@ -46,9 +46,9 @@ pub struct InvalidWindow {
 pub struct Stft {
     sample_rate: u32,
     hop: usize,
-    analysis_window: Vec<f32>,
+    analysis_window: Arc<[f32]>,
     /// The window divided by the sum of squared windows and by the scale of the inverse FFT.
-    synthesis_window: Vec<f32>,
+    synthesis_window: Arc<[f32]>,
     forward: Arc<dyn RealToComplex<f32>>,
     inverse: Arc<dyn ComplexToReal<f32>>,
 }
@@ -132,19 +132,25 @@ impl Stft {
     /// The spectrogram of one channel.
     #[must_use]
     pub fn analyse(&self, samples: &[f32]) -> Spectrogram {
-        let mut spectrogram = Spectrogram::new(self.bins(), self.frames(samples.len()));
-        let mut input = self.forward.make_input_vec();
-        let mut scratch = self.forward.make_scratch_vec();
-        for (t, output) in spectrogram.values.chunks_exact_mut(self.bins()).enumerate() {
-            let start = t * self.hop; // in the signal with lead() zeros before it
-            for (n, (x, w)) in input.iter_mut().zip(&self.analysis_window).enumerate() {
-                let sample = (start + n).checked_sub(self.lead()).and_then(|n| samples.get(n));
-                *x = sample.map_or(0.0, |sample| sample * w);
-            }
-            let transformed = self.forward.process_with_scratch(&mut input, output, &mut scratch);
-            debug_assert!(transformed.is_ok(), "all lengths come from the plan");
-        }
+        let mut spectrogram = Spectrogram::new(self.bins(), 0);
+        let mut analyser = self.analyser();
+        analyser.push(samples, &mut spectrogram);
+        analyser.finish(&mut spectrogram);
         spectrogram
+    }
+
+    /// Analyses one channel that comes in blocks of any length.
+    #[must_use]
+    pub fn analyser(&self) -> Analyser {
+        Analyser {
+            stft: self.clone(),
+            waiting: vec![0.0; self.lead()],
+            samples: 0,
+            frames: 0,
+            windowed: self.forward.make_input_vec(),
+            spectrum: self.forward.make_output_vec(),
+            scratch: self.forward.make_scratch_vec(),
+        }
     }
 
     /// The signal of `samples` samples whose spectrogram is closest to this one.
@@ -156,38 +162,26 @@ impl Stft {
     /// If the spectrogram does not have the bins of this transform.
     #[must_use]
     pub fn synthesise(&self, spectrogram: &Spectrogram, samples: usize) -> Vec<f32> {
-        assert_eq!(spectrogram.bins(), self.bins(), "bins of the spectrogram and of the transform");
-        let mut signal = vec![0.0; samples];
-        let mut spectrum = self.inverse.make_input_vec();
-        let mut output = self.inverse.make_output_vec();
-        let mut scratch = self.inverse.make_scratch_vec();
-        for t in 0..spectrogram.frames().min(self.frames(samples)) {
-            self.invert(spectrogram.frame(t), &mut spectrum, &mut output, &mut scratch);
-            let start = t * self.hop;
-            let skipped = self.lead().saturating_sub(start);
-            let target = &mut signal[(start + skipped - self.lead()).min(samples)..];
-            for ((y, x), w) in
-                target.iter_mut().zip(&output[skipped..]).zip(&self.synthesis_window[skipped..])
-            {
-                *y += x * w;
-            }
-        }
+        let mut signal = Vec::with_capacity(samples);
+        let mut synthesiser = self.synthesiser();
+        synthesiser.push(spectrogram, &mut signal);
+        synthesiser.finish(samples as u64, &mut signal);
+        signal.resize(samples, 0.0);
         signal
     }
 
-    /// One frame back in time, neither windowed nor scaled.
-    fn invert(
-        &self,
-        frame: &[Complex<f32>],
-        spectrum: &mut [Complex<f32>],
-        output: &mut [f32],
-        scratch: &mut [Complex<f32>],
-    ) {
-        spectrum.copy_from_slice(frame);
-        spectrum[0].im = 0.0;
-        spectrum[self.bins() - 1].im = 0.0;
-        let transformed = self.inverse.process_with_scratch(spectrum, output, scratch);
-        debug_assert!(transformed.is_ok(), "all lengths come from the plan");
+    /// Synthesises one channel from frames that come in blocks of any length.
+    #[must_use]
+    pub fn synthesiser(&self) -> Synthesiser {
+        Synthesiser {
+            stft: self.clone(),
+            overlap: vec![0.0; self.lead()],
+            skip: self.lead(),
+            samples: 0,
+            spectrum: self.inverse.make_input_vec(),
+            output: self.inverse.make_output_vec(),
+            scratch: self.inverse.make_scratch_vec(),
+        }
     }
 
     /// Zeros before the first sample.
@@ -203,6 +197,121 @@ impl std::fmt::Debug for Stft {
             .field("window", &self.window())
             .field("hop", &self.hop)
             .finish_non_exhaustive()
+    }
+}
+
+/// Turns one channel into frames as its samples come in.
+///
+/// The frames are those of [`Stft::analyse`] bit for bit, however the samples are divided. Frame
+/// `t` comes with sample `(t + 1) hop - 1`.
+pub struct Analyser {
+    stft: Stft,
+    /// The samples that frames to come overlap, the zeros before the first included.
+    waiting: Vec<f32>,
+    samples: usize,
+    frames: usize,
+    windowed: Vec<f32>,
+    spectrum: Vec<Complex<f32>>,
+    scratch: Vec<Complex<f32>>,
+}
+
+impl Analyser {
+    /// Takes the next samples and appends the frames that they complete.
+    ///
+    /// # Panics
+    /// If `frames` does not have the bins of the transform.
+    pub fn push(&mut self, samples: &[f32], frames: &mut Spectrogram) {
+        assert_eq!(frames.bins(), self.stft.bins(), "bins of the spectrogram and of the transform");
+        self.samples += samples.len();
+        self.waiting.extend(samples);
+        let (window, hop) = (self.stft.window(), self.stft.hop);
+        let mut start = 0;
+        while start + window <= self.waiting.len() {
+            let samples = &self.waiting[start..start + window];
+            for ((y, x), w) in self.windowed.iter_mut().zip(samples).zip(&*self.stft.analysis_window) {
+                *y = x * w;
+            }
+            let transformed = self.stft.forward.process_with_scratch(
+                &mut self.windowed,
+                &mut self.spectrum,
+                &mut self.scratch,
+            );
+            debug_assert!(transformed.is_ok(), "all lengths come from the plan");
+            frames.values.extend(&self.spectrum);
+            self.frames += 1;
+            start += hop;
+        }
+        self.waiting.drain(..start);
+    }
+
+    /// Appends the frames that overlap the last samples.
+    pub fn finish(mut self, frames: &mut Spectrogram) {
+        let (samples, missing) = (self.samples, self.stft.frames(self.samples) - self.frames);
+        if missing > 0 {
+            let end = (missing - 1) * self.stft.hop + self.stft.window();
+            let silence = vec![0.0; end - self.waiting.len()];
+            self.push(&silence, frames);
+        }
+        debug_assert_eq!(self.frames, self.stft.frames(samples));
+    }
+}
+
+/// Turns frames into samples as they come.
+///
+/// The samples are those of [`Stft::synthesise`] bit for bit, however the frames are divided. All
+/// samples before `(t + 1) hop - (window - hop)` come with frame `t`.
+pub struct Synthesiser {
+    stft: Stft,
+    /// What frames so far contribute to samples to come.
+    overlap: Vec<f32>,
+    /// Samples to come that lie before the first of the signal.
+    skip: usize,
+    samples: u64,
+    spectrum: Vec<Complex<f32>>,
+    output: Vec<f32>,
+    scratch: Vec<Complex<f32>>,
+}
+
+impl Synthesiser {
+    /// Takes the next frames and appends the samples that they complete.
+    ///
+    /// # Panics
+    /// If the frames do not have the bins of the transform.
+    pub fn push(&mut self, frames: &Spectrogram, samples: &mut Vec<f32>) {
+        assert_eq!(frames.bins(), self.stft.bins(), "bins of the spectrogram and of the transform");
+        let (window, hop) = (self.stft.window(), self.stft.hop);
+        for t in 0..frames.frames() {
+            self.spectrum.copy_from_slice(frames.frame(t));
+            self.spectrum[0].im = 0.0;
+            self.spectrum[window / 2].im = 0.0;
+            let transformed = self.stft.inverse.process_with_scratch(
+                &mut self.spectrum,
+                &mut self.output,
+                &mut self.scratch,
+            );
+            debug_assert!(transformed.is_ok(), "all lengths come from the plan");
+            self.overlap.resize(window, 0.0);
+            for ((y, x), w) in self.overlap.iter_mut().zip(&self.output).zip(&*self.stft.synthesis_window) {
+                *y += x * w;
+            }
+            let skip = self.skip.min(hop);
+            self.skip -= skip;
+            self.samples += (hop - skip) as u64;
+            samples.extend(&self.overlap[skip..hop]);
+            self.overlap.drain(..hop);
+        }
+    }
+
+    /// Brings the samples given out so far to `length`: appends what is still to come, or takes
+    /// the surplus of the last frame from the end of `samples`.
+    pub fn finish(self, length: u64, samples: &mut Vec<f32>) {
+        if self.samples > length {
+            let surplus = usize::try_from(self.samples - length).unwrap_or(usize::MAX);
+            samples.truncate(samples.len().saturating_sub(surplus));
+        } else {
+            let rest = self.overlap.iter().skip(self.skip);
+            samples.extend(rest.take((length - self.samples) as usize));
+        }
     }
 }
 
@@ -231,6 +340,16 @@ impl Spectrogram {
     pub fn from_values(bins: usize, values: Vec<Complex<f32>>) -> Self {
         assert!(bins > 0 && values.len().is_multiple_of(bins), "a whole number of frames");
         Self { bins, values }
+    }
+
+    /// Takes the first `frames` frames out; the others move to the front.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[must_use]
+    pub fn split_front(&mut self, frames: usize) -> Self {
+        let rest = self.values.split_off(frames * self.bins);
+        Self { bins: self.bins, values: std::mem::replace(&mut self.values, rest) }
     }
 
     /// Number of frequency bins.
@@ -344,6 +463,41 @@ mod tests {
         assert!((frame[64] - Complex::new(128.0, 0.0)).norm() < 1e-3, "{}", frame[64]);
         assert!((frame[65] - Complex::new(-64.0, 0.0)).norm() < 1e-3, "{}", frame[65]);
         assert!(frame[67..].iter().chain(&frame[..62]).all(|x| x.norm() < 1e-3));
+    }
+
+    #[test]
+    fn blocks_of_any_length_give_the_same_bits_as_the_whole() {
+        use rand::RngExt;
+        let mut random = crate::random::Streams::new(7).stream(0);
+        for rate in [8_000, 11_025, 48_000] {
+            let stft = Stft::new(rate, DEFAULT_WINDOW_SECONDS).unwrap();
+            for length in [1, 700, 20_000] {
+                let signal = noise(length, 3);
+                let (mut analyser, mut synthesiser) = (stft.analyser(), stft.synthesiser());
+                let mut all = Spectrogram::new(stft.bins(), 0);
+                let mut again = Vec::new();
+                let mut rest = &signal[..];
+                while !rest.is_empty() {
+                    let (block, others) = rest.split_at(random.random_range(0..=rest.len().min(3_000)));
+                    let mut frames = Spectrogram::new(stft.bins(), 0);
+                    analyser.push(block, &mut frames);
+                    synthesiser.push(&frames, &mut again);
+                    all.values.extend(frames.as_slice());
+                    rest = others;
+                    // The latency that is promised.
+                    let pushed = length - rest.len();
+                    assert_eq!(all.frames(), pushed / stft.hop());
+                    assert_eq!(again.len(), (all.frames() * stft.hop()).saturating_sub(stft.lead()));
+                }
+                let mut frames = Spectrogram::new(stft.bins(), 0);
+                analyser.finish(&mut frames);
+                synthesiser.push(&frames, &mut again);
+                synthesiser.finish(length as u64, &mut again);
+                all.values.extend(frames.as_slice());
+                assert_eq!(all, stft.analyse(&signal));
+                assert_eq!(again, stft.synthesise(&all, length));
+            }
+        }
     }
 
     #[test]

@@ -1,350 +1,391 @@
-use super::error::{Error, ReadError, WriteError};
-use super::signal::{SampleFormat, Signal, check_sample_rate};
-use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+//! The headers of WAV files: RIFF, and RF64 for more than 4 GiB.
+//!
+//! Written by hand because real recordings hold what no kept crate reads: RF64 and BW64 (EBU Tech
+//! 3306, ITU-R BS.2088), lengths left open by a program that wrote to a pipe, 64-bit floats and
+//! G.711.
 
-/// Reads a WAV file of 8, 16, 24 or 32-bit integers or 32-bit floats.
-///
-/// # Errors
-/// [`Error::Read`] with the reason: missing, empty, truncated, not audio, an unsupported encoding,
-/// or samples that do not make a [`Signal`].
-pub fn read(path: impl AsRef<Path>) -> Result<Signal, Error> {
-    let path = path.as_ref();
-    read_wav(path).map_err(|reason| Error::Read { path: path.to_owned(), reason })
+use super::error::ReadError;
+use super::pcm::{Encoding, Kind};
+use super::signal::{SampleFormat, check_sample_rate};
+use std::io::{self, Read};
+
+const PCM: u16 = 0x0001;
+const IEEE_FLOAT: u16 = 0x0003;
+const A_LAW: u16 = 0x0006;
+const MU_LAW: u16 = 0x0007;
+const EXTENSIBLE: u16 = 0xfffe;
+/// What follows the format tag in the GUIDs of `WAVEFORMATEXTENSIBLE`.
+const GUID_TAIL: [u8; 14] = [0, 0, 0, 0, 0x10, 0, 0x80, 0, 0, 0xaa, 0, 0x38, 0x9b, 0x71];
+
+/// A length that says "look elsewhere" in RF64, and "until the end" in a stream.
+const OPEN_LENGTH: u32 = u32::MAX;
+
+/// What a WAV header says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) sample_rate: u32,
+    pub(super) channels: usize,
+    pub(super) encoding: Encoding,
+    /// Samples per channel; `None` if they go on until the end of the file.
+    pub(super) length: Option<u64>,
 }
 
-/// Writes a WAV file in the signal's format and returns how many samples were clipped.
-///
-/// The file appears under its name when it is complete; on failure whatever was there before
-/// remains. In integer formats, samples are rounded to the nearest code and those beyond ±1 are
-/// clipped.
-///
-/// # Errors
-/// [`Error::Write`] with the reason.
-pub fn write(path: impl AsRef<Path>, signal: &Signal) -> Result<u64, Error> {
-    let path = path.as_ref();
-    write_wav(path, signal).map_err(|reason| Error::Write { path: path.to_owned(), reason })
+/// Whether a file that begins like this is a WAV file.
+pub(super) fn is_wav(start: &[u8]) -> bool {
+    start.len() >= 12 && matches!(&start[..4], b"RIFF" | b"RF64" | b"BW64") && &start[8..12] == b"WAVE"
 }
 
-/// Refuses an output that would overwrite the input, under whatever name or link.
-///
-/// # Errors
-/// [`Error::Write`] with [`WriteError::SameAsInput`] if both are one file.
-pub fn check_distinct(input: impl AsRef<Path>, output: impl AsRef<Path>) -> Result<(), Error> {
-    let (input, output) = (input.as_ref(), output.as_ref());
-    // Files that cannot be opened are not the same; reading or writing them says what is wrong.
-    match same_file::is_same_file(input, output) {
-        Ok(true) => {
-            Err(Error::Write { path: output.to_owned(), reason: WriteError::SameAsInput(input.to_owned()) })
+/// Reads a header, up to the first byte of the samples.
+pub(super) fn read_header(bytes: &mut impl Read) -> Result<Header, ReadError> {
+    let riff: [u8; 12] = array(bytes)?;
+    if !is_wav(&riff) {
+        return Err(not_audio("no RIFF WAVE header"));
+    }
+    let riff_length = u32_at(&riff, 4);
+    let mut position = 12_u64;
+    let mut data_length_64 = None;
+    let mut format = None;
+    loop {
+        let chunk: [u8; 8] = array(bytes)?;
+        let length = u32_at(&chunk, 4);
+        position += 8;
+        let mut body = bytes.by_ref().take(u64::from(length) + u64::from(length % 2));
+        match &chunk[..4] {
+            b"ds64" if length >= 16 => {
+                let sizes: [u8; 16] = array(&mut body)?;
+                data_length_64 = Some(u64_at(&sizes, 8));
+            }
+            b"fmt " => format = Some(read_format(length, &mut body)?),
+            b"data" => {
+                let (sample_rate, channels, encoding) =
+                    format.ok_or_else(|| not_audio("its data come before their format"))?;
+                // An interrupted or streaming writer leaves zeros or what it first wrote there.
+                let open =
+                    riff_length == 0 || riff_length == OPEN_LENGTH || u64::from(riff_length) + 8 <= position;
+                let data_bytes = match (length, data_length_64) {
+                    (OPEN_LENGTH, Some(length)) if length > 0 => Some(length),
+                    (OPEN_LENGTH, _) => None,
+                    (0, _) if open => None,
+                    // Written by recorders and converters that do not know the length yet.
+                    (0x7fff_f000..=0x8000_0000, _) => None,
+                    (length, _) => Some(u64::from(length)),
+                };
+                let frame_bytes = (encoding.bytes() * channels) as u64;
+                let length = data_bytes.map(|bytes| bytes / frame_bytes);
+                return Ok(Header { sample_rate, channels, encoding, length });
+            }
+            _ => {}
         }
-        _ => Ok(()),
+        io::copy(&mut body, &mut io::sink()).map_err(ReadError::Io)?;
+        if body.limit() > 0 {
+            return Err(not_audio("it ends within its header"));
+        }
+        position += u64::from(length) + u64::from(length % 2);
     }
 }
 
-fn read_wav(path: &Path) -> Result<Signal, ReadError> {
-    let file = File::open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => ReadError::Missing,
+fn read_format(length: u32, body: &mut impl Read) -> Result<(u32, usize, Encoding), ReadError> {
+    if length < 16 {
+        return Err(not_audio("its format chunk is shorter than 16 bytes"));
+    }
+    let format: [u8; 16] = array(body)?;
+    let [tag, channels, frame_bytes, bits] = [0, 2, 12, 14].map(|at| u16_at(&format, at));
+    let sample_rate = u32_at(&format, 4);
+    check_sample_rate(sample_rate)?;
+    let tag = if tag == EXTENSIBLE && length >= 40 {
+        let extension: [u8; 24] = array(body)?;
+        if extension[10..] != GUID_TAIL {
+            return Err(ReadError::Unsupported("a WAV subformat other than Microsoft's".into()));
+        }
+        u16_at(&extension, 8)
+    } else {
+        tag
+    };
+    if channels == 0 {
+        return Err(not_audio("it has no channels"));
+    }
+    let channels = usize::from(channels);
+    let sample_bytes = usize::from(frame_bytes) / channels;
+    let kind = match (tag, bits, sample_bytes) {
+        (PCM, 24, 4) => Kind::Signed24In32,
+        (PCM, 1..=8, 1) => Kind::Unsigned8,
+        (PCM, 9..=16, 2) => Kind::Signed16,
+        (PCM, 17..=24, 3) => Kind::Signed24,
+        (PCM, 25..=32, 4) => Kind::Signed32,
+        (IEEE_FLOAT, 32, 4) => Kind::Float32,
+        (IEEE_FLOAT, 64, 8) => Kind::Float64,
+        (A_LAW, 8, 1) => Kind::ALaw,
+        (MU_LAW, 8, 1) => Kind::MuLaw,
+        (tag, bits, bytes) => {
+            return Err(ReadError::Unsupported(format!(
+                "WAV format {tag:#06x} with {bits} bits in {bytes} bytes a sample"
+            )));
+        }
+    };
+    Ok((sample_rate, channels, Encoding::little_endian(kind)))
+}
+
+/// A header for samples of `format`, with an even number of bytes.
+///
+/// `data_bytes` is the length of the samples in bytes, `None` if it is not known and cannot be
+/// filled in later. With `reserve` there is room to turn it into an RF64 header of the same length,
+/// which is done when the samples take more than 4 GiB.
+pub(super) fn header(
+    sample_rate: u32,
+    channels: u16,
+    format: SampleFormat,
+    samples: Option<u64>,
+    reserve: bool,
+) -> Vec<u8> {
+    let sample_bytes = format.bits() / 8;
+    let frame_bytes = u32::from(channels) * u32::from(sample_bytes);
+    let tag = if format.is_integer() { PCM } else { IEEE_FLOAT };
+    let extensible = channels > 2 || (format.is_integer() && format.bits() > 16);
+
+    let mut fmt = Vec::with_capacity(40);
+    fmt.extend(if extensible { EXTENSIBLE } else { tag }.to_le_bytes());
+    fmt.extend(channels.to_le_bytes());
+    fmt.extend(sample_rate.to_le_bytes());
+    fmt.extend(sample_rate.wrapping_mul(frame_bytes).to_le_bytes());
+    fmt.extend((frame_bytes as u16).to_le_bytes());
+    fmt.extend(format.bits().to_le_bytes());
+    if extensible {
+        fmt.extend(22_u16.to_le_bytes());
+        fmt.extend(format.bits().to_le_bytes());
+        fmt.extend(speakers(channels).to_le_bytes());
+        fmt.extend(tag.to_le_bytes());
+        fmt.extend(GUID_TAIL);
+    } else if tag != PCM {
+        fmt.extend(0_u16.to_le_bytes());
+    }
+    let fact = !format.is_integer();
+
+    const DS64: u32 = 28;
+    let header_bytes = 12
+        + if reserve { 8 + u64::from(DS64) } else { 0 }
+        + (8 + fmt.len() as u64)
+        + if fact { 12 } else { 0 }
+        + 8;
+    let data_bytes = samples.map(|samples| samples * u64::from(frame_bytes));
+    let riff_bytes = data_bytes.map(|data| header_bytes - 8 + data + data % 2);
+    let short =
+        |length: Option<u64>| length.and_then(|length| u32::try_from(length).ok()).unwrap_or(OPEN_LENGTH);
+    let rf64 = reserve && riff_bytes.is_some_and(|bytes| bytes > u64::from(OPEN_LENGTH) - 1);
+
+    let mut header = Vec::with_capacity(128);
+    header.extend(if rf64 { b"RF64" } else { b"RIFF" });
+    header.extend(if rf64 { OPEN_LENGTH } else { short(riff_bytes) }.to_le_bytes());
+    header.extend(b"WAVE");
+    if reserve {
+        header.extend(if rf64 { b"ds64" } else { b"JUNK" });
+        header.extend(DS64.to_le_bytes());
+        let sizes = if rf64 { [riff_bytes, data_bytes, samples] } else { [None; 3] };
+        for size in sizes {
+            header.extend(size.unwrap_or(0).to_le_bytes());
+        }
+        header.extend([0; 4]); // no table of further chunks
+    }
+    header.extend(b"fmt ");
+    header.extend((fmt.len() as u32).to_le_bytes());
+    header.extend(fmt);
+    if fact {
+        header.extend(b"fact");
+        header.extend(4_u32.to_le_bytes());
+        header.extend(short(samples).to_le_bytes());
+    }
+    header.extend(b"data");
+    header.extend(if rf64 { OPEN_LENGTH } else { short(data_bytes) }.to_le_bytes());
+    header
+}
+
+/// The most channels that a header can describe.
+pub(super) fn most_channels(format: SampleFormat) -> usize {
+    usize::from(u16::MAX / (format.bits() / 8))
+}
+
+/// Whether a plain header can hold the length of these samples.
+pub(super) fn fits(samples: u64, channels: u16, format: SampleFormat) -> bool {
+    const HEADER: u64 = 128; // more than any header takes
+    let frame_bytes = u64::from(channels) * u64::from(format.bits() / 8);
+    samples.saturating_mul(frame_bytes) < u64::from(OPEN_LENGTH) - HEADER
+}
+
+/// The usual loudspeakers of so many channels, as the bits of `dwChannelMask`.
+fn speakers(channels: u16) -> u32 {
+    match channels {
+        1 => 0x0004,
+        2 => 0x0003,
+        3 => 0x0007,
+        4 => 0x0033,
+        5 => 0x0037,
+        6 => 0x003f,
+        7 => 0x070f,
+        8 => 0x063f,
+        _ => 0,
+    }
+}
+
+fn array<const N: usize>(bytes: &mut impl Read) -> Result<[u8; N], ReadError> {
+    let mut array = [0; N];
+    bytes.read_exact(&mut array).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => not_audio("it ends within its header"),
         _ => ReadError::Io(error),
     })?;
-    let mut bytes = BufReader::new(file);
-    if io::BufRead::fill_buf(&mut bytes).map_err(ReadError::Io)?.is_empty() {
-        return Err(ReadError::Empty);
-    }
-    let mut reader = hound::WavReader::new(bytes).map_err(in_header)?;
-    let spec = reader.spec();
-    check_sample_rate(spec.sample_rate)?;
-    let format = match (spec.sample_format, spec.bits_per_sample) {
-        (hound::SampleFormat::Int, 8) => SampleFormat::Int8,
-        (hound::SampleFormat::Int, 16) => SampleFormat::Int16,
-        (hound::SampleFormat::Int, 24) => SampleFormat::Int24,
-        (hound::SampleFormat::Int, 32) => SampleFormat::Int32,
-        (hound::SampleFormat::Float, 32) => SampleFormat::Float32,
-        (_, bits) => return Err(ReadError::Unsupported(format!("{bits} bits a sample"))),
-    };
-    let channels = if format.is_integer() {
-        let scale = 2_f64.powi(1 - i32::from(format.bits()));
-        deinterleave(&mut reader, |code: i32| (f64::from(code) * scale) as f32)?
-    } else {
-        deinterleave(&mut reader, |sample: f32| sample)?
-    };
-    Ok(Signal::new(spec.sample_rate, format, channels)?)
+    Ok(array)
 }
 
-fn deinterleave<S: hound::Sample>(
-    reader: &mut hound::WavReader<impl Read>,
-    value: impl Fn(S) -> f32,
-) -> Result<Vec<Vec<f32>>, ReadError> {
-    let channel_count = usize::from(reader.spec().channels);
-    let expected = u64::from(reader.len());
-    let mut channels = vec![Vec::new(); channel_count];
-    for (found, sample) in reader.samples::<S>().enumerate() {
-        let sample = sample.map_err(|error| match error {
-            // Hound reports a premature end by an error of this kind.
-            hound::Error::IoError(error) if error.kind() == io::ErrorKind::Other => {
-                ReadError::Truncated { expected, found: found as u64 }
-            }
-            error => in_header(error),
-        })?;
-        channels[found % channel_count].push(value(sample));
-    }
-    Ok(channels)
+fn not_audio(reason: &str) -> ReadError {
+    ReadError::NotAudio(reason.into())
 }
 
-fn in_header(error: hound::Error) -> ReadError {
-    match error {
-        hound::Error::IoError(error) if error.kind() == io::ErrorKind::Other => {
-            ReadError::NotAudio("it ends within its header".into())
-        }
-        hound::Error::IoError(error) => ReadError::Io(error),
-        hound::Error::FormatError(reason) => ReadError::NotAudio(reason.into()),
-        error => ReadError::Unsupported(error.to_string()),
-    }
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
 }
 
-fn write_wav(path: &Path, signal: &Signal) -> Result<u64, WriteError> {
-    let format = signal.format();
-    let channels = signal.channels();
-    let spec = hound::WavSpec {
-        channels: u16::try_from(channels.len()).map_err(|_| WriteError::TooManyChannels(channels.len()))?,
-        sample_rate: signal.sample_rate(),
-        bits_per_sample: format.bits(),
-        sample_format: if format.is_integer() {
-            hound::SampleFormat::Int
-        } else {
-            hound::SampleFormat::Float
-        },
-    };
-    const HEADER: u64 = 128; // more than any header takes
-    let samples = channels.len() as u64 * signal.len() as u64;
-    if samples.saturating_mul(u64::from(format.bits() / 8)) > u64::from(u32::MAX) - HEADER {
-        return Err(WriteError::TooLong { samples, format });
-    }
-    let mut output = Output::create(path)?;
-    let mut writer = hound::WavWriter::new(BufWriter::new(&mut output.file), spec).map_err(in_output)?;
-    let mut clipped = 0;
-    let full_scale = 2_f64.powi(i32::from(format.bits()) - 1);
-    for n in 0..signal.len() {
-        for samples in channels {
-            if format.is_integer() {
-                let code = (f64::from(samples[n]) * full_scale).round();
-                // +1 is full scale, though its code is one more than there is.
-                clipped += u64::from(code.abs() > full_scale);
-                let code = code.clamp(-full_scale, full_scale - 1.0);
-                writer.write_sample(code as i32).map_err(in_output)?;
-            } else {
-                writer.write_sample(samples[n]).map_err(in_output)?;
-            }
-        }
-    }
-    writer.finalize().map_err(in_output)?;
-    output.finish()?;
-    Ok(clipped)
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from(u16_at(bytes, at)) | u32::from(u16_at(bytes, at + 2)) << 16
 }
 
-fn in_output(error: hound::Error) -> WriteError {
-    WriteError::Io(match error {
-        hound::Error::IoError(error) => error,
-        error => io::Error::other(error),
-    })
-}
-
-/// A file that appears under its name when it is complete, and not at all before.
-struct Output {
-    file: tempfile::NamedTempFile,
-    path: PathBuf,
-}
-
-impl Output {
-    fn create(path: &Path) -> Result<Self, WriteError> {
-        // A link is followed, so that it is its target that is replaced.
-        let path = match fs::canonicalize(path) {
-            Ok(path) if path.is_file() => path,
-            Ok(_) => return Err(WriteError::NotAFile),
-            Err(_) => path.to_owned(),
-        };
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".alphamf-").suffix(".part");
-        #[cfg(unix)]
-        {
-            // As for any new file: what the umask leaves.
-            use std::os::unix::fs::PermissionsExt;
-            builder.permissions(fs::Permissions::from_mode(0o666));
-        }
-        let file = builder.tempfile_in(folder).map_err(WriteError::Io)?;
-        Ok(Self { file, path })
-    }
-
-    fn finish(mut self) -> Result<(), WriteError> {
-        self.file.flush().map_err(WriteError::Io)?;
-        self.file.persist(&self.path).map_err(|error| WriteError::Io(error.error))?;
-        Ok(())
-    }
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audio::InvalidSignal;
-    use tempfile::TempDir;
 
-    const FORMATS: [SampleFormat; 5] = [
-        SampleFormat::Int8,
-        SampleFormat::Int16,
-        SampleFormat::Int24,
-        SampleFormat::Int32,
-        SampleFormat::Float32,
-    ];
+    fn fmt(tag: u16, channels: u16, rate: u32, bits: u16, bytes: u16) -> Vec<u8> {
+        let frame = channels * bytes;
+        let mut fmt = Vec::new();
+        fmt.extend(tag.to_le_bytes());
+        fmt.extend(channels.to_le_bytes());
+        fmt.extend(rate.to_le_bytes());
+        fmt.extend((rate * u32::from(frame)).to_le_bytes());
+        fmt.extend(frame.to_le_bytes());
+        fmt.extend(bits.to_le_bytes());
+        fmt
+    }
 
-    /// Every code of 8 bits in the top byte of a sample, the extremes included.
-    fn codes() -> Vec<f32> {
-        (-128..128).map(|k| k as f32 / 128.0).collect()
+    fn chunk(name: &[u8; 4], body: &[u8]) -> Vec<u8> {
+        let mut chunk = [&name[..], &(body.len() as u32).to_le_bytes(), body].concat();
+        chunk.resize(chunk.len().next_multiple_of(2), 0);
+        chunk
+    }
+
+    fn riff(name: &[u8; 4], length: u32, chunks: &[Vec<u8>]) -> Vec<u8> {
+        [&name[..], &length.to_le_bytes(), b"WAVE", &chunks.concat()].concat()
+    }
+
+    fn data(length: u32) -> Vec<u8> {
+        [&b"data"[..], &length.to_le_bytes()].concat()
+    }
+
+    fn header_of(bytes: &[u8]) -> Result<Header, ReadError> {
+        read_header(&mut &bytes[..])
     }
 
     #[test]
-    fn writing_and_reading_returns_rate_channels_format_and_samples() {
-        let folder = TempDir::new().unwrap();
-        let path = folder.path().join("a.wav");
-        for format in FORMATS {
-            for (sample_rate, count) in [(8_000, 1), (11_025, 2), (44_100, 6), (192_000, 3)] {
-                let channels = (0..count).map(|c| codes()[c..].to_vec()).map(|mut c| {
-                    c.truncate(250);
-                    c
-                });
-                let signal = Signal::new(sample_rate, format, channels.collect()).unwrap();
-                assert_eq!(write(&path, &signal).unwrap(), 0);
-                assert_eq!(read(&path).unwrap(), signal);
-            }
-        }
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file stays");
-    }
-
-    #[test]
-    fn integer_samples_survive_bit_for_bit() {
-        let folder = TempDir::new().unwrap();
-        let (first, second) = (folder.path().join("a.wav"), folder.path().join("b.wav"));
-        for (bits, step) in [(8, 1), (16, 1), (24, 997)] {
-            let spec = hound::WavSpec {
-                channels: 1,
-                sample_rate: 16_000,
-                bits_per_sample: bits,
-                sample_format: hound::SampleFormat::Int,
-            };
-            let mut writer = hound::WavWriter::create(&first, spec).unwrap();
-            let top = (1 << (bits - 1)) - 1;
-            for code in (-top - 1..=top).step_by(step).chain([top]) {
-                writer.write_sample(code).unwrap();
-            }
-            writer.finalize().unwrap();
-            assert_eq!(write(&second, &read(&first).unwrap()).unwrap(), 0);
-            assert!(fs::read(&first).unwrap() == fs::read(&second).unwrap(), "{bits} bits");
-        }
-    }
-
-    #[test]
-    fn samples_are_rounded_and_clipping_is_counted() {
-        let folder = TempDir::new().unwrap();
-        let path = folder.path().join("a.wav");
-        let step = 1.0 / 32_768.0;
-        let samples = vec![1.0, -1.0, 1.1, -1.1, 1e30, 0.4 * step, 0.6 * step, -0.6 * step];
-        let signal = Signal::new(8_000, SampleFormat::Int16, vec![samples]).unwrap();
-        assert_eq!(write(&path, &signal).unwrap(), 3);
-        let top = 1.0 - step;
-        assert_eq!(read(&path).unwrap().channels()[0], [top, -1.0, top, -1.0, top, 0.0, step, -step]);
-        assert_eq!(write(&path, &signal.with_format(SampleFormat::Float32)).unwrap(), 0);
-        assert_eq!(read(&path).unwrap().channels()[0][4], 1e30);
-    }
-
-    fn reason(path: &Path) -> ReadError {
-        match read(path) {
-            Err(Error::Read { path: named, reason }) => {
-                assert_eq!(named, path);
-                reason
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn bad_input_is_named() {
-        let folder = TempDir::new().unwrap();
-        let path = folder.path().join("a.wav");
-        assert!(matches!(reason(&path), ReadError::Missing));
-        assert_eq!(read(&path).unwrap_err().to_string(), format!("{}: no such file", path.display()));
-        assert!(matches!(reason(folder.path()), ReadError::Io(_)));
-        fs::write(&path, []).unwrap();
-        assert!(matches!(reason(&path), ReadError::Empty));
-        fs::write(&path, b"This is not audio, just text that is long enough.").unwrap();
-        assert!(matches!(reason(&path), ReadError::NotAudio(_)));
-
-        let signal = Signal::new(8_000, SampleFormat::Float32, vec![vec![0.5; 100]; 2]).unwrap();
-        write(&path, &signal).unwrap();
-        let bytes = fs::read(&path).unwrap();
-        let header = bytes.len() - 800;
-        for length in 1..bytes.len() {
-            fs::write(&path, &bytes[..length]).unwrap();
-            match reason(&path) {
-                ReadError::NotAudio(_) => assert!(length < header),
-                ReadError::Truncated { expected: 200, found } => {
-                    assert_eq!(found, (length - header) as u64 / 4);
+    fn a_header_written_is_read_again() {
+        for format in [SampleFormat::Int8, SampleFormat::Int16, SampleFormat::Int24, SampleFormat::Float32] {
+            for channels in [1, 2, 3, 9] {
+                for reserve in [false, true] {
+                    // 3 G samples need RF64, which needs the reserve.
+                    for samples in [Some(1), Some(5), Some(3 << 30), None] {
+                        if !reserve && samples.is_some_and(|n| !fits(n, channels, format)) {
+                            continue;
+                        }
+                        let bytes = header(48_000, channels, format, samples, reserve);
+                        let read = header_of(&bytes).unwrap();
+                        assert_eq!(read.sample_rate, 48_000);
+                        assert_eq!((read.channels, read.encoding.format()), (channels.into(), format));
+                        assert_eq!(read.length, samples);
+                        assert_eq!(bytes.len() % 2, 0);
+                        let empty = header(48_000, channels, format, None, reserve);
+                        assert_eq!(bytes.len(), empty.len(), "it can be filled in later");
+                    }
                 }
-                other => panic!("{length} bytes: {other:?}"),
             }
         }
-
-        let mut bad = bytes.clone();
-        bad[header + 12..header + 16].copy_from_slice(&f32::NAN.to_le_bytes());
-        fs::write(&path, &bad).unwrap();
-        assert!(matches!(
-            reason(&path),
-            ReadError::Signal(InvalidSignal::NotFinite { channel: 1, sample: 1, .. })
-        ));
-
-        let rate = bytes.windows(4).position(|w| w == 8_000_u32.to_le_bytes()).unwrap();
-        let mut bad = bytes;
-        bad[rate..rate + 4].copy_from_slice(&4_000_u32.to_le_bytes());
-        bad[rate + 4..rate + 8].copy_from_slice(&32_000_u32.to_le_bytes());
-        fs::write(&path, &bad).unwrap();
-        assert!(matches!(reason(&path), ReadError::Signal(InvalidSignal::SampleRate { found: 4_000 })));
+        let plain = header(16_000, 1, SampleFormat::Int16, Some(0), false);
+        assert_eq!(plain.len(), 44, "the canonical header");
     }
 
     #[test]
-    fn a_failed_write_leaves_everything_as_it_was() {
-        let folder = TempDir::new().unwrap();
-        let signal = Signal::new(8_000, SampleFormat::Int16, vec![vec![0.0]]).unwrap();
-        for path in [folder.path().to_owned(), folder.path().join("missing").join("a.wav")] {
-            assert!(matches!(write(&path, &signal), Err(Error::Write { path: p, .. }) if p == path));
+    fn lengths_left_open_reach_to_the_end() {
+        let format = chunk(b"fmt ", &fmt(1, 1, 8_000, 16, 2));
+        let read = |riff_length, data_length| {
+            header_of(&riff(b"RIFF", riff_length, &[format.clone(), data(data_length)])).unwrap().length
+        };
+        for length in [0, u32::MAX] {
+            assert_eq!(read(length, 0), None);
+            assert_eq!(read(length, u32::MAX), None);
         }
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert_eq!(read(36, 0), None, "a recorder that was interrupted");
+        assert_eq!(read(100, 0), Some(0), "an empty recording before another chunk");
+        assert_eq!(read(0x7fff_f024, 0x7fff_f000), None, "sox to a pipe");
+        assert_eq!(read(0x8000_0024, 0x8000_0000), None, "arecord to a pipe");
+        assert_eq!(read(136, 100), Some(50));
+        assert_eq!(read(5, 101), Some(50), "half a sample does not count, nor the length of all");
     }
 
     #[test]
-    #[cfg(unix)]
-    fn output_may_be_a_link_but_not_the_input() {
-        let folder = TempDir::new().unwrap();
-        let [input, soft, hard, other, link] =
-            ["in.wav", "soft.wav", "hard.wav", "other.wav", "link.wav"].map(|n| folder.path().join(n));
-        let signal = Signal::new(8_000, SampleFormat::Int16, vec![vec![0.0]]).unwrap();
-        write(&input, &signal).unwrap();
-        std::os::unix::fs::symlink(&input, &soft).unwrap();
-        fs::hard_link(&input, &hard).unwrap();
-        for output in [&input, &soft, &hard, &folder.path().join(".").join("in.wav")] {
-            assert!(matches!(
-                check_distinct(&input, output),
-                Err(Error::Write { reason: WriteError::SameAsInput(_), .. })
-            ));
+    fn chunks_may_come_in_any_number_and_the_format_may_be_extended() {
+        let mut extensible = fmt(EXTENSIBLE, 2, 96_000, 32, 4);
+        extensible.extend([22, 0, 24, 0, 3, 0, 0, 0, 3, 0]);
+        extensible.extend(GUID_TAIL);
+        let read = header_of(&riff(
+            b"RIFF",
+            0,
+            &[chunk(b"LIST", &[1; 5]), chunk(b"fmt ", &extensible), chunk(b"odd ", &[0; 7]), data(80)],
+        ))
+        .unwrap();
+        assert_eq!(
+            read,
+            Header {
+                sample_rate: 96_000,
+                channels: 2,
+                encoding: Encoding::little_endian(Kind::Float32),
+                length: Some(10),
+            }
+        );
+        for (tag, bits, bytes, kind) in [
+            (A_LAW, 8, 1, Kind::ALaw),
+            (MU_LAW, 8, 1, Kind::MuLaw),
+            (IEEE_FLOAT, 64, 8, Kind::Float64),
+            (PCM, 12, 2, Kind::Signed16),
+            (PCM, 20, 3, Kind::Signed24),
+            (PCM, 24, 4, Kind::Signed24In32),
+            (PCM, 32, 4, Kind::Signed32),
+        ] {
+            let read =
+                header_of(&riff(b"RIFF", 0, &[chunk(b"fmt ", &fmt(tag, 1, 8_000, bits, bytes)), data(8)]))
+                    .unwrap();
+            assert_eq!(read.encoding.kind, kind);
         }
-        assert!(check_distinct(&input, &other).is_ok());
+    }
 
-        write(&other, &signal).unwrap();
-        std::os::unix::fs::symlink(&other, &link).unwrap();
-        let longer = signal.with_channels(vec![vec![0.5; 2]]).unwrap();
-        write(&link, &longer).unwrap();
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!(read(&other).unwrap(), longer);
+    #[test]
+    fn bad_headers_are_refused() {
+        let refused = |format: Vec<u8>| header_of(&riff(b"RIFF", 0, &[chunk(b"fmt ", &format), data(8)]));
+        for (format, unsupported) in [
+            (fmt(PCM, 0, 8_000, 16, 2), false),
+            (fmt(PCM, 1, 8_000, 16, 2)[..14].to_vec(), false),
+            (fmt(PCM, 1, 8_000, 16, 0), true),
+            (fmt(PCM, 1, 8_000, 64, 8), true),
+            (fmt(PCM, 1, 8_000, 0, 2), true),
+            (fmt(IEEE_FLOAT, 1, 8_000, 16, 2), true),
+            (fmt(0x0055, 1, 8_000, 16, 2), true),
+        ] {
+            match refused(format.clone()) {
+                Err(ReadError::NotAudio(_)) => assert!(!unsupported, "{format:?}"),
+                Err(ReadError::Unsupported(_)) => assert!(unsupported, "{format:?}"),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(matches!(refused(fmt(PCM, 1, 7_999, 16, 2)), Err(ReadError::Signal(_))));
+        let no_format = riff(b"RIFF", 0, &[data(8)]);
+        assert!(matches!(header_of(&no_format), Err(ReadError::NotAudio(_))));
+        let huge = riff(b"RIFF", 0, &[[&b"LIST"[..], &u32::MAX.to_le_bytes()].concat()]);
+        assert!(matches!(header_of(&huge), Err(ReadError::NotAudio(_))));
     }
 }

@@ -1,10 +1,13 @@
 //! The command line: the only place that prints, and the one that decides exit codes.
 
 mod denoise;
+mod eval;
+mod systems;
 mod terminal;
 mod train;
 
 use alphamf::audio;
+use alphamf::evaluation::EvaluationError;
 use alphamf::inference::{DenoiseError, Denoiser, SettingsError, TrainingError};
 use alphamf::model::DictionaryError;
 use anyhow::Context;
@@ -40,6 +43,8 @@ pub struct Arguments {
 enum Command {
     /// Learn a dictionary from a folder of clean speech.
     Train(train::Arguments),
+    /// Score a denoiser over a corpus.
+    Eval(eval::Arguments),
 }
 
 /// Options of every command.
@@ -76,6 +81,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match command {
         None => denoise::run(denoise, &common),
         Some(Command::Train(arguments)) => train::run(arguments, &common),
+        Some(Command::Eval(arguments)) => eval::run(&arguments, &common),
     }
 }
 
@@ -128,6 +134,9 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
                 TrainingError::Interrupted => Some(INTERRUPTED),
                 _ => None,
             };
+        }
+        if let Some(error) = cause.downcast_ref::<EvaluationError>() {
+            return Some(if matches!(error, EvaluationError::Interrupted) { INTERRUPTED } else { INPUT });
         }
         let usage = cause.is::<SettingsError>();
         let dictionary = cause.is::<DictionaryError>();

@@ -34,6 +34,11 @@ pub fn watch_for_interrupts() -> anyhow::Result<()> {
     .context("cannot watch for Ctrl-C")
 }
 
+/// Whether Ctrl-C was pressed.
+pub fn interrupted() -> ControlFlow<()> {
+    if INTERRUPTED.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}
+
 /// A progress bar on a terminal; nothing elsewhere.
 pub struct Progress(ProgressBar);
 
@@ -52,7 +57,7 @@ impl Progress {
     /// Shows the share done, 0 to 1; breaks after Ctrl-C.
     pub fn update(&self, share: f64) -> ControlFlow<()> {
         self.0.set_position((share * self.0.length().unwrap_or(0) as f64) as u64);
-        if INTERRUPTED.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        interrupted()
     }
 }
 
@@ -66,7 +71,14 @@ impl Drop for Progress {
 pub fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let write = || -> std::io::Result<()> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        let mut builder = tempfile::Builder::new();
+        #[cfg(unix)]
+        {
+            // As for any new file: what the umask leaves.
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(fs::Permissions::from_mode(0o666));
+        }
+        let mut file = builder.tempfile_in(folder)?;
         file.write_all(bytes)?;
         file.persist(path).map_err(|error| error.error)?;
         Ok(())

@@ -1,23 +1,15 @@
 //! From a noisy recording to the voice.
 
 use super::gibbs::Gibbs;
-use super::impulses;
 use super::separation::{Carried, Free, Separation, Start};
 use super::settings::{Settings, SettingsError};
-use crate::audio::{InvalidSignal, InvalidWindow, Signal, Spectrogram, Stft};
+use super::stream::DenoiseStream;
+use crate::audio::{InvalidSignal, InvalidWindow, Signal};
 use crate::model::{Dictionary, MarginalTable};
 use crate::random::Streams;
 use crate::samplers::SamplerError;
-use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-
-/// Frames that are separated together at most: half as many again at the end of a recording.
-const BLOCK_FRAMES: usize = 1024;
-/// Frames at the end of a block that the next block separates again; their gains are cross-faded.
-const OVERLAP_FRAMES: usize = 32;
-/// Frames with a mean power below this share of the recording's count as digital silence.
-const SILENCE: f32 = 1e-9;
 
 /// Separates speech from noise.
 ///
@@ -80,16 +72,16 @@ pub enum DenoiseError {
     Interrupted,
 }
 
-/// Told the share of the work that is done, 0 to 1; may ask to stop.
+/// Told how far the work is, as the function that takes it says; may ask to stop.
 pub type Progress<'a> = &'a mut dyn FnMut(f64) -> ControlFlow<()>;
 
-/// A channel without the impulses that the spectral model cannot see.
-fn repaired(samples: &[f32], sample_rate: u32) -> Cow<'_, [f32]> {
-    let (samples, found) = impulses::repair(samples, sample_rate);
-    if found != impulses::Impulses::None {
-        tracing::info!(?found, "impulses were removed in time");
-    }
-    samples
+/// Shown the number of Gibbs sweeps so far and the recording as denoised by then.
+pub type Observer<'a> = dyn FnMut(usize, &Signal) + 'a;
+
+/// Shown the number of Gibbs sweeps so far and the mean gain (bins x frames), every so many sweeps.
+pub(super) struct Observation<'a> {
+    pub every: usize,
+    pub show: &'a mut dyn FnMut(usize, &[f32]),
 }
 
 impl Denoiser {
@@ -116,102 +108,68 @@ impl Denoiser {
         &self.settings
     }
 
-    /// Denoises a recording. All channels get the same gain, so that the stereo image stays.
+    /// Denoises a recording. All channels get the same gain, so that the stereo image stays. `progress` is told
+    /// the share that is done, 0 to 1.
     ///
     /// # Errors
     /// [`DenoiseError::Interrupted`] if `progress` asked to stop; otherwise only if the settings do not fit
     /// the recording.
     pub fn denoise(&self, noisy: &Signal, progress: Progress) -> Result<Denoised, DenoiseError> {
-        let stft = Stft::new(noisy.sample_rate(), self.dictionary.header().window_seconds)?;
-        let mut spectrograms: Vec<Spectrogram> = noisy
-            .channels()
-            .iter()
-            .map(|samples| stft.analyse(&repaired(samples, noisy.sample_rate())))
-            .collect();
-        let (gain, divergences) = self.gain(&spectrograms, progress)?;
-        let floor = libm::pow(10.0, self.settings.floor_db / 20.0) as f32;
-        let (mut energy_in, mut energy_out, mut energy_speech) = (0.0, 0.0, 0.0);
-        for spectrogram in &mut spectrograms {
-            for (value, &gain) in spectrogram.as_mut_slice().iter_mut().zip(&gain) {
-                let power = f64::from(value.norm_sqr());
-                *value *= gain.max(floor);
-                energy_in += power;
-                energy_out += f64::from(value.norm_sqr());
-                energy_speech += f64::from(gain) * power;
-            }
+        self.denoise_observed(noisy, 0, &mut |_, _| (), progress)
+    }
+
+    /// Denoises a recording, with the same result, and shows how it develops: every `every` Gibbs sweeps
+    /// (0 for never) `observer` is given the result by the mean gain of as many sweeps or, once the
+    /// burn-in is over, of all since. Only recordings of a single block (about 25 s) are shown.
+    ///
+    /// # Errors
+    /// As [`Denoiser::denoise`].
+    pub fn denoise_observed(
+        &self,
+        noisy: &Signal,
+        every: usize,
+        observer: &mut Observer,
+        progress: Progress,
+    ) -> Result<Denoised, DenoiseError> {
+        let mut stream = self.stream(noisy.sample_rate(), noisy.channels().len())?;
+        let length = noisy.len();
+        let mut channels = vec![Vec::with_capacity(length); noisy.channels().len()];
+        let step = stream.block_samples();
+        let duration = noisy.duration();
+        let progress: Progress = &mut |seconds| progress((seconds / duration).min(1.0));
+        for start in (0..length).step_by(step) {
+            let end = (start + step).min(length);
+            let block: Vec<&[f32]> = noisy.channels().iter().map(|samples| &samples[start..end]).collect();
+            append(&mut channels, stream.push(&block, progress)?);
         }
-        let channels =
-            spectrograms.iter().map(|spectrogram| stft.synthesise(spectrogram, noisy.len())).collect();
-        let decibels = |ratio: f64| 10.0 * libm::log10(ratio);
-        let summary = Summary {
-            input_snr_db: decibels(energy_speech / (energy_in - energy_speech)),
-            attenuation_db: decibels(energy_in / energy_out),
-            divergences,
+        let mut show = |sweep: usize, channels: Vec<Vec<f32>>| {
+            // What does not make a signal here is reported at the end.
+            if let Ok(signal) = noisy.with_channels(channels) {
+                observer(sweep, &signal);
+            }
         };
+        let (rest, summary) = stream.finish_observed(every, &mut show, progress)?;
+        append(&mut channels, rest);
         Ok(Denoised { signal: noisy.with_channels(channels)?, summary })
     }
 
-    /// The posterior-mean gain of every bin (bins x frames), and the number of divergences.
-    fn gain(
-        &self,
-        spectrograms: &[Spectrogram],
-        progress: Progress,
-    ) -> Result<(Vec<f32>, usize), DenoiseError> {
-        let bins = spectrograms[0].bins();
-        let frames = spectrograms[0].frames();
-        let mut power = vec![0.0_f32; bins * frames];
-        for spectrogram in spectrograms {
-            power.iter_mut().zip(spectrogram.as_slice()).for_each(|(power, x)| *power += x.norm_sqr());
-        }
-        let mut gain = vec![0.0; bins * frames];
-        let mean = power.iter().map(|&x| f64::from(x)).sum::<f64>() / power.len() as f64;
-        if mean == 0.0 {
-            return Ok((gain, 0));
-        }
-        power.iter_mut().for_each(|x| *x = (f64::from(*x) / mean) as f32);
-        let streams = Streams::new(self.settings.seed);
-        let spectra = self.dictionary.rows(bins);
-        let (mut carried, mut divergences) = (None, 0);
-        let mut first = 0;
-        for block in 0.. {
-            let last = if frames - first <= BLOCK_FRAMES * 3 / 2 { frames } else { first + BLOCK_FRAMES };
-            // Digital silence says nothing of the noise elsewhere, and has no need of a gain.
-            let sounding: Vec<usize> = (first..last)
-                .filter(|t| power[t * bins..(t + 1) * bins].iter().sum::<f32>() > SILENCE * bins as f32)
-                .collect();
-            if !sounding.is_empty() {
-                let block_power: Vec<f32> =
-                    sounding.iter().flat_map(|t| power[t * bins..(t + 1) * bins].iter().copied()).collect();
-                let progress = &mut |share: f64| {
-                    progress((first as f64 + share * (last - first) as f64) / frames as f64)
-                };
-                let streams = streams.child(block);
-                let separated = self.separate(&spectra, &block_power, carried.as_ref(), streams, progress)?;
-                divergences += separated.divergences;
-                carried = Some(separated.carried);
-                for (&t, new) in sounding.iter().zip(separated.gain.chunks_exact(bins)) {
-                    let overlap = OVERLAP_FRAMES as f32 + 1.0;
-                    let weight = if block == 0 { 1.0 } else { ((t - first + 1) as f32 / overlap).min(1.0) };
-                    let frame = &mut gain[t * bins..(t + 1) * bins];
-                    frame.iter_mut().zip(new).for_each(|(gain, new)| *gain += weight * (new - *gain));
-                }
-            }
-            if last == frames {
-                break;
-            }
-            first = last - OVERLAP_FRAMES;
-        }
-        Ok((gain, divergences))
+    /// Denoises a recording of any length that comes in blocks, in memory that does not grow.
+    ///
+    /// # Errors
+    /// If the dictionary's window does not fit the sample rate (Hz).
+    pub fn stream(&self, sample_rate: u32, channels: usize) -> Result<DenoiseStream<'_>, DenoiseError> {
+        DenoiseStream::new(self, sample_rate, channels)
     }
 
     /// Separates one block of powers (bins x frames).
-    fn separate(
+    pub(super) fn separate(
         &self,
         spectra: &[f32],
         power: &[f32],
         carried: Option<&Carried>,
         streams: Streams,
         progress: Progress,
+        mut observation: Option<Observation>,
     ) -> Result<Separated, DenoiseError> {
         let settings = &self.settings;
         let start = Start {
@@ -219,7 +177,10 @@ impl Denoiser {
             speech_spectra: spectra,
             alpha_speech: settings.alpha_speech.unwrap_or(self.dictionary.header().alpha),
             alpha_noise: settings.alpha_noise,
-            noise_rank: settings.noise_rank,
+            noise_rank: if settings.drift.is_some() { 1 } else { settings.noise_rank },
+            drift: settings.drift.as_ref(),
+            frame_seconds: self.dictionary.header().window_seconds / 4.0,
+            bin_hertz: 1.0 / self.dictionary.header().window_seconds,
             speech_prior: settings.speech_prior,
             carried,
         };
@@ -233,7 +194,10 @@ impl Denoiser {
         for sweep in 0..settings.warm_start {
             // The noise keeps its start until the speech has taken what is its own.
             let settled = 3 * sweep >= settings.warm_start;
-            separation.maximise(0.5, Free { noise: settled, channel: settled && settings.channel });
+            separation.maximise(
+                settings.exponent as f32,
+                Free { noise: settled, channel: settled && settings.channel },
+            );
             if settings.iterations == 0 && 4 * (settings.warm_start - sweep) <= settings.warm_start + 3 {
                 separation.accumulate(0);
                 averaged += 1;
@@ -245,24 +209,38 @@ impl Denoiser {
             let mut gibbs = Gibbs::new(&mut separation, settings, streams.child(1))?;
             for sweep in 0..settings.iterations {
                 let chain = gibbs.sweep(&mut separation);
-                if sweep >= settings.burn_in {
+                if sweep == settings.burn_in {
+                    averaged = separation.forget();
+                }
+                if sweep >= settings.burn_in || observation.is_some() {
                     separation.accumulate(chain);
                     averaged += 1;
+                }
+                if let Some(Observation { every, show }) = &mut observation
+                    && (sweep + 1) % *every == 0
+                {
+                    show(sweep + 1, &separation.mean_gain(averaged));
+                    if sweep < settings.burn_in {
+                        averaged = separation.forget();
+                    }
                 }
                 advance(settings.warm_start + sweep + 1)?;
             }
             divergences = gibbs.divergences();
         }
-        let scale = 1.0 / averaged as f32;
-        let gain =
-            separation.tiles.iter().flat_map(|tile| tile.gain_sum.iter().map(|sum| sum * scale)).collect();
+        let gain = separation.mean_gain(averaged);
         Ok(Separated { gain, divergences, carried: separation.carry() })
     }
 }
 
 /// The outcome of one block.
-struct Separated {
-    gain: Vec<f32>,
-    divergences: usize,
-    carried: Carried,
+pub(super) struct Separated {
+    /// Posterior-mean gain, bins x frames.
+    pub gain: Vec<f32>,
+    pub divergences: usize,
+    pub carried: Carried,
+}
+
+fn append(channels: &mut [Vec<f32>], block: Vec<Vec<f32>>) {
+    channels.iter_mut().zip(block).for_each(|(channel, samples)| channel.extend(samples));
 }

@@ -11,6 +11,8 @@ pub(super) struct ActivationTarget<'a> {
     pub impulses: &'a Impulses<f32>,
     /// `|X|^2`, bins x frames.
     pub power: &'a [f32],
+    /// What multiplies the dispersions of noise, bins x frames; empty for nothing.
+    pub drift: &'a [f32],
     /// Prior of the activations of speech.
     pub prior: Prior,
     pub workspace: &'a mut Workspace<f32>,
@@ -30,9 +32,11 @@ impl Target<f32> for ActivationTarget<'_> {
     }
 
     fn gradient(&mut self, theta: &[f32], batch: Minibatch<'_>, gradient: &mut [f32]) {
-        let Self { mixture, impulses, power, workspace, .. } = self;
+        let Self { mixture, impulses, power, drift, workspace, .. } = self;
         workspace.disperse(mixture, theta);
+        workspace.modulate_noise(drift);
         workspace.evaluate(mixture, impulses, power);
+        workspace.modulate_slopes(drift);
         workspace.differentiate(mixture);
         if let Some(bins) = batch.indices() {
             workspace.subsample(bins, batch.scale());
@@ -45,8 +49,9 @@ impl Target<f32> for ActivationTarget<'_> {
     }
 
     fn potential(&mut self, theta: &[f32], potential: &mut [f64]) {
-        let Self { mixture, impulses, power, workspace, .. } = self;
+        let Self { mixture, impulses, power, drift, workspace, .. } = self;
         workspace.disperse(mixture, theta);
+        workspace.modulate_noise(drift);
         workspace.potential(mixture, impulses, power, potential);
         let (rank, split) = (mixture.rank(), mixture.speech_rank());
         for (potential, column) in potential.iter_mut().zip(theta.chunks_exact(rank)) {
@@ -103,7 +108,9 @@ impl Target<f32> for NoiseTarget<'_> {
             || pool.take(mixture.bins),
             |workspace, (tile, _)| {
                 workspace.disperse(mixture, &tile.activations);
+                workspace.modulate_noise(&tile.drift);
                 workspace.evaluate(mixture, &tile.impulses[*chain], &tile.power);
+                workspace.modulate_slopes(&tile.drift);
                 workspace.differentiate(mixture);
                 tile.noise_raise.fill(0.0);
                 workspace.add_noise_gradient(mixture, &tile.activations, &mut tile.noise_raise);
@@ -127,6 +134,7 @@ impl Target<f32> for NoiseTarget<'_> {
                 |workspace, tile| {
                     let mut per_bin = vec![0.0; mixture.bins];
                     workspace.disperse(mixture, &tile.activations);
+                    workspace.modulate_noise(&tile.drift);
                     workspace.bin_potential(mixture, &tile.impulses[*chain], &tile.power, &mut per_bin);
                     per_bin
                 },

@@ -104,12 +104,14 @@ impl Gibbs {
                         tile.activations.copy_from_slice(sampler.next_start(theta));
                         from_coordinates(positivity, &mut tile.activations);
                         workspace.disperse(shared, &tile.activations);
+                        workspace.modulate_noise(&tile.drift);
                         let (impulses, lambda) = (&mut tile.impulses[chain], workspace.dispersions());
                         own.impulses.step(impulses, shared, lambda, &tile.power, &mut own.stream);
                     }
                     let impulses: &Impulses<f32> = &tile.impulses[chain];
-                    let power = &tile.power;
-                    let target = ActivationTarget { mixture: shared, impulses, power, prior, workspace };
+                    let (power, drift) = (&tile.power, &tile.drift);
+                    let target =
+                        ActivationTarget { mixture: shared, impulses, power, drift, prior, workspace };
                     let divergences = step(sampler.as_mut(), positivity, target, theta);
                     tile.activations.copy_from_slice(theta);
                     from_coordinates(positivity, &mut tile.activations);

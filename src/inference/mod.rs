@@ -2,14 +2,18 @@
 
 mod channel;
 mod denoiser;
+mod drift;
 mod factor_target;
 mod gibbs;
 pub mod impulses;
 mod separation;
 mod settings;
 mod start;
+mod stream;
 mod training;
 
-pub use denoiser::{DenoiseError, Denoised, Denoiser, Progress, Summary};
+pub use denoiser::{DenoiseError, Denoised, Denoiser, Observer, Progress, Summary};
+pub use drift::Drift;
 pub use settings::{ALPHAS, ImpulseMode, Positivity, Settings, SettingsError};
+pub use stream::DenoiseStream;
 pub use training::{Corpus, TrainingError, TrainingSettings};

@@ -1,6 +1,7 @@
 //! The latent state of one stretch of a recording, and the sweeps that improve it.
 
 use super::channel::Channel;
+use super::drift::{Drift, Smoothing};
 use super::start::noise_spectra;
 use crate::model::{Factor, Impulses, MarginalTable, Mixture, Prior, SMALLEST_POWER, Workspace};
 use crate::random::Streams;
@@ -24,8 +25,13 @@ pub(super) struct Start<'a> {
     /// Characteristic exponents of speech and of noise.
     pub alpha_speech: f64,
     pub alpha_noise: f64,
-    /// Number of noise spectra.
+    /// Number of noise spectra; one if the noise drifts.
     pub noise_rank: usize,
+    /// How the noise drifts, if not as a mixture of constant spectra.
+    pub drift: Option<&'a Drift>,
+    /// Distances of frames (s) and bins (Hz).
+    pub frame_seconds: f64,
+    pub bin_hertz: f64,
     /// Prior of the activations of speech.
     pub speech_prior: Prior,
     /// Noise spectra and channel of the stretch before this one.
@@ -54,6 +60,7 @@ pub(super) struct Separation {
     pub(super) tiles: Vec<Frames>,
     pub(super) pool: Pool,
     pub(super) speech_prior: Prior,
+    drift: Option<Smoothing>,
     dictionary: Vec<f32>,
     channel: Channel,
 }
@@ -64,6 +71,10 @@ pub(super) struct Frames {
     pub power: Vec<f32>,
     /// Speech above noise, rank x frames.
     pub activations: Vec<f32>,
+    /// How the noise drifts over time, bins x frames; empty if it is made of constant spectra alone.
+    pub drift: Vec<f32>,
+    drift_raise: Vec<f32>,
+    drift_lower: Vec<f32>,
     /// One set per interleaved chain.
     pub impulses: Vec<Impulses<f32>>,
     /// Sum of the gains that were accumulated, bins x frames.
@@ -102,13 +113,16 @@ impl Separation {
                 for (column, power) in activations.chunks_exact_mut(rank).zip(power.chunks_exact(bins)) {
                     let level = power.iter().map(|&x| vector::powf(x, exponent)).sum::<f32>() / bins as f32;
                     column[..split].fill((level / total).max(1e-6));
+                    column[split..].fill(if start.carried.is_some() { 1.0 } else { 0.05 });
                     column[split] = 1.0;
-                    column[split + 1..].fill(0.05);
                 }
                 let per_bin = || vec![0.0; bins];
                 let per_spectrum = || vec![0.0; bins * (rank - split)];
                 Frames {
                     power: power.iter().map(|x| x.max(SMALLEST_POWER as f32)).collect(),
+                    drift: if start.drift.is_some() { vec![1.0; power.len()] } else { Vec::new() },
+                    drift_raise: vec![0.0; if start.drift.is_some() { power.len() } else { 0 }],
+                    drift_lower: vec![0.0; if start.drift.is_some() { power.len() } else { 0 }],
                     impulses: vec![Impulses::Integrated(Arc::clone(table))],
                     gain_sum: vec![0.0; power.len()],
                     raise: vec![0.0; activations.len()],
@@ -126,6 +140,7 @@ impl Separation {
             tiles,
             pool: Pool::default(),
             speech_prior: start.speech_prior,
+            drift: start.drift.map(|drift| Smoothing::new(drift, bins, start.frame_seconds, start.bin_hertz)),
             dictionary: start.speech_spectra.to_vec(),
             channel,
         }
@@ -134,17 +149,24 @@ impl Separation {
     /// One sweep of expectation maximisation on the posterior with the impulse variables integrated out:
     /// every free factor is multiplied by `(raise / lower)^exponent`, from the same slopes.
     pub(super) fn maximise(&mut self, exponent: f32, free: Free) {
-        let Self { mixture, tiles, pool, speech_prior, .. } = self;
+        let Self { mixture, tiles, pool, speech_prior, drift, .. } = self;
         let (rank, split) = (mixture.rank(), mixture.speech_rank());
         let updated = if free.noise { rank } else { split };
-        let shared = &*mixture;
+        let (shared, bins) = (&*mixture, mixture.bins);
+        let field_free = free.noise && drift.is_some();
+        let spectra_free = free.noise && drift.is_none();
         tiles.par_iter_mut().for_each_init(
-            || pool.take(shared.bins),
+            || pool.take(bins),
             |workspace, tile| {
                 workspace.disperse(shared, &tile.activations);
+                workspace.modulate_noise(&tile.drift);
                 workspace.evaluate(shared, &tile.impulses[0], &tile.power);
+                if field_free {
+                    workspace.noise_shares(&mut tile.drift_raise, &mut tile.drift_lower);
+                }
+                workspace.modulate_slopes(&tile.drift);
                 workspace.activation_slopes(shared, &mut tile.raise, &mut tile.lower);
-                if free.noise {
+                if spectra_free {
                     let (raise, lower) = (&mut tile.noise_raise, &mut tile.noise_lower);
                     raise.fill(0.0);
                     lower.fill(0.0);
@@ -163,7 +185,15 @@ impl Separation {
                 }
             },
         );
-        if free.noise {
+        if let Some(smoothing) = drift.as_ref().filter(|_| field_free) {
+            let (raise, lower) =
+                smoothing.smooth(tiles.iter().map(|tile| (&tile.drift_raise, &tile.drift_lower)));
+            let parts = raise.par_chunks(TILE_FRAMES * bins).zip(lower.par_chunks(TILE_FRAMES * bins));
+            tiles.par_iter_mut().zip(parts).for_each(|(tile, (raise, lower))| {
+                multiply(&mut tile.drift, raise, lower, exponent);
+            });
+        }
+        if spectra_free {
             let (raise, lower) = sum(tiles, |tile| (&tile.noise_raise, &tile.noise_lower));
             multiply(&mut mixture.noise.spectra, &raise, &lower, exponent);
         }
@@ -182,15 +212,38 @@ impl Separation {
             || pool.take(mixture.bins),
             |workspace, tile| {
                 workspace.disperse(mixture, &tile.activations);
+                workspace.modulate_noise(&tile.drift);
                 workspace.evaluate(mixture, &tile.impulses[chain], &tile.power);
                 tile.gain_sum.iter_mut().zip(workspace.gain()).for_each(|(sum, gain)| *sum += gain);
             },
         );
     }
 
+    /// The sums of gains (bins x frames) over their number.
+    pub(super) fn mean_gain(&self, averaged: usize) -> Vec<f32> {
+        let scale = 1.0 / averaged as f32;
+        self.tiles.iter().flat_map(|tile| tile.gain_sum.iter().map(|sum| sum * scale)).collect()
+    }
+
+    /// Starts the sums of gains anew, and returns the number of gains in them: none.
+    pub(super) fn forget(&mut self) -> usize {
+        self.tiles.iter_mut().for_each(|tile| tile.gain_sum.fill(0.0));
+        0
+    }
+
     /// What the next stretch may start from.
     pub(super) fn carry(self) -> Carried {
-        Carried { noise_spectra: self.mixture.noise.spectra, channel: self.channel }
+        let mut noise_spectra = self.mixture.noise.spectra;
+        let (rank, split) = (
+            self.dictionary.len() / self.mixture.bins + noise_spectra.len() / self.mixture.bins,
+            self.dictionary.len() / self.mixture.bins,
+        );
+        let columns = || self.tiles.iter().flat_map(|tile| tile.activations.chunks_exact(rank));
+        for (k, spectrum) in noise_spectra.chunks_exact_mut(self.mixture.bins).enumerate() {
+            let mean = columns().map(|column| column[split + k]).sum::<f32>() / columns().count() as f32;
+            spectrum.iter_mut().for_each(|x| *x = (*x * mean).clamp(ENTRIES.0, ENTRIES.1));
+        }
+        Carried { noise_spectra, channel: self.channel }
     }
 }
 

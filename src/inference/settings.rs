@@ -1,12 +1,15 @@
 //! What a user can set, with ranges.
 
+use super::drift::Drift;
 use crate::model::Prior;
 use crate::samplers::SamplerKind;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::RangeInclusive;
 
 /// How activations and noise spectra are kept positive while they are sampled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Positivity {
     /// The sampler moves their logarithms.
     #[default]
@@ -16,7 +19,8 @@ pub enum Positivity {
 }
 
 /// How the impulse variables are treated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ImpulseMode {
     /// Integrated out by a table: exact, and faster than drawing them.
     #[default]
@@ -26,7 +30,8 @@ pub enum ImpulseMode {
 }
 
 /// Settings of a [`Denoiser`](super::Denoiser).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// Characteristic exponent of speech, in (0, 2]; `None` takes the dictionary's.
     pub alpha_speech: Option<f64>,
@@ -34,6 +39,10 @@ pub struct Settings {
     pub alpha_noise: f64,
     /// Number of noise spectra, 1 to 64.
     pub noise_rank: usize,
+    /// How the noise drifts; `None` makes it of constant spectra. A drifting noise has one spectrum.
+    pub drift: Option<Drift>,
+    /// Exponent of the multiplicative updates of the warm start, in (0, 1].
+    pub exponent: f64,
     /// Sweeps of expectation maximisation that every block starts with, 0 to 10,000.
     pub warm_start: usize,
     /// Gibbs sweeps after the warm start, 0 to 1,000,000. With none, the gain is that of the warm start,
@@ -67,6 +76,8 @@ impl Default for Settings {
             alpha_speech: None,
             alpha_noise: 1.8,
             noise_rank: 2,
+            drift: Some(Drift { seconds: 0.64, hertz: 31.25 }),
+            exponent: 0.5,
             warm_start: 32,
             iterations: 0,
             burn_in: 0,
@@ -99,6 +110,11 @@ pub struct SettingsError {
 pub const ALPHAS: RangeInclusive<f64> = 0.2..=2.0;
 
 impl Settings {
+    /// The least gain, as a factor of amplitude.
+    pub(super) fn floor(&self) -> f32 {
+        libm::pow(10.0, self.floor_db / 20.0) as f32
+    }
+
     /// Checks every range.
     ///
     /// # Errors
@@ -109,6 +125,11 @@ impl Settings {
         }
         within("alpha of noise", self.alpha_noise, ALPHAS)?;
         within("noise rank", self.noise_rank, 1..=64)?;
+        if let Some(drift) = self.drift {
+            within("seconds of drift", drift.seconds, 0.0..=1e6)?;
+            within("hertz of drift", drift.hertz, 0.0..=1e5)?;
+        }
+        within("exponent of updates", self.exponent, 0.01..=1.0)?;
         within("warm-start sweeps", self.warm_start, 0..=10_000)?;
         within("iterations", self.iterations, 0..=1_000_000)?;
         within("burn-in", self.burn_in, 0..=self.iterations.saturating_sub(1))?;

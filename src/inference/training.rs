@@ -11,6 +11,7 @@ use crate::random::{Stream, Streams};
 use crate::stable::vector;
 use rand::RngExt;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -22,7 +23,8 @@ const BACKGROUND: f32 = 1e-7;
 const SILENCE: f32 = 1e-4;
 
 /// Settings of [`Corpus::learn`].
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct TrainingSettings {
     /// Number of spectra, 1 to 1,000.
     pub rank: usize,
@@ -146,7 +148,8 @@ impl Corpus {
         self.seconds
     }
 
-    /// Learns the dictionary by expectation maximisation with the impulse variables integrated out.
+    /// Learns the dictionary by expectation maximisation with the impulse variables integrated out. `progress`
+    /// is told the share that is done, 0 to 1.
     ///
     /// # Errors
     /// If there are fewer frames than spectra, or `progress` asked to stop.

@@ -219,6 +219,27 @@ impl<T: Scalar> Workspace<T> {
         }
     }
 
+    /// Multiplies the dispersions of noise by a field that drifts over time (bins x frames; empty for none).
+    /// After the evaluation, [`Workspace::modulate_slopes`] is due with the same field.
+    pub fn modulate_noise(&mut self, field: &[T]) {
+        self.lambda_noise.iter_mut().zip(field).for_each(|(lambda, &factor)| *lambda *= factor);
+    }
+
+    /// Turns the slopes for the dispersions of noise into those for what the field multiplies.
+    pub fn modulate_slopes(&mut self, field: &[T]) {
+        for slopes in [&mut self.raise_noise, &mut self.lower_noise] {
+            slopes.iter_mut().zip(field).for_each(|(slope, &factor)| *slope *= factor);
+        }
+    }
+
+    /// Writes `E[|X|^2 v_n / v^2]` and `E[v_n / v]` of every bin at the last evaluation: a factor of the noise's
+    /// dispersion is raised by the one and lowered by the other.
+    pub fn noise_shares(&self, power: &mut [T], share: &mut [T]) {
+        let slopes = self.raise_noise.iter().zip(&self.lambda_noise);
+        power.iter_mut().zip(slopes).for_each(|(power, (&raise, &lambda))| *power = raise * lambda);
+        share.iter_mut().zip(&self.gain).for_each(|(share, &gain)| *share = T::one() - gain);
+    }
+
     /// The gain and the slopes of the potential at the dispersions last computed, for powers `|X|^2`
     /// (bins x frames, at least [`SMALLEST_POWER`]).
     pub fn evaluate(&mut self, mixture: &Mixture<T>, impulses: &Impulses<T>, power: &[T]) {

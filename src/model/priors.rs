@@ -1,9 +1,11 @@
 //! Prior laws of activations and spectra.
 
 use super::Scalar;
+use serde::{Deserialize, Serialize};
 
 /// The prior of every entry of a factor, as a negative log density without its constant.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Prior {
     /// Improper and flat.
     #[default]

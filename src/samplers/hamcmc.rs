@@ -24,7 +24,7 @@
 
 use super::gradient::{Block, Engine, check};
 use super::lbfgs::InverseHessian;
-use super::vector::{add_scaled, for_blocks};
+use super::vector::{add_scaled, dot, for_blocks};
 use super::{GradientSettings, InitialScale, Real, Sampler, SamplerError, Step, Target};
 use crate::random::Streams;
 
@@ -178,7 +178,9 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
                 s[i] = theta[i] - memory.block.old[i];
                 y[i] = after[i] - before[i] + trust_region * s[i];
             }
-            memory.usable[slot] = !memory.block.diverged && InverseHessian::is_usable(s, y);
+            // Curvature that is only positive thanks to lambda would make H as large as its distance from zero is small.
+            let curved = dot(s, y) >= trust_region * dot(s, s) && InverseHessian::is_usable(s, y);
+            memory.usable[slot] = !memory.block.diverged && curved;
             // A state without a gradient would hold this chain for ever.
             if !memory.block.diverged && !after.iter().all(|gradient| gradient.is_finite()) {
                 memory.block.diverged = true;

@@ -3,11 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use super::*;
 use crate::random::Streams;
 
 /// The samplers of this library, each constructible by name with default settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum SamplerKind {
     /// [`Sgld`]: stochastic gradient Langevin dynamics.
     Sgld,

@@ -7,8 +7,8 @@
 //! Pairs are taken between start and end of accepted proposals rather than between leapfrog steps: they reach
 //! further, and the memory then spans more than one trajectory's plane.
 //! **Validity.** Theorem 4 of the paper holds for a `C` that does not depend on the chain. A `C` that keeps
-//! learning from the states it moves does, so by default the memory learns only while the sampler adapts and is
-//! frozen afterwards, which is exact; `keep_learning` is the paper's form.
+//! learning from the states it moves does, so by default the memory learns only early while the sampler adapts
+//! and is frozen afterwards, which is exact; `keep_learning` is the paper's form.
 //! **Cost.** As HMC, plus `2 memory dimension` multiplications per leapfrog step.
 //! **When.** Scales differ. In a direction of variance `v` the frequency is `sqrt(v)` in units of `C = H`, so the
 //! wide directions, slow under HMC, become the fast ones, and the narrow ones the slow.
@@ -28,7 +28,11 @@ pub struct QnhmcSettings {
     pub memory: usize,
     /// The matrix that the recursion starts from. Default `Fixed(1.0)`.
     pub initial_scale: InitialScale,
-    /// Learn `C` after burn-in too, as in the paper, at the price of exactness. Default false.
+    /// How many accepted proposals `C` learns from during burn-in; then it is frozen, so that the step size can
+    /// adapt to what it has become. Default 100.
+    pub learning: usize,
+    /// Learn from every accepted proposal, after burn-in too, as in the paper, at the price of exactness.
+    /// Default false.
     pub keep_learning: bool,
 }
 
@@ -38,6 +42,7 @@ impl Default for QnhmcSettings {
             hmc: HmcSettings::default(),
             memory: 7,
             initial_scale: InitialScale::Fixed(1.0),
+            learning: 100,
             keep_learning: false,
         }
     }
@@ -93,7 +98,7 @@ impl<T: Real> Sampler<T> for Qnhmc<T> {
         let (start, before, after) = (&*start, &*start_gradient, &*gradient);
         let initial = self.settings.initial_scale;
         for (index, (block, pairs)) in blocks.iter_mut().zip(&mut self.memories).enumerate() {
-            if !block.accepted {
+            if !block.accepted || !(self.settings.keep_learning || pairs.count < self.settings.learning) {
                 continue;
             }
             let slot = (pairs.count % memory) * n;
@@ -110,6 +115,9 @@ impl<T: Real> Sampler<T> for Qnhmc<T> {
             let oldest = pairs.count.saturating_sub(memory);
             let slots = (oldest..pairs.count).map(|k| (k % memory) * n);
             let rows = slots.map(|slot| (&pairs.s[slot..][..n], &pairs.y[slot..][..n]));
+            if pairs.count == self.settings.learning {
+                block.restart_adaptation();
+            }
             block.inverse.reset(initial.scale(rows.clone()));
             for (s, y) in rows {
                 block.inverse.push(s, y);

@@ -71,6 +71,11 @@ impl DualAveraging {
         }
     }
 
+    /// Starts again from the current step.
+    pub fn restart(&mut self) {
+        *self = Self::new(self.current(), self.target);
+    }
+
     /// Learns from one step's acceptance probability.
     pub fn update(&mut self, acceptance: f64) {
         const SHRINKAGE: f64 = 0.05;

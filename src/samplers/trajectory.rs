@@ -196,6 +196,11 @@ impl<T: Real> Trajectory<T> {
 }
 
 impl<T: Real> Leaper<T> {
+    /// Forgets all but the present step size: the dynamics have changed.
+    pub fn restart_adaptation(&mut self) {
+        self.averaging.restart();
+    }
+
     fn kick(&mut self, map: Map, gradient: &[T], share: f64) {
         let step = T::narrow(-share * self.step_size);
         if map == Map::Identity {

@@ -25,27 +25,44 @@ struct Threshold {
 const CERTAIN: Threshold = Threshold { over_surroundings: 8.0, over_recording: 3.0, longest: 8 };
 /// Clicks, some of which overlap, in a recording that is known to have them.
 const LIKELY: Threshold = Threshold { over_surroundings: 6.0, over_recording: 1.0, longest: 12 };
-/// The recording has clicks if there are as many certain ones, in all and per second.
+/// A stretch of the recording has clicks if there are as many certain ones, in all and per second.
 const EVIDENCE: (usize, f64) = (4, 2.0);
+/// Length of the stretches that are judged each for itself, in seconds.
+const STRETCH: f64 = 10.0;
+/// Coefficients of the first-order high-passes in which clicks are looked for: sharp ones stand
+/// out where speech is whitened, rounded ones in the signal itself.
+const EMPHASES: [f64; 2] = [0.9, 0.0];
 
 /// The samples that clicks cover, ascending; empty if the recording does not have them.
 pub fn detect(samples: &[f32], sample_rate: u32) -> Vec<Range<usize>> {
     let block = ((f64::from(sample_rate) * BLOCK).round() as usize).max(1);
-    let levels = Levels::new(samples, block);
     let seconds = samples.len() as f64 / f64::from(sample_rate);
-    let certain = levels.clicks(CERTAIN).len();
-    if certain < EVIDENCE.0 || (certain as f64) < EVIDENCE.1 * seconds {
-        return Vec::new();
-    }
+    let stretches = (seconds / STRETCH).round().max(1.0) as usize;
+    let length = (samples.len() / stretches / block + 1) * block;
     let mut clicks: Vec<Range<usize>> = Vec::new();
-    for blocks in levels.clicks(LIKELY) {
-        let start = (blocks.start * block).saturating_sub(block / 2);
-        let end = (blocks.end * block + block / 2).min(samples.len());
-        match clicks.last_mut() {
-            Some(last) if start <= last.end => last.end = end,
-            _ => clicks.push(start..end),
+    for (stretch, samples) in samples.chunks(length).enumerate() {
+        let seconds = samples.len() as f64 / f64::from(sample_rate);
+        for emphasis in EMPHASES {
+            let levels = Levels::new(samples, block, emphasis);
+            let certain = levels.clicks(CERTAIN).len();
+            if certain < EVIDENCE.0 || (certain as f64) < EVIDENCE.1 * seconds {
+                continue;
+            }
+            clicks.extend(levels.clicks(LIKELY).into_iter().map(|blocks| {
+                let start = (blocks.start * block).saturating_sub(block / 2);
+                let end = (blocks.end * block + block / 2).min(samples.len());
+                stretch * length + start..stretch * length + end
+            }));
         }
     }
+    clicks.sort_by_key(|click| click.start);
+    clicks.dedup_by(|next, last| {
+        let touches = next.start <= last.end;
+        if touches {
+            last.end = last.end.max(next.end);
+        }
+        touches
+    });
     clicks
 }
 
@@ -75,8 +92,7 @@ pub fn interpolate(samples: &[f32], sample_rate: u32, clicks: &[Range<usize>]) -
     output
 }
 
-/// Levels block by block: the largest modulus of the signal after a first-order high-pass, in
-/// which clicks are whiter than speech.
+/// Levels block by block: the largest modulus of the signal after a first-order high-pass.
 struct Levels {
     own: Vec<f64>,
     surroundings: Vec<f64>,
@@ -84,10 +100,10 @@ struct Levels {
 }
 
 impl Levels {
-    fn new(samples: &[f32], block: usize) -> Self {
+    fn new(samples: &[f32], block: usize, emphasis: f64) -> Self {
         let emphasised = |at: usize| {
             let before = at.checked_sub(1).map_or(0.0, |n| f64::from(samples[n]));
-            (f64::from(samples[at]) - 0.9 * before).abs()
+            (f64::from(samples[at]) - emphasis * before).abs()
         };
         let own: Vec<f64> = (0..samples.len() / block)
             .map(|b| (b * block..(b + 1) * block).map(emphasised).fold(0.0, f64::max))

@@ -234,4 +234,34 @@ mod tests {
             assert!(before < 0.0 && after > without - 1.5, "{rate} Hz: {before} {after} {without} dB");
         }
     }
+
+    #[test]
+    fn rounded_pops_are_found_too() {
+        let voice = voice(RATE, 4);
+        let mut x = voice.clone();
+        let top = x.iter().fold(0.0_f64, |top, x| top.max(x.abs()));
+        for start in (500..x.len() - 100).step_by(1_100) {
+            for n in 0..24 {
+                x[start + n] += 3.0 * top * (PI * (n as f64 + 0.5) / 24.0).sin().powi(2);
+            }
+        }
+        let x = single(&x);
+        let (repaired, found) = repair(&x, RATE);
+        assert!(matches!(found, Impulses::Clicks { .. }), "{found:?}");
+        let (before, after) = (snr(&voice, &double(&x)), snr(&voice, &double(&repaired)));
+        assert!(after > before + 10.0, "{before} {after} dB");
+    }
+
+    #[test]
+    fn clicks_late_in_a_long_recording_are_found_and_the_start_is_untouched() {
+        let voice: Vec<f64> = (0..8).flat_map(|seed| voice(RATE, seed)).collect();
+        let start = voice.len() - 10 * RATE as usize;
+        let clicks = clicks(&voice[start..], RATE, 8, 3.0, 1);
+        let mut x = voice.clone();
+        x[start..].iter_mut().zip(&clicks).for_each(|(x, click)| *x += click);
+        let x = single(&x);
+        let (repaired, found) = repair(&x, RATE);
+        assert!(matches!(found, Impulses::Clicks { count: 60.., .. }), "{found:?}");
+        assert!(repaired[..start - 100] == x[..start - 100]);
+    }
 }

@@ -1,0 +1,97 @@
+//! FLAC streams, encoded block by block.
+
+use flacenc::component::{BitRepr, StreamInfo};
+use flacenc::config;
+use flacenc::error::{Verified, Verify};
+use flacenc::source::{Context, Fill, FrameBuf};
+use std::io;
+
+/// Samples per channel in a block, except the last.
+const BLOCK: usize = 4096;
+
+/// The most channels a FLAC stream can have.
+pub(super) const MOST_CHANNELS: usize = 8;
+
+/// The highest sample rate that the encoder takes, in Hz.
+pub(super) const HIGHEST_SAMPLE_RATE: u32 = 96_000;
+
+/// Turns interleaved integer samples into a FLAC stream.
+pub(super) struct FlacEncoder {
+    settings: Verified<config::Encoder>,
+    info: StreamInfo,
+    /// Keeps the checksum of the samples.
+    context: Context,
+    frame: FrameBuf,
+    channels: usize,
+    waiting: Vec<i32>,
+    frames: usize,
+}
+
+impl FlacEncoder {
+    pub(super) fn new(sample_rate: u32, channels: usize, bits: usize) -> io::Result<Self> {
+        let settings = config::Encoder::default()
+            .into_verified()
+            .map_err(|(_, error)| io::Error::other(error.to_string()))?;
+        let mut info = StreamInfo::new(sample_rate as usize, channels, bits).map_err(io::Error::other)?;
+        info.set_block_sizes(BLOCK, BLOCK).map_err(io::Error::other)?;
+        Ok(Self {
+            settings,
+            info,
+            context: Context::new(bits, channels),
+            frame: FrameBuf::with_size(channels, BLOCK).map_err(io::Error::other)?,
+            channels,
+            waiting: Vec::new(),
+            frames: 0,
+        })
+    }
+
+    /// The bytes that come before the first block; their number does not change.
+    ///
+    /// Before the end they leave out the length and the checksum.
+    pub(super) fn header(&self) -> io::Result<Vec<u8>> {
+        const LAST_STREAM_INFO: [u8; 4] = [0x80, 0, 0, 34];
+        let mut info = self.info.clone();
+        info.set_block_sizes(BLOCK, BLOCK).map_err(io::Error::other)?;
+        if self.frames > 0 {
+            info.set_md5_digest(&self.context.md5_digest());
+        }
+        Ok([b"fLaC", &LAST_STREAM_INFO, &bytes_of(&info)?[..]].concat())
+    }
+
+    /// Takes interleaved samples and appends the blocks that are complete.
+    pub(super) fn encode(&mut self, interleaved: &[i32], bytes: &mut Vec<u8>) -> io::Result<()> {
+        self.waiting.extend(interleaved);
+        let block = BLOCK * self.channels;
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let whole = waiting.len() / block * block;
+        for samples in waiting[..whole].chunks_exact(block) {
+            self.encode_block(samples, bytes)?;
+        }
+        waiting.drain(..whole);
+        self.waiting = waiting;
+        Ok(())
+    }
+
+    /// Appends the last block.
+    pub(super) fn finish(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
+        let waiting = std::mem::take(&mut self.waiting);
+        if waiting.is_empty() { Ok(()) } else { self.encode_block(&waiting, bytes) }
+    }
+
+    fn encode_block(&mut self, samples: &[i32], bytes: &mut Vec<u8>) -> io::Result<()> {
+        self.context.fill_interleaved(samples).map_err(|error| io::Error::other(error.to_string()))?;
+        self.frame.fill_interleaved(samples).map_err(|error| io::Error::other(error.to_string()))?;
+        let frame = flacenc::encode_fixed_size_frame(&self.settings, &self.frame, self.frames, &self.info)
+            .map_err(|error| io::Error::other(error.to_string()))?;
+        self.info.update_frame_info(&frame);
+        self.frames += 1;
+        bytes.extend(bytes_of(&frame)?);
+        Ok(())
+    }
+}
+
+fn bytes_of(part: &impl BitRepr) -> io::Result<Vec<u8>> {
+    let mut sink = flacenc::bitsink::ByteSink::new();
+    part.write(&mut sink).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(sink.into_inner())
+}

@@ -1,0 +1,185 @@
+//! The edit list of an MP4 file, which tells how many samples an encoder has put before the first.
+//!
+//! The demuxer does not apply it, and without it AAC recordings come out late by the delay of
+//! their encoder, 1024 samples or more.
+
+use std::io::{self, Read, Seek, SeekFrom};
+
+/// How deep boxes are nested down to the edit list: moov, trak, edts.
+const DEPTH: u32 = 3;
+
+/// More boxes than any file needs.
+const MOST_BOXES: u32 = 10_000;
+
+/// Where the audio track begins, as its edit list says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct EditStart {
+    /// Time before the first sample, in units of the time scale.
+    media_time: u64,
+    /// Units a second.
+    time_scale: u32,
+}
+
+impl EditStart {
+    /// Samples at a sample rate in Hz.
+    pub(super) fn samples(self, sample_rate: u32) -> u64 {
+        let samples =
+            u128::from(self.media_time) * u128::from(sample_rate) / u128::from(self.time_scale.max(1));
+        u64::try_from(samples).unwrap_or(u64::MAX)
+    }
+}
+
+/// The start of the first audio track of a file, if there is an edit list that can be read.
+pub(super) fn edit_start(file: &mut (impl Read + Seek)) -> Option<EditStart> {
+    let mut search = Search { boxes: 0, track: Track::default() };
+    let end = file.seek(SeekFrom::End(0)).ok()?;
+    search.boxes(file, 0, end, 0).ok()??.into()
+}
+
+struct Search {
+    boxes: u32,
+    track: Track,
+}
+
+/// What is known of a track.
+#[derive(Default)]
+struct Track {
+    is_audio: bool,
+    time_scale: Option<u32>,
+    media_time: Option<u64>,
+}
+
+impl Search {
+    /// Walks the boxes from `start` to `end` until the first audio track is complete.
+    fn boxes(
+        &mut self,
+        file: &mut (impl Read + Seek),
+        mut start: u64,
+        end: u64,
+        depth: u32,
+    ) -> io::Result<Option<EditStart>> {
+        while start + 8 <= end {
+            self.boxes += 1;
+            if self.boxes > MOST_BOXES {
+                return Ok(None);
+            }
+            file.seek(SeekFrom::Start(start))?;
+            let header: [u8; 8] = array(file)?;
+            let (size, header_bytes) = match u32_at(&header, 0) {
+                0 => (end - start, 8),
+                1 => (u64::from_be_bytes(array(file)?), 16),
+                size => (u64::from(size), 8),
+            };
+            if size < header_bytes || size > end - start {
+                return Ok(None);
+            }
+            let (body, next) = (start + header_bytes, start + size);
+            match &header[4..] {
+                b"trak" => {
+                    self.track = Track::default();
+                    self.boxes(file, body, next, depth + 1)?;
+                    if let Track { is_audio: true, time_scale: Some(time_scale), media_time } = self.track {
+                        return Ok(media_time.map(|media_time| EditStart { media_time, time_scale }));
+                    }
+                }
+                b"moov" | b"mdia" | b"edts" if depth < DEPTH => {
+                    if let Some(found) = self.boxes(file, body, next, depth + 1)? {
+                        return Ok(Some(found));
+                    }
+                }
+                b"mdhd" => {
+                    let version = array::<4>(file)?[0];
+                    file.seek(SeekFrom::Current(if version == 1 { 16 } else { 8 }))?;
+                    self.track.time_scale = Some(u32::from_be_bytes(array(file)?));
+                }
+                b"hdlr" => self.track.is_audio = &array::<12>(file)?[8..] == b"soun",
+                b"elst" => self.track.media_time = first_edit(file)?,
+                _ => {}
+            }
+            start = next;
+        }
+        Ok(None)
+    }
+}
+
+/// The time at which the first edit that shows anything begins.
+fn first_edit(file: &mut impl Read) -> io::Result<Option<u64>> {
+    let version = array::<4>(file)?[0];
+    let entries = u32::from_be_bytes(array(file)?);
+    for _ in 0..entries.min(16) {
+        let media_time = if version == 1 {
+            let entry: [u8; 20] = array(file)?;
+            i64::from(u32_at(&entry, 8).cast_signed()) << 32 | i64::from(u32_at(&entry, 12))
+        } else {
+            let entry: [u8; 12] = array(file)?;
+            i64::from(u32_at(&entry, 4).cast_signed())
+        };
+        // An empty edit has -1.
+        if let Ok(media_time) = u64::try_from(media_time) {
+            return Ok(Some(media_time));
+        }
+    }
+    Ok(None)
+}
+
+fn array<const N: usize>(file: &mut impl Read) -> io::Result<[u8; N]> {
+    let mut array = [0; N];
+    file.read_exact(&mut array)?;
+    Ok(array)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    fn boxed(name: &[u8; 4], body: &[u8]) -> Vec<u8> {
+        [&(body.len() as u32 + 8).to_be_bytes(), &name[..], body].concat()
+    }
+
+    fn track(kind: &[u8; 4], time_scale: u32, media_times: &[i32]) -> Vec<u8> {
+        let mut list = vec![0; 4];
+        list.extend((media_times.len() as u32).to_be_bytes());
+        for time in media_times {
+            list.extend([0, 0, 1, 0]);
+            list.extend(time.to_be_bytes());
+            list.extend([0, 1, 0, 0]);
+        }
+        let mdhd = boxed(b"mdhd", &[&[0; 12][..], &time_scale.to_be_bytes(), &[0; 8]].concat());
+        let hdlr = boxed(b"hdlr", &[&[0; 8][..], kind, &[0; 12]].concat());
+        let edts = boxed(b"edts", &boxed(b"elst", &list));
+        boxed(b"trak", &[edts, boxed(b"mdia", &[mdhd, hdlr].concat())].concat())
+    }
+
+    fn start(file: Vec<u8>) -> Option<EditStart> {
+        edit_start(&mut Cursor::new(file))
+    }
+
+    #[test]
+    fn the_first_audio_track_counts() {
+        let tracks = [track(b"vide", 90_000, &[7]), track(b"soun", 48_000, &[-1, 1_024])].concat();
+        let file = [boxed(b"ftyp", b"M4A "), boxed(b"mdat", &[0; 99]), boxed(b"moov", &tracks)].concat();
+        let found = start(file.clone()).unwrap();
+        assert_eq!(found, EditStart { media_time: 1_024, time_scale: 48_000 });
+        assert_eq!((found.samples(48_000), found.samples(24_000)), (1_024, 512));
+        for length in 0..file.len() {
+            assert_eq!(start(file[..length].to_vec()), None, "{length} bytes");
+        }
+        assert_eq!(start(boxed(b"moov", &track(b"soun", 48_000, &[]))), None);
+    }
+
+    #[test]
+    fn boxes_within_boxes_come_to_an_end() {
+        let mut nested = Vec::new();
+        for _ in 0..10_000 {
+            nested = boxed(b"mdia", &nested);
+        }
+        assert_eq!(start(nested), None);
+        assert_eq!(start(boxed(b"free", &[]).repeat(20_000)), None);
+        assert_eq!(start([0, 0, 0, 1, b'm', b'o', b'o', b'v'].repeat(9)), None);
+    }
+}

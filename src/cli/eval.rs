@@ -1,0 +1,339 @@
+//! `denoise eval`: scores a denoiser over a corpus.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use alphamf::audio::{self, Signal};
+use alphamf::evaluation::report::{self, Example, Examples};
+use alphamf::evaluation::{
+    Abscissa, ConditionSummary, Evaluation, Failure, FileResult, Journal, Metric, Options, Pair, Pairing,
+    Protocol, Provenance, Study, evaluate, pair_folders, read_manifest,
+};
+use anyhow::{Context, bail, ensure};
+
+use super::Common;
+use super::denoise::Model;
+use super::systems::System;
+use super::terminal::{Progress, write_whole};
+
+/// Arguments of `denoise eval`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Every recording is paired with the clean file of the same name or, as in NOIZEUS, of the name
+before its first '_': sp21_babble_sn5.wav with sp21.wav, in condition babble_sn5. The recording and
+what becomes of it are scored against the clean file by SDR (BSS-eval v3, 512 taps), SI-SDR, SNR,
+segmental SNR, STOI and ESTOI.
+
+Examples:
+  denoise eval --clean clean --noisy noisy --report report.html
+  denoise eval --clean clean --enhanced out --csv scores.csv
+  denoise eval --protocol eval/noizeus-5db.toml --data noizeus --resume run.jsonl --json result.json
+
+Exit codes are those of denoise; 3 also if some of the files could not be scored.")]
+pub struct Arguments {
+    /// Folder of clean speech
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["manifest", "protocol"])]
+    #[arg(required_unless_present_any = ["manifest", "protocol"])]
+    clean: Option<PathBuf>,
+    /// Folder of recordings to denoise and score
+    #[arg(long, value_name = "DIR", requires = "clean")]
+    noisy: Option<PathBuf>,
+    /// Folder of files that something else denoised, to be scored as they are
+    #[arg(long, value_name = "DIR", requires = "clean")]
+    enhanced: Option<PathBuf>,
+    /// CSV file of pairs: columns noisy, clean and, if wished, condition and enhanced
+    #[arg(long, value_name = "CSV", conflicts_with = "protocol")]
+    manifest: Option<PathBuf>,
+    /// Experiment to run: corpus, training and settings in one TOML file
+    #[arg(long, value_name = "TOML", requires = "data", conflicts_with = "Model")]
+    protocol: Option<PathBuf>,
+    /// Folder of the protocol's corpus
+    #[arg(long, value_name = "DIR", requires = "protocol")]
+    data: Option<PathBuf>,
+    /// Keep the denoised audio in this folder
+    #[arg(long, value_name = "DIR")]
+    save: Option<PathBuf>,
+    /// Note finished files here, and continue from what an interrupted run noted
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
+    /// Write all results as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the scores of every file as CSV
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write a page with tables, charts, spectrograms and sound
+    #[arg(long, value_name = "HTML")]
+    report: Option<PathBuf>,
+    /// Write the convergence of the protocol's samplers against time as an SVG figure
+    #[arg(long, value_name = "SVG", requires = "protocol")]
+    figure: Option<PathBuf>,
+    /// Remove everything below this frequency before scoring
+    #[arg(long, value_name = "HZ", default_value_t = 0.0, value_parser = parse_frequency)]
+    #[arg(conflicts_with = "protocol")]
+    high_pass: f64,
+    #[command(flatten)]
+    model: Model,
+}
+
+/// Files shown in the report, of the best and of the worst.
+const EXAMPLES: usize = 3;
+/// Exit code of a run in which some files could not be scored: input that is not usable.
+const SOME_FAILED: u8 = 3;
+/// Failures named on the terminal.
+const NAMED: usize = 20;
+
+/// Scores a corpus.
+pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
+    for output in [&arguments.json, &arguments.csv, &arguments.report, &arguments.figure, &arguments.resume]
+        .into_iter()
+        .flatten()
+    {
+        check_output(output)?;
+    }
+    let protocol = arguments.protocol.as_deref().map(Protocol::read).transpose()?;
+    let pairing = pairs(arguments, protocol.as_ref())?;
+    let systems = match (&protocol, &arguments.data) {
+        (Some(protocol), Some(data)) => System::of_protocol(protocol, data, common)?,
+        _ if arguments.enhanced.is_some() || pairing.pairs.iter().all(|pair| pair.enhanced.is_some()) => {
+            vec![System::enhanced()]
+        }
+        _ => vec![System::of_arguments(&arguments.model)?],
+    };
+    let high_pass_hz = protocol.as_ref().map_or(arguments.high_pass, |protocol| protocol.corpus.high_pass_hz);
+    // The report plays what was made, so it must be kept somewhere.
+    let scratch = match (&arguments.save, &arguments.report) {
+        (None, Some(_)) => Some(tempfile::tempdir().context("no folder for temporary audio")?),
+        _ => None,
+    };
+    let audio = arguments.save.as_deref().or(scratch.as_ref().map(tempfile::TempDir::path));
+
+    let several = systems.len() > 1;
+    let (mut evaluations, mut examples) = (Vec::new(), Vec::new());
+    for system in &systems {
+        let provenance = Provenance {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            system: system.name.clone(),
+            protocol: protocol.as_ref().map(|protocol| protocol.name.clone()),
+            settings: system.settings.clone(),
+            seed: system.seed,
+            dictionary_sha256: system.dictionary_sha256.clone(),
+            high_pass_hz,
+        };
+        let save = audio.map(|folder| if several { folder.join(&system.name) } else { folder.to_owned() });
+        let options = Options { high_pass_hz, save };
+        let journal = arguments.resume.as_deref().map(|path| {
+            let path = if several { beside(path, &system.name) } else { path.to_owned() };
+            Journal::open(&path, &provenance)
+        });
+        let (files, mut failures) =
+            score_all(&pairing.pairs, &options, journal.transpose()?.as_ref(), system, common)?;
+        failures.extend(pairing.unpaired.iter().cloned());
+        if arguments.report.is_some() {
+            examples.push(choose_examples(&pairing.pairs, &files, &options, system));
+        }
+        let evaluation = Evaluation::new(provenance, files, failures);
+        if !common.quiet {
+            let name = if several { format!("{}\n", system.name) } else { String::new() };
+            print!("{name}{}", tables(&evaluation.summary));
+        }
+        report_failures(&evaluation.failures);
+        evaluations.push(evaluation);
+    }
+    let study = Study::new(evaluations);
+    if !common.quiet {
+        print!("{}", comparisons(&study));
+    }
+    let curves = || {
+        let curves = study.curves(Abscissa::Time);
+        report::curves("Convergence", "seconds of processing per second of audio", "SDR in dB", &curves)
+    };
+    let write = |path: &Option<PathBuf>, content: &dyn Fn() -> String| {
+        path.as_ref().map(|path| write_whole(path, content().as_bytes())).transpose()
+    };
+    write(&arguments.json, &|| study.to_json())?;
+    write(&arguments.csv, &|| study.to_csv())?;
+    write(&arguments.report, &|| report::render(&study, &examples))?;
+    write(&arguments.figure, &curves)?;
+    ensure!(
+        study.evaluations.iter().any(|evaluation| !evaluation.files.is_empty()),
+        "no file could be scored"
+    );
+    let failed = study.evaluations.iter().any(|evaluation| !evaluation.failures.is_empty());
+    Ok(if failed { ExitCode::from(SOME_FAILED) } else { ExitCode::SUCCESS })
+}
+
+fn pairs(arguments: &Arguments, protocol: Option<&Protocol>) -> anyhow::Result<Pairing> {
+    Ok(match (protocol, &arguments.data, &arguments.manifest, &arguments.clean) {
+        (Some(protocol), Some(data), ..) => protocol.pairs(data)?,
+        (_, _, Some(manifest), _) => read_manifest(manifest)?,
+        (.., Some(clean)) => {
+            ensure!(
+                arguments.noisy.is_some() || arguments.enhanced.is_some(),
+                "--clean alone leaves nothing to score: expected --noisy or --enhanced as well"
+            );
+            pair_folders(clean, arguments.noisy.as_deref(), arguments.enhanced.as_deref())?
+        }
+        _ => bail!("nothing to score: expected --clean, --manifest or --protocol"),
+    })
+}
+
+fn score_all(
+    pairs: &[Pair],
+    options: &Options,
+    journal: Option<&Journal>,
+    system: &System,
+    common: &Common,
+) -> anyhow::Result<(Vec<FileResult>, Vec<Failure>)> {
+    let progress = Progress::new(&system.name, common.quiet);
+    let done = AtomicUsize::new(0);
+    let finished = |_: Result<&FileResult, &Failure>| {
+        let done = 1 + done.fetch_add(1, Ordering::Relaxed);
+        progress.update(done as f64 / pairs.len() as f64)
+    };
+    Ok(evaluate(pairs, options, journal, &*system.denoise, finished)?)
+}
+
+/// Sound and pictures for the report; a file whose audio cannot be had any more is left out.
+fn choose_examples(pairs: &[Pair], files: &[FileResult], options: &Options, system: &System) -> Examples {
+    let (best, worst) = report::best_and_worst(files, EXAMPLES);
+    let example = |index: usize| -> Option<Example> {
+        let result = files[index].clone();
+        let pair = pairs.iter().find(|pair| pair.name == result.name)?;
+        let clean = audio::read(&pair.clean).ok()?;
+        let noisy = pair.noisy.as_ref().and_then(|path| audio::read(path).ok());
+        let kept =
+            pair.enhanced.clone().or_else(|| options.saved(pair)).and_then(|path| audio::read(path).ok());
+        // A file that an earlier run finished may have no audio: it is made again, equal by its seed.
+        let again = || (system.denoise)(noisy.as_ref()?, &mut |_, _| ()).ok();
+        let denoised: Signal = kept.or_else(again)?;
+        Some(Example { result, clean, noisy, denoised })
+    };
+    Examples {
+        best: best.into_iter().filter_map(example).collect(),
+        worst: worst.into_iter().filter_map(example).collect(),
+    }
+}
+
+/// Refuses an output whose folder does not exist before hours are spent on its content.
+fn check_output(path: &Path) -> anyhow::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    ensure!(folder.is_dir(), "{}: its folder {} does not exist", path.display(), folder.display());
+    ensure!(
+        !fs::metadata(path).is_ok_and(|found| found.is_dir()),
+        "{}: is a folder, expected a file",
+        path.display()
+    );
+    Ok(())
+}
+
+/// `run.jsonl` and `PSGLD` make `run.PSGLD.jsonl`.
+fn beside(path: &Path, name: &str) -> PathBuf {
+    let extension = path.extension().map(|extension| extension.to_string_lossy().into_owned());
+    path.with_extension(match extension {
+        Some(extension) => format!("{name}.{extension}"),
+        None => name.to_owned(),
+    })
+}
+
+/// All measures over all files, then the conditions by the measures that tell most.
+fn tables(summary: &[ConditionSummary]) -> String {
+    let mut text = String::new();
+    let Some((all, conditions)) = summary.split_first() else { return text };
+    if all.files == 0 {
+        return text;
+    }
+    let _ = writeln!(text, "{:<16}{:>9}{:>18}{:>18}", files(all.files), "input", "output", "change");
+    for row in &all.metrics {
+        let digits = row.metric.digits();
+        let name = match row.metric.unit() {
+            "dB" => format!("{} (dB)", row.metric),
+            _ => row.metric.to_string(),
+        };
+        let input = row.input.map(|input| format!("{:.digits$}", input.mean)).unwrap_or_default();
+        let with_error = |estimate: alphamf::evaluation::Estimate, sign: bool| {
+            let error =
+                estimate.standard_error.map(|error| format!(" ± {error:.digits$}")).unwrap_or_default();
+            if sign {
+                format!("{:+.digits$}{error}", estimate.mean)
+            } else {
+                format!("{:.digits$}{error}", estimate.mean)
+            }
+        };
+        let change = row.improvement.map(|change| with_error(change, true)).unwrap_or_default();
+        let output = with_error(row.output, false);
+        let _ = writeln!(text, "{}", format!("{name:<16}{input:>9}{output:>18}{change:>18}").trim_end());
+    }
+    if !conditions.is_empty() {
+        let width =
+            conditions.iter().filter_map(|row| row.condition.as_ref()).map(|name| name.chars().count());
+        let width = width.max().unwrap_or(0).max("condition".len());
+        let shown = [Metric::Sdr, Metric::SiSdr, Metric::Estoi];
+        let _ = write!(text, "\n{:<width$}{:>7}", "condition", "files");
+        shown.iter().for_each(|metric| {
+            let _ = write!(text, "{:>17}", metric.title());
+        });
+        text.push('\n');
+        for row in conditions {
+            let _ = write!(text, "{:<width$}{:>7}", row.condition.as_deref().unwrap_or_default(), row.files);
+            for metric in shown {
+                let digits = metric.digits();
+                let cell = row.get(metric).map(|summary| {
+                    let change = summary.improvement.map(|gain| format!(" ({:+.digits$})", gain.mean));
+                    format!("{:.digits$}{}", summary.output.mean, change.unwrap_or_default())
+                });
+                let _ = write!(text, "{:>17}", cell.unwrap_or_default());
+            }
+            text.push('\n');
+        }
+    }
+    text.push('\n');
+    text
+}
+
+fn comparisons(study: &Study) -> String {
+    let mut text = String::new();
+    for row in &study.comparisons {
+        let difference = row.comparison.difference;
+        let error = difference.standard_error.map(|error| format!(" ± {error:.2}")).unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "{} - {}: {} {:+.2}{error} {} on {}, p = {:.2e} (sign-flip permutation)",
+            row.first,
+            row.second,
+            row.metric,
+            difference.mean,
+            row.metric.unit(),
+            files(row.comparison.files),
+            row.comparison.p_value
+        );
+    }
+    text
+}
+
+fn report_failures(failures: &[Failure]) {
+    if failures.is_empty() {
+        return;
+    }
+    eprintln!("{} could not be scored:", files(failures.len()));
+    for failure in failures.iter().take(NAMED) {
+        eprintln!("  {}: {}", failure.name, failure.reason);
+    }
+    if failures.len() > NAMED {
+        eprintln!("  and {} more", failures.len() - NAMED);
+    }
+}
+
+fn files(count: usize) -> String {
+    if count == 1 { "1 file".to_owned() } else { format!("{count} files") }
+}
+
+fn parse_frequency(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(hertz) if (0.0..=20_000.0).contains(&hertz) => Ok(hertz),
+        _ => Err("expected a frequency of 0 to 20000 Hz".to_owned()),
+    }
+}

@@ -1,0 +1,101 @@
+//! Noise that drifts: a field over bins and frames that multiplies its dispersion, and varies slowly.
+
+/// How slowly noise drifts.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Drift {
+    /// Time over which the noise spectrum is much the same, s: half the length of the smoothing window.
+    pub seconds: f64,
+    /// The same along frequency, Hz.
+    pub hertz: f64,
+}
+
+/// The neighbourhood over which the statistics of the field are summed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Smoothing {
+    bins: usize,
+    half_frames: usize,
+    half_bins: usize,
+}
+
+impl Smoothing {
+    /// For frames that are `frame_seconds` apart, and bins that are `bin_hertz` apart.
+    pub(super) fn new(drift: &Drift, bins: usize, frame_seconds: f64, bin_hertz: f64) -> Self {
+        let half_frames = (drift.seconds / frame_seconds).round() as usize;
+        let half_bins = (drift.hertz / bin_hertz).round() as usize;
+        Self { bins, half_frames, half_bins }
+    }
+
+    /// Joins the parts of two statistics (bins x frames) and sums each over the neighbourhood of every bin, twice
+    /// over time for a window without edges.
+    pub(super) fn smooth<'a>(
+        &self,
+        parts: impl Iterator<Item = (&'a Vec<f32>, &'a Vec<f32>)>,
+    ) -> (Vec<f32>, Vec<f32>) {
+        let mut statistics = (Vec::new(), Vec::new());
+        for (first, second) in parts {
+            statistics.0.extend_from_slice(first);
+            statistics.1.extend_from_slice(second);
+        }
+        let smooth = |values: &mut [f32]| {
+            sum_over_bins(values, self.bins, self.half_bins);
+            sum_over_frames(values, self.bins, self.half_frames);
+            sum_over_frames(values, self.bins, self.half_frames);
+        };
+        rayon::join(|| smooth(&mut statistics.0), || smooth(&mut statistics.1));
+        statistics
+    }
+}
+
+/// Replaces every value (bins x frames) by the sum over the `half` frames on either side and itself.
+fn sum_over_frames(values: &mut [f32], bins: usize, half: usize) {
+    let frames = values.len() / bins;
+    let before = values.to_vec();
+    let frame = |t: usize| &before[t * bins..(t + 1) * bins];
+    // Double precision: running sums must not drift away from zero.
+    let mut sums = vec![0.0_f64; bins];
+    for t in 0..half.min(frames) {
+        sums.iter_mut().zip(frame(t)).for_each(|(sum, &x)| *sum += f64::from(x));
+    }
+    for (t, out) in values.chunks_exact_mut(bins).enumerate() {
+        if t + half < frames {
+            sums.iter_mut().zip(frame(t + half)).for_each(|(sum, &x)| *sum += f64::from(x));
+        }
+        out.iter_mut().zip(&sums).for_each(|(out, &sum)| *out = sum as f32);
+        if t >= half {
+            sums.iter_mut().zip(frame(t - half)).for_each(|(sum, &x)| *sum -= f64::from(x));
+        }
+    }
+}
+
+/// Replaces every value (bins x frames) by the sum over the `half` bins on either side and itself.
+fn sum_over_bins(values: &mut [f32], bins: usize, half: usize) {
+    let mut before = vec![0.0; bins];
+    for frame in values.chunks_exact_mut(bins) {
+        before.copy_from_slice(frame);
+        for (bin, out) in frame.iter_mut().enumerate() {
+            *out = before[bin.saturating_sub(half)..(bin + half + 1).min(bins)].iter().sum();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbourhoods_are_summed_up_to_the_edges() {
+        let values: Vec<f32> = (0..3 * 7).map(|i| (i * i % 11) as f32).collect();
+        let (mut over_frames, mut over_bins) = (values.clone(), values.clone());
+        sum_over_frames(&mut over_frames, 3, 2);
+        sum_over_bins(&mut over_bins, 3, 1);
+        for t in 0..7_usize {
+            for bin in 0..3_usize {
+                let near = |t: usize, bin: usize| values[3 * t + bin];
+                let frames: f32 = (t.saturating_sub(2)..(t + 3).min(7)).map(|t| near(t, bin)).sum();
+                let bins: f32 = (bin.saturating_sub(1)..(bin + 2).min(3)).map(|bin| near(t, bin)).sum();
+                assert_eq!((over_frames[3 * t + bin], over_bins[3 * t + bin]), (frames, bins));
+            }
+        }
+    }
+}

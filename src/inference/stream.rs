@@ -1,0 +1,282 @@
+//! Denoising block by block.
+
+use super::denoiser::{DenoiseError, Denoiser, Observation, Progress, Summary};
+use super::impulses;
+use super::separation::Carried;
+use crate::audio::{Analyser, Spectrogram, Stft, Synthesiser};
+use crate::random::Streams;
+
+/// Frames that are separated together; up to half as many again at the end of a recording.
+const BLOCK_FRAMES: usize = 1024;
+/// Frames at the end of a block that the next block separates again; their gains are cross-faded.
+const OVERLAP_FRAMES: usize = 32;
+/// Frames with a mean power below this share of the recording's first block count as digital silence.
+const SILENCE: f32 = 1e-9;
+
+/// A recording that is being denoised as it comes; made by [`Denoiser::stream`].
+///
+/// Blocks overlap, and hand on what they learned of the noise and the channel. The result does not depend on
+/// how the samples are divided into calls of [`push`](Self::push).
+pub struct DenoiseStream<'a> {
+    denoiser: &'a Denoiser,
+    stft: Stft,
+    spectra: Vec<f32>,
+    streams: Streams,
+    channels: Vec<Channel>,
+    /// Samples per channel so far.
+    samples: u64,
+    /// Inverse of the mean power of the first block that was not silent.
+    scale: Option<f32>,
+    carried: Option<Carried>,
+    /// Gains (bins x overlap) that the last block gave to the first pending frames.
+    overlap: Vec<f32>,
+    blocks: u64,
+    frames_done: u64,
+    energy: Energy,
+    divergences: usize,
+}
+
+/// How often, and to whom, the development of a block is shown.
+type BlockObserver<'a> = (usize, &'a mut dyn FnMut(usize, Vec<Vec<f32>>));
+
+struct Channel {
+    /// Samples that wait for a whole block before impulses are looked for.
+    waiting: Vec<f32>,
+    analyser: Analyser,
+    /// Frames that wait for a whole block.
+    pending: Spectrogram,
+    synthesiser: Synthesiser,
+    output: Vec<f32>,
+}
+
+/// Sums over all bins.
+#[derive(Default)]
+struct Energy {
+    input: f64,
+    speech: f64,
+    output: f64,
+}
+
+impl<'a> DenoiseStream<'a> {
+    pub(super) fn new(
+        denoiser: &'a Denoiser,
+        sample_rate: u32,
+        channels: usize,
+    ) -> Result<Self, DenoiseError> {
+        let stft = Stft::new(sample_rate, denoiser.dictionary().header().window_seconds)?;
+        let channel = || Channel {
+            waiting: Vec::new(),
+            analyser: stft.analyser(),
+            pending: Spectrogram::new(stft.bins(), 0),
+            synthesiser: stft.synthesiser(),
+            output: Vec::new(),
+        };
+        Ok(Self {
+            denoiser,
+            spectra: denoiser.dictionary().rows(stft.bins()),
+            streams: Streams::new(denoiser.settings().seed),
+            channels: (0..channels).map(|_| channel()).collect(),
+            samples: 0,
+            scale: None,
+            carried: None,
+            overlap: Vec::new(),
+            blocks: 0,
+            frames_done: 0,
+            energy: Energy::default(),
+            divergences: 0,
+            stft,
+        })
+    }
+
+    /// Samples per channel that are worked on together, a good size for [`push`](Self::push).
+    #[must_use]
+    pub fn block_samples(&self) -> usize {
+        BLOCK_FRAMES * self.stft.hop()
+    }
+
+    /// Takes the next samples of every channel and returns those that are done, fewer or more. `progress` is
+    /// told how much of the recording is done, s.
+    ///
+    /// # Errors
+    /// As for [`Denoiser::denoise`].
+    ///
+    /// # Panics
+    /// If there are more or fewer channels than announced, or of unequal length.
+    pub fn push(&mut self, block: &[&[f32]], progress: Progress) -> Result<Vec<Vec<f32>>, DenoiseError> {
+        let length = block.first().map_or(0, |samples| samples.len());
+        assert_eq!(block.len(), self.channels.len(), "channels of the block and of the stream");
+        assert!(block.iter().all(|samples| samples.len() == length), "channels of equal length");
+        self.samples += length as u64;
+        for (channel, samples) in self.channels.iter_mut().zip(block) {
+            channel.waiting.extend(*samples);
+        }
+        let size = self.block_samples();
+        while self.channels.first().is_some_and(|channel| channel.waiting.len() >= size) {
+            self.analyse(size);
+            if self.pending() > BLOCK_FRAMES * 3 / 2 {
+                self.separate(BLOCK_FRAMES, false, progress, None)?;
+            }
+        }
+        Ok(self.take_output())
+    }
+
+    /// Ends the recording: the samples still to come, and the summary.
+    ///
+    /// # Errors
+    /// As for [`Denoiser::denoise`].
+    pub fn finish(self, progress: Progress) -> Result<(Vec<Vec<f32>>, Summary), DenoiseError> {
+        self.finish_observed(0, &mut |_, _| (), progress)
+    }
+
+    /// The same, showing every `every` Gibbs sweeps (0 for never) how a recording of a single block develops.
+    pub(super) fn finish_observed(
+        mut self,
+        every: usize,
+        observer: &mut dyn FnMut(usize, Vec<Vec<f32>>),
+        progress: Progress,
+    ) -> Result<(Vec<Vec<f32>>, Summary), DenoiseError> {
+        let rest = self.channels.first().map_or(0, |channel| channel.waiting.len());
+        self.analyse(rest);
+        for channel in &mut self.channels {
+            let analyser = std::mem::replace(&mut channel.analyser, self.stft.analyser());
+            analyser.finish(&mut channel.pending);
+        }
+        let pending = self.pending();
+        if pending > 0 {
+            let observer = (every > 0 && self.blocks == 0).then_some((every, observer));
+            self.separate(pending, true, progress, observer)?;
+        }
+        for channel in &mut self.channels {
+            let synthesiser = std::mem::replace(&mut channel.synthesiser, self.stft.synthesiser());
+            synthesiser.finish(self.samples, &mut channel.output);
+        }
+        let decibels = |ratio: f64| 10.0 * libm::log10(ratio);
+        let Energy { input, speech, output } = self.energy;
+        let summary = Summary {
+            input_snr_db: decibels(speech / (input - speech)),
+            attenuation_db: decibels(input / output),
+            divergences: self.divergences,
+        };
+        Ok((self.take_output(), summary))
+    }
+
+    /// Frames that wait to be separated.
+    fn pending(&self) -> usize {
+        self.channels.first().map_or(0, |channel| channel.pending.frames())
+    }
+
+    fn take_output(&mut self) -> Vec<Vec<f32>> {
+        self.channels.iter_mut().map(|channel| std::mem::take(&mut channel.output)).collect()
+    }
+
+    /// Turns the first `samples` that wait into frames, without the impulses that the spectral model cannot see.
+    fn analyse(&mut self, samples: usize) {
+        for channel in &mut self.channels {
+            let (repaired, found) = impulses::repair(&channel.waiting[..samples], self.stft.sample_rate());
+            if found != impulses::Impulses::None {
+                tracing::info!(?found, "impulses were removed in time");
+            }
+            channel.analyser.push(&repaired, &mut channel.pending);
+            channel.waiting.drain(..samples);
+        }
+    }
+
+    /// Separates the first `frames` that wait, and synthesises them up to the overlap with the next block.
+    fn separate(
+        &mut self,
+        frames: usize,
+        last: bool,
+        progress: Progress,
+        observer: Option<BlockObserver>,
+    ) -> Result<(), DenoiseError> {
+        let bins = self.stft.bins();
+        let mut gain = self.gain(frames, progress, observer)?;
+        for (i, (gain, &before)) in gain.iter_mut().zip(&self.overlap).enumerate() {
+            let weight = (i / bins + 1) as f32 / (OVERLAP_FRAMES + 1) as f32;
+            *gain = before + weight * (*gain - before);
+        }
+        let done = if last { frames } else { frames - OVERLAP_FRAMES };
+        self.overlap = gain.split_off(done * bins);
+        self.frames_done += done as u64;
+        let floor = self.denoiser.settings().floor();
+        for channel in &mut self.channels {
+            let mut finished = channel.pending.split_front(done);
+            for (value, &gain) in finished.as_mut_slice().iter_mut().zip(&gain) {
+                let power = f64::from(value.norm_sqr());
+                *value *= gain.max(floor);
+                self.energy.input += power;
+                self.energy.speech += f64::from(gain) * power;
+                self.energy.output += f64::from(value.norm_sqr());
+            }
+            channel.synthesiser.push(&finished, &mut channel.output);
+        }
+        Ok(())
+    }
+
+    /// The posterior-mean gains (bins x frames) of the first `frames` that wait.
+    fn gain(
+        &mut self,
+        frames: usize,
+        progress: Progress,
+        observer: Option<BlockObserver>,
+    ) -> Result<Vec<f32>, DenoiseError> {
+        let bins = self.stft.bins();
+        let mut power = vec![0.0_f32; bins * frames];
+        for channel in &self.channels {
+            power.iter_mut().zip(channel.pending.as_slice()).for_each(|(sum, x)| *sum += x.norm_sqr());
+        }
+        let mut gain = vec![0.0; bins * frames];
+        let mean = (power.iter().map(|&x| f64::from(x)).sum::<f64>() / power.len() as f64) as f32;
+        if mean == 0.0 {
+            return Ok(gain);
+        }
+        let scale = *self.scale.get_or_insert(1.0 / mean);
+        power.iter_mut().for_each(|x| *x *= scale);
+        // Digital silence says nothing of the noise elsewhere, and needs no gain.
+        let sounding = |frame: &[f32]| frame.iter().sum::<f32>() > SILENCE * bins as f32;
+        let places: Vec<usize> = (0..frames).filter(|t| sounding(&power[t * bins..(t + 1) * bins])).collect();
+        if places.is_empty() {
+            return Ok(gain);
+        }
+        let power: Vec<f32> =
+            places.iter().flat_map(|t| power[t * bins..(t + 1) * bins].iter().copied()).collect();
+        let streams = self.streams.child(self.blocks);
+        self.blocks += 1;
+        let (every, show) = observer.unzip();
+        let mut show = show.map(|show| {
+            |sweep: usize, partial: &[f32]| {
+                let mut gain = vec![0.0; bins * frames];
+                place(&places, partial, &mut gain, bins);
+                show(sweep, self.filtered(&gain));
+            }
+        });
+        let observation = match (every, &mut show) {
+            (Some(every), Some(show)) => Some(Observation { every, show }),
+            _ => None,
+        };
+        let (spectra, carried) = (&self.spectra, self.carried.as_ref());
+        let separated = self.denoiser.separate(spectra, &power, carried, streams, progress, observation)?;
+        self.divergences += separated.divergences;
+        self.carried = Some(separated.carried);
+        place(&places, &separated.gain, &mut gain, bins);
+        Ok(gain)
+    }
+
+    /// The whole recording by the given gains, if all of it still waits.
+    fn filtered(&self, gain: &[f32]) -> Vec<Vec<f32>> {
+        let floor = self.denoiser.settings().floor();
+        let filtered = |channel: &Channel| {
+            let mut frames = channel.pending.clone();
+            frames.as_mut_slice().iter_mut().zip(gain).for_each(|(value, &gain)| *value *= gain.max(floor));
+            self.stft.synthesise(&frames, self.samples as usize)
+        };
+        self.channels.iter().map(filtered).collect()
+    }
+}
+
+/// Copies the frames of `partial` to their `places` in `gain`, bins each.
+fn place(places: &[usize], partial: &[f32], gain: &mut [f32], bins: usize) {
+    for (&t, frame) in places.iter().zip(partial.chunks_exact(bins)) {
+        gain[t * bins..(t + 1) * bins].copy_from_slice(frame);
+    }
+}

@@ -1,0 +1,107 @@
+//! The impulse stage on real speech: it never acts without impulses, and takes out those there are.
+//!
+//! Needs the NOIZEUS corpus (8 kHz) in `shared/data` beside the checkout.
+
+use alphamf::audio::{Signal, read};
+use alphamf::inference::impulses::{Impulses, repair};
+use alphamf::metrics::sdr;
+use alphamf::random::{Stream, Streams};
+use alphamf::stable::PositiveStable;
+use rand::RngExt;
+use rand_distr::{Distribution, StandardNormal};
+use std::path::{Path, PathBuf};
+
+fn noizeus() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .skip(1)
+        .map(|folder| folder.join("shared/data/noizeus"))
+        .find(|folder| folder.is_dir());
+    if folder.is_none() {
+        eprintln!("SKIPPED: no NOIZEUS corpus in shared/data beside the checkout");
+    }
+    folder
+}
+
+fn samples(signal: &Signal) -> Vec<f64> {
+    signal.channels()[0].iter().map(|&x| f64::from(x)).collect()
+}
+
+fn repaired(x: &[f64]) -> (Vec<f64>, Impulses) {
+    let x: Vec<f32> = x.iter().map(|&x| x as f32).collect();
+    let (y, found) = repair(&x, 8_000);
+    (y.iter().map(|&y| f64::from(y)).collect(), found)
+}
+
+fn normal(stream: &mut Stream) -> f64 {
+    StandardNormal.sample(stream)
+}
+
+#[test]
+fn speech_and_its_noises_pass_bit_for_bit() {
+    let Some(data) = noizeus() else { return };
+    let mut folders = vec![data.join("clean")];
+    for noise in ["airport", "babble", "car", "exhibition", "restaurant", "station", "street", "train"] {
+        folders.extend([0, 15].map(|snr| data.join(format!("noisy/{noise}_{snr}dB"))));
+    }
+    for folder in folders {
+        for file in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let signal = read(&file).unwrap();
+            let (y, found) = repair(&signal.channels()[0], signal.sample_rate());
+            assert_eq!(found, Impulses::None, "{}", file.display());
+            assert!(*y == signal.channels()[0][..]);
+        }
+    }
+}
+
+#[test]
+fn babble_loses_its_clicks() {
+    let Some(data) = noizeus() else { return };
+    for number in [1, 6, 11, 16] {
+        let clean = samples(&read(data.join(format!("clean/sp{number:02}.wav"))).unwrap());
+        let babble = data.join(format!("noisy/babble_5dB/sp{number:02}_babble_sn5.wav"));
+        let babble = samples(&read(babble).unwrap());
+        let mut stream = Streams::new(number).stream(0);
+        let top = clean.iter().fold(0.0_f64, |top, x| top.max(x.abs()));
+        let mut x = babble.clone();
+        for _ in 0..10 * x.len() / 8_000 {
+            let length = stream.random_range(8..40);
+            let start = stream.random_range(0..x.len() - length);
+            for n in 0..length {
+                let decay = (-3.0 * n as f64 / length as f64).exp();
+                x[start + n] += 3.0 * top * decay * normal(&mut stream).clamp(-1.0, 1.0);
+            }
+        }
+        let (y, found) = repaired(&x);
+        assert!(matches!(found, Impulses::Clicks { .. }), "sp{number:02}: {found:?}");
+        let [before, after, without] = [&x, &y, &babble].map(|x| sdr(&clean, x).unwrap());
+        assert!(before < 0.0 && after > without - 1.0, "sp{number:02}: {before} {after} {without} dB");
+    }
+}
+
+#[test]
+fn stable_noise_loses_its_tails() {
+    let Some(data) = noizeus() else { return };
+    for number in [1, 11] {
+        let clean = samples(&read(data.join(format!("clean/sp{number:02}.wav"))).unwrap());
+        let power = clean.iter().map(|x| x * x).sum::<f64>() / clean.len() as f64;
+        // At alpha = 2 the noise would lie 5 dB below the speech.
+        let sigma = (power / 10.0_f64.powf(0.5) / 2.0).sqrt();
+        for alpha in [1.2, 1.5, 1.8] {
+            let law = PositiveStable::new(alpha / 2.0).unwrap();
+            let mut stream = Streams::new(number).stream(1);
+            let mut noise = || {
+                let impulse: f64 = law.sample(&mut stream);
+                sigma * (2.0 * impulse).sqrt() * normal(&mut stream)
+            };
+            let x: Vec<f64> = clean.iter().map(|s| s + noise()).collect();
+            let (y, found) = repaired(&x);
+            let Impulses::HeavyTails { alpha: fitted, .. } = found else {
+                panic!("sp{number:02}, alpha {alpha}: {found:?}");
+            };
+            assert!((fitted - alpha).abs() < 0.15, "sp{number:02}, alpha {alpha}: {fitted}");
+            let after = sdr(&clean, &y).unwrap();
+            assert!(after > 2.5, "sp{number:02}, alpha {alpha}: {after} dB");
+        }
+    }
+}
