@@ -239,7 +239,7 @@ fn options_out_of_range_are_told_their_range() {
         denoise([&input, &output]).args(options).assert().code(USAGE);
     }
     denoise([&input]).assert().code(USAGE);
-    denoise::<[&str; 0]>([]).assert().code(USAGE);
+    denoise([""; 0]).assert().code(USAGE);
     assert!(folder.names().is_empty());
 }
 
