@@ -44,7 +44,7 @@ enum Command {
     /// Learn a dictionary from a folder of clean speech.
     Train(train::Arguments),
     /// Score a denoiser over a corpus.
-    Eval(eval::Arguments),
+    Eval(Box<eval::Arguments>),
 }
 
 /// Options of every command.
