@@ -292,15 +292,12 @@ mod tests {
             let flawed = error(&file(&good, TENSOR, vec![3, 5], &flawed));
             assert!(matches!(flawed, DictionaryError::Entry { spectrum: 1, bin: 2, .. }), "{flawed}");
         }
-        let changes: [(fn(&mut Header), &str); 4] = [
-            (|header| header.alpha = 2.1, "alpha"),
-            (|header| header.sample_rate = 4_000, "sample_rate"),
-            (|header| header.window_seconds = 0.0, "window_seconds"),
-            (|header| header.rank = 0, "rank"),
-        ];
-        for (change, name) in changes {
-            let mut header = header();
-            change(&mut header);
+        for (header, name) in [
+            (Header { alpha: 2.1, ..header() }, "alpha"),
+            (Header { sample_rate: 4_000, ..header() }, "sample_rate"),
+            (Header { window_seconds: 0.0, ..header() }, "window_seconds"),
+            (Header { rank: 0, ..header() }, "rank"),
+        ] {
             let flawed = Dictionary::new(header, entries.clone()).unwrap_err();
             assert!(matches!(flawed, DictionaryError::Metadata(found) if found == name), "{flawed}");
         }
