@@ -30,8 +30,10 @@ fn robust() -> RobustRegression {
     RobustRegression::new(&regressors, observations.collect(), 2).unwrap()
 }
 
-/// Every target with a state inside its support.
-fn targets() -> Vec<(&'static str, Box<dyn Target<f64>>, Vec<f64>)> {
+/// A target, its name and a state inside its support.
+type Named = (&'static str, Box<dyn Target<f64>>, Vec<f64>);
+
+fn targets() -> Vec<Named> {
     vec![
         (
             "Gaussian",
@@ -52,6 +54,7 @@ fn targets() -> Vec<(&'static str, Box<dyn Target<f64>>, Vec<f64>)> {
         ("log map", Box::new(LogMapped::new(Gammas::new(vec![3.0, 0.5], vec![2.0, 1.0]))), vec![-0.7, 0.4]),
         ("Dirichlet", Box::new(Dirichlet::new(vec![3.0, 0.5, 1.0])), vec![0.5, 0.2, 0.3]),
         ("logistic", Box::new(logistic()), vec![0.5, 0.2, -0.3]),
+        ("part log map", Box::new(LogMapped::rows(robust(), 0..2)), vec![1.2, -0.3, 0.3, 0.4, -0.2]),
         ("robust", Box::new(robust()), vec![3.5, 0.8, 0.3, 0.4, -0.2]),
     ]
 }
@@ -524,7 +527,7 @@ fn mirrored_target_is_exact_where_folding_is_not() {
         let gradient = GradientSettings { mirror: true, ..constant(0.01) };
         Box::new(Sgld::new(2, 1, gradient, streams).unwrap())
     };
-    let run = |problem, sampler: &dyn Fn(Streams) -> Box<dyn Sampler<f64>>| {
+    let run = |problem, sampler: &(dyn Fn(Streams) -> Box<dyn Sampler<f64>> + Sync)| {
         worst(problem, &proof::estimate(problem, sampler, false, (2000, 150_000)), 0.03)
     };
     for step in [0.1, 0.03] {

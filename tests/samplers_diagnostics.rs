@@ -36,14 +36,14 @@ fn assert_close(a: f64, b: f64) {
 fn well_mixed_chains() {
     // An odd number of draws: the middle one drops out of the halves.
     let chains = chains(501, &[(0.7, 0.0); 4]);
-    assert_close(effective_size_bulk(&chains), 351.604_813_840_271_7);
-    assert_close(effective_size_mean(&chains), 352.153_673_602_729_67);
-    assert_close(split_r_hat(&chains), 1.010_082_184_033_983_9);
-    assert_close(rank_r_hat(&chains), 1.010_215_619_774_319);
+    assert_close(effective_size_bulk(&chains), 351.604_813_840);
+    assert_close(effective_size_mean(&chains), 352.153_673_602);
+    assert_close(split_r_hat(&chains), 1.010_082_184_034);
+    assert_close(rank_r_hat(&chains), 1.010_215_619_774);
     assert!((standard_error(&chains) - 0.043_824_05).abs() < 1e-7);
     let correlation = autocorrelation(&chains[0]);
     for (lag, expected) in
-        [(1, 0.700_566_119_743_875_9), (2, 0.464_599_803_029_216_7), (10, -0.033_436_369_101_720_8)]
+        [(1, 0.700_566_119_743_875), (2, 0.464_599_803_029_216), (10, -0.033_436_369_101_72)]
     {
         assert_close(correlation[lag], expected);
     }
@@ -55,7 +55,7 @@ fn chains_that_disagree() {
     assert_close(effective_size_bulk(&chains), 11.907_512_213_988_284);
     assert_close(effective_size_mean(&chains), 12.176_963_362_064_773);
     assert_close(split_r_hat(&chains), 1.277_368_151_190_831);
-    assert_close(rank_r_hat(&chains), 1.281_414_535_849_424_7);
+    assert_close(rank_r_hat(&chains), 1.281_414_535_849);
 }
 
 #[test]

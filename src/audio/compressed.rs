@@ -48,7 +48,7 @@ impl CompressedDecoder {
     pub(super) fn open(mut source: Box<dyn MediaSource>, extension: Option<&str>) -> Result<Self, ReadError> {
         let mut start = None;
         if source.is_seekable() {
-            start = mp4::edit_start(&mut source);
+            start = mp4::edit_start(&mut source)?;
             source.rewind().map_err(ReadError::Io)?;
         }
         let mut hint = Hint::new();
@@ -111,32 +111,22 @@ impl CompressedDecoder {
 
     /// The format and the trust in the length that go with the codec.
     fn settle_format(&mut self, bits: Option<u32>) {
-        use symphonia::core::audio::sample::SampleFormat as Decoded;
-        // Lossy codecs say nothing of bits and decode to floats.
-        let decoded = self.decoder.last_decoded();
-        let decoded = match decoded {
-            GenericAudioBufferRef::F32(_) => Decoded::F32,
-            GenericAudioBufferRef::F64(_) => Decoded::F64,
-            GenericAudioBufferRef::U8(_) | GenericAudioBufferRef::S8(_) => Decoded::S8,
-            GenericAudioBufferRef::U16(_) | GenericAudioBufferRef::S16(_) => Decoded::S16,
-            GenericAudioBufferRef::U24(_) | GenericAudioBufferRef::S24(_) => Decoded::S24,
-            GenericAudioBufferRef::U32(_) | GenericAudioBufferRef::S32(_) => Decoded::S32,
+        let (float, decoded_bits) = match self.decoder.last_decoded() {
+            GenericAudioBufferRef::F32(_) | GenericAudioBufferRef::F64(_) => (true, 32),
+            GenericAudioBufferRef::U8(_) | GenericAudioBufferRef::S8(_) => (false, 8),
+            GenericAudioBufferRef::U16(_) | GenericAudioBufferRef::S16(_) => (false, 16),
+            GenericAudioBufferRef::U24(_) | GenericAudioBufferRef::S24(_) => (false, 24),
+            GenericAudioBufferRef::U32(_) | GenericAudioBufferRef::S32(_) => (false, 32),
         };
-        let float = matches!(decoded, Decoded::F32 | Decoded::F64);
+        // Lossy codecs decode to floats and say nothing of bits.
         self.lossless = !float || bits.is_some();
-        self.format = match (float, bits) {
-            (true, Some(_)) => SampleFormat::Float32,
-            (true, None) => SampleFormat::Int16,
-            (false, Some(1..=8)) => SampleFormat::Int8,
-            (false, Some(9..=16)) => SampleFormat::Int16,
-            (false, Some(17..=24)) => SampleFormat::Int24,
-            (false, Some(_)) => SampleFormat::Int32,
-            (false, None) => match decoded {
-                Decoded::S8 => SampleFormat::Int8,
-                Decoded::S24 => SampleFormat::Int24,
-                Decoded::S32 => SampleFormat::Int32,
-                _ => SampleFormat::Int16,
-            },
+        self.format = match bits.unwrap_or(decoded_bits) {
+            _ if !self.lossless => SampleFormat::Int16,
+            _ if float => SampleFormat::Float32,
+            ..=8 => SampleFormat::Int8,
+            9..=16 => SampleFormat::Int16,
+            17..=24 => SampleFormat::Int24,
+            _ => SampleFormat::Int32,
         };
     }
 

@@ -1,7 +1,7 @@
 //! Recordings: the samples themselves, audio files, and the short-time Fourier transform.
 //!
 //! A recording is a [`Signal`]: one vector of samples per channel, full scale being ±1, together
-//! with its sample rate and the [`SampleFormat`] it was stored in. [`read`] and [`write`] move it
+//! with its sample rate and the [`SampleFormat`] it was stored in. [`read()`] and [`write()`] move it
 //! from and to files at once, [`Reader`] and [`Writer`] block by block; [`Stft`] turns one channel into a [`Spectrogram`] and back.
 
 mod compressed;

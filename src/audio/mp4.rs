@@ -1,15 +1,17 @@
-//! The edit list of an MP4 file, which tells how many samples an encoder has put before the first.
+//! What the demuxer of MP4 files leaves out.
 //!
-//! The demuxer does not apply it, and without it AAC recordings come out late by the delay of
-//! their encoder, 1024 samples or more.
+//! The edit list tells how many samples an encoder has put before the first. The demuxer does not
+//! apply it, and without it AAC recordings come out late by the delay of their encoder, 1024
+//! samples or more. And a fragment that announces billions of samples keeps it busy for seconds.
 
+use super::error::ReadError;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// How deep boxes are nested down to the edit list: moov, trak, edts.
+/// How deep boxes are nested down to what is looked for: moov, trak, edts.
 const DEPTH: u32 = 3;
 
-/// More boxes than any file needs.
-const MOST_BOXES: u32 = 10_000;
+/// More boxes than any file needs, hours in fragments of a second included.
+const MOST_BOXES: u32 = 1_000_000;
 
 /// Where the audio track begins, as its edit list says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,15 +32,27 @@ impl EditStart {
 }
 
 /// The start of the first audio track of a file, if there is an edit list that can be read.
-pub(super) fn edit_start(file: &mut (impl Read + Seek)) -> Option<EditStart> {
-    let mut search = Search { boxes: 0, track: Track::default() };
-    let end = file.seek(SeekFrom::End(0)).ok()?;
-    search.boxes(file, 0, end, 0).ok()??.into()
+///
+/// # Errors
+/// If the file holds more boxes or announces more samples than it can.
+pub(super) fn edit_start(file: &mut (impl Read + Seek)) -> Result<Option<EditStart>, ReadError> {
+    let length = file.seek(SeekFrom::End(0)).map_err(ReadError::Io)?;
+    let mut walk = Walk { length, boxes: 0, track: Track::default(), start: None, excess: false };
+    // A file that ends within its boxes is left to the demuxer.
+    let _ = walk.boxes(file, 0, length, 0);
+    if walk.excess {
+        return Err(ReadError::NotAudio("its index announces more than it can hold".into()));
+    }
+    Ok(walk.start)
 }
 
-struct Search {
+struct Walk {
+    /// Of the file, in bytes.
+    length: u64,
     boxes: u32,
     track: Track,
+    start: Option<EditStart>,
+    excess: bool,
 }
 
 /// What is known of a track.
@@ -49,20 +63,18 @@ struct Track {
     media_time: Option<u64>,
 }
 
-impl Search {
-    /// Walks the boxes from `start` to `end` until the first audio track is complete.
+impl Walk {
+    /// Walks the boxes from `start` to `end`.
     fn boxes(
         &mut self,
         file: &mut (impl Read + Seek),
         mut start: u64,
         end: u64,
         depth: u32,
-    ) -> io::Result<Option<EditStart>> {
-        while start + 8 <= end {
+    ) -> io::Result<()> {
+        while start + 8 <= end && !self.excess {
             self.boxes += 1;
-            if self.boxes > MOST_BOXES {
-                return Ok(None);
-            }
+            self.excess = self.boxes > MOST_BOXES;
             file.seek(SeekFrom::Start(start))?;
             let header: [u8; 8] = array(file)?;
             let (size, header_bytes) = match u32_at(&header, 0) {
@@ -71,21 +83,25 @@ impl Search {
                 size => (u64::from(size), 8),
             };
             if size < header_bytes || size > end - start {
-                return Ok(None);
+                return Ok(());
             }
             let (body, next) = (start + header_bytes, start + size);
             match &header[4..] {
-                b"trak" => {
+                b"trak" if depth < DEPTH => {
                     self.track = Track::default();
                     self.boxes(file, body, next, depth + 1)?;
-                    if let Track { is_audio: true, time_scale: Some(time_scale), media_time } = self.track {
-                        return Ok(media_time.map(|media_time| EditStart { media_time, time_scale }));
+                    if let Track {
+                        is_audio: true,
+                        time_scale: Some(time_scale),
+                        media_time: Some(media_time),
+                    } = self.track
+                        && self.start.is_none()
+                    {
+                        self.start = Some(EditStart { media_time, time_scale });
                     }
                 }
-                b"moov" | b"mdia" | b"edts" if depth < DEPTH => {
-                    if let Some(found) = self.boxes(file, body, next, depth + 1)? {
-                        return Ok(Some(found));
-                    }
+                b"moov" | b"mdia" | b"edts" | b"moof" | b"traf" if depth < DEPTH => {
+                    self.boxes(file, body, next, depth + 1)?;
                 }
                 b"mdhd" => {
                     let version = array::<4>(file)?[0];
@@ -94,11 +110,12 @@ impl Search {
                 }
                 b"hdlr" => self.track.is_audio = &array::<12>(file)?[8..] == b"soun",
                 b"elst" => self.track.media_time = first_edit(file)?,
+                b"trun" => self.excess |= u64::from(u32_at(&array::<8>(file)?, 4)) > self.length,
                 _ => {}
             }
             start = next;
         }
-        Ok(None)
+        Ok(())
     }
 }
 
@@ -156,13 +173,15 @@ mod tests {
     }
 
     fn start(file: Vec<u8>) -> Option<EditStart> {
-        edit_start(&mut Cursor::new(file))
+        edit_start(&mut Cursor::new(file)).unwrap()
     }
 
     #[test]
     fn the_first_audio_track_counts() {
-        let tracks = [track(b"vide", 90_000, &[7]), track(b"soun", 48_000, &[-1, 1_024])].concat();
-        let file = [boxed(b"ftyp", b"M4A "), boxed(b"mdat", &[0; 99]), boxed(b"moov", &tracks)].concat();
+        let tracks =
+            [track(b"vide", 90_000, &[7]), track(b"soun", 48_000, &[-1, 1_024]), track(b"soun", 1, &[5])];
+        let file = [boxed(b"ftyp", b"M4A "), boxed(b"mdat", &[0; 99]), boxed(b"moov", &tracks.concat())];
+        let file = file.concat();
         let found = start(file.clone()).unwrap();
         assert_eq!(found, EditStart { media_time: 1_024, time_scale: 48_000 });
         assert_eq!((found.samples(48_000), found.samples(24_000)), (1_024, 512));
@@ -173,13 +192,23 @@ mod tests {
     }
 
     #[test]
+    fn fragments_cannot_hold_more_samples_than_the_file_has_bytes() {
+        let fragment = |count: u32| {
+            boxed(b"moof", &boxed(b"traf", &boxed(b"trun", &[[0; 4], count.to_be_bytes()].concat())))
+        };
+        assert_eq!(start(fragment(32)), None);
+        assert!(edit_start(&mut Cursor::new(fragment(33))).is_err());
+    }
+
+    #[test]
     fn boxes_within_boxes_come_to_an_end() {
         let mut nested = Vec::new();
         for _ in 0..10_000 {
             nested = boxed(b"mdia", &nested);
         }
         assert_eq!(start(nested), None);
-        assert_eq!(start(boxed(b"free", &[]).repeat(20_000)), None);
         assert_eq!(start([0, 0, 0, 1, b'm', b'o', b'o', b'v'].repeat(9)), None);
+        let many = boxed(b"free", &[]).repeat(MOST_BOXES as usize + 1);
+        assert!(edit_start(&mut Cursor::new(many)).is_err());
     }
 }

@@ -17,7 +17,7 @@ use anyhow::{Context, bail, ensure};
 use super::Common;
 use super::denoise::Model;
 use super::systems::System;
-use super::terminal::{Progress, write_whole};
+use super::terminal::{self, Progress, write_whole};
 
 /// Arguments of `denoise eval`.
 #[derive(Debug, clap::Args)]
@@ -40,6 +40,7 @@ pub struct Arguments {
     clean: Option<PathBuf>,
     /// Folder of recordings to denoise and score
     #[arg(long, value_name = "DIR", requires = "clean")]
+    #[arg(required_unless_present_any = ["enhanced", "manifest", "protocol"])]
     noisy: Option<PathBuf>,
     /// Folder of files that something else denoised, to be scored as they are
     #[arg(long, value_name = "DIR", requires = "clean")]
@@ -170,13 +171,7 @@ fn pairs(arguments: &Arguments, protocol: Option<&Protocol>) -> anyhow::Result<P
     Ok(match (protocol, &arguments.data, &arguments.manifest, &arguments.clean) {
         (Some(protocol), Some(data), ..) => protocol.pairs(data)?,
         (_, _, Some(manifest), _) => read_manifest(manifest)?,
-        (.., Some(clean)) => {
-            ensure!(
-                arguments.noisy.is_some() || arguments.enhanced.is_some(),
-                "--clean alone leaves nothing to score: expected --noisy or --enhanced as well"
-            );
-            pair_folders(clean, arguments.noisy.as_deref(), arguments.enhanced.as_deref())?
-        }
+        (.., Some(clean)) => pair_folders(clean, arguments.noisy.as_deref(), arguments.enhanced.as_deref())?,
         _ => bail!("nothing to score: expected --clean, --manifest or --protocol"),
     })
 }
@@ -221,13 +216,14 @@ fn choose_examples(pairs: &[Pair], files: &[FileResult], options: &Options, syst
 /// Refuses an output whose folder does not exist before hours are spent on its content.
 fn check_output(path: &Path) -> anyhow::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    ensure!(folder.is_dir(), "{}: its folder {} does not exist", path.display(), folder.display());
-    ensure!(
-        !fs::metadata(path).is_ok_and(|found| found.is_dir()),
-        "{}: is a folder, expected a file",
-        path.display()
-    );
-    Ok(())
+    let reason = if !folder.is_dir() {
+        format!("no folder {}", folder.display())
+    } else if fs::metadata(path).is_ok_and(|found| found.is_dir()) {
+        "it is a folder".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(anyhow::anyhow!(reason).context(terminal::Failure::Output(path.to_owned())))
 }
 
 /// `run.jsonl` and `PSGLD` make `run.PSGLD.jsonl`.

@@ -44,7 +44,7 @@ enum Command {
     /// Learn a dictionary from a folder of clean speech.
     Train(train::Arguments),
     /// Score a denoiser over a corpus.
-    Eval(eval::Arguments),
+    Eval(Box<eval::Arguments>),
 }
 
 /// Options of every command.
@@ -105,14 +105,6 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     const OUTPUT: u8 = 4;
     const DICTIONARY: u8 = 5;
     const INTERRUPTED: u8 = 130;
-    // As a context it is not among the causes.
-    if let Some(error) = error.downcast_ref::<terminal::Failure>() {
-        return ExitCode::from(match error {
-            terminal::Failure::Input(_) => INPUT,
-            terminal::Failure::Output(_) => OUTPUT,
-            terminal::Failure::Dictionary(_) => DICTIONARY,
-        });
-    }
     let of = |cause: &(dyn std::error::Error + 'static)| {
         if let Some(error) = cause.downcast_ref::<audio::Error>() {
             return Some(match error {
@@ -142,7 +134,15 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
         let dictionary = cause.is::<DictionaryError>();
         if usage { Some(USAGE) } else { dictionary.then_some(DICTIONARY) }
     };
-    ExitCode::from(error.chain().find_map(of).unwrap_or(FAILED))
+    // A context is not a link of the chain, so it is asked for by itself.
+    let failure = || {
+        Some(match error.downcast_ref::<terminal::Failure>()? {
+            terminal::Failure::Input(_) => INPUT,
+            terminal::Failure::Output(_) => OUTPUT,
+            terminal::Failure::Dictionary(_) => DICTIONARY,
+        })
+    };
+    ExitCode::from(error.chain().find_map(of).or_else(failure).unwrap_or(FAILED))
 }
 
 /// What the summary line calls the dictionary.

@@ -2,8 +2,10 @@
 
 use std::f64::consts::PI;
 
-/// Cosine coefficients of the logarithmic gain: features of some 400 Hz at 16 kHz.
-const COEFFICIENTS: usize = 20;
+/// Cosine coefficients of the logarithmic gain: features of about 1 kHz at 16 kHz.
+const COEFFICIENTS: usize = 8;
+/// Bins that a bin without speech counts as, which keep its gain where it is.
+const PRIOR_COUNT: f64 = 2.0;
 
 /// A gain per bin whose logarithm is a short cosine series without a constant.
 #[derive(Debug, Clone)]
@@ -17,29 +19,21 @@ impl Channel {
         Self { log_gain: vec![0.0; bins] }
     }
 
-    /// Multiplies the gain of every bin by `(raise / lower)^exponent` and smooths the result.
+    /// Multiplies the gain of every bin by a smooth version of `(raise / lower)^exponent`.
     pub(super) fn update(&mut self, raise: &[f32], lower: &[f32], exponent: f32) {
-        for ((gain, &raise), &lower) in self.log_gain.iter_mut().zip(raise).zip(lower) {
-            let ratio = f64::from(raise.max(1e-20)) / f64::from(lower.max(1e-20));
-            *gain += f64::from(exponent) * libm::log(ratio).clamp(-5.0, 5.0);
-        }
-        self.smooth();
-    }
-
-    /// The projection on the cosines (DCT-II) of low order. The constant belongs to the activations.
-    fn smooth(&mut self) {
-        let bins = self.log_gain.len();
-        let cosine =
-            |order: usize, bin: usize| libm::cos(PI * order as f64 * (bin as f64 + 0.5) / bins as f64);
-        let mut smooth = vec![0.0; bins];
+        let count = |sum: f32| f64::from(sum) + PRIOR_COUNT;
+        let steps: Vec<f64> =
+            raise.iter().zip(lower).map(|(&raise, &lower)| libm::log(count(raise) / count(lower))).collect();
+        let bins = steps.len();
+        let cosine = |order: usize, bin: usize| libm::cos(PI * order as f64 * (bin as f64 + 0.5) / bins as f64);
+        // The projection on the cosines (DCT-II) of low order. The constant belongs to the activations.
         for order in 1..COEFFICIENTS.min(bins) {
-            let coefficient: f64 =
-                self.log_gain.iter().enumerate().map(|(bin, gain)| gain * cosine(order, bin)).sum::<f64>()
-                    * 2.0
-                    / bins as f64;
-            smooth.iter_mut().enumerate().for_each(|(bin, sum)| *sum += coefficient * cosine(order, bin));
+            let sum: f64 = steps.iter().enumerate().map(|(bin, step)| step * cosine(order, bin)).sum();
+            let coefficient = f64::from(exponent) * sum * 2.0 / bins as f64;
+            for (bin, gain) in self.log_gain.iter_mut().enumerate() {
+                *gain += coefficient * cosine(order, bin);
+            }
         }
-        self.log_gain = smooth;
     }
 
     /// Writes `diag(gain) spectra` (bins x rank) into `shaped`.

@@ -228,7 +228,10 @@ impl Denoiser {
             }
             divergences = gibbs.divergences();
         }
-        let gain = separation.mean_gain(averaged);
+        let mut gain = separation.mean_gain(averaged);
+        if settings.smooth_gain {
+            smooth_over_frames(&mut gain, separation.mixture.bins);
+        }
         Ok(Separated { gain, divergences, carried: separation.carry() })
     }
 }
@@ -239,6 +242,18 @@ pub(super) struct Separated {
     pub gain: Vec<f32>,
     pub divergences: usize,
     pub carried: Carried,
+}
+
+/// Averages every frame (bins each) with its neighbours, by 1/4, 1/2 and 1/4.
+fn smooth_over_frames(gain: &mut [f32], bins: usize) {
+    let before = gain.to_vec();
+    let frames = gain.len() / bins;
+    for (t, frame) in gain.chunks_exact_mut(bins).enumerate() {
+        let (previous, next) = (t.saturating_sub(1) * bins, (t + 1).min(frames - 1) * bins);
+        for (bin, gain) in frame.iter_mut().enumerate() {
+            *gain = 0.5 * *gain + 0.25 * (before[previous + bin] + before[next + bin]);
+        }
+    }
 }
 
 fn append(channels: &mut [Vec<f32>], block: Vec<Vec<f32>>) {

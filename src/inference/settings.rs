@@ -64,6 +64,8 @@ pub struct Settings {
     pub speech_prior: Prior,
     /// Whether a smooth gain of the recording channel is learned.
     pub channel: bool,
+    /// Whether the gain of a frame is averaged with its neighbours' (1/4, 1/2, 1/4), against musical noise.
+    pub smooth_gain: bool,
     /// The least gain of any bin, dB, -100 to 0: what is left of the noise.
     pub floor_db: f64,
     /// Seed of all random numbers.
@@ -74,7 +76,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             alpha_speech: None,
-            alpha_noise: 1.8,
+            alpha_noise: 1.9,
             noise_rank: 2,
             drift: Some(Drift { seconds: 0.64, hertz: 31.25 }),
             exponent: 0.5,
@@ -88,7 +90,8 @@ impl Default for Settings {
             impulses: ImpulseMode::default(),
             speech_prior: Prior::Flat,
             channel: true,
-            floor_db: -25.0,
+            smooth_gain: true,
+            floor_db: -26.0,
             seed: 0,
         }
     }

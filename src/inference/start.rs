@@ -4,7 +4,7 @@ use crate::model::SMALLEST_POWER;
 use crate::random::Stream;
 use rand::RngExt;
 
-/// The noise spectra (bins x rank) at the start, for powers `|X|^2` (bins x frames): the first from a low
+/// The noise spectra (bins x rank) at the start, for powers `|X|^2` (bins x frames): the first from a
 /// quantile of the power over time, as if it held stationary Gaussian noise alone; the others random around it.
 pub(super) fn noise_spectra(
     bins: usize,
@@ -13,7 +13,7 @@ pub(super) fn noise_spectra(
     rank: usize,
     stream: &mut Stream,
 ) -> Vec<f32> {
-    const QUANTILE: f64 = 0.2;
+    const QUANTILE: f64 = 0.4;
     // An exponential law's quantile as a multiple of its mean.
     let quantile_of_mean = -libm::log(1.0 - QUANTILE);
     let mut over_time = vec![0.0; power.len() / bins];

@@ -104,6 +104,21 @@ impl Header {
     }
 }
 
+/// Puts the keys of a safetensors header in order, which its writer does not: equal dictionaries are to
+/// be equal files.
+fn sort_header(bytes: &mut [u8]) {
+    let Some((length, rest)) = bytes.split_first_chunk_mut::<8>() else { return };
+    let length = u64::from_le_bytes(*length) as usize;
+    let Some(header) = rest.get_mut(..length) else { return };
+    let Ok(value) = serde_json::from_slice::<serde_json::Value>(header) else { return };
+    let sorted = value.to_string();
+    if sorted.len() <= length {
+        // The container pads its header by spaces.
+        header.fill(b' ');
+        header[..sorted.len()].copy_from_slice(sorted.as_bytes());
+    }
+}
+
 impl Dictionary {
     /// A dictionary of `spectra` (bins x rank, column-major).
     ///
@@ -193,7 +208,9 @@ impl Dictionary {
             ("version".to_owned(), FORMAT_VERSION.to_string()),
             ("header".to_owned(), header),
         ]);
-        safetensors::serialize([(TENSOR, tensor)], Some(metadata)).map_err(container)
+        let mut bytes = safetensors::serialize([(TENSOR, tensor)], Some(metadata)).map_err(container)?;
+        sort_header(&mut bytes);
+        Ok(bytes)
     }
 
     /// The spectra for a recording with `bins` frequency bins of the same spacing: rows above the

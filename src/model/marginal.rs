@@ -8,7 +8,7 @@
 //! identity, `d log p(X) / d log lambda_s = (2 / alpha_s) (E[|X|^2 v_s / v^2] - E[v_s / v])`, so the
 //! same numbers give the gradient of the marginal posterior.
 
-use crate::stable::{log_survival_quantile, vector};
+use crate::stable::{impulse_quadrature, vector};
 use rayon::prelude::*;
 
 /// What one time-frequency bin says of the two sources, the impulse variables averaged out.
@@ -109,25 +109,8 @@ struct Quadrature {
 }
 
 impl Quadrature {
-    /// `count` nodes, spread evenly over the logit of the distribution function: dense where the
-    /// law is, and reaching far into its heavy tail.
     fn new(alpha: f64, count: usize) -> Self {
-        if alpha >= 2.0 {
-            return Self { nodes: vec![(1.0, 1.0)] };
-        }
-        const LEVELS: (f64, f64) = (-8.0, 20.0);
-        let level = |i: f64| LEVELS.0 + (LEVELS.1 - LEVELS.0) * i / count as f64;
-        let survival = |level: f64| 1.0 / (1.0 + level.exp());
-        let mut nodes: Vec<_> = (0..count)
-            .map(|i| {
-                let i = i as f64;
-                let probability = survival(level(i)) - survival(level(i + 1.0));
-                (log_survival_quantile(alpha / 2.0, survival(level(i + 0.5))).exp(), probability)
-            })
-            .collect();
-        let total: f64 = nodes.iter().map(|node| node.1).sum();
-        nodes.iter_mut().for_each(|node| node.1 /= total);
-        Self { nodes }
+        Self { nodes: impulse_quadrature(alpha, count) }
     }
 }
 

@@ -117,7 +117,7 @@ fn normal_quantile(p: f64) -> f64 {
         -3.969683028665376e1,
         2.209460984245205e2,
         -2.759285104469687e2,
-        1.383577518672690e2,
+        1.38357751867269e2,
         -3.066479806614716e1,
         2.506628277459239,
     ];
@@ -241,16 +241,16 @@ impl Histogram {
         Self { low, width: (high - low) / cells as f64, counts: vec![0.0; cells], total: 0.0 }
     }
 
-    /// Counts one draw; draws outside the interval only enter the total.
+    /// Counts one draw; draws outside the interval are ignored.
     pub fn add(&mut self, x: f64) {
-        self.total += 1.0;
         let cell = ((x - self.low) / self.width).floor();
         if cell >= 0.0 && (cell as usize) < self.counts.len() {
+            self.total += 1.0;
             self.counts[cell as usize] += 1.0;
         }
     }
 
-    /// `KL(draws || density)` in nats, where `potential` is minus the log of the density up to a constant,
+    /// `KL(draws || density)` in nats, both restricted to the interval, where `potential` is minus the log of the density up to a constant,
     /// normalised over the interval by Simpson's rule in each cell.
     #[must_use]
     pub fn divergence(&self, potential: impl Fn(f64) -> f64) -> f64 {

@@ -13,6 +13,8 @@
 //!
 //! **Source.** `hamcmc-2016` algorithm 1, with the square root of [`lbfgs`](super::lbfgs) instead of its
 //! eq. 11. Pairs without positive curvature are left out of `H`; until there are pairs, `H = gamma I`.
+//! **Bias.** First order in the step. `H` has not seen `theta[t-M]` itself, but the pairs in it were made with
+//! matrices that had; that dependence too vanishes with the step, as it enters through the directions of `s` only.
 //! **Cost.** Two gradients and `O(M^2 dimension)` per step; memory `O(M dimension)` per block.
 //! **Mirroring.** With `mirror` each draw is folded into the positive orthant and the pairs are taken between
 //! folded states (the paper's form). A dense `H` makes this reflection oblique, which distorts the density

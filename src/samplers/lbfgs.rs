@@ -190,11 +190,14 @@ mod tests {
     use crate::samplers::dense::{cholesky, log_determinant};
     use ndarray::{Array1, Array2};
 
+    struct Example {
+        memory: InverseHessian<f64>,
+        dense: Array2<f64>,
+        pairs: Vec<(Array1<f64>, Array1<f64>)>,
+    }
+
     /// Random pairs of positive curvature, the product-form memory and the dense matrix of eq. 6 of `hamcmc-2016`.
-    fn example(
-        dimension: usize,
-        pairs: usize,
-    ) -> (InverseHessian<f64>, Array2<f64>, Vec<(Array1<f64>, Array1<f64>)>) {
+    fn example(dimension: usize, pairs: usize) -> Example {
         let mut stream = Streams::new(7).stream(dimension as u64);
         let mut memory = InverseHessian::new(dimension, pairs);
         memory.reset(0.3);
@@ -214,7 +217,7 @@ mod tests {
             dense = left.dot(&dense).dot(&left.t()) + outer(&s, &s);
             kept.push((s, y));
         }
-        (memory, dense, kept)
+        Example { memory, dense, pairs: kept }
     }
 
     fn columns(dimension: usize, apply: impl Fn(&mut [f64])) -> Array2<f64> {
@@ -235,7 +238,7 @@ mod tests {
     #[test]
     fn roots_multiply_to_the_dense_bfgs_matrix_and_its_inverse() {
         for (dimension, pairs) in [(1, 1), (2, 1), (5, 4), (12, 6)] {
-            let (memory, dense, _) = example(dimension, pairs);
+            let Example { memory, dense, .. } = example(dimension, pairs);
             let s = columns(dimension, |v| memory.multiply_root(v));
             let s_transposed = columns(dimension, |v| memory.multiply_root_transposed(v));
             let c = columns(dimension, |v| memory.multiply_inverse_root(v));
@@ -253,7 +256,7 @@ mod tests {
     /// The root that `hamcmc-2016` prints in eq. 11 does not square to `H`.
     #[test]
     fn printed_root_is_not_a_root() {
-        let (_, dense, pairs) = example(2, 1);
+        let Example { dense, pairs, .. } = example(2, 1);
         let (s, y) = &pairs[0];
         let (sy, bs) = (s.dot(y), s / 0.3);
         let q = &bs * (sy / s.dot(&(y / 0.3))).sqrt() - y;

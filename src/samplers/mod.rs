@@ -3,6 +3,31 @@
 //! A posterior is a [`Target`]: its shape, its gradient on a minibatch of data, its potential. A [`Sampler`]
 //! moves a state of `dimension x blocks` numbers; blocks are independent and keep their own memory and random
 //! stream. [`Chain`] checks that the two fit and runs the loop; [`SamplerKind`] builds a sampler by name.
+//!
+//! | sampler | name | needs | exact | choose it when |
+//! |---|---|---|---|---|
+//! | [`Sgld`] | `sgld` | gradient | as the step falls | scales are alike; the baseline |
+//! | [`Psgld`] | `psgld` | gradient | no | scales differ, correlations do not matter, speed does |
+//! | [`Sgrld`] | `sgrld` | [`Metric`] | as the step falls | the Fisher information is known and small or diagonal |
+//! | [`Hamcmc`] | `hamcmc` | gradient | as the step falls | correlated or badly scaled, minibatches |
+//! | [`Sghmc`] | `sghmc` | gradient | as the step falls | long valleys, large data |
+//! | [`Sgnht`] | `sgnht` | gradient | as the step falls | the same, with gradient noise of unknown strength |
+//! | [`Sgrhmc`] | `sgrhmc` | [`Metric`] | as the step falls | the local scale varies and a metric follows it |
+//! | [`Hmc`] | `hmc` | potential | yes | the reference |
+//! | [`MhBfgs`] | `mh-bfgs` | potential | yes | a comparator in few dimensions |
+//! | [`HmcBfgs`] | `hmc-bfgs` | potential | yes | strong correlations |
+//! | [`Qnhmc`] | `qnhmc` | potential | yes, once it has learnt | wide directions must be explored fast |
+//! | [`Newtonian`] | `nmc` | [`Sites`] | yes | second derivatives are cheap; nothing to tune |
+//!
+//! The sources, by the short names used in the documentation: `hamcmc-2016` is Simsekli and others, "Stochastic
+//! quasi-Newton Langevin Monte Carlo"; `complete-recipe` Ma, Chen and Fox, "A complete recipe for stochastic
+//! gradient MCMC" (2015); `quasi-newton-mcmc` Zhang and Sutton, "Quasi-Newton methods for Markov chain Monte
+//! Carlo" (2011); `quasi-newton-hmc` Fu, Luo and Zhang, "Quasi-Newton Hamiltonian Monte Carlo" (2016);
+//! `newtonian` Arora and others, "Newtonian Monte Carlo" (2019).
+//!
+//! **Positive unknowns.** [`Mirrored`] and [`LogMapped`] turn a target on the positive orthant into one on the
+//! whole space, for any sampler. Gradient samplers can also fold each draw themselves
+//! ([`GradientSettings::mirror`]), which is exact for diagonal dynamics only; [`Newtonian`] needs neither.
 
 mod dense;
 mod ensemble;

@@ -14,9 +14,12 @@
 //! normalised in two dimensions or more; here the exponent is that of the multivariate Cauchy law, which agrees
 //! for one. Where a fit does not exist the proposal is a Normal around `x` with the Hessian's eigenvalues made
 //! positive, or a Gamma or Dirichlet law of mean `x`; any function of the state is a valid choice.
+//! **Burn-in.** From a far start a Newton step is almost always right and almost always rejected: the way back is
+//! too improbable. While told to adapt, the sampler therefore takes every proposal that lowers the potential by more than 10 nats.
 //! **Parameters.** None. **Cost.** Two expansions per site and step, `d^3 / 3` for a site of `d` rows.
 //! **Bias.** None. **When.** Second derivatives are cheap, scales differ wildly over the state (funnels), or the
-//! conditionals are near conjugate: then almost every proposal is accepted and there is nothing to tune.
+//! conditionals are near conjugate: then almost every proposal is accepted and there is nothing to tune. Where the
+//! curvature passes through zero (between two peaks) proposals are far too wide and the chain sticks.
 
 use rand::RngExt;
 use rand_distr::{Distribution, Gamma};
@@ -26,6 +29,9 @@ use super::gradient::check_shape;
 use super::vector::dot;
 use super::{Real, Sampler, SamplerError, Site, Step, Support, Target};
 use crate::random::{Stream, Streams};
+
+/// A fall of the potential, in nats, that only a chain far from its target can make.
+const FAR: f64 = 10.0;
 
 /// Newtonian Monte Carlo; see the [module](self).
 #[derive(Debug, Clone)]
@@ -39,6 +45,7 @@ pub struct Newtonian<T> {
     proposed: Vec<T>,
     old: Vec<f64>,
     new: Vec<f64>,
+    adapting: bool,
 }
 
 /// Potential, gradient and Hessian with respect to one site, in every block.
@@ -245,6 +252,7 @@ impl<T: Real> Newtonian<T> {
             proposed: vec![T::zero(); dimension * blocks],
             old: Vec::new(),
             new: Vec::new(),
+            adapting: false,
         })
     }
 
@@ -298,6 +306,9 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
                 divergences += usize::from(log_ratio.is_nan() && !outside);
                 let probability =
                     if log_ratio.is_nan() || outside { 0.0 } else { libm::exp(log_ratio.min(0.0)) };
+                let fall = self.before.potential[block] - self.after.potential[block];
+                let downhill = self.adapting && fall > FAR;
+                let probability = if downhill { 1.0 } else { probability };
                 acceptance += probability / (blocks * sites.count()) as f64;
                 if self.streams[block].random::<f64>() < probability {
                     let column = block * n + site.rows.start..block * n + site.rows.end;
@@ -310,6 +321,10 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
 
     fn shape(&self) -> (usize, usize) {
         (self.dimension, self.streams.len())
+    }
+
+    fn adapt(&mut self, on: bool) {
+        self.adapting = on;
     }
 
     fn check(&self, target: &mut dyn Target<T>) -> Result<(), SamplerError> {

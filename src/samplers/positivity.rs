@@ -1,5 +1,7 @@
 //! Targets on the positive orthant, seen by samplers that know only the whole space.
 
+use std::ops::Range;
+
 use super::{Minibatch, Real, Target};
 
 /// Mirroring: the even extension of a density on the positive orthant to all signs.
@@ -64,19 +66,26 @@ impl<T: Real, Inner: Target<T>> Target<T> for Mirrored<Inner, T> {
     }
 }
 
-/// The log map: a density on the positive orthant as a density of `log theta`, Jacobian included.
+/// The log map: a density of positive unknowns as a density of their logarithms, Jacobian included.
 ///
-/// The sampler's state is `x = log theta` and `U(x) = U_inner(exp x) - sum x`.
+/// The sampler's state is `x = log theta` in the mapped rows, `x = theta` in the others, and
+/// `U(x) = U_inner(theta) - sum of the mapped x`.
 #[derive(Debug, Clone)]
 pub struct LogMapped<Inner, T> {
     inner: Inner,
-    positive: Vec<T>,
+    rows: Range<usize>,
+    theta: Vec<T>,
 }
 
 impl<Inner, T: Real> LogMapped<Inner, T> {
-    /// Maps `inner`, which is only ever asked about positive states.
+    /// Maps every unknown of `inner`, which is only ever asked about positive states.
     pub fn new(inner: Inner) -> Self {
-        Self { inner, positive: Vec::new() }
+        Self::rows(inner, 0..usize::MAX)
+    }
+
+    /// Maps the unknowns `rows` of each block of `inner` and leaves the others as they are.
+    pub fn rows(inner: Inner, rows: Range<usize>) -> Self {
+        Self { inner, rows, theta: Vec::new() }
     }
 
     /// The target on the positive orthant.
@@ -84,9 +93,23 @@ impl<Inner, T: Real> LogMapped<Inner, T> {
         &mut self.inner
     }
 
+    /// Replaces the state `x` of blocks of `dimension` unknowns by the `theta` that it stands for.
+    pub fn unmap(&self, x: &mut [T], dimension: usize) {
+        for (i, x) in x.iter_mut().enumerate() {
+            if self.rows.contains(&(i % dimension)) {
+                *x = T::narrow(libm::exp(x.widen()));
+            }
+        }
+    }
+}
+
+impl<T: Real, Inner: Target<T>> LogMapped<Inner, T> {
     fn load(&mut self, x: &[T]) {
-        self.positive.clear();
-        self.positive.extend(x.iter().map(|&x| T::narrow(libm::exp(x.widen()))));
+        let mut theta = std::mem::take(&mut self.theta);
+        theta.clear();
+        theta.extend_from_slice(x);
+        self.unmap(&mut theta, self.inner.dimension());
+        self.theta = theta;
     }
 }
 
@@ -105,17 +128,21 @@ impl<T: Real, Inner: Target<T>> Target<T> for LogMapped<Inner, T> {
 
     fn gradient(&mut self, x: &[T], batch: Minibatch<'_>, gradient: &mut [T]) {
         self.load(x);
-        self.inner.gradient(&self.positive, batch, gradient);
-        for (gradient, &theta) in gradient.iter_mut().zip(&self.positive) {
-            *gradient = *gradient * theta - T::one();
+        self.inner.gradient(&self.theta, batch, gradient);
+        let dimension = self.inner.dimension();
+        for (i, (gradient, &theta)) in gradient.iter_mut().zip(&self.theta).enumerate() {
+            if self.rows.contains(&(i % dimension)) {
+                *gradient = *gradient * theta - T::one();
+            }
         }
     }
 
     fn potential(&mut self, x: &[T], potential: &mut [f64]) {
         self.load(x);
-        self.inner.potential(&self.positive, potential);
+        self.inner.potential(&self.theta, potential);
         for (potential, x) in potential.iter_mut().zip(x.chunks_exact(self.inner.dimension())) {
-            *potential -= x.iter().map(|x| x.widen()).sum::<f64>();
+            let mapped = x.iter().enumerate().filter(|(i, _)| self.rows.contains(i));
+            *potential -= mapped.map(|(_, x)| x.widen()).sum::<f64>();
         }
     }
 }

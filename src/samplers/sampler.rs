@@ -181,15 +181,15 @@ pub struct Draw<'a, T> {
 ///
 /// ```
 /// use alphamf::random::Streams;
-/// use alphamf::samplers::{Chain, Hamcmc, HamcmcSettings, targets::Gaussian};
+/// use alphamf::samplers::{Chain, Hmc, HmcSettings, targets::Gaussian};
 /// # fn main() -> Result<(), alphamf::samplers::SamplerError> {
 /// let mut target = Gaussian::equicorrelated(10, 4.0, 1.0);
-/// let mut sampler = Hamcmc::new(10, 1, HamcmcSettings::default(), Streams::new(1))?;
+/// let mut sampler = Hmc::new(10, 1, HmcSettings::default(), Streams::new(1))?;
 /// let mut chain = Chain::new(&mut target, &mut sampler, vec![0.0; 10])?;
-/// chain.burn_in(1000);
-/// let mut mean = 0.0;
-/// chain.run(10_000, |draw| mean += draw.theta[0] / 10_000.0);
-/// assert!(mean.abs() < 1.0 && chain.statistics().divergences == 0);
+/// chain.burn_in(500);
+/// let mut mean = 0.0_f64;
+/// chain.run(2000, |draw| mean += draw.theta[0] / 2000.0);
+/// assert!(mean.abs() < 0.5 && chain.statistics().divergences == 0);
 /// # Ok(())
 /// # }
 /// ```
@@ -235,6 +235,11 @@ impl<'a, T: Real> Chain<'a, T> {
         }
         self.sampler.adapt(false);
         self.statistics = Statistics::default();
+    }
+
+    /// Turns the sampler's adaptation on or off, for burn-in that is to be observed.
+    pub fn adapt(&mut self, on: bool) {
+        self.sampler.adapt(on);
     }
 
     /// Takes `steps` steps and shows each draw to `observe`.

@@ -106,8 +106,8 @@ impl<T: Real> Sampler<T> for Sgrhmc<T> {
             metric.root(index, scratch);
             for i in 0..dimension {
                 momentum[i] += scratch[i];
-                theta[i] = momentum[i];
             }
+            theta.copy_from_slice(momentum);
             metric.root(index, theta);
             for (theta, &old) in theta.iter_mut().zip(&block.old) {
                 *theta = old + step * *theta;

@@ -171,7 +171,7 @@ impl<T: Real> Trajectory<T> {
         for_blocks(&mut self.blocks, theta, |index, block, theta| {
             let kinetic = 0.5 * dot(&block.momentum, &block.momentum).widen();
             let error = after[index] + kinetic - before[index] - block.kinetic;
-            block.diverged |= !(error < DIVERGENCE);
+            block.diverged |= error.is_nan() || error >= DIVERGENCE;
             block.probability = if block.diverged { 0.0 } else { libm::exp(-error.max(0.0)) };
             block.accepted = block.stream.random::<f64>() < block.probability;
             if !block.accepted {

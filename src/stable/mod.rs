@@ -23,7 +23,7 @@ pub use complex::ComplexStable;
 pub use generalised_gamma::GeneralisedGamma;
 pub use log_moments::StableFit;
 pub use positive::PositiveStable;
-pub(crate) use tail::log_survival_quantile;
+pub(crate) use tail::impulse_quadrature;
 
 /// A parameter outside the range in which a law is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]

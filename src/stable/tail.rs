@@ -5,6 +5,29 @@ use std::f64::consts::PI;
 /// Quadrature points over the angle of Kanter's representation.
 const POINTS: usize = 400;
 
+/// A discrete stand-in for the law of an impulse variable of a source with exponent `alpha` in
+/// (0, 2]: nodes and their probabilities.
+///
+/// The `count` nodes are spread evenly over the logit of the distribution function: dense where
+/// the law is, and reaching far into its heavy tail.
+pub(crate) fn impulse_quadrature(alpha: f64, count: usize) -> Vec<(f64, f64)> {
+    if alpha >= 2.0 {
+        return vec![(1.0, 1.0)];
+    }
+    const LEVELS: (f64, f64) = (-8.0, 20.0);
+    let survival = |i: f64| 1.0 / (1.0 + (LEVELS.0 + (LEVELS.1 - LEVELS.0) * i / count as f64).exp());
+    let mut nodes: Vec<_> = (0..count)
+        .map(|i| {
+            let i = i as f64;
+            let probability = survival(i) - survival(i + 1.0);
+            (log_survival_quantile(alpha / 2.0, survival(i + 0.5)).exp(), probability)
+        })
+        .collect();
+    let total: f64 = nodes.iter().map(|node| node.1).sum();
+    nodes.iter_mut().for_each(|node| node.1 /= total);
+    nodes
+}
+
 /// The logarithm of a positive stable variable's quantile at which `probability` (in (0, 1)) of
 /// the law lies above, for a stability index `a` in (0, 1) and the Laplace transform `exp(-s^a)`.
 ///
@@ -12,7 +35,7 @@ const POINTS: usize = 400;
 /// exponential, gives `P(A > x) = E[1 - exp(-k(U) x^(-a / (1 - a)))]` (Kanter 1975, eq. 2.1). The
 /// angle is substituted by its logit, so that the contributions near 0 and pi, which decide the
 /// tails, are resolved; the root is found by bisection.
-pub(crate) fn log_survival_quantile(a: f64, probability: f64) -> f64 {
+fn log_survival_quantile(a: f64, probability: f64) -> f64 {
     let kernel = Kernel::new(a);
     // P(A > x) lies between these: at -60 nothing of the law is below, and the tail
     // x^(-a) / gamma(1 - a) bounds it from above.

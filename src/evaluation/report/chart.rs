@@ -211,7 +211,7 @@ pub(super) fn scatter(title: &str, x_title: &str, y_title: &str, points: &[Point
     for point in points {
         let _ = write!(
             body,
-            "<circle class=dot cx={:.1} cy={:.1} r=4><title>{}: {:.2} to {:.2} dB</title></circle>",
+            "<circle class=dot cx={:.1} cy={:.1} r=4><title>{}: {:.3} to {:.3}</title></circle>",
             plot.x(point.x),
             plot.y(point.y),
             escape(&point.name),

@@ -157,7 +157,8 @@ td small{color:var(--muted)}.up{color:var(--good)}.down{color:var(--bad)}\
 .example{border-top:1px solid var(--line);padding:14px 0}.example:first-of-type{border-top:0;padding-top:0}\
 .views{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,300px),1fr));gap:14px;margin-top:8px}\
 figure{margin:0}figure img{display:block;width:100%;height:190px;border-radius:6px;background:#000}\
-figcaption{display:flex;justify-content:space-between;margin-bottom:4px}audio{width:100%;margin-top:6px;height:36px}\
+.picture{position:relative}.picture span{position:absolute;left:6px;top:4px;font-size:11px;color:#fff;\
+text-shadow:0 0 3px #000}.picture span+span{top:auto;bottom:4px}figcaption{display:flex;justify-content:space-between;margin-bottom:4px}audio{width:100%;margin-top:6px;height:36px}\
 details summary{cursor:pointer;font-weight:600;font-size:18px}details table{margin-top:12px}\
 .tiles{display:flex;flex-wrap:wrap;gap:10px;margin:16px 0 0}.tile{background:var(--card);\
 border:1px solid var(--line);border-radius:10px;padding:10px 16px;min-width:130px}\
@@ -273,11 +274,21 @@ fn charts(evaluation: &Evaluation) -> String {
         .collect();
     let title = "Improvement by condition";
     add(title, "Error bars are one standard error.", &chart::bars(title, "SDR improvement in dB", &bars));
-    let title = "Output against input";
+    let title = "SDR of output against input";
     add(title, &note, &chart::scatter(title, "input SDR in dB", "output SDR in dB", &points));
     let gains: Vec<f64> = points.iter().map(|point| point.y - point.x).collect();
     let title = "Distribution of the improvement";
     add(title, "", &chart::histogram(title, "SDR improvement in dB", &gains));
+    let points: Vec<Point> = evaluation
+        .files
+        .iter()
+        .filter_map(|file| {
+            let (x, y) = (file.input.as_ref()?.get(Metric::Estoi)?, file.output.get(Metric::Estoi)?);
+            Some(Point { name: file.name.clone(), x, y })
+        })
+        .collect();
+    let title = "ESTOI of output against input";
+    add(title, "", &chart::scatter(title, "input ESTOI", "output ESTOI", &points));
     charts + "</div>"
 }
 
@@ -292,7 +303,9 @@ fn show_example(example: &Example) -> String {
     let scores = |scores: Option<&super::Scores>| -> String {
         let show = |metric: Metric| {
             let digits = metric.digits();
-            Some(format!("{metric} {:.digits$}", scores?.get(metric)?))
+            Some(
+                format!("{metric} {:.digits$} {}", scores?.get(metric)?, metric.unit()).trim_end().to_owned(),
+            )
         };
         [Metric::Sdr, Metric::Estoi].into_iter().filter_map(show).collect::<Vec<_>>().join(" · ")
     };
@@ -307,7 +320,7 @@ fn show_example(example: &Example) -> String {
         let _ = write!(
             html,
             "<figure><figcaption><b>{label}</b><span class=muted>{scores}</span></figcaption>\
-             <img src=\"{}\" alt=\"Spectrogram, {label}: 0 to {high} kHz, {:.1} s\">\
+             <div class=picture><span>{high} kHz</span><span>0</span><img src=\"{}\" alt=\"Spectrogram, {label}: 0 to {high} kHz, {:.1} s\"></div>\
              <audio controls preload=metadata src=\"{}\"></audio></figure>",
             media::spectrogram(&signal, loudest),
             signal.duration(),

@@ -1,6 +1,6 @@
 //! The score of alpha-stable noise plus an uncertain signal.
 
-use crate::stable::log_survival_quantile;
+use crate::stable::impulse_quadrature;
 
 /// Grid of the logarithm of the residual, in units of the noise's scale.
 const RESIDUAL: Grid = Grid { low: -2.0, step: 0.1, points: 101 };
@@ -40,7 +40,7 @@ pub struct Score {
 impl Score {
     /// The table for a characteristic exponent in (0, 2].
     pub fn new(alpha: f64) -> Self {
-        let impulses = impulses(alpha);
+        let impulses = impulse_quadrature(alpha, 96);
         let mut weights = Vec::with_capacity(RESIDUAL.points * UNCERTAINTY.points);
         let mut information = Vec::with_capacity(UNCERTAINTY.points);
         for i in 0..UNCERTAINTY.points {
@@ -84,24 +84,6 @@ impl Score {
         let information = (1.0 - dy) * self.information[row] + dy * self.information[row + 1];
         (weight * beyond, information.exp())
     }
-}
-
-/// Nodes of the impulse variable and their probabilities, evenly over the logit of its
-/// distribution function.
-fn impulses(alpha: f64) -> Vec<(f64, f64)> {
-    if alpha >= 2.0 {
-        return vec![(1.0, 1.0)];
-    }
-    const NODES: usize = 96;
-    const LOGITS: (f64, f64) = (-8.0, 20.0);
-    let survival = |i: f64| 1.0 / (1.0 + (LOGITS.0 + (LOGITS.1 - LOGITS.0) * i / NODES as f64).exp());
-    (0..NODES)
-        .map(|i| {
-            let i = i as f64;
-            let probability = survival(i) - survival(i + 1.0);
-            (log_survival_quantile(0.5 * alpha, survival(i + 0.5)).exp(), probability)
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -1,0 +1,34 @@
+//! Any short recording through the whole chain, with few iterations.
+#![no_main]
+
+use alphamf::audio::{SampleFormat, Signal};
+use alphamf::inference::{Denoiser, Settings};
+use alphamf::model::Dictionary;
+use libfuzzer_sys::fuzz_target;
+use std::ops::ControlFlow;
+use std::sync::OnceLock;
+
+fuzz_target!(|input: (u8, bool, Vec<f32>)| {
+    static DENOISER: OnceLock<Denoiser> = OnceLock::new();
+    let denoiser = DENOISER.get_or_init(|| {
+        let settings = Settings { warm_start: 3, iterations: 4, burn_in: 2, ..Settings::default() };
+        Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap()
+    });
+    let (rate, stereo, mut samples) = input;
+    let rate = [8_000, 11_025, 16_000, 48_000][usize::from(rate) % 4];
+    samples.truncate(4_000);
+    for x in &mut samples {
+        *x = if x.is_finite() { x.clamp(-1.0, 1.0) } else { 0.0 };
+    }
+    let half = samples.len() / 2;
+    let channels =
+        if stereo { vec![samples[..half].to_vec(), samples[half..2 * half].to_vec()] } else { vec![samples] };
+    let Ok(noisy) = Signal::new(rate, SampleFormat::Float32, channels) else { return };
+    let denoised = denoiser.denoise(&noisy, &mut |_| ControlFlow::Continue(())).unwrap().signal;
+    assert_eq!((denoised.len(), denoised.channels().len()), (noisy.len(), noisy.channels().len()));
+    let power =
+        |signal: &Signal| -> f64 { signal.channels().iter().flatten().map(|&x| f64::from(x).powi(2)).sum() };
+    assert!(denoised.channels().iter().flatten().all(|x| x.is_finite()));
+    // Never louder by more than 1 dB; and silence stays silence.
+    assert!(power(&denoised) <= 1.26 * power(&noisy));
+});
