@@ -25,7 +25,8 @@ impl Channel {
         let steps: Vec<f64> =
             raise.iter().zip(lower).map(|(&raise, &lower)| libm::log(count(raise) / count(lower))).collect();
         let bins = steps.len();
-        let cosine = |order: usize, bin: usize| libm::cos(PI * order as f64 * (bin as f64 + 0.5) / bins as f64);
+        let cosine =
+            |order: usize, bin: usize| libm::cos(PI * order as f64 * (bin as f64 + 0.5) / bins as f64);
         // The projection on the cosines (DCT-II) of low order. The constant belongs to the activations.
         for order in 1..COEFFICIENTS.min(bins) {
             let sum: f64 = steps.iter().enumerate().map(|(bin, step)| step * cosine(order, bin)).sum();
