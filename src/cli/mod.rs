@@ -12,7 +12,11 @@ use alphamf::inference::{DenoiseError, Denoiser, SettingsError, TrainingError};
 use alphamf::model::DictionaryError;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
+use std::io::IsTerminal;
 use std::process::ExitCode;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Takes the noise out of recorded speech.
 ///
@@ -72,7 +76,13 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         (_, 1) => tracing::Level::INFO,
         _ => tracing::Level::DEBUG,
     };
-    tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).without_time().init();
+    // Libraries log what this program reports as its own error.
+    let own = Targets::new().with_target("alphamf", level).with_target("denoise", level);
+    let layer = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .without_time();
+    tracing_subscriber::registry().with(layer).with(own).init();
     rayon::ThreadPoolBuilder::new()
         .num_threads(common.threads.map_or(0, usize::from))
         .build_global()

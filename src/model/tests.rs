@@ -317,10 +317,12 @@ fn the_table_holds_averages_over_impulse_variables() {
                 // Sums of the weights, of the weighted values, of their squares and products with the weights.
                 let mut weights = [0.0; 2];
                 let mut moments = [[0.0; 3]; 3];
+                let mut likely = 0;
                 for (phi_speech, phi_noise) in speech.iter().zip(&noise) {
                     let v = phi_speech * scales[0] + phi_noise * scales[1];
                     let weight = (-1.0 / v).exp() / v;
                     let gain = phi_speech * scales[0] / v;
+                    likely += usize::from(v > 0.2);
                     weights[0] += weight;
                     weights[1] += weight * weight;
                     for (moment, value) in moments.iter_mut().zip([gain, gain / v, (1.0 - gain) / v]) {
@@ -329,8 +331,8 @@ fn the_table_holds_averages_over_impulse_variables() {
                         moment[2] += weight * weight * value * value;
                     }
                 }
-                if weights[0] * weights[0] / weights[1] < 1_000.0 {
-                    continue; // too few draws matter: their average proves nothing
+                if likely < 500 || weights[0] * weights[0] / weights[1] < 500.0 {
+                    continue; // too few draws come near the power: their average proves nothing
                 }
                 compared += 1;
                 let e = table.expectations(speech_ratio as f32, noise_ratio as f32);
