@@ -3,7 +3,7 @@
 use super::terminal::{Failure, Progress};
 use super::{Common, describe};
 use alphamf::audio;
-use alphamf::inference::{Denoiser, ImpulseMode, Positivity, Settings};
+use alphamf::inference::{Denoiser, ImpulseMode, NoiseModel, Positivity, Settings};
 use alphamf::model::Dictionary;
 use alphamf::samplers::SamplerKind;
 use anyhow::Context;
@@ -35,11 +35,15 @@ pub struct Model {
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
 
+    /// How much time to spend: fast takes a third of it, best four times as much.
+    #[arg(long, value_name = "HOW", default_value = "normal")]
+    quality: Quality,
+
     /// The least gain of any part of the spectrum, dB, -100 to 0: how much of the noise stays.
     #[arg(long, value_name = "DB", allow_negative_numbers = true)]
     floor_db: Option<f64>,
 
-    /// Sampler of activations and noise spectra; used if there are --iterations.
+    /// Sampler of activations and noise spectra.
     #[arg(long, value_name = "NAME")]
     sampler: Option<SamplerKind>,
 
@@ -79,7 +83,7 @@ pub struct Model {
     #[arg(long, value_name = "ALPHA")]
     alpha_noise: Option<f64>,
 
-    /// Number of noise spectra, 1 to 64.
+    /// Makes the noise of so many constant spectra, 1 to 64, in place of one that drifts.
     #[arg(long, value_name = "N")]
     noise_rank: Option<usize>,
 
@@ -95,6 +99,13 @@ enum PositivityName {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
+enum Quality {
+    Fast,
+    Normal,
+    Best,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
 enum ImpulsesName {
     Integrated,
     Sampled,
@@ -103,7 +114,11 @@ enum ImpulsesName {
 impl Model {
     /// The library's settings: its defaults, changed where an option was given.
     pub fn settings(&self) -> Settings {
-        let mut settings = Settings::default();
+        let mut settings = match self.quality {
+            Quality::Fast => Settings::fast(),
+            Quality::Normal => Settings::default(),
+            Quality::Best => Settings::best(),
+        };
         fn set<T: Clone>(setting: &mut T, option: &Option<T>) {
             if let Some(value) = option {
                 *setting = value.clone();
@@ -115,9 +130,14 @@ impl Model {
         set(&mut settings.warm_start, &self.warm_start);
         set(&mut settings.minibatch, &self.minibatch);
         set(&mut settings.alpha_noise, &self.alpha_noise);
-        set(&mut settings.noise_rank, &self.noise_rank);
+        if let Some(rank) = self.noise_rank {
+            settings.noise = NoiseModel::Spectra { rank };
+        }
         set(&mut settings.seed, &self.seed);
-        settings.burn_in = self.burn_in.unwrap_or(settings.iterations / 2);
+        if let Some(iterations) = self.iterations {
+            settings.burn_in = iterations / 2;
+        }
+        set(&mut settings.burn_in, &self.burn_in);
         settings.step_size = self.step_size;
         settings.alpha_speech = self.alpha_speech;
         match self.positivity {

@@ -14,6 +14,6 @@ mod training;
 
 pub use denoiser::{DenoiseError, Denoised, Denoiser, Observer, Progress, Summary};
 pub use drift::Drift;
-pub use settings::{ALPHAS, ImpulseMode, Positivity, Settings, SettingsError};
+pub use settings::{ALPHAS, ImpulseMode, NoiseModel, Positivity, Settings, SettingsError};
 pub use stream::DenoiseStream;
 pub use training::{Corpus, TrainingError, TrainingSettings};

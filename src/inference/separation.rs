@@ -1,7 +1,8 @@
 //! The latent state of one stretch of a recording, and the sweeps that improve it.
 
 use super::channel::Channel;
-use super::drift::{Drift, Smoothing};
+use super::drift::Smoothing;
+use super::settings::NoiseModel;
 use super::start::noise_spectra;
 use crate::model::{Factor, Impulses, MarginalTable, Mixture, Prior, SMALLEST_POWER, Workspace};
 use crate::random::Streams;
@@ -25,10 +26,8 @@ pub(super) struct Start<'a> {
     /// Characteristic exponents of speech and of noise.
     pub alpha_speech: f64,
     pub alpha_noise: f64,
-    /// Number of noise spectra; one if the noise drifts.
-    pub noise_rank: usize,
-    /// How the noise drifts, if not as a mixture of constant spectra.
-    pub drift: Option<&'a Drift>,
+    /// What the noise is made of.
+    pub noise: NoiseModel,
     /// Distances of frames (s) and bins (Hz).
     pub frame_seconds: f64,
     pub bin_hertz: f64,
@@ -91,9 +90,13 @@ impl Separation {
     /// The start for powers `|X|^2` (bins x frames, of order one).
     pub(super) fn new(start: &Start, power: &[f32], table: &Arc<MarginalTable>, streams: Streams) -> Self {
         let bins = start.bins;
+        let (noise_rank, drift) = match start.noise {
+            NoiseModel::Spectra { rank } => (rank, None),
+            NoiseModel::Drifting(drift) => (1, Some(drift)),
+        };
         let noise = match start.carried {
             Some(carried) => carried.noise_spectra.clone(),
-            None => noise_spectra(bins, power, start.alpha_noise, start.noise_rank, &mut streams.stream(0)),
+            None => noise_spectra(bins, power, start.alpha_noise, noise_rank, &mut streams.stream(0)),
         };
         let channel = start.carried.map_or_else(|| Channel::new(bins), |carried| carried.channel.clone());
         let mut mixture = Mixture {
@@ -120,9 +123,9 @@ impl Separation {
                 let per_spectrum = || vec![0.0; bins * (rank - split)];
                 Frames {
                     power: power.iter().map(|x| x.max(SMALLEST_POWER as f32)).collect(),
-                    drift: if start.drift.is_some() { vec![1.0; power.len()] } else { Vec::new() },
-                    drift_raise: vec![0.0; if start.drift.is_some() { power.len() } else { 0 }],
-                    drift_lower: vec![0.0; if start.drift.is_some() { power.len() } else { 0 }],
+                    drift: drift.map_or_else(Vec::new, |_| vec![1.0; power.len()]),
+                    drift_raise: drift.map_or_else(Vec::new, |_| vec![0.0; power.len()]),
+                    drift_lower: drift.map_or_else(Vec::new, |_| vec![0.0; power.len()]),
                     impulses: vec![Impulses::Integrated(Arc::clone(table))],
                     gain_sum: vec![0.0; power.len()],
                     raise: vec![0.0; activations.len()],
@@ -140,7 +143,7 @@ impl Separation {
             tiles,
             pool: Pool::default(),
             speech_prior: start.speech_prior,
-            drift: start.drift.map(|drift| Smoothing::new(drift, bins, start.frame_seconds, start.bin_hertz)),
+            drift: drift.map(|drift| Smoothing::new(&drift, bins, start.frame_seconds, start.bin_hertz)),
             dictionary: start.speech_spectra.to_vec(),
             channel,
         }
@@ -233,11 +236,8 @@ impl Separation {
 
     /// What the next stretch may start from.
     pub(super) fn carry(self) -> Carried {
+        let (rank, split) = (self.mixture.rank(), self.mixture.speech_rank());
         let mut noise_spectra = self.mixture.noise.spectra;
-        let (rank, split) = (
-            self.dictionary.len() / self.mixture.bins + noise_spectra.len() / self.mixture.bins,
-            self.dictionary.len() / self.mixture.bins,
-        );
         let columns = || self.tiles.iter().flat_map(|tile| tile.activations.chunks_exact(rank));
         for (k, spectrum) in noise_spectra.chunks_exact_mut(self.mixture.bins).enumerate() {
             let mean = columns().map(|column| column[split + k]).sum::<f32>() / columns().count() as f32;

@@ -29,6 +29,19 @@ pub enum ImpulseMode {
     Sampled,
 }
 
+/// What the noise is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NoiseModel {
+    /// One spectrum that drifts, times a level per frame.
+    Drifting(Drift),
+    /// Constant spectra with activations, as in the paper.
+    Spectra {
+        /// Number of spectra, 1 to 64.
+        rank: usize,
+    },
+}
+
 /// Settings of a [`Denoiser`](super::Denoiser).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -37,10 +50,8 @@ pub struct Settings {
     pub alpha_speech: Option<f64>,
     /// Characteristic exponent of noise, in (0, 2].
     pub alpha_noise: f64,
-    /// Number of noise spectra, 1 to 64.
-    pub noise_rank: usize,
-    /// How the noise drifts; `None` makes it of constant spectra. A drifting noise has one spectrum.
-    pub drift: Option<Drift>,
+    /// What the noise is made of.
+    pub noise: NoiseModel,
     /// Exponent of the multiplicative updates of the warm start, in (0, 1].
     pub exponent: f64,
     /// Sweeps of expectation maximisation that every block starts with, 0 to 10,000.
@@ -77,18 +88,17 @@ impl Default for Settings {
         Self {
             alpha_speech: None,
             alpha_noise: 1.9,
-            noise_rank: 2,
-            drift: Some(Drift { seconds: 0.64, hertz: 31.25 }),
-            exponent: 0.5,
-            warm_start: 32,
-            iterations: 0,
-            burn_in: 0,
-            sampler: SamplerKind::Hamcmc,
+            noise: NoiseModel::Drifting(Drift { seconds: 0.64, hertz: 31.25 }),
+            exponent: 1.0,
+            warm_start: 24,
+            iterations: 20,
+            burn_in: 5,
+            sampler: SamplerKind::Sgld,
             step_size: None,
             minibatch: 1.0,
             positivity: Positivity::default(),
             impulses: ImpulseMode::default(),
-            speech_prior: Prior::Flat,
+            speech_prior: Prior::Gamma { shape: 0.95, rate: 0.0 },
             channel: true,
             smooth_gain: true,
             floor_db: -26.0,
@@ -113,6 +123,18 @@ pub struct SettingsError {
 pub const ALPHAS: RangeInclusive<f64> = 0.2..=2.0;
 
 impl Settings {
+    /// For those in a hurry: the expectation maximisation alone, cut short.
+    #[must_use]
+    pub fn fast() -> Self {
+        Self { warm_start: 12, iterations: 0, burn_in: 0, ..Self::default() }
+    }
+
+    /// For those who have time: a longer average over the posterior.
+    #[must_use]
+    pub fn best() -> Self {
+        Self { iterations: 100, burn_in: 10, ..Self::default() }
+    }
+
     /// The least gain, as a factor of amplitude.
     pub(super) fn floor(&self) -> f32 {
         libm::pow(10.0, self.floor_db / 20.0) as f32
@@ -127,10 +149,12 @@ impl Settings {
             within("alpha of speech", alpha, ALPHAS)?;
         }
         within("alpha of noise", self.alpha_noise, ALPHAS)?;
-        within("noise rank", self.noise_rank, 1..=64)?;
-        if let Some(drift) = self.drift {
-            within("seconds of drift", drift.seconds, 0.0..=1e6)?;
-            within("hertz of drift", drift.hertz, 0.0..=1e5)?;
+        match self.noise {
+            NoiseModel::Spectra { rank } => within("noise rank", rank, 1..=64)?,
+            NoiseModel::Drifting(drift) => {
+                within("seconds of drift", drift.seconds, 0.0..=1e6)?;
+                within("hertz of drift", drift.hertz, 0.0..=1e5)?;
+            }
         }
         within("exponent of updates", self.exponent, 0.01..=1.0)?;
         within("warm-start sweeps", self.warm_start, 0..=10_000)?;

@@ -40,7 +40,7 @@ pub struct TrainingSettings {
 
 impl Default for TrainingSettings {
     fn default() -> Self {
-        Self { rank: 100, alpha: 0.7, iterations: 100, seed: 0, window_seconds: 0.064 }
+        Self { rank: 100, alpha: 0.8, iterations: 60, seed: 0, window_seconds: 0.064 }
     }
 }
 
