@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fs;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
@@ -68,10 +68,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// Where the denoised audio of a pair is kept, if it is.
+    /// Where the denoised audio of a pair is kept, if it is: always below [`Options::save`], also if the pair
+    /// is named by a path from the root or upwards.
     #[must_use]
     pub fn saved(&self, pair: &Pair) -> Option<PathBuf> {
-        Some(self.save.as_ref()?.join(Path::new(&pair.name).with_extension("wav")))
+        let below = |part: &Component| matches!(part, Component::Normal(_));
+        let name: PathBuf = Path::new(&pair.name).components().filter(below).collect();
+        Some(self.save.as_ref()?.join(name.with_extension("wav")))
     }
 }
 
