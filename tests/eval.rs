@@ -98,7 +98,11 @@ fn a_killed_run_resumes_to_equal_results_and_repeats_nothing() {
     // Other settings are another experiment.
     let other = run(folder, &[&resumable[..], &["--floor-db", "-12"]].concat());
     assert_eq!(other.status.code(), Some(3));
-    assert!(text(&other.stderr).contains("settings.floor_db was -26.0, now -12.0"), "{}", text(&other.stderr));
+    assert!(
+        text(&other.stderr).contains("settings.floor_db was -26.0, now -12.0"),
+        "{}",
+        text(&other.stderr)
+    );
 }
 
 #[test]
