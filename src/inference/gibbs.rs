@@ -76,7 +76,14 @@ impl Gibbs {
                 }
                 Ok(TileChain { activations, impulses, stream })
             })
-            .collect::<Result<_, SamplerError>>()?;
+            .collect::<Result<Vec<TileChain>, SamplerError>>()?;
+        if let (Some(own), Some(tile)) = (tiles.first(), separation.tiles.first()) {
+            let (mixture, pool, prior) = (&separation.mixture, &separation.pool, separation.speech_prior);
+            let (impulses, power, drift) = (&tile.impulses[0], &tile.power, &tile.drift);
+            let workspace = &mut pool.take(bins);
+            let target = ActivationTarget { mixture, impulses, power, drift, prior, workspace };
+            own.activations.sampler.check(&mut LogMapped::new(target))?;
+        }
         Ok(Self { tiles, noise, positivity: settings.positivity, sampled_impulses, divergences: 0 })
     }
 
@@ -171,6 +178,8 @@ fn build(
 ) -> Result<Box<dyn Sampler<f32>>, SamplerError> {
     let step_size = settings.step_size.unwrap_or(match (settings.sampler, settings.positivity) {
         (SamplerKind::Hamcmc, _) => 0.05,
+        // Its preconditioner divides by gradients that are large at the mode.
+        (SamplerKind::Psgld, Positivity::Log) => 5e-4,
         (_, Positivity::Log) => 0.005,
         (_, Positivity::Mirrored) => 1e-4,
     });
