@@ -45,7 +45,8 @@ impl Gibbs {
         let Separation { mixture, tiles, .. } = separation;
         let (bins, rank) = (mixture.bins, mixture.rank());
         let chain = |dimension, blocks, terms: usize, start: &[f32], streams| -> Result<_, SamplerError> {
-            let sampler = build(settings, dimension, blocks, terms, streams)?;
+            let sampler =
+                build(settings, dimension, blocks, terms, typical(settings.positivity, start), streams)?;
             let mut theta = start.to_vec();
             to_coordinates(settings.positivity, &mut theta);
             Ok(FactorChain { sampler, theta })
@@ -168,12 +169,24 @@ fn from_coordinates(positivity: Positivity, theta: &mut [f32]) {
     }
 }
 
+/// The scale on which a factor varies in the sampler's coordinates: one for logarithms, else its mean.
+fn typical(positivity: Positivity, factor: &[f32]) -> f64 {
+    match positivity {
+        Positivity::Log => 1.0,
+        Positivity::Mirrored => {
+            let sum: f64 = factor.iter().map(|&x| f64::from(x)).sum();
+            (sum / factor.len() as f64).max(1e-6)
+        }
+    }
+}
+
 /// The sampler, with the user's options or what measured best in the denoiser.
 fn build(
     settings: &Settings,
     dimension: usize,
     blocks: usize,
     terms: usize,
+    typical: f64,
     streams: Streams,
 ) -> Result<Box<dyn Sampler<f32>>, SamplerError> {
     let step_size = settings.step_size.unwrap_or(match (settings.sampler, settings.positivity) {
@@ -181,17 +194,18 @@ fn build(
         // Its preconditioner divides by gradients that are large at the mode.
         (SamplerKind::Psgld, Positivity::Log) => 5e-4,
         (_, Positivity::Log) => 0.005,
-        (_, Positivity::Mirrored) => 1e-4,
+        (_, Positivity::Mirrored) => 0.005 * typical * typical,
     });
     let step_size = StepSize::Constant(step_size);
     let minibatch = (settings.minibatch < 1.0).then(|| (settings.minibatch * terms as f64).ceil() as usize);
     // No drift moves a factor by more than itself.
-    let drift_limit = 1.0;
+    let drift_limit = typical;
     if settings.sampler == SamplerKind::Hamcmc {
         let gradient = GradientSettings { step_size, minibatch, drift_limit, ..GradientSettings::default() };
         // The curvature of an activation spans orders of magnitude from frame to frame.
-        let initial_scale = InitialScale::Pairs(1.0);
-        let settings = HamcmcSettings { gradient, memory: 5, initial_scale, ..HamcmcSettings::default() };
+        let initial_scale = InitialScale::Pairs(typical * typical);
+        let trust_region = 1.0 / (typical * typical);
+        let settings = HamcmcSettings { gradient, memory: 5, initial_scale, trust_region };
         return Ok(Box::new(Hamcmc::new(dimension, blocks, settings, streams)?));
     }
     let options = Options {
