@@ -82,6 +82,11 @@ impl<T: Scalar> Mixture<T> {
         (constant(2.0 / self.speech.alpha), constant(2.0 / self.noise.alpha))
     }
 
+    /// The rows of `activations` (rank x frames) that belong to noise.
+    fn noise_activations<'a>(&self, activations: &'a [T]) -> Columns<'a, T> {
+        Columns::new(activations, self.rank()).band(self.speech_rank(), self.noise_rank())
+    }
+
     /// Number of activations per frame: those of speech, then those of noise.
     #[must_use]
     pub fn rank(&self) -> usize {
@@ -423,8 +428,7 @@ impl<T: Scalar> Workspace<T> {
     /// Adds this stretch's gradient with respect to the noise spectra (bins x noise rank), by the derivatives of
     /// [`Workspace::differentiate`].
     pub fn add_noise_gradient(&self, mixture: &Mixture<T>, activations: &[T], gradient: &mut [T]) {
-        let noise =
-            Columns::new(activations, mixture.rank()).band(mixture.speech_rank(), mixture.noise_rank());
+        let noise = mixture.noise_activations(activations);
         accumulate_outer(Columns::new(&self.raise_noise, self.bins), noise, gradient);
     }
 
@@ -436,8 +440,7 @@ impl<T: Scalar> Workspace<T> {
         raise: &mut [T],
         lower: &mut [T],
     ) {
-        let noise =
-            Columns::new(activations, mixture.rank()).band(mixture.speech_rank(), mixture.noise_rank());
+        let noise = mixture.noise_activations(activations);
         accumulate_outer(Columns::new(&self.raise_noise, self.bins), noise, raise);
         accumulate_outer(Columns::new(&self.lower_noise, self.bins), noise, lower);
     }
