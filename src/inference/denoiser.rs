@@ -4,11 +4,12 @@ use super::gibbs::Gibbs;
 use super::separation::{Carried, Free, Separation, Start};
 use super::settings::{Settings, SettingsError};
 use super::stream::DenoiseStream;
+use super::upper_band::{CarriedUpper, UpperBand};
 use crate::audio::{InvalidSignal, InvalidWindow, Signal};
 use crate::model::{Dictionary, MarginalTable};
 use crate::random::Streams;
 use crate::samplers::SamplerError;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 /// Separates speech from noise.
@@ -164,26 +165,53 @@ impl Denoiser {
     /// Separates one block of powers (bins x frames).
     pub(super) fn separate(
         &self,
-        spectra: &[f32],
+        bins: usize,
         power: &[f32],
-        carried: Option<&Carried>,
+        carried: Option<&Handover>,
         streams: Streams,
         progress: Progress,
         mut observation: Option<Observation>,
     ) -> Result<Separated, DenoiseError> {
         let settings = &self.settings;
+        let header = self.dictionary.header();
+        let bin_hertz = 1.0 / header.window_seconds;
+        let occupied =
+            occupied_bins(power, bins, bin_hertz).max(carried.map_or(0, |carried| carried.occupied));
+        let known = occupied.min(header.bins());
+        let carried = carried.filter(|carried| carried.occupied == occupied);
         let start = Start {
-            bins: spectra.len() / self.dictionary.header().rank,
-            speech_spectra: spectra,
-            alpha_speech: settings.alpha_speech.unwrap_or(self.dictionary.header().alpha),
+            bins: known,
+            speech_spectra: &self.dictionary.rows(known),
+            alpha_speech: settings.alpha_speech.unwrap_or(header.alpha),
             alpha_noise: settings.alpha_noise,
             noise: settings.noise,
-            frame_seconds: self.dictionary.header().window_seconds / 4.0,
-            bin_hertz: 1.0 / self.dictionary.header().window_seconds,
+            frame_seconds: header.window_seconds / 4.0,
+            bin_hertz,
             speech_prior: settings.speech_prior,
-            carried,
+            carried: carried.map(|carried| &carried.band),
         };
-        let mut separation = Separation::new(&start, power, &self.table, streams.child(0));
+        let power_below = rows(power, bins, 0..known);
+        let mut separation = Separation::new(&start, &power_below, &self.table, streams.child(0));
+        drop(power_below);
+        let power_above = rows(power, bins, known..occupied);
+        // The gain of the whole spectrum, and what the upper band hands on.
+        let complete = |separation: &Separation, averaged: usize| {
+            let mut gain = vec![0.0; power.len()];
+            place_rows(&separation.mean_gain(averaged), &mut gain, bins, 0..known);
+            let mut upper = None;
+            if known < occupied {
+                let start = Start { bins: occupied - known, ..start.clone() };
+                let carried = carried.and_then(|carried| carried.upper.as_ref());
+                let (gain_above, handed_on) =
+                    self.separate_above(&start, &power_above, separation, carried, streams.child(2));
+                place_rows(&gain_above, &mut gain, bins, known..occupied);
+                upper = Some(handed_on);
+            }
+            if settings.smooth_gain {
+                smooth_over_frames(&mut gain, bins);
+            }
+            (gain, upper)
+        };
         let sweeps = settings.warm_start + settings.iterations;
         let mut averaged = 0;
         let mut advance = |done: usize| match progress(done as f64 / sweeps as f64) {
@@ -197,7 +225,7 @@ impl Denoiser {
                 settings.exponent as f32,
                 Free { noise: settled, channel: settled && settings.channel },
             );
-            if settings.iterations == 0 && 4 * (settings.warm_start - sweep) <= settings.warm_start + 3 {
+            if settings.iterations == 0 && in_last_quarter(sweep, settings.warm_start) {
                 separation.accumulate(0);
                 averaged += 1;
             }
@@ -218,7 +246,7 @@ impl Denoiser {
                 if let Some(Observation { every, show }) = &mut observation
                     && (sweep + 1) % *every == 0
                 {
-                    show(sweep + 1, &separation.mean_gain(averaged));
+                    show(sweep + 1, &complete(&separation, averaged).0);
                     if sweep < settings.burn_in {
                         averaged = separation.forget();
                     }
@@ -227,11 +255,31 @@ impl Denoiser {
             }
             divergences = gibbs.divergences();
         }
-        let mut gain = separation.mean_gain(averaged);
-        if settings.smooth_gain {
-            smooth_over_frames(&mut gain, separation.mixture.bins);
+        let (gain, upper) = complete(&separation, averaged);
+        let carried = Handover { occupied, band: separation.carry(), upper };
+        Ok(Separated { gain, divergences, carried })
+    }
+
+    /// Separates the powers (bins x frames) above the band of `below`: their mean gain, and what to hand on.
+    fn separate_above(
+        &self,
+        start: &Start,
+        power: &[f32],
+        below: &Separation,
+        carried: Option<&CarriedUpper>,
+        streams: Streams,
+    ) -> (Vec<f32>, CarriedUpper) {
+        let mut above = UpperBand::new(start, power, below, carried, &self.table, streams);
+        let sweeps = self.settings.warm_start.max(UPPER_SWEEPS);
+        let mut averaged = 0;
+        for sweep in 0..sweeps {
+            above.maximise(self.settings.exponent as f32, 3 * sweep >= sweeps);
+            if in_last_quarter(sweep, sweeps) {
+                above.accumulate();
+                averaged += 1;
+            }
         }
-        Ok(Separated { gain, divergences, carried: separation.carry() })
+        (above.mean_gain(averaged), above.carry())
     }
 }
 
@@ -240,7 +288,54 @@ pub(super) struct Separated {
     /// Posterior-mean gain, bins x frames.
     pub gain: Vec<f32>,
     pub divergences: usize,
-    pub carried: Carried,
+    pub carried: Handover,
+}
+
+/// What one block hands on to the next.
+pub(super) struct Handover {
+    /// Number of bins up to the highest that is not empty.
+    occupied: usize,
+    band: Carried,
+    upper: Option<CarriedUpper>,
+}
+
+/// The least number of sweeps for the upper band.
+const UPPER_SWEEPS: usize = 12;
+/// Bins whose mean power is below this share of that between 300 and 4000 Hz may be empty.
+const EMPTY: f64 = 1e-7;
+
+/// Whether the gains of a sweep belong to the average.
+fn in_last_quarter(sweep: usize, sweeps: usize) -> bool {
+    4 * (sweeps - sweep) <= sweeps + 3
+}
+
+/// The number of bins up to the highest that is not empty, as are those above the band of a recording that was
+/// made at a lower sample rate.
+fn occupied_bins(power: &[f32], bins: usize, bin_hertz: f64) -> usize {
+    let mut sums = vec![0.0_f64; bins];
+    for frame in power.chunks_exact(bins) {
+        sums.iter_mut().zip(frame).for_each(|(sum, &x)| *sum += f64::from(x));
+    }
+    let at = |hertz: f64| ((hertz / bin_hertz) as usize).min(bins - 1);
+    let voice = &sums[at(300.0)..=at(4_000.0)];
+    let threshold = EMPTY * voice.iter().sum::<f64>() / voice.len() as f64;
+    let empty = sums.iter().rev().take_while(|&&sum| sum <= threshold).count();
+    (bins - empty).max(LEAST_BINS.min(bins))
+}
+
+/// Recordings have at least so many bins with something in them.
+const LEAST_BINS: usize = 16;
+
+/// Some rows of a matrix of `height` rows.
+fn rows(matrix: &[f32], height: usize, range: Range<usize>) -> Vec<f32> {
+    matrix.chunks_exact(height).flat_map(|column| &column[range.clone()]).copied().collect()
+}
+
+/// Writes some rows of a matrix of `height` rows.
+fn place_rows(rows: &[f32], matrix: &mut [f32], height: usize, range: Range<usize>) {
+    for (column, rows) in matrix.chunks_exact_mut(height).zip(rows.chunks_exact(range.len())) {
+        column[range.clone()].copy_from_slice(rows);
+    }
 }
 
 /// Averages every frame (bins each) with its neighbours, by 1/4, 1/2 and 1/4.

@@ -11,6 +11,7 @@ mod settings;
 mod start;
 mod stream;
 mod training;
+mod upper_band;
 
 pub use denoiser::{DenoiseError, Denoised, Denoiser, Observer, Progress, Summary};
 pub use drift::Drift;

@@ -4,7 +4,9 @@ use super::channel::Channel;
 use super::drift::Smoothing;
 use super::settings::NoiseModel;
 use super::start::noise_spectra;
-use crate::model::{Factor, Impulses, MarginalTable, Mixture, Prior, SMALLEST_POWER, Workspace};
+use crate::model::{
+    Continuation, Factor, Impulses, MarginalTable, Mixture, Prior, SMALLEST_POWER, Workspace,
+};
 use crate::random::Streams;
 use crate::stable::vector;
 use rayon::prelude::*;
@@ -62,6 +64,8 @@ pub(super) struct Separation {
     drift: Option<Smoothing>,
     dictionary: Vec<f32>,
     channel: Channel,
+    /// If the activations of speech are held, how its spectra are made.
+    continuation: Option<Continuation>,
 }
 
 /// Some consecutive frames: all that is known of them.
@@ -84,6 +88,9 @@ pub(super) struct Frames {
     lower: Vec<f32>,
     channel_raise: Vec<f32>,
     channel_lower: Vec<f32>,
+    /// Slopes at the knots of a continuation, knots x rank.
+    continuation_raise: Vec<f32>,
+    continuation_lower: Vec<f32>,
 }
 
 impl Separation {
@@ -135,6 +142,8 @@ impl Separation {
                     noise_lower: per_spectrum(),
                     channel_raise: per_bin(),
                     channel_lower: per_bin(),
+                    continuation_raise: Vec::new(),
+                    continuation_lower: Vec::new(),
                 }
             })
             .collect();
@@ -146,15 +155,40 @@ impl Separation {
             drift: drift.map(|drift| Smoothing::new(&drift, bins, start.frame_seconds, start.bin_hertz)),
             dictionary: start.speech_spectra.to_vec(),
             channel,
+            continuation: None,
         }
     }
 
+    /// Takes the activations of speech from the separation of another band of the same frames and holds them; from
+    /// now on, the spectra of speech are made by `continuation`.
+    pub(super) fn hold_activations(&mut self, other: &Self, continuation: Continuation) {
+        let (rank, split) = (self.mixture.rank(), self.mixture.speech_rank());
+        for (tile, other_tile) in self.tiles.iter_mut().zip(&other.tiles) {
+            let columns = other_tile.activations.chunks_exact(other.mixture.rank());
+            for (column, other_column) in tile.activations.chunks_exact_mut(rank).zip(columns) {
+                column[..split].copy_from_slice(&other_column[..split]);
+            }
+            tile.continuation_raise = vec![0.0; continuation.knots() * split];
+            tile.continuation_lower = vec![0.0; continuation.knots() * split];
+        }
+        self.continuation = Some(continuation);
+    }
+
+    /// The slopes of the spectra of speech at the knots (knots x rank) in the last sweep, if their activations are
+    /// held.
+    pub(super) fn continuation_slopes(&self) -> (Vec<f32>, Vec<f32>) {
+        sum(&self.tiles, |tile| (&tile.continuation_raise, &tile.continuation_lower))
+    }
+
     /// One sweep of expectation maximisation on the posterior with the impulse variables integrated out:
-    /// every free factor is multiplied by `(raise / lower)^exponent`, from the same slopes.
+    /// every free factor is multiplied by `(raise / lower)^exponent`, from the same slopes. Activations of speech
+    /// are free unless they are held.
     pub(super) fn maximise(&mut self, exponent: f32, free: Free) {
+        let continuation = self.continuation;
         let Self { mixture, tiles, pool, speech_prior, drift, .. } = self;
         let (rank, split) = (mixture.rank(), mixture.speech_rank());
-        let updated = if free.noise { rank } else { split };
+        let first = if continuation.is_some() { split } else { 0 };
+        let updated = first..if free.noise { rank } else { split };
         let (shared, bins) = (&*mixture, mixture.bins);
         let field_free = free.noise && drift.is_some();
         let spectra_free = free.noise && drift.is_none();
@@ -181,10 +215,17 @@ impl Separation {
                     lower.fill(0.0);
                     workspace.add_channel_slopes(raise, lower);
                 }
+                if let Some(continuation) = &continuation {
+                    let (raise, lower) = (&mut tile.continuation_raise, &mut tile.continuation_lower);
+                    raise.fill(0.0);
+                    lower.fill(0.0);
+                    workspace.add_continuation_slopes(shared, continuation, &tile.activations, raise, lower);
+                }
                 let slopes = tile.raise.chunks_exact(rank).zip(tile.lower.chunks_exact_mut(rank));
                 for (column, (raise, lower)) in tile.activations.chunks_exact_mut(rank).zip(slopes) {
                     speech_prior.add_gradient(&column[..split], &mut lower[..split]);
-                    multiply(&mut column[..updated], raise, lower, exponent);
+                    let (raise, lower) = (&raise[updated.clone()], &lower[updated.clone()]);
+                    multiply(&mut column[updated.clone()], raise, lower, exponent);
                 }
             },
         );

@@ -1,8 +1,7 @@
 //! Denoising block by block.
 
-use super::denoiser::{DenoiseError, Denoiser, Observation, Progress, Summary};
+use super::denoiser::{DenoiseError, Denoiser, Handover, Observation, Progress, Summary};
 use super::impulses;
-use super::separation::Carried;
 use crate::audio::{Analyser, Spectrogram, Stft, Synthesiser};
 use crate::random::Streams;
 
@@ -20,14 +19,13 @@ const SILENCE: f32 = 1e-9;
 pub struct DenoiseStream<'a> {
     denoiser: &'a Denoiser,
     stft: Stft,
-    spectra: Vec<f32>,
     streams: Streams,
     channels: Vec<Channel>,
     /// Samples per channel so far.
     samples: u64,
     /// Inverse of the mean power of the first block that was not silent.
     scale: Option<f32>,
-    carried: Option<Carried>,
+    carried: Option<Handover>,
     /// Gains (bins x overlap) that the last block gave to the first pending frames.
     overlap: Vec<f32>,
     blocks: u64,
@@ -73,7 +71,6 @@ impl<'a> DenoiseStream<'a> {
         };
         Ok(Self {
             denoiser,
-            spectra: denoiser.dictionary().rows(stft.bins()),
             streams: Streams::new(denoiser.settings().seed),
             channels: (0..channels).map(|_| channel()).collect(),
             samples: 0,
@@ -254,8 +251,8 @@ impl<'a> DenoiseStream<'a> {
             (Some(every), Some(show)) => Some(Observation { every, show }),
             _ => None,
         };
-        let (spectra, carried) = (&self.spectra, self.carried.as_ref());
-        let separated = self.denoiser.separate(spectra, &power, carried, streams, progress, observation)?;
+        let carried = self.carried.as_ref();
+        let separated = self.denoiser.separate(bins, &power, carried, streams, progress, observation)?;
         self.divergences += separated.divergences;
         self.carried = Some(separated.carried);
         place(&places, &separated.gain, &mut gain, bins);
