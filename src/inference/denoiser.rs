@@ -121,7 +121,7 @@ impl Denoiser {
 
     /// Denoises a recording, with the same result, and shows how it develops: every `every` Gibbs sweeps
     /// (0 for never) `observer` is given the result by the mean gain of as many sweeps or, once the
-    /// burn-in is over, of all since. Only recordings of a single block (about 25 s) are shown.
+    /// burn-in is over, of all since. Only recordings of a single block (12 s) are shown.
     ///
     /// # Errors
     /// As [`Denoiser::denoise`].
@@ -301,7 +301,7 @@ pub(super) struct Handover {
 
 /// The least number of sweeps for the upper band.
 const UPPER_SWEEPS: usize = 12;
-/// Bins whose mean power is below this share of that between 300 and 4000 Hz may be empty.
+/// Bins whose power is below this share of the mean between 300 and 4000 Hz may be empty.
 const EMPTY: f64 = 1e-7;
 
 /// Whether the gains of a sweep belong to the average.
@@ -310,17 +310,17 @@ fn in_last_quarter(sweep: usize, sweeps: usize) -> bool {
 }
 
 /// The number of bins up to the highest that is not empty, as are those above the band of a recording that was
-/// made at a lower sample rate.
+/// made at a lower sample rate. A start or a click, which fills all bins of a few frames, does not count.
 fn occupied_bins(power: &[f32], bins: usize, bin_hertz: f64) -> usize {
-    let mut sums = vec![0.0_f64; bins];
-    for frame in power.chunks_exact(bins) {
-        sums.iter_mut().zip(frame).for_each(|(sum, &x)| *sum += f64::from(x));
-    }
+    let frames = power.len() / bins;
     let at = |hertz: f64| ((hertz / bin_hertz) as usize).min(bins - 1);
-    let voice = &sums[at(300.0)..=at(4_000.0)];
-    let threshold = EMPTY * voice.iter().sum::<f64>() / voice.len() as f64;
-    let empty = sums.iter().rev().take_while(|&&sum| sum <= threshold).count();
-    (bins - empty).max(LEAST_BINS.min(bins))
+    let voice = at(300.0)..at(4_000.0) + 1;
+    let in_voice = power.chunks_exact(bins).flat_map(|frame| &frame[voice.clone()]);
+    let mean = in_voice.map(|&x| f64::from(x)).sum::<f64>() / (frames * voice.len()) as f64;
+    let threshold = (EMPTY * mean) as f32;
+    let is_empty =
+        |bin: &usize| 20 * power.chunks_exact(bins).filter(|frame| frame[*bin] > threshold).count() <= frames;
+    (bins - (0..bins).rev().take_while(is_empty).count()).max(LEAST_BINS.min(bins))
 }
 
 /// Recordings have at least so many bins with something in them.

@@ -3,7 +3,7 @@
 use super::channel::Channel;
 use super::drift::Smoothing;
 use super::settings::NoiseModel;
-use super::start::noise_spectra;
+use super::start::{lean_on, noise_spectra};
 use crate::model::{
     Continuation, Factor, Impulses, MarginalTable, Mixture, Prior, SMALLEST_POWER, Workspace,
 };
@@ -101,10 +101,10 @@ impl Separation {
             NoiseModel::Spectra { rank } => (rank, None),
             NoiseModel::Drifting(drift) => (1, Some(drift)),
         };
-        let noise = match start.carried {
-            Some(carried) => carried.noise_spectra.clone(),
-            None => noise_spectra(bins, power, start.alpha_noise, noise_rank, &mut streams.stream(0)),
-        };
+        let mut noise = noise_spectra(bins, power, start.alpha_noise, noise_rank, &mut streams.stream(0));
+        if let Some(carried) = start.carried {
+            lean_on(&carried.noise_spectra, &mut noise, power.len() / bins);
+        }
         let channel = start.carried.map_or_else(|| Channel::new(bins), |carried| carried.channel.clone());
         let mut mixture = Mixture {
             bins,
@@ -123,7 +123,7 @@ impl Separation {
                 for (column, power) in activations.chunks_exact_mut(rank).zip(power.chunks_exact(bins)) {
                     let level = power.iter().map(|&x| vector::powf(x, exponent)).sum::<f32>() / bins as f32;
                     column[..split].fill((level / total).max(1e-6));
-                    column[split..].fill(if start.carried.is_some() { 1.0 } else { 0.05 });
+                    column[split..].fill(0.05);
                     column[split] = 1.0;
                 }
                 let per_bin = || vec![0.0; bins];

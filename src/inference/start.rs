@@ -34,3 +34,17 @@ pub(super) fn noise_spectra(
     }
     spectra
 }
+
+/// Frames below which the quantile of a stretch says less of its noise than the stretch before.
+const FEW_FRAMES: f64 = 128.0;
+
+/// Moves the noise spectra at the start of a stretch of `frames` towards those that were carried from the stretch
+/// before: much if it is short and may hold no pause of the speech, little if it is long.
+pub(super) fn lean_on(carried: &[f32], spectra: &mut [f32], frames: usize) {
+    let ratio = FEW_FRAMES / frames as f64;
+    let weight = 1.0 - 1.0 / (1.0 + ratio * ratio);
+    for (value, &carried) in spectra.iter_mut().zip(carried) {
+        let step = libm::log(f64::from(carried) / f64::from(*value));
+        *value = (f64::from(*value) * libm::exp(weight * step)) as f32;
+    }
+}

@@ -6,7 +6,7 @@ use crate::audio::{Analyser, Spectrogram, Stft, Synthesiser};
 use crate::random::Streams;
 
 /// Frames that are separated together; up to half as many again at the end of a recording.
-const BLOCK_FRAMES: usize = 1024;
+const BLOCK_FRAMES: usize = 512;
 /// Frames at the end of a block that the next block separates again; their gains are cross-faded.
 const OVERLAP_FRAMES: usize = 32;
 /// Frames with a mean power below this share of the recording's first block count as digital silence.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Distance of the knots between which spectra are straight, Hz.
 const KNOT_HERTZ: f64 = 500.0;
 /// Bins that the expectation of a flat continuation counts as, per knot and dictionary entry.
-const PRIOR_COUNT: f32 = 8.0;
+const PRIOR_COUNT: f32 = 64.0;
 
 /// The upper band of a stretch of a recording.
 pub(super) struct UpperBand {
