@@ -133,7 +133,7 @@ fn exact_silence_stays_silence() {
 }
 
 #[test]
-fn constants_and_square_waves_of_full_scale_survive() {
+fn constants_and_square_waves_of_full_scale_are_no_more_than_noise() {
     for rate in [8_000, 44_100, 96_000] {
         let length = rate as usize;
         let constant = vec![1.0; length];
@@ -141,7 +141,7 @@ fn constants_and_square_waves_of_full_scale_survive() {
             (0..length).map(|n| if n * 400 / length % 2 == 0 { 1.0 } else { -1.0 }).collect();
         for x in [constant, square] {
             let loss = decibels(power(&denoise(rate, vec![x.clone()])) / power(&[x]));
-            // Not speech, so that it is free to be taken for noise; but no more than noise is.
+            // They are not speech: no more is lost of them than of noise, and none are added to.
             assert!((-27.0..=1.0).contains(&loss), "{rate} Hz: {loss} dB");
         }
     }

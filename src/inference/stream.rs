@@ -277,3 +277,118 @@ fn place(places: &[usize], partial: &[f32], gain: &mut [f32], bins: usize) {
         gain[t * bins..(t + 1) * bins].copy_from_slice(frame);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inference::Settings;
+    use crate::model::Dictionary;
+    use rand::RngExt;
+    use std::f32::consts::TAU;
+    use std::ops::ControlFlow;
+
+    const RATE: usize = 8_000;
+
+    fn denoiser() -> Denoiser {
+        Denoiser::new(Dictionary::shipped().unwrap(), Settings::fast()).unwrap()
+    }
+
+    /// Syllables of a gliding voice for 0.6 s of every second, and white noise of the given level.
+    fn recording(seconds: usize, level: impl Fn(f32) -> f32) -> (Vec<f32>, Vec<f32>) {
+        let mut stream = Streams::new(1).stream(0);
+        (0..seconds * RATE)
+            .map(|n| {
+                let t = n as f32 / RATE as f32;
+                let envelope = (TAU * 5.0 / 6.0 * (t % 1.0)).sin().max(0.0);
+                let pitch = TAU * (120.0 * t + 4.0 * (0.7 * t).sin());
+                let voice: f32 = (1..=20).map(|h| (h as f32 * pitch).sin() / h as f32).sum();
+                (0.1 * envelope * voice, level(t) * stream.random_range(-1.0..1.0_f32))
+            })
+            .unzip()
+    }
+
+    fn denoise(samples: &[f32]) -> Vec<f32> {
+        let denoiser = denoiser();
+        let mut stream = denoiser.stream(RATE as u32, 1).unwrap();
+        let mut output = stream.push(&[samples], &mut |_| ControlFlow::Continue(())).unwrap().remove(0);
+        let (rest, _) = stream.finish(&mut |_| ControlFlow::Continue(())).unwrap();
+        output.extend(&rest[0]);
+        output
+    }
+
+    /// The same in one block of any length.
+    fn denoise_at_once(samples: &[f32]) -> Vec<f32> {
+        let denoiser = denoiser();
+        let stft = Stft::new(RATE as u32, denoiser.dictionary().header().window_seconds).unwrap();
+        let mut frames = stft.analyse(samples);
+        let power: Vec<f32> = frames.as_slice().iter().map(|x| x.norm_sqr()).collect();
+        let scale = power.len() as f32 / power.iter().sum::<f32>();
+        let power: Vec<f32> = power.iter().map(|x| x * scale).collect();
+        let streams = Streams::new(0);
+        let advance: Progress = &mut |_| ControlFlow::Continue(());
+        let separated = denoiser.separate(stft.bins(), &power, None, streams, advance, None).unwrap();
+        let floor = denoiser.settings().floor();
+        frames.as_mut_slice().iter_mut().zip(&separated.gain).for_each(|(x, gain)| *x *= gain.max(floor));
+        stft.synthesise(&frames, samples.len())
+    }
+
+    fn power(samples: &[f32]) -> f32 {
+        samples.iter().map(|x| x * x).sum::<f32>() / samples.len() as f32
+    }
+
+    fn decibels(ratio: f32) -> f32 {
+        10.0 * libm::log10f(ratio)
+    }
+
+    /// By how much the noise between the syllables is lowered in every second, dB.
+    fn attenuations(noise: &[f32], output: &[f32]) -> Vec<f32> {
+        let pauses = |x: &'_ [f32]| -> Vec<f32> {
+            x.chunks_exact(RATE).map(|second| power(&second[RATE * 7 / 10..RATE * 9 / 10])).collect()
+        };
+        pauses(noise).iter().zip(pauses(output)).map(|(before, after)| decibels(before / after)).collect()
+    }
+
+    #[test]
+    fn blocks_join_without_a_seam() {
+        let (voice, noise) = recording(40, |_| 0.03);
+        let noisy: Vec<f32> = voice.iter().zip(&noise).map(|(x, n)| x + n).collect();
+        let (blocked, whole) = (denoise(&noisy), denoise_at_once(&noisy));
+        let difference: Vec<f32> = blocked.iter().zip(&whole).map(|(a, b)| a - b).collect();
+        // In stretches of 50 ms, against what both take away.
+        let length = RATE / 20;
+        let removed: Vec<f32> = noisy.iter().zip(&whole).map(|(x, y)| x - y).collect();
+        let ratios: Vec<f32> = difference
+            .chunks_exact(length)
+            .zip(removed.chunks_exact(length))
+            .map(|(difference, removed)| decibels(power(difference) / power(removed)))
+            .collect();
+        let largest = ratios.iter().copied().fold(f32::MIN, f32::max);
+        assert!(largest < -15.0, "{largest} dB");
+        let hop = RATE * 16 / 1_000;
+        for seam in [1, 2, 3].map(|block| block * (BLOCK_FRAMES - OVERLAP_FRAMES) * hop) {
+            let faded = (seam / length).saturating_sub(2)..(seam + OVERLAP_FRAMES * hop) / length + 2;
+            let jump = ratios[faded].windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f32::max);
+            assert!(jump < 20.0, "{jump} dB within 50 ms at sample {seam}");
+        }
+    }
+
+    #[test]
+    fn noise_that_changes_is_followed() {
+        type Level = fn(f32) -> f32;
+        // Slowly over a minute, suddenly in a later block, and away again.
+        let levels: [Level; 3] = [
+            |t| 0.02 * libm::powf(10.0, 0.5 * (TAU * t / 60.0).sin()),
+            |t| if t < 25.0 { 0.005 } else { 0.05 },
+            |t| if t < 25.0 { 0.05 } else { 0.005 },
+        ];
+        for (case, level) in levels.into_iter().enumerate() {
+            let (voice, noise) = recording(60, level);
+            let noisy: Vec<f32> = voice.iter().zip(&noise).map(|(x, n)| x + n).collect();
+            let output = denoise(&noisy);
+            let found = attenuations(&noise, &output);
+            // The noise of a block is that of its greater part: what is left of louder noise just before is not.
+            let missed = found.iter().filter(|&&x| x < 15.0).count();
+            assert!(missed <= if case == 2 { 2 } else { 0 }, "case {case}: {found:?}");
+        }
+    }
+}
