@@ -7,6 +7,7 @@ pub mod evaluation;
 pub mod inference;
 pub mod metrics;
 pub mod model;
+pub mod output;
 pub mod random;
 pub mod samplers;
 pub mod stable;

@@ -1,6 +1,7 @@
 //! From a noisy recording to the voice.
 
 use super::gibbs::Gibbs;
+use super::profile::NoiseProfile;
 use super::separation::{Carried, Free, Separation, Start};
 use super::settings::{Settings, SettingsError};
 use super::stream::DenoiseStream;
@@ -49,6 +50,10 @@ pub struct Summary {
     pub attenuation_db: f64,
     /// Sampler moves that were rejected because they were not finite.
     pub divergences: usize,
+    /// Clicks in time that were cut out, all channels together.
+    pub clicks: usize,
+    /// Blocks of a channel, 16 s long, in which a noise with heavy tails was suppressed in time.
+    pub heavy_tailed_blocks: usize,
 }
 
 /// Why a recording could not be denoised.
@@ -67,6 +72,9 @@ pub enum DenoiseError {
     /// The result is not a signal.
     #[error("the result is not a signal: {0}")]
     Signal(#[from] InvalidSignal),
+    /// The stretch that the noise is to be learned from holds no noise.
+    #[error("the stretch that should hold the noise is silent or shorter than a window")]
+    NoNoise,
     /// The progress callback asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -161,12 +169,20 @@ impl Denoiser {
         DenoiseStream::new(self, sample_rate, channels)
     }
 
+    /// Learns the noise's spectrum from a stretch that holds noise alone.
+    ///
+    /// # Errors
+    /// As for [`Denoiser::stream`].
+    pub fn noise_profile(&self, sample_rate: u32, channels: usize) -> Result<NoiseProfile, DenoiseError> {
+        NoiseProfile::new(self, sample_rate, channels)
+    }
+
     /// Separates one block of powers (bins x frames).
     pub(super) fn separate(
         &self,
         spectra: &[f32],
         power: &[f32],
-        carried: Option<&Carried>,
+        known: Known,
         streams: Streams,
         progress: Progress,
         mut observation: Option<Observation>,
@@ -181,7 +197,9 @@ impl Denoiser {
             frame_seconds: self.dictionary.header().window_seconds / 4.0,
             bin_hertz: 1.0 / self.dictionary.header().window_seconds,
             speech_prior: settings.speech_prior,
-            carried,
+            carried: known.carried,
+            noise_power: known.noise_power,
+            deviation: known.deviation && settings.iterations > 0,
         };
         let mut separation = Separation::new(&start, power, &self.table, streams.child(0));
         let sweeps = settings.warm_start + settings.iterations;
@@ -231,14 +249,25 @@ impl Denoiser {
         if settings.smooth_gain {
             smooth_over_frames(&mut gain, separation.mixture.bins);
         }
-        Ok(Separated { gain, divergences, carried: separation.carry() })
+        let deviation = separation.gain_deviation(averaged);
+        Ok(Separated { gain, deviation, divergences, carried: separation.carry() })
     }
+}
+
+/// What a block starts from, and whether the spread of its gains is asked for.
+pub(super) struct Known<'a> {
+    pub carried: Option<&'a Carried>,
+    /// Mean power of the noise per bin.
+    pub noise_power: Option<&'a [f32]>,
+    pub deviation: bool,
 }
 
 /// The outcome of one block.
 pub(super) struct Separated {
     /// Posterior-mean gain, bins x frames.
     pub gain: Vec<f32>,
+    /// Its standard deviation over the draws, bins x frames; empty if there are none or it was not asked for.
+    pub deviation: Vec<f32>,
     pub divergences: usize,
     pub carried: Carried,
 }

@@ -6,6 +6,7 @@ mod drift;
 mod factor_target;
 mod gibbs;
 pub mod impulses;
+mod profile;
 mod separation;
 mod settings;
 mod start;
@@ -14,6 +15,7 @@ mod training;
 
 pub use denoiser::{DenoiseError, Denoised, Denoiser, Observer, Progress, Summary};
 pub use drift::Drift;
+pub use profile::NoiseProfile;
 pub use settings::{ALPHAS, ImpulseMode, NoiseModel, Positivity, Settings, SettingsError};
 pub use stream::DenoiseStream;
 pub use training::{Corpus, TrainingError, TrainingSettings};

@@ -1,7 +1,8 @@
 //! Denoising block by block.
 
-use super::denoiser::{DenoiseError, Denoiser, Observation, Progress, Summary};
+use super::denoiser::{DenoiseError, Denoiser, Known, Observation, Progress, Summary};
 use super::impulses;
+use super::profile::NoiseProfile;
 use super::separation::Carried;
 use crate::audio::{Analyser, Spectrogram, Stft, Synthesiser};
 use crate::random::Streams;
@@ -34,6 +35,22 @@ pub struct DenoiseStream<'a> {
     frames_done: u64,
     energy: Energy,
     divergences: usize,
+    clicks: usize,
+    heavy_tailed_blocks: usize,
+    /// Mean power per bin that the noise starts from.
+    noise_power: Option<Vec<f32>>,
+    deviation: Option<Deviation>,
+}
+
+/// Standard deviations of the gain, bins x frames.
+#[derive(Default)]
+struct Deviation {
+    /// Of the block that was separated last.
+    block: Vec<f32>,
+    /// Of the first pending frames, by the last block.
+    overlap: Vec<f32>,
+    /// Not yet taken.
+    done: Vec<f32>,
 }
 
 /// How often, and to whom, the development of a block is shown.
@@ -84,6 +101,10 @@ impl<'a> DenoiseStream<'a> {
             frames_done: 0,
             energy: Energy::default(),
             divergences: 0,
+            clicks: 0,
+            heavy_tailed_blocks: 0,
+            noise_power: None,
+            deviation: None,
             stft,
         })
     }
@@ -92,6 +113,26 @@ impl<'a> DenoiseStream<'a> {
     #[must_use]
     pub fn block_samples(&self) -> usize {
         BLOCK_FRAMES * self.stft.hop()
+    }
+
+    /// Lets the noise start from what a stretch of the recording says of it.
+    ///
+    /// # Errors
+    /// [`DenoiseError::NoNoise`] if the stretch is silent or shorter than a window.
+    pub fn start_from(&mut self, noise: &NoiseProfile) -> Result<(), DenoiseError> {
+        self.noise_power = Some(noise.power().ok_or(DenoiseError::NoNoise)?);
+        Ok(())
+    }
+
+    /// Keeps the standard deviation of the gain for [`take_deviation`](Self::take_deviation).
+    pub fn track_deviation(&mut self) {
+        self.deviation = Some(Deviation::default());
+    }
+
+    /// The standard deviation of the expected gain over the posterior draws (bins x frames), 0 to 0.5, of the frames
+    /// that were separated since the last call; none if it is not tracked or the settings draw nothing.
+    pub fn take_deviation(&mut self) -> Vec<f32> {
+        self.deviation.as_mut().map(|deviation| std::mem::take(&mut deviation.done)).unwrap_or_default()
     }
 
     /// Takes the next samples of every channel and returns those that are done, fewer or more. `progress` is
@@ -156,6 +197,8 @@ impl<'a> DenoiseStream<'a> {
             input_snr_db: decibels(speech / (input - speech)),
             attenuation_db: decibels(input / output),
             divergences: self.divergences,
+            clicks: self.clicks,
+            heavy_tailed_blocks: self.heavy_tailed_blocks,
         };
         Ok((self.take_output(), summary))
     }
@@ -173,6 +216,11 @@ impl<'a> DenoiseStream<'a> {
     fn analyse(&mut self, samples: usize) {
         for channel in &mut self.channels {
             let (repaired, found) = impulses::repair(&channel.waiting[..samples], self.stft.sample_rate());
+            match found {
+                impulses::Impulses::None => {}
+                impulses::Impulses::Clicks { count, .. } => self.clicks += count,
+                impulses::Impulses::HeavyTails { .. } => self.heavy_tailed_blocks += 1,
+            }
             if found != impulses::Impulses::None {
                 tracing::info!(?found, "impulses were removed in time");
             }
@@ -191,12 +239,14 @@ impl<'a> DenoiseStream<'a> {
     ) -> Result<(), DenoiseError> {
         let bins = self.stft.bins();
         let mut gain = self.gain(frames, progress, observer)?;
-        for (i, (gain, &before)) in gain.iter_mut().zip(&self.overlap).enumerate() {
-            let weight = (i / bins + 1) as f32 / (OVERLAP_FRAMES + 1) as f32;
-            *gain = before + weight * (*gain - before);
-        }
+        cross_fade(&self.overlap, &mut gain, bins);
         let done = if last { frames } else { frames - OVERLAP_FRAMES };
         self.overlap = gain.split_off(done * bins);
+        if let Some(Deviation { block, overlap, done: taken }) = &mut self.deviation {
+            cross_fade(overlap, block, bins);
+            *overlap = block.split_off((done * bins).min(block.len()));
+            taken.append(block);
+        }
         self.frames_done += done as u64;
         let floor = self.denoiser.settings().floor();
         for channel in &mut self.channels {
@@ -226,6 +276,9 @@ impl<'a> DenoiseStream<'a> {
             power.iter_mut().zip(channel.pending.as_slice()).for_each(|(sum, x)| *sum += x.norm_sqr());
         }
         let mut gain = vec![0.0; bins * frames];
+        if let Some(deviation) = &mut self.deviation {
+            deviation.block = if self.denoiser.settings().iterations > 0 { gain.clone() } else { Vec::new() };
+        }
         let mean = (power.iter().map(|&x| f64::from(x)).sum::<f64>() / power.len() as f64) as f32;
         if mean == 0.0 {
             return Ok(gain);
@@ -254,11 +307,24 @@ impl<'a> DenoiseStream<'a> {
             (Some(every), Some(show)) => Some(Observation { every, show }),
             _ => None,
         };
-        let (spectra, carried) = (&self.spectra, self.carried.as_ref());
-        let separated = self.denoiser.separate(spectra, &power, carried, streams, progress, observation)?;
+        let noise_power: Option<Vec<f32>> =
+            self.noise_power.as_ref().map(|power| power.iter().map(|x| x * scale).collect());
+        let known = Known {
+            carried: self.carried.as_ref(),
+            noise_power: noise_power.as_deref(),
+            deviation: self.deviation.is_some(),
+        };
+        let hop = self.stft.hop() as f64 / f64::from(self.stft.sample_rate());
+        let (before, duration) = (self.frames_done as f64 * hop, frames as f64 * hop);
+        let progress: Progress = &mut |share| progress(before + share * duration);
+        let separated =
+            self.denoiser.separate(&self.spectra, &power, known, streams, progress, observation)?;
         self.divergences += separated.divergences;
         self.carried = Some(separated.carried);
         place(&places, &separated.gain, &mut gain, bins);
+        if let Some(deviation) = &mut self.deviation {
+            place(&places, &separated.deviation, &mut deviation.block, bins);
+        }
         Ok(gain)
     }
 
@@ -271,6 +337,14 @@ impl<'a> DenoiseStream<'a> {
             self.stft.synthesise(&frames, self.samples as usize)
         };
         self.channels.iter().map(filtered).collect()
+    }
+}
+
+/// Leads from the values of the last block (bins x overlap) to those of this one (bins x frames).
+fn cross_fade(before: &[f32], values: &mut [f32], bins: usize) {
+    for (i, (value, &before)) in values.iter_mut().zip(before).enumerate() {
+        let weight = (i / bins + 1) as f32 / (OVERLAP_FRAMES + 1) as f32;
+        *value = before + weight * (*value - before);
     }
 }
 
