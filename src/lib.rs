@@ -8,6 +8,7 @@ pub mod inference;
 pub mod metrics;
 pub mod model;
 pub mod output;
+pub mod plot;
 pub mod random;
 pub mod samplers;
 pub mod stable;
