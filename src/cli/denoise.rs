@@ -2,6 +2,7 @@
 
 use super::folder;
 use super::model::Model;
+use super::picture;
 use super::recording::{Found, Processing, Recording, is_standard, name};
 use super::stats::{Entry, Stats};
 use super::terminal::{Failure, Progress, check_output};
@@ -32,7 +33,12 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with = "output_dir")]
     residual: Option<PathBuf>,
 
-    /// Write all that was found as JSON.
+    /// Draw the spectrogram before and after, and how sure the gain is of itself: the standard deviation over
+    /// its posterior draws. SVG or PNG, by the name.
+    #[arg(long, value_name = "FILE", conflicts_with = "output_dir")]
+    plot: Option<PathBuf>,
+
+    /// Write all that was found as JSON, to standard output if `-`.
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
 
@@ -47,8 +53,8 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let denoiser = arguments.model.denoiser()?;
     tracing::info!("dictionary: {}", describe(&denoiser));
-    if let Some(stats) = &arguments.stats {
-        check_output(stats)?;
+    for path in [&arguments.stats, &arguments.plot].into_iter().flatten() {
+        check_output(path)?;
     }
     let stats = Stats::new(&denoiser, &arguments.processing)?;
     let (entries, code) = match &arguments.output_dir {
@@ -69,12 +75,21 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
                 input,
                 output,
                 residual: arguments.residual.as_deref(),
+                draw: arguments.plot.is_some(),
             };
-            check(&recording, arguments.stats.as_deref())?;
+            check(&recording, [arguments.plot.as_deref(), arguments.stats.as_deref()])?;
             let progress = Progress::new("denoising", common.quiet);
             let found =
                 recording.denoise(&mut |seconds, duration| progress.update_seconds(seconds, duration))?;
             drop(progress);
+            if let (Some(path), Some(figure)) = (&arguments.plot, &found.figure) {
+                if denoiser.settings().iterations == 0 {
+                    tracing::warn!(
+                        "nothing is drawn from the posterior at this quality: no deviation to plot"
+                    );
+                }
+                picture::write(figure, path)?;
+            }
             if !common.quiet {
                 eprintln!("{}", sentence(name(output, "standard output"), &found));
             }
@@ -92,7 +107,7 @@ fn usage(what: &str) -> anyhow::Error {
 }
 
 /// Refuses what cannot come to a good end, before any work.
-fn check(recording: &Recording, stats: Option<&Path>) -> anyhow::Result<()> {
+fn check(recording: &Recording, others: [Option<&Path>; 2]) -> anyhow::Result<()> {
     let Recording { input, output, residual, .. } = recording;
     if !is_standard(input) && input.is_dir() {
         return Err(usage(&format!("{} is a folder: say where to with -o DIR", input.display())));
@@ -100,13 +115,16 @@ fn check(recording: &Recording, stats: Option<&Path>) -> anyhow::Result<()> {
     if !is_standard(output) && output.is_dir() {
         return Err(usage(&format!("{0} is a folder: say -o {0}", output.display())));
     }
-    let outputs: Vec<&Path> = [Some(*output), *residual, stats].into_iter().flatten().collect();
+    if let Some(plot) = others[0].filter(|plot| !picture::is_known(plot)) {
+        return Err(usage(&format!("{}: expected the name of an SVG or PNG file", plot.display())));
+    }
+    let outputs: Vec<&Path> = [Some(*output), *residual].into_iter().chain(others).flatten().collect();
+    let sounds = [Some(*output), *residual];
+    if sounds.into_iter().flatten().any(is_standard) && std::io::stdout().is_terminal() {
+        return Err(usage("standard output is a terminal: redirect it, or name a file"));
+    }
     for (index, path) in outputs.iter().enumerate() {
-        if is_standard(path) {
-            if std::io::stdout().is_terminal() {
-                return Err(usage("standard output is a terminal: redirect it, or name a file"));
-            }
-        } else {
+        if !is_standard(path) {
             audio::check_distinct(input, path)?;
         }
         if outputs[..index].iter().any(|other| other == path || audio::check_distinct(other, path).is_err()) {

@@ -7,7 +7,7 @@ use super::{Common, exit_code, one_line};
 use alphamf::audio::{self, Container};
 use alphamf::inference::{DenoiseError, Denoiser};
 use anyhow::{Context, anyhow};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -69,6 +69,10 @@ pub fn plan(
             return Err(Failure::Usage(what.to_owned()).into());
         }
         if input.is_dir() {
+            if fs::canonicalize(input).ok() == fs::canonicalize(folder).ok() {
+                let what = format!("{}: the results would replace the recordings", input.display());
+                return Err(Failure::Usage(what).into());
+            }
             let mut files = files_below(input, Some(folder))?;
             files.retain(|path| audio::has_extension(path));
             if files.is_empty() {
@@ -82,6 +86,8 @@ pub fn plan(
             add(input.clone(), Path::new(input.file_name().unwrap_or(input.as_os_str())));
         }
     }
+    let mut named_before = BTreeSet::new();
+    tasks.retain(|task| named_before.insert(task.input.clone()));
     let mut sources: BTreeMap<&Path, &Path> = BTreeMap::new();
     for Task { input, output, .. } in &tasks {
         audio::check_distinct(input, output)?;
@@ -169,7 +175,7 @@ fn one(task: &Task, denoiser: &Denoiser, processing: &Processing) -> (Entry, u8)
     if *skip {
         return (entry(Outcome::Skipped, None), 0);
     }
-    let recording = Recording { denoiser, processing, input, output, residual: None };
+    let recording = Recording { denoiser, processing, input, output, residual: None, draw: false };
     let denoise = || {
         if let Some(folder) = output.parent() {
             fs::create_dir_all(folder).with_context(|| Failure::Output(folder.to_owned()))?;

@@ -4,6 +4,7 @@ mod denoise;
 mod eval;
 mod folder;
 mod model;
+mod picture;
 mod recording;
 mod stats;
 mod systems;
@@ -17,7 +18,7 @@ use alphamf::model::DictionaryError;
 use anyhow::Context;
 use clap::builder::TypedValueParser;
 use clap::{CommandFactory, Parser, Subcommand};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
@@ -116,12 +117,14 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "denoise", &mut script);
-            print(&script)
+            terminal::print(&script)?;
+            Ok(ExitCode::SUCCESS)
         }
         Some(Command::Man { command }) => {
             let mut page = Vec::new();
             manual(command.as_deref()).render(&mut page).context("cannot make the manual page")?;
-            print(&page)
+            terminal::print(&page)?;
+            Ok(ExitCode::SUCCESS)
         }
     }
 }
@@ -132,13 +135,6 @@ fn manual(command: Option<&str>) -> clap_mangen::Man {
     program.build();
     let found = command.and_then(|name| program.find_subcommand(name)).cloned();
     clap_mangen::Man::new(found.unwrap_or(program))
-}
-
-/// Prints to standard output as a whole.
-fn print(bytes: &[u8]) -> anyhow::Result<ExitCode> {
-    let written = std::io::stdout().write_all(bytes).and_then(|()| std::io::stdout().flush());
-    written.with_context(|| terminal::Failure::Output("standard output".into()))?;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// The whole chain of an error in one line.

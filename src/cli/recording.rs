@@ -1,8 +1,10 @@
 //! One recording from its source to its outputs, block by block.
 
+use super::picture::{self, Levels};
 use super::terminal::{Failure, interrupted, interruptible};
 use alphamf::audio::{Container, Error, Layout, RawFormat, Reader, SampleFormat, WriteError, Writer};
 use alphamf::inference::{DenoiseError, DenoiseStream, Denoiser, NoiseProfile};
+use alphamf::plot::{Columns, Figure};
 use alphamf::random::Streams;
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
@@ -156,6 +158,8 @@ pub struct Recording<'a> {
     pub output: &'a Path,
     /// Where what was taken out goes.
     pub residual: Option<&'a Path>,
+    /// Whether to draw it.
+    pub draw: bool,
 }
 
 /// What came of a recording.
@@ -178,6 +182,8 @@ pub struct Found {
     pub divergences: usize,
     pub processing_seconds: f64,
     pub real_time_factor: f64,
+    #[serde(skip)]
+    pub figure: Option<Figure>,
 }
 
 impl Found {
@@ -215,6 +221,14 @@ impl Recording<'_> {
             Channels::Shared => vec![0..channels],
             Channels::Separate => (0..channels).map(|channel| channel..channel + 1).collect(),
         };
+        let mut levels = match self.draw {
+            true => Some([
+                Levels::new(&layout).with_context(in_input)?,
+                Levels::new(&layout).with_context(in_input)?,
+            ]),
+            false => None,
+        };
+        let mut deviations = vec![Columns::new(1); groups.len()];
         let mut streams: Vec<DenoiseStream> = groups
             .iter()
             .map(|group| self.denoiser.stream(sample_rate, group.len()))
@@ -237,6 +251,16 @@ impl Recording<'_> {
             output_energy: 0.0,
             samples: 0,
         };
+
+        if let Some([before, _]) = &levels {
+            for (stream, deviation) in streams.iter_mut().zip(&mut deviations) {
+                let bins = before.bins();
+                *deviation = Columns::new(bins);
+                stream.show_deviation(move |gains| {
+                    gains.chunks_exact(bins).for_each(|frame| deviation.push(frame.iter().copied()));
+                });
+            }
+        }
 
         let size = streams[0].block_samples();
         let mut summaries = Vec::new();
@@ -265,7 +289,11 @@ impl Recording<'_> {
                     denoised.extend(streams[index].push(&block, &mut advance).with_context(in_input)?);
                 }
             }
-            sink.push(block, denoised)?;
+            sink.push(&block, &mut denoised)?;
+            if let Some([before, after]) = &mut levels {
+                before.push(&block);
+                after.push(&denoised);
+            }
             if last {
                 break;
             }
@@ -273,6 +301,7 @@ impl Recording<'_> {
                 return Err(DenoiseError::Interrupted.into());
             }
         }
+        drop(streams);
         let energies: Vec<f64> =
             groups.iter().map(|group| sink.input_energy[group.clone()].iter().sum()).collect();
         let input_energy: f64 = energies.iter().sum();
@@ -310,6 +339,10 @@ impl Recording<'_> {
             divergences: summaries.iter().map(|summary| summary.divergences).sum(),
             processing_seconds: taken,
             real_time_factor: taken / duration,
+            figure: levels.map(|[before, after]| {
+                let [before, after] = [before.finish(), after.finish()];
+                picture::figure(before, after, &deviations, duration, f64::from(sample_rate) / 2.0)
+            }),
         })
     }
 
@@ -413,13 +446,13 @@ struct Sink {
 
 impl Sink {
     /// Takes the next samples of the recording and those that are denoised.
-    fn push(&mut self, recorded: Vec<Vec<f32>>, mut denoised: Vec<Vec<f32>>) -> anyhow::Result<()> {
+    fn push(&mut self, recorded: &[Vec<f32>], denoised: &mut [Vec<f32>]) -> anyhow::Result<()> {
         let energy = |samples: &[f32]| samples.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>();
         let mut removed = Vec::with_capacity(denoised.len());
         for ((waiting, recorded), (result, sum)) in
             self.waiting.iter_mut().zip(recorded).zip(denoised.iter_mut().zip(&mut self.input_energy))
         {
-            waiting.extend(recorded);
+            waiting.extend_from_slice(recorded);
             let before: Vec<f32> = waiting.drain(..result.len()).collect();
             for (after, before) in result.iter_mut().zip(&before) {
                 *after = self.mix * *after + (1.0 - self.mix) * before;
@@ -431,7 +464,7 @@ impl Sink {
             }
         }
         self.samples += denoised[0].len() as u64;
-        self.output.write_block(&denoised)?;
+        self.output.write_block(denoised)?;
         if let Some(residual) = &mut self.residual {
             residual.write_block(&removed)?;
         }

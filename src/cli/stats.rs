@@ -1,7 +1,7 @@
 //! The record of a run.
 
-use super::recording::{Found, Processing};
-use super::terminal::write_whole;
+use super::recording::{Found, Processing, is_standard};
+use super::terminal::{print, write_whole};
 use alphamf::evaluation::checksum;
 use alphamf::inference::{Denoiser, Settings};
 use serde::Serialize;
@@ -65,6 +65,6 @@ impl<'a> Stats<'a> {
         }
         let mut json = serde_json::to_string_pretty(&Record { stats: self, files })?;
         json.push('\n');
-        write_whole(path, json.as_bytes())
+        if is_standard(path) { print(json.as_bytes()) } else { write_whole(path, json.as_bytes()) }
     }
 }

@@ -4,6 +4,7 @@ use alphamf::inference::DenoiseError;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fs;
+use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -113,6 +114,13 @@ pub fn check_output(path: &Path) -> anyhow::Result<()> {
         return Ok(());
     };
     Err(anyhow::anyhow!(reason).context(Failure::Output(path.to_owned())))
+}
+
+/// Prints to standard output.
+pub fn print(bytes: &[u8]) -> anyhow::Result<()> {
+    let mut output = std::io::stdout();
+    let written = output.write_all(bytes).and_then(|()| output.flush());
+    written.with_context(|| Failure::Output("standard output".into()))
 }
 
 /// Replaces `path` by `bytes` as a whole, or leaves it as it was.

@@ -39,18 +39,16 @@ pub struct DenoiseStream<'a> {
     heavy_tailed_blocks: usize,
     /// Mean power per bin that the noise starts from.
     noise_power: Option<Vec<f32>>,
-    deviation: Option<Deviation>,
+    deviation: Option<Deviation<'a>>,
 }
 
 /// Standard deviations of the gain, bins x frames.
-#[derive(Default)]
-struct Deviation {
+struct Deviation<'a> {
     /// Of the block that was separated last.
     block: Vec<f32>,
     /// Of the first pending frames, by the last block.
     overlap: Vec<f32>,
-    /// Not yet taken.
-    done: Vec<f32>,
+    show: Box<dyn FnMut(&[f32]) + Send + 'a>,
 }
 
 /// How often, and to whom, the development of a block is shown.
@@ -124,15 +122,10 @@ impl<'a> DenoiseStream<'a> {
         Ok(())
     }
 
-    /// Keeps the standard deviation of the gain for [`take_deviation`](Self::take_deviation).
-    pub fn track_deviation(&mut self) {
-        self.deviation = Some(Deviation::default());
-    }
-
-    /// The standard deviation of the expected gain over the posterior draws (bins x frames), 0 to 0.5, of the frames
-    /// that were separated since the last call; none if it is not tracked or the settings draw nothing.
-    pub fn take_deviation(&mut self) -> Vec<f32> {
-        self.deviation.as_mut().map(|deviation| std::mem::take(&mut deviation.done)).unwrap_or_default()
+    /// Shows the standard deviation of the expected gain over the posterior draws (bins x frames, 0 to 0.5),
+    /// stretch after stretch; nothing if the settings draw nothing.
+    pub fn show_deviation(&mut self, show: impl FnMut(&[f32]) + Send + 'a) {
+        self.deviation = Some(Deviation { block: Vec::new(), overlap: Vec::new(), show: Box::new(show) });
     }
 
     /// Takes the next samples of every channel and returns those that are done, fewer or more. `progress` is
@@ -242,10 +235,12 @@ impl<'a> DenoiseStream<'a> {
         cross_fade(&self.overlap, &mut gain, bins);
         let done = if last { frames } else { frames - OVERLAP_FRAMES };
         self.overlap = gain.split_off(done * bins);
-        if let Some(Deviation { block, overlap, done: taken }) = &mut self.deviation {
+        if let Some(Deviation { block, overlap, show }) = &mut self.deviation
+            && !block.is_empty()
+        {
             cross_fade(overlap, block, bins);
-            *overlap = block.split_off((done * bins).min(block.len()));
-            taken.append(block);
+            *overlap = block.split_off(done * bins);
+            show(block);
         }
         self.frames_done += done as u64;
         let floor = self.denoiser.settings().floor();
