@@ -14,13 +14,12 @@ static PANIC: Mutex<String> = Mutex::new(String::new());
 
 fn main() -> ExitCode {
     // The library turns panics of foreign decoders into errors: only one that comes as far as here is reported.
-    if std::env::var_os("RUST_BACKTRACE").is_none() {
-        panic::set_hook(Box::new(|panic| {
-            if let Ok(mut message) = PANIC.lock() {
-                *message = panic.to_string().replace('\n', " ");
-            }
-        }));
-    }
+    panic::set_hook(Box::new(|panic| {
+        tracing::debug!("{panic}");
+        if let Ok(mut message) = PANIC.lock() {
+            *message = panic.to_string().replace('\n', " ");
+        }
+    }));
     let arguments = cli::Arguments::parse();
     match panic::catch_unwind(|| cli::run(arguments)) {
         Ok(Ok(code)) => code,

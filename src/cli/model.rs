@@ -28,47 +28,47 @@ pub struct Model {
     floor_db: Option<f64>,
 
     /// Sampler of activations and noise spectra.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, help_heading = "Model", value_name = "NAME")]
     sampler: Option<SamplerKind>,
 
     /// Gibbs sweeps after the warm start.
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = "Model", value_name = "N")]
     iterations: Option<usize>,
 
     /// Gibbs sweeps that are left out of the average; half of --iterations if not given.
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = "Model", value_name = "N")]
     burn_in: Option<usize>,
 
     /// Sweeps of expectation maximisation to start from.
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = "Model", value_name = "N")]
     warm_start: Option<usize>,
 
     /// Step size of the sampler.
-    #[arg(long, value_name = "STEP")]
+    #[arg(long, help_heading = "Model", value_name = "STEP")]
     step_size: Option<f64>,
 
     /// Share of the bins that each gradient of the sampler looks at, up to 1.
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, help_heading = "Model", value_name = "SHARE")]
     minibatch: Option<f64>,
 
     /// How the sampler keeps factors positive: it moves logarithms, or mirrors at zero as in the paper.
-    #[arg(long, value_name = "HOW")]
+    #[arg(long, help_heading = "Model", value_name = "HOW")]
     positivity: Option<PositivityName>,
 
     /// Whether impulse variables are integrated out, or sampled as in the paper.
-    #[arg(long, value_name = "HOW")]
+    #[arg(long, help_heading = "Model", value_name = "HOW")]
     impulses: Option<ImpulsesName>,
 
     /// Characteristic exponent of speech, 0.2 to 2; the dictionary's if not given.
-    #[arg(long, value_name = "ALPHA")]
+    #[arg(long, help_heading = "Model", value_name = "ALPHA")]
     alpha_speech: Option<f64>,
 
     /// Characteristic exponent of noise, 0.2 to 2.
-    #[arg(long, value_name = "ALPHA")]
+    #[arg(long, help_heading = "Model", value_name = "ALPHA")]
     alpha_noise: Option<f64>,
 
     /// Makes the noise of so many constant spectra, 1 to 64, in place of one that drifts.
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = "Model", value_name = "N")]
     noise_rank: Option<usize>,
 
     /// Seed of all random numbers: the same seed gives the same file.

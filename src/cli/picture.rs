@@ -1,7 +1,7 @@
 //! The figure of a recording: before, after, and how sure the denoiser is.
 
 use super::terminal::{Failure, write_whole};
-use alphamf::audio::{Analyser, DEFAULT_WINDOW_SECONDS, InvalidWindow, Layout, Spectrogram, Stft};
+use alphamf::audio::{Analyser, InvalidWindow, Layout, Spectrogram, Stft};
 use alphamf::plot::{Columns, Figure, LEVELS, Panel};
 use anyhow::Context;
 use std::path::Path;
@@ -16,9 +16,9 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// Those of no samples yet.
-    pub fn new(layout: &Layout) -> Result<Self, InvalidWindow> {
-        let (stft, channels) = (Stft::new(layout.sample_rate, DEFAULT_WINDOW_SECONDS)?, layout.channels);
+    /// Those of no samples yet, in windows of so many seconds.
+    pub fn new(layout: &Layout, window_seconds: f64) -> Result<Self, InvalidWindow> {
+        let (stft, channels) = (Stft::new(layout.sample_rate, window_seconds)?, layout.channels);
         Ok(Self {
             analysers: (0..channels).map(|_| stft.analyser()).collect(),
             frames: vec![Spectrogram::new(stft.bins(), 0); channels],
@@ -72,7 +72,7 @@ impl Levels {
 /// The figure; without the standard deviation of the gain if nothing was drawn.
 pub fn figure(before: Columns, after: Columns, deviations: &[Columns], seconds: f64, hertz: f64) -> Figure {
     /// A standard deviation that is large for a gain.
-    const DEVIATION: f32 = 0.25;
+    const DEVIATION: f32 = 0.1;
     let loudest = before.largest().max(-200.0);
     let spectrogram = |title: &str, columns: Columns| Panel {
         title: title.to_owned(),

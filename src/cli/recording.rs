@@ -3,10 +3,10 @@
 use super::picture::{self, Levels};
 use super::terminal::{Failure, interrupted, interruptible};
 use alphamf::audio::{Container, Error, Layout, RawFormat, Reader, SampleFormat, WriteError, Writer};
-use alphamf::inference::{DenoiseError, DenoiseStream, Denoiser, NoiseProfile};
+use alphamf::inference::{DenoiseError, DenoiseStream, Denoiser, NoiseProfile, Summary};
 use alphamf::plot::{Columns, Figure};
 use alphamf::random::Streams;
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::ValueEnum;
 use serde::Serialize;
 use std::fs::{self, File};
@@ -210,6 +210,11 @@ impl Recording<'_> {
     /// Denoises it.
     pub fn denoise(&self, progress: Progress) -> anyhow::Result<Found> {
         let began = Instant::now();
+        let is_file = !is_standard(self.input) && (self.input.is_file() || !self.input.exists());
+        if self.processing.noise_from.is_some() && !is_file {
+            let what = "--noise-from needs a file, as the stretch is read before the rest";
+            return Err(Failure::Usage(what.to_owned()).into());
+        }
         let mut reader = self.open()?;
         let (sample_rate, channels) = (reader.sample_rate(), reader.channels());
         let (length, input_format) = (reader.length(), reader.format());
@@ -217,17 +222,15 @@ impl Recording<'_> {
         let layout = self.layout(&reader);
         let in_input = || name(self.input, "standard input").display().to_string();
 
-        let groups: Vec<Range<usize>> = match self.processing.channels {
-            Channels::Shared => vec![0..channels],
-            Channels::Separate => (0..channels).map(|channel| channel..channel + 1).collect(),
+        let width = match self.processing.channels {
+            Channels::Shared => channels,
+            Channels::Separate => 1,
         };
-        let mut levels = match self.draw {
-            true => Some([
-                Levels::new(&layout).with_context(in_input)?,
-                Levels::new(&layout).with_context(in_input)?,
-            ]),
-            false => None,
-        };
+        let groups: Vec<Range<usize>> =
+            (0..channels).step_by(width).map(|first| first..first + width).collect();
+        let window = self.denoiser.dictionary().header().window_seconds;
+        let level = || Levels::new(&layout, window).with_context(in_input);
+        let mut levels = if self.draw { Some([level()?, level()?]) } else { None };
         let mut deviations = vec![Columns::new(1); groups.len()];
         let mut streams: Vec<DenoiseStream> = groups
             .iter()
@@ -305,14 +308,6 @@ impl Recording<'_> {
         let energies: Vec<f64> =
             groups.iter().map(|group| sink.input_energy[group.clone()].iter().sum()).collect();
         let input_energy: f64 = energies.iter().sum();
-        // The share of speech follows from the ratio that each stream found.
-        let speech: f64 = summaries
-            .iter()
-            .zip(&energies)
-            .filter(|(_, energy)| **energy > 0.0)
-            .map(|(summary, energy)| energy / (1.0 + 10.0_f64.powf(-summary.input_snr_db / 10.0)))
-            .sum();
-        let decibels = |ratio: f64| Some(10.0 * ratio.log10()).filter(|level| level.is_finite());
         let (samples, output_energy) = (sink.samples, sink.output_energy);
         let clipped_samples = sink.finish()?;
         let (duration, taken) = (samples as f64 / f64::from(sample_rate), began.elapsed().as_secs_f64());
@@ -322,15 +317,8 @@ impl Recording<'_> {
             samples,
             duration_seconds: duration,
             input_format: input_format.to_string(),
-            output_format: format!(
-                "{} {}",
-                layout.format,
-                match layout.container {
-                    Container::Wav => "WAV",
-                    Container::Flac => "FLAC",
-                }
-            ),
-            estimated_snr_db: decibels(speech / (input_energy - speech)),
+            output_format: format!("{} {:?}", layout.format, layout.container),
+            estimated_snr_db: estimated_snr(&summaries, &energies),
             attenuation_db: decibels(input_energy / output_energy),
             clipped_samples,
             clicks: summaries.iter().map(|summary| summary.clicks).sum(),
@@ -385,10 +373,6 @@ impl Recording<'_> {
 
     /// The noise of the stretch, for every group of channels.
     fn noise(&self, stretch: Stretch, groups: &[Range<usize>]) -> anyhow::Result<Vec<NoiseProfile>> {
-        let wrong = |what: String| anyhow!(Failure::Usage(format!("--noise-from: {what}")));
-        if is_standard(self.input) || !fs::metadata(self.input).is_ok_and(|file| file.is_file()) {
-            return Err(wrong("needs a file, as the stretch is read before the rest".into()));
-        }
         let mut reader = self.open()?;
         let sample_rate = reader.sample_rate();
         let sample = |seconds: f64| (seconds * f64::from(sample_rate)).round() as u64;
@@ -416,10 +400,24 @@ impl Recording<'_> {
         }
         if position <= start || position < stretch.end.map_or(0, sample) {
             let seconds = position as f64 / f64::from(sample_rate);
-            return Err(wrong(format!("{} ends at {seconds:.2} s", self.input.display())));
+            let what = format!("--noise-from: {} ends at {seconds:.2} s", self.input.display());
+            return Err(Failure::Usage(what).into());
         }
         Ok(profiles)
     }
+}
+
+/// The ratio of speech to noise of all streams, dB, from what each found and its energy.
+fn estimated_snr(summaries: &[Summary], energies: &[f64]) -> Option<f64> {
+    let speech_of = |(summary, energy): (&Summary, &f64)| {
+        if *energy > 0.0 { energy / (1.0 + 10.0_f64.powf(-summary.input_snr_db / 10.0)) } else { 0.0 }
+    };
+    let speech: f64 = summaries.iter().zip(energies).map(speech_of).sum();
+    decibels(speech / (energies.iter().sum::<f64>() - speech))
+}
+
+fn decibels(ratio: f64) -> Option<f64> {
+    Some(10.0 * ratio.log10()).filter(|level| level.is_finite())
 }
 
 /// The next samples of every channel, and the reader for those after them; Ctrl-C ends the waiting for them.

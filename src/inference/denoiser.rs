@@ -52,7 +52,7 @@ pub struct Summary {
     pub divergences: usize,
     /// Clicks in time that were cut out, all channels together.
     pub clicks: usize,
-    /// Blocks of a channel, 16 s long, in which a noise with heavy tails was suppressed in time.
+    /// Blocks of a channel in which a noise with heavy tails was suppressed in time.
     pub heavy_tailed_blocks: usize,
 }
 

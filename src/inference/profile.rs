@@ -60,3 +60,58 @@ impl NoiseProfile {
         sounds.then(|| self.sum.iter().map(mean).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Settings;
+    use super::*;
+    use crate::model::Dictionary;
+    use crate::random::Streams;
+    use rand_distr::{Distribution, StandardNormal};
+
+    #[test]
+    fn the_profile_of_white_noise_is_flat_whatever_the_blocks() {
+        let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), Settings::fast()).unwrap();
+        let mut stream = Streams::new(1).stream(0);
+        let samples: Vec<f32> = (0..60 * 16_000)
+            .map(|_| {
+                let x: f64 = StandardNormal.sample(&mut stream);
+                0.1 * x as f32
+            })
+            .collect();
+        let power = |blocks: &[usize]| {
+            let mut profile = denoiser.noise_profile(16_000, 2).unwrap();
+            let mut rest = &samples[..];
+            for &block in blocks {
+                let (block, after) = rest.split_at(block);
+                profile.push(&[block, block]);
+                rest = after;
+            }
+            profile.push(&[rest, rest]);
+            profile.power().unwrap()
+        };
+        let whole = power(&[]);
+        // Two channels of variance 0.01, in a Hann window of 1024 samples with a mean square of 3/8.
+        let expected = 2.0 * 0.01 * 1024.0 * 0.375;
+        let mean = whole.iter().sum::<f32>() / whole.len() as f32;
+        assert!((mean / expected - 1.0).abs() < 0.01, "{mean} {expected}");
+        // Of about 3,750 frames, a third as many independent.
+        assert!(whole[5..500].iter().all(|x| (x / mean - 1.0).abs() < 0.2));
+        let divided = power(&[1, 10_000, 255, 0, 300_000]);
+        assert!(divided.iter().zip(&whole).all(|(a, b)| (a / b - 1.0).abs() < 1e-5));
+    }
+
+    #[test]
+    fn what_holds_no_noise_has_no_profile() {
+        let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), Settings::fast()).unwrap();
+        for (samples, known) in
+            [(vec![0.0; 16_000], false), (vec![0.1; 1_023], false), (vec![0.1; 1_024], true)]
+        {
+            let mut profile = denoiser.noise_profile(16_000, 1).unwrap();
+            profile.push(&[&samples]);
+            assert_eq!(profile.power().is_some(), known);
+            let started = denoiser.stream(16_000, 1).unwrap().start_from(&profile);
+            assert_eq!(started.is_ok(), known);
+        }
+    }
+}

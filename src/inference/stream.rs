@@ -42,13 +42,16 @@ pub struct DenoiseStream<'a> {
     deviation: Option<Deviation<'a>>,
 }
 
+/// Is given standard deviations of the gain, bins x frames.
+type ShowDeviation<'a> = dyn FnMut(&[f32]) + Send + 'a;
+
 /// Standard deviations of the gain, bins x frames.
 struct Deviation<'a> {
     /// Of the block that was separated last.
     block: Vec<f32>,
     /// Of the first pending frames, by the last block.
     overlap: Vec<f32>,
-    show: Box<dyn FnMut(&[f32]) + Send + 'a>,
+    show: Box<ShowDeviation<'a>>,
 }
 
 /// How often, and to whom, the development of a block is shown.
@@ -174,6 +177,9 @@ impl<'a> DenoiseStream<'a> {
         for channel in &mut self.channels {
             let analyser = std::mem::replace(&mut channel.analyser, self.stft.analyser());
             analyser.finish(&mut channel.pending);
+        }
+        while self.pending() > BLOCK_FRAMES * 3 / 2 {
+            self.separate(BLOCK_FRAMES, false, progress, None)?;
         }
         let pending = self.pending();
         if pending > 0 {
@@ -347,5 +353,38 @@ fn cross_fade(before: &[f32], values: &mut [f32], bins: usize) {
 fn place(places: &[usize], partial: &[f32], gain: &mut [f32], bins: usize) {
     for (&t, frame) in places.iter().zip(partial.chunks_exact(bins)) {
         gain[t * bins..(t + 1) * bins].copy_from_slice(frame);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Settings;
+    use super::*;
+    use crate::model::Dictionary;
+    use std::ops::ControlFlow;
+
+    #[test]
+    fn every_frame_has_a_deviation_if_there_are_draws() {
+        let samples: Vec<f32> =
+            (0..16_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 8) as f32 / 2e8).collect();
+        let deviations = |iterations| {
+            let settings =
+                Settings { warm_start: 4, iterations, burn_in: iterations / 2, ..Settings::default() };
+            let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap();
+            let mut deviations = Vec::new();
+            let mut stream = denoiser.stream(16_000, 1).unwrap();
+            stream.show_deviation(|values| deviations.extend_from_slice(values));
+            let progress: Progress = &mut |_| ControlFlow::Continue(());
+            stream.push(&[&samples], progress).unwrap();
+            stream.finish(progress).unwrap();
+            deviations
+        };
+        let stft = Stft::new(16_000, 0.064).unwrap();
+        let drawn = deviations(8);
+        assert_eq!(drawn.len(), stft.bins() * stft.frames(samples.len()));
+        assert!(drawn.iter().all(|x| (0.0..=0.5).contains(x)) && drawn.iter().any(|&x| x > 0.001));
+        // One draw does not vary, and the maximum is no draw.
+        assert!(deviations(1).iter().all(|&x| x < 1e-3));
+        assert!(deviations(0).is_empty());
     }
 }
