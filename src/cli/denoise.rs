@@ -8,6 +8,7 @@ use super::stats::{Entry, Stats};
 use super::terminal::{Failure, Progress, check_output};
 use super::{Common, describe};
 use alphamf::audio;
+use alphamf::inference::Denoiser;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -62,44 +63,44 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
             let plan = folder::plan(&arguments.files, folder, &arguments.processing, arguments.force)?;
             folder::run(plan, &denoiser, &arguments.processing, common)?
         }
-        None => {
-            let [input, output] = arguments.files.as_slice() else {
-                return Err(usage(match arguments.files.as_slice() {
-                    [_] => "an output is needed: a file, - for standard output, or -o DIR",
-                    _ => "more than one input and one output: give a folder for the results with -o DIR",
-                }));
-            };
-            let recording = Recording {
-                denoiser: &denoiser,
-                processing: &arguments.processing,
-                input,
-                output,
-                residual: arguments.residual.as_deref(),
-                draw: arguments.plot.is_some(),
-            };
-            check(&recording, [arguments.plot.as_deref(), arguments.stats.as_deref()])?;
-            let progress = Progress::new("denoising", common.quiet);
-            let found =
-                recording.denoise(&mut |seconds, duration| progress.update_seconds(seconds, duration))?;
-            drop(progress);
-            if let (Some(path), Some(figure)) = (&arguments.plot, &found.figure) {
-                if denoiser.settings().iterations == 0 {
-                    tracing::warn!(
-                        "nothing is drawn from the posterior at this quality: no deviation to plot"
-                    );
-                }
-                picture::write(figure, path)?;
-            }
-            if !common.quiet {
-                eprintln!("{}", sentence(name(output, "standard output"), &found));
-            }
-            (vec![Entry::denoised(input, output, found)], 0)
-        }
+        None => (vec![one(arguments, &denoiser, common)?], 0),
     };
     if let Some(path) = &arguments.stats {
         stats.write(path, &entries)?;
     }
     Ok(code.into())
+}
+
+/// Denoises one recording.
+fn one(arguments: &Arguments, denoiser: &Denoiser, common: &Common) -> anyhow::Result<Entry> {
+    let [input, output] = arguments.files.as_slice() else {
+        return Err(usage(match arguments.files.as_slice() {
+            [_] => "an output is needed: a file, - for standard output, or -o DIR",
+            _ => "more than one input and one output: give a folder for the results with -o DIR",
+        }));
+    };
+    let recording = Recording {
+        denoiser,
+        processing: &arguments.processing,
+        input,
+        output,
+        residual: arguments.residual.as_deref(),
+        draw: arguments.plot.is_some(),
+    };
+    check(&recording, [arguments.plot.as_deref(), arguments.stats.as_deref()])?;
+    let progress = Progress::new("denoising", common.quiet);
+    let found = recording.denoise(&mut |seconds, duration| progress.update_seconds(seconds, duration))?;
+    drop(progress);
+    if let (Some(path), Some(figure)) = (&arguments.plot, &found.figure) {
+        if denoiser.settings().iterations == 0 {
+            tracing::warn!("nothing is drawn from the posterior at this quality: no deviation to plot");
+        }
+        picture::write(figure, path)?;
+    }
+    if !common.quiet {
+        eprintln!("{}", sentence(name(output, "standard output"), &found));
+    }
+    Ok(Entry::denoised(input, output, found))
 }
 
 fn usage(what: &str) -> anyhow::Error {

@@ -103,6 +103,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
+        .with_target(level > tracing::Level::INFO)
         .without_time();
     tracing_subscriber::registry().with(layer).with(own).init();
     rayon::ThreadPoolBuilder::new()
