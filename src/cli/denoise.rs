@@ -52,33 +52,35 @@ pub struct Arguments {
 
 /// Denoises one recording or several.
 pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
-    let denoiser = arguments.model.denoiser()?;
-    tracing::info!("dictionary: {}", describe(&denoiser));
     for path in [&arguments.stats, &arguments.plot].into_iter().flatten() {
         check_output(path)?;
     }
-    let stats = Stats::new(&denoiser, &arguments.processing)?;
-    let (entries, code) = match &arguments.output_dir {
-        Some(folder) => {
-            let plan = folder::plan(&arguments.files, folder, &arguments.processing, arguments.force)?;
-            folder::run(plan, &denoiser, &arguments.processing, common)?
-        }
-        None => (vec![one(arguments, &denoiser, common)?], 0),
-    };
+    arguments.model.settings().validate()?;
+    let processing = &arguments.processing;
+    let (denoiser, entries, code);
+    if let Some(folder) = &arguments.output_dir {
+        let plan = folder::plan(&arguments.files, folder, processing, arguments.force)?;
+        denoiser = arguments.denoiser()?;
+        (entries, code) = folder::run(plan, &denoiser, processing, common)?;
+    } else {
+        let (input, output) = arguments.check()?;
+        denoiser = arguments.denoiser()?;
+        (entries, code) = (vec![one(arguments, input, output, &denoiser, common)?], 0);
+    }
     if let Some(path) = &arguments.stats {
-        stats.write(path, &entries)?;
+        Stats::new(&denoiser, processing)?.write(path, &entries)?;
     }
     Ok(code.into())
 }
 
 /// Denoises one recording.
-fn one(arguments: &Arguments, denoiser: &Denoiser, common: &Common) -> anyhow::Result<Entry> {
-    let [input, output] = arguments.files.as_slice() else {
-        return Err(usage(match arguments.files.as_slice() {
-            [_] => "an output is needed: a file, - for standard output, or -o DIR",
-            _ => "more than one input and one output: give a folder for the results with -o DIR",
-        }));
-    };
+fn one(
+    arguments: &Arguments,
+    input: &Path,
+    output: &Path,
+    denoiser: &Denoiser,
+    common: &Common,
+) -> anyhow::Result<Entry> {
     let recording = Recording {
         denoiser,
         processing: &arguments.processing,
@@ -87,7 +89,6 @@ fn one(arguments: &Arguments, denoiser: &Denoiser, common: &Common) -> anyhow::R
         residual: arguments.residual.as_deref(),
         draw: arguments.plot.is_some(),
     };
-    check(&recording, [arguments.plot.as_deref(), arguments.stats.as_deref()])?;
     let progress = Progress::new("denoising", common.quiet);
     let found = recording.denoise(&mut |seconds, duration| progress.update_seconds(seconds, duration))?;
     drop(progress);
@@ -107,32 +108,49 @@ fn usage(what: &str) -> anyhow::Error {
     Failure::Usage(what.to_owned()).into()
 }
 
-/// Refuses what cannot come to a good end, before any work.
-fn check(recording: &Recording, others: [Option<&Path>; 2]) -> anyhow::Result<()> {
-    let Recording { input, output, residual, .. } = recording;
-    if !is_standard(input) && input.is_dir() {
-        return Err(usage(&format!("{} is a folder: say where to with -o DIR", input.display())));
+impl Arguments {
+    fn denoiser(&self) -> anyhow::Result<Denoiser> {
+        let denoiser = self.model.denoiser()?;
+        tracing::info!("dictionary: {}", describe(&denoiser));
+        Ok(denoiser)
     }
-    if !is_standard(output) && output.is_dir() {
-        return Err(usage(&format!("{0} is a folder: say -o {0}", output.display())));
-    }
-    if let Some(plot) = others[0].filter(|plot| !picture::is_known(plot)) {
-        return Err(usage(&format!("{}: expected the name of an SVG or PNG file", plot.display())));
-    }
-    let outputs: Vec<&Path> = [Some(*output), *residual].into_iter().chain(others).flatten().collect();
-    let sounds = [Some(*output), *residual];
-    if sounds.into_iter().flatten().any(is_standard) && std::io::stdout().is_terminal() {
-        return Err(usage("standard output is a terminal: redirect it, or name a file"));
-    }
-    for (index, path) in outputs.iter().enumerate() {
-        if !is_standard(path) {
-            audio::check_distinct(input, path)?;
+
+    /// The one input and output; refuses what cannot come to a good end, before any work.
+    fn check(&self) -> anyhow::Result<(&Path, &Path)> {
+        let [input, output] = self.files.as_slice() else {
+            return Err(usage(match self.files.as_slice() {
+                [_] => "an output is needed: a file, - for standard output, or -o DIR",
+                _ => "more than one input and one output: give a folder for the results with -o DIR",
+            }));
+        };
+        if !is_standard(input) && input.is_dir() {
+            return Err(usage(&format!("{} is a folder: say where to with -o DIR", input.display())));
         }
-        if outputs[..index].iter().any(|other| other == path || audio::check_distinct(other, path).is_err()) {
-            return Err(usage(&format!("{} would be written twice", path.display())));
+        if !is_standard(output) && output.is_dir() {
+            return Err(usage(&format!("{0} is a folder: say -o {0}", output.display())));
         }
+        if let Some(plot) = self.plot.as_deref().filter(|plot| !picture::is_known(plot)) {
+            return Err(usage(&format!("{}: expected the name of an SVG or PNG file", plot.display())));
+        }
+        let sounds = [Some(output), self.residual.as_ref()];
+        if sounds.into_iter().flatten().any(|path| is_standard(path)) && std::io::stdout().is_terminal() {
+            return Err(usage("standard output is a terminal: redirect it, or name a file"));
+        }
+        let pictures = [self.plot.as_ref(), self.stats.as_ref()];
+        let outputs: Vec<&PathBuf> = sounds.into_iter().chain(pictures).flatten().collect();
+        for (index, path) in outputs.iter().enumerate() {
+            if !is_standard(path) {
+                audio::check_distinct(input, path)?;
+            }
+            if outputs[..index]
+                .iter()
+                .any(|other| other == path || audio::check_distinct(other, path).is_err())
+            {
+                return Err(usage(&format!("{} would be written twice", path.display())));
+            }
+        }
+        Ok((input, output))
     }
-    Ok(())
 }
 
 /// What was found, in a line.

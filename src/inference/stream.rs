@@ -120,8 +120,13 @@ impl<'a> DenoiseStream<'a> {
     ///
     /// # Errors
     /// [`DenoiseError::NoNoise`] if the stretch is silent or shorter than a window.
+    ///
+    /// # Panics
+    /// If the stretch has another sample rate.
     pub fn start_from(&mut self, noise: &NoiseProfile) -> Result<(), DenoiseError> {
-        self.noise_power = Some(noise.power().ok_or(DenoiseError::NoNoise)?);
+        let power = noise.power().ok_or(DenoiseError::NoNoise)?;
+        assert_eq!(power.len(), self.stft.bins(), "bins of the stretch and of the recording");
+        self.noise_power = Some(power);
         Ok(())
     }
 
