@@ -265,7 +265,8 @@ impl Recording<'_> {
             }
         }
 
-        let size = streams[0].block_samples();
+        // The streams gather blocks themselves.
+        let size = sample_rate as usize;
         let mut summaries = Vec::new();
         let mut samples_read = 0;
         loop {
