@@ -84,6 +84,9 @@ pub(super) struct Observation<'a> {
     pub show: &'a mut dyn FnMut(usize, &[f32]),
 }
 
+/// How many sweeps an observer is shown the mean of before the burn-in is over.
+const SHOWN_SWEEPS: usize = 20;
+
 impl Denoiser {
     /// A denoiser with a dictionary of speech.
     ///
@@ -119,7 +122,7 @@ impl Denoiser {
     }
 
     /// Denoises a recording, with the same result, and shows how it develops: every `every` Gibbs sweeps
-    /// (0 for never) `observer` is given the result by the mean gain of as many sweeps or, once the
+    /// (0 for never) `observer` is given the result by the mean gain of the last 20 of them or, once the
     /// burn-in is over, of all since. Only recordings of a single block (about 25 s) are shown.
     ///
     /// # Errors
@@ -198,7 +201,7 @@ impl Denoiser {
                 Free { noise: settled, channel: settled && settings.channel },
             );
             if settings.iterations == 0 && 4 * (settings.warm_start - sweep) <= settings.warm_start + 3 {
-                separation.accumulate(0);
+                separation.accumulate();
                 averaged += 1;
             }
             advance(sweep + 1)?;
@@ -207,12 +210,15 @@ impl Denoiser {
         if settings.iterations > 0 {
             let mut gibbs = Gibbs::new(&mut separation, settings, streams.child(1))?;
             for sweep in 0..settings.iterations {
-                let chain = gibbs.sweep(&mut separation);
+                gibbs.sweep(&mut separation);
                 if sweep == settings.burn_in {
                     averaged = separation.forget();
                 }
-                if sweep >= settings.burn_in || observation.is_some() {
-                    separation.accumulate(chain);
+                let shown = observation.as_ref().is_some_and(|Observation { every, .. }| {
+                    (sweep / every + 1) * every - sweep <= SHOWN_SWEEPS
+                });
+                if sweep >= settings.burn_in || shown {
+                    separation.accumulate();
                     averaged += 1;
                 }
                 if let Some(Observation { every, show }) = &mut observation

@@ -1,14 +1,18 @@
 //! The conditional posteriors of the factors, as samplers see them.
 
-use super::separation::{Frames, Pool};
-use crate::model::{Impulses, Mixture, Prior, Workspace};
+use super::separation::{Frames, Pool, TILE_FRAMES};
+use crate::model::{Factor, ImpulseStep, Impulses, Mixture, Prior, Workspace};
+use crate::random::Stream;
 use crate::samplers::{Minibatch, Target};
 use rayon::prelude::*;
+use std::sync::Arc;
 
 /// The activations of some frames given everything else: one block per frame, one data term per bin.
 pub(super) struct ActivationTarget<'a> {
     pub mixture: &'a Mixture<f32>,
-    pub impulses: &'a Impulses<f32>,
+    pub impulses: &'a mut Impulses<f32>,
+    /// Moves the impulse variables of the bins that a step looks at, before it does so for the first time.
+    pub redraw: Option<(&'a mut ImpulseStep, &'a mut Stream)>,
     /// `|X|^2`, bins x frames.
     pub power: &'a [f32],
     /// What multiplies the dispersions of noise, bins x frames; empty for nothing.
@@ -16,6 +20,56 @@ pub(super) struct ActivationTarget<'a> {
     /// Prior of the activations of speech.
     pub prior: Prior,
     pub workspace: &'a mut Workspace<f32>,
+}
+
+impl ActivationTarget<'_> {
+    /// Disperses all bins, and moves their impulse variables if that is due.
+    fn disperse(&mut self, theta: &[f32]) {
+        let Self { mixture, impulses, redraw, power, drift, workspace, .. } = self;
+        workspace.disperse(mixture, theta);
+        workspace.modulate_noise(drift);
+        if let Some((step, stream)) = redraw.take() {
+            step.step(impulses, mixture, workspace.dispersions(), power, stream);
+        }
+    }
+
+    /// The derivatives of the data terms of `batch` alone: all other bins are left out of the mixture.
+    fn differentiate_batch(&mut self, theta: &[f32], batch: Minibatch<'_>, gradient: &mut [f32]) {
+        let Self { mixture, impulses, redraw, power, drift, workspace, .. } = self;
+        let (bins, weights) = distinct(batch);
+        let gather = |matrix: &[f32]| -> Vec<f32> {
+            matrix.chunks_exact(mixture.bins).flat_map(|column| bins.iter().map(|&bin| column[bin])).collect()
+        };
+        let factor = |factor: &Factor<f32>| Factor { spectra: gather(&factor.spectra), ..*factor };
+        let part =
+            Mixture { bins: bins.len(), speech: factor(&mixture.speech), noise: factor(&mixture.noise) };
+        let (power, drift) = (gather(power), gather(drift));
+        let mut chosen = match &**impulses {
+            Impulses::Integrated(table) => Impulses::Integrated(Arc::clone(table)),
+            Impulses::Sampled { speech, noise } => {
+                Impulses::Sampled { speech: gather(speech), noise: gather(noise) }
+            }
+        };
+        workspace.disperse(&part, theta);
+        workspace.modulate_noise(&drift);
+        if let Some((step, stream)) = redraw.take() {
+            step.step(&mut chosen, &part, workspace.dispersions(), &power, stream);
+            if let (Impulses::Sampled { speech, noise }, Impulses::Sampled { speech: s, noise: n }) =
+                (&mut **impulses, &chosen)
+            {
+                for (all, new) in [(speech, s), (noise, n)] {
+                    for (all, new) in all.chunks_exact_mut(mixture.bins).zip(new.chunks_exact(bins.len())) {
+                        bins.iter().zip(new).for_each(|(&bin, &new)| all[bin] = new);
+                    }
+                }
+            }
+        }
+        workspace.evaluate(&part, &chosen, &power);
+        workspace.modulate_slopes(&drift);
+        workspace.differentiate(&part);
+        workspace.weigh(&weights);
+        workspace.activation_gradient(&part, gradient);
+    }
 }
 
 impl Target<f32> for ActivationTarget<'_> {
@@ -32,36 +86,44 @@ impl Target<f32> for ActivationTarget<'_> {
     }
 
     fn gradient(&mut self, theta: &[f32], batch: Minibatch<'_>, gradient: &mut [f32]) {
-        let Self { mixture, impulses, power, drift, workspace, .. } = self;
-        workspace.disperse(mixture, theta);
-        workspace.modulate_noise(drift);
-        workspace.evaluate(mixture, impulses, power);
-        workspace.modulate_slopes(drift);
-        workspace.differentiate(mixture);
-        if let Some(bins) = batch.indices() {
-            workspace.subsample(bins, batch.scale());
+        if batch.indices().is_some() {
+            self.differentiate_batch(theta, batch, gradient);
+        } else {
+            self.disperse(theta);
+            let Self { mixture, impulses, power, drift, workspace, .. } = self;
+            workspace.evaluate(mixture, impulses, power);
+            workspace.modulate_slopes(drift);
+            workspace.differentiate(mixture);
+            workspace.activation_gradient(mixture, gradient);
         }
-        workspace.activation_gradient(mixture, gradient);
-        let (rank, split) = (mixture.rank(), mixture.speech_rank());
+        let (rank, split) = (self.mixture.rank(), self.mixture.speech_rank());
         for (column, gradient) in theta.chunks_exact(rank).zip(gradient.chunks_exact_mut(rank)) {
             self.prior.add_gradient(&column[..split], &mut gradient[..split]);
         }
     }
 
     fn potential(&mut self, theta: &[f32], potential: &mut [f64]) {
-        let Self { mixture, impulses, power, drift, workspace, .. } = self;
-        workspace.disperse(mixture, theta);
-        workspace.modulate_noise(drift);
-        workspace.potential(mixture, impulses, power, potential);
-        let (rank, split) = (mixture.rank(), mixture.speech_rank());
+        self.disperse(theta);
+        self.workspace.potential(self.mixture, self.impulses, self.power, potential);
+        let (rank, split) = (self.mixture.rank(), self.mixture.speech_rank());
         for (potential, column) in potential.iter_mut().zip(theta.chunks_exact(rank)) {
             *potential += column[..split].iter().map(|&x| self.prior.potential(f64::from(x))).sum::<f64>();
         }
     }
 }
 
+/// The distinct terms of a minibatch in their order, and the weight of each.
+fn distinct(batch: Minibatch<'_>) -> (Vec<usize>, Vec<f32>) {
+    let mut indices: Vec<usize> = batch.iter().collect();
+    indices.sort_unstable();
+    let weight = |run: &[usize]| batch.scale() as f32 * run.len() as f32;
+    let weights = indices.chunk_by(|a, b| a == b).map(weight).collect();
+    indices.dedup();
+    (indices, weights)
+}
+
 /// The noise spectra given everything else: one block per bin (the state is noise rank x bins), one data
-/// term per tile of frames.
+/// term per frame.
 pub(super) struct NoiseTarget<'a> {
     pub mixture: &'a mut Mixture<f32>,
     pub tiles: &'a mut [Frames],
@@ -74,6 +136,45 @@ impl NoiseTarget<'_> {
     /// Takes the spectra from a state of rank x bins.
     fn load(&mut self, theta: &[f32]) {
         transpose(theta, self.mixture.noise_rank(), &mut self.mixture.noise.spectra);
+    }
+
+    /// The gradient (bins x rank) of the data terms of `batch` alone.
+    fn differentiate_batch(&self, batch: Minibatch<'_>, gradient: &mut [f32]) {
+        let Self { mixture, tiles, chain, pool } = self;
+        let mixture = &**mixture;
+        let (frames, weights) = distinct(batch);
+        let gather = |rows: usize, of: &dyn Fn(&Frames) -> &[f32]| -> Vec<f32> {
+            let column = |&frame: &usize| {
+                let (tile, frame) = (of(&tiles[frame / TILE_FRAMES]), frame % TILE_FRAMES * rows);
+                tile.get(frame..frame + rows).unwrap_or_default()
+            };
+            frames.iter().flat_map(column).copied().collect()
+        };
+        let bins = mixture.bins;
+        let mut activations = gather(mixture.rank(), &|tile| &tile.activations);
+        let (power, drift) = (gather(bins, &|tile| &tile.power), gather(bins, &|tile| &tile.drift));
+        let impulses = match tiles.first().map(|tile| &tile.impulses[*chain]) {
+            Some(Impulses::Integrated(table)) => Impulses::Integrated(Arc::clone(table)),
+            _ => {
+                let [speech, noise] = [0, 1].map(|source| {
+                    gather(bins, &|tile| match &tile.impulses[*chain] {
+                        Impulses::Sampled { speech, noise } => [speech, noise][source],
+                        Impulses::Integrated(_) => &[],
+                    })
+                });
+                Impulses::Sampled { speech, noise }
+            }
+        };
+        let mut workspace = pool.take(bins);
+        workspace.disperse(mixture, &activations);
+        workspace.modulate_noise(&drift);
+        workspace.evaluate(mixture, &impulses, &power);
+        workspace.modulate_slopes(&drift);
+        workspace.differentiate(mixture);
+        for (column, weight) in activations.chunks_exact_mut(mixture.rank()).zip(weights) {
+            column.iter_mut().for_each(|activation| *activation *= weight);
+        }
+        workspace.add_noise_gradient(mixture, &activations, gradient);
     }
 }
 
@@ -95,18 +196,22 @@ impl Target<f32> for NoiseTarget<'_> {
     }
 
     fn terms(&self) -> usize {
-        self.tiles.len()
+        self.tiles.iter().map(|tile| tile.power.len() / self.mixture.bins).sum()
     }
 
     fn gradient(&mut self, theta: &[f32], batch: Minibatch<'_>, gradient: &mut [f32]) {
         self.load(theta);
+        let mut sum = vec![0.0; theta.len()];
+        if batch.indices().is_some() {
+            self.differentiate_batch(batch, &mut sum);
+            transpose(&sum, self.mixture.bins, gradient);
+            return;
+        }
         let Self { mixture, tiles, chain, pool, .. } = self;
         let mixture = &**mixture;
-        let mut weights = vec![0.0_f32; tiles.len()];
-        batch.iter().for_each(|tile| weights[tile] += batch.scale() as f32);
-        tiles.par_iter_mut().zip(&weights).filter(|(_, weight)| **weight > 0.0).for_each_init(
+        tiles.par_iter_mut().for_each_init(
             || pool.take(mixture.bins),
-            |workspace, (tile, _)| {
+            |workspace, tile| {
                 workspace.disperse(mixture, &tile.activations);
                 workspace.modulate_noise(&tile.drift);
                 workspace.evaluate(mixture, &tile.impulses[*chain], &tile.power);
@@ -116,9 +221,8 @@ impl Target<f32> for NoiseTarget<'_> {
                 workspace.add_noise_gradient(mixture, &tile.activations, &mut tile.noise_raise);
             },
         );
-        let mut sum = vec![0.0; theta.len()];
-        for (tile, &weight) in tiles.iter().zip(&weights).filter(|(_, weight)| **weight > 0.0) {
-            sum.iter_mut().zip(&tile.noise_raise).for_each(|(sum, &x)| *sum += weight * x);
+        for tile in tiles.iter() {
+            sum.iter_mut().zip(&tile.noise_raise).for_each(|(sum, &x)| *sum += x);
         }
         transpose(&sum, mixture.bins, gradient);
     }

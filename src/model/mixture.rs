@@ -209,6 +209,7 @@ impl<T: Scalar> Workspace<T> {
 
     /// `lambda = W H` of both sources, for activations `H` (rank x frames, speech first).
     pub fn disperse(&mut self, mixture: &Mixture<T>, activations: &[T]) {
+        self.bins = mixture.bins;
         self.resize(activations.len() / mixture.rank());
         let rows = Columns::new(activations, mixture.rank());
         let split = mixture.speech_rank();
@@ -392,14 +393,11 @@ impl<T: Scalar> Workspace<T> {
         subtract(&mut self.raise_noise, &self.lower_noise, noise);
     }
 
-    /// Makes of the derivatives an unbiased estimate from a subsample of the bins (repeats allowed), each
-    /// weighing `scale`.
-    pub fn subsample(&mut self, bins: &[usize], scale: f64) {
-        let mut weights = vec![T::zero(); self.bins];
-        bins.iter().for_each(|&bin| weights[bin] += constant(scale));
+    /// Multiplies the derivatives of every bin by its weight (bins).
+    pub fn weigh(&mut self, weights: &[T]) {
         for derivatives in [&mut self.raise_speech, &mut self.raise_noise] {
             for column in derivatives.chunks_exact_mut(self.bins) {
-                column.iter_mut().zip(&weights).for_each(|(derivative, &weight)| *derivative *= weight);
+                column.iter_mut().zip(weights).for_each(|(derivative, &weight)| *derivative *= weight);
             }
         }
     }

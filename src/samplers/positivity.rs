@@ -66,6 +66,53 @@ impl<T: Real, Inner: Target<T>> Target<T> for Mirrored<Inner, T> {
     }
 }
 
+/// A target whose unknowns are measured in units of their own: the sampler's state is `theta / units`.
+///
+/// Fixed units leave every sampler exact; those of the size of the unknowns make one step fit all of them.
+#[derive(Debug, Clone)]
+pub struct Scaled<'a, Inner, T> {
+    inner: Inner,
+    units: &'a [T],
+    theta: Vec<T>,
+}
+
+impl<'a, Inner, T: Real> Scaled<'a, Inner, T> {
+    /// Measures the unknowns of `inner` in `units` (`dimension x blocks`, above 0).
+    pub fn new(inner: Inner, units: &'a [T]) -> Self {
+        Self { inner, units, theta: Vec::new() }
+    }
+
+    fn load(&mut self, x: &[T]) {
+        self.theta.clear();
+        self.theta.extend(x.iter().zip(self.units).map(|(&x, &unit)| x * unit));
+    }
+}
+
+impl<T: Real, Inner: Target<T>> Target<T> for Scaled<'_, Inner, T> {
+    fn dimension(&self) -> usize {
+        self.inner.dimension()
+    }
+
+    fn blocks(&self) -> usize {
+        self.inner.blocks()
+    }
+
+    fn terms(&self) -> usize {
+        self.inner.terms()
+    }
+
+    fn gradient(&mut self, x: &[T], batch: Minibatch<'_>, gradient: &mut [T]) {
+        self.load(x);
+        self.inner.gradient(&self.theta, batch, gradient);
+        gradient.iter_mut().zip(self.units).for_each(|(gradient, &unit)| *gradient *= unit);
+    }
+
+    fn potential(&mut self, x: &[T], potential: &mut [f64]) {
+        self.load(x);
+        self.inner.potential(&self.theta, potential);
+    }
+}
+
 /// The log map: a density of positive unknowns as a density of their logarithms, Jacobian included.
 ///
 /// The sampler's state is `x = log theta` in the mapped rows, `x = theta` in the others, and
