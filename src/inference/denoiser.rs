@@ -209,7 +209,11 @@ impl Denoiser {
         let mut divergences = 0;
         if settings.iterations > 0 {
             let mut gibbs = Gibbs::new(&mut separation, settings, streams.child(1))?;
+            gibbs.adapt(true);
             for sweep in 0..settings.iterations {
+                if sweep == settings.burn_in {
+                    gibbs.adapt(false);
+                }
                 gibbs.sweep(&mut separation);
                 if sweep == settings.burn_in {
                     averaged = separation.forget();

@@ -3,7 +3,7 @@
 use super::separation::{Frames, Pool, TILE_FRAMES};
 use crate::model::{Factor, ImpulseStep, Impulses, Mixture, Prior, Workspace};
 use crate::random::Stream;
-use crate::samplers::{Minibatch, Target};
+use crate::samplers::{Metric, Minibatch, Site, Sites, Support, Target};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -108,6 +108,107 @@ impl Target<f32> for ActivationTarget<'_> {
         let (rank, split) = (self.mixture.rank(), self.mixture.speech_rank());
         for (potential, column) in potential.iter_mut().zip(theta.chunks_exact(rank)) {
             *potential += column[..split].iter().map(|&x| self.prior.potential(f64::from(x))).sum::<f64>();
+        }
+    }
+
+    fn metric(&mut self) -> Option<&mut dyn Metric<f32>> {
+        Some(self)
+    }
+
+    fn sites(&mut self) -> Option<&mut dyn Sites<f32>> {
+        Some(self)
+    }
+}
+
+/// The diagonal of the expected Fisher information given the impulse variables, on all bins; see [`Information`].
+impl Metric<f32> for ActivationTarget<'_> {
+    fn is_diagonal(&self) -> bool {
+        true
+    }
+
+    fn metric(&mut self, theta: &[f32], metric: &mut [f32]) {
+        self.information(theta).metric(theta, metric);
+    }
+
+    fn divergence(&mut self, theta: &[f32], inverse: bool, divergence: &mut [f32]) -> bool {
+        self.information(theta).divergence(theta, inverse, divergence);
+        true
+    }
+}
+
+impl ActivationTarget<'_> {
+    fn information(&mut self, theta: &[f32]) -> Information {
+        self.disperse(theta);
+        let Self { mixture, impulses, drift, workspace, .. } = self;
+        workspace.inform(mixture, impulses, drift);
+        let mut information = Information::zeros(theta.len());
+        let Information { values, slopes } = &mut information;
+        workspace.activation_information(mixture, values, slopes);
+        information
+    }
+}
+
+/// Every activation by itself.
+impl Sites<f32> for ActivationTarget<'_> {
+    fn count(&self) -> usize {
+        self.mixture.rank()
+    }
+
+    fn site(&self, index: usize) -> Site {
+        Site { rows: index..index + 1, support: Support::HalfLine }
+    }
+
+    fn expand(
+        &mut self,
+        theta: &[f32],
+        index: usize,
+        potential: &mut [f64],
+        gradient: &mut [f64],
+        hessian: &mut [f64],
+    ) {
+        self.disperse(theta);
+        let Self { mixture, impulses, power, drift, prior, workspace, .. } = self;
+        workspace.potential(mixture, impulses, power, potential);
+        workspace.bend_activation(mixture, impulses, (power, drift), index, (gradient, hessian));
+        if index < mixture.speech_rank() {
+            let values = theta.iter().skip(index).step_by(mixture.rank());
+            for (block, &x) in values.enumerate() {
+                let x = f64::from(x);
+                potential[block] += prior.potential(x);
+                gradient[block] += prior.slope(x);
+                hessian[block] += prior.curvature(x);
+            }
+        }
+    }
+}
+
+/// The diagonal of a Fisher information and its derivative along the same coordinate.
+///
+/// The metric adds one in the coordinate's own units, `1 / theta^2`: what a single observation of it would tell,
+/// and what keeps moves bounded where the data say nothing.
+struct Information {
+    values: Vec<f32>,
+    slopes: Vec<f32>,
+}
+
+impl Information {
+    fn zeros(count: usize) -> Self {
+        Self { values: vec![0.0; count], slopes: vec![0.0; count] }
+    }
+
+    fn metric(&self, theta: &[f32], metric: &mut [f32]) {
+        for ((metric, &x), &value) in metric.iter_mut().zip(theta).zip(&self.values) {
+            *metric = value + 1.0 / (x * x).max(f32::MIN_POSITIVE);
+        }
+    }
+
+    /// The derivative of the inverse of the metric, or of its root. Written for `x^2 G`, which is of order one.
+    fn divergence(&self, theta: &[f32], inverse: bool, divergence: &mut [f32]) {
+        let information = self.values.iter().zip(&self.slopes);
+        for ((divergence, &x), (&value, &slope)) in divergence.iter_mut().zip(theta).zip(information) {
+            let g = 1.0 + x * x * value;
+            let fall = 2.0 - x * x * x * slope;
+            *divergence = if inverse { x * fall / (g * g) } else { 0.5 * fall / (g * g.sqrt()) };
         }
     }
 }
@@ -247,6 +348,111 @@ impl Target<f32> for NoiseTarget<'_> {
         potential.fill(0.0);
         for per_bin in per_tile {
             potential.iter_mut().zip(per_bin).for_each(|(sum, x)| *sum += x);
+        }
+    }
+
+    fn metric(&mut self) -> Option<&mut dyn Metric<f32>> {
+        Some(self)
+    }
+
+    fn sites(&mut self) -> Option<&mut dyn Sites<f32>> {
+        Some(self)
+    }
+}
+
+/// As for the activations.
+impl Metric<f32> for NoiseTarget<'_> {
+    fn is_diagonal(&self) -> bool {
+        true
+    }
+
+    fn metric(&mut self, theta: &[f32], metric: &mut [f32]) {
+        self.information(theta).metric(theta, metric);
+    }
+
+    fn divergence(&mut self, theta: &[f32], inverse: bool, divergence: &mut [f32]) -> bool {
+        self.information(theta).divergence(theta, inverse, divergence);
+        true
+    }
+}
+
+impl NoiseTarget<'_> {
+    fn information(&mut self, theta: &[f32]) -> Information {
+        self.load(theta);
+        let Self { mixture, tiles, chain, pool } = self;
+        let mixture = &**mixture;
+        tiles.par_iter_mut().for_each_init(
+            || pool.take(mixture.bins),
+            |workspace, tile| {
+                workspace.disperse(mixture, &tile.activations);
+                workspace.modulate_noise(&tile.drift);
+                workspace.inform(mixture, &tile.impulses[*chain], &tile.drift);
+                tile.noise_raise.fill(0.0);
+                tile.noise_lower.fill(0.0);
+                let (values, slopes) = (&mut tile.noise_raise, &mut tile.noise_lower);
+                workspace.add_noise_information(mixture, &tile.activations, values, slopes);
+            },
+        );
+        let mut information = Information::zeros(theta.len());
+        let sum = |of: fn(&Frames) -> &Vec<f32>, into: &mut [f32]| {
+            let mut sum = vec![0.0; into.len()];
+            for tile in tiles.iter() {
+                sum.iter_mut().zip(of(tile)).for_each(|(sum, &x)| *sum += x);
+            }
+            transpose(&sum, mixture.bins, into);
+        };
+        sum(|tile| &tile.noise_raise, &mut information.values);
+        sum(|tile| &tile.noise_lower, &mut information.slopes);
+        information
+    }
+}
+
+/// Every entry of a noise spectrum by itself.
+impl Sites<f32> for NoiseTarget<'_> {
+    fn count(&self) -> usize {
+        self.mixture.noise_rank()
+    }
+
+    fn site(&self, index: usize) -> Site {
+        Site { rows: index..index + 1, support: Support::HalfLine }
+    }
+
+    fn expand(
+        &mut self,
+        theta: &[f32],
+        index: usize,
+        potential: &mut [f64],
+        gradient: &mut [f64],
+        hessian: &mut [f64],
+    ) {
+        self.potential(theta, potential);
+        let Self { mixture, tiles, chain, pool } = self;
+        let mixture = &**mixture;
+        let per_tile: Vec<_> = tiles
+            .par_iter()
+            .map_init(
+                || pool.take(mixture.bins),
+                |workspace, tile| {
+                    let (mut gradient, mut hessian) = (vec![0.0; mixture.bins], vec![0.0; mixture.bins]);
+                    workspace.disperse(mixture, &tile.activations);
+                    workspace.modulate_noise(&tile.drift);
+                    workspace.add_noise_bends(
+                        mixture,
+                        &tile.impulses[*chain],
+                        (&tile.power, &tile.drift),
+                        &tile.activations,
+                        index,
+                        (&mut gradient, &mut hessian),
+                    );
+                    (gradient, hessian)
+                },
+            )
+            .collect();
+        gradient.fill(0.0);
+        hessian.fill(0.0);
+        for (g, h) in per_tile {
+            gradient.iter_mut().zip(g).for_each(|(sum, x)| *sum += x);
+            hessian.iter_mut().zip(h).for_each(|(sum, x)| *sum += x);
         }
     }
 }

@@ -35,6 +35,8 @@ enum Coordinates {
     Log,
     /// Signed multiples of these units, mirrored at zero.
     Mirrored(Vec<f32>),
+    /// The factor as it is, for a sampler that knows the half line.
+    Plain,
 }
 
 struct TileChain {
@@ -55,9 +57,10 @@ impl Gibbs {
         let frames: usize = tiles.iter().map(|tile| tile.power.len() / bins).sum();
         let chain = |split, dimension, terms, start: &[f32], streams| -> Result<_, SamplerError> {
             let sampler = build(settings, dimension, start.len() / dimension, terms, streams)?;
-            let coordinates = match settings.positivity {
-                Positivity::Log => Coordinates::Log,
-                Positivity::Mirrored => Coordinates::Mirrored(units(start, dimension, split)),
+            let coordinates = match (settings.sampler, settings.positivity) {
+                (SamplerKind::Newtonian, _) => Coordinates::Plain,
+                (_, Positivity::Log) => Coordinates::Log,
+                (_, Positivity::Mirrored) => Coordinates::Mirrored(units(start, dimension, split)),
             };
             let mut theta = start.to_vec();
             coordinates.map(&mut theta);
@@ -90,13 +93,6 @@ impl Gibbs {
                 Ok(TileChain { activations, impulses, stream })
             })
             .collect::<Result<Vec<TileChain>, SamplerError>>()?;
-        if let (Some(own), Some(tile)) = (tiles.first(), separation.tiles.first_mut()) {
-            let (mixture, pool, prior) = (&separation.mixture, &separation.pool, separation.speech_prior);
-            let (impulses, power, drift) = (&mut tile.impulses[0], &tile.power, &tile.drift);
-            let workspace = &mut pool.take(bins);
-            let target = ActivationTarget { mixture, impulses, redraw: None, power, drift, prior, workspace };
-            own.activations.sampler.check(&mut LogMapped::new(target))?;
-        }
         Ok(Self { tiles, noise, sampled_impulses, divergences: 0 })
     }
 
@@ -140,6 +136,12 @@ impl Gibbs {
         transpose(&spectra, rank, &mut mixture.noise.spectra);
     }
 
+    /// Turns the samplers' adaptation on or off.
+    pub(super) fn adapt(&mut self, on: bool) {
+        self.noise.sampler.adapt(on);
+        self.tiles.iter_mut().for_each(|tile| tile.activations.sampler.adapt(on));
+    }
+
     /// Moves of a block that were rejected because they were not finite, over all sweeps.
     pub(super) fn divergences(&self) -> usize {
         self.divergences
@@ -155,6 +157,10 @@ impl FactorChain {
             Coordinates::Mirrored(units) => {
                 sampler.step(&mut Mirrored::new(Scaled::new(target, units)), theta)
             }
+            Coordinates::Plain => {
+                let mut target = target;
+                sampler.step(&mut target, theta)
+            }
         };
         factor.copy_from_slice(theta);
         coordinates.unmap(factor);
@@ -167,6 +173,7 @@ impl Coordinates {
         match self {
             Self::Log => factor.iter_mut().for_each(|x| *x = libm::logf(*x)),
             Self::Mirrored(units) => factor.iter_mut().zip(units).for_each(|(x, unit)| *x /= unit),
+            Self::Plain => (),
         }
     }
 
@@ -177,6 +184,7 @@ impl Coordinates {
                 Mirrored::<(), f32>::fold(theta);
                 theta.iter_mut().zip(units).for_each(|(x, unit)| *x *= unit);
             }
+            Self::Plain => (),
         }
     }
 }
@@ -207,6 +215,9 @@ fn build(
         SamplerKind::Hamcmc => 0.05,
         // Its preconditioner divides by gradients that are large at the mode.
         SamplerKind::Psgld => 5e-4,
+        SamplerKind::Sgrld | SamplerKind::Sgrhmc => 0.1,
+        SamplerKind::Hmc | SamplerKind::HmcBfgs | SamplerKind::Qnhmc => 0.02,
+        SamplerKind::MhBfgs => 0.05,
         _ => 0.005,
     });
     let step_size = match settings.step_decay {

@@ -81,7 +81,7 @@ pub(super) struct Frames {
     /// Sum of the gains that were accumulated, bins x frames.
     pub gain_sum: Vec<f32>,
     pub noise_raise: Vec<f32>,
-    noise_lower: Vec<f32>,
+    pub noise_lower: Vec<f32>,
     raise: Vec<f32>,
     lower: Vec<f32>,
     channel_raise: Vec<f32>,

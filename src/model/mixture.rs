@@ -423,6 +423,190 @@ impl<T: Scalar> Workspace<T> {
         );
     }
 
+    /// The expected Fisher information `((2 / alpha) v_s / (v lambda_s))^2` of every bin on the factors of its
+    /// dispersions, given the impulse variables, and its derivative with respect to the dispersion; those that are
+    /// integrated out count as one. Dispersions of noise are those of `field` (bins x frames; empty for
+    /// none) times a factor.
+    ///
+    /// Takes the place of the derivatives of the potential.
+    pub fn inform(&mut self, mixture: &Mixture<T>, impulses: &Impulses<T>, field: &[T]) {
+        let (speech_exponent, noise_exponent) = mixture.exponents();
+        let two = T::one() + T::one();
+        let information = |exponent: T, lambda: T, share: T| {
+            let root = exponent * share / lambda;
+            (root * root, two * root * root * (exponent * (T::one() - share) - T::one()) / lambda)
+        };
+        for i in 0..self.lambda_speech.len() {
+            let (lambda_speech, lambda_noise) = (self.lambda_speech[i], self.lambda_noise[i]);
+            let speech = (speech_exponent * lambda_speech.fast_ln()).fast_exp();
+            let noise = (noise_exponent * lambda_noise.fast_ln()).fast_exp();
+            let (speech, noise) = match impulses {
+                Impulses::Integrated(_) => (speech, noise),
+                Impulses::Sampled { speech: phi_speech, noise: phi_noise } => {
+                    (phi_speech[i] * speech, phi_noise[i] * noise)
+                }
+            };
+            let share = speech / (speech + noise);
+            (self.raise_speech[i], self.lower_speech[i]) = information(speech_exponent, lambda_speech, share);
+            let (value, slope) = information(noise_exponent, lambda_noise, T::one() - share);
+            let field = field.get(i).copied().unwrap_or_else(T::one);
+            (self.raise_noise[i], self.lower_noise[i]) =
+                (value * field * field, slope * field * field * field);
+        }
+    }
+
+    /// The diagonal of the Fisher information of the activations (rank x frames), and of its derivative with
+    /// respect to the same activation, by what [`Workspace::inform`] found.
+    pub fn activation_information(&self, mixture: &Mixture<T>, information: &mut [T], slope: &mut [T]) {
+        let (rank, split) = (mixture.rank(), mixture.speech_rank());
+        for (factor, values, slopes, first) in [
+            (&mixture.speech, &self.raise_speech, &self.lower_speech, 0),
+            (&mixture.noise, &self.raise_noise, &self.lower_noise, split),
+        ] {
+            let power = |n| factor.spectra.iter().map(|w| w.powi(n)).collect::<Vec<T>>();
+            let (squares, cubes) = (power(2), power(3));
+            let columns = [&squares, values, &cubes, slopes].map(|data| Columns::new(data, self.bins));
+            product_with_transpose(columns[0], columns[1], information, rank, first);
+            product_with_transpose(columns[2], columns[3], slope, rank, first);
+        }
+    }
+
+    /// Adds the same for the noise spectra (bins x noise rank).
+    pub fn add_noise_information(
+        &self,
+        mixture: &Mixture<T>,
+        activations: &[T],
+        information: &mut [T],
+        slope: &mut [T],
+    ) {
+        let power = |n| activations.iter().map(|h| h.powi(n)).collect::<Vec<T>>();
+        let (squares, cubes) = (power(2), power(3));
+        accumulate_outer(
+            Columns::new(&self.raise_noise, self.bins),
+            mixture.noise_activations(&squares),
+            information,
+        );
+        accumulate_outer(
+            Columns::new(&self.lower_noise, self.bins),
+            mixture.noise_activations(&cubes),
+            slope,
+        );
+    }
+
+    /// The first two derivatives of the potential of every bin with respect to the dispersion of one source,
+    /// speech or noise, in the place of its slopes. With impulse variables integrated out both are
+    /// differences of tabulated values.
+    fn bend(&mut self, mixture: &Mixture<T>, impulses: &Impulses<T>, power: &[T], of_speech: bool) {
+        // A cell of the table.
+        let width = constant::<T>(0.4);
+        let two = T::one() + T::one();
+        let (speech_exponent, noise_exponent) = mixture.exponents();
+        let exponent = if of_speech { speech_exponent } else { noise_exponent };
+        for (i, &power) in power.iter().enumerate() {
+            let log_speech = speech_exponent * self.lambda_speech[i].fast_ln();
+            let log_noise = noise_exponent * self.lambda_noise[i].fast_ln();
+            // First and second derivative with respect to the logarithm of the source's variance.
+            let (first, second) = match impulses {
+                Impulses::Integrated(table) => {
+                    let log_power = power.fast_ln();
+                    let ratio = |log_variance: T| (log_power - log_variance).to_f32().unwrap_or(0.0);
+                    let slope = |shift: T| {
+                        T::convert(if of_speech {
+                            let e = table.expectations(ratio(log_speech + shift), ratio(log_noise));
+                            e.gain - e.speech_power
+                        } else {
+                            let e = table.expectations(ratio(log_speech), ratio(log_noise + shift));
+                            1.0 - e.gain - e.noise_power
+                        })
+                    };
+                    let (below, above) = (slope(-width), slope(width));
+                    ((below + above) / two, (above - below) / (two * width))
+                }
+                Impulses::Sampled { speech, noise } => {
+                    let (speech, noise) =
+                        (speech[i] * log_speech.fast_exp(), noise[i] * log_noise.fast_exp());
+                    let variance = speech + noise;
+                    let share = if of_speech { speech } else { noise } / variance;
+                    let excess = power / variance;
+                    let first = share * (T::one() - excess);
+                    (first, first + share * share * (two * excess - T::one()))
+                }
+            };
+            let (lambda, slope, curvature) = if of_speech {
+                (self.lambda_speech[i], &mut self.raise_speech[i], &mut self.lower_speech[i])
+            } else {
+                (self.lambda_noise[i], &mut self.raise_noise[i], &mut self.lower_noise[i])
+            };
+            *slope = exponent * first / lambda;
+            *curvature = exponent * (exponent * second - first) / (lambda * lambda);
+        }
+    }
+
+    /// The first two derivatives of the potential of every frame with respect to its activation number `row`, at
+    /// the dispersions last computed; `field` as in [`Workspace::inform`].
+    pub fn bend_activation(
+        &mut self,
+        mixture: &Mixture<T>,
+        impulses: &Impulses<T>,
+        (power, field): (&[T], &[T]),
+        row: usize,
+        (gradient, hessian): (&mut [f64], &mut [f64]),
+    ) {
+        let split = mixture.speech_rank();
+        let of_speech = row < split;
+        self.bend(mixture, impulses, power, of_speech);
+        let bins = self.bins;
+        let (spectra, slopes, curvatures, column) = if of_speech {
+            (&mixture.speech.spectra, &self.raise_speech, &self.lower_speech, row)
+        } else {
+            self.modulate_bends(field);
+            (&mixture.noise.spectra, &self.raise_noise, &self.lower_noise, row - split)
+        };
+        let spectrum = &spectra[column * bins..][..bins];
+        let frames = slopes.chunks_exact(bins).zip(curvatures.chunks_exact(bins));
+        for ((gradient, hessian), (slopes, curvatures)) in gradient.iter_mut().zip(hessian).zip(frames) {
+            let sum = |values: &[T], power: i32| {
+                let terms = values.iter().zip(spectrum).map(|(&value, w)| value * w.powi(power));
+                terms.fold(T::zero(), |sum, term| sum + term).to_f64().unwrap_or(f64::NAN)
+            };
+            (*gradient, *hessian) = (sum(slopes, 1), sum(curvatures, 2));
+        }
+    }
+
+    /// Adds the first two derivatives of the potential of every bin with respect to noise spectrum number
+    /// `column`, likewise.
+    pub fn add_noise_bends(
+        &mut self,
+        mixture: &Mixture<T>,
+        impulses: &Impulses<T>,
+        (power, field): (&[T], &[T]),
+        activations: &[T],
+        column: usize,
+        (gradient, hessian): (&mut [f64], &mut [f64]),
+    ) {
+        self.bend(mixture, impulses, power, false);
+        self.modulate_bends(field);
+        let row = mixture.speech_rank() + column;
+        let bins = self.bins;
+        let activations = activations.chunks_exact(mixture.rank()).map(|frame| frame[row]);
+        let frames = self.raise_noise.chunks_exact(bins).zip(self.lower_noise.chunks_exact(bins));
+        for (activation, (slopes, curvatures)) in activations.zip(frames) {
+            for bin in 0..bins {
+                gradient[bin] += (activation * slopes[bin]).to_f64().unwrap_or(f64::NAN);
+                hessian[bin] += (activation * activation * curvatures[bin]).to_f64().unwrap_or(f64::NAN);
+            }
+        }
+    }
+
+    /// Turns derivatives for the dispersions of noise into those for what the field multiplies.
+    fn modulate_bends(&mut self, field: &[T]) {
+        let derivatives = self.raise_noise.iter_mut().zip(&mut self.lower_noise);
+        for ((slope, curvature), &factor) in derivatives.zip(field) {
+            *slope *= factor;
+            *curvature *= factor * factor;
+        }
+    }
+
     /// Adds this stretch's gradient with respect to the noise spectra (bins x noise rank), by the derivatives of
     /// [`Workspace::differentiate`].
     pub fn add_noise_gradient(&self, mixture: &Mixture<T>, activations: &[T], gradient: &mut [T]) {
