@@ -10,6 +10,8 @@ mod separation;
 mod settings;
 mod start;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod training;
 
 pub use denoiser::{DenoiseError, Denoised, Denoiser, Observer, Progress, Summary};
