@@ -51,7 +51,14 @@ pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
     let Arguments { folder, output, rate, rank, alpha, iterations, window, seed } = arguments;
     let files = wav_files(&folder)?;
-    let settings = TrainingSettings { rank, alpha, iterations, seed, window_seconds: window };
+    let settings = TrainingSettings {
+        rank,
+        alpha,
+        iterations,
+        seed,
+        window_seconds: window,
+        ..TrainingSettings::default()
+    };
     // Settings are checked before hours of speech are read.
     Corpus::new(rate.unwrap_or(16_000), settings.clone())?;
     let rate = match rate {

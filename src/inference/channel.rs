@@ -1,13 +1,12 @@
-//! The smooth gain between the dictionary's recordings and the one at hand.
+//! The gain between the dictionary's recordings and the one at hand, for every bin.
 
-use std::f64::consts::PI;
-
-/// Cosine coefficients of the logarithmic gain: features of about 1 kHz at 16 kHz.
-const COEFFICIENTS: usize = 8;
+/// Standard deviation of the logarithmic gain from one bin to the next, before the recording is heard: loose
+/// enough for the edges of a telephone band, and for the long-term spectrum of a speaker.
+const STEP: f64 = 0.35;
 /// Bins that a bin without speech counts as, which keep its gain where it is.
 const PRIOR_COUNT: f64 = 2.0;
 
-/// A gain per bin whose logarithm is a short cosine series without a constant.
+/// A gain per bin, whose logarithm is a random walk over frequency.
 #[derive(Debug, Clone)]
 pub(super) struct Channel {
     /// `log gain` per bin.
@@ -19,21 +18,23 @@ impl Channel {
         Self { log_gain: vec![0.0; bins] }
     }
 
-    /// Multiplies the gain of every bin by a smooth version of `(raise / lower)^exponent`.
+    /// Moves the gain of every bin towards its product with `(raise / lower)^exponent`, as far as its neighbours
+    /// let it: `lower` counts the frames in which the bin was heard to be speech.
     pub(super) fn update(&mut self, raise: &[f32], lower: &[f32], exponent: f32) {
-        let count = |sum: f32| f64::from(sum) + PRIOR_COUNT;
-        let steps: Vec<f64> =
-            raise.iter().zip(lower).map(|(&raise, &lower)| libm::log(count(raise) / count(lower))).collect();
-        let bins = steps.len();
-        let cosine =
-            |order: usize, bin: usize| libm::cos(PI * order as f64 * (bin as f64 + 0.5) / bins as f64);
-        // The projection on the cosines (DCT-II) of low order. The constant belongs to the activations.
-        for order in 1..COEFFICIENTS.min(bins) {
-            let sum: f64 = steps.iter().enumerate().map(|(bin, step)| step * cosine(order, bin)).sum();
-            let coefficient = f64::from(exponent) * sum * 2.0 / bins as f64;
-            for (bin, gain) in self.log_gain.iter_mut().enumerate() {
-                *gain += coefficient * cosine(order, bin);
-            }
+        let exponent = f64::from(exponent);
+        let target = |(&gain, (&raise, &lower)): (&f64, (&f32, &f32))| {
+            let count = |sum: f32| f64::from(sum) + PRIOR_COUNT;
+            gain + exponent * libm::log(count(raise) / count(lower))
+        };
+        let targets: Vec<f64> = self.log_gain.iter().zip(raise.iter().zip(lower)).map(target).collect();
+        let weights: Vec<f64> = lower.iter().map(|&count| f64::from(count)).collect();
+        self.log_gain = smooth(&targets, &weights);
+        // A constant factor belongs to the activations.
+        let total: f64 = weights.iter().sum();
+        if total > 0.0 {
+            let mean =
+                self.log_gain.iter().zip(&weights).map(|(gain, weight)| gain * weight).sum::<f64>() / total;
+            self.log_gain.iter_mut().for_each(|gain| *gain -= mean);
         }
     }
 
@@ -46,5 +47,76 @@ impl Channel {
                 *shaped = value * gain;
             }
         }
+    }
+}
+
+/// The most probable random walk with steps of deviation [`STEP`], given one observation per place with the
+/// inverse variances `weights`.
+fn smooth(observed: &[f64], weights: &[f64]) -> Vec<f64> {
+    // Keeps the level known where nothing was observed at all.
+    const LEVEL_WEIGHT: f64 = 1e-4;
+    let coupling = 1.0 / (STEP * STEP);
+    let last = observed.len() - 1;
+    let neighbours = |i: usize| f64::from(u8::from(i > 0) + u8::from(i < last));
+    // Gaussian elimination of a tridiagonal system, and substitution backwards.
+    let mut diagonal = Vec::with_capacity(observed.len());
+    let mut walk: Vec<f64> = Vec::with_capacity(observed.len());
+    for (i, (value, weight)) in observed.iter().zip(weights).enumerate() {
+        let (mut own, mut right) = (weight + LEVEL_WEIGHT + coupling * neighbours(i), weight * value);
+        if i > 0 {
+            let ratio = coupling / diagonal[i - 1];
+            own -= ratio * coupling;
+            right += ratio * walk[i - 1];
+        }
+        diagonal.push(own);
+        walk.push(right);
+    }
+    let mut above = 0.0;
+    for (value, diagonal) in walk.iter_mut().zip(&diagonal).rev() {
+        *value = (*value + coupling * above) / diagonal;
+        above = *value;
+    }
+    walk
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_walk_is_the_most_probable_one() {
+        let observed: Vec<f64> = (0..40).map(|i| libm::sin(f64::from(i * i))).collect();
+        let weights: Vec<f64> = (0..40).map(|i| f64::from(i % 4) * 3.0).collect();
+        let walk = smooth(&observed, &weights);
+        let cost = |walk: &[f64]| {
+            let misfit = walk.iter().zip(&observed).zip(&weights).map(|((x, y), w)| w * (x - y).powi(2));
+            let steps = walk.windows(2).map(|pair| ((pair[1] - pair[0]) / STEP).powi(2));
+            misfit.sum::<f64>() + steps.sum::<f64>()
+        };
+        for i in 0..walk.len() {
+            for nudge in [-1e-2, 1e-2] {
+                let mut other = walk.clone();
+                other[i] += nudge;
+                assert!(cost(&other) > cost(&walk), "bin {i}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_band_limit_is_learned_and_silence_teaches_nothing() {
+        let bins = 257;
+        let mut channel = Channel::new(bins);
+        // Speech is a thousand times weaker than expected above bin 200, and never heard in bins 100 to 120.
+        for _ in 0..20 {
+            let heard = |bin: usize| if (100..=120).contains(&bin) { 0.0 } else { 300.0_f32 };
+            let lower: Vec<f32> = (0..bins).map(heard).collect();
+            let excess =
+                |bin: usize| (if bin > 200 { -6.9 } else { 0.0 } - channel.log_gain[bin]).exp() as f32;
+            let raise: Vec<f32> = (0..bins).map(|bin| heard(bin) * excess(bin)).collect();
+            channel.update(&raise, &lower, 1.0);
+        }
+        let level = |bin: usize| channel.log_gain[bin] - channel.log_gain[50];
+        assert!((level(250) + 6.9).abs() < 0.2, "{}", level(250));
+        assert!(level(195).abs() < 0.2 && level(110).abs() < 0.2, "{} {}", level(195), level(110));
     }
 }

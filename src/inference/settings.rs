@@ -75,7 +75,7 @@ pub struct Settings {
     pub impulses: ImpulseMode,
     /// Prior of the activations of speech.
     pub speech_prior: Prior,
-    /// Whether a smooth gain of the recording channel is learned.
+    /// Whether the gain of the recording channel is learned, for every bin.
     pub channel: bool,
     /// Whether the gain of a frame is averaged with its neighbours' (1/4, 1/2, 1/4), against musical noise.
     pub smooth_gain: bool,

@@ -5,7 +5,8 @@ use super::separation::{TILE_FRAMES, multiply};
 use super::settings::{ALPHAS, SettingsError, within};
 use crate::audio::{InvalidWindow, SAMPLE_RATES, Signal, Stft, WINDOW_SECONDS};
 use crate::model::{
-    Dictionary, DictionaryError, Factor, Header, Impulses, MarginalTable, Mixture, SMALLEST_POWER, Workspace,
+    Dictionary, DictionaryError, Factor, Header, Impulses, MarginalTable, Mixture, Prior, SMALLEST_POWER,
+    Workspace,
 };
 use crate::random::{Stream, Streams};
 use crate::stable::vector;
@@ -36,11 +37,14 @@ pub struct TrainingSettings {
     pub seed: u64,
     /// Length of the analysis window, s.
     pub window_seconds: f64,
+    /// Prior of the activations. A sparse one makes spectra that each stand for a sound of its own.
+    pub prior: Prior,
 }
 
 impl Default for TrainingSettings {
     fn default() -> Self {
-        Self { rank: 100, alpha: 0.8, iterations: 60, seed: 0, window_seconds: 0.064 }
+        let prior = Prior::Gamma { shape: 0.1, rate: 0.0 };
+        Self { rank: 100, alpha: 0.8, iterations: 60, seed: 0, window_seconds: 0.064, prior }
     }
 }
 
@@ -170,7 +174,7 @@ impl Corpus {
         let mut groups = groups(bins, &power, rank, alpha);
         drop(power);
         for iteration in 0..settings.iterations {
-            groups.par_iter_mut().for_each(|group| group.sweep(&mixture, &impulses));
+            groups.par_iter_mut().for_each(|group| group.sweep(&mixture, &impulses, settings.prior));
             let mut sums = (vec![0.0; bins * rank], vec![0.0; bins * rank]);
             for group in &groups {
                 sums.0.iter_mut().zip(&group.raise).for_each(|(sum, x)| *sum += x);
@@ -203,7 +207,7 @@ impl Corpus {
 
 impl Group {
     /// Updates the activations of all tiles, and sums up the slopes of the spectra.
-    fn sweep(&mut self, mixture: &Mixture<f32>, impulses: &Impulses<f32>) {
+    fn sweep(&mut self, mixture: &Mixture<f32>, impulses: &Impulses<f32>, prior: Prior) {
         let (columns, split) = (mixture.rank(), mixture.speech_rank());
         self.raise.fill(0.0);
         self.lower.fill(0.0);
@@ -216,8 +220,9 @@ impl Group {
             workspace.evaluate(mixture, impulses, power);
             workspace.add_speech_slopes(mixture, activations, &mut self.raise, &mut self.lower);
             workspace.activation_slopes(mixture, &mut raise, &mut lower);
-            let slopes = raise.chunks_exact(columns).zip(lower.chunks_exact(columns));
+            let slopes = raise.chunks_exact(columns).zip(lower.chunks_exact_mut(columns));
             for (column, (raise, lower)) in activations.chunks_exact_mut(columns).zip(slopes) {
+                prior.add_gradient(&column[..split], &mut lower[..split]);
                 multiply(&mut column[..split], raise, lower, 0.5);
             }
         }
