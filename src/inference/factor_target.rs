@@ -168,8 +168,8 @@ impl Sites<f32> for ActivationTarget<'_> {
     ) {
         self.disperse(theta);
         let Self { mixture, impulses, power, drift, prior, workspace, .. } = self;
-        workspace.potential(mixture, impulses, power, potential);
-        workspace.bend_activation(mixture, impulses, (power, drift), index, (gradient, hessian));
+        let expansion = [&mut *potential, &mut *gradient, &mut *hessian];
+        workspace.expand_activation(mixture, impulses, (power, drift), index, expansion);
         if index < mixture.speech_rank() {
             let values = theta.iter().skip(index).step_by(mixture.rank());
             for (block, &x) in values.enumerate() {
@@ -425,7 +425,7 @@ impl Sites<f32> for NoiseTarget<'_> {
         gradient: &mut [f64],
         hessian: &mut [f64],
     ) {
-        self.potential(theta, potential);
+        self.load(theta);
         let Self { mixture, tiles, chain, pool } = self;
         let mixture = &**mixture;
         let per_tile: Vec<_> = tiles
@@ -433,26 +433,27 @@ impl Sites<f32> for NoiseTarget<'_> {
             .map_init(
                 || pool.take(mixture.bins),
                 |workspace, tile| {
-                    let (mut gradient, mut hessian) = (vec![0.0; mixture.bins], vec![0.0; mixture.bins]);
+                    let mut expansion = [(); 3].map(|()| vec![0.0; mixture.bins]);
                     workspace.disperse(mixture, &tile.activations);
                     workspace.modulate_noise(&tile.drift);
-                    workspace.add_noise_bends(
+                    workspace.add_noise_expansion(
                         mixture,
                         &tile.impulses[*chain],
                         (&tile.power, &tile.drift),
                         &tile.activations,
                         index,
-                        (&mut gradient, &mut hessian),
+                        expansion.each_mut().map(Vec::as_mut_slice),
                     );
-                    (gradient, hessian)
+                    expansion
                 },
             )
             .collect();
-        gradient.fill(0.0);
-        hessian.fill(0.0);
-        for (g, h) in per_tile {
-            gradient.iter_mut().zip(g).for_each(|(sum, x)| *sum += x);
-            hessian.iter_mut().zip(h).for_each(|(sum, x)| *sum += x);
+        let sums = [potential, gradient, hessian];
+        for (which, sum) in sums.into_iter().enumerate() {
+            sum.fill(0.0);
+            for expansion in &per_tile {
+                sum.iter_mut().zip(&expansion[which]).for_each(|(sum, x)| *sum += x);
+            }
         }
     }
 }

@@ -216,6 +216,7 @@ fn build(
         // Its preconditioner divides by gradients that are large at the mode.
         SamplerKind::Psgld => 5e-4,
         SamplerKind::Sgrld | SamplerKind::Sgrhmc => 0.1,
+        SamplerKind::Sghmc | SamplerKind::Sgnht => 0.03,
         SamplerKind::Hmc | SamplerKind::HmcBfgs | SamplerKind::Qnhmc => 0.02,
         SamplerKind::MhBfgs => 0.05,
         _ => 0.005,

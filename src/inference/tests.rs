@@ -258,7 +258,12 @@ fn two_unknowns(blocks: usize, sampled: bool) -> Problem {
     problem
 }
 
-/// Means and standard deviations of the two logarithms by quadrature, impulse variables integrated out.
+/// What is compared: bounded, so that neither tail decides.
+fn statistic(activation: f64) -> f64 {
+    activation / (1.0 + activation)
+}
+
+/// Means and standard deviations of the two statistics by quadrature, impulse variables integrated out.
 fn exact() -> [f64; 4] {
     const POINTS: usize = 240;
     let mut problem = two_unknowns(POINTS, false);
@@ -272,6 +277,7 @@ fn exact() -> [f64; 4] {
             let (x, y) = (at(i), at(j));
             // The Jacobian of the logarithms.
             let weight = (x + y - potential).exp();
+            let (x, y) = (statistic(x.exp()), statistic(y.exp()));
             mass += weight;
             for (sum, value) in sums.iter_mut().zip([x, y, x * x, y * y]) {
                 *sum += weight * value;
@@ -298,7 +304,7 @@ fn sampled_moments(
         step(&mut theta);
         if index >= burn_in {
             for pair in theta.chunks_exact(2) {
-                let (x, y) = (f64::from(pair[0].abs()).ln(), f64::from(pair[1].abs()).ln());
+                let (x, y) = (statistic(pair[0].into()), statistic(pair[1].into()));
                 sums.iter_mut().zip([x, y, x * x, y * y]).for_each(|(sum, value)| *sum += value);
             }
         }
@@ -351,7 +357,7 @@ impl Sites<f32> for Careless<'_> {
     }
 }
 
-const BLOCKS: usize = 400;
+const BLOCKS: usize = 200;
 
 #[test]
 fn newtonian_monte_carlo_on_activations_is_exact() {
@@ -370,8 +376,9 @@ fn newtonian_monte_carlo_on_activations_is_exact() {
         })
     };
     let error = largest_error(run(false), exact);
-    assert!(error < 0.02, "{error}");
     let careless = largest_error(run(true), exact);
+    println!("{exact:?} {error} {careless}");
+    assert!(error < 0.01, "{error}");
     assert!(careless > 0.1, "{careless}");
 }
 
@@ -403,25 +410,25 @@ fn mirrored_samplers_with_sampled_impulses_find_the_marginal_posterior() {
         })
     };
     let hamcmc = HamcmcSettings {
-        gradient: settings(0.02, None),
+        gradient: settings(0.008, None),
         memory: 5,
         initial_scale: InitialScale::Pairs(1.0),
         trust_region: 1.0,
     };
     let hamcmc = || Box::new(Hamcmc::new(2, BLOCKS, hamcmc, Streams::new(9)).unwrap());
     let sgld =
-        |minibatch| Box::new(Sgld::new(2, BLOCKS, settings(0.002, minibatch), Streams::new(9)).unwrap());
-    let sgrld = || Box::new(Sgrld::new(2, BLOCKS, settings(0.02, None), Streams::new(9)).unwrap());
-    for (name, error) in [
+        |minibatch| Box::new(Sgld::new(2, BLOCKS, settings(0.003, minibatch), Streams::new(9)).unwrap());
+    let sgrld = || Box::new(Sgrld::new(2, BLOCKS, settings(0.01, None), Streams::new(9)).unwrap());
+    let errors = [
         ("SGLD", largest_error(run(sgld(None), true, 3000), exact)),
         ("SGLD, half of the bins", largest_error(run(sgld(Some(3)), true, 3000), exact)),
         ("SGRLD", largest_error(run(sgrld(), true, 2000), exact)),
-        ("HAMCMC", largest_error(run(hamcmc(), true, 4000), exact)),
-    ] {
-        println!("{name}: {error}");
-        assert!(error < 0.1, "{name}: {error}");
-    }
+        ("HAMCMC", largest_error(run(hamcmc(), true, 5000), exact)),
+    ];
     let frozen = largest_error(run(sgld(None), false, 3000), exact);
-    println!("frozen: {frozen}");
-    assert!(frozen > 0.2, "impulse variables that stay at their start: {frozen}");
+    println!("{errors:?} {frozen}");
+    for (name, error) in errors {
+        assert!(error < 0.025, "{name}: {error}");
+    }
+    assert!(frozen > 0.035, "impulse variables that stay at their start: {frozen}");
 }

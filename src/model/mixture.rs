@@ -157,6 +157,16 @@ impl<T: Scalar> Chunk<T> {
             noise_power: zeros,
         }
     }
+
+    #[inline(always)]
+    fn load(&mut self, (speech, noise): (T, T), power: &[T], lambda_speech: &[T], lambda_noise: &[T]) {
+        self.len = power.len();
+        for i in 0..self.len {
+            self.log_power[i] = power[i].fast_ln();
+            self.log_speech[i] = speech * lambda_speech[i].fast_ln();
+            self.log_noise[i] = noise * lambda_noise[i].fast_ln();
+        }
+    }
 }
 
 /// Keeps dispersions away from zero; recordings are scaled to a mean power of one.
@@ -291,15 +301,9 @@ impl<T: Scalar> Workspace<T> {
         let mut chunk = Chunk::new();
         for first in (0..power.len()).step_by(CHUNK) {
             let range = first..(first + CHUNK).min(power.len());
-            chunk.len = range.len();
             let (lambda_speech, lambda_noise) =
                 (&self.lambda_speech[range.clone()], &self.lambda_noise[range.clone()]);
-            let power = &power[range.clone()];
-            for i in 0..chunk.len {
-                chunk.log_power[i] = power[i].fast_ln();
-                chunk.log_speech[i] = speech * lambda_speech[i].fast_ln();
-                chunk.log_noise[i] = noise * lambda_noise[i].fast_ln();
-            }
+            chunk.load((speech, noise), &power[range.clone()], lambda_speech, lambda_noise);
             expect(first, &mut chunk);
             self.gain[range.clone()].copy_from_slice(&chunk.gain[..chunk.len]);
             let raise_speech = &mut self.raise_speech[range.clone()];
@@ -493,64 +497,102 @@ impl<T: Scalar> Workspace<T> {
         );
     }
 
-    /// The first two derivatives of the potential of every bin with respect to the dispersion of one source,
-    /// speech or noise, in the place of its slopes. With impulse variables integrated out both are
-    /// differences of tabulated values.
+    /// The potential of every bin in the place of the gain, and its first two derivatives with respect to the
+    /// dispersion of one source, speech or noise, in the place of its slopes. With impulse variables integrated
+    /// out the second is a difference of tabulated values.
     fn bend(&mut self, mixture: &Mixture<T>, impulses: &Impulses<T>, power: &[T], of_speech: bool) {
-        // A cell of the table.
-        let width = constant::<T>(0.4);
+        let exponents = mixture.exponents();
         let two = T::one() + T::one();
-        let (speech_exponent, noise_exponent) = mixture.exponents();
-        let exponent = if of_speech { speech_exponent } else { noise_exponent };
-        for (i, &power) in power.iter().enumerate() {
-            let log_speech = speech_exponent * self.lambda_speech[i].fast_ln();
-            let log_noise = noise_exponent * self.lambda_noise[i].fast_ln();
-            // First and second derivative with respect to the logarithm of the source's variance.
-            let (first, second) = match impulses {
-                Impulses::Integrated(table) => {
-                    let log_power = power.fast_ln();
-                    let ratio = |log_variance: T| (log_power - log_variance).to_f32().unwrap_or(0.0);
-                    let slope = |shift: T| {
-                        T::convert(if of_speech {
-                            let e = table.expectations(ratio(log_speech + shift), ratio(log_noise));
-                            e.gain - e.speech_power
-                        } else {
-                            let e = table.expectations(ratio(log_speech), ratio(log_noise + shift));
-                            1.0 - e.gain - e.noise_power
-                        })
-                    };
-                    let (below, above) = (slope(-width), slope(width));
-                    ((below + above) / two, (above - below) / (two * width))
-                }
+        dispatch(
+            #[inline(always)]
+            || match impulses {
+                Impulses::Integrated(table) => self.bend_with(exponents, power, of_speech, |_, chunk| {
+                    // A cell of the table.
+                    const WIDTH: f32 = 0.4;
+                    for i in 0..chunk.len {
+                        let ratio =
+                            |log_variance: T| (chunk.log_power[i] - log_variance).to_f32().unwrap_or(0.0);
+                        let (speech, noise) = (ratio(chunk.log_speech[i]), ratio(chunk.log_noise[i]));
+                        let at = |shift: f32| {
+                            let e = if of_speech {
+                                table.expectations(speech - shift, noise)
+                            } else {
+                                table.expectations(speech, noise - shift)
+                            };
+                            let slope = if of_speech {
+                                e.gain - e.speech_power
+                            } else {
+                                1.0 - e.gain - e.noise_power
+                            };
+                            (e.log_evidence, slope)
+                        };
+                        let (log_evidence, slope) = at(0.0);
+                        chunk.gain[i] = chunk.log_power[i] - T::convert(log_evidence);
+                        chunk.speech_power[i] = T::convert(slope);
+                        chunk.noise_power[i] = T::convert((at(WIDTH).1 - at(-WIDTH).1) / (2.0 * WIDTH));
+                    }
+                }),
                 Impulses::Sampled { speech, noise } => {
-                    let (speech, noise) =
-                        (speech[i] * log_speech.fast_exp(), noise[i] * log_noise.fast_exp());
-                    let variance = speech + noise;
-                    let share = if of_speech { speech } else { noise } / variance;
-                    let excess = power / variance;
-                    let first = share * (T::one() - excess);
-                    (first, first + share * share * (two * excess - T::one()))
+                    self.bend_with(exponents, power, of_speech, |first, chunk| {
+                        for i in 0..chunk.len {
+                            let speech = speech[first + i] * chunk.log_speech[i].fast_exp();
+                            let noise = noise[first + i] * chunk.log_noise[i].fast_exp();
+                            let variance = speech + noise;
+                            let share = if of_speech { speech } else { noise } / variance;
+                            let excess = power[first + i] / variance;
+                            let slope = share * (T::one() - excess);
+                            chunk.gain[i] = variance.fast_ln() + excess;
+                            chunk.speech_power[i] = slope;
+                            chunk.noise_power[i] = slope + share * share * (two * excess - T::one());
+                        }
+                    })
                 }
-            };
-            let (lambda, slope, curvature) = if of_speech {
-                (self.lambda_speech[i], &mut self.raise_speech[i], &mut self.lower_speech[i])
+            },
+        );
+    }
+
+    /// The same, from the potential and its first two derivatives with respect to the logarithm of the source's
+    /// variance, which `derive` puts in the places of the expectations.
+    #[inline(always)]
+    fn bend_with(
+        &mut self,
+        exponents: (T, T),
+        power: &[T],
+        of_speech: bool,
+        mut derive: impl FnMut(usize, &mut Chunk<T>),
+    ) {
+        let exponent = if of_speech { exponents.0 } else { exponents.1 };
+        let mut chunk = Chunk::new();
+        for first in (0..power.len()).step_by(CHUNK) {
+            let range = first..(first + CHUNK).min(power.len());
+            let (lambda_speech, lambda_noise) =
+                (&self.lambda_speech[range.clone()], &self.lambda_noise[range.clone()]);
+            chunk.load(exponents, &power[range.clone()], lambda_speech, lambda_noise);
+            derive(first, &mut chunk);
+            self.gain[range.clone()].copy_from_slice(&chunk.gain[..chunk.len]);
+            let (lambda, slopes, curvatures) = if of_speech {
+                (lambda_speech, &mut self.raise_speech, &mut self.lower_speech)
             } else {
-                (self.lambda_noise[i], &mut self.raise_noise[i], &mut self.lower_noise[i])
+                (lambda_noise, &mut self.raise_noise, &mut self.lower_noise)
             };
-            *slope = exponent * first / lambda;
-            *curvature = exponent * (exponent * second - first) / (lambda * lambda);
+            let (slopes, curvatures) = (&mut slopes[range.clone()], &mut curvatures[range]);
+            for i in 0..chunk.len {
+                let (slope, curvature) = (chunk.speech_power[i], chunk.noise_power[i]);
+                slopes[i] = exponent * slope / lambda[i];
+                curvatures[i] = exponent * (exponent * curvature - slope) / (lambda[i] * lambda[i]);
+            }
         }
     }
 
-    /// The first two derivatives of the potential of every frame with respect to its activation number `row`, at
+    /// The potential of every frame and its first two derivatives with respect to activation number `row`, at
     /// the dispersions last computed; `field` as in [`Workspace::inform`].
-    pub fn bend_activation(
+    pub fn expand_activation(
         &mut self,
         mixture: &Mixture<T>,
         impulses: &Impulses<T>,
         (power, field): (&[T], &[T]),
         row: usize,
-        (gradient, hessian): (&mut [f64], &mut [f64]),
+        [potential, gradient, hessian]: [&mut [f64]; 3],
     ) {
         let split = mixture.speech_rank();
         let of_speech = row < split;
@@ -563,37 +605,42 @@ impl<T: Scalar> Workspace<T> {
             (&mixture.noise.spectra, &self.raise_noise, &self.lower_noise, row - split)
         };
         let spectrum = &spectra[column * bins..][..bins];
-        let frames = slopes.chunks_exact(bins).zip(curvatures.chunks_exact(bins));
-        for ((gradient, hessian), (slopes, curvatures)) in gradient.iter_mut().zip(hessian).zip(frames) {
-            let sum = |values: &[T], power: i32| {
-                let terms = values.iter().zip(spectrum).map(|(&value, w)| value * w.powi(power));
-                terms.fold(T::zero(), |sum, term| sum + term).to_f64().unwrap_or(f64::NAN)
-            };
-            (*gradient, *hessian) = (sum(slopes, 1), sum(curvatures, 2));
+        for frame in 0..potential.len() {
+            let entries = frame * bins..(frame + 1) * bins;
+            let (mut sums, values) = ([T::zero(); 3], [&self.gain, slopes, curvatures]);
+            let [terms, slopes, curvatures] = values.map(|values| &values[entries.clone()]);
+            for (bin, &w) in spectrum.iter().enumerate() {
+                sums[0] += terms[bin];
+                sums[1] += slopes[bin] * w;
+                sums[2] += curvatures[bin] * w * w;
+            }
+            let [term, slope, curvature] = sums.map(|sum| sum.to_f64().unwrap_or(f64::NAN));
+            (potential[frame], gradient[frame], hessian[frame]) = (term, slope, curvature);
         }
     }
 
-    /// Adds the first two derivatives of the potential of every bin with respect to noise spectrum number
+    /// Adds the potential of every bin and its first two derivatives with respect to noise spectrum number
     /// `column`, likewise.
-    pub fn add_noise_bends(
+    pub fn add_noise_expansion(
         &mut self,
         mixture: &Mixture<T>,
         impulses: &Impulses<T>,
         (power, field): (&[T], &[T]),
         activations: &[T],
         column: usize,
-        (gradient, hessian): (&mut [f64], &mut [f64]),
+        [potential, gradient, hessian]: [&mut [f64]; 3],
     ) {
         self.bend(mixture, impulses, power, false);
         self.modulate_bends(field);
         let row = mixture.speech_rank() + column;
-        let bins = self.bins;
-        let activations = activations.chunks_exact(mixture.rank()).map(|frame| frame[row]);
-        let frames = self.raise_noise.chunks_exact(bins).zip(self.lower_noise.chunks_exact(bins));
-        for (activation, (slopes, curvatures)) in activations.zip(frames) {
-            for bin in 0..bins {
-                gradient[bin] += (activation * slopes[bin]).to_f64().unwrap_or(f64::NAN);
-                hessian[bin] += (activation * activation * curvatures[bin]).to_f64().unwrap_or(f64::NAN);
+        let widen = |value: T| value.to_f64().unwrap_or(f64::NAN);
+        for (frame, activations) in activations.chunks_exact(mixture.rank()).enumerate() {
+            let activation = activations[row];
+            for bin in 0..self.bins {
+                let i = frame * self.bins + bin;
+                potential[bin] += widen(self.gain[i]);
+                gradient[bin] += widen(activation * self.raise_noise[i]);
+                hessian[bin] += widen(activation * activation * self.lower_noise[i]);
             }
         }
     }
