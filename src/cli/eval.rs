@@ -68,7 +68,8 @@ pub struct Arguments {
     /// Write a page with tables, charts, spectrograms and sound
     #[arg(long, value_name = "HTML")]
     report: Option<PathBuf>,
-    /// Write the convergence of the protocol's samplers against time as an SVG figure
+    /// Write the convergence of the protocol's samplers against time as an SVG figure, and beside it, as
+    /// NAME.iterations.svg, against iterations
     #[arg(long, value_name = "SVG", requires = "protocol")]
     figure: Option<PathBuf>,
     /// Remove everything below this frequency before scoring
@@ -147,17 +148,16 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     if !common.quiet {
         print!("{}", comparisons(&study));
     }
-    let curves = || {
-        let curves = study.curves(Abscissa::Time);
-        report::curves("Convergence", "seconds of processing per second of audio", "SDR in dB", &curves)
-    };
+    let curves = |against, title| report::curves("Convergence", title, "SDR in dB", &study.curves(against));
+    let by_iterations = arguments.figure.as_deref().map(|path| beside(path, "iterations"));
     let write = |path: &Option<PathBuf>, content: &dyn Fn() -> String| {
         path.as_ref().map(|path| write_whole(path, content().as_bytes())).transpose()
     };
     write(&arguments.json, &|| study.to_json())?;
     write(&arguments.csv, &|| study.to_csv())?;
     write(&arguments.report, &|| report::render(&study, &examples))?;
-    write(&arguments.figure, &curves)?;
+    write(&arguments.figure, &|| curves(Abscissa::Time, "seconds of processing per second of audio"))?;
+    write(&by_iterations, &|| curves(Abscissa::Iterations, "iterations"))?;
     ensure!(
         study.evaluations.iter().any(|evaluation| !evaluation.files.is_empty()),
         "no file could be scored"

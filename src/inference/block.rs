@@ -15,6 +15,9 @@ const EMPTY: f64 = 1e-7;
 /// Recordings have at least so many bins with something in them.
 const LEAST_BINS: usize = 16;
 
+/// How many sweeps an observer is shown the mean of before the burn-in is over.
+const SHOWN_SWEEPS: usize = 20;
+
 /// What a block starts from, and whether the spread of its gains is asked for.
 pub(super) struct Known<'a> {
     pub carried: Option<&'a Handover>,
@@ -123,7 +126,7 @@ impl Denoiser {
                 Free { noise: settled, channel: settled && settings.channel },
             );
             if settings.iterations == 0 && in_last_quarter(sweep, settings.warm_start) {
-                separation.accumulate(0);
+                separation.accumulate();
                 averaged += 1;
             }
             advance(sweep + 1)?;
@@ -131,13 +134,20 @@ impl Denoiser {
         let mut divergences = 0;
         if settings.iterations > 0 {
             let mut gibbs = Gibbs::new(&mut separation, settings, streams.child(1))?;
+            gibbs.adapt(true);
             for sweep in 0..settings.iterations {
-                let chain = gibbs.sweep(&mut separation);
+                if sweep == settings.burn_in {
+                    gibbs.adapt(false);
+                }
+                gibbs.sweep(&mut separation);
                 if sweep == settings.burn_in {
                     averaged = separation.forget();
                 }
-                if sweep >= settings.burn_in || observation.is_some() {
-                    separation.accumulate(chain);
+                let shown = observation.as_ref().is_some_and(|Observation { every, .. }| {
+                    (sweep / every + 1) * every - sweep <= SHOWN_SWEEPS
+                });
+                if sweep >= settings.burn_in || shown {
+                    separation.accumulate();
                     averaged += 1;
                 }
                 if let Some(Observation { every, show }) = &mut observation

@@ -13,6 +13,8 @@ mod separation;
 mod settings;
 mod start;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod training;
 mod upper_band;
 

@@ -65,6 +65,8 @@ pub(super) struct Separation {
     pub(super) tiles: Vec<Frames>,
     pub(super) pool: Pool,
     pub(super) speech_prior: Prior,
+    /// The impulse variables integrated out.
+    marginal: Impulses<f32>,
     drift: Option<Smoothing>,
     dictionary: Vec<f32>,
     channel: Channel,
@@ -89,7 +91,7 @@ pub(super) struct Frames {
     /// Sum of their squares; empty if not asked for.
     pub gain_square_sum: Vec<f32>,
     pub noise_raise: Vec<f32>,
-    noise_lower: Vec<f32>,
+    pub noise_lower: Vec<f32>,
     raise: Vec<f32>,
     lower: Vec<f32>,
     channel_raise: Vec<f32>,
@@ -160,6 +162,7 @@ impl Separation {
             tiles,
             pool: Pool::default(),
             speech_prior: start.speech_prior,
+            marginal: Impulses::Integrated(Arc::clone(table)),
             drift: drift.map(|drift| Smoothing::new(&drift, bins, start.frame_seconds, start.bin_hertz)),
             dictionary: start.speech_spectra.to_vec(),
             channel,
@@ -256,16 +259,17 @@ impl Separation {
         }
     }
 
-    /// Adds the present expected gain of every bin to the sums, given the impulse variables of `chain`.
-    pub(super) fn accumulate(&mut self, chain: usize) {
-        let Self { mixture, tiles, pool, .. } = self;
-        let mixture = &*mixture;
+    /// Adds the present expected gain of every bin to the sums. Impulse variables are integrated out even where
+    /// they are sampled: the mean is the same, its Monte Carlo error less.
+    pub(super) fn accumulate(&mut self) {
+        let Self { mixture, tiles, pool, marginal, .. } = self;
+        let (mixture, marginal) = (&*mixture, &*marginal);
         tiles.par_iter_mut().for_each_init(
             || pool.take(mixture.bins),
             |workspace, tile| {
                 workspace.disperse(mixture, &tile.activations);
                 workspace.modulate_noise(&tile.drift);
-                workspace.evaluate(mixture, &tile.impulses[chain], &tile.power);
+                workspace.evaluate(mixture, marginal, &tile.power);
                 tile.gain_sum.iter_mut().zip(workspace.gain()).for_each(|(sum, gain)| *sum += gain);
                 let squares = tile.gain_square_sum.iter_mut().zip(workspace.gain());
                 squares.for_each(|(sum, gain)| *sum += gain * gain);

@@ -65,6 +65,8 @@ pub struct Settings {
     pub sampler: SamplerKind,
     /// Its step size; `None` takes the default of the sampler in the denoiser.
     pub step_size: Option<f64>,
+    /// The power by which the step size falls with the number of sweeps, 0 (not at all) to 1.
+    pub step_decay: f64,
     /// The share of the bins that each of its gradients looks at, in (0, 1].
     pub minibatch: f64,
     /// How it keeps the factors positive.
@@ -98,6 +100,7 @@ impl Default for Settings {
             burn_in: 5,
             sampler: SamplerKind::Sgld,
             step_size: None,
+            step_decay: 0.0,
             minibatch: 1.0,
             positivity: Positivity::default(),
             impulses: ImpulseMode::default(),
@@ -168,6 +171,7 @@ impl Settings {
         if let Some(step) = self.step_size {
             within("step size", step, f64::MIN_POSITIVE..=1e6)?;
         }
+        within("decay of the step size", self.step_decay, 0.0..=1.0)?;
         within("minibatch share", self.minibatch, f64::MIN_POSITIVE..=1.0)?;
         within("gain floor in dB", self.floor_db, -100.0..=0.0)?;
         within("residual noise in dB", self.residual_db, 0.0..=200.0)
