@@ -203,7 +203,7 @@ impl Separation {
         let (shared, bins) = (&*mixture, mixture.bins);
         let free_drift = drift.filter(|_| free.noise);
         let spectra_free = free.noise && drift.is_none();
-        tiles.par_iter_mut().for_each_init(
+        tiles.par_iter_mut().with_max_len(1).for_each_init(
             || pool.take(bins),
             |workspace, tile| {
                 workspace.disperse(shared, &tile.activations);
@@ -266,7 +266,7 @@ impl Separation {
     pub(super) fn accumulate(&mut self) {
         let Self { mixture, tiles, pool, marginal, .. } = self;
         let (mixture, marginal) = (&*mixture, &*marginal);
-        tiles.par_iter_mut().for_each_init(
+        tiles.par_iter_mut().with_max_len(1).for_each_init(
             || pool.take(mixture.bins),
             |workspace, tile| {
                 workspace.disperse(mixture, &tile.activations);

@@ -73,7 +73,7 @@ impl MarginalTable {
     #[inline(always)]
     #[must_use]
     pub fn expectations(&self, speech_ratio: f32, noise_ratio: f32) -> Expectations<f32> {
-        self.interpolate(self.place(speech_ratio, noise_ratio))
+        self.interpolate(Self::place(speech_ratio, noise_ratio))
     }
 
     /// The same for many bins: the places are found by vector instructions, all before the first is looked up.
@@ -86,7 +86,7 @@ impl MarginalTable {
         let (mut cells, mut x, mut y) = ([0; N], [0.0; N], [0.0; N]);
         for i in 0..N {
             let (speech_ratio, noise_ratio) = ratios(i);
-            (cells[i], x[i], y[i]) = self.place(speech_ratio, noise_ratio);
+            (cells[i], x[i], y[i]) = Self::place(speech_ratio, noise_ratio);
         }
         for i in 0..N {
             write(i, self.interpolate((cells[i], x[i], y[i])));
@@ -95,7 +95,7 @@ impl MarginalTable {
 
     /// The cell of a pair of ratios, and how far into it they lie, 0 to 1; outside the grid, its edge.
     #[inline(always)]
-    fn place(&self, speech_ratio: f32, noise_ratio: f32) -> (u32, f32, f32) {
+    fn place(speech_ratio: f32, noise_ratio: f32) -> (u32, f32, f32) {
         let larger = |a: f32, b: f32| if a > b { a } else { b };
         // Powers far below both variances no longer tell how far: move along the diagonal,
         // which keeps the ratio of the variances.
@@ -119,10 +119,14 @@ impl MarginalTable {
         let row = |at: usize| -> &[[f32; 4]] { &self.cells[at..at + 2] };
         let (row, next_row) = (row(cell as usize), row(cell as usize + COLUMNS));
         let weights = [(1.0 - dx) * (1.0 - dy), (1.0 - dx) * dy, dx * (1.0 - dy), dx * dy];
-        let [gain, speech_power, noise_power, log_evidence] = std::array::from_fn(|k| {
-            let corners = [row[0][k], row[1][k], next_row[0][k], next_row[1][k]];
-            weights[0] * corners[0] + weights[1] * corners[1] + weights[2] * corners[2] + weights[3] * corners[3]
-        });
+        let mut sums = [0.0; 4];
+        for (k, sum) in sums.iter_mut().enumerate() {
+            *sum = weights[0] * row[0][k]
+                + weights[1] * row[1][k]
+                + weights[2] * next_row[0][k]
+                + weights[3] * next_row[1][k];
+        }
+        let [gain, speech_power, noise_power, log_evidence] = sums;
         Expectations { gain, speech_power, noise_power, log_evidence }
     }
 }
