@@ -1,0 +1,86 @@
+//! What a sweep does to some frames: products, expectations and slopes, and the Metropolis step of the impulses.
+//!
+//! Throughputs of products count two operations per multiplication, so that Gelem/s are GFLOP/s.
+use alphamf::model::{Factor, ImpulseStep, Impulses, MarginalTable, Mixture, Workspace};
+use alphamf::random::{Stream, Streams};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use rand::RngExt;
+use std::sync::Arc;
+
+const ALPHAS: (f64, f64) = (1.2, 1.9);
+
+struct Stretch {
+    mixture: Mixture<f32>,
+    activations: Vec<f32>,
+    power: Vec<f32>,
+}
+
+impl Stretch {
+    fn new(bins: usize, rank: usize, frames: usize, stream: &mut Stream) -> Self {
+        let mut positive = |count: usize| -> Vec<f32> {
+            (0..count).map(|_| stream.random_range(1e-3..1.0_f32).powi(3)).collect()
+        };
+        Self {
+            mixture: Mixture {
+                bins,
+                speech: Factor { alpha: ALPHAS.0, spectra: positive(bins * (rank - 1)) },
+                noise: Factor { alpha: ALPHAS.1, spectra: positive(bins) },
+            },
+            activations: positive(rank * frames),
+            power: positive(bins * frames),
+        }
+    }
+}
+
+fn products(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("products");
+    let mut stream = Streams::new(1).stream(0);
+    for (bins, rank, frames) in [(513, 102, 250), (257, 102, 80), (513, 102, 32)] {
+        let Stretch { mixture, activations, .. } = Stretch::new(bins, rank, frames, &mut stream);
+        let mut workspace = Workspace::new(bins);
+        workspace.disperse(&mixture, &activations);
+        group.throughput(Throughput::Elements((2 * bins * rank * frames) as u64));
+        group.bench_function(format!("dispersions/{bins}x{rank}x{frames}"), |b| {
+            b.iter(|| workspace.disperse(&mixture, &activations));
+        });
+        let mut gradient = activations.clone();
+        group.bench_function(format!("gradient/{bins}x{rank}x{frames}"), |b| {
+            b.iter(|| workspace.activation_gradient(&mixture, &mut gradient));
+        });
+    }
+    group.finish();
+}
+
+fn tile(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("tile");
+    let mut stream = Streams::new(1).stream(0);
+    let (bins, rank, frames) = (513, 102, 32);
+    let Stretch { mixture, activations, power } = Stretch::new(bins, rank, frames, &mut stream);
+    group.throughput(Throughput::Elements((bins * frames) as u64));
+    let mut workspace = Workspace::new(bins);
+    workspace.disperse(&mixture, &activations);
+    let integrated = Impulses::Integrated(Arc::new(MarginalTable::new(ALPHAS.0, ALPHAS.1)));
+    group.bench_function("evaluate/integrated", |b| {
+        b.iter(|| workspace.evaluate(&mixture, &integrated, &power));
+    });
+    let (mut raise, mut lower) = (activations.clone(), activations.clone());
+    group.bench_function("gradient/integrated", |b| {
+        b.iter(|| {
+            workspace.disperse(&mixture, &activations);
+            workspace.evaluate(&mixture, &integrated, &power);
+            workspace.activation_slopes(&mixture, &mut raise, &mut lower);
+        });
+    });
+    let mut step = ImpulseStep::new(ALPHAS.0, ALPHAS.1).unwrap();
+    let mut sampled = step.draw(power.len(), &mut stream);
+    group.bench_function("evaluate/sampled", |b| {
+        b.iter(|| workspace.evaluate(&mixture, &sampled, &power));
+    });
+    group.bench_function("metropolis", |b| {
+        b.iter(|| step.step(&mut sampled, &mixture, workspace.dispersions(), &power, &mut stream));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, products, tile);
+criterion_main!(benches);
