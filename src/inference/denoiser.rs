@@ -299,6 +299,16 @@ pub(super) struct Handover {
     upper: Option<CarriedUpper>,
 }
 
+impl Handover {
+    /// Changes the unit of power.
+    pub(super) fn scale_power(&mut self, factor: f32, alpha_noise: f64) {
+        self.band.scale_power(factor, alpha_noise);
+        if let Some(upper) = &mut self.upper {
+            upper.scale_power(factor, alpha_noise);
+        }
+    }
+}
+
 /// The least number of sweeps for the upper band.
 const UPPER_SWEEPS: usize = 12;
 /// Bins whose power is below this share of the mean between 300 and 4000 Hz may be empty.
