@@ -1,7 +1,6 @@
 //! `denoise eval`: scores a denoiser over a corpus.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,9 +14,9 @@ use alphamf::evaluation::{
 use anyhow::{Context, bail, ensure};
 
 use super::Common;
-use super::denoise::Model;
+use super::model::Model;
 use super::systems::System;
-use super::terminal::{self, Progress, write_whole};
+use super::terminal::{Progress, check_output, write_whole};
 
 /// Arguments of `denoise eval`.
 #[derive(Debug, clap::Args)]
@@ -211,19 +210,6 @@ fn choose_examples(pairs: &[Pair], files: &[FileResult], options: &Options, syst
         best: best.into_iter().filter_map(example).collect(),
         worst: worst.into_iter().filter_map(example).collect(),
     }
-}
-
-/// Refuses an output whose folder does not exist before hours are spent on its content.
-fn check_output(path: &Path) -> anyhow::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let reason = if !folder.is_dir() {
-        format!("no folder {}", folder.display())
-    } else if fs::metadata(path).is_ok_and(|found| found.is_dir()) {
-        "it is a folder".to_owned()
-    } else {
-        return Ok(());
-    };
-    Err(anyhow::anyhow!(reason).context(terminal::Failure::Output(path.to_owned())))
 }
 
 /// `run.jsonl` and `PSGLD` make `run.PSGLD.jsonl`.

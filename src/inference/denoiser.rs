@@ -1,12 +1,10 @@
 //! From a noisy recording to the voice.
 
-use super::gibbs::Gibbs;
-use super::separation::{Carried, Free, Separation, Start};
+use super::profile::NoiseProfile;
 use super::settings::{Settings, SettingsError};
 use super::stream::DenoiseStream;
 use crate::audio::{InvalidSignal, InvalidWindow, Signal};
 use crate::model::{Dictionary, MarginalTable};
-use crate::random::Streams;
 use crate::samplers::SamplerError;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -49,6 +47,10 @@ pub struct Summary {
     pub attenuation_db: f64,
     /// Sampler moves that were rejected because they were not finite.
     pub divergences: usize,
+    /// Clicks in time that were cut out, all channels together.
+    pub clicks: usize,
+    /// Blocks of a channel in which a noise with heavy tails was suppressed in time.
+    pub heavy_tailed_blocks: usize,
 }
 
 /// Why a recording could not be denoised.
@@ -67,6 +69,9 @@ pub enum DenoiseError {
     /// The result is not a signal.
     #[error("the result is not a signal: {0}")]
     Signal(#[from] InvalidSignal),
+    /// The stretch that the noise is to be learned from holds no noise.
+    #[error("the stretch that should hold the noise is silent or shorter than a window")]
+    NoNoise,
     /// The progress callback asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -77,15 +82,6 @@ pub type Progress<'a> = &'a mut dyn FnMut(f64) -> ControlFlow<()>;
 
 /// Shown the number of Gibbs sweeps so far and the recording as denoised by then.
 pub type Observer<'a> = dyn FnMut(usize, &Signal) + 'a;
-
-/// Shown the number of Gibbs sweeps so far and the mean gain (bins x frames), every so many sweeps.
-pub(super) struct Observation<'a> {
-    pub every: usize,
-    pub show: &'a mut dyn FnMut(usize, &[f32]),
-}
-
-/// How many sweeps an observer is shown the mean of before the burn-in is over.
-const SHOWN_SWEEPS: usize = 20;
 
 impl Denoiser {
     /// A denoiser with a dictionary of speech.
@@ -123,7 +119,7 @@ impl Denoiser {
 
     /// Denoises a recording, with the same result, and shows how it develops: every `every` Gibbs sweeps
     /// (0 for never) `observer` is given the result by the mean gain of the last 20 of them or, once the
-    /// burn-in is over, of all since. Only recordings of a single block (about 25 s) are shown.
+    /// burn-in is over, of all since. Only recordings of a single block (12 s) are shown.
     ///
     /// # Errors
     /// As [`Denoiser::denoise`].
@@ -164,104 +160,17 @@ impl Denoiser {
         DenoiseStream::new(self, sample_rate, channels)
     }
 
-    /// Separates one block of powers (bins x frames).
-    pub(super) fn separate(
-        &self,
-        spectra: &[f32],
-        power: &[f32],
-        carried: Option<&Carried>,
-        streams: Streams,
-        progress: Progress,
-        mut observation: Option<Observation>,
-    ) -> Result<Separated, DenoiseError> {
-        let settings = &self.settings;
-        let start = Start {
-            bins: spectra.len() / self.dictionary.header().rank,
-            speech_spectra: spectra,
-            alpha_speech: settings.alpha_speech.unwrap_or(self.dictionary.header().alpha),
-            alpha_noise: settings.alpha_noise,
-            noise: settings.noise,
-            frame_seconds: self.dictionary.header().window_seconds / 4.0,
-            bin_hertz: 1.0 / self.dictionary.header().window_seconds,
-            speech_prior: settings.speech_prior,
-            carried,
-        };
-        let mut separation = Separation::new(&start, power, &self.table, streams.child(0));
-        let sweeps = settings.warm_start + settings.iterations;
-        let mut averaged = 0;
-        let mut advance = |done: usize| match progress(done as f64 / sweeps as f64) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(DenoiseError::Interrupted),
-        };
-        for sweep in 0..settings.warm_start {
-            // The noise keeps its start until the speech has taken what is its own.
-            let settled = 3 * sweep >= settings.warm_start;
-            separation.maximise(
-                settings.exponent as f32,
-                Free { noise: settled, channel: settled && settings.channel },
-            );
-            if settings.iterations == 0 && 4 * (settings.warm_start - sweep) <= settings.warm_start + 3 {
-                separation.accumulate();
-                averaged += 1;
-            }
-            advance(sweep + 1)?;
-        }
-        let mut divergences = 0;
-        if settings.iterations > 0 {
-            let mut gibbs = Gibbs::new(&mut separation, settings, streams.child(1))?;
-            gibbs.adapt(true);
-            for sweep in 0..settings.iterations {
-                if sweep == settings.burn_in {
-                    gibbs.adapt(false);
-                }
-                gibbs.sweep(&mut separation);
-                if sweep == settings.burn_in {
-                    averaged = separation.forget();
-                }
-                let shown = observation.as_ref().is_some_and(|Observation { every, .. }| {
-                    (sweep / every + 1) * every - sweep <= SHOWN_SWEEPS
-                });
-                if sweep >= settings.burn_in || shown {
-                    separation.accumulate();
-                    averaged += 1;
-                }
-                if let Some(Observation { every, show }) = &mut observation
-                    && (sweep + 1) % *every == 0
-                {
-                    show(sweep + 1, &separation.mean_gain(averaged));
-                    if sweep < settings.burn_in {
-                        averaged = separation.forget();
-                    }
-                }
-                advance(settings.warm_start + sweep + 1)?;
-            }
-            divergences = gibbs.divergences();
-        }
-        let mut gain = separation.mean_gain(averaged);
-        if settings.smooth_gain {
-            smooth_over_frames(&mut gain, separation.mixture.bins);
-        }
-        Ok(Separated { gain, divergences, carried: separation.carry() })
+    /// Learns the noise's spectrum from a stretch that holds noise alone.
+    ///
+    /// # Errors
+    /// As for [`Denoiser::stream`].
+    pub fn noise_profile(&self, sample_rate: u32, channels: usize) -> Result<NoiseProfile, DenoiseError> {
+        NoiseProfile::new(self, sample_rate, channels)
     }
-}
 
-/// The outcome of one block.
-pub(super) struct Separated {
-    /// Posterior-mean gain, bins x frames.
-    pub gain: Vec<f32>,
-    pub divergences: usize,
-    pub carried: Carried,
-}
-
-/// Averages every frame (bins each) with its neighbours, by 1/4, 1/2 and 1/4.
-fn smooth_over_frames(gain: &mut [f32], bins: usize) {
-    let before = gain.to_vec();
-    let frames = gain.len() / bins;
-    for (t, frame) in gain.chunks_exact_mut(bins).enumerate() {
-        let (previous, next) = (t.saturating_sub(1) * bins, (t + 1).min(frames - 1) * bins);
-        for (bin, gain) in frame.iter_mut().enumerate() {
-            *gain = 0.5 * *gain + 0.25 * (before[previous + bin] + before[next + bin]);
-        }
+    /// The expectations given the dispersions of a bin, for the exponents in use.
+    pub(super) fn table(&self) -> &Arc<MarginalTable> {
+        &self.table
     }
 }
 

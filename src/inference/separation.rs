@@ -3,8 +3,10 @@
 use super::channel::Channel;
 use super::drift::Smoothing;
 use super::settings::NoiseModel;
-use super::start::noise_spectra;
-use crate::model::{Factor, Impulses, MarginalTable, Mixture, Prior, SMALLEST_POWER, Workspace};
+use super::start::{lean_on, noise_spectra};
+use crate::model::{
+    Continuation, Factor, Impulses, MarginalTable, Mixture, Prior, SMALLEST_POWER, Workspace,
+};
 use crate::random::Streams;
 use crate::stable::vector;
 use rayon::prelude::*;
@@ -35,6 +37,10 @@ pub(super) struct Start<'a> {
     pub speech_prior: Prior,
     /// Noise spectra and channel of the stretch before this one.
     pub carried: Option<&'a Carried>,
+    /// The mean power of the noise per bin, if it is known beforehand.
+    pub noise_power: Option<&'a [f32]>,
+    /// Whether to sum the squares of gains too.
+    pub deviation: bool,
 }
 
 /// What one stretch of a recording hands on to the next.
@@ -64,6 +70,8 @@ pub(super) struct Separation {
     drift: Option<Smoothing>,
     dictionary: Vec<f32>,
     channel: Channel,
+    /// If the activations of speech are held, how its spectra are made.
+    continuation: Option<Continuation>,
 }
 
 /// Some consecutive frames: all that is known of them.
@@ -80,12 +88,17 @@ pub(super) struct Frames {
     pub impulses: Vec<Impulses<f32>>,
     /// Sum of the gains that were accumulated, bins x frames.
     pub gain_sum: Vec<f32>,
+    /// Sum of their squares; empty if not asked for.
+    pub gain_square_sum: Vec<f32>,
     pub noise_raise: Vec<f32>,
     pub noise_lower: Vec<f32>,
     raise: Vec<f32>,
     lower: Vec<f32>,
     channel_raise: Vec<f32>,
     channel_lower: Vec<f32>,
+    /// Slopes at the knots of a continuation, knots x rank.
+    continuation_raise: Vec<f32>,
+    continuation_lower: Vec<f32>,
 }
 
 impl Separation {
@@ -96,10 +109,11 @@ impl Separation {
             NoiseModel::Spectra { rank } => (rank, None),
             NoiseModel::Drifting(drift) => (1, Some(drift)),
         };
-        let noise = match start.carried {
-            Some(carried) => carried.noise_spectra.clone(),
-            None => noise_spectra(bins, power, start.alpha_noise, noise_rank, &mut streams.stream(0)),
-        };
+        let (known, alpha) = (start.noise_power, start.alpha_noise);
+        let mut noise = noise_spectra(bins, power, known, alpha, noise_rank, &mut streams.stream(0));
+        if let (Some(carried), None) = (start.carried, known) {
+            lean_on(&carried.noise_spectra, &mut noise, power.len() / bins);
+        }
         let channel = start.carried.map_or_else(|| Channel::new(bins), |carried| carried.channel.clone());
         let mut mixture = Mixture {
             bins,
@@ -118,7 +132,7 @@ impl Separation {
                 for (column, power) in activations.chunks_exact_mut(rank).zip(power.chunks_exact(bins)) {
                     let level = power.iter().map(|&x| vector::powf(x, exponent)).sum::<f32>() / bins as f32;
                     column[..split].fill((level / total).max(1e-6));
-                    column[split..].fill(if start.carried.is_some() { 1.0 } else { 0.05 });
+                    column[split..].fill(0.05);
                     column[split] = 1.0;
                 }
                 let per_bin = || vec![0.0; bins];
@@ -130,6 +144,7 @@ impl Separation {
                     drift_lower: drift.map_or_else(Vec::new, |_| vec![0.0; power.len()]),
                     impulses: vec![Impulses::Integrated(Arc::clone(table))],
                     gain_sum: vec![0.0; power.len()],
+                    gain_square_sum: vec![0.0; if start.deviation { power.len() } else { 0 }],
                     raise: vec![0.0; activations.len()],
                     lower: vec![0.0; activations.len()],
                     activations,
@@ -137,6 +152,8 @@ impl Separation {
                     noise_lower: per_spectrum(),
                     channel_raise: per_bin(),
                     channel_lower: per_bin(),
+                    continuation_raise: Vec::new(),
+                    continuation_lower: Vec::new(),
                 }
             })
             .collect();
@@ -149,15 +166,40 @@ impl Separation {
             drift: drift.map(|drift| Smoothing::new(&drift, bins, start.frame_seconds, start.bin_hertz)),
             dictionary: start.speech_spectra.to_vec(),
             channel,
+            continuation: None,
         }
     }
 
+    /// Takes the activations of speech from the separation of another band of the same frames and holds them; from
+    /// now on, the spectra of speech are made by `continuation`.
+    pub(super) fn hold_activations(&mut self, other: &Self, continuation: Continuation) {
+        let (rank, split) = (self.mixture.rank(), self.mixture.speech_rank());
+        for (tile, other_tile) in self.tiles.iter_mut().zip(&other.tiles) {
+            let columns = other_tile.activations.chunks_exact(other.mixture.rank());
+            for (column, other_column) in tile.activations.chunks_exact_mut(rank).zip(columns) {
+                column[..split].copy_from_slice(&other_column[..split]);
+            }
+            tile.continuation_raise = vec![0.0; continuation.knots() * split];
+            tile.continuation_lower = vec![0.0; continuation.knots() * split];
+        }
+        self.continuation = Some(continuation);
+    }
+
+    /// The slopes of the spectra of speech at the knots (knots x rank) in the last sweep, if their activations are
+    /// held.
+    pub(super) fn continuation_slopes(&self) -> (Vec<f32>, Vec<f32>) {
+        sum(&self.tiles, |tile| (&tile.continuation_raise, &tile.continuation_lower))
+    }
+
     /// One sweep of expectation maximisation on the posterior with the impulse variables integrated out:
-    /// every free factor is multiplied by `(raise / lower)^exponent`, from the same slopes.
+    /// every free factor is multiplied by `(raise / lower)^exponent`, from the same slopes. Activations of speech
+    /// are free unless they are held.
     pub(super) fn maximise(&mut self, exponent: f32, free: Free) {
+        let continuation = self.continuation;
         let Self { mixture, tiles, pool, speech_prior, drift, .. } = self;
         let (rank, split) = (mixture.rank(), mixture.speech_rank());
-        let updated = if free.noise { rank } else { split };
+        let first = if continuation.is_some() { split } else { 0 };
+        let updated = first..if free.noise { rank } else { split };
         let (shared, bins) = (&*mixture, mixture.bins);
         let field_free = free.noise && drift.is_some();
         let spectra_free = free.noise && drift.is_none();
@@ -184,10 +226,17 @@ impl Separation {
                     lower.fill(0.0);
                     workspace.add_channel_slopes(raise, lower);
                 }
+                if let Some(continuation) = &continuation {
+                    let (raise, lower) = (&mut tile.continuation_raise, &mut tile.continuation_lower);
+                    raise.fill(0.0);
+                    lower.fill(0.0);
+                    workspace.add_continuation_slopes(shared, continuation, &tile.activations, raise, lower);
+                }
                 let slopes = tile.raise.chunks_exact(rank).zip(tile.lower.chunks_exact_mut(rank));
                 for (column, (raise, lower)) in tile.activations.chunks_exact_mut(rank).zip(slopes) {
                     speech_prior.add_gradient(&column[..split], &mut lower[..split]);
-                    multiply(&mut column[..updated], raise, lower, exponent);
+                    let (raise, lower) = (&raise[updated.clone()], &lower[updated.clone()]);
+                    multiply(&mut column[updated.clone()], raise, lower, exponent);
                 }
             },
         );
@@ -222,6 +271,8 @@ impl Separation {
                 workspace.modulate_noise(&tile.drift);
                 workspace.evaluate(mixture, marginal, &tile.power);
                 tile.gain_sum.iter_mut().zip(workspace.gain()).for_each(|(sum, gain)| *sum += gain);
+                let squares = tile.gain_square_sum.iter_mut().zip(workspace.gain());
+                squares.for_each(|(sum, gain)| *sum += gain * gain);
             },
         );
     }
@@ -232,9 +283,21 @@ impl Separation {
         self.tiles.iter().flat_map(|tile| tile.gain_sum.iter().map(|sum| sum * scale)).collect()
     }
 
+    /// The standard deviation of the gains that were accumulated (bins x frames); empty if not asked for.
+    pub(super) fn gain_deviation(&self, averaged: usize) -> Vec<f32> {
+        let scale = 1.0 / averaged as f32;
+        let deviation =
+            |(square, sum): (&f32, &f32)| (square * scale - (sum * scale).powi(2)).max(0.0).sqrt();
+        let tiles = self.tiles.iter();
+        tiles.flat_map(|tile| tile.gain_square_sum.iter().zip(&tile.gain_sum).map(deviation)).collect()
+    }
+
     /// Starts the sums of gains anew, and returns the number of gains in them: none.
     pub(super) fn forget(&mut self) -> usize {
-        self.tiles.iter_mut().for_each(|tile| tile.gain_sum.fill(0.0));
+        for tile in &mut self.tiles {
+            tile.gain_sum.fill(0.0);
+            tile.gain_square_sum.fill(0.0);
+        }
         0
     }
 

@@ -69,6 +69,8 @@ impl Problem {
             bin_hertz: 15.6,
             speech_prior: self.prior,
             carried: None,
+            noise_power: None,
+            deviation: false,
         };
         let mut separation = Separation::new(&start, &self.power, &self.table, Streams::new(5));
         let (mut first, rank) = (0, self.mixture.rank());

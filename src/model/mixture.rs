@@ -9,6 +9,7 @@
 //! stable variable with characteristic function `exp(-lambda |t|^alpha)`; the model here uses
 //! variance 1, so its spectra are those of `X / 2` in that convention.
 
+use super::continuation::Continuation;
 use super::impulses::Impulses;
 use super::products::{Columns, accumulate_outer, product, product_with_transpose};
 use crate::stable::vector::{self, dispatch};
@@ -85,6 +86,11 @@ impl<T: Scalar> Mixture<T> {
     /// The rows of `activations` (rank x frames) that belong to noise.
     fn noise_activations<'a>(&self, activations: &'a [T]) -> Columns<'a, T> {
         Columns::new(activations, self.rank()).band(self.speech_rank(), self.noise_rank())
+    }
+
+    /// The rows of `activations` (rank x frames) that belong to speech.
+    fn speech_activations<'a>(&self, activations: &'a [T]) -> Columns<'a, T> {
+        Columns::new(activations, self.rank()).band(0, self.speech_rank())
     }
 
     /// Number of activations per frame: those of speech, then those of noise.
@@ -682,9 +688,24 @@ impl<T: Scalar> Workspace<T> {
         raise: &mut [T],
         lower: &mut [T],
     ) {
-        let speech = Columns::new(activations, mixture.rank()).band(0, mixture.speech_rank());
+        let speech = mixture.speech_activations(activations);
         accumulate_outer(Columns::new(&self.raise_speech, self.bins), speech, raise);
         accumulate_outer(Columns::new(&self.lower_speech, self.bins), speech, lower);
+    }
+
+    /// Adds this stretch's slopes of the values at the knots (knots x speech rank), for spectra of speech that are
+    /// made by `continuation`.
+    pub fn add_continuation_slopes(
+        &self,
+        mixture: &Mixture<T>,
+        continuation: &Continuation,
+        activations: &[T],
+        raise: &mut [T],
+        lower: &mut [T],
+    ) {
+        let speech = mixture.speech_activations(activations);
+        continuation.add_slopes(&self.raise_speech, speech, raise);
+        continuation.add_slopes(&self.lower_speech, speech, lower);
     }
 
     /// Adds, per bin, `sum lambda raise` and `sum lambda lower` of speech: the slopes of a channel gain.

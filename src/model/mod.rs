@@ -1,4 +1,5 @@
 //! The two-source alpha-stable matrix factorisation.
+mod continuation;
 mod dictionary;
 mod impulses;
 mod marginal;
@@ -7,6 +8,7 @@ mod priors;
 mod products;
 #[cfg(test)]
 mod tests;
+pub use continuation::Continuation;
 pub use dictionary::{Dictionary, DictionaryError, FORMAT_VERSION, Header};
 pub use impulses::{ImpulseStep, Impulses};
 pub use marginal::{Expectations, MarginalTable};

@@ -1,0 +1,85 @@
+//! Spectra that continue above a dictionary's band.
+
+use super::Scalar;
+use super::products::{Columns, accumulate_outer};
+
+/// A band of bins over which spectra are smooth: straight lines between knots that are some bins apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Continuation {
+    bins: usize,
+    spacing: usize,
+}
+
+impl Continuation {
+    /// For `bins` bins, with a knot at the first and at every `spacing` bins from there.
+    #[must_use]
+    pub fn new(bins: usize, spacing: usize) -> Self {
+        Self { bins, spacing: spacing.max(1) }
+    }
+
+    /// Number of knots; the last is at or above the last bin.
+    #[must_use]
+    pub fn knots(&self) -> usize {
+        self.bins.saturating_sub(1).div_ceil(self.spacing) + 1
+    }
+
+    /// The knot below a bin, and the weight of the one above it.
+    fn place<T: Scalar>(&self, bin: usize) -> (usize, T) {
+        let (knot, rest) = (bin / self.spacing, bin % self.spacing);
+        (knot, T::convert(rest as f32 / self.spacing as f32))
+    }
+
+    /// The spectra (bins x columns) with the given values at the knots (knots x columns).
+    #[must_use]
+    pub fn spectra<T: Scalar>(&self, values: &[T]) -> Vec<T> {
+        let mut spectra = Vec::with_capacity(values.len() / self.knots() * self.bins);
+        for values in values.chunks_exact(self.knots()) {
+            spectra.extend((0..self.bins).map(|bin| {
+                let (knot, weight) = self.place::<T>(bin);
+                let above = values[(knot + 1).min(values.len() - 1)];
+                values[knot] + weight * (above - values[knot])
+            }));
+        }
+        spectra
+    }
+
+    /// Adds `fold(slopes) H'` (knots x rank) to `sums`, for slopes of the dispersions (bins x frames) and the
+    /// activations `H` (rank x frames): the slopes of the values at the knots.
+    pub(super) fn add_slopes<T: Scalar>(&self, slopes: &[T], activations: Columns<T>, sums: &mut [T]) {
+        let mut folded = vec![T::zero(); slopes.len() / self.bins * self.knots()];
+        for (slopes, folded) in slopes.chunks_exact(self.bins).zip(folded.chunks_exact_mut(self.knots())) {
+            for (bin, &slope) in slopes.iter().enumerate() {
+                let (knot, weight) = self.place::<T>(bin);
+                let above = (knot + 1).min(folded.len() - 1);
+                folded[knot] += slope - weight * slope;
+                folded[above] += weight * slope;
+            }
+        }
+        accumulate_outer(Columns::new(&folded, self.knots()), activations, sums);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spectra_are_straight_between_knots_and_slopes_are_their_transpose() {
+        for (bins, spacing, knots) in [(1, 4, 1), (5, 4, 2), (6, 4, 3), (9, 1, 9)] {
+            let continuation = Continuation::new(bins, spacing);
+            assert_eq!(continuation.knots(), knots);
+            let values: Vec<f64> = (0..knots).map(|knot| ((knot * knot) as f64).sin()).collect();
+            let spectra = continuation.spectra(&values);
+            assert_eq!(spectra.len(), bins);
+            for (knot, value) in values.iter().enumerate().filter(|(knot, _)| knot * spacing < bins) {
+                assert_eq!(spectra[knot * spacing], *value);
+            }
+            // <slopes, B values> = <B' slopes, values>.
+            let slopes: Vec<f64> = (0..bins).map(|bin| (bin as f64).cos()).collect();
+            let mut folded = vec![0.0; knots];
+            continuation.add_slopes(&slopes, Columns::new(&[1.0], 1), &mut folded);
+            let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+            assert!((product(&slopes, &spectra) - product(&folded, &values)).abs() < 1e-12);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What holds for the whole chain whatever it is fed.
+
+use alphamf::audio::{SampleFormat, Signal};
+use alphamf::inference::{Denoiser, Settings};
+use alphamf::model::Dictionary;
+use alphamf::random::Streams;
+use proptest::prelude::*;
+use rand::RngExt;
+use std::ops::ControlFlow;
+use std::sync::LazyLock;
+
+static DENOISER: LazyLock<Denoiser> = LazyLock::new(|| {
+    let settings = Settings { warm_start: 4, iterations: 3, burn_in: 1, ..Settings::default() };
+    Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap()
+});
+
+fn denoise(rate: u32, channels: Vec<Vec<f32>>) -> Vec<Vec<f32>> {
+    let noisy = Signal::new(rate, SampleFormat::Float32, channels).unwrap();
+    DENOISER.denoise(&noisy, &mut |_| ControlFlow::Continue(())).unwrap().signal.into_channels()
+}
+
+/// The same as it comes, divided at the given points.
+fn stream(rate: u32, channels: &[Vec<f32>], cuts: &[usize]) -> Vec<Vec<f32>> {
+    let mut stream = DENOISER.stream(rate, channels.len()).unwrap();
+    let mut out = vec![Vec::new(); channels.len()];
+    let mut append = |block: Vec<Vec<f32>>| {
+        out.iter_mut().zip(block).for_each(|(out, samples)| out.extend(samples));
+    };
+    let length = channels[0].len();
+    let ends = cuts.iter().copied().chain([length]);
+    let mut start = 0;
+    for end in ends {
+        let block: Vec<&[f32]> = channels.iter().map(|samples| &samples[start..end]).collect();
+        append(stream.push(&block, &mut |_| ControlFlow::Continue(())).unwrap());
+        start = end;
+    }
+    append(stream.finish(&mut |_| ControlFlow::Continue(())).unwrap().0);
+    out
+}
+
+fn power(channels: &[Vec<f32>]) -> f64 {
+    channels.iter().flatten().map(|&x| f64::from(x) * f64::from(x)).sum()
+}
+
+fn decibels(ratio: f64) -> f64 {
+    10.0 * ratio.log10()
+}
+
+/// A recording: level, sample rate, and per channel some of noise, tones, clicks, silence and steps.
+fn recording() -> impl Strategy<Value = (u32, Vec<Vec<f32>>)> {
+    let rate = prop_oneof![
+        Just(8_000_u32),
+        Just(11_025),
+        Just(16_000),
+        Just(44_100),
+        Just(48_000),
+        Just(192_000),
+        8_000..192_000_u32
+    ];
+    (rate, 1..=8_usize, 0..20_000_usize, any::<u64>(), -7..=0_i32).prop_map(
+        |(rate, channels, length, seed, level)| {
+            let level = 10.0_f32.powi(level);
+            // As many samples in all, however many the channels.
+            let length = length / channels;
+            let channel = |index: usize| {
+                let mut stream = Streams::new(seed).stream(index as u64);
+                let kind = stream.random_range(0..5_u32);
+                let step = stream.random_range(0.001..3.0_f32);
+                (0..length)
+                    .map(|n| match kind {
+                        0 => stream.random_range(-1.0..1.0_f32),
+                        1 => (n as f32 * step).sin(),
+                        2 => f32::from(stream.random_bool(0.01)),
+                        3 => 0.0,
+                        _ => (n as f32 * 0.01 * step).sin().signum(),
+                    })
+                    .map(|x| level * x)
+                    .collect()
+            };
+            (rate, (0..channels).map(channel).collect())
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_recording_stays_finite_of_its_length_and_no_louder((rate, channels) in recording()) {
+        let output = denoise(rate, channels.clone());
+        prop_assert_eq!(output.len(), channels.len());
+        prop_assert!(output.iter().all(|samples| samples.len() == channels[0].len()));
+        prop_assert!(output.iter().flatten().all(|x| x.is_finite()));
+        for (before, after) in channels.iter().zip(&output) {
+            let (before, after) = (power(std::slice::from_ref(before)), power(std::slice::from_ref(after)));
+            prop_assert!(after <= 1.26 * before, "{} dB", decibels(after / before));
+        }
+    }
+
+    #[test]
+    fn the_division_into_pushes_changes_nothing(
+        (rate, channels) in recording(),
+        cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..6),
+    ) {
+        let length = channels[0].len();
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(length + 1)).collect();
+        cuts.sort_unstable();
+        prop_assert_eq!(stream(rate, &channels, &cuts), denoise(rate, channels));
+    }
+}
+
+#[test]
+fn blocks_do_not_depend_on_the_pushes_either() {
+    // Long enough for three blocks.
+    let mut stream_of_noise = Streams::new(1).stream(0);
+    let noise: Vec<f32> = (0..30 * 8_000).map(|_| stream_of_noise.random_range(-0.1..0.1)).collect();
+    let whole = denoise(8_000, vec![noise.clone()]);
+    assert_eq!(whole[0].len(), noise.len());
+    assert_eq!(stream(8_000, &[noise], &[1, 777, 100_000, 100_000, 239_999]), whole);
+}
+
+#[test]
+fn exact_silence_stays_silence() {
+    for (rate, channels) in [(8_000, 1), (48_000, 8), (192_000, 2)] {
+        let silence = vec![vec![0.0; 30_000]; channels];
+        assert_eq!(denoise(rate, silence.clone()), silence);
+    }
+    // Also between sounds: but for the frames that reach into it.
+    let mut noise = Streams::new(2).stream(0);
+    let mut x: Vec<f32> = (0..24_000).map(|_| noise.random_range(-0.5..0.5)).collect();
+    x[6_000..18_000].fill(0.0);
+    assert!(denoise(8_000, vec![x])[0][6_512..17_488].iter().all(|&x| x == 0.0));
+}
+
+#[test]
+fn constants_and_square_waves_of_full_scale_are_no_more_than_noise() {
+    for rate in [8_000, 44_100, 96_000] {
+        let length = rate as usize;
+        let constant = vec![1.0; length];
+        let square: Vec<f32> =
+            (0..length).map(|n| if n * 400 / length % 2 == 0 { 1.0 } else { -1.0 }).collect();
+        for x in [constant, square] {
+            let loss = decibels(power(&denoise(rate, vec![x.clone()])) / power(&[x]));
+            // They are not speech: no more is lost of them than of noise, and none are added to.
+            assert!((-27.0..=1.0).contains(&loss), "{rate} Hz: {loss} dB");
+        }
+    }
+}
+
+#[test]
+fn speech_after_a_long_silence_and_an_offset_is_heard() {
+    // A voice of 16 harmonics in syllables over faint noise, 20 s of silence and 20 s of a constant before it.
+    let rate = 8_000;
+    let mut noise = Streams::new(3).stream(0);
+    let voice = |n: usize| -> f32 {
+        let t = n as f32 / rate as f32;
+        let envelope = (t * 9.0).sin().max(0.0);
+        let pitch = 2.0 * std::f32::consts::PI * (120.0 * t + 3.0 * (2.0 * t).sin());
+        envelope * (1..=16).map(|h| (h as f32 * pitch).sin() / h as f32).sum::<f32>() * 0.1
+    };
+    let speech: Vec<f32> =
+        (0..15 * rate).map(|n| voice(n) + 0.003 * noise.random_range(-1.0..1.0_f32)).collect();
+    let mut x = vec![0.0; 20 * rate];
+    x.resize(40 * rate, 0.25);
+    x.extend(&speech);
+    let output = denoise(rate as u32, vec![x]);
+    assert!(output[0][..20 * rate - 600].iter().all(|&x| x == 0.0));
+    let alone = denoise(rate as u32, vec![speech]);
+    let [after, alone] = [&output[0][40 * rate + 600..], &alone[0][600..]].map(|x| power(&[x.to_vec()]));
+    assert!(decibels(after / alone).abs() < 0.5, "{} dB", decibels(after / alone));
+}
