@@ -248,8 +248,8 @@ fn the_metric_is_the_expected_fisher_information() {
 
 /// One frame with one spectrum each of speech and noise, as `blocks` independent chains.
 fn two_unknowns(blocks: usize, sampled: bool) -> Problem {
-    let mut problem = Problem::new(6, 1, (1, 1), sampled, 4);
-    problem.power = [0.9, 0.1, 2.0, 0.3, 0.05, 0.7].repeat(blocks);
+    let mut problem = Problem::new(24, 1, (1, 1), sampled, 4);
+    problem.power = [0.9, 0.1, 2.0, 0.3, 0.05, 0.7, 4.0, 0.4].repeat(3 * blocks);
     problem.drift = Vec::new();
     problem.prior = Prior::Gamma { shape: 1.5, rate: 0.5 };
     problem.activations = [1.0, 0.5].repeat(blocks);
@@ -359,7 +359,7 @@ impl Sites<f32> for Careless<'_> {
     }
 }
 
-const BLOCKS: usize = 200;
+const BLOCKS: usize = 100;
 
 #[test]
 fn newtonian_monte_carlo_on_activations_is_exact() {
@@ -412,7 +412,7 @@ fn mirrored_samplers_with_sampled_impulses_find_the_marginal_posterior() {
         })
     };
     let hamcmc = HamcmcSettings {
-        gradient: settings(0.008, None),
+        gradient: settings(0.02, None),
         memory: 5,
         initial_scale: InitialScale::Pairs(1.0),
         trust_region: 1.0,
@@ -422,15 +422,15 @@ fn mirrored_samplers_with_sampled_impulses_find_the_marginal_posterior() {
         |minibatch| Box::new(Sgld::new(2, BLOCKS, settings(0.003, minibatch), Streams::new(9)).unwrap());
     let sgrld = || Box::new(Sgrld::new(2, BLOCKS, settings(0.01, None), Streams::new(9)).unwrap());
     let errors = [
-        ("SGLD", largest_error(run(sgld(None), true, 3000), exact)),
-        ("SGLD, half of the bins", largest_error(run(sgld(Some(3)), true, 3000), exact)),
-        ("SGRLD", largest_error(run(sgrld(), true, 2000), exact)),
-        ("HAMCMC", largest_error(run(hamcmc(), true, 5000), exact)),
+        ("SGLD", largest_error(run(sgld(None), true, 1500), exact)),
+        ("SGLD, half of the bins", largest_error(run(sgld(Some(12)), true, 1500), exact)),
+        ("SGRLD", largest_error(run(sgrld(), true, 1500), exact)),
+        ("HAMCMC", largest_error(run(hamcmc(), true, 3000), exact)),
     ];
-    let frozen = largest_error(run(sgld(None), false, 3000), exact);
+    let frozen = largest_error(run(sgld(None), false, 1500), exact);
     println!("{errors:?} {frozen}");
     for (name, error) in errors {
-        assert!(error < 0.025, "{name}: {error}");
+        assert!(error < 0.015, "{name}: {error}");
     }
-    assert!(frozen > 0.035, "impulse variables that stay at their start: {frozen}");
+    assert!(frozen > 0.03, "impulse variables that stay at their start: {frozen}");
 }
