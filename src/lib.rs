@@ -7,6 +7,8 @@ pub mod evaluation;
 pub mod inference;
 pub mod metrics;
 pub mod model;
+pub mod output;
+pub mod plot;
 pub mod random;
 pub mod samplers;
 pub mod stable;

@@ -5,15 +5,32 @@
 mod cli;
 
 use clap::Parser;
+use std::panic;
 use std::process::ExitCode;
+use std::sync::Mutex;
+
+/// What the last panic said.
+static PANIC: Mutex<String> = Mutex::new(String::new());
 
 fn main() -> ExitCode {
+    // The library turns panics of foreign decoders into errors: only one that comes as far as here is reported.
+    panic::set_hook(Box::new(|panic| {
+        tracing::debug!("{panic}");
+        if let Ok(mut message) = PANIC.lock() {
+            *message = panic.to_string().replace('\n', " ");
+        }
+    }));
     let arguments = cli::Arguments::parse();
-    match cli::run(arguments) {
-        Ok(code) => code,
-        Err(error) => {
+    match panic::catch_unwind(|| cli::run(arguments)) {
+        Ok(Ok(code)) => code,
+        Ok(Err(error)) => {
             eprintln!("denoise: {}", cli::one_line(&error));
-            cli::exit_code(&error)
+            cli::exit_code(&error).into()
+        }
+        Err(_) => {
+            let message = PANIC.lock().map(|message| message.clone()).unwrap_or_default();
+            eprintln!("denoise: a mistake in this program: {message}");
+            ExitCode::FAILURE
         }
     }
 }

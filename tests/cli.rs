@@ -1,10 +1,16 @@
 //! The program as its users meet it: files in, files out, one-line errors and exit codes.
 
+use alphamf::audio::Reader;
 use assert_cmd::Command;
 use hound::{SampleFormat, WavReader, WavSpec, WavWriter};
 use std::f32::consts::TAU;
 use std::fs;
+use std::io::{Cursor, Read, Write};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const USAGE: i32 = 2;
@@ -171,7 +177,7 @@ fn inputs_of_no_use_are_named_and_leave_no_output() {
     fails(&[&input, &output], &[], INPUT, &["in.wav", "truncated"]);
     fs::write(&input, &whole[..20]).unwrap();
     fails(&[&input, &output], &[], INPUT, &["in.wav"]);
-    fails(&[folder.0.path(), &output], &[], INPUT, &[]);
+    fails(&[folder.0.path(), &output], &[], USAGE, &["is a folder"]);
     let float = WavSpec { bits_per_sample: 32, sample_format: SampleFormat::Float, ..spec(16_000, 2) };
     for (value, name) in [(f32::NAN, "NaN"), (f32::INFINITY, "inf")] {
         write(&input, float, (0..2_000).map(|n| if n == 1_001 { value } else { 0.1 }));
@@ -194,7 +200,7 @@ fn outputs_of_no_use_are_named_and_nothing_is_overwritten() {
         OUTPUT,
         &["out.wav", "cannot be written"],
     );
-    fails(&[&input, folder.0.path()], &["-q"], OUTPUT, &["not a regular file"]);
+    fails(&[&input, folder.0.path()], &["-q"], USAGE, &["is a folder"]);
     #[cfg(unix)]
     {
         let link = folder.join("link.wav");
@@ -234,8 +240,6 @@ fn options_out_of_range_are_told_their_range() {
     ] {
         fails(&[&input, &output], &options, USAGE, &words);
     }
-    // A sampler that needs more of a posterior than the denoiser's offers.
-    fails(&[&input, &output], &["--sampler", "nmc"], USAGE, &["needs a target that offers"]);
     // These are the argument parser's own.
     for options in [["--threads", "0"], ["--seed", "x"], ["--sampler", "none"], ["--nonsense", "1"]] {
         denoise([&input, &output]).args(options).assert().code(USAGE);
@@ -339,7 +343,7 @@ fn folders_of_no_use_are_named() {
     };
     fails(&[], INPUT, &["speech"]);
     fs::create_dir(&speech).unwrap();
-    fails(&[], INPUT, &["speech", "no WAV file"]);
+    fails(&[], INPUT, &["speech", "no audio file"]);
     write(&speech.join("a.wav"), spec(16_000, 1), voice(16_000, 0.5, 120.0));
     fails(&["--rate", "48000", "--rank", "2"], INPUT, &["a.wav", "16000 Hz", "48000 Hz"]);
     fails(&["--rate", "4000"], USAGE, &["4000", "8000 to 192000"]);
@@ -359,4 +363,443 @@ fn folders_of_no_use_are_named() {
         &["model", "cannot be written"],
     );
     assert_eq!(folder.names(), ["speech"]);
+}
+
+/// The samples of a WAV or FLAC stream, channel by channel.
+fn decode(bytes: Vec<u8>) -> Vec<Vec<f32>> {
+    Reader::from_stream("stdout", Cursor::new(bytes)).unwrap().read_all().unwrap().into_channels()
+}
+
+/// A voice in hiss, seconds long, at 16 kHz.
+fn noisy(seconds: f32) -> Vec<f32> {
+    let voice = voice(16_000, seconds, 140.0);
+    let hiss = hiss(voice.len());
+    voice.into_iter().zip(hiss).map(|(s, n)| s + 0.05 * n).collect()
+}
+
+const FAST: [&str; 3] = ["-q", "--quality", "fast"];
+
+#[test]
+fn pipes_and_raw_samples_give_what_files_give() {
+    let folder = Folder::new();
+    let (input, output) = (folder.join("in.wav"), folder.join("out.wav"));
+    write(&input, spec(16_000, 1), noisy(1.0));
+    denoise([&input, &output]).args(FAST).assert().success();
+    let expected = vec![read(&output).1];
+    let bytes = fs::read(&input).unwrap();
+    let piped = |options: &[&str], bytes: &[u8]| {
+        let assert =
+            denoise(["-", "-"]).args(FAST).args(options).write_stdin(bytes).assert().success().stderr("");
+        assert.get_output().stdout.clone()
+    };
+    assert!(decode(piped(&[], &bytes)) == expected);
+    assert!(decode(piped(&["--raw", "16000:1:s16"], &bytes[44..])) == expected);
+    let flac = piped(&["--format", "flac"], &bytes);
+    assert!(flac.starts_with(b"fLaC") && decode(flac) == expected);
+    let assert = denoise(["-", "-"]).args(FAST).write_stdin("not audio").assert().code(INPUT);
+    let message = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+    assert!(message.starts_with("denoise: standard input: not an audio file"), "{message}");
+    denoise(["-", "-"]).args(FAST).args(["--raw", "16000:1:s16"]).write_stdin("odd").assert().code(INPUT);
+}
+
+#[test]
+fn formats_are_those_asked_for_or_the_inputs() {
+    let folder = Folder::new();
+    let input = folder.join("in.wav");
+    write(
+        &input,
+        WavSpec { bits_per_sample: 32, sample_format: SampleFormat::Float, ..spec(16_000, 1) },
+        noisy(0.5),
+    );
+    for (name, options, bits, float) in [
+        ("a.wav", &[][..], 32, true),
+        ("b.wav", &["--format", "s24"], 24, false),
+        ("c.wav", &["--format", "u8"], 8, false),
+        ("d.flac", &[], 24, false),
+        ("e.flac", &["--format", "s16"], 16, false),
+        ("f.flac", &["--format", "wav:s32"], 32, false),
+        ("g.wav", &["--format", "flac:s16"], 16, false),
+    ] {
+        let output = folder.join(name);
+        denoise([&input, &output]).args(FAST).args(options).assert().success();
+        let bytes = fs::read(&output).unwrap();
+        let flac = name != "f.flac" && (name.ends_with(".flac") || name == "g.wav");
+        assert!(bytes.starts_with(if flac { b"fLaC" } else { b"RIFF" }), "{name}");
+        let format = Reader::open(&output).unwrap().format();
+        assert_eq!((format.bits(), !format.is_integer()), (bits, float), "{name}");
+    }
+    for format in ["s17", "s16:s24", "wav:flac", "", "S16"] {
+        denoise([&input, &folder.join("x.wav")]).args(["--format", format]).assert().code(USAGE);
+    }
+}
+
+#[test]
+fn the_mix_and_the_residual_add_up_to_the_recording() {
+    let folder = Folder::new();
+    let [input, output, residual] = ["in.wav", "out.wav", "residual.wav"].map(|name| folder.join(name));
+    write(&input, spec(16_000, 2), noisy(1.0).into_iter().flat_map(|x| [x, 0.5 * x]));
+    let (_, recorded) = read(&input);
+    let run = |options: &[&str]| {
+        let residual = ["--residual", residual.to_str().unwrap()];
+        denoise([&input, &output]).args(FAST).args(residual).args(options).assert().success();
+        (read(&output).1, read(Path::new(residual[1])).1)
+    };
+    let (wet, removed) = run(&[]);
+    let step = 1.0 / 32_768.0;
+    let close = |a: f32, b: f32| (a - b).abs() < 1.1 * step;
+    assert!(wet.iter().zip(&removed).zip(&recorded).all(|((a, b), c)| close(a + b, *c)));
+    assert!(removed.iter().any(|x| x.abs() > 100.0 * step));
+    let (dry, nothing) = run(&["--mix", "0"]);
+    assert!(dry == recorded && nothing.iter().all(|&x| x == 0.0));
+    let (half, _) = run(&["--mix", "0.5"]);
+    assert!(half.iter().zip(&wet).zip(&recorded).all(|((h, w), r)| close(*h, 0.5 * (w + r))));
+    for mix in ["1.1", "-0.1", "nan", "x"] {
+        denoise([&input, &output]).arg(format!("--mix={mix}")).assert().code(USAGE);
+    }
+    fails(&[&input, &output], &["--residual", input.to_str().unwrap()], OUTPUT, &["same file"]);
+    fails(&[&input, &output], &["--residual", output.to_str().unwrap()], USAGE, &["twice"]);
+}
+
+#[test]
+fn separate_channels_are_as_if_alone() {
+    let folder = Folder::new();
+    let [input, left, output] = ["in.wav", "left.wav", "out.wav"].map(|name| folder.join(name));
+    let (first, second) = (noisy(1.0), voice(16_000, 1.0, 200.0));
+    write(&left, spec(16_000, 1), first.iter().copied());
+    write(&input, spec(16_000, 2), first.iter().zip(&second).flat_map(|(&a, &b)| [a, b]));
+    let left_of = |output: &Path| -> Vec<f32> { read(output).1.chunks(2).map(|pair| pair[0]).collect() };
+    denoise([&input, &output]).args(FAST).args(["--channels", "separate"]).assert().success();
+    let separate = left_of(&output);
+    denoise([&input, &output]).args(FAST).assert().success();
+    assert!(separate != left_of(&output));
+    denoise([&left, &output]).args(FAST).assert().success();
+    assert!(separate == read(&output).1);
+}
+
+#[test]
+fn the_strength_decides_how_much_noise_stays() {
+    let folder = Folder::new();
+    let (input, output) = (folder.join("in.wav"), folder.join("out.wav"));
+    write(&input, spec(16_000, 1), hiss(16_000).map(|x| 0.2 * x));
+    let power = |options: &[&str]| {
+        denoise([&input, &output]).args(FAST).args(options).assert().success();
+        read(&output).1.iter().map(|x| x * x).sum::<f32>()
+    };
+    let [gentle, normal, strong] = ["gentle", "normal", "strong"].map(|how| power(&["--strength", how]));
+    assert!(gentle > 2.0 * normal && normal > 1.2 * strong, "{gentle} {normal} {strong}");
+    assert_eq!(gentle, power(&["--floor-db", "-12"]));
+    denoise([&input, &output]).args(["--strength", "strong", "--floor-db", "-12"]).assert().code(USAGE);
+}
+
+/// Noise under a voice that never pauses: only the stretch without it tells the two apart.
+#[test]
+fn the_noise_can_be_learned_from_a_stretch() {
+    let folder = Folder::new();
+    let (input, output) = (folder.join("in.wav"), folder.join("out.wav"));
+    let tones = |time: f32| (1..20).map(|k| (TAU * 200.0 * k as f32 * time).sin() / k as f32).sum::<f32>();
+    let clean: Vec<f32> =
+        (0..64_000).map(|n| if n < 48_000 { 0.1 * tones(n as f32 / 16_000.0) } else { 0.0 }).collect();
+    let noisy: Vec<f32> = clean.iter().zip(hiss(64_000)).map(|(s, n)| s + 0.1 * n).collect();
+    write(&input, spec(16_000, 1), noisy.iter().copied());
+    let quality = |options: &[&str]| {
+        denoise([&input, &output]).args(FAST).args(options).assert().success();
+        si_sdr(&clean[..48_000], &read(&output).1[..48_000])
+    };
+    let (without, with) = (quality(&[]), quality(&["--noise-from", "3.1..0:04"]));
+    assert!(with > without + 1.0, "{without:.2} dB without, {with:.2} dB with");
+
+    for (stretch, words) in
+        [("9..10", "ends at 4.00 s"), ("3.5..4.5", "ends at 4.00 s"), ("1..1.01", "shorter")]
+    {
+        fails(&[&input, &output], &["--noise-from", stretch], USAGE, &["in.wav", words]);
+    }
+    for stretch in ["", "1", "1..1", "2..1", "-1..2", "a..b", "1:75..2:00", "0..nan", "1:2:3:4..9"] {
+        denoise([&input, &output]).arg(format!("--noise-from={stretch}")).assert().code(USAGE);
+    }
+    fails(&[Path::new("-"), &output], &["--noise-from", "0..1"], USAGE, &["needs a file"]);
+    write(&input, spec(16_000, 1), noisy.iter().enumerate().map(|(n, &x)| if n < 9_000 { 0.0 } else { x }));
+    fails(&[&input, &output], &["--noise-from", "..0.5"], USAGE, &["in.wav", "silent"]);
+}
+
+#[test]
+fn statistics_and_figures_tell_what_was_found() {
+    let folder = Folder::new();
+    let [input, output, stats, svg, png] =
+        ["in.wav", "out.wav", "stats.json", "figure.svg", "figure.png"].map(|name| folder.join(name));
+    write(&input, spec(16_000, 2), noisy(1.0).into_iter().flat_map(|x| [x, 3.0 * x]));
+    let path = |path: &Path| path.to_str().unwrap().to_owned();
+    denoise([&input, &output])
+        .args(["-q", "--warm-start", "6", "--iterations", "6", "--seed", "5"])
+        .args(["--stats", &path(&stats), "--plot", &path(&svg)])
+        .assert()
+        .success();
+    let record: serde_json::Value = serde_json::from_slice(&fs::read(&stats).unwrap()).unwrap();
+    assert_eq!(record["settings"]["seed"], 5);
+    assert_eq!(record["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(record["dictionary_sha256"].as_str().unwrap().len(), 64);
+    let file = &record["files"][0];
+    for (key, value) in [("sample_rate", 16_000), ("channels", 2), ("samples", 16_000), ("clicks", 0)] {
+        assert_eq!(file[key], value, "{key}");
+    }
+    for key in
+        ["estimated_snr_db", "attenuation_db", "real_time_factor", "clipped_samples", "damaged_packets"]
+    {
+        assert!(file[key].is_number(), "{key}");
+    }
+    let figure = fs::read_to_string(&svg).unwrap();
+    for title in ["Before", "After", "Posterior standard deviation"] {
+        assert!(figure.contains(title), "{title}");
+    }
+    // Nothing is sampled: there is no posterior to show.
+    let assert = denoise([&input, &output])
+        .args(["--quality", "fast", "--stats", "-", "--plot", &path(&png)])
+        .assert()
+        .success();
+    assert!(String::from_utf8_lossy(&assert.get_output().stderr).contains("no deviation"));
+    assert!(serde_json::from_slice::<serde_json::Value>(&assert.get_output().stdout).is_ok());
+    assert!(fs::read(&png).unwrap().starts_with(b"\x89PNG"));
+    fails(&[&input, &output], &["--plot", "figure.gif"], USAGE, &["figure.gif", "SVG or PNG"]);
+    let nowhere = path(&folder.join("missing").join("stats.json"));
+    fails(&[&input, &output], &["--stats", &nowhere], OUTPUT, &["stats.json", "missing"]);
+}
+
+#[test]
+fn folders_are_worked_through_whatever_is_in_them() {
+    let folder = Folder::new();
+    let (recordings, results) = (folder.join("in"), folder.join("in").join("out"));
+    fs::create_dir_all(recordings.join("more")).unwrap();
+    write(&recordings.join("a.wav"), spec(16_000, 1), noisy(0.5));
+    write(&recordings.join("more").join("b.WAV"), spec(8_000, 2), hiss(4_000));
+    fs::write(recordings.join("c.flac"), "not audio").unwrap();
+    fs::write(recordings.join("notes.txt"), "not a recording").unwrap();
+    let arguments = |results: &Path, options: &[&str]| {
+        let mut command = denoise([recordings.as_path(), Path::new("-o"), results]);
+        command.args(["--quality", "fast"]).args(options);
+        command
+    };
+    let table = |command: &mut Command, code: i32| {
+        let assert = command.assert().code(code);
+        assert!(assert.get_output().stdout.is_empty());
+        String::from_utf8(assert.get_output().stderr.clone()).unwrap()
+    };
+    let stats = folder.join("stats.json");
+    let summary =
+        table(&mut arguments(&results, &["--threads", "3", "--stats", stats.to_str().unwrap()]), INPUT);
+    assert!(summary.contains("failed: not an audio file") && summary.contains("SNR before"), "{summary}");
+    assert!(summary.contains("2 denoised, 0 skipped, 1 failed"), "{summary}");
+    let record: serde_json::Value = serde_json::from_slice(&fs::read(&stats).unwrap()).unwrap();
+    let outcomes: Vec<_> = record["files"].as_array().unwrap().iter().map(|file| &file["outcome"]).collect();
+    assert_eq!(outcomes, ["denoised", "failed", "denoised"]);
+    assert_eq!(read(&results.join("more").join("b.WAV")).0, spec(8_000, 2));
+    assert!(!results.join("c.flac").exists());
+
+    let alone = folder.join("alone.wav");
+    denoise([&recordings.join("a.wav"), &alone]).args(FAST).args(["--threads", "1"]).assert().success();
+    let first = fs::read(results.join("a.wav")).unwrap();
+    assert!(first == fs::read(&alone).unwrap(), "the result is that of the file alone");
+
+    // The results below the folder are no inputs, and are kept unless asked otherwise.
+    fs::write(results.join("a.wav"), "kept").unwrap();
+    fs::remove_file(recordings.join("c.flac")).unwrap();
+    assert!(table(&mut arguments(&results, &[]), 0).contains("0 denoised, 2 skipped, 0 failed"));
+    assert_eq!(fs::read(results.join("a.wav")).unwrap(), b"kept");
+    assert_eq!(table(&mut arguments(&results, &["--force", "-q"]), 0), "");
+    assert!(first == fs::read(results.join("a.wav")).unwrap());
+}
+
+#[test]
+fn folders_that_cannot_work_are_refused_before_any_work() {
+    let folder = Folder::new();
+    let (recordings, empty, results) = (folder.join("in"), folder.join("empty"), folder.join("out"));
+    for new in [&recordings, &empty] {
+        fs::create_dir(new).unwrap();
+    }
+    let (wav, again) = (recordings.join("a.wav"), folder.join("a.wav"));
+    write(&wav, spec(16_000, 1), noisy(0.3));
+    fs::copy(&wav, &again).unwrap();
+    let to = Path::new("-o");
+    fails(&[&empty, to, &results], &[], INPUT, &["empty", "no audio file"]);
+    fails(&[&wav, &again, to, &results], &[], USAGE, &["would both become"]);
+    fails(&[&wav, to, &recordings], &[], OUTPUT, &["same file"]);
+    fails(&[&recordings, to, &recordings], &[], USAGE, &["would replace"]);
+    fails(&[Path::new("-"), to, &results], &[], USAGE, &["standard input"]);
+    fails(&[&recordings, &results], &[], USAGE, &["is a folder", "-o DIR"]);
+    fails(&[&wav, &recordings], &[], USAGE, &["is a folder", "-o"]);
+    fails(&[&wav, &again, &results], &[], USAGE, &["-o DIR"]);
+    fails(&[&wav], &[], USAGE, &["an output is needed"]);
+    assert!(!results.exists());
+    // A file in the place of the folder, and a missing recording among sound ones.
+    fails(&[&wav, to, &again], &["-q"], OUTPUT, &["a.wav"]);
+    denoise([folder.join("missing.wav").as_path(), &wav, to, &results]).args(FAST).assert().code(INPUT);
+    assert_eq!(read(&results.join("a.wav")).1.len(), 4_800);
+    for option in ["--residual", "--plot"] {
+        denoise([wav.as_path(), to, &results]).args([option, "x.svg"]).assert().code(USAGE);
+    }
+    denoise([&wav, &folder.join("b.wav")]).arg("--force").assert().code(USAGE);
+}
+
+#[test]
+fn output_errors_name_the_output_and_nothing_else() {
+    let folder = Folder::new();
+    let input = folder.join("in.wav");
+    write(&input, spec(16_000, 1), noisy(0.3));
+    for output in [input.join("out.wav"), folder.join("missing").join("out.wav")] {
+        let assert = denoise([&input, &output]).args(FAST).assert().code(OUTPUT);
+        let message = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        let expected = format!("denoise: {}: cannot be written: ", output.display());
+        assert!(message.starts_with(&expected) && !message.contains(".part"), "{message}");
+    }
+    #[cfg(target_os = "linux")]
+    {
+        fails(&[&input, Path::new("/dev/full")], &["-q"], OUTPUT, &["/dev/full: cannot be written", "space"]);
+        denoise([&input, Path::new("/dev/null")]).args(FAST).assert().success();
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut child = spawn(&[&input, Path::new("-")], full.into());
+        let message = rest_of(child.stderr.take().unwrap());
+        assert_eq!(child.wait().unwrap().code(), Some(OUTPUT));
+        assert!(message.starts_with("denoise: standard output: cannot be written: No space"), "{message}");
+    }
+    assert_eq!(folder.names(), ["in.wav"]);
+}
+
+fn spawn(arguments: &[&Path], output: Stdio) -> Child {
+    std::process::Command::new(assert_cmd::cargo::cargo_bin!("denoise"))
+        .args(arguments)
+        .args(["-q", "--quality", "fast"])
+        .stdin(Stdio::piped())
+        .stdout(output)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn rest_of(mut stream: impl Read) -> String {
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn a_closed_pipe_is_one_line() {
+    let folder = Folder::new();
+    let input = folder.join("in.wav");
+    write(&input, spec(16_000, 1), noisy(0.5));
+    let mut child = spawn(&[&input, Path::new("-")], Stdio::piped());
+    drop(child.stdout.take());
+    let message = rest_of(child.stderr.take().unwrap());
+    assert_eq!(child.wait().unwrap().code(), Some(OUTPUT));
+    assert!(message.starts_with("denoise: standard output: cannot be written"), "{message}");
+    assert_eq!(message.lines().count(), 1);
+}
+
+/// A live stream is denoised while it lasts.
+#[test]
+fn the_first_output_comes_before_the_last_input() {
+    let mut child = spawn(&["-", "-", "--raw", "8000:1:s16"].map(Path::new), Stdio::piped());
+    let mut input = child.stdin.take().unwrap();
+    let mut output = child.stdout.take().unwrap();
+    let (sender, receiver) = mpsc::channel();
+    let reader = thread::spawn(move || {
+        let mut bytes = vec![0; 44 + 8_000];
+        output.read_exact(&mut bytes).unwrap();
+        sender.send(()).unwrap();
+        output.read_to_end(&mut bytes).unwrap();
+        bytes
+    });
+    let samples: Vec<u8> = hiss(40 * 8_000).flat_map(|x| ((x * 5_000.0) as i16).to_le_bytes()).collect();
+    input.write_all(&samples).unwrap();
+    receiver.recv_timeout(Duration::from_secs(60)).expect("some output while the input is open");
+    drop(input);
+    assert_eq!(decode(reader.join().unwrap())[0].len(), 40 * 8_000);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+#[cfg(unix)]
+fn interrupts_leave_nothing() {
+    let interrupt = |child: &mut Child| {
+        let pid = child.id().to_string();
+        assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        let message = rest_of(child.stderr.take().unwrap());
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{message}");
+        assert!(message.starts_with("denoise: ") && message.trim_end().ends_with("interrupted"), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
+    };
+    let wait_for = |what: &dyn Fn() -> bool| {
+        let began = Instant::now();
+        while !what() {
+            assert!(began.elapsed() < Duration::from_secs(60));
+            thread::sleep(Duration::from_millis(5));
+        }
+    };
+    let folder = Folder::new();
+    let (input, output, results) = (folder.join("in.wav"), folder.join("out.wav"), folder.join("results"));
+    write(&input, spec(48_000, 1), hiss(60 * 48_000));
+    // In the middle of a long file.
+    let mut child = spawn(&[&input, &output], Stdio::null());
+    wait_for(&|| folder.names().len() > 1);
+    interrupt(&mut child);
+    // Among the files of a folder.
+    let mut child = spawn(&[&input, Path::new("-o"), &results], Stdio::null());
+    wait_for(&|| fs::read_dir(&results).is_ok_and(|mut entries| entries.next().is_some()));
+    interrupt(&mut child);
+    assert_eq!(fs::read_dir(&results).unwrap().count(), 0);
+    // While it waits for input that does not come.
+    fs::write(&output, "before").unwrap();
+    let mut child = spawn(&["-".as_ref(), &output, "--raw".as_ref(), "16000:1:s16".as_ref()], Stdio::null());
+    wait_for(&|| folder.names().len() > 3);
+    interrupt(&mut child);
+    assert_eq!(folder.names(), ["in.wav", "out.wav", "results"]);
+    assert_eq!(fs::read(&output).unwrap(), b"before");
+}
+
+#[test]
+fn damaged_files_that_bring_decoders_to_panic_cost_one_line() {
+    let folder = Folder::new();
+    let regressions = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz").join("regressions");
+    let files: Vec<PathBuf> = fs::read_dir(regressions).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(!files.is_empty());
+    for file in files {
+        fails(&[&file, &folder.join("out.wav")], &["-q"], INPUT, &[&file.display().to_string()]);
+    }
+    assert!(folder.names().is_empty());
+}
+
+#[test]
+fn manual_and_completions_know_every_option() {
+    let printed = |arguments: &[&str]| {
+        let assert = denoise(arguments).assert().success().stderr("");
+        String::from_utf8(assert.get_output().stdout.clone()).unwrap()
+    };
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = printed(&["completions", shell]);
+        assert!(script.contains("noise-from") && script.contains("protocol"), "{shell}");
+    }
+    denoise(["completions", "csh"]).assert().code(USAGE);
+    let page = printed(&["man"]);
+    assert!(
+        page.contains(".TH denoise 1") && page.contains("noise\\-from") && page.contains("130 interrupted")
+    );
+    assert!(printed(&["man", "train"]).contains("rank"));
+    denoise(["man", "nothing"]).assert().code(USAGE);
+    let help = printed(&["--help"]);
+    assert!(help.contains("Exit codes") && help.contains("130 interrupted"));
+}
+
+#[test]
+fn the_log_has_levels() {
+    let folder = Folder::new();
+    let (input, output) = (folder.join("in.wav"), folder.join("out.wav"));
+    write(&input, spec(16_000, 1), noisy(0.3));
+    let log = |level: &str| {
+        let assert =
+            denoise([&input, &output]).args(["--quality", "fast", "--log", level]).assert().success();
+        String::from_utf8(assert.get_output().stderr.clone()).unwrap()
+    };
+    assert!(log("info").contains("dictionary"));
+    for level in ["error", "warn"] {
+        assert_eq!(log(level).lines().count(), 1, "the summary alone");
+    }
+    denoise([&input, &output]).args(["--log", "loud"]).assert().code(USAGE);
+    denoise([&input, &output]).args(["--log", "info", "-q"]).assert().code(USAGE);
 }

@@ -80,9 +80,6 @@ pub enum WriteError {
     /// The output is the input file, or a link to it.
     #[error("the output is the same file as the input {}", .0.display())]
     SameAsInput(PathBuf),
-    /// The output exists and is a directory, a device or a pipe.
-    #[error("exists and is not a regular file")]
-    NotAFile,
     /// The file cannot be created or written, for lack of permission or space for example.
     #[error("cannot be written: {0}")]
     Io(io::Error),

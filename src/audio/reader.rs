@@ -9,6 +9,10 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use symphonia::core::io::ReadOnlySource;
 
+/// Extensions, in lower case, of the files in a folder that are taken for audio.
+pub const EXTENSIONS: [&str; 11] =
+    ["wav", "flac", "ogg", "oga", "mp3", "m4a", "mp4", "aac", "aif", "aiff", "aifc"];
+
 /// Reads a recording block by block, in memory that does not grow with its length.
 ///
 /// The formats are WAV (integers of 8 to 32 bits, floats of 32 and 64 bits, A-law, mu-law, RF64,
@@ -257,6 +261,13 @@ impl std::fmt::Debug for Reader {
 /// encoding, or samples that do not make a [`Signal`].
 pub fn read(path: impl AsRef<Path>) -> Result<Signal, Error> {
     Reader::open(path)?.read_all()
+}
+
+/// Whether the name of a file ends in one of [`EXTENSIONS`].
+#[must_use]
+pub fn has_extension(path: impl AsRef<Path>) -> bool {
+    let extension = path.as_ref().extension().unwrap_or_default();
+    EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
 fn open_file(path: &Path) -> Result<File, ReadError> {

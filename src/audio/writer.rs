@@ -2,9 +2,9 @@ use super::error::{Error, InvalidSignal, WriteError};
 use super::flac::{self, FlacEncoder};
 use super::signal::{SampleFormat, Signal, check_sample_rate};
 use super::wav;
+use crate::output::OutputFile;
 use crate::random::{Stream, Streams};
 use rand::RngExt;
-use std::fs;
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
@@ -63,7 +63,7 @@ pub struct Writer {
 }
 
 enum Sink {
-    File(BufWriter<Output>),
+    File(BufWriter<OutputFile>),
     Stream(Box<dyn Write + Send>),
 }
 
@@ -81,7 +81,7 @@ impl Writer {
         let path = path.as_ref();
         let create = || {
             let encoder = Encoder::new(&layout)?;
-            let sink = Sink::File(BufWriter::new(Output::create(path)?));
+            let sink = Sink::File(BufWriter::new(OutputFile::create(path).map_err(WriteError::Io)?));
             Self::begin(path, layout, sink, encoder)
         };
         create().map_err(|reason| Error::Write { path: path.to_owned(), reason })
@@ -248,7 +248,8 @@ impl Writer {
             Sink::Stream(mut stream) => stream.flush().map_err(WriteError::Io)?,
             Sink::File(mut file) => {
                 file.rewind().and_then(|()| file.write_all(&header)).map_err(WriteError::Io)?;
-                file.into_inner().map_err(|error| WriteError::Io(error.into_error()))?.persist()?;
+                let file = file.into_inner().map_err(|error| WriteError::Io(error.into_error()))?;
+                file.persist().map_err(WriteError::Io)?;
             }
         }
         Ok(self.clipped)
@@ -345,62 +346,11 @@ pub fn check_distinct(input: impl AsRef<Path>, output: impl AsRef<Path>) -> Resu
     }
 }
 
-/// A file that appears under its name when it is complete, and not at all before.
-struct Output {
-    file: tempfile::NamedTempFile,
-    path: PathBuf,
-}
-
-impl Output {
-    fn create(path: &Path) -> Result<Self, WriteError> {
-        // A link is followed, so that it is its target that is replaced.
-        let path = match fs::canonicalize(path) {
-            Ok(path) if path.is_file() => path,
-            Ok(_) => return Err(WriteError::NotAFile),
-            Err(_) => path.to_owned(),
-        };
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".alphamf-").suffix(".part");
-        #[cfg(unix)]
-        {
-            // As for any new file: what the umask leaves.
-            use std::os::unix::fs::PermissionsExt;
-            builder.permissions(fs::Permissions::from_mode(0o666));
-        }
-        let file = builder.tempfile_in(folder).map_err(WriteError::Io)?;
-        Ok(Self { file, path })
-    }
-
-    fn persist(self) -> Result<(), WriteError> {
-        self.file.persist(&self.path).map_err(|error| WriteError::Io(error.error))?;
-        Ok(())
-    }
-}
-
-impl Write for Output {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
-impl Seek for Output {
-    fn seek(&mut self, position: io::SeekFrom) -> io::Result<u64> {
-        self.file.seek(position)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::audio::{Reader, read};
+    use std::fs;
     use std::sync::{Arc, Mutex};
     use tempfile::TempDir;
 

@@ -1,208 +1,173 @@
-//! `denoise IN OUT`.
+//! `denoise IN OUT` and `denoise IN... -o DIR`.
 
-use super::terminal::{Failure, Progress};
+use super::folder;
+use super::model::Model;
+use super::picture;
+use super::recording::{Found, Processing, Recording, is_standard, name};
+use super::stats::{Entry, Stats};
+use super::terminal::{Failure, Progress, check_output};
 use super::{Common, describe};
 use alphamf::audio;
-use alphamf::inference::{Denoiser, ImpulseMode, NoiseModel, Positivity, Settings};
-use alphamf::model::Dictionary;
-use alphamf::samplers::SamplerKind;
-use anyhow::Context;
-use clap::ValueEnum;
+use alphamf::inference::Denoiser;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
 
 /// Arguments of the main command.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct Arguments {
-    /// The noisy recording: WAV, 8 to 192 kHz, any number of channels.
-    #[arg(required = true, value_name = "IN")]
-    input: Option<PathBuf>,
+    /// A recording and where the voice goes, `-` for standard input or output; with -o, recordings and
+    /// folders of them.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
 
-    /// Where the voice goes; must not be the input.
-    #[arg(required = true, value_name = "OUT")]
-    output: Option<PathBuf>,
+    /// Put the results into this folder, under the names of the inputs.
+    #[arg(short, long, value_name = "DIR")]
+    output_dir: Option<PathBuf>,
+
+    /// Make results anew that are already in the folder.
+    #[arg(long, requires = "output_dir")]
+    force: bool,
+
+    /// Write what was taken out: the recording minus the result.
+    #[arg(long, value_name = "FILE", conflicts_with = "output_dir")]
+    residual: Option<PathBuf>,
+
+    /// Draw the spectrogram before and after, and how sure the gain is of itself: the standard deviation over
+    /// its posterior draws. SVG or PNG, by the name.
+    #[arg(long, value_name = "FILE", conflicts_with = "output_dir")]
+    plot: Option<PathBuf>,
+
+    /// Write all that was found as JSON, to standard output if `-`.
+    #[arg(long, value_name = "FILE")]
+    stats: Option<PathBuf>,
+
+    #[command(flatten)]
+    processing: Processing,
 
     #[command(flatten)]
     model: Model,
 }
 
-/// Options of the model and its inference, shared by all commands that denoise.
-#[derive(Debug, Clone, clap::Args)]
-pub struct Model {
-    /// A dictionary made by `denoise train`, in place of the built-in one.
-    #[arg(long, value_name = "FILE")]
-    model: Option<PathBuf>,
-
-    /// How much time to spend: fast takes a third of it, best four times as much.
-    #[arg(long, value_name = "HOW", default_value = "normal")]
-    quality: Quality,
-
-    /// The least gain of any part of the spectrum, dB, -100 to 0: how much of the noise stays.
-    #[arg(long, value_name = "DB", allow_negative_numbers = true)]
-    floor_db: Option<f64>,
-
-    /// Sampler of activations and noise spectra.
-    #[arg(long, value_name = "NAME")]
-    sampler: Option<SamplerKind>,
-
-    /// Gibbs sweeps after the warm start.
-    #[arg(long, value_name = "N")]
-    iterations: Option<usize>,
-
-    /// Gibbs sweeps that are left out of the average; half of --iterations if not given.
-    #[arg(long, value_name = "N")]
-    burn_in: Option<usize>,
-
-    /// Sweeps of expectation maximisation to start from.
-    #[arg(long, value_name = "N")]
-    warm_start: Option<usize>,
-
-    /// Step size of the sampler.
-    #[arg(long, value_name = "STEP")]
-    step_size: Option<f64>,
-
-    /// Share of the bins that each gradient of the sampler looks at, up to 1.
-    #[arg(long, value_name = "SHARE")]
-    minibatch: Option<f64>,
-
-    /// How the sampler keeps factors positive: it moves logarithms, or mirrors at zero as in the paper.
-    #[arg(long, value_name = "HOW")]
-    positivity: Option<PositivityName>,
-
-    /// Whether impulse variables are integrated out, or sampled as in the paper.
-    #[arg(long, value_name = "HOW")]
-    impulses: Option<ImpulsesName>,
-
-    /// Characteristic exponent of speech, 0.2 to 2; the dictionary's if not given.
-    #[arg(long, value_name = "ALPHA")]
-    alpha_speech: Option<f64>,
-
-    /// Characteristic exponent of noise, 0.2 to 2.
-    #[arg(long, value_name = "ALPHA")]
-    alpha_noise: Option<f64>,
-
-    /// Makes the noise of so many constant spectra, 1 to 64, in place of one that drifts.
-    #[arg(long, value_name = "N")]
-    noise_rank: Option<usize>,
-
-    /// Seed of all random numbers: the same seed gives the same file.
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum PositivityName {
-    Log,
-    Mirrored,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Quality {
-    Fast,
-    Normal,
-    Best,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum ImpulsesName {
-    Integrated,
-    Sampled,
-}
-
-impl Model {
-    /// The library's settings: its defaults, changed where an option was given.
-    pub fn settings(&self) -> Settings {
-        let mut settings = match self.quality {
-            Quality::Fast => Settings::fast(),
-            Quality::Normal => Settings::default(),
-            Quality::Best => Settings::best(),
-        };
-        fn set<T: Clone>(setting: &mut T, option: &Option<T>) {
-            if let Some(value) = option {
-                *setting = value.clone();
-            }
-        }
-        set(&mut settings.floor_db, &self.floor_db);
-        set(&mut settings.sampler, &self.sampler);
-        set(&mut settings.iterations, &self.iterations);
-        set(&mut settings.warm_start, &self.warm_start);
-        set(&mut settings.minibatch, &self.minibatch);
-        set(&mut settings.alpha_noise, &self.alpha_noise);
-        if let Some(rank) = self.noise_rank {
-            settings.noise = NoiseModel::Spectra { rank };
-        }
-        set(&mut settings.seed, &self.seed);
-        if let Some(iterations) = self.iterations {
-            settings.burn_in = iterations / 2;
-        }
-        set(&mut settings.burn_in, &self.burn_in);
-        settings.step_size = self.step_size;
-        settings.alpha_speech = self.alpha_speech;
-        match self.positivity {
-            Some(PositivityName::Log) => settings.positivity = Positivity::Log,
-            Some(PositivityName::Mirrored) => settings.positivity = Positivity::Mirrored,
-            None => {}
-        }
-        match self.impulses {
-            Some(ImpulsesName::Integrated) => settings.impulses = ImpulseMode::Integrated,
-            Some(ImpulsesName::Sampled) => settings.impulses = ImpulseMode::Sampled,
-            None => {}
-        }
-        settings
+/// Denoises one recording or several.
+pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
+    for path in [&arguments.stats, &arguments.plot].into_iter().flatten() {
+        check_output(path)?;
     }
-
-    /// The denoiser that the options describe.
-    pub fn denoiser(&self) -> anyhow::Result<Denoiser> {
-        let settings = self.settings();
-        settings.validate()?;
-        let dictionary = match &self.model {
-            None => Dictionary::shipped()?,
-            Some(path) => read_dictionary(path).with_context(|| Failure::Dictionary(path.clone()))?,
-        };
-        Ok(Denoiser::new(dictionary, settings)?)
+    arguments.model.settings().validate()?;
+    let processing = &arguments.processing;
+    let (denoiser, entries, code);
+    if let Some(folder) = &arguments.output_dir {
+        let plan = folder::plan(&arguments.files, folder, processing, arguments.force)?;
+        denoiser = arguments.denoiser()?;
+        (entries, code) = folder::run(plan, &denoiser, processing, common)?;
+    } else {
+        let (input, output) = arguments.check()?;
+        denoiser = arguments.denoiser()?;
+        (entries, code) = (vec![one(arguments, input, output, &denoiser, common)?], 0);
     }
-}
-
-fn read_dictionary(path: &Path) -> anyhow::Result<Dictionary> {
-    Ok(Dictionary::from_bytes(&std::fs::read(path)?)?)
+    if let Some(path) = &arguments.stats {
+        Stats::new(&denoiser, processing)?.write(path, &entries)?;
+    }
+    Ok(code.into())
 }
 
 /// Denoises one recording.
-pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
-    let (Some(input), Some(output)) = (arguments.input, arguments.output) else {
-        anyhow::bail!("an input and an output are needed");
+fn one(
+    arguments: &Arguments,
+    input: &Path,
+    output: &Path,
+    denoiser: &Denoiser,
+    common: &Common,
+) -> anyhow::Result<Entry> {
+    let recording = Recording {
+        denoiser,
+        processing: &arguments.processing,
+        input,
+        output,
+        residual: arguments.residual.as_deref(),
+        draw: arguments.plot.is_some(),
     };
-    let start = Instant::now();
-    let denoiser = arguments.model.denoiser()?;
-    tracing::info!("dictionary: {}", describe(&denoiser));
-    audio::check_distinct(&input, &output)?;
-    let noisy = audio::read(&input)?;
     let progress = Progress::new("denoising", common.quiet);
-    let denoised = denoiser
-        .denoise(&noisy, &mut |share| progress.update(share))
-        .with_context(|| input.display().to_string())?;
+    let found = recording.denoise(&mut |seconds, duration| progress.update_seconds(seconds, duration))?;
     drop(progress);
-    let clipped = audio::write(&output, &denoised.signal)?;
-    if clipped > 0 {
-        tracing::warn!("{clipped} samples were beyond full scale and clipped");
-    }
-    let summary = denoised.summary;
-    if summary.divergences > 0 {
-        tracing::warn!("{} moves of the sampler diverged and were rejected", summary.divergences);
+    if let (Some(path), Some(figure)) = (&arguments.plot, &found.figure) {
+        if denoiser.settings().iterations == 0 {
+            tracing::warn!("nothing is drawn from the posterior at this quality: no deviation to plot");
+        }
+        picture::write(figure, path)?;
     }
     if !common.quiet {
-        let (duration, taken) = (noisy.duration(), start.elapsed().as_secs_f64());
-        eprint!("{}: {duration:.2} s of audio in {taken:.2} s", output.display());
-        if summary.input_snr_db.is_nan() {
-            eprintln!(", digital silence");
-        } else {
-            eprintln!(
-                ", estimated SNR before {:.1} dB, mean attenuation {:.1} dB",
-                summary.input_snr_db, summary.attenuation_db
-            );
-        }
+        eprintln!("{}", sentence(name(output, "standard output"), &found));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(Entry::denoised(input, output, found))
+}
+
+fn usage(what: &str) -> anyhow::Error {
+    Failure::Usage(what.to_owned()).into()
+}
+
+impl Arguments {
+    fn denoiser(&self) -> anyhow::Result<Denoiser> {
+        let denoiser = self.model.denoiser()?;
+        tracing::info!("dictionary: {}", describe(&denoiser));
+        Ok(denoiser)
+    }
+
+    /// The one input and output; refuses what cannot come to a good end, before any work.
+    fn check(&self) -> anyhow::Result<(&Path, &Path)> {
+        let [input, output] = self.files.as_slice() else {
+            return Err(usage(match self.files.as_slice() {
+                [_] => "an output is needed: a file, - for standard output, or -o DIR",
+                _ => "more than one input and one output: give a folder for the results with -o DIR",
+            }));
+        };
+        if !is_standard(input) && input.is_dir() {
+            return Err(usage(&format!("{} is a folder: say where to with -o DIR", input.display())));
+        }
+        if !is_standard(output) && output.is_dir() {
+            return Err(usage(&format!("{0} is a folder: say -o {0}", output.display())));
+        }
+        if let Some(plot) = self.plot.as_deref().filter(|plot| !picture::is_known(plot)) {
+            return Err(usage(&format!("{}: expected the name of an SVG or PNG file", plot.display())));
+        }
+        let sounds = [Some(output), self.residual.as_ref()];
+        if sounds.into_iter().flatten().any(|path| is_standard(path)) && std::io::stdout().is_terminal() {
+            return Err(usage("standard output is a terminal: redirect it, or name a file"));
+        }
+        let pictures = [self.plot.as_ref(), self.stats.as_ref()];
+        let outputs: Vec<&PathBuf> = sounds.into_iter().chain(pictures).flatten().collect();
+        for (index, path) in outputs.iter().enumerate() {
+            if !is_standard(path) {
+                audio::check_distinct(input, path)?;
+            }
+            if outputs[..index]
+                .iter()
+                .any(|other| other == path || audio::check_distinct(other, path).is_err())
+            {
+                return Err(usage(&format!("{} would be written twice", path.display())));
+            }
+        }
+        Ok((input, output))
+    }
+}
+
+/// What was found, in a line.
+fn sentence(output: &Path, found: &Found) -> String {
+    let (duration, taken) = (found.duration_seconds, found.processing_seconds);
+    let mut line = format!("{}: {duration:.2} s of audio in {taken:.2} s", output.display());
+    match found.estimated_snr_db {
+        Some(level) => line += &format!(", estimated SNR before {level:.1} dB"),
+        None if found.attenuation_db.is_none() => line += ", digital silence",
+        None => {}
+    }
+    if let Some(attenuation) = found.attenuation_db {
+        line += &format!(", mean attenuation {attenuation:.1} dB");
+    }
+    for note in found.notes() {
+        line += "; ";
+        line += &note;
+    }
+    line
 }

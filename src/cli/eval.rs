@@ -1,7 +1,6 @@
 //! `denoise eval`: scores a denoiser over a corpus.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,9 +14,9 @@ use alphamf::evaluation::{
 use anyhow::{Context, bail, ensure};
 
 use super::Common;
-use super::denoise::Model;
+use super::model::Model;
 use super::systems::System;
-use super::terminal::{self, Progress, write_whole};
+use super::terminal::{Progress, check_output, write_whole};
 
 /// Arguments of `denoise eval`.
 #[derive(Debug, clap::Args)]
@@ -69,7 +68,8 @@ pub struct Arguments {
     /// Write a page with tables, charts, spectrograms and sound
     #[arg(long, value_name = "HTML")]
     report: Option<PathBuf>,
-    /// Write the convergence of the protocol's samplers against time as an SVG figure
+    /// Write the convergence of the protocol's samplers against time as an SVG figure, and beside it, as
+    /// NAME.iterations.svg, against iterations
     #[arg(long, value_name = "SVG", requires = "protocol")]
     figure: Option<PathBuf>,
     /// Remove everything below this frequency before scoring
@@ -148,17 +148,16 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     if !common.quiet {
         print!("{}", comparisons(&study));
     }
-    let curves = || {
-        let curves = study.curves(Abscissa::Time);
-        report::curves("Convergence", "seconds of processing per second of audio", "SDR in dB", &curves)
-    };
+    let curves = |against, title| report::curves("Convergence", title, "SDR in dB", &study.curves(against));
+    let by_iterations = arguments.figure.as_deref().map(|path| beside(path, "iterations"));
     let write = |path: &Option<PathBuf>, content: &dyn Fn() -> String| {
         path.as_ref().map(|path| write_whole(path, content().as_bytes())).transpose()
     };
     write(&arguments.json, &|| study.to_json())?;
     write(&arguments.csv, &|| study.to_csv())?;
     write(&arguments.report, &|| report::render(&study, &examples))?;
-    write(&arguments.figure, &curves)?;
+    write(&arguments.figure, &|| curves(Abscissa::Time, "seconds of processing per second of audio"))?;
+    write(&by_iterations, &|| curves(Abscissa::Iterations, "iterations"))?;
     ensure!(
         study.evaluations.iter().any(|evaluation| !evaluation.files.is_empty()),
         "no file could be scored"
@@ -211,19 +210,6 @@ fn choose_examples(pairs: &[Pair], files: &[FileResult], options: &Options, syst
         best: best.into_iter().filter_map(example).collect(),
         worst: worst.into_iter().filter_map(example).collect(),
     }
-}
-
-/// Refuses an output whose folder does not exist before hours are spent on its content.
-fn check_output(path: &Path) -> anyhow::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let reason = if !folder.is_dir() {
-        format!("no folder {}", folder.display())
-    } else if fs::metadata(path).is_ok_and(|found| found.is_dir()) {
-        "it is a folder".to_owned()
-    } else {
-        return Ok(());
-    };
-    Err(anyhow::anyhow!(reason).context(terminal::Failure::Output(path.to_owned())))
 }
 
 /// `run.jsonl` and `PSGLD` make `run.PSGLD.jsonl`.

@@ -2,6 +2,11 @@
 
 mod denoise;
 mod eval;
+mod folder;
+mod model;
+mod picture;
+mod recording;
+mod stats;
 mod systems;
 mod terminal;
 mod train;
@@ -11,7 +16,8 @@ use alphamf::evaluation::EvaluationError;
 use alphamf::inference::{DenoiseError, Denoiser, SettingsError, TrainingError};
 use alphamf::model::DictionaryError;
 use anyhow::Context;
-use clap::{Parser, Subcommand};
+use clap::builder::TypedValueParser;
+use clap::{CommandFactory, Parser, Subcommand};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::filter::Targets;
@@ -26,12 +32,20 @@ use tracing_subscriber::util::SubscriberInitExt;
 #[derive(Debug, Parser)]
 #[command(name = "denoise", version, max_term_width = 100)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-#[command(after_help = "Examples:\n  \
-    denoise interview.wav voice.wav          with the built-in dictionary\n  \
-    denoise in.wav out.wav --floor-db -12    leave more of the room in\n  \
-    denoise train speech/ -o mine.safetensors && denoise in.wav out.wav --model mine.safetensors\n\n\
-    Exit codes: 0 done, 1 failed, 2 wrong usage or a setting out of range, 3 input not usable,\n\
-    4 output not writable, 5 dictionary not usable, 130 interrupted.")]
+#[command(override_usage = "denoise [OPTIONS] <IN> <OUT>\n       \
+    denoise [OPTIONS] <IN>... -o <DIR>\n       denoise <COMMAND>")]
+#[command(after_help = "\
+Examples:
+  denoise interview.wav voice.wav            with the built-in dictionary
+  denoise talk.mp3 voice.flac --mix 0.8      leave some of the room in
+  denoise recordings/ -o voices/             every recording of a folder
+  denoise hum.wav out.wav --noise-from 0..2  only noise in the first two seconds
+  arecord -f S16_LE -r 16000 -t raw | denoise - - --raw 16000:1:s16 | aplay
+  denoise train speech/ -o mine.safetensors && denoise in.wav out.wav --model mine.safetensors
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or a setting out of range, 3 an input not usable,
+4 an output not writable, 5 dictionary not usable, 130 interrupted. With several inputs one that
+fails does not stop the rest, and the code is that of the first that failed.")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -49,6 +63,17 @@ enum Command {
     Train(train::Arguments),
     /// Score a denoiser over a corpus.
     Eval(Box<eval::Arguments>),
+    /// Print the completions of a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, in troff.
+    Man {
+        /// The command that it is of, this one if not given.
+        #[arg(value_parser = ["train", "eval"])]
+        command: Option<String>,
+    },
 }
 
 /// Options of every command.
@@ -59,28 +84,26 @@ pub struct Common {
     threads: Option<u16>,
 
     /// Print nothing but errors.
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    #[arg(short, long, global = true)]
     quiet: bool,
 
-    /// Print what is being done; twice for more.
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
-    verbose: u8,
+    /// What to print of what is being done.
+    #[arg(long, global = true, value_name = "LEVEL", default_value = "warn", conflicts_with = "quiet")]
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(["error", "warn", "info", "debug", "trace"])
+        .try_map(|level| level.parse::<tracing::Level>()))]
+    log: tracing::Level,
 }
 
 /// Runs the command that was asked for.
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let Arguments { command, denoise, common } = arguments;
-    let level = match (common.quiet, common.verbose) {
-        (true, _) => tracing::Level::ERROR,
-        (_, 0) => tracing::Level::WARN,
-        (_, 1) => tracing::Level::INFO,
-        _ => tracing::Level::DEBUG,
-    };
+    let level = if common.quiet { tracing::Level::ERROR } else { common.log };
     // Libraries log what this program reports as its own error.
     let own = Targets::new().with_target("alphamf", level).with_target("denoise", level);
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
+        .with_target(level > tracing::Level::INFO)
         .without_time();
     tracing_subscriber::registry().with(layer).with(own).init();
     rayon::ThreadPoolBuilder::new()
@@ -89,10 +112,30 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         .context("cannot start worker threads")?;
     terminal::watch_for_interrupts()?;
     match command {
-        None => denoise::run(denoise, &common),
+        None => denoise::run(&denoise, &common),
         Some(Command::Train(arguments)) => train::run(arguments, &common),
         Some(Command::Eval(arguments)) => eval::run(&arguments, &common),
+        Some(Command::Completions { shell }) => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "denoise", &mut script);
+            terminal::print(&script)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Command::Man { command }) => {
+            let mut page = Vec::new();
+            manual(command.as_deref()).render(&mut page).context("cannot make the manual page")?;
+            terminal::print(&page)?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
+}
+
+/// The manual page of a command.
+fn manual(command: Option<&str>) -> clap_mangen::Man {
+    let mut program = Arguments::command();
+    program.build();
+    let found = command.and_then(|name| program.find_subcommand(name)).cloned();
+    clap_mangen::Man::new(found.unwrap_or(program))
 }
 
 /// The whole chain of an error in one line.
@@ -108,7 +151,7 @@ pub fn one_line(error: &anyhow::Error) -> String {
 }
 
 /// The exit code that stands for an error; see `denoise --help`.
-pub fn exit_code(error: &anyhow::Error) -> ExitCode {
+pub fn exit_code(error: &anyhow::Error) -> u8 {
     const FAILED: u8 = 1;
     const USAGE: u8 = 2;
     const INPUT: u8 = 3;
@@ -124,7 +167,7 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
         }
         if let Some(error) = cause.downcast_ref::<DenoiseError>() {
             return match error {
-                DenoiseError::Settings(_) | DenoiseError::Sampler(_) => Some(USAGE),
+                DenoiseError::Settings(_) | DenoiseError::Sampler(_) | DenoiseError::NoNoise => Some(USAGE),
                 DenoiseError::Interrupted => Some(INTERRUPTED),
                 _ => None,
             };
@@ -150,9 +193,10 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
             terminal::Failure::Input(_) => INPUT,
             terminal::Failure::Output(_) => OUTPUT,
             terminal::Failure::Dictionary(_) => DICTIONARY,
+            terminal::Failure::Usage(_) => USAGE,
         })
     };
-    ExitCode::from(error.chain().find_map(of).or_else(failure).unwrap_or(FAILED))
+    error.chain().find_map(of).or_else(failure).unwrap_or(FAILED)
 }
 
 /// What the summary line calls the dictionary.

@@ -10,7 +10,7 @@ use alphamf::model::Dictionary;
 use anyhow::Context;
 
 use super::Common;
-use super::denoise::Model;
+use super::model::Model;
 use super::terminal::{Progress, interrupted};
 
 /// Denoises one recording, and may show how the estimate develops.

@@ -1,5 +1,6 @@
 //! Progress bars, interrupts, and files that only the command line knows.
 
+use alphamf::inference::DenoiseError;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fs;
@@ -7,6 +8,9 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
@@ -22,6 +26,9 @@ pub enum Failure {
     /// A dictionary is of no use.
     #[error("{}: cannot be used as a dictionary", .0.display())]
     Dictionary(PathBuf),
+    /// What was asked for does not fit together.
+    #[error("{0}")]
+    Usage(String),
 }
 
 /// Makes the first Ctrl-C end the run in good order, and the second at once.
@@ -39,6 +46,21 @@ pub fn interrupted() -> ControlFlow<()> {
     if INTERRUPTED.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
+/// Does in a thread of its own what may wait for others, so that Ctrl-C ends the waiting.
+pub fn interruptible<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> anyhow::Result<T> {
+    const LOOK: Duration = Duration::from_millis(50);
+    let (sender, receiver) = mpsc::sync_channel(1);
+    thread::Builder::new().spawn(move || sender.send(work())).context("cannot start a thread")?;
+    loop {
+        match receiver.recv_timeout(LOOK) {
+            Ok(result) => return Ok(result),
+            Err(RecvTimeoutError::Timeout) if interrupted().is_continue() => {}
+            Err(RecvTimeoutError::Timeout) => return Err(DenoiseError::Interrupted.into()),
+            Err(RecvTimeoutError::Disconnected) => anyhow::bail!("a thread failed"),
+        }
+    }
+}
+
 /// A progress bar on a terminal; nothing elsewhere.
 pub struct Progress(ProgressBar);
 
@@ -54,6 +76,20 @@ impl Progress {
         Self(bar)
     }
 
+    /// Shows how far a recording is, s, out of its duration if that is known; breaks after Ctrl-C.
+    pub fn update_seconds(&self, seconds: f64, duration: Option<f64>) -> ControlFlow<()> {
+        if let Some(duration) = duration {
+            return self.update((seconds / duration).min(1.0));
+        }
+        if self.0.length().is_some() {
+            self.0.unset_length();
+            let style = ProgressStyle::with_template("{msg} {pos} s");
+            self.0.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        }
+        self.0.set_position(seconds as u64);
+        interrupted()
+    }
+
     /// Shows the share done, 0 to 1; breaks after Ctrl-C.
     pub fn update(&self, share: f64) -> ControlFlow<()> {
         self.0.set_position((share * self.0.length().unwrap_or(0) as f64) as u64);
@@ -67,26 +103,27 @@ impl Drop for Progress {
     }
 }
 
+/// Refuses an output whose folder does not exist before hours are spent on its content.
+pub fn check_output(path: &Path) -> anyhow::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let reason = if !folder.is_dir() {
+        format!("no folder {}", folder.display())
+    } else if fs::metadata(path).is_ok_and(|found| found.is_dir()) {
+        "it is a folder".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(anyhow::anyhow!(reason).context(Failure::Output(path.to_owned())))
+}
+
+/// Prints to standard output.
+pub fn print(bytes: &[u8]) -> anyhow::Result<()> {
+    let mut output = std::io::stdout();
+    let written = output.write_all(bytes).and_then(|()| output.flush());
+    written.with_context(|| Failure::Output("standard output".into()))
+}
+
 /// Replaces `path` by `bytes` as a whole, or leaves it as it was.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let write = || -> std::io::Result<()> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut builder = tempfile::Builder::new();
-        #[cfg(unix)]
-        {
-            // As for any new file: what the umask leaves.
-            use std::os::unix::fs::PermissionsExt;
-            builder.permissions(fs::Permissions::from_mode(0o666));
-        }
-        let mut file = builder.tempfile_in(folder)?;
-        file.write_all(bytes)?;
-        file.persist(path).map_err(|error| error.error)?;
-        Ok(())
-    };
-    if fs::metadata(path).is_ok_and(|existing| !existing.is_file()) {
-        anyhow::bail!(
-            anyhow::anyhow!("exists and is not a regular file").context(Failure::Output(path.to_owned()))
-        );
-    }
-    write().with_context(|| Failure::Output(path.to_owned()))
+    alphamf::output::write_whole(path, bytes).with_context(|| Failure::Output(path.to_owned()))
 }

@@ -1,6 +1,7 @@
 //! `denoise train DIR -o FILE`.
 
 use super::Common;
+use super::folder::files_below;
 use super::terminal::{Failure, Progress, write_whole};
 use alphamf::audio;
 use alphamf::inference::{Corpus, TrainingSettings};
@@ -12,7 +13,7 @@ use std::time::Instant;
 /// Arguments of `denoise train`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// A folder of clean speech: every WAV file in it and below is learned from.
+    /// A folder of clean speech: every audio file in it and below is learned from.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 
@@ -50,7 +51,7 @@ pub struct Arguments {
 pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
     let Arguments { folder, output, rate, rank, alpha, iterations, window, seed } = arguments;
-    let files = wav_files(&folder)?;
+    let files = audio_files(&folder)?;
     let settings = TrainingSettings {
         rank,
         alpha,
@@ -92,24 +93,14 @@ pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// All WAV files in a folder and below, in the order of their names.
-fn wav_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        let entries = std::fs::read_dir(&folder).with_context(|| Failure::Input(folder.clone()))?;
-        for entry in entries {
-            let path = entry.with_context(|| Failure::Input(folder.clone()))?.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("wav")) {
-                files.push(path);
-            }
-        }
-    }
-    files.sort();
+/// All audio files in a folder and below, in the order of their names.
+fn audio_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = files_below(folder, None)?;
+    files.retain(|path| audio::has_extension(path));
     if files.is_empty() {
-        return Err(anyhow::anyhow!("no WAV file in it or below").context(Failure::Input(folder.to_owned())));
+        return Err(
+            anyhow::anyhow!("no audio file in it or below").context(Failure::Input(folder.to_owned()))
+        );
     }
     Ok(files)
 }

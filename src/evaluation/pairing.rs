@@ -5,9 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{EvaluationError, Failure};
-
-/// Extensions, in lower case, of the files in a folder that are taken for audio.
-const AUDIO_EXTENSIONS: [&str; 7] = ["wav", "flac", "ogg", "oga", "mp3", "m4a", "aac"];
+use crate::audio;
 
 /// Files that belong together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -213,7 +211,7 @@ impl Folder {
                 let path = entry.map_err(EvaluationError::io(&next))?.path();
                 if path.is_dir() {
                     pending.push(path);
-                } else if is_audio(&path) {
+                } else if audio::has_extension(&path) {
                     audio.push(path);
                 } else {
                     others.push(path);
@@ -223,7 +221,7 @@ impl Folder {
         if audio.is_empty() {
             return Err(EvaluationError::NoAudio {
                 folder: folder.to_owned(),
-                expected: AUDIO_EXTENSIONS.join(", "),
+                expected: audio::EXTENSIONS.join(", "),
                 found: match others.iter().min() {
                     None => "the folder is empty".into(),
                     Some(path) => format!("found {} other files, such as {}", others.len(), path.display()),
@@ -264,11 +262,6 @@ impl Folder {
     fn example(&self) -> String {
         self.files.values().next().map(|path| path.display().to_string()).unwrap_or_default()
     }
-}
-
-fn is_audio(path: &Path) -> bool {
-    let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
-    extension.is_some_and(|extension| AUDIO_EXTENSIONS.contains(&extension.as_str()))
 }
 
 fn relative_name(folder: &Path, path: &Path) -> String {

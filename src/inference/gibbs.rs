@@ -6,11 +6,11 @@
 use super::factor_target::{ActivationTarget, NoiseTarget, transpose};
 use super::separation::Separation;
 use super::settings::{ImpulseMode, Positivity, Settings};
-use crate::model::{ImpulseStep, Impulses};
+use crate::model::ImpulseStep;
 use crate::random::{Stream, Streams};
 use crate::samplers::{
     GradientSettings, Hamcmc, HamcmcSettings, InitialScale, LogMapped, Mirrored, Options, Sampler,
-    SamplerError, SamplerKind, StepSize, Target,
+    SamplerError, SamplerKind, Scaled, StepSize, Target,
 };
 use rayon::prelude::*;
 
@@ -18,7 +18,6 @@ use rayon::prelude::*;
 pub(super) struct Gibbs {
     tiles: Vec<TileChain>,
     noise: FactorChain,
-    positivity: Positivity,
     sampled_impulses: bool,
     divergences: usize,
 }
@@ -27,6 +26,17 @@ pub(super) struct Gibbs {
 struct FactorChain {
     sampler: Box<dyn Sampler<f32>>,
     theta: Vec<f32>,
+    coordinates: Coordinates,
+}
+
+/// What a sampler sees of a factor.
+enum Coordinates {
+    /// Logarithms.
+    Log,
+    /// Signed multiples of these units, mirrored at zero.
+    Mirrored(Vec<f32>),
+    /// The factor as it is, for a sampler that knows the half line.
+    Plain,
 }
 
 struct TileChain {
@@ -44,16 +54,21 @@ impl Gibbs {
     ) -> Result<Self, SamplerError> {
         let Separation { mixture, tiles, .. } = separation;
         let (bins, rank) = (mixture.bins, mixture.rank());
-        let chain = |dimension, blocks, terms: usize, start: &[f32], streams| -> Result<_, SamplerError> {
-            let sampler =
-                build(settings, dimension, blocks, terms, typical(settings.positivity, start), streams)?;
+        let frames: usize = tiles.iter().map(|tile| tile.power.len() / bins).sum();
+        let chain = |split, dimension, terms, start: &[f32], streams| -> Result<_, SamplerError> {
+            let sampler = build(settings, dimension, start.len() / dimension, terms, streams)?;
+            let coordinates = match (settings.sampler, settings.positivity) {
+                (SamplerKind::Newtonian, _) => Coordinates::Plain,
+                (_, Positivity::Log) => Coordinates::Log,
+                (_, Positivity::Mirrored) => Coordinates::Mirrored(units(start, dimension, split)),
+            };
             let mut theta = start.to_vec();
-            to_coordinates(settings.positivity, &mut theta);
-            Ok(FactorChain { sampler, theta })
+            coordinates.map(&mut theta);
+            Ok(FactorChain { sampler, theta, coordinates })
         };
         let mut spectra = mixture.noise.spectra.clone();
         transpose(&mixture.noise.spectra, bins, &mut spectra);
-        let noise = chain(mixture.noise_rank(), bins, tiles.len(), &spectra, streams.child(0))?;
+        let noise = chain(0, mixture.noise_rank(), frames, &spectra, streams.child(0))?;
         let sampled_impulses = settings.impulses == ImpulseMode::Sampled;
         let chains = noise.sampler.chains();
         let tiles = tiles
@@ -61,8 +76,8 @@ impl Gibbs {
             .enumerate()
             .map(|(index, tile)| {
                 let streams = streams.child(1 + index as u64);
-                let frames = tile.power.len() / bins;
-                let activations = chain(rank, frames, bins, &tile.activations, streams.child(0))?;
+                let split = mixture.speech_rank();
+                let activations = chain(split, rank, bins, &tile.activations, streams.child(0))?;
                 let mut impulses =
                     ImpulseStep::new(mixture.speech.alpha, mixture.noise.alpha).map_err(|error| {
                         SamplerError::Setting { name: "alpha", value: error.value, expected: "0 to 2" }
@@ -78,23 +93,17 @@ impl Gibbs {
                 Ok(TileChain { activations, impulses, stream })
             })
             .collect::<Result<Vec<TileChain>, SamplerError>>()?;
-        if let (Some(own), Some(tile)) = (tiles.first(), separation.tiles.first()) {
-            let (mixture, pool, prior) = (&separation.mixture, &separation.pool, separation.speech_prior);
-            let (impulses, power, drift) = (&tile.impulses[0], &tile.power, &tile.drift);
-            let workspace = &mut pool.take(bins);
-            let target = ActivationTarget { mixture, impulses, power, drift, prior, workspace };
-            own.activations.sampler.check(&mut LogMapped::new(target))?;
-        }
-        Ok(Self { tiles, noise, positivity: settings.positivity, sampled_impulses, divergences: 0 })
+        Ok(Self { tiles, noise, sampled_impulses, divergences: 0 })
     }
 
-    /// One sweep over all variables of the chain whose turn it is, and its number.
-    pub(super) fn sweep(&mut self, separation: &mut Separation) -> usize {
+    /// One sweep over all variables of the chain whose turn it is.
+    ///
+    /// The impulse variables move in the bins that the step of the activations looks at.
+    pub(super) fn sweep(&mut self, separation: &mut Separation) {
         let chain = self.noise.sampler.next_chain();
-        let (bins, rank, positivity) =
-            (separation.mixture.bins, separation.mixture.noise_rank(), self.positivity);
+        let (bins, rank) = (separation.mixture.bins, separation.mixture.noise_rank());
         let mut spectra = self.noise.sampler.next_start(&self.noise.theta).to_vec();
-        from_coordinates(positivity, &mut spectra);
+        self.noise.coordinates.unmap(&mut spectra);
         transpose(&spectra, rank, &mut separation.mixture.noise.spectra);
 
         let Separation { mixture, tiles, pool, speech_prior, .. } = separation;
@@ -107,34 +116,30 @@ impl Gibbs {
             .map_init(
                 || pool.take(bins),
                 |workspace, (own, tile)| {
-                    let FactorChain { sampler, theta } = &mut own.activations;
-                    if sampled_impulses {
-                        tile.activations.copy_from_slice(sampler.next_start(theta));
-                        from_coordinates(positivity, &mut tile.activations);
-                        workspace.disperse(shared, &tile.activations);
-                        workspace.modulate_noise(&tile.drift);
-                        let (impulses, lambda) = (&mut tile.impulses[chain], workspace.dispersions());
-                        own.impulses.step(impulses, shared, lambda, &tile.power, &mut own.stream);
-                    }
-                    let impulses: &Impulses<f32> = &tile.impulses[chain];
-                    let (power, drift) = (&tile.power, &tile.drift);
-                    let target =
-                        ActivationTarget { mixture: shared, impulses, power, drift, prior, workspace };
-                    let divergences = step(sampler.as_mut(), positivity, target, theta);
-                    tile.activations.copy_from_slice(theta);
-                    from_coordinates(positivity, &mut tile.activations);
-                    divergences
+                    let (impulses, power, drift) = (&mut tile.impulses[chain], &tile.power, &tile.drift);
+                    let redraw = sampled_impulses.then_some((&mut own.impulses, &mut own.stream));
+                    let target = ActivationTarget {
+                        mixture: shared,
+                        impulses,
+                        redraw,
+                        power,
+                        drift,
+                        prior,
+                        workspace,
+                    };
+                    own.activations.step(target, &mut tile.activations)
                 },
             )
             .collect();
-        let FactorChain { sampler, theta } = &mut self.noise;
         let target = NoiseTarget { mixture, tiles, chain, pool };
-        self.divergences +=
-            diverged.iter().sum::<usize>() + step(sampler.as_mut(), positivity, target, theta);
-        spectra.copy_from_slice(theta);
-        from_coordinates(positivity, &mut spectra);
+        self.divergences += diverged.iter().sum::<usize>() + self.noise.step(target, &mut spectra);
         transpose(&spectra, rank, &mut mixture.noise.spectra);
-        chain
+    }
+
+    /// Turns the samplers' adaptation on or off.
+    pub(super) fn adapt(&mut self, on: bool) {
+        self.noise.sampler.adapt(on);
+        self.tiles.iter_mut().for_each(|tile| tile.activations.sampler.adapt(on));
     }
 
     /// Moves of a block that were rejected because they were not finite, over all sweeps.
@@ -143,41 +148,59 @@ impl Gibbs {
     }
 }
 
-/// One step in the sampler's coordinates; returns the number of divergences.
-fn step(
-    sampler: &mut dyn Sampler<f32>,
-    positivity: Positivity,
-    target: impl Target<f32>,
-    theta: &mut [f32],
-) -> usize {
-    match positivity {
-        Positivity::Log => sampler.step(&mut LogMapped::new(target), theta).divergences,
-        Positivity::Mirrored => sampler.step(&mut Mirrored::new(target), theta).divergences,
+impl FactorChain {
+    /// One step; writes the draw into `factor` and returns the number of divergences.
+    fn step(&mut self, target: impl Target<f32>, factor: &mut [f32]) -> usize {
+        let Self { sampler, theta, coordinates } = self;
+        let step = match coordinates {
+            Coordinates::Log => sampler.step(&mut LogMapped::new(target), theta),
+            Coordinates::Mirrored(units) => {
+                sampler.step(&mut Mirrored::new(Scaled::new(target, units)), theta)
+            }
+            Coordinates::Plain => {
+                let mut target = target;
+                sampler.step(&mut target, theta)
+            }
+        };
+        factor.copy_from_slice(theta);
+        coordinates.unmap(factor);
+        step.divergences
     }
 }
 
-fn to_coordinates(positivity: Positivity, factor: &mut [f32]) {
-    if positivity == Positivity::Log {
-        factor.iter_mut().for_each(|x| *x = libm::logf(*x));
-    }
-}
-
-fn from_coordinates(positivity: Positivity, theta: &mut [f32]) {
-    match positivity {
-        Positivity::Log => theta.iter_mut().for_each(|x| *x = libm::expf(x.clamp(-20.0, 20.0))),
-        Positivity::Mirrored => Mirrored::<(), f32>::fold(theta),
-    }
-}
-
-/// The scale on which a factor varies in the sampler's coordinates: one for logarithms, else its mean.
-fn typical(positivity: Positivity, factor: &[f32]) -> f64 {
-    match positivity {
-        Positivity::Log => 1.0,
-        Positivity::Mirrored => {
-            let sum: f64 = factor.iter().map(|&x| f64::from(x)).sum();
-            (sum / factor.len() as f64).max(1e-6)
+impl Coordinates {
+    fn map(&self, factor: &mut [f32]) {
+        match self {
+            Self::Log => factor.iter_mut().for_each(|x| *x = libm::logf(*x)),
+            Self::Mirrored(units) => factor.iter_mut().zip(units).for_each(|(x, unit)| *x /= unit),
+            Self::Plain => (),
         }
     }
+
+    fn unmap(&self, theta: &mut [f32]) {
+        match self {
+            Self::Log => theta.iter_mut().for_each(|x| *x = libm::expf(x.clamp(-20.0, 20.0))),
+            Self::Mirrored(units) => {
+                Mirrored::<(), f32>::fold(theta);
+                theta.iter_mut().zip(units).for_each(|(x, unit)| *x *= unit);
+            }
+            Self::Plain => (),
+        }
+    }
+}
+
+/// The units of a factor (dimension x blocks): in every block the mean of the start over the rows below `split`,
+/// and over the others. Levels differ by orders of magnitude from frame to frame and from bin to bin.
+fn units(start: &[f32], dimension: usize, split: usize) -> Vec<f32> {
+    let mut units = start.to_vec();
+    for column in units.chunks_exact_mut(dimension) {
+        let (speech, noise) = column.split_at_mut(split);
+        for rows in [speech, noise] {
+            let mean = rows.iter().sum::<f32>() / rows.len() as f32;
+            rows.fill(mean.max(1e-9));
+        }
+    }
+    units
 }
 
 /// The sampler, with the user's options or what measured best in the denoiser.
@@ -186,26 +209,30 @@ fn build(
     dimension: usize,
     blocks: usize,
     terms: usize,
-    typical: f64,
     streams: Streams,
 ) -> Result<Box<dyn Sampler<f32>>, SamplerError> {
-    let step_size = settings.step_size.unwrap_or(match (settings.sampler, settings.positivity) {
-        (SamplerKind::Hamcmc, _) => 0.05,
+    let first = settings.step_size.unwrap_or(match settings.sampler {
+        SamplerKind::Hamcmc => 0.05,
         // Its preconditioner divides by gradients that are large at the mode.
-        (SamplerKind::Psgld, Positivity::Log) => 5e-4,
-        (_, Positivity::Log) => 0.005,
-        (_, Positivity::Mirrored) => 0.005 * typical * typical,
+        SamplerKind::Psgld => 5e-4,
+        SamplerKind::Sgrld | SamplerKind::Sgrhmc => 0.1,
+        SamplerKind::Sghmc | SamplerKind::Sgnht => 0.03,
+        SamplerKind::Hmc | SamplerKind::HmcBfgs | SamplerKind::Qnhmc => 0.02,
+        SamplerKind::MhBfgs => 0.05,
+        _ => 0.005,
     });
-    let step_size = StepSize::Constant(step_size);
+    let step_size = match settings.step_decay {
+        0.0 => StepSize::Constant(first),
+        power => StepSize::Decreasing { scale: libm::pow(first, 1.0 / power), power },
+    };
     let minibatch = (settings.minibatch < 1.0).then(|| (settings.minibatch * terms as f64).ceil() as usize);
     // No drift moves a factor by more than itself.
-    let drift_limit = typical;
+    let drift_limit = 1.0;
     if settings.sampler == SamplerKind::Hamcmc {
         let gradient = GradientSettings { step_size, minibatch, drift_limit, ..GradientSettings::default() };
         // The curvature of an activation spans orders of magnitude from frame to frame.
-        let initial_scale = InitialScale::Pairs(typical * typical);
-        let trust_region = 1.0 / (typical * typical);
-        let settings = HamcmcSettings { gradient, memory: 5, initial_scale, trust_region };
+        let initial_scale = InitialScale::Pairs(1.0);
+        let settings = HamcmcSettings { gradient, memory: 5, initial_scale, trust_region: 1.0 };
         return Ok(Box::new(Hamcmc::new(dimension, blocks, settings, streams)?));
     }
     let options = Options {

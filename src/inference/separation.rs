@@ -37,6 +37,10 @@ pub(super) struct Start<'a> {
     pub speech_prior: Prior,
     /// Noise spectra and channel of the stretch before this one.
     pub carried: Option<&'a Carried>,
+    /// The mean power of the noise per bin, if it is known beforehand.
+    pub noise_power: Option<&'a [f32]>,
+    /// Whether to sum the squares of gains too.
+    pub deviation: bool,
 }
 
 /// What one stretch of a recording hands on to the next.
@@ -69,6 +73,8 @@ pub(super) struct Separation {
     pub(super) tiles: Vec<Frames>,
     pub(super) pool: Pool,
     pub(super) speech_prior: Prior,
+    /// The impulse variables integrated out.
+    marginal: Impulses<f32>,
     drift: Option<Smoothing>,
     dictionary: Vec<f32>,
     channel: Channel,
@@ -90,8 +96,10 @@ pub(super) struct Frames {
     pub impulses: Vec<Impulses<f32>>,
     /// Sum of the gains that were accumulated, bins x frames.
     pub gain_sum: Vec<f32>,
+    /// Sum of their squares; empty if not asked for.
+    pub gain_square_sum: Vec<f32>,
     pub noise_raise: Vec<f32>,
-    noise_lower: Vec<f32>,
+    pub noise_lower: Vec<f32>,
     raise: Vec<f32>,
     lower: Vec<f32>,
     channel_raise: Vec<f32>,
@@ -109,8 +117,9 @@ impl Separation {
             NoiseModel::Spectra { rank } => (rank, None),
             NoiseModel::Drifting(drift) => (1, Some(drift)),
         };
-        let mut noise = noise_spectra(bins, power, start.alpha_noise, noise_rank, &mut streams.stream(0));
-        if let Some(carried) = start.carried {
+        let (known, alpha) = (start.noise_power, start.alpha_noise);
+        let mut noise = noise_spectra(bins, power, known, alpha, noise_rank, &mut streams.stream(0));
+        if let (Some(carried), None) = (start.carried, known) {
             lean_on(&carried.noise_spectra, &mut noise, power.len() / bins);
         }
         let channel = start.carried.map_or_else(|| Channel::new(bins), |carried| carried.channel.clone());
@@ -143,6 +152,7 @@ impl Separation {
                     drift_lower: drift.map_or_else(Vec::new, |_| vec![0.0; power.len()]),
                     impulses: vec![Impulses::Integrated(Arc::clone(table))],
                     gain_sum: vec![0.0; power.len()],
+                    gain_square_sum: vec![0.0; if start.deviation { power.len() } else { 0 }],
                     raise: vec![0.0; activations.len()],
                     lower: vec![0.0; activations.len()],
                     activations,
@@ -160,6 +170,7 @@ impl Separation {
             tiles,
             pool: Pool::default(),
             speech_prior: start.speech_prior,
+            marginal: Impulses::Integrated(Arc::clone(table)),
             drift: drift.map(|drift| Smoothing::new(&drift, bins, start.frame_seconds, start.bin_hertz)),
             dictionary: start.speech_spectra.to_vec(),
             channel,
@@ -256,17 +267,20 @@ impl Separation {
         }
     }
 
-    /// Adds the present expected gain of every bin to the sums, given the impulse variables of `chain`.
-    pub(super) fn accumulate(&mut self, chain: usize) {
-        let Self { mixture, tiles, pool, .. } = self;
-        let mixture = &*mixture;
+    /// Adds the present expected gain of every bin to the sums. Impulse variables are integrated out even where
+    /// they are sampled: the mean is the same, its Monte Carlo error less.
+    pub(super) fn accumulate(&mut self) {
+        let Self { mixture, tiles, pool, marginal, .. } = self;
+        let (mixture, marginal) = (&*mixture, &*marginal);
         tiles.par_iter_mut().for_each_init(
             || pool.take(mixture.bins),
             |workspace, tile| {
                 workspace.disperse(mixture, &tile.activations);
                 workspace.modulate_noise(&tile.drift);
-                workspace.evaluate(mixture, &tile.impulses[chain], &tile.power);
+                workspace.evaluate(mixture, marginal, &tile.power);
                 tile.gain_sum.iter_mut().zip(workspace.gain()).for_each(|(sum, gain)| *sum += gain);
+                let squares = tile.gain_square_sum.iter_mut().zip(workspace.gain());
+                squares.for_each(|(sum, gain)| *sum += gain * gain);
             },
         );
     }
@@ -277,9 +291,21 @@ impl Separation {
         self.tiles.iter().flat_map(|tile| tile.gain_sum.iter().map(|sum| sum * scale)).collect()
     }
 
+    /// The standard deviation of the gains that were accumulated (bins x frames); empty if not asked for.
+    pub(super) fn gain_deviation(&self, averaged: usize) -> Vec<f32> {
+        let scale = 1.0 / averaged as f32;
+        let deviation =
+            |(square, sum): (&f32, &f32)| (square * scale - (sum * scale).powi(2)).max(0.0).sqrt();
+        let tiles = self.tiles.iter();
+        tiles.flat_map(|tile| tile.gain_square_sum.iter().zip(&tile.gain_sum).map(deviation)).collect()
+    }
+
     /// Starts the sums of gains anew, and returns the number of gains in them: none.
     pub(super) fn forget(&mut self) -> usize {
-        self.tiles.iter_mut().for_each(|tile| tile.gain_sum.fill(0.0));
+        for tile in &mut self.tiles {
+            tile.gain_sum.fill(0.0);
+            tile.gain_square_sum.fill(0.0);
+        }
         0
     }
 

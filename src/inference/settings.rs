@@ -65,6 +65,8 @@ pub struct Settings {
     pub sampler: SamplerKind,
     /// Its step size; `None` takes the default of the sampler in the denoiser.
     pub step_size: Option<f64>,
+    /// The power by which the step size falls with the number of sweeps, 0 (not at all) to 1.
+    pub step_decay: f64,
     /// The share of the bins that each of its gradients looks at, in (0, 1].
     pub minibatch: f64,
     /// How it keeps the factors positive.
@@ -75,10 +77,13 @@ pub struct Settings {
     pub speech_prior: Prior,
     /// Whether the gain of the recording channel is learned, for every bin.
     pub channel: bool,
-    /// Whether the gain of a frame is averaged with its neighbours' (1/4, 1/2, 1/4), against musical noise.
+    /// Whether the gain of a frame is averaged with its neighbours', against musical noise in noisy bands.
     pub smooth_gain: bool,
     /// The least gain of any bin, dB, -100 to 0: what is left of the noise.
     pub floor_db: f64,
+    /// How far below the speech of its band noise may stay, dB, 0 to 200: bands with little noise have a higher
+    /// least gain, up to -17 dB.
+    pub residual_db: f64,
     /// Seed of all random numbers.
     pub seed: u64,
 }
@@ -88,13 +93,14 @@ impl Default for Settings {
         Self {
             alpha_speech: None,
             alpha_noise: 1.9,
-            noise: NoiseModel::Drifting(Drift { seconds: 0.64, hertz: 31.25 }),
+            noise: NoiseModel::Drifting(Drift { seconds: 0.8, hertz: 31.25 }),
             exponent: 1.0,
             warm_start: 24,
             iterations: 20,
             burn_in: 5,
             sampler: SamplerKind::Sgld,
             step_size: None,
+            step_decay: 0.0,
             minibatch: 1.0,
             positivity: Positivity::default(),
             impulses: ImpulseMode::default(),
@@ -102,6 +108,7 @@ impl Default for Settings {
             channel: true,
             smooth_gain: true,
             floor_db: -26.0,
+            residual_db: 32.0,
             seed: 0,
         }
     }
@@ -164,8 +171,10 @@ impl Settings {
         if let Some(step) = self.step_size {
             within("step size", step, f64::MIN_POSITIVE..=1e6)?;
         }
+        within("decay of the step size", self.step_decay, 0.0..=1.0)?;
         within("minibatch share", self.minibatch, f64::MIN_POSITIVE..=1.0)?;
-        within("gain floor in dB", self.floor_db, -100.0..=0.0)
+        within("gain floor in dB", self.floor_db, -100.0..=0.0)?;
+        within("residual noise in dB", self.residual_db, 0.0..=200.0)
     }
 }
 

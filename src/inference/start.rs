@@ -4,11 +4,13 @@ use crate::model::SMALLEST_POWER;
 use crate::random::Stream;
 use rand::RngExt;
 
-/// The noise spectra (bins x rank) at the start, for powers `|X|^2` (bins x frames): the first from a
-/// quantile of the power over time, as if it held stationary Gaussian noise alone; the others random around it.
+/// The noise spectra (bins x rank) at the start, for powers `|X|^2` (bins x frames): the first from the mean
+/// power of the noise per bin if that is known, otherwise from a quantile of the power over time, as if it held
+/// stationary Gaussian noise alone; the others random around it.
 pub(super) fn noise_spectra(
     bins: usize,
     power: &[f32],
+    known: Option<&[f32]>,
     alpha: f64,
     rank: usize,
     stream: &mut Stream,
@@ -19,13 +21,18 @@ pub(super) fn noise_spectra(
     let mut over_time = vec![0.0; power.len() / bins];
     let mut spectra = Vec::with_capacity(bins * rank);
     for bin in 0..bins {
-        for (value, frame) in over_time.iter_mut().zip(power.chunks_exact(bins)) {
-            *value = frame[bin];
-        }
-        let at = ((over_time.len() - 1) as f64 * QUANTILE) as usize;
-        let (_, quantile, _) = over_time.select_nth_unstable_by(at, f32::total_cmp);
-        let mean = f64::from(quantile.max(SMALLEST_POWER as f32)) / quantile_of_mean;
-        spectra.push(libm::pow(mean, alpha / 2.0) as f32);
+        let mean = match known {
+            Some(known) => f64::from(known[bin]),
+            None => {
+                for (value, frame) in over_time.iter_mut().zip(power.chunks_exact(bins)) {
+                    *value = frame[bin];
+                }
+                let at = ((over_time.len() - 1) as f64 * QUANTILE) as usize;
+                let (_, quantile, _) = over_time.select_nth_unstable_by(at, f32::total_cmp);
+                f64::from(*quantile) / quantile_of_mean
+            }
+        };
+        spectra.push(libm::pow(mean.max(SMALLEST_POWER), alpha / 2.0) as f32);
     }
     for _ in 1..rank {
         for bin in 0..bins {

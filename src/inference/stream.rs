@@ -1,7 +1,9 @@
 //! Denoising block by block.
 
-use super::denoiser::{DenoiseError, Denoiser, Handover, Observation, Progress, Summary};
+use super::block::{Handover, Known, Observation, apply_floor};
+use super::denoiser::{DenoiseError, Denoiser, Progress, Summary};
 use super::impulses;
+use super::profile::NoiseProfile;
 use crate::audio::{Analyser, Spectrogram, Stft, Synthesiser};
 use crate::random::Streams;
 
@@ -28,10 +30,29 @@ pub struct DenoiseStream<'a> {
     carried: Option<Handover>,
     /// Gains (bins x overlap) that the last block gave to the first pending frames.
     overlap: Vec<f32>,
+    /// The same, not below the floor.
+    applied_overlap: Vec<f32>,
     blocks: u64,
     frames_done: u64,
     energy: Energy,
     divergences: usize,
+    clicks: usize,
+    heavy_tailed_blocks: usize,
+    /// Mean power per bin that the noise starts from.
+    noise_power: Option<Vec<f32>>,
+    deviation: Option<Deviation<'a>>,
+}
+
+/// Is given standard deviations of the gain, bins x frames.
+type ShowDeviation<'a> = dyn FnMut(&[f32]) + Send + 'a;
+
+/// Standard deviations of the gain, bins x frames.
+struct Deviation<'a> {
+    /// Of the block that was separated last.
+    block: Vec<f32>,
+    /// Of the first pending frames, by the last block.
+    overlap: Vec<f32>,
+    show: Box<ShowDeviation<'a>>,
 }
 
 /// How often, and to whom, the development of a block is shown.
@@ -77,10 +98,15 @@ impl<'a> DenoiseStream<'a> {
             scale: 1.0,
             carried: None,
             overlap: Vec::new(),
+            applied_overlap: Vec::new(),
             blocks: 0,
             frames_done: 0,
             energy: Energy::default(),
             divergences: 0,
+            clicks: 0,
+            heavy_tailed_blocks: 0,
+            noise_power: None,
+            deviation: None,
             stft,
         })
     }
@@ -89,6 +115,26 @@ impl<'a> DenoiseStream<'a> {
     #[must_use]
     pub fn block_samples(&self) -> usize {
         BLOCK_FRAMES * self.stft.hop()
+    }
+
+    /// Lets the noise start from what a stretch of the recording says of it.
+    ///
+    /// # Errors
+    /// [`DenoiseError::NoNoise`] if the stretch is silent or shorter than a window.
+    ///
+    /// # Panics
+    /// If the stretch has another sample rate.
+    pub fn start_from(&mut self, noise: &NoiseProfile) -> Result<(), DenoiseError> {
+        let power = noise.power().ok_or(DenoiseError::NoNoise)?;
+        assert_eq!(power.len(), self.stft.bins(), "bins of the stretch and of the recording");
+        self.noise_power = Some(power);
+        Ok(())
+    }
+
+    /// Shows the standard deviation of the expected gain over the posterior draws (bins x frames, 0 to 0.5),
+    /// stretch after stretch; nothing if the settings draw nothing.
+    pub fn show_deviation(&mut self, show: impl FnMut(&[f32]) + Send + 'a) {
+        self.deviation = Some(Deviation { block: Vec::new(), overlap: Vec::new(), show: Box::new(show) });
     }
 
     /// Takes the next samples of every channel and returns those that are done, fewer or more. `progress` is
@@ -138,6 +184,9 @@ impl<'a> DenoiseStream<'a> {
             let analyser = std::mem::replace(&mut channel.analyser, self.stft.analyser());
             analyser.finish(&mut channel.pending);
         }
+        while self.pending() > BLOCK_FRAMES * 3 / 2 {
+            self.separate(BLOCK_FRAMES, false, progress, None)?;
+        }
         let pending = self.pending();
         if pending > 0 {
             let observer = (every > 0 && self.blocks == 0).then_some((every, observer));
@@ -153,6 +202,8 @@ impl<'a> DenoiseStream<'a> {
             input_snr_db: decibels(speech / (input - speech)),
             attenuation_db: decibels(input / output),
             divergences: self.divergences,
+            clicks: self.clicks,
+            heavy_tailed_blocks: self.heavy_tailed_blocks,
         };
         Ok((self.take_output(), summary))
     }
@@ -170,6 +221,11 @@ impl<'a> DenoiseStream<'a> {
     fn analyse(&mut self, samples: usize) {
         for channel in &mut self.channels {
             let (repaired, found) = impulses::repair(&channel.waiting[..samples], self.stft.sample_rate());
+            match found {
+                impulses::Impulses::None => {}
+                impulses::Impulses::Clicks { count, .. } => self.clicks += count,
+                impulses::Impulses::HeavyTails { .. } => self.heavy_tailed_blocks += 1,
+            }
             if found != impulses::Impulses::None {
                 tracing::info!(?found, "impulses were removed in time");
             }
@@ -187,20 +243,27 @@ impl<'a> DenoiseStream<'a> {
         observer: Option<BlockObserver>,
     ) -> Result<(), DenoiseError> {
         let bins = self.stft.bins();
-        let mut gain = self.gain(frames, progress, observer)?;
-        for (i, (gain, &before)) in gain.iter_mut().zip(&self.overlap).enumerate() {
-            let weight = (i / bins + 1) as f32 / (OVERLAP_FRAMES + 1) as f32;
-            *gain = before + weight * (*gain - before);
-        }
+        let (mut gain, floor) = self.gain(frames, progress, observer)?;
+        let mut applied = gain.clone();
+        apply_floor(&mut applied, &floor);
         let done = if last { frames } else { frames - OVERLAP_FRAMES };
-        self.overlap = gain.split_off(done * bins);
+        for (values, overlap) in [(&mut gain, &mut self.overlap), (&mut applied, &mut self.applied_overlap)] {
+            cross_fade(overlap, values, bins);
+            *overlap = values.split_off(done * bins);
+        }
+        if let Some(Deviation { block, overlap, show }) = &mut self.deviation
+            && !block.is_empty()
+        {
+            cross_fade(overlap, block, bins);
+            *overlap = block.split_off(done * bins);
+            show(block);
+        }
         self.frames_done += done as u64;
-        let floor = self.denoiser.settings().floor();
         for channel in &mut self.channels {
             let mut finished = channel.pending.split_front(done);
-            for (value, &gain) in finished.as_mut_slice().iter_mut().zip(&gain) {
+            for ((value, &gain), applied) in finished.as_mut_slice().iter_mut().zip(&gain).zip(&applied) {
                 let power = f64::from(value.norm_sqr());
-                *value *= gain.max(floor);
+                *value *= applied;
                 self.energy.input += power;
                 self.energy.speech += f64::from(gain) * power;
                 self.energy.output += f64::from(value.norm_sqr());
@@ -210,22 +273,26 @@ impl<'a> DenoiseStream<'a> {
         Ok(())
     }
 
-    /// The posterior-mean gains (bins x frames) of the first `frames` that wait.
+    /// The posterior-mean gains (bins x frames) of the first `frames` that wait, and the least gain per bin.
     fn gain(
         &mut self,
         frames: usize,
         progress: Progress,
         observer: Option<BlockObserver>,
-    ) -> Result<Vec<f32>, DenoiseError> {
+    ) -> Result<(Vec<f32>, Vec<f32>), DenoiseError> {
         let bins = self.stft.bins();
+        let silent_floor = || vec![self.denoiser.settings().floor(); bins];
         let mut power = vec![0.0_f32; bins * frames];
         for channel in &self.channels {
             power.iter_mut().zip(channel.pending.as_slice()).for_each(|(sum, x)| *sum += x.norm_sqr());
         }
         let mut gain = vec![0.0; bins * frames];
+        if let Some(deviation) = &mut self.deviation {
+            deviation.block = if self.denoiser.settings().iterations > 0 { gain.clone() } else { Vec::new() };
+        }
         let mean = (power.iter().map(|&x| f64::from(x)).sum::<f64>() / power.len() as f64) as f32;
         if mean == 0.0 {
-            return Ok(gain);
+            return Ok((gain, silent_floor()));
         }
         let scale = 1.0 / mean.max(f32::MIN_POSITIVE);
         if let Some(carried) = &mut self.carried {
@@ -237,7 +304,7 @@ impl<'a> DenoiseStream<'a> {
         let sounding = |frame: &[f32]| frame.iter().sum::<f32>() > SILENCE * bins as f32;
         let places: Vec<usize> = (0..frames).filter(|t| sounding(&power[t * bins..(t + 1) * bins])).collect();
         if places.is_empty() {
-            return Ok(gain);
+            return Ok((gain, silent_floor()));
         }
         let power: Vec<f32> =
             places.iter().flat_map(|t| power[t * bins..(t + 1) * bins].iter().copied()).collect();
@@ -255,23 +322,42 @@ impl<'a> DenoiseStream<'a> {
             (Some(every), Some(show)) => Some(Observation { every, show }),
             _ => None,
         };
-        let carried = self.carried.as_ref();
-        let separated = self.denoiser.separate(bins, &power, carried, streams, progress, observation)?;
+        let noise_power: Option<Vec<f32>> =
+            self.noise_power.as_ref().map(|power| power.iter().map(|x| x * scale).collect());
+        let known = Known {
+            carried: self.carried.as_ref(),
+            noise_power: noise_power.as_deref(),
+            deviation: self.deviation.is_some(),
+        };
+        let hop = self.stft.hop() as f64 / f64::from(self.stft.sample_rate());
+        let (before, duration) = (self.frames_done as f64 * hop, frames as f64 * hop);
+        let progress: Progress = &mut |share| progress(before + share * duration);
+        let separated = self.denoiser.separate(bins, &power, known, streams, progress, observation)?;
         self.divergences += separated.divergences;
         self.carried = Some(separated.carried);
         place(&places, &separated.gain, &mut gain, bins);
-        Ok(gain)
+        if let Some(deviation) = &mut self.deviation {
+            place(&places, &separated.deviation, &mut deviation.block, bins);
+        }
+        Ok((gain, separated.floor))
     }
 
-    /// The whole recording by the given gains, if all of it still waits.
+    /// The whole recording by the given gains, with their floor, if all of it still waits.
     fn filtered(&self, gain: &[f32]) -> Vec<Vec<f32>> {
-        let floor = self.denoiser.settings().floor();
         let filtered = |channel: &Channel| {
             let mut frames = channel.pending.clone();
-            frames.as_mut_slice().iter_mut().zip(gain).for_each(|(value, &gain)| *value *= gain.max(floor));
+            frames.as_mut_slice().iter_mut().zip(gain).for_each(|(value, &gain)| *value *= gain);
             self.stft.synthesise(&frames, self.samples as usize)
         };
         self.channels.iter().map(filtered).collect()
+    }
+}
+
+/// Leads from the values of the last block (bins x overlap) to those of this one (bins x frames).
+fn cross_fade(before: &[f32], values: &mut [f32], bins: usize) {
+    for (i, (value, &before)) in values.iter_mut().zip(before).enumerate() {
+        let weight = (i / bins + 1) as f32 / (OVERLAP_FRAMES + 1) as f32;
+        *value = before + weight * (*value - before);
     }
 }
 
@@ -284,8 +370,8 @@ fn place(places: &[usize], partial: &[f32], gain: &mut [f32], bins: usize) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Settings;
     use super::*;
-    use crate::inference::Settings;
     use crate::model::Dictionary;
     use rand::RngExt;
     use std::f32::consts::TAU;
@@ -329,10 +415,12 @@ mod tests {
         let scale = power.len() as f32 / power.iter().sum::<f32>();
         let power: Vec<f32> = power.iter().map(|x| x * scale).collect();
         let streams = Streams::new(0);
+        let known = Known { carried: None, noise_power: None, deviation: false };
         let advance: Progress = &mut |_| ControlFlow::Continue(());
-        let separated = denoiser.separate(stft.bins(), &power, None, streams, advance, None).unwrap();
-        let floor = denoiser.settings().floor();
-        frames.as_mut_slice().iter_mut().zip(&separated.gain).for_each(|(x, gain)| *x *= gain.max(floor));
+        let separated = denoiser.separate(stft.bins(), &power, known, streams, advance, None).unwrap();
+        let mut gain = separated.gain;
+        apply_floor(&mut gain, &separated.floor);
+        frames.as_mut_slice().iter_mut().zip(&gain).for_each(|(x, gain)| *x *= gain);
         stft.synthesise(&frames, samples.len())
     }
 
@@ -388,5 +476,30 @@ mod tests {
             let missed = found.iter().filter(|&&x| x < 15.0).count();
             assert!(missed <= if case == 2 { 2 } else { 0 }, "case {case}: {found:?}");
         }
+    }
+
+    #[test]
+    fn every_frame_has_a_deviation_if_there_are_draws() {
+        let samples: Vec<f32> =
+            (0..16_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 8) as f32 / 2e8).collect();
+        let deviations = |iterations| {
+            let settings =
+                Settings { warm_start: 4, iterations, burn_in: iterations / 2, ..Settings::default() };
+            let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap();
+            let mut deviations = Vec::new();
+            let mut stream = denoiser.stream(16_000, 1).unwrap();
+            stream.show_deviation(|values| deviations.extend_from_slice(values));
+            let progress: Progress = &mut |_| ControlFlow::Continue(());
+            stream.push(&[&samples], progress).unwrap();
+            stream.finish(progress).unwrap();
+            deviations
+        };
+        let stft = Stft::new(16_000, 0.064).unwrap();
+        let drawn = deviations(8);
+        assert_eq!(drawn.len(), stft.bins() * stft.frames(samples.len()));
+        assert!(drawn.iter().all(|x| (0.0..=0.5).contains(x)) && drawn.iter().any(|&x| x > 0.001));
+        // One draw does not vary, and the maximum is no draw.
+        assert!(deviations(1).iter().all(|&x| x < 1e-3));
+        assert!(deviations(0).is_empty());
     }
 }

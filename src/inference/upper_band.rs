@@ -89,7 +89,7 @@ impl UpperBand {
 
     /// Adds the present gain to the mean.
     pub(super) fn accumulate(&mut self) {
-        self.separation.accumulate(0);
+        self.separation.accumulate();
     }
 
     /// The mean of as many gains as were accumulated (bins above x frames).

@@ -163,6 +163,16 @@ impl<T: Scalar> Chunk<T> {
             noise_power: zeros,
         }
     }
+
+    #[inline(always)]
+    fn load(&mut self, (speech, noise): (T, T), power: &[T], lambda_speech: &[T], lambda_noise: &[T]) {
+        self.len = power.len();
+        for i in 0..self.len {
+            self.log_power[i] = power[i].fast_ln();
+            self.log_speech[i] = speech * lambda_speech[i].fast_ln();
+            self.log_noise[i] = noise * lambda_noise[i].fast_ln();
+        }
+    }
 }
 
 /// Keeps dispersions away from zero; recordings are scaled to a mean power of one.
@@ -215,6 +225,7 @@ impl<T: Scalar> Workspace<T> {
 
     /// `lambda = W H` of both sources, for activations `H` (rank x frames, speech first).
     pub fn disperse(&mut self, mixture: &Mixture<T>, activations: &[T]) {
+        self.bins = mixture.bins;
         self.resize(activations.len() / mixture.rank());
         let rows = Columns::new(activations, mixture.rank());
         let split = mixture.speech_rank();
@@ -296,15 +307,9 @@ impl<T: Scalar> Workspace<T> {
         let mut chunk = Chunk::new();
         for first in (0..power.len()).step_by(CHUNK) {
             let range = first..(first + CHUNK).min(power.len());
-            chunk.len = range.len();
             let (lambda_speech, lambda_noise) =
                 (&self.lambda_speech[range.clone()], &self.lambda_noise[range.clone()]);
-            let power = &power[range.clone()];
-            for i in 0..chunk.len {
-                chunk.log_power[i] = power[i].fast_ln();
-                chunk.log_speech[i] = speech * lambda_speech[i].fast_ln();
-                chunk.log_noise[i] = noise * lambda_noise[i].fast_ln();
-            }
+            chunk.load((speech, noise), &power[range.clone()], lambda_speech, lambda_noise);
             expect(first, &mut chunk);
             self.gain[range.clone()].copy_from_slice(&chunk.gain[..chunk.len]);
             let raise_speech = &mut self.raise_speech[range.clone()];
@@ -398,14 +403,11 @@ impl<T: Scalar> Workspace<T> {
         subtract(&mut self.raise_noise, &self.lower_noise, noise);
     }
 
-    /// Makes of the derivatives an unbiased estimate from a subsample of the bins (repeats allowed), each
-    /// weighing `scale`.
-    pub fn subsample(&mut self, bins: &[usize], scale: f64) {
-        let mut weights = vec![T::zero(); self.bins];
-        bins.iter().for_each(|&bin| weights[bin] += constant(scale));
+    /// Multiplies the derivatives of every bin by its weight (bins).
+    pub fn weigh(&mut self, weights: &[T]) {
         for derivatives in [&mut self.raise_speech, &mut self.raise_noise] {
             for column in derivatives.chunks_exact_mut(self.bins) {
-                column.iter_mut().zip(&weights).for_each(|(derivative, &weight)| *derivative *= weight);
+                column.iter_mut().zip(weights).for_each(|(derivative, &weight)| *derivative *= weight);
             }
         }
     }
@@ -429,6 +431,233 @@ impl<T: Scalar> Workspace<T> {
             rank,
             split,
         );
+    }
+
+    /// The expected Fisher information `((2 / alpha) v_s / (v lambda_s))^2` of every bin on the factors of its
+    /// dispersions, given the impulse variables, and its derivative with respect to the dispersion; those that are
+    /// integrated out count as one. Dispersions of noise are those of `field` (bins x frames; empty for
+    /// none) times a factor.
+    ///
+    /// Takes the place of the derivatives of the potential.
+    pub fn inform(&mut self, mixture: &Mixture<T>, impulses: &Impulses<T>, field: &[T]) {
+        let (speech_exponent, noise_exponent) = mixture.exponents();
+        let two = T::one() + T::one();
+        let information = |exponent: T, lambda: T, share: T| {
+            let root = exponent * share / lambda;
+            (root * root, two * root * root * (exponent * (T::one() - share) - T::one()) / lambda)
+        };
+        for i in 0..self.lambda_speech.len() {
+            let (lambda_speech, lambda_noise) = (self.lambda_speech[i], self.lambda_noise[i]);
+            let speech = (speech_exponent * lambda_speech.fast_ln()).fast_exp();
+            let noise = (noise_exponent * lambda_noise.fast_ln()).fast_exp();
+            let (speech, noise) = match impulses {
+                Impulses::Integrated(_) => (speech, noise),
+                Impulses::Sampled { speech: phi_speech, noise: phi_noise } => {
+                    (phi_speech[i] * speech, phi_noise[i] * noise)
+                }
+            };
+            let share = speech / (speech + noise);
+            (self.raise_speech[i], self.lower_speech[i]) = information(speech_exponent, lambda_speech, share);
+            let (value, slope) = information(noise_exponent, lambda_noise, T::one() - share);
+            let field = field.get(i).copied().unwrap_or_else(T::one);
+            (self.raise_noise[i], self.lower_noise[i]) =
+                (value * field * field, slope * field * field * field);
+        }
+    }
+
+    /// The diagonal of the Fisher information of the activations (rank x frames), and of its derivative with
+    /// respect to the same activation, by what [`Workspace::inform`] found.
+    pub fn activation_information(&self, mixture: &Mixture<T>, information: &mut [T], slope: &mut [T]) {
+        let (rank, split) = (mixture.rank(), mixture.speech_rank());
+        for (factor, values, slopes, first) in [
+            (&mixture.speech, &self.raise_speech, &self.lower_speech, 0),
+            (&mixture.noise, &self.raise_noise, &self.lower_noise, split),
+        ] {
+            let power = |n| factor.spectra.iter().map(|w| w.powi(n)).collect::<Vec<T>>();
+            let (squares, cubes) = (power(2), power(3));
+            let columns = [&squares, values, &cubes, slopes].map(|data| Columns::new(data, self.bins));
+            product_with_transpose(columns[0], columns[1], information, rank, first);
+            product_with_transpose(columns[2], columns[3], slope, rank, first);
+        }
+    }
+
+    /// Adds the same for the noise spectra (bins x noise rank).
+    pub fn add_noise_information(
+        &self,
+        mixture: &Mixture<T>,
+        activations: &[T],
+        information: &mut [T],
+        slope: &mut [T],
+    ) {
+        let power = |n| activations.iter().map(|h| h.powi(n)).collect::<Vec<T>>();
+        let (squares, cubes) = (power(2), power(3));
+        accumulate_outer(
+            Columns::new(&self.raise_noise, self.bins),
+            mixture.noise_activations(&squares),
+            information,
+        );
+        accumulate_outer(
+            Columns::new(&self.lower_noise, self.bins),
+            mixture.noise_activations(&cubes),
+            slope,
+        );
+    }
+
+    /// The potential of every bin in the place of the gain, and its first two derivatives with respect to the
+    /// dispersion of one source, speech or noise, in the place of its slopes. With impulse variables integrated
+    /// out the second is a difference of tabulated values.
+    fn bend(&mut self, mixture: &Mixture<T>, impulses: &Impulses<T>, power: &[T], of_speech: bool) {
+        let exponents = mixture.exponents();
+        let two = T::one() + T::one();
+        dispatch(
+            #[inline(always)]
+            || match impulses {
+                Impulses::Integrated(table) => self.bend_with(exponents, power, of_speech, |_, chunk| {
+                    // A cell of the table.
+                    const WIDTH: f32 = 0.4;
+                    for i in 0..chunk.len {
+                        let ratio =
+                            |log_variance: T| (chunk.log_power[i] - log_variance).to_f32().unwrap_or(0.0);
+                        let (speech, noise) = (ratio(chunk.log_speech[i]), ratio(chunk.log_noise[i]));
+                        let at = |shift: f32| {
+                            let e = if of_speech {
+                                table.expectations(speech - shift, noise)
+                            } else {
+                                table.expectations(speech, noise - shift)
+                            };
+                            let slope = if of_speech {
+                                e.gain - e.speech_power
+                            } else {
+                                1.0 - e.gain - e.noise_power
+                            };
+                            (e.log_evidence, slope)
+                        };
+                        let (log_evidence, slope) = at(0.0);
+                        chunk.gain[i] = chunk.log_power[i] - T::convert(log_evidence);
+                        chunk.speech_power[i] = T::convert(slope);
+                        chunk.noise_power[i] = T::convert((at(WIDTH).1 - at(-WIDTH).1) / (2.0 * WIDTH));
+                    }
+                }),
+                Impulses::Sampled { speech, noise } => {
+                    self.bend_with(exponents, power, of_speech, |first, chunk| {
+                        for i in 0..chunk.len {
+                            let speech = speech[first + i] * chunk.log_speech[i].fast_exp();
+                            let noise = noise[first + i] * chunk.log_noise[i].fast_exp();
+                            let variance = speech + noise;
+                            let share = if of_speech { speech } else { noise } / variance;
+                            let excess = power[first + i] / variance;
+                            let slope = share * (T::one() - excess);
+                            chunk.gain[i] = variance.fast_ln() + excess;
+                            chunk.speech_power[i] = slope;
+                            chunk.noise_power[i] = slope + share * share * (two * excess - T::one());
+                        }
+                    })
+                }
+            },
+        );
+    }
+
+    /// The same, from the potential and its first two derivatives with respect to the logarithm of the source's
+    /// variance, which `derive` puts in the places of the expectations.
+    #[inline(always)]
+    fn bend_with(
+        &mut self,
+        exponents: (T, T),
+        power: &[T],
+        of_speech: bool,
+        mut derive: impl FnMut(usize, &mut Chunk<T>),
+    ) {
+        let exponent = if of_speech { exponents.0 } else { exponents.1 };
+        let mut chunk = Chunk::new();
+        for first in (0..power.len()).step_by(CHUNK) {
+            let range = first..(first + CHUNK).min(power.len());
+            let (lambda_speech, lambda_noise) =
+                (&self.lambda_speech[range.clone()], &self.lambda_noise[range.clone()]);
+            chunk.load(exponents, &power[range.clone()], lambda_speech, lambda_noise);
+            derive(first, &mut chunk);
+            self.gain[range.clone()].copy_from_slice(&chunk.gain[..chunk.len]);
+            let (lambda, slopes, curvatures) = if of_speech {
+                (lambda_speech, &mut self.raise_speech, &mut self.lower_speech)
+            } else {
+                (lambda_noise, &mut self.raise_noise, &mut self.lower_noise)
+            };
+            let (slopes, curvatures) = (&mut slopes[range.clone()], &mut curvatures[range]);
+            for i in 0..chunk.len {
+                let (slope, curvature) = (chunk.speech_power[i], chunk.noise_power[i]);
+                slopes[i] = exponent * slope / lambda[i];
+                curvatures[i] = exponent * (exponent * curvature - slope) / (lambda[i] * lambda[i]);
+            }
+        }
+    }
+
+    /// The potential of every frame and its first two derivatives with respect to activation number `row`, at
+    /// the dispersions last computed; `field` as in [`Workspace::inform`].
+    pub fn expand_activation(
+        &mut self,
+        mixture: &Mixture<T>,
+        impulses: &Impulses<T>,
+        (power, field): (&[T], &[T]),
+        row: usize,
+        [potential, gradient, hessian]: [&mut [f64]; 3],
+    ) {
+        let split = mixture.speech_rank();
+        let of_speech = row < split;
+        self.bend(mixture, impulses, power, of_speech);
+        let bins = self.bins;
+        let (spectra, slopes, curvatures, column) = if of_speech {
+            (&mixture.speech.spectra, &self.raise_speech, &self.lower_speech, row)
+        } else {
+            self.modulate_bends(field);
+            (&mixture.noise.spectra, &self.raise_noise, &self.lower_noise, row - split)
+        };
+        let spectrum = &spectra[column * bins..][..bins];
+        for frame in 0..potential.len() {
+            let entries = frame * bins..(frame + 1) * bins;
+            let (mut sums, values) = ([T::zero(); 3], [&self.gain, slopes, curvatures]);
+            let [terms, slopes, curvatures] = values.map(|values| &values[entries.clone()]);
+            for (bin, &w) in spectrum.iter().enumerate() {
+                sums[0] += terms[bin];
+                sums[1] += slopes[bin] * w;
+                sums[2] += curvatures[bin] * w * w;
+            }
+            let [term, slope, curvature] = sums.map(|sum| sum.to_f64().unwrap_or(f64::NAN));
+            (potential[frame], gradient[frame], hessian[frame]) = (term, slope, curvature);
+        }
+    }
+
+    /// Adds the potential of every bin and its first two derivatives with respect to noise spectrum number
+    /// `column`, likewise.
+    pub fn add_noise_expansion(
+        &mut self,
+        mixture: &Mixture<T>,
+        impulses: &Impulses<T>,
+        (power, field): (&[T], &[T]),
+        activations: &[T],
+        column: usize,
+        [potential, gradient, hessian]: [&mut [f64]; 3],
+    ) {
+        self.bend(mixture, impulses, power, false);
+        self.modulate_bends(field);
+        let row = mixture.speech_rank() + column;
+        let widen = |value: T| value.to_f64().unwrap_or(f64::NAN);
+        for (frame, activations) in activations.chunks_exact(mixture.rank()).enumerate() {
+            let activation = activations[row];
+            for bin in 0..self.bins {
+                let i = frame * self.bins + bin;
+                potential[bin] += widen(self.gain[i]);
+                gradient[bin] += widen(activation * self.raise_noise[i]);
+                hessian[bin] += widen(activation * activation * self.lower_noise[i]);
+            }
+        }
+    }
+
+    /// Turns derivatives for the dispersions of noise into those for what the field multiplies.
+    fn modulate_bends(&mut self, field: &[T]) {
+        let derivatives = self.raise_noise.iter_mut().zip(&mut self.lower_noise);
+        for ((slope, curvature), &factor) in derivatives.zip(field) {
+            *slope *= factor;
+            *curvature *= factor * factor;
+        }
     }
 
     /// Adds this stretch's gradient with respect to the noise spectra (bins x noise rank), by the derivatives of

@@ -54,14 +54,36 @@ impl Prior {
         }
     }
 
+    /// The second derivative of [`Prior::potential`] at `x > 0`.
+    #[must_use]
+    pub fn curvature(&self, x: f64) -> f64 {
+        match *self {
+            Self::Flat => 0.0,
+            Self::GeneralisedGamma { shape, scale, power } => {
+                let t = power * libm::pow(x / scale, power);
+                (power * t - (1.0 - power * shape + t)) / (x * x)
+            }
+            Self::Gamma { shape, .. } => (shape - 1.0) / (x * x),
+        }
+    }
+
     /// Adds the slopes at every entry of `values` to `gradient`.
     pub fn add_gradient<T: Scalar>(&self, values: &[T], gradient: &mut [T]) {
-        if *self == Self::Flat {
-            return;
-        }
-        for (gradient, x) in gradient.iter_mut().zip(values) {
-            let slope = self.slope(x.to_f64().unwrap_or(f64::NAN));
-            *gradient += T::from(slope).unwrap_or_else(T::nan);
+        let constant = |value: f64| T::from(value).unwrap_or_else(T::nan);
+        let mut add = |slope: &dyn Fn(T) -> T| {
+            gradient.iter_mut().zip(values).for_each(|(gradient, &x)| *gradient += slope(x));
+        };
+        match *self {
+            Self::Flat => (),
+            Self::GeneralisedGamma { shape, scale, power } => {
+                let (first, log_scale) = (constant(1.0 - power * shape), constant(libm::log(scale)));
+                let power = constant(power);
+                add(&|x| (first + power * (power * (x.fast_ln() - log_scale)).fast_exp()) / x);
+            }
+            Self::Gamma { shape, rate } => {
+                let (first, rate) = (constant(1.0 - shape), constant(rate));
+                add(&|x| first / x + rate);
+            }
         }
     }
 }
@@ -82,6 +104,11 @@ mod tests {
                 let difference = (prior.potential(x + step) - prior.potential(x - step)) / (2.0 * step);
                 assert!(
                     (difference - prior.slope(x)).abs() < 1e-6 * (1.0 + difference.abs()),
+                    "{prior:?} at {x}"
+                );
+                let difference = (prior.slope(x + step) - prior.slope(x - step)) / (2.0 * step);
+                assert!(
+                    (difference - prior.curvature(x)).abs() < 1e-6 * (1.0 + difference.abs()),
                     "{prior:?} at {x}"
                 );
             }

@@ -155,7 +155,9 @@ fn a_subsample_of_all_bins_is_the_gradient_and_one_of_some_is_unbiased() {
             workspace.disperse(&mixture, &activations);
             workspace.evaluate(&mixture, &impulses, &power);
             workspace.differentiate(&mixture);
-            workspace.subsample(bins, *scale);
+            let mut weights = vec![0.0; 6];
+            bins.iter().for_each(|&bin| weights[bin] += scale);
+            workspace.weigh(&weights);
             let mut gradient = vec![0.0; activations.len()];
             workspace.activation_gradient(&mixture, &mut gradient);
             sum.iter_mut().zip(gradient).for_each(|(sum, g)| *sum += g / batches.len() as f64);

@@ -29,12 +29,15 @@ pub enum SamplerKind {
     /// [`Hmc`]: Hamiltonian Monte Carlo.
     Hmc,
     /// [`MhBfgs`]: Metropolis-Hastings shaped by an ensemble.
+    #[serde(rename = "mh-bfgs")]
     MhBfgs,
     /// [`HmcBfgs`]: Hamiltonian Monte Carlo shaped by an ensemble.
+    #[serde(rename = "hmc-bfgs")]
     HmcBfgs,
     /// [`Qnhmc`]: quasi-Newton Hamiltonian Monte Carlo.
     Qnhmc,
     /// [`Newtonian`]: single-site proposals fitted to the curvature.
+    #[serde(rename = "nmc")]
     Newtonian,
 }
 

@@ -66,7 +66,7 @@ pub use kind::{Options, SamplerKind};
 pub use lbfgs::InitialScale;
 pub use mh_bfgs::{MhBfgs, MhBfgsSettings};
 pub use newtonian::Newtonian;
-pub use positivity::{LogMapped, Mirrored};
+pub use positivity::{LogMapped, Mirrored, Scaled};
 pub use psgld::{Psgld, PsgldSettings};
 pub use qnhmc::{Qnhmc, QnhmcSettings};
 pub use sampler::{Chain, Draw, Sampler, SamplerError, Statistics, Step};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Minibatch, Real, Target};
+use super::{Metric, Minibatch, Real, Target};
 
 /// Mirroring: the even extension of a density on the positive orthant to all signs.
 ///
@@ -13,12 +13,13 @@ use super::{Minibatch, Real, Target};
 pub struct Mirrored<Inner, T> {
     inner: Inner,
     folded: Vec<T>,
+    diagonal: bool,
 }
 
 impl<Inner, T: Real> Mirrored<Inner, T> {
     /// Extends `inner`, which is only ever asked about non-negative states.
     pub fn new(inner: Inner) -> Self {
-        Self { inner, folded: Vec::new() }
+        Self { inner, folded: Vec::new(), diagonal: false }
     }
 
     /// The target on the positive orthant.
@@ -64,6 +65,130 @@ impl<T: Real, Inner: Target<T>> Target<T> for Mirrored<Inner, T> {
         self.load(theta);
         self.inner.potential(&self.folded, potential);
     }
+
+    fn metric(&mut self) -> Option<&mut dyn Metric<T>> {
+        self.diagonal = self.inner.metric()?.is_diagonal();
+        Some(self)
+    }
+}
+
+/// The metric changes with the signs of its coordinates only.
+impl<T: Real, Inner: Target<T>> Metric<T> for Mirrored<Inner, T> {
+    fn is_diagonal(&self) -> bool {
+        self.diagonal
+    }
+
+    fn metric(&mut self, theta: &[T], metric: &mut [T]) {
+        self.load(theta);
+        if let Some(inner) = self.inner.metric() {
+            inner.metric(&self.folded, metric);
+        }
+        if !self.diagonal {
+            let sign = |x: T| x.signum();
+            congruence(metric, theta, self.inner.dimension(), sign);
+        }
+    }
+
+    fn divergence(&mut self, theta: &[T], inverse: bool, divergence: &mut [T]) -> bool {
+        self.load(theta);
+        let closed = self.diagonal
+            && self.inner.metric().is_some_and(|inner| inner.divergence(&self.folded, inverse, divergence));
+        if closed {
+            divergence.iter_mut().zip(theta).for_each(|(divergence, x)| *divergence *= x.signum());
+        }
+        closed
+    }
+}
+
+/// `G <- J G J` with `J = diag(factor(theta))`, for dense `G` (`dimension^2 x blocks`).
+fn congruence<T: Real>(metric: &mut [T], theta: &[T], dimension: usize, factor: impl Fn(T) -> T) {
+    for (metric, theta) in metric.chunks_exact_mut(dimension * dimension).zip(theta.chunks_exact(dimension)) {
+        for (column, &b) in metric.chunks_exact_mut(dimension).zip(theta) {
+            column.iter_mut().zip(theta).for_each(|(g, &a)| *g *= factor(a) * factor(b));
+        }
+    }
+}
+
+/// A target whose unknowns are measured in units of their own: the sampler's state is `theta / units`.
+///
+/// Fixed units leave every sampler exact; those of the size of the unknowns make one step fit all of them.
+#[derive(Debug, Clone)]
+pub struct Scaled<'a, Inner, T> {
+    inner: Inner,
+    units: &'a [T],
+    theta: Vec<T>,
+    diagonal: bool,
+}
+
+impl<'a, Inner, T: Real> Scaled<'a, Inner, T> {
+    /// Measures the unknowns of `inner` in `units` (`dimension x blocks`, above 0).
+    pub fn new(inner: Inner, units: &'a [T]) -> Self {
+        Self { inner, units, theta: Vec::new(), diagonal: false }
+    }
+
+    fn load(&mut self, x: &[T]) {
+        self.theta.clear();
+        self.theta.extend(x.iter().zip(self.units).map(|(&x, &unit)| x * unit));
+    }
+}
+
+impl<T: Real, Inner: Target<T>> Target<T> for Scaled<'_, Inner, T> {
+    fn dimension(&self) -> usize {
+        self.inner.dimension()
+    }
+
+    fn blocks(&self) -> usize {
+        self.inner.blocks()
+    }
+
+    fn terms(&self) -> usize {
+        self.inner.terms()
+    }
+
+    fn gradient(&mut self, x: &[T], batch: Minibatch<'_>, gradient: &mut [T]) {
+        self.load(x);
+        self.inner.gradient(&self.theta, batch, gradient);
+        gradient.iter_mut().zip(self.units).for_each(|(gradient, &unit)| *gradient *= unit);
+    }
+
+    fn potential(&mut self, x: &[T], potential: &mut [f64]) {
+        self.load(x);
+        self.inner.potential(&self.theta, potential);
+    }
+
+    fn metric(&mut self) -> Option<&mut dyn Metric<T>> {
+        self.diagonal = self.inner.metric()?.is_diagonal();
+        Some(self)
+    }
+}
+
+impl<T: Real, Inner: Target<T>> Metric<T> for Scaled<'_, Inner, T> {
+    fn is_diagonal(&self) -> bool {
+        self.diagonal
+    }
+
+    fn metric(&mut self, x: &[T], metric: &mut [T]) {
+        self.load(x);
+        if let Some(inner) = self.inner.metric() {
+            inner.metric(&self.theta, metric);
+        }
+        if self.diagonal {
+            metric.iter_mut().zip(self.units).for_each(|(g, &unit)| *g *= unit * unit);
+        } else {
+            congruence(metric, self.units, self.inner.dimension(), |unit| unit);
+        }
+    }
+
+    fn divergence(&mut self, x: &[T], inverse: bool, divergence: &mut [T]) -> bool {
+        self.load(x);
+        let closed = self.diagonal
+            && self.inner.metric().is_some_and(|inner| inner.divergence(&self.theta, inverse, divergence));
+        // The inverse has the unit squared in its denominator, its root the unit; the derivative brings one back.
+        if closed && inverse {
+            divergence.iter_mut().zip(self.units).for_each(|(divergence, &unit)| *divergence /= unit);
+        }
+        closed
+    }
 }
 
 /// The log map: a density of positive unknowns as a density of their logarithms, Jacobian included.
@@ -75,6 +200,10 @@ pub struct LogMapped<Inner, T> {
     inner: Inner,
     rows: Range<usize>,
     theta: Vec<T>,
+    /// The Jacobian `d theta / d x`, and the diagonal of the inner metric.
+    jacobian: Vec<T>,
+    inner_metric: Vec<T>,
+    diagonal: bool,
 }
 
 impl<Inner, T: Real> LogMapped<Inner, T> {
@@ -85,7 +214,8 @@ impl<Inner, T: Real> LogMapped<Inner, T> {
 
     /// Maps the unknowns `rows` of each block of `inner` and leaves the others as they are.
     pub fn rows(inner: Inner, rows: Range<usize>) -> Self {
-        Self { inner, rows, theta: Vec::new() }
+        let empty = Vec::new;
+        Self { inner, rows, theta: empty(), jacobian: empty(), inner_metric: empty(), diagonal: false }
     }
 
     /// The target on the positive orthant.
@@ -144,5 +274,62 @@ impl<T: Real, Inner: Target<T>> Target<T> for LogMapped<Inner, T> {
             let mapped = x.iter().enumerate().filter(|(i, _)| self.rows.contains(i));
             *potential -= mapped.map(|(_, x)| x.widen()).sum::<f64>();
         }
+    }
+
+    fn metric(&mut self) -> Option<&mut dyn Metric<T>> {
+        self.diagonal = self.inner.metric()?.is_diagonal();
+        Some(self)
+    }
+}
+
+impl<T: Real, Inner: Target<T>> LogMapped<Inner, T> {
+    fn load_jacobian(&mut self, x: &[T]) {
+        self.load(x);
+        let (dimension, rows) = (self.inner.dimension(), &self.rows);
+        self.jacobian.clear();
+        let derivative = |(i, &theta)| if rows.contains(&(i % dimension)) { theta } else { T::one() };
+        self.jacobian.extend(self.theta.iter().enumerate().map(derivative));
+    }
+}
+
+impl<T: Real, Inner: Target<T>> Metric<T> for LogMapped<Inner, T> {
+    fn is_diagonal(&self) -> bool {
+        self.diagonal
+    }
+
+    fn metric(&mut self, x: &[T], metric: &mut [T]) {
+        self.load_jacobian(x);
+        if let Some(inner) = self.inner.metric() {
+            inner.metric(&self.theta, metric);
+        }
+        if self.diagonal {
+            metric.iter_mut().zip(&self.jacobian).for_each(|(g, &j)| *g *= j * j);
+        } else {
+            congruence(metric, &self.jacobian, self.inner.dimension(), |j| j);
+        }
+    }
+
+    fn divergence(&mut self, x: &[T], inverse: bool, divergence: &mut [T]) -> bool {
+        self.load_jacobian(x);
+        let Self { inner, rows, theta, jacobian, inner_metric, diagonal } = self;
+        let dimension = inner.dimension();
+        let Some(inner) = inner.metric().filter(|_| *diagonal) else { return false };
+        if !inner.divergence(theta, inverse, divergence) {
+            return false;
+        }
+        inner_metric.resize(x.len(), T::zero());
+        inner.metric(theta, inner_metric);
+        // d/dx of D / theta^2 or of R / theta, with d/dx = theta d/dtheta.
+        for (i, divergence) in
+            divergence.iter_mut().enumerate().filter(|(i, _)| rows.contains(&(i % dimension)))
+        {
+            let (theta, g) = (jacobian[i], inner_metric[i]);
+            *divergence = if inverse {
+                *divergence / theta - T::narrow(2.0) / (g * theta * theta)
+            } else {
+                *divergence - T::one() / (g.sqrt() * theta)
+            };
+        }
+        true
     }
 }

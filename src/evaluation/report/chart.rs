@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::escape;
+use crate::plot::Axis;
 
 /// Style of the charts; the page, or [`standalone`], defines the colours.
 pub(super) const STYLE: &str = "\
@@ -66,7 +67,11 @@ pub(super) fn curve_chart(title: &str, x_title: &str, y_title: &str, curves: &[C
     let finite = |point: &&(f64, f64, f64)| point.0.is_finite() && point.1.is_finite() && point.2.is_finite();
     let points = || curves.iter().flat_map(|curve| &curve.points).filter(finite);
     let x = Axis::over(points().map(|p| p.0));
-    let y = Axis::over(points().flat_map(|p| [p.1 - p.2, p.1 + p.2]));
+    let bands = || points().flat_map(|p| [p.1 - p.2, p.1 + p.2]);
+    let (low, high) = bands().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), y| (a.min(y), b.max(y)));
+    // Room for the legend below the curves.
+    let room = (high > low).then(|| low - 0.08 * curves.len() as f64 * (high - low));
+    let y = Axis::over(bands().chain(room));
     let plot = Plot::new(x, y, 340.0);
     let mut body = plot.frame(x_title, y_title);
     for (i, curve) in curves.iter().enumerate() {
@@ -261,49 +266,6 @@ fn svg(title: &str, height: f64, body: &str) -> String {
     )
 }
 
-/// A range with round ends.
-struct Axis {
-    low: f64,
-    high: f64,
-    step: f64,
-}
-
-impl Axis {
-    fn over(values: impl Iterator<Item = f64>) -> Self {
-        let (low, high) =
-            values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
-        let (low, high) = match (low.is_finite(), high - low) {
-            (false, _) => (0.0, 1.0),
-            (true, range) if range > 1e-9 * high.abs().max(1e-9) => (low, high),
-            (true, _) => (low - 0.5, low + 0.5),
-        };
-        let rough = (high - low) / 5.0;
-        let power = 10.0_f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0]
-            .map(|m| m * power)
-            .into_iter()
-            .find(|step| *step >= rough)
-            .unwrap_or(10.0 * power);
-        Self { low: (low / step).floor() * step, high: (high / step).ceil() * step, step }
-    }
-
-    fn share(&self, value: f64) -> f64 {
-        (value - self.low) / (self.high - self.low)
-    }
-
-    fn ticks(&self) -> impl Iterator<Item = f64> {
-        let count = ((self.high - self.low) / self.step).round() as usize;
-        (0..=count).map(|i| self.low + i as f64 * self.step)
-    }
-
-    fn show(&self, tick: f64) -> String {
-        let digits = (-self.step.log10().floor()).max(0.0) as usize;
-        // Rounding must not leave "-0".
-        let tick = if tick.abs() < 0.5 * self.step { 0.0 } else { tick };
-        format!("{tick:.digits$}")
-    }
-}
-
 /// A rectangle between two axes.
 struct Plot {
     x: Axis,
@@ -369,31 +331,6 @@ impl Plot {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn axes_have_round_ends_around_the_values() {
-        for (values, low, high, step) in [
-            (vec![0.3, 9.1], 0.0, 10.0, 2.0),
-            (vec![-4.2, 17.0], -5.0, 20.0, 5.0),
-            (vec![0.58, 0.91], 0.5, 1.0, 0.1),
-            (vec![3.0], 2.4, 3.6, 0.2),
-        ] {
-            let axis = Axis::over(values.iter().copied());
-            assert!(
-                (axis.low - low).abs() < 1e-9 && (axis.high - high).abs() < 1e-9,
-                "{}..{}",
-                axis.low,
-                axis.high
-            );
-            assert!((axis.step - step).abs() < 1e-9, "{}", axis.step);
-        }
-        let nothing = Axis::over(std::iter::empty());
-        assert_eq!((nothing.low, nothing.high), (0.0, 1.0));
-        assert_eq!(
-            Axis::over([-1.0, 1.0].into_iter()).ticks().map(|t| format!("{t:.1}")).collect::<Vec<_>>().len(),
-            5
-        );
-    }
 
     #[test]
     fn a_file_of_curves_is_well_formed() {

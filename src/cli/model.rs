@@ -1,0 +1,171 @@
+//! Options of the model and its inference.
+
+use super::terminal::Failure;
+use alphamf::inference::{Denoiser, ImpulseMode, NoiseModel, Positivity, Settings};
+use alphamf::model::Dictionary;
+use alphamf::samplers::SamplerKind;
+use anyhow::Context;
+use clap::ValueEnum;
+use std::path::{Path, PathBuf};
+
+/// Options of the model and its inference, shared by all commands that denoise.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Model {
+    /// A dictionary made by `denoise train`, in place of the built-in one.
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
+
+    /// How much time to spend: fast takes a third of it, best four times as much.
+    #[arg(long, value_name = "HOW", default_value = "normal")]
+    quality: Quality,
+
+    /// How much of the noise to take out: at most 12 dB (gentle), 26 (normal) or 40 (strong).
+    #[arg(long, value_name = "HOW", conflicts_with = "floor_db")]
+    strength: Option<Strength>,
+
+    /// The least gain of any part of the spectrum, dB, -100 to 0: how much of the noise stays.
+    #[arg(long, value_name = "DB", allow_negative_numbers = true)]
+    floor_db: Option<f64>,
+
+    /// Sampler of activations and noise spectra.
+    #[arg(long, help_heading = "Model", value_name = "NAME")]
+    sampler: Option<SamplerKind>,
+
+    /// Gibbs sweeps after the warm start.
+    #[arg(long, help_heading = "Model", value_name = "N")]
+    iterations: Option<usize>,
+
+    /// Gibbs sweeps that are left out of the average; half of --iterations if not given.
+    #[arg(long, help_heading = "Model", value_name = "N")]
+    burn_in: Option<usize>,
+
+    /// Sweeps of expectation maximisation to start from.
+    #[arg(long, help_heading = "Model", value_name = "N")]
+    warm_start: Option<usize>,
+
+    /// Step size of the sampler.
+    #[arg(long, help_heading = "Model", value_name = "STEP")]
+    step_size: Option<f64>,
+
+    /// Share of the bins that each gradient of the sampler looks at, up to 1.
+    #[arg(long, help_heading = "Model", value_name = "SHARE")]
+    minibatch: Option<f64>,
+
+    /// How the sampler keeps factors positive: it moves logarithms, or mirrors at zero as in the paper.
+    #[arg(long, help_heading = "Model", value_name = "HOW")]
+    positivity: Option<PositivityName>,
+
+    /// Whether impulse variables are integrated out, or sampled as in the paper.
+    #[arg(long, help_heading = "Model", value_name = "HOW")]
+    impulses: Option<ImpulsesName>,
+
+    /// Characteristic exponent of speech, 0.2 to 2; the dictionary's if not given.
+    #[arg(long, help_heading = "Model", value_name = "ALPHA")]
+    alpha_speech: Option<f64>,
+
+    /// Characteristic exponent of noise, 0.2 to 2.
+    #[arg(long, help_heading = "Model", value_name = "ALPHA")]
+    alpha_noise: Option<f64>,
+
+    /// Makes the noise of so many constant spectra, 1 to 64, in place of one that drifts.
+    #[arg(long, help_heading = "Model", value_name = "N")]
+    noise_rank: Option<usize>,
+
+    /// Seed of all random numbers: the same seed gives the same file.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum PositivityName {
+    Log,
+    Mirrored,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Quality {
+    Fast,
+    Normal,
+    Best,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Strength {
+    Gentle,
+    Normal,
+    Strong,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ImpulsesName {
+    Integrated,
+    Sampled,
+}
+
+/// A residual so far below the speech that every bin has the same floor, dB.
+const UNIFORM_FLOOR: f64 = 200.0;
+
+impl Model {
+    /// The library's settings: its defaults, changed where an option was given.
+    pub fn settings(&self) -> Settings {
+        let mut settings = match self.quality {
+            Quality::Fast => Settings::fast(),
+            Quality::Normal => Settings::default(),
+            Quality::Best => Settings::best(),
+        };
+        fn set<T: Clone>(setting: &mut T, option: &Option<T>) {
+            if let Some(value) = option {
+                *setting = value.clone();
+            }
+        }
+        match self.strength {
+            Some(Strength::Gentle) => settings.floor_db = -12.0,
+            Some(Strength::Strong) => (settings.floor_db, settings.residual_db) = (-40.0, UNIFORM_FLOOR),
+            Some(Strength::Normal) | None => {}
+        }
+        if let Some(floor) = self.floor_db {
+            (settings.floor_db, settings.residual_db) = (floor, UNIFORM_FLOOR);
+        }
+        set(&mut settings.sampler, &self.sampler);
+        set(&mut settings.iterations, &self.iterations);
+        set(&mut settings.warm_start, &self.warm_start);
+        set(&mut settings.minibatch, &self.minibatch);
+        set(&mut settings.alpha_noise, &self.alpha_noise);
+        if let Some(rank) = self.noise_rank {
+            settings.noise = NoiseModel::Spectra { rank };
+        }
+        set(&mut settings.seed, &self.seed);
+        if let Some(iterations) = self.iterations {
+            settings.burn_in = iterations / 2;
+        }
+        set(&mut settings.burn_in, &self.burn_in);
+        settings.step_size = self.step_size;
+        settings.alpha_speech = self.alpha_speech;
+        match self.positivity {
+            Some(PositivityName::Log) => settings.positivity = Positivity::Log,
+            Some(PositivityName::Mirrored) => settings.positivity = Positivity::Mirrored,
+            None => {}
+        }
+        match self.impulses {
+            Some(ImpulsesName::Integrated) => settings.impulses = ImpulseMode::Integrated,
+            Some(ImpulsesName::Sampled) => settings.impulses = ImpulseMode::Sampled,
+            None => {}
+        }
+        settings
+    }
+
+    /// The denoiser that the options describe.
+    pub fn denoiser(&self) -> anyhow::Result<Denoiser> {
+        let settings = self.settings();
+        settings.validate()?;
+        let dictionary = match &self.model {
+            None => Dictionary::shipped()?,
+            Some(path) => read_dictionary(path).with_context(|| Failure::Dictionary(path.clone()))?,
+        };
+        Ok(Denoiser::new(dictionary, settings)?)
+    }
+}
+
+fn read_dictionary(path: &Path) -> anyhow::Result<Dictionary> {
+    Ok(Dictionary::from_bytes(&std::fs::read(path)?)?)
+}

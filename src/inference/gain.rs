@@ -1,0 +1,82 @@
+//! From the posterior-mean gain of a block to the gain that is applied.
+//!
+//! Where there is much noise, variation of the gain from frame to frame sounds worse than what it saves; where there
+//! is little, smoothing it costs more speech than noise, and noise far below the speech does no harm. Both are
+//! decided for every bin, by the ratio of speech to noise around it over the block.
+
+use super::settings::Settings;
+use std::ops::Range;
+
+/// Half the width of the band around a bin, Hz.
+const HALF_BAND_HERTZ: f64 = 125.0;
+/// The ratio of speech to noise at which gains are smoothed by half, dB.
+const HALF_SMOOTH_DB: f64 = 10.0;
+/// The highest floor that the ratio of speech to noise alone may ask for, dB.
+const HIGHEST_FLOOR_DB: f64 = -17.0;
+
+/// The ratio of speech to noise around every bin, dB, by the gain and the power (bins x frames each).
+pub(super) fn band_snr_db(gain: &[f32], power: &[f32], bins: usize, bin_hertz: f64) -> Vec<f64> {
+    let (mut speech, mut noise) = (vec![0.0; bins], vec![f64::from(f32::MIN_POSITIVE); bins]);
+    for (gain, power) in gain.chunks_exact(bins).zip(power.chunks_exact(bins)) {
+        for bin in 0..bins {
+            let (gain, power) = (f64::from(gain[bin]), f64::from(power[bin]));
+            speech[bin] += gain * power;
+            noise[bin] += (1.0 - gain) * power;
+        }
+    }
+    let half = (HALF_BAND_HERTZ / bin_hertz).round() as usize;
+    let band = |bin: usize| -> Range<usize> { bin.saturating_sub(half)..(bin + half + 1).min(bins) };
+    let sum = |values: &[f64]| values.iter().sum::<f64>();
+    (0..bins).map(|bin| 10.0 * libm::log10(sum(&speech[band(bin)]) / sum(&noise[band(bin)]))).collect()
+}
+
+/// Averages the gain of every frame with its neighbours', by 1/4, 1/2 and 1/4 where there is much noise and less
+/// where there is little.
+pub(super) fn smooth_over_frames(gain: &mut [f32], snr_db: &[f64]) {
+    let bins = snr_db.len();
+    let before = gain.to_vec();
+    let frames = gain.len() / bins;
+    let share = |&snr: &f64| 1.0 / (1.0 + libm::pow(10.0, (snr - HALF_SMOOTH_DB) / 10.0)) as f32;
+    let shares: Vec<f32> = snr_db.iter().map(share).collect();
+    for (t, frame) in gain.chunks_exact_mut(bins).enumerate() {
+        let (previous, next) = (t.saturating_sub(1) * bins, (t + 1).min(frames - 1) * bins);
+        for (bin, (gain, share)) in frame.iter_mut().zip(&shares).enumerate() {
+            let neighbours = 0.5 * (before[previous + bin] + before[next + bin]);
+            *gain += 0.5 * share * (neighbours - *gain);
+        }
+    }
+}
+
+/// The least gain of every bin, as a factor of amplitude.
+pub(super) fn floors(settings: &Settings, snr_db: &[f64]) -> Vec<f32> {
+    let floor_db = |snr: f64| (snr - settings.residual_db).min(HIGHEST_FLOOR_DB).max(settings.floor_db);
+    snr_db.iter().map(|&snr| libm::pow(10.0, floor_db(snr) / 20.0) as f32).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noise_is_counted_around_every_bin() {
+        // Speech of power one in all bins; noise of power one in the first half, and of 1/100 in the second.
+        let (bins, frames) = (200, 50);
+        let noise = |bin: usize| if bin < 100 { 1.0 } else { 0.01_f32 };
+        let frame: Vec<(f32, f32)> =
+            (0..bins).map(|bin| (1.0 / (1.0 + noise(bin)), 1.0 + noise(bin))).collect();
+        let (gain, power): (Vec<f32>, Vec<f32>) = frame.repeat(frames).into_iter().unzip();
+        let snr = band_snr_db(&gain, &power, bins, 15.625);
+        assert!(snr[20].abs() < 1e-3 && (snr[150] - 20.0).abs() < 1e-3, "{} {}", snr[20], snr[150]);
+        let floors = floors(&Settings { floor_db: -26.0, residual_db: 32.0, ..Settings::default() }, &snr);
+        let decibels = |bin: usize| 20.0 * libm::log10f(floors[bin]);
+        assert!((decibels(20) + 26.0).abs() < 1e-3 && (decibels(150) + 17.0).abs() < 1e-3);
+    }
+
+    #[test]
+    fn gains_are_smoothed_where_there_is_noise() {
+        let mut gain = vec![0.0, 0.0, 1.0, 1.0, 0.0, 0.0_f32];
+        smooth_over_frames(&mut gain, &[-40.0, 60.0]);
+        let expected = [0.25, 0.0, 0.5, 1.0, 0.25, 0.0];
+        assert!(gain.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-3), "{gain:?}");
+    }
+}
