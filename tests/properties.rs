@@ -169,3 +169,16 @@ fn speech_after_a_long_silence_and_an_offset_is_heard() {
     let [after, alone] = [&output[0][40 * rate + 600..], &alone[0][600..]].map(|x| power(&[x.to_vec()]));
     assert!(decibels(after / alone).abs() < 0.5, "{} dB", decibels(after / alone));
 }
+
+#[test]
+fn what_follows_a_whisper_is_denoised_alike() {
+    // 20 s of noise 160 dB below what comes after it, which is noise alone.
+    let mut noise = Streams::new(4).stream(0);
+    let x: Vec<f32> = (0..40 * 8_000)
+        .map(|n| noise.random_range(-1.0..1.0) * if n < 20 * 8_000 { 1e-9 } else { 0.1 })
+        .collect();
+    let output = denoise(8_000, vec![x.clone()]);
+    let late = 30 * 8_000..;
+    let loss = decibels(power(&[output[0][late.clone()].to_vec()]) / power(&[x[late].to_vec()]));
+    assert!(loss < -10.0, "{loss} dB");
+}
