@@ -359,7 +359,7 @@ impl Sites<f32> for Careless<'_> {
     }
 }
 
-const BLOCKS: usize = 100;
+const BLOCKS: usize = 50;
 
 #[test]
 fn newtonian_monte_carlo_on_activations_is_exact() {
@@ -412,37 +412,36 @@ fn mirrored_samplers_with_sampled_impulses_find_the_marginal_posterior() {
         })
     };
     let hamcmc = HamcmcSettings {
-        gradient: settings(0.02, None),
+        gradient: settings(0.1, None),
         memory: 5,
         initial_scale: InitialScale::Pairs(1.0),
         trust_region: 1.0,
     };
     let hamcmc = || Box::new(Hamcmc::new(2, BLOCKS, hamcmc, Streams::new(9)).unwrap());
     let sgld =
-        |minibatch| Box::new(Sgld::new(2, BLOCKS, settings(0.003, minibatch), Streams::new(9)).unwrap());
-    let sgrld = || Box::new(Sgrld::new(2, BLOCKS, settings(0.01, None), Streams::new(9)).unwrap());
+        |minibatch| Box::new(Sgld::new(2, BLOCKS, settings(5e-4, minibatch), Streams::new(9)).unwrap());
+    let sgrld = || Box::new(Sgrld::new(2, BLOCKS, settings(0.1, None), Streams::new(9)).unwrap());
     // Newtonian Monte Carlo, exact for its part, sees positive unknowns: no mirror, the same redraws.
     let reference = {
         let mut problem = two_unknowns(BLOCKS, true);
         let mut impulses = ImpulseStep::new(ALPHA.0, ALPHA.1).unwrap();
         let mut stream: Stream = Streams::new(8).stream(0);
         let mut sampler = Newtonian::new(2, BLOCKS, Streams::new(7)).unwrap();
-        sampled_moments(BLOCKS, 100, 800, |theta| {
+        sampled_moments(BLOCKS, 100, 1500, |theta| {
             let mut target = problem.target();
             target.redraw = Some((&mut impulses, &mut stream));
             sampler.step(&mut target, theta);
         })
     };
     let errors = [
-        ("SGLD", largest_error(run(sgld(None), true, 1500), reference)),
-        ("SGLD, half of the bins", largest_error(run(sgld(Some(12)), true, 1500), reference)),
-        ("SGRLD", largest_error(run(sgrld(), true, 1500), reference)),
-        ("HAMCMC", largest_error(run(hamcmc(), true, 3000), reference)),
+        ("SGLD", largest_error(run(sgld(None), true, 6000), reference)),
+        ("SGLD, half of the bins", largest_error(run(sgld(Some(12)), true, 6000), reference)),
+        ("SGRLD", largest_error(run(sgrld(), true, 2500), reference)),
+        ("HAMCMC", largest_error(run(hamcmc(), true, 6000), reference)),
     ];
-    let frozen = largest_error(run(sgld(None), false, 1500), reference);
+    let frozen = largest_error(run(sgld(None), false, 3000), reference);
     println!("{errors:?} {frozen} {reference:?} {exact:?}");
-    // The table that the quadrature rests on is good to a few percent.
-    assert!(largest_error(reference, exact) < 0.05, "{reference:?} {exact:?}");
+    assert!(largest_error(reference, exact) < 0.015, "{reference:?} {exact:?}");
     for (name, error) in errors {
         assert!(error < 0.02, "{name}: {error}");
     }
