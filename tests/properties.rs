@@ -138,7 +138,7 @@ fn constants_and_square_waves_of_full_scale_are_no_more_than_noise() {
         let length = rate as usize;
         let constant = vec![1.0; length];
         let square: Vec<f32> =
-            (0..length).map(|n| if n * 400 / length % 2 == 0 { 1.0 } else { -1.0 }).collect();
+            (0..length).map(|n| if (n * 400 / length).is_multiple_of(2) { 1.0 } else { -1.0 }).collect();
         for x in [constant, square] {
             let loss = decibels(power(&denoise(rate, vec![x.clone()])) / power(&[x]));
             // They are not speech: no more is lost of them than of noise, and none are added to.

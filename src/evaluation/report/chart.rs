@@ -70,7 +70,7 @@ pub(super) fn curve_chart(title: &str, x_title: &str, y_title: &str, curves: &[C
     let bands = || points().flat_map(|p| [p.1 - p.2, p.1 + p.2]);
     let (low, high) = bands().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), y| (a.min(y), b.max(y)));
     // Room for the legend below the curves.
-    let room = (high > low).then(|| low - 0.08 * curves.len() as f64 * (high - low));
+    let room = (high > low).then_some(low - 0.08 * curves.len() as f64 * (high - low));
     let y = Axis::over(bands().chain(room));
     let plot = Plot::new(x, y, 340.0);
     let mut body = plot.frame(x_title, y_title);
