@@ -433,17 +433,19 @@ fn mirrored_samplers_find_the_marginal_posterior() {
         });
         largest_error(found, exact)
     };
+    // The table's slopes and its evidence are interpolated each by itself, and agree to some percent.
     let errors = [
-        ("NMC, sampled impulses", newtonian),
-        ("SGRLD, sampled impulses", run(sgrld(), true, true, 2500)),
-        ("SGLD", run(sgld(None), false, false, 2000)),
-        ("SGLD, half of the bins", run(sgld(Some(12)), false, false, 2000)),
-        ("HAMCMC", run(hamcmc, false, false, 4000)),
+        ("NMC, sampled impulses", newtonian, 0.02),
+        ("SGRLD, sampled impulses", run(sgrld(), true, true, 2500), 0.02),
+        ("SGRLD", run(sgrld(), false, false, 2500), 0.05),
+        ("SGLD", run(sgld(None), false, false, 2000), 0.05),
+        ("SGLD, half of the bins", run(sgld(Some(12)), false, false, 2000), 0.05),
+        ("HAMCMC", run(hamcmc, false, false, 4000), 0.05),
     ];
     let frozen = run(sgrld(), true, false, 2500);
     println!("{errors:?} {frozen}");
-    for (name, error) in errors {
-        assert!(error < 0.02, "{name}: {error}");
+    for (name, error, bound) in errors {
+        assert!(error < bound, "{name}: {error}");
     }
-    assert!(frozen > 0.05, "impulse variables that stay at their start: {frozen}");
+    assert!(frozen > 0.1, "impulse variables that stay at their start: {frozen}");
 }
