@@ -121,7 +121,10 @@ impl MarginalTable {
         let weights = [(1.0 - dx) * (1.0 - dy), (1.0 - dx) * dy, dx * (1.0 - dy), dx * dy];
         let [gain, speech_power, noise_power, log_evidence] = std::array::from_fn(|k| {
             let corners = [row[0][k], row[1][k], next_row[0][k], next_row[1][k]];
-            weights[0] * corners[0] + weights[1] * corners[1] + weights[2] * corners[2] + weights[3] * corners[3]
+            weights[0] * corners[0]
+                + weights[1] * corners[1]
+                + weights[2] * corners[2]
+                + weights[3] * corners[3]
         });
         Expectations { gain, speech_power, noise_power, log_evidence }
     }

@@ -270,7 +270,8 @@ impl<T: Scalar> Workspace<T> {
             #[inline(always)]
             || match impulses {
                 Impulses::Integrated(table) => self.evaluate_with(exponents, power, |_, chunk| {
-                    let Chunk { log_power, log_speech, log_noise, gain, speech_power, noise_power, .. } = chunk;
+                    let Chunk { log_power, log_speech, log_noise, gain, speech_power, noise_power, .. } =
+                        chunk;
                     let narrow = |ratio: T| ratio.to_f32().unwrap_or(0.0);
                     table.for_each::<CHUNK>(
                         #[inline(always)]
