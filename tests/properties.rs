@@ -138,7 +138,7 @@ fn constants_and_square_waves_of_full_scale_are_no_more_than_noise() {
         let length = rate as usize;
         let constant = vec![1.0; length];
         let square: Vec<f32> =
-            (0..length).map(|n| if n * 400 / length % 2 == 0 { 1.0 } else { -1.0 }).collect();
+            (0..length).map(|n| if (n * 400 / length).is_multiple_of(2) { 1.0 } else { -1.0 }).collect();
         for x in [constant, square] {
             let loss = decibels(power(&denoise(rate, vec![x.clone()])) / power(&[x]));
             // They are not speech: no more is lost of them than of noise, and none are added to.
@@ -168,4 +168,17 @@ fn speech_after_a_long_silence_and_an_offset_is_heard() {
     let alone = denoise(rate as u32, vec![speech]);
     let [after, alone] = [&output[0][40 * rate + 600..], &alone[0][600..]].map(|x| power(&[x.to_vec()]));
     assert!(decibels(after / alone).abs() < 0.5, "{} dB", decibels(after / alone));
+}
+
+#[test]
+fn what_follows_a_whisper_is_denoised_alike() {
+    // 20 s of noise 160 dB below what comes after it, which is noise alone.
+    let mut noise = Streams::new(4).stream(0);
+    let x: Vec<f32> = (0..40 * 8_000)
+        .map(|n| noise.random_range(-1.0..1.0) * if n < 20 * 8_000 { 1e-9 } else { 0.1 })
+        .collect();
+    let output = denoise(8_000, vec![x.clone()]);
+    let late = 30 * 8_000..;
+    let loss = decibels(power(&[output[0][late.clone()].to_vec()]) / power(&[x[late].to_vec()]));
+    assert!(loss < -10.0, "{loss} dB");
 }

@@ -52,6 +52,16 @@ fn targets() -> Vec<Named> {
         ("Gammas", Box::new(Gammas::new(vec![3.0, 0.5], vec![2.0, 1.0])), vec![0.7, 0.4]),
         ("mirrored", Box::new(Mirrored::new(Gammas::new(vec![3.0, 0.5], vec![2.0, 1.0]))), vec![-0.7, 0.4]),
         ("log map", Box::new(LogMapped::new(Gammas::new(vec![3.0, 0.5], vec![2.0, 1.0]))), vec![-0.7, 0.4]),
+        (
+            "half log map",
+            Box::new(LogMapped::rows(Gammas::new(vec![3.0, 0.5], vec![2.0, 1.0]), 1..2)),
+            vec![0.7, -0.4],
+        ),
+        (
+            "units",
+            Box::new(Scaled::new(Gammas::new(vec![3.0, 0.5], vec![2.0, 1.0]), &[0.5, 3.0])),
+            vec![0.7, 0.4],
+        ),
         ("Dirichlet", Box::new(Dirichlet::new(vec![3.0, 0.5, 1.0])), vec![0.5, 0.2, 0.3]),
         ("logistic", Box::new(logistic()), vec![0.5, 0.2, -0.3]),
         ("part log map", Box::new(LogMapped::rows(robust(), 0..2)), vec![1.2, -0.3, 0.3, 0.4, -0.2]),
@@ -144,6 +154,32 @@ fn divergences_of_the_metrics_match_differences() {
         let mut numerical = vec![0.0; 2 * n];
         recipe::numerical_correction(&mut recipe::RiemannianFriction, &mut *target, &z, &mut numerical);
         assert_close(name, &closed, &numerical[n..], 1e-6);
+    }
+}
+
+/// A map `theta(x)` with Jacobian `J` turns a dense metric `G` into `J' G J`.
+#[test]
+fn dense_metrics_follow_the_map() {
+    let metric = |target: &mut dyn Target<f64>, x: &[f64]| {
+        let metric = target.metric().unwrap();
+        assert!(!metric.is_diagonal());
+        let mut values = vec![f64::NAN; x.len() * x.len()];
+        metric.metric(x, &mut values);
+        values
+    };
+    let theta = [0.5, 0.2, 1.3];
+    let inner = metric(&mut logistic(), &theta);
+    let units = [0.5, 3.0, 2.0];
+    let logarithms = theta.map(f64::ln);
+    let signed = [0.5, -0.2, -1.3];
+    let scaled = [1.0, 0.2 / 3.0, 0.65];
+    for (mapped, jacobian) in [
+        (metric(&mut LogMapped::new(logistic()), &logarithms), theta),
+        (metric(&mut Mirrored::new(logistic()), &signed), signed.map(f64::signum)),
+        (metric(&mut Scaled::new(logistic(), &units), &scaled), units),
+    ] {
+        let expected: Vec<f64> = (0..9).map(|k| inner[k] * jacobian[k % 3] * jacobian[k / 3]).collect();
+        assert_close("metric", &mapped, &expected, 1e-9);
     }
 }
 

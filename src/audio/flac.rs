@@ -12,12 +12,17 @@ const BLOCK: usize = 4096;
 /// The most channels a FLAC stream can have.
 pub(super) const MOST_CHANNELS: usize = 8;
 
+/// More than the headers of a frame and of its subframes take, in bits.
+const LONGEST_OVERHEAD_BITS: usize = 512;
+
 /// The highest sample rate that the encoder takes, in Hz.
 pub(super) const HIGHEST_SAMPLE_RATE: u32 = 96_000;
 
 /// Turns interleaved integer samples into a FLAC stream.
 pub(super) struct FlacEncoder {
     settings: Verified<config::Encoder>,
+    /// Settings that leave samples as they are.
+    verbatim: Verified<config::Encoder>,
     info: StreamInfo,
     /// Keeps the checksum of the samples.
     context: Context,
@@ -29,13 +34,17 @@ pub(super) struct FlacEncoder {
 
 impl FlacEncoder {
     pub(super) fn new(sample_rate: u32, channels: usize, bits: usize) -> io::Result<Self> {
-        let settings = config::Encoder::default()
-            .into_verified()
-            .map_err(|(_, error)| io::Error::other(error.to_string()))?;
+        let verified = |settings: config::Encoder| {
+            settings.into_verified().map_err(|(_, error)| io::Error::other(error.to_string()))
+        };
+        let mut verbatim = config::Encoder::default();
+        verbatim.subframe_coding.use_fixed = false;
+        verbatim.subframe_coding.use_lpc = false;
         let mut info = StreamInfo::new(sample_rate as usize, channels, bits).map_err(io::Error::other)?;
         info.set_block_sizes(BLOCK, BLOCK).map_err(io::Error::other)?;
         Ok(Self {
-            settings,
+            settings: verified(config::Encoder::default())?,
+            verbatim: verified(verbatim)?,
             info,
             context: Context::new(bits, channels),
             frame: FrameBuf::with_size(channels, BLOCK).map_err(io::Error::other)?,
@@ -81,8 +90,15 @@ impl FlacEncoder {
     fn encode_block(&mut self, samples: &[i32], bytes: &mut Vec<u8>) -> io::Result<()> {
         self.context.fill_interleaved(samples).map_err(|error| io::Error::other(error.to_string()))?;
         self.frame.fill_interleaved(samples).map_err(|error| io::Error::other(error.to_string()))?;
-        let frame = flacenc::encode_fixed_size_frame(&self.settings, &self.frame, self.frames, &self.info)
-            .map_err(|error| io::Error::other(error.to_string()))?;
+        let encode = |settings| {
+            flacenc::encode_fixed_size_frame(settings, &self.frame, self.frames, &self.info)
+                .map_err(|error| io::Error::other(error.to_string()))
+        };
+        let mut frame = encode(&self.settings)?;
+        // The encoder misjudges steps of full scale in 24 bits: such a frame takes megabytes, and no decoder reads it.
+        if frame.count_bits() > samples.len() * self.info.bits_per_sample() + LONGEST_OVERHEAD_BITS {
+            frame = encode(&self.verbatim)?;
+        }
         self.info.update_frame_info(&frame);
         self.frames += 1;
         bytes.extend(bytes_of(&frame)?);
@@ -94,4 +110,26 @@ fn bytes_of(part: &impl BitRepr) -> io::Result<Vec<u8>> {
     let mut sink = flacenc::bitsink::ByteSink::new();
     part.write(&mut sink).map_err(|error| io::Error::other(error.to_string()))?;
     Ok(sink.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_never_much_longer_than_their_samples() {
+        for bits in [16, 24] {
+            let top = 1 << (bits - 1);
+            let samples: Vec<i32> = (0..146).map(|n| if n % 7 == 0 { -top } else { n % 3 * 5 }).collect();
+            let mut encoder = FlacEncoder::new(44_100, 1, bits).unwrap();
+            let mut bytes = Vec::new();
+            encoder.encode(&samples, &mut bytes).unwrap();
+            encoder.finish(&mut bytes).unwrap();
+            assert!(
+                bytes.len() <= samples.len() * bits / 8 + LONGEST_OVERHEAD_BITS / 8,
+                "{} bytes",
+                bytes.len()
+            );
+        }
+    }
 }

@@ -53,6 +53,16 @@ pub(super) struct Handover {
     upper: Option<CarriedUpper>,
 }
 
+impl Handover {
+    /// Changes the unit of power.
+    pub(super) fn scale_power(&mut self, factor: f32, alpha_noise: f64) {
+        self.band.scale_power(factor, alpha_noise);
+        if let Some(upper) = &mut self.upper {
+            upper.scale_power(factor, alpha_noise);
+        }
+    }
+}
+
 impl Denoiser {
     /// Separates one block of powers (bins x frames).
     pub(super) fn separate(

@@ -136,8 +136,10 @@ impl Gibbs {
         transpose(&spectra, rank, &mut mixture.noise.spectra);
     }
 
-    /// Turns the samplers' adaptation on or off.
+    /// Turns the samplers' adaptation on or off, and counts divergences afresh: steps that were only tried
+    /// may well have failed.
     pub(super) fn adapt(&mut self, on: bool) {
+        self.divergences = 0;
         self.noise.sampler.adapt(on);
         self.tiles.iter_mut().for_each(|tile| tile.activations.sampler.adapt(on));
     }

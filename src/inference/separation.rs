@@ -50,6 +50,14 @@ pub(super) struct Carried {
     channel: Channel,
 }
 
+impl Carried {
+    /// Changes the unit of power.
+    pub(super) fn scale_power(&mut self, factor: f32, alpha_noise: f64) {
+        let factor = libm::pow(f64::from(factor), alpha_noise / 2.0) as f32;
+        self.noise_spectra.iter_mut().for_each(|x| *x = (*x * factor).clamp(ENTRIES.0, ENTRIES.1));
+    }
+}
+
 /// Which factors a sweep of [`Separation::maximise`] updates besides the activations of speech.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Free {

@@ -248,8 +248,8 @@ fn the_metric_is_the_expected_fisher_information() {
 
 /// One frame with one spectrum each of speech and noise, as `blocks` independent chains.
 fn two_unknowns(blocks: usize, sampled: bool) -> Problem {
-    let mut problem = Problem::new(6, 1, (1, 1), sampled, 4);
-    problem.power = [0.9, 0.1, 2.0, 0.3, 0.05, 0.7].repeat(blocks);
+    let mut problem = Problem::new(24, 1, (1, 1), sampled, 4);
+    problem.power = [0.9, 0.1, 2.0, 0.3, 0.05, 0.7, 4.0, 0.4].repeat(3 * blocks);
     problem.drift = Vec::new();
     problem.prior = Prior::Gamma { shape: 1.5, rate: 0.5 };
     problem.activations = [1.0, 0.5].repeat(blocks);
@@ -359,7 +359,7 @@ impl Sites<f32> for Careless<'_> {
     }
 }
 
-const BLOCKS: usize = 200;
+const BLOCKS: usize = 50;
 
 #[test]
 fn newtonian_monte_carlo_on_activations_is_exact() {
@@ -384,24 +384,25 @@ fn newtonian_monte_carlo_on_activations_is_exact() {
     assert!(careless > 0.1, "{careless}");
 }
 
-/// The paper's form: impulse variables sampled in the bins of the minibatch, factors mirrored at zero.
+/// Mirrored factors in units of their own, with impulse variables integrated out or redrawn at each step.
+///
+/// Given impulse variables a posterior is stiff: there only samplers that see its curvature take large steps.
 #[test]
-fn mirrored_samplers_with_sampled_impulses_find_the_marginal_posterior() {
+fn mirrored_samplers_find_the_marginal_posterior() {
     let exact = exact();
     let settings = |step: f64, minibatch| GradientSettings {
         step_size: StepSize::Constant(step),
         minibatch,
         ..GradientSettings::default()
     };
-    let run = |mut sampler: Box<dyn Sampler<f32>>, redraws: bool, steps: usize| {
-        let mut problem = two_unknowns(BLOCKS, true);
-        let units = [0.8_f32, 0.4].repeat(BLOCKS);
+    let units = [0.8_f32, 0.4].repeat(BLOCKS);
+    let run = |mut sampler: Box<dyn Sampler<f32>>, sampled: bool, redraws: bool, steps: usize| {
+        let mut problem = two_unknowns(BLOCKS, sampled);
         let mut impulses = ImpulseStep::new(ALPHA.0, ALPHA.1).unwrap();
         let mut stream: Stream = Streams::new(8).stream(0);
         let mut chains = vec![problem.impulses.clone(); sampler.chains()];
-        let mut signed: Vec<f32> = [1.0_f32, 0.5].iter().zip(&units).map(|(x, u)| x / u).collect();
-        signed = signed.repeat(BLOCKS);
-        sampled_moments(BLOCKS, steps / 4, steps, |theta| {
+        let mut signed = vec![1.25_f32; 2 * BLOCKS];
+        let found = sampled_moments(BLOCKS, steps / 4, steps, |theta| {
             let chain = sampler.next_chain();
             std::mem::swap(&mut problem.impulses, &mut chains[chain]);
             let mut target = problem.target();
@@ -409,28 +410,42 @@ fn mirrored_samplers_with_sampled_impulses_find_the_marginal_posterior() {
             sampler.step(&mut Mirrored::new(Scaled::new(target, &units)), &mut signed);
             std::mem::swap(&mut problem.impulses, &mut chains[chain]);
             theta.iter_mut().zip(signed.iter().zip(&units)).for_each(|(x, (s, unit))| *x = s.abs() * unit);
-        })
+        });
+        largest_error(found, exact)
     };
-    let hamcmc = HamcmcSettings {
-        gradient: settings(0.008, None),
-        memory: 5,
-        initial_scale: InitialScale::Pairs(1.0),
-        trust_region: 1.0,
-    };
-    let hamcmc = || Box::new(Hamcmc::new(2, BLOCKS, hamcmc, Streams::new(9)).unwrap());
+    let gradient = settings(0.05, None);
+    let (initial_scale, trust_region) = (InitialScale::Pairs(1.0), 1.0);
+    let hamcmc = HamcmcSettings { gradient, memory: 5, initial_scale, trust_region };
+    let hamcmc = Box::new(Hamcmc::new(2, BLOCKS, hamcmc, Streams::new(9)).unwrap());
     let sgld =
         |minibatch| Box::new(Sgld::new(2, BLOCKS, settings(0.003, minibatch), Streams::new(9)).unwrap());
-    let sgrld = || Box::new(Sgrld::new(2, BLOCKS, settings(0.01, None), Streams::new(9)).unwrap());
+    let sgrld = || Box::new(Sgrld::new(2, BLOCKS, settings(0.1, None), Streams::new(9)).unwrap());
+    // The same redraws without a mirror: exact.
+    let newtonian = {
+        let mut problem = two_unknowns(BLOCKS, true);
+        let mut impulses = ImpulseStep::new(ALPHA.0, ALPHA.1).unwrap();
+        let mut stream: Stream = Streams::new(8).stream(0);
+        let mut sampler = Newtonian::new(2, BLOCKS, Streams::new(7)).unwrap();
+        let found = sampled_moments(BLOCKS, 100, 1500, |theta| {
+            let mut target = problem.target();
+            target.redraw = Some((&mut impulses, &mut stream));
+            sampler.step(&mut target, theta);
+        });
+        largest_error(found, exact)
+    };
+    // The table's slopes and its evidence are interpolated each by itself, and agree to some percent.
     let errors = [
-        ("SGLD", largest_error(run(sgld(None), true, 3000), exact)),
-        ("SGLD, half of the bins", largest_error(run(sgld(Some(3)), true, 3000), exact)),
-        ("SGRLD", largest_error(run(sgrld(), true, 2000), exact)),
-        ("HAMCMC", largest_error(run(hamcmc(), true, 5000), exact)),
+        ("NMC, sampled impulses", newtonian, 0.02),
+        ("SGRLD, sampled impulses", run(sgrld(), true, true, 2500), 0.02),
+        ("SGRLD", run(sgrld(), false, false, 2500), 0.05),
+        ("SGLD", run(sgld(None), false, false, 2000), 0.05),
+        ("SGLD, half of the bins", run(sgld(Some(12)), false, false, 2000), 0.05),
+        ("HAMCMC", run(hamcmc, false, false, 4000), 0.05),
     ];
-    let frozen = largest_error(run(sgld(None), false, 3000), exact);
+    let frozen = run(sgrld(), true, false, 2500);
     println!("{errors:?} {frozen}");
-    for (name, error) in errors {
-        assert!(error < 0.025, "{name}: {error}");
+    for (name, error, bound) in errors {
+        assert!(error < bound, "{name}: {error}");
     }
-    assert!(frozen > 0.035, "impulse variables that stay at their start: {frozen}");
+    assert!(frozen > 0.1, "impulse variables that stay at their start: {frozen}");
 }

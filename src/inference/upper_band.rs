@@ -102,3 +102,10 @@ impl UpperBand {
         CarriedUpper { knots: self.knots, noise: self.separation.carry() }
     }
 }
+
+impl CarriedUpper {
+    /// Changes the unit of power; the knots are relative to the activations.
+    pub(super) fn scale_power(&mut self, factor: f32, alpha_noise: f64) {
+        self.noise.scale_power(factor, alpha_noise);
+    }
+}

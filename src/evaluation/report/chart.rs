@@ -67,7 +67,11 @@ pub(super) fn curve_chart(title: &str, x_title: &str, y_title: &str, curves: &[C
     let finite = |point: &&(f64, f64, f64)| point.0.is_finite() && point.1.is_finite() && point.2.is_finite();
     let points = || curves.iter().flat_map(|curve| &curve.points).filter(finite);
     let x = Axis::over(points().map(|p| p.0));
-    let y = Axis::over(points().flat_map(|p| [p.1 - p.2, p.1 + p.2]));
+    let bands = || points().flat_map(|p| [p.1 - p.2, p.1 + p.2]);
+    let (low, high) = bands().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), y| (a.min(y), b.max(y)));
+    // Room for the legend below the curves.
+    let room = (high > low).then_some(low - 0.08 * curves.len() as f64 * (high - low));
+    let y = Axis::over(bands().chain(room));
     let plot = Plot::new(x, y, 340.0);
     let mut body = plot.frame(x_title, y_title);
     for (i, curve) in curves.iter().enumerate() {
