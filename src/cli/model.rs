@@ -19,7 +19,8 @@ pub struct Model {
     #[arg(long, value_name = "HOW", default_value = "normal")]
     quality: Quality,
 
-    /// How much of the noise to take out: at most 12 dB (gentle), 26 (normal) or 40 (strong).
+    /// How much of the noise to take out: at most 12 dB (gentle), 40 dB (strong), or about 26 dB, more where it is
+    /// louder than speech and less where it is hardly heard (normal).
     #[arg(long, value_name = "HOW", conflicts_with = "floor_db")]
     strength: Option<Strength>,
 
@@ -102,9 +103,6 @@ enum ImpulsesName {
     Sampled,
 }
 
-/// A residual so far below the speech that every bin has the same floor, dB.
-const UNIFORM_FLOOR: f64 = 200.0;
-
 impl Model {
     /// The library's settings: its defaults, changed where an option was given.
     pub fn settings(&self) -> Settings {
@@ -119,12 +117,12 @@ impl Model {
             }
         }
         match self.strength {
-            Some(Strength::Gentle) => settings.floor_db = -12.0,
-            Some(Strength::Strong) => (settings.floor_db, settings.residual_db) = (-40.0, UNIFORM_FLOOR),
+            Some(Strength::Gentle) => (settings.floor_db, settings.floor_by_band) = (-12.0, false),
+            Some(Strength::Strong) => (settings.floor_db, settings.floor_by_band) = (-40.0, false),
             Some(Strength::Normal) | None => {}
         }
         if let Some(floor) = self.floor_db {
-            (settings.floor_db, settings.residual_db) = (floor, UNIFORM_FLOOR);
+            (settings.floor_db, settings.floor_by_band) = (floor, false);
         }
         set(&mut settings.sampler, &self.sampler);
         set(&mut settings.iterations, &self.iterations);

@@ -26,38 +26,40 @@ impl Smoothing {
         Self { bins, half_frames, half_bins }
     }
 
-    /// Joins the parts of two statistics (bins x frames) and sums each over the neighbourhood of every bin, twice
-    /// over time for a window without edges.
-    pub(super) fn smooth<'a>(
+    /// Sums two statistics (bins x frames) over the bins around every bin.
+    pub(super) fn over_bins(&self, statistics: [&mut [f32]; 2]) {
+        statistics.into_iter().for_each(|values| sum_over_bins(values, self.bins, self.half_bins));
+    }
+
+    /// Joins the parts of two statistics (bins x frames) and sums each over the frames around every frame, twice
+    /// for a window without edges.
+    pub(super) fn over_frames<'a>(
         &self,
         parts: impl Iterator<Item = (&'a Vec<f32>, &'a Vec<f32>)>,
     ) -> (Vec<f32>, Vec<f32>) {
-        let mut statistics = (Vec::new(), Vec::new());
-        for (first, second) in parts {
-            statistics.0.extend_from_slice(first);
-            statistics.1.extend_from_slice(second);
-        }
-        let smooth = |values: &mut [f32]| {
-            sum_over_bins(values, self.bins, self.half_bins);
-            sum_over_frames(values, self.bins, self.half_frames);
-            sum_over_frames(values, self.bins, self.half_frames);
+        let (first, second): (Vec<&[f32]>, Vec<&[f32]>) =
+            parts.map(|(first, second)| (first.as_slice(), second.as_slice())).unzip();
+        let smooth = |parts: &[&[f32]]| {
+            let mut values = parts.concat();
+            let mut once = vec![0.0; values.len()];
+            sum_over_frames(&values, &mut once, self.bins, self.half_frames);
+            sum_over_frames(&once, &mut values, self.bins, self.half_frames);
+            values
         };
-        rayon::join(|| smooth(&mut statistics.0), || smooth(&mut statistics.1));
-        statistics
+        rayon::join(|| smooth(&first), || smooth(&second))
     }
 }
 
-/// Replaces every value (bins x frames) by the sum over the `half` frames on either side and itself.
-fn sum_over_frames(values: &mut [f32], bins: usize, half: usize) {
+/// Writes the sum of every value (bins x frames) and those in the `half` frames on either side.
+fn sum_over_frames(values: &[f32], out: &mut [f32], bins: usize, half: usize) {
     let frames = values.len() / bins;
-    let before = values.to_vec();
-    let frame = |t: usize| &before[t * bins..(t + 1) * bins];
+    let frame = |t: usize| &values[t * bins..(t + 1) * bins];
     // Double precision: running sums must not drift away from zero.
     let mut sums = vec![0.0_f64; bins];
     for t in 0..half.min(frames) {
         sums.iter_mut().zip(frame(t)).for_each(|(sum, &x)| *sum += f64::from(x));
     }
-    for (t, out) in values.chunks_exact_mut(bins).enumerate() {
+    for (t, out) in out.chunks_exact_mut(bins).enumerate() {
         if t + half < frames {
             sums.iter_mut().zip(frame(t + half)).for_each(|(sum, &x)| *sum += f64::from(x));
         }
@@ -70,11 +72,14 @@ fn sum_over_frames(values: &mut [f32], bins: usize, half: usize) {
 
 /// Replaces every value (bins x frames) by the sum over the `half` bins on either side and itself.
 fn sum_over_bins(values: &mut [f32], bins: usize, half: usize) {
-    let mut before = vec![0.0; bins];
+    let half = half.min(bins);
+    // Zeros on either side, so that all bins have as many neighbours.
+    let mut padded = vec![0.0; bins + 2 * half];
     for frame in values.chunks_exact_mut(bins) {
-        before.copy_from_slice(frame);
-        for (bin, out) in frame.iter_mut().enumerate() {
-            *out = before[bin.saturating_sub(half)..(bin + half + 1).min(bins)].iter().sum();
+        padded[half..half + bins].copy_from_slice(frame);
+        frame.fill(0.0);
+        for shifted in padded.windows(bins) {
+            frame.iter_mut().zip(shifted).for_each(|(sum, &x)| *sum += x);
         }
     }
 }
@@ -87,7 +92,7 @@ mod tests {
     fn neighbourhoods_are_summed_up_to_the_edges() {
         let values: Vec<f32> = (0..3 * 7).map(|i| (i * i % 11) as f32).collect();
         let (mut over_frames, mut over_bins) = (values.clone(), values.clone());
-        sum_over_frames(&mut over_frames, 3, 2);
+        sum_over_frames(&values, &mut over_frames, 3, 2);
         sum_over_bins(&mut over_bins, 3, 1);
         for t in 0..7_usize {
             for bin in 0..3_usize {

@@ -5,14 +5,16 @@
 //! decided for every bin, by the ratio of speech to noise around it over the block.
 
 use super::settings::Settings;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 /// Half the width of the band around a bin, Hz.
 const HALF_BAND_HERTZ: f64 = 125.0;
 /// The ratio of speech to noise at which gains are smoothed by half, dB.
 const HALF_SMOOTH_DB: f64 = 10.0;
-/// The highest floor that the ratio of speech to noise alone may ask for, dB.
-const HIGHEST_FLOOR_DB: f64 = -17.0;
+/// How far below the speech of its band noise is left, dB: closer would be heard, farther is not worth the harm.
+const RESIDUAL_DB: RangeInclusive<f64> = 20.0..=32.0;
+/// The floors that this may ask for, dB.
+const FLOORS_DB: RangeInclusive<f64> = -60.0..=-17.0;
 
 /// The ratio of speech to noise around every bin, dB, by the gain and the power (bins x frames each).
 pub(super) fn band_snr_db(gain: &[f32], power: &[f32], bins: usize, bin_hertz: f64) -> Vec<f64> {
@@ -49,7 +51,17 @@ pub(super) fn smooth_over_frames(gain: &mut [f32], snr_db: &[f64]) {
 
 /// The least gain of every bin, as a factor of amplitude.
 pub(super) fn floors(settings: &Settings, snr_db: &[f64]) -> Vec<f32> {
-    let floor_db = |snr: f64| (snr - settings.residual_db).min(HIGHEST_FLOOR_DB).max(settings.floor_db);
+    let floor_db = |snr: f64| {
+        if !settings.floor_by_band {
+            return settings.floor_db;
+        }
+        // Bands without any noise or speech have infinite ratios.
+        let snr = snr.clamp(-100.0, 100.0);
+        settings
+            .floor_db
+            .clamp(snr - RESIDUAL_DB.end(), snr - RESIDUAL_DB.start())
+            .clamp(*FLOORS_DB.start(), *FLOORS_DB.end())
+    };
     snr_db.iter().map(|&snr| libm::pow(10.0, floor_db(snr) / 20.0) as f32).collect()
 }
 
@@ -59,17 +71,27 @@ mod tests {
 
     #[test]
     fn noise_is_counted_around_every_bin() {
-        // Speech of power one in all bins; noise of power one in the first half, and of 1/100 in the second.
-        let (bins, frames) = (200, 50);
-        let noise = |bin: usize| if bin < 100 { 1.0 } else { 0.01_f32 };
+        // Speech of power one in all bins; noise of power one, 1/100 and 100 in a third each.
+        let (bins, frames) = (300, 50);
+        let noise = |bin: usize| [1.0, 0.01, 100.0_f32][bin / 100];
         let frame: Vec<(f32, f32)> =
             (0..bins).map(|bin| (1.0 / (1.0 + noise(bin)), 1.0 + noise(bin))).collect();
         let (gain, power): (Vec<f32>, Vec<f32>) = frame.repeat(frames).into_iter().unzip();
         let snr = band_snr_db(&gain, &power, bins, 15.625);
         assert!(snr[20].abs() < 1e-3 && (snr[150] - 20.0).abs() < 1e-3, "{} {}", snr[20], snr[150]);
-        let floors = floors(&Settings { floor_db: -26.0, residual_db: 32.0, ..Settings::default() }, &snr);
-        let decibels = |bin: usize| 20.0 * libm::log10f(floors[bin]);
-        assert!((decibels(20) + 26.0).abs() < 1e-3 && (decibels(150) + 17.0).abs() < 1e-3);
+        let at = |floor_by_band: bool, bin: usize| {
+            let settings = Settings { floor_db: -26.0, floor_by_band, ..Settings::default() };
+            20.0 * libm::log10f(floors(&settings, &snr)[bin])
+        };
+        for (bin, expected) in [(20, -26.0), (150, -17.0), (250, -40.0)] {
+            assert!((at(true, bin) - expected).abs() < 0.1, "{}", at(true, bin));
+            assert!((at(false, bin) + 26.0).abs() < 1e-3);
+        }
+        assert!(
+            floors(&Settings::default(), &[f64::NEG_INFINITY, f64::INFINITY])
+                .iter()
+                .all(|floor| (0.0009..0.15).contains(floor))
+        );
     }
 
     #[test]

@@ -209,7 +209,7 @@ impl Separation {
         let first = if continuation.is_some() { split } else { 0 };
         let updated = first..if free.noise { rank } else { split };
         let (shared, bins) = (&*mixture, mixture.bins);
-        let field_free = free.noise && drift.is_some();
+        let free_drift = drift.filter(|_| free.noise);
         let spectra_free = free.noise && drift.is_none();
         tiles.par_iter_mut().for_each_init(
             || pool.take(bins),
@@ -217,8 +217,10 @@ impl Separation {
                 workspace.disperse(shared, &tile.activations);
                 workspace.modulate_noise(&tile.drift);
                 workspace.evaluate(shared, &tile.impulses[0], &tile.power);
-                if field_free {
-                    workspace.noise_shares(&mut tile.drift_raise, &mut tile.drift_lower);
+                if let Some(smoothing) = &free_drift {
+                    let (raise, lower) = (&mut tile.drift_raise, &mut tile.drift_lower);
+                    workspace.noise_shares(raise, lower);
+                    smoothing.over_bins([raise, lower]);
                 }
                 workspace.modulate_slopes(&tile.drift);
                 workspace.activation_slopes(shared, &mut tile.raise, &mut tile.lower);
@@ -248,9 +250,9 @@ impl Separation {
                 }
             },
         );
-        if let Some(smoothing) = drift.as_ref().filter(|_| field_free) {
-            let (raise, lower) =
-                smoothing.smooth(tiles.iter().map(|tile| (&tile.drift_raise, &tile.drift_lower)));
+        if let Some(smoothing) = free_drift {
+            let parts = tiles.iter().map(|tile| (&tile.drift_raise, &tile.drift_lower));
+            let (raise, lower) = smoothing.over_frames(parts);
             let parts = raise.par_chunks(TILE_FRAMES * bins).zip(lower.par_chunks(TILE_FRAMES * bins));
             tiles.par_iter_mut().zip(parts).for_each(|(tile, (raise, lower))| {
                 multiply(&mut tile.drift, raise, lower, exponent);

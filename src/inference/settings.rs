@@ -81,9 +81,9 @@ pub struct Settings {
     pub smooth_gain: bool,
     /// The least gain of any bin, dB, -100 to 0: what is left of the noise.
     pub floor_db: f64,
-    /// How far below the speech of its band noise may stay, dB, 0 to 200: bands with little noise have a higher
-    /// least gain, up to -17 dB.
-    pub residual_db: f64,
+    /// Whether the least gain of a band follows its noise: there, what is left is to be 20 to 32 dB below the
+    /// speech, and the least gain -60 to -17 dB.
+    pub floor_by_band: bool,
     /// Seed of all random numbers.
     pub seed: u64,
 }
@@ -108,7 +108,7 @@ impl Default for Settings {
             channel: true,
             smooth_gain: true,
             floor_db: -26.0,
-            residual_db: 32.0,
+            floor_by_band: true,
             seed: 0,
         }
     }
@@ -173,8 +173,7 @@ impl Settings {
         }
         within("decay of the step size", self.step_decay, 0.0..=1.0)?;
         within("minibatch share", self.minibatch, f64::MIN_POSITIVE..=1.0)?;
-        within("gain floor in dB", self.floor_db, -100.0..=0.0)?;
-        within("residual noise in dB", self.residual_db, 0.0..=200.0)
+        within("gain floor in dB", self.floor_db, -100.0..=0.0)
     }
 }
 

@@ -156,7 +156,8 @@ impl<'a> DenoiseStream<'a> {
         let size = self.block_samples();
         while self.channels.first().is_some_and(|channel| channel.waiting.len() >= size) {
             self.analyse(size);
-            if self.pending() > BLOCK_FRAMES * 3 / 2 {
+            // A block gives out fewer frames than it takes.
+            while self.pending() > BLOCK_FRAMES * 3 / 2 {
                 self.separate(BLOCK_FRAMES, false, progress, None)?;
             }
         }
@@ -456,6 +457,21 @@ mod tests {
             .collect();
         let largest = ratios.iter().copied().fold(f32::MIN, f32::max);
         assert!(largest < -15.0, "{largest} dB");
+    }
+
+    #[test]
+    fn what_waits_does_not_grow_with_the_recording() {
+        let settings = Settings { warm_start: 1, iterations: 0, burn_in: 0, ..Settings::default() };
+        let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap();
+        let mut stream = denoiser.stream(RATE as u32, 1).unwrap();
+        let (_, noise) = recording(20, |_| 0.1);
+        let (mut given, mut taken) = (0, 0);
+        for _ in 0..30 {
+            given += noise.len();
+            taken += stream.push(&[&noise], &mut |_| ControlFlow::Continue(())).unwrap()[0].len();
+            let waiting = (given - taken) as f64 / stream.block_samples() as f64;
+            assert!(waiting < 2.6, "{waiting} blocks after {} s", given / RATE);
+        }
     }
 
     #[test]

@@ -32,11 +32,18 @@ const NOISE_RANGE: (f64, f64) = (-12.0, 18.0);
 const NEGLIGIBLE_POWER: f32 = -6.0;
 /// Grid points per unit of either logarithm.
 const RESOLUTION: f64 = 2.5;
+/// Grid points along either axis.
+const ROWS: usize = points(SPEECH_RANGE);
+const COLUMNS: usize = points(NOISE_RANGE);
+
+const fn points((low, high): (f64, f64)) -> usize {
+    ((high - low) * RESOLUTION) as usize + 1
+}
 
 /// Conditional expectations on a logarithmic grid, for one pair of characteristic exponents.
 #[derive(Debug, Clone)]
 pub struct MarginalTable {
-    columns: usize,
+    /// Rows of `COLUMNS` cells, a row for every ratio of power and speech.
     cells: Vec<[f32; 4]>,
 }
 
@@ -46,13 +53,11 @@ impl MarginalTable {
     pub fn new(alpha_speech: f64, alpha_noise: f64) -> Self {
         let speech = Quadrature::new(alpha_speech, 96);
         let noise = Quadrature::new(alpha_noise, 40);
-        let points = |(low, high): (f64, f64)| ((high - low) * RESOLUTION) as usize + 1;
-        let (rows, columns) = (points(SPEECH_RANGE), points(NOISE_RANGE));
-        let cells = (0..rows * columns)
+        let cells = (0..ROWS * COLUMNS)
             .into_par_iter()
             .map(|cell| {
-                let speech_ratio = SPEECH_RANGE.0 + (cell / columns) as f64 / RESOLUTION;
-                let noise_ratio = NOISE_RANGE.0 + (cell % columns) as f64 / RESOLUTION;
+                let speech_ratio = SPEECH_RANGE.0 + (cell / COLUMNS) as f64 / RESOLUTION;
+                let noise_ratio = NOISE_RANGE.0 + (cell % COLUMNS) as f64 / RESOLUTION;
                 let e = vector::dispatch(
                     #[inline(always)]
                     || expectations(&speech, &noise, speech_ratio, noise_ratio),
@@ -60,7 +65,7 @@ impl MarginalTable {
                 [e.gain, e.speech_power, e.noise_power, e.log_evidence].map(|value| value as f32)
             })
             .collect();
-        Self { columns, cells }
+        Self { cells }
     }
 
     /// The expectations for a bin whose logarithmic power exceeds the logarithmic variances of
@@ -68,37 +73,60 @@ impl MarginalTable {
     #[inline(always)]
     #[must_use]
     pub fn expectations(&self, speech_ratio: f32, noise_ratio: f32) -> Expectations<f32> {
-        let [gain, speech_power, noise_power, log_evidence] = self.lookup(speech_ratio, noise_ratio);
-        Expectations { gain, speech_power, noise_power, log_evidence }
+        self.interpolate(self.place(speech_ratio, noise_ratio))
     }
 
-    /// Bilinear interpolation; outside the grid, the values of its edge.
+    /// The same for many bins: the places are found by vector instructions, all before the first is looked up.
     #[inline(always)]
-    fn lookup(&self, speech_ratio: f32, noise_ratio: f32) -> [f32; 4] {
+    pub(super) fn for_each<const N: usize>(
+        &self,
+        ratios: impl Fn(usize) -> (f32, f32),
+        mut write: impl FnMut(usize, Expectations<f32>),
+    ) {
+        let (mut cells, mut x, mut y) = ([0; N], [0.0; N], [0.0; N]);
+        for i in 0..N {
+            let (speech_ratio, noise_ratio) = ratios(i);
+            (cells[i], x[i], y[i]) = self.place(speech_ratio, noise_ratio);
+        }
+        for i in 0..N {
+            write(i, self.interpolate((cells[i], x[i], y[i])));
+        }
+    }
+
+    /// The cell of a pair of ratios, and how far into it they lie, 0 to 1; outside the grid, its edge.
+    #[inline(always)]
+    fn place(&self, speech_ratio: f32, noise_ratio: f32) -> (u32, f32, f32) {
+        let larger = |a: f32, b: f32| if a > b { a } else { b };
         // Powers far below both variances no longer tell how far: move along the diagonal,
         // which keeps the ratio of the variances.
-        let shift = (NEGLIGIBLE_POWER - speech_ratio.max(noise_ratio)).max(0.0);
+        let shift = larger(NEGLIGIBLE_POWER - larger(speech_ratio, noise_ratio), 0.0);
         let place = |ratio: f32, (low, high): (f64, f64)| {
+            // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits.
+            const ROUND: f32 = 12_582_912.0;
             let last = ((high - low) * RESOLUTION) as f32 - 1e-3;
-            ((ratio + shift - low as f32) * RESOLUTION as f32).clamp(0.0, last)
+            let x = larger((ratio + shift - low as f32) * RESOLUTION as f32, 0.0);
+            let x = if x < last { x } else { last };
+            let shifted = (x - 0.5) + ROUND;
+            (shifted.to_bits().wrapping_sub(ROUND.to_bits()), x - (shifted - ROUND))
         };
-        let (x, y) = (place(speech_ratio, SPEECH_RANGE), place(noise_ratio, NOISE_RANGE));
-        let (row, column) = (x as usize, y as usize);
-        let (dx, dy) = (x - row as f32, y - column as f32);
-        let at = row * self.columns + column;
-        let corners = [
-            (&self.cells[at], (1.0 - dx) * (1.0 - dy)),
-            (&self.cells[at + 1], (1.0 - dx) * dy),
-            (&self.cells[at + self.columns], dx * (1.0 - dy)),
-            (&self.cells[at + self.columns + 1], dx * dy),
-        ];
-        let mut sum = [0.0; 4];
-        for (cell, weight) in corners {
-            for (sum, value) in sum.iter_mut().zip(cell) {
-                *sum += weight * value;
-            }
-        }
-        sum
+        let ((row, dx), (column, dy)) = (place(speech_ratio, SPEECH_RANGE), place(noise_ratio, NOISE_RANGE));
+        (row * COLUMNS as u32 + column, dx, dy)
+    }
+
+    /// Bilinear interpolation.
+    #[inline(always)]
+    fn interpolate(&self, (cell, dx, dy): (u32, f32, f32)) -> Expectations<f32> {
+        let row = |at: usize| -> &[[f32; 4]] { &self.cells[at..at + 2] };
+        let (row, next_row) = (row(cell as usize), row(cell as usize + COLUMNS));
+        let weights = [(1.0 - dx) * (1.0 - dy), (1.0 - dx) * dy, dx * (1.0 - dy), dx * dy];
+        let [gain, speech_power, noise_power, log_evidence] = std::array::from_fn(|k| {
+            let corners = [row[0][k], row[1][k], next_row[0][k], next_row[1][k]];
+            weights[0] * corners[0]
+                + weights[1] * corners[1]
+                + weights[2] * corners[2]
+                + weights[3] * corners[3]
+        });
+        Expectations { gain, speech_power, noise_power, log_evidence }
     }
 }
 

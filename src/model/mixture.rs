@@ -236,8 +236,8 @@ impl<T: Scalar> Workspace<T> {
             &mut self.lambda_noise,
         );
         let floor = constant::<T>(SMALLEST_DISPERSION);
-        for lambda in self.lambda_speech.iter_mut().chain(&mut self.lambda_noise) {
-            *lambda += floor;
+        for lambda in [&mut self.lambda_speech, &mut self.lambda_noise] {
+            lambda.iter_mut().for_each(|lambda| *lambda += floor);
         }
     }
 
@@ -270,14 +270,19 @@ impl<T: Scalar> Workspace<T> {
             #[inline(always)]
             || match impulses {
                 Impulses::Integrated(table) => self.evaluate_with(exponents, power, |_, chunk| {
-                    for i in 0..chunk.len {
-                        let ratio =
-                            |log_variance: T| (chunk.log_power[i] - log_variance).to_f32().unwrap_or(0.0);
-                        let e = table.expectations(ratio(chunk.log_speech[i]), ratio(chunk.log_noise[i]));
-                        chunk.gain[i] = T::convert(e.gain);
-                        chunk.speech_power[i] = T::convert(e.speech_power);
-                        chunk.noise_power[i] = T::convert(e.noise_power);
-                    }
+                    let Chunk { log_power, log_speech, log_noise, gain, speech_power, noise_power, .. } =
+                        chunk;
+                    let narrow = |ratio: T| ratio.to_f32().unwrap_or(0.0);
+                    table.for_each::<CHUNK>(
+                        #[inline(always)]
+                        |i| (narrow(log_power[i] - log_speech[i]), narrow(log_power[i] - log_noise[i])),
+                        #[inline(always)]
+                        |i, e| {
+                            gain[i] = T::convert(e.gain);
+                            speech_power[i] = T::convert(e.speech_power);
+                            noise_power[i] = T::convert(e.noise_power);
+                        },
+                    );
                 }),
                 Impulses::Sampled { speech, noise } => {
                     self.evaluate_with(exponents, power, |first, chunk| {
@@ -710,9 +715,12 @@ impl<T: Scalar> Workspace<T> {
 
     /// Adds, per bin, `sum lambda raise` and `sum lambda lower` of speech: the slopes of a channel gain.
     pub fn add_channel_slopes(&self, raise: &mut [T], lower: &mut [T]) {
-        for (i, &lambda) in self.lambda_speech.iter().enumerate() {
-            raise[i % self.bins] += lambda * self.raise_speech[i];
-            lower[i % self.bins] += lambda * self.lower_speech[i];
+        for (sum, slopes) in [(raise, &self.raise_speech), (lower, &self.lower_speech)] {
+            let columns = slopes.chunks_exact(self.bins).zip(self.lambda_speech.chunks_exact(self.bins));
+            for (slopes, lambda) in columns {
+                let products = slopes.iter().zip(lambda).map(|(&slope, &lambda)| lambda * slope);
+                sum.iter_mut().zip(products).for_each(|(sum, product)| *sum += product);
+            }
         }
     }
 }
