@@ -433,7 +433,7 @@ fn mirrored_samplers_find_the_marginal_posterior() {
         });
         largest_error(found, exact)
     };
-    // The table's slopes and its evidence are interpolated each by itself, and agree to some percent.
+    // SGLD moves slowly in fixed units, and the bias of HAMCMC is of first order in its step.
     let errors = [
         ("NMC, sampled impulses", newtonian, 0.02),
         ("SGRLD, sampled impulses", run(sgrld(), true, true, 2500), 0.02),
