@@ -310,7 +310,7 @@ impl Target<f32> for NoiseTarget<'_> {
         }
         let Self { mixture, tiles, chain, pool, .. } = self;
         let mixture = &**mixture;
-        tiles.par_iter_mut().for_each_init(
+        tiles.par_iter_mut().with_max_len(1).for_each_init(
             || pool.take(mixture.bins),
             |workspace, tile| {
                 workspace.disperse(mixture, &tile.activations);
@@ -381,7 +381,7 @@ impl NoiseTarget<'_> {
         self.load(theta);
         let Self { mixture, tiles, chain, pool } = self;
         let mixture = &**mixture;
-        tiles.par_iter_mut().for_each_init(
+        tiles.par_iter_mut().with_max_len(1).for_each_init(
             || pool.take(mixture.bins),
             |workspace, tile| {
                 workspace.disperse(mixture, &tile.activations);

@@ -113,6 +113,7 @@ impl Gibbs {
             .tiles
             .par_iter_mut()
             .zip(tiles.par_iter_mut())
+            .with_max_len(1)
             .map_init(
                 || pool.take(bins),
                 |workspace, (own, tile)| {
