@@ -120,7 +120,13 @@ impl Denoiser {
             if settings.smooth_gain {
                 smooth_over_frames(&mut gain, &snr_db);
             }
-            (gain, floors(settings, &snr_db), upper)
+            let mut floor = floors(settings, &snr_db);
+            // What is learned of speech above is uncertain: no more noise is left there than just below.
+            let (below, above) = floor.split_at_mut(split);
+            if let Some(&top) = below.last() {
+                above.iter_mut().for_each(|floor| *floor = floor.min(top));
+            }
+            (gain, floor, upper)
         };
         let sweeps = settings.warm_start + settings.iterations;
         let mut averaged = 0;
