@@ -72,24 +72,41 @@ impl ImpulseStep {
             #[inline(always)]
             || {
                 let mut accepted = 0;
-                for (block, first) in (0..power.len()).step_by(2).enumerate() {
-                    let bits = uniforms.block(block as u32);
-                    for i in first..(first + 2).min(power.len()) {
-                        let scale_speech = (speech_exponent * lambda.0[i].fast_ln()).fast_exp();
-                        let scale_noise = (noise_exponent * lambda.1[i].fast_ln()).fast_exp();
-                        let log_uniform = |k: usize| vector::uniform(bits[2 * (i - first) + k]).fast_ln();
-                        let likelihood = |variance: T| -(variance.fast_ln() + power[i] / variance);
-                        let mut update = |phi: &mut T, scale: T, proposal: f32, other: T, k: usize| {
-                            let proposal = T::convert(proposal);
-                            let gain =
-                                likelihood(scale * proposal + other) - likelihood(scale * *phi + other);
-                            let accept = T::convert(log_uniform(k)) < gain;
-                            *phi = if accept { proposal } else { *phi };
-                            accepted += usize::from(accept);
-                        };
-                        update(&mut speech[i], scale_speech, speech_proposals[i], scale_noise * noise[i], 0);
-                        update(&mut noise[i], scale_noise, noise_proposals[i], scale_speech * speech[i], 1);
+                for first in (0..power.len()).step_by(CHUNK) {
+                    let range = first..(first + CHUNK).min(power.len());
+                    // Four numbers from every block: two for each of two bins.
+                    let mut log_uniforms = [[0.0_f32; CHUNK]; 2];
+                    for pair in 0..CHUNK / 2 {
+                        let bits = uniforms.block((first / 2 + pair) as u32);
+                        for (k, bits) in bits.into_iter().enumerate() {
+                            log_uniforms[k % 2][2 * pair + k / 2] = vector::uniform(bits);
+                        }
                     }
+                    log_uniforms.as_flattened_mut().iter_mut().for_each(|u| *u = u.fast_ln());
+                    let scales = |lambda: &[T], exponent: T| {
+                        let mut scales = [T::zero(); CHUNK];
+                        for (scale, lambda) in scales.iter_mut().zip(&lambda[range.clone()]) {
+                            *scale = (exponent * lambda.fast_ln()).fast_exp();
+                        }
+                        scales
+                    };
+                    let scale_speech = scales(lambda.0, speech_exponent);
+                    let scale_noise = scales(lambda.1, noise_exponent);
+                    let power = &power[range.clone()];
+                    let (speech, noise) = (&mut speech[range.clone()], &mut noise[range.clone()]);
+                    let proposals = (&speech_proposals[range.clone()], &noise_proposals[range]);
+                    accepted += update(
+                        (speech, &scale_speech, proposals.0),
+                        (noise, &scale_noise),
+                        power,
+                        &log_uniforms[0],
+                    );
+                    accepted += update(
+                        (noise, &scale_noise, proposals.1),
+                        (speech, &scale_speech),
+                        power,
+                        &log_uniforms[1],
+                    );
                 }
                 accepted
             },
@@ -102,4 +119,30 @@ impl ImpulseStep {
             law.fill(stream, draws);
         }
     }
+}
+
+/// Bins that are updated together.
+const CHUNK: usize = 64;
+
+/// Metropolis steps for the impulse variables of one source, given those of the other: returns how many proposals
+/// were accepted.
+#[inline(always)]
+fn update<T: Scalar>(
+    (phi, scale, proposals): (&mut [T], &[T; CHUNK], &[f32]),
+    (other_phi, other_scale): (&[T], &[T; CHUNK]),
+    power: &[T],
+    log_uniforms: &[f32; CHUNK],
+) -> usize {
+    let count = power.len().min(CHUNK);
+    let (phi, proposals, other_phi) = (&mut phi[..count], &proposals[..count], &other_phi[..count]);
+    let mut accepted = 0_u32;
+    for i in 0..count {
+        let likelihood = |variance: T| -(variance.fast_ln() + power[i] / variance);
+        let (proposal, other) = (T::convert(proposals[i]), other_scale[i] * other_phi[i]);
+        let gain = likelihood(scale[i] * proposal + other) - likelihood(scale[i] * phi[i] + other);
+        let accept = T::convert(log_uniforms[i]) < gain;
+        phi[i] = if accept { proposal } else { phi[i] };
+        accepted += u32::from(accept);
+    }
+    accepted as usize
 }
