@@ -5,7 +5,7 @@ use super::model::Model;
 use super::picture;
 use super::recording::{Found, Processing, Recording, is_standard, name};
 use super::stats::{Entry, Stats};
-use super::terminal::{Failure, Progress, check_output};
+use super::terminal::{Progress, check_output, usage};
 use super::{Common, describe};
 use alphamf::audio;
 use alphamf::inference::Denoiser;
@@ -104,10 +104,6 @@ fn one(
     Ok(Entry::denoised(input, output, found))
 }
 
-fn usage(what: &str) -> anyhow::Error {
-    Failure::Usage(what.to_owned()).into()
-}
-
 impl Arguments {
     fn denoiser(&self) -> anyhow::Result<Denoiser> {
         let denoiser = self.model.denoiser()?;
@@ -124,13 +120,13 @@ impl Arguments {
             }));
         };
         if !is_standard(input) && input.is_dir() {
-            return Err(usage(&format!("{} is a folder: say where to with -o DIR", input.display())));
+            return Err(usage(format!("{} is a folder: say where to with -o DIR", input.display())));
         }
         if !is_standard(output) && output.is_dir() {
-            return Err(usage(&format!("{0} is a folder: say -o {0}", output.display())));
+            return Err(usage(format!("{0} is a folder: say -o {0}", output.display())));
         }
         if let Some(plot) = self.plot.as_deref().filter(|plot| !picture::is_known(plot)) {
-            return Err(usage(&format!("{}: expected the name of an SVG or PNG file", plot.display())));
+            return Err(usage(format!("{}: expected the name of an SVG or PNG file", plot.display())));
         }
         let sounds = [Some(output), self.residual.as_ref()];
         if sounds.into_iter().flatten().any(|path| is_standard(path)) && std::io::stdout().is_terminal() {
@@ -146,7 +142,7 @@ impl Arguments {
                 .iter()
                 .any(|other| other == path || audio::check_distinct(other, path).is_err())
             {
-                return Err(usage(&format!("{} would be written twice", path.display())));
+                return Err(usage(format!("{} would be written twice", path.display())));
             }
         }
         Ok((input, output))

@@ -2,7 +2,7 @@
 
 use super::recording::{Found, Processing, Recording, is_standard};
 use super::stats::{Entry, Outcome};
-use super::terminal::{Failure, Progress, interrupted};
+use super::terminal::{Failure, Progress, interrupted, usage};
 use super::{Common, exit_code, one_line};
 use alphamf::audio::{self, Container};
 use alphamf::inference::{DenoiseError, Denoiser};
@@ -24,8 +24,9 @@ pub struct Task {
     skip: bool,
 }
 
-/// The files in and below a folder, in the order of their names, but for those below `except`.
-pub fn files_below(folder: &Path, except: Option<&Path>) -> anyhow::Result<Vec<PathBuf>> {
+/// The audio files in and below a folder, one at least, in the order of their names, but for those below `except`.
+pub fn audio_files_below(folder: &Path, except: Option<&Path>) -> anyhow::Result<Vec<PathBuf>> {
+    let root = folder;
     let except = except.and_then(|folder| fs::canonicalize(folder).ok());
     let mut files = Vec::new();
     // Links can make a circle of folders.
@@ -41,10 +42,13 @@ pub fn files_below(folder: &Path, except: Option<&Path>) -> anyhow::Result<Vec<P
             let path = entry.with_context(|| Failure::Input(folder.clone()))?.path();
             if path.is_dir() {
                 folders.push(path);
-            } else {
+            } else if audio::has_extension(&path) {
                 files.push(path);
             }
         }
+    }
+    if files.is_empty() {
+        return Err(anyhow!("no audio file in it or below").context(Failure::Input(root.to_owned())));
     }
     files.sort();
     Ok(files)
@@ -65,20 +69,13 @@ pub fn plan(
     };
     for input in inputs {
         if is_standard(input) {
-            let what = "standard input has no name to keep: name an output instead of -o DIR";
-            return Err(Failure::Usage(what.to_owned()).into());
+            return Err(usage("standard input has no name to keep: name an output instead of -o DIR"));
         }
         if input.is_dir() {
             if fs::canonicalize(input).ok() == fs::canonicalize(folder).ok() {
-                let what = format!("{}: the results would replace the recordings", input.display());
-                return Err(Failure::Usage(what).into());
+                return Err(usage(format!("{}: the results would replace the recordings", input.display())));
             }
-            let mut files = files_below(input, Some(folder))?;
-            files.retain(|path| audio::has_extension(path));
-            if files.is_empty() {
-                return Err(anyhow!("no audio file in it or below").context(Failure::Input(input.clone())));
-            }
-            for file in files {
+            for file in audio_files_below(input, Some(folder))? {
                 let name = file.strip_prefix(input).unwrap_or(&file).to_owned();
                 add(file, &name);
             }
@@ -93,7 +90,7 @@ pub fn plan(
         audio::check_distinct(input, output)?;
         if let Some(other) = sources.insert(output, input) {
             let (other, input, output) = (other.display(), input.display(), output.display());
-            return Err(Failure::Usage(format!("{other} and {input} would both become {output}")).into());
+            return Err(usage(format!("{other} and {input} would both become {output}")));
         }
     }
     Ok(tasks)

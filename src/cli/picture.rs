@@ -2,7 +2,7 @@
 
 use super::terminal::{Failure, write_whole};
 use alphamf::audio::{Analyser, InvalidWindow, Layout, Spectrogram, Stft};
-use alphamf::plot::{Columns, Figure, LEVELS, Panel};
+use alphamf::plot::{Columns, Figure, LEVELS, Panel, level};
 use anyhow::Context;
 use std::path::Path;
 
@@ -61,7 +61,7 @@ impl Levels {
         for frame in 0..count {
             let power =
                 |bin: usize| self.frames.iter().map(move |frames| frames.frame(frame)[bin].norm_sqr());
-            self.columns.push((0..bins).map(|bin| 10.0 * (power(bin).sum::<f32>() + 1e-20).log10()));
+            self.columns.push((0..bins).map(|bin| level(power(bin).sum())));
         }
         for frames in &mut self.frames {
             *frames = Spectrogram::new(bins, 0);

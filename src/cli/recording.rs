@@ -1,7 +1,7 @@
 //! One recording from its source to its outputs, block by block.
 
 use super::picture::{self, Levels};
-use super::terminal::{Failure, interrupted, interruptible};
+use super::terminal::{interrupted, interruptible, usage};
 use alphamf::audio::{Container, Error, Layout, RawFormat, Reader, SampleFormat, WriteError, Writer};
 use alphamf::inference::{DenoiseError, DenoiseStream, Denoiser, NoiseProfile, Summary};
 use alphamf::plot::{Columns, Figure};
@@ -212,8 +212,7 @@ impl Recording<'_> {
         let began = Instant::now();
         let is_file = !is_standard(self.input) && (self.input.is_file() || !self.input.exists());
         if self.processing.noise_from.is_some() && !is_file {
-            let what = "--noise-from needs a file, as the stretch is read before the rest";
-            return Err(Failure::Usage(what.to_owned()).into());
+            return Err(usage("--noise-from needs a file, as the stretch is read before the rest"));
         }
         let mut reader = self.open()?;
         let (sample_rate, channels) = (reader.sample_rate(), reader.channels());
@@ -401,8 +400,7 @@ impl Recording<'_> {
         }
         if position <= start || position < stretch.end.map_or(0, sample) {
             let seconds = position as f64 / f64::from(sample_rate);
-            let what = format!("--noise-from: {} ends at {seconds:.2} s", self.input.display());
-            return Err(Failure::Usage(what).into());
+            return Err(usage(format!("--noise-from: {} ends at {seconds:.2} s", self.input.display())));
         }
         Ok(profiles)
     }

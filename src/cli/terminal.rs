@@ -31,6 +31,11 @@ pub enum Failure {
     Usage(String),
 }
 
+/// A failure for what does not fit together.
+pub fn usage(what: impl Into<String>) -> anyhow::Error {
+    Failure::Usage(what.into()).into()
+}
+
 /// Makes the first Ctrl-C end the run in good order, and the second at once.
 pub fn watch_for_interrupts() -> anyhow::Result<()> {
     ctrlc::set_handler(|| {

@@ -1,12 +1,12 @@
 //! `denoise train DIR -o FILE`.
 
 use super::Common;
-use super::folder::files_below;
-use super::terminal::{Failure, Progress, write_whole};
+use super::folder::audio_files_below;
+use super::terminal::{Progress, write_whole};
 use alphamf::audio;
 use alphamf::inference::{Corpus, TrainingSettings};
 use anyhow::Context;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -51,7 +51,7 @@ pub struct Arguments {
 pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
     let Arguments { folder, output, rate, rank, alpha, iterations, window, seed } = arguments;
-    let files = audio_files(&folder)?;
+    let files = audio_files_below(&folder, None)?;
     let settings = TrainingSettings {
         rank,
         alpha,
@@ -67,7 +67,7 @@ pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         None => {
             let mut lowest = u32::MAX;
             for file in &files {
-                lowest = lowest.min(audio::read(file)?.sample_rate());
+                lowest = lowest.min(audio::Reader::open(file)?.sample_rate());
             }
             lowest
         }
@@ -91,16 +91,4 @@ pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         );
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// All audio files in a folder and below, in the order of their names.
-fn audio_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let mut files = files_below(folder, None)?;
-    files.retain(|path| audio::has_extension(path));
-    if files.is_empty() {
-        return Err(
-            anyhow::anyhow!("no audio file in it or below").context(Failure::Input(folder.to_owned()))
-        );
-    }
-    Ok(files)
 }

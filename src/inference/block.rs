@@ -135,8 +135,7 @@ impl Denoiser {
             ControlFlow::Break(()) => Err(DenoiseError::Interrupted),
         };
         for sweep in 0..settings.warm_start {
-            // The noise keeps its start until the speech has taken what is its own.
-            let settled = 3 * sweep >= settings.warm_start;
+            let settled = is_settled(sweep, settings.warm_start);
             separation.maximise(
                 settings.exponent as f32,
                 Free { noise: settled, channel: settled && settings.channel },
@@ -203,7 +202,7 @@ impl Denoiser {
         let sweeps = self.settings().warm_start.max(UPPER_SWEEPS);
         let mut averaged = 0;
         for sweep in 0..sweeps {
-            above.maximise(self.settings().exponent as f32, 3 * sweep >= sweeps);
+            above.maximise(self.settings().exponent as f32, is_settled(sweep, sweeps));
             if in_last_quarter(sweep, sweeps) {
                 above.accumulate();
                 averaged += 1;
@@ -218,6 +217,11 @@ pub(super) fn apply_floor(gain: &mut [f32], floor: &[f32]) {
     for frame in gain.chunks_exact_mut(floor.len()) {
         frame.iter_mut().zip(floor).for_each(|(gain, floor)| *gain = gain.max(*floor));
     }
+}
+
+/// Whether the noise and the channel are free: they keep their start until the speech has taken what is its own.
+fn is_settled(sweep: usize, sweeps: usize) -> bool {
+    3 * sweep >= sweeps
 }
 
 /// Whether the gains of a sweep belong to the average.

@@ -1,6 +1,6 @@
 //! The conditional posteriors of the factors, as samplers see them.
 
-use super::separation::{Frames, Pool, TILE_FRAMES};
+use super::separation::{Frames, Pool, TILE_FRAMES, sum};
 use crate::model::{Factor, ImpulseStep, Impulses, Mixture, Prior, Workspace};
 use crate::random::Stream;
 use crate::samplers::{Metric, Minibatch, Site, Sites, Support, Target};
@@ -121,22 +121,7 @@ impl Target<f32> for ActivationTarget<'_> {
 }
 
 /// The diagonal of the expected Fisher information given the impulse variables, on all bins; see [`Information`].
-impl Metric<f32> for ActivationTarget<'_> {
-    fn is_diagonal(&self) -> bool {
-        true
-    }
-
-    fn metric(&mut self, theta: &[f32], metric: &mut [f32]) {
-        self.information(theta).metric(theta, metric);
-    }
-
-    fn divergence(&mut self, theta: &[f32], inverse: bool, divergence: &mut [f32]) -> bool {
-        self.information(theta).divergence(theta, inverse, divergence);
-        true
-    }
-}
-
-impl ActivationTarget<'_> {
+impl Informed for ActivationTarget<'_> {
     fn information(&mut self, theta: &[f32]) -> Information {
         self.disperse(theta);
         let Self { mixture, impulses, drift, workspace, .. } = self;
@@ -179,6 +164,26 @@ impl Sites<f32> for ActivationTarget<'_> {
                 hessian[block] += prior.curvature(x);
             }
         }
+    }
+}
+
+/// A target whose metric is the diagonal of a Fisher information.
+trait Informed {
+    fn information(&mut self, theta: &[f32]) -> Information;
+}
+
+impl<I: Informed> Metric<f32> for I {
+    fn is_diagonal(&self) -> bool {
+        true
+    }
+
+    fn metric(&mut self, theta: &[f32], metric: &mut [f32]) {
+        self.information(theta).metric(theta, metric);
+    }
+
+    fn divergence(&mut self, theta: &[f32], inverse: bool, divergence: &mut [f32]) -> bool {
+        self.information(theta).divergence(theta, inverse, divergence);
+        true
     }
 }
 
@@ -361,22 +366,7 @@ impl Target<f32> for NoiseTarget<'_> {
 }
 
 /// As for the activations.
-impl Metric<f32> for NoiseTarget<'_> {
-    fn is_diagonal(&self) -> bool {
-        true
-    }
-
-    fn metric(&mut self, theta: &[f32], metric: &mut [f32]) {
-        self.information(theta).metric(theta, metric);
-    }
-
-    fn divergence(&mut self, theta: &[f32], inverse: bool, divergence: &mut [f32]) -> bool {
-        self.information(theta).divergence(theta, inverse, divergence);
-        true
-    }
-}
-
-impl NoiseTarget<'_> {
+impl Informed for NoiseTarget<'_> {
     fn information(&mut self, theta: &[f32]) -> Information {
         self.load(theta);
         let Self { mixture, tiles, chain, pool } = self;
@@ -394,15 +384,9 @@ impl NoiseTarget<'_> {
             },
         );
         let mut information = Information::zeros(theta.len());
-        let sum = |of: fn(&Frames) -> &Vec<f32>, into: &mut [f32]| {
-            let mut sum = vec![0.0; into.len()];
-            for tile in tiles.iter() {
-                sum.iter_mut().zip(of(tile)).for_each(|(sum, &x)| *sum += x);
-            }
-            transpose(&sum, mixture.bins, into);
-        };
-        sum(|tile| &tile.noise_raise, &mut information.values);
-        sum(|tile| &tile.noise_lower, &mut information.slopes);
+        let (values, slopes) = sum(tiles, |tile| (&tile.noise_raise, &tile.noise_lower));
+        transpose(&values, mixture.bins, &mut information.values);
+        transpose(&slopes, mixture.bins, &mut information.slopes);
         information
     }
 }

@@ -62,7 +62,12 @@ pub(super) fn floors(settings: &Settings, snr_db: &[f64]) -> Vec<f32> {
             .clamp(snr - RESIDUAL_DB.end(), snr - RESIDUAL_DB.start())
             .clamp(*FLOORS_DB.start(), *FLOORS_DB.end())
     };
-    snr_db.iter().map(|&snr| libm::pow(10.0, floor_db(snr) / 20.0) as f32).collect()
+    snr_db.iter().map(|&snr| amplitude(floor_db(snr))).collect()
+}
+
+/// A factor of amplitude from its level, dB.
+pub(super) fn amplitude(level_db: f64) -> f32 {
+    libm::pow(10.0, level_db / 20.0) as f32
 }
 
 #[cfg(test)]

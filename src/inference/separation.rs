@@ -363,7 +363,7 @@ impl Drop for Loan<'_> {
 }
 
 /// Sums of two statistics over the tiles, in their order.
-fn sum(tiles: &[Frames], of: impl Fn(&Frames) -> (&Vec<f32>, &Vec<f32>)) -> (Vec<f32>, Vec<f32>) {
+pub(super) fn sum(tiles: &[Frames], of: impl Fn(&Frames) -> (&Vec<f32>, &Vec<f32>)) -> (Vec<f32>, Vec<f32>) {
     let mut sums: Option<(Vec<f32>, Vec<f32>)> = None;
     for (raise, lower) in tiles.iter().map(of) {
         match &mut sums {

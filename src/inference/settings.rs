@@ -142,11 +142,6 @@ impl Settings {
         Self { iterations: 100, burn_in: 10, ..Self::default() }
     }
 
-    /// The least gain, as a factor of amplitude.
-    pub(super) fn floor(&self) -> f32 {
-        libm::pow(10.0, self.floor_db / 20.0) as f32
-    }
-
     /// Checks every range.
     ///
     /// # Errors

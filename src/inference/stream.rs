@@ -2,7 +2,8 @@
 
 use super::block::{Handover, Known, Observation, apply_floor};
 use super::denoiser::{DenoiseError, Denoiser, Progress, Summary};
-use super::impulses;
+use super::gain::amplitude;
+use super::impulses::{self, Impulses};
 use super::profile::NoiseProfile;
 use crate::audio::{Analyser, Spectrogram, Stft, Synthesiser};
 use crate::random::Streams;
@@ -156,10 +157,7 @@ impl<'a> DenoiseStream<'a> {
         let size = self.block_samples();
         while self.channels.first().is_some_and(|channel| channel.waiting.len() >= size) {
             self.analyse(size);
-            // A block gives out fewer frames than it takes.
-            while self.pending() > BLOCK_FRAMES * 3 / 2 {
-                self.separate(BLOCK_FRAMES, false, progress, None)?;
-            }
+            self.separate_whole_blocks(progress)?;
         }
         Ok(self.take_output())
     }
@@ -185,9 +183,7 @@ impl<'a> DenoiseStream<'a> {
             let analyser = std::mem::replace(&mut channel.analyser, self.stft.analyser());
             analyser.finish(&mut channel.pending);
         }
-        while self.pending() > BLOCK_FRAMES * 3 / 2 {
-            self.separate(BLOCK_FRAMES, false, progress, None)?;
-        }
+        self.separate_whole_blocks(progress)?;
         let pending = self.pending();
         if pending > 0 {
             let observer = (every > 0 && self.blocks == 0).then_some((every, observer));
@@ -223,16 +219,25 @@ impl<'a> DenoiseStream<'a> {
         for channel in &mut self.channels {
             let (repaired, found) = impulses::repair(&channel.waiting[..samples], self.stft.sample_rate());
             match found {
-                impulses::Impulses::None => {}
-                impulses::Impulses::Clicks { count, .. } => self.clicks += count,
-                impulses::Impulses::HeavyTails { .. } => self.heavy_tailed_blocks += 1,
+                Impulses::None => {}
+                Impulses::Clicks { count, .. } => self.clicks += count,
+                Impulses::HeavyTails { .. } => self.heavy_tailed_blocks += 1,
             }
-            if found != impulses::Impulses::None {
+            if found != Impulses::None {
                 tracing::info!(?found, "impulses were removed in time");
             }
             channel.analyser.push(&repaired, &mut channel.pending);
             channel.waiting.drain(..samples);
         }
+    }
+
+    /// Separates blocks as long as the rest stays long enough for one of its own.
+    fn separate_whole_blocks(&mut self, progress: Progress) -> Result<(), DenoiseError> {
+        // A block gives out fewer frames than it takes.
+        while self.pending() > BLOCK_FRAMES * 3 / 2 {
+            self.separate(BLOCK_FRAMES, false, progress, None)?;
+        }
+        Ok(())
     }
 
     /// Separates the first `frames` that wait, and synthesises them up to the overlap with the next block.
@@ -282,7 +287,7 @@ impl<'a> DenoiseStream<'a> {
         observer: Option<BlockObserver>,
     ) -> Result<(Vec<f32>, Vec<f32>), DenoiseError> {
         let bins = self.stft.bins();
-        let silent_floor = || vec![self.denoiser.settings().floor(); bins];
+        let silent_floor = || vec![amplitude(self.denoiser.settings().floor_db); bins];
         let mut power = vec![0.0_f32; bins * frames];
         for channel in &self.channels {
             power.iter_mut().zip(channel.pending.as_slice()).for_each(|(sum, x)| *sum += x.norm_sqr());

@@ -379,7 +379,6 @@ fn newtonian_monte_carlo_on_activations_is_exact() {
     };
     let error = largest_error(run(false), exact);
     let careless = largest_error(run(true), exact);
-    println!("{exact:?} {error} {careless}");
     assert!(error < 0.01, "{error}");
     assert!(careless > 0.1, "{careless}");
 }
@@ -443,7 +442,6 @@ fn mirrored_samplers_find_the_marginal_posterior() {
         ("HAMCMC", run(hamcmc, false, false, 4000), 0.05),
     ];
     let frozen = run(sgrld(), true, false, 2500);
-    println!("{errors:?} {frozen}");
     for (name, error, bound) in errors {
         assert!(error < bound, "{name}: {error}");
     }

@@ -1,7 +1,7 @@
 //! The impulse variables: one per source, bin and frame.
 
 use super::marginal::MarginalTable;
-use super::mixture::{Mixture, Scalar};
+use super::mixture::{CHUNK, Mixture, Scalar};
 use crate::random::Stream;
 use crate::stable::{ParameterError, PositiveStable, vector};
 use std::sync::Arc;
@@ -120,9 +120,6 @@ impl ImpulseStep {
         }
     }
 }
-
-/// Bins that are updated together.
-const CHUNK: usize = 64;
 
 /// Metropolis steps for the impulse variables of one source, given those of the other: returns how many proposals
 /// were accepted.

@@ -48,11 +48,14 @@ pub struct MarginalTable {
 }
 
 impl MarginalTable {
+    /// Distance of grid points along either logarithm.
+    pub(super) const CELL: f32 = (1.0 / RESOLUTION) as f32;
+
     /// Tabulates the expectations for characteristic exponents in (0, 2].
     #[must_use]
     pub fn new(alpha_speech: f64, alpha_noise: f64) -> Self {
-        let speech = Quadrature::new(alpha_speech, 96);
-        let noise = Quadrature::new(alpha_noise, 40);
+        let speech = impulse_quadrature(alpha_speech, 96);
+        let noise = impulse_quadrature(alpha_noise, 40);
         let cells = (0..ROWS * COLUMNS)
             .into_par_iter()
             .map(|cell| {
@@ -132,23 +135,11 @@ impl MarginalTable {
     }
 }
 
-/// A discrete stand-in for the law of an impulse variable.
-struct Quadrature {
-    /// Nodes and their probabilities.
-    nodes: Vec<(f64, f64)>,
-}
-
-impl Quadrature {
-    fn new(alpha: f64, count: usize) -> Self {
-        Self { nodes: impulse_quadrature(alpha, count) }
-    }
-}
-
-/// The expectations by quadrature, for a bin of power one.
+/// The expectations by quadrature (nodes and their probabilities), for a bin of power one.
 #[inline(always)]
 fn expectations(
-    speech: &Quadrature,
-    noise: &Quadrature,
+    speech: &[(f64, f64)],
+    noise: &[(f64, f64)],
     speech_ratio: f64,
     noise_ratio: f64,
 ) -> Expectations<f64> {
@@ -157,12 +148,12 @@ fn expectations(
         let scale = (-ratio).exp();
         nodes.iter().map(|&(phi, probability)| ((phi * scale) as f32, probability as f32)).collect()
     };
-    let mut noise_nodes = scaled(&noise.nodes, noise_ratio);
+    let mut noise_nodes = scaled(noise, noise_ratio);
     noise_nodes.resize(noise_nodes.len().next_multiple_of(LANES), (1.0, 0.0));
     let (noise_variances, noise_probabilities): (Vec<_>, Vec<_>) = noise_nodes.into_iter().unzip();
     // Per lane: the sums of the weights, of the weighted gains, and of either weighted power.
     let mut sums = [[0.0_f32; LANES]; 4];
-    for (speech_variance, speech_probability) in scaled(&speech.nodes, speech_ratio) {
+    for (speech_variance, speech_probability) in scaled(speech, speech_ratio) {
         let (variances, _) = noise_variances.as_chunks::<LANES>();
         let (probabilities, _) = noise_probabilities.as_chunks::<LANES>();
         for (noise_variance, probability) in variances.iter().zip(probabilities) {
@@ -209,7 +200,7 @@ mod tests {
 
     #[test]
     fn fisher_identity_holds() {
-        let (speech, noise) = (Quadrature::new(0.9, 96), Quadrature::new(1.95, 40));
+        let (speech, noise) = (impulse_quadrature(0.9, 96), impulse_quadrature(1.95, 40));
         for (a, b) in [(0.0, 0.0), (5.0, 1.0), (-2.0, 1.5), (20.0, 3.0)] {
             let at = |a, b| expectations(&speech, &noise, a, b);
             let step = 0.05;

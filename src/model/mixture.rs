@@ -11,6 +11,7 @@
 
 use super::continuation::Continuation;
 use super::impulses::Impulses;
+use super::marginal::MarginalTable;
 use super::products::{Columns, accumulate_outer, product, product_with_transpose};
 use crate::stable::vector::{self, dispatch};
 use ndarray::NdFloat;
@@ -138,7 +139,7 @@ impl Scalar for f64 {
 }
 
 /// Bins that pass through the element-wise stages together.
-const CHUNK: usize = 64;
+pub(super) const CHUNK: usize = 64;
 
 struct Chunk<T> {
     len: usize,
@@ -227,14 +228,10 @@ impl<T: Scalar> Workspace<T> {
     pub fn disperse(&mut self, mixture: &Mixture<T>, activations: &[T]) {
         self.bins = mixture.bins;
         self.resize(activations.len() / mixture.rank());
-        let rows = Columns::new(activations, mixture.rank());
-        let split = mixture.speech_rank();
-        product(mixture.speech.columns(self.bins), rows.band(0, split), &mut self.lambda_speech);
-        product(
-            mixture.noise.columns(self.bins),
-            rows.band(split, mixture.noise_rank()),
-            &mut self.lambda_noise,
-        );
+        let (speech, noise) =
+            (mixture.speech_activations(activations), mixture.noise_activations(activations));
+        product(mixture.speech.columns(self.bins), speech, &mut self.lambda_speech);
+        product(mixture.noise.columns(self.bins), noise, &mut self.lambda_noise);
         let floor = constant::<T>(SMALLEST_DISPERSION);
         for lambda in [&mut self.lambda_speech, &mut self.lambda_noise] {
             lambda.iter_mut().for_each(|lambda| *lambda += floor);
@@ -518,8 +515,7 @@ impl<T: Scalar> Workspace<T> {
             #[inline(always)]
             || match impulses {
                 Impulses::Integrated(table) => self.bend_with(exponents, power, of_speech, |_, chunk| {
-                    // A cell of the table.
-                    const WIDTH: f32 = 0.4;
+                    const WIDTH: f32 = MarginalTable::CELL;
                     for i in 0..chunk.len {
                         let ratio =
                             |log_variance: T| (chunk.log_power[i] - log_variance).to_f32().unwrap_or(0.0);

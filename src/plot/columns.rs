@@ -88,22 +88,14 @@ impl Columns {
     #[must_use]
     pub fn png(&self, low: f32, high: f32) -> Option<Vec<u8>> {
         let (width, height, shades) = self.shades(low, high);
-        encode_png(width, height, &shades)
+        encode_shades(width, height, &shades)
     }
 }
 
 /// A PNG file of shades.
-pub(super) fn encode_png(width: usize, height: usize, shades: &[u8]) -> Option<Vec<u8>> {
-    let palette: Vec<u8> = (0..=255).flat_map(colour).collect();
-    let mut bytes = Vec::new();
-    let mut encoder = png::Encoder::new(&mut bytes, u32::try_from(width).ok()?, u32::try_from(height).ok()?);
-    encoder.set_color(png::ColorType::Indexed);
-    encoder.set_depth(png::BitDepth::Eight);
-    encoder.set_palette(palette);
-    let mut writer = encoder.write_header().ok()?;
-    writer.write_image_data(shades).ok()?;
-    writer.finish().ok()?;
-    Some(bytes)
+pub(super) fn encode_shades(width: usize, height: usize, shades: &[u8]) -> Option<Vec<u8>> {
+    let palette = (0..=255).flat_map(colour).collect();
+    super::encode_png(width, height, Some(palette), shades).ok()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Pictures above one another over a common time axis, as SVG or PNG.
 
-use super::columns::encode_png;
-use super::{Axis, Columns, colour};
+use super::columns::encode_shades;
+use super::{Axis, Columns, colour, encode_png};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use embedded_graphics::Pixel;
@@ -104,7 +104,7 @@ impl Figure {
                     "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"rgb({r},{g},{b})\"/>"
                 ),
                 Element::Image { x, y, width, height, shades } => {
-                    let png = encode_png(shades.0, shades.1, &shades.2).unwrap_or_default();
+                    let png = encode_shades(shades.0, shades.1, &shades.2).unwrap_or_default();
                     write!(
                         svg,
                         "<image x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" \
@@ -140,13 +140,7 @@ impl Figure {
                 }
             }
         }
-        let mut bytes = Vec::new();
-        let mut encoder = png::Encoder::new(&mut bytes, width as u32, height as u32);
-        encoder.set_color(png::ColorType::Rgb);
-        let mut writer = encoder.write_header()?;
-        writer.write_image_data(canvas.pixels.as_flattened())?;
-        writer.finish()?;
-        Ok(bytes)
+        encode_png(width, height, None, canvas.pixels.as_flattened())
     }
 
     /// Width and height, pixels.

@@ -11,6 +11,12 @@ pub use figure::{Figure, Panel};
 /// Range of levels that a spectrogram shows, in dB below the loudest.
 pub const LEVELS: f32 = 70.0;
 
+/// The level of a power in dB; that of silence is -200.
+#[must_use]
+pub fn level(power: f32) -> f32 {
+    10.0 * (power + 1e-20).log10()
+}
+
 /// Colours from silence to the loudest, evenly spaced: black, violet, red, orange, pale yellow.
 const COLOURS: [[u8; 3]; 7] =
     [[0, 0, 4], [34, 11, 84], [101, 21, 110], [174, 48, 92], [228, 90, 49], [251, 155, 6], [252, 255, 164]];
@@ -24,4 +30,27 @@ fn colour(shade: u8) -> [u8; 3] {
         let [a, b] = [COLOURS[below], COLOURS[below + 1]].map(|colour| f32::from(colour[channel]));
         (a + share * (b - a)).round() as u8
     })
+}
+
+/// A PNG file of 8-bit indices into a palette, or of colours.
+fn encode_png(
+    width: usize,
+    height: usize,
+    palette: Option<Vec<u8>>,
+    data: &[u8],
+) -> Result<Vec<u8>, png::EncodingError> {
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width as u32, height as u32);
+    encoder.set_depth(png::BitDepth::Eight);
+    match palette {
+        Some(palette) => {
+            encoder.set_color(png::ColorType::Indexed);
+            encoder.set_palette(palette);
+        }
+        None => encoder.set_color(png::ColorType::Rgb),
+    }
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(data)?;
+    writer.finish()?;
+    Ok(bytes)
 }

@@ -83,10 +83,7 @@ impl<T: Real, Inner: Target<T>> Metric<T> for Mirrored<Inner, T> {
         if let Some(inner) = self.inner.metric() {
             inner.metric(&self.folded, metric);
         }
-        if !self.diagonal {
-            let sign = |x: T| x.signum();
-            congruence(metric, theta, self.inner.dimension(), sign);
-        }
+        congruence(metric, theta, self.inner.dimension(), self.diagonal, T::signum);
     }
 
     fn divergence(&mut self, theta: &[T], inverse: bool, divergence: &mut [T]) -> bool {
@@ -100,8 +97,19 @@ impl<T: Real, Inner: Target<T>> Metric<T> for Mirrored<Inner, T> {
     }
 }
 
-/// `G <- J G J` with `J = diag(factor(theta))`, for dense `G` (`dimension^2 x blocks`).
-fn congruence<T: Real>(metric: &mut [T], theta: &[T], dimension: usize, factor: impl Fn(T) -> T) {
+/// `G <- J G J` with `J = diag(factor(theta))`, for the diagonals of `G` (`dimension x blocks`) or all of it
+/// (`dimension^2 x blocks`).
+fn congruence<T: Real>(
+    metric: &mut [T],
+    theta: &[T],
+    dimension: usize,
+    diagonal: bool,
+    factor: impl Fn(T) -> T,
+) {
+    if diagonal {
+        metric.iter_mut().zip(theta).for_each(|(g, &a)| *g *= factor(a) * factor(a));
+        return;
+    }
     for (metric, theta) in metric.chunks_exact_mut(dimension * dimension).zip(theta.chunks_exact(dimension)) {
         for (column, &b) in metric.chunks_exact_mut(dimension).zip(theta) {
             column.iter_mut().zip(theta).for_each(|(g, &a)| *g *= factor(a) * factor(b));
@@ -172,11 +180,7 @@ impl<T: Real, Inner: Target<T>> Metric<T> for Scaled<'_, Inner, T> {
         if let Some(inner) = self.inner.metric() {
             inner.metric(&self.theta, metric);
         }
-        if self.diagonal {
-            metric.iter_mut().zip(self.units).for_each(|(g, &unit)| *g *= unit * unit);
-        } else {
-            congruence(metric, self.units, self.inner.dimension(), |unit| unit);
-        }
+        congruence(metric, self.units, self.inner.dimension(), self.diagonal, |unit| unit);
     }
 
     fn divergence(&mut self, x: &[T], inverse: bool, divergence: &mut [T]) -> bool {
@@ -302,11 +306,7 @@ impl<T: Real, Inner: Target<T>> Metric<T> for LogMapped<Inner, T> {
         if let Some(inner) = self.inner.metric() {
             inner.metric(&self.theta, metric);
         }
-        if self.diagonal {
-            metric.iter_mut().zip(&self.jacobian).for_each(|(g, &j)| *g *= j * j);
-        } else {
-            congruence(metric, &self.jacobian, self.inner.dimension(), |j| j);
-        }
+        congruence(metric, &self.jacobian, self.inner.dimension(), self.diagonal, |j| j);
     }
 
     fn divergence(&mut self, x: &[T], inverse: bool, divergence: &mut [T]) -> bool {

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::audio::{DEFAULT_WINDOW_SECONDS, Signal, Stft};
-use crate::plot::{Columns, LEVELS};
+use crate::plot::{Columns, LEVELS, level};
 
 /// The level in dB that is brightest in the pictures of one recording: that of its loudest bin.
 pub(super) fn loudest(signal: &Signal) -> f32 {
@@ -28,7 +28,7 @@ fn levels(signal: &Signal) -> Option<Columns> {
     let spectrogram = stft.analyse(&signal.channels()[0]);
     let mut columns = Columns::new(spectrogram.bins());
     for frame in 0..spectrogram.frames() {
-        columns.push(spectrogram.frame(frame).iter().map(|x| 10.0 * (x.norm_sqr() + 1e-20).log10()));
+        columns.push(spectrogram.frame(frame).iter().map(|x| level(x.norm_sqr())));
     }
     Some(columns)
 }
