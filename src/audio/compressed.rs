@@ -1,17 +1,20 @@
 //! Every format but WAV and raw samples, by way of the symphonia crate.
 
 use super::error::ReadError;
-use super::mp4;
+use super::mp4::{self, EditStart};
 use super::signal::SampleFormat;
+use std::fs::File;
 use std::io::{self, Seek};
+use std::sync::LazyLock;
 use symphonia::core::audio::GenericAudioBufferRef;
 use symphonia::core::codecs::audio::well_known::CODEC_ID_ALAC;
 use symphonia::core::codecs::audio::{AudioDecoder, AudioDecoderOptions};
 use symphonia::core::errors::Error as SymphoniaError;
-use symphonia::core::formats::probe::Hint;
+use symphonia::core::formats::probe::{Hint, Probe};
 use symphonia::core::formats::{FormatOptions, FormatReader, TrackType};
 use symphonia::core::io::{MediaSource, MediaSourceStream};
 use symphonia::core::meta::MetadataOptions;
+use symphonia::default::{formats, meta};
 
 /// The most samples a damaged packet is replaced with; real packets are shorter.
 const LONGEST_PACKET: u64 = 1 << 16;
@@ -19,6 +22,27 @@ const LONGEST_PACKET: u64 = 1 << 16;
 /// How many samples a lossy recording may lack at its end: encoders count their delay and padding
 /// in various ways.
 const LOSSY_SLACK: u64 = 1 << 13;
+
+/// Tells every format but MP4, looking further for its start if a file begins with something else.
+static PROBE: LazyLock<Probe> = LazyLock::new(|| {
+    let mut probe = Probe::default();
+    probe.register_format::<formats::AdtsReader>();
+    probe.register_format::<formats::AiffReader>();
+    probe.register_format::<formats::FlacReader>();
+    probe.register_format::<formats::MpaReader>();
+    probe.register_format::<formats::OggReader>();
+    probe.register_metadata::<meta::ApeReader>();
+    probe.register_metadata::<meta::Id3v1Reader>();
+    probe.register_metadata::<meta::Id3v2Reader>();
+    probe
+});
+
+/// For files that begin as MP4: nothing is looked for behind other bytes, so that what was checked is what is read.
+static MP4_PROBE: LazyLock<Probe> = LazyLock::new(|| {
+    let mut probe = Probe::default();
+    probe.register_format::<formats::IsoMp4Reader>();
+    probe
+});
 
 /// Decodes one audio track of a file or stream.
 pub(super) struct CompressedDecoder {
@@ -44,20 +68,26 @@ pub(super) struct CompressedDecoder {
 }
 
 impl CompressedDecoder {
-    /// Opens a source; `extension` is that of its file name, which helps to tell the format.
-    pub(super) fn open(mut source: Box<dyn MediaSource>, extension: Option<&str>) -> Result<Self, ReadError> {
-        let mut start = None;
-        if source.is_seekable() {
-            start = mp4::edit_start(&mut source)?;
-            source.rewind().map_err(ReadError::Io)?;
-        }
-        let mut hint = Hint::new();
-        if let Some(extension) = extension {
-            hint.with_extension(extension);
-        }
+    /// Opens a file or stream of any format but MP4.
+    pub(super) fn open(source: Box<dyn MediaSource>) -> Result<Self, ReadError> {
+        Self::probed(&PROBE, source, None)
+    }
+
+    /// Opens an MP4 file.
+    pub(super) fn open_mp4(mut file: File) -> Result<Self, ReadError> {
+        let start = mp4::edit_start(&mut file)?;
+        file.rewind().map_err(ReadError::Io)?;
+        Self::probed(&MP4_PROBE, Box::new(file), start)
+    }
+
+    fn probed(
+        probe: &Probe,
+        source: Box<dyn MediaSource>,
+        start: Option<EditStart>,
+    ) -> Result<Self, ReadError> {
         let stream = MediaSourceStream::new(source, Default::default());
-        let reader = symphonia::default::get_probe()
-            .probe(&hint, stream, FormatOptions::default(), MetadataOptions::default())
+        let reader = probe
+            .probe(&Hint::new(), stream, FormatOptions::default(), MetadataOptions::default())
             .map_err(in_header)?;
         let track = reader
             .default_track(TrackType::Audio)

@@ -1,5 +1,6 @@
 use super::compressed::CompressedDecoder;
 use super::error::{Error, InvalidSignal, ReadError};
+use super::mp4;
 use super::pcm::{PcmDecoder, RawFormat};
 use super::signal::{SampleFormat, Signal, check_sample_rate};
 use super::wav;
@@ -49,10 +50,14 @@ impl Reader {
                 return Self::from_bytes(path, file);
             }
             let mut bytes = BufReader::new(file);
-            if !wav::is_wav(&start_of(&mut bytes)?) {
-                return Self::from_compressed(path, Box::new(rewound(bytes)?));
-            }
+            let start = start_of(&mut bytes)?;
             bytes.rewind().map_err(ReadError::Io)?;
+            if mp4::is_mp4(&start) {
+                return Self::from_compressed(path, || CompressedDecoder::open_mp4(bytes.into_inner()));
+            }
+            if !wav::is_wav(&start) {
+                return Self::from_compressed(path, || CompressedDecoder::open(Box::new(bytes.into_inner())));
+            }
             let header = wav::read_header(&mut bytes)?;
             Self::from_wav(path, &header, Box::new(bytes))
         };
@@ -102,8 +107,7 @@ impl Reader {
 
     fn from_bytes(name: &Path, mut stream: impl Read + Send + Sync + 'static) -> Result<Self, ReadError> {
         let start = start_of(&mut stream)?;
-        let is_mp4 = start.get(4..8) == Some(b"ftyp");
-        let is_wav = wav::is_wav(&start);
+        let (is_mp4, is_wav) = (mp4::is_mp4(&start), wav::is_wav(&start));
         let mut bytes = Cursor::new(start).chain(stream);
         if is_wav {
             let header = wav::read_header(&mut bytes)?;
@@ -113,9 +117,9 @@ impl Reader {
             let mut file = tempfile::tempfile().map_err(ReadError::Io)?;
             io::copy(&mut bytes, &mut file).map_err(ReadError::Io)?;
             file.rewind().map_err(ReadError::Io)?;
-            Self::from_compressed(name, Box::new(file))
+            Self::from_compressed(name, || CompressedDecoder::open_mp4(file))
         } else {
-            Self::from_compressed(name, Box::new(ReadOnlySource::new(bytes)))
+            Self::from_compressed(name, || CompressedDecoder::open(Box::new(ReadOnlySource::new(bytes))))
         }
     }
 
@@ -136,10 +140,9 @@ impl Reader {
 
     fn from_compressed(
         name: &Path,
-        source: Box<dyn symphonia::core::io::MediaSource>,
+        open: impl FnOnce() -> Result<CompressedDecoder, ReadError>,
     ) -> Result<Self, ReadError> {
-        let extension = name.extension().and_then(|extension| extension.to_str());
-        let decoder = guarded(|| CompressedDecoder::open(source, extension))?;
+        let decoder = guarded(open)?;
         check_sample_rate(decoder.sample_rate)?;
         let (sample_rate, channels, format) = (decoder.sample_rate, decoder.channels, decoder.format);
         Ok(Self::new(name, Decoder::Compressed(Box::new(decoder)), sample_rate, channels, format))
@@ -289,12 +292,6 @@ fn start_of(stream: &mut impl Read) -> Result<Vec<u8>, ReadError> {
     let mut start = Vec::new();
     stream.take(12).read_to_end(&mut start).map_err(ReadError::Io)?;
     if start.is_empty() { Err(ReadError::Empty) } else { Ok(start) }
-}
-
-fn rewound(bytes: BufReader<File>) -> Result<File, ReadError> {
-    let mut file = bytes.into_inner();
-    file.rewind().map_err(ReadError::Io)?;
-    Ok(file)
 }
 
 #[cfg(test)]
