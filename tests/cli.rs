@@ -693,25 +693,29 @@ fn a_closed_pipe_is_one_line() {
     assert_eq!(message.lines().count(), 1);
 }
 
-/// A live stream is denoised while it lasts.
+/// A live stream is denoised while it lasts: block by block of 8.192 s, but for the overlap with what comes.
 #[test]
-fn the_first_output_comes_before_the_last_input() {
+fn the_first_output_comes_after_one_block() {
+    const BLOCK: usize = 65_536;
     let mut child = spawn(&["-", "-", "--raw", "8000:1:s16"].map(Path::new), Stdio::piped());
     let mut input = child.stdin.take().unwrap();
     let mut output = child.stdout.take().unwrap();
     let (sender, receiver) = mpsc::channel();
     let reader = thread::spawn(move || {
-        let mut bytes = vec![0; 44 + 8_000];
+        let mut bytes = vec![0; 44 + 2 * (BLOCK - 5_000)];
         output.read_exact(&mut bytes).unwrap();
         sender.send(()).unwrap();
         output.read_to_end(&mut bytes).unwrap();
         bytes
     });
-    let samples: Vec<u8> = hiss(40 * 8_000).flat_map(|x| ((x * 5_000.0) as i16).to_le_bytes()).collect();
-    input.write_all(&samples).unwrap();
+    let samples: Vec<u8> = hiss(20 * 8_000).flat_map(|x| ((x * 5_000.0) as i16).to_le_bytes()).collect();
+    let (first, rest) = samples.split_at(2 * BLOCK);
+    input.write_all(first).unwrap();
+    input.flush().unwrap();
     receiver.recv_timeout(Duration::from_secs(60)).expect("some output while the input is open");
+    input.write_all(rest).unwrap();
     drop(input);
-    assert_eq!(decode(reader.join().unwrap())[0].len(), 40 * 8_000);
+    assert_eq!(decode(reader.join().unwrap())[0].len(), 20 * 8_000);
     assert!(child.wait().unwrap().success());
 }
 

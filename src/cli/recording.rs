@@ -264,8 +264,8 @@ impl Recording<'_> {
             }
         }
 
-        // The streams gather blocks themselves.
-        let size = sample_rate as usize;
+        // The streams gather blocks themselves: this is how often a live recording is looked at.
+        let size = streams.first().map_or(1, DenoiseStream::block_samples).div_ceil(8);
         let mut summaries = Vec::new();
         let mut samples_read = 0;
         loop {

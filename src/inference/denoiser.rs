@@ -119,7 +119,7 @@ impl Denoiser {
 
     /// Denoises a recording, with the same result, and shows how it develops: every `every` Gibbs sweeps
     /// (0 for never) `observer` is given the result by the mean gain of the last 20 of them or, once the
-    /// burn-in is over, of all since. Only recordings of a single block (12 s) are shown.
+    /// burn-in is over, of all since. Only recordings of a single block (8 s) are shown.
     ///
     /// # Errors
     /// As [`Denoiser::denoise`].

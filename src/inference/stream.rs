@@ -8,8 +8,10 @@ use super::profile::NoiseProfile;
 use crate::audio::{Analyser, Spectrogram, Stft, Synthesiser};
 use crate::random::Streams;
 
-/// Frames that are separated together; up to half as many again at the end of a recording.
+/// Frames that are separated together.
 const BLOCK_FRAMES: usize = 512;
+/// A last block with fewer frames is separated together with frames before it, of which the result stays.
+const LEAST_FRAMES: usize = BLOCK_FRAMES / 2;
 /// Frames at the end of a block that the next block separates again; their gains are cross-faded.
 const OVERLAP_FRAMES: usize = 32;
 /// Frames with a mean power below this share of that of their block count as digital silence.
@@ -33,6 +35,8 @@ pub struct DenoiseStream<'a> {
     overlap: Vec<f32>,
     /// The same, not below the floor.
     applied_overlap: Vec<f32>,
+    /// Powers (bins x frames) of the last frames that are done, as many as a last block may look back to.
+    done_power: Vec<f32>,
     blocks: u64,
     frames_done: u64,
     energy: Energy,
@@ -100,6 +104,7 @@ impl<'a> DenoiseStream<'a> {
             carried: None,
             overlap: Vec::new(),
             applied_overlap: Vec::new(),
+            done_power: Vec::new(),
             blocks: 0,
             frames_done: 0,
             energy: Energy::default(),
@@ -157,7 +162,9 @@ impl<'a> DenoiseStream<'a> {
         let size = self.block_samples();
         while self.channels.first().is_some_and(|channel| channel.waiting.len() >= size) {
             self.analyse(size);
-            self.separate_whole_blocks(progress)?;
+            while self.pending() >= BLOCK_FRAMES {
+                self.separate(BLOCK_FRAMES, false, progress, None)?;
+            }
         }
         Ok(self.take_output())
     }
@@ -183,10 +190,13 @@ impl<'a> DenoiseStream<'a> {
             let analyser = std::mem::replace(&mut channel.analyser, self.stft.analyser());
             analyser.finish(&mut channel.pending);
         }
-        self.separate_whole_blocks(progress)?;
+        // More frames than in a block are no worse; a last block of few is.
+        while self.pending() > BLOCK_FRAMES * 3 / 2 {
+            self.separate(BLOCK_FRAMES, false, progress, None)?;
+        }
         let pending = self.pending();
         if pending > 0 {
-            let observer = (every > 0 && self.blocks == 0).then_some((every, observer));
+            let observer = (every > 0 && self.frames_done == 0).then_some((every, observer));
             self.separate(pending, true, progress, observer)?;
         }
         for channel in &mut self.channels {
@@ -231,15 +241,6 @@ impl<'a> DenoiseStream<'a> {
         }
     }
 
-    /// Separates blocks as long as the rest stays long enough for one of its own.
-    fn separate_whole_blocks(&mut self, progress: Progress) -> Result<(), DenoiseError> {
-        // A block gives out fewer frames than it takes.
-        while self.pending() > BLOCK_FRAMES * 3 / 2 {
-            self.separate(BLOCK_FRAMES, false, progress, None)?;
-        }
-        Ok(())
-    }
-
     /// Separates the first `frames` that wait, and synthesises them up to the overlap with the next block.
     fn separate(
         &mut self,
@@ -249,10 +250,27 @@ impl<'a> DenoiseStream<'a> {
         observer: Option<BlockObserver>,
     ) -> Result<(), DenoiseError> {
         let bins = self.stft.bins();
-        let (mut gain, floor) = self.gain(frames, progress, observer)?;
+        let (done, context) = if last {
+            (frames, LEAST_FRAMES.saturating_sub(frames).min(self.done_power.len() / bins))
+        } else {
+            (frames - OVERLAP_FRAMES, 0)
+        };
+        let mut power = self.done_power.split_off(self.done_power.len() - context * bins);
+        power.resize((context + frames) * bins, 0.0);
+        for channel in &self.channels {
+            let waiting = channel.pending.as_slice();
+            power[context * bins..].iter_mut().zip(waiting).for_each(|(sum, x)| *sum += x.norm_sqr());
+        }
+        if !last {
+            self.done_power = power[done.saturating_sub(LEAST_FRAMES) * bins..done * bins].to_vec();
+        }
+        let (mut gain, floor) = self.gain(power, frames, progress, observer)?;
+        gain.drain(..context * bins);
+        if let Some(Deviation { block, .. }) = &mut self.deviation {
+            block.drain(..(context * bins).min(block.len()));
+        }
         let mut applied = gain.clone();
         apply_floor(&mut applied, &floor);
-        let done = if last { frames } else { frames - OVERLAP_FRAMES };
         for (values, overlap) in [(&mut gain, &mut self.overlap), (&mut applied, &mut self.applied_overlap)] {
             cross_fade(overlap, values, bins);
             *overlap = values.split_off(done * bins);
@@ -279,20 +297,19 @@ impl<'a> DenoiseStream<'a> {
         Ok(())
     }
 
-    /// The posterior-mean gains (bins x frames) of the first `frames` that wait, and the least gain per bin.
+    /// The posterior-mean gains (bins x frames) for these powers, and the least gain per bin. The last `waiting`
+    /// frames are the first that wait; those before them are done.
     fn gain(
         &mut self,
-        frames: usize,
+        mut power: Vec<f32>,
+        waiting: usize,
         progress: Progress,
         observer: Option<BlockObserver>,
     ) -> Result<(Vec<f32>, Vec<f32>), DenoiseError> {
         let bins = self.stft.bins();
         let silent_floor = || vec![amplitude(self.denoiser.settings().floor_db); bins];
-        let mut power = vec![0.0_f32; bins * frames];
-        for channel in &self.channels {
-            power.iter_mut().zip(channel.pending.as_slice()).for_each(|(sum, x)| *sum += x.norm_sqr());
-        }
-        let mut gain = vec![0.0; bins * frames];
+        let frames = power.len() / bins;
+        let mut gain = vec![0.0; power.len()];
         if let Some(deviation) = &mut self.deviation {
             deviation.block = if self.denoiser.settings().iterations > 0 { gain.clone() } else { Vec::new() };
         }
@@ -336,7 +353,7 @@ impl<'a> DenoiseStream<'a> {
             deviation: self.deviation.is_some(),
         };
         let hop = self.stft.hop() as f64 / f64::from(self.stft.sample_rate());
-        let (before, duration) = (self.frames_done as f64 * hop, frames as f64 * hop);
+        let (before, duration) = (self.frames_done as f64 * hop, waiting as f64 * hop);
         let progress: Progress = &mut |share| progress(before + share * duration);
         let separated = self.denoiser.separate(bins, &power, known, streams, progress, observation)?;
         self.divergences += separated.divergences;
@@ -464,6 +481,39 @@ mod tests {
         assert!(largest < -15.0, "{largest} dB");
     }
 
+    /// Of one block of samples all but the overlap with the next comes back, however few come at a time.
+    #[test]
+    fn the_first_output_comes_after_one_block() {
+        let settings = Settings { warm_start: 1, iterations: 0, burn_in: 0, ..Settings::default() };
+        let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap();
+        let (_, noise) = recording(20, |_| 0.1);
+        let in_chunks = |size: usize| {
+            let mut stream = denoiser.stream(RATE as u32, 1).unwrap();
+            let (block, hop) = (stream.block_samples(), stream.stft.hop());
+            let (mut given, mut output) = (0, Vec::new());
+            for chunk in noise.chunks(size) {
+                let mut new = stream.push(&[chunk], &mut |_| ControlFlow::Continue(())).unwrap().remove(0);
+                given += chunk.len();
+                if given < block {
+                    assert!(new.is_empty(), "{} samples after {given}", new.len());
+                } else if given < block + size && given < 2 * block {
+                    // The first frames reach to before the start.
+                    let lead = stream.stft.window() - hop;
+                    assert_eq!(new.len(), block - OVERLAP_FRAMES * hop - lead);
+                }
+                output.append(&mut new);
+            }
+            let (mut rest, _) = stream.finish(&mut |_| ControlFlow::Continue(())).unwrap();
+            output.append(&mut rest[0]);
+            output
+        };
+        let whole = in_chunks(noise.len());
+        assert_eq!(whole.len(), noise.len());
+        for size in [1, 777] {
+            assert!(in_chunks(size) == whole, "in chunks of {size}");
+        }
+    }
+
     #[test]
     fn what_waits_does_not_grow_with_the_recording() {
         let settings = Settings { warm_start: 1, iterations: 0, burn_in: 0, ..Settings::default() };
@@ -475,7 +525,7 @@ mod tests {
             given += noise.len();
             taken += stream.push(&[&noise], &mut |_| ControlFlow::Continue(())).unwrap()[0].len();
             let waiting = (given - taken) as f64 / stream.block_samples() as f64;
-            assert!(waiting < 2.6, "{waiting} blocks after {} s", given / RATE);
+            assert!(waiting < 2.1, "{waiting} blocks after {} s", given / RATE);
         }
     }
 
