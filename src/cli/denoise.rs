@@ -26,8 +26,8 @@ pub struct Arguments {
     #[arg(short, long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
 
-    /// Make results anew that are already in the folder.
-    #[arg(long, requires = "output_dir")]
+    /// Make results anew that are already in the folder of -o. A single output is always made anew.
+    #[arg(long)]
     force: bool,
 
     /// Write what was taken out: the recording minus the result.
@@ -131,6 +131,9 @@ impl Arguments {
         let sounds = [Some(output), self.residual.as_ref()];
         if sounds.into_iter().flatten().any(|path| is_standard(path)) && std::io::stdout().is_terminal() {
             return Err(usage("standard output is a terminal: redirect it, or name a file"));
+        }
+        for path in sounds.into_iter().flatten() {
+            self.processing.check_name(path)?;
         }
         let pictures = [self.plot.as_ref(), self.stats.as_ref()];
         let outputs: Vec<&PathBuf> = sounds.into_iter().chain(pictures).flatten().collect();

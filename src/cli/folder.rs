@@ -1,6 +1,6 @@
 //! Many recordings at once.
 
-use super::recording::{Found, Processing, Recording, is_standard};
+use super::recording::{Found, Processing, Recording, is_standard, is_written};
 use super::stats::{Entry, Outcome};
 use super::terminal::{Failure, Progress, interrupted, usage};
 use super::{Common, exit_code, one_line};
@@ -107,11 +107,6 @@ fn named(name: &Path, container: Option<Container>) -> PathBuf {
         Some(Container::Wav) | None => "wav",
     };
     name.with_extension(extension)
-}
-
-fn is_written(name: &Path) -> bool {
-    let extension = name.extension().unwrap_or_default();
-    extension.eq_ignore_ascii_case("wav") || extension.eq_ignore_ascii_case("flac")
 }
 
 /// Does the tasks, several at once, and returns what became of each and the exit code: that of the first

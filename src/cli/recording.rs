@@ -2,7 +2,7 @@
 
 use super::picture::{self, Levels};
 use super::terminal::{interrupted, interruptible, usage};
-use alphamf::audio::{Container, Error, Layout, RawFormat, Reader, SampleFormat, WriteError, Writer};
+use alphamf::audio::{self, Container, Error, Layout, RawFormat, Reader, SampleFormat, WriteError, Writer};
 use alphamf::inference::{DenoiseError, DenoiseStream, Denoiser, NoiseProfile, Summary};
 use alphamf::plot::{Columns, Figure};
 use alphamf::random::Streams;
@@ -138,6 +138,21 @@ impl Processing {
         let noise_from = self.noise_from.map(|stretch| (stretch.start, stretch.end));
         serde_json::json!({ "mix": self.mix, "channels": self.channels, "noise_from_seconds": noise_from })
     }
+
+    /// Refuses the name of a kind of file that is read but not written.
+    pub fn check_name(&self, output: &Path) -> anyhow::Result<()> {
+        if self.container().is_some() || is_written(output) || !audio::has_extension(output) {
+            return Ok(());
+        }
+        let name = output.display();
+        Err(usage(format!("{name}: only WAV and FLAC are written: name it so, or say which by --format")))
+    }
+}
+
+/// Whether a file of this name is written as such.
+pub fn is_written(name: &Path) -> bool {
+    let extension = name.extension().unwrap_or_default();
+    extension.eq_ignore_ascii_case("wav") || extension.eq_ignore_ascii_case("flac")
 }
 
 /// Whether a path stands for standard input or output.
