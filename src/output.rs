@@ -1,8 +1,29 @@
 //! Files that appear when they are complete.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The temporary names of the files that are not complete.
+static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn unfinished() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the files that are not complete, of all threads, before a process ends without dropping them. As long
+/// as what is returned lives, no thread can begin or complete one.
+#[must_use]
+pub fn discard_unfinished() -> impl Drop {
+    let files = unfinished();
+    for file in files.iter() {
+        // One that is not there any more has been completed or dropped.
+        let _ = fs::remove_file(file);
+    }
+    files
+}
 
 /// A file that appears under its name when it is persisted, and not at all before.
 ///
@@ -12,6 +33,18 @@ use std::path::{Path, PathBuf};
 pub struct OutputFile {
     file: tempfile::NamedTempFile<File>,
     path: PathBuf,
+    /// Dropped after the file.
+    _listed: Listed,
+}
+
+/// A name in the list of files that are not complete.
+#[derive(Debug)]
+struct Listed(PathBuf);
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        unfinished().remove(&self.0);
+    }
 }
 
 impl OutputFile {
@@ -30,8 +63,11 @@ impl OutputFile {
             _ => Path::new("."),
         };
         let create = |path: &Path| File::options().read(true).write(true).create_new(true).open(path);
+        let mut unfinished = unfinished();
         let file = tempfile::Builder::new().prefix(".alphamf-").suffix(".part").make_in(folder, create)?;
-        Ok(Self { file, path })
+        unfinished.insert(file.path().to_owned());
+        let listed = Listed(file.path().to_owned());
+        Ok(Self { file, path, _listed: listed })
     }
 
     /// Gives the file its name.
@@ -39,6 +75,7 @@ impl OutputFile {
     /// # Errors
     /// If it cannot be renamed.
     pub fn persist(self) -> io::Result<()> {
+        let _unfinished = unfinished();
         self.file.persist(&self.path).map(drop).map_err(|error| error.error)
     }
 }

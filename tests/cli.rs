@@ -762,6 +762,33 @@ fn interrupts_leave_nothing() {
     assert_eq!(fs::read(&output).unwrap(), b"before");
 }
 
+/// A run that cannot end in good order, as nobody takes its output.
+#[test]
+#[cfg(unix)]
+fn a_second_interrupt_ends_at_once_and_leaves_nothing() {
+    let folder = Folder::new();
+    let (input, residual) = (folder.join("in.wav"), folder.join("residual.wav"));
+    write(&input, spec(16_000, 1), hiss(20 * 16_000));
+    for signal in ["-INT", "-TERM", "-HUP"] {
+        let arguments = [&input, Path::new("-"), Path::new("--residual"), &residual];
+        let mut child = spawn(&arguments, Stdio::piped());
+        // It fills the pipe.
+        let mut output = child.stdout.take().unwrap();
+        output.read_exact(&mut [0; 45]).unwrap();
+        assert_eq!(folder.names().len(), 2, "the residual is being written");
+        thread::sleep(Duration::from_millis(200));
+        let pid = child.id().to_string();
+        let kill =
+            || assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        kill();
+        thread::sleep(Duration::from_millis(300));
+        assert!(child.try_wait().unwrap().is_none(), "{signal}");
+        kill();
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{signal}");
+        assert_eq!(folder.names(), ["in.wav"], "{signal}");
+    }
+}
+
 #[test]
 fn damaged_files_that_bring_decoders_to_panic_cost_one_line() {
     let folder = Folder::new();

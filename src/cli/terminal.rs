@@ -1,6 +1,7 @@
 //! Progress bars, interrupts, and files that only the command line knows.
 
 use alphamf::inference::DenoiseError;
+use alphamf::output::discard_unfinished;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fs;
@@ -36,10 +37,12 @@ pub fn usage(what: impl Into<String>) -> anyhow::Error {
     Failure::Usage(what.into()).into()
 }
 
-/// Makes the first Ctrl-C end the run in good order, and the second at once.
+/// Makes the first Ctrl-C (or request to terminate) end the run in good order, and the second at once, whatever
+/// it waits for. Neither leaves a file that is not complete.
 pub fn watch_for_interrupts() -> anyhow::Result<()> {
     ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::Relaxed) {
+            let _discarded = discard_unfinished();
             std::process::exit(130);
         }
     })
