@@ -533,7 +533,7 @@ fn statistics_and_figures_tell_what_was_found() {
     write(&input, spec(16_000, 2), noisy(1.0).into_iter().flat_map(|x| [x, 3.0 * x]));
     let path = |path: &Path| path.to_str().unwrap().to_owned();
     denoise([&input, &output])
-        .args(["-q", "--warm-start", "6", "--iterations", "6", "--seed", "5"])
+        .args(["-q", "--warm-start", "6", "--iterations", "20", "--seed", "5"])
         .args(["--stats", &path(&stats), "--plot", &path(&svg)])
         .assert()
         .success();
@@ -550,6 +550,11 @@ fn statistics_and_figures_tell_what_was_found() {
     {
         assert!(file[key].is_number(), "{key}");
     }
+    let precision = &file["monte_carlo"];
+    assert_eq!(precision["draws"], 10);
+    let error = precision["gain_standard_error"].as_f64().unwrap();
+    assert!(error > 1e-4 && error < 0.1, "{error}");
+    assert!(precision["effective_draws"].as_f64().is_some_and(|draws| (1.0..20.0).contains(&draws)));
     let figure = fs::read_to_string(&svg).unwrap();
     for title in ["Before", "After", "Posterior standard deviation"] {
         assert!(figure.contains(title), "{title}");
@@ -560,7 +565,8 @@ fn statistics_and_figures_tell_what_was_found() {
         .assert()
         .success();
     assert!(String::from_utf8_lossy(&assert.get_output().stderr).contains("no deviation"));
-    assert!(serde_json::from_slice::<serde_json::Value>(&assert.get_output().stdout).is_ok());
+    let record: serde_json::Value = serde_json::from_slice(&assert.get_output().stdout).unwrap();
+    assert!(record["files"][0]["monte_carlo"].is_null());
     assert!(fs::read(&png).unwrap().starts_with(b"\x89PNG"));
     fails(&[&input, &output], &["--plot", "figure.gif"], USAGE, &["figure.gif", "SVG or PNG"]);
     let nowhere = path(&folder.join("missing").join("stats.json"));

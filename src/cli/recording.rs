@@ -3,7 +3,7 @@
 use super::picture::{self, Levels};
 use super::terminal::{interrupted, interruptible, usage};
 use alphamf::audio::{self, Container, Error, Layout, RawFormat, Reader, SampleFormat, WriteError, Writer};
-use alphamf::inference::{DenoiseError, DenoiseStream, Denoiser, NoiseProfile, Summary};
+use alphamf::inference::{DenoiseError, DenoiseStream, Denoiser, MonteCarlo, NoiseProfile, Summary};
 use alphamf::plot::{Columns, Figure};
 use alphamf::random::Streams;
 use anyhow::Context;
@@ -195,10 +195,22 @@ pub struct Found {
     pub heavy_tailed_blocks: usize,
     pub damaged_packets: u64,
     pub divergences: usize,
+    pub monte_carlo: Option<Precision>,
     pub processing_seconds: f64,
     pub real_time_factor: f64,
     #[serde(skip)]
     pub figure: Option<Figure>,
+}
+
+/// How exact the posterior mean of the gain is; see [`MonteCarlo`].
+#[derive(Debug, Serialize)]
+pub struct Precision {
+    /// Of a block.
+    pub draws: usize,
+    pub gains_followed: u64,
+    pub gain_standard_error: f64,
+    /// None if no gain varied.
+    pub effective_draws: Option<f64>,
 }
 
 impl Found {
@@ -340,12 +352,26 @@ impl Recording<'_> {
             heavy_tailed_blocks: summaries.iter().map(|summary| summary.heavy_tailed_blocks).sum(),
             damaged_packets: reader.damaged_packets(),
             divergences: summaries.iter().map(|summary| summary.divergences).sum(),
+            monte_carlo: self.precision(&summaries),
             processing_seconds: taken,
             real_time_factor: taken / duration,
             figure: levels.map(|[before, after]| {
                 let [before, after] = [before.finish(), after.finish()];
                 picture::figure(before, after, &deviations, duration, f64::from(sample_rate) / 2.0)
             }),
+        })
+    }
+
+    /// None if too little is drawn to say.
+    fn precision(&self, summaries: &[Summary]) -> Option<Precision> {
+        let mut found = MonteCarlo::default();
+        summaries.iter().for_each(|summary| found.add(&summary.monte_carlo));
+        let settings = self.denoiser.settings();
+        (found.gains > 0).then(|| Precision {
+            draws: settings.iterations - settings.burn_in,
+            gains_followed: found.gains,
+            gain_standard_error: found.standard_error(),
+            effective_draws: Some(found.effective_draws()).filter(|draws| draws.is_finite()),
         })
     }
 

@@ -3,6 +3,7 @@
 use super::denoiser::{DenoiseError, Denoiser, Progress};
 use super::gain::{band_snr_db, floors, smooth_over_frames};
 use super::gibbs::Gibbs;
+use super::monte_carlo::{MonteCarlo, Probes};
 use super::separation::{Carried, Free, Separation, Start};
 use super::upper_band::{CarriedUpper, UpperBand};
 use crate::random::Streams;
@@ -41,6 +42,7 @@ pub(super) struct Separated {
     /// The standard deviation of the gain over the draws, bins x frames; empty if there are none or it was not
     /// asked for.
     pub deviation: Vec<f32>,
+    pub monte_carlo: MonteCarlo,
     pub divergences: usize,
     pub carried: Handover,
 }
@@ -146,10 +148,11 @@ impl Denoiser {
             }
             advance(sweep + 1)?;
         }
-        let mut divergences = 0;
+        let (mut divergences, mut monte_carlo) = (0, MonteCarlo::default());
         if settings.iterations > 0 {
             let mut gibbs = Gibbs::new(&mut separation, settings, streams.child(1))?;
             gibbs.adapt(true);
+            let mut probes = Probes::new(split, power.len() / bins);
             for sweep in 0..settings.iterations {
                 if sweep == settings.burn_in {
                     gibbs.adapt(false);
@@ -165,6 +168,9 @@ impl Denoiser {
                     separation.accumulate();
                     averaged += 1;
                 }
+                if sweep >= settings.burn_in {
+                    probes.record(&separation);
+                }
                 if let Some(Observation { every, show }) = &mut observation
                     && (sweep + 1) % *every == 0
                 {
@@ -178,6 +184,7 @@ impl Denoiser {
                 advance(settings.warm_start + sweep + 1)?;
             }
             divergences = gibbs.divergences();
+            monte_carlo = probes.finish();
         }
         let (gain, floor, upper) = complete(&separation, averaged);
         let mut whole_deviation = Vec::new();
@@ -186,7 +193,7 @@ impl Denoiser {
             place_rows(&separation.gain_deviation(averaged), &mut whole_deviation, bins, 0..split);
         }
         let carried = Handover { occupied, band: separation.carry(), upper };
-        Ok(Separated { gain, floor, deviation: whole_deviation, divergences, carried })
+        Ok(Separated { gain, floor, deviation: whole_deviation, monte_carlo, divergences, carried })
     }
 
     /// Separates the powers (bins x frames) above the band of `below`: their mean gain, and what to hand on.

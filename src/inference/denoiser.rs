@@ -1,5 +1,6 @@
 //! From a noisy recording to the voice.
 
+use super::monte_carlo::MonteCarlo;
 use super::profile::NoiseProfile;
 use super::settings::{Settings, SettingsError};
 use super::stream::DenoiseStream;
@@ -45,6 +46,8 @@ pub struct Summary {
     pub input_snr_db: f64,
     /// Energy of the output below that of the input, dB; NaN for silence.
     pub attenuation_db: f64,
+    /// How exact the posterior mean of the gain is, given the number of draws.
+    pub monte_carlo: MonteCarlo,
     /// Sampler moves that were rejected because they were not finite.
     pub divergences: usize,
     /// Clicks in time that were cut out, all channels together.

@@ -8,6 +8,7 @@ mod factor_target;
 mod gain;
 mod gibbs;
 pub mod impulses;
+mod monte_carlo;
 mod profile;
 mod separation;
 mod settings;
@@ -20,6 +21,7 @@ mod upper_band;
 
 pub use denoiser::{DenoiseError, Denoised, Denoiser, Observer, Progress, Summary};
 pub use drift::Drift;
+pub use monte_carlo::MonteCarlo;
 pub use profile::NoiseProfile;
 pub use settings::{ALPHAS, ImpulseMode, NoiseModel, Positivity, Settings, SettingsError};
 pub use stream::DenoiseStream;

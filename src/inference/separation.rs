@@ -293,6 +293,11 @@ impl Separation {
         self.tiles.iter().flat_map(|tile| tile.gain_sum.iter().map(|sum| sum * scale)).collect()
     }
 
+    /// The sum of the gains of one bin of a frame.
+    pub(super) fn gain_sum(&self, frame: usize, bin: usize) -> f32 {
+        self.tiles[frame / TILE_FRAMES].gain_sum[frame % TILE_FRAMES * self.mixture.bins + bin]
+    }
+
     /// The standard deviation of the gains that were accumulated (bins x frames); empty if not asked for.
     pub(super) fn gain_deviation(&self, averaged: usize) -> Vec<f32> {
         let scale = 1.0 / averaged as f32;

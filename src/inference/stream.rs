@@ -4,6 +4,7 @@ use super::block::{Handover, Known, Observation, apply_floor};
 use super::denoiser::{DenoiseError, Denoiser, Progress, Summary};
 use super::gain::amplitude;
 use super::impulses::{self, Impulses};
+use super::monte_carlo::MonteCarlo;
 use super::profile::NoiseProfile;
 use crate::audio::{Analyser, Spectrogram, Stft, Synthesiser};
 use crate::random::Streams;
@@ -40,6 +41,7 @@ pub struct DenoiseStream<'a> {
     blocks: u64,
     frames_done: u64,
     energy: Energy,
+    monte_carlo: MonteCarlo,
     divergences: usize,
     clicks: usize,
     heavy_tailed_blocks: usize,
@@ -108,6 +110,7 @@ impl<'a> DenoiseStream<'a> {
             blocks: 0,
             frames_done: 0,
             energy: Energy::default(),
+            monte_carlo: MonteCarlo::default(),
             divergences: 0,
             clicks: 0,
             heavy_tailed_blocks: 0,
@@ -208,6 +211,7 @@ impl<'a> DenoiseStream<'a> {
         let summary = Summary {
             input_snr_db: decibels(speech / (input - speech)),
             attenuation_db: decibels(input / output),
+            monte_carlo: self.monte_carlo,
             divergences: self.divergences,
             clicks: self.clicks,
             heavy_tailed_blocks: self.heavy_tailed_blocks,
@@ -356,6 +360,7 @@ impl<'a> DenoiseStream<'a> {
         let (before, duration) = (self.frames_done as f64 * hop, waiting as f64 * hop);
         let progress: Progress = &mut |share| progress(before + share * duration);
         let separated = self.denoiser.separate(bins, &power, known, streams, progress, observation)?;
+        self.monte_carlo.add(&separated.monte_carlo);
         self.divergences += separated.divergences;
         self.carried = Some(separated.carried);
         place(&places, &separated.gain, &mut gain, bins);
