@@ -638,8 +638,8 @@ fn folders_that_cannot_work_are_refused_before_any_work() {
     fails(&[&wav, &again, &results], &[], USAGE, &["-o DIR"]);
     fails(&[&wav], &[], USAGE, &["an output is needed"]);
     assert!(!results.exists());
-    // A file in the place of the folder, and a missing recording among sound ones.
-    fails(&[&wav, to, &again], &["-q"], OUTPUT, &["a.wav"]);
+    fails(&[&wav, to, &again], &[], OUTPUT, &["a.wav", "not a folder"]);
+    // A missing recording among sound ones.
     denoise([folder.join("missing.wav").as_path(), &wav, to, &results]).args(FAST).assert().code(INPUT);
     assert_eq!(read(&results.join("a.wav")).1.len(), 4_800);
     for option in ["--residual", "--plot"] {
@@ -701,6 +701,32 @@ fn a_closed_pipe_is_one_line() {
     assert_eq!(child.wait().unwrap().code(), Some(OUTPUT));
     assert!(message.starts_with("denoise: standard output: cannot be written"), "{message}");
     assert_eq!(message.lines().count(), 1);
+}
+
+/// A named pipe can be read once, and results go to pipes and devices as to files.
+#[test]
+#[cfg(unix)]
+fn pipes_with_names_are_read_and_written() {
+    let folder = Folder::new();
+    let [input, fifo, output] = ["in.wav", "fifo", "out.wav"].map(|name| folder.join(name));
+    write(&input, spec(16_000, 1), noisy(0.5));
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let bytes = fs::read(&input).unwrap();
+    let writer = thread::spawn({
+        let fifo = fifo.clone();
+        move || fs::write(fifo, bytes)
+    });
+    let mut command = denoise([&fifo, &output]);
+    command.args(FAST).timeout(Duration::from_secs(60)).assert().success();
+    writer.join().unwrap().unwrap();
+    assert_eq!(read(&output).1.len(), 8_000);
+    let reader = thread::spawn({
+        let fifo = fifo.clone();
+        move || fs::read(fifo).unwrap()
+    });
+    let mut command = denoise([&input, &output]);
+    command.args(FAST).arg("--stats").arg(&fifo).timeout(Duration::from_secs(60)).assert().success();
+    assert!(serde_json::from_slice::<serde_json::Value>(&reader.join().unwrap()).is_ok());
 }
 
 /// A live stream is denoised while it lasts: block by block of 8.192 s, but for the overlap with what comes.

@@ -261,6 +261,10 @@ fn in_header(error: SymphoniaError) -> ReadError {
             ReadError::NotAudio("it ends within its header".into())
         }
         SymphoniaError::IoError(error) => ReadError::Io(error),
+        // The probe's own words say no more.
+        SymphoniaError::Unsupported(reason) if reason.starts_with("core (probe)") => {
+            ReadError::NotAudio("no format that is read".into())
+        }
         SymphoniaError::Unsupported(reason) => ReadError::NotAudio(format!("no supported format ({reason})")),
         error => ReadError::NotAudio(error.to_string()),
     }

@@ -61,6 +61,9 @@ pub fn plan(
     processing: &Processing,
     force: bool,
 ) -> anyhow::Result<Vec<Task>> {
+    if folder.exists() && !folder.is_dir() {
+        return Err(anyhow!("it is not a folder").context(Failure::Output(folder.to_owned())));
+    }
     let mut tasks: Vec<Task> = Vec::new();
     let mut add = |input: PathBuf, name: &Path| {
         let output = folder.join(named(name, processing.container()));

@@ -1,7 +1,7 @@
 //! One recording from its source to its outputs, block by block.
 
 use super::picture::{self, Levels};
-use super::terminal::{interrupted, interruptible, usage};
+use super::terminal::{interrupted, interruptible, is_device, usage};
 use alphamf::audio::{self, Container, Error, Layout, RawFormat, Reader, SampleFormat, WriteError, Writer};
 use alphamf::inference::{DenoiseError, DenoiseStream, Denoiser, MonteCarlo, NoiseProfile, Summary};
 use alphamf::plot::{Columns, Figure};
@@ -9,7 +9,7 @@ use alphamf::random::Streams;
 use anyhow::Context;
 use clap::ValueEnum;
 use serde::Serialize;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
@@ -521,8 +521,7 @@ fn create(path: &Path, layout: Layout) -> Result<Writer, Error> {
     if is_standard(path) {
         return Writer::to_stream("standard output", layout, io::stdout());
     }
-    // A device or pipe has no content to replace.
-    if fs::metadata(path).is_ok_and(|existing| !existing.is_file() && !existing.is_dir()) {
+    if is_device(path) {
         let stream = File::options().write(true).open(path);
         let stream =
             stream.map_err(|error| Error::Write { path: path.to_owned(), reason: WriteError::Io(error) })?;

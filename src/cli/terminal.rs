@@ -4,7 +4,7 @@ use alphamf::inference::DenoiseError;
 use alphamf::output::discard_unfinished;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -131,7 +131,17 @@ pub fn print(bytes: &[u8]) -> anyhow::Result<()> {
     written.with_context(|| Failure::Output("standard output".into()))
 }
 
-/// Replaces `path` by `bytes` as a whole, or leaves it as it was.
+/// Replaces `path` by `bytes` as a whole, or leaves it as it was; writes to a device or pipe.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    alphamf::output::write_whole(path, bytes).with_context(|| Failure::Output(path.to_owned()))
+    let written = if is_device(path) {
+        File::options().write(true).open(path).and_then(|mut device| device.write_all(bytes))
+    } else {
+        alphamf::output::write_whole(path, bytes)
+    };
+    written.with_context(|| Failure::Output(path.to_owned()))
+}
+
+/// Whether a path is that of a device or pipe, which has no content to replace.
+pub fn is_device(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|existing| !existing.is_file() && !existing.is_dir())
 }
