@@ -431,7 +431,8 @@ fn formats_are_those_asked_for_or_the_inputs() {
     let compressed = folder.join("x.MP3");
     fails(&[&input, &compressed], &[], USAGE, &["x.MP3", "only WAV and FLAC"]);
     denoise([&input, &compressed]).args(FAST).args(["--format", "wav"]).assert().success();
-    for format in ["s17", "s16:s24", "wav:flac", "", "S16"] {
+    fails(&[&input, &folder.join("x.flac")], &["--format", "f32"], USAGE, &["x.flac", "24 bits"]);
+    for format in ["s17", "s16:s24", "wav:flac", "", "S16", "flac:s32", "f32:flac"] {
         denoise([&input, &folder.join("x.wav")]).args(["--format", format]).assert().code(USAGE);
     }
 }

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Seek};
 use std::sync::LazyLock;
 use symphonia::core::audio::GenericAudioBufferRef;
-use symphonia::core::codecs::audio::well_known::CODEC_ID_ALAC;
+use symphonia::core::codecs::audio::well_known::{CODEC_ID_ALAC, CODEC_ID_OPUS};
 use symphonia::core::codecs::audio::{AudioDecoder, AudioDecoderOptions};
 use symphonia::core::errors::Error as SymphoniaError;
 use symphonia::core::formats::probe::{Hint, Probe};
@@ -100,7 +100,10 @@ impl CompressedDecoder {
         let decoder = symphonia::default::get_codecs()
             .make_audio_decoder(parameters, &AudioDecoderOptions::default())
             .map_err(|error| match error {
-                SymphoniaError::Unsupported(what) => ReadError::Unsupported(what.into()),
+                SymphoniaError::Unsupported(_) if parameters.codec == CODEC_ID_OPUS => {
+                    ReadError::Unsupported("Opus".into())
+                }
+                SymphoniaError::Unsupported(_) => ReadError::Unsupported("a codec that is not read".into()),
                 error => in_header(error),
             })?;
         let bits = match (parameters.codec, &parameters.extra_data) {

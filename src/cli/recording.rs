@@ -56,6 +56,16 @@ pub struct Format {
     depth: Option<SampleFormat>,
 }
 
+/// Why FLAC is not written as asked.
+const SHALLOW: &str = "FLAC is written with 24 bits at most";
+
+impl Format {
+    /// Whether it asks for more than 24 bits.
+    fn is_deep(self) -> bool {
+        matches!(self.depth, Some(SampleFormat::Int32 | SampleFormat::Float32))
+    }
+}
+
 impl FromStr for Format {
     type Err = String;
 
@@ -75,6 +85,9 @@ impl FromStr for Format {
             if repeated {
                 return Err("expected one depth and one kind of file at most".to_owned());
             }
+        }
+        if format.container == Some(Container::Flac) && format.is_deep() {
+            return Err(SHALLOW.to_owned());
         }
         Ok(format)
     }
@@ -139,8 +152,12 @@ impl Processing {
         serde_json::json!({ "mix": self.mix, "channels": self.channels, "noise_from_seconds": noise_from })
     }
 
-    /// Refuses the name of a kind of file that is read but not written.
+    /// Refuses the name of a kind of file that is read but not written, or not in the depth that is asked for.
     pub fn check_name(&self, output: &Path) -> anyhow::Result<()> {
+        let container = self.container().unwrap_or_else(|| Container::from_path(output));
+        if container == Container::Flac && self.format.is_some_and(Format::is_deep) {
+            return Err(usage(format!("{}: {SHALLOW}", output.display())));
+        }
         if self.container().is_some() || is_written(output) || !audio::has_extension(output) {
             return Ok(());
         }
