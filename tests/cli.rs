@@ -640,6 +640,16 @@ fn folders_that_cannot_work_are_refused_before_any_work() {
     fails(&[&wav], &[], USAGE, &["an output is needed"]);
     assert!(!results.exists());
     fails(&[&wav, to, &again], &[], OUTPUT, &["a.wav", "not a folder"]);
+    // Nor is any input replaced by what is told of it.
+    let (same, model) = (wav.to_str().unwrap(), folder.join("model"));
+    fails(&[&wav, to, &results], &["--stats", same], OUTPUT, &["same file"]);
+    fails(&[Path::new("train"), &recordings, to, &wav], &[], OUTPUT, &["same file"]);
+    fs::write(&model, "a dictionary").unwrap();
+    let model = model.to_str().unwrap();
+    fails(&[&wav, &folder.join("b.wav")], &["--model", model, "--stats", model], OUTPUT, &["same file"]);
+    fs::create_dir(&results).unwrap();
+    let stats = results.join("a.wav");
+    fails(&[&wav, to, &results], &["--stats", stats.to_str().unwrap()], USAGE, &["twice"]);
     // A missing recording among sound ones.
     denoise([folder.join("missing.wav").as_path(), &wav, to, &results]).args(FAST).assert().code(INPUT);
     assert_eq!(read(&results.join("a.wav")).1.len(), 4_800);

@@ -1,6 +1,6 @@
 //! `denoise IN OUT` and `denoise IN... -o DIR`.
 
-use super::folder;
+use super::folder::{self, Task};
 use super::model::Model;
 use super::picture;
 use super::recording::{Found, Processing, Recording, is_standard, name};
@@ -60,6 +60,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let (denoiser, entries, code);
     if let Some(folder) = &arguments.output_dir {
         let plan = folder::plan(&arguments.files, folder, processing, arguments.force)?;
+        if let Some(stats) = &arguments.stats {
+            let inputs = plan.iter().map(Task::input).chain(arguments.model.dictionary());
+            check_apart(stats, inputs, plan.iter().map(Task::output))?;
+        }
         denoiser = arguments.denoiser()?;
         (entries, code) = folder::run(plan, &denoiser, processing, common)?;
     } else {
@@ -136,20 +140,31 @@ impl Arguments {
             self.processing.check_name(path)?;
         }
         let pictures = [self.plot.as_ref(), self.stats.as_ref()];
-        let outputs: Vec<&PathBuf> = sounds.into_iter().chain(pictures).flatten().collect();
+        let outputs: Vec<&Path> =
+            sounds.into_iter().chain(pictures).flatten().map(PathBuf::as_path).collect();
         for (index, path) in outputs.iter().enumerate() {
-            if !is_standard(path) {
-                audio::check_distinct(input, path)?;
-            }
-            if outputs[..index]
-                .iter()
-                .any(|other| other == path || audio::check_distinct(other, path).is_err())
-            {
-                return Err(usage(format!("{} would be written twice", path.display())));
-            }
+            let inputs = [input.as_path()].into_iter().chain(self.model.dictionary());
+            check_apart(path, inputs, outputs[..index].iter().copied())?;
         }
         Ok((input, output))
     }
+}
+
+/// Refuses an output that is one of the inputs or of the other outputs.
+fn check_apart<'a>(
+    path: &Path,
+    inputs: impl Iterator<Item = &'a Path>,
+    mut others: impl Iterator<Item = &'a Path>,
+) -> anyhow::Result<()> {
+    if !is_standard(path) {
+        for input in inputs {
+            audio::check_distinct(input, path)?;
+        }
+    }
+    if others.any(|other| other == path || audio::check_distinct(other, path).is_err()) {
+        return Err(usage(format!("{} would be written twice", path.display())));
+    }
+    Ok(())
 }
 
 /// What was found, in a line.

@@ -99,6 +99,18 @@ pub fn plan(
     Ok(tasks)
 }
 
+impl Task {
+    /// The file that is read.
+    pub fn input(&self) -> &Path {
+        &self.input
+    }
+
+    /// The file that is written.
+    pub fn output(&self) -> &Path {
+        &self.output
+    }
+}
+
 /// The name of the result: the input's, but for the extension if that kind of file is not written.
 fn named(name: &Path, container: Option<Container>) -> PathBuf {
     let extension = match container {

@@ -104,6 +104,11 @@ enum ImpulsesName {
 }
 
 impl Model {
+    /// The dictionary that is asked for in place of the built-in one.
+    pub fn dictionary(&self) -> Option<&Path> {
+        self.model.as_deref()
+    }
+
     /// The library's settings: its defaults, changed where an option was given.
     pub fn settings(&self) -> Settings {
         let mut settings = match self.quality {

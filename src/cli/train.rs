@@ -2,9 +2,9 @@
 
 use super::Common;
 use super::folder::audio_files_below;
-use super::terminal::{Progress, write_whole};
+use super::terminal::{Progress, check_output, interrupted, write_whole};
 use alphamf::audio;
-use alphamf::inference::{Corpus, TrainingSettings};
+use alphamf::inference::{Corpus, TrainingError, TrainingSettings};
 use anyhow::Context;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -52,6 +52,10 @@ pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
     let Arguments { folder, output, rate, rank, alpha, iterations, window, seed } = arguments;
     let files = audio_files_below(&folder, None)?;
+    check_output(&output)?;
+    for file in &files {
+        audio::check_distinct(file, &output)?;
+    }
     let settings = TrainingSettings {
         rank,
         alpha,
@@ -74,6 +78,9 @@ pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     };
     let mut corpus = Corpus::new(rate, settings)?;
     for file in &files {
+        if interrupted().is_break() {
+            return Err(TrainingError::Interrupted.into());
+        }
         corpus.add(&audio::read(file)?).with_context(|| file.display().to_string())?;
     }
     let seconds = corpus.seconds();
