@@ -2,7 +2,7 @@
 //!
 //! The edit list tells how many samples an encoder has put before the first. The demuxer does not
 //! apply it, and without it AAC recordings come out late by the delay of their encoder, 1024
-//! samples or more. And a fragment that announces billions of samples keeps it busy for seconds.
+//! samples or more. And a fragment that announces millions of packets keeps it busy for minutes.
 
 use super::error::ReadError;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -12,6 +12,9 @@ const DEPTH: u32 = 3;
 
 /// More boxes than any file needs, hours in fragments of a second included.
 const MOST_BOXES: u32 = 1_000_000;
+
+/// More packets than any fragment needs: an hour and a half of AAC. The demuxer's work grows with their square.
+const MOST_PACKETS: u32 = 1 << 18;
 
 /// Where the audio track begins, as its edit list says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +42,7 @@ pub(super) fn is_mp4(start: &[u8]) -> bool {
 /// The start of the first audio track of a file, if there is an edit list that can be read.
 ///
 /// # Errors
-/// If the file holds more boxes or announces more samples than it can.
+/// If the file holds more boxes or announces more packets than it can or needs.
 pub(super) fn edit_start(file: &mut (impl Read + Seek)) -> Result<Option<EditStart>, ReadError> {
     let length = file.seek(SeekFrom::End(0)).map_err(ReadError::Io)?;
     let mut walk = Walk { length, boxes: 0, track: Track::default(), start: None, excess: false };
@@ -115,7 +118,10 @@ impl Walk {
                 }
                 b"hdlr" => self.track.is_audio = &array::<12>(file)?[8..] == b"soun",
                 b"elst" => self.track.media_time = first_edit(file)?,
-                b"trun" => self.excess |= u64::from(u32_at(&array::<8>(file)?, 4)) > self.length,
+                b"trun" => {
+                    let count = u32_at(&array::<8>(file)?, 4);
+                    self.excess |= u64::from(count) > self.length || count > MOST_PACKETS;
+                }
                 _ => {}
             }
             start = next;
@@ -197,12 +203,15 @@ mod tests {
     }
 
     #[test]
-    fn fragments_cannot_hold_more_samples_than_the_file_has_bytes() {
+    fn fragments_cannot_hold_more_packets_than_the_file_has_bytes() {
         let fragment = |count: u32| {
             boxed(b"moof", &boxed(b"traf", &boxed(b"trun", &[[0; 4], count.to_be_bytes()].concat())))
         };
         assert_eq!(start(fragment(32)), None);
         assert!(edit_start(&mut Cursor::new(fragment(33))).is_err());
+        let behind = |file: Vec<u8>| [file, boxed(b"mdat", &vec![0; 2 * MOST_PACKETS as usize])].concat();
+        assert_eq!(start(behind(fragment(MOST_PACKETS))), None);
+        assert!(edit_start(&mut Cursor::new(behind(fragment(MOST_PACKETS + 1)))).is_err());
     }
 
     #[test]
