@@ -532,7 +532,8 @@ mod tests {
     fn the_first_output_comes_after_one_block() {
         let settings = Settings { warm_start: 1, iterations: 0, burn_in: 0, ..Settings::default() };
         let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap();
-        let (_, noise) = recording(20, |_| 0.1);
+        // The last block looks back.
+        let (_, noise) = recording(17, |_| 0.1);
         let in_chunks = |size: usize| {
             let mut stream = denoiser.stream(RATE as u32, 1).unwrap();
             let (block, hop) = (stream.block_samples(), stream.stft.hop());
