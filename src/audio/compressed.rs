@@ -103,7 +103,10 @@ impl CompressedDecoder {
                 SymphoniaError::Unsupported(_) if parameters.codec == CODEC_ID_OPUS => {
                     ReadError::Unsupported("Opus".into())
                 }
-                SymphoniaError::Unsupported(_) => ReadError::Unsupported("a codec that is not read".into()),
+                SymphoniaError::Unsupported(what) if what.starts_with("core (codec)") => {
+                    ReadError::Unsupported("a codec that is not read".into())
+                }
+                SymphoniaError::Unsupported(what) => ReadError::Unsupported(what.into()),
                 error => in_header(error),
             })?;
         let bits = match (parameters.codec, &parameters.extra_data) {
