@@ -1,4 +1,4 @@
-use super::signal::{SAMPLE_RATES, SampleFormat};
+use super::signal::{MOST_CHANNELS, SAMPLE_RATES, SampleFormat};
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -126,6 +126,12 @@ pub enum InvalidSignal {
     /// There is no channel.
     #[error("no channels: expected at least one")]
     NoChannels,
+    /// There are more channels than are accepted.
+    #[error("{found} channels: expected {MOST_CHANNELS} at most")]
+    TooManyChannels {
+        /// Number of channels.
+        found: usize,
+    },
     /// There is no sample.
     #[error("no samples: expected at least one")]
     NoSamples,

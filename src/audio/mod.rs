@@ -18,7 +18,7 @@ mod writer;
 pub use error::{Error, InvalidSignal, ReadError, WriteError};
 pub use pcm::{InvalidRawFormat, RawFormat};
 pub use reader::{EXTENSIONS, Reader, has_extension, read};
-pub use signal::{SAMPLE_RATES, SampleFormat, Signal};
+pub use signal::{MOST_CHANNELS, SAMPLE_RATES, SampleFormat, Signal};
 pub use stft::{
     Analyser, DEFAULT_WINDOW_SECONDS, InvalidWindow, Spectrogram, Stft, Synthesiser, WINDOW_SECONDS,
 };

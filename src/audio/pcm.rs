@@ -1,7 +1,7 @@
 //! Uncompressed samples as bytes, and recordings that are nothing but such bytes.
 
 use super::error::{InvalidSignal, ReadError};
-use super::signal::{SampleFormat, check_sample_rate};
+use super::signal::{MOST_CHANNELS, SampleFormat, check_sample_rate};
 use std::io::{self, Read};
 use std::str::FromStr;
 use thiserror::Error;
@@ -216,7 +216,7 @@ pub enum InvalidRawFormat {
         reason: String,
     },
     /// The number of channels is not a number or out of range.
-    #[error("raw format with {0:?} channels: expected a number from 1 to 65535")]
+    #[error("raw format with {0:?} channels: expected a number from 1 to {MOST_CHANNELS}")]
     Channels(String),
     /// The sample format is unknown.
     #[error(
@@ -238,8 +238,8 @@ impl FromStr for RawFormat {
         let in_rate = |reason: String| InvalidRawFormat::SampleRate { found: rate.to_owned(), reason };
         let sample_rate = rate.parse().map_err(|_| in_rate("expected a number of Hz".into()))?;
         check_sample_rate(sample_rate).map_err(|e: InvalidSignal| in_rate(e.to_string()))?;
-        let channels = match channels.parse::<u16>() {
-            Ok(channels) if channels > 0 => usize::from(channels),
+        let channels = match channels.parse() {
+            Ok(channels @ 1..=MOST_CHANNELS) => channels,
             _ => return Err(InvalidRawFormat::Channels(channels.to_owned())),
         };
         let unknown = || InvalidRawFormat::Format(format.to_owned());

@@ -2,7 +2,7 @@ use super::compressed::CompressedDecoder;
 use super::error::{Error, InvalidSignal, ReadError};
 use super::mp4;
 use super::pcm::{PcmDecoder, RawFormat};
-use super::signal::{SampleFormat, Signal, check_sample_rate};
+use super::signal::{SampleFormat, Signal, check_channels, check_sample_rate};
 use super::wav;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek};
@@ -144,6 +144,7 @@ impl Reader {
     ) -> Result<Self, ReadError> {
         let decoder = guarded(open)?;
         check_sample_rate(decoder.sample_rate)?;
+        check_channels(decoder.channels)?;
         let (sample_rate, channels, format) = (decoder.sample_rate, decoder.channels, decoder.format);
         Ok(Self::new(name, Decoder::Compressed(Box::new(decoder)), sample_rate, channels, format))
     }
@@ -297,7 +298,7 @@ fn start_of(stream: &mut impl Read) -> Result<Vec<u8>, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audio::{Container, Layout, Writer, write};
+    use crate::audio::{Container, Layout, MOST_CHANNELS, Writer, write};
     use std::fs;
     use tempfile::TempDir;
 
@@ -376,7 +377,7 @@ mod tests {
     fn huge_announcements_cost_nothing() {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("a.wav");
-        for channels in [1, u16::MAX] {
+        for channels in [1, MOST_CHANNELS as u16] {
             let mut bytes = wav::header(8_000, channels, SampleFormat::Int8, Some(10_000), false);
             let end = bytes.len();
             bytes[end - 4..].copy_from_slice(&0xf000_0000_u32.to_le_bytes());
@@ -384,6 +385,11 @@ mod tests {
             fs::write(&path, &bytes).unwrap();
             assert!(matches!(reason(&path, read(&path)), ReadError::Truncated { found: 1, .. }));
         }
+        fs::write(&path, wav::header(8_000, u16::MAX, SampleFormat::Int8, Some(1), false)).unwrap();
+        assert!(matches!(
+            reason(&path, read(&path)),
+            ReadError::Signal(InvalidSignal::TooManyChannels { found: 65_535 })
+        ));
     }
 
     #[test]

@@ -4,6 +4,10 @@ use std::ops::RangeInclusive;
 /// The sample rates that are accepted, in Hz.
 pub const SAMPLE_RATES: RangeInclusive<u32> = 8_000..=192_000;
 
+/// The most channels that are accepted. A header of 44 bytes may announce 65,535, each of which takes a transform's
+/// worth of memory however short the recording is.
+pub const MOST_CHANNELS: usize = 256;
+
 /// How a sample is stored in a file.
 ///
 /// Integer formats of `n` bits map [-1, 1) onto their whole range: the value of code `k` is
@@ -49,7 +53,7 @@ impl std::fmt::Display for SampleFormat {
 
 /// A recording: finite samples, full scale ±1, in one vector per channel.
 ///
-/// There is at least one channel and one sample, every channel has the same number of samples,
+/// There are one to [`MOST_CHANNELS`] channels and at least one sample, every channel has the same number of samples,
 /// and the sample rate lies in [`SAMPLE_RATES`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Signal {
@@ -62,7 +66,7 @@ impl Signal {
     /// A signal from its channels; `sample_rate` in Hz, `format` as it will be written.
     ///
     /// # Errors
-    /// The first thing wrong: the sample rate, no channel, no sample, channels of unequal length,
+    /// The first thing wrong: the sample rate, no channel or too many, no sample, channels of unequal length,
     /// or a sample that is not finite (with its channel and position).
     pub fn new(
         sample_rate: u32,
@@ -70,7 +74,8 @@ impl Signal {
         channels: Vec<Vec<f32>>,
     ) -> Result<Self, InvalidSignal> {
         check_sample_rate(sample_rate)?;
-        let length = channels.first().ok_or(InvalidSignal::NoChannels)?.len();
+        check_channels(channels.len())?;
+        let length = channels[0].len();
         if length == 0 {
             return Err(InvalidSignal::NoSamples);
         }
@@ -149,6 +154,14 @@ pub(super) fn check_sample_rate(sample_rate: u32) -> Result<(), InvalidSignal> {
     }
 }
 
+pub(super) fn check_channels(channels: usize) -> Result<(), InvalidSignal> {
+    match channels {
+        0 => Err(InvalidSignal::NoChannels),
+        1..=MOST_CHANNELS => Ok(()),
+        found => Err(InvalidSignal::TooManyChannels { found }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,6 +175,8 @@ mod tests {
         assert_eq!(signal(7_999, &[&[0.0]]), Err(InvalidSignal::SampleRate { found: 7_999 }));
         assert_eq!(signal(192_001, &[&[0.0]]), Err(InvalidSignal::SampleRate { found: 192_001 }));
         assert_eq!(signal(8_000, &[]), Err(InvalidSignal::NoChannels));
+        assert_eq!(signal(8_000, &[&[0.0][..]; 257]), Err(InvalidSignal::TooManyChannels { found: 257 }));
+        assert!(signal(8_000, &[&[0.0][..]; 256]).is_ok());
         assert_eq!(signal(8_000, &[&[], &[]]), Err(InvalidSignal::NoSamples));
         assert_eq!(
             signal(8_000, &[&[0.0, 0.0], &[0.0]]),

@@ -6,7 +6,7 @@
 
 use super::error::ReadError;
 use super::pcm::{Encoding, Kind};
-use super::signal::{SampleFormat, check_sample_rate};
+use super::signal::{SampleFormat, check_channels, check_sample_rate};
 use std::io::{self, Read};
 
 const PCM: u16 = 0x0001;
@@ -105,6 +105,7 @@ fn read_format(length: u32, body: &mut impl Read) -> Result<(u32, usize, Encodin
         return Err(not_audio("it has no channels"));
     }
     let channels = usize::from(channels);
+    check_channels(channels)?;
     let sample_bytes = usize::from(frame_bytes) / channels;
     let kind = match (tag, bits, sample_bytes) {
         (PCM, 24, 4) => Kind::Signed24In32,
@@ -196,11 +197,6 @@ pub(super) fn header(
     header.extend(b"data");
     header.extend(if rf64 { OPEN_LENGTH } else { short(data_bytes) }.to_le_bytes());
     header
-}
-
-/// The most channels that a header can describe.
-pub(super) fn most_channels(format: SampleFormat) -> usize {
-    usize::from(u16::MAX / (format.bits() / 8))
 }
 
 /// Whether a plain header can hold the length of these samples.

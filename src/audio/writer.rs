@@ -1,6 +1,6 @@
 use super::error::{Error, InvalidSignal, WriteError};
 use super::flac::{self, FlacEncoder};
-use super::signal::{SampleFormat, Signal, check_sample_rate};
+use super::signal::{MOST_CHANNELS, SampleFormat, Signal, check_sample_rate};
 use super::wav;
 use crate::output::OutputFile;
 use crate::random::{Stream, Streams};
@@ -269,7 +269,7 @@ impl std::fmt::Debug for Writer {
 impl Encoder {
     fn new(layout: &Layout) -> Result<Self, WriteError> {
         let maximum = match layout.container {
-            Container::Wav => wav::most_channels(layout.format),
+            Container::Wav => MOST_CHANNELS,
             Container::Flac => flac::MOST_CHANNELS,
         };
         if !(1..=maximum).contains(&layout.channels) {
