@@ -20,6 +20,8 @@ use std::sync::Arc;
 const GROUPS: usize = 16;
 /// The dispersion of the noise that is assumed beside clean speech of mean power one.
 const BACKGROUND: f32 = 1e-7;
+/// The voice has nothing below this, Hz; many a clean recording has rumble there.
+const LOWEST_VOICE_HERTZ: f64 = 50.0;
 /// Frames whose mean power is below this share of their recording's count as silence.
 const SILENCE: f32 = 1e-4;
 
@@ -118,7 +120,7 @@ impl Corpus {
     }
 
     /// Adds a recording, all channels. Of one with a higher sample rate, the band of the dictionary is used:
-    /// bins are equally far apart at every rate.
+    /// bins are equally far apart at every rate. What lies below the voice counts as silence.
     ///
     /// # Errors
     /// If its sample rate is below that of the dictionary.
@@ -130,8 +132,12 @@ impl Corpus {
             });
         }
         let stft = Stft::new(speech.sample_rate(), self.settings.window_seconds)?;
+        let rumble = (LOWEST_VOICE_HERTZ * self.settings.window_seconds).ceil() as usize;
         for samples in speech.channels() {
-            let spectrogram = stft.analyse(samples);
+            let mut spectrogram = stft.analyse(samples);
+            for frame in spectrogram.as_mut_slice().chunks_exact_mut(stft.bins()) {
+                frame[..rumble].fill(Default::default());
+            }
             let frames = || spectrogram.as_slice().chunks_exact(stft.bins()).map(|frame| &frame[..self.bins]);
             let level = |frame: &[_]| {
                 frame.iter().map(num_complex::Complex::norm_sqr).sum::<f32>() / self.bins as f32
