@@ -8,7 +8,7 @@ use super::settings::Settings;
 use std::ops::{Range, RangeInclusive};
 
 /// Half the width of the band around a bin, Hz.
-const HALF_BAND_HERTZ: f64 = 125.0;
+const HALF_BAND_HERTZ: f64 = 31.25;
 /// The ratio of speech to noise at which gains are smoothed by half, dB.
 const HALF_SMOOTH_DB: f64 = 10.0;
 /// How far below the speech of its band noise is left, dB: closer would be heard, farther is not worth the harm.
