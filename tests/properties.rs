@@ -141,8 +141,8 @@ fn constants_and_square_waves_of_full_scale_are_no_more_than_noise() {
             (0..length).map(|n| if (n * 400 / length).is_multiple_of(2) { 1.0 } else { -1.0 }).collect();
         for x in [constant, square] {
             let loss = decibels(power(&denoise(rate, vec![x.clone()])) / power(&[x]));
-            // They are not speech: no more is lost of them than of noise in a band without any, and none are added to.
-            assert!((-60.5..=1.0).contains(&loss), "{rate} Hz: {loss} dB");
+            // They are not speech: no more is lost of them than of noise, and none are added to.
+            assert!((-28.0..=1.0).contains(&loss), "{rate} Hz: {loss} dB");
         }
     }
 }

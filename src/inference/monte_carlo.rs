@@ -1,7 +1,7 @@
 //! How far the mean of the gain over a finite number of draws may lie from its posterior expectation.
 
 use super::separation::Separation;
-use crate::samplers::diagnostics::standard_error;
+use crate::samplers::diagnostics::{mean_and_variance, standard_error};
 
 /// Gains of a block that are followed from draw to draw.
 const PROBES: usize = 64;
@@ -77,11 +77,9 @@ impl Probes {
     pub(super) fn finish(&self) -> MonteCarlo {
         let mut found = MonteCarlo::default();
         for (.., draws) in self.chains.iter().filter(|(.., draws)| draws.len() >= 8) {
-            let count = draws.len() as f64;
-            let mean = draws.iter().sum::<f64>() / count;
-            let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (count - 1.0);
-            found.gains += 1;
+            let (_, variance) = mean_and_variance(draws);
             let error = standard_error(&[draws]);
+            found.gains += 1;
             if variance > CONSTANT && error.is_finite() {
                 found.variance += variance;
                 found.squared_error += error * error;

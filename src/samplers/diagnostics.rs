@@ -48,7 +48,8 @@ pub fn effective_size_to_lag(chain: &[f64], max_lag: usize) -> f64 {
     chain.len() as f64 / (1.0 + 2.0 * sum)
 }
 
-fn mean_and_variance(values: &[f64]) -> (f64, f64) {
+/// The mean and the unbiased variance.
+pub(crate) fn mean_and_variance(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     (mean, values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0))

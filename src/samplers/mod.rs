@@ -26,8 +26,9 @@
 //! `newtonian` Arora and others, "Newtonian Monte Carlo" (2019).
 //!
 //! **Positive unknowns.** [`Mirrored`] and [`LogMapped`] turn a target on the positive orthant into one on the
-//! whole space, for any sampler; [`Scaled`] brings unknowns of unlike size to one. Gradient samplers can also fold each draw themselves
-//! ([`GradientSettings::mirror`]), which is exact for diagonal dynamics only; [`Newtonian`] needs neither.
+//! whole space, for any sampler; [`Scaled`] brings unknowns of unlike size to one. Gradient samplers can also
+//! fold each draw themselves ([`GradientSettings::mirror`]), which is exact for diagonal dynamics only;
+//! [`Newtonian`] needs neither.
 
 mod dense;
 mod ensemble;
