@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod audio;
+mod container;
 pub mod evaluation;
 pub mod inference;
 pub mod metrics;

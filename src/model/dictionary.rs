@@ -3,13 +3,13 @@
 //! A dictionary is a [safetensors](https://docs.rs/safetensors) file with one tensor, `spectra`
 //! (rank x bins, row-major, f32: one spectrum after the other), and its settings as metadata.
 
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use crate::container::{self, ContainerError, Format};
+use safetensors::tensor::{Dtype, TensorView};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 
 /// The version of the file format that this crate reads and writes.
 pub const FORMAT_VERSION: u32 = 1;
-const FORMAT_NAME: &str = "alphamf-dictionary";
+const FORMAT: Format = Format { name: "alphamf-dictionary", version: FORMAT_VERSION };
 const TENSOR: &str = "spectra";
 
 /// Dispersion spectra of speech, learned from clean recordings.
@@ -104,18 +104,13 @@ impl Header {
     }
 }
 
-/// Puts the keys of a safetensors header in order, which its writer does not: equal dictionaries are to
-/// be equal files.
-fn sort_header(bytes: &mut [u8]) {
-    let Some((length, rest)) = bytes.split_first_chunk_mut::<8>() else { return };
-    let length = u64::from_le_bytes(*length) as usize;
-    let Some(header) = rest.get_mut(..length) else { return };
-    let Ok(value) = serde_json::from_slice::<serde_json::Value>(header) else { return };
-    let sorted = value.to_string();
-    if sorted.len() <= length {
-        // The container pads its header by spaces.
-        header.fill(b' ');
-        header[..sorted.len()].copy_from_slice(sorted.as_bytes());
+impl From<ContainerError> for DictionaryError {
+    fn from(error: ContainerError) -> Self {
+        match error {
+            ContainerError::Bytes(error) => Self::Container(error),
+            ContainerError::Metadata(key) => Self::Metadata(key),
+            ContainerError::Version { found, .. } => Self::Version { found },
+        }
     }
 }
 
@@ -166,23 +161,9 @@ impl Dictionary {
     /// # Errors
     /// See [`DictionaryError`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DictionaryError> {
-        let container = |error: safetensors::SafeTensorError| DictionaryError::Container(error.to_string());
-        let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(container)?;
-        let metadata = metadata.metadata().clone().unwrap_or_default();
-        if metadata.get("format").map(String::as_str) != Some(FORMAT_NAME) {
-            return Err(DictionaryError::Metadata("format"));
-        }
-        let version = metadata.get("version").cloned().unwrap_or_default();
-        if version != FORMAT_VERSION.to_string() {
-            return Err(DictionaryError::Version { found: version });
-        }
-        let header: Header = metadata
-            .get("header")
-            .and_then(|text| serde_json::from_str(text).ok())
-            .ok_or(DictionaryError::Metadata("header"))?;
+        let (header, tensors): (Header, _) = container::read(bytes, &FORMAT)?;
         header.validate()?;
-        let tensors = SafeTensors::deserialize(bytes).map_err(container)?;
-        let tensor = tensors.tensor(TENSOR).map_err(container)?;
+        let tensor = tensors.tensor(TENSOR).map_err(ContainerError::from)?;
         let (rank, bins) = (header.rank, header.bins());
         if tensor.dtype() != Dtype::F32 || tensor.shape() != [rank, bins] {
             let (found, dtype) = (tensor.shape().to_vec(), format!("{:?}", tensor.dtype()));
@@ -197,20 +178,10 @@ impl Dictionary {
     /// # Errors
     /// Only if serialising fails, which a valid dictionary does not.
     pub fn to_bytes(&self) -> Result<Vec<u8>, DictionaryError> {
-        let container = |error: safetensors::SafeTensorError| DictionaryError::Container(error.to_string());
         let entries: Vec<u8> = self.spectra.iter().flat_map(|x| x.to_le_bytes()).collect();
         let shape = vec![self.header.rank, self.header.bins()];
-        let tensor = TensorView::new(Dtype::F32, shape, &entries).map_err(container)?;
-        let header = serde_json::to_string(&self.header)
-            .map_err(|error| DictionaryError::Container(error.to_string()))?;
-        let metadata = HashMap::from([
-            ("format".to_owned(), FORMAT_NAME.to_owned()),
-            ("version".to_owned(), FORMAT_VERSION.to_string()),
-            ("header".to_owned(), header),
-        ]);
-        let mut bytes = safetensors::serialize([(TENSOR, tensor)], Some(metadata)).map_err(container)?;
-        sort_header(&mut bytes);
-        Ok(bytes)
+        let tensor = TensorView::new(Dtype::F32, shape, &entries).map_err(ContainerError::from)?;
+        Ok(container::write(&FORMAT, &self.header, TENSOR, tensor)?)
     }
 
     /// The lowest `bins` rows of the spectra (bins x rank), all of them if there are fewer.
@@ -273,7 +244,7 @@ mod tests {
     #[test]
     fn every_flaw_has_its_own_error() {
         let text = serde_json::to_string(&header()).unwrap();
-        let good = [("format", FORMAT_NAME), ("version", "1"), ("header", text.as_str())];
+        let good = [("format", FORMAT.name), ("version", "1"), ("header", text.as_str())];
         let entries: Vec<f32> = vec![1.0; 15];
         let error = |bytes: &[u8]| Dictionary::from_bytes(bytes).unwrap_err();
         assert!(Dictionary::from_bytes(&file(&good, TENSOR, vec![3, 5], &entries)).is_ok());
