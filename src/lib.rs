@@ -12,4 +12,5 @@ pub mod output;
 pub mod plot;
 pub mod random;
 pub mod samplers;
+pub mod simulation;
 pub mod stable;
