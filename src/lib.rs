@@ -11,6 +11,7 @@ pub mod model;
 pub mod output;
 pub mod plot;
 pub mod random;
+pub mod refiner;
 pub mod samplers;
 pub mod simulation;
 pub mod stable;

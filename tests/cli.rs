@@ -365,6 +365,70 @@ fn folders_of_no_use_are_named() {
     assert_eq!(folder.names(), ["speech"]);
 }
 
+#[test]
+fn a_refiner_learned_from_a_folder_is_used() {
+    let folder = Folder::new();
+    let speech = folder.join("speech");
+    fs::create_dir_all(&speech).unwrap();
+    write(&speech.join("low.wav"), spec(16_000, 1), voice(16_000, 2.0, 110.0));
+    write(&speech.join("high.wav"), spec(16_000, 1), voice(16_000, 2.0, 190.0));
+    let (refiner, again) = (folder.join("mine.safetensors"), folder.join("again.safetensors"));
+    let train = |refiner: &Path, threads: &str| {
+        denoise([Path::new("train-refiner"), &speech, Path::new("-o"), refiner])
+            .args([
+                "--rounds",
+                "1",
+                "--examples",
+                "8",
+                "--passes",
+                "1",
+                "--channels",
+                "2",
+                "--threads",
+                threads,
+            ])
+            .assert()
+            .success()
+    };
+    let summary = train(&refiner, "1");
+    let summary = String::from_utf8_lossy(&summary.get_output().stderr).into_owned();
+    assert!(summary.contains("2 files of speech"), "{summary}");
+    train(&again, "3");
+    assert!(fs::read(&refiner).unwrap() == fs::read(&again).unwrap());
+
+    let input = folder.join("in.wav");
+    write(&input, spec(16_000, 1), noisy(2.0));
+    let with = |name: &str, refiner: &str| {
+        let output = folder.join(name);
+        denoise([&input, &output]).args(["-q", "--refiner", refiner]).assert().success();
+        fs::read(output).unwrap()
+    };
+    let (mine, none) = (with("mine.wav", refiner.to_str().unwrap()), with("none.wav", "none"));
+    assert!(mine != none);
+    let built_in = folder.join("built-in.wav");
+    denoise([&input, &built_in]).arg("-q").assert().success();
+    assert!(fs::read(&built_in).unwrap() != mine && fs::read(&built_in).unwrap() != none);
+
+    // It is an input: not to be replaced, and refused by name if it is something else.
+    fails(&[&input, &refiner], &["--force", "--refiner", refiner.to_str().unwrap()], OUTPUT, &["same file"]);
+    let output = folder.join("out.wav");
+    fails(&[&input, &output], &["--refiner", input.to_str().unwrap()], DICTIONARY, &["in.wav", "refiner"]);
+    fails(&[&input, &output], &["--refiner", "missing"], DICTIONARY, &["missing"]);
+    let usage: &[(&[&str], &str)] = &[
+        (&["--channels", "0"], "channels is 0; expected 1 to 256"),
+        (&["--rounds", "0"], "rounds is 0"),
+        (&["--examples", "7"], "examples is 7"),
+        (&["--passes", "0"], "passes is 0"),
+    ];
+    for (options, words) in usage {
+        fails(&[Path::new("train-refiner"), &speech, Path::new("-o"), &output], options, USAGE, &[words]);
+    }
+    write(&speech.join("phone.wav"), spec(8_000, 1), voice(8_000, 1.0, 150.0));
+    let to = [Path::new("train-refiner"), &speech, Path::new("-o"), &output];
+    fails(&to, &[], INPUT, &["phone.wav", "8000 Hz", "16000 Hz"]);
+    assert!(!output.exists());
+}
+
 /// The samples of a WAV or FLAC stream, channel by channel.
 fn decode(bytes: Vec<u8>) -> Vec<Vec<f32>> {
     Reader::from_stream("stdout", Cursor::new(bytes)).unwrap().read_all().unwrap().into_channels()
@@ -542,6 +606,7 @@ fn statistics_and_figures_tell_what_was_found() {
     assert_eq!(record["settings"]["seed"], 5);
     assert_eq!(record["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(record["dictionary_sha256"].as_str().unwrap().len(), 64);
+    assert_eq!(record["refiner_sha256"].as_str().unwrap().len(), 64);
     let file = &record["files"][0];
     for (key, value) in [("sample_rate", 16_000), ("channels", 2), ("samples", 16_000), ("clicks", 0)] {
         assert_eq!(file[key], value, "{key}");

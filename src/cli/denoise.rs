@@ -61,7 +61,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     if let Some(folder) = &arguments.output_dir {
         let plan = folder::plan(&arguments.files, folder, processing, arguments.force)?;
         if let Some(stats) = &arguments.stats {
-            let inputs = plan.iter().map(Task::input).chain(arguments.model.dictionary());
+            let inputs = plan.iter().map(Task::input).chain(arguments.model.files());
             check_apart(stats, inputs, plan.iter().map(Task::output))?;
         }
         denoiser = arguments.denoiser()?;
@@ -143,7 +143,7 @@ impl Arguments {
         let outputs: Vec<&Path> =
             sounds.into_iter().chain(pictures).flatten().map(PathBuf::as_path).collect();
         for (index, path) in outputs.iter().enumerate() {
-            let inputs = [input.as_path()].into_iter().chain(self.model.dictionary());
+            let inputs = [input.as_path()].into_iter().chain(self.model.files());
             check_apart(path, inputs, outputs[..index].iter().copied())?;
         }
         Ok((input, output))

@@ -122,6 +122,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
             settings: system.settings.clone(),
             seed: system.seed,
             dictionary_sha256: system.dictionary_sha256.clone(),
+            refiner_sha256: system.refiner_sha256.clone(),
             high_pass_hz,
         };
         let save = audio.map(|folder| if several { folder.join(&system.name) } else { folder.to_owned() });

@@ -10,11 +10,14 @@ mod stats;
 mod systems;
 mod terminal;
 mod train;
+mod train_refiner;
 
 use alphamf::audio;
 use alphamf::evaluation::EvaluationError;
-use alphamf::inference::{DenoiseError, Denoiser, SettingsError, TrainingError};
+use alphamf::inference::{DenoiseError, Denoiser, RefiningError, SettingsError, TrainingError};
 use alphamf::model::DictionaryError;
+use alphamf::refiner::RefinerError;
+use alphamf::simulation::SimulationError;
 use anyhow::Context;
 use clap::builder::TypedValueParser;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -44,7 +47,7 @@ Examples:
   denoise train speech/ -o mine.safetensors && denoise in.wav out.wav --model mine.safetensors
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or a setting out of range, 3 an input not usable,
-4 an output not writable, 5 dictionary not usable, 130 interrupted. With several inputs one that
+4 an output not writable, 5 dictionary or refiner not usable, 130 interrupted. With several inputs one that
 fails does not stop the rest, and the code is that of the first that failed.")]
 pub struct Arguments {
     #[command(subcommand)]
@@ -61,6 +64,8 @@ pub struct Arguments {
 enum Command {
     /// Learn a dictionary from a folder of clean speech.
     Train(train::Arguments),
+    /// Learn a refiner of the gain, from recordings that are simulated with a folder of clean speech.
+    TrainRefiner(train_refiner::Arguments),
     /// Score a denoiser over a corpus.
     Eval(Box<eval::Arguments>),
     /// Print the completions of a shell.
@@ -71,7 +76,7 @@ enum Command {
     /// Print the manual page, in troff.
     Man {
         /// The command that it is of, this one if not given.
-        #[arg(value_parser = ["train", "eval"])]
+        #[arg(value_parser = ["train", "train-refiner", "eval"])]
         command: Option<String>,
     },
 }
@@ -114,6 +119,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match command {
         None => denoise::run(&denoise, &common),
         Some(Command::Train(arguments)) => train::run(arguments, &common),
+        Some(Command::TrainRefiner(arguments)) => train_refiner::run(arguments, &common),
         Some(Command::Eval(arguments)) => eval::run(&arguments, &common),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
@@ -180,11 +186,21 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
                 _ => None,
             };
         }
+        if let Some(error) = cause.downcast_ref::<RefiningError>() {
+            return match error {
+                RefiningError::Settings(_) | RefiningError::Window(_) => Some(USAGE),
+                RefiningError::Simulation(_) => Some(INPUT),
+                _ => None,
+            };
+        }
+        if cause.is::<SimulationError>() {
+            return Some(INPUT);
+        }
         if let Some(error) = cause.downcast_ref::<EvaluationError>() {
             return Some(if matches!(error, EvaluationError::Interrupted) { INTERRUPTED } else { INPUT });
         }
         let usage = cause.is::<SettingsError>();
-        let dictionary = cause.is::<DictionaryError>();
+        let dictionary = cause.is::<DictionaryError>() || cause.is::<RefinerError>();
         if usage { Some(USAGE) } else { dictionary.then_some(DICTIONARY) }
     };
     // A context is not a link of the chain, so it is asked for by itself.
@@ -192,7 +208,7 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
         Some(match error.downcast_ref::<terminal::Failure>()? {
             terminal::Failure::Input(_) => INPUT,
             terminal::Failure::Output(_) => OUTPUT,
-            terminal::Failure::Dictionary(_) => DICTIONARY,
+            terminal::Failure::Dictionary(_) | terminal::Failure::Refiner(_) => DICTIONARY,
             terminal::Failure::Usage(_) => USAGE,
         })
     };

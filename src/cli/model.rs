@@ -3,10 +3,14 @@
 use super::terminal::Failure;
 use alphamf::inference::{Denoiser, ImpulseMode, NoiseModel, Positivity, Settings};
 use alphamf::model::Dictionary;
+use alphamf::refiner::Refiner;
 use alphamf::samplers::SamplerKind;
 use anyhow::Context;
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
+
+/// Stands for no refiner.
+const NONE: &str = "none";
 
 /// Options of the model and its inference, shared by all commands that denoise.
 #[derive(Debug, Clone, clap::Args)]
@@ -15,7 +19,12 @@ pub struct Model {
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
 
-    /// How much time to spend: fast takes a third of it, best four times as much.
+    /// A refiner made by `denoise train-refiner`, in place of the built-in one, or `none`: what corrects the gain of
+    /// every bin by what is around it.
+    #[arg(long, value_name = "FILE|none")]
+    refiner: Option<PathBuf>,
+
+    /// How much time to spend: fast takes half of it, best three times as much.
     #[arg(long, value_name = "HOW", default_value = "normal")]
     quality: Quality,
 
@@ -104,9 +113,10 @@ enum ImpulsesName {
 }
 
 impl Model {
-    /// The dictionary that is asked for in place of the built-in one.
-    pub fn dictionary(&self) -> Option<&Path> {
-        self.model.as_deref()
+    /// The files that take the place of what is built in.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let refiner = self.refiner.as_deref().filter(|path| *path != Path::new(NONE));
+        self.model.as_deref().into_iter().chain(refiner)
     }
 
     /// The library's settings: its defaults, changed where an option was given.
@@ -142,6 +152,7 @@ impl Model {
             settings.burn_in = iterations / 2;
         }
         set(&mut settings.burn_in, &self.burn_in);
+        settings.refine = self.refiner.as_deref() != Some(Path::new(NONE));
         settings.step_size = self.step_size;
         settings.alpha_speech = self.alpha_speech;
         match self.positivity {
@@ -161,14 +172,23 @@ impl Model {
     pub fn denoiser(&self) -> anyhow::Result<Denoiser> {
         let settings = self.settings();
         settings.validate()?;
-        let dictionary = match &self.model {
-            None => Dictionary::shipped()?,
-            Some(path) => read_dictionary(path).with_context(|| Failure::Dictionary(path.clone()))?,
-        };
-        Ok(Denoiser::new(dictionary, settings)?)
+        let dictionary = self.model.as_deref().map_or_else(|| Ok(Dictionary::shipped()?), read_dictionary)?;
+        let refine = settings.refine;
+        let denoiser = Denoiser::new(dictionary, settings)?;
+        match &self.refiner {
+            Some(path) if refine => Ok(denoiser.with_refiner(read_refiner(path)?)),
+            _ => Ok(denoiser),
+        }
     }
 }
 
-fn read_dictionary(path: &Path) -> anyhow::Result<Dictionary> {
-    Ok(Dictionary::from_bytes(&std::fs::read(path)?)?)
+/// Reads the file of a dictionary.
+pub fn read_dictionary(path: &Path) -> anyhow::Result<Dictionary> {
+    let read = || -> anyhow::Result<Dictionary> { Ok(Dictionary::from_bytes(&std::fs::read(path)?)?) };
+    read().with_context(|| Failure::Dictionary(path.to_owned()))
+}
+
+fn read_refiner(path: &Path) -> anyhow::Result<Refiner> {
+    let read = || -> anyhow::Result<Refiner> { Ok(Refiner::from_bytes(&std::fs::read(path)?)?) };
+    read().with_context(|| Failure::Refiner(path.to_owned()))
 }

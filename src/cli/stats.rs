@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 pub struct Stats<'a> {
     version: &'static str,
     dictionary_sha256: String,
+    refiner_sha256: Option<String>,
     settings: &'a Settings,
     processing: serde_json::Value,
 }
@@ -44,12 +45,18 @@ impl Entry {
     }
 }
 
+/// The checksum of the refiner's file, if there is one.
+pub fn refiner_checksum(denoiser: &Denoiser) -> anyhow::Result<Option<String>> {
+    Ok(denoiser.refiner().map(|refiner| refiner.to_bytes()).transpose()?.map(|bytes| checksum(&bytes)))
+}
+
 impl<'a> Stats<'a> {
     /// The record of runs of one denoiser.
     pub fn new(denoiser: &'a Denoiser, processing: &Processing) -> anyhow::Result<Self> {
         Ok(Self {
             version: env!("CARGO_PKG_VERSION"),
             dictionary_sha256: checksum(&denoiser.dictionary().to_bytes()?),
+            refiner_sha256: refiner_checksum(denoiser)?,
             settings: denoiser.settings(),
             processing: processing.record(),
         })

@@ -11,6 +11,7 @@ use anyhow::Context;
 
 use super::Common;
 use super::model::Model;
+use super::stats::refiner_checksum;
 use super::terminal::{Progress, interrupted};
 
 /// Denoises one recording, and may show how the estimate develops.
@@ -26,6 +27,8 @@ pub struct System {
     pub seed: Option<u64>,
     /// SHA-256 of its dictionary.
     pub dictionary_sha256: Option<String>,
+    /// That of its refiner.
+    pub refiner_sha256: Option<String>,
     /// The denoiser.
     pub denoise: Box<Denoise>,
 }
@@ -38,6 +41,7 @@ impl System {
             settings: serde_json::Value::Null,
             seed: None,
             dictionary_sha256: None,
+            refiner_sha256: None,
             denoise: Box::new(|_, _| Err("there is no enhanced file for this recording".into())),
         }
     }
@@ -76,6 +80,7 @@ impl System {
             settings: serde_json::to_value(denoiser.settings())?,
             seed: Some(denoiser.settings().seed),
             dictionary_sha256: Some(checksum(&denoiser.dictionary().to_bytes()?)),
+            refiner_sha256: refiner_checksum(&denoiser)?,
             denoise: Box::new(move |noisy, observer| {
                 let denoised =
                     denoiser.denoise_observed(noisy, trace_every, observer, &mut |_| interrupted())?;

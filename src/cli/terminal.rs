@@ -27,6 +27,9 @@ pub enum Failure {
     /// A dictionary is of no use.
     #[error("{}: cannot be used as a dictionary", .0.display())]
     Dictionary(PathBuf),
+    /// A refiner is of no use.
+    #[error("{}: cannot be used as a refiner", .0.display())]
+    Refiner(PathBuf),
     /// What was asked for does not fit together.
     #[error("{0}")]
     Usage(String),

@@ -7,6 +7,7 @@ use super::monte_carlo::{MonteCarlo, Probes};
 use super::separation::{Carried, Free, Separation, Start};
 use super::upper_band::{CarriedUpper, UpperBand};
 use crate::random::Streams;
+use crate::refiner::Posterior;
 use std::ops::{ControlFlow, Range};
 
 /// The least number of sweeps for the upper band.
@@ -42,6 +43,8 @@ pub(super) struct Separated {
     /// The standard deviation of the gain over the draws, bins x frames; empty if there are none or it was not
     /// asked for.
     pub deviation: Vec<f32>,
+    /// The dispersions of speech and of noise in the last draw, for the bins of the dictionary.
+    pub dispersion: [Vec<f32>; 2],
     pub monte_carlo: MonteCarlo,
     pub divergences: usize,
     pub carried: Handover,
@@ -97,13 +100,24 @@ impl Denoiser {
             noise_power: noise_power.map(|power| &power[..split]),
             deviation: deviation && settings.iterations > 0,
         };
-        let mut separation =
-            Separation::new(&start, &rows(power, bins, 0..split), self.table(), streams.child(0));
+        let power_below = rows(power, bins, 0..split);
+        let mut separation = Separation::new(&start, &power_below, self.table(), streams.child(0));
         let power_above = rows(power, bins, split..occupied);
         // The gain of the whole spectrum, its floor, and what the upper band hands on.
         let complete = |separation: &Separation, averaged: usize| {
             let mut gain = vec![0.0; power.len()];
-            place_rows(&separation.mean_gain(averaged), &mut gain, bins, 0..split);
+            let mut gain_below = separation.mean_gain(averaged);
+            if let Some(refiner) = self.refiner() {
+                gain_below = refiner.refine(&Posterior {
+                    bins: split,
+                    bin_hertz,
+                    alpha: [start.alpha_speech, start.alpha_noise],
+                    gain: &gain_below,
+                    power: &power_below,
+                    dispersion: separation.dispersions().each_ref().map(Vec::as_slice),
+                });
+            }
+            place_rows(&gain_below, &mut gain, bins, 0..split);
             let mut upper = None;
             if split < occupied {
                 let start = Start {
@@ -120,6 +134,11 @@ impl Denoiser {
             }
             let snr_db = band_snr_db(&gain, power, bins, bin_hertz);
             if settings.smooth_gain {
+                let mut snr_db = snr_db.clone();
+                if self.refiner().is_some() {
+                    // As if there were no noise: what is refined is smooth enough.
+                    snr_db[..split].fill(f64::INFINITY);
+                }
                 smooth_over_frames(&mut gain, &snr_db);
             }
             let mut floor = floors(settings, &snr_db);
@@ -192,8 +211,17 @@ impl Denoiser {
             whole_deviation.resize(power.len(), 0.0);
             place_rows(&separation.gain_deviation(averaged), &mut whole_deviation, bins, 0..split);
         }
+        let dispersion = separation.dispersions();
         let carried = Handover { occupied, band: separation.carry(), upper };
-        Ok(Separated { gain, floor, deviation: whole_deviation, monte_carlo, divergences, carried })
+        Ok(Separated {
+            gain,
+            floor,
+            deviation: whole_deviation,
+            dispersion,
+            monte_carlo,
+            divergences,
+            carried,
+        })
     }
 
     /// Separates the powers (bins x frames) above the band of `below`: their mean gain, and what to hand on.

@@ -2,10 +2,11 @@
 
 use super::monte_carlo::MonteCarlo;
 use super::profile::NoiseProfile;
-use super::settings::{Settings, SettingsError};
+use super::settings::{NoiseModel, Settings, SettingsError};
 use super::stream::DenoiseStream;
 use crate::audio::{InvalidSignal, InvalidWindow, Signal};
 use crate::model::{Dictionary, MarginalTable};
+use crate::refiner::{Refiner, RefinerError};
 use crate::samplers::SamplerError;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ pub struct Denoiser {
     dictionary: Dictionary,
     settings: Settings,
     table: Arc<MarginalTable>,
+    refiner: Option<Arc<Refiner>>,
 }
 
 /// A denoised recording.
@@ -63,6 +65,9 @@ pub enum DenoiseError {
     /// A setting is out of its range.
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    /// The refiner that is built in is damaged.
+    #[error(transparent)]
+    Refiner(#[from] RefinerError),
     /// The sampler refused its settings.
     #[error(transparent)]
     Sampler(#[from] SamplerError),
@@ -95,7 +100,21 @@ impl Denoiser {
         settings.validate()?;
         let alpha = settings.alpha_speech.unwrap_or(dictionary.header().alpha);
         let table = Arc::new(MarginalTable::new(alpha, settings.alpha_noise));
-        Ok(Self { dictionary, settings, table })
+        let denoiser = Self { dictionary, settings, table, refiner: None };
+        if !denoiser.settings.refine {
+            return Ok(denoiser);
+        }
+        Ok(denoiser.with_refiner(Refiner::shipped()?))
+    }
+
+    /// The same with another refiner than the one that is built in. It has no effect with a dictionary of another
+    /// window than it was learned with, nor where the noise is made of constant spectra.
+    #[must_use]
+    pub fn with_refiner(mut self, refiner: Refiner) -> Self {
+        let fits = refiner.header().window_seconds == self.dictionary.header().window_seconds
+            && matches!(self.settings.noise, NoiseModel::Drifting(_));
+        self.refiner = fits.then(|| Arc::new(refiner));
+        self
     }
 
     /// The dictionary in use.
@@ -108,6 +127,12 @@ impl Denoiser {
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// What corrects the gains, if anything does.
+    #[must_use]
+    pub fn refiner(&self) -> Option<&Refiner> {
+        self.refiner.as_deref()
     }
 
     /// Denoises a recording. All channels get the same gain, so that the stereo image stays. `progress` is told

@@ -10,6 +10,7 @@ mod gibbs;
 pub mod impulses;
 mod monte_carlo;
 mod profile;
+mod refining;
 mod separation;
 mod settings;
 mod start;
@@ -23,6 +24,7 @@ pub use denoiser::{DenoiseError, Denoised, Denoiser, Observer, Progress, Summary
 pub use drift::Drift;
 pub use monte_carlo::MonteCarlo;
 pub use profile::NoiseProfile;
+pub use refining::{RefinerSettings, RefiningError, learn_refiner};
 pub use settings::{ALPHAS, ImpulseMode, NoiseModel, Positivity, Settings, SettingsError};
 pub use stream::DenoiseStream;
 pub use training::{Corpus, TrainingError, TrainingSettings};

@@ -114,8 +114,13 @@ mod tests {
             })
             .collect();
         for iterations in [20, 160] {
-            let settings =
-                Settings { iterations, burn_in: iterations / 4, smooth_gain: false, ..Settings::default() };
+            let settings = Settings {
+                iterations,
+                burn_in: iterations / 4,
+                refine: false,
+                smooth_gain: false,
+                ..Settings::default()
+            };
             let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap();
             let runs: Vec<_> = (0..SEEDS)
                 .map(|seed| {

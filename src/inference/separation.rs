@@ -293,6 +293,20 @@ impl Separation {
         self.tiles.iter().flat_map(|tile| tile.gain_sum.iter().map(|sum| sum * scale)).collect()
     }
 
+    /// The dispersions of speech and of noise at the present factors, bins x frames each.
+    pub(super) fn dispersions(&self) -> [Vec<f32>; 2] {
+        let mut workspace = self.pool.take(self.mixture.bins);
+        let mut dispersions = [Vec::new(), Vec::new()];
+        for tile in &self.tiles {
+            workspace.disperse(&self.mixture, &tile.activations);
+            workspace.modulate_noise(&tile.drift);
+            let (speech, noise) = workspace.dispersions();
+            dispersions[0].extend_from_slice(speech);
+            dispersions[1].extend_from_slice(noise);
+        }
+        dispersions
+    }
+
     /// The sum of the gains of one bin of a frame.
     pub(super) fn gain_sum(&self, frame: usize, bin: usize) -> f32 {
         self.tiles[frame / TILE_FRAMES].gain_sum[frame % TILE_FRAMES * self.mixture.bins + bin]

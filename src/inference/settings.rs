@@ -77,6 +77,9 @@ pub struct Settings {
     pub speech_prior: Prior,
     /// Whether the gain of the recording channel is learned, for every bin.
     pub channel: bool,
+    /// Whether a small network corrects the gain ([`Refiner`](crate::refiner::Refiner)); not where the noise is made
+    /// of constant spectra, nor with a dictionary of another window than 64 ms.
+    pub refine: bool,
     /// Whether the gain of a frame is averaged with its neighbours', against musical noise in noisy bands.
     pub smooth_gain: bool,
     /// The least gain of any bin, dB, -100 to 0: what is left of the noise.
@@ -106,6 +109,7 @@ impl Default for Settings {
             impulses: ImpulseMode::default(),
             speech_prior: Prior::Gamma { shape: 0.95, rate: 0.0 },
             channel: true,
+            refine: true,
             smooth_gain: true,
             floor_db: -26.0,
             floor_by_band: true,

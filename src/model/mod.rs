@@ -5,7 +5,7 @@ mod impulses;
 mod marginal;
 mod mixture;
 mod priors;
-mod products;
+pub(crate) mod products;
 #[cfg(test)]
 mod tests;
 pub use continuation::Continuation;

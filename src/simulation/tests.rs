@@ -61,12 +61,12 @@ fn examples_have_the_documented_lengths_ratios_and_peaks() {
         let ratio = decibels(power(&speech) / power(&noise));
         // Rumble may lower the ratio: 4 dB and 3 dB above the speech are 6.5 dB together, if uncorrelated.
         let lowest = if sample_rate == SAMPLE_RATE { -7.5 } else { -4.001 };
-        assert!((lowest..22.5).contains(&ratio), "{index}: {ratio} dB");
+        assert!((lowest..25.1).contains(&ratio), "{index}: {ratio} dB");
         ratios.push(ratio);
     }
     assert_eq!(rates, HashSet::from([8_000, 16_000]));
     let share = |range: Range<f64>| ratios.iter().filter(|x| range.contains(x)).count();
-    assert!(share(-8.0..2.0) > 15 && share(16.0..23.0) > 15, "{ratios:?}");
+    assert!(share(-8.0..2.0) > 15 && share(16.0..26.0) > 15, "{ratios:?}");
 }
 
 #[test]

@@ -1,0 +1,203 @@
+//! Teaching a refiner: simulated recordings are separated, and their gains compared with the best.
+
+use super::block::Known;
+use super::denoiser::{DenoiseError, Denoiser, Progress};
+use super::settings::{Settings, SettingsError, within};
+use crate::audio::{InvalidWindow, Stft};
+use crate::model::Dictionary;
+use crate::random::Streams;
+use crate::refiner::{Change, Example, Learning, Refiner, RefinerHeader};
+use crate::simulation::{SimulationError, Simulator};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
+
+/// Settings of [`learn_refiner`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RefinerSettings {
+    /// Channels of the network, 1 to 256.
+    pub channels: usize,
+    /// How many times new examples are simulated, 1 to 10,000.
+    pub rounds: usize,
+    /// Examples that are simulated each time and kept in memory, 8 to 100,000.
+    pub examples: usize,
+    /// How many times each example is learned from, 1 to 1,000.
+    pub passes: usize,
+    /// Seed of the simulation and the start.
+    pub seed: u64,
+}
+
+impl Default for RefinerSettings {
+    fn default() -> Self {
+        Self { channels: 24, rounds: 10, examples: 400, passes: 4, seed: 0 }
+    }
+}
+
+/// Why no refiner could be learned.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RefiningError {
+    /// A setting is out of its range.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The speech is of no use.
+    #[error(transparent)]
+    Simulation(#[from] SimulationError),
+    /// The window of the dictionary is of no use for the speech.
+    #[error(transparent)]
+    Window(#[from] InvalidWindow),
+    /// A recording could not be separated, or the progress callback asked to stop.
+    #[error(transparent)]
+    Denoise(#[from] DenoiseError),
+}
+
+/// Learns a refiner for a dictionary from simulated recordings. `progress` is told the share that is done, 0 to 1;
+/// `report` the mean change of the errors by every pass.
+///
+/// # Errors
+/// See [`RefiningError`].
+pub fn learn_refiner(
+    simulator: &Simulator,
+    dictionary: &Dictionary,
+    settings: &RefinerSettings,
+    progress: Progress,
+    report: &mut dyn FnMut(Change),
+) -> Result<Refiner, RefiningError> {
+    let RefinerSettings { channels, rounds, examples, passes, seed } = *settings;
+    within("channels", channels, 1..=256)?;
+    within("rounds", rounds, 1..=10_000)?;
+    within("examples", examples, 8..=100_000)?;
+    within("passes", passes, 1..=1_000)?;
+    let header = RefinerHeader {
+        window_seconds: dictionary.header().window_seconds,
+        channels,
+        seconds: simulator.seconds() * (rounds * examples) as f64,
+        passes,
+        files: simulator.len(),
+        seed,
+    };
+    let plain = Settings { refine: false, smooth_gain: false, ..Settings::default() };
+    let denoiser = Denoiser::new(dictionary.clone(), plain)?;
+    let streams = Streams::new(seed);
+    let mut learning = Learning::new(header, rounds * passes * examples, streams.child(0));
+    let parts = (rounds * (passes + 1)) as f64;
+    let mut advance = |part: usize| match progress(part as f64 / parts) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(DenoiseError::Interrupted),
+    };
+    for round in 0..rounds {
+        let streams = streams.child(1 + round as u64);
+        let simulated = (0..examples)
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|index| example(&denoiser, simulator, streams.child(index as u64)))
+            .collect::<Result<Vec<Example>, RefiningError>>()?;
+        for pass in 0..passes {
+            advance(round * (passes + 1) + pass + 1)?;
+            report(learning.pass(&simulated));
+        }
+        advance((round + 1) * (passes + 1))?;
+    }
+    Ok(learning.into_refiner())
+}
+
+/// Simulates a recording and separates it.
+fn example(denoiser: &Denoiser, simulator: &Simulator, streams: Streams) -> Result<Example, RefiningError> {
+    let recording = simulator.draw(streams.child(0))?;
+    let header = denoiser.dictionary().header();
+    let stft = Stft::new(recording.sample_rate, header.window_seconds)?;
+    let (noisy, clean) = (stft.analyse(&recording.noisy), stft.analyse(&recording.clean));
+    let bins = stft.bins();
+    let mut power: Vec<f32> = noisy.as_slice().iter().map(|x| x.norm_sqr()).collect();
+    let scale = power.len() as f32 / power.iter().sum::<f32>().max(f32::MIN_POSITIVE);
+    power.iter_mut().for_each(|x| *x *= scale);
+    let known = Known { carried: None, noise_power: None, deviation: false };
+    let separated =
+        denoiser.separate(bins, &power, known, streams.child(1), &mut |_| ControlFlow::Continue(()), None)?;
+    let frames = noisy.frames();
+    let split = separated.dispersion[0].len() / frames;
+    let below = |values: &[f32]| -> Vec<f32> {
+        values.chunks_exact(bins).flat_map(|frame| &frame[..split]).copied().collect()
+    };
+    let clean_power: Vec<f32> = clean.as_slice().iter().map(|s| scale * s.norm_sqr()).collect();
+    let pairs = noisy.as_slice().iter().zip(clean.as_slice());
+    let correlation: Vec<f32> = pairs.map(|(x, s)| scale * (x.conj() * s).re).collect();
+    let settings = denoiser.settings();
+    Ok(Example {
+        bins: split,
+        bin_hertz: 1.0 / header.window_seconds,
+        alpha: [settings.alpha_speech.unwrap_or(header.alpha), settings.alpha_noise],
+        gain: below(&separated.gain),
+        power: below(&power),
+        dispersion: separated.dispersion,
+        clean: below(&clean_power),
+        correlation: below(&correlation),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audio::{SampleFormat, Signal};
+    use std::f32::consts::TAU;
+
+    /// A second of syllables of a gliding voice.
+    fn simulator() -> Simulator {
+        let mut simulator = Simulator::new(2.0);
+        let mut phase = 0.0;
+        let voice = (0..16_000).map(|n| {
+            let t = n as f32 / 16_000.0;
+            phase += TAU * (120.0 + 40.0 * t) / 16_000.0;
+            let harmonics: f32 = (1..20).map(|k| (k as f32 * phase).sin() / k as f32).sum();
+            0.1 * (TAU * 2.0 * t).sin().max(0.0) * harmonics
+        });
+        let signal = Signal::new(16_000, SampleFormat::Float32, vec![voice.collect()]).unwrap();
+        simulator.add(&signal).unwrap();
+        simulator
+    }
+
+    fn learn(
+        simulator: &Simulator,
+        settings: &RefinerSettings,
+        flow: ControlFlow<()>,
+    ) -> Result<(Refiner, Vec<Change>), RefiningError> {
+        let mut changes = Vec::new();
+        let dictionary = Dictionary::shipped().unwrap();
+        let report = &mut |change| changes.push(change);
+        let refiner = learn_refiner(simulator, &dictionary, settings, &mut |_| flow, report)?;
+        Ok((refiner, changes))
+    }
+
+    const FEW: RefinerSettings = RefinerSettings { channels: 4, rounds: 2, examples: 8, passes: 3, seed: 1 };
+
+    #[test]
+    fn errors_fall_on_new_examples() {
+        let settings = RefinerSettings { rounds: 4, passes: 40, ..FEW };
+        let (refiner, changes) = learn(&simulator(), &settings, ControlFlow::Continue(())).unwrap();
+        assert_eq!(changes.len(), 160);
+        // The first pass of a round has not seen its examples.
+        let unseen: Vec<f64> = changes.chunks(40).map(|round| round[0].compressed_db).collect();
+        assert!(unseen[0].abs() < 0.1 && unseen[3] < -0.5, "{unseen:?}");
+        let header = refiner.header();
+        assert_eq!((header.seconds, header.files, header.window_seconds), (64.0, 1, 0.064));
+    }
+
+    #[test]
+    fn what_cannot_be_learned_is_refused() {
+        let go = ControlFlow::Continue(());
+        let error = |settings, flow| learn(&simulator(), &settings, flow).unwrap_err();
+        for (settings, name) in [
+            (RefinerSettings { channels: 257, ..FEW }, "channels"),
+            (RefinerSettings { rounds: 0, ..FEW }, "rounds"),
+            (RefinerSettings { examples: 7, ..FEW }, "examples"),
+            (RefinerSettings { passes: 0, ..FEW }, "passes"),
+        ] {
+            assert!(matches!(error(settings, go), RefiningError::Settings(found) if found.name == name));
+        }
+        let interrupted = error(FEW, ControlFlow::Break(()));
+        assert!(matches!(interrupted, RefiningError::Denoise(DenoiseError::Interrupted)));
+        let silent = learn(&Simulator::new(2.0), &FEW, go).unwrap_err();
+        assert!(matches!(silent, RefiningError::Simulation(SimulationError::NoSpeech)));
+    }
+}

@@ -1,0 +1,105 @@
+//! The file format of refiners: a safetensors file with one tensor, `parameters`, and its settings as metadata.
+
+use super::Refiner;
+pub use crate::container::ContainerError;
+use crate::container::{self, Format};
+use safetensors::tensor::{Dtype, TensorView};
+use serde::{Deserialize, Serialize};
+
+const FORMAT: Format = Format { name: "alphamf-refiner", version: 1 };
+const TENSOR: &str = "parameters";
+/// Numbers of channels that a file may have.
+const CHANNELS: std::ops::RangeInclusive<usize> = 1..=256;
+
+/// What a refiner was made for and from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RefinerHeader {
+    /// Length of the analysis window that it was learned with, s.
+    pub window_seconds: f64,
+    /// Channels of the network, 1 to 256.
+    pub channels: usize,
+    /// Simulated speech that it was learned from, s.
+    pub seconds: f64,
+    /// How many times it learned from each example.
+    pub passes: usize,
+    /// Number of files of clean speech.
+    pub files: usize,
+    /// Seed of the simulation and the start.
+    pub seed: u64,
+}
+
+/// Why some bytes are not a refiner.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RefinerError {
+    /// The file is another one, or damaged.
+    #[error("not a refiner: {0}")]
+    Container(#[from] ContainerError),
+    /// The network of these settings has another size.
+    #[error(
+        "{found} parameters of type {dtype}; a network of {channels} channels has {expected} of type F32"
+    )]
+    Size {
+        /// Parameters in the file.
+        found: usize,
+        /// Their type.
+        dtype: String,
+        /// Channels by the metadata.
+        channels: usize,
+        /// Parameters of such a network.
+        expected: usize,
+    },
+    /// A parameter is not a number.
+    #[error("parameter {index} is {value}; parameters are finite")]
+    Parameter {
+        /// Index of the parameter.
+        index: usize,
+        /// The parameter.
+        value: f32,
+    },
+}
+
+impl Refiner {
+    /// Reads a refiner from the bytes of its file.
+    ///
+    /// # Errors
+    /// See [`RefinerError`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, RefinerError> {
+        let (header, tensors): (super::RefinerHeader, _) = container::read(bytes, &FORMAT)?;
+        if !CHANNELS.contains(&header.channels) {
+            return Err(ContainerError::Metadata("channels").into());
+        }
+        let tensor = tensors.tensor(TENSOR).map_err(ContainerError::from)?;
+        let mut refiner = Self::empty(header);
+        let expected = refiner.network.parameters.len();
+        if tensor.dtype() != Dtype::F32 || tensor.shape() != [expected] {
+            return Err(RefinerError::Size {
+                found: tensor.shape().iter().product(),
+                dtype: format!("{:?}", tensor.dtype()),
+                channels: refiner.header.channels,
+                expected,
+            });
+        }
+        let (entries, _) = tensor.data().as_chunks::<4>();
+        let parameters = entries.iter().map(|entry| f32::from_le_bytes(*entry));
+        for (index, (parameter, value)) in refiner.network.parameters.iter_mut().zip(parameters).enumerate() {
+            if !value.is_finite() {
+                return Err(RefinerError::Parameter { index, value });
+            }
+            *parameter = value;
+        }
+        Ok(refiner)
+    }
+
+    /// The bytes of the refiner's file.
+    ///
+    /// # Errors
+    /// Only if serialising fails, which that of a refiner does not.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, RefinerError> {
+        let parameters = &self.network.parameters;
+        let entries: Vec<u8> = parameters.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let shape = vec![parameters.len()];
+        let tensor = TensorView::new(Dtype::F32, shape, &entries).map_err(ContainerError::from)?;
+        Ok(container::write(&FORMAT, &self.header, TENSOR, tensor)?)
+    }
+}
