@@ -98,7 +98,7 @@ impl Default for Settings {
             alpha_noise: 1.9,
             noise: NoiseModel::Drifting(Drift { seconds: 0.8, hertz: 31.25 }),
             exponent: 1.0,
-            warm_start: 24,
+            warm_start: 18,
             iterations: 20,
             burn_in: 5,
             sampler: SamplerKind::Sgld,
