@@ -112,7 +112,7 @@ impl Denoiser {
                     bins: split,
                     bin_hertz,
                     alpha: [start.alpha_speech, start.alpha_noise],
-                    gain: &gain_below,
+                    gain: gain_below.as_slice(),
                     power: &power_below,
                     dispersion: separation.dispersions().each_ref().map(Vec::as_slice),
                 });

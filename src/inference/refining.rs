@@ -6,7 +6,7 @@ use super::settings::{Settings, SettingsError, within};
 use crate::audio::{InvalidWindow, Stft};
 use crate::model::Dictionary;
 use crate::random::Streams;
-use crate::refiner::{Change, Example, Learning, Refiner, RefinerHeader};
+use crate::refiner::{Change, Example, Learning, Posterior, Refiner, RefinerHeader};
 use crate::simulation::{SimulationError, Simulator};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -124,16 +124,15 @@ fn example(denoiser: &Denoiser, simulator: &Simulator, streams: Streams) -> Resu
     let pairs = noisy.as_slice().iter().zip(clean.as_slice());
     let correlation: Vec<f32> = pairs.map(|(x, s)| scale * (x.conj() * s).re).collect();
     let settings = denoiser.settings();
-    Ok(Example {
+    let posterior = Posterior {
         bins: split,
         bin_hertz: 1.0 / header.window_seconds,
         alpha: [settings.alpha_speech.unwrap_or(header.alpha), settings.alpha_noise],
         gain: below(&separated.gain),
         power: below(&power),
         dispersion: separated.dispersion,
-        clean: below(&clean_power),
-        correlation: below(&correlation),
-    })
+    };
+    Ok(Example { posterior, clean: below(&clean_power), correlation: below(&correlation) })
 }
 
 #[cfg(test)]

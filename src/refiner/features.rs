@@ -14,12 +14,12 @@ pub(super) const INPUTS: usize = FEATURES * CELL + 1;
 pub(super) const OUTPUTS: usize = 2 * CELL;
 /// Gains come no closer than this to 0 and 1.
 const CLOSEST: f32 = 1e-6;
-/// The frequency that counts as zero, Hz; nothing counts as minus one.
+/// The frequency that counts as zero, Hz; 0 Hz counts as minus one.
 const HERTZ: f64 = 4_000.0;
 
-/// What is known of every bin of a block after the separation; all matrices are bins x frames.
+/// What is known of every bin of a block after the separation; all matrices are bins x frames, slices or vectors.
 #[derive(Debug, Clone)]
-pub struct Posterior<'a> {
+pub struct Posterior<M> {
     /// Number of bins.
     pub bins: usize,
     /// Their distance, Hz.
@@ -27,11 +27,11 @@ pub struct Posterior<'a> {
     /// Characteristic exponents of speech and of noise.
     pub alpha: [f64; 2],
     /// The posterior-mean gain.
-    pub gain: &'a [f32],
+    pub gain: M,
     /// `|X|^2`, of mean about one.
-    pub power: &'a [f32],
+    pub power: M,
     /// Dispersions of speech and of noise, in their last draw.
-    pub dispersion: [&'a [f32]; 2],
+    pub dispersion: [M; 2],
 }
 
 /// The logarithm of the odds of a gain.
@@ -45,16 +45,18 @@ pub(super) fn gain(log_odds: f32) -> f32 {
     1.0 / (1.0 + vector::exp(-log_odds))
 }
 
-impl Posterior<'_> {
+impl<M: AsRef<[f32]>> Posterior<M> {
     pub(super) fn frames(&self) -> usize {
-        self.gain.len() / self.bins
+        self.gain.as_ref().len() / self.bins
     }
 
     /// The input of the network.
     pub(super) fn grid(&self) -> Grid {
         let (bins, frames) = (self.bins, self.frames());
+        let (gain, power) = (self.gain.as_ref(), self.power.as_ref());
+        let [speech, noise] = self.dispersion.each_ref().map(AsRef::as_ref);
         let mut mean = vec![0.0_f32; bins];
-        for power in self.power.chunks_exact(bins) {
+        for power in power.chunks_exact(bins) {
             mean.iter_mut().zip(power).for_each(|(sum, power)| *sum += power);
         }
         let mean: Vec<f32> = mean.iter().map(|sum| vector::ln(sum / frames as f32 + 1e-6)).collect();
@@ -69,11 +71,11 @@ impl Posterior<'_> {
                 for (t, cells) in grid.values.chunks_exact_mut(row).enumerate() {
                     for bin in 0..bins {
                         let at = t * bins + bin;
-                        let power = vector::ln(self.power[at]);
-                        let speech = of_speech * vector::ln(self.dispersion[0][at]);
-                        let noise = of_noise * vector::ln(self.dispersion[1][at]);
+                        let power = vector::ln(power[at]);
+                        let speech = of_speech * vector::ln(speech[at]);
+                        let noise = of_noise * vector::ln(noise[at]);
                         let features: [f32; FEATURES] = [
-                            log_odds(self.gain[at]).clamp(-9.0, 9.0) / 4.0,
+                            log_odds(gain[at]).clamp(-9.0, 9.0) / 4.0,
                             (power - noise).clamp(-8.0, 10.0) / 4.0,
                             (speech - noise).clamp(-12.0, 12.0) / 6.0,
                             ((power - mean[bin]).clamp(-10.0, 5.0) + 2.0) / 4.0,

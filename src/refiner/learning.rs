@@ -32,18 +32,8 @@ const DECAYS: [f64; 2] = [0.9, 0.999];
 /// A block of a simulated recording; all matrices are bins x frames.
 #[derive(Debug, Clone)]
 pub struct Example {
-    /// Number of bins.
-    pub bins: usize,
-    /// Their distance, Hz.
-    pub bin_hertz: f64,
-    /// Characteristic exponents of speech and of noise.
-    pub alpha: [f64; 2],
-    /// The posterior-mean gain.
-    pub gain: Vec<f32>,
-    /// `|X|^2` of the recording, of mean about one.
-    pub power: Vec<f32>,
-    /// Dispersions of speech and of noise, in their last draw.
-    pub dispersion: [Vec<f32>; 2],
+    /// What is known after the separation.
+    pub posterior: Posterior<Vec<f32>>,
     /// `|S|^2` of the clean speech, in the same unit.
     pub clean: Vec<f32>,
     /// The real part of `X* S`.
@@ -71,27 +61,13 @@ pub struct Learning {
 }
 
 impl Example {
-    pub(super) fn posterior(&self) -> Posterior<'_> {
-        Posterior {
-            bins: self.bins,
-            bin_hertz: self.bin_hertz,
-            alpha: self.alpha,
-            gain: &self.gain,
-            power: &self.power,
-            dispersion: [&self.dispersion[0], &self.dispersion[1]],
-        }
-    }
-
-    fn frames(&self) -> usize {
-        self.gain.len() / self.bins
-    }
-
     /// The errors of the gains with these odds from frame `first` on, and if asked for, the slopes of the logarithms
     /// of both, weighted, with respect to the odds' logarithms.
     fn errors(&self, first: usize, odds: &[f32], with_slopes: bool) -> ([f64; 2], Vec<f32>) {
-        let range = first * self.bins..first * self.bins + odds.len();
+        let first = first * self.posterior.bins;
+        let range = first..first + odds.len();
         let bins = || {
-            let powers = self.power[range.clone()].iter().zip(&self.clean[range.clone()]);
+            let powers = self.posterior.power[range.clone()].iter().zip(&self.clean[range.clone()]);
             powers.zip(&self.correlation[range.clone()]).zip(odds)
         };
         let compress = |power: f64| libm::pow(power, COMPRESSION);
@@ -140,7 +116,7 @@ impl Learning {
             let crops: Vec<(&Example, usize)> = batch
                 .iter()
                 .map(|&example| {
-                    let spare = example.frames().saturating_sub(CROP_FRAMES);
+                    let spare = example.posterior.frames().saturating_sub(CROP_FRAMES);
                     (example, self.stream.random_range(0..=spare))
                 })
                 .collect();
@@ -190,12 +166,14 @@ impl Learning {
 impl Refiner {
     /// The slopes of the weights on a part of an example from frame `first` on, and how its errors change.
     fn slope(&self, example: &Example, first: usize) -> (Vec<f32>, Change) {
-        let bins = example.bins;
-        let frames = CROP_FRAMES.min(example.frames() - first);
-        let mut grid = example.posterior().grid();
+        let bins = example.posterior.bins;
+        let frames = CROP_FRAMES.min(example.posterior.frames() - first);
+        let mut grid = example.posterior.grid();
         grid.values = grid.values[first * grid.row()..(first + frames) * grid.row()].to_vec();
-        let before: Vec<f32> =
-            example.gain[first * bins..(first + frames) * bins].iter().map(|&gain| log_odds(gain)).collect();
+        let before: Vec<f32> = example.posterior.gain[first * bins..(first + frames) * bins]
+            .iter()
+            .map(|&gain| log_odds(gain))
+            .collect();
         let (old, _) = example.errors(first, &before, false);
         let mut change = Change::default();
         let gradient = self.network.gradient(&grid, |output| {

@@ -53,10 +53,11 @@ impl Refiner {
     /// # Panics
     /// If the matrices of the posterior differ in size.
     #[must_use]
-    pub fn refine(&self, posterior: &Posterior) -> Vec<f32> {
+    pub fn refine<M: AsRef<[f32]>>(&self, posterior: &Posterior<M>) -> Vec<f32> {
+        let before = posterior.gain.as_ref();
         let output = self.network.forward(&posterior.grid());
-        let mut refined = Vec::with_capacity(posterior.gain.len());
-        for (t, frame) in posterior.gain.chunks_exact(posterior.bins).enumerate() {
+        let mut refined = Vec::with_capacity(before.len());
+        for (t, frame) in before.chunks_exact(posterior.bins).enumerate() {
             refined.extend(frame.iter().enumerate().map(|(bin, &before)| {
                 let odds = log_odds(before);
                 gain(odds + TRUST * correction(&output, t, bin, odds))

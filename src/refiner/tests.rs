@@ -20,16 +20,15 @@ fn normal(count: usize, seed: u64) -> Vec<f32> {
 fn example(seed: u64) -> Example {
     const BINS: usize = 33;
     let mut stream = Streams::new(seed).stream(0);
-    let mut example = Example {
+    let posterior = Posterior {
         bins: BINS,
         bin_hertz: 15.625,
         alpha: [0.8, 1.9],
         gain: Vec::new(),
         power: Vec::new(),
         dispersion: [Vec::new(), Vec::new()],
-        clean: Vec::new(),
-        correlation: Vec::new(),
     };
+    let mut example = Example { posterior, clean: Vec::new(), correlation: Vec::new() };
     for t in 0..60 {
         for bin in 0..BINS {
             let speech = if t / 10 % 2 == 0 && bin / 8 % 2 == 0 { 4.0 } else { 0.01_f32 };
@@ -39,10 +38,10 @@ fn example(seed: u64) -> Example {
             let (clean, noise) = (draw(speech, &mut stream), draw(1.0, &mut stream));
             let noisy = [clean[0] + noise[0], clean[1] + noise[1]];
             let power = noisy[0] * noisy[0] + noisy[1] * noisy[1];
-            example.gain.push((power / (power + 2.0)).clamp(0.05, 0.9));
-            example.power.push(power);
-            example.dispersion[0].push(1.0);
-            example.dispersion[1].push(1.0);
+            example.posterior.gain.push((power / (power + 2.0)).clamp(0.05, 0.9));
+            example.posterior.power.push(power);
+            example.posterior.dispersion[0].push(1.0);
+            example.posterior.dispersion[1].push(1.0);
             example.clean.push(clean[0] * clean[0] + clean[1] * clean[1]);
             example.correlation.push(noisy[0] * clean[0] + noisy[1] * clean[1]);
         }
@@ -122,8 +121,8 @@ fn the_gradient_is_that_of_finite_differences() {
 fn a_refiner_that_has_not_learned_changes_nothing() {
     let example = example(1);
     let refiner = Refiner::empty(header(8));
-    let refined = refiner.refine(&example.posterior());
-    assert!(refined.iter().zip(&example.gain).all(|(a, b)| (a - b).abs() < 1e-5));
+    let refined = refiner.refine(&example.posterior);
+    assert!(refined.iter().zip(&example.posterior.gain).all(|(a, b)| (a - b).abs() < 1e-5));
 }
 
 #[test]
@@ -136,13 +135,13 @@ fn it_learns_to_look_around() {
     assert!(last.squared_db < -1.0 && last.compressed_db < -1.0, "{last:?}");
     let unseen = example(100);
     let error = |gain: &[f32]| -> f32 {
-        let bins = unseen.clean.iter().zip(&unseen.correlation).zip(&unseen.power).zip(gain);
+        let bins = unseen.clean.iter().zip(&unseen.correlation).zip(&unseen.posterior.power).zip(gain);
         bins.map(|(((clean, correlation), power), gain)| {
             clean - 2.0 * gain * correlation + gain * gain * power
         })
         .sum()
     };
-    let ratio = error(&refiner.refine(&unseen.posterior())) / error(&unseen.gain);
+    let ratio = error(&refiner.refine(&unseen.posterior)) / error(&unseen.posterior.gain);
     assert!(ratio < 0.85, "{ratio}");
 }
 
@@ -162,9 +161,9 @@ fn gains_stay_between_zero_and_one_whatever_the_posterior() {
         bins,
         bin_hertz: 15.625,
         alpha: [0.2, 2.0],
-        gain: &gain,
-        power: &extremes,
-        dispersion: [&extremes, &[1e-12; 6]],
+        gain,
+        power: extremes,
+        dispersion: [extremes, [1e-12; 6]],
     };
     let refined = Refiner::shipped().unwrap().refine(&posterior);
     assert!(refined.iter().all(|gain| (0.0..=1.0).contains(gain)), "{refined:?}");
