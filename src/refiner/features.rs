@@ -105,13 +105,12 @@ fn place(grid: &Grid, frame: usize, bin: usize) -> [usize; 2] {
     [offset, offset + CELL]
 }
 
-/// What the output of the network adds to the logarithm of the odds in a bin.
-pub(super) fn correction(output: &Grid, frame: usize, bin: usize, log_odds: f32) -> f32 {
-    let [offset, multiple] = place(output, frame, bin).map(|at| output.values[at]);
-    offset + multiple * log_odds
+/// What the output of the network adds to the logarithm of the odds in a bin: as such, and as a multiple of it.
+pub(super) fn correction(output: &Grid, frame: usize, bin: usize) -> [f32; 2] {
+    place(output, frame, bin).map(|at| output.values[at])
 }
 
-/// Sets the slopes of the output, given the slope of what [`correction`] returns.
+/// Sets the slopes of the output, given the slope of the corrected logarithm of the odds.
 pub(super) fn set_slopes(slopes: &mut Grid, frame: usize, bin: usize, log_odds: f32, slope: f32) {
     let [offset, multiple] = place(slopes, frame, bin);
     slopes.values[offset] = slope;

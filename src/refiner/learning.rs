@@ -13,7 +13,7 @@ const CROP_FRAMES: usize = 256;
 /// Examples that share a step.
 const BATCH: usize = 8;
 /// Weight of the compressed magnitudes, which the ear hears, beside the squared error.
-const COMPRESSED: f64 = 0.3;
+pub(super) const COMPRESSED: f64 = 0.3;
 /// The power of power that makes a compressed magnitude.
 const COMPRESSION: f64 = 0.15;
 /// Powers below this count as this when they are compressed.
@@ -31,7 +31,7 @@ const DECAYS: [f64; 2] = [0.9, 0.999];
 
 /// A block of a simulated recording; all matrices are bins x frames.
 #[derive(Debug, Clone)]
-pub struct Example {
+pub(crate) struct Example {
     /// What is known after the separation.
     pub posterior: Posterior<Vec<f32>>,
     /// `|S|^2` of the clean speech, in the same unit.
@@ -51,7 +51,7 @@ pub struct Change {
 
 /// A refiner that learns, by Adam.
 #[derive(Debug, Clone)]
-pub struct Learning {
+pub(crate) struct Learning {
     refiner: Refiner,
     steps: usize,
     step: usize,
@@ -63,7 +63,7 @@ pub struct Learning {
 impl Example {
     /// The errors of the gains with these odds from frame `first` on, and if asked for, the slopes of the logarithms
     /// of both, weighted, with respect to the odds' logarithms.
-    fn errors(&self, first: usize, odds: &[f32], with_slopes: bool) -> ([f64; 2], Vec<f32>) {
+    pub(super) fn errors(&self, first: usize, odds: &[f32], with_slopes: bool) -> ([f64; 2], Vec<f32>) {
         let first = first * self.posterior.bins;
         let range = first..first + odds.len();
         let bins = || {
@@ -178,8 +178,10 @@ impl Refiner {
         let mut change = Change::default();
         let gradient = self.network.gradient(&grid, |output| {
             let at = |k: usize| (k / bins, k % bins);
-            let odds = before.iter().enumerate();
-            let odds = odds.map(|(k, &odds)| odds + correction(output, at(k).0, at(k).1, odds));
+            let odds = before.iter().enumerate().map(|(k, &odds)| {
+                let [offset, multiple] = correction(output, at(k).0, at(k).1);
+                odds + offset + multiple * odds
+            });
             let (new, slopes) = example.errors(first, &odds.collect::<Vec<f32>>(), true);
             let [squared_db, compressed_db] = [0, 1].map(|k| 10.0 * libm::log10(new[k] / old[k]));
             change = Change { squared_db, compressed_db };

@@ -17,7 +17,8 @@ mod tests;
 
 pub use features::Posterior;
 pub use file::{ContainerError, RefinerError, RefinerHeader};
-pub use learning::{Change, Example, Learning};
+pub use learning::Change;
+pub(crate) use learning::{Example, Learning};
 
 use features::{INPUTS, OUTPUTS, correction, gain, log_odds};
 use network::Network;
@@ -60,7 +61,8 @@ impl Refiner {
         for (t, frame) in before.chunks_exact(posterior.bins).enumerate() {
             refined.extend(frame.iter().enumerate().map(|(bin, &before)| {
                 let odds = log_odds(before);
-                gain(odds + TRUST * correction(&output, t, bin, odds))
+                let [offset, multiple] = correction(&output, t, bin);
+                gain(odds + TRUST * (offset + multiple * odds))
             }));
         }
         refined

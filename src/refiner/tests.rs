@@ -1,5 +1,5 @@
 use super::convolution::{Convolution, Grid};
-use super::learning::{Change, Example, Learning};
+use super::learning::{COMPRESSED, Change, Example, Learning};
 use super::network::Network;
 use super::*;
 use crate::random::{Stream, Streams};
@@ -115,6 +115,25 @@ fn the_gradient_is_that_of_finite_differences() {
         let size = gradient.iter().map(|&g| f64::from(g).powi(2)).sum::<f64>().sqrt();
         assert!((slope - difference).abs() < 0.01 * size, "{slope}, by differences {difference}, of {size}");
     }
+}
+
+#[test]
+fn the_slopes_of_the_errors_are_those_of_finite_differences() {
+    let example = example(1);
+    let first = 20;
+    let odds: Vec<f32> = normal(10 * example.posterior.bins, 2);
+    let (_, slopes) = example.errors(first, &odds, true);
+    let direction = normal(odds.len(), 3);
+    let along = |step: f32| -> f64 {
+        let moved: Vec<f32> = odds.iter().zip(&direction).map(|(x, d)| x + step * d).collect();
+        let [squared, compressed] = example.errors(first, &moved, false).0.map(f64::ln);
+        squared + COMPRESSED * compressed
+    };
+    let step = 1e-3;
+    let difference = (along(step) - along(-step)) / (2.0 * f64::from(step));
+    let slope: f64 = slopes.iter().zip(&direction).map(|(&g, &d)| f64::from(g) * f64::from(d)).sum();
+    let size = slopes.iter().map(|&g| f64::from(g).powi(2)).sum::<f64>().sqrt();
+    assert!((slope - difference).abs() < 0.003 * size, "{slope}, by differences {difference}, of {size}");
 }
 
 #[test]
