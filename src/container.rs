@@ -1,6 +1,6 @@
 //! Safetensors files with a format's name, its version and a header as metadata.
 
-use safetensors::tensor::{SafeTensors, TensorView};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
@@ -58,13 +58,22 @@ pub(crate) fn read<'a, H: DeserializeOwned>(
     Ok((header, SafeTensors::deserialize(bytes)?))
 }
 
-/// The bytes of a file with one tensor; equal contents give equal bytes.
+/// The values of a tensor of type F32.
+pub(crate) fn floats(tensor: &TensorView) -> impl Iterator<Item = f32> {
+    let (values, _) = tensor.data().as_chunks::<4>();
+    values.iter().map(|value| f32::from_le_bytes(*value))
+}
+
+/// The bytes of a file with one tensor of type F32; equal contents give equal bytes.
 pub(crate) fn write<H: Serialize>(
     format: &Format,
     header: &H,
     name: &str,
-    tensor: TensorView,
+    shape: Vec<usize>,
+    values: &[f32],
 ) -> Result<Vec<u8>, ContainerError> {
+    let values: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let tensor = TensorView::new(Dtype::F32, shape, &values)?;
     let header = serde_json::to_string(header).map_err(|error| ContainerError::Bytes(error.to_string()))?;
     let metadata = HashMap::from([
         ("format".to_owned(), format.name.to_owned()),

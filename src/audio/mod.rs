@@ -23,3 +23,6 @@ pub use stft::{
     Analyser, DEFAULT_WINDOW_SECONDS, InvalidWindow, Spectrogram, Stft, Synthesiser, WINDOW_SECONDS,
 };
 pub use writer::{Container, Layout, Writer, check_distinct, write};
+
+/// The voice has nothing below this, Hz; many a clean recording has rumble there.
+pub(crate) const LOWEST_VOICE_HERTZ: f64 = 65.0;

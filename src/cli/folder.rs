@@ -2,9 +2,9 @@
 
 use super::recording::{Found, Processing, Recording, is_standard, is_written};
 use super::stats::{Entry, Outcome};
-use super::terminal::{Failure, Progress, interrupted, usage};
+use super::terminal::{Failure, Progress, check_output, interrupted, usage};
 use super::{Common, exit_code, one_line};
-use alphamf::audio::{self, Container};
+use alphamf::audio::{self, Container, Signal};
 use alphamf::inference::{DenoiseError, Denoiser};
 use anyhow::{Context, anyhow};
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,6 +52,30 @@ pub fn audio_files_below(folder: &Path, except: Option<&Path>) -> anyhow::Result
     }
     files.sort();
     Ok(files)
+}
+
+/// The recordings to learn from in a folder, once it is clear that the output may be written and is none of them.
+pub fn speech_files(folder: &Path, output: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let files = audio_files_below(folder, None)?;
+    check_output(output)?;
+    for file in &files {
+        audio::check_distinct(file, output)?;
+    }
+    Ok(files)
+}
+
+/// Reads recordings one by one for `add`; errors name the file.
+pub fn read_each<E>(files: &[PathBuf], mut add: impl FnMut(&Signal) -> Result<(), E>) -> anyhow::Result<()>
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    for file in files {
+        if interrupted().is_break() {
+            return Err(DenoiseError::Interrupted.into());
+        }
+        add(&audio::read(file)?).with_context(|| file.display().to_string())?;
+    }
+    Ok(())
 }
 
 /// What there is to do for these files and folders.

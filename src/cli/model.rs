@@ -115,8 +115,11 @@ enum ImpulsesName {
 impl Model {
     /// The files that take the place of what is built in.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
-        let refiner = self.refiner.as_deref().filter(|path| *path != Path::new(NONE));
-        self.model.as_deref().into_iter().chain(refiner)
+        self.model.as_deref().into_iter().chain(self.refiner_file())
+    }
+
+    fn refiner_file(&self) -> Option<&Path> {
+        self.refiner.as_deref().filter(|path| *path != Path::new(NONE))
     }
 
     /// The library's settings: its defaults, changed where an option was given.
@@ -152,7 +155,7 @@ impl Model {
             settings.burn_in = iterations / 2;
         }
         set(&mut settings.burn_in, &self.burn_in);
-        settings.refine = self.refiner.as_deref() != Some(Path::new(NONE));
+        settings.refine = self.refiner.is_none() || self.refiner_file().is_some();
         settings.step_size = self.step_size;
         settings.alpha_speech = self.alpha_speech;
         match self.positivity {
@@ -172,23 +175,26 @@ impl Model {
     pub fn denoiser(&self) -> anyhow::Result<Denoiser> {
         let settings = self.settings();
         settings.validate()?;
-        let dictionary = self.model.as_deref().map_or_else(|| Ok(Dictionary::shipped()?), read_dictionary)?;
-        let refine = settings.refine;
-        let denoiser = Denoiser::new(dictionary, settings)?;
-        match &self.refiner {
-            Some(path) if refine => Ok(denoiser.with_refiner(read_refiner(path)?)),
-            _ => Ok(denoiser),
-        }
+        let denoiser = Denoiser::new(dictionary(self.model.as_deref())?, settings)?;
+        let Some(path) = self.refiner_file() else { return Ok(denoiser) };
+        Ok(denoiser.with_refiner(read(path, Refiner::from_bytes, Failure::Refiner)?))
     }
 }
 
-/// Reads the file of a dictionary.
-pub fn read_dictionary(path: &Path) -> anyhow::Result<Dictionary> {
-    let read = || -> anyhow::Result<Dictionary> { Ok(Dictionary::from_bytes(&std::fs::read(path)?)?) };
-    read().with_context(|| Failure::Dictionary(path.to_owned()))
+/// The dictionary of a file, or the one that is built in.
+pub fn dictionary(path: Option<&Path>) -> anyhow::Result<Dictionary> {
+    path.map_or_else(
+        || Ok(Dictionary::shipped()?),
+        |path| read(path, Dictionary::from_bytes, Failure::Dictionary),
+    )
 }
 
-fn read_refiner(path: &Path) -> anyhow::Result<Refiner> {
-    let read = || -> anyhow::Result<Refiner> { Ok(Refiner::from_bytes(&std::fs::read(path)?)?) };
-    read().with_context(|| Failure::Refiner(path.to_owned()))
+/// Reads a file whole; what is wrong with it is a failure of its kind.
+fn read<T, E: std::error::Error + Send + Sync + 'static>(
+    path: &Path,
+    parse: fn(&[u8]) -> Result<T, E>,
+    failure: fn(PathBuf) -> Failure,
+) -> anyhow::Result<T> {
+    let read = || -> anyhow::Result<T> { Ok(parse(&std::fs::read(path)?)?) };
+    read().with_context(|| failure(path.to_owned()))
 }

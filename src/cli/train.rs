@@ -1,11 +1,10 @@
 //! `denoise train DIR -o FILE`.
 
 use super::Common;
-use super::folder::audio_files_below;
-use super::terminal::{Progress, check_output, interrupted, write_whole};
+use super::folder::{read_each, speech_files};
+use super::terminal::{Progress, write_whole};
 use alphamf::audio;
-use alphamf::inference::{Corpus, TrainingError, TrainingSettings};
-use anyhow::Context;
+use alphamf::inference::{Corpus, TrainingSettings};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -51,11 +50,7 @@ pub struct Arguments {
 pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
     let Arguments { folder, output, rate, rank, alpha, iterations, window, seed } = arguments;
-    let files = audio_files_below(&folder, None)?;
-    check_output(&output)?;
-    for file in &files {
-        audio::check_distinct(file, &output)?;
-    }
+    let files = speech_files(&folder, &output)?;
     let settings = TrainingSettings {
         rank,
         alpha,
@@ -77,12 +72,7 @@ pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         }
     };
     let mut corpus = Corpus::new(rate, settings)?;
-    for file in &files {
-        if interrupted().is_break() {
-            return Err(TrainingError::Interrupted.into());
-        }
-        corpus.add(&audio::read(file)?).with_context(|| file.display().to_string())?;
-    }
+    read_each(&files, |speech| corpus.add(speech))?;
     let seconds = corpus.seconds();
     let progress = Progress::new("learning", common.quiet);
     let dictionary = corpus.learn(&mut |share| progress.update(share))?;

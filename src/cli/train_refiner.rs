@@ -1,14 +1,13 @@
 //! `denoise train-refiner DIR -o FILE`.
 
 use super::Common;
-use super::folder::audio_files_below;
-use super::model::read_dictionary;
-use super::terminal::{Progress, check_output, interrupted, write_whole};
+use super::folder::{read_each, speech_files};
+use super::model::dictionary;
+use super::terminal::{Progress, write_whole};
 use alphamf::audio;
-use alphamf::inference::{DenoiseError, RefinerSettings, learn_refiner};
-use alphamf::model::Dictionary;
+use alphamf::inference::{RefinerSettings, learn_refiner};
+use alphamf::refiner::Change;
 use alphamf::simulation::Simulator;
-use anyhow::Context;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -56,22 +55,16 @@ pub struct Arguments {
 pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
     let Arguments { folder, output, model, channels, rounds, examples, passes, seed } = arguments;
-    let files = audio_files_below(&folder, None)?;
-    check_output(&output)?;
-    for file in files.iter().chain(&model) {
-        audio::check_distinct(file, &output)?;
+    let files = speech_files(&folder, &output)?;
+    if let Some(model) = &model {
+        audio::check_distinct(model, &output)?;
     }
-    let dictionary = model.as_deref().map_or_else(|| Ok(Dictionary::shipped()?), read_dictionary)?;
+    let dictionary = dictionary(model.as_deref())?;
     let mut simulator = Simulator::new(EXAMPLE_SECONDS);
-    for file in &files {
-        if interrupted().is_break() {
-            return Err(DenoiseError::Interrupted.into());
-        }
-        simulator.add(&audio::read(file)?).with_context(|| file.display().to_string())?;
-    }
+    read_each(&files, |speech| simulator.add(speech))?;
     let settings = RefinerSettings { channels, rounds, examples, passes, seed };
     let progress = Progress::new("learning", common.quiet);
-    let mut report = |change: alphamf::refiner::Change| {
+    let mut report = |change: Change| {
         tracing::info!(squared_db = change.squared_db, compressed_db = change.compressed_db, "a pass");
     };
     let advance = &mut |share| progress.update(share);

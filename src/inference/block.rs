@@ -20,12 +20,16 @@ const LEAST_BINS: usize = 16;
 /// How many sweeps an observer is shown the mean of before the burn-in is over.
 const SHOWN_SWEEPS: usize = 20;
 
-/// What a block starts from, and whether the spread of its gains is asked for.
+/// What a block starts from, and what is asked for beside its gains.
+#[derive(Default)]
 pub(super) struct Known<'a> {
     pub carried: Option<&'a Handover>,
     /// Mean power of the noise per bin.
     pub noise_power: Option<&'a [f32]>,
+    /// Whether the spread of the gains is asked for.
     pub deviation: bool,
+    /// Whether the dispersions are.
+    pub dispersion: bool,
 }
 
 /// Shown the number of Gibbs sweeps so far and the gain (bins x frames), every so many sweeps.
@@ -43,7 +47,8 @@ pub(super) struct Separated {
     /// The standard deviation of the gain over the draws, bins x frames; empty if there are none or it was not
     /// asked for.
     pub deviation: Vec<f32>,
-    /// The dispersions of speech and of noise in the last draw, for the bins of the dictionary.
+    /// The dispersions of speech and of noise in the last draw, for the bins of the dictionary; empty if not asked
+    /// for.
     pub dispersion: [Vec<f32>; 2],
     pub monte_carlo: MonteCarlo,
     pub divergences: usize,
@@ -82,7 +87,7 @@ impl Denoiser {
         let settings = self.settings();
         let header = self.dictionary().header();
         let bin_hertz = 1.0 / header.window_seconds;
-        let Known { carried, noise_power, deviation } = known;
+        let Known { carried, noise_power, deviation, dispersion } = known;
         let occupied =
             occupied_bins(power, bins, bin_hertz).max(carried.map_or(0, |carried| carried.occupied));
         let split = occupied.min(header.bins());
@@ -134,12 +139,9 @@ impl Denoiser {
             }
             let snr_db = band_snr_db(&gain, power, bins, bin_hertz);
             if settings.smooth_gain {
-                let mut snr_db = snr_db.clone();
-                if self.refiner().is_some() {
-                    // As if there were no noise: what is refined is smooth enough.
-                    snr_db[..split].fill(f64::INFINITY);
-                }
-                smooth_over_frames(&mut gain, &snr_db);
+                // What is refined is smooth enough.
+                let rough = if self.refiner().is_some() { split..bins } else { 0..bins };
+                smooth_over_frames(&mut gain, &snr_db, rough);
             }
             let mut floor = floors(settings, &snr_db);
             // What is learned of speech above is uncertain: no more noise is left there than just below.
@@ -211,7 +213,7 @@ impl Denoiser {
             whole_deviation.resize(power.len(), 0.0);
             place_rows(&separation.gain_deviation(averaged), &mut whole_deviation, bins, 0..split);
         }
-        let dispersion = separation.dispersions();
+        let dispersion = if dispersion { separation.dispersions() } else { Default::default() };
         let carried = Handover { occupied, band: separation.carry(), upper };
         Ok(Separated {
             gain,

@@ -124,7 +124,7 @@ mod tests {
             let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap();
             let runs: Vec<_> = (0..SEEDS)
                 .map(|seed| {
-                    let known = Known { carried: None, noise_power: None, deviation: false };
+                    let known = Known::default();
                     let progress = &mut |_| ControlFlow::Continue(());
                     let separated =
                         denoiser.separate(bins, &power, known, Streams::new(seed), progress, None);

@@ -6,7 +6,7 @@ use super::settings::{Settings, SettingsError, within};
 use crate::audio::{InvalidWindow, Stft};
 use crate::model::Dictionary;
 use crate::random::Streams;
-use crate::refiner::{Change, Example, Learning, Posterior, Refiner, RefinerHeader};
+use crate::refiner::{CHANNELS, Change, Example, Learning, Posterior, Refiner, RefinerHeader};
 use crate::simulation::{SimulationError, Simulator};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -68,7 +68,7 @@ pub fn learn_refiner(
     report: &mut dyn FnMut(Change),
 ) -> Result<Refiner, RefiningError> {
     let RefinerSettings { channels, rounds, examples, passes, seed } = *settings;
-    within("channels", channels, 1..=256)?;
+    within("channels", channels, CHANNELS)?;
     within("rounds", rounds, 1..=10_000)?;
     within("examples", examples, 8..=100_000)?;
     within("passes", passes, 1..=1_000)?;
@@ -115,7 +115,7 @@ fn example(denoiser: &Denoiser, simulator: &Simulator, streams: Streams) -> Resu
     let mut power: Vec<f32> = noisy.as_slice().iter().map(|x| x.norm_sqr()).collect();
     let scale = power.len() as f32 / power.iter().sum::<f32>().max(f32::MIN_POSITIVE);
     power.iter_mut().for_each(|x| *x *= scale);
-    let known = Known { carried: None, noise_power: None, deviation: false };
+    let known = Known { dispersion: true, ..Known::default() };
     let separated =
         denoiser.separate(bins, &power, known, streams.child(1), &mut |_| ControlFlow::Continue(()), None)?;
     let frames = noisy.frames();

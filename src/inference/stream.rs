@@ -355,6 +355,7 @@ impl<'a> DenoiseStream<'a> {
             carried: self.carried.as_ref(),
             noise_power: noise_power.as_deref(),
             deviation: self.deviation.is_some(),
+            dispersion: false,
         };
         let hop = self.stft.hop() as f64 / f64::from(self.stft.sample_rate());
         let (before, duration) = (self.frames_done as f64 * hop, waiting as f64 * hop);
@@ -443,7 +444,7 @@ mod tests {
         let scale = power.len() as f32 / power.iter().sum::<f32>();
         let power: Vec<f32> = power.iter().map(|x| x * scale).collect();
         let streams = Streams::new(0);
-        let known = Known { carried: None, noise_power: None, deviation: false };
+        let known = Known::default();
         let advance: Progress = &mut |_| ControlFlow::Continue(());
         let separated = denoiser.separate(stft.bins(), &power, known, streams, advance, None).unwrap();
         let mut gain = separated.gain;

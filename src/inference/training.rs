@@ -3,7 +3,7 @@
 use super::denoiser::Progress;
 use super::separation::{TILE_FRAMES, multiply};
 use super::settings::{ALPHAS, SettingsError, within};
-use crate::audio::{InvalidWindow, SAMPLE_RATES, Signal, Stft, WINDOW_SECONDS};
+use crate::audio::{InvalidWindow, LOWEST_VOICE_HERTZ, SAMPLE_RATES, Signal, Stft, WINDOW_SECONDS};
 use crate::model::{
     Dictionary, DictionaryError, Factor, Header, Impulses, MarginalTable, Mixture, Prior, SMALLEST_POWER,
     Workspace,
@@ -20,8 +20,6 @@ use std::sync::Arc;
 const GROUPS: usize = 16;
 /// The dispersion of the noise that is assumed beside clean speech of mean power one.
 const BACKGROUND: f32 = 1e-7;
-/// The voice has nothing below this, Hz; many a clean recording has rumble there.
-const LOWEST_VOICE_HERTZ: f64 = 65.0;
 /// Frames whose mean power is below this share of their recording's count as silence.
 const SILENCE: f32 = 1e-4;
 

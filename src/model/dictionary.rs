@@ -4,7 +4,7 @@
 //! (rank x bins, row-major, f32: one spectrum after the other), and its settings as metadata.
 
 use crate::container::{self, ContainerError, Format};
-use safetensors::tensor::{Dtype, TensorView};
+use safetensors::tensor::Dtype;
 use serde::{Deserialize, Serialize};
 
 /// The version of the file format that this crate reads and writes.
@@ -169,8 +169,7 @@ impl Dictionary {
             let (found, dtype) = (tensor.shape().to_vec(), format!("{:?}", tensor.dtype()));
             return Err(DictionaryError::Shape { found, dtype, rank, bins });
         }
-        let (entries, _) = tensor.data().as_chunks::<4>();
-        Self::new(header, entries.iter().map(|entry| f32::from_le_bytes(*entry)).collect())
+        Self::new(header, container::floats(&tensor).collect())
     }
 
     /// The bytes of the dictionary's file.
@@ -178,10 +177,8 @@ impl Dictionary {
     /// # Errors
     /// Only if serialising fails, which a valid dictionary does not.
     pub fn to_bytes(&self) -> Result<Vec<u8>, DictionaryError> {
-        let entries: Vec<u8> = self.spectra.iter().flat_map(|x| x.to_le_bytes()).collect();
         let shape = vec![self.header.rank, self.header.bins()];
-        let tensor = TensorView::new(Dtype::F32, shape, &entries).map_err(ContainerError::from)?;
-        Ok(container::write(&FORMAT, &self.header, TENSOR, tensor)?)
+        Ok(container::write(&FORMAT, &self.header, TENSOR, shape, &self.spectra)?)
     }
 
     /// The lowest `bins` rows of the spectra (bins x rank), all of them if there are fewer.
@@ -196,6 +193,7 @@ impl Dictionary {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use safetensors::tensor::TensorView;
     use std::sync::LazyLock;
 
     /// 3 spectra of 5 bins.

@@ -3,13 +3,14 @@
 use super::Refiner;
 pub use crate::container::ContainerError;
 use crate::container::{self, Format};
-use safetensors::tensor::{Dtype, TensorView};
+use safetensors::tensor::Dtype;
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 
 const FORMAT: Format = Format { name: "alphamf-refiner", version: 1 };
 const TENSOR: &str = "parameters";
-/// Numbers of channels that a file may have.
-const CHANNELS: std::ops::RangeInclusive<usize> = 1..=256;
+/// Numbers of channels that a network may have.
+pub(crate) const CHANNELS: RangeInclusive<usize> = 1..=256;
 
 /// What a refiner was made for and from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,7 +66,7 @@ impl Refiner {
     /// # Errors
     /// See [`RefinerError`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RefinerError> {
-        let (header, tensors): (super::RefinerHeader, _) = container::read(bytes, &FORMAT)?;
+        let (header, tensors): (RefinerHeader, _) = container::read(bytes, &FORMAT)?;
         if !CHANNELS.contains(&header.channels) {
             return Err(ContainerError::Metadata("channels").into());
         }
@@ -80,9 +81,8 @@ impl Refiner {
                 expected,
             });
         }
-        let (entries, _) = tensor.data().as_chunks::<4>();
-        let parameters = entries.iter().map(|entry| f32::from_le_bytes(*entry));
-        for (index, (parameter, value)) in refiner.network.parameters.iter_mut().zip(parameters).enumerate() {
+        let parameters = refiner.network.parameters.iter_mut().zip(container::floats(&tensor));
+        for (index, (parameter, value)) in parameters.enumerate() {
             if !value.is_finite() {
                 return Err(RefinerError::Parameter { index, value });
             }
@@ -97,9 +97,6 @@ impl Refiner {
     /// Only if serialising fails, which that of a refiner does not.
     pub fn to_bytes(&self) -> Result<Vec<u8>, RefinerError> {
         let parameters = &self.network.parameters;
-        let entries: Vec<u8> = parameters.iter().flat_map(|x| x.to_le_bytes()).collect();
-        let shape = vec![parameters.len()];
-        let tensor = TensorView::new(Dtype::F32, shape, &entries).map_err(ContainerError::from)?;
-        Ok(container::write(&FORMAT, &self.header, TENSOR, tensor)?)
+        Ok(container::write(&FORMAT, &self.header, TENSOR, vec![parameters.len()], parameters)?)
     }
 }

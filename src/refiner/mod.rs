@@ -5,7 +5,7 @@
 //! it. How, is learned as in the regression adjustment of approximate Bayesian computation (Beaumont, Zhang and
 //! Balding 2002): from recordings that are simulated with clean speech, for which the best gain is known, a
 //! convolutional network learns to move the logarithm of the odds of speech, from the gain, the power and the
-//! dispersions up to a second and a thousand hertz away.
+//! dispersions up to half a second and 800 Hz away.
 
 mod convolution;
 mod features;
@@ -16,6 +16,7 @@ mod network;
 mod tests;
 
 pub use features::Posterior;
+pub(crate) use file::CHANNELS;
 pub use file::{ContainerError, RefinerError, RefinerHeader};
 pub use learning::Change;
 pub(crate) use learning::{Example, Learning};

@@ -19,14 +19,6 @@ pub(super) struct Network {
     pub parameters: Vec<f32>,
 }
 
-/// What a forward pass leaves for the backward one.
-struct Trace {
-    /// What the activation function returned, for the first convolution and the residual ones.
-    activated: Vec<Grid>,
-    /// The input of every residual convolution and of the last.
-    hidden: Vec<Grid>,
-}
-
 impl Network {
     /// A network of zeros from `inputs` to `outputs` channels by way of `channels`.
     pub(super) fn new(inputs: usize, channels: usize, outputs: usize) -> Self {
@@ -56,13 +48,18 @@ impl Network {
         }
     }
 
+    /// A convolution and the activation function.
+    fn activated(&self, convolution: &Convolution, input: &Grid) -> Grid {
+        let mut grid = convolution.forward(&self.parameters, input);
+        grid.values.iter_mut().for_each(|x| *x = x.max(LEAK * *x));
+        grid
+    }
+
     /// The output for a grid of inputs.
     pub(super) fn forward(&self, input: &Grid) -> Grid {
-        let mut hidden = self.first.forward(&self.parameters, input);
-        activate(&mut hidden);
+        let mut hidden = self.activated(&self.first, input);
         for convolution in &self.residual {
-            let mut branch = convolution.forward(&self.parameters, &hidden);
-            activate(&mut branch);
+            let branch = self.activated(convolution, &hidden);
             add(&mut hidden, &branch);
         }
         self.last.forward(&self.parameters, &hidden)
@@ -71,37 +68,29 @@ impl Network {
     /// The output, and the slopes of the parameters given those of the output, which `slopes_of` makes.
     pub(super) fn gradient(&self, input: &Grid, slopes_of: impl FnOnce(&Grid) -> Grid) -> Vec<f32> {
         let parameters = &self.parameters;
-        let mut first = self.first.forward(parameters, input);
-        activate(&mut first);
-        let mut trace = Trace { hidden: vec![first.clone()], activated: vec![first] };
-        for (convolution, k) in self.residual.iter().zip(0..) {
-            let mut branch = convolution.forward(parameters, &trace.hidden[k]);
-            activate(&mut branch);
-            let mut hidden = trace.hidden[k].clone();
-            add(&mut hidden, &branch);
-            trace.activated.push(branch);
-            trace.hidden.push(hidden);
+        let first = self.activated(&self.first, input);
+        let mut top = first.clone();
+        // The input of every residual convolution, and what the activation function made of its output.
+        let mut layers: Vec<(&Convolution, Grid, Grid)> = Vec::new();
+        for convolution in &self.residual {
+            let branch = self.activated(convolution, &top);
+            let mut sum = top.clone();
+            add(&mut sum, &branch);
+            layers.push((convolution, std::mem::replace(&mut top, sum), branch));
         }
         let mut gradient = vec![0.0; parameters.len()];
-        let Trace { activated, hidden } = trace;
-        let (top, below) = (&hidden[self.residual.len()], &hidden[..self.residual.len()]);
-        let output_slopes = slopes_of(&self.last.forward(parameters, top));
+        let output_slopes = slopes_of(&self.last.forward(parameters, &top));
         let mut slopes = Grid::new(top.channels, top.bands, top.frames());
-        self.last.backward(parameters, top, &output_slopes, &mut gradient, Some(&mut slopes));
-        let layers = self.residual.iter().zip(below).zip(&activated[1..]);
-        for ((convolution, hidden), activated) in layers.rev() {
+        self.last.backward(parameters, &top, &output_slopes, &mut gradient, Some(&mut slopes));
+        for (convolution, hidden, activated) in layers.iter().rev() {
             let mut branch = slopes.clone();
             activate_slopes(&mut branch, activated);
             convolution.backward(parameters, hidden, &branch, &mut gradient, Some(&mut slopes));
         }
-        activate_slopes(&mut slopes, &activated[0]);
+        activate_slopes(&mut slopes, &first);
         self.first.backward(parameters, input, &slopes, &mut gradient, None);
         gradient
     }
-}
-
-fn activate(grid: &mut Grid) {
-    grid.values.iter_mut().for_each(|x| *x = x.max(LEAK * *x));
 }
 
 /// Turns slopes of what the activation function returned into those of its argument.

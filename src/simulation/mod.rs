@@ -20,7 +20,7 @@ mod shaping;
 #[cfg(test)]
 mod tests;
 
-use crate::audio::Signal;
+use crate::audio::{LOWEST_VOICE_HERTZ, Signal};
 use crate::random::{Stream, Streams};
 use noise::Kind;
 use rand::RngExt;
@@ -40,8 +40,6 @@ pub const SIGNAL_TO_NOISE_DB: RangeInclusive<f64> = -4.0..=25.0;
 /// The ratio of the mean power of speech to that of rumble, where there is any, dB.
 pub const SIGNAL_TO_RUMBLE_DB: RangeInclusive<f64> = -3.0..=20.0;
 
-/// The voice has nothing below this, Hz; many a clean recording has rumble there.
-const LOWEST_VOICE_HERTZ: f64 = 65.0;
 /// Order of the filter that removes it.
 const LOWEST_VOICE_ORDER: i32 = 4;
 /// Mean power, full scale being one, below which a recording counts as silence.
