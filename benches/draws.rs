@@ -1,5 +1,5 @@
 //! Positive-stable draws: time for one, in blocks of a frame's length.
-use alphamf::{random::Streams, stable::PositiveStable, stable::vector};
+use alphamf::{random::Streams, stable::PositiveStable};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rand_distr::Distribution;
 
@@ -21,18 +21,6 @@ fn draws(criterion: &mut Criterion) {
         group.bench_function("single/f32", |b| b.iter(|| Distribution::<f32>::sample(&law, &mut stream)));
         group.bench_function("single/f64", |b| b.iter(|| Distribution::<f64>::sample(&law, &mut stream)));
     }
-    group.finish();
-
-    let mut group = criterion.benchmark_group("elementary");
-    let arguments: Vec<f32> = (0..513).map(|i| 0.01 + 0.1 * i as f32).collect();
-    group.throughput(Throughput::Elements(513));
-    let mut values = arguments.clone();
-    group.bench_function("powf/513", |b| {
-        b.iter(|| {
-            values.copy_from_slice(&arguments);
-            vector::powf_slice(&mut values, 1.7);
-        })
-    });
     group.finish();
 }
 

@@ -1,7 +1,7 @@
 //! What a sweep does to some frames: products, expectations and slopes, and the Metropolis step of the impulses.
 //!
 //! Throughputs of products count two operations per multiplication, so that Gelem/s are GFLOP/s.
-use alphamf::model::{Factor, ImpulseStep, Impulses, MarginalTable, Mixture, Workspace};
+use alphamf::internals::{Factor, ImpulseStep, Impulses, MarginalTable, Mixture, Workspace};
 use alphamf::random::{Stream, Streams};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rand::RngExt;

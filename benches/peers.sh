@@ -46,11 +46,11 @@ echo "$(grep -m 1 'model name' /proc/cpuinfo 2>/dev/null | cut -d: -f2-), load $
 for rate in 16000 48000; do
     input=$folder/$rate.wav
     printf '\n| %-38s | s per s | ratio |\n|---|---|---|\n' "$((rate / 1000)) kHz, one thread"
-    row "denoise" "" "$denoise" --quiet --threads 1 "$input" "$folder/one.wav"
+    row "denoise" "" "$denoise" --force --quiet --threads 1 "$input" "$folder/one.wav"
     ours=$last
     row "denoise --quality fast" "$ours" \
-        "$denoise" --quiet --threads 1 --quality fast "$input" "$folder/fast.wav"
-    row "denoise --threads 2" "$ours" "$denoise" --quiet --threads 2 "$input" "$folder/two.wav"
+        "$denoise" --force --quiet --threads 1 --quality fast "$input" "$folder/fast.wav"
+    row "denoise --threads 2" "$ours" "$denoise" --force --quiet --threads 2 "$input" "$folder/two.wav"
     cmp "$folder/one.wav" "$folder/two.wav"
     if command -v nnnoiseless >/dev/null; then
         row "nnnoiseless" "$ours" nnnoiseless "$folder/48000.wav" "$folder/peer.wav"
@@ -63,6 +63,6 @@ for rate in 16000 48000; do
     fi
     if [ -x /usr/bin/time ]; then
         /usr/bin/time -f 'peak memory of denoise, one thread: %M kB' \
-            "$denoise" --quiet --threads 1 "$input" "$folder/one.wav"
+            "$denoise" --force --quiet --threads 1 "$input" "$folder/one.wav"
     fi
 done

@@ -1,12 +1,12 @@
 //! A recording from end to end, its transform, and its score: samples per second.
-use alphamf::audio::{DEFAULT_WINDOW_SECONDS, SampleFormat, Signal, Stft};
-use alphamf::inference::{Denoiser, Settings};
-use alphamf::metrics;
+use alphamf::denoiser::{Denoiser, Settings};
 use alphamf::model::Dictionary;
 use alphamf::random::Streams;
+use alphamf::signal::{SampleFormat, Signal};
+use alphamf::transform::{DEFAULT_WINDOW_SECONDS, Stft};
+use alphamf_eval::metrics;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rand::RngExt;
-use std::ops::ControlFlow;
 
 const RATE: u32 = 16_000;
 const SECONDS: usize = 8;
@@ -41,15 +41,13 @@ fn denoise(criterion: &mut Criterion) {
     let signal = Signal::new(RATE, SampleFormat::Float32, vec![noisy()]).unwrap();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     group.sample_size(10).throughput(Throughput::Elements(signal.len() as u64));
-    let without_draws = Settings { iterations: 0, burn_in: 0, ..Settings::default() };
+    let without_draws = Settings { sampling: None, ..Settings::default() };
     for (name, settings) in
         [("fast", Settings::fast()), ("normal without draws", without_draws), ("normal", Settings::default())]
     {
         let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap();
         group.bench_function(name, |b| {
-            b.iter(|| {
-                pool.install(|| denoiser.denoise(&signal, &mut |_| ControlFlow::Continue(())).unwrap())
-            });
+            b.iter(|| pool.install(|| denoiser.denoise(&signal).unwrap()));
         });
     }
     group.finish();

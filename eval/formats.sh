@@ -32,7 +32,7 @@ while read -r name options; do
                 continue
             fi
             count=$((count + 1))
-            if error=$("$denoise" --quality fast "$input" "$work/out.wav" 2>&1 </dev/null) &&
+            if error=$("$denoise" --force --quality fast "$input" "$work/out.wav" 2>&1 </dev/null) &&
                 [ "$(probe "$work/out.wav" sample_rate)" = "$rate" ] &&
                 [ "$(probe "$work/out.wav" channels)" = "$channels" ]; then
                 printf ' ok |'

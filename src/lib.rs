@@ -1,17 +1,54 @@
-//! A Bayesian speech denoiser and the samplers that it is built on.
+//! A Bayesian speech denoiser: samples in, voice out.
+//!
+//! The recording's spectrum is the sum of two alpha-stable matrix factorisations: speech, with a [`Dictionary`]
+//! learned from clean speech, and noise, learned from the recording itself. A [`Denoiser`] samples their posterior
+//! and filters the recording by its mean gain. A [`DenoiseStream`] does so block by block, in memory that does not
+//! grow; a [`Session`] besides mixes the result with the recording, keeps what was taken out, and counts. All that takes
+//! long has a twin whose name ends in `_with` and takes a [`Watch`], which is told how far it is and may end it.
+//!
+//! ```
+//! use alphamf::signal::SampleFormat;
+//! use alphamf::{Denoiser, Dictionary, Settings, Signal};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let hum: Vec<f32> = (0..8_000).map(|n| 0.1 * (n as f32 * 0.04).sin()).collect();
+//! let noisy = Signal::new(8_000, SampleFormat::Float32, vec![hum])?;
+//! let denoiser = Denoiser::new(Dictionary::shipped()?, Settings::fast())?;
+//! let denoised = denoiser.denoise(&noisy)?;
+//! assert_eq!(denoised.signal.len(), noisy.len());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Audio files are read and written by `alphamf-files`, results are judged by `alphamf-eval`, and the samplers
+//! ([`samplers`]) are a library of their own, `alphamf-samplers`.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
-pub mod audio;
-mod container;
-pub mod evaluation;
-pub mod inference;
-pub mod metrics;
+pub mod denoiser;
+mod kernels;
+pub mod learning;
+pub mod listener;
 pub mod model;
-pub mod output;
-pub mod plot;
-pub mod random;
 pub mod refiner;
-pub mod samplers;
-pub mod simulation;
+pub mod repair;
+mod separation;
+pub mod signal;
 pub mod stable;
+mod tensor_file;
+pub mod transform;
+mod watch;
+
+/// What the benchmarks look into; no part of the interface.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::model::impulses::ImpulseStep;
+    pub use crate::model::marginal::MarginalTable;
+    pub use crate::model::mixture::{Factor, Impulses, Mixture, Workspace};
+}
+
+pub use alphamf_samplers::{self as samplers, random};
+pub use denoiser::{DenoiseError, DenoiseStream, Denoised, Denoiser, Session, Settings};
+pub use model::Dictionary;
+pub use refiner::Refiner;
+pub use signal::Signal;
+pub use watch::{Cancelled, ErrorKind, Watch};

@@ -2,11 +2,12 @@
 //!
 //! Needs the NOIZEUS corpus (8 kHz) in `shared/data` beside the checkout.
 
-use alphamf::audio::{Signal, read};
-use alphamf::inference::impulses::{Impulses, repair};
-use alphamf::metrics::sdr;
 use alphamf::random::{Stream, Streams};
+use alphamf::repair::{Impulses, repair};
+use alphamf::signal::Signal;
 use alphamf::stable::PositiveStable;
+use alphamf_eval::metrics::sdr;
+use alphamf_files::read;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use std::path::{Path, PathBuf};

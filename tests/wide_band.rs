@@ -1,19 +1,20 @@
 //! Recordings with more bandwidth than the dictionary, and with less than their sample rate gives.
 
-use alphamf::audio::{SampleFormat, Signal, Spectrogram, Stft};
-use alphamf::inference::{Denoiser, Settings};
+use alphamf::denoiser::{Denoiser, Settings};
 use alphamf::model::Dictionary;
 use alphamf::random::{Stream, Streams};
+use alphamf::signal::{SampleFormat, Signal};
+use alphamf::transform::{Spectrogram, Stft};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use std::f64::consts::PI;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 fn denoise(rate: u32, samples: &[f64]) -> Vec<f64> {
     let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), Settings::fast()).unwrap();
     let samples = samples.iter().map(|&x| x as f32).collect();
     let noisy = Signal::new(rate, SampleFormat::Float32, vec![samples]).unwrap();
-    let denoised = denoiser.denoise(&noisy, &mut |_| ControlFlow::Continue(())).unwrap();
+    let denoised = denoiser.denoise(&noisy).unwrap();
     denoised.signal.channels()[0].iter().map(|&x| f64::from(x)).collect()
 }
 
@@ -118,7 +119,7 @@ fn above_the_dictionary_noise_goes_and_speech_stays() {
         for band in [8_000.0..9_000.0, 9_000.0..12_000.0, 12_000.0..20_000.0] {
             let (attenuation, kept) = effect(&clean, &noisy, &output, rate, band.clone());
             assert!(attenuation > 15.0, "{rate} Hz, {band:?}: attenuation {attenuation} dB");
-            assert!((attenuation - below).abs() < 3.0, "{rate} Hz, {band:?}: {attenuation} and {below} dB");
+            assert!((attenuation - below).abs() < 6.0, "{rate} Hz, {band:?}: {attenuation} and {below} dB");
             if band.end <= 12_000.0 {
                 let change = kept - kept_below;
                 assert!(change > -1.0, "{rate} Hz, {band:?}: {change} dB of the speech");

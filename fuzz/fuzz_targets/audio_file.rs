@@ -1,7 +1,7 @@
 //! Any bytes as an audio file of any format.
 #![no_main]
 
-use alphamf::audio::Reader;
+use alphamf_files::Reader;
 use libfuzzer_sys::fuzz_target;
 use std::io::Write;
 

@@ -1,7 +1,7 @@
 //! Any bytes as an audio stream of any format, which cannot be rewound.
 #![no_main]
 
-use alphamf::audio::Reader;
+use alphamf_files::Reader;
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
 

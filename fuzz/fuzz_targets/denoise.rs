@@ -1,17 +1,18 @@
 //! Any short recording through the whole chain, with few iterations.
 #![no_main]
 
-use alphamf::audio::{SampleFormat, Signal};
-use alphamf::inference::{Denoiser, Settings};
+use alphamf::signal::{SampleFormat, Signal};
+use alphamf::denoiser::{Denoiser, EmSettings, SamplingSettings, Settings};
 use alphamf::model::Dictionary;
 use libfuzzer_sys::fuzz_target;
-use std::ops::ControlFlow;
 use std::sync::OnceLock;
 
 fuzz_target!(|input: (u8, bool, Vec<f32>)| {
     static DENOISER: OnceLock<Denoiser> = OnceLock::new();
     let denoiser = DENOISER.get_or_init(|| {
-        let settings = Settings { warm_start: 3, iterations: 4, burn_in: 2, ..Settings::default() };
+        let em = EmSettings { iterations: 3, ..EmSettings::default() };
+        let sampling = SamplingSettings { iterations: 4, burn_in: 2, ..SamplingSettings::default() };
+        let settings = Settings { em, sampling: Some(sampling), ..Settings::default() };
         Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap()
     });
     let (rate, stereo, mut samples) = input;
@@ -24,7 +25,7 @@ fuzz_target!(|input: (u8, bool, Vec<f32>)| {
     let channels =
         if stereo { vec![samples[..half].to_vec(), samples[half..2 * half].to_vec()] } else { vec![samples] };
     let Ok(noisy) = Signal::new(rate, SampleFormat::Float32, channels) else { return };
-    let denoised = denoiser.denoise(&noisy, &mut |_| ControlFlow::Continue(())).unwrap().signal;
+    let denoised = denoiser.denoise(&noisy).unwrap().signal;
     assert_eq!((denoised.len(), denoised.channels().len()), (noisy.len(), noisy.channels().len()));
     let power =
         |signal: &Signal| -> f64 { signal.channels().iter().flatten().map(|&x| f64::from(x).powi(2)).sum() };

@@ -1,7 +1,7 @@
 //! A raw format and raw samples: the first line and the rest.
 #![no_main]
 
-use alphamf::audio::{RawFormat, Reader};
+use alphamf_files::{RawFormat, Reader};
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
 

@@ -1,7 +1,8 @@
 //! Any samples through the transform and back, in blocks of any length.
 #![no_main]
 
-use alphamf::audio::{SAMPLE_RATES, Spectrogram, Stft, WINDOW_SECONDS};
+use alphamf::signal::SAMPLE_RATES;
+use alphamf::transform::{Spectrogram, Stft, WINDOW_SECONDS};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (u32, f64, Vec<i16>, Vec<u8>)| {

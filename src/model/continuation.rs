@@ -1,7 +1,7 @@
 //! Spectra that continue above a dictionary's band.
 
-use super::Scalar;
-use super::products::{Columns, accumulate_outer};
+use super::mixture::Scalar;
+use crate::kernels::products::{Columns, accumulate_outer};
 
 /// A band of bins over which spectra are smooth: straight lines between knots that are some bins apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

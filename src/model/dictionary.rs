@@ -3,7 +3,8 @@
 //! A dictionary is a [safetensors](https://docs.rs/safetensors) file with one tensor, `spectra`
 //! (rank x bins, row-major, f32: one spectrum after the other), and its settings as metadata.
 
-use crate::container::{self, ContainerError, Format};
+use crate::stable::ALPHAS;
+use crate::tensor_file::{self, Format, TensorFileError};
 use safetensors::tensor::Dtype;
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +12,8 @@ use serde::{Deserialize, Serialize};
 pub const FORMAT_VERSION: u32 = 1;
 const FORMAT: Format = Format { name: "alphamf-dictionary", version: FORMAT_VERSION };
 const TENSOR: &str = "spectra";
+/// With larger entries, dispersions could leave the range of single precision.
+const LARGEST_ENTRY: f32 = 1e9;
 
 /// Dispersion spectra of speech, learned from clean recordings.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,7 +25,7 @@ pub struct Dictionary {
 /// What a dictionary was made for and from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// Characteristic exponent of the speech model, in (0, 2].
+    /// Characteristic exponent of the speech model, 0.2 to 2.
     pub alpha: f64,
     /// Sample rate of the training speech, Hz. The dictionary covers 0 Hz to half of it.
     pub sample_rate: u32,
@@ -69,7 +72,7 @@ pub enum DictionaryError {
         bins: usize,
     },
     /// An entry that no dispersion can have.
-    #[error("spectrum {spectrum}, bin {bin} is {value}; entries are positive and finite")]
+    #[error("spectrum {spectrum}, bin {bin} is {value}; entries are positive and {LARGEST_ENTRY:e} at most")]
     Entry {
         /// Index of the spectrum.
         spectrum: usize,
@@ -84,32 +87,35 @@ impl Header {
     /// Number of frequency bins that the sample rate and the window give.
     #[must_use]
     pub fn bins(&self) -> usize {
-        crate::audio::Stft::new(self.sample_rate, self.window_seconds).map_or(0, |stft| stft.bins())
+        crate::transform::Stft::new(self.sample_rate, self.window_seconds).map_or(0, |stft| stft.bins())
     }
 
     fn validate(&self) -> Result<(), DictionaryError> {
-        if !(self.alpha > 0.0 && self.alpha <= 2.0) {
+        if !ALPHAS.contains(&self.alpha) {
             return Err(DictionaryError::Metadata("alpha"));
         }
-        if !crate::audio::SAMPLE_RATES.contains(&self.sample_rate) {
+        if !crate::signal::SAMPLE_RATES.contains(&self.sample_rate) {
             return Err(DictionaryError::Metadata("sample_rate"));
         }
-        if !crate::audio::WINDOW_SECONDS.contains(&self.window_seconds) {
+        if !crate::transform::WINDOW_SECONDS.contains(&self.window_seconds) {
             return Err(DictionaryError::Metadata("window_seconds"));
         }
         if self.rank == 0 {
             return Err(DictionaryError::Metadata("rank"));
         }
+        if !(self.seconds.is_finite() && self.seconds >= 0.0) {
+            return Err(DictionaryError::Metadata("seconds"));
+        }
         Ok(())
     }
 }
 
-impl From<ContainerError> for DictionaryError {
-    fn from(error: ContainerError) -> Self {
+impl From<TensorFileError> for DictionaryError {
+    fn from(error: TensorFileError) -> Self {
         match error {
-            ContainerError::Bytes(error) => Self::Container(error),
-            ContainerError::Metadata(key) => Self::Metadata(key),
-            ContainerError::Version { found, .. } => Self::Version { found },
+            TensorFileError::Bytes(error) => Self::Container(error),
+            TensorFileError::Metadata(key) => Self::Metadata(key),
+            TensorFileError::Version { found, .. } => Self::Version { found },
         }
     }
 }
@@ -118,7 +124,7 @@ impl Dictionary {
     /// A dictionary of `spectra` (bins x rank, column-major).
     ///
     /// # Errors
-    /// If the header has values out of range, its shape is another, or an entry is not positive and finite.
+    /// If the header has values out of range, its shape is another, or an entry is not positive or beyond 1e9.
     pub fn new(header: Header, spectra: Vec<f32>) -> Result<Self, DictionaryError> {
         header.validate()?;
         let bins = header.bins();
@@ -130,7 +136,7 @@ impl Dictionary {
                 bins,
             });
         }
-        if let Some(at) = spectra.iter().position(|x| !x.is_finite() || *x <= 0.0) {
+        if let Some(at) = spectra.iter().position(|x| !(*x > 0.0 && *x <= LARGEST_ENTRY)) {
             return Err(DictionaryError::Entry { spectrum: at / bins, bin: at % bins, value: spectra[at] });
         }
         Ok(Self { header, spectra })
@@ -161,15 +167,15 @@ impl Dictionary {
     /// # Errors
     /// See [`DictionaryError`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DictionaryError> {
-        let (header, tensors): (Header, _) = container::read(bytes, &FORMAT)?;
+        let (header, tensors): (Header, _) = tensor_file::read(bytes, &FORMAT)?;
         header.validate()?;
-        let tensor = tensors.tensor(TENSOR).map_err(ContainerError::from)?;
+        let tensor = tensors.tensor(TENSOR).map_err(TensorFileError::from)?;
         let (rank, bins) = (header.rank, header.bins());
         if tensor.dtype() != Dtype::F32 || tensor.shape() != [rank, bins] {
             let (found, dtype) = (tensor.shape().to_vec(), format!("{:?}", tensor.dtype()));
             return Err(DictionaryError::Shape { found, dtype, rank, bins });
         }
-        Self::new(header, container::floats(&tensor).collect())
+        Self::new(header, tensor_file::floats(&tensor).collect())
     }
 
     /// The bytes of the dictionary's file.
@@ -178,7 +184,7 @@ impl Dictionary {
     /// Only if serialising fails, which a valid dictionary does not.
     pub fn to_bytes(&self) -> Result<Vec<u8>, DictionaryError> {
         let shape = vec![self.header.rank, self.header.bins()];
-        Ok(container::write(&FORMAT, &self.header, TENSOR, shape, &self.spectra)?)
+        Ok(tensor_file::write(&FORMAT, &self.header, TENSOR, shape, &self.spectra)?)
     }
 
     /// The lowest `bins` rows of the spectra (bins x rank), all of them if there are fewer.
@@ -262,7 +268,7 @@ mod tests {
                 matches!(turned, DictionaryError::Shape { found, rank: 3, bins: 5, .. } if found == shape)
             );
         }
-        for value in [f32::NAN, f32::INFINITY, -0.5, 0.0] {
+        for value in [f32::NAN, f32::INFINITY, -0.5, 0.0, 1e20] {
             let mut flawed = entries.clone();
             flawed[7] = value;
             let flawed = error(&file(&good, TENSOR, vec![3, 5], &flawed));
@@ -270,6 +276,8 @@ mod tests {
         }
         for (header, name) in [
             (Header { alpha: 2.1, ..header() }, "alpha"),
+            (Header { alpha: 0.05, ..header() }, "alpha"),
+            (Header { alpha: f64::NAN, ..header() }, "alpha"),
             (Header { sample_rate: 4_000, ..header() }, "sample_rate"),
             (Header { window_seconds: 0.0, ..header() }, "window_seconds"),
             (Header { rank: 0, ..header() }, "rank"),

@@ -1,24 +1,9 @@
-//! The impulse variables: one per source, bin and frame.
+//! Sampling the impulse variables, one per source, bin and frame, as the paper does; the default integrates them out.
 
-use super::marginal::MarginalTable;
-use super::mixture::{CHUNK, Mixture, Scalar};
+use super::mixture::{CHUNK, Impulses, Mixture, Scalar};
+use crate::kernels::vector;
 use crate::random::Stream;
-use crate::stable::{ParameterError, PositiveStable, vector};
-use std::sync::Arc;
-
-/// How the impulse variables of a stretch of frames are treated.
-#[derive(Debug, Clone)]
-pub enum Impulses<T> {
-    /// Integrated out, by a table made for the exponents of the mixture.
-    Integrated(Arc<MarginalTable>),
-    /// At their sampled values.
-    Sampled {
-        /// Impulse variables of speech, bins x frames.
-        speech: Vec<T>,
-        /// Impulse variables of noise, bins x frames.
-        noise: Vec<T>,
-    },
-}
+use crate::stable::{ParameterError, PositiveStable};
 
 /// The Metropolis step for the impulse variables, with their prior as proposal: a proposal is accepted
 /// with the ratio of the likelihoods (`hamcmc-2016`, section 4.2).
@@ -27,6 +12,8 @@ pub struct ImpulseStep {
     speech: PositiveStable,
     noise: PositiveStable,
     proposals: [Vec<f32>; 2],
+    /// Proposals that were accepted, of so many.
+    counts: [u64; 2],
 }
 
 impl ImpulseStep {
@@ -39,6 +26,7 @@ impl ImpulseStep {
             speech: PositiveStable::new(alpha_speech / 2.0)?,
             noise: PositiveStable::new(alpha_noise / 2.0)?,
             proposals: Default::default(),
+            counts: [0; 2],
         })
     }
 
@@ -68,7 +56,7 @@ impl ImpulseStep {
         let uniforms = vector::Philox::from_rng(stream);
         let [speech_proposals, noise_proposals] = &self.proposals;
         let (speech_exponent, noise_exponent) = mixture.exponents();
-        vector::dispatch(
+        let accepted = vector::dispatch(
             #[inline(always)]
             || {
                 let mut accepted = 0;
@@ -110,7 +98,15 @@ impl ImpulseStep {
                 }
                 accepted
             },
-        )
+        );
+        self.counts[0] += accepted as u64;
+        self.counts[1] += 2 * power.len() as u64;
+        accepted
+    }
+
+    /// How many proposals were accepted, of how many, since this was last asked.
+    pub fn take_counts(&mut self) -> [u64; 2] {
+        std::mem::take(&mut self.counts)
     }
 
     fn propose(&mut self, count: usize, stream: &mut Stream) {

@@ -10,11 +10,11 @@
 //! variance 1, so its spectra are those of `X / 2` in that convention.
 
 use super::continuation::Continuation;
-use super::impulses::Impulses;
 use super::marginal::MarginalTable;
-use super::products::{Columns, accumulate_outer, product, product_with_transpose};
-use crate::stable::vector::{self, dispatch};
+use crate::kernels::products::{Columns, accumulate_outer, product, product_with_transpose};
+use crate::kernels::vector::{self, dispatch};
 use ndarray::NdFloat;
+use std::sync::Arc;
 
 /// The factor of one source that does not change over time.
 #[derive(Debug, Clone)]
@@ -34,6 +34,20 @@ pub struct Mixture<T> {
     pub speech: Factor<T>,
     /// The noise spectra.
     pub noise: Factor<T>,
+}
+
+/// How the impulse variables of a stretch of frames are treated.
+#[derive(Debug, Clone)]
+pub enum Impulses<T> {
+    /// Integrated out, by a table made for the exponents of the mixture.
+    Integrated(Arc<MarginalTable>),
+    /// At their sampled values.
+    Sampled {
+        /// Impulse variables of speech, bins x frames.
+        speech: Vec<T>,
+        /// Impulse variables of noise, bins x frames.
+        noise: Vec<T>,
+    },
 }
 
 /// Room to evaluate the mixture on some consecutive frames, bins x frames each.

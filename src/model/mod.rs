@@ -1,16 +1,15 @@
 //! The two-source alpha-stable matrix factorisation.
 mod continuation;
 mod dictionary;
-mod impulses;
-mod marginal;
-mod mixture;
+pub(crate) mod impulses;
+pub(crate) mod marginal;
+pub(crate) mod mixture;
 mod priors;
-pub(crate) mod products;
 #[cfg(test)]
 mod tests;
-pub use continuation::Continuation;
+pub(crate) use continuation::Continuation;
 pub use dictionary::{Dictionary, DictionaryError, FORMAT_VERSION, Header};
-pub use impulses::{ImpulseStep, Impulses};
-pub use marginal::{Expectations, MarginalTable};
-pub use mixture::{Factor, Mixture, SMALLEST_POWER, Scalar, Workspace};
+pub(crate) use impulses::ImpulseStep;
+pub(crate) use marginal::MarginalTable;
+pub(crate) use mixture::{Factor, Impulses, Mixture, SMALLEST_POWER, Workspace};
 pub use priors::Prior;

@@ -1,6 +1,6 @@
 //! Prior laws of activations and spectra.
 
-use super::Scalar;
+use super::mixture::Scalar;
 use serde::{Deserialize, Serialize};
 
 /// The prior of every entry of a factor, as a negative log density without its constant.

@@ -1,7 +1,7 @@
 //! What the network sees of a posterior, and what its output does to the gain.
 
-use super::convolution::Grid;
-use crate::stable::vector;
+use crate::kernels::convolution::Grid;
+use crate::kernels::vector;
 
 /// Bins of a frame that share a cell of the grid.
 const CELL: usize = 4;
@@ -12,8 +12,6 @@ pub(super) const INPUTS: usize = FEATURES * CELL + 1;
 /// Channels of its output: for every bin of a cell, what is added to the logarithm of the odds of speech, as such
 /// and as a multiple of it.
 pub(super) const OUTPUTS: usize = 2 * CELL;
-/// Gains come no closer than this to 0 and 1.
-const CLOSEST: f32 = 1e-6;
 /// The frequency that counts as zero, Hz; 0 Hz counts as minus one.
 const HERTZ: f64 = 4_000.0;
 
@@ -32,17 +30,6 @@ pub struct Posterior<M> {
     pub power: M,
     /// Dispersions of speech and of noise, in their last draw.
     pub dispersion: [M; 2],
-}
-
-/// The logarithm of the odds of a gain.
-pub(super) fn log_odds(gain: f32) -> f32 {
-    let gain = gain.clamp(CLOSEST, 1.0 - CLOSEST);
-    vector::ln(gain / (1.0 - gain))
-}
-
-/// The gain with the logarithm of its odds.
-pub(super) fn gain(log_odds: f32) -> f32 {
-    1.0 / (1.0 + vector::exp(-log_odds))
 }
 
 impl<M: AsRef<[f32]>> Posterior<M> {
@@ -75,7 +62,7 @@ impl<M: AsRef<[f32]>> Posterior<M> {
                         let speech = of_speech * vector::ln(speech[at]);
                         let noise = of_noise * vector::ln(noise[at]);
                         let features: [f32; FEATURES] = [
-                            log_odds(gain[at]).clamp(-9.0, 9.0) / 4.0,
+                            vector::log_odds(gain[at]).clamp(-9.0, 9.0) / 4.0,
                             (power - noise).clamp(-8.0, 10.0) / 4.0,
                             (speech - noise).clamp(-12.0, 12.0) / 6.0,
                             ((power - mean[bin]).clamp(-10.0, 5.0) + 2.0) / 4.0,

@@ -1,8 +1,9 @@
 //! The file format of refiners: a safetensors file with one tensor, `parameters`, and its settings as metadata.
 
 use super::Refiner;
-pub use crate::container::ContainerError;
-use crate::container::{self, Format};
+pub use crate::tensor_file::TensorFileError;
+use crate::tensor_file::{self, Format};
+use crate::transform::WINDOW_SECONDS;
 use safetensors::tensor::Dtype;
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
@@ -11,6 +12,9 @@ const FORMAT: Format = Format { name: "alphamf-refiner", version: 1 };
 const TENSOR: &str = "parameters";
 /// Numbers of channels that a network may have.
 pub(crate) const CHANNELS: RangeInclusive<usize> = 1..=256;
+
+/// Weights beyond this are no result of learning, whose largest is below 1; products of them would overflow.
+const LARGEST: f32 = 100.0;
 
 /// What a refiner was made for and from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,7 +39,7 @@ pub struct RefinerHeader {
 pub enum RefinerError {
     /// The file is another one, or damaged.
     #[error("not a refiner: {0}")]
-    Container(#[from] ContainerError),
+    Container(#[from] TensorFileError),
     /// The network of these settings has another size.
     #[error(
         "{found} parameters of type {dtype}; a network of {channels} channels has {expected} of type F32"
@@ -50,8 +54,8 @@ pub enum RefinerError {
         /// Parameters of such a network.
         expected: usize,
     },
-    /// A parameter is not a number.
-    #[error("parameter {index} is {value}; parameters are finite")]
+    /// A parameter is not a number, or no result of learning.
+    #[error("parameter {index} is {value}; expected -{LARGEST} to {LARGEST}")]
     Parameter {
         /// Index of the parameter.
         index: usize,
@@ -66,11 +70,14 @@ impl Refiner {
     /// # Errors
     /// See [`RefinerError`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RefinerError> {
-        let (header, tensors): (RefinerHeader, _) = container::read(bytes, &FORMAT)?;
+        let (header, tensors): (RefinerHeader, _) = tensor_file::read(bytes, &FORMAT)?;
         if !CHANNELS.contains(&header.channels) {
-            return Err(ContainerError::Metadata("channels").into());
+            return Err(TensorFileError::Metadata("channels").into());
         }
-        let tensor = tensors.tensor(TENSOR).map_err(ContainerError::from)?;
+        if !WINDOW_SECONDS.contains(&header.window_seconds) {
+            return Err(TensorFileError::Metadata("window_seconds").into());
+        }
+        let tensor = tensors.tensor(TENSOR).map_err(TensorFileError::from)?;
         let mut refiner = Self::empty(header);
         let expected = refiner.network.parameters.len();
         if tensor.dtype() != Dtype::F32 || tensor.shape() != [expected] {
@@ -81,9 +88,9 @@ impl Refiner {
                 expected,
             });
         }
-        let parameters = refiner.network.parameters.iter_mut().zip(container::floats(&tensor));
+        let parameters = refiner.network.parameters.iter_mut().zip(tensor_file::floats(&tensor));
         for (index, (parameter, value)) in parameters.enumerate() {
-            if !value.is_finite() {
+            if !(-LARGEST..=LARGEST).contains(&value) {
                 return Err(RefinerError::Parameter { index, value });
             }
             *parameter = value;
@@ -97,6 +104,6 @@ impl Refiner {
     /// Only if serialising fails, which that of a refiner does not.
     pub fn to_bytes(&self) -> Result<Vec<u8>, RefinerError> {
         let parameters = &self.network.parameters;
-        Ok(container::write(&FORMAT, &self.header, TENSOR, vec![parameters.len()], parameters)?)
+        Ok(tensor_file::write(&FORMAT, &self.header, TENSOR, vec![parameters.len()], parameters)?)
     }
 }

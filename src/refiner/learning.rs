@@ -1,9 +1,11 @@
 //! Learning the network's weights from simulated recordings.
 
-use super::convolution::Grid;
-use super::features::{OUTPUTS, Posterior, correction, gain, log_odds, set_slopes};
+use super::features::{OUTPUTS, Posterior, correction, set_slopes};
 use super::{Refiner, RefinerHeader};
+use crate::kernels::convolution::Grid;
+use crate::kernels::vector::{log_odds, logistic};
 use crate::random::{Stream, Streams};
+use crate::watch::{self, Cancelled, Watch};
 use rand::RngExt;
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
@@ -73,7 +75,7 @@ impl Example {
         let compress = |power: f64| libm::pow(power, COMPRESSION);
         let mut errors = [0.0; 2];
         for (((&power, &clean), &correlation), &odds) in bins() {
-            let (power, clean, gain) = (f64::from(power), f64::from(clean), f64::from(gain(odds)));
+            let (power, clean, gain) = (f64::from(power), f64::from(clean), f64::from(logistic(odds)));
             errors[0] +=
                 clean - 2.0 * gain * f64::from(correlation) + gain * gain * power + NEGLIGIBLE * clean;
             let target = compress(clean + LEAST_POWER);
@@ -83,7 +85,7 @@ impl Example {
         // Of a stretch without anything there is nothing to learn.
         let errors = errors.map(|error| error.max(f64::MIN_POSITIVE));
         let slope = |(((&power, &clean), &correlation), &odds): (((&f32, &f32), &f32), &f32)| {
-            let (power, clean, gain) = (f64::from(power), f64::from(clean), f64::from(gain(odds)));
+            let (power, clean, gain) = (f64::from(power), f64::from(clean), f64::from(logistic(odds)));
             let squared = 2.0 * (gain * power - f64::from(correlation)) / errors[0];
             let estimate = gain * gain * power + LEAST_POWER;
             let compressed = compress(estimate);
@@ -108,11 +110,13 @@ impl Learning {
     }
 
     /// Learns from every example once, in an order of chance, a part of each; returns the mean change of the errors.
-    pub fn pass(&mut self, examples: &[Example]) -> Change {
+    /// `watch` is told the share of them that is done, 0 to 1.
+    pub fn pass(&mut self, examples: &[Example], watch: &mut dyn Watch) -> Result<Change, Cancelled> {
         let mut order: Vec<&Example> = examples.iter().collect();
         order.shuffle(&mut self.stream);
         let mut total = Change::default();
-        for batch in order.chunks(BATCH) {
+        for (index, batch) in order.chunks(BATCH).enumerate() {
+            watch::advance(watch, (index * BATCH) as f64 / examples.len() as f64)?;
             let crops: Vec<(&Example, usize)> = batch
                 .iter()
                 .map(|&example| {
@@ -134,7 +138,7 @@ impl Learning {
             }
             self.follow(&gradient);
         }
-        total
+        Ok(total)
     }
 
     /// What was learned.

@@ -7,7 +7,6 @@
 //! convolutional network learns to move the logarithm of the odds of speech, from the gain, the power and the
 //! dispersions up to half a second and 800 Hz away.
 
-mod convolution;
 mod features;
 mod file;
 mod learning;
@@ -17,11 +16,12 @@ mod tests;
 
 pub use features::Posterior;
 pub(crate) use file::CHANNELS;
-pub use file::{ContainerError, RefinerError, RefinerHeader};
+pub use file::{RefinerError, RefinerHeader, TensorFileError};
 pub use learning::Change;
 pub(crate) use learning::{Example, Learning};
 
-use features::{INPUTS, OUTPUTS, correction, gain, log_odds};
+use crate::kernels::vector::{log_odds, logistic};
+use features::{INPUTS, OUTPUTS, correction};
 use network::Network;
 
 /// How much of a correction is applied: what was learned from simulated noise holds for real noise only in part. The
@@ -63,7 +63,9 @@ impl Refiner {
             refined.extend(frame.iter().enumerate().map(|(bin, &before)| {
                 let odds = log_odds(before);
                 let [offset, multiple] = correction(&output, t, bin);
-                gain(odds + TRUST * (offset + multiple * odds))
+                let corrected = odds + TRUST * (offset + multiple * odds);
+                // A network of large weights may overflow.
+                logistic(if corrected.is_finite() { corrected } else { odds })
             }));
         }
         refined

@@ -1,6 +1,6 @@
 //! The network: a stack of dilated convolutions with residual connections.
 
-use super::convolution::{Convolution, Grid};
+use crate::kernels::convolution::{Convolution, Grid};
 use crate::random::Stream;
 use rand::RngExt;
 use rand_distr::StandardNormal;
@@ -24,7 +24,7 @@ impl Network {
     pub(super) fn new(inputs: usize, channels: usize, outputs: usize) -> Self {
         let mut offset = 0;
         let mut convolution = |inputs, outputs, reach, dilation| {
-            let convolution = Convolution { inputs, outputs, reach, dilation, offset };
+            let convolution = Convolution { inputs, outputs, reach: (reach, reach), dilation, offset };
             offset += convolution.size();
             convolution
         };

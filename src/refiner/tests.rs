@@ -1,7 +1,7 @@
-use super::convolution::{Convolution, Grid};
 use super::learning::{COMPRESSED, Change, Example, Learning};
 use super::network::Network;
 use super::*;
+use crate::kernels::convolution::{Convolution, Grid};
 use crate::random::{Stream, Streams};
 use rand::RngExt;
 use rand_distr::StandardNormal;
@@ -53,7 +53,7 @@ fn learned(examples: &[Example], passes: usize, threads: usize) -> (Refiner, Vec
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
         let mut learning = Learning::new(header(8), passes * examples.len(), Streams::new(1));
-        let changes = (0..passes).map(|_| learning.pass(examples)).collect();
+        let changes = (0..passes).map(|_| learning.pass(examples, &mut ()).unwrap()).collect();
         (learning.into_refiner(), changes)
     })
 }
@@ -61,7 +61,7 @@ fn learned(examples: &[Example], passes: usize, threads: usize) -> (Refiner, Vec
 #[test]
 fn a_convolution_is_the_sum_over_its_taps() {
     let (bands, frames) = (6, 5);
-    let convolution = Convolution { inputs: 3, outputs: 2, reach: 1, dilation: (2, 3), offset: 5 };
+    let convolution = Convolution { inputs: 3, outputs: 2, reach: (1, 1), dilation: (2, 3), offset: 5 };
     let parameters = normal(5 + convolution.size(), 1);
     let input = Grid { channels: 3, bands, values: normal(3 * bands * frames, 2) };
     let output = convolution.forward(&parameters, &input);
@@ -202,18 +202,34 @@ fn every_flaw_has_its_own_error() {
     for length in 0..bytes.len() {
         let error = error(&bytes[..length]);
         assert!(
-            matches!(error, RefinerError::Container(ContainerError::Bytes(_))),
+            matches!(error, RefinerError::Container(TensorFileError::Bytes(_))),
             "{length} bytes: {error}"
         );
     }
     let dictionary = crate::model::Dictionary::shipped().unwrap().to_bytes().unwrap();
-    assert!(matches!(error(&dictionary), RefinerError::Container(ContainerError::Metadata("format"))));
+    assert!(matches!(error(&dictionary), RefinerError::Container(TensorFileError::Metadata("format"))));
     let mut broken = Refiner::empty(header(2));
-    broken.network.parameters[7] = f32::NAN;
-    assert!(matches!(error(&broken.to_bytes().unwrap()), RefinerError::Parameter { index: 7, .. }));
+    for value in [f32::NAN, 1e30] {
+        broken.network.parameters[7] = value;
+        assert!(matches!(error(&broken.to_bytes().unwrap()), RefinerError::Parameter { index: 7, .. }));
+    }
+    broken.header.window_seconds = -1.0;
+    let refused = error(&broken.to_bytes().unwrap());
+    assert!(
+        matches!(refused, RefinerError::Container(TensorFileError::Metadata("window_seconds"))),
+        "{refused}"
+    );
+    broken.header.window_seconds = 0.064;
     broken.network.parameters = vec![0.0; 3];
     assert!(matches!(error(&broken.to_bytes().unwrap()), RefinerError::Size { found: 3, channels: 2, .. }));
+    for window_seconds in [-1.0, 0.0, 1e300] {
+        let mut broken = Refiner::empty(header(2));
+        broken.header.window_seconds = window_seconds;
+        let refused = error(&broken.to_bytes().unwrap());
+        let expected = RefinerError::Container(TensorFileError::Metadata("window_seconds"));
+        assert_eq!(refused.to_string(), expected.to_string());
+    }
     broken.header.channels = 0;
     let refused = error(&broken.to_bytes().unwrap());
-    assert!(matches!(refused, RefinerError::Container(ContainerError::Metadata("channels"))), "{refused}");
+    assert!(matches!(refused, RefinerError::Container(TensorFileError::Metadata("channels"))), "{refused}");
 }

@@ -10,6 +10,7 @@
 //!
 //! At `alpha = 2` the impulse `A` is 1 and `X` is complex normal with `E|X|^2 = 4 sigma^2`.
 
+use std::ops::RangeInclusive;
 use thiserror::Error;
 
 mod complex;
@@ -17,13 +18,17 @@ mod generalised_gamma;
 mod log_moments;
 mod positive;
 mod tail;
-pub mod vector;
 
 pub use complex::ComplexStable;
 pub use generalised_gamma::GeneralisedGamma;
 pub use log_moments::StableFit;
 pub use positive::PositiveStable;
-pub(crate) use tail::impulse_quadrature;
+#[cfg(test)]
+pub(crate) use tail::log_impulse_quadrature;
+pub(crate) use tail::{LogSurvival, impulse_quadrature};
+
+/// Characteristic exponents that the model accepts: below 0.2, draws exceed the range of `f32`.
+pub const ALPHAS: RangeInclusive<f64> = 0.2..=2.0;
 
 /// A parameter outside the range in which a law is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]

@@ -1,4 +1,5 @@
-use super::{ParameterError, checked, vector};
+use super::{ParameterError, checked};
+use crate::kernels::vector::{Philox, exp, fill, ln, sin_pi, uniform};
 use rand::Rng;
 use rand_distr::Distribution;
 
@@ -37,7 +38,7 @@ pub struct PositiveStable {
 
 /// How a draw is computed in single precision.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Form {
+enum Form {
     /// Kanter's form with index `a` and `r = (1 - a) / a`.
     General { a: f32, r: f32 },
     /// a = 1/2.
@@ -75,15 +76,15 @@ impl PositiveStable {
     ///
     /// The draws depend on the next 128 bits of `rng` and are the same on every CPU.
     pub fn fill<R: Rng + ?Sized>(&self, rng: &mut R, out: &mut [f32]) {
-        vector::fill_positive_stable(self.form, vector::Philox::from_rng(rng), out);
+        fill_form(self.form, Philox::from_rng(rng), out);
     }
 }
 
 impl Distribution<f32> for PositiveStable {
     fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> f32 {
         match self.form {
-            Form::General { a, r } => vector::kanter(a, r, rng.next_u32(), rng.next_u32()),
-            Form::Levy => vector::levy(rng.next_u32(), rng.next_u32()),
+            Form::General { a, r } => kanter(a, r, rng.next_u32(), rng.next_u32()),
+            Form::Levy => levy(rng.next_u32(), rng.next_u32()),
             Form::One => 1.0,
         }
     }
@@ -96,7 +97,7 @@ impl Distribution<f64> for PositiveStable {
         }
         // Half a step above the integer keeps 0 and 1 out.
         let mut uniform = || ((rng.next_u64() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64;
-        // As in single precision (see `vector::kanter`): U = pi e and d = 1 - e.
+        // As in single precision (see [`kanter`]): U = pi e and d = 1 - e.
         let d = uniform();
         let e = 1.0 - d;
         let (a, b) = (self.a, 1.0 - self.a);
@@ -110,10 +111,54 @@ impl Distribution<f64> for PositiveStable {
     }
 }
 
+/// Fills `out` with draws of the law `form`; draw i depends on the sequence and i alone.
+fn fill_form(form: Form, bits: Philox, out: &mut [f32]) {
+    match form {
+        Form::General { a, r } => fill(
+            bits,
+            out,
+            #[inline(always)]
+            |u, v| kanter(a, r, u, v),
+        ),
+        Form::Levy => fill(bits, out, levy),
+        Form::One => out.fill(1.0),
+    }
+}
+
+/// Kanter's draw (see [`PositiveStable`]) from two words of random bits, `r = (1 - a) / a`.
+#[inline(always)]
+fn kanter(a: f32, r: f32, u: u32, v: u32) -> f32 {
+    // The angle is U = pi e, and d = 1 - e is known to full relative precision where the draw is
+    // largest. sin(pi x) = sin(pi (1 - x)), and of x and 1 - x the smaller is the accurate one.
+    let d = uniform(u);
+    let e = 1.0 - d;
+    let b = 1.0 - a;
+    let smaller = |x: f32, y: f32| if x < y { x } else { y };
+    let sin_u = sin_pi(smaller(e, d));
+    let sin_au = sin_pi(smaller(a * e, b + a * d));
+    let sin_bu = sin_pi(smaller(b * e, a + b * d));
+    exp(ln(sin_au / sin_u) + r * ln(sin_bu / (sin_u * exponential(v))))
+}
+
+/// The closed form at a = 1/2: `1 / (4 E cos^2(U/2))`, one over twice a squared normal.
+#[inline(always)]
+fn levy(u: u32, v: u32) -> f32 {
+    // cos(U/2) = sin(pi d / 2) with U = pi (1 - d).
+    let s = sin_pi(0.5 * uniform(u));
+    0.25 / (exponential(v) * (s * s))
+}
+
+/// A unit exponential variable, at most 22.2.
+#[inline(always)]
+fn exponential(bits: u32) -> f32 {
+    -ln(uniform(bits))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::ks;
     use super::*;
+    use crate::kernels::vector::LANES;
     use crate::random::Streams;
 
     /// `scipy.stats.levy_stable.cdf(x, a, 1, loc=0, scale=cos(pi a / 2)**(1 / a))` of SciPy 1.17.1
@@ -336,5 +381,41 @@ mod tests {
         }
         let message = PositiveStable::new(1.5).unwrap_err().to_string();
         assert_eq!(message, "alpha / 2 is 1.5, expected 0 < alpha / 2 <= 1");
+    }
+
+    #[test]
+    fn wide_and_narrow_draws_agree_bit_for_bit() {
+        let bits = Philox::from_rng(&mut Streams::new(3).stream(0));
+        for form in [Form::General { a: 0.45, r: 0.55 / 0.45 }, Form::Levy] {
+            let mut wide = vec![0.0; 1003];
+            fill_form(form, bits, &mut wide);
+            for (i, &draw) in wide.iter().enumerate() {
+                let (chunk, i) = (i / (2 * LANES), i % (2 * LANES));
+                let words = std::hint::black_box(bits).block((chunk * LANES + i % LANES) as u32);
+                let half = 2 * (i / LANES);
+                let (u, v) = std::hint::black_box((words[half], words[half + 1]));
+                let alone = match form {
+                    Form::General { a, r } => kanter(a, r, u, v),
+                    _ => levy(u, v),
+                };
+                assert_eq!(draw.to_bits(), alone.to_bits());
+            }
+        }
+    }
+
+    #[test]
+    fn extreme_bits_give_finite_positive_draws() {
+        let words = [0, 1, 2, 3, 255, 256, 1 << 31, (1 << 31) - 1, u32::MAX - 2, u32::MAX - 1, u32::MAX];
+        for alpha in (30..200).map(|i| f64::from(i) / 100.0).chain([1.999, 1.999_99]) {
+            let a = 0.5 * alpha;
+            for u in words {
+                for v in words {
+                    let draw = kanter(a as f32, ((1.0 - a) / a) as f32, u, v);
+                    assert!(draw.is_normal() && draw > 0.0, "alpha {alpha}: {draw}");
+                    let draw = levy(u, v);
+                    assert!(draw.is_normal() && draw > 0.0, "{draw}");
+                }
+            }
+        }
     }
 }

@@ -28,6 +28,25 @@ pub(crate) fn impulse_quadrature(alpha: f64, count: usize) -> Vec<(f64, f64)> {
     nodes
 }
 
+/// Nodes of the logarithm of an impulse variable and their probabilities, closer than any use but a test needs.
+#[cfg(test)]
+pub(crate) fn log_impulse_quadrature(alpha: f64) -> Vec<(f64, f64)> {
+    const COUNT: usize = 200;
+    const LEVELS: (f64, f64) = (-14.0, 38.0);
+    if alpha >= 2.0 {
+        return vec![(0.0, 1.0)];
+    }
+    let width = (LEVELS.1 - LEVELS.0) / COUNT as f64;
+    // Logits from the survival's own side, for its relative accuracy.
+    (0..COUNT)
+        .map(|i| {
+            let logit = LEVELS.0 + (i as f64 + 0.5) * width;
+            let (above, below) = (1.0 / (1.0 + logit.exp()), 1.0 / (1.0 + (-logit).exp()));
+            (log_survival_quantile(alpha / 2.0, above), above * below * width)
+        })
+        .collect()
+}
+
 /// The logarithm of a positive stable variable's quantile at which `probability` (in (0, 1)) of
 /// the law lies above, for a stability index `a` in (0, 1) and the Laplace transform `exp(-s^a)`.
 ///
@@ -51,6 +70,21 @@ fn log_survival_quantile(a: f64, probability: f64) -> f64 {
 #[cfg(test)]
 pub(crate) fn survival(a: f64, log_x: f64) -> f64 {
     Kernel::new(a).survival(log_x)
+}
+
+/// The distribution of `log A` for a positive stable variable `A` with the Laplace transform `exp(-s^a)`.
+pub(crate) struct LogSurvival(Kernel);
+
+impl LogSurvival {
+    /// For a stability index `a` in (0, 1).
+    pub(crate) fn new(a: f64) -> Self {
+        Self(Kernel::new(a))
+    }
+
+    /// `P(log A > log_x)`.
+    pub(crate) fn at(&self, log_x: f64) -> f64 {
+        self.0.survival(log_x).min(1.0)
+    }
 }
 
 struct Kernel {

@@ -1,0 +1,357 @@
+//! Options of the model and its inference.
+
+use super::terminal::{Failure, read_bounded, usage};
+use alphamf::denoiser::{
+    Denoiser, ImpulseMode, NoiseModel, Positivity, SamplingSettings, Settings, Strength,
+};
+use alphamf::model::Dictionary;
+use alphamf::refiner::Refiner;
+use alphamf::samplers::SamplerKind;
+use anyhow::Context;
+use clap::ValueEnum;
+use clap::builder::StyledStr;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+
+/// The longest file of a model: a thousand spectra of 96,001 bins.
+const MOST_BYTES: u64 = 400 << 20;
+/// Stands for no refiner.
+const NONE: &str = "none";
+
+/// All that a published method fixes; it leaves the dictionary and the seed.
+const FIXED_BY_METHOD: [&str; 16] = [
+    "refiner",
+    "no_listener",
+    "quality",
+    "strength",
+    "floor_db",
+    "sampler",
+    "iterations",
+    "burn_in",
+    "warm_start",
+    "step_size",
+    "minibatch",
+    "positivity",
+    "impulses",
+    "alpha_speech",
+    "alpha_noise",
+    "noise_rank",
+];
+
+/// Options of the model and its inference, shared by all commands that denoise.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Model {
+    /// A dictionary made by `denoise train`, in place of the built-in one.
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
+
+    /// A refiner made by `denoise train-refiner`, in place of the built-in one, or `none`: what corrects the gain of
+    /// every bin by what is around it.
+    #[arg(long, value_name = "FILE|none")]
+    refiner: Option<PathBuf>,
+
+    /// Do not ask the network that has learned from real noise where the voice is: the model's own gain, refined.
+    #[arg(long)]
+    no_listener: bool,
+
+    /// A method as it was published, in place of the options that it fixes: all but dictionary and seed. Its alpha of
+    /// speech is 1.2: best with a --model that was learned with it.
+    #[arg(long, value_name = "NAME", conflicts_with_all = FIXED_BY_METHOD)]
+    method: Option<Method>,
+
+    /// How much time to spend: fast takes half of it.
+    #[arg(long, value_name = "HOW", default_value = "normal")]
+    quality: Quality,
+
+    /// How much of the noise to take out: at most 12 dB (gentle), 40 dB (strong), or about 26 dB, more where it is
+    /// louder than speech and less where it is hardly heard (normal).
+    #[arg(long, value_name = "HOW", conflicts_with = "floor_db")]
+    strength: Option<StrengthName>,
+
+    /// The least gain of any part of the spectrum, dB, -100 to 0: how much of the noise stays.
+    #[arg(long, value_name = "DB", allow_negative_numbers = true)]
+    floor_db: Option<f64>,
+
+    /// Sampler of activations and noise spectra. Needs sweeps: not with --quality fast or --iterations 0.
+    #[arg(long, help_heading = "Model", value_name = "NAME", help = sampler_help())]
+    sampler: Option<SamplerKind>,
+
+    /// Gibbs sweeps after the warm start.
+    #[arg(long, help_heading = "Model", value_name = "N", allow_negative_numbers = true)]
+    #[arg(help = of_quality("Gibbs sweeps after the warm start, 0 to 1,000,000", |settings| settings.sampling.as_ref().map_or(0, |sampling| sampling.iterations)))]
+    iterations: Option<usize>,
+
+    /// Gibbs sweeps that are left out of the average.
+    #[arg(long, help_heading = "Model", value_name = "N", allow_negative_numbers = true)]
+    #[arg(help = of_quality(
+        "Gibbs sweeps that are left out of the average; half of --iterations if only those are given",
+        |settings| settings.sampling.as_ref().map_or(0, |sampling| sampling.burn_in),
+    ))]
+    burn_in: Option<usize>,
+
+    /// Sweeps of expectation maximisation to start from.
+    #[arg(long, help_heading = "Model", value_name = "N", allow_negative_numbers = true)]
+    #[arg(help = of_quality(
+        "Sweeps of expectation maximisation to start from, 0 to 10,000",
+        |settings| settings.em.iterations,
+    ))]
+    warm_start: Option<usize>,
+
+    /// Step size of the sampler [default: its own]; nmc has none.
+    #[arg(long, help_heading = "Model", value_name = "STEP", allow_negative_numbers = true)]
+    step_size: Option<f64>,
+
+    /// Share of the bins that each gradient of the sampler looks at, up to 1 [default: 1]; only 1 for samplers that
+    /// accept or reject: hmc, mh-bfgs, hmc-bfgs, qnhmc, nmc.
+    #[arg(long, help_heading = "Model", value_name = "SHARE", allow_negative_numbers = true)]
+    minibatch: Option<f64>,
+
+    /// How the sampler keeps factors positive: it moves logarithms, or mirrors at zero as in the paper
+    /// [default: log]; nmc knows the half line and takes log alone.
+    #[arg(long, help_heading = "Model", value_name = "HOW")]
+    positivity: Option<PositivityName>,
+
+    /// Whether impulse variables are integrated out, or sampled as in the paper [default: integrated].
+    #[arg(long, help_heading = "Model", value_name = "HOW")]
+    impulses: Option<ImpulsesName>,
+
+    /// Characteristic exponent of speech, 0.2 to 2; the dictionary's if not given, as its spectra are learned with it.
+    #[arg(long, help_heading = "Model", value_name = "ALPHA", allow_negative_numbers = true)]
+    alpha_speech: Option<f64>,
+
+    /// Characteristic exponent of noise, 0.2 to 2.
+    #[arg(long, help_heading = "Model", value_name = "ALPHA", allow_negative_numbers = true)]
+    #[arg(help = with_default("Characteristic exponent of noise, 0.2 to 2", Settings::default().model.alpha_noise))]
+    alpha_noise: Option<f64>,
+
+    /// Makes the noise of so many constant spectra, 1 to 64, in place of one that drifts; refiner and listener are
+    /// then of no use.
+    #[arg(long, help_heading = "Model", value_name = "N", allow_negative_numbers = true)]
+    noise_rank: Option<usize>,
+
+    /// Seed of all random numbers: the same seed gives the same file. Nothing is drawn with --quality fast, where all
+    /// seeds give one file.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse_seed)]
+    seed: Option<u64>,
+}
+
+/// A seed; what is none is told the range.
+pub fn parse_seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
+}
+
+fn with_default(what: &str, default: impl Display) -> StyledStr {
+    format!("{what} [default: {default}]").into()
+}
+
+/// The help of a setting that goes with the quality.
+fn of_quality(what: &str, value: fn(&Settings) -> usize) -> StyledStr {
+    let [normal, fast] = [Settings::default(), Settings::fast()].map(|all| value(&all));
+    with_default(what, format!("{normal}; fast: {fast}"))
+}
+
+fn sampler_help() -> StyledStr {
+    let names = SamplerKind::ALL.map(SamplerKind::name).join(", ");
+    with_default(
+        &format!("Sampler of activations and noise spectra: {names}"),
+        SamplingSettings::default().sampler,
+    )
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum PositivityName {
+    Log,
+    Mirrored,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Method {
+    /// Metropolis within Gibbs sweeps and HAMCMC: Simsekli et al. (2016), section 4.2; 2500 sweeps, slow.
+    Published,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Quality {
+    Fast,
+    Normal,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum StrengthName {
+    Gentle,
+    Normal,
+    Strong,
+}
+
+impl From<StrengthName> for Strength {
+    fn from(name: StrengthName) -> Self {
+        match name {
+            StrengthName::Gentle => Self::Gentle,
+            StrengthName::Normal => Self::Normal,
+            StrengthName::Strong => Self::Strong,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ImpulsesName {
+    Integrated,
+    Sampled,
+}
+
+/// Changes a setting if an option was given.
+fn set<T: Clone>(setting: &mut T, option: &Option<T>) {
+    if let Some(value) = option {
+        *setting = value.clone();
+    }
+}
+
+impl Model {
+    /// The files that take the place of what is built in.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.dictionary_file().into_iter().chain(self.refiner_file())
+    }
+
+    /// The dictionary that takes the place of the one that is built in.
+    pub fn dictionary_file(&self) -> Option<&Path> {
+        self.model.as_deref()
+    }
+
+    /// The refiner that takes the place of the one that is built in.
+    pub fn refiner_file(&self) -> Option<&Path> {
+        self.refiner.as_deref().filter(|path| *path != Path::new(NONE))
+    }
+
+    /// The library's settings: its defaults, changed where an option was given; what would have no effect is
+    /// refused.
+    pub fn settings(&self) -> anyhow::Result<Settings> {
+        if let Some(Method::Published) = self.method {
+            let mut settings = Settings::published();
+            set(&mut settings.seed, &self.seed);
+            return Ok(settings);
+        }
+        let mut settings = match self.quality {
+            Quality::Fast => Settings::fast(),
+            Quality::Normal => Settings::normal(),
+        };
+        let Settings { model, em, gain, .. } = &mut settings;
+        set(&mut em.iterations, &self.warm_start);
+        set(&mut model.alpha_noise, &self.alpha_noise);
+        model.alpha_speech = self.alpha_speech;
+        if let Some(rank) = self.noise_rank {
+            model.noise = NoiseModel::Spectra { rank };
+        }
+        if let Some(strength) = self.strength {
+            *gain = gain.clone().with_strength(strength.into());
+        }
+        if let Some(floor) = self.floor_db {
+            (gain.floor_db, gain.floor_by_band) = (floor, false);
+        }
+        gain.refine = self.refiner.is_none() || self.refiner_file().is_some();
+        gain.listen = !self.no_listener;
+        settings.sampling = self.sampling(settings.sampling)?;
+        set(&mut settings.seed, &self.seed);
+        settings.validate()?;
+        Ok(settings)
+    }
+
+    /// The settings of the sampling, given those of the quality.
+    fn sampling(&self, of_quality: Option<SamplingSettings>) -> anyhow::Result<Option<SamplingSettings>> {
+        let sampling = match self.iterations {
+            Some(0) => None,
+            Some(iterations) => Some(SamplingSettings {
+                iterations,
+                burn_in: iterations / 2,
+                ..of_quality.unwrap_or_default()
+            }),
+            None => of_quality,
+        };
+        let Some(mut sampling) = sampling else {
+            let given = [
+                ("--burn-in", self.burn_in.is_some()),
+                ("--sampler", self.sampler.is_some()),
+                ("--step-size", self.step_size.is_some()),
+                ("--minibatch", self.minibatch.is_some()),
+                ("--positivity", self.positivity.is_some()),
+                ("--impulses", self.impulses.is_some()),
+            ];
+            return match given.into_iter().find(|(_, given)| *given) {
+                Some((name, _)) => Err(usage(format!(
+                    "{name} has no effect where nothing is sampled: expected --iterations N, or another --quality"
+                ))),
+                None => Ok(None),
+            };
+        };
+        set(&mut sampling.burn_in, &self.burn_in);
+        set(&mut sampling.sampler, &self.sampler);
+        set(&mut sampling.minibatch, &self.minibatch);
+        sampling.step_size = self.step_size;
+        match self.positivity {
+            Some(PositivityName::Log) => sampling.positivity = Positivity::Log,
+            Some(PositivityName::Mirrored) => sampling.positivity = Positivity::Mirrored,
+            None => {}
+        }
+        match self.impulses {
+            Some(ImpulsesName::Integrated) => sampling.impulses = ImpulseMode::Integrated,
+            Some(ImpulsesName::Sampled) => sampling.impulses = ImpulseMode::Sampled,
+            None => {}
+        }
+        Ok(Some(sampling))
+    }
+
+    /// The denoiser that the options describe.
+    pub fn denoiser(&self) -> anyhow::Result<Denoiser> {
+        let denoiser = Denoiser::new(dictionary(self.model.as_deref())?, self.settings()?)?;
+        let Some(path) = self.refiner_file() else {
+            if denoiser.settings().gain.refine
+                && denoiser.refiner().is_none()
+                && let Some(misfit) = denoiser.misfit(&Refiner::shipped()?)
+            {
+                tracing::warn!("without refiner: {misfit}");
+            }
+            return Ok(denoiser);
+        };
+        let refiner = read(path, Refiner::from_bytes, Failure::Refiner)?;
+        denoiser.with_refiner(refiner).with_context(|| Failure::Refiner(path.to_owned()))
+    }
+}
+
+/// The dictionary of a file, or the one that is built in.
+pub fn dictionary(path: Option<&Path>) -> anyhow::Result<Dictionary> {
+    path.map_or_else(
+        || Ok(Dictionary::shipped()?),
+        |path| read(path, Dictionary::from_bytes, Failure::Dictionary),
+    )
+}
+
+/// Reads a file whole; what is wrong with it is a failure of its kind.
+fn read<T, E: std::error::Error + Send + Sync + 'static>(
+    path: &Path,
+    parse: fn(&[u8]) -> Result<T, E>,
+    failure: fn(PathBuf) -> Failure,
+) -> anyhow::Result<T> {
+    let read = || -> anyhow::Result<T> { Ok(parse(&read_bounded(path, MOST_BYTES)?)?) };
+    read().with_context(|| failure(path.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Args;
+
+    /// Options that are added later are not forgotten.
+    #[test]
+    fn a_method_excludes_all_that_it_fixes() {
+        let mut command = Model::augment_args(clap::Command::new("denoise"));
+        command.build();
+        let ids = |arguments: Vec<&clap::Arg>| -> Vec<String> {
+            let mut ids: Vec<_> = arguments.iter().map(|argument| argument.get_id().to_string()).collect();
+            ids.sort();
+            ids
+        };
+        let method = command.get_arguments().find(|argument| argument.get_id() == "method").unwrap();
+        let free = ["method", "model", "seed", "help"];
+        let others = command.get_arguments().filter(|argument| !free.contains(&argument.get_id().as_str()));
+        assert_eq!(ids(command.get_arg_conflicts_with(method)), ids(others.collect()));
+    }
+}

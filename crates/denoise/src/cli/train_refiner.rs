@@ -1,0 +1,99 @@
+//! `denoise train-refiner DIR -o FILE`.
+
+use super::folder::{left_out_code, read_each, say_left_out, speech_files};
+use super::model::{dictionary, parse_seed};
+use super::terminal::{Failure, Progress, say, write_whole};
+use super::{Common, INPUT};
+use alphamf::learning::{RefinerSettings, Simulator, learn_refiner};
+use alphamf::refiner::Change;
+use anyhow::anyhow;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Length of a simulated recording, s: about a block of the denoiser.
+const EXAMPLE_SECONDS: f64 = 7.5;
+
+/// Arguments of `denoise train-refiner`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// A folder of clean speech at 16 kHz: every audio file in it and below is used.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+
+    /// The refiner to write, a safetensors file.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// The dictionary to learn it for, in place of the built-in one.
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
+
+    /// Channels of the network, 1 to 256.
+    #[arg(long, value_name = "N", default_value_t = RefinerSettings::default().channels)]
+    channels: usize,
+
+    /// How many times new recordings are simulated.
+    #[arg(long, value_name = "N", default_value_t = RefinerSettings::default().rounds)]
+    rounds: usize,
+
+    /// Recordings that are simulated each time, 7.5 s and up to 6 MB of memory each.
+    #[arg(long, value_name = "N", default_value_t = RefinerSettings::default().examples)]
+    examples: usize,
+
+    /// How many times each is learned from.
+    #[arg(long, value_name = "N", default_value_t = RefinerSettings::default().passes)]
+    passes: usize,
+
+    /// Seed of the simulation and the start.
+    #[arg(long, value_name = "N", default_value_t = RefinerSettings::default().seed)]
+    #[arg(allow_negative_numbers = true, value_parser = parse_seed)]
+    seed: u64,
+
+    /// Stop at the first recording that is of no use or lacks anything; else what is of no use is named and left out,
+    /// and the exit code is 3.
+    #[arg(long)]
+    strict: bool,
+
+    /// Replace a refiner that exists.
+    #[arg(long)]
+    force: bool,
+}
+
+/// Learns a refiner.
+pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
+    let start = Instant::now();
+    let Arguments { folder, output, model, channels, rounds, examples, passes, seed, strict, force } =
+        arguments;
+    // Settings are checked before hours of speech are read.
+    let settings = RefinerSettings { channels, rounds, examples, passes, seed };
+    settings.validate()?;
+    let (files, left_out) = speech_files(&folder, model.as_deref(), &output, force)?;
+    let dictionary = dictionary(model.as_deref())?;
+    let mut simulator = Simulator::new(EXAMPLE_SECONDS);
+    let bad = read_each(&folder, &files, strict, |speech| simulator.add(speech))?;
+    let found = simulator.speech_seconds();
+    if found < EXAMPLE_SECONDS {
+        let reason = anyhow!("{found:.1} s of speech that is not silence; at least {EXAMPLE_SECONDS} s");
+        return Err(reason.context(Failure::Input(folder)));
+    }
+    let progress = Progress::new("learning", common.quiet);
+    let mut report = |change: Change| {
+        tracing::info!(squared_db = change.squared_db, compressed_db = change.compressed_db, "a pass");
+    };
+    let watch = &mut |share: f64| progress.update(share);
+    let refiner = learn_refiner(&simulator, &dictionary, &settings, watch, &mut report)?;
+    drop(progress);
+    write_whole(&output, &refiner.to_bytes()?)?;
+    say_left_out(&left_out, common.quiet);
+    if !common.quiet {
+        say(&format!(
+            "{}: learned from {:.1} h simulated with {} files of speech, in {:.0} s",
+            output.display(),
+            refiner.header().seconds / 3600.0,
+            refiner.header().files,
+            start.elapsed().as_secs_f64()
+        ));
+    }
+    Ok(if bad > 0 { INPUT } else { left_out_code(&left_out) }.into())
+}

@@ -1,0 +1,137 @@
+//! What the tests of the program share: folders, recordings, runs.
+#![allow(dead_code)] // not every test needs all of it
+
+use assert_cmd::Command;
+use hound::{SampleFormat, WavReader, WavSpec, WavWriter};
+use std::f32::consts::TAU;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use tempfile::TempDir;
+
+pub const USAGE: i32 = 2;
+pub const INPUT: i32 = 3;
+pub const OUTPUT: i32 = 4;
+pub const DICTIONARY: i32 = 5;
+
+pub fn demo(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join("audio").join(name)
+}
+
+/// A folder of its own for a test.
+pub struct Folder(pub TempDir);
+
+impl Folder {
+    pub fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.path()).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+pub fn denoise(arguments: impl IntoIterator<Item = impl AsRef<std::ffi::OsStr>>) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("denoise"));
+    command.args(arguments);
+    command
+}
+
+/// Runs the program and expects it to fail with an exit code and one line that holds all of `words`.
+pub fn fails(arguments: &[&Path], options: &[&str], code: i32, words: &[&str]) {
+    let mut command = denoise(arguments);
+    let assert = command.args(options).assert().code(code);
+    let output = assert.get_output();
+    assert!(output.stdout.is_empty());
+    let message = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(message.trim_end().lines().count(), 1, "{message}");
+    for word in words {
+        assert!(message.contains(word), "'{word}' is not in: {message}");
+    }
+}
+
+pub fn spec(sample_rate: u32, channels: u16) -> WavSpec {
+    WavSpec { channels, sample_rate, bits_per_sample: 16, sample_format: SampleFormat::Int }
+}
+
+pub fn write(path: &Path, spec: WavSpec, samples: impl IntoIterator<Item = f32>) {
+    let mut writer = WavWriter::create(path, spec).unwrap();
+    for sample in samples {
+        match spec.sample_format {
+            SampleFormat::Int => writer.write_sample((sample * 32_767.0) as i16).unwrap(),
+            SampleFormat::Float => writer.write_sample(sample).unwrap(),
+        }
+    }
+    writer.finalize().unwrap();
+}
+
+pub fn read(path: &Path) -> (WavSpec, Vec<f32>) {
+    let mut reader = WavReader::open(path).unwrap();
+    let samples = reader.samples::<i16>().map(|sample| f32::from(sample.unwrap()) / 32_768.0).collect();
+    (reader.spec(), samples)
+}
+
+/// Two formants on a gliding pitch, in syllables: speech enough to learn from.
+pub fn voice(sample_rate: u32, seconds: f32, pitch: f32) -> Vec<f32> {
+    let rate = sample_rate as f32;
+    let count = (seconds * rate) as usize;
+    let sample = |n: usize| {
+        let time = n as f32 / rate;
+        let syllable = (0.5 - 0.5 * (TAU * 3.0 * time).cos()).powi(2);
+        let vowel = 500.0 + 250.0 * (TAU * 0.7 * time).sin();
+        let partial = |k: i32| {
+            let frequency = k as f32 * pitch;
+            let near = |formant: f32| (-((frequency - formant) / 150.0).powi(2)).exp();
+            let phase = TAU * k as f32 * (pitch * time + 0.3 * (TAU * 0.5 * time).sin());
+            (near(vowel) + 0.5 * near(1_500.0)) * phase.sin()
+        };
+        0.15 * syllable * (1..24).map(partial).sum::<f32>()
+    };
+    (0..count).map(sample).collect()
+}
+
+/// White noise in [-1, 1] by a linear congruential generator.
+pub fn hiss(count: usize) -> impl Iterator<Item = f32> {
+    let mut state = 1_u64;
+    std::iter::repeat_with(move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f32 / (1_u64 << 23) as f32 - 1.0
+    })
+    .take(count)
+}
+
+/// A voice in hiss, seconds long, at 16 kHz.
+pub fn noisy(seconds: f32) -> Vec<f32> {
+    let voice = voice(16_000, seconds, 140.0);
+    let hiss = hiss(voice.len());
+    voice.into_iter().zip(hiss).map(|(s, n)| s + 0.05 * n).collect()
+}
+
+/// The same output is made again and again.
+pub const FAST: [&str; 4] = ["-q", "--quality", "fast", "--force"];
+
+pub fn spawn(arguments: &[&Path], output: Stdio) -> Child {
+    std::process::Command::new(assert_cmd::cargo::cargo_bin!("denoise"))
+        .args(arguments)
+        .args(FAST)
+        .stdin(Stdio::piped())
+        .stdout(output)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+pub fn rest_of(mut stream: impl Read) -> String {
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}

@@ -1,0 +1,117 @@
+use alphamf::ErrorKind;
+use std::io;
+use std::path::PathBuf;
+
+/// Why an evaluation could not start or be recorded.
+///
+/// What goes wrong with a single file of the corpus is a [`Failure`](super::Failure) instead and
+/// stops nothing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EvaluationError {
+    /// A file or folder cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A folder has no audio in it.
+    #[error("{}: no audio files (expected {expected}), {found}", folder.display())]
+    NoAudio {
+        /// The folder.
+        folder: PathBuf,
+        /// The file extensions that were looked for.
+        expected: String,
+        /// What the folder holds instead.
+        found: String,
+    },
+    /// No recording has a clean counterpart.
+    #[error(
+        "no pairs: none of the {noisy_count} files in {} (such as {noisy_example}) has a clean file among the \
+         {clean_count} in {} (such as {clean_example}); expected the same name, or the part before the first '_'",
+        noisy.display(), clean.display()
+    )]
+    NoPairs {
+        /// Folder of the recordings.
+        noisy: PathBuf,
+        /// How many there are.
+        noisy_count: usize,
+        /// One of them.
+        noisy_example: String,
+        /// Folder of the clean files.
+        clean: PathBuf,
+        /// How many there are.
+        clean_count: usize,
+        /// One of them.
+        clean_example: String,
+    },
+    /// Two files of a folder differ in extension only.
+    #[error("{} and {} have one name: expected one of them", first.display(), second.display())]
+    SameName {
+        /// One file.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+    },
+    /// A manifest is not what it should be.
+    #[error("{}, line {line}: {reason}", path.display())]
+    Manifest {
+        /// The manifest.
+        path: PathBuf,
+        /// Line of the file, from 1.
+        line: u64,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A protocol is not what it should be.
+    #[error("{}: {reason}", path.display())]
+    Protocol {
+        /// The protocol.
+        path: PathBuf,
+        /// What is wrong, with the key and where known the line.
+        reason: String,
+    },
+    /// A pattern of a protocol matches nothing.
+    #[error("{}: {key} = \"{pattern}\" matches no file below {}", path.display(), data.display())]
+    NoMatch {
+        /// The protocol.
+        path: PathBuf,
+        /// The key that holds the pattern.
+        key: &'static str,
+        /// The pattern.
+        pattern: String,
+        /// The folder of the corpus.
+        data: PathBuf,
+    },
+    /// The caller asked to stop.
+    #[error(transparent)]
+    Cancelled(#[from] alphamf::Cancelled),
+    /// A journal cannot be continued.
+    #[error("{}, line {line}: {reason}", path.display())]
+    Journal {
+        /// The journal.
+        path: PathBuf,
+        /// Line of the file, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl EvaluationError {
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Cancelled(_) => ErrorKind::Cancelled,
+            _ => ErrorKind::Input,
+        }
+    }
+
+    pub(super) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { path, source }
+    }
+}

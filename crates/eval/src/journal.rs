@@ -1,0 +1,162 @@
+//! The record of finished files from which an interrupted run continues.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+
+use super::{EvaluationError, FileResult, Pair, Provenance, checksum, checksum_of_file};
+
+/// Finished files, one JSON object a line, below a first line that says what made them.
+///
+/// A line is appended in one write when its file is finished, so a run that is killed at any
+/// moment leaves whole lines and at most one torn one, which the next run discards; any other damage is an error.
+/// Every line holds a checksum of the audio that was scored, so that results of other files by the same names are not
+/// taken for those of these. Files that failed are not recorded: the next run tries them again. A run locks its
+/// journal.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: Mutex<File>,
+    /// With the number of the line.
+    finished: HashMap<String, (usize, Line)>,
+}
+
+/// A finished file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    /// Checksum of the audio that was scored.
+    content: String,
+    result: FileResult,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header<P> {
+    journal: u32,
+    provenance: P,
+}
+
+const VERSION: u32 = 2;
+
+/// Checksum of the files of a pair.
+fn content(pair: &Pair) -> io::Result<String> {
+    let mut sums = String::new();
+    for (role, path) in
+        [("clean", Some(&pair.clean)), ("noisy", pair.noisy.as_ref()), ("enhanced", pair.enhanced.as_ref())]
+    {
+        if let Some(path) = path {
+            sums += &format!("{role} {}\n", checksum_of_file(path)?);
+        }
+    }
+    Ok(checksum(sums.as_bytes()))
+}
+
+impl Journal {
+    /// Opens the journal at `path`, or starts one, for a run with this provenance.
+    ///
+    /// # Errors
+    /// [`EvaluationError::Io`]; [`EvaluationError::Journal`] if the file is something else, has a
+    /// damaged line before the last, is in use by another run, or comes from a run with another
+    /// provenance (the message names what differs).
+    pub fn open(path: &Path, provenance: &Provenance) -> Result<Self, EvaluationError> {
+        let io = || EvaluationError::io(path);
+        let wrong =
+            |line: usize, reason: String| EvaluationError::Journal { path: path.to_owned(), line, reason };
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io())?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(wrong(1, "in use by another run".into())),
+            Err(TryLockError::Error(error)) => return Err(io()(error)),
+        }
+        // Devices have no end.
+        if !file.metadata().map_err(io())?.is_file() {
+            return Err(wrong(1, "not a regular file".into()));
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(io())?;
+        let header = Header { journal: VERSION, provenance };
+        let first = serde_json::to_vec(&header).map_err(|error| io()(error.into()))?;
+
+        let (mut finished, mut kept, mut number) = (HashMap::new(), 0, 0);
+        let mut lines = bytes.split_inclusive(|&byte| byte == b'\n').peekable();
+        while let Some(line) = lines.next() {
+            number += 1;
+            let last = lines.peek().is_none();
+            let damaged =
+                |error: &dyn std::fmt::Display| wrong(number, format!("not a line of a journal: {error}"));
+            if last && line.last() != Some(&b'\n') {
+                // The interruption left the beginning of one line, not several without their ends. A first line may
+                // be that of some other file.
+                let torn = if number == 1 {
+                    first.starts_with(line)
+                } else {
+                    // A number that is torn behind its sign or its point is an error of another kind, at the end.
+                    let ends = |error: serde_json::Error| error.is_eof() || error.column() >= line.len();
+                    serde_json::from_slice::<IgnoredAny>(line).map_or_else(ends, |_| true)
+                };
+                if torn {
+                    break;
+                }
+                return Err(damaged(&"it has no end"));
+            }
+            if number == 1 {
+                match serde_json::from_slice::<Header<serde_json::Value>>(line) {
+                    Ok(header) if header.journal == VERSION => {
+                        if let Some(difference) = provenance.difference(&header.provenance) {
+                            return Err(wrong(1, format!("made by another run: {difference}")));
+                        }
+                    }
+                    Ok(header) => {
+                        return Err(wrong(1, format!("format {}: expected {VERSION}", header.journal)));
+                    }
+                    Err(error) => return Err(damaged(&error)),
+                }
+            } else {
+                let line: Line = serde_json::from_slice(line).map_err(|error| damaged(&error))?;
+                finished.insert(line.result.name.clone(), (number, line));
+            }
+            kept += line.len();
+        }
+        file.set_len(kept as u64).map_err(io())?;
+        file.seek(SeekFrom::End(0)).map_err(io())?;
+        let journal = Self { path: path.to_owned(), file: Mutex::new(file), finished };
+        if kept == 0 {
+            journal.append(&header)?;
+        }
+        Ok(journal)
+    }
+
+    /// The result of a pair that an earlier run finished.
+    ///
+    /// # Errors
+    /// [`EvaluationError::Journal`] if other audio was scored then; [`EvaluationError::Io`] if the audio cannot be
+    /// read.
+    pub fn finished(&self, pair: &Pair) -> Result<Option<&FileResult>, EvaluationError> {
+        let Some((number, line)) = self.finished.get(&pair.name) else { return Ok(None) };
+        if content(pair).map_err(EvaluationError::io(&pair.clean))? == line.content {
+            return Ok(Some(&line.result));
+        }
+        let reason =
+            format!("'{}' was scored with other audio: continue with that, or start another", pair.name);
+        Err(EvaluationError::Journal { path: self.path.clone(), line: *number, reason })
+    }
+
+    /// Records a finished file.
+    pub(super) fn record(&self, pair: &Pair, result: &FileResult) -> Result<(), EvaluationError> {
+        let content = content(pair).map_err(EvaluationError::io(&pair.clean))?;
+        self.append(&Line { content, result: result.clone() })
+    }
+
+    fn append(&self, line: &impl Serialize) -> Result<(), EvaluationError> {
+        let mut bytes = serde_json::to_vec(line)
+            .map_err(|error| EvaluationError::io(&self.path)(std::io::Error::other(error)))?;
+        bytes.push(b'\n');
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.write_all(&bytes).map_err(EvaluationError::io(&self.path))
+    }
+}

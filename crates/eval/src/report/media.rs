@@ -1,0 +1,57 @@
+//! Pictures and sound for a page, as data URIs.
+
+use std::io::Cursor;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::plot::{Columns, LEVELS, level};
+use alphamf::signal::Signal;
+use alphamf::transform::{DEFAULT_WINDOW_SECONDS, Stft};
+
+/// The level in dB that is brightest in the pictures of one recording: that of its loudest bin.
+pub(super) fn loudest(signal: &Signal) -> f32 {
+    levels(signal).map_or(f32::NEG_INFINITY, |levels| levels.largest())
+}
+
+/// Spectrogram of the first channel as a PNG, levels in dB relative to `loudest`; low frequencies
+/// at the bottom, time from left to right.
+///
+/// Empty if the signal cannot be analysed.
+pub(super) fn spectrogram(signal: &Signal, loudest: f32) -> String {
+    let picture = levels(signal).and_then(|levels| levels.png(loudest - LEVELS, loudest));
+    picture.map(|png| uri("image/png", &png)).unwrap_or_default()
+}
+
+/// The levels of all bins in dB.
+fn levels(signal: &Signal) -> Option<Columns> {
+    let stft = Stft::new(signal.sample_rate(), DEFAULT_WINDOW_SECONDS).ok()?;
+    let spectrogram = stft.analyse(&signal.channels()[0]);
+    let mut columns = Columns::new(spectrogram.bins());
+    for frame in 0..spectrogram.frames() {
+        columns.push(spectrogram.frame(frame).iter().map(|x| level(x.norm_sqr())));
+    }
+    Some(columns)
+}
+
+/// The first channel as a 16-bit WAV file, which every browser plays.
+pub(super) fn wav(signal: &Signal) -> String {
+    let spec = hound::WavSpec {
+        channels: 1,
+        sample_rate: signal.sample_rate(),
+        bits_per_sample: 16,
+        sample_format: hound::SampleFormat::Int,
+    };
+    let mut bytes = Cursor::new(Vec::new());
+    let written = hound::WavWriter::new(&mut bytes, spec).and_then(|mut writer| {
+        for sample in &signal.channels()[0] {
+            writer.write_sample((sample * 32_767.0).round().clamp(-32_767.0, 32_767.0) as i16)?;
+        }
+        writer.finalize()
+    });
+    written.map(|()| uri("audio/wav", &bytes.into_inner())).unwrap_or_default()
+}
+
+fn uri(kind: &str, bytes: &[u8]) -> String {
+    format!("data:{kind};base64,{}", STANDARD.encode(bytes))
+}

@@ -1,0 +1,219 @@
+//! Denoising and scoring every file of a corpus.
+
+use std::error::Error;
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::scores::extended;
+use super::{EvaluationError, Journal, Metric, Pair, Scores, score};
+use alphamf::Cancelled;
+use alphamf::signal::Signal;
+use alphamf_files as audio;
+
+/// What came of one file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FileResult {
+    /// Name of the [`Pair`].
+    pub name: String,
+    /// Condition of the [`Pair`].
+    pub condition: Option<String>,
+    /// Duration of the estimate in seconds.
+    pub duration_seconds: f64,
+    /// Time that denoising took on the clock in seconds, files in parallel slowing each other down;
+    /// absent for audio that was enhanced elsewhere.
+    pub processing_seconds: Option<f64>,
+    /// Scores of the recording itself; absent if there is none.
+    pub input: Option<Scores>,
+    /// Scores of the denoised recording.
+    pub output: Scores,
+    /// What of the files that were read is damaged or missing, a line for each such file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub losses: Vec<String>,
+    /// How the estimate developed, if the denoiser showed it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trace: Vec<TracePoint>,
+}
+
+/// An estimate on the way to the final one.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TracePoint {
+    /// Iterations so far.
+    pub iteration: usize,
+    /// Time so far in seconds, that for scoring the estimates not counted.
+    pub seconds: f64,
+    /// SDR in dB.
+    #[serde(with = "extended")]
+    pub sdr: f64,
+}
+
+/// Shown the iteration and the estimate as it stands, by a denoiser that wants its way recorded.
+pub type Observer<'a> = dyn FnMut(usize, &Signal) + 'a;
+
+/// A file that could not be scored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Name of the [`Pair`], or of the recording that has no partner.
+    pub name: String,
+    /// Why, in one line.
+    pub reason: String,
+}
+
+/// How to evaluate.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Remove everything below this frequency, in Hz, before scoring; 0 removes nothing.
+    pub high_pass_hz: f64,
+    /// Folder for the denoised audio: WAV files named as the recordings.
+    pub save: Option<PathBuf>,
+    /// Count files of which anything is damaged or missing as failures.
+    pub strict: bool,
+}
+
+impl Options {
+    /// Where the denoised audio of a pair is kept, if it is: always below [`Options::save`], also if the pair
+    /// is named by a path from the root or upwards.
+    #[must_use]
+    pub fn saved(&self, pair: &Pair) -> Option<PathBuf> {
+        let below = |part: &Component| matches!(part, Component::Normal(_));
+        let name: PathBuf = Path::new(&pair.name).components().filter(below).collect();
+        Some(self.save.as_ref()?.join(name.with_extension("wav")))
+    }
+}
+
+/// Denoises and scores all pairs, in parallel, and returns results and failures in their order.
+///
+/// Files that `journal` has are not processed again, unless [`Options::strict`] refuses them; new ones are added to it. A pair that has
+/// enhanced audio is scored as it is; any other is given to `denoise`, which may show its estimates
+/// on the way to an [`Observer`]; they become the [`FileResult::trace`]. `finished` is told of every
+/// file, from several threads at once and in no particular order, and may stop the run. Results do not depend on the
+/// number of threads if those of `denoise` do not.
+///
+/// # Errors
+/// Only what must stop the whole run: the journal cannot be written or is of other audio, or `finished` asked for it. Whatever else goes wrong with
+/// a file is returned as its [`Failure`].
+pub fn evaluate<D, P>(
+    pairs: &[Pair],
+    options: &Options,
+    journal: Option<&Journal>,
+    denoise: D,
+    finished: P,
+) -> Result<(Vec<FileResult>, Vec<Failure>), EvaluationError>
+where
+    D: Fn(&Signal, &mut Observer) -> Result<Signal, Box<dyn Error + Send + Sync>> + Sync,
+    P: Fn(Result<&FileResult, &Failure>) -> ControlFlow<()> + Sync,
+{
+    let outcomes = pairs
+        .par_iter()
+        .with_max_len(1)
+        .map(|pair| {
+            let known = journal.map(|journal| journal.finished(pair)).transpose()?.flatten();
+            let outcome = match known {
+                Some(result) if result.losses.is_empty() || !options.strict => Ok(result.clone()),
+                _ => match evaluate_pair(pair, options, &denoise) {
+                    Ok(result) => {
+                        journal.map(|journal| journal.record(pair, &result)).transpose()?;
+                        Ok(result)
+                    }
+                    Err(error) => Err(Failure { name: pair.name.clone(), reason: error.to_string() }),
+                },
+            };
+            match finished(outcome.as_ref()) {
+                ControlFlow::Continue(()) => Ok(outcome),
+                ControlFlow::Break(()) => Err(Cancelled.into()),
+            }
+        })
+        .collect::<Result<Vec<_>, EvaluationError>>()?;
+    let (mut results, mut failures) = (Vec::new(), Vec::new());
+    for outcome in outcomes {
+        match outcome {
+            Ok(result) => results.push(result),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    Ok((results, failures))
+}
+
+fn evaluate_pair<D>(
+    pair: &Pair,
+    options: &Options,
+    denoise: &D,
+) -> Result<FileResult, Box<dyn Error + Send + Sync>>
+where
+    D: Fn(&Signal, &mut Observer) -> Result<Signal, Box<dyn Error + Send + Sync>>,
+{
+    let mut losses = Vec::new();
+    let mut read = |path: &Path| -> Result<Signal, Box<dyn Error + Send + Sync>> {
+        let (signal, lost) = audio::read_with_losses(path)?;
+        if lost.any() {
+            let line = format!("{}: {lost}", path.display());
+            if options.strict {
+                return Err(line.into());
+            }
+            losses.push(line);
+        }
+        Ok(signal)
+    };
+    let clean = read(&pair.clean)?;
+    let in_file = |path: &Path| {
+        let path = path.display().to_string();
+        move |error| format!("{path}: {error}")
+    };
+    let noisy = match &pair.noisy {
+        Some(path) => Some((path, read(path)?)),
+        None => None,
+    };
+    let input = noisy
+        .as_ref()
+        .map(|(path, noisy)| score(&clean, noisy, options.high_pass_hz).map_err(in_file(path)))
+        .transpose()?;
+    let mut trace = Vec::new();
+    let (estimate, output, processing_seconds) = match (&pair.enhanced, &noisy) {
+        (Some(path), _) => {
+            let enhanced = read(path)?;
+            let output = score(&clean, &enhanced, options.high_pass_hz).map_err(in_file(path))?;
+            (enhanced, output, None)
+        }
+        (None, Some((path, noisy))) => {
+            let start = Instant::now();
+            let mut scoring = Duration::ZERO;
+            let denoised = denoise(noisy, &mut |iteration, estimate| {
+                let shown = Instant::now();
+                // The final estimate's score reports what may be wrong with these.
+                let sdr = score(&clean, estimate, options.high_pass_hz).ok().and_then(|s| s.get(Metric::Sdr));
+                let seconds = (shown - start - scoring).as_secs_f64();
+                trace.extend(sdr.map(|sdr| TracePoint { iteration, seconds, sdr }));
+                scoring += shown.elapsed();
+            })?;
+            let seconds = (start.elapsed() - scoring).as_secs_f64();
+            let output = score(&clean, &denoised, options.high_pass_hz)
+                .map_err(|error| format!("{}, denoised: {error}", path.display()))?;
+            (denoised, output, Some(seconds))
+        }
+        (None, None) => return Err("neither a noisy nor an enhanced file".into()),
+    };
+    if let Some(path) = options.saved(pair) {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(EvaluationError::io(folder))?;
+        }
+        if let Some((noisy, _)) = &noisy {
+            audio::check_distinct(noisy, &path)?;
+        }
+        audio::check_distinct(&pair.clean, &path)?;
+        audio::write(&path, &estimate)?;
+    }
+    Ok(FileResult {
+        name: pair.name.clone(),
+        condition: pair.condition.clone(),
+        duration_seconds: estimate.duration(),
+        processing_seconds,
+        input,
+        output,
+        losses,
+        trace,
+    })
+}

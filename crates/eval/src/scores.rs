@@ -1,0 +1,270 @@
+//! The scores of one file.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::metrics::{self, MetricError};
+use alphamf::signal::Signal;
+
+/// Largest difference in duration, in seconds, that is cut off the longer signal before scoring.
+pub const MAXIMUM_EXCESS: f64 = 0.1;
+
+/// A measure that every file is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// [`metrics::sdr`].
+    Sdr,
+    /// [`metrics::si_sdr`].
+    SiSdr,
+    /// [`metrics::snr`].
+    Snr,
+    /// [`metrics::segmental_snr`].
+    SegmentalSnr,
+    /// [`metrics::stoi`].
+    Stoi,
+    /// [`metrics::estoi`].
+    Estoi,
+    /// Wide-band PESQ, with the feature `pesq` and at 16 kHz only.
+    WideBandPesq,
+}
+
+impl Metric {
+    /// All measures, in the order in which they are shown.
+    pub const ALL: [Self; 7] =
+        [Self::Sdr, Self::SiSdr, Self::Snr, Self::SegmentalSnr, Self::Stoi, Self::Estoi, Self::WideBandPesq];
+
+    /// Name of the field in records: `sdr`, `si_sdr`, ...
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Sdr => "sdr",
+            Self::SiSdr => "si_sdr",
+            Self::Snr => "snr",
+            Self::SegmentalSnr => "segmental_snr",
+            Self::Stoi => "stoi",
+            Self::Estoi => "estoi",
+            Self::WideBandPesq => "wide_band_pesq",
+        }
+    }
+
+    /// Short title for a table.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Sdr => "SDR",
+            Self::SiSdr => "SI-SDR",
+            Self::Snr => "SNR",
+            Self::SegmentalSnr => "segSNR",
+            Self::Stoi => "STOI",
+            Self::Estoi => "ESTOI",
+            Self::WideBandPesq => "PESQ-WB",
+        }
+    }
+
+    /// Unit, empty for a pure number.
+    #[must_use]
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Sdr | Self::SiSdr | Self::Snr | Self::SegmentalSnr => "dB",
+            Self::Stoi | Self::Estoi => "",
+            Self::WideBandPesq => "MOS-LQO",
+        }
+    }
+
+    /// Digits after the decimal point worth showing.
+    #[must_use]
+    pub fn digits(self) -> usize {
+        match self {
+            Self::Stoi | Self::Estoi => 3,
+            _ => 2,
+        }
+    }
+
+    /// Which definition of the measure this is.
+    #[must_use]
+    pub fn definition(self) -> &'static str {
+        match self {
+            Self::Sdr => "BSS-eval v3, single source, 512-tap distortion filter",
+            Self::SiSdr => "scale-invariant SDR (Le Roux et al. 2019), mean not removed",
+            Self::Snr => "energy of the clean signal over that of the difference",
+            Self::SegmentalSnr => {
+                "mean over 30 ms segments of the SNR limited to -10..35 dB, pauses left out"
+            }
+            Self::Stoi => "Taal et al. 2011, at 10 kHz",
+            Self::Estoi => "Jensen and Taal 2016, at 10 kHz",
+            Self::WideBandPesq => "ITU-T P.862.2, wide band, 16 kHz",
+        }
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.title())
+    }
+}
+
+/// The scores of a signal against the clean one.
+///
+/// In records an infinite score (a perfect or a silent estimate) is the string `"inf"` or `"-inf"`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Scores {
+    #[serde(with = "extended")]
+    sdr: f64,
+    #[serde(with = "extended")]
+    si_sdr: f64,
+    #[serde(with = "extended")]
+    snr: f64,
+    segmental_snr: f64,
+    stoi: f64,
+    estoi: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    wide_band_pesq: Option<f64>,
+}
+
+impl Scores {
+    /// The score by one measure, absent where the measure was not taken.
+    #[must_use]
+    pub fn get(&self, metric: Metric) -> Option<f64> {
+        match metric {
+            Metric::Sdr => Some(self.sdr),
+            Metric::SiSdr => Some(self.si_sdr),
+            Metric::Snr => Some(self.snr),
+            Metric::SegmentalSnr => Some(self.segmental_snr),
+            Metric::Stoi => Some(self.stoi),
+            Metric::Estoi => Some(self.estoi),
+            Metric::WideBandPesq => self.wide_band_pesq,
+        }
+    }
+}
+
+/// Why a pair of signals has no scores.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScoreError {
+    /// The sample rates differ.
+    #[error("{found} Hz, but its clean file has {expected} Hz")]
+    SampleRate {
+        /// Rate of the estimate in Hz.
+        found: u32,
+        /// Rate of the clean signal in Hz.
+        expected: u32,
+    },
+    /// One of the signals has more than one channel.
+    #[error("{found} channels, and its clean file {clean}: expected one in both")]
+    Channels {
+        /// Channels of the estimate.
+        found: usize,
+        /// Channels of the clean signal.
+        clean: usize,
+    },
+    /// The lengths differ by more than [`MAXIMUM_EXCESS`].
+    #[error(
+        "{found} samples, but its clean file has {expected}: expected a difference of at most {MAXIMUM_EXCESS} s"
+    )]
+    Length {
+        /// Samples of the estimate.
+        found: usize,
+        /// Samples of the clean signal.
+        expected: usize,
+    },
+    /// A measure is not defined for these signals.
+    #[error(transparent)]
+    Metric(#[from] MetricError),
+}
+
+/// Scores one signal against the clean one, everything below `high_pass_hz` removed from both.
+///
+/// # Errors
+/// [`ScoreError`] when the signals do not match or a measure is not defined for them.
+pub fn score(clean: &Signal, estimate: &Signal, high_pass_hz: f64) -> Result<Scores, ScoreError> {
+    let rate = clean.sample_rate();
+    if estimate.sample_rate() != rate {
+        return Err(ScoreError::SampleRate { found: estimate.sample_rate(), expected: rate });
+    }
+    let ([clean_channel], [channel]) = (clean.channels(), estimate.channels()) else {
+        return Err(ScoreError::Channels { found: estimate.channels().len(), clean: clean.channels().len() });
+    };
+    let (expected, found) = (clean_channel.len(), channel.len());
+    if expected.abs_diff(found) as f64 > MAXIMUM_EXCESS * f64::from(rate) {
+        return Err(ScoreError::Length { found, expected });
+    }
+    let prepare = |samples: &[f32]| -> Vec<f64> {
+        let samples = samples[..expected.min(found)].iter().map(|&x| f64::from(x)).collect();
+        if high_pass_hz > 0.0 { high_pass(samples, rate, high_pass_hz) } else { samples }
+    };
+    let (clean, estimate) = (prepare(clean_channel), prepare(channel));
+    let intelligibility = metrics::intelligibility(&clean, &estimate, rate)?;
+    Ok(Scores {
+        sdr: metrics::sdr(&clean, &estimate)?,
+        si_sdr: metrics::si_sdr(&clean, &estimate)?,
+        snr: metrics::snr(&clean, &estimate)?,
+        segmental_snr: metrics::segmental_snr(&clean, &estimate, rate)?,
+        stoi: intelligibility.stoi,
+        estoi: intelligibility.estoi,
+        wide_band_pesq: wide_band_pesq(&clean, &estimate, rate)?,
+    })
+}
+
+#[cfg(feature = "pesq")]
+fn wide_band_pesq(clean: &[f64], estimate: &[f64], rate: u32) -> Result<Option<f64>, MetricError> {
+    (rate == 16_000).then(|| metrics::wide_band_pesq(clean, estimate, rate)).transpose()
+}
+
+#[cfg(not(feature = "pesq"))]
+fn wide_band_pesq(_: &[f64], _: &[f64], _: u32) -> Result<Option<f64>, MetricError> {
+    Ok(None)
+}
+
+/// Removes everything below `cutoff` Hz by one Fourier transform of the whole signal.
+///
+/// For corpora whose noise is mostly inaudible rumble, such as VoiceBank+DEMAND below 75 Hz.
+#[must_use]
+pub fn high_pass(mut samples: Vec<f64>, sample_rate: u32, cutoff: f64) -> Vec<f64> {
+    let length = samples.len();
+    if length == 0 {
+        return samples;
+    }
+    let forward = alphamf_fourier::forward::<f64>(length);
+    let mut spectrum = forward.make_output_vec();
+    let done = forward.process(&mut samples, &mut spectrum);
+    debug_assert!(done.is_ok(), "the buffers have the planned lengths");
+    let bin = f64::from(sample_rate) / length as f64;
+    for (_, x) in spectrum.iter_mut().enumerate().take_while(|(k, _)| (*k as f64) * bin < cutoff) {
+        *x = 0.0.into();
+    }
+    let done = alphamf_fourier::inverse(length).process(&mut spectrum, &mut samples);
+    debug_assert!(done.is_ok(), "the mean is real, and so is the bin at half the sample rate");
+    samples.iter_mut().for_each(|x| *x /= length as f64);
+    samples
+}
+
+/// Numbers that may be infinite, which JSON has no notation for.
+pub(super) mod extended {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Extended {
+        Number(f64),
+        Text(String),
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+    pub(crate) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        if value.is_finite() { serializer.serialize_f64(*value) } else { serializer.collect_str(value) }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+        match Extended::deserialize(deserializer)? {
+            Extended::Number(value) => Ok(value),
+            Extended::Text(text) => match text.as_str() {
+                "inf" => Ok(f64::INFINITY),
+                "-inf" => Ok(f64::NEG_INFINITY),
+                _ => Err(D::Error::custom(format!("\"{text}\": expected a number, \"inf\" or \"-inf\""))),
+            },
+        }
+    }
+}

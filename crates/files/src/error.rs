@@ -1,0 +1,119 @@
+use alphamf::signal::{InvalidSignal, SampleFormat};
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why an audio file could not be read or written.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// A file cannot serve as input.
+    #[error("{}: {reason}", path.display())]
+    Read {
+        /// The input file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: ReadError,
+    },
+    /// A file cannot serve as output. Nothing was written.
+    #[error("{}: {reason}", path.display())]
+    Write {
+        /// The output file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: WriteError,
+    },
+}
+
+/// What is wrong with an input file.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    /// There is no such file.
+    #[error("no such file")]
+    Missing,
+    /// The file cannot be opened or read.
+    #[error("cannot be read: {0}")]
+    Io(io::Error),
+    /// The file has no bytes.
+    #[error("the file is empty: expected audio")]
+    Empty,
+    /// The file holds something other than audio, or its header makes no sense.
+    #[error("not an audio file: {0}")]
+    NotAudio(String),
+    /// The file is shorter than its header says.
+    #[error("the file is truncated: expected {expected} samples per channel, found {found}")]
+    Truncated {
+        /// Samples per channel announced by the header.
+        expected: u64,
+        /// Samples per channel found.
+        found: u64,
+    },
+    /// The file cannot be decoded any further.
+    #[error("damaged at sample {sample}: {reason}")]
+    Damaged {
+        /// Index of the sample, from 0.
+        sample: u64,
+        /// What the decoder says.
+        reason: String,
+    },
+    /// Raw samples end in the middle of one, so that their format is probably another.
+    #[error(
+        "ends with {found} of the {expected} bytes of a sample of every channel: \
+         is its raw format another?"
+    )]
+    PartialSample {
+        /// Bytes found.
+        found: usize,
+        /// Bytes expected.
+        expected: usize,
+    },
+    /// The file is audio in an encoding that is not supported.
+    #[error("unsupported encoding: {0}")]
+    Unsupported(String),
+    /// A stream has to be held in memory and is too long for that.
+    #[error("an MP4 or CAF stream of more than {} MB cannot be held in memory: give the file by its name", maximum >> 20)]
+    TooLongToHold {
+        /// The longest, bytes.
+        maximum: u64,
+    },
+    /// The samples do not make a [`Signal`](alphamf::Signal).
+    #[error(transparent)]
+    Signal(#[from] InvalidSignal),
+}
+
+/// What is wrong with an output file.
+#[derive(Debug, Error)]
+pub enum WriteError {
+    /// The output is the input file, or a link to it.
+    #[error("the output is the same file as the input {}", .0.display())]
+    SameAsInput(PathBuf),
+    /// The file cannot be created or written, for lack of permission or space for example.
+    #[error("cannot be written: {0}")]
+    Io(io::Error),
+    /// More samples than were announced, and than fit into a WAV file of less than 4 GiB.
+    #[error("{samples} samples of {format} are too long for a WAV file whose length was announced shorter")]
+    TooLong {
+        /// Samples per channel.
+        samples: u64,
+        /// The format they were to be written in.
+        format: SampleFormat,
+    },
+    /// More channels than the file format can hold, or none.
+    #[error("{found} channels: expected 1 to {maximum}")]
+    Channels {
+        /// Number of channels.
+        found: usize,
+        /// The most that the file format can hold.
+        maximum: usize,
+    },
+    /// A sample rate beyond what the file format can hold.
+    #[error("sample rate of {found} Hz: FLAC is written at up to {maximum} Hz")]
+    SampleRate {
+        /// Sample rate in Hz.
+        found: u32,
+        /// The highest that the file format can hold, in Hz.
+        maximum: u32,
+    },
+    /// The sample rate or a sample does not make a [`Signal`](alphamf::Signal).
+    #[error(transparent)]
+    Signal(#[from] InvalidSignal),
+}

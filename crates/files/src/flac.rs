@@ -1,0 +1,146 @@
+//! FLAC streams, encoded block by block.
+
+use flacenc::component::{BitRepr, StreamInfo};
+use flacenc::config;
+use flacenc::error::{Verified, Verify};
+use flacenc::source::{Context, Fill, FrameBuf};
+use std::io;
+
+/// Samples per channel in a block, except the last.
+const BLOCK: usize = 4096;
+
+/// The most channels a FLAC stream can have.
+pub(super) const MOST_CHANNELS: usize = 8;
+
+/// More than the headers of a frame and of its subframes take, in bits.
+const LONGEST_OVERHEAD_BITS: usize = 512;
+
+/// The highest sample rate that the encoder takes, in Hz.
+pub(super) const HIGHEST_SAMPLE_RATE: u32 = 96_000;
+
+/// The loudspeakers that have to be named, as the bits of `dwChannelMask`: those that are not the usual ones of so many
+/// channels (RFC 9639, section 9.1.3).
+pub(super) fn to_name(channels: usize, speakers: Option<u32>) -> Option<u32> {
+    const USUAL: [u32; MOST_CHANNELS] = [0x4, 0x3, 0x7, 0x33, 0x37, 0x3f, 0x70f, 0x63f];
+    speakers.filter(|speakers| USUAL.get(channels.wrapping_sub(1)) != Some(speakers))
+}
+
+/// Turns interleaved integer samples into a FLAC stream.
+pub(super) struct FlacEncoder {
+    settings: Verified<config::Encoder>,
+    /// Settings that leave samples as they are.
+    verbatim: Verified<config::Encoder>,
+    info: StreamInfo,
+    /// Keeps the checksum of the samples.
+    context: Context,
+    frame: FrameBuf,
+    channels: usize,
+    waiting: Vec<i32>,
+    frames: usize,
+    /// What is said of the recording.
+    blocks: Vec<u8>,
+}
+
+impl FlacEncoder {
+    /// `blocks` are metadata, the last of them marked as such.
+    pub(super) fn new(sample_rate: u32, channels: usize, bits: usize, blocks: Vec<u8>) -> io::Result<Self> {
+        let verified = |settings: config::Encoder| {
+            settings.into_verified().map_err(|(_, error)| io::Error::other(error.to_string()))
+        };
+        let mut verbatim = config::Encoder::default();
+        verbatim.subframe_coding.use_fixed = false;
+        verbatim.subframe_coding.use_lpc = false;
+        let mut info = StreamInfo::new(sample_rate as usize, channels, bits).map_err(io::Error::other)?;
+        info.set_block_sizes(BLOCK, BLOCK).map_err(io::Error::other)?;
+        Ok(Self {
+            settings: verified(config::Encoder::default())?,
+            verbatim: verified(verbatim)?,
+            info,
+            context: Context::new(bits, channels),
+            frame: FrameBuf::with_size(channels, BLOCK).map_err(io::Error::other)?,
+            channels,
+            waiting: Vec::new(),
+            frames: 0,
+            blocks,
+        })
+    }
+
+    /// The bytes that come before the first block; their number does not change.
+    ///
+    /// Before the end they leave out the length and the checksum.
+    pub(super) fn header(&self) -> io::Result<Vec<u8>> {
+        let stream_info = [if self.blocks.is_empty() { 0x80 } else { 0 }, 0, 0, 34];
+        let mut info = self.info.clone();
+        info.set_block_sizes(BLOCK, BLOCK).map_err(io::Error::other)?;
+        if self.frames > 0 {
+            info.set_md5_digest(&self.context.md5_digest());
+        }
+        Ok([b"fLaC", &stream_info, &bytes_of(&info)?[..], &self.blocks].concat())
+    }
+
+    /// Takes interleaved samples and appends the blocks that are complete.
+    pub(super) fn encode(&mut self, interleaved: &[i32], bytes: &mut Vec<u8>) -> io::Result<()> {
+        self.waiting.extend(interleaved);
+        let block = BLOCK * self.channels;
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let whole = waiting.len() / block * block;
+        for samples in waiting[..whole].chunks_exact(block) {
+            self.encode_block(samples, bytes)?;
+        }
+        waiting.drain(..whole);
+        self.waiting = waiting;
+        Ok(())
+    }
+
+    /// Appends the last block.
+    pub(super) fn finish(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
+        let waiting = std::mem::take(&mut self.waiting);
+        if waiting.is_empty() { Ok(()) } else { self.encode_block(&waiting, bytes) }
+    }
+
+    fn encode_block(&mut self, samples: &[i32], bytes: &mut Vec<u8>) -> io::Result<()> {
+        self.context.fill_interleaved(samples).map_err(|error| io::Error::other(error.to_string()))?;
+        self.frame.fill_interleaved(samples).map_err(|error| io::Error::other(error.to_string()))?;
+        let encode = |settings| {
+            flacenc::encode_fixed_size_frame(settings, &self.frame, self.frames, &self.info)
+                .map_err(|error| io::Error::other(error.to_string()))
+        };
+        let mut frame = encode(&self.settings)?;
+        // The encoder misjudges steps of full scale in 24 bits: such a frame takes megabytes, and no decoder reads it.
+        if frame.count_bits() > samples.len() * self.info.bits_per_sample() + LONGEST_OVERHEAD_BITS {
+            frame = encode(&self.verbatim)?;
+        }
+        self.info.update_frame_info(&frame);
+        self.frames += 1;
+        bytes.extend(bytes_of(&frame)?);
+        Ok(())
+    }
+}
+
+fn bytes_of(part: &impl BitRepr) -> io::Result<Vec<u8>> {
+    let mut sink = flacenc::bitsink::ByteSink::new();
+    part.write(&mut sink).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(sink.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_never_much_longer_than_their_samples() {
+        for bits in [16, 24] {
+            let top = 1 << (bits - 1);
+            let samples: Vec<i32> = (0..146).map(|n| if n % 7 == 0 { -top } else { n % 3 * 5 }).collect();
+            let mut encoder = FlacEncoder::new(44_100, 1, bits, Vec::new()).unwrap();
+            let mut bytes = Vec::new();
+            encoder.encode(&samples, &mut bytes).unwrap();
+            encoder.finish(&mut bytes).unwrap();
+            assert!(
+                bytes.len() <= samples.len() * bits / 8 + LONGEST_OVERHEAD_BITS / 8,
+                "{} bytes",
+                bytes.len()
+            );
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What a folder holds.
+
+use super::has_extension;
+use super::output::is_unfinished;
+use std::collections::{HashSet, VecDeque};
+use std::fs::{self, DirEntry};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What is in and below a folder, in the order of the paths.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Contents {
+    /// Files that are audio by their names.
+    pub audio: Vec<PathBuf>,
+    /// All others, but for what a [`Writer`](crate::Writer) has not completed.
+    pub others: Vec<PathBuf>,
+    /// Folders that cannot be read, and why.
+    pub unreadable: Vec<(PathBuf, io::Error)>,
+}
+
+/// A folder to look into: its path, and where that leads.
+type Pending = (PathBuf, PathBuf);
+
+impl Contents {
+    /// Those of a folder, without what is in and below `except`. Links are followed; however many lead to a folder, it
+    /// is looked into once, by the shortest path.
+    ///
+    /// # Errors
+    /// If the folder itself cannot be read.
+    pub fn of(folder: &Path, except: Option<&Path>) -> io::Result<Self> {
+        let except = except.and_then(|except| fs::canonicalize(except).ok());
+        let mut contents = Self::default();
+        let mut pending = VecDeque::from([(folder.to_owned(), fs::canonicalize(folder)?)]);
+        // Links can make a circle of folders.
+        let mut seen = HashSet::new();
+        while let Some((path, place)) = pending.pop_front() {
+            if except.as_ref() == Some(&place) || !seen.insert(place.clone()) {
+                continue;
+            }
+            match contents.add(&path, &place, &mut pending) {
+                Ok(()) => {}
+                Err(error) if path == folder => return Err(error),
+                Err(error) => contents.unreadable.push((path, error)),
+            }
+        }
+        contents.audio.sort();
+        contents.others.sort();
+        contents.unreadable.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(contents)
+    }
+
+    /// Adds the files of a folder, and the folders in it to those that are still to be looked into.
+    fn add(&mut self, folder: &Path, place: &Path, pending: &mut VecDeque<Pending>) -> io::Result<()> {
+        let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+        // Which of several links is followed must not depend on the order on the disk.
+        entries.sort_by_key(DirEntry::file_name);
+        for entry in entries {
+            let (path, name, kind) = (entry.path(), entry.file_name(), entry.file_type()?);
+            let target = match kind {
+                kind if kind.is_dir() => Some(place.join(&name)),
+                kind if kind.is_symlink() => fs::canonicalize(&path).ok().filter(|target| target.is_dir()),
+                _ => None,
+            };
+            if let Some(target) = target {
+                pending.push_back((path, target));
+            } else if has_extension(&path) {
+                self.audio.push(path);
+            } else if !is_unfinished(&name) {
+                self.others.push(path);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+    use tempfile::TempDir;
+
+    #[test]
+    fn every_folder_is_looked_into_once() {
+        let root = TempDir::new().unwrap();
+        let path = |name: &str| root.path().join(name);
+        fs::create_dir_all(path("z/deep")).unwrap();
+        fs::create_dir(path("out")).unwrap();
+        for name in ["z/deep/a.WAV", "z/b.flac", "z/notes", "out/c.wav", "z/.alphamf-AbCdEf.part"] {
+            fs::write(path(name), "").unwrap();
+        }
+        // A circle, a second way, ways to nowhere.
+        symlink("..", path("z/deep/up")).unwrap();
+        symlink("z/deep", path("other")).unwrap();
+        symlink("round", path("round")).unwrap();
+        symlink("gone", path("d.wav")).unwrap();
+        let found = Contents::of(root.path(), Some(&path("out"))).unwrap();
+        assert_eq!(found.audio, [path("d.wav"), path("other/a.WAV"), path("z/b.flac")]);
+        assert_eq!(found.others, [path("round"), path("z/notes")]);
+        assert!(found.unreadable.is_empty());
+        assert!(Contents::of(&path("gone"), None).is_err());
+    }
+}

@@ -1,0 +1,39 @@
+//! Audio files of the [`alphamf`] speech denoiser: nearly every format in, WAV and FLAC out.
+//!
+//! [`read()`] and [`write()`] move a whole [`Signal`](alphamf::Signal) from and to a file; [`Reader`] and
+//! [`Writer`] do it block by block, in memory that does not grow with the recording, and from and to streams.
+//! What is written appears under its name when it is complete, and not at all before ([`output`]).
+//!
+//! ```no_run
+//! use alphamf::{Denoiser, Dictionary, Settings};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let noisy = alphamf_files::read("interview.mp3")?;
+//! let denoiser = Denoiser::new(Dictionary::shipped()?, Settings::default())?;
+//! let denoised = denoiser.denoise(&noisy)?;
+//! alphamf_files::write("voice.flac", &denoised.signal)?;
+//! # Ok(())
+//! # }
+//! ```
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod chain;
+mod compressed;
+mod error;
+mod flac;
+mod folder;
+mod metadata;
+mod mp4;
+mod opus;
+pub mod output;
+mod pcm;
+mod reader;
+mod wav;
+mod writer;
+
+pub use error::{Error, ReadError, WriteError};
+pub use folder::Contents;
+pub use metadata::Metadata;
+pub use pcm::{InvalidRawFormat, RawFormat};
+pub use reader::{EXTENSIONS, Losses, MOST_HELD, Reader, has_extension, read, read_with_losses};
+pub use writer::{Container, Layout, Writer, check_distinct, encode, write};

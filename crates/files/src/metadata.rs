@@ -1,0 +1,300 @@
+//! What a file says of its recording besides the samples: titles, cue points, the broadcast extension and the like.
+
+use super::error::ReadError;
+use std::io::{self, Read};
+use symphonia::core::formats::FormatReader;
+use symphonia::core::meta::RawValue;
+
+/// The most that is kept of a file, bytes: pictures are larger than all the rest together.
+const MOST_BYTES: usize = 16 << 20;
+
+/// What a chunk takes besides its body.
+const HEADER_BYTES: usize = 8;
+
+/// Chunks of a WAV file that tell of its encoding or place in the file and not of the recording.
+const STRUCTURE: [&[u8; 4]; 9] =
+    [b"fmt ", b"data", b"fact", b"ds64", b"JUNK", b"junk", b"FLLR", b"PAD ", b"PEAK"];
+
+/// FLAC blocks (RFC 9639, section 8): the kinds that tell of the recording.
+const APPLICATION: u8 = 2;
+const VORBIS_COMMENT: u8 = 4;
+const CUE_SHEET: u8 = 5;
+const PICTURE: u8 = 6;
+
+/// The longest FLAC block.
+const LONGEST_BLOCK: usize = (1 << 24) - 1;
+
+/// The name under which FLAC keeps the loudspeakers of its channels (RFC 9639, section 8.6.2).
+const CHANNEL_MASK: &str = "WAVEFORMATEXTENSIBLE_CHANNEL_MASK";
+
+/// Names of Vorbis comments and of the chunks of a WAV file's list of information that hold the same.
+const INFORMATION: [(&str, &[u8; 4]); 10] = [
+    ("TITLE", b"INAM"),
+    ("ARTIST", b"IART"),
+    ("ALBUM", b"IPRD"),
+    ("COMMENT", b"ICMT"),
+    ("DATE", b"ICRD"),
+    ("GENRE", b"IGNR"),
+    ("COPYRIGHT", b"ICOP"),
+    ("TRACKNUMBER", b"ITRK"),
+    ("ENCODED_BY", b"ITCH"),
+    ("DESCRIPTION", b"ISBJ"),
+];
+
+/// What a file says of its recording besides the samples.
+///
+/// Tags are names and values. Whatever else a WAV or FLAC file holds (`bext`, `iXML`, `cue `, ID3, pictures, cue
+/// sheets) is kept byte for byte and written to files of the same kind.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Metadata {
+    tags: Vec<(String, String)>,
+    /// Chunks of a WAV file.
+    chunks: Vec<([u8; 4], Vec<u8>)>,
+    /// Blocks of a FLAC file, by their kind.
+    blocks: Vec<(u8, Vec<u8>)>,
+    bytes: usize,
+}
+
+impl Metadata {
+    /// Names, in capitals as in Vorbis comments, and values, in the order of the file.
+    pub fn tags(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.tags.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Adds a tag; one that Vorbis comments cannot hold is left out.
+    pub fn push_tag(&mut self, name: &str, value: &str) {
+        let is_name =
+            !name.is_empty() && name.bytes().all(|byte| (0x20..=0x7d).contains(&byte) && byte != b'=');
+        if is_name && self.take(name.len() + value.len()) {
+            self.tags.push((name.to_ascii_uppercase(), value.to_owned()));
+        }
+    }
+
+    /// Whether there is room for so many bytes more.
+    fn take(&mut self, bytes: usize) -> bool {
+        let fits = bytes <= MOST_BYTES - self.bytes;
+        if fits {
+            self.bytes += bytes;
+        }
+        fits
+    }
+
+    /// Keeps a chunk of a WAV file if it tells of the recording; reads what it needs of `body`.
+    pub(super) fn read_chunk(
+        &mut self,
+        name: [u8; 4],
+        length: u64,
+        body: &mut impl Read,
+    ) -> Result<(), ReadError> {
+        let is_name = name.iter().all(|byte| (0x20..0x7f).contains(byte));
+        let wanted = is_name && !STRUCTURE.contains(&&name) && length <= MOST_BYTES as u64;
+        if wanted && self.take(length as usize + HEADER_BYTES) {
+            let mut bytes = Vec::new();
+            body.take(length).read_to_end(&mut bytes).map_err(ReadError::Io)?;
+            if bytes.len() as u64 == length {
+                self.push_chunk(name, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn push_chunk(&mut self, name: [u8; 4], bytes: Vec<u8>) {
+        if &name == b"LIST" && bytes.starts_with(b"INFO") {
+            for (chunk, body) in Chunks(&bytes[4..]) {
+                let text = String::from_utf8_lossy(body);
+                let text = text.trim_end_matches('\0');
+                if let Some((name, _)) = INFORMATION.iter().find(|(_, known)| **known == chunk) {
+                    self.push_tag(name, text);
+                }
+            }
+        }
+        self.chunks.push((name, bytes));
+    }
+
+    /// Keeps the ID3 tag before a WAV file.
+    pub(super) fn push_id3(&mut self, tag: Vec<u8>) {
+        if self.take(tag.len()) {
+            self.chunks.push((*b"id3 ", tag));
+        }
+    }
+
+    /// What a demuxer found.
+    pub(super) fn of_demuxer(reader: &mut dyn FormatReader) -> Self {
+        let mut this = Self::default();
+        let mut found = reader.metadata();
+        if let Some(revision) = found.skip_to_latest() {
+            let of_tracks = revision.per_track.iter().flat_map(|track| &track.metadata.tags);
+            for tag in revision.media.tags.iter().chain(of_tracks) {
+                let name = tag.std.as_ref().and_then(standard_name).unwrap_or(&tag.raw.key);
+                match &tag.raw.value {
+                    RawValue::String(value) => this.push_tag(name, value),
+                    RawValue::StringList(values) => {
+                        values.iter().for_each(|value| this.push_tag(name, value));
+                    }
+                    RawValue::UnsignedInt(value) => this.push_tag(name, &value.to_string()),
+                    RawValue::SignedInt(value) => this.push_tag(name, &value.to_string()),
+                    _ => {}
+                }
+            }
+        }
+        this
+    }
+
+    /// What the blocks at the start of a FLAC stream say; reads no further than they reach.
+    ///
+    /// Also gives the loudspeakers, if they are named. What is damaged is left to the decoder to refuse.
+    pub(super) fn of_flac(start: &mut impl Read) -> io::Result<(Self, Option<u32>)> {
+        let (mut this, mut speakers) = (Self::default(), None);
+        let mut mark = [0; 4];
+        start.read_exact(&mut mark)?;
+        loop {
+            let mut header = [0; 4];
+            start.read_exact(&mut header)?;
+            let length = u32::from_be_bytes([0, header[1], header[2], header[3]]).into();
+            let mut body = start.by_ref().take(length);
+            let kind = header[0] & 0x7f;
+            if matches!(kind, APPLICATION | VORBIS_COMMENT | CUE_SHEET | PICTURE)
+                && this.take(length as usize)
+            {
+                let mut bytes = Vec::new();
+                body.read_to_end(&mut bytes)?;
+                match kind {
+                    VORBIS_COMMENT => {
+                        for (name, value) in comments(&bytes) {
+                            if name.eq_ignore_ascii_case(CHANNEL_MASK) {
+                                let digits = value.trim_start_matches("0x").trim_start_matches("0X");
+                                speakers = u32::from_str_radix(digits, 16).ok();
+                            } else {
+                                this.push_tag(&name, &value);
+                            }
+                        }
+                    }
+                    _ => this.blocks.push((kind, bytes)),
+                }
+            }
+            io::copy(&mut body, &mut io::sink())?;
+            if header[0] & 0x80 != 0 {
+                return Ok((this, speakers));
+            }
+        }
+    }
+
+    /// Chunks for a WAV file, each of even length.
+    pub(super) fn to_chunks(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut add = |name: &[u8; 4], body: &[u8]| {
+            bytes.extend(name);
+            bytes.extend((body.len() as u32).to_le_bytes());
+            bytes.extend(body);
+            bytes.resize(bytes.len().next_multiple_of(2), 0);
+        };
+        for (name, body) in &self.chunks {
+            add(name, body);
+        }
+        let is_listed = self.chunks.iter().any(|(name, body)| name == b"LIST" && body.starts_with(b"INFO"));
+        let mut list = b"INFO".to_vec();
+        for (name, value) in &self.tags {
+            if let Some((_, chunk)) = INFORMATION.iter().find(|(known, _)| known == name) {
+                list.extend(*chunk);
+                list.extend((value.len() as u32 + 1).to_le_bytes());
+                list.extend(value.as_bytes());
+                list.push(0);
+                list.resize(list.len().next_multiple_of(2), 0);
+            }
+        }
+        if !is_listed && list.len() > 4 {
+            add(b"LIST", &list);
+        }
+        bytes
+    }
+
+    /// Blocks for a FLAC stream, the last of all; `speakers` if they are not the usual ones.
+    pub(super) fn to_blocks(&self, speakers: Option<u32>) -> Vec<u8> {
+        let mut blocks: Vec<(u8, Vec<u8>)> = self.blocks.clone();
+        // As the reference encoder keeps chunks of WAV files.
+        for (name, body) in &self.chunks {
+            let length = (body.len() as u32).to_le_bytes();
+            blocks.push((APPLICATION, [b"riff", &name[..], &length, body].concat()));
+        }
+        let mask = speakers.map(|mask| format!("{CHANNEL_MASK}=0x{mask:04X}"));
+        let comments: Vec<String> =
+            self.tags.iter().map(|(name, value)| format!("{name}={value}")).chain(mask).collect();
+        if !comments.is_empty() {
+            let mut body = Vec::new();
+            let encoder = concat!("alphamf ", env!("CARGO_PKG_VERSION"));
+            body.extend((encoder.len() as u32).to_le_bytes());
+            body.extend(encoder.as_bytes());
+            body.extend((comments.len() as u32).to_le_bytes());
+            for comment in comments {
+                body.extend((comment.len() as u32).to_le_bytes());
+                body.extend(comment.as_bytes());
+            }
+            blocks.push((VORBIS_COMMENT, body));
+        }
+        blocks.retain(|(_, body)| body.len() <= LONGEST_BLOCK);
+        let last = blocks.len().wrapping_sub(1);
+        let mut bytes = Vec::new();
+        for (index, (kind, body)) in blocks.iter().enumerate() {
+            bytes.push(kind | if index == last { 0x80 } else { 0 });
+            bytes.extend(&(body.len() as u32).to_be_bytes()[1..]);
+            bytes.extend(body);
+        }
+        bytes
+    }
+}
+
+/// The name of a tag in Vorbis comments, for those that other formats name otherwise.
+fn standard_name(tag: &symphonia::core::meta::StandardTag) -> Option<&'static str> {
+    use symphonia::core::meta::StandardTag as Tag;
+    Some(match tag {
+        Tag::TrackTitle(_) => "TITLE",
+        Tag::Artist(_) => "ARTIST",
+        Tag::Album(_) => "ALBUM",
+        Tag::AlbumArtist(_) => "ALBUMARTIST",
+        Tag::Comment(_) => "COMMENT",
+        Tag::Composer(_) => "COMPOSER",
+        Tag::Copyright(_) => "COPYRIGHT",
+        Tag::Description(_) => "DESCRIPTION",
+        Tag::Genre(_) => "GENRE",
+        Tag::TrackNumber(_) => "TRACKNUMBER",
+        Tag::ReleaseDate(_) | Tag::RecordingDate(_) => "DATE",
+        _ => return None,
+    })
+}
+
+/// Chunks of a list, as far as they are whole.
+struct Chunks<'a>(&'a [u8]);
+
+impl<'a> Iterator for Chunks<'a> {
+    type Item = ([u8; 4], &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (name, rest) = self.0.split_first_chunk::<4>()?;
+        let (length, rest) = rest.split_first_chunk::<4>()?;
+        let length = u32::from_le_bytes(*length) as usize;
+        let body = rest.get(..length)?;
+        self.0 = rest.get(length.next_multiple_of(2)..).unwrap_or_default();
+        Some((*name, body))
+    }
+}
+
+/// The comments of a block of them, as far as it is whole.
+fn comments(mut bytes: &[u8]) -> Vec<(String, String)> {
+    /// Takes a text that stands behind its length.
+    fn text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+        let (length, rest) = bytes.split_first_chunk::<4>()?;
+        let (text, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+        *bytes = rest;
+        Some(text)
+    }
+    let _encoder = text(&mut bytes);
+    // How many there are shows.
+    bytes = bytes.get(4..).unwrap_or_default();
+    let mut found = Vec::new();
+    while let Some(comment) = text(&mut bytes) {
+        if let Some((name, value)) = String::from_utf8_lossy(comment).split_once('=') {
+            found.push((name.to_owned(), value.to_owned()));
+        }
+    }
+    found
+}

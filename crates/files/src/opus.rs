@@ -1,0 +1,214 @@
+//! Opus packets (RFC 6716) for the demuxers of the symphonia crate, which has no decoder of its own for them.
+
+use opus_pure::{OpusDecoder as Decoder, OpusMSDecoder as MultistreamDecoder};
+use symphonia::core::audio::{
+    AsGenericAudioBufferRef, AudioBuffer, AudioMut, AudioSpec, Channels, GenericAudioBufferRef, Position,
+};
+use symphonia::core::codecs::CodecInfo;
+use symphonia::core::codecs::audio::well_known::CODEC_ID_OPUS;
+use symphonia::core::codecs::audio::{
+    AudioCodecParameters, AudioDecoder, AudioDecoderOptions, FinalizeResult,
+};
+use symphonia::core::codecs::registry::{RegisterableAudioDecoder, SupportedAudioCodec};
+use symphonia::core::errors::{Error, Result};
+use symphonia::core::packet::PacketRef;
+
+/// Opus is decoded at this rate, Hz, whatever was encoded.
+const SAMPLE_RATE: u32 = 48_000;
+
+/// The longest packet, 120 ms (RFC 6716, section 3.2.5), in samples per channel.
+const LONGEST_PACKET: usize = 5_760;
+
+const CODECS: [SupportedAudioCodec; 1] = [SupportedAudioCodec {
+    id: CODEC_ID_OPUS,
+    info: CodecInfo { short_name: "opus", long_name: "Opus", profiles: &[] },
+}];
+
+/// What the identification header says (RFC 7845, section 5.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct OpusHead {
+    channels: usize,
+    /// Samples at 48 kHz to leave out at the start.
+    pub(super) pre_skip: u16,
+    /// Of what is decoded, in dB times 256.
+    gain: i16,
+    mapping_family: u8,
+}
+
+impl OpusHead {
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        let head = bytes.strip_prefix(b"OpusHead").filter(|head| head.len() >= 11)?;
+        // MP4 has version 0, and the bytes of its numbers the other way round.
+        let number = |at: usize| {
+            let bytes = [head[at], head[at + 1]];
+            if head[0] == 0 { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
+        };
+        Some(Self {
+            channels: head[1].into(),
+            pre_skip: number(2),
+            gain: number(8).cast_signed(),
+            mapping_family: head[10],
+        })
+    }
+
+    /// The loudspeakers and, for every channel in the order of Opus, its place in the order of the loudspeakers.
+    fn layout(self) -> Option<(Position, &'static [usize])> {
+        // RFC 7845, section 5.1.1.2, which is Vorbis' order.
+        let stereo = Position::FRONT_LEFT | Position::FRONT_RIGHT;
+        let front = stereo | Position::FRONT_CENTER;
+        let rear = Position::REAR_LEFT | Position::REAR_RIGHT;
+        let side = Position::SIDE_LEFT | Position::SIDE_RIGHT;
+        Some(match self.channels {
+            1 => (Position::FRONT_CENTER, &[0]),
+            2 => (stereo, &[0, 1]),
+            3 => (front, &[0, 2, 1]),
+            4 => (stereo | rear, &[0, 1, 2, 3]),
+            5 => (front | rear, &[0, 2, 1, 3, 4]),
+            6 => (front | Position::LFE1 | rear, &[0, 2, 1, 4, 5, 3]),
+            7 => (front | Position::LFE1 | Position::REAR_CENTER | side, &[0, 2, 1, 5, 6, 4, 3]),
+            8 => (front | Position::LFE1 | rear | side, &[0, 2, 1, 6, 7, 4, 5, 3]),
+            _ => return None,
+        })
+    }
+}
+
+enum Streams {
+    One(Box<Decoder>),
+    Several(Box<MultistreamDecoder>),
+}
+
+/// Decodes Opus packets to floats at 48 kHz.
+pub(super) struct OpusDecoder {
+    parameters: AudioCodecParameters,
+    streams: Streams,
+    /// Of the channels in the buffer.
+    order: &'static [usize],
+    gain: f32,
+    interleaved: Vec<f32>,
+    buffer: AudioBuffer<f32>,
+}
+
+impl OpusDecoder {
+    fn fill(&mut self, packet: &PacketRef<'_>) -> Result<()> {
+        self.buffer.clear();
+        if packet.data.is_empty() {
+            return Err(Error::DecodeError("opus: empty packet"));
+        }
+        let decoded = match &mut self.streams {
+            Streams::One(decoder) => decoder.decode(packet.data, LONGEST_PACKET, &mut self.interleaved),
+            Streams::Several(decoder) => decoder.decode(packet.data, LONGEST_PACKET, &mut self.interleaved),
+        };
+        let count = decoded.map_err(|_| Error::DecodeError("opus: damaged packet"))?;
+        let channels = self.order.len();
+        self.buffer.resize_with_silence(count);
+        for (source, &target) in self.order.iter().enumerate() {
+            let plane = self.buffer.plane_mut(target).ok_or(Error::DecodeError("opus: missing channel"))?;
+            for (sample, frame) in plane.iter_mut().zip(self.interleaved.chunks_exact(channels)) {
+                *sample = self.gain * frame[source];
+            }
+        }
+        self.buffer.trim(0, packet.trim_end.get() as usize);
+        Ok(())
+    }
+}
+
+impl AudioDecoder for OpusDecoder {
+    fn reset(&mut self) {
+        // Of states that were valid before; there is nobody to tell.
+        let _ = match &mut self.streams {
+            Streams::One(decoder) => decoder.reset_state(),
+            Streams::Several(decoder) => decoder.reset_state(),
+        };
+    }
+
+    fn codec_info(&self) -> &CodecInfo {
+        &CODECS[0].info
+    }
+
+    fn codec_params(&self) -> &AudioCodecParameters {
+        &self.parameters
+    }
+
+    fn decode_ref(&mut self, packet: &PacketRef<'_>) -> Result<GenericAudioBufferRef<'_>> {
+        if let Err(error) = self.fill(packet) {
+            self.buffer.clear();
+            return Err(error);
+        }
+        Ok(self.buffer.as_generic_audio_buffer_ref())
+    }
+
+    fn finalize(&mut self) -> FinalizeResult {
+        FinalizeResult::default()
+    }
+
+    fn last_decoded(&self) -> GenericAudioBufferRef<'_> {
+        self.buffer.as_generic_audio_buffer_ref()
+    }
+}
+
+impl RegisterableAudioDecoder for OpusDecoder {
+    fn try_registry_new(
+        parameters: &AudioCodecParameters,
+        _: &AudioDecoderOptions,
+    ) -> Result<Box<dyn AudioDecoder>> {
+        let head = parameters
+            .extra_data
+            .as_deref()
+            .and_then(OpusHead::parse)
+            .ok_or(Error::Unsupported("Opus without its header"))?;
+        let (position, order) =
+            head.layout().ok_or(Error::Unsupported("Opus with other than 1 to 8 channels"))?;
+        let unsupported = |_| Error::Unsupported("this arrangement of Opus channels");
+        let rate = SAMPLE_RATE as i32;
+        let streams = match head.mapping_family {
+            0 => Streams::One(Box::new(Decoder::new(rate, head.channels).map_err(unsupported)?)),
+            family => Streams::Several(Box::new(
+                MultistreamDecoder::new(rate, head.channels, family).map_err(unsupported)?,
+            )),
+        };
+        let spec = AudioSpec::new(SAMPLE_RATE, Channels::Positioned(position));
+        Ok(Box::new(Self {
+            parameters: parameters.clone(),
+            streams,
+            order,
+            gain: 10_f32.powf(f32::from(head.gain) / (20.0 * 256.0)),
+            interleaved: vec![0.0; LONGEST_PACKET * head.channels],
+            buffer: AudioBuffer::new(spec, LONGEST_PACKET),
+        }))
+    }
+
+    fn supported_codecs() -> &'static [SupportedAudioCodec] {
+        &CODECS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_parsed_or_refused() {
+        let mut bytes = b"OpusHead\x01\x02\x38\x01\x80\xbb\x00\x00\x00\xff\x00".to_vec();
+        let head = OpusHead { channels: 2, pre_skip: 312, gain: -256, mapping_family: 0 };
+        assert_eq!(OpusHead::parse(&bytes), Some(head));
+        for length in 0..bytes.len() {
+            assert_eq!(OpusHead::parse(&bytes[..length]), None);
+        }
+        let in_mp4 = b"OpusHead\x00\x02\x01\x38\x00\x00\xbb\x80\xff\x00\x00";
+        assert_eq!(OpusHead::parse(in_mp4), Some(head));
+        bytes[0] = b'o';
+        assert_eq!(OpusHead::parse(&bytes), None);
+    }
+
+    #[test]
+    fn every_arrangement_gives_each_loudspeaker_one_channel() {
+        for channels in 1..=8 {
+            let head = OpusHead { channels, pre_skip: 0, gain: 0, mapping_family: 1 };
+            let (position, order) = head.layout().unwrap();
+            assert_eq!(position.bits().count_ones() as usize, channels);
+            let mut places = order.to_vec();
+            places.sort_unstable();
+            assert!(places.into_iter().eq(0..channels));
+        }
+    }
+}

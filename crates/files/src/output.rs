@@ -1,0 +1,319 @@
+//! Files that appear when they are complete.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How the temporary names of files begin and end that are not complete.
+const PREFIX: &str = ".alphamf-";
+const SUFFIX: &str = ".part";
+/// Links that are followed, one to the other, before they are taken for a circle; that of Linux.
+const MOST_LINKS: usize = 40;
+
+/// The temporary names of the files that are not complete, and the folders of [`Scratch`].
+static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// The folders in which leftovers of other runs were looked for.
+static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn unfinished() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the files that are not complete, of all threads, before a process ends without dropping them. As long
+/// as what is returned lives, no thread can begin or complete one.
+#[must_use]
+pub fn discard_unfinished() -> impl Drop {
+    let files = unfinished();
+    for file in files.iter() {
+        // One that is not there any more has been completed or dropped.
+        let _ = fs::remove_file(file).or_else(|_| fs::remove_dir_all(file));
+    }
+    files
+}
+
+/// A folder for audio that only this run needs: nobody else may look into it, and it goes with the run.
+#[derive(Debug)]
+pub struct Scratch {
+    folder: tempfile::TempDir,
+    /// Dropped after the folder.
+    _listed: Listed,
+}
+
+impl Scratch {
+    /// Makes a folder where the system keeps what is temporary.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn new() -> io::Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("alphamf-");
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let mut unfinished = unfinished();
+        let folder = builder.tempdir()?;
+        unfinished.insert(folder.path().to_owned());
+        let listed = Listed(folder.path().to_owned());
+        Ok(Self { folder, _listed: listed })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// A file that appears under its name when it is persisted, and not at all before.
+///
+/// It is written beside its target under a temporary name; dropped before it is complete, it leaves nothing,
+/// and whatever had its name before remains. What a run leaves that is killed is removed by the next that writes into
+/// the same folder. A file that is replaced hands on its permissions and, as far as the system lets it, its owner.
+/// Errors do not mention the temporary name.
+#[derive(Debug)]
+pub struct OutputFile {
+    file: tempfile::NamedTempFile<File>,
+    path: PathBuf,
+    /// Of the file that is replaced.
+    replaced: Option<Box<Metadata>>,
+    /// Dropped after the file.
+    _listed: Listed,
+}
+
+/// A name in the list of files that are not complete.
+#[derive(Debug)]
+struct Listed(PathBuf);
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        unfinished().remove(&self.0);
+    }
+}
+
+impl OutputFile {
+    /// Begins a file. A link is followed, so that it is its target that is replaced or made.
+    ///
+    /// # Errors
+    /// If `path` exists and is not a regular file, its links make a circle, or its folder cannot be written to.
+    pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = follow_links(path.as_ref())?;
+        let replaced = fs::metadata(&path).ok().map(Box::new);
+        if replaced.as_ref().is_some_and(|found| !found.is_file()) {
+            return Err(io::Error::other("exists and is not a regular file"));
+        }
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        remove_leftovers(folder);
+        let private = replaced.is_some();
+        let mut unfinished = unfinished();
+        let file = loop {
+            let file = tempfile::Builder::new()
+                .prefix(PREFIX)
+                .suffix(SUFFIX)
+                .make_in(folder, |path| new_file(path, private))?;
+            // The lock tells other runs that the file is no leftover; on a file system without locks they leave it.
+            let _ = file.as_file().lock();
+            // Another run may have taken it for one before it was locked.
+            if file.path().exists() {
+                break file;
+            }
+        };
+        unfinished.insert(file.path().to_owned());
+        let listed = Listed(file.path().to_owned());
+        Ok(Self { file, path, replaced, _listed: listed })
+    }
+
+    /// Where it is until it is complete.
+    #[must_use]
+    pub fn temporary_path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Gives the file its name, once its content is on the disk.
+    ///
+    /// # Errors
+    /// If it cannot be stored or renamed.
+    pub fn persist(self) -> io::Result<()> {
+        let file = self.file.as_file();
+        if let Some(replaced) = &self.replaced {
+            keep_owner(file, replaced);
+            file.set_permissions(replaced.permissions())?;
+        }
+        file.sync_all()?;
+        let _unfinished = unfinished();
+        self.file.persist(&self.path).map(drop).map_err(|error| error.error)
+    }
+}
+
+/// Where a path leads by its last component, whether anything is there or not.
+fn follow_links(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&path) {
+            Ok(target) => path = path.parent().unwrap_or(Path::new("")).join(target),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::other("too many levels of symbolic links"))
+}
+
+/// Makes a file, which others may not read before it has the permissions of the one that it replaces.
+fn new_file(path: &Path, private: bool) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).create_new(true);
+    #[cfg(unix)]
+    if private {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    #[cfg(not(unix))]
+    let _ = private;
+    options.open(path)
+}
+
+/// Gives a file the owner and the group of another, as far as the system lets it.
+#[cfg(unix)]
+fn keep_owner(file: &File, other: &Metadata) {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    let (user, group) = (other.uid(), other.gid());
+    let is_other = |found: Metadata| (found.uid(), found.gid()) != (user, group);
+    if file.metadata().is_ok_and(is_other) && fchown(file, Some(user), Some(group)).is_err() {
+        // Who may not give files away may still share the group.
+        let _ = fchown(file, None, Some(group));
+    }
+}
+
+#[cfg(not(unix))]
+fn keep_owner(_file: &File, _other: &Metadata) {}
+
+/// Removes what killed runs have left in a folder, the first time that this run writes into it.
+fn remove_leftovers(folder: &Path) {
+    let Ok(place) = fs::canonicalize(folder) else { return };
+    if !SWEPT.lock().unwrap_or_else(PoisonError::into_inner).insert(place) {
+        return;
+    }
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        if !is_unfinished(&entry.file_name()) || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            continue;
+        }
+        let path = entry.path();
+        // A living run holds its lock.
+        if let Ok(file) = File::options().write(true).open(&path)
+            && file.try_lock().is_ok()
+        {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+/// Whether a file has the name of one that is not complete.
+#[must_use]
+pub fn is_unfinished(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.starts_with(PREFIX.as_bytes()) && name.ends_with(SUFFIX.as_bytes())
+}
+
+// To the file itself: the temporary file's own methods add its path to errors.
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.as_file_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.as_file_mut().flush()
+    }
+}
+
+impl Seek for OutputFile {
+    fn seek(&mut self, position: io::SeekFrom) -> io::Result<u64> {
+        self.file.as_file_mut().seek(position)
+    }
+}
+
+/// Replaces the file at `path` by `bytes` as a whole, or leaves it as it was.
+///
+/// # Errors
+/// As for [`OutputFile::create`], or if it cannot be written.
+pub fn write_whole(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OutputFile::create(path)?;
+    file.write_all(bytes)?;
+    file.persist()
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use tempfile::TempDir;
+
+    fn names(folder: &TempDir) -> Vec<String> {
+        let entries = fs::read_dir(folder.path()).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_hands_on_its_permissions() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("a");
+        for mode in [0o600, 0o640, 0o444] {
+            let _ = fs::remove_file(&path);
+            fs::write(&path, "before").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let mut file = OutputFile::create(&path).unwrap();
+            let seen = file.file.as_file().metadata().unwrap().permissions().mode() & 0o777;
+            assert_eq!(seen, 0o600, "nobody else reads what is not complete");
+            file.write_all(b"after").unwrap();
+            file.persist().unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"after");
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode);
+        }
+    }
+
+    #[test]
+    fn links_are_followed_wherever_they_lead() {
+        let folder = TempDir::new().unwrap();
+        let [link, target, circle] = ["link", "target", "circle"].map(|name| folder.path().join(name));
+        symlink("target", &link).unwrap();
+        for content in ["new", "replaced"] {
+            write_whole(&link, content.as_bytes()).unwrap();
+            assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+            assert_eq!(fs::read_to_string(&target).unwrap(), content);
+        }
+        symlink("circle", &circle).unwrap();
+        let error = write_whole(&circle, b"x").unwrap_err().to_string();
+        assert!(error.contains("symbolic links"), "{error}");
+        assert_eq!(names(&folder), ["circle", "link", "target"]);
+    }
+
+    #[test]
+    fn leftovers_go_and_what_is_being_written_stays() {
+        let folder = TempDir::new().unwrap();
+        let being_written = OutputFile::create(folder.path().join("a")).unwrap();
+        for name in [".alphamf-left.part", ".alphamf-mine", "b.part"] {
+            fs::write(folder.path().join(name), "x").unwrap();
+        }
+        // As if by another run.
+        SWEPT.lock().unwrap().remove(&fs::canonicalize(folder.path()).unwrap());
+        write_whole(folder.path().join("b"), b"b").unwrap();
+        being_written.persist().unwrap();
+        assert_eq!(names(&folder), [".alphamf-mine", "a", "b", "b.part"]);
+    }
+
+    #[test]
+    fn scratch_folders_are_private_and_go() {
+        let scratch = Scratch::new().unwrap();
+        let path = scratch.path().to_owned();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        fs::write(path.join("a.wav"), "x").unwrap();
+        drop(scratch);
+        assert!(!path.exists());
+    }
+}

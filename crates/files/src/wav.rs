@@ -1,0 +1,592 @@
+//! The headers of WAV files and their kin: RIFF, RF64 for more than 4 GiB, RIFX of big-endian machines, Sony's
+//! Wave64, and AU of Unix.
+//!
+//! Written by hand because real recordings hold what no kept crate reads: RF64 and BW64 (EBU Tech
+//! 3306, ITU-R BS.2088), lengths left open by a program that wrote to a pipe, several chunks of samples, 64-bit
+//! floats and G.711.
+
+use super::error::ReadError;
+use super::metadata::Metadata;
+use super::pcm::{Encoding, Kind};
+use super::writer::Layout;
+use alphamf::signal::{SampleFormat, check_channels, check_sample_rate};
+use std::io::{self, Read, Seek, SeekFrom};
+
+const PCM: u16 = 0x0001;
+const IEEE_FLOAT: u16 = 0x0003;
+const A_LAW: u16 = 0x0006;
+const MU_LAW: u16 = 0x0007;
+const EXTENSIBLE: u16 = 0xfffe;
+/// What follows the format tag in the GUIDs of `WAVEFORMATEXTENSIBLE`.
+const GUID_TAIL: [u8; 14] = [0, 0, 0, 0, 0x10, 0, 0x80, 0, 0, 0xaa, 0, 0x38, 0x9b, 0x71];
+
+/// The loudspeakers of one and of two channels that need no mention: the centre, and left and right.
+const MONO: u32 = 0x4;
+const STEREO: u32 = 0x3;
+
+/// A length that says "look elsewhere" in RF64, and "until the end" in a stream.
+const OPEN_LENGTH: u32 = u32::MAX;
+
+/// Chunks of samples that are looked for behind the first: more than any recorder makes.
+const MOST_CHUNKS: usize = 10_000;
+
+/// What follows the first four bytes of the names of Wave64, which are those of RIFF.
+const WAVE64_RIFF: [u8; 12] = *b"\x2e\x91\xcf\x11\xa5\xd6\x28\xdb\x04\xc1\x00\x00";
+const WAVE64_TAIL: [u8; 12] = *b"\xf3\xac\xd3\x11\x8c\xd1\x00\xc0\x4f\x8e\xdb\x8a";
+
+/// What a header says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) sample_rate: u32,
+    pub(super) channels: usize,
+    pub(super) encoding: Encoding,
+    /// Samples per channel; `None` if they go on until the end of the file.
+    pub(super) length: Option<u64>,
+    /// Where the channels are heard, as the bits of `dwChannelMask`, if the header says.
+    pub(super) speakers: Option<u32>,
+    pub(super) metadata: Metadata,
+    /// Where further chunks are, if there can be any.
+    pub(super) rest: Option<Rest>,
+}
+
+/// How a RIFF file goes on behind its samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rest {
+    /// Bytes from the last whole sample to the next chunk.
+    pub(super) skip: u64,
+    big_endian: bool,
+}
+
+/// Samples in a further chunk.
+pub(super) struct Further {
+    /// Per channel.
+    pub(super) length: u64,
+    pub(super) rest: Rest,
+}
+
+impl Rest {
+    /// What comes after a chunk of so many bytes.
+    fn behind(data_bytes: u64, frame_bytes: u64, big_endian: bool) -> Self {
+        Self { skip: data_bytes % frame_bytes + data_bytes % 2, big_endian }
+    }
+
+    /// Goes to the samples of the next chunk of samples, if there is one; keeps what is said between.
+    pub(super) fn next(
+        self,
+        bytes: &mut impl Read,
+        frame_bytes: u64,
+        metadata: &mut Metadata,
+    ) -> Result<Option<Further>, ReadError> {
+        let mut skip = self.skip;
+        loop {
+            io::copy(&mut bytes.by_ref().take(skip), &mut io::sink()).map_err(ReadError::Io)?;
+            let mut chunk = Vec::new();
+            bytes.by_ref().take(8).read_to_end(&mut chunk).map_err(ReadError::Io)?;
+            // Whatever else may stand there is no part of the recording.
+            let Some((name, length)) = chunk.split_first_chunk::<4>().filter(|(_, rest)| rest.len() == 4)
+            else {
+                return Ok(None);
+            };
+            let length = u64::from(word(length, self.big_endian));
+            if name == b"data" {
+                let rest = Self::behind(length, frame_bytes, self.big_endian);
+                return Ok(Some(Further { length: length / frame_bytes, rest }));
+            }
+            if !name.iter().all(|byte| (0x20..0x7f).contains(byte)) {
+                return Ok(None);
+            }
+            let mut body = bytes.by_ref().take(length);
+            metadata.read_chunk(*name, length, &mut body)?;
+            skip = body.limit() + length % 2;
+        }
+    }
+}
+
+/// A 32-bit number.
+fn word(bytes: &[u8], big_endian: bool) -> u32 {
+    let word = u32_at(bytes, 0);
+    if big_endian { word.swap_bytes() } else { word }
+}
+
+/// Whether a file that begins like this is a WAV file.
+pub(super) fn is_wav(start: &[u8]) -> bool {
+    start.len() >= 12
+        && matches!(&start[..4], b"RIFF" | b"RF64" | b"BW64" | b"RIFX")
+        && &start[8..12] == b"WAVE"
+}
+
+/// Whether a file that begins like this is a Wave64 file.
+pub(super) fn is_wave64(start: &[u8]) -> bool {
+    start.len() >= 12 && &start[..4] == b"riff" && start[4..12] == WAVE64_RIFF[..8]
+}
+
+/// Whether a file that begins like this is an AU file.
+pub(super) fn is_au(start: &[u8]) -> bool {
+    start.starts_with(b".snd")
+}
+
+/// Reads a header, up to the first byte of the samples.
+pub(super) fn read_header(bytes: &mut impl Read) -> Result<Header, ReadError> {
+    let riff: [u8; 12] = array(bytes)?;
+    if !is_wav(&riff) {
+        return Err(not_audio("no RIFF WAVE header"));
+    }
+    let big_endian = &riff[..4] == b"RIFX";
+    let riff_length = word(&riff[4..], big_endian);
+    let mut position = 12_u64;
+    let mut data_length_64 = None;
+    let mut format = None;
+    let mut metadata = Metadata::default();
+    loop {
+        let chunk: [u8; 8] = array(bytes)?;
+        let length = word(&chunk[4..], big_endian);
+        position += 8;
+        let mut body = bytes.by_ref().take(u64::from(length) + u64::from(length % 2));
+        match &chunk[..4] {
+            b"ds64" if length >= 16 => {
+                let sizes: [u8; 16] = array(&mut body)?;
+                data_length_64 = Some(u64_at(&sizes, 8));
+            }
+            b"fmt " => format = Some(read_format(length.into(), &mut body, big_endian)?),
+            b"data" => {
+                let Format { sample_rate, channels, encoding, speakers } =
+                    format.ok_or_else(|| not_audio("its data come before their format"))?;
+                // An interrupted or streaming writer leaves zeros or what it first wrote there.
+                let open =
+                    riff_length == 0 || riff_length == OPEN_LENGTH || u64::from(riff_length) + 8 <= position;
+                let data_bytes = match (length, data_length_64) {
+                    (OPEN_LENGTH, Some(length)) if length > 0 => Some(length),
+                    (OPEN_LENGTH, _) => None,
+                    (0, _) if open => None,
+                    // Written by recorders and converters that do not know the length yet.
+                    (0x7fff_f000..=0x8000_0000, _) => None,
+                    (length, _) => Some(u64::from(length)),
+                };
+                let frame_bytes = (encoding.bytes() * channels) as u64;
+                let length = data_bytes.map(|bytes| bytes / frame_bytes);
+                let rest = data_bytes.map(|bytes| Rest::behind(bytes, frame_bytes, big_endian));
+                return Ok(Header { sample_rate, channels, encoding, length, speakers, metadata, rest });
+            }
+            name => {
+                // Their numbers are the wrong way round for any file that is written.
+                if let (Some(name), false) = (name.first_chunk::<4>(), big_endian) {
+                    metadata.read_chunk(*name, length.into(), &mut body)?;
+                }
+            }
+        }
+        io::copy(&mut body, &mut io::sink()).map_err(ReadError::Io)?;
+        if body.limit() > 0 {
+            return Err(not_audio("it ends within its header"));
+        }
+        position += u64::from(length) + u64::from(length % 2);
+    }
+}
+
+/// Looks behind the samples of a file, which begin at the present position, for more of them and for what is said
+/// of the recording; goes back to where it was.
+pub(super) fn look_behind(
+    file: &mut (impl Read + Seek),
+    header: &Header,
+) -> Result<(Option<u64>, Metadata), ReadError> {
+    let mut metadata = header.metadata.clone();
+    let (Some(first), Some(mut rest)) = (header.length, header.rest) else {
+        return Ok((header.length, metadata));
+    };
+    let start = file.stream_position().map_err(ReadError::Io)?;
+    let end = file.seek(SeekFrom::End(0)).map_err(ReadError::Io)?;
+    let frame_bytes = (header.encoding.bytes() * header.channels) as u64;
+    let (mut position, mut length, mut total) = (start, first, first);
+    for _ in 0..MOST_CHUNKS {
+        position = position.saturating_add(length.saturating_mul(frame_bytes));
+        if position >= end {
+            break;
+        }
+        file.seek(SeekFrom::Start(position)).map_err(ReadError::Io)?;
+        let Some(further) = rest.next(file, frame_bytes, &mut metadata)? else { break };
+        position = file.stream_position().map_err(ReadError::Io)?;
+        (length, rest) = (further.length, further.rest);
+        total = total.saturating_add(length);
+    }
+    file.seek(SeekFrom::Start(start)).map_err(ReadError::Io)?;
+    Ok((Some(total), metadata))
+}
+
+/// Reads the header of a Wave64 file, up to the first byte of the samples.
+pub(super) fn read_wave64_header(bytes: &mut impl Read) -> Result<Header, ReadError> {
+    let start: [u8; 40] = array(bytes)?;
+    if !is_wave64(&start) || start[4..16] != WAVE64_RIFF || &start[24..28] != b"wave" {
+        return Err(not_audio("no Wave64 header"));
+    }
+    let mut format = None;
+    loop {
+        let chunk: [u8; 24] = array(bytes)?;
+        // With its own header, and padded to eight bytes.
+        let length = u64_at(&chunk, 16)
+            .checked_sub(24)
+            .ok_or_else(|| not_audio("a chunk of it is shorter than its own header"))?;
+        if chunk[4..16] == WAVE64_TAIL && &chunk[..4] == b"data" {
+            let Format { sample_rate, channels, encoding, speakers } =
+                format.ok_or_else(|| not_audio("its data come before their format"))?;
+            let frame_bytes = (encoding.bytes() * channels) as u64;
+            // Zero and the largest are left by a writer to a pipe.
+            let length = Some(length / frame_bytes).filter(|&n| n > 0 && length < u64::MAX / 4);
+            let metadata = Metadata::default();
+            return Ok(Header { sample_rate, channels, encoding, length, speakers, metadata, rest: None });
+        }
+        let mut body = bytes.by_ref().take(length.saturating_add(7) / 8 * 8);
+        if chunk[4..16] == WAVE64_TAIL && &chunk[..4] == b"fmt " {
+            format = Some(read_format(length, &mut body, false)?);
+        }
+        io::copy(&mut body, &mut io::sink()).map_err(ReadError::Io)?;
+        if body.limit() > 0 {
+            return Err(not_audio("it ends within its header"));
+        }
+    }
+}
+
+/// Reads the header of an AU file, up to the first byte of the samples.
+pub(super) fn read_au_header(bytes: &mut impl Read) -> Result<Header, ReadError> {
+    let start: [u8; 24] = array(bytes)?;
+    let [offset, data_bytes, encoding, sample_rate, channels] =
+        [4, 8, 12, 16, 20].map(|at| u32_at(&start, at).swap_bytes());
+    check_sample_rate(sample_rate)?;
+    let channels = channels as usize;
+    check_channels(channels)?;
+    let kind = match encoding {
+        1 => Kind::MuLaw,
+        2 => Kind::Signed8,
+        3 => Kind::Signed16,
+        4 => Kind::Signed24,
+        5 => Kind::Signed32,
+        6 => Kind::Float32,
+        7 => Kind::Float64,
+        27 => Kind::ALaw,
+        other => return Err(ReadError::Unsupported(format!("AU encoding {other}"))),
+    };
+    let comment =
+        u64::from(offset).checked_sub(24).ok_or_else(|| not_audio("its samples begin within its header"))?;
+    let skipped = io::copy(&mut bytes.by_ref().take(comment), &mut io::sink()).map_err(ReadError::Io)?;
+    if skipped < comment {
+        return Err(not_audio("it ends within its header"));
+    }
+    let encoding = Encoding { kind, big_endian: true };
+    let frame_bytes = (encoding.bytes() * channels) as u64;
+    let length = (data_bytes != OPEN_LENGTH).then(|| u64::from(data_bytes) / frame_bytes);
+    let metadata = Metadata::default();
+    Ok(Header { sample_rate, channels, encoding, length, speakers: None, metadata, rest: None })
+}
+
+/// What a format chunk says.
+struct Format {
+    sample_rate: u32,
+    channels: usize,
+    encoding: Encoding,
+    speakers: Option<u32>,
+}
+
+fn read_format(length: u64, body: &mut impl Read, big_endian: bool) -> Result<Format, ReadError> {
+    if length < 16 {
+        return Err(not_audio("its format chunk is shorter than 16 bytes"));
+    }
+    let format: [u8; 16] = array(body)?;
+    let half = |bytes: &[u8], at: usize| {
+        let half = u16_at(bytes, at);
+        if big_endian { half.swap_bytes() } else { half }
+    };
+    let [tag, channels, frame_bytes, bits] = [0, 2, 12, 14].map(|at| half(&format, at));
+    let sample_rate = word(&format[4..], big_endian);
+    check_sample_rate(sample_rate)?;
+    let (tag, speakers) = if tag == EXTENSIBLE && length >= 40 {
+        let extension: [u8; 24] = array(body)?;
+        if extension[10..] != GUID_TAIL {
+            return Err(ReadError::Unsupported("a WAV subformat other than Microsoft's".into()));
+        }
+        (half(&extension, 8), Some(word(&extension[4..], big_endian)))
+    } else {
+        (tag, None)
+    };
+    if channels == 0 {
+        return Err(not_audio("it has no channels"));
+    }
+    let channels = usize::from(channels);
+    check_channels(channels)?;
+    let sample_bytes = usize::from(frame_bytes) / channels;
+    let kind = match (tag, bits, sample_bytes) {
+        (PCM, 24, 4) => Kind::Signed24In32,
+        (PCM, 1..=8, 1) => Kind::Unsigned8,
+        (PCM, 9..=16, 2) => Kind::Signed16,
+        (PCM, 17..=24, 3) => Kind::Signed24,
+        (PCM, 25..=32, 4) => Kind::Signed32,
+        (IEEE_FLOAT, 32, 4) => Kind::Float32,
+        (IEEE_FLOAT, 64, 8) => Kind::Float64,
+        (A_LAW, 8, 1) => Kind::ALaw,
+        (MU_LAW, 8, 1) => Kind::MuLaw,
+        (tag, bits, bytes) => {
+            return Err(ReadError::Unsupported(format!(
+                "WAV format {tag:#06x} with {bits} bits in {bytes} bytes a sample"
+            )));
+        }
+    };
+    Ok(Format { sample_rate, channels, encoding: Encoding { kind, big_endian }, speakers })
+}
+
+/// A header for samples of `format`, with an even number of bytes.
+///
+/// `data_bytes` is the length of the samples in bytes, `None` if it is not known and cannot be
+/// filled in later. With `reserve` there is room to turn it into an RF64 header of the same length,
+/// which is done when the samples take more than 4 GiB. `chunks` stand before the samples.
+pub(super) fn header(layout: &Layout, samples: Option<u64>, reserve: bool, chunks: &[u8]) -> Vec<u8> {
+    let Layout { sample_rate, format, .. } = *layout;
+    let channels = layout.channels as u16;
+    let sample_bytes = format.bits() / 8;
+    let frame_bytes = u32::from(channels) * u32::from(sample_bytes);
+    let tag = if format.is_integer() { PCM } else { IEEE_FLOAT };
+    let speakers = layout.speakers.unwrap_or(0);
+    let usual = matches!((channels, speakers), (1, 0 | MONO) | (2, 0 | STEREO));
+    let extensible = !usual || (format.is_integer() && format.bits() > 16);
+
+    let mut fmt = Vec::with_capacity(40);
+    fmt.extend(if extensible { EXTENSIBLE } else { tag }.to_le_bytes());
+    fmt.extend(channels.to_le_bytes());
+    fmt.extend(sample_rate.to_le_bytes());
+    fmt.extend(sample_rate.wrapping_mul(frame_bytes).to_le_bytes());
+    fmt.extend((frame_bytes as u16).to_le_bytes());
+    fmt.extend(format.bits().to_le_bytes());
+    if extensible {
+        fmt.extend(22_u16.to_le_bytes());
+        fmt.extend(format.bits().to_le_bytes());
+        fmt.extend(speakers.to_le_bytes());
+        fmt.extend(tag.to_le_bytes());
+        fmt.extend(GUID_TAIL);
+    } else if tag != PCM {
+        fmt.extend(0_u16.to_le_bytes());
+    }
+    let fact = !format.is_integer();
+
+    const DS64: u32 = 28;
+    let header_bytes = 12
+        + if reserve { 8 + u64::from(DS64) } else { 0 }
+        + (8 + fmt.len() as u64)
+        + if fact { 12 } else { 0 }
+        + chunks.len() as u64
+        + 8;
+    let data_bytes = samples.map(|samples| samples * u64::from(frame_bytes));
+    let riff_bytes = data_bytes.map(|data| header_bytes - 8 + data + data % 2);
+    let short =
+        |length: Option<u64>| length.and_then(|length| u32::try_from(length).ok()).unwrap_or(OPEN_LENGTH);
+    let rf64 = reserve && riff_bytes.is_some_and(|bytes| bytes > u64::from(OPEN_LENGTH) - 1);
+
+    let mut header = Vec::with_capacity(128 + chunks.len());
+    header.extend(if rf64 { b"RF64" } else { b"RIFF" });
+    header.extend(if rf64 { OPEN_LENGTH } else { short(riff_bytes) }.to_le_bytes());
+    header.extend(b"WAVE");
+    if reserve {
+        header.extend(if rf64 { b"ds64" } else { b"JUNK" });
+        header.extend(DS64.to_le_bytes());
+        let sizes = if rf64 { [riff_bytes, data_bytes, samples] } else { [None; 3] };
+        for size in sizes {
+            header.extend(size.unwrap_or(0).to_le_bytes());
+        }
+        header.extend([0; 4]); // no table of further chunks
+    }
+    header.extend(b"fmt ");
+    header.extend((fmt.len() as u32).to_le_bytes());
+    header.extend(fmt);
+    if fact {
+        header.extend(b"fact");
+        header.extend(4_u32.to_le_bytes());
+        header.extend(short(samples).to_le_bytes());
+    }
+    header.extend(chunks);
+    header.extend(b"data");
+    header.extend(if rf64 { OPEN_LENGTH } else { short(data_bytes) }.to_le_bytes());
+    header
+}
+
+/// Whether a plain header can hold the length of these samples, behind so many bytes of other chunks.
+pub(super) fn fits(samples: u64, channels: u16, format: SampleFormat, chunk_bytes: usize) -> bool {
+    const HEADER: u64 = 128; // more than any header takes
+    let frame_bytes = u64::from(channels) * u64::from(format.bits() / 8);
+    samples.saturating_mul(frame_bytes) < u64::from(OPEN_LENGTH) - HEADER - chunk_bytes as u64
+}
+
+fn array<const N: usize>(bytes: &mut impl Read) -> Result<[u8; N], ReadError> {
+    let mut array = [0; N];
+    bytes.read_exact(&mut array).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => not_audio("it ends within its header"),
+        _ => ReadError::Io(error),
+    })?;
+    Ok(array)
+}
+
+fn not_audio(reason: &str) -> ReadError {
+    ReadError::NotAudio(reason.into())
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from(u16_at(bytes, at)) | u32::from(u16_at(bytes, at + 2)) << 16
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fmt(tag: u16, channels: u16, rate: u32, bits: u16, bytes: u16) -> Vec<u8> {
+        let frame = channels * bytes;
+        let mut fmt = Vec::new();
+        fmt.extend(tag.to_le_bytes());
+        fmt.extend(channels.to_le_bytes());
+        fmt.extend(rate.to_le_bytes());
+        fmt.extend((rate * u32::from(frame)).to_le_bytes());
+        fmt.extend(frame.to_le_bytes());
+        fmt.extend(bits.to_le_bytes());
+        fmt
+    }
+
+    fn chunk(name: &[u8; 4], body: &[u8]) -> Vec<u8> {
+        let mut chunk = [&name[..], &(body.len() as u32).to_le_bytes(), body].concat();
+        chunk.resize(chunk.len().next_multiple_of(2), 0);
+        chunk
+    }
+
+    fn riff(name: &[u8; 4], length: u32, chunks: &[Vec<u8>]) -> Vec<u8> {
+        [&name[..], &length.to_le_bytes(), b"WAVE", &chunks.concat()].concat()
+    }
+
+    fn data(length: u32) -> Vec<u8> {
+        [&b"data"[..], &length.to_le_bytes()].concat()
+    }
+
+    fn layout(sample_rate: u32, channels: u16, format: SampleFormat) -> Layout {
+        Layout {
+            sample_rate,
+            channels: channels.into(),
+            format,
+            container: crate::Container::Wav,
+            length: None,
+            speakers: None,
+            dither: None,
+        }
+    }
+
+    fn header_of(bytes: &[u8]) -> Result<Header, ReadError> {
+        read_header(&mut &bytes[..])
+    }
+
+    #[test]
+    fn a_header_written_is_read_again() {
+        for format in [SampleFormat::Int8, SampleFormat::Int16, SampleFormat::Int24, SampleFormat::Float32] {
+            for channels in [1, 2, 3, 9] {
+                for reserve in [false, true] {
+                    // 3 G samples need RF64, which needs the reserve.
+                    for samples in [Some(1), Some(5), Some(3 << 30), None] {
+                        if !reserve && samples.is_some_and(|n| !fits(n, channels, format, 0)) {
+                            continue;
+                        }
+                        let layout = layout(48_000, channels, format);
+                        let bytes = header(&layout, samples, reserve, &[]);
+                        let read = header_of(&bytes).unwrap();
+                        assert_eq!(read.sample_rate, 48_000);
+                        assert_eq!((read.channels, read.encoding.format()), (channels.into(), format));
+                        assert_eq!(read.length, samples);
+                        assert_eq!(bytes.len() % 2, 0);
+                        let empty = header(&layout, None, reserve, &[]);
+                        assert_eq!(bytes.len(), empty.len(), "it can be filled in later");
+                    }
+                }
+            }
+        }
+        let plain = header(&layout(16_000, 1, SampleFormat::Int16), Some(0), false, &[]);
+        assert_eq!(plain.len(), 44, "the canonical header");
+    }
+
+    #[test]
+    fn lengths_left_open_reach_to_the_end() {
+        let format = chunk(b"fmt ", &fmt(1, 1, 8_000, 16, 2));
+        let read = |riff_length, data_length| {
+            header_of(&riff(b"RIFF", riff_length, &[format.clone(), data(data_length)])).unwrap().length
+        };
+        for length in [0, u32::MAX] {
+            assert_eq!(read(length, 0), None);
+            assert_eq!(read(length, u32::MAX), None);
+        }
+        assert_eq!(read(36, 0), None, "a recorder that was interrupted");
+        assert_eq!(read(100, 0), Some(0), "an empty recording before another chunk");
+        assert_eq!(read(0x7fff_f024, 0x7fff_f000), None, "sox to a pipe");
+        assert_eq!(read(0x8000_0024, 0x8000_0000), None, "arecord to a pipe");
+        assert_eq!(read(136, 100), Some(50));
+        assert_eq!(read(5, 101), Some(50), "half a sample does not count, nor the length of all");
+    }
+
+    #[test]
+    fn chunks_may_come_in_any_number_and_the_format_may_be_extended() {
+        let mut extensible = fmt(EXTENSIBLE, 2, 96_000, 32, 4);
+        extensible.extend([22, 0, 24, 0, 3, 0, 0, 0, 3, 0]);
+        extensible.extend(GUID_TAIL);
+        let read = header_of(&riff(
+            b"RIFF",
+            0,
+            &[chunk(b"LIST", &[1; 5]), chunk(b"fmt ", &extensible), chunk(b"odd ", &[0; 7]), data(80)],
+        ))
+        .unwrap();
+        assert_eq!(
+            read,
+            Header {
+                sample_rate: 96_000,
+                channels: 2,
+                encoding: Encoding { kind: Kind::Float32, big_endian: false },
+                length: Some(10),
+                speakers: Some(3),
+                metadata: read.metadata.clone(),
+                rest: Some(Rest { skip: 0, big_endian: false }),
+            }
+        );
+        for (tag, bits, bytes, kind) in [
+            (A_LAW, 8, 1, Kind::ALaw),
+            (MU_LAW, 8, 1, Kind::MuLaw),
+            (IEEE_FLOAT, 64, 8, Kind::Float64),
+            (PCM, 12, 2, Kind::Signed16),
+            (PCM, 20, 3, Kind::Signed24),
+            (PCM, 24, 4, Kind::Signed24In32),
+            (PCM, 32, 4, Kind::Signed32),
+        ] {
+            let read =
+                header_of(&riff(b"RIFF", 0, &[chunk(b"fmt ", &fmt(tag, 1, 8_000, bits, bytes)), data(8)]))
+                    .unwrap();
+            assert_eq!(read.encoding.kind, kind);
+        }
+    }
+
+    #[test]
+    fn bad_headers_are_refused() {
+        let refused = |format: Vec<u8>| header_of(&riff(b"RIFF", 0, &[chunk(b"fmt ", &format), data(8)]));
+        for (format, unsupported) in [
+            (fmt(PCM, 0, 8_000, 16, 2), false),
+            (fmt(PCM, 1, 8_000, 16, 2)[..14].to_vec(), false),
+            (fmt(PCM, 1, 8_000, 16, 0), true),
+            (fmt(PCM, 1, 8_000, 64, 8), true),
+            (fmt(PCM, 1, 8_000, 0, 2), true),
+            (fmt(IEEE_FLOAT, 1, 8_000, 16, 2), true),
+            (fmt(0x0055, 1, 8_000, 16, 2), true),
+        ] {
+            match refused(format.clone()) {
+                Err(ReadError::NotAudio(_)) => assert!(!unsupported, "{format:?}"),
+                Err(ReadError::Unsupported(_)) => assert!(unsupported, "{format:?}"),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(matches!(refused(fmt(PCM, 1, 7_999, 16, 2)), Err(ReadError::Signal(_))));
+        let no_format = riff(b"RIFF", 0, &[data(8)]);
+        assert!(matches!(header_of(&no_format), Err(ReadError::NotAudio(_))));
+        let huge = riff(b"RIFF", 0, &[[&b"LIST"[..], &u32::MAX.to_le_bytes()].concat()]);
+        assert!(matches!(header_of(&huge), Err(ReadError::NotAudio(_))));
+    }
+}

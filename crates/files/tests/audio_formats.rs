@@ -1,0 +1,371 @@
+//! Every input format, at several rates and numbers of channels, as made and as decoded by ffmpeg.
+//!
+//! Needs ffmpeg; without it the tests say so and do nothing.
+
+use alphamf::signal::{SampleFormat, Signal};
+use alphamf_files::{RawFormat, Reader, read};
+use std::f32::consts::TAU;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// How far the samples may be from the right ones.
+#[derive(Clone, Copy)]
+enum Tolerance {
+    /// Not at all from what was encoded.
+    Lossless,
+    /// Not at all from what ffmpeg decodes.
+    Exact,
+    /// Rounding of a decoder that works with floats.
+    Rounding,
+    /// Another length than ffmpeg's, which leaves out or adds a part at either end: instead, the
+    /// length of what was encoded and its samples within the loss of the codec, in time.
+    Source,
+    /// The length of what was encoded, and within a thousandth of the power of what ffmpeg decodes: decoders of Opus
+    /// need not agree to the bit.
+    Decoder,
+    /// As [`Self::Decoder`], but with a block more at the end, which the container does not say to leave out.
+    Padded,
+}
+use Tolerance::{Decoder, Exact, Lossless, Padded, Rounding, Source};
+
+/// A format: file name, ffmpeg's options, the format it is to be kept in, and the tolerance.
+type Format = (&'static str, &'static [&'static str], SampleFormat, Tolerance);
+
+const ANY_RATE: &[Format] = &[
+    ("u8.wav", &["-c:a", "pcm_u8"], SampleFormat::Int8, Exact),
+    ("s16.wav", &["-c:a", "pcm_s16le"], SampleFormat::Int16, Lossless),
+    ("s24.wav", &["-c:a", "pcm_s24le"], SampleFormat::Int24, Lossless),
+    ("s32.wav", &["-c:a", "pcm_s32le"], SampleFormat::Int32, Lossless),
+    ("f32.wav", &["-c:a", "pcm_f32le"], SampleFormat::Float32, Lossless),
+    ("f64.wav", &["-c:a", "pcm_f64le"], SampleFormat::Float64, Lossless),
+    ("s16.w64", &["-c:a", "pcm_s16le"], SampleFormat::Int16, Exact),
+    ("s24.w64", &["-c:a", "pcm_s24le"], SampleFormat::Int24, Exact),
+    ("s16.au", &["-c:a", "pcm_s16be"], SampleFormat::Int16, Lossless),
+    ("mulaw.au", &["-c:a", "pcm_mulaw"], SampleFormat::Int16, Exact),
+    ("s16.caf", &["-c:a", "pcm_s16be"], SampleFormat::Int16, Lossless),
+    ("flac.mka", &["-c:a", "flac", "-sample_fmt", "s16"], SampleFormat::Int16, Lossless),
+    ("alaw.wav", &["-c:a", "pcm_alaw"], SampleFormat::Int16, Exact),
+    ("mulaw.wav", &["-c:a", "pcm_mulaw"], SampleFormat::Int16, Exact),
+    ("rf64.wav", &["-rf64", "always"], SampleFormat::Int16, Lossless),
+    ("tagged.wav", &["-metadata", "title=A title", "-write_bext", "1"], SampleFormat::Int16, Lossless),
+    ("s16.flac", &["-sample_fmt", "s16"], SampleFormat::Int16, Lossless),
+    ("s24.flac", &["-sample_fmt", "s32", "-bits_per_raw_sample", "24"], SampleFormat::Int24, Lossless),
+    ("s8.aiff", &["-c:a", "pcm_s8"], SampleFormat::Int8, Exact),
+    ("s16.aiff", &["-c:a", "pcm_s16be"], SampleFormat::Int16, Lossless),
+    ("s24.aiff", &["-c:a", "pcm_s24be"], SampleFormat::Int24, Lossless),
+    ("s32.aiff", &["-c:a", "pcm_s32be"], SampleFormat::Int32, Lossless),
+    ("alac.m4a", &["-c:a", "alac", "-sample_fmt", "s16p"], SampleFormat::Int16, Lossless),
+    ("vorbis.ogg", &["-c:a", "libvorbis", "-q:a", "8"], SampleFormat::Int16, Source),
+];
+
+/// MP3 and AAC exist at certain rates only.
+const COMMON_RATE: &[Format] = &[
+    ("cbr.mp3", &["-c:a", "libmp3lame", "-b:a", "96k"], SampleFormat::Int16, Rounding),
+    ("vbr.mp3", &["-c:a", "libmp3lame", "-q:a", "4"], SampleFormat::Int16, Rounding),
+    ("aac.m4a", &["-c:a", "aac", "-b:a", "96k"], SampleFormat::Int16, Source),
+    ("fast.m4a", &["-c:a", "aac", "-b:a", "96k", "-movflags", "+faststart"], SampleFormat::Int16, Source),
+    ("aac.aac", &["-c:a", "aac", "-b:a", "96k", "-f", "adts"], SampleFormat::Int16, Rounding),
+];
+
+/// Opus has a rate of its own.
+const AT_48_KILOHERTZ: &[Format] = &[
+    ("opus.ogg", &["-c:a", "libopus", "-b:a", "160k"], SampleFormat::Int16, Decoder),
+    (
+        "speech.opus",
+        &["-c:a", "libopus", "-b:a", "64k", "-application", "voip"],
+        SampleFormat::Int16,
+        Decoder,
+    ),
+    ("silk.opus", &["-c:a", "libopus", "-b:a", "12k", "-application", "voip"], SampleFormat::Int16, Decoder),
+    (
+        "hybrid.opus",
+        &["-c:a", "libopus", "-b:a", "28k", "-application", "voip"],
+        SampleFormat::Int16,
+        Decoder,
+    ),
+    (
+        "frames.opus",
+        &["-c:a", "libopus", "-b:a", "64k", "-frame_duration", "60"],
+        SampleFormat::Int16,
+        Decoder,
+    ),
+    ("opus.webm", &["-c:a", "libopus", "-b:a", "96k"], SampleFormat::Int16, Padded),
+    ("opus.mka", &["-c:a", "libopus", "-b:a", "96k"], SampleFormat::Int16, Padded),
+    ("opus.mp4", &["-c:a", "libopus", "-b:a", "96k", "-strict", "-2"], SampleFormat::Int16, Padded),
+    ("vorbis.mka", &["-c:a", "libvorbis", "-q:a", "8"], SampleFormat::Int16, Padded),
+    ("adpcm.wav", &["-c:a", "adpcm_ms"], SampleFormat::Int16, Padded),
+    ("ima.wav", &["-c:a", "adpcm_ima_wav"], SampleFormat::Int16, Padded),
+];
+
+fn ffmpeg_is_missing() -> bool {
+    let missing = Command::new("ffmpeg").arg("-version").output().is_err();
+    if missing {
+        eprintln!("SKIPPED: ffmpeg is not installed, so that no input format was compared with it");
+    }
+    missing
+}
+
+fn ffmpeg(arguments: &[&str]) -> Command {
+    let mut command = Command::new("ffmpeg");
+    command.args(["-nostdin", "-hide_banner", "-loglevel", "error", "-y"]).args(arguments);
+    command
+}
+
+/// Gliding tones that differ from channel to channel, with 16-bit samples.
+fn source(folder: &Path, sample_rate: u32, channels: usize, length: usize) -> Signal {
+    let tone = |channel: usize| {
+        (0..length).map(move |n| {
+            let t = n as f32 / sample_rate as f32;
+            // The fourth of six channels is for low frequencies.
+            let frequency = if channel == 3 { 50.0 } else { 200.0 + 150.0 * channel as f32 + 300.0 * t };
+            ((TAU * frequency * t).sin() * 12_000.0).round() / 32_768.0
+        })
+    };
+    let signal = Signal::new(
+        sample_rate,
+        SampleFormat::Int16,
+        (0..channels).map(|channel| tone(channel).collect()).collect(),
+    )
+    .unwrap();
+    alphamf_files::write(folder.join("source.wav"), &signal).unwrap();
+    signal
+}
+
+/// What ffmpeg decodes, from its own raw floats.
+fn decoded_by_ffmpeg(path: &Path, channels: usize) -> Vec<Vec<f32>> {
+    // Its own decoder of Opus resamples the parts for speech in another way than the standard's.
+    let is_opus =
+        ["opus", "speech", "silk", "hybrid", "frames"].contains(&path.file_stem().unwrap().to_str().unwrap());
+    let decoder: &[&str] = if is_opus { &["-c:a", "libopus"] } else { &[] };
+    let output = ffmpeg(decoder)
+        .args(["-i", path.to_str().unwrap(), "-f", "f32le", "-c:a", "pcm_f32le", "-"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut decoded = vec![Vec::new(); channels];
+    for (n, sample) in output.stdout.chunks_exact(4).enumerate() {
+        decoded[n % channels].push(f32::from_le_bytes(sample.try_into().unwrap()));
+    }
+    decoded
+}
+
+/// Makes a file and reads it; says what is wrong with the result.
+fn check(folder: &Path, source: &Signal, (name, options, format, tolerance): Format) -> Result<(), String> {
+    let path = folder.join(name);
+    let mut arguments = vec!["-i", "source.wav"];
+    arguments.extend(options);
+    arguments.push(name);
+    assert!(ffmpeg(&arguments).current_dir(folder).status().unwrap().success(), "{name}");
+    let reference = match tolerance {
+        Lossless | Source => source.channels().to_vec(),
+        _ => decoded_by_ffmpeg(&path, source.channels().len()),
+    };
+    let padding = if let Padded = tolerance { 6_000 } else { 0 };
+    let length = if let Decoder | Padded = tolerance { source.len() } else { reference[0].len() };
+
+    let mut reader = Reader::open(&path).map_err(|error| error.to_string())?;
+    let found = (reader.sample_rate(), reader.channels(), reader.format());
+    if found != (source.sample_rate(), source.channels().len(), format) {
+        return Err(format!("{found:?}"));
+    }
+    let first = reader.read_block(100).map_err(|error| error.to_string())?;
+    let signal = read(&path).map_err(|error| error.to_string())?;
+    if first[0] != signal.channels()[0][..100] {
+        return Err("a block is not the start of the whole".into());
+    }
+    if !(length..=length + padding).contains(&signal.len()) {
+        return Err(format!("{} samples instead of {length}", signal.len()));
+    }
+    if reader.length().is_some_and(|length| length.abs_diff(signal.len() as u64) > padding as u64) {
+        return Err(format!("{:?} samples announced, {} found", reader.length(), signal.len()));
+    }
+    for (channel, (ours, theirs)) in signal.channels().iter().zip(&reference).enumerate() {
+        let worst = ours.iter().zip(theirs).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        let error: f32 = ours.iter().zip(theirs).map(|(a, b)| (a - b).powi(2)).sum();
+        let power: f32 = theirs.iter().map(|x| x.powi(2)).sum();
+        let passes = match tolerance {
+            Lossless | Exact => worst == 0.0,
+            Rounding => worst < 3e-5,
+            Source => error < 0.03 * power,
+            Decoder | Padded => error < 1e-3 * power,
+        };
+        if !passes {
+            return Err(format!("a difference of up to {worst} in channel {channel}"));
+        }
+    }
+    let piped = Reader::from_stream("standard input", File::open(&path).unwrap())
+        .and_then(Reader::read_all)
+        .map_err(|error| error.to_string())?;
+    if piped.channels() == signal.channels() { Ok(()) } else { Err("another signal from a pipe".into()) }
+}
+
+#[test]
+fn every_format_is_decoded_as_by_ffmpeg() {
+    if ffmpeg_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let (mut checked, mut failures) = (0, Vec::new());
+    for (sample_rate, channels) in [
+        (8_000, 1),
+        (11_025, 2),
+        (16_000, 1),
+        (44_100, 2),
+        (48_000, 1),
+        (48_000, 2),
+        (48_000, 6),
+        (96_000, 1),
+        (192_000, 2),
+    ] {
+        let source = source(folder.path(), sample_rate, channels, sample_rate as usize / 4 + 77);
+        let mp3_exists = sample_rate <= 48_000 && channels <= 2;
+        // The decoder knows mono and stereo.
+        let aac_exists = sample_rate <= 96_000 && channels <= 2;
+        let of_this_rate = if sample_rate == 48_000 { AT_48_KILOHERTZ } else { &[] };
+        // The rest is checked with six channels.
+        let of_any_rate =
+            if sample_rate == 48_000 && channels < 6 { &[][..] } else { &[ANY_RATE, COMMON_RATE] };
+        for &format in of_any_rate.iter().copied().flatten().chain(of_this_rate) {
+            let exists = match Path::new(format.0).extension().and_then(|e| e.to_str()) {
+                Some("mp3") => mp3_exists,
+                Some("m4a" | "aac") => aac_exists || format.0.starts_with("alac"),
+                Some("wav") if format.0.starts_with("adpcm") || format.0.starts_with("ima") => channels <= 2,
+                _ => true,
+            };
+            if exists {
+                checked += 1;
+                if let Err(reason) = check(folder.path(), &source, format) {
+                    failures.push(format!("{} at {sample_rate} Hz, {channels} channels: {reason}", format.0));
+                }
+            }
+        }
+    }
+    println!("{checked} files compared");
+    assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+}
+
+#[test]
+fn piped_and_raw_output_of_ffmpeg_is_read() {
+    if ffmpeg_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let source = source(folder.path(), 22_050, 2, 30_001);
+    // WAV whose length ffmpeg could not fill in.
+    let mut child = ffmpeg(&["-i", "source.wav", "-f", "wav", "-"])
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let reader = Reader::from_stream("standard input", child.stdout.take().unwrap()).unwrap();
+    assert_eq!(reader.length(), None);
+    assert_eq!(reader.read_all().unwrap(), source);
+    assert!(child.wait().unwrap().success());
+
+    for (ours, theirs) in [
+        ("s8", "s8"),
+        ("u8", "u8"),
+        ("s16", "s16le"),
+        ("s16be", "s16be"),
+        ("s24le", "s24le"),
+        ("s24be", "s24be"),
+        ("s32be", "s32be"),
+        ("f32", "f32le"),
+        ("f64be", "f64be"),
+        ("alaw", "alaw"),
+        ("mulaw", "mulaw"),
+    ] {
+        let path = folder.path().join("source.raw");
+        let status = ffmpeg(&["-i", "source.wav", "-f", theirs, "source.raw"])
+            .current_dir(folder.path())
+            .status()
+            .unwrap();
+        assert!(status.success());
+        let raw: RawFormat = format!("22050:2:{ours}").parse().unwrap();
+        let signal = Reader::open_raw(&path, raw).unwrap().read_all().unwrap();
+        let options = ["-f", theirs, "-ar", "22050", "-ac", "2", "-i", path.to_str().unwrap()];
+        let reference = ffmpeg(&options).args(["-f", "f32le", "-"]).output().unwrap();
+        assert!(reference.status.success());
+        let interleaved: Vec<u8> = (0..signal.len())
+            .flat_map(|n| signal.channels().iter().flat_map(move |c| c[n].to_le_bytes()))
+            .collect();
+        assert!(interleaved == reference.stdout, "{ours}");
+    }
+}
+
+#[test]
+fn ffmpeg_reads_what_we_write() {
+    if ffmpeg_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    for (sample_rate, channels, length) in [(8_000, 1, 1), (44_100, 2, 30_001), (96_000, 8, 4_096)] {
+        let source = source(folder.path(), sample_rate, channels, length);
+        for format in [
+            SampleFormat::Int8,
+            SampleFormat::Int16,
+            SampleFormat::Int24,
+            SampleFormat::Int32,
+            SampleFormat::Float32,
+        ] {
+            for name in ["out.wav", "out.flac"] {
+                let path = folder.path().join(name);
+                let signal = source.clone().with_format(format);
+                alphamf_files::write(&path, &signal).unwrap();
+                let ours = read(&path).unwrap();
+                assert!(decoded_by_ffmpeg(&path, channels) == ours.channels(), "{name} {format}");
+                if format != SampleFormat::Int8 {
+                    assert!(ours.channels() == source.channels(), "{name} {format}");
+                }
+            }
+        }
+    }
+}
+
+/// Whatever is cut off, damaged or made up: an error or a signal, never a panic.
+#[test]
+fn damaged_files_of_every_format_do_no_harm() {
+    if ffmpeg_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    source(folder.path(), 44_100, 2, 6_000);
+    let mut failures = Vec::new();
+    for &(name, options, ..) in ANY_RATE.iter().chain(COMMON_RATE).chain(AT_48_KILOHERTZ) {
+        let path = folder.path().join(name);
+        let mut arguments = vec!["-i", "source.wav"];
+        arguments.extend(options);
+        arguments.push(name);
+        assert!(ffmpeg(&arguments).current_dir(folder.path()).status().unwrap().success());
+        let bytes = fs::read(&path).unwrap();
+        let damaged = folder.path().join("damaged").with_extension(path.extension().unwrap());
+        let mut state = 1_u32;
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as usize % below
+        };
+        for trial in 0..60 {
+            let mut bad = bytes.clone();
+            if trial % 3 == 0 {
+                bad.truncate(random(if trial % 2 == 0 { 1_000 } else { bytes.len() }).max(1));
+            } else {
+                for _ in 0..=random(20) {
+                    // Headers are at the start, or at the end of an MP4 file.
+                    let within = if trial % 3 == 1 { 600 } else { bytes.len() }.min(bytes.len());
+                    let at = random(within);
+                    let at = if trial % 2 == 0 { at } else { bytes.len() - 1 - at };
+                    bad[at] = random(256) as u8;
+                }
+            }
+            fs::write(&damaged, &bad).unwrap();
+            match std::panic::catch_unwind(|| read(&damaged)) {
+                Ok(Ok(signal)) => assert!(signal.channels().iter().flatten().all(|x| x.is_finite())),
+                Ok(Err(_)) => {}
+                Err(_) => failures.push(format!("{name}, trial {trial}")),
+            }
+        }
+    }
+    assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+}

@@ -1,0 +1,410 @@
+//! What is kept of a recording whatever it comes in: its length, its loudspeakers, what is said of it, and as much of a
+//! damaged one as there is.
+
+use alphamf::signal::{InvalidSignal, SampleFormat, Signal};
+use alphamf_files::{Container, Error, Layout, MOST_HELD, Metadata, ReadError, Reader, Writer, encode, read};
+use std::fs;
+use std::io::{self, Cursor, Read};
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+
+fn ramp(channels: usize, length: usize) -> Signal {
+    let channel = |c: usize| (0..length).map(|n| ((n * 7 + c * 31) % 256) as f32 / 256.0 - 0.5).collect();
+    Signal::new(8_000, SampleFormat::Int16, (0..channels).map(channel).collect()).unwrap()
+}
+
+fn layout(channels: usize, container: Container, speakers: Option<u32>) -> Layout {
+    Layout {
+        sample_rate: 8_000,
+        channels,
+        format: SampleFormat::Int16,
+        container,
+        length: None,
+        speakers,
+        dither: None,
+    }
+}
+
+fn chunk(name: &[u8; 4], body: &[u8]) -> Vec<u8> {
+    let mut chunk = [&name[..], &(body.len() as u32).to_le_bytes(), body].concat();
+    chunk.resize(chunk.len().next_multiple_of(2), 0);
+    chunk
+}
+
+fn riff(chunks: &[Vec<u8>]) -> Vec<u8> {
+    let body = chunks.concat();
+    [b"RIFF", &(body.len() as u32 + 4).to_le_bytes()[..], b"WAVE", &body].concat()
+}
+
+/// One channel of 16 bits at 8 kHz.
+fn format() -> Vec<u8> {
+    chunk(b"fmt ", b"\x01\x00\x01\x00\x40\x1f\x00\x00\x80\x3e\x00\x00\x02\x00\x10\x00")
+}
+
+fn from_bytes(bytes: &[u8]) -> Reader {
+    Reader::from_seekable("bytes", Cursor::new(bytes.to_vec())).unwrap()
+}
+
+fn from_stream(bytes: &[u8]) -> Reader {
+    Reader::from_stream("stream", Cursor::new(bytes.to_vec())).unwrap()
+}
+
+fn all(mut reader: Reader) -> (Vec<f32>, Reader) {
+    let mut samples = Vec::new();
+    loop {
+        let block = reader.read_block(1_000).unwrap();
+        if block[0].is_empty() {
+            return (samples, reader);
+        }
+        samples.extend(&block[0]);
+    }
+}
+
+/// Runs ffmpeg in a folder; false, and loudly so, if it is not installed.
+fn ffmpeg(folder: &Path, arguments: &[&str]) -> bool {
+    let mut command = Command::new("ffmpeg");
+    command
+        .args(["-nostdin", "-hide_banner", "-loglevel", "error", "-y"])
+        .args(arguments)
+        .current_dir(folder);
+    match command.status() {
+        Ok(status) => {
+            assert!(status.success(), "{arguments:?}");
+            true
+        }
+        Err(_) => {
+            eprintln!("SKIPPED: ffmpeg is not installed, so that {arguments:?} was not tested");
+            false
+        }
+    }
+}
+
+#[test]
+fn memory_serves_as_a_file() {
+    for container in [Container::Wav, Container::Flac] {
+        let signal = ramp(2, 5_001);
+        let bytes = encode(&signal, container).unwrap();
+        let reader = from_bytes(&bytes);
+        assert_eq!(reader.length(), Some(5_001), "the header is filled in");
+        assert_eq!(reader.read_all().unwrap(), signal);
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join(if container == Container::Wav { "a.wav" } else { "a.flac" });
+        alphamf_files::write(&path, &signal).unwrap();
+        assert!(fs::read(&path).unwrap() == bytes, "the same bytes as in a file");
+    }
+}
+
+#[test]
+fn a_truncated_recording_is_refused_or_salvaged() {
+    let bytes = encode(&ramp(2, 1_000), Container::Wav).unwrap();
+    let cut = &bytes[..44 + 4 * 600 + 3];
+    for open in [from_bytes, from_stream] {
+        let refused = open(cut).read_all().unwrap_err();
+        assert!(matches!(
+            refused,
+            Error::Read { reason: ReadError::Truncated { expected: 1_000, found: 600 }, .. }
+        ));
+        let (samples, reader) = all(open(cut).salvage(true));
+        assert_eq!(samples, ramp(2, 1_000).channels()[0][..600]);
+        assert_eq!(reader.losses().missing_samples, 400);
+        assert_eq!(reader.losses().to_string(), "400 samples missing at the end");
+        assert!(!all(open(&bytes).salvage(true)).1.losses().any(), "nothing is missing of the whole");
+    }
+}
+
+#[test]
+fn samples_that_are_not_finite_are_refused_or_counted() {
+    let signal = Signal::new(8_000, SampleFormat::Float32, vec![vec![0.25; 50]; 2]).unwrap();
+    let mut bytes = encode(&signal, Container::Wav).unwrap();
+    let start = bytes.len() - 400;
+    bytes[start + 4..start + 8].copy_from_slice(&f32::NAN.to_le_bytes());
+    bytes[start + 80..start + 84].copy_from_slice(&f32::INFINITY.to_le_bytes());
+    let refused = from_bytes(&bytes).read_all().unwrap_err();
+    let Error::Read { reason: ReadError::Signal(invalid), .. } = refused else { panic!("{refused:?}") };
+    // The first in time is in the second channel, but channels are looked at one by one.
+    assert!(matches!(invalid, InvalidSignal::NotFinite { .. }));
+    let mut reader = from_bytes(&bytes).salvage(true);
+    let block = reader.read_block(100).unwrap();
+    assert_eq!((block[1][0], block[0][10], block[0][0]), (0.0, 0.0, 0.25));
+    assert_eq!(reader.losses().not_finite, 2);
+}
+
+#[test]
+fn several_chunks_of_samples_are_one_recording() {
+    let first: Vec<u8> = (0..100_u8).collect();
+    let second: Vec<u8> = (100..160_u8).collect();
+    let bytes = riff(&[
+        format(),
+        chunk(b"data", &first),
+        chunk(b"LIST", b"odd"),
+        chunk(b"data", &second),
+        chunk(b"data", &[]),
+        chunk(b"data", &first),
+    ]);
+    let expected: Vec<f32> = [&first[..], &second, &first]
+        .concat()
+        .chunks_exact(2)
+        .map(|code| f32::from(i16::from_le_bytes([code[0], code[1]])) / 32_768.0)
+        .collect();
+    assert_eq!(from_bytes(&bytes).length(), Some(130));
+    for open in [from_bytes, from_stream] {
+        assert_eq!(all(open(&bytes)).0, expected);
+    }
+    // What is cut off of the last chunk is missed.
+    let cut = &bytes[..bytes.len() - 10];
+    let refused = from_bytes(cut).read_all().unwrap_err();
+    assert!(matches!(
+        refused,
+        Error::Read { reason: ReadError::Truncated { expected: 130, found: 125 }, .. }
+    ));
+}
+
+#[test]
+fn big_endian_wav_and_wav_behind_a_tag_are_read() {
+    let rifx = [
+        &b"RIFX\x00\x00\x00\x28WAVEfmt \x00\x00\x00\x10\x00\x01\x00\x01\x00\x00\x1f\x40\x00\x00\x3e\x80\x00\x02\x00\x10"
+            [..],
+        b"data\x00\x00\x00\x04\x40\x00\xc0\x00",
+    ]
+    .concat();
+    let tag = b"ID3\x04\x00\x00\x00\x00\x00\x14TIT2\x00\x00\x00\x0a\x00\x00\x00A title..".to_vec();
+    let plain = riff(&[format(), chunk(b"data", &[0, 0x40, 0, 0xc0])]);
+    let tagged = [&tag[..], &plain].concat();
+    for bytes in [&rifx, &tagged] {
+        for open in [from_bytes, from_stream] {
+            assert_eq!(all(open(bytes)).0, [0.5, -0.5]);
+        }
+    }
+}
+
+#[test]
+fn wide_floats_stay_wide() {
+    let signal = Signal::new(8_000, SampleFormat::Float64, vec![vec![0.1, -2.5]]).unwrap();
+    let bytes = encode(&signal, Container::Wav).unwrap();
+    assert_eq!(&bytes[bytes.len() - 8..], (-2.5_f64).to_le_bytes());
+    let again = from_bytes(&bytes).read_all().unwrap();
+    assert_eq!((again.format().bits(), again), (64, signal));
+}
+
+/// 2.1, 4.0, hexagonal, 5.1 with side and with rear loudspeakers, 7.0, none, and what nobody said.
+#[test]
+fn loudspeakers_stay_where_they_are() {
+    for container in [Container::Wav, Container::Flac] {
+        for (channels, speakers) in [
+            (1, 0x4),
+            (1, 0x1),
+            (2, 0x3),
+            (2, 0x600),
+            (3, 0xb),
+            (3, 0x7),
+            (4, 0x107),
+            (4, 0x33),
+            (6, 0x137),
+            (6, 0x60f),
+            (6, 0x3f),
+            (7, 0x637),
+            (8, 0x63f),
+            (8, 0),
+        ] {
+            let signal = ramp(channels, 100);
+            let folder = TempDir::new().unwrap();
+            let path = folder.path().join("a");
+            let mut writer = Writer::create(&path, layout(channels, container, Some(speakers))).unwrap();
+            writer.write_block(signal.channels()).unwrap();
+            writer.finish().unwrap();
+            let found = Reader::open(&path).unwrap().speakers();
+            // One and two channels need no word where they are the usual ones.
+            let usual = matches!((channels, speakers), (1, 0x4) | (2, 0x3));
+            assert_eq!(found.or(usual.then_some(speakers)), Some(speakers), "{container:?} {channels}");
+            assert_eq!(read(&path).unwrap(), signal);
+        }
+    }
+    let unsaid = encode(&ramp(6, 10), Container::Wav).unwrap();
+    assert_eq!(from_bytes(&unsaid).speakers().unwrap_or(0), 0, "nothing is guessed");
+}
+
+fn rewritten(reader: Reader, container: Container) -> (Vec<u8>, Metadata) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a");
+    let metadata = reader.metadata().clone();
+    let signal = reader.read_all().unwrap();
+    let layout = layout(signal.channels().len(), container, None);
+    let mut writer = Writer::create_with(&path, layout, &metadata).unwrap();
+    writer.write_block(signal.channels()).unwrap();
+    writer.finish().unwrap();
+    let again = read(&path).unwrap();
+    assert!(
+        again
+            .channels()
+            .iter()
+            .flatten()
+            .zip(signal.channels().iter().flatten())
+            .all(|(a, b)| (a - b).abs() < 1e-4)
+    );
+    assert_eq!(again.len(), signal.len(), "the samples are not touched");
+    (fs::read(&path).unwrap(), Reader::open(&path).unwrap().metadata().clone())
+}
+
+#[test]
+fn what_is_said_of_a_recording_is_kept() {
+    let list = [&b"INFO"[..], &chunk(b"INAM", b"A title\0"), &chunk(b"ISFT", b"odd\0")].concat();
+    let kept = [
+        chunk(b"bext", &[7; 603]),
+        chunk(b"iXML", b"<BWFXML/>"),
+        chunk(b"LIST", &list),
+        chunk(b"cue ", &[1; 28]),
+        chunk(b"id3 ", b"ID3\x04\x00\x00\x00\x00\x00\x00"),
+    ];
+    let [bext, ixml, list, cue, id3] = kept.clone();
+    // Before and behind the samples.
+    let bytes = riff(&[bext, format(), ixml, chunk(b"data", &[1; 60]), list, cue, id3]);
+    let (wav, again) = rewritten(from_bytes(&bytes), Container::Wav);
+    assert_eq!(again.tags().collect::<Vec<_>>(), [("TITLE", "A title")]);
+    for chunk in &kept {
+        assert_eq!(wav.windows(chunk.len()).filter(|window| window == chunk).count(), 1, "{chunk:?}");
+    }
+    let length = u32::from_le_bytes(wav[4..8].try_into().unwrap());
+    assert_eq!(length as usize + 8, wav.len(), "the length of the file counts them");
+
+    let (flac, again) = rewritten(from_bytes(&bytes), Container::Flac);
+    assert_eq!(again.tags().collect::<Vec<_>>(), [("TITLE", "A title")]);
+    assert!(flac.windows(9).any(|window| window == b"<BWFXML/>"));
+    let (_, back) = rewritten(from_bytes(&flac), Container::Wav);
+    assert_eq!(back.tags().collect::<Vec<_>>(), [("TITLE", "A title")]);
+    let (flac_again, _) = rewritten(from_bytes(&flac), Container::Flac);
+    assert!(flac == flac_again, "FLAC keeps all of it");
+}
+
+#[test]
+fn tags_of_other_formats_are_kept() {
+    let folder = TempDir::new().unwrap();
+    alphamf_files::write(folder.path().join("a.wav"), &ramp(1, 8_000)).unwrap();
+    for name in ["a.mp3", "a.ogg", "a.m4a", "a.flac", "tagged.wav"] {
+        let tags = ["-metadata", "title=A title", "-metadata", "artist=Ä. Nother"];
+        let arguments = [&["-i", "a.wav"], &tags[..], &["-ar", "16000", name]].concat();
+        if !ffmpeg(folder.path(), &arguments) {
+            return;
+        }
+        for container in [Container::Wav, Container::Flac] {
+            let (_, kept) = rewritten(Reader::open(folder.path().join(name)).unwrap(), container);
+            for tag in [("TITLE", "A title"), ("ARTIST", "Ä. Nother")] {
+                assert!(kept.tags().any(|found| found == tag), "{name} {container:?}: {kept:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_said_may_be_nonsense() {
+    // Lists whose parts reach beyond them, comments without a value, blocks without an end.
+    for body in [&b"INFO"[..], b"INFOINAM", b"INFOINAM\xff\xff\xff\xff", b"INFOINAM\x01\x00\x00\x00"] {
+        let bytes = riff(&[format(), chunk(b"LIST", body), chunk(b"data", &[0; 4])]);
+        assert_eq!(all(from_bytes(&bytes)).0.len(), 2);
+    }
+    let flac = encode(&ramp(1, 100), Container::Flac).unwrap();
+    for body in [&b"\xff\xff\xff\xff"[..], b"\0\0\0\0\xff\xff\xff\xff", b"\0\0\0\0\x01\0\0\0\x09\0\0\0a"] {
+        let block = [&[0x84, 0, 0, body.len() as u8], body].concat();
+        let mut bytes = [&flac[..42], &block, &flac[42..]].concat();
+        bytes[4] = 0;
+        // Its decoder may refuse it; nothing else happens.
+        let _ = Reader::from_seekable("bytes", Cursor::new(bytes)).and_then(Reader::read_all);
+    }
+    let huge = riff(&[format(), [&b"LIST\xf0\xff\xff\x7f"[..], b"INFO"].concat()]);
+    assert!(Reader::from_seekable("bytes", Cursor::new(huge)).is_err());
+}
+
+#[test]
+fn joined_recordings_are_read_to_the_end() {
+    let folder = TempDir::new().unwrap();
+    let signal = ramp(2, 20_000);
+    let flac = encode(&signal, Container::Flac).unwrap();
+    let joined = flac.repeat(3);
+    for open in [from_bytes, from_stream] {
+        let found = open(&joined).read_all().unwrap();
+        assert_eq!(found.len(), 60_000);
+        assert_eq!(found.channels()[1], signal.channels()[1].repeat(3));
+    }
+    let seconds = 3;
+    let tone = "sine=frequency=440:sample_rate=44100:duration=3";
+    for (name, slack) in [("a.mp3", 4_000), ("a.ogg", 10), ("a.opus", 10), ("a.aac", 4_000)] {
+        if !ffmpeg(folder.path(), &["-f", "lavfi", "-i", tone, name]) {
+            return;
+        }
+        let one = fs::read(folder.path().join(name)).unwrap();
+        let two = one.repeat(2);
+        for open in [from_bytes, from_stream] {
+            let reader = open(&two);
+            let expected = 2 * seconds * reader.sample_rate() as usize;
+            let (samples, reader) = all(reader);
+            assert!(samples.len().abs_diff(expected) <= slack, "{name}: {} samples", samples.len());
+            assert!(!reader.losses().any(), "{name}: {}", reader.losses());
+            let end = &samples[samples.len() - 8_000..samples.len() - 4_000];
+            assert!(end.iter().any(|x| x.abs() > 0.05), "{name}: the end is the second recording's");
+            let (alone, _) = all(open(&one));
+            assert!(alone.len().abs_diff(expected / 2) <= slack / 2, "{name}: {} samples", alone.len());
+        }
+    }
+}
+
+#[test]
+fn damage_is_told_and_what_follows_stays_in_time() {
+    let folder = TempDir::new().unwrap();
+    // A click at 9 s shows whether the end is in time.
+    let click = "aevalsrc='0.1*sin(2000*t)+0.8*between(t,9,9.01)':s=44100:d=10";
+    for name in ["a.ogg", "a.opus", "a.flac"] {
+        if !ffmpeg(folder.path(), &["-f", "lavfi", "-i", click, name]) {
+            return;
+        }
+        let mut bytes = fs::read(folder.path().join(name)).unwrap();
+        let half = &bytes[..bytes.len() / 2];
+        let (samples, reader) = all(from_bytes(half).salvage(true));
+        let losses = reader.losses();
+        assert!(samples.len() > 2 * 44_100 && losses.any(), "{name}: {losses}");
+        assert!(losses.ends_early || losses.missing_samples > 0, "{name}: {losses}");
+
+        let middle = bytes.len() / 2;
+        bytes[middle..middle + 2_000].fill(0);
+        let (samples, reader) = all(from_bytes(&bytes).salvage(true));
+        let rate = reader.sample_rate() as usize;
+        assert!(samples.len().abs_diff(10 * rate) < rate / 50, "{name}: {} samples", samples.len());
+        assert!(reader.losses().silent_samples > 0, "{name}: {}", reader.losses());
+        let loud = samples.iter().position(|x| x.abs() > 0.5).unwrap();
+        assert!(loud.abs_diff(9 * rate) < rate / 50, "{name}: the click comes at {loud}");
+    }
+}
+
+#[test]
+fn headers_cost_no_memory_and_streams_are_held_up_to_a_bound() {
+    // 65,535 channels of 8 bits, and one sample of each.
+    let common =
+        b"COMM\x00\x00\x00\x12\xff\xff\x00\x00\x00\x01\x00\x08\x40\x0b\xfa\x00\x00\x00\x00\x00\x00\x00";
+    let sound = [&b"SSND\x00\x01\x00\x07"[..], &[0; 8 + 65_535]].concat();
+    let length = (4 + common.len() + sound.len()) as u32;
+    let aiff = [b"FORM", &length.to_be_bytes()[..], b"AIFF", common, &sound].concat();
+    let refused = Reader::from_seekable("bytes", Cursor::new(aiff)).unwrap_err();
+    assert!(
+        matches!(
+            refused,
+            Error::Read { reason: ReadError::Signal(InvalidSignal::TooManyChannels { found: 65_535 }), .. }
+        ),
+        "{refused:?}"
+    );
+
+    /// An MP4 file without end.
+    struct Endless(u64);
+    impl Read for Endless {
+        fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+            assert!(self.0 <= MOST_HELD + (1 << 20), "more is read than is held");
+            target.fill(0);
+            if self.0 == 0 {
+                target[4..8].copy_from_slice(b"ftyp");
+            }
+            self.0 += target.len() as u64;
+            Ok(target.len())
+        }
+    }
+    let refused = Reader::from_stream("stream", Endless(0)).unwrap_err();
+    assert!(matches!(refused, Error::Read { reason: ReadError::TooLongToHold { .. }, .. }), "{refused:?}");
+    assert!(refused.to_string().contains("256 MB"));
+}

@@ -1,0 +1,111 @@
+//! What the examples share: a report of tables, a line figure, command-line options.
+
+#![allow(dead_code)] // Each example takes a part.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::{env, fs};
+
+use plotters::prelude::*;
+
+pub type Outcome = Result<(), Box<dyn Error>>;
+
+/// The value after `--name` on the command line.
+pub fn option(name: &str) -> Option<PathBuf> {
+    let mut arguments = env::args_os().skip_while(|argument| argument.to_str() != Some(name));
+    arguments.nth(1).map(PathBuf::from)
+}
+
+/// Where tables and figures go: `--out DIR`, by default `eval/results/samplers`.
+fn folder() -> PathBuf {
+    option("--out").unwrap_or_else(|| PathBuf::from("eval/results/samplers"))
+}
+
+/// A page of markdown that is printed and saved.
+pub struct Report {
+    name: &'static str,
+    text: String,
+}
+
+impl Report {
+    pub fn new(name: &'static str, title: &str) -> Self {
+        Self {
+            name,
+            text: format!("# {title}\n\n`cargo run --release -p alphamf-samplers --example {name}`\n"),
+        }
+    }
+
+    pub fn say(&mut self, paragraph: &str) {
+        let _ = writeln!(self.text, "\n{paragraph}");
+    }
+
+    pub fn table(&mut self, head: &[&str], rows: &[Vec<String>]) {
+        let _ = writeln!(self.text, "\n| {} |\n|{}", head.join(" | "), "---|".repeat(head.len()));
+        for row in rows {
+            let _ = writeln!(self.text, "| {} |", row.join(" | "));
+        }
+    }
+
+    pub fn save(self) -> Outcome {
+        print!("{}", self.text);
+        fs::create_dir_all(folder())?;
+        fs::write(folder().join(self.name).with_extension("md"), self.text)?;
+        Ok(())
+    }
+}
+
+/// A named curve.
+pub type Series = (String, Vec<(f64, f64)>);
+
+/// Draws curves into `NAME.svg`.
+pub fn plot(name: &str, title: &str, [x_label, y_label]: [&str; 2], curves: &[Series]) -> Outcome {
+    fs::create_dir_all(folder())?;
+    let path = folder().join(name).with_extension("svg");
+    let points = || {
+        curves.iter().flat_map(|(_, points)| points.iter()).filter(|(x, y)| x.is_finite() && y.is_finite())
+    };
+    let range = |of: fn(&(f64, f64)) -> f64| {
+        let (low, high) = points()
+            .map(of)
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
+        let margin = 0.03 * (high - low).max(1e-9);
+        low - margin..high + margin
+    };
+    let root = SVGBackend::new(&path, (720, 440)).into_drawing_area();
+    root.fill(&WHITE)?;
+    let mut chart = ChartBuilder::on(&root)
+        .caption(title, ("sans-serif", 18))
+        .margin(10)
+        .x_label_area_size(40)
+        .y_label_area_size(60)
+        .build_cartesian_2d(range(|p| p.0), range(|p| p.1))?;
+    chart.configure_mesh().light_line_style(WHITE).x_desc(x_label).y_desc(y_label).draw()?;
+    for (index, (label, points)) in curves.iter().enumerate() {
+        let colour = Palette99::pick(index).stroke_width(2);
+        let finite = points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite());
+        chart
+            .draw_series(LineSeries::new(finite, colour))?
+            .label(label)
+            .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], colour));
+    }
+    chart.configure_series_labels().background_style(WHITE.mix(0.8)).border_style(BLACK).draw()?;
+    root.present()?;
+    Ok(())
+}
+
+/// Shortest useful form of a number in a table.
+pub fn number(value: f64) -> String {
+    match value.abs() {
+        magnitude if !value.is_finite() || magnitude == 0.0 => format!("{value}"),
+        magnitude if magnitude >= 100.0 => format!("{value:.0}"),
+        magnitude if magnitude >= 1.0 => format!("{value:.2}"),
+        magnitude if magnitude >= 0.001 => format!("{value:.4}"),
+        _ => format!("{value:.1e}"),
+    }
+}
+
+/// `[first, numbers...]` as a row.
+pub fn row(first: &str, values: &[f64]) -> Vec<String> {
+    std::iter::once(first.to_owned()).chain(values.iter().map(|&value| number(value))).collect()
+}

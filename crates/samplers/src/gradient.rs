@@ -1,0 +1,177 @@
+//! What all minibatch gradient samplers share: settings, the subsample, the gradient and its bookkeeping.
+
+use rand::RngExt;
+
+use super::vector::is_sound;
+use super::{Minibatch, Real, SamplerError, Step, StepSize, Target};
+use crate::random::{Stream, Streams};
+
+/// The settings that all minibatch gradient samplers share.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GradientSettings {
+    /// The step `eps`, in the convention `theta <- theta - eps D grad U + N(0, 2 eps D)`.
+    pub step_size: StepSize,
+    /// How many data terms each gradient looks at, drawn with replacement; `None` for all.
+    pub minibatch: Option<usize>,
+    /// Replace each draw by its absolute value (Patterson and Teh 2013). Momenta turn round with it.
+    pub mirror: bool,
+    /// The largest move per coordinate that the drift may make in one step; infinite by default. Noise is
+    /// never limited. A limit that binds now and then tames a bad start; one that binds often biases the draws.
+    pub drift_limit: f64,
+    /// Scale of the injected noise's variance: 1 samples, 0 descends.
+    pub temperature: f64,
+}
+
+impl Default for GradientSettings {
+    /// A constant step of 0.01, full gradients, no mirroring, no limit, temperature 1.
+    fn default() -> Self {
+        Self {
+            step_size: StepSize::Constant(0.01),
+            minibatch: None,
+            mirror: false,
+            drift_limit: f64::INFINITY,
+            temperature: 1.0,
+        }
+    }
+}
+
+pub(super) fn check(
+    name: &'static str,
+    value: f64,
+    expected: &'static str,
+    holds: bool,
+) -> Result<(), SamplerError> {
+    if holds { Ok(()) } else { Err(SamplerError::Setting { name, value, expected }) }
+}
+
+pub(super) fn check_shape(dimension: usize, blocks: usize) -> Result<(), SamplerError> {
+    check("dimension", dimension as f64, "at least 1", dimension > 0)?;
+    check("number of blocks", blocks as f64, "at least 1", blocks > 0)
+}
+
+impl GradientSettings {
+    pub(super) fn check(&self) -> Result<(), SamplerError> {
+        self.step_size.check()?;
+        if let Some(size) = self.minibatch {
+            check("minibatch size", size as f64, "at least 1", size > 0)?;
+        }
+        check("drift limit", self.drift_limit, "a number above 0", self.drift_limit > 0.0)?;
+        let temperature = self.temperature;
+        check(
+            "temperature",
+            temperature,
+            "a finite number from 0",
+            temperature.is_finite() && temperature >= 0.0,
+        )
+    }
+}
+
+/// The data subsample of the current step.
+#[derive(Debug, Clone)]
+struct Subsample {
+    size: Option<usize>,
+    indices: Vec<usize>,
+    stream: Stream,
+}
+
+impl Subsample {
+    fn draw(&mut self, terms: usize) {
+        if let Some(size) = self.size {
+            self.indices.clear();
+            self.indices.extend((0..size).map(|_| self.stream.random_range(0..terms)));
+        }
+    }
+
+    fn get(&self, terms: usize) -> Minibatch<'_> {
+        match self.size {
+            Some(_) => Minibatch::subsample(&self.indices, terms),
+            None => Minibatch::full(terms),
+        }
+    }
+}
+
+/// The part of a gradient sampler that does not depend on its dynamics.
+#[derive(Debug, Clone)]
+pub(super) struct Engine<T> {
+    pub settings: GradientSettings,
+    pub dimension: usize,
+    pub blocks: usize,
+    subsample: Subsample,
+    /// Steps that have begun.
+    pub iteration: u64,
+    pub gradient: Vec<T>,
+}
+
+/// What every block of a gradient sampler owns.
+#[derive(Debug, Clone)]
+pub(super) struct Block<T> {
+    pub stream: Stream,
+    pub diverged: bool,
+    pub old: Vec<T>,
+}
+
+impl<T: Real> Block<T> {
+    /// Takes the move back if it has diverged.
+    pub fn settle(&mut self, theta: &mut [T]) {
+        self.diverged = !is_sound(theta);
+        if self.diverged {
+            theta.copy_from_slice(&self.old);
+        }
+    }
+}
+
+impl<T: Real> Engine<T> {
+    pub fn new(
+        dimension: usize,
+        blocks: usize,
+        settings: GradientSettings,
+        streams: Streams,
+    ) -> Result<Self, SamplerError> {
+        check_shape(dimension, blocks)?;
+        settings.check()?;
+        let subsample =
+            Subsample { size: settings.minibatch, indices: Vec::new(), stream: streams.child(1).stream(0) };
+        let gradient = vec![T::zero(); dimension * blocks];
+        Ok(Self { settings, dimension, blocks, subsample, iteration: 0, gradient })
+    }
+
+    /// The random streams and scratch space of each block.
+    pub fn new_blocks(&self, streams: Streams) -> impl Iterator<Item = Block<T>> + use<T> {
+        let (dimension, blocks) = (self.dimension, self.blocks as u64);
+        let noise = streams.child(0);
+        (0..blocks).map(move |block| Block {
+            stream: noise.stream(block),
+            diverged: false,
+            old: vec![T::zero(); dimension],
+        })
+    }
+
+    /// Begins a step: draws the subsample and returns the step size.
+    pub fn begin(&mut self, target: &dyn Target<T>) -> f64 {
+        self.iteration += 1;
+        self.subsample.draw(target.terms());
+        self.settings.step_size.at(self.iteration)
+    }
+
+    /// The subsample of this step.
+    pub fn batch(&self, target: &dyn Target<T>) -> Minibatch<'_> {
+        self.subsample.get(target.terms())
+    }
+
+    /// Evaluates the gradient at `theta` on the subsample of this step.
+    pub fn evaluate(&mut self, target: &mut dyn Target<T>, theta: &[T]) {
+        let batch = self.subsample.get(target.terms());
+        target.gradient(theta, batch, &mut self.gradient);
+    }
+
+    /// `value` limited to the largest drift.
+    pub fn limit(&self) -> impl Fn(T) -> T + Copy + use<T> {
+        let limit = T::narrow(self.settings.drift_limit);
+        move |drift| drift.max(-limit).min(limit)
+    }
+
+    pub fn step(&self, step_size: f64, divergences: usize) -> Step {
+        let acceptance = 1.0 - divergences as f64 / self.blocks as f64;
+        Step { acceptance, energy: None, divergences, step_size }
+    }
+}

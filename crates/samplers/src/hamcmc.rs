@@ -1,0 +1,228 @@
+//! Hessian-approximated MCMC: Langevin dynamics preconditioned by L-BFGS, without a correction term.
+//!
+//! With memory `M`, the chain is `M` interleaved chains. Step `t` moves the oldest of them with an inverse
+//! Hessian that has not seen where it stands, so that the Gamma term of a state-dependent metric vanishes:
+//!
+//! ```text
+//! g       = grad U~(theta[t-M]),  z ~ N(0, I)
+//! H = S S'  from the pairs (s, y)[t-M+1 .. t-1]
+//! theta[t] = theta[t-M] - eps H g + sqrt(2 eps) S z
+//! s[t]     = theta[t] - theta[t-M]
+//! y[t]     = grad U~(theta[t]) - g + lambda s[t]         (same minibatch)
+//! ```
+//!
+//! **Source.** `hamcmc-2016` algorithm 1, with the square root of [`lbfgs`](super::lbfgs) instead of its
+//! eq. 11. Pairs without positive curvature are left out of `H`; until there are pairs, `H = gamma I`.
+//! **Bias.** First order in the step. `H` has not seen `theta[t-M]` itself, but the pairs in it were made with
+//! matrices that had; that dependence too vanishes with the step, as it enters through the directions of `s` only.
+//! **Cost.** Two gradients and `O(M^2 dimension)` per step; memory `O(M dimension)` per block. With `renewal` above 1
+//! a chain makes its pair at every so many of its steps only, and the second gradient with it: the other chains go on
+//! with the older pair, which has seen their states no more than a new one would.
+//! **Mirroring.** With `mirror` each draw is folded into the positive orthant and the pairs are taken between
+//! folded states (the paper's form). A dense `H` makes this reflection oblique, which distorts the density
+//! within one step length of the boundary however small the step. Wrapping the target in
+//! [`Mirrored`](super::Mirrored) instead is free of that: the chain then runs on the even extension of the
+//! density to all signs.
+//! **When.** Correlated or badly scaled targets with minibatches, or where one wants curvature at the price of
+//! a second gradient. The step is then nearly scale-free: 0.05 to 0.5 of a Newton step.
+
+use super::gradient::{Block, Engine, check};
+use super::lbfgs::InverseHessian;
+use super::vector::{add_scaled, dot, for_blocks};
+use super::{GradientSettings, InitialScale, Real, Sampler, SamplerError, Step, Target};
+use crate::random::Streams;
+
+/// Settings of [`Hamcmc`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HamcmcSettings {
+    /// Step, minibatch and positivity.
+    pub gradient: GradientSettings,
+    /// The memory `M`, at least 2: `M - 1` pairs. Default 3; 2 to 5 is usual.
+    pub memory: usize,
+    /// Where the recursion starts. Default `Fixed(1.0)`.
+    pub initial_scale: InitialScale,
+    /// Each chain renews its pair at its first step and then at every so many, at least 1. Default 1, as published.
+    pub renewal: u64,
+    /// The trust region `lambda`, from 0: `H` approximates `(Hessian + lambda I)^-1`. Default 0.
+    pub trust_region: f64,
+}
+
+impl Default for HamcmcSettings {
+    fn default() -> Self {
+        Self {
+            gradient: GradientSettings::default(),
+            memory: 3,
+            initial_scale: InitialScale::Fixed(1.0),
+            renewal: 1,
+            trust_region: 0.0,
+        }
+    }
+}
+
+/// Hessian-approximated MCMC; see the [module](self).
+#[derive(Debug, Clone)]
+pub struct Hamcmc<T> {
+    engine: Engine<T>,
+    settings: HamcmcSettings,
+    /// `dimension x blocks` of each of the last `M` states; slot `t mod M` holds `theta[t-M]`.
+    states: Vec<Vec<T>>,
+    slot: usize,
+    started: bool,
+    next_gradient: Vec<T>,
+    blocks: Vec<Memory<T>>,
+}
+
+/// What one block remembers: the pairs by slot (`dimension x M`).
+#[derive(Debug, Clone)]
+struct Memory<T> {
+    block: Block<T>,
+    s: Vec<T>,
+    y: Vec<T>,
+    usable: Vec<bool>,
+    inverse: InverseHessian<T>,
+    noise: Vec<T>,
+}
+
+impl<T: Real> Hamcmc<T> {
+    /// For `blocks` independent blocks of `dimension` unknowns, each with a memory of its own.
+    ///
+    /// # Errors
+    /// If a setting is out of range; the memory must be at least 2.
+    pub fn new(
+        dimension: usize,
+        blocks: usize,
+        settings: HamcmcSettings,
+        streams: Streams,
+    ) -> Result<Self, SamplerError> {
+        let HamcmcSettings { memory, initial_scale, renewal, trust_region, .. } = settings;
+        check("HAMCMC memory", memory as f64, "at least 2", memory >= 2)?;
+        initial_scale.check("HAMCMC initial scale")?;
+        check("HAMCMC renewal", renewal as f64, "at least 1", renewal > 0)?;
+        let range = trust_region.is_finite() && trust_region >= 0.0;
+        check("HAMCMC trust region", trust_region, "a finite number from 0", range)?;
+        let engine = Engine::new(dimension, blocks, settings.gradient, streams)?;
+        let blocks = engine.new_blocks(streams).map(|block| Memory {
+            block,
+            s: vec![T::zero(); dimension * memory],
+            y: vec![T::zero(); dimension * memory],
+            usable: vec![false; memory],
+            inverse: InverseHessian::new(dimension, memory - 1),
+            noise: vec![T::zero(); dimension],
+        });
+        let blocks = blocks.collect();
+        let zeros = engine.gradient.clone();
+        Ok(Self {
+            settings,
+            states: vec![zeros.clone(); memory],
+            slot: 0,
+            started: false,
+            next_gradient: zeros,
+            blocks,
+            engine,
+        })
+    }
+}
+
+impl<T: Real> Memory<T> {
+    /// Builds `H` from the pairs of all slots but `slot`, oldest first.
+    fn assemble(&mut self, slot: usize, initial: InitialScale) {
+        let (dimension, memory) = (self.noise.len(), self.usable.len());
+        let pair = |k: usize| k * dimension..(k + 1) * dimension;
+        let others = (1..memory).map(|age| (slot + age) % memory).filter(|&k| self.usable[k]);
+        let pairs = others.map(|k| (&self.s[pair(k)], &self.y[pair(k)]));
+        self.inverse.reset(initial.scale(pairs.clone()));
+        for (s, y) in pairs {
+            self.inverse.push(s, y);
+        }
+    }
+}
+
+impl<T: Real> Sampler<T> for Hamcmc<T> {
+    fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
+        if !self.started {
+            self.states.iter_mut().for_each(|state| state.copy_from_slice(theta));
+            self.started = true;
+        }
+        let engine = &mut self.engine;
+        let slot = self.slot;
+        let start = &mut self.states[slot];
+        let step_size = engine.begin(target);
+        let steps_of_chain = (engine.iteration - 1) / self.states.len() as u64;
+        engine.evaluate(target, start);
+        let (dimension, gradient) = (engine.dimension, &engine.gradient);
+        let GradientSettings { temperature, mirror, drift_limit, .. } = engine.settings;
+        let (step, limit) = (T::narrow(step_size), engine.limit());
+        let noise = T::narrow((2.0 * step_size * temperature).sqrt());
+        let column = |index: usize| index * dimension..(index + 1) * dimension;
+        let initial = self.settings.initial_scale;
+        for_blocks(&mut self.blocks, theta, |index, memory, theta| {
+            memory.assemble(slot, initial);
+            memory.block.old.copy_from_slice(&start[column(index)]);
+            theta.copy_from_slice(&gradient[column(index)]);
+            // A state without a gradient would hold this chain for ever: noise moves it until there is one.
+            if !theta.iter().all(|gradient| gradient.is_finite()) {
+                theta.fill(T::zero());
+            }
+            memory.inverse.multiply_root_transposed(theta);
+            let Memory { block, inverse, noise: z, .. } = memory;
+            z.iter_mut().for_each(|z| *z = noise * T::normal(&mut block.stream));
+            if drift_limit.is_finite() {
+                inverse.multiply_root(theta);
+                inverse.multiply_root(z);
+                theta.iter_mut().zip(z.iter()).for_each(|(theta, &z)| *theta = z - limit(step * *theta));
+            } else {
+                theta.iter_mut().zip(z.iter()).for_each(|(theta, &z)| *theta = z - step * *theta);
+                inverse.multiply_root(theta);
+            }
+            add_scaled(theta, T::one(), &block.old);
+            if mirror {
+                theta.iter_mut().for_each(|theta| *theta = theta.abs());
+            }
+            block.settle(theta);
+        });
+        if steps_of_chain.is_multiple_of(self.settings.renewal) {
+            let batch = engine.batch(target);
+            target.gradient(theta, batch, &mut self.next_gradient);
+            let next_gradient = &self.next_gradient;
+            let trust_region = T::narrow(self.settings.trust_region);
+            for_blocks(&mut self.blocks, theta, |index, memory, theta| {
+                let (s, y) = (&mut memory.s[column(slot)], &mut memory.y[column(slot)]);
+                let (before, after) = (&gradient[column(index)], &next_gradient[column(index)]);
+                for i in 0..dimension {
+                    s[i] = theta[i] - memory.block.old[i];
+                    y[i] = after[i] - before[i] + trust_region * s[i];
+                }
+                // Curvature that is only positive thanks to lambda would make H as large as its distance from zero is small.
+                let curved = dot(s, y) >= trust_region * dot(s, s) && InverseHessian::is_usable(s, y);
+                memory.usable[slot] = !memory.block.diverged && curved;
+                if !memory.block.diverged && !after.iter().all(|gradient| gradient.is_finite()) {
+                    memory.block.diverged = true;
+                    theta.copy_from_slice(&memory.block.old);
+                }
+            });
+        }
+        start.copy_from_slice(theta);
+        self.slot = (slot + 1) % self.states.len();
+        engine.step(step_size, self.blocks.iter().filter(|memory| memory.block.diverged).count())
+    }
+
+    fn shape(&self) -> (usize, usize) {
+        (self.engine.dimension, self.engine.blocks)
+    }
+
+    fn chains(&self) -> usize {
+        self.states.len()
+    }
+
+    fn pairs(&self) -> Option<usize> {
+        Some(self.blocks.iter().map(|memory| memory.inverse.pairs()).sum())
+    }
+
+    fn next_chain(&self) -> usize {
+        self.slot
+    }
+
+    fn next_start<'a>(&'a self, last: &'a [T]) -> &'a [T] {
+        if self.started { &self.states[self.slot] } else { last }
+    }
+}

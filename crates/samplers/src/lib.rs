@@ -1,0 +1,100 @@
+//! Markov chain Monte Carlo samplers that use gradients and curvature, and nothing about audio.
+//!
+//! A posterior is a [`Target`]: its shape, its gradient on a minibatch of data, its potential. A [`Sampler`]
+//! moves a state of `dimension x blocks` numbers; blocks are independent and keep their own memory and random
+//! stream. [`Chain`] checks that the two fit and runs the loop; [`SamplerKind`] builds a sampler by name.
+//!
+//! ```
+//! use alphamf_samplers::random::Streams;
+//! use alphamf_samplers::{Chain, Hmc, HmcSettings, targets::Gaussian};
+//! # fn main() -> Result<(), alphamf_samplers::SamplerError> {
+//! let mut target = Gaussian::equicorrelated(10, 4.0, 1.0);
+//! let mut sampler = Hmc::new(10, 1, HmcSettings::default(), Streams::new(1))?;
+//! let mut chain = Chain::new(&mut target, &mut sampler, vec![0.0; 10])?;
+//! chain.burn_in(500);
+//! chain.run(2000, |draw| assert!(draw.theta.iter().all(|x| x.is_finite())));
+//! assert!(chain.statistics().acceptance() > 0.5);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | sampler | name | needs | exact | choose it when |
+//! |---|---|---|---|---|
+//! | [`Sgld`] | `sgld` | gradient | as the step falls | scales are alike; the baseline |
+//! | [`Psgld`] | `psgld` | gradient | no | scales differ, correlations do not matter, speed does |
+//! | [`Sgrld`] | `sgrld` | [`Metric`] | as the step falls | the Fisher information is known and small or diagonal |
+//! | [`Hamcmc`] | `hamcmc` | gradient | as the step falls | correlated or badly scaled, minibatches |
+//! | [`Sghmc`] | `sghmc` | gradient | as the step falls | long valleys, large data |
+//! | [`Sgnht`] | `sgnht` | gradient | as the step falls | the same, with gradient noise of unknown strength |
+//! | [`Sgrhmc`] | `sgrhmc` | [`Metric`] | as the step falls | the local scale varies and a metric follows it |
+//! | [`Hmc`] | `hmc` | potential | yes | the reference |
+//! | [`MhBfgs`] | `mh-bfgs` | potential | yes | a comparator in few dimensions |
+//! | [`HmcBfgs`] | `hmc-bfgs` | potential | yes | strong correlations |
+//! | [`Qnhmc`] | `qnhmc` | potential | yes, once it has learnt | wide directions must be explored fast |
+//! | [`Newtonian`] | `nmc` | [`Sites`] | yes | second derivatives are cheap; nothing to tune |
+//!
+//! The sources, by the short names used in the documentation: `hamcmc-2016` is Simsekli and others, "Stochastic
+//! quasi-Newton Langevin Monte Carlo"; `complete-recipe` Ma, Chen and Fox, "A complete recipe for stochastic
+//! gradient MCMC" (2015); `quasi-newton-mcmc` Zhang and Sutton, "Quasi-Newton methods for Markov chain Monte
+//! Carlo" (2011); `quasi-newton-hmc` Fu, Luo and Zhang, "Quasi-Newton Hamiltonian Monte Carlo" (2016);
+//! `newtonian` Arora and others, "Newtonian Monte Carlo" (2019).
+//!
+//! **Positive unknowns.** [`Mirrored`] and [`LogMapped`] turn a target on the positive orthant into one on the
+//! whole space, for any sampler; [`Scaled`] brings unknowns of unlike size to one. Gradient samplers can also
+//! fold each draw themselves ([`GradientSettings::mirror`]), which is exact for diagonal dynamics only;
+//! [`Newtonian`] needs neither.
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod dense;
+mod ensemble;
+mod gradient;
+mod kind;
+mod metric;
+mod positivity;
+mod sampler;
+mod step_size;
+mod target;
+mod trajectory;
+mod vector;
+
+pub mod diagnostics;
+pub mod hamcmc;
+pub mod hmc;
+pub mod hmc_bfgs;
+pub mod lbfgs;
+pub mod mh_bfgs;
+pub mod newtonian;
+pub mod psgld;
+pub mod qnhmc;
+pub mod random;
+pub mod recipe;
+pub mod sghmc;
+pub mod sgld;
+pub mod sgnht;
+pub mod sgrhmc;
+pub mod sgrld;
+pub mod targets;
+
+pub use gradient::GradientSettings;
+pub use hamcmc::{Hamcmc, HamcmcSettings};
+pub use hmc::Hmc;
+pub use hmc_bfgs::{HmcBfgs, HmcBfgsSettings};
+pub use kind::{Options, SamplerKind};
+pub use lbfgs::InitialScale;
+pub use mh_bfgs::{MhBfgs, MhBfgsSettings};
+pub use newtonian::Newtonian;
+pub use positivity::{LogMapped, Mirrored, Scaled};
+pub use psgld::{Psgld, PsgldSettings};
+pub use qnhmc::{Qnhmc, QnhmcSettings};
+pub use sampler::{Chain, Draw, Sampler, SamplerError, Statistics, Step};
+pub use sghmc::{Sghmc, SghmcSettings};
+pub use sgld::Sgld;
+pub use sgnht::{Sgnht, SgnhtSettings};
+pub use sgrhmc::Sgrhmc;
+pub use sgrld::Sgrld;
+pub use step_size::{DualAveraging, StepSize};
+pub use target::{Curvature, Metric, Minibatch, Real, Site, Sites, Support, Target};
+pub use trajectory::HmcSettings;
+
+use sampler::{check_target, need};

@@ -1,0 +1,272 @@
+//! The sampler's side of the contract, its errors, and the loop that runs a chain.
+
+use super::{Real, Target};
+
+/// Why a sampler cannot be built or cannot serve a target.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SamplerError {
+    /// A setting is out of range.
+    #[error("sampler setting {name} is {value}; expected {expected}")]
+    Setting {
+        /// The setting.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+        /// The range that it must lie in.
+        expected: &'static str,
+    },
+    /// Sampler, target and start do not have the same shape.
+    #[error("{what} is {found} numbers, but the sampler expects {expected}")]
+    Shape {
+        /// What has the wrong size.
+        what: &'static str,
+        /// Its size.
+        found: usize,
+        /// The size that was expected.
+        expected: usize,
+    },
+    /// The start is not a point that a chain can leave from.
+    #[error("the start is {value} at coordinate {index}; expected a finite number within the support")]
+    Start {
+        /// Place in the state.
+        index: usize,
+        /// The offending value.
+        value: f64,
+    },
+    /// The potential is not finite at the start.
+    #[error("the potential of block {block} is {value} at the start; expected a finite number")]
+    StartPotential {
+        /// The block.
+        block: usize,
+        /// Its potential.
+        value: f64,
+    },
+    /// The sampler needs something that the target does not offer.
+    #[error("{sampler} needs a target that offers {capability}")]
+    Capability {
+        /// The sampler.
+        sampler: &'static str,
+        /// What it needs.
+        capability: &'static str,
+    },
+    /// No sampler has this name.
+    #[error("unknown sampler {name:?}; expected one of {expected}")]
+    UnknownName {
+        /// The name as given.
+        name: String,
+        /// All names.
+        expected: String,
+    },
+}
+
+/// What one step of a sampler did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Step {
+    /// Mean acceptance probability over the blocks. Samplers without a test: the share of blocks that moved.
+    pub acceptance: f64,
+    /// The total potential after the step, if the sampler computes it.
+    pub energy: Option<f64>,
+    /// Blocks whose move was rejected because it was not finite or far beyond any sensible state.
+    pub divergences: usize,
+    /// The step size used.
+    pub step_size: f64,
+}
+
+/// A Markov chain transition on a [`Target`].
+///
+/// A sampler owns its random streams, step size and memory, never the state: the caller passes the last draw
+/// in and finds the next one in its place. Steps do not allocate (the first may), and they do not depend on
+/// the number of threads.
+pub trait Sampler<T: Real>: Send {
+    /// Replaces `theta` (`dimension x blocks`) by the next draw.
+    ///
+    /// # Panics
+    /// If `theta` or `target` have another shape than the sampler was built for; see [`check`](Self::check).
+    fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step;
+
+    /// `(dimension, blocks)` that the sampler was built for.
+    fn shape(&self) -> (usize, usize);
+
+    /// Verifies, before the first step, that `target` has the right shape and offers what the sampler needs.
+    ///
+    /// # Errors
+    /// [`SamplerError::Shape`] or [`SamplerError::Capability`].
+    fn check(&self, target: &mut dyn Target<T>) -> Result<(), SamplerError> {
+        check_target(self.shape(), target)
+    }
+
+    /// Turns adaptation of the step size on (burn-in) or off. Off at first; samplers without it ignore this.
+    fn adapt(&mut self, on: bool) {
+        let _ = on;
+    }
+
+    /// How many interleaved chains the sampler runs: its memory for HAMCMC, the ensemble of HMC-BFGS, else one.
+    fn chains(&self) -> usize {
+        1
+    }
+
+    /// Which of the [`chains`](Self::chains) the next step moves.
+    fn next_chain(&self) -> usize {
+        0
+    }
+
+    /// How many pairs of its memory the metric of the last step was made of, over all blocks; none for samplers
+    /// without such a memory.
+    fn pairs(&self) -> Option<usize> {
+        None
+    }
+
+    /// The state that the next step starts from, given the last draw: for a single chain the draw itself, for
+    /// interleaved chains an older one. A Gibbs sweep draws its auxiliary variables given this state, and keeps
+    /// one set of them per chain.
+    fn next_start<'a>(&'a self, last: &'a [T]) -> &'a [T] {
+        last
+    }
+}
+
+/// Verifies that `target` has the shape `(dimension, blocks)`.
+pub(super) fn check_target<T: Real>(
+    (dimension, blocks): (usize, usize),
+    target: &dyn Target<T>,
+) -> Result<(), SamplerError> {
+    let equal = |what, found, expected| {
+        if found == expected { Ok(()) } else { Err(SamplerError::Shape { what, found, expected }) }
+    };
+    equal("the target's dimension", target.dimension(), dimension)?;
+    equal("the target's number of blocks", target.blocks(), blocks)
+}
+
+/// Turns a missing capability into an error.
+pub(super) fn need(
+    offered: bool,
+    sampler: &'static str,
+    capability: &'static str,
+) -> Result<(), SamplerError> {
+    if offered { Ok(()) } else { Err(SamplerError::Capability { sampler, capability }) }
+}
+
+/// Totals over the steps of a chain.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Statistics {
+    /// Steps taken.
+    pub steps: usize,
+    /// Sum of the steps' acceptance; see [`Statistics::acceptance`].
+    accepted: f64,
+    /// Total number of divergences.
+    pub divergences: usize,
+}
+
+impl Statistics {
+    /// Counts one step.
+    pub fn add(&mut self, step: &Step) {
+        self.steps += 1;
+        self.accepted += step.acceptance;
+        self.divergences += step.divergences;
+    }
+
+    /// Mean acceptance over all steps so far, in `[0, 1]`.
+    #[must_use]
+    pub fn acceptance(&self) -> f64 {
+        self.accepted / self.steps.max(1) as f64
+    }
+}
+
+/// One draw, as the callback of [`Chain::run`] sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Draw<'a, T> {
+    /// Number of the step, counted from zero over the life of the chain.
+    pub index: usize,
+    /// The state, `dimension x blocks`.
+    pub theta: &'a [T],
+    /// What the step did.
+    pub step: Step,
+}
+
+/// A target, a sampler and a state, checked to fit each other.
+///
+/// ```
+/// use alphamf_samplers::random::Streams;
+/// use alphamf_samplers::{Chain, Hmc, HmcSettings, targets::Gaussian};
+/// # fn main() -> Result<(), alphamf_samplers::SamplerError> {
+/// let mut target = Gaussian::equicorrelated(10, 4.0, 1.0);
+/// let mut sampler = Hmc::new(10, 1, HmcSettings::default(), Streams::new(1))?;
+/// let mut chain = Chain::new(&mut target, &mut sampler, vec![0.0; 10])?;
+/// chain.burn_in(500);
+/// let mut mean = 0.0_f64;
+/// chain.run(2000, |draw| mean += draw.theta[0] / 2000.0);
+/// assert!(mean.abs() < 0.5 && chain.statistics().divergences == 0);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Chain<'a, T> {
+    target: &'a mut dyn Target<T>,
+    sampler: &'a mut dyn Sampler<T>,
+    theta: Vec<T>,
+    statistics: Statistics,
+}
+
+impl<'a, T: Real> Chain<'a, T> {
+    /// Starts at `start` (`dimension x blocks`).
+    ///
+    /// # Errors
+    /// If shapes differ, the start or its potential are not finite, or the target lacks what the sampler needs.
+    pub fn new(
+        target: &'a mut dyn Target<T>,
+        sampler: &'a mut dyn Sampler<T>,
+        start: Vec<T>,
+    ) -> Result<Self, SamplerError> {
+        sampler.check(target)?;
+        let (dimension, blocks) = sampler.shape();
+        if start.len() != dimension * blocks {
+            let (found, expected) = (start.len(), dimension * blocks);
+            return Err(SamplerError::Shape { what: "the start", found, expected });
+        }
+        if let Some(index) = start.iter().position(|value| !value.is_finite()) {
+            return Err(SamplerError::Start { index, value: start[index].widen() });
+        }
+        let mut potential = vec![0.0; blocks];
+        target.potential(&start, &mut potential);
+        if let Some(block) = potential.iter().position(|value| !value.is_finite()) {
+            return Err(SamplerError::StartPotential { block, value: potential[block] });
+        }
+        Ok(Self { target, sampler, theta: start, statistics: Statistics::default() })
+    }
+
+    /// Takes `steps` steps with adaptation on, keeps none, and starts the statistics afresh.
+    pub fn burn_in(&mut self, steps: usize) {
+        self.sampler.adapt(true);
+        for _ in 0..steps {
+            self.sampler.step(self.target, &mut self.theta);
+        }
+        self.sampler.adapt(false);
+        self.statistics = Statistics::default();
+    }
+
+    /// Turns the sampler's adaptation on or off, for burn-in that is to be observed.
+    pub fn adapt(&mut self, on: bool) {
+        self.sampler.adapt(on);
+    }
+
+    /// Takes `steps` steps and shows each draw to `observe`.
+    pub fn run(&mut self, steps: usize, mut observe: impl FnMut(Draw<'_, T>)) {
+        for _ in 0..steps {
+            let step = self.sampler.step(self.target, &mut self.theta);
+            let index = self.statistics.steps;
+            self.statistics.add(&step);
+            observe(Draw { index, theta: &self.theta, step });
+        }
+    }
+
+    /// The last draw.
+    #[must_use]
+    pub fn state(&self) -> &[T] {
+        &self.theta
+    }
+
+    /// Totals since the start or the last burn-in.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+}

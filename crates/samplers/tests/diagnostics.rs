@@ -1,0 +1,100 @@
+//! Diagnostics against values recorded from arviz 0.23.4 on the same draws.
+
+use alphamf_samplers::diagnostics::*;
+
+/// An autoregressive chain of order one driven by sums of four uniform numbers; the recorded values come from
+/// the same recursion (a 64-bit linear congruential generator) in Python.
+fn chain(seed: u64, coefficient: f64, shift: f64, draws: usize) -> Vec<f64> {
+    let (mut state, mut x) = (seed, 0.0);
+    (0..draws)
+        .map(|_| {
+            let mut sum = 0.0;
+            for _ in 0..4 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                sum += (state >> 11) as f64 / (1_u64 << 53) as f64 - 0.5;
+            }
+            x = coefficient * x + sum;
+            x + shift
+        })
+        .collect()
+}
+
+fn chains(draws: usize, laws: &[(f64, f64)]) -> Vec<Vec<f64>> {
+    (11..)
+        .step_by(7)
+        .zip(laws)
+        .map(|(seed, &(coefficient, shift))| chain(seed, coefficient, shift, draws))
+        .collect()
+}
+
+#[track_caller]
+fn assert_close(a: f64, b: f64) {
+    assert!((a - b).abs() < 1e-7 * b.abs(), "{a} against {b}");
+}
+
+#[test]
+fn well_mixed_chains() {
+    // An odd number of draws: the middle one drops out of the halves.
+    let chains = chains(501, &[(0.7, 0.0); 4]);
+    assert_close(effective_size_bulk(&chains), 351.604_813_840);
+    assert_close(effective_size_mean(&chains), 352.153_673_602);
+    assert_close(split_r_hat(&chains), 1.010_082_184_034);
+    assert_close(rank_r_hat(&chains), 1.010_215_619_774);
+    assert!((standard_error(&chains) - 0.043_824_05).abs() < 1e-7);
+    let correlation = autocorrelation(&chains[0]);
+    for (lag, expected) in
+        [(1, 0.700_566_119_743_875), (2, 0.464_599_803_029_216), (10, -0.033_436_369_101_72)]
+    {
+        assert_close(correlation[lag], expected);
+    }
+}
+
+#[test]
+fn chains_that_disagree() {
+    let chains = chains(200, &[(0.95, 0.0), (0.9, 0.5), (-0.5, 0.0), (0.3, -1.0)]);
+    assert_close(effective_size_bulk(&chains), 11.907_512_213_988_284);
+    assert_close(effective_size_mean(&chains), 12.176_963_362_064_773);
+    assert_close(split_r_hat(&chains), 1.277_368_151_190_831);
+    assert_close(rank_r_hat(&chains), 1.281_414_535_849);
+}
+
+#[test]
+fn one_antithetic_chain() {
+    let chains = chains(1000, &[(-0.6, 2.0)]);
+    assert_close(effective_size_bulk(&chains), 3000.0);
+    assert_close(effective_size_mean(&chains), 3000.0);
+}
+
+#[test]
+fn effective_size_to_a_lag_of_an_autoregression() {
+    // (1 - a) / (1 + a) effective draws per draw.
+    let long = chain(5, 0.7, 0.0, 200_000);
+    let size = effective_size_to_lag(&long, 50) / long.len() as f64;
+    assert!((size / (0.3 / 1.7) - 1.0).abs() < 0.05, "{size}");
+}
+
+#[test]
+fn divergence_of_a_histogram() {
+    // Uniform draws against a density proportional to x on (0, 1): the integral of -log(2 x) is 1 - log 2.
+    let mut histogram = Histogram::new(0.0, 1.0, 1000);
+    (0..100_000).for_each(|k| histogram.add((f64::from(k) + 0.5) / 100_000.0));
+    let divergence = histogram.divergence(|x| -x.ln());
+    assert!((divergence - (1.0 - 2.0_f64.ln())).abs() < 1e-3, "{divergence}");
+    assert!(histogram.divergence(|_| 0.0).abs() < 1e-12);
+}
+
+#[test]
+fn degenerate_chains_do_not_panic() {
+    let empty: [Vec<f64>; 0] = [];
+    assert!(effective_size_bulk(&empty).is_nan());
+    assert!(rank_r_hat(&empty).is_nan());
+    for draws in 0..8 {
+        let chains = [vec![1.0; draws], vec![1.0; draws]];
+        let _ = effective_size_bulk(&chains);
+        let _ = effective_size_mean(&chains);
+        let _ = rank_r_hat(&chains);
+        let _ = split_r_hat(&chains);
+        let _ = standard_error(&chains);
+        let _ = autocorrelation(&chains[0]);
+    }
+}

@@ -1,0 +1,102 @@
+//! The first draws of every sampler, pinned bit for bit.
+//!
+//! To pin them anew: `cargo test -p alphamf-samplers --test golden -- --nocapture`, and copy what it
+//! prints into the column of the CPU's kind.
+
+use alphamf_samplers::random::Streams;
+use alphamf_samplers::recipe::{self, Recipe, RecipeSampler};
+use alphamf_samplers::targets::Gaussian;
+use alphamf_samplers::*;
+use std::io::Write;
+
+/// A sampler and the checksum of its draws, by kind of CPU: x86-64 with AVX-512, with AVX2 and FMA.
+/// Matrix products are computed by other kernels on each.
+const GOLDEN: [(&str, [Option<u64>; 2]); 18] = [
+    ("sgld", [Some(0x5d99_1bb9_7d36_31b8), None]),
+    ("psgld", [Some(0x22c2_7e86_5c49_6030), None]),
+    ("sgrld", [Some(0x0984_2f10_70d3_80dd), None]),
+    ("hamcmc", [Some(0x91a0_f272_7f53_89e8), None]),
+    ("sghmc", [Some(0xf7d9_38ba_cd69_0a60), None]),
+    ("sgnht", [Some(0x8b1a_44e7_6b51_6e02), None]),
+    ("sgrhmc", [Some(0x1ad0_5b5e_d256_69a7), None]),
+    ("hmc", [Some(0x3dd5_9841_5314_01d8), None]),
+    ("mh-bfgs", [Some(0xa7da_4006_2c8d_9b61), None]),
+    ("hmc-bfgs", [Some(0x55d0_e0c8_3739_00a3), None]),
+    ("qnhmc", [Some(0x3191_4a3e_ef61_ac0f), None]),
+    ("nmc", [Some(0xccc2_328d_05f4_bd61), None]),
+    ("recipe: Langevin", [Some(0xbefe_6c88_3b1e_45b1), None]),
+    ("recipe: Riemannian Langevin", [Some(0xa236_2f34_1f9f_0d58), None]),
+    ("recipe: root mean square", [Some(0x04ea_f06f_2370_34ac), None]),
+    ("recipe: friction", [Some(0x7aed_3383_ffa7_54cb), None]),
+    ("recipe: thermostat", [Some(0xb769_8621_d904_23b3), None]),
+    ("recipe: Riemannian friction", [Some(0xcff6_3bd0_5ba3_e153), None]),
+];
+
+/// The kind of this CPU, as a column of the table.
+fn kind() -> Option<usize> {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512f") {
+        return Some(0);
+    } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        return Some(1);
+    }
+    None
+}
+
+/// The checksum (64-bit FNV-1a) of some numbers.
+fn checksum(values: &[f64]) -> u64 {
+    let bytes = values.iter().flat_map(|value| value.to_le_bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// A few steps with adaptation and a few without on a Gaussian of three dimensions.
+fn draws(sampler: &mut dyn Sampler<f64>) -> Vec<f64> {
+    let precision = vec![2.0, 1.2, 0.3, 1.2, 1.5, -0.2, 0.3, -0.2, 0.7];
+    let mut target = Gaussian::new(vec![1.0, -0.5, 0.0], precision).unwrap();
+    let mut chain = Chain::new(&mut target, sampler, vec![0.0; 3]).unwrap();
+    chain.burn_in(10);
+    let mut draws = Vec::new();
+    chain.run(20, |draw| draws.extend_from_slice(draw.theta));
+    draws
+}
+
+fn by_recipe(recipe: impl Recipe + 'static) -> Box<dyn Sampler<f64>> {
+    Box::new(RecipeSampler::new(3, recipe, GradientSettings::default(), Streams::new(3)).unwrap())
+}
+
+#[test]
+fn first_draws_of_every_sampler_are_as_pinned() {
+    let named = SamplerKind::ALL
+        .map(|kind| (kind.name(), kind.build::<f64>(3, 1, &Options::default(), Streams::new(3)).unwrap()));
+    let root_mean_square =
+        recipe::RootMeanSquare { past: vec![1.0; 3], forgetting: 0.9, regularisation: 1e-3 };
+    let recipes = [
+        ("recipe: Langevin", by_recipe(recipe::Langevin)),
+        ("recipe: Riemannian Langevin", by_recipe(recipe::RiemannianLangevin)),
+        ("recipe: root mean square", by_recipe(root_mean_square)),
+        ("recipe: friction", by_recipe(recipe::Friction(1.0))),
+        ("recipe: thermostat", by_recipe(recipe::Thermostat(1.0))),
+        ("recipe: Riemannian friction", by_recipe(recipe::RiemannianFriction)),
+    ];
+    let found: Vec<(&str, u64)> = named
+        .into_iter()
+        .chain(recipes)
+        .map(|(name, mut sampler)| (name, checksum(&draws(&mut *sampler))))
+        .collect();
+    found.iter().for_each(|(name, sum)| println!("    (\"{name}\", {sum:#018x}),"));
+    let Some(column) = kind() else {
+        // Past the test harness, which shows nothing of a test that passes.
+        writeln!(std::io::stderr(), "SKIPPED: no draws are pinned for this kind of CPU").unwrap();
+        return;
+    };
+    assert_eq!(found.len(), GOLDEN.len());
+    for ((name, sum), (pinned, sums)) in found.iter().zip(&GOLDEN) {
+        assert_eq!(name, pinned);
+        match sums[column] {
+            Some(pinned) => assert_eq!(*sum, pinned, "{name}"),
+            None => {
+                writeln!(std::io::stderr(), "SKIPPED: {name} is not pinned for this kind of CPU").unwrap()
+            }
+        }
+    }
+}

@@ -1,0 +1,688 @@
+//! What holds the samplers together: drifts that follow the recipe, wrong variants that are caught, errors,
+//! independent blocks.
+
+mod proof;
+
+use alphamf_samplers::lbfgs::InverseHessian;
+use alphamf_samplers::random::Streams;
+use alphamf_samplers::recipe::{self, Recipe};
+use alphamf_samplers::targets::*;
+use alphamf_samplers::*;
+use proof::{constant, summarise, worst};
+
+fn normal(stream: &mut alphamf_samplers::random::Stream) -> f64 {
+    f64::normal(stream)
+}
+
+/// Correlated logistic regression: a dense metric that depends on the state.
+fn logistic() -> LogisticRegression {
+    let mut stream = Streams::new(11).stream(0);
+    let regressors: Vec<f64> =
+        (0..3 * 40).map(|k| if k % 3 == 0 { 1.0 } else { normal(&mut stream) }).collect();
+    let labels = (0..40).map(|n| regressors[3 * n + 1] - regressors[3 * n + 2] + normal(&mut stream) > 0.3);
+    LogisticRegression::new(regressors.clone(), labels.collect(), &[4.0, 1.0, 1.0]).unwrap()
+}
+
+fn robust() -> RobustRegression {
+    let mut stream = Streams::new(12).stream(0);
+    let regressors: Vec<f64> = (0..2 * 30).map(|_| normal(&mut stream)).collect();
+    let observations = regressors.chunks(2).map(|x| 1.0 + x[0] - 0.5 * x[1] + normal(&mut stream).powi(3));
+    RobustRegression::new(&regressors, observations.collect(), 2).unwrap()
+}
+
+/// A target, its name and a state inside its support.
+type Named = (&'static str, Box<dyn Target<f64>>, Vec<f64>);
+
+fn targets() -> Vec<Named> {
+    vec![
+        (
+            "Gaussian",
+            Box::new(Gaussian::new(vec![1.0, 2.0], vec![2.0, 0.5, 0.5, 1.0]).unwrap()),
+            vec![0.3, -1.0],
+        ),
+        ("equicorrelated", Box::new(Gaussian::equicorrelated(4, 4.0, 1.0)), vec![0.3, -1.0, 2.0, 0.1]),
+        (
+            "linear",
+            Box::new(LinearGaussian::synthetic(3, 20, 2.0, 1.0, Streams::new(1))),
+            vec![0.3, -1.0, 0.6],
+        ),
+        ("quartic", Box::new(Quartic::new(1.0, -2.0)), vec![0.7]),
+        ("banana", Box::new(Banana), vec![0.7, -0.4]),
+        ("funnel", Box::new(Funnel { scale: 3.0 }), vec![-0.7, 0.4]),
+        ("Gammas", Box::new(Gammas::new(vec![3.0, 0.5], vec![2.0, 1.0])), vec![0.7, 0.4]),
+        ("mirrored", Box::new(Mirrored::new(Gammas::new(vec![3.0, 0.5], vec![2.0, 1.0]))), vec![-0.7, 0.4]),
+        ("log map", Box::new(LogMapped::new(Gammas::new(vec![3.0, 0.5], vec![2.0, 1.0]))), vec![-0.7, 0.4]),
+        (
+            "half log map",
+            Box::new(LogMapped::rows(Gammas::new(vec![3.0, 0.5], vec![2.0, 1.0]), 1..2)),
+            vec![0.7, -0.4],
+        ),
+        (
+            "units",
+            Box::new(Scaled::new(Gammas::new(vec![3.0, 0.5], vec![2.0, 1.0]), &[0.5, 3.0])),
+            vec![0.7, 0.4],
+        ),
+        ("Dirichlet", Box::new(Dirichlet::new(vec![3.0, 0.5, 1.0])), vec![0.5, 0.2, 0.3]),
+        ("logistic", Box::new(logistic()), vec![0.5, 0.2, -0.3]),
+        ("part log map", Box::new(LogMapped::rows(robust(), 0..2)), vec![1.2, -0.3, 0.3, 0.4, -0.2]),
+        ("robust", Box::new(robust()), vec![3.5, 0.8, 0.3, 0.4, -0.2]),
+    ]
+}
+
+fn gradient_at(target: &mut dyn Target<f64>, theta: &[f64]) -> Vec<f64> {
+    let mut gradient = vec![0.0; theta.len()];
+    let terms = target.terms();
+    target.gradient(theta, Minibatch::full(terms), &mut gradient);
+    gradient
+}
+
+/// Central differences of `f` in every coordinate.
+fn differences(theta: &[f64], mut f: impl FnMut(&[f64]) -> Vec<f64>) -> Vec<Vec<f64>> {
+    let width = 1e-5;
+    (0..theta.len())
+        .map(|j| {
+            let mut shifted = theta.to_vec();
+            shifted[j] = theta[j] + width;
+            let up = f(&shifted);
+            shifted[j] = theta[j] - width;
+            let down = f(&shifted);
+            up.iter().zip(&down).map(|(up, down)| (up - down) / (2.0 * width)).collect()
+        })
+        .collect()
+}
+
+fn assert_close(what: &str, a: &[f64], b: &[f64], tolerance: f64) {
+    assert_eq!(a.len(), b.len());
+    let scale = b.iter().fold(1.0_f64, |scale, b| scale.max(b.abs()));
+    for (a, b) in a.iter().zip(b) {
+        assert!((a - b).abs() < tolerance * scale, "{what}: {a} against {b}");
+    }
+}
+
+#[test]
+fn derivatives_of_the_targets_match_differences() {
+    for (name, mut target, theta) in targets() {
+        let n = theta.len();
+        let gradient = gradient_at(&mut *target, &theta);
+        let slopes = differences(&theta, |theta| {
+            let mut potential = vec![0.0];
+            target.potential(theta, &mut potential);
+            potential
+        });
+        assert_close(name, &slopes.concat(), &gradient, 1e-6);
+        let hessian = differences(&theta, |theta| gradient_at(&mut *target, theta)).concat();
+        if let Some(curvature) = target.curvature() {
+            let mut diagonal = vec![0.0; n];
+            curvature.hessian_diagonal(&theta, Minibatch::full(1), &mut diagonal);
+            let expected: Vec<f64> = (0..n).map(|i| hessian[i * n + i]).collect();
+            assert_close(name, &diagonal, &expected, 1e-6);
+        }
+        if let Some(sites) = target.sites() {
+            for index in 0..sites.count() {
+                let rows = sites.site(index).rows;
+                let size = rows.len();
+                let (mut u, mut g, mut h) = ([0.0], vec![0.0; size], vec![0.0; size * size]);
+                sites.expand(&theta, index, &mut u, &mut g, &mut h);
+                assert_close(name, &g, &gradient[rows.clone()], 1e-12);
+                let pairs = rows.clone().flat_map(|j| rows.clone().map(move |i| (i, j)));
+                let expected: Vec<f64> = pairs.map(|(i, j)| hessian[j * n + i]).collect();
+                assert_close(name, &h, &expected, 1e-6);
+            }
+        }
+    }
+}
+
+/// The closed divergences of the metrics against the recipe's differences.
+#[test]
+fn divergences_of_the_metrics_match_differences() {
+    for (name, mut target, theta) in targets() {
+        let n = theta.len();
+        let Some(metric) = target.metric() else { continue };
+        let mut closed = vec![0.0; n];
+        if metric.is_constant() || !metric.divergence(&theta, true, &mut closed) {
+            continue;
+        }
+        let mut numerical = vec![0.0; n];
+        let mut recipe = recipe::RiemannianLangevin;
+        recipe::numerical_correction(&mut recipe, &mut *target, &theta, &mut numerical);
+        assert_close(name, &closed, &numerical, 1e-6);
+        let Some(metric) = target.metric() else { unreachable!() };
+        if !metric.divergence(&theta, false, &mut closed) {
+            continue;
+        }
+        let z = [theta.clone(), vec![0.0; n]].concat();
+        let mut numerical = vec![0.0; 2 * n];
+        recipe::numerical_correction(&mut recipe::RiemannianFriction, &mut *target, &z, &mut numerical);
+        assert_close(name, &closed, &numerical[n..], 1e-6);
+    }
+}
+
+/// A map `theta(x)` with Jacobian `J` turns a dense metric `G` into `J' G J`.
+#[test]
+fn dense_metrics_follow_the_map() {
+    let metric = |target: &mut dyn Target<f64>, x: &[f64]| {
+        let metric = target.metric().unwrap();
+        assert!(!metric.is_diagonal());
+        let mut values = vec![f64::NAN; x.len() * x.len()];
+        metric.metric(x, &mut values);
+        values
+    };
+    let theta = [0.5, 0.2, 1.3];
+    let inner = metric(&mut logistic(), &theta);
+    let units = [0.5, 3.0, 2.0];
+    let logarithms = theta.map(f64::ln);
+    let signed = [0.5, -0.2, -1.3];
+    let scaled = [1.0, 0.2 / 3.0, 0.65];
+    for (mapped, jacobian) in [
+        (metric(&mut LogMapped::new(logistic()), &logarithms), theta),
+        (metric(&mut Mirrored::new(logistic()), &signed), signed.map(f64::signum)),
+        (metric(&mut Scaled::new(logistic(), &units), &scaled), units),
+    ] {
+        let expected: Vec<f64> = (0..9).map(|k| inner[k] * jacobian[k % 3] * jacobian[k / 3]).collect();
+        assert_close("metric", &mapped, &expected, 1e-9);
+    }
+}
+
+/// The move of one noiseless step of 1e-6, divided by the step.
+fn measured_drift(
+    target: &mut dyn Target<f64>,
+    theta: &[f64],
+    step: impl FnOnce(&mut dyn Target<f64>, &mut [f64]) -> Vec<f64>,
+    auxiliary: &[f64],
+) -> Vec<f64> {
+    let mut state = theta.to_vec();
+    let after = step(target, &mut state);
+    let moves = state.iter().zip(theta).chain(after.iter().zip(auxiliary));
+    moves.map(|(after, before)| (after - before) / 1e-6).collect()
+}
+
+#[test]
+fn drifts_follow_the_recipe() {
+    let still = GradientSettings { temperature: 0.0, ..constant(1e-6) };
+    let streams = Streams::new(1);
+    for (name, mut target, theta) in targets() {
+        let n = theta.len();
+        let target = &mut *target;
+        let gradient = gradient_at(target, &theta);
+        let expected = |recipe: &mut dyn Recipe, target: &mut dyn Target<f64>, auxiliary: &[f64]| {
+            let z = [&theta, auxiliary].concat();
+            let mut drift = vec![0.0; z.len()];
+            recipe::drift(recipe, target, &z, &gradient, &mut drift);
+            drift
+        };
+        let r: Vec<f64> = (0..n).map(|i| 0.8 - 0.5 * i as f64).collect();
+        let check = |sampler: &str, measured: &[f64], expected: &[f64]| {
+            assert_close(&format!("{sampler} on {name}"), measured, expected, 1e-3);
+        };
+
+        let mut sampler = Sgld::new(n, 1, still, streams).unwrap();
+        let run = |target: &mut dyn Target<f64>, theta: &mut [f64]| {
+            sampler.step(target, theta);
+            Vec::new()
+        };
+        let measured = measured_drift(target, &theta, run, &[]);
+        check("SGLD", &measured, &expected(&mut recipe::Langevin, target, &[]));
+
+        let settings = SghmcSettings { gradient: still, friction: 1.7, gradient_noise: 0.0 };
+        let mut sampler = Sghmc::new(n, 1, settings, streams).unwrap();
+        sampler.set_momentum(0, &r);
+        let run = |target: &mut dyn Target<f64>, theta: &mut [f64]| {
+            sampler.step(target, theta);
+            sampler.momentum(0).to_vec()
+        };
+        let measured = measured_drift(target, &theta, run, &r);
+        check("SGHMC", &measured, &expected(&mut recipe::Friction(1.7), target, &r));
+
+        let settings = SgnhtSettings { gradient: still, diffusion: 1.3 };
+        let mut sampler = Sgnht::new(n, 1, settings, streams).unwrap();
+        sampler.set_auxiliary(0, &r, 0.9);
+        let auxiliary = [&r[..], &[0.9]].concat();
+        let run = |target: &mut dyn Target<f64>, theta: &mut [f64]| {
+            sampler.step(target, theta);
+            let (r, thermostat) = sampler.auxiliary(0);
+            [r, &[thermostat]].concat()
+        };
+        let measured = measured_drift(target, &theta, run, &auxiliary);
+        check("SGNHT", &measured, &expected(&mut recipe::Thermostat(1.3), target, &auxiliary));
+
+        if target.metric().is_some() {
+            let mut sampler = Sgrld::new(n, 1, still, streams).unwrap();
+            let run = |target: &mut dyn Target<f64>, theta: &mut [f64]| {
+                sampler.step(target, theta);
+                Vec::new()
+            };
+            let measured = measured_drift(target, &theta, run, &[]);
+            check("SGRLD", &measured, &expected(&mut recipe::RiemannianLangevin, target, &[]));
+
+            let mut sampler = Sgrhmc::new(n, 1, still, streams).unwrap();
+            sampler.set_momentum(0, &r);
+            let run = |target: &mut dyn Target<f64>, theta: &mut [f64]| {
+                sampler.step(target, theta);
+                sampler.momentum(0).to_vec()
+            };
+            let measured = measured_drift(target, &theta, run, &r);
+            check("SGRHMC", &measured, &expected(&mut recipe::RiemannianFriction, target, &r));
+        }
+        if target.curvature().is_some() {
+            let settings =
+                PsgldSettings { gradient: still, forgetting: 0.6, regularisation: 0.3, correction: true };
+            let mut sampler = Psgld::new(n, 1, settings, streams).unwrap();
+            let mut first = theta.clone();
+            sampler.step(target, &mut first);
+            let terms = target.terms() as f64;
+            let past = gradient.iter().map(|g| (g / terms).powi(2)).collect();
+            let run = |target: &mut dyn Target<f64>, theta: &mut [f64]| {
+                sampler.step(target, theta);
+                Vec::new()
+            };
+            let measured = measured_drift(target, &theta, run, &[]);
+            let mut recipe = recipe::RootMeanSquare { past, forgetting: 0.6, regularisation: 0.3 };
+            check("PSGLD", &measured, &expected(&mut recipe, target, &[]));
+        }
+    }
+}
+
+/// Mean and variance of the draws of `step` against the problem's truth.
+fn run_by_hand(
+    problem: &proof::Problem,
+    steps: usize,
+    mut make: impl FnMut(u64) -> Box<dyn FnMut(&mut [f64])>,
+) -> (f64, f64) {
+    let runs: Vec<Vec<f64>> = (0..8)
+        .map(|run| {
+            let mut step = make(run);
+            let mut theta = problem.start.clone();
+            let mut sums = vec![0.0; problem.quantities.len()];
+            for t in 0..steps + 2000 {
+                step(&mut theta);
+                if t >= 2000 {
+                    for (sum, quantity) in sums.iter_mut().zip(&problem.quantities) {
+                        *sum += (quantity.value)(&theta) / steps as f64;
+                    }
+                }
+            }
+            sums
+        })
+        .collect();
+    let estimates = summarise(&runs);
+    worst(problem, &estimates, 0.05)
+}
+
+/// hamcmc section 3.1: with curvature taken from the state that it moves, and no correction, the draws are
+/// wrong; HAMCMC on the same target with the same pairs is right (`samplers_proof`, "one peak").
+#[test]
+fn naive_quasi_newton_langevin_is_caught() {
+    let law = Quartic::new(0.25, 0.5);
+    let (errors, precision) = run_by_hand(&proof::one_peak(), 60_000, |run| {
+        let mut stream = Streams::new(run).stream(0);
+        let law = law.clone();
+        let mut previous: Option<(f64, f64)> = None;
+        let mut inverse = InverseHessian::new(1, 1);
+        Box::new(move |theta| {
+            let gradient = law.slopes(theta[0]).0;
+            inverse.reset(0.5);
+            if let Some((before, slope)) = previous {
+                inverse.push(&[theta[0] - before], &[gradient - slope]);
+            }
+            previous = Some((theta[0], gradient));
+            let (mut drift, mut noise) = ([gradient], [normal(&mut stream)]);
+            inverse.multiply(&mut drift);
+            inverse.multiply_root(&mut noise);
+            theta[0] += 0.1_f64.sqrt() * noise[0] - 0.05 * drift[0];
+        })
+    });
+    assert!(errors > 20.0 && precision < 0.05, "{errors} {precision}");
+}
+
+/// complete-recipe eq. 16: without Gamma the metric's dependence on the state biases the draws. The same loop
+/// with Gamma is right.
+#[test]
+fn naive_riemannian_hmc_is_caught() {
+    let mut errors = [0.0; 2];
+    for (weight, error) in [0.0, 1.0].into_iter().zip(&mut errors) {
+        (*error, _) = run_by_hand(&proof::one_peak(), 100_000, |run| {
+            let mut stream = Streams::new(run).stream(0);
+            let mut law = Quartic::new(0.25, 0.5);
+            let mut r = 0.0;
+            Box::new(move |theta| {
+                let (mut metric, mut gamma) = ([0.0], [0.0]);
+                Metric::<f64>::metric(&mut law, theta, &mut metric);
+                Metric::<f64>::divergence(&mut law, theta, false, &mut gamma);
+                let inverse = 1.0 / metric[0];
+                let drift = inverse.sqrt() * law.slopes(theta[0]).0 + inverse * r - weight * gamma[0];
+                r += (0.06 * inverse).sqrt() * normal(&mut stream) - 0.03 * drift;
+                theta[0] += 0.03 * inverse.sqrt() * r;
+            })
+        });
+    }
+    assert!(errors[0] > 8.0 && errors[1] < 3.0, "{errors:?}");
+}
+
+/// quasi-newton-hmc section 3.1: multiplying only the gradient by B leaves another law invariant than the
+/// target; multiplying both equations leaves the target invariant, even without a test at small steps.
+#[test]
+fn half_preconditioned_hmc_is_caught() {
+    let mut errors = [0.0; 2];
+    for (both, error) in [false, true].into_iter().zip(&mut errors) {
+        (*error, _) = run_by_hand(&proof::gaussian(), 20_000, |run| {
+            let mut stream = Streams::new(run).stream(0);
+            let mut law = Gaussian::new(vec![1.0, -0.5], vec![2.0, 1.2, 1.2, 1.5]).unwrap();
+            let b = [1.0, 0.3, 0.3, 0.5];
+            let times = move |v: &[f64]| [b[0] * v[0] + b[1] * v[1], b[1] * v[0] + b[3] * v[1]];
+            Box::new(move |theta| {
+                let mut p = [normal(&mut stream), normal(&mut stream)];
+                for _ in 0..8 {
+                    let force = times(&gradient_at(&mut law, theta));
+                    (0..2).for_each(|i| p[i] -= 0.05 * force[i]);
+                    let velocity = if both { times(&p) } else { p };
+                    (0..2).for_each(|i| theta[i] += 0.1 * velocity[i]);
+                    let force = times(&gradient_at(&mut law, theta));
+                    (0..2).for_each(|i| p[i] -= 0.05 * force[i]);
+                }
+            })
+        });
+    }
+    assert!(errors[0] > 20.0 && errors[1] < 5.0, "{errors:?}");
+}
+
+/// The linear Gaussian model of hamcmc section 4.1: ten observations per unknown, noise variance 10.
+#[test]
+fn hamcmc_samples_the_linear_gaussian_posterior_and_the_printed_root_does_not() {
+    for (dimension, memory) in [(2, 2), (10, 3)] {
+        let mut model = LinearGaussian::synthetic(dimension, 10 * dimension, 10.0, 1.0, Streams::new(3));
+        let exact = model.posterior().clone();
+        let gamma = 1.0 / largest_curvature(&exact);
+        let settings = HamcmcSettings {
+            gradient: constant(0.1),
+            memory,
+            initial_scale: InitialScale::Fixed(gamma),
+            renewal: 1,
+            trust_region: 0.0,
+        };
+        let mut sampler = Hamcmc::new(dimension, 1, settings, Streams::new(1)).unwrap();
+        let mut moments = Moments::new(dimension);
+        let mut chain = Chain::new(&mut model, &mut sampler, vec![0.0; dimension]).unwrap();
+        chain.burn_in(2000);
+        chain.run(200_000, |draw| moments.add(draw.theta));
+        assert_eq!(chain.statistics().divergences, 0);
+        let (mean, covariance) = moments.errors(&exact);
+        assert!(mean < 0.12 && covariance < 0.15, "{mean} {covariance}");
+
+        let covariance = printed_hamcmc(&mut model, memory, gamma).errors(&exact).1;
+        assert!(covariance > 0.45, "{covariance}");
+    }
+}
+
+fn largest_curvature(gaussian: &Gaussian) -> f64 {
+    let n = gaussian.mean().len();
+    let mut v = vec![1.0; n];
+    let mut norm = 1.0;
+    for _ in 0..200 {
+        let w: Vec<f64> = (0..n).map(|i| (0..n).map(|j| gaussian.precision(i, j) * v[j]).sum()).collect();
+        norm = w.iter().map(|w| w * w).sum::<f64>().sqrt();
+        v = w.iter().map(|w| w / norm).collect();
+    }
+    norm
+}
+
+/// Sums of draws and of their products.
+struct Moments {
+    count: f64,
+    first: Vec<f64>,
+    second: Vec<f64>,
+}
+
+impl Moments {
+    fn new(n: usize) -> Self {
+        Self { count: 0.0, first: vec![0.0; n], second: vec![0.0; n * n] }
+    }
+
+    fn add(&mut self, theta: &[f64]) {
+        let n = theta.len();
+        self.count += 1.0;
+        for j in 0..n {
+            self.first[j] += theta[j];
+            (0..n).for_each(|i| self.second[j * n + i] += theta[i] * theta[j]);
+        }
+    }
+
+    /// The largest error of the mean in posterior deviations, and the Frobenius norm of `A^1/2 C A^1/2 - I`
+    /// divided by the root of the dimension, where `C` is the draws' covariance and `A` the exact precision.
+    fn errors(&self, exact: &Gaussian) -> (f64, f64) {
+        let n = self.first.len();
+        let mean: Vec<f64> = self.first.iter().map(|sum| sum / self.count).collect();
+        let covariance = |i: usize, j: usize| self.second[j * n + i] / self.count - mean[i] * mean[j];
+        let truth = exact.covariance();
+        let error = |i: usize| (mean[i] - exact.mean()[i]).abs() / truth[i * n + i].sqrt();
+        let product = |i: usize, j: usize| {
+            (0..n).map(|k| exact.precision(i, k) * covariance(k, j)).sum::<f64>() - f64::from(i == j)
+        };
+        let pairs = (0..n).flat_map(|i| (0..n).map(move |j| (i, j)));
+        let trace: f64 = pairs.map(|(i, j)| product(i, j) * product(j, i)).sum();
+        ((0..n).map(error).fold(0.0, f64::max), (trace / n as f64).sqrt())
+    }
+}
+
+/// HAMCMC with the square root that eq. 11 of `hamcmc-2016` prints.
+fn printed_hamcmc(model: &mut LinearGaussian, memory: usize, gamma: f64) -> Moments {
+    let n = Target::<f64>::dimension(model);
+    let mut stream = Streams::new(5).stream(0);
+    let mut inverse = InverseHessian::new(n, memory);
+    let mut states = vec![vec![0.0; n]; memory];
+    let mut pairs: Vec<(Vec<f64>, Vec<f64>)> = vec![(vec![0.0; n], vec![0.0; n]); memory];
+    let mut moments = Moments::new(n);
+    for t in 0..52_000 {
+        inverse.reset(gamma);
+        let ages = (1..memory).map(|age| (t + age) % memory);
+        let used: Vec<_> =
+            ages.filter(|&k| inverse.push(&pairs[k].0, &pairs[k].1)).map(|k| pairs[k].clone()).collect();
+        let slot = t % memory;
+        let before = gradient_at(model, &states[slot]);
+        let mut drift = before.clone();
+        inverse.multiply(&mut drift);
+        let mut noise: Vec<f64> = (0..n).map(|_| normal(&mut stream)).collect();
+        printed_root(&used, gamma, &mut noise);
+        let theta: Vec<f64> =
+            (0..n).map(|i| states[slot][i] - 0.1 * drift[i] + 0.2_f64.sqrt() * noise[i]).collect();
+        let after = gradient_at(model, &theta);
+        let difference = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<f64>>();
+        pairs[slot] = (difference(&theta, &states[slot]), difference(&after, &before));
+        if t >= 2000 {
+            moments.add(&theta);
+        }
+        states[slot] = theta;
+    }
+    moments
+}
+
+/// `v <- S v` with eq. 11 of `hamcmc-2016` as printed.
+fn printed_root(pairs: &[(Vec<f64>, Vec<f64>)], gamma: f64, v: &mut [f64]) {
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    v.iter_mut().for_each(|v| *v *= gamma.sqrt());
+    let mut hessian: Vec<Vec<f64>> = Vec::new();
+    for (s, y) in pairs {
+        let apply = |x: &[f64]| -> Vec<f64> {
+            let mut bx: Vec<f64> = x.iter().map(|x| x / gamma).collect();
+            for ((s, y), bs) in pairs.iter().zip(&hessian) {
+                let (p, q) = (dot(y, x) / dot(s, y), dot(bs, x) / dot(s, bs));
+                bx.iter_mut().zip(y).zip(bs).for_each(|((bx, y), bs)| *bx += p * y - q * bs);
+            }
+            bx
+        };
+        let (bs, sby) = (apply(s), dot(s, &apply(y)));
+        let root = (dot(s, y) / sby).abs().sqrt();
+        let q: Vec<f64> = bs.iter().zip(y).map(|(bs, y)| root * bs - y).collect();
+        let c = dot(&q, v) / dot(s, y);
+        v.iter_mut().zip(s).for_each(|(v, s)| *v -= c * s);
+        hessian.push(bs);
+    }
+}
+
+/// A correlated Gaussian cut off at zero.
+fn cut_gaussian() -> Gaussian {
+    Gaussian::new(vec![0.2, 0.2], vec![5.0, -4.0, -4.0, 5.0]).unwrap()
+}
+
+/// Folding every draw of a dense sampler distorts the density near the boundary however small the step; with a
+/// diagonal sampler, or with a mirrored target, it does not.
+#[test]
+fn mirrored_target_is_exact_where_folding_is_not() {
+    let (mut norm, mut sums) = (0.0, [0.0; 3]);
+    for i in 0..800 {
+        for j in 0..800 {
+            let (x, y) = ((f64::from(i) + 0.5) / 160.0, (f64::from(j) + 0.5) / 160.0);
+            let mut u = [0.0];
+            cut_gaussian().potential(&[x, y], &mut u);
+            let weight = (-u[0]).exp();
+            norm += weight;
+            [x, x * x, x * y].iter().zip(&mut sums).for_each(|(value, sum)| *sum += weight * value);
+        }
+    }
+    let [mean, square, product] = sums.map(|sum| sum / norm);
+    let deviation = (square - mean * mean).sqrt();
+    let problem = |target: fn() -> Box<dyn Target<f64>>| proof::Problem {
+        name: "cut Gaussian",
+        target,
+        start: vec![0.5, 0.5],
+        quantities: vec![
+            proof::Quantity { name: "x", value: |t| t[0].abs(), mean, deviation },
+            proof::Quantity { name: "x y", value: |t| (t[0] * t[1]).abs(), mean: product, deviation },
+        ],
+    };
+    let folded = problem(|| Box::new(cut_gaussian()));
+    let mirrored = problem(|| Box::new(Mirrored::new(cut_gaussian())));
+    let hamcmc = |mirror, step, initial_scale| {
+        let settings = HamcmcSettings {
+            gradient: GradientSettings { mirror, ..constant(step) },
+            memory: 3,
+            initial_scale,
+            renewal: 1,
+            trust_region: 2.0,
+        };
+        move |streams| -> Box<dyn Sampler<f64>> { Box::new(Hamcmc::new(2, 1, settings, streams).unwrap()) }
+    };
+    let sgld = |streams| -> Box<dyn Sampler<f64>> {
+        let gradient = GradientSettings { mirror: true, ..constant(0.01) };
+        Box::new(Sgld::new(2, 1, gradient, streams).unwrap())
+    };
+    let run = |problem, sampler: &(dyn Fn(Streams) -> Box<dyn Sampler<f64>> + Sync)| {
+        worst(problem, &proof::estimate(problem, sampler, false, (2000, 150_000)), 0.03)
+    };
+    for step in [0.1, 0.03] {
+        let (errors, _) = run(&folded, &hamcmc(true, step, InitialScale::Pairs(0.1)));
+        assert!(errors > 6.0, "{errors}");
+    }
+    let (errors, precision) = run(&mirrored, &hamcmc(false, 0.1, InitialScale::Fixed(0.1)));
+    assert!(errors < 5.0 && precision < 0.05, "{errors} {precision}");
+    let (errors, precision) = run(&folded, &sgld);
+    assert!(errors < 5.0 && precision < 0.05, "{errors} {precision}");
+}
+
+#[test]
+fn bad_settings_and_starts_are_typed_errors() {
+    let streams = Streams::new(0);
+    let setting = |result: Result<(), SamplerError>| matches!(result, Err(SamplerError::Setting { .. }));
+    for step in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(setting(Sgld::<f64>::new(2, 1, constant(step), streams).map(drop)));
+        let hmc = HmcSettings { step_size: step, ..HmcSettings::default() };
+        assert!(setting(Hmc::<f64>::new(2, 1, hmc, streams).map(drop)));
+    }
+    assert!(setting(Sgld::<f64>::new(0, 1, constant(0.1), streams).map(drop)));
+    assert!(setting(Sgld::<f64>::new(1, 0, constant(0.1), streams).map(drop)));
+    let gradient = GradientSettings { minibatch: Some(0), ..constant(0.1) };
+    assert!(setting(Sgld::<f64>::new(1, 1, gradient, streams).map(drop)));
+    let memory = HamcmcSettings { memory: 1, ..HamcmcSettings::default() };
+    assert!(setting(Hamcmc::<f64>::new(2, 1, memory, streams).map(drop)));
+    let renewal = HamcmcSettings { renewal: 0, ..HamcmcSettings::default() };
+    assert!(setting(Hamcmc::<f64>::new(2, 1, renewal, streams).map(drop)));
+    let ensemble = HmcBfgsSettings { ensemble: 1, ..HmcBfgsSettings::default() };
+    assert!(setting(HmcBfgs::<f64>::new(2, 1, ensemble, streams).map(drop)));
+
+    let mut target = Funnel { scale: 3.0 };
+    let mut sampler = Hmc::<f64>::new(3, 1, HmcSettings::default(), streams).unwrap();
+    let error = Chain::new(&mut target, &mut sampler, vec![0.0; 3]).err();
+    assert!(matches!(error, Some(SamplerError::Shape { found: 2, expected: 3, .. })));
+    let mut sampler = Sgrld::<f64>::new(2, 1, constant(0.1), streams).unwrap();
+    let error = Chain::new(&mut target, &mut sampler, vec![0.0; 2]).err();
+    assert!(matches!(error, Some(SamplerError::Capability { .. })));
+    let mut sampler = Hmc::<f64>::new(2, 1, HmcSettings::default(), streams).unwrap();
+    let error = Chain::new(&mut target, &mut sampler, vec![0.0; 1]).err();
+    assert!(matches!(error, Some(SamplerError::Shape { found: 1, expected: 2, .. })));
+    let error = Chain::new(&mut target, &mut sampler, vec![0.0, f64::NAN]).err();
+    assert!(matches!(error, Some(SamplerError::Start { index: 1, .. })));
+    let mut target = Gammas::new(vec![1.0, 1.0], vec![1.0, 1.0]);
+    let error = Chain::new(&mut target, &mut sampler, vec![1.0, -1.0]).err();
+    assert!(matches!(error, Some(SamplerError::StartPotential { block: 0, .. })));
+}
+
+#[test]
+fn every_name_builds_its_sampler() {
+    for kind in SamplerKind::ALL {
+        assert_eq!(kind.name().parse::<SamplerKind>().unwrap(), kind);
+        kind.build::<f32>(3, 2, &Options::default(), Streams::new(0)).unwrap();
+        let step_size = Some(StepSize::Constant(-1.0));
+        let options = Options { step_size, ..Options::default() };
+        // Newtonian Monte Carlo has no step.
+        assert_eq!(
+            kind.build::<f32>(3, 2, &options, Streams::new(0)).is_ok(),
+            kind == SamplerKind::Newtonian
+        );
+    }
+    let error = "nuts".parse::<SamplerKind>().unwrap_err();
+    assert!(error.to_string().contains("hmc-bfgs"));
+}
+
+/// A target whose gradient explodes: every sampler must count divergences and keep its draws finite.
+struct Cliff;
+
+impl Target<f64> for Cliff {
+    fn dimension(&self) -> usize {
+        1
+    }
+
+    fn gradient(&mut self, theta: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
+        gradient[0] = if theta[0].abs() > 1.5 { f64::NAN } else { 1e200 * theta[0].powi(5) };
+    }
+
+    fn potential(&mut self, theta: &[f64], potential: &mut [f64]) {
+        potential[0] = if theta[0].abs() > 1.5 { f64::NAN } else { 1e200 * theta[0].powi(6) / 6.0 };
+    }
+}
+
+#[test]
+fn divergences_are_counted_and_never_reach_the_draws() {
+    for kind in SamplerKind::ALL {
+        let mut sampler = kind.build::<f64>(1, 1, &Options::default(), Streams::new(1)).unwrap();
+        if sampler.check(&mut Cliff).is_err() {
+            continue;
+        }
+        let mut target = Cliff;
+        let mut chain = Chain::new(&mut target, &mut *sampler, vec![1.0]).unwrap();
+        chain.run(200, |draw| assert!(draw.theta[0].is_finite()));
+        assert!(chain.statistics().divergences > 0, "{kind}");
+    }
+}
+
+/// Blocks that run together give the draws that they give alone, so neither their number nor the number of
+/// threads matters; in single precision, and large enough to be shared between threads.
+#[test]
+fn blocks_are_independent_and_do_not_depend_on_threads() {
+    let (dimension, blocks) = (40, 300);
+    let run = |kind: SamplerKind, threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let mut target = Gaussian::equicorrelated(dimension, 4.0, 1.0).with_blocks(blocks);
+            let mut sampler =
+                kind.build::<f32>(dimension, blocks, &Options::default(), Streams::new(4)).unwrap();
+            let mut chain = Chain::new(&mut target, &mut *sampler, vec![0.5; dimension * blocks]).unwrap();
+            chain.burn_in(2);
+            chain.run(4, |_| ());
+            chain.state().to_vec()
+        })
+    };
+    for kind in SamplerKind::ALL {
+        let one = run(kind, 1);
+        assert_eq!(one, run(kind, 3), "{kind}");
+        assert!(one[..dimension] != one[dimension..2 * dimension], "{kind}");
+    }
+}

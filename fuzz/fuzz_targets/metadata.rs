@@ -1,0 +1,57 @@
+//! Any bytes as the metadata of a recording: the chunks of a WAV file around its samples, or the blocks of a FLAC
+//! stream before them. Whatever is kept of it is written and read again.
+#![no_main]
+
+use alphamf::signal::{SampleFormat, Signal};
+use alphamf_files::{Container, Layout, Reader, Writer, encode};
+use libfuzzer_sys::fuzz_target;
+use std::io::{Cursor, Write};
+use std::sync::{Arc, Mutex};
+
+#[derive(Clone, Default)]
+struct Stream(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fuzz_target!(|input: (bool, Vec<u8>, Vec<u8>)| {
+    let (is_wav, before, behind) = input;
+    let signal = Signal::new(8_000, SampleFormat::Int16, vec![vec![0.25; 64]]).unwrap();
+    let container = if is_wav { Container::Wav } else { Container::Flac };
+    let plain = encode(&signal, container).unwrap();
+    // Behind the format of a WAV file, or the stream information of FLAC.
+    let place = if is_wav { 36 } else { 42 };
+    let mut bytes = [&plain[..place], &before, &plain[place..], &behind].concat();
+    if !is_wav {
+        bytes[4] = 0;
+    }
+    let Ok(reader) = Reader::from_seekable("bytes", Cursor::new(bytes)) else { return };
+    let metadata = reader.metadata().clone();
+    for container in [Container::Wav, Container::Flac] {
+        let layout = Layout {
+            sample_rate: 8_000,
+            channels: 1,
+            format: SampleFormat::Int16,
+            container,
+            length: None,
+            speakers: reader.speakers(),
+            dither: None,
+        };
+        let stream = Stream::default();
+        let mut writer = Writer::to_stream_with("stream", layout, &metadata, stream.clone()).unwrap();
+        writer.write_block(signal.channels()).unwrap();
+        writer.finish().unwrap();
+        let bytes = stream.0.lock().unwrap().clone();
+        let again = Reader::from_seekable("bytes", Cursor::new(bytes)).unwrap();
+        assert!(again.metadata().tags().count() <= metadata.tags().count());
+        assert_eq!(again.read_all().unwrap(), signal);
+    }
+});

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# Static programs for Linux in packages that need no build: packaging/build.sh [TARGET...]
+#
+# Targets are those of musl, x86_64 and aarch64 if none is given. For each, target/packages/ gets a tar.gz and, where
+# cargo-deb is installed, a Debian package; both hold the program, its alias, manual pages, completions and licences.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fail() {
+    printf 'packaging/build.sh: %s\n' "$*" >&2
+    exit 1
+}
+
+targets=("$@")
+[ "$#" -gt 0 ] || targets=(x86_64-unknown-linux-musl aarch64-unknown-linux-musl)
+# The program itself prints its manual and completions, so one of those that are built has to run here.
+native=$(uname -m)-unknown-linux-musl
+[ "$(uname -s)" = Linux ] || fail 'this needs Linux, as the program that is built has to run'
+
+command -v cargo >/dev/null || fail 'a Rust toolchain (cargo) is needed: https://rustup.rs'
+missing=()
+for target in "$native" "${targets[@]}"; do
+    case $target in
+    *-linux-musl) ;;
+    *) fail "$target: expected a target of musl, such as x86_64-unknown-linux-musl" ;;
+    esac
+    [ -d "$(rustc --print target-libdir --target "$target")" ] || missing+=("$target")
+done
+[ "${#missing[@]}" -eq 0 ] || fail "no standard library for ${missing[*]}; get it with: rustup target add ${missing[*]}"
+
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
+output=${CARGO_TARGET_DIR:-target}
+packages=$output/packages
+vendored=$packages/sources
+mkdir -p "$packages"
+# Cargo and cargo-deb must agree with this script on the place.
+CARGO_TARGET_DIR=$(cd "$output" && pwd)
+export CARGO_TARGET_DIR
+
+build() {
+    local target=$1 linker
+    # Nothing is written in C: the linker that comes with Rust is enough for either processor.
+    linker=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$target")_LINKER
+    env "$linker=${!linker:-rust-lld}" cargo build --locked --release --package alphamf-cli --target "$target"
+}
+
+# What MPL, MIT and BSD ask of who passes on programs: every library's licence, and where its source is.
+third_parties() {
+    local target=$1 name version licence source folder text
+    local -a texts
+    printf 'Besides its own code, the program holds the standard library of Rust (MIT OR Apache-2.0), musl (MIT), and:\n'
+    cargo tree --locked --package alphamf-cli --edges normal --target "$target" --prefix none \
+        --format '{p}|{l}|{r}' | sed 's/ (\*)$//; s/ (proc-macro)|/|/' | sort -u |
+        while IFS='|' read -r name licence source; do
+            read -r name version _ <<<"$name"
+            folder=$vendored/$name-${version#v}
+            [ -d "$folder" ] || continue # its own
+            printf '\n%s\n%s %s, %s\n%s\n' "$(printf '=%.0s' {1..80})" "$name" "$version" "$licence" "$source"
+            # Where MIT is offered, it is taken.
+            mapfile -t texts < <(find "$folder" -maxdepth 1 -iname '*licen[cs]e*mit*' | sort)
+            [ "${#texts[@]}" -gt 0 ] || mapfile -t texts < <(find "$folder" -maxdepth 1 -type f \
+                \( -iname '*licen[cs]e*' -o -iname 'copying*' -o -iname 'notice*' \) | sort)
+            for text in "${texts[@]}"; do
+                printf '\n'
+                cat "$text"
+            done
+        done
+}
+
+# Everything but the program, the same for every processor but for the libraries.
+share() {
+    local target=$1 share=$2 program=$CARGO_TARGET_DIR/$native/release/denoise command
+    rm -rf "$share"
+    mkdir -p "$share"/{man/man1,bash-completion/completions,zsh/site-functions,fish/vendor_completions.d,doc/alphamf}
+    "$program" man >"$share/man/man1/denoise.1"
+    for command in train train-refiner eval; do
+        "$program" man "$command" >"$share/man/man1/denoise-$command.1"
+    done
+    printf '.so man1/denoise.1\n' >"$share/man/man1/alphamf.1"
+    gzip -9n "$share"/man/man1/*.1
+    "$program" completions bash >"$share/bash-completion/completions/denoise"
+    "$program" completions zsh >"$share/zsh/site-functions/_denoise"
+    "$program" completions fish >"$share/fish/vendor_completions.d/denoise.fish"
+    cp README.md LICENSE-MIT LICENSE-APACHE "$share/doc/alphamf/"
+    cp models/README.md "$share/doc/alphamf/MODELS.md"
+    third_parties "$target" >"$share/doc/alphamf/THIRD-PARTY.txt"
+}
+
+archive() {
+    local target=$1 built=$2
+    local name=alphamf-$version-linux-${target%%-*}
+    rm -rf "${packages:?}/$name"
+    mkdir -p "$packages/$name/bin"
+    cp "$built/denoise" "$packages/$name/bin/"
+    ln -s denoise "$packages/$name/bin/alphamf"
+    cp -R "$built/share" "$packages/$name/"
+    tar -C "$packages" --owner=0 --group=0 -czf "$packages/$name.tar.gz" "$name"
+    rm -rf "${packages:?}/$name"
+    printf '%s\n' "$packages/$name.tar.gz"
+}
+
+build "$native"
+cargo vendor --locked --versioned-dirs --quiet "$vendored" >/dev/null
+for target in "${targets[@]}"; do
+    [ "$target" = "$native" ] || build "$target"
+    built=$CARGO_TARGET_DIR/$target/release
+    share "$target" "$built/share"
+    archive "$target" "$built"
+    if command -v cargo-deb >/dev/null; then
+        cargo deb --locked --no-build --package alphamf-cli --target "$target" --output "$packages/"
+    else
+        printf 'no Debian package for %s: cargo-deb is missing (cargo install --locked cargo-deb)\n' "$target" >&2
+    fi
+done
+rm -rf "$vendored"

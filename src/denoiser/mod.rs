@@ -1,0 +1,364 @@
+//! From a noisy recording to the voice.
+
+mod front_end;
+mod profile;
+mod session;
+mod stream;
+
+pub use crate::separation::{
+    ALPHAS, Drift, EmSettings, GainSettings, HamcmcMemory, ImpulseMode, ModelSettings, MonteCarlo, Moves,
+    NoiseModel, Positivity, RefinerMisfit, SamplingSettings, Settings, SettingsError, Strength,
+};
+pub use profile::NoiseProfile;
+pub use session::{ChannelMode, MoveStatistics, Portion, Precision, Session, SessionSettings, Statistics};
+pub use stream::DenoiseStream;
+
+use crate::listener::{Listener, ListenerError};
+use crate::model::Dictionary;
+use crate::refiner::{Refiner, RefinerError};
+use crate::samplers::SamplerError;
+use crate::separation::block::{SeparationError, Separator};
+use crate::signal::{InvalidSignal, Signal};
+use crate::transform::InvalidWindow;
+use crate::watch::{Cancelled, ErrorKind, Watch};
+use std::sync::Arc;
+
+/// Separates speech from noise. A clone shares the dictionary and the tables of the original.
+///
+/// ```no_run
+/// use alphamf::{Denoiser, Dictionary, Settings};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let denoiser = Denoiser::new(Dictionary::shipped()?, Settings::default())?;
+/// let noisy = alphamf_files::read("noisy.wav")?;
+/// let denoised = denoiser.denoise(&noisy)?;
+/// alphamf_files::write("clean.wav", &denoised.signal)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Denoiser {
+    separator: Arc<Separator>,
+}
+
+/// A denoised recording.
+#[derive(Debug, Clone)]
+pub struct Denoised {
+    /// The voice, in the format of the input.
+    pub signal: Signal,
+    /// What was found.
+    pub summary: Summary,
+}
+
+/// What the separation found out about a recording.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Summary {
+    /// Estimated ratio of speech to noise before, dB; NaN for silence.
+    pub input_snr_db: f64,
+    /// Estimated ratio of speech to noise after, dB; NaN for silence.
+    pub output_snr_db: f64,
+    /// Level in the pauses of the voice, dB: mean square against full scale ±1. Pauses are the fifth of the frames of
+    /// every block with the least speech, digital silence left out; NaN if there are none.
+    pub noise_before_db: f64,
+    /// The same in the result.
+    pub noise_after_db: f64,
+    /// How exact the posterior mean of the gain is, given the number of draws.
+    pub monte_carlo: MonteCarlo,
+    /// Sampler moves that were rejected because they were not finite.
+    pub divergences: usize,
+    /// What the samplers did in the sweeps that are averaged.
+    pub moves: Moves,
+    /// Clicks in time that were cut out, all channels together.
+    pub clicks: usize,
+    /// Blocks of a channel in which a noise with heavy tails was suppressed in time.
+    pub heavy_tailed_blocks: usize,
+}
+
+/// Why a recording could not be denoised.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DenoiseError {
+    /// A setting is out of its range.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The refiner that is built in is damaged.
+    #[error(transparent)]
+    Refiner(#[from] RefinerError),
+    /// The listener that is built in is damaged.
+    #[error(transparent)]
+    Listener(#[from] ListenerError),
+    /// A refiner cannot be used with these settings or this dictionary.
+    #[error("a refiner cannot be used: {0}")]
+    RefinerUnused(RefinerMisfit),
+    /// The sampler refused its settings.
+    #[error(transparent)]
+    Sampler(#[from] SamplerError),
+    /// The dictionary's window is of no use at this sample rate.
+    #[error(transparent)]
+    Window(#[from] InvalidWindow),
+    /// Samples, or what is said of them, do not make a signal.
+    #[error(transparent)]
+    Signal(#[from] InvalidSignal),
+    /// A block, or a stretch of noise, has more or fewer channels than were announced.
+    #[error("{found} channels: expected {expected}")]
+    Channels {
+        /// Its channels.
+        found: usize,
+        /// Channels that were announced.
+        expected: usize,
+    },
+    /// The recording has ended.
+    #[error("the recording has ended: nothing can follow")]
+    Finished,
+    /// The stretch that the noise is to be learned from holds no noise.
+    #[error("the stretch that should hold the noise is silent or shorter than a window")]
+    NoNoise,
+    /// The stretch that the noise is to be learned from is that of another recording.
+    #[error("a stretch of noise at {found} Hz: expected the {expected} Hz of the recording")]
+    NoiseRate {
+        /// Sample rate of the stretch, Hz.
+        found: u32,
+        /// Sample rate of the recording, Hz.
+        expected: u32,
+    },
+    /// The watch ended it.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+}
+
+impl DenoiseError {
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Refiner(_) | Self::Listener(_) | Self::RefinerUnused(RefinerMisfit::Window { .. }) => {
+                ErrorKind::Model
+            }
+            Self::Settings(_) | Self::RefinerUnused(_) | Self::Sampler(_) | Self::NoNoise => {
+                ErrorKind::Setting
+            }
+            Self::Signal(_) | Self::Channels { .. } | Self::NoiseRate { .. } => ErrorKind::Input,
+            Self::Cancelled(_) => ErrorKind::Cancelled,
+            Self::Window(_) | Self::Finished => ErrorKind::Other,
+        }
+    }
+}
+
+impl From<SeparationError> for DenoiseError {
+    fn from(error: SeparationError) -> Self {
+        match error {
+            SeparationError::Sampler(error) => Self::Sampler(error),
+            SeparationError::Cancelled(error) => Self::Cancelled(error),
+        }
+    }
+}
+
+/// Shown the number of Gibbs sweeps so far and the recording as denoised by then.
+pub type Observer<'a> = dyn FnMut(usize, &Signal) + 'a;
+
+impl Denoiser {
+    /// A denoiser with a dictionary of speech. Its gains are corrected by the refiner that is built in, and pooled with
+    /// what the listener says, unless the settings say no, the dictionary has another window than 64 ms, or the noise
+    /// is made of constant spectra.
+    ///
+    /// # Errors
+    /// If a setting is out of its range.
+    pub fn new(dictionary: Dictionary, settings: Settings) -> Result<Self, DenoiseError> {
+        settings.validate()?;
+        let mut separator = Separator::new(dictionary, settings);
+        if separator.settings.gain.refine {
+            let refiner = Refiner::shipped()?;
+            let misfit = separator.misfit(refiner.header().window_seconds);
+            separator.refiner = misfit.is_none().then_some(refiner);
+        }
+        if separator.settings.gain.listen {
+            let listener = Listener::shipped()?;
+            let misfit = separator.misfit(listener.header().window_seconds);
+            separator.listener = misfit.is_none().then_some(listener);
+        }
+        Ok(Self { separator: Arc::new(separator) })
+    }
+
+    /// The same with another refiner than the one that is built in.
+    ///
+    /// # Errors
+    /// [`DenoiseError::RefinerUnused`] if the settings ask for none, if it was learned with another window than the
+    /// dictionary, or if the noise is made of constant spectra.
+    pub fn with_refiner(mut self, refiner: Refiner) -> Result<Self, DenoiseError> {
+        if let Some(misfit) = self.misfit(&refiner) {
+            return Err(DenoiseError::RefinerUnused(misfit));
+        }
+        Arc::make_mut(&mut self.separator).refiner = Some(refiner);
+        Ok(self)
+    }
+
+    /// Why a refiner is of no use with the settings and the dictionary, if it is not.
+    #[must_use]
+    pub fn misfit(&self, refiner: &Refiner) -> Option<RefinerMisfit> {
+        if !self.settings().gain.refine {
+            return Some(RefinerMisfit::NotAsked);
+        }
+        self.separator.misfit(refiner.header().window_seconds)
+    }
+
+    /// The dictionary in use.
+    #[must_use]
+    pub fn dictionary(&self) -> &Dictionary {
+        &self.separator.dictionary
+    }
+
+    /// The settings in use.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.separator.settings
+    }
+
+    /// What corrects the gains, if anything does.
+    #[must_use]
+    pub fn refiner(&self) -> Option<&Refiner> {
+        self.separator.refiner.as_ref()
+    }
+
+    /// Denoises a recording. All channels get the same gain, so that the stereo image stays.
+    ///
+    /// # Errors
+    /// Only if the settings do not fit the recording.
+    pub fn denoise(&self, noisy: &Signal) -> Result<Denoised, DenoiseError> {
+        self.denoise_with(noisy, &mut ())
+    }
+
+    /// The same; `watch` is told the share that is done, 0 to 1.
+    ///
+    /// # Errors
+    /// As [`Denoiser::denoise`], and [`DenoiseError::Cancelled`] if `watch` ended it.
+    pub fn denoise_with(&self, noisy: &Signal, watch: &mut dyn Watch) -> Result<Denoised, DenoiseError> {
+        self.denoise_observed(noisy, 0, &mut |_, _| (), watch)
+    }
+
+    /// Denoises a recording, with the same result, and shows how it develops: every `every` Gibbs sweeps
+    /// (0 for never) `observer` is given the result by the mean gain of the last 20 of them or, once the
+    /// burn-in is over, of all since. Only recordings of a single block (8 s) are shown.
+    ///
+    /// # Errors
+    /// As [`Denoiser::denoise_with`].
+    pub fn denoise_observed(
+        &self,
+        noisy: &Signal,
+        every: usize,
+        observer: &mut Observer,
+        watch: &mut dyn Watch,
+    ) -> Result<Denoised, DenoiseError> {
+        let mut stream = self.stream(noisy.sample_rate(), noisy.channels().len())?;
+        let length = noisy.len();
+        let mut channels = vec![Vec::with_capacity(length); noisy.channels().len()];
+        let step = stream.block_samples();
+        let duration = noisy.duration();
+        let watch: &mut dyn Watch = &mut |seconds: f64| watch.advance((seconds / duration).min(1.0));
+        for start in (0..length).step_by(step) {
+            let end = (start + step).min(length);
+            let block: Vec<&[f32]> = noisy.channels().iter().map(|samples| &samples[start..end]).collect();
+            append(&mut channels, stream.push_with(&block, watch)?);
+        }
+        let mut show = |sweep: usize, channels: Vec<Vec<f32>>| {
+            // What does not make a signal here is reported at the end.
+            if let Ok(signal) = noisy.with_channels(channels) {
+                observer(sweep, &signal);
+            }
+        };
+        append(&mut channels, stream.finish_observed(every, &mut show, watch)?);
+        Ok(Denoised { signal: noisy.with_channels(channels)?, summary: stream.summary() })
+    }
+
+    /// Denoises a recording of any length that comes in blocks, in memory that does not grow. `sample_rate` in Hz.
+    ///
+    /// # Errors
+    /// If the sample rate or the number of channels is not one of a [`Signal`], or both together are more than
+    /// [`MOST_SAMPLES_PER_SECOND`](crate::signal::MOST_SAMPLES_PER_SECOND).
+    pub fn stream(&self, sample_rate: u32, channels: usize) -> Result<DenoiseStream, DenoiseError> {
+        DenoiseStream::new(Arc::clone(&self.separator), sample_rate, channels)
+    }
+
+    /// Denoises a recording of any length that comes in blocks, with all that `settings` ask for. `sample_rate` in Hz.
+    ///
+    /// # Errors
+    /// As for [`Denoiser::stream`], and if a setting is out of its range.
+    pub fn session(
+        &self,
+        sample_rate: u32,
+        channels: usize,
+        settings: SessionSettings,
+    ) -> Result<Session, DenoiseError> {
+        Session::new(self, sample_rate, channels, settings)
+    }
+
+    /// Learns the noise's spectrum from a stretch that holds noise alone.
+    ///
+    /// # Errors
+    /// As for [`Denoiser::stream`].
+    pub fn noise_profile(&self, sample_rate: u32, channels: usize) -> Result<NoiseProfile, DenoiseError> {
+        let window_seconds = self.dictionary().header().window_seconds;
+        NoiseProfile::new(window_seconds, sample_rate, channels)
+    }
+}
+
+fn append(channels: &mut [Vec<f32>], block: Vec<Vec<f32>>) {
+    channels.iter_mut().zip(block).for_each(|(channel, samples)| channel.extend(samples));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn denoisers_are_shared_and_streams_are_sent_between_threads() {
+        fn shared<T: Clone + Send + Sync + 'static>() {}
+        fn sent<T: Send + 'static>() {}
+        shared::<Denoiser>();
+        sent::<DenoiseStream>();
+        sent::<NoiseProfile>();
+        sent::<Session>();
+    }
+
+    #[test]
+    fn what_makes_no_stream_is_refused() {
+        let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), Settings::fast()).unwrap();
+        let error = |rate, channels| denoiser.stream(rate, channels).err().map(|error| error.to_string());
+        assert_eq!(error(1, 1).unwrap(), "sample rate of 1 Hz: expected 8000 to 192000 Hz");
+        assert_eq!(error(16_000, 0).unwrap(), "no channels: expected at least one");
+        assert_eq!(error(16_000, 257).unwrap(), "257 channels: expected 256 at most");
+        assert_eq!(
+            error(192_000, 17).unwrap(),
+            "17 channels at 192000 Hz: expected 16 at most at this rate, in a file of their own"
+        );
+        assert_eq!((error(192_000, 16), error(48_000, 64), error(12_000, 256)), (None, None, None));
+        let separate = SessionSettings { channels: ChannelMode::Separate, ..SessionSettings::default() };
+        assert!(denoiser.session(48_000, 65, separate).is_err());
+        assert!(denoiser.noise_profile(1, 1).is_err() && denoiser.noise_profile(16_000, 0).is_err());
+
+        let mut stream = denoiser.stream(16_000, 2).unwrap();
+        let mut profile = denoiser.noise_profile(16_000, 2).unwrap();
+        let (none, one, two): (&[f32], &[f32], &[f32]) = (&[], &[0.5], &[0.5, 0.25]);
+        for (block, expected) in [
+            (vec![one], "1 channels: expected 2"),
+            (vec![one, one, one], "3 channels: expected 2"),
+            (vec![two, one], "channel 1 has 1 samples: expected 2, as in channel 0"),
+            (vec![none, one], "channel 1 has 1 samples: expected 0, as in channel 0"),
+            (vec![one, &[f32::NAN]], "sample 0 of channel 1 is NaN: expected a finite value"),
+        ] {
+            assert_eq!(stream.push(&block).unwrap_err().to_string(), expected);
+            assert_eq!(profile.push(&block).unwrap_err().to_string(), expected);
+        }
+        // What was refused left nothing behind.
+        stream.push(&[two, two]).unwrap();
+        assert_eq!(stream.finish().unwrap()[1].len(), 2);
+        assert!(matches!(stream.push(&[one, one]), Err(DenoiseError::Finished)));
+        assert!(matches!(stream.finish(), Err(DenoiseError::Finished)));
+
+        let mut other = denoiser.noise_profile(8_000, 1).unwrap();
+        other.push(&[&[0.1; 8_000]]).unwrap();
+        let error = denoiser.stream(16_000, 1).unwrap().start_from(&other).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "a stretch of noise at 8000 Hz: expected the 16000 Hz of the recording"
+        );
+    }
+}

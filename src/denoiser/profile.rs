@@ -1,0 +1,141 @@
+//! What is known of the noise beforehand.
+
+use super::DenoiseError;
+use super::front_end::FrontEnd;
+use std::ops::Range;
+
+/// The mean power spectrum of a stretch that holds noise alone; made by
+/// [`Denoiser::noise_profile`](super::Denoiser::noise_profile) for
+/// [`DenoiseStream::start_from`](super::DenoiseStream::start_from). It does not depend on how the samples are divided
+/// into calls of [`push`](Self::push).
+#[derive(Clone)]
+pub struct NoiseProfile {
+    front_end: FrontEnd,
+    /// Frames still to be left out, which hold silence before the stretch.
+    lead: usize,
+    /// Sum of powers over frames, per bin, of every channel.
+    sums: Vec<Vec<f64>>,
+    count: u64,
+}
+
+impl NoiseProfile {
+    pub(super) fn new(window_seconds: f64, sample_rate: u32, channels: usize) -> Result<Self, DenoiseError> {
+        let front_end = FrontEnd::new(sample_rate, channels, window_seconds)?;
+        let stft = front_end.stft();
+        let (lead, bins) = ((stft.window() - 1) / stft.hop(), stft.bins());
+        Ok(Self { front_end, lead, sums: vec![vec![0.0; bins]; channels], count: 0 })
+    }
+
+    /// Refuses to serve a recording of another sample rate (Hz) or number of channels.
+    pub(super) fn check(&self, sample_rate: u32, channels: usize) -> Result<(), DenoiseError> {
+        let (found, expected) = (self.front_end.stft().sample_rate(), sample_rate);
+        if found != expected {
+            return Err(DenoiseError::NoiseRate { found, expected });
+        }
+        let (found, expected) = (self.sums.len(), channels);
+        if found != expected { Err(DenoiseError::Channels { found, expected }) } else { Ok(()) }
+    }
+
+    /// Takes the next samples of every channel, without the impulses in time that are found in them.
+    ///
+    /// # Errors
+    /// If there are more or fewer channels than announced, of unequal length, or with samples that are not finite.
+    pub fn push(&mut self, block: &[&[f32]]) -> Result<(), DenoiseError> {
+        self.front_end.push(block)?;
+        while self.front_end.next_block() {
+            self.add();
+        }
+        Ok(())
+    }
+
+    /// Adds the frames that are complete.
+    fn add(&mut self) {
+        let frames = self.front_end.frames();
+        for (channel, sum) in self.front_end.take(frames).iter().zip(&mut self.sums) {
+            for frame in self.lead.min(frames)..frames {
+                let powers = channel.frame(frame).iter().map(|x| f64::from(x.norm_sqr()));
+                sum.iter_mut().zip(powers).for_each(|(sum, power)| *sum += power);
+            }
+        }
+        self.count += frames.saturating_sub(self.lead) as u64;
+        self.lead = self.lead.saturating_sub(frames);
+    }
+
+    /// The mean power of every bin, these channels together; `None` if it is silent or shorter than a window.
+    pub(super) fn power(&self, channels: Range<usize>) -> Option<Vec<f32>> {
+        let mut whole = self.clone();
+        whole.front_end.flush();
+        whole.add();
+        let mean = |bin: usize| {
+            let sum: f64 = whole.sums[channels.clone()].iter().map(|sum| sum[bin]).sum();
+            (sum / whole.count as f64) as f32
+        };
+        let power: Vec<f32> = (0..whole.front_end.stft().bins()).map(mean).collect();
+        (whole.count > 0 && power.iter().any(|&power| power > 0.0)).then_some(power)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Denoiser, Settings};
+    use crate::model::Dictionary;
+    use crate::random::Streams;
+    use rand_distr::{Distribution, StandardNormal};
+
+    /// The profile of samples that come in pushes of `size`.
+    fn profile(denoiser: &Denoiser, samples: &[f32], size: usize) -> Vec<f32> {
+        let mut profile = denoiser.noise_profile(16_000, 2).unwrap();
+        samples.chunks(size).for_each(|block| profile.push(&[block, block]).unwrap());
+        profile.power(0..2).unwrap()
+    }
+
+    #[test]
+    fn the_profile_of_white_noise_is_flat() {
+        let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), Settings::fast()).unwrap();
+        let mut stream = Streams::new(1).stream(0);
+        let samples: Vec<f32> = (0..60 * 16_000)
+            .map(|_| {
+                let x: f64 = StandardNormal.sample(&mut stream);
+                0.1 * x as f32
+            })
+            .collect();
+        let whole = profile(&denoiser, &samples, samples.len());
+        // Two channels of variance 0.01, in a Hann window of 1024 samples with a mean square of 3/8.
+        let expected = 2.0 * 0.01 * 1024.0 * 0.375;
+        let mean = whole.iter().sum::<f32>() / whole.len() as f32;
+        assert!((mean / expected - 1.0).abs() < 0.01, "{mean} {expected}");
+        // Of about 3,750 frames, a third as many independent.
+        assert!(whole[5..500].iter().all(|x| (x / mean - 1.0).abs() < 0.2));
+    }
+
+    #[test]
+    fn the_profile_of_clicks_does_not_depend_on_the_pushes() {
+        let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), Settings::fast()).unwrap();
+        let mut stream = Streams::new(2).stream(0);
+        let samples: Vec<f32> = (0..10 * 16_000)
+            .map(|n| {
+                let x: f64 = StandardNormal.sample(&mut stream);
+                let click = if n % 5_003 < 3 { 0.5 } else { 0.0 };
+                0.003 * x as f32 + click
+            })
+            .collect();
+        let whole = profile(&denoiser, &samples, samples.len());
+        for size in [1, 4_000, 64_000] {
+            assert!(profile(&denoiser, &samples, size) == whole, "in pushes of {size}");
+        }
+    }
+
+    #[test]
+    fn what_holds_no_noise_has_no_profile() {
+        let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), Settings::fast()).unwrap();
+        for (samples, known) in
+            [(vec![0.0; 16_000], false), (vec![0.1; 1_023], false), (vec![0.1; 1_024], true)]
+        {
+            let mut profile = denoiser.noise_profile(16_000, 1).unwrap();
+            profile.push(&[&samples]).unwrap();
+            assert_eq!(profile.power(0..1).is_some(), known);
+            let started = denoiser.stream(16_000, 1).unwrap().start_from(&profile);
+            assert_eq!(started.is_ok(), known);
+        }
+    }
+}

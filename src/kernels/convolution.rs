@@ -1,0 +1,167 @@
+//! Convolutions over a grid of frames and bands, forward and backward.
+
+use crate::kernels::products::{Columns, accumulate_outer, product, product_with_transpose};
+use rayon::prelude::*;
+
+/// Values on a grid, channels x bands x frames: the channels of a cell lie side by side.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Grid {
+    pub channels: usize,
+    pub bands: usize,
+    pub values: Vec<f32>,
+}
+
+impl Grid {
+    /// A grid of zeros.
+    pub(crate) fn new(channels: usize, bands: usize, frames: usize) -> Self {
+        Self { channels, bands, values: vec![0.0; channels * bands * frames] }
+    }
+
+    /// Number of values of a frame.
+    pub(crate) fn row(&self) -> usize {
+        self.channels * self.bands
+    }
+
+    pub(crate) fn frames(&self) -> usize {
+        self.values.len() / self.row()
+    }
+
+    /// The same values as channels of fewer or more bands.
+    pub(crate) fn reshaped(self, channels: usize) -> Self {
+        Self { bands: self.row() / channels, channels, values: self.values }
+    }
+
+    fn zeros_like(&self, channels: usize) -> Self {
+        Self::new(channels, self.bands, self.frames())
+    }
+}
+
+/// A convolution whose taps form a rectangle: cells beyond the edge of the grid count as zero.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Convolution {
+    pub inputs: usize,
+    pub outputs: usize,
+    /// Taps on either side of the middle one, in frames and in bands.
+    pub reach: (usize, usize),
+    /// Distances of the taps, in frames and in bands.
+    pub dilation: (usize, usize),
+    /// Where its parameters begin among those of a network: weights (outputs x inputs x taps), then biases.
+    pub offset: usize,
+}
+
+/// What a tap sees: from `band` on, as many bands of a frame from `seen_band` on.
+struct Tap {
+    index: usize,
+    seen_frame: usize,
+    seen_band: usize,
+    band: usize,
+    count: usize,
+}
+
+impl Convolution {
+    fn patch(&self) -> usize {
+        (2 * self.reach.0 + 1) * (2 * self.reach.1 + 1) * self.inputs
+    }
+
+    /// Number of parameters.
+    pub(crate) fn size(&self) -> usize {
+        self.outputs * (self.patch() + 1)
+    }
+
+    fn weights<'a>(&self, parameters: &'a [f32]) -> (Columns<'a, f32>, &'a [f32]) {
+        let (weights, biases) =
+            parameters[self.offset..self.offset + self.size()].split_at(self.outputs * self.patch());
+        (Columns::new(weights, self.outputs), biases)
+    }
+
+    /// The taps that, from `frame`, see something of a grid.
+    fn taps(&self, frame: usize, frames: usize, bands: usize) -> impl Iterator<Item = Tap> {
+        let (frames_reached, bands_reached) = self.reach;
+        let (over_frames, over_bands) = self.dilation;
+        let side = 2 * bands_reached + 1;
+        (0..(2 * frames_reached + 1) * side).filter_map(move |index| {
+            let (i, j) = (index / side, index % side);
+            let seen_frame = (frame + i * over_frames)
+                .checked_sub(frames_reached * over_frames)
+                .filter(|&at| at < frames)?;
+            let (right, left) = (j * over_bands, bands_reached * over_bands);
+            let (band, seen_band) = (left.saturating_sub(right), right.saturating_sub(left));
+            let count = bands.checked_sub(band.max(seen_band)).filter(|&count| count > 0)?;
+            Some(Tap { index, seen_frame, seen_band, band, count })
+        })
+    }
+
+    /// What all taps see from a frame, (inputs x taps) x bands.
+    fn gather(&self, input: &Grid, frame: usize, patches: &mut [f32]) {
+        patches.fill(0.0);
+        let (inputs, patch) = (self.inputs, self.patch());
+        for tap in self.taps(frame, input.frames(), input.bands) {
+            let first = tap.seen_frame * input.row() + tap.seen_band * inputs;
+            let seen = input.values[first..][..tap.count * inputs].chunks_exact(inputs);
+            let places = patches[tap.band * patch..].chunks_exact_mut(patch);
+            for (place, seen) in places.zip(seen) {
+                place[tap.index * inputs..][..inputs].copy_from_slice(seen);
+            }
+        }
+    }
+
+    /// The transpose of [`Convolution::gather`]: adds slopes of patches to those of the input.
+    fn scatter(&self, patches: &[f32], frame: usize, input: &mut Grid) {
+        let (inputs, patch) = (self.inputs, self.patch());
+        for tap in self.taps(frame, input.frames(), input.bands) {
+            let first = tap.seen_frame * input.row() + tap.seen_band * inputs;
+            let seen = input.values[first..][..tap.count * inputs].chunks_exact_mut(inputs);
+            let places = patches[tap.band * patch..].chunks_exact(patch);
+            for (place, seen) in places.zip(seen) {
+                let slopes = &place[tap.index * inputs..][..inputs];
+                seen.iter_mut().zip(slopes).for_each(|(sum, x)| *sum += x);
+            }
+        }
+    }
+
+    /// The convolution of `input`.
+    pub(crate) fn forward(&self, parameters: &[f32], input: &Grid) -> Grid {
+        let (weights, biases) = self.weights(parameters);
+        let mut output = input.zeros_like(self.outputs);
+        let row = output.row();
+        output.values.par_chunks_exact_mut(row).enumerate().with_min_len(8).for_each_init(
+            || vec![0.0; self.patch() * input.bands],
+            |patches, (frame, row)| {
+                self.gather(input, frame, patches);
+                product(weights, Columns::new(patches, self.patch()), row);
+                for cell in row.chunks_exact_mut(self.outputs) {
+                    cell.iter_mut().zip(biases).for_each(|(value, bias)| *value += bias);
+                }
+            },
+        );
+        output
+    }
+
+    /// Adds the slopes of the parameters to `parameter_slopes` and, if asked for, those of the input to
+    /// `input_slopes`, given those of the output.
+    pub(crate) fn backward(
+        &self,
+        parameters: &[f32],
+        input: &Grid,
+        output_slopes: &Grid,
+        parameter_slopes: &mut [f32],
+        mut input_slopes: Option<&mut Grid>,
+    ) {
+        let (weights, _) = self.weights(parameters);
+        let own = &mut parameter_slopes[self.offset..self.offset + self.size()];
+        let (weight_slopes, bias_slopes) = own.split_at_mut(self.outputs * self.patch());
+        let mut patches = vec![0.0; self.patch() * input.bands];
+        for (frame, row) in output_slopes.values.chunks_exact(output_slopes.row()).enumerate() {
+            for cell in row.chunks_exact(self.outputs) {
+                bias_slopes.iter_mut().zip(cell).for_each(|(sum, x)| *sum += x);
+            }
+            self.gather(input, frame, &mut patches);
+            let row = Columns::new(row, self.outputs);
+            accumulate_outer(row, Columns::new(&patches, self.patch()), weight_slopes);
+            if let Some(input_slopes) = &mut input_slopes {
+                product_with_transpose(weights, row, &mut patches, self.patch(), 0);
+                self.scatter(&patches, frame, input_slopes);
+            }
+        }
+    }
+}

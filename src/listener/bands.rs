@@ -1,0 +1,92 @@
+//! The bands of the listener and what it sees on them.
+
+use super::network::{FEATURES, GROUP, PAIR};
+use crate::kernels::convolution::Grid;
+use crate::kernels::vector;
+
+/// Number of bands up to 8 kHz.
+pub const BANDS: usize = 160;
+/// Bins below 1.2 kHz are bands of their own: there, the harmonics of every voice lie apart.
+const SINGLE: usize = 76;
+/// Bins up to 8 kHz.
+const BINS: usize = 513;
+/// Powers below this share of the mean count as this.
+const LEAST: f32 = 1e-9;
+/// A mean power that counts as silence: its share above is still a normal number.
+const SILENCE: f32 = 1e-28;
+
+/// The first bin of every band, and the number of bins: above the single bins on a logarithmic scale.
+fn edges() -> [usize; BANDS + 1] {
+    std::array::from_fn(|band| {
+        if band < SINGLE {
+            return band;
+        }
+        let share = (band - SINGLE) as f64 / (BANDS - SINGLE) as f64;
+        (SINGLE as f64 * libm::pow(BINS as f64 / SINGLE as f64, share)).round_ties_even() as usize
+    })
+}
+
+/// The input of the network for powers (bins x frames): for every band that the recording has, the logarithm of its
+/// mean power against that of the whole recording and against the band's quiet (its 10 % quantile over time), and the
+/// quiet against the whole. Bands that it lacks are zero. An odd last frame is repeated.
+pub(super) fn features(power: &[f32], bins: usize) -> Grid {
+    let edges = edges();
+    let frames = power.len() / bins;
+    let present = edges[1..].iter().take_while(|&&end| end <= bins).count();
+    let mut level = Vec::with_capacity(present * frames);
+    for frame in power.chunks_exact(bins) {
+        let band = |range: &[usize]| {
+            let inside = &frame[range[0]..range[1]];
+            inside.iter().sum::<f32>() / inside.len() as f32
+        };
+        level.extend(edges[..=present].windows(2).map(band));
+    }
+    let mean = level.iter().map(|&x| f64::from(x)).sum::<f64>() / level.len().max(1) as f64;
+    let mean = (mean as f32).max(SILENCE);
+    let whole = vector::ln(mean);
+    let least = mean * LEAST;
+    level.iter_mut().for_each(|level| *level = vector::ln(*level + least));
+    let mut over_time = vec![0.0; frames];
+    let mut grid = Grid::new(FEATURES * PAIR * GROUP, BANDS / GROUP, frames.div_ceil(PAIR));
+    let (row, channels) = (grid.row(), grid.channels);
+    for band in 0..present {
+        let values = level[band..].iter().step_by(present);
+        over_time.iter_mut().zip(values).for_each(|(value, &level)| *value = level);
+        let (_, &mut quiet, _) = over_time.select_nth_unstable_by(frames / 10, f32::total_cmp);
+        for t in 0..frames.next_multiple_of(PAIR) {
+            let level = level[t.min(frames - 1) * present + band];
+            let features = [(level - whole) / 4.0, (level - quiet) / 4.0 - 0.5, (quiet - whole) / 4.0 + 1.0];
+            let place = t / PAIR * row + band / GROUP * channels;
+            for (feature, value) in features.into_iter().enumerate() {
+                grid.values[place + (feature * PAIR + t % PAIR) * GROUP + band % GROUP] = value;
+            }
+        }
+    }
+    grid
+}
+
+/// Leads from values on bands to values on bins, linear between the centres of bands.
+pub(super) struct Interpolation(Vec<(usize, f32)>);
+
+impl Interpolation {
+    pub(super) fn new(bins: usize) -> Self {
+        let edges = edges();
+        let centre = |band: usize| (edges[band] + edges[band + 1] - 1) as f32 / 2.0;
+        let mut below = 0;
+        let weights = (0..bins).map(|bin| {
+            while below < BANDS - 2 && centre(below + 1) <= bin as f32 {
+                below += 1;
+            }
+            let share = (bin as f32 - centre(below)) / (centre(below + 1) - centre(below));
+            (below, share.clamp(0.0, 1.0))
+        });
+        Self(weights.collect())
+    }
+
+    /// Appends the values on bins.
+    pub(super) fn extend(&self, bands: &[f32], bins: &mut Vec<f32>) {
+        bins.extend(
+            self.0.iter().map(|&(band, share)| bands[band] + share * (bands[band + 1] - bands[band])),
+        );
+    }
+}

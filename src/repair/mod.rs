@@ -1,0 +1,280 @@
+//! Impulses in time: what a frame-wise model cannot see.
+//!
+//! A click of a few milliseconds, or one sample of a heavy-tailed noise, fills every bin of the
+//! frames it falls in. [`repair`] finds such impulses in the waveform and takes them out, and
+//! leaves every recording without them exactly as it is.
+
+mod autoregression;
+mod clicks;
+mod heavy_tails;
+mod offset;
+mod outliers;
+mod score;
+
+pub(crate) use offset::Offset;
+use std::borrow::Cow;
+
+/// What [`repair`] found in a recording.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Impulses {
+    /// None, or too few to tell from plosives and other short sounds of speech.
+    None,
+    /// Clicks, pops or keystrokes of up to 12 ms.
+    Clicks {
+        /// How many.
+        count: usize,
+        /// The share of all samples that was interpolated, 0 to 1.
+        share: f64,
+    },
+    /// White noise with a symmetric alpha-stable law in every sample.
+    HeavyTails {
+        /// Its characteristic exponent, below 2.
+        alpha: f64,
+        /// Its scale, in units of full scale.
+        sigma: f64,
+    },
+}
+
+/// Replaces samples that no converter makes, far beyond full scale and all that is around them, and tells how many
+/// runs of them there were. Samples are in units of full scale, finite.
+///
+/// The result is borrowed if there are none, and within 1e30.
+#[must_use]
+pub fn remove_outliers(samples: &[f32]) -> (Cow<'_, [f32]>, usize) {
+    outliers::remove(samples)
+}
+
+/// Removes impulses from one channel, if the recording has a substantial number of them.
+///
+/// The result is borrowed, hence the input bit for bit, if none are found.
+///
+/// * Clicks stand out of a 60 ms neighbourhood and last at most 12 ms. They are cut out and
+///   interpolated from an autoregressive model of their surroundings.
+/// * White alpha-stable noise shows as isolated outliers over a constant floor in the quiet parts
+///   of the recording. Every sample is then replaced by its efficient pseudo-observation, whose
+///   noise is close to normal and has about the variance `2 sigma^2`: what remains is for the
+///   spectral model.
+///
+/// Samples are in units of full scale, finite; recordings shorter than half a second and sample
+/// rates below 4 kHz are left alone.
+#[must_use]
+pub fn repair(samples: &[f32], sample_rate: u32) -> (Cow<'_, [f32]>, Impulses) {
+    if sample_rate < 4_000 || samples.len() < sample_rate as usize / 2 {
+        return (Cow::Borrowed(samples), Impulses::None);
+    }
+    let (noise, clicks) =
+        rayon::join(|| heavy_tails::detect(samples, sample_rate), || clicks::detect(samples, sample_rate));
+    if let Some(noise) = noise
+        && let Some(repaired) = heavy_tails::suppress(samples, sample_rate, &noise)
+    {
+        return (Cow::Owned(repaired), Impulses::HeavyTails { alpha: noise.alpha, sigma: noise.sigma });
+    }
+    if clicks.is_empty() {
+        return (Cow::Borrowed(samples), Impulses::None);
+    }
+    let lost: usize = clicks.iter().map(std::ops::Range::len).sum();
+    let found = Impulses::Clicks { count: clicks.len(), share: lost as f64 / samples.len() as f64 };
+    (Cow::Owned(clicks::interpolate(samples, sample_rate, &clicks)), found)
+}
+
+/// The value below which the share `rank` (0 to 1) of the values lies; `None` if there are none.
+fn quantile(values: &[f64], rank: f64) -> Option<f64> {
+    let mut values = values.to_vec();
+    let last = values.len().checked_sub(1)?;
+    let at = ((rank * last as f64).round() as usize).min(last);
+    Some(*values.select_nth_unstable_by(at, f64::total_cmp).1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Streams;
+    use crate::stable::PositiveStable;
+    use rand::RngExt;
+    use rand_distr::{Distribution, StandardNormal};
+    use std::f64::consts::PI;
+
+    const RATE: u32 = 8_000;
+
+    fn normal(stream: &mut crate::random::Stream) -> f64 {
+        StandardNormal.sample(stream)
+    }
+
+    /// Four seconds of syllables: a gliding pulse train through two resonances, with pauses, each
+    /// closed by a burst of noise like that of a plosive.
+    fn voice(rate: u32, seed: u64) -> Vec<f64> {
+        let mut stream = Streams::new(seed).stream(0);
+        let fs = f64::from(rate);
+        let (mut phase, mut state) = (0.0, [[0.0_f64; 2]; 2]);
+        (0..4 * rate as usize)
+            .map(|n| {
+                let t = n as f64 / fs;
+                let syllable = t * 2.5 % 1.0;
+                let envelope = if syllable < 0.6 { (PI * syllable / 0.6).sin() } else { 0.0 };
+                phase += (120.0 + 30.0 * (0.9 * t).sin()) / fs;
+                let mut x = if phase >= 1.0 { envelope } else { 0.0 };
+                phase %= 1.0;
+                if (0.6..0.63).contains(&syllable) {
+                    x += 0.1 * (1.0 - (syllable - 0.6) / 0.03) * normal(&mut stream);
+                }
+                for (state, frequency) in state.iter_mut().zip([600.0, 1500.0]) {
+                    let r = (-PI * 80.0 / fs).exp();
+                    let y = x + 2.0 * r * (2.0 * PI * frequency / fs).cos() * state[0] - r * r * state[1];
+                    *state = [y, state[0]];
+                    x = y;
+                }
+                0.01 * x + 2e-5 * normal(&mut stream)
+            })
+            .collect()
+    }
+
+    fn power(x: &[f64]) -> f64 {
+        x.iter().map(|x| x * x).sum::<f64>() / x.len() as f64
+    }
+
+    /// Signal-to-noise ratio in dB.
+    fn snr(clean: &[f64], noisy: &[f64]) -> f64 {
+        let noise: Vec<f64> = clean.iter().zip(noisy).map(|(s, x)| x - s).collect();
+        10.0 * (power(clean) / power(&noise)).log10()
+    }
+
+    fn single(x: &[f64]) -> Vec<f32> {
+        x.iter().map(|&x| x as f32).collect()
+    }
+
+    fn double(x: &[f32]) -> Vec<f64> {
+        x.iter().map(|&x| f64::from(x)).collect()
+    }
+
+    /// Noise of exponent `alpha`, scaled so that at alpha = 2 it would lie 5 dB below the voice.
+    fn stable_noise(voice: &[f64], alpha: f64, seed: u64) -> (Vec<f64>, f64) {
+        let mut stream = Streams::new(seed).stream(1);
+        let law = PositiveStable::new(alpha / 2.0).unwrap();
+        let sigma = (power(voice) / 10.0_f64.powf(0.5) / 2.0).sqrt();
+        let mut draw = || {
+            let impulse: f64 = law.sample(&mut stream);
+            sigma * (2.0 * impulse).sqrt() * normal(&mut stream)
+        };
+        (voice.iter().map(|s| s + draw()).collect(), sigma)
+    }
+
+    /// Decaying bursts of noise of 1 to 5 ms, `rate_per_second` of them, `peak` times the voice's.
+    fn clicks(voice: &[f64], rate: u32, rate_per_second: usize, peak: f64, seed: u64) -> Vec<f64> {
+        let mut stream = Streams::new(seed).stream(2);
+        let top = voice.iter().fold(0.0_f64, |top, x| top.max(x.abs()));
+        let mut out = vec![0.0; voice.len()];
+        for _ in 0..rate_per_second * voice.len() / rate as usize {
+            let length = (stream.random_range(0.001..0.005) * f64::from(rate)) as usize;
+            let start = stream.random_range(0..out.len() - length);
+            for n in 0..length {
+                let decay = (-3.0 * n as f64 / length as f64).exp();
+                out[start + n] += peak * top * decay * normal(&mut stream).clamp(-1.0, 1.0);
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn voices_and_normal_noise_pass_bit_for_bit() {
+        for rate in [8_000, 16_000, 48_000] {
+            for seed in 0..3 {
+                let voice = voice(rate, seed);
+                for alpha in [None, Some(2.0)] {
+                    let x = alpha.map_or_else(|| voice.clone(), |alpha| stable_noise(&voice, alpha, seed).0);
+                    let x = single(&x);
+                    let (repaired, found) = repair(&x, rate);
+                    assert_eq!(found, Impulses::None, "{rate} Hz, seed {seed}, {alpha:?}");
+                    assert!(matches!(repaired, Cow::Borrowed(_)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn silence_and_short_recordings_pass() {
+        for x in [vec![0.0; 20_000], vec![0.3; 20_000], vec![], vec![1.0], vec![0.1; 3_999]] {
+            assert_eq!(repair(&x, RATE).1, Impulses::None);
+        }
+        let mut x = vec![0.0; 20_000];
+        x[777] = 1.0;
+        assert_eq!(repair(&x, RATE).1, Impulses::None);
+    }
+
+    #[test]
+    fn heavy_tails_become_nearly_normal() {
+        let voice = voice(RATE, 1);
+        for alpha in [1.2, 1.5, 1.8] {
+            let (noisy, sigma) = stable_noise(&voice, alpha, 1);
+            let (repaired, found) = {
+                let x = single(&noisy);
+                let (repaired, found) = repair(&x, RATE);
+                (double(&repaired), found)
+            };
+            let Impulses::HeavyTails { alpha: fitted, sigma: scale } = found else {
+                panic!("alpha {alpha}: {found:?}");
+            };
+            assert!((fitted - alpha).abs() < 0.15, "alpha {alpha}: {fitted}");
+            assert!((scale / sigma - 1.0).abs() < 0.1, "alpha {alpha}: {scale} {sigma}");
+            // The normal case would be at 5 dB.
+            let after = snr(&voice, &repaired);
+            assert!(after > 3.5 && after > snr(&voice, &noisy) + 1.0, "alpha {alpha}: {after} dB");
+            let noise: Vec<f64> = voice.iter().zip(&repaired).map(|(s, y)| y - s).collect();
+            let fourth = noise.iter().map(|x| x.powi(4)).sum::<f64>() / noise.len() as f64;
+            let kurtosis = fourth / (power(&noise) * power(&noise));
+            assert!((1.5..4.5).contains(&kurtosis), "alpha {alpha}: kurtosis {kurtosis}");
+        }
+    }
+
+    #[test]
+    fn clicks_are_cut_out_and_the_rest_is_untouched() {
+        for rate in [8_000, 16_000, 44_100] {
+            let (voice, seed) = (voice(rate, 2), 3);
+            let noisy: Vec<f64> = {
+                let mut stream = Streams::new(seed).stream(0);
+                let level = 0.3 * power(&voice).sqrt();
+                voice.iter().map(|s| s + level * normal(&mut stream)).collect()
+            };
+            let clicks = clicks(&voice, rate, 10, 3.0, seed);
+            let x: Vec<f64> = noisy.iter().zip(&clicks).map(|(x, c)| x + c).collect();
+            let x = single(&x);
+            let (repaired, found) = repair(&x, rate);
+            let Impulses::Clicks { count, share } = found else { panic!("{rate} Hz: {found:?}") };
+            assert!((25..=45).contains(&count) && share < 0.08, "{rate} Hz: {found:?}");
+            let changed = x.iter().zip(repaired.iter()).filter(|(x, y)| x != y).count();
+            assert!(changed as f64 <= share * x.len() as f64 + 0.5);
+            let (before, without) = (snr(&voice, &double(&x)), snr(&voice, &noisy));
+            let after = snr(&voice, &double(&repaired));
+            assert!(before < 0.0 && after > without - 2.5, "{rate} Hz: {before} {after} {without} dB");
+        }
+    }
+
+    #[test]
+    fn rounded_pops_are_found_too() {
+        let voice = voice(RATE, 4);
+        let mut x = voice.clone();
+        let top = x.iter().fold(0.0_f64, |top, x| top.max(x.abs()));
+        for start in (500..x.len() - 100).step_by(1_100) {
+            for n in 0..24 {
+                x[start + n] += 3.0 * top * (PI * (n as f64 + 0.5) / 24.0).sin().powi(2);
+            }
+        }
+        let x = single(&x);
+        let (repaired, found) = repair(&x, RATE);
+        assert!(matches!(found, Impulses::Clicks { .. }), "{found:?}");
+        let (before, after) = (snr(&voice, &double(&x)), snr(&voice, &double(&repaired)));
+        assert!(after > before + 10.0, "{before} {after} dB");
+    }
+
+    #[test]
+    fn clicks_late_in_a_long_recording_are_found_and_the_start_is_untouched() {
+        let voice: Vec<f64> = (0..8).flat_map(|seed| voice(RATE, seed)).collect();
+        let start = voice.len() - 10 * RATE as usize;
+        let clicks = clicks(&voice[start..], RATE, 8, 3.0, 1);
+        let mut x = voice.clone();
+        x[start..].iter_mut().zip(&clicks).for_each(|(x, click)| *x += click);
+        let x = single(&x);
+        let (repaired, found) = repair(&x, RATE);
+        assert!(matches!(found, Impulses::Clicks { count: 60.., .. }), "{found:?}");
+        assert!(repaired[..start - 100] == x[..start - 100]);
+    }
+}

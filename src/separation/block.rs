@@ -1,0 +1,469 @@
+//! One block of a recording: from powers to gains.
+
+use super::gain::{BinLevels, floors, smooth_over_frames};
+use super::monte_carlo::{MonteCarlo, Probes};
+use super::moves::Moves;
+use super::sampling::Gibbs;
+use super::settings::{NoiseModel, SamplingSettings, Settings};
+use super::state::{Carried, Free, Separation, Start};
+use super::upper_band::{CarriedUpper, UpperBand};
+use crate::listener::{self, Listener};
+use crate::model::{Dictionary, MarginalTable};
+use crate::random::Streams;
+use crate::refiner::Refiner;
+use crate::samplers::SamplerError;
+use crate::transform::FrameGrid;
+use crate::watch::{self, Cancelled, Watch};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The least number of sweeps for the upper band.
+const UPPER_SWEEPS: usize = 12;
+/// Bins whose power is below this share of the mean between 300 and 4000 Hz may be empty.
+const EMPTY: f64 = 1e-7;
+/// Recordings have at least so many bins with something in them.
+const LEAST_BINS: usize = 16;
+
+/// How many sweeps an observer is shown the mean of before the burn-in is over.
+const SHOWN_SWEEPS: usize = 20;
+
+/// Why a refiner is of no use with some settings and a dictionary.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RefinerMisfit {
+    /// The settings ask for none.
+    #[error("the settings ask for none")]
+    NotAsked,
+    /// Refiners learn from noise that drifts.
+    #[error("the noise is made of constant spectra")]
+    ConstantSpectra,
+    /// The two have other windows.
+    #[error("it was learned with windows of {learned} s, and the dictionary has {dictionary} s")]
+    Window {
+        /// Window that the refiner was learned with, s.
+        learned: f64,
+        /// Window of the dictionary, s.
+        dictionary: f64,
+    },
+}
+
+/// What a block starts from, and what is asked for beside its gains.
+#[derive(Default)]
+pub(crate) struct Known<'a> {
+    pub carried: Option<&'a Handover>,
+    /// Mean power of the noise per bin.
+    pub noise_power: Option<&'a [f32]>,
+    /// Whether the spread of the gains is asked for.
+    pub deviation: bool,
+    /// Whether the dispersions are.
+    pub dispersion: bool,
+}
+
+/// Shown the number of Gibbs sweeps so far and the gain (bins x frames), every so many sweeps.
+pub(crate) struct Observation<'a> {
+    pub every: usize,
+    pub show: &'a mut dyn FnMut(usize, &[f32]),
+}
+
+/// The outcome of one block.
+pub(crate) struct Separated {
+    /// Posterior-mean gain, bins x frames.
+    pub gain: Vec<f32>,
+    /// The least gain to apply, per bin.
+    pub floor: Vec<f32>,
+    /// The standard deviation of the gain over the draws, bins x frames; empty if there are none or it was not
+    /// asked for.
+    pub deviation: Vec<f32>,
+    /// The dispersions of speech and of noise in the last draw, for the bins of the dictionary; empty if not asked
+    /// for.
+    pub dispersion: [Vec<f32>; 2],
+    pub monte_carlo: MonteCarlo,
+    pub divergences: usize,
+    pub moves: Moves,
+    pub carried: Handover,
+}
+
+/// What one block hands on to the next.
+pub(crate) struct Handover {
+    /// Number of bins up to the highest that is not empty.
+    occupied: usize,
+    band: Carried,
+    upper: Option<CarriedUpper>,
+    levels: BinLevels,
+}
+
+impl Handover {
+    /// Changes the unit of power.
+    pub(crate) fn scale_power(&mut self, factor: f32, alpha_noise: f64) {
+        self.band.scale_power(factor, alpha_noise);
+        if let Some(upper) = &mut self.upper {
+            upper.scale_power(factor, alpha_noise);
+        }
+    }
+}
+
+/// Why a block could not be separated.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SeparationError {
+    #[error(transparent)]
+    Sampler(#[from] SamplerError),
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+}
+
+/// The model and the settings by which blocks are separated.
+#[derive(Debug, Clone)]
+pub(crate) struct Separator {
+    pub dictionary: Dictionary,
+    pub settings: Settings,
+    /// The expectations given the dispersions of a bin, for the exponents in use.
+    table: Arc<MarginalTable>,
+    pub refiner: Option<Refiner>,
+    pub listener: Option<Listener>,
+}
+
+impl Separator {
+    pub(crate) fn new(dictionary: Dictionary, settings: Settings) -> Self {
+        let alpha = settings.model.alpha_speech.unwrap_or(dictionary.header().alpha);
+        let table = Arc::new(MarginalTable::new(alpha, settings.model.alpha_noise));
+        Self { dictionary, settings, table, refiner: None, listener: None }
+    }
+
+    /// Why what has learned with windows of `learned` s does not fit the model, if it does not.
+    pub(crate) fn misfit(&self, learned: f64) -> Option<RefinerMisfit> {
+        if !matches!(self.settings.model.noise, NoiseModel::Drifting(_)) {
+            return Some(RefinerMisfit::ConstantSpectra);
+        }
+        let dictionary = self.dictionary.header().window_seconds;
+        (learned != dictionary).then_some(RefinerMisfit::Window { learned, dictionary })
+    }
+
+    /// Separates one block of powers (bins x frames). `watch` is told the share that is done, 0 to 1.
+    pub(crate) fn separate(
+        &self,
+        grid: FrameGrid,
+        power: &[f32],
+        known: Known,
+        streams: Streams,
+        watch: &mut dyn Watch,
+        observation: Option<Observation>,
+    ) -> Result<Separated, SeparationError> {
+        let settings = &self.settings;
+        let header = self.dictionary.header();
+        let FrameGrid { bins, bin_hertz, frame_seconds } = grid;
+        let Known { carried, noise_power, deviation, dispersion } = known;
+        let levels_before = carried.map(|carried| &carried.levels);
+        let occupied =
+            occupied_bins(power, bins, bin_hertz).max(carried.map_or(0, |carried| carried.occupied));
+        let split = occupied.min(header.bins());
+        let carried = carried.filter(|carried| carried.occupied == occupied);
+        let power_below = rows(power, bins, 0..split);
+        let block = Block {
+            separator: self,
+            heard: self.listener.as_ref().map(|listener| listener.log_odds(&power_below, split)),
+            bins,
+            power,
+            power_below,
+            power_above: rows(power, bins, split..occupied),
+            noise_above: noise_power.map(|power| &power[split..occupied]),
+            carried_above: carried.and_then(|carried| carried.upper.as_ref()),
+            levels_before,
+            start: Start {
+                bins: split,
+                speech_spectra: &self.dictionary.rows(split),
+                alpha_speech: settings.model.alpha_speech.unwrap_or(header.alpha),
+                alpha_noise: settings.model.alpha_noise,
+                noise: settings.model.noise,
+                frame_seconds,
+                bin_hertz,
+                speech_prior: settings.model.speech_prior,
+                carried: carried.map(|carried| &carried.band),
+                noise_power: noise_power.map(|power| &power[..split]),
+                deviation: deviation && settings.sampling.is_some(),
+            },
+            streams,
+        };
+        let mut separation = Separation::new(&block.start, &block.power_below, &self.table, streams.child(0));
+        let drawn = settings.sampling.as_ref().map_or(0, |sampling| sampling.iterations);
+        let sweeps = settings.em.iterations + drawn;
+        let mut advance = |done: usize| watch::advance(watch, done as f64 / sweeps as f64);
+        block.warm_start(&mut separation, &mut advance)?;
+        let mut chain = Chain::default();
+        if let Some(sampling) = &settings.sampling {
+            let mut advance = |done: usize| advance(settings.em.iterations + done);
+            chain = block.sample(sampling, &mut separation, &mut advance, observation)?;
+        }
+        let Posterior { gain, floor, upper, levels } = block.posterior(&separation);
+        let mut whole_deviation = Vec::new();
+        if block.start.deviation {
+            whole_deviation.resize(power.len(), 0.0);
+            place_rows(&separation.gain_deviation(), &mut whole_deviation, bins, 0..split);
+        }
+        let dispersion = if dispersion { separation.dispersions() } else { Default::default() };
+        Ok(Separated {
+            gain,
+            floor,
+            deviation: whole_deviation,
+            dispersion,
+            monte_carlo: chain.monte_carlo,
+            divergences: chain.divergences,
+            moves: chain.moves,
+            carried: Handover { occupied, band: separation.carry(), upper, levels },
+        })
+    }
+}
+
+/// A block on its way: what is given of it.
+struct Block<'a> {
+    separator: &'a Separator,
+    bins: usize,
+    /// Of all bins, of those in the dictionary's band, and of those above that are not empty; x frames.
+    power: &'a [f32],
+    power_below: Vec<f32>,
+    power_above: Vec<f32>,
+    /// The log odds of speech in the dictionary's band, bins x frames, if there is a listener.
+    heard: Option<Vec<f32>>,
+    /// The mean power of the noise per bin above the dictionary's band, if it is known.
+    noise_above: Option<&'a [f32]>,
+    carried_above: Option<&'a CarriedUpper>,
+    levels_before: Option<&'a BinLevels>,
+    /// Of the dictionary's band.
+    start: Start<'a>,
+    streams: Streams,
+}
+
+/// What the draws say of themselves.
+#[derive(Default)]
+struct Chain {
+    divergences: usize,
+    monte_carlo: MonteCarlo,
+    moves: Moves,
+}
+
+/// The whole spectrum of a block.
+struct Posterior {
+    /// Posterior-mean gain, bins x frames.
+    gain: Vec<f32>,
+    /// The least gain to apply, per bin.
+    floor: Vec<f32>,
+    /// What the upper band hands on.
+    upper: Option<CarriedUpper>,
+    /// Those of this block and the blocks before it.
+    levels: BinLevels,
+}
+
+/// Told how many sweeps are done.
+type Advance<'a> = dyn FnMut(usize) -> Result<(), Cancelled> + 'a;
+
+impl Block<'_> {
+    /// Expectation maximisation; without draws to come, its last gains are averaged.
+    fn warm_start(&self, separation: &mut Separation, advance: &mut Advance) -> Result<(), Cancelled> {
+        let Settings { model, em, sampling, .. } = &self.separator.settings;
+        for sweep in 0..em.iterations {
+            let settled = is_settled(sweep, em.iterations);
+            let free = Free { noise: settled, channel: settled && model.channel };
+            separation.maximise(em.exponent as f32, free);
+            if sampling.is_none() && in_last_quarter(sweep, em.iterations) {
+                separation.accumulate();
+            }
+            advance(sweep + 1)?;
+        }
+        Ok(())
+    }
+
+    /// Gibbs sweeps, averaged after the burn-in.
+    fn sample(
+        &self,
+        settings: &SamplingSettings,
+        separation: &mut Separation,
+        advance: &mut Advance,
+        mut observation: Option<Observation>,
+    ) -> Result<Chain, SeparationError> {
+        let mut gibbs = Gibbs::new(separation, settings, self.streams.child(1))?;
+        gibbs.adapt(true);
+        let mut probes = Probes::new(self.start.bins, self.power.len() / self.bins);
+        for sweep in 0..settings.iterations {
+            if sweep == settings.burn_in {
+                gibbs.adapt(false);
+            }
+            gibbs.sweep(separation);
+            if sweep == settings.burn_in {
+                separation.forget();
+            }
+            let shown = observation
+                .as_ref()
+                .is_some_and(|Observation { every, .. }| (sweep / every + 1) * every - sweep <= SHOWN_SWEEPS);
+            if sweep >= settings.burn_in || shown {
+                separation.accumulate();
+            }
+            if sweep >= settings.burn_in {
+                probes.record(separation);
+            }
+            if let Some(Observation { every, show }) = &mut observation
+                && (sweep + 1) % *every == 0
+            {
+                let Posterior { mut gain, floor, .. } = self.posterior(separation);
+                apply_floor(&mut gain, &floor);
+                show(sweep + 1, &gain);
+                if sweep < settings.burn_in {
+                    separation.forget();
+                }
+            }
+            advance(sweep + 1)?;
+        }
+        let (divergences, monte_carlo) = (gibbs.divergences(), probes.finish());
+        Ok(Chain { divergences, monte_carlo, moves: gibbs.finish() })
+    }
+
+    /// The gain of the whole spectrum by what was accumulated: refined, pooled with what the listener hears, with
+    /// the band above, smoothed.
+    fn posterior(&self, separation: &Separation) -> Posterior {
+        let Self { separator, bins, power, start, .. } = self;
+        let (bins, split, settings) = (*bins, start.bins, &separator.settings);
+        let mut gain = vec![0.0; power.len()];
+        let mut gain_below = separation.mean_gain();
+        if let Some(refiner) = &separator.refiner {
+            gain_below = refiner.refine(&separator.seen(
+                split,
+                start.bin_hertz,
+                gain_below.as_slice(),
+                &self.power_below,
+                separation.dispersions().each_ref().map(Vec::as_slice),
+            ));
+        }
+        let before = (self.heard.is_some() && !self.power_above.is_empty()).then(|| gain_below.clone());
+        if let Some(heard) = &self.heard {
+            listener::pool(&mut gain_below, heard);
+        }
+        place_rows(&gain_below, &mut gain, bins, 0..split);
+        let mut upper = None;
+        if !self.power_above.is_empty() {
+            let (mut gain_above, handed_on) = self.separate_above(separation);
+            if let Some(before) = &before {
+                self.follow(before, &gain_below, &mut gain_above);
+            }
+            let occupied = split + self.power_above.len() / (power.len() / bins);
+            place_rows(&gain_above, &mut gain, bins, split..occupied);
+            upper = Some(handed_on);
+        }
+        let levels = BinLevels::new(&gain, power, bins, self.levels_before);
+        let snr_db = levels.snr_db(start.bin_hertz);
+        if settings.gain.smooth {
+            // What is refined is smooth enough.
+            let learned = separator.refiner.is_some() || self.heard.is_some();
+            let rough = if learned { split..bins } else { 0..bins };
+            smooth_over_frames(&mut gain, &snr_db, rough);
+        }
+        let mut floor = floors(&settings.gain, &snr_db);
+        // What is learned of speech above is uncertain: no more noise is left there than just below.
+        let (below, above) = floor.split_at_mut(split);
+        if let Some(&top) = below.last() {
+            above.iter_mut().for_each(|floor| *floor = floor.min(top));
+        }
+        Posterior { gain, floor, upper, levels }
+    }
+
+    /// Takes as much from the frames above the dictionary's band as the pool with the listener took from the
+    /// octave below: what starts and stops is wide, and above the model knows it by the voice's activations alone.
+    fn follow(&self, before: &[f32], pooled: &[f32], above: &mut [f32]) {
+        let bins = self.start.bins;
+        let octave = bins / 2..bins;
+        let frames =
+            self.power_below.chunks_exact(bins).zip(before.chunks_exact(bins).zip(pooled.chunks_exact(bins)));
+        let rows = above.len() / (before.len() / bins);
+        for ((power, (before, pooled)), above) in frames.zip(above.chunks_exact_mut(rows)) {
+            let voice = |gain: &[f32]| -> f32 { octave.clone().map(|bin| gain[bin] * power[bin]).sum() };
+            let share = (voice(pooled) / voice(before).max(f32::MIN_POSITIVE)).min(1.0);
+            above.iter_mut().for_each(|gain| *gain *= share);
+        }
+    }
+
+    /// The mean gain (bins x frames) above the band of `below`, and what to hand on.
+    fn separate_above(&self, below: &Separation) -> (Vec<f32>, CarriedUpper) {
+        let Self { separator, power, power_above, .. } = self;
+        let start = Start {
+            bins: power_above.len() / (power.len() / self.bins),
+            noise_power: self.noise_above,
+            deviation: false,
+            ..self.start.clone()
+        };
+        let (carried, streams) = (self.carried_above, self.streams.child(2));
+        let mut above = UpperBand::new(&start, power_above, below, carried, &separator.table, streams);
+        let sweeps = separator.settings.em.iterations.max(UPPER_SWEEPS);
+        for sweep in 0..sweeps {
+            above.maximise(separator.settings.em.exponent as f32, is_settled(sweep, sweeps));
+            if in_last_quarter(sweep, sweeps) {
+                above.accumulate();
+            }
+        }
+        (above.mean_gain(), above.carry())
+    }
+}
+
+impl Separator {
+    /// What a refiner sees of the lowest `bins` of a block: the one place for what is learned and what is served.
+    pub(crate) fn seen<M>(
+        &self,
+        bins: usize,
+        bin_hertz: f64,
+        gain: M,
+        power: M,
+        dispersion: [M; 2],
+    ) -> crate::refiner::Posterior<M> {
+        let header = self.dictionary.header();
+        crate::refiner::Posterior {
+            bins,
+            bin_hertz,
+            alpha: [
+                self.settings.model.alpha_speech.unwrap_or(header.alpha),
+                self.settings.model.alpha_noise,
+            ],
+            gain,
+            power,
+            dispersion,
+        }
+    }
+}
+
+/// Raises the gain (bins x frames) to the floor of each bin.
+pub(crate) fn apply_floor(gain: &mut [f32], floor: &[f32]) {
+    for frame in gain.chunks_exact_mut(floor.len()) {
+        frame.iter_mut().zip(floor).for_each(|(gain, floor)| *gain = gain.max(*floor));
+    }
+}
+
+/// Whether the noise and the channel are free: they keep their start until the speech has taken what is its own.
+fn is_settled(sweep: usize, sweeps: usize) -> bool {
+    3 * sweep >= sweeps
+}
+
+/// Whether the gains of a sweep belong to the average.
+fn in_last_quarter(sweep: usize, sweeps: usize) -> bool {
+    4 * (sweeps - sweep) <= sweeps + 3
+}
+
+/// The number of bins up to the highest that is not empty, as are those above the band of a recording that was
+/// made at a lower sample rate. A start or a click, which fills all bins of a few frames, does not count.
+fn occupied_bins(power: &[f32], bins: usize, bin_hertz: f64) -> usize {
+    let frames = power.len() / bins;
+    let at = |hertz: f64| ((hertz / bin_hertz) as usize).min(bins - 1);
+    let voice = at(300.0)..at(4_000.0) + 1;
+    let in_voice = power.chunks_exact(bins).flat_map(|frame| &frame[voice.clone()]);
+    let mean = in_voice.map(|&x| f64::from(x)).sum::<f64>() / (frames * voice.len()) as f64;
+    let threshold = (EMPTY * mean) as f32;
+    let is_empty =
+        |bin: &usize| 20 * power.chunks_exact(bins).filter(|frame| frame[*bin] > threshold).count() <= frames;
+    (bins - (0..bins).rev().take_while(is_empty).count()).max(LEAST_BINS.min(bins))
+}
+
+/// Some rows of a matrix of `height` rows.
+fn rows(matrix: &[f32], height: usize, range: Range<usize>) -> Vec<f32> {
+    matrix.chunks_exact(height).flat_map(|column| &column[range.clone()]).copied().collect()
+}
+
+/// Writes some rows of a matrix of `height` rows.
+fn place_rows(rows: &[f32], matrix: &mut [f32], height: usize, range: Range<usize>) {
+    for (column, rows) in matrix.chunks_exact_mut(height).zip(rows.chunks_exact(range.len())) {
+        column[range.clone()].copy_from_slice(rows);
+    }
+}

@@ -1,0 +1,26 @@
+//! One block of a recording: from powers to posterior-mean gains.
+
+pub(crate) mod block;
+mod channel;
+mod drift;
+mod factor_target;
+pub(crate) mod gain;
+mod monte_carlo;
+mod moves;
+mod published;
+mod sampling;
+pub(crate) mod settings;
+mod start;
+pub(crate) mod state;
+#[cfg(test)]
+mod tests;
+mod upper_band;
+
+pub use block::RefinerMisfit;
+pub use drift::Drift;
+pub use monte_carlo::MonteCarlo;
+pub use moves::Moves;
+pub use settings::{
+    ALPHAS, EmSettings, GainSettings, HamcmcMemory, ImpulseMode, ModelSettings, NoiseModel, Positivity,
+    SamplingSettings, Settings, SettingsError, Strength,
+};

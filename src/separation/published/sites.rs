@@ -1,0 +1,90 @@
+//! Second-order expansions one unknown at a time, for Newtonian Monte Carlo.
+
+use super::super::factor_target::{ActivationTarget, NoiseTarget};
+use crate::samplers::{Site, Sites, Support};
+use rayon::prelude::*;
+
+/// Every activation by itself.
+impl Sites<f32> for ActivationTarget<'_> {
+    fn count(&self) -> usize {
+        self.mixture.rank()
+    }
+
+    fn site(&self, index: usize) -> Site {
+        Site { rows: index..index + 1, support: Support::HalfLine }
+    }
+
+    fn expand(
+        &mut self,
+        theta: &[f32],
+        index: usize,
+        potential: &mut [f64],
+        gradient: &mut [f64],
+        hessian: &mut [f64],
+    ) {
+        self.disperse(theta);
+        let Self { mixture, impulses, power, drift, prior, workspace, .. } = self;
+        let expansion = [&mut *potential, &mut *gradient, &mut *hessian];
+        workspace.expand_activation(mixture, impulses, (power, drift), index, expansion);
+        if index < mixture.speech_rank() {
+            let values = theta.iter().skip(index).step_by(mixture.rank());
+            for (block, &x) in values.enumerate() {
+                let x = f64::from(x);
+                potential[block] += prior.potential(x);
+                gradient[block] += prior.slope(x);
+                hessian[block] += prior.curvature(x);
+            }
+        }
+    }
+}
+
+/// Every entry of a noise spectrum by itself.
+impl Sites<f32> for NoiseTarget<'_> {
+    fn count(&self) -> usize {
+        self.mixture.noise_rank()
+    }
+
+    fn site(&self, index: usize) -> Site {
+        Site { rows: index..index + 1, support: Support::HalfLine }
+    }
+
+    fn expand(
+        &mut self,
+        theta: &[f32],
+        index: usize,
+        potential: &mut [f64],
+        gradient: &mut [f64],
+        hessian: &mut [f64],
+    ) {
+        self.load(theta);
+        let Self { mixture, tiles, chain, pool } = self;
+        let mixture = &**mixture;
+        let per_tile: Vec<_> = tiles
+            .par_iter()
+            .map_init(
+                || pool.take(mixture.bins),
+                |workspace, tile| {
+                    let mut expansion = [(); 3].map(|()| vec![0.0; mixture.bins]);
+                    workspace.disperse(mixture, &tile.activations);
+                    workspace.modulate_noise(&tile.drift);
+                    workspace.add_noise_expansion(
+                        mixture,
+                        &tile.impulses[*chain],
+                        (&tile.power, &tile.drift),
+                        &tile.activations,
+                        index,
+                        expansion.each_mut().map(Vec::as_mut_slice),
+                    );
+                    expansion
+                },
+            )
+            .collect();
+        let sums = [potential, gradient, hessian];
+        for (which, sum) in sums.into_iter().enumerate() {
+            sum.fill(0.0);
+            for expansion in &per_tile {
+                sum.iter_mut().zip(&expansion[which]).for_each(|(sum, x)| *sum += x);
+            }
+        }
+    }
+}

@@ -1,0 +1,414 @@
+//! The latent state of one stretch of a recording, and the sweeps that improve it.
+
+use super::channel::Channel;
+use super::drift::Smoothing;
+use super::settings::NoiseModel;
+use super::start::{lean_on, noise_spectra};
+use crate::kernels::vector;
+use crate::model::{
+    Continuation, Factor, Impulses, MarginalTable, Mixture, Prior, SMALLEST_POWER, Workspace,
+};
+use crate::random::Streams;
+use rayon::prelude::*;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex};
+
+/// Frames that are worked on together: their matrices fit into a core's cache.
+pub(crate) const TILE_FRAMES: usize = 32;
+/// Range of activations and spectra, in which neither they nor their products overflow.
+const ENTRIES: (f32, f32) = (1e-9, 1e9);
+
+/// What a separation starts from.
+#[derive(Debug, Clone)]
+pub(crate) struct Start<'a> {
+    /// Number of frequency bins.
+    pub bins: usize,
+    /// Dispersion spectra of speech, bins x rank.
+    pub speech_spectra: &'a [f32],
+    /// Characteristic exponents of speech and of noise.
+    pub alpha_speech: f64,
+    pub alpha_noise: f64,
+    /// What the noise is made of.
+    pub noise: NoiseModel,
+    /// Distances of frames (s) and bins (Hz).
+    pub frame_seconds: f64,
+    pub bin_hertz: f64,
+    /// Prior of the activations of speech.
+    pub speech_prior: Prior,
+    /// Noise spectra and channel of the stretch before this one.
+    pub carried: Option<&'a Carried>,
+    /// The mean power of the noise per bin, if it is known beforehand.
+    pub noise_power: Option<&'a [f32]>,
+    /// Whether to sum the squares of gains too.
+    pub deviation: bool,
+}
+
+/// What one stretch of a recording hands on to the next.
+#[derive(Debug, Clone)]
+pub(crate) struct Carried {
+    noise_spectra: Vec<f32>,
+    channel: Channel,
+}
+
+impl Carried {
+    /// Changes the unit of power.
+    pub(crate) fn scale_power(&mut self, factor: f32, alpha_noise: f64) {
+        let factor = libm::pow(f64::from(factor), alpha_noise / 2.0) as f32;
+        self.noise_spectra.iter_mut().for_each(|x| *x = (*x * factor).clamp(ENTRIES.0, ENTRIES.1));
+    }
+}
+
+/// Which factors a sweep of [`Separation::maximise`] updates besides the activations of speech.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Free {
+    /// The activations of noise and its spectra.
+    pub noise: bool,
+    /// The gain of the channel.
+    pub channel: bool,
+}
+
+/// The factors of a stretch of a recording, which is cut into tiles of frames.
+pub(crate) struct Separation {
+    pub(crate) mixture: Mixture<f32>,
+    pub(crate) tiles: Vec<Frames>,
+    pub(crate) pool: Pool,
+    pub(crate) speech_prior: Prior,
+    /// The impulse variables integrated out.
+    marginal: Impulses<f32>,
+    drift: Option<Smoothing>,
+    dictionary: Vec<f32>,
+    channel: Channel,
+    /// If the activations of speech are held, how its spectra are made.
+    continuation: Option<Continuation>,
+    /// Gains in the sums.
+    accumulated: usize,
+}
+
+/// Some consecutive frames: all that is known of them.
+pub(crate) struct Frames {
+    /// `|X|^2`, bins x frames.
+    pub power: Vec<f32>,
+    /// Speech above noise, rank x frames.
+    pub activations: Vec<f32>,
+    /// How the noise drifts over time, bins x frames; empty if it is made of constant spectra alone.
+    pub drift: Vec<f32>,
+    drift_raise: Vec<f32>,
+    drift_lower: Vec<f32>,
+    /// One set per interleaved chain.
+    pub impulses: Vec<Impulses<f32>>,
+    /// Sum of the gains that were accumulated, bins x frames.
+    pub gain_sum: Vec<f32>,
+    /// Sum of their squares; empty if not asked for.
+    pub gain_square_sum: Vec<f32>,
+    pub noise_raise: Vec<f32>,
+    pub noise_lower: Vec<f32>,
+    raise: Vec<f32>,
+    lower: Vec<f32>,
+    channel_raise: Vec<f32>,
+    channel_lower: Vec<f32>,
+    /// Slopes at the knots of a continuation, knots x rank.
+    continuation_raise: Vec<f32>,
+    continuation_lower: Vec<f32>,
+}
+
+impl Separation {
+    /// The start for powers `|X|^2` (bins x frames, of order one).
+    pub(crate) fn new(start: &Start, power: &[f32], table: &Arc<MarginalTable>, streams: Streams) -> Self {
+        let bins = start.bins;
+        let (noise_rank, drift) = match start.noise {
+            NoiseModel::Spectra { rank } => (rank, None),
+            NoiseModel::Drifting(drift) => (1, Some(drift)),
+        };
+        let (known, alpha) = (start.noise_power, start.alpha_noise);
+        let mut noise = noise_spectra(bins, power, known, alpha, noise_rank, &mut streams.stream(0));
+        if let (Some(carried), None) = (start.carried, known) {
+            lean_on(&carried.noise_spectra, &mut noise, power.len() / bins);
+        }
+        let channel = start.carried.map_or_else(|| Channel::new(bins), |carried| carried.channel.clone());
+        let mut mixture = Mixture {
+            bins,
+            speech: Factor { alpha: start.alpha_speech, spectra: start.speech_spectra.to_vec() },
+            noise: Factor { alpha: start.alpha_noise, spectra: noise },
+        };
+        channel.shape(start.speech_spectra, &mut mixture.speech.spectra);
+        let (rank, split) = (mixture.rank(), mixture.speech_rank());
+        let total = mixture.speech.spectra.iter().sum::<f32>() / bins as f32;
+        let exponent = (start.alpha_speech / 2.0) as f32;
+        let tiles = power
+            .chunks(TILE_FRAMES * bins)
+            .map(|power| {
+                let frames = power.len() / bins;
+                let mut activations = vec![0.0; rank * frames];
+                for (column, power) in activations.chunks_exact_mut(rank).zip(power.chunks_exact(bins)) {
+                    let level = power.iter().map(|&x| vector::powf(x, exponent)).sum::<f32>() / bins as f32;
+                    column[..split].fill((level / total).max(1e-6));
+                    column[split..].fill(0.05);
+                    column[split] = 1.0;
+                }
+                let per_bin = || vec![0.0; bins];
+                let per_spectrum = || vec![0.0; bins * (rank - split)];
+                Frames {
+                    power: power.iter().map(|x| x.max(SMALLEST_POWER as f32)).collect(),
+                    drift: drift.map_or_else(Vec::new, |_| vec![1.0; power.len()]),
+                    drift_raise: drift.map_or_else(Vec::new, |_| vec![0.0; power.len()]),
+                    drift_lower: drift.map_or_else(Vec::new, |_| vec![0.0; power.len()]),
+                    impulses: vec![Impulses::Integrated(Arc::clone(table))],
+                    gain_sum: vec![0.0; power.len()],
+                    gain_square_sum: vec![0.0; if start.deviation { power.len() } else { 0 }],
+                    raise: vec![0.0; activations.len()],
+                    lower: vec![0.0; activations.len()],
+                    activations,
+                    noise_raise: per_spectrum(),
+                    noise_lower: per_spectrum(),
+                    channel_raise: per_bin(),
+                    channel_lower: per_bin(),
+                    continuation_raise: Vec::new(),
+                    continuation_lower: Vec::new(),
+                }
+            })
+            .collect();
+        Self {
+            mixture,
+            tiles,
+            pool: Pool::default(),
+            speech_prior: start.speech_prior,
+            marginal: Impulses::Integrated(Arc::clone(table)),
+            drift: drift.map(|drift| Smoothing::new(&drift, bins, start.frame_seconds, start.bin_hertz)),
+            dictionary: start.speech_spectra.to_vec(),
+            channel,
+            continuation: None,
+            accumulated: 0,
+        }
+    }
+
+    /// Takes the activations of speech from the separation of another band of the same frames and holds them; from
+    /// now on, the spectra of speech are made by `continuation`.
+    pub(crate) fn hold_activations(&mut self, other: &Self, continuation: Continuation) {
+        let (rank, split) = (self.mixture.rank(), self.mixture.speech_rank());
+        for (tile, other_tile) in self.tiles.iter_mut().zip(&other.tiles) {
+            let columns = other_tile.activations.chunks_exact(other.mixture.rank());
+            for (column, other_column) in tile.activations.chunks_exact_mut(rank).zip(columns) {
+                column[..split].copy_from_slice(&other_column[..split]);
+            }
+            tile.continuation_raise = vec![0.0; continuation.knots() * split];
+            tile.continuation_lower = vec![0.0; continuation.knots() * split];
+        }
+        self.continuation = Some(continuation);
+    }
+
+    /// The slopes of the spectra of speech at the knots (knots x rank) in the last sweep, if their activations are
+    /// held.
+    pub(crate) fn continuation_slopes(&self) -> (Vec<f32>, Vec<f32>) {
+        sum(&self.tiles, |tile| (&tile.continuation_raise, &tile.continuation_lower))
+    }
+
+    /// One sweep of expectation maximisation on the posterior with the impulse variables integrated out:
+    /// every free factor is multiplied by `(raise / lower)^exponent`, from the same slopes. Activations of speech
+    /// are free unless they are held.
+    pub(crate) fn maximise(&mut self, exponent: f32, free: Free) {
+        let continuation = self.continuation;
+        let Self { mixture, tiles, pool, speech_prior, drift, .. } = self;
+        let (rank, split) = (mixture.rank(), mixture.speech_rank());
+        let first = if continuation.is_some() { split } else { 0 };
+        let updated = first..if free.noise { rank } else { split };
+        let (shared, bins) = (&*mixture, mixture.bins);
+        let free_drift = drift.filter(|_| free.noise);
+        let spectra_free = free.noise && drift.is_none();
+        tiles.par_iter_mut().with_max_len(1).for_each_init(
+            || pool.take(bins),
+            |workspace, tile| {
+                workspace.disperse(shared, &tile.activations);
+                workspace.modulate_noise(&tile.drift);
+                workspace.evaluate(shared, &tile.impulses[0], &tile.power);
+                if let Some(smoothing) = &free_drift {
+                    let (raise, lower) = (&mut tile.drift_raise, &mut tile.drift_lower);
+                    workspace.noise_shares(raise, lower);
+                    smoothing.over_bins([raise, lower]);
+                }
+                workspace.modulate_slopes(&tile.drift);
+                workspace.activation_slopes(shared, &mut tile.raise, &mut tile.lower);
+                if spectra_free {
+                    let (raise, lower) = (&mut tile.noise_raise, &mut tile.noise_lower);
+                    raise.fill(0.0);
+                    lower.fill(0.0);
+                    workspace.add_noise_slopes(shared, &tile.activations, raise, lower);
+                }
+                if free.channel {
+                    let (raise, lower) = (&mut tile.channel_raise, &mut tile.channel_lower);
+                    raise.fill(0.0);
+                    lower.fill(0.0);
+                    workspace.add_channel_slopes(raise, lower);
+                }
+                if let Some(continuation) = &continuation {
+                    let (raise, lower) = (&mut tile.continuation_raise, &mut tile.continuation_lower);
+                    raise.fill(0.0);
+                    lower.fill(0.0);
+                    workspace.add_continuation_slopes(shared, continuation, &tile.activations, raise, lower);
+                }
+                let slopes = tile.raise.chunks_exact(rank).zip(tile.lower.chunks_exact_mut(rank));
+                for (column, (raise, lower)) in tile.activations.chunks_exact_mut(rank).zip(slopes) {
+                    speech_prior.add_gradient(&column[..split], &mut lower[..split]);
+                    let (raise, lower) = (&raise[updated.clone()], &lower[updated.clone()]);
+                    multiply(&mut column[updated.clone()], raise, lower, exponent);
+                }
+            },
+        );
+        if let Some(smoothing) = free_drift {
+            let parts = tiles.iter().map(|tile| (&tile.drift_raise, &tile.drift_lower));
+            let (raise, lower) = smoothing.over_frames(parts);
+            let parts = raise.par_chunks(TILE_FRAMES * bins).zip(lower.par_chunks(TILE_FRAMES * bins));
+            tiles.par_iter_mut().zip(parts).for_each(|(tile, (raise, lower))| {
+                multiply(&mut tile.drift, raise, lower, exponent);
+            });
+        }
+        if spectra_free {
+            let (raise, lower) = sum(tiles, |tile| (&tile.noise_raise, &tile.noise_lower));
+            multiply(&mut mixture.noise.spectra, &raise, &lower, exponent);
+        }
+        if free.channel {
+            let (raise, lower) = sum(tiles, |tile| (&tile.channel_raise, &tile.channel_lower));
+            self.channel.update(&raise, &lower, exponent);
+            self.channel.shape(&self.dictionary, &mut mixture.speech.spectra);
+        }
+    }
+
+    /// Adds the present expected gain of every bin to the sums. Impulse variables are integrated out even where
+    /// they are sampled: the mean is the same, its Monte Carlo error less.
+    pub(crate) fn accumulate(&mut self) {
+        self.accumulated += 1;
+        let Self { mixture, tiles, pool, marginal, .. } = self;
+        let (mixture, marginal) = (&*mixture, &*marginal);
+        tiles.par_iter_mut().with_max_len(1).for_each_init(
+            || pool.take(mixture.bins),
+            |workspace, tile| {
+                workspace.disperse(mixture, &tile.activations);
+                workspace.modulate_noise(&tile.drift);
+                workspace.evaluate(mixture, marginal, &tile.power);
+                tile.gain_sum.iter_mut().zip(workspace.gain()).for_each(|(sum, gain)| *sum += gain);
+                let squares = tile.gain_square_sum.iter_mut().zip(workspace.gain());
+                squares.for_each(|(sum, gain)| *sum += gain * gain);
+            },
+        );
+    }
+
+    /// The sums of gains (bins x frames) over their number.
+    pub(crate) fn mean_gain(&self) -> Vec<f32> {
+        let scale = 1.0 / self.accumulated as f32;
+        self.tiles.iter().flat_map(|tile| tile.gain_sum.iter().map(|sum| sum * scale)).collect()
+    }
+
+    /// The dispersions of speech and of noise at the present factors, bins x frames each.
+    pub(crate) fn dispersions(&self) -> [Vec<f32>; 2] {
+        let mut workspace = self.pool.take(self.mixture.bins);
+        let mut dispersions = [Vec::new(), Vec::new()];
+        for tile in &self.tiles {
+            workspace.disperse(&self.mixture, &tile.activations);
+            workspace.modulate_noise(&tile.drift);
+            let (speech, noise) = workspace.dispersions();
+            dispersions[0].extend_from_slice(speech);
+            dispersions[1].extend_from_slice(noise);
+        }
+        dispersions
+    }
+
+    /// The sum of the gains of one bin of a frame.
+    pub(crate) fn gain_sum(&self, frame: usize, bin: usize) -> f32 {
+        self.tiles[frame / TILE_FRAMES].gain_sum[frame % TILE_FRAMES * self.mixture.bins + bin]
+    }
+
+    /// The standard deviation of the gains that were accumulated (bins x frames); empty if not asked for.
+    pub(crate) fn gain_deviation(&self) -> Vec<f32> {
+        let scale = 1.0 / self.accumulated as f32;
+        let deviation =
+            |(square, sum): (&f32, &f32)| (square * scale - (sum * scale).powi(2)).max(0.0).sqrt();
+        let tiles = self.tiles.iter();
+        tiles.flat_map(|tile| tile.gain_square_sum.iter().zip(&tile.gain_sum).map(deviation)).collect()
+    }
+
+    /// Starts the sums of gains anew.
+    pub(crate) fn forget(&mut self) {
+        self.accumulated = 0;
+        for tile in &mut self.tiles {
+            tile.gain_sum.fill(0.0);
+            tile.gain_square_sum.fill(0.0);
+        }
+    }
+
+    /// What the next stretch may start from.
+    pub(crate) fn carry(self) -> Carried {
+        let (rank, split) = (self.mixture.rank(), self.mixture.speech_rank());
+        let mut noise_spectra = self.mixture.noise.spectra;
+        let columns = || self.tiles.iter().flat_map(|tile| tile.activations.chunks_exact(rank));
+        for (k, spectrum) in noise_spectra.chunks_exact_mut(self.mixture.bins).enumerate() {
+            let mean = columns().map(|column| column[split + k]).sum::<f32>() / columns().count() as f32;
+            spectrum.iter_mut().for_each(|x| *x = (*x * mean).clamp(ENTRIES.0, ENTRIES.1));
+        }
+        Carried { noise_spectra, channel: self.channel }
+    }
+}
+
+/// Spare workspaces, at most one per thread.
+#[derive(Default)]
+pub(crate) struct Pool(Mutex<Vec<Workspace<f32>>>);
+
+/// A workspace on loan from a [`Pool`].
+pub(crate) struct Loan<'a> {
+    pool: &'a Pool,
+    workspace: Workspace<f32>,
+}
+
+impl Pool {
+    pub(crate) fn take(&self, bins: usize) -> Loan<'_> {
+        let spare = self.0.lock().ok().and_then(|mut spare| spare.pop());
+        Loan { pool: self, workspace: spare.unwrap_or_else(|| Workspace::new(bins)) }
+    }
+}
+
+impl Deref for Loan<'_> {
+    type Target = Workspace<f32>;
+    fn deref(&self) -> &Self::Target {
+        &self.workspace
+    }
+}
+
+impl DerefMut for Loan<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.workspace
+    }
+}
+
+impl Drop for Loan<'_> {
+    fn drop(&mut self) {
+        if let Ok(mut spare) = self.pool.0.lock() {
+            spare.push(std::mem::replace(&mut self.workspace, Workspace::new(0)));
+        }
+    }
+}
+
+/// Sums of two statistics over the tiles, in their order.
+pub(crate) fn sum(tiles: &[Frames], of: impl Fn(&Frames) -> (&Vec<f32>, &Vec<f32>)) -> (Vec<f32>, Vec<f32>) {
+    let mut sums: Option<(Vec<f32>, Vec<f32>)> = None;
+    for (raise, lower) in tiles.iter().map(of) {
+        match &mut sums {
+            None => sums = Some((raise.clone(), lower.clone())),
+            Some(sums) => {
+                sums.0.iter_mut().zip(raise).for_each(|(sum, x)| *sum += x);
+                sums.1.iter_mut().zip(lower).for_each(|(sum, x)| *sum += x);
+            }
+        }
+    }
+    sums.unwrap_or_default()
+}
+
+/// A multiplicative update of `factor` by `(raise / lower)^exponent`.
+pub(crate) fn multiply(factor: &mut [f32], raise: &[f32], lower: &[f32], exponent: f32) {
+    vector::dispatch(
+        #[inline(always)]
+        || {
+            for ((value, raise), lower) in factor.iter_mut().zip(raise).zip(lower) {
+                let step = vector::powf(raise / lower.max(1e-20), exponent);
+                *value = (*value * step).clamp(ENTRIES.0, ENTRIES.1);
+            }
+        },
+    );
+}

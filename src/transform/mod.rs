@@ -1,0 +1,11 @@
+//! Between samples and frames: the short-time Fourier transform.
+//!
+//! [`Stft`] turns one channel into a [`Spectrogram`] and back at once; [`Analyser`] and [`Synthesiser`] do it as
+//! the samples come.
+
+mod stft;
+
+pub use stft::{
+    Analyser, DEFAULT_WINDOW_SECONDS, FrameGrid, InvalidWindow, Spectrogram, Stft, Synthesiser,
+    WINDOW_SECONDS,
+};

@@ -1,0 +1,536 @@
+use alphamf_fourier::{ComplexToReal, RealToComplex};
+use num_complex::Complex;
+use std::f64::consts::PI;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// The window length that speech is modelled with by default, in seconds: bins 15.625 Hz apart.
+pub const DEFAULT_WINDOW_SECONDS: f64 = 0.064;
+
+/// The window lengths that are accepted, in seconds.
+pub const WINDOW_SECONDS: RangeInclusive<f64> = 0.001..=1.0;
+
+/// A window length outside [`WINDOW_SECONDS`].
+#[derive(Debug, Clone, Copy, PartialEq, Error)]
+#[error(
+    "a window of {found} s: expected {} to {} s", WINDOW_SECONDS.start(), WINDOW_SECONDS.end()
+)]
+pub struct InvalidWindow {
+    /// The window length asked for, in seconds.
+    pub found: f64,
+}
+
+/// The places of frames and bins over time and frequency.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FrameGrid {
+    /// Bins of a frame, from 0 Hz to half the sample rate.
+    pub bins: usize,
+    /// Distance of bins, Hz.
+    pub bin_hertz: f64,
+    /// Distance of frames, s.
+    pub frame_seconds: f64,
+}
+
+/// The short-time Fourier transform and its inverse, with Hann windows and 75% overlap.
+///
+/// Frame `t` holds the samples from `(t + 1) hop - window` up to `(t + 1) hop`; what lies before
+/// the first sample and behind the last is zero. There are as many frames as overlap the signal,
+/// so that its first and last samples are covered by as many windows as those between.
+///
+/// The periodic Hann window is applied in both directions and the overlapping frames are divided
+/// by the sum of its squares: the least-squares inverse of a modified spectrogram (Griffin and
+/// Lim, "Signal estimation from modified short-time Fourier transform", 1984, equation 6), and
+/// the exact inverse of one that was not modified.
+///
+/// ```
+/// use alphamf::transform::{DEFAULT_WINDOW_SECONDS, Stft};
+/// let stft = Stft::new(16_000, DEFAULT_WINDOW_SECONDS)?;
+/// let samples: Vec<f32> = (0..5_000).map(|n| (n as f32 * 0.1).sin()).collect();
+/// let spectrogram = stft.analyse(&samples);
+/// assert_eq!((spectrogram.bins(), stft.bin_spacing()), (513, 15.625));
+/// let again = stft.synthesise(&spectrogram, samples.len());
+/// assert!(samples.iter().zip(&again).all(|(a, b)| (a - b).abs() < 1e-6));
+/// # Ok::<(), alphamf::transform::InvalidWindow>(())
+/// ```
+#[derive(Clone)]
+pub struct Stft {
+    sample_rate: u32,
+    hop: usize,
+    analysis_window: Arc<[f32]>,
+    /// The window divided by the sum of squared windows and by the scale of the inverse FFT.
+    synthesis_window: Arc<[f32]>,
+    forward: Arc<dyn RealToComplex<f32>>,
+    inverse: Arc<dyn ComplexToReal<f32>>,
+}
+
+impl Stft {
+    /// A transform for a sample rate in Hz and a window length in seconds.
+    ///
+    /// The window is rounded to the nearest even number of samples, so that there is a bin at
+    /// half the sample rate. At rates of which it is not a whole number (11 025 Hz and its
+    /// multiples) bins are therefore up to 0.06% closer or wider than at the others.
+    ///
+    /// # Errors
+    /// If `window_seconds` is outside [`WINDOW_SECONDS`].
+    pub fn new(sample_rate: u32, window_seconds: f64) -> Result<Self, InvalidWindow> {
+        if !WINDOW_SECONDS.contains(&window_seconds) {
+            return Err(InvalidWindow { found: window_seconds });
+        }
+        let window = 2 * ((f64::from(sample_rate) * window_seconds / 2.0).round() as usize).max(2);
+        let hop = window / 4;
+        let hann: Vec<f64> =
+            (0..window).map(|n| 0.5 - 0.5 * (2.0 * PI * n as f64 / window as f64).cos()).collect();
+        // Every sample is covered by all windows, so the sum of their squares has the period hop.
+        let mut sum_of_squares = vec![0.0; hop];
+        for (n, w) in hann.iter().enumerate() {
+            sum_of_squares[n % hop] += w * w;
+        }
+        Ok(Self {
+            sample_rate,
+            hop,
+            analysis_window: hann.iter().map(|&w| w as f32).collect(),
+            synthesis_window: hann
+                .iter()
+                .enumerate()
+                .map(|(n, w)| (w / (sum_of_squares[n % hop] * window as f64)) as f32)
+                .collect(),
+            forward: alphamf_fourier::forward(window),
+            inverse: alphamf_fourier::inverse(window),
+        })
+    }
+
+    /// Sample rate in Hz.
+    #[must_use]
+    pub fn sample_rate(&self) -> u32 {
+        self.sample_rate
+    }
+
+    /// Window length in samples.
+    #[must_use]
+    pub fn window(&self) -> usize {
+        self.analysis_window.len()
+    }
+
+    /// Samples from one frame to the next: a quarter of the window, rounded down.
+    #[must_use]
+    pub fn hop(&self) -> usize {
+        self.hop
+    }
+
+    /// Number of frequency bins, from 0 Hz to half the sample rate.
+    #[must_use]
+    pub fn bins(&self) -> usize {
+        self.window() / 2 + 1
+    }
+
+    /// Distance between bins in Hz: bin `k` is centred on `k` times this.
+    #[must_use]
+    pub fn bin_spacing(&self) -> f64 {
+        f64::from(self.sample_rate) / self.window() as f64
+    }
+
+    /// The places of its frames and bins.
+    #[must_use]
+    pub fn grid(&self) -> FrameGrid {
+        FrameGrid {
+            bins: self.bins(),
+            bin_hertz: self.bin_spacing(),
+            frame_seconds: self.hop as f64 / f64::from(self.sample_rate),
+        }
+    }
+
+    /// Number of frames of a signal of `samples` samples; 0 if it is empty.
+    #[must_use]
+    pub fn frames(&self, samples: usize) -> usize {
+        match samples {
+            0 => 0,
+            _ => (samples - 1 + self.lead()) / self.hop + 1,
+        }
+    }
+
+    /// The spectrogram of one channel.
+    #[must_use]
+    pub fn analyse(&self, samples: &[f32]) -> Spectrogram {
+        let mut spectrogram = Spectrogram::new(self.bins(), 0);
+        let mut analyser = self.analyser();
+        analyser.push(samples, &mut spectrogram);
+        analyser.finish(&mut spectrogram);
+        spectrogram
+    }
+
+    /// Analyses one channel that comes in blocks of any length.
+    #[must_use]
+    pub fn analyser(&self) -> Analyser {
+        Analyser {
+            stft: self.clone(),
+            waiting: vec![0.0; self.lead()],
+            samples: 0,
+            frames: 0,
+            windowed: self.forward.make_input_vec(),
+            spectrum: self.forward.make_output_vec(),
+            scratch: self.forward.make_scratch_vec(),
+        }
+    }
+
+    /// The signal of `samples` samples whose spectrogram is closest to this one.
+    ///
+    /// The imaginary parts at 0 Hz and half the sample rate count as zero. Frames missing at the
+    /// end count as silence; frames beyond the end are ignored.
+    ///
+    /// # Panics
+    /// If the spectrogram does not have the bins of this transform.
+    #[must_use]
+    pub fn synthesise(&self, spectrogram: &Spectrogram, samples: usize) -> Vec<f32> {
+        let mut signal = Vec::with_capacity(samples);
+        let mut synthesiser = self.synthesiser();
+        synthesiser.push(spectrogram, &mut signal);
+        synthesiser.finish(samples as u64, &mut signal);
+        signal.resize(samples, 0.0);
+        signal
+    }
+
+    /// Synthesises one channel from frames that come in blocks of any length.
+    #[must_use]
+    pub fn synthesiser(&self) -> Synthesiser {
+        Synthesiser {
+            stft: self.clone(),
+            overlap: vec![0.0; self.lead()],
+            skip: self.lead(),
+            samples: 0,
+            spectrum: self.inverse.make_input_vec(),
+            output: self.inverse.make_output_vec(),
+            scratch: self.inverse.make_scratch_vec(),
+        }
+    }
+
+    /// Zeros before the first sample.
+    fn lead(&self) -> usize {
+        self.window() - self.hop
+    }
+}
+
+impl std::fmt::Debug for Stft {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stft")
+            .field("sample_rate", &self.sample_rate)
+            .field("window", &self.window())
+            .field("hop", &self.hop)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Turns one channel into frames as its samples come in.
+///
+/// The frames are those of [`Stft::analyse`] bit for bit, however the samples are divided. Frame
+/// `t` comes with sample `(t + 1) hop - 1`.
+#[derive(Clone)]
+pub struct Analyser {
+    stft: Stft,
+    /// The samples that frames to come overlap, the zeros before the first included.
+    waiting: Vec<f32>,
+    samples: usize,
+    frames: usize,
+    windowed: Vec<f32>,
+    spectrum: Vec<Complex<f32>>,
+    scratch: Vec<Complex<f32>>,
+}
+
+impl Analyser {
+    /// Takes the next samples and appends the frames that they complete.
+    ///
+    /// # Panics
+    /// If `frames` does not have the bins of the transform.
+    pub fn push(&mut self, samples: &[f32], frames: &mut Spectrogram) {
+        assert_eq!(frames.bins(), self.stft.bins(), "bins of the spectrogram and of the transform");
+        self.samples += samples.len();
+        self.waiting.extend(samples);
+        let (window, hop) = (self.stft.window(), self.stft.hop);
+        let mut start = 0;
+        while start + window <= self.waiting.len() {
+            let samples = &self.waiting[start..start + window];
+            for ((y, x), w) in self.windowed.iter_mut().zip(samples).zip(&*self.stft.analysis_window) {
+                *y = x * w;
+            }
+            let transformed = self.stft.forward.process_with_scratch(
+                &mut self.windowed,
+                &mut self.spectrum,
+                &mut self.scratch,
+            );
+            debug_assert!(transformed.is_ok(), "all lengths come from the plan");
+            frames.values.extend(&self.spectrum);
+            self.frames += 1;
+            start += hop;
+        }
+        self.waiting.drain(..start);
+    }
+
+    /// Appends the frames that overlap the last samples.
+    pub fn finish(mut self, frames: &mut Spectrogram) {
+        let (samples, missing) = (self.samples, self.stft.frames(self.samples) - self.frames);
+        if missing > 0 {
+            let end = (missing - 1) * self.stft.hop + self.stft.window();
+            let silence = vec![0.0; end - self.waiting.len()];
+            self.push(&silence, frames);
+        }
+        debug_assert_eq!(self.frames, self.stft.frames(samples));
+    }
+}
+
+/// Turns frames into samples as they come.
+///
+/// The samples are those of [`Stft::synthesise`] bit for bit, however the frames are divided. All
+/// samples before `(t + 1) hop - (window - hop)` come with frame `t`.
+pub struct Synthesiser {
+    stft: Stft,
+    /// What frames so far contribute to samples to come.
+    overlap: Vec<f32>,
+    /// Samples to come that lie before the first of the signal.
+    skip: usize,
+    samples: u64,
+    spectrum: Vec<Complex<f32>>,
+    output: Vec<f32>,
+    scratch: Vec<Complex<f32>>,
+}
+
+impl Synthesiser {
+    /// Takes the next frames and appends the samples that they complete.
+    ///
+    /// # Panics
+    /// If the frames do not have the bins of the transform.
+    pub fn push(&mut self, frames: &Spectrogram, samples: &mut Vec<f32>) {
+        assert_eq!(frames.bins(), self.stft.bins(), "bins of the spectrogram and of the transform");
+        let (window, hop) = (self.stft.window(), self.stft.hop);
+        for t in 0..frames.frames() {
+            self.spectrum.copy_from_slice(frames.frame(t));
+            self.spectrum[0].im = 0.0;
+            self.spectrum[window / 2].im = 0.0;
+            let transformed = self.stft.inverse.process_with_scratch(
+                &mut self.spectrum,
+                &mut self.output,
+                &mut self.scratch,
+            );
+            debug_assert!(transformed.is_ok(), "all lengths come from the plan");
+            self.overlap.resize(window, 0.0);
+            for ((y, x), w) in self.overlap.iter_mut().zip(&self.output).zip(&*self.stft.synthesis_window) {
+                *y += x * w;
+            }
+            let skip = self.skip.min(hop);
+            self.skip -= skip;
+            self.samples += (hop - skip) as u64;
+            samples.extend(&self.overlap[skip..hop]);
+            self.overlap.drain(..hop);
+        }
+    }
+
+    /// Brings the samples given out so far to `length`: appends what is still to come, or takes
+    /// the surplus of the last frame from the end of `samples`.
+    pub fn finish(self, length: u64, samples: &mut Vec<f32>) {
+        if self.samples > length {
+            let surplus = usize::try_from(self.samples - length).unwrap_or(usize::MAX);
+            samples.truncate(samples.len().saturating_sub(surplus));
+        } else {
+            let rest = self.overlap.iter().skip(self.skip);
+            samples.extend(rest.take((length - self.samples) as usize));
+        }
+    }
+}
+
+/// A complex spectrogram, `bins x frames`, the bins of a frame contiguous.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spectrogram {
+    bins: usize,
+    values: Vec<Complex<f32>>,
+}
+
+impl Spectrogram {
+    /// A silent spectrogram of `bins x frames`.
+    ///
+    /// # Panics
+    /// If there are no bins.
+    #[must_use]
+    pub fn new(bins: usize, frames: usize) -> Self {
+        Self::from_values(bins, vec![Complex::default(); bins * frames])
+    }
+
+    /// A spectrogram from its values, frame after frame.
+    ///
+    /// # Panics
+    /// If there are no bins, or `values` is not a whole number of frames.
+    #[must_use]
+    pub fn from_values(bins: usize, values: Vec<Complex<f32>>) -> Self {
+        assert!(bins > 0 && values.len().is_multiple_of(bins), "a whole number of frames");
+        Self { bins, values }
+    }
+
+    /// Takes the first `frames` frames out; the others move to the front.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[must_use]
+    pub fn split_front(&mut self, frames: usize) -> Self {
+        let rest = self.values.split_off(frames * self.bins);
+        Self { bins: self.bins, values: std::mem::replace(&mut self.values, rest) }
+    }
+
+    /// Number of frequency bins.
+    #[must_use]
+    pub fn bins(&self) -> usize {
+        self.bins
+    }
+
+    /// Number of frames.
+    #[must_use]
+    pub fn frames(&self) -> usize {
+        self.values.len() / self.bins
+    }
+
+    /// The bins of frame `t`.
+    #[must_use]
+    pub fn frame(&self, t: usize) -> &[Complex<f32>] {
+        &self.values[t * self.bins..(t + 1) * self.bins]
+    }
+
+    /// The bins of frame `t`, to be changed.
+    #[must_use]
+    pub fn frame_mut(&mut self, t: usize) -> &mut [Complex<f32>] {
+        &mut self.values[t * self.bins..(t + 1) * self.bins]
+    }
+
+    /// All values, frame after frame.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Complex<f32>] {
+        &self.values
+    }
+
+    /// All values, frame after frame, to be changed.
+    #[must_use]
+    pub fn as_mut_slice(&mut self) -> &mut [Complex<f32>] {
+        &mut self.values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const RATES: [u32; 15] = [
+        8_000, 8_001, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 37_800, 44_100, 48_000, 88_200, 96_000,
+        176_400, 192_000,
+    ];
+
+    fn noise(samples: usize, seed: u64) -> Vec<f32> {
+        use rand::RngExt;
+        let mut random = crate::random::Streams::new(seed).stream(0);
+        (0..samples).map(|_| random.random_range(-1.0..1.0)).collect()
+    }
+
+    fn reconstruction_error(sample_rate: u32, window_seconds: f64, samples: usize, seed: u64) -> f32 {
+        let stft = Stft::new(sample_rate, window_seconds).unwrap();
+        let signal = noise(samples, seed);
+        let again = stft.synthesise(&stft.analyse(&signal), samples);
+        assert_eq!(again.len(), samples);
+        signal.iter().zip(&again).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+        #[test]
+        fn reconstruction_is_perfect(
+            rate in prop_oneof![prop::sample::select(RATES.to_vec()), 8_000_u32..=192_000],
+            window_seconds in prop_oneof![Just(DEFAULT_WINDOW_SECONDS), 0.001..0.2],
+            samples in prop_oneof![1_usize..50, 1_usize..60_000],
+            seed in any::<u64>(),
+        ) {
+            let error = reconstruction_error(rate, window_seconds, samples, seed);
+            prop_assert!(error < 1e-6, "{error}");
+        }
+    }
+
+    #[test]
+    fn one_sample_and_window_lengths_are_reconstructed_at_every_rate() {
+        for rate in RATES {
+            let window = Stft::new(rate, DEFAULT_WINDOW_SECONDS).unwrap().window();
+            for samples in [1, 2, window / 4, window - 1, window, window + 1, 3 * window] {
+                let error = reconstruction_error(rate, DEFAULT_WINDOW_SECONDS, samples, 1);
+                assert!(error < 1e-6, "{rate} Hz, {samples} samples: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn windows_are_64_ms_and_bins_15_625_hz_at_every_rate() {
+        for rate in RATES {
+            let stft = Stft::new(rate, DEFAULT_WINDOW_SECONDS).unwrap();
+            assert!((stft.bin_spacing() / 15.625 - 1.0).abs() < 0.0015, "{rate}: {}", stft.bin_spacing());
+            assert_eq!((stft.window() % 2, stft.hop()), (0, stft.window() / 4));
+        }
+        assert_eq!(Stft::new(16_000, DEFAULT_WINDOW_SECONDS).unwrap().window(), 1024);
+        assert_eq!(Stft::new(11_025, DEFAULT_WINDOW_SECONDS).unwrap().window(), 706);
+        // A quarter of the window is no whole number of samples.
+        let grid = Stft::new(11_025, DEFAULT_WINDOW_SECONDS).unwrap().grid();
+        assert_eq!(grid.frame_seconds, 176.0 / 11_025.0);
+        assert_eq!((grid.bins, grid.bin_hertz), (354, 11_025.0 / 706.0));
+        for seconds in [0.0, -1.0, 1.5, f64::NAN, f64::INFINITY] {
+            assert!(Stft::new(16_000, seconds).is_err());
+        }
+    }
+
+    /// A sinusoid on a bin: amplitude times half the sum of the window there, nothing two bins away.
+    #[test]
+    fn a_sinusoid_stands_in_its_bin() {
+        let stft = Stft::new(16_000, DEFAULT_WINDOW_SECONDS).unwrap();
+        let samples: Vec<f32> =
+            (0..4096).map(|n| (0.5 * (2.0 * PI * 64.0 * f64::from(n) / 1024.0).cos()) as f32).collect();
+        let spectrogram = stft.analyse(&samples);
+        let frame = spectrogram.frame(8); // samples 1280 to 2304
+        assert!((frame[64] - Complex::new(128.0, 0.0)).norm() < 1e-3, "{}", frame[64]);
+        assert!((frame[65] - Complex::new(-64.0, 0.0)).norm() < 1e-3, "{}", frame[65]);
+        assert!(frame[67..].iter().chain(&frame[..62]).all(|x| x.norm() < 1e-3));
+    }
+
+    #[test]
+    fn blocks_of_any_length_give_the_same_bits_as_the_whole() {
+        use rand::RngExt;
+        let mut random = crate::random::Streams::new(7).stream(0);
+        for rate in [8_000, 11_025, 48_000] {
+            let stft = Stft::new(rate, DEFAULT_WINDOW_SECONDS).unwrap();
+            for length in [1, 700, 20_000] {
+                let signal = noise(length, 3);
+                let (mut analyser, mut synthesiser) = (stft.analyser(), stft.synthesiser());
+                let mut all = Spectrogram::new(stft.bins(), 0);
+                let mut again = Vec::new();
+                let mut rest = &signal[..];
+                while !rest.is_empty() {
+                    let (block, others) = rest.split_at(random.random_range(0..=rest.len().min(3_000)));
+                    let mut frames = Spectrogram::new(stft.bins(), 0);
+                    analyser.push(block, &mut frames);
+                    synthesiser.push(&frames, &mut again);
+                    all.values.extend(frames.as_slice());
+                    rest = others;
+                    // The latency that is promised.
+                    let pushed = length - rest.len();
+                    assert_eq!(all.frames(), pushed / stft.hop());
+                    assert_eq!(again.len(), (all.frames() * stft.hop()).saturating_sub(stft.lead()));
+                }
+                let mut frames = Spectrogram::new(stft.bins(), 0);
+                analyser.finish(&mut frames);
+                synthesiser.push(&frames, &mut again);
+                synthesiser.finish(length as u64, &mut again);
+                all.values.extend(frames.as_slice());
+                assert_eq!(all, stft.analyse(&signal));
+                assert_eq!(again, stft.synthesise(&all, length));
+            }
+        }
+    }
+
+    #[test]
+    fn an_empty_signal_has_no_frames() {
+        let stft = Stft::new(8_000, DEFAULT_WINDOW_SECONDS).unwrap();
+        let spectrogram = stft.analyse(&[]);
+        assert_eq!(spectrogram.frames(), 0);
+        assert!(stft.synthesise(&spectrogram, 0).is_empty());
+        assert_eq!(stft.synthesise(&spectrogram, 3), [0.0; 3]);
+    }
+}

@@ -1,0 +1,149 @@
+//! What the library computes, pinned bit for bit: any change of these values is a change of what it does.
+//!
+//! To pin them anew: `cargo test --test golden -- --nocapture`, and copy what it
+//! prints into the column of the CPU's kind.
+
+use alphamf::denoiser::{Denoiser, GainSettings, Settings};
+use alphamf::learning::Simulator;
+use alphamf::learning::{Corpus, RefinerSettings, TrainingSettings, learn_refiner};
+use alphamf::model::Dictionary;
+use alphamf::random::{Stream, Streams};
+use alphamf::signal::Signal;
+use alphamf::stable::{ComplexStable, GeneralisedGamma, PositiveStable};
+use rand_distr::Distribution;
+use sha2::{Digest, Sha256};
+use std::io::Write;
+use std::path::Path;
+
+/// What is made and the first 16 digits of its SHA-256 sum, by kind of CPU: x86-64 with AVX-512, with AVX2 and FMA.
+/// Matrix products are computed by other kernels on each.
+const GOLDEN: [(&str, [Option<&str>; 2]); 6] = [
+    ("normal", [Some("94bd964ce1152260"), None]),
+    ("fast", [Some("4bfc01a980852aa3"), None]),
+    ("model alone", [Some("7d822df2be3c1c3d"), None]),
+    ("published", [Some("588f47e302622b9a"), None]),
+    ("dictionary", [Some("3a8d45b80388ac54"), None]),
+    ("refiner", [Some("f85f34aeaf6295df"), None]),
+];
+
+/// The kind of this CPU, as a column of the table.
+fn kind() -> Option<usize> {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512f") {
+        return Some(0);
+    } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        return Some(1);
+    }
+    None
+}
+
+/// Compares the checksum of some bytes with the pinned one, if there is one for this kind of CPU.
+#[expect(clippy::explicit_write, reason = "the harness shows nothing of what passes")]
+fn check(name: &str, bytes: &[u8]) {
+    let sum: String = Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    println!("{name}: {sum}");
+    let (_, sums) = GOLDEN.iter().find(|(pinned, _)| *pinned == name).unwrap();
+    match kind().and_then(|kind| sums[kind]) {
+        Some(pinned) => assert_eq!(sum, pinned, "{name}"),
+        // Past the test harness, which shows nothing of a test that passes.
+        None => writeln!(std::io::stderr(), "SKIPPED: {name} is not pinned for this kind of CPU").unwrap(),
+    }
+}
+
+fn demo(name: &str) -> Signal {
+    alphamf_files::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("audio").join(name)).unwrap()
+}
+
+/// Denoises the demo clip and checks the samples as they are written, 16 bits each.
+fn check_denoised(name: &str, settings: Settings) {
+    check_signal(name, settings, &demo("demo-noisy.wav"));
+}
+
+/// Denoises a recording and checks the samples as they are written.
+fn check_signal(name: &str, settings: Settings, noisy: &Signal) {
+    let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap();
+    let denoised = denoiser.denoise(noisy).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("voice.wav");
+    alphamf_files::write(&path, &denoised.signal).unwrap();
+    check(name, &std::fs::read(path).unwrap());
+}
+
+#[test]
+fn the_demo_at_normal_quality() {
+    check_denoised("normal", Settings::default());
+}
+
+#[test]
+fn the_demo_at_fast_quality() {
+    check_denoised("fast", Settings::fast());
+}
+
+#[test]
+fn the_demo_by_the_model_alone() {
+    check_denoised(
+        "model alone",
+        Settings {
+            gain: GainSettings { refine: false, listen: false, ..GainSettings::default() },
+            ..Settings::default()
+        },
+    );
+}
+
+/// A piece of a word, as the method is slow.
+#[test]
+fn a_piece_of_the_demo_by_the_published_method() {
+    let demo = demo("demo-noisy.wav");
+    let piece = demo.channels().iter().map(|channel| channel[16_000..20_000].to_vec()).collect();
+    check_signal("published", Settings::published(), &demo.with_channels(piece).unwrap());
+}
+
+#[test]
+fn one_step_of_a_dictionary() {
+    let settings = TrainingSettings { rank: 8, iterations: 1, ..TrainingSettings::default() };
+    let mut corpus = Corpus::new(16_000, settings).unwrap();
+    corpus.add(&demo("demo-clean.wav")).unwrap();
+    let dictionary = corpus.learn().unwrap();
+    check("dictionary", &dictionary.to_bytes().unwrap());
+}
+
+#[test]
+fn one_step_of_a_refiner() {
+    let mut simulator = Simulator::new(1.0);
+    simulator.add(&demo("demo-clean.wav")).unwrap();
+    let settings = RefinerSettings { channels: 4, rounds: 1, examples: 8, passes: 1, seed: 0 };
+    let dictionary = Dictionary::shipped().unwrap();
+    let refiner = learn_refiner(&simulator, &dictionary, &settings, &mut (), &mut |_| ()).unwrap();
+    check("refiner", &refiner.to_bytes().unwrap());
+}
+
+/// The first draws of a law from one stream.
+fn draws<T>(law: impl Distribution<T>) -> [T; 2] {
+    let stream: &mut Stream = &mut Streams::new(5).stream(0);
+    std::array::from_fn(|_| law.sample(stream))
+}
+
+/// These are the same on every CPU.
+#[test]
+fn first_draws_of_every_stable_law() {
+    for (alpha_half, wide, narrow, filled) in [
+        (0.4, [1.4662292898844413, 31.641061321687904], [1.4662292, 31.641068], [1.4267492, 3.9045167]),
+        (0.5, [1.0257806410582033, 9.554645047874985], [1.0257803, 9.554646], [1.0542372, 2.1172273]),
+        (0.95, [0.8814125039612081, 1.0435182044723594], [0.8814125, 1.0435183], [0.892916, 0.93272936]),
+        (1.0, [1.0, 1.0], [1.0, 1.0], [1.0, 1.0]),
+    ] {
+        let law = PositiveStable::new(alpha_half).unwrap();
+        let mut many = [0.0; 2];
+        law.fill(&mut Streams::new(5).stream(0), &mut many);
+        assert_eq!((draws::<f64>(law), draws::<f32>(law), many), (wide, narrow, filled), "{alpha_half}");
+    }
+    let [a, b] = draws(ComplexStable::new(1.2, 0.5).unwrap());
+    assert_eq!(
+        [a.re, a.im, b.re, b.im],
+        [-0.2305210682683043, 0.8434255359249312, 0.5059222495925076, 0.28667407395667327]
+    );
+    assert_eq!(
+        draws(GeneralisedGamma::new(1.3, 0.7, -1.6).unwrap()),
+        [0.3459959270060239, 0.9077966510426697]
+    );
+}

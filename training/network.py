@@ -1,0 +1,112 @@
+"""The listener: what a recording's own spectrum says of where the voice is. Shapes are (examples, channels, frames, places)."""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+RATE, WINDOW, HOP, BINS = 16000, 1024, 256, 513
+SINGLE, BANDS, GROUP = 76, 160, 5  # bins that are bands of their own, bands in all, bands that share a place
+PLACES, FEATURES, PAIR = BANDS // GROUP, 3, 2  # two frames share a place, too
+
+
+def edges():
+    """First bin of every band, and the number of bins: single bins up to 1.2 kHz, then 84 bands on a logarithmic scale."""
+    wide = np.round(SINGLE * (BINS / SINGLE) ** (np.arange(BANDS - SINGLE + 1) / (BANDS - SINGLE))).astype(int)
+    return np.concatenate([np.arange(SINGLE), wide])
+
+
+HALF = BINS // 2 + 1  # bins of recordings at 8 kHz
+HALF_BANDS = int(np.searchsorted(edges(), HALF, side="right") - 1)
+
+
+def interpolation():
+    """Weights (bands x bins) that spread values of bands over bins, linear between the centres of bands."""
+    e = edges()
+    centre = (e[:-1] + e[1:] - 1) / 2
+    w = np.zeros((BANDS, BINS), np.float32)
+    for b in range(BINS):
+        k = int(np.clip(np.searchsorted(centre, b, side="right") - 1, 0, BANDS - 2))
+        t = np.clip((b - centre[k]) / (centre[k + 1] - centre[k]), 0, 1)
+        w[k, b] += 1 - t
+        w[k + 1, b] += t
+    return w
+
+
+def features(power, bands):
+    """power: frames x bins of one recording (numpy). bands: how many bands it has. -> FEATURES x frames x BANDS, float32.
+
+    Logarithm of each band's mean power against that of the whole recording, against the band's quiet (its 10 % quantile
+    over time), and the band's quiet against the whole. Absent bands are zero."""
+    e = edges()[: bands + 1]
+    p = np.add.reduceat(power, e[:-1], axis=1)[:, :bands] / np.diff(e) if len(e) > 1 else power[:, :0]
+    whole = np.log(p.mean() + 1e-30)
+    level = np.log(p + np.exp(whole) * 1e-9)
+    quiet = np.sort(level, axis=0)[len(level) // 10]
+    f = np.zeros((FEATURES, len(power), BANDS), np.float32)
+    f[0, :, :bands] = (level - whole) / 4
+    f[1, :, :bands] = (level - quiet) / 4 - 0.5
+    f[2, :, :bands] = (quiet - whole) / 4 + 1
+    return f
+
+
+class Layer(nn.Module):
+    """Convolution over (frames, places), normalised, rectified; added to its input where the widths agree."""
+
+    def __init__(self, inputs, outputs, taps, dilation, residual):
+        super().__init__()
+        pad = tuple((k // 2) * d for k, d in zip(taps, dilation))
+        self.convolution = nn.Conv2d(inputs, outputs, taps, padding=pad, dilation=dilation, bias=False)
+        self.norm = nn.BatchNorm2d(outputs, momentum=0.02)
+        self.residual = residual
+
+    def forward(self, x):
+        y = F.leaky_relu(self.norm(self.convolution(x)), 0.1)
+        return x + y if self.residual else y
+
+
+class Trunk(nn.Module):
+    def __init__(self, inputs, outputs, taps, dilation, residual):
+        super().__init__()
+        self.convolution = nn.Conv1d(
+            inputs, outputs, taps, padding=(taps // 2) * dilation, dilation=dilation, bias=False
+        )
+        self.norm = nn.BatchNorm1d(outputs, momentum=0.02)
+        self.residual = residual
+
+    def forward(self, x):
+        y = F.leaky_relu(self.norm(self.convolution(x)), 0.1)
+        return x + y if self.residual else y
+
+
+class Listener(nn.Module):
+    def __init__(self, channels=48, narrow=12, width=192, local=(1, 2, 4, 8), wide=(1, 2, 4, 8, 16), after=(1, 4, 2)):
+        super().__init__()
+        self.place = nn.Parameter(torch.zeros(1, channels, 1, PLACES))
+        self.first = nn.Conv2d(FEATURES * PAIR * GROUP, channels, 3, padding=1)
+        self.local = nn.Sequential(*[Layer(channels, channels, (3, 3), (d, 1), True) for d in local])
+        self.narrow = nn.Conv2d(channels, narrow, 1)
+        self.gather = Trunk(narrow * PLACES, width, 1, 1, False)
+        self.wide = nn.Sequential(*[Trunk(width, width, 3, d, True) for d in wide])
+        self.spread = nn.Conv1d(width, narrow * PLACES, 1)
+        self.widen = nn.Conv2d(narrow, channels, 1)
+        self.after = nn.Sequential(*[Layer(channels, channels, (3, 3), (d, 1), True) for d in after])
+        self.last = nn.Conv2d(channels, PAIR * GROUP, 1)
+        self.n = narrow
+
+    def forward(self, x):
+        """Features (n, FEATURES, frames, BANDS), an even number of frames -> log odds of speech (n, frames, BANDS)."""
+        n, _, t, _ = x.shape
+        t //= PAIR
+        x = (
+            x.reshape(n, FEATURES, t, PAIR, PLACES, GROUP)
+            .permute(0, 1, 3, 5, 2, 4)
+            .reshape(n, FEATURES * PAIR * GROUP, t, PLACES)
+        )
+        x = x.contiguous(memory_format=torch.channels_last)
+        x = F.leaky_relu(self.first(x) + self.place, 0.1)
+        x = self.local(x)
+        y = self.narrow(x).permute(0, 1, 3, 2).reshape(n, self.n * PLACES, t)
+        y = self.spread(self.wide(self.gather(y)))
+        x = self.after(x + self.widen(y.reshape(n, self.n, PLACES, t).permute(0, 1, 3, 2)))
+        return self.last(x).reshape(n, PAIR, GROUP, t, PLACES).permute(0, 3, 1, 4, 2).reshape(n, t * PAIR, BANDS)
