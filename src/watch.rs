@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 /// Is told how far long work is, and may end it.
 ///
 /// Any closure `|done: f64| -> ControlFlow<()>` is one, and so is `()`, which lets everything go on. What `done`
-/// counts, the function that takes the watch says. It is asked after every sweep over a block, from any thread.
+/// counts, the function that takes the watch says. It is asked before every block and
+/// after every sweep over it, from any thread.
 ///
 /// ```
 /// use alphamf::signal::SampleFormat;

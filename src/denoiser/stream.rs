@@ -7,7 +7,7 @@ use crate::separation::block::{Handover, Known, Observation, Separator, apply_fl
 use crate::separation::gain::amplitude;
 use crate::separation::{MonteCarlo, Moves};
 use crate::transform::{Spectrogram, Synthesiser};
-use crate::watch::Watch;
+use crate::watch::{self, Watch};
 use num_complex::Complex;
 use std::sync::Arc;
 
@@ -383,7 +383,11 @@ impl DenoiseStream {
         watch: &mut dyn Watch,
         observer: Option<BlockObserver>,
     ) -> Result<(Vec<f32>, Vec<f32>), DenoiseError> {
-        let bins = self.front_end.stft().bins();
+        let grid = self.front_end.stft().grid();
+        let bins = grid.bins;
+        let before = self.frames_done as f64 * grid.frame_seconds;
+        // Silence takes no sweeps, and is to be interrupted, too.
+        watch::advance(watch, before)?;
         let silent_floor = || vec![amplitude(self.separator.settings.gain.floor_db); bins];
         let frames = power.len() / bins;
         let mut gain = vec![0.0; power.len()];
@@ -433,8 +437,6 @@ impl DenoiseStream {
             deviation: self.deviation.is_some(),
             dispersion: false,
         };
-        let grid = self.front_end.stft().grid();
-        let before = self.frames_done as f64 * grid.frame_seconds;
         let duration = waiting as f64 * grid.frame_seconds;
         let watch: &mut dyn Watch = &mut |share: f64| watch.advance(before + share * duration);
         let separated = self.separator.separate(grid, &power, known, streams, watch, observation)?;
