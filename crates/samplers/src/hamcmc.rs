@@ -145,9 +145,9 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
         }
         let engine = &mut self.engine;
         let slot = self.slot;
-        let start = &mut self.states[slot];
         let step_size = engine.begin(target);
         let steps_of_chain = (engine.iteration - 1) / self.states.len() as u64;
+        let start = &mut self.states[slot];
         engine.evaluate(target, start);
         let (dimension, gradient) = (engine.dimension, &engine.gradient);
         let GradientSettings { temperature, mirror, drift_limit, .. } = engine.settings;
