@@ -10,7 +10,7 @@
 //! # fn main() -> Result<(), alphamf_samplers::SamplerError> {
 //! let mut target = Gaussian::equicorrelated(10, 4.0, 1.0);
 //! let mut sampler = Hmc::new(10, 1, HmcSettings::default(), Streams::new(1))?;
-//! let mut chain = Chain::new(&mut target, &mut sampler, vec![0.0; 10])?;
+//! let mut chain = Chain::new(&mut target, &mut sampler, vec![0.0_f64; 10])?;
 //! chain.burn_in(500);
 //! chain.run(2000, |draw| assert!(draw.theta.iter().all(|x| x.is_finite())));
 //! assert!(chain.statistics().acceptance() > 0.5);
