@@ -6,6 +6,7 @@ use alphamf::samplers::SamplerKind;
 use alphamf::signal::Signal;
 use alphamf_eval::metrics::si_sdr;
 use alphamf_files as audio;
+use rayon::prelude::*;
 use std::path::Path;
 
 fn piece(name: &str) -> Signal {
@@ -35,16 +36,13 @@ fn no_sampler_at_its_defaults_spoils_the_warm_start() {
     let with = |sampling| Settings { sampling, gain: gain.clone(), ..Settings::default() };
     let short = |sampler| SamplingSettings { sampler, iterations: 12, burn_in: 4, ..Default::default() };
     let warm = score(with(None));
-    let mut worse = Vec::new();
-    for kind in SamplerKind::ALL {
-        let change = score(with(Some(short(kind)))) - warm;
-        println!("{kind}: {change:+.3} dB");
+    let worse: Vec<(SamplerKind, f64)> = SamplerKind::ALL
+        .into_par_iter()
+        .map(|kind| (kind, score(with(Some(short(kind)))) - warm))
+        .inspect(|(kind, change)| println!("{kind}: {change:+.3} dB"))
         // NMC has no step size to keep it near the warm start, which has a better score than the posterior.
-        let allowed = if kind == SamplerKind::Newtonian { -2.0 } else { -0.1 };
-        if change < allowed {
-            worse.push((kind, change));
-        }
-    }
+        .filter(|&(kind, change)| change < if kind == SamplerKind::Newtonian { -2.0 } else { -0.1 })
+        .collect();
     let paper = SamplingSettings {
         positivity: Positivity::Mirrored,
         impulses: ImpulseMode::Sampled,
