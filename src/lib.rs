@@ -19,6 +19,8 @@
 //! # }
 //! ```
 //!
+//! The feature `rayon`, on by default, works on several threads; the output is the same bit for bit without.
+//!
 //! Audio files are read and written by `alphamf-files`, results are judged by `alphamf-eval`, and the samplers
 //! ([`samplers`]) are a library of their own, `alphamf-samplers`.
 #![deny(missing_docs)]
@@ -29,6 +31,7 @@ mod kernels;
 pub mod learning;
 pub mod listener;
 pub mod model;
+mod parallel;
 pub mod refiner;
 pub mod repair;
 mod separation;
@@ -37,6 +40,11 @@ pub mod stable;
 mod tensor_file;
 pub mod transform;
 mod watch;
+
+/// The examples of the README, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 /// What the benchmarks look into; no part of the interface.
 #[doc(hidden)]

@@ -3,7 +3,6 @@
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::collections::HashMap;
 
 /// What kind of file.
 pub(crate) struct Format {
@@ -75,12 +74,12 @@ pub(crate) fn write<H: Serialize>(
     let values: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
     let tensor = TensorView::new(Dtype::F32, shape, &values)?;
     let header = serde_json::to_string(header).map_err(|error| TensorFileError::Bytes(error.to_string()))?;
-    let metadata = HashMap::from([
+    let metadata = [
         ("format".to_owned(), format.name.to_owned()),
         ("version".to_owned(), format.version.to_string()),
         ("header".to_owned(), header),
-    ]);
-    let mut bytes = safetensors::serialize([(name, tensor)], Some(metadata))?;
+    ];
+    let mut bytes = safetensors::serialize([(name, tensor)], Some(metadata.into_iter().collect()))?;
     sort_header(&mut bytes);
     Ok(bytes)
 }

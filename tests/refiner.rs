@@ -26,9 +26,8 @@ fn denoise(denoiser: &Denoiser, noisy: &Signal) -> Vec<f32> {
 fn the_built_in_refiner_makes_the_demo_better() {
     let (clean, noisy) = (demo("demo-clean.wav"), demo("demo-noisy.wav"));
     let score = |settings: Settings| {
-        let wide = |samples: &[f32]| samples.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
         let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap();
-        si_sdr(&wide(&clean.channels()[0]), &wide(&denoise(&denoiser, &noisy))).unwrap()
+        si_sdr(&clean.channels()[0], &denoise(&denoiser, &noisy)).unwrap()
     };
     for settings in [Settings::fast(), Settings::default()] {
         let without = score(Settings { gain: plain(), ..settings.clone() });

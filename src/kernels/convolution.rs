@@ -1,7 +1,7 @@
 //! Convolutions over a grid of frames and bands, forward and backward.
 
 use crate::kernels::products::{Columns, accumulate_outer, product, product_with_transpose};
-use rayon::prelude::*;
+use crate::parallel::*;
 
 /// Values on a grid, channels x bands x frames: the channels of a cell lie side by side.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,6 +5,7 @@ use crate::model::{
     Dictionary, DictionaryError, Factor, Header, Impulses, MarginalTable, Mixture, Prior, SMALLEST_POWER,
     Workspace,
 };
+use crate::parallel::*;
 use crate::random::{Stream, Streams};
 use crate::separation::settings::{ALPHAS, SettingsError, within};
 use crate::separation::state::{TILE_FRAMES, multiply};
@@ -12,7 +13,6 @@ use crate::signal::{LOWEST_VOICE_HERTZ, SAMPLE_RATES, Signal};
 use crate::transform::{InvalidWindow, Stft, WINDOW_SECONDS};
 use crate::watch::{self, Cancelled, ErrorKind, Watch};
 use rand::RngExt;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

@@ -2,6 +2,7 @@
 
 use super::simulation::{SimulationError, Simulator};
 use crate::model::Dictionary;
+use crate::parallel::*;
 use crate::random::Streams;
 use crate::refiner::{CHANNELS, Change, Example, Learning, Refiner, RefinerHeader};
 use crate::samplers::SamplerError;
@@ -9,7 +10,6 @@ use crate::separation::block::{Known, SeparationError, Separator};
 use crate::separation::settings::{EmSettings, GainSettings, Settings, SettingsError, within};
 use crate::transform::{InvalidWindow, Stft};
 use crate::watch::{self, Cancelled, ErrorKind, Watch};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::sync::Mutex;

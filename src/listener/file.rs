@@ -6,7 +6,6 @@ use super::network::Network;
 pub use crate::tensor_file::TensorFileError;
 use crate::tensor_file::{self, Format};
 use crate::transform::WINDOW_SECONDS;
-use half::f16;
 use safetensors::tensor::Dtype;
 use serde::{Deserialize, Serialize};
 
@@ -115,12 +114,45 @@ impl Listener {
         }
         let (values, _) = tensor.data().as_chunks::<2>();
         for (index, (parameter, value)) in network.parameters.iter_mut().zip(values).enumerate() {
-            let value = f16::from_le_bytes(*value).to_f32();
+            let value = widen_half(u16::from_le_bytes(*value));
             if !value.is_finite() {
                 return Err(ListenerError::Parameter { index, value });
             }
             *parameter = value;
         }
         Ok(Self { header, network })
+    }
+}
+
+/// The number that 16 bits of IEEE 754 stand for.
+fn widen_half(bits: u16) -> f32 {
+    let (sign, magnitude) = (u32::from(bits & 0x8000) << 16, u32::from(bits & 0x7fff));
+    // Its exponent, moved to its place in 32 bits, is 112 too low: a factor that is exact, for subnormal numbers too.
+    let value = f32::from_bits(magnitude << 13) * f32::from_bits((127 + 112) << 23);
+    let value = if magnitude >= 0x7c00 { f32::from_bits(magnitude << 13 | 0x7f80_0000) } else { value };
+    f32::from_bits(value.to_bits() | sign)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::widen_half;
+
+    #[test]
+    fn halves_are_widened_exactly() {
+        for bits in 0..=u16::MAX {
+            let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023) / 1024.0);
+            let magnitude = match exponent {
+                0 => fraction * 2.0_f64.powi(-14),
+                31 if fraction == 0.0 => f64::INFINITY,
+                31 => f64::NAN,
+                _ => (1.0 + fraction) * 2.0_f64.powi(exponent - 15),
+            };
+            let (found, expected) = (widen_half(bits), if bits >> 15 == 1 { -magnitude } else { magnitude });
+            assert!(
+                f64::from(found) == expected || found.is_nan() && expected.is_nan(),
+                "{bits:#x}: {found}"
+            );
+            assert_eq!(found.is_sign_negative(), bits >> 15 == 1, "{bits:#x}");
+        }
     }
 }

@@ -9,8 +9,8 @@
 //! same numbers give the gradient of the marginal posterior.
 
 use crate::kernels::vector;
+use crate::parallel::*;
 use crate::stable::LogSurvival;
-use rayon::prelude::*;
 
 /// What one time-frequency bin says of the two sources, the impulse variables averaged out.
 #[derive(Debug, Clone, Copy, PartialEq)]

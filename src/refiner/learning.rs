@@ -4,11 +4,11 @@ use super::features::{OUTPUTS, Posterior, correction, set_slopes};
 use super::{Refiner, RefinerHeader};
 use crate::kernels::convolution::Grid;
 use crate::kernels::vector::{log_odds, logistic};
+use crate::parallel::*;
 use crate::random::{Stream, Streams};
 use crate::watch::{self, Cancelled, Watch};
 use rand::RngExt;
 use rand::seq::SliceRandom;
-use rayon::prelude::*;
 
 /// Frames of an example that a step looks at.
 const CROP_FRAMES: usize = 256;

@@ -62,8 +62,10 @@ pub fn repair(samples: &[f32], sample_rate: u32) -> (Cow<'_, [f32]>, Impulses) {
     if sample_rate < 4_000 || samples.len() < sample_rate as usize / 2 {
         return (Cow::Borrowed(samples), Impulses::None);
     }
-    let (noise, clicks) =
-        rayon::join(|| heavy_tails::detect(samples, sample_rate), || clicks::detect(samples, sample_rate));
+    let (noise, clicks) = crate::parallel::join(
+        || heavy_tails::detect(samples, sample_rate),
+        || clicks::detect(samples, sample_rate),
+    );
     if let Some(noise) = noise
         && let Some(repaired) = heavy_tails::suppress(samples, sample_rate, &noise)
     {

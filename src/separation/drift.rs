@@ -46,7 +46,7 @@ impl Smoothing {
             sum_over_frames(&once, &mut values, self.bins, self.half_frames);
             values
         };
-        rayon::join(|| smooth(&first), || smooth(&second))
+        crate::parallel::join(|| smooth(&first), || smooth(&second))
     }
 }
 

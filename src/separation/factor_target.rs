@@ -2,9 +2,9 @@
 
 use super::state::{Frames, Pool};
 use crate::model::{ImpulseStep, Impulses, Mixture, Prior, Workspace};
+use crate::parallel::*;
 use crate::random::Stream;
 use crate::samplers::{Metric, Minibatch, Sites, Target};
-use rayon::prelude::*;
 
 /// The activations of some frames given everything else: one block per frame, one data term per bin.
 pub(super) struct ActivationTarget<'a> {

@@ -88,3 +88,32 @@ impl Moves {
 fn share(part: u64, of: u64) -> Option<f64> {
     (of > 0).then(|| part as f64 / of as f64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moves_are_counted_by_kind() {
+        let step = |step_size| Step { acceptance: 1.0, energy: None, divergences: 0, step_size };
+        let nothing = Moves::default();
+        assert_eq!((nothing.step_size(), nothing.usable_pairs()), (None, None));
+        assert_eq!((nothing.mirrored_share(), nothing.impulse_acceptance()), (None, None));
+        let mut moves = nothing;
+        moves.count_step(&step(0.1), 10, Some(25));
+        moves.count_step(&step(0.3), 30, Some(75));
+        // Two of five change their sign; a zero that keeps it does not.
+        moves.count_mirrored(&[1.0, -1.0, 0.0, 2.0, -3.0], &[-0.5, 1.0, 0.5, 2.5, -0.0]);
+        moves.count_impulses([30, 40]);
+        assert!((moves.step_size().unwrap() - 0.2).abs() < 1e-15);
+        assert_eq!(moves.usable_pairs(), Some(2.5));
+        assert_eq!((moves.mirrored_share(), moves.impulse_acceptance()), (Some(0.4), Some(0.75)));
+        // Those of another block, without memory or mirror, count in what both have.
+        let mut other = Moves::default();
+        other.count_step(&step(0.6), 5, None);
+        other.count_impulses([0, 20]);
+        moves.add(&other);
+        assert!((moves.step_size().unwrap() - 1.0 / 3.0).abs() < 1e-15);
+        assert_eq!((moves.mirrored_share(), moves.impulse_acceptance()), (Some(0.4), Some(0.5)));
+    }
+}

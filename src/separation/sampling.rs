@@ -8,12 +8,12 @@ use super::moves::Moves;
 use super::settings::{HamcmcMemory, ImpulseMode, Positivity, SamplingSettings};
 use super::state::Separation;
 use crate::model::ImpulseStep;
+use crate::parallel::*;
 use crate::random::{Stream, Streams};
 use crate::samplers::{
     GradientSettings, Hamcmc, HamcmcSettings, InitialScale, LogMapped, Mirrored, Options, Sampler,
     SamplerError, SamplerKind, Scaled, StepSize, Target,
 };
-use rayon::prelude::*;
 
 /// The samplers of all factors, and their states.
 pub(super) struct Gibbs {

@@ -8,8 +8,8 @@ use crate::kernels::vector;
 use crate::model::{
     Continuation, Factor, Impulses, MarginalTable, Mixture, Prior, SMALLEST_POWER, Workspace,
 };
+use crate::parallel::*;
 use crate::random::Streams;
-use rayon::prelude::*;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex};
 

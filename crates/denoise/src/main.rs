@@ -1,5 +1,4 @@
-//! `denoise`: the command line of the `alphamf` speech denoiser.
-
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod cli;

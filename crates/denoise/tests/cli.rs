@@ -150,6 +150,11 @@ fn options_out_of_range_are_told_their_range() {
         (["--iterations", "0", "--burn-in", "0"], ["--burn-in", "no effect"]),
         (["--sampler", "nmc", "--step-size", "0.1"], ["step size", "nmc"]),
         (["--sampler", "hmc", "--minibatch", "0.5"], ["minibatch", "hmc"]),
+        (["--sampler", "nmc", "--minibatch", "0.5"], ["minibatch", "nmc"]),
+        (["--sampler", "nmc", "--positivity", "mirrored"], ["positivity", "nmc"]),
+        (["--quality", "fast", "--positivity", "mirrored"], ["--positivity", "no effect"]),
+        (["--iterations", "0", "--impulses", "sampled"], ["--impulses", "no effect"]),
+        (["--iterations", "0", "--minibatch", "0.5"], ["--minibatch", "no effect"]),
     ] {
         fails(&[&input, &output], &options, USAGE, &words);
     }
@@ -162,6 +167,84 @@ fn options_out_of_range_are_told_their_range() {
     }
     denoise([&input]).assert().code(USAGE);
     denoise([""; 0]).assert().code(USAGE);
+    assert!(folder.names().is_empty());
+}
+
+/// The record of a run on a quarter of a second of the demo clip, and what was said besides.
+fn record_of(options: &[&str]) -> (serde_json::Value, String) {
+    let folder = Folder::new();
+    let (input, output) = (folder.join("in.wav"), folder.join("out.wav"));
+    let (demo_spec, samples) = read(&demo("demo-noisy.wav"));
+    write(&input, demo_spec, samples[16_000..20_000].iter().copied());
+    let assert = denoise([&input, &output]).args(options).args(["--stats", "-"]).assert().success();
+    let output = assert.get_output();
+    (serde_json::from_slice(&output.stdout).unwrap(), String::from_utf8(output.stderr.clone()).unwrap())
+}
+
+#[test]
+fn the_record_tells_what_the_samplers_did() {
+    let (record, said) = record_of(&[]);
+    assert_eq!(record["settings"]["sampling"]["sampler"], "hamcmc");
+    let moves = &record["files"][0]["moves"];
+    assert!(moves["step_size"].as_f64().is_some_and(|step| step > 0.0), "{moves}");
+    // Of the two pairs between three chains.
+    assert!(moves["usable_pairs"].as_f64().is_some_and(|pairs| (0.5..=2.0).contains(&pairs)), "{moves}");
+    assert!(moves["mirrored_share"].is_null() && moves["impulse_acceptance"].is_null(), "{moves}");
+    assert!(!said.contains("learned with alpha"), "{said}");
+
+    let (record, said) = record_of(&["--method", "published", "--seed", "3"]);
+    let settings = &record["settings"];
+    let sampling = &settings["sampling"];
+    assert_eq!((&settings["seed"], &sampling["sampler"]), (&3.into(), &"hamcmc".into()));
+    assert_eq!((&sampling["iterations"], &sampling["impulses"]), (&2500.into(), &"sampled".into()));
+    assert_eq!(
+        (&settings["model"]["alpha_speech"], &sampling["positivity"]),
+        (&1.2.into(), &"mirrored".into())
+    );
+    assert!(record["refiner"].is_null(), "{record}");
+    let moves = &record["files"][0]["moves"];
+    let within = |key: &str, low: f64, high: f64| {
+        assert!(moves[key].as_f64().is_some_and(|value| (low..high).contains(&value)), "{key}: {moves}");
+    };
+    within("step_size", 7.99e-4, 8.01e-4);
+    // Of four; and what was measured, with room for other processors and samplers.
+    within("usable_pairs", 1.5, 2.6);
+    within("mirrored_share", 0.004, 0.016);
+    within("impulse_acceptance", 0.75, 0.85);
+    assert!(said.contains("learned with alpha 0.8") && said.contains("speech for 1.2"), "{said}");
+}
+
+#[test]
+fn a_method_and_what_it_fixes_exclude_each_other() {
+    let folder = Folder::new();
+    let (input, output) = (demo("demo-noisy.wav"), folder.join("out.wav"));
+    let excluded = |options: &[&str; 4]| {
+        let assert = denoise([&input, &output]).args(options).assert().code(USAGE);
+        let message = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        for words in [options[0], options[2], "cannot be used with"] {
+            assert!(message.contains(words), "{words}: {message}");
+        }
+    };
+    for (option, value) in [
+        ("--refiner", "none"),
+        ("--quality", "normal"),
+        ("--strength", "gentle"),
+        ("--floor-db", "-20"),
+        ("--sampler", "sgld"),
+        ("--iterations", "10"),
+        ("--burn-in", "5"),
+        ("--warm-start", "5"),
+        ("--step-size", "0.1"),
+        ("--minibatch", "0.5"),
+        ("--positivity", "log"),
+        ("--impulses", "integrated"),
+        ("--alpha-speech", "1.2"),
+        ("--alpha-noise", "1.9"),
+        ("--noise-rank", "5"),
+    ] {
+        excluded(&["--method", "published", option, value]);
+    }
+    excluded(&["--strength", "gentle", "--floor-db", "-20"]);
     assert!(folder.names().is_empty());
 }
 

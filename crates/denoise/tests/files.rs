@@ -444,7 +444,15 @@ fn mistyped_commands_and_values_are_told_what_was_meant() {
     assert!(step.contains("more than 0, and 1000000 at most") && step.len() < 200, "{step}");
     let help = denoise(["--help"]).assert().success();
     let help = String::from_utf8(help.get_output().stdout.clone()).unwrap();
-    for words in ["hamcmc", "default: 18; fast: 12", "default: 1.9", "seeds give one file"] {
+    for words in [
+        "hamcmc",
+        "default: 18; fast: 12",
+        "default: 1.9",
+        "seeds give one file",
+        "Needs sweeps",
+        "takes log alone",
+        "learned with 0.8",
+    ] {
         assert!(help.split_whitespace().collect::<Vec<_>>().join(" ").contains(words), "{words}: {help}");
     }
 }

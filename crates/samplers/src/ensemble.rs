@@ -1,7 +1,7 @@
 //! Ensemble-chain adaptation: each chain of an ensemble moves with an inverse Hessian made from the others.
 
 use super::lbfgs::InverseHessian;
-use super::{InitialScale, Minibatch, Real, Target};
+use super::{InitialScale, Real, Target};
 
 /// `K` chains of `dimension x blocks`, with their potentials and gradients.
 #[derive(Debug, Clone)]
@@ -41,11 +41,9 @@ impl<T: Real> Ensemble<T> {
     pub fn begin(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) {
         if !self.started {
             self.started = true;
-            let batch = Minibatch::full(target.terms());
             for member in &mut self.members {
                 member.state.copy_from_slice(theta);
-                target.gradient(theta, batch, &mut member.gradient);
-                target.potential(theta, &mut member.potential);
+                target.evaluate(theta, &mut member.potential, &mut member.gradient);
             }
         }
         theta.copy_from_slice(&self.members[self.slot].state);

@@ -3,14 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 use super::*;
 use crate::random::Streams;
 
 /// The samplers of this library, each constructible by name with default settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum SamplerKind {
     /// [`Sgld`]: stochastic gradient Langevin dynamics.
     Sgld,
@@ -29,15 +27,15 @@ pub enum SamplerKind {
     /// [`Hmc`]: Hamiltonian Monte Carlo.
     Hmc,
     /// [`MhBfgs`]: Metropolis-Hastings shaped by an ensemble.
-    #[serde(rename = "mh-bfgs")]
+    #[cfg_attr(feature = "serde", serde(rename = "mh-bfgs"))]
     MhBfgs,
     /// [`HmcBfgs`]: Hamiltonian Monte Carlo shaped by an ensemble.
-    #[serde(rename = "hmc-bfgs")]
+    #[cfg_attr(feature = "serde", serde(rename = "hmc-bfgs"))]
     HmcBfgs,
     /// [`Qnhmc`]: quasi-Newton Hamiltonian Monte Carlo.
     Qnhmc,
     /// [`Newtonian`]: single-site proposals fitted to the curvature.
-    #[serde(rename = "nmc")]
+    #[cfg_attr(feature = "serde", serde(rename = "nmc"))]
     Newtonian,
 }
 

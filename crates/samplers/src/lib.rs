@@ -8,17 +8,27 @@
 //! use alphamf_samplers::random::Streams;
 //! use alphamf_samplers::{Chain, Hmc, HmcSettings, targets::Gaussian};
 //! # fn main() -> Result<(), alphamf_samplers::SamplerError> {
-//! let mut target = Gaussian::equicorrelated(10, 4.0, 1.0);
-//! let mut sampler = Hmc::new(10, 1, HmcSettings::default(), Streams::new(1))?;
-//! let mut chain = Chain::new(&mut target, &mut sampler, vec![0.0_f64; 10])?;
+//! let target = Gaussian::equicorrelated(10, 4.0, 1.0);
+//! let sampler = Hmc::new(10, 1, HmcSettings::default(), Streams::new(1))?;
+//! let mut chain = Chain::new(target, sampler, vec![0.0; 10])?;
 //! chain.burn_in(500);
-//! chain.run(2000, |draw| assert!(draw.theta.iter().all(|x| x.is_finite())));
+//! chain.run(2000, |draw| assert!(draw.theta.iter().all(|x: &f64| x.is_finite())));
 //! assert!(chain.statistics().acceptance() > 0.5);
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! | sampler | name | needs | exact | choose it when |
+//! A posterior of your own need not be a type: [`from_fn`] makes a target of a closure. [`sample`] runs several chains
+//! of a target at once, and returns their draws with R-hat and effective sizes.
+//!
+//! # Which sampler
+//!
+//! Positive unknowns, thousands of data terms, a gradient and nothing else: [`Hamcmc`]. A few hundred unknowns whose
+//! potential is known: [`HmcBfgs`], or [`Hmc`] to check others by. Second derivatives at little cost: [`Newtonian`].
+//! *Exact*: the stationary distribution is the target at any step size; where it says "as the step falls", the bias goes
+//! to zero with the step ([`StepSize`]), and minibatches are allowed.
+//!
+//! | sampler | name | needs | exact | use it when |
 //! |---|---|---|---|---|
 //! | [`Sgld`] | `sgld` | gradient | as the step falls | scales are alike; the baseline |
 //! | [`Psgld`] | `psgld` | gradient | no | scales differ, correlations do not matter, speed does |
@@ -33,25 +43,40 @@
 //! | [`Qnhmc`] | `qnhmc` | potential | yes, once it has learnt | wide directions must be explored fast |
 //! | [`Newtonian`] | `nmc` | [`Sites`] | yes | second derivatives are cheap; nothing to tune |
 //!
-//! The sources, by the short names used in the documentation: `hamcmc-2016` is Simsekli and others, "Stochastic
+//! Every one but [`Newtonian`], which works by [`Sites`], needs the gradient; "potential" means besides. A target says what
+//! it offers by [`Target::metric`], [`Target::curvature`] and [`Target::sites`], and [`Chain::new`] refuses one that lacks
+//! what its sampler needs.
+//!
+//! # Sources
+//!
+//! By the short names used in the documentation: `hamcmc-2016` is Simsekli and others, "Stochastic
 //! quasi-Newton Langevin Monte Carlo"; `complete-recipe` Ma, Chen and Fox, "A complete recipe for stochastic
 //! gradient MCMC" (2015); `quasi-newton-mcmc` Zhang and Sutton, "Quasi-Newton methods for Markov chain Monte
 //! Carlo" (2011); `quasi-newton-hmc` Fu, Luo and Zhang, "Quasi-Newton Hamiltonian Monte Carlo" (2016);
 //! `newtonian` Arora and others, "Newtonian Monte Carlo" (2019).
 //!
-//! **Positive unknowns.** [`Mirrored`] and [`LogMapped`] turn a target on the positive orthant into one on the
-//! whole space, for any sampler; [`Scaled`] brings unknowns of unlike size to one. Gradient samplers can also
-//! fold each draw themselves ([`GradientSettings::mirror`]), which is exact for diagonal dynamics only;
+//! # Positive unknowns
+//!
+//! [`Mirrored`] and [`LogMapped`] turn a target on the positive orthant into one on the whole space, for any sampler;
+//! [`Scaled`] brings unknowns of unlike size to one. All three offer what the inner target does. Gradient samplers can
+//! also fold each draw themselves ([`GradientSettings::mirror`]), which is exact for diagonal dynamics only;
 //! [`Newtonian`] needs neither.
+//!
+//! # Features
+//!
+//! `rayon`, on by default: many blocks, and the chains of [`sample`], on several threads, with the same draws bit for bit.
+//! `serde`: [`SamplerKind`] in files of settings.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod closure;
 mod dense;
 mod ensemble;
 mod gradient;
 mod kind;
 mod metric;
 mod positivity;
+mod runner;
 mod sampler;
 mod step_size;
 mod target;
@@ -76,6 +101,7 @@ pub mod sgrhmc;
 pub mod sgrld;
 pub mod targets;
 
+pub use closure::{FromFn, from_fn};
 pub use gradient::GradientSettings;
 pub use hamcmc::{Hamcmc, HamcmcSettings};
 pub use hmc::Hmc;
@@ -87,6 +113,7 @@ pub use newtonian::Newtonian;
 pub use positivity::{LogMapped, Mirrored, Scaled};
 pub use psgld::{Psgld, PsgldSettings};
 pub use qnhmc::{Qnhmc, QnhmcSettings};
+pub use runner::{Sampled, Schedule, Unknown, sample};
 pub use sampler::{Chain, Draw, Sampler, SamplerError, Statistics, Step};
 pub use sghmc::{Sghmc, SghmcSettings};
 pub use sgld::Sgld;

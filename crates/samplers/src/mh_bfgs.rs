@@ -18,7 +18,7 @@ use super::ensemble::Ensemble;
 use super::gradient::{check, check_shape};
 use super::lbfgs::InverseHessian;
 use super::vector::{dot, for_blocks, is_sound};
-use super::{DualAveraging, InitialScale, Minibatch, Real, Sampler, SamplerError, Step, Target};
+use super::{DualAveraging, InitialScale, Real, Sampler, SamplerError, Step, Target};
 use crate::random::{Stream, Streams};
 
 /// Settings of [`MhBfgs`].
@@ -120,14 +120,12 @@ impl<T: Real> MhBfgs<T> {
 impl<T: Real> Sampler<T> for MhBfgs<T> {
     fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
         let (n, adapting) = (self.dimension, self.adapting);
-        let batch = Minibatch::full(target.terms());
         self.ensemble.begin(target, theta);
         self.start.copy_from_slice(theta);
         for (index, block) in self.blocks.iter_mut().enumerate() {
             self.ensemble.assemble(index, self.settings.initial_scale, &mut block.inverse);
         }
-        target.potential(theta, &mut self.start_potential);
-        target.gradient(theta, batch, &mut self.start_gradient);
+        target.evaluate(theta, &mut self.start_potential, &mut self.start_gradient);
         let (start, before) = (&self.start, &self.start_gradient);
         for_blocks(&mut self.blocks, theta, |index, walker, theta| {
             let Walker { stream, inverse, averaging, z, whitened, .. } = walker;
@@ -147,8 +145,7 @@ impl<T: Real> Sampler<T> for MhBfgs<T> {
                 theta.copy_from_slice(&start[index * n..][..n]);
             }
         });
-        target.potential(theta, &mut self.potential);
-        target.gradient(theta, batch, &mut self.gradient);
+        target.evaluate(theta, &mut self.potential, &mut self.gradient);
         let (after, potential, start_potential) = (&self.gradient, &self.potential, &self.start_potential);
         for_blocks(&mut self.blocks, theta, |index, walker, theta| {
             let Walker { stream, inverse, averaging, z, whitened, .. } = walker;

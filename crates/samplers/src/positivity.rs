@@ -1,8 +1,8 @@
-//! Targets on the positive orthant, seen by samplers that know only the whole space.
+//! Targets in other coordinates: for samplers that know only the whole space, or one step for all unknowns.
 
 use std::ops::Range;
 
-use super::{Metric, Minibatch, Real, Target};
+use super::{Curvature, Metric, Minibatch, Real, Site, Sites, Support, Target};
 
 /// Mirroring: the even extension of a density on the positive orthant to all signs.
 ///
@@ -12,14 +12,14 @@ use super::{Metric, Minibatch, Real, Target};
 #[derive(Debug, Clone)]
 pub struct Mirrored<Inner, T> {
     inner: Inner,
-    folded: Vec<T>,
-    diagonal: bool,
+    theta: Vec<T>,
+    offered: Offered,
 }
 
 impl<Inner, T: Real> Mirrored<Inner, T> {
     /// Extends `inner`, which is only ever asked about non-negative states.
     pub fn new(inner: Inner) -> Self {
-        Self { inner, folded: Vec::new(), diagonal: false }
+        Self { inner, theta: Vec::new(), offered: Offered::default() }
     }
 
     /// The target on the positive orthant.
@@ -31,89 +31,29 @@ impl<Inner, T: Real> Mirrored<Inner, T> {
     pub fn fold(theta: &mut [T]) {
         theta.iter_mut().for_each(|theta| *theta = theta.abs());
     }
-
-    fn load(&mut self, theta: &[T]) {
-        self.folded.clear();
-        self.folded.extend(theta.iter().map(|theta| theta.abs()));
-    }
 }
 
-impl<T: Real, Inner: Target<T>> Target<T> for Mirrored<Inner, T> {
-    fn dimension(&self) -> usize {
-        self.inner.dimension()
+impl<T: Real, Inner: Target<T>> Coordinates<T> for Mirrored<Inner, T> {
+    fn load(&mut self, x: &[T]) {
+        self.theta.clear();
+        self.theta.extend(x.iter().map(|x| x.abs()));
     }
 
-    fn blocks(&self) -> usize {
-        self.inner.blocks()
+    fn slope(&self, _: usize, x: T) -> T {
+        x.signum()
     }
 
-    fn terms(&self) -> usize {
-        self.inner.terms()
+    fn support(&self, site: &Site) -> Option<Support> {
+        (site.support != Support::Simplex).then_some(Support::Real)
     }
 
-    fn gradient(&mut self, theta: &[T], batch: Minibatch<'_>, gradient: &mut [T]) {
-        self.load(theta);
-        self.inner.gradient(&self.folded, batch, gradient);
-        for (gradient, theta) in gradient.iter_mut().zip(theta) {
-            if theta.is_sign_negative() {
-                *gradient = -*gradient;
-            }
-        }
+    /// Signs do not change a diagonal.
+    fn keeps_metric(&self) -> bool {
+        self.offered.diagonal
     }
 
-    fn potential(&mut self, theta: &[T], potential: &mut [f64]) {
-        self.load(theta);
-        self.inner.potential(&self.folded, potential);
-    }
-
-    fn metric(&mut self) -> Option<&mut dyn Metric<T>> {
-        self.diagonal = self.inner.metric()?.is_diagonal();
-        Some(self)
-    }
-}
-
-/// The metric changes with the signs of its coordinates only.
-impl<T: Real, Inner: Target<T>> Metric<T> for Mirrored<Inner, T> {
-    fn is_diagonal(&self) -> bool {
-        self.diagonal
-    }
-
-    fn metric(&mut self, theta: &[T], metric: &mut [T]) {
-        self.load(theta);
-        if let Some(inner) = self.inner.metric() {
-            inner.metric(&self.folded, metric);
-        }
-        congruence(metric, theta, self.inner.dimension(), self.diagonal, T::signum);
-    }
-
-    fn divergence(&mut self, theta: &[T], inverse: bool, divergence: &mut [T]) -> bool {
-        self.load(theta);
-        let closed = self.diagonal
-            && self.inner.metric().is_some_and(|inner| inner.divergence(&self.folded, inverse, divergence));
-        if closed {
-            divergence.iter_mut().zip(theta).for_each(|(divergence, x)| *divergence *= x.signum());
-        }
-        closed
-    }
-}
-
-/// `G <- J G J` with `J = diag(factor(theta))`, for the diagonals of `G` (`dimension x blocks`) or all of it
-/// (`dimension^2 x blocks`).
-fn congruence<T: Real>(
-    metric: &mut [T],
-    theta: &[T],
-    dimension: usize,
-    diagonal: bool,
-    factor: impl Fn(T) -> T,
-) {
-    if diagonal {
-        metric.iter_mut().zip(theta).for_each(|(g, &a)| *g *= factor(a) * factor(a));
-        return;
-    }
-    for (metric, theta) in metric.chunks_exact_mut(dimension * dimension).zip(theta.chunks_exact(dimension)) {
-        for (column, &b) in metric.chunks_exact_mut(dimension).zip(theta) {
-            column.iter_mut().zip(theta).for_each(|(g, &a)| *g *= factor(a) * factor(b));
-        }
+    fn map_divergence(&mut self, x: &[T], _: bool, divergence: &mut [T]) {
+        divergence.iter_mut().zip(x).for_each(|(divergence, x)| *divergence *= x.signum());
     }
 }
 
@@ -125,73 +65,40 @@ pub struct Scaled<'a, Inner, T> {
     inner: Inner,
     units: &'a [T],
     theta: Vec<T>,
-    diagonal: bool,
+    offered: Offered,
 }
 
 impl<'a, Inner, T: Real> Scaled<'a, Inner, T> {
     /// Measures the unknowns of `inner` in `units` (`dimension x blocks`, above 0).
     pub fn new(inner: Inner, units: &'a [T]) -> Self {
-        Self { inner, units, theta: Vec::new(), diagonal: false }
+        Self { inner, units, theta: Vec::new(), offered: Offered::default() }
     }
+}
 
+impl<T: Real, Inner: Target<T>> Coordinates<T> for Scaled<'_, Inner, T> {
     fn load(&mut self, x: &[T]) {
         self.theta.clear();
         self.theta.extend(x.iter().zip(self.units).map(|(&x, &unit)| x * unit));
     }
-}
 
-impl<T: Real, Inner: Target<T>> Target<T> for Scaled<'_, Inner, T> {
-    fn dimension(&self) -> usize {
-        self.inner.dimension()
+    fn slope(&self, i: usize, _: T) -> T {
+        self.units[i]
     }
 
-    fn blocks(&self) -> usize {
-        self.inner.blocks()
+    /// What adds up to one does not in other units.
+    fn support(&self, site: &Site) -> Option<Support> {
+        (site.support != Support::Simplex).then_some(site.support)
     }
 
-    fn terms(&self) -> usize {
-        self.inner.terms()
+    fn keeps_metric(&self) -> bool {
+        true
     }
 
-    fn gradient(&mut self, x: &[T], batch: Minibatch<'_>, gradient: &mut [T]) {
-        self.load(x);
-        self.inner.gradient(&self.theta, batch, gradient);
-        gradient.iter_mut().zip(self.units).for_each(|(gradient, &unit)| *gradient *= unit);
-    }
-
-    fn potential(&mut self, x: &[T], potential: &mut [f64]) {
-        self.load(x);
-        self.inner.potential(&self.theta, potential);
-    }
-
-    fn metric(&mut self) -> Option<&mut dyn Metric<T>> {
-        self.diagonal = self.inner.metric()?.is_diagonal();
-        Some(self)
-    }
-}
-
-impl<T: Real, Inner: Target<T>> Metric<T> for Scaled<'_, Inner, T> {
-    fn is_diagonal(&self) -> bool {
-        self.diagonal
-    }
-
-    fn metric(&mut self, x: &[T], metric: &mut [T]) {
-        self.load(x);
-        if let Some(inner) = self.inner.metric() {
-            inner.metric(&self.theta, metric);
-        }
-        congruence(metric, self.units, self.inner.dimension(), self.diagonal, |unit| unit);
-    }
-
-    fn divergence(&mut self, x: &[T], inverse: bool, divergence: &mut [T]) -> bool {
-        self.load(x);
-        let closed = self.diagonal
-            && self.inner.metric().is_some_and(|inner| inner.divergence(&self.theta, inverse, divergence));
+    fn map_divergence(&mut self, _: &[T], inverse: bool, divergence: &mut [T]) {
         // The inverse has the unit squared in its denominator, its root the unit; the derivative brings one back.
-        if closed && inverse {
+        if inverse {
             divergence.iter_mut().zip(self.units).for_each(|(divergence, &unit)| *divergence /= unit);
         }
-        closed
     }
 }
 
@@ -204,10 +111,9 @@ pub struct LogMapped<Inner, T> {
     inner: Inner,
     rows: Range<usize>,
     theta: Vec<T>,
-    /// The Jacobian `d theta / d x`, and the diagonal of the inner metric.
-    jacobian: Vec<T>,
-    inner_metric: Vec<T>,
-    diagonal: bool,
+    /// The diagonal of the inner metric, or the inner gradient.
+    scratch: Vec<T>,
+    offered: Offered,
 }
 
 impl<Inner, T: Real> LogMapped<Inner, T> {
@@ -218,8 +124,7 @@ impl<Inner, T: Real> LogMapped<Inner, T> {
 
     /// Maps the unknowns `rows` of each block of `inner` and leaves the others as they are.
     pub fn rows(inner: Inner, rows: Range<usize>) -> Self {
-        let empty = Vec::new;
-        Self { inner, rows, theta: empty(), jacobian: empty(), inner_metric: empty(), diagonal: false }
+        Self { inner, rows, theta: Vec::new(), scratch: Vec::new(), offered: Offered::default() }
     }
 
     /// The target on the positive orthant.
@@ -237,7 +142,7 @@ impl<Inner, T: Real> LogMapped<Inner, T> {
     }
 }
 
-impl<T: Real, Inner: Target<T>> LogMapped<Inner, T> {
+impl<T: Real, Inner: Target<T>> Coordinates<T> for LogMapped<Inner, T> {
     fn load(&mut self, x: &[T]) {
         let mut theta = std::mem::take(&mut self.theta);
         theta.clear();
@@ -245,91 +150,287 @@ impl<T: Real, Inner: Target<T>> LogMapped<Inner, T> {
         self.unmap(&mut theta, self.inner.dimension());
         self.theta = theta;
     }
-}
 
-impl<T: Real, Inner: Target<T>> Target<T> for LogMapped<Inner, T> {
-    fn dimension(&self) -> usize {
-        self.inner.dimension()
+    fn slope(&self, i: usize, _: T) -> T {
+        if self.is_logarithm(i) { self.theta[i] } else { T::one() }
     }
 
-    fn blocks(&self) -> usize {
-        self.inner.blocks()
+    fn is_logarithm(&self, i: usize) -> bool {
+        self.rows.contains(&(i % self.inner.dimension()))
     }
 
-    fn terms(&self) -> usize {
-        self.inner.terms()
+    fn support(&self, site: &Site) -> Option<Support> {
+        match site.rows.clone().any(|row| self.rows.contains(&row)) {
+            false => Some(site.support),
+            true => (site.support != Support::Simplex).then_some(Support::Real),
+        }
     }
 
-    fn gradient(&mut self, x: &[T], batch: Minibatch<'_>, gradient: &mut [T]) {
-        self.load(x);
-        self.inner.gradient(&self.theta, batch, gradient);
-        let dimension = self.inner.dimension();
-        for (i, (gradient, &theta)) in gradient.iter_mut().zip(&self.theta).enumerate() {
-            if self.rows.contains(&(i % dimension)) {
-                *gradient = *gradient * theta - T::one();
+    fn bend(&mut self, batch: Minibatch<'_>, diagonal: &mut [T]) {
+        let mut gradient = std::mem::take(&mut self.scratch);
+        gradient.resize(self.theta.len(), T::zero());
+        self.inner.gradient(&self.theta, batch, &mut gradient);
+        for (i, (diagonal, &gradient)) in diagonal.iter_mut().zip(&gradient).enumerate() {
+            if self.is_logarithm(i) {
+                *diagonal += self.theta[i] * gradient;
             }
         }
+        self.scratch = gradient;
     }
 
-    fn potential(&mut self, x: &[T], potential: &mut [f64]) {
-        self.load(x);
-        self.inner.potential(&self.theta, potential);
-        for (potential, x) in potential.iter_mut().zip(x.chunks_exact(self.inner.dimension())) {
-            let mapped = x.iter().enumerate().filter(|(i, _)| self.rows.contains(i));
-            *potential -= mapped.map(|(_, x)| x.widen()).sum::<f64>();
-        }
-    }
-
-    fn metric(&mut self) -> Option<&mut dyn Metric<T>> {
-        self.diagonal = self.inner.metric()?.is_diagonal();
-        Some(self)
-    }
-}
-
-impl<T: Real, Inner: Target<T>> LogMapped<Inner, T> {
-    fn load_jacobian(&mut self, x: &[T]) {
-        self.load(x);
-        let (dimension, rows) = (self.inner.dimension(), &self.rows);
-        self.jacobian.clear();
-        let derivative = |(i, &theta)| if rows.contains(&(i % dimension)) { theta } else { T::one() };
-        self.jacobian.extend(self.theta.iter().enumerate().map(derivative));
-    }
-}
-
-impl<T: Real, Inner: Target<T>> Metric<T> for LogMapped<Inner, T> {
-    fn is_diagonal(&self) -> bool {
-        self.diagonal
-    }
-
-    fn metric(&mut self, x: &[T], metric: &mut [T]) {
-        self.load_jacobian(x);
+    fn map_divergence(&mut self, _: &[T], inverse: bool, divergence: &mut [T]) {
+        let mut metric = std::mem::take(&mut self.scratch);
+        metric.resize(self.theta.len(), T::zero());
         if let Some(inner) = self.inner.metric() {
-            inner.metric(&self.theta, metric);
+            inner.metric(&self.theta, &mut metric);
         }
-        congruence(metric, &self.jacobian, self.inner.dimension(), self.diagonal, |j| j);
-    }
-
-    fn divergence(&mut self, x: &[T], inverse: bool, divergence: &mut [T]) -> bool {
-        self.load_jacobian(x);
-        let Self { inner, rows, theta, jacobian, inner_metric, diagonal } = self;
-        let dimension = inner.dimension();
-        let Some(inner) = inner.metric().filter(|_| *diagonal) else { return false };
-        if !inner.divergence(theta, inverse, divergence) {
-            return false;
-        }
-        inner_metric.resize(x.len(), T::zero());
-        inner.metric(theta, inner_metric);
         // d/dx of D / theta^2 or of R / theta, with d/dx = theta d/dtheta.
-        for (i, divergence) in
-            divergence.iter_mut().enumerate().filter(|(i, _)| rows.contains(&(i % dimension)))
-        {
-            let (theta, g) = (jacobian[i], inner_metric[i]);
+        for (i, divergence) in divergence.iter_mut().enumerate().filter(|(i, _)| self.is_logarithm(*i)) {
+            let (theta, g) = (self.theta[i], metric[i]);
             *divergence = if inverse {
                 *divergence / theta - T::narrow(2.0) / (g * theta * theta)
             } else {
                 *divergence - T::one() / (g.sqrt() * theta)
             };
         }
-        true
+        self.scratch = metric;
+    }
+}
+
+/// What the inner target offers, as it was when a sampler last asked for it.
+#[derive(Debug, Clone, Default)]
+struct Offered {
+    diagonal: bool,
+    constant: bool,
+    sites: Vec<Site>,
+}
+
+/// Coordinates `x` each of which makes one unknown: `theta_i = f_i(x_i)`.
+trait Coordinates<T: Real> {
+    /// Sets the `theta` that a state stands for.
+    fn load(&mut self, x: &[T]);
+
+    /// `f_i'(x_i)` at the loaded state.
+    fn slope(&self, i: usize, x: T) -> T;
+
+    /// Whether `f_i` is the exponential function: then `f_i'' = f_i' = f_i`, and the logarithm of its slope, which is
+    /// `x_i`, belongs to the density. Else `f_i''` is zero and `f_i'` a constant.
+    fn is_logarithm(&self, i: usize) -> bool {
+        let _ = i;
+        false
+    }
+
+    /// Where the coordinates of a site of the inner target lie; none if that is none of the supports.
+    fn support(&self, site: &Site) -> Option<Support>;
+
+    /// Whether a constant metric stays constant.
+    fn keeps_metric(&self) -> bool {
+        false
+    }
+
+    /// Adds `f_i''` times the inner gradient at the loaded state to a diagonal of second derivatives.
+    fn bend(&mut self, batch: Minibatch<'_>, diagonal: &mut [T]) {
+        let _ = (batch, diagonal);
+    }
+
+    /// Turns the divergence of the inner target's diagonal metric at the loaded state into that of this one's.
+    fn map_divergence(&mut self, x: &[T], inverse: bool, divergence: &mut [T]);
+}
+
+/// Makes [`Coordinates`] over an `inner` target a target that offers all that the inner one does.
+macro_rules! target_in_coordinates {
+    ($coordinates:ty $(, $lifetime:lifetime)?) => {
+        impl<$($lifetime,)? T: Real, Inner: Target<T>> Target<T> for $coordinates {
+            fn dimension(&self) -> usize {
+                self.inner.dimension()
+            }
+
+            fn blocks(&self) -> usize {
+                self.inner.blocks()
+            }
+
+            fn terms(&self) -> usize {
+                self.inner.terms()
+            }
+
+            fn gradient(&mut self, x: &[T], batch: Minibatch<'_>, gradient: &mut [T]) {
+                self.load(x);
+                self.inner.gradient(&self.theta, batch, gradient);
+                map_gradient(self, x, gradient);
+            }
+
+            fn potential(&mut self, x: &[T], potential: &mut [f64]) {
+                self.load(x);
+                self.inner.potential(&self.theta, potential);
+                map_potential(self, x, potential);
+            }
+
+            fn evaluate(&mut self, x: &[T], potential: &mut [f64], gradient: &mut [T]) {
+                self.load(x);
+                self.inner.evaluate(&self.theta, potential, gradient);
+                map_potential(self, x, potential);
+                map_gradient(self, x, gradient);
+            }
+
+            fn metric(&mut self) -> Option<&mut dyn Metric<T>> {
+                let inner = self.inner.metric()?;
+                (self.offered.diagonal, self.offered.constant) = (inner.is_diagonal(), inner.is_constant());
+                Some(self)
+            }
+
+            fn curvature(&mut self) -> Option<&mut dyn Curvature<T>> {
+                self.inner.curvature()?;
+                Some(self)
+            }
+
+            fn sites(&mut self) -> Option<&mut dyn Sites<T>> {
+                let inner = self.inner.sites()?;
+                self.offered.sites.clear();
+                self.offered.sites.extend((0..inner.count()).map(|index| inner.site(index)));
+                for index in 0..self.offered.sites.len() {
+                    self.offered.sites[index].support = self.support(&self.offered.sites[index])?;
+                }
+                Some(self)
+            }
+        }
+
+        impl<$($lifetime,)? T: Real, Inner: Target<T>> Metric<T> for $coordinates {
+            fn is_diagonal(&self) -> bool {
+                self.offered.diagonal
+            }
+
+            fn metric(&mut self, x: &[T], metric: &mut [T]) {
+                self.load(x);
+                if let Some(inner) = self.inner.metric() {
+                    inner.metric(&self.theta, metric);
+                }
+                map_metric(self, x, self.inner.dimension(), self.offered.diagonal, metric);
+            }
+
+            fn is_constant(&self) -> bool {
+                self.offered.constant && self.keeps_metric()
+            }
+
+            fn divergence(&mut self, x: &[T], inverse: bool, divergence: &mut [T]) -> bool {
+                self.load(x);
+                let closed = self.offered.diagonal
+                    && self.inner.metric().is_some_and(|inner| inner.divergence(&self.theta, inverse, divergence));
+                if closed {
+                    self.map_divergence(x, inverse, divergence);
+                }
+                closed
+            }
+        }
+
+        impl<$($lifetime,)? T: Real, Inner: Target<T>> Curvature<T> for $coordinates {
+            fn hessian_diagonal(&mut self, x: &[T], batch: Minibatch<'_>, diagonal: &mut [T]) {
+                self.load(x);
+                if let Some(inner) = self.inner.curvature() {
+                    inner.hessian_diagonal(&self.theta, batch, diagonal);
+                }
+                for (i, (diagonal, &x)) in diagonal.iter_mut().zip(x).enumerate() {
+                    let slope = self.slope(i, x);
+                    *diagonal *= slope * slope;
+                }
+                self.bend(batch, diagonal);
+            }
+        }
+
+        impl<$($lifetime,)? T: Real, Inner: Target<T>> Sites<T> for $coordinates {
+            fn count(&self) -> usize {
+                self.offered.sites.len()
+            }
+
+            fn site(&self, index: usize) -> Site {
+                self.offered.sites[index].clone()
+            }
+
+            fn expand(
+                &mut self,
+                x: &[T],
+                index: usize,
+                potential: &mut [f64],
+                gradient: &mut [f64],
+                hessian: &mut [f64],
+            ) {
+                self.load(x);
+                if let Some(inner) = self.inner.sites() {
+                    inner.expand(&self.theta, index, potential, gradient, hessian);
+                }
+                let Site { rows, .. } = &self.offered.sites[index];
+                map_expansion(self, x, (rows.clone(), self.inner.dimension()), potential, gradient, hessian);
+            }
+        }
+    };
+}
+
+target_in_coordinates!(Mirrored<Inner, T>);
+target_in_coordinates!(Scaled<'a, Inner, T>, 'a);
+target_in_coordinates!(LogMapped<Inner, T>);
+
+fn map_gradient<T: Real>(coordinates: &impl Coordinates<T>, x: &[T], gradient: &mut [T]) {
+    for (i, (gradient, &x)) in gradient.iter_mut().zip(x).enumerate() {
+        let (mapped, logarithm) = (*gradient * coordinates.slope(i, x), coordinates.is_logarithm(i));
+        *gradient = if logarithm { mapped - T::one() } else { mapped };
+    }
+}
+
+fn map_potential<T: Real>(coordinates: &impl Coordinates<T>, x: &[T], potential: &mut [f64]) {
+    let dimension = x.len() / potential.len();
+    for (potential, x) in potential.iter_mut().zip(x.chunks_exact(dimension)) {
+        let logarithms = x.iter().enumerate().filter(|(i, _)| coordinates.is_logarithm(*i));
+        *potential -= logarithms.map(|(_, x)| x.widen()).sum::<f64>();
+    }
+}
+
+/// `G <- J G J` with the slopes `J`, for the diagonals of `G` (`dimension x blocks`) or all of it
+/// (`dimension^2 x blocks`).
+fn map_metric<T: Real>(
+    coordinates: &impl Coordinates<T>,
+    x: &[T],
+    dimension: usize,
+    diagonal: bool,
+    metric: &mut [T],
+) {
+    if diagonal {
+        for (i, (metric, &x)) in metric.iter_mut().zip(x).enumerate() {
+            let slope = coordinates.slope(i, x);
+            *metric *= slope * slope;
+        }
+        return;
+    }
+    for (block, metric) in metric.chunks_exact_mut(dimension * dimension).enumerate() {
+        let slope = |row: usize| coordinates.slope(block * dimension + row, x[block * dimension + row]);
+        for (j, column) in metric.chunks_exact_mut(dimension).enumerate() {
+            column.iter_mut().enumerate().for_each(|(i, g)| *g *= slope(i) * slope(j));
+        }
+    }
+}
+
+/// The potential, gradient and Hessian of a site in every block; `rows` are the site's, of so many.
+fn map_expansion<T: Real>(
+    coordinates: &impl Coordinates<T>,
+    x: &[T],
+    (rows, dimension): (Range<usize>, usize),
+    potential: &mut [f64],
+    gradient: &mut [f64],
+    hessian: &mut [f64],
+) {
+    let size = rows.len();
+    let parts = gradient.chunks_exact_mut(size).zip(hessian.chunks_exact_mut(size * size));
+    for (block, (potential, (gradient, hessian))) in potential.iter_mut().zip(parts).enumerate() {
+        let place = |row: usize| block * dimension + rows.start + row;
+        let slope = |row: usize| coordinates.slope(place(row), x[place(row)]).widen();
+        for (j, column) in hessian.chunks_exact_mut(size).enumerate() {
+            column.iter_mut().enumerate().for_each(|(i, h)| *h *= slope(i) * slope(j));
+        }
+        for (row, gradient) in gradient.iter_mut().enumerate() {
+            *gradient *= slope(row);
+            if coordinates.is_logarithm(place(row)) {
+                hessian[row * size + row] += *gradient;
+                *gradient -= 1.0;
+                *potential -= x[place(row)].widen();
+            }
+        }
     }
 }

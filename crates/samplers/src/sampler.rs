@@ -125,6 +125,41 @@ pub trait Sampler<T: Real>: Send {
     }
 }
 
+/// A pointer to a sampler is one.
+macro_rules! pointer_to_sampler {
+    ($pointer:ty) => {
+        impl<T: Real, S: Sampler<T> + ?Sized> Sampler<T> for $pointer {
+            fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
+                (**self).step(target, theta)
+            }
+            fn shape(&self) -> (usize, usize) {
+                (**self).shape()
+            }
+            fn check(&self, target: &mut dyn Target<T>) -> Result<(), SamplerError> {
+                (**self).check(target)
+            }
+            fn adapt(&mut self, on: bool) {
+                (**self).adapt(on);
+            }
+            fn chains(&self) -> usize {
+                (**self).chains()
+            }
+            fn next_chain(&self) -> usize {
+                (**self).next_chain()
+            }
+            fn pairs(&self) -> Option<usize> {
+                (**self).pairs()
+            }
+            fn next_start<'a>(&'a self, last: &'a [T]) -> &'a [T] {
+                (**self).next_start(last)
+            }
+        }
+    };
+}
+
+pointer_to_sampler!(&mut S);
+pointer_to_sampler!(Box<S>);
+
 /// Verifies that `target` has the shape `(dimension, blocks)`.
 pub(super) fn check_target<T: Real>(
     (dimension, blocks): (usize, usize),
@@ -183,15 +218,16 @@ pub struct Draw<'a, T> {
     pub step: Step,
 }
 
-/// A target, a sampler and a state, checked to fit each other.
+/// A target, a sampler and a state, checked to fit each other. A chain owns all three; to keep target and sampler, lend
+/// them by `&mut`.
 ///
 /// ```
 /// use alphamf_samplers::random::Streams;
 /// use alphamf_samplers::{Chain, Hmc, HmcSettings, targets::Gaussian};
 /// # fn main() -> Result<(), alphamf_samplers::SamplerError> {
-/// let mut target = Gaussian::equicorrelated(10, 4.0, 1.0);
-/// let mut sampler = Hmc::new(10, 1, HmcSettings::default(), Streams::new(1))?;
-/// let mut chain = Chain::new(&mut target, &mut sampler, vec![0.0; 10])?;
+/// let target = Gaussian::equicorrelated(10, 4.0, 1.0);
+/// let sampler = Hmc::new(10, 1, HmcSettings::default(), Streams::new(1))?;
+/// let mut chain = Chain::new(target, sampler, vec![0.0; 10])?;
 /// chain.burn_in(500);
 /// let mut mean = 0.0_f64;
 /// chain.run(2000, |draw| mean += draw.theta[0] / 2000.0);
@@ -199,24 +235,21 @@ pub struct Draw<'a, T> {
 /// # Ok(())
 /// # }
 /// ```
-pub struct Chain<'a, T> {
-    target: &'a mut dyn Target<T>,
-    sampler: &'a mut dyn Sampler<T>,
+#[derive(Debug, Clone)]
+pub struct Chain<T, G, S> {
+    target: G,
+    sampler: S,
     theta: Vec<T>,
     statistics: Statistics,
 }
 
-impl<'a, T: Real> Chain<'a, T> {
+impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
     /// Starts at `start` (`dimension x blocks`).
     ///
     /// # Errors
     /// If shapes differ, the start or its potential are not finite, or the target lacks what the sampler needs.
-    pub fn new(
-        target: &'a mut dyn Target<T>,
-        sampler: &'a mut dyn Sampler<T>,
-        start: Vec<T>,
-    ) -> Result<Self, SamplerError> {
-        sampler.check(target)?;
+    pub fn new(mut target: G, sampler: S, start: Vec<T>) -> Result<Self, SamplerError> {
+        sampler.check(&mut target)?;
         let (dimension, blocks) = sampler.shape();
         if start.len() != dimension * blocks {
             let (found, expected) = (start.len(), dimension * blocks);
@@ -237,7 +270,7 @@ impl<'a, T: Real> Chain<'a, T> {
     pub fn burn_in(&mut self, steps: usize) {
         self.sampler.adapt(true);
         for _ in 0..steps {
-            self.sampler.step(self.target, &mut self.theta);
+            self.sampler.step(&mut self.target, &mut self.theta);
         }
         self.sampler.adapt(false);
         self.statistics = Statistics::default();
@@ -251,7 +284,7 @@ impl<'a, T: Real> Chain<'a, T> {
     /// Takes `steps` steps and shows each draw to `observe`.
     pub fn run(&mut self, steps: usize, mut observe: impl FnMut(Draw<'_, T>)) {
         for _ in 0..steps {
-            let step = self.sampler.step(self.target, &mut self.theta);
+            let step = self.sampler.step(&mut self.target, &mut self.theta);
             let index = self.statistics.steps;
             self.statistics.add(&step);
             observe(Draw { index, theta: &self.theta, step });
@@ -262,6 +295,11 @@ impl<'a, T: Real> Chain<'a, T> {
     #[must_use]
     pub fn state(&self) -> &[T] {
         &self.theta
+    }
+
+    /// The target.
+    pub fn target(&mut self) -> &mut G {
+        &mut self.target
     }
 
     /// Totals since the start or the last burn-in.

@@ -107,6 +107,13 @@ pub trait Target<T: Real> {
     /// Writes `U` of every block, up to a constant, into `potential`. Infinite outside the support.
     fn potential(&mut self, theta: &[T], potential: &mut [f64]);
 
+    /// Both at once, the gradient on all data terms: for targets that find the one on the way to the other.
+    fn evaluate(&mut self, theta: &[T], potential: &mut [f64], gradient: &mut [T]) {
+        let terms = self.terms();
+        self.potential(theta, potential);
+        self.gradient(theta, Minibatch::full(terms), gradient);
+    }
+
     /// The metric of Riemannian samplers, where the target has one.
     fn metric(&mut self) -> Option<&mut dyn Metric<T>> {
         None
@@ -122,6 +129,44 @@ pub trait Target<T: Real> {
         None
     }
 }
+
+/// A pointer to a target is one.
+macro_rules! pointer_to_target {
+    ($pointer:ty) => {
+        impl<T: Real, G: Target<T> + ?Sized> Target<T> for $pointer {
+            fn dimension(&self) -> usize {
+                (**self).dimension()
+            }
+            fn blocks(&self) -> usize {
+                (**self).blocks()
+            }
+            fn terms(&self) -> usize {
+                (**self).terms()
+            }
+            fn gradient(&mut self, theta: &[T], batch: Minibatch<'_>, gradient: &mut [T]) {
+                (**self).gradient(theta, batch, gradient);
+            }
+            fn potential(&mut self, theta: &[T], potential: &mut [f64]) {
+                (**self).potential(theta, potential);
+            }
+            fn evaluate(&mut self, theta: &[T], potential: &mut [f64], gradient: &mut [T]) {
+                (**self).evaluate(theta, potential, gradient);
+            }
+            fn metric(&mut self) -> Option<&mut dyn Metric<T>> {
+                (**self).metric()
+            }
+            fn curvature(&mut self) -> Option<&mut dyn Curvature<T>> {
+                (**self).curvature()
+            }
+            fn sites(&mut self) -> Option<&mut dyn Sites<T>> {
+                (**self).sites()
+            }
+        }
+    };
+}
+
+pointer_to_target!(&mut G);
+pointer_to_target!(Box<G>);
 
 /// A positive definite metric `G(theta)`: the expected Fisher information plus the negative Hessian of the
 /// log prior, or any other that suits the target.

@@ -143,8 +143,7 @@ impl<T: Real> Trajectory<T> {
         let (n, map, adapting) = (self.dimension, self.map, self.adapting);
         let batch = Minibatch::full(target.terms());
         self.start.copy_from_slice(theta);
-        target.potential(theta, &mut self.start_potential);
-        target.gradient(theta, batch, &mut self.start_gradient);
+        target.evaluate(theta, &mut self.start_potential, &mut self.start_gradient);
         let (start, gradient, jitter) = (&self.start, &self.start_gradient, self.settings.jitter);
         for_blocks(&mut self.blocks, theta, |index, block, theta| {
             let base = if adapting { block.averaging.current() } else { block.base_step };
@@ -156,8 +155,12 @@ impl<T: Real> Trajectory<T> {
             block.drift(map, theta, &start[index * n..][..n]);
         });
         for leap in 1..=self.settings.leaps {
-            target.gradient(theta, batch, &mut self.gradient);
             let last = leap == self.settings.leaps;
+            if last {
+                target.evaluate(theta, &mut self.potential, &mut self.gradient);
+            } else {
+                target.gradient(theta, batch, &mut self.gradient);
+            }
             let gradient = &self.gradient;
             for_blocks(&mut self.blocks, theta, |index, block, theta| {
                 block.kick(map, &gradient[index * n..][..n], if last { 0.5 } else { 1.0 });
@@ -166,7 +169,6 @@ impl<T: Real> Trajectory<T> {
                 }
             });
         }
-        target.potential(theta, &mut self.potential);
         let (before, after) = (&self.start_potential, &self.potential);
         for_blocks(&mut self.blocks, theta, |index, block, theta| {
             let kinetic = 0.5 * dot(&block.momentum, &block.momentum).widen();

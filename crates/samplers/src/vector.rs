@@ -1,7 +1,5 @@
 //! Dot products and sums of short vectors, and the loop over blocks.
 
-use rayon::prelude::*;
-
 use super::Real;
 
 /// The dot product, summed in eight lanes: fast without reassociation, and the same on every platform.
@@ -34,20 +32,24 @@ pub(super) fn for_blocks<T: Real, S: Send>(
     theta: &mut [T],
     each: impl Fn(usize, &mut S, &mut [T]) + Sync,
 ) {
-    // Below this many numbers the work is shorter than waking a thread.
-    const WORTHWHILE: usize = 1 << 13;
     let dimension = theta.len() / states.len();
-    if states.len() > 1 && theta.len() >= WORTHWHILE {
-        let shortest = (WORTHWHILE / 4 / dimension).max(1);
-        let blocks = states.par_iter_mut().zip_eq(theta.par_chunks_exact_mut(dimension));
-        blocks
-            .with_min_len(shortest)
-            .enumerate()
-            .for_each(|(block, (state, column))| each(block, state, column));
-    } else {
-        for (block, (state, column)) in states.iter_mut().zip(theta.chunks_exact_mut(dimension)).enumerate() {
-            each(block, state, column);
+    #[cfg(feature = "rayon")]
+    {
+        use rayon::prelude::*;
+        // Below this many numbers the work is shorter than waking a thread.
+        const WORTHWHILE: usize = 1 << 13;
+        if states.len() > 1 && theta.len() >= WORTHWHILE {
+            let shortest = (WORTHWHILE / 4 / dimension).max(1);
+            let blocks = states.par_iter_mut().zip_eq(theta.par_chunks_exact_mut(dimension));
+            blocks
+                .with_min_len(shortest)
+                .enumerate()
+                .for_each(|(block, (state, column))| each(block, state, column));
+            return;
         }
+    }
+    for (block, (state, column)) in states.iter_mut().zip(theta.chunks_exact_mut(dimension)).enumerate() {
+        each(block, state, column);
     }
 }
 

@@ -110,6 +110,10 @@ fn derivatives_of_the_targets_match_differences() {
             potential
         });
         assert_close(name, &slopes.concat(), &gradient, 1e-6);
+        let (mut one, mut both, mut with) = ([0.0], [0.0], vec![0.0; n]);
+        target.potential(&theta, &mut one);
+        target.evaluate(&theta, &mut both, &mut with);
+        assert_eq!((one, &gradient), (both, &with), "{name}");
         let hessian = differences(&theta, |theta| gradient_at(&mut *target, theta)).concat();
         if let Some(curvature) = target.curvature() {
             let mut diagonal = vec![0.0; n];
@@ -117,19 +121,64 @@ fn derivatives_of_the_targets_match_differences() {
             let expected: Vec<f64> = (0..n).map(|i| hessian[i * n + i]).collect();
             assert_close(name, &diagonal, &expected, 1e-6);
         }
-        if let Some(sites) = target.sites() {
-            for index in 0..sites.count() {
+        let count = target.sites().map_or(0, |sites| sites.count());
+        if count > 0 {
+            for index in 0..count {
+                let sites = target.sites().unwrap();
                 let rows = sites.site(index).rows;
                 let size = rows.len();
                 let (mut u, mut g, mut h) = ([0.0], vec![0.0; size], vec![0.0; size * size]);
                 sites.expand(&theta, index, &mut u, &mut g, &mut h);
                 assert_close(name, &g, &gradient[rows.clone()], 1e-12);
+                // The potential of a site differs from the whole one by what does not depend on the site.
+                let slopes = differences(&theta, |theta| {
+                    let mut u = [0.0];
+                    let (mut g, mut h) = (vec![0.0; size], vec![0.0; size * size]);
+                    target.sites().unwrap().expand(theta, index, &mut u, &mut g, &mut h);
+                    u.to_vec()
+                });
+                assert_close(name, &slopes.concat()[rows.clone()], &g, 1e-6);
                 let pairs = rows.clone().flat_map(|j| rows.clone().map(move |i| (i, j)));
                 let expected: Vec<f64> = pairs.map(|(i, j)| hessian[j * n + i]).collect();
                 assert_close(name, &h, &expected, 1e-6);
             }
         }
     }
+}
+
+/// What a target offers.
+fn offers(target: &mut dyn Target<f64>) -> (bool, bool, Option<Vec<Support>>) {
+    let sites =
+        target.sites().map(|sites| (0..sites.count()).map(|index| sites.site(index).support).collect());
+    (target.metric().is_some(), target.curvature().is_some(), sites)
+}
+
+#[test]
+fn targets_in_other_coordinates_offer_what_the_inner_ones_do() {
+    let gammas = || Gammas::new(vec![3.0, 0.5], vec![2.0, 1.0]);
+    let units = [0.5, 3.0];
+    let half = vec![Support::HalfLine; 2];
+    assert_eq!(offers(&mut gammas()), (true, true, Some(half.clone())));
+    assert_eq!(offers(&mut Scaled::new(gammas(), &units)), (true, true, Some(half)));
+    let real = (true, true, Some(vec![Support::Real; 2]));
+    assert_eq!(offers(&mut Mirrored::new(gammas())), real);
+    assert_eq!(offers(&mut Mirrored::new(Scaled::new(gammas(), &units))), real);
+    assert_eq!(offers(&mut LogMapped::new(gammas())), real);
+    let mixed = vec![Support::HalfLine, Support::Real];
+    assert_eq!(offers(&mut LogMapped::rows(gammas(), 1..2)).2, Some(mixed));
+    // What adds up to one does so in no other coordinates, but where none of it is changed.
+    let simplex = || Dirichlet::new(vec![3.0, 0.5, 1.0]);
+    assert_eq!(offers(&mut simplex()).2, Some(vec![Support::Simplex]));
+    assert_eq!(offers(&mut Mirrored::new(simplex())).2, None);
+    assert_eq!(offers(&mut Scaled::new(simplex(), &[1.0, 2.0, 3.0])).2, None);
+    assert_eq!(offers(&mut LogMapped::new(simplex())).2, None);
+    assert_eq!(offers(&mut LogMapped::rows(simplex(), 3..4)).2, Some(vec![Support::Simplex]));
+    let mut nothing = LogMapped::new(from_fn(2, |_: &[f64], _: &mut [f64]| 0.0));
+    assert_eq!(offers(&mut nothing), (false, false, None));
+    // A constant metric stays constant in fixed units, and not in logarithms.
+    let gaussian = || Gaussian::equicorrelated(2, 4.0, 1.0);
+    let constant = |target: &mut dyn Target<f64>| target.metric().unwrap().is_constant();
+    assert!(constant(&mut Scaled::new(gaussian(), &units)) && !constant(&mut LogMapped::new(gaussian())));
 }
 
 /// The closed divergences of the metrics against the recipe's differences.
@@ -684,5 +733,119 @@ fn blocks_are_independent_and_do_not_depend_on_threads() {
         let one = run(kind, 1);
         assert_eq!(one, run(kind, 3), "{kind}");
         assert!(one[..dimension] != one[dimension..2 * dimension], "{kind}");
+    }
+}
+
+/// A normal law by a closure, and how often that was called.
+fn normal_law(calls: &std::cell::Cell<usize>) -> impl Target<f64> {
+    from_fn(2, |theta: &[f64], gradient: &mut [f64]| {
+        calls.set(calls.get() + 1);
+        gradient.copy_from_slice(&[2.0 * (theta[0] - 1.0), theta[1]]);
+        (theta[0] - 1.0).powi(2) + 0.5 * theta[1].powi(2)
+    })
+}
+
+#[test]
+fn a_closure_is_a_target_and_is_called_once_for_both() {
+    let calls = std::cell::Cell::new(0);
+    let settings = HmcSettings { leaps: 3, ..HmcSettings::default() };
+    let draw = |target: &mut dyn Target<f64>| {
+        let sampler = Hmc::new(2, 1, settings, Streams::new(3)).unwrap();
+        let mut chain = Chain::new(target, sampler, vec![0.0; 2]).unwrap();
+        chain.run(5, |_| ());
+        chain.state().to_vec()
+    };
+    let by_closure = draw(&mut normal_law(&calls));
+    // The start's potential; then, of every trajectory, its start and its leaps.
+    assert_eq!(calls.get(), 1 + 5 * (1 + 3));
+    let known = Gaussian::new(vec![1.0, 0.0], vec![2.0, 0.0, 0.0, 1.0]).unwrap();
+    assert_close("closure", &by_closure, &draw(&mut known.clone()), 1e-12);
+    assert_eq!(draw(&mut Box::new(known.clone())), draw(&mut known.clone()));
+}
+
+#[test]
+fn a_chain_can_be_kept() {
+    struct Study {
+        chain: Chain<f64, Gaussian, Box<dyn Sampler<f64>>>,
+    }
+    let sampler = SamplerKind::Sgld.build(2, 1, &Options::default(), Streams::new(1)).unwrap();
+    let target = Gaussian::equicorrelated(2, 4.0, 1.0);
+    let mut study = Study { chain: Chain::new(target, sampler, vec![0.0; 2]).unwrap() };
+    study.chain.run(3, |_| ());
+    assert_eq!(study.chain.statistics().steps, 3);
+    assert_eq!(Target::<f64>::dimension(study.chain.target()), 2);
+    fn moves_to_a_thread<T: Send>(_: &T) {}
+    moves_to_a_thread(&study.chain);
+}
+
+#[test]
+fn chains_from_several_starts_tell_whether_they_agree() {
+    let starts = [vec![-3.0, 2.0], vec![3.0, 2.0], vec![-3.0, -2.0], vec![3.0, -2.0]];
+    let schedule = Schedule { burn_in: 200, draws: 500 };
+    let target = Gaussian::new(vec![1.0, -0.5], vec![2.0, 1.2, 1.2, 1.5]).unwrap();
+    let hmc = |chain: usize| Hmc::new(2, 1, HmcSettings::default(), Streams::new(5).child(chain as u64));
+    let sampled = sample(&target, &starts, schedule, hmc).unwrap();
+    assert!(sampled.worst_r_hat() < 1.02, "{:?}", sampled.unknowns);
+    assert!(sampled.least_effective_size() > 400.0, "{:?}", sampled.unknowns);
+    let covariance = target.covariance();
+    for (i, unknown) in sampled.unknowns.iter().enumerate() {
+        assert!((unknown.mean - target.mean()[i]).abs() < 4.0 * unknown.standard_error, "{unknown:?}");
+        assert!((unknown.deviation / covariance[3 * i].sqrt() - 1.0).abs() < 0.1, "{unknown:?}");
+        let traces = sampled.traces(i);
+        assert_eq!((traces.len(), traces[3].len()), (4, 500));
+        assert_eq!(unknown.r_hat, diagnostics::rank_r_hat(&traces));
+        assert_eq!(unknown.effective_size, diagnostics::effective_size_bulk(&traces));
+        assert!(traces[1].iter().zip(sampled.draws(1)).all(|(trace, draw)| *trace == draw[i]));
+    }
+    assert!(sampled.statistics.iter().all(|statistics| statistics.steps == 500));
+    // Each is the chain that runs alone, on any number of threads.
+    let mut alone = Chain::new(target.clone(), hmc(2).unwrap(), starts[2].clone()).unwrap();
+    alone.burn_in(200);
+    alone.run(500, |_| ());
+    assert_eq!(sampled.draws(2).last(), Some(alone.state()));
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    assert_eq!(pool.install(|| sample(&target, &starts, schedule, hmc)), Ok(sampled));
+    // Two peaks that no chain leaves.
+    let peaks = from_fn(1, |theta: &[f64], gradient: &mut [f64]| {
+        let x = theta[0];
+        gradient[0] = 40.0 * x * (x * x - 1.0);
+        10.0 * (x * x - 1.0).powi(2)
+    });
+    let hmc = |chain: usize| Hmc::new(1, 1, HmcSettings::default(), Streams::new(6).child(chain as u64));
+    let apart = sample(&peaks, &[vec![-1.0], vec![1.0]], schedule, hmc).unwrap();
+    assert!(apart.worst_r_hat() > 1.5 && apart.least_effective_size() < 20.0, "{:?}", apart.unknowns);
+    // What cannot be judged is refused.
+    let refused = |starts: &[Vec<f64>], draws| {
+        sample(&peaks, starts, Schedule { burn_in: 0, draws }, hmc).err().map(|error| error.to_string())
+    };
+    assert!(refused(&[], 10).is_some_and(|error| error.contains("starts is 0; expected at least 1")));
+    assert!(refused(&[vec![1.0]], 3).is_some_and(|error| error.contains("draws is 3; expected at least 4")));
+    assert!(refused(&[vec![1.0], vec![f64::NAN]], 10).is_some_and(|error| error.contains("coordinate 0")));
+}
+
+/// The single-site view of logarithms, of mirrored unknowns and of other units.
+#[test]
+fn newtonian_steps_see_through_other_coordinates() {
+    let gammas = Gammas::new(vec![3.0, 6.0], vec![2.0, 1.0]);
+    let (mean, _) = gammas.moments()[1];
+    let units = [2.0, 0.5];
+    let starts = [vec![0.5, 0.5], vec![1.5, 1.5]];
+    fn draws<G: Target<f64> + Clone + Send + Sync>(target: &G, starts: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        let newtonian = |chain: usize| Newtonian::new(2, 1, Streams::new(8).child(chain as u64));
+        sample(target, starts, Schedule { burn_in: 100, draws: 3000 }, newtonian).unwrap().traces(1)
+    }
+    for (name, traces, unmap) in [
+        ("units", draws(&Scaled::new(gammas.clone(), &units), &starts), (|x| 0.5 * x) as fn(f64) -> f64),
+        ("mirrored", draws(&Mirrored::new(gammas.clone()), &starts), f64::abs),
+        ("logarithms", draws(&LogMapped::new(gammas), &starts), f64::exp),
+    ] {
+        let theta: Vec<Vec<f64>> =
+            traces.iter().map(|trace| trace.iter().map(|&x| unmap(x)).collect()).collect();
+        let (found, error) =
+            (diagnostics::mean_and_variance(&theta.concat()).0, diagnostics::standard_error(&theta));
+        assert!(
+            (found - mean).abs() < 4.0 * error && error < 0.2,
+            "{name}: {found} +- {error} against {mean}"
+        );
     }
 }

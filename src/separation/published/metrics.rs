@@ -2,8 +2,8 @@
 
 use super::super::factor_target::{ActivationTarget, NoiseTarget, transpose};
 use super::super::state::sum;
+use crate::parallel::*;
 use crate::samplers::Metric;
-use rayon::prelude::*;
 
 impl ActivationTarget<'_> {
     /// The diagonal of the expected Fisher information given the impulse variables, on all bins; see [`Information`].

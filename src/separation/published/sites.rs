@@ -1,8 +1,8 @@
 //! Second-order expansions one unknown at a time, for Newtonian Monte Carlo.
 
 use super::super::factor_target::{ActivationTarget, NoiseTarget};
+use crate::parallel::*;
 use crate::samplers::{Site, Sites, Support};
-use rayon::prelude::*;
 
 /// Every activation by itself.
 impl Sites<f32> for ActivationTarget<'_> {

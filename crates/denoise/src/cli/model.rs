@@ -54,8 +54,9 @@ pub struct Model {
     #[arg(long)]
     no_listener: bool,
 
-    /// A method as it was published, in place of the options that it fixes: all but dictionary and seed. Its alpha of
-    /// speech is 1.2: best with a --model that was learned with it.
+    /// A method as it was published, in place of the options that it fixes: all but dictionary and seed. It takes alpha
+    /// of speech for 1.2, but the built-in dictionary was learned with 0.8: best with a --model that was learned by
+    /// `denoise train --alpha 1.2`.
     #[arg(long, value_name = "NAME", conflicts_with_all = FIXED_BY_METHOD)]
     method: Option<Method>,
 
@@ -72,19 +73,19 @@ pub struct Model {
     #[arg(long, value_name = "DB", allow_negative_numbers = true)]
     floor_db: Option<f64>,
 
-    /// Sampler of activations and noise spectra. Needs sweeps: not with --quality fast or --iterations 0.
+    /// Sampler of activations and noise spectra.
     #[arg(long, help_heading = "Model", value_name = "NAME", help = sampler_help())]
     sampler: Option<SamplerKind>,
 
     /// Gibbs sweeps after the warm start.
     #[arg(long, help_heading = "Model", value_name = "N", allow_negative_numbers = true)]
-    #[arg(help = of_quality("Gibbs sweeps after the warm start, 0 to 1,000,000", |settings| settings.sampling.as_ref().map_or(0, |sampling| sampling.iterations)))]
+    #[arg(help = of_quality("Gibbs sweeps after the warm start, 0 (nothing is drawn) to 1,000,000", |settings| settings.sampling.as_ref().map_or(0, |sampling| sampling.iterations)))]
     iterations: Option<usize>,
 
     /// Gibbs sweeps that are left out of the average.
     #[arg(long, help_heading = "Model", value_name = "N", allow_negative_numbers = true)]
     #[arg(help = of_quality(
-        "Gibbs sweeps that are left out of the average; half of --iterations if only those are given",
+        "Gibbs sweeps that are left out of the average, fewer than --iterations; half of those if only they are given",
         |settings| settings.sampling.as_ref().map_or(0, |sampling| sampling.burn_in),
     ))]
     burn_in: Option<usize>,
@@ -97,21 +98,21 @@ pub struct Model {
     ))]
     warm_start: Option<usize>,
 
-    /// Step size of the sampler [default: its own]; nmc has none.
+    /// Step size of the sampler, above 0 [default: its own]; nmc has none. Needs sweeps.
     #[arg(long, help_heading = "Model", value_name = "STEP", allow_negative_numbers = true)]
     step_size: Option<f64>,
 
     /// Share of the bins that each gradient of the sampler looks at, up to 1 [default: 1]; only 1 for samplers that
-    /// accept or reject: hmc, mh-bfgs, hmc-bfgs, qnhmc, nmc.
+    /// accept or reject: hmc, mh-bfgs, hmc-bfgs, qnhmc, nmc. Needs sweeps.
     #[arg(long, help_heading = "Model", value_name = "SHARE", allow_negative_numbers = true)]
     minibatch: Option<f64>,
 
     /// How the sampler keeps factors positive: it moves logarithms, or mirrors at zero as in the paper
-    /// [default: log]; nmc knows the half line and takes log alone.
+    /// [default: log]; nmc knows the half line and takes log alone. Needs sweeps.
     #[arg(long, help_heading = "Model", value_name = "HOW")]
     positivity: Option<PositivityName>,
 
-    /// Whether impulse variables are integrated out, or sampled as in the paper [default: integrated].
+    /// Whether impulse variables are integrated out, or sampled as in the paper [default: integrated]. Needs sweeps.
     #[arg(long, help_heading = "Model", value_name = "HOW")]
     impulses: Option<ImpulsesName>,
 
@@ -125,7 +126,7 @@ pub struct Model {
     alpha_noise: Option<f64>,
 
     /// Makes the noise of so many constant spectra, 1 to 64, in place of one that drifts; refiner and listener are
-    /// then of no use.
+    /// then of no use, and --refiner FILE is refused.
     #[arg(long, help_heading = "Model", value_name = "N", allow_negative_numbers = true)]
     noise_rank: Option<usize>,
 
@@ -153,7 +154,10 @@ fn of_quality(what: &str, value: fn(&Settings) -> usize) -> StyledStr {
 fn sampler_help() -> StyledStr {
     let names = SamplerKind::ALL.map(SamplerKind::name).join(", ");
     with_default(
-        &format!("Sampler of activations and noise spectra: {names}"),
+        &format!(
+            "Sampler of activations and noise spectra: {names}. Needs sweeps: not with --iterations 0, and with \
+             --quality fast only with --iterations N"
+        ),
         SamplingSettings::default().sampler,
     )
 }
@@ -302,6 +306,15 @@ impl Model {
     /// The denoiser that the options describe.
     pub fn denoiser(&self) -> anyhow::Result<Denoiser> {
         let denoiser = Denoiser::new(dictionary(self.model.as_deref())?, self.settings()?)?;
+        let learned = denoiser.dictionary().header().alpha;
+        if let (Some(Method::Published), Some(alpha)) = (self.method, denoiser.settings().model.alpha_speech)
+            && alpha != learned
+        {
+            tracing::warn!(
+                "the dictionary was learned with alpha {learned}, and the method takes alpha of speech for {alpha}: \
+                 `denoise train --alpha {alpha}` makes one that fits"
+            );
+        }
         let Some(path) = self.refiner_file() else {
             if denoiser.settings().gain.refine
                 && denoiser.refiner().is_none()

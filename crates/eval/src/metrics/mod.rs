@@ -1,4 +1,4 @@
-//! Objective scores of an estimate against a clean reference, in `f64`.
+//! Objective scores of an estimate against a clean reference, each in `f32` or `f64`, computed in `f64`.
 //!
 //! | function | definition | equals |
 //! |---|---|---|
@@ -36,6 +36,7 @@ mod pairwise;
 #[cfg(feature = "pesq")]
 mod pesq;
 mod resample;
+mod sample;
 mod sdr;
 mod stoi;
 #[cfg(test)]
@@ -44,6 +45,7 @@ mod tests;
 pub use pairwise::{segmental_snr, si_sdr, snr};
 #[cfg(feature = "pesq")]
 pub use pesq::wide_band_pesq;
+pub use sample::Sample;
 pub use sdr::{FILTER_TAPS, sdr};
 pub use stoi::{Intelligibility, estoi, intelligibility, stoi};
 

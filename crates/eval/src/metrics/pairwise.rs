@@ -1,6 +1,6 @@
 //! The measures that compare sample with sample: SNR, SI-SDR and segmental SNR.
 
-use super::{MetricError, check, decibels, energy};
+use super::{MetricError, Sample, check, decibels, energy};
 
 /// Duration of a segment of the segmental SNR in seconds.
 const SEGMENT: f64 = 0.03;
@@ -17,7 +17,8 @@ const TINY: f64 = 1e-20;
 ///
 /// # Errors
 /// [`MetricError`] for unlike lengths, non-finite samples or a silent reference.
-pub fn snr(reference: &[f64], estimate: &[f64]) -> Result<f64, MetricError> {
+pub fn snr<R: Sample, E: Sample>(reference: &[R], estimate: &[E]) -> Result<f64, MetricError> {
+    let (reference, estimate) = (&*R::widen(reference), &*E::widen(estimate));
     check(reference, estimate)?;
     let difference = energy(reference.iter().zip(estimate).map(|(r, e)| r - e));
     Ok(decibels(energy(reference.iter().copied()), difference))
@@ -31,7 +32,8 @@ pub fn snr(reference: &[f64], estimate: &[f64]) -> Result<f64, MetricError> {
 ///
 /// # Errors
 /// [`MetricError`] for unlike lengths, non-finite samples or a silent reference.
-pub fn si_sdr(reference: &[f64], estimate: &[f64]) -> Result<f64, MetricError> {
+pub fn si_sdr<R: Sample, E: Sample>(reference: &[R], estimate: &[E]) -> Result<f64, MetricError> {
+    let (reference, estimate) = (&*R::widen(reference), &*E::widen(estimate));
     check(reference, estimate)?;
     let product: f64 = reference.iter().zip(estimate).map(|(r, e)| r * e).sum();
     let scale = product / energy(reference.iter().copied());
@@ -49,7 +51,12 @@ pub fn si_sdr(reference: &[f64], estimate: &[f64]) -> Result<f64, MetricError> {
 /// # Errors
 /// [`MetricError`] for unlike lengths, non-finite samples, less than one segment, or a reference
 /// that is silent within the whole segments.
-pub fn segmental_snr(reference: &[f64], estimate: &[f64], sample_rate: u32) -> Result<f64, MetricError> {
+pub fn segmental_snr<R: Sample, E: Sample>(
+    reference: &[R],
+    estimate: &[E],
+    sample_rate: u32,
+) -> Result<f64, MetricError> {
+    let (reference, estimate) = (&*R::widen(reference), &*E::widen(estimate));
     check(reference, estimate)?;
     let length = (SEGMENT * f64::from(sample_rate)) as usize;
     if length == 0 || reference.len() < length {

@@ -1,6 +1,6 @@
 //! Wide-band PESQ by the `pesq` crate.
 
-use super::{MetricError, check};
+use super::{MetricError, Sample, check};
 
 /// Wide-band PESQ (ITU-T P.862.2): predicted mean opinion score, 1.02 (bad) to 4.64 (excellent),
 /// of 16 kHz signals in which the full range is -1 to 1.
@@ -8,7 +8,12 @@ use super::{MetricError, check};
 /// # Errors
 /// [`MetricError`] for unlike lengths, non-finite samples, a silent reference, a rate other than
 /// 16 kHz, or less than a quarter of a second of speech.
-pub fn wide_band_pesq(reference: &[f64], estimate: &[f64], sample_rate: u32) -> Result<f64, MetricError> {
+pub fn wide_band_pesq<R: Sample, E: Sample>(
+    reference: &[R],
+    estimate: &[E],
+    sample_rate: u32,
+) -> Result<f64, MetricError> {
+    let (reference, estimate) = (&*R::widen(reference), &*E::widen(estimate));
     check(reference, estimate)?;
     if sample_rate != 16_000 {
         return Err(MetricError::SampleRate {

@@ -2,7 +2,7 @@
 
 use num_complex::Complex;
 
-use super::{MetricError, check, decibels};
+use super::{MetricError, Sample, check, decibels};
 
 /// Taps of the distortion filter that [`sdr`] forgives, as in BSS-eval v3.
 pub const FILTER_TAPS: usize = 512;
@@ -31,7 +31,8 @@ const RESOLUTION: f64 = 1e-12;
 /// assert_eq!(alphamf_eval::metrics::sdr(&reference, &estimate)?, f64::INFINITY);
 /// # Ok::<(), alphamf_eval::metrics::MetricError>(())
 /// ```
-pub fn sdr(reference: &[f64], estimate: &[f64]) -> Result<f64, MetricError> {
+pub fn sdr<R: Sample, E: Sample>(reference: &[R], estimate: &[E]) -> Result<f64, MetricError> {
+    let (reference, estimate) = (&*R::widen(reference), &*E::widen(estimate));
     check(reference, estimate)?;
     // Peak levels of 1 keep the correlations of any input away from overflow and underflow.
     let peak = |samples: &[f64]| samples.iter().fold(0.0_f64, |peak, x| peak.max(x.abs()));

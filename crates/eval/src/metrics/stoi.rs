@@ -6,7 +6,7 @@ use std::ops::Range;
 use num_complex::Complex;
 
 use super::resample::resample;
-use super::{MetricError, check, energy};
+use super::{MetricError, Sample, check, energy};
 
 /// Sample rate of the analysis in Hz.
 const RATE: u32 = 10_000;
@@ -45,7 +45,11 @@ pub struct Intelligibility {
 ///
 /// # Errors
 /// As [`intelligibility`].
-pub fn stoi(reference: &[f64], estimate: &[f64], sample_rate: u32) -> Result<f64, MetricError> {
+pub fn stoi<R: Sample, E: Sample>(
+    reference: &[R],
+    estimate: &[E],
+    sample_rate: u32,
+) -> Result<f64, MetricError> {
     Ok(intelligibility(reference, estimate, sample_rate)?.stoi)
 }
 
@@ -53,7 +57,11 @@ pub fn stoi(reference: &[f64], estimate: &[f64], sample_rate: u32) -> Result<f64
 ///
 /// # Errors
 /// As [`intelligibility`].
-pub fn estoi(reference: &[f64], estimate: &[f64], sample_rate: u32) -> Result<f64, MetricError> {
+pub fn estoi<R: Sample, E: Sample>(
+    reference: &[R],
+    estimate: &[E],
+    sample_rate: u32,
+) -> Result<f64, MetricError> {
     Ok(intelligibility(reference, estimate, sample_rate)?.estoi)
 }
 
@@ -67,11 +75,12 @@ pub fn estoi(reference: &[f64], estimate: &[f64], sample_rate: u32) -> Result<f6
 /// # Errors
 /// [`MetricError`] for unlike lengths, non-finite samples, a silent reference, a sample rate of
 /// zero, or fewer than 30 frames (about 0.4 s) that are not silent.
-pub fn intelligibility(
-    reference: &[f64],
-    estimate: &[f64],
+pub fn intelligibility<R: Sample, E: Sample>(
+    reference: &[R],
+    estimate: &[E],
     sample_rate: u32,
 ) -> Result<Intelligibility, MetricError> {
+    let (reference, estimate) = (&*R::widen(reference), &*E::widen(estimate));
     check(reference, estimate)?;
     if sample_rate == 0 {
         return Err(MetricError::SampleRate { metric: "STOI", rate: 0, expected: "a positive rate" });

@@ -243,6 +243,26 @@ fn bad_input_is_refused_by_every_measure() {
     }
 }
 
+/// Single precision is widened, which is exact; the two signals need not be of one kind.
+#[test]
+fn every_measure_takes_both_kinds_of_sample() {
+    let narrow = |samples: Vec<f64>| -> Vec<f32> { samples.iter().map(|&x| x as f32).collect() };
+    let widen = |samples: &[f32]| -> Vec<f64> { samples.iter().map(|&x| f64::from(x)).collect() };
+    let (clean, other) = (narrow(noise(8000, 10)), narrow(noise(8000, 11)));
+    let noisy: Vec<f32> = clean.iter().zip(&other).map(|(x, y)| x + 0.3 * y).collect();
+    let (wide_clean, wide_noisy) = (widen(&clean), widen(&noisy));
+    let expected = sdr(&wide_clean, &wide_noisy);
+    assert!(expected.as_ref().is_ok_and(|score| (5.0..15.0).contains(score)), "{expected:?}");
+    assert_eq!(sdr(&clean, &noisy), expected);
+    assert_eq!(sdr(&wide_clean, &noisy), expected);
+    assert_eq!(si_sdr(&clean, &noisy), si_sdr(&wide_clean, &wide_noisy));
+    assert_eq!(snr(&clean, &wide_noisy), snr(&wide_clean, &wide_noisy));
+    assert_eq!(segmental_snr(&clean, &noisy, 8000), segmental_snr(&wide_clean, &wide_noisy, 8000));
+    let both = intelligibility(&wide_clean, &wide_noisy, 8000).unwrap();
+    assert_eq!(stoi(&clean, &noisy, 8000), Ok(both.stoi));
+    assert_eq!(estoi(&clean, &wide_noisy, 8000), Ok(both.estoi));
+}
+
 #[test]
 fn short_signals_are_refused_where_frames_are_needed() {
     let sound = noise(2000, 9);

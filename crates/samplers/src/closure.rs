@@ -1,0 +1,55 @@
+//! A closure as a target.
+
+use super::{Minibatch, Real, Target};
+
+/// A posterior density of `dimension` unknowns, proportional to `exp(-U(theta))`, by a closure that writes the gradient
+/// of `U` at its first argument into its second (`dimension` numbers each) and returns `U`: finite where the density is
+/// not zero, infinite elsewhere.
+///
+/// For data that minibatches choose from, independent blocks, metrics and the like, implement [`Target`].
+///
+/// ```
+/// use alphamf_samplers::random::Streams;
+/// use alphamf_samplers::{Chain, Hmc, HmcSettings, from_fn};
+/// # fn main() -> Result<(), alphamf_samplers::SamplerError> {
+/// let normal = from_fn(3, |theta: &[f64], gradient: &mut [f64]| {
+///     gradient.copy_from_slice(theta);
+///     0.5 * theta.iter().map(|x| x * x).sum::<f64>()
+/// });
+/// let sampler = Hmc::new(3, 1, HmcSettings::default(), Streams::new(1))?;
+/// let mut chain = Chain::new(normal, sampler, vec![0.0; 3])?;
+/// chain.burn_in(200);
+/// # Ok(())
+/// # }
+/// ```
+pub fn from_fn<T: Real, F: FnMut(&[T], &mut [T]) -> f64>(dimension: usize, potential: F) -> FromFn<T, F> {
+    FromFn { dimension, potential, gradient: Vec::new() }
+}
+
+/// The target that [`from_fn`] makes of a closure.
+#[derive(Debug, Clone)]
+pub struct FromFn<T, F> {
+    dimension: usize,
+    potential: F,
+    /// Where the closure writes what nobody asked for.
+    gradient: Vec<T>,
+}
+
+impl<T: Real, F: FnMut(&[T], &mut [T]) -> f64> Target<T> for FromFn<T, F> {
+    fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    fn gradient(&mut self, theta: &[T], _: Minibatch<'_>, gradient: &mut [T]) {
+        (self.potential)(theta, gradient);
+    }
+
+    fn potential(&mut self, theta: &[T], potential: &mut [f64]) {
+        self.gradient.resize(theta.len(), T::zero());
+        potential[0] = (self.potential)(theta, &mut self.gradient);
+    }
+
+    fn evaluate(&mut self, theta: &[T], potential: &mut [f64], gradient: &mut [T]) {
+        potential[0] = (self.potential)(theta, gradient);
+    }
+}

@@ -1,0 +1,76 @@
+//! Loops on several threads, by rayon, or on one where the feature of that name is off. No loop of this library
+//! depends on the order in which its pieces are done.
+
+#[cfg(not(feature = "rayon"))]
+pub(crate) use alone::*;
+#[cfg(feature = "rayon")]
+pub(crate) use rayon::{join, prelude::*};
+
+/// As much of rayon's interface as is used here, by the iterators of the standard library.
+#[cfg(not(feature = "rayon"))]
+mod alone {
+    use std::slice::{Chunks, ChunksExactMut, Iter, IterMut};
+
+    pub(crate) fn join<A, B>(first: impl FnOnce() -> A, second: impl FnOnce() -> B) -> (A, B) {
+        (first(), second())
+    }
+
+    pub(crate) trait IntoParallel: IntoIterator + Sized {
+        fn into_par_iter(self) -> Self::IntoIter {
+            self.into_iter()
+        }
+    }
+
+    impl<I: IntoIterator> IntoParallel for I {}
+
+    pub(crate) trait ParallelSlice<T> {
+        fn par_iter(&self) -> Iter<'_, T>;
+        fn par_iter_mut(&mut self) -> IterMut<'_, T>;
+        fn par_chunks(&self, size: usize) -> Chunks<'_, T>;
+        fn par_chunks_exact_mut(&mut self, size: usize) -> ChunksExactMut<'_, T>;
+    }
+
+    impl<T> ParallelSlice<T> for [T] {
+        fn par_iter(&self) -> Iter<'_, T> {
+            self.iter()
+        }
+        fn par_iter_mut(&mut self) -> IterMut<'_, T> {
+            self.iter_mut()
+        }
+        fn par_chunks(&self, size: usize) -> Chunks<'_, T> {
+            self.chunks(size)
+        }
+        fn par_chunks_exact_mut(&mut self, size: usize) -> ChunksExactMut<'_, T> {
+            self.chunks_exact_mut(size)
+        }
+    }
+
+    pub(crate) trait ParallelIterator: Iterator + Sized {
+        fn with_min_len(self, _: usize) -> Self {
+            self
+        }
+        fn with_max_len(self, _: usize) -> Self {
+            self
+        }
+        fn for_each_init<S>(self, init: impl Fn() -> S, each: impl Fn(&mut S, Self::Item)) {
+            let mut state = init();
+            self.for_each(|item| each(&mut state, item));
+        }
+        fn map_init<S, R>(
+            self,
+            init: impl Fn() -> S,
+            each: impl Fn(&mut S, Self::Item) -> R,
+        ) -> impl Iterator<Item = R> {
+            let mut state = init();
+            self.map(move |item| each(&mut state, item))
+        }
+        fn flat_map_iter<J: IntoIterator>(
+            self,
+            each: impl Fn(Self::Item) -> J,
+        ) -> impl Iterator<Item = J::Item> {
+            self.flat_map(each)
+        }
+    }
+
+    impl<I: Iterator> ParallelIterator for I {}
+}

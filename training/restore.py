@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""A checkpoint from what export.py wrote, to learn on from it: restore.py PREPARED IN.safetensors CHECKPOINT
+
+The batch normalisation that was folded into the convolutions is taken out again: its statistics come from mixtures.
+"""
+
+import argparse
+import json
+
+import numpy as np
+import torch
+from safetensors.numpy import load_file, safe_open
+
+from mixing import Mixer
+from network import BANDS, BINS, HOP, PLACES, WINDOW, Listener, features
+from train import Run, stft
+
+MIXTURES = 32
+# The root mean square of weights whose scale the normalisation makes free: what steps of the usual size suit.
+SCALE = 0.04
+
+
+class Reader:
+    """Takes parameters in the order in which export.py writes them."""
+
+    def __init__(self, values):
+        self.values = torch.from_numpy(values.astype(np.float32))
+        self.at = 0
+
+    def take(self, *shape):
+        n = int(np.prod(shape))
+        self.at += n
+        return self.values[self.at - n : self.at].reshape(shape)
+
+    def convolution(self, layer):
+        """Its weights (outputs, inputs, frames, places), and its biases."""
+        outputs, inputs, *taps = layer.weight.shape
+        frames, places = (*taps, 1)[:2]
+        return self.take(frames, places, inputs, outputs).permute(3, 2, 0, 1), self.take(outputs)
+
+
+def fill(layer, w, b):
+    layer.weight.data = w.reshape(layer.weight.shape).clone()
+    layer.bias.data = b.clone()
+
+
+def normalised(layer, w, b):
+    """The layer's normalisation does nothing yet; its bias is kept until its statistics are known."""
+    scale = SCALE / w.square().mean((1, 2, 3), keepdim=True).sqrt().clamp(min=1e-6)
+    layer.convolution.weight.data = (w * scale).reshape(layer.convolution.weight.shape).clone()
+    scale = scale.flatten()
+
+    def observe(_, inputs):
+        y = inputs[0].transpose(0, 1).flatten(1)
+        norm = layer.norm
+        mean, variance = y.mean(1), y.var(1)
+        norm.running_mean.copy_(mean)
+        norm.running_var.copy_(variance)
+        # So that what leaves it is y / scale + b.
+        norm.weight.data = (variance + norm.eps).sqrt() / scale
+        norm.bias.data = b + mean / scale
+
+    return layer.norm.register_forward_pre_hook(observe)
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("prepared")
+    a.add_argument("model")
+    a.add_argument("checkpoint")
+    a = a.parse_args()
+    torch.manual_seed(0)
+    run = Run(rate=1e-3)
+    net, reader = run.net, Reader(load_file(a.model)["parameters"])
+    n = net.n
+    fill(net.first, *reader.convolution(net.first))
+    net.place.data = reader.take(PLACES, net.first.out_channels).T[None, :, None].clone()
+    hooks = [normalised(layer, *reader.convolution(layer.convolution)) for layer in net.local]
+    fill(net.narrow, *reader.convolution(net.narrow))
+    w, b = reader.convolution(net.gather.convolution)
+    w = w.reshape(len(w), PLACES, n, 1, 1).transpose(1, 2).reshape(len(w), n * PLACES, 1, 1)
+    hooks.append(normalised(net.gather, w, b))
+    hooks += [normalised(layer, *reader.convolution(layer.convolution)) for layer in net.wide]
+    w, b = reader.convolution(net.spread)
+    fill(net.spread, w.reshape(PLACES, n, -1).transpose(0, 1), b.reshape(PLACES, n).T.flatten())
+    fill(net.widen, *reader.convolution(net.widen))
+    hooks += [normalised(layer, *reader.convolution(layer.convolution)) for layer in net.after]
+    fill(net.last, *reader.convolution(net.last))
+    assert reader.at == len(reader.values)
+
+    mixer = Mixer(a.prepared, 0)
+    noisy = torch.from_numpy(np.stack([mixer.mixture()[0] for _ in range(MIXTURES)]))
+    power = (stft(noisy, WINDOW, HOP).abs() ** 2).transpose(1, 2).numpy()
+    seen = torch.from_numpy(np.stack([features(p[: len(p) // 2 * 2], BANDS) for p in power]))
+    net.eval()
+    with torch.no_grad():
+        net(seen)
+    for hook in hooks:
+        hook.remove()
+    run.average = {name: value.clone() for name, value in net.state_dict().items()}
+    with safe_open(a.model, "np") as f:
+        run.seen = 3600 * json.loads(f.metadata()["header"])["hours"]
+    run.save(a.checkpoint, 0.0)
+
+
+if __name__ == "__main__":
+    main()
