@@ -6,7 +6,7 @@ use super::settings::NoiseModel;
 use super::start::{lean_on, noise_spectra};
 use crate::kernels::vector;
 use crate::model::{
-    Continuation, Factor, Impulses, MarginalTable, Mixture, Prior, SMALLEST_POWER, Workspace,
+    Continuation, Factor, ImpulseVariables, MarginalTable, Mixture, Prior, SMALLEST_POWER, Workspace,
 };
 use crate::random::Streams;
 use rayon::prelude::*;
@@ -73,8 +73,8 @@ pub(crate) struct Separation {
     pub(crate) tiles: Vec<Frames>,
     pub(crate) pool: Pool,
     pub(crate) speech_prior: Prior,
-    /// The impulse variables integrated out.
-    marginal: Impulses<f32>,
+    /// The expectations with impulse variables integrated out.
+    pub(crate) table: Arc<MarginalTable>,
     drift: Option<Smoothing>,
     dictionary: Vec<f32>,
     channel: Channel,
@@ -94,8 +94,6 @@ pub(crate) struct Frames {
     pub drift: Vec<f32>,
     drift_raise: Vec<f32>,
     drift_lower: Vec<f32>,
-    /// One set per interleaved chain.
-    pub impulses: Vec<Impulses<f32>>,
     /// Sum of the gains that were accumulated, bins x frames.
     pub gain_sum: Vec<f32>,
     /// Sum of their squares; empty if not asked for.
@@ -152,7 +150,6 @@ impl Separation {
                     drift: drift.map_or_else(Vec::new, |_| vec![1.0; power.len()]),
                     drift_raise: drift.map_or_else(Vec::new, |_| vec![0.0; power.len()]),
                     drift_lower: drift.map_or_else(Vec::new, |_| vec![0.0; power.len()]),
-                    impulses: vec![Impulses::Integrated(Arc::clone(table))],
                     gain_sum: vec![0.0; power.len()],
                     gain_square_sum: vec![0.0; if start.deviation { power.len() } else { 0 }],
                     raise: vec![0.0; activations.len()],
@@ -172,7 +169,7 @@ impl Separation {
             tiles,
             pool: Pool::default(),
             speech_prior: start.speech_prior,
-            marginal: Impulses::Integrated(Arc::clone(table)),
+            table: Arc::clone(table),
             drift: drift.map(|drift| Smoothing::new(&drift, bins, start.frame_seconds, start.bin_hertz)),
             dictionary: start.speech_spectra.to_vec(),
             channel,
@@ -207,7 +204,8 @@ impl Separation {
     /// are free unless they are held.
     pub(crate) fn maximise(&mut self, exponent: f32, free: Free) {
         let continuation = self.continuation;
-        let Self { mixture, tiles, pool, speech_prior, drift, .. } = self;
+        let Self { mixture, tiles, pool, speech_prior, drift, table, .. } = self;
+        let impulses = ImpulseVariables::Integrated(table);
         let (rank, split) = (mixture.rank(), mixture.speech_rank());
         let first = if continuation.is_some() { split } else { 0 };
         let updated = first..if free.noise { rank } else { split };
@@ -215,35 +213,34 @@ impl Separation {
         let free_drift = drift.filter(|_| free.noise);
         let spectra_free = free.noise && drift.is_none();
         tiles.par_iter_mut().with_max_len(1).for_each_init(
-            || pool.take(bins),
+            || pool.take(),
             |workspace, tile| {
-                workspace.disperse(shared, &tile.activations);
-                workspace.modulate_noise(&tile.drift);
-                workspace.evaluate(shared, &tile.impulses[0], &tile.power);
+                let mut dispersed = workspace.disperse(shared, &tile.activations).modulated(&tile.drift);
+                let shares = dispersed.evaluate(impulses, &tile.power);
                 if let Some(smoothing) = &free_drift {
                     let (raise, lower) = (&mut tile.drift_raise, &mut tile.drift_lower);
-                    workspace.noise_shares(raise, lower);
+                    shares.of_noise(raise, lower);
                     smoothing.over_bins([raise, lower]);
                 }
-                workspace.modulate_slopes(&tile.drift);
-                workspace.activation_slopes(shared, &mut tile.raise, &mut tile.lower);
+                let slopes = shares.slopes();
+                slopes.activations(&mut tile.raise, &mut tile.lower);
                 if spectra_free {
                     let (raise, lower) = (&mut tile.noise_raise, &mut tile.noise_lower);
                     raise.fill(0.0);
                     lower.fill(0.0);
-                    workspace.add_noise_slopes(shared, &tile.activations, raise, lower);
+                    slopes.add_noise(raise, lower);
                 }
                 if free.channel {
                     let (raise, lower) = (&mut tile.channel_raise, &mut tile.channel_lower);
                     raise.fill(0.0);
                     lower.fill(0.0);
-                    workspace.add_channel_slopes(raise, lower);
+                    slopes.add_gain(raise, lower);
                 }
                 if let Some(continuation) = &continuation {
                     let (raise, lower) = (&mut tile.continuation_raise, &mut tile.continuation_lower);
                     raise.fill(0.0);
                     lower.fill(0.0);
-                    workspace.add_continuation_slopes(shared, continuation, &tile.activations, raise, lower);
+                    slopes.add_continuation(continuation, raise, lower);
                 }
                 let slopes = tile.raise.chunks_exact(rank).zip(tile.lower.chunks_exact_mut(rank));
                 for (column, (raise, lower)) in tile.activations.chunks_exact_mut(rank).zip(slopes) {
@@ -276,16 +273,15 @@ impl Separation {
     /// they are sampled: the mean is the same, its Monte Carlo error less.
     pub(crate) fn accumulate(&mut self) {
         self.accumulated += 1;
-        let Self { mixture, tiles, pool, marginal, .. } = self;
-        let (mixture, marginal) = (&*mixture, &*marginal);
+        let Self { mixture, tiles, pool, table, .. } = self;
+        let (mixture, impulses) = (&*mixture, ImpulseVariables::Integrated(table));
         tiles.par_iter_mut().with_max_len(1).for_each_init(
-            || pool.take(mixture.bins),
+            || pool.take(),
             |workspace, tile| {
-                workspace.disperse(mixture, &tile.activations);
-                workspace.modulate_noise(&tile.drift);
-                workspace.evaluate(mixture, marginal, &tile.power);
-                tile.gain_sum.iter_mut().zip(workspace.gain()).for_each(|(sum, gain)| *sum += gain);
-                let squares = tile.gain_square_sum.iter_mut().zip(workspace.gain());
+                let mut dispersed = workspace.disperse(mixture, &tile.activations).modulated(&tile.drift);
+                let shares = dispersed.evaluate(impulses, &tile.power);
+                tile.gain_sum.iter_mut().zip(shares.gain()).for_each(|(sum, gain)| *sum += gain);
+                let squares = tile.gain_square_sum.iter_mut().zip(shares.gain());
                 squares.for_each(|(sum, gain)| *sum += gain * gain);
             },
         );
@@ -299,12 +295,11 @@ impl Separation {
 
     /// The dispersions of speech and of noise at the present factors, bins x frames each.
     pub(crate) fn dispersions(&self) -> [Vec<f32>; 2] {
-        let mut workspace = self.pool.take(self.mixture.bins);
+        let mut workspace = self.pool.take();
         let mut dispersions = [Vec::new(), Vec::new()];
         for tile in &self.tiles {
-            workspace.disperse(&self.mixture, &tile.activations);
-            workspace.modulate_noise(&tile.drift);
-            let (speech, noise) = workspace.dispersions();
+            let dispersed = workspace.disperse(&self.mixture, &tile.activations).modulated(&tile.drift);
+            let (speech, noise) = dispersed.dispersions();
             dispersions[0].extend_from_slice(speech);
             dispersions[1].extend_from_slice(noise);
         }
@@ -358,9 +353,9 @@ pub(crate) struct Loan<'a> {
 }
 
 impl Pool {
-    pub(crate) fn take(&self, bins: usize) -> Loan<'_> {
+    pub(crate) fn take(&self) -> Loan<'_> {
         let spare = self.0.lock().ok().and_then(|mut spare| spare.pop());
-        Loan { pool: self, workspace: spare.unwrap_or_else(|| Workspace::new(bins)) }
+        Loan { pool: self, workspace: spare.unwrap_or_default() }
     }
 }
 
@@ -380,7 +375,7 @@ impl DerefMut for Loan<'_> {
 impl Drop for Loan<'_> {
     fn drop(&mut self) {
         if let Ok(mut spare) = self.pool.0.lock() {
-            spare.push(std::mem::replace(&mut self.workspace, Workspace::new(0)));
+            spare.push(std::mem::take(&mut self.workspace));
         }
     }
 }
