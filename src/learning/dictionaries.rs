@@ -2,7 +2,7 @@
 
 use crate::kernels::vector;
 use crate::model::{
-    Dictionary, DictionaryError, Factor, Header, ImpulseVariables, MarginalTable, Mixture, Prior,
+    Dictionary, DictionaryError, DictionaryHeader, Factor, ImpulseVariables, MarginalTable, Mixture, Prior,
     SMALLEST_POWER, Workspace,
 };
 use crate::random::{Stream, Streams};
@@ -212,7 +212,7 @@ impl Corpus {
             });
             watch::advance(watch, (iteration + 1) as f64 / settings.iterations as f64)?;
         }
-        let header = Header {
+        let header = DictionaryHeader {
             alpha,
             sample_rate: self.sample_rate,
             window_seconds: settings.window_seconds,
@@ -252,7 +252,7 @@ impl Group {
 
 /// Cuts powers (bins x frames) into groups of tiles, with level activations.
 fn groups(bins: usize, power: &[f32], rank: usize, alpha: f64) -> Vec<Group> {
-    let exponent = (alpha / 2.0) as f32;
+    let half_alpha = (alpha / 2.0) as f32;
     let tiles = power.len().div_ceil(TILE_FRAMES * bins);
     power
         .chunks(TILE_FRAMES * bins * tiles.div_ceil(GROUPS))
@@ -265,7 +265,7 @@ fn groups(bins: usize, power: &[f32], rank: usize, alpha: f64) -> Vec<Group> {
                         activations.chunks_exact_mut(rank + 1).zip(power.chunks_exact(bins))
                     {
                         let level =
-                            power.iter().map(|&x| vector::powf(x, exponent)).sum::<f32>() / bins as f32;
+                            power.iter().map(|&x| vector::powf(x, half_alpha)).sum::<f32>() / bins as f32;
                         column[..rank].fill(level / rank as f32);
                     }
                     (power.to_vec(), activations)

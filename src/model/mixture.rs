@@ -70,7 +70,7 @@ impl<T: Scalar> Mixture<T> {
     }
 
     /// `2 / alpha` of speech and of noise.
-    pub(crate) fn exponents(&self) -> (T, T) {
+    pub(crate) fn variance_exponents(&self) -> (T, T) {
         (constant(2.0 / self.speech.alpha), constant(2.0 / self.noise.alpha))
     }
 

@@ -9,7 +9,7 @@ pub(crate) mod published;
 mod tests;
 pub(crate) mod workspace;
 pub(crate) use continuation::Continuation;
-pub use dictionary::{Dictionary, DictionaryError, FORMAT_VERSION, Header};
+pub use dictionary::{Dictionary, DictionaryError, DictionaryHeader, FORMAT_VERSION};
 pub(crate) use marginal::MarginalTable;
 pub(crate) use mixture::{Factor, ImpulseVariables, Mixture, SMALLEST_POWER};
 pub use priors::Prior;

@@ -149,7 +149,7 @@ impl<'a, T: Scalar> Dispersed<'a, T> {
     ///
     /// [`SMALLEST_POWER`]: super::SMALLEST_POWER
     pub fn evaluate(&mut self, impulses: ImpulseVariables<T>, power: &[T]) -> Shares<'_, T> {
-        let exponents = self.mixture.exponents();
+        let exponents = self.mixture.variance_exponents();
         let workspace = &mut *self.workspace;
         dispatch(
             #[inline(always)]
@@ -192,7 +192,7 @@ impl<'a, T: Scalar> Dispersed<'a, T> {
     }
 
     fn for_each_term(&self, impulses: ImpulseVariables<T>, power: &[T], mut add: impl FnMut(usize, f64)) {
-        let (speech_exponent, noise_exponent) = self.mixture.exponents();
+        let (speech_exponent, noise_exponent) = self.mixture.variance_exponents();
         let (lambda_speech, lambda_noise) = self.dispersions();
         for (i, &power) in power.iter().enumerate() {
             let log_speech = speech_exponent * lambda_speech[i].fast_ln();
@@ -338,7 +338,7 @@ impl<'a, T: Scalar> Slopes<'a, T> {
     #[must_use]
     pub fn differentiate(self) -> Derivatives<'a, T> {
         let Self(dispersed) = self;
-        let (speech, noise) = dispersed.mixture.exponents();
+        let (speech, noise) = dispersed.mixture.variance_exponents();
         let subtract = |[raise, lower]: &mut [Vec<T>; 2], exponent: T| {
             raise.iter_mut().zip(lower).for_each(|(raise, &mut lower)| *raise = exponent * (lower - *raise));
         };

@@ -16,7 +16,7 @@ pub(super) struct ActivationTarget<'a> {
     /// `|X|^2`, bins x frames.
     pub power: &'a [f32],
     /// What multiplies the dispersions of noise, bins x frames; empty for nothing.
-    pub drift: &'a [f32],
+    pub field: &'a [f32],
     /// Prior of the activations of speech.
     pub prior: Prior,
     pub workspace: &'a mut Workspace<f32>,
@@ -28,7 +28,7 @@ impl ActivationTarget<'_> {
         &'b mut self,
         theta: &'b [f32],
     ) -> (Dispersed<'b, f32>, ImpulseVariables<'b, f32>) {
-        let dispersed = self.workspace.disperse(self.mixture, theta).modulated(self.drift);
+        let dispersed = self.workspace.disperse(self.mixture, theta).modulated(self.field);
         let impulses = match &mut self.sampled {
             None => ImpulseVariables::Integrated(self.table),
             Some(sampled) => sampled.given(&dispersed, self.power),
@@ -134,7 +134,7 @@ impl Target<f32> for NoiseTarget<'_> {
         tiles.par_iter_mut().zip(&*impulses).with_max_len(1).for_each_init(
             || pool.take(),
             |workspace, (tile, &impulses)| {
-                let mut dispersed = workspace.disperse(mixture, &tile.activations).modulated(&tile.drift);
+                let mut dispersed = workspace.disperse(mixture, &tile.activations).modulated(&tile.field);
                 let derivatives = dispersed.evaluate(impulses, &tile.power).slopes().differentiate();
                 tile.noise_raise.fill(0.0);
                 derivatives.add_noise(&mut tile.noise_raise);
@@ -157,7 +157,7 @@ impl Target<f32> for NoiseTarget<'_> {
                 || pool.take(),
                 |workspace, (tile, &impulses)| {
                     let mut per_bin = vec![0.0; mixture.bins];
-                    let dispersed = workspace.disperse(mixture, &tile.activations).modulated(&tile.drift);
+                    let dispersed = workspace.disperse(mixture, &tile.activations).modulated(&tile.field);
                     dispersed.bin_potential(impulses, &tile.power, &mut per_bin);
                     per_bin
                 },

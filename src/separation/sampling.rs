@@ -20,7 +20,7 @@ use rayon::prelude::*;
 const STEP_SIZE: f64 = 0.05;
 /// No drift moves a factor by more than itself.
 pub(super) const DRIFT_LIMIT: f64 = 1.0;
-/// The range of a factor's logarithm in which it is taken back.
+/// The range of a factor's logarithm: about that of the entries of a state.
 const LOGARITHMS: (f32, f32) = (-20.0, 20.0);
 
 /// The samplers of all factors, and their states.
@@ -98,9 +98,9 @@ impl Gibbs {
                 || pool.take(),
                 |workspace, (own, tile)| {
                     let sampled = own.sampled.as_mut().map(|sampled| sampled.turn(chain));
-                    let (power, drift) = (&tile.power, &tile.drift);
+                    let (power, field) = (&tile.power, &tile.field);
                     let target =
-                        ActivationTarget { mixture: shared, table, sampled, power, drift, prior, workspace };
+                        ActivationTarget { mixture: shared, table, sampled, power, field, prior, workspace };
                     own.activations.step(target, &mut tile.activations)
                 },
             )

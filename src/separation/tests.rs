@@ -26,7 +26,7 @@ struct Problem {
     /// If impulse variables are not integrated out.
     sampled: Option<SampledVariables<f32>>,
     power: Vec<f32>,
-    drift: Vec<f32>,
+    field: Vec<f32>,
     prior: Prior,
     workspace: Workspace<f32>,
     /// rank x frames.
@@ -44,19 +44,19 @@ impl Problem {
             noise: Factor { alpha: ALPHA.1, spectra: positive(bins * ranks.1) },
         };
         let activations = positive((ranks.0 + ranks.1) * frames);
-        let (power, drift) = (positive(bins * frames), positive(bins * frames));
+        let (power, field) = (positive(bins * frames), positive(bins * frames));
         let table = Arc::new(MarginalTable::new(ALPHA.0, ALPHA.1));
         let sampled =
             sampled.then(|| ImpulseStep::new(ALPHA.0, ALPHA.1).unwrap().draw(bins * frames, &mut stream));
         let prior = Prior::Gamma { shape: 0.9, rate: 0.5 };
         let workspace = Workspace::default();
-        Self { mixture, table, sampled, power, drift, prior, workspace, activations }
+        Self { mixture, table, sampled, power, field, prior, workspace, activations }
     }
 
     fn target(&mut self) -> ActivationTarget<'_> {
-        let Self { mixture, table, sampled, power, drift, prior, workspace, .. } = self;
+        let Self { mixture, table, sampled, power, field, prior, workspace, .. } = self;
         let sampled = sampled.as_mut().map(|values| Redraw { values, due: None });
-        ActivationTarget { mixture, table, sampled, power, drift, prior: *prior, workspace }
+        ActivationTarget { mixture, table, sampled, power, field, prior: *prior, workspace }
     }
 
     /// A separation of the same frames, for the noise.
@@ -71,14 +71,14 @@ impl Problem {
             bin_hertz: 15.6,
             speech_prior: self.prior,
             carried: None,
-            noise_power: None,
+            noise_profile: None,
             deviation: false,
         };
         let mut separation = Separation::new(&start, &self.power, &self.table, Streams::new(5));
         let (mut first, rank) = (0, self.mixture.rank());
-        for Frames { power, drift, activations, .. } in &mut separation.tiles {
+        for Frames { power, field, activations, .. } in &mut separation.tiles {
             let entries = first..first + power.len();
-            *drift = self.drift[entries].to_vec();
+            *field = self.field[entries].to_vec();
             let columns = first / self.mixture.bins * rank;
             let count = activations.len();
             activations.copy_from_slice(&self.activations[columns..][..count]);
@@ -220,12 +220,12 @@ fn the_metric_is_the_expected_fisher_information() {
     problem.prior = Prior::Flat;
     let theta = problem.activations.clone();
     let mut spectra = vec![0.0; 5 * 2];
-    let (mixture, drift) = (problem.mixture.clone(), problem.drift.clone());
+    let (mixture, field) = (problem.mixture.clone(), problem.field.clone());
     super::factor_target::transpose(&mixture.noise.spectra, 5, &mut spectra);
-    let dispersed = problem.workspace.disperse(&mixture, &theta).modulated(&drift);
+    let dispersed = problem.workspace.disperse(&mixture, &theta).modulated(&field);
     let (lambda_speech, lambda_noise) = dispersed.dispersions();
     let SampledVariables { speech, noise } = problem.sampled.as_ref().unwrap();
-    let variances: Vec<f32> = (0..drift.len())
+    let variances: Vec<f32> = (0..field.len())
         .map(|i| {
             let (s, n) = (lambda_speech[i].powf(2.0 / 1.2), lambda_noise[i].powf(2.0 / 1.89));
             speech[i] * s + noise[i] * n
@@ -265,7 +265,7 @@ fn the_metric_is_the_expected_fisher_information() {
 fn two_unknowns(blocks: usize, sampled: bool) -> Problem {
     let mut problem = Problem::new(24, 1, (1, 1), sampled, 4);
     problem.power = [0.9, 0.1, 2.0, 0.3, 0.05, 0.7, 4.0, 0.4].repeat(3 * blocks);
-    problem.drift = Vec::new();
+    problem.field = Vec::new();
     problem.prior = Prior::Gamma { shape: 1.5, rate: 0.5 };
     problem.activations = [1.0, 0.5].repeat(blocks);
     if sampled {

@@ -71,7 +71,7 @@ impl<T: Scalar> Dispersed<'_, T> {
 
     /// The expansion of every bin in speech or in noise.
     fn expand(&mut self, impulses: ImpulseVariables<T>, power: &[T], of_speech: bool) -> Expansion<'_, T> {
-        let exponents = self.mixture.exponents();
+        let exponents = self.mixture.variance_exponents();
         let workspace = &mut *self.workspace;
         dispatch(
             #[inline(always)]

@@ -13,7 +13,7 @@ pub struct Information<'a, T>(Dispersed<'a, T>);
 impl<T: Scalar> Dispersed<'_, T> {
     /// The Fisher information of every bin.
     pub fn inform(&mut self, impulses: ImpulseVariables<T>) -> Information<'_, T> {
-        let (speech_exponent, noise_exponent) = self.mixture.exponents();
+        let (speech_exponent, noise_exponent) = self.mixture.variance_exponents();
         let two = T::one() + T::one();
         let information = |exponent: T, lambda: T, share: T| {
             let root = exponent * share / lambda;

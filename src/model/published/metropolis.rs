@@ -56,7 +56,7 @@ impl ImpulseStep {
         self.propose(power.len(), stream);
         let uniforms = vector::Philox::from_rng(stream);
         let [speech_proposals, noise_proposals] = &self.proposals;
-        let (speech_exponent, noise_exponent) = mixture.exponents();
+        let (speech_exponent, noise_exponent) = mixture.variance_exponents();
         let accepted = vector::dispatch(
             #[inline(always)]
             || {

@@ -24,7 +24,7 @@ impl NoiseTarget<'_> {
         tiles.par_iter_mut().zip(&*impulses).with_max_len(1).for_each_init(
             || pool.take(),
             |workspace, (tile, &impulses)| {
-                let mut dispersed = workspace.disperse(mixture, &tile.activations).modulated(&tile.drift);
+                let mut dispersed = workspace.disperse(mixture, &tile.activations).modulated(&tile.field);
                 tile.noise_raise.fill(0.0);
                 tile.noise_lower.fill(0.0);
                 dispersed.inform(impulses).add_noise(&mut tile.noise_raise, &mut tile.noise_lower);

@@ -14,7 +14,7 @@ impl ActivationTarget<'_> {
         batch: Minibatch<'_>,
         gradient: &mut [f32],
     ) {
-        let Self { mixture, table, sampled, power, drift, workspace, .. } = self;
+        let Self { mixture, table, sampled, power, field, workspace, .. } = self;
         let (bins, weights) = distinct(batch);
         let gather = |matrix: &[f32]| -> Vec<f32> {
             matrix.chunks_exact(mixture.bins).flat_map(|column| bins.iter().map(|&bin| column[bin])).collect()
@@ -22,8 +22,8 @@ impl ActivationTarget<'_> {
         let factor = |factor: &Factor<f32>| Factor { spectra: gather(&factor.spectra), ..*factor };
         let part =
             Mixture { bins: bins.len(), speech: factor(&mixture.speech), noise: factor(&mixture.noise) };
-        let (power, drift) = (gather(power), gather(drift));
-        let mut dispersed = workspace.disperse(&part, theta).modulated(&drift);
+        let (power, field) = (gather(power), gather(field));
+        let mut dispersed = workspace.disperse(&part, theta).modulated(&field);
         let chosen;
         let impulses = match sampled {
             None => ImpulseVariables::Integrated(table),
@@ -58,7 +58,7 @@ impl NoiseTarget<'_> {
         let bins = mixture.bins;
         let activations = gather(&frames, mixture.rank(), |tile| &tiles[tile].activations);
         let power = gather(&frames, bins, |tile| &tiles[tile].power);
-        let drift = gather(&frames, bins, |tile| &tiles[tile].drift);
+        let field = gather(&frames, bins, |tile| &tiles[tile].field);
         let chosen;
         let impulses = match impulses.first() {
             Some(ImpulseVariables::Integrated(table)) => ImpulseVariables::Integrated(table),
@@ -74,7 +74,7 @@ impl NoiseTarget<'_> {
             }
         };
         let mut workspace = pool.take();
-        let mut dispersed = workspace.disperse(mixture, &activations).modulated(&drift);
+        let mut dispersed = workspace.disperse(mixture, &activations).modulated(&field);
         let derivatives = dispersed.evaluate(impulses, &power).slopes().differentiate();
         derivatives.add_weighted_noise(&weights, gradient);
     }

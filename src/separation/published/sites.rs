@@ -66,7 +66,7 @@ impl Sites<f32> for NoiseTarget<'_> {
                 || pool.take(),
                 |workspace, (tile, &impulses)| {
                     let mut expansion = [(); 3].map(|()| vec![0.0; mixture.bins]);
-                    let mut dispersed = workspace.disperse(mixture, &tile.activations).modulated(&tile.drift);
+                    let mut dispersed = workspace.disperse(mixture, &tile.activations).modulated(&tile.field);
                     let sums = expansion.each_mut().map(Vec::as_mut_slice);
                     dispersed.add_noise_expansion(impulses, &tile.power, index, sums);
                     expansion
