@@ -145,9 +145,7 @@ impl<'a, T: Scalar> Dispersed<'a, T> {
         (&self.workspace.lambda_speech, &self.workspace.lambda_noise)
     }
 
-    /// The shares of the sources, for powers `|X|^2` (bins x frames, at least [`SMALLEST_POWER`]).
-    ///
-    /// [`SMALLEST_POWER`]: super::SMALLEST_POWER
+    /// The shares of the sources, for powers `|X|^2` (bins x frames, at least `SMALLEST_POWER`).
     pub fn evaluate(&mut self, impulses: ImpulseVariables<T>, power: &[T]) -> Shares<'_, T> {
         let exponents = self.mixture.variance_exponents();
         let workspace = &mut *self.workspace;
