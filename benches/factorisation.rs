@@ -1,11 +1,10 @@
 //! What a sweep does to some frames: products, expectations and slopes, and the Metropolis step of the impulses.
 //!
 //! Throughputs of products count two operations per multiplication, so that Gelem/s are GFLOP/s.
-use alphamf::internals::{Factor, ImpulseStep, Impulses, MarginalTable, Mixture, Workspace};
+use alphamf::internals::{Factor, ImpulseStep, ImpulseVariables, MarginalTable, Mixture, Workspace};
 use alphamf::random::{Stream, Streams};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rand::RngExt;
-use std::sync::Arc;
 
 const ALPHAS: (f64, f64) = (1.2, 1.9);
 
@@ -36,16 +35,21 @@ fn products(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("products");
     let mut stream = Streams::new(1).stream(0);
     for (bins, rank, frames) in [(513, 102, 250), (257, 102, 80), (513, 102, 32)] {
-        let Stretch { mixture, activations, .. } = Stretch::new(bins, rank, frames, &mut stream);
-        let mut workspace = Workspace::new(bins);
-        workspace.disperse(&mixture, &activations);
+        let Stretch { mixture, activations, power } = Stretch::new(bins, rank, frames, &mut stream);
+        let mut workspace = Workspace::default();
         group.throughput(Throughput::Elements((2 * bins * rank * frames) as u64));
         group.bench_function(format!("dispersions/{bins}x{rank}x{frames}"), |b| {
-            b.iter(|| workspace.disperse(&mixture, &activations));
+            b.iter(|| {
+                workspace.disperse(&mixture, &activations);
+            });
         });
+        let table = MarginalTable::new(ALPHAS.0, ALPHAS.1);
+        let mut dispersed = workspace.disperse(&mixture, &activations);
+        let shares = dispersed.evaluate(ImpulseVariables::Integrated(&table), &power);
+        let derivatives = shares.slopes().differentiate();
         let mut gradient = activations.clone();
         group.bench_function(format!("gradient/{bins}x{rank}x{frames}"), |b| {
-            b.iter(|| workspace.activation_gradient(&mixture, &mut gradient));
+            b.iter(|| derivatives.activations(&mut gradient));
         });
     }
     group.finish();
@@ -57,27 +61,31 @@ fn tile(criterion: &mut Criterion) {
     let (bins, rank, frames) = (513, 102, 32);
     let Stretch { mixture, activations, power } = Stretch::new(bins, rank, frames, &mut stream);
     group.throughput(Throughput::Elements((bins * frames) as u64));
-    let mut workspace = Workspace::new(bins);
-    workspace.disperse(&mixture, &activations);
-    let integrated = Impulses::Integrated(Arc::new(MarginalTable::new(ALPHAS.0, ALPHAS.1)));
-    group.bench_function("evaluate/integrated", |b| {
-        b.iter(|| workspace.evaluate(&mixture, &integrated, &power));
-    });
+    let mut workspace = Workspace::default();
+    let table = MarginalTable::new(ALPHAS.0, ALPHAS.1);
+    let integrated = ImpulseVariables::Integrated(&table);
     let (mut raise, mut lower) = (activations.clone(), activations.clone());
     group.bench_function("gradient/integrated", |b| {
         b.iter(|| {
-            workspace.disperse(&mixture, &activations);
-            workspace.evaluate(&mixture, &integrated, &power);
-            workspace.activation_slopes(&mixture, &mut raise, &mut lower);
+            let mut dispersed = workspace.disperse(&mixture, &activations);
+            dispersed.evaluate(integrated, &power).slopes().activations(&mut raise, &mut lower);
+        });
+    });
+    let mut dispersed = workspace.disperse(&mixture, &activations);
+    group.bench_function("evaluate/integrated", |b| {
+        b.iter(|| {
+            dispersed.evaluate(integrated, &power);
         });
     });
     let mut step = ImpulseStep::new(ALPHAS.0, ALPHAS.1).unwrap();
     let mut sampled = step.draw(power.len(), &mut stream);
     group.bench_function("evaluate/sampled", |b| {
-        b.iter(|| workspace.evaluate(&mixture, &sampled, &power));
+        b.iter(|| {
+            dispersed.evaluate(ImpulseVariables::Sampled(&sampled), &power);
+        });
     });
     group.bench_function("metropolis", |b| {
-        b.iter(|| step.step(&mut sampled, &mixture, workspace.dispersions(), &power, &mut stream));
+        b.iter(|| step.step(&mut sampled, &mixture, dispersed.dispersions(), &power, &mut stream));
     });
     group.finish();
 }

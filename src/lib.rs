@@ -49,9 +49,10 @@ struct Readme;
 /// What the benchmarks look into; no part of the interface.
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::model::impulses::ImpulseStep;
     pub use crate::model::marginal::MarginalTable;
-    pub use crate::model::mixture::{Factor, Impulses, Mixture, Workspace};
+    pub use crate::model::mixture::{Factor, ImpulseVariables, Mixture};
+    pub use crate::model::published::ImpulseStep;
+    pub use crate::model::workspace::Workspace;
 }
 
 pub use alphamf_samplers::{self as samplers, random};

@@ -1,7 +1,7 @@
 //! The refiner within the denoiser.
 
 use alphamf::denoiser::{Denoiser, GainSettings, ModelSettings, NoiseModel, Settings};
-use alphamf::model::{Dictionary, Header};
+use alphamf::model::{Dictionary, DictionaryHeader};
 use alphamf::refiner::Refiner;
 use alphamf::signal::Signal;
 use alphamf_eval::metrics::si_sdr;
@@ -45,7 +45,7 @@ fn it_is_used_only_for_what_it_was_learned_for() {
     let model = ModelSettings { noise: NoiseModel::Spectra { rank: 2 }, ..ModelSettings::default() };
     assert!(!used(shipped(), Settings { model: model.clone(), ..Settings::default() }));
     // A window of half the length: every second bin.
-    let header = Header { window_seconds: 0.032, ..shipped().header().clone() };
+    let header = DictionaryHeader { window_seconds: 0.032, ..shipped().header().clone() };
     let spectra = shipped().spectra().chunks(513).flat_map(|s| s.iter().step_by(2).copied()).collect();
     let narrow = Dictionary::new(header, spectra).unwrap();
     assert!(!used(narrow.clone(), Settings::default()));

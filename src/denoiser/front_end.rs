@@ -9,11 +9,12 @@ use crate::transform::{Analyser, Spectrogram, Stft};
 pub(super) const BLOCK_FRAMES: usize = 512;
 
 /// Gathers samples into blocks that begin at fixed places of the recording, takes what the spectral model cannot
-/// see, a constant offset and impulses, out of them, and makes frames of them. So these do not depend on how the samples come in.
+/// see, a constant offset and impulses, out of them, and makes frames of them. So these do not depend on how the
+/// samples come in.
 #[derive(Clone)]
 pub(super) struct FrontEnd {
     stft: Stft,
-    channels: Vec<Channel>,
+    channels: Vec<InputChannel>,
     /// Samples per channel so far.
     samples: u64,
     /// Whether the recording has ended.
@@ -43,7 +44,7 @@ pub(super) fn check_block(block: &[&[f32]], expected: usize) -> Result<(), Denoi
 }
 
 #[derive(Clone)]
-struct Channel {
+struct InputChannel {
     /// Samples that wait for a whole block.
     waiting: Vec<f32>,
     offset: Offset,
@@ -56,7 +57,7 @@ impl FrontEnd {
     pub(super) fn new(sample_rate: u32, channels: usize, window_seconds: f64) -> Result<Self, DenoiseError> {
         check_recording(sample_rate, channels)?;
         let stft = Stft::new(sample_rate, window_seconds)?;
-        let channel = || Channel {
+        let channel = || InputChannel {
             waiting: Vec::new(),
             offset: Offset::default(),
             analyser: stft.analyser(),

@@ -6,8 +6,8 @@ mod session;
 mod stream;
 
 pub use crate::separation::{
-    ALPHAS, Drift, EmSettings, GainSettings, HamcmcMemory, ImpulseMode, ModelSettings, MonteCarlo, Moves,
-    NoiseModel, Positivity, RefinerMisfit, SamplingSettings, Settings, SettingsError, Strength,
+    ALPHAS, EmSettings, GainSettings, HamcmcMemory, ImpulseMode, ModelSettings, MonteCarlo, Moves,
+    NoiseDrift, NoiseModel, Positivity, RefinerMisfit, SamplingSettings, Settings, SettingsError, Strength,
 };
 pub use profile::NoiseProfile;
 pub use session::{ChannelMode, MoveStatistics, Portion, Precision, Session, SessionSettings, Statistics};

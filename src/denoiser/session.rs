@@ -193,7 +193,7 @@ impl Session {
         noise.check(self.sample_rate, self.waiting.len())?;
         for (index, stream) in self.streams.iter_mut().enumerate() {
             let power = noise.power(index * width..(index + 1) * width);
-            stream.start_from_power(power.ok_or(DenoiseError::NoNoise)?);
+            stream.start_from_profile(power.ok_or(DenoiseError::NoNoise)?);
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::front_end::{BLOCK_FRAMES, FrontEnd};
 use super::{DenoiseError, NoiseProfile, Summary};
 use crate::random::Streams;
-use crate::separation::block::{Handover, Known, Observation, Separator, apply_floor};
+use crate::separation::block::{Carried, Observation, Request, Separator, apply_floor};
 use crate::separation::gain::amplitude;
 use crate::separation::{MonteCarlo, Moves};
 use crate::transform::{Spectrogram, Synthesiser};
@@ -29,12 +29,12 @@ pub struct DenoiseStream {
     separator: Arc<Separator>,
     front_end: FrontEnd,
     streams: Streams,
-    channels: Vec<Channel>,
+    channels: Vec<OutputChannel>,
     /// The unit of amplitude in which powers are held.
     unit: f32,
     /// Inverse of the mean power of the last block that was not silent.
     scale: f32,
-    carried: Option<Handover>,
+    carried: Option<Carried>,
     /// Gains (bins x overlap) that the last block gave to the first pending frames.
     overlap: Vec<f32>,
     /// The same, not below the floor.
@@ -49,7 +49,7 @@ pub struct DenoiseStream {
     divergences: usize,
     moves: Moves,
     /// Mean power per bin that the noise starts from.
-    noise_power: Option<Vec<f32>>,
+    noise_profile: Option<Vec<f32>>,
     deviation: Option<Deviation>,
 }
 
@@ -67,7 +67,7 @@ struct Deviation {
 /// How often, and to whom, the development of a block is shown.
 type BlockObserver<'a> = (usize, &'a mut dyn FnMut(usize, Vec<Vec<f32>>));
 
-struct Channel {
+struct OutputChannel {
     synthesiser: Synthesiser,
     output: Vec<f32>,
 }
@@ -124,7 +124,7 @@ impl DenoiseStream {
     ) -> Result<Self, DenoiseError> {
         let window_seconds = separator.dictionary.header().window_seconds;
         let front_end = FrontEnd::new(sample_rate, channels, window_seconds)?;
-        let channel = |_| Channel { synthesiser: front_end.stft().synthesiser(), output: Vec::new() };
+        let channel = |_| OutputChannel { synthesiser: front_end.stft().synthesiser(), output: Vec::new() };
         Ok(Self {
             streams: Streams::new(separator.settings.seed),
             separator,
@@ -142,7 +142,7 @@ impl DenoiseStream {
             monte_carlo: MonteCarlo::default(),
             divergences: 0,
             moves: Moves::default(),
-            noise_power: None,
+            noise_profile: None,
             deviation: None,
             front_end,
         })
@@ -172,13 +172,13 @@ impl DenoiseStream {
     /// [`DenoiseError::Channels`] if it has another sample rate or number of channels.
     pub fn start_from(&mut self, noise: &NoiseProfile) -> Result<(), DenoiseError> {
         noise.check(self.front_end.stft().sample_rate(), self.channels.len())?;
-        self.start_from_power(noise.power(0..self.channels.len()).ok_or(DenoiseError::NoNoise)?);
+        self.start_from_profile(noise.power(0..self.channels.len()).ok_or(DenoiseError::NoNoise)?);
         Ok(())
     }
 
     /// The same, from the mean power per bin, all channels together.
-    pub(super) fn start_from_power(&mut self, power: Vec<f32>) {
-        self.noise_power = Some(power);
+    pub(super) fn start_from_profile(&mut self, power: Vec<f32>) {
+        self.noise_profile = Some(power);
     }
 
     /// Keeps the standard deviation of the expected gain over the posterior draws from now on, for
@@ -427,19 +427,19 @@ impl DenoiseStream {
             (Some(every), Some(show)) => Some(Observation { every, show }),
             _ => None,
         };
-        let noise_power: Option<Vec<f32>> = self
-            .noise_power
+        let noise_profile: Option<Vec<f32>> = self
+            .noise_profile
             .as_ref()
             .map(|power| power.iter().map(|x| x * self.unit * self.unit * scale).collect());
-        let known = Known {
+        let request = Request {
             carried: self.carried.as_ref(),
-            noise_power: noise_power.as_deref(),
+            noise_profile: noise_profile.as_deref(),
             deviation: self.deviation.is_some(),
             dispersion: false,
         };
         let duration = waiting as f64 * grid.frame_seconds;
         let watch: &mut dyn Watch = &mut |share: f64| watch.advance(before + share * duration);
-        let separated = self.separator.separate(grid, &power, known, streams, watch, observation)?;
+        let separated = self.separator.separate(grid, &power, request, streams, watch, observation)?;
         self.monte_carlo.add(&separated.monte_carlo);
         self.divergences += separated.divergences;
         self.moves.add(&separated.moves);
@@ -532,9 +532,9 @@ mod tests {
         let scale = power.len() as f32 / power.iter().sum::<f32>();
         let power: Vec<f32> = power.iter().map(|x| x * scale).collect();
         let streams = Streams::new(0);
-        let known = Known::default();
+        let request = Request::default();
         let separator = &denoiser.separator;
-        let separated = separator.separate(stft.grid(), &power, known, streams, &mut (), None).unwrap();
+        let separated = separator.separate(stft.grid(), &power, request, streams, &mut (), None).unwrap();
         let mut gain = separated.gain;
         apply_floor(&mut gain, &separated.floor);
         frames.as_mut_slice().iter_mut().zip(&gain).for_each(|(x, gain)| *x *= gain);

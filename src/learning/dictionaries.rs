@@ -2,8 +2,8 @@
 
 use crate::kernels::vector;
 use crate::model::{
-    Dictionary, DictionaryError, Factor, Header, Impulses, MarginalTable, Mixture, Prior, SMALLEST_POWER,
-    Workspace,
+    Dictionary, DictionaryError, DictionaryHeader, Factor, ImpulseVariables, MarginalTable, Mixture, Prior,
+    SMALLEST_POWER, Workspace,
 };
 use crate::parallel::*;
 use crate::random::{Stream, Streams};
@@ -14,7 +14,6 @@ use crate::transform::{InvalidWindow, Stft, WINDOW_SECONDS};
 use crate::watch::{self, Cancelled, ErrorKind, Watch};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
 /// Tiles that pass over one copy of the statistics: their number never depends on that of threads.
 const GROUPS: usize = 16;
@@ -194,11 +193,11 @@ impl Corpus {
             speech: Factor { alpha, spectra },
             noise: Factor { alpha: 2.0, spectra: vec![BACKGROUND; bins] },
         };
-        let impulses = Impulses::Integrated(Arc::new(MarginalTable::new(alpha, 2.0)));
+        let table = MarginalTable::new(alpha, 2.0);
         let mut groups = groups(bins, &power, rank, alpha);
         drop(power);
         for iteration in 0..settings.iterations {
-            groups.par_iter_mut().for_each(|group| group.sweep(&mixture, &impulses, settings.prior));
+            groups.par_iter_mut().for_each(|group| group.sweep(&mixture, &table, settings.prior));
             let mut sums = (vec![0.0; bins * rank], vec![0.0; bins * rank]);
             for group in &groups {
                 sums.0.iter_mut().zip(&group.raise).for_each(|(sum, x)| *sum += x);
@@ -213,7 +212,7 @@ impl Corpus {
             });
             watch::advance(watch, (iteration + 1) as f64 / settings.iterations as f64)?;
         }
-        let header = Header {
+        let header = DictionaryHeader {
             alpha,
             sample_rate: self.sample_rate,
             window_seconds: settings.window_seconds,
@@ -229,19 +228,19 @@ impl Corpus {
 
 impl Group {
     /// Updates the activations of all tiles, and sums up the slopes of the spectra.
-    fn sweep(&mut self, mixture: &Mixture<f32>, impulses: &Impulses<f32>, prior: Prior) {
+    fn sweep(&mut self, mixture: &Mixture<f32>, table: &MarginalTable, prior: Prior) {
         let (columns, split) = (mixture.rank(), mixture.speech_rank());
         self.raise.fill(0.0);
         self.lower.fill(0.0);
-        let mut workspace = Workspace::new(mixture.bins);
+        let mut workspace = Workspace::default();
         let (mut raise, mut lower) = (Vec::new(), Vec::new());
         for (power, activations) in &mut self.tiles {
             raise.resize(activations.len(), 0.0);
             lower.resize(activations.len(), 0.0);
-            workspace.disperse(mixture, activations);
-            workspace.evaluate(mixture, impulses, power);
-            workspace.add_speech_slopes(mixture, activations, &mut self.raise, &mut self.lower);
-            workspace.activation_slopes(mixture, &mut raise, &mut lower);
+            let mut dispersed = workspace.disperse(mixture, activations);
+            let slopes = dispersed.evaluate(ImpulseVariables::Integrated(table), power).slopes();
+            slopes.add_speech(&mut self.raise, &mut self.lower);
+            slopes.activations(&mut raise, &mut lower);
             let slopes = raise.chunks_exact(columns).zip(lower.chunks_exact_mut(columns));
             for (column, (raise, lower)) in activations.chunks_exact_mut(columns).zip(slopes) {
                 prior.add_gradient(&column[..split], &mut lower[..split]);
@@ -253,7 +252,7 @@ impl Group {
 
 /// Cuts powers (bins x frames) into groups of tiles, with level activations.
 fn groups(bins: usize, power: &[f32], rank: usize, alpha: f64) -> Vec<Group> {
-    let exponent = (alpha / 2.0) as f32;
+    let half_alpha = (alpha / 2.0) as f32;
     let tiles = power.len().div_ceil(TILE_FRAMES * bins);
     power
         .chunks(TILE_FRAMES * bins * tiles.div_ceil(GROUPS))
@@ -266,7 +265,7 @@ fn groups(bins: usize, power: &[f32], rank: usize, alpha: f64) -> Vec<Group> {
                         activations.chunks_exact_mut(rank + 1).zip(power.chunks_exact(bins))
                     {
                         let level =
-                            power.iter().map(|&x| vector::powf(x, exponent)).sum::<f32>() / bins as f32;
+                            power.iter().map(|&x| vector::powf(x, half_alpha)).sum::<f32>() / bins as f32;
                         column[..rank].fill(level / rank as f32);
                     }
                     (power.to_vec(), activations)

@@ -6,7 +6,7 @@ use crate::parallel::*;
 use crate::random::Streams;
 use crate::refiner::{CHANNELS, Change, Example, Learning, Refiner, RefinerHeader};
 use crate::samplers::SamplerError;
-use crate::separation::block::{Known, SeparationError, Separator};
+use crate::separation::block::{Request, SeparationError, Separator};
 use crate::separation::settings::{EmSettings, GainSettings, Settings, SettingsError, within};
 use crate::transform::{InvalidWindow, Stft};
 use crate::watch::{self, Cancelled, ErrorKind, Watch};
@@ -184,8 +184,8 @@ fn example(
     let mut power: Vec<f32> = noisy.as_slice().iter().map(|x| x.norm_sqr()).collect();
     let scale = power.len() as f32 / power.iter().sum::<f32>().max(f32::MIN_POSITIVE);
     power.iter_mut().for_each(|x| *x *= scale);
-    let known = Known { dispersion: true, ..Known::default() };
-    let separated = separator.separate(stft.grid(), &power, known, streams.child(1), watch, None)?;
+    let request = Request { dispersion: true, ..Request::default() };
+    let separated = separator.separate(stft.grid(), &power, request, streams.child(1), watch, None)?;
     let frames = noisy.frames();
     let split = separated.dispersion[0].len() / frames;
     let below = |values: &[f32]| -> Vec<f32> {

@@ -1,3 +1,5 @@
+//! The listener against the framework that it was learned with, and files that are none.
+
 use super::*;
 use crate::tensor_file::TensorFileError;
 

@@ -18,13 +18,13 @@ const LARGEST_ENTRY: f32 = 1e9;
 /// Dispersion spectra of speech, learned from clean recordings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dictionary {
-    header: Header,
+    header: DictionaryHeader,
     spectra: Vec<f32>,
 }
 
 /// What a dictionary was made for and from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Header {
+pub struct DictionaryHeader {
     /// Characteristic exponent of the speech model, 0.2 to 2.
     pub alpha: f64,
     /// Sample rate of the training speech, Hz. The dictionary covers 0 Hz to half of it.
@@ -49,7 +49,7 @@ pub struct Header {
 pub enum DictionaryError {
     /// The bytes are not a whole safetensors file.
     #[error("not a dictionary, or a truncated one: {0}")]
-    Container(String),
+    TensorFile(String),
     /// A safetensors file of something else.
     #[error("not a speech dictionary: its metadata lacks a valid '{0}'")]
     Metadata(&'static str),
@@ -83,7 +83,7 @@ pub enum DictionaryError {
     },
 }
 
-impl Header {
+impl DictionaryHeader {
     /// Number of frequency bins that the sample rate and the window give.
     #[must_use]
     pub fn bins(&self) -> usize {
@@ -113,7 +113,7 @@ impl Header {
 impl From<TensorFileError> for DictionaryError {
     fn from(error: TensorFileError) -> Self {
         match error {
-            TensorFileError::Bytes(error) => Self::Container(error),
+            TensorFileError::Bytes(error) => Self::TensorFile(error),
             TensorFileError::Metadata(key) => Self::Metadata(key),
             TensorFileError::Version { found, .. } => Self::Version { found },
         }
@@ -125,7 +125,7 @@ impl Dictionary {
     ///
     /// # Errors
     /// If the header has values out of range, its shape is another, or an entry is not positive or beyond 1e9.
-    pub fn new(header: Header, spectra: Vec<f32>) -> Result<Self, DictionaryError> {
+    pub fn new(header: DictionaryHeader, spectra: Vec<f32>) -> Result<Self, DictionaryError> {
         header.validate()?;
         let bins = header.bins();
         if header.rank.checked_mul(bins) != Some(spectra.len()) {
@@ -152,7 +152,7 @@ impl Dictionary {
 
     /// What the dictionary was made for and from.
     #[must_use]
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &DictionaryHeader {
         &self.header
     }
 
@@ -167,7 +167,7 @@ impl Dictionary {
     /// # Errors
     /// See [`DictionaryError`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DictionaryError> {
-        let (header, tensors): (Header, _) = tensor_file::read(bytes, &FORMAT)?;
+        let (header, tensors): (DictionaryHeader, _) = tensor_file::read(bytes, &FORMAT)?;
         header.validate()?;
         let tensor = tensors.tensor(TENSOR).map_err(TensorFileError::from)?;
         let (rank, bins) = (header.rank, header.bins());
@@ -203,8 +203,8 @@ mod tests {
     use std::sync::LazyLock;
 
     /// 3 spectra of 5 bins.
-    fn header() -> Header {
-        Header {
+    fn header() -> DictionaryHeader {
+        DictionaryHeader {
             alpha: 1.2,
             sample_rate: 8_000,
             window_seconds: 0.001,
@@ -253,15 +253,15 @@ mod tests {
         let error = |bytes: &[u8]| Dictionary::from_bytes(bytes).unwrap_err();
         assert!(Dictionary::from_bytes(&file(&good, TENSOR, vec![3, 5], &entries)).is_ok());
 
-        assert!(matches!(error(b""), DictionaryError::Container(_)));
-        assert!(matches!(error(b"RIFF, but no dictionary at all"), DictionaryError::Container(_)));
+        assert!(matches!(error(b""), DictionaryError::TensorFile(_)));
+        assert!(matches!(error(b"RIFF, but no dictionary at all"), DictionaryError::TensorFile(_)));
         let other = file(&[], TENSOR, vec![3, 5], &entries);
         assert!(matches!(error(&other), DictionaryError::Metadata("format")));
         let later = file(&[good[0], ("version", "2"), good[2]], TENSOR, vec![3, 5], &entries);
         assert!(matches!(error(&later), DictionaryError::Version { found } if found == "2"));
         let headless = file(&good[..2], TENSOR, vec![3, 5], &entries);
         assert!(matches!(error(&headless), DictionaryError::Metadata("header")));
-        assert!(matches!(error(&file(&good, "other", vec![3, 5], &entries)), DictionaryError::Container(_)));
+        assert!(matches!(error(&file(&good, "other", vec![3, 5], &entries)), DictionaryError::TensorFile(_)));
         for shape in [vec![5, 3], vec![15], vec![1, 3, 5]] {
             let turned = error(&file(&good, TENSOR, shape.clone(), &entries));
             assert!(
@@ -275,17 +275,17 @@ mod tests {
             assert!(matches!(flawed, DictionaryError::Entry { spectrum: 1, bin: 2, .. }), "{flawed}");
         }
         for (header, name) in [
-            (Header { alpha: 2.1, ..header() }, "alpha"),
-            (Header { alpha: 0.05, ..header() }, "alpha"),
-            (Header { alpha: f64::NAN, ..header() }, "alpha"),
-            (Header { sample_rate: 4_000, ..header() }, "sample_rate"),
-            (Header { window_seconds: 0.0, ..header() }, "window_seconds"),
-            (Header { rank: 0, ..header() }, "rank"),
+            (DictionaryHeader { alpha: 2.1, ..header() }, "alpha"),
+            (DictionaryHeader { alpha: 0.05, ..header() }, "alpha"),
+            (DictionaryHeader { alpha: f64::NAN, ..header() }, "alpha"),
+            (DictionaryHeader { sample_rate: 4_000, ..header() }, "sample_rate"),
+            (DictionaryHeader { window_seconds: 0.0, ..header() }, "window_seconds"),
+            (DictionaryHeader { rank: 0, ..header() }, "rank"),
         ] {
             let flawed = Dictionary::new(header, entries.clone()).unwrap_err();
             assert!(matches!(flawed, DictionaryError::Metadata(found) if found == name), "{flawed}");
         }
-        let huge = Header { rank: usize::MAX, ..header() };
+        let huge = DictionaryHeader { rank: usize::MAX, ..header() };
         assert!(matches!(Dictionary::new(huge, entries), Err(DictionaryError::Shape { .. })));
     }
 
@@ -293,7 +293,7 @@ mod tests {
     fn every_truncation_is_an_error() {
         for length in 0..BYTES.len() {
             let error = Dictionary::from_bytes(&BYTES[..length]).unwrap_err();
-            assert!(matches!(error, DictionaryError::Container(_)), "{length} bytes: {error}");
+            assert!(matches!(error, DictionaryError::TensorFile(_)), "{length} bytes: {error}");
         }
     }
 

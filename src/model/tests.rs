@@ -7,14 +7,13 @@ use crate::samplers::{Hmc, HmcSettings, LogMapped, Minibatch, Sampler, Target};
 use crate::stable::PositiveStable;
 use rand::RngExt;
 use rand_distr::{Distribution, Exp1, Gamma};
-use std::sync::Arc;
 
 /// A recording drawn from the model, with everything that it was drawn from.
 struct Problem<T> {
     mixture: Mixture<T>,
     /// rank x frames, speech first.
     activations: Vec<T>,
-    impulses: Impulses<T>,
+    impulses: SampledVariables<T>,
     /// bins x frames.
     power: Vec<T>,
 }
@@ -29,9 +28,9 @@ fn problem(alpha: (f64, f64), bins: usize, frames: usize, ranks: (usize, usize),
         noise: Factor { alpha: alpha.1, spectra: positive(bins * ranks.1) },
     };
     let activations = positive((ranks.0 + ranks.1) * frames);
-    let mut workspace = Workspace::new(bins);
-    workspace.disperse(&mixture, &activations);
-    let (impulses, power) = draw_data(&mixture, workspace.dispersions(), &mut stream);
+    let mut workspace = Workspace::default();
+    let dispersed = workspace.disperse(&mixture, &activations);
+    let (impulses, power) = draw_data(&mixture, dispersed.dispersions(), &mut stream);
     Problem { mixture, activations, impulses, power }
 }
 
@@ -40,7 +39,7 @@ fn draw_data(
     mixture: &Mixture<f64>,
     (lambda_speech, lambda_noise): (&[f64], &[f64]),
     stream: &mut Stream,
-) -> (Impulses<f64>, Vec<f64>) {
+) -> (SampledVariables<f64>, Vec<f64>) {
     let mut source = |alpha: f64, lambda: &[f64]| -> (Vec<f64>, Vec<f64>) {
         let law = PositiveStable::new(alpha / 2.0).unwrap();
         let draw = |&lambda: &f64| {
@@ -53,11 +52,11 @@ fn draw_data(
     let (noise, noise_variance) = source(mixture.noise.alpha, lambda_noise);
     let variances = speech_variance.iter().zip(&noise_variance);
     let power = variances.map(|(s, n)| (s + n) * Distribution::<f64>::sample(&Exp1, stream)).collect();
-    (Impulses::Sampled { speech, noise }, power)
+    (SampledVariables { speech, noise }, power)
 }
 
-fn integrated<T>(mixture: &Mixture<T>) -> Impulses<T> {
-    Impulses::Integrated(Arc::new(MarginalTable::new(mixture.speech.alpha, mixture.noise.alpha)))
+fn table<T>(mixture: &Mixture<T>) -> MarginalTable {
+    MarginalTable::new(mixture.speech.alpha, mixture.noise.alpha)
 }
 
 impl Problem<f64> {
@@ -65,24 +64,16 @@ impl Problem<f64> {
         self.mixture.bins
     }
 
-    fn workspace(&self, impulses: &Impulses<f64>) -> Workspace<f64> {
-        let mut workspace = Workspace::new(self.bins());
-        workspace.disperse(&self.mixture, &self.activations);
-        workspace.evaluate(&self.mixture, impulses, &self.power);
-        workspace
-    }
-
-    fn potential(&self, mixture: &Mixture<f64>, activations: &[f64], impulses: &Impulses<f64>) -> f64 {
-        let mut workspace = Workspace::new(self.bins());
-        workspace.disperse(mixture, activations);
+    fn potential(&self, mixture: &Mixture<f64>, activations: &[f64], impulses: ImpulseVariables<f64>) -> f64 {
+        let mut workspace = Workspace::default();
         let mut potential = vec![f64::NAN; self.power.len() / self.bins()];
-        workspace.potential(mixture, impulses, &self.power, &mut potential);
+        workspace.disperse(mixture, activations).potential(impulses, &self.power, &mut potential);
         potential.iter().sum()
     }
 
     /// Checks the gradients of activations, noise spectra and speech spectra (in this order) against
     /// differences over a relative `step`; errors are relative to the magnitude of the terms that add up.
-    fn check_gradients(&self, impulses: &Impulses<f64>, step: f64, tolerance: f64) {
+    fn check_gradients(&self, impulses: ImpulseVariables<f64>, step: f64, tolerance: f64) {
         let Self { mixture, activations, .. } = self;
         let compare =
             |what: &str, values: &[f64], gradient: &[f64], magnitude: &[f64], at: &dyn Fn(&[f64]) -> f64| {
@@ -102,23 +93,25 @@ impl Problem<f64> {
                 }
             };
         let (frames, bins) = (self.power.len() / self.bins(), self.bins());
-        let mut workspace = self.workspace(impulses);
+        let mut workspace = Workspace::default();
+        let mut dispersed = workspace.disperse(mixture, activations);
+        let slopes = dispersed.evaluate(impulses, &self.power).slopes();
         let zeros = |count: usize| (vec![0.0; count], vec![0.0; count]);
         let (mut raise, mut lower) = zeros(mixture.rank() * frames);
-        workspace.activation_slopes(mixture, &mut raise, &mut lower);
+        slopes.activations(&mut raise, &mut lower);
         let (mut noise_raise, mut noise_lower) = zeros(bins * mixture.noise_rank());
-        workspace.add_noise_slopes(mixture, activations, &mut noise_raise, &mut noise_lower);
+        slopes.add_noise(&mut noise_raise, &mut noise_lower);
         let (mut speech_raise, mut speech_lower) = zeros(bins * mixture.speech_rank());
-        workspace.add_speech_slopes(mixture, activations, &mut speech_raise, &mut speech_lower);
+        slopes.add_speech(&mut speech_raise, &mut speech_lower);
 
-        workspace.differentiate(mixture);
+        let derivatives = slopes.differentiate();
         let mut gradient = vec![f64::NAN; activations.len()];
-        workspace.activation_gradient(mixture, &mut gradient);
+        derivatives.activations(&mut gradient);
         let magnitude: Vec<f64> = raise.iter().zip(&lower).map(|(r, l)| r + l).collect();
         compare("activation", activations, &gradient, &magnitude, &|h| self.potential(mixture, h, impulses));
 
         let mut gradient = vec![0.0; noise_raise.len()];
-        workspace.add_noise_gradient(mixture, activations, &mut gradient);
+        derivatives.add_noise(&mut gradient);
         let magnitude: Vec<f64> = noise_raise.iter().zip(&noise_lower).map(|(r, l)| r + l).collect();
         compare("noise spectrum", &mixture.noise.spectra, &gradient, &magnitude, &|w| {
             let noise = Factor { spectra: w.to_vec(), ..mixture.noise };
@@ -139,9 +132,9 @@ impl Problem<f64> {
 fn gradients_are_finite_differences_of_the_potential() {
     for (seed, alpha) in [(1.2, 1.89), (0.6, 1.8), (2.0, 1.95), (1.5, 2.0)].into_iter().enumerate() {
         let problem = problem(alpha, 7, 5, (3, 2), seed as u64);
-        problem.check_gradients(&problem.impulses, 1e-5, 1e-7);
+        problem.check_gradients(ImpulseVariables::Sampled(&problem.impulses), 1e-5, 1e-7);
         // Differences over the spacing of the table's grid, between whose points it is good to 3%.
-        problem.check_gradients(&integrated(&problem.mixture), 0.4, 0.06);
+        problem.check_gradients(ImpulseVariables::Integrated(&table(&problem.mixture)), 0.4, 0.06);
     }
 }
 
@@ -151,15 +144,13 @@ fn a_subsample_of_all_bins_is_the_gradient_and_one_of_some_is_unbiased() {
     let gradient = |batches: &[(&[usize], f64)]| {
         let mut sum = vec![0.0; activations.len()];
         for (bins, scale) in batches {
-            let mut workspace = Workspace::new(6);
-            workspace.disperse(&mixture, &activations);
-            workspace.evaluate(&mixture, &impulses, &power);
-            workspace.differentiate(&mixture);
             let mut weights = vec![0.0; 6];
             bins.iter().for_each(|&bin| weights[bin] += scale);
-            workspace.weigh(&weights);
+            let mut workspace = Workspace::default();
+            let mut dispersed = workspace.disperse(&mixture, &activations);
+            let shares = dispersed.evaluate(ImpulseVariables::Sampled(&impulses), &power);
             let mut gradient = vec![0.0; activations.len()];
-            workspace.activation_gradient(&mixture, &mut gradient);
+            shares.slopes().differentiate().weighted(&weights).activations(&mut gradient);
             sum.iter_mut().zip(gradient).for_each(|(sum, g)| *sum += g / batches.len() as f64);
         }
         sum
@@ -196,30 +187,34 @@ fn gaussian_sources_are_itakura_saito_factorisation() {
 
     let mut step = ImpulseStep::new(2.0, 2.0).unwrap();
     let sampled = step.draw::<f64>(power.len(), &mut Streams::new(0).stream(0));
-    for (impulses, tolerance) in [(sampled, 1e-9), (integrated(&mixture), 0.03)] {
+    let table = table(&mixture);
+    for (impulses, tolerance) in
+        [(ImpulseVariables::Sampled(&sampled), 1e-9), (ImpulseVariables::Integrated(&table), 0.03)]
+    {
         let close = |what: &str, found: &[f64], expected: &[f64]| {
             assert_eq!(found.len(), expected.len());
             for (found, expected) in found.iter().zip(expected) {
                 assert!((found / expected - 1.0).abs() < tolerance, "{what}: {found} against {expected}");
             }
         };
-        let mut workspace = Workspace::new(bins);
-        workspace.disperse(&mixture, &h);
-        workspace.evaluate(&mixture, &impulses, &power);
+        let mut workspace = Workspace::default();
+        let mut dispersed = workspace.disperse(&mixture, &h);
         let mut potential = vec![0.0; frames];
-        workspace.potential(&mixture, &impulses, &power, &mut potential);
+        dispersed.potential(impulses, &power, &mut potential);
         assert!((potential.iter().sum::<f64>() - divergence).abs() < tolerance * power.len() as f64);
         let gain: Vec<f64> = v_speech.iter().zip(&v).map(|(s, v)| s / v).collect();
-        close("gain", workspace.gain(), &gain);
+        let shares = dispersed.evaluate(impulses, &power);
+        close("gain", shares.gain(), &gain);
+        let slopes = shares.slopes();
         let zeros = || vec![0.0; h.len()];
         let (mut raise, mut lower) = (zeros(), zeros());
-        workspace.activation_slopes(&mixture, &mut raise, &mut lower);
+        slopes.activations(&mut raise, &mut lower);
         close("raise of H", &raise, &h_raise);
         close("lower of H", &lower, &h_lower);
         let (mut raise, mut lower) = (vec![0.0; w.len()], vec![0.0; w.len()]);
         let (speech, noise) = (..split * bins, split * bins..);
-        workspace.add_speech_slopes(&mixture, &h, &mut raise[speech], &mut lower[speech]);
-        workspace.add_noise_slopes(&mixture, &h, &mut raise[noise.clone()], &mut lower[noise]);
+        slopes.add_speech(&mut raise[speech], &mut lower[speech]);
+        slopes.add_noise(&mut raise[noise.clone()], &mut lower[noise]);
         close("raise of W", &raise, &w_raise);
         close("lower of W", &lower, &w_lower);
     }
@@ -281,7 +276,7 @@ fn the_metropolis_step_has_the_exact_conditional() {
             }
             let acceptance = accepted as f64 / (2 * CHAINS * STEPS) as f64;
             assert!((0.3..1.0).contains(&acceptance), "acceptance {acceptance}");
-            let Impulses::Sampled { speech, noise } = impulses else { unreachable!() };
+            let SampledVariables { speech, noise } = impulses;
             let mut chains: [Vec<f64>; 3] = Default::default();
             for (&speech, &noise) in speech.iter().zip(&noise) {
                 chains.iter_mut().zip(summaries([speech, noise])).for_each(|(all, value)| all.push(value));
@@ -369,7 +364,7 @@ fn the_table_holds_averages_over_impulse_variables() {
 /// The activations of every frame under a Gamma prior.
 struct Posterior<'a> {
     mixture: &'a Mixture<f32>,
-    impulses: Impulses<f32>,
+    impulses: SampledVariables<f32>,
     power: &'a [f32],
     prior: Prior,
     workspace: Workspace<f32>,
@@ -385,16 +380,15 @@ impl Target<f32> for Posterior<'_> {
     }
 
     fn gradient(&mut self, theta: &[f32], _: Minibatch<'_>, gradient: &mut [f32]) {
-        self.workspace.disperse(self.mixture, theta);
-        self.workspace.evaluate(self.mixture, &self.impulses, self.power);
-        self.workspace.differentiate(self.mixture);
-        self.workspace.activation_gradient(self.mixture, gradient);
+        let mut dispersed = self.workspace.disperse(self.mixture, theta);
+        let shares = dispersed.evaluate(ImpulseVariables::Sampled(&self.impulses), self.power);
+        shares.slopes().differentiate().activations(gradient);
         self.prior.add_gradient(theta, gradient);
     }
 
     fn potential(&mut self, theta: &[f32], potential: &mut [f64]) {
-        self.workspace.disperse(self.mixture, theta);
-        self.workspace.potential(self.mixture, &self.impulses, self.power, potential);
+        let impulses = ImpulseVariables::Sampled(&self.impulses);
+        self.workspace.disperse(self.mixture, theta).potential(impulses, self.power, potential);
         for (potential, column) in potential.iter_mut().zip(theta.chunks_exact(self.mixture.rank())) {
             *potential += column.iter().map(|&h| self.prior.potential(h.into())).sum::<f64>();
         }
@@ -424,11 +418,11 @@ fn calibration(alpha: (f64, f64), mistake: f64, seed: u64) -> [f64; 3] {
     let (shape, rate) = (2.0, 2.0);
     let gamma = Gamma::new(shape, 1.0 / rate).unwrap();
     let truth: Vec<f64> = gamma.sample_iter(&mut stream).take(2 * FRAMES).collect();
-    let mut workspace = Workspace::new(BINS);
-    workspace.disperse(&exact, &truth);
-    let (impulses, power) = draw_data(&exact, workspace.dispersions(), &mut stream);
-    workspace.evaluate(&exact, &impulses, &power);
-    let true_gain: Vec<f32> = workspace.gain().iter().step_by(BINS).map(|&x| x as f32).collect();
+    let mut workspace = Workspace::default();
+    let mut dispersed = workspace.disperse(&exact, &truth);
+    let (impulses, power) = draw_data(&exact, dispersed.dispersions(), &mut stream);
+    let shares = dispersed.evaluate(ImpulseVariables::Sampled(&impulses), &power);
+    let true_gain: Vec<f32> = shares.gain().iter().step_by(BINS).map(|&x| x as f32).collect();
 
     let single = |values: &[f64]| -> Vec<f32> { values.iter().map(|&x| x as f32).collect() };
     let mixture = Mixture {
@@ -445,7 +439,7 @@ fn calibration(alpha: (f64, f64), mistake: f64, seed: u64) -> [f64; 3] {
         impulses,
         power: &power,
         prior,
-        workspace: Workspace::new(BINS),
+        workspace: Workspace::default(),
     });
     let settings = HmcSettings { step_size: 0.3, leaps: 4, jitter: 0.3, ..HmcSettings::default() };
     let mut sampler = Hmc::new(2, FRAMES, settings, streams.child(1)).unwrap();
@@ -460,15 +454,14 @@ fn calibration(alpha: (f64, f64), mistake: f64, seed: u64) -> [f64; 3] {
         sampler.step(&mut target, &mut state);
         let posterior = target.inner();
         let activations: Vec<f32> = state.iter().map(|x| x.exp()).collect();
-        posterior.workspace.disperse(&mixture, &activations);
-        let lambda = posterior.workspace.dispersions();
-        step.step(&mut posterior.impulses, &mixture, lambda, &power, &mut stream);
+        let mut dispersed = posterior.workspace.disperse(&mixture, &activations);
+        step.step(&mut posterior.impulses, &mixture, dispersed.dispersions(), &power, &mut stream);
         if sweep >= BURN_IN && (sweep - BURN_IN) % SWEEPS_PER_DRAW == SWEEPS_PER_DRAW - 1 {
-            posterior.workspace.evaluate(&mixture, &posterior.impulses, &power);
+            let shares = dispersed.evaluate(ImpulseVariables::Sampled(&posterior.impulses), &power);
             for t in 0..FRAMES {
                 ranks[0][t] += usize::from(activations[2 * t] < truth[2 * t] as f32);
                 ranks[1][t] += usize::from(activations[2 * t + 1] < truth[2 * t + 1] as f32);
-                ranks[2][t] += usize::from(posterior.workspace.gain()[BINS * t] < true_gain[t]);
+                ranks[2][t] += usize::from(shares.gain()[BINS * t] < true_gain[t]);
             }
         }
     }

@@ -39,7 +39,7 @@ pub struct RefinerHeader {
 pub enum RefinerError {
     /// The file is another one, or damaged.
     #[error("not a refiner: {0}")]
-    Container(#[from] TensorFileError),
+    TensorFile(#[from] TensorFileError),
     /// The network of these settings has another size.
     #[error(
         "{found} parameters of type {dtype}; a network of {channels} channels has {expected} of type F32"

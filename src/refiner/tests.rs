@@ -1,3 +1,5 @@
+//! The refiner's gradients by differences, what it learns and leaves, and files that are none.
+
 use super::learning::{COMPRESSED, Change, Example, Learning};
 use super::network::Network;
 use super::*;
@@ -202,12 +204,12 @@ fn every_flaw_has_its_own_error() {
     for length in 0..bytes.len() {
         let error = error(&bytes[..length]);
         assert!(
-            matches!(error, RefinerError::Container(TensorFileError::Bytes(_))),
+            matches!(error, RefinerError::TensorFile(TensorFileError::Bytes(_))),
             "{length} bytes: {error}"
         );
     }
     let dictionary = crate::model::Dictionary::shipped().unwrap().to_bytes().unwrap();
-    assert!(matches!(error(&dictionary), RefinerError::Container(TensorFileError::Metadata("format"))));
+    assert!(matches!(error(&dictionary), RefinerError::TensorFile(TensorFileError::Metadata("format"))));
     let mut broken = Refiner::empty(header(2));
     for value in [f32::NAN, 1e30] {
         broken.network.parameters[7] = value;
@@ -216,7 +218,7 @@ fn every_flaw_has_its_own_error() {
     broken.header.window_seconds = -1.0;
     let refused = error(&broken.to_bytes().unwrap());
     assert!(
-        matches!(refused, RefinerError::Container(TensorFileError::Metadata("window_seconds"))),
+        matches!(refused, RefinerError::TensorFile(TensorFileError::Metadata("window_seconds"))),
         "{refused}"
     );
     broken.header.window_seconds = 0.064;
@@ -226,10 +228,10 @@ fn every_flaw_has_its_own_error() {
         let mut broken = Refiner::empty(header(2));
         broken.header.window_seconds = window_seconds;
         let refused = error(&broken.to_bytes().unwrap());
-        let expected = RefinerError::Container(TensorFileError::Metadata("window_seconds"));
+        let expected = RefinerError::TensorFile(TensorFileError::Metadata("window_seconds"));
         assert_eq!(refused.to_string(), expected.to_string());
     }
     broken.header.channels = 0;
     let refused = error(&broken.to_bytes().unwrap());
-    assert!(matches!(refused, RefinerError::Container(TensorFileError::Metadata("channels"))), "{refused}");
+    assert!(matches!(refused, RefinerError::TensorFile(TensorFileError::Metadata("channels"))), "{refused}");
 }

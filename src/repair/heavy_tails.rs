@@ -24,9 +24,12 @@ const AFFECTED: f64 = 0.33;
 const RESTLESSNESS: f64 = 1.55;
 /// Least share of the quiet frames' power that prediction leaves: the noise is white.
 const WHITENESS: f64 = 0.5;
+/// The median modulus of a standard normal variable.
+const MEDIAN: f64 = 0.6745;
 
 /// The law of the noise, if the quiet parts of the recording are white noise with heavy tails.
 pub fn detect(samples: &[f32], sample_rate: u32) -> Option<StableFit> {
+    /// Coefficients of linear prediction, as is usual for speech at 8 kHz.
     const ORDER: usize = 10;
     let length = (f64::from(sample_rate) * FRAME) as usize;
     let mut frames: Vec<(f64, &[f32])> = samples
@@ -52,7 +55,7 @@ pub fn detect(samples: &[f32], sample_rate: u32) -> Option<StableFit> {
         let power = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>() / x.len() as f64;
         shares.push(power(&errors(&|n| limited[n])) / power(&limited));
         let moduli: Vec<f64> = errors(&|n| f64::from(frame[n])).iter().map(|e| e.abs()).collect();
-        let level = quantile(&moduli, 0.5)? / 0.6745;
+        let level = quantile(&moduli, 0.5)? / MEDIAN;
         levels.push(level);
         let small = |e: &f64| *e < OUTLIER.1 * level;
         let isolated = moduli.windows(2 * NEIGHBOURS + 1).any(|window| {
@@ -83,6 +86,7 @@ pub fn detect(samples: &[f32], sample_rate: u32) -> Option<StableFit> {
 ///
 /// `None` if the sample rate has no transform.
 pub fn suppress(samples: &[f32], sample_rate: u32, noise: &StableFit) -> Option<Vec<f32>> {
+    /// Turns of the two.
     const ITERATIONS: usize = 8;
     let stft = Stft::new(sample_rate, DEFAULT_WINDOW_SECONDS).ok()?;
     let score = Score::new(noise.alpha);
@@ -118,7 +122,7 @@ fn levels_above_floor(samples: &[f32], hop: usize, sigma: f64) -> Vec<f64> {
         })
         .collect();
     let floor = quantile(&medians, 0.15).unwrap_or(0.0);
-    let variance = |median: f64| (median * median - floor * floor) / (0.6745 * 0.6745);
+    let variance = |median: f64| (median * median - floor * floor) / (MEDIAN * MEDIAN);
     medians.into_iter().map(|median| variance(median).max(0.05 * sigma * sigma)).collect()
 }
 
@@ -161,7 +165,9 @@ fn wiener(samples: &[f32], stft: &Stft, noise_variance: f64) -> (Vec<f32>, Vec<f
 
 /// Decision-directed ratios for powers relative to the noise (`bins x frames`), in a given order.
 fn decision_directed(power: &[f32], bins: usize, order: impl Iterator<Item = usize>) -> Vec<f32> {
+    /// The weight of the frame before; Ephraim and Malah have 0.98.
     const MEMORY: f32 = 0.97;
+    /// The least ratio, -25 dB, against musical noise.
     const LEAST: f32 = 3e-3;
     let mut ratios = vec![0.0; power.len()];
     let mut previous: Option<Vec<f32>> = None;

@@ -5,7 +5,7 @@ use super::monte_carlo::{MonteCarlo, Probes};
 use super::moves::Moves;
 use super::sampling::Gibbs;
 use super::settings::{NoiseModel, SamplingSettings, Settings};
-use super::state::{Carried, Free, Separation, Start};
+use super::state::{CarriedBand, Free, Separation, Start};
 use super::upper_band::{CarriedUpper, UpperBand};
 use crate::listener::{self, Listener};
 use crate::model::{Dictionary, MarginalTable};
@@ -49,10 +49,10 @@ pub enum RefinerMisfit {
 
 /// What a block starts from, and what is asked for beside its gains.
 #[derive(Default)]
-pub(crate) struct Known<'a> {
-    pub carried: Option<&'a Handover>,
+pub(crate) struct Request<'a> {
+    pub carried: Option<&'a Carried>,
     /// Mean power of the noise per bin.
-    pub noise_power: Option<&'a [f32]>,
+    pub noise_profile: Option<&'a [f32]>,
     /// Whether the spread of the gains is asked for.
     pub deviation: bool,
     /// Whether the dispersions are.
@@ -80,19 +80,19 @@ pub(crate) struct Separated {
     pub monte_carlo: MonteCarlo,
     pub divergences: usize,
     pub moves: Moves,
-    pub carried: Handover,
+    pub carried: Carried,
 }
 
 /// What one block hands on to the next.
-pub(crate) struct Handover {
+pub(crate) struct Carried {
     /// Number of bins up to the highest that is not empty.
     occupied: usize,
-    band: Carried,
+    band: CarriedBand,
     upper: Option<CarriedUpper>,
     levels: BinLevels,
 }
 
-impl Handover {
+impl Carried {
     /// Changes the unit of power.
     pub(crate) fn scale_power(&mut self, factor: f32, alpha_noise: f64) {
         self.band.scale_power(factor, alpha_noise);
@@ -138,79 +138,105 @@ impl Separator {
         (learned != dictionary).then_some(RefinerMisfit::Window { learned, dictionary })
     }
 
-    /// Separates one block of powers (bins x frames). `watch` is told the share that is done, 0 to 1.
+    /// Separates one block of powers (bins x frames): warm start, sampling, posterior. `watch` is told the share that is
+    /// done, 0 to 1.
     pub(crate) fn separate(
         &self,
         grid: FrameGrid,
         power: &[f32],
-        known: Known,
+        request: Request,
         streams: Streams,
         watch: &mut dyn Watch,
         observation: Option<Observation>,
     ) -> Result<Separated, SeparationError> {
-        let settings = &self.settings;
-        let header = self.dictionary.header();
-        let FrameGrid { bins, bin_hertz, frame_seconds } = grid;
-        let Known { carried, noise_power, deviation, dispersion } = known;
-        let levels_before = carried.map(|carried| &carried.levels);
-        let occupied =
-            occupied_bins(power, bins, bin_hertz).max(carried.map_or(0, |carried| carried.occupied));
-        let split = occupied.min(header.bins());
-        let carried = carried.filter(|carried| carried.occupied == occupied);
-        let power_below = rows(power, bins, 0..split);
-        let block = Block {
-            separator: self,
-            heard: self.listener.as_ref().map(|listener| listener.log_odds(&power_below, split)),
-            bins,
-            power,
-            power_below,
-            power_above: rows(power, bins, split..occupied),
-            noise_above: noise_power.map(|power| &power[split..occupied]),
-            carried_above: carried.and_then(|carried| carried.upper.as_ref()),
-            levels_before,
-            start: Start {
-                bins: split,
-                speech_spectra: &self.dictionary.rows(split),
-                alpha_speech: settings.model.alpha_speech.unwrap_or(header.alpha),
-                alpha_noise: settings.model.alpha_noise,
-                noise: settings.model.noise,
-                frame_seconds,
-                bin_hertz,
-                speech_prior: settings.model.speech_prior,
-                carried: carried.map(|carried| &carried.band),
-                noise_power: noise_power.map(|power| &power[..split]),
-                deviation: deviation && settings.sampling.is_some(),
-            },
-            streams,
-        };
+        let Settings { em, sampling, .. } = &self.settings;
+        let bands = self.bands(grid, power, request.carried);
+        let speech_spectra = self.dictionary.rows(bands.below);
+        let block = self.block(grid, bands, power, &request, &speech_spectra, streams);
         let mut separation = Separation::new(&block.start, &block.power_below, &self.table, streams.child(0));
-        let drawn = settings.sampling.as_ref().map_or(0, |sampling| sampling.iterations);
-        let sweeps = settings.em.iterations + drawn;
+        let sweeps = em.iterations + sampling.as_ref().map_or(0, |sampling| sampling.iterations);
         let mut advance = |done: usize| watch::advance(watch, done as f64 / sweeps as f64);
         block.warm_start(&mut separation, &mut advance)?;
         let mut chain = Chain::default();
-        if let Some(sampling) = &settings.sampling {
-            let mut advance = |done: usize| advance(settings.em.iterations + done);
+        if let Some(sampling) = sampling {
+            let mut advance = |done: usize| advance(em.iterations + done);
             chain = block.sample(sampling, &mut separation, &mut advance, observation)?;
         }
         let Posterior { gain, floor, upper, levels } = block.posterior(&separation);
-        let mut whole_deviation = Vec::new();
-        if block.start.deviation {
-            whole_deviation.resize(power.len(), 0.0);
-            place_rows(&separation.gain_deviation(), &mut whole_deviation, bins, 0..split);
-        }
-        let dispersion = if dispersion { separation.dispersions() } else { Default::default() };
         Ok(Separated {
             gain,
             floor,
-            deviation: whole_deviation,
-            dispersion,
+            deviation: block.deviation(&separation),
+            dispersion: if request.dispersion { separation.dispersions() } else { Default::default() },
             monte_carlo: chain.monte_carlo,
             divergences: chain.divergences,
             moves: chain.moves,
-            carried: Handover { occupied, band: separation.carry(), upper, levels },
+            carried: Carried { occupied: bands.occupied, band: separation.carry(), upper, levels },
         })
     }
+
+    /// How the bins of a block are divided.
+    fn bands(&self, grid: FrameGrid, power: &[f32], carried: Option<&Carried>) -> Bands {
+        let before = carried.map_or(0, |carried| carried.occupied);
+        let occupied = occupied_bins(power, grid.bins, grid.bin_hertz).max(before);
+        Bands { below: occupied.min(self.dictionary.header().bins()), occupied }
+    }
+
+    /// What is given of a block, with the spectra of speech in the dictionary's band (bins x rank).
+    fn block<'a>(
+        &'a self,
+        grid: FrameGrid,
+        bands: Bands,
+        power: &'a [f32],
+        request: &Request<'a>,
+        speech_spectra: &'a [f32],
+        streams: Streams,
+    ) -> Block<'a> {
+        let FrameGrid { bins, bin_hertz, frame_seconds } = grid;
+        let Bands { below, occupied } = bands;
+        let Settings { model, sampling, .. } = &self.settings;
+        let &Request { carried, noise_profile, deviation, .. } = request;
+        // The factors of a narrower band say nothing of what is new.
+        let factors = carried.filter(|carried| carried.occupied == occupied);
+        let power_below = rows(power, bins, 0..below);
+        Block {
+            separator: self,
+            heard: self.listener.as_ref().map(|listener| listener.log_odds(&power_below, below)),
+            bins,
+            power,
+            power_below,
+            power_above: rows(power, bins, below..occupied),
+            noise_above: noise_profile.map(|profile| &profile[below..occupied]),
+            carried_above: factors.and_then(|carried| carried.upper.as_ref()),
+            levels_before: carried.map(|carried| &carried.levels),
+            start: Start {
+                bins: below,
+                speech_spectra,
+                alpha_speech: self.alpha_speech(),
+                alpha_noise: model.alpha_noise,
+                noise: model.noise,
+                frame_seconds,
+                bin_hertz,
+                speech_prior: model.speech_prior,
+                carried: factors.map(|carried| &carried.band),
+                noise_profile: noise_profile.map(|profile| &profile[..below]),
+                deviation: deviation && sampling.is_some(),
+            },
+            streams,
+        }
+    }
+
+    /// The characteristic exponent of speech: that of the settings, or else the dictionary's.
+    fn alpha_speech(&self) -> f64 {
+        self.settings.model.alpha_speech.unwrap_or(self.dictionary.header().alpha)
+    }
+}
+
+/// How the bins of a block are divided: so many below are in the dictionary's band, and so many are not empty.
+#[derive(Clone, Copy)]
+struct Bands {
+    below: usize,
+    occupied: usize,
 }
 
 /// A block on its way: what is given of it.
@@ -261,7 +287,7 @@ impl Block<'_> {
         let Settings { model, em, sampling, .. } = &self.separator.settings;
         for sweep in 0..em.iterations {
             let settled = is_settled(sweep, em.iterations);
-            let free = Free { noise: settled, channel: settled && model.channel };
+            let free = Free { noise: settled, response: settled && model.channel };
             separation.maximise(em.exponent as f32, free);
             if sampling.is_none() && in_last_quarter(sweep, em.iterations) {
                 separation.accumulate();
@@ -338,13 +364,13 @@ impl Block<'_> {
         place_rows(&gain_below, &mut gain, bins, 0..split);
         let mut upper = None;
         if !self.power_above.is_empty() {
-            let (mut gain_above, handed_on) = self.separate_above(separation);
+            let (mut gain_above, carried) = self.separate_above(separation);
             if let Some(before) = &before {
                 self.follow(before, &gain_below, &mut gain_above);
             }
             let occupied = split + self.power_above.len() / (power.len() / bins);
             place_rows(&gain_above, &mut gain, bins, split..occupied);
-            upper = Some(handed_on);
+            upper = Some(carried);
         }
         let levels = BinLevels::new(&gain, power, bins, self.levels_before);
         let snr_db = levels.snr_db(start.bin_hertz);
@@ -361,6 +387,16 @@ impl Block<'_> {
             above.iter_mut().for_each(|floor| *floor = floor.min(top));
         }
         Posterior { gain, floor, upper, levels }
+    }
+
+    /// The standard deviation of the gain over the draws, bins x frames; empty if it is not asked for.
+    fn deviation(&self, separation: &Separation) -> Vec<f32> {
+        let mut whole = Vec::new();
+        if self.start.deviation {
+            whole.resize(self.power.len(), 0.0);
+            place_rows(&separation.gain_deviation(), &mut whole, self.bins, 0..self.start.bins);
+        }
+        whole
     }
 
     /// Takes as much from the frames above the dictionary's band as the pool with the listener took from the
@@ -383,7 +419,7 @@ impl Block<'_> {
         let Self { separator, power, power_above, .. } = self;
         let start = Start {
             bins: power_above.len() / (power.len() / self.bins),
-            noise_power: self.noise_above,
+            noise_profile: self.noise_above,
             deviation: false,
             ..self.start.clone()
         };
@@ -410,14 +446,10 @@ impl Separator {
         power: M,
         dispersion: [M; 2],
     ) -> crate::refiner::Posterior<M> {
-        let header = self.dictionary.header();
         crate::refiner::Posterior {
             bins,
             bin_hertz,
-            alpha: [
-                self.settings.model.alpha_speech.unwrap_or(header.alpha),
-                self.settings.model.alpha_noise,
-            ],
+            alpha: [self.alpha_speech(), self.settings.model.alpha_noise],
             gain,
             power,
             dispersion,

@@ -1,35 +1,39 @@
 //! The conditional posteriors of the factors, as samplers see them.
 
+use super::published::Redraw;
 use super::state::{Frames, Pool};
-use crate::model::{ImpulseStep, Impulses, Mixture, Prior, Workspace};
+use crate::model::{Dispersed, ImpulseVariables, MarginalTable, Mixture, Prior, Workspace};
 use crate::parallel::*;
-use crate::random::Stream;
 use crate::samplers::{Metric, Minibatch, Sites, Target};
 
 /// The activations of some frames given everything else: one block per frame, one data term per bin.
 pub(super) struct ActivationTarget<'a> {
     pub mixture: &'a Mixture<f32>,
-    pub impulses: &'a mut Impulses<f32>,
-    /// Moves the impulse variables of the bins that a step looks at, before it does so for the first time.
-    pub redraw: Option<(&'a mut ImpulseStep, &'a mut Stream)>,
+    /// The expectations with impulse variables integrated out.
+    pub table: &'a MarginalTable,
+    /// Impulse variables at sampled values in the place of these.
+    pub sampled: Option<Redraw<'a>>,
     /// `|X|^2`, bins x frames.
     pub power: &'a [f32],
     /// What multiplies the dispersions of noise, bins x frames; empty for nothing.
-    pub drift: &'a [f32],
+    pub field: &'a [f32],
     /// Prior of the activations of speech.
     pub prior: Prior,
     pub workspace: &'a mut Workspace<f32>,
 }
 
 impl ActivationTarget<'_> {
-    /// Disperses all bins, and moves their impulse variables if that is due.
-    pub(super) fn disperse(&mut self, theta: &[f32]) {
-        let Self { mixture, impulses, redraw, power, drift, workspace, .. } = self;
-        workspace.disperse(mixture, theta);
-        workspace.modulate_noise(drift);
-        if let Some((step, stream)) = redraw.take() {
-            step.step(impulses, mixture, workspace.dispersions(), power, stream);
-        }
+    /// The dispersions of all bins, and the impulse variables given them.
+    pub(super) fn disperse<'b>(
+        &'b mut self,
+        theta: &'b [f32],
+    ) -> (Dispersed<'b, f32>, ImpulseVariables<'b, f32>) {
+        let dispersed = self.workspace.disperse(self.mixture, theta).modulated(self.field);
+        let impulses = match &mut self.sampled {
+            None => ImpulseVariables::Integrated(self.table),
+            Some(sampled) => sampled.given(&dispersed, self.power),
+        };
+        (dispersed, impulses)
     }
 }
 
@@ -50,12 +54,9 @@ impl Target<f32> for ActivationTarget<'_> {
         if batch.indices().is_some() {
             self.differentiate_batch(theta, batch, gradient);
         } else {
-            self.disperse(theta);
-            let Self { mixture, impulses, power, drift, workspace, .. } = self;
-            workspace.evaluate(mixture, impulses, power);
-            workspace.modulate_slopes(drift);
-            workspace.differentiate(mixture);
-            workspace.activation_gradient(mixture, gradient);
+            let power = self.power;
+            let (mut dispersed, impulses) = self.disperse(theta);
+            dispersed.evaluate(impulses, power).slopes().differentiate().activations(gradient);
         }
         let (rank, split) = (self.mixture.rank(), self.mixture.speech_rank());
         for (column, gradient) in theta.chunks_exact(rank).zip(gradient.chunks_exact_mut(rank)) {
@@ -64,8 +65,9 @@ impl Target<f32> for ActivationTarget<'_> {
     }
 
     fn potential(&mut self, theta: &[f32], potential: &mut [f64]) {
-        self.disperse(theta);
-        self.workspace.potential(self.mixture, self.impulses, self.power, potential);
+        let power = self.power;
+        let (dispersed, impulses) = self.disperse(theta);
+        dispersed.potential(impulses, power, potential);
         let (rank, split) = (self.mixture.rank(), self.mixture.speech_rank());
         for (potential, column) in potential.iter_mut().zip(theta.chunks_exact(rank)) {
             *potential += column[..split].iter().map(|&x| self.prior.potential(f64::from(x))).sum::<f64>();
@@ -86,8 +88,8 @@ impl Target<f32> for ActivationTarget<'_> {
 pub(super) struct NoiseTarget<'a> {
     pub mixture: &'a mut Mixture<f32>,
     pub tiles: &'a mut [Frames],
-    /// Which set of impulse variables to condition on.
-    pub chain: usize,
+    /// Those of every tile.
+    pub impulses: Vec<ImpulseVariables<'a, f32>>,
     pub pool: &'a Pool,
 }
 
@@ -127,18 +129,15 @@ impl Target<f32> for NoiseTarget<'_> {
             transpose(&sum, self.mixture.bins, gradient);
             return;
         }
-        let Self { mixture, tiles, chain, pool, .. } = self;
+        let Self { mixture, tiles, impulses, pool } = self;
         let mixture = &**mixture;
-        tiles.par_iter_mut().with_max_len(1).for_each_init(
-            || pool.take(mixture.bins),
-            |workspace, tile| {
-                workspace.disperse(mixture, &tile.activations);
-                workspace.modulate_noise(&tile.drift);
-                workspace.evaluate(mixture, &tile.impulses[*chain], &tile.power);
-                workspace.modulate_slopes(&tile.drift);
-                workspace.differentiate(mixture);
+        tiles.par_iter_mut().zip(&*impulses).with_max_len(1).for_each_init(
+            || pool.take(),
+            |workspace, (tile, &impulses)| {
+                let mut dispersed = workspace.disperse(mixture, &tile.activations).modulated(&tile.field);
+                let derivatives = dispersed.evaluate(impulses, &tile.power).slopes().differentiate();
                 tile.noise_raise.fill(0.0);
-                workspace.add_noise_gradient(mixture, &tile.activations, &mut tile.noise_raise);
+                derivatives.add_noise(&mut tile.noise_raise);
             },
         );
         for tile in tiles.iter() {
@@ -149,17 +148,17 @@ impl Target<f32> for NoiseTarget<'_> {
 
     fn potential(&mut self, theta: &[f32], potential: &mut [f64]) {
         self.load(theta);
-        let Self { mixture, tiles, chain, pool, .. } = self;
+        let Self { mixture, tiles, impulses, pool } = self;
         let mixture = &**mixture;
         let per_tile: Vec<_> = tiles
             .par_iter()
+            .zip(&*impulses)
             .map_init(
-                || pool.take(mixture.bins),
-                |workspace, tile| {
+                || pool.take(),
+                |workspace, (tile, &impulses)| {
                     let mut per_bin = vec![0.0; mixture.bins];
-                    workspace.disperse(mixture, &tile.activations);
-                    workspace.modulate_noise(&tile.drift);
-                    workspace.bin_potential(mixture, &tile.impulses[*chain], &tile.power, &mut per_bin);
+                    let dispersed = workspace.disperse(mixture, &tile.activations).modulated(&tile.field);
+                    dispersed.bin_potential(impulses, &tile.power, &mut per_bin);
                     per_bin
                 },
             )

@@ -1,13 +1,13 @@
 //! One block of a recording: from powers to posterior-mean gains.
 
 pub(crate) mod block;
-mod channel;
-mod drift;
 mod factor_target;
 pub(crate) mod gain;
 mod monte_carlo;
 mod moves;
+mod noise_drift;
 mod published;
+mod response;
 mod sampling;
 pub(crate) mod settings;
 mod start;
@@ -17,9 +17,9 @@ mod tests;
 mod upper_band;
 
 pub use block::RefinerMisfit;
-pub use drift::Drift;
 pub use monte_carlo::MonteCarlo;
 pub use moves::Moves;
+pub use noise_drift::NoiseDrift;
 pub use settings::{
     ALPHAS, EmSettings, GainSettings, HamcmcMemory, ImpulseMode, ModelSettings, NoiseModel, Positivity,
     SamplingSettings, Settings, SettingsError, Strength,

@@ -91,7 +91,7 @@ impl Probes {
 
 #[cfg(test)]
 mod tests {
-    use super::super::block::{Known, Separator};
+    use super::super::block::{Request, Separator};
     use super::super::settings::{GainSettings, SamplingSettings, Settings};
     use super::*;
     use crate::model::Dictionary;
@@ -122,9 +122,10 @@ mod tests {
             let separator = Separator::new(Dictionary::shipped().unwrap(), settings);
             let runs: Vec<_> = (0..SEEDS)
                 .map(|seed| {
-                    let known = Known::default();
+                    let request = Request::default();
                     let streams = Streams::new(seed);
-                    let separated = separator.separate(grid, &power, known, streams, &mut (), None).unwrap();
+                    let separated =
+                        separator.separate(grid, &power, request, streams, &mut (), None).unwrap();
                     (separated.gain, separated.monte_carlo)
                 })
                 .collect();

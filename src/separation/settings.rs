@@ -1,6 +1,6 @@
 //! What a user can set, with ranges.
 
-use super::drift::Drift;
+use super::noise_drift::NoiseDrift;
 use crate::model::Prior;
 use crate::samplers::SamplerKind;
 pub use crate::stable::ALPHAS;
@@ -35,7 +35,7 @@ pub enum ImpulseMode {
 #[serde(rename_all = "lowercase")]
 pub enum NoiseModel {
     /// One spectrum that drifts, times a level per frame.
-    Drifting(Drift),
+    Drifting(NoiseDrift),
     /// Constant spectra with activations, as in the paper.
     Spectra {
         /// Number of spectra, 1 to 64.
@@ -94,7 +94,7 @@ impl Default for ModelSettings {
         Self {
             alpha_speech: None,
             alpha_noise: 1.9,
-            noise: NoiseModel::Drifting(Drift { seconds: 0.8, hertz: 31.25 }),
+            noise: NoiseModel::Drifting(NoiseDrift { seconds: 0.8, hertz: 31.25 }),
             speech_prior: Prior::Gamma { shape: 0.95, rate: 0.0 },
             channel: true,
         }

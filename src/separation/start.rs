@@ -10,19 +10,20 @@ use rand::RngExt;
 pub(super) fn noise_spectra(
     bins: usize,
     power: &[f32],
-    known: Option<&[f32]>,
+    profile: Option<&[f32]>,
     alpha: f64,
     rank: usize,
     stream: &mut Stream,
 ) -> Vec<f32> {
+    /// Of the powers over time; chosen by measurement.
     const QUANTILE: f64 = 0.4;
     // An exponential law's quantile as a multiple of its mean.
     let quantile_of_mean = -libm::log(1.0 - QUANTILE);
     let mut over_time = vec![0.0; power.len() / bins];
     let mut spectra = Vec::with_capacity(bins * rank);
     for bin in 0..bins {
-        let mean = match known {
-            Some(known) => f64::from(known[bin]),
+        let mean = match profile {
+            Some(profile) => f64::from(profile[bin]),
             None => {
                 for (value, frame) in over_time.iter_mut().zip(power.chunks_exact(bins)) {
                     *value = frame[bin];

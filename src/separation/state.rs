@@ -1,12 +1,12 @@
 //! The latent state of one stretch of a recording, and the sweeps that improve it.
 
-use super::channel::Channel;
-use super::drift::Smoothing;
+use super::noise_drift::Smoothing;
+use super::response::ChannelResponse;
 use super::settings::NoiseModel;
 use super::start::{lean_on, noise_spectra};
 use crate::kernels::vector;
 use crate::model::{
-    Continuation, Factor, Impulses, MarginalTable, Mixture, Prior, SMALLEST_POWER, Workspace,
+    Continuation, Factor, ImpulseVariables, MarginalTable, Mixture, Prior, SMALLEST_POWER, Workspace,
 };
 use crate::parallel::*;
 use crate::random::Streams;
@@ -16,7 +16,11 @@ use std::sync::{Arc, Mutex};
 /// Frames that are worked on together: their matrices fit into a core's cache.
 pub(crate) const TILE_FRAMES: usize = 32;
 /// Range of activations and spectra, in which neither they nor their products overflow.
-const ENTRIES: (f32, f32) = (1e-9, 1e9);
+pub(super) const ENTRIES: (f32, f32) = (1e-9, 1e9);
+/// What activations start at: the least of those of speech, and those of all noise spectra but the first.
+const FIRST: (f32, f32) = (1e-6, 0.05);
+/// Keeps ratios of slopes finite.
+const LEAST_SLOPE: f32 = 1e-20;
 
 /// What a separation starts from.
 #[derive(Debug, Clone)]
@@ -36,21 +40,21 @@ pub(crate) struct Start<'a> {
     /// Prior of the activations of speech.
     pub speech_prior: Prior,
     /// Noise spectra and channel of the stretch before this one.
-    pub carried: Option<&'a Carried>,
+    pub carried: Option<&'a CarriedBand>,
     /// The mean power of the noise per bin, if it is known beforehand.
-    pub noise_power: Option<&'a [f32]>,
+    pub noise_profile: Option<&'a [f32]>,
     /// Whether to sum the squares of gains too.
     pub deviation: bool,
 }
 
 /// What one stretch of a recording hands on to the next.
 #[derive(Debug, Clone)]
-pub(crate) struct Carried {
+pub(crate) struct CarriedBand {
     noise_spectra: Vec<f32>,
-    channel: Channel,
+    response: ChannelResponse,
 }
 
-impl Carried {
+impl CarriedBand {
     /// Changes the unit of power.
     pub(crate) fn scale_power(&mut self, factor: f32, alpha_noise: f64) {
         let factor = libm::pow(f64::from(factor), alpha_noise / 2.0) as f32;
@@ -64,7 +68,7 @@ pub(crate) struct Free {
     /// The activations of noise and its spectra.
     pub noise: bool,
     /// The gain of the channel.
-    pub channel: bool,
+    pub response: bool,
 }
 
 /// The factors of a stretch of a recording, which is cut into tiles of frames.
@@ -73,11 +77,11 @@ pub(crate) struct Separation {
     pub(crate) tiles: Vec<Frames>,
     pub(crate) pool: Pool,
     pub(crate) speech_prior: Prior,
-    /// The impulse variables integrated out.
-    marginal: Impulses<f32>,
+    /// The expectations with impulse variables integrated out.
+    pub(crate) table: Arc<MarginalTable>,
     drift: Option<Smoothing>,
     dictionary: Vec<f32>,
-    channel: Channel,
+    response: ChannelResponse,
     /// If the activations of speech are held, how its spectra are made.
     continuation: Option<Continuation>,
     /// Gains in the sums.
@@ -90,12 +94,10 @@ pub(crate) struct Frames {
     pub power: Vec<f32>,
     /// Speech above noise, rank x frames.
     pub activations: Vec<f32>,
-    /// How the noise drifts over time, bins x frames; empty if it is made of constant spectra alone.
-    pub drift: Vec<f32>,
-    drift_raise: Vec<f32>,
-    drift_lower: Vec<f32>,
-    /// One set per interleaved chain.
-    pub impulses: Vec<Impulses<f32>>,
+    /// What multiplies the dispersions of noise, bins x frames; empty if it is made of constant spectra alone.
+    pub field: Vec<f32>,
+    field_raise: Vec<f32>,
+    field_lower: Vec<f32>,
     /// Sum of the gains that were accumulated, bins x frames.
     pub gain_sum: Vec<f32>,
     /// Sum of their squares; empty if not asked for.
@@ -104,11 +106,47 @@ pub(crate) struct Frames {
     pub noise_lower: Vec<f32>,
     raise: Vec<f32>,
     lower: Vec<f32>,
-    channel_raise: Vec<f32>,
-    channel_lower: Vec<f32>,
+    response_raise: Vec<f32>,
+    response_lower: Vec<f32>,
     /// Slopes at the knots of a continuation, knots x rank.
     continuation_raise: Vec<f32>,
     continuation_lower: Vec<f32>,
+}
+
+impl Frames {
+    /// The start for powers `|X|^2` (bins x frames): speech as loud as all of it, and the first noise spectrum as it is.
+    fn new(mixture: &Mixture<f32>, power: &[f32], drifts: bool, deviation: bool) -> Self {
+        let (bins, rank, split) = (mixture.bins, mixture.rank(), mixture.speech_rank());
+        let total = mixture.speech.spectra.iter().sum::<f32>() / bins as f32;
+        let half_alpha = (mixture.speech.alpha / 2.0) as f32;
+        let mut activations = vec![0.0; rank * (power.len() / bins)];
+        for (column, power) in activations.chunks_exact_mut(rank).zip(power.chunks_exact(bins)) {
+            let level = power.iter().map(|&x| vector::powf(x, half_alpha)).sum::<f32>() / bins as f32;
+            column[..split].fill((level / total).max(FIRST.0));
+            column[split..].fill(FIRST.1);
+            column[split] = 1.0;
+        }
+        let per_bin = || vec![0.0; bins];
+        let per_spectrum = || vec![0.0; bins * (rank - split)];
+        let field = |value: f32| vec![value; if drifts { power.len() } else { 0 }];
+        Self {
+            power: power.iter().map(|x| x.max(SMALLEST_POWER as f32)).collect(),
+            field: field(1.0),
+            field_raise: field(0.0),
+            field_lower: field(0.0),
+            gain_sum: vec![0.0; power.len()],
+            gain_square_sum: vec![0.0; if deviation { power.len() } else { 0 }],
+            raise: vec![0.0; activations.len()],
+            lower: vec![0.0; activations.len()],
+            activations,
+            noise_raise: per_spectrum(),
+            noise_lower: per_spectrum(),
+            response_raise: per_bin(),
+            response_lower: per_bin(),
+            continuation_raise: Vec::new(),
+            continuation_lower: Vec::new(),
+        }
+    }
 }
 
 impl Separation {
@@ -119,63 +157,31 @@ impl Separation {
             NoiseModel::Spectra { rank } => (rank, None),
             NoiseModel::Drifting(drift) => (1, Some(drift)),
         };
-        let (known, alpha) = (start.noise_power, start.alpha_noise);
-        let mut noise = noise_spectra(bins, power, known, alpha, noise_rank, &mut streams.stream(0));
-        if let (Some(carried), None) = (start.carried, known) {
+        let (profile, alpha) = (start.noise_profile, start.alpha_noise);
+        let mut noise = noise_spectra(bins, power, profile, alpha, noise_rank, &mut streams.stream(0));
+        if let (Some(carried), None) = (start.carried, profile) {
             lean_on(&carried.noise_spectra, &mut noise, power.len() / bins);
         }
-        let channel = start.carried.map_or_else(|| Channel::new(bins), |carried| carried.channel.clone());
+        let response =
+            start.carried.map_or_else(|| ChannelResponse::new(bins), |carried| carried.response.clone());
         let mut mixture = Mixture {
             bins,
             speech: Factor { alpha: start.alpha_speech, spectra: start.speech_spectra.to_vec() },
             noise: Factor { alpha: start.alpha_noise, spectra: noise },
         };
-        channel.shape(start.speech_spectra, &mut mixture.speech.spectra);
-        let (rank, split) = (mixture.rank(), mixture.speech_rank());
-        let total = mixture.speech.spectra.iter().sum::<f32>() / bins as f32;
-        let exponent = (start.alpha_speech / 2.0) as f32;
-        let tiles = power
-            .chunks(TILE_FRAMES * bins)
-            .map(|power| {
-                let frames = power.len() / bins;
-                let mut activations = vec![0.0; rank * frames];
-                for (column, power) in activations.chunks_exact_mut(rank).zip(power.chunks_exact(bins)) {
-                    let level = power.iter().map(|&x| vector::powf(x, exponent)).sum::<f32>() / bins as f32;
-                    column[..split].fill((level / total).max(1e-6));
-                    column[split..].fill(0.05);
-                    column[split] = 1.0;
-                }
-                let per_bin = || vec![0.0; bins];
-                let per_spectrum = || vec![0.0; bins * (rank - split)];
-                Frames {
-                    power: power.iter().map(|x| x.max(SMALLEST_POWER as f32)).collect(),
-                    drift: drift.map_or_else(Vec::new, |_| vec![1.0; power.len()]),
-                    drift_raise: drift.map_or_else(Vec::new, |_| vec![0.0; power.len()]),
-                    drift_lower: drift.map_or_else(Vec::new, |_| vec![0.0; power.len()]),
-                    impulses: vec![Impulses::Integrated(Arc::clone(table))],
-                    gain_sum: vec![0.0; power.len()],
-                    gain_square_sum: vec![0.0; if start.deviation { power.len() } else { 0 }],
-                    raise: vec![0.0; activations.len()],
-                    lower: vec![0.0; activations.len()],
-                    activations,
-                    noise_raise: per_spectrum(),
-                    noise_lower: per_spectrum(),
-                    channel_raise: per_bin(),
-                    channel_lower: per_bin(),
-                    continuation_raise: Vec::new(),
-                    continuation_lower: Vec::new(),
-                }
-            })
-            .collect();
+        response.shape(start.speech_spectra, &mut mixture.speech.spectra);
+        let per_tile = power.chunks(TILE_FRAMES * bins);
+        let tiles = per_tile.map(|power| Frames::new(&mixture, power, drift.is_some(), start.deviation));
+        let tiles = tiles.collect();
         Self {
             mixture,
             tiles,
             pool: Pool::default(),
             speech_prior: start.speech_prior,
-            marginal: Impulses::Integrated(Arc::clone(table)),
+            table: Arc::clone(table),
             drift: drift.map(|drift| Smoothing::new(&drift, bins, start.frame_seconds, start.bin_hertz)),
             dictionary: start.speech_spectra.to_vec(),
-            channel,
+            response,
             continuation: None,
             accumulated: 0,
         }
@@ -203,11 +209,12 @@ impl Separation {
     }
 
     /// One sweep of expectation maximisation on the posterior with the impulse variables integrated out:
-    /// every free factor is multiplied by `(raise / lower)^exponent`, from the same slopes. Activations of speech
+    /// every free factor is multiplied by `(raise / lower)^update_exponent`, from the same slopes. Activations of speech
     /// are free unless they are held.
-    pub(crate) fn maximise(&mut self, exponent: f32, free: Free) {
+    pub(crate) fn maximise(&mut self, update_exponent: f32, free: Free) {
         let continuation = self.continuation;
-        let Self { mixture, tiles, pool, speech_prior, drift, .. } = self;
+        let Self { mixture, tiles, pool, speech_prior, drift, table, .. } = self;
+        let impulses = ImpulseVariables::Integrated(table);
         let (rank, split) = (mixture.rank(), mixture.speech_rank());
         let first = if continuation.is_some() { split } else { 0 };
         let updated = first..if free.noise { rank } else { split };
@@ -215,60 +222,59 @@ impl Separation {
         let free_drift = drift.filter(|_| free.noise);
         let spectra_free = free.noise && drift.is_none();
         tiles.par_iter_mut().with_max_len(1).for_each_init(
-            || pool.take(bins),
+            || pool.take(),
             |workspace, tile| {
-                workspace.disperse(shared, &tile.activations);
-                workspace.modulate_noise(&tile.drift);
-                workspace.evaluate(shared, &tile.impulses[0], &tile.power);
+                let mut dispersed = workspace.disperse(shared, &tile.activations).modulated(&tile.field);
+                let shares = dispersed.evaluate(impulses, &tile.power);
                 if let Some(smoothing) = &free_drift {
-                    let (raise, lower) = (&mut tile.drift_raise, &mut tile.drift_lower);
-                    workspace.noise_shares(raise, lower);
+                    let (raise, lower) = (&mut tile.field_raise, &mut tile.field_lower);
+                    shares.of_noise(raise, lower);
                     smoothing.over_bins([raise, lower]);
                 }
-                workspace.modulate_slopes(&tile.drift);
-                workspace.activation_slopes(shared, &mut tile.raise, &mut tile.lower);
+                let slopes = shares.slopes();
+                slopes.activations(&mut tile.raise, &mut tile.lower);
                 if spectra_free {
                     let (raise, lower) = (&mut tile.noise_raise, &mut tile.noise_lower);
                     raise.fill(0.0);
                     lower.fill(0.0);
-                    workspace.add_noise_slopes(shared, &tile.activations, raise, lower);
+                    slopes.add_noise(raise, lower);
                 }
-                if free.channel {
-                    let (raise, lower) = (&mut tile.channel_raise, &mut tile.channel_lower);
+                if free.response {
+                    let (raise, lower) = (&mut tile.response_raise, &mut tile.response_lower);
                     raise.fill(0.0);
                     lower.fill(0.0);
-                    workspace.add_channel_slopes(raise, lower);
+                    slopes.add_gain(raise, lower);
                 }
                 if let Some(continuation) = &continuation {
                     let (raise, lower) = (&mut tile.continuation_raise, &mut tile.continuation_lower);
                     raise.fill(0.0);
                     lower.fill(0.0);
-                    workspace.add_continuation_slopes(shared, continuation, &tile.activations, raise, lower);
+                    slopes.add_continuation(continuation, raise, lower);
                 }
                 let slopes = tile.raise.chunks_exact(rank).zip(tile.lower.chunks_exact_mut(rank));
                 for (column, (raise, lower)) in tile.activations.chunks_exact_mut(rank).zip(slopes) {
                     speech_prior.add_gradient(&column[..split], &mut lower[..split]);
                     let (raise, lower) = (&raise[updated.clone()], &lower[updated.clone()]);
-                    multiply(&mut column[updated.clone()], raise, lower, exponent);
+                    multiply(&mut column[updated.clone()], raise, lower, update_exponent);
                 }
             },
         );
         if let Some(smoothing) = free_drift {
-            let parts = tiles.iter().map(|tile| (&tile.drift_raise, &tile.drift_lower));
+            let parts = tiles.iter().map(|tile| (&tile.field_raise, &tile.field_lower));
             let (raise, lower) = smoothing.over_frames(parts);
             let parts = raise.par_chunks(TILE_FRAMES * bins).zip(lower.par_chunks(TILE_FRAMES * bins));
             tiles.par_iter_mut().zip(parts).for_each(|(tile, (raise, lower))| {
-                multiply(&mut tile.drift, raise, lower, exponent);
+                multiply(&mut tile.field, raise, lower, update_exponent);
             });
         }
         if spectra_free {
             let (raise, lower) = sum(tiles, |tile| (&tile.noise_raise, &tile.noise_lower));
-            multiply(&mut mixture.noise.spectra, &raise, &lower, exponent);
+            multiply(&mut mixture.noise.spectra, &raise, &lower, update_exponent);
         }
-        if free.channel {
-            let (raise, lower) = sum(tiles, |tile| (&tile.channel_raise, &tile.channel_lower));
-            self.channel.update(&raise, &lower, exponent);
-            self.channel.shape(&self.dictionary, &mut mixture.speech.spectra);
+        if free.response {
+            let (raise, lower) = sum(tiles, |tile| (&tile.response_raise, &tile.response_lower));
+            self.response.update(&raise, &lower, update_exponent);
+            self.response.shape(&self.dictionary, &mut mixture.speech.spectra);
         }
     }
 
@@ -276,16 +282,15 @@ impl Separation {
     /// they are sampled: the mean is the same, its Monte Carlo error less.
     pub(crate) fn accumulate(&mut self) {
         self.accumulated += 1;
-        let Self { mixture, tiles, pool, marginal, .. } = self;
-        let (mixture, marginal) = (&*mixture, &*marginal);
+        let Self { mixture, tiles, pool, table, .. } = self;
+        let (mixture, impulses) = (&*mixture, ImpulseVariables::Integrated(table));
         tiles.par_iter_mut().with_max_len(1).for_each_init(
-            || pool.take(mixture.bins),
+            || pool.take(),
             |workspace, tile| {
-                workspace.disperse(mixture, &tile.activations);
-                workspace.modulate_noise(&tile.drift);
-                workspace.evaluate(mixture, marginal, &tile.power);
-                tile.gain_sum.iter_mut().zip(workspace.gain()).for_each(|(sum, gain)| *sum += gain);
-                let squares = tile.gain_square_sum.iter_mut().zip(workspace.gain());
+                let mut dispersed = workspace.disperse(mixture, &tile.activations).modulated(&tile.field);
+                let shares = dispersed.evaluate(impulses, &tile.power);
+                tile.gain_sum.iter_mut().zip(shares.gain()).for_each(|(sum, gain)| *sum += gain);
+                let squares = tile.gain_square_sum.iter_mut().zip(shares.gain());
                 squares.for_each(|(sum, gain)| *sum += gain * gain);
             },
         );
@@ -299,12 +304,11 @@ impl Separation {
 
     /// The dispersions of speech and of noise at the present factors, bins x frames each.
     pub(crate) fn dispersions(&self) -> [Vec<f32>; 2] {
-        let mut workspace = self.pool.take(self.mixture.bins);
+        let mut workspace = self.pool.take();
         let mut dispersions = [Vec::new(), Vec::new()];
         for tile in &self.tiles {
-            workspace.disperse(&self.mixture, &tile.activations);
-            workspace.modulate_noise(&tile.drift);
-            let (speech, noise) = workspace.dispersions();
+            let dispersed = workspace.disperse(&self.mixture, &tile.activations).modulated(&tile.field);
+            let (speech, noise) = dispersed.dispersions();
             dispersions[0].extend_from_slice(speech);
             dispersions[1].extend_from_slice(noise);
         }
@@ -335,7 +339,7 @@ impl Separation {
     }
 
     /// What the next stretch may start from.
-    pub(crate) fn carry(self) -> Carried {
+    pub(crate) fn carry(self) -> CarriedBand {
         let (rank, split) = (self.mixture.rank(), self.mixture.speech_rank());
         let mut noise_spectra = self.mixture.noise.spectra;
         let columns = || self.tiles.iter().flat_map(|tile| tile.activations.chunks_exact(rank));
@@ -343,7 +347,7 @@ impl Separation {
             let mean = columns().map(|column| column[split + k]).sum::<f32>() / columns().count() as f32;
             spectrum.iter_mut().for_each(|x| *x = (*x * mean).clamp(ENTRIES.0, ENTRIES.1));
         }
-        Carried { noise_spectra, channel: self.channel }
+        CarriedBand { noise_spectra, response: self.response }
     }
 }
 
@@ -358,9 +362,9 @@ pub(crate) struct Loan<'a> {
 }
 
 impl Pool {
-    pub(crate) fn take(&self, bins: usize) -> Loan<'_> {
+    pub(crate) fn take(&self) -> Loan<'_> {
         let spare = self.0.lock().ok().and_then(|mut spare| spare.pop());
-        Loan { pool: self, workspace: spare.unwrap_or_else(|| Workspace::new(bins)) }
+        Loan { pool: self, workspace: spare.unwrap_or_default() }
     }
 }
 
@@ -380,7 +384,7 @@ impl DerefMut for Loan<'_> {
 impl Drop for Loan<'_> {
     fn drop(&mut self) {
         if let Ok(mut spare) = self.pool.0.lock() {
-            spare.push(std::mem::replace(&mut self.workspace, Workspace::new(0)));
+            spare.push(std::mem::take(&mut self.workspace));
         }
     }
 }
@@ -400,13 +404,13 @@ pub(crate) fn sum(tiles: &[Frames], of: impl Fn(&Frames) -> (&Vec<f32>, &Vec<f32
     sums.unwrap_or_default()
 }
 
-/// A multiplicative update of `factor` by `(raise / lower)^exponent`.
-pub(crate) fn multiply(factor: &mut [f32], raise: &[f32], lower: &[f32], exponent: f32) {
+/// A multiplicative update of `factor` by `(raise / lower)^update_exponent`.
+pub(crate) fn multiply(factor: &mut [f32], raise: &[f32], lower: &[f32], update_exponent: f32) {
     vector::dispatch(
         #[inline(always)]
         || {
             for ((value, raise), lower) in factor.iter_mut().zip(raise).zip(lower) {
-                let step = vector::powf(raise / lower.max(1e-20), exponent);
+                let step = vector::powf(raise / lower.max(LEAST_SLOPE), update_exponent);
                 *value = (*value * step).clamp(ENTRIES.0, ENTRIES.1);
             }
         },

@@ -2,9 +2,12 @@
 //! Carlo, and stationary distributions against quadrature.
 
 use super::factor_target::{ActivationTarget, NoiseTarget};
+use super::published::Redraw;
 use super::settings::NoiseModel;
-use super::state::{Frames, Separation, Start};
-use crate::model::{Factor, ImpulseStep, Impulses, MarginalTable, Mixture, Prior, Workspace};
+use super::state::{Frames, Separation, Start, TILE_FRAMES};
+use crate::model::{
+    Factor, ImpulseStep, ImpulseVariables, MarginalTable, Mixture, Prior, SampledVariables, Workspace,
+};
 use crate::random::{Stream, Streams};
 use crate::samplers::{
     GradientSettings, Hamcmc, HamcmcSettings, InitialScale, Minibatch, Mirrored, Newtonian, Sampler, Scaled,
@@ -20,9 +23,10 @@ const ALPHA: (f64, f64) = (1.2, 1.89);
 struct Problem {
     mixture: Mixture<f32>,
     table: Arc<MarginalTable>,
-    impulses: Impulses<f32>,
+    /// If impulse variables are not integrated out.
+    sampled: Option<SampledVariables<f32>>,
     power: Vec<f32>,
-    drift: Vec<f32>,
+    field: Vec<f32>,
     prior: Prior,
     workspace: Workspace<f32>,
     /// rank x frames.
@@ -40,21 +44,19 @@ impl Problem {
             noise: Factor { alpha: ALPHA.1, spectra: positive(bins * ranks.1) },
         };
         let activations = positive((ranks.0 + ranks.1) * frames);
-        let (power, drift) = (positive(bins * frames), positive(bins * frames));
+        let (power, field) = (positive(bins * frames), positive(bins * frames));
         let table = Arc::new(MarginalTable::new(ALPHA.0, ALPHA.1));
-        let impulses = if sampled {
-            ImpulseStep::new(ALPHA.0, ALPHA.1).unwrap().draw(bins * frames, &mut stream)
-        } else {
-            Impulses::Integrated(Arc::clone(&table))
-        };
+        let sampled =
+            sampled.then(|| ImpulseStep::new(ALPHA.0, ALPHA.1).unwrap().draw(bins * frames, &mut stream));
         let prior = Prior::Gamma { shape: 0.9, rate: 0.5 };
-        let workspace = Workspace::new(bins);
-        Self { mixture, table, impulses, power, drift, prior, workspace, activations }
+        let workspace = Workspace::default();
+        Self { mixture, table, sampled, power, field, prior, workspace, activations }
     }
 
     fn target(&mut self) -> ActivationTarget<'_> {
-        let Self { mixture, impulses, power, drift, prior, workspace, .. } = self;
-        ActivationTarget { mixture, impulses, redraw: None, power, drift, prior: *prior, workspace }
+        let Self { mixture, table, sampled, power, field, prior, workspace, .. } = self;
+        let sampled = sampled.as_mut().map(|values| Redraw { values, due: None });
+        ActivationTarget { mixture, table, sampled, power, field, prior: *prior, workspace }
     }
 
     /// A separation of the same frames, for the noise.
@@ -69,30 +71,43 @@ impl Problem {
             bin_hertz: 15.6,
             speech_prior: self.prior,
             carried: None,
-            noise_power: None,
+            noise_profile: None,
             deviation: false,
         };
         let mut separation = Separation::new(&start, &self.power, &self.table, Streams::new(5));
         let (mut first, rank) = (0, self.mixture.rank());
-        for Frames { power, drift, impulses, activations, .. } in &mut separation.tiles {
+        for Frames { power, field, activations, .. } in &mut separation.tiles {
             let entries = first..first + power.len();
-            *drift = self.drift[entries.clone()].to_vec();
+            *field = self.field[entries].to_vec();
             let columns = first / self.mixture.bins * rank;
             let count = activations.len();
             activations.copy_from_slice(&self.activations[columns..][..count]);
-            if let Impulses::Sampled { speech, noise } = &self.impulses {
-                let (speech, noise) = (speech[entries.clone()].to_vec(), noise[entries].to_vec());
-                *impulses = vec![Impulses::Sampled { speech, noise }];
-            }
             first += power.len();
         }
         separation
     }
+
+    /// The sampled impulse variables of every tile of the separation, if there are any.
+    fn by_tile(&self) -> Option<Vec<SampledVariables<f32>>> {
+        let SampledVariables { speech, noise } = self.sampled.as_ref()?;
+        let cut = |values: &[f32]| -> Vec<Vec<f32>> {
+            values.chunks(TILE_FRAMES * self.mixture.bins).map(<[f32]>::to_vec).collect()
+        };
+        let tiles = cut(speech).into_iter().zip(cut(noise));
+        Some(tiles.map(|(speech, noise)| SampledVariables { speech, noise }).collect())
+    }
 }
 
-fn noise_target(separation: &mut Separation) -> NoiseTarget<'_> {
-    let Separation { mixture, tiles, pool, .. } = separation;
-    NoiseTarget { mixture, tiles, chain: 0, pool }
+fn noise_target<'a>(
+    separation: &'a mut Separation,
+    sampled: Option<&'a [SampledVariables<f32>]>,
+) -> NoiseTarget<'a> {
+    let Separation { mixture, tiles, pool, table, .. } = separation;
+    let impulses = match sampled {
+        None => vec![ImpulseVariables::Integrated(table); tiles.len()],
+        Some(sampled) => sampled.iter().map(ImpulseVariables::Sampled).collect(),
+    };
+    NoiseTarget { mixture, tiles, impulses, pool }
 }
 
 fn total(target: &mut dyn Target<f32>, theta: &[f32]) -> f64 {
@@ -192,9 +207,9 @@ fn the_targets_derivatives_are_differences() {
         let mut problem = Problem::new(12, 40, (3, 2), sampled, 1);
         let theta = problem.activations.clone();
         check_derivatives(&mut problem.target(), &theta, !sampled);
-        let mut separation = problem.separation();
+        let (mut separation, by_tile) = (problem.separation(), problem.by_tile());
         let theta: Vec<f32> = problem.activations[..12 * 2].to_vec();
-        check_derivatives(&mut noise_target(&mut separation), &theta, !sampled);
+        check_derivatives(&mut noise_target(&mut separation, by_tile.as_deref()), &theta, !sampled);
     }
 }
 
@@ -205,13 +220,12 @@ fn the_metric_is_the_expected_fisher_information() {
     problem.prior = Prior::Flat;
     let theta = problem.activations.clone();
     let mut spectra = vec![0.0; 5 * 2];
-    let (mixture, drift) = (problem.mixture.clone(), problem.drift.clone());
+    let (mixture, field) = (problem.mixture.clone(), problem.field.clone());
     super::factor_target::transpose(&mixture.noise.spectra, 5, &mut spectra);
-    problem.workspace.disperse(&mixture, &theta);
-    problem.workspace.modulate_noise(&drift);
-    let (lambda_speech, lambda_noise) = problem.workspace.dispersions();
-    let Impulses::Sampled { speech, noise } = &problem.impulses else { unreachable!() };
-    let variances: Vec<f32> = (0..drift.len())
+    let dispersed = problem.workspace.disperse(&mixture, &theta).modulated(&field);
+    let (lambda_speech, lambda_noise) = dispersed.dispersions();
+    let SampledVariables { speech, noise } = problem.sampled.as_ref().unwrap();
+    let variances: Vec<f32> = (0..field.len())
         .map(|i| {
             let (s, n) = (lambda_speech[i].powf(2.0 / 1.2), lambda_noise[i].powf(2.0 / 1.89));
             speech[i] * s + noise[i] * n
@@ -220,7 +234,8 @@ fn the_metric_is_the_expected_fisher_information() {
     let mut stream = Streams::new(3).stream(0);
     let draws = 20_000;
     let (mut squares, mut noise_squares) = (vec![0.0; theta.len()], vec![0.0; spectra.len()]);
-    let mut separation = problem.separation();
+    let (mut separation, by_tile) = (problem.separation(), problem.by_tile());
+    let by_tile = by_tile.as_deref();
     for _ in 0..draws {
         for (power, variance) in problem.power.iter_mut().zip(&variances) {
             let excess: f32 = Exp1.sample(&mut stream);
@@ -229,7 +244,7 @@ fn the_metric_is_the_expected_fisher_information() {
         separation.tiles[0].power.copy_from_slice(&problem.power);
         let g = gradient(&mut problem.target(), &theta, Minibatch::full(5));
         squares.iter_mut().zip(g).for_each(|(sum, g)| *sum += f64::from(g * g));
-        let g = gradient(&mut noise_target(&mut separation), &spectra, Minibatch::full(4));
+        let g = gradient(&mut noise_target(&mut separation, by_tile), &spectra, Minibatch::full(4));
         noise_squares.iter_mut().zip(g).for_each(|(sum, g)| *sum += f64::from(g * g));
     }
     let check = |target: &mut dyn Target<f32>, theta: &[f32], squares: &[f64]| {
@@ -243,19 +258,20 @@ fn the_metric_is_the_expected_fisher_information() {
         }
     };
     check(&mut problem.target(), &theta, &squares);
-    check(&mut noise_target(&mut separation), &spectra, &noise_squares);
+    check(&mut noise_target(&mut separation, by_tile), &spectra, &noise_squares);
 }
 
 /// One frame with one spectrum each of speech and noise, as `blocks` independent chains.
 fn two_unknowns(blocks: usize, sampled: bool) -> Problem {
     let mut problem = Problem::new(24, 1, (1, 1), sampled, 4);
     problem.power = [0.9, 0.1, 2.0, 0.3, 0.05, 0.7, 4.0, 0.4].repeat(3 * blocks);
-    problem.drift = Vec::new();
+    problem.field = Vec::new();
     problem.prior = Prior::Gamma { shape: 1.5, rate: 0.5 };
     problem.activations = [1.0, 0.5].repeat(blocks);
     if sampled {
         let mut stream = Streams::new(6).stream(0);
-        problem.impulses = ImpulseStep::new(ALPHA.0, ALPHA.1).unwrap().draw(problem.power.len(), &mut stream);
+        let mut step = ImpulseStep::new(ALPHA.0, ALPHA.1).unwrap();
+        problem.sampled = Some(step.draw(problem.power.len(), &mut stream));
     }
     problem
 }
@@ -399,15 +415,17 @@ fn mirrored_samplers_find_the_marginal_posterior() {
         let mut problem = two_unknowns(BLOCKS, sampled);
         let mut impulses = ImpulseStep::new(ALPHA.0, ALPHA.1).unwrap();
         let mut stream: Stream = Streams::new(8).stream(0);
-        let mut chains = vec![problem.impulses.clone(); sampler.chains()];
+        let mut chains = vec![problem.sampled.clone(); sampler.chains()];
         let mut signed = vec![1.25_f32; 2 * BLOCKS];
         let found = sampled_moments(BLOCKS, steps / 4, steps, |theta| {
             let chain = sampler.next_chain();
-            std::mem::swap(&mut problem.impulses, &mut chains[chain]);
+            std::mem::swap(&mut problem.sampled, &mut chains[chain]);
             let mut target = problem.target();
-            target.redraw = redraws.then_some((&mut impulses, &mut stream));
+            if let Some(sampled) = &mut target.sampled {
+                sampled.due = redraws.then_some((&mut impulses, &mut stream));
+            }
             sampler.step(&mut Mirrored::new(Scaled::new(target, &units)), &mut signed);
-            std::mem::swap(&mut problem.impulses, &mut chains[chain]);
+            std::mem::swap(&mut problem.sampled, &mut chains[chain]);
             theta.iter_mut().zip(signed.iter().zip(&units)).for_each(|(x, (s, unit))| *x = s.abs() * unit);
         });
         largest_error(found, exact)
@@ -427,7 +445,7 @@ fn mirrored_samplers_find_the_marginal_posterior() {
         let mut sampler = Newtonian::new(2, BLOCKS, Streams::new(7)).unwrap();
         let found = sampled_moments(BLOCKS, 100, 1500, |theta| {
             let mut target = problem.target();
-            target.redraw = Some((&mut impulses, &mut stream));
+            target.sampled.as_mut().unwrap().due = Some((&mut impulses, &mut stream));
             sampler.step(&mut target, theta);
         });
         largest_error(found, exact)

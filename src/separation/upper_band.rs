@@ -5,7 +5,7 @@
 //! is found above does not act back on the activations: below, the result is that of a recording without the
 //! upper band.
 
-use super::state::{Carried, Free, Separation, Start};
+use super::state::{CarriedBand, ENTRIES, Free, Separation, Start};
 use crate::model::{Continuation, MarginalTable};
 use crate::random::Streams;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) struct UpperBand {
 #[derive(Debug, Clone)]
 pub(super) struct CarriedUpper {
     knots: Vec<f32>,
-    noise: Carried,
+    noise: CarriedBand,
 }
 
 impl UpperBand {
@@ -68,8 +68,8 @@ impl UpperBand {
     }
 
     /// One sweep of expectation maximisation.
-    pub(super) fn maximise(&mut self, exponent: f32, noise: bool) {
-        self.separation.maximise(exponent, Free { noise, channel: false });
+    pub(super) fn maximise(&mut self, update_exponent: f32, noise: bool) {
+        self.separation.maximise(update_exponent, Free { noise, response: false });
         let (raise, lower) = self.separation.continuation_slopes();
         let count = self.continuation.knots();
         let columns = self.knots.chunks_exact_mut(count).zip(&self.edge);
@@ -80,7 +80,7 @@ impl UpperBand {
             let mut mode = edge;
             for ((value, raise), lower) in column.iter_mut().zip(raise).zip(lower) {
                 let ratio = (raise + PRIOR_COUNT / *value) / (lower + PRIOR_COUNT / mode);
-                *value = (*value * libm::powf(ratio, exponent)).clamp(1e-9, 1e9);
+                *value = (*value * libm::powf(ratio, update_exponent)).clamp(ENTRIES.0, ENTRIES.1);
                 mode = *value;
             }
         }

@@ -1,3 +1,5 @@
+//! The complex isotropic alpha-stable law.
+
 use super::{ParameterError, PositiveStable, checked};
 use num_complex::Complex;
 use rand::Rng;

@@ -1,3 +1,5 @@
+//! The generalised gamma law.
+
 use super::{ParameterError, checked};
 use rand::Rng;
 use rand_distr::{Distribution, Gamma};

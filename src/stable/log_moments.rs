@@ -1,3 +1,5 @@
+//! Fitting an alpha-stable law by its logarithmic moments.
+
 use num_complex::Complex;
 use std::f64::consts::{FRAC_PI_2, LN_2, PI};
 

@@ -1,3 +1,5 @@
+//! The positive stable law, of which impulse variables are.
+
 use super::{ParameterError, checked};
 use crate::kernels::vector::{Philox, exp, fill, ln, sin_pi, uniform};
 use rand::Rng;

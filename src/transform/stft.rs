@@ -1,3 +1,5 @@
+//! The short-time Fourier transform, and back, as samples come.
+
 use alphamf_fourier::{ComplexToReal, RealToComplex};
 use num_complex::Complex;
 use std::f64::consts::PI;
@@ -389,12 +391,6 @@ impl Spectrogram {
     #[must_use]
     pub fn frame(&self, t: usize) -> &[Complex<f32>] {
         &self.values[t * self.bins..(t + 1) * self.bins]
-    }
-
-    /// The bins of frame `t`, to be changed.
-    #[must_use]
-    pub fn frame_mut(&mut self, t: usize) -> &mut [Complex<f32>] {
-        &mut self.values[t * self.bins..(t + 1) * self.bins]
     }
 
     /// All values, frame after frame.

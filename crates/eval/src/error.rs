@@ -1,3 +1,5 @@
+//! Why an evaluation could not be made.
+
 use alphamf::ErrorKind;
 use std::io;
 use std::path::PathBuf;

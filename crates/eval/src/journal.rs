@@ -35,7 +35,7 @@ struct Line {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Header<P> {
+struct JournalHeader<P> {
     journal: u32,
     provenance: P,
 }
@@ -79,7 +79,7 @@ impl Journal {
         }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(io())?;
-        let header = Header { journal: VERSION, provenance };
+        let header = JournalHeader { journal: VERSION, provenance };
         let first = serde_json::to_vec(&header).map_err(|error| io()(error.into()))?;
 
         let (mut finished, mut kept, mut number) = (HashMap::new(), 0, 0);
@@ -105,7 +105,7 @@ impl Journal {
                 return Err(damaged(&"it has no end"));
             }
             if number == 1 {
-                match serde_json::from_slice::<Header<serde_json::Value>>(line) {
+                match serde_json::from_slice::<JournalHeader<serde_json::Value>>(line) {
                     Ok(header) if header.journal == VERSION => {
                         if let Some(difference) = provenance.difference(&header.provenance) {
                             return Err(wrong(1, format!("made by another run: {difference}")));

@@ -1,3 +1,5 @@
+//! Evaluations of small folders, from their files to their records.
+
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};

@@ -1,3 +1,5 @@
+//! Why an audio file could not be read or written.
+
 use alphamf::signal::{InvalidSignal, SampleFormat};
 use std::io;
 use std::path::PathBuf;

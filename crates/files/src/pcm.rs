@@ -2,7 +2,7 @@
 
 use super::error::ReadError;
 use super::metadata::Metadata;
-use super::wav::{Header, Rest};
+use super::wav::{Rest, WavHeader};
 use alphamf::signal::{InvalidSignal, MOST_CHANNELS, SampleFormat, check_sample_rate};
 use std::io::{self, Read};
 use std::str::FromStr;
@@ -125,7 +125,7 @@ pub(super) struct PcmDecoder {
 
 impl PcmDecoder {
     /// A decoder of the samples behind a header; `length` of all its chunks, in samples per channel, if that is known.
-    pub(super) fn new(bytes: Box<dyn Read + Send + Sync>, header: &Header, length: Option<u64>) -> Self {
+    pub(super) fn new(bytes: Box<dyn Read + Send + Sync>, header: &WavHeader, length: Option<u64>) -> Self {
         Self {
             bytes,
             encoding: header.encoding,

@@ -1,3 +1,5 @@
+//! Reading audio of any format that is known, block by block.
+
 use super::compressed::CompressedDecoder;
 use super::error::{Error, ReadError};
 use super::metadata::Metadata;
@@ -350,7 +352,7 @@ impl Reader {
 
     fn from_wav(
         name: &Path,
-        header: &wav::Header,
+        header: &wav::WavHeader,
         length: Option<u64>,
         bytes: Box<dyn Read + Send + Sync>,
     ) -> Self {
@@ -576,7 +578,7 @@ fn guarded<T>(decode: impl FnOnce() -> Result<T, ReadError>) -> Result<T, ReadEr
         .unwrap_or_else(|_| Err(ReadError::NotAudio("its decoder failed".into())))
 }
 
-fn read_header(kind: Kind, bytes: &mut impl Read) -> Result<wav::Header, ReadError> {
+fn read_header(kind: Kind, bytes: &mut impl Read) -> Result<wav::WavHeader, ReadError> {
     match kind {
         Kind::Wave64 => wav::read_wave64_header(bytes),
         Kind::Au => wav::read_au_header(bytes),

@@ -36,7 +36,7 @@ const WAVE64_TAIL: [u8; 12] = *b"\xf3\xac\xd3\x11\x8c\xd1\x00\xc0\x4f\x8e\xdb\x8
 
 /// What a header says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct WavHeader {
     pub(super) sample_rate: u32,
     pub(super) channels: usize,
     pub(super) encoding: Encoding,
@@ -126,7 +126,7 @@ pub(super) fn is_au(start: &[u8]) -> bool {
 }
 
 /// Reads a header, up to the first byte of the samples.
-pub(super) fn read_header(bytes: &mut impl Read) -> Result<Header, ReadError> {
+pub(super) fn read_header(bytes: &mut impl Read) -> Result<WavHeader, ReadError> {
     let riff: [u8; 12] = array(bytes)?;
     if !is_wav(&riff) {
         return Err(not_audio("no RIFF WAVE header"));
@@ -165,7 +165,7 @@ pub(super) fn read_header(bytes: &mut impl Read) -> Result<Header, ReadError> {
                 let frame_bytes = (encoding.bytes() * channels) as u64;
                 let length = data_bytes.map(|bytes| bytes / frame_bytes);
                 let rest = data_bytes.map(|bytes| Rest::behind(bytes, frame_bytes, big_endian));
-                return Ok(Header { sample_rate, channels, encoding, length, speakers, metadata, rest });
+                return Ok(WavHeader { sample_rate, channels, encoding, length, speakers, metadata, rest });
             }
             name => {
                 // Their numbers are the wrong way round for any file that is written.
@@ -186,7 +186,7 @@ pub(super) fn read_header(bytes: &mut impl Read) -> Result<Header, ReadError> {
 /// of the recording; goes back to where it was.
 pub(super) fn look_behind(
     file: &mut (impl Read + Seek),
-    header: &Header,
+    header: &WavHeader,
 ) -> Result<(Option<u64>, Metadata), ReadError> {
     let mut metadata = header.metadata.clone();
     let (Some(first), Some(mut rest)) = (header.length, header.rest) else {
@@ -212,7 +212,7 @@ pub(super) fn look_behind(
 }
 
 /// Reads the header of a Wave64 file, up to the first byte of the samples.
-pub(super) fn read_wave64_header(bytes: &mut impl Read) -> Result<Header, ReadError> {
+pub(super) fn read_wave64_header(bytes: &mut impl Read) -> Result<WavHeader, ReadError> {
     let start: [u8; 40] = array(bytes)?;
     if !is_wave64(&start) || start[4..16] != WAVE64_RIFF || &start[24..28] != b"wave" {
         return Err(not_audio("no Wave64 header"));
@@ -231,7 +231,7 @@ pub(super) fn read_wave64_header(bytes: &mut impl Read) -> Result<Header, ReadEr
             // Zero and the largest are left by a writer to a pipe.
             let length = Some(length / frame_bytes).filter(|&n| n > 0 && length < u64::MAX / 4);
             let metadata = Metadata::default();
-            return Ok(Header { sample_rate, channels, encoding, length, speakers, metadata, rest: None });
+            return Ok(WavHeader { sample_rate, channels, encoding, length, speakers, metadata, rest: None });
         }
         let mut body = bytes.by_ref().take(length.saturating_add(7) / 8 * 8);
         if chunk[4..16] == WAVE64_TAIL && &chunk[..4] == b"fmt " {
@@ -245,7 +245,7 @@ pub(super) fn read_wave64_header(bytes: &mut impl Read) -> Result<Header, ReadEr
 }
 
 /// Reads the header of an AU file, up to the first byte of the samples.
-pub(super) fn read_au_header(bytes: &mut impl Read) -> Result<Header, ReadError> {
+pub(super) fn read_au_header(bytes: &mut impl Read) -> Result<WavHeader, ReadError> {
     let start: [u8; 24] = array(bytes)?;
     let [offset, data_bytes, encoding, sample_rate, channels] =
         [4, 8, 12, 16, 20].map(|at| u32_at(&start, at).swap_bytes());
@@ -273,7 +273,7 @@ pub(super) fn read_au_header(bytes: &mut impl Read) -> Result<Header, ReadError>
     let frame_bytes = (encoding.bytes() * channels) as u64;
     let length = (data_bytes != OPEN_LENGTH).then(|| u64::from(data_bytes) / frame_bytes);
     let metadata = Metadata::default();
-    Ok(Header { sample_rate, channels, encoding, length, speakers: None, metadata, rest: None })
+    Ok(WavHeader { sample_rate, channels, encoding, length, speakers: None, metadata, rest: None })
 }
 
 /// What a format chunk says.
@@ -477,7 +477,7 @@ mod tests {
         }
     }
 
-    fn header_of(bytes: &[u8]) -> Result<Header, ReadError> {
+    fn header_of(bytes: &[u8]) -> Result<WavHeader, ReadError> {
         read_header(&mut &bytes[..])
     }
 
@@ -539,7 +539,7 @@ mod tests {
         .unwrap();
         assert_eq!(
             read,
-            Header {
+            WavHeader {
                 sample_rate: 96_000,
                 channels: 2,
                 encoding: Encoding { kind: Kind::Float32, big_endian: false },

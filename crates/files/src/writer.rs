@@ -1,3 +1,5 @@
+//! Writing audio block by block, in the formats that are offered.
+
 use super::error::{Error, WriteError};
 use super::flac::{self, FlacEncoder};
 use super::metadata::Metadata;

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! **Source.** Chen, Fox and Guestrin (2014); `complete-recipe` eq. 12 with unit mass. The step is split
-//! symmetrically (half a drift, half a kick, exact friction, half a kick, half a drift), so that with full
+//! symmetrically (half a move, half a kick, exact friction, half a kick, half a move), so that with full
 //! gradients the error in the distribution is of second order in `dt`, not first.
 //! **Cost.** One gradient per step, no acceptance test. **Bias.** Minibatch noise heats the chain by about
 //! `dt V / (2 C)` for gradient noise variance `V`; the setting `gradient_noise` is the estimate `B` of `V`.
@@ -73,11 +73,11 @@ impl<T: Real> Momentum<T> {
         self.blocks[block].1.copy_from_slice(momentum);
     }
 
-    /// Half a drift, remembering where it started and folding if asked.
-    pub fn half_drift(&mut self, theta: &mut [T], step: T, mirror: bool) {
+    /// Half a move, remembering where it started and folding if asked.
+    pub fn half_move(&mut self, theta: &mut [T], step: T, mirror: bool) {
         for_blocks(&mut self.blocks, theta, |_, (block, momentum), theta| {
             block.old.copy_from_slice(theta);
-            drift(theta, momentum, step, mirror);
+            advance(theta, momentum, step, mirror);
         });
     }
 
@@ -87,7 +87,7 @@ impl<T: Real> Momentum<T> {
 }
 
 /// Moves along the momentum for `step / 2`; folded coordinates turn their momentum round.
-pub(super) fn drift<T: Real>(theta: &mut [T], momentum: &mut [T], step: T, mirror: bool) {
+pub(super) fn advance<T: Real>(theta: &mut [T], momentum: &mut [T], step: T, mirror: bool) {
     let half = T::narrow(0.5) * step;
     for (theta, momentum) in theta.iter_mut().zip(momentum) {
         *theta += half * *momentum;
@@ -144,7 +144,7 @@ impl<T: Real> Sampler<T> for Sghmc<T> {
         let step_size = engine.begin(target);
         let (step, mirror) = (T::narrow(step_size), engine.settings.mirror);
         self.momentum.start();
-        self.momentum.half_drift(theta, step, mirror);
+        self.momentum.half_move(theta, step, mirror);
         engine.evaluate(target, theta);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
         let decay = libm::exp(-step_size * self.settings.friction);
@@ -156,7 +156,7 @@ impl<T: Real> Sampler<T> for Sghmc<T> {
                 let kick = limit(half * gradient);
                 *r = decay * (*r - kick) + noise * T::normal(&mut block.stream) - kick;
             }
-            drift(theta, momentum, step, mirror);
+            advance(theta, momentum, step, mirror);
             settle(block, theta, momentum);
         });
         engine.step(step_size, self.momentum.divergences())

@@ -12,7 +12,7 @@
 //! `A`, the thermostat itself oscillates slowly.
 
 use super::gradient::{Block, Engine, check};
-use super::sghmc::{drift, settle};
+use super::sghmc::{advance, settle};
 use super::vector::{dot, for_blocks};
 use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
 use crate::random::Streams;
@@ -101,7 +101,7 @@ impl<T: Real> Sampler<T> for Sgnht<T> {
         let (step, mirror) = (T::narrow(step_size), engine.settings.mirror);
         for_blocks(&mut self.blocks, theta, |_, Auxiliary { block, momentum, .. }, theta| {
             block.old.copy_from_slice(theta);
-            drift(theta, momentum, step, mirror);
+            advance(theta, momentum, step, mirror);
         });
         engine.evaluate(target, theta);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
@@ -122,7 +122,7 @@ impl<T: Real> Sampler<T> for Sgnht<T> {
                 *r = decay * (*r - kick) + noise * T::normal(&mut block.stream) - kick;
             }
             *thermostat += heat(momentum);
-            drift(theta, momentum, step, mirror);
+            advance(theta, momentum, step, mirror);
             settle(block, theta, momentum);
             if block.diverged || !thermostat.is_finite() {
                 *thermostat = start;

@@ -152,7 +152,7 @@ impl<T: Real> Trajectory<T> {
             block.kinetic = 0.5 * dot(&block.momentum, &block.momentum).widen();
             block.diverged = false;
             block.kick(map, &gradient[index * n..][..n], 0.5);
-            block.drift(map, theta, &start[index * n..][..n]);
+            block.advance(map, theta, &start[index * n..][..n]);
         });
         for leap in 1..=self.settings.leaps {
             let last = leap == self.settings.leaps;
@@ -165,7 +165,7 @@ impl<T: Real> Trajectory<T> {
             for_blocks(&mut self.blocks, theta, |index, block, theta| {
                 block.kick(map, &gradient[index * n..][..n], if last { 0.5 } else { 1.0 });
                 if !last {
-                    block.drift(map, theta, &start[index * n..][..n]);
+                    block.advance(map, theta, &start[index * n..][..n]);
                 }
             });
         }
@@ -218,7 +218,7 @@ impl<T: Real> Leaper<T> {
     }
 
     /// Moves the position; one that has left all bounds goes back to its start and waits to be rejected.
-    fn drift(&mut self, map: Map, theta: &mut [T], start: &[T]) {
+    fn advance(&mut self, map: Map, theta: &mut [T], start: &[T]) {
         let step = T::narrow(self.step_size);
         if map == Map::Identity {
             add_scaled(theta, step, &self.momentum);

@@ -1,3 +1,5 @@
+//! Simulated recordings: their levels, seeds and what is refused.
+
 use super::shaping::{at, white};
 use super::*;
 use crate::signal::SampleFormat;

@@ -6,41 +6,35 @@ use crate::parallel::*;
 use crate::samplers::Metric;
 
 impl ActivationTarget<'_> {
-    /// The diagonal of the expected Fisher information given the impulse variables, on all bins; see [`Information`].
-    fn information(&mut self, theta: &[f32]) -> Information {
-        self.disperse(theta);
-        let Self { mixture, impulses, drift, workspace, .. } = self;
-        workspace.inform(mixture, impulses, drift);
-        let mut information = Information::zeros(theta.len());
-        let Information { values, slopes } = &mut information;
-        workspace.activation_information(mixture, values, slopes);
-        information
+    /// The diagonal of the expected Fisher information given the impulse variables, on all bins.
+    fn information(&mut self, theta: &[f32]) -> Diagonal {
+        let mut diagonal = Diagonal::zeros(theta.len());
+        let (mut dispersed, impulses) = self.disperse(theta);
+        dispersed.inform(impulses).activations(&mut diagonal.values, &mut diagonal.slopes);
+        diagonal
     }
 }
 
 impl NoiseTarget<'_> {
     /// As for the activations.
-    fn information(&mut self, theta: &[f32]) -> Information {
+    fn information(&mut self, theta: &[f32]) -> Diagonal {
         self.load(theta);
-        let Self { mixture, tiles, chain, pool } = self;
+        let Self { mixture, tiles, impulses, pool } = self;
         let mixture = &**mixture;
-        tiles.par_iter_mut().with_max_len(1).for_each_init(
-            || pool.take(mixture.bins),
-            |workspace, tile| {
-                workspace.disperse(mixture, &tile.activations);
-                workspace.modulate_noise(&tile.drift);
-                workspace.inform(mixture, &tile.impulses[*chain], &tile.drift);
+        tiles.par_iter_mut().zip(&*impulses).with_max_len(1).for_each_init(
+            || pool.take(),
+            |workspace, (tile, &impulses)| {
+                let mut dispersed = workspace.disperse(mixture, &tile.activations).modulated(&tile.field);
                 tile.noise_raise.fill(0.0);
                 tile.noise_lower.fill(0.0);
-                let (values, slopes) = (&mut tile.noise_raise, &mut tile.noise_lower);
-                workspace.add_noise_information(mixture, &tile.activations, values, slopes);
+                dispersed.inform(impulses).add_noise(&mut tile.noise_raise, &mut tile.noise_lower);
             },
         );
-        let mut information = Information::zeros(theta.len());
+        let mut diagonal = Diagonal::zeros(theta.len());
         let (values, slopes) = sum(tiles, |tile| (&tile.noise_raise, &tile.noise_lower));
-        transpose(&values, mixture.bins, &mut information.values);
-        transpose(&slopes, mixture.bins, &mut information.slopes);
-        information
+        transpose(&values, mixture.bins, &mut diagonal.values);
+        transpose(&slopes, mixture.bins, &mut diagonal.slopes);
+        diagonal
     }
 }
 
@@ -71,12 +65,12 @@ diagonal_metric!(NoiseTarget<'_>);
 ///
 /// The metric adds one in the coordinate's own units, `1 / theta^2`: what a single observation of it would tell,
 /// and what keeps moves bounded where the data say nothing.
-struct Information {
+struct Diagonal {
     values: Vec<f32>,
     slopes: Vec<f32>,
 }
 
-impl Information {
+impl Diagonal {
     fn zeros(count: usize) -> Self {
         Self { values: vec![0.0; count], slopes: vec![0.0; count] }
     }

@@ -1,5 +1,13 @@
-//! What samplers of the papers ask of the factors beyond full gradients; the default needs none of it.
+//! What the method as it was printed asks of the separation, and the denoiser by default does without: sampled impulse
+//! variables, mirrored factors, minibatches, and other samplers with what they ask of the factors.
 
+mod coordinates;
+mod impulses;
 mod metrics;
 mod minibatches;
+mod samplers;
 mod sites;
+
+pub(super) use coordinates::Coordinates;
+pub(super) use impulses::{Redraw, SampledImpulses};
+pub(super) use samplers::{minibatch, other_sampler, step_size};

@@ -22,10 +22,10 @@ impl Sites<f32> for ActivationTarget<'_> {
         gradient: &mut [f64],
         hessian: &mut [f64],
     ) {
-        self.disperse(theta);
-        let Self { mixture, impulses, power, drift, prior, workspace, .. } = self;
+        let Self { mixture, power, prior, .. } = *self;
+        let (mut dispersed, impulses) = self.disperse(theta);
         let expansion = [&mut *potential, &mut *gradient, &mut *hessian];
-        workspace.expand_activation(mixture, impulses, (power, drift), index, expansion);
+        dispersed.expand_activation(impulses, power, index, expansion);
         if index < mixture.speech_rank() {
             let values = theta.iter().skip(index).step_by(mixture.rank());
             for (block, &x) in values.enumerate() {
@@ -57,24 +57,18 @@ impl Sites<f32> for NoiseTarget<'_> {
         hessian: &mut [f64],
     ) {
         self.load(theta);
-        let Self { mixture, tiles, chain, pool } = self;
+        let Self { mixture, tiles, impulses, pool } = self;
         let mixture = &**mixture;
         let per_tile: Vec<_> = tiles
             .par_iter()
+            .zip(&*impulses)
             .map_init(
-                || pool.take(mixture.bins),
-                |workspace, tile| {
+                || pool.take(),
+                |workspace, (tile, &impulses)| {
                     let mut expansion = [(); 3].map(|()| vec![0.0; mixture.bins]);
-                    workspace.disperse(mixture, &tile.activations);
-                    workspace.modulate_noise(&tile.drift);
-                    workspace.add_noise_expansion(
-                        mixture,
-                        &tile.impulses[*chain],
-                        (&tile.power, &tile.drift),
-                        &tile.activations,
-                        index,
-                        expansion.each_mut().map(Vec::as_mut_slice),
-                    );
+                    let mut dispersed = workspace.disperse(mixture, &tile.activations).modulated(&tile.field);
+                    let sums = expansion.each_mut().map(Vec::as_mut_slice);
+                    dispersed.add_noise_expansion(impulses, &tile.power, index, sums);
                     expansion
                 },
             )

@@ -106,17 +106,17 @@ pub fn left_out_code(left_out: &[LeftOut]) -> u8 {
 }
 
 /// The recordings to learn from in a folder, once it is clear that the output may be written and is none of them, nor
-/// the model.
+/// the dictionary.
 pub fn speech_files(
     folder: &Path,
-    model: Option<&Path>,
+    dictionary: Option<&Path>,
     output: &Path,
     force: bool,
 ) -> anyhow::Result<(Vec<PathBuf>, Vec<LeftOut>)> {
     let found = audio_files_below(folder, None)?;
     check_output(output)?;
     let mut claims = Claims::default();
-    found.0.iter().map(PathBuf::as_path).chain(model).for_each(|input| claims.read(input));
+    found.0.iter().map(PathBuf::as_path).chain(dictionary).for_each(|input| claims.read(input));
     claims.write(output)?;
     check_absent(output, force, "")?;
     Ok(found)

@@ -42,8 +42,8 @@ const FIXED_BY_METHOD: [&str; 16] = [
 #[derive(Debug, Clone, clap::Args)]
 pub struct Model {
     /// A dictionary made by `denoise train`, in place of the built-in one.
-    #[arg(long, value_name = "FILE")]
-    model: Option<PathBuf>,
+    #[arg(id = "model", long = "model", value_name = "FILE")]
+    dictionary: Option<PathBuf>,
 
     /// A refiner made by `denoise train-refiner`, in place of the built-in one, or `none`: what corrects the gain of
     /// every bin by what is around it.
@@ -218,7 +218,7 @@ impl Model {
 
     /// The dictionary that takes the place of the one that is built in.
     pub fn dictionary_file(&self) -> Option<&Path> {
-        self.model.as_deref()
+        self.dictionary.as_deref()
     }
 
     /// The refiner that takes the place of the one that is built in.
@@ -305,7 +305,7 @@ impl Model {
 
     /// The denoiser that the options describe.
     pub fn denoiser(&self) -> anyhow::Result<Denoiser> {
-        let denoiser = Denoiser::new(dictionary(self.model.as_deref())?, self.settings()?)?;
+        let denoiser = Denoiser::new(dictionary(self.dictionary.as_deref())?, self.settings()?)?;
         let learned = denoiser.dictionary().header().alpha;
         if let (Some(Method::Published), Some(alpha)) = (self.method, denoiser.settings().model.alpha_speech)
             && alpha != learned

@@ -298,11 +298,11 @@ impl Found {
 }
 
 /// Told the seconds that are done and, if known, how many there are; may ask to stop.
-pub type Progress<'a> = &'a mut (dyn FnMut(f64, Option<f64>) -> ControlFlow<()> + Send);
+pub type OnProgress<'a> = &'a mut (dyn FnMut(f64, Option<f64>) -> ControlFlow<()> + Send);
 
 impl Recording<'_> {
     /// Denoises it.
-    pub fn denoise(&self, progress: Progress) -> anyhow::Result<Found> {
+    pub fn denoise(&self, progress: OnProgress) -> anyhow::Result<Found> {
         let began = Instant::now();
         let is_file = !is_standard(self.input) && (self.input.is_file() || !self.input.exists());
         if self.processing.noise_from.is_some() && !is_file {

@@ -26,8 +26,8 @@ pub struct Arguments {
     output: PathBuf,
 
     /// The dictionary to learn it for, in place of the built-in one.
-    #[arg(long, value_name = "FILE")]
-    model: Option<PathBuf>,
+    #[arg(id = "model", long = "model", value_name = "FILE")]
+    dictionary: Option<PathBuf>,
 
     /// Channels of the network, 1 to 256.
     #[arg(long, value_name = "N", default_value_t = RefinerSettings::default().channels)]
@@ -63,13 +63,23 @@ pub struct Arguments {
 /// Learns a refiner.
 pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
-    let Arguments { folder, output, model, channels, rounds, examples, passes, seed, strict, force } =
-        arguments;
+    let Arguments {
+        folder,
+        output,
+        dictionary: path,
+        channels,
+        rounds,
+        examples,
+        passes,
+        seed,
+        strict,
+        force,
+    } = arguments;
     // Settings are checked before hours of speech are read.
     let settings = RefinerSettings { channels, rounds, examples, passes, seed };
     settings.validate()?;
-    let (files, left_out) = speech_files(&folder, model.as_deref(), &output, force)?;
-    let dictionary = dictionary(model.as_deref())?;
+    let (files, left_out) = speech_files(&folder, path.as_deref(), &output, force)?;
+    let dictionary = dictionary(path.as_deref())?;
     let mut simulator = Simulator::new(EXAMPLE_SECONDS);
     let bad = read_each(&folder, &files, strict, |speech| simulator.add(speech))?;
     let found = simulator.speech_seconds();

@@ -8,23 +8,23 @@ const PRIOR_COUNT: f64 = 2.0;
 
 /// A gain per bin, whose logarithm is a random walk over frequency.
 #[derive(Debug, Clone)]
-pub(super) struct Channel {
+pub(super) struct ChannelResponse {
     /// `log gain` per bin.
     log_gain: Vec<f64>,
 }
 
-impl Channel {
+impl ChannelResponse {
     pub(super) fn new(bins: usize) -> Self {
         Self { log_gain: vec![0.0; bins] }
     }
 
-    /// Moves the gain of every bin towards its product with `(raise / lower)^exponent`, as far as its neighbours
+    /// Moves the gain of every bin towards its product with `(raise / lower)^update_exponent`, as far as its neighbours
     /// let it: `lower` counts the frames in which the bin was heard to be speech.
-    pub(super) fn update(&mut self, raise: &[f32], lower: &[f32], exponent: f32) {
-        let exponent = f64::from(exponent);
+    pub(super) fn update(&mut self, raise: &[f32], lower: &[f32], update_exponent: f32) {
+        let update_exponent = f64::from(update_exponent);
         let target = |(&gain, (&raise, &lower)): (&f64, (&f32, &f32))| {
             let count = |sum: f32| f64::from(sum) + PRIOR_COUNT;
-            gain + exponent * libm::log(count(raise) / count(lower))
+            gain + update_exponent * libm::log(count(raise) / count(lower))
         };
         let targets: Vec<f64> = self.log_gain.iter().zip(raise.iter().zip(lower)).map(target).collect();
         let weights: Vec<f64> = lower.iter().map(|&count| f64::from(count)).collect();
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_band_limit_is_learned_and_silence_teaches_nothing() {
         let bins = 257;
-        let mut channel = Channel::new(bins);
+        let mut channel = ChannelResponse::new(bins);
         // Speech is a thousand times weaker than expected above bin 200, and never heard in bins 100 to 120.
         for _ in 0..20 {
             let heard = |bin: usize| if (100..=120).contains(&bin) { 0.0 } else { 300.0_f32 };

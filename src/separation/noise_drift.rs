@@ -3,7 +3,7 @@
 /// How slowly noise drifts.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Drift {
+pub struct NoiseDrift {
     /// Time over which the noise spectrum is much the same, s: half the length of the smoothing window.
     pub seconds: f64,
     /// The same along frequency, Hz.
@@ -20,7 +20,7 @@ pub(super) struct Smoothing {
 
 impl Smoothing {
     /// For frames that are `frame_seconds` apart, and bins that are `bin_hertz` apart.
-    pub(super) fn new(drift: &Drift, bins: usize, frame_seconds: f64, bin_hertz: f64) -> Self {
+    pub(super) fn new(drift: &NoiseDrift, bins: usize, frame_seconds: f64, bin_hertz: f64) -> Self {
         let half_frames = (drift.seconds / frame_seconds).round() as usize;
         let half_bins = (drift.hertz / bin_hertz).round() as usize;
         Self { bins, half_frames, half_bins }

@@ -1,6 +1,8 @@
-//! Sampling the impulse variables, one per source, bin and frame, as the paper does; the default integrates them out.
+//! Sampling the impulse variables, one per source, bin and frame.
 
-use super::mixture::{CHUNK, Impulses, Mixture, Scalar};
+use super::super::mixture::{Mixture, Scalar};
+use super::super::workspace::CHUNK;
+use super::SampledVariables;
 use crate::kernels::vector;
 use crate::random::Stream;
 use crate::stable::{ParameterError, PositiveStable};
@@ -32,30 +34,29 @@ impl ImpulseStep {
 
     /// Draws both impulse variables of every bin from their priors.
     #[must_use]
-    pub fn draw<T: Scalar>(&mut self, count: usize, stream: &mut Stream) -> Impulses<T> {
+    pub fn draw<T: Scalar>(&mut self, count: usize, stream: &mut Stream) -> SampledVariables<T> {
         self.propose(count, stream);
         let [speech, noise] =
             self.proposals.each_ref().map(|draws| draws.iter().copied().map(T::convert).collect());
-        Impulses::Sampled { speech, noise }
+        SampledVariables { speech, noise }
     }
 
     /// One step for every bin, speech first: returns the number of accepted proposals, out of two per bin.
     ///
     /// `lambda` are the dispersions of speech and noise and `power` the observed `|X|^2`, bins x frames each.
-    /// Impulse variables that are integrated out need no step.
     pub fn step<T: Scalar>(
         &mut self,
-        impulses: &mut Impulses<T>,
+        impulses: &mut SampledVariables<T>,
         mixture: &Mixture<T>,
         lambda: (&[T], &[T]),
         power: &[T],
         stream: &mut Stream,
     ) -> usize {
-        let Impulses::Sampled { speech, noise } = impulses else { return 0 };
+        let SampledVariables { speech, noise } = impulses;
         self.propose(power.len(), stream);
         let uniforms = vector::Philox::from_rng(stream);
         let [speech_proposals, noise_proposals] = &self.proposals;
-        let (speech_exponent, noise_exponent) = mixture.exponents();
+        let (speech_exponent, noise_exponent) = mixture.variance_exponents();
         let accepted = vector::dispatch(
             #[inline(always)]
             || {

@@ -1,0 +1,28 @@
+//! Derivatives by a part of the data terms (`hamcmc-2016`, section 4.2).
+
+use super::super::mixture::Scalar;
+use super::super::workspace::Derivatives;
+
+impl<T: Scalar> Derivatives<'_, T> {
+    /// Multiplies those of every bin by its weight (bins).
+    #[must_use]
+    pub fn weighted(self, weights: &[T]) -> Self {
+        let Self(dispersed) = self;
+        let workspace = &mut *dispersed.workspace;
+        for derivatives in [&mut workspace.speech[0], &mut workspace.noise[0]] {
+            for column in derivatives.chunks_exact_mut(dispersed.mixture.bins) {
+                column.iter_mut().zip(weights).for_each(|(derivative, &weight)| *derivative *= weight);
+            }
+        }
+        Self(dispersed)
+    }
+
+    /// Adds the gradient with respect to the noise spectra (bins x noise rank), every frame times its weight (frames).
+    pub fn add_weighted_noise(&self, weights: &[T], gradient: &mut [T]) {
+        let mut activations = self.0.activations.to_vec();
+        for (column, &weight) in activations.chunks_exact_mut(self.0.mixture.rank()).zip(weights) {
+            column.iter_mut().for_each(|activation| *activation *= weight);
+        }
+        self.add_noise_at(&activations, gradient);
+    }
+}

@@ -1,0 +1,367 @@
+//! Evaluating the mixture on some consecutive frames, in buffers that serve any number of stretches in turn.
+//!
+//! What the buffers hold, the types say that borrow them: [`Workspace::disperse`] gives [`Dispersed`], whose
+//! [`evaluate`](Dispersed::evaluate) gives [`Shares`]; these become [`Slopes`], and these [`Derivatives`].
+
+use super::continuation::Continuation;
+use super::mixture::{ImpulseVariables, Mixture, Scalar, constant};
+use crate::kernels::products::{Columns, accumulate_outer, product, product_with_transpose};
+use crate::kernels::vector::dispatch;
+
+/// Room to evaluate the mixture on some consecutive frames; it allocates only to grow.
+#[derive(Debug, Clone)]
+pub struct Workspace<T> {
+    /// Dispersions, bins x frames.
+    pub(super) lambda_speech: Vec<T>,
+    pub(super) lambda_noise: Vec<T>,
+    /// A number for every bin and frame, and two for each source.
+    pub(super) joint: Vec<T>,
+    pub(super) speech: [Vec<T>; 2],
+    pub(super) noise: [Vec<T>; 2],
+}
+
+/// The dispersions of both sources on some consecutive frames, bins x frames each.
+#[derive(Debug)]
+pub struct Dispersed<'a, T> {
+    pub(super) mixture: &'a Mixture<T>,
+    /// Rank x frames, speech first.
+    pub(super) activations: &'a [T],
+    /// What multiplies the dispersions of noise, bins x frames; empty for nothing.
+    pub(super) field: &'a [T],
+    pub(super) workspace: &'a mut Workspace<T>,
+}
+
+/// The shares of the sources in every bin, given its power.
+#[derive(Debug)]
+pub struct Shares<'a, T>(Dispersed<'a, T>);
+
+/// What raises and what lowers the dispersions of every bin: `|X|^2 v_s / (v^2 lambda_s)` and `v_s / (v lambda_s)`,
+/// or their expectations, and likewise those of noise.
+///
+/// Those of noise are taken with respect to what the field multiplies. A multiplicative update multiplies a factor by
+/// a power of the ratio of the two sums that it has here.
+#[derive(Debug)]
+pub struct Slopes<'a, T>(Dispersed<'a, T>);
+
+/// The derivatives of the potential with respect to the dispersions.
+#[derive(Debug)]
+pub struct Derivatives<'a, T>(pub(super) Dispersed<'a, T>);
+
+/// Bins that pass through the element-wise stages together.
+pub(super) const CHUNK: usize = 64;
+
+/// What some bins have to tell, and what is made of it.
+pub(super) struct Chunk<T> {
+    pub(super) len: usize,
+    pub(super) log_power: [T; CHUNK],
+    /// Logarithms of the variances for impulse variables of one.
+    pub(super) log_speech: [T; CHUNK],
+    pub(super) log_noise: [T; CHUNK],
+    /// Three numbers for every bin.
+    pub(super) found: [[T; CHUNK]; 3],
+}
+
+impl<T: Scalar> Chunk<T> {
+    pub(super) fn new() -> Self {
+        let zeros = [T::zero(); CHUNK];
+        Self { len: 0, log_power: zeros, log_speech: zeros, log_noise: zeros, found: [zeros; 3] }
+    }
+
+    #[inline(always)]
+    pub(super) fn load(
+        &mut self,
+        (speech, noise): (T, T),
+        power: &[T],
+        lambda_speech: &[T],
+        lambda_noise: &[T],
+    ) {
+        self.len = power.len();
+        for i in 0..self.len {
+            self.log_power[i] = power[i].fast_ln();
+            self.log_speech[i] = speech * lambda_speech[i].fast_ln();
+            self.log_noise[i] = noise * lambda_noise[i].fast_ln();
+        }
+    }
+}
+
+/// Keeps dispersions away from zero; recordings are scaled to a mean power of one.
+const SMALLEST_DISPERSION: f64 = 1e-12;
+
+impl<T> Default for Workspace<T> {
+    /// An empty workspace.
+    fn default() -> Self {
+        let empty = Vec::new;
+        Self {
+            lambda_speech: empty(),
+            lambda_noise: empty(),
+            joint: empty(),
+            speech: [empty(), empty()],
+            noise: [empty(), empty()],
+        }
+    }
+}
+
+impl<T: Scalar> Workspace<T> {
+    fn resize(&mut self, count: usize) {
+        let Self { lambda_speech, lambda_noise, joint, speech, noise } = self;
+        for buffer in [lambda_speech, lambda_noise, joint].into_iter().chain(speech).chain(noise) {
+            buffer.resize(count, T::zero());
+        }
+    }
+
+    /// `lambda = W H` of both sources, for activations `H` (rank x frames, speech first).
+    pub fn disperse<'a>(&'a mut self, mixture: &'a Mixture<T>, activations: &'a [T]) -> Dispersed<'a, T> {
+        let bins = mixture.bins;
+        self.resize(activations.len() / mixture.rank() * bins);
+        let (speech, noise) =
+            (mixture.speech_activations(activations), mixture.noise_activations(activations));
+        product(mixture.speech.columns(bins), speech, &mut self.lambda_speech);
+        product(mixture.noise.columns(bins), noise, &mut self.lambda_noise);
+        let floor = constant::<T>(SMALLEST_DISPERSION);
+        for lambda in [&mut self.lambda_speech, &mut self.lambda_noise] {
+            lambda.iter_mut().for_each(|lambda| *lambda += floor);
+        }
+        Dispersed { mixture, activations, field: &[], workspace: self }
+    }
+}
+
+impl<'a, T: Scalar> Dispersed<'a, T> {
+    /// Multiplies the dispersions of noise by a field that drifts over time (bins x frames; empty for none).
+    #[must_use]
+    pub fn modulated(self, field: &'a [T]) -> Self {
+        self.workspace.lambda_noise.iter_mut().zip(field).for_each(|(lambda, &factor)| *lambda *= factor);
+        Self { field, ..self }
+    }
+
+    /// What they are made by.
+    #[must_use]
+    pub fn mixture(&self) -> &'a Mixture<T> {
+        self.mixture
+    }
+
+    /// Those of speech and of noise.
+    #[must_use]
+    pub fn dispersions(&self) -> (&[T], &[T]) {
+        (&self.workspace.lambda_speech, &self.workspace.lambda_noise)
+    }
+
+    /// The shares of the sources, for powers `|X|^2` (bins x frames, at least `SMALLEST_POWER`).
+    pub fn evaluate(&mut self, impulses: ImpulseVariables<T>, power: &[T]) -> Shares<'_, T> {
+        let exponents = self.mixture.variance_exponents();
+        let workspace = &mut *self.workspace;
+        dispatch(
+            #[inline(always)]
+            || match impulses {
+                ImpulseVariables::Integrated(table) => workspace.share_with(exponents, power, |_, chunk| {
+                    let Chunk { log_power, log_speech, log_noise, found, .. } = chunk;
+                    let [gain, speech_power, noise_power] = found;
+                    let narrow = |ratio: T| ratio.to_f32().unwrap_or(0.0);
+                    table.for_each::<CHUNK>(
+                        #[inline(always)]
+                        |i| (narrow(log_power[i] - log_speech[i]), narrow(log_power[i] - log_noise[i])),
+                        #[inline(always)]
+                        |i, e| {
+                            gain[i] = T::convert(e.gain);
+                            speech_power[i] = T::convert(e.speech_power);
+                            noise_power[i] = T::convert(e.noise_power);
+                        },
+                    );
+                }),
+                ImpulseVariables::Sampled(values) => {
+                    workspace.share_with(exponents, power, |first, chunk| values.share(first, power, chunk))
+                }
+            },
+        );
+        Shares(self.reborrow())
+    }
+
+    /// The potential `U = sum log v + |X|^2 / v` of each frame, with the impulse variables integrated out or given.
+    pub fn potential(&self, impulses: ImpulseVariables<T>, power: &[T], potential: &mut [f64]) {
+        potential.fill(0.0);
+        let bins = self.mixture.bins;
+        self.for_each_term(impulses, power, |i, term| potential[i / bins] += term);
+    }
+
+    /// The same for each bin.
+    pub fn bin_potential(&self, impulses: ImpulseVariables<T>, power: &[T], potential: &mut [f64]) {
+        potential.fill(0.0);
+        let bins = self.mixture.bins;
+        self.for_each_term(impulses, power, |i, term| potential[i % bins] += term);
+    }
+
+    fn for_each_term(&self, impulses: ImpulseVariables<T>, power: &[T], mut add: impl FnMut(usize, f64)) {
+        let (speech_exponent, noise_exponent) = self.mixture.variance_exponents();
+        let (lambda_speech, lambda_noise) = self.dispersions();
+        for (i, &power) in power.iter().enumerate() {
+            let log_speech = speech_exponent * lambda_speech[i].fast_ln();
+            let log_noise = noise_exponent * lambda_noise[i].fast_ln();
+            let term = match impulses {
+                ImpulseVariables::Integrated(table) => {
+                    let log_power = power.fast_ln();
+                    let ratio = |log_variance: T| (log_power - log_variance).to_f32().unwrap_or(0.0);
+                    let e = table.expectations(ratio(log_speech), ratio(log_noise));
+                    log_power - T::convert(e.log_evidence)
+                }
+                ImpulseVariables::Sampled(values) => {
+                    let [speech, noise] = values.variances(i, log_speech, log_noise);
+                    let variance = speech + noise;
+                    variance.fast_ln() + power / variance
+                }
+            };
+            add(i, term.to_f64().unwrap_or(f64::NAN));
+        }
+    }
+
+    pub(super) fn reborrow(&mut self) -> Dispersed<'_, T> {
+        let Self { mixture, activations, field, workspace } = self;
+        Dispersed { mixture, activations, field, workspace }
+    }
+
+    /// The products of the spectra's transpose and of numbers for the dispersions (bins x frames) of speech and of
+    /// noise: one for every activation (rank x frames).
+    fn over_bins(&self, speech: &[T], noise: &[T], sums: &mut [T]) {
+        let Self { mixture, .. } = self;
+        let (bins, rank, split) = (mixture.bins, mixture.rank(), mixture.speech_rank());
+        product_with_transpose(mixture.speech.columns(bins), Columns::new(speech, bins), sums, rank, 0);
+        product_with_transpose(mixture.noise.columns(bins), Columns::new(noise, bins), sums, rank, split);
+    }
+}
+
+impl<T: Scalar> Workspace<T> {
+    /// Goes over the dispersions in chunks, for each of which `expect` finds the gain and `E[|X|^2 v_s / v^2]` and
+    /// `E[|X|^2 v_n / v^2]`; it is given the first bin.
+    #[inline(always)]
+    fn share_with(&mut self, exponents: (T, T), power: &[T], mut expect: impl FnMut(usize, &mut Chunk<T>)) {
+        let mut chunk = Chunk::new();
+        let ([raise_speech, lower_speech], [raise_noise, lower_noise]) = (&mut self.speech, &mut self.noise);
+        for first in (0..power.len()).step_by(CHUNK) {
+            let range = first..(first + CHUNK).min(power.len());
+            let (lambda_speech, lambda_noise) =
+                (&self.lambda_speech[range.clone()], &self.lambda_noise[range.clone()]);
+            chunk.load(exponents, &power[range.clone()], lambda_speech, lambda_noise);
+            expect(first, &mut chunk);
+            let [gain, speech_power, noise_power] = &chunk.found;
+            self.joint[range.clone()].copy_from_slice(&gain[..chunk.len]);
+            let raise_speech = &mut raise_speech[range.clone()];
+            let lower_speech = &mut lower_speech[range.clone()];
+            let raise_noise = &mut raise_noise[range.clone()];
+            let lower_noise = &mut lower_noise[range];
+            for i in 0..chunk.len {
+                raise_speech[i] = speech_power[i] / lambda_speech[i];
+                lower_speech[i] = gain[i] / lambda_speech[i];
+                raise_noise[i] = noise_power[i] / lambda_noise[i];
+                lower_noise[i] = (T::one() - gain[i]) / lambda_noise[i];
+            }
+        }
+    }
+}
+
+impl<'a, T: Scalar> Shares<'a, T> {
+    /// The Wiener gain `v_s / v` or its expectation, bins x frames.
+    #[must_use]
+    pub fn gain(&self) -> &[T] {
+        &self.0.workspace.joint
+    }
+
+    /// Writes `E[|X|^2 v_n / v^2]` and `E[v_n / v]` of every bin: a factor of the noise's dispersion is raised by the
+    /// one and lowered by the other.
+    pub fn of_noise(&self, power: &mut [T], share: &mut [T]) {
+        let Workspace { lambda_noise, joint, noise: [raise, _], .. } = &*self.0.workspace;
+        let slopes = raise.iter().zip(lambda_noise);
+        power.iter_mut().zip(slopes).for_each(|(power, (&raise, &lambda))| *power = raise * lambda);
+        share.iter_mut().zip(joint).for_each(|(share, &gain)| *share = T::one() - gain);
+    }
+
+    /// What raises and what lowers the dispersions.
+    #[must_use]
+    pub fn slopes(self) -> Slopes<'a, T> {
+        let Self(dispersed) = self;
+        for slopes in &mut dispersed.workspace.noise {
+            slopes.iter_mut().zip(dispersed.field).for_each(|(slope, &factor)| *slope *= factor);
+        }
+        Slopes(dispersed)
+    }
+}
+
+impl<'a, T: Scalar> Slopes<'a, T> {
+    /// Writes the sums for the activations, rank x frames.
+    pub fn activations(&self, raise: &mut [T], lower: &mut [T]) {
+        let Workspace { speech, noise, .. } = &*self.0.workspace;
+        self.0.over_bins(&speech[0], &noise[0], raise);
+        self.0.over_bins(&speech[1], &noise[1], lower);
+    }
+
+    /// Adds those of the noise spectra, bins x noise rank.
+    pub fn add_noise(&self, raise: &mut [T], lower: &mut [T]) {
+        let Dispersed { mixture, activations, workspace, .. } = &self.0;
+        let noise = mixture.noise_activations(activations);
+        for (slopes, sums) in workspace.noise.iter().zip([raise, lower]) {
+            accumulate_outer(Columns::new(slopes, mixture.bins), noise, sums);
+        }
+    }
+
+    /// Adds those of the dictionary, bins x speech rank.
+    pub fn add_speech(&self, raise: &mut [T], lower: &mut [T]) {
+        let Dispersed { mixture, activations, workspace, .. } = &self.0;
+        let speech = mixture.speech_activations(activations);
+        for (slopes, sums) in workspace.speech.iter().zip([raise, lower]) {
+            accumulate_outer(Columns::new(slopes, mixture.bins), speech, sums);
+        }
+    }
+
+    /// Adds those of the values at the knots (knots x speech rank), for spectra of speech that are made by
+    /// `continuation`.
+    pub fn add_continuation(&self, continuation: &Continuation, raise: &mut [T], lower: &mut [T]) {
+        let Dispersed { mixture, activations, workspace, .. } = &self.0;
+        let speech = mixture.speech_activations(activations);
+        for (slopes, sums) in workspace.speech.iter().zip([raise, lower]) {
+            continuation.add_slopes(slopes, speech, sums);
+        }
+    }
+
+    /// Adds, per bin, those of a gain that multiplies the dispersions of speech.
+    pub fn add_gain(&self, raise: &mut [T], lower: &mut [T]) {
+        let Dispersed { mixture, workspace, .. } = &self.0;
+        let bins = mixture.bins;
+        for (sum, slopes) in [raise, lower].into_iter().zip(&workspace.speech) {
+            let columns = slopes.chunks_exact(bins).zip(workspace.lambda_speech.chunks_exact(bins));
+            for (slopes, lambda) in columns {
+                let products = slopes.iter().zip(lambda).map(|(&slope, &lambda)| lambda * slope);
+                sum.iter_mut().zip(products).for_each(|(sum, product)| *sum += product);
+            }
+        }
+    }
+
+    /// The derivatives of the potential.
+    #[must_use]
+    pub fn differentiate(self) -> Derivatives<'a, T> {
+        let Self(dispersed) = self;
+        let (speech, noise) = dispersed.mixture.variance_exponents();
+        let subtract = |[raise, lower]: &mut [Vec<T>; 2], exponent: T| {
+            raise.iter_mut().zip(lower).for_each(|(raise, &mut lower)| *raise = exponent * (lower - *raise));
+        };
+        subtract(&mut dispersed.workspace.speech, speech);
+        subtract(&mut dispersed.workspace.noise, noise);
+        Derivatives(dispersed)
+    }
+}
+
+impl<T: Scalar> Derivatives<'_, T> {
+    /// Writes the gradient of the potential with respect to the activations, rank x frames.
+    pub fn activations(&self, gradient: &mut [T]) {
+        let Workspace { speech: [speech, _], noise: [noise, _], .. } = &*self.0.workspace;
+        self.0.over_bins(speech, noise, gradient);
+    }
+
+    /// Adds the gradient with respect to the noise spectra, bins x noise rank.
+    pub fn add_noise(&self, gradient: &mut [T]) {
+        self.add_noise_at(self.0.activations, gradient);
+    }
+
+    /// The same, for activations in the place of those that made the dispersions.
+    pub(super) fn add_noise_at(&self, activations: &[T], gradient: &mut [T]) {
+        let Dispersed { mixture, workspace, .. } = &self.0;
+        let noise = mixture.noise_activations(activations);
+        accumulate_outer(Columns::new(&workspace.noise[0], mixture.bins), noise, gradient);
+    }
+}
