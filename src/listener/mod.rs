@@ -25,6 +25,13 @@ use network::Network;
 /// within 0.1 dB of SI-SDR; less of it serves steady noise, more of it rooms and what starts and stops.
 const WEIGHT: f32 = 0.8;
 
+/// A voice that is anywhere near is heard in some bin: how far, frames, and ...
+const NEAR_FRAMES: usize = 16;
+/// ... with at least such log odds, below which the model's word for a voice counts for less and less, by this slope.
+/// In steady noise no bin has more than -2, as a rule.
+const FAINTEST: f32 = -1.0;
+const SLOPE: f32 = 4.0;
+
 /// Tells the odds of speech in every bin of a recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listener {
@@ -67,15 +74,32 @@ impl Listener {
 }
 
 /// The logarithmic opinion pool (Genest and Zidek 1986, section 3) of the posterior and the listener: gains whose log
-/// odds are the weighted mean of those of `gain` and of `log_odds`.
-pub(crate) fn pool(gain: &mut [f32], log_odds: &[f32]) {
+/// odds (bins x frames) are the weighted mean of those of `gain` and of `log_odds`, times the probability that there
+/// is a voice near the frame. Peaks of steady noise that the model takes for a voice stay out by that.
+pub(crate) fn pool(gain: &mut [f32], log_odds: &[f32], bins: usize) {
+    let presence = presence(log_odds, bins);
     vector::dispatch(
         #[inline(always)]
         || {
-            for (gain, heard) in gain.iter_mut().zip(log_odds) {
-                let own = vector::log_odds(*gain);
-                *gain = vector::logistic(own + WEIGHT * (heard - own));
+            let frames = gain.chunks_exact_mut(bins).zip(log_odds.chunks_exact(bins));
+            for ((gain, heard), presence) in frames.zip(&presence) {
+                for (gain, heard) in gain.iter_mut().zip(heard) {
+                    let own = vector::log_odds(*gain);
+                    *gain = presence * vector::logistic(own + WEIGHT * (heard - own));
+                }
             }
         },
     );
+}
+
+/// The probability of a voice near every frame, by the bin in which it is heard best.
+fn presence(log_odds: &[f32], bins: usize) -> Vec<f32> {
+    let loudest = |frame: &[f32]| frame.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let best: Vec<f32> = log_odds.chunks_exact(bins).map(loudest).collect();
+    (0..best.len())
+        .map(|t| {
+            let near = &best[t.saturating_sub(NEAR_FRAMES)..(t + NEAR_FRAMES + 1).min(best.len())];
+            vector::logistic(SLOPE * (loudest(near) - FAINTEST))
+        })
+        .collect()
 }

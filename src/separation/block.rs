@@ -1,6 +1,6 @@
 //! One block of a recording: from powers to gains.
 
-use super::gain::{BinLevels, floors, smooth_over_frames};
+use super::gain::{BinLevels, Floors, smooth_over_frames};
 use super::monte_carlo::{MonteCarlo, Probes};
 use super::moves::Moves;
 use super::sampling::Gibbs;
@@ -90,6 +90,7 @@ pub(crate) struct Carried {
     band: CarriedBand,
     upper: Option<CarriedUpper>,
     levels: BinLevels,
+    floors: Floors,
 }
 
 impl Carried {
@@ -99,6 +100,7 @@ impl Carried {
         if let Some(upper) = &mut self.upper {
             upper.scale_power(factor, alpha_noise);
         }
+        self.floors.scale_power(factor);
     }
 }
 
@@ -162,16 +164,16 @@ impl Separator {
             let mut advance = |done: usize| advance(em.iterations + done);
             chain = block.sample(sampling, &mut separation, &mut advance, observation)?;
         }
-        let Posterior { gain, floor, upper, levels } = block.posterior(&separation);
+        let Posterior { gain, floors, upper, levels } = block.posterior(&separation);
         Ok(Separated {
             gain,
-            floor,
+            floor: floors.amplitudes(),
             deviation: block.deviation(&separation),
             dispersion: if request.dispersion { separation.dispersions() } else { Default::default() },
             monte_carlo: chain.monte_carlo,
             divergences: chain.divergences,
             moves: chain.moves,
-            carried: Carried { occupied: bands.occupied, band: separation.carry(), upper, levels },
+            carried: Carried { occupied: bands.occupied, band: separation.carry(), upper, levels, floors },
         })
     }
 
@@ -208,7 +210,7 @@ impl Separator {
             power_above: rows(power, bins, below..occupied),
             noise_above: noise_profile.map(|profile| &profile[below..occupied]),
             carried_above: factors.and_then(|carried| carried.upper.as_ref()),
-            levels_before: carried.map(|carried| &carried.levels),
+            gain_before: carried.map(|carried| (&carried.levels, &carried.floors)),
             start: Start {
                 bins: below,
                 speech_spectra,
@@ -252,7 +254,7 @@ struct Block<'a> {
     /// The mean power of the noise per bin above the dictionary's band, if it is known.
     noise_above: Option<&'a [f32]>,
     carried_above: Option<&'a CarriedUpper>,
-    levels_before: Option<&'a BinLevels>,
+    gain_before: Option<(&'a BinLevels, &'a Floors)>,
     /// Of the dictionary's band.
     start: Start<'a>,
     streams: Streams,
@@ -271,7 +273,7 @@ struct Posterior {
     /// Posterior-mean gain, bins x frames.
     gain: Vec<f32>,
     /// The least gain to apply, per bin.
-    floor: Vec<f32>,
+    floors: Floors,
     /// What the upper band hands on.
     upper: Option<CarriedUpper>,
     /// Those of this block and the blocks before it.
@@ -328,8 +330,8 @@ impl Block<'_> {
             if let Some(Observation { every, show }) = &mut observation
                 && (sweep + 1) % *every == 0
             {
-                let Posterior { mut gain, floor, .. } = self.posterior(separation);
-                apply_floor(&mut gain, &floor);
+                let Posterior { mut gain, floors, .. } = self.posterior(separation);
+                apply_floor(&mut gain, &floors.amplitudes());
                 show(sweep + 1, &gain);
                 if sweep < settings.burn_in {
                     separation.forget();
@@ -359,7 +361,7 @@ impl Block<'_> {
         }
         let before = (self.heard.is_some() && !self.power_above.is_empty()).then(|| gain_below.clone());
         if let Some(heard) = &self.heard {
-            listener::pool(&mut gain_below, heard);
+            listener::pool(&mut gain_below, heard, split);
         }
         place_rows(&gain_below, &mut gain, bins, 0..split);
         let mut upper = None;
@@ -372,21 +374,18 @@ impl Block<'_> {
             place_rows(&gain_above, &mut gain, bins, split..occupied);
             upper = Some(carried);
         }
-        let levels = BinLevels::new(&gain, power, bins, self.levels_before);
-        let snr_db = levels.snr_db(start.bin_hertz);
+        let (levels_before, floors_before) = self.gain_before.unzip();
+        let levels = BinLevels::new(&gain, power, bins, levels_before);
         if settings.gain.smooth {
             // What is refined is smooth enough.
             let learned = separator.refiner.is_some() || self.heard.is_some();
             let rough = if learned { split..bins } else { 0..bins };
-            smooth_over_frames(&mut gain, &snr_db, rough);
+            smooth_over_frames(&mut gain, &levels.snr_db(start.bin_hertz), rough);
         }
-        let mut floor = floors(&settings.gain, &snr_db);
+        let mut floors = Floors::new(&settings.gain, &levels, start.bin_hertz, floors_before);
         // What is learned of speech above is uncertain: no more noise is left there than just below.
-        let (below, above) = floor.split_at_mut(split);
-        if let Some(&top) = below.last() {
-            above.iter_mut().for_each(|floor| *floor = floor.min(top));
-        }
-        Posterior { gain, floor, upper, levels }
+        floors.level_off(split);
+        Posterior { gain, floors, upper, levels }
     }
 
     /// The standard deviation of the gain over the draws, bins x frames; empty if it is not asked for.

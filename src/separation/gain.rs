@@ -21,11 +21,19 @@ const FLOORS_DB: RangeInclusive<f64> = -40.0..=-17.0;
 /// on over its seams as before.
 const MEMORY: f64 = 0.75;
 
+/// How far a floor moves from one block to the next where the noise has stayed as it was, dB: what is left of steady
+/// noise is not to be heard to jump.
+const STEP_DB: f64 = 1.0;
+/// By how much estimates of steady noise differ from block to block, as voices come and go, dB.
+const STEADY_DB: f64 = 2.0;
+
 /// Speech and noise in every bin, in units of the mean power of the block that they are from.
 #[derive(Debug, Clone)]
 pub(crate) struct BinLevels {
     speech: Vec<f64>,
     noise: Vec<f64>,
+    /// Mean power of the noise in the block itself.
+    block_noise: Vec<f64>,
 }
 
 impl BinLevels {
@@ -37,25 +45,42 @@ impl BinLevels {
                 .into(),
             None => (vec![0.0; bins], vec![f64::from(f32::MIN_POSITIVE); bins]),
         };
+        let mut block_noise = vec![0.0; bins];
         for (gain, power) in gain.chunks_exact(bins).zip(power.chunks_exact(bins)) {
             for bin in 0..bins {
                 let (gain, power) = (f64::from(gain[bin]), f64::from(power[bin]));
                 speech[bin] += gain * power;
-                noise[bin] += (1.0 - gain) * power;
+                block_noise[bin] += (1.0 - gain) * power;
             }
         }
-        Self { speech, noise }
+        let frames = power.len() / bins;
+        for (noise, block) in noise.iter_mut().zip(&mut block_noise) {
+            *noise += *block;
+            *block /= frames as f64;
+        }
+        Self { speech, noise, block_noise }
     }
 
     /// The ratio of speech to noise around every bin, dB.
     pub(crate) fn snr_db(&self, bin_hertz: f64) -> Vec<f64> {
-        let bins = self.speech.len();
-        let half = (HALF_BAND_HERTZ / bin_hertz).round() as usize;
-        let band = |bin: usize| -> Range<usize> { bin.saturating_sub(half)..(bin + half + 1).min(bins) };
-        let sum = |values: &[f64]| values.iter().sum::<f64>();
-        let ratio = |bin: usize| sum(&self.speech[band(bin)]) / sum(&self.noise[band(bin)]);
-        (0..bins).map(|bin| 10.0 * libm::log10(ratio(bin))).collect()
+        let sums = |levels: &[f64]| around(levels, bin_hertz);
+        sums(&self.speech)
+            .iter()
+            .zip(sums(&self.noise))
+            .map(|(speech, noise)| decibels(speech / noise))
+            .collect()
     }
+}
+
+/// The sums of some levels around every bin.
+fn around(levels: &[f64], bin_hertz: f64) -> Vec<f64> {
+    let half = (HALF_BAND_HERTZ / bin_hertz).round() as usize;
+    let band = |bin: usize| -> Range<usize> { bin.saturating_sub(half)..(bin + half + 1).min(levels.len()) };
+    (0..levels.len()).map(|bin| levels[band(bin)].iter().sum()).collect()
+}
+
+fn decibels(ratio: f64) -> f64 {
+    10.0 * libm::log10(ratio)
 }
 
 /// Averages the gain of every frame with its neighbours' in the bins `rough`, by 1/4, 1/2 and 1/4 where there is much
@@ -78,8 +103,58 @@ pub(crate) fn smooth_over_frames(gain: &mut [f32], snr_db: &[f64], rough: Range<
     }
 }
 
-/// The least gain of every bin, as a factor of amplitude.
-pub(crate) fn floors(settings: &GainSettings, snr_db: &[f64]) -> Vec<f32> {
+/// The least gain of every bin in a block, and the noise that it is for.
+#[derive(Debug, Clone)]
+pub(crate) struct Floors {
+    /// dB.
+    levels: Vec<f64>,
+    /// Power around the bin.
+    noise: Vec<f64>,
+}
+
+impl Floors {
+    /// Those of a block, given its levels, and the floors of the block before it: where the noise has not changed,
+    /// they hardly do.
+    pub(crate) fn new(
+        settings: &GainSettings,
+        levels: &BinLevels,
+        bin_hertz: f64,
+        before: Option<&Self>,
+    ) -> Self {
+        let noise = around(&levels.block_noise, bin_hertz);
+        let mut floors = floors_db(settings, &levels.snr_db(bin_hertz));
+        if let Some(before) = before {
+            for (bin, floor) in floors.iter_mut().enumerate() {
+                let was = before.noise[bin].max(f64::MIN_POSITIVE);
+                let change = decibels(noise[bin].max(f64::MIN_POSITIVE) / was).abs();
+                let most = STEP_DB + (change - STEADY_DB).max(0.0);
+                *floor = floor.clamp(before.levels[bin] - most, before.levels[bin] + most);
+            }
+        }
+        Self { levels: floors, noise }
+    }
+
+    /// Leaves no more noise from a bin on than just below it.
+    pub(crate) fn level_off(&mut self, from: usize) {
+        let (below, above) = self.levels.split_at_mut(from);
+        if let Some(&top) = below.last() {
+            above.iter_mut().for_each(|floor| *floor = floor.min(top));
+        }
+    }
+
+    /// Changes the unit of power.
+    pub(crate) fn scale_power(&mut self, factor: f32) {
+        self.noise.iter_mut().for_each(|noise| *noise *= f64::from(factor));
+    }
+
+    /// As factors of amplitude.
+    pub(crate) fn amplitudes(&self) -> Vec<f32> {
+        self.levels.iter().map(|&level| amplitude(level)).collect()
+    }
+}
+
+/// The least gain of every bin, dB, by its ratio of speech to noise.
+fn floors_db(settings: &GainSettings, snr_db: &[f64]) -> Vec<f64> {
     let floor_db = |snr: f64| {
         if !settings.floor_by_band {
             return settings.floor_db;
@@ -91,7 +166,7 @@ pub(crate) fn floors(settings: &GainSettings, snr_db: &[f64]) -> Vec<f32> {
             .clamp(snr - RESIDUAL_DB.end(), snr - RESIDUAL_DB.start())
             .clamp(*FLOORS_DB.start(), *FLOORS_DB.end())
     };
-    snr_db.iter().map(|&snr| amplitude(floor_db(snr))).collect()
+    snr_db.iter().map(|&snr| floor_db(snr)).collect()
 }
 
 /// A factor of amplitude from its level, dB.
@@ -115,16 +190,16 @@ mod tests {
         assert!(snr[20].abs() < 1e-3 && (snr[150] - 20.0).abs() < 1e-3, "{} {}", snr[20], snr[150]);
         let at = |floor_by_band: bool, bin: usize| {
             let settings = GainSettings { floor_by_band, ..GainSettings::default() };
-            20.0 * libm::log10f(floors(&settings, &snr)[bin])
+            floors_db(&settings, &snr)[bin]
         };
         for (bin, expected) in [(20, -26.0), (150, -17.0), (250, -40.0)] {
             assert!((at(true, bin) - expected).abs() < 0.1, "{}", at(true, bin));
             assert!((at(false, bin) + 26.0).abs() < 1e-3);
         }
         assert!(
-            floors(&GainSettings::default(), &[f64::NEG_INFINITY, f64::INFINITY])
+            floors_db(&GainSettings::default(), &[f64::NEG_INFINITY, f64::INFINITY])
                 .iter()
-                .all(|floor| (0.009..0.15).contains(floor))
+                .all(|&floor| (0.009..0.15).contains(&amplitude(floor)))
         );
     }
 
@@ -132,25 +207,36 @@ mod tests {
     fn floors_go_on_over_the_seams_of_blocks() {
         // What little a block takes for speech changes by 10 dB from each to the next.
         let (bins, frames) = (40, 30);
-        let levels = |speech_db: f64, before: Option<&BinLevels>| {
+        type Block = (BinLevels, Floors);
+        let block = |speech_db: f64, noise: f32, before: Option<&Block>| -> Block {
             let gain = libm::pow(10.0, speech_db / 10.0) as f32;
-            BinLevels::new(&vec![gain; bins * frames], &vec![1.0; bins * frames], bins, before)
-        };
-        let floor_db = |levels: &BinLevels| {
-            20.0 * libm::log10f(floors(&GainSettings::default(), &levels.snr_db(15.625))[0])
+            let power = vec![noise / (1.0 - gain); bins * frames];
+            let levels =
+                BinLevels::new(&vec![gain; bins * frames], &power, bins, before.map(|(levels, _)| levels));
+            let before = before.map(|(_, floors)| floors);
+            let floors = Floors::new(&GainSettings::default(), &levels, 15.625, before);
+            (levels, floors)
         };
         // Noise alone.
         for speech_db in [-25.0, -30.0, -45.0] {
-            assert!((floor_db(&levels(speech_db, None)) + 40.0).abs() < 1e-3);
+            assert!((block(speech_db, 1.0, None).1.levels[0] + 40.0).abs() < 1e-3);
         }
-        // Some speech.
-        let mut before = levels(-10.0, None);
-        for block in 1..6 {
-            let next = levels(if block % 2 == 0 { -10.0 } else { -20.0 }, Some(&before));
-            let step = (floor_db(&next) - floor_db(&before)).abs();
-            assert!(step < 4.0, "{step} dB from one block to the next");
+        // Some speech in steady noise.
+        let mut before = block(-10.0, 1.0, None);
+        for number in 1..6 {
+            let next = block(if number % 2 == 0 { -10.0 } else { -25.0 }, 1.0, Some(&before));
+            let step = (next.1.levels[0] - before.1.levels[0]).abs();
+            assert!(step > 0.1 && step < STEP_DB + 1e-3, "{step} dB from one block to the next");
             before = next;
         }
+        // Noise that has changed, and is told from one that is in another unit.
+        let fresh = block(-1.0, 1.0, None);
+        let louder = block(-25.0, 100.0, Some(&fresh)).1.levels[0];
+        assert!(louder < fresh.1.levels[0] - 3.0, "{louder} dB, before {} dB", fresh.1.levels[0]);
+        let mut scaled = fresh.clone();
+        scaled.1.scale_power(100.0);
+        let same = block(-25.0, 100.0, Some(&scaled)).1.levels[0];
+        assert!((same - fresh.1.levels[0]).abs() < STEP_DB + 1e-3, "{same} dB");
     }
 
     #[test]

@@ -61,6 +61,25 @@ fn two_outputs_are_two_files_however_they_are_spelled() {
     assert_eq!(fs::read_dir(folder.join("in")).unwrap().count(), 0);
 }
 
+/// Also where a link leads to what is not there yet.
+#[test]
+#[cfg(unix)]
+fn a_link_without_a_target_is_its_target() {
+    let folder = Folder::new();
+    recording(&folder.join("t.wav"));
+    symlink("new.wav", folder.join("link.wav")).unwrap();
+    let command = |residual| {
+        let mut command = denoise(["t.wav", "link.wav", "--residual", residual]);
+        command.args(FAST).current_dir(folder.0.path());
+        command
+    };
+    command("./new.wav").assert().code(USAGE);
+    assert_eq!(folder.names(), ["link.wav", "t.wav"]);
+    symlink("round.wav", folder.join("round.wav")).unwrap();
+    command("round.wav").assert().code(OUTPUT);
+    assert!(fs::symlink_metadata(folder.join("round.wav")).unwrap().is_symlink());
+}
+
 #[test]
 #[cfg(unix)]
 fn no_result_of_a_folder_is_an_input_by_a_link() {

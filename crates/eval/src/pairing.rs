@@ -1,12 +1,11 @@
 //! Which clean file belongs to which recording.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use super::files::read_text;
 use super::{EvaluationError, Failure};
-use alphamf_files::{Contents, EXTENSIONS};
+use alphamf_files::{Contents, EXTENSIONS, UnreadableFolder};
 
 /// Files that belong together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -218,7 +217,7 @@ impl Folder {
         if audio.is_empty() {
             let found = match (others.first(), unreadable.first()) {
                 (Some(path), _) => format!("found {} other files, such as {}", others.len(), path.display()),
-                (None, Some((path, error))) => format!("and {} cannot be read: {error}", path.display()),
+                (None, Some((path, error))) => format!("and {}: {error}", path.display()),
                 (None, None) => "the folder is empty".into(),
             };
             let (folder, expected) = (folder.to_owned(), EXTENSIONS.join(", "));
@@ -266,10 +265,10 @@ fn named(condition: &str) -> Option<String> {
 }
 
 /// Adds folders that cannot be read, each once, to what is not scored.
-pub(super) fn add_unreadable(folders: Vec<(PathBuf, io::Error)>, unread: &mut Vec<Failure>) {
+pub(super) fn add_unreadable(folders: Vec<(PathBuf, UnreadableFolder)>, unread: &mut Vec<Failure>) {
     for (path, error) in folders {
         let name = path.display().to_string();
-        let failure = Failure { name, reason: format!("the folder cannot be read: {error}") };
+        let failure = Failure { name, reason: error.to_string() };
         if !unread.contains(&failure) {
             unread.push(failure);
         }

@@ -16,8 +16,13 @@ pub struct Contents {
     /// All others, but for what a [`Writer`](crate::Writer) has not completed.
     pub others: Vec<PathBuf>,
     /// Folders that cannot be read, and why.
-    pub unreadable: Vec<(PathBuf, io::Error)>,
+    pub unreadable: Vec<(PathBuf, UnreadableFolder)>,
 }
+
+/// Why what is in a folder is not known.
+#[derive(Debug, thiserror::Error)]
+#[error("the folder cannot be read: {0}")]
+pub struct UnreadableFolder(#[from] io::Error);
 
 /// A folder to look into: its path, and where that leads.
 type Pending = (PathBuf, PathBuf);
@@ -41,7 +46,7 @@ impl Contents {
             match contents.add(&path, &place, &mut pending) {
                 Ok(()) => {}
                 Err(error) if path == folder => return Err(error),
-                Err(error) => contents.unreadable.push((path, error)),
+                Err(error) => contents.unreadable.push((path, error.into())),
             }
         }
         contents.audio.sort();

@@ -32,7 +32,7 @@ mod wav;
 mod writer;
 
 pub use error::{Error, ReadError, WriteError};
-pub use folder::Contents;
+pub use folder::{Contents, UnreadableFolder};
 pub use metadata::Metadata;
 pub use pcm::{InvalidRawFormat, RawFormat};
 pub use reader::{EXTENSIONS, Losses, MOST_HELD, Reader, has_extension, read, read_with_losses};

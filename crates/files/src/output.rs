@@ -150,7 +150,10 @@ impl OutputFile {
 }
 
 /// Where a path leads by its last component, whether anything is there or not.
-fn follow_links(path: &Path) -> io::Result<PathBuf> {
+///
+/// # Errors
+/// If its links make a circle.
+pub fn follow_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         match fs::read_link(&path) {

@@ -2,6 +2,7 @@
 
 use super::recording::{is_standard, name};
 use super::terminal::{Failure, usage};
+use alphamf_files::output::follow_links;
 use alphamf_files::{Error, WriteError};
 use anyhow::anyhow;
 use std::collections::HashMap;
@@ -52,20 +53,17 @@ impl Identity {
 
 /// Where a file will be that is not there.
 fn place(path: &Path) -> PathBuf {
-    if let Ok(target) = fs::read_link(path) {
-        let target = path.parent().unwrap_or(Path::new("")).join(target);
-        // A circle of links has no target either.
-        return fs::metadata(&target).map_or(target.clone(), |_| fs::canonicalize(&target).unwrap_or(target));
-    }
-    let mut above = path;
+    // A circle of links leads nowhere, and is refused when it is written to.
+    let target = follow_links(path).unwrap_or_else(|_| path.to_owned());
+    let mut above = target.as_path();
     while let Some(parent) = above.parent() {
         above = parent;
         let folder = if above.as_os_str().is_empty() { Path::new(".") } else { above };
-        if let (Ok(folder), Ok(rest)) = (fs::canonicalize(folder), path.strip_prefix(above)) {
+        if let (Ok(folder), Ok(rest)) = (fs::canonicalize(folder), target.strip_prefix(above)) {
             return folder.join(rest);
         }
     }
-    path.to_owned()
+    target
 }
 
 impl Claims {

@@ -3,12 +3,11 @@
 use super::claims::{Claims, check_absent};
 use super::picture;
 use super::record::{self, Record, State};
-use super::recording::{Found, Processing, Recording, is_standard, read_whole};
+use super::recording::{Found, Processing, Recording, is_standard};
 use super::stats::{Entry, Outcome, Run, lossy};
-use super::terminal::{Failure, Progress, check_output, interrupted, interruptible, printable, say, usage};
+use super::terminal::{Failure, Progress, interrupted, printable, say, usage};
 use super::{Common, INPUT, exit_code, one_line};
 use alphamf::Cancelled;
-use alphamf::signal::Signal;
 use alphamf_files::Contents;
 use anyhow::{Context, anyhow};
 use serde::Serialize;
@@ -74,11 +73,8 @@ pub fn audio_files_below(
         reason: "its name is not that of audio that is read".to_owned(),
         failed: false,
     });
-    let unreadable = unreadable.into_iter().map(|(path, error)| LeftOut {
-        path,
-        reason: format!("the folder cannot be read: {error}"),
-        failed: true,
-    });
+    let unreadable =
+        unreadable.into_iter().map(|(path, error)| LeftOut { path, reason: error.to_string(), failed: true });
     let mut left_out: Vec<LeftOut> = others.chain(unreadable).collect();
     left_out.sort_by(|a, b| a.path.cmp(&b.path));
     Ok((audio, left_out))
@@ -103,58 +99,6 @@ pub fn say_left_out(left_out: &[LeftOut], quiet: bool) {
 /// The exit code that stands for what was left out.
 pub fn left_out_code(left_out: &[LeftOut]) -> u8 {
     if left_out.iter().any(|left| left.failed) { INPUT } else { 0 }
-}
-
-/// The recordings to learn from in a folder, once it is clear that the output may be written and is none of them, nor
-/// the dictionary.
-pub fn speech_files(
-    folder: &Path,
-    dictionary: Option<&Path>,
-    output: &Path,
-    force: bool,
-) -> anyhow::Result<(Vec<PathBuf>, Vec<LeftOut>)> {
-    let found = audio_files_below(folder, None)?;
-    check_output(output)?;
-    let mut claims = Claims::default();
-    found.0.iter().map(PathBuf::as_path).chain(dictionary).for_each(|input| claims.read(input));
-    claims.write(output)?;
-    check_absent(output, force, "")?;
-    Ok(found)
-}
-
-/// Reads recordings one by one for `add`. Those that are of no use are told of, unless one is enough to stop; their
-/// number is returned.
-pub fn read_each<E>(
-    folder: &Path,
-    files: &[PathBuf],
-    strict: bool,
-    mut add: impl FnMut(&Signal) -> Result<(), E>,
-) -> anyhow::Result<usize>
-where
-    E: std::error::Error + Send + Sync + 'static,
-{
-    let mut bad = 0;
-    for file in files {
-        let path = file.clone();
-        let read = interruptible(move || read_whole(&path, strict))?;
-        let added = read.and_then(|speech| add(&speech).with_context(|| file.display().to_string()));
-        match added {
-            Ok(()) => {}
-            Err(error) if strict => return Err(error),
-            Err(error) => {
-                bad += 1;
-                say(&format!("denoise: left out: {}", one_line(&error)));
-            }
-        }
-        if interrupted().is_break() {
-            return Err(Cancelled.into());
-        }
-    }
-    if bad == files.len() {
-        let reason = anyhow!("none of its recordings is of use");
-        return Err(reason.context(Failure::Input(folder.to_owned())));
-    }
-    Ok(bad)
 }
 
 /// What there is to do for these files and folders; nothing that is written is read, or written twice.

@@ -5,6 +5,7 @@ mod denoise;
 mod eval;
 mod ffmpeg;
 mod folder;
+mod learning;
 mod model;
 mod picture;
 mod record;

@@ -1,9 +1,8 @@
 //! `denoise train DIR -o FILE`.
 
-use super::folder::{left_out_code, read_each, say_left_out, speech_files};
-use super::model::parse_seed;
-use super::terminal::{Progress, interruptible, say, write_whole};
-use super::{Common, INPUT};
+use super::Common;
+use super::learning::Learning;
+use super::terminal::{Progress, interruptible};
 use alphamf::learning::{Corpus, TrainingSettings};
 use alphamf_files as audio;
 use std::path::PathBuf;
@@ -16,10 +15,6 @@ pub struct Arguments {
     /// A folder of clean speech: every audio file in it and below is learned from.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-
-    /// The dictionary to write, a safetensors file.
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
 
     /// Sample rate of the dictionary, Hz: its band is half of it. The lowest of the folder if not given;
     /// files at higher rates need no conversion.
@@ -42,31 +37,21 @@ pub struct Arguments {
     #[arg(long, value_name = "S", default_value_t = TrainingSettings::default().window_seconds)]
     window: f64,
 
-    /// Seed of the random start.
-    #[arg(long, value_name = "N", default_value_t = TrainingSettings::default().seed)]
-    #[arg(allow_negative_numbers = true, value_parser = parse_seed)]
-    seed: u64,
-
-    /// Stop at the first recording that is of no use or lacks anything; else what is of no use is named and left out,
-    /// and the exit code is 3.
-    #[arg(long)]
-    strict: bool,
-
-    /// Replace a dictionary that exists.
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    learning: Learning,
 }
 
 /// Learns a dictionary.
 pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
-    let Arguments { folder, output, rate, rank, alpha, iterations, window, seed, strict, force } = arguments;
-    let (files, left_out) = speech_files(&folder, None, &output, force)?;
+    let Arguments { folder, rate, rank, alpha, iterations, window, learning } = arguments;
+    let strict = learning.strict;
+    let mut speech = learning.speech(folder, None)?;
     let settings = TrainingSettings {
         rank,
         alpha,
         iterations,
-        seed,
+        seed: learning.seed,
         window_seconds: window,
         ..TrainingSettings::default()
     };
@@ -76,7 +61,7 @@ pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         Some(rate) => rate,
         None => {
             let mut lowest = u32::MAX;
-            for file in &files {
+            for file in &speech.files {
                 let path = file.clone();
                 match interruptible(move || audio::Reader::open(path).map(|reader| reader.sample_rate()))? {
                     Ok(rate) => lowest = lowest.min(rate),
@@ -90,21 +75,16 @@ pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         }
     };
     let mut corpus = Corpus::new(rate, settings)?;
-    let bad = read_each(&folder, &files, strict, |speech| corpus.add(speech))?;
+    speech.read_each(strict, |speech| corpus.add(speech))?;
     let seconds = corpus.seconds();
     let progress = Progress::new("learning", common.quiet);
     let dictionary = corpus.learn_with(&mut |share: f64| progress.update(share))?;
     drop(progress);
-    write_whole(&output, &dictionary.to_bytes()?)?;
-    say_left_out(&left_out, common.quiet);
-    if !common.quiet {
-        say(&format!(
-            "{}: {rank} spectra of {} bins from {seconds:.0} s of speech in {} files, in {:.1} s",
-            output.display(),
-            dictionary.header().bins(),
-            files.len() - bad,
-            start.elapsed().as_secs_f64()
-        ));
-    }
-    Ok(if bad > 0 { INPUT } else { left_out_code(&left_out) }.into())
+    let sentence = format!(
+        "{rank} spectra of {} bins from {seconds:.0} s of speech in {} files, in {:.1} s",
+        dictionary.header().bins(),
+        speech.files.len() - speech.bad,
+        start.elapsed().as_secs_f64()
+    );
+    learning.finish(&dictionary.to_bytes()?, &speech, &sentence, common)
 }

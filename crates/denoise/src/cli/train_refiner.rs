@@ -1,9 +1,9 @@
 //! `denoise train-refiner DIR -o FILE`.
 
-use super::folder::{left_out_code, read_each, say_left_out, speech_files};
-use super::model::{dictionary, parse_seed};
-use super::terminal::{Failure, Progress, say, write_whole};
-use super::{Common, INPUT};
+use super::Common;
+use super::learning::Learning;
+use super::model::dictionary;
+use super::terminal::{Failure, Progress};
 use alphamf::learning::{RefinerSettings, Simulator, learn_refiner};
 use alphamf::refiner::Change;
 use anyhow::anyhow;
@@ -20,10 +20,6 @@ pub struct Arguments {
     /// A folder of clean speech at 16 kHz: every audio file in it and below is used.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-
-    /// The refiner to write, a safetensors file.
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
 
     /// The dictionary to learn it for, in place of the built-in one.
     #[arg(id = "model", long = "model", value_name = "FILE")]
@@ -45,43 +41,21 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = RefinerSettings::default().passes)]
     passes: usize,
 
-    /// Seed of the simulation and the start.
-    #[arg(long, value_name = "N", default_value_t = RefinerSettings::default().seed)]
-    #[arg(allow_negative_numbers = true, value_parser = parse_seed)]
-    seed: u64,
-
-    /// Stop at the first recording that is of no use or lacks anything; else what is of no use is named and left out,
-    /// and the exit code is 3.
-    #[arg(long)]
-    strict: bool,
-
-    /// Replace a refiner that exists.
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    learning: Learning,
 }
 
 /// Learns a refiner.
 pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
-    let Arguments {
-        folder,
-        output,
-        dictionary: path,
-        channels,
-        rounds,
-        examples,
-        passes,
-        seed,
-        strict,
-        force,
-    } = arguments;
+    let Arguments { folder, dictionary: path, channels, rounds, examples, passes, learning } = arguments;
     // Settings are checked before hours of speech are read.
-    let settings = RefinerSettings { channels, rounds, examples, passes, seed };
+    let settings = RefinerSettings { channels, rounds, examples, passes, seed: learning.seed };
     settings.validate()?;
-    let (files, left_out) = speech_files(&folder, path.as_deref(), &output, force)?;
+    let mut speech = learning.speech(folder.clone(), path.as_deref())?;
     let dictionary = dictionary(path.as_deref())?;
     let mut simulator = Simulator::new(EXAMPLE_SECONDS);
-    let bad = read_each(&folder, &files, strict, |speech| simulator.add(speech))?;
+    speech.read_each(learning.strict, |speech| simulator.add(speech))?;
     let found = simulator.speech_seconds();
     if found < EXAMPLE_SECONDS {
         let reason = anyhow!("{found:.1} s of speech that is not silence; at least {EXAMPLE_SECONDS} s");
@@ -94,16 +68,11 @@ pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let watch = &mut |share: f64| progress.update(share);
     let refiner = learn_refiner(&simulator, &dictionary, &settings, watch, &mut report)?;
     drop(progress);
-    write_whole(&output, &refiner.to_bytes()?)?;
-    say_left_out(&left_out, common.quiet);
-    if !common.quiet {
-        say(&format!(
-            "{}: learned from {:.1} h simulated with {} files of speech, in {:.0} s",
-            output.display(),
-            refiner.header().seconds / 3600.0,
-            refiner.header().files,
-            start.elapsed().as_secs_f64()
-        ));
-    }
-    Ok(if bad > 0 { INPUT } else { left_out_code(&left_out) }.into())
+    let sentence = format!(
+        "learned from {:.1} h simulated with {} files of speech, in {:.0} s",
+        refiner.header().seconds / 3600.0,
+        refiner.header().files,
+        start.elapsed().as_secs_f64()
+    );
+    learning.finish(&refiner.to_bytes()?, &speech, &sentence, common)
 }

@@ -1,0 +1,125 @@
+//! Noise that is steady comes out as steady: what is left of it does not change from block to block, nor within one.
+
+use alphamf::denoiser::{Denoiser, Settings};
+use alphamf::model::Dictionary;
+use alphamf::random::{Stream, Streams};
+use alphamf::transform::Stft;
+use rand_distr::{Distribution, StandardNormal};
+use std::f32::consts::TAU;
+
+const RATE: usize = 8_000;
+/// By how much the gain of a third of an octave may differ between two seconds, dB.
+const MOST_DB: f64 = 2.0;
+
+fn normal(stream: &mut Stream) -> f32 {
+    StandardNormal.sample(stream)
+}
+
+fn white(seconds: usize) -> Vec<f32> {
+    let mut stream = Streams::new(3).stream(0);
+    (0..seconds * RATE).map(|_| 0.03 * normal(&mut stream)).collect()
+}
+
+/// By the filter of Paul Kellet, within 0.1 dB of -3 dB per octave above 10 Hz.
+fn pink(seconds: usize) -> Vec<f32> {
+    let poles = [(0.998_86, 0.055_52), (0.993_32, 0.075_08), (0.969, 0.153_85), (0.866_5, 0.310_49)];
+    let mut stream = Streams::new(4).stream(0);
+    let mut states = [0.0_f32; 4];
+    let sample = |_| {
+        let x = normal(&mut stream);
+        for (state, (pole, weight)) in states.iter_mut().zip(poles) {
+            *state = pole * *state + weight * x;
+        }
+        0.02 * (states.iter().sum::<f32>() + 0.536_2 * x)
+    };
+    (0..seconds * RATE).map(sample).collect()
+}
+
+/// A fan: pink noise and a hum with its harmonics.
+fn fan(seconds: usize) -> Vec<f32> {
+    let hum = |n: usize| -> f32 {
+        let phase = TAU * 97.0 * n as f32 / RATE as f32;
+        (1..12).map(|h| 0.015 / h as f32 * (h as f32 * (phase + 1.0)).sin()).sum()
+    };
+    pink(seconds).iter().enumerate().map(|(n, x)| x + hum(n)).collect()
+}
+
+/// What comes out if so many samples go in at a time.
+fn denoise(settings: Settings, samples: &[f32], size: usize) -> Vec<f32> {
+    let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap();
+    let mut stream = denoiser.stream(RATE as u32, 1).unwrap();
+    let mut output = Vec::new();
+    for samples in samples.chunks(size) {
+        output.append(&mut stream.push(&[samples]).unwrap()[0]);
+    }
+    output.append(&mut stream.finish().unwrap()[0]);
+    output
+}
+
+/// The gains of every second, dB, in each third of an octave, named by its middle, Hz.
+fn gains(before: &[f32], after: &[f32]) -> Vec<(f64, Vec<f64>)> {
+    let stft = Stft::new(RATE as u32, 0.128).unwrap();
+    let per_second = RATE / stft.hop();
+    let [before, after] = [before, after].map(|x| stft.analyse(x));
+    let energy = |frames: &[num_complex::Complex<f32>], low: usize, high: usize| -> f64 {
+        let bins = frames.chunks_exact(stft.bins()).flat_map(|frame| &frame[low..high]);
+        bins.map(|x| f64::from(x.norm_sqr())).sum()
+    };
+    let bin = |hertz: f64| (hertz / stft.bin_spacing()).round() as usize;
+    (-9..=5)
+        .map(|third| {
+            let middle = 1_000.0 * 2.0_f64.powf(f64::from(third) / 3.0);
+            let (low, high) = (bin(middle * 2.0_f64.powf(-1.0 / 6.0)), bin(middle * 2.0_f64.powf(1.0 / 6.0)));
+            let seconds = before.as_slice().chunks_exact(per_second * stft.bins());
+            let seconds = seconds.zip(after.as_slice().chunks_exact(per_second * stft.bins()));
+            let gains = seconds
+                .map(|(before, after)| 10.0 * (energy(after, low, high) / energy(before, low, high)).log10());
+            (middle, gains.collect())
+        })
+        .collect()
+}
+
+/// Asserts that what is left of a noise is steady.
+fn check(name: &str, noise: &[f32], settings: Settings, size: usize) {
+    let output = denoise(settings, noise, size);
+    for (middle, gains) in gains(noise, &output) {
+        let (least, most) =
+            gains.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), &x| (a.min(x), b.max(x)));
+        assert!(most - least < MOST_DB, "{name}, {middle:.0} Hz: {gains:.1?} dB");
+        assert!(most < -20.0, "{name}, {middle:.0} Hz: only {most:.1} dB");
+    }
+}
+
+#[test]
+fn nothing_but_noise_stays_steady() {
+    for (name, noise, size) in
+        [("white", white(32), 777), ("pink", pink(32), 40_000), ("fan", fan(32), 8_000)]
+    {
+        check(name, &noise, Settings::fast(), size);
+    }
+    check("white, drawn", &white(16), Settings::default(), 8_000);
+}
+
+/// In the pauses of a voice that comes and goes, in blocks with more and with less of it.
+#[test]
+fn the_pauses_of_a_voice_stay_steady() {
+    let noise = white(40);
+    // Two seconds of a gliding voice in every four, that is now rich in high frequencies and now poor.
+    let voice = |n: usize| -> f32 {
+        let t = n as f32 / RATE as f32;
+        let envelope = if t % 4.0 < 2.0 { (TAU * 2.0 * t).sin().abs() } else { 0.0 };
+        let pitch = TAU * (120.0 * t + 4.0 * (0.7 * t).sin());
+        let tilt = if t % 16.0 < 8.0 { 0.6 } else { 1.4 };
+        let harmonic = |h: i32| (h as f32 * pitch).sin() / (h as f32).powf(tilt);
+        0.05 * envelope * (1..=30).map(harmonic).sum::<f32>()
+    };
+    let noisy: Vec<f32> = noise.iter().enumerate().map(|(n, x)| x + voice(n)).collect();
+    let output = denoise(Settings::fast(), &noisy, 8_000);
+    for (middle, gains) in gains(&noise, &output) {
+        // The second halves of the pauses.
+        let pauses: Vec<f64> = gains.iter().skip(3).step_by(4).copied().collect();
+        for (index, step) in pauses.windows(2).map(|pair| (pair[1] - pair[0]).abs()).enumerate() {
+            assert!(step < MOST_DB, "{middle:.0} Hz, pause {index}: {pauses:.1?} dB");
+        }
+    }
+}
