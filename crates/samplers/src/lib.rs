@@ -33,7 +33,7 @@
 //! | [`Sgld`] | `sgld` | gradient | as the step falls | scales are alike; the baseline |
 //! | [`Psgld`] | `psgld` | gradient | no | scales differ, correlations do not matter, speed does |
 //! | [`Sgrld`] | `sgrld` | [`Metric`] | as the step falls | the Fisher information is known and small or diagonal |
-//! | [`Hamcmc`] | `hamcmc` | gradient | as the step falls | correlated or badly scaled, minibatches |
+//! | [`Hamcmc`] | `hamcmc` | gradient | as the step falls, with [`Pairs::States`] | correlated or badly scaled, minibatches |
 //! | [`Sghmc`] | `sghmc` | gradient | as the step falls | long valleys, large data |
 //! | [`Sgnht`] | `sgnht` | gradient | as the step falls | the same, with gradient noise of unknown strength |
 //! | [`Sgrhmc`] | `sgrhmc` | [`Metric`] | as the step falls | the local scale varies and a metric follows it |
@@ -103,7 +103,7 @@ pub mod targets;
 
 pub use closure::{FromFn, from_fn};
 pub use gradient::GradientSettings;
-pub use hamcmc::{Hamcmc, HamcmcSettings};
+pub use hamcmc::{Hamcmc, HamcmcSettings, Pairs};
 pub use hmc::Hmc;
 pub use hmc_bfgs::{HmcBfgs, HmcBfgsSettings};
 pub use kind::{Options, SamplerKind};

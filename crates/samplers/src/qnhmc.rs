@@ -53,12 +53,12 @@ impl Default for QnhmcSettings {
 pub struct Qnhmc<T> {
     trajectory: Trajectory<T>,
     settings: QnhmcSettings,
-    memories: Vec<Pairs<T>>,
+    memories: Vec<PairRing<T>>,
 }
 
 /// The last pairs of one block, oldest overwritten first.
 #[derive(Debug, Clone)]
-struct Pairs<T> {
+struct PairRing<T> {
     s: Vec<T>,
     y: Vec<T>,
     count: usize,
@@ -82,7 +82,7 @@ impl<T: Real> Qnhmc<T> {
         let (InitialScale::Fixed(gamma) | InitialScale::Pairs(gamma)) = settings.initial_scale;
         trajectory.blocks.iter_mut().for_each(|block| block.inverse.reset(T::narrow(gamma)));
         let zeros = vec![T::zero(); dimension * memory];
-        let pairs = Pairs { s: zeros.clone(), y: zeros, count: 0 };
+        let pairs = PairRing { s: zeros.clone(), y: zeros, count: 0 };
         Ok(Self { trajectory, settings, memories: vec![pairs; blocks] })
     }
 }
