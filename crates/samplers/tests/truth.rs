@@ -142,3 +142,233 @@ fn step_schedules_begin_at_one() {
         }
     }
 }
+
+/// A multivariate Student-t law of 6 degrees of freedom about the origin, as one site: `U = (6 + n) / 2 log(1 + x'Px / 6)`.
+#[derive(Clone)]
+struct Student {
+    dimension: usize,
+    /// `P`, the inverse of the matrix of scales.
+    precision: Vec<f64>,
+}
+
+const FREEDOM: f64 = 6.0;
+
+impl Student {
+    fn line() -> Self {
+        Self { dimension: 1, precision: vec![1.0] }
+    }
+
+    /// Three correlated coordinates of unlike scales.
+    fn space() -> Self {
+        Self { dimension: 3, precision: vec![1.0, 0.6, 0.5, 0.6, 1.5, -1.0, 0.5, -1.0, 9.0] }
+    }
+
+    fn expansion(&self, x: &[f64]) -> (f64, Vec<f64>, Vec<f64>) {
+        let n = self.dimension;
+        let force: Vec<f64> =
+            (0..n).map(|i| (0..n).map(|j| self.precision[j * n + i] * x[j]).sum()).collect();
+        let square: f64 = force.iter().zip(x).map(|(f, x)| f * x).sum();
+        let (half, sum) = (0.5 * (FREEDOM + n as f64), FREEDOM + square);
+        let gradient = force.iter().map(|f| 2.0 * half * f / sum).collect();
+        let hessian = (0..n * n).map(|k| {
+            2.0 * half * (self.precision[k] / sum - 2.0 * force[k % n] * force[k / n] / (sum * sum))
+        });
+        (half * (1.0 + square / FREEDOM).ln(), gradient, hessian.collect())
+    }
+
+    /// `1 / (1 + x'Px / 6)`, which has the law Beta(3, n / 2).
+    fn height(&self, x: &[f64]) -> f64 {
+        (-self.expansion(x).0 / (0.5 * (FREEDOM + self.dimension as f64))).exp()
+    }
+
+    fn height_moments(&self) -> (f64, f64) {
+        let (a, b) = (0.5 * FREEDOM, 0.5 * self.dimension as f64);
+        (a / (a + b), a * b / ((a + b).powi(2) * (a + b + 1.0)))
+    }
+}
+
+impl Target<f64> for Student {
+    fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    fn gradient(&mut self, theta: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
+        gradient.copy_from_slice(&self.expansion(theta).1);
+    }
+
+    fn potential(&mut self, theta: &[f64], potential: &mut [f64]) {
+        potential[0] = self.expansion(theta).0;
+    }
+
+    fn sites(&mut self) -> Option<&mut dyn Sites<f64>> {
+        Some(self)
+    }
+}
+
+impl Sites<f64> for Student {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn site(&self, _: usize) -> Site {
+        Site { rows: 0..self.dimension, support: Support::Real }
+    }
+
+    fn expand(&mut self, theta: &[f64], _: usize, u: &mut [f64], g: &mut [f64], h: &mut [f64]) {
+        let (potential, gradient, hessian) = self.expansion(theta);
+        u[0] = potential;
+        g.copy_from_slice(&gradient);
+        h.copy_from_slice(&hessian);
+    }
+}
+
+/// The mean of each value over the draws of eight chains, and its standard error, as pairs; then the longest stay.
+fn run(
+    target: &(impl Target<f64> + Clone),
+    sampler: impl Fn(Streams) -> Box<dyn Sampler<f64>>,
+    start: &[f64],
+    draws: usize,
+    values: &[&dyn Fn(&[f64]) -> f64],
+) -> (Vec<(f64, f64)>, usize) {
+    let (mut runs, mut longest) = (Vec::new(), 0);
+    for seed in 0..8 {
+        let mut chain =
+            Chain::new(target.clone(), sampler(Streams::new(500 + seed)), start.to_vec()).unwrap();
+        chain.burn_in(1_000);
+        let (mut sums, mut last, mut stay) = (vec![0.0; values.len()], Vec::new(), 0);
+        chain.run(draws, |draw| {
+            stay = if last == draw.theta { stay + 1 } else { 0 };
+            longest = longest.max(stay);
+            last.clear();
+            last.extend_from_slice(draw.theta);
+            for (sum, value) in sums.iter_mut().zip(values) {
+                *sum += value(draw.theta) / draws as f64;
+            }
+        });
+        runs.push(sums);
+    }
+    let summary = |k| {
+        let means: Vec<f64> = runs.iter().map(|run: &Vec<f64>| run[k]).collect();
+        let (mean, variance) = diagnostics::mean_and_variance(&means);
+        (mean, (variance / 8.0).sqrt())
+    };
+    ((0..values.len()).map(summary).collect(), longest)
+}
+
+/// Asserts that estimates are within five standard errors of the truth, these being below a share of the deviation.
+fn assert_true(name: &str, found: &[(f64, f64)], truth: &[(f64, f64)], precision: f64) {
+    println!("{name}: {found:.4?} of {truth:.4?}");
+    for (&(mean, error), &(true_mean, deviation)) in found.iter().zip(truth) {
+        assert!(
+            (mean - true_mean).abs() < 5.0 * error.max(1e-3 * deviation),
+            "{name}: {found:?} of {truth:?}"
+        );
+        assert!(error < precision * deviation, "{name}: {found:?} of {truth:?}");
+    }
+}
+
+fn newtonian(dimension: usize) -> impl Fn(Streams) -> Box<dyn Sampler<f64>> {
+    move |streams| Box::new(Newtonian::new(dimension, 1, streams).unwrap())
+}
+
+/// The published sampler sticks where the curvature of a Student-t law passes through zero; local proposals free it.
+#[test]
+fn newtonian_does_not_stick_on_heavy_tails() {
+    for target in [Student::line(), Student::space()] {
+        let (mean, variance) = target.height_moments();
+        let n = target.dimension;
+        let height = |x: &[f64]| target.height(x);
+        let first = |x: &[f64]| x[0].signum();
+        let start = vec![0.1; n];
+        let published = |streams| -> Box<dyn Sampler<f64>> {
+            Box::new(Newtonian::new(n, 1, streams).unwrap().with_local_share(0.0).unwrap())
+        };
+        let longest = run(&target, published, &start, 25_000, &[&height]).1;
+        let (found, stay) = run(&target, newtonian(n), &start, 25_000, &[&height, &first]);
+        println!("{n} dimensions: longest stay {longest}, with local proposals {stay}");
+        assert_true("Student-t", &found, &[(mean, variance.sqrt()), (0.0, 1.0)], 0.02);
+        assert!(longest > 1_000 && stay < 400, "{longest} {stay}");
+    }
+}
+
+/// A Dirichlet law tilted by `exp(-8 x^2 - 5 y z)`: no law that a simplex site proposes fits it.
+#[derive(Clone)]
+struct Tilted;
+
+impl Tilted {
+    const CONCENTRATIONS: [f64; 3] = [3.0, 2.0, 1.5];
+
+    fn value(x: &[f64]) -> f64 {
+        let logs = Self::CONCENTRATIONS.iter().zip(x).map(|(a, x)| (1.0 - a) * x.ln());
+        logs.sum::<f64>() + 8.0 * x[0] * x[0] + 5.0 * x[1] * x[2]
+    }
+
+    /// Means and standard deviations of the coordinates, by the midpoint rule.
+    fn moments() -> Vec<(f64, f64)> {
+        const CELLS: usize = 1200;
+        let (mut norm, mut sums) = (0.0, [[0.0; 2]; 3]);
+        for i in 0..CELLS {
+            for j in 0..CELLS - i {
+                let at = |k: usize| (k as f64 + 1.0 / 3.0) / CELLS as f64;
+                let x = [at(i), at(j), 1.0 - at(i) - at(j)];
+                let weight = (-Self::value(&x)).exp();
+                norm += weight;
+                for (sums, x) in sums.iter_mut().zip(x) {
+                    sums[0] += weight * x;
+                    sums[1] += weight * x * x;
+                }
+            }
+        }
+        let moment = |[sum, square]: &[f64; 2]| (sum / norm, (square / norm - (sum / norm).powi(2)).sqrt());
+        sums.iter().map(moment).collect()
+    }
+}
+
+impl Target<f64> for Tilted {
+    fn dimension(&self) -> usize {
+        3
+    }
+
+    fn gradient(&mut self, x: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
+        let tilt = [16.0 * x[0], 5.0 * x[2], 5.0 * x[1]];
+        for (i, gradient) in gradient.iter_mut().enumerate() {
+            *gradient = (1.0 - Self::CONCENTRATIONS[i]) / x[i] + tilt[i];
+        }
+    }
+
+    fn potential(&mut self, theta: &[f64], potential: &mut [f64]) {
+        potential[0] = Self::value(theta);
+    }
+
+    fn sites(&mut self) -> Option<&mut dyn Sites<f64>> {
+        Some(self)
+    }
+}
+
+impl Sites<f64> for Tilted {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn site(&self, _: usize) -> Site {
+        Site { rows: 0..3, support: Support::Simplex }
+    }
+
+    fn expand(&mut self, x: &[f64], _: usize, u: &mut [f64], g: &mut [f64], h: &mut [f64]) {
+        self.potential(x, u);
+        self.gradient(x, Minibatch::full(1), g);
+        h.copy_from_slice(&[16.0, 0.0, 0.0, 0.0, 0.0, 5.0, 0.0, 5.0, 0.0]);
+        for i in 0..3 {
+            h[4 * i] += (Self::CONCENTRATIONS[i] - 1.0) / (x[i] * x[i]);
+        }
+    }
+}
+
+/// Every draw's law depends on where it starts, so that the normalisers count.
+#[test]
+fn newtonian_is_exact_on_a_tilted_simplex() {
+    let coordinates: [&dyn Fn(&[f64]) -> f64; 3] = [&|x| x[0], &|x| x[1], &|x| x[2]];
+    let truth = Tilted::moments();
+    let found = run(&Tilted, newtonian(3), &[0.3, 0.3, 0.4], 25_000, &coordinates).0;
+    assert_true("tilted simplex", &found, &truth, 0.02);
+}
