@@ -124,4 +124,4 @@ pub use step_size::{DualAveraging, StepSize};
 pub use target::{Curvature, Metric, Minibatch, Real, Site, Sites, Support, Target};
 pub use trajectory::HmcSettings;
 
-use sampler::{check_target, need};
+use sampler::{check_target, need, offered};

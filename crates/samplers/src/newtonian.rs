@@ -338,9 +338,7 @@ impl<T: Real> Newtonian<T> {
 impl<T: Real> Sampler<T> for Newtonian<T> {
     fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
         let (n, blocks) = (self.dimension, self.streams.len());
-        let Some(sites) = target.sites() else {
-            return Step { acceptance: 0.0, energy: None, divergences: blocks, step_size: 1.0 };
-        };
+        let sites = super::offered(target.sites(), "Newtonian Monte Carlo", "a single-site view");
         let (mut acceptance, mut divergences) = (0.0, 0);
         for index in 0..sites.count() {
             let site = sites.site(index);

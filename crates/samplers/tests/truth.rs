@@ -372,3 +372,58 @@ fn newtonian_is_exact_on_a_tilted_simplex() {
     let found = run(&Tilted, newtonian(3), &[0.3, 0.3, 0.4], 25_000, &coordinates).0;
     assert_true("tilted simplex", &found, &truth, 0.02);
 }
+
+/// A memory that keeps learning may learn a matrix that the adapted step does not suit, and must leave it again.
+#[test]
+fn qnhmc_that_keeps_learning_keeps_moving() {
+    let variance = narrow().covariance()[0];
+    for initial_scale in [InitialScale::Fixed(1.0), InitialScale::Fixed(1e-3), InitialScale::Pairs(1e-3)] {
+        let settings = QnhmcSettings { initial_scale, keep_learning: true, ..QnhmcSettings::default() };
+        let sampler = Qnhmc::new(2, 1, settings, Streams::new(1)).unwrap();
+        let mut chain = Chain::new(narrow(), sampler, vec![0.1; 2]).unwrap();
+        chain.burn_in(2_000);
+        let mut square = 0.0;
+        chain.run(20_000, |draw| square += draw.theta[0] * draw.theta[0] / 2e4);
+        let accepted = chain.statistics().acceptance();
+        println!("{initial_scale:?}: acceptance {accepted:.3}, {square:.3} of {variance:.3}");
+        assert!(accepted > 0.5, "{initial_scale:?}: {accepted}");
+        assert!((square / variance - 1.0).abs() < 0.2, "{initial_scale:?}: {square} of {variance}");
+    }
+}
+
+/// Nothing but a gradient.
+struct Plain;
+
+impl Target<f64> for Plain {
+    fn dimension(&self) -> usize {
+        1
+    }
+
+    fn gradient(&mut self, theta: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
+        gradient[0] = theta[0];
+    }
+
+    fn potential(&mut self, theta: &[f64], potential: &mut [f64]) {
+        potential[0] = 0.5 * theta[0] * theta[0];
+    }
+}
+
+/// A step on a target that lacks what the sampler needs stops there, rather than leave the state where it is.
+#[test]
+fn a_step_without_what_it_needs_is_an_error() {
+    let corrected = PsgldSettings { correction: true, ..PsgldSettings::default() };
+    let streams = Streams::new(1);
+    let riemannian = recipe::RiemannianLangevin;
+    let samplers: [Box<dyn Sampler<f64>>; 5] = [
+        SamplerKind::Sgrld.build(1, 1, &Options::default(), streams).unwrap(),
+        SamplerKind::Sgrhmc.build(1, 1, &Options::default(), streams).unwrap(),
+        SamplerKind::Newtonian.build(1, 1, &Options::default(), streams).unwrap(),
+        Box::new(Psgld::new(1, 1, corrected, streams).unwrap()),
+        Box::new(recipe::RecipeSampler::new(1, riemannian, GradientSettings::default(), streams).unwrap()),
+    ];
+    for (index, mut sampler) in samplers.into_iter().enumerate() {
+        let step = std::panic::AssertUnwindSafe(|| sampler.step(&mut Plain, &mut [1.0]));
+        let message = *std::panic::catch_unwind(step).unwrap_err().downcast::<String>().unwrap();
+        assert!(message.contains("needs a target that offers"), "{index}: {message}");
+    }
+}
