@@ -427,3 +427,113 @@ fn a_step_without_what_it_needs_is_an_error() {
         assert!(message.contains("needs a target that offers"), "{index}: {message}");
     }
 }
+
+/// Runs every sampler that claims to be exact on one target.
+fn exact_on(
+    name: &str,
+    target: &(impl Target<f64> + Clone),
+    start: &[f64],
+    scale: f64,
+    values: &[&dyn Fn(&[f64]) -> f64],
+    truth: &[(f64, f64)],
+) {
+    let n = start.len();
+    let hmc = HmcSettings::default();
+    let initial_scale = InitialScale::Fixed(scale);
+    let kinds: [(&str, usize, Box<dyn Fn(Streams) -> Box<dyn Sampler<f64>>>); 4] = [
+        ("hmc", 2_500, Box::new(move |s| Box::new(Hmc::new(n, 1, hmc, s).unwrap()))),
+        (
+            "mh-bfgs",
+            15_000,
+            Box::new(move |s| {
+                let settings = MhBfgsSettings { initial_scale, ..MhBfgsSettings::default() };
+                Box::new(MhBfgs::new(n, 1, settings, s).unwrap())
+            }),
+        ),
+        (
+            "hmc-bfgs",
+            4_000,
+            Box::new(move |s| {
+                let settings = HmcBfgsSettings { initial_scale, ..HmcBfgsSettings::default() };
+                Box::new(HmcBfgs::new(n, 1, settings, s).unwrap())
+            }),
+        ),
+        (
+            "qnhmc",
+            2_500,
+            Box::new(move |s| {
+                let settings = QnhmcSettings { initial_scale, ..QnhmcSettings::default() };
+                Box::new(Qnhmc::new(n, 1, settings, s).unwrap())
+            }),
+        ),
+    ];
+    for (kind, draws, sampler) in kinds {
+        let found = run(target, sampler, start, draws, values).0;
+        assert_true(&format!("{kind} on {name}"), &found, truth, 0.1);
+    }
+}
+
+#[test]
+fn exact_samplers_are_exact_on_heavy_tails_and_bends() {
+    let student = Student::space();
+    let (mean, variance) = student.height_moments();
+    let height = |x: &[f64]| student.height(x);
+    let truth = [(mean, variance.sqrt()), (0.0, 1.0)];
+    exact_on("Student-t", &student, &[0.1; 3], 0.3, &[&height, &|x| x[0].signum()], &truth);
+
+    // Rosenbrock's: x about 1 with variance 1/4, y about x^2 with variance 1/25.
+    let bend = from_fn(2, |x: &[f64], gradient: &mut [f64]| {
+        let (a, b) = (x[0] - 1.0, x[1] - x[0] * x[0]);
+        gradient.copy_from_slice(&[4.0 * a - 50.0 * b * x[0], 25.0 * b]);
+        2.0 * a * a + 12.5 * b * b
+    });
+    // Var x^2 = 4 mean^2 v + 2 v^2 for a normal x of variance v.
+    let truth = [(1.0, 0.5), (1.25, (1.125_f64 + 0.04).sqrt()), (0.04, 0.04 * 2.0_f64.sqrt())];
+    let fold = |x: &[f64]| (x[1] - x[0] * x[0]).powi(2);
+    exact_on("Rosenbrock", &bend, &[1.0, 1.0], 0.03, &[&|x| x[0], &|x| x[1], &fold], &truth);
+}
+
+#[test]
+fn exact_samplers_are_exact_on_two_peaks_and_narrow_laws() {
+    // Three tenths about -1.5 and seven about 1.5, of unit variance.
+    let mixture = from_fn(1, |x: &[f64], gradient: &mut [f64]| {
+        let part = |weight: f64, mean: f64| weight * (-0.5 * (x[0] - mean).powi(2)).exp();
+        let (left, right) = (part(0.3, -1.5), part(0.7, 1.5));
+        gradient[0] = (left * (x[0] + 1.5) + right * (x[0] - 1.5)) / (left + right);
+        -(left + right).ln()
+    });
+    // The mean is 0.6 and the mean square 1 + 1.5^2.
+    let truth = [(0.6, 2.89_f64.sqrt()), (3.25, 3.0)];
+    exact_on("mixture", &mixture, &[1.0], 0.5, &[&|x| x[0], &|x| x[0] * x[0]], &truth);
+
+    let truth = [(0.0, 0.5005_f64.sqrt()), (1.0, 2.0_f64.sqrt()), (1e-3, 1e-3 * 2.0_f64.sqrt())];
+    let wide = |x: &[f64]| 0.5 * (x[0] + x[1]).powi(2);
+    let across = |x: &[f64]| 0.5 * (x[0] - x[1]).powi(2);
+    exact_on("condition 1000", &narrow(), &[0.1; 2], 1e-3, &[&|x| x[0], &wide, &across], &truth);
+}
+
+#[test]
+fn exact_samplers_are_exact_on_positive_unknowns() {
+    // Shapes 0.7 and 4: the first density is infinite at zero.
+    let gammas = LogMapped::new(Gammas::new(vec![0.7, 4.0], vec![1.0, 2.0]));
+    let truth = [(0.7, 0.7_f64.sqrt()), (2.0, 1.0)];
+    exact_on("log map of Gammas", &gammas, &[-0.5, 0.5], 0.5, &[&|x| x[0].exp(), &|x| x[1].exp()], &truth);
+
+    // A normal law of mean 1/2 and unit variance, cut at zero: mean m + r and variance 1 - m r - r^2, where r is the
+    // ratio of density and probability at m = 1/2.
+    let (m, r): (f64, f64) = (0.5, 0.352_065_326_764_3 / 0.691_462_461_274_0);
+    let truth = [(m + r, (1.0 - m * r - r * r).sqrt())];
+    let cut = from_fn(1, |x: &[f64], gradient: &mut [f64]| {
+        gradient[0] = x[0] - 0.5;
+        0.5 * (x[0] - 0.5).powi(2)
+    });
+    exact_on(
+        "log map of a truncated normal",
+        &LogMapped::new(cut.clone()),
+        &[0.0],
+        0.5,
+        &[&|x| x[0].exp()],
+        &truth,
+    );
+    exact_on("mirrored truncated normal", &Mirrored::new(cut), &[0.5], 0.5, &[&|x| x[0].abs()], &truth);
+}
