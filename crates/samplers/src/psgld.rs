@@ -17,6 +17,9 @@
 //! hundredth of what is missing and without effect. For `a > 0` the bias that remains comes from the older gradients
 //! in `v`, which follow the state when the chain moves more slowly than `v` forgets. With `a` near 1 and a chain that
 //! mixes faster than `v` forgets, `v` is nearly constant and the bias small without any correction.
+//! **Runaways.** Where past gradients are next to nothing a move is as long as `sqrt(2 eps / lambda)`, 45 at a step of
+//! 0.01 and the default `lambda`. It counts as no divergence, since nothing tells the scale of the target: choose
+//! `lambda` so that this is a length that the target allows.
 //! **When.** Coordinates of very different scales, little correlation, and speed matters more than exactness.
 
 use super::gradient::{Block, Engine, check};

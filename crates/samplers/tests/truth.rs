@@ -8,6 +8,12 @@ fn constant(step: f64) -> GradientSettings {
     GradientSettings { step_size: StepSize::Constant(step), ..GradientSettings::default() }
 }
 
+/// A function of the state.
+type Value<'a> = &'a dyn Fn(&[f64]) -> f64;
+
+/// Makes the sampler of one chain.
+type Factory = Box<dyn Fn(Streams) -> Box<dyn Sampler<f64>>>;
+
 /// Two logarithms of Gamma(5, 1) variables, `u` and `v`, seen as `(u, 2 u + v)`: correlated, with a Hessian that varies.
 struct Sheared {
     blocks: usize,
@@ -228,7 +234,7 @@ fn run(
     sampler: impl Fn(Streams) -> Box<dyn Sampler<f64>>,
     start: &[f64],
     draws: usize,
-    values: &[&dyn Fn(&[f64]) -> f64],
+    values: &[Value<'_>],
 ) -> (Vec<(f64, f64)>, usize) {
     let (mut runs, mut longest) = (Vec::new(), 0);
     for seed in 0..8 {
@@ -367,7 +373,7 @@ impl Sites<f64> for Tilted {
 /// Every draw's law depends on where it starts, so that the normalisers count.
 #[test]
 fn newtonian_is_exact_on_a_tilted_simplex() {
-    let coordinates: [&dyn Fn(&[f64]) -> f64; 3] = [&|x| x[0], &|x| x[1], &|x| x[2]];
+    let coordinates: [Value<'_>; 3] = [&|x| x[0], &|x| x[1], &|x| x[2]];
     let truth = Tilted::moments();
     let found = run(&Tilted, newtonian(3), &[0.3, 0.3, 0.4], 25_000, &coordinates).0;
     assert_true("tilted simplex", &found, &truth, 0.02);
@@ -434,13 +440,13 @@ fn exact_on(
     target: &(impl Target<f64> + Clone),
     start: &[f64],
     scale: f64,
-    values: &[&dyn Fn(&[f64]) -> f64],
+    values: &[Value<'_>],
     truth: &[(f64, f64)],
 ) {
     let n = start.len();
     let hmc = HmcSettings::default();
     let initial_scale = InitialScale::Fixed(scale);
-    let kinds: [(&str, usize, Box<dyn Fn(Streams) -> Box<dyn Sampler<f64>>>); 4] = [
+    let kinds: [(&str, usize, Factory); 4] = [
         ("hmc", 2_500, Box::new(move |s| Box::new(Hmc::new(n, 1, hmc, s).unwrap()))),
         (
             "mh-bfgs",
