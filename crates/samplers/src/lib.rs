@@ -25,22 +25,23 @@
 //!
 //! Positive unknowns, thousands of data terms, a gradient and nothing else: [`Hamcmc`]. A few hundred unknowns whose
 //! potential is known: [`HmcBfgs`], or [`Hmc`] to check others by. Second derivatives at little cost: [`Newtonian`].
-//! *Exact*: the stationary distribution is the target at any step size; where it says "as the step falls", the bias goes
-//! to zero with the step ([`StepSize`]), and minibatches are allowed.
+//! *Exact* is the stationary distribution: "yes" is the target at any step size; "as the step falls" means that the
+//! bias goes to zero with the step ([`StepSize`]) and that minibatches are allowed, for a target with a smooth gradient
+//! (see [`Mirrored`] for what is not). The page of each sampler says more.
 //!
 //! | sampler | name | needs | exact | use it when |
 //! |---|---|---|---|---|
 //! | [`Sgld`] | `sgld` | gradient | as the step falls | scales are alike; the baseline |
-//! | [`Psgld`] | `psgld` | gradient | no | scales differ, correlations do not matter, speed does |
+//! | [`Psgld`] | `psgld` | gradient | no, nor with its correction | scales differ, correlations do not matter, speed does |
 //! | [`Sgrld`] | `sgrld` | [`Metric`] | as the step falls | the Fisher information is known and small or diagonal |
-//! | [`Hamcmc`] | `hamcmc` | gradient | as the step falls | correlated or badly scaled, minibatches |
+//! | [`Hamcmc`] | `hamcmc` | gradient | as the step falls, with [`Pairs::States`]; as published on Gaussians and in one dimension only | correlated or badly scaled, minibatches |
 //! | [`Sghmc`] | `sghmc` | gradient | as the step falls | long valleys, large data |
 //! | [`Sgnht`] | `sgnht` | gradient | as the step falls | the same, with gradient noise of unknown strength |
 //! | [`Sgrhmc`] | `sgrhmc` | [`Metric`] | as the step falls | the local scale varies and a metric follows it |
 //! | [`Hmc`] | `hmc` | potential | yes | the reference |
 //! | [`MhBfgs`] | `mh-bfgs` | potential | yes | a comparator in few dimensions |
 //! | [`HmcBfgs`] | `hmc-bfgs` | potential | yes | strong correlations |
-//! | [`Qnhmc`] | `qnhmc` | potential | yes, once it has learnt | wide directions must be explored fast |
+//! | [`Qnhmc`] | `qnhmc` | potential | yes, once it has learnt; never with `keep_learning` | wide directions must be explored fast |
 //! | [`Newtonian`] | `nmc` | [`Sites`] | yes | second derivatives are cheap; nothing to tune |
 //!
 //! Every one but [`Newtonian`], which works by [`Sites`], needs the gradient; "potential" means besides. A target says what
@@ -103,7 +104,7 @@ pub mod targets;
 
 pub use closure::{FromFn, from_fn};
 pub use gradient::GradientSettings;
-pub use hamcmc::{Hamcmc, HamcmcSettings};
+pub use hamcmc::{Hamcmc, HamcmcSettings, Pairs};
 pub use hmc::Hmc;
 pub use hmc_bfgs::{HmcBfgs, HmcBfgsSettings};
 pub use kind::{Options, SamplerKind};
@@ -124,4 +125,4 @@ pub use step_size::{DualAveraging, StepSize};
 pub use target::{Curvature, Metric, Minibatch, Real, Site, Sites, Support, Target};
 pub use trajectory::HmcSettings;
 
-use sampler::{check_target, need};
+use sampler::{check_target, need, offered};

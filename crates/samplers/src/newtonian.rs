@@ -13,25 +13,33 @@
 //! **Source.** `newtonian` section 3, after Minka (2000). Its Cauchy log-density, `-log(1 + q)`, cannot be
 //! normalised in two dimensions or more; here the exponent is that of the multivariate Cauchy law, which agrees
 //! for one. Where a fit does not exist the proposal is a Normal around `x` with the Hessian's eigenvalues made
-//! positive, or a Gamma or Dirichlet law of mean `x`; any function of the state is a valid choice.
+//! positive, or a Gamma or Dirichlet law of mean `x`; any function of the state is a valid choice. The paper's remedy
+//! for an indefinite Hessian, negative eigenvalues of the covariance made a very small positive number around the
+//! Newton mean, is not used: the way back would have to end within that small number of the start.
+//! **Local proposals.** Where the curvature passes through zero the fitted law is far too wide, and the published
+//! chain may stay there for thousands of steps. One proposal in eight, chosen regardless of the state, is therefore
+//! local: a Normal around `x` of precision `|K| + g g'`, or a Gamma or Dirichlet law of mean `x`, as narrow as the
+//! gradient and the curvature demand.
 //! **Burn-in.** From a far start a Newton step is almost always right and almost always rejected: the way back is
 //! too improbable. While told to adapt, the sampler therefore takes every proposal that lowers the potential by more than 10 nats.
 //! **Parameters.** None. **Cost.** Two expansions per site and step, `d^3 / 3` for a site of `d` rows.
 //! **Bias.** None. **When.** Second derivatives are cheap, scales differ wildly over the state (funnels), or the
-//! conditionals are near conjugate: then almost every proposal is accepted and there is nothing to tune. Where the
-//! curvature passes through zero (between two peaks) proposals are far too wide and the chain sticks.
+//! conditionals are near conjugate: then almost every fitted proposal is accepted and there is nothing to tune.
 
 use rand::RngExt;
 use rand_distr::{Distribution, Gamma};
 
 use super::dense::{cholesky, eigen, log_determinant, solve, solve_lower_transposed};
-use super::gradient::check_shape;
+use super::gradient::{check, check_shape};
 use super::vector::dot;
 use super::{Real, Sampler, SamplerError, Site, Step, Support, Target};
 use crate::random::{Stream, Streams};
 
 /// A fall of the potential, in nats, that only a chain far from its target can make.
 const FAR: f64 = 10.0;
+
+/// Often enough that a chain is not held for long, seldom enough that a perfect fit loses little.
+const LOCAL_SHARE: f64 = 0.125;
 
 /// Newtonian Monte Carlo; see the [module](self).
 #[derive(Debug, Clone)]
@@ -45,6 +53,9 @@ pub struct Newtonian<T> {
     proposed: Vec<T>,
     old: Vec<f64>,
     new: Vec<f64>,
+    local_share: f64,
+    /// Whether the present proposal of each block is local.
+    local: Vec<bool>,
     adapting: bool,
 }
 
@@ -91,7 +102,16 @@ struct Law {
 }
 
 impl Law {
-    fn fit(&mut self, support: Support, x: &[f64], gradient: &[f64], hessian: &[f64]) {
+    /// The proposal from `x`: fitted, or `local`.
+    fn fit(&mut self, local: bool, support: Support, x: &[f64], gradient: &[f64], hessian: &[f64]) {
+        if local {
+            self.fit_locally(support, x, gradient, hessian);
+        } else {
+            self.fit_newtonian(support, x, gradient, hessian);
+        }
+    }
+
+    fn fit_newtonian(&mut self, support: Support, x: &[f64], gradient: &[f64], hessian: &[f64]) {
         self.family = Family::None;
         self.parameters.clear();
         if !gradient.iter().chain(hessian).all(|value| value.is_finite()) {
@@ -119,6 +139,63 @@ impl Law {
                 self.family = Family::Dirichlet;
             }
         }
+    }
+
+    /// A law around `x` that reaches no further than the gradient and the curvature along every direction say that
+    /// the density stays alike: for the real line a Normal of precision `|K| + g g'`, elsewhere a law of mean `x`.
+    fn fit_locally(&mut self, support: Support, x: &[f64], gradient: &[f64], hessian: &[f64]) {
+        self.family = Family::None;
+        self.parameters.clear();
+        if !gradient.iter().chain(hessian).all(|value| value.is_finite()) {
+            return;
+        }
+        match support {
+            Support::Real => {
+                self.parameters.extend_from_slice(x);
+                if self.factor_absolute(gradient, hessian, 1.0) {
+                    self.family = Family::Normal;
+                }
+            }
+            Support::HalfLine => {
+                let (g, h) = (x[0] * gradient[0], x[0] * x[0] * hessian[0]);
+                let shape = 2.0 + h.abs() + g * g;
+                self.parameters.extend([shape, shape / x[0]]);
+                self.family = Family::Gamma;
+            }
+            Support::Simplex => {
+                let n = x.len();
+                // Only differences between the slopes matter where the sum is fixed.
+                let mean: f64 = dot(x, gradient);
+                let steepest = (0..n).map(|i| x[i] * (gradient[i] - mean).powi(2)).sum::<f64>();
+                let most = (0..n).map(|i| x[i] * hessian[i * n + i].abs()).fold(0.0, f64::max);
+                let total = n as f64 + steepest + most;
+                self.parameters.extend(x.iter().map(|x| total * x));
+                self.family = Family::Dirichlet;
+            }
+        }
+    }
+
+    /// Factors the Hessian with the absolute values of its eigenvalues, plus `weight g g'`.
+    fn factor_absolute(&mut self, gradient: &[f64], hessian: &[f64], weight: f64) -> bool {
+        let n = gradient.len();
+        let Self { factor, scratch, .. } = self;
+        factor.clear();
+        factor.extend_from_slice(hessian);
+        eigen(factor, n, scratch);
+        let largest = scratch[n * n..].iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+        let floor = if largest > 0.0 { 1e-3 * largest } else { 1.0 };
+        factor.clear();
+        factor.extend((0..n * n).map(|k| weight * gradient[k % n] * gradient[k / n]));
+        let (vectors, values) = scratch.split_at(n * n);
+        for (vector, value) in vectors.chunks_exact(n).zip(values) {
+            let value = value.abs().max(floor);
+            for j in 0..n {
+                for i in 0..n {
+                    factor[j * n + i] += value * vector[i] * vector[j];
+                }
+            }
+        }
+        cholesky(factor, n)
     }
 
     fn fit_real(&mut self, x: &[f64], gradient: &[f64], hessian: &[f64]) {
@@ -151,25 +228,9 @@ impl Law {
             }
             parameters.clear();
         }
-        factor.clear();
-        factor.extend_from_slice(hessian);
-        eigen(factor, n, scratch);
-        let largest = scratch[n * n..].iter().fold(0.0, |a: f64, b| a.max(b.abs()));
-        let floor = if largest > 0.0 { 1e-3 * largest } else { 1.0 };
-        factor.clear();
-        factor.resize(n * n, 0.0);
-        let (vectors, values) = scratch.split_at(n * n);
-        for (vector, value) in vectors.chunks_exact(n).zip(values) {
-            let value = value.abs().max(floor);
-            for j in 0..n {
-                for i in 0..n {
-                    factor[j * n + i] += value * vector[i] * vector[j];
-                }
-            }
-        }
-        if cholesky(factor, n) {
-            parameters.extend_from_slice(x);
-            *family = Family::Normal;
+        self.parameters.extend_from_slice(x);
+        if self.factor_absolute(gradient, hessian, 0.0) {
+            self.family = Family::Normal;
         }
     }
 
@@ -252,8 +313,20 @@ impl<T: Real> Newtonian<T> {
             proposed: vec![T::zero(); dimension * blocks],
             old: Vec::new(),
             new: Vec::new(),
+            local_share: LOCAL_SHARE,
+            local: vec![false; blocks],
             adapting: false,
         })
+    }
+
+    /// Makes this share of the proposals local; 0 is the published sampler. Default 1/8.
+    ///
+    /// # Errors
+    /// If the share is not in [0, 1].
+    pub fn with_local_share(mut self, share: f64) -> Result<Self, SamplerError> {
+        check("Newtonian share of local proposals", share, "in [0, 1]", (0.0..=1.0).contains(&share))?;
+        self.local_share = share;
+        Ok(self)
     }
 
     fn load(from: &[T], dimension: usize, block: usize, site: &Site, into: &mut Vec<f64>) {
@@ -265,9 +338,7 @@ impl<T: Real> Newtonian<T> {
 impl<T: Real> Sampler<T> for Newtonian<T> {
     fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
         let (n, blocks) = (self.dimension, self.streams.len());
-        let Some(sites) = target.sites() else {
-            return Step { acceptance: 0.0, energy: None, divergences: blocks, step_size: 1.0 };
-        };
+        let sites = super::offered(target.sites(), "Newtonian Monte Carlo", "a single-site view");
         let (mut acceptance, mut divergences) = (0.0, 0);
         for index in 0..sites.count() {
             let site = sites.site(index);
@@ -280,7 +351,10 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
             for (block, law) in self.laws.iter_mut().enumerate() {
                 Self::load(theta, n, block, &site, &mut self.old);
                 let (gradient, hessian) = self.before.of(rows, block);
-                law.fit(site.support, &self.old, gradient, hessian);
+                // The choice knows nothing of the state, so that each kind keeps the target by itself.
+                let local = self.local_share > 0.0 && self.streams[block].random::<f64>() < self.local_share;
+                self.local[block] = local;
+                law.fit(local, site.support, &self.old, gradient, hessian);
                 self.new.resize(rows, 0.0);
                 law.draw(&mut self.streams[block], &mut self.new);
                 let inside = |x: &f64| x.is_finite() && (site.support == Support::Real || *x > 0.0);
@@ -297,7 +371,7 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
                 Self::load(theta, n, block, &site, &mut self.old);
                 Self::load(&self.proposed, n, block, &site, &mut self.new);
                 let (gradient, hessian) = self.after.of(rows, block);
-                self.reverse.fit(site.support, &self.new, gradient, hessian);
+                self.reverse.fit(self.local[block], site.support, &self.new, gradient, hessian);
                 let log_ratio = self.before.potential[block] - self.after.potential[block]
                     + self.reverse.log_density(&self.old)
                     - law.log_density(&self.new);
@@ -330,5 +404,57 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
     fn check(&self, target: &mut dyn Target<T>) -> Result<(), SamplerError> {
         super::check_target(self.shape(), target)?;
         super::need(target.sites().is_some(), "Newtonian Monte Carlo", "a single-site view")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The mean of `1 / q` times a density over draws from `q` is one, if `q` is the density of its draws.
+    fn assert_normalised(law: &mut Law, n: usize, log_density: impl Fn(&[f64]) -> f64) {
+        const DRAWS: usize = 100_000;
+        let mut stream = Streams::new(6).stream(n as u64);
+        let (mut x, mut sum, mut squares) = (vec![0.0; n], 0.0, 0.0);
+        for _ in 0..DRAWS {
+            law.draw(&mut stream, &mut x);
+            let ratio = libm::exp(log_density(&x) - law.log_density(&x));
+            sum += ratio / DRAWS as f64;
+            squares += ratio * ratio / DRAWS as f64;
+        }
+        let error = ((squares - sum * sum) / DRAWS as f64).sqrt();
+        assert!((sum - 1.0).abs() < 4.0 * error && error < 0.02, "{:?}: {sum} +- {error}", law.family);
+    }
+
+    fn standard_normal(x: &[f64]) -> f64 {
+        -0.5 * dot(x, x) - 0.5 * x.len() as f64 * libm::log(2.0 * std::f64::consts::PI)
+    }
+
+    #[test]
+    fn densities_are_those_of_the_draws() {
+        let mut law = Law::default();
+        let precision = [0.5, 0.1, 0.0, 0.1, 0.6, -0.1, 0.0, -0.1, 0.7];
+        law.fit(false, Support::Real, &[0.1, 0.2, -0.1], &[0.1, 0.1, 0.0], &precision);
+        assert_eq!(law.family, Family::Normal);
+        assert_normalised(&mut law, 3, standard_normal);
+        // One falling direction along the gradient: a Cauchy law in one and in three dimensions.
+        law.fit(false, Support::Real, &[0.5], &[1.0], &[-0.2]);
+        assert_eq!(law.family, Family::Cauchy);
+        assert_normalised(&mut law, 1, standard_normal);
+        let falling = [-0.2, 0.1, 0.0, 0.1, 0.6, -0.1, 0.0, -0.1, 0.7];
+        law.fit(false, Support::Real, &[0.5, 0.0, 0.1], &[1.0, 0.1, 0.0], &falling);
+        assert_eq!(law.family, Family::Cauchy);
+        assert_normalised(&mut law, 3, standard_normal);
+        for local in [false, true] {
+            law.fit(local, Support::HalfLine, &[1.5], &[0.4], &[0.6]);
+            assert_eq!(law.family, Family::Gamma);
+            // 3^3 / 2 x^2 exp(-3 x).
+            assert_normalised(&mut law, 1, |x| libm::log(13.5 * x[0] * x[0]) - 3.0 * x[0]);
+            let hessian = [12.0, 0.0, 0.0, 0.0, 5.0, 1.0, 0.0, 1.0, 6.0];
+            law.fit(local, Support::Simplex, &[0.3, 0.4, 0.3], &[1.0, -0.5, 0.0], &hessian);
+            assert_eq!(law.family, Family::Dirichlet);
+            // Dirichlet(2, 2, 2) has the normaliser 5!.
+            assert_normalised(&mut law, 3, |x| libm::log(120.0 * x[0] * x[1] * x[2]));
+        }
     }
 }

@@ -13,8 +13,13 @@
 //! **Cost.** One gradient; with Gamma also the diagonal of the Hessian ([`Curvature`](super::Curvature)).
 //! **Bias.** `G` depends on the state it moves, so leaving Gamma out (the usual practice and the default) biases
 //! the draws towards where gradients are large, and smaller steps do not help. Gamma as published corrects for
-//! the last gradient only: it is exact for `a = 0`, and for `a > 0` leaves the bias that comes from the older
-//! gradients in `v`, which follow the state when the chain moves more slowly than `v` forgets.
+//! the last gradient only, with the weight `1 - a`: it is exact for `a = 0`, and at the usual `a = 0.99` it is a
+//! hundredth of what is missing and without effect. For `a > 0` the bias that remains comes from the older gradients
+//! in `v`, which follow the state when the chain moves more slowly than `v` forgets. With `a` near 1 and a chain that
+//! mixes faster than `v` forgets, `v` is nearly constant and the bias small without any correction.
+//! **Runaways.** Where past gradients are next to nothing a move is as long as `sqrt(2 eps / lambda)`, 45 at a step of
+//! 0.01 and the default `lambda`. It counts as no divergence, since nothing tells the scale of the target: choose
+//! `lambda` so that this is a length that the target allows.
 //! **When.** Coordinates of very different scales, little correlation, and speed matters more than exactness.
 
 use super::gradient::{Block, Engine, check};
@@ -31,7 +36,8 @@ pub struct PsgldSettings {
     pub forgetting: f64,
     /// The floor `lambda` of the metric, above 0: the largest preconditioner is its inverse. Default 1e-5.
     pub regularisation: f64,
-    /// Whether to add the Gamma term; the target must offer its [`Curvature`](super::Curvature). Default false.
+    /// Whether to add the Gamma term; the target must offer its [`Curvature`](super::Curvature). It corrects only if
+    /// `forgetting` is 0 or nearly so. Default false.
     pub correction: bool,
 }
 
@@ -92,9 +98,9 @@ impl<T: Real> Sampler<T> for Psgld<T> {
         engine.evaluate(target, theta);
         if self.settings.correction {
             let batch = engine.batch(target);
-            if let Some(curvature) = target.curvature() {
-                curvature.hessian_diagonal(theta, batch, &mut self.curvature);
-            }
+            let capability = "the diagonal of its Hessian";
+            let curvature = super::offered(target.curvature(), "PSGLD with its correction", capability);
+            curvature.hessian_diagonal(theta, batch, &mut self.curvature);
         }
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
         let (step, mirror) = (T::narrow(step_size), engine.settings.mirror);

@@ -8,7 +8,10 @@
 //! further, and the memory then spans more than one trajectory's plane.
 //! **Validity.** Theorem 4 of the paper holds for a `C` that does not depend on the chain. A `C` that keeps
 //! learning from the states it moves does, so by default the memory learns only early while the sampler adapts
-//! and is frozen afterwards, which is exact; `keep_learning` is the paper's form.
+//! and is frozen afterwards, which is exact; `keep_learning` is the paper's form, which is not. As only accepted
+//! proposals teach, a `C` that the step does not suit would then hold the chain for ever (an acceptance of 0.00 on
+//! variances 1 and 1/1000); after ten rejections in a row all pairs are therefore forgotten. It happens seldom where
+//! the initial matrix is no larger than the smallest variance.
 //! **Cost.** As HMC, plus `2 memory dimension` multiplications per leapfrog step.
 //! **When.** Scales differ. In a direction of variance `v` the frequency is `sqrt(v)` in units of `C = H`, so the
 //! wide directions, slow under HMC, become the fast ones, and the narrow ones the slow.
@@ -48,20 +51,25 @@ impl Default for QnhmcSettings {
     }
 }
 
+/// As many rejections in a row hardly happen while the step suits the matrix.
+const PATIENCE: usize = 10;
+
 /// Quasi-Newton HMC; see the [module](self).
 #[derive(Debug, Clone)]
 pub struct Qnhmc<T> {
     trajectory: Trajectory<T>,
     settings: QnhmcSettings,
-    memories: Vec<Pairs<T>>,
+    memories: Vec<PairRing<T>>,
 }
 
 /// The last pairs of one block, oldest overwritten first.
 #[derive(Debug, Clone)]
-struct Pairs<T> {
+struct PairRing<T> {
     s: Vec<T>,
     y: Vec<T>,
     count: usize,
+    /// Proposals rejected since the last that was accepted.
+    rejections: usize,
 }
 
 impl<T: Real> Qnhmc<T> {
@@ -82,7 +90,7 @@ impl<T: Real> Qnhmc<T> {
         let (InitialScale::Fixed(gamma) | InitialScale::Pairs(gamma)) = settings.initial_scale;
         trajectory.blocks.iter_mut().for_each(|block| block.inverse.reset(T::narrow(gamma)));
         let zeros = vec![T::zero(); dimension * memory];
-        let pairs = Pairs { s: zeros.clone(), y: zeros, count: 0 };
+        let pairs = PairRing { s: zeros.clone(), y: zeros, count: 0, rejections: 0 };
         Ok(Self { trajectory, settings, memories: vec![pairs; blocks] })
     }
 }
@@ -98,6 +106,13 @@ impl<T: Real> Sampler<T> for Qnhmc<T> {
         let (start, before, after) = (&*start, &*start_gradient, &*gradient);
         let initial = self.settings.initial_scale;
         for (index, (block, pairs)) in blocks.iter_mut().zip(&mut self.memories).enumerate() {
+            pairs.rejections = if block.accepted { 0 } else { pairs.rejections + 1 };
+            if self.settings.keep_learning && pairs.rejections == PATIENCE {
+                // Only accepted proposals teach, so a matrix that the step does not suit would stay for ever.
+                pairs.rejections = 0;
+                pairs.s.fill(T::zero());
+                block.inverse.reset(initial.scale(std::iter::empty()));
+            }
             if !block.accepted || !(self.settings.keep_learning || pairs.count < self.settings.learning) {
                 continue;
             }

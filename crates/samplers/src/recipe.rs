@@ -186,7 +186,7 @@ impl Recipe for Langevin {
     }
 }
 
-/// [`Sgrld`](super::Sgrld): `D = G^-1` of the target's metric; nothing moves on a target without one.
+/// [`Sgrld`](super::Sgrld): `D = G^-1` of the target's metric; a step on a target without one panics.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RiemannianLangevin;
 
@@ -200,7 +200,7 @@ impl Recipe for RiemannianLangevin {
 fn inverse_metric(target: &mut dyn Target<f64>, theta: &[f64], into: &mut [f64], root: bool) {
     let n = theta.len();
     into.fill(0.0);
-    let Some(metric) = target.metric() else { return };
+    let metric = super::offered(target.metric(), "a recipe", "a metric");
     let mut factor = vec![0.0; n * n];
     if metric.is_diagonal() {
         metric.metric(theta, &mut factor[..n]);

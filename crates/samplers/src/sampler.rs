@@ -82,7 +82,8 @@ pub trait Sampler<T: Real>: Send {
     /// Replaces `theta` (`dimension x blocks`) by the next draw.
     ///
     /// # Panics
-    /// If `theta` or `target` have another shape than the sampler was built for; see [`check`](Self::check).
+    /// If `theta` or `target` have another shape than the sampler was built for, or `target` lacks what the sampler needs;
+    /// see [`check`](Self::check).
     fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step;
 
     /// `(dimension, blocks)` that the sampler was built for.
@@ -170,6 +171,14 @@ pub(super) fn check_target<T: Real>(
     };
     equal("the target's dimension", target.dimension(), dimension)?;
     equal("the target's number of blocks", target.blocks(), blocks)
+}
+
+/// What the target offers, or a panic with the error that [`Sampler::check`] would have given.
+pub(super) fn offered<O>(offered: Option<O>, sampler: &'static str, capability: &'static str) -> O {
+    match offered {
+        Some(offered) => offered,
+        None => panic!("{}", SamplerError::Capability { sampler, capability }),
+    }
 }
 
 /// Turns a missing capability into an error.

@@ -82,9 +82,7 @@ impl<T: Real> Sampler<T> for Sgrhmc<T> {
         let engine = &mut self.engine;
         let step_size = engine.begin(target);
         engine.evaluate(target, theta);
-        let Some(metric) = target.metric() else {
-            return engine.step(step_size, engine.blocks);
-        };
+        let metric = super::offered(target.metric(), "SGRHMC", "a metric");
         self.metric.evaluate(metric, theta, Power::InverseRoot);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
         let step = T::narrow(step_size);

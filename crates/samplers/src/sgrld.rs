@@ -49,9 +49,7 @@ impl<T: Real> Sampler<T> for Sgrld<T> {
         let engine = &mut self.engine;
         let step_size = engine.begin(target);
         engine.evaluate(target, theta);
-        let Some(metric) = target.metric() else {
-            return engine.step(step_size, engine.blocks);
-        };
+        let metric = super::offered(target.metric(), "SGRLD", "a metric");
         self.metric.evaluate(metric, theta, Power::Inverse);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
         let (step, mirror) = (T::narrow(step_size), engine.settings.mirror);

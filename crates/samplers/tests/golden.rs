@@ -23,7 +23,7 @@ const GOLDEN: [(&str, [Option<u64>; 2]); 18] = [
     ("mh-bfgs", [Some(0xa7da_4006_2c8d_9b61), None]),
     ("hmc-bfgs", [Some(0x55d0_e0c8_3739_00a3), None]),
     ("qnhmc", [Some(0x3191_4a3e_ef61_ac0f), None]),
-    ("nmc", [Some(0xccc2_328d_05f4_bd61), None]),
+    ("nmc", [Some(0x49be_bedb_9faa_9e3a), None]),
     ("recipe: Langevin", [Some(0xbefe_6c88_3b1e_45b1), None]),
     ("recipe: Riemannian Langevin", [Some(0xa236_2f34_1f9f_0d58), None]),
     ("recipe: root mean square", [Some(0x04ea_f06f_2370_34ac), None]),
