@@ -376,13 +376,14 @@ impl Block<'_> {
         }
         let (levels_before, floors_before) = self.gain_before.unzip();
         let levels = BinLevels::new(&gain, power, bins, levels_before);
+        let snr_db = levels.snr_db(start.bin_hertz);
         if settings.gain.smooth {
             // What is refined is smooth enough.
             let learned = separator.refiner.is_some() || self.heard.is_some();
             let rough = if learned { split..bins } else { 0..bins };
-            smooth_over_frames(&mut gain, &levels.snr_db(start.bin_hertz), rough);
+            smooth_over_frames(&mut gain, &snr_db, rough);
         }
-        let mut floors = Floors::new(&settings.gain, &levels, start.bin_hertz, floors_before);
+        let mut floors = Floors::new(&settings.gain, &levels, &snr_db, start.bin_hertz, floors_before);
         // What is learned of speech above is uncertain: no more noise is left there than just below.
         floors.level_off(split);
         Posterior { gain, floors, upper, levels }

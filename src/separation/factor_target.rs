@@ -98,6 +98,25 @@ impl NoiseTarget<'_> {
     pub(super) fn load(&mut self, theta: &[f32]) {
         transpose(theta, self.mixture.noise_rank(), &mut self.mixture.noise.spectra);
     }
+
+    /// What `find` makes of every tile's dispersions, impulse variables and powers, in the order of the tiles.
+    pub(super) fn for_every_tile<R: Send>(
+        &self,
+        find: impl Fn(&mut Dispersed<'_, f32>, ImpulseVariables<'_, f32>, &[f32]) -> R + Sync,
+    ) -> Vec<R> {
+        let Self { mixture, tiles, impulses, pool } = self;
+        tiles
+            .par_iter()
+            .zip(impulses)
+            .map_init(
+                || pool.take(),
+                |workspace, (tile, &impulses)| {
+                    let mut dispersed = workspace.disperse(mixture, &tile.activations).modulated(&tile.field);
+                    find(&mut dispersed, impulses, &tile.power)
+                },
+            )
+            .collect()
+    }
 }
 
 /// Writes the transpose of `matrix` (rows x columns, column-major).
@@ -148,21 +167,12 @@ impl Target<f32> for NoiseTarget<'_> {
 
     fn potential(&mut self, theta: &[f32], potential: &mut [f64]) {
         self.load(theta);
-        let Self { mixture, tiles, impulses, pool } = self;
-        let mixture = &**mixture;
-        let per_tile: Vec<_> = tiles
-            .par_iter()
-            .zip(&*impulses)
-            .map_init(
-                || pool.take(),
-                |workspace, (tile, &impulses)| {
-                    let mut per_bin = vec![0.0; mixture.bins];
-                    let dispersed = workspace.disperse(mixture, &tile.activations).modulated(&tile.field);
-                    dispersed.bin_potential(impulses, &tile.power, &mut per_bin);
-                    per_bin
-                },
-            )
-            .collect();
+        let bins = self.mixture.bins;
+        let per_tile = self.for_every_tile(|dispersed, impulses, power| {
+            let mut per_bin = vec![0.0; bins];
+            dispersed.bin_potential(impulses, power, &mut per_bin);
+            per_bin
+        });
         potential.fill(0.0);
         for per_bin in per_tile {
             potential.iter_mut().zip(per_bin).for_each(|(sum, x)| *sum += x);

@@ -113,16 +113,17 @@ pub(crate) struct Floors {
 }
 
 impl Floors {
-    /// Those of a block, given its levels, and the floors of the block before it: where the noise has not changed,
-    /// they hardly do.
+    /// Those of a block, given its levels and their ratios of speech to noise, and the floors of the block before it:
+    /// where the noise has not changed, they hardly do.
     pub(crate) fn new(
         settings: &GainSettings,
         levels: &BinLevels,
+        snr_db: &[f64],
         bin_hertz: f64,
         before: Option<&Self>,
     ) -> Self {
         let noise = around(&levels.block_noise, bin_hertz);
-        let mut floors = floors_db(settings, &levels.snr_db(bin_hertz));
+        let mut floors = floors_db(settings, snr_db);
         if let Some(before) = before {
             for (bin, floor) in floors.iter_mut().enumerate() {
                 let was = before.noise[bin].max(f64::MIN_POSITIVE);
@@ -214,7 +215,8 @@ mod tests {
             let levels =
                 BinLevels::new(&vec![gain; bins * frames], &power, bins, before.map(|(levels, _)| levels));
             let before = before.map(|(_, floors)| floors);
-            let floors = Floors::new(&GainSettings::default(), &levels, 15.625, before);
+            let floors =
+                Floors::new(&GainSettings::default(), &levels, &levels.snr_db(15.625), 15.625, before);
             (levels, floors)
         };
         // Noise alone.

@@ -1,7 +1,6 @@
 //! Second-order expansions one unknown at a time, for Newtonian Monte Carlo.
 
 use super::super::factor_target::{ActivationTarget, NoiseTarget};
-use crate::parallel::*;
 use crate::samplers::{Site, Sites, Support};
 
 /// Every activation by itself.
@@ -57,22 +56,13 @@ impl Sites<f32> for NoiseTarget<'_> {
         hessian: &mut [f64],
     ) {
         self.load(theta);
-        let Self { mixture, tiles, impulses, pool } = self;
-        let mixture = &**mixture;
-        let per_tile: Vec<_> = tiles
-            .par_iter()
-            .zip(&*impulses)
-            .map_init(
-                || pool.take(),
-                |workspace, (tile, &impulses)| {
-                    let mut expansion = [(); 3].map(|()| vec![0.0; mixture.bins]);
-                    let mut dispersed = workspace.disperse(mixture, &tile.activations).modulated(&tile.field);
-                    let sums = expansion.each_mut().map(Vec::as_mut_slice);
-                    dispersed.add_noise_expansion(impulses, &tile.power, index, sums);
-                    expansion
-                },
-            )
-            .collect();
+        let bins = self.mixture.bins;
+        let per_tile = self.for_every_tile(|dispersed, impulses, power| {
+            let mut expansion = [(); 3].map(|()| vec![0.0; bins]);
+            let sums = expansion.each_mut().map(Vec::as_mut_slice);
+            dispersed.add_noise_expansion(impulses, power, index, sums);
+            expansion
+        });
         let sums = [potential, gradient, hessian];
         for (which, sum) in sums.into_iter().enumerate() {
             sum.fill(0.0);
