@@ -2,25 +2,13 @@
 //! stream before them. Whatever is kept of it is written and read again.
 #![no_main]
 
+mod stream;
+
 use alphamf::signal::{SampleFormat, Signal};
 use alphamf_files::{Container, Layout, Reader, Writer, encode};
 use libfuzzer_sys::fuzz_target;
-use std::io::{Cursor, Write};
-use std::sync::{Arc, Mutex};
-
-#[derive(Clone, Default)]
-struct Stream(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Stream {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
+use std::io::Cursor;
+use stream::Stream;
 
 fuzz_target!(|input: (bool, Vec<u8>, Vec<u8>)| {
     let (is_wav, before, behind) = input;
@@ -49,7 +37,7 @@ fuzz_target!(|input: (bool, Vec<u8>, Vec<u8>)| {
         let mut writer = Writer::to_stream_with("stream", layout, &metadata, stream.clone()).unwrap();
         writer.write_block(signal.channels()).unwrap();
         writer.finish().unwrap();
-        let bytes = stream.0.lock().unwrap().clone();
+        let bytes = stream.bytes();
         let again = Reader::from_seekable("bytes", Cursor::new(bytes)).unwrap();
         assert!(again.metadata().tags().count() <= metadata.tags().count());
         assert_eq!(again.read_all().unwrap(), signal);

@@ -1,25 +1,13 @@
 //! Any samples written in any format, and read again.
 #![no_main]
 
+mod stream;
+
 use alphamf::signal::{SAMPLE_RATES, SampleFormat};
 use alphamf_files::{Container, Layout, Reader, Writer};
 use libfuzzer_sys::fuzz_target;
-use std::io::{Cursor, Write};
-use std::sync::{Arc, Mutex};
-
-#[derive(Clone, Default)]
-struct Stream(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Stream {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
+use std::io::Cursor;
+use stream::Stream;
 
 fuzz_target!(|input: (u8, u8, u32, Vec<f32>)| {
     let (format, channels, rate, samples) = input;
@@ -54,7 +42,7 @@ fuzz_target!(|input: (u8, u8, u32, Vec<f32>)| {
         return;
     }
     writer.finish().unwrap();
-    let bytes = stream.0.lock().unwrap().clone();
+    let bytes = stream.bytes();
     if length == 0 {
         return;
     }
