@@ -198,6 +198,9 @@ impl<R: Read> Mended<R> {
             self.sound = u64::MAX;
             return Ok(());
         };
+        if self.peek(0, HEADER)?.len() < HEADER && self.peek(0, 1)? == [0xff] {
+            self.lost.ends_early.store(true, Relaxed);
+        }
         for gap in 1..LONGEST_GAP {
             let start = self.peek(gap, LONGEST_NAME)?;
             if start.is_empty() {
@@ -329,8 +332,10 @@ mod tests {
     #[test]
     fn a_cut_frame_is_told() {
         let bytes = frames(true, 20).concat();
-        let cut = &bytes[..bytes.len() - 30];
-        assert_eq!(mended(cut), (cut.to_vec(), 0, 0, true));
+        for missing in [30, 79] {
+            let cut = &bytes[..bytes.len() - missing];
+            assert_eq!(mended(cut), (cut.to_vec(), 0, 0, true));
+        }
     }
 
     /// Any bytes come out again, or silence for some of them, without end or panic.
