@@ -21,6 +21,7 @@ use anyhow::{Context, bail};
 use super::Common;
 use super::claims::Claims;
 use super::model::Model;
+use super::shard::Shard;
 use super::systems::System;
 use super::terminal::{Progress, check_output, interruptible, print, printable, say, write_whole};
 
@@ -59,6 +60,9 @@ pub struct Arguments {
     /// Folder of the protocol's corpus
     #[arg(long, value_name = "DIR", requires = "protocol")]
     data: Option<PathBuf>,
+    /// Score part K of N parts of equal size, into which the recordings are divided by their names
+    #[arg(long, value_name = "K/N")]
+    shard: Option<Shard>,
     /// Keep the denoised audio in this folder
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
@@ -108,7 +112,11 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         Some(path) => Some(interruptible(move || Protocol::read(&path))??),
         None => None,
     };
-    let pairing = pairs(arguments, protocol.as_ref())?;
+    let mut pairing = pairs(arguments, protocol.as_ref())?;
+    if let Some(shard) = arguments.shard {
+        pairing.pairs.retain(|pair| shard.holds(&pair.name));
+        pairing.unpaired.retain(|unpaired| shard.holds(&unpaired.name));
+    }
     check_apart(arguments, protocol.as_ref(), &pairing)?;
     let systems = match (&protocol, &arguments.data) {
         (Some(protocol), Some(data)) => System::of_protocol(protocol, data, arguments.strict, common)?,

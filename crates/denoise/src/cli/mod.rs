@@ -10,6 +10,7 @@ mod model;
 mod picture;
 mod record;
 mod recording;
+mod shard;
 mod stats;
 mod systems;
 mod terminal;
@@ -81,6 +82,8 @@ enum Command {
     TrainRefiner(train_refiner::Arguments),
     /// Score a denoiser over a corpus.
     Eval(Box<eval::Arguments>),
+    /// Join the statistics or journals of runs that have shared their work by --shard.
+    Merge(shard::Arguments),
     /// Print the completions of a shell.
     Completions {
         /// The shell.
@@ -89,7 +92,7 @@ enum Command {
     /// Print the manual page, in troff.
     Man {
         /// The command that it is of, this one if not given.
-        #[arg(value_parser = ["train", "train-refiner", "eval"])]
+        #[arg(value_parser = ["train", "train-refiner", "eval", "merge"])]
         command: Option<String>,
     },
 }
@@ -142,6 +145,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Train(arguments)) => train::run(arguments, &common),
         Some(Command::TrainRefiner(arguments)) => train_refiner::run(arguments, &common),
         Some(Command::Eval(arguments)) => eval::run(&arguments, &common),
+        Some(Command::Merge(arguments)) => shard::run(&arguments),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "denoise", &mut script);
