@@ -86,45 +86,75 @@ impl Layer {
     #[inline(always)]
     fn forward(&self, past: &[f32], now: &[f32], out: &mut [f32]) {
         if self.lanes == LANES {
-            self.forward_by::<TOGETHER, LANES>(past, now, out);
+            self.forward_together(past, now, out);
         } else {
-            self.forward_by::<1, LANES_ALONE>(past, now, out);
+            self.forward_alone(past, now, out);
+        }
+    }
+
+    /// The rows that are seen, each with its share of the weights of a block.
+    #[inline(always)]
+    fn rows<'a, const L: usize>(
+        &self,
+        past: &'a [f32],
+        now: &'a [f32],
+        weights: &'a [[f32; L]],
+    ) -> [(&'a [f32], &'a [[f32; L]]); 2] {
+        // Without a past there are no weights for it, and any row will do.
+        let (past, count) = if self.distance > 0 { (past, self.seen) } else { (now, 0) };
+        let (of_past, of_now) = weights.split_at(count);
+        [(past, of_past), (now, of_now)]
+    }
+
+    #[inline(always)]
+    fn forward_together(&self, past: &[f32], now: &[f32], out: &mut [f32]) {
+        let (weights, biases) = (self.weights.as_chunks::<LANES>().0, self.biases.as_chunks::<LANES>().0);
+        let per_block = weights.len() / biases.len();
+        for (block, (weights, biases)) in weights.chunks_exact(per_block).zip(biases).enumerate() {
+            let written = (self.outputs - block * LANES).min(LANES);
+            for (group, out) in out.chunks_exact_mut(TOGETHER * self.outputs).enumerate() {
+                // Four sums by name: the compiler keeps those of an array in memory.
+                let [mut a, mut b, mut c, mut d] = [*biases; TOGETHER];
+                for (row, weights) in self.rows(past, now, weights) {
+                    let first = TOGETHER * group * self.inputs;
+                    let seen = |place: usize| &row[first + place * self.inputs..][..weights.len()];
+                    let (left, right) = (seen(0).iter().zip(seen(1)), seen(2).iter().zip(seen(3)));
+                    for (w, ((xa, xb), (xc, xd))) in weights.iter().zip(left.zip(right)) {
+                        add(&mut a, w, *xa);
+                        add(&mut b, w, *xb);
+                        add(&mut c, w, *xc);
+                        add(&mut d, w, *xd);
+                    }
+                }
+                for (out, sums) in out.chunks_exact_mut(self.outputs).zip([a, b, c, d]) {
+                    out[block * LANES..][..written].copy_from_slice(&sums[..written]);
+                }
+            }
         }
     }
 
     #[inline(always)]
-    fn forward_by<const P: usize, const L: usize>(&self, past: &[f32], now: &[f32], out: &mut [f32]) {
-        let rows = if self.distance > 0 { [past, now] } else { [now, &[]] };
-        let count = if self.distance > 0 { 2 } else { 1 };
-        let places = out.len() / self.outputs;
-        let blocks = self.weights.chunks_exact(count * self.seen * L).zip(self.biases.chunks_exact(L));
-        for (block, (weights, biases)) in blocks.enumerate() {
-            let written = (self.outputs - block * L).min(L);
-            for first in (0..places).step_by(P) {
-                let mut sums = [[0.0_f32; L]; P];
-                for sums in &mut sums {
-                    sums.copy_from_slice(biases);
-                }
-                for (row, weights) in rows.iter().zip(weights.chunks_exact(self.seen * L)) {
-                    let mut seen: [&[f32]; P] = [&[]; P];
-                    for (p, seen) in seen.iter_mut().enumerate() {
-                        *seen = &row[(first + p) * self.inputs..][..self.seen];
-                    }
-                    for (k, weights) in weights.chunks_exact(L).enumerate() {
-                        for p in 0..P {
-                            let x = seen[p][k];
-                            for lane in 0..L {
-                                sums[p][lane] += weights[lane] * x;
-                            }
-                        }
-                    }
-                }
-                for (p, sums) in sums.iter().enumerate() {
-                    let at = (first + p) * self.outputs + block * L;
-                    out[at..at + written].copy_from_slice(&sums[..written]);
+    fn forward_alone(&self, past: &[f32], now: &[f32], out: &mut [f32]) {
+        let weights = self.weights.as_chunks::<LANES_ALONE>().0;
+        let biases = self.biases.as_chunks::<LANES_ALONE>().0;
+        let per_block = weights.len() / biases.len();
+        let blocks = weights.chunks_exact(per_block).zip(biases);
+        for (out, (weights, biases)) in out.chunks_mut(LANES_ALONE).zip(blocks) {
+            let mut sums = *biases;
+            for (row, weights) in self.rows(past, now, weights) {
+                for (w, x) in weights.iter().zip(row) {
+                    add(&mut sums, w, *x);
                 }
             }
+            out.copy_from_slice(&sums[..out.len()]);
         }
+    }
+}
+
+#[inline(always)]
+fn add<const L: usize>(sums: &mut [f32; L], weights: &[f32; L], x: f32) {
+    for lane in 0..L {
+        sums[lane] += weights[lane] * x;
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Multiplicative steps on the activations of a frame, and how much of a flat spectrum as loud as the frame is added to
 /// them before: what has been silent could not come back.
 const STEPS: usize = 2;
-const REVIVAL: f32 = 0.4;
+const REVIVAL: f32 = 1.0;
 /// Range of activations.
 const ACTIVATIONS: (f32, f32) = (1e-9, 1e9);
 /// Keeps dispersions away from zero, and ratios of slopes finite.
@@ -19,9 +19,7 @@ const LEAST_DISPERSION: f32 = 1e-12;
 const LEAST_SLOPE: f32 = 1e-20;
 
 /// Time over which the noise is averaged, s.
-const NOISE_SECONDS: f64 = 0.4;
-/// Shape of the gamma prior of the activations.
-const SHAPE: f32 = 0.95;
+const NOISE_SECONDS: f64 = 0.7;
 
 /// What is joined of the model's odds and the listener's: its weight in the logarithmic opinion pool, and what is added
 /// to its odds. Without a future it hears the beginnings of syllables too late.
@@ -177,9 +175,7 @@ impl OnlineSeparation {
     /// Takes the first frame for noise and, as a start, for a voice of a flat spectrum.
     #[inline(always)]
     fn start(&mut self) {
-        for bin in 0..self.bins {
-            self.noise[bin] = self.smooth_power(bin);
-        }
+        self.noise.copy_from_slice(&self.power);
         let level = self.level().max(ACTIVATIONS.0);
         self.activations.fill(level);
     }
@@ -190,13 +186,6 @@ impl OnlineSeparation {
         let half_alpha = 1.0 / self.exponents.0;
         let logs = &self.log_power[..self.known];
         logs.iter().map(|log| vector::exp(half_alpha * log)).sum::<f32>() / (self.known as f32 * self.total)
-    }
-
-    /// The power of a bin and its neighbours.
-    #[inline(always)]
-    fn smooth_power(&self, bin: usize) -> f32 {
-        let near = &self.power[bin.saturating_sub(1)..(bin + 2).min(self.bins)];
-        near.iter().sum::<f32>() / near.len() as f32
     }
 
     /// The dispersions of speech in the dictionary's band.
@@ -257,7 +246,6 @@ impl OnlineSeparation {
                 }
             }
             let (up, down) = (up.iter().sum::<f32>(), down.iter().sum::<f32>());
-            let down = down + (1.0 - SHAPE) / *h;
             *h = (*h * (up / down.max(LEAST_SLOPE))).clamp(ACTIVATIONS.0, ACTIVATIONS.1);
         }
     }
@@ -265,7 +253,7 @@ impl OnlineSeparation {
     /// Moves the power of the noise towards that of the frame where there is no voice.
     fn follow_noise(&mut self, log_odds: Option<&[f32]>) {
         for bin in 0..self.bins {
-            let power = self.smooth_power(bin);
+            let power = self.power[bin];
             let voice = match log_odds {
                 Some(log_odds) => vector::logistic(log_odds[bin]),
                 None => {

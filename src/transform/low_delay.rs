@@ -91,6 +91,7 @@ impl LowDelayStft {
 
     /// Distance of bins, Hz.
     #[must_use]
+    #[cfg(test)]
     pub(crate) fn bin_hertz(&self) -> f64 {
         f64::from(self.sample_rate) / self.window() as f64
     }
