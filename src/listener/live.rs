@@ -113,20 +113,13 @@ impl Layer {
         for (block, (weights, biases)) in weights.chunks_exact(per_block).zip(biases).enumerate() {
             let written = (self.outputs - block * LANES).min(LANES);
             for (group, out) in out.chunks_exact_mut(TOGETHER * self.outputs).enumerate() {
-                // Four sums by name: the compiler keeps those of an array in memory.
-                let [mut a, mut b, mut c, mut d] = [*biases; TOGETHER];
+                let mut sums = [*biases; TOGETHER];
                 for (row, weights) in self.rows(past, now, weights) {
                     let first = TOGETHER * group * self.inputs;
                     let seen = |place: usize| &row[first + place * self.inputs..][..weights.len()];
-                    let (left, right) = (seen(0).iter().zip(seen(1)), seen(2).iter().zip(seen(3)));
-                    for (w, ((xa, xb), (xc, xd))) in weights.iter().zip(left.zip(right)) {
-                        add(&mut a, w, *xa);
-                        add(&mut b, w, *xb);
-                        add(&mut c, w, *xc);
-                        add(&mut d, w, *xd);
-                    }
+                    add_together(&mut sums, weights, [seen(0), seen(1), seen(2), seen(3)]);
                 }
-                for (out, sums) in out.chunks_exact_mut(self.outputs).zip([a, b, c, d]) {
+                for (out, sums) in out.chunks_exact_mut(self.outputs).zip(&sums) {
                     out[block * LANES..][..written].copy_from_slice(&sums[..written]);
                 }
             }
@@ -149,6 +142,29 @@ impl Layer {
             out.copy_from_slice(&sums[..out.len()]);
         }
     }
+}
+
+/// Adds to the sums of four places their inputs, weighted.
+#[inline(always)]
+fn add_together(
+    sums: &mut [[f32; LANES]; TOGETHER],
+    weights: &[[f32; LANES]],
+    [xa, xb, xc, xd]: [&[f32]; TOGETHER],
+) {
+    // Sums by names of their own, and one loop over all lanes: otherwise the compiler keeps them in memory.
+    let [mut a, mut b, mut c, mut d] = *sums;
+    let count = weights.len();
+    let (xa, xb, xc, xd) = (&xa[..count], &xb[..count], &xc[..count], &xd[..count]);
+    for k in 0..count {
+        let (w, xa, xb, xc, xd) = (&weights[k], xa[k], xb[k], xc[k], xd[k]);
+        for lane in 0..LANES {
+            a[lane] += w[lane] * xa;
+            b[lane] += w[lane] * xb;
+            c[lane] += w[lane] * xc;
+            d[lane] += w[lane] * xd;
+        }
+    }
+    *sums = [a, b, c, d];
 }
 
 #[inline(always)]
