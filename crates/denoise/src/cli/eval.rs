@@ -20,6 +20,7 @@ use anyhow::{Context, bail};
 
 use super::Common;
 use super::claims::Claims;
+use super::live::Live;
 use super::model::Model;
 use super::systems::System;
 use super::terminal::{Progress, check_output, interruptible, print, printable, say, write_whole};
