@@ -31,8 +31,13 @@ fn main() {
         let mut live = denoiser.live(rate, channels, settings).unwrap();
         let made = began.elapsed().as_secs_f64();
         let mut random = Streams::new(1).stream(0);
-        let pulse =
-            |n: usize| if n % (rate as usize / 120) == 0 && n / rate as usize % 2 == 0 { 0.5 } else { 0.0 };
+        let pulse = |n: usize| {
+            if n.is_multiple_of(rate as usize / 120) && (n / rate as usize).is_multiple_of(2) {
+                0.5
+            } else {
+                0.0
+            }
+        };
         let input: Vec<f32> = (0..seconds * rate as usize)
             .flat_map(|n| std::iter::repeat_n(pulse(n) + 0.03 * random.random_range(-1.0..1.0_f32), channels))
             .collect();

@@ -18,8 +18,10 @@ const ACTIVATIONS: (f32, f32) = (1e-9, 1e9);
 const LEAST_DISPERSION: f32 = 1e-12;
 const LEAST_SLOPE: f32 = 1e-20;
 
-/// Time over which the noise is averaged, s.
+/// Time over which the noise is averaged, s, and how the listener's odds count there: times the one, plus the other.
 const NOISE_SECONDS: f64 = 0.7;
+const NOISE_SLOPE: f32 = 1.4;
+const NOISE_OFFSET: f32 = 1.0;
 
 /// What is joined of the model's odds and the listener's: its weight in the logarithmic opinion pool, and what is added
 /// to its odds. Without a future it hears the beginnings of syllables too late.
@@ -255,7 +257,7 @@ impl OnlineSeparation {
         for bin in 0..self.bins {
             let power = self.power[bin];
             let voice = match log_odds {
-                Some(log_odds) => vector::logistic(log_odds[bin]),
+                Some(log_odds) => vector::logistic(NOISE_SLOPE * log_odds[bin] + NOISE_OFFSET),
                 None => {
                     let slope = EXPECTED_RATIO / (1.0 + EXPECTED_RATIO);
                     let ratio = (power / self.noise[bin]).min(80.0);
