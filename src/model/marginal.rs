@@ -125,7 +125,7 @@ impl MarginalTable {
 
     /// The same for many bins: the places are found by vector instructions, all before the first is looked up.
     #[inline(always)]
-    pub(super) fn for_each<const N: usize>(
+    pub(crate) fn for_each<const N: usize>(
         &self,
         ratios: impl Fn(usize) -> (f32, f32),
         mut write: impl FnMut(usize, Expectations<f32>),

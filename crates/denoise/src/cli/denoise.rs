@@ -42,12 +42,12 @@ pub struct Arguments {
     force: bool,
 
     /// Write what was taken out: the recording minus the result. With -o, a folder.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "live")]
     residual: Option<PathBuf>,
 
     /// Draw the spectrogram before and after, and how sure the gain is of itself: the standard deviation over
     /// its posterior draws. SVG or PNG, by the name. With -o, a folder, for SVG.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "live")]
     plot: Option<PathBuf>,
 
     /// Write all that was found as JSON, to standard output if `-`. With -o and a folder, such as `stats/`, a file
@@ -211,12 +211,17 @@ fn sentence(output: &Path, found: &Found) -> String {
     let (statistics, taken) = (&found.statistics, found.processing_seconds);
     let duration = statistics.duration_seconds;
     let mut line = format!("{}: {duration:.2} s of audio in {taken:.2} s", output.display());
+    if let Some(seconds) = found.latency_seconds {
+        line += &format!("; live, {:.0} ms late", 1000.0 * seconds);
+    }
     match (statistics.noise_before_dbfs, statistics.noise_after_dbfs) {
         (Some(before), Some(after)) => {
             line += &format!("; noise {before:.1} dBFS before, {after:.1} dBFS after")
         }
         (Some(before), None) => line += &format!("; noise {before:.1} dBFS before, none after"),
-        (None, _) if statistics.estimated_snr_db.is_none() => line += "; digital silence",
+        (None, _) if statistics.estimated_snr_db.is_none() && found.latency_seconds.is_none() => {
+            line += "; digital silence"
+        }
         (None, _) => {}
     }
     if let Some(before) = statistics.estimated_snr_db {

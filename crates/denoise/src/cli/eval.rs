@@ -20,6 +20,7 @@ use anyhow::{Context, bail};
 
 use super::Common;
 use super::claims::Claims;
+use super::live::Live;
 use super::model::Model;
 use super::shard::Shard;
 use super::systems::System;
@@ -90,6 +91,8 @@ pub struct Arguments {
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
+    live: Live,
+    #[command(flatten)]
     model: Model,
 }
 
@@ -119,11 +122,13 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     }
     check_apart(arguments, protocol.as_ref(), &pairing)?;
     let systems = match (&protocol, &arguments.data) {
-        (Some(protocol), Some(data)) => System::of_protocol(protocol, data, arguments.strict, common)?,
+        (Some(protocol), Some(data)) => {
+            System::of_protocol(protocol, data, &arguments.live, arguments.strict, common)?
+        }
         _ if arguments.enhanced.is_some() || pairing.pairs.iter().all(|pair| pair.enhanced.is_some()) => {
             vec![System::enhanced()]
         }
-        _ => vec![System::of_arguments(&arguments.model)?],
+        _ => vec![System::of_arguments(&arguments.model, &arguments.live)?],
     };
     let high_pass_hz = protocol.as_ref().map_or(arguments.high_pass, |protocol| protocol.corpus.high_pass_hz);
     // The report plays what was made, so it must be kept somewhere.
