@@ -1,6 +1,7 @@
 //! From a noisy recording to the voice.
 
 mod front_end;
+mod options;
 mod profile;
 mod session;
 mod stream;
@@ -9,6 +10,7 @@ pub use crate::separation::{
     ALPHAS, EmSettings, GainSettings, HamcmcMemory, ImpulseMode, ModelSettings, MonteCarlo, Moves,
     NoiseDrift, NoiseModel, Positivity, RefinerMisfit, SamplingSettings, Settings, SettingsError, Strength,
 };
+pub use options::{Method, Options, Quality};
 pub use profile::NoiseProfile;
 pub use session::{ChannelMode, MoveStatistics, Portion, Precision, Session, SessionSettings, Statistics};
 pub use stream::DenoiseStream;
