@@ -42,7 +42,8 @@ impl Denoiser {
     ) -> PyResult<Self> {
         let options: Options = serde_json::from_str(options).map_err(value_error)?;
         let settings = options.settings().map_err(value_error)?;
-        let dictionary = model.map_or_else(Dictionary::shipped, Dictionary::from_bytes).map_err(value_error)?;
+        let dictionary =
+            model.map_or_else(Dictionary::shipped, Dictionary::from_bytes).map_err(value_error)?;
         let refiner = refiner.map(Refiner::from_bytes).transpose().map_err(value_error)?;
         // It fills tables, on threads.
         let denoiser = run(py, threads, None, |_| {
