@@ -4,6 +4,7 @@
 #![allow(non_camel_case_types)] // As C writes them.
 
 use alphamf::denoiser::{Options, Portion, SessionSettings};
+use alphamf::signal::check_sample_rate;
 use alphamf::{DenoiseError, Denoiser, Dictionary, ErrorKind, Refiner, Session, Watch};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::{Map, Value};
@@ -405,6 +406,8 @@ pub unsafe extern "C" fn alphamf_create(
         // SAFETY: as the caller promises.
         let place = unsafe { reference(stream, "stream")? };
         *place = std::ptr::null_mut();
+        // Before tables are filled for it.
+        check_sample_rate(sample_rate).map_err(|error| Failure(ALPHAMF_INPUT, error.to_string()))?;
         // SAFETY: as the caller promises.
         let made = match unsafe { settings.as_ref() } {
             Some(settings) => settings.made()?,

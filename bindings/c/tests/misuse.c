@@ -38,6 +38,7 @@ int main(void) {
     alphamf_settings *settings = alphamf_settings_new();
     EXPECT(alphamf_set(settings, "quality", NULL) == ALPHAMF_INPUT);
     EXPECT(alphamf_set(settings, "quality", "fast") == ALPHAMF_OK);
+    EXPECT(alphamf_set(settings, "no_listener", "true") == ALPHAMF_OK);
     EXPECT(alphamf_set(settings, "sampler", "hmc") == ALPHAMF_OK);
     EXPECT(alphamf_create(8000, 2, settings, &stream) == ALPHAMF_SETTING && strstr(alphamf_error(), "without effect"));
     EXPECT(alphamf_set(settings, "sampler", "null") == ALPHAMF_OK);
