@@ -5,6 +5,7 @@ import torch
 from alphamf import samplers
 
 torch.manual_seed(1)
+torch.set_num_threads(1)  # The work of one call is too little for more.
 torch.set_default_dtype(torch.float64)
 TRUE = torch.tensor([1.0, -2.0, 0.5])
 POINTS = torch.randn(1000, 3)
@@ -21,6 +22,6 @@ def logistic(theta, indices):
 
 
 STARTS = torch.randn(4, 3).numpy()
-for sampler, settings in {"hmc": {}, "sghmc": {"minibatch": 200, "step_size": 2e-4, "draws": 5000}}.items():
-    sampled = samplers.sample(logistic, STARTS, sampler=sampler, terms=1000, seed=1, **settings)
+for sampler, settings in {"hmc": {"draws": 300}, "sghmc": {"minibatch": 200, "step_size": 1e-3, "draws": 2000}}.items():
+    sampled = samplers.sample(logistic, STARTS, sampler=sampler, terms=1000, burn_in=200, seed=1, **settings)
     print(sampler, *(f"{mean:.2f} +- {deviation:.2f}" for mean, deviation in zip(sampled.mean, sampled.deviation)))

@@ -27,7 +27,16 @@ fn the_package_passes_its_tests() {
     let _ = std::fs::remove_file(&native);
     std::fs::copy(built, native).unwrap();
     let mut pytest = Command::new(&python);
-    pytest.args(["-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=append", "--durations=5"]);
+    pytest.args([
+        "-B",
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--import-mode=append",
+        "--durations=5",
+    ]);
     pytest.arg(root.join("tests")).current_dir(&packages).env("PYTHONPATH", &packages);
     // The program, if it was built beside it: its output is the package's.
     let program = folders[1].join("denoise");
