@@ -15,8 +15,8 @@ if ! [ -d "$(rustc --print target-libdir --target $target)" ]; then
         exit 1
     }
 fi
-# Every browser since 2023 has vectors of 128 bits.
-RUSTFLAGS='-C target-feature=+simd128' \
+# Every browser since 2023 has vectors of 128 bits. What is stripped here, wasm-bindgen would miss: it strips the rest.
+RUSTFLAGS='-C target-feature=+simd128' CARGO_PROFILE_RELEASE_STRIP=none \
     cargo build --locked --profile "$profile" --package alphamf-web --target $target --target-dir "$output"
 cargo run --locked --quiet --manifest-path bindgen/Cargo.toml --target-dir "$output/bindgen" -- \
     "$output/$target/${profile/dev/debug}/alphamf_web.wasm" native

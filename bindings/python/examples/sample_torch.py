@@ -22,6 +22,6 @@ def logistic(theta, indices):
 
 
 STARTS = torch.randn(4, 3).numpy()
-for sampler, settings in {"hmc": {"draws": 300}, "sghmc": {"minibatch": 200, "step_size": 1e-3, "draws": 2000}}.items():
+for sampler, settings in {"hmc": {"draws": 300}, "sgld": {"minibatch": 500, "step_size": 3e-4, "draws": 3000}}.items():
     sampled = samplers.sample(logistic, STARTS, sampler=sampler, terms=1000, burn_in=200, seed=1, **settings)
     print(sampler, *(f"{mean:.2f} +- {deviation:.2f}" for mean, deviation in zip(sampled.mean, sampled.deviation)))

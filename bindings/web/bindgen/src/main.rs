@@ -11,6 +11,8 @@ fn main() -> ExitCode {
     let mut bindgen = wasm_bindgen_cli_support::Bindgen::new();
     let made = bindgen
         .input_path(module)
+        .remove_name_section(true)
+        .remove_producers_section(true)
         .web(true)
         .and_then(|bindgen| bindgen.omit_default_module_path(false).typescript(false).generate(folder));
     match made {
