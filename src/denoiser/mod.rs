@@ -2,6 +2,7 @@
 
 mod front_end;
 mod live;
+mod options;
 mod profile;
 mod session;
 mod stream;
@@ -11,6 +12,7 @@ pub use crate::separation::{
     NoiseDrift, NoiseModel, Positivity, RefinerMisfit, SamplingSettings, Settings, SettingsError, Strength,
 };
 pub use live::{LATENCY_SECONDS, LiveControls, LiveDenoiser, LiveMeters, LiveSettings};
+pub use options::{Method, Options, Quality};
 pub use profile::NoiseProfile;
 pub use session::{ChannelMode, MoveStatistics, Portion, Precision, Session, SessionSettings, Statistics};
 pub use stream::DenoiseStream;

@@ -61,17 +61,32 @@ impl NoiseProfile {
         self.lead = self.lead.saturating_sub(frames);
     }
 
+    /// The mean power of every bin, `|X|^2`, of each channel, bins in the order of frequency; none if the stretch is
+    /// shorter than a window.
+    #[must_use]
+    pub fn spectra(&self) -> Option<Vec<Vec<f64>>> {
+        let whole = self.whole();
+        let mean = |sum: &Vec<f64>| sum.iter().map(|sum| sum / whole.count as f64).collect();
+        (whole.count > 0).then(|| whole.sums.iter().map(mean).collect())
+    }
+
     /// The mean power of every bin, these channels together; `None` if it is silent or shorter than a window.
     pub(super) fn power(&self, channels: Range<usize>) -> Option<Vec<f32>> {
-        let mut whole = self.clone();
-        whole.front_end.flush();
-        whole.add();
+        let whole = self.whole();
         let mean = |bin: usize| {
             let sum: f64 = whole.sums[channels.clone()].iter().map(|sum| sum[bin]).sum();
             (sum / whole.count as f64) as f32
         };
         let power: Vec<f32> = (0..whole.front_end.stft().bins()).map(mean).collect();
         (whole.count > 0 && power.iter().any(|&power| power > 0.0)).then_some(power)
+    }
+
+    /// The same with what still waits for a block.
+    fn whole(&self) -> Self {
+        let mut whole = self.clone();
+        whole.front_end.flush();
+        whole.add();
+        whole
     }
 }
 
@@ -89,6 +104,12 @@ mod tests {
         profile.power(0..2).unwrap()
     }
 
+    fn whole_spectra(denoiser: &Denoiser, samples: &[f32]) -> Vec<Vec<f64>> {
+        let mut profile = denoiser.noise_profile(16_000, 2).unwrap();
+        profile.push(&[samples, samples]).unwrap();
+        profile.spectra().unwrap()
+    }
+
     #[test]
     fn the_profile_of_white_noise_is_flat() {
         let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), Settings::fast()).unwrap();
@@ -104,6 +125,8 @@ mod tests {
         let expected = 2.0 * 0.01 * 1024.0 * 0.375;
         let mean = whole.iter().sum::<f32>() / whole.len() as f32;
         assert!((mean / expected - 1.0).abs() < 0.01, "{mean} {expected}");
+        let [left, right] = &whole_spectra(&denoiser, &samples)[..] else { panic!("two channels") };
+        assert!(left == right && left.iter().zip(&whole).all(|(one, both)| (2.0 * one) as f32 == *both));
         // Of about 3,750 frames, a third as many independent.
         assert!(whole[5..500].iter().all(|x| (x / mean - 1.0).abs() < 0.2));
     }

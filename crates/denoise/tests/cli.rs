@@ -145,16 +145,16 @@ fn options_out_of_range_are_told_their_range() {
     }
     // What would have no effect.
     for (options, words) in [
-        (["--quality", "fast", "--sampler", "hamcmc"], ["--sampler", "no effect"]),
-        (["--quality", "fast", "--step-size", "0.1"], ["--step-size", "no effect"]),
-        (["--iterations", "0", "--burn-in", "0"], ["--burn-in", "no effect"]),
+        (["--quality", "fast", "--sampler", "hamcmc"], ["--sampler", "without effect"]),
+        (["--quality", "fast", "--step-size", "0.1"], ["--step-size", "without effect"]),
+        (["--iterations", "0", "--burn-in", "0"], ["--burn-in", "without effect"]),
         (["--sampler", "nmc", "--step-size", "0.1"], ["step size", "nmc"]),
         (["--sampler", "hmc", "--minibatch", "0.5"], ["minibatch", "hmc"]),
         (["--sampler", "nmc", "--minibatch", "0.5"], ["minibatch", "nmc"]),
         (["--sampler", "nmc", "--positivity", "mirrored"], ["positivity", "nmc"]),
-        (["--quality", "fast", "--positivity", "mirrored"], ["--positivity", "no effect"]),
-        (["--iterations", "0", "--impulses", "sampled"], ["--impulses", "no effect"]),
-        (["--iterations", "0", "--minibatch", "0.5"], ["--minibatch", "no effect"]),
+        (["--quality", "fast", "--positivity", "mirrored"], ["--positivity", "without effect"]),
+        (["--iterations", "0", "--impulses", "sampled"], ["--impulses", "without effect"]),
+        (["--iterations", "0", "--minibatch", "0.5"], ["--minibatch", "without effect"]),
     ] {
         fails(&[&input, &output], &options, USAGE, &words);
     }

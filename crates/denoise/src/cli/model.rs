@@ -2,7 +2,7 @@
 
 use super::terminal::{Failure, read_bounded, usage};
 use alphamf::denoiser::{
-    Denoiser, ImpulseMode, NoiseModel, Positivity, SamplingSettings, Settings, Strength,
+    self, Denoiser, ImpulseMode, Options, Positivity, SamplingSettings, Settings, Strength,
 };
 use alphamf::model::Dictionary;
 use alphamf::refiner::Refiner;
@@ -168,6 +168,15 @@ enum PositivityName {
     Mirrored,
 }
 
+impl From<PositivityName> for Positivity {
+    fn from(name: PositivityName) -> Self {
+        match name {
+            PositivityName::Log => Self::Log,
+            PositivityName::Mirrored => Self::Mirrored,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Method {
     /// Metropolis within Gibbs sweeps and HAMCMC: Simsekli et al. (2016), section 4.2; 2500 sweeps, slow.
@@ -178,6 +187,15 @@ enum Method {
 enum Quality {
     Fast,
     Normal,
+}
+
+impl From<Quality> for denoiser::Quality {
+    fn from(quality: Quality) -> Self {
+        match quality {
+            Quality::Fast => Self::Fast,
+            Quality::Normal => Self::Normal,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -203,10 +221,12 @@ enum ImpulsesName {
     Sampled,
 }
 
-/// Changes a setting if an option was given.
-fn set<T: Clone>(setting: &mut T, option: &Option<T>) {
-    if let Some(value) = option {
-        *setting = value.clone();
+impl From<ImpulsesName> for ImpulseMode {
+    fn from(name: ImpulsesName) -> Self {
+        match name {
+            ImpulsesName::Integrated => Self::Integrated,
+            ImpulsesName::Sampled => Self::Sampled,
+        }
     }
 }
 
@@ -229,78 +249,34 @@ impl Model {
     /// The library's settings: its defaults, changed where an option was given; what would have no effect is
     /// refused.
     pub fn settings(&self) -> anyhow::Result<Settings> {
-        if let Some(Method::Published) = self.method {
-            let mut settings = Settings::published();
-            set(&mut settings.seed, &self.seed);
-            return Ok(settings);
-        }
-        let mut settings = match self.quality {
-            Quality::Fast => Settings::fast(),
-            Quality::Normal => Settings::normal(),
+        let published = self.method.is_some();
+        let options = Options {
+            method: self.method.map(|Method::Published| denoiser::Method::Published),
+            // Its default has been filled in, which a method refuses.
+            quality: (!published).then_some(self.quality.into()),
+            strength: self.strength.map(Strength::from),
+            floor_db: self.floor_db,
+            sampler: self.sampler,
+            iterations: self.iterations,
+            burn_in: self.burn_in,
+            warm_start: self.warm_start,
+            step_size: self.step_size,
+            minibatch: self.minibatch,
+            positivity: self.positivity.map(Positivity::from),
+            impulses: self.impulses.map(ImpulseMode::from),
+            alpha_speech: self.alpha_speech,
+            alpha_noise: self.alpha_noise,
+            noise_rank: self.noise_rank,
+            no_refiner: self.refiner.is_some() && self.refiner_file().is_none(),
+            no_listener: self.no_listener,
+            seed: self.seed,
+            ..Options::default()
         };
-        let Settings { model, em, gain, .. } = &mut settings;
-        set(&mut em.iterations, &self.warm_start);
-        set(&mut model.alpha_noise, &self.alpha_noise);
-        model.alpha_speech = self.alpha_speech;
-        if let Some(rank) = self.noise_rank {
-            model.noise = NoiseModel::Spectra { rank };
-        }
-        if let Some(strength) = self.strength {
-            *gain = gain.clone().with_strength(strength.into());
-        }
-        if let Some(floor) = self.floor_db {
-            (gain.floor_db, gain.floor_by_band) = (floor, false);
-        }
-        gain.refine = self.refiner.is_none() || self.refiner_file().is_some();
-        gain.listen = !self.no_listener;
-        settings.sampling = self.sampling(settings.sampling)?;
-        set(&mut settings.seed, &self.seed);
-        settings.validate()?;
-        Ok(settings)
-    }
-
-    /// The settings of the sampling, given those of the quality.
-    fn sampling(&self, of_quality: Option<SamplingSettings>) -> anyhow::Result<Option<SamplingSettings>> {
-        let sampling = match self.iterations {
-            Some(0) => None,
-            Some(iterations) => Some(SamplingSettings {
-                iterations,
-                burn_in: iterations / 2,
-                ..of_quality.unwrap_or_default()
-            }),
-            None => of_quality,
-        };
-        let Some(mut sampling) = sampling else {
-            let given = [
-                ("--burn-in", self.burn_in.is_some()),
-                ("--sampler", self.sampler.is_some()),
-                ("--step-size", self.step_size.is_some()),
-                ("--minibatch", self.minibatch.is_some()),
-                ("--positivity", self.positivity.is_some()),
-                ("--impulses", self.impulses.is_some()),
-            ];
-            return match given.into_iter().find(|(_, given)| *given) {
-                Some((name, _)) => Err(usage(format!(
-                    "{name} has no effect where nothing is sampled: expected --iterations N, or another --quality"
-                ))),
-                None => Ok(None),
-            };
-        };
-        set(&mut sampling.burn_in, &self.burn_in);
-        set(&mut sampling.sampler, &self.sampler);
-        set(&mut sampling.minibatch, &self.minibatch);
-        sampling.step_size = self.step_size;
-        match self.positivity {
-            Some(PositivityName::Log) => sampling.positivity = Positivity::Log,
-            Some(PositivityName::Mirrored) => sampling.positivity = Positivity::Mirrored,
-            None => {}
-        }
-        match self.impulses {
-            Some(ImpulsesName::Integrated) => sampling.impulses = ImpulseMode::Integrated,
-            Some(ImpulsesName::Sampled) => sampling.impulses = ImpulseMode::Sampled,
-            None => {}
-        }
-        Ok(Some(sampling))
+        options.settings().map_err(|error| match FIXED_BY_METHOD.contains(&error.name) {
+            // An option, by the name that it was given by.
+            true => usage(format!("--{}", error.to_string().replacen('_', "-", 1))),
+            false => error.into(),
+        })
     }
 
     /// The denoiser that the options describe.

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Builds the C library and installs it: bindings/c/install.sh [PREFIX] (/usr/local), below DESTDIR if that is set.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+prefix=${1:-/usr/local}
+[[ $prefix = /* ]] || { echo "$prefix: expected a path from the root" >&2; exit 2; }
+command -v cargo >/dev/null || { echo "a Rust toolchain (cargo) is needed: https://rustup.rs" >&2; exit 1; }
+profile=${PROFILE:-release}
+cargo build --locked --profile "$profile" --package alphamf-c
+
+target=${CARGO_TARGET_DIR:-../../target}/${profile/dev/debug}
+to=${DESTDIR:-}$prefix
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' ../../Cargo.toml | head -n 1)
+install -d "$to/include" "$to/lib/pkgconfig"
+install -m 644 include/alphamf.h "$to/include/"
+install -m 644 "$target/libalphamf_c.a" "$to/lib/"
+install -m 755 "$target/libalphamf_c.so" "$to/lib/libalphamf_c.so.$version"
+ln -sf "libalphamf_c.so.$version" "$to/lib/libalphamf_c.so.0"
+ln -sf libalphamf_c.so.0 "$to/lib/libalphamf_c.so"
+sed -e "s|@prefix@|$prefix|; s|@version@|$version|" alphamf.pc.in >"$to/lib/pkgconfig/alphamf.pc"
+echo "installed in $to: cc program.c \$(pkg-config --cflags --libs alphamf)"

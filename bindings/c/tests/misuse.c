@@ -1,0 +1,72 @@
+/* What goes wrong is told by a code and in words, and nothing is touched by it. */
+#include <alphamf.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EXPECT(condition)                                                            \
+    do {                                                                             \
+        if (!(condition)) {                                                          \
+            fprintf(stderr, "%d: %s (%s)\n", __LINE__, #condition, alphamf_error()); \
+            return 1;                                                                \
+        }                                                                            \
+    } while (0)
+
+static int stop(double seconds, void *user) {
+    *(double *)user = seconds;
+    return 1;
+}
+
+int main(void) {
+    static float left[80000], right[80000];
+    const float *channels[] = {left, right};
+    float *places[] = {left, right};
+    double seen = -1.0;
+    alphamf_stream *stream = (alphamf_stream *)&seen;
+
+    EXPECT(strlen(alphamf_version()) >= 5);
+    EXPECT(alphamf_set(NULL, "mix", "1") == ALPHAMF_INPUT);
+    EXPECT(alphamf_create(8000, 1, NULL, NULL) == ALPHAMF_INPUT);
+    EXPECT(alphamf_create(1000, 1, NULL, &stream) == ALPHAMF_INPUT && stream == NULL);
+    EXPECT(strstr(alphamf_error(), "1000 Hz"));
+    EXPECT(alphamf_push(NULL, channels, 1) == ALPHAMF_INPUT);
+    EXPECT(alphamf_finish(NULL) == ALPHAMF_INPUT && alphamf_pull(NULL, places, NULL, 1) == 0);
+    EXPECT(alphamf_latency(NULL) == 0 && alphamf_available(NULL) == 0 && !*alphamf_statistics(NULL));
+    alphamf_free(NULL);
+    alphamf_settings_free(NULL);
+
+    alphamf_settings *settings = alphamf_settings_new();
+    EXPECT(alphamf_set(settings, "quality", NULL) == ALPHAMF_INPUT);
+    EXPECT(alphamf_set(settings, "quality", "fast") == ALPHAMF_OK);
+    EXPECT(alphamf_set(settings, "no_listener", "true") == ALPHAMF_OK);
+    EXPECT(alphamf_set(settings, "sampler", "hmc") == ALPHAMF_OK);
+    EXPECT(alphamf_create(8000, 2, settings, &stream) == ALPHAMF_SETTING && strstr(alphamf_error(), "without effect"));
+    EXPECT(alphamf_set(settings, "sampler", "null") == ALPHAMF_OK);
+    EXPECT(alphamf_set_dictionary(settings, (const uint8_t *)"no", 2) == ALPHAMF_MODEL);
+    EXPECT(alphamf_set_refiner(settings, NULL, 2) == ALPHAMF_INPUT);
+    EXPECT(alphamf_create(8000, 2, settings, &stream) == ALPHAMF_OK && stream);
+
+    EXPECT(alphamf_push(stream, NULL, 1) == ALPHAMF_INPUT);
+    EXPECT(alphamf_start_from(stream, channels, 8000) == ALPHAMF_SETTING); /* silence */
+    right[7] = NAN;
+    EXPECT(alphamf_push(stream, channels, 8) == ALPHAMF_INPUT && strstr(alphamf_error(), "sample 7 of channel 1"));
+    right[7] = 0.25f;
+    EXPECT(alphamf_push(stream, channels, 4000) == ALPHAMF_OK && alphamf_available(stream) == 0);
+    EXPECT(alphamf_finish(stream) == ALPHAMF_OK && alphamf_available(stream) == 4000);
+    EXPECT(alphamf_pull(stream, NULL, places, 1500) == 1500 && alphamf_available(stream) == 2500);
+    EXPECT(alphamf_pull(stream, places, NULL, 80000) == 2500 && alphamf_pull(stream, places, NULL, 1) == 0);
+    EXPECT(alphamf_push(stream, channels, 1) == ALPHAMF_INPUT && strstr(alphamf_error(), "has ended"));
+    alphamf_free(stream);
+
+    for (int i = 0; i < 80000; i++) left[i] = right[i] = 0.1f * (float)(i * 7919 % 101 - 50) / 50.0f;
+    EXPECT(alphamf_create(8000, 2, settings, &stream) == ALPHAMF_OK);
+    EXPECT(alphamf_start_from(stream, channels, 4000) == ALPHAMF_OK);
+    EXPECT(alphamf_set_watch(stream, stop, &seen) == ALPHAMF_OK);
+    EXPECT(alphamf_push(stream, channels, 80000) == ALPHAMF_CANCELLED && seen >= 0.0);
+    alphamf_free(stream);
+
+    EXPECT(alphamf_denoise(8000, 2, settings, channels, NULL, 4000) == ALPHAMF_INPUT);
+    EXPECT(alphamf_denoise(8000, 2, settings, channels, places, 4000) == ALPHAMF_OK && left[100] == right[100]);
+    alphamf_settings_free(settings);
+    return 0;
+}

@@ -1,0 +1,23 @@
+"""Denoises a WAV file of 16 bits, and tells what was found: denoise.py IN OUT"""
+
+import sys
+import wave
+
+import numpy as np
+
+import alphamf
+
+if len(sys.argv) != 3:
+    sys.exit(__doc__)
+with wave.open(sys.argv[1]) as file:
+    parameters = file.getparams()
+    if parameters.sampwidth != 2:
+        sys.exit(f"{sys.argv[1]}: expected 16 bits")
+    noisy = np.frombuffer(file.readframes(parameters.nframes), "<i2").reshape(-1, parameters.nchannels).T
+found = alphamf.Denoiser(strength="gentle").denoise(
+    noisy, parameters.framerate, progress=lambda share: print(f"\r{share:4.0%}", end="", file=sys.stderr)
+)
+print(f"\r{found.stats['estimated_snr_db']:.1f} dB before, {found.stats['snr_after_db']:.1f} dB after")
+with wave.open(sys.argv[2], "wb") as file:
+    file.setparams(parameters)
+    file.writeframes(found.voice.T.tobytes())

@@ -1,0 +1,275 @@
+//! Denoisers, and recordings on their way through them.
+
+use super::work::run;
+use super::{denoise_exception, value_error};
+use alphamf::denoiser::{Options, Portion, SessionSettings};
+use alphamf::signal::SampleFormat;
+use alphamf::transform::{FrameGrid, Stft};
+use alphamf::{Dictionary, Refiner};
+use alphamf_files::{Container, Layout, Writer};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2, ToPyArray};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Bins, their distance in hertz, the distance of frames in seconds.
+fn grid(denoiser: &alphamf::Denoiser, sample_rate: u32) -> PyResult<FrameGrid> {
+    let window_seconds = denoiser.dictionary().header().window_seconds;
+    Ok(Stft::new(sample_rate, window_seconds).map_err(value_error)?.grid())
+}
+
+#[pyclass(frozen)]
+pub struct Denoiser {
+    denoiser: alphamf::Denoiser,
+    session: SessionSettings,
+    threads: Option<usize>,
+}
+
+#[pymethods]
+impl Denoiser {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        options: &str,
+        model: Option<&[u8]>,
+        refiner: Option<&[u8]>,
+        threads: Option<usize>,
+    ) -> PyResult<Self> {
+        let options: Options = serde_json::from_str(options).map_err(value_error)?;
+        let settings = options.settings().map_err(value_error)?;
+        let dictionary =
+            model.map_or_else(Dictionary::shipped, Dictionary::from_bytes).map_err(value_error)?;
+        let refiner = refiner.map(Refiner::from_bytes).transpose().map_err(value_error)?;
+        // It fills tables, on threads.
+        let denoiser = run(py, threads, None, |_| {
+            let denoiser = alphamf::Denoiser::new(dictionary, settings)?;
+            match refiner {
+                Some(refiner) => denoiser.with_refiner(refiner),
+                None => Ok(denoiser),
+            }
+        });
+        Ok(Self { denoiser: denoiser?.map_err(denoise_exception)?, session: options.session(), threads })
+    }
+
+    /// The settings in use, as JSON.
+    fn settings(&self) -> PyResult<String> {
+        serde_json::to_string(self.denoiser.settings()).map_err(value_error)
+    }
+
+    fn dictionary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.denoiser.dictionary().to_bytes().map_err(value_error)?))
+    }
+
+    fn session(
+        &self,
+        sample_rate: u32,
+        channels: usize,
+        is_integer: bool,
+        residual: bool,
+        deviation: bool,
+    ) -> PyResult<Session> {
+        let settings = SessionSettings { residual, deviation, ..self.session.clone() };
+        let session = self.denoiser.session(sample_rate, channels, settings).map_err(denoise_exception)?;
+        let layout = Layout {
+            sample_rate,
+            channels,
+            format: SampleFormat::Int16,
+            container: Container::Raw,
+            length: None,
+            speakers: None,
+            dither: session.dither(SampleFormat::Int16, SampleFormat::Int16),
+        };
+        let integers = || is_integer.then(|| Integers::new(layout)).transpose();
+        let mut codes = vec![integers()?];
+        if residual {
+            codes.push(integers()?);
+        }
+        let grid = grid(&self.denoiser, sample_rate)?;
+        let state = State { session, codes, grid, clipped: 0 };
+        Ok(Session { state: Mutex::new(state), threads: self.threads })
+    }
+
+    fn noise_profile(
+        &self,
+        py: Python<'_>,
+        samples: PyReadonlyArray2<'_, f32>,
+        sample_rate: u32,
+    ) -> PyResult<NoiseProfile> {
+        let channels = rows(&samples);
+        let mut profile =
+            self.denoiser.noise_profile(sample_rate, channels.len()).map_err(denoise_exception)?;
+        let pushed = run(py, self.threads, None, |_| {
+            let channels: Vec<&[f32]> = channels.iter().map(Vec::as_slice).collect();
+            profile.push(&channels)
+        });
+        pushed?.map_err(denoise_exception)?;
+        Ok(NoiseProfile { profile, grid: grid(&self.denoiser, sample_rate)? })
+    }
+}
+
+impl Denoiser {
+    /// The denoiser of the library.
+    pub fn inner(&self) -> &alphamf::Denoiser {
+        &self.denoiser
+    }
+}
+
+#[pyclass(frozen)]
+pub struct NoiseProfile {
+    profile: alphamf::denoiser::NoiseProfile,
+    grid: FrameGrid,
+}
+
+#[pymethods]
+impl NoiseProfile {
+    /// Channels x bins, and the distance of bins in hertz; none if the stretch is too short.
+    fn spectra<'py>(&self, py: Python<'py>) -> PyResult<Option<(Bound<'py, PyArray2<f64>>, f64)>> {
+        let Some(spectra) = self.profile.spectra() else { return Ok(None) };
+        Ok(Some((PyArray2::from_vec2(py, &spectra)?, self.grid.bin_hertz)))
+    }
+}
+
+#[pyclass(frozen)]
+pub struct Session {
+    state: Mutex<State>,
+    threads: Option<usize>,
+}
+
+struct State {
+    session: alphamf::Session,
+    /// The codes of the result and, if it is wanted, of the residual; none for samples that are no integers.
+    codes: Vec<Option<Integers>>,
+    grid: FrameGrid,
+    clipped: u64,
+}
+
+/// Turns samples into codes of 16 bits as the program does it.
+struct Integers {
+    writer: Option<Writer>,
+    bytes: Sink,
+}
+
+/// Bytes that are taken out as they come.
+#[derive(Clone, Default)]
+struct Sink(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        locked(&self.0).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Integers {
+    fn new(layout: Layout) -> PyResult<Self> {
+        let bytes = Sink::default();
+        let writer = Writer::to_stream("samples", layout, bytes.clone()).map_err(value_error)?;
+        Ok(Self { writer: Some(writer), bytes })
+    }
+
+    /// The codes of samples, interleaved.
+    fn encode(&mut self, samples: &[Vec<f32>]) -> PyResult<Vec<i16>> {
+        if let Some(writer) = &mut self.writer {
+            writer.write_block(samples).map_err(value_error)?;
+        }
+        let bytes = std::mem::take(&mut *locked(&self.bytes.0));
+        Ok(bytes.chunks_exact(2).map(|code| i16::from_le_bytes([code[0], code[1]])).collect())
+    }
+
+    /// How many samples were clipped.
+    fn finish(&mut self) -> PyResult<u64> {
+        self.writer.take().map_or(Ok(0), |writer| writer.finish().map_err(value_error))
+    }
+}
+
+/// The rows of an array, each a channel.
+fn rows(samples: &PyReadonlyArray2<'_, f32>) -> Vec<Vec<f32>> {
+    samples.as_array().rows().into_iter().map(|row| row.to_vec()).collect()
+}
+
+/// Deviations, frames x bins, of all channels or of each; with the distance of bins in hertz and of frames in seconds.
+type Deviations<'py> = (Vec<Bound<'py, PyArray2<f32>>>, f64, f64);
+
+/// What a block gives: the result and, if it is wanted, the residual, channels x samples.
+type Blocks<'py> = Vec<Bound<'py, PyAny>>;
+
+#[pymethods]
+impl Session {
+    /// Takes channels x samples; `progress` is told the seconds that are done.
+    #[pyo3(signature = (samples, progress=None))]
+    fn push<'py>(
+        &self,
+        py: Python<'py>,
+        samples: PyReadonlyArray2<'_, f32>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Blocks<'py>> {
+        let channels = rows(&samples);
+        let portion = run(py, self.threads, progress, |watch| {
+            let channels: Vec<&[f32]> = channels.iter().map(Vec::as_slice).collect();
+            locked(&self.state).session.push_with(&channels, watch)
+        });
+        self.blocks(py, portion?.map_err(denoise_exception)?)
+    }
+
+    #[pyo3(signature = (progress=None))]
+    fn finish<'py>(&self, py: Python<'py>, progress: Option<&Bound<'py, PyAny>>) -> PyResult<Blocks<'py>> {
+        let portion = run(py, self.threads, progress, |watch| locked(&self.state).session.finish_with(watch));
+        let blocks = self.blocks(py, portion?.map_err(denoise_exception)?)?;
+        let mut state = locked(&self.state);
+        if let Some(Some(voice)) = state.codes.first_mut() {
+            state.clipped = voice.finish()?;
+        }
+        Ok(blocks)
+    }
+
+    fn start_from(&self, noise: &NoiseProfile) -> PyResult<()> {
+        locked(&self.state).session.start_from(&noise.profile).map_err(denoise_exception)
+    }
+
+    /// Samples that may have gone in and not come out yet.
+    fn latency(&self) -> usize {
+        locked(&self.state).session.latency()
+    }
+
+    /// The statistics as JSON, and how many samples were clipped.
+    fn statistics(&self) -> PyResult<(String, u64)> {
+        let state = locked(&self.state);
+        Ok((serde_json::to_string(&state.session.statistics()).map_err(value_error)?, state.clipped))
+    }
+
+    fn take_deviation<'py>(&self, py: Python<'py>) -> PyResult<Deviations<'py>> {
+        let mut state = locked(&self.state);
+        let grid = state.grid;
+        let arrays = state.session.take_deviation().into_iter().map(|values| {
+            let frames = values.len() / grid.bins;
+            PyArray1::from_vec(py, values).reshape([frames, grid.bins])
+        });
+        Ok((arrays.collect::<PyResult<_>>()?, grid.bin_hertz, grid.frame_seconds))
+    }
+}
+
+impl Session {
+    /// Result and residual as arrays.
+    fn blocks<'py>(&self, py: Python<'py>, portion: Portion) -> PyResult<Blocks<'py>> {
+        let mut state = locked(&self.state);
+        let parts = [portion.voice, portion.residual].into_iter().zip(&mut state.codes);
+        let array = |(channels, codes): (Vec<Vec<f32>>, &mut Option<Integers>)| {
+            let shape = [channels.len(), channels.first().map_or(0, Vec::len)];
+            if let Some(codes) = codes {
+                let codes = codes.encode(&channels)?.into_pyarray(py).reshape([shape[1], shape[0]])?;
+                return Ok(codes.transpose()?.into_any());
+            }
+            Ok(channels.concat().to_pyarray(py).reshape(shape)?.into_any())
+        };
+        parts.map(array).collect()
+    }
+}

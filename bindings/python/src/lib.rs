@@ -1,0 +1,44 @@
+//! What the Python package `alphamf` is made of: the library in the interpreter's terms. Shapes, types of samples and
+//! documentation are Python's own, in `alphamf/`.
+
+mod denoiser;
+mod metrics;
+mod samplers;
+mod training;
+mod work;
+
+use alphamf::{DenoiseError, ErrorKind};
+use pyo3::exceptions::{PyInterruptedError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+/// The exception of a failure, by its kind.
+fn exception(kind: ErrorKind, error: &dyn std::error::Error) -> PyErr {
+    let message = error.to_string();
+    match kind {
+        ErrorKind::Setting | ErrorKind::Input | ErrorKind::Model => PyValueError::new_err(message),
+        ErrorKind::Cancelled => PyInterruptedError::new_err(message),
+        _ => PyRuntimeError::new_err(message),
+    }
+}
+
+fn denoise_exception(error: DenoiseError) -> PyErr {
+    exception(error.kind(), &error)
+}
+
+fn value_error(error: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::denoiser::{Denoiser, NoiseProfile, Session};
+    #[pymodule_export]
+    use super::metrics::{estoi, evaluate, sdr, segmental_snr, si_sdr, snr, stoi};
+    #[pymodule_export]
+    use super::samplers::{names, sample};
+    #[pymodule_export]
+    use super::training::{audio_files, sample_rates, train};
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,103 @@
+//! Scores of a recording, and of a folder of them.
+
+use super::denoiser::Denoiser;
+use super::work::run;
+use super::{exception, value_error};
+use alphamf::signal::Signal;
+use alphamf_eval::{Failure, FileResult, metrics, pair_folders, summarise};
+use numpy::{PyArray2, PyReadonlyArray1};
+use pyo3::prelude::*;
+use std::error::Error;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A score of two signals.
+macro_rules! scores {
+    ($($name:ident($($rate:ident)?)),*) => {$(
+        #[pyfunction]
+        pub fn $name(
+            py: Python<'_>,
+            reference: PyReadonlyArray1<'_, f64>,
+            estimate: PyReadonlyArray1<'_, f64>,
+            $($rate: u32)?
+        ) -> PyResult<f64> {
+            let (reference, estimate) = (reference.as_slice()?, estimate.as_slice()?);
+            py.detach(|| metrics::$name(reference, estimate $(, $rate)?)).map_err(value_error)
+        }
+    )*};
+}
+
+scores!(sdr(), si_sdr(), snr(), segmental_snr(sample_rate), stoi(sample_rate), estoi(sample_rate));
+
+/// Denoises one recording: the library's denoiser, or a function of Python's.
+fn denoise(
+    with: &With,
+    noisy: &Signal,
+    ended: impl Fn() -> ControlFlow<()> + Send + Sync,
+) -> Result<Signal, Box<dyn Error + Send + Sync>> {
+    match with {
+        With::Denoiser(denoiser) => Ok(denoiser.denoise_with(noisy, &mut |_: f64| ended())?.signal),
+        With::Function(function) => Python::attach(|py| {
+            let samples = PyArray2::from_vec2(py, noisy.channels())?;
+            let result = function.bind(py).call1((samples, noisy.sample_rate()))?;
+            let result: PyReadonlyArray1<'_, f32> = result.extract()?;
+            Ok::<_, PyErr>(vec![result.as_array().to_vec()])
+        })
+        .map_err(Into::into)
+        .and_then(|channels| Ok(noisy.with_channels(channels)?)),
+        With::Nothing => Err("there is no enhanced file for this recording".into()),
+    }
+}
+
+enum With {
+    Denoiser(alphamf::Denoiser),
+    Function(Py<PyAny>),
+    Nothing,
+}
+
+/// Results, failures and summary as JSON.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "as many as Python gives")]
+pub fn evaluate(
+    py: Python<'_>,
+    clean: PathBuf,
+    noisy: Option<PathBuf>,
+    enhanced: Option<PathBuf>,
+    denoiser: Option<&Bound<'_, PyAny>>,
+    high_pass_hz: f64,
+    save: Option<PathBuf>,
+    threads: Option<usize>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let with = match denoiser {
+        None => With::Nothing,
+        Some(denoiser) => match denoiser.cast::<Denoiser>() {
+            Ok(denoiser) => With::Denoiser(denoiser.get().inner().clone()),
+            Err(_) => With::Function(denoiser.clone().unbind()),
+        },
+    };
+    let options = alphamf_eval::Options { high_pass_hz, save, ..alphamf_eval::Options::default() };
+    let outcome = run(py, threads, progress, |watch| {
+        let pairing = pair_folders(&clean, noisy.as_deref(), enhanced.as_deref())?;
+        let (done, all) = (AtomicUsize::new(0), pairing.pairs.len() as f64);
+        let watch = Mutex::new(watch);
+        let tell = |done: usize| {
+            watch.lock().map_or(ControlFlow::Break(()), |mut watch| watch.advance(done as f64 / all))
+        };
+        let finished = |_: Result<&FileResult, &Failure>| tell(1 + done.fetch_add(1, Ordering::Relaxed));
+        let denoise = |noisy: &Signal, _: &mut alphamf_eval::Observer| {
+            denoise(&with, noisy, || tell(done.load(Ordering::Relaxed)))
+        };
+        let (files, mut failures) =
+            alphamf_eval::evaluate(&pairing.pairs, &options, None, denoise, finished)?;
+        failures.extend(pairing.unpaired);
+        Ok((files, failures))
+    });
+    let (files, failures) =
+        outcome?.map_err(|error: alphamf_eval::EvaluationError| exception(error.kind(), &error))?;
+    let summary = summarise(&files);
+    let record = serde_json::json!({ "files": files, "failures": failures, "summary": summary });
+    Ok(record.to_string())
+}

@@ -1,0 +1,391 @@
+//! The samplers on a posterior that is a function of Python's.
+
+use super::value_error;
+use alphamf::random::Streams;
+use alphamf::samplers::diagnostics::{effective_size_bulk, mean_and_variance, rank_r_hat, standard_error};
+use alphamf::samplers::{
+    Chain, LogMapped, Metric, Minibatch, Options, SamplerKind, Site, Sites, Statistics, StepSize, Support,
+    Target,
+};
+use numpy::{AllowTypeChange, PyArray1, PyArray2, PyArrayLikeDyn, PyArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// How often signals are asked for, and how often progress is told at most.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// The functions that describe a posterior, and what the first of their exceptions was. Everything happens on the
+/// thread that holds the interpreter.
+#[derive(Clone)]
+struct Posterior<'py> {
+    py: Python<'py>,
+    dimension: usize,
+    /// States that a function is given at once, as rows; one by itself if `None`.
+    batch: Option<usize>,
+    terms: Option<usize>,
+    density: Bound<'py, PyAny>,
+    metric: Option<Bound<'py, PyAny>>,
+    is_diagonal: bool,
+    hessian: Option<Bound<'py, PyAny>>,
+    /// Whether the unknowns are positive, each a site of its own.
+    is_positive: bool,
+    raised: Rc<RefCell<Option<PyErr>>>,
+}
+
+impl<'py> Posterior<'py> {
+    fn states(&self) -> usize {
+        self.batch.unwrap_or(1)
+    }
+
+    /// A state, or a batch of them, as an array.
+    fn array(&self, theta: &[f64]) -> PyResult<Bound<'py, PyAny>> {
+        let flat = PyArray1::from_slice(self.py, theta);
+        Ok(match self.batch {
+            None => flat.into_any(),
+            Some(states) => flat.reshape([states, self.dimension])?.into_any(),
+        })
+    }
+
+    /// Writes the numbers of whatever numpy takes for an array.
+    fn write(&self, what: &str, value: &Bound<'py, PyAny>, numbers: &mut [f64]) -> PyResult<()> {
+        let array: PyArrayLikeDyn<'py, f64, AllowTypeChange> = value.extract()?;
+        let array = array.as_array();
+        if array.len() != numbers.len() {
+            let (shape, expected) = (array.shape(), numbers.len());
+            return Err(PyValueError::new_err(format!(
+                "{what} of shape {shape:?}: expected {expected} numbers"
+            )));
+        }
+        numbers.iter_mut().zip(array.iter()).for_each(|(number, &value)| *number = value);
+        Ok(())
+    }
+
+    fn density(
+        &self,
+        theta: &[f64],
+        indices: Option<&[usize]>,
+        potential: &mut [f64],
+        gradient: &mut [f64],
+    ) -> PyResult<()> {
+        let state = self.array(theta)?;
+        let result = match (self.terms, indices) {
+            (None, _) => self.density.call1((state,))?,
+            (Some(_), None) => self.density.call1((state, self.py.None()))?,
+            (Some(_), Some(indices)) => {
+                let indices: Vec<i64> = indices.iter().map(|&index| index as i64).collect();
+                self.density.call1((state, PyArray1::from_vec(self.py, indices)))?
+            }
+        };
+        let (found, slopes): (Bound<'py, PyAny>, Bound<'py, PyAny>) = result.extract()?;
+        self.write("the potential", &found, potential)?;
+        self.write("the gradient", &slopes, gradient)
+    }
+
+    /// Keeps the first exception. What is not a number ends the step without a draw.
+    fn keep(&self, outcome: PyResult<()>, numbers: &mut [f64]) {
+        if let Err(error) = outcome {
+            self.raised.borrow_mut().get_or_insert(error);
+            numbers.fill(f64::NAN);
+        }
+    }
+
+    /// Whether a function has raised something; nothing more is asked of it then.
+    fn is_over(&self) -> bool {
+        self.raised.borrow().is_some()
+    }
+
+    fn matrix(&self, what: &str, function: Option<&Bound<'py, PyAny>>, theta: &[f64], matrix: &mut [f64]) {
+        let outcome = match function {
+            Some(function) if !self.is_over() => {
+                let value = self.array(theta).and_then(|state| function.call1((state,)));
+                value.and_then(|value| self.write(what, &value, matrix))
+            }
+            _ => Ok(()),
+        };
+        self.keep(outcome, matrix);
+    }
+}
+
+impl Target<f64> for Posterior<'_> {
+    fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    fn blocks(&self) -> usize {
+        self.states()
+    }
+
+    fn terms(&self) -> usize {
+        self.terms.unwrap_or(1)
+    }
+
+    fn gradient(&mut self, theta: &[f64], batch: Minibatch<'_>, gradient: &mut [f64]) {
+        if !self.is_over() {
+            let mut potential = vec![0.0; self.states()];
+            let outcome = self.density(theta, batch.indices(), &mut potential, gradient);
+            self.keep(outcome, gradient);
+        }
+    }
+
+    fn potential(&mut self, theta: &[f64], potential: &mut [f64]) {
+        let mut gradient = vec![0.0; theta.len()];
+        self.evaluate(theta, potential, &mut gradient);
+    }
+
+    fn evaluate(&mut self, theta: &[f64], potential: &mut [f64], gradient: &mut [f64]) {
+        if !self.is_over() {
+            let outcome = self.density(theta, None, potential, gradient);
+            self.keep(outcome, potential);
+        }
+    }
+
+    fn metric(&mut self) -> Option<&mut dyn Metric<f64>> {
+        self.metric.is_some().then_some(self)
+    }
+
+    fn sites(&mut self) -> Option<&mut dyn Sites<f64>> {
+        self.hessian.is_some().then_some(self)
+    }
+}
+
+impl Metric<f64> for Posterior<'_> {
+    fn is_diagonal(&self) -> bool {
+        self.is_diagonal
+    }
+
+    fn metric(&mut self, theta: &[f64], metric: &mut [f64]) {
+        self.matrix("the metric", self.metric.as_ref(), theta, metric);
+    }
+}
+
+impl Sites<f64> for Posterior<'_> {
+    fn count(&self) -> usize {
+        if self.is_positive { self.dimension } else { 1 }
+    }
+
+    fn site(&self, index: usize) -> Site {
+        match self.is_positive {
+            true => Site { rows: index..index + 1, support: Support::HalfLine },
+            false => Site { rows: 0..self.dimension, support: Support::Real },
+        }
+    }
+
+    fn expand(
+        &mut self,
+        theta: &[f64],
+        index: usize,
+        potential: &mut [f64],
+        gradient: &mut [f64],
+        hessian: &mut [f64],
+    ) {
+        let (dimension, rows) = (self.dimension, self.site(index).rows);
+        let mut slopes = vec![0.0; theta.len()];
+        let mut curvature = vec![0.0; theta.len() * dimension];
+        self.evaluate(theta, potential, &mut slopes);
+        self.matrix("the Hessian", self.hessian.as_ref(), theta, &mut curvature);
+        let count = rows.len();
+        for (state, slopes) in slopes.chunks_exact(dimension).enumerate() {
+            gradient[state * count..][..count].copy_from_slice(&slopes[rows.clone()]);
+            let matrix = &curvature[state * dimension * dimension..][..dimension * dimension];
+            for (i, row) in rows.clone().enumerate() {
+                let row = &matrix[row * dimension..][rows.clone()];
+                hessian[(state * count + i) * count..][..count].copy_from_slice(row);
+            }
+        }
+    }
+}
+
+/// The names of the samplers.
+#[pyfunction]
+pub fn names() -> Vec<&'static str> {
+    SamplerKind::ALL.map(SamplerKind::name).to_vec()
+}
+
+/// What is known of every unknown: mean, deviation, standard error, R-hat, effective size.
+type Summary = [Vec<f64>; 5];
+
+/// Draws, chain after chain, the summary of every unknown, and acceptance and divergences of each run.
+type Sampled<'py> = (Bound<'py, PyArray1<f64>>, Summary, Vec<f64>, Vec<usize>);
+
+/// Draws from a posterior; `starts` holds a row for each chain.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "as many as Python gives")]
+pub fn sample<'py>(
+    py: Python<'py>,
+    density: Bound<'py, PyAny>,
+    starts: Bound<'py, PyArray2<f64>>,
+    sampler: &str,
+    draws: usize,
+    burn_in: usize,
+    seed: u64,
+    step_size: Option<(f64, Option<f64>)>,
+    minibatch: Option<usize>,
+    terms: Option<usize>,
+    vectorized: bool,
+    positive: bool,
+    metric: Option<Bound<'py, PyAny>>,
+    hessian: Option<Bound<'py, PyAny>>,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<Sampled<'py>> {
+    let starts: Vec<Vec<f64>> =
+        starts.readonly().as_array().rows().into_iter().map(|row| row.to_vec()).collect();
+    let (chains, dimension) = (starts.len(), starts.first().map_or(0, Vec::len));
+    let kind: SamplerKind = sampler.parse().map_err(value_error)?;
+    let posterior = Posterior {
+        py,
+        dimension,
+        batch: vectorized.then_some(chains),
+        terms,
+        density,
+        is_diagonal: false,
+        metric,
+        hessian,
+        is_positive: positive,
+        raised: Rc::default(),
+    };
+    let posterior = with_shape_of_metric(posterior, &starts)?;
+    let options = Options {
+        step_size: step_size.map(|(step, power)| match power {
+            Some(power) => StepSize::Decreasing { scale: step, power },
+            None => StepSize::Constant(step),
+        }),
+        minibatch,
+        ..Options::default()
+    };
+    // Newtonian Monte Carlo knows the half line itself.
+    let is_mapped = positive && kind != SamplerKind::Newtonian;
+    let starts = match vectorized {
+        true => vec![starts.concat()],
+        false => starts,
+    };
+    let mut all = vec![0.0; chains * draws * dimension];
+    let (mut acceptance, mut divergences) = (Vec::new(), Vec::new());
+    let mut watch =
+        Watch { py, progress, asked: Instant::now(), done: 0, all: starts.len() * (draws + burn_in) };
+    for (run, mut start) in starts.into_iter().enumerate() {
+        let states = start.len() / dimension.max(1);
+        let streams = if vectorized { Streams::new(seed) } else { Streams::new(seed).child(run as u64) };
+        let sampler = kind.build::<f64>(dimension, states, &options, streams).map_err(value_error)?;
+        let mut keep = |draw: usize, theta: &[f64]| {
+            for (state, theta) in theta.chunks_exact(dimension).enumerate() {
+                let chain = run * states + state;
+                all[(chain * draws + draw) * dimension..][..dimension].copy_from_slice(theta);
+            }
+        };
+        let schedule = (burn_in, draws);
+        let statistics = if is_mapped {
+            start.iter_mut().for_each(|x| *x = x.ln());
+            let unmap = LogMapped::<(), f64>::new(());
+            let mut keep = |draw: usize, x: &[f64]| {
+                let mut theta = x.to_vec();
+                unmap.unmap(&mut theta, dimension);
+                keep(draw, &theta);
+            };
+            let target = LogMapped::new(posterior.clone());
+            let chain = Chain::new(target, sampler, start);
+            go(raised(chain, &posterior)?, schedule, &posterior, &mut watch, &mut keep)?
+        } else {
+            let chain = Chain::new(posterior.clone(), sampler, start);
+            go(raised(chain, &posterior)?, schedule, &posterior, &mut watch, &mut keep)?
+        };
+        acceptance.push(statistics.acceptance());
+        divergences.push(statistics.divergences);
+    }
+    let summary = summarise(&all, chains, draws, dimension);
+    Ok((PyArray1::from_vec(py, all), summary, acceptance, divergences))
+}
+
+/// Finds out whether the metric is a diagonal.
+fn with_shape_of_metric<'py>(mut posterior: Posterior<'py>, starts: &[Vec<f64>]) -> PyResult<Posterior<'py>> {
+    if let (Some(metric), Some(first)) = (&posterior.metric, starts.first()) {
+        let state = if posterior.batch.is_some() { starts.concat() } else { first.clone() };
+        let value: PyArrayLikeDyn<'py, f64, AllowTypeChange> =
+            metric.call1((posterior.array(&state)?,))?.extract()?;
+        posterior.is_diagonal = value.as_array().len() == state.len();
+    }
+    Ok(posterior)
+}
+
+/// The exception of a function in place of what came of it.
+fn raised<T>(outcome: Result<T, impl std::fmt::Display>, posterior: &Posterior<'_>) -> PyResult<T> {
+    match posterior.raised.take() {
+        Some(error) => Err(error),
+        None => outcome.map_err(value_error),
+    }
+}
+
+/// Asks for signals and tells how far it is.
+struct Watch<'py> {
+    py: Python<'py>,
+    progress: Option<Bound<'py, PyAny>>,
+    asked: Instant,
+    done: usize,
+    all: usize,
+}
+
+impl Watch<'_> {
+    fn step(&mut self) -> PyResult<()> {
+        self.done += 1;
+        if self.asked.elapsed() >= INTERVAL || self.done == self.all {
+            self.asked = Instant::now();
+            self.py.check_signals()?;
+            if let Some(progress) = &self.progress {
+                progress.call1((self.done as f64 / self.all as f64,))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs a chain, and shows its draws to `keep`.
+fn go<G: Target<f64>, S: alphamf::samplers::Sampler<f64>>(
+    mut chain: Chain<f64, G, S>,
+    (burn_in, draws): (usize, usize),
+    posterior: &Posterior<'_>,
+    watch: &mut Watch<'_>,
+    keep: &mut dyn FnMut(usize, &[f64]),
+) -> PyResult<Statistics> {
+    chain.adapt(true);
+    for step in 0..burn_in + draws {
+        if step == burn_in {
+            // Ends the adaptation and begins the statistics.
+            chain.burn_in(0);
+        }
+        chain.run(1, |_| ());
+        raised(Ok::<_, &str>(()), posterior)?;
+        watch.step()?;
+        if step >= burn_in {
+            keep(step - burn_in, chain.state());
+        }
+    }
+    Ok(chain.statistics())
+}
+
+/// What is known of every unknown, from draws of shape (chains, draws, dimension).
+fn summarise(all: &[f64], chains: usize, draws: usize, dimension: usize) -> Summary {
+    let mut summary = Summary::default();
+    for unknown in 0..dimension {
+        let trace = |chain: usize| -> Vec<f64> {
+            all[chain * draws * dimension..][..draws * dimension]
+                .iter()
+                .skip(unknown)
+                .step_by(dimension)
+                .copied()
+                .collect()
+        };
+        let traces: Vec<Vec<f64>> = (0..chains).map(trace).collect();
+        let (mean, variance) = mean_and_variance(&traces.concat());
+        let found = [
+            mean,
+            variance.sqrt(),
+            standard_error(&traces),
+            rank_r_hat(&traces),
+            effective_size_bulk(&traces),
+        ];
+        summary.iter_mut().zip(found).for_each(|(column, value)| column.push(value));
+    }
+    summary
+}

@@ -1,0 +1,47 @@
+//! Runs the tests of the package with the library that was built with this one, where Python, numpy and pytest are.
+
+#![cfg(target_os = "linux")]
+
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn the_package_passes_its_tests() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
+    let able = Command::new(&python).args(["-c", "import numpy, pytest"]).output();
+    if !able.is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: no Python with numpy and pytest; say which by PYTHON");
+        return;
+    }
+    let dependencies = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    let folders = [dependencies.clone(), dependencies.parent().unwrap().to_owned()];
+    let built = folders.iter().map(|folder| folder.join("lib_native.so")).find(|path| path.exists()).unwrap();
+    let packages = Path::new(env!("CARGO_TARGET_TMPDIR")).join("packages");
+    let package = packages.join("alphamf");
+    std::fs::create_dir_all(&package).unwrap();
+    for name in ["__init__.py", "samplers.py"] {
+        std::fs::copy(root.join("alphamf").join(name), package.join(name)).unwrap();
+    }
+    let native = package.join("_native.abi3.so");
+    let _ = std::fs::remove_file(&native);
+    std::fs::copy(built, native).unwrap();
+    let mut pytest = Command::new(&python);
+    pytest.args([
+        "-B",
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--import-mode=append",
+        "--durations=5",
+    ]);
+    pytest.arg(root.join("tests")).current_dir(&packages).env("PYTHONPATH", &packages);
+    // The program, if it was built beside it: its output is the package's.
+    let program = folders[1].join("denoise");
+    if program.exists() {
+        pytest.env("DENOISE", program);
+    }
+    assert!(pytest.status().unwrap().success());
+}

@@ -1,0 +1,260 @@
+import json
+import multiprocessing
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from conftest import read, write
+
+import alphamf
+
+FAST = {"quality": "fast", "no_listener": True}
+
+
+def test_output_equals_the_programs_bit_for_bit(program, noisy, tmp_path):
+    samples, rate = noisy
+    stereo = np.stack([samples, samples[::-1] // 2])
+    for number, (recording, options, flags) in enumerate(
+        [
+            (samples, {}, []),
+            (samples, {"sampler": "sgld", "iterations": 6, "seed": 3}, ["--sampler=sgld", "--iterations=6", "--seed=3"]),
+            (samples, {"strength": "gentle", "mix": 0.8, "threads": 1}, ["--strength=gentle", "--mix=0.8"]),
+            (stereo, {"channels": "separate", **FAST}, ["--channels=separate", "--quality=fast", "--no-listener"]),
+            (stereo, {"refiner": "none", "floor_db": -20, "no_dither": True}, ["--refiner=none", "--floor-db=-20", "--no-dither"]),
+        ]
+    ):
+        source, target, residual = (tmp_path / f"{name}{number}.wav" for name in ("in", "out", "rest"))
+        write(source, recording, rate)
+        command = [program, "-q", source, target, "--residual", residual, "--noise-from", "0.1..0.9", *flags]
+        subprocess.run(command, check=True)
+        found = alphamf.Denoiser(**options).denoise(recording, rate, noise_from=(0.1, 0.9), residual=True)
+        assert found.voice.dtype == np.int16 and found.voice.shape == recording.shape
+        assert np.array_equal(found.voice, read(target)[0]), options
+        assert np.array_equal(found.residual, read(residual)[0]), options
+
+
+def test_statistics_equal_the_programs(program, noisy, tmp_path):
+    write(tmp_path / "in.wav", *noisy)
+    stats = tmp_path / "stats.json"
+    subprocess.run([program, "-q", tmp_path / "in.wav", tmp_path / "out.wav", "--stats", stats], check=True)
+    expected = json.loads(stats.read_text())["files"][0]
+    found = alphamf.Denoiser().denoise(*noisy).stats
+    assert len(found) > 12 and found == {name: expected[name] for name in found}
+
+
+def test_shape_and_type_stay(noisy):
+    samples, rate = noisy
+    whole = alphamf.denoise(samples, rate, **FAST)
+    floats = samples.astype(np.float32) / 32768
+    single = alphamf.denoise(floats, rate, **FAST)
+    double = alphamf.denoise(floats.astype(np.float64), rate, **FAST)
+    assert (whole.dtype, single.dtype, double.dtype) == (np.int16, np.float32, np.float64)
+    assert np.array_equal(single, double) and np.abs(whole / 32768 - single).max() < 2 / 32768
+    stereo = np.stack([floats, 0.5 * floats])
+    both = alphamf.denoise(stereo, rate, **FAST)
+    assert both.shape == stereo.shape and np.allclose(both[1], 0.5 * both[0], atol=1e-6)
+    # Any layout in memory is read as it means.
+    assert np.array_equal(alphamf.denoise(np.asfortranarray(stereo), rate, **FAST), both)
+    assert np.array_equal(alphamf.denoise(np.repeat(floats, 2)[::2], rate, **FAST), single)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "rate", "error", "words"),
+    [
+        ((4000, 2), np.float32, 8000, ValueError, "x.T"),
+        ((2, 2, 100), np.float32, 8000, ValueError, "(channels, n)"),
+        ((4000,), np.int32, 8000, TypeError, "int16"),
+        ((4000,), np.complex64, 8000, TypeError, "complex64"),
+        ((4000,), np.float32, 7999, ValueError, "8000"),
+        ((4000,), np.float32, 16000.5, ValueError, "whole"),
+        ((300, 4000), np.float32, 8000, ValueError, "256"),
+    ],
+)
+def test_what_is_no_recording_is_refused(shape, dtype, rate, error, words):
+    with pytest.raises(error) as raised:
+        alphamf.denoise(np.zeros(shape, dtype), rate)
+    assert words in str(raised.value)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e300])
+def test_samples_that_are_not_finite_are_refused(bad):
+    x = np.zeros(8000)
+    x[5] = bad
+    with pytest.raises(ValueError, match="sample 5 of channel 0"):
+        alphamf.denoise(x, 8000)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"strength": "brutal"}, ValueError, "brutal"),
+        ({"floor_db": 3}, ValueError, "floor"),
+        ({"quality": "fast", "sampler": "hmc"}, ValueError, "without effect"),
+        ({"sampler": "nuts"}, ValueError, "nuts"),
+        ({"mix": 1.5}, ValueError, "mix"),
+        ({"threads": 0}, ValueError, "threads"),
+        ({"colour": 1}, TypeError, "colour"),
+        ({"model": b"no dictionary"}, ValueError, ""),
+        ({"model": "absent.safetensors"}, OSError, "absent"),
+    ],
+)
+def test_options_out_of_range_are_named(options, error, words):
+    with pytest.raises(error) as raised:
+        alphamf.denoise(np.zeros(8000), 8000, **options)
+    assert words in str(raised.value)
+
+
+def test_every_option_of_the_program_is_there(program):
+    """What is no option of samples but of files and terminals is left out."""
+    files = {
+        "output-dir", "force", "residual", "plot", "stats", "raw", "raw-out", "format", "salvage", "strict", "noise-from",
+        "quiet", "log", "help", "version",
+    }  # fmt: skip
+    text = subprocess.run([program, "--help"], check=True, capture_output=True, text=True).stdout
+    names = set(re.findall(r"^ +(?:-\w, )?--([a-z-]+)", text, re.MULTILINE))
+    annotations = alphamf.Denoiser.__init__.__annotations__
+    assert len(names) > 20 and {name.replace("-", "_") for name in names - files} <= set(annotations)
+
+
+def test_chunks_give_what_the_whole_gives(noisy):
+    samples, rate = noisy
+    denoiser = alphamf.Denoiser(mix=0.9, **FAST)
+    whole = denoiser.denoise(samples, rate, residual=True)
+    stream = denoiser.stream(rate, dtype=np.int16, residual=True)
+    parts, removed, waiting = [], [], 0
+    for start in range(0, len(samples), 7001):
+        chunk = samples[start : start + 7001]
+        parts.append(stream.push(chunk))
+        removed.append(stream.residual[0])
+        waiting += len(chunk) - len(parts[-1])
+        assert waiting <= stream.latency
+    parts.append(stream.finish())
+    removed.append(stream.residual[0])
+    assert np.array_equal(np.concatenate(parts), whole.voice)
+    assert np.array_equal(np.concatenate(removed), whole.residual)
+    assert stream.stats == whole.stats
+    with pytest.raises((ValueError, RuntimeError), match="ended"):
+        stream.push(samples[:100])
+    stereo = denoiser.stream(rate, 2)
+    with pytest.raises(ValueError, match="transpose"):
+        stereo.push(np.zeros((100, 2), np.float32))
+    with pytest.raises(TypeError, match="float32"):
+        stereo.push(np.zeros((2, 100)))
+    chunks = np.split(np.stack([samples, samples]) / np.float32(32768), 4, axis=1)
+    done = np.concatenate(list(denoiser.stream(rate, 2).denoise(chunks)), axis=1)
+    assert done.shape == (2, len(samples))
+
+
+def test_a_noise_profile_is_that_of_the_noise():
+    noise = np.random.default_rng(1).normal(0, 0.1, 160000)
+    denoiser = alphamf.Denoiser(**FAST)
+    profile = denoiser.noise_profile(noise, 16000)
+    assert profile.power.shape == (1, 513) and profile.frequencies[1] == 15.625
+    # A Hann window of 1024 samples has a mean square of 3/8.
+    assert abs(profile.power[0, 5:500].mean() / (0.01 * 1024 * 0.375) - 1) < 0.05
+    with pytest.raises(ValueError, match="16000"):
+        denoiser.denoise(noise[:8000], 8000, noise_from=profile)
+    with pytest.raises(ValueError, match="noise_from"):
+        denoiser.denoise(noise, 16000, noise_from=(5, 20))
+    given = denoiser.denoise(noise, 16000, noise_from=(0, 2)).noise
+    assert np.array_equal(given.power, denoiser.noise_profile(noise[:32000], 16000).power)
+
+
+def test_the_deviation_has_the_frames_of_the_recording(noisy):
+    samples, rate = noisy
+    stereo = np.stack([samples, samples])
+    found = alphamf.Denoiser().denoise(stereo, rate, deviation=True).deviation
+    frames = -(-(len(samples) + 768) // 256)
+    assert found.values.shape == (513, frames) and (found.bin_hertz, found.frame_seconds) == (15.625, 0.016)
+    assert 0 < found.values.max() <= 0.5 and found.values.min() >= 0
+    separate = alphamf.Denoiser(channels="separate").denoise(stereo, rate, deviation=True).deviation
+    assert separate.values.shape == (2, 513, frames)
+    assert alphamf.Denoiser(**FAST).denoise(samples, rate, deviation=True).deviation.values.size == 0
+
+
+def test_a_denoiser_is_pickled_with_its_model(noisy, tmp_path):
+    samples, rate = noisy
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(alphamf.Denoiser().dictionary)
+    denoiser = alphamf.Denoiser(model=path, seed=5, **FAST)
+    path.unlink()
+    copy = pickle.loads(pickle.dumps(denoiser))
+    assert copy.settings == denoiser.settings and copy.settings["seed"] == 5
+    assert np.array_equal(copy.denoise(samples, rate).voice, denoiser.denoise(samples, rate).voice)
+
+
+def test_threads_share_a_denoiser(noisy):
+    samples, rate = noisy
+    denoiser = alphamf.Denoiser(**FAST)
+    expected = denoiser.denoise(samples, rate).voice
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda _: denoiser.denoise(samples, rate).voice, range(8)))
+    assert all(np.array_equal(result, expected) for result in results)
+
+
+def test_other_threads_run_meanwhile(noisy):
+    counted = 0
+    done = threading.Event()
+
+    def count():
+        nonlocal counted
+        while not done.is_set():
+            counted += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    began = time.monotonic()
+    alphamf.denoise(*noisy, iterations=60)
+    taken = time.monotonic() - began
+    done.set()
+    thread.join()
+    assert counted > 100 * taken
+
+
+def _in_child(samples, rate, queue):
+    queue.put(alphamf.denoise(samples, rate, **FAST))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_a_forked_process_denoises(noisy):
+    expected = alphamf.denoise(*noisy, **FAST)  # The parent has its threads.
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_in_child, args=(*noisy, queue), daemon=True)
+    child.start()
+    assert np.array_equal(queue.get(timeout=60), expected)
+
+
+def test_progress_is_told_and_may_end_it(noisy):
+    shares = []
+    alphamf.denoise(*noisy, iterations=60, progress=shares.append)
+    assert len(shares) > 3 and shares == sorted(shares) and 0 <= shares[0] and shares[-1] <= 1
+
+    class Enough(Exception):
+        pass
+
+    def enough(share):
+        raise Enough
+
+    began = time.monotonic()
+    with pytest.raises(Enough):
+        alphamf.denoise(*noisy, iterations=100_000, progress=enough)
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are others there")
+def test_ctrl_c_ends_it_within_a_second(noisy):
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        alphamf.denoise(*noisy, iterations=1_000_000)
+    assert time.monotonic() - began < 2.0

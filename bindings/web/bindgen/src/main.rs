@@ -1,0 +1,25 @@
+//! Makes the JavaScript of a WebAssembly module: alphamf-bindgen MODULE.wasm FOLDER
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    let (Some(module), Some(folder), None) = (arguments.next(), arguments.next(), arguments.next()) else {
+        eprintln!("usage: alphamf-bindgen MODULE.wasm FOLDER");
+        return ExitCode::from(2);
+    };
+    let mut bindgen = wasm_bindgen_cli_support::Bindgen::new();
+    let made = bindgen
+        .input_path(module)
+        .remove_name_section(true)
+        .remove_producers_section(true)
+        .web(true)
+        .and_then(|bindgen| bindgen.omit_default_module_path(false).typescript(false).generate(folder));
+    match made {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,125 @@
+// The denoiser of alphamf in WebAssembly; index.d.ts says what everything means.
+import load, { NativeDenoiser } from "./native/alphamf_web.js";
+
+let loaded;
+
+/** Loads the module, once. */
+export function initialize(source) {
+  loaded ??= load({ module_or_path: source ?? new URL("./native/alphamf_web_bg.wasm", import.meta.url) });
+  return loaded;
+}
+
+function channelsOf(samples) {
+  const channels = samples instanceof Float32Array ? [samples] : Array.from(samples);
+  if (channels.length === 0 || !channels.every((channel) => channel instanceof Float32Array)) {
+    throw new TypeError("samples: expected a Float32Array, or an array of them");
+  }
+  return channels;
+}
+
+function rateOf(sampleRate) {
+  if (!Number.isInteger(sampleRate)) throw new RangeError(`sample rate of ${sampleRate} Hz: expected a whole number`);
+  return sampleRate;
+}
+
+export class Denoiser {
+  #native;
+
+  constructor(native) {
+    this.#native = native;
+  }
+
+  static async create({ model, refiner, ...options } = {}) {
+    await initialize();
+    const bytes = refiner instanceof Uint8Array ? refiner : undefined;
+    if (refiner !== undefined && !bytes) options.refiner = refiner;
+    return new Denoiser(new NativeDenoiser(JSON.stringify(options), model, bytes));
+  }
+
+  stream(sampleRate, channels = 1, { deviation = false, noise } = {}) {
+    const session = this.#native.session(rateOf(sampleRate), channels, deviation);
+    if (noise) session.startFrom(this.#native, channelsOf(noise), sampleRate);
+    return new Stream(session, channels);
+  }
+
+  denoise(samples, sampleRate, { deviation = false, noise, onProgress } = {}) {
+    const channels = channelsOf(samples);
+    const stream = this.stream(sampleRate, channels.length, { deviation, noise });
+    try {
+      const seconds = channels[0].length / sampleRate;
+      const progress = onProgress && ((done) => onProgress(Math.min(done / seconds, 1)));
+      const parts = [stream.push(channels, progress), stream.finish(progress)];
+      const joined = (name) => channels.map((_, index) => concat(parts.map((part) => part[name][index])));
+      return {
+        voice: joined("voice"),
+        residual: joined("residual"),
+        stats: stream.stats,
+        deviation: deviation ? stream.takeDeviation() : undefined,
+      };
+    } finally {
+      stream.free();
+    }
+  }
+
+  free() {
+    this.#native.free();
+  }
+}
+
+export class Stream {
+  #session;
+  #channels;
+
+  constructor(session, channels) {
+    this.#session = session;
+    this.#channels = channels;
+  }
+
+  #portion(arrays) {
+    return { voice: arrays.slice(0, this.#channels), residual: arrays.slice(this.#channels) };
+  }
+
+  push(samples, onProgress) {
+    return this.#portion(this.#session.push(channelsOf(samples), onProgress));
+  }
+
+  finish(onProgress) {
+    return this.#portion(this.#session.finish(onProgress));
+  }
+
+  takeDeviation() {
+    return this.#session.takeDeviation();
+  }
+
+  get stats() {
+    return JSON.parse(this.#session.statistics());
+  }
+
+  get latency() {
+    return this.#session.latency();
+  }
+
+  free() {
+    this.#session.free();
+  }
+}
+
+function concat(parts) {
+  const all = new Float32Array(parts.reduce((length, part) => length + part.length, 0));
+  let start = 0;
+  for (const part of parts) {
+    all.set(part, start);
+    start += part.length;
+  }
+  return all;
+}
+
+export async function denoise(samples, sampleRate, options) {
+  const denoiser = await Denoiser.create(options);
+  try {
+    const { voice } = denoiser.denoise(samples, sampleRate);
+    return samples instanceof Float32Array ? voice[0] : voice;
+  } finally {
+    denoiser.free();
+  }
+}
