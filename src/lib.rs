@@ -56,7 +56,7 @@ pub mod internals {
 }
 
 pub use alphamf_samplers::{self as samplers, random};
-pub use denoiser::{DenoiseError, DenoiseStream, Denoised, Denoiser, Session, Settings};
+pub use denoiser::{DenoiseError, DenoiseStream, Denoised, Denoiser, LiveDenoiser, Session, Settings};
 pub use model::Dictionary;
 pub use refiner::Refiner;
 pub use signal::Signal;

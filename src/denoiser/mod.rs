@@ -1,6 +1,7 @@
 //! From a noisy recording to the voice.
 
 mod front_end;
+mod live;
 mod options;
 mod profile;
 mod session;
@@ -10,6 +11,7 @@ pub use crate::separation::{
     ALPHAS, EmSettings, GainSettings, HamcmcMemory, ImpulseMode, ModelSettings, MonteCarlo, Moves,
     NoiseDrift, NoiseModel, Positivity, RefinerMisfit, SamplingSettings, Settings, SettingsError, Strength,
 };
+pub use live::{LATENCY_SECONDS, LiveControls, LiveDenoiser, LiveMeters, LiveSettings};
 pub use options::{Method, Options, Quality};
 pub use profile::NoiseProfile;
 pub use session::{ChannelMode, MoveStatistics, Portion, Precision, Session, SessionSettings, Statistics};
@@ -290,6 +292,20 @@ impl Denoiser {
         settings: SessionSettings,
     ) -> Result<Session, DenoiseError> {
         Session::new(self, sample_rate, channels, settings)
+    }
+
+    /// Denoises sound as it comes, sample for sample. `sample_rate` in Hz. It goes by the dictionary, the listener and the
+    /// characteristic exponents of this denoiser; nothing is refined or drawn.
+    ///
+    /// # Errors
+    /// As for [`Denoiser::stream`], and if a setting is out of its range.
+    pub fn live(
+        &self,
+        sample_rate: u32,
+        channels: usize,
+        settings: LiveSettings,
+    ) -> Result<LiveDenoiser, DenoiseError> {
+        LiveDenoiser::new(&self.separator, sample_rate, channels, settings)
     }
 
     /// Learns the noise's spectrum from a stretch that holds noise alone.

@@ -16,7 +16,7 @@ const LEAST: f32 = 1e-9;
 const SILENCE: f32 = 1e-28;
 
 /// The first bin of every band, and the number of bins: above the single bins on a logarithmic scale.
-fn edges() -> [usize; BANDS + 1] {
+pub(super) fn edges() -> [usize; BANDS + 1] {
     std::array::from_fn(|band| {
         if band < SINGLE {
             return band;
@@ -66,6 +66,7 @@ pub(super) fn features(power: &[f32], bins: usize) -> Grid {
 }
 
 /// Leads from values on bands to values on bins, linear between the centres of bands.
+#[derive(Debug, Clone)]
 pub(super) struct Interpolation(Vec<(usize, f32)>);
 
 impl Interpolation {

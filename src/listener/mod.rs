@@ -10,6 +10,7 @@
 
 mod bands;
 mod file;
+mod live;
 mod network;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ pub use file::{ListenerError, ListenerHeader};
 
 use crate::kernels::vector;
 use bands::{Interpolation, features};
+pub(crate) use live::LiveListener;
 use network::Network;
 
 /// How much the listener counts in the pool. On mixtures of voices and noises that it has not learned from, 0.75 to 1 are

@@ -9,24 +9,24 @@ pub(super) const FEATURES: usize = 3;
 /// Neighbouring bands, and successive frames, that share a place.
 pub(super) const GROUP: usize = 5;
 pub(super) const PAIR: usize = 2;
-const PLACES: usize = BANDS / GROUP;
+pub(super) const PLACES: usize = BANDS / GROUP;
 /// The slope of the activation function below zero: a leaky rectifier.
 const LEAK: f32 = 0.1;
 
 /// All layers, with their parameters end to end in the order of the fields.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Network {
-    first: Convolution,
+    pub first: Convolution,
     /// Where the biases of every place begin among the parameters, places x channels.
-    places: usize,
-    local: Vec<Convolution>,
-    narrow: Convolution,
-    gather: Convolution,
-    wide: Vec<Convolution>,
-    spread: Convolution,
-    widen: Convolution,
-    after: Vec<Convolution>,
-    last: Convolution,
+    pub places: usize,
+    pub local: Vec<Convolution>,
+    pub narrow: Convolution,
+    pub gather: Convolution,
+    pub wide: Vec<Convolution>,
+    pub spread: Convolution,
+    pub widen: Convolution,
+    pub after: Vec<Convolution>,
+    pub last: Convolution,
     pub parameters: Vec<f32>,
 }
 
@@ -117,7 +117,8 @@ impl Network {
     }
 }
 
-fn activation(x: f32) -> f32 {
+#[inline(always)]
+pub(super) fn activation(x: f32) -> f32 {
     x.max(LEAK * x)
 }
 

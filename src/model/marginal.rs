@@ -125,7 +125,7 @@ impl MarginalTable {
 
     /// The same for many bins: the places are found by vector instructions, all before the first is looked up.
     #[inline(always)]
-    pub(super) fn for_each<const N: usize>(
+    pub(crate) fn for_each<const N: usize>(
         &self,
         ratios: impl Fn(usize) -> (f32, f32),
         mut write: impl FnMut(usize, Expectations<f32>),
@@ -228,7 +228,8 @@ impl LatticeLaw {
         let above = |i: usize| means.get(i).copied().unwrap_or(0.0);
         let below = |i: usize| i.checked_sub(1).map_or(1.0, |i| means[i]);
         let nodes = places.iter().enumerate();
-        let nodes = nodes.map(|(i, &place)| (place, (below(i) - above(i)).max(0.0))).collect();
+        let nodes = nodes.map(|(i, &place)| (place, below(i) - above(i)));
+        let nodes = nodes.filter(|&(_, probability)| probability > 0.0).collect();
         Self { refinement, spacing, nodes }
     }
 }
@@ -288,7 +289,7 @@ fn tabulate(
                 .collect();
             vector::dispatch(
                 #[inline(always)]
-                || sum_over_nodes(noise_law, noise.points, |place| &terms[(place - noise_low) as usize]),
+                || sum_over_nodes(noise_law, noise.points, noise_low, &terms),
             )
         })
         .collect();
@@ -299,30 +300,52 @@ fn tabulate(
     (0..speech.points)
         .into_par_iter()
         .flat_map_iter(|row| {
-            (0..noise.points)
-                .map(move |column| (row, column))
-                .map(|(row, column)| {
-                    let mut sums = Sums::default();
+            let sums = vector::dispatch(
+                #[inline(always)]
+                || {
+                    let mut sums = vec![Sums::default(); noise.points];
                     for &(node, probability) in &speech_law.nodes {
                         let place = node - row as i32 * speech_law.refinement;
-                        add(&mut sums, probability, &over_noise[(place - speech_low) as usize][column]);
+                        let terms = &over_noise[(place - speech_low) as usize];
+                        sums.iter_mut().zip(terms).for_each(|(sums, terms)| add(sums, probability, terms));
                     }
-                    let log_speech = extreme(speech_law, &speech, row);
-                    cell(sums, log_speech, extreme(noise_law, &noise, column))
-                })
+                    sums
+                },
+            );
+            let log_speech = extreme(speech_law, &speech, row);
+            let cells = sums.into_iter().enumerate();
+            cells
+                .map(|(column, sums)| cell(sums, log_speech, extreme(noise_law, &noise, column)))
                 .collect::<Vec<_>>()
         })
         .collect()
 }
 
-/// The sums over the nodes of a law for every grid point of its axis, from the terms at lattice points.
+/// The sums over the nodes of a law for every grid point of its axis, from the terms at lattice points, the first of
+/// which is `low`.
 #[inline(always)]
-fn sum_over_nodes<'a>(law: &LatticeLaw, points: usize, term: impl Fn(i32) -> &'a Sums) -> Vec<Sums> {
+fn sum_over_nodes(law: &LatticeLaw, points: usize, low: i32, terms: &[Sums]) -> Vec<Sums> {
+    /// Grid points at a time: their sums are in registers and do not wait for each other.
+    const TOGETHER: usize = 8;
     let mut all = vec![Sums::default(); points];
-    for (point, sums) in all.iter_mut().enumerate() {
+    // What a node gives to grid points that follow each other lies side by side.
+    let refinement = law.refinement as usize;
+    let of_residue: Vec<Vec<Sums>> = (0..refinement)
+        .map(|residue| terms.iter().skip(residue).step_by(refinement).copied().collect())
+        .collect();
+    for start in (0..points).step_by(TOGETHER) {
+        let start = start.min(points - TOGETHER);
+        let mut sums = [Sums::default(); TOGETHER];
         for &(node, probability) in &law.nodes {
-            add(sums, probability, term(node - point as i32 * law.refinement));
+            let place = (node - low) as usize;
+            let last = place / refinement + 1 - start - TOGETHER;
+            if let Some(terms) = of_residue[place % refinement][last..].first_chunk::<TOGETHER>() {
+                for k in 0..TOGETHER {
+                    add(&mut sums[k], probability, &terms[TOGETHER - 1 - k]);
+                }
+            }
         }
+        all[start..start + TOGETHER].copy_from_slice(&sums);
     }
     all
 }

@@ -2,6 +2,35 @@
 //!
 //! What the buffers hold, the types say that borrow them: [`Workspace::disperse`] gives [`Dispersed`], whose
 //! [`evaluate`](Dispersed::evaluate) gives [`Shares`]; these become [`Slopes`], and these [`Derivatives`].
+//!
+//! ```
+//! # use alphamf::internals::{Factor, ImpulseVariables, MarginalTable, Mixture, Workspace};
+//! # let factor = |alpha| Factor { alpha, spectra: vec![1.0_f32; 4] };
+//! # let mixture = Mixture { speech: factor(0.8), noise: factor(1.9) };
+//! # let (table, power) = (MarginalTable::new(0.8, 1.9), [1.0; 12]);
+//! # let (impulses, activations) = (ImpulseVariables::Integrated(&table), [1.0; 6]);
+//! let mut workspace = Workspace::default();
+//! let mut dispersed = workspace.disperse(&mixture, &activations);
+//! let slopes = dispersed.evaluate(impulses, &power).slopes();
+//! let (mut raise, mut lower) = ([0.0; 6], [0.0; 6]);
+//! slopes.activations(&mut raise, &mut lower);
+//! ```
+//!
+//! Slopes that the next stretch has overwritten cannot be asked for:
+//!
+//! ```compile_fail,E0499
+//! # use alphamf::internals::{Factor, ImpulseVariables, MarginalTable, Mixture, Workspace};
+//! # let factor = |alpha| Factor { alpha, spectra: vec![1.0_f32; 4] };
+//! # let mixture = Mixture { speech: factor(0.8), noise: factor(1.9) };
+//! # let (table, power) = (MarginalTable::new(0.8, 1.9), [1.0; 12]);
+//! # let (impulses, activations) = (ImpulseVariables::Integrated(&table), [1.0; 6]);
+//! let mut workspace = Workspace::default();
+//! let mut dispersed = workspace.disperse(&mixture, &activations);
+//! let slopes = dispersed.evaluate(impulses, &power).slopes();
+//! let (mut raise, mut lower) = ([0.0; 6], [0.0; 6]);
+//! workspace.disperse(&mixture, &activations);
+//! slopes.activations(&mut raise, &mut lower);
+//! ```
 
 use super::continuation::Continuation;
 use super::mixture::{ImpulseVariables, Mixture, Scalar, constant};

@@ -3,6 +3,7 @@
 use super::gain::{BinLevels, Floors, smooth_over_frames};
 use super::monte_carlo::{MonteCarlo, Probes};
 use super::moves::Moves;
+use super::online::OnlineSeparation;
 use super::sampling::Gibbs;
 use super::settings::{NoiseModel, SamplingSettings, Settings};
 use super::state::{CarriedBand, Free, Separation, Start};
@@ -138,6 +139,12 @@ impl Separator {
         }
         let dictionary = self.dictionary.header().window_seconds;
         (learned != dictionary).then_some(RefinerMisfit::Window { learned, dictionary })
+    }
+
+    /// Separates frames of `bins` bins, `frame_seconds` apart, one after the other.
+    pub(crate) fn online(&self, bins: usize, frame_seconds: f64) -> OnlineSeparation {
+        let alphas = (self.alpha_speech(), self.settings.model.alpha_noise);
+        OnlineSeparation::new(&self.dictionary, &self.table, alphas, bins, frame_seconds)
     }
 
     /// Separates one block of powers (bins x frames): warm start, sampling, posterior. `watch` is told the share that is

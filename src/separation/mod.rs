@@ -6,6 +6,7 @@ pub(crate) mod gain;
 mod monte_carlo;
 mod moves;
 mod noise_drift;
+pub(crate) mod online;
 mod published;
 mod response;
 mod sampling;

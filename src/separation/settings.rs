@@ -163,8 +163,8 @@ impl Default for HamcmcMemory {
 impl Default for SamplingSettings {
     fn default() -> Self {
         Self {
-            iterations: 20,
-            burn_in: 5,
+            iterations: 8,
+            burn_in: 2,
             sampler: SamplerKind::Hamcmc,
             step_size: None,
             step_decay: 0.0,

@@ -270,3 +270,31 @@ fn tables_are_inert_in_spreadsheets() {
     assert_eq!(row[1], "'@low", "{table}");
     assert!(row[5..8].iter().all(|score| score.parse::<f64>().is_ok()), "{table}");
 }
+
+#[test]
+fn journals_of_shards_are_joined_to_one() {
+    let corpus = corpus();
+    let folder = corpus.path();
+    let fast = ["--clean", "clean", "--noisy", "noisy", "--quality", "fast"];
+    let scored = |arguments: &[&str]| {
+        let output = run(folder, &[&fast[..], arguments].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    };
+    scored(&["--json", "whole.json"]);
+    for part in 1..=2 {
+        let (shard, journal) = (format!("{part}/2"), format!("{part}.jsonl"));
+        scored(&["--shard", &shard, "--resume", &journal]);
+    }
+    let merge = |journals: [&str; 2], output: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_denoise"));
+        let status = command.current_dir(folder).arg("merge").args(journals).args(["-o", output]).status();
+        assert!(status.unwrap().success());
+        fs::read_to_string(folder.join(output)).unwrap()
+    };
+    let journal = merge(["1.jsonl", "2.jsonl"], "all.jsonl");
+    assert_eq!(journal, merge(["2.jsonl", "1.jsonl"], "again.jsonl"));
+    assert_eq!(journal.lines().count(), 7, "a header and six files");
+    scored(&["--resume", "all.jsonl", "--json", "joined.json"]);
+    assert_eq!(fs::read_to_string(folder.join("all.jsonl")).unwrap(), journal, "nothing was scored again");
+    assert_eq!(results(&folder.join("joined.json")), results(&folder.join("whole.json")));
+}

@@ -572,3 +572,61 @@ fn training_goes_on_without_bad_files() {
         fails(&[&input, &output], &[&refiner[..], &model].concat(), DICTIONARY, &["0.064 s", "0.032 s"]);
     }
 }
+
+#[test]
+fn shards_make_together_what_one_run_makes() {
+    let folder = Folder::new();
+    let (inputs, whole, parts) = (folder.join("in"), folder.join("whole"), folder.join("parts"));
+    fs::create_dir_all(inputs.join("b")).unwrap();
+    let names = ["a.wav", "a-1.wav", "b/c.wav", "b/d.wav", "e.wav"];
+    names.into_iter().for_each(|name| recording(&inputs.join(name)));
+    fs::write(inputs.join("notes.txt"), "").unwrap();
+    // Twice: the second time, nothing tells how long it took.
+    let run = |results: &Path, options: &[&str], stats: &Path| {
+        let stats = ["--stats", stats.to_str().unwrap(), "--force"];
+        table(&[&inputs, Path::new("-o"), results], options, 0);
+        fs::remove_file(stats[1]).ok();
+        table(&[&inputs, Path::new("-o"), results], &[options, &stats[..2]].concat(), 0)
+    };
+    let [all, merged, again] = ["all.json", "merged.json", "again.json"].map(|name| folder.join(name));
+    run(&whole, &[], &all);
+    let stats: Vec<_> = (1..=3).map(|part| folder.join(&format!("{part}.json"))).collect();
+    for (part, stats) in (1..).zip(&stats) {
+        run(&parts, &["--shard", &format!("{part}/3")], stats);
+    }
+    for name in names {
+        assert!(fs::read(whole.join(name)).unwrap() == fs::read(parts.join(name)).unwrap(), "{name}");
+    }
+    let merge = |stats: &[&Path], output: &Path| {
+        denoise(["merge", "-o"]).arg(output).args(stats).assert().success();
+        fs::read_to_string(output).unwrap().replace(&format!("{}/", parts.display()), "")
+    };
+    let expected = fs::read_to_string(&all).unwrap().replace(&format!("{}/", whole.display()), "");
+    assert!(
+        expected.contains("notes.txt") && expected.matches("skipped").count() == names.len(),
+        "{expected}"
+    );
+    assert_eq!(merge(&[&stats[0], &stats[1], &stats[2]], &merged), expected);
+    assert_eq!(merge(&[&stats[2], &stats[0], &stats[1], &merged], &again), expected);
+
+    // A list in place of a folder.
+    let listed = folder.join("listed");
+    fs::write(inputs.join("list"), "b/c.wav\r\n\ne.wav\n").unwrap();
+    denoise(["--manifest", "list", "-o"]).arg(&listed).args(FAST).current_dir(&inputs).assert().success();
+    for name in ["b/c.wav", "e.wav"] {
+        assert!(fs::read(whole.join(name)).unwrap() == fs::read(listed.join(name)).unwrap(), "{name}");
+    }
+
+    // Nothing is lost, and nothing joined that does not belong together.
+    let statistics = stats[0].as_path();
+    let onto = ["merge", "-o"].map(Path::new);
+    fails(&[onto[0], onto[1], statistics, statistics], &[], OUTPUT, &["1.json", "same file"]);
+    fails(&[onto[0], onto[1], &merged, statistics], &[], OUTPUT, &["merged.json", "exists already"]);
+    let other = folder.join("other.json");
+    fs::write(&other, expected.replace("\"mix\": 1.0", "\"mix\": 0.5")).unwrap();
+    let new = folder.join("new.json");
+    fails(&[onto[0], onto[1], &new, statistics, &other], &[], INPUT, &["other.json", "another run"]);
+    fails(&[onto[0], onto[1], &new, &inputs.join("notes.txt")], &[], INPUT, &["notes.txt", "no statistics"]);
+    fails(&[&inputs, &new], &["--shard", "1/3"], USAGE, &["--output-dir"]);
+    assert!(!new.exists());
+}

@@ -10,6 +10,9 @@ use alphamf::signal::Signal;
 /// Largest difference in duration, in seconds, that is cut off the longer signal before scoring.
 pub const MAXIMUM_EXCESS: f64 = 0.1;
 
+/// The least sample rate, Hz, at which the whole band that is heard is there to be judged.
+const FULL_BAND: u32 = 40_000;
+
 /// A measure that every file is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -26,14 +29,27 @@ pub enum Metric {
     Stoi,
     /// [`metrics::estoi`].
     Estoi,
+    /// [`metrics::log_spectral_distance`] from 100 Hz to 8 kHz, at rates of 40 kHz and more.
+    LowDistance,
+    /// The same from 8 to 20 kHz.
+    HighDistance,
     /// Wide-band PESQ, with the feature `pesq` and at 16 kHz only.
     WideBandPesq,
 }
 
 impl Metric {
     /// All measures, in the order in which they are shown.
-    pub const ALL: [Self; 7] =
-        [Self::Sdr, Self::SiSdr, Self::Snr, Self::SegmentalSnr, Self::Stoi, Self::Estoi, Self::WideBandPesq];
+    pub const ALL: [Self; 9] = [
+        Self::Sdr,
+        Self::SiSdr,
+        Self::Snr,
+        Self::SegmentalSnr,
+        Self::Stoi,
+        Self::Estoi,
+        Self::LowDistance,
+        Self::HighDistance,
+        Self::WideBandPesq,
+    ];
 
     /// Name of the field in records: `sdr`, `si_sdr`, ...
     #[must_use]
@@ -45,6 +61,8 @@ impl Metric {
             Self::SegmentalSnr => "segmental_snr",
             Self::Stoi => "stoi",
             Self::Estoi => "estoi",
+            Self::LowDistance => "low_distance",
+            Self::HighDistance => "high_distance",
             Self::WideBandPesq => "wide_band_pesq",
         }
     }
@@ -59,6 +77,8 @@ impl Metric {
             Self::SegmentalSnr => "segSNR",
             Self::Stoi => "STOI",
             Self::Estoi => "ESTOI",
+            Self::LowDistance => "LSD",
+            Self::HighDistance => "LSD above 8 kHz",
             Self::WideBandPesq => "PESQ-WB",
         }
     }
@@ -67,7 +87,12 @@ impl Metric {
     #[must_use]
     pub fn unit(self) -> &'static str {
         match self {
-            Self::Sdr | Self::SiSdr | Self::Snr | Self::SegmentalSnr => "dB",
+            Self::Sdr
+            | Self::SiSdr
+            | Self::Snr
+            | Self::SegmentalSnr
+            | Self::LowDistance
+            | Self::HighDistance => "dB",
             Self::Stoi | Self::Estoi => "",
             Self::WideBandPesq => "MOS-LQO",
         }
@@ -94,6 +119,8 @@ impl Metric {
             }
             Self::Stoi => "Taal et al. 2011, at 10 kHz",
             Self::Estoi => "Jensen and Taal 2016, at 10 kHz",
+            Self::LowDistance => "log-spectral distance, 0.1 to 8 kHz; less is better",
+            Self::HighDistance => "log-spectral distance, 8 to 20 kHz; less is better",
             Self::WideBandPesq => "ITU-T P.862.2, wide band, 16 kHz",
         }
     }
@@ -120,6 +147,10 @@ pub struct Scores {
     stoi: f64,
     estoi: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    low_distance: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    high_distance: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     wide_band_pesq: Option<f64>,
 }
 
@@ -134,6 +165,8 @@ impl Scores {
             Metric::SegmentalSnr => Some(self.segmental_snr),
             Metric::Stoi => Some(self.stoi),
             Metric::Estoi => Some(self.estoi),
+            Metric::LowDistance => self.low_distance,
+            Metric::HighDistance => self.high_distance,
             Metric::WideBandPesq => self.wide_band_pesq,
         }
     }
@@ -195,6 +228,10 @@ pub fn score(clean: &Signal, estimate: &Signal, high_pass_hz: f64) -> Result<Sco
         if high_pass_hz > 0.0 { high_pass(samples, rate, high_pass_hz) } else { samples }
     };
     let (clean, estimate) = (prepare(clean_channel), prepare(channel));
+    let distance = |band| {
+        let is_full_band = rate >= FULL_BAND;
+        is_full_band.then(|| metrics::log_spectral_distance(&clean, &estimate, rate, band)).transpose()
+    };
     let intelligibility = metrics::intelligibility(&clean, &estimate, rate)?;
     Ok(Scores {
         sdr: metrics::sdr(&clean, &estimate)?,
@@ -203,6 +240,8 @@ pub fn score(clean: &Signal, estimate: &Signal, high_pass_hz: f64) -> Result<Sco
         segmental_snr: metrics::segmental_snr(&clean, &estimate, rate)?,
         stoi: intelligibility.stoi,
         estoi: intelligibility.estoi,
+        low_distance: distance(100.0..=8_000.0)?,
+        high_distance: distance(8_000.0..=20_000.0)?,
         wide_band_pesq: wide_band_pesq(&clean, &estimate, rate)?,
     })
 }

@@ -4,12 +4,14 @@ use super::chain::Chain;
 use super::error::ReadError;
 use super::metadata::Metadata;
 use super::mp4;
+use super::mpeg::{self, Lost, Mended};
 use super::opus::{OpusDecoder, OpusHead};
 use super::reader::{Losses, ReadSeek};
 use alphamf::signal::{SampleFormat, check_channels, check_sample_rate};
 use std::collections::VecDeque;
 use std::io::{self, Read, SeekFrom};
-use std::sync::LazyLock;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, LazyLock};
 use symphonia::core::audio::{Channels, GenericAudioBufferRef};
 use symphonia::core::codecs::audio::well_known::{
     CODEC_ID_AAC, CODEC_ID_ADPCM_IMA_WAV, CODEC_ID_ADPCM_MS, CODEC_ID_ALAC, CODEC_ID_MP1, CODEC_ID_MP2,
@@ -122,7 +124,9 @@ pub(super) struct CompressedDecoder {
     ahead: VecDeque<Packet>,
     /// Whether further recordings follow the first, whose length is no limit any more.
     chained: bool,
-    pub(super) losses: Losses,
+    losses: Losses,
+    /// What the stream of frames has lost before it was taken apart.
+    lost: Arc<Lost>,
     /// What opening has decoded.
     pending: Vec<Vec<f32>>,
 }
@@ -232,13 +236,22 @@ impl AudioTrack {
 
 impl CompressedDecoder {
     /// Opens a file of any format but MP4.
-    pub(super) fn open(source: Box<dyn ReadSeek>, length: u64) -> Result<Self, ReadError> {
+    pub(super) fn open(mut source: Box<dyn ReadSeek>, length: u64) -> Result<Self, ReadError> {
+        let is_damaged = mpeg::is_damaged(&mut source).map_err(ReadError::Io)?;
+        source.rewind().map_err(ReadError::Io)?;
+        if is_damaged {
+            return Self::open_stream(source);
+        }
         Self::new(probed(&PROBE, Box::new(Seekable { source, length }))?)
     }
 
     /// Opens a stream of any format but MP4.
-    pub(super) fn open_stream(stream: Box<dyn Read + Send + Sync>) -> Result<Self, ReadError> {
-        Self::new(probed(&PROBE, Box::new(ReadOnlySource::new(stream)))?)
+    pub(super) fn open_stream(stream: impl Read + Send + Sync + 'static) -> Result<Self, ReadError> {
+        let stream = Mended::new(stream);
+        let lost = stream.lost();
+        let mut this = Self::new(probed(&PROBE, Box::new(ReadOnlySource::new(stream)))?)?;
+        this.lost = lost;
+        Ok(this)
     }
 
     /// Opens FLAC, of which one stream may follow another.
@@ -288,6 +301,7 @@ impl CompressedDecoder {
             ahead: VecDeque::new(),
             chained: false,
             losses: Losses::default(),
+            lost: Arc::default(),
             pending: Vec::new(),
         };
         // Some containers do not say what they hold: the first packet does.
@@ -483,6 +497,15 @@ impl CompressedDecoder {
                 Err(error) => return Err(self.damaged(&error)),
             }
         }
+    }
+
+    /// What the recording lacks so far.
+    pub(super) fn losses(&self) -> Losses {
+        let mut losses = self.losses;
+        losses.damaged_packets += self.lost.gaps.load(Relaxed);
+        losses.silent_samples += self.lost.samples.load(Relaxed);
+        losses.ends_early |= self.lost.ends_early.load(Relaxed);
+        losses
     }
 
     fn at_end(&self) -> Result<(), ReadError> {

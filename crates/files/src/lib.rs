@@ -24,6 +24,7 @@ mod flac;
 mod folder;
 mod metadata;
 mod mp4;
+mod mpeg;
 mod opus;
 pub mod output;
 mod pcm;

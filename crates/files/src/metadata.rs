@@ -21,6 +21,9 @@ const VORBIS_COMMENT: u8 = 4;
 const CUE_SHEET: u8 = 5;
 const PICTURE: u8 = 6;
 
+/// What begins an application block in which the reference encoder of FLAC keeps a chunk of a WAV file.
+const RIFF: &[u8] = b"riff";
+
 /// The longest FLAC block.
 const LONGEST_BLOCK: usize = (1 << 24) - 1;
 
@@ -122,10 +125,19 @@ impl Metadata {
     pub(super) fn of_demuxer(reader: &mut dyn FormatReader) -> Self {
         let mut this = Self::default();
         let mut found = reader.metadata();
-        if let Some(revision) = found.skip_to_latest() {
+        // Matroska has one for every element; of an MP3 with tags of both versions of ID3, the first says more.
+        while let Some(revision) = found.current() {
+            let known: Vec<String> = this.tags.iter().map(|(name, _)| name.clone()).collect();
             let of_tracks = revision.per_track.iter().flat_map(|track| &track.metadata.tags);
             for tag in revision.media.tags.iter().chain(of_tracks) {
-                let name = tag.std.as_ref().and_then(standard_name).unwrap_or(&tag.raw.key);
+                // In Matroska, the name follows what it is about, mostly the album.
+                let name = match tag.raw.key.split_once('@') {
+                    Some((_, name)) => name,
+                    None => tag.std.as_ref().and_then(standard_name).unwrap_or(&tag.raw.key),
+                };
+                if known.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+                    continue;
+                }
                 match &tag.raw.value {
                     RawValue::String(value) => this.push_tag(name, value),
                     RawValue::StringList(values) => {
@@ -135,6 +147,9 @@ impl Metadata {
                     RawValue::SignedInt(value) => this.push_tag(name, &value.to_string()),
                     _ => {}
                 }
+            }
+            if found.pop().is_none() {
+                break;
             }
         }
         this
@@ -188,10 +203,15 @@ impl Metadata {
             bytes.extend(body);
             bytes.resize(bytes.len().next_multiple_of(2), 0);
         };
-        for (name, body) in &self.chunks {
-            add(name, body);
+        let mut is_listed = false;
+        let kept = self.blocks.iter().filter(|(kind, _)| *kind == APPLICATION).filter_map(|(_, body)| {
+            let mut chunk = Chunks(body.strip_prefix(RIFF)?);
+            chunk.next().filter(|(name, _)| !STRUCTURE.contains(&name))
+        });
+        for (name, body) in self.chunks.iter().map(|(name, body)| (*name, &body[..])).chain(kept) {
+            is_listed |= &name == b"LIST" && body.starts_with(b"INFO");
+            add(&name, body);
         }
-        let is_listed = self.chunks.iter().any(|(name, body)| name == b"LIST" && body.starts_with(b"INFO"));
         let mut list = b"INFO".to_vec();
         for (name, value) in &self.tags {
             if let Some((_, chunk)) = INFORMATION.iter().find(|(known, _)| known == name) {
@@ -211,10 +231,9 @@ impl Metadata {
     /// Blocks for a FLAC stream, the last of all; `speakers` if they are not the usual ones.
     pub(super) fn to_blocks(&self, speakers: Option<u32>) -> Vec<u8> {
         let mut blocks: Vec<(u8, Vec<u8>)> = self.blocks.clone();
-        // As the reference encoder keeps chunks of WAV files.
         for (name, body) in &self.chunks {
             let length = (body.len() as u32).to_le_bytes();
-            blocks.push((APPLICATION, [b"riff", &name[..], &length, body].concat()));
+            blocks.push((APPLICATION, [RIFF, &name[..], &length, body].concat()));
         }
         let mask = speakers.map(|mask| format!("{CHANNEL_MASK}=0x{mask:04X}"));
         let comments: Vec<String> =

@@ -340,7 +340,7 @@ impl Reader {
                 let this = Self::from_compressed(name, || CompressedDecoder::open_flac(again))?;
                 Ok(this.with_flac_metadata(metadata, speakers))
             }
-            Kind::Other => Self::from_compressed(name, || CompressedDecoder::open_stream(Box::new(bytes))),
+            Kind::Other => Self::from_compressed(name, || CompressedDecoder::open_stream(bytes)),
         }
     }
 
@@ -439,9 +439,10 @@ impl Reader {
     pub fn losses(&self) -> Losses {
         let mut losses = self.losses;
         if let Decoder::Compressed(decoder) = &self.decoder {
-            losses.damaged_packets += decoder.losses.damaged_packets;
-            losses.silent_samples += decoder.losses.silent_samples;
-            losses.ends_early |= decoder.losses.ends_early;
+            let decoded = decoder.losses();
+            losses.damaged_packets += decoded.damaged_packets;
+            losses.silent_samples += decoded.silent_samples;
+            losses.ends_early |= decoded.ends_early;
         }
         losses
     }
@@ -587,7 +588,7 @@ fn read_header(kind: Kind, bytes: &mut impl Read) -> Result<wav::WavHeader, Read
 }
 
 /// How long the ID3 tag is that a file begins with, if it does (ID3v2.4, section 3.1), bytes.
-fn id3_bytes(start: &[u8]) -> Option<u64> {
+pub(super) fn id3_bytes(start: &[u8]) -> Option<u64> {
     let header = start.first_chunk::<10>().filter(|header| header.starts_with(b"ID3"))?;
     let body = header[6..].iter().fold(0, |size, byte| size << 7 | u64::from(byte & 0x7f));
     let footer = if header[5] & 0x10 != 0 { 10 } else { 0 };

@@ -5,8 +5,9 @@ use super::folder::{self, Folders, Plan};
 use super::model::Model;
 use super::picture;
 use super::recording::{Found, Processing, Recording, is_standard, name};
+use super::shard::Shard;
 use super::stats::{Entry, Run};
-use super::terminal::{Progress, check_output, say, usage};
+use super::terminal::{Progress, check_output, interruptible, say, usage};
 use super::{Common, describe, meant_command};
 use alphamf::denoiser::Denoiser;
 use std::io::IsTerminal;
@@ -19,25 +20,34 @@ use std::process::ExitCode;
 pub struct Arguments {
     /// A recording and where the voice goes, `-` for standard input or output; with -o, recordings and
     /// folders of them.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "manifest", value_name = "FILE")]
     files: Vec<PathBuf>,
+
+    /// Recordings, one in a line, besides those that are named: with -o.
+    #[arg(long, value_name = "LIST", requires = "output_dir")]
+    manifest: Option<PathBuf>,
 
     /// Put the results into this folder, under the names of the inputs. What was made before of the same recordings
     /// with the same settings is not made again.
     #[arg(short, long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
 
+    /// Do part K of N parts of equal size, into which the recordings are divided by their names: with -o. The parts may
+    /// be done at the same time, on one machine or on many.
+    #[arg(long, value_name = "K/N", requires = "output_dir")]
+    shard: Option<Shard>,
+
     /// Replace outputs that exist, and make results anew that are already in the folder of -o.
     #[arg(long)]
     force: bool,
 
     /// Write what was taken out: the recording minus the result. With -o, a folder.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "live")]
     residual: Option<PathBuf>,
 
     /// Draw the spectrogram before and after, and how sure the gain is of itself: the standard deviation over
     /// its posterior draws. SVG or PNG, by the name. With -o, a folder, for SVG.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "live")]
     plot: Option<PathBuf>,
 
     /// Write all that was found as JSON, to standard output if `-`. With -o and a folder, such as `stats/`, a file
@@ -80,7 +90,14 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         plots: arguments.plot.as_deref(),
         stats: stats_folder,
     };
-    let Plan { tasks, left_out } = folder::plan(&arguments.files, folders, processing, &mut claims)?;
+    let listed = arguments.manifest.clone().map(|path| interruptible(move || folder::listed(&path)));
+    let listed = listed.transpose()?.transpose()?.unwrap_or_default();
+    arguments.manifest.iter().for_each(|path| claims.read(path));
+    let Plan { mut tasks, left_out } =
+        folder::plan(&arguments.files, &listed, folders, processing, &mut claims)?;
+    if let Some(shard) = arguments.shard {
+        tasks.retain(|task| shard.holds_file(task.name()));
+    }
     if let Some(path) = one_stats {
         claims.write(path)?;
         check_absent(path, force, "")?;
@@ -194,12 +211,17 @@ fn sentence(output: &Path, found: &Found) -> String {
     let (statistics, taken) = (&found.statistics, found.processing_seconds);
     let duration = statistics.duration_seconds;
     let mut line = format!("{}: {duration:.2} s of audio in {taken:.2} s", output.display());
+    if let Some(seconds) = found.latency_seconds {
+        line += &format!("; live, {:.0} ms late", 1000.0 * seconds);
+    }
     match (statistics.noise_before_dbfs, statistics.noise_after_dbfs) {
         (Some(before), Some(after)) => {
             line += &format!("; noise {before:.1} dBFS before, {after:.1} dBFS after")
         }
         (Some(before), None) => line += &format!("; noise {before:.1} dBFS before, none after"),
-        (None, _) if statistics.estimated_snr_db.is_none() => line += "; digital silence",
+        (None, _) if statistics.estimated_snr_db.is_none() && found.latency_seconds.is_none() => {
+            line += "; digital silence"
+        }
         (None, _) => {}
     }
     if let Some(before) = statistics.estimated_snr_db {

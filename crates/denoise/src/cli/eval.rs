@@ -20,7 +20,9 @@ use anyhow::{Context, bail};
 
 use super::Common;
 use super::claims::Claims;
+use super::live::Live;
 use super::model::Model;
+use super::shard::Shard;
 use super::systems::System;
 use super::terminal::{Progress, check_output, interruptible, print, printable, say, write_whole};
 
@@ -59,6 +61,9 @@ pub struct Arguments {
     /// Folder of the protocol's corpus
     #[arg(long, value_name = "DIR", requires = "protocol")]
     data: Option<PathBuf>,
+    /// Score part K of N parts of equal size, into which the recordings are divided by their names
+    #[arg(long, value_name = "K/N")]
+    shard: Option<Shard>,
     /// Keep the denoised audio in this folder
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
@@ -86,6 +91,8 @@ pub struct Arguments {
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
+    live: Live,
+    #[command(flatten)]
     model: Model,
 }
 
@@ -108,14 +115,20 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         Some(path) => Some(interruptible(move || Protocol::read(&path))??),
         None => None,
     };
-    let pairing = pairs(arguments, protocol.as_ref())?;
+    let mut pairing = pairs(arguments, protocol.as_ref())?;
+    if let Some(shard) = arguments.shard {
+        pairing.pairs.retain(|pair| shard.holds(&pair.name));
+        pairing.unpaired.retain(|unpaired| shard.holds(&unpaired.name));
+    }
     check_apart(arguments, protocol.as_ref(), &pairing)?;
     let systems = match (&protocol, &arguments.data) {
-        (Some(protocol), Some(data)) => System::of_protocol(protocol, data, arguments.strict, common)?,
+        (Some(protocol), Some(data)) => {
+            System::of_protocol(protocol, data, &arguments.live, arguments.strict, common)?
+        }
         _ if arguments.enhanced.is_some() || pairing.pairs.iter().all(|pair| pair.enhanced.is_some()) => {
             vec![System::enhanced()]
         }
-        _ => vec![System::of_arguments(&arguments.model)?],
+        _ => vec![System::of_arguments(&arguments.model, &arguments.live)?],
     };
     let high_pass_hz = protocol.as_ref().map_or(arguments.high_pass, |protocol| protocol.corpus.high_pass_hz);
     // The report plays what was made, so it must be kept somewhere.

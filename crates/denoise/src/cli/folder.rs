@@ -9,10 +9,12 @@ use super::terminal::{Failure, Progress, interrupted, printable, say, usage};
 use super::{Common, INPUT, exit_code, one_line};
 use alphamf::Cancelled;
 use alphamf_files::Contents;
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -104,6 +106,7 @@ pub fn left_out_code(left_out: &[LeftOut]) -> u8 {
 /// What there is to do for these files and folders; nothing that is written is read, or written twice.
 pub fn plan(
     inputs: &[PathBuf],
+    listed: &[PathBuf],
     folders: Folders,
     processing: &Processing,
     claims: &mut Claims,
@@ -133,6 +136,12 @@ pub fn plan(
         } else {
             found.push((input.clone(), PathBuf::from(input.file_name().unwrap_or(input.as_os_str()))));
         }
+    }
+    for file in listed {
+        // Those below the present folder stay in theirs.
+        let is_below = file.components().all(|part| matches!(part, Component::Normal(_)));
+        let name = if is_below { file.as_os_str() } else { file.file_name().unwrap_or(file.as_os_str()) };
+        found.push((file.clone(), PathBuf::from(name)));
     }
     let mut named_before = HashSet::new();
     found.retain(|(input, _)| named_before.insert(input.clone()));
@@ -164,7 +173,28 @@ pub fn plan(
     Ok(Plan { tasks, left_out })
 }
 
+/// The recordings that a list names, one in a line.
+pub fn listed(list: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    /// Of a million recordings.
+    const MOST_BYTES: u64 = 256 << 20;
+    let read = || -> anyhow::Result<Vec<PathBuf>> {
+        let mut text = String::new();
+        File::open(list)?.take(MOST_BYTES + 1).read_to_string(&mut text)?;
+        ensure!(text.len() as u64 <= MOST_BYTES, "longer than {MOST_BYTES} bytes");
+        let files: Vec<PathBuf> =
+            text.lines().filter(|line| !line.trim().is_empty()).map(PathBuf::from).collect();
+        ensure!(!files.is_empty(), "it names no recording");
+        Ok(files)
+    };
+    read().with_context(|| Failure::Input(list.to_owned()))
+}
+
 impl Task {
+    /// The output below the folder of the results.
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
     fn outputs(&self) -> impl Iterator<Item = &Path> {
         let others = [&self.residual, &self.plot, &self.stats];
         [self.output.as_path()].into_iter().chain(others.into_iter().flatten().map(PathBuf::as_path))
@@ -264,7 +294,9 @@ pub fn run(
     let mut finished = finished.into_inner().unwrap_or_default();
     finished.sort_by_key(|(index, ..)| *index);
     let code = finished.iter().map(|(.., code)| *code).find(|&code| code != 0).unwrap_or(0);
-    let entries: Vec<Entry> = finished.into_iter().map(|(_, entry, _)| entry).collect();
+    let mut entries: Vec<Entry> = finished.into_iter().map(|(_, entry, _)| entry).collect();
+    // As `denoise merge` has them.
+    entries.sort_by(|a, b| a.input.to_string_lossy().cmp(&b.input.to_string_lossy()));
     if common.quiet {
         for entry in &entries {
             if let Some(error) = &entry.error {

@@ -6,10 +6,12 @@ mod eval;
 mod ffmpeg;
 mod folder;
 mod learning;
+mod live;
 mod model;
 mod picture;
 mod record;
 mod recording;
+mod shard;
 mod stats;
 mod systems;
 mod terminal;
@@ -50,7 +52,7 @@ Examples:
   denoise talk.mp3 voice.flac --mix 0.8      leave some of the room in
   denoise recordings/ -o voices/             every recording of a folder
   denoise hum.wav out.wav --noise-from 0..2  only noise in the first two seconds
-  arecord -f S16_LE -r 16000 -t raw | denoise - - --raw 16000:1:s16 | aplay
+  arecord -f S16_LE -r 16000 -t raw | denoise - - --live --raw 16000:1:s16 --raw-out | aplay -f S16_LE -r 16000
   denoise train speech/ -o mine.safetensors && denoise in.wav out.wav --model mine.safetensors
 
 Exit codes:
@@ -81,6 +83,8 @@ enum Command {
     TrainRefiner(train_refiner::Arguments),
     /// Score a denoiser over a corpus.
     Eval(Box<eval::Arguments>),
+    /// Join the statistics or journals of runs that have shared their work by --shard.
+    Merge(shard::Arguments),
     /// Print the completions of a shell.
     Completions {
         /// The shell.
@@ -89,7 +93,7 @@ enum Command {
     /// Print the manual page, in troff.
     Man {
         /// The command that it is of, this one if not given.
-        #[arg(value_parser = ["train", "train-refiner", "eval"])]
+        #[arg(value_parser = ["train", "train-refiner", "eval", "merge"])]
         command: Option<String>,
     },
 }
@@ -142,6 +146,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Train(arguments)) => train::run(arguments, &common),
         Some(Command::TrainRefiner(arguments)) => train_refiner::run(arguments, &common),
         Some(Command::Eval(arguments)) => eval::run(&arguments, &common),
+        Some(Command::Merge(arguments)) => shard::run(&arguments),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "denoise", &mut script);

@@ -1,6 +1,7 @@
 //! One recording from its source to its outputs, block by block.
 
 use super::ffmpeg::{self, Encoding, Ffmpeg};
+use super::live::{Aligned, Live};
 use super::picture::Drawing;
 use super::terminal::{
     check_standard_output, interrupted, interruptible, is_device, open_device, printable, seekable_output,
@@ -50,12 +51,15 @@ pub struct Processing {
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = parse_share)]
     mix: f32,
 
+    #[command(flatten)]
+    live: Live,
+
     /// Whether all channels share one gain, so that the stereo image stays, or are denoised one by one.
-    #[arg(long, value_name = "HOW", default_value = "shared")]
+    #[arg(long, value_name = "HOW", default_value = "shared", conflicts_with = "live")]
     channels: Channels,
 
     /// A stretch that holds only noise, to learn it from: seconds or minutes:seconds, such as 0..1.5 or 1:20..1:24.
-    #[arg(long, value_name = "START..END")]
+    #[arg(long, value_name = "START..END", conflicts_with = "live")]
     noise_from: Option<Stretch>,
 
     /// Round to integers without dither: pauses may then become digital silence, and faint noise gates.
@@ -197,6 +201,7 @@ impl Processing {
         let channels = ChannelMode::from(self.channels);
         serde_json::json!({
             "mix": self.mix, "channels": channels, "noise_from_seconds": noise_from, "dither": !self.no_dither,
+            "live": self.live,
         })
     }
 
@@ -271,6 +276,9 @@ pub struct Found {
     pub missing_samples: u64,
     pub samples_not_finite: u64,
     pub ends_early: bool,
+    /// Of `--live`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_seconds: Option<f64>,
     pub processing_seconds: f64,
     pub real_time_factor: f64,
     #[serde(skip)]
@@ -337,18 +345,32 @@ impl Recording<'_> {
         let drawing = self.draw.then(|| Drawing::new(&layout, window)).transpose();
         let mut drawing = drawing.with_context(in_input)?;
 
-        // The session gathers blocks itself: this is how often a live recording is looked at.
-        let size = session.block_samples().div_ceil(8);
+        let live = self.processing.live.settings(self.denoiser, self.processing.mix);
+        let latency_seconds = live.as_ref().map(|settings| settings.latency_seconds);
+        let live = live.map(|settings| Aligned::new(self.denoiser, sample_rate, channels, settings));
+        let mut live = live.transpose().with_context(in_input)?;
+        // The session gathers blocks itself: this is how often a stream is looked at.
+        let size = live.as_ref().map_or(session.block_samples().div_ceil(8), Aligned::block_samples);
+        let mut samples = 0;
         loop {
             let block;
             (reader, block) = read(reader, size)?;
             let last = block[0].is_empty();
             let mut advance = |seconds: f64| progress(seconds, duration);
-            let portion = if last {
-                session.finish_with(&mut advance)
-            } else {
-                let block: Vec<&[f32]> = block.iter().map(Vec::as_slice).collect();
-                session.push_with(&block, &mut advance)
+            samples += block[0].len() as u64;
+            let portion = match &mut live {
+                Some(live) => {
+                    if advance(samples as f64 / f64::from(sample_rate)).is_break() {
+                        return Err(Cancelled.into());
+                    }
+                    let voice = if last { live.finish() } else { live.push(&block) };
+                    Ok(Portion { voice, residual: Vec::new() })
+                }
+                None if last => session.finish_with(&mut advance),
+                None => {
+                    let block: Vec<&[f32]> = block.iter().map(Vec::as_slice).collect();
+                    session.push_with(&block, &mut advance)
+                }
             };
             let Portion { voice, residual: removed } = portion.with_context(in_input)?;
             output.write_block(&voice)?;
@@ -371,7 +393,12 @@ impl Recording<'_> {
         }
         residual.map(Output::finish).transpose()?;
         let clipped_samples = output.finish()?;
-        let (statistics, taken) = (session.statistics(), began.elapsed().as_secs_f64());
+        let (mut statistics, taken) = (session.statistics(), began.elapsed().as_secs_f64());
+        if live.is_some() {
+            // All else is for a session to find.
+            statistics.samples = samples;
+            statistics.duration_seconds = samples as f64 / f64::from(sample_rate);
+        }
         Ok(Found {
             input_format: input_format.to_string(),
             output_format: match self.processing.encoded(self.output) {
@@ -384,6 +411,7 @@ impl Recording<'_> {
             missing_samples: losses.missing_samples,
             samples_not_finite: losses.not_finite,
             ends_early: losses.ends_early,
+            latency_seconds,
             processing_seconds: taken,
             real_time_factor: taken / statistics.duration_seconds,
             figure: drawing.map(|drawing| drawing.finish(statistics.duration_seconds)),

@@ -11,6 +11,7 @@ use alphamf_eval::{Observer, Protocol, checksum};
 use anyhow::Context;
 
 use super::Common;
+use super::live::{self, Live};
 use super::model::Model;
 use super::recording::read_whole;
 use super::stats::refiner_checksum;
@@ -49,8 +50,8 @@ impl System {
     }
 
     /// The denoiser that the command line describes.
-    pub fn of_arguments(model: &Model) -> anyhow::Result<Self> {
-        Self::of_denoiser("denoise", model.denoiser()?, 0)
+    pub fn of_arguments(model: &Model, live: &Live) -> anyhow::Result<Self> {
+        Self::of_denoiser("denoise", model.denoiser()?, live, 0)
     }
 
     /// The denoisers that a protocol compares, with the built-in dictionary or, if the protocol says
@@ -58,6 +59,7 @@ impl System {
     pub fn of_protocol(
         protocol: &Protocol,
         data: &Path,
+        live: &Live,
         strict: bool,
         common: &Common,
     ) -> anyhow::Result<Vec<Self>> {
@@ -79,20 +81,29 @@ impl System {
             Self::of_denoiser(
                 name,
                 Denoiser::new(dictionary.clone(), variant.settings)?,
+                live,
                 protocol.trace_every,
             )
         });
         systems.collect()
     }
 
-    fn of_denoiser(name: &str, denoiser: Denoiser, trace_every: usize) -> anyhow::Result<Self> {
+    fn of_denoiser(name: &str, denoiser: Denoiser, live: &Live, trace_every: usize) -> anyhow::Result<Self> {
+        let live = live.settings(&denoiser, 1.0);
+        let mut settings = serde_json::to_value(denoiser.settings())?;
+        if let Some(live) = &live {
+            settings["live"] = serde_json::to_value(live)?;
+        }
         Ok(Self {
             name: name.to_owned(),
-            settings: serde_json::to_value(denoiser.settings())?,
+            settings,
             seed: Some(denoiser.settings().seed),
             dictionary_sha256: Some(checksum(&denoiser.dictionary().to_bytes()?)),
             refiner_sha256: refiner_checksum(&denoiser)?,
             denoise: Box::new(move |noisy, observer| {
+                if let Some(settings) = &live {
+                    return Ok(live::denoise(&denoiser, noisy, settings)?);
+                }
                 let denoised =
                     denoiser.denoise_observed(noisy, trace_every, observer, &mut |_: f64| interrupted())?;
                 Ok(denoised.signal)

@@ -36,6 +36,15 @@ def seg_snr(ref, est, fs, seg=0.03, lo=-10.0, hi=35.0):
     keep = (r**2).sum(1) > 1e-6 * (r**2).sum(1).max()
     return float(np.clip(s[keep], lo, hi).mean())
 
+def distance(r, e, fs, low, high):
+    n = 2 * round(1024 * fs / 48000)
+    power = lambda x: np.abs(np.fft.rfft(
+        np.lib.stride_tricks.sliding_window_view(x, n)[:: n // 4] * np.hanning(n + 1)[:-1])) ** 2
+    p, q = power(r), power(e)
+    f, floor = np.fft.rfftfreq(n, 1 / fs), 1e-8 * p.max()
+    d = (10 * np.log10(np.maximum(p, floor) / np.maximum(q, floor))) ** 2
+    return np.sqrt(d[:, (f >= low) & (f <= high)].mean(1)).mean()
+
 def row(r, e, fs):
     sdr = fast_bss_eval.sdr(r[None], e[None])[0]
     old = mir_eval.separation.bss_eval_sources(r[None], e[None])[0][0]
@@ -52,6 +61,11 @@ if len(sys.argv) == 1:
         r = reference(fs)
         for name, e in estimates(r).items():
             show(f'({fs}, "{name}",', row(r, e, fs))
+    for fs in (44100, 48000):
+        r = reference(fs)
+        for name in ('noisy', 'filtered'):
+            e = estimates(r)[name]
+            show(f'({fs}, "{name}",', (distance(r, e, fs, 100, 8000), distance(r, e, fs, 8000, 20000)))
 else:
     import soundfile as sf
     for clean, noisy in (('noizeus/clean/sp21.wav', 'noizeus/noisy/babble_5dB/sp21_babble_sn5.wav'),

@@ -125,6 +125,30 @@ fn generated_signals_score_as_in_public_packages() {
     }
 }
 
+/// Recorded by `reference.py`, from NumPy's transforms.
+#[test]
+fn distances_of_spectra_are_those_recorded() {
+    for (rate, name, recorded) in [
+        (44_100, "noisy", [39.306_88, 43.303_31]),
+        (44_100, "filtered", [21.430_40, 23.589_19]),
+        (48_000, "noisy", [38.989_44, 42.932_74]),
+        (48_000, "filtered", [21.139_07, 23.222_47]),
+    ] {
+        let reference = reference(rate);
+        let estimate = estimate(name, &reference);
+        for (band, recorded) in [100.0..=8_000.0, 8_000.0..=20_000.0].into_iter().zip(recorded) {
+            let found = log_spectral_distance(&reference, &estimate, rate, band).unwrap();
+            assert!((found - recorded).abs() < 1e-4, "{name} at {rate} Hz: {found}, recorded {recorded}");
+            assert_eq!(log_spectral_distance(&reference, &reference, rate, 100.0..=200.0), Ok(0.0));
+        }
+    }
+    let sound = noise(2000, 9);
+    let short = log_spectral_distance(&sound[..100], &sound[..100], 8_000, 100.0..=200.0);
+    assert!(matches!(short, Err(MetricError::TooShort { .. })), "{short:?}");
+    let above = log_spectral_distance(&sound, &sound, 8_000, 8_000.0..=20_000.0);
+    assert!(matches!(above, Err(MetricError::SampleRate { rate: 8_000, .. })), "{above:?}");
+}
+
 #[test]
 fn real_files_score_as_in_public_packages() {
     let Some(data) = shared_data() else {
@@ -220,13 +244,14 @@ fn edges_have_the_documented_results() {
 #[test]
 fn bad_input_is_refused_by_every_measure() {
     type Measure = fn(&[f64], &[f64]) -> Result<f64, MetricError>;
-    let measures: [Measure; 6] = [
+    let measures: [Measure; 7] = [
         sdr,
         si_sdr,
         snr,
         |r, e| segmental_snr(r, e, 8000),
         |r, e| stoi(r, e, 8000),
         |r, e| estoi(r, e, 8000),
+        |r, e| log_spectral_distance(r, e, 8000, 100.0..=4000.0),
     ];
     let sound = noise(8000, 8);
     let mut broken = sound.clone();

@@ -1,0 +1,102 @@
+//! `denoise --live`.
+
+mod shared;
+
+use shared::{Folder, USAGE, demo, denoise, fails, hiss, noisy, read, spec, write};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::Stdio;
+
+/// Mean square, dB.
+fn level(samples: &[f32]) -> f32 {
+    10.0 * (samples.iter().map(|x| x * x).sum::<f32>() / samples.len() as f32).log10()
+}
+
+#[test]
+fn a_file_keeps_its_length_and_loses_its_noise() {
+    let folder = Folder::new();
+    let (input, output) = (folder.join("noisy.wav"), folder.join("voice.wav"));
+    write(&input, spec(16_000, 1), hiss(48_111).map(|x| 0.05 * x));
+    for latency in ["4", "16", "32"] {
+        let arguments = [input.as_os_str(), output.as_os_str(), "--live".as_ref()];
+        denoise(arguments).args(["--latency", latency, "--force", "-q"]).assert().success();
+        let (found, samples) = read(&output);
+        assert_eq!((found, samples.len()), (spec(16_000, 1), 48_111));
+        let (_, before) = read(&input);
+        let change = level(&samples[16_000..]) - level(&before[16_000..]);
+        assert!(change < -15.0, "{latency} ms: {change} dB");
+    }
+    // Nothing of the voice is wanted: the recording, in time.
+    let arguments = [input.as_os_str(), output.as_os_str(), "--live".as_ref()];
+    denoise(arguments).args(["--mix", "0", "--force", "-q"]).assert().success();
+    assert!(read(&output).1 == read(&input).1);
+}
+
+#[test]
+fn a_pipe_gives_at_once_what_came() {
+    let mut program = std::process::Command::new(assert_cmd::cargo::cargo_bin!("denoise"))
+        .args(["-", "-", "--live", "--raw", "16000:1:s16", "--raw-out", "-q"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let bytes: Vec<u8> = noisy(1.0).iter().flat_map(|x| ((x * 32_767.0) as i16).to_le_bytes()).collect();
+    let (mut input, mut output) = (program.stdin.take().unwrap(), program.stdout.take().unwrap());
+    input.write_all(&bytes).unwrap();
+    input.flush().unwrap();
+    // All but the latency of 256 samples and a part of a hop of 128, while the input is still open.
+    let mut voice = vec![0; bytes.len() - 2 * (256 + 128)];
+    output.read_exact(&mut voice).unwrap();
+    drop(input);
+    let mut rest = Vec::new();
+    output.read_to_end(&mut rest).unwrap();
+    assert!(program.wait().unwrap().success());
+    assert_eq!(voice.len() + rest.len(), bytes.len());
+}
+
+#[test]
+fn what_is_not_live_is_refused() {
+    let folder = Folder::new();
+    let (input, output) = (demo("demo-noisy.wav"), folder.join("voice.wav"));
+    for (options, words) in [
+        (["--live", "--residual", "r.wav"].as_slice(), ["--live", "--residual"]),
+        (&["--live", "--noise-from", "0..1"], ["--live", "--noise-from"]),
+        (&["--live", "--latency", "100"], ["--latency", "4 to 32"]),
+        (&["--latency", "8"], ["--live", ""]),
+    ] {
+        let mut command = denoise([&input, &output]);
+        let assert = command.args(options).assert().code(USAGE);
+        let message = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+        assert!(words.iter().all(|word| message.contains(word)), "{message}");
+    }
+    assert!(!output.exists());
+    let missing: [&Path; 2] = [&folder.join("missing.wav"), &output];
+    fails(&missing, &["--live"], shared::INPUT, &["missing.wav"]);
+}
+
+#[test]
+fn eval_scores_what_comes_live_in_time() {
+    let folder = Folder::new();
+    for (name, file) in [("clean", "demo-clean.wav"), ("noisy", "demo-noisy.wav")] {
+        std::fs::create_dir(folder.join(name)).unwrap();
+        std::fs::copy(demo(file), folder.join(name).join("demo.wav")).unwrap();
+    }
+    let result = folder.join("result.json");
+    denoise(["eval", "--live", "--latency", "8", "-q"])
+        .args(["--clean".as_ref(), folder.join("clean").as_os_str()])
+        .args(["--noisy".as_ref(), folder.join("noisy").as_os_str()])
+        .args(["--json".as_ref(), result.as_os_str()])
+        .assert()
+        .success();
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(result).unwrap()).unwrap();
+    let evaluation = &json["evaluations"][0];
+    assert_eq!(evaluation["provenance"]["settings"]["live"]["latency_seconds"], 0.008, "{json}");
+    let scores = &evaluation["summary"][0]["metrics"];
+    let gained = |name: &str| {
+        let metrics = scores.as_array().unwrap().iter();
+        let row = metrics.into_iter().find(|row| row["metric"] == name).unwrap();
+        row["improvement"]["mean"].as_f64().unwrap()
+    };
+    // SI-SDR knows of every sample of delay.
+    assert!(gained("si_sdr") > 3.0, "{scores}");
+}

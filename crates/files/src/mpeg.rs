@@ -1,0 +1,356 @@
+//! Streams of MPEG audio frames (MP1, MP2, MP3, and AAC in ADTS) that are damaged. Decoders look for the next frame and
+//! say nothing, so that all that follows is early: here, silent frames take the place of lost ones.
+
+use super::reader::id3_bytes;
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// Bytes that tell a frame's kind and length.
+const HEADER: usize = 7;
+/// Damage that is longer ends the search, bytes.
+const LONGEST_GAP: usize = 1 << 22;
+/// The largest ID3 tag, bytes.
+const LONGEST_TAG: u64 = 1 << 29;
+/// What names a tag and tells its length, bytes.
+const LONGEST_NAME: usize = 10;
+const CHUNK: usize = 1 << 16;
+
+/// Bit rates of MPEG-1 layers I, II and III and of MPEG-2 layers I and the others, kbit/s (ISO/IEC 11172-3, 13818-3).
+const BIT_RATES: [[usize; 14]; 5] = [
+    [32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448],
+    [32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384],
+    [32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320],
+    [32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256],
+    [8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
+];
+
+/// The header of a frame.
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    header: [u8; HEADER],
+    /// With the header.
+    bytes: usize,
+    samples: u64,
+}
+
+impl Frame {
+    /// The frame that these bytes begin.
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let header = *bytes.first_chunk::<HEADER>()?;
+        let [sync, second, third, fourth, fifth, sixth, _] = header.map(usize::from);
+        let is_adts = second & 0xf6 == 0xf0;
+        if sync != 0xff || second & 0xe0 != 0xe0 {
+            return None;
+        }
+        if is_adts {
+            let bytes = (fourth & 3) << 11 | fifth << 3 | sixth >> 5;
+            return (third >> 2 & 15 < 13 && bytes > HEADER).then_some(Self { header, bytes, samples: 1024 });
+        }
+        let (version, layer) = (second >> 3 & 3, 4 - (second >> 1 & 3));
+        let (rate, padding) = (third >> 2 & 3, third >> 1 & 1);
+        if version == 1 || layer == 4 || rate == 3 {
+            return None;
+        }
+        let is_first = version == 3;
+        let bit_rates = match (is_first, layer) {
+            (true, layer) => &BIT_RATES[layer - 1],
+            (false, 1) => &BIT_RATES[3],
+            (false, _) => &BIT_RATES[4],
+        };
+        let bit_rate = 1000 * bit_rates.get((third >> 4).checked_sub(1)?)?;
+        let sample_rate = [44_100, 48_000, 32_000][rate] >> [2, 0, 1, 0][version];
+        let samples = match layer {
+            1 => 384,
+            3 if !is_first => 576,
+            _ => 1152,
+        };
+        let slot = if layer == 1 { 4 } else { 1 };
+        let bytes = (samples / 8 / slot * bit_rate / sample_rate + padding) * slot;
+        Some(Self { header, bytes, samples: samples as u64 })
+    }
+
+    fn is_adts(&self) -> bool {
+        self.header[1] & 6 == 0
+    }
+
+    /// Whether both may be of one stream: the same version, layer and sampling frequency.
+    fn is_like(&self, other: &Self) -> bool {
+        let kind = |frame: &Self| {
+            (frame.header[1] & 0xfe, frame.header[2] & if frame.is_adts() { 0x3c } else { 0x0c })
+        };
+        kind(self) == kind(other)
+    }
+
+    /// A frame that says nothing, in place of a lost one.
+    fn silent(&self) -> Vec<u8> {
+        let mut header = self.header;
+        header[1] |= 1; // no checksum
+        if self.is_adts() {
+            // The element that ends a frame, alone.
+            const END: u8 = 0xe0;
+            header[3] &= 0xfc;
+            header[4] = (HEADER as u8 + 1) >> 3;
+            header[5] = (HEADER as u8 + 1) << 5 | header[5] & 0x1f;
+            [&header[..], &[END]].concat()
+        } else {
+            let mut frame = vec![0; self.bytes];
+            frame[..4].copy_from_slice(&header[..4]);
+            frame
+        }
+    }
+}
+
+/// What was lost, counted while a stream is read.
+#[derive(Debug, Default)]
+pub(super) struct Lost {
+    /// Stretches of damaged bytes.
+    pub(super) gaps: AtomicU64,
+    /// Samples per channel that are silent now.
+    pub(super) samples: AtomicU64,
+    /// Whether the last frame lacks bytes.
+    pub(super) ends_early: AtomicBool,
+}
+
+/// A stream of bytes, silent frames in place of damaged bytes between sound ones; any other stream stays what it is.
+pub(super) struct Mended<R> {
+    source: R,
+    exhausted: bool,
+    /// Bytes read, of which those before `place` are given out.
+    bytes: Vec<u8>,
+    place: usize,
+    /// Bytes that are given out as they are, before anything is looked at.
+    sound: u64,
+    /// Silent frames to be given out before.
+    silence: VecDeque<u8>,
+    /// The last sound frame.
+    last: Option<Frame>,
+    /// Sound frames so far and their bytes: their mean tells how many a gap has lost.
+    frames: usize,
+    frame_bytes: usize,
+    lost: Arc<Lost>,
+}
+
+impl<R: Read> Mended<R> {
+    pub(super) fn new(source: R) -> Self {
+        Self {
+            source,
+            exhausted: false,
+            bytes: Vec::new(),
+            place: 0,
+            sound: 0,
+            silence: VecDeque::new(),
+            last: None,
+            frames: 0,
+            frame_bytes: 0,
+            lost: Arc::default(),
+        }
+    }
+
+    /// What is lost, as far as it has been read.
+    pub(super) fn lost(&self) -> Arc<Lost> {
+        Arc::clone(&self.lost)
+    }
+
+    /// The bytes from so many behind the next, as many as `count` if there are.
+    fn peek(&mut self, ahead: usize, count: usize) -> io::Result<&[u8]> {
+        let end = self.place + ahead + count;
+        if self.bytes.len() < end && !self.exhausted {
+            self.bytes.drain(..std::mem::take(&mut self.place));
+            let missing = (ahead + count - self.bytes.len()).max(CHUNK);
+            let read = self.source.by_ref().take(missing as u64).read_to_end(&mut self.bytes)?;
+            self.exhausted = read < missing;
+        }
+        let rest = self.bytes.get(self.place + ahead..).unwrap_or_default();
+        Ok(&rest[..count.min(rest.len())])
+    }
+
+    /// The frame so many bytes ahead, if what follows it says that it is one.
+    fn confirmed(&mut self, ahead: usize) -> io::Result<Option<Frame>> {
+        let Some(frame) = Frame::parse(self.peek(ahead, HEADER)?) else { return Ok(None) };
+        let next = Frame::parse(self.peek(ahead + frame.bytes, HEADER)?);
+        Ok(Some(frame).filter(|frame| next.is_some_and(|next| next.is_like(frame))))
+    }
+
+    /// Finds out how many of the next bytes are sound, and what is missing before them.
+    fn advance(&mut self) -> io::Result<()> {
+        let start = self.peek(0, LONGEST_NAME)?;
+        if let Some(bytes) = tag_bytes(start) {
+            self.sound = bytes;
+            return Ok(());
+        }
+        let next = match (Frame::parse(start), self.last) {
+            (Some(frame), Some(last)) if frame.is_like(&last) => Some(frame),
+            _ => self.confirmed(0)?,
+        };
+        if let Some(frame) = next {
+            if self.peek(0, frame.bytes)?.len() < frame.bytes {
+                self.lost.ends_early.store(true, Relaxed);
+            }
+            self.sound = frame.bytes as u64;
+            self.last = Some(frame);
+            self.frames += 1;
+            self.frame_bytes += frame.bytes;
+            return Ok(());
+        }
+        let Some(last) = self.last else {
+            self.sound = u64::MAX;
+            return Ok(());
+        };
+        if self.peek(0, HEADER)?.len() < HEADER && self.peek(0, 1)? == [0xff] {
+            self.lost.ends_early.store(true, Relaxed);
+        }
+        for gap in 1..LONGEST_GAP {
+            let start = self.peek(gap, LONGEST_NAME)?;
+            if start.is_empty() {
+                break;
+            }
+            if tag_bytes(start).is_some() || self.confirmed(gap)?.is_some_and(|frame| frame.is_like(&last)) {
+                let lost = (2 * gap * self.frames / self.frame_bytes).div_ceil(2);
+                self.place += gap;
+                (0..lost).for_each(|_| self.silence.extend(last.silent()));
+                self.lost.gaps.fetch_add(1, Relaxed);
+                self.lost.samples.fetch_add(lost as u64 * last.samples, Relaxed);
+                return Ok(());
+            }
+        }
+        // What is behind the last frame, such as lyrics, is no damage.
+        self.sound = u64::MAX;
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for Mended<R> {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if !self.silence.is_empty() || target.is_empty() {
+                return self.silence.read(target);
+            }
+            if self.sound > 0 {
+                let most = usize::try_from(self.sound).unwrap_or(usize::MAX).min(CHUNK);
+                let count = self.peek(0, most)?.read(target)?;
+                self.place += count;
+                self.sound -= count as u64;
+                return Ok(count);
+            }
+            if self.peek(0, 1)?.is_empty() {
+                return Ok(0);
+            }
+            self.advance()?;
+        }
+    }
+}
+
+/// Whether anything of a stream of frames is lost.
+pub(super) fn is_damaged(source: impl Read) -> io::Result<bool> {
+    let mut mended = Mended::new(source);
+    let mut target = vec![0; CHUNK];
+    // Only as far as frames go: other formats are not read through.
+    while mended.sound <= LONGEST_TAG && mended.read(&mut target)? > 0 {}
+    let lost = &mended.lost;
+    Ok(lost.gaps.load(Relaxed) > 0 || lost.ends_early.load(Relaxed))
+}
+
+/// The bytes of a tag that begins here: ID3 (both versions) or APE.
+fn tag_bytes(start: &[u8]) -> Option<u64> {
+    if start.starts_with(b"TAG") {
+        Some(128)
+    } else if start.starts_with(b"APETAGEX") {
+        Some(32)
+    } else {
+        id3_bytes(start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Frames of MPEG-1 layer III, 128 kbit/s at 44.1 kHz, or of AAC-LC, one channel at 16 kHz; each filled by its
+    /// number.
+    fn frames(is_adts: bool, count: u8) -> Vec<Vec<u8>> {
+        let frame = |number: u8| {
+            let header: &[u8] =
+                if is_adts { &[0xff, 0xf1, 0x60, 0x40, 0x0a, 0x1f, 0xfc] } else { &[0xff, 0xfb, 0x90, 0x00] };
+            let mut bytes = vec![number; if is_adts { 80 } else { 417 }];
+            bytes[..header.len()].copy_from_slice(header);
+            bytes
+        };
+        (1..=count).map(frame).collect()
+    }
+
+    fn mended(bytes: &[u8]) -> (Vec<u8>, u64, u64, bool) {
+        let mut mended = Mended::new(bytes);
+        let mut result = Vec::new();
+        mended.read_to_end(&mut result).unwrap();
+        let lost = mended.lost();
+        assert_eq!(is_damaged(bytes).unwrap(), lost.gaps.load(Relaxed) > 0 || lost.ends_early.load(Relaxed));
+        (result, lost.gaps.load(Relaxed), lost.samples.load(Relaxed), lost.ends_early.load(Relaxed))
+    }
+
+    #[test]
+    fn sound_streams_stay_what_they_are() {
+        let mut tag = b"ID3\x03\0\0\0\0\x01\x02".to_vec();
+        tag.resize(140, 7);
+        let mut id3v1 = b"TAG".to_vec();
+        id3v1.resize(128, b' ');
+        for is_adts in [false, true] {
+            let frames = frames(is_adts, 200).concat();
+            let joined = [&tag[..], &frames, &id3v1, &tag, &frames, &id3v1].concat();
+            for bytes in
+                [&frames, &joined, &[&frames[..], b"LYRICSBEGIN"].concat(), &b"OggS and so on".to_vec()]
+            {
+                assert_eq!(mended(bytes), (bytes.clone(), 0, 0, false));
+            }
+        }
+    }
+
+    #[test]
+    fn silent_frames_replace_damaged_ones() {
+        for is_adts in [false, true] {
+            let samples = if is_adts { 1024 } else { 1152 };
+            let sound = frames(is_adts, 200);
+            for (first, count) in [(2, 1), (50, 3), (100, 90)] {
+                for fill in [0, 0x55, 0xff] {
+                    let mut bytes = sound.clone();
+                    bytes[first..first + count].iter_mut().for_each(|frame| frame.fill(fill));
+                    let (result, gaps, lost, _) = mended(&bytes.concat());
+                    assert_eq!((gaps, lost), (1, count as u64 * samples), "{first} {count} {fill}");
+                    let silent = Frame::parse(&sound[0]).unwrap().silent();
+                    assert_eq!(Frame::parse(&silent).unwrap().bytes, silent.len());
+                    assert_eq!(
+                        result,
+                        [sound[..first].concat(), silent.repeat(count), sound[first + count..].concat()]
+                            .concat()
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_cut_frame_is_told() {
+        let bytes = frames(true, 20).concat();
+        for missing in [30, 79] {
+            let cut = &bytes[..bytes.len() - missing];
+            assert_eq!(mended(cut), (cut.to_vec(), 0, 0, true));
+        }
+    }
+
+    /// Any bytes come out again, or silence for some of them, without end or panic.
+    #[test]
+    fn garbage_is_survived() {
+        let sound = frames(false, 40).concat();
+        for seed in 0_usize..2000 {
+            let mut bytes = sound.clone();
+            for k in 0..1 + seed % 7 {
+                let at = (seed * 7919 + k * 104_729) % bytes.len();
+                bytes[at] = (seed * 31 + k * 17) as u8;
+            }
+            bytes.truncate(bytes.len() - seed % 500);
+            let (result, ..) = mended(&bytes);
+            assert!(result.len() <= 2 * bytes.len());
+        }
+    }
+}

@@ -1,0 +1,336 @@
+#![doc = include_str!("../README.md")]
+#![deny(missing_docs, unsafe_op_in_unsafe_fn)]
+
+mod abi;
+
+use abi::{
+    AUDIO, BOUNDED, CONTROL, DEFAULT_0, DEFAULT_1, DEFAULT_MIDDLE, Descriptor, HARD_RT_CAPABLE, Handle,
+    INPUT, INTEGER, OUTPUT, PortRangeHint, TOGGLED,
+};
+use alphamf::denoiser::{GainSettings, LiveControls, LiveSettings};
+use alphamf::{Denoiser, Dictionary, LiveDenoiser, Settings};
+use std::ffi::{CStr, c_char, c_int, c_ulong};
+use std::ptr;
+use std::sync::OnceLock;
+
+/// Samples per channel that are taken from the host's buffers together.
+const CHUNK: usize = 256;
+/// Controls that follow the ports of sound: strength, floor, mix, bypass, latency.
+const CONTROLS: usize = 5;
+
+/// The range of the floor, whose middle is the default.
+const FLOOR_DB: f32 = -52.0;
+
+/// A plugin of `WIDTH` channels that runs; it has as many inputs, then outputs, then the controls.
+struct Instance<const WIDTH: usize, const PORTS: usize> {
+    live: LiveDenoiser,
+    ports: [*mut f32; PORTS],
+}
+
+/// The one denoiser of the process: its tables take a while to make.
+fn denoiser() -> Option<&'static Denoiser> {
+    static DENOISER: OnceLock<Option<Denoiser>> = OnceLock::new();
+    let make = || {
+        let gain = GainSettings { refine: false, ..GainSettings::default() };
+        Denoiser::new(Dictionary::shipped().ok()?, Settings { gain, ..Settings::default() }).ok()
+    };
+    DENOISER.get_or_init(make).as_ref()
+}
+
+impl<const WIDTH: usize, const PORTS: usize> Instance<WIDTH, PORTS> {
+    fn new(sample_rate: c_ulong) -> Option<Self> {
+        let sample_rate = u32::try_from(sample_rate).ok()?;
+        let live = denoiser()?.live(sample_rate, WIDTH, LiveSettings::default()).ok()?;
+        Some(Self { live, ports: [ptr::null_mut(); PORTS] })
+    }
+
+    /// The value of a control, if it is connected.
+    ///
+    /// # Safety
+    /// Ports that are connected must be readable.
+    unsafe fn control(&self, index: usize, default: f32) -> f32 {
+        let port = self.ports[2 * WIDTH + index];
+        // SAFETY: it is not null, so it was connected.
+        if port.is_null() { default } else { unsafe { *port } }
+    }
+
+    /// Follows the controls.
+    ///
+    /// # Safety
+    /// Those that are connected must be readable.
+    unsafe fn follow(&mut self) {
+        let default = LiveControls::default();
+        // SAFETY: as of the caller.
+        let controls = unsafe {
+            LiveControls {
+                strength: self.control(0, default.strength),
+                floor_db: self.control(1, default.floor_db),
+                mix: self.control(2, default.mix),
+                bypass: self.control(3, 0.0) > 0.0,
+            }
+        };
+        self.live.set_controls(controls);
+    }
+
+    /// # Safety
+    /// Ports that are connected must be valid: for `count` samples those of sound, for one value the others.
+    unsafe fn run(&mut self, count: usize) {
+        // SAFETY: as of the caller.
+        unsafe { self.follow() };
+        let latency = self.ports[2 * WIDTH + 4];
+        if !latency.is_null() {
+            // SAFETY: it is not null, so it was connected.
+            unsafe { *latency = self.live.latency() as f32 };
+        }
+        let (sounds, _) = self.ports.split_at(2 * WIDTH);
+        if sounds.iter().any(|port| port.is_null()) {
+            return;
+        }
+        let (inputs, outputs) = sounds.split_at(WIDTH);
+        let (mut input, mut output) = ([[0.0_f32; WIDTH]; CHUNK], [[0.0_f32; WIDTH]; CHUNK]);
+        for first in (0..count).step_by(CHUNK) {
+            let chunk = CHUNK.min(count - first);
+            // An output may be the same memory as an input: all is read before anything is written.
+            for (n, frame) in input[..chunk].iter_mut().enumerate() {
+                for (sample, port) in frame.iter_mut().zip(inputs) {
+                    // SAFETY: `first + n < count`, and the port is valid for so many samples.
+                    *sample = unsafe { *port.add(first + n) };
+                }
+            }
+            self.live.process(input[..chunk].as_flattened(), output[..chunk].as_flattened_mut());
+            for (n, frame) in output[..chunk].iter().enumerate() {
+                for (sample, port) in frame.iter().zip(outputs) {
+                    // SAFETY: `first + n < count`, and the port is valid for so many samples.
+                    unsafe { *port.add(first + n) = *sample };
+                }
+            }
+        }
+    }
+}
+
+unsafe extern "C" fn instantiate<const WIDTH: usize, const PORTS: usize>(
+    _: *const Descriptor,
+    sample_rate: c_ulong,
+) -> Handle {
+    let instance = Instance::<WIDTH, PORTS>::new(sample_rate);
+    instance.map_or(ptr::null_mut(), |instance| Box::into_raw(Box::new(instance)).cast())
+}
+
+unsafe extern "C" fn connect_port<const WIDTH: usize, const PORTS: usize>(
+    handle: Handle,
+    port: c_ulong,
+    data: *mut f32,
+) {
+    // SAFETY: the host hands back what `instantiate` gave, and uses it from one thread at a time.
+    let instance = unsafe { &mut *handle.cast::<Instance<WIDTH, PORTS>>() };
+    if let Some(own) = instance.ports.get_mut(port as usize) {
+        *own = data;
+    }
+}
+
+unsafe extern "C" fn activate<const WIDTH: usize, const PORTS: usize>(handle: Handle) {
+    // SAFETY: as in `connect_port`.
+    let instance = unsafe { &mut *handle.cast::<Instance<WIDTH, PORTS>>() };
+    // SAFETY: ports that are connected are valid. Read here, the controls need not be faded in.
+    unsafe { instance.follow() };
+    instance.live.reset();
+}
+
+unsafe extern "C" fn run<const WIDTH: usize, const PORTS: usize>(handle: Handle, count: c_ulong) {
+    // SAFETY: as in `connect_port`; the host has connected every port to memory that is valid for the run.
+    unsafe { (*handle.cast::<Instance<WIDTH, PORTS>>()).run(count as usize) };
+}
+
+unsafe extern "C" fn cleanup<const WIDTH: usize, const PORTS: usize>(handle: Handle) {
+    // SAFETY: `instantiate` made the box, and the host does not use it any more.
+    drop(unsafe { Box::from_raw(handle.cast::<Instance<WIDTH, PORTS>>()) });
+}
+
+/// Text that a host may read.
+#[repr(transparent)]
+struct Text(*const c_char);
+// SAFETY: it points to a constant.
+unsafe impl Sync for Text {}
+
+const fn text(text: &'static CStr) -> Text {
+    Text(text.as_ptr())
+}
+
+const SOUND: PortRangeHint = PortRangeHint { hints: 0, lower: 0.0, upper: 0.0 };
+
+const fn range(hints: c_int, lower: f32, upper: f32) -> PortRangeHint {
+    PortRangeHint { hints, lower, upper }
+}
+
+const STRENGTH: PortRangeHint = range(BOUNDED | DEFAULT_MIDDLE, 0.0, 2.0);
+const FLOOR: PortRangeHint = range(BOUNDED | DEFAULT_MIDDLE, FLOOR_DB, 0.0);
+const MIX: PortRangeHint = range(BOUNDED | DEFAULT_1, 0.0, 1.0);
+const BYPASS: PortRangeHint = range(TOGGLED | DEFAULT_0, 0.0, 0.0);
+const LATENCY: PortRangeHint = range(INTEGER, 0.0, 0.0);
+
+const KNOB: c_int = CONTROL | INPUT;
+const SHOWN: c_int = CONTROL | OUTPUT;
+
+const MONO_PORTS: usize = 2 + CONTROLS;
+static MONO_KINDS: [c_int; MONO_PORTS] = [AUDIO | INPUT, AUDIO | OUTPUT, KNOB, KNOB, KNOB, KNOB, SHOWN];
+static MONO_NAMES: [Text; MONO_PORTS] = [
+    text(c"Input"),
+    text(c"Output"),
+    text(c"Strength"),
+    text(c"Floor (dB)"),
+    text(c"Mix"),
+    text(c"Bypass"),
+    text(c"latency"),
+];
+static MONO_RANGES: [PortRangeHint; MONO_PORTS] = [SOUND, SOUND, STRENGTH, FLOOR, MIX, BYPASS, LATENCY];
+
+const STEREO_PORTS: usize = 4 + CONTROLS;
+static STEREO_KINDS: [c_int; STEREO_PORTS] =
+    [AUDIO | INPUT, AUDIO | INPUT, AUDIO | OUTPUT, AUDIO | OUTPUT, KNOB, KNOB, KNOB, KNOB, SHOWN];
+static STEREO_NAMES: [Text; STEREO_PORTS] = [
+    text(c"Input (L)"),
+    text(c"Input (R)"),
+    text(c"Output (L)"),
+    text(c"Output (R)"),
+    text(c"Strength"),
+    text(c"Floor (dB)"),
+    text(c"Mix"),
+    text(c"Bypass"),
+    text(c"latency"),
+];
+static STEREO_RANGES: [PortRangeHint; STEREO_PORTS] =
+    [SOUND, SOUND, SOUND, SOUND, STRENGTH, FLOOR, MIX, BYPASS, LATENCY];
+
+const fn descriptor<const WIDTH: usize, const PORTS: usize>(
+    unique_id: c_ulong,
+    label: &'static CStr,
+    name: &'static CStr,
+    (kinds, names, ranges): (
+        &'static [c_int; PORTS],
+        &'static [Text; PORTS],
+        &'static [PortRangeHint; PORTS],
+    ),
+) -> Descriptor {
+    Descriptor {
+        unique_id,
+        label: label.as_ptr(),
+        properties: HARD_RT_CAPABLE,
+        name: name.as_ptr(),
+        maker: c"The alphamf authors".as_ptr(),
+        copyright: c"MIT OR Apache-2.0".as_ptr(),
+        port_count: PORTS as c_ulong,
+        port_descriptors: kinds.as_ptr(),
+        port_names: names.as_ptr().cast(),
+        port_range_hints: ranges.as_ptr(),
+        implementation_data: ptr::null_mut(),
+        instantiate: instantiate::<WIDTH, PORTS>,
+        connect_port: connect_port::<WIDTH, PORTS>,
+        activate: Some(activate::<WIDTH, PORTS>),
+        run: run::<WIDTH, PORTS>,
+        run_adding: None,
+        set_run_adding_gain: None,
+        deactivate: None,
+        cleanup: cleanup::<WIDTH, PORTS>,
+    }
+}
+
+static MONO: Descriptor = descriptor::<1, MONO_PORTS>(
+    0x00a1_fa01,
+    c"alphamf_mono",
+    c"alphamf speech denoiser (mono)",
+    (&MONO_KINDS, &MONO_NAMES, &MONO_RANGES),
+);
+static STEREO: Descriptor = descriptor::<2, STEREO_PORTS>(
+    0x00a1_fa02,
+    c"alphamf_stereo",
+    c"alphamf speech denoiser (stereo)",
+    (&STEREO_KINDS, &STEREO_NAMES, &STEREO_RANGES),
+);
+
+/// The kinds of plugins in this library: 0 is mono, 1 stereo.
+#[unsafe(no_mangle)]
+pub extern "C" fn ladspa_descriptor(index: c_ulong) -> *const Descriptor {
+    match index {
+        0 => &MONO,
+        1 => &STEREO,
+        _ => ptr::null(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A host that runs a plugin in place, in blocks of `size` samples.
+    fn host(index: c_ulong, channels: &mut [Vec<f32>], size: usize, controls: [f32; 4]) -> f32 {
+        // SAFETY: the descriptor is constant; what is connected outlives the runs.
+        unsafe {
+            let descriptor = &*ladspa_descriptor(index);
+            let handle = (descriptor.instantiate)(descriptor, 48_000);
+            assert!(!handle.is_null());
+            let width = channels.len();
+            let (mut controls, mut latency) = (controls, 0.0);
+            for (n, control) in controls.iter_mut().enumerate() {
+                (descriptor.connect_port)(handle, (2 * width + n) as c_ulong, control);
+            }
+            (descriptor.connect_port)(handle, (2 * width + 4) as c_ulong, &mut latency);
+            (descriptor.activate.unwrap())(handle);
+            let length = channels[0].len();
+            for first in (0..length).step_by(size) {
+                for (n, samples) in channels.iter_mut().enumerate() {
+                    let data = samples[first..].as_mut_ptr();
+                    (descriptor.connect_port)(handle, n as c_ulong, data);
+                    (descriptor.connect_port)(handle, (width + n) as c_ulong, data);
+                }
+                (descriptor.run)(handle, size.min(length - first) as c_ulong);
+            }
+            (descriptor.cleanup)(handle);
+            latency
+        }
+    }
+
+    fn sound(seed: u32) -> Vec<f32> {
+        let mut state = seed;
+        let mut noise = move || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / 8_388_608.0 - 1.0
+        };
+        (0..24_000).map(|n| 0.1 * noise() + 0.2 * (n as f32 * 0.03).sin()).collect()
+    }
+
+    #[test]
+    fn it_is_the_library_bit_for_bit_whatever_the_host_does() {
+        let controls = [0.8, -20.0, 0.9, 0.0];
+        let [left, right] = [sound(1), sound(2)];
+        let settings = LiveSettings {
+            controls: LiveControls { strength: 0.8, floor_db: -20.0, mix: 0.9, bypass: false },
+            ..LiveSettings::default()
+        };
+        let mut live = denoiser().unwrap().live(48_000, 2, settings).unwrap();
+        let input: Vec<f32> = left.iter().zip(&right).flat_map(|(l, r)| [*l, *r]).collect();
+        let mut output = vec![0.0; input.len()];
+        live.process(&input, &mut output);
+        assert!(output.iter().any(|x| *x != 0.0));
+        for size in [64, 1_000] {
+            let mut channels = [left.clone(), right.clone()];
+            assert_eq!(host(1, &mut channels, size, controls), 768.0);
+            let same = output.chunks_exact(2).zip(channels[0].iter().zip(&channels[1]));
+            assert!(same.into_iter().all(|(frame, (l, r))| frame == [*l, *r]), "blocks of {size}");
+        }
+    }
+
+    #[test]
+    fn bypass_is_the_sound_as_it_came_but_late() {
+        let mut channels = [sound(3)];
+        assert_eq!(host(0, &mut channels, 512, [1.0, -26.0, 1.0, 1.0]), 768.0);
+        assert!(channels[0][768..] == sound(3)[..24_000 - 768]);
+    }
+
+    #[test]
+    fn there_are_two_and_what_cannot_be_is_refused() {
+        assert!(!ladspa_descriptor(1).is_null() && ladspa_descriptor(2).is_null());
+        // SAFETY: the descriptor is constant.
+        let handle = unsafe { (MONO.instantiate)(&MONO, 4_000) };
+        assert!(handle.is_null());
+    }
+}

@@ -1,0 +1,386 @@
+//! Sound as it comes: in calls, streams and studios.
+
+use super::DenoiseError;
+use crate::kernels::vector;
+use crate::listener::LiveListener;
+use crate::separation::block::Separator;
+use crate::separation::gain::amplitude;
+use crate::separation::online::OnlineSeparation;
+use crate::separation::settings::within;
+use crate::signal::check_recording;
+use crate::transform::{LowDelayChannel, LowDelayStft};
+use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
+
+/// The latencies that a [`LiveDenoiser`] may be asked for, s.
+pub const LATENCY_SECONDS: RangeInclusive<f64> = 0.004..=0.032;
+
+/// Time in which mix and bypass go from one end to the other, and time constant of the other controls, s.
+const RAMP_SECONDS: f64 = 0.02;
+/// Time constant of the meters, s.
+const METER_SECONDS: f64 = 0.1;
+/// The mean power of a frame that is taken for digital silence, from which nothing is learned.
+const SILENCE: f32 = 1e-11;
+/// The largest sample that is denoised, 40 dB above full scale.
+const LARGEST: f32 = 100.0;
+
+/// What a [`LiveDenoiser`] is made for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LiveSettings {
+    /// Time from a sample's coming in to its coming out, in [`LATENCY_SECONDS`]: the shorter, the more work, and the less
+    /// is known.
+    pub latency_seconds: f64,
+    /// What it starts with.
+    pub controls: LiveControls,
+}
+
+impl Default for LiveSettings {
+    fn default() -> Self {
+        Self { latency_seconds: 0.016, controls: LiveControls::default() }
+    }
+}
+
+/// What may change while a [`LiveDenoiser`] runs. Changes are faded in.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LiveControls {
+    /// The power that gains are raised to, 0 to 2: 0 leaves all as it is, 2 takes twice as many dB out.
+    pub strength: f32,
+    /// The least gain, dB, -100 to 0: what is left of the noise.
+    pub floor_db: f32,
+    /// How much of the result is the voice, 0 to 1; the rest is the sound as it came, as late as the voice.
+    pub mix: f32,
+    /// Whether the sound passes as it came, as late as the voice.
+    pub bypass: bool,
+}
+
+impl Default for LiveControls {
+    fn default() -> Self {
+        Self { strength: 1.0, floor_db: -26.0, mix: 1.0, bypass: false }
+    }
+}
+
+impl LiveControls {
+    /// The nearest that are in range; what is not a number is as by default.
+    #[must_use]
+    pub fn clamped(self) -> Self {
+        let default = Self::default();
+        let near = |value: f32, (low, high): (f32, f32), default: f32| {
+            if value.is_nan() { default } else { value.clamp(low, high) }
+        };
+        Self {
+            strength: near(self.strength, (0.0, 2.0), default.strength),
+            floor_db: near(self.floor_db, (-100.0, 0.0), default.floor_db),
+            mix: near(self.mix, (0.0, 1.0), default.mix),
+            bypass: self.bypass,
+        }
+    }
+}
+
+/// What a [`LiveDenoiser`] hears, over the last tenth of a second. Levels are mean squares against full scale ±1, dB; -120
+/// at least.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LiveMeters {
+    /// Level of the noise, dBFS.
+    pub noise_dbfs: f32,
+    /// Level of the voice, dBFS.
+    pub speech_dbfs: f32,
+    /// Level of what comes out against what came in, before they are mixed, dB.
+    pub gain_db: f32,
+}
+
+/// Takes noise out of sound as it comes, sample for sample; made by [`Denoiser::live`](super::Denoiser::live).
+///
+/// What goes in comes out exactly [`latency`](Self::latency) samples later, in blocks of any size: the samples do not depend
+/// on it. All channels get one gain. For the first 50 ms all is taken for noise; then it follows.
+/// Once it is made, nothing here allocates, waits or panics.
+///
+/// ```
+/// use alphamf::denoiser::{LiveControls, LiveSettings};
+/// use alphamf::{Denoiser, Dictionary, Settings};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let denoiser = Denoiser::new(Dictionary::shipped()?, Settings::default())?;
+/// let mut live = denoiser.live(48_000, 2, LiveSettings::default())?;
+/// assert_eq!(live.latency(), 768);
+/// live.set_controls(LiveControls { mix: 0.9, ..LiveControls::default() });
+/// let (microphone, mut call) = ([0.0_f32; 2 * 480], [0.0_f32; 2 * 480]);
+/// live.process(&microphone, &mut call);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct LiveDenoiser {
+    stft: LowDelayStft,
+    channels: Vec<Channel>,
+    /// Samples of the present hop that have come.
+    filled: usize,
+    listener: Option<LiveListener>,
+    separation: OnlineSeparation,
+    /// Frames until the window is full.
+    missing: usize,
+    /// Full scale: the inverse of the power that white noise of mean square one has in a bin.
+    scale: f32,
+    power: Vec<f32>,
+    gain: Vec<f32>,
+    target: LiveControls,
+    strength: f32,
+    floor_db: f32,
+    mix: f32,
+    mix_step: f32,
+    control_step: f32,
+    learning: Learning,
+    meters: Meters,
+}
+
+#[derive(Clone)]
+struct Channel {
+    frames: LowDelayChannel,
+    /// The samples of the last two hops, as they came.
+    dry: Vec<f32>,
+    /// Where the present hop begins among them.
+    at: usize,
+    /// The voice, two hops ago.
+    wet: Vec<f32>,
+}
+
+/// The noise that is being learned on demand.
+#[derive(Clone)]
+struct Learning {
+    /// Frames to come, and those that have.
+    left: usize,
+    done: usize,
+    power: Vec<f32>,
+}
+
+/// Mean powers, each forgotten by `keep` a frame.
+#[derive(Clone)]
+struct Meters {
+    keep: f32,
+    /// Of the noise, of the voice, and of what came in.
+    levels: [f32; 3],
+}
+
+impl LiveDenoiser {
+    pub(super) fn new(
+        separator: &Separator,
+        sample_rate: u32,
+        channels: usize,
+        settings: LiveSettings,
+    ) -> Result<Self, DenoiseError> {
+        let LiveSettings { latency_seconds, controls } = settings;
+        within("latency_seconds", latency_seconds, LATENCY_SECONDS)?;
+        within("strength", controls.strength, 0.0..=2.0)?;
+        within("floor_db", controls.floor_db, -100.0..=0.0)?;
+        within("mix", controls.mix, 0.0..=1.0)?;
+        check_recording(sample_rate, channels)?;
+        let stft =
+            LowDelayStft::new(sample_rate, separator.dictionary.header().window_seconds, latency_seconds)?;
+        let (bins, hop, seconds) = (stft.bins(), stft.hop(), stft.frame_seconds());
+        let step = |time: f64| (1.0 - libm::exp(-seconds / time)) as f32;
+        let channel =
+            || Channel { frames: stft.channel(), dry: vec![0.0; 2 * hop], at: 0, wet: vec![0.0; hop] };
+        let mut live = Self {
+            channels: (0..channels).map(|_| channel()).collect(),
+            filled: 0,
+            listener: separator.listener.as_ref().map(|listener| LiveListener::new(listener, bins, seconds)),
+            separation: separator.online(bins, seconds),
+            missing: 0,
+            scale: 1.0 / (stft.white_power() * channels as f32),
+            power: vec![0.0; bins],
+            gain: vec![0.0; bins],
+            target: controls,
+            strength: 0.0,
+            floor_db: 0.0,
+            mix: 0.0,
+            mix_step: (1.0 / (RAMP_SECONDS * f64::from(sample_rate))) as f32,
+            control_step: step(RAMP_SECONDS),
+            learning: Learning { left: 0, done: 0, power: vec![0.0; bins] },
+            meters: Meters { keep: 1.0 - step(METER_SECONDS), levels: [0.0; 3] },
+            stft,
+        };
+        live.reset();
+        Ok(live)
+    }
+
+    /// Samples per channel by which the output is late, all in all.
+    #[must_use]
+    pub fn latency(&self) -> usize {
+        2 * self.stft.hop()
+    }
+
+    /// Number of channels.
+    #[must_use]
+    pub fn channels(&self) -> usize {
+        self.channels.len()
+    }
+
+    /// The controls as they were set.
+    #[must_use]
+    pub fn controls(&self) -> LiveControls {
+        self.target
+    }
+
+    /// Changes the controls, smoothly; those out of range are taken for the nearest in range.
+    pub fn set_controls(&mut self, controls: LiveControls) {
+        self.target = controls.clamped();
+    }
+
+    /// Takes all that comes in the next `seconds` for noise.
+    pub fn learn_noise(&mut self, seconds: f64) {
+        let frames = seconds / self.stft.frame_seconds();
+        self.learning.left = if frames.is_finite() { frames.round().max(0.0) as usize } else { 0 };
+        self.learning.done = 0;
+    }
+
+    /// What is heard.
+    #[must_use]
+    pub fn meters(&self) -> LiveMeters {
+        let decibels = |power: f32| 10.0 * libm::log10f(power.max(1e-12));
+        let [noise, voice, before] = self.meters.levels;
+        LiveMeters {
+            noise_dbfs: decibels(noise),
+            speech_dbfs: decibels(voice),
+            gain_db: if before > 0.0 { decibels(voice / before) } else { 0.0 },
+        }
+    }
+
+    /// Forgets all that has come: sound, noise and voice. Controls stay as they are set.
+    pub fn reset(&mut self) {
+        for channel in &mut self.channels {
+            channel.frames.reset();
+            channel.dry.fill(0.0);
+            channel.wet.fill(0.0);
+            channel.at = 0;
+        }
+        if let Some(listener) = &mut self.listener {
+            listener.reset();
+        }
+        self.separation.reset();
+        let hop = self.stft.hop();
+        self.missing = (self.stft.window() - hop) / hop;
+        self.filled = 0;
+        let controls = self.target;
+        (self.strength, self.floor_db) = (controls.strength, controls.floor_db);
+        self.mix = goal(controls);
+        self.learning.left = 0;
+        self.meters.levels.fill(0.0);
+    }
+
+    /// Takes the next samples, channels interleaved, and writes as many, those of [`latency`](Self::latency) samples ago.
+    /// Samples that are not finite count as zero. If one of the two is longer, or does not end with the last channel,
+    /// what is over is not read, and written as zeros.
+    pub fn process(&mut self, input: &[f32], output: &mut [f32]) {
+        let (width, hop) = (self.channels.len(), self.stft.hop());
+        let frames = input.len().min(output.len()) / width;
+        let (output, over) = output.split_at_mut(frames * width);
+        over.fill(0.0);
+        let mut done = 0;
+        while done < frames {
+            let count = (frames - done).min(hop - self.filled);
+            let range = done * width..(done + count) * width;
+            self.exchange(&input[range.clone()], &mut output[range]);
+            self.filled += count;
+            done += count;
+            if self.filled == hop {
+                self.filled = 0;
+                self.work();
+            }
+        }
+    }
+
+    /// Takes samples of the present hop and gives those that are due.
+    fn exchange(&mut self, input: &[f32], output: &mut [f32]) {
+        let (width, filled) = (self.channels.len(), self.filled);
+        let goal = goal(self.target);
+        let start = self.mix;
+        for (index, channel) in self.channels.iter_mut().enumerate() {
+            // Every channel goes the same way.
+            self.mix = start;
+            let dry = channel.dry[channel.at + filled..].iter_mut();
+            let due = dry.zip(&channel.wet[filled..]);
+            let samples = input[index..].iter().step_by(width).zip(output[index..].iter_mut().step_by(width));
+            for ((x, y), (dry, wet)) in samples.zip(due) {
+                self.mix += (goal - self.mix).clamp(-self.mix_step, self.mix_step);
+                *y = *dry + self.mix * (wet - *dry);
+                *dry = if x.is_finite() { *x } else { 0.0 };
+            }
+        }
+    }
+
+    /// Makes the next hop of voice: all samples of the present hop have come.
+    fn work(&mut self) {
+        let hop = self.stft.hop();
+        self.power.fill(0.0);
+        for channel in &mut self.channels {
+            // The voice of two hops ago is out: its place serves for what comes next.
+            let came = channel.dry[channel.at..channel.at + hop].iter();
+            channel.wet.iter_mut().zip(came).for_each(|(y, x)| *y = x.clamp(-LARGEST, LARGEST));
+            channel.at = hop - channel.at;
+            let frame = channel.frames.analyse(&channel.wet);
+            self.power.iter_mut().zip(frame).for_each(|(sum, x)| *sum += x.norm_sqr());
+        }
+        self.power.iter_mut().for_each(|power| *power *= self.scale);
+        self.separate();
+        self.meter();
+        for channel in &mut self.channels {
+            channel.frames.synthesise(&self.gain, &mut channel.wet);
+        }
+    }
+
+    /// Finds the gain of the frame.
+    fn separate(&mut self) {
+        self.strength += self.control_step * (self.target.strength - self.strength);
+        self.floor_db += self.control_step * (self.target.floor_db - self.floor_db);
+        let floor = amplitude(f64::from(self.floor_db));
+        let mean = self.power.iter().sum::<f32>() / self.power.len() as f32;
+        if self.missing > 0 || mean < SILENCE {
+            self.missing = self.missing.saturating_sub(usize::from(mean >= SILENCE));
+            // Nothing of strength 0 is taken out even here.
+            self.gain.fill(if self.strength > 0.0 { floor } else { 1.0 });
+            return;
+        }
+        if self.learning.left > 0 {
+            self.learning.left -= 1;
+            self.learning.done += 1;
+            let share = 1.0 / self.learning.done as f32;
+            let learned = self.learning.power.iter_mut().zip(&self.power);
+            learned.for_each(|(mean, power)| *mean += share * (power - *mean));
+            self.separation.set_noise(&self.learning.power);
+        }
+        let log_odds = self.listener.as_mut().map(|listener| listener.hear(&self.power));
+        let found = self.separation.separate(&self.power, log_odds);
+        if self.learning.left > 0 {
+            self.gain.fill(floor);
+            return;
+        }
+        let strength = self.strength;
+        vector::dispatch(
+            #[inline(always)]
+            || {
+                for (gain, found) in self.gain.iter_mut().zip(found) {
+                    let wanted = vector::powf(*found, strength);
+                    *gain = if wanted > floor { wanted } else { floor };
+                }
+            },
+        );
+    }
+
+    fn meter(&mut self) {
+        let share = 1.0 / self.power.len() as f32;
+        let before = share * self.power.iter().sum::<f32>();
+        let after =
+            share * self.power.iter().zip(&self.gain).map(|(power, gain)| gain * gain * power).sum::<f32>();
+        let noise = share * self.separation.noise().iter().sum::<f32>();
+        let Meters { keep, levels } = &mut self.meters;
+        for (level, now) in levels.iter_mut().zip([noise, after, before]) {
+            // Levels stay normal numbers.
+            *level = (now + *keep * (*level - now)).max(1e-20);
+        }
+    }
+}
+
+/// The share of the voice that is wanted.
+fn goal(controls: LiveControls) -> f32 {
+    if controls.bypass { 0.0 } else { controls.mix }
+}

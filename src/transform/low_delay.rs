@@ -1,0 +1,255 @@
+//! Frames with a short way out: long windows for analysis, short ones at their end for synthesis.
+
+use super::stft::{InvalidWindow, WINDOW_SECONDS};
+use alphamf_fourier::{ComplexToReal, RealToComplex};
+use num_complex::Complex;
+use std::f64::consts::FRAC_PI_2;
+use std::sync::Arc;
+
+/// The short-time Fourier transform of a low-overlap pair of windows, one frame at a time and without allocation.
+///
+/// Frames are as long as those of [`Stft`](super::Stft), so their bins are the same, but the voice is taken from
+/// the last two hops of each alone: a sample is complete `2 hop` samples after it came. The analysis window rises as a
+/// sine over all but the last hop and falls as a cosine over that; the synthesis window is what makes its product with the
+/// end of the analysis window a Hann window of two hops, half of which overlap, so that frames that are not
+/// modified give the signal back (Mauler and Martin, "A low delay, variable resolution, perfect reconstruction
+/// spectral analysis-synthesis system for speech enhancement", 2007; Wood and others 2019, arXiv 1904.03130; Wang and
+/// others 2022, arXiv 2204.09911).
+#[derive(Clone)]
+pub(crate) struct LowDelayStft {
+    sample_rate: u32,
+    hop: usize,
+    analysis_window: Arc<[f32]>,
+    /// Of the last two hops, divided by the scale of the inverse FFT.
+    synthesis_window: Arc<[f32]>,
+    forward: Arc<dyn RealToComplex<f32>>,
+    inverse: Arc<dyn ComplexToReal<f32>>,
+}
+
+impl LowDelayStft {
+    /// A transform for a sample rate in Hz, a window length and a delay of at most half of it, s.
+    ///
+    /// # Errors
+    /// If the window is outside [`WINDOW_SECONDS`], or the delay is longer than half of it or shorter than two
+    /// samples.
+    pub(crate) fn new(
+        sample_rate: u32,
+        window_seconds: f64,
+        delay_seconds: f64,
+    ) -> Result<Self, InvalidWindow> {
+        if !WINDOW_SECONDS.contains(&window_seconds) {
+            return Err(InvalidWindow { found: window_seconds });
+        }
+        let rate = f64::from(sample_rate);
+        let window = 2 * ((rate * window_seconds / 2.0).round() as usize).max(2);
+        let hop = (rate * delay_seconds / 2.0).round() as usize;
+        if hop == 0 || 4 * hop > window + 4 {
+            return Err(InvalidWindow { found: delay_seconds });
+        }
+        let rise = window - hop;
+        let quarter = |n: usize, length: usize| FRAC_PI_2 * (n as f64 + 0.5) / length as f64;
+        let analysis: Vec<f64> = (0..window)
+            .map(|n| if n < rise { libm::sin(quarter(n, rise)) } else { libm::cos(quarter(n - rise, hop)) })
+            .collect();
+        let synthesis = analysis[window - 2 * hop..].iter().enumerate().map(|(n, analysis)| {
+            let sine = libm::sin(quarter(n, hop));
+            (sine * sine / (analysis * window as f64)) as f32
+        });
+        Ok(Self {
+            sample_rate,
+            hop,
+            synthesis_window: synthesis.collect(),
+            analysis_window: analysis.iter().map(|&w| w as f32).collect(),
+            forward: alphamf_fourier::forward(window),
+            inverse: alphamf_fourier::inverse(window),
+        })
+    }
+
+    /// Window length in samples, as of [`Stft`](super::Stft).
+    #[must_use]
+    pub(crate) fn window(&self) -> usize {
+        self.analysis_window.len()
+    }
+
+    /// Samples from one frame to the next.
+    #[must_use]
+    pub(crate) fn hop(&self) -> usize {
+        self.hop
+    }
+
+    /// Number of frequency bins, from 0 Hz to half the sample rate.
+    #[must_use]
+    pub(crate) fn bins(&self) -> usize {
+        self.window() / 2 + 1
+    }
+
+    /// Distance of frames, s.
+    #[must_use]
+    pub(crate) fn frame_seconds(&self) -> f64 {
+        self.hop as f64 / f64::from(self.sample_rate)
+    }
+
+    /// Distance of bins, Hz.
+    #[must_use]
+    #[cfg(test)]
+    pub(crate) fn bin_hertz(&self) -> f64 {
+        f64::from(self.sample_rate) / self.window() as f64
+    }
+
+    /// The sum of the squares of the analysis window: the power that white noise of variance one has in a bin.
+    #[must_use]
+    pub(crate) fn white_power(&self) -> f32 {
+        self.analysis_window.iter().map(|w| w * w).sum()
+    }
+
+    /// The frames of one channel, before its first sample.
+    #[must_use]
+    pub(crate) fn channel(&self) -> LowDelayChannel {
+        LowDelayChannel {
+            stft: self.clone(),
+            recent: vec![0.0; self.window()],
+            overlap: vec![0.0; self.hop],
+            time: self.forward.make_input_vec(),
+            spectrum: self.forward.make_output_vec(),
+            forward_scratch: self.forward.make_scratch_vec(),
+            inverse_scratch: self.inverse.make_scratch_vec(),
+        }
+    }
+}
+
+impl std::fmt::Debug for LowDelayStft {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LowDelayStft")
+            .field("sample_rate", &self.sample_rate)
+            .field("window", &self.window())
+            .field("hop", &self.hop)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One channel on its way through a [`LowDelayStft`]: [`analyse`](Self::analyse), then
+/// [`synthesise`](Self::synthesise), once a hop.
+#[derive(Clone)]
+pub(crate) struct LowDelayChannel {
+    stft: LowDelayStft,
+    /// The last samples, as many as a window has.
+    recent: Vec<f32>,
+    /// What the last frame adds to the hop to come.
+    overlap: Vec<f32>,
+    time: Vec<f32>,
+    spectrum: Vec<Complex<f32>>,
+    forward_scratch: Vec<Complex<f32>>,
+    inverse_scratch: Vec<Complex<f32>>,
+}
+
+impl LowDelayChannel {
+    /// Takes the next hop of samples (fewer count as followed by zeros, more are ignored) and returns the bins of
+    /// the frame that it completes.
+    pub(crate) fn analyse(&mut self, hop: &[f32]) -> &[Complex<f32>] {
+        let kept = self.stft.window() - self.stft.hop;
+        self.recent.copy_within(self.stft.hop.., 0);
+        let (taken, rest) = self.recent[kept..].split_at_mut(hop.len().min(self.stft.hop));
+        taken.copy_from_slice(&hop[..taken.len()]);
+        rest.fill(0.0);
+        for ((y, x), w) in self.time.iter_mut().zip(&self.recent).zip(&*self.stft.analysis_window) {
+            *y = x * w;
+        }
+        let transformed = self.stft.forward.process_with_scratch(
+            &mut self.time,
+            &mut self.spectrum,
+            &mut self.forward_scratch,
+        );
+        debug_assert!(transformed.is_ok(), "all lengths come from the plan");
+        &self.spectrum
+    }
+
+    /// Applies a gain to every bin of the last frame and writes the hop of samples that is complete by it: the one
+    /// before the last that came.
+    pub(crate) fn synthesise(&mut self, gain: &[f32], hop: &mut [f32]) {
+        self.spectrum.iter_mut().zip(gain).for_each(|(bin, gain)| *bin *= gain);
+        // A real signal has none; with them, the transform is refused.
+        self.spectrum[0].im = 0.0;
+        let last = self.spectrum.len() - 1;
+        self.spectrum[last].im = 0.0;
+        let transformed = self.stft.inverse.process_with_scratch(
+            &mut self.spectrum,
+            &mut self.time,
+            &mut self.inverse_scratch,
+        );
+        debug_assert!(transformed.is_ok(), "all lengths come from the plan");
+        let end = &self.time[self.stft.window() - 2 * self.stft.hop..];
+        let (first, second) = end.split_at(self.stft.hop);
+        let (rise, fall) = self.stft.synthesis_window.split_at(self.stft.hop);
+        let complete = self.overlap.iter().zip(first.iter().zip(rise));
+        hop.iter_mut().zip(complete).for_each(|(y, (before, (x, w)))| *y = before + x * w);
+        let begun = second.iter().zip(fall);
+        self.overlap.iter_mut().zip(begun).for_each(|(y, (x, w))| *y = x * w);
+    }
+
+    /// Forgets all samples.
+    pub(crate) fn reset(&mut self) {
+        self.recent.fill(0.0);
+        self.overlap.fill(0.0);
+        self.spectrum.fill(Complex::default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Streams;
+    use crate::transform::{DEFAULT_WINDOW_SECONDS, Stft};
+    use rand::RngExt;
+
+    #[test]
+    fn what_is_not_modified_comes_back_a_hop_later() {
+        for rate in [8_000, 11_025, 16_000, 44_100, 48_000, 192_000] {
+            for delay in [0.004, 0.008, 0.016, 0.032] {
+                let stft = LowDelayStft::new(rate, DEFAULT_WINDOW_SECONDS, delay).unwrap();
+                assert!((stft.hop() as f64 - f64::from(rate) * delay / 2.0).abs() <= 0.5);
+                let mut random = Streams::new(1).stream(0);
+                let signal: Vec<f32> = (0..40 * stft.hop()).map(|_| random.random_range(-1.0..1.0)).collect();
+                let (mut channel, ones) = (stft.channel(), vec![1.0; stft.bins()]);
+                let mut again = vec![0.0; signal.len()];
+                for (hop, out) in signal.chunks_exact(stft.hop()).zip(again.chunks_exact_mut(stft.hop())) {
+                    assert_eq!(channel.analyse(hop).len(), stft.bins());
+                    channel.synthesise(&ones, out);
+                }
+                let error = signal.iter().zip(&again[stft.hop()..]).map(|(a, b)| (a - b).abs());
+                let error = error.fold(0.0, f32::max);
+                assert!(error < 2e-6, "{rate} Hz, {delay} s: {error}");
+                assert!(again[..stft.hop()].iter().all(|x| x.abs() < 2e-6));
+            }
+        }
+    }
+
+    #[test]
+    fn bins_are_those_of_the_long_transform_and_white_noise_has_its_power() {
+        for rate in [8_000, 11_025, 44_100] {
+            let long = Stft::new(rate, DEFAULT_WINDOW_SECONDS).unwrap();
+            let stft = LowDelayStft::new(rate, DEFAULT_WINDOW_SECONDS, 0.016).unwrap();
+            assert_eq!((stft.bins(), stft.bin_hertz()), (long.bins(), long.bin_spacing()));
+            let (mut random, mut channel) = (Streams::new(2).stream(0), stft.channel());
+            let (mut power, mut count) = (0.0, 0);
+            for t in 0..600 {
+                let hop: Vec<f32> = (0..stft.hop()).map(|_| random.random_range(-1.0..1.0)).collect();
+                let frame = channel.analyse(&hop);
+                if t >= 20 {
+                    power += frame[3..stft.bins() - 3].iter().map(|x| x.norm_sqr()).sum::<f32>();
+                    count += stft.bins() - 6;
+                }
+            }
+            let ratio = power / count as f32 / (stft.white_power() / 3.0);
+            assert!((ratio - 1.0).abs() < 0.05, "{ratio}");
+        }
+    }
+
+    #[test]
+    fn windows_and_delays_out_of_range_are_refused() {
+        for (window, delay) in
+            [(0.0, 0.016), (f64::NAN, 0.016), (0.064, 0.0), (0.064, 0.05), (0.064, f64::NAN)]
+        {
+            assert!(LowDelayStft::new(16_000, window, delay).is_err(), "{window} {delay}");
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Live: the promises of [`LiveDenoiser`], and what users of others complain of.
+
+use alphamf::denoiser::{LiveControls, LiveSettings};
+use alphamf::random::Streams;
+use alphamf::{Denoiser, Dictionary, LiveDenoiser, Settings};
+use alphamf_eval::metrics;
+use rand::RngExt;
+use std::f32::consts::TAU;
+use std::sync::LazyLock;
+
+static DENOISER: LazyLock<Denoiser> =
+    LazyLock::new(|| Denoiser::new(Dictionary::shipped().unwrap(), Settings::fast()).unwrap());
+
+fn live(rate: u32, channels: usize, controls: LiveControls) -> LiveDenoiser {
+    DENOISER.live(rate, channels, LiveSettings { controls, ..LiveSettings::default() }).unwrap()
+}
+
+const PASS: LiveControls = LiveControls { strength: 1.0, floor_db: -26.0, mix: 0.0, bypass: false };
+
+fn noise(samples: usize, level: f32, seed: u64) -> Vec<f32> {
+    let mut random = Streams::new(seed).stream(0);
+    (0..samples).map(|_| level * random.random_range(-1.0..1.0_f32)).collect()
+}
+
+fn run(live: &mut LiveDenoiser, input: &[f32], size: usize) -> Vec<f32> {
+    let mut output = vec![0.0; input.len()];
+    let size = size * live.channels();
+    input.chunks(size).zip(output.chunks_mut(size)).for_each(|(x, y)| live.process(x, y));
+    output
+}
+
+/// Mean square, dB.
+fn level(samples: &[f32]) -> f32 {
+    10.0 * (samples.iter().map(|x| x * x).sum::<f32>() / samples.len() as f32).log10()
+}
+
+#[test]
+fn blocks_of_any_size_give_the_same_samples() {
+    let input = noise(2 * 24_000, 0.1, 1);
+    let whole = run(&mut live(48_000, 2, LiveControls::default()), &input, 24_000);
+    assert!(level(&whole) > -60.0);
+    for size in [1, 16, 64, 441, 1_023] {
+        let divided = run(&mut live(48_000, 2, LiveControls::default()), &input, size);
+        assert!(divided == whole, "blocks of {size}");
+    }
+}
+
+#[test]
+fn the_latency_is_what_is_said_at_every_rate() {
+    for rate in [8_000, 11_025, 16_000, 44_100, 48_000, 96_000, 192_000] {
+        for latency_seconds in [0.004, 0.008, 0.016, 0.032] {
+            let settings = LiveSettings { latency_seconds, controls: PASS };
+            let mut live = DENOISER.live(rate, 1, settings).unwrap();
+            let latency = live.latency();
+            let wanted = latency_seconds * f64::from(rate);
+            assert!((latency as f64 - wanted).abs() <= 1.0, "{rate} Hz: {latency} for {wanted}");
+            let input = noise(3 * latency + 1_000, 0.5, 2);
+            // Nothing of the voice: what came, to the bit.
+            let output = run(&mut live, &input, 100);
+            assert!(output[..latency].iter().all(|y| *y == 0.0));
+            assert!(output[latency..] == input[..input.len() - latency]);
+            // All of the voice, and nothing taken out: the same way through the transform.
+            live.set_controls(LiveControls { strength: 0.0, mix: 1.0, ..PASS });
+            live.reset();
+            let output = run(&mut live, &input, 100);
+            let error = output[latency..].iter().zip(&input).map(|(y, x)| (y - x).abs());
+            let error = error.fold(0.0, f32::max);
+            assert!(error < 1e-5, "{rate} Hz, {latency_seconds} s: {error}");
+        }
+    }
+    let refused = |latency_seconds| {
+        let settings = LiveSettings { latency_seconds, ..LiveSettings::default() };
+        DENOISER.live(48_000, 1, settings).err().unwrap().to_string()
+    };
+    assert_eq!(refused(0.5), "latency_seconds is 0.5; expected 0.004 to 0.032");
+    assert!(refused(f64::NAN).contains("latency_seconds"));
+    assert!(DENOISER.live(4_000, 1, LiveSettings::default()).is_err());
+    assert!(DENOISER.live(48_000, 0, LiveSettings::default()).is_err());
+}
+
+#[test]
+fn a_voice_comes_out_of_its_noise() {
+    let read =
+        |name: &str| alphamf_files::read(format!("{}/audio/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let (noisy, clean) = (read("demo-noisy.wav"), read("demo-clean.wav"));
+    let mut live = live(noisy.sample_rate(), 1, LiveControls::default());
+    let mut input = noisy.channels()[0].clone();
+    input.resize(noisy.len() + live.latency(), 0.0);
+    let output = run(&mut live, &input, 480);
+    let wide = |samples: &[f32]| samples.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
+    let clean = wide(&clean.channels()[0]);
+    let score = |estimate: &[f32]| metrics::si_sdr(&clean, &wide(estimate)).unwrap();
+    let before = score(&noisy.channels()[0]);
+    let after = score(&output[live.latency()..]);
+    assert!(after > before + 4.0, "{before} dB before, {after} dB after");
+}
+
+#[test]
+fn noise_is_known_soon_and_followed() {
+    for rate in [8_000, 16_000, 48_000] {
+        let second = rate as usize;
+        let mut live = live(rate, 1, LiveControls::default());
+        let mut input = noise(3 * second, 0.01, 3);
+        // 20 dB louder, and then the same after a pause of digital silence.
+        input.extend(noise(3 * second, 0.1, 4));
+        input.extend(vec![0.0; 2 * second]);
+        input.extend(noise(second, 0.1, 5));
+        let output = run(&mut live, &input, 64);
+        let latency = live.latency();
+        let change = |from: f32, to: f32| {
+            let [from, to] = [from, to].map(|time| (time * second as f32) as usize);
+            level(&output[from + latency..to + latency]) - level(&input[from..to])
+        };
+        for (what, change) in [
+            ("0.3 s after the start", change(0.3, 1.0)),
+            ("later", change(2.0, 3.0)),
+            ("1 s after it has become louder", change(4.0, 4.5)),
+            ("later", change(5.0, 6.0)),
+            ("after silence", change(8.1, 8.9)),
+        ] {
+            assert!(change < -15.0, "{rate} Hz, {what}: {change} dB");
+        }
+        let silent = &output[6 * second + 3 * latency..8 * second];
+        assert!(silent.iter().all(|y| y.abs() < 1e-6), "{rate} Hz");
+        let meters = live.meters();
+        assert!((meters.noise_dbfs - level(&input[5 * second..6 * second])).abs() < 3.0, "{meters:?}");
+        assert!(meters.gain_db < -15.0, "{meters:?}");
+    }
+}
+
+#[test]
+fn what_is_no_sound_does_no_harm() {
+    let mut live = live(16_000, 1, LiveControls::default());
+    let good = noise(16_000, 0.05, 6);
+    let before = level(&run(&mut live, &good, 128)[8_000..]);
+    let bad = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN_POSITIVE / 8.0, -1e30, 1e-42];
+    let input: Vec<f32> = (0..16_000).map(|n| if n % 3 == 0 { bad[n / 3 % 7] } else { good[n] }).collect();
+    assert!(run(&mut live, &input, 128).iter().all(|y| y.is_finite()));
+    // Clipped noise is noise as well.
+    let clipped: Vec<f32> = noise(16_000, 8.0, 7).iter().map(|x| x.clamp(-1.0, 1.0)).collect();
+    assert!(run(&mut live, &clipped, 128).iter().all(|y| y.is_finite()));
+    let subnormal = vec![1e-40; 16_000];
+    assert!(run(&mut live, &subnormal, 128).iter().all(|y| y.is_finite()));
+    let mut after = 0.0;
+    for seed in 0..4 {
+        after = level(&run(&mut live, &noise(16_000, 0.05, seed), 128));
+    }
+    assert!((after - before).abs() < 3.0, "{before} dB before, {after} dB after");
+    // Blocks that do not fit are filled with zeros.
+    let mut output = [1.0; 7];
+    live.process(&[0.0; 3], &mut output);
+    assert!(output[3..] == [0.0; 4]);
+    live.process(&[0.0; 9], &mut output);
+    let mut pairs = DENOISER.live(16_000, 2, LiveSettings::default()).unwrap();
+    pairs.process(&[0.5; 7], &mut output);
+    assert!(output[6] == 0.0);
+}
+
+#[test]
+fn controls_are_faded() {
+    let input: Vec<f32> = (0..48_000).map(|n| 0.5 * (TAU * 200.0 * n as f32 / 48_000.0).sin()).collect();
+    let steepest = |samples: &[f32]| samples.windows(2).map(|w| (w[1] - w[0]).abs()).fold(0.0, f32::max);
+    let mut live = live(48_000, 1, LiveControls::default());
+    let mut output = Vec::new();
+    for (n, block) in input.chunks(4_800).enumerate() {
+        let bypass = n % 2 == 0;
+        live.set_controls(LiveControls {
+            bypass,
+            floor_db: -60.0 * (n % 3) as f32,
+            ..LiveControls::default()
+        });
+        output.extend(run(&mut live, block, 64));
+    }
+    // Beyond that of the tone, a step of its level every sample of 20 ms.
+    let most = steepest(&input) * 1.2 + 2.0 * 0.5 / 960.0;
+    assert!(steepest(&output[1_000..]) < most, "{} of {most}", steepest(&output[1_000..]));
+
+    let wild = LiveControls { strength: f32::NAN, floor_db: 7.0, mix: -1.0, bypass: false };
+    live.set_controls(wild);
+    assert_eq!(live.controls(), LiveControls { strength: 1.0, floor_db: 0.0, mix: 0.0, bypass: false });
+    let settings = LiveSettings { controls: wild, ..LiveSettings::default() };
+    assert!(DENOISER.live(48_000, 1, settings).is_err());
+}
+
+#[test]
+fn noise_that_is_shown_is_taken_out_at_once() {
+    let hum =
+        |n: usize| 0.1 * (1..6).map(|k| (TAU * 310.0 * k as f32 * n as f32 / 16_000.0).sin()).sum::<f32>();
+    let input: Vec<f32> = (0..16_000).map(hum).collect();
+    let mut live = live(16_000, 1, LiveControls::default());
+    live.learn_noise(0.5);
+    let output = run(&mut live, &input, 160);
+    let change = level(&output[2_000..]) - level(&input[2_000..]);
+    assert!(change < -20.0, "{change} dB");
+}
+
+#[test]
+fn channels_have_one_gain_and_a_reset_is_a_new_start() {
+    let mono = noise(8_000, 0.2, 8);
+    let pairs: Vec<f32> = mono.iter().flat_map(|x| [*x, 0.25 * x]).collect();
+    let mut live = live(16_000, 2, LiveControls::default());
+    let output = run(&mut live, &pairs, 100);
+    assert!(output.chunks_exact(2).all(|frame| frame[1] == 0.25 * frame[0]));
+    live.reset();
+    assert!(run(&mut live, &pairs, 77) == output);
+}
+
+/// Noise with pulses for so many seconds: what comes out stays finite, in time and as loud as at first.
+fn long_run(seconds: usize) {
+    let mut wet = live(8_000, 1, LiveControls::default());
+    let mut dry = live(8_000, 1, PASS);
+    let (latency, mut last, mut first_level) = (wet.latency(), vec![0.0; wet.latency()], None);
+    for second in 0..seconds {
+        let mut input = noise(8_000, 0.05, second as u64 % 20);
+        (0..8_000).step_by(80).filter(|n| n / 2_000 % 2 == 0).for_each(|n| input[n] += 0.5);
+        let output = run(&mut wet, &input, 256);
+        assert!(output.iter().all(|y| y.is_finite()), "second {second}");
+        if second % 20 == 10 {
+            let level = level(&output);
+            let first = *first_level.get_or_insert(level);
+            assert!((level - first).abs() < 3.0, "second {second}: {level} dB, at first {first} dB");
+        }
+        if second % 60 < 2 {
+            let passed = run(&mut dry, &input, 256);
+            last.extend(&input);
+            assert!(passed[..] == last[..8_000], "second {second}");
+            last.drain(..8_000);
+            assert_eq!(last.len(), latency);
+        }
+    }
+}
+
+#[test]
+fn minutes_later_it_is_as_at_first() {
+    long_run(120);
+}
+
+#[test]
+#[ignore = "takes an hour"]
+fn a_day_later_it_is_as_at_first() {
+    long_run(86_400);
+}
