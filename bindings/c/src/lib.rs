@@ -390,7 +390,7 @@ pub unsafe extern "C" fn alphamf_settings_free(settings: *mut alphamf_settings) 
 
 /// Begins a recording of so many samples per second (8000 to 192000) and channels (1 to 256, and no more than 64 x 48000
 /// samples per second together), with these settings or, if they are NULL, the defaults. The stream is to be freed by
-/// alphamf_free. Its first stream of some settings takes most of a second, as it fills tables that others share.
+/// alphamf_free. The first stream of some settings takes a moment longer: it fills tables that others share.
 ///
 /// # Safety
 /// `settings` is null or of `alphamf_settings_new`; `stream` points to a place for a pointer, which is set to NULL on

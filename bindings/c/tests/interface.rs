@@ -1,5 +1,6 @@
 //! The header is that of the code, and programs in C and C++ use it: compiled without a warning, run, and run under
-//! valgrind. What needs a compiler or valgrind is left out, loudly, where there is none.
+//! valgrind. What needs a compiler or valgrind is left out where there is none.
+#![cfg(target_os = "linux")]
 
 use alphamf::denoiser::SessionSettings;
 use alphamf::{Denoiser, Dictionary, Settings};
@@ -121,7 +122,6 @@ fn expected(codes: &[i16], mix: f32) -> Vec<i16> {
 
 // One after the other: they share files.
 #[test]
-#[cfg(target_os = "linux")]
 fn programs_use_it() {
     if !is_there("cc") {
         return;
@@ -160,7 +160,6 @@ fn programs_use_it() {
 
 /// The program in C++ that the README shows.
 #[test]
-#[cfg(target_os = "linux")]
 fn the_readme_holds_in_cpp() {
     if !is_there("c++") {
         return;

@@ -15,7 +15,7 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -181,7 +181,8 @@ class Denoiser:
     @property
     def settings(self) -> Mapping[str, Any]:
         """All settings in use, as ``denoise --stats`` tells them."""
-        return json.loads(self._native.settings())
+        settings: Mapping[str, Any] = json.loads(self._native.settings())
+        return settings
 
     @property
     def dictionary(self) -> bytes:
@@ -224,8 +225,7 @@ class Denoiser:
             share = lambda done: progress(min(done / seconds, 1.0))  # noqa: E731
         parts = [session.push(samples, share), session.finish(share)]
         voice, *removed = (
-            np.concatenate(blocks, axis=1).astype(dtype, copy=False).reshape(recording.shape)
-            for blocks in zip(*parts)
+            np.concatenate(blocks, axis=1).astype(dtype, copy=False).reshape(recording.shape) for blocks in zip(*parts)
         )
         return Denoised(
             voice=voice,
@@ -405,29 +405,37 @@ def evaluate(
 ) -> Mapping[str, Any]:
     """Scores a denoiser over folders of recordings with one channel, as ``denoise eval`` does.
 
-    :param denoiser: a :class:`Denoiser`, any function of samples and sample rate, or ``None`` for recordings that were
-        enhanced elsewhere.
+    :param denoiser: a :class:`Denoiser` (of whose options ``mix``, ``channels`` and ``no_dither`` do not count), any
+        function of samples ``(n,)`` in ``float32`` and sample rate, or ``None`` for recordings that were enhanced
+        elsewhere.
     :param clean: the folder of clean recordings.
     :param noisy: that of the noisy ones, paired by their names.
     :param enhanced: that of what another program made of them.
     :param high_pass: remove all below this frequency before scoring, Hz.
     :param save: a folder for the denoised recordings.
-    :returns: ``files`` with their scores before (``input``) and after (``output``), ``failures``, and a ``summary`` with
-        means and standard errors: of all files, then by condition.
+    :returns: ``files`` with their scores before (``input``) and after (``output``), ``failures``, and a ``summary``
+        with means and standard errors: of all files, then by condition.
     """
-    function: Any = denoiser
+    if noisy is None and enhanced is None:
+        raise ValueError("nothing to score: expected noisy or enhanced")
+    function: Any = None
     if isinstance(denoiser, Denoiser):
         function = denoiser._native
     elif denoiser is not None:
         given = denoiser
-        function = lambda x, rate: np.asarray(given(x[0], rate), np.float32)  # noqa: E731
-    path = lambda given: None if given is None else os.fspath(given)  # noqa: E731
-    if noisy is None and enhanced is None:
-        raise ValueError("nothing to score: expected noisy or enhanced")
-    record = _native.evaluate(
-        path(clean), path(noisy), path(enhanced), function, high_pass, path(save), _threads(threads), progress
+
+        def function(x: Array, rate: int) -> Array:
+            return np.asarray(given(x[0], rate), np.float32)
+
+    def path(folder: Union[None, str, "os.PathLike[str]"]) -> Optional[str]:
+        return None if folder is None else os.fspath(folder)
+
+    record: Mapping[str, Any] = json.loads(
+        _native.evaluate(
+            os.fspath(clean), path(noisy), path(enhanced), function, high_pass, path(save), _threads(threads), progress
+        )
     )
-    return json.loads(record)
+    return record
 
 
 def sdr(reference: ArrayLike, estimate: ArrayLike) -> float:
@@ -498,10 +506,10 @@ def _dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def _channels(samples: Array) -> Array:
     """The samples of a recording as (channels, n)."""
     _dtype(samples.dtype)
+    if samples.ndim not in (1, 2) or samples.size == 0:
+        raise ValueError(f"samples of shape {samples.shape}: expected (n,) or (channels, n), and a sample at least")
     if samples.ndim == 1:
         return samples[np.newaxis]
-    if samples.ndim != 2:
-        raise ValueError(f"samples of shape {samples.shape}: expected (n,) or (channels, n)")
     # No recording has more channels than samples.
     if samples.shape[0] > samples.shape[1]:
         raise ValueError(
@@ -520,7 +528,7 @@ def _floats(samples: Array) -> Array:
 
 def _stats(session: _native.Session, dtype: np.dtype[Any]) -> Mapping[str, Any]:
     statistics, clipped = session.statistics()
-    stats = json.loads(statistics)
+    stats: Dict[str, Any] = json.loads(statistics)
     if dtype == np.int16:
         stats["clipped_samples"] = clipped
     return stats

@@ -73,8 +73,8 @@ def sample(
 ) -> Sampled:
     """Runs a chain from each of the ``starts``.
 
-    :param target: given a state of shape ``(dimension,)``, returns the potential (minus the logarithm of the density, up
-        to a constant; infinite where the density is zero) and its gradient, as anything numpy makes arrays of.
+    :param target: given a state of shape ``(dimension,)``, returns the potential (minus the logarithm of the density,
+        up to a constant; infinite where the density is zero) and its gradient, as anything numpy makes arrays of.
     :param starts: ``(chains, dimension)``, far apart; the potential must be finite there.
     :param sampler: one of :data:`NAMES`.
     :param draws: steps of each chain that are kept, at least 4.

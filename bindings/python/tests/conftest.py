@@ -26,15 +26,15 @@ def write(path, samples, rate):
 
 @pytest.fixture(scope="session")
 def noisy():
-    """Four seconds of the demo, int16, and their rate."""
+    """Two seconds of the demo, int16, and their rate."""
     samples, rate = read(AUDIO / "demo-noisy.wav")
-    return samples[: 4 * rate], rate
+    return samples[rate : 3 * rate], rate
 
 
 @pytest.fixture(scope="session")
 def clean():
     samples, rate = read(AUDIO / "demo-clean.wav")
-    return samples[: 4 * rate], rate
+    return samples[rate : 3 * rate], rate
 
 
 @pytest.fixture(scope="session")

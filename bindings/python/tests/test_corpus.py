@@ -33,8 +33,8 @@ def test_metrics(clean):
 def corpus(noisy, clean, tmp_path):
     for name, (samples, rate) in (("clean", clean), ("noisy", noisy)):
         (tmp_path / name).mkdir()
-        write(tmp_path / name / "one.wav", samples[: 2 * rate], rate)
-        write(tmp_path / name / "two.wav", samples[2 * rate :], rate)
+        write(tmp_path / name / "one.wav", samples[:rate], rate)
+        write(tmp_path / name / "two.wav", samples[rate:], rate)
     return tmp_path
 
 
