@@ -306,7 +306,7 @@ impl LiveDenoiser {
             let samples = input[index..].iter().step_by(width).zip(output[index..].iter_mut().step_by(width));
             for ((x, y), (dry, wet)) in samples.zip(due) {
                 self.mix += (goal - self.mix).clamp(-self.mix_step, self.mix_step);
-                *y = *dry + self.mix * (wet - *dry);
+                *y = self.mix * wet + (1.0 - self.mix) * *dry;
                 *dry = if x.is_finite() { *x } else { 0.0 };
             }
         }
