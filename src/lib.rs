@@ -3,8 +3,9 @@
 //! The recording's spectrum is the sum of two alpha-stable matrix factorisations: speech, with a [`Dictionary`]
 //! learned from clean speech, and noise, learned from the recording itself. A [`Denoiser`] samples their posterior
 //! and filters the recording by its mean gain. A [`DenoiseStream`] does so block by block, in memory that does not
-//! grow; a [`Session`] besides mixes the result with the recording, keeps what was taken out, and counts. All that takes
-//! long has a twin whose name ends in `_with` and takes a [`Watch`], which is told how far it is and may end it.
+//! grow; a [`Session`] besides mixes the result with the recording, keeps what was taken out, and counts. A
+//! [`LiveDenoiser`] is for calls: it goes sample by sample, 16 ms late. All that takes long has a twin whose name ends in
+//! `_with` and takes a [`Watch`], which is told how far it is and may end it.
 //!
 //! ```
 //! use alphamf::signal::SampleFormat;

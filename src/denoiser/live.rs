@@ -30,8 +30,8 @@ const FAINTEST: f32 = 1e-15;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LiveSettings {
-    /// Time from a sample's coming in to its coming out, in [`LATENCY_SECONDS`]: the shorter, the more work, and the less
-    /// is known.
+    /// Time from a sample's coming in to its coming out, in [`LATENCY_SECONDS`] and at most half a window of the
+    /// dictionary: the shorter, the more work, and the less is known.
     pub latency_seconds: f64,
     /// What it starts with.
     pub controls: LiveControls,
@@ -171,7 +171,9 @@ impl LiveDenoiser {
         settings: LiveSettings,
     ) -> Result<Self, DenoiseError> {
         let LiveSettings { latency_seconds, controls } = settings;
-        within("latency_seconds", latency_seconds, LATENCY_SECONDS)?;
+        let window_seconds = separator.dictionary.header().window_seconds;
+        let most = LATENCY_SECONDS.end().min(window_seconds / 2.0);
+        within("latency_seconds", latency_seconds, *LATENCY_SECONDS.start()..=most)?;
         within("strength", controls.strength, 0.0..=2.0)?;
         within("floor_db", controls.floor_db, -100.0..=0.0)?;
         within("mix", controls.mix, 0.0..=1.0)?;
@@ -304,7 +306,7 @@ impl LiveDenoiser {
             let samples = input[index..].iter().step_by(width).zip(output[index..].iter_mut().step_by(width));
             for ((x, y), (dry, wet)) in samples.zip(due) {
                 self.mix += (goal - self.mix).clamp(-self.mix_step, self.mix_step);
-                *y = *dry + self.mix * (wet - *dry);
+                *y = self.mix * wet + (1.0 - self.mix) * *dry;
                 *dry = if x.is_finite() { *x } else { 0.0 };
             }
         }

@@ -547,3 +547,76 @@ impl LiveListener {
         (self.mean_sum, self.mean_weight, self.frames, self.heard) = (0.0, 0.0, 0, 0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::convolution::Grid;
+    use crate::random::Streams;
+    use rand::RngExt;
+
+    /// The network whose taps into the future are folded onto the present ones, and are none.
+    fn folded(network: &Network) -> Network {
+        let mut folded = network.clone();
+        let shares = |layers: &[Convolution], shares: &[f32]| -> Vec<(Convolution, f32)> {
+            layers.iter().cloned().zip(shares.iter().copied()).collect()
+        };
+        let mut layers = vec![(network.first.clone(), FIRST_SHARE)];
+        layers.extend(shares(&network.local, &LOCAL_SHARES));
+        layers.extend(shares(&network.wide, &[WIDE_SHARE; 5]));
+        layers.extend(shares(&network.after, &AFTER_SHARES));
+        assert_eq!(layers.len(), 13);
+        for (layer, share) in layers {
+            let count = (2 * layer.reach.1 + 1) * layer.inputs * layer.outputs;
+            let weights = &mut folded.parameters[layer.offset..];
+            for at in count..2 * count {
+                weights[at] += share * weights[at + count];
+                weights[at + count] = 0.0;
+            }
+        }
+        folded
+    }
+
+    #[test]
+    fn pair_after_pair_it_is_the_network_without_a_future() {
+        let network = Listener::shipped().unwrap().network;
+        let mut input = Grid::new(network.first.inputs, PLACES, 40);
+        let mut random = Streams::new(1).stream(0);
+        input.values.iter_mut().for_each(|x| *x = random.random_range(-1.0..1.0));
+        let expected = folded(&network).forward(&input);
+        let causal = CausalNetwork::new(&network);
+        let (mut memory, mut rows) = (causal.memory(), causal.rows());
+        for again in 0..2 {
+            let mut found = Vec::new();
+            for row in input.values.chunks_exact(input.row()) {
+                rows.input[input.channels..][..row.len()].copy_from_slice(row);
+                causal.forward(&mut memory, &mut rows);
+                for frame in 0..PAIR {
+                    let places = rows.output.chunks_exact(PAIR * GROUP);
+                    found
+                        .extend(places.flat_map(|place| &place[frame * GROUP..(frame + 1) * GROUP]).copied());
+                }
+            }
+            assert_eq!(found.len(), expected.len());
+            let error = found.iter().zip(&expected).map(|(a, b): (&f32, &f32)| (a - b).abs());
+            let error = error.fold(0.0, f32::max);
+            assert!(error < 1e-3, "{error}, round {again}");
+            memory.reset();
+        }
+    }
+
+    #[test]
+    fn the_quiet_is_the_quantile_of_the_levels() {
+        let mut quiet_levels = Quiet::new(0.008);
+        let (mut random, mut quiet) = (Streams::new(2).stream(0), [0.0]);
+        for _ in 0..2_000 {
+            quiet_levels.update(&[random.random_range(-20.0..0.0)], &mut quiet);
+        }
+        assert!((quiet[0] + 18.0).abs() < 0.6, "{}", quiet[0]);
+        // It forgets, but slowly.
+        (0..500).for_each(|_| quiet_levels.update(&[-2.0], &mut quiet));
+        assert!(quiet[0] < -12.0, "{}", quiet[0]);
+        (0..3_000).for_each(|_| quiet_levels.update(&[-2.0], &mut quiet));
+        assert!((quiet[0] + 2.0).abs() < 0.5, "{}", quiet[0]);
+    }
+}

@@ -89,13 +89,6 @@ impl LowDelayStft {
         self.hop as f64 / f64::from(self.sample_rate)
     }
 
-    /// Distance of bins, Hz.
-    #[must_use]
-    #[cfg(test)]
-    pub(crate) fn bin_hertz(&self) -> f64 {
-        f64::from(self.sample_rate) / self.window() as f64
-    }
-
     /// The sum of the squares of the analysis window: the power that white noise of variance one has in a bin.
     #[must_use]
     pub(crate) fn white_power(&self) -> f32 {
@@ -228,7 +221,7 @@ mod tests {
         for rate in [8_000, 11_025, 44_100] {
             let long = Stft::new(rate, DEFAULT_WINDOW_SECONDS).unwrap();
             let stft = LowDelayStft::new(rate, DEFAULT_WINDOW_SECONDS, 0.016).unwrap();
-            assert_eq!((stft.bins(), stft.bin_hertz()), (long.bins(), long.bin_spacing()));
+            assert_eq!((stft.bins(), stft.window()), (long.bins(), long.window()));
             let (mut random, mut channel) = (Streams::new(2).stream(0), stft.channel());
             let (mut power, mut count) = (0.0, 0);
             for t in 0..600 {
