@@ -158,7 +158,8 @@ class Denoiser:
         no_dither: bool = False,
         threads: Optional[int] = None,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name != "self" and value is not None}
+        everything = locals().copy()
+        given = {name: value for name, value in everything.items() if name != "self" and value is not None}
         # Read once, here: a copy in another process, or on another machine, has the same.
         for name in ("model", "refiner"):
             if name in given and given[name] != "none":
@@ -169,7 +170,7 @@ class Denoiser:
         if options.get("refiner") != "none":
             files["refiner"] = options.pop("refiner", None)
         _threads(options.pop("threads", None))
-        self._native = _native.Denoiser(json.dumps(options), files["model"], files["refiner"], threads)
+        self._native = _native.Denoiser(_json(options), files["model"], files["refiner"], threads)
         self._separate = channels == "separate"
 
     def __reduce__(self) -> Tuple[Any, ...]:
@@ -278,7 +279,7 @@ class Denoiser:
             "mix": self._given.get("mix", 1.0) if mix is None else mix,
             "bypass": bypass,
         }
-        native = self._native.live(_rate(sample_rate), channels, latency / 1000, json.dumps(controls))
+        native = self._native.live(_rate(sample_rate), channels, latency / 1000, _json(controls))
         return Live(native, channels)
 
     def noise_profile(self, x: ArrayLike, sample_rate: int) -> NoiseProfile:
@@ -397,7 +398,7 @@ class Live:
         ``strength`` (0 to 2) is the power that gains are raised to, ``floor_db`` (-100 to 0) the least gain, ``mix``
         (0 to 1) how much of the result is the voice, ``bypass`` whether the sound passes as it came, as late.
         """
-        self._native.set_controls(json.dumps({**self.controls, **controls}))
+        self._native.set_controls(_json({**self.controls, **controls}))
 
     @property
     def controls(self) -> Mapping[str, Any]:
@@ -563,6 +564,15 @@ def _denoiser(given: Mapping[str, Any]) -> Denoiser:
 
 def _bytes(model: Model) -> bytes:
     return bytes(model) if isinstance(model, (bytes, bytearray, memoryview)) else Path(model).read_bytes()
+
+
+def _json(options: Mapping[str, Any]) -> str:
+    def plain(value: Any) -> Any:
+        if isinstance(value, np.generic):
+            return value.item()
+        raise TypeError(f"{value!r}: expected a number, a word, or a truth value")
+
+    return json.dumps(options, default=plain)
 
 
 def _threads(threads: Optional[int]) -> Optional[int]:

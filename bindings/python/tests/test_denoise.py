@@ -112,6 +112,8 @@ def test_samples_that_are_not_finite_are_refused(bad):
         ({"mix": 1.5}, ValueError, "mix"),
         ({"threads": 0}, ValueError, "threads"),
         ({"colour": 1}, TypeError, "colour"),
+        ({"mix": [1]}, ValueError, "f32"),
+        ({"mix": object()}, TypeError, "a number"),
         ({"model": b"no dictionary"}, ValueError, ""),
         ({"model": "absent.safetensors"}, OSError, "absent"),
     ],
@@ -231,6 +233,12 @@ def test_a_denoiser_is_pickled_with_its_model(noisy, tmp_path):
     copy = pickle.loads(pickle.dumps(denoiser))
     assert copy.settings == denoiser.settings and copy.settings["seed"] == 5
     assert np.array_equal(copy.denoise(samples, rate).voice, denoiser.denoise(samples, rate).voice)
+
+
+def test_numbers_of_numpy_are_numbers():
+    denoiser = alphamf.Denoiser(seed=np.int64(3), iterations=np.uint8(6), floor_db=np.float32(-20))
+    settings = denoiser.settings
+    assert (settings["seed"], settings["sampling"]["iterations"], settings["gain"]["floor_db"]) == (3, 6, -20)
 
 
 def test_threads_share_a_denoiser(noisy):
