@@ -60,7 +60,7 @@ pub(crate) struct OnlineSeparation {
     /// Mean power of the noise, per bin, and whether it has begun.
     noise: Vec<f32>,
     started: bool,
-    /// The memory of how probable a voice is, per bin; used without a listener.
+    /// How probable a voice has been of late, per bin.
     presence: Vec<f32>,
     power: Vec<f32>,
     log_power: Vec<f32>,
@@ -102,7 +102,7 @@ impl OnlineSeparation {
             noise_step: (1.0 - libm::exp(-frame_seconds / NOISE_SECONDS)) as f32,
             noise: whole(),
             started: false,
-            presence: whole(),
+            presence: vec![0.0; bins],
             power: whole(),
             log_power: whole(),
             log_noise: whole(),
@@ -128,6 +128,7 @@ impl OnlineSeparation {
     pub(crate) fn reset(&mut self) {
         self.started = false;
         self.activations.fill(ACTIVATIONS.0);
+        self.presence.fill(0.0);
     }
 
     /// The posterior mean of the Wiener gain of the voice, per bin, for the powers `|X|^2` of a frame (of mean 1 for white

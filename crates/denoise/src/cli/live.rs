@@ -3,10 +3,9 @@
 use alphamf::denoiser::{LATENCY_SECONDS, LiveControls, LiveDenoiser, LiveSettings};
 use alphamf::signal::Signal;
 use alphamf::{DenoiseError, Denoiser};
-use serde::Serialize;
 
 /// Options of `--live`.
-#[derive(Debug, Clone, PartialEq, clap::Args, Serialize)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct Live {
     /// Denoise as in a call: what has not come yet is not known, and what came goes out at once. Of the options of the
     /// model, only --model, --no-listener, --strength, --floor-db and the exponents count.
@@ -27,11 +26,16 @@ fn parse_latency(text: &str) -> Result<f64, String> {
 }
 
 impl Live {
+    /// The latency, s, if it is asked for.
+    pub fn latency_seconds(&self) -> Option<f64> {
+        self.live.then_some(self.latency / 1000.0)
+    }
+
     /// The settings, if it is asked for.
     pub fn settings(&self, denoiser: &Denoiser, mix: f32) -> Option<LiveSettings> {
         let floor_db = denoiser.settings().gain.floor_db as f32;
         let controls = LiveControls { floor_db, mix, ..LiveControls::default() };
-        self.live.then(|| LiveSettings { latency_seconds: self.latency / 1000.0, controls })
+        self.latency_seconds().map(|latency_seconds| LiveSettings { latency_seconds, controls })
     }
 }
 

@@ -52,7 +52,7 @@ Examples:
   denoise talk.mp3 voice.flac --mix 0.8      leave some of the room in
   denoise recordings/ -o voices/             every recording of a folder
   denoise hum.wav out.wav --noise-from 0..2  only noise in the first two seconds
-  arecord -f S16_LE -r 16000 -t raw | denoise - - --live --raw 16000:1:s16 --raw-out | aplay -f S16_LE -r 16000
+  arecord -f S16_LE -r 16000 -t raw | denoise - - --live --raw 16000:1:s16 | aplay
   denoise train speech/ -o mine.safetensors && denoise in.wav out.wav --model mine.safetensors
 
 Exit codes:

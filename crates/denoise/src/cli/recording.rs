@@ -201,7 +201,7 @@ impl Processing {
         let channels = ChannelMode::from(self.channels);
         serde_json::json!({
             "mix": self.mix, "channels": channels, "noise_from_seconds": noise_from, "dither": !self.no_dither,
-            "live": self.live,
+            "live_latency_seconds": self.live.latency_seconds(),
         })
     }
 
@@ -346,7 +346,6 @@ impl Recording<'_> {
         let mut drawing = drawing.with_context(in_input)?;
 
         let live = self.processing.live.settings(self.denoiser, self.processing.mix);
-        let latency_seconds = live.as_ref().map(|settings| settings.latency_seconds);
         let live = live.map(|settings| Aligned::new(self.denoiser, sample_rate, channels, settings));
         let mut live = live.transpose().with_context(in_input)?;
         // The session gathers blocks itself: this is how often a stream is looked at.
@@ -411,7 +410,7 @@ impl Recording<'_> {
             missing_samples: losses.missing_samples,
             samples_not_finite: losses.not_finite,
             ends_early: losses.ends_early,
-            latency_seconds,
+            latency_seconds: self.processing.live.latency_seconds(),
             processing_seconds: taken,
             real_time_factor: taken / statistics.duration_seconds,
             figure: drawing.map(|drawing| drawing.finish(statistics.duration_seconds)),
