@@ -12,6 +12,8 @@
  *
  * Samples are floats, full scale 1, finite; an array of pointers holds one for each channel.
  *
+ * Sound that must come out at once goes through alphamf_live_create and alphamf_live_process.
+ *
  * Threads: any function may be called from any thread. A stream, or settings that are being changed, by one thread at a
  * time; different streams, also of the same settings, at once. The library has worker threads of its own; a process
  * that has forked must not use it on, unless it executes another program.
@@ -20,6 +22,7 @@
 #ifndef ALPHAMF_H
 #define ALPHAMF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -53,6 +56,11 @@ typedef enum {
    */
   ALPHAMF_CANCELLED = 130,
 } alphamf_status;
+
+/*
+ Sound on its way through the denoiser as it comes, in calls and streams.
+ */
+typedef struct alphamf_live alphamf_live;
 
 /*
  Settings of streams.
@@ -245,6 +253,72 @@ alphamf_status alphamf_denoise(uint32_t sample_rate,
                                const float *const *noisy,
                                float *const *voice,
                                size_t samples);
+
+/*
+ Begins sound that is denoised as it comes: what goes in comes out `latency` milliseconds (4 to 32) later. Of the
+ settings, which may be NULL for the defaults, the dictionary, the listener, floor_db, mix and the exponents count. To
+ be freed by alphamf_live_free.
+
+ # Safety
+ `settings` is null or of `alphamf_settings_new`; `live` points to a place for a pointer, which is set to NULL on
+ failure.
+ */
+alphamf_status alphamf_live_create(uint32_t sample_rate,
+                                   uint32_t channels,
+                                   const alphamf_settings *settings,
+                                   double latency,
+                                   alphamf_live **live);
+
+/*
+ Takes so many samples of every channel, interleaved, and gives as many. It allocates nothing and never waits: made to
+ be called from an audio callback. The result does not depend on the size of the blocks.
+
+ # Safety
+ `live` is that of `alphamf_live_create`; `input` points to samples x channels numbers, `output` to room for as many,
+ and the two do not overlap.
+ */
+alphamf_status alphamf_live_process(alphamf_live *live,
+                                    const float *input,
+                                    float *output,
+                                    size_t samples);
+
+/*
+ Changes what may change meanwhile, smoothly: the power that gains are raised to (0 to 2; 1 at first), the least gain
+ (-100 to 0 dB), how much of the result is the voice (0 to 1), and whether the sound passes as it came. What is out of
+ its range is taken for the nearest in it. Between two calls of alphamf_live_process, never during one.
+
+ # Safety
+ `live` is that of `alphamf_live_create`.
+ */
+alphamf_status alphamf_live_set(alphamf_live *live,
+                                float strength,
+                                float floor_db,
+                                float mix,
+                                bool bypass);
+
+/*
+ Samples from what comes in to what goes out; 0 for NULL.
+
+ # Safety
+ `live` is NULL or that of `alphamf_live_create`.
+ */
+size_t alphamf_live_latency(const alphamf_live *live);
+
+/*
+ Forgets all that has come.
+
+ # Safety
+ `live` is that of `alphamf_live_create`.
+ */
+alphamf_status alphamf_live_reset(alphamf_live *live);
+
+/*
+ Frees it; nothing happens for NULL.
+
+ # Safety
+ It is that of `alphamf_live_create`, and not used any more.
+ */
+void alphamf_live_free(alphamf_live *live);
 
 #ifdef __cplusplus
 }  // extern "C"

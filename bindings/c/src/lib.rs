@@ -3,9 +3,9 @@
 #![deny(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 #![allow(non_camel_case_types)] // As C writes them.
 
-use alphamf::denoiser::{Options, Portion, SessionSettings};
+use alphamf::denoiser::{LiveControls, LiveSettings, Options, Portion, SessionSettings};
 use alphamf::signal::check_sample_rate;
-use alphamf::{DenoiseError, Denoiser, Dictionary, ErrorKind, Refiner, Session, Watch};
+use alphamf::{DenoiseError, Denoiser, Dictionary, ErrorKind, LiveDenoiser, Refiner, Session, Watch};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::{Map, Value};
 use std::cell::RefCell;
@@ -69,6 +69,9 @@ pub struct alphamf_stream {
     watch: Guard,
     statistics: CString,
 }
+
+/// Sound on its way through the denoiser as it comes, in calls and streams.
+pub struct alphamf_live(LiveDenoiser);
 
 /// A watch, as C gives it.
 struct Guard {
@@ -608,4 +611,126 @@ pub unsafe extern "C" fn alphamf_denoise(
     // SAFETY: the stream has just been created, or is null.
     unsafe { alphamf_free(stream) };
     status
+}
+
+/// Begins sound that is denoised as it comes: what goes in comes out `latency` milliseconds (4 to 32) later. Of the
+/// settings, which may be NULL for the defaults, the dictionary, the listener, floor_db, mix and the exponents count. To
+/// be freed by alphamf_live_free.
+///
+/// # Safety
+/// `settings` is null or of `alphamf_settings_new`; `live` points to a place for a pointer, which is set to NULL on
+/// failure.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn alphamf_live_create(
+    sample_rate: u32,
+    channels: u32,
+    settings: *const alphamf_settings,
+    latency: f64,
+    live: *mut *mut alphamf_live,
+) -> alphamf_status {
+    guarded(|| {
+        // SAFETY: as the caller promises.
+        let place = unsafe { reference(live, "live")? };
+        *place = std::ptr::null_mut();
+        check_sample_rate(sample_rate).map_err(|error| Failure(ALPHAMF_INPUT, error.to_string()))?;
+        // SAFETY: as the caller promises.
+        let made = match unsafe { settings.as_ref() } {
+            Some(settings) => settings.made()?,
+            None => alphamf_settings::new().made()?,
+        };
+        let floor_db = made.denoiser.settings().gain.floor_db as f32;
+        let controls = LiveControls { floor_db, mix: made.session.mix, ..LiveControls::default() };
+        let settings = LiveSettings { latency_seconds: latency / 1000.0, controls };
+        let live = made.denoiser.live(sample_rate, channels as usize, settings)?;
+        *place = Box::into_raw(Box::new(alphamf_live(live)));
+        Ok(())
+    })
+}
+
+/// Takes so many samples of every channel, interleaved, and gives as many. It allocates nothing and never waits: made to
+/// be called from an audio callback. The result does not depend on the size of the blocks.
+///
+/// # Safety
+/// `live` is that of `alphamf_live_create`; `input` points to samples x channels numbers, `output` to room for as many,
+/// and the two do not overlap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn alphamf_live_process(
+    live: *mut alphamf_live,
+    input: *const f32,
+    output: *mut f32,
+    samples: usize,
+) -> alphamf_status {
+    guarded(|| {
+        // SAFETY: as the caller promises.
+        let live = unsafe { reference(live, "live")? };
+        if input.is_null() || output.is_null() {
+            return Err(null("input or output"));
+        }
+        let count = samples.saturating_mul(live.0.channels());
+        if count > isize::MAX as usize / size_of::<f32>() {
+            return Err(Failure(ALPHAMF_INPUT, format!("{samples} samples: more than any memory holds")));
+        }
+        // SAFETY: as the caller promises, and neither is null.
+        let (input, output) = unsafe {
+            (std::slice::from_raw_parts(input, count), std::slice::from_raw_parts_mut(output, count))
+        };
+        live.0.process(input, output);
+        Ok(())
+    })
+}
+
+/// Changes what may change meanwhile, smoothly: the power that gains are raised to (0 to 2; 1 at first), the least gain
+/// (-100 to 0 dB), how much of the result is the voice (0 to 1), and whether the sound passes as it came. What is out of
+/// its range is taken for the nearest in it. Between two calls of alphamf_live_process, never during one.
+///
+/// # Safety
+/// `live` is that of `alphamf_live_create`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn alphamf_live_set(
+    live: *mut alphamf_live,
+    strength: f32,
+    floor_db: f32,
+    mix: f32,
+    bypass: bool,
+) -> alphamf_status {
+    guarded(|| {
+        // SAFETY: as the caller promises.
+        unsafe { reference(live, "live")? }.0.set_controls(LiveControls { strength, floor_db, mix, bypass });
+        Ok(())
+    })
+}
+
+/// Samples from what comes in to what goes out; 0 for NULL.
+///
+/// # Safety
+/// `live` is NULL or that of `alphamf_live_create`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn alphamf_live_latency(live: *const alphamf_live) -> usize {
+    // SAFETY: as the caller promises.
+    unsafe { live.as_ref() }.map_or(0, |live| live.0.latency())
+}
+
+/// Forgets all that has come.
+///
+/// # Safety
+/// `live` is that of `alphamf_live_create`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn alphamf_live_reset(live: *mut alphamf_live) -> alphamf_status {
+    guarded(|| {
+        // SAFETY: as the caller promises.
+        unsafe { reference(live, "live")? }.0.reset();
+        Ok(())
+    })
+}
+
+/// Frees it; nothing happens for NULL.
+///
+/// # Safety
+/// It is that of `alphamf_live_create`, and not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn alphamf_live_free(live: *mut alphamf_live) {
+    if !live.is_null() {
+        // SAFETY: as the caller promises, and it is not null.
+        drop(unsafe { Box::from_raw(live) });
+    }
 }

@@ -67,6 +67,19 @@ int main(void) {
 
     EXPECT(alphamf_denoise(8000, 2, settings, channels, NULL, 4000) == ALPHAMF_INPUT);
     EXPECT(alphamf_denoise(8000, 2, settings, channels, places, 4000) == ALPHAMF_OK && left[100] == right[100]);
+
+    alphamf_live *live;
+    EXPECT(alphamf_live_create(8000, 2, settings, 100.0, &live) == ALPHAMF_SETTING && !live);
+    EXPECT(alphamf_live_create(8000, 2, settings, 16.0, &live) == ALPHAMF_OK && alphamf_live_latency(live) == 128);
+    EXPECT(alphamf_live_process(live, NULL, left, 10) == ALPHAMF_INPUT);
+    EXPECT(alphamf_live_process(live, left, right, 4000) == ALPHAMF_OK);
+    EXPECT(alphamf_live_reset(live) == ALPHAMF_OK);
+    EXPECT(alphamf_live_set(live, 1.0f, -20.0f, 1.0f, true) == ALPHAMF_OK);
+    EXPECT(alphamf_live_process(live, left, right, 4000) == ALPHAMF_OK);
+    for (int i = 2000; i < 8000; i++) EXPECT(right[i] == left[i - 256]);
+    EXPECT(alphamf_live_process(NULL, left, right, 1) == ALPHAMF_INPUT && alphamf_live_latency(NULL) == 0);
+    alphamf_live_free(live);
+    alphamf_live_free(NULL);
     alphamf_settings_free(settings);
     return 0;
 }

@@ -30,6 +30,7 @@ __all__ = [
     "Denoised",
     "Denoiser",
     "Deviation",
+    "Live",
     "NoiseProfile",
     "Stream",
     "denoise",
@@ -157,7 +158,8 @@ class Denoiser:
         no_dither: bool = False,
         threads: Optional[int] = None,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name != "self" and value is not None}
+        everything = locals().copy()
+        given = {name: value for name, value in everything.items() if name != "self" and value is not None}
         # Read once, here: a copy in another process, or on another machine, has the same.
         for name in ("model", "refiner"):
             if name in given and given[name] != "none":
@@ -168,7 +170,7 @@ class Denoiser:
         if options.get("refiner") != "none":
             files["refiner"] = options.pop("refiner", None)
         _threads(options.pop("threads", None))
-        self._native = _native.Denoiser(json.dumps(options), files["model"], files["refiner"], threads)
+        self._native = _native.Denoiser(_json(options), files["model"], files["refiner"], threads)
         self._separate = channels == "separate"
 
     def __reduce__(self) -> Tuple[Any, ...]:
@@ -254,6 +256,31 @@ class Denoiser:
         if noise_from is not None:
             session.start_from(noise_from._native)
         return Stream(session, channels, dtype, self._separate)
+
+    def live(
+        self,
+        sample_rate: int,
+        channels: int = 1,
+        *,
+        latency: float = 16.0,
+        strength: float = 1.0,
+        floor_db: Optional[float] = None,
+        mix: Optional[float] = None,
+        bypass: bool = False,
+    ) -> Live:
+        """Sound as it comes, in calls and streams: what goes in comes out ``latency`` milliseconds (4 to 32) later.
+
+        It goes by the dictionary and the listener of this denoiser; ``floor_db`` and ``mix`` are this denoiser's if
+        they are not given. The controls are those of :meth:`Live.set`.
+        """
+        controls = {
+            "strength": strength,
+            "floor_db": self.settings["gain"]["floor_db"] if floor_db is None else floor_db,
+            "mix": self._given.get("mix", 1.0) if mix is None else mix,
+            "bypass": bypass,
+        }
+        native = self._native.live(_rate(sample_rate), channels, latency / 1000, _json(controls))
+        return Live(native, channels)
 
     def noise_profile(self, x: ArrayLike, sample_rate: int) -> NoiseProfile:
         """Learns the noise from samples that hold nothing else, ``(n,)`` or ``(channels, n)``."""
@@ -341,6 +368,61 @@ class Stream:
         voice, *removed = (block.astype(self._dtype, copy=False) for block in blocks)
         self.residual = removed[0] if removed else None
         return voice[0] if flat else voice
+
+
+class Live:
+    """Takes noise out of sound as it comes, sample for sample; made by :meth:`Denoiser.live`.
+
+    What goes in comes out exactly :attr:`latency` samples later; the samples do not depend on the size of the blocks.
+    For the first 50 ms all is taken for noise; then it follows.
+    """
+
+    def __init__(self, native: _native.Live, channels: int) -> None:
+        self._native = native
+        self._channels = channels
+
+    def process(self, block: ArrayLike) -> Array:
+        """As many samples as come in: ``(channels, n)``, or ``(n,)`` of one channel, ``float32`` or ``float64``."""
+        samples = np.asarray(block)
+        if samples.dtype not in _DTYPES[:2]:
+            raise TypeError(f"a block of {samples.dtype}: expected float32 or float64")
+        rows = samples[np.newaxis] if samples.ndim == 1 else samples
+        if rows.ndim != 2 or len(rows) != self._channels:
+            raise ValueError(f"a block of shape {samples.shape}: expected ({self._channels}, n)")
+        done = self._native.process(np.ascontiguousarray(rows.T, np.float32))
+        return np.ascontiguousarray(done.T, samples.dtype).reshape(samples.shape)
+
+    def set(self, **controls: Any) -> None:
+        """Changes controls, smoothly; what is out of its range is taken for the nearest in it.
+
+        ``strength`` (0 to 2) is the power that gains are raised to, ``floor_db`` (-100 to 0) the least gain, ``mix``
+        (0 to 1) how much of the result is the voice, ``bypass`` whether the sound passes as it came, as late.
+        """
+        self._native.set_controls(_json({**self.controls, **controls}))
+
+    @property
+    def controls(self) -> Mapping[str, Any]:
+        """The controls as they were set."""
+        controls: Mapping[str, Any] = json.loads(self._native.controls())
+        return controls
+
+    @property
+    def meters(self) -> Mapping[str, float]:
+        """Over the last tenth of a second: ``noise_dbfs``, ``speech_dbfs``, and ``gain_db`` of the result."""
+        return dict(zip(("noise_dbfs", "speech_dbfs", "gain_db"), self._native.meters()))
+
+    def learn_noise(self, seconds: float) -> None:
+        """Takes all that comes in the next ``seconds`` for noise."""
+        self._native.learn_noise(seconds)
+
+    def reset(self) -> None:
+        """Forgets all that has come. Controls stay as they are set."""
+        self._native.reset()
+
+    @property
+    def latency(self) -> int:
+        """Samples from what comes in to what goes out."""
+        return self._native.latency()
 
 
 def denoise(
@@ -482,6 +564,15 @@ def _denoiser(given: Mapping[str, Any]) -> Denoiser:
 
 def _bytes(model: Model) -> bytes:
     return bytes(model) if isinstance(model, (bytes, bytearray, memoryview)) else Path(model).read_bytes()
+
+
+def _json(options: Mapping[str, Any]) -> str:
+    def plain(value: Any) -> Any:
+        if isinstance(value, np.generic):
+            return value.item()
+        raise TypeError(f"{value!r}: expected a number, a word, or a truth value")
+
+    return json.dumps(options, default=plain)
 
 
 def _threads(threads: Optional[int]) -> Optional[int]:

@@ -2,7 +2,7 @@
 
 use super::work::run;
 use super::{denoise_exception, value_error};
-use alphamf::denoiser::{Options, Portion, SessionSettings};
+use alphamf::denoiser::{LiveControls, LiveSettings, Options, Portion, SessionSettings};
 use alphamf::signal::SampleFormat;
 use alphamf::transform::{FrameGrid, Stft};
 use alphamf::{Dictionary, Refiner};
@@ -94,6 +94,20 @@ impl Denoiser {
         Ok(Session { state: Mutex::new(state), threads: self.threads })
     }
 
+    fn live(
+        &self,
+        py: Python<'_>,
+        sample_rate: u32,
+        channels: usize,
+        latency_seconds: f64,
+        controls: &str,
+    ) -> PyResult<Live> {
+        let controls: LiveControls = serde_json::from_str(controls).map_err(value_error)?;
+        let settings = LiveSettings { latency_seconds, controls };
+        let live = run(py, self.threads, None, |_| self.denoiser.live(sample_rate, channels, settings));
+        Ok(Live { live: Mutex::new(live?.map_err(denoise_exception)?) })
+    }
+
     fn noise_profile(
         &self,
         py: Python<'_>,
@@ -116,6 +130,55 @@ impl Denoiser {
     /// The denoiser of the library.
     pub fn inner(&self) -> &alphamf::Denoiser {
         &self.denoiser
+    }
+}
+
+#[pyclass(frozen)]
+pub struct Live {
+    live: Mutex<alphamf::LiveDenoiser>,
+}
+
+#[pymethods]
+impl Live {
+    /// Takes and gives samples x channels.
+    fn process<'py>(
+        &self,
+        py: Python<'py>,
+        samples: PyReadonlyArray2<'_, f32>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let (input, shape) = (samples.as_slice()?, samples.as_array().raw_dim());
+        let mut output = vec![0.0; input.len()];
+        py.detach(|| locked(&self.live).process(input, &mut output));
+        output.into_pyarray(py).reshape(shape)
+    }
+
+    /// Changes controls, which come as JSON.
+    fn set_controls(&self, controls: &str) -> PyResult<()> {
+        let controls = serde_json::from_str(controls).map_err(value_error)?;
+        locked(&self.live).set_controls(controls);
+        Ok(())
+    }
+
+    fn controls(&self) -> PyResult<String> {
+        serde_json::to_string(&locked(&self.live).controls()).map_err(value_error)
+    }
+
+    /// Levels of noise and voice, and the gain, dB.
+    fn meters(&self) -> (f32, f32, f32) {
+        let meters = locked(&self.live).meters();
+        (meters.noise_dbfs, meters.speech_dbfs, meters.gain_db)
+    }
+
+    fn learn_noise(&self, seconds: f64) {
+        locked(&self.live).learn_noise(seconds);
+    }
+
+    fn reset(&self) {
+        locked(&self.live).reset();
+    }
+
+    fn latency(&self) -> usize {
+        locked(&self.live).latency()
     }
 }
 

@@ -32,7 +32,7 @@ fn value_error(error: impl std::fmt::Display) -> PyErr {
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::denoiser::{Denoiser, NoiseProfile, Session};
+    use super::denoiser::{Denoiser, Live, NoiseProfile, Session};
     #[pymodule_export]
     use super::metrics::{estoi, evaluate, sdr, segmental_snr, si_sdr, snr, stoi};
     #[pymodule_export]

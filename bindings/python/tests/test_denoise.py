@@ -112,6 +112,8 @@ def test_samples_that_are_not_finite_are_refused(bad):
         ({"mix": 1.5}, ValueError, "mix"),
         ({"threads": 0}, ValueError, "threads"),
         ({"colour": 1}, TypeError, "colour"),
+        ({"mix": [1]}, ValueError, "f32"),
+        ({"mix": object()}, TypeError, "a number"),
         ({"model": b"no dictionary"}, ValueError, ""),
         ({"model": "absent.safetensors"}, OSError, "absent"),
     ],
@@ -126,7 +128,7 @@ def test_every_option_of_the_program_is_there(program):
     """What is no option of samples but of files and terminals is left out."""
     files = {
         "output-dir", "force", "residual", "plot", "stats", "raw", "raw-out", "format", "salvage", "strict",
-        "noise-from", "quiet", "log", "help", "version",
+        "noise-from", "manifest", "shard", "live", "latency", "quiet", "log", "help", "version",
     }  # fmt: skip
     text = subprocess.run([program, "--help"], check=True, capture_output=True, text=True).stdout
     names = set(re.findall(r"^ +(?:-\w, )?--([a-z-]+)", text, re.MULTILINE))
@@ -165,6 +167,36 @@ def test_chunks_give_what_the_whole_gives(noisy):
     assert done.shape == (2, len(samples))
 
 
+def test_live_sound_equals_the_programs(program, noisy, tmp_path):
+    samples, rate = noisy
+    write(tmp_path / "in.wav", samples, rate)
+    flags = ["--live", "--latency=8", "--format=f32", "--mix=0.9", "--floor-db=-20"]
+    subprocess.run([program, "-q", tmp_path / "in.wav", tmp_path / "out.raw", "--raw-out", *flags], check=True)
+    expected = np.fromfile(tmp_path / "out.raw", "<f4")
+    live = alphamf.Denoiser(floor_db=-20, mix=0.9).live(rate, latency=8)
+    assert live.latency == 128
+    sound = np.append(samples / np.float32(32768), np.zeros(live.latency, np.float32))
+    blocks = [live.process(sound[start : start + 333]) for start in range(0, len(sound), 333)]
+    done = np.concatenate(blocks)[live.latency :]
+    assert done.dtype == np.float32 and np.array_equal(done, expected)
+    assert -120 <= live.meters["noise_dbfs"] < 0
+    # It begins anew; what passes by is late alone.
+    live.reset()
+    live.set(bypass=True, strength=5.0)
+    assert live.controls["bypass"] and live.controls["strength"] == 2.0
+    passed = live.process(sound.astype(np.float64))
+    assert passed.dtype == np.float64 and np.array_equal(passed[8000:], sound[8000 - 128 : -128])
+    stereo = alphamf.Denoiser().live(rate, 2)
+    assert stereo.process(np.zeros((2, 100), np.float32)).shape == (2, 100)
+    for wrong in (np.zeros((100, 2), np.float32), np.zeros(100, np.float32)):
+        with pytest.raises(ValueError, match="expected"):
+            stereo.process(wrong)
+    with pytest.raises(ValueError, match="colour"):
+        stereo.set(colour=1)
+    with pytest.raises(ValueError, match="latency"):
+        alphamf.Denoiser().live(rate, latency=100)
+
+
 def test_a_noise_profile_is_that_of_the_noise():
     noise = np.random.default_rng(1).normal(0, 0.1, 160000)
     denoiser = alphamf.Denoiser(**FAST)
@@ -201,6 +233,12 @@ def test_a_denoiser_is_pickled_with_its_model(noisy, tmp_path):
     copy = pickle.loads(pickle.dumps(denoiser))
     assert copy.settings == denoiser.settings and copy.settings["seed"] == 5
     assert np.array_equal(copy.denoise(samples, rate).voice, denoiser.denoise(samples, rate).voice)
+
+
+def test_numbers_of_numpy_are_numbers():
+    denoiser = alphamf.Denoiser(seed=np.int64(3), iterations=np.uint8(6), floor_db=np.float32(-20))
+    settings = denoiser.settings
+    assert (settings["seed"], settings["sampling"]["iterations"], settings["gain"]["floor_db"]) == (3, 6, -20)
 
 
 def test_threads_share_a_denoiser(noisy):

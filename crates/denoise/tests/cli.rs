@@ -138,7 +138,7 @@ fn options_out_of_range_are_told_their_range() {
         (["--noise-rank", "65"], ["65", "1 to 64"]),
         (["--noise-rank", "0"], ["0", "1 to 64"]),
         (["--warm-start", "10001"], ["10001", "0 to 10000"]),
-        (["--burn-in", "20"], ["burn-in", "0 to 19"]),
+        (["--burn-in", "20"], ["burn-in", "0 to 7"]),
         (["--iterations", "2000000"], ["iterations", "1 to 1000000"]),
     ] {
         fails(&[&input, &output], &options, USAGE, &words);
