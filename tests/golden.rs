@@ -17,12 +17,12 @@ use std::path::Path;
 /// What is made and the first 16 digits of its SHA-256 sum on x86-64 with AVX2 and FMA, with AVX-512 or without. Matrix
 /// products are computed by other kernels elsewhere.
 const GOLDEN: [(&str, &str); 6] = [
-    ("normal", "980fef380720dff6"),
-    ("fast", "3c2ee72a575b68f3"),
-    ("model alone", "7d822df2be3c1c3d"),
+    ("normal", "33e354be59660fc3"),
+    ("fast", "e9a72d198c65f060"),
+    ("model alone", "52fca4805a99e779"),
     ("published", "588f47e302622b9a"),
     ("dictionary", "3a8d45b80388ac54"),
-    ("refiner", "f85f34aeaf6295df"),
+    ("refiner", "42f8afd663820c78"),
 ];
 
 fn is_pinned_here() -> bool {
