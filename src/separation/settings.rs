@@ -468,7 +468,7 @@ mod tests {
         }
         let read = |text| serde_json::from_str::<Settings>(text);
         assert_eq!(read("{}").unwrap(), Settings::default());
-        assert_eq!(Settings::default().draws(), 15);
+        assert_eq!(Settings::default().draws(), 6);
         assert_eq!(read(r#"{"sampling": false}"#).unwrap().sampling, None);
         let shorter = read(r#"{"sampling": {"iterations": 9}}"#).unwrap();
         assert_eq!(shorter.sampling, Some(SamplingSettings { iterations: 9, ..Default::default() }));
