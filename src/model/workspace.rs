@@ -6,7 +6,7 @@
 //! ```
 //! # use alphamf::internals::{Factor, ImpulseVariables, MarginalTable, Mixture, Workspace};
 //! # let factor = |alpha| Factor { alpha, spectra: vec![1.0_f32; 4] };
-//! # let mixture = Mixture { speech: factor(0.8), noise: factor(1.9) };
+//! # let mixture = Mixture { bins: 4, speech: factor(0.8), noise: factor(1.9) };
 //! # let (table, power) = (MarginalTable::new(0.8, 1.9), [1.0; 12]);
 //! # let (impulses, activations) = (ImpulseVariables::Integrated(&table), [1.0; 6]);
 //! let mut workspace = Workspace::default();
@@ -21,7 +21,7 @@
 //! ```compile_fail,E0499
 //! # use alphamf::internals::{Factor, ImpulseVariables, MarginalTable, Mixture, Workspace};
 //! # let factor = |alpha| Factor { alpha, spectra: vec![1.0_f32; 4] };
-//! # let mixture = Mixture { speech: factor(0.8), noise: factor(1.9) };
+//! # let mixture = Mixture { bins: 4, speech: factor(0.8), noise: factor(1.9) };
 //! # let (table, power) = (MarginalTable::new(0.8, 1.9), [1.0; 12]);
 //! # let (impulses, activations) = (ImpulseVariables::Integrated(&table), [1.0; 6]);
 //! let mut workspace = Workspace::default();
