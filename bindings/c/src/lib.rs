@@ -391,6 +391,20 @@ pub unsafe extern "C" fn alphamf_settings_free(settings: *mut alphamf_settings) 
     }
 }
 
+/// What is made of settings, or of the defaults if they are NULL, once the sample rate is known to be one: tables are not
+/// filled for another.
+///
+/// # Safety
+/// `settings` is null or of `alphamf_settings_new`.
+unsafe fn made_for(sample_rate: u32, settings: *const alphamf_settings) -> Result<Made, Failure> {
+    check_sample_rate(sample_rate).map_err(|error| Failure(ALPHAMF_INPUT, error.to_string()))?;
+    // SAFETY: as the caller promises.
+    match unsafe { settings.as_ref() } {
+        Some(settings) => settings.made(),
+        None => alphamf_settings::new().made(),
+    }
+}
+
 /// Begins a recording of so many samples per second (8000 to 192000) and channels (1 to 256, and no more than 64 x 48000
 /// samples per second together), with these settings or, if they are NULL, the defaults. The stream is to be freed by
 /// alphamf_free. The first stream of some settings takes a moment longer: it fills tables that others share.
@@ -409,13 +423,8 @@ pub unsafe extern "C" fn alphamf_create(
         // SAFETY: as the caller promises.
         let place = unsafe { reference(stream, "stream")? };
         *place = std::ptr::null_mut();
-        // Before tables are filled for it.
-        check_sample_rate(sample_rate).map_err(|error| Failure(ALPHAMF_INPUT, error.to_string()))?;
         // SAFETY: as the caller promises.
-        let made = match unsafe { settings.as_ref() } {
-            Some(settings) => settings.made()?,
-            None => alphamf_settings::new().made()?,
-        };
+        let made = unsafe { made_for(sample_rate, settings)? };
         *place = Box::into_raw(Box::new(made.stream(sample_rate, channels)?));
         Ok(())
     })
@@ -632,12 +641,8 @@ pub unsafe extern "C" fn alphamf_live_create(
         // SAFETY: as the caller promises.
         let place = unsafe { reference(live, "live")? };
         *place = std::ptr::null_mut();
-        check_sample_rate(sample_rate).map_err(|error| Failure(ALPHAMF_INPUT, error.to_string()))?;
         // SAFETY: as the caller promises.
-        let made = match unsafe { settings.as_ref() } {
-            Some(settings) => settings.made()?,
-            None => alphamf_settings::new().made()?,
-        };
+        let made = unsafe { made_for(sample_rate, settings)? };
         let floor_db = made.denoiser.settings().gain.floor_db as f32;
         let controls = LiveControls { floor_db, mix: made.session.mix, ..LiveControls::default() };
         let settings = LiveSettings { latency_seconds: latency / 1000.0, controls };

@@ -7,7 +7,7 @@ use super::picture;
 use super::recording::{Found, Processing, Recording, is_standard, name};
 use super::shard::Shard;
 use super::stats::{Entry, Run};
-use super::terminal::{Progress, check_output, interruptible, say, usage};
+use super::terminal::{Progress, check_output, say, usage};
 use super::{Common, describe, meant_command};
 use alphamf::denoiser::Denoiser;
 use std::io::IsTerminal;
@@ -90,8 +90,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         plots: arguments.plot.as_deref(),
         stats: stats_folder,
     };
-    let listed = arguments.manifest.clone().map(|path| interruptible(move || folder::listed(&path)));
-    let listed = listed.transpose()?.transpose()?.unwrap_or_default();
+    let listed = arguments.manifest.as_deref().map(folder::listed).transpose()?.unwrap_or_default();
     arguments.manifest.iter().for_each(|path| claims.read(path));
     let Plan { mut tasks, left_out } =
         folder::plan(&arguments.files, &listed, folders, processing, &mut claims)?;

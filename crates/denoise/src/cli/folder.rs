@@ -5,15 +5,13 @@ use super::picture;
 use super::record::{self, Record, State};
 use super::recording::{Found, Processing, Recording, is_standard};
 use super::stats::{Entry, Outcome, Run, lossy};
-use super::terminal::{Failure, Progress, interrupted, printable, say, usage};
+use super::terminal::{Failure, Progress, interrupted, printable, read_bounded, say, usage};
 use super::{Common, INPUT, exit_code, one_line};
 use alphamf::Cancelled;
 use alphamf_files::Contents;
 use anyhow::{Context, anyhow, ensure};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -178,9 +176,7 @@ pub fn listed(list: &Path) -> anyhow::Result<Vec<PathBuf>> {
     /// Of a million recordings.
     const MOST_BYTES: u64 = 256 << 20;
     let read = || -> anyhow::Result<Vec<PathBuf>> {
-        let mut text = String::new();
-        File::open(list)?.take(MOST_BYTES + 1).read_to_string(&mut text)?;
-        ensure!(text.len() as u64 <= MOST_BYTES, "longer than {MOST_BYTES} bytes");
+        let text = String::from_utf8(read_bounded(list, MOST_BYTES)?)?;
         let files: Vec<PathBuf> =
             text.lines().filter(|line| !line.trim().is_empty()).map(PathBuf::from).collect();
         ensure!(!files.is_empty(), "it names no recording");
