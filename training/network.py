@@ -9,6 +9,8 @@ RATE, WINDOW, HOP, BINS = 16000, 1024, 256, 513
 SINGLE, BANDS, GROUP = 76, 160, 5  # bins that are bands of their own, bands in all, bands that share a place
 PLACES, FEATURES, PAIR = BANDS // GROUP, 3, 2  # two frames share a place, too
 
+LIVE_SHAPE = dict(wide=(1, 2, 4, 8, 16, 32))  # a longer memory in place of the future
+
 
 def edges():
     """First bin of every band, and the number of bins: single bins up to 1.2 kHz, then 84 bands on a logarithmic scale."""
@@ -39,7 +41,7 @@ def features(power, bands):
     Logarithm of each band's mean power against that of the whole recording, against the band's quiet (its 10 % quantile
     over time), and the band's quiet against the whole. Absent bands are zero."""
     e = edges()[: bands + 1]
-    p = np.add.reduceat(power, e[:-1], axis=1)[:, :bands] / np.diff(e) if len(e) > 1 else power[:, :0]
+    p = np.add.reduceat(power[:, : e[-1]], e[:-1], axis=1) / np.diff(e)
     whole = np.log(p.mean() + 1e-30)
     level = np.log(p + np.exp(whole) * 1e-9)
     quiet = np.sort(level, axis=0)[len(level) // 10]
@@ -50,28 +52,37 @@ def features(power, bands):
     return f
 
 
-class Layer(nn.Module):
-    """Convolution over (frames, places), normalised, rectified; added to its input where the widths agree."""
+class Near(nn.Conv2d):
+    """Convolution over (frames, places): of every place and its neighbours, of frames on both sides or, live, of the past."""
 
-    def __init__(self, inputs, outputs, taps, dilation, residual):
-        super().__init__()
-        pad = tuple((k // 2) * d for k, d in zip(taps, dilation))
-        self.convolution = nn.Conv2d(inputs, outputs, taps, padding=pad, dilation=dilation, bias=False)
-        self.norm = nn.BatchNorm2d(outputs, momentum=0.02)
-        self.residual = residual
+    def __init__(self, inputs, outputs, dilation, live, bias=False):
+        taps = 2 if live else 3
+        super().__init__(inputs, outputs, (taps, 3), padding=(dilation, 1), dilation=(dilation, 1), bias=bias)
 
     def forward(self, x):
-        y = F.leaky_relu(self.norm(self.convolution(x)), 0.1)
-        return x + y if self.residual else y
+        # With two taps, the padding at the end would be the future.
+        return super().forward(x)[:, :, : x.shape[2]]
 
 
-class Trunk(nn.Module):
-    def __init__(self, inputs, outputs, taps, dilation, residual):
+class Over(nn.Conv1d):
+    """Convolution over frames, likewise."""
+
+    def __init__(self, inputs, outputs, dilation, live):
+        taps = 2 if live else 3
+        super().__init__(inputs, outputs, taps, padding=dilation, dilation=dilation, bias=False)
+
+    def forward(self, x):
+        return super().forward(x)[:, :, : x.shape[2]]
+
+
+class Layer(nn.Module):
+    """A convolution, normalised, rectified; added to its input where the widths agree."""
+
+    def __init__(self, convolution, residual):
         super().__init__()
-        self.convolution = nn.Conv1d(
-            inputs, outputs, taps, padding=(taps // 2) * dilation, dilation=dilation, bias=False
-        )
-        self.norm = nn.BatchNorm1d(outputs, momentum=0.02)
+        self.convolution = convolution
+        norm = nn.BatchNorm2d if isinstance(convolution, nn.Conv2d) else nn.BatchNorm1d
+        self.norm = norm(convolution.out_channels, momentum=0.02)
         self.residual = residual
 
     def forward(self, x):
@@ -80,17 +91,22 @@ class Trunk(nn.Module):
 
 
 class Listener(nn.Module):
-    def __init__(self, channels=48, narrow=12, width=192, local=(1, 2, 4, 8), wide=(1, 2, 4, 8, 16), after=(1, 4, 2)):
+    """live: it hears the past alone."""
+
+    def __init__(
+        self, live=False, channels=48, narrow=12, width=192, local=(1, 2, 4, 8), wide=(1, 2, 4, 8, 16), after=(1, 4, 2)
+    ):
         super().__init__()
+        near = lambda d: Layer(Near(channels, channels, d, live), True)
         self.place = nn.Parameter(torch.zeros(1, channels, 1, PLACES))
-        self.first = nn.Conv2d(FEATURES * PAIR * GROUP, channels, 3, padding=1)
-        self.local = nn.Sequential(*[Layer(channels, channels, (3, 3), (d, 1), True) for d in local])
+        self.first = Near(FEATURES * PAIR * GROUP, channels, 1, live, bias=True)
+        self.local = nn.Sequential(*[near(d) for d in local])
         self.narrow = nn.Conv2d(channels, narrow, 1)
-        self.gather = Trunk(narrow * PLACES, width, 1, 1, False)
-        self.wide = nn.Sequential(*[Trunk(width, width, 3, d, True) for d in wide])
+        self.gather = Layer(nn.Conv1d(narrow * PLACES, width, 1, bias=False), False)
+        self.wide = nn.Sequential(*[Layer(Over(width, width, d, live), True) for d in wide])
         self.spread = nn.Conv1d(width, narrow * PLACES, 1)
         self.widen = nn.Conv2d(narrow, channels, 1)
-        self.after = nn.Sequential(*[Layer(channels, channels, (3, 3), (d, 1), True) for d in after])
+        self.after = nn.Sequential(*[near(d) for d in after])
         self.last = nn.Conv2d(channels, PAIR * GROUP, 1)
         self.n = narrow
 

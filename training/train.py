@@ -18,10 +18,12 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
+import live
 from mixing import Mixer
-from network import BANDS, BINS, HALF, HALF_BANDS, HOP, WINDOW, Listener, features, interpolation
+from network import BANDS, BINS, HALF, HALF_BANDS, HOP, LIVE_SHAPE, WINDOW, Listener, features, interpolation
 
 SHORT_WINDOW, SHORT_HOP = 512, 256
+LIVE_HOPS = (64, 128, 128, 128, 256)  # half the latency, samples
 REPORT_EVERY, SAVE_EVERY = 20, 100  # steps
 
 
@@ -68,6 +70,31 @@ def losses(net, spread, noisy, voice, top):
     return long, short, ratio.mean()
 
 
+def live_losses(net, spread, noisy, voice, top, rng):
+    """The same of a listener that hears the past alone: of the frames that complete a pair, and of what they give out."""
+    hop = int(rng.choice(LIVE_HOPS))
+    analysis, synthesis = live.windows(hop)
+    Y, X = live.frames(noisy, analysis), live.frames(voice, analysis)
+    frames = Y.shape[1] // 2 * 2
+    half = [highest == 4000 for highest in top]
+    present = torch.ones(len(top), 1, BINS)
+    present[torch.tensor(half), :, HALF:] = 0
+    Y, X = Y[:, :frames] * present, X[:, :frames] * present
+    # Recordings are as loud as they are: the statistics have a range.
+    power = (Y.abs() ** 2 * 10 ** rng.uniform(-4.5, -0.5)).numpy()
+    seen = [live.features(p, HALF_BANDS if h else BANDS) for p, h in zip(power, half)]
+    gain = torch.sigmoid(net(torch.from_numpy(np.stack(seen)))[:, 1::2] @ spread)
+    Y, X = Y[:, 1::2], X[:, 1::2]
+    S = gain * Y
+    # As loud as with the other windows.
+    long = spectral_loss(20 * S, 20 * X)
+    s, x = (torch.fft.irfft(Z)[..., -2 * hop :] * synthesis for Z in (S, X))
+    short = spectral_loss(torch.fft.rfft(s, SHORT_WINDOW), torch.fft.rfft(x, SHORT_WINDOW))
+    signal, error = (x**2).mean((1, 2)), ((s - x) ** 2).mean((1, 2))
+    ratio = 10 * torch.log10(signal / (error + 1e-4 * signal + 1e-9) + 1e-6)
+    return long, short, ratio.mean()
+
+
 class Muon(torch.optim.Optimizer):
     """Momentum whose matrices are made orthogonal (Jordan et al. 2024), scaled to the step of Adam (Liu et al. 2025)."""
 
@@ -96,8 +123,8 @@ class Muon(torch.optim.Optimizer):
 class Run:
     """What goes on from one run to the next."""
 
-    def __init__(self, rate):
-        self.net = Listener().to(memory_format=torch.channels_last)
+    def __init__(self, rate, live=False):
+        self.net = Listener(live, **(LIVE_SHAPE if live else {})).to(memory_format=torch.channels_last)
         self.average = {name: value.clone() for name, value in self.net.state_dict().items()}
         matrices = [p for p in self.net.parameters() if p.dim() > 2 and len(p) > 1]
         others = [p for p in self.net.parameters() if not (p.dim() > 2 and len(p) > 1)]
@@ -160,7 +187,7 @@ def learn(rank, a):
     torch.manual_seed(0)
     address = f"tcp://127.0.0.1:{a.port}"
     dist.init_process_group("gloo", init_method=address, rank=rank, world_size=a.processes)
-    run = Run(a.rate)
+    run = Run(a.rate, a.live)
     if os.path.exists(a.checkpoint):
         run.load(a.checkpoint)
     if rank == 0:
@@ -181,7 +208,10 @@ def learn(rank, a):
         run.set_rate(a.rate * warm_up * (0.5 + 0.5 * np.cos(np.pi * float(progress))) + 1e-6)
         noisy, voice, top = zip(*[mixer.mixture() for _ in range(a.batch)])
         batch = (torch.from_numpy(np.stack(x)) for x in (noisy, voice))
-        long, short, ratio = losses(run.net, spread, *batch, top)
+        if a.live:
+            long, short, ratio = live_losses(run.net, spread, *batch, top, mixer.rng)
+        else:
+            long, short, ratio = losses(run.net, spread, *batch, top)
         norm = run.descend(long + 2 * short - a.snr * ratio, a.processes)
         run.seen += per_step
         sums += [long.item(), short.item(), ratio.item()]
@@ -204,6 +234,7 @@ if __name__ == "__main__":
     parser.add_argument("prepared", help="folder that prepare.py has made")
     parser.add_argument("checkpoint")
     parser.add_argument("--until", required=True, metavar="HH:MM", help="today, UTC")
+    parser.add_argument("--live", action="store_true", help="a listener that hears the past alone")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--batch", type=int, default=3, help="mixtures a step and process")
     parser.add_argument("--seconds", type=float, default=5.0, help="of a mixture")

@@ -2,7 +2,7 @@
 
 use super::DenoiseError;
 use crate::kernels::vector;
-use crate::listener::LiveListener;
+use crate::listener::{Listener, LiveListener};
 use crate::separation::block::Separator;
 use crate::separation::gain::amplitude;
 use crate::separation::online::OnlineSeparation;
@@ -181,13 +181,15 @@ impl LiveDenoiser {
         let stft =
             LowDelayStft::new(sample_rate, separator.dictionary.header().window_seconds, latency_seconds)?;
         let (bins, hop, seconds) = (stft.bins(), stft.hop(), stft.frame_seconds());
+        // Where a recording is listened to, sound that comes is, too.
+        let listener = separator.listener.as_ref().map(|_| Listener::shipped_live()).transpose()?;
         let step = |time: f64| (1.0 - libm::exp(-seconds / time)) as f32;
         let channel =
             || Channel { frames: stft.channel(), dry: vec![0.0; 2 * hop], at: 0, wet: vec![0.0; hop] };
         let mut live = Self {
             channels: (0..channels).map(|_| channel()).collect(),
             filled: 0,
-            listener: separator.listener.as_ref().map(|listener| LiveListener::new(listener, bins, seconds)),
+            listener: listener.map(|listener| LiveListener::new(&listener, bins, seconds)),
             separation: separator.online(bins, seconds),
             missing: 0,
             scale: 1.0 / (stft.white_power() * channels as f32),

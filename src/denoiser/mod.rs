@@ -294,8 +294,9 @@ impl Denoiser {
         Session::new(self, sample_rate, channels, settings)
     }
 
-    /// Denoises sound as it comes, sample for sample. `sample_rate` in Hz. It goes by the dictionary, the listener and the
-    /// characteristic exponents of this denoiser; nothing is refined or drawn.
+    /// Denoises sound as it comes, sample for sample. `sample_rate` in Hz. It goes by the dictionary and the
+    /// characteristic exponents of this denoiser and, if this one listens, by a listener that has learned to hear the past
+    /// alone; nothing is refined or drawn.
     ///
     /// # Errors
     /// As for [`Denoiser::stream`], and if a setting is out of its range.

@@ -1,16 +1,17 @@
-//! The file format of listeners: a safetensors file with one tensor of type F16, `parameters`, and its sizes as
-//! metadata.
+//! The file format of listeners: a safetensors file with its sizes as metadata and three tensors. `weights` (I8) has those of
+//! all convolutions, one after the other (taps x inputs x outputs), `scales` (F32) what those of each output are
+//! multiplied by, `biases` (F32) those of all outputs, after those of the first layer the ones of every place.
 
 use super::Listener;
-use super::network::Network;
+use super::network::{Network, PLACES};
+use crate::kernels::convolution::Convolution;
 pub use crate::tensor_file::TensorFileError;
 use crate::tensor_file::{self, Format};
 use crate::transform::WINDOW_SECONDS;
-use safetensors::tensor::Dtype;
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 
-const FORMAT: Format = Format { name: "alphamf-listener", version: 1 };
-const TENSOR: &str = "parameters";
+const FORMAT: Format = Format { name: "alphamf-listener", version: 2 };
 /// Most channels and layers that a network may have: far more than is of use, and no more than memory holds.
 const WIDEST: usize = 1024;
 const DEEPEST: usize = 32;
@@ -22,6 +23,8 @@ const FARTHEST: usize = 256;
 pub struct ListenerHeader {
     /// Length of the analysis window that it was learned with, s.
     pub window_seconds: f64,
+    /// Whether it hears the past alone.
+    pub live: bool,
     /// Channels of a place, 1 to 1024.
     pub channels: usize,
     /// Channels of a place on the way to and from the trunk, 1 to 1024.
@@ -55,22 +58,30 @@ pub enum ListenerError {
         /// The largest.
         most: usize,
     },
-    /// The network of these sizes has another number of parameters.
-    #[error("{found} parameters of type {dtype}; a network of these sizes has {expected} of type F16")]
+    /// A tensor has another type or number of values than the network of these sizes.
+    #[error(
+        "'{name}' has {found} values of type {dtype}; a network of these sizes has {expected} of type {expected_dtype}"
+    )]
     Size {
-        /// Parameters in the file.
+        /// The tensor.
+        name: &'static str,
+        /// Its values.
         found: usize,
         /// Their type.
         dtype: String,
-        /// Parameters of such a network.
+        /// Values of such a network.
         expected: usize,
+        /// Their type.
+        expected_dtype: &'static str,
     },
-    /// A parameter is not a number.
-    #[error("parameter {index} is {value}; parameters are finite")]
-    Parameter {
-        /// Index of the parameter.
+    /// A scale or bias is not a number.
+    #[error("value {index} of '{name}' is {value}; all are finite")]
+    Value {
+        /// The tensor.
+        name: &'static str,
+        /// Index of the value.
         index: usize,
-        /// The parameter.
+        /// The value.
         value: f32,
     },
 }
@@ -102,57 +113,75 @@ impl Listener {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ListenerError> {
         let (header, tensors): (ListenerHeader, _) = tensor_file::read(bytes, &FORMAT)?;
         header.validate()?;
-        let tensor = tensors.tensor(TENSOR).map_err(TensorFileError::from)?;
         let mut network = Network::new(&header);
-        let expected = network.parameters.len();
-        if tensor.dtype() != Dtype::F16 || tensor.shape() != [expected] {
-            return Err(ListenerError::Size {
-                found: tensor.shape().iter().product(),
-                dtype: format!("{:?}", tensor.dtype()),
-                expected,
-            });
-        }
-        let (values, _) = tensor.data().as_chunks::<2>();
-        for (index, (parameter, value)) in network.parameters.iter_mut().zip(values).enumerate() {
-            let value = widen_half(u16::from_le_bytes(*value));
-            if !value.is_finite() {
-                return Err(ListenerError::Parameter { index, value });
+        let layers: Vec<Convolution> = network.convolutions().cloned().collect();
+        let outputs: usize = layers.iter().map(|layer| layer.outputs).sum();
+        let places = PLACES * header.channels;
+        let weights = layers.iter().map(|layer| learned_weights(layer, header.live)).sum();
+        let weights = tensor(&tensors, "weights", (Dtype::I8, "I8"), weights)?;
+        let scales = finite_values(&tensors, "scales", outputs)?;
+        let biases = finite_values(&tensors, "biases", outputs + places)?;
+
+        let (mut weights, mut scales, mut biases) = (weights.data(), &scales[..], &biases[..]);
+        for (index, layer) in layers.iter().enumerate() {
+            let own = &mut network.parameters[layer.offset..][..layer.size()];
+            let (own_weights, own_biases) = own.split_at_mut(layer.size() - layer.outputs);
+            let scales = take(&mut scales, layer.outputs);
+            // Taps into the future come last: those that a live listener lacks stay zero.
+            let learned = take(&mut weights, learned_weights(layer, header.live));
+            let rows = own_weights.chunks_exact_mut(layer.outputs).zip(learned.chunks_exact(layer.outputs));
+            for (row, learned) in rows {
+                for ((weight, &learned), scale) in row.iter_mut().zip(learned).zip(scales) {
+                    *weight = f32::from(learned.cast_signed()) * scale;
+                }
             }
-            *parameter = value;
+            own_biases.copy_from_slice(take(&mut biases, layer.outputs));
+            if index == 0 {
+                network.parameters[network.places..][..places].copy_from_slice(take(&mut biases, places));
+            }
         }
         Ok(Self { header, network })
     }
 }
 
-/// The number that 16 bits of IEEE 754 stand for.
-fn widen_half(bits: u16) -> f32 {
-    let (sign, magnitude) = (u32::from(bits & 0x8000) << 16, u32::from(bits & 0x7fff));
-    // Its exponent, moved to its place in 32 bits, is 112 too low: a factor that is exact, for subnormal numbers too.
-    let value = f32::from_bits(magnitude << 13) * f32::from_bits((127 + 112) << 23);
-    let value = if magnitude >= 0x7c00 { f32::from_bits(magnitude << 13 | 0x7f80_0000) } else { value };
-    f32::from_bits(value.to_bits() | sign)
+/// Number of weights of a layer in a file.
+fn learned_weights(layer: &Convolution, live: bool) -> usize {
+    let (over_frames, over_bands) = layer.reach;
+    let frames = if live { over_frames + 1 } else { 2 * over_frames + 1 };
+    frames * (2 * over_bands + 1) * layer.inputs * layer.outputs
 }
 
-#[cfg(test)]
-mod tests {
-    use super::widen_half;
+/// The first `count` values, which are there.
+fn take<'a, T>(values: &mut &'a [T], count: usize) -> &'a [T] {
+    let (taken, rest) = values.split_at(count);
+    *values = rest;
+    taken
+}
 
-    #[test]
-    fn halves_are_widened_exactly() {
-        for bits in 0..=u16::MAX {
-            let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023) / 1024.0);
-            let magnitude = match exponent {
-                0 => fraction * 2.0_f64.powi(-14),
-                31 if fraction == 0.0 => f64::INFINITY,
-                31 => f64::NAN,
-                _ => (1.0 + fraction) * 2.0_f64.powi(exponent - 15),
-            };
-            let (found, expected) = (widen_half(bits), if bits >> 15 == 1 { -magnitude } else { magnitude });
-            assert!(
-                f64::from(found) == expected || found.is_nan() && expected.is_nan(),
-                "{bits:#x}: {found}"
-            );
-            assert_eq!(found.is_sign_negative(), bits >> 15 == 1, "{bits:#x}");
-        }
+/// The tensor of this name, if it has as many values of this type.
+fn tensor<'a>(
+    tensors: &SafeTensors<'a>,
+    name: &'static str,
+    (dtype, expected_dtype): (Dtype, &'static str),
+    expected: usize,
+) -> Result<TensorView<'a>, ListenerError> {
+    let tensor = tensors.tensor(name).map_err(TensorFileError::from)?;
+    if tensor.dtype() == dtype && tensor.shape() == [expected] {
+        return Ok(tensor);
+    }
+    let found = tensor.shape().iter().product();
+    Err(ListenerError::Size { name, found, dtype: format!("{:?}", tensor.dtype()), expected, expected_dtype })
+}
+
+fn finite_values(
+    tensors: &SafeTensors,
+    name: &'static str,
+    expected: usize,
+) -> Result<Vec<f32>, ListenerError> {
+    let values: Vec<f32> =
+        tensor_file::floats(&tensor(tensors, name, (Dtype::F32, "F32"), expected)?).collect();
+    match values.iter().position(|value| !value.is_finite()) {
+        Some(index) => Err(ListenerError::Value { name, index, value: values[index] }),
+        None => Ok(values),
     }
 }

@@ -1,21 +1,10 @@
-//! The listener live: it hears one frame after the other, and nothing of what is to come.
-//!
-//! The network has learned with both sides of every frame. Of the taps of its convolutions, those that reach into the
-//! future are folded onto the present ones by fixed shares: where a share is one, what is to come counts as what is; where it
-//! is zero, as nothing.
+//! A listener live: it hears one frame after the other, and nothing of what is to come.
 
 use super::Listener;
 use super::bands::{BANDS, Interpolation, edges};
 use super::network::{FEATURES, GROUP, Network, PAIR, PLACES, activation};
 use crate::kernels::convolution::Convolution;
 use crate::kernels::vector;
-
-/// The shares of the first layer, of the layers before the trunk, of the trunk's and of those after it. Chosen on 15
-/// mixtures at 16 kHz and 16 at 8 kHz, one after the other: without any, SI-SDR is 1.5 dB less.
-const FIRST_SHARE: f32 = 1.0;
-const LOCAL_SHARES: [f32; 4] = [1.0, 0.0, 0.0, 0.0];
-const WIDE_SHARE: f32 = 0.7;
-const AFTER_SHARES: [f32; 3] = [1.0, 0.6, 0.3];
 
 /// Distance of the frames that the network has learned with, s.
 const FRAME_SECONDS: f64 = 0.016;
@@ -50,20 +39,14 @@ struct Layer {
 }
 
 impl Layer {
-    /// The layer of a network; `share` of its taps into the future counts as present, and `places` says for how many
-    /// places it computes.
-    fn new(layer: &Convolution, parameters: &[f32], share: f32, places: usize) -> Self {
+    /// The layer of a network that computes for so many places. Its taps into the future are left out.
+    fn new(layer: &Convolution, parameters: &[f32], places: usize) -> Self {
         let side = 2 * layer.reach.1 + 1;
         let seen = side * layer.inputs;
         let rows = 1 + layer.reach.0;
         let outputs = layer.outputs;
         let patch = (2 * layer.reach.0 + 1) * seen;
         let (weights, biases) = parameters[layer.offset..][..layer.size()].split_at(outputs * patch);
-        let weight = |input: usize, output: usize| {
-            let own = weights[input * outputs + output];
-            let is_present = layer.reach.0 > 0 && input >= seen;
-            if is_present { own + share * weights[(input + seen) * outputs + output] } else { own }
-        };
         let lanes = if places == 1 { LANES_ALONE } else { LANES };
         let blocks = outputs.div_ceil(lanes);
         let mut blocked = Vec::with_capacity(blocks * rows * seen * lanes);
@@ -71,7 +54,7 @@ impl Layer {
             for input in 0..rows * seen {
                 for lane in 0..lanes {
                     let output = block * lanes + lane;
-                    blocked.push(if output < outputs { weight(input, output) } else { 0.0 });
+                    blocked.push(if output < outputs { weights[input * outputs + output] } else { 0.0 });
                 }
             }
         }
@@ -250,26 +233,20 @@ struct Rows {
 impl CausalNetwork {
     fn new(network: &Network) -> Self {
         let parameters = &network.parameters;
-        let layers = |layers: &[Convolution], shares: &[f32], places: usize| -> Vec<Layer> {
-            let last = shares[shares.len() - 1];
-            let shares = shares.iter().copied().chain(std::iter::repeat(last));
-            layers
-                .iter()
-                .zip(shares)
-                .map(|(layer, share)| Layer::new(layer, parameters, share, places))
-                .collect()
+        let layer = |layer: &Convolution, places: usize| Layer::new(layer, parameters, places);
+        let layers = |layers: &[Convolution], places: usize| -> Vec<Layer> {
+            layers.iter().map(|own| layer(own, places)).collect()
         };
-        let layer = |layer: &Convolution, places: usize| Layer::new(layer, parameters, FIRST_SHARE, places);
         let first = layer(&network.first, PLACES);
         Self {
             places: parameters[network.places..][..PLACES * first.outputs].to_vec(),
-            local: layers(&network.local, &LOCAL_SHARES, PLACES),
+            local: layers(&network.local, PLACES),
             narrow: layer(&network.narrow, PLACES),
             gather: layer(&network.gather, 1),
-            wide: layers(&network.wide, &[WIDE_SHARE], 1),
+            wide: layers(&network.wide, 1),
             spread: layer(&network.spread, 1),
             widen: layer(&network.widen, PLACES),
-            after: layers(&network.after, &AFTER_SHARES, PLACES),
+            after: layers(&network.after, PLACES),
             last: layer(&network.last, PLACES),
             first,
         }
@@ -444,7 +421,7 @@ pub(crate) struct LiveListener {
 const ROW: usize = FEATURES * BANDS;
 
 impl LiveListener {
-    /// For frames of `bins` bins 15.625 Hz apart, `frame_seconds` apart.
+    /// For frames of `bins` bins 15.625 Hz apart, `frame_seconds` apart, by a listener that hears the past alone.
     pub(crate) fn new(listener: &Listener, bins: usize, frame_seconds: f64) -> Self {
         let stride = ((LEAST_SECONDS / frame_seconds).round() as usize).max(1);
         let heard_seconds = stride as f64 * frame_seconds;
@@ -550,40 +527,19 @@ impl LiveListener {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{compare_with, spectrum};
     use super::*;
     use crate::kernels::convolution::Grid;
     use crate::random::Streams;
     use rand::RngExt;
 
-    /// The network whose taps into the future are folded onto the present ones, and are none.
-    fn folded(network: &Network) -> Network {
-        let mut folded = network.clone();
-        let shares = |layers: &[Convolution], shares: &[f32]| -> Vec<(Convolution, f32)> {
-            layers.iter().cloned().zip(shares.iter().copied()).collect()
-        };
-        let mut layers = vec![(network.first.clone(), FIRST_SHARE)];
-        layers.extend(shares(&network.local, &LOCAL_SHARES));
-        layers.extend(shares(&network.wide, &[WIDE_SHARE; 5]));
-        layers.extend(shares(&network.after, &AFTER_SHARES));
-        assert_eq!(layers.len(), 13);
-        for (layer, share) in layers {
-            let count = (2 * layer.reach.1 + 1) * layer.inputs * layer.outputs;
-            let weights = &mut folded.parameters[layer.offset..];
-            for at in count..2 * count {
-                weights[at] += share * weights[at + count];
-                weights[at + count] = 0.0;
-            }
-        }
-        folded
-    }
-
     #[test]
     fn pair_after_pair_it_is_the_network_without_a_future() {
-        let network = Listener::shipped().unwrap().network;
+        let network = Listener::shipped_live().unwrap().network;
         let mut input = Grid::new(network.first.inputs, PLACES, 40);
         let mut random = Streams::new(1).stream(0);
         input.values.iter_mut().for_each(|x| *x = random.random_range(-1.0..1.0));
-        let expected = folded(&network).forward(&input);
+        let expected = network.forward(&input);
         let causal = CausalNetwork::new(&network);
         let (mut memory, mut rows) = (causal.memory(), causal.rows());
         for again in 0..2 {
@@ -603,6 +559,19 @@ mod tests {
             assert!(error < 1e-3, "{error}, round {again}");
             memory.reset();
         }
+    }
+
+    #[test]
+    fn the_odds_are_those_of_the_framework_that_learned_them() {
+        let listener = Listener::shipped_live().unwrap();
+        let mut compared = 0;
+        for bins in [513, 257] {
+            let mut live = LiveListener::new(&listener, bins, 0.008);
+            let odds: Vec<Vec<f32>> =
+                spectrum(bins).chunks_exact(bins).map(|power| live.hear(power).to_vec()).collect();
+            compared += compare_with(include_str!("reference-live.csv"), bins, |frame, bin| odds[frame][bin]);
+        }
+        assert!(compared > 50);
     }
 
     #[test]

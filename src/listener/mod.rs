@@ -50,6 +50,14 @@ impl Listener {
         Self::from_bytes(include_bytes!("../../models/listener-16k.safetensors"))
     }
 
+    /// The listener for sound as it comes that comes with this crate: `models/listener-live-16k.safetensors`.
+    ///
+    /// # Errors
+    /// Never, unless the crate was built with a damaged file.
+    pub fn shipped_live() -> Result<Self, ListenerError> {
+        Self::from_bytes(include_bytes!("../../models/listener-live-16k.safetensors"))
+    }
+
     /// What it was made for and from.
     #[must_use]
     pub fn header(&self) -> &ListenerHeader {
@@ -86,12 +94,18 @@ pub(crate) fn pool(gain: &mut [f32], log_odds: &[f32], bins: usize) {
             let frames = gain.chunks_exact_mut(bins).zip(log_odds.chunks_exact(bins));
             for ((gain, heard), presence) in frames.zip(&presence) {
                 for (gain, heard) in gain.iter_mut().zip(heard) {
-                    let own = vector::log_odds(*gain);
-                    *gain = presence * vector::logistic(own + WEIGHT * (heard - own));
+                    *gain = presence * pooled(*gain, *heard, WEIGHT);
                 }
             }
         },
     );
+}
+
+/// The gain whose log odds are the mean of those of `gain`, and of `log_odds` with this weight.
+#[inline(always)]
+pub(crate) fn pooled(gain: f32, log_odds: f32, weight: f32) -> f32 {
+    let own = vector::log_odds(gain);
+    vector::logistic(own + weight * (log_odds - own))
 }
 
 /// The probability of a voice near every frame, by the bin in which it is heard best.

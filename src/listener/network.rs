@@ -79,6 +79,13 @@ impl Network {
         network
     }
 
+    /// All layers, in the order of the file.
+    pub(super) fn convolutions(&self) -> impl Iterator<Item = &Convolution> {
+        let Self { first, local, narrow, gather, wide, spread, widen, after, last, .. } = self;
+        let before = [first].into_iter().chain(local).chain([narrow, gather]);
+        before.chain(wide).chain([spread, widen]).chain(after).chain([last])
+    }
+
     /// The logarithms of the odds, bands x frames, two frames for each of the input.
     pub(super) fn forward(&self, input: &Grid) -> Vec<f32> {
         let parameters = &self.parameters;

@@ -5,6 +5,7 @@
 //! a bin counts by the probability that it holds no voice.
 
 use crate::kernels::vector;
+use crate::listener;
 use crate::model::{Dictionary, MarginalTable, SMALLEST_POWER};
 use std::sync::Arc;
 
@@ -166,8 +167,7 @@ impl OnlineSeparation {
                 #[inline(always)]
                 || {
                     for (gain, heard) in self.gain.iter_mut().zip(log_odds) {
-                        let own = vector::log_odds(*gain);
-                        *gain = vector::logistic(own + POOL_WEIGHT * (heard + POOL_OFFSET - own));
+                        *gain = listener::pooled(*gain, heard + POOL_OFFSET, POOL_WEIGHT);
                     }
                 },
             );
