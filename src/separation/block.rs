@@ -390,7 +390,14 @@ impl Block<'_> {
             let rough = if learned { split..bins } else { 0..bins };
             smooth_over_frames(&mut gain, &snr_db, rough);
         }
-        let mut floors = Floors::new(&settings.gain, &levels, &snr_db, start.bin_hertz, floors_before);
+        let mut floors = Floors::new(
+            &settings.gain,
+            self.heard.is_some(),
+            &levels,
+            &snr_db,
+            start.bin_hertz,
+            floors_before,
+        );
         // What is learned of speech above is uncertain: no more noise is left there than just below.
         floors.level_off(split);
         Posterior { gain, floors, upper, levels }

@@ -11,7 +11,9 @@ use std::ops::{Range, RangeInclusive};
 const HALF_BAND_HERTZ: f64 = 31.25;
 /// The ratio of speech to noise at which gains are smoothed by half, dB.
 const HALF_SMOOTH_DB: f64 = 10.0;
-/// How far below the speech of its band noise is left, dB: closer would be heard, farther is not worth the harm.
+/// Without a listener, the least gain of a band where speech and noise are as loud, dB, ...
+const EVEN_DB: f64 = -26.0;
+/// ... and how far below the speech of its band noise is left: closer would be heard, farther is not worth the harm.
 const RESIDUAL_DB: RangeInclusive<f64> = 20.0..=32.0;
 /// The floors that this may ask for, dB. Where there is no speech, estimates of it say nothing: lower floors would
 /// follow them up and down.
@@ -113,17 +115,18 @@ pub(crate) struct Floors {
 }
 
 impl Floors {
-    /// Those of a block, given its levels and their ratios of speech to noise, and the floors of the block before it:
-    /// where the noise has not changed, they hardly do.
+    /// Those of a block, given whether it was listened to, its levels and their ratios of speech to noise, and the
+    /// floors of the block before it: where the noise has not changed, they hardly do.
     pub(crate) fn new(
         settings: &GainSettings,
+        is_heard: bool,
         levels: &BinLevels,
         snr_db: &[f64],
         bin_hertz: f64,
         before: Option<&Self>,
     ) -> Self {
         let noise = around(&levels.block_noise, bin_hertz);
-        let mut floors = floors_db(settings, snr_db);
+        let mut floors = floors_db(settings, is_heard, snr_db);
         if let Some(before) = before {
             for (bin, floor) in floors.iter_mut().enumerate() {
                 let was = before.noise[bin].max(f64::MIN_POSITIVE);
@@ -155,15 +158,14 @@ impl Floors {
 }
 
 /// The least gain of every bin, dB, by its ratio of speech to noise.
-fn floors_db(settings: &GainSettings, snr_db: &[f64]) -> Vec<f64> {
+fn floors_db(settings: &GainSettings, is_heard: bool, snr_db: &[f64]) -> Vec<f64> {
     let floor_db = |snr: f64| {
-        if !settings.floor_by_band {
+        if is_heard || !settings.floor_by_band {
             return settings.floor_db;
         }
         // Bands without any noise or speech have infinite ratios; of those with neither, there is none.
         let snr = if snr.is_nan() { 0.0 } else { snr.clamp(-100.0, 100.0) };
-        settings
-            .floor_db
+        EVEN_DB
             .clamp(snr - RESIDUAL_DB.end(), snr - RESIDUAL_DB.start())
             .clamp(*FLOORS_DB.start(), *FLOORS_DB.end())
     };
@@ -191,14 +193,14 @@ mod tests {
         assert!(snr[20].abs() < 1e-3 && (snr[150] - 20.0).abs() < 1e-3, "{} {}", snr[20], snr[150]);
         let at = |floor_by_band: bool, bin: usize| {
             let settings = GainSettings { floor_by_band, ..GainSettings::default() };
-            floors_db(&settings, &snr)[bin]
+            floors_db(&settings, false, &snr)[bin]
         };
         for (bin, expected) in [(20, -26.0), (150, -17.0), (250, -40.0)] {
             assert!((at(true, bin) - expected).abs() < 0.1, "{}", at(true, bin));
-            assert!((at(false, bin) + 26.0).abs() < 1e-3);
+            assert_eq!(at(false, bin), GainSettings::default().floor_db);
         }
         assert!(
-            floors_db(&GainSettings::default(), &[f64::NEG_INFINITY, f64::INFINITY])
+            floors_db(&GainSettings::default(), false, &[f64::NEG_INFINITY, f64::INFINITY])
                 .iter()
                 .all(|&floor| (0.009..0.15).contains(&amplitude(floor)))
         );
@@ -216,7 +218,7 @@ mod tests {
                 BinLevels::new(&vec![gain; bins * frames], &power, bins, before.map(|(levels, _)| levels));
             let before = before.map(|(_, floors)| floors);
             let floors =
-                Floors::new(&GainSettings::default(), &levels, &levels.snr_db(15.625), 15.625, before);
+                Floors::new(&GainSettings::default(), false, &levels, &levels.snr_db(15.625), 15.625, before);
             (levels, floors)
         };
         // Noise alone.

@@ -176,6 +176,10 @@ impl Default for SamplingSettings {
     }
 }
 
+/// The least gain by default, dB. On mixtures for development, the ratings of listeners that DNSMOS predicts rise from
+/// 2.65 at -26 dB by band over 2.74 at -40 to 2.77 at -60; PESQ at 8 kHz is best at -40.
+const NORMAL_FLOOR_DB: f64 = -46.0;
+
 /// From the posterior mean of the gain to the gain that is applied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -190,14 +194,14 @@ pub struct GainSettings {
     pub smooth: bool,
     /// The least gain of any bin, dB, -100 to 0: what is left of the noise.
     pub floor_db: f64,
-    /// Whether the least gain of a band follows its noise: there, what is left is to be 20 to 32 dB below the
-    /// speech, and the least gain -40 to -17 dB.
+    /// Whether, where nothing listens, the least gain of a band is about -26 dB and follows its noise in place of
+    /// `floor_db`: what is left is to be 20 to 32 dB below the speech there, and the least gain -40 to -17 dB.
     pub floor_by_band: bool,
 }
 
 impl Default for GainSettings {
     fn default() -> Self {
-        Self { refine: true, listen: true, smooth: true, floor_db: -26.0, floor_by_band: true }
+        Self { refine: true, listen: true, smooth: true, floor_db: NORMAL_FLOOR_DB, floor_by_band: true }
     }
 }
 
@@ -213,8 +217,8 @@ impl GainSettings {
     pub fn with_strength(self, strength: Strength) -> Self {
         let (floor_db, floor_by_band) = match strength {
             Strength::Gentle => (-12.0, false),
-            Strength::Normal => (-26.0, true),
-            Strength::Strong => (-40.0, false),
+            Strength::Normal => (NORMAL_FLOOR_DB, true),
+            Strength::Strong => (-70.0, false),
         };
         Self { floor_db, floor_by_band, ..self }
     }
@@ -226,10 +230,11 @@ impl GainSettings {
 pub enum Strength {
     /// 12 dB at most.
     Gentle,
-    /// About 26 dB, more where it is louder than speech and less where it is hardly heard.
+    /// 46 dB at most; where nothing listens, about 26 dB, more where it is louder than speech and less where it is
+    /// hardly heard.
     #[default]
     Normal,
-    /// 40 dB at most.
+    /// 70 dB at most.
     Strong,
 }
 
