@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A checkpoint from what export.py wrote, to learn on from it: restore.py PREPARED IN.safetensors CHECKPOINT
+"""A checkpoint from what export.py wrote, to learn on from it: restore.py PREPARED IN.safetensors CHECKPOINT [--live]
 
 The batch normalisation that was folded into the convolutions is taken out again: its statistics come from mixtures.
 """
@@ -12,7 +12,7 @@ import torch
 from safetensors.numpy import load_file, safe_open
 
 from mixing import Mixer
-from network import BANDS, BINS, HOP, PLACES, WINDOW, Listener, features
+from network import BANDS, HOP, PLACES, WINDOW, features
 from train import Run, stft
 
 MIXTURES = 32
@@ -23,20 +23,19 @@ SCALE = 0.04
 class Reader:
     """Takes parameters in the order in which export.py writes them."""
 
-    def __init__(self, values):
-        self.values = torch.from_numpy(values.astype(np.float32))
-        self.at = 0
+    def __init__(self, tensors):
+        self.left = {name: torch.from_numpy(values.astype(np.float32)) for name, values in tensors.items()}
 
-    def take(self, *shape):
-        n = int(np.prod(shape))
-        self.at += n
-        return self.values[self.at - n : self.at].reshape(shape)
+    def take(self, name, *shape):
+        taken, self.left[name] = self.left[name].tensor_split([int(np.prod(shape))])
+        return taken.reshape(shape)
 
     def convolution(self, layer):
         """Its weights (outputs, inputs, frames, places), and its biases."""
         outputs, inputs, *taps = layer.weight.shape
         frames, places = (*taps, 1)[:2]
-        return self.take(frames, places, inputs, outputs).permute(3, 2, 0, 1), self.take(outputs)
+        w = self.take("weights", frames, places, inputs, outputs) * self.take("scales", outputs)
+        return w.permute(3, 2, 0, 1), self.take("biases", outputs)
 
 
 def fill(layer, w, b):
@@ -68,13 +67,14 @@ def main():
     a.add_argument("prepared")
     a.add_argument("model")
     a.add_argument("checkpoint")
+    a.add_argument("--live", action="store_true", help="it hears the past alone")
     a = a.parse_args()
     torch.manual_seed(0)
-    run = Run(rate=1e-3)
-    net, reader = run.net, Reader(load_file(a.model)["parameters"])
+    run = Run(rate=1e-3, live=a.live)
+    net, reader = run.net, Reader(load_file(a.model))
     n = net.n
     fill(net.first, *reader.convolution(net.first))
-    net.place.data = reader.take(PLACES, net.first.out_channels).T[None, :, None].clone()
+    net.place.data = reader.take("biases", PLACES, net.first.out_channels).T[None, :, None].clone()
     hooks = [normalised(layer, *reader.convolution(layer.convolution)) for layer in net.local]
     fill(net.narrow, *reader.convolution(net.narrow))
     w, b = reader.convolution(net.gather.convolution)
@@ -86,7 +86,7 @@ def main():
     fill(net.widen, *reader.convolution(net.widen))
     hooks += [normalised(layer, *reader.convolution(layer.convolution)) for layer in net.after]
     fill(net.last, *reader.convolution(net.last))
-    assert reader.at == len(reader.values)
+    assert all(len(values) == 0 for values in reader.left.values())
 
     mixer = Mixer(a.prepared, 0)
     noisy = torch.from_numpy(np.stack([mixer.mixture()[0] for _ in range(MIXTURES)]))

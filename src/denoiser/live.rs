@@ -6,7 +6,7 @@ use crate::listener::{Listener, LiveListener};
 use crate::separation::block::Separator;
 use crate::separation::gain::amplitude;
 use crate::separation::online::OnlineSeparation;
-use crate::separation::settings::within;
+use crate::separation::settings::{NORMAL_FLOOR_DB, within};
 use crate::signal::check_recording;
 use crate::transform::{LowDelayChannel, LowDelayStft};
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,7 @@ pub struct LiveControls {
 
 impl Default for LiveControls {
     fn default() -> Self {
-        Self { strength: 1.0, floor_db: -26.0, mix: 1.0, bypass: false }
+        Self { strength: 1.0, floor_db: NORMAL_FLOOR_DB as f32, mix: 1.0, bypass: false }
     }
 }
 

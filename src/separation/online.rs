@@ -24,11 +24,6 @@ const NOISE_SECONDS: f64 = 0.7;
 const NOISE_SLOPE: f32 = 1.4;
 const NOISE_OFFSET: f32 = 1.0;
 
-/// What is joined of the model's odds and the listener's: its weight in the logarithmic opinion pool, and what is added
-/// to its odds. Without a future it hears the beginnings of syllables too late.
-const POOL_WEIGHT: f32 = 0.5;
-const POOL_OFFSET: f32 = 1.0;
-
 /// Without a listener, a voice is expected with even odds to be so much louder than the noise (Gerkmann and Hendriks 2012,
 /// "Unbiased MMSE-based noise power estimation with low complexity and low tracking delay", equation 18).
 const EXPECTED_RATIO: f32 = 31.6;
@@ -167,7 +162,7 @@ impl OnlineSeparation {
                 #[inline(always)]
                 || {
                     for (gain, heard) in self.gain.iter_mut().zip(log_odds) {
-                        *gain = listener::pooled(*gain, heard + POOL_OFFSET, POOL_WEIGHT);
+                        *gain = listener::pooled(*gain, *heard);
                     }
                 },
             );
