@@ -140,7 +140,7 @@ impl<R: Recipe> Sampler<f64> for RecipeSampler<R> {
         }
         self.z[..dimension].copy_from_slice(theta);
         let step_size = self.engine.begin(target);
-        self.engine.evaluate(target, theta);
+        self.engine.evaluate_and_watch(target, theta);
         drift(&mut self.recipe, target, &self.z, &self.engine.gradient, &mut self.next);
         self.recipe.matrix(target, &self.z, &mut self.root);
         for j in 0..n {

@@ -67,7 +67,9 @@ pub struct Step {
     pub acceptance: f64,
     /// The total potential after the step, if the sampler computes it.
     pub energy: Option<f64>,
-    /// Blocks whose move was rejected because it was not finite or far beyond any sensible state.
+    /// Blocks whose move was rejected because it was not finite or far beyond any sensible state. For samplers without
+    /// a test also those that ran away: their last move, which stands, raised the potential by more than 1000 nats per
+    /// unknown, by the gradients at both ends. HAMCMC looks at its present move, where it renews a pair.
     pub divergences: usize,
     /// The step size used.
     pub step_size: f64,

@@ -145,7 +145,7 @@ impl<T: Real> Sampler<T> for Sghmc<T> {
         let (step, mirror) = (T::narrow(step_size), engine.settings.mirror);
         self.momentum.start();
         self.momentum.half_move(theta, step, mirror);
-        engine.evaluate(target, theta);
+        engine.evaluate_and_watch(target, theta);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
         let decay = libm::exp(-step_size * self.settings.friction);
         let variance = 1.0 - decay * decay - step_size * step_size * self.settings.gradient_noise;

@@ -43,7 +43,7 @@ impl<T: Real> Sampler<T> for Sgld<T> {
     fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
         let engine = &mut self.engine;
         let step_size = engine.begin(target);
-        engine.evaluate(target, theta);
+        engine.evaluate_and_watch(target, theta);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
         let (step, mirror) = (T::narrow(step_size), engine.settings.mirror);
         let noise = T::narrow((2.0 * step_size * engine.settings.temperature).sqrt());

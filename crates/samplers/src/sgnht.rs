@@ -103,7 +103,7 @@ impl<T: Real> Sampler<T> for Sgnht<T> {
             block.old.copy_from_slice(theta);
             advance(theta, momentum, step, mirror);
         });
-        engine.evaluate(target, theta);
+        engine.evaluate_and_watch(target, theta);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
         let start = self.settings.diffusion;
         let diffusion = start * engine.settings.temperature;

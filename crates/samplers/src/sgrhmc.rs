@@ -81,7 +81,7 @@ impl<T: Real> Sampler<T> for Sgrhmc<T> {
         self.start();
         let engine = &mut self.engine;
         let step_size = engine.begin(target);
-        engine.evaluate(target, theta);
+        engine.evaluate_and_watch(target, theta);
         let metric = super::offered(target.metric(), "SGRHMC", "a metric");
         self.metric.evaluate(metric, theta, Power::InverseRoot);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());

@@ -48,7 +48,7 @@ impl<T: Real> Sampler<T> for Sgrld<T> {
     fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
         let engine = &mut self.engine;
         let step_size = engine.begin(target);
-        engine.evaluate(target, theta);
+        engine.evaluate_and_watch(target, theta);
         let metric = super::offered(target.metric(), "SGRLD", "a metric");
         self.metric.evaluate(metric, theta, Power::Inverse);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
