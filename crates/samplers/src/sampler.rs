@@ -16,6 +16,16 @@ pub enum SamplerError {
         /// The range that it must lie in.
         expected: &'static str,
     },
+    /// A matrix is not what it must be.
+    #[error("{what} is not {expected}: {value} where that must not be")]
+    Matrix {
+        /// The matrix.
+        what: &'static str,
+        /// The eigenvalue, or the difference between two entries, that is out of range.
+        value: f64,
+        /// What it must be.
+        expected: &'static str,
+    },
     /// Sampler, target and start do not have the same shape.
     #[error("{what} is {found} numbers, but the sampler expects {expected}")]
     Shape {
