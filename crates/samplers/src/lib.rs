@@ -65,7 +65,7 @@
 //! [`Mirrored`] and [`LogMapped`] turn a target on the positive orthant into one on the whole space, for any sampler;
 //! [`Scaled`] brings unknowns of unlike size to one. All three offer what the inner target does. Gradient samplers can
 //! also fold each draw themselves ([`GradientSettings::mirror`]), which is exact for diagonal dynamics only;
-//! [`Newtonian`] needs neither.
+//! [`Newtonian`] needs neither, and moves bounded and discrete unknowns too.
 //!
 //! # Features
 //!
@@ -119,7 +119,7 @@ pub use kind::{Options, SamplerKind};
 pub use lbfgs::InitialScale;
 pub use matrix::Matrix;
 pub use mh_bfgs::{MhBfgs, MhBfgsSettings};
-pub use newtonian::Newtonian;
+pub use newtonian::{Indefinite, Newtonian, Scan};
 pub use nuts::{Nuts, NutsSettings};
 pub use positivity::{LogMapped, Mirrored, Scaled};
 pub use psgld::{Psgld, PsgldSettings};
