@@ -381,7 +381,8 @@ fn summarise(all: &[f64], (chains, in_turn): (usize, usize), draws: usize, dimen
                 .copied()
                 .collect()
         };
-        let traces: Vec<Vec<f64>> = (0..chains).flat_map(|chain| interleaved(&trace(chain), in_turn)).collect();
+        let traces: Vec<Vec<f64>> =
+            (0..chains).flat_map(|chain| interleaved(&trace(chain), in_turn)).collect();
         let (mean, variance) = mean_and_variance(&traces.concat());
         let found = [
             mean,
