@@ -116,6 +116,24 @@ mod tests {
     }
 
     #[test]
+    fn slopes_of_many_are_added_to_what_is_there() {
+        let values = [0.1_f32, 0.8, 3.0];
+        for prior in [
+            Prior::Flat,
+            Prior::GeneralisedGamma { shape: 1.3, scale: 0.7, power: -2.0 / 1.2 },
+            Prior::Gamma { shape: 0.5, rate: 2.0 },
+        ] {
+            let mut gradient = [1.0_f32, -2.0, 0.5];
+            prior.add_gradient(&values, &mut gradient);
+            for ((&x, found), before) in values.iter().zip(gradient).zip([1.0, -2.0, 0.5]) {
+                let expected = before + prior.slope(x.into());
+                let error = (f64::from(found) - expected).abs();
+                assert!(error < 1e-4 * (1.0 + expected.abs()), "{prior:?} at {x}: {found} of {expected}");
+            }
+        }
+    }
+
+    #[test]
     fn the_generalised_gamma_is_that_of_the_stable_module() {
         let law = crate::stable::GeneralisedGamma::new(1.3, 0.7, -1.6).unwrap();
         let prior = Prior::GeneralisedGamma { shape: 1.3, scale: 0.7, power: -1.6 };

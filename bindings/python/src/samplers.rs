@@ -2,7 +2,9 @@
 
 use super::value_error;
 use alphamf::random::Streams;
-use alphamf::samplers::diagnostics::{effective_size_bulk, mean_and_variance, rank_r_hat, standard_error};
+use alphamf::samplers::diagnostics::{
+    effective_size_bulk, interleaved, mean_and_variance, rank_r_hat, standard_error,
+};
 use alphamf::samplers::{
     Chain, LogMapped, Metric, Minibatch, Options, SamplerKind, Site, Sites, Statistics, StepSize, Support,
     Target,
@@ -263,12 +265,14 @@ pub fn sample<'py>(
     };
     let mut all = vec![0.0; chains * draws * dimension];
     let (mut acceptance, mut divergences) = (Vec::new(), Vec::new());
+    let mut in_turn = 1;
     let mut watch =
         Watch { py, progress, asked: Instant::now(), done: 0, all: starts.len() * (draws + burn_in) };
     for (run, mut start) in starts.into_iter().enumerate() {
         let states = start.len() / dimension.max(1);
         let streams = if vectorized { Streams::new(seed) } else { Streams::new(seed).child(run as u64) };
         let sampler = kind.build::<f64>(dimension, states, &options, streams).map_err(value_error)?;
+        in_turn = alphamf::samplers::Sampler::chains(&sampler);
         let mut keep = |draw: usize, theta: &[f64]| {
             for (state, theta) in theta.chunks_exact(dimension).enumerate() {
                 let chain = run * states + state;
@@ -294,7 +298,7 @@ pub fn sample<'py>(
         acceptance.push(statistics.acceptance());
         divergences.push(statistics.divergences);
     }
-    let summary = summarise(&all, chains, draws, dimension);
+    let summary = summarise(&all, (chains, in_turn), draws, dimension);
     Ok((PyArray1::from_vec(py, all), summary, acceptance, divergences))
 }
 
@@ -364,8 +368,9 @@ fn go<G: Target<f64>, S: alphamf::samplers::Sampler<f64>>(
     Ok(chain.statistics())
 }
 
-/// What is known of every unknown, from draws of shape (chains, draws, dimension).
-fn summarise(all: &[f64], chains: usize, draws: usize, dimension: usize) -> Summary {
+/// What is known of every unknown, from draws of shape (chains, draws, dimension), each chain of which may be several in
+/// turn.
+fn summarise(all: &[f64], (chains, in_turn): (usize, usize), draws: usize, dimension: usize) -> Summary {
     let mut summary = Summary::default();
     for unknown in 0..dimension {
         let trace = |chain: usize| -> Vec<f64> {
@@ -376,7 +381,8 @@ fn summarise(all: &[f64], chains: usize, draws: usize, dimension: usize) -> Summ
                 .copied()
                 .collect()
         };
-        let traces: Vec<Vec<f64>> = (0..chains).map(trace).collect();
+        let traces: Vec<Vec<f64>> =
+            (0..chains).flat_map(|chain| interleaved(&trace(chain), in_turn)).collect();
         let (mean, variance) = mean_and_variance(&traces.concat());
         let found = [
             mean,

@@ -6,6 +6,17 @@
 
 use num_complex::Complex;
 
+/// The chains of a trace that shows `chains` of them in turn (HAMCMC, HMC-BFGS and MH-BFGS: see
+/// [`Sampler::chains`](super::Sampler::chains)), equally long; draws at the end that would make some longer are left
+/// out. A draw is correlated with that of the same chain, `chains` draws ago, and hardly with its neighbours: an
+/// estimate that sums autocorrelations until they vanish takes the whole trace for independent draws.
+#[must_use]
+pub fn interleaved(trace: &[f64], chains: usize) -> Vec<Vec<f64>> {
+    let chains = chains.max(1);
+    let rounds = trace.chunks_exact(chains);
+    (0..chains).map(|chain| rounds.clone().map(|round| round[chain]).collect()).collect()
+}
+
 /// Autocovariances at lags `0 .. n-1`, divided by `n` at every lag.
 #[must_use]
 pub fn autocovariance(chain: &[f64]) -> Vec<f64> {
@@ -186,7 +197,8 @@ pub fn effective_size_mean<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     effective_size(&split(chains))
 }
 
-/// Monte Carlo standard error of the mean.
+/// Monte Carlo standard error of the mean. The chains of a sampler that runs several in turn must be told apart
+/// ([`interleaved`]), or it comes out too small.
 #[must_use]
 pub fn standard_error<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     let pooled: Vec<f64> = chains.iter().flat_map(|chain| chain.as_ref().iter().copied()).collect();

@@ -100,6 +100,28 @@ pub(super) struct Engine<T> {
     /// Steps that have begun.
     pub iteration: u64,
     pub gradient: Vec<T>,
+    last: Last<T>,
+}
+
+/// Where the gradient was last taken, and what it was.
+#[derive(Debug, Clone, Default)]
+struct Last<T> {
+    theta: Vec<T>,
+    gradient: Vec<T>,
+    /// Blocks that ran away between there and where it is taken now.
+    runaways: usize,
+}
+
+/// A step that raises the potential by more than so many nats per unknown is a runaway.
+const RUNAWAY: f64 = 1000.0;
+
+/// Whether a move between two states of one block ran away, by the rise of the potential that the gradients at both
+/// ends tell of (the trapezoidal rule).
+pub(super) fn is_runaway<T: Real>(states: [&[T]; 2], gradients: [&[T]; 2]) -> bool {
+    let slopes = gradients[0].iter().zip(gradients[1]).map(|(&a, &b)| a.widen() + b.widen());
+    let moves = states[0].iter().zip(states[1]).map(|(&a, &b)| b.widen() - a.widen());
+    let rise: f64 = slopes.zip(moves).map(|(slope, move_)| 0.5 * slope * move_).sum();
+    rise > RUNAWAY * states[0].len() as f64
 }
 
 /// What every block of a gradient sampler owns.
@@ -132,7 +154,7 @@ impl<T: Real> Engine<T> {
         let subsample =
             Subsample { size: settings.minibatch, indices: Vec::new(), stream: streams.child(1).stream(0) };
         let gradient = vec![T::zero(); dimension * blocks];
-        Ok(Self { settings, dimension, blocks, subsample, iteration: 0, gradient })
+        Ok(Self { settings, dimension, blocks, subsample, iteration: 0, gradient, last: Last::default() })
     }
 
     /// The random streams and scratch space of each block.
@@ -164,14 +186,29 @@ impl<T: Real> Engine<T> {
         target.gradient(theta, batch, &mut self.gradient);
     }
 
+    /// The same for a single chain, and looks whether its last move was a runaway.
+    pub fn evaluate_and_watch(&mut self, target: &mut dyn Target<T>, theta: &[T]) {
+        self.evaluate(target, theta);
+        let Self { last, gradient, dimension, .. } = self;
+        let ends = last.theta.chunks_exact(*dimension).zip(theta.chunks_exact(*dimension));
+        let slopes = last.gradient.chunks_exact(*dimension).zip(gradient.chunks_exact(*dimension));
+        last.runaways =
+            ends.zip(slopes).filter(|((a, b), (before, after))| is_runaway([a, b], [before, after])).count();
+        last.theta.clear();
+        last.theta.extend_from_slice(theta);
+        last.gradient.clear();
+        last.gradient.extend_from_slice(gradient);
+    }
+
     /// `value` limited to the largest drift.
     pub fn limit(&self) -> impl Fn(T) -> T + Copy + use<T> {
         let limit = T::narrow(self.settings.drift_limit);
         move |drift| drift.max(-limit).min(limit)
     }
 
-    pub fn step(&self, step_size: f64, divergences: usize) -> Step {
-        let acceptance = 1.0 - divergences as f64 / self.blocks as f64;
-        Step { acceptance, energy: None, divergences, step_size }
+    /// What a step did of which so many blocks were taken back; runaways are added to its divergences.
+    pub fn step(&self, step_size: f64, taken_back: usize) -> Step {
+        let acceptance = 1.0 - taken_back as f64 / self.blocks as f64;
+        Step { acceptance, energy: None, divergences: taken_back + self.last.runaways, step_size }
     }
 }

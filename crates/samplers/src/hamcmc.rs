@@ -33,7 +33,7 @@
 //! **When.** Correlated or badly scaled targets with minibatches, or where one wants curvature at the price of
 //! a second gradient. The step is then nearly scale-free: 0.05 to 0.5 of a Newton step.
 
-use super::gradient::{Block, Engine, check};
+use super::gradient::{Block, Engine, check, is_runaway};
 use super::lbfgs::InverseHessian;
 use super::vector::{add_scaled, dot, for_blocks};
 use super::{GradientSettings, InitialScale, Real, Sampler, SamplerError, Step, Target};
@@ -101,6 +101,7 @@ struct Memory<T> {
     differences: [Vec<T>; 2],
     inverse: InverseHessian<T>,
     noise: Vec<T>,
+    ran_away: bool,
 }
 
 impl<T: Real> Hamcmc<T> {
@@ -129,6 +130,7 @@ impl<T: Real> Hamcmc<T> {
             differences: [Vec::new(), Vec::new()],
             inverse: InverseHessian::new(dimension, memory - 1),
             noise: vec![T::zero(); dimension],
+            ran_away: false,
         });
         let blocks = blocks.collect();
         let zeros = engine.gradient.clone();
@@ -230,6 +232,7 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
                 Pairs::Moves => memory.assemble(slot, initial),
                 Pairs::States => memory.assemble_from_states(slot, initial, trust_region),
             }
+            memory.ran_away = false;
             memory.block.old.copy_from_slice(&start[column(index)]);
             theta.copy_from_slice(&gradient[column(index)]);
             // A state without a gradient would hold this chain for ever: noise moves it until there is one.
@@ -260,6 +263,7 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
             for_blocks(&mut self.blocks, theta, |index, memory, theta| {
                 let (s, y) = (&mut memory.s[column(slot)], &mut memory.y[column(slot)]);
                 let (before, after) = (&gradient[column(index)], &next_gradient[column(index)]);
+                memory.ran_away = is_runaway([&memory.block.old, theta], [before, after]);
                 let finite = after.iter().all(|gradient| gradient.is_finite());
                 let usable = match pairs {
                     Pairs::Moves => {
@@ -284,7 +288,10 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
         }
         start.copy_from_slice(theta);
         self.slot = (slot + 1) % self.states.len();
-        engine.step(step_size, self.blocks.iter().filter(|memory| memory.block.diverged).count())
+        let mut step =
+            engine.step(step_size, self.blocks.iter().filter(|memory| memory.block.diverged).count());
+        step.divergences += self.blocks.iter().filter(|memory| memory.ran_away).count();
+        step
     }
 
     fn shape(&self) -> (usize, usize) {

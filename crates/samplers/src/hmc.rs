@@ -1,6 +1,6 @@
-//! Hamiltonian Monte Carlo with unit mass.
+//! Hamiltonian Monte Carlo, with unit mass or any other.
 //!
-//! Draw `p ~ N(0, I)`, follow `theta' = p, p' = -grad U` for `L` leapfrog steps of size `eps`, accept with
+//! Draw `p ~ N(0, M)`, follow `theta' = M^-1 p, p' = -grad U` for `L` leapfrog steps of size `eps`, accept with
 //! probability `min(1, exp(H(start) - H(end)))`. Every block has its own step, momentum and test.
 //!
 //! **Source.** Duane and others (1987), Neal (2011); `quasi-newton-hmc` algorithm 1, whose acceptance
@@ -10,7 +10,7 @@
 //! **When.** Exactness matters, full gradients are affordable, scales are similar. The reference for all others.
 
 use super::trajectory::{Map, Trajectory};
-use super::{HmcSettings, Real, Sampler, SamplerError, Step, Target};
+use super::{HmcSettings, Matrix, Real, Sampler, SamplerError, Step, Target};
 use crate::random::Streams;
 
 /// Hamiltonian Monte Carlo; see the [module](self).
@@ -31,6 +31,15 @@ impl<T: Real> Hmc<T> {
         streams: Streams,
     ) -> Result<Self, SamplerError> {
         Ok(Self { trajectory: Trajectory::new(dimension, blocks, settings, Map::Identity, 0, streams)? })
+    }
+
+    /// The same sampler with mass matrix `M` in every block, best near the inverse of the posterior covariance.
+    ///
+    /// # Errors
+    /// If the matrix has another size or is not symmetric and positive definite.
+    pub fn with_mass(mut self, mass: &Matrix) -> Result<Self, SamplerError> {
+        self.trajectory.set_mass(mass)?;
+        Ok(self)
     }
 }
 

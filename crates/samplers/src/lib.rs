@@ -42,8 +42,12 @@
 //! | [`MhBfgs`] | `mh-bfgs` | potential | yes | a comparator in few dimensions |
 //! | [`HmcBfgs`] | `hmc-bfgs` | potential | yes | strong correlations |
 //! | [`Qnhmc`] | `qnhmc` | potential | yes, once it has learnt; never with `keep_learning` | wide directions must be explored fast |
+//! | [`Nuts`] | | potential | yes | a good trajectory length is not known |
+//! | [`Rmhmc`] | | potential, [`Metric`] | yes | a comparator in few dimensions |
+//! | [`Sgfs`] | | gradient of each data term | as the step falls; at long steps the posterior's Gaussian limit | many data, few unknowns |
 //! | [`Newtonian`] | `nmc` | [`Sites`] | yes | second derivatives are cheap; nothing to tune |
 //!
+//! The three without a name are comparators: [`SamplerKind`] does not build them.
 //! Every one but [`Newtonian`], which works by [`Sites`], needs the gradient; "potential" means besides. A target says what
 //! it offers by [`Target::metric`], [`Target::curvature`] and [`Target::sites`], and [`Chain::new`] refuses one that lacks
 //! what its sampler needs.
@@ -61,7 +65,7 @@
 //! [`Mirrored`] and [`LogMapped`] turn a target on the positive orthant into one on the whole space, for any sampler;
 //! [`Scaled`] brings unknowns of unlike size to one. All three offer what the inner target does. Gradient samplers can
 //! also fold each draw themselves ([`GradientSettings::mirror`]), which is exact for diagonal dynamics only;
-//! [`Newtonian`] needs neither.
+//! [`Newtonian`] needs neither, and moves bounded and discrete unknowns too.
 //!
 //! # Features
 //!
@@ -75,6 +79,7 @@ mod dense;
 mod ensemble;
 mod gradient;
 mod kind;
+mod matrix;
 mod metric;
 mod positivity;
 mod runner;
@@ -91,10 +96,13 @@ pub mod hmc_bfgs;
 pub mod lbfgs;
 pub mod mh_bfgs;
 pub mod newtonian;
+pub mod nuts;
 pub mod psgld;
 pub mod qnhmc;
 pub mod random;
 pub mod recipe;
+pub mod rmhmc;
+pub mod sgfs;
 pub mod sghmc;
 pub mod sgld;
 pub mod sgnht;
@@ -109,13 +117,17 @@ pub use hmc::Hmc;
 pub use hmc_bfgs::{HmcBfgs, HmcBfgsSettings};
 pub use kind::{Options, SamplerKind};
 pub use lbfgs::InitialScale;
+pub use matrix::Matrix;
 pub use mh_bfgs::{MhBfgs, MhBfgsSettings};
-pub use newtonian::Newtonian;
+pub use newtonian::{Indefinite, Newtonian, Scan};
+pub use nuts::{Nuts, NutsSettings};
 pub use positivity::{LogMapped, Mirrored, Scaled};
 pub use psgld::{Psgld, PsgldSettings};
 pub use qnhmc::{Qnhmc, QnhmcSettings};
+pub use rmhmc::Rmhmc;
 pub use runner::{Sampled, Schedule, Unknown, sample};
 pub use sampler::{Chain, Draw, Sampler, SamplerError, Statistics, Step};
+pub use sgfs::Sgfs;
 pub use sghmc::{Sghmc, SghmcSettings};
 pub use sgld::Sgld;
 pub use sgnht::{Sgnht, SgnhtSettings};

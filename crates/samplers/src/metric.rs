@@ -1,6 +1,7 @@
 //! A target's metric at the current state, factored, and its divergence.
 
-use super::dense::{cholesky, solve, solve_lower, solve_lower_transposed};
+use super::dense::{cholesky, semidefinite_root, solve, solve_lower, solve_lower_transposed};
+use super::matrix::Spectrum;
 use super::{Metric, Real};
 
 /// Which matrix the divergence is taken of.
@@ -10,6 +11,14 @@ pub(super) enum Power {
     Inverse,
     /// `R'`, where `R R' = G^-1`.
     InverseRoot,
+}
+
+/// Room for the noise of a block.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Room<T> {
+    matrix: Vec<f64>,
+    column: Vec<T>,
+    scratch: Vec<T>,
 }
 
 /// `G(theta)` of every block: its diagonal, or its Cholesky factor `L` with `R = L^-T`.
@@ -44,7 +53,7 @@ impl<T: Real> FactoredMetric<T> {
 
     /// Evaluates and factors `into`; a block whose metric is not positive definite becomes NaN, so that the
     /// step diverges and is taken back.
-    fn factor(metric: &mut dyn Metric<T>, theta: &[T], dimension: usize, into: &mut [T]) {
+    pub fn factor(metric: &mut dyn Metric<T>, theta: &[T], dimension: usize, into: &mut [T]) {
         metric.metric(theta, into);
         if metric.is_diagonal() {
             into.iter_mut().filter(|g| **g <= T::zero()).for_each(|g| *g = T::nan());
@@ -133,6 +142,62 @@ impl<T: Real> FactoredMetric<T> {
             self.root(block, v);
         } else {
             solve_lower(self.of(block), v);
+        }
+    }
+
+    /// Makes of standard normal numbers `z` a draw from `N(0, variance G^-1 - share W V W')`, where `W` is `G^-1` or
+    /// `R'`; what would be below zero is zero.
+    pub fn reduced_noise(
+        &self,
+        block: usize,
+        (variance, share): (f64, f64),
+        power: Power,
+        covariance: &Spectrum<T>,
+        (z, room): (&mut [T], &mut Room<T>),
+    ) {
+        let n = self.dimension;
+        if let (true, Some(v)) = (self.diagonal, covariance.diagonal()) {
+            for ((z, &v), g) in z.iter_mut().zip(v).zip(self.of(block)) {
+                let g = g.widen();
+                let taken = if power == Power::Inverse { v / (g * g) } else { v / g };
+                *z *= T::narrow((variance / g - share * taken).max(0.0).sqrt());
+            }
+            return;
+        }
+        // All of W V W' and of G^-1, column by column: W is symmetric or the transposed of R.
+        let Room { matrix, column, scratch } = room;
+        matrix.clear();
+        matrix.resize(n * n, 0.0);
+        column.resize(n, T::zero());
+        scratch.resize(n, T::zero());
+        for j in 0..n {
+            let entries = |matrix: &mut [f64], factor: f64, column: &[T]| {
+                matrix[j * n..][..n].iter_mut().zip(column).for_each(|(to, x)| *to += factor * x.widen());
+            };
+            let unit = |column: &mut [T]| {
+                column.fill(T::zero());
+                column[j] = T::one();
+            };
+            unit(column);
+            self.inverse(block, column);
+            entries(matrix, variance, column);
+            unit(column);
+            match power {
+                Power::Inverse => self.inverse(block, column),
+                Power::InverseRoot => self.root(block, column),
+            }
+            covariance.apply(column, scratch);
+            match power {
+                Power::Inverse => self.inverse(block, column),
+                Power::InverseRoot => self.root_transposed(block, column),
+            }
+            entries(matrix, -share, column);
+        }
+        semidefinite_root(matrix, n);
+        scratch.copy_from_slice(z);
+        z.fill(T::zero());
+        for (column, &x) in matrix.chunks_exact(n).zip(scratch.iter()) {
+            z.iter_mut().zip(column).for_each(|(z, &root)| *z += T::narrow(root) * x);
         }
     }
 }

@@ -9,30 +9,35 @@
 //! | real, otherwise | Cauchy | `P = K + g g' / m`, `m = (1 + d) / 2`; location `x - P^-1 g`, scale `A = P c / 2m`, `c = 1 / (1 - g' P^-1 g / 2m)` |
 //! | half line | Gamma | shape `1 + x^2 K`, rate `x K + g` |
 //! | simplex | Dirichlet | `1 + x_i^2 (K_ii - min_j K_ij)` |
+//! | interval, as (0, 1) | Beta | `1 + x^2 ((1 - x) K - g)`, `1 + (1 - x)^2 (x K + g)` |
+//! | discrete | its own law | none: the potential at every value |
 //!
 //! **Source.** `newtonian` section 3, after Minka (2000). Its Cauchy log-density, `-log(1 + q)`, cannot be
 //! normalised in two dimensions or more; here the exponent is that of the multivariate Cauchy law, which agrees
 //! for one. Where a fit does not exist the proposal is a Normal around `x` with the Hessian's eigenvalues made
 //! positive, or a Gamma or Dirichlet law of mean `x`; any function of the state is a valid choice. The paper's remedy
 //! for an indefinite Hessian, negative eigenvalues of the covariance made a very small positive number around the
-//! Newton mean, is not used: the way back would have to end within that small number of the start.
+//! Newton mean, is [`Indefinite::SmallVariance`]: as the way back would have to end within that small number of the
+//! start, such proposals are hardly ever accepted. The law of intervals is matched like the others.
 //! **Local proposals.** Where the curvature passes through zero the fitted law is far too wide, and the published
 //! chain may stay there for thousands of steps. One proposal in eight, chosen regardless of the state, is therefore
 //! local: a Normal around `x` of precision `|K| + g g'`, or a Gamma or Dirichlet law of mean `x`, as narrow as the
 //! gradient and the curvature demand.
 //! **Burn-in.** From a far start a Newton step is almost always right and almost always rejected: the way back is
 //! too improbable. While told to adapt, the sampler therefore takes every proposal that lowers the potential by more than 10 nats.
-//! **Parameters.** None. **Cost.** Two expansions per site and step, `d^3 / 3` for a site of `d` rows.
+//! **Parameters.** None. **Cost.** Two expansions per site and step, `d^3 / 3` for a site of `d` rows; one expansion for
+//! each value of a discrete site. Nothing else depends on the size of the state.
 //! **Bias.** None. **When.** Second derivatives are cheap, scales differ wildly over the state (funnels), or the
 //! conditionals are near conjugate: then almost every fitted proposal is accepted and there is nothing to tune.
 
 use rand::RngExt;
+use rand::seq::SliceRandom;
 use rand_distr::{Distribution, Gamma};
 
 use super::dense::{cholesky, eigen, log_determinant, solve, solve_lower_transposed};
 use super::gradient::{check, check_shape};
 use super::vector::dot;
-use super::{Real, Sampler, SamplerError, Site, Step, Support, Target};
+use super::{Real, Sampler, SamplerError, Site, Sites, Step, Support, Target};
 use crate::random::{Stream, Streams};
 
 /// A fall of the potential, in nats, that only a chain far from its target can make.
@@ -40,6 +45,29 @@ const FAR: f64 = 10.0;
 
 /// Often enough that a chain is not held for long, seldom enough that a perfect fit loses little.
 const LOCAL_SHARE: f64 = 0.125;
+
+/// What proposes on the real line where the Hessian is not positive definite.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Indefinite {
+    /// A Cauchy law where one fits, else a Normal around the state. The default.
+    #[default]
+    Cauchy,
+    /// A Normal around the Newton step, in whose covariance this variance, above 0, stands for what is negative: as
+    /// printed in `newtonian` section 3.1.
+    SmallVariance(f64),
+}
+
+/// In which order a step visits the sites.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scan {
+    /// As the target numbers them. The default.
+    #[default]
+    InOrder,
+    /// Each once, in a new random order at every step.
+    Shuffled,
+    /// As many as there are, each drawn at random: this alone makes a chain that is reversible.
+    Random,
+}
 
 /// Newtonian Monte Carlo; see the [module](self).
 #[derive(Debug, Clone)]
@@ -54,6 +82,11 @@ pub struct Newtonian<T> {
     old: Vec<f64>,
     new: Vec<f64>,
     local_share: f64,
+    scan: Scan,
+    order: Vec<usize>,
+    order_stream: Stream,
+    /// The potentials of every value of a discrete site, block after block.
+    values: Vec<f64>,
     /// Whether the present proposal of each block is local.
     local: Vec<bool>,
     adapting: bool,
@@ -88,6 +121,8 @@ enum Family {
     Cauchy,
     Gamma,
     Dirichlet,
+    /// Its parameters are followed by the lower end and the width of the interval.
+    Beta,
 }
 
 /// A fitted proposal.
@@ -99,6 +134,7 @@ struct Law {
     /// Cholesky factor of the precision.
     factor: Vec<f64>,
     scratch: Vec<f64>,
+    indefinite: Indefinite,
 }
 
 impl Law {
@@ -138,6 +174,18 @@ impl Law {
                 }
                 self.family = Family::Dirichlet;
             }
+            Support::Interval { low, high } => {
+                let width = high - low;
+                let (u, g, h) = ((x[0] - low) / width, width * gradient[0], width * width * hessian[0]);
+                let v = 1.0 - u;
+                let fitted = [1.0 + u * u * (v * h - g), 1.0 + v * v * (u * h + g)];
+                // A law that is next to all at an end is drawn there by rounding.
+                let valid = fitted.iter().all(|p| *p >= 0.5 && p.is_finite());
+                self.parameters.extend(if valid { fitted } else { [1.0 + 2.0 * u, 1.0 + 2.0 * v] });
+                self.parameters.extend([low, width]);
+                self.family = Family::Beta;
+            }
+            Support::Discrete(_) => (),
         }
     }
 
@@ -172,6 +220,15 @@ impl Law {
                 self.parameters.extend(x.iter().map(|x| total * x));
                 self.family = Family::Dirichlet;
             }
+            Support::Interval { low, high } => {
+                let width = high - low;
+                let (u, g, h) = ((x[0] - low) / width, width * gradient[0], width * width * hessian[0]);
+                let v = 1.0 - u;
+                let total = 2.0 + u * v * (h.abs() + g * g);
+                self.parameters.extend([1.0 + total * u, 1.0 + total * v, low, width]);
+                self.family = Family::Beta;
+            }
+            Support::Discrete(_) => (),
         }
     }
 
@@ -200,7 +257,7 @@ impl Law {
 
     fn fit_real(&mut self, x: &[f64], gradient: &[f64], hessian: &[f64]) {
         let n = x.len();
-        let Self { family, parameters, factor, scratch } = self;
+        let Self { family, parameters, factor, scratch, .. } = self;
         let newton_step = |factor: &[f64], parameters: &mut Vec<f64>, scratch: &mut Vec<f64>| {
             scratch.clear();
             scratch.extend_from_slice(gradient);
@@ -212,6 +269,10 @@ impl Law {
         if cholesky(factor, n) {
             newton_step(factor, parameters, scratch);
             *family = Family::Normal;
+            return;
+        }
+        if let Indefinite::SmallVariance(small) = self.indefinite {
+            self.fit_printed(x, gradient, hessian, small);
             return;
         }
         let exponent = 0.5 * (1 + n) as f64;
@@ -231,6 +292,31 @@ impl Law {
         self.parameters.extend_from_slice(x);
         if self.factor_absolute(gradient, hessian, 0.0) {
             self.family = Family::Normal;
+        }
+    }
+
+    /// The Newton step from `x`, and the inverse Hessian with `small` for its negative eigenvalues.
+    fn fit_printed(&mut self, x: &[f64], gradient: &[f64], hessian: &[f64], small: f64) {
+        let n = x.len();
+        let Self { family, parameters, factor, scratch, .. } = self;
+        factor.clear();
+        factor.extend_from_slice(hessian);
+        eigen(factor, n, scratch);
+        let (vectors, values) = scratch.split_at(n * n);
+        parameters.extend_from_slice(x);
+        factor.fill(0.0);
+        for (vector, &value) in vectors.chunks_exact(n).zip(values) {
+            let share = dot(vector, gradient) / value;
+            parameters.iter_mut().zip(vector).for_each(|(mean, v)| *mean -= share * v);
+            let precision = if value > 0.0 { value } else { 1.0 / small };
+            for j in 0..n {
+                for i in 0..n {
+                    factor[j * n + i] += precision * vector[i] * vector[j];
+                }
+            }
+        }
+        if parameters.iter().all(|mean| mean.is_finite()) && cholesky(factor, n) {
+            *family = Family::Normal;
         }
     }
 
@@ -254,6 +340,12 @@ impl Law {
                 }
                 let sum: f64 = out.iter().sum();
                 out.iter_mut().for_each(|x| *x /= sum);
+            }
+            Family::Beta => {
+                let mut part =
+                    |shape: f64| Gamma::new(shape, 1.0).map_or(f64::NAN, |law| law.sample(&mut *stream));
+                let (a, b) = (part(parameters[0]), part(parameters[1]));
+                out[0] = parameters[2] + parameters[3] * a / (a + b);
             }
         }
     }
@@ -291,6 +383,13 @@ impl Law {
                 let terms = p.iter().zip(x).map(|(p, x)| (p - 1.0) * libm::log(*x) - libm::lgamma(*p));
                 libm::lgamma(p.iter().sum()) + terms.sum::<f64>()
             }
+            Family::Beta => {
+                let u = (x[0] - p[2]) / p[3];
+                libm::lgamma(p[0] + p[1]) - libm::lgamma(p[0]) - libm::lgamma(p[1])
+                    + (p[0] - 1.0) * libm::log(u)
+                    + (p[1] - 1.0) * libm::log1p(-u)
+                    - libm::log(p[3])
+            }
         }
     }
 }
@@ -314,6 +413,10 @@ impl<T: Real> Newtonian<T> {
             old: Vec::new(),
             new: Vec::new(),
             local_share: LOCAL_SHARE,
+            scan: Scan::InOrder,
+            order: Vec::new(),
+            order_stream: streams.child(1).stream(0),
+            values: Vec::new(),
             local: vec![false; blocks],
             adapting: false,
         })
@@ -329,6 +432,86 @@ impl<T: Real> Newtonian<T> {
         Ok(self)
     }
 
+    /// Chooses what proposes where the Hessian is not positive definite.
+    ///
+    /// # Errors
+    /// If a variance is not a finite number above 0.
+    pub fn with_indefinite(mut self, indefinite: Indefinite) -> Result<Self, SamplerError> {
+        if let Indefinite::SmallVariance(small) = indefinite {
+            let holds = small.is_finite() && small > 0.0;
+            check("Newtonian small variance", small, "a finite number above 0", holds)?;
+        }
+        self.laws.iter_mut().for_each(|law| law.indefinite = indefinite);
+        self.reverse.indefinite = indefinite;
+        Ok(self)
+    }
+
+    /// Chooses the order in which sites are visited.
+    #[must_use]
+    pub fn with_scan(mut self, scan: Scan) -> Self {
+        self.scan = scan;
+        self
+    }
+
+    /// Sets the order of this step.
+    fn arrange(&mut self, sites: usize) {
+        let Self { scan, order, order_stream, .. } = self;
+        if order.len() != sites {
+            order.clear();
+            order.extend(0..sites);
+        }
+        match scan {
+            Scan::InOrder => (),
+            Scan::Shuffled => order.shuffle(order_stream),
+            Scan::Random => order.iter_mut().for_each(|site| *site = order_stream.random_range(0..sites)),
+        }
+    }
+
+    /// Draws one discrete site of every block from its own law.
+    fn draw_discrete(
+        &mut self,
+        sites: &mut dyn Sites<T>,
+        index: usize,
+        (row, count): (usize, usize),
+        theta: &mut [T],
+    ) -> usize {
+        let (n, blocks) = (self.dimension, self.streams.len());
+        self.before.resize(1, blocks);
+        self.values.resize(blocks * count, 0.0);
+        let Expansion { potential, gradient, hessian } = &mut self.before;
+        for value in 0..count {
+            self.proposed.iter_mut().skip(row).step_by(n).for_each(|x| *x = T::narrow(value as f64));
+            sites.expand(&self.proposed, index, potential, gradient, hessian);
+            for (block, &potential) in potential.iter().enumerate() {
+                // NaN has no place in a law.
+                let potential = if potential.is_nan() { f64::INFINITY } else { potential };
+                self.values[block * count + value] = potential;
+            }
+        }
+        let mut divergences = 0;
+        for (block, potentials) in self.values.chunks_exact(count).enumerate() {
+            let place = block * n + row;
+            let least = potentials.iter().fold(f64::INFINITY, |a: f64, &b| a.min(b));
+            if least.is_finite() {
+                let weight = |potential: &f64| libm::exp(least - potential);
+                let mut left =
+                    self.streams[block].random::<f64>() * potentials.iter().map(weight).sum::<f64>();
+                let drawn = potentials.iter().position(|potential| {
+                    left -= weight(potential);
+                    left < 0.0
+                });
+                // Rounding may leave a little over: the last value that is possible.
+                let last = || potentials.iter().rposition(|potential| potential.is_finite());
+                let drawn = drawn.or_else(last).unwrap_or_default();
+                theta[place] = T::narrow(drawn as f64);
+            } else {
+                divergences += 1;
+            }
+            self.proposed[place] = theta[place];
+        }
+        divergences
+    }
+
     fn load(from: &[T], dimension: usize, block: usize, site: &Site, into: &mut Vec<f64>) {
         into.clear();
         into.extend(from[block * dimension..][site.rows.clone()].iter().map(|x| x.widen()));
@@ -340,14 +523,22 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
         let (n, blocks) = (self.dimension, self.streams.len());
         let sites = super::offered(target.sites(), "Newtonian Monte Carlo", "a single-site view");
         let (mut acceptance, mut divergences) = (0.0, 0);
-        for index in 0..sites.count() {
+        let count = sites.count();
+        self.arrange(count);
+        self.proposed.copy_from_slice(theta);
+        for visit in 0..count {
+            let index = self.order[visit];
             let site = sites.site(index);
             let rows = site.rows.len();
+            if let Support::Discrete(values) = site.support {
+                divergences += self.draw_discrete(sites, index, (site.rows.start, values), theta);
+                acceptance += 1.0 / count as f64;
+                continue;
+            }
             self.before.resize(rows, blocks);
             self.after.resize(rows, blocks);
             let Expansion { potential, gradient, hessian } = &mut self.before;
             sites.expand(theta, index, potential, gradient, hessian);
-            self.proposed.copy_from_slice(theta);
             for (block, law) in self.laws.iter_mut().enumerate() {
                 Self::load(theta, n, block, &site, &mut self.old);
                 let (gradient, hessian) = self.before.of(rows, block);
@@ -357,7 +548,14 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
                 law.fit(local, site.support, &self.old, gradient, hessian);
                 self.new.resize(rows, 0.0);
                 law.draw(&mut self.streams[block], &mut self.new);
-                let inside = |x: &f64| x.is_finite() && (site.support == Support::Real || *x > 0.0);
+                let inside = |x: &f64| match site.support {
+                    Support::Real => x.is_finite(),
+                    Support::Interval { low, high } => {
+                        let rounded = T::narrow(*x).widen();
+                        low < rounded && rounded < high
+                    }
+                    _ => x.is_finite() && *x > 0.0,
+                };
                 if !self.new.iter().all(inside) {
                     law.family = Family::None;
                     continue;
@@ -383,10 +581,12 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
                 let fall = self.before.potential[block] - self.after.potential[block];
                 let downhill = self.adapting && fall > FAR;
                 let probability = if downhill { 1.0 } else { probability };
-                acceptance += probability / (blocks * sites.count()) as f64;
+                acceptance += probability / (blocks * count) as f64;
+                let column = block * n + site.rows.start..block * n + site.rows.end;
                 if self.streams[block].random::<f64>() < probability {
-                    let column = block * n + site.rows.start..block * n + site.rows.end;
                     theta[column.clone()].copy_from_slice(&self.proposed[column]);
+                } else {
+                    self.proposed[column.clone()].copy_from_slice(&theta[column]);
                 }
             }
         }
@@ -451,6 +651,11 @@ mod tests {
             // 3^3 / 2 x^2 exp(-3 x).
             assert_normalised(&mut law, 1, |x| libm::log(13.5 * x[0] * x[0]) - 3.0 * x[0]);
             let hessian = [12.0, 0.0, 0.0, 0.0, 5.0, 1.0, 0.0, 1.0, 6.0];
+            law.fit(local, Support::Interval { low: -1.0, high: 2.0 }, &[0.8], &[0.1], &[1.5]);
+            assert_eq!(law.family, Family::Beta);
+            // Beta(3, 3) has the normaliser 30.
+            let share = |x: &[f64]| (x[0] + 1.0) * (2.0 - x[0]) / 9.0;
+            assert_normalised(&mut law, 1, |x| libm::log(10.0) + 2.0 * libm::log(share(x)));
             law.fit(local, Support::Simplex, &[0.3, 0.4, 0.3], &[1.0, -0.5, 0.0], &hessian);
             assert_eq!(law.family, Family::Dirichlet);
             // Dirichlet(2, 2, 2) has the normaliser 5!.

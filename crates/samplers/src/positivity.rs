@@ -47,7 +47,7 @@ impl<T: Real, Inner: Target<T>> Coordinates<T> for Mirrored<Inner, T> {
     }
 
     fn support(&self, site: &Site) -> Option<Support> {
-        (site.support != Support::Simplex).then_some(Support::Real)
+        matches!(site.support, Support::Real | Support::HalfLine).then_some(Support::Real)
     }
 
     /// Signs do not change a diagonal.
@@ -88,9 +88,9 @@ impl<T: Real, Inner: Target<T>> Coordinates<T> for Scaled<'_, Inner, T> {
         self.units[i]
     }
 
-    /// What adds up to one does not in other units.
+    /// What adds up to one, or is bounded, or counts, does not so in other units.
     fn support(&self, site: &Site) -> Option<Support> {
-        (site.support != Support::Simplex).then_some(site.support)
+        matches!(site.support, Support::Real | Support::HalfLine).then_some(site.support)
     }
 
     fn keeps_metric(&self) -> bool {
@@ -165,7 +165,7 @@ impl<T: Real, Inner: Target<T>> Coordinates<T> for LogMapped<Inner, T> {
     fn support(&self, site: &Site) -> Option<Support> {
         match site.rows.clone().any(|row| self.rows.contains(&row)) {
             false => Some(site.support),
-            true => (site.support != Support::Simplex).then_some(Support::Real),
+            true => matches!(site.support, Support::Real | Support::HalfLine).then_some(Support::Real),
         }
     }
 

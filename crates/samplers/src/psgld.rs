@@ -18,8 +18,8 @@
 //! in `v`, which follow the state when the chain moves more slowly than `v` forgets. With `a` near 1 and a chain that
 //! mixes faster than `v` forgets, `v` is nearly constant and the bias small without any correction.
 //! **Runaways.** Where past gradients are next to nothing a move is as long as `sqrt(2 eps / lambda)`, 45 at a step of
-//! 0.01 and the default `lambda`. It counts as no divergence, since nothing tells the scale of the target: choose
-//! `lambda` so that this is a length that the target allows.
+//! 0.01 and the default `lambda`. If the target does not allow such a length, the step after it counts a divergence
+//! ([`Step::divergences`]) and the chain goes on from there: choose a larger `lambda`.
 //! **When.** Coordinates of very different scales, little correlation, and speed matters more than exactness.
 
 use super::gradient::{Block, Engine, check};
@@ -95,7 +95,7 @@ impl<T: Real> Sampler<T> for Psgld<T> {
     fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
         let engine = &mut self.engine;
         let step_size = engine.begin(target);
-        engine.evaluate(target, theta);
+        engine.evaluate_and_watch(target, theta);
         if self.settings.correction {
             let batch = engine.batch(target);
             let capability = "the diagonal of its Hessian";

@@ -1,7 +1,7 @@
 //! Quasi-Newton Hamiltonian Monte Carlo.
 //!
 //! HMC with both equations of motion multiplied by an L-BFGS inverse Hessian `C` that is fixed within a
-//! proposal: `theta' = C p`, `p' = -C grad U`, `p ~ N(0, I)`.
+//! proposal: `theta' = C M^-1 p`, `p' = -C grad U`, `p ~ N(0, M)`, with unit mass `M` unless another is given.
 //!
 //! **Source.** `quasi-newton-hmc` eq. 7 and algorithm 2 (its acceptance probability has the energies exchanged).
 //! Pairs are taken between start and end of accepted proposals rather than between leapfrog steps: they reach
@@ -19,7 +19,7 @@
 use super::gradient::check;
 use super::lbfgs::InverseHessian;
 use super::trajectory::{Map, Trajectory};
-use super::{HmcSettings, InitialScale, Real, Sampler, SamplerError, Step, Target};
+use super::{HmcSettings, InitialScale, Matrix, Real, Sampler, SamplerError, Step, Target};
 use crate::random::Streams;
 
 /// Settings of [`Qnhmc`].
@@ -92,6 +92,15 @@ impl<T: Real> Qnhmc<T> {
         let zeros = vec![T::zero(); dimension * memory];
         let pairs = PairRing { s: zeros.clone(), y: zeros, count: 0, rejections: 0 };
         Ok(Self { trajectory, settings, memories: vec![pairs; blocks] })
+    }
+
+    /// The same sampler with mass matrix `M` in every block.
+    ///
+    /// # Errors
+    /// If the matrix has another size or is not symmetric and positive definite.
+    pub fn with_mass(mut self, mass: &Matrix) -> Result<Self, SamplerError> {
+        self.trajectory.set_mass(mass)?;
+        Ok(self)
     }
 }
 

@@ -9,11 +9,12 @@
 //! leave `exp(-H)` invariant for every positive semidefinite `D(z)` and skew-symmetric `Q(z)`, and every continuous
 //! Markov process that does so has this form (`complete-recipe` theorems 1 and 2; Gamma with the sign of its eq. 3).
 //!
-//! [`RecipeSampler`] simulates any [`Recipe`] by Euler's method. The recipes of the samplers of this library
+//! [`RecipeSampler`] simulates any [`Recipe`] by Euler's method: `examples/own_sampler.rs` is a sampler in ten lines. The recipes of the samplers of this library
 //! are here too: tests hold each sampler's drift against its recipe's. Matrices are dense, column-major.
 
 use super::dense::{cholesky, semidefinite_root, solve, solve_lower};
 use super::gradient::Engine;
+use super::matrix::{Matrix, Spectrum};
 use super::vector::is_sound;
 use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
 use crate::random::{Stream, Streams};
@@ -103,6 +104,8 @@ pub struct RecipeSampler<R> {
     root: Vec<f64>,
     stream: Stream,
     started: bool,
+    /// The covariance `V` of the stochastic gradient, and `(D + Q) V (D + Q)'`.
+    gradient_noise: Option<(Spectrum<f64>, Vec<f64>)>,
 }
 
 impl<R: Recipe> RecipeSampler<R> {
@@ -127,7 +130,19 @@ impl<R: Recipe> RecipeSampler<R> {
             root: vec![0.0; size * size],
             stream,
             started: false,
+            gradient_noise: None,
         })
+    }
+
+    /// The same sampler, told the covariance `V` of its stochastic gradient: it adds so much less noise itself
+    /// (`complete-recipe` eq. 5, with `B = eps (D + Q) V (D + Q)'`, the rows of the unknowns).
+    ///
+    /// # Errors
+    /// If the matrix has another size or is not symmetric and positive semidefinite.
+    pub fn with_gradient_noise(mut self, covariance: &Matrix) -> Result<Self, SamplerError> {
+        let covariance = covariance.decompose("the gradient noise", self.engine.dimension, false)?;
+        self.gradient_noise = Some((covariance, vec![0.0; self.root.len()]));
+        Ok(self)
     }
 }
 
@@ -140,9 +155,22 @@ impl<R: Recipe> Sampler<f64> for RecipeSampler<R> {
         }
         self.z[..dimension].copy_from_slice(theta);
         let step_size = self.engine.begin(target);
-        self.engine.evaluate(target, theta);
+        self.engine.evaluate_and_watch(target, theta);
         drift(&mut self.recipe, target, &self.z, &self.engine.gradient, &mut self.next);
         self.recipe.matrix(target, &self.z, &mut self.root);
+        let noise = (2.0 * step_size * self.engine.settings.temperature).sqrt();
+        if let Some((covariance, made)) = &mut self.gradient_noise {
+            let gradients = &self.root[..n * dimension];
+            made.fill(0.0);
+            let (mut row, mut scratch) = (vec![0.0; dimension], vec![0.0; dimension]);
+            for i in 0..n {
+                (0..dimension).for_each(|k| row[k] = gradients[k * n + i]);
+                covariance.apply(&mut row, &mut scratch);
+                for (value, column) in row.iter().zip(gradients.chunks_exact(n)) {
+                    (0..n).for_each(|j| made[i * n + j] += column[j] * value);
+                }
+            }
+        }
         for j in 0..n {
             for i in 0..j {
                 let symmetric = 0.5 * (self.root[j * n + i] + self.root[i * n + j]);
@@ -150,8 +178,18 @@ impl<R: Recipe> Sampler<f64> for RecipeSampler<R> {
                 self.root[i * n + j] = symmetric;
             }
         }
+        let noise = match &self.gradient_noise {
+            None => noise,
+            Some((_, made)) => {
+                let (variance, share) = (noise * noise, step_size * step_size);
+                self.root
+                    .iter_mut()
+                    .zip(made)
+                    .for_each(|(root, made)| *root = variance * *root - share * made);
+                1.0
+            }
+        };
         semidefinite_root(&mut self.root, n);
-        let noise = (2.0 * step_size * self.engine.settings.temperature).sqrt();
         let limit = self.engine.limit();
         self.next.iter_mut().zip(&self.z).for_each(|(next, z)| *next = z + limit(step_size * *next));
         for column in self.root.chunks_exact(n) {

@@ -1,6 +1,6 @@
 //! Several chains of one posterior, and what they say of each other.
 
-use super::diagnostics::{effective_size_bulk, mean_and_variance, rank_r_hat, standard_error};
+use super::diagnostics::{effective_size_bulk, interleaved, mean_and_variance, rank_r_hat, standard_error};
 use super::{Chain, Real, Sampler, SamplerError, Statistics, Target};
 
 /// How long every chain runs.
@@ -8,7 +8,7 @@ use super::{Chain, Real, Sampler, SamplerError, Statistics, Target};
 pub struct Schedule {
     /// Steps with adaptation on, none of which is kept.
     pub burn_in: usize,
-    /// Steps that are kept, at least 4.
+    /// Steps that are kept, at least 4 of every chain that the sampler runs in turn ([`Sampler::chains`]).
     pub draws: usize,
 }
 
@@ -27,6 +27,8 @@ pub struct Sampled<T> {
     pub statistics: Vec<Statistics>,
     /// Of every chain, unknowns x draws.
     draws: Vec<Vec<T>>,
+    /// How many chains each of them runs in turn.
+    interleaved: usize,
 }
 
 /// What all chains together say of one unknown.
@@ -53,14 +55,15 @@ impl<T: Real> Sampled<T> {
         self.draws[chain].chunks_exact(self.unknowns.len())
     }
 
-    /// The draws of one unknown, a row for each chain: what the [diagnostics](super::diagnostics) take.
+    /// The draws of one unknown, a row for each chain: what the [diagnostics](super::diagnostics) take. A sampler that
+    /// moves several chains in turn ([`Sampler::chains`]) has as many rows for each start, as these mix each by itself.
     ///
     /// # Panics
     /// If there is no such unknown.
     #[must_use]
     pub fn traces(&self, unknown: usize) -> Vec<Vec<f64>> {
-        let chains = 0..self.draws.len();
-        chains.map(|chain| self.draws(chain).map(|theta| theta[unknown].widen()).collect()).collect()
+        let trace = |chain| self.draws(chain).map(|theta| theta[unknown].widen()).collect::<Vec<f64>>();
+        (0..self.draws.len()).flat_map(|chain| interleaved(&trace(chain), self.interleaved)).collect()
     }
 
     /// The largest R-hat of all unknowns, NaN if one is.
@@ -103,7 +106,7 @@ impl<T: Real> Sampled<T> {
 /// ```
 ///
 /// # Errors
-/// As [`Chain::new`] and `sampler`; [`SamplerError::Setting`] without a start or with fewer than 4 draws.
+/// As [`Chain::new`] and `sampler`; [`SamplerError::Setting`] without a start or with fewer than 4 draws of a chain.
 pub fn sample<T: Real, G: Target<T> + Clone + Send + Sync, S: Sampler<T>>(
     target: &G,
     starts: &[Vec<T>],
@@ -115,14 +118,16 @@ pub fn sample<T: Real, G: Target<T> + Clone + Send + Sync, S: Sampler<T>>(
         if value < least { Err(SamplerError::Setting { name, value, expected }) } else { Ok(()) }
     };
     least("starts", starts.len(), 1.0, "at least 1")?;
-    // R-hat compares halves of chains, of two draws each.
-    least("draws", schedule.draws, 4.0, "at least 4")?;
     let run = |(chain, start): (usize, &Vec<T>)| {
         let mut draws = Vec::with_capacity(schedule.draws * start.len());
-        let mut chain = Chain::new(target.clone(), sampler(chain)?, start.clone())?;
+        let sampler = sampler(chain)?;
+        let chains = sampler.chains();
+        // R-hat compares halves of chains, of two draws each.
+        least("draws of each chain", schedule.draws / chains, 4.0, "at least 4")?;
+        let mut chain = Chain::new(target.clone(), sampler, start.clone())?;
         chain.burn_in(schedule.burn_in);
         chain.run(schedule.draws, |draw| draws.extend_from_slice(draw.theta));
-        Ok((draws, chain.statistics()))
+        Ok((draws, (chain.statistics(), chains)))
     };
     #[cfg(feature = "rayon")]
     let runs: Result<Vec<_>, SamplerError> = {
@@ -131,15 +136,19 @@ pub fn sample<T: Real, G: Target<T> + Clone + Send + Sync, S: Sampler<T>>(
     };
     #[cfg(not(feature = "rayon"))]
     let runs: Result<Vec<_>, SamplerError> = starts.iter().enumerate().map(run).collect();
-    let (draws, statistics) = runs?.into_iter().unzip();
-    let mut sampled = Sampled { unknowns: Vec::new(), statistics, draws };
+    let (draws, runs): (Vec<_>, Vec<_>) = runs?.into_iter().unzip();
+    let in_turn = runs[0].1;
+    let statistics = runs.into_iter().map(|(statistics, _)| statistics).collect();
+    let mut sampled = Sampled { unknowns: Vec::new(), statistics, draws, interleaved: in_turn };
     let width = starts[0].len();
+    let traces = |unknown: usize| -> Vec<Vec<f64>> {
+        let trace = |draws: &Vec<T>| -> Vec<f64> {
+            draws.iter().skip(unknown).step_by(width).map(|x| x.widen()).collect()
+        };
+        sampled.draws.iter().flat_map(|draws| interleaved(&trace(draws), in_turn)).collect()
+    };
     let judge = |unknown: usize| {
-        let traces: Vec<Vec<f64>> = sampled
-            .draws
-            .iter()
-            .map(|draws: &Vec<T>| draws.iter().skip(unknown).step_by(width).map(|x| x.widen()).collect())
-            .collect();
+        let traces = traces(unknown);
         let (mean, variance) = mean_and_variance(&traces.concat());
         Unknown {
             mean,

@@ -16,6 +16,16 @@ pub enum SamplerError {
         /// The range that it must lie in.
         expected: &'static str,
     },
+    /// A matrix is not what it must be.
+    #[error("{what} is not {expected}: {value} where that must not be")]
+    Matrix {
+        /// The matrix.
+        what: &'static str,
+        /// The eigenvalue, or the difference between two entries, that is out of range.
+        value: f64,
+        /// What it must be.
+        expected: &'static str,
+    },
     /// Sampler, target and start do not have the same shape.
     #[error("{what} is {found} numbers, but the sampler expects {expected}")]
     Shape {
@@ -67,7 +77,9 @@ pub struct Step {
     pub acceptance: f64,
     /// The total potential after the step, if the sampler computes it.
     pub energy: Option<f64>,
-    /// Blocks whose move was rejected because it was not finite or far beyond any sensible state.
+    /// Blocks whose move was rejected because it was not finite or far beyond any sensible state. For samplers without
+    /// a test also those that ran away: their last move, which stands, raised the potential by more than 1000 nats per
+    /// unknown, by the gradients at both ends. HAMCMC looks at its present move, where it renews a pair.
     pub divergences: usize,
     /// The step size used.
     pub step_size: f64,

@@ -1,16 +1,21 @@
 //! Stochastic gradient Langevin dynamics.
 //!
 //! ```text
-//! theta <- theta - eps grad U~(theta) + N(0, 2 eps I)
+//! theta <- theta - eps D grad U~(theta) + N(0, 2 eps D - eps^2 D V D)
 //! ```
 //!
-//! **Source.** Welling and Teh (2011); `hamcmc-2016` eq. 3; `complete-recipe` eq. 13 with `D = I`.
+//! with `D = I` unless another is given, and `V`, an estimate of the covariance of the stochastic gradient, 0.
+//!
+//! **Source.** Welling and Teh (2011); `hamcmc-2016` eq. 3; `complete-recipe` eq. 13, and its eq. 5 for the estimate
+//! (`B` is `eps D V D`).
 //! **Cost.** One gradient and one normal draw per coordinate. **Bias.** For a Gaussian of precision `A` and full
-//! gradients the stationary covariance is `A^-1 (I - eps A / 2)^-1`; minibatches add variance of order `eps`.
+//! gradients the stationary covariance is `A^-1 (I - eps A / 2)^-1`; minibatches add variance of order `eps`, unless
+//! `V` is known.
 //! **When.** As the baseline, or when all coordinates have about the same scale and little correlation; the
 //! step must stay below `2 / lambda_max(Hessian)`, so badly scaled targets mix slowly.
 
 use super::gradient::{Block, Engine};
+use super::matrix::{Matrix, Spectrum};
 use super::vector::for_blocks;
 use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
 use crate::random::Streams;
@@ -19,7 +24,20 @@ use crate::random::Streams;
 #[derive(Debug, Clone)]
 pub struct Sgld<T> {
     engine: Engine<T>,
-    blocks: Vec<Block<T>>,
+    blocks: Vec<(Block<T>, [Vec<T>; 2])>,
+    /// `D` and `V`, where they are given.
+    diffusion: Option<Spectrum<T>>,
+    gradient_noise: Option<Spectrum<T>>,
+    general: Option<General<T>>,
+}
+
+/// What a step with `D` or `V` takes.
+#[derive(Debug, Clone)]
+struct General<T> {
+    diffusion: Spectrum<T>,
+    root: Spectrum<T>,
+    /// `D^1/2 V D^1/2`.
+    noise: Spectrum<T>,
 }
 
 impl<T: Real> Sgld<T> {
@@ -34,8 +52,43 @@ impl<T: Real> Sgld<T> {
         streams: Streams,
     ) -> Result<Self, SamplerError> {
         let engine = Engine::new(dimension, blocks, settings, streams)?;
-        let blocks = engine.new_blocks(streams).collect();
-        Ok(Self { engine, blocks })
+        let scratch = [vec![T::zero(); dimension], vec![T::zero(); dimension]];
+        let blocks = engine.new_blocks(streams).map(|block| (block, scratch.clone())).collect();
+        Ok(Self { engine, blocks, diffusion: None, gradient_noise: None, general: None })
+    }
+
+    /// The same sampler with diffusion `D` in every block, best near the posterior covariance.
+    ///
+    /// # Errors
+    /// If the matrix has another size or is not symmetric and positive definite.
+    pub fn with_diffusion(mut self, diffusion: &Matrix) -> Result<Self, SamplerError> {
+        self.diffusion = Some(diffusion.decompose("the diffusion", self.engine.dimension, true)?);
+        self.generalise()?;
+        Ok(self)
+    }
+
+    /// The same sampler, told the covariance `V` of its stochastic gradient: it adds so much less noise itself. What
+    /// `V` has in excess of `2 / eps D^-1` cannot be made up for.
+    ///
+    /// # Errors
+    /// If the matrix has another size or is not symmetric and positive semidefinite.
+    pub fn with_gradient_noise(mut self, covariance: &Matrix) -> Result<Self, SamplerError> {
+        self.gradient_noise =
+            Some(covariance.decompose("the gradient noise", self.engine.dimension, false)?);
+        self.generalise()?;
+        Ok(self)
+    }
+
+    fn generalise(&mut self) -> Result<(), SamplerError> {
+        let dimension = self.engine.dimension;
+        let or = |given: &Option<Spectrum<T>>, scalar| match given {
+            Some(given) => Ok(given.clone()),
+            None => Matrix::Scalar(scalar).decompose("a multiple of one", dimension, false),
+        };
+        let (diffusion, noise) = (or(&self.diffusion, 1.0)?, or(&self.gradient_noise, 0.0)?);
+        let root = diffusion.map(f64::sqrt);
+        self.general = Some(General { noise: noise.between(&root), diffusion, root });
+        Ok(())
     }
 }
 
@@ -43,12 +96,32 @@ impl<T: Real> Sampler<T> for Sgld<T> {
     fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
         let engine = &mut self.engine;
         let step_size = engine.begin(target);
-        engine.evaluate(target, theta);
+        engine.evaluate_and_watch(target, theta);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
         let (step, mirror) = (T::narrow(step_size), engine.settings.mirror);
         let noise = T::narrow((2.0 * step_size * engine.settings.temperature).sqrt());
-        for_blocks(&mut self.blocks, theta, |index, block, theta| {
+        let (general, variance) = (&self.general, 2.0 * step_size * engine.settings.temperature);
+        for_blocks(&mut self.blocks, theta, |index, (block, [drift, scratch]), theta| {
             block.old.copy_from_slice(theta);
+            if let Some(General { diffusion, root, noise }) = general {
+                drift.copy_from_slice(&gradient[index * dimension..][..dimension]);
+                diffusion.apply(drift, scratch);
+                theta.iter_mut().for_each(|z| *z = T::normal(&mut block.stream));
+                noise.apply_mapped(
+                    |value| (variance - step_size * step_size * value).max(0.0).sqrt(),
+                    theta,
+                    scratch,
+                );
+                root.apply(theta, scratch);
+                for ((theta, &old), &drift) in theta.iter_mut().zip(&block.old).zip(drift.iter()) {
+                    *theta += old - limit(step * drift);
+                    if mirror {
+                        *theta = theta.abs();
+                    }
+                }
+                block.settle(theta);
+                return;
+            }
             for (theta, &gradient) in theta.iter_mut().zip(&gradient[index * dimension..]) {
                 *theta += noise * T::normal(&mut block.stream) - limit(step * gradient);
                 if mirror {
@@ -57,7 +130,7 @@ impl<T: Real> Sampler<T> for Sgld<T> {
             }
             block.settle(theta);
         });
-        engine.step(step_size, self.blocks.iter().filter(|block| block.diverged).count())
+        engine.step(step_size, self.blocks.iter().filter(|(block, _)| block.diverged).count())
     }
 
     fn shape(&self) -> (usize, usize) {

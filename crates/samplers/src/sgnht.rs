@@ -1,18 +1,20 @@
 //! The stochastic gradient Nose-Hoover thermostat: friction that learns how noisy the gradient is.
 //!
 //! ```text
-//! d theta = r dt,   d r = -(grad U~ + xi r) dt + N(0, 2 A dt),   d xi = (r'r / d - 1) dt
+//! d theta = r dt,   d r = -(grad U~ + xi r) dt + N(0, (2 A - dt V) dt),   d xi = (r'r / d - 1) dt
 //! ```
 //!
 //! **Source.** Ding and others (2014); `complete-recipe` eq. 15. Each block has a thermostat of its own. The
 //! step is split symmetrically, with exact friction, as in [`sghmc`](super::sghmc).
 //! **Cost.** One gradient per step, no acceptance test. **Bias.** White minibatch noise is absorbed by `xi`; noise
-//! whose strength varies over the state is not.
+//! whose strength varies over the state, or between directions, is not. An estimate of its covariance `V` is taken off
+//! the injected noise ([`Sgnht::with_gradient_noise`]; `complete-recipe` eq. 5), which helps with the latter.
 //! **When.** As SGHMC, when the variance of the stochastic gradient is unknown. In few dimensions, or with a small
 //! `A`, the thermostat itself oscillates slowly.
 
 use super::gradient::{Block, Engine, check};
-use super::sghmc::{advance, settle};
+use super::matrix::{Matrix, Spectrum};
+use super::sghmc::{advance, check_resampling, kicked, resamples, settle};
 use super::vector::{dot, for_blocks};
 use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
 use crate::random::Streams;
@@ -39,6 +41,8 @@ pub struct Sgnht<T> {
     settings: SgnhtSettings,
     blocks: Vec<Auxiliary<T>>,
     started: bool,
+    gradient_noise: Option<Spectrum<T>>,
+    resampling: Option<u64>,
 }
 
 #[derive(Debug, Clone)]
@@ -46,6 +50,8 @@ struct Auxiliary<T> {
     block: Block<T>,
     momentum: Vec<T>,
     thermostat: f64,
+    /// Room for noise.
+    noise: [Vec<T>; 2],
 }
 
 impl<T: Real> Sgnht<T> {
@@ -64,14 +70,37 @@ impl<T: Real> Sgnht<T> {
         check("SGNHT diffusion", diffusion, "a finite number above 0", positive)?;
         let engine = Engine::new(dimension, blocks, settings.gradient, streams)?;
         let momentum = vec![T::zero(); dimension];
-        let auxiliary =
-            |block| Auxiliary { block, momentum: momentum.clone(), thermostat: settings.diffusion };
+        let auxiliary = |block| Auxiliary {
+            block,
+            momentum: momentum.clone(),
+            thermostat: settings.diffusion,
+            noise: [momentum.clone(), momentum.clone()],
+        };
         let blocks = engine.new_blocks(streams).map(auxiliary).collect();
-        Ok(Self { engine, settings, blocks, started: false })
+        Ok(Self { engine, settings, blocks, started: false, gradient_noise: None, resampling: None })
     }
 
-    fn start(&mut self) {
-        if !self.started {
+    /// The same sampler, told the covariance `V` of its stochastic gradient: it adds so much less noise itself.
+    ///
+    /// # Errors
+    /// If the matrix has another size or is not symmetric and positive semidefinite.
+    pub fn with_gradient_noise(mut self, covariance: &Matrix) -> Result<Self, SamplerError> {
+        self.gradient_noise =
+            Some(covariance.decompose("the gradient noise", self.engine.dimension, false)?);
+        Ok(self)
+    }
+
+    /// The same sampler with momenta drawn anew after every so many steps.
+    ///
+    /// # Errors
+    /// If `every` is 0.
+    pub fn with_resampling(mut self, every: u64) -> Result<Self, SamplerError> {
+        self.resampling = Some(check_resampling(every)?);
+        Ok(self)
+    }
+
+    fn start(&mut self, anew: bool) {
+        if !self.started || anew {
             self.started = true;
             for Auxiliary { block, momentum, .. } in &mut self.blocks {
                 momentum.iter_mut().for_each(|r| *r = T::normal(&mut block.stream));
@@ -81,7 +110,7 @@ impl<T: Real> Sgnht<T> {
 
     /// Sets the momentum and the thermostat of one block.
     pub fn set_auxiliary(&mut self, block: usize, momentum: &[T], thermostat: f64) {
-        self.start();
+        self.start(false);
         self.blocks[block].momentum.copy_from_slice(momentum);
         self.blocks[block].thermostat = thermostat;
     }
@@ -95,7 +124,7 @@ impl<T: Real> Sgnht<T> {
 
 impl<T: Real> Sampler<T> for Sgnht<T> {
     fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
-        self.start();
+        self.start(resamples(self.resampling, self.engine.iteration + 1));
         let engine = &mut self.engine;
         let step_size = engine.begin(target);
         let (step, mirror) = (T::narrow(step_size), engine.settings.mirror);
@@ -103,23 +132,35 @@ impl<T: Real> Sampler<T> for Sgnht<T> {
             block.old.copy_from_slice(theta);
             advance(theta, momentum, step, mirror);
         });
-        engine.evaluate(target, theta);
+        engine.evaluate_and_watch(target, theta);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
         let start = self.settings.diffusion;
         let diffusion = start * engine.settings.temperature;
         let half = T::narrow(0.5) * step;
         let heat =
             |momentum: &[T]| 0.5 * step_size * (dot(momentum, momentum).widen() / dimension as f64 - 1.0);
-        for_blocks(&mut self.blocks, theta, |index, Auxiliary { block, momentum, thermostat }, theta| {
+        let gradient_noise = &self.gradient_noise;
+        for_blocks(&mut self.blocks, theta, |index, auxiliary, theta| {
+            let Auxiliary { block, momentum, thermostat, noise: [z, scratch] } = auxiliary;
             *thermostat += heat(momentum);
             let rate = step_size * *thermostat;
             // (1 - exp(-2 rate)) / rate by its limit where it cancels.
             let spread = if rate.abs() < 1e-6 { 2.0 } else { -libm::expm1(-2.0 * rate) / rate };
             let noise = T::narrow((diffusion * step_size * spread).sqrt());
             let decay = T::narrow(libm::exp(-rate));
-            for (r, &gradient) in momentum.iter_mut().zip(&gradient[index * dimension..]) {
+            z.iter_mut().for_each(|z| *z = T::normal(&mut block.stream));
+            match gradient_noise {
+                None => z.iter_mut().for_each(|z| *z *= noise),
+                Some(covariance) => {
+                    let (variance, share) =
+                        (diffusion * step_size * spread, kicked(step_size, decay.widen()));
+                    covariance.apply_mapped(|value| (variance - share * value).max(0.0).sqrt(), z, scratch);
+                }
+            }
+            let gradients = &gradient[index * dimension..];
+            for ((r, &gradient), &z) in momentum.iter_mut().zip(gradients).zip(z.iter()) {
                 let kick = limit(half * gradient);
-                *r = decay * (*r - kick) + noise * T::normal(&mut block.stream) - kick;
+                *r = decay * (*r - kick) + z - kick;
             }
             *thermostat += heat(momentum);
             advance(theta, momentum, step, mirror);

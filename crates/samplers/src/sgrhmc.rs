@@ -1,21 +1,23 @@
 //! Generalised stochastic gradient Riemann Hamiltonian Monte Carlo.
 //!
 //! ```text
-//! r     <- r - eps (R' grad U~ - Gamma + G^-1 r) + N(0, 2 eps G^-1),  Gamma_i = sum_j d/dtheta_j (R')_ij
+//! r     <- r - eps (R' grad U~ - Gamma + G^-1 r) + N(0, 2 eps G^-1 - eps^2 R' V R),  Gamma_i = sum_j d/dtheta_j (R')_ij
 //! theta <- theta + eps R r,                                          R R' = G(theta)^-1
 //! ```
 //!
 //! **Source.** `complete-recipe` algorithm 1 (section 3.2). With the expected Fisher information for `G` this is
 //! SGRHMC; with any positive definite [`Metric`](super::Metric) it is gSGRHMC. `R` is the inverse square root of
 //! a diagonal metric, and the inverse transposed Cholesky factor of a dense one: the recipe holds for every root.
+//! `V`, 0 unless given, is an estimate of the covariance of the stochastic gradient (its eq. 5).
 //! Without Gamma (the naive version, eq. 16) the stationary distribution is wrong.
 //! **Cost.** One gradient and one metric, factored unless diagonal; a metric without a closed divergence costs
 //! `2 dimension` more by central differences. **Bias.** First order in `eps`.
 //! **When.** The local scale varies over the target and a metric that follows it is known.
 
 use super::gradient::{Block, Engine};
-use super::metric::{FactoredMetric, Power};
-use super::sghmc::settle;
+use super::matrix::{Matrix, Spectrum};
+use super::metric::{FactoredMetric, Power, Room};
+use super::sghmc::{check_resampling, resamples, settle};
 use super::vector::for_blocks;
 use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
 use crate::random::Streams;
@@ -27,6 +29,8 @@ pub struct Sgrhmc<T> {
     metric: FactoredMetric<T>,
     blocks: Vec<Auxiliary<T>>,
     started: bool,
+    gradient_noise: Option<Spectrum<T>>,
+    resampling: Option<u64>,
 }
 
 #[derive(Debug, Clone)]
@@ -34,6 +38,7 @@ struct Auxiliary<T> {
     block: Block<T>,
     momentum: Vec<T>,
     scratch: Vec<T>,
+    room: Room<T>,
 }
 
 impl<T: Real> Sgrhmc<T> {
@@ -49,13 +54,45 @@ impl<T: Real> Sgrhmc<T> {
     ) -> Result<Self, SamplerError> {
         let engine = Engine::new(dimension, blocks, settings, streams)?;
         let zeros = vec![T::zero(); dimension];
-        let auxiliary = |block| Auxiliary { block, momentum: zeros.clone(), scratch: zeros.clone() };
+        let auxiliary = |block| Auxiliary {
+            block,
+            momentum: zeros.clone(),
+            scratch: zeros.clone(),
+            room: Room::default(),
+        };
         let states = engine.new_blocks(streams).map(auxiliary).collect();
-        Ok(Self { engine, metric: FactoredMetric::new(dimension, blocks), blocks: states, started: false })
+        Ok(Self {
+            engine,
+            metric: FactoredMetric::new(dimension, blocks),
+            blocks: states,
+            started: false,
+            gradient_noise: None,
+            resampling: None,
+        })
     }
 
-    fn start(&mut self) {
-        if !self.started {
+    /// The same sampler, told the covariance `V` of its stochastic gradient: it adds so much less noise itself, at the
+    /// price of a factorisation more unless all is diagonal. What `V` has in excess of `2 / eps` cannot be made up for.
+    ///
+    /// # Errors
+    /// If the matrix has another size or is not symmetric and positive semidefinite.
+    pub fn with_gradient_noise(mut self, covariance: &Matrix) -> Result<Self, SamplerError> {
+        self.gradient_noise =
+            Some(covariance.decompose("the gradient noise", self.engine.dimension, false)?);
+        Ok(self)
+    }
+
+    /// The same sampler with momenta drawn anew after every so many steps.
+    ///
+    /// # Errors
+    /// If `every` is 0.
+    pub fn with_resampling(mut self, every: u64) -> Result<Self, SamplerError> {
+        self.resampling = Some(check_resampling(every)?);
+        Ok(self)
+    }
+
+    fn start(&mut self, anew: bool) {
+        if !self.started || anew {
             self.started = true;
             for Auxiliary { block, momentum, .. } in &mut self.blocks {
                 momentum.iter_mut().for_each(|r| *r = T::normal(&mut block.stream));
@@ -65,7 +102,7 @@ impl<T: Real> Sgrhmc<T> {
 
     /// Sets the momentum of one block; without it the first step draws one.
     pub fn set_momentum(&mut self, block: usize, momentum: &[T]) {
-        self.start();
+        self.start(false);
         self.blocks[block].momentum.copy_from_slice(momentum);
     }
 
@@ -78,17 +115,19 @@ impl<T: Real> Sgrhmc<T> {
 
 impl<T: Real> Sampler<T> for Sgrhmc<T> {
     fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
-        self.start();
+        self.start(resamples(self.resampling, self.engine.iteration + 1));
         let engine = &mut self.engine;
         let step_size = engine.begin(target);
-        engine.evaluate(target, theta);
+        engine.evaluate_and_watch(target, theta);
         let metric = super::offered(target.metric(), "SGRHMC", "a metric");
         self.metric.evaluate(metric, theta, Power::InverseRoot);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
         let step = T::narrow(step_size);
         let noise = T::narrow((2.0 * step_size * engine.settings.temperature).sqrt());
-        let metric = &self.metric;
-        for_blocks(&mut self.blocks, theta, |index, Auxiliary { block, momentum, scratch }, theta| {
+        let shares = (2.0 * step_size * engine.settings.temperature, step_size * step_size);
+        let (metric, gradient_noise) = (&self.metric, &self.gradient_noise);
+        for_blocks(&mut self.blocks, theta, |index, auxiliary, theta| {
+            let Auxiliary { block, momentum, scratch, room } = auxiliary;
             let column = index * dimension..(index + 1) * dimension;
             block.old.copy_from_slice(theta);
             // theta holds R' grad U and then the move R r; scratch the friction G^-1 r and then the noise R z.
@@ -99,9 +138,15 @@ impl<T: Real> Sampler<T> for Sgrhmc<T> {
             metric.inverse(index, scratch);
             for i in 0..dimension {
                 momentum[i] -= limit(step * (theta[i] - correction[i])) + step * scratch[i];
-                scratch[i] = noise * T::normal(&mut block.stream);
+                let weight = if gradient_noise.is_none() { noise } else { T::one() };
+                scratch[i] = weight * T::normal(&mut block.stream);
             }
-            metric.root(index, scratch);
+            match gradient_noise {
+                None => metric.root(index, scratch),
+                Some(covariance) => {
+                    metric.reduced_noise(index, shares, Power::InverseRoot, covariance, (scratch, room));
+                }
+            }
             for i in 0..dimension {
                 momentum[i] += scratch[i];
             }

@@ -1,19 +1,21 @@
 //! Stochastic gradient Riemannian Langevin dynamics.
 //!
 //! ```text
-//! theta <- theta - eps (G^-1 grad U~ - Gamma) + N(0, 2 eps G^-1),  Gamma_i = sum_j d/dtheta_j (G^-1)_ij
+//! theta <- theta - eps (G^-1 grad U~ - Gamma) + N(0, 2 eps G^-1 - eps^2 G^-1 V G^-1),  Gamma_i = sum_j d/dtheta_j (G^-1)_ij
 //! ```
 //!
 //! **Source.** Patterson and Teh (2013); Gamma as in `complete-recipe` eqs. 3 and 14 (with the sign of its
 //! eq. 3). `G` is the target's [`Metric`](super::Metric), usually the expected Fisher information plus the
-//! negative Hessian of the log prior.
+//! negative Hessian of the log prior. `V`, 0 unless given, is an estimate of the covariance of the stochastic gradient
+//! (eq. 5 there, `B = eps G^-1 V G^-1`).
 //! **Cost.** One gradient, one metric and, unless it is diagonal, its factorisation (`dimension^3 / 3`) per block
 //! and step. A metric without a closed divergence costs `2 dimension` more of both, by central differences.
 //! **When.** The Fisher information is known and the dimension small, or the metric diagonal. The step is then
 //! scale-free, below 2.
 
 use super::gradient::{Block, Engine};
-use super::metric::{FactoredMetric, Power};
+use super::matrix::{Matrix, Spectrum};
+use super::metric::{FactoredMetric, Power, Room};
 use super::vector::for_blocks;
 use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
 use crate::random::Streams;
@@ -23,7 +25,8 @@ use crate::random::Streams;
 pub struct Sgrld<T> {
     engine: Engine<T>,
     metric: FactoredMetric<T>,
-    blocks: Vec<(Block<T>, Vec<T>)>,
+    blocks: Vec<(Block<T>, Vec<T>, Room<T>)>,
+    gradient_noise: Option<Spectrum<T>>,
 }
 
 impl<T: Real> Sgrld<T> {
@@ -39,8 +42,21 @@ impl<T: Real> Sgrld<T> {
     ) -> Result<Self, SamplerError> {
         let engine = Engine::new(dimension, blocks, settings, streams)?;
         let noise = vec![T::zero(); dimension];
-        let states = engine.new_blocks(streams).map(|block| (block, noise.clone())).collect();
-        Ok(Self { engine, metric: FactoredMetric::new(dimension, blocks), blocks: states })
+        let states =
+            engine.new_blocks(streams).map(|block| (block, noise.clone(), Room::default())).collect();
+        let metric = FactoredMetric::new(dimension, blocks);
+        Ok(Self { engine, metric, blocks: states, gradient_noise: None })
+    }
+
+    /// The same sampler, told the covariance `V` of its stochastic gradient: it adds so much less noise itself, at the
+    /// price of a factorisation more unless all is diagonal. What `V` has in excess of `2 / eps G` cannot be made up for.
+    ///
+    /// # Errors
+    /// If the matrix has another size or is not symmetric and positive semidefinite.
+    pub fn with_gradient_noise(mut self, covariance: &Matrix) -> Result<Self, SamplerError> {
+        self.gradient_noise =
+            Some(covariance.decompose("the gradient noise", self.engine.dimension, false)?);
+        Ok(self)
     }
 }
 
@@ -48,20 +64,27 @@ impl<T: Real> Sampler<T> for Sgrld<T> {
     fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
         let engine = &mut self.engine;
         let step_size = engine.begin(target);
-        engine.evaluate(target, theta);
+        engine.evaluate_and_watch(target, theta);
         let metric = super::offered(target.metric(), "SGRLD", "a metric");
         self.metric.evaluate(metric, theta, Power::Inverse);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
         let (step, mirror) = (T::narrow(step_size), engine.settings.mirror);
         let scale = T::narrow((2.0 * step_size * engine.settings.temperature).sqrt());
-        let metric = &self.metric;
-        for_blocks(&mut self.blocks, theta, |index, (block, noise), theta| {
+        let shares = (2.0 * step_size * engine.settings.temperature, step_size * step_size);
+        let (metric, gradient_noise) = (&self.metric, &self.gradient_noise);
+        for_blocks(&mut self.blocks, theta, |index, (block, noise, room), theta| {
             let column = index * dimension..(index + 1) * dimension;
             block.old.copy_from_slice(theta);
             theta.copy_from_slice(&gradient[column.clone()]);
             metric.inverse(index, theta);
-            noise.iter_mut().for_each(|z| *z = scale * T::normal(&mut block.stream));
-            metric.root(index, noise);
+            let weight = if gradient_noise.is_none() { scale } else { T::one() };
+            noise.iter_mut().for_each(|z| *z = weight * T::normal(&mut block.stream));
+            match gradient_noise {
+                None => metric.root(index, noise),
+                Some(covariance) => {
+                    metric.reduced_noise(index, shares, Power::Inverse, covariance, (noise, room))
+                }
+            }
             let correction = &metric.divergence[column];
             for (i, theta) in theta.iter_mut().enumerate() {
                 *theta = block.old[i] - limit(step * (*theta - correction[i])) + noise[i];
@@ -71,7 +94,7 @@ impl<T: Real> Sampler<T> for Sgrld<T> {
             }
             block.settle(theta);
         });
-        engine.step(step_size, self.blocks.iter().filter(|(block, _)| block.diverged).count())
+        engine.step(step_size, self.blocks.iter().filter(|(block, ..)| block.diverged).count())
     }
 
     fn shape(&self) -> (usize, usize) {

@@ -198,7 +198,8 @@ pub trait Curvature<T: Real> {
 }
 
 /// Where the coordinates of a site may lie.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum Support {
     /// Any real vector.
     Real,
@@ -206,10 +207,19 @@ pub enum Support {
     HalfLine,
     /// Positive numbers that add up to one.
     Simplex,
+    /// One number between two others.
+    Interval {
+        /// The lower one.
+        low: f64,
+        /// The higher one.
+        high: f64,
+    },
+    /// One of the whole numbers from 0 to below this count, at least 1.
+    Discrete(usize),
 }
 
 /// A group of coordinates that a single-site sampler moves together.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Site {
     /// The coordinates, as rows of the state.
     pub rows: Range<usize>,
@@ -222,12 +232,13 @@ pub trait Sites<T: Real> {
     /// Number of sites. Together they cover every coordinate.
     fn count(&self) -> usize;
 
-    /// Site number `index`. A site on the half line has one row.
+    /// Site number `index`. A site on the half line, of an interval or of whole numbers has one row.
     fn site(&self, index: usize) -> Site;
 
     /// Writes, for every block, the potential, its gradient and its Hessian with respect to the rows of
     /// site `index` (`rows x blocks` and `rows^2 x blocks`), holding all else fixed. The potential may
-    /// leave out terms that do not depend on the site.
+    /// leave out terms that do not depend on the site: then a site costs only what it touches. Of a discrete site only
+    /// the potential is used, at each of its values in turn.
     fn expand(
         &mut self,
         theta: &[T],

@@ -2,12 +2,14 @@
 //!
 //! With a fixed matrix `A` per block, `theta' = A p`, `p' = -A' grad U` and `p ~ N(0, I)` preserve
 //! `exp(-U(theta) - p'p / 2)`. `A = I` is HMC, `A = C` the inverse Hessian is QNHMC, and its root `A = S` is HMC
-//! with mass matrix `H^-1` in whitened momenta, which is HMC-BFGS.
+//! with mass matrix `H^-1` in whitened momenta, which is HMC-BFGS. A mass matrix `M` of the user's multiplies the other
+//! two from the right by `M^-1/2`: its momenta are whitened too, `p = M^1/2 r`.
 
 use rand::RngExt;
 
 use super::gradient::{check, check_shape};
 use super::lbfgs::InverseHessian;
+use super::matrix::{Matrix, Spectrum};
 use super::vector::{add_scaled, dot, for_blocks, is_sound};
 use super::{DualAveraging, Minibatch, Real, SamplerError, Step, Target};
 use crate::random::{Stream, Streams};
@@ -50,6 +52,9 @@ pub(super) enum Map {
     Root,
 }
 
+/// Which matrix, and the root of the inverse mass, if that is not one.
+type Maps<'a, T> = (Map, Option<&'a Spectrum<T>>);
+
 /// What one block owns.
 #[derive(Debug, Clone)]
 pub(super) struct Leaper<T> {
@@ -65,6 +70,7 @@ pub(super) struct Leaper<T> {
     kinetic: f64,
     probability: f64,
     diverged: bool,
+    spare: Vec<T>,
 }
 
 /// One trajectory for every block at once.
@@ -80,6 +86,8 @@ pub(super) struct Trajectory<T> {
     pub potential: Vec<f64>,
     pub start: Vec<T>,
     map: Map,
+    /// `M^-1/2`, unless that is one.
+    mass: Option<Spectrum<T>>,
     adapting: bool,
 }
 
@@ -111,6 +119,7 @@ impl<T: Real> Trajectory<T> {
             kinetic: 0.0,
             probability: 0.0,
             diverged: false,
+            spare: zeros.clone(),
         };
         let states = vec![T::zero(); dimension * blocks];
         Ok(Self {
@@ -123,8 +132,16 @@ impl<T: Real> Trajectory<T> {
             start_potential: vec![0.0; blocks],
             potential: vec![0.0; blocks],
             map,
+            mass: None,
             adapting: false,
         })
+    }
+
+    /// Gives all blocks a mass matrix.
+    pub fn set_mass(&mut self, mass: &Matrix) -> Result<(), SamplerError> {
+        let root = mass.decompose("the mass matrix", self.dimension, true)?.map(|value| 1.0 / value.sqrt());
+        self.mass = Some(root);
+        Ok(())
     }
 
     pub fn adapt(&mut self, on: bool) {
@@ -144,6 +161,7 @@ impl<T: Real> Trajectory<T> {
         let batch = Minibatch::full(target.terms());
         self.start.copy_from_slice(theta);
         target.evaluate(theta, &mut self.start_potential, &mut self.start_gradient);
+        let mass = self.mass.as_ref();
         let (start, gradient, jitter) = (&self.start, &self.start_gradient, self.settings.jitter);
         for_blocks(&mut self.blocks, theta, |index, block, theta| {
             let base = if adapting { block.averaging.current() } else { block.base_step };
@@ -151,8 +169,8 @@ impl<T: Real> Trajectory<T> {
             block.momentum.iter_mut().for_each(|p| *p = T::normal(&mut block.stream));
             block.kinetic = 0.5 * dot(&block.momentum, &block.momentum).widen();
             block.diverged = false;
-            block.kick(map, &gradient[index * n..][..n], 0.5);
-            block.advance(map, theta, &start[index * n..][..n]);
+            block.kick((map, mass), &gradient[index * n..][..n], 0.5);
+            block.advance((map, mass), theta, &start[index * n..][..n]);
         });
         for leap in 1..=self.settings.leaps {
             let last = leap == self.settings.leaps;
@@ -163,9 +181,9 @@ impl<T: Real> Trajectory<T> {
             }
             let gradient = &self.gradient;
             for_blocks(&mut self.blocks, theta, |index, block, theta| {
-                block.kick(map, &gradient[index * n..][..n], if last { 0.5 } else { 1.0 });
+                block.kick((map, mass), &gradient[index * n..][..n], if last { 0.5 } else { 1.0 });
                 if !last {
-                    block.advance(map, theta, &start[index * n..][..n]);
+                    block.advance((map, mass), theta, &start[index * n..][..n]);
                 }
             });
         }
@@ -203,30 +221,38 @@ impl<T: Real> Leaper<T> {
         self.averaging.restart();
     }
 
-    fn kick(&mut self, map: Map, gradient: &[T], share: f64) {
+    fn kick(&mut self, (map, mass): Maps<'_, T>, gradient: &[T], share: f64) {
         let step = T::narrow(-share * self.step_size);
-        if map == Map::Identity {
+        if map == Map::Identity && mass.is_none() {
             add_scaled(&mut self.momentum, step, gradient);
             return;
         }
         self.scratch.copy_from_slice(gradient);
         match map {
+            Map::Identity => (),
             Map::Full => self.inverse.multiply(&mut self.scratch),
-            _ => self.inverse.multiply_root_transposed(&mut self.scratch),
+            Map::Root => self.inverse.multiply_root_transposed(&mut self.scratch),
+        }
+        if let Some(mass) = mass {
+            mass.apply(&mut self.scratch, &mut self.spare);
         }
         add_scaled(&mut self.momentum, step, &self.scratch);
     }
 
     /// Moves the position; one that has left all bounds goes back to its start and waits to be rejected.
-    fn advance(&mut self, map: Map, theta: &mut [T], start: &[T]) {
+    fn advance(&mut self, (map, mass): Maps<'_, T>, theta: &mut [T], start: &[T]) {
         let step = T::narrow(self.step_size);
-        if map == Map::Identity {
+        if map == Map::Identity && mass.is_none() {
             add_scaled(theta, step, &self.momentum);
         } else {
             self.scratch.copy_from_slice(&self.momentum);
+            if let Some(mass) = mass {
+                mass.apply(&mut self.scratch, &mut self.spare);
+            }
             match map {
+                Map::Identity => (),
                 Map::Full => self.inverse.multiply(&mut self.scratch),
-                _ => self.inverse.multiply_root(&mut self.scratch),
+                Map::Root => self.inverse.multiply_root(&mut self.scratch),
             }
             add_scaled(theta, step, &self.scratch);
         }

@@ -543,3 +543,52 @@ fn exact_samplers_are_exact_on_positive_unknowns() {
     );
     exact_on("mirrored truncated normal", &Mirrored::new(cut), &[0.5], 0.5, &[&|x| x[0].abs()], &truth);
 }
+
+/// Interleaved chains told apart give the error that runs from other seeds show; taken for one they give too small a one.
+#[test]
+fn standard_errors_of_interleaved_chains_are_those_between_runs() {
+    let memory = 5;
+    let initial_scale = InitialScale::Fixed(0.3);
+    let settings =
+        HamcmcSettings { gradient: constant(0.03), memory, initial_scale, ..HamcmcSettings::default() };
+    let target = Gaussian::new(vec![1.0, -0.5], vec![2.0, 1.2, 1.2, 1.5]).unwrap();
+    let schedule = Schedule { burn_in: 500, draws: 4_000 };
+    let (mut means, mut claimed, mut naive) = (Vec::new(), 0.0, 0.0);
+    for seed in 0..40 {
+        let hamcmc = |_| Hamcmc::new(2, 1, settings, Streams::new(seed));
+        let sampled = sample(&target, &[vec![1.0, -0.5]], schedule, hamcmc).unwrap();
+        assert_eq!((sampled.traces(0).len(), sampled.traces(0)[0].len()), (memory, 800));
+        assert_eq!(sampled.traces(0)[1][1], sampled.draws(0).nth(memory + 1).unwrap()[0]);
+        let one: Vec<f64> = sampled.draws(0).map(|theta| theta[0]).collect();
+        means.push(sampled.unknowns[0].mean);
+        claimed += sampled.unknowns[0].standard_error.powi(2) / 40.0;
+        naive += diagnostics::standard_error(&[one]).powi(2) / 40.0;
+    }
+    let between = diagnostics::mean_and_variance(&means).1;
+    let (claimed, naive) = ((claimed / between).sqrt(), (naive / between).sqrt());
+    println!("of the error between runs: {claimed:.2} told apart, {naive:.2} as one");
+    assert!((0.75..1.35).contains(&claimed), "{claimed}");
+    assert!(naive < 0.6, "{naive}");
+    let few = Schedule { burn_in: 0, draws: 19 };
+    let error = sample(&target, &[vec![1.0, -0.5]], few, |_| Hamcmc::new(2, 1, settings, Streams::new(1)));
+    assert!(matches!(error, Err(SamplerError::Setting { value: 3.0, .. })), "{error:?}");
+}
+
+/// Where PSGLD has seen no gradient it moves by 45: far out of a target whose scale is a thousandth.
+#[test]
+fn runaways_are_divergences() {
+    let narrow = Gaussian::new(vec![0.0; 2], vec![1e6, 0.0, 0.0, 1e6]).unwrap();
+    let wide = Gaussian::new(vec![0.0; 2], vec![1e-2, 0.0, 0.0, 1e-2]).unwrap();
+    for (target, runs_away) in [(narrow, true), (wide, false)] {
+        let psgld = Psgld::new(2, 1, PsgldSettings::default(), Streams::new(1)).unwrap();
+        let mut chain = Chain::new(target, psgld, vec![0.0; 2]).unwrap();
+        chain.run(3, |_| ());
+        assert_eq!(chain.statistics().divergences > 0, runs_away);
+    }
+    // HAMCMC, whose first matrix is a million times too large.
+    let narrow = Gaussian::new(vec![0.0; 2], vec![1e6, 0.0, 0.0, 1e6]).unwrap();
+    let hamcmc = Hamcmc::new(2, 1, HamcmcSettings::default(), Streams::new(1)).unwrap();
+    let mut chain = Chain::new(narrow, hamcmc, vec![0.0; 2]).unwrap();
+    chain.run(3, |_| ());
+    assert!(chain.statistics().divergences > 0);
+}

@@ -1,0 +1,383 @@
+//! The no-U-turn sampler: Hamiltonian trajectories that end by themselves.
+//!
+//! From a momentum `p ~ N(0, M)` the trajectory doubles, forwards or backwards in time at random, until it or one of
+//! its subtrees turns back: until the sum of its momenta no longer points the way of the momenta at both ends. The
+//! draw is a state of the trajectory, with a weight of `exp(-H)` within each subtree; between what there was and a
+//! new subtree the newer is favoured.
+//!
+//! **Source.** Hoffman and Gelman (2014) with multinomial weights and the generalised criterion of Betancourt (2017,
+//! "A conceptual introduction to Hamiltonian Monte Carlo", appendix A): NUTS of the tables in `newtonian`. Step size:
+//! dual averaging during burn-in on the mean acceptance probability over the trajectory.
+//! **Cost.** A potential and a gradient for each leapfrog step, up to `2^depth - 1` of them. Blocks have trees of their
+//! own, grown side by side: a step takes as long as the largest. **Bias.** None.
+//! **When.** As HMC, where a good trajectory length is not known. The comparator for all others.
+
+use rand::RngExt;
+
+use super::gradient::{check, check_shape};
+use super::matrix::Spectrum;
+use super::vector::{add_scaled, dot, is_sound};
+use super::{DualAveraging, Matrix, Real, Sampler, SamplerError, Step, Target};
+use crate::random::{Stream, Streams};
+
+/// Settings of [`Nuts`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NutsSettings {
+    /// The leapfrog step, above 0; where adaptation starts. Default 0.1.
+    pub step_size: f64,
+    /// Doublings of a trajectory, 1 to 20: at most `2^depth - 1` leapfrog steps. Default 10.
+    pub depth: u32,
+    /// The mean acceptance probability that adaptation aims for, in (0, 1). Default 0.8.
+    pub target_acceptance: f64,
+}
+
+impl Default for NutsSettings {
+    fn default() -> Self {
+        Self { step_size: 0.1, depth: 10, target_acceptance: 0.8 }
+    }
+}
+
+/// Energy errors beyond this count as divergences.
+const DIVERGENCE: f64 = 1000.0;
+
+/// The no-U-turn sampler; see the [module](self).
+#[derive(Debug, Clone)]
+pub struct Nuts<T> {
+    dimension: usize,
+    settings: NutsSettings,
+    blocks: Vec<Tree<T>>,
+    /// `M^-1/2`, unless that is one.
+    mass: Option<Spectrum<T>>,
+    gradient: Vec<T>,
+    potential: Vec<f64>,
+    adapting: bool,
+}
+
+/// A place on a trajectory; momenta are whitened, `p = M^1/2 r`.
+#[derive(Debug, Clone)]
+struct Place<T> {
+    theta: Vec<T>,
+    momentum: Vec<T>,
+    /// `M^-1/2 grad U`.
+    slope: Vec<T>,
+}
+
+impl<T: Real> Place<T> {
+    fn new(dimension: usize) -> Self {
+        let zeros = vec![T::zero(); dimension];
+        Self { theta: zeros.clone(), momentum: zeros.clone(), slope: zeros }
+    }
+
+    fn copy_from(&mut self, other: &Self) {
+        self.theta.copy_from_slice(&other.theta);
+        self.momentum.copy_from_slice(&other.momentum);
+        self.slope.copy_from_slice(&other.slope);
+    }
+}
+
+/// What a tree or a subtree amounts to.
+#[derive(Debug, Clone)]
+struct Sum<T> {
+    draw: Vec<T>,
+    potential: f64,
+    momentum: Vec<T>,
+    log_weight: f64,
+}
+
+impl<T: Real> Sum<T> {
+    fn new(dimension: usize) -> Self {
+        let zeros = vec![T::zero(); dimension];
+        Self { draw: zeros.clone(), potential: 0.0, momentum: zeros, log_weight: f64::NEG_INFINITY }
+    }
+}
+
+/// The trajectory of one block.
+#[derive(Debug, Clone)]
+struct Tree<T> {
+    stream: Stream,
+    averaging: DualAveraging,
+    base_step: f64,
+    step_size: f64,
+    /// The ends in the past and in the future, and the place where it grows.
+    ends: [Place<T>; 2],
+    here: Place<T>,
+    whole: Sum<T>,
+    part: Sum<T>,
+    /// For every power of two the momentum at the first leaf of the present subtree of that size, and the sum of
+    /// momenta up to it.
+    first: Vec<[Vec<T>; 2]>,
+    scratch: [Vec<T>; 2],
+    energy: f64,
+    depth: u32,
+    /// Which end grows, and how many leaves of the new subtree there are.
+    forward: bool,
+    leaves: u64,
+    growing: bool,
+    acceptance: f64,
+    steps: f64,
+    diverged: bool,
+}
+
+fn log_sum(a: f64, b: f64) -> f64 {
+    let (low, high) = if a < b { (a, b) } else { (b, a) };
+    if low == f64::NEG_INFINITY { high } else { high + libm::log1p(libm::exp(low - high)) }
+}
+
+/// Whether a trajectory turns back: `sum` of its momenta against those at its ends.
+fn turns<T: Real>(ends: [&[T]; 2], sum: &[T]) -> bool {
+    ends.iter().any(|end| dot(end, sum) <= T::zero())
+}
+
+impl<T: Real> Tree<T> {
+    /// Begins a trajectory at `theta`.
+    fn begin(
+        &mut self,
+        theta: &[T],
+        (potential, slope): (f64, &[T]),
+        mass: Option<&Spectrum<T>>,
+        adapting: bool,
+    ) {
+        self.step_size = if adapting { self.averaging.current() } else { self.base_step };
+        let Self { here, ends, whole, stream, scratch, .. } = self;
+        here.theta.copy_from_slice(theta);
+        here.slope.copy_from_slice(slope);
+        if let Some(mass) = mass {
+            mass.apply(&mut here.slope, &mut scratch[0]);
+        }
+        here.momentum.iter_mut().for_each(|r| *r = T::normal(stream));
+        ends.iter_mut().for_each(|end| end.copy_from(here));
+        self.energy = potential + 0.5 * dot(&here.momentum, &here.momentum).widen();
+        whole.draw.copy_from_slice(theta);
+        whole.potential = potential;
+        whole.momentum.copy_from_slice(&here.momentum);
+        whole.log_weight = 0.0;
+        (self.depth, self.acceptance, self.steps) = (0, 0.0, 0.0);
+        self.growing = self.energy.is_finite();
+        self.diverged = !self.growing;
+        self.sprout();
+    }
+
+    /// Begins the next subtree.
+    fn sprout(&mut self) {
+        self.forward = self.stream.random();
+        self.here.copy_from(&self.ends[usize::from(self.forward)]);
+        self.leaves = 0;
+        self.part.log_weight = f64::NEG_INFINITY;
+        self.part.momentum.fill(T::zero());
+    }
+
+    fn signed_step(&self) -> T {
+        T::narrow(if self.forward { self.step_size } else { -self.step_size })
+    }
+
+    /// Half a kick and a move, into `theta`.
+    fn advance(&mut self, theta: &mut [T], mass: Option<&Spectrum<T>>) {
+        let step = self.signed_step();
+        let Place { theta: here, momentum, slope } = &mut self.here;
+        add_scaled(momentum, -T::narrow(0.5) * step, slope);
+        let [velocity, scratch] = &mut self.scratch;
+        velocity.copy_from_slice(momentum);
+        if let Some(mass) = mass {
+            mass.apply(velocity, scratch);
+        }
+        theta.copy_from_slice(here);
+        add_scaled(theta, step, velocity);
+        if is_sound(theta) {
+            here.copy_from_slice(theta);
+        } else {
+            self.diverged = true;
+            self.growing = false;
+            theta.copy_from_slice(here);
+        }
+    }
+
+    /// The other half of the kick, and what the new leaf means.
+    fn grow(&mut self, potential: f64, gradient: &[T], mass: Option<&Spectrum<T>>, depth: u32) {
+        let step = self.signed_step();
+        self.here.slope.copy_from_slice(gradient);
+        if let Some(mass) = mass {
+            mass.apply(&mut self.here.slope, &mut self.scratch[0]);
+        }
+        add_scaled(&mut self.here.momentum, -T::narrow(0.5) * step, &self.here.slope);
+        let momentum = &self.here.momentum;
+        let error = potential + 0.5 * dot(momentum, momentum).widen() - self.energy;
+        self.steps += 1.0;
+        if error.is_nan() || error >= DIVERGENCE {
+            self.diverged = true;
+            self.growing = false;
+            return;
+        }
+        self.acceptance += libm::exp(-error.max(0.0));
+        // Within a subtree each leaf is drawn by its weight.
+        self.part.log_weight = log_sum(self.part.log_weight, -error);
+        if self.stream.random::<f64>() < libm::exp(-error - self.part.log_weight) {
+            self.part.draw.copy_from_slice(&self.here.theta);
+            self.part.potential = potential;
+        }
+        add_scaled(&mut self.part.momentum, T::one(), momentum);
+        let leaf = self.leaves;
+        self.leaves += 1;
+        // An even leaf begins a subtree of every size that divides its number, an odd one ends those that a binary
+        // count carries through.
+        let level = (leaf >> 1).count_ones() as usize;
+        if leaf.is_multiple_of(2) {
+            self.first[level][0].copy_from_slice(momentum);
+            self.first[level][1].copy_from_slice(&self.part.momentum);
+        } else {
+            let ended = leaf.trailing_ones() as usize;
+            for [start, before] in &self.first[level + 1 - ended..=level] {
+                let sum = &mut self.scratch[0];
+                sum.copy_from_slice(&self.part.momentum);
+                add_scaled(sum, -T::one(), before);
+                add_scaled(sum, T::one(), start);
+                if turns([start, momentum], sum) {
+                    self.growing = false;
+                    return;
+                }
+            }
+        }
+        if self.leaves == 1 << self.depth {
+            self.merge(depth);
+        }
+    }
+
+    /// Joins the finished subtree to the tree.
+    fn merge(&mut self, depth: u32) {
+        let Self { whole, part, .. } = self;
+        if self.stream.random::<f64>() < libm::exp(part.log_weight - whole.log_weight) {
+            whole.draw.copy_from_slice(&part.draw);
+            whole.potential = part.potential;
+        }
+        whole.log_weight = log_sum(whole.log_weight, part.log_weight);
+        add_scaled(&mut whole.momentum, T::one(), &part.momentum);
+        self.ends[usize::from(self.forward)].copy_from(&self.here);
+        self.depth += 1;
+        let ends = [&self.ends[0].momentum[..], &self.ends[1].momentum[..]];
+        self.growing = self.depth < depth && !turns(ends, &self.whole.momentum);
+        if self.growing {
+            self.sprout();
+        }
+    }
+}
+
+impl<T: Real> Nuts<T> {
+    /// For `blocks` independent blocks of `dimension` unknowns.
+    ///
+    /// # Errors
+    /// If a setting is out of range.
+    pub fn new(
+        dimension: usize,
+        blocks: usize,
+        settings: NutsSettings,
+        streams: Streams,
+    ) -> Result<Self, SamplerError> {
+        let NutsSettings { step_size, depth, target_acceptance } = settings;
+        check_shape(dimension, blocks)?;
+        check("step size", step_size, "a finite number above 0", step_size.is_finite() && step_size > 0.0)?;
+        check("NUTS depth", f64::from(depth), "1 to 20", (1..=20).contains(&depth))?;
+        let inside = target_acceptance > 0.0 && target_acceptance < 1.0;
+        check("target acceptance", target_acceptance, "in (0, 1)", inside)?;
+        let zeros = vec![T::zero(); dimension];
+        let pair = [zeros.clone(), zeros];
+        let noise = streams.child(0);
+        let tree = |block: usize| Tree {
+            stream: noise.stream(block as u64),
+            averaging: DualAveraging::new(step_size, target_acceptance),
+            base_step: step_size,
+            step_size,
+            ends: [Place::new(dimension), Place::new(dimension)],
+            here: Place::new(dimension),
+            whole: Sum::new(dimension),
+            part: Sum::new(dimension),
+            first: vec![pair.clone(); depth as usize],
+            scratch: pair.clone(),
+            energy: 0.0,
+            depth: 0,
+            forward: true,
+            leaves: 0,
+            growing: false,
+            acceptance: 0.0,
+            steps: 0.0,
+            diverged: false,
+        };
+        Ok(Self {
+            dimension,
+            settings,
+            blocks: (0..blocks).map(tree).collect(),
+            mass: None,
+            gradient: vec![T::zero(); dimension * blocks],
+            potential: vec![0.0; blocks],
+            adapting: false,
+        })
+    }
+
+    /// The same sampler with mass matrix `M` in every block, best near the inverse of the posterior covariance.
+    ///
+    /// # Errors
+    /// If the matrix has another size or is not symmetric and positive definite.
+    pub fn with_mass(mut self, mass: &Matrix) -> Result<Self, SamplerError> {
+        let root = mass.decompose("the mass matrix", self.dimension, true)?;
+        self.mass = Some(root.map(|value| 1.0 / value.sqrt()));
+        Ok(self)
+    }
+
+    /// How many leapfrog steps the last trajectory of each block took.
+    pub fn leaps(&self) -> impl ExactSizeIterator<Item = usize> {
+        self.blocks.iter().map(|tree| tree.steps as usize)
+    }
+}
+
+impl<T: Real> Sampler<T> for Nuts<T> {
+    fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
+        let n = self.dimension;
+        let Self { blocks, mass, gradient, potential, adapting, settings, .. } = self;
+        let mass = mass.as_ref();
+        target.evaluate(theta, potential, gradient);
+        let columns = theta.chunks_exact(n).zip(gradient.chunks_exact(n)).zip(potential.iter());
+        for (tree, ((theta, gradient), &potential)) in blocks.iter_mut().zip(columns) {
+            tree.begin(theta, (potential, gradient), mass, *adapting);
+        }
+        while blocks.iter().any(|tree| tree.growing) {
+            for (tree, theta) in
+                blocks.iter_mut().zip(theta.chunks_exact_mut(n)).filter(|(tree, _)| tree.growing)
+            {
+                tree.advance(theta, mass);
+            }
+            target.evaluate(theta, potential, gradient);
+            let columns = gradient.chunks_exact(n).zip(potential.iter());
+            for (tree, (gradient, &potential)) in
+                blocks.iter_mut().zip(columns).filter(|(tree, _)| tree.growing)
+            {
+                tree.grow(potential, gradient, mass, settings.depth);
+            }
+        }
+        let (mut acceptance, mut energy) = (0.0, 0.0);
+        for (tree, theta) in blocks.iter_mut().zip(theta.chunks_exact_mut(n)) {
+            theta.copy_from_slice(&tree.whole.draw);
+            let accepted = tree.acceptance / tree.steps.max(1.0);
+            if *adapting {
+                tree.averaging.update(accepted);
+            }
+            acceptance += accepted;
+            energy += tree.whole.potential;
+        }
+        let count = blocks.len() as f64;
+        Step {
+            acceptance: acceptance / count,
+            energy: Some(energy),
+            divergences: blocks.iter().filter(|tree| tree.diverged).count(),
+            step_size: blocks.iter().map(|tree| tree.step_size).sum::<f64>() / count,
+        }
+    }
+
+    fn shape(&self) -> (usize, usize) {
+        (self.dimension, self.blocks.len())
+    }
+
+    fn adapt(&mut self, on: bool) {
+        if self.adapting && !on {
+            self.blocks.iter_mut().for_each(|tree| tree.base_step = tree.averaging.adapted());
+        }
+        self.adapting = on;
+    }
+}

@@ -1,0 +1,164 @@
+//! Stochastic gradient Fisher scoring: steps so long that the gradient's own noise is the posterior's.
+//!
+//! ```text
+//! I     <- (1 - k) I + k V,  k = 1 / t          (V: the covariance of the n scores of the subsample)
+//! theta <- theta - 2 (g N I + 4 B / eps)^-1 (grad U~ - z),  z ~ N(0, 4 B / eps),  g = (n + N) / n
+//! ```
+//!
+//! **Source.** Ahn, Korattikara and Welling (2012), algorithm 1. `N I` estimates the Fisher information of all data by
+//! the scatter of the terms' gradients in the subsample of `n`; the prior has no part in it. Terms are asked for one by
+//! one, and a subsample is therefore required.
+//! **Cost.** `n` gradients of one data term each, `n dimension^2` for their covariance and `dimension^3 / 3` per block.
+//! **Bias.** With long steps the draws follow the Gaussian that the posterior of many data tends to (Bernstein and von
+//! Mises), exactly if the posterior is that Gaussian; with short ones the posterior itself, as `I` settles and the
+//! step falls.
+//! **When.** Many data terms, few unknowns, and a posterior that is nearly Gaussian.
+
+use super::dense::{cholesky, solve};
+use super::gradient::{Block, Engine, check};
+use super::matrix::{Matrix, Spectrum};
+use super::vector::for_blocks;
+use super::{GradientSettings, Minibatch, Real, Sampler, SamplerError, Step, Target};
+use crate::random::Streams;
+
+/// Stochastic gradient Fisher scoring; see the [module](self).
+#[derive(Debug, Clone)]
+pub struct Sgfs<T> {
+    engine: Engine<T>,
+    blocks: Vec<Scorer<T>>,
+    conditioner: Spectrum<f64>,
+    dense: Vec<f64>,
+    /// The terms' gradients, one after the other, each `dimension x blocks`.
+    scores: Vec<Vec<T>>,
+}
+
+#[derive(Debug, Clone)]
+struct Scorer<T> {
+    block: Block<T>,
+    /// `N I`.
+    information: Vec<f64>,
+    factor: Vec<f64>,
+    step: Vec<f64>,
+    scratch: Vec<f64>,
+}
+
+impl<T: Real> Sgfs<T> {
+    /// For `blocks` independent blocks of `dimension` unknowns. The settings' minibatch must be of at least 2 terms.
+    ///
+    /// # Errors
+    /// If a setting is out of range.
+    pub fn new(
+        dimension: usize,
+        blocks: usize,
+        settings: GradientSettings,
+        streams: Streams,
+    ) -> Result<Self, SamplerError> {
+        let size = settings.minibatch.unwrap_or(0);
+        check("SGFS minibatch size", size as f64, "at least 2", size >= 2)?;
+        let engine = Engine::new(dimension, blocks, settings, streams)?;
+        let scorer = |block| Scorer {
+            block,
+            information: vec![0.0; dimension * dimension],
+            factor: vec![0.0; dimension * dimension],
+            step: vec![0.0; dimension],
+            scratch: vec![0.0; dimension],
+        };
+        let states = engine.new_blocks(streams).map(scorer).collect();
+        let scores = vec![engine.gradient.clone(); size];
+        Self { engine, blocks: states, conditioner: unit(dimension)?, dense: Vec::new(), scores }
+            .with_conditioner(&Matrix::Scalar(1.0))
+    }
+
+    /// The same sampler with the matrix `B` in every block, the identity unless given; best near the information
+    /// `N I` itself, up to a factor.
+    ///
+    /// # Errors
+    /// If the matrix has another size or is not symmetric and positive definite.
+    pub fn with_conditioner(mut self, conditioner: &Matrix) -> Result<Self, SamplerError> {
+        let n = self.engine.dimension;
+        self.conditioner = conditioner.decompose("the conditioner", n, true)?;
+        self.dense = vec![0.0; n * n];
+        let mut scratch = vec![0.0; n];
+        for (j, column) in self.dense.chunks_exact_mut(n).enumerate() {
+            column[j] = 1.0;
+            self.conditioner.apply(column, &mut scratch);
+        }
+        Ok(self)
+    }
+
+    /// The estimate of the information `N I` of all data in one block (`dimension^2`).
+    #[must_use]
+    pub fn information(&self, block: usize) -> &[f64] {
+        &self.blocks[block].information
+    }
+}
+
+fn unit(dimension: usize) -> Result<Spectrum<f64>, SamplerError> {
+    Matrix::Scalar(1.0).decompose("the conditioner", dimension, true)
+}
+
+impl<T: Real> Sampler<T> for Sgfs<T> {
+    fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
+        let Self { engine, blocks, conditioner, dense, scores } = self;
+        let step_size = engine.begin(target);
+        let terms = target.terms();
+        let n = engine.dimension;
+        let chosen = engine.batch(target);
+        for (score, term) in scores.iter_mut().zip(chosen.iter()) {
+            target.gradient(theta, Minibatch::subsample(&[term], terms), score);
+        }
+        let (size, all) = (scores.len() as f64, terms as f64);
+        // The gradient of a single term stands for all N of them: N times its score, and the prior's once.
+        engine.gradient.fill(T::zero());
+        for score in scores.iter() {
+            for (sum, &score) in engine.gradient.iter_mut().zip(score) {
+                *sum += score / T::narrow(size);
+            }
+        }
+        let (gradient, limit) = (&engine.gradient, engine.limit());
+        let (mirror, temperature) = (engine.settings.mirror, engine.settings.temperature);
+        let share = 1.0 / engine.iteration as f64;
+        let (weight, strength) = ((size + all) / size, 4.0 / step_size);
+        for_blocks(blocks, theta, |index, scorer, theta| {
+            let Scorer { block, information, factor, step, scratch } = scorer;
+            let column = index * n..(index + 1) * n;
+            block.old.copy_from_slice(theta);
+            let mean = &gradient[column.clone()];
+            information.iter_mut().for_each(|entry| *entry *= 1.0 - share);
+            for score in scores.iter() {
+                let away =
+                    score[column.clone()].iter().zip(mean).map(|(&score, &mean)| (score - mean).widen());
+                scratch.iter_mut().zip(away).for_each(|(to, away)| *to = away);
+                for (j, entries) in information.chunks_exact_mut(n).enumerate() {
+                    let factor = share * scratch[j] / ((size - 1.0) * all);
+                    entries.iter_mut().zip(scratch.iter()).for_each(|(entry, away)| *entry += factor * away);
+                }
+            }
+            for ((factor, &information), &dense) in
+                factor.iter_mut().zip(information.iter()).zip(dense.iter())
+            {
+                *factor = weight * information + strength * dense;
+            }
+            step.iter_mut().for_each(|z| *z = f64::normal(&mut block.stream));
+            conditioner.apply_mapped(|value| (strength * value * temperature).sqrt(), step, scratch);
+            step.iter_mut().zip(mean).for_each(|(step, mean)| *step = mean.widen() - *step);
+            if cholesky(factor, n) {
+                solve(factor, step);
+            } else {
+                step.fill(f64::NAN);
+            }
+            for (theta, step) in theta.iter_mut().zip(step.iter()) {
+                *theta -= limit(T::narrow(2.0 * step));
+                if mirror {
+                    *theta = theta.abs();
+                }
+            }
+            block.settle(theta);
+        });
+        engine.step(step_size, blocks.iter().filter(|scorer| scorer.block.diverged).count())
+    }
+
+    fn shape(&self) -> (usize, usize) {
+        (self.engine.dimension, self.engine.blocks)
+    }
+}

@@ -1,0 +1,296 @@
+//! Gradient noise of known covariance, masses, diffusions and momenta drawn anew: stationary laws against the exact
+//! answer.
+
+use alphamf_samplers::random::{Stream, Streams};
+use alphamf_samplers::recipe::{Friction, RecipeSampler};
+use alphamf_samplers::targets::{Banana, Gaussian};
+use alphamf_samplers::*;
+
+fn constant(step: f64) -> GradientSettings {
+    GradientSettings { step_size: StepSize::Constant(step), ..GradientSettings::default() }
+}
+
+/// How the metric of [`Noisy`] looks.
+#[derive(Clone, Copy, PartialEq)]
+enum Shape {
+    Diagonal,
+    Dense,
+}
+
+/// A Gaussian whose gradient is noisy: `P theta + L z`, in as many blocks as are asked for.
+#[derive(Clone)]
+struct Noisy {
+    blocks: usize,
+    stream: Stream,
+    shape: Shape,
+    loud: f64,
+}
+
+const PRECISION: [f64; 4] = [2.0, 1.2, 1.2, 1.5];
+/// Of the noise, at loudness 1: `L` and `L L'`.
+const ROOT: [f64; 4] = [1.0, -0.6, 0.0, 0.3];
+const COVARIANCE: [f64; 4] = [1.0, -0.6, -0.6, 0.45];
+const METRIC: [f64; 4] = [1.5, 0.5, 0.5, 1.0];
+
+impl Target<f64> for Noisy {
+    fn dimension(&self) -> usize {
+        2
+    }
+
+    fn blocks(&self) -> usize {
+        self.blocks
+    }
+
+    fn gradient(&mut self, theta: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
+        for (x, gradient) in theta.chunks_exact(2).zip(gradient.chunks_exact_mut(2)) {
+            let z = [f64::normal(&mut self.stream), f64::normal(&mut self.stream)];
+            for i in 0..2 {
+                gradient[i] = PRECISION[i] * x[0]
+                    + PRECISION[2 + i] * x[1]
+                    + self.loud.sqrt() * (ROOT[i] * z[0] + ROOT[2 + i] * z[1]);
+            }
+        }
+    }
+
+    fn potential(&mut self, theta: &[f64], potential: &mut [f64]) {
+        for (x, potential) in theta.chunks_exact(2).zip(potential) {
+            *potential =
+                0.5 * (PRECISION[0] * x[0] * x[0] + PRECISION[3] * x[1] * x[1]) + PRECISION[1] * x[0] * x[1];
+        }
+    }
+
+    fn metric(&mut self) -> Option<&mut dyn Metric<f64>> {
+        Some(self)
+    }
+}
+
+impl Metric<f64> for Noisy {
+    fn is_diagonal(&self) -> bool {
+        self.shape == Shape::Diagonal
+    }
+
+    fn is_constant(&self) -> bool {
+        true
+    }
+
+    fn metric(&mut self, _: &[f64], metric: &mut [f64]) {
+        match self.shape {
+            Shape::Diagonal => metric.chunks_exact_mut(2).for_each(|g| g.copy_from_slice(&[1.5, 1.0])),
+            Shape::Dense => metric.chunks_exact_mut(4).for_each(|g| g.copy_from_slice(&METRIC)),
+        }
+    }
+}
+
+const BLOCKS: usize = 100;
+
+fn noise(loud: f64) -> Matrix {
+    Matrix::Dense(COVARIANCE.map(|value| loud * value).to_vec())
+}
+
+/// `P^1/2 C P^1/2 - I` in its Frobenius norm, where `C` is the covariance of the draws.
+fn error(sampler: impl Sampler<f64>, shape: Shape, loud: f64, steps: usize) -> f64 {
+    let (_, blocks) = sampler.shape();
+    let target = Noisy { blocks, stream: Streams::new(77).stream(0), shape, loud };
+    let mut chain = Chain::new(target, sampler, vec![0.0; 2 * blocks]).unwrap();
+    chain.burn_in(steps / 10);
+    let (mut sums, mut count) = ([0.0; 3], 0.0);
+    chain.run(steps, |draw| {
+        for x in draw.theta.chunks_exact(2) {
+            count += 1.0;
+            [x[0] * x[0], x[0] * x[1], x[1] * x[1]].iter().zip(&mut sums).for_each(|(x, sum)| *sum += x);
+        }
+    });
+    assert_eq!(chain.statistics().divergences, 0);
+    let [a, b, c] = sums.map(|sum| sum / count);
+    // The eigenvalues of P C are those of P^1/2 C P^1/2.
+    let product = [
+        PRECISION[0] * a + PRECISION[2] * b,
+        PRECISION[1] * a + PRECISION[3] * b,
+        PRECISION[0] * b + PRECISION[2] * c,
+        PRECISION[1] * b + PRECISION[3] * c,
+    ];
+    let trace = product[0] + product[3];
+    let square = product[0].powi(2) + product[3].powi(2) + 2.0 * product[1] * product[2];
+    (square - 2.0 * trace + 2.0).sqrt()
+}
+
+/// Each sampler with its noise known and unknown: the law is right with the one and wrong with the other.
+#[test]
+fn known_gradient_noise_is_taken_off() {
+    let streams = Streams::new(1);
+    let mut failures = Vec::new();
+    let mut check = |name: &str, known: f64, unknown: f64, bound: f64| {
+        println!("{name}: {known:.3} with V, {unknown:.3} without");
+        if !(known < bound && unknown > 2.5 * bound) {
+            failures.push(name.to_owned());
+        }
+    };
+    for shape in [Shape::Diagonal, Shape::Dense] {
+        let sgrld = || Sgrld::new(2, BLOCKS, constant(0.02), streams).unwrap();
+        let known = error(sgrld().with_gradient_noise(&noise(40.0)).unwrap(), shape, 40.0, 4_000);
+        check("SGRLD", known, error(sgrld(), shape, 40.0, 4_000), 0.05);
+        let sgrhmc = || Sgrhmc::new(2, BLOCKS, constant(0.01), streams).unwrap();
+        let known = error(sgrhmc().with_gradient_noise(&noise(60.0)).unwrap(), shape, 60.0, 8_000);
+        check("SGRHMC", known, error(sgrhmc(), shape, 60.0, 8_000), 0.06);
+    }
+    // A metric and a noise that are both diagonal.
+    let diagonal = Matrix::Diagonal(vec![20.0, 9.0]);
+    let sgrld =
+        Sgrld::new(2, BLOCKS, constant(0.04), streams).unwrap().with_gradient_noise(&diagonal).unwrap();
+    let wrong = error(sgrld, Shape::Diagonal, 20.0, 3_000);
+    println!("without the correlation of the noise: {wrong:.3}");
+    assert!(wrong > 0.1, "{wrong}");
+
+    let sgld = || Sgld::new(2, BLOCKS, constant(0.03), streams).unwrap();
+    let known = error(sgld().with_gradient_noise(&noise(20.0)).unwrap(), Shape::Dense, 20.0, 3_000);
+    check("SGLD", known, error(sgld(), Shape::Dense, 20.0, 3_000), 0.08);
+    let diffusion = Matrix::Dense(vec![1.0, -0.7, -0.7, 1.2]);
+    let sgld = || sgld().with_diffusion(&diffusion).unwrap();
+    let known = error(sgld().with_gradient_noise(&noise(8.0)).unwrap(), Shape::Dense, 8.0, 3_000);
+    check("SGLD with D", known, error(sgld(), Shape::Dense, 8.0, 3_000), 0.06);
+
+    let settings = SghmcSettings { gradient: constant(0.1), friction: 1.5, gradient_noise: 0.0 };
+    let sghmc = || Sghmc::new(2, BLOCKS, settings, streams).unwrap();
+    let known = error(sghmc().with_gradient_noise(&noise(15.0)).unwrap(), Shape::Dense, 15.0, 3_000);
+    check("SGHMC", known, error(sghmc(), Shape::Dense, 15.0, 3_000), 0.04);
+    // The thermostat finds the mean of the noise by itself, but not that it comes from one side.
+    let settings = SgnhtSettings { gradient: constant(0.1), diffusion: 1.5 };
+    let sgnht = || Sgnht::new(2, BLOCKS, settings, streams).unwrap();
+    let known = error(sgnht().with_gradient_noise(&noise(15.0)).unwrap(), Shape::Dense, 15.0, 6_000);
+    check("SGNHT", known, error(sgnht(), Shape::Dense, 15.0, 6_000), 0.05);
+
+    let recipe = || RecipeSampler::new(2, Friction(1.5), constant(0.02), streams).unwrap();
+    let known = error(recipe().with_gradient_noise(&noise(50.0)).unwrap(), Shape::Dense, 50.0, 300_000);
+    check("recipe", known, error(recipe(), Shape::Dense, 50.0, 300_000), 0.14);
+    assert!(failures.is_empty(), "{failures:?}");
+}
+
+/// A number as the noise of every coordinate does what the same multiple of one does.
+#[test]
+fn a_number_is_a_matrix_too() {
+    let gradient = constant(0.1);
+    let number = SghmcSettings { gradient, friction: 1.5, gradient_noise: 3.0 };
+    let none = SghmcSettings { gradient_noise: 0.0, ..number };
+    let run = |sampler: Sghmc<f64>| {
+        let target = Gaussian::new(vec![0.0; 2], PRECISION.to_vec()).unwrap();
+        let mut chain = Chain::new(target, sampler, vec![0.5; 2]).unwrap();
+        chain.run(20, |_| ());
+        chain.state().to_vec()
+    };
+    let by_number = run(Sghmc::new(2, 1, number, Streams::new(2)).unwrap());
+    for matrix in
+        [Matrix::Scalar(3.0), Matrix::Diagonal(vec![3.0; 2]), Matrix::Dense(vec![3.0, 0.0, 0.0, 3.0])]
+    {
+        let sampler = Sghmc::new(2, 1, none, Streams::new(2)).unwrap().with_gradient_noise(&matrix).unwrap();
+        for (a, b) in run(sampler).iter().zip(&by_number) {
+            assert!((a - b).abs() < 1e-12, "{matrix:?}");
+        }
+    }
+}
+
+/// Momenta drawn anew leave the law as it is, and are new.
+#[test]
+fn momenta_may_be_drawn_anew() {
+    let streams = Streams::new(3);
+    let gradient = constant(0.1);
+    let sghmc = SghmcSettings { gradient, friction: 0.05, gradient_noise: 0.0 };
+    let sghmc = || Sghmc::new(2, BLOCKS, sghmc, streams).unwrap();
+    let sghmc_error = error(sghmc().with_resampling(20).unwrap(), Shape::Dense, 0.0, 2_000);
+    let sgnht = SgnhtSettings { gradient, diffusion: 1.0 };
+    let sgnht = Sgnht::new(2, BLOCKS, sgnht, streams).unwrap().with_resampling(20).unwrap();
+    let sgnht_error = error(sgnht, Shape::Dense, 0.0, 4_000);
+    let sgrhmc = Sgrhmc::new(2, BLOCKS, constant(0.01), streams).unwrap().with_resampling(50).unwrap();
+    let sgrhmc_error = error(sgrhmc, Shape::Dense, 0.0, 8_000);
+    println!("SGHMC {sghmc_error:.3}, SGNHT {sgnht_error:.3}, SGRHMC {sgrhmc_error:.3}");
+    assert!(sghmc_error < 0.05 && sgnht_error < 0.05 && sgrhmc_error < 0.1);
+    let mut sampler = sghmc().with_resampling(3).unwrap();
+    let mut target = Noisy { blocks: BLOCKS, stream: streams.stream(9), shape: Shape::Dense, loud: 0.0 };
+    let (mut theta, mut last) = (vec![0.0; 2 * BLOCKS], vec![0.0; BLOCKS]);
+    for step in 0..10 {
+        sampler.step(&mut target, &mut theta);
+        let momenta: Vec<f64> = (0..BLOCKS).map(|block| sampler.momentum(block)[0]).collect();
+        let change: f64 = momenta.iter().zip(&last).map(|(now, last)| (now - last).abs()).sum();
+        // With little friction momenta change little from step to step.
+        assert_eq!(change > 0.6 * BLOCKS as f64, step % 3 == 0, "{step}: {change}");
+        last = momenta;
+    }
+    assert!(matches!(sghmc().with_resampling(0), Err(SamplerError::Setting { .. })));
+}
+
+/// Variances 1 and 1/1000 along axes turned by half a right angle.
+fn narrow() -> Gaussian {
+    Gaussian::new(vec![0.0; 2], vec![500.5, -499.5, -499.5, 500.5]).unwrap()
+}
+
+/// The effective size of the wide direction, and its variance and that of the narrow one, a thousand times.
+fn widths(sampler: impl Sampler<f64>, steps: usize) -> (f64, [f64; 2]) {
+    let mut chain = Chain::new(narrow(), sampler, vec![0.1; 2]).unwrap();
+    chain.burn_in(1_000);
+    let (mut wide, mut thin) = (Vec::new(), 0.0);
+    chain.run(steps, |draw| {
+        wide.push((draw.theta[0] + draw.theta[1]) / 2.0_f64.sqrt());
+        thin += 500.0 * (draw.theta[0] - draw.theta[1]).powi(2) / steps as f64;
+    });
+    let variance = diagnostics::mean_and_variance(&wide).1;
+    (diagnostics::effective_size_mean(&[wide]), [variance, thin])
+}
+
+/// A mass or a diffusion near the posterior's own makes a law of condition 1000 a round one, and keeps it exact.
+#[test]
+fn masses_and_diffusions_help_and_change_nothing() {
+    let streams = Streams::new(4);
+    let precision = Matrix::Dense(vec![500.5, -499.5, -499.5, 500.5]);
+    let covariance = Matrix::Dense(narrow().covariance());
+    let hmc = HmcSettings { leaps: 3, jitter: 0.6, ..HmcSettings::default() };
+    let plain = widths(Hmc::new(2, 1, hmc, streams).unwrap(), 5_000);
+    let massive = widths(Hmc::new(2, 1, hmc, streams).unwrap().with_mass(&precision).unwrap(), 5_000);
+    println!("HMC: {plain:.3?}, with a mass {massive:.3?}");
+    assert!(massive.0 > 20.0 * plain.0 && massive.0 > 1_000.0);
+    let sgld = Sgld::new(2, 1, constant(0.03), streams).unwrap().with_diffusion(&covariance).unwrap();
+    let sgld = widths(sgld, 60_000);
+    println!("SGLD with D: {sgld:.3?}");
+    for (_, [wide, thin]) in [massive, sgld] {
+        assert!((wide - 1.0).abs() < 0.1 && (thin - 1.0).abs() < 0.1);
+    }
+    // On a bent law, with masses of either kind that do not suit it.
+    let [_, mean, square, _] = Banana::moments();
+    let masses = [Matrix::Diagonal(vec![0.5, 4.0]), Matrix::Dense(vec![1.0, 0.8, 0.8, 2.0])];
+    for mass in &masses {
+        for quasi in [false, true] {
+            let mut runs = [Vec::new(), Vec::new()];
+            for seed in 0..8 {
+                let streams = Streams::new(20 + seed);
+                let sampler: Box<dyn Sampler<f64>> = match quasi {
+                    false => Box::new(
+                        Hmc::new(2, 1, HmcSettings::default(), streams).unwrap().with_mass(mass).unwrap(),
+                    ),
+                    true => Box::new(
+                        Qnhmc::new(2, 1, QnhmcSettings::default(), streams).unwrap().with_mass(mass).unwrap(),
+                    ),
+                };
+                let mut chain = Chain::new(Banana, sampler, vec![0.0, -1.2]).unwrap();
+                chain.burn_in(500);
+                let mut sums = [0.0; 2];
+                chain.run(4_000, |draw| {
+                    sums[0] += draw.theta[1] / 4e3;
+                    sums[1] += draw.theta[0].powi(2) / 4e3;
+                });
+                runs.iter_mut().zip(sums).for_each(|(run, sum)| run.push(sum));
+            }
+            for (run, truth) in runs.iter().zip([mean, square]) {
+                let (found, variance) = diagnostics::mean_and_variance(run);
+                let error = (variance / 8.0).sqrt();
+                println!("{mass:?}, {quasi}: {found:.3} +- {error:.3} of {truth:.3}");
+                // QNHMC is slow where its mass does not suit it.
+                let precision = if quasi { 0.15 } else { 0.03 };
+                assert!((found - truth).abs() < 4.5 * error && error < precision, "{found} {error} {truth}");
+            }
+        }
+    }
+    let other = Matrix::Diagonal(vec![1.0; 3]);
+    let refused = Hmc::<f64>::new(2, 1, hmc, streams).unwrap().with_mass(&other);
+    assert!(matches!(refused, Err(SamplerError::Shape { found: 3, expected: 2, .. })));
+    let refused =
+        Sgld::<f64>::new(2, 1, constant(0.1), streams).unwrap().with_diffusion(&Matrix::Scalar(0.0));
+    assert!(matches!(refused, Err(SamplerError::Matrix { .. })));
+}
