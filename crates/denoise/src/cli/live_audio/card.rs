@@ -1,7 +1,7 @@
 //! The two devices: what they are called, what they can do, and the threads on which they call.
 
 use super::Arguments;
-use super::bridge::{Entrance, Exit, Frame, Offer, bridge, choose_rates, find, levels_line};
+use super::bridge::{Entrance, Exit, Frame, Known, Offer, bridge, choose_rates, find, levels_line};
 use crate::cli::Common;
 use crate::cli::terminal::{Failure, interrupted, print, printable, say};
 use alphamf::LiveDenoiser;
@@ -14,14 +14,20 @@ use cpal::{
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Frames that are denoised together.
 const CHUNK: usize = 256;
 /// Blocks that are asked of a device, s; those that have others give their own.
 const BLOCK_SECONDS: f64 = 0.01;
+/// Errors that wait to be told: a lost device may bring them without end.
+const ERRORS: usize = 16;
+/// A device that gives, or takes, nothing for so long is lost.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Time that a device has to end: a lost one may never do.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// Time between two lines of levels.
 const REFRESH: Duration = Duration::from_millis(100);
 
@@ -235,7 +241,7 @@ fn open_input<T: SizedSample>(
     chosen: &Chosen,
     configuration: StreamConfig,
     listening: &Shared<Listening>,
-    told: &Sender<Told>,
+    told: &SyncSender<Told>,
 ) -> Result<Stream, cpal::Error>
 where
     f32: FromSample<T>,
@@ -249,7 +255,7 @@ where
                 listening.hear(data);
             }
         },
-        move |error| drop(told.send(Told { direction: Direction::Input, error })),
+        move |error| drop(told.try_send(Told { direction: Direction::Input, error })),
         None,
     )
 }
@@ -258,7 +264,7 @@ fn open_output<T: SizedSample + FromSample<f32>>(
     chosen: &Chosen,
     configuration: StreamConfig,
     playing: &Shared<Playing>,
-    told: &Sender<Told>,
+    told: &SyncSender<Told>,
 ) -> Result<Stream, cpal::Error> {
     let (playing, told) = (Arc::clone(playing), told.clone());
     chosen.device.build_output_stream(
@@ -267,7 +273,7 @@ fn open_output<T: SizedSample + FromSample<f32>>(
             Ok(mut playing) => playing.play(data),
             Err(_) => data.fill(T::EQUILIBRIUM),
         },
-        move |error| drop(told.send(Told { direction: Direction::Output, error })),
+        move |error| drop(told.try_send(Told { direction: Direction::Output, error })),
         None,
     )
 }
@@ -296,7 +302,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
 
     let (entrance, exit, known) = bridge(rates.0, rates.1);
     let meters = Arc::new(Meters::default());
-    let (sender, told) = mpsc::channel();
+    let (sender, told) = mpsc::sync_channel(ERRORS);
     let listening = Listening { live, entrance, meters: Arc::clone(&meters), channels: channels[0] };
     let (listening, playing) =
         (Arc::new(Mutex::new(listening)), Arc::new(Mutex::new(Playing { exit, channels: channels[1] })));
@@ -324,9 +330,16 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         let delay = latency_seconds + f64::from(known.waiting()) / f64::from(rates.0);
         levels_line(meters.get(), delay, known.dropped(), known.missing())
     };
-    let ended = wait(&told, shown, &line, [&input, &output]);
+    let ended = wait(&told, &known, shown, &line, [&input, &output]);
     // Streams end before what is said of them.
-    drop((capture, playback));
+    let (done, ending) = mpsc::channel();
+    let end = move || {
+        drop((capture, playback));
+        drop(done);
+    };
+    if std::thread::Builder::new().spawn(end).is_ok() {
+        let _ended = ending.recv_timeout(FAREWELL);
+    }
     if shown {
         eprintln!();
     } else if !common.quiet {
@@ -338,12 +351,22 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
 /// Waits for Ctrl-C, and shows the levels meanwhile; fails if a device does.
 fn wait(
     told: &mpsc::Receiver<Told>,
+    known: &Known,
     shown: bool,
     line: &dyn Fn() -> String,
     [input, output]: [&Chosen; 2],
 ) -> anyhow::Result<()> {
     use cpal::ErrorKind::{DeviceChanged, RealtimeDenied, Xrun};
+    let mut watched = [(input, 0, Instant::now()), (output, 0, Instant::now())];
     while interrupted().is_continue() {
+        for ((chosen, before, changed), now) in watched.iter_mut().zip([known.came(), known.went()]) {
+            if *before != now {
+                (*before, *changed) = (now, Instant::now());
+            } else if changed.elapsed() > PATIENCE {
+                return Err(anyhow::anyhow!("it is lost: no sound for {} s", PATIENCE.as_secs()))
+                    .with_context(|| chosen.failure());
+            }
+        }
         match told.recv_timeout(REFRESH) {
             Ok(Told { direction, error }) => match error.kind() {
                 // What is lost thereby is counted where it is missing.

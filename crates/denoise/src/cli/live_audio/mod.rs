@@ -13,6 +13,15 @@ use std::process::ExitCode;
 
 /// Arguments of `live`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Exit codes:
+  0    ended by Ctrl-C, or devices listed
+  1    devices cannot be listed
+  2    wrong usage, or a program that was built without sound cards
+  3    the input is of no use: no such device, a sample rate out of range, no permission, lost
+  4    the output is of no use
+  5    a dictionary is of no use
+What waits between the two devices is bounded: too much is dropped, too little is silence, and both are counted.")]
 pub struct Arguments {
     /// Tell which devices there are, and end.
     #[arg(long)]
