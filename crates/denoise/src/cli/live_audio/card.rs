@@ -332,7 +332,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     };
     let ended = wait(&told, &known, shown, &line, [&input, &output]);
     // Streams end before what is said of them.
-    let (done, ending) = mpsc::channel();
+    let (done, ending) = mpsc::channel::<()>();
     let end = move || {
         drop((capture, playback));
         drop(done);
