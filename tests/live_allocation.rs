@@ -1,42 +1,10 @@
 //! A live denoiser, once made, never allocates: here, that would count.
 
+mod counting;
+
 use alphamf::denoiser::{LiveControls, LiveSettings};
 use alphamf::{Denoiser, Dictionary, Settings};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-thread_local! {
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-}
-
-/// The system's allocator, which counts what this thread asks of it.
-struct Counting;
-
-fn count() {
-    COUNT.set(COUNT.get() + 1);
-}
-
-// SAFETY: all is handed on to the system's allocator as it is.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: as of the caller.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count();
-        // SAFETY: as of the caller.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: as of the caller.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
+use counting::allocations;
 
 #[test]
 fn nothing_is_allocated_while_it_runs() {
@@ -49,7 +17,7 @@ fn nothing_is_allocated_while_it_runs() {
             let mut live = denoiser.live(rate, 2, settings).unwrap();
             let input: Vec<f32> = (0..16_000).map(|n| (n as f32 * n as f32 * 1e-4).sin()).collect();
             let mut output = vec![0.0; input.len()];
-            let before = COUNT.get();
+            let before = allocations();
             for (n, (x, y)) in input.chunks(126).zip(output.chunks_mut(126)).enumerate() {
                 live.process(x, y);
                 match n {
@@ -60,11 +28,11 @@ fn nothing_is_allocated_while_it_runs() {
                 }
                 assert!(live.meters().noise_dbfs.is_finite());
             }
-            assert_eq!(COUNT.get() - before, 0, "{rate} Hz, {latency_seconds} s, listener {listen}");
+            assert_eq!(allocations() - before, 0, "{rate} Hz, {latency_seconds} s, listener {listen}");
         }
     }
     // It counts.
-    let before = COUNT.get();
+    let before = allocations();
     drop(std::hint::black_box(vec![1.0_f32; 9]));
-    assert_eq!(COUNT.get() - before, 2);
+    assert_eq!(allocations() - before, 2);
 }

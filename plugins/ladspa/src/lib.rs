@@ -7,41 +7,25 @@ use abi::{
     AUDIO, BOUNDED, CONTROL, DEFAULT_0, DEFAULT_1, DEFAULT_MIDDLE, Descriptor, HARD_RT_CAPABLE, Handle,
     INPUT, INTEGER, OUTPUT, PortRangeHint, TOGGLED,
 };
-use alphamf::denoiser::{GainSettings, LiveControls, LiveSettings};
-use alphamf::{Denoiser, Dictionary, LiveDenoiser, Settings};
+use alphamf::denoiser::LiveControls;
+use alphamf_plugin::{Buffers, FLOOR_DB, Knob, MIX, Plugin, STRENGTH};
 use std::ffi::{CStr, c_char, c_int, c_ulong};
+use std::ops::Range;
 use std::ptr;
-use std::sync::OnceLock;
 
-/// Samples per channel that are taken from the host's buffers together.
-const CHUNK: usize = 256;
 /// Controls that follow the ports of sound: strength, floor, mix, bypass, latency.
 const CONTROLS: usize = 5;
 
-/// The range of the floor, whose middle is the default.
-const FLOOR_DB: f32 = -52.0;
-
 /// A plugin of `WIDTH` channels that runs; it has as many inputs, then outputs, then the controls.
 struct Instance<const WIDTH: usize, const PORTS: usize> {
-    live: LiveDenoiser,
+    plugin: Plugin<WIDTH>,
     ports: [*mut f32; PORTS],
-}
-
-/// The one denoiser of the process: its tables take a while to make.
-fn denoiser() -> Option<&'static Denoiser> {
-    static DENOISER: OnceLock<Option<Denoiser>> = OnceLock::new();
-    let make = || {
-        let gain = GainSettings { refine: false, ..GainSettings::default() };
-        Denoiser::new(Dictionary::shipped().ok()?, Settings { gain, ..Settings::default() }).ok()
-    };
-    DENOISER.get_or_init(make).as_ref()
 }
 
 impl<const WIDTH: usize, const PORTS: usize> Instance<WIDTH, PORTS> {
     fn new(sample_rate: c_ulong) -> Option<Self> {
         let sample_rate = u32::try_from(sample_rate).ok()?;
-        let live = denoiser()?.live(sample_rate, WIDTH, LiveSettings::default()).ok()?;
-        Some(Self { live, ports: [ptr::null_mut(); PORTS] })
+        Some(Self { plugin: Plugin::new(sample_rate).ok()?, ports: [ptr::null_mut(); PORTS] })
     }
 
     /// The value of a control, if it is connected.
@@ -69,7 +53,7 @@ impl<const WIDTH: usize, const PORTS: usize> Instance<WIDTH, PORTS> {
                 bypass: self.control(3, 0.0) > 0.0,
             }
         };
-        self.live.set_controls(controls);
+        self.plugin.set_controls(controls);
     }
 
     /// # Safety
@@ -80,31 +64,34 @@ impl<const WIDTH: usize, const PORTS: usize> Instance<WIDTH, PORTS> {
         let latency = self.ports[2 * WIDTH + 4];
         if !latency.is_null() {
             // SAFETY: it is not null, so it was connected.
-            unsafe { *latency = self.live.latency() as f32 };
+            unsafe { *latency = self.plugin.latency() as f32 };
         }
         let (sounds, _) = self.ports.split_at(2 * WIDTH);
         if sounds.iter().any(|port| port.is_null()) {
             return;
         }
         let (inputs, outputs) = sounds.split_at(WIDTH);
-        let (mut input, mut output) = ([[0.0_f32; WIDTH]; CHUNK], [[0.0_f32; WIDTH]; CHUNK]);
-        for first in (0..count).step_by(CHUNK) {
-            let chunk = CHUNK.min(count - first);
-            // An output may be the same memory as an input: all is read before anything is written.
-            for (n, frame) in input[..chunk].iter_mut().enumerate() {
-                for (sample, port) in frame.iter_mut().zip(inputs) {
-                    // SAFETY: `first + n < count`, and the port is valid for so many samples.
-                    *sample = unsafe { *port.add(first + n) };
-                }
-            }
-            self.live.process(input[..chunk].as_flattened(), output[..chunk].as_flattened_mut());
-            for (n, frame) in output[..chunk].iter().enumerate() {
-                for (sample, port) in frame.iter().zip(outputs) {
-                    // SAFETY: `first + n < count`, and the port is valid for so many samples.
-                    unsafe { *port.add(first + n) = *sample };
-                }
-            }
-        }
+        self.plugin.run(0..count, &mut Ports { inputs, outputs });
+    }
+}
+
+/// The memory of the ports of sound, each valid for the samples of the run.
+struct Ports<'a> {
+    inputs: &'a [*mut f32],
+    outputs: &'a [*mut f32],
+}
+
+impl Buffers for Ports<'_> {
+    fn take(&self, channel: usize, range: Range<usize>, samples: &mut [f32]) {
+        let port = self.inputs[channel];
+        // SAFETY: the port is valid for the whole run, and the plugin's samples are not the host's.
+        unsafe { ptr::copy_nonoverlapping(port.add(range.start), samples.as_mut_ptr(), range.len()) };
+    }
+
+    fn give(&mut self, channel: usize, range: Range<usize>, samples: &[f32]) {
+        let port = self.outputs[channel];
+        // SAFETY: as above.
+        unsafe { ptr::copy_nonoverlapping(samples.as_ptr(), port.add(range.start), range.len()) };
     }
 }
 
@@ -133,7 +120,7 @@ unsafe extern "C" fn activate<const WIDTH: usize, const PORTS: usize>(handle: Ha
     let instance = unsafe { &mut *handle.cast::<Instance<WIDTH, PORTS>>() };
     // SAFETY: ports that are connected are valid. Read here, the controls need not be faded in.
     unsafe { instance.follow() };
-    instance.live.reset();
+    instance.plugin.reset();
 }
 
 unsafe extern "C" fn run<const WIDTH: usize, const PORTS: usize>(handle: Handle, count: c_ulong) {
@@ -162,9 +149,13 @@ const fn range(hints: c_int, lower: f32, upper: f32) -> PortRangeHint {
     PortRangeHint { hints, lower, upper }
 }
 
-const STRENGTH: PortRangeHint = range(BOUNDED | DEFAULT_MIDDLE, 0.0, 2.0);
-const FLOOR: PortRangeHint = range(BOUNDED | DEFAULT_MIDDLE, FLOOR_DB, 0.0);
-const MIX: PortRangeHint = range(BOUNDED | DEFAULT_1, 0.0, 1.0);
+const fn knob(knob: Knob, default: c_int) -> PortRangeHint {
+    range(BOUNDED | default, knob.least, knob.most)
+}
+
+const STRENGTH_RANGE: PortRangeHint = knob(STRENGTH, DEFAULT_MIDDLE);
+const FLOOR_RANGE: PortRangeHint = knob(FLOOR_DB, DEFAULT_MIDDLE);
+const MIX_RANGE: PortRangeHint = knob(MIX, DEFAULT_1);
 const BYPASS: PortRangeHint = range(TOGGLED | DEFAULT_0, 0.0, 0.0);
 const LATENCY: PortRangeHint = range(INTEGER, 0.0, 0.0);
 
@@ -182,7 +173,8 @@ static MONO_NAMES: [Text; MONO_PORTS] = [
     text(c"Bypass"),
     text(c"latency"),
 ];
-static MONO_RANGES: [PortRangeHint; MONO_PORTS] = [SOUND, SOUND, STRENGTH, FLOOR, MIX, BYPASS, LATENCY];
+static MONO_RANGES: [PortRangeHint; MONO_PORTS] =
+    [SOUND, SOUND, STRENGTH_RANGE, FLOOR_RANGE, MIX_RANGE, BYPASS, LATENCY];
 
 const STEREO_PORTS: usize = 4 + CONTROLS;
 static STEREO_KINDS: [c_int; STEREO_PORTS] =
@@ -199,7 +191,7 @@ static STEREO_NAMES: [Text; STEREO_PORTS] = [
     text(c"latency"),
 ];
 static STEREO_RANGES: [PortRangeHint; STEREO_PORTS] =
-    [SOUND, SOUND, SOUND, SOUND, STRENGTH, FLOOR, MIX, BYPASS, LATENCY];
+    [SOUND, SOUND, SOUND, SOUND, STRENGTH_RANGE, FLOOR_RANGE, MIX_RANGE, BYPASS, LATENCY];
 
 const fn descriptor<const WIDTH: usize, const PORTS: usize>(
     unique_id: c_ulong,
@@ -260,6 +252,8 @@ pub extern "C" fn ladspa_descriptor(index: c_ulong) -> *const Descriptor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alphamf::denoiser::LiveSettings;
+    use alphamf::{Denoiser, Dictionary, Settings};
 
     /// A host that runs a plugin in place, in blocks of `size` samples.
     fn host(index: c_ulong, channels: &mut [Vec<f32>], size: usize, controls: [f32; 4]) -> f32 {
@@ -306,7 +300,8 @@ mod tests {
             controls: LiveControls { strength: 0.8, floor_db: -20.0, mix: 0.9, bypass: false },
             ..LiveSettings::default()
         };
-        let mut live = denoiser().unwrap().live(48_000, 2, settings).unwrap();
+        let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), Settings::default()).unwrap();
+        let mut live = denoiser.live(48_000, 2, settings).unwrap();
         let input: Vec<f32> = left.iter().zip(&right).flat_map(|(l, r)| [*l, *r]).collect();
         let mut output = vec![0.0; input.len()];
         live.process(&input, &mut output);

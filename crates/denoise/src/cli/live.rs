@@ -17,7 +17,7 @@ pub struct Live {
     latency: f64,
 }
 
-fn parse_latency(text: &str) -> Result<f64, String> {
+pub fn parse_latency(text: &str) -> Result<f64, String> {
     let (least, most) = (1000.0 * LATENCY_SECONDS.start(), 1000.0 * LATENCY_SECONDS.end());
     match text.parse() {
         Ok(latency) if (least..=most).contains(&latency) => Ok(latency),

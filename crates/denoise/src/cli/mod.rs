@@ -7,6 +7,7 @@ mod ffmpeg;
 mod folder;
 mod learning;
 mod live;
+mod live_audio;
 mod model;
 mod picture;
 mod record;
@@ -83,6 +84,8 @@ enum Command {
     TrainRefiner(train_refiner::Arguments),
     /// Score a denoiser over a corpus.
     Eval(Box<eval::Arguments>),
+    /// Denoise a microphone, or any other input, onto an output, until Ctrl-C.
+    Live(Box<live_audio::Arguments>),
     /// Join the statistics or journals of runs that have shared their work by --shard.
     Merge(shard::Arguments),
     /// Print the completions of a shell.
@@ -93,7 +96,7 @@ enum Command {
     /// Print the manual page, in troff.
     Man {
         /// The command that it is of, this one if not given.
-        #[arg(value_parser = ["train", "train-refiner", "eval", "merge"])]
+        #[arg(value_parser = ["train", "train-refiner", "eval", "live", "merge"])]
         command: Option<String>,
     },
 }
@@ -146,6 +149,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Train(arguments)) => train::run(arguments, &common),
         Some(Command::TrainRefiner(arguments)) => train_refiner::run(arguments, &common),
         Some(Command::Eval(arguments)) => eval::run(&arguments, &common),
+        Some(Command::Live(arguments)) => live_audio::run(&arguments, &common),
         Some(Command::Merge(arguments)) => shard::run(&arguments),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

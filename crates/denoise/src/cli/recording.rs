@@ -168,7 +168,7 @@ fn parse_time(text: &str) -> Option<f64> {
     (parts.len() <= 3).then_some(total)
 }
 
-fn parse_share(text: &str) -> Result<f32, String> {
+pub fn parse_share(text: &str) -> Result<f32, String> {
     match text.parse() {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
         _ => Err("expected a number from 0 to 1".to_owned()),

@@ -1,0 +1,296 @@
+#![doc = include_str!("../README.md")]
+#![deny(missing_docs, unsafe_code)]
+
+mod parameters;
+
+use alphamf_plugin::{Buffers, Plugin as Running};
+use clack_extensions::audio_ports::{
+    AudioPortFlags, AudioPortInfo, AudioPortInfoWriter, AudioPortType, PluginAudioPorts, PluginAudioPortsImpl,
+};
+use clack_extensions::latency::{HostLatency, PluginLatency, PluginLatencyImpl};
+use clack_extensions::params::{
+    HostParams, ParamDisplayWriter, ParamInfoWriter, ParamRescanFlags, PluginAudioProcessorParams,
+    PluginMainThreadParams, PluginParams,
+};
+use clack_extensions::state::{PluginState, PluginStateImpl};
+use clack_extensions::tail::{PluginTail, PluginTailImpl, TailLength};
+use clack_plugin::entry::prelude::*;
+use clack_plugin::plugin::features::{AUDIO_EFFECT, MONO, RESTORATION, STEREO};
+use clack_plugin::prelude::*;
+use clack_plugin::process::ConstantMask;
+use clack_plugin::stream::{InputStream, OutputStream};
+use parameters::Parameters;
+use std::ffi::CStr;
+use std::fmt;
+use std::io::{Read, Write};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A state that is longer than so many bytes is none of this plugin's.
+const LONGEST_STATE: u64 = 1 << 16;
+
+/// The kind of plugin that has so many channels.
+struct Denoise<const WIDTH: usize>;
+
+impl<const WIDTH: usize> Plugin for Denoise<WIDTH> {
+    type AudioProcessor<'a> = Processor<'a, WIDTH>;
+    type Shared<'a> = Shared;
+    type MainThread<'a> = MainThread<'a, WIDTH>;
+
+    fn declare_extensions(builder: &mut PluginExtensions<Self>, _: Option<&Shared>) {
+        builder
+            .register::<PluginAudioPorts>()
+            .register::<PluginLatency>()
+            .register::<PluginParams>()
+            .register::<PluginState>()
+            .register::<PluginTail>();
+    }
+}
+
+/// What all threads know of a plugin.
+struct Shared {
+    parameters: Parameters,
+    /// Samples by which the output is late; 0 before the first activation.
+    latency: AtomicU32,
+}
+
+impl PluginShared<'_> for Shared {}
+
+/// A plugin as the host sees it outside of the audio thread.
+struct MainThread<'a, const WIDTH: usize> {
+    host: HostMainThreadHandle<'a>,
+    shared: &'a Shared,
+}
+
+impl<'a, const WIDTH: usize> PluginMainThread<'a, Shared> for MainThread<'a, WIDTH> {}
+
+impl<const WIDTH: usize> PluginAudioPortsImpl for MainThread<'_, WIDTH> {
+    fn count(&self, _is_input: bool) -> u32 {
+        1
+    }
+
+    fn get(&self, index: u32, is_input: bool, writer: &mut AudioPortInfoWriter) {
+        if index == 0 {
+            writer.set(&AudioPortInfo {
+                id: ClapId::new(0),
+                name: if is_input { b"Input" } else { b"Output" },
+                channel_count: WIDTH as u32,
+                flags: AudioPortFlags::IS_MAIN,
+                port_type: Some(if WIDTH == 1 { AudioPortType::MONO } else { AudioPortType::STEREO }),
+                in_place_pair: Some(ClapId::new(0)),
+            });
+        }
+    }
+}
+
+impl<const WIDTH: usize> PluginLatencyImpl for MainThread<'_, WIDTH> {
+    fn get(&self) -> u32 {
+        self.shared.latency.load(Ordering::Relaxed)
+    }
+}
+
+impl<const WIDTH: usize> PluginMainThreadParams for MainThread<'_, WIDTH> {
+    fn count(&self) -> u32 {
+        parameters::ALL.len() as u32
+    }
+
+    fn get_info(&self, index: u32, writer: &mut ParamInfoWriter) {
+        if let Some(info) = parameters::info(index) {
+            writer.set(&info);
+        }
+    }
+
+    fn get_value(&self, id: ClapId) -> Option<f64> {
+        self.shared.parameters.get(id.get())
+    }
+
+    fn value_to_text(&self, id: ClapId, value: f64, writer: &mut ParamDisplayWriter) -> fmt::Result {
+        parameters::ALL.get(id.get() as usize).ok_or(fmt::Error)?.show(value, writer)
+    }
+
+    fn text_to_value(&self, id: ClapId, text: &CStr) -> Option<f64> {
+        parameters::ALL.get(id.get() as usize)?.read(text.to_str().ok()?)
+    }
+
+    fn flush(&self, input: &InputEvents, _: &mut OutputEvents) {
+        input.iter().for_each(|event| self.shared.parameters.hear(event));
+    }
+}
+
+impl<const WIDTH: usize> PluginStateImpl for MainThread<'_, WIDTH> {
+    fn save(&self, output: &mut OutputStream) -> Result<(), PluginError> {
+        Ok(output.write_all(self.shared.parameters.state().as_bytes())?)
+    }
+
+    fn load(&self, input: &mut InputStream) -> Result<(), PluginError> {
+        let mut state = String::new();
+        input.take(LONGEST_STATE).read_to_string(&mut state)?;
+        self.shared.parameters.set_state(&state)?;
+        if let Some(parameters) = self.host.get_extension::<HostParams>() {
+            parameters.rescan(&self.host, ParamRescanFlags::VALUES);
+        }
+        Ok(())
+    }
+}
+
+/// A plugin on the audio thread.
+struct Processor<'a, const WIDTH: usize> {
+    shared: &'a Shared,
+    running: Running<WIDTH>,
+}
+
+impl<const WIDTH: usize> Processor<'_, WIDTH> {
+    fn follow(&mut self) {
+        self.running.set_controls(self.shared.parameters.controls());
+        self.running.learn(self.shared.parameters.learns());
+    }
+}
+
+impl<'a, const WIDTH: usize> PluginAudioProcessor<'a, Shared, MainThread<'a, WIDTH>>
+    for Processor<'a, WIDTH>
+{
+    fn activate(
+        _: HostAudioProcessorHandle<'a>,
+        main_thread: &MainThread<'a, WIDTH>,
+        shared: &'a Shared,
+        configuration: PluginAudioConfiguration,
+    ) -> Result<Self, PluginError> {
+        let running = Running::new(configuration.sample_rate.round() as u32)?;
+        let latency = running.latency() as u32;
+        if shared.latency.swap(latency, Ordering::Relaxed) != latency
+            && let Some(extension) = main_thread.host.get_extension::<HostLatency>()
+        {
+            extension.changed(&main_thread.host);
+        }
+        let mut processor = Self { shared, running };
+        // Set before it starts, the controls need not be faded in.
+        processor.reset();
+        Ok(processor)
+    }
+
+    fn process(
+        &mut self,
+        _: Process,
+        mut audio: Audio,
+        events: Events,
+    ) -> Result<ProcessStatus, PluginError> {
+        let count = audio.frames_count() as usize;
+        let mut buffers = HostBuffers(&mut audio);
+        let mut done = 0;
+        for batch in events.input.batch() {
+            batch.events().for_each(|event| self.shared.parameters.hear(event));
+            self.follow();
+            let end = batch.next_batch_first_sample().unwrap_or(count).clamp(done, count);
+            self.running.run(done..end, &mut buffers);
+            done = end;
+        }
+        if let Some(mut port) = audio.output_port(0) {
+            port.set_constant_mask(ConstantMask::FULLY_DYNAMIC);
+        }
+        Ok(ProcessStatus::Tail)
+    }
+
+    fn reset(&mut self) {
+        self.running.set_controls(self.shared.parameters.controls());
+        self.running.reset();
+    }
+}
+
+impl<const WIDTH: usize> PluginAudioProcessorParams for Processor<'_, WIDTH> {
+    fn flush(&mut self, input: &InputEvents, _: &mut OutputEvents) {
+        input.iter().for_each(|event| self.shared.parameters.hear(event));
+    }
+}
+
+impl<const WIDTH: usize> PluginTailImpl for Processor<'_, WIDTH> {
+    fn get(&self) -> TailLength {
+        TailLength::Finite(self.running.latency() as u32)
+    }
+}
+
+/// The first port of each direction. Channels that the host does not give are silent.
+struct HostBuffers<'a, 'b>(&'a mut Audio<'b>);
+
+impl Buffers for HostBuffers<'_, '_> {
+    fn take(&self, channel: usize, range: Range<usize>, samples: &mut [f32]) {
+        let port = self.0.input_port(0);
+        let channels = port.and_then(|port| port.channels().ok()?.into_f32());
+        match channels.and_then(|channels| channels.channel(channel as u32)?.get(range)) {
+            Some(came) => samples.copy_from_slice(came),
+            None => samples.fill(0.0),
+        }
+    }
+
+    fn give(&mut self, channel: usize, range: Range<usize>, samples: &[f32]) {
+        if let Some(mut port) = self.0.output_port(0)
+            && let Some(mut channels) = port.channels().ok().and_then(|channels| channels.into_f32())
+            && let Some(place) = channels.channel_mut(channel as u32).and_then(|place| place.get_mut(range))
+        {
+            place.copy_from_slice(samples);
+        }
+    }
+}
+
+/// What a host finds in this library: `clap_entry`.
+pub struct DenoiserEntry {
+    factory: PluginFactoryWrapper<Factory>,
+}
+
+impl Entry for DenoiserEntry {
+    fn new(_: Option<&CStr>) -> Result<Self, EntryLoadError> {
+        let descriptor = |id, name, feature| {
+            PluginDescriptor::new(id, name)
+                .with_vendor("The alphamf authors")
+                .with_version(env!("CARGO_PKG_VERSION"))
+                .with_description("Takes noise out of speech")
+                .with_features([AUDIO_EFFECT, RESTORATION, feature])
+        };
+        let mono = descriptor("alphamf.speech-denoiser.mono", "alphamf speech denoiser (mono)", MONO);
+        let stereo = descriptor("alphamf.speech-denoiser.stereo", "alphamf speech denoiser", STEREO);
+        // Stereo first: it is what most tracks are.
+        Ok(Self { factory: PluginFactoryWrapper::new(Factory { stereo, mono }) })
+    }
+
+    fn declare_factories<'a>(&'a self, builder: &mut EntryFactories<'a>) {
+        builder.register_factory(&self.factory);
+    }
+}
+
+struct Factory {
+    stereo: PluginDescriptor,
+    mono: PluginDescriptor,
+}
+
+impl PluginFactoryImpl for Factory {
+    fn plugin_count(&self) -> u32 {
+        2
+    }
+
+    fn plugin_descriptor(&self, index: u32) -> Option<&PluginDescriptor> {
+        [&self.stereo, &self.mono].get(index as usize).copied()
+    }
+
+    fn create_plugin<'a>(&'a self, host: HostInfo<'a>, id: &CStr) -> Option<PluginInstance<'a>> {
+        if self.stereo.id() == Some(id) {
+            Some(instance::<2>(host, &self.stereo))
+        } else if self.mono.id() == Some(id) {
+            Some(instance::<1>(host, &self.mono))
+        } else {
+            None
+        }
+    }
+}
+
+fn instance<'a, const WIDTH: usize>(
+    host: HostInfo<'a>,
+    descriptor: &'a PluginDescriptor,
+) -> PluginInstance<'a> {
+    PluginInstance::new::<Denoise<WIDTH>>(
+        host,
+        descriptor,
+        |_| Ok(Shared { parameters: Parameters::default(), latency: AtomicU32::new(0) }),
+        |host, shared| Ok(MainThread { host, shared }),
+    )
+}
+
+clack_export_entry!(DenoiserEntry);

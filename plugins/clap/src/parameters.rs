@@ -1,0 +1,236 @@
+//! What a user may turn, as the host sees it: values, texts, and the state that is kept with a project.
+
+use alphamf::denoiser::LiveControls;
+use alphamf_plugin::{FLOOR_DB, Knob, MIX, STRENGTH};
+use clack_extensions::params::{ParamInfo, ParamInfoFlags};
+use clack_plugin::events::UnknownEvent;
+use clack_plugin::events::spaces::CoreEventSpace;
+use clack_plugin::utils::{ClapId, Cookie};
+use std::fmt::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How a value is shown.
+#[derive(Clone, Copy, PartialEq)]
+enum Unit {
+    Number,
+    Decibels,
+    Percent,
+    Switch,
+}
+
+/// One of them. Its number is its identity in projects that hosts have saved: new ones come last.
+pub struct Parameter {
+    name: &'static str,
+    /// Its name in a state.
+    key: &'static str,
+    unit: Unit,
+    knob: Knob,
+    bypasses: bool,
+}
+
+const OFF: Knob = Knob { least: 0.0, most: 1.0, default: 0.0 };
+
+const fn parameter(name: &'static str, key: &'static str, unit: Unit, knob: Knob) -> Parameter {
+    Parameter { name, key, unit, knob, bypasses: false }
+}
+
+/// All of them: a parameter's identity is its place.
+pub static ALL: [Parameter; 5] = [
+    parameter("Strength", "strength", Unit::Number, STRENGTH),
+    parameter("Floor", "floor_db", Unit::Decibels, FLOOR_DB),
+    parameter("Mix", "mix", Unit::Percent, MIX),
+    Parameter { bypasses: true, ..parameter("Bypass", "bypass", Unit::Switch, OFF) },
+    parameter("Learn noise", "learn_noise", Unit::Switch, OFF),
+];
+
+const STRENGTH_AT: usize = 0;
+const FLOOR_AT: usize = 1;
+const MIX_AT: usize = 2;
+const BYPASS_AT: usize = 3;
+const LEARN_AT: usize = 4;
+
+/// The first line of a state.
+const STATE: &str = "alphamf 1";
+
+/// A state that is none of this plugin's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForeignState(String);
+
+impl fmt::Display for ForeignState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: expected a state of alphamf", self.0)
+    }
+}
+
+impl std::error::Error for ForeignState {}
+
+impl Parameter {
+    /// The nearest value in range.
+    fn near(&self, value: f64) -> f64 {
+        let Knob { least, most, default } = self.knob;
+        let value = if value.is_nan() { default.into() } else { value.clamp(least.into(), most.into()) };
+        if self.unit == Unit::Switch { value.round() } else { value }
+    }
+
+    /// Writes a value as users read it.
+    pub fn show(&self, value: f64, writer: &mut impl Write) -> fmt::Result {
+        match self.unit {
+            Unit::Number => write!(writer, "{value:.2}"),
+            Unit::Decibels => write!(writer, "{value:.1} dB"),
+            Unit::Percent => write!(writer, "{:.0} %", 100.0 * value),
+            Unit::Switch => writer.write_str(if value < 0.5 { "Off" } else { "On" }),
+        }
+    }
+
+    /// The value that a user has written.
+    pub fn read(&self, text: &str) -> Option<f64> {
+        let text = text.trim().to_ascii_lowercase();
+        let value = match (self.unit, text.as_str()) {
+            (Unit::Switch, "on") => 1.0,
+            (Unit::Switch, "off") => 0.0,
+            (Unit::Decibels, text) => text.trim_end_matches("db").trim_end().parse().ok()?,
+            (Unit::Percent, text) => text.trim_end_matches('%').trim_end().parse::<f64>().ok()? / 100.0,
+            (_, text) => text.parse().ok()?,
+        };
+        (!value.is_nan()).then(|| self.near(value))
+    }
+}
+
+/// What a host is told of one.
+pub fn info(index: u32) -> Option<ParamInfo<'static>> {
+    let Parameter { name, unit, knob, bypasses, .. } = ALL.get(index as usize)?;
+    let mut flags = ParamInfoFlags::IS_AUTOMATABLE;
+    flags.set(ParamInfoFlags::IS_STEPPED, *unit == Unit::Switch);
+    flags.set(ParamInfoFlags::IS_BYPASS, *bypasses);
+    Some(ParamInfo {
+        id: ClapId::new(index),
+        flags,
+        cookie: Cookie::empty(),
+        name: name.as_bytes(),
+        module: b"",
+        min_value: knob.least.into(),
+        max_value: knob.most.into(),
+        default_value: knob.default.into(),
+    })
+}
+
+/// The values as they are now; any thread may read and change them.
+pub struct Parameters([AtomicU64; ALL.len()]);
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self(ALL.each_ref().map(|parameter| AtomicU64::new(f64::from(parameter.knob.default).to_bits())))
+    }
+}
+
+impl Parameters {
+    fn at(&self, index: usize) -> f64 {
+        f64::from_bits(self.0[index].load(Ordering::Relaxed))
+    }
+
+    /// The value of a parameter, if there is such.
+    pub fn get(&self, id: u32) -> Option<f64> {
+        self.0.get(id as usize).map(|value| f64::from_bits(value.load(Ordering::Relaxed)))
+    }
+
+    /// Follows an event, if it is of a parameter.
+    pub fn hear(&self, event: &UnknownEvent) {
+        if let Some(CoreEventSpace::ParamValue(event)) = event.as_core_event()
+            && let Some(index) = event.param_id().map(|id| id.get() as usize)
+            && let (Some(value), Some(parameter)) = (self.0.get(index), ALL.get(index))
+        {
+            value.store(parameter.near(event.value()).to_bits(), Ordering::Relaxed);
+        }
+    }
+
+    /// The controls of the denoiser.
+    pub fn controls(&self) -> LiveControls {
+        LiveControls {
+            strength: self.at(STRENGTH_AT) as f32,
+            floor_db: self.at(FLOOR_AT) as f32,
+            mix: self.at(MIX_AT) as f32,
+            bypass: self.at(BYPASS_AT) > 0.5,
+        }
+    }
+
+    /// Whether all that comes is to be taken for noise.
+    pub fn learns(&self) -> bool {
+        self.at(LEARN_AT) > 0.5
+    }
+
+    /// The values as text, a line each.
+    pub fn state(&self) -> String {
+        let lines =
+            ALL.iter().enumerate().map(|(n, parameter)| format!("{} {}\n", parameter.key, self.at(n)));
+        format!("{STATE}\n{}", lines.collect::<String>())
+    }
+
+    /// Takes the values of a state. Those that it does not tell are as by default, those that are not known are passed over;
+    /// of what is no state at all, nothing is taken.
+    pub fn set_state(&self, state: &str) -> Result<(), ForeignState> {
+        let foreign = |line: &str| ForeignState(line.chars().take(40).collect());
+        let mut lines = state.lines();
+        let first = lines.next().unwrap_or_default();
+        if first != STATE {
+            return Err(foreign(first));
+        }
+        let mut values = ALL.each_ref().map(|parameter| f64::from(parameter.knob.default));
+        for line in lines {
+            let (key, value) = line.split_once(' ').ok_or_else(|| foreign(line))?;
+            let value: f64 = value.parse().map_err(|_| foreign(line))?;
+            if let Some(index) = ALL.iter().position(|parameter| parameter.key == key) {
+                values[index] = ALL[index].near(value);
+            }
+        }
+        let changed = self.0.iter().zip(values);
+        changed.for_each(|(own, value)| own.store(value.to_bits(), Ordering::Relaxed));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_what_users_write() {
+        for (index, value, text) in [
+            (STRENGTH_AT, 0.75, "0.75"),
+            (FLOOR_AT, -20.0, "-20.0 dB"),
+            (MIX_AT, 0.4, "40 %"),
+            (BYPASS_AT, 1.0, "On"),
+            (LEARN_AT, 0.0, "Off"),
+        ] {
+            let mut shown = String::new();
+            ALL[index].show(value, &mut shown).unwrap();
+            assert_eq!(shown, text);
+            assert_eq!(ALL[index].read(text), Some(value));
+        }
+        assert_eq!(ALL[FLOOR_AT].read(" -80 DB "), Some(-52.0));
+        assert_eq!(ALL[MIX_AT].read("50"), Some(0.5));
+        assert_eq!(ALL[BYPASS_AT].read("on"), Some(1.0));
+        for wrong in ["", "loud", "nan", "1 2"] {
+            assert_eq!(ALL[STRENGTH_AT].read(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_state_is_taken_whole_or_not_at_all() {
+        let parameters = Parameters::default();
+        let state = parameters.state();
+        assert_eq!(state, "alphamf 1\nstrength 1\nfloor_db -26\nmix 1\nbypass 0\nlearn_noise 0\n");
+        parameters.set_state("alphamf 1\nmix 0.25\nfloor_db -1e9\nof_a_later_version 3\n").unwrap();
+        assert_eq!(parameters.get(MIX_AT as u32), Some(0.25));
+        assert_eq!(parameters.get(FLOOR_AT as u32), Some(-52.0));
+        for wrong in ["", "nonsense", "alphamf 2\n", "alphamf 1\nmix\n", "alphamf 1\nstrength 2\nmix loud\n"]
+        {
+            assert!(parameters.set_state(wrong).is_err(), "{wrong}");
+            assert_eq!(parameters.get(STRENGTH_AT as u32), Some(1.0));
+        }
+        assert_eq!(ForeignState("x".into()).to_string(), "\"x\": expected a state of alphamf");
+        parameters.set_state(&state).unwrap();
+        assert_eq!(parameters.controls(), LiveControls::default());
+        assert!(!parameters.learns());
+        assert_eq!(parameters.get(5), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! A small host.
+
+use clack_host::events::event_types::ParamValueEvent;
+use clack_host::prelude::*;
+use clack_host::process::StartedPluginAudioProcessor;
+use std::ffi::CString;
+
+pub const STEREO: &str = "alphamf.speech-denoiser.stereo";
+pub const MONO: &str = "alphamf.speech-denoiser.mono";
+
+/// Places of the parameters.
+pub const STRENGTH: u32 = 0;
+pub const FLOOR: u32 = 1;
+pub const MIX: u32 = 2;
+pub const BYPASS: u32 = 3;
+pub const LEARN: u32 = 4;
+
+pub struct Host;
+pub struct Nothing;
+
+impl SharedHandler<'_> for Nothing {
+    fn request_restart(&self) {}
+    fn request_process(&self) {}
+    fn request_callback(&self) {}
+}
+impl MainThreadHandler<'_> for Nothing {}
+impl AudioProcessorHandler<'_> for Nothing {}
+
+impl HostHandlers for Host {
+    type Shared<'a> = Nothing;
+    type MainThread<'a> = Nothing;
+    type AudioProcessor<'a> = Nothing;
+}
+
+pub fn instance(entry: &PluginEntry, id: &str) -> PluginInstance<Host> {
+    let info = HostInfo::new("test", "", "", "1").unwrap();
+    let id = CString::new(id).unwrap();
+    PluginInstance::new(|_| Nothing, |_| Nothing, entry, &id, &info).unwrap()
+}
+
+pub fn activate(
+    instance: &mut PluginInstance<Host>,
+    sample_rate: f64,
+) -> Result<StartedPluginAudioProcessor<Host>, String> {
+    let configuration =
+        PluginAudioConfiguration { sample_rate, min_frames_count: 1, max_frames_count: 1 << 20 };
+    let stopped = instance.activate(|_, _| Nothing, configuration).map_err(|error| error.to_string())?;
+    stopped.start_processing().map_err(|error| error.to_string())
+}
+
+/// A change of a parameter, a sample's number from the start of what is processed.
+#[derive(Clone, Copy)]
+pub struct Change {
+    pub at: usize,
+    pub parameter: u32,
+    pub value: f64,
+}
+
+#[allow(dead_code)] // Not every test changes something at once.
+pub fn now(parameter: u32, value: f64) -> Change {
+    Change { at: 0, parameter, value }
+}
+
+/// Processes channels, in blocks whose sizes are given in turn. What is told before every block is called with whether it has
+/// been processed.
+pub fn process(
+    processor: &mut StartedPluginAudioProcessor<Host>,
+    channels: &[Vec<f32>],
+    sizes: &[usize],
+    changes: &[Change],
+    mut around: impl FnMut(bool),
+) -> Vec<Vec<f32>> {
+    let (width, length) = (channels.len(), channels[0].len());
+    let mut input = channels.to_vec();
+    let mut output = vec![vec![f32::NAN; length]; width];
+    let (mut inputs, mut outputs) =
+        (AudioPorts::with_capacity(width, 1), AudioPorts::with_capacity(width, 1));
+    let mut sizes = sizes.iter().cycle();
+    let mut first = 0;
+    while first < length {
+        let end = length.min(first + sizes.next().unwrap());
+        let mut events = EventBuffer::with_capacity(changes.len());
+        for change in changes.iter().filter(|change| (first..end).contains(&change.at)) {
+            let (time, id) = ((change.at - first) as u32, ClapId::new(change.parameter));
+            events.push(&ParamValueEvent::new(time, id, Pckn::match_all(), change.value));
+        }
+        let came = inputs.with_input_buffers([AudioPortBuffer {
+            latency: 0,
+            channels: AudioPortBufferType::f32_input_only(
+                input.iter_mut().map(|channel| InputChannel::variable(&mut channel[first..end])),
+            ),
+        }]);
+        let mut goes = outputs.with_output_buffers([AudioPortBuffer {
+            latency: 0,
+            channels: AudioPortBufferType::f32_output_only(
+                output.iter_mut().map(|channel| &mut channel[first..end]),
+            ),
+        }]);
+        let (heard, mut told) = (events.as_input(), OutputEvents::void());
+        around(false);
+        let status = processor.process(&came, &mut goes, &heard, &mut told, Some(first as u64), None);
+        around(true);
+        status.unwrap();
+        first = end;
+    }
+    output
+}
+
+/// Noise with a tone in it.
+pub fn sound(samples: usize, seed: u32) -> Vec<f32> {
+    let mut state = seed;
+    let mut noise = move || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / 8_388_608.0 - 1.0
+    };
+    (0..samples).map(|n| 0.1 * noise() + 0.2 * (n as f32 * 0.03).sin()).collect()
+}
