@@ -44,7 +44,7 @@ impl<T: FftNum> Transform<T> {
         let mut left = length;
         let mut radix = 4;
         while left > 1 {
-            while left % radix == 0 {
+            while left.is_multiple_of(radix) {
                 radices.push(radix);
                 left /= radix;
             }
@@ -179,7 +179,7 @@ pub(crate) struct Real<T> {
 
 impl<T: FftNum> Real<T> {
     pub(crate) fn new(length: usize) -> Self {
-        let even = length % 2 == 0;
+        let even = length.is_multiple_of(2);
         let quarter = if even { length / 4 + 1 } else { 0 };
         Self {
             length,
@@ -193,7 +193,7 @@ impl<T: FftNum> Real<T> {
     }
 
     fn scratch_len(&self) -> usize {
-        self.inner.scratch() + if self.length % 2 == 0 { 0 } else { self.length }
+        self.inner.scratch() + if self.length.is_multiple_of(2) { 0 } else { self.length }
     }
 
     fn check(&self, input: (usize, usize), output: (usize, usize), scratch: usize) -> Result<(), FftError> {
@@ -308,7 +308,7 @@ impl<T: FftNum + Debug> ComplexToReal<T> for Real<T> {
     ) -> Result<(), FftError> {
         self.check((self.bins(), input.len()), (self.length, output.len()), scratch.len())?;
         // As realfft: what has to be real counts as that, and is told.
-        let last = if self.length % 2 == 0 { self.bins() - 1 } else { 0 };
+        let last = if self.length.is_multiple_of(2) { self.bins() - 1 } else { 0 };
         let invalid = (!input[0].im.is_zero(), last > 0 && !input[last].im.is_zero());
         (input[0].im, input[last].im) = (T::zero(), T::zero());
         self.inverse(input, output, scratch);
@@ -358,7 +358,7 @@ mod tests {
         let mut samples = [inverse.make_output_vec(), inverse.make_output_vec()];
         inverse.process(&mut spectra[0].clone(), &mut samples[0]).unwrap();
         ComplexToReal::process(&small, &mut spectra[0], &mut samples[1]).unwrap();
-        let apart = samples[0].iter().zip(&samples[1]).map(|(a, b)| ((*a - *b).into() as f64).abs());
+        let apart = samples[0].iter().zip(&samples[1]).map(|(a, b)| f64::abs((*a - *b).into()));
         there.max(apart.fold(0.0, f64::max) / length as f64)
     }
 
