@@ -13,14 +13,14 @@ output=${CARGO_TARGET_DIR:-../../target}
 mkdir -p "$output"
 output=$(cd "$output" && pwd)
 
-# The standard library: that of rustup; or Debian's sources of it (rustc-web, rust-web-src, lld), which are compiled along.
+# The standard library: that of rustup; or Debian's sources of it (rust-web-src), which are compiled along.
 cargo=(cargo)
 standard=()
 sources() { [ -d "$(/usr/bin/rustc --print sysroot 2>/dev/null)/lib/rustlib/src/rust/library" ]; }
 if ! { [ -d "$(rustc --print target-libdir --target $target)" ] || rustup target add $target; }; then
     if ! sources || ! command -v wasm-ld >/dev/null; then
         echo "the standard library of $target is needed: rustup target add $target," >&2
-        echo "or with Debian: apt-get install rustc-web rust-web-src lld" >&2
+        echo "or with Debian: apt-get install rustc-web cargo-web rust-web-src lld" >&2
         exit 1
     fi
     cargo=(env RUSTC_BOOTSTRAP=1 RUSTC=/usr/bin/rustc CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER=wasm-ld /usr/bin/cargo)

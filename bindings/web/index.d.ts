@@ -108,7 +108,7 @@ export interface LiveNode extends AudioWorkletNode {
 
 /**
  * Sound as it comes: a node for a context of any rate from 8 to 192 kHz, one in and one out. Rejects what is out of range.
- * The module is compiled on the thread of audio, which takes a tenth of a second or two: what it plays stutters once.
+ * The module is compiled on the thread of audio: what that plays meanwhile stutters.
  */
 export function createLiveNode(context: BaseAudioContext, options?: LiveOptions): Promise<LiveNode>;
 
