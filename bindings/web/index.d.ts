@@ -52,6 +52,69 @@ export interface Denoised extends Portion {
   deviation?: Float32Array[];
 }
 
+/** What may change while a {@link LiveNode} runs; out of its range, the nearest in it. Changes are faded in. */
+export interface LiveControls {
+  /** The power that gains are raised to, 0 to 2: 0 leaves all as it is, 2 takes twice as many dB out. 1 by default. */
+  strength?: number;
+  /** The least gain, -100 to 0 dB: what is left of the noise. -26 by default. */
+  floor_db?: number;
+  /** How much of the result is the voice, 0 to 1; the rest is the sound as it came, as late. 1 by default. */
+  mix?: number;
+  /** Whether the sound passes as it came, as late as the voice. */
+  bypass?: boolean;
+}
+
+/** The controls to start with, of which none may be out of range, and what stays as it is. */
+export interface LiveOptions extends LiveControls {
+  /** How late the voice comes out, 4 to 32 ms, 16 by default: the shorter, the more work, and the less is known. */
+  latency?: number;
+  /** 1 by default. All get one gain. */
+  channels?: number;
+  /** The bytes of a dictionary's file in place of the one that is built in. */
+  model?: Uint8Array;
+  no_listener?: boolean;
+  /** The bytes of the module, for who does not keep it beside this file. */
+  source?: ArrayBuffer | Uint8Array;
+}
+
+/** What is heard, over the last tenth of a second. */
+export interface LiveMeters {
+  /** Level of the noise against full scale, dB; -120 at least. */
+  noise_dbfs: number;
+  /** Level of the voice. */
+  speech_dbfs: number;
+  /** Level of what comes out against what came in, before they are mixed, dB. */
+  gain_db: number;
+  /** The share of its time that the thread of audio was busy here: to be below 1. */
+  load: number;
+}
+
+/** Takes noise out of what is connected to it. Dispatches a `meters` event, a `CustomEvent<LiveMeters>`, about ten times a second. */
+export interface LiveNode extends AudioWorkletNode {
+  /** Samples by which what comes out is late: 16 ms, or what was asked for. */
+  readonly latency: number;
+  readonly controls: Required<LiveControls>;
+  /** Those that were told last. */
+  readonly meters?: LiveMeters;
+  /** Changes controls; those that are not named stay. */
+  set(controls: LiveControls): void;
+  /** Takes all that comes in the next seconds for noise. */
+  learnNoise(seconds: number): void;
+  /** Forgets all that has come. */
+  reset(): void;
+  /** Ends it and gives its memory back. */
+  close(): void;
+}
+
+/**
+ * Sound as it comes: a node for a context of any rate from 8 to 192 kHz, one in and one out. Rejects what is out of range.
+ * The module is compiled on the thread of audio: what that plays meanwhile stutters.
+ */
+export function createLiveNode(context: BaseAudioContext, options?: LiveOptions): Promise<LiveNode>;
+
+/** Where the module lies that this browser runs: one with vector instructions, or a plain one, which takes longer. */
+export function moduleAddress(): URL;
+
 /** Loads the module, from where it lies beside this file if no other place or module is given; done by itself. */
 export function initialize(source?: URL | string | Request | Response | BufferSource | WebAssembly.Module): Promise<unknown>;
 

@@ -1,12 +1,41 @@
 // The denoiser of alphamf in WebAssembly; index.d.ts says what everything means.
 import load, { NativeDenoiser } from "./native/alphamf_web.js";
 
+// A module whose one function uses vectors of 128 bits: `() -> v128`, i8x16.popcnt(i8x16.splat(0)).
+const VECTORS = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11];
+
+/** Where the module lies that this browser runs: with vectors if it has them. */
+export function moduleAddress() {
+  return WebAssembly.validate(Uint8Array.from(VECTORS))
+    ? new URL("./native/alphamf_web_bg.wasm", import.meta.url)
+    : new URL("./native/alphamf_web_plain_bg.wasm", import.meta.url);
+}
+
 let loaded;
 
 /** Loads the module, once. */
 export function initialize(source) {
-  loaded ??= load({ module_or_path: source ?? new URL("./native/alphamf_web_bg.wasm", import.meta.url) });
+  loaded ??= load({ module_or_path: source ?? moduleAddress() });
   return loaded;
+}
+
+let bytes;
+
+async function moduleBytes() {
+  const response = await fetch(moduleAddress());
+  if (!response.ok) throw new Error(`${response.url}: ${response.status} ${response.statusText}`);
+  return response.arrayBuffer();
+}
+
+/** Sound as it comes: a node of Web Audio. */
+export async function createLiveNode(context, { source, ...options } = {}) {
+  // Of its own: it needs what a worker has not.
+  const { createLive } = await import("./live.js");
+  if (source === undefined) {
+    // What failed is tried again.
+    bytes ??= moduleBytes().catch((error) => ((bytes = undefined), Promise.reject(error)));
+  }
+  return createLive(context, source ?? (await bytes), options);
 }
 
 function channelsOf(samples) {

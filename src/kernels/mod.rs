@@ -2,4 +2,6 @@
 
 pub(crate) mod convolution;
 pub(crate) mod products;
+#[cfg(any(target_family = "wasm", test))]
+mod small_products;
 pub(crate) mod vector;

@@ -51,7 +51,8 @@ impl Network {
     /// A convolution and the activation function.
     fn activated(&self, convolution: &Convolution, input: &Grid) -> Grid {
         let mut grid = convolution.forward(&self.parameters, input);
-        grid.values.iter_mut().for_each(|x| *x = x.max(LEAK * *x));
+        // Not `max`, which WebAssembly has no instruction for.
+        grid.values.iter_mut().for_each(|x| *x = if *x > LEAK * *x { *x } else { LEAK * *x });
         grid
     }
 

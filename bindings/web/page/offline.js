@@ -1,9 +1,11 @@
 // Keeps the page for when there is no network: what is newer is taken where there is one.
 const NAME = "alphamf";
-const FILES = ["./", "style.css", "page.js", "spectrogram.js", "worker.js", "index.js", "native/alphamf_web.js", "native/alphamf_web_bg.wasm"];
+const PAGE = ["./", "style.css", "page.js", "live-page.js", "microphone.js", "recorder.js", "spectrogram.js"];
+const PACKAGE = ["index.js", "live.js", "text.js", "worker.js", "worklet.js", "native/alphamf_web.js"];
+const MODULE = `native/${new URL(self.location).searchParams.get("module")}`;
 
 self.addEventListener("install", (event) => {
-  event.waitUntil(caches.open(NAME).then((cache) => cache.addAll(FILES)));
+  event.waitUntil(caches.open(NAME).then((cache) => cache.addAll([...PAGE, ...PACKAGE, MODULE])));
 });
 
 self.addEventListener("fetch", (event) => {

@@ -1,3 +1,6 @@
+import { moduleAddress } from "./index.js";
+import { listen } from "./live-page.js";
+import { microphone, record } from "./microphone.js";
 import { draw } from "./spectrogram.js";
 
 const at = (id) => document.getElementById(id);
@@ -24,11 +27,16 @@ function rateOf(bytes) {
   return 48000;
 }
 
-async function open(file) {
+/** Makes room for another recording. */
+function clear(name) {
   stop();
   denoised = undefined;
   at("results").hidden = true;
-  at("name").textContent = file.name;
+  at("name").textContent = name;
+}
+
+async function open(file) {
+  clear(file.name);
   say("Reading …");
   try {
     const bytes = await file.arrayBuffer();
@@ -43,6 +51,37 @@ async function open(file) {
     return;
   }
   denoise();
+}
+
+let taping; // what is being recorded
+
+async function toggleRecording() {
+  const button = at("record");
+  // What is asked for twice while the browser asks for the microphone.
+  button.disabled = true;
+  try {
+    if (taping) {
+      const ended = taping;
+      taping = undefined;
+      const { channels, sampleRate } = await ended.finish();
+      if (channels[0].length === 0) throw new Error("nothing was heard");
+      const time = new Date().toLocaleTimeString("sv").replaceAll(":", "-");
+      recording = { name: `recording ${time}.wav`, sampleRate, channels };
+      at("name").textContent = recording.name;
+      denoise();
+    } else {
+      taping = await record(await microphone(), (seconds) => (at("name").textContent = `${seconds.toFixed(0)} s`));
+      recording = undefined;
+      clear("");
+      say("Recording …");
+    }
+  } catch (error) {
+    say(`The microphone cannot be recorded: ${error.message}`);
+  }
+  button.setAttribute("aria-pressed", String(taping !== undefined));
+  button.textContent = taping ? "Stop recording" : "Record one";
+  button.disabled = false;
+  button.focus();
 }
 
 function stop() {
@@ -177,6 +216,7 @@ for (const name of ["dragover", "dragleave", "drop"]) {
     if (name === "drop" && event.dataTransfer.files[0]) open(event.dataTransfer.files[0]);
   });
 }
+at("record").addEventListener("click", toggleRecording);
 at("strength").addEventListener("change", denoise);
 at("quality").addEventListener("change", denoise);
 at("mix").addEventListener("input", () => (at("share").textContent = `${at("mix").value} %`));
@@ -197,5 +237,8 @@ for (const canvas of [at("before"), at("after")]) {
   });
 }
 
-// Once it was seen, it needs no network.
-navigator.serviceWorker?.register("./offline.js").catch(() => {});
+listen();
+
+// Once it was seen, it needs no network. Only one of the two modules is kept.
+const native = moduleAddress().pathname.split("/").at(-1);
+navigator.serviceWorker?.register(`./offline.js?module=${native}`).catch(() => {});

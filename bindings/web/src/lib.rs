@@ -1,7 +1,7 @@
 //! What the npm package is made of; `index.js` and `index.d.ts` say what it means.
 
-use alphamf::denoiser::{Options, Portion, SessionSettings};
-use alphamf::{Denoiser, Dictionary, Refiner, Session};
+use alphamf::denoiser::{LiveControls, LiveSettings, Options, Portion, SessionSettings};
+use alphamf::{Denoiser, Dictionary, LiveDenoiser, Refiner, Session};
 use js_sys::{Array, Float32Array, Function};
 use std::ops::ControlFlow;
 use wasm_bindgen::prelude::*;
@@ -53,6 +53,21 @@ impl WebDenoiser {
         let settings = SessionSettings { residual: true, deviation, ..self.session.clone() };
         let session = self.denoiser.session(sample_rate, channels, settings).map_err(error)?;
         Ok(WebSession { session })
+    }
+
+    /// Begins sound as it comes; controls as JSON.
+    pub fn live(
+        &self,
+        sample_rate: u32,
+        channels: usize,
+        latency_seconds: f64,
+        controls: &str,
+    ) -> Result<WebLive, JsError> {
+        let controls = serde_json::from_str(controls).map_err(error)?;
+        let settings = LiveSettings { latency_seconds, controls };
+        let live = self.denoiser.live(sample_rate, channels, settings).map_err(error)?;
+        let buffer = vec![0.0; channels * LIVE_BLOCK];
+        Ok(WebLive { live, input: buffer.clone(), output: buffer })
     }
 }
 
@@ -108,6 +123,82 @@ impl WebSession {
     /// Samples that may have gone in and not come out yet.
     pub fn latency(&self) -> usize {
         self.session.latency()
+    }
+}
+
+/// The most samples per channel that [`WebLive::process`] takes at once: more than browsers give.
+const LIVE_BLOCK: usize = 1024;
+
+/// Sound on its way through a denoiser, for the thread that plays it: samples are written to and read from where
+/// they lie, controls are numbers, so that nothing is allocated.
+#[wasm_bindgen(js_name = NativeLive)]
+pub struct WebLive {
+    live: LiveDenoiser,
+    input: Vec<f32>,
+    output: Vec<f32>,
+}
+
+#[wasm_bindgen(js_class = NativeLive)]
+impl WebLive {
+    /// Where the samples that come in are to be written, channels interleaved.
+    pub fn input(&mut self) -> *mut f32 {
+        self.input.as_mut_ptr()
+    }
+
+    /// Where those that come out are to be read.
+    pub fn output(&self) -> *const f32 {
+        self.output.as_ptr()
+    }
+
+    /// Samples per channel that there is room for.
+    pub fn room() -> usize {
+        LIVE_BLOCK
+    }
+
+    /// Takes so many samples per channel and gives as many.
+    pub fn process(&mut self, frames: usize) {
+        let count = self.input.len().min(frames * self.live.channels());
+        self.live.process(&self.input[..count], &mut self.output[..count]);
+    }
+
+    /// Changes the controls.
+    #[wasm_bindgen(js_name = setControls)]
+    pub fn set_controls(&mut self, strength: f32, floor_db: f32, mix: f32, bypass: bool) {
+        self.live.set_controls(LiveControls { strength, floor_db, mix, bypass });
+    }
+
+    /// Takes all that comes in the next seconds for noise.
+    #[wasm_bindgen(js_name = learnNoise)]
+    pub fn learn_noise(&mut self, seconds: f64) {
+        self.live.learn_noise(seconds);
+    }
+
+    /// Forgets all that has come.
+    pub fn reset(&mut self) {
+        self.live.reset();
+    }
+
+    /// Level of the noise, dBFS.
+    #[wasm_bindgen(js_name = noiseDbfs)]
+    pub fn noise_dbfs(&self) -> f32 {
+        self.live.meters().noise_dbfs
+    }
+
+    /// Level of the voice, dBFS.
+    #[wasm_bindgen(js_name = speechDbfs)]
+    pub fn speech_dbfs(&self) -> f32 {
+        self.live.meters().speech_dbfs
+    }
+
+    /// Level of what comes out against what came in, dB.
+    #[wasm_bindgen(js_name = gainDb)]
+    pub fn gain_db(&self) -> f32 {
+        self.live.meters().gain_db
+    }
+
+    /// Samples per channel by which the output is late.
+    pub fn latency(&self) -> usize {
+        self.live.latency()
     }
 }
 

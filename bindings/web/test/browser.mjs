@@ -8,6 +8,7 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { extname, join, resolve } from "node:path";
 import { chromium } from "playwright-core";
+import { checkLiveNode, checkLivePage } from "./live.mjs";
 
 const [page = "../../target/page", executablePath = "/usr/bin/chromium"] = process.argv.slice(2);
 const root = resolve(page);
@@ -40,10 +41,18 @@ function likeness(a, b) {
   return 10 * Math.log10(signal / difference);
 }
 
-const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+const browser = await chromium.launch({
+  executablePath,
+  args: [
+    "--no-sandbox",
+    "--use-fake-device-for-media-stream",
+    "--use-fake-ui-for-media-stream",
+    `--use-file-for-fake-audio-capture=${noisy}`,
+  ],
+});
 const scratch = mkdtempSync(join(tmpdir(), "alphamf-"));
 try {
-  const context = await browser.newContext({ colorScheme: "dark" });
+  const context = await browser.newContext({ colorScheme: "dark", permissions: ["microphone"] });
   const tab = await context.newPage();
   const complaints = [];
   tab.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
@@ -62,8 +71,32 @@ try {
   await tab.keyboard.press("Tab");
   assert.equal(await tab.evaluate(() => document.activeElement.id), "file");
   assert.equal(await tab.evaluate(() => getComputedStyle(document.documentElement).colorScheme), "light dark");
-  await tab.setInputFiles("#file", noisy);
+  const letters = () => tab.evaluate(() => getComputedStyle(document.body).color);
+  const light = await letters();
+  await tab.emulateMedia({ colorScheme: "light" });
+  assert.notEqual(await letters(), light);
+  // Everything that can be worked has a name for who does not see it, and the keyboard comes to it.
+  const nameless = await tab.evaluate(() =>
+    [...document.querySelectorAll("button, input, select, meter, progress, canvas, audio, a")]
+      .filter((part) => !(part.ariaLabel || part.getAttribute("aria-labelledby") || part.labels?.length || part.textContent.trim()))
+      .map((part) => part.outerHTML));
+  assert.deepEqual(nameless, []);
+  const stops = [];
+  for (let n = 0; n < 9; n++) {
+    stops.push(await tab.evaluate(() => document.activeElement.id));
+    await tab.keyboard.press("Tab");
+  }
+  assert.deepEqual(stops.slice(0, 8), ["file", "record", "strength", "quality", "mix", "listen", "denoising", "floor-db"]);
+
+  // A file is dropped, as a hand does it.
+  const box = await tab.locator("#drop").boundingBox();
+  const hand = await context.newCDPSession(tab);
+  const data = { items: [], files: [noisy], dragOperationsMask: 1 };
+  for (const type of ["dragEnter", "dragOver", "drop"]) {
+    await hand.send("Input.dispatchDragEvent", { type, x: box.x + 20, y: box.y + 20, data });
+  }
   await status("Done");
+  assert.equal(await tab.textContent("#name"), "demo-noisy.wav");
   console.log(await tab.textContent("#status"));
   const voice = await fetched("download", "href");
   const before = samples(readFileSync(noisy));
@@ -105,6 +138,21 @@ try {
   console.log(await tab.textContent("#status"));
   assert.ok(likeness(await fetched("download", "href"), half) < 40);
 
+  // A recording is made of what the microphone hears, which is the demo over and over.
+  await tab.click("#record");
+  await status("Recording");
+  await tab.waitForTimeout(2500);
+  await tab.click("#record");
+  await status("Done");
+  assert.match(await tab.getAttribute("#download", "download"), /^recording .*-voice.wav$/);
+  const heard = await fetched("before-audio", "src");
+  const loudest = heard.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
+  console.log(`recorded ${heard.length} samples from the microphone, up to ${loudest}`);
+  assert.ok(heard.length > 32000 && loudest > 1000);
+  assert.equal((await fetched("download", "href")).length, heard.length);
+
+  await checkLivePage(tab);
+
   // What is no recording is refused in words.
   await tab.setInputFiles("#file", { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("no sound") });
   await status("cannot be read");
@@ -137,6 +185,26 @@ try {
   for (const [index, words] of ["1000 Hz", "colour", "Float32Array", "interrupted"].entries()) {
     assert.ok(found.errors[index].includes(words), found.errors[index]);
   }
+
+  await checkLiveNode(tab, noisy, process.env.DENOISE);
+  assert.deepEqual(complaints, []);
+
+  // A browser without vectors loads the plain module.
+  const old = await context.newPage();
+  old.on("pageerror", (error) => complaints.push(error.message));
+  await old.addInitScript(() => (WebAssembly.validate = () => false));
+  const modules = [];
+  old.on("request", (request) => request.url().endsWith(".wasm") && modules.push(request.url().split("/").at(-1)));
+  await old.goto(address);
+  const plain = await old.evaluate(async (demo) => {
+    const { denoise } = await import("./index.js");
+    return Array.from(await denoise(Float32Array.from(demo, (x) => x / 32768), 16000));
+  }, Array.from(before));
+  assert.deepEqual([modules, complaints], [["alphamf_web_plain_bg.wasm"], []]);
+  const alike = likeness(voice, plain.map((x) => 32768 * x));
+  console.log(`${alike.toFixed(1)} dB from it without vectors`);
+  assert.ok(alike > 40);
+  await old.close();
 
   // Without a network, once it was seen.
   await tab.evaluate(() => navigator.serviceWorker.ready);

@@ -1,0 +1,92 @@
+// The thread of audio: live.js says what it is told and what it tells.
+import "./text.js";
+import { NativeDenoiser, NativeLive, initSync } from "./native/alphamf_web.js";
+
+const METERS_SECONDS = 0.1;
+// Most browsers give a thread of audio no clock but that of milliseconds: in the sum over many blocks its steps cancel.
+const now = globalThis.performance ? () => performance.now() : () => Date.now();
+
+class LiveProcessor extends AudioWorkletProcessor {
+  #live;
+  #memory;
+  #channels;
+  #room;
+  #views = {}; // of where samples lie in the memory of the module
+  #untilMeters = 0;
+  #busy = 0; // ms, since meters were posted
+
+  constructor({ processorOptions }) {
+    super();
+    // What is thrown here, the page would not be told the words of.
+    try {
+      this.#start(processorOptions);
+    } catch (error) {
+      this.port.postMessage({ error: String(error?.message ?? error) });
+    }
+  }
+
+  #start({ bytes, channels, latency, controls, options, model }) {
+    this.#memory = initSync({ module: new WebAssembly.Module(bytes) }).memory;
+    const denoiser = new NativeDenoiser(options, model);
+    this.#live = denoiser.live(sampleRate, channels, latency / 1000, controls);
+    denoiser.free();
+    this.#channels = channels;
+    this.#room = NativeLive.room();
+    this.port.onmessage = ({ data }) => this.#told(data);
+    this.port.postMessage({ latency: this.#live.latency() });
+  }
+
+  #told({ controls, learn, reset, close }) {
+    if (!this.#live) return;
+    if (controls) this.#live.setControls(controls.strength, controls.floor_db, controls.mix, controls.bypass);
+    if (learn !== undefined) this.#live.learnNoise(learn);
+    if (reset) this.#live.reset();
+    if (close) {
+      this.#live.free();
+      this.#live = undefined;
+    }
+  }
+
+  /** The samples that go in and those that come out. */
+  #buffers() {
+    const { buffer } = this.#memory;
+    // Memory that has grown, for another node, is another buffer.
+    if (this.#views.buffer !== buffer) {
+      const view = (pointer) => new Float32Array(buffer, pointer, this.#room * this.#channels);
+      this.#views = { buffer, samples: view(this.#live.input()), done: view(this.#live.output()) };
+    }
+    return this.#views;
+  }
+
+  process([input], [output]) {
+    if (!this.#live) return false;
+    const began = now();
+    const [width, length] = [this.#channels, output[0].length];
+    const { samples, done } = this.#buffers();
+    for (let start = 0; start < length; start += this.#room) {
+      const count = Math.min(this.#room, length - start);
+      for (let c = 0; c < width; c++) {
+        const channel = input[c];
+        for (let n = 0; n < count; n++) samples[n * width + c] = channel ? channel[start + n] : 0;
+      }
+      this.#live.process(count);
+      for (let c = 0; c < width; c++) {
+        for (let n = 0; n < count; n++) output[c][start + n] = done[n * width + c];
+      }
+    }
+    this.#busy += now() - began;
+    this.#untilMeters += length;
+    if (this.#untilMeters >= METERS_SECONDS * sampleRate) this.#meter();
+    return true;
+  }
+
+  #meter() {
+    const load = (this.#busy / 1000) * (sampleRate / this.#untilMeters);
+    const live = this.#live;
+    const meters = { noise_dbfs: live.noiseDbfs(), speech_dbfs: live.speechDbfs(), gain_db: live.gainDb(), load };
+    this.port.postMessage({ meters });
+    this.#untilMeters = this.#busy = 0;
+  }
+}
+
+registerProcessor("alphamf-live", LiveProcessor);
