@@ -18,7 +18,7 @@ fn live(rate: u32, channels: usize, controls: LiveControls) -> LiveDenoiser {
     DENOISER.live(rate, channels, LiveSettings { controls, ..LiveSettings::default() }).unwrap()
 }
 
-const PASS: LiveControls = LiveControls { strength: 1.0, floor_db: -26.0, mix: 0.0, bypass: false };
+const PASS: LiveControls = LiveControls { strength: 1.0, floor_db: -45.0, mix: 0.0, bypass: false };
 
 fn noise(samples: usize, level: f32, seed: u64) -> Vec<f32> {
     let mut random = Streams::new(seed).stream(0);

@@ -56,7 +56,7 @@ export interface Denoised extends Portion {
 export interface LiveControls {
   /** The power that gains are raised to, 0 to 2: 0 leaves all as it is, 2 takes twice as many dB out. 1 by default. */
   strength?: number;
-  /** The least gain, -100 to 0 dB: what is left of the noise. -26 by default. */
+  /** The least gain, -100 to 0 dB: what is left of the noise. -45 by default. */
   floor_db?: number;
   /** How much of the result is the voice, 0 to 1; the rest is the sound as it came, as late. 1 by default. */
   mix?: number;

@@ -1,5 +1,5 @@
 // Sound as it comes, through a node of Web Audio; index.d.ts says what everything means.
-const DEFAULTS = { strength: 1, floor_db: -26, mix: 1, bypass: false };
+const DEFAULTS = { strength: 1, floor_db: -45, mix: 1, bypass: false };
 
 function checked(controls) {
   const given = Object.entries(controls).filter(([, value]) => value !== undefined);

@@ -178,7 +178,7 @@ impl Default for SamplingSettings {
 
 /// The least gain by default, dB. On mixtures for development, the ratings of listeners that DNSMOS predicts rise from
 /// 2.65 at -26 dB by band over 2.74 at -40 to 2.77 at -60; PESQ at 8 kHz is best at -40.
-pub(crate) const NORMAL_FLOOR_DB: f64 = -46.0;
+pub(crate) const NORMAL_FLOOR_DB: f64 = -45.0;
 
 /// From the posterior mean of the gain to the gain that is applied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -230,7 +230,7 @@ impl GainSettings {
 pub enum Strength {
     /// 12 dB at most.
     Gentle,
-    /// 46 dB at most; where nothing listens, about 26 dB, more where it is louder than speech and less where it is
+    /// 45 dB at most; where nothing listens, about 26 dB, more where it is louder than speech and less where it is
     /// hardly heard.
     #[default]
     Normal,

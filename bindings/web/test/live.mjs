@@ -129,7 +129,7 @@ export async function checkLiveNode(tab, noisy, program) {
     node.close();
     return [controls, await words({ latency: 100 }), await words({ colour: 1 }), await words({ mix: "half" }), await words({ strength: 3 })];
   });
-  assert.deepEqual(told[0], { strength: 1, floor_db: -26, mix: 0.5, bypass: true });
+  assert.deepEqual(told[0], { strength: 1, floor_db: -45, mix: 0.5, bypass: true });
   for (const [index, part] of ["latency", "colour", "mix", "strength"].entries()) {
     assert.ok(told[index + 1].includes(part), told[index + 1]);
   }

@@ -206,7 +206,7 @@ mod tests {
             assert_eq!(shown, text);
             assert_eq!(ALL[index].read(text), Some(value));
         }
-        assert_eq!(ALL[FLOOR_AT].read(" -80 DB "), Some(-52.0));
+        assert_eq!(ALL[FLOOR_AT].read(" -80 DB "), Some(-60.0));
         assert_eq!(ALL[MIX_AT].read("50"), Some(0.5));
         assert_eq!(ALL[BYPASS_AT].read("on"), Some(1.0));
         for wrong in ["", "loud", "nan", "1 2"] {
@@ -218,10 +218,10 @@ mod tests {
     fn a_state_is_taken_whole_or_not_at_all() {
         let parameters = Parameters::default();
         let state = parameters.state();
-        assert_eq!(state, "alphamf 1\nstrength 1\nfloor_db -26\nmix 1\nbypass 0\nlearn_noise 0\n");
+        assert_eq!(state, "alphamf 1\nstrength 1\nfloor_db -45\nmix 1\nbypass 0\nlearn_noise 0\n");
         parameters.set_state("alphamf 1\nmix 0.25\nfloor_db -1e9\nof_a_later_version 3\n").unwrap();
         assert_eq!(parameters.get(MIX_AT as u32), Some(0.25));
-        assert_eq!(parameters.get(FLOOR_AT as u32), Some(-52.0));
+        assert_eq!(parameters.get(FLOOR_AT as u32), Some(-60.0));
         for wrong in ["", "nonsense", "alphamf 2\n", "alphamf 1\nmix\n", "alphamf 1\nstrength 2\nmix loud\n"]
         {
             assert!(parameters.set_state(wrong).is_err(), "{wrong}");

@@ -85,7 +85,7 @@ fn hosts_find_two_plugins_with_ports_and_parameters() {
             .collect();
         let expected = [
             ("Strength", 0.0, 2.0, 1.0),
-            ("Floor", -52.0, 0.0, -26.0),
+            ("Floor", -60.0, 0.0, -45.0),
             ("Mix", 0.0, 1.0, 1.0),
             ("Bypass", 0.0, 1.0, 0.0),
             ("Learn noise", 0.0, 1.0, 0.0),

@@ -24,8 +24,8 @@ pub struct Knob {
 
 /// The power that gains are raised to.
 pub const STRENGTH: Knob = Knob { least: 0.0, most: 2.0, default: 1.0 };
-/// What is left of the noise, dB. Its default is in the middle, which is the only way for LADSPA to tell it.
-pub const FLOOR_DB: Knob = Knob { least: -52.0, most: 0.0, default: -26.0 };
+/// What is left of the noise, dB. Its default is a quarter of the way up, one of the places that LADSPA can tell.
+pub const FLOOR_DB: Knob = Knob { least: -60.0, most: 0.0, default: -45.0 };
 /// How much of the result is the voice.
 pub const MIX: Knob = Knob { least: 0.0, most: 1.0, default: 1.0 };
 

@@ -15,6 +15,7 @@ pub const AUDIO: c_int = 0x8;
 pub const BOUNDED: c_int = 0x1 | 0x2;
 pub const TOGGLED: c_int = 0x4;
 pub const INTEGER: c_int = 0x20;
+pub const DEFAULT_LOW: c_int = 0x80;
 pub const DEFAULT_MIDDLE: c_int = 0xc0;
 pub const DEFAULT_0: c_int = 0x200;
 pub const DEFAULT_1: c_int = 0x240;

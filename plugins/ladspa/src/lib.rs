@@ -4,8 +4,8 @@
 mod abi;
 
 use abi::{
-    AUDIO, BOUNDED, CONTROL, DEFAULT_0, DEFAULT_1, DEFAULT_MIDDLE, Descriptor, HARD_RT_CAPABLE, Handle,
-    INPUT, INTEGER, OUTPUT, PortRangeHint, TOGGLED,
+    AUDIO, BOUNDED, CONTROL, DEFAULT_0, DEFAULT_1, DEFAULT_LOW, DEFAULT_MIDDLE, Descriptor, HARD_RT_CAPABLE,
+    Handle, INPUT, INTEGER, OUTPUT, PortRangeHint, TOGGLED,
 };
 use alphamf::denoiser::LiveControls;
 use alphamf_plugin::{Buffers, FLOOR_DB, Knob, MIX, Plugin, STRENGTH};
@@ -154,7 +154,7 @@ const fn knob(knob: Knob, default: c_int) -> PortRangeHint {
 }
 
 const STRENGTH_RANGE: PortRangeHint = knob(STRENGTH, DEFAULT_MIDDLE);
-const FLOOR_RANGE: PortRangeHint = knob(FLOOR_DB, DEFAULT_MIDDLE);
+const FLOOR_RANGE: PortRangeHint = knob(FLOOR_DB, DEFAULT_LOW);
 const MIX_RANGE: PortRangeHint = knob(MIX, DEFAULT_1);
 const BYPASS: PortRangeHint = range(TOGGLED | DEFAULT_0, 0.0, 0.0);
 const LATENCY: PortRangeHint = range(INTEGER, 0.0, 0.0);
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn bypass_is_the_sound_as_it_came_but_late() {
         let mut channels = [sound(3)];
-        assert_eq!(host(0, &mut channels, 512, [1.0, -26.0, 1.0, 1.0]), 768.0);
+        assert_eq!(host(0, &mut channels, 512, [1.0, -45.0, 1.0, 1.0]), 768.0);
         assert!(channels[0][768..] == sound(3)[..24_000 - 768]);
     }
 

@@ -64,7 +64,7 @@ pub struct Model {
     #[arg(long, value_name = "HOW", default_value = "normal")]
     quality: Quality,
 
-    /// How much of the noise to take out: at most 12 dB (gentle), 46 dB (normal; with --no-listener about 26 dB, more
+    /// How much of the noise to take out: at most 12 dB (gentle), 45 dB (normal; with --no-listener about 26 dB, more
     /// where it is louder than speech and less where it is hardly heard) or 70 dB (strong).
     #[arg(long, value_name = "HOW", conflicts_with = "floor_db")]
     strength: Option<StrengthName>,
