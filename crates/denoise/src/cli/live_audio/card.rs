@@ -62,7 +62,7 @@ impl Direction {
     }
 
     /// All devices, with identity and name.
-    fn devices(self, host: &cpal::Host) -> anyhow::Result<(Vec<Device>, Vec<(String, String)>)> {
+    fn devices(self, host: &cpal::Host) -> anyhow::Result<(Vec<Device>, Vec<Names>)> {
         let found: Vec<Device> = match self {
             Self::Input => host.input_devices().map(Iterator::collect),
             Self::Output => host.output_devices().map(Iterator::collect),
@@ -96,7 +96,10 @@ impl Direction {
     }
 }
 
-fn names(device: &Device) -> (String, String) {
+/// Identity and name of a device.
+type Names = (String, String);
+
+fn names(device: &Device) -> Names {
     let id = device.id().map(|id| id.id().to_owned()).unwrap_or_default();
     let name = device.description().map(|description| description.name().to_owned()).unwrap_or_default();
     (id, name)
