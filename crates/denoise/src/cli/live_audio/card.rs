@@ -61,6 +61,7 @@ impl Direction {
         }
     }
 
+    /// All devices, with identity and name.
     fn devices(self, host: &cpal::Host) -> anyhow::Result<(Vec<Device>, Vec<Names>)> {
         let found: Vec<Device> = match self {
             Self::Input => host.input_devices().map(Iterator::collect),
@@ -95,7 +96,7 @@ impl Direction {
     }
 }
 
-/// What a device is known by, and what it is called.
+/// Identity and name of a device.
 type Names = (String, String);
 
 fn names(device: &Device) -> Names {
