@@ -116,11 +116,13 @@ struct Last<T> {
 const RUNAWAY: f64 = 1000.0;
 
 /// Whether a move between two states of one block ran away, by the rise of the potential that the gradients at both
-/// ends tell of (the trapezoidal rule).
+/// ends tell of (the trapezoidal rule). Only what moves away from zero counts: near zero the slope of a positive unknown
+/// may be infinite where its potential hardly rises.
 pub(super) fn is_runaway<T: Real>(states: [&[T]; 2], gradients: [&[T]; 2]) -> bool {
     let slopes = gradients[0].iter().zip(gradients[1]).map(|(&a, &b)| a.widen() + b.widen());
-    let moves = states[0].iter().zip(states[1]).map(|(&a, &b)| b.widen() - a.widen());
-    let rise: f64 = slopes.zip(moves).map(|(slope, move_)| 0.5 * slope * move_).sum();
+    let moves = states[0].iter().zip(states[1]);
+    let outward = moves.map(|(&a, &b)| if b.abs() > a.abs() { b.widen() - a.widen() } else { 0.0 });
+    let rise: f64 = slopes.zip(outward).map(|(slope, outward)| 0.5 * slope * outward).sum();
     rise > RUNAWAY * states[0].len() as f64
 }
 

@@ -79,7 +79,7 @@ pub struct Step {
     pub energy: Option<f64>,
     /// Blocks whose move was rejected because it was not finite or far beyond any sensible state. For samplers without
     /// a test also those that ran away: their last move, which stands, raised the potential by more than 1000 nats per
-    /// unknown, by the gradients at both ends. HAMCMC looks at its present move, where it renews a pair.
+    /// unknown, by the gradients at both ends of what moved away from zero. HAMCMC looks at its present move, where it renews a pair.
     pub divergences: usize,
     /// The step size used.
     pub step_size: f64,
