@@ -1,6 +1,7 @@
 //! `denoise live`: from a microphone to an output, now.
 
 #[cfg(any(feature = "live-audio", test))]
+#[cfg_attr(not(feature = "live-audio"), allow(dead_code))]
 mod bridge;
 #[cfg(feature = "live-audio")]
 mod card;
