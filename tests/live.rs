@@ -41,7 +41,7 @@ fn level(samples: &[f32]) -> f32 {
 fn blocks_of_any_size_give_the_same_samples() {
     let input = noise(2 * 24_000, 0.1, 1);
     let whole = run(&mut live(48_000, 2, LiveControls::default()), &input, 24_000);
-    assert!(level(&whole) > -60.0);
+    assert!(level(&whole) > -80.0);
     for size in [1, 16, 64, 441, 1_023] {
         let divided = run(&mut live(48_000, 2, LiveControls::default()), &input, size);
         assert!(divided == whole, "blocks of {size}");
@@ -123,7 +123,8 @@ fn noise_is_known_soon_and_followed() {
         ] {
             assert!(change < -15.0, "{rate} Hz, {what}: {change} dB");
         }
-        let silent = &output[6 * second + 3 * latency..8 * second];
+        // Once the sound has left the window of 64 ms.
+        let silent = &output[6 * second + second * 64 / 1_000 + latency..8 * second];
         assert!(silent.iter().all(|y| y.abs() < 1e-6), "{rate} Hz");
         let meters = live.meters();
         assert!((meters.noise_dbfs - level(&input[5 * second..6 * second])).abs() < 3.0, "{meters:?}");
@@ -144,8 +145,9 @@ fn what_is_no_sound_does_no_harm() {
     assert!(run(&mut live, &clipped, 128).iter().all(|y| y.is_finite()));
     let subnormal = vec![1e-40; 16_000];
     assert!(run(&mut live, &subnormal, 128).iter().all(|y| y.is_finite()));
+    // What it takes for a band's quiet it forgets in 8 s.
     let mut after = 0.0;
-    for seed in 0..4 {
+    for seed in 0..16 {
         after = level(&run(&mut live, &noise(16_000, 0.05, seed), 128));
     }
     assert!((after - before).abs() < 3.0, "{before} dB before, {after} dB after");

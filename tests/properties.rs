@@ -58,7 +58,7 @@ fn recording() -> impl Strategy<Value = (u32, Vec<Vec<f32>>)> {
         Just(192_000),
         8_000..192_000_u32
     ];
-    (rate, 1..=8_usize, 0..20_000_usize, any::<u64>(), -7..=0_i32).prop_map(
+    (rate, 1..=8_usize, 8..20_000_usize, any::<u64>(), -7..=0_i32).prop_map(
         |(rate, channels, length, seed, level)| {
             let level = 10.0_f32.powi(level);
             // As many samples in all, however many the channels.
@@ -140,8 +140,8 @@ fn square_waves_of_full_scale_are_no_more_than_noise() {
         let square: Vec<f32> =
             (0..length).map(|n| if (n * 400 / length).is_multiple_of(2) { 1.0 } else { -1.0 }).collect();
         let loss = decibels(power(&denoise(rate, vec![square.clone()])) / power(&[square]));
-        // It is not speech: no more is lost of it than of noise, whose least floor is -40 dB, and none is added to.
-        assert!((-40.5..=1.0).contains(&loss), "{rate} Hz: {loss} dB");
+        // It is not speech: no more is lost of it than of noise, whose least floor is -45 dB, and none is added to.
+        assert!((-45.5..=1.0).contains(&loss), "{rate} Hz: {loss} dB");
     }
 }
 

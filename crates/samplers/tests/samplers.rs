@@ -819,7 +819,10 @@ fn chains_from_several_starts_tell_whether_they_agree() {
         sample(&peaks, starts, Schedule { burn_in: 0, draws }, hmc).err().map(|error| error.to_string())
     };
     assert!(refused(&[], 10).is_some_and(|error| error.contains("starts is 0; expected at least 1")));
-    assert!(refused(&[vec![1.0]], 3).is_some_and(|error| error.contains("draws is 3; expected at least 4")));
+    assert!(
+        refused(&[vec![1.0]], 3)
+            .is_some_and(|error| error.contains("draws of each chain is 3; expected at least 4"))
+    );
     assert!(refused(&[vec![1.0], vec![f64::NAN]], 10).is_some_and(|error| error.contains("coordinate 0")));
 }
 
