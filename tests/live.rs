@@ -135,8 +135,9 @@ fn noise_is_known_soon_and_followed() {
 #[test]
 fn what_is_no_sound_does_no_harm() {
     let mut live = live(16_000, 1, LiveControls::default());
-    let good = noise(16_000, 0.05, 6);
-    let before = level(&run(&mut live, &good, 128)[8_000..]);
+    let good = noise(5 * 16_000, 0.05, 6);
+    // At the very start, all is taken for noise.
+    let before = level(&run(&mut live, &good, 128)[2 * 16_000..]);
     let bad = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN_POSITIVE / 8.0, -1e30, 1e-42];
     let input: Vec<f32> = (0..16_000).map(|n| if n % 3 == 0 { bad[n / 3 % 7] } else { good[n] }).collect();
     assert!(run(&mut live, &input, 128).iter().all(|y| y.is_finite()));
@@ -145,12 +146,10 @@ fn what_is_no_sound_does_no_harm() {
     assert!(run(&mut live, &clipped, 128).iter().all(|y| y.is_finite()));
     let subnormal = vec![1e-40; 16_000];
     assert!(run(&mut live, &subnormal, 128).iter().all(|y| y.is_finite()));
-    // What it takes for a band's quiet it forgets in 8 s.
-    let mut after = 0.0;
-    for seed in 0..16 {
-        after = level(&run(&mut live, &noise(16_000, 0.05, seed), 128));
-    }
-    assert!((after - before).abs() < 3.0, "{before} dB before, {after} dB after");
+    // What a band was like is forgotten in 8 s.
+    run(&mut live, &noise(20 * 16_000, 0.05, 8), 128);
+    let after = level(&run(&mut live, &noise(3 * 16_000, 0.05, 9), 128));
+    assert!(after < before + 3.0, "{before} dB before, {after} dB after");
     // Blocks that do not fit are filled with zeros.
     let mut output = [1.0; 7];
     live.process(&[0.0; 3], &mut output);
