@@ -63,6 +63,19 @@ class Writer:
         return tensors
 
 
+def write(path, name, header, tensors):
+    """A safetensors file with the header as metadata."""
+    meta = {"__metadata__": dict(format=name, header=json.dumps(header), version="2")}
+    at = 0
+    for tensor, dtype, values in tensors:
+        meta[tensor] = dict(dtype=dtype, shape=[len(values)], data_offsets=[at, at + values.nbytes])
+        at += values.nbytes
+    text = json.dumps(meta, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + b"".join(values.tobytes() for _, _, values in tensors))
+
+
 def listened(net, power, bands, is_live):
     """The log odds on bands of all frames (frames x BANDS) that the program finds for these powers (frames x bins)."""
     if not is_live:
@@ -77,6 +90,12 @@ def listened(net, power, bands, is_live):
         pairs = torch.stack([seen[:, first], seen[:, last]], 2).flatten(1, 2)
         odds[last] = net(pairs[None])[0, 1::2]
     return odds
+
+
+def spectrum(bins):
+    """Powers (frames x bins) that can be written down, in the test, too."""
+    t, b = np.mgrid[0:48, 0:bins]
+    return np.exp(4 * np.sin(0.05 * t * (1 + b % 7)) - b / 100 + 2 * np.cos(0.4 * b)).astype(np.float32)
 
 
 def main():
@@ -120,20 +139,11 @@ def main():
         after=[l.convolution.dilation[0] for l in net.after],
         hours=round(c["seen"] / 3600, 2),
     )
-    meta = {"__metadata__": dict(format="alphamf-listener", header=json.dumps(header), version="2")}
-    at = 0
-    for name, dtype, values in tensors:
-        meta[name] = dict(dtype=dtype, shape=[len(values)], data_offsets=[at, at + values.nbytes])
-        at += values.nbytes
-    text = json.dumps(meta, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    with open(a.out, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text + b"".join(values.tobytes() for _, _, values in tensors))
+    write(a.out, "alphamf-listener", header, tensors)
     print(header, {name: len(values) for name, _, values in tensors})
     if a.reference:
-        # A spectrum that can be written down, at two bandwidths; values of a few bins as the test reads them.
-        t, b = np.mgrid[0:48, 0:BINS]
-        power = np.exp(4 * np.sin(0.05 * t * (1 + b % 7)) - b / 100 + 2 * np.cos(0.4 * b)).astype(np.float32)
+        # At two bandwidths; values of a few bins as the test reads them.
+        power = spectrum(BINS)
         with open(a.reference, "w") as f:
             f.write("bins,frame,bin,log_odds\n")
             for bins, bands in ((BINS, BANDS), (HALF, HALF_BANDS)):

@@ -30,9 +30,9 @@ def telephone(low, high, order):
     return response
 
 
-def below(top):
+def below(top, rate=RATE):
     """The response that leaves nothing from `top` Hz on."""
-    return lambda n: (np.arange(n // 2 + 1) < int(top / RATE * n)).astype(np.float32)
+    return lambda n: (np.arange(n // 2 + 1) < int(top / rate * n)).astype(np.float32)
 
 
 def convolve(x, r):
@@ -41,9 +41,9 @@ def convolve(x, r):
 
 
 class Mixer:
-    def __init__(self, folder, seed, seconds=5.0):
-        self.rng = np.random.default_rng(seed)
-        self.n = int(seconds * RATE)
+    def __init__(self, folder, seed, seconds=5.0, rate=RATE):
+        self.rng, self.rate = np.random.default_rng(seed), rate
+        self.n = int(seconds * rate)
         self.data = {k: np.load(os.path.join(folder, k + ".npy"), mmap_mode="r") for k in ("speech", "noise", "room")}
         index = json.load(open(os.path.join(folder, "index.json")))
         self.clips = {}
@@ -77,7 +77,7 @@ class Mixer:
     def stretch(self, x, low, high):
         """Faster or slower, pitch and all."""
         ratio = np.exp(self.rng.uniform(np.log(low), np.log(high)))
-        return soxr.resample(x, RATE * ratio, RATE, quality="QQ").astype(np.float32)
+        return soxr.resample(x, self.rate * ratio, self.rate, quality="QQ").astype(np.float32)
 
     def colour(self, decibels):
         """A smooth random frequency response."""
@@ -94,14 +94,14 @@ class Mixer:
         rng, out, have = self.rng, [], 0
         label = label or self.label("speech")
         if pauses and rng.random() < 0.5:
-            out.append(np.zeros(int(rng.uniform(0, 1.2) * RATE), np.float32))
+            out.append(np.zeros(int(rng.uniform(0, 1.2) * self.rate), np.float32))
             have += len(out[0])
         while have < self.n:
             x = self.part("speech", *self.clip("speech", label), self.n)
             x = x * 10 ** (rng.uniform(-3, 3) / 20)
             out.append(x)
             have += len(x)
-            gap = np.zeros(int(rng.exponential(0.25 if rng.random() < 0.8 else 1.0) * RATE), np.float32)
+            gap = np.zeros(int(rng.exponential(0.25 if rng.random() < 0.8 else 1.0) * self.rate), np.float32)
             out.append(gap)
             have += len(gap)
         x = np.concatenate(out)[: int(1.15 * self.n)]
@@ -130,7 +130,7 @@ class Mixer:
             x[len(x) - k :] *= np.linspace(1, 0, k)
             if gaps:
                 x = x * 10 ** (rng.normal(0, 4) / 20)
-                out.append(np.zeros(int(rng.exponential(0.7) * RATE), np.float32))
+                out.append(np.zeros(int(rng.exponential(0.7) * self.rate), np.float32))
                 have += len(out[-1])
             out.append(x)
             have += len(x)
@@ -147,28 +147,29 @@ class Mixer:
         rng, n = self.rng, self.n
         if rng.random() < 0.3:
             f0 = rng.choice([50, 60, rng.uniform(40, 400)])
-            t = np.arange(n) / RATE
+            t = np.arange(n) / self.rate
             x = np.zeros(n)
             for k in range(1, int(rng.integers(2, 30))):
-                if k * f0 < 7900:
+                if k * f0 < 0.49 * self.rate:
                     x += rng.exponential() / k ** rng.uniform(0, 1.5) * np.sin(2 * np.pi * (k * f0 * t + rng.random()))
             return x.astype(np.float32) + 1e-3 * rng.standard_normal(n).astype(np.float32)
         m = next_fast_len(n, real=True)
-        f = np.maximum(np.fft.rfftfreq(m, 1 / RATE), 30)
+        f = np.maximum(np.fft.rfftfreq(m, 1 / self.rate), 30)
         x = irfft(rfft(rng.standard_normal(m)) * f ** (-rng.uniform(-0.3, 1.2)), m)[:n]
         if rng.random() < 0.4:
             x = x * np.exp(np.interp(np.arange(n), np.linspace(0, n, 12), rng.normal(0, 1.0, 12)))
         return x.astype(np.float32)
 
     def power(self, x):
-        m = RATE // 50
+        m = self.rate // 50
         p = (x[: len(x) // m * m].reshape(-1, m) ** 2).mean(1)
         return float(p[p > 1e-3 * p.max()].mean()) if p.max() > 0 else 0.0
 
-    def mixture(self):
-        """noisy, voice (float32, self.n samples), and the highest frequency that the recording has, Hz."""
+    def scene(self):
+        """noisy, voice (float32, self.n samples) at a level of one, and whose voice it is."""
         rng = self.rng
-        x = self.voice()
+        who = self.label("speech")
+        x = self.voice(who)
         z = self.noise()
         p = float((z**2).mean())
         z = z / np.sqrt(p + 1e-12)
@@ -193,7 +194,7 @@ class Mixer:
                 r = np.asarray(self.data["room"][at : at + n])
                 k = int(np.abs(r).argmax())
                 if rng.random() < 0.3:
-                    r = r * np.exp(-np.arange(len(r)) / RATE * rng.uniform(0, 20)).astype(np.float32)
+                    r = r * np.exp(-np.arange(len(r)) / self.rate * rng.uniform(0, 20)).astype(np.float32)
                 r = r[max(0, k - 8) :]
                 return convolve(y, r / np.sqrt((r**2).sum()))
 
@@ -202,7 +203,7 @@ class Mixer:
                 z = through(z)
         a, b = self.power(x), float((z**2).mean())
         if a == 0 or b == 0:
-            return self.mixture()
+            return self.scene()
         u = rng.random()
         if other:
             snr = rng.uniform(5, 15)
@@ -222,6 +223,12 @@ class Mixer:
         if rng.random() < 0.03:
             c = rng.uniform(2.0, 4.0)
             y = np.clip(y, -c, c)
+        return y.astype(np.float32), x.astype(np.float32), who
+
+    def mixture(self):
+        """noisy, voice (float32, self.n samples), and the highest frequency that the recording has, Hz."""
+        rng = self.rng
+        y, x, _ = self.scene()
         u = rng.random()
         top = 4000 if u < 0.28 else rng.uniform(3300, 7500) if u < 0.34 else 8000
         if top == 4000 and rng.random() < 0.4:

@@ -35,20 +35,27 @@ def interpolation():
     return w
 
 
+def levels(power, e):
+    """Mean powers of bands that begin and end at the bins `e` (frames x bins -> frames x bands)."""
+    return np.add.reduceat(power[:, : e[-1]], e[:-1], axis=1) / np.diff(e)
+
+
+def relative(p, whole):
+    """Of mean powers (frames x bands): their logarithms against `whole`, against the band's quiet (its 10 % quantile over
+    time), and the band's quiet against `whole`. FEATURES x frames x bands."""
+    level = np.log(p + np.exp(whole) * 1e-9)
+    quiet = np.sort(level, axis=0)[len(level) // 10]
+    quiets = np.broadcast_to(quiet, level.shape)
+    return np.stack([(level - whole) / 4, (level - quiet) / 4 - 0.5, (quiets - whole) / 4 + 1]).astype(np.float32)
+
+
 def features(power, bands):
     """power: frames x bins of one recording (numpy). bands: how many bands it has. -> FEATURES x frames x BANDS, float32.
 
-    Logarithm of each band's mean power against that of the whole recording, against the band's quiet (its 10 % quantile
-    over time), and the band's quiet against the whole. Absent bands are zero."""
-    e = edges()[: bands + 1]
-    p = np.add.reduceat(power[:, : e[-1]], e[:-1], axis=1) / np.diff(e)
-    whole = np.log(p.mean() + 1e-30)
-    level = np.log(p + np.exp(whole) * 1e-9)
-    quiet = np.sort(level, axis=0)[len(level) // 10]
+    Absent bands are zero; the others are relative to the whole recording."""
+    p = levels(power, edges()[: bands + 1])
     f = np.zeros((FEATURES, len(power), BANDS), np.float32)
-    f[0, :, :bands] = (level - whole) / 4
-    f[1, :, :bands] = (level - quiet) / 4 - 0.5
-    f[2, :, :bands] = (quiet - whole) / 4 + 1
+    f[:, :, :bands] = relative(p, np.log(p.mean() + 1e-30))
     return f
 
 

@@ -8,6 +8,8 @@ export interface Options {
   strength?: "gentle" | "normal" | "strong";
   /** The least gain of any part of the spectrum, -100 to 0 dB, in place of a strength. */
   floor_db?: number;
+  /** The share of what rings on of the voice in a room that is taken out, too, 0 to 1. */
+  dry?: number;
   sampler?: string;
   iterations?: number;
   burn_in?: number;

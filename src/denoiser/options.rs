@@ -28,6 +28,8 @@ pub struct Options {
     pub strength: Option<Strength>,
     /// The least gain of any part of the spectrum, dB, -100 to 0; in place of `strength`.
     pub floor_db: Option<f64>,
+    /// The share of what rings on of the voice in a room that is taken out, too, 0 to 1.
+    pub dry: Option<f64>,
     /// The sampler of activations and noise spectra.
     pub sampler: Option<SamplerKind>,
     /// Gibbs sweeps, 0 (nothing is drawn) to 1,000,000.
@@ -132,6 +134,7 @@ impl Options {
             (None, Some(floor)) => (gain.floor_db, gain.floor_by_band) = (floor, false),
             (None, None) => {}
         }
+        set(&mut gain.dry, self.dry);
         (gain.refine, gain.listen) = (!self.no_refiner, !self.no_listener);
         settings.sampling = self.sampling(settings.sampling)?;
         set(&mut settings.seed, self.seed);
@@ -224,7 +227,7 @@ mod tests {
         let all = r#"{
             "strength": "gentle", "sampler": "mh-bfgs", "iterations": 8, "warm_start": 3, "step_size": 0.5,
             "positivity": "mirrored", "impulses": "sampled", "alpha_speech": 1.5, "alpha_noise": 1.8, "noise_rank": 2,
-            "refiner": "none", "no_listener": true, "seed": 9, "channels": "separate", "no_dither": true
+            "refiner": "none", "no_listener": true, "dry": 0.5, "seed": 9, "channels": "separate", "no_dither": true
         }"#;
         let options = read(all);
         let settings = options.settings().unwrap();
@@ -234,6 +237,7 @@ mod tests {
             (settings.gain.floor_db, settings.gain.refine, settings.gain.listen),
             (-12.0, false, false)
         );
+        assert_eq!(settings.gain.dry, 0.5);
         assert_eq!(settings.model.noise, NoiseModel::Spectra { rank: 2 });
         let session = options.session();
         assert_eq!((session.channels, session.dither), (ChannelMode::Separate, false));

@@ -70,6 +70,9 @@ pub struct Statistics {
     pub noise_before_dbfs: Option<f64>,
     /// The same in the result.
     pub noise_after_dbfs: Option<f64>,
+    /// Reverberation time (60 dB) of every octave from 125 Hz to 8 kHz, s, by the channel that was heard first; none where
+    /// too little of a voice's ends was heard.
+    pub reverberation_seconds: [Option<f64>; 6],
     /// Clicks in time that were cut out, all channels together.
     pub clicks: usize,
     /// Blocks of a channel in which a noise with heavy tails was suppressed in time.
@@ -269,6 +272,9 @@ impl Session {
                 .filter(|_| mix == 1.0),
             noise_before_dbfs: noise_before.and_then(decibels),
             noise_after_dbfs: noise_after.and_then(decibels),
+            reverberation_seconds: summaries
+                .first()
+                .map_or([None; 6], |summary| summary.reverberation_seconds),
             clicks: sum(|summary| summary.clicks),
             heavy_tailed_blocks: sum(|summary| summary.heavy_tailed_blocks),
             divergences: sum(|summary| summary.divergences),

@@ -207,6 +207,10 @@ impl DenoiseStream {
             monte_carlo: self.monte_carlo,
             divergences: self.divergences,
             moves: self.moves,
+            reverberation_seconds: self
+                .carried
+                .as_ref()
+                .map_or([None; 6], |carried| carried.decays.seconds()),
             clicks: self.front_end.clicks,
             heavy_tailed_blocks: self.front_end.heavy_tailed_blocks,
         }

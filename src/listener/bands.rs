@@ -26,42 +26,80 @@ pub(super) fn edges() -> [usize; BANDS + 1] {
     })
 }
 
-/// The input of the network for powers (bins x frames): for every band that the recording has, the logarithm of its
-/// mean power against that of the whole recording and against the band's quiet (its 10 % quantile over time), and the
-/// quiet against the whole. Bands that it lacks are zero. An odd last frame is repeated.
-pub(super) fn features(power: &[f32], bins: usize) -> Grid {
-    let edges = edges();
-    let frames = power.len() / bins;
-    let present = edges[1..].iter().take_while(|&&end| end <= bins).count();
-    let mut level = Vec::with_capacity(present * frames);
-    for frame in power.chunks_exact(bins) {
-        let band = |range: &[usize]| {
-            let inside = &frame[range[0]..range[1]];
-            inside.iter().sum::<f32>() / inside.len() as f32
-        };
-        level.extend(edges[..=present].windows(2).map(band));
+/// Powers on bands, of which a recording may lack the highest.
+pub(super) struct Bands {
+    /// Bands that are there.
+    pub present: usize,
+    /// Logarithms of their mean powers, bands x frames.
+    levels: Vec<f32>,
+    /// The mean of the powers that levels are relative to.
+    mean: f32,
+}
+
+/// Where a level lies: against the whole recording, against the band's quiet (its 10 % quantile over time), and the quiet
+/// against the whole.
+pub(super) type Features = [f32; FEATURES];
+
+impl Bands {
+    /// The bands that begin and end at some bins, of powers (bins x frames); relative to those of `whole`, or to their own.
+    pub(super) fn new(power: &[f32], bins: usize, edges: &[usize], whole: Option<&Self>) -> Self {
+        let present = edges[1..].iter().take_while(|&&end| end <= bins).count();
+        let frames = power.len() / bins;
+        let mut levels = Vec::with_capacity(present * frames);
+        for frame in power.chunks_exact(bins) {
+            let band = |range: &[usize]| {
+                let inside = &frame[range[0]..range[1]];
+                inside.iter().sum::<f32>() / inside.len() as f32
+            };
+            levels.extend(edges[..=present].windows(2).map(band));
+        }
+        let own = || levels.iter().map(|&x| f64::from(x)).sum::<f64>() / levels.len().max(1) as f64;
+        let mean = whole.map_or_else(|| (own() as f32).max(SILENCE), |whole| whole.mean);
+        let least = mean * LEAST;
+        levels.iter_mut().for_each(|level| *level = vector::ln(*level + least));
+        Self { present, levels, mean }
     }
-    let mean = level.iter().map(|&x| f64::from(x)).sum::<f64>() / level.len().max(1) as f64;
-    let mean = (mean as f32).max(SILENCE);
-    let whole = vector::ln(mean);
-    let least = mean * LEAST;
-    level.iter_mut().for_each(|level| *level = vector::ln(*level + least));
-    let mut over_time = vec![0.0; frames];
+
+    /// Shows the features of every band in every frame: frame, band, features.
+    pub(super) fn for_each(&self, mut show: impl FnMut(usize, usize, Features)) {
+        let frames = self.levels.len() / self.present.max(1);
+        let whole = vector::ln(self.mean);
+        let mut over_time = vec![0.0; frames];
+        for band in 0..self.present {
+            let levels = || self.levels[band..].iter().step_by(self.present);
+            over_time.iter_mut().zip(levels()).for_each(|(value, &level)| *value = level);
+            let (_, &mut quiet, _) = over_time.select_nth_unstable_by(frames / 10, f32::total_cmp);
+            for (frame, level) in levels().enumerate() {
+                let features =
+                    [(level - whole) / 4.0, (level - quiet) / 4.0 - 0.5, (quiet - whole) / 4.0 + 1.0];
+                show(frame, band, features);
+            }
+        }
+    }
+
+    /// The level of every band against the whole, the first of its features: bands x frames.
+    pub(super) fn against_whole(&self) -> impl Iterator<Item = f32> {
+        let whole = vector::ln(self.mean);
+        self.levels.iter().map(move |level| (level - whole) / 4.0)
+    }
+}
+
+/// The input of the network for powers (bins x frames): the features of every band that the recording has. Bands that it lacks
+/// are zero. An odd last frame is repeated.
+pub(super) fn features(power: &[f32], bins: usize) -> Grid {
+    let frames = power.len() / bins;
     let mut grid = Grid::new(FEATURES * PAIR * GROUP, BANDS / GROUP, frames.div_ceil(PAIR));
     let (row, channels) = (grid.row(), grid.channels);
-    for band in 0..present {
-        let values = level[band..].iter().step_by(present);
-        over_time.iter_mut().zip(values).for_each(|(value, &level)| *value = level);
-        let (_, &mut quiet, _) = over_time.select_nth_unstable_by(frames / 10, f32::total_cmp);
-        for t in 0..frames.next_multiple_of(PAIR) {
-            let level = level[t.min(frames - 1) * present + band];
-            let features = [(level - whole) / 4.0, (level - quiet) / 4.0 - 0.5, (quiet - whole) / 4.0 + 1.0];
+    Bands::new(power, bins, &edges(), None).for_each(|frame, band, features| {
+        let repeated =
+            if frame + 1 == frames { frame..frames.next_multiple_of(PAIR) } else { frame..frame + 1 };
+        for t in repeated {
             let place = t / PAIR * row + band / GROUP * channels;
             for (feature, value) in features.into_iter().enumerate() {
                 grid.values[place + (feature * PAIR + t % PAIR) * GROUP + band % GROUP] = value;
             }
         }
-    }
+    });
     grid
 }
 
@@ -70,12 +108,13 @@ pub(super) fn features(power: &[f32], bins: usize) -> Grid {
 pub(super) struct Interpolation(Vec<(usize, f32)>);
 
 impl Interpolation {
-    pub(super) fn new(bins: usize) -> Self {
-        let edges = edges();
+    /// From bands that begin and end at `edges` to bins. Those beyond the centres of the outer bands have their values.
+    pub(super) fn new(edges: &[usize], bins: usize) -> Self {
+        let last = edges.len() - 2;
         let centre = |band: usize| (edges[band] + edges[band + 1] - 1) as f32 / 2.0;
         let mut below = 0;
         let weights = (0..bins).map(|bin| {
-            while below < BANDS - 2 && centre(below + 1) <= bin as f32 {
+            while below + 1 < last && centre(below + 1) <= bin as f32 {
                 below += 1;
             }
             let share = (bin as f32 - centre(below)) / (centre(below + 1) - centre(below));

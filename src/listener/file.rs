@@ -10,10 +10,11 @@ use crate::tensor_file::{self, Format};
 use crate::transform::WINDOW_SECONDS;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 const FORMAT: Format = Format { name: "alphamf-listener", version: 2 };
 /// Most channels and layers that a network may have: far more than is of use, and no more than memory holds.
-const WIDEST: usize = 1024;
+pub(super) const WIDEST: usize = 1024;
 const DEEPEST: usize = 32;
 /// The longest dilation, frames.
 const FARTHEST: usize = 256;
@@ -88,20 +89,33 @@ pub enum ListenerError {
 
 impl ListenerHeader {
     fn validate(&self) -> Result<(), ListenerError> {
-        let within = |name, value, most| {
-            if (1..=most).contains(&value) { Ok(()) } else { Err(ListenerError::Range { name, value, most }) }
-        };
         within("channels", self.channels, WIDEST)?;
         within("narrow", self.narrow, WIDEST)?;
         within("width", self.width, WIDEST)?;
         for (name, dilations) in [("local", &self.local), ("wide", &self.wide), ("after", &self.after)] {
-            within(name, dilations.len(), DEEPEST)?;
-            dilations.iter().try_for_each(|&dilation| within(name, dilation, FARTHEST))?;
+            within_reach(name, dilations)?;
         }
-        if !WINDOW_SECONDS.contains(&self.window_seconds) {
-            return Err(TensorFileError::Metadata("window_seconds").into());
-        }
+        is_window(self.window_seconds)
+    }
+}
+
+/// Whether a size is at least one and no more than a network may have.
+pub(super) fn within(name: &'static str, value: usize, most: usize) -> Result<(), ListenerError> {
+    if (1..=most).contains(&value) { Ok(()) } else { Err(ListenerError::Range { name, value, most }) }
+}
+
+/// Whether a network may have these layers.
+pub(super) fn within_reach(name: &'static str, dilations: &[usize]) -> Result<(), ListenerError> {
+    within(name, dilations.len(), DEEPEST)?;
+    dilations.iter().try_for_each(|&dilation| within(name, dilation, FARTHEST))
+}
+
+/// Whether windows may be this long.
+pub(super) fn is_window(seconds: f64) -> Result<(), ListenerError> {
+    if WINDOW_SECONDS.contains(&seconds) {
         Ok(())
+    } else {
+        Err(TensorFileError::Metadata("window_seconds").into())
     }
 }
 
@@ -115,33 +129,45 @@ impl Listener {
         header.validate()?;
         let mut network = Network::new(&header);
         let layers: Vec<Convolution> = network.convolutions().cloned().collect();
-        let outputs: usize = layers.iter().map(|layer| layer.outputs).sum();
-        let places = PLACES * header.channels;
-        let weights = layers.iter().map(|layer| learned_weights(layer, header.live)).sum();
-        let weights = tensor(&tensors, "weights", (Dtype::I8, "I8"), weights)?;
-        let scales = finite_values(&tensors, "scales", outputs)?;
-        let biases = finite_values(&tensors, "biases", outputs + places)?;
-
-        let (mut weights, mut scales, mut biases) = (weights.data(), &scales[..], &biases[..]);
-        for (index, layer) in layers.iter().enumerate() {
-            let own = &mut network.parameters[layer.offset..][..layer.size()];
-            let (own_weights, own_biases) = own.split_at_mut(layer.size() - layer.outputs);
-            let scales = take(&mut scales, layer.outputs);
-            // Taps into the future come last: those that a live listener lacks stay zero.
-            let learned = take(&mut weights, learned_weights(layer, header.live));
-            let rows = own_weights.chunks_exact_mut(layer.outputs).zip(learned.chunks_exact(layer.outputs));
-            for (row, learned) in rows {
-                for ((weight, &learned), scale) in row.iter_mut().zip(learned).zip(scales) {
-                    *weight = f32::from(learned.cast_signed()) * scale;
-                }
-            }
-            own_biases.copy_from_slice(take(&mut biases, layer.outputs));
-            if index == 0 {
-                network.parameters[network.places..][..places].copy_from_slice(take(&mut biases, places));
-            }
-        }
+        let places = network.places..network.places + PLACES * header.channels;
+        network.parameters = parameters(&tensors, &layers, places, header.live)?;
         Ok(Self { header, network })
     }
+}
+
+/// The parameters of layers as their places say, and of biases at `places`, which follow those of the first layer.
+pub(super) fn parameters(
+    tensors: &SafeTensors,
+    layers: &[Convolution],
+    places: Range<usize>,
+    live: bool,
+) -> Result<Vec<f32>, ListenerError> {
+    let outputs: usize = layers.iter().map(|layer| layer.outputs).sum();
+    let weights = layers.iter().map(|layer| learned_weights(layer, live)).sum();
+    let weights = tensor(tensors, "weights", (Dtype::I8, "I8"), weights)?;
+    let scales = finite_values(tensors, "scales", outputs)?;
+    let biases = finite_values(tensors, "biases", outputs + places.len())?;
+
+    let mut parameters = vec![0.0; layers.iter().map(Convolution::size).sum::<usize>() + places.len()];
+    let (mut weights, mut scales, mut biases) = (weights.data(), &scales[..], &biases[..]);
+    for (index, layer) in layers.iter().enumerate() {
+        let own = &mut parameters[layer.offset..][..layer.size()];
+        let (own_weights, own_biases) = own.split_at_mut(layer.size() - layer.outputs);
+        let scales = take(&mut scales, layer.outputs);
+        // Taps into the future come last: those that a live listener lacks stay zero.
+        let learned = take(&mut weights, learned_weights(layer, live));
+        let rows = own_weights.chunks_exact_mut(layer.outputs).zip(learned.chunks_exact(layer.outputs));
+        for (row, learned) in rows {
+            for ((weight, &learned), scale) in row.iter_mut().zip(learned).zip(scales) {
+                *weight = f32::from(learned.cast_signed()) * scale;
+            }
+        }
+        own_biases.copy_from_slice(take(&mut biases, layer.outputs));
+        if index == 0 {
+            parameters[places.clone()].copy_from_slice(take(&mut biases, places.len()));
+        }
+    }
+    Ok(parameters)
 }
 
 /// Number of weights of a layer in a file.

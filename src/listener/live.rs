@@ -432,7 +432,7 @@ impl LiveListener {
             rows: network.rows(),
             memories: vec![network.memory(); PAIR * spacing],
             network,
-            interpolation: Interpolation::new(bins),
+            interpolation: Interpolation::new(&edges, bins),
             present: edges[1..].iter().take_while(|&&end| end <= bins).count(),
             edges,
             stride,

@@ -14,12 +14,14 @@ mod live;
 mod network;
 #[cfg(test)]
 mod tests;
+mod upper;
 
 pub use bands::BANDS;
 pub use file::{ListenerError, ListenerHeader};
+pub use upper::{UpperListener, UpperListenerHeader};
 
 use crate::kernels::vector;
-use bands::{Interpolation, features};
+use bands::{Interpolation, edges, features};
 pub(crate) use live::LiveListener;
 use network::Network;
 
@@ -70,30 +72,44 @@ impl Listener {
     /// highest band.
     #[must_use]
     pub fn log_odds(&self, power: &[f32], bins: usize) -> Vec<f32> {
-        let frames = power.len() / bins;
-        if frames == 0 {
-            return Vec::new();
-        }
-        let odds = self.network.forward(&features(power, bins));
-        let interpolation = Interpolation::new(bins);
-        let mut spread = Vec::with_capacity(power.len());
-        for bands in odds.chunks_exact(BANDS).take(frames) {
-            interpolation.extend(bands, &mut spread);
-        }
-        spread
+        on_bins(&self.odds_on_bands(power, bins), bins)
     }
+
+    /// The same on bands, [`BANDS`] x frames.
+    pub(crate) fn odds_on_bands(&self, power: &[f32], bins: usize) -> Vec<f32> {
+        let frames = power.len() / bins;
+        let mut odds = if frames == 0 { Vec::new() } else { self.network.forward(&features(power, bins)) };
+        odds.truncate(BANDS * frames);
+        odds
+    }
+}
+
+/// Values on the listener's bands for so many bins: [`BANDS`] x frames to bins x frames.
+pub(crate) fn on_bins(values: &[f32], bins: usize) -> Vec<f32> {
+    spread(values, &edges(), bins)
+}
+
+/// Values on bands, which begin and end at `edges`, for some bins: bands x frames to bins x frames.
+fn spread(values: &[f32], edges: &[usize], bins: usize) -> Vec<f32> {
+    let bands = edges.len() - 1;
+    let mut spread = Vec::with_capacity(values.len() / bands * bins);
+    let interpolation = Interpolation::new(edges, bins);
+    for values in values.chunks_exact(bands) {
+        interpolation.extend(values, &mut spread);
+    }
+    spread
 }
 
 /// The logarithmic opinion pool (Genest and Zidek 1986, section 3) of the posterior and the listener: gains whose log
 /// odds (bins x frames) are the weighted mean of those of `gain` and of `log_odds`, times the probability that there
-/// is a voice near the frame. Peaks of steady noise that the model takes for a voice stay out by that.
-pub(crate) fn pool(gain: &mut [f32], log_odds: &[f32], bins: usize) {
-    let presence = presence(log_odds, bins);
+/// is a voice near the frame (`presence`). Peaks of steady noise that the model takes for a voice stay out by that.
+pub(crate) fn pool(gain: &mut [f32], log_odds: &[f32], presence: &[f32]) {
+    let bins = gain.len() / presence.len().max(1);
     vector::dispatch(
         #[inline(always)]
         || {
             let frames = gain.chunks_exact_mut(bins).zip(log_odds.chunks_exact(bins));
-            for ((gain, heard), presence) in frames.zip(&presence) {
+            for ((gain, heard), presence) in frames.zip(presence) {
                 for (gain, heard) in gain.iter_mut().zip(heard) {
                     *gain = presence * pooled(*gain, *heard);
                 }
@@ -110,7 +126,7 @@ pub(crate) fn pooled(gain: f32, log_odds: f32) -> f32 {
 }
 
 /// The probability of a voice near every frame, by the bin in which it is heard best.
-fn presence(log_odds: &[f32], bins: usize) -> Vec<f32> {
+pub(crate) fn presence(log_odds: &[f32], bins: usize) -> Vec<f32> {
     let loudest = |frame: &[f32]| frame.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let best: Vec<f32> = log_odds.chunks_exact(bins).map(loudest).collect();
     (0..best.len())

@@ -31,16 +31,25 @@ pub(super) struct Network {
 }
 
 /// Hands out places among the parameters.
-struct Layout(usize);
+pub(super) struct Layout(usize);
 
 impl Layout {
+    pub(super) fn new() -> Self {
+        Self(0)
+    }
+
+    /// Parameters that were handed out.
+    pub(super) fn size(&self) -> usize {
+        self.0
+    }
+
     fn take(&mut self, size: usize) -> usize {
         let offset = self.0;
         self.0 += size;
         offset
     }
 
-    fn convolution(
+    pub(super) fn convolution(
         &mut self,
         [inputs, outputs]: [usize; 2],
         reach: (usize, usize),
@@ -51,7 +60,12 @@ impl Layout {
         layer
     }
 
-    fn convolutions(&mut self, width: usize, reach: (usize, usize), dilations: &[usize]) -> Vec<Convolution> {
+    pub(super) fn convolutions(
+        &mut self,
+        width: usize,
+        reach: (usize, usize),
+        dilations: &[usize],
+    ) -> Vec<Convolution> {
         dilations.iter().map(|&dilation| self.convolution([width, width], reach, dilation)).collect()
     }
 }
@@ -60,7 +74,7 @@ impl Network {
     /// A network of zeros.
     pub(super) fn new(header: &ListenerHeader) -> Self {
         let &ListenerHeader { channels, narrow, width, .. } = header;
-        let mut layout = Layout(0);
+        let mut layout = Layout::new();
         // Fields are evaluated in this order, which is that of the file.
         let mut network = Self {
             first: layout.convolution([FEATURES * PAIR * GROUP, channels], (1, 1), 1),
@@ -75,7 +89,7 @@ impl Network {
             last: layout.convolution([channels, PAIR * GROUP], (0, 0), 1),
             parameters: Vec::new(),
         };
-        network.parameters = vec![0.0; layout.0];
+        network.parameters = vec![0.0; layout.size()];
         network
     }
 
@@ -95,14 +109,14 @@ impl Network {
         for row in near.values.chunks_exact_mut(row) {
             row.iter_mut().zip(biases).for_each(|(value, bias)| *value = activation(*value + bias));
         }
-        self.residual(&self.local, &mut near);
+        residual(parameters, &self.local, &mut near);
         let narrow = self.narrow.forward(parameters, &near);
         let mut whole = self.gather.forward(parameters, &narrow.reshaped(self.gather.inputs));
-        whole.values.iter_mut().for_each(|value| *value = activation(*value));
-        self.residual(&self.wide, &mut whole);
+        rectify(&mut whole);
+        residual(parameters, &self.wide, &mut whole);
         let spread = self.spread.forward(parameters, &whole).reshaped(self.widen.inputs);
         add(&mut near, &self.widen.forward(parameters, &spread));
-        self.residual(&self.after, &mut near);
+        residual(parameters, &self.after, &mut near);
         let output = self.last.forward(parameters, &near);
         let mut odds = Vec::with_capacity(output.values.len());
         for row in output.values.chunks_exact(output.row()) {
@@ -113,15 +127,19 @@ impl Network {
         }
         odds
     }
+}
 
-    /// `x <- x + activation(layer(x))` for every layer.
-    fn residual(&self, layers: &[Convolution], grid: &mut Grid) {
-        for layer in layers {
-            let mut branch = layer.forward(&self.parameters, grid);
-            branch.values.iter_mut().for_each(|value| *value = activation(*value));
-            add(grid, &branch);
-        }
+/// `x <- x + activation(layer(x))` for every layer.
+pub(super) fn residual(parameters: &[f32], layers: &[Convolution], grid: &mut Grid) {
+    for layer in layers {
+        let mut branch = layer.forward(parameters, grid);
+        rectify(&mut branch);
+        add(grid, &branch);
     }
+}
+
+pub(super) fn rectify(grid: &mut Grid) {
+    grid.values.iter_mut().for_each(|value| *value = activation(*value));
 }
 
 #[inline(always)]

@@ -4,11 +4,12 @@ use super::gain::{BinLevels, Floors, smooth_over_frames};
 use super::monte_carlo::{MonteCarlo, Probes};
 use super::moves::Moves;
 use super::online::OnlineSeparation;
+use super::reverberation::{self, Decays};
 use super::sampling::Gibbs;
 use super::settings::{NoiseModel, SamplingSettings, Settings};
 use super::state::{CarriedBand, Free, Separation, Start};
 use super::upper_band::{CarriedUpper, UpperBand};
-use crate::listener::{self, Listener};
+use crate::listener::{self, Listener, UpperListener};
 use crate::model::{Dictionary, MarginalTable};
 use crate::random::Streams;
 use crate::refiner::Refiner;
@@ -92,6 +93,7 @@ pub(crate) struct Carried {
     upper: Option<CarriedUpper>,
     levels: BinLevels,
     floors: Floors,
+    pub decays: Decays,
 }
 
 impl Carried {
@@ -123,13 +125,14 @@ pub(crate) struct Separator {
     table: Arc<MarginalTable>,
     pub refiner: Option<Refiner>,
     pub listener: Option<Listener>,
+    pub upper_listener: Option<UpperListener>,
 }
 
 impl Separator {
     pub(crate) fn new(dictionary: Dictionary, settings: Settings) -> Self {
         let alpha = settings.model.alpha_speech.unwrap_or(dictionary.header().alpha);
         let table = Arc::new(MarginalTable::new(alpha, settings.model.alpha_noise));
-        Self { dictionary, settings, table, refiner: None, listener: None }
+        Self { dictionary, settings, table, refiner: None, listener: None, upper_listener: None }
     }
 
     /// Why what has learned with windows of `learned` s does not fit the model, if it does not.
@@ -171,7 +174,7 @@ impl Separator {
             let mut advance = |done: usize| advance(em.iterations + done);
             chain = block.sample(sampling, &mut separation, &mut advance, observation)?;
         }
-        let Posterior { gain, floors, upper, levels } = block.posterior(&separation);
+        let Posterior { gain, floors, upper, levels, decays } = block.posterior(&separation);
         Ok(Separated {
             gain,
             floor: floors.amplitudes(),
@@ -180,7 +183,14 @@ impl Separator {
             monte_carlo: chain.monte_carlo,
             divergences: chain.divergences,
             moves: chain.moves,
-            carried: Carried { occupied: bands.occupied, band: separation.carry(), upper, levels, floors },
+            carried: Carried {
+                occupied: bands.occupied,
+                band: separation.carry(),
+                upper,
+                levels,
+                floors,
+                decays,
+            },
         })
     }
 
@@ -208,16 +218,20 @@ impl Separator {
         // The factors of a narrower band say nothing of what is new.
         let factors = carried.filter(|carried| carried.occupied == occupied);
         let power_below = rows(power, bins, 0..below);
+        let power_above = rows(power, bins, below..occupied);
         Block {
             separator: self,
-            heard: self.listener.as_ref().map(|listener| listener.log_odds(&power_below, below)),
+            heard: self.listener.as_ref().map(|listener| {
+                Heard::new(listener, self.upper_listener.as_ref(), below, &power_below, &power_above)
+            }),
             bins,
             power,
             power_below,
-            power_above: rows(power, bins, below..occupied),
+            power_above,
             noise_above: noise_profile.map(|profile| &profile[below..occupied]),
             carried_above: factors.and_then(|carried| carried.upper.as_ref()),
             gain_before: carried.map(|carried| (&carried.levels, &carried.floors)),
+            decays_before: carried.map(|carried| &carried.decays),
             start: Start {
                 bins: below,
                 speech_spectra,
@@ -256,15 +270,43 @@ struct Block<'a> {
     power: &'a [f32],
     power_below: Vec<f32>,
     power_above: Vec<f32>,
-    /// The log odds of speech in the dictionary's band, bins x frames, if there is a listener.
-    heard: Option<Vec<f32>>,
+    /// What the listener says, if there is one.
+    heard: Option<Heard>,
     /// The mean power of the noise per bin above the dictionary's band, if it is known.
     noise_above: Option<&'a [f32]>,
     carried_above: Option<&'a CarriedUpper>,
     gain_before: Option<(&'a BinLevels, &'a Floors)>,
+    decays_before: Option<&'a Decays>,
     /// Of the dictionary's band.
     start: Start<'a>,
     streams: Streams,
+}
+
+/// The log odds of speech that the listeners hear, bins x frames.
+struct Heard {
+    /// In the dictionary's band.
+    below: Vec<f32>,
+    /// Above it, if there is a listener for it and anything to hear.
+    above: Option<Vec<f32>>,
+    /// The probability of a voice near every frame.
+    presence: Vec<f32>,
+}
+
+impl Heard {
+    /// Of the powers of `bins` bins in the dictionary's band and of those above (bins x frames each).
+    fn new(
+        listener: &Listener,
+        upper: Option<&UpperListener>,
+        bins: usize,
+        power_below: &[f32],
+        power_above: &[f32],
+    ) -> Self {
+        let odds = listener.odds_on_bands(power_below, bins);
+        let below = listener::on_bins(&odds, bins);
+        let presence = listener::presence(&below, bins);
+        let above = upper.and_then(|upper| upper.log_odds(power_below, bins, &odds, power_above));
+        Self { below, above, presence }
+    }
 }
 
 /// What the draws say of themselves.
@@ -285,6 +327,8 @@ struct Posterior {
     upper: Option<CarriedUpper>,
     /// Those of this block and the blocks before it.
     levels: BinLevels,
+    /// Likewise.
+    decays: Decays,
 }
 
 /// Told how many sweeps are done.
@@ -366,16 +410,21 @@ impl Block<'_> {
                 separation.dispersions().each_ref().map(Vec::as_slice),
             ));
         }
-        let before = (self.heard.is_some() && !self.power_above.is_empty()).then(|| gain_below.clone());
+        let deaf_above =
+            matches!(&self.heard, Some(Heard { above: None, .. })) && !self.power_above.is_empty();
+        let unheard = deaf_above.then(|| gain_below.clone());
         if let Some(heard) = &self.heard {
-            listener::pool(&mut gain_below, heard, split);
+            listener::pool(&mut gain_below, &heard.below, &heard.presence);
         }
         place_rows(&gain_below, &mut gain, bins, 0..split);
         let mut upper = None;
         if !self.power_above.is_empty() {
             let (mut gain_above, carried) = self.separate_above(separation);
-            if let Some(before) = &before {
-                self.follow(before, &gain_below, &mut gain_above);
+            if let Some(Heard { above: Some(above), presence, .. }) = &self.heard {
+                listener::pool(&mut gain_above, above, presence);
+            }
+            if let Some(unheard) = &unheard {
+                self.follow(unheard, &gain_below, &mut gain_above);
             }
             let occupied = split + self.power_above.len() / (power.len() / bins);
             place_rows(&gain_above, &mut gain, bins, split..occupied);
@@ -400,7 +449,21 @@ impl Block<'_> {
         );
         // What is learned of speech above is uncertain: no more noise is left there than just below.
         floors.level_off(split);
-        Posterior { gain, floors, upper, levels }
+        let decays = self.dry(&mut gain);
+        Posterior { gain, floors, upper, levels, decays }
+    }
+
+    /// Takes as much of the voice's tail out of the gain as the settings ask for. The decays of the room so far.
+    fn dry(&self, gain: &mut [f32]) -> Decays {
+        let Self { separator, bins, power, start, decays_before, .. } = self;
+        let voice: Vec<f32> = gain.iter().zip(*power).map(|(gain, power)| gain * gain * power).collect();
+        let mut decays = decays_before.cloned().unwrap_or_default();
+        decays.count(&voice, *bins, start.bin_hertz, start.frame_seconds);
+        let share = separator.settings.gain.dry as f32;
+        if share > 0.0 {
+            reverberation::dry(gain, &voice, *bins, start.bin_hertz, start.frame_seconds, &decays, share);
+        }
+        decays
     }
 
     /// The standard deviation of the gain over the draws, bins x frames; empty if it is not asked for.

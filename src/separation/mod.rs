@@ -9,6 +9,7 @@ mod noise_drift;
 pub(crate) mod online;
 mod published;
 mod response;
+pub(crate) mod reverberation;
 mod sampling;
 pub(crate) mod settings;
 mod start;

@@ -197,11 +197,20 @@ pub struct GainSettings {
     /// Whether, where nothing listens, the least gain of a band is about -26 dB and follows its noise in place of
     /// `floor_db`: what is left is to be 20 to 32 dB below the speech there, and the least gain -40 to -17 dB.
     pub floor_by_band: bool,
+    /// The share of what rings on of the voice in a room that counts as noise, 0 to 1.
+    pub dry: f64,
 }
 
 impl Default for GainSettings {
     fn default() -> Self {
-        Self { refine: true, listen: true, smooth: true, floor_db: NORMAL_FLOOR_DB, floor_by_band: true }
+        Self {
+            refine: true,
+            listen: true,
+            smooth: true,
+            floor_db: NORMAL_FLOOR_DB,
+            floor_by_band: true,
+            dry: 0.0,
+        }
     }
 }
 
@@ -379,6 +388,7 @@ impl Settings {
         if let Some(sampling) = sampling {
             sampling.validate()?;
         }
+        within("dry", gain.dry, 0.0..=1.0)?;
         within("gain floor in dB", gain.floor_db, -100.0..=0.0)
     }
 

@@ -112,6 +112,7 @@ class Denoiser:
     :param quality: ``"fast"`` or ``"normal"``: how much time to spend.
     :param strength: ``"gentle"``, ``"normal"`` or ``"strong"``: how much of the noise to take out.
     :param floor_db: the least gain of any part of the spectrum, -100 to 0 dB, in place of a strength.
+    :param dry: the share of what rings on of the voice in a room that is taken out, too, 0 to 1.
     :param sampler: one of :data:`alphamf.samplers.NAMES`.
     :param iterations: Gibbs sweeps, 0 (nothing is drawn) to 1,000,000.
     :param burn_in: how many of them are left out of the average; half if only ``iterations`` are given.
@@ -141,6 +142,7 @@ class Denoiser:
         quality: Optional[str] = None,
         strength: Optional[str] = None,
         floor_db: Optional[float] = None,
+        dry: Optional[float] = None,
         sampler: Optional[str] = None,
         iterations: Optional[int] = None,
         burn_in: Optional[int] = None,

@@ -131,6 +131,7 @@ fn options_out_of_range_are_told_their_range() {
     let (input, output) = (demo("demo-noisy.wav"), folder.join("out.wav"));
     for (options, words) in [
         (["--floor-db", "3"], ["floor", "-100 to 0"]),
+        (["--dry", "1.5"], ["dry", "0 to 1"]),
         (["--floor-db", "-101"], ["floor", "-100 to 0"]),
         (["--floor-db", "nan"], ["NaN", "-100 to 0"]),
         (["--alpha-noise", "2.5"], ["2.5", "0.2 to 2"]),
@@ -230,6 +231,7 @@ fn a_method_and_what_it_fixes_exclude_each_other() {
         ("--quality", "normal"),
         ("--strength", "gentle"),
         ("--floor-db", "-20"),
+        ("--dry", "0.5"),
         ("--sampler", "sgld"),
         ("--iterations", "10"),
         ("--burn-in", "5"),

@@ -19,12 +19,13 @@ const MOST_BYTES: u64 = 400 << 20;
 const NONE: &str = "none";
 
 /// All that a published method fixes; it leaves the dictionary and the seed.
-const FIXED_BY_METHOD: [&str; 16] = [
+const FIXED_BY_METHOD: [&str; 17] = [
     "refiner",
     "no_listener",
     "quality",
     "strength",
     "floor_db",
+    "dry",
     "sampler",
     "iterations",
     "burn_in",
@@ -72,6 +73,11 @@ pub struct Model {
     /// The least gain of any part of the spectrum, dB, -100 to 0: how much of the noise stays.
     #[arg(long, value_name = "DB", allow_negative_numbers = true)]
     floor_db: Option<f64>,
+
+    /// Takes out what rings on of the voice in a room, too: 0 (none of it) to 1 (all that is told from the voice); 0.5 is
+    /// a good start.
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    dry: Option<f64>,
 
     /// Sampler of activations and noise spectra.
     #[arg(long, help_heading = "Model", value_name = "NAME", help = sampler_help())]
@@ -256,6 +262,7 @@ impl Model {
             quality: (!published).then_some(self.quality.into()),
             strength: self.strength.map(Strength::from),
             floor_db: self.floor_db,
+            dry: self.dry,
             sampler: self.sampler,
             iterations: self.iterations,
             burn_in: self.burn_in,

@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""Learn where the voice is above 8 kHz, given what is there and what the listener hears below.
+
+    upper.py mix PREPARED LISTENER MIXTURES.npz [--count N] [--seed N]   PREPARED by prepare.py --full-band
+    upper.py learn MIXTURES.npz CHECKPOINT [--epochs N]
+    upper.py export CHECKPOINT OUT.safetensors [--reference OUT.csv]
+"""
+
+import argparse
+import os
+
+for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+import numpy as np
+import torch
+from torch import nn
+
+from export import Writer, spectrum, write
+from mixing import Mixer, below, filtered
+from network import BANDS, BINS, FEATURES, HOP, PAIR, RATE, WINDOW, Layer, Listener, Over, edges, features, levels, relative
+
+FULL = 48000  # Hz
+UPPER, WIDTH = 20, 32  # bands above 8 kHz, bins of each: up to 18 kHz
+EDGES = BINS + WIDTH * np.arange(UPPER + 1)
+HEARD = 20  # groups of the listener's bands
+INPUTS = 2 * HEARD + FEATURES * UPPER
+CHANNELS, DILATIONS = 64, (1, 2, 4, 8)
+SECONDS = 5.0
+# Voices whose recordings end before 18 kHz, Hz: nothing is learned from what is above.
+ENDS = {"chenwang": 15500}
+
+
+class Upper(nn.Module):
+    """Convolutions over pairs of frames; all bands are channels."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = Layer(Over(INPUTS * PAIR, CHANNELS, 1, False), False)
+        self.local = nn.Sequential(*[Layer(Over(CHANNELS, CHANNELS, d, False), True) for d in DILATIONS])
+        self.last = nn.Conv1d(CHANNELS, UPPER * PAIR, 1)
+
+    def forward(self, x):
+        """(n, frames, INPUTS), an even number of frames -> log odds (n, frames, UPPER)."""
+        n, t, _ = x.shape
+        x = x.reshape(n, t // PAIR, -1).transpose(1, 2)
+        return self.last(self.local(self.first(x))).transpose(1, 2).reshape(n, t, UPPER)
+
+
+def seen(power, odds):
+    """What the network sees (frames x INPUTS) of powers (frames x bins) and the listener's log odds (frames x BANDS): these, and
+    levels against the whole, in groups of bands; above, what the listener sees below. Absent bands are zero."""
+    low = levels(power, edges())
+    whole = np.log(low.mean() + 1e-30)
+    groups = lambda x: x.reshape(len(x), HEARD, -1).mean(2)
+    present = int(np.searchsorted(EDGES, power.shape[1], side="right") - 1)
+    above = np.zeros((len(power), FEATURES, UPPER), np.float32)
+    if present > 0:
+        above[:, :, :present] = relative(levels(power, EDGES[: present + 1]), whole).transpose(1, 0, 2)
+    parts = [groups(odds) / 4, groups(relative(low, whole)[0]), above.reshape(len(power), -1)]
+    return np.concatenate(parts, 1).astype(np.float32)
+
+
+class FullMixer(Mixer):
+    def full(self):
+        """noisy, voice, the highest frequency of the recording, and that from which nothing may be learned, Hz."""
+        rng = self.rng
+        y, x, who = self.scene()
+        end = ENDS.get(who.split("/")[-1], FULL / 2)
+        top, u = FULL / 2, rng.random()
+        if u < 0.12:
+            # A voice that was recorded at a lower rate, or came by a narrow line.
+            narrow = filtered(x, below(rng.uniform(6000, 9500), FULL))
+            x, y, end = narrow, y - x + narrow, FULL / 2
+        elif u < 0.35:
+            top = rng.uniform(9000, 18000)
+            x, y = filtered(x, below(top, FULL)), filtered(y, below(top, FULL))
+        return y, x, top, end
+
+
+def mix(a):
+    """For every mixture: what is seen (f16), and of every band above the powers of the mixture, of the voice, and what they have
+    in common (f32)."""
+    torch.set_num_threads(1)
+    listener = Listener()
+    listener.load_state_dict(torch.load(a.listener, weights_only=False, map_location="cpu")["average"])
+    listener.eval()
+    mixer = FullMixer(a.prepared, [a.seed, 48], SECONDS, FULL)
+    scale = FULL // RATE
+    hann = torch.hann_window(WINDOW * scale)
+    stft = lambda x: torch.stft(
+        torch.from_numpy(x), WINDOW * scale, HOP * scale, window=hann, return_complex=True, pad_mode="constant"
+    )
+    inputs, targets = [], []
+    for _ in range(a.count):
+        y, x, top, end = mixer.full()
+        Y, X = (stft(v).T.numpy() for v in (y, x))
+        frames = len(Y) // PAIR * PAIR
+        Y, X = Y[:frames] / WINDOW, X[:frames] / WINDOW
+        bins = min(int(top / (RATE / WINDOW)) + 1, EDGES[-1])
+        power = np.abs(Y) ** 2
+        with torch.no_grad():
+            odds = listener(torch.from_numpy(features(power, BANDS))[None])[0].numpy()
+        inputs.append(seen(power[:, :bins], odds).astype(np.float16))
+        of_bands = [levels(v, EDGES) for v in (power, np.abs(X) ** 2, (Y * X.conj()).real)]
+        # Bands that are not to be learned from count nothing.
+        last = np.searchsorted(EDGES, min(bins, end / (RATE / WINDOW)), side="right") - 1
+        of_bands = np.stack(of_bands, 1) * (np.arange(UPPER) < last)
+        targets.append(of_bands.astype(np.float32))
+    np.savez(a.mixtures, inputs=np.stack(inputs), targets=np.stack(targets))
+
+
+def loss(odds, targets):
+    """The distance of spectra compressed by the power 0.3, of bands as if they were bins: of the complex values, of magnitudes,
+    and of what is lost of the voice."""
+    mixture, voice, common = targets.unbind(2)
+    estimate = torch.sigmoid(odds) ** 2 * mixture
+    p, q = (estimate + 1e-12) ** 0.15, (voice + 1e-12) ** 0.15
+    coherence = common / torch.sqrt(mixture * voice + 1e-24)
+    distance = p**2 + q**2 - 2 * coherence.clamp(-1, 1) * p * q
+    return (0.4 * distance + 0.6 * (p - q) ** 2 + 0.3 * torch.relu(q - p) ** 2)[mixture > 0].mean()
+
+
+def learn(a):
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    data = np.load(a.mixtures)
+    inputs, targets = (torch.from_numpy(data[name]) for name in ("inputs", "targets"))
+    kept = len(inputs) // 16
+    net, rng = Upper(), np.random.default_rng(0)
+    average = {name: value.clone() for name, value in net.state_dict().items()}
+    optimiser = torch.optim.AdamW(net.parameters(), lr=2e-3, weight_decay=0.05, betas=(0.9, 0.98))
+    batch = 16
+    steps = a.epochs * ((len(inputs) - kept) // batch)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 2e-3, total_steps=steps, pct_start=0.1)
+    step = 0
+    for epoch in range(a.epochs):
+        net.train()
+        total = 0.0
+        order = kept + rng.permutation(len(inputs) - kept)
+        for at in range(0, len(order) - batch + 1, batch):
+            some = np.sort(order[at : at + batch])
+            error = loss(net(inputs[some].float()), targets[some])
+            optimiser.zero_grad()
+            error.backward()
+            nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            optimiser.step()
+            schedule.step()
+            step += 1
+            total += error.item()
+            decay = min(0.998, (step + 1) / (step + 20))
+            for name, value in net.state_dict().items():
+                if value.dtype.is_floating_point:
+                    average[name].mul_(decay).add_(value, alpha=1 - decay)
+                else:
+                    average[name].copy_(value)
+        judged = Upper()
+        judged.load_state_dict(average)
+        judged.eval()
+        with torch.no_grad():
+            error = loss(judged(inputs[:kept].float()), targets[:kept]).item()
+        print(f"epoch {epoch + 1} loss {total / (len(order) // batch):.4f}, of mixtures kept apart {error:.4f}", flush=True)
+    torch.save(dict(average=average, seen=(len(inputs) - kept) * SECONDS), a.checkpoint)
+
+
+def export(a):
+    c = torch.load(a.checkpoint, weights_only=False, map_location="cpu")
+    net = Upper()
+    net.load_state_dict(c["average"])
+    net.eval()
+    writer = Writer()
+    for layer in (net.first, *net.local):
+        writer.convolution(layer.convolution, layer.norm)
+    writer.convolution(net.last)
+    header = dict(
+        window_seconds=WINDOW / RATE,
+        channels=CHANNELS,
+        dilations=DILATIONS,
+        hours=round(c["seen"] / 3600, 2),
+    )
+    write(a.out, "alphamf-upper-listener", header, writer.tensors())
+    print(header, sum(p.numel() for p in net.parameters()))
+    if a.reference:
+        power = spectrum(EDGES[-1])
+        # The odds below that the test takes, too.
+        t, b = np.mgrid[0 : len(power), 0:BANDS]
+        odds = (3 * np.sin(0.2 * t + 0.1 * b)).astype(np.float32)
+        with open(a.reference, "w") as f:
+            f.write("bins,frame,band,log_odds\n")
+            for bins in (EDGES[-1], EDGES[9] + 5):
+                with torch.no_grad():
+                    found = net(torch.from_numpy(seen(power[:, :bins], odds))[None])[0].numpy()
+                f.writelines(
+                    f"{bins},{i},{j},{found[i, j]:.4f}\n"
+                    for i in (0, 1, 17, 30, 47)
+                    for j in (0, 3, 5, 8, 12, 19)
+                    if EDGES[j + 1] <= bins
+                )
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = a.add_subparsers(required=True)
+    b = commands.add_parser("mix")
+    b.add_argument("prepared")
+    b.add_argument("listener", help="checkpoint of train.py")
+    b.add_argument("mixtures")
+    b.add_argument("--count", type=int, default=4000)
+    b.add_argument("--seed", type=int, default=1)
+    b.set_defaults(run=mix)
+    b = commands.add_parser("learn")
+    b.add_argument("mixtures")
+    b.add_argument("checkpoint")
+    b.add_argument("--epochs", type=int, default=20)
+    b.set_defaults(run=learn)
+    b = commands.add_parser("export")
+    b.add_argument("checkpoint")
+    b.add_argument("out")
+    b.add_argument("--reference", help="where to write some of its log odds, for the test")
+    b.set_defaults(run=export)
+    a = a.parse_args()
+    a.run(a)
+
+
+if __name__ == "__main__":
+    main()
