@@ -60,6 +60,10 @@ pub struct Summary {
     pub input_snr_db: f64,
     /// Estimated ratio of speech to noise after, dB; NaN for silence.
     pub output_snr_db: f64,
+    /// The ratio of the speech to what the result is expected to differ from it, by the posterior, dB; NaN for silence. On
+    /// mixtures for development it is 0.9 dB above the true one, give or take 2.4 dB, unless the noise is another voice,
+    /// which nothing here can tell.
+    pub expected_sdr_db: f64,
     /// Level in the pauses of the voice, dB: mean square against full scale ±1. Pauses are the fifth of the frames of
     /// every block with the least speech, digital silence left out; NaN if there are none.
     pub noise_before_db: f64,

@@ -66,6 +66,9 @@ pub struct Statistics {
     pub estimated_snr_db: Option<f64>,
     /// Estimated ratio after, dB; none for silence, and if something of the recording is mixed in.
     pub snr_after_db: Option<f64>,
+    /// The ratio of the speech to what the result is expected to differ from it, dB; see [`Summary`]. None for silence, and if
+    /// something of the recording is mixed in.
+    pub expected_sdr_db: Option<f64>,
     /// Level in the pauses of the voice, dBFS (mean square); none for silence.
     pub noise_before_dbfs: Option<f64>,
     /// The same in the result.
@@ -270,6 +273,7 @@ impl Session {
             estimated_snr_db: estimated_snr(&summaries, &energies, |summary| summary.input_snr_db),
             snr_after_db: estimated_snr(&summaries, &energies, |summary| summary.output_snr_db)
                 .filter(|_| mix == 1.0),
+            expected_sdr_db: expected_sdr(&summaries, &energies).filter(|_| mix == 1.0),
             noise_before_dbfs: noise_before.and_then(decibels),
             noise_after_dbfs: noise_after.and_then(decibels),
             reverberation_seconds: summaries
@@ -354,11 +358,26 @@ impl Session {
 
 /// The ratio of speech to noise of all streams, dB, from what each found and its energy.
 fn estimated_snr(summaries: &[Summary], energies: &[f64], snr_db: fn(&Summary) -> f64) -> Option<f64> {
-    let speech_of = |(summary, energy): (&Summary, &f64)| {
-        if *energy > 0.0 { energy / (1.0 + libm::pow(10.0, -snr_db(summary) / 10.0)) } else { 0.0 }
-    };
-    let speech: f64 = summaries.iter().zip(energies).map(speech_of).sum();
+    let speech: f64 =
+        summaries.iter().zip(energies).map(|(summary, &energy)| speech(energy, snr_db(summary))).sum();
     decibels(speech / (energies.iter().sum::<f64>() - speech))
+}
+
+/// The expected ratio of speech to error of all streams together, by their energies, dB.
+fn expected_sdr(summaries: &[Summary], energies: &[f64]) -> Option<f64> {
+    let of_stream = |(summary, &energy): (&Summary, &f64)| {
+        let speech = speech(energy, summary.input_snr_db);
+        let error = speech * libm::pow(10.0, -summary.expected_sdr_db / 10.0);
+        if speech > 0.0 { (speech, error) } else { (0.0, 0.0) }
+    };
+    let sums = summaries.iter().zip(energies).map(of_stream);
+    let (speech, error) = sums.fold((0.0, 0.0), |sum, stream| (sum.0 + stream.0, sum.1 + stream.1));
+    decibels(speech / error)
+}
+
+/// The energy of the speech in a recording.
+fn speech(energy: f64, snr_db: f64) -> f64 {
+    if energy > 0.0 { energy / (1.0 + libm::pow(10.0, -snr_db / 10.0)) } else { 0.0 }
 }
 
 /// The mean of the powers that these levels of all streams stand for; those of silent ones are NaN.

@@ -80,6 +80,8 @@ struct Energy {
     /// In the output.
     speech_left: f64,
     noise_left: f64,
+    /// Expected square of the difference from the speech.
+    error: f64,
 }
 
 /// Mean squares of the samples in the pauses of the voice, before and after.
@@ -197,11 +199,12 @@ impl DenoiseStream {
     #[must_use]
     pub fn summary(&self) -> Summary {
         let decibels = |ratio: f64| 10.0 * libm::log10(ratio);
-        let Energy { input, speech, speech_left, noise_left } = self.energy;
+        let Energy { input, speech, speech_left, noise_left, error } = self.energy;
         let [before, after] = self.pauses.levels().map(decibels);
         Summary {
             input_snr_db: decibels(speech / (input - speech)),
             output_snr_db: decibels(speech_left / noise_left),
+            expected_sdr_db: decibels(speech / error),
             noise_before_db: before,
             noise_after_db: after,
             monte_carlo: self.monte_carlo,
@@ -362,6 +365,9 @@ impl DenoiseStream {
                 self.energy.speech += gain * power;
                 self.energy.speech_left += gain * left;
                 self.energy.noise_left += (1.0 - gain) * left;
+                // The posterior of a bin has the mean `gain` and the variance `gain (1 - gain)`, in units of its power.
+                let off = f64::from(applied) - gain;
+                self.energy.error += (off * off + gain * (1.0 - gain)) * power;
                 let sides = if i % bins == 0 || i % bins == bins - 1 { 1.0 } else { 2.0 };
                 let level = &mut levels[i / bins];
                 level.speech += gain * power;
@@ -689,6 +695,9 @@ mod tests {
         assert!((summary.noise_after_db - pause(&output)).abs() < 3.0, "{summary:?} {}", pause(&output));
         assert!((summary.input_snr_db - snr).abs() < 2.0, "{summary:?} {snr}");
         assert!(summary.output_snr_db > summary.input_snr_db + 6.0, "{summary:?}");
+        let error: Vec<f32> = output.iter().zip(&voice).map(|(found, voice)| found - voice).collect();
+        let sdr = f64::from(decibels(power(&voice) / power(&error)));
+        assert!((summary.expected_sdr_db - sdr).abs() < 3.0, "{summary:?} {sdr}");
     }
 
     #[test]

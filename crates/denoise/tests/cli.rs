@@ -644,6 +644,7 @@ fn statistics_and_figures_tell_what_was_found() {
     for key in [
         "estimated_snr_db",
         "snr_after_db",
+        "expected_sdr_db",
         "noise_before_dbfs",
         "noise_after_dbfs",
         "real_time_factor",
@@ -652,6 +653,7 @@ fn statistics_and_figures_tell_what_was_found() {
     ] {
         assert!(file[key].is_number(), "{key}");
     }
+    assert_eq!(file["reverberation_seconds"].as_array().map(Vec::len), Some(6));
     let precision = &file["monte_carlo"];
     assert_eq!(precision["draws"], 10);
     let error = precision["gain_standard_error"].as_f64().unwrap();

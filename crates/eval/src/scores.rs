@@ -1,6 +1,7 @@
 //! The scores of one file.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,8 @@ pub const MAXIMUM_EXCESS: f64 = 0.1;
 
 /// The least sample rate, Hz, at which the whole band that is heard is there to be judged.
 const FULL_BAND: u32 = 40_000;
+/// What lies above the band of recordings at 16 kHz, Hz.
+const ABOVE: RangeInclusive<f64> = 8_000.0..=20_000.0;
 
 /// A measure that every file is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -33,13 +36,15 @@ pub enum Metric {
     LowDistance,
     /// The same from 8 to 20 kHz.
     HighDistance,
+    /// [`metrics::fricative_distance`] there.
+    FricativeDistance,
     /// Wide-band PESQ, with the feature `pesq` and at 16 kHz only.
     WideBandPesq,
 }
 
 impl Metric {
     /// All measures, in the order in which they are shown.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Sdr,
         Self::SiSdr,
         Self::Snr,
@@ -48,6 +53,7 @@ impl Metric {
         Self::Estoi,
         Self::LowDistance,
         Self::HighDistance,
+        Self::FricativeDistance,
         Self::WideBandPesq,
     ];
 
@@ -63,6 +69,7 @@ impl Metric {
             Self::Estoi => "estoi",
             Self::LowDistance => "low_distance",
             Self::HighDistance => "high_distance",
+            Self::FricativeDistance => "fricative_distance",
             Self::WideBandPesq => "wide_band_pesq",
         }
     }
@@ -79,6 +86,7 @@ impl Metric {
             Self::Estoi => "ESTOI",
             Self::LowDistance => "LSD",
             Self::HighDistance => "LSD above 8 kHz",
+            Self::FricativeDistance => "of fricatives",
             Self::WideBandPesq => "PESQ-WB",
         }
     }
@@ -92,7 +100,8 @@ impl Metric {
             | Self::Snr
             | Self::SegmentalSnr
             | Self::LowDistance
-            | Self::HighDistance => "dB",
+            | Self::HighDistance
+            | Self::FricativeDistance => "dB",
             Self::Stoi | Self::Estoi => "",
             Self::WideBandPesq => "MOS-LQO",
         }
@@ -121,6 +130,9 @@ impl Metric {
             Self::Estoi => "Jensen and Taal 2016, at 10 kHz",
             Self::LowDistance => "log-spectral distance, 0.1 to 8 kHz; less is better",
             Self::HighDistance => "log-spectral distance, 8 to 20 kHz; less is better",
+            Self::FricativeDistance => {
+                "the same in the tenth of the frames with most of the voice there; less is better"
+            }
             Self::WideBandPesq => "ITU-T P.862.2, wide band, 16 kHz",
         }
     }
@@ -151,6 +163,8 @@ pub struct Scores {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     high_distance: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    fricative_distance: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     wide_band_pesq: Option<f64>,
 }
 
@@ -167,6 +181,7 @@ impl Scores {
             Metric::Estoi => Some(self.estoi),
             Metric::LowDistance => self.low_distance,
             Metric::HighDistance => self.high_distance,
+            Metric::FricativeDistance => self.fricative_distance,
             Metric::WideBandPesq => self.wide_band_pesq,
         }
     }
@@ -228,10 +243,11 @@ pub fn score(clean: &Signal, estimate: &Signal, high_pass_hz: f64) -> Result<Sco
         if high_pass_hz > 0.0 { high_pass(samples, rate, high_pass_hz) } else { samples }
     };
     let (clean, estimate) = (prepare(clean_channel), prepare(channel));
+    let is_full_band = rate >= FULL_BAND;
     let distance = |band| {
-        let is_full_band = rate >= FULL_BAND;
         is_full_band.then(|| metrics::log_spectral_distance(&clean, &estimate, rate, band)).transpose()
     };
+    let fricatives = || metrics::fricative_distance(&clean, &estimate, rate, ABOVE);
     let intelligibility = metrics::intelligibility(&clean, &estimate, rate)?;
     Ok(Scores {
         sdr: metrics::sdr(&clean, &estimate)?,
@@ -241,7 +257,8 @@ pub fn score(clean: &Signal, estimate: &Signal, high_pass_hz: f64) -> Result<Sco
         stoi: intelligibility.stoi,
         estoi: intelligibility.estoi,
         low_distance: distance(100.0..=8_000.0)?,
-        high_distance: distance(8_000.0..=20_000.0)?,
+        high_distance: distance(ABOVE)?,
+        fricative_distance: is_full_band.then(fricatives).transpose()?,
         wide_band_pesq: wide_band_pesq(&clean, &estimate, rate)?,
     })
 }

@@ -125,6 +125,23 @@ fn generated_signals_score_as_in_public_packages() {
     }
 }
 
+#[test]
+fn fricatives_are_the_frames_that_are_loudest() {
+    // Noise of 2 s that is 20 dB louder for a quarter of a second, there halved.
+    let burst = 40_000..52_000;
+    let reference: Vec<f64> = noise(96_000, 4)
+        .iter()
+        .enumerate()
+        .map(|(n, x)| x * if burst.contains(&n) { 1.0 } else { 0.1 })
+        .collect();
+    let halved = |(n, x): (usize, &f64)| if burst.contains(&n) { 0.5 * x } else { *x };
+    let estimate: Vec<f64> = reference.iter().enumerate().map(halved).collect();
+    let band = 8_000.0..=20_000.0;
+    let all = log_spectral_distance(&reference, &estimate, 48_000, band.clone()).unwrap();
+    let fricatives = fricative_distance(&reference, &estimate, 48_000, band).unwrap();
+    assert!((fricatives - 6.02).abs() < 0.1 && all < 1.2, "{fricatives} and {all} dB");
+}
+
 /// Recorded by `reference.py`, from NumPy's transforms.
 #[test]
 fn distances_of_spectra_are_those_recorded() {
