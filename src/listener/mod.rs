@@ -30,6 +30,10 @@ use network::Network;
 /// knows how sure all of it is.
 const WEIGHT: f32 = 0.9;
 
+/// Gains of the pool are raised to this power. On 30 mixtures, with 1.15 DNSMOS predicts a rating of 2.71 in place of 2.66, SDR
+/// gains 0.07 dB, and SI-SDR and PESQ lose 0.025 dB and 0.01; with 1.3, 0.09 dB and 0.04.
+const STRESS: f32 = 1.1;
+
 /// A voice that is anywhere near is heard in some bin: how far, frames, and ...
 const NEAR_FRAMES: usize = 16;
 /// ... with at least such log odds, below which the model's word for a voice counts for less and less, by this slope.
@@ -101,8 +105,8 @@ fn spread(values: &[f32], edges: &[usize], bins: usize) -> Vec<f32> {
 }
 
 /// The logarithmic opinion pool (Genest and Zidek 1986, section 3) of the posterior and the listener: gains whose log
-/// odds (bins x frames) are the weighted mean of those of `gain` and of `log_odds`, times the probability that there
-/// is a voice near the frame (`presence`). Peaks of steady noise that the model takes for a voice stay out by that.
+/// odds (bins x frames) are the weighted mean of those of `gain` and of `log_odds`, a little stressed, times the probability that
+/// there is a voice near the frame (`presence`). Peaks of steady noise that the model takes for a voice stay out by that.
 pub(crate) fn pool(gain: &mut [f32], log_odds: &[f32], presence: &[f32]) {
     let bins = gain.len() / presence.len().max(1);
     vector::dispatch(
@@ -111,7 +115,7 @@ pub(crate) fn pool(gain: &mut [f32], log_odds: &[f32], presence: &[f32]) {
             let frames = gain.chunks_exact_mut(bins).zip(log_odds.chunks_exact(bins));
             for ((gain, heard), presence) in frames.zip(presence) {
                 for (gain, heard) in gain.iter_mut().zip(heard) {
-                    *gain = presence * pooled(*gain, *heard);
+                    *gain = presence * vector::powf(pooled(*gain, *heard), STRESS);
                 }
             }
         },
