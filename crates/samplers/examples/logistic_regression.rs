@@ -7,8 +7,7 @@
 mod shared;
 
 use std::error::Error;
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
@@ -16,8 +15,7 @@ use alphamf_samplers::diagnostics::effective_size_mean;
 use alphamf_samplers::random::Streams;
 use alphamf_samplers::targets::LogisticRegression;
 use alphamf_samplers::*;
-use flate2::read::GzDecoder;
-use shared::{Outcome, Report, option, plot, row};
+use shared::{Outcome, Report, convergence, option, plot, read_gzip, row};
 
 type Labelled = (Vec<f64>, Vec<bool>);
 
@@ -82,15 +80,8 @@ fn synthetic(dimension: usize, terms: usize, scale: f64, deviation: f64, seed: u
 
 /// Images scaled to [0, 1] after a one, and whether each is a nine.
 fn read_mnist(folder: &Path, part: &str) -> Result<Labelled, Box<dyn Error>> {
-    let read = |name: String| -> Result<Vec<u8>, Box<dyn Error>> {
-        let path = folder.join(name);
-        let mut bytes = Vec::new();
-        let file = File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        GzDecoder::new(file).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let images = read(format!("{part}-images.idx3.gz"))?;
-    let labels = read(format!("{part}-labels.idx1.gz"))?;
+    let images = read_gzip(&folder.join(format!("{part}-images.idx3.gz")))?;
+    let labels = read_gzip(&folder.join(format!("{part}-labels.idx1.gz")))?;
     let pixels = images[16..].chunks_exact(28 * 28);
     let regressors =
         pixels.flat_map(|image| std::iter::once(1.0).chain(image.iter().map(|&p| f64::from(p) / 255.0)));
@@ -270,11 +261,7 @@ fn newtonian(report: &mut Report) -> Outcome {
         chain.adapt(false);
         chain.run(draws / 2, &mut observe);
         let seconds = clock.elapsed().as_secs_f64() * 1000.0 / draws as f64;
-        let tail = &losses[draws - draws / 5..];
-        let settled = tail.iter().sum::<f64>() / tail.len() as f64;
-        // The first sample from which on the predictive log-likelihood stays within one percent of its final value.
-        let last_out = losses.iter().rposition(|loss| (loss / settled - 1.0).abs() > 0.01);
-        let converged = last_out.map_or(1, |index| index + 2);
+        let (settled, converged) = convergence(&losses);
         let cells = [settled, converged as f64, seconds, chain.statistics().acceptance()];
         table.push(row(name, &cells).into_iter().chain([paper.to_owned()]).collect());
         curves.push((
