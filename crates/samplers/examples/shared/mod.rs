@@ -8,8 +8,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+use alphamf_samplers::random::Stream;
 use flate2::read::GzDecoder;
 use plotters::prelude::*;
+use rand::RngExt;
+use rand_distr::{Distribution, Gamma};
 
 pub type Outcome = Result<(), Box<dyn Error>>;
 
@@ -25,6 +28,26 @@ pub fn read_gzip(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
     let file = fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
     GzDecoder::new(file).read_to_end(&mut bytes).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(bytes)
+}
+
+/// Shares from a Dirichlet law.
+pub fn dirichlet(concentrations: &[f64], stream: &mut Stream) -> Vec<f64> {
+    let parts: Vec<f64> = concentrations
+        .iter()
+        .map(|&shape| Gamma::new(shape, 1.0).map_or(0.0, |law| law.sample(stream)))
+        .collect();
+    let sum: f64 = parts.iter().sum();
+    parts.iter().map(|part| part / sum).collect()
+}
+
+/// A number from 0 with the probability of its share.
+pub fn draw(shares: &[f64], stream: &mut Stream) -> usize {
+    let mut left: f64 = stream.random();
+    let found = shares.iter().position(|share| {
+        left -= share;
+        left < 0.0
+    });
+    found.unwrap_or(shares.len() - 1)
 }
 
 /// The mean of the last fifth of a trace, and the first sample, counted from one, from which on it stays within one
