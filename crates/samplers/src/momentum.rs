@@ -39,7 +39,7 @@ impl<T: Real, Rest: Clone + Send> Momenta<T, Rest> {
         Self { movers, gradient_noise: None, started: false, resampling: None }
     }
 
-    /// Tells the samplers the covariance of their stochastic gradients.
+    /// Sets the estimate of the covariance of the stochastic gradient.
     pub fn set_gradient_noise(&mut self, covariance: &Matrix, dimension: usize) -> Result<(), SamplerError> {
         self.gradient_noise = Some(covariance.decompose("the gradient noise", dimension, false)?);
         Ok(())
