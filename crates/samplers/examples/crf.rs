@@ -2,7 +2,7 @@
 //!
 //! `--data DIR` names the folder that holds `text/train.txt.gz` and `text/test.txt.gz` of CoNLL-2000. The paper's lines
 //! of Usenet FAQs are not to be had; four labels and 26 features make a model of the same size. `--sentences N` takes other
-//! than 12 of the training set, `--runs N` more runs than one.
+//! than 40 of the training set, `--runs N` more runs than one.
 
 #[path = "shared/crf.rs"]
 mod model;
@@ -94,7 +94,7 @@ fn count(name: &str, without: usize) -> Result<usize, Box<dyn Error>> {
 
 fn main() -> Outcome {
     let data = option("--data").ok_or("--data DIR: the folder that holds text/train.txt.gz")?;
-    let [sentences, runs] = [count("--sentences", 12)?, count("--runs", 1)?];
+    let [sentences, runs] = [count("--sentences", 40)?, count("--runs", 1)?];
     let train = read(&data.join("text").join("train.txt.gz"), sentences)?;
     let test = read(&data.join("text").join("test.txt.gz"), usize::MAX)?;
     let words: usize = train.iter().map(Vec::len).sum();
