@@ -16,8 +16,8 @@ use alphamf_samplers::random::{Stream, Streams};
 use alphamf_samplers::{Chain, Newtonian, Statistics};
 use model::{Annotation, Label};
 use rand::RngExt;
-use rand_distr::{Distribution, Gamma, Poisson};
-use shared::{Outcome, Report, option};
+use rand_distr::{Distribution, Poisson};
+use shared::{Outcome, Report, dirichlet, draw, option};
 
 const CLASSES: usize = 3;
 const LABELLERS: usize = 100;
@@ -25,24 +25,6 @@ const PER_ITEM: f64 = 2.5;
 const CONCENTRATION: f64 = 10.0;
 const CORRECTNESS: f64 = 0.5;
 const SWEEPS: usize = 50;
-
-fn dirichlet(concentrations: &[f64], stream: &mut Stream) -> Vec<f64> {
-    let parts: Vec<f64> = concentrations
-        .iter()
-        .map(|&shape| Gamma::new(shape, 1.0).map_or(0.0, |law| law.sample(stream)))
-        .collect();
-    let sum: f64 = parts.iter().sum();
-    parts.iter().map(|part| part / sum).collect()
-}
-
-fn draw(shares: &[f64], stream: &mut Stream) -> usize {
-    let mut left: f64 = stream.random();
-    let found = shares.iter().position(|share| {
-        left -= share;
-        left < 0.0
-    });
-    found.unwrap_or(shares.len() - 1)
-}
 
 /// Labels of `items` items, from the model itself but for even shares.
 fn simulate(items: usize, stream: &mut Stream) -> Result<Vec<Label>, Box<dyn std::error::Error>> {

@@ -3,12 +3,15 @@
 //! number of steps.
 
 mod shared;
+#[path = "shared/with_metric.rs"]
+mod with_metric;
 
-use alphamf_samplers::diagnostics::Histogram;
+use alphamf_samplers::diagnostics::{Histogram, mean_and_variance};
 use alphamf_samplers::random::Streams;
 use alphamf_samplers::targets::{Banana, Quartic};
 use alphamf_samplers::*;
 use shared::{Outcome, Report, plot, row};
+use with_metric::WithMetric;
 
 const RUNS: u64 = 5;
 const STEPS: usize = 200_000;
@@ -34,24 +37,6 @@ fn sampler(name: &str, dimension: usize, seed: u64) -> Result<Box<dyn Sampler<f6
 /// The metric of the quartic without its divergence: what the naive version of eq. 16 believes in.
 struct Naive(Quartic);
 
-impl Target<f64> for Naive {
-    fn dimension(&self) -> usize {
-        1
-    }
-
-    fn gradient(&mut self, theta: &[f64], batch: Minibatch<'_>, gradient: &mut [f64]) {
-        self.0.gradient(theta, batch, gradient);
-    }
-
-    fn potential(&mut self, theta: &[f64], potential: &mut [f64]) {
-        self.0.potential(theta, potential);
-    }
-
-    fn metric(&mut self) -> Option<&mut dyn Metric<f64>> {
-        Some(self)
-    }
-}
-
 impl Metric<f64> for Naive {
     fn is_diagonal(&self) -> bool {
         true
@@ -69,10 +54,8 @@ impl Metric<f64> for Naive {
 
 /// Means and standard error over runs.
 fn mean_and_error(values: &[f64]) -> [f64; 2] {
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    let spread = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    [mean, (spread / count).sqrt()]
+    let (mean, variance) = mean_and_variance(values);
+    [mean, (variance / values.len() as f64).sqrt()]
 }
 
 /// KL on a 2-D grid at the given numbers of steps.
@@ -130,7 +113,7 @@ fn main() -> Outcome {
             for seed in 0..RUNS {
                 let mut sampler = sampler(name, 1, seed)?;
                 let mut target: Box<dyn Target<f64>> = match name {
-                    "naive gSGRHMC" => Box::new(Naive(law.clone())),
+                    "naive gSGRHMC" => Box::new(WithMetric { law: law.clone(), metric: Naive(law.clone()) }),
                     _ => Box::new(law.clone()),
                 };
                 let mut chain = Chain::new(&mut *target, &mut *sampler, vec![0.5])?;

@@ -8,7 +8,7 @@ use std::time::Instant;
 use alphamf_samplers::random::Streams;
 use alphamf_samplers::targets::RobustRegression;
 use alphamf_samplers::*;
-use shared::{Outcome, Report, plot, row};
+use shared::{Outcome, Report, convergence, plot, row};
 
 const SLOPES: usize = 40;
 const HALF: usize = 10_000;
@@ -73,10 +73,7 @@ fn main() -> Outcome {
             chain.statistics().acceptance()
         };
         let seconds = clock.elapsed().as_secs_f64() * 1000.0 / draws as f64;
-        let tail = &likelihoods[draws - draws / 5..];
-        let settled = tail.iter().sum::<f64>() / tail.len() as f64;
-        let last_out = likelihoods.iter().rposition(|value| (value / settled - 1.0).abs() > 0.01);
-        let converged = last_out.map_or(1, |index| index + 2);
+        let (settled, converged) = convergence(&likelihoods);
         let cells = [settled, converged as f64, seconds, acceptance, last[0], last[1], last[2]];
         table.push(row(name, &cells).into_iter().chain([paper.to_owned()]).collect());
         let shown = likelihoods.iter().take(DRAWS).enumerate();

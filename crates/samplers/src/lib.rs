@@ -81,6 +81,7 @@ mod gradient;
 mod kind;
 mod matrix;
 mod metric;
+mod momentum;
 mod positivity;
 mod runner;
 mod sampler;

@@ -60,6 +60,19 @@ struct Leaper<T> {
     diverged: bool,
 }
 
+impl<T: Real> Leaper<T> {
+    /// Writes to `old` where a move from `start` ends if the metric there is that of `end`.
+    fn end_move(&mut self, end: &Geometry<T>, block: usize, start: &[T]) {
+        let Self { momentum, velocity, scratch, step_size, old, .. } = self;
+        scratch.copy_from_slice(momentum);
+        end.inverse(block, scratch);
+        let half = T::narrow(0.5 * *step_size);
+        for (i, old) in old.iter_mut().enumerate() {
+            *old = start[i] + half * (velocity[i] + scratch[i]);
+        }
+    }
+}
+
 /// The metric of every block and how it changes.
 #[derive(Debug, Clone, Default)]
 struct Geometry<T> {
@@ -282,13 +295,8 @@ impl<T: Real> Rmhmc<T> {
             settled = true;
             for (block, leaper) in blocks.iter_mut().enumerate().filter(|(_, leaper)| !leaper.diverged) {
                 let column = block * n..(block + 1) * n;
-                let Leaper { momentum, velocity, scratch, step_size, diverged, old, .. } = leaper;
-                scratch.copy_from_slice(momentum);
-                there.inverse(block, scratch);
-                let half = T::narrow(0.5 * *step_size);
-                for (i, old) in old.iter_mut().enumerate() {
-                    *old = shifted[column.start + i] + half * (velocity[i] + scratch[i]);
-                }
+                leaper.end_move(there, block, &shifted[column.clone()]);
+                let Leaper { old, diverged, .. } = leaper;
                 let theta = &mut theta[column.clone()];
                 settled &= agree(theta, old);
                 theta.copy_from_slice(old);
@@ -307,14 +315,8 @@ impl<T: Real> Rmhmc<T> {
             // Whichever block it was: all that still move in this way are asked again, one by one.
             for (block, leaper) in blocks.iter_mut().enumerate().filter(|(_, leaper)| !leaper.diverged) {
                 let column = block * n..(block + 1) * n;
-                let Leaper { momentum, velocity, scratch, step_size, diverged, old, .. } = leaper;
-                scratch.copy_from_slice(momentum);
-                there.inverse(block, scratch);
-                let half = T::narrow(0.5 * *step_size);
-                for (i, old) in old.iter_mut().enumerate() {
-                    *old = shifted[column.start + i] + half * (velocity[i] + scratch[i]);
-                }
-                *diverged = !agree(&theta[column], old);
+                leaper.end_move(there, block, &shifted[column.clone()]);
+                leaper.diverged = !agree(&theta[column], &leaper.old);
             }
         }
         std::mem::swap(here, there);

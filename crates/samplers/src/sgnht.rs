@@ -12,9 +12,9 @@
 //! **When.** As SGHMC, when the variance of the stochastic gradient is unknown. In few dimensions, or with a small
 //! `A`, the thermostat itself oscillates slowly.
 
-use super::gradient::{Block, Engine, check};
-use super::matrix::{Matrix, Spectrum};
-use super::sghmc::{advance, check_resampling, kicked, resamples, settle};
+use super::gradient::{Engine, check};
+use super::matrix::Matrix;
+use super::momentum::{Momenta, Mover, advance, kick, kicked, settle};
 use super::vector::{dot, for_blocks};
 use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
 use crate::random::Streams;
@@ -39,19 +39,8 @@ impl Default for SgnhtSettings {
 pub struct Sgnht<T> {
     engine: Engine<T>,
     settings: SgnhtSettings,
-    blocks: Vec<Auxiliary<T>>,
-    started: bool,
-    gradient_noise: Option<Spectrum<T>>,
-    resampling: Option<u64>,
-}
-
-#[derive(Debug, Clone)]
-struct Auxiliary<T> {
-    block: Block<T>,
-    momentum: Vec<T>,
-    thermostat: f64,
-    /// Room for noise.
-    noise: [Vec<T>; 2],
+    /// With the thermostats.
+    momenta: Momenta<T, f64>,
 }
 
 impl<T: Real> Sgnht<T> {
@@ -69,15 +58,8 @@ impl<T: Real> Sgnht<T> {
         let positive = diffusion.is_finite() && diffusion > 0.0;
         check("SGNHT diffusion", diffusion, "a finite number above 0", positive)?;
         let engine = Engine::new(dimension, blocks, settings.gradient, streams)?;
-        let momentum = vec![T::zero(); dimension];
-        let auxiliary = |block| Auxiliary {
-            block,
-            momentum: momentum.clone(),
-            thermostat: settings.diffusion,
-            noise: [momentum.clone(), momentum.clone()],
-        };
-        let blocks = engine.new_blocks(streams).map(auxiliary).collect();
-        Ok(Self { engine, settings, blocks, started: false, gradient_noise: None, resampling: None })
+        let momenta = Momenta::new(&engine, diffusion, streams);
+        Ok(Self { engine, settings, momenta })
     }
 
     /// The same sampler, told the covariance `V` of its stochastic gradient: it adds so much less noise itself.
@@ -85,8 +67,7 @@ impl<T: Real> Sgnht<T> {
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive semidefinite.
     pub fn with_gradient_noise(mut self, covariance: &Matrix) -> Result<Self, SamplerError> {
-        self.gradient_noise =
-            Some(covariance.decompose("the gradient noise", self.engine.dimension, false)?);
+        self.momenta.set_gradient_noise(covariance, self.engine.dimension)?;
         Ok(self)
     }
 
@@ -95,43 +76,31 @@ impl<T: Real> Sgnht<T> {
     /// # Errors
     /// If `every` is 0.
     pub fn with_resampling(mut self, every: u64) -> Result<Self, SamplerError> {
-        self.resampling = Some(check_resampling(every)?);
+        self.momenta.set_resampling(every)?;
         Ok(self)
-    }
-
-    fn start(&mut self, anew: bool) {
-        if !self.started || anew {
-            self.started = true;
-            for Auxiliary { block, momentum, .. } in &mut self.blocks {
-                momentum.iter_mut().for_each(|r| *r = T::normal(&mut block.stream));
-            }
-        }
     }
 
     /// Sets the momentum and the thermostat of one block.
     pub fn set_auxiliary(&mut self, block: usize, momentum: &[T], thermostat: f64) {
-        self.start(false);
-        self.blocks[block].momentum.copy_from_slice(momentum);
-        self.blocks[block].thermostat = thermostat;
+        self.momenta.set(block, momentum);
+        self.momenta.movers[block].rest = thermostat;
     }
 
     /// The momentum and the thermostat `xi` of one block.
     #[must_use]
     pub fn auxiliary(&self, block: usize) -> (&[T], f64) {
-        (&self.blocks[block].momentum, self.blocks[block].thermostat)
+        let Mover { momentum, rest: thermostat, .. } = &self.momenta.movers[block];
+        (momentum, *thermostat)
     }
 }
 
 impl<T: Real> Sampler<T> for Sgnht<T> {
     fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
-        self.start(resamples(self.resampling, self.engine.iteration + 1));
         let engine = &mut self.engine;
         let step_size = engine.begin(target);
         let (step, mirror) = (T::narrow(step_size), engine.settings.mirror);
-        for_blocks(&mut self.blocks, theta, |_, Auxiliary { block, momentum, .. }, theta| {
-            block.old.copy_from_slice(theta);
-            advance(theta, momentum, step, mirror);
-        });
+        self.momenta.begin(engine.iteration);
+        self.momenta.half_move(theta, step, mirror);
         engine.evaluate_and_watch(target, theta);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
         let start = self.settings.diffusion;
@@ -139,9 +108,9 @@ impl<T: Real> Sampler<T> for Sgnht<T> {
         let half = T::narrow(0.5) * step;
         let heat =
             |momentum: &[T]| 0.5 * step_size * (dot(momentum, momentum).widen() / dimension as f64 - 1.0);
-        let gradient_noise = &self.gradient_noise;
-        for_blocks(&mut self.blocks, theta, |index, auxiliary, theta| {
-            let Auxiliary { block, momentum, thermostat, noise: [z, scratch] } = auxiliary;
+        let Momenta { movers, gradient_noise, .. } = &mut self.momenta;
+        for_blocks(movers, theta, |index, mover, theta| {
+            let Mover { block, momentum, scratch: [z, scratch], rest: thermostat } = mover;
             *thermostat += heat(momentum);
             let rate = step_size * *thermostat;
             // (1 - exp(-2 rate)) / rate by its limit where it cancels.
@@ -149,7 +118,7 @@ impl<T: Real> Sampler<T> for Sgnht<T> {
             let noise = T::narrow((diffusion * step_size * spread).sqrt());
             let decay = T::narrow(libm::exp(-rate));
             z.iter_mut().for_each(|z| *z = T::normal(&mut block.stream));
-            match gradient_noise {
+            match gradient_noise.as_ref() {
                 None => z.iter_mut().for_each(|z| *z *= noise),
                 Some(covariance) => {
                     let (variance, share) =
@@ -157,11 +126,7 @@ impl<T: Real> Sampler<T> for Sgnht<T> {
                     covariance.apply_mapped(|value| (variance - share * value).max(0.0).sqrt(), z, scratch);
                 }
             }
-            let gradients = &gradient[index * dimension..];
-            for ((r, &gradient), &z) in momentum.iter_mut().zip(gradients).zip(z.iter()) {
-                let kick = limit(half * gradient);
-                *r = decay * (*r - kick) + z - kick;
-            }
+            kick(momentum, &gradient[index * dimension..], z, (half, decay), limit);
             *thermostat += heat(momentum);
             advance(theta, momentum, step, mirror);
             settle(block, theta, momentum);
@@ -169,7 +134,7 @@ impl<T: Real> Sampler<T> for Sgnht<T> {
                 *thermostat = start;
             }
         });
-        engine.step(step_size, self.blocks.iter().filter(|auxiliary| auxiliary.block.diverged).count())
+        engine.step(step_size, self.momenta.divergences())
     }
 
     fn shape(&self) -> (usize, usize) {

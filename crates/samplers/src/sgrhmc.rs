@@ -14,10 +14,10 @@
 //! `2 dimension` more by central differences. **Bias.** First order in `eps`.
 //! **When.** The local scale varies over the target and a metric that follows it is known.
 
-use super::gradient::{Block, Engine};
-use super::matrix::{Matrix, Spectrum};
+use super::gradient::Engine;
+use super::matrix::Matrix;
 use super::metric::{FactoredMetric, Power, Room};
-use super::sghmc::{check_resampling, resamples, settle};
+use super::momentum::{Momenta, Mover, settle};
 use super::vector::for_blocks;
 use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
 use crate::random::Streams;
@@ -27,18 +27,7 @@ use crate::random::Streams;
 pub struct Sgrhmc<T> {
     engine: Engine<T>,
     metric: FactoredMetric<T>,
-    blocks: Vec<Auxiliary<T>>,
-    started: bool,
-    gradient_noise: Option<Spectrum<T>>,
-    resampling: Option<u64>,
-}
-
-#[derive(Debug, Clone)]
-struct Auxiliary<T> {
-    block: Block<T>,
-    momentum: Vec<T>,
-    scratch: Vec<T>,
-    room: Room<T>,
+    momenta: Momenta<T, Room<T>>,
 }
 
 impl<T: Real> Sgrhmc<T> {
@@ -53,22 +42,8 @@ impl<T: Real> Sgrhmc<T> {
         streams: Streams,
     ) -> Result<Self, SamplerError> {
         let engine = Engine::new(dimension, blocks, settings, streams)?;
-        let zeros = vec![T::zero(); dimension];
-        let auxiliary = |block| Auxiliary {
-            block,
-            momentum: zeros.clone(),
-            scratch: zeros.clone(),
-            room: Room::default(),
-        };
-        let states = engine.new_blocks(streams).map(auxiliary).collect();
-        Ok(Self {
-            engine,
-            metric: FactoredMetric::new(dimension, blocks),
-            blocks: states,
-            started: false,
-            gradient_noise: None,
-            resampling: None,
-        })
+        let momenta = Momenta::new(&engine, Room::default(), streams);
+        Ok(Self { engine, metric: FactoredMetric::new(dimension, blocks), momenta })
     }
 
     /// The same sampler, told the covariance `V` of its stochastic gradient: it adds so much less noise itself, at the
@@ -77,8 +52,7 @@ impl<T: Real> Sgrhmc<T> {
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive semidefinite.
     pub fn with_gradient_noise(mut self, covariance: &Matrix) -> Result<Self, SamplerError> {
-        self.gradient_noise =
-            Some(covariance.decompose("the gradient noise", self.engine.dimension, false)?);
+        self.momenta.set_gradient_noise(covariance, self.engine.dimension)?;
         Ok(self)
     }
 
@@ -87,37 +61,27 @@ impl<T: Real> Sgrhmc<T> {
     /// # Errors
     /// If `every` is 0.
     pub fn with_resampling(mut self, every: u64) -> Result<Self, SamplerError> {
-        self.resampling = Some(check_resampling(every)?);
+        self.momenta.set_resampling(every)?;
         Ok(self)
-    }
-
-    fn start(&mut self, anew: bool) {
-        if !self.started || anew {
-            self.started = true;
-            for Auxiliary { block, momentum, .. } in &mut self.blocks {
-                momentum.iter_mut().for_each(|r| *r = T::normal(&mut block.stream));
-            }
-        }
     }
 
     /// Sets the momentum of one block; without it the first step draws one.
     pub fn set_momentum(&mut self, block: usize, momentum: &[T]) {
-        self.start(false);
-        self.blocks[block].momentum.copy_from_slice(momentum);
+        self.momenta.set(block, momentum);
     }
 
     /// The momentum of one block.
     #[must_use]
     pub fn momentum(&self, block: usize) -> &[T] {
-        &self.blocks[block].momentum
+        &self.momenta.movers[block].momentum
     }
 }
 
 impl<T: Real> Sampler<T> for Sgrhmc<T> {
     fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
-        self.start(resamples(self.resampling, self.engine.iteration + 1));
         let engine = &mut self.engine;
         let step_size = engine.begin(target);
+        self.momenta.begin(engine.iteration);
         engine.evaluate_and_watch(target, theta);
         let metric = super::offered(target.metric(), "SGRHMC", "a metric");
         self.metric.evaluate(metric, theta, Power::InverseRoot);
@@ -125,9 +89,10 @@ impl<T: Real> Sampler<T> for Sgrhmc<T> {
         let step = T::narrow(step_size);
         let noise = T::narrow((2.0 * step_size * engine.settings.temperature).sqrt());
         let shares = (2.0 * step_size * engine.settings.temperature, step_size * step_size);
-        let (metric, gradient_noise) = (&self.metric, &self.gradient_noise);
-        for_blocks(&mut self.blocks, theta, |index, auxiliary, theta| {
-            let Auxiliary { block, momentum, scratch, room } = auxiliary;
+        let metric = &self.metric;
+        let Momenta { movers, gradient_noise, .. } = &mut self.momenta;
+        for_blocks(movers, theta, |index, mover, theta| {
+            let Mover { block, momentum, scratch: [scratch, _], rest: room } = mover;
             let column = index * dimension..(index + 1) * dimension;
             block.old.copy_from_slice(theta);
             // theta holds R' grad U and then the move R r; scratch the friction G^-1 r and then the noise R z.
@@ -141,7 +106,7 @@ impl<T: Real> Sampler<T> for Sgrhmc<T> {
                 let weight = if gradient_noise.is_none() { noise } else { T::one() };
                 scratch[i] = weight * T::normal(&mut block.stream);
             }
-            match gradient_noise {
+            match gradient_noise.as_ref() {
                 None => metric.root(index, scratch),
                 Some(covariance) => {
                     metric.reduced_noise(index, shares, Power::InverseRoot, covariance, (scratch, room));
@@ -157,7 +122,7 @@ impl<T: Real> Sampler<T> for Sgrhmc<T> {
             }
             settle(block, theta, momentum);
         });
-        engine.step(step_size, self.blocks.iter().filter(|auxiliary| auxiliary.block.diverged).count())
+        engine.step(step_size, self.momenta.divergences())
     }
 
     fn shape(&self) -> (usize, usize) {

@@ -1,12 +1,15 @@
 //! NUTS, Riemann manifold HMC, Fisher scoring and the recipe's own sampler: stationary laws against the exact answer.
 
 mod proof;
+#[path = "../examples/shared/with_metric.rs"]
+mod with_metric;
 
 use alphamf_samplers::random::Streams;
 use alphamf_samplers::recipe::*;
 use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
 use proof::{Problem, constant};
+use with_metric::WithMetric;
 
 /// Asserts that a sampler finds the known moments, within five standard errors of a bias of so many deviations.
 fn assert_moments(
@@ -88,27 +91,9 @@ fn nuts_turns_where_it_should() {
     assert!(matches!(Nuts::<f64>::new(1, 1, deep, Streams::new(1)), Err(SamplerError::Setting { .. })));
 }
 
-/// A Gaussian with a metric that is dense and varies: `A + theta theta'`.
+/// A metric that is dense and varies: `A + theta theta'`.
 #[derive(Clone)]
-struct Curved(Gaussian);
-
-impl Target<f64> for Curved {
-    fn dimension(&self) -> usize {
-        2
-    }
-
-    fn gradient(&mut self, theta: &[f64], batch: Minibatch<'_>, gradient: &mut [f64]) {
-        self.0.gradient(theta, batch, gradient);
-    }
-
-    fn potential(&mut self, theta: &[f64], potential: &mut [f64]) {
-        self.0.potential(theta, potential);
-    }
-
-    fn metric(&mut self) -> Option<&mut dyn Metric<f64>> {
-        Some(self)
-    }
-}
+struct Curved;
 
 impl Metric<f64> for Curved {
     fn is_diagonal(&self) -> bool {
@@ -122,8 +107,9 @@ impl Metric<f64> for Curved {
 }
 
 fn curved() -> Problem {
-    fn law() -> Curved {
-        Curved(Gaussian::new(vec![1.0, -0.5], vec![2.0, 1.2, 1.2, 1.5]).unwrap())
+    fn law() -> WithMetric<Gaussian, Curved> {
+        let law = Gaussian::new(vec![1.0, -0.5], vec![2.0, 1.2, 1.2, 1.5]).unwrap();
+        WithMetric { law, metric: Curved }
     }
     Problem { name: "Gaussian, curved metric", target: || Box::new(law()), ..proof::gaussian() }
 }

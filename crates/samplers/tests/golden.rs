@@ -11,25 +11,28 @@ use std::io::Write;
 
 /// A sampler and the checksum of its draws, by kind of CPU: x86-64 with AVX-512, with AVX2 and FMA.
 /// Matrix products are computed by other kernels on each.
-const GOLDEN: [(&str, [Option<u64>; 2]); 18] = [
-    ("sgld", [Some(0x5d99_1bb9_7d36_31b8), None]),
-    ("psgld", [Some(0x22c2_7e86_5c49_6030), None]),
-    ("sgrld", [Some(0x0984_2f10_70d3_80dd), None]),
-    ("hamcmc", [Some(0x91a0_f272_7f53_89e8), None]),
-    ("sghmc", [Some(0xf7d9_38ba_cd69_0a60), None]),
-    ("sgnht", [Some(0x8b1a_44e7_6b51_6e02), None]),
-    ("sgrhmc", [Some(0x1ad0_5b5e_d256_69a7), None]),
-    ("hmc", [Some(0x3dd5_9841_5314_01d8), None]),
-    ("mh-bfgs", [Some(0xa7da_4006_2c8d_9b61), None]),
-    ("hmc-bfgs", [Some(0x55d0_e0c8_3739_00a3), None]),
-    ("qnhmc", [Some(0x3191_4a3e_ef61_ac0f), None]),
-    ("nmc", [Some(0x49be_bedb_9faa_9e3a), None]),
-    ("recipe: Langevin", [Some(0xbefe_6c88_3b1e_45b1), None]),
-    ("recipe: Riemannian Langevin", [Some(0xa236_2f34_1f9f_0d58), None]),
-    ("recipe: root mean square", [Some(0x04ea_f06f_2370_34ac), None]),
-    ("recipe: friction", [Some(0x7aed_3383_ffa7_54cb), None]),
-    ("recipe: thermostat", [Some(0xb769_8621_d904_23b3), None]),
-    ("recipe: Riemannian friction", [Some(0xcff6_3bd0_5ba3_e153), None]),
+const GOLDEN: [(&str, [Option<u64>; 2]); 21] = [
+    ("sgld", [Some(0x5d99_1bb9_7d36_31b8), Some(0x5d99_1bb9_7d36_31b8)]),
+    ("psgld", [Some(0x22c2_7e86_5c49_6030), Some(0x22c2_7e86_5c49_6030)]),
+    ("sgrld", [Some(0x0984_2f10_70d3_80dd), Some(0x0984_2f10_70d3_80dd)]),
+    ("hamcmc", [Some(0x91a0_f272_7f53_89e8), Some(0x91a0_f272_7f53_89e8)]),
+    ("sghmc", [Some(0xf7d9_38ba_cd69_0a60), Some(0xf7d9_38ba_cd69_0a60)]),
+    ("sgnht", [Some(0x8b1a_44e7_6b51_6e02), Some(0x8b1a_44e7_6b51_6e02)]),
+    ("sgrhmc", [Some(0x1ad0_5b5e_d256_69a7), Some(0x1ad0_5b5e_d256_69a7)]),
+    ("hmc", [Some(0x3dd5_9841_5314_01d8), Some(0x3dd5_9841_5314_01d8)]),
+    ("mh-bfgs", [Some(0xa7da_4006_2c8d_9b61), Some(0xa7da_4006_2c8d_9b61)]),
+    ("hmc-bfgs", [Some(0x55d0_e0c8_3739_00a3), Some(0x55d0_e0c8_3739_00a3)]),
+    ("qnhmc", [Some(0x3191_4a3e_ef61_ac0f), Some(0x3191_4a3e_ef61_ac0f)]),
+    ("nmc", [Some(0x49be_bedb_9faa_9e3a), Some(0x49be_bedb_9faa_9e3a)]),
+    ("nuts", [None, Some(0x1417_a51c_cb48_4ae3)]),
+    ("rmhmc", [None, Some(0xf69d_713a_5d84_3104)]),
+    ("sgfs", [None, Some(0x05c8_9ba9_a283_0bdb)]),
+    ("recipe: Langevin", [Some(0xbefe_6c88_3b1e_45b1), Some(0xbefe_6c88_3b1e_45b1)]),
+    ("recipe: Riemannian Langevin", [Some(0xa236_2f34_1f9f_0d58), Some(0xa236_2f34_1f9f_0d58)]),
+    ("recipe: root mean square", [Some(0x04ea_f06f_2370_34ac), Some(0x04ea_f06f_2370_34ac)]),
+    ("recipe: friction", [Some(0x7aed_3383_ffa7_54cb), Some(0x7aed_3383_ffa7_54cb)]),
+    ("recipe: thermostat", [Some(0xb769_8621_d904_23b3), Some(0xb769_8621_d904_23b3)]),
+    ("recipe: Riemannian friction", [Some(0xcff6_3bd0_5ba3_e153), Some(0xcff6_3bd0_5ba3_e153)]),
 ];
 
 /// The kind of this CPU, as a column of the table.
@@ -70,6 +73,12 @@ fn first_draws_of_every_sampler_are_as_pinned() {
         .map(|kind| (kind.name(), kind.build::<f64>(3, 1, &Options::default(), Streams::new(3)).unwrap()));
     let root_mean_square =
         recipe::RootMeanSquare { past: vec![1.0; 3], forgetting: 0.9, regularisation: 1e-3 };
+    let subsampled = GradientSettings { minibatch: Some(4), ..GradientSettings::default() };
+    let comparators: [(&str, Box<dyn Sampler<f64>>); 3] = [
+        ("nuts", Box::new(Nuts::new(3, 1, NutsSettings::default(), Streams::new(3)).unwrap())),
+        ("rmhmc", Box::new(Rmhmc::new(3, 1, HmcSettings::default(), Streams::new(3)).unwrap())),
+        ("sgfs", Box::new(Sgfs::new(3, 1, subsampled, Streams::new(3)).unwrap())),
+    ];
     let recipes = [
         ("recipe: Langevin", by_recipe(recipe::Langevin)),
         ("recipe: Riemannian Langevin", by_recipe(recipe::RiemannianLangevin)),
@@ -80,6 +89,7 @@ fn first_draws_of_every_sampler_are_as_pinned() {
     ];
     let found: Vec<(&str, u64)> = named
         .into_iter()
+        .chain(comparators)
         .chain(recipes)
         .map(|(name, mut sampler)| (name, checksum(&draws(&mut *sampler))))
         .collect();

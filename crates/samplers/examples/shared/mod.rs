@@ -4,10 +4,15 @@
 
 use std::error::Error;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+use alphamf_samplers::random::Stream;
+use flate2::read::GzDecoder;
 use plotters::prelude::*;
+use rand::RngExt;
+use rand_distr::{Distribution, Gamma};
 
 pub type Outcome = Result<(), Box<dyn Error>>;
 
@@ -15,6 +20,43 @@ pub type Outcome = Result<(), Box<dyn Error>>;
 pub fn option(name: &str) -> Option<PathBuf> {
     let mut arguments = env::args_os().skip_while(|argument| argument.to_str() != Some(name));
     arguments.nth(1).map(PathBuf::from)
+}
+
+/// What a compressed file holds.
+pub fn read_gzip(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    GzDecoder::new(file).read_to_end(&mut bytes).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(bytes)
+}
+
+/// Shares from a Dirichlet law.
+pub fn dirichlet(concentrations: &[f64], stream: &mut Stream) -> Vec<f64> {
+    let parts: Vec<f64> = concentrations
+        .iter()
+        .map(|&shape| Gamma::new(shape, 1.0).map_or(0.0, |law| law.sample(stream)))
+        .collect();
+    let sum: f64 = parts.iter().sum();
+    parts.iter().map(|part| part / sum).collect()
+}
+
+/// A number from 0 with the probability of its share.
+pub fn draw(shares: &[f64], stream: &mut Stream) -> usize {
+    let mut left: f64 = stream.random();
+    let found = shares.iter().position(|share| {
+        left -= share;
+        left < 0.0
+    });
+    found.unwrap_or(shares.len() - 1)
+}
+
+/// The mean of the last fifth of a trace, and the first sample, counted from one, from which on it stays within one
+/// percent of that.
+pub fn convergence(trace: &[f64]) -> (f64, usize) {
+    let tail = &trace[trace.len() - trace.len() / 5..];
+    let settled = tail.iter().sum::<f64>() / tail.len() as f64;
+    let last_out = trace.iter().rposition(|value| (value / settled - 1.0).abs() > 0.01);
+    (settled, last_out.map_or(1, |index| index + 2))
 }
 
 /// Where tables and figures go: `--out DIR`, by default `eval/results/samplers`.
