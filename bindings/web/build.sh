@@ -50,7 +50,7 @@ cmp "$output/web/native/alphamf_web.js" "$output/web-plain/native/alphamf_web.js
 rm -rf native "$output/page"
 mkdir -p native "$output/page"
 cp "$output/web/native/alphamf_web.js" native
-# What a browser of today loads is packed: it is the weights that it does not get much smaller by.
+# What browsers of today load is packed. The plain module is for those that may not be able to unpack it.
 gzip -9 --no-name --stdout "$output/web/native/alphamf_web_bg.wasm" >native/alphamf_web_bg.wasm.gz
 cp "$output/web-plain/native/alphamf_web_bg.wasm" native/alphamf_web_plain_bg.wasm
 cp -r index.js live.js text.js worker.js worklet.js native page/* "$output/page"
