@@ -39,7 +39,8 @@ build() {
         "$output/$2/$target/${profile/dev/debug}/alphamf_web.wasm" "$output/$2/native"
     local module=$output/$2/native/alphamf_web_bg.wasm optimise
     if optimise=$(PATH=$PWD/node_modules/.bin:$PATH command -v wasm-opt) && [ "$profile" = release ]; then
-        "$optimise" -O3 "$module" -o "$module.smaller" && mv "$module.smaller" "$module"
+        # One that is old may not know all that Rust uses.
+        if "$optimise" -O3 "$module" -o "$module.smaller"; then mv "$module.smaller" "$module"; fi
     fi
 }
 build '-C target-feature=+simd128' web
@@ -48,7 +49,9 @@ build '' web-plain
 cmp "$output/web/native/alphamf_web.js" "$output/web-plain/native/alphamf_web.js"
 rm -rf native "$output/page"
 mkdir -p native "$output/page"
-cp "$output"/web/native/alphamf_web{.js,_bg.wasm} native
+cp "$output/web/native/alphamf_web.js" native
+# What browsers of today load is packed. The plain module is for those that may not be able to unpack it.
+gzip -9 --no-name --stdout "$output/web/native/alphamf_web_bg.wasm" >native/alphamf_web_bg.wasm.gz
 cp "$output/web-plain/native/alphamf_web_bg.wasm" native/alphamf_web_plain_bg.wasm
 cp -r index.js live.js text.js worker.js worklet.js native page/* "$output/page"
 printf '%s, of which a browser loads one of the modules: ' "$output/page"

@@ -75,7 +75,7 @@ export interface LiveOptions extends LiveControls {
   /** The bytes of a dictionary's file in place of the one that is built in. */
   model?: Uint8Array;
   no_listener?: boolean;
-  /** The bytes of the module, for who does not keep it beside this file. */
+  /** The bytes of the module, unpacked, for who does not keep it beside this file. */
   source?: ArrayBuffer | Uint8Array;
 }
 
@@ -114,7 +114,7 @@ export interface LiveNode extends AudioWorkletNode {
  */
 export function createLiveNode(context: BaseAudioContext, options?: LiveOptions): Promise<LiveNode>;
 
-/** Where the module lies that this browser runs: one with vector instructions, or a plain one, which takes longer. */
+/** Where the module lies that this browser runs: one with vector instructions, packed, or a plain one, which takes longer. */
 export function moduleAddress(): URL;
 
 /** Loads the module, from where it lies beside this file if no other place or module is given; done by itself. */

@@ -4,38 +4,44 @@ import load, { NativeDenoiser } from "./native/alphamf_web.js";
 // A module whose one function uses vectors of 128 bits: `() -> v128`, i8x16.popcnt(i8x16.splat(0)).
 const VECTORS = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11];
 
-/** Where the module lies that this browser runs: with vectors if it has them. */
+/** Where the module lies that this browser runs: with vectors, and packed, if it knows both. */
 export function moduleAddress() {
-  return WebAssembly.validate(Uint8Array.from(VECTORS))
-    ? new URL("./native/alphamf_web_bg.wasm", import.meta.url)
+  return globalThis.DecompressionStream && WebAssembly.validate(Uint8Array.from(VECTORS))
+    ? new URL("./native/alphamf_web_bg.wasm.gz", import.meta.url)
     : new URL("./native/alphamf_web_plain_bg.wasm", import.meta.url);
+}
+
+async function fetchModule() {
+  const response = await fetch(moduleAddress());
+  if (!response.ok) throw new Error(`${response.url}: ${response.status} ${response.statusText}`);
+  const bytes = await response.arrayBuffer();
+  // Some servers tell of what they call .gz that it is packed: then the browser has unpacked it.
+  const [first, second] = new Uint8Array(bytes, 0, 2);
+  if (first !== 0x1f || second !== 0x8b) return bytes;
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+}
+
+let bytes;
+
+function moduleBytes() {
+  // What failed is tried again.
+  bytes ??= fetchModule().catch((error) => ((bytes = undefined), Promise.reject(error)));
+  return bytes;
 }
 
 let loaded;
 
 /** Loads the module, once. */
 export function initialize(source) {
-  loaded ??= load({ module_or_path: source ?? moduleAddress() });
+  loaded ??= load({ module_or_path: source ?? fetchModule() }).catch((error) => ((loaded = undefined), Promise.reject(error)));
   return loaded;
-}
-
-let bytes;
-
-async function moduleBytes() {
-  const response = await fetch(moduleAddress());
-  if (!response.ok) throw new Error(`${response.url}: ${response.status} ${response.statusText}`);
-  return response.arrayBuffer();
 }
 
 /** Sound as it comes: a node of Web Audio. */
 export async function createLiveNode(context, { source, ...options } = {}) {
   // Of its own: it needs what a worker has not.
   const { createLive } = await import("./live.js");
-  if (source === undefined) {
-    // What failed is tried again.
-    bytes ??= moduleBytes().catch((error) => ((bytes = undefined), Promise.reject(error)));
-  }
-  return createLive(context, source ?? (await bytes), options);
+  return createLive(context, source ?? (await moduleBytes()), options);
 }
 
 function channelsOf(samples) {

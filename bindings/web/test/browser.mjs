@@ -7,6 +7,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { extname, join, resolve } from "node:path";
+import { gunzipSync } from "node:zlib";
 import { chromium } from "playwright-core";
 import { checkLiveNode, checkLivePage } from "./live.mjs";
 
@@ -15,10 +16,12 @@ const root = resolve(page);
 const noisy = resolve(import.meta.dirname, "../../../audio/demo-noisy.wav");
 const types = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm" };
 
+const sizes = new Map(); // of what was asked for, bytes
 const server = createServer((request, response) => {
   const path = new URL(request.url, "http://localhost").pathname.replace(/\/$/, "/index.html");
   try {
     const bytes = readFileSync(join(root, path));
+    sizes.set(path, bytes.length);
     response.writeHead(200, { "content-type": types[extname(path)] ?? "application/octet-stream" }).end(bytes);
   } catch {
     response.writeHead(404).end();
@@ -153,6 +156,12 @@ try {
 
   await checkLivePage(tab);
 
+  // All of the page, for recordings and live, is under 3 MB.
+  await tab.evaluate(() => navigator.serviceWorker.ready);
+  const loaded = [...sizes.values()].reduce((sum, size) => sum + size);
+  console.log(`${sizes.size} files were loaded, ${(loaded / 1e6).toFixed(2)} MB`);
+  assert.ok(sizes.has("/native/alphamf_web_bg.wasm.gz") && loaded < 3e6, JSON.stringify([...sizes]));
+
   // What is no recording is refused in words.
   await tab.setInputFiles("#file", { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("no sound") });
   await status("cannot be read");
@@ -189,12 +198,29 @@ try {
   await checkLiveNode(tab, noisy, process.env.DENOISE);
   assert.deepEqual(complaints, []);
 
-  // A browser without vectors loads the plain module.
+  // A server that has the browser unpack it, and one that has lost it for a moment.
+  const apart = await browser.newContext({ serviceWorkers: "block" });
+  const other = await apart.newPage();
+  let answers = 0;
+  await other.route("**/*.wasm.gz", (route) => {
+    if (answers++ === 0) return route.fulfill({ status: 503 });
+    return route.fulfill({ body: gunzipSync(readFileSync(join(root, "native/alphamf_web_bg.wasm.gz"))) });
+  });
+  await other.goto(`${address}style.css`);
+  const tries = await other.evaluate(async () => {
+    const { denoise } = await import("./index.js");
+    const tried = () => denoise(new Float32Array(16000), 16000, { quality: "fast" }).then((voice) => voice.length, (error) => error.message);
+    return [await tried(), await tried()];
+  });
+  assert.ok(tries[0].includes("503") && tries[1] === 16000, JSON.stringify(tries));
+  await apart.close();
+
+  // A browser without vectors loads the plain module, as it is.
   const old = await context.newPage();
   old.on("pageerror", (error) => complaints.push(error.message));
   await old.addInitScript(() => (WebAssembly.validate = () => false));
   const modules = [];
-  old.on("request", (request) => request.url().endsWith(".wasm") && modules.push(request.url().split("/").at(-1)));
+  old.on("request", (request) => request.url().includes(".wasm") && modules.push(request.url().split("/").at(-1)));
   await old.goto(address);
   const plain = await old.evaluate(async (demo) => {
     const { denoise } = await import("./index.js");

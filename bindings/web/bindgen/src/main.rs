@@ -14,7 +14,7 @@ fn main() -> ExitCode {
         .remove_name_section(true)
         .remove_producers_section(true)
         .web(true)
-        .and_then(|bindgen| bindgen.omit_default_module_path(false).typescript(false).generate(folder));
+        .and_then(|bindgen| bindgen.typescript(false).generate(folder));
     match made {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
