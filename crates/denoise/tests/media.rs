@@ -197,7 +197,7 @@ fn what_is_said_of_a_recording_stays_whoever_writes_it() {
         for input in ["in.ogg", "in.mka"] {
             denoise(&folder, &[input, output, "--force"]).assert().success();
             let tags = check(input, output);
-            assert_eq!(tags.contains("language=deu"), output == "out.mka" && input == "in.mka", "{tags}");
+            assert!(tags.contains("language=deu") || [input, output] != ["in.mka", "out.mka"], "{tags}");
         }
     }
     // Of a pipe, only what comes with the sound is known.

@@ -299,7 +299,9 @@ fn tags_of_other_formats_are_kept() {
                 ("TRACKNUMBER", "3"),
                 ("COMMENT", "A comment"),
             ] {
-                assert!(kept.tags().any(|found| found == tag), "{name} {container:?}: {kept:?}");
+                // Ogg and FLAC of ffmpeg have comments as descriptions.
+                let is_it = |found| found == tag || tag.0 == "COMMENT" && found == ("DESCRIPTION", tag.1);
+                assert!(kept.tags().any(is_it), "{name} {container:?}: {kept:?}");
             }
         }
     }
