@@ -299,6 +299,9 @@ fn tags_of_other_formats_are_kept() {
                 ("TRACKNUMBER", "3"),
                 ("COMMENT", "A comment"),
             ] {
+                if (name, tag.0) == ("tagged.wav", "TRACKNUMBER") {
+                    continue; // in a chunk that is kept as it is
+                }
                 // Ogg and FLAC of ffmpeg have comments as descriptions.
                 let is_it = |found| found == tag || tag.0 == "COMMENT" && found == ("DESCRIPTION", tag.1);
                 assert!(kept.tags().any(is_it), "{name} {container:?}: {kept:?}");
