@@ -161,6 +161,51 @@ fn pictures_stay_and_the_sound_is_replaced() {
     assert_eq!(fs::read(folder.path().join("kept.webm")).unwrap(), b"before");
 }
 
+/// What ffmpeg shows to be said of a file or its sound.
+fn tags(folder: &Path, name: &str) -> String {
+    let arguments = ["-v", "error", "-show_entries", "format_tags:stream_tags", "-of", "default", name];
+    let output = std::process::Command::new("ffprobe").args(arguments).current_dir(folder).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).to_lowercase()
+}
+
+#[test]
+fn what_is_said_of_a_recording_stays_whoever_writes_it() {
+    let folder = TempDir::new().unwrap();
+    let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=48000:duration=0.3:amplitude=0.1"];
+    let said = ["title=A title", "artist=Someone", "album=Many", "comment=A comment", "date=2021", "track=3"];
+    let said = said.map(|tag| ["-metadata", tag]).concat();
+    let inputs = ["in.mp3", "in.m4a", "in.ogg", "in.opus", "in.mka", "in.flac", "in.wav", "in.wma"];
+    for input in inputs {
+        let language = ["-metadata:s:a:0", "language=deu"];
+        if !ffmpeg(folder.path(), &[&sound[..], &said, &language, &[input]].concat()) {
+            return;
+        }
+    }
+    let check = |from: &str, output: &str| {
+        let tags = tags(folder.path(), output);
+        for said in ["=a title", "=someone", "=many", "=a comment", "=2021", "track=3"] {
+            assert!(tags.contains(said), "{from} to {output}, {said}: {tags}");
+        }
+        tags
+    };
+    // All of one kind and one of all kinds.
+    for input in inputs {
+        denoise(&folder, &[input, "out.mp3", "--force"]).assert().success();
+        check(input, "out.mp3");
+    }
+    for output in ["out.m4a", "out.ogg", "out.opus", "out.mka", "out.wma", "out.aiff", "out.mkv", "out.mp4"] {
+        for input in ["in.ogg", "in.mka"] {
+            denoise(&folder, &[input, output, "--force"]).assert().success();
+            let tags = check(input, output);
+            assert!(tags.contains("language=deu") || [input, output] != ["in.mka", "out.mka"], "{tags}");
+        }
+    }
+    // Of a pipe, only what comes with the sound is known.
+    let bytes = fs::read(folder.path().join("in.flac")).unwrap();
+    denoise(&folder, &["-", "piped.mp3"]).write_stdin(bytes).assert().success();
+    check("a pipe", "piped.mp3");
+}
+
 #[test]
 fn what_only_ffmpeg_reads_is_read_by_it() {
     let folder = TempDir::new().unwrap();

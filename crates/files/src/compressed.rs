@@ -2,6 +2,7 @@
 
 use super::chain::Chain;
 use super::error::ReadError;
+use super::matroska;
 use super::metadata::Metadata;
 use super::mp4;
 use super::mpeg::{self, Lost, Mended};
@@ -242,7 +243,13 @@ impl CompressedDecoder {
         if is_damaged {
             return Self::open_stream(source);
         }
-        Self::new(probed(&PROBE, Box::new(Seekable { source, length }))?)
+        let title = matroska::title(&mut source);
+        source.rewind().map_err(ReadError::Io)?;
+        let mut this = Self::new(probed(&PROBE, Box::new(Seekable { source, length }))?)?;
+        if let Some(title) = title {
+            this.metadata.set_title(&title);
+        }
+        Ok(this)
     }
 
     /// Opens a stream of any format but MP4.

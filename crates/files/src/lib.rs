@@ -22,6 +22,7 @@ mod compressed;
 mod error;
 mod flac;
 mod folder;
+mod matroska;
 mod metadata;
 mod mp4;
 mod mpeg;

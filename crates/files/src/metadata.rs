@@ -3,7 +3,7 @@
 use super::error::ReadError;
 use std::io::{self, Read};
 use symphonia::core::formats::FormatReader;
-use symphonia::core::meta::RawValue;
+use symphonia::core::meta::{RawValue, Tag};
 
 /// The most that is kept of a file, bytes: pictures are larger than all the rest together.
 const MOST_BYTES: usize = 16 << 20;
@@ -30,9 +30,11 @@ const LONGEST_BLOCK: usize = (1 << 24) - 1;
 /// The name under which FLAC keeps the loudspeakers of its channels (RFC 9639, section 8.6.2).
 const CHANNEL_MASK: &str = "WAVEFORMATEXTENSIBLE_CHANNEL_MASK";
 
+const TITLE: &str = "TITLE";
+
 /// Names of Vorbis comments and of the chunks of a WAV file's list of information that hold the same.
 const INFORMATION: [(&str, &[u8; 4]); 10] = [
-    ("TITLE", b"INAM"),
+    (TITLE, b"INAM"),
     ("ARTIST", b"IART"),
     ("ALBUM", b"IPRD"),
     ("COMMENT", b"ICMT"),
@@ -70,6 +72,13 @@ impl Metadata {
             !name.is_empty() && name.bytes().all(|byte| (0x20..=0x7d).contains(&byte) && byte != b'=');
         if is_name && self.take(name.len() + value.len()) {
             self.tags.push((name.to_ascii_uppercase(), value.to_owned()));
+        }
+    }
+
+    /// Adds a title unless there is one.
+    pub(super) fn set_title(&mut self, title: &str) {
+        if self.tags.iter().all(|(name, _)| name != TITLE) {
+            self.push_tag(TITLE, title);
         }
     }
 
@@ -130,11 +139,7 @@ impl Metadata {
             let known: Vec<String> = this.tags.iter().map(|(name, _)| name.clone()).collect();
             let of_tracks = revision.per_track.iter().flat_map(|track| &track.metadata.tags);
             for tag in revision.media.tags.iter().chain(of_tracks) {
-                // In Matroska, the name follows what it is about, mostly the album.
-                let name = match tag.raw.key.split_once('@') {
-                    Some((_, name)) => name,
-                    None => tag.std.as_ref().and_then(standard_name).unwrap_or(&tag.raw.key),
-                };
+                let name = name_of(tag);
                 if known.iter().any(|known| known.eq_ignore_ascii_case(name)) {
                     continue;
                 }
@@ -262,11 +267,33 @@ impl Metadata {
     }
 }
 
+/// The name of a tag in Vorbis comments.
+fn name_of(tag: &Tag) -> &str {
+    /// Of ID3: names that it has none for are beside the value.
+    const NAMED_BESIDE: [&str; 2] = ["TXXX", "TXX"];
+    const NAME: &str = "DESCRIPTION";
+    // In Matroska, the name follows what it is about, mostly the album.
+    match tag.raw.key.split_once('@') {
+        Some((_, "PART_NUMBER")) => return "TRACKNUMBER",
+        Some((_, name)) => return name,
+        None => {}
+    }
+    let beside = || {
+        let mut fields = tag.raw.sub_fields.iter().flatten();
+        let field = fields.find(|field| field.field == NAME)?;
+        match &field.value {
+            RawValue::String(name) if NAMED_BESIDE.contains(&tag.raw.key.as_str()) => Some(name.as_str()),
+            _ => None,
+        }
+    };
+    tag.std.as_ref().and_then(standard_name).or_else(beside).unwrap_or(&tag.raw.key)
+}
+
 /// The name of a tag in Vorbis comments, for those that other formats name otherwise.
 fn standard_name(tag: &symphonia::core::meta::StandardTag) -> Option<&'static str> {
     use symphonia::core::meta::StandardTag as Tag;
     Some(match tag {
-        Tag::TrackTitle(_) => "TITLE",
+        Tag::TrackTitle(_) => TITLE,
         Tag::Artist(_) => "ARTIST",
         Tag::Album(_) => "ALBUM",
         Tag::AlbumArtist(_) => "ALBUMARTIST",

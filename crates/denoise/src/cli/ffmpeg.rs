@@ -27,6 +27,8 @@ const OPUS: &[&str] = &["-c:a", "libopus", "-b:a", "128k"];
 const VORBIS: &[&str] = &["-c:a", "libvorbis", "-q:a", "6"];
 const MP3: &[&str] = &["-c:a", "libmp3lame", "-q:a", "2"];
 const WMA: &[&str] = &["-c:a", "wmav2", "-b:a", "192k"];
+/// Its own chunks hold no more than a title and a comment.
+const AIFF: &[&str] = &["-write_id3v2", "1"];
 
 const AS_THEY_ARE: &[&str] = &["-map", "1:s?", "-c:s", "copy"];
 const TIMED_TEXT: &[&str] = &["-map", "1:s?", "-c:s", "mov_text"];
@@ -53,8 +55,8 @@ const KINDS: [Kind; 16] = [
     sound("oga", "ogg", VORBIS),
     sound("mka", "matroska", AAC),
     sound("wma", "asf", WMA),
-    sound("aif", "aiff", &[]),
-    sound("aiff", "aiff", &[]),
+    sound("aif", "aiff", AIFF),
+    sound("aiff", "aiff", AIFF),
     video("mp4", "mp4", AAC, TIMED_TEXT),
     video("m4v", "mp4", AAC, TIMED_TEXT),
     video("mov", "mov", AAC, TIMED_TEXT),
@@ -118,12 +120,14 @@ impl Ffmpeg {
         Reader::from_stream(input, Decoded { sound, program })
     }
 
-    /// Begins to write a file of a kind, with what is said of `original` and its pictures.
+    /// Begins to write a file of a kind, with what is said of the recording in `metadata` and in `original`, and the
+    /// pictures of that.
     pub fn encode(
         &self,
         output: &Path,
         kind: Kind,
         layout: Layout,
+        metadata: &Metadata,
         original: Option<&Path>,
     ) -> Result<(Writer, Encoding), Error> {
         let refused = |reason| Error::Write { path: output.to_owned(), reason: WriteError::Io(reason) };
@@ -133,6 +137,15 @@ impl Ffmpeg {
         if let Some(original) = original {
             command.args(FILES_ONLY).arg("-i").arg(named(original));
             command.args(["-map", "0:a", "-map_metadata", "1"]);
+            // What was said first counts.
+            if is_ogg(original) {
+                command.args(["-map_metadata", "1:s:a:0"]);
+            }
+            command.args(["-map_metadata", "0"]);
+            // Once that of one stream is named, that of no other is taken.
+            if !kind.has_video && !is_ogg(output) {
+                command.args(["-map_metadata:s:a:0", "1:s:a:0"]);
+            }
             if kind.has_video {
                 command.args(["-map", "1:v?", "-c:v", "copy", "-map_chapters", "1"]).args(kind.subtitles);
             }
@@ -143,9 +156,15 @@ impl Ffmpeg {
         let sound = program.child.stdin.take().ok_or_else(|| refused(io::Error::other("no input")))?;
         let layout =
             Layout { format: SampleFormat::Float32, container: Container::Wav, dither: None, ..layout };
-        let writer = Writer::to_stream_with(output, layout, &Metadata::default(), sound)?;
+        let writer = Writer::to_stream_with(output, layout, metadata, sound)?;
         Ok((writer, Encoding { program, file, output: output.to_owned() }))
     }
+}
+
+/// Whether a file is Ogg by its name: in that, all is said of the sound; in others no more than its language and the like.
+fn is_ogg(path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    ["ogg", "oga", "opus"].iter().any(|ogg| extension.eq_ignore_ascii_case(ogg))
 }
 
 /// A name that is no option, address or protocol.

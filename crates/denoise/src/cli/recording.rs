@@ -460,7 +460,7 @@ impl Recording<'_> {
             let is_original =
                 !is_standard(self.input) && self.input.is_file() && self.processing.raw.is_none();
             let original = is_original.then_some(self.input);
-            let (writer, encoding) = ffmpeg.encode(path, kind, layout, original)?;
+            let (writer, encoding) = ffmpeg.encode(path, kind, layout, metadata, original)?;
             return Ok(Output { writer, encoding: Some(encoding) });
         }
         Ok(plain(Writer::create_with(path, layout, metadata)?))
