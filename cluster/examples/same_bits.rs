@@ -60,6 +60,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (from, pair) in arrived.chunks_exact(2).enumerate() {
         assert!(pair[0] == vec![from as u8; length(from, rank)] && pair[1] == vec![7; rank], "from {from}");
     }
+    assert!(ranks.all_gather(&[]).iter().all(Vec::is_empty));
+    let gathered = ranks.all_gather(&vec![7; rank]);
+    assert!(gathered.iter().enumerate().all(|(from, message)| *message == vec![7; from]));
     let hamcmc =
         |memory| Method::Hamcmc { memory, initial_scale: InitialScale::Pairs(0.1), trust_region: 1.0 };
     let psgld = Method::Psgld { forgetting: 0.9, regularisation: 0.1 };

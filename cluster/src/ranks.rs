@@ -53,6 +53,8 @@ impl Communicator for Mpi {
     }
 
     fn all_gather(&mut self, own: &[u8]) -> Vec<Vec<u8>> {
+        // Never nothing: the address of an empty slice is that which Open MPI takes for MPI_IN_PLACE.
+        let own = [own, &[0]].concat();
         let mut lengths = vec![0_i32; self.ranks()];
         self.world.all_gather_into(&(own.len() as i32), &mut lengths[..]);
         let starts: Vec<i32> = lengths
@@ -64,9 +66,11 @@ impl Communicator for Mpi {
             })
             .collect();
         let mut all = vec![0_u8; lengths.iter().map(|&length| length as usize).sum()];
-        self.world
-            .all_gather_varcount_into(own, &mut PartitionMut::new(&mut all[..], &lengths[..], &starts[..]));
-        let range = |(&start, &length): (&i32, &i32)| start as usize..(start + length) as usize;
+        self.world.all_gather_varcount_into(
+            &own[..],
+            &mut PartitionMut::new(&mut all[..], &lengths[..], &starts[..]),
+        );
+        let range = |(&start, &length): (&i32, &i32)| start as usize..(start + length - 1) as usize;
         starts.iter().zip(&lengths).map(range).map(|range| all[range].to_vec()).collect()
     }
 }

@@ -69,7 +69,7 @@ fn learn_on<K: Checkpoints + Clone + Send>(
 fn any_number_of_ranks_learns_the_same_dictionary() {
     let speech = recordings(11);
     let alone = corpus(&speech).learn().unwrap().to_bytes().unwrap();
-    for ranks in [1, 2, 3, 4, 7, 20] {
+    for ranks in [2, 3, 17] {
         for dictionary in learn_on(ranks, &speech, &(), 6) {
             assert!(dictionary.unwrap() == alone, "{ranks} ranks");
         }

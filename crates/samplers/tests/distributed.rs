@@ -265,6 +265,9 @@ fn errors(
     worst
 }
 
+/// A constant step and the noise of the parts leave a bias of some per cent; with gradients that lack the weight of their
+/// part a mean is off by 0.85 deviations and a variance by its size, in two blocks. As the bits do not depend on the
+/// number of ranks, what holds for one rank holds for as many as there are blocks.
 #[test]
 fn the_posterior_is_that_of_a_gibbs_sampler() {
     let exact = gibbs(60_000);
@@ -272,7 +275,10 @@ fn the_posterior_is_that_of_a_gibbs_sampler() {
         for (method, step_size) in [(Method::Sgld, 0.004), (PSGLD, 0.001), (HAMCMC, 0.04)] {
             let settings = DistributedSettings { method, step_size, seed: 11 };
             let (mean, variance) = errors(settings, blocks, 1, 150_000, &exact);
-            eprintln!("{method:?}, {blocks} blocks: mean off by {mean:.3} deviations, variance by {variance:.3}");
+            eprintln!(
+                "{method:?}, {blocks} blocks: mean off by {mean:.3} deviations, variance by {variance:.3}"
+            );
+            assert!(mean < 0.2 && variance < 0.25);
         }
     }
 }

@@ -109,10 +109,10 @@ pub fn run(arguments: Arguments, ranks: &mut Mpi) -> anyhow::Result<ExitCode> {
             if losses.any() {
                 eprintln!("denoise-mpi: {}: {losses}", file.display());
             }
-            Ok(corpus.add(&speech)?)
+            corpus.add(&speech).with_context(|| file.display().to_string())
         });
         if let Err(error) = added {
-            bad.push(format!("{}: {error:#}", file.display()));
+            bad.push(format!("{error:#}"));
         }
     }
     let mut left_out = 0;
