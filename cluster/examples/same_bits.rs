@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         assert!(pair[0] == vec![from as u8; length(from, rank)] && pair[1] == vec![7; rank], "from {from}");
     }
     assert!(ranks.all_gather(&[]).iter().all(Vec::is_empty));
-    let gathered = ranks.all_gather(&vec![7; rank]);
+    let gathered = ranks.all_gather(&vec![7_u8; rank]);
     assert!(gathered.iter().enumerate().all(|(from, message)| *message == vec![7; from]));
     let hamcmc =
         |memory| Method::Hamcmc { memory, initial_scale: InitialScale::Pairs(0.1), trust_region: 1.0 };

@@ -54,7 +54,7 @@ impl Communicator for Mpi {
 
     fn all_gather(&mut self, own: &[u8]) -> Vec<Vec<u8>> {
         // Never nothing: the address of an empty slice is that which Open MPI takes for MPI_IN_PLACE.
-        let own = [own, &[0]].concat();
+        let own = [own, &[0_u8][..]].concat();
         let mut lengths = vec![0_i32; self.ranks()];
         self.world.all_gather_into(&(own.len() as i32), &mut lengths[..]);
         let starts: Vec<i32> = lengths
