@@ -161,7 +161,7 @@ pub fn run(arguments: Arguments, ranks: &mut Mpi) -> anyhow::Result<ExitCode> {
             sent as f64 / 1e6,
         );
     }
-    Ok(if left_out > 0 { INPUT.into() } else { ExitCode::SUCCESS })
+    Ok(if first && left_out > 0 { INPUT.into() } else { ExitCode::SUCCESS })
 }
 
 /// The recordings in the order of their names with their lengths in bytes, once it is clear that the output may be written.
