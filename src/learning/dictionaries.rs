@@ -1,4 +1,7 @@
 //! Learning a dictionary from clean speech: the model of the denoiser with its dictionary free.
+//!
+//! Frames are divided into groups by their place in the corpus alone, and statistics are summed group by group. So
+//! the dictionary is the same bit for bit for any number of threads, and of ranks that share the work.
 
 use crate::kernels::vector;
 use crate::model::{
@@ -7,6 +10,7 @@ use crate::model::{
 };
 use crate::parallel::*;
 use crate::random::{Stream, Streams};
+use crate::samplers::distributed::{Communicator, Local, pack, unpack};
 use crate::separation::settings::{ALPHAS, SettingsError, within};
 use crate::separation::state::{TILE_FRAMES, multiply};
 use crate::signal::{LOWEST_VOICE_HERTZ, SAMPLE_RATES, Signal};
@@ -14,9 +18,13 @@ use crate::transform::{InvalidWindow, Stft, WINDOW_SECONDS};
 use crate::watch::{self, Cancelled, ErrorKind, Watch};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
+use std::io;
+use std::ops::Range;
 
-/// Tiles that pass over one copy of the statistics: their number never depends on that of threads.
+/// Tiles that share one copy of the statistics: their number depends on that of frames alone.
 const GROUPS: usize = 16;
+/// Beyond `GROUPS` groups of this many tiles, 18.6 hours at the usual hop, there are more groups: enough to go around.
+const LARGEST_GROUP: usize = 1 << 13;
 /// The dispersion of the noise that is assumed beside clean speech of mean power one.
 const BACKGROUND: f32 = 1e-7;
 /// Frames whose mean power is below this share of their recording's count as silence.
@@ -79,6 +87,14 @@ pub enum TrainingError {
     /// The watch ended it.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
+    /// A checkpoint cannot be kept or read.
+    #[error("the checkpoint after {sweeps} sweeps: {reason}")]
+    Checkpoint {
+        /// Sweeps over the speech when it was made.
+        sweeps: usize,
+        /// What went wrong.
+        reason: io::Error,
+    },
 }
 
 impl TrainingError {
@@ -90,7 +106,59 @@ impl TrainingError {
             Self::SampleRate { .. } | Self::TooLittleSpeech { .. } => ErrorKind::Input,
             Self::Dictionary(_) => ErrorKind::Model,
             Self::Cancelled(_) => ErrorKind::Cancelled,
+            Self::Checkpoint { .. } => ErrorKind::Other,
         }
+    }
+}
+
+/// Keeps the state of learning between sweeps, in parts that do not depend on the number of ranks. `()` keeps none.
+///
+/// All ranks must give the same answers to [`due`](Self::due) and [`newest`](Self::newest).
+pub trait Checkpoints {
+    /// Whether the state after so many sweeps is to be kept.
+    fn due(&self, sweeps: usize) -> bool;
+
+    /// Keeps one part of it. Several ranks call this at once, each for other parts.
+    ///
+    /// # Errors
+    /// If it cannot be kept.
+    fn save(&mut self, sweeps: usize, part: usize, bytes: &[u8]) -> io::Result<()>;
+
+    /// Takes note, on the first rank, that all parts of it have been kept.
+    ///
+    /// # Errors
+    /// If this cannot be noted.
+    fn complete(&mut self, sweeps: usize) -> io::Result<()>;
+
+    /// After how many sweeps the newest complete state was kept.
+    fn newest(&self) -> Option<usize>;
+
+    /// One part of it.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn load(&mut self, sweeps: usize, part: usize) -> io::Result<Vec<u8>>;
+}
+
+impl Checkpoints for () {
+    fn due(&self, _: usize) -> bool {
+        false
+    }
+
+    fn save(&mut self, _: usize, _: usize, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn complete(&mut self, _: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn newest(&self) -> Option<usize> {
+        None
+    }
+
+    fn load(&mut self, _: usize, _: usize) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::NotFound.into())
     }
 }
 
@@ -103,7 +171,8 @@ pub struct Corpus {
     /// `|X|^2`, bins x frames, every recording at a mean of one.
     power: Vec<f32>,
     files: usize,
-    seconds: f64,
+    /// How many frames in a row lie how far apart, s.
+    hops: Vec<(f64, u64)>,
 }
 
 /// Tiles that share the sums of their statistics.
@@ -126,7 +195,7 @@ impl Corpus {
         within("window in seconds", settings.window_seconds, WINDOW_SECONDS)?;
         within("sample rate in Hz", sample_rate, SAMPLE_RATES)?;
         let bins = Stft::new(sample_rate, settings.window_seconds)?.bins();
-        Ok(Self { settings, sample_rate, bins, power: Vec::new(), files: 0, seconds: 0.0 })
+        Ok(Self { settings, sample_rate, bins, power: Vec::new(), files: 0, hops: Vec::new() })
     }
 
     /// Adds a recording, all channels. Of one with a higher sample rate, the band of the dictionary is used:
@@ -155,7 +224,7 @@ impl Corpus {
             let mean = frames().map(level).sum::<f32>() / spectrogram.frames() as f32;
             for frame in frames().filter(|frame| level(frame) > SILENCE * mean) {
                 self.power.extend(frame.iter().map(|x| (x.norm_sqr() / mean).max(SMALLEST_POWER as f32)));
-                self.seconds += stft.hop() as f64 / f64::from(speech.sample_rate());
+                add_hops(&mut self.hops, stft.hop() as f64 / f64::from(speech.sample_rate()), 1);
             }
         }
         self.files += 1;
@@ -165,7 +234,7 @@ impl Corpus {
     /// Speech so far, silence left out, s.
     #[must_use]
     pub fn seconds(&self) -> f64 {
-        self.seconds
+        total(&self.hops)
     }
 
     /// Learns the dictionary by expectation maximisation with the impulse variables integrated out.
@@ -181,28 +250,54 @@ impl Corpus {
     /// # Errors
     /// As [`Corpus::learn`], and if `watch` ended it.
     pub fn learn_with(self, watch: &mut dyn Watch) -> Result<Dictionary, TrainingError> {
-        let Self { settings, bins, power, .. } = self;
+        self.learn_together(&mut Local::alone(), &mut (), watch)
+    }
+
+    /// The same, from the recordings of all ranks: those of the first rank come first, and so on. Every rank returns
+    /// the dictionary that one rank with all of these recordings would learn, bit for bit on processors alike, and a
+    /// run that goes on from a checkpoint the one that it would have returned without.
+    ///
+    /// # Errors
+    /// As [`Corpus::learn_with`], and if a checkpoint cannot be kept or read. One rank's error is not known to the
+    /// others.
+    pub fn learn_together(
+        self,
+        ranks: &mut dyn Communicator,
+        checkpoints: &mut dyn Checkpoints,
+        watch: &mut dyn Watch,
+    ) -> Result<Dictionary, TrainingError> {
+        let Share { corpus, frames, held, first_group } = self.divide(ranks);
+        let Self { settings, sample_rate, bins, power, files, hops } = corpus;
         let (rank, alpha) = (settings.rank, settings.alpha);
-        let frames = power.len() / bins;
         if frames < rank {
             return Err(TrainingError::TooLittleSpeech { frames, rank });
         }
-        let spectra = first_spectra(bins, &power, rank, alpha, &mut Streams::new(settings.seed).stream(0));
+        let mut stream = Streams::new(settings.seed).stream(0);
+        let spectra = first_spectra(bins, &power, &held, frames, &settings, &mut stream, ranks);
         let mut mixture = Mixture {
             bins,
             speech: Factor { alpha, spectra },
             noise: Factor { alpha: 2.0, spectra: vec![BACKGROUND; bins] },
         };
         let table = MarginalTable::new(alpha, 2.0);
-        let mut groups = groups(bins, &power, rank, alpha);
+        let mut groups = groups(bins, &power, frames, rank, alpha);
         drop(power);
-        for iteration in 0..settings.iterations {
-            groups.par_iter_mut().for_each(|group| group.sweep(&mixture, &table, settings.prior));
-            let mut sums = (vec![0.0; bins * rank], vec![0.0; bins * rank]);
-            for group in &groups {
-                sums.0.iter_mut().zip(&group.raise).for_each(|(sum, x)| *sum += x);
-                sums.1.iter_mut().zip(&group.lower).for_each(|(sum, x)| *sum += x);
+        let start = checkpoints.newest().unwrap_or(0);
+        let failed = |sweeps| move |reason| TrainingError::Checkpoint { sweeps, reason };
+        if start > 0 {
+            let mut load = |part, into: Vec<&mut [f32]>| {
+                let numbers = checkpoints.load(start, part).map_err(failed(start))?;
+                fill(into, &unpack(&numbers)).map_err(failed(start))
+            };
+            load(0, vec![&mut mixture.speech.spectra[..]])?;
+            for (index, group) in groups.iter_mut().enumerate() {
+                let activations = group.tiles.iter_mut().map(|(_, activations)| &mut activations[..]);
+                load(1 + first_group + index, activations.collect())?;
             }
+        }
+        for iteration in start..settings.iterations {
+            groups.par_iter_mut().for_each(|group| group.sweep(&mixture, &table, settings.prior));
+            let sums = sum_in_order(&groups, bins * rank, ranks);
             multiply(&mut mixture.speech.spectra, &sums.0, &sums.1, 0.5);
             let scales = normalise(&mut mixture.speech.spectra, bins);
             groups.par_iter_mut().for_each(|group| {
@@ -210,20 +305,168 @@ impl Corpus {
                     column.iter_mut().zip(&scales).for_each(|(h, scale)| *h *= scale);
                 }
             });
-            watch::advance(watch, (iteration + 1) as f64 / settings.iterations as f64)?;
+            let sweeps = iteration + 1;
+            if checkpoints.due(sweeps) {
+                if ranks.rank() == 0 {
+                    let spectra = pack(&mixture.speech.spectra);
+                    checkpoints.save(sweeps, 0, &spectra).map_err(failed(sweeps))?;
+                }
+                for (index, group) in groups.iter().enumerate() {
+                    let bytes: Vec<u8> = group.tiles.iter().flat_map(|(_, h)| pack(h)).collect();
+                    checkpoints.save(sweeps, 1 + first_group + index, &bytes).map_err(failed(sweeps))?;
+                }
+                ranks.all_gather(&[]);
+                if ranks.rank() == 0 {
+                    checkpoints.complete(sweeps).map_err(failed(sweeps))?;
+                }
+            }
+            watch::advance(watch, sweeps as f64 / settings.iterations as f64)?;
         }
         let header = DictionaryHeader {
             alpha,
-            sample_rate: self.sample_rate,
+            sample_rate,
             window_seconds: settings.window_seconds,
             rank,
             iterations: settings.iterations,
             seed: settings.seed,
-            files: self.files,
-            seconds: self.seconds,
+            files,
+            seconds: total(&hops),
         };
         Ok(Dictionary::new(header, mixture.speech.spectra)?)
     }
+
+    /// Gives every rank the frames of its groups, in exchange for those of others. Files and seconds become those of
+    /// all ranks.
+    fn divide(mut self, ranks: &mut dyn Communicator) -> Share {
+        let mut own = vec![(self.power.len() / self.bins) as u64, self.files as u64];
+        own.extend(self.hops.iter().flat_map(|&(seconds, count)| [seconds.to_bits(), count]));
+        self.files = 0;
+        self.hops.clear();
+        let mut bounds = vec![0];
+        for message in ranks.all_gather(&pack(&own)) {
+            let numbers: Vec<u64> = unpack(&message);
+            let [frames, files, hops @ ..] = &numbers[..] else { continue };
+            bounds.push(bounds[bounds.len() - 1] + *frames as usize);
+            self.files += *files as usize;
+            for hop in hops.chunks_exact(2) {
+                add_hops(&mut self.hops, f64::from_bits(hop[0]), hop[1]);
+            }
+        }
+        let (rank, count, frames) = (ranks.rank(), ranks.ranks(), bounds[ranks.ranks()]);
+        let length = group_frames(frames);
+        let groups = frames.div_ceil(length);
+        let first_group = |rank: usize| (rank * groups).div_ceil(count);
+        let held = |rank: usize| {
+            (first_group(rank) * length).min(frames)..(first_group(rank + 1) * length).min(frames)
+        };
+        let read = |rank: usize| bounds[rank]..bounds[rank + 1];
+        let frame_bytes = self.bins * size_of::<f32>();
+        // One message of MPI has at most 2^31 bytes.
+        let longest = ((1 << 30) / frame_bytes).max(1);
+        let rounds = (0..count).map(|rank| read(rank).len().div_ceil(longest)).max().unwrap_or(0);
+        let mut power = Vec::with_capacity(held(rank).len() * self.bins);
+        let mut parts: Vec<(usize, Vec<f32>)> = Vec::new();
+        for round in 0..rounds {
+            let piece = |from: usize, to: usize| {
+                let read = read(from);
+                let read = (read.start + round * longest).min(read.end)
+                    ..(read.start + (round + 1) * longest).min(read.end);
+                overlap(&read, &held(to))
+            };
+            let outgoing = (0..count).map(|to| (to, piece(rank, to))).filter(|(_, piece)| !piece.is_empty());
+            let start = bounds[rank];
+            let outgoing = outgoing.map(|(to, piece)| {
+                (to, pack(&self.power[(piece.start - start) * self.bins..(piece.end - start) * self.bins]))
+            });
+            let sources: Vec<usize> = (0..count).filter(|&from| !piece(from, rank).is_empty()).collect();
+            let arrived = ranks.exchange(outgoing.collect(), &sources);
+            for (from, message) in sources.into_iter().zip(arrived) {
+                parts.push((piece(from, rank).start, unpack(&message)));
+            }
+        }
+        parts.sort_by_key(|&(start, _)| start);
+        parts.into_iter().for_each(|(_, part)| power.extend(part));
+        self.power = power;
+        Share { corpus: self, frames, held: held(rank), first_group: first_group(rank) }
+    }
+}
+
+/// What one rank works on.
+struct Share {
+    /// With the powers of the frames held alone.
+    corpus: Corpus,
+    /// Frames of all ranks.
+    frames: usize,
+    held: Range<usize>,
+    first_group: usize,
+}
+
+/// Frames of a group, of so many in all.
+fn group_frames(frames: usize) -> usize {
+    TILE_FRAMES * frames.div_ceil(TILE_FRAMES).div_ceil(GROUPS).clamp(1, LARGEST_GROUP)
+}
+
+fn overlap(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
+    a.start.max(b.start)..a.end.min(b.end)
+}
+
+/// Adds `count` frames that lie `seconds` apart.
+fn add_hops(hops: &mut Vec<(f64, u64)>, seconds: f64, count: u64) {
+    match hops.last_mut() {
+        Some((last, total)) if *last == seconds => *total += count,
+        _ => hops.push((seconds, count)),
+    }
+}
+
+/// The seconds of all frames, added one by one: the sum must not depend on who counted them.
+fn total(hops: &[(f64, u64)]) -> f64 {
+    hops.iter().fold(0.0, |sum, &(seconds, count)| (0..count).fold(sum, |sum, _| sum + seconds))
+}
+
+/// Divides `numbers` among slices, of as many in all.
+fn fill(into: Vec<&mut [f32]>, numbers: &[f32]) -> io::Result<()> {
+    let expected: usize = into.iter().map(|slice| slice.len()).sum();
+    if numbers.len() != expected {
+        let reason = format!("{} numbers; this corpus has {expected}", numbers.len());
+        return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+    }
+    let mut rest = numbers;
+    for slice in into {
+        let (first, others) = rest.split_at(slice.len());
+        slice.copy_from_slice(first);
+        rest = others;
+    }
+    Ok(())
+}
+
+/// The statistics of all groups of all ranks, `size` numbers that raise the spectra and as many that lower them, added
+/// group by group. Each rank adds up a section of the numbers for all.
+fn sum_in_order(groups: &[Group], size: usize, ranks: &mut dyn Communicator) -> (Vec<f32>, Vec<f32>) {
+    let count = ranks.ranks();
+    let section = |rank: usize| rank * size / count..(rank + 1) * size / count;
+    let outgoing = |to: usize| {
+        let parts = groups.iter().flat_map(|group| [&group.raise, &group.lower]);
+        (to, parts.flat_map(|part| pack(&part[section(to)])).collect())
+    };
+    let all: Vec<usize> = (0..count).collect();
+    let own = section(ranks.rank());
+    let mut sums = (vec![0.0_f32; own.len()], vec![0.0_f32; own.len()]);
+    for message in ranks.exchange(all.iter().map(|&to| outgoing(to)).collect(), &all) {
+        for group in unpack::<f32>(&message).chunks_exact((2 * own.len()).max(1)) {
+            let (raise, lower) = group.split_at(own.len());
+            sums.0.iter_mut().zip(raise).for_each(|(sum, x)| *sum += x);
+            sums.1.iter_mut().zip(lower).for_each(|(sum, x)| *sum += x);
+        }
+    }
+    sums.0.append(&mut sums.1);
+    let mut whole = (Vec::with_capacity(size), Vec::with_capacity(size));
+    for message in ranks.all_gather(&pack(&sums.0)) {
+        let section: Vec<f32> = unpack(&message);
+        let (raise, lower) = section.split_at(section.len() / 2);
+        whole.0.extend_from_slice(raise);
+        whole.1.extend_from_slice(lower);
+    }
+    whole
 }
 
 impl Group {
@@ -250,12 +493,11 @@ impl Group {
     }
 }
 
-/// Cuts powers (bins x frames) into groups of tiles, with level activations.
-fn groups(bins: usize, power: &[f32], rank: usize, alpha: f64) -> Vec<Group> {
+/// Cuts powers (bins x frames), whole groups of a corpus of `frames`, into groups of tiles, with level activations.
+fn groups(bins: usize, power: &[f32], frames: usize, rank: usize, alpha: f64) -> Vec<Group> {
     let half_alpha = (alpha / 2.0) as f32;
-    let tiles = power.len().div_ceil(TILE_FRAMES * bins);
     power
-        .chunks(TILE_FRAMES * bins * tiles.div_ceil(GROUPS))
+        .chunks(bins * group_frames(frames))
         .map(|power| Group {
             tiles: power
                 .chunks(TILE_FRAMES * bins)
@@ -277,15 +519,36 @@ fn groups(bins: usize, power: &[f32], rank: usize, alpha: f64) -> Vec<Group> {
         .collect()
 }
 
-/// Spectra to start from: the mean of a few random frames each, with jitter.
-fn first_spectra(bins: usize, power: &[f32], rank: usize, alpha: f64, stream: &mut Stream) -> Vec<f32> {
-    let frames = power.len() / bins;
-    let mut spectra = Vec::with_capacity(bins * rank);
-    for _ in 0..rank {
-        let picks: [usize; 3] = std::array::from_fn(|_| stream.random_range(0..frames));
-        for bin in 0..bins {
-            let level = |&t: &usize| vector::powf(power[t * bins + bin].max(1e-9), (alpha / 2.0) as f32);
-            spectra.push(picks.iter().map(level).sum::<f32>() * stream.random_range(0.5..1.5));
+/// Spectra to start from: the mean of a few random frames each, with jitter. Of the `frames` this rank has the powers
+/// of those `held`.
+fn first_spectra(
+    bins: usize,
+    power: &[f32],
+    held: &Range<usize>,
+    frames: usize,
+    settings: &TrainingSettings,
+    stream: &mut Stream,
+    ranks: &mut dyn Communicator,
+) -> Vec<f32> {
+    let draw = |_| -> ([usize; 3], Vec<f32>) {
+        let picks = std::array::from_fn(|_| stream.random_range(0..frames));
+        (picks, (0..bins).map(|_| stream.random_range(0.5..1.5)).collect())
+    };
+    let draws: Vec<_> = (0..settings.rank).map(draw).collect();
+    let mut picks: Vec<usize> = draws.iter().flat_map(|(picks, _)| *picks).collect();
+    picks.sort_unstable();
+    picks.dedup();
+    let own = picks.iter().filter(|pick| held.contains(pick));
+    let own: Vec<u8> = own.flat_map(|pick| pack(&power[(pick - held.start) * bins..][..bins])).collect();
+    // Ranks hold frames in order, so their messages put together are in that of the picks.
+    let picked: Vec<f32> = ranks.all_gather(&own).iter().flat_map(|message| unpack::<f32>(message)).collect();
+    let half_alpha = (settings.alpha / 2.0) as f32;
+    let mut spectra = Vec::with_capacity(bins * settings.rank);
+    for (frames, jitters) in &draws {
+        let columns = frames.map(|frame| picks.partition_point(|&pick| pick < frame) * bins);
+        for (bin, jitter) in jitters.iter().enumerate() {
+            let level = |&column: &usize| vector::powf(picked[column + bin].max(1e-9), half_alpha);
+            spectra.push(columns.iter().map(level).sum::<f32>() * jitter);
         }
     }
     normalise(&mut spectra, bins);

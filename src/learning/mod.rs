@@ -4,6 +4,6 @@ mod dictionaries;
 mod refiners;
 mod simulation;
 
-pub use dictionaries::{Corpus, TrainingError, TrainingSettings};
+pub use dictionaries::{Checkpoints, Corpus, TrainingError, TrainingSettings};
 pub use refiners::{RefinerSettings, RefiningError, learn_refiner};
 pub use simulation::{Example, SECONDS, SIGNAL_TO_NOISE_DB, SIGNAL_TO_RUMBLE_DB, SimulationError, Simulator};

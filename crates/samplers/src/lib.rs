@@ -91,6 +91,7 @@ mod trajectory;
 mod vector;
 
 pub mod diagnostics;
+pub mod distributed;
 pub mod hamcmc;
 pub mod hmc;
 pub mod hmc_bfgs;

@@ -1,0 +1,81 @@
+//! That ranks of MPI talk as those of one process do: chains end in the same bits, and messages arrive whole.
+//!
+//! `mpirun -n RANKS same_bits`, up to four of them. The law of the chain on one process is proved by the tests of
+//! `alphamf-samplers`.
+
+use std::error::Error;
+
+use alphamf_cluster::Mpi;
+use alphamf_samplers::InitialScale;
+use alphamf_samplers::distributed::{
+    Communicator, DistributedChain, DistributedSettings, Factorisation, Local, Method, pack, unpack,
+};
+use alphamf_samplers::random::Streams;
+use rand_distr::{Distribution, StandardNormal};
+
+const SHAPE: [usize; 2] = [30, 23];
+const BLOCKS: usize = 4;
+
+fn factorisation(rank: usize, ranks: usize) -> Factorisation {
+    let mut stream = Streams::new(1).stream(0);
+    let cells = (0..SHAPE[0]).flat_map(|i| (0..SHAPE[1]).map(move |j| (i, j)));
+    let entries =
+        cells.filter(|(i, j)| (i * j) % 3 != 1).map(|(i, j)| (i, j, StandardNormal.sample(&mut stream)));
+    let held: Vec<usize> = (0..BLOCKS).filter(|block| block * ranks / BLOCKS == rank).collect();
+    Factorisation::new(3, SHAPE, BLOCKS, held[0]..held[0] + held.len(), entries)
+}
+
+/// Every unknown after 200 steps, as bits, by block.
+fn run<C: Communicator>(mut ranks: C, method: Method) -> Result<Vec<(u64, u64, Vec<u64>)>, Box<dyn Error>> {
+    let target = factorisation(ranks.rank(), ranks.ranks());
+    let settings = DistributedSettings { method, step_size: 0.005, seed: 2 };
+    let mut chain = DistributedChain::new(target, &mut ranks, settings)?;
+    (0..200).for_each(|_| chain.step());
+    let mut own: Vec<u64> = Vec::new();
+    chain.visit(|_, (row, column), (w, h)| {
+        own.extend([row as u64, column as u64, (w.len() + h.len()) as u64]);
+        own.extend(w.iter().chain(h).map(|x| x.to_bits()));
+    });
+    let mut blocks = Vec::new();
+    for message in ranks.all_gather(&pack(&own)) {
+        let mut rest = &unpack::<u64>(&message)[..];
+        while let [row, column, length, others @ ..] = rest {
+            let (state, others) = others.split_at(*length as usize);
+            blocks.push((*row, *column, state.to_vec()));
+            rest = others;
+        }
+    }
+    blocks.sort();
+    Ok(blocks)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut ranks = Mpi::join().ok_or("MPI has been started before")?;
+    let (rank, count) = (ranks.rank(), ranks.ranks());
+    // Messages of every length from none to megabytes, two to each rank, in order.
+    let length = |from: usize, to: usize| if from == to { 0 } else { 1 << (18 + (from + 2 * to) % 5) };
+    let sent = (0..count).flat_map(|to| [(to, vec![rank as u8; length(rank, to)]), (to, vec![7; to])]);
+    let sources: Vec<usize> = (0..count).flat_map(|from| [from, from]).collect();
+    let arrived = ranks.exchange(sent.collect(), &sources);
+    for (from, pair) in arrived.chunks_exact(2).enumerate() {
+        assert!(pair[0] == vec![from as u8; length(from, rank)] && pair[1] == vec![7; rank], "from {from}");
+    }
+    assert!(ranks.all_gather(&[]).iter().all(Vec::is_empty));
+    let gathered = ranks.all_gather(&vec![7_u8; rank]);
+    assert!(gathered.iter().enumerate().all(|(from, message)| *message == vec![7; from]));
+    let hamcmc =
+        |memory| Method::Hamcmc { memory, initial_scale: InitialScale::Pairs(0.1), trust_region: 1.0 };
+    let psgld = Method::Psgld { forgetting: 0.9, regularisation: 0.1 };
+    for method in [Method::Sgld, psgld, hamcmc(2), hamcmc(4)] {
+        let together = run(&mut ranks, method)?;
+        assert_eq!(together.len(), BLOCKS * BLOCKS);
+        assert!(
+            together.iter().all(|(.., state)| state.iter().all(|&bits| f64::from_bits(bits).is_finite()))
+        );
+        assert!(together == run(Local::alone(), method)?, "{method:?} on {count} ranks");
+    }
+    if rank == 0 {
+        println!("{count} ranks: the same bits as one process");
+    }
+    Ok(())
+}

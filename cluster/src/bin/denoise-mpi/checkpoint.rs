@@ -1,0 +1,92 @@
+//! The state of learning, in a folder beside the model.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use alphamf::learning::Checkpoints;
+use alphamf_files::output::write_whole;
+
+/// The file that says what a folder's checkpoints are of.
+const ABOUT: &str = "about.txt";
+/// The file that says that all parts of a state are there.
+const COMPLETE: &str = "complete";
+
+/// A folder of checkpoints: `sweep-N/part-K`, and `sweep-N/complete` once all parts are there.
+pub struct Folder {
+    path: PathBuf,
+    every: usize,
+    newest: Option<usize>,
+}
+
+impl Folder {
+    /// Beside `model`, a state after `every` so many sweeps, from the state after `newest` on.
+    pub fn new(model: &Path, every: usize, newest: Option<usize>) -> Self {
+        Self { path: path(model), every, newest }
+    }
+
+    fn sweep(&self, sweeps: usize) -> PathBuf {
+        self.path.join(format!("sweep-{sweeps}"))
+    }
+}
+
+fn path(model: &Path) -> PathBuf {
+    let mut name = model.as_os_str().to_owned();
+    name.push(".checkpoint");
+    name.into()
+}
+
+/// Makes the folder ready for checkpoints of what `about` tells, and finds the newest. Those of anything else go.
+pub fn prepare(model: &Path, about: &str) -> io::Result<Option<usize>> {
+    let path = path(model);
+    if fs::read_to_string(path.join(ABOUT)).is_ok_and(|found| found == about) {
+        let mut newest = None;
+        for entry in fs::read_dir(&path)? {
+            let name = entry?.file_name();
+            let sweeps = name.to_str().and_then(|name| name.strip_prefix("sweep-")?.parse().ok());
+            let whole = sweeps.filter(|_| path.join(&name).join(COMPLETE).exists());
+            newest = newest.max(whole);
+        }
+        return Ok(newest);
+    }
+    remove(model)?;
+    fs::create_dir_all(&path)?;
+    write_whole(&path.join(ABOUT), about.as_bytes())?;
+    Ok(None)
+}
+
+/// Removes the folder and what is in it.
+pub fn remove(model: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path(model)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+impl Checkpoints for Folder {
+    fn due(&self, sweeps: usize) -> bool {
+        self.every > 0 && sweeps.is_multiple_of(self.every)
+    }
+
+    fn save(&mut self, sweeps: usize, part: usize, bytes: &[u8]) -> io::Result<()> {
+        fs::create_dir_all(self.sweep(sweeps))?;
+        write_whole(&self.sweep(sweeps).join(format!("part-{part}")), bytes)
+    }
+
+    fn complete(&mut self, sweeps: usize) -> io::Result<()> {
+        write_whole(&self.sweep(sweeps).join(COMPLETE), b"")?;
+        // Only the newest is of use. One that a killed run left incomplete goes with the others.
+        for older in (1..sweeps).rev().map(|sweeps| self.sweep(sweeps)).filter(|path| path.exists()) {
+            fs::remove_dir_all(older)?;
+        }
+        Ok(())
+    }
+
+    fn newest(&self) -> Option<usize> {
+        self.newest
+    }
+
+    fn load(&mut self, sweeps: usize, part: usize) -> io::Result<Vec<u8>> {
+        fs::read(self.sweep(sweeps).join(format!("part-{part}")))
+    }
+}

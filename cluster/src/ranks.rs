@@ -1,0 +1,76 @@
+//! The ranks of `mpirun`.
+
+use alphamf_samplers::distributed::Communicator;
+use mpi::datatype::PartitionMut;
+use mpi::environment::Universe;
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::{Communicator as _, CommunicatorCollectives as _, Destination as _, Source as _};
+
+/// All ranks that `mpirun` started. A rank that ends without having left MPI ends them all.
+pub struct Mpi {
+    world: SimpleCommunicator,
+    // Leaves MPI when it is dropped, after all else.
+    _universe: Universe,
+}
+
+impl Mpi {
+    /// Joins the ranks; nothing if this process has done so before.
+    #[must_use]
+    pub fn join() -> Option<Self> {
+        let universe = mpi::initialize()?;
+        Some(Self { world: universe.world(), _universe: universe })
+    }
+
+    /// Ends all ranks at once with an exit code.
+    pub fn abort(&self, code: u8) -> ! {
+        self.world.abort(i32::from(code))
+    }
+}
+
+impl Communicator for Mpi {
+    fn rank(&self) -> usize {
+        self.world.rank() as usize
+    }
+
+    fn ranks(&self) -> usize {
+        self.world.size() as usize
+    }
+
+    fn exchange(&mut self, outgoing: Vec<(usize, Vec<u8>)>, sources: &[usize]) -> Vec<Vec<u8>> {
+        let process = |rank: usize| self.world.process_at_rank(rank as i32);
+        mpi::request::scope(|scope| {
+            // Sent without waiting: two ranks that each waited for the other to receive would wait for ever.
+            let sending: Vec<_> = outgoing
+                .iter()
+                .map(|(to, message)| process(*to).immediate_send(scope, &message[..]))
+                .collect();
+            let received = sources.iter().map(|&from| process(from).receive_vec::<u8>().0).collect();
+            for request in sending {
+                request.wait();
+            }
+            received
+        })
+    }
+
+    fn all_gather(&mut self, own: &[u8]) -> Vec<Vec<u8>> {
+        // Never nothing: the address of an empty slice is that which Open MPI takes for MPI_IN_PLACE.
+        let own = [own, &[0_u8][..]].concat();
+        let mut lengths = vec![0_i32; self.ranks()];
+        self.world.all_gather_into(&(own.len() as i32), &mut lengths[..]);
+        let starts: Vec<i32> = lengths
+            .iter()
+            .scan(0, |end, length| {
+                let start = *end;
+                *end += length;
+                Some(start)
+            })
+            .collect();
+        let mut all = vec![0_u8; lengths.iter().map(|&length| length as usize).sum()];
+        self.world.all_gather_varcount_into(
+            &own[..],
+            &mut PartitionMut::new(&mut all[..], &lengths[..], &starts[..]),
+        );
+        let range = |(&start, &length): (&i32, &i32)| start as usize..(start + length - 1) as usize;
+        starts.iter().zip(&lengths).map(range).map(|range| all[range].to_vec()).collect()
+    }
+}

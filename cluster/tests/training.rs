@@ -1,0 +1,126 @@
+//! A dictionary that ranks learn together is the one that a single rank learns, and so is one that goes on from a
+//! checkpoint. Ranks are threads here, so that this runs without MPI.
+
+use std::collections::HashMap;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use alphamf::learning::{Checkpoints, Corpus, TrainingError, TrainingSettings};
+use alphamf::random::Streams;
+use alphamf::signal::{SampleFormat, Signal};
+use alphamf_samplers::distributed::{Communicator, Local};
+use rand_distr::{Distribution, StandardNormal};
+
+const RATE: u32 = 8_000;
+
+/// Speech-like only in that every recording has a colour and a length of its own.
+fn recordings(count: usize) -> Vec<Signal> {
+    let recording = |index: usize| {
+        let mut stream = Streams::new(9).stream(index as u64);
+        let mut last = 0.0;
+        let samples = (0..RATE as usize / 2 * (1 + index % 3)).map(|_| {
+            let noise: f32 = StandardNormal.sample(&mut stream);
+            last = 0.1 * noise + 0.3 * index as f32 / count as f32 * last;
+            last
+        });
+        Signal::new(RATE, SampleFormat::Float32, vec![samples.collect()]).unwrap()
+    };
+    (0..count).map(recording).collect()
+}
+
+fn corpus(speech: &[Signal]) -> Corpus {
+    let settings = TrainingSettings { rank: 5, iterations: 6, ..TrainingSettings::default() };
+    let mut corpus = Corpus::new(RATE, settings).unwrap();
+    speech.iter().for_each(|speech| corpus.add(speech).unwrap());
+    corpus
+}
+
+/// What each of several ranks learns from its share of the recordings, in so many sweeps of six.
+fn learn_on<K: Checkpoints + Clone + Send>(
+    ranks: usize,
+    speech: &[Signal],
+    checkpoints: &K,
+    sweeps: usize,
+) -> Vec<Result<Vec<u8>, TrainingError>> {
+    thread::scope(|scope| {
+        let learn = |mut local: Local| {
+            let rank = local.rank();
+            // Shares of unlike size, one of them empty where there are many ranks.
+            let bound = |rank: usize| speech.len() * rank * rank / (ranks * ranks);
+            let corpus = corpus(&speech[bound(rank)..bound(rank + 1)]);
+            let mut checkpoints = checkpoints.clone();
+            scope.spawn(move || {
+                let mut watch = |share: f64| {
+                    let cancelled = share * 6.0 > sweeps as f64 - 0.5 && sweeps < 6;
+                    if cancelled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                };
+                let dictionary = corpus.learn_together(&mut local, &mut checkpoints, &mut watch)?;
+                Ok(dictionary.to_bytes()?)
+            })
+        };
+        let threads: Vec<_> = Local::group(ranks).into_iter().map(learn).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn any_number_of_ranks_learns_the_same_dictionary() {
+    let speech = recordings(11);
+    let alone = corpus(&speech).learn().unwrap().to_bytes().unwrap();
+    for ranks in [2, 3, 17] {
+        for dictionary in learn_on(ranks, &speech, &(), 6) {
+            assert!(dictionary.unwrap() == alone, "{ranks} ranks");
+        }
+    }
+    assert!(corpus(&speech[1..]).learn().unwrap().to_bytes().unwrap() != alone);
+}
+
+/// In memory that ranks share, every second sweep.
+#[derive(Clone, Default)]
+struct Kept {
+    parts: Arc<Mutex<HashMap<(usize, usize), Vec<u8>>>>,
+    newest: Option<usize>,
+}
+
+impl Checkpoints for Kept {
+    fn due(&self, sweeps: usize) -> bool {
+        sweeps.is_multiple_of(2)
+    }
+    fn save(&mut self, sweeps: usize, part: usize, bytes: &[u8]) -> io::Result<()> {
+        self.parts.lock().unwrap().insert((sweeps, part), bytes.to_vec());
+        Ok(())
+    }
+    fn complete(&mut self, _: usize) -> io::Result<()> {
+        Ok(())
+    }
+    fn newest(&self) -> Option<usize> {
+        self.newest
+    }
+    fn load(&mut self, sweeps: usize, part: usize) -> io::Result<Vec<u8>> {
+        self.parts.lock().unwrap().get(&(sweeps, part)).cloned().ok_or(io::ErrorKind::NotFound.into())
+    }
+}
+
+#[test]
+fn learning_goes_on_from_a_checkpoint_with_other_ranks() {
+    let speech = recordings(11);
+    let alone = corpus(&speech).learn().unwrap().to_bytes().unwrap();
+    let kept = Kept::default();
+    for stopped in learn_on(3, &speech, &kept, 5) {
+        assert!(matches!(stopped, Err(TrainingError::Cancelled(_))));
+    }
+    let resumed = Kept { newest: Some(4), ..kept };
+    for dictionary in learn_on(2, &speech, &resumed, 6) {
+        assert!(dictionary.unwrap() == alone);
+    }
+    // A state of other speech does not fit.
+    for refused in learn_on(1, &speech[..4], &resumed, 6) {
+        let error = refused.unwrap_err().to_string();
+        assert!(error.contains("after 4 sweeps") && error.contains("numbers; this corpus has"), "{error}");
+    }
+    // What is kept is what is used.
+    resumed.parts.lock().unwrap().get_mut(&(4, 1)).unwrap()[2] ^= 1;
+    assert!(learn_on(2, &speech, &resumed, 6).into_iter().all(|dictionary| dictionary.unwrap() != alone));
+}

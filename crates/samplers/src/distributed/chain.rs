@@ -1,0 +1,557 @@
+//! The chain: parts, the ring, and the three samplers.
+
+use rand::RngExt;
+use rand_distr::{Distribution, StandardNormal};
+
+use super::communicator::{Communicator, pack, unpack};
+use crate::gradient::check;
+use crate::random::{Stream, Streams};
+use crate::vector::{add_scaled, dot};
+use crate::{InitialScale, SamplerError};
+
+/// Which side of the matrix a block of unknowns belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Unknowns of rows: they stay where the data of the rows are.
+    Rows,
+    /// Unknowns of columns: they travel.
+    Columns,
+}
+
+/// A posterior whose data are a matrix of blocks, each of which depends on one block of unknowns of its rows and one of
+/// its columns; see the [module](super).
+///
+/// Each rank has its own value of this type, which must know the data of the row blocks that the rank holds and nothing
+/// of the others': block `b` of `B` belongs to rank `b * ranks / B`.
+pub trait BlockTarget {
+    /// The number `B` of blocks to a side.
+    fn blocks(&self) -> usize;
+
+    /// Where the unknowns of a block start, drawn from `stream`. Their number is that of the block.
+    fn start(&self, side: Side, block: usize, stream: &mut Stream) -> Vec<f64>;
+
+    /// How many observations lie in a block of the data.
+    fn observations(&self, row_block: usize, column_block: usize) -> usize;
+
+    /// Adds the gradient of minus the log likelihood of a block of the data to `slopes`, that of its rows and that of
+    /// its columns. `block` is (row block, column block), `unknowns` theirs.
+    fn add_likelihood(
+        &self,
+        block: (usize, usize),
+        unknowns: (&[f64], &[f64]),
+        slopes: (&mut [f64], &mut [f64]),
+    );
+
+    /// Adds the gradient of minus the log prior of a block of unknowns to `slope`.
+    fn add_prior(&self, side: Side, block: usize, theta: &[f64], slope: &mut [f64]);
+}
+
+/// How a [`DistributedChain`] moves.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Method {
+    /// `theta <- theta - eps g + N(0, 2 eps)`: DSGLD.
+    Sgld,
+    /// [`Psgld`](crate::psgld) without Gamma, with the mean gradient of the part's log likelihood, as published.
+    Psgld {
+        /// The memory of the squared gradients, in [0, 1).
+        forgetting: f64,
+        /// The floor `lambda` of the metric, above 0.
+        regularisation: f64,
+    },
+    /// [`Hamcmc`](crate::hamcmc) with [`Pairs::Moves`](crate::Pairs), one memory over all unknowns.
+    Hamcmc {
+        /// The memory `M`, at least 2: `M - 1` pairs.
+        memory: usize,
+        /// Where the recursion starts.
+        initial_scale: InitialScale,
+        /// The trust region `lambda`, from 0.
+        trust_region: f64,
+    },
+}
+
+impl Method {
+    fn check(self) -> Result<(), SamplerError> {
+        match self {
+            Self::Sgld => Ok(()),
+            Self::Psgld { forgetting, regularisation } => {
+                check("PSGLD forgetting", forgetting, "in [0, 1)", (0.0..1.0).contains(&forgetting))?;
+                let positive = regularisation.is_finite() && regularisation > 0.0;
+                check("PSGLD regularisation", regularisation, "a finite number above 0", positive)
+            }
+            Self::Hamcmc { memory, initial_scale, trust_region } => {
+                check("HAMCMC memory", memory as f64, "at least 2", memory >= 2)?;
+                initial_scale.check("HAMCMC initial scale")?;
+                let range = trust_region.is_finite() && trust_region >= 0.0;
+                check("HAMCMC trust region", trust_region, "a finite number from 0", range)
+            }
+        }
+    }
+
+    /// How many states there are, and how many vectors of their length besides.
+    fn vectors(self) -> (usize, usize) {
+        match self {
+            Self::Sgld => (1, 0),
+            Self::Psgld { .. } => (1, 1),
+            Self::Hamcmc { memory, .. } => (memory, 2 * (memory - 1)),
+        }
+    }
+}
+
+/// Settings of a [`DistributedChain`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DistributedSettings {
+    /// How it moves.
+    pub method: Method,
+    /// The constant step size `eps`, above 0.
+    pub step_size: f64,
+    /// The common seed.
+    pub seed: u64,
+}
+
+/// One block of unknowns with all that is remembered of it.
+#[derive(Debug, Clone)]
+struct Half {
+    side: Side,
+    block: usize,
+    length: usize,
+    /// One after the other: the states, and squared gradients, or the pairs' `s` and then their `y`.
+    vectors: Vec<f64>,
+    gradient: Vec<f64>,
+    noise: Vec<f64>,
+}
+
+impl Half {
+    fn new(side: Side, block: usize, vectors: Vec<f64>, count: usize) -> Self {
+        let length = vectors.len() / count;
+        Self { side, block, length, vectors, gradient: vec![0.0; length], noise: vec![0.0; length] }
+    }
+
+    fn vector(&self, index: usize) -> &[f64] {
+        &self.vectors[index * self.length..][..self.length]
+    }
+
+    fn vector_mut(&mut self, index: usize) -> &mut [f64] {
+        &mut self.vectors[index * self.length..][..self.length]
+    }
+}
+
+/// A row block, and the column block that is with it.
+#[derive(Debug, Clone)]
+struct Place {
+    rows: Half,
+    columns: Half,
+}
+
+impl Place {
+    fn halves(&mut self) -> [&mut Half; 2] {
+        [&mut self.rows, &mut self.columns]
+    }
+
+    /// Writes the gradient of minus the log likelihood of the block where the two cross, at the states `slot`.
+    fn likelihood(&mut self, target: &impl BlockTarget, slot: usize) {
+        let Self { rows, columns } = self;
+        rows.gradient.fill(0.0);
+        columns.gradient.fill(0.0);
+        let unknowns = |half: &Half| slot * half.length..(slot + 1) * half.length;
+        target.add_likelihood(
+            (rows.block, columns.block),
+            (&rows.vectors[unknowns(rows)], &columns.vectors[unknowns(columns)]),
+            (&mut rows.gradient, &mut columns.gradient),
+        );
+    }
+
+    /// Turns it into the gradient of the whole potential, estimated with this weight.
+    fn potential(&mut self, target: &impl BlockTarget, slot: usize, weight: f64) {
+        for half in self.halves() {
+            let Half { side, block, length, vectors, gradient, .. } = half;
+            gradient.iter_mut().for_each(|slope| *slope *= weight);
+            target.add_prior(*side, *block, &vectors[slot * *length..][..*length], gradient);
+        }
+    }
+}
+
+/// One rank's share of a chain that moves a [`BlockTarget`]; see the [module](super).
+#[derive(Debug)]
+pub struct DistributedChain<G, C> {
+    target: G,
+    communicator: C,
+    settings: DistributedSettings,
+    places: Vec<Place>,
+    /// Observations of each part.
+    parts: Vec<usize>,
+    part: usize,
+    steps: u64,
+    streams: Streams,
+}
+
+/// The rank that holds row block `block` of `blocks`.
+fn owner(block: usize, blocks: usize, ranks: usize) -> usize {
+    block * ranks / blocks
+}
+
+impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
+    /// Starts where the target says, with part 0 in place.
+    ///
+    /// # Errors
+    /// If a setting is out of range, there are fewer blocks than ranks, or there is no observation.
+    pub fn new(target: G, mut communicator: C, settings: DistributedSettings) -> Result<Self, SamplerError> {
+        settings.method.check()?;
+        let step = settings.step_size;
+        check("step size", step, "a finite number above 0", step.is_finite() && step > 0.0)?;
+        let (blocks, ranks) = (target.blocks(), communicator.ranks());
+        check("number of blocks", blocks as f64, "at least one for each rank", blocks >= ranks)?;
+        let streams = Streams::new(settings.seed);
+        let held: Vec<usize> =
+            (0..blocks).filter(|&block| owner(block, blocks, ranks) == communicator.rank()).collect();
+        let (states, others) = settings.method.vectors();
+        let half = |side, block| {
+            let start = target.start(side, block, &mut streams.child(2 + side as u64).stream(block as u64));
+            let mut vectors = start.repeat(states);
+            vectors.resize(start.len() * (states + others), 0.0);
+            Half::new(side, block, vectors, states + others)
+        };
+        let places = held
+            .iter()
+            .map(|&block| Place { rows: half(Side::Rows, block), columns: half(Side::Columns, block) });
+        let places = places.collect();
+        let own: Vec<u64> = (0..blocks)
+            .map(|part| held.iter().map(|&b| target.observations(b, (b + part) % blocks) as u64).sum())
+            .collect();
+        let mut parts = vec![0; blocks];
+        for counts in communicator.all_gather(&pack(&own)) {
+            parts.iter_mut().zip(unpack::<u64>(&counts)).for_each(|(part, count)| *part += count as usize);
+        }
+        let observations: usize = parts.iter().sum();
+        check("number of observations", observations as f64, "at least 1", observations > 0)?;
+        Ok(Self { target, communicator, settings, places, parts, part: 0, steps: 0, streams })
+    }
+
+    /// Takes one step.
+    pub fn step(&mut self) {
+        let total: usize = self.parts.iter().sum();
+        let mut left = self.streams.child(0).stream(self.steps).random_range(0..total);
+        let drawn = self.parts.iter().position(|&part| {
+            let found = left < part;
+            left = left.saturating_sub(part);
+            found
+        });
+        self.bring(drawn.unwrap_or(0));
+        let part = self.parts[self.part];
+        let weight = total as f64 / part as f64;
+        let noise = (2.0 * self.settings.step_size).sqrt();
+        let streams = self.streams.child(1);
+        for half in self.places.iter_mut().flat_map(Place::halves) {
+            let mut stream = streams.child(half.side as u64).child(half.block as u64).stream(self.steps);
+            half.noise.iter_mut().for_each(|noise| *noise = StandardNormal.sample(&mut stream));
+        }
+        match self.settings.method {
+            Method::Sgld => self.step_plainly(weight, noise),
+            Method::Psgld { forgetting, regularisation } => {
+                self.step_with_squares(weight, noise, part as f64, forgetting, regularisation);
+            }
+            Method::Hamcmc { memory, initial_scale, trust_region } => {
+                self.step_with_pairs(weight, noise, memory, initial_scale, trust_region);
+            }
+        }
+        self.steps += 1;
+    }
+
+    fn step_plainly(&mut self, weight: f64, noise: f64) {
+        for place in &mut self.places {
+            place.likelihood(&self.target, 0);
+            place.potential(&self.target, 0, weight);
+            for half in place.halves() {
+                add_scaled(&mut half.vectors, -self.settings.step_size, &half.gradient);
+                add_scaled(&mut half.vectors, noise, &half.noise);
+            }
+        }
+    }
+
+    fn step_with_squares(
+        &mut self,
+        weight: f64,
+        noise: f64,
+        terms: f64,
+        forgetting: f64,
+        regularisation: f64,
+    ) {
+        let keep = if self.steps == 0 { 0.0 } else { forgetting };
+        for place in &mut self.places {
+            place.likelihood(&self.target, 0);
+            for half in place.halves() {
+                let squares = &mut half.vectors[half.length..];
+                for (v, slope) in squares.iter_mut().zip(&half.gradient) {
+                    *v = keep * *v + (1.0 - keep) * (slope / terms) * (slope / terms);
+                }
+            }
+            place.potential(&self.target, 0, weight);
+            for half in place.halves() {
+                let (theta, squares) = half.vectors.split_at_mut(half.length);
+                for (((theta, v), slope), z) in
+                    theta.iter_mut().zip(squares).zip(&half.gradient).zip(&half.noise)
+                {
+                    let metric = 1.0 / (regularisation + v.sqrt());
+                    *theta += noise * metric.sqrt() * z - self.settings.step_size * metric * slope;
+                }
+            }
+        }
+    }
+
+    fn step_with_pairs(
+        &mut self,
+        weight: f64,
+        noise: f64,
+        memory: usize,
+        initial: InitialScale,
+        trust_region: f64,
+    ) {
+        let pairs = memory - 1;
+        let slot = (self.steps % memory as u64) as usize;
+        let oldest = (self.steps % pairs as u64) as usize;
+        for place in &mut self.places {
+            place.likelihood(&self.target, slot);
+            place.potential(&self.target, slot, weight);
+        }
+        let products = self.inner_products(memory);
+        let ages = (0..pairs).map(|age| (oldest + age) % pairs);
+        let coefficients =
+            displacement(&products, ages, pairs, (self.settings.step_size, noise), initial, trust_region);
+        for place in &mut self.places {
+            for half in place.halves() {
+                let mut moved = vec![0.0; half.length];
+                for (index, &coefficient) in coefficients[..2 * pairs].iter().enumerate() {
+                    add_scaled(&mut moved, coefficient, half.vector(memory + index));
+                }
+                add_scaled(&mut moved, coefficients[2 * pairs], &half.gradient);
+                add_scaled(&mut moved, coefficients[2 * pairs + 1], &half.noise);
+                add_scaled(half.vector_mut(slot), 1.0, &moved);
+                half.vector_mut(memory + oldest).copy_from_slice(&moved);
+                let Half { length, vectors, gradient, .. } = half;
+                vectors[(memory + pairs + oldest) * *length..][..*length].copy_from_slice(gradient);
+            }
+            place.likelihood(&self.target, slot);
+            place.potential(&self.target, slot, weight);
+            for half in place.halves() {
+                let (s, y) = half.vectors.split_at_mut((memory + pairs) * half.length);
+                let s = &s[(memory + oldest) * half.length..][..half.length];
+                let y = &mut y[oldest * half.length..][..half.length];
+                for ((y, after), s) in y.iter_mut().zip(&half.gradient).zip(s) {
+                    *y = after - *y + trust_region * s;
+                }
+            }
+        }
+    }
+
+    /// The inner products of `s` and `y` of each pair, the gradient and the noise, over all unknowns.
+    fn inner_products(&mut self, memory: usize) -> Products {
+        let size = 2 * memory;
+        let mut own = Vec::new();
+        for Place { rows, columns } in &self.places {
+            let halves = [rows, columns].map(|half| {
+                let pairs = (memory..memory + size - 2).map(|index| half.vector(index));
+                pairs.chain([&half.gradient[..], &half.noise[..]]).collect::<Vec<_>>()
+            });
+            for i in 0..size {
+                for j in 0..=i {
+                    own.push(halves.iter().map(|vectors| dot(vectors[i], vectors[j])).sum::<f64>());
+                }
+            }
+        }
+        let mut sums = vec![0.0; size * (size + 1) / 2];
+        // Block by block, so that the order does not depend on who holds them.
+        for message in self.communicator.all_gather(&pack(&own)) {
+            for block in unpack::<f64>(&message).chunks_exact(sums.len()) {
+                add_scaled(&mut sums, 1.0, block);
+            }
+        }
+        Products { size, lower: sums }
+    }
+
+    /// Brings the column blocks of `part` to their rows.
+    fn bring(&mut self, part: usize) {
+        let (blocks, ranks) = (self.parts.len(), self.communicator.ranks());
+        let shift = (part + blocks - self.part) % blocks;
+        self.part = part;
+        if shift == 0 {
+            return;
+        }
+        // By the place that a block goes to, on both sides: so messages between two ranks arrive in their order.
+        let destination = |place: &Place| (place.rows.block + blocks - shift) % blocks;
+        let mut leaving: Vec<usize> = (0..self.places.len()).collect();
+        leaving.sort_by_key(|&index| destination(&self.places[index]));
+        let outgoing = leaving.iter().map(|&index| {
+            let place = &self.places[index];
+            (owner(destination(place), blocks, ranks), pack(&place.columns.vectors))
+        });
+        let outgoing = outgoing.collect();
+        let sources: Vec<usize> = self
+            .places
+            .iter()
+            .map(|place| owner((place.rows.block + shift) % blocks, blocks, ranks))
+            .collect();
+        let (states, others) = self.settings.method.vectors();
+        let arrived = self.communicator.exchange(outgoing, &sources);
+        for (place, message) in self.places.iter_mut().zip(arrived) {
+            let block = (place.rows.block + part) % blocks;
+            place.columns = Half::new(Side::Columns, block, unpack(&message), states + others);
+        }
+    }
+
+    /// Shows every block of the data that this rank holds, with the last draw of its unknowns, to `see`: the row block,
+    /// the column block, and their unknowns. The column blocks go around the whole ring for it.
+    pub fn visit(&mut self, mut see: impl FnMut(&G, (usize, usize), (&[f64], &[f64]))) {
+        let (states, _) = self.settings.method.vectors();
+        let slot = ((self.steps + states as u64 - 1) % states as u64) as usize;
+        for _ in 0..self.parts.len() {
+            for Place { rows, columns } in &self.places {
+                see(&self.target, (rows.block, columns.block), (rows.vector(slot), columns.vector(slot)));
+            }
+            self.bring((self.part + 1) % self.parts.len());
+        }
+    }
+
+    /// How many observations the parts have, the largest relative to the mean: 1 if all are alike.
+    #[must_use]
+    pub fn imbalance(&self) -> f64 {
+        let largest = self.parts.iter().max().map_or(0, |&part| part);
+        (largest * self.parts.len()) as f64 / self.parts.iter().sum::<usize>() as f64
+    }
+
+    /// The way to the other ranks, to use between steps.
+    pub fn communicator(&mut self) -> &mut C {
+        &mut self.communicator
+    }
+}
+
+/// Symmetric, by its lower triangle: of the pairs' `s`, their `y`, the gradient and the noise.
+struct Products {
+    size: usize,
+    lower: Vec<f64>,
+}
+
+impl Products {
+    fn between(&self, i: usize, j: usize) -> f64 {
+        let (high, low) = (i.max(j), i.min(j));
+        self.lower[high * (high + 1) / 2 + low]
+    }
+
+    /// The inner product of two combinations of the vectors.
+    fn dot(&self, a: &[f64], b: &[f64]) -> f64 {
+        let terms = (0..self.size).flat_map(|i| (0..self.size).map(move |j| (i, j)));
+        terms.map(|(i, j)| a[i] * b[j] * self.between(i, j)).sum()
+    }
+}
+
+/// One pair within `H`, as coefficients.
+struct Update {
+    s: Vec<f64>,
+    y: Vec<f64>,
+    bs: Vec<f64>,
+    q: Vec<f64>,
+    sy: f64,
+    sbs: f64,
+}
+
+/// `S (noise z - step S^T g)` as coefficients, with the root `S` of [`lbfgs`](crate::lbfgs) from the pairs in the order
+/// of `ages`.
+fn displacement(
+    products: &Products,
+    ages: impl Iterator<Item = usize> + Clone,
+    pairs: usize,
+    (step, noise): (f64, f64),
+    initial: InitialScale,
+    trust_region: f64,
+) -> Vec<f64> {
+    let unit =
+        |index: usize| -> Vec<f64> { (0..products.size).map(|i| f64::from(u8::from(i == index))).collect() };
+    let usable = ages.filter(|&pair| {
+        let (ss, sy, yy) = (
+            products.between(pair, pair),
+            products.between(pair, pairs + pair),
+            products.between(pairs + pair, pairs + pair),
+        );
+        let curved = sy.is_finite() && yy.is_finite() && sy > f64::EPSILON.sqrt() * (ss * yy).sqrt();
+        curved && sy >= trust_region * ss
+    });
+    let scale = match initial {
+        InitialScale::Fixed(gamma) => gamma,
+        InitialScale::Pairs(gamma) => usable
+            .clone()
+            .map(|pair| products.between(pair, pairs + pair) / products.between(pairs + pair, pairs + pair))
+            .reduce(f64::min)
+            .unwrap_or(gamma),
+    };
+    let mut updates: Vec<Update> = Vec::new();
+    for pair in usable {
+        let (s, y) = (unit(pair), unit(pairs + pair));
+        let mut bs: Vec<f64> = s.iter().map(|s| s / scale).collect();
+        for past in &updates {
+            let (up, down) = (products.dot(&past.y, &s) / past.sy, products.dot(&past.bs, &s) / past.sbs);
+            add_scaled(&mut bs, up, &past.y);
+            add_scaled(&mut bs, -down, &past.bs);
+        }
+        let (sy, sbs) = (products.dot(&s, &y), products.dot(&s, &bs));
+        if sbs.is_finite() && sbs > 0.0 {
+            let mut q = y.clone();
+            add_scaled(&mut q, (sy / sbs).sqrt(), &bs);
+            updates.push(Update { s, y, bs, q, sy, sbs });
+        }
+    }
+    let mut v = unit(2 * pairs);
+    for update in updates.iter().rev() {
+        let share = products.dot(&update.s, &v) / update.sy;
+        add_scaled(&mut v, -share, &update.q);
+    }
+    v.iter_mut().for_each(|v| *v *= -step * scale.sqrt());
+    v[2 * pairs + 1] += noise;
+    v.iter_mut().for_each(|v| *v *= scale.sqrt());
+    for update in &updates {
+        let share = products.dot(&update.q, &v) / update.sy;
+        add_scaled(&mut v, -share, &update.s);
+    }
+    v
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lbfgs::InverseHessian;
+
+    /// Coefficients found from inner products move as the vectors themselves would, curved pairs and others.
+    #[test]
+    fn a_displacement_by_inner_products_is_that_of_the_vectors() {
+        const DIMENSION: usize = 9;
+        let mut stream = Streams::new(4).stream(0);
+        for (pairs, initial) in [(1, InitialScale::Fixed(0.3)), (4, InitialScale::Pairs(1.0))] {
+            let mut draw =
+                || -> Vec<f64> { (0..DIMENSION).map(|_| StandardNormal.sample(&mut stream)).collect() };
+            let s: Vec<Vec<f64>> = (0..pairs).map(|_| draw()).collect();
+            let bend =
+                |s: &Vec<f64>| s.iter().enumerate().map(|(i, s)| s * (i + 1) as f64).collect::<Vec<f64>>();
+            let mut y: Vec<Vec<f64>> = s.iter().map(bend).collect();
+            if pairs > 1 {
+                y[1].iter_mut().for_each(|y| *y = -*y);
+            }
+            let (g, z) = (draw(), draw());
+            let basis: Vec<&Vec<f64>> = s.iter().chain(&y).chain([&g, &z]).collect();
+            let size = basis.len();
+            let lower = (0..size).flat_map(|i| (0..=i).map(move |j| (i, j)));
+            let products = Products { size, lower: lower.map(|(i, j)| dot(basis[i], basis[j])).collect() };
+            let coefficients = displacement(&products, 0..pairs, pairs, (0.1, 0.7), initial, 0.0);
+            let mut found = vec![0.0; DIMENSION];
+            basis.iter().zip(&coefficients).for_each(|(vector, &c)| add_scaled(&mut found, c, vector));
+
+            let mut inverse = InverseHessian::new(DIMENSION, pairs);
+            inverse.reset(initial.scale(s.iter().zip(&y).map(|(s, y)| (&s[..], &y[..]))));
+            let used = s.iter().zip(&y).filter(|(s, y)| inverse.push(s, y)).count();
+            assert_eq!(used, if pairs > 1 { pairs - 1 } else { 1 });
+            let mut expected = g.clone();
+            inverse.multiply_root_transposed(&mut expected);
+            expected.iter_mut().zip(&z).for_each(|(v, z)| *v = 0.7 * z - 0.1 * *v);
+            inverse.multiply_root(&mut expected);
+            for (found, expected) in found.iter().zip(&expected) {
+                assert!((found - expected).abs() < 1e-10, "{found} {expected}");
+            }
+        }
+    }
+}

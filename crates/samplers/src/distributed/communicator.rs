@@ -1,0 +1,165 @@
+//! How ranks talk: messages of bytes, in order between any two ranks, and nothing else.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use num_traits::{FromBytes, ToBytes};
+
+/// A group of ranks, as one of them sees it.
+///
+/// All ranks of a group make the same calls in the same order. A rank that fails takes the whole group down with it:
+/// no call returns an error, because nothing that is left could use it.
+pub trait Communicator {
+    /// The number of this rank, from 0.
+    fn rank(&self) -> usize;
+
+    /// How many ranks there are.
+    fn ranks(&self) -> usize;
+
+    /// Sends each of `outgoing`, a rank and a message for it, and receives one message from each of `sources`, in this
+    /// order. Between two ranks messages arrive in the order in which they were sent; a rank may send to itself.
+    fn exchange(&mut self, outgoing: Vec<(usize, Vec<u8>)>, sources: &[usize]) -> Vec<Vec<u8>>;
+
+    /// Every rank's message, by rank.
+    fn all_gather(&mut self, own: &[u8]) -> Vec<Vec<u8>> {
+        let all: Vec<usize> = (0..self.ranks()).collect();
+        let outgoing = all.iter().map(|&rank| (rank, own.to_vec())).collect();
+        self.exchange(outgoing, &all)
+    }
+}
+
+impl<C: Communicator + ?Sized> Communicator for &mut C {
+    fn rank(&self) -> usize {
+        (**self).rank()
+    }
+
+    fn ranks(&self) -> usize {
+        (**self).ranks()
+    }
+
+    fn exchange(&mut self, outgoing: Vec<(usize, Vec<u8>)>, sources: &[usize]) -> Vec<Vec<u8>> {
+        (**self).exchange(outgoing, sources)
+    }
+
+    fn all_gather(&mut self, own: &[u8]) -> Vec<Vec<u8>> {
+        (**self).all_gather(own)
+    }
+}
+
+/// Ranks within one process: a single one, or one for each thread.
+#[derive(Debug)]
+pub struct Local {
+    rank: usize,
+    to: Vec<Sender<Vec<u8>>>,
+    from: Vec<Receiver<Vec<u8>>>,
+}
+
+impl Local {
+    /// The only rank of its group.
+    #[must_use]
+    pub fn alone() -> Self {
+        let (to, from) = channel();
+        Self { rank: 0, to: vec![to], from: vec![from] }
+    }
+
+    /// A group of `ranks`, each to be moved to a thread of its own.
+    #[must_use]
+    pub fn group(ranks: usize) -> Vec<Self> {
+        let mut to: Vec<Vec<_>> = (0..ranks).map(|_| Vec::new()).collect();
+        let from: Vec<Vec<_>> = (0..ranks)
+            .map(|_| {
+                to.iter_mut()
+                    .map(|to| {
+                        let (sender, receiver) = channel();
+                        to.push(sender);
+                        receiver
+                    })
+                    .collect()
+            })
+            .collect();
+        to.into_iter().zip(from).enumerate().map(|(rank, (to, from))| Self { rank, to, from }).collect()
+    }
+}
+
+impl Communicator for Local {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn ranks(&self) -> usize {
+        self.to.len()
+    }
+
+    fn exchange(&mut self, outgoing: Vec<(usize, Vec<u8>)>, sources: &[usize]) -> Vec<Vec<u8>> {
+        for (rank, message) in outgoing {
+            assert!(self.to[rank].send(message).is_ok(), "rank {rank} has ended");
+        }
+        let receive = |&rank: &usize| match self.from[rank].recv() {
+            Ok(message) => message,
+            Err(_) => panic!("rank {rank} has ended"),
+        };
+        sources.iter().map(receive).collect()
+    }
+}
+
+/// A communicator that counts what its rank sends to others.
+#[derive(Debug)]
+pub struct Counted<C> {
+    inner: C,
+    /// Messages sent to other ranks.
+    pub messages: u64,
+    /// Bytes sent to other ranks.
+    pub bytes: u64,
+}
+
+impl<C> Counted<C> {
+    /// Counts from zero.
+    #[must_use]
+    pub fn new(inner: C) -> Self {
+        Self { inner, messages: 0, bytes: 0 }
+    }
+}
+
+impl<C: Communicator> Communicator for Counted<C> {
+    fn rank(&self) -> usize {
+        self.inner.rank()
+    }
+
+    fn ranks(&self) -> usize {
+        self.inner.ranks()
+    }
+
+    fn exchange(&mut self, outgoing: Vec<(usize, Vec<u8>)>, sources: &[usize]) -> Vec<Vec<u8>> {
+        let rank = self.rank();
+        for (_, message) in outgoing.iter().filter(|(to, _)| *to != rank) {
+            self.messages += 1;
+            self.bytes += message.len() as u64;
+        }
+        self.inner.exchange(outgoing, sources)
+    }
+
+    fn all_gather(&mut self, own: &[u8]) -> Vec<Vec<u8>> {
+        let others = self.ranks() as u64 - 1;
+        self.messages += others;
+        self.bytes += others * own.len() as u64;
+        self.inner.all_gather(own)
+    }
+}
+
+/// Numbers as a message, little-endian.
+#[must_use]
+pub fn pack<T: ToBytes<Bytes: Sized>>(numbers: &[T]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(size_of_val(numbers));
+    numbers.iter().for_each(|number| bytes.extend_from_slice(number.to_le_bytes().as_ref()));
+    bytes
+}
+
+/// The numbers of a message; what is left over at its end is no number.
+#[must_use]
+pub fn unpack<T>(bytes: &[u8]) -> Vec<T>
+where
+    T: FromBytes,
+    T::Bytes: Sized + for<'a> TryFrom<&'a [u8]>,
+{
+    let numbers = bytes.chunks_exact(size_of::<T>()).filter_map(|bytes| <T::Bytes>::try_from(bytes).ok());
+    numbers.map(|bytes| T::from_le_bytes(&bytes)).collect()
+}

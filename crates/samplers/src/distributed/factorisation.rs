@@ -1,0 +1,122 @@
+//! A matrix of which some entries are observed, as the product of two thin ones.
+
+use std::ops::Range;
+
+use rand_distr::{Distribution, StandardNormal};
+
+use super::{BlockTarget, Side};
+use crate::random::Stream;
+
+/// `W[i][k] ~ N(0, 1)`, `H[k][j] ~ N(0, 1)`, `X[i][j] ~ N(sum_k W[i][k] H[k][j], 1)` for the observed entries:
+/// `hamcmc-2016` section 4.3 with unit variances.
+///
+/// Rows and columns are each cut into as many blocks, alike in their number of rows and columns. A block of rows is
+/// `rank` numbers a row, one row after the other; a block of columns the same for columns.
+#[derive(Debug, Clone)]
+pub struct Factorisation {
+    rank: usize,
+    rows: usize,
+    columns: usize,
+    blocks: usize,
+    held: Range<usize>,
+    /// By row block from the first one held, then by column block: places within the blocks, and the entry.
+    entries: Vec<Vec<(u32, u32, f64)>>,
+}
+
+impl Factorisation {
+    /// Of `rows x columns` with `rank` components, in `blocks x blocks` blocks. Of `entries`, (row, column, value) with
+    /// places from 0, those in the row blocks `held` are kept, and none of places out of range.
+    #[must_use]
+    pub fn new(
+        rank: usize,
+        [rows, columns]: [usize; 2],
+        blocks: usize,
+        held: Range<usize>,
+        entries: impl IntoIterator<Item = (usize, usize, f64)>,
+    ) -> Self {
+        let mut kept = vec![Vec::new(); held.len() * blocks];
+        for (i, j, value) in entries.into_iter().filter(|&(i, j, _)| i < rows && j < columns) {
+            let (row_block, column_block) = (block_of(i, rows, blocks), block_of(j, columns, blocks));
+            if held.contains(&row_block) {
+                let i = i - start_of(row_block, rows, blocks);
+                let j = j - start_of(column_block, columns, blocks);
+                kept[(row_block - held.start) * blocks + column_block].push((i as u32, j as u32, value));
+            }
+        }
+        // Neighbours in memory are met one after the other, and sums do not depend on the order of the entries.
+        kept.iter_mut().for_each(|block: &mut Vec<(u32, u32, f64)>| block.sort_by_key(|&(i, j, _)| (i, j)));
+        Self { rank, rows, columns, blocks, held, entries: kept }
+    }
+
+    /// The expected value of each entry held of a block, and the entry.
+    pub fn predictions<'a>(
+        &'a self,
+        row_block: usize,
+        column_block: usize,
+        w: &'a [f64],
+        h: &'a [f64],
+    ) -> impl Iterator<Item = (f64, f64)> + 'a {
+        let rank = self.rank;
+        self.block(row_block, column_block).iter().map(move |&(i, j, value)| {
+            let (w, h) = (&w[i as usize * rank..][..rank], &h[j as usize * rank..][..rank]);
+            (w.iter().zip(h).map(|(w, h)| w * h).sum(), value)
+        })
+    }
+
+    fn block(&self, row_block: usize, column_block: usize) -> &[(u32, u32, f64)] {
+        &self.entries[(row_block - self.held.start) * self.blocks + column_block]
+    }
+}
+
+/// The first of `count` places that lies in `block` of `blocks`.
+fn start_of(block: usize, count: usize, blocks: usize) -> usize {
+    (block * count).div_ceil(blocks)
+}
+
+/// The block that `place` of `count` lies in.
+fn block_of(place: usize, count: usize, blocks: usize) -> usize {
+    place * blocks / count
+}
+
+impl BlockTarget for Factorisation {
+    fn blocks(&self) -> usize {
+        self.blocks
+    }
+
+    fn start(&self, side: Side, block: usize, stream: &mut Stream) -> Vec<f64> {
+        let count = match side {
+            Side::Rows => self.rows,
+            Side::Columns => self.columns,
+        };
+        let places = start_of(block + 1, count, self.blocks) - start_of(block, count, self.blocks);
+        (0..places * self.rank).map(|_| StandardNormal.sample(stream)).collect()
+    }
+
+    fn observations(&self, row_block: usize, column_block: usize) -> usize {
+        self.block(row_block, column_block).len()
+    }
+
+    fn add_likelihood(
+        &self,
+        (row_block, column_block): (usize, usize),
+        (w, h): (&[f64], &[f64]),
+        (slope_w, slope_h): (&mut [f64], &mut [f64]),
+    ) {
+        let rank = self.rank;
+        for &(i, j, value) in self.block(row_block, column_block) {
+            let (i, j) = (i as usize * rank, j as usize * rank);
+            let (w, h) = (&w[i..i + rank], &h[j..j + rank]);
+            let error = w.iter().zip(h).map(|(w, h)| w * h).sum::<f64>() - value;
+            for (slope, h) in slope_w[i..i + rank].iter_mut().zip(h) {
+                *slope += error * h;
+            }
+            for (slope, w) in slope_h[j..j + rank].iter_mut().zip(w) {
+                *slope += error * w;
+            }
+        }
+    }
+
+    fn add_prior(&self, _: Side, _: usize, theta: &[f64], slope: &mut [f64]) {
+        slope.iter_mut().zip(theta).for_each(|(slope, theta)| *slope += theta);
+    }
+}
