@@ -99,6 +99,31 @@ fn a_voice_comes_out_of_its_noise() {
 }
 
 #[test]
+fn an_offset_is_taken_out_without_a_click() {
+    let read =
+        |name: &str| alphamf_files::read(format!("{}/audio/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let (noisy, clean) = (read("demo-noisy.wav"), read("demo-clean.wav"));
+    let rate = noisy.sample_rate();
+    let denoised = |level: f32| {
+        let mut live = live(rate, 1, LiveControls::default());
+        let mut input: Vec<f32> = noisy.channels()[0].iter().map(|x| x + level).collect();
+        input.resize(noisy.len() + live.latency(), level);
+        run(&mut live, &input, 480).split_off(live.latency())
+    };
+    let wide = |samples: &[f32]| samples.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
+    let score = |output: &[f32]| metrics::si_sdr(&wide(&clean.channels()[0]), &wide(output)).unwrap();
+    let expected = denoised(0.0);
+    for level in [0.05, -0.4] {
+        let output = denoised(level);
+        let (before, after) = (score(&expected), score(&output));
+        assert!(after > before - 0.5, "{level}: {before} dB without an offset, {after} dB with one");
+        let difference = output.iter().zip(&expected).map(|(a, b)| (a - b).abs());
+        let start = difference.take(rate as usize / 20).fold(0.0, f32::max);
+        assert!(start < 0.02 * level.abs(), "{level}: {start}");
+    }
+}
+
+#[test]
 fn noise_is_known_soon_and_followed() {
     for rate in [8_000, 16_000, 48_000] {
         let second = rate as usize;

@@ -3,6 +3,7 @@
 use super::DenoiseError;
 use crate::kernels::vector;
 use crate::listener::{Listener, LiveListener};
+use crate::repair::LiveOffset;
 use crate::separation::block::Separator;
 use crate::separation::gain::amplitude;
 use crate::separation::online::OnlineSeparation;
@@ -95,7 +96,8 @@ pub struct LiveMeters {
 /// Takes noise out of sound as it comes, sample for sample; made by [`Denoiser::live`](super::Denoiser::live).
 ///
 /// What goes in comes out exactly [`latency`](Self::latency) samples later, in blocks of any size: the samples do not depend
-/// on it. All channels get one gain. For the first 50 ms all is taken for noise; then it follows.
+/// on it. All channels get one gain. For the first 50 ms all is taken for noise; then it follows. A constant offset, as cheap
+/// converters add, is taken out.
 /// Once it is made, nothing here allocates, waits or panics.
 ///
 /// ```
@@ -138,6 +140,7 @@ pub struct LiveDenoiser {
 #[derive(Clone)]
 struct Channel {
     frames: LowDelayChannel,
+    offset: LiveOffset,
     /// The samples of the last two hops, as they came.
     dry: Vec<f32>,
     /// Where the present hop begins among them.
@@ -184,8 +187,13 @@ impl LiveDenoiser {
         // Where a recording is listened to, sound that comes is, too.
         let listener = separator.listener.as_ref().map(|_| Listener::shipped_live()).transpose()?;
         let step = |time: f64| (1.0 - libm::exp(-seconds / time)) as f32;
-        let channel =
-            || Channel { frames: stft.channel(), dry: vec![0.0; 2 * hop], at: 0, wet: vec![0.0; hop] };
+        let channel = || Channel {
+            frames: stft.channel(),
+            offset: LiveOffset::new(sample_rate),
+            dry: vec![0.0; 2 * hop],
+            at: 0,
+            wet: vec![0.0; hop],
+        };
         let mut live = Self {
             channels: (0..channels).map(|_| channel()).collect(),
             filled: 0,
@@ -255,6 +263,7 @@ impl LiveDenoiser {
     pub fn reset(&mut self) {
         for channel in &mut self.channels {
             channel.frames.reset();
+            channel.offset.reset();
             channel.dry.fill(0.0);
             channel.wet.fill(0.0);
             channel.at = 0;
@@ -325,6 +334,9 @@ impl LiveDenoiser {
                 *y = if x.abs() < FAINTEST { 0.0 } else { x.clamp(-LARGEST, LARGEST) };
             }
             channel.at = hop - channel.at;
+            if let Some((level, earlier)) = channel.offset.remove(&mut channel.wet) {
+                channel.frames.lower(earlier, level);
+            }
             let frame = channel.frames.analyse(&channel.wet);
             self.power.iter_mut().zip(frame).for_each(|(sum, x)| *sum += x.norm_sqr());
         }

@@ -11,7 +11,7 @@ mod offset;
 mod outliers;
 mod score;
 
-pub(crate) use offset::Offset;
+pub(crate) use offset::{LiveOffset, Offset};
 use std::borrow::Cow;
 
 /// What [`repair`] found in a recording.

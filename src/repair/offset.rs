@@ -47,15 +47,163 @@ fn constant_offset(samples: &[f32], sample_rate: u32) -> Option<f32> {
     let length = samples.len() / parts;
     let mean = |part: &[f32]| (part.iter().map(|&x| f64::from(x)).sum::<f64>() / part.len() as f64) as f32;
     let mut means: Vec<f32> = samples.chunks_exact(length).map(mean).collect();
-    means.sort_by(f32::total_cmp);
+    Some(constant_part(&mut means))
+}
+
+/// The offset that parts with these means (one at least) have in common, 0 if there is none. Sorts them.
+fn constant_part(means: &mut [f32]) -> f32 {
+    means.sort_unstable_by(f32::total_cmp);
     let (lowest, median, highest) = (means[0], means[means.len() / 2], means[means.len() - 1]);
     let nearest = if median > 0.0 { lowest } else { -highest };
-    Some(if nearest > CONSTANT * median.abs() { median } else { 0.0 })
+    if nearest > CONSTANT * median.abs() { median } else { 0.0 }
+}
+
+/// Parts of live sound whose means are compared, and their length, s.
+const LIVE_PARTS: usize = 16;
+const PART_SECONDS: f64 = 0.016;
+/// So many tell at the start, if the offset has at least this share of the power: noise has some by chance.
+const FIRST_PARTS: usize = 3;
+const FIRST_SHARE: f64 = 0.5;
+/// Time constant by which live sound goes over from one offset into the next, s.
+const LIVE_FADE_SECONDS: f64 = 0.1;
+/// Live, smaller offsets are none, and those closer than this are the same.
+const LEAST_OFFSET: f32 = 1e-4;
+const SAME: f32 = 1e-6;
+
+/// The offset of a channel, live: of the last quarter of a second. Allocates nothing.
+#[derive(Debug, Clone)]
+pub(crate) struct LiveOffset {
+    /// Samples of a part, and the share of the way to the next offset that a sample goes.
+    part: usize,
+    step: f32,
+    sum: f64,
+    summed: usize,
+    /// Sum of the squares of the first parts.
+    power: f64,
+    /// Means of the last parts, and how many parts there were.
+    means: [f32; LIVE_PARTS],
+    parts: usize,
+    level: f32,
+    goal: f32,
+}
+
+impl LiveOffset {
+    /// For a sample rate in Hz.
+    pub(crate) fn new(sample_rate: u32) -> Self {
+        let rate = f64::from(sample_rate);
+        Self {
+            part: ((PART_SECONDS * rate).round() as usize).max(1),
+            step: (1.0 - libm::exp(-1.0 / (LIVE_FADE_SECONDS * rate))) as f32,
+            sum: 0.0,
+            summed: 0,
+            power: 0.0,
+            means: [0.0; LIVE_PARTS],
+            parts: 0,
+            level: 0.0,
+            goal: 0.0,
+        }
+    }
+
+    /// Takes the offset out of the next samples. Sound without one stays as it is.
+    ///
+    /// At the start there is nothing that the offset could fade from: what is found then, and how many samples came before
+    /// these, is returned, as it has to be taken out of them, too.
+    pub(crate) fn remove(&mut self, samples: &mut [f32]) -> Option<(f32, usize)> {
+        let mut found = None;
+        for n in 0..samples.len() {
+            self.sum += f64::from(samples[n]);
+            if self.parts < FIRST_PARTS {
+                self.power += f64::from(samples[n]).powi(2);
+            }
+            self.summed += 1;
+            if self.summed == self.part && self.compare() {
+                self.level = self.goal;
+                samples[..n].iter_mut().for_each(|x| *x -= self.goal);
+                found = Some((self.goal, (FIRST_PARTS * self.part).saturating_sub(n + 1)));
+            }
+            let distance = self.goal - self.level;
+            self.level = if distance.abs() < SAME { self.goal } else { self.level + self.step * distance };
+            samples[n] -= self.level;
+        }
+        found
+    }
+
+    /// Finds the offset anew, as a part is complete, and tells whether that is the first one.
+    fn compare(&mut self) -> bool {
+        self.means[self.parts % LIVE_PARTS] = (self.sum / self.part as f64) as f32;
+        self.parts += 1;
+        if self.parts == 2 * LIVE_PARTS {
+            self.parts = LIVE_PARTS;
+        }
+        (self.sum, self.summed) = (0.0, 0);
+        let mut sorted = self.means;
+        let is_first = self.parts == FIRST_PARTS;
+        if is_first || self.parts >= LIVE_PARTS {
+            let level = constant_part(&mut sorted[..self.parts.min(LIVE_PARTS)]);
+            let least_power = FIRST_SHARE * self.power / (FIRST_PARTS * self.part) as f64;
+            let is_one = level.abs() >= LEAST_OFFSET && !(is_first && f64::from(level).powi(2) < least_power);
+            self.goal = if is_one { level } else { 0.0 };
+        }
+        is_first && self.goal != 0.0
+    }
+
+    /// Forgets all samples.
+    pub(crate) fn reset(&mut self) {
+        (self.sum, self.summed, self.power, self.parts) = (0.0, 0, 0.0, 0);
+        (self.level, self.goal) = (0.0, 0.0);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::f32::consts::TAU;
+
+    /// The samples without their offset, in hops of 100, and what was found at the start.
+    fn live(samples: &[f32]) -> (Vec<f32>, Option<f32>) {
+        let (mut offset, mut done, mut start) = (LiveOffset::new(16_000), samples.to_vec(), None);
+        for hop in 0..samples.len() / 100 {
+            let (before, rest) = done.split_at_mut(100 * hop);
+            if let Some((level, earlier)) = offset.remove(&mut rest[..100]) {
+                assert!(start.is_none() && earlier == before.len());
+                before.iter_mut().for_each(|x| *x -= level);
+                start = Some(level);
+            }
+        }
+        (done, start)
+    }
+
+    #[test]
+    fn live_an_offset_is_known_at_the_start_and_followed_without_a_step() {
+        let voice = |n: usize| 0.1 * (n as f32 * 0.06).sin() * (1.0 + (n as f32 * 0.002).sin());
+        for level in [0.3, -0.5] {
+            let mut samples: Vec<f32> = (0..32_000).map(|n| level + voice(n)).collect();
+            samples[16_000..].iter_mut().for_each(|x| *x -= 0.5 * level);
+            let (done, found) = live(&samples);
+            assert!(found.is_some_and(|found| (found - level).abs() < 0.03), "{found:?}");
+            let error: Vec<f32> = done.iter().enumerate().map(|(n, x)| x - voice(n)).collect();
+            assert!(error[..16_000].iter().all(|e| e.abs() < 0.03), "{level}");
+            assert!(error[28_000..].iter().all(|e| e.abs() < 0.03), "{level}");
+            // What is taken out moves slowly.
+            let taken: Vec<f32> = samples.iter().zip(&done).map(|(x, y)| x - y).collect();
+            assert!(taken.windows(2).all(|pair| (pair[1] - pair[0]).abs() < 1e-3), "{level}");
+        }
+    }
+
+    #[test]
+    fn live_sound_without_an_offset_stays_as_it_is() {
+        for frequency in [2.5, 16.0, 50.0, 100.0, 1_000.0_f32] {
+            let samples: Vec<f32> =
+                (0..48_000).map(|n| 0.3 * (TAU * frequency * n as f32 / 16_000.0).cos()).collect();
+            let (done, found) = live(&samples);
+            // What is slower than a voice may be taken for an offset before there is anything to hear.
+            if frequency > 10.0 {
+                assert!(done == samples && found.is_none(), "{frequency} Hz");
+            } else {
+                assert!(done[32_000..] == samples[32_000..], "{frequency} Hz");
+            }
+        }
+    }
 
     #[test]
     fn only_what_is_constant_is_an_offset() {

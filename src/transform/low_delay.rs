@@ -179,6 +179,12 @@ impl LowDelayChannel {
         self.overlap.iter_mut().zip(begun).for_each(|(y, (x, w))| *y = x * w);
     }
 
+    /// Lowers the last `samples` that came.
+    pub(crate) fn lower(&mut self, samples: usize, level: f32) {
+        let kept = self.recent.len().saturating_sub(samples);
+        self.recent[kept..].iter_mut().for_each(|x| *x -= level);
+    }
+
     /// Forgets all samples.
     pub(crate) fn reset(&mut self) {
         self.recent.fill(0.0);
