@@ -34,10 +34,12 @@ const WEIGHT: f32 = 0.9;
 /// gains 0.07 dB, and SI-SDR and PESQ lose 0.025 dB and 0.01; with 1.3, 0.09 dB and 0.04.
 const STRESS: f32 = 1.1;
 
-/// A voice that is anywhere near is heard in some bin: how far, frames, and ...
+/// A voice that is anywhere near is heard in some bins: how far, frames, ...
 const NEAR_FRAMES: usize = 16;
-/// ... with at least such log odds, below which the model's word for a voice counts for less and less, by this slope.
-/// In steady noise no bin has more than -2, as a rule.
+/// ... in how many bins, as peaks of noise are in fewer, ...
+const HEARD_BINS: usize = 8;
+/// ... and with at least such log odds, below which the model's word for a voice counts for less and less, by this slope.
+/// In four minutes of white noise there are none above -2.9, and in all but a hundredth of the frames of voices above 0.7.
 const FAINTEST: f32 = -1.0;
 const SLOPE: f32 = 4.0;
 
@@ -129,14 +131,19 @@ pub(crate) fn pooled(gain: f32, log_odds: f32) -> f32 {
     vector::logistic(own + WEIGHT * (log_odds - own))
 }
 
-/// The probability of a voice near every frame, by the bin in which it is heard best.
+/// The probability of a voice near every frame, by the bins in which it is heard best.
 pub(crate) fn presence(log_odds: &[f32], bins: usize) -> Vec<f32> {
-    let loudest = |frame: &[f32]| frame.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let best: Vec<f32> = log_odds.chunks_exact(bins).map(loudest).collect();
-    (0..best.len())
+    let mut sorted = vec![0.0; bins];
+    let heard = |frame: &[f32]| {
+        sorted.copy_from_slice(frame);
+        let place = HEARD_BINS.min(bins) - 1;
+        *sorted.select_nth_unstable_by(place, |a, b| b.total_cmp(a)).1
+    };
+    let heard: Vec<f32> = log_odds.chunks_exact(bins).map(heard).collect();
+    (0..heard.len())
         .map(|t| {
-            let near = &best[t.saturating_sub(NEAR_FRAMES)..(t + NEAR_FRAMES + 1).min(best.len())];
-            vector::logistic(SLOPE * (loudest(near) - FAINTEST))
+            let near = &heard[t.saturating_sub(NEAR_FRAMES)..(t + NEAR_FRAMES + 1).min(heard.len())];
+            vector::logistic(SLOPE * (near.iter().copied().fold(f32::NEG_INFINITY, f32::max) - FAINTEST))
         })
         .collect()
 }
