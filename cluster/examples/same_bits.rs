@@ -25,8 +25,11 @@ fn factorisation(rank: usize, ranks: usize) -> Factorisation {
     Factorisation::new(3, SHAPE, BLOCKS, held[0]..held[0] + held.len(), entries)
 }
 
-/// Every unknown after 200 steps, as bits, by block.
-fn run<C: Communicator>(mut ranks: C, method: Method) -> Result<Vec<(u64, u64, Vec<u64>)>, Box<dyn Error>> {
+/// Row and column of a block, and its unknowns as bits.
+type Block = (u64, u64, Vec<u64>);
+
+/// Every unknown after 200 steps.
+fn run<C: Communicator>(mut ranks: C, method: Method) -> Result<Vec<Block>, Box<dyn Error>> {
     let target = factorisation(ranks.rank(), ranks.ranks());
     let settings = DistributedSettings { method, step_size: 0.005, seed: 2 };
     let mut chain = DistributedChain::new(target, &mut ranks, settings)?;

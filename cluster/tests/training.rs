@@ -77,10 +77,13 @@ fn any_number_of_ranks_learns_the_same_dictionary() {
     assert!(corpus(&speech[1..]).learn().unwrap().to_bytes().unwrap() != alone);
 }
 
+/// The bytes of parts by their sweep and number.
+type Parts = HashMap<(usize, usize), Vec<u8>>;
+
 /// In memory that ranks share, every second sweep.
 #[derive(Clone, Default)]
 struct Kept {
-    parts: Arc<Mutex<HashMap<(usize, usize), Vec<u8>>>>,
+    parts: Arc<Mutex<Parts>>,
     newest: Option<usize>,
 }
 

@@ -140,7 +140,7 @@ fn input(below: &Bands, odds_below: &[f32], above: &Bands, frames: usize) -> Gri
             grid.values[frame * INPUTS + 2 * GROUPS + feature * UPPER + band] = value;
         }
     });
-    if frames % PAIR != 0 {
+    if !frames.is_multiple_of(PAIR) {
         let last = (frames - 1) * INPUTS;
         grid.values.copy_within(last..last + INPUTS, last + INPUTS);
     }

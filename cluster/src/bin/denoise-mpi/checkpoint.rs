@@ -51,7 +51,7 @@ pub fn prepare(model: &Path, about: &str) -> io::Result<Option<usize>> {
     }
     remove(model)?;
     fs::create_dir_all(&path)?;
-    write_whole(&path.join(ABOUT), about.as_bytes())?;
+    write_whole(path.join(ABOUT), about.as_bytes())?;
     Ok(None)
 }
 
@@ -70,11 +70,11 @@ impl Checkpoints for Folder {
 
     fn save(&mut self, sweeps: usize, part: usize, bytes: &[u8]) -> io::Result<()> {
         fs::create_dir_all(self.sweep(sweeps))?;
-        write_whole(&self.sweep(sweeps).join(format!("part-{part}")), bytes)
+        write_whole(self.sweep(sweeps).join(format!("part-{part}")), bytes)
     }
 
     fn complete(&mut self, sweeps: usize) -> io::Result<()> {
-        write_whole(&self.sweep(sweeps).join(COMPLETE), b"")?;
+        write_whole(self.sweep(sweeps).join(COMPLETE), b"")?;
         // Only the newest is of use. One that a killed run left incomplete goes with the others.
         for older in (1..sweeps).rev().map(|sweeps| self.sweep(sweeps)).filter(|path| path.exists()) {
             fs::remove_dir_all(older)?;
