@@ -120,6 +120,16 @@ class Muon(torch.optim.Optimizer):
                 p.add_(x.reshape(p.shape), alpha=-0.2 * max(x.shape) ** 0.5 * g["lr"])
 
 
+def follow(average, net, step, longest):
+    """Moves an average of the weights towards them: of all steps at first, then with the decay `longest`."""
+    decay = min(longest, (step + 1) / (step + 20))
+    for name, value in net.state_dict().items():
+        if value.dtype.is_floating_point:
+            average[name].mul_(decay).add_(value, alpha=1 - decay)
+        else:
+            average[name].copy_(value)
+
+
 class Run:
     """What goes on from one run to the next."""
 
@@ -168,12 +178,7 @@ class Run:
             p.grad.copy_(gradient.view_as(p))
         for optimiser in self.optimisers:
             optimiser.step()
-        decay = min(0.999, (self.step + 1) / (self.step + 20))
-        for name, value in self.net.state_dict().items():
-            if value.dtype.is_floating_point:
-                self.average[name].mul_(decay).add_(value, alpha=1 - decay)
-            else:
-                self.average[name].copy_(value)
+        follow(self.average, self.net, self.step, 0.999)
         return norm
 
 

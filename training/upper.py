@@ -7,10 +7,6 @@
 """
 
 import argparse
-import os
-
-for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
 
 import numpy as np
 import torch
@@ -19,6 +15,7 @@ from torch import nn
 from export import Writer, spectrum, write
 from mixing import Mixer, below, filtered
 from network import BANDS, BINS, FEATURES, HOP, PAIR, RATE, WINDOW, Layer, Listener, Over, edges, features, levels, relative
+from train import follow, stft
 
 FULL = 48000  # Hz
 UPPER, WIDTH = 20, 32  # bands above 8 kHz, bins of each: up to 18 kHz
@@ -87,14 +84,10 @@ def mix(a):
     listener.eval()
     mixer = FullMixer(a.prepared, [a.seed, 48], SECONDS, FULL)
     scale = FULL // RATE
-    hann = torch.hann_window(WINDOW * scale)
-    stft = lambda x: torch.stft(
-        torch.from_numpy(x), WINDOW * scale, HOP * scale, window=hann, return_complex=True, pad_mode="constant"
-    )
     inputs, targets = [], []
     for _ in range(a.count):
         y, x, top, end = mixer.full()
-        Y, X = (stft(v).T.numpy() for v in (y, x))
+        Y, X = (stft(torch.from_numpy(v), WINDOW * scale, HOP * scale).T.numpy() for v in (y, x))
         frames = len(Y) // PAIR * PAIR
         Y, X = Y[:frames] / WINDOW, X[:frames] / WINDOW
         bins = min(int(top / (RATE / WINDOW)) + 1, EDGES[-1])
@@ -148,12 +141,7 @@ def learn(a):
             schedule.step()
             step += 1
             total += error.item()
-            decay = min(0.998, (step + 1) / (step + 20))
-            for name, value in net.state_dict().items():
-                if value.dtype.is_floating_point:
-                    average[name].mul_(decay).add_(value, alpha=1 - decay)
-                else:
-                    average[name].copy_(value)
+            follow(average, net, step, 0.998)
         judged = Upper()
         judged.load_state_dict(average)
         judged.eval()

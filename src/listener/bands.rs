@@ -84,13 +84,12 @@ impl Bands {
     }
 }
 
-/// The input of the network for powers (bins x frames): the features of every band that the recording has. Bands that it lacks
-/// are zero. An odd last frame is repeated.
-pub(super) fn features(power: &[f32], bins: usize) -> Grid {
-    let frames = power.len() / bins;
+/// The input of the network: the features of every band that the recording has, in so many frames. Bands that it lacks are zero.
+/// An odd last frame is repeated.
+pub(super) fn features(bands: &Bands, frames: usize) -> Grid {
     let mut grid = Grid::new(FEATURES * PAIR * GROUP, BANDS / GROUP, frames.div_ceil(PAIR));
     let (row, channels) = (grid.row(), grid.channels);
-    Bands::new(power, bins, &edges(), None).for_each(|frame, band, features| {
+    bands.for_each(|frame, band, features| {
         let repeated =
             if frame + 1 == frames { frame..frames.next_multiple_of(PAIR) } else { frame..frame + 1 };
         for t in repeated {

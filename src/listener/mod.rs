@@ -21,7 +21,7 @@ pub use file::{ListenerError, ListenerHeader};
 pub use upper::{UpperListener, UpperListenerHeader};
 
 use crate::kernels::vector;
-use bands::{Interpolation, edges, features};
+use bands::{Bands, Interpolation, edges, features};
 pub(crate) use live::LiveListener;
 use network::Network;
 
@@ -78,21 +78,32 @@ impl Listener {
     /// highest band.
     #[must_use]
     pub fn log_odds(&self, power: &[f32], bins: usize) -> Vec<f32> {
-        on_bins(&self.odds_on_bands(power, bins), bins)
+        self.hear(power, bins).on_bins(bins)
     }
 
-    /// The same on bands, [`BANDS`] x frames.
-    pub(crate) fn odds_on_bands(&self, power: &[f32], bins: usize) -> Vec<f32> {
+    /// The same on bands.
+    pub(crate) fn hear(&self, power: &[f32], bins: usize) -> BandOdds {
+        let bands = Bands::new(power, bins, &edges(), None);
         let frames = power.len() / bins;
-        let mut odds = if frames == 0 { Vec::new() } else { self.network.forward(&features(power, bins)) };
+        let mut odds = if frames == 0 { Vec::new() } else { self.network.forward(&features(&bands, frames)) };
         odds.truncate(BANDS * frames);
-        odds
+        BandOdds { bands, odds }
     }
 }
 
-/// Values on the listener's bands for so many bins: [`BANDS`] x frames to bins x frames.
-pub(crate) fn on_bins(values: &[f32], bins: usize) -> Vec<f32> {
-    spread(values, &edges(), bins)
+/// What was heard of a recording, on bands.
+pub(crate) struct BandOdds {
+    /// The powers that it was heard by.
+    bands: Bands,
+    /// The log odds of speech, [`BANDS`] x frames.
+    odds: Vec<f32>,
+}
+
+impl BandOdds {
+    /// The log odds in so many bins: bins x frames.
+    pub(crate) fn on_bins(&self, bins: usize) -> Vec<f32> {
+        spread(&self.odds, &edges(), bins)
+    }
 }
 
 /// Values on bands, which begin and end at `edges`, for some bins: bands x frames to bins x frames.

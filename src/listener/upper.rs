@@ -3,18 +3,16 @@
 //! Little clean speech of the whole band can be had, of few voices. What is above follows from what is below to a good
 //! part, so a small network is enough: convolutions over pairs of frames, in which all bands are channels.
 
-use super::bands::{BANDS, Bands, edges};
+use super::bands::{BANDS, Bands};
 use super::file::{ListenerError, WIDEST, is_window, parameters, within, within_reach};
 use super::network::{FEATURES, Layout, PAIR, rectify, residual};
-use super::spread;
+use super::{BandOdds, spread};
 use crate::kernels::convolution::{Convolution, Grid};
 use crate::tensor_file::{self, Format};
 use safetensors::SafeTensors;
 use serde::{Deserialize, Serialize};
 
 const FORMAT: Format = Format { name: "alphamf-upper-listener", version: 2 };
-/// Bins up to 8 kHz, where the bands of this network begin.
-const BELOW: usize = 513;
 /// Its bands, and the bins of each: up to 18 kHz.
 const UPPER: usize = 20;
 const WIDTH: usize = 32;
@@ -85,25 +83,17 @@ impl UpperListener {
         &self.header
     }
 
-    /// The natural logarithm of the odds of speech in the bins above 8 kHz (bins x frames), given `|X|^2` of the bins below
-    /// (513 x frames), the log odds on bands there ([`BANDS`] x frames) and the powers above, of as many bins as there are.
-    /// Bins above 18 kHz, or above the last whole band, have the odds of that band. Nothing, if there is no whole band or
-    /// the bins below are not those up to 8 kHz.
-    pub(crate) fn log_odds(
-        &self,
-        power_below: &[f32],
-        bins_below: usize,
-        odds_below: &[f32],
-        power_above: &[f32],
-    ) -> Option<Vec<f32>> {
-        let frames = power_below.len() / BELOW;
+    /// The natural logarithm of the odds of speech in the bins above 8 kHz (bins x frames), given what was heard below and
+    /// `|X|^2` above, of as many bins as there are. Bins above 18 kHz, or above the last whole band, have the odds of that
+    /// band. Nothing, if there is no whole band or the bins below are not all of those up to 8 kHz.
+    pub(crate) fn log_odds(&self, heard: &BandOdds, power_above: &[f32]) -> Option<Vec<f32>> {
+        let frames = heard.odds.len() / BANDS;
         let bins = power_above.len().checked_div(frames)?;
-        if bins_below != BELOW || bins < WIDTH {
+        if heard.bands.present < BANDS || bins < WIDTH {
             return None;
         }
-        let below = Bands::new(power_below, BELOW, &edges(), None);
-        let above = Bands::new(power_above, bins, &upper_edges(), Some(&below));
-        let mut odds = self.forward(&input(&below, odds_below, &above, frames));
+        let above = Bands::new(power_above, bins, &upper_edges(), Some(&heard.bands));
+        let mut odds = self.forward(&input(heard, &above, frames));
         odds.truncate(UPPER * frames);
         for odds in odds.chunks_exact_mut(UPPER) {
             let top = odds[above.present - 1];
@@ -123,12 +113,12 @@ impl UpperListener {
 
 /// The input of the network: the odds and the levels below in groups of bands, and the features of every band above; two
 /// frames side by side. An odd last frame is repeated.
-fn input(below: &Bands, odds_below: &[f32], above: &Bands, frames: usize) -> Grid {
+fn input(heard: &BandOdds, above: &Bands, frames: usize) -> Grid {
     let mut grid = Grid::new(INPUTS * PAIR, 1, frames.div_ceil(PAIR));
-    let levels: Vec<f32> = below.against_whole().collect();
+    let levels: Vec<f32> = heard.bands.against_whole().collect();
     let mean = |group: &[f32]| group.iter().sum::<f32>() / SHARED as f32;
     let rows = grid.values.chunks_exact_mut(INPUTS);
-    for (row, (odds, levels)) in rows.zip(odds_below.chunks_exact(BANDS).zip(levels.chunks_exact(BANDS))) {
+    for (row, (odds, levels)) in rows.zip(heard.odds.chunks_exact(BANDS).zip(levels.chunks_exact(BANDS))) {
         for (group, (odds, levels)) in odds.chunks_exact(SHARED).zip(levels.chunks_exact(SHARED)).enumerate()
         {
             row[group] = mean(odds) / 4.0;
@@ -150,7 +140,15 @@ fn input(below: &Bands, odds_below: &[f32], above: &Bands, frames: usize) -> Gri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::listener::bands::edges;
     use crate::listener::tests::{compare_with, spectrum};
+
+    /// Bins up to 8 kHz.
+    const BELOW: usize = 513;
+
+    fn heard(power: &[f32], odds: Vec<f32>) -> BandOdds {
+        BandOdds { bands: Bands::new(power, BELOW, &edges(), None), odds }
+    }
 
     #[test]
     fn the_odds_are_those_of_the_framework_that_learned_them() {
@@ -164,7 +162,7 @@ mod tests {
             let odds: Vec<f32> = (0..48 * BANDS)
                 .map(|at| 3.0 * (0.2 * (at / BANDS) as f32 + 0.1 * (at % BANDS) as f32).sin())
                 .collect();
-            let found = listener.log_odds(&part(0..BELOW), BELOW, &odds, &part(BELOW..bins)).unwrap();
+            let found = listener.log_odds(&heard(&part(0..BELOW), odds), &part(BELOW..bins)).unwrap();
             let above = bins - BELOW;
             // In the middle of a band, between two bins.
             compared += compare_with(include_str!("reference-upper.csv"), bins, |frame, band| {
@@ -178,17 +176,13 @@ mod tests {
     #[test]
     fn a_sliver_above_is_not_heard_and_silence_is() {
         let listener = UpperListener::shipped().unwrap();
-        let heard = |bins: usize, frames: usize| {
-            listener.log_odds(
-                &vec![0.0; BELOW * frames],
-                BELOW,
-                &vec![0.0; BANDS * frames],
-                &vec![0.0; bins * frames],
-            )
+        let odds = |bins: usize, frames: usize| {
+            let below = heard(&vec![0.0; BELOW * frames], vec![0.0; BANDS * frames]);
+            listener.log_odds(&below, &vec![0.0; bins * frames])
         };
-        assert!(heard(WIDTH - 1, 3).is_none() && heard(0, 3).is_none() && heard(10, 0).is_none());
-        let odds = heard(WIDTH, 3).unwrap();
-        assert!(odds.len() == 3 * WIDTH && odds.iter().all(|odds| odds.is_finite()));
-        assert_eq!(heard(1023, 1).unwrap().len(), 1023);
+        assert!(odds(WIDTH - 1, 3).is_none() && odds(0, 3).is_none() && odds(10, 0).is_none());
+        let found = odds(WIDTH, 3).unwrap();
+        assert!(found.len() == 3 * WIDTH && found.iter().all(|odds| odds.is_finite()));
+        assert_eq!(odds(1023, 1).unwrap().len(), 1023);
     }
 }

@@ -301,10 +301,10 @@ impl Heard {
         power_below: &[f32],
         power_above: &[f32],
     ) -> Self {
-        let odds = listener.odds_on_bands(power_below, bins);
-        let below = listener::on_bins(&odds, bins);
+        let heard = listener.hear(power_below, bins);
+        let below = heard.on_bins(bins);
         let presence = listener::presence(&below, bins);
-        let above = upper.and_then(|upper| upper.log_odds(power_below, bins, &odds, power_above));
+        let above = upper.and_then(|upper| upper.log_odds(&heard, power_above));
         Self { below, above, presence }
     }
 }
@@ -457,11 +457,12 @@ impl Block<'_> {
     fn dry(&self, gain: &mut [f32]) -> Decays {
         let Self { separator, bins, power, start, decays_before, .. } = self;
         let voice: Vec<f32> = gain.iter().zip(*power).map(|(gain, power)| gain * gain * power).collect();
+        let grid = FrameGrid { bins: *bins, bin_hertz: start.bin_hertz, frame_seconds: start.frame_seconds };
         let mut decays = decays_before.cloned().unwrap_or_default();
-        decays.count(&voice, *bins, start.bin_hertz, start.frame_seconds);
+        decays.count(&voice, grid);
         let share = separator.settings.gain.dry as f32;
         if share > 0.0 {
-            reverberation::dry(gain, &voice, *bins, start.bin_hertz, start.frame_seconds, &decays, share);
+            reverberation::dry(gain, &voice, grid, &decays, share);
         }
         decays
     }

@@ -5,6 +5,8 @@
 //! octave, and from the decay the most that the past can have left in a bin: the tail of the voice (Lebart, Boucher and
 //! Denbigh 2001, section 3). It is the voice's own; a share of it can be counted as noise.
 
+use crate::transform::FrameGrid;
+
 /// Edges of the octaves, Hz.
 const OCTAVES_HERTZ: [f64; OCTAVES + 1] = [125.0, 250.0, 500.0, 1_000.0, 2_000.0, 4_000.0, 8_000.0];
 const OCTAVES: usize = 6;
@@ -43,7 +45,8 @@ impl Default for Decays {
 
 impl Decays {
     /// Counts the falls of a voice with these powers (bins x frames).
-    pub(crate) fn count(&mut self, voice: &[f32], bins: usize, bin_hertz: f64, frame_seconds: f64) {
+    pub(crate) fn count(&mut self, voice: &[f32], grid: FrameGrid) {
+        let FrameGrid { bins, bin_hertz, frame_seconds } = grid;
         let span = ((FALL_SECONDS / frame_seconds).round() as usize).max(3);
         let bin = |hertz: f64| (hertz / bin_hertz).round() as usize;
         for (counts, edges) in self.0.iter_mut().zip(OCTAVES_HERTZ.windows(2)) {
@@ -121,16 +124,9 @@ fn seconds_of(class: usize) -> f64 {
 }
 
 /// Counts a share of the tail as noise: lowers the gains (bins x frames) of a voice with powers `voice` by it.
-pub(crate) fn dry(
-    gain: &mut [f32],
-    voice: &[f32],
-    bins: usize,
-    bin_hertz: f64,
-    frame_seconds: f64,
-    decays: &Decays,
-    share: f32,
-) {
-    let Some(per_frame) = per_frame(&decays.seconds(), bins, bin_hertz, frame_seconds) else { return };
+pub(crate) fn dry(gain: &mut [f32], voice: &[f32], grid: FrameGrid, decays: &Decays, share: f32) {
+    let FrameGrid { bins, frame_seconds, .. } = grid;
+    let Some(per_frame) = per_frame(&decays.seconds(), grid) else { return };
     let early = ((EARLY_SECONDS / frame_seconds).round() as usize).max(1);
     let past: Vec<f32> = per_frame.iter().map(|&decay| libm::powf(decay, early as f32)).collect();
     let mut tail = vec![0.0_f32; bins];
@@ -150,12 +146,8 @@ pub(crate) fn dry(
 
 /// The factor by which powers of every bin fall from one frame to the next, on logarithms of frequency between the octaves
 /// that are known; none if none is.
-fn per_frame(
-    seconds: &[Option<f64>; OCTAVES],
-    bins: usize,
-    bin_hertz: f64,
-    frame_seconds: f64,
-) -> Option<Vec<f32>> {
+fn per_frame(seconds: &[Option<f64>; OCTAVES], grid: FrameGrid) -> Option<Vec<f32>> {
+    let FrameGrid { bins, bin_hertz, frame_seconds } = grid;
     let known: Vec<(f64, f64)> = OCTAVES_HERTZ
         .windows(2)
         .zip(seconds)
@@ -182,8 +174,8 @@ mod tests {
     use rand::RngExt;
 
     const BINS: usize = 513;
-    const BIN_HERTZ: f64 = 15.625;
     const FRAME_SECONDS: f64 = 0.016;
+    const GRID: FrameGrid = FrameGrid { bins: BINS, bin_hertz: 15.625, frame_seconds: FRAME_SECONDS };
 
     /// Powers of noise that starts every second, sounds for a while, and falls by 60 dB in so many seconds: bins x frames.
     fn bursts(seconds: f64, count: usize) -> Vec<f32> {
@@ -200,7 +192,7 @@ mod tests {
 
     fn heard(power: &[f32]) -> Decays {
         let mut decays = Decays::default();
-        decays.count(power, BINS, BIN_HERTZ, FRAME_SECONDS);
+        decays.count(power, GRID);
         decays
     }
 
@@ -218,7 +210,7 @@ mod tests {
         let narrow: Vec<f32> =
             bursts(0.5, 20).chunks_exact(BINS).flat_map(|frame| &frame[..257]).copied().collect();
         let mut decays = Decays::default();
-        decays.count(&narrow, 257, BIN_HERTZ, FRAME_SECONDS);
+        decays.count(&narrow, FrameGrid { bins: 257, ..GRID });
         assert!(decays.seconds()[4].is_some() && decays.seconds()[5].is_none());
     }
 
@@ -228,7 +220,7 @@ mod tests {
         let decays = heard(&power);
         let lowered = |share: f32| {
             let mut gain = vec![1.0_f32; power.len()];
-            dry(&mut gain, &power, BINS, BIN_HERTZ, FRAME_SECONDS, &decays, share);
+            dry(&mut gain, &power, GRID, &decays, share);
             // Of bursts but the first: where they start, and 0.2 s after their end.
             let energy = |at: usize| -> f32 {
                 let frames = (1..20).map(|burst| (burst * 64 + at) * BINS..(burst * 64 + at + 1) * BINS);
@@ -253,7 +245,7 @@ mod tests {
     fn without_an_estimate_nothing_changes() {
         let mut gain = vec![0.5; BINS * 4];
         let voice = vec![1.0; BINS * 4];
-        dry(&mut gain, &voice, BINS, BIN_HERTZ, FRAME_SECONDS, &Decays::default(), 1.0);
+        dry(&mut gain, &voice, GRID, &Decays::default(), 1.0);
         assert!(gain.iter().all(|&gain| gain == 0.5));
     }
 }

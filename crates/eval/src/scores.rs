@@ -1,7 +1,6 @@
 //! The scores of one file.
 
 use std::fmt;
-use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +12,6 @@ pub const MAXIMUM_EXCESS: f64 = 0.1;
 
 /// The least sample rate, Hz, at which the whole band that is heard is there to be judged.
 const FULL_BAND: u32 = 40_000;
-/// What lies above the band of recordings at 16 kHz, Hz.
-const ABOVE: RangeInclusive<f64> = 8_000.0..=20_000.0;
 
 /// A measure that every file is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -36,7 +33,7 @@ pub enum Metric {
     LowDistance,
     /// The same from 8 to 20 kHz.
     HighDistance,
-    /// [`metrics::fricative_distance`] there.
+    /// That of the frames which are loudest there, by [`metrics::spectral_distances`].
     FricativeDistance,
     /// Wide-band PESQ, with the feature `pesq` and at 16 kHz only.
     WideBandPesq,
@@ -243,11 +240,11 @@ pub fn score(clean: &Signal, estimate: &Signal, high_pass_hz: f64) -> Result<Sco
         if high_pass_hz > 0.0 { high_pass(samples, rate, high_pass_hz) } else { samples }
     };
     let (clean, estimate) = (prepare(clean_channel), prepare(channel));
-    let is_full_band = rate >= FULL_BAND;
-    let distance = |band| {
-        is_full_band.then(|| metrics::log_spectral_distance(&clean, &estimate, rate, band)).transpose()
+    let distances = |band| {
+        let is_full_band = rate >= FULL_BAND;
+        is_full_band.then(|| metrics::spectral_distances(&clean, &estimate, rate, band)).transpose()
     };
-    let fricatives = || metrics::fricative_distance(&clean, &estimate, rate, ABOVE);
+    let (below, above) = (distances(100.0..=8_000.0)?, distances(8_000.0..=20_000.0)?);
     let intelligibility = metrics::intelligibility(&clean, &estimate, rate)?;
     Ok(Scores {
         sdr: metrics::sdr(&clean, &estimate)?,
@@ -256,9 +253,9 @@ pub fn score(clean: &Signal, estimate: &Signal, high_pass_hz: f64) -> Result<Sco
         segmental_snr: metrics::segmental_snr(&clean, &estimate, rate)?,
         stoi: intelligibility.stoi,
         estoi: intelligibility.estoi,
-        low_distance: distance(100.0..=8_000.0)?,
-        high_distance: distance(ABOVE)?,
-        fricative_distance: is_full_band.then(fricatives).transpose()?,
+        low_distance: below.map(|below| below.all),
+        high_distance: above.map(|above| above.all),
+        fricative_distance: above.map(|above| above.loudest),
         wide_band_pesq: wide_band_pesq(&clean, &estimate, rate)?,
     })
 }

@@ -7,7 +7,7 @@
 //! | [`snr`] | energy of the reference over that of the difference | |
 //! | [`segmental_snr`] | mean over 30 ms segments of the SNR limited to -10..35 dB | |
 //! | [`log_spectral_distance`] | difference of the logarithms of short-time powers in a band | |
-//! | [`fricative_distance`] | the same in the frames that are loudest there | |
+//! | [`spectral_distances`] | the same over all frames and over those that are loudest there | |
 //! | [`stoi`], [`estoi`] | Taal et al. 2011; Jensen and Taal 2016 | `pystoi.stoi` |
 #![cfg_attr(
     feature = "pesq",
@@ -50,7 +50,7 @@ pub use pairwise::{segmental_snr, si_sdr, snr};
 pub use pesq::wide_band_pesq;
 pub use sample::Sample;
 pub use sdr::{FILTER_TAPS, sdr};
-pub use spectral::{fricative_distance, log_spectral_distance};
+pub use spectral::{SpectralDistances, log_spectral_distance, spectral_distances};
 pub use stoi::{Intelligibility, estoi, intelligibility, stoi};
 
 /// Why a score could not be computed.

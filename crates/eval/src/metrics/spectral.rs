@@ -27,40 +27,28 @@ pub fn log_spectral_distance<R: Sample, E: Sample>(
     sample_rate: u32,
     band: RangeInclusive<f64>,
 ) -> Result<f64, MetricError> {
-    let frames = frame_distances(reference, estimate, sample_rate, band)?;
-    Ok(frames.iter().map(|frame| frame.distance).sum::<f64>() / frames.len() as f64)
+    spectral_distances(reference, estimate, sample_rate, band).map(|distances| distances.all)
 }
 
-/// The same over the tenth of the frames in which the reference is loudest in the band: above 8 kHz, those of fricatives.
+/// Log-spectral distances in dB.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SpectralDistances {
+    /// The mean over all frames: [`log_spectral_distance`].
+    pub all: f64,
+    /// The mean over the tenth of the frames in which the reference is loudest in the band: above 8 kHz, those of fricatives.
+    pub loudest: f64,
+}
+
+/// [`log_spectral_distance`] over all frames, and over those that are loudest in the band.
 ///
 /// # Errors
 /// As [`log_spectral_distance`].
-pub fn fricative_distance<R: Sample, E: Sample>(
+pub fn spectral_distances<R: Sample, E: Sample>(
     reference: &[R],
     estimate: &[E],
     sample_rate: u32,
     band: RangeInclusive<f64>,
-) -> Result<f64, MetricError> {
-    let mut frames = frame_distances(reference, estimate, sample_rate, band)?;
-    frames.sort_by(|a, b| b.power.total_cmp(&a.power));
-    frames.truncate(frames.len().div_ceil(10));
-    Ok(frames.iter().map(|frame| frame.distance).sum::<f64>() / frames.len() as f64)
-}
-
-/// What the spectra of a frame differ by.
-struct FrameDistance {
-    /// Of the reference in the band.
-    power: f64,
-    /// dB.
-    distance: f64,
-}
-
-fn frame_distances<R: Sample, E: Sample>(
-    reference: &[R],
-    estimate: &[E],
-    sample_rate: u32,
-    band: RangeInclusive<f64>,
-) -> Result<Vec<FrameDistance>, MetricError> {
+) -> Result<SpectralDistances, MetricError> {
     const NAME: &str = "log-spectral distance";
     let (reference, estimate) = (&*R::widen(reference), &*E::widen(estimate));
     check(reference, estimate)?;
@@ -100,16 +88,19 @@ fn frame_distances<R: Sample, E: Sample>(
     let floor = reference.iter().fold(TINY, |most, &power| most.max(FLOOR * power));
     let count = bins.clone().count() as f64;
     let frames = reference.chunks_exact(frame / 2 + 1).zip(estimate.chunks_exact(frame / 2 + 1));
-    let distances = frames
+    // The power of the reference in the band, and the distance.
+    let mut distances: Vec<(f64, f64)> = frames
         .map(|(reference, estimate)| {
             let squares = bins
                 .clone()
                 .map(|bin| (10.0 * (reference[bin].max(floor) / estimate[bin].max(floor)).log10()).powi(2));
-            FrameDistance {
-                power: reference[bins.clone()].iter().sum(),
-                distance: (squares.sum::<f64>() / count).sqrt(),
-            }
+            (reference[bins.clone()].iter().sum(), (squares.sum::<f64>() / count).sqrt())
         })
         .collect();
-    Ok(distances)
+    let mean = |frames: &[(f64, f64)]| {
+        frames.iter().map(|(_, distance)| distance).sum::<f64>() / frames.len() as f64
+    };
+    let all = mean(&distances);
+    distances.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    Ok(SpectralDistances { all, loudest: mean(&distances[..distances.len().div_ceil(10)]) })
 }
