@@ -9,7 +9,7 @@ pub(crate) use rayon::{join, prelude::*};
 /// As much of rayon's interface as is used here, by the iterators of the standard library.
 #[cfg(not(feature = "rayon"))]
 mod alone {
-    use std::slice::{Chunks, ChunksExactMut, Iter, IterMut};
+    use std::slice::{Chunks, ChunksMut, Iter, IterMut};
 
     pub(crate) fn join<A, B>(first: impl FnOnce() -> A, second: impl FnOnce() -> B) -> (A, B) {
         (first(), second())
@@ -27,7 +27,7 @@ mod alone {
         fn par_iter(&self) -> Iter<'_, T>;
         fn par_iter_mut(&mut self) -> IterMut<'_, T>;
         fn par_chunks(&self, size: usize) -> Chunks<'_, T>;
-        fn par_chunks_exact_mut(&mut self, size: usize) -> ChunksExactMut<'_, T>;
+        fn par_chunks_mut(&mut self, size: usize) -> ChunksMut<'_, T>;
     }
 
     impl<T> ParallelSlice<T> for [T] {
@@ -40,8 +40,8 @@ mod alone {
         fn par_chunks(&self, size: usize) -> Chunks<'_, T> {
             self.chunks(size)
         }
-        fn par_chunks_exact_mut(&mut self, size: usize) -> ChunksExactMut<'_, T> {
-            self.chunks_exact_mut(size)
+        fn par_chunks_mut(&mut self, size: usize) -> ChunksMut<'_, T> {
+            self.chunks_mut(size)
         }
     }
 

@@ -3,6 +3,10 @@
 use crate::kernels::products::{Columns, accumulate_outer, product, product_with_transpose};
 use crate::parallel::*;
 
+/// Frames whose patches are multiplied at once: a product brings the weights into its own order first, which takes as long as
+/// it does if the bands of one frame are all it is for.
+const FRAMES_AT_ONCE: usize = 8;
+
 /// Values on a grid, channels x bands x frames: the channels of a cell lie side by side.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Grid {
@@ -124,12 +128,16 @@ impl Convolution {
         let (weights, biases) = self.weights(parameters);
         let mut output = input.zeros_like(self.outputs);
         let row = output.row();
-        output.values.par_chunks_exact_mut(row).enumerate().with_min_len(8).for_each_init(
-            || vec![0.0; self.patch() * input.bands],
-            |patches, (frame, row)| {
-                self.gather(input, frame, patches);
-                product(weights, Columns::new(patches, self.patch()), row);
-                for cell in row.chunks_exact_mut(self.outputs) {
+        let size = self.patch() * input.bands;
+        output.values.par_chunks_mut(FRAMES_AT_ONCE * row).enumerate().for_each_init(
+            || vec![0.0; FRAMES_AT_ONCE * size],
+            |patches, (index, rows)| {
+                let patches = &mut patches[..rows.len() / row * size];
+                for (frame, patches) in patches.chunks_exact_mut(size).enumerate() {
+                    self.gather(input, index * FRAMES_AT_ONCE + frame, patches);
+                }
+                product(weights, Columns::new(patches, self.patch()), rows);
+                for cell in rows.chunks_exact_mut(self.outputs) {
                     cell.iter_mut().zip(biases).for_each(|(value, bias)| *value += bias);
                 }
             },

@@ -19,8 +19,12 @@ use crate::watch::{self, Cancelled, Watch};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The least number of sweeps for the upper band.
+/// The least number of sweeps for the upper band, and their number where a listener hears it: then the model says little there.
 const UPPER_SWEEPS: usize = 12;
+const HEARD_UPPER_SWEEPS: usize = 5;
+/// What is added to the log odds of speech above the dictionary's band. A fricative that is lost is missed more than noise of
+/// the same strength disturbs: the log-spectral distance of development mixtures in fricatives falls from 6.1 to 4.9 dB.
+const UPPER_LEAN: f32 = 1.0;
 /// Bins whose power is below this share of the mean between 300 and 4000 Hz may be empty.
 const EMPTY: f64 = 1e-7;
 /// Recordings have at least so many bins with something in them.
@@ -304,7 +308,8 @@ impl Heard {
         let heard = listener.hear(power_below, bins);
         let below = heard.on_bins(bins);
         let presence = listener::presence(&below, bins);
-        let above = upper.and_then(|upper| upper.log_odds(&heard, power_above));
+        let mut above = upper.and_then(|upper| upper.log_odds(&heard, power_above));
+        above.iter_mut().flatten().for_each(|odds| *odds += UPPER_LEAN);
         Self { below, above, presence }
     }
 }
@@ -503,7 +508,10 @@ impl Block<'_> {
         };
         let (carried, streams) = (self.carried_above, self.streams.child(2));
         let mut above = UpperBand::new(&start, power_above, below, carried, &separator.table, streams);
-        let sweeps = separator.settings.em.iterations.max(UPPER_SWEEPS);
+        let sweeps = match &self.heard {
+            Some(Heard { above: Some(_), .. }) => HEARD_UPPER_SWEEPS,
+            _ => separator.settings.em.iterations.max(UPPER_SWEEPS),
+        };
         for sweep in 0..sweeps {
             above.maximise(separator.settings.em.exponent as f32, is_settled(sweep, sweeps));
             if in_last_quarter(sweep, sweeps) {
