@@ -3,6 +3,7 @@
 use super::front_end::check_block;
 use super::{DenoiseError, DenoiseStream, Denoiser, MonteCarlo, Moves, NoiseProfile, Summary};
 use crate::random::Streams;
+use crate::repair::Clipping;
 use crate::separation::settings::within;
 use crate::signal::{SampleFormat, check_recording};
 use crate::watch::Watch;
@@ -76,6 +77,9 @@ pub struct Statistics {
     /// Reverberation time (60 dB) of every octave from 125 Hz to 8 kHz, s, by the channel that was heard first; none where
     /// too little of a voice's ends was heard.
     pub reverberation_seconds: [Option<f64>; 6],
+    /// Samples that came clipped (three times and more, at least four in a row at the highest or lowest of their channel), all
+    /// channels together.
+    pub clipped_input_samples: u64,
     /// Clicks in time that were cut out, all channels together.
     pub clicks: usize,
     /// Blocks of a channel in which a noise with heavy tails was suppressed in time.
@@ -142,6 +146,8 @@ pub struct Session {
     /// Samples of every channel whose result is not there yet.
     waiting: Vec<Vec<f32>>,
     input_energy: Vec<f64>,
+    /// Of every channel.
+    clipping: Vec<Clipping>,
     /// Samples per channel that are done.
     samples: u64,
 }
@@ -174,6 +180,7 @@ impl Session {
             draws: denoiser.settings().draws(),
             waiting: vec![Vec::new(); channels],
             input_energy: vec![0.0; channels],
+            clipping: vec![Clipping::default(); channels],
             samples: 0,
         })
     }
@@ -221,6 +228,7 @@ impl Session {
         for (waiting, samples) in self.waiting.iter_mut().zip(block) {
             waiting.extend_from_slice(samples);
         }
+        self.clipping.iter_mut().zip(block).for_each(|(clipping, samples)| clipping.count(samples));
         let width = self.width();
         self.advance(watch, |stream, index, watch| {
             stream.push_with(&block[index * width..(index + 1) * width], watch)
@@ -279,6 +287,7 @@ impl Session {
             reverberation_seconds: summaries
                 .first()
                 .map_or([None; 6], |summary| summary.reverberation_seconds),
+            clipped_input_samples: self.clipping.iter().map(Clipping::samples).sum(),
             clicks: sum(|summary| summary.clicks),
             heavy_tailed_blocks: sum(|summary| summary.heavy_tailed_blocks),
             divergences: sum(|summary| summary.divergences),

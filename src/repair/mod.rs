@@ -6,11 +6,13 @@
 
 mod autoregression;
 mod clicks;
+mod clipping;
 mod heavy_tails;
 mod offset;
 mod outliers;
 mod score;
 
+pub(crate) use clipping::Clipping;
 pub(crate) use offset::{LiveOffset, Offset};
 use std::borrow::Cow;
 

@@ -649,6 +649,7 @@ fn statistics_and_figures_tell_what_was_found() {
         "noise_after_dbfs",
         "real_time_factor",
         "clipped_samples",
+        "clipped_input_samples",
         "damaged_packets",
     ] {
         assert!(file[key].is_number(), "{key}");

@@ -289,7 +289,8 @@ impl Found {
     /// What a person should know of, each in a few words.
     pub fn notes(&self) -> Vec<String> {
         [
-            (self.clipped_samples, "samples clipped"),
+            (self.statistics.clipped_input_samples, "samples came clipped, and stay so"),
+            (self.clipped_samples, "samples clipped in the result"),
             (self.damaged_packets, "damaged packets replaced with silence"),
             (self.missing_samples, "samples missing at the end"),
             (self.samples_not_finite, "samples that were not finite replaced with zeros"),

@@ -1,0 +1,114 @@
+//! Waves that were cut off, as by a microphone that was set too loud.
+
+/// Samples in a row at the peak that a clipped wave has at least, and how often it has so many: what is not clipped reaches its
+/// peak once, and stays there for a sample or two.
+const RUN: u64 = 4;
+const RUNS: u64 = 3;
+/// Fainter peaks are a few steps of the converter high, and flat for that.
+const FAINTEST: f32 = 0.01;
+
+/// The clipped samples of a channel, as they come.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Clipping {
+    above: Rail,
+    below: Rail,
+}
+
+impl Clipping {
+    pub(crate) fn count(&mut self, samples: &[f32]) {
+        for &x in samples {
+            self.above.count(x);
+            self.below.count(-x);
+        }
+    }
+
+    /// How many samples were clipped so far.
+    pub(crate) fn samples(&self) -> u64 {
+        [self.above, self.below].iter().filter(|rail| rail.runs >= RUNS).map(|rail| rail.samples).sum()
+    }
+}
+
+/// What was seen at the highest sample so far.
+#[derive(Debug, Clone, Copy)]
+struct Rail {
+    peak: f32,
+    /// Samples in a row that are there.
+    run: u64,
+    /// Runs that were long enough, and their samples.
+    runs: u64,
+    samples: u64,
+}
+
+impl Default for Rail {
+    fn default() -> Self {
+        Self { peak: FAINTEST, run: 0, runs: 0, samples: 0 }
+    }
+}
+
+impl Rail {
+    fn count(&mut self, x: f32) {
+        if x > self.peak {
+            *self = Self { peak: x, run: 1, ..Self::default() };
+        } else if x == self.peak {
+            self.run += 1;
+            match self.run {
+                RUN => (self.runs, self.samples) = (self.runs + 1, self.samples + RUN),
+                longer if longer > RUN => self.samples += 1,
+                _ => {}
+            }
+        } else {
+            self.run = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(samples: impl Iterator<Item = f32>) -> u64 {
+        let (mut whole, mut parts) = (Clipping::default(), Clipping::default());
+        let samples: Vec<f32> = samples.collect();
+        whole.count(&samples);
+        samples.chunks(7).for_each(|part| parts.count(part));
+        assert_eq!(whole.samples(), parts.samples());
+        whole.samples()
+    }
+
+    fn wave(n: usize) -> f32 {
+        (0.01 * n as f32).sin() * (0.0003 * n as f32).sin()
+    }
+
+    #[test]
+    fn samples_that_were_cut_off_are_counted_at_either_end() {
+        let (mut highest, mut lowest) = (0, 0);
+        let clipped = |n: usize| wave(n).clamp(-0.5, 0.7);
+        for n in 0..40_000 {
+            highest += u64::from(clipped(n) == 0.7);
+            lowest += u64::from(clipped(n) == -0.5);
+        }
+        let found = counted((0..40_000).map(clipped));
+        // But for tops that are just reached.
+        assert!(
+            found <= highest + lowest && found + 100 > highest + lowest,
+            "{found} of {}",
+            highest + lowest
+        );
+        // One end alone, after a louder beginning at the other.
+        let below = (0..40_000).map(|n| if n == 5 { 0.9 } else { clipped(n) });
+        assert!(counted(below).abs_diff(lowest) < 100);
+    }
+
+    #[test]
+    fn what_was_not_cut_off_is_not_counted() {
+        assert_eq!(counted((0..40_000).map(wave)), 0);
+        assert_eq!(counted((0..40_000).map(|_| 0.0)), 0);
+        // Steps of 16 bits, faint ones, and one top that is flat.
+        assert_eq!(counted((0..40_000).map(|n| (wave(n) * 32_768.0).round() / 32_768.0)), 0);
+        assert_eq!(counted((0..40_000).map(|n| (wave(n) * 3.0).round() / 32_768.0)), 0);
+        assert_eq!(
+            counted((0..40_000).map(|n| if (900..950).contains(&n) { 0.9 } else { 0.5 * wave(n) })),
+            0
+        );
+    }
+}
