@@ -120,6 +120,15 @@ impl Ffmpeg {
         Reader::from_stream(input, Decoded { sound, program })
     }
 
+    /// The language and the title of a file's sound, as `key=value`, as far as they are known.
+    fn said_of_sound(&self, original: &Path) -> Vec<String> {
+        let mut command = self.command();
+        command.args(FILES_ONLY).arg("-i").arg(named(original));
+        command.args(["-map", "0:a:0", "-c", "copy", "-t", "0", "-f", "ffmetadata", "pipe:1"]);
+        let said = command.stdin(Stdio::null()).output().map(|output| output.stdout).unwrap_or_default();
+        sound_tags(&String::from_utf8_lossy(&said))
+    }
+
     /// Begins to write a file of a kind, with what is said of the recording in `metadata` and in `original`, and the
     /// pictures of that.
     pub fn encode(
@@ -136,18 +145,23 @@ impl Ffmpeg {
         command.args(["-f", "wav", "-i", "pipe:0"]);
         if let Some(original) = original {
             command.args(FILES_ONLY).arg("-i").arg(named(original));
+            if kind.has_video {
+                command.args(["-map", "1:v?", "-c:v", "copy", "-map_chapters", "1"]);
+            }
             command.args(["-map", "0:a", "-map_metadata", "1"]);
             // What was said first counts.
             if is_ogg(original) {
                 command.args(["-map_metadata", "1:s:a:0"]);
             }
             command.args(["-map_metadata", "0"]);
-            // Once that of one stream is named, that of no other is taken.
-            if !kind.has_video && !is_ogg(output) {
-                command.args(["-map_metadata:s:a:0", "1:s:a:0"]);
-            }
+            // Once that of one stream is mapped, that of no other is taken: pictures and subtitles would lose theirs.
             if kind.has_video {
-                command.args(["-map", "1:v?", "-c:v", "copy", "-map_chapters", "1"]).args(kind.subtitles);
+                command.args(kind.subtitles);
+                for tag in self.said_of_sound(original) {
+                    command.arg("-metadata:s:a:0").arg(tag);
+                }
+            } else if !is_ogg(output) {
+                command.args(["-map_metadata:s:a:0", "1:s:a:0"]);
             }
         }
         command.args(kind.encoder).args(["-f", kind.muxer]).arg(named(file.temporary_path()));
@@ -159,6 +173,24 @@ impl Ffmpeg {
         let writer = Writer::to_stream_with(output, layout, metadata, sound)?;
         Ok((writer, Encoding { program, file, output: output.to_owned() }))
     }
+}
+
+/// Those of ffmpeg's metadata format: lines of the section of the one stream, in which a backslash stands before what would
+/// otherwise mean something.
+fn sound_tags(metadata: &str) -> Vec<String> {
+    let Some((_, stream)) = metadata.split_once("\n[STREAM]\n") else { return Vec::new() };
+    let mut lines = vec![String::new()];
+    let mut characters = stream.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\n' => lines.push(String::new()),
+            '\\' => lines.last_mut().zip(characters.next()).into_iter().for_each(|(line, it)| line.push(it)),
+            it => lines.last_mut().into_iter().for_each(|line| line.push(it)),
+        }
+    }
+    let is_section = |line: &String| line.starts_with('[') && line.ends_with(']');
+    let of_sound = |line: &String| ["language=", "title="].iter().any(|key| line.starts_with(key));
+    lines.into_iter().take_while(|line| !is_section(line)).filter(of_sound).collect()
 }
 
 /// Whether a file is Ogg by its name: in that, all is said of the sound; in others no more than its language and the like.
@@ -248,5 +280,19 @@ impl Encoding {
     pub fn finish(mut self) -> Result<(), Error> {
         let complete = self.program.finish().and_then(|()| self.file.persist());
         complete.map_err(|reason| Error::Write { path: self.output, reason: WriteError::Io(reason) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_the_sound_is_found_among_what_is_said_of_all() {
+        let metadata = ";FFMETADATA1\ntitle=A film\nlanguage=eng\n[STREAM]\nhandler_name=x\ntitle=One \\= \\\\\\\ntwo\nlanguage=deu\n\
+                        [CHAPTER]\nTIMEBASE=1/1000\ntitle=First\n";
+        assert_eq!(sound_tags(metadata), ["title=One = \\\ntwo", "language=deu"]);
+        assert!(sound_tags(";FFMETADATA1\ntitle=A film\n").is_empty() && sound_tags("").is_empty());
+        assert!(sound_tags("\n[STREAM]\ntitle\\").is_empty());
     }
 }
