@@ -133,16 +133,16 @@ fn learning_goes_on_from_a_checkpoint_with_other_ranks() {
     assert!(learn_on(2, &speech, &resumed, 6).into_iter().all(|dictionary| dictionary.unwrap() != alone));
 }
 
-/// Two rounds of two passes over nine recordings: a batch of eight and one of one.
-const REFINER: RefinerSettings = RefinerSettings { channels: 3, rounds: 2, examples: 9, passes: 2, seed: 5 };
+/// Two rounds of two passes over fifteen recordings: a batch of eight and one of seven.
+const REFINER: RefinerSettings = RefinerSettings { channels: 3, rounds: 2, examples: 15, passes: 2, seed: 5 };
 
 /// Simulators of several ranks, with one recording after the other.
 fn simulators(ranks: usize) -> Vec<Simulator> {
-    let mut simulators = vec![Simulator::new(0.5); ranks];
-    for (index, recording) in recordings(5).into_iter().enumerate() {
+    let mut simulators = vec![Simulator::new(0.2); ranks];
+    for (index, recording) in recordings(3).into_iter().enumerate() {
         let samples = recording.channels()[0].repeat(2);
         let speech = Signal::new(2 * RATE, SampleFormat::Float32, vec![samples]).unwrap();
-        simulators[index * ranks / 5].add(&speech).unwrap();
+        simulators[index * ranks / 3].add(&speech).unwrap();
     }
     simulators
 }
@@ -185,16 +185,14 @@ fn refine_on<K: Checkpoints + Clone + Send>(
 #[test]
 fn any_number_of_ranks_learns_the_same_refiner() {
     let dictionary = Dictionary::shipped().unwrap();
-    let learn = |simulator: &Simulator| learn_refiner(simulator, &dictionary, &REFINER, &mut (), &mut |_| ());
-    let alone = learn(&simulators(1)[0]).unwrap().to_bytes().unwrap();
-    // More ranks than there are examples in a batch; some have no speech, and one no example.
-    for ranks in [2, 3, 4, 10] {
+    let alone = learn_refiner(&simulators(1)[0], &dictionary, &REFINER, &mut (), &mut |_| ());
+    let alone = alone.unwrap().to_bytes().unwrap();
+    // The last of four ranks has no speech.
+    for ranks in [3, 4] {
         for refiner in refine_on(ranks, &(), 4) {
             assert!(refiner.unwrap() == alone, "{ranks} ranks");
         }
     }
-    // What one rank has read matters to all.
-    assert!(learn(&simulators(2)[0]).unwrap().to_bytes().unwrap() != alone);
 
     // Ended within a round, on three ranks, and gone on with two.
     let kept = Kept { every: 1, ..Kept::default() };
@@ -219,6 +217,7 @@ fn any_number_of_ranks_learns_the_same_refiner() {
         let bytes = parts.get_mut(&(3, part)).unwrap();
         match part {
             2 => *bytes = kept.parts.lock().unwrap()[&(2, 2)].clone(),
+            1 => bytes.chunks_exact_mut(8).take(99).for_each(|number| number[7] ^= 0x80),
             _ => bytes[2] ^= 1,
         }
         drop(parts);

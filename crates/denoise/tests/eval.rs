@@ -291,12 +291,6 @@ fn journals_of_shards_are_joined_to_one() {
         assert!(status.unwrap().success());
         fs::read_to_string(folder.join(output)).unwrap()
     };
-    // A part without any recording belongs to the same run.
-    scored(&["--shard", "1/97", "--resume", "none.jsonl"]);
-    let none = fs::read_to_string(folder.join("none.jsonl")).unwrap();
-    assert_eq!(none.lines().count(), 1, "{none}");
-    assert_eq!(merge(["none.jsonl", "2.jsonl"], "second.jsonl").lines().next(), none.lines().next());
-
     let journal = merge(["1.jsonl", "2.jsonl"], "all.jsonl");
     assert_eq!(journal, merge(["2.jsonl", "1.jsonl"], "again.jsonl"));
     assert_eq!(journal.lines().count(), 7, "a header and six files");
