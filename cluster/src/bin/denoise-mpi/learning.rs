@@ -145,7 +145,7 @@ pub fn with_length(path: PathBuf) -> (PathBuf, u64) {
 }
 
 /// What the first rank says.
-fn from_first(ranks: &mut dyn Communicator, message: &[u8]) -> Vec<u8> {
+pub fn from_first(ranks: &mut dyn Communicator, message: &[u8]) -> Vec<u8> {
     let own = if ranks.rank() == 0 { message } else { &[] };
     ranks.all_gather(own).swap_remove(0)
 }

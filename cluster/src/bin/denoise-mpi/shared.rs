@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Output};
+use std::process::{self, Command, ExitCode, Output};
 use std::thread;
 
 use alphamf_cluster::{Mpi, share_out};
@@ -15,6 +15,8 @@ use alphamf_files::output::write_whole;
 use alphamf_samplers::distributed::Communicator as _;
 use anyhow::{Context as _, bail, ensure};
 use clap::builder::RangedU64ValueParser;
+
+use crate::learning::from_first;
 
 /// Arguments of the commands that share files.
 #[derive(Debug, clap::Args)]
@@ -47,30 +49,33 @@ pub fn denoise(arguments: &Arguments, ranks: &mut Mpi) -> anyhow::Result<ExitCod
     let stats = job.take("--stats")?.map(PathBuf::from);
     // With a folder for them, each recording has statistics of its own: there is nothing to join.
     let is_folder = |path: &PathBuf| path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/");
-    let (folder, stats) = match stats {
+    let (apart, stats) = match stats {
         Some(path) if is_folder(&path) => (Some(path), None),
         path => (None, path),
     };
-    job.arguments.extend(folder.into_iter().flat_map(|path| ["--stats".into(), path.into()]));
-    let parts = stats.as_deref().map(|stats| beside(stats, ".parts"));
-    if let (0, Some(stats), Some(parts)) = (ranks.rank(), &stats, &parts) {
+    job.arguments.extend(apart.into_iter().flat_map(|path| ["--stats".into(), path.into()]));
+    // A run of the program may outlive its rank when that is killed: what it writes then is not found by the next.
+    let number = String::from_utf8(from_first(ranks, process::id().to_string().as_bytes()))?;
+    let folder = stats.as_deref().map(|stats| beside(stats, ".parts"));
+    let parts = folder.as_ref().map(|folder| folder.join(number));
+    if let (0, Some(stats), Some(folder), Some(parts)) = (ranks.rank(), &stats, &folder, &parts) {
         ensure!(stats != Path::new("-"), "--stats -: expected a file, which ranks write beside");
         ensure!(force || !stats.exists(), "{} exists; --force replaces it", stats.display());
-        remove(parts)?;
+        remove(folder)?;
         fs::create_dir_all(parts).with_context(|| parts.display().to_string())?;
     }
     let file = |part: usize| Some(parts.as_ref()?.join(format!("{part}.json")));
     let code = job.run(ranks, |part| {
         Ok(file(part).into_iter().flat_map(|file| ["--stats".into(), file.into()]).collect())
     })?;
-    if let (0, Some(stats), Some(parts)) = (ranks.rank(), &stats, &parts) {
+    if let (0, Some(stats), Some(folder)) = (ranks.rank(), &stats, &folder) {
         let made: Vec<PathBuf> = (0..arguments.parts).filter_map(file).filter(|file| file.exists()).collect();
         if made.len() == arguments.parts {
             job.merge(&made, stats)?;
         } else {
             eprintln!("denoise-mpi: {} is not written: some parts failed as a whole", stats.display());
         }
-        remove(parts)?;
+        remove(folder)?;
     }
     Ok(exit_code(code))
 }
