@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Four ranks learn a dictionary, one is killed on the way, the same command goes on, and the file is, byte for byte, what
-# one rank makes of it. From a fresh clone; on Debian, as root, what is missing is installed.
+# one rank makes of it. Then a refiner by two ranks, and a folder and a corpus that three ranks share, against the program
+# `denoise`. From a fresh clone; on Debian, as root, what is missing is installed.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -18,8 +19,10 @@ if [ "${#missing[@]}" -gt 0 ]; then
     apt-get install --yes --no-install-recommends -qq "${missing[@]}" >/dev/null
 fi
 profile=${PROFILE:-release}
-"${CARGO:-cargo}" build --locked --profile "$profile" --package alphamf-cluster --features mpi --bin denoise-mpi
-program=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-../target}")/${profile/#dev/debug}/denoise-mpi
+"${CARGO:-cargo}" build --locked --profile "$profile" --package alphamf-cluster --features alphamf-cluster/mpi \
+    --package alphamf-cli --bin denoise-mpi --bin denoise
+built=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-../target}")/${profile/#dev/debug}
+program=$built/denoise-mpi
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -30,13 +33,17 @@ for copy in 1 2 3 4 5 6; do
 done
 echo 'not audio' >"$scratch/speech/3-broken.wav"
 
-ranks() {
+start() {
     local count=$1
     shift
     local root=()
     if [ "$(id -u)" = 0 ]; then root=(--allow-run-as-root); fi
-    mpirun "${root[@]}" --oversubscribe --mca mpi_yield_when_idle 1 -n "$count" \
-        "$program" train "$scratch/speech" --rank 20 --iterations "${SWEEPS:-300}" --checkpoint 5 "$@"
+    mpirun "${root[@]}" --oversubscribe --mca mpi_yield_when_idle 1 -n "$count" "$program" "$@"
+}
+ranks() {
+    local count=$1
+    shift
+    start "$count" train "$scratch/speech" --rank 20 --iterations "${SWEEPS:-300}" --checkpoint 5 "$@"
 }
 # Exit code 3 says that a recording was left out.
 learned() { "$@" || [ $? = 3 ]; }
@@ -63,3 +70,31 @@ test "$(grep -c 'left out' "$scratch/second.txt")" = 1
 cmp "$scratch/alone.safetensors" "$scratch/together.safetensors"
 test ! -e "$scratch/together.safetensors.checkpoint"
 echo 'the same bytes'
+
+echo '== a refiner =='
+few=(--channels 3 --rounds 1 --examples 8 --passes 2)
+learned "$built/denoise" train-refiner "$scratch/speech" -o "$scratch/refiner.safetensors" "${few[@]}"
+learned start 2 train-refiner "$scratch/speech" -o "$scratch/refiner-together.safetensors" "${few[@]}"
+cmp "$scratch/refiner.safetensors" "$scratch/refiner-together.safetensors"
+
+echo '== a folder =='
+fast=(--quality fast)
+learned "$built/denoise" "$scratch/speech" -o "$scratch/voices" "${fast[@]}" --quiet
+learned start 3 denoise --parts 8 "$scratch/speech" -o "$scratch/voices-together" "${fast[@]}" --stats "$scratch/stats.json"
+rm "$scratch"/voices*/.alphamf-results.jsonl
+diff -r "$scratch/voices" "$scratch/voices-together"
+test "$(grep -c '"input"' "$scratch/stats.json")" = "$(find "$scratch/speech" -type f | wc -l)"
+
+echo '== a corpus =='
+mkdir "$scratch/clean" "$scratch/noisy"
+for copy in 1 2 3 4; do
+    cp ../audio/demo-clean.wav "$scratch/clean/$copy.wav"
+    cp ../audio/demo-noisy.wav "$scratch/noisy/$copy.wav"
+done
+corpus=(--clean "$scratch/clean" --noisy "$scratch/noisy" "${fast[@]}")
+"$built/denoise" eval "${corpus[@]}" --csv "$scratch/scores.csv" --quiet
+start 3 eval --parts 8 "${corpus[@]}" --resume "$scratch/run.jsonl" --csv "$scratch/scores-together.csv" --quiet
+test "$(wc -l <"$scratch/run.jsonl")" = 5
+without_times() { cut -d , --complement -f 5 "$1"; }
+cmp <(without_times "$scratch/scores.csv") <(without_times "$scratch/scores-together.csv")
+echo 'the same scores'

@@ -1,8 +1,10 @@
 //! The ranks of `mpirun`.
 
+use crate::Post;
 use alphamf_samplers::distributed::Communicator;
 use mpi::datatype::PartitionMut;
 use mpi::environment::Universe;
+use mpi::point_to_point::MatchedReceiveVec as _;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator as _, CommunicatorCollectives as _, Destination as _, Source as _};
 
@@ -55,7 +57,7 @@ impl Communicator for Mpi {
     fn all_gather(&mut self, own: &[u8]) -> Vec<Vec<u8>> {
         // Never nothing: the address of an empty slice is that which Open MPI takes for MPI_IN_PLACE.
         let own = [own, &[0_u8][..]].concat();
-        let mut lengths = vec![0_i32; self.ranks()];
+        let mut lengths = vec![0_i32; self.world.size() as usize];
         self.world.all_gather_into(&(own.len() as i32), &mut lengths[..]);
         let starts: Vec<i32> = lengths
             .iter()
@@ -72,5 +74,28 @@ impl Communicator for Mpi {
         );
         let range = |(&start, &length): (&i32, &i32)| start as usize..(start + length - 1) as usize;
         starts.iter().zip(&lengths).map(range).map(|range| all[range].to_vec()).collect()
+    }
+}
+
+impl Post for Mpi {
+    fn rank(&self) -> usize {
+        Communicator::rank(self)
+    }
+
+    fn ranks(&self) -> usize {
+        Communicator::ranks(self)
+    }
+
+    fn send(&mut self, to: usize, message: &[u8]) {
+        // Never nothing, as in `all_gather`.
+        let message = [message, &[0_u8][..]].concat();
+        self.world.process_at_rank(to as i32).send(&message[..]);
+    }
+
+    fn receive(&mut self) -> Option<(usize, Vec<u8>)> {
+        let (mut message, status) =
+            self.world.any_process().immediate_matched_probe()?.matched_receive_vec::<u8>();
+        message.pop();
+        Some((status.source_rank() as usize, message))
     }
 }

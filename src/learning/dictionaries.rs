@@ -3,6 +3,7 @@
 //! Frames are divided into groups by their place in the corpus alone, and statistics are summed group by group. So
 //! the dictionary is the same bit for bit for any number of threads, and of ranks that share the work.
 
+use super::checkpoints::{Checkpoints, fill};
 use crate::kernels::vector;
 use crate::model::{
     Dictionary, DictionaryError, DictionaryHeader, Factor, ImpulseVariables, MarginalTable, Mixture, Prior,
@@ -108,57 +109,6 @@ impl TrainingError {
             Self::Cancelled(_) => ErrorKind::Cancelled,
             Self::Checkpoint { .. } => ErrorKind::Other,
         }
-    }
-}
-
-/// Keeps the state of learning between sweeps, in parts that do not depend on the number of ranks. `()` keeps none.
-///
-/// All ranks must give the same answers to [`due`](Self::due) and [`newest`](Self::newest).
-pub trait Checkpoints {
-    /// Whether the state after so many sweeps is to be kept.
-    fn due(&self, sweeps: usize) -> bool;
-
-    /// Keeps one part of it. Several ranks call this at once, each for other parts.
-    ///
-    /// # Errors
-    /// If it cannot be kept.
-    fn save(&mut self, sweeps: usize, part: usize, bytes: &[u8]) -> io::Result<()>;
-
-    /// Takes note, on the first rank, that all parts of it have been kept.
-    ///
-    /// # Errors
-    /// If this cannot be noted.
-    fn complete(&mut self, sweeps: usize) -> io::Result<()>;
-
-    /// After how many sweeps the newest complete state was kept.
-    fn newest(&self) -> Option<usize>;
-
-    /// One part of it.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    fn load(&mut self, sweeps: usize, part: usize) -> io::Result<Vec<u8>>;
-}
-
-impl Checkpoints for () {
-    fn due(&self, _: usize) -> bool {
-        false
-    }
-
-    fn save(&mut self, _: usize, _: usize, _: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn complete(&mut self, _: usize) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn newest(&self) -> Option<usize> {
-        None
-    }
-
-    fn load(&mut self, _: usize, _: usize) -> io::Result<Vec<u8>> {
-        Err(io::ErrorKind::NotFound.into())
     }
 }
 
@@ -421,22 +371,6 @@ fn add_hops(hops: &mut Vec<(f64, u64)>, seconds: f64, count: u64) {
 /// The seconds of all frames, added one by one: the sum must not depend on who counted them.
 fn total(hops: &[(f64, u64)]) -> f64 {
     hops.iter().fold(0.0, |sum, &(seconds, count)| (0..count).fold(sum, |sum, _| sum + seconds))
-}
-
-/// Divides `numbers` among slices, of as many in all.
-fn fill(into: Vec<&mut [f32]>, numbers: &[f32]) -> io::Result<()> {
-    let expected: usize = into.iter().map(|slice| slice.len()).sum();
-    if numbers.len() != expected {
-        let reason = format!("{} numbers; this corpus has {expected}", numbers.len());
-        return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
-    }
-    let mut rest = numbers;
-    for slice in into {
-        let (first, others) = rest.split_at(slice.len());
-        slice.copy_from_slice(first);
-        rest = others;
-    }
-    Ok(())
 }
 
 /// The statistics of all groups of all ranks, `size` numbers that raise the spectra and as many that lower them, added

@@ -1,9 +1,12 @@
 //! Learning from clean speech: dictionaries, refiners, and the simulated recordings that these learn from.
 
+mod checkpoints;
 mod dictionaries;
 mod refiners;
 mod simulation;
 
-pub use dictionaries::{Checkpoints, Corpus, TrainingError, TrainingSettings};
-pub use refiners::{RefinerSettings, RefiningError, learn_refiner};
+pub use checkpoints::Checkpoints;
+pub(crate) use checkpoints::fill;
+pub use dictionaries::{Corpus, TrainingError, TrainingSettings};
+pub use refiners::{EXAMPLE_SECONDS, RefinerSettings, RefiningError, learn_refiner, learn_refiner_together};
 pub use simulation::{Example, SECONDS, SIGNAL_TO_NOISE_DB, SIGNAL_TO_RUMBLE_DB, SimulationError, Simulator};

@@ -1,22 +1,28 @@
 //! Teaching a refiner: simulated recordings are separated, and their gains compared with the best.
 
+use super::checkpoints::Checkpoints;
 use super::simulation::{SimulationError, Simulator};
 use crate::model::Dictionary;
 use crate::parallel::*;
 use crate::random::Streams;
-use crate::refiner::{CHANNELS, Change, Example, Learning, Refiner, RefinerHeader};
+use crate::refiner::{CHANNELS, Change, Example, Learning, Refiner, RefinerHeader, section};
 use crate::samplers::SamplerError;
+use crate::samplers::distributed::{Communicator, Local, pack, unpack};
 use crate::separation::block::{Request, SeparationError, Separator};
 use crate::separation::settings::{EmSettings, GainSettings, Settings, SettingsError, within};
 use crate::transform::{InvalidWindow, Stft};
 use crate::watch::{self, Cancelled, ErrorKind, Watch};
 use serde::{Deserialize, Serialize};
+use std::io;
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Sweeps of the warm start in what is learned from. What is learned holds for fewer as well.
 const WARM_START: usize = 24;
+
+/// The usual length of a simulated recording that a refiner is learned from, s: about a block of the denoiser.
+pub const EXAMPLE_SECONDS: f64 = 7.5;
 
 /// Settings of [`learn_refiner`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -72,6 +78,14 @@ pub enum RefiningError {
     /// The watch ended it.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
+    /// A checkpoint cannot be kept or read.
+    #[error("the checkpoint after {passes} passes: {reason}")]
+    Checkpoint {
+        /// Passes over the simulated recordings when it was made, those of all rounds.
+        passes: usize,
+        /// What went wrong.
+        reason: io::Error,
+    },
 }
 
 impl RefiningError {
@@ -82,6 +96,7 @@ impl RefiningError {
             Self::Settings(_) | Self::Window(_) | Self::Sampler(_) => ErrorKind::Setting,
             Self::Simulation(_) => ErrorKind::Input,
             Self::Cancelled(_) => ErrorKind::Cancelled,
+            Self::Checkpoint { .. } => ErrorKind::Other,
         }
     }
 }
@@ -107,6 +122,25 @@ pub fn learn_refiner(
     watch: &mut dyn Watch,
     report: &mut dyn FnMut(Change),
 ) -> Result<Refiner, RefiningError> {
+    learn_refiner_together(simulator, dictionary, settings, &mut Local::alone(), &mut (), watch, report)
+}
+
+/// The same by several ranks, which share the simulated recordings; all must have the same speech, as from
+/// [`Simulator::gather`]. Every rank returns the refiner that one rank would learn, bit for bit on processors alike, and
+/// a run that goes on from a checkpoint the one that it would have returned without. A sweep of the checkpoints is a
+/// pass; those of all rounds count.
+///
+/// # Errors
+/// As [`learn_refiner`], and if a checkpoint cannot be kept or read. One rank's error is not known to the others.
+pub fn learn_refiner_together(
+    simulator: &Simulator,
+    dictionary: &Dictionary,
+    settings: &RefinerSettings,
+    ranks: &mut dyn Communicator,
+    checkpoints: &mut dyn Checkpoints,
+    watch: &mut dyn Watch,
+    report: &mut dyn FnMut(Change),
+) -> Result<Refiner, RefiningError> {
     let RefinerSettings { channels, rounds, examples, passes, seed } = *settings;
     settings.validate()?;
     let header = RefinerHeader {
@@ -125,17 +159,26 @@ pub fn learn_refiner(
     let separator = Separator::new(dictionary.clone(), plain);
     let streams = Streams::new(seed);
     let mut learning = Learning::new(header, rounds * passes * examples, streams.child(0));
-    for round in 0..rounds {
+    let failed = |passes| move |reason| RefiningError::Checkpoint { passes, reason };
+    let start = checkpoints.newest().unwrap_or(0);
+    if start > 0 {
+        let mut load = |part| checkpoints.load(start, part);
+        let mut parts = || -> io::Result<_> { Ok([load(0)?, load(1)?, load(2)?]) };
+        parts().and_then(|parts| learning.restore(&parts)).map_err(failed(start))?;
+    }
+    let own = section(ranks.rank(), examples, ranks.ranks());
+    for round in start / passes..rounds {
         // The simulation of a round takes about as long as a pass over it.
         let parts = (rounds * (passes + 1)) as f64;
         let done = |part: f64| ((round * (passes + 1)) as f64 + part) / parts;
         let streams = streams.child(1 + round as u64);
         let shared = Shared { watch: Mutex::new(&mut *watch), finished: AtomicUsize::new(0) };
-        let simulated = (0..examples)
+        let simulated = own
+            .clone()
             .into_par_iter()
             .with_max_len(1)
             .map(|index| {
-                let finished = || shared.finished.load(Ordering::Relaxed) as f64 / examples as f64;
+                let finished = || shared.finished.load(Ordering::Relaxed) as f64 / own.len() as f64;
                 let example = example(&separator, simulator, streams.child(index as u64), &mut |_: f64| {
                     shared.advance(done(finished()))
                 });
@@ -143,9 +186,24 @@ pub fn learn_refiner(
                 example
             })
             .collect::<Result<Vec<Example>, RefiningError>>()?;
-        for pass in 0..passes {
+        let frames: Vec<u64> = simulated.iter().map(|example| example.frames() as u64).collect();
+        let frames = ranks.all_gather(&pack(&frames));
+        let frames = frames.iter().flat_map(|message| unpack::<u64>(message));
+        let frames: Vec<usize> = frames.map(|frames| frames as usize).collect();
+        for pass in start.saturating_sub(round * passes)..passes {
             let mut watched = |share: f64| watch.advance(done((1 + pass) as f64 + share));
-            report(learning.pass(&simulated, &mut watched)?);
+            report(learning.pass(&simulated, &frames, ranks, &mut watched)?);
+            let passed = round * passes + pass + 1;
+            // All ranks have learned the same: one keeps it for all.
+            if checkpoints.due(passed) && ranks.rank() == 0 {
+                let mut keep = || -> io::Result<()> {
+                    for (part, bytes) in learning.parts()?.iter().enumerate() {
+                        checkpoints.save(passed, part, bytes)?;
+                    }
+                    checkpoints.complete(passed)
+                };
+                keep().map_err(failed(passed))?;
+            }
         }
         watch::advance(watch, done((1 + passes) as f64))?;
     }

@@ -32,6 +32,11 @@ pub struct Posterior<M> {
     pub dispersion: [M; 2],
 }
 
+/// Cells of a frame.
+pub(super) fn bands(bins: usize) -> usize {
+    bins.div_ceil(CELL)
+}
+
 impl<M: AsRef<[f32]>> Posterior<M> {
     pub(super) fn frames(&self) -> usize {
         self.gain.as_ref().len() / self.bins
@@ -50,7 +55,7 @@ impl<M: AsRef<[f32]>> Posterior<M> {
         let overall = mean.iter().sum::<f32>() / bins as f32;
         // Dispersions to the power of 2 / alpha are powers.
         let [of_speech, of_noise] = self.alpha.map(|alpha| (2.0 / alpha) as f32);
-        let mut grid = Grid::new(INPUTS, bins.div_ceil(CELL), frames);
+        let mut grid = Grid::new(INPUTS, bands(bins), frames);
         let row = grid.row();
         vector::dispatch(
             #[inline(always)]

@@ -5,6 +5,7 @@ use super::network::Network;
 use super::*;
 use crate::kernels::convolution::{Convolution, Grid};
 use crate::random::{Stream, Streams};
+use crate::samplers::distributed::Local;
 use rand::RngExt;
 use rand_distr::StandardNormal;
 
@@ -55,7 +56,9 @@ fn learned(examples: &[Example], passes: usize, threads: usize) -> (Refiner, Vec
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
         let mut learning = Learning::new(header(8), passes * examples.len(), Streams::new(1));
-        let changes = (0..passes).map(|_| learning.pass(examples, &mut ()).unwrap()).collect();
+        let frames: Vec<usize> = examples.iter().map(Example::frames).collect();
+        let mut pass = |_| learning.pass(examples, &frames, &mut Local::alone(), &mut ()).unwrap();
+        let changes = (0..passes).map(&mut pass).collect();
         (learning.into_refiner(), changes)
     })
 }
@@ -122,13 +125,13 @@ fn the_gradient_is_that_of_finite_differences() {
 #[test]
 fn the_slopes_of_the_errors_are_those_of_finite_differences() {
     let example = example(1);
-    let first = 20;
+    let crop = example.crop(20);
     let odds: Vec<f32> = normal(10 * example.posterior.bins, 2);
-    let (_, slopes) = example.errors(first, &odds, true);
+    let (_, slopes) = crop.errors(&odds, true);
     let direction = normal(odds.len(), 3);
     let along = |step: f32| -> f64 {
         let moved: Vec<f32> = odds.iter().zip(&direction).map(|(x, d)| x + step * d).collect();
-        let [squared, compressed] = example.errors(first, &moved, false).0.map(f64::ln);
+        let [squared, compressed] = crop.errors(&moved, false).0.map(f64::ln);
         squared + COMPRESSED * compressed
     };
     let step = 1e-3;

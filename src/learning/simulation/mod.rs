@@ -21,6 +21,7 @@ mod shaping;
 mod tests;
 
 use crate::random::{Stream, Streams};
+use crate::samplers::distributed::{Communicator, pack, unpack};
 use crate::signal::{LOWEST_VOICE_HERTZ, Signal};
 use noise::Kind;
 use rand::RngExt;
@@ -147,6 +148,32 @@ impl Simulator {
             self.speech.push(single(&clip, 1.0 / power(&clip).sqrt()));
         }
         Ok(())
+    }
+
+    /// Gives every rank the recordings of all ranks: those of the first come first, and so on.
+    pub fn gather(&mut self, ranks: &mut dyn Communicator) {
+        let lengths: Vec<u64> = self.speech.iter().map(|clip| clip.len() as u64).collect();
+        let lengths: Vec<Vec<u64>> =
+            ranks.all_gather(&pack(&lengths)).iter().map(|message| unpack(message)).collect();
+        let own = std::mem::take(&mut self.speech).concat();
+        let most = lengths.iter().map(|lengths| lengths.iter().sum::<u64>()).max().unwrap_or(0);
+        // Messages of MPI have at most 2^31 bytes, those of all ranks together.
+        let longest = (1_usize << 28).div_ceil(ranks.ranks());
+        let mut speech: Vec<Vec<f32>> = vec![Vec::new(); lengths.len()];
+        for start in (0..most as usize).step_by(longest) {
+            let piece = &own[start.min(own.len())..(start + longest).min(own.len())];
+            for (samples, message) in speech.iter_mut().zip(ranks.all_gather(&pack(piece))) {
+                samples.extend(unpack::<f32>(&message));
+            }
+        }
+        for (samples, lengths) in speech.iter().zip(lengths) {
+            let mut rest = &samples[..];
+            for length in lengths {
+                let (clip, others) = rest.split_at(length as usize);
+                self.speech.push(clip.to_vec());
+                rest = others;
+            }
+        }
     }
 
     /// Recordings so far, silent ones not counted.

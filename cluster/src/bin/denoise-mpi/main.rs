@@ -1,7 +1,10 @@
 //! `denoise` on many machines whose ranks talk.
 
 mod checkpoint;
+mod learning;
+mod shared;
 mod train;
+mod train_refiner;
 
 use std::process::ExitCode;
 use std::thread;
@@ -23,6 +26,12 @@ struct Arguments {
 enum Command {
     /// Learn a dictionary from a folder of clean speech that all ranks can read: the file that `denoise train` makes.
     Train(train::Arguments),
+    /// Learn a refiner from a folder of clean speech that all ranks can read: the file that `denoise train-refiner` makes.
+    TrainRefiner(train_refiner::Arguments),
+    /// Denoise recordings: each rank runs `denoise` for one part of them after the other.
+    Denoise(shared::Arguments),
+    /// Score a denoiser over a corpus: each rank runs `denoise eval` for one part of it after the other.
+    Eval(shared::Arguments),
 }
 
 /// A wrong command line, as in `denoise`.
@@ -43,8 +52,13 @@ fn main() -> ExitCode {
             return if error.use_stderr() { USAGE.into() } else { ExitCode::SUCCESS };
         }
     };
-    let Command::Train(arguments) = arguments.command;
-    match train::run(arguments, &mut ranks) {
+    let done = match &arguments.command {
+        Command::Train(arguments) => train::run(arguments, &mut ranks),
+        Command::TrainRefiner(arguments) => train_refiner::run(arguments, &mut ranks),
+        Command::Denoise(arguments) => shared::denoise(arguments, &mut ranks),
+        Command::Eval(arguments) => shared::eval(arguments, &mut ranks),
+    };
+    match done {
         Ok(code) => code,
         Err(error) => {
             // What all ranks meet, the first tells of, and ends the others.

@@ -4,15 +4,12 @@ use super::Common;
 use super::learning::Learning;
 use super::model::dictionary;
 use super::terminal::{Failure, Progress};
-use alphamf::learning::{RefinerSettings, Simulator, learn_refiner};
+use alphamf::learning::{EXAMPLE_SECONDS, RefinerSettings, Simulator, learn_refiner};
 use alphamf::refiner::Change;
 use anyhow::anyhow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
-
-/// Length of a simulated recording, s: about a block of the denoiser.
-const EXAMPLE_SECONDS: f64 = 7.5;
 
 /// Arguments of `denoise train-refiner`.
 #[derive(Debug, clap::Args)]

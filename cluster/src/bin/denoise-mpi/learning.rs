@@ -1,0 +1,165 @@
+//! What the commands have in common that learn from a folder of speech.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use alphamf::signal::Signal;
+use alphamf_files::output::write_whole;
+use alphamf_files::{Contents, read_with_losses};
+use alphamf_samplers::distributed::{Communicator, Counted, pack, unpack};
+use anyhow::{Context as _, anyhow, ensure};
+
+use crate::checkpoint;
+
+/// Options of the commands that learn.
+#[derive(Debug, clap::Args)]
+pub struct Learning {
+    /// A folder of clean speech: every audio file in it and below is learned from.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+
+    /// The file to write, in the safetensors format. Beside it, FILE.checkpoint is kept until it is complete.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+
+    /// Seed of all random numbers: the same seed gives the same file.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+
+    /// Threads of each rank.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    threads: usize,
+
+    /// Replace an output that exists.
+    #[arg(long)]
+    force: bool,
+
+    /// Say how far it is.
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+/// Recordings with their lengths in bytes.
+pub type Files = Vec<(PathBuf, u64)>;
+
+/// Recordings were left out, as in `denoise`.
+const INPUT: u8 = 3;
+
+impl Learning {
+    /// The recordings in the order of their names, once it is clear that the output may be written.
+    pub fn begin(&self, ranks: &mut dyn Communicator) -> anyhow::Result<Files> {
+        rayon::ThreadPoolBuilder::new().num_threads(self.threads).build_global()?;
+        let files = if ranks.rank() == 0 { self.list()? } else { Vec::new() };
+        Ok(serde_json::from_slice(&from_first(ranks, &serde_json::to_vec(&files)?))?)
+    }
+
+    fn list(&self) -> anyhow::Result<Files> {
+        let Self { folder, output, force, .. } = self;
+        if !force && output.exists() {
+            return Err(anyhow!("{} exists; --force replaces it", output.display()));
+        }
+        let contents = Contents::of(folder, None).with_context(|| folder.display().to_string())?;
+        for (path, reason) in &contents.unreadable {
+            eprintln!("denoise-mpi: left out: {}: {reason}", path.display());
+        }
+        ensure!(!contents.audio.is_empty(), "{}: no audio file in it or below", folder.display());
+        Ok(contents.audio.into_iter().map(with_length).collect())
+    }
+
+    /// Reads a rank's share of the recordings for `add`. How many of all are of no use, which are named once.
+    pub fn read(
+        &self,
+        files: &Files,
+        ranks: &mut dyn Communicator,
+        mut add: impl FnMut(&Signal) -> anyhow::Result<()>,
+    ) -> anyhow::Result<usize> {
+        let mut bad = Vec::new();
+        for (file, _) in share(files, ranks.rank(), ranks.ranks()) {
+            let read = read_with_losses(file).map_err(anyhow::Error::from);
+            let added = read.and_then(|(speech, losses)| {
+                if losses.any() {
+                    eprintln!("denoise-mpi: {}: {losses}", file.display());
+                }
+                add(&speech).with_context(|| file.display().to_string())
+            });
+            if let Err(error) = added {
+                bad.push(format!("{error:#}"));
+            }
+        }
+        let mut left_out = 0;
+        for message in ranks.all_gather(&serde_json::to_vec(&bad)?) {
+            let bad: Vec<String> = serde_json::from_slice(&message)?;
+            left_out += bad.len();
+            let told = bad.iter().filter(|_| ranks.rank() == 0);
+            told.for_each(|reason| eprintln!("denoise-mpi: left out: {reason}"));
+        }
+        ensure!(left_out < files.len(), "{}: none of its recordings is of use", self.folder.display());
+        Ok(left_out)
+    }
+
+    /// The newest state of the same run that is kept, after how many `sweeps`.
+    pub fn newest(
+        &self,
+        about: &str,
+        sweeps: &str,
+        ranks: &mut dyn Communicator,
+    ) -> anyhow::Result<Option<usize>> {
+        let first = ranks.rank() == 0;
+        let newest =
+            if first { checkpoint::prepare(&self.output, about).context("the checkpoint")? } else { None };
+        let newest: Option<usize> =
+            serde_json::from_slice(&from_first(ranks, &serde_json::to_vec(&newest)?))?;
+        if let Some(number) = newest.filter(|_| first) {
+            eprintln!("denoise-mpi: going on from the state after {number} {sweeps}");
+        }
+        Ok(newest)
+    }
+
+    /// Writes on the first rank what was learned, and says what was made.
+    pub fn finish<C: Communicator>(
+        &self,
+        bytes: &[u8],
+        left_out: usize,
+        sentence: &str,
+        ranks: &mut Counted<C>,
+    ) -> anyhow::Result<ExitCode> {
+        let sent = pack(&[ranks.bytes]);
+        let sent: u64 = ranks.all_gather(&sent).iter().flat_map(|bytes| unpack::<u64>(bytes)).sum();
+        if ranks.rank() > 0 {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let output = &self.output;
+        write_whole(output, bytes).with_context(|| output.display().to_string())?;
+        checkpoint::remove(output).context("the checkpoint")?;
+        let (ranks, sent) = (ranks.ranks(), sent as f64 / 1e6);
+        eprintln!("{}: {sentence}; {ranks} ranks, {sent:.1} MB sent", output.display());
+        Ok(if left_out > 0 { INPUT.into() } else { ExitCode::SUCCESS })
+    }
+}
+
+/// A file and its length in bytes, 0 if it cannot be had.
+pub fn with_length(path: PathBuf) -> (PathBuf, u64) {
+    let length = fs::metadata(&path).map_or(0, |file| file.len());
+    (path, length)
+}
+
+/// What the first rank says.
+pub fn from_first(ranks: &mut dyn Communicator, message: &[u8]) -> Vec<u8> {
+    let own = if ranks.rank() == 0 { message } else { &[] };
+    ranks.all_gather(own).swap_remove(0)
+}
+
+/// A rank's share of the files: a run of them with about as many bytes as the others'.
+pub fn share(files: &Files, rank: usize, ranks: usize) -> &[(PathBuf, u64)] {
+    let total: u128 = files.iter().map(|&(_, length)| u128::from(length) + 1).sum();
+    let bound = |rank: usize| {
+        let mut before = 0;
+        let within = |&&(_, length): &&(PathBuf, u64)| {
+            before += u128::from(length) + 1;
+            before * ranks as u128 <= total * rank as u128
+        };
+        files.iter().take_while(within).count()
+    };
+    &files[bound(rank)..bound(rank + 1)]
+}
