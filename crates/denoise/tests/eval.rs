@@ -285,14 +285,16 @@ fn journals_of_shards_are_joined_to_one() {
         let (shard, journal) = (format!("{part}/2"), format!("{part}.jsonl"));
         scored(&["--shard", &shard, "--resume", &journal]);
     }
-    let merge = |journals: [&str; 2], output: &str| {
+    scored(&["--shard", "1/1000", "--resume", "empty.jsonl"]);
+    assert_eq!(fs::read_to_string(folder.join("empty.jsonl")).unwrap().lines().count(), 1, "a header alone");
+    let merge = |journals: &[&str], output: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_denoise"));
         let status = command.current_dir(folder).arg("merge").args(journals).args(["-o", output]).status();
         assert!(status.unwrap().success());
         fs::read_to_string(folder.join(output)).unwrap()
     };
-    let journal = merge(["1.jsonl", "2.jsonl"], "all.jsonl");
-    assert_eq!(journal, merge(["2.jsonl", "1.jsonl"], "again.jsonl"));
+    let journal = merge(&["empty.jsonl", "1.jsonl", "2.jsonl"], "all.jsonl");
+    assert_eq!(journal, merge(&["2.jsonl", "1.jsonl"], "again.jsonl"));
     assert_eq!(journal.lines().count(), 7, "a header and six files");
     scored(&["--resume", "all.jsonl", "--json", "joined.json"]);
     assert_eq!(fs::read_to_string(folder.join("all.jsonl")).unwrap(), journal, "nothing was scored again");

@@ -240,8 +240,7 @@ impl Job {
                 if whole < bytes.len() {
                     write_whole(&found, &bytes[..whole])?;
                 }
-                // The first line tells of the run: of a part without recordings, it is that of another.
-                if bytes[..whole].iter().filter(|&&byte| byte == b'\n').count() > 1 {
+                if whole > 0 {
                     let name = found.file_name().unwrap_or_default().to_owned();
                     journals.entry(name).or_default().push(found);
                 }

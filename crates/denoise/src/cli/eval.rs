@@ -116,6 +116,9 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         None => None,
     };
     let mut pairing = pairs(arguments, protocol.as_ref())?;
+    // Of the whole corpus: a part may have no recordings, and its journal is one of the same run.
+    let is_enhanced =
+        arguments.enhanced.is_some() || pairing.pairs.iter().all(|pair| pair.enhanced.is_some());
     if let Some(shard) = arguments.shard {
         pairing.pairs.retain(|pair| shard.holds(&pair.name));
         pairing.unpaired.retain(|unpaired| shard.holds(&unpaired.name));
@@ -125,9 +128,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         (Some(protocol), Some(data)) => {
             System::of_protocol(protocol, data, &arguments.live, arguments.strict, common)?
         }
-        _ if arguments.enhanced.is_some() || pairing.pairs.iter().all(|pair| pair.enhanced.is_some()) => {
-            vec![System::enhanced()]
-        }
+        _ if is_enhanced => vec![System::enhanced()],
         _ => vec![System::of_arguments(&arguments.model, &arguments.live)?],
     };
     let high_pass_hz = protocol.as_ref().map_or(arguments.high_pass, |protocol| protocol.corpus.high_pass_hz);
