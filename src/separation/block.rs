@@ -241,6 +241,7 @@ impl Separator {
                 frame_seconds,
                 bin_hertz,
                 speech_prior: model.speech_prior,
+                noise_prior: model.noise_prior,
                 carried: factors.map(|carried| &carried.band),
                 noise_profile: noise_profile.map(|profile| &profile[..below]),
                 deviation: deviation && sampling.is_some(),
