@@ -3,6 +3,9 @@
 //! HAMCMC interleaves `M` chains, each step conditioning its metric on the others. A Gibbs sweep therefore
 //! moves one of `M` complete states: the activations, spectra and impulse variables of one chain.
 
+#[cfg(test)]
+mod calibration;
+
 use super::factor_target::{ActivationTarget, NoiseTarget, transpose};
 use super::moves::Moves;
 use super::published::{Coordinates, SampledImpulses, minibatch, other_sampler, step_size};
