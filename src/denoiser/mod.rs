@@ -1,6 +1,7 @@
 //! From a noisy recording to the voice.
 
 mod front_end;
+mod levels;
 mod live;
 mod options;
 mod profile;
@@ -11,6 +12,7 @@ pub use crate::separation::{
     ALPHAS, EmSettings, GainSettings, HamcmcMemory, ImpulseMode, ModelSettings, MonteCarlo, Moves,
     NoiseDrift, NoiseModel, Positivity, RefinerMisfit, SamplingSettings, Settings, SettingsError, Strength,
 };
+pub use levels::{VoiceLevel, VoiceLevels};
 pub use live::{LATENCY_SECONDS, LiveControls, LiveDenoiser, LiveMeters, LiveSettings};
 pub use options::{Method, Options, Quality};
 pub use profile::NoiseProfile;

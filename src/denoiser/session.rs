@@ -1,7 +1,7 @@
 //! A recording from its samples to all that is wanted of it.
 
 use super::front_end::check_block;
-use super::{DenoiseError, DenoiseStream, Denoiser, MonteCarlo, Moves, NoiseProfile, Summary};
+use super::{DenoiseError, DenoiseStream, Denoiser, MonteCarlo, Moves, NoiseProfile, Summary, VoiceLevels};
 use crate::random::Streams;
 use crate::repair::Clipping;
 use crate::separation::settings::within;
@@ -24,11 +24,20 @@ pub struct SessionSettings {
     pub residual: bool,
     /// Whether the spread of the gains is kept, for [`Session::take_deviation`].
     pub deviation: bool,
+    /// Whether the levels of the voice are gathered, for [`Session::take_levels`].
+    pub levels: bool,
 }
 
 impl Default for SessionSettings {
     fn default() -> Self {
-        Self { mix: 1.0, channels: ChannelMode::default(), dither: true, residual: false, deviation: false }
+        Self {
+            mix: 1.0,
+            channels: ChannelMode::default(),
+            dither: true,
+            residual: false,
+            deviation: false,
+            levels: false,
+        }
     }
 }
 
@@ -170,6 +179,9 @@ impl Session {
             if settings.deviation {
                 stream.keep_deviation();
             }
+            if settings.levels {
+                stream.keep_levels();
+            }
             Ok(stream)
         };
         Ok(Self {
@@ -255,6 +267,12 @@ impl Session {
     /// that were done since it was last asked for: for all channels, or for each.
     pub fn take_deviation(&mut self) -> Vec<Vec<f32>> {
         self.streams.iter_mut().map(DenoiseStream::take_deviation).collect()
+    }
+
+    /// The levels of the voice, with their intervals, in the slots that were done since they were last asked for: for
+    /// all channels, or for each. They are those of the voice before anything of the recording is mixed in.
+    pub fn take_levels(&mut self) -> Vec<VoiceLevels> {
+        self.streams.iter_mut().map(DenoiseStream::take_levels).collect()
     }
 
     /// What was found so far.

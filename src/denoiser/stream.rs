@@ -1,6 +1,7 @@
 //! Denoising block by block.
 
 use super::front_end::{BLOCK_FRAMES, FrontEnd};
+use super::levels::{LevelMeter, VoiceLevels};
 use super::{DenoiseError, NoiseProfile, Summary};
 use crate::random::Streams;
 use crate::separation::block::{Carried, Observation, Request, Separator, apply_floor};
@@ -51,17 +52,44 @@ pub struct DenoiseStream {
     /// Mean power per bin that the noise starts from.
     noise_profile: Option<Vec<f32>>,
     deviation: Option<Deviation>,
+    levels: Option<Levels>,
 }
 
 /// Standard deviations of the gain, bins x frames.
 #[derive(Default)]
 struct Deviation {
+    values: Alongside,
+    /// Of the frames that are done, and were not taken yet.
+    done: Vec<f32>,
+}
+
+/// What the levels of the voice are gathered from.
+struct Levels {
+    meter: LevelMeter,
+    /// The gain by the model alone.
+    model: Alongside,
+}
+
+/// Values that go along with the gain, bins x frames.
+#[derive(Default)]
+struct Alongside {
     /// Of the block that was separated last.
     block: Vec<f32>,
     /// Of the first pending frames, by the last block.
     overlap: Vec<f32>,
-    /// Of the frames that are done, and were not taken yet.
-    done: Vec<f32>,
+}
+
+impl Alongside {
+    /// Those of the frames that are done by the last block, which began with frames that were done before.
+    fn finish(&mut self, context: usize, done: usize, bins: usize) -> Vec<f32> {
+        let mut values = std::mem::take(&mut self.block);
+        if !values.is_empty() {
+            values.drain(..context * bins);
+            cross_fade(&self.overlap, &mut values, bins);
+            self.overlap = values.split_off(done * bins);
+        }
+        values
+    }
 }
 
 /// How often, and to whom, the development of a block is shown.
@@ -146,6 +174,7 @@ impl DenoiseStream {
             moves: Moves::default(),
             noise_profile: None,
             deviation: None,
+            levels: None,
             front_end,
         })
     }
@@ -193,6 +222,20 @@ impl DenoiseStream {
     /// that were done since it was last asked for; nothing if it is not kept or the settings draw nothing.
     pub fn take_deviation(&mut self) -> Vec<f32> {
         self.deviation.as_mut().map_or_else(Vec::new, |deviation| std::mem::take(&mut deviation.done))
+    }
+
+    /// Gathers the levels of the voice from now on, which should be the start, for [`take_levels`](Self::take_levels).
+    pub fn keep_levels(&mut self) {
+        let stft = self.front_end.stft();
+        let window_seconds = stft.window() as f64 / f64::from(stft.sample_rate());
+        let meter = LevelMeter::new(stft.grid(), window_seconds);
+        self.levels.get_or_insert(Levels { meter, model: Alongside::default() });
+    }
+
+    /// The levels of the voice, all channels together, in the slots that were done since they were last asked for;
+    /// without any if they are not kept.
+    pub fn take_levels(&mut self) -> VoiceLevels {
+        self.levels.as_mut().map_or_else(VoiceLevels::default, |levels| levels.meter.take())
     }
 
     /// What was found so far.
@@ -332,21 +375,14 @@ impl DenoiseStream {
         }
         let (mut gain, floor) = self.gain(power, frames, watch, observer)?;
         gain.drain(..context * bins);
-        if let Some(Deviation { block, .. }) = &mut self.deviation {
-            block.drain(..(context * bins).min(block.len()));
-        }
         let mut applied = gain.clone();
         apply_floor(&mut applied, &floor);
         for (values, overlap) in [(&mut gain, &mut self.overlap), (&mut applied, &mut self.applied_overlap)] {
             cross_fade(overlap, values, bins);
             *overlap = values.split_off(done * bins);
         }
-        if let Some(Deviation { block, overlap, done: shown }) = &mut self.deviation
-            && !block.is_empty()
-        {
-            cross_fade(overlap, block, bins);
-            *overlap = block.split_off(done * bins);
-            shown.append(block);
+        if let Some(Deviation { values, done: shown }) = &mut self.deviation {
+            shown.append(&mut values.finish(context, done, bins));
         }
         let mut levels = vec![FrameLevel::default(); done];
         let stft = self.front_end.stft();
@@ -354,6 +390,22 @@ impl DenoiseStream {
         let edge = (stft.window() - 1) / stft.hop();
         // By the mean square of the Hann window, and the bins of negative frequencies, which are not held.
         let to_mean_square = 1.0 / (0.375 * window * window * self.channels.len() as f64);
+        let sides = |bin: usize| if bin == 0 || bin == bins - 1 { 1.0 } else { 2.0 };
+        if let Some(Levels { meter, model }) = &mut self.levels {
+            let model = model.finish(context, done, bins);
+            let frames = gain.chunks_exact(bins).zip(model.chunks_exact(bins)).enumerate();
+            for (t, (gain, model)) in frames {
+                let square = |bin: usize| -> f64 {
+                    let powers =
+                        self.front_end.spectrograms().map(|waiting| bin_power(&waiting.frame(t)[bin]));
+                    sides(bin) * to_mean_square * powers.sum::<f64>()
+                };
+                meter.push(&(0..bins).map(square).collect::<Vec<f64>>(), gain, model);
+            }
+            if last {
+                meter.finish(self.front_end.samples() as f64 / f64::from(stft.sample_rate()));
+            }
+        }
         for (channel, mut finished) in self.channels.iter_mut().zip(self.front_end.take(done)) {
             for (i, ((value, &gain), &applied)) in
                 finished.as_mut_slice().iter_mut().zip(&gain).zip(&applied).enumerate()
@@ -368,11 +420,10 @@ impl DenoiseStream {
                 // The posterior of a bin has the mean `gain` and the variance `gain (1 - gain)`, in units of its power.
                 let off = f64::from(applied) - gain;
                 self.energy.error += (off * off + gain * (1.0 - gain)) * power;
-                let sides = if i % bins == 0 || i % bins == bins - 1 { 1.0 } else { 2.0 };
                 let level = &mut levels[i / bins];
                 level.speech += gain * power;
-                level.powers[0] += sides * to_mean_square * power;
-                level.powers[1] += sides * to_mean_square * left;
+                level.powers[0] += sides(i % bins) * to_mean_square * power;
+                level.powers[1] += sides(i % bins) * to_mean_square * left;
             }
             channel.synthesiser.push(&finished, &mut channel.output);
         }
@@ -402,8 +453,11 @@ impl DenoiseStream {
         let frames = power.len() / bins;
         let mut gain = vec![0.0; power.len()];
         if let Some(deviation) = &mut self.deviation {
-            deviation.block =
+            deviation.values.block =
                 if self.separator.settings.sampling.is_some() { gain.clone() } else { Vec::new() };
+        }
+        if let Some(levels) = &mut self.levels {
+            levels.model.block = gain.clone();
         }
         let mean = (power.iter().map(|&x| f64::from(x)).sum::<f64>() / power.len() as f64) as f32;
         if mean == 0.0 {
@@ -446,6 +500,7 @@ impl DenoiseStream {
             noise_profile: noise_profile.as_deref(),
             deviation: self.deviation.is_some(),
             dispersion: false,
+            model_gain: self.levels.is_some(),
         };
         let duration = waiting as f64 * grid.frame_seconds;
         let watch: &mut dyn Watch = &mut |share: f64| watch.advance(before + share * duration);
@@ -456,7 +511,10 @@ impl DenoiseStream {
         self.carried = Some(separated.carried);
         place(&places, &separated.gain, &mut gain, bins);
         if let Some(deviation) = &mut self.deviation {
-            place(&places, &separated.deviation, &mut deviation.block, bins);
+            place(&places, &separated.deviation, &mut deviation.values.block, bins);
+        }
+        if let Some(levels) = &mut self.levels {
+            place(&places, &separated.model_gain, &mut levels.model.block, bins);
         }
         Ok((gain, separated.floor))
     }
@@ -494,7 +552,7 @@ fn place(places: &[usize], partial: &[f32], gain: &mut [f32], bins: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Denoiser, EmSettings, GainSettings, SamplingSettings, Settings};
+    use super::super::{Denoiser, EmSettings, GainSettings, SamplingSettings, Settings, VoiceLevel};
     use super::*;
     use crate::model::Dictionary;
     use crate::transform::Stft;
@@ -718,6 +776,57 @@ mod tests {
             let missed = found.iter().filter(|&&x| x < 15.0).count();
             assert!(missed <= if case == 2 { 2 } else { 0 }, "case {case}: {found:?}");
         }
+    }
+
+    /// Of a voice in white noise, whose own levels are known.
+    #[test]
+    fn intervals_hold_the_levels_of_the_voice() {
+        let (voice, noise) = recording(20, |_| 0.03);
+        let noisy: Vec<f32> = voice.iter().zip(&noise).map(|(x, n)| x + n).collect();
+        let gather = |samples: &[f32], size: usize| {
+            let denoiser = denoiser();
+            let mut stream = denoiser.stream(RATE as u32, 1).unwrap();
+            stream.keep_levels();
+            let mut cells = Vec::new();
+            for chunk in samples.chunks(size) {
+                stream.push(&[chunk]).unwrap();
+                let levels = stream.take_levels();
+                assert_eq!(levels.first_slot * 15, cells.len() as u64);
+                cells.extend(levels.cells);
+            }
+            stream.finish().unwrap();
+            cells.extend(stream.take_levels().cells);
+            cells
+        };
+        let cells = gather(&noisy, 5_000);
+        assert!(cells == gather(&noisy, noisy.len()));
+        assert_eq!(cells.len(), 15 * 200);
+        let stft = Stft::new(RATE as u32, 0.064).unwrap();
+        let (bins, scale) = (stft.bins(), 2.0 / (0.375 * (stft.window() as f64).powi(2)));
+        let mut truth = LevelMeter::new(stft.grid(), 0.064);
+        for frame in stft.analyse(&voice).as_slice().chunks_exact(bins) {
+            let squares: Vec<f64> = frame.iter().map(|x| scale * bin_power(x)).collect();
+            truth.push(&squares, &vec![1.0; bins], &vec![1.0; bins]);
+        }
+        truth.finish(20.0);
+        let pairs: Vec<(VoiceLevel, f64)> = cells
+            .into_iter()
+            .zip(truth.take().cells)
+            .filter_map(|(found, truth)| Some((found?, truth?.level_dbfs)))
+            .filter(|(found, _)| found.level_dbfs > -60.0)
+            .collect();
+        let held = |width: f64| {
+            let is_held =
+                |&&(VoiceLevel { level_dbfs: level, lower_dbfs, upper_dbfs }, truth): &&(_, f64)| {
+                    (level - width * (level - lower_dbfs)..=level + width * (upper_dbfs - level))
+                        .contains(&truth)
+                };
+            pairs.iter().filter(is_held).count() as f64 / pairs.len() as f64
+        };
+        assert!(pairs.len() > 500, "{}", pairs.len());
+        // They are fitted to gains that were listened to and to noises that are harder.
+        assert!((0.8..=1.0).contains(&held(1.0)), "{}", held(1.0));
+        assert!(held(0.1) < 0.7, "{}", held(0.1));
     }
 
     #[test]

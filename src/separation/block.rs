@@ -63,6 +63,8 @@ pub(crate) struct Request<'a> {
     pub deviation: bool,
     /// Whether the dispersions are.
     pub dispersion: bool,
+    /// Whether the gain of the model alone is.
+    pub model_gain: bool,
 }
 
 /// Shown the number of Gibbs sweeps so far and the gain (bins x frames), every so many sweeps.
@@ -83,6 +85,8 @@ pub(crate) struct Separated {
     /// The dispersions of speech and of noise in the last draw, for the bins of the dictionary; empty if not asked
     /// for.
     pub dispersion: [Vec<f32>; 2],
+    /// The gain before the listener was heard, bins x frames; empty if not asked for.
+    pub model_gain: Vec<f32>,
     pub monte_carlo: MonteCarlo,
     pub divergences: usize,
     pub moves: Moves,
@@ -178,9 +182,10 @@ impl Separator {
             let mut advance = |done: usize| advance(em.iterations + done);
             chain = block.sample(sampling, &mut separation, &mut advance, observation)?;
         }
-        let Posterior { gain, floors, upper, levels, decays } = block.posterior(&separation);
+        let Posterior { gain, model_gain, floors, upper, levels, decays } = block.posterior(&separation);
         Ok(Separated {
             gain,
+            model_gain,
             floor: floors.amplitudes(),
             deviation: block.deviation(&separation),
             dispersion: if request.dispersion { separation.dispersions() } else { Default::default() },
@@ -218,7 +223,7 @@ impl Separator {
         let FrameGrid { bins, bin_hertz, frame_seconds } = grid;
         let Bands { below, occupied } = bands;
         let Settings { model, sampling, .. } = &self.settings;
-        let &Request { carried, noise_profile, deviation, .. } = request;
+        let &Request { carried, noise_profile, deviation, model_gain, .. } = request;
         // The factors of a narrower band say nothing of what is new.
         let factors = carried.filter(|carried| carried.occupied == occupied);
         let power_below = rows(power, bins, 0..below);
@@ -245,10 +250,12 @@ impl Separator {
                 frame_seconds,
                 bin_hertz,
                 speech_prior: model.speech_prior,
+                noise_prior: model.noise_prior,
                 carried: factors.map(|carried| &carried.band),
                 noise_profile: noise_profile.map(|profile| &profile[..below]),
                 deviation: deviation && sampling.is_some(),
             },
+            model_gain,
             streams,
         }
     }
@@ -283,6 +290,8 @@ struct Block<'a> {
     decays_before: Option<&'a Decays>,
     /// Of the dictionary's band.
     start: Start<'a>,
+    /// Whether the gain of the model alone is asked for.
+    model_gain: bool,
     streams: Streams,
 }
 
@@ -326,6 +335,8 @@ struct Chain {
 struct Posterior {
     /// Posterior-mean gain, bins x frames.
     gain: Vec<f32>,
+    /// The same before the listener was heard; empty if it is not asked for.
+    model_gain: Vec<f32>,
     /// The least gain to apply, per bin.
     floors: Floors,
     /// What the upper band hands on.
@@ -405,6 +416,7 @@ impl Block<'_> {
         let Self { separator, bins, power, start, .. } = self;
         let (bins, split, settings) = (*bins, start.bins, &separator.settings);
         let mut gain = vec![0.0; power.len()];
+        let mut model_gain = vec![0.0; if self.model_gain { power.len() } else { 0 }];
         let mut gain_below = separation.mean_gain();
         if let Some(refiner) = &separator.refiner {
             gain_below = refiner.refine(&separator.seen(
@@ -418,20 +430,22 @@ impl Block<'_> {
         let deaf_above =
             matches!(&self.heard, Some(Heard { above: None, .. })) && !self.power_above.is_empty();
         let unheard = deaf_above.then(|| gain_below.clone());
+        place_rows(&gain_below, &mut model_gain, bins, 0..split);
         if let Some(heard) = &self.heard {
             listener::pool(&mut gain_below, &heard.below, &heard.presence);
         }
         place_rows(&gain_below, &mut gain, bins, 0..split);
         let mut upper = None;
         if !self.power_above.is_empty() {
+            let occupied = split + self.power_above.len() / (power.len() / bins);
             let (mut gain_above, carried) = self.separate_above(separation);
+            place_rows(&gain_above, &mut model_gain, bins, split..occupied);
             if let Some(Heard { above: Some(above), presence, .. }) = &self.heard {
                 listener::pool(&mut gain_above, above, presence);
             }
             if let Some(unheard) = &unheard {
                 self.follow(unheard, &gain_below, &mut gain_above);
             }
-            let occupied = split + self.power_above.len() / (power.len() / bins);
             place_rows(&gain_above, &mut gain, bins, split..occupied);
             upper = Some(carried);
         }
@@ -455,7 +469,7 @@ impl Block<'_> {
         // What is learned of speech above is uncertain: no more noise is left there than just below.
         floors.level_off(split);
         let decays = self.dry(&mut gain);
-        Posterior { gain, floors, upper, levels, decays }
+        Posterior { gain, model_gain, floors, upper, levels, decays }
     }
 
     /// Takes as much of the voice's tail out of the gain as the settings ask for. The decays of the room so far.

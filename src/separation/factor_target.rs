@@ -17,8 +17,8 @@ pub(super) struct ActivationTarget<'a> {
     pub power: &'a [f32],
     /// What multiplies the dispersions of noise, bins x frames; empty for nothing.
     pub field: &'a [f32],
-    /// Prior of the activations of speech.
-    pub prior: Prior,
+    /// Priors of the activations of speech and of noise.
+    pub priors: [Prior; 2],
     pub workspace: &'a mut Workspace<f32>,
 }
 
@@ -60,7 +60,8 @@ impl Target<f32> for ActivationTarget<'_> {
         }
         let (rank, split) = (self.mixture.rank(), self.mixture.speech_rank());
         for (column, gradient) in theta.chunks_exact(rank).zip(gradient.chunks_exact_mut(rank)) {
-            self.prior.add_gradient(&column[..split], &mut gradient[..split]);
+            self.priors[0].add_gradient(&column[..split], &mut gradient[..split]);
+            self.priors[1].add_gradient(&column[split..], &mut gradient[split..]);
         }
     }
 
@@ -70,7 +71,9 @@ impl Target<f32> for ActivationTarget<'_> {
         dispersed.potential(impulses, power, potential);
         let (rank, split) = (self.mixture.rank(), self.mixture.speech_rank());
         for (potential, column) in potential.iter_mut().zip(theta.chunks_exact(rank)) {
-            *potential += column[..split].iter().map(|&x| self.prior.potential(f64::from(x))).sum::<f64>();
+            for (prior, values) in self.priors.iter().zip([&column[..split], &column[split..]]) {
+                *potential += values.iter().map(|&x| prior.potential(f64::from(x))).sum::<f64>();
+            }
         }
     }
 
@@ -90,6 +93,8 @@ pub(super) struct NoiseTarget<'a> {
     pub tiles: &'a mut [Frames],
     /// Those of every tile.
     pub impulses: Vec<ImpulseVariables<'a, f32>>,
+    /// Prior of every entry.
+    pub prior: Prior,
     pub pool: &'a Pool,
 }
 
@@ -104,7 +109,7 @@ impl NoiseTarget<'_> {
         &self,
         find: impl Fn(&mut Dispersed<'_, f32>, ImpulseVariables<'_, f32>, &[f32]) -> R + Sync,
     ) -> Vec<R> {
-        let Self { mixture, tiles, impulses, pool } = self;
+        let Self { mixture, tiles, impulses, pool, .. } = self;
         tiles
             .par_iter()
             .zip(impulses)
@@ -146,9 +151,10 @@ impl Target<f32> for NoiseTarget<'_> {
         if batch.indices().is_some() {
             self.differentiate_batch(batch, &mut sum);
             transpose(&sum, self.mixture.bins, gradient);
+            self.prior.add_gradient(theta, gradient);
             return;
         }
-        let Self { mixture, tiles, impulses, pool } = self;
+        let Self { mixture, tiles, impulses, prior, pool } = self;
         let mixture = &**mixture;
         tiles.par_iter_mut().zip(&*impulses).with_max_len(1).for_each_init(
             || pool.take(),
@@ -163,6 +169,7 @@ impl Target<f32> for NoiseTarget<'_> {
             sum.iter_mut().zip(&tile.noise_raise).for_each(|(sum, &x)| *sum += x);
         }
         transpose(&sum, mixture.bins, gradient);
+        prior.add_gradient(theta, gradient);
     }
 
     fn potential(&mut self, theta: &[f32], potential: &mut [f64]) {
@@ -176,6 +183,9 @@ impl Target<f32> for NoiseTarget<'_> {
         potential.fill(0.0);
         for per_bin in per_tile {
             potential.iter_mut().zip(per_bin).for_each(|(sum, x)| *sum += x);
+        }
+        for (sum, spectra) in potential.iter_mut().zip(theta.chunks_exact(self.mixture.noise_rank())) {
+            *sum += spectra.iter().map(|&x| self.prior.potential(f64::from(x))).sum::<f64>();
         }
     }
 

@@ -3,6 +3,9 @@
 //! HAMCMC interleaves `M` chains, each step conditioning its metric on the others. A Gibbs sweep therefore
 //! moves one of `M` complete states: the activations, spectra and impulse variables of one chain.
 
+#[cfg(test)]
+mod calibration;
+
 use super::factor_target::{ActivationTarget, NoiseTarget, transpose};
 use super::moves::Moves;
 use super::published::{Coordinates, SampledImpulses, minibatch, other_sampler, step_size};
@@ -87,8 +90,8 @@ impl Gibbs {
         self.noise.unmap(&mut spectra);
         transpose(&spectra, rank, &mut separation.mixture.noise.spectra);
 
-        let Separation { mixture, tiles, pool, speech_prior, table, .. } = separation;
-        let (shared, prior) = (&*mixture, *speech_prior);
+        let Separation { mixture, tiles, pool, speech_prior, noise_prior, table, .. } = separation;
+        let (shared, prior, priors) = (&*mixture, *noise_prior, [*speech_prior, *noise_prior]);
         let diverged: Vec<usize> = self
             .tiles
             .par_iter_mut()
@@ -100,13 +103,13 @@ impl Gibbs {
                     let sampled = own.sampled.as_mut().map(|sampled| sampled.turn(chain));
                     let (power, field) = (&tile.power, &tile.field);
                     let target =
-                        ActivationTarget { mixture: shared, table, sampled, power, field, prior, workspace };
+                        ActivationTarget { mixture: shared, table, sampled, power, field, priors, workspace };
                     own.activations.step(target, &mut tile.activations)
                 },
             )
             .collect();
         let impulses = self.tiles.iter().map(|own| own.impulses(table, chain)).collect();
-        let target = NoiseTarget { mixture, tiles, impulses, pool };
+        let target = NoiseTarget { mixture, tiles, impulses, prior, pool };
         self.divergences += diverged.iter().sum::<usize>() + self.noise.step(target, &mut spectra);
         transpose(&spectra, rank, &mut mixture.noise.spectra);
     }

@@ -85,6 +85,8 @@ pub struct ModelSettings {
     pub noise: NoiseModel,
     /// Prior of the activations of speech.
     pub speech_prior: Prior,
+    /// Prior of the activations and the constant spectra of noise.
+    pub noise_prior: Prior,
     /// Whether the gain of the recording channel is learned, for every bin.
     pub channel: bool,
 }
@@ -96,6 +98,7 @@ impl Default for ModelSettings {
             alpha_noise: 1.9,
             noise: NoiseModel::Drifting(NoiseDrift { seconds: 0.8, hertz: 31.25 }),
             speech_prior: Prior::Gamma { shape: 0.95, rate: 0.0 },
+            noise_prior: Prior::Flat,
             channel: true,
         }
     }
@@ -333,6 +336,7 @@ impl Settings {
                 alpha_noise: 1.89,
                 noise: NoiseModel::Spectra { rank: 5 },
                 speech_prior: Prior::GeneralisedGamma { shape: 0.5, scale: 1e-5, power: -2.0 / ALPHA_SPEECH },
+                noise_prior: Prior::Flat,
                 channel: false,
             },
             em: EmSettings { iterations: 0, ..EmSettings::default() },
@@ -369,17 +373,19 @@ impl Settings {
                 within("hertz of drift", drift.hertz, 0.0..=1e5)?;
             }
         }
-        match model.speech_prior {
-            Prior::Flat => {}
-            Prior::Gamma { shape, rate } => {
-                positive("shape of the prior", shape, MOST_OF_PRIOR)?;
-                within("rate of the prior", rate, 0.0..=MOST_OF_PRIOR)?;
-            }
-            Prior::GeneralisedGamma { shape, scale, power } => {
-                positive("shape of the prior", shape, MOST_OF_PRIOR)?;
-                positive("scale of the prior", scale, MOST_OF_PRIOR)?;
-                // Its inverse is of the order of alpha.
-                positive("size of the prior's power", power.abs(), 100.0)?;
+        for prior in [model.speech_prior, model.noise_prior] {
+            match prior {
+                Prior::Flat => {}
+                Prior::Gamma { shape, rate } => {
+                    positive("shape of the prior", shape, MOST_OF_PRIOR)?;
+                    within("rate of the prior", rate, 0.0..=MOST_OF_PRIOR)?;
+                }
+                Prior::GeneralisedGamma { shape, scale, power } => {
+                    positive("shape of the prior", shape, MOST_OF_PRIOR)?;
+                    positive("scale of the prior", scale, MOST_OF_PRIOR)?;
+                    // Its inverse is of the order of alpha.
+                    positive("size of the prior's power", power.abs(), 100.0)?;
+                }
             }
         }
         within("exponent of updates", em.exponent, 0.01..=1.0)?;
@@ -531,6 +537,9 @@ mod tests {
             let model = ModelSettings { speech_prior, ..ModelSettings::default() };
             Settings { model, ..Settings::default() }
         };
+        let noise_prior = Prior::Gamma { shape: 1.0, rate: -1.0 };
+        let model = ModelSettings { noise_prior, ..ModelSettings::default() };
+        assert!(Settings { model, ..Settings::default() }.validate().is_err());
         let refused = |settings: Settings| {
             let error = settings.validate().unwrap_err();
             assert!(error.to_string().len() < 100, "{error}");

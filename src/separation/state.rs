@@ -39,6 +39,8 @@ pub(crate) struct Start<'a> {
     pub bin_hertz: f64,
     /// Prior of the activations of speech.
     pub speech_prior: Prior,
+    /// Prior of the activations and spectra of noise.
+    pub noise_prior: Prior,
     /// Noise spectra and channel of the stretch before this one.
     pub carried: Option<&'a CarriedBand>,
     /// The mean power of the noise per bin, if it is known beforehand.
@@ -77,6 +79,7 @@ pub(crate) struct Separation {
     pub(crate) tiles: Vec<Frames>,
     pub(crate) pool: Pool,
     pub(crate) speech_prior: Prior,
+    pub(crate) noise_prior: Prior,
     /// The expectations with impulse variables integrated out.
     pub(crate) table: Arc<MarginalTable>,
     drift: Option<Smoothing>,
@@ -178,6 +181,7 @@ impl Separation {
             tiles,
             pool: Pool::default(),
             speech_prior: start.speech_prior,
+            noise_prior: start.noise_prior,
             table: Arc::clone(table),
             drift: drift.map(|drift| Smoothing::new(&drift, bins, start.frame_seconds, start.bin_hertz)),
             dictionary: start.speech_spectra.to_vec(),
@@ -213,7 +217,7 @@ impl Separation {
     /// are free unless they are held.
     pub(crate) fn maximise(&mut self, update_exponent: f32, free: Free) {
         let continuation = self.continuation;
-        let Self { mixture, tiles, pool, speech_prior, drift, table, .. } = self;
+        let Self { mixture, tiles, pool, speech_prior, noise_prior, drift, table, .. } = self;
         let impulses = ImpulseVariables::Integrated(table);
         let (rank, split) = (mixture.rank(), mixture.speech_rank());
         let first = if continuation.is_some() { split } else { 0 };
@@ -254,6 +258,7 @@ impl Separation {
                 let slopes = tile.raise.chunks_exact(rank).zip(tile.lower.chunks_exact_mut(rank));
                 for (column, (raise, lower)) in tile.activations.chunks_exact_mut(rank).zip(slopes) {
                     speech_prior.add_gradient(&column[..split], &mut lower[..split]);
+                    noise_prior.add_gradient(&column[split..], &mut lower[split..]);
                     let (raise, lower) = (&raise[updated.clone()], &lower[updated.clone()]);
                     multiply(&mut column[updated.clone()], raise, lower, update_exponent);
                 }
@@ -268,7 +273,8 @@ impl Separation {
             });
         }
         if spectra_free {
-            let (raise, lower) = sum(tiles, |tile| (&tile.noise_raise, &tile.noise_lower));
+            let (raise, mut lower) = sum(tiles, |tile| (&tile.noise_raise, &tile.noise_lower));
+            noise_prior.add_gradient(&mixture.noise.spectra, &mut lower);
             multiply(&mut mixture.noise.spectra, &raise, &lower, update_exponent);
         }
         if free.response {

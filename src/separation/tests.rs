@@ -56,7 +56,7 @@ impl Problem {
     fn target(&mut self) -> ActivationTarget<'_> {
         let Self { mixture, table, sampled, power, field, prior, workspace, .. } = self;
         let sampled = sampled.as_mut().map(|values| Redraw { values, due: None });
-        ActivationTarget { mixture, table, sampled, power, field, prior: *prior, workspace }
+        ActivationTarget { mixture, table, sampled, power, field, priors: [*prior; 2], workspace }
     }
 
     /// A separation of the same frames, for the noise.
@@ -70,6 +70,7 @@ impl Problem {
             frame_seconds: 0.016,
             bin_hertz: 15.6,
             speech_prior: self.prior,
+            noise_prior: self.prior,
             carried: None,
             noise_profile: None,
             deviation: false,
@@ -102,12 +103,12 @@ fn noise_target<'a>(
     separation: &'a mut Separation,
     sampled: Option<&'a [SampledVariables<f32>]>,
 ) -> NoiseTarget<'a> {
-    let Separation { mixture, tiles, pool, table, .. } = separation;
+    let Separation { mixture, tiles, pool, table, noise_prior: prior, .. } = separation;
     let impulses = match sampled {
         None => vec![ImpulseVariables::Integrated(table); tiles.len()],
         Some(sampled) => sampled.iter().map(ImpulseVariables::Sampled).collect(),
     };
-    NoiseTarget { mixture, tiles, impulses, pool }
+    NoiseTarget { mixture, tiles, impulses, prior: *prior, pool }
 }
 
 fn total(target: &mut dyn Target<f32>, theta: &[f32]) -> f64 {

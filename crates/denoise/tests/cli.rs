@@ -621,6 +621,43 @@ fn the_noise_can_be_learned_from_a_stretch() {
 }
 
 #[test]
+fn levels_are_a_table_of_bands_and_slots() {
+    let folder = Folder::new();
+    let (input, output, levels) = (folder.join("in.wav"), folder.join("out.wav"), folder.join("levels.csv"));
+    write(&input, spec(16_000, 2), noisy(1.0).into_iter().flat_map(|x| [x, 0.5 * x]));
+    let file = levels.to_str().unwrap();
+    denoise([&input, &output]).args(FAST).args(["--levels", file]).assert().success();
+    let table = fs::read_to_string(&levels).unwrap();
+    let mut rows = table.lines();
+    let header = "channel,start_seconds,low_hz,high_hz,level_dbfs,lower_dbfs,upper_dbfs";
+    assert_eq!(rows.next(), Some(header));
+    let rows: Vec<Vec<f64>> =
+        rows.map(|row| row.split(',').map(|value| value.parse().unwrap()).collect()).collect();
+    assert_eq!(rows.len(), 10 * 18);
+    for (index, row) in rows.iter().enumerate() {
+        let &[channel, start, low, high, level, lower, upper] = row.as_slice() else { panic!("{row:?}") };
+        assert_eq!((channel, start), (1.0, (index / 18) as f64 / 10.0));
+        assert!((high / low - 2.0_f64.cbrt()).abs() < 0.01 && lower < level && level < upper, "{row:?}");
+    }
+    // The voice is of the size of the recording.
+    let sum: f64 = rows.iter().map(|row| 10.0_f64.powf(row[4] / 10.0)).sum::<f64>() / 10.0;
+    let (_, samples) = read(&output);
+    let square = samples.iter().map(|x| f64::from(x * x)).sum::<f64>() / samples.len() as f64;
+    assert!((10.0 * (sum / square).log10()).abs() < 3.0, "{sum} {square}");
+    // The same output without it; channels by themselves; no input is replaced.
+    let voice = fs::read(&output).unwrap();
+    denoise([&input, &output]).args(FAST).assert().success();
+    assert!(fs::read(&output).unwrap() == voice);
+    let separate = ["--channels", "separate", "--levels", file];
+    denoise([&input, &output]).args(FAST).args(separate).assert().success();
+    assert_eq!(fs::read_to_string(&levels).unwrap().lines().count(), 1 + 2 * 180);
+    fails(&[&input, &output], &["--force", "--levels", input.to_str().unwrap()], OUTPUT, &["in.wav"]);
+    write(&input, spec(8_000, 1), vec![0.0_f32; 1_000].into_iter());
+    denoise([&input, &output]).args(FAST).args(["--levels", file]).assert().success();
+    assert!(fs::read_to_string(&levels).unwrap().lines().skip(1).all(|row| row.ends_with(",,,")));
+}
+
+#[test]
 fn statistics_and_figures_tell_what_was_found() {
     let folder = Folder::new();
     let [input, output, stats, svg, png] =

@@ -305,8 +305,8 @@ fn a_repeated_run_knows_its_results() {
 #[test]
 fn folders_tell_what_they_leave_out_and_keep_names_apart() {
     let folder = Folder::new();
-    let [inputs, more, results, residuals, plots] =
-        ["in", "more", "out", "residuals", "plots"].map(|name| folder.join(name));
+    let [inputs, more, results, residuals, plots, levels] =
+        ["in", "more", "out", "residuals", "plots", "levels"].map(|name| folder.join(name));
     [&inputs, &more].into_iter().for_each(|path| fs::create_dir(path).unwrap());
     recording(&inputs.join("talk.wav"));
     recording(&more.join("talk.wav"));
@@ -315,11 +315,10 @@ fn folders_tell_what_they_leave_out_and_keep_names_apart() {
     fs::write(inputs.join("notes\u{1b}.txt"), "no recording").unwrap();
     let stats = folder.join("stats.json");
     let path = |path: &Path| path.to_str().unwrap().to_owned();
-    let message = table(
-        &[&inputs, &more, Path::new("-o"), &results],
-        &["--residual", &path(&residuals), "--plot", &path(&plots), "--stats", &path(&stats)],
-        0,
-    );
+    let (residual_folder, plot_folder, level_folder) = (path(&residuals), path(&plots), path(&levels));
+    let folders = ["--residual", &residual_folder, "--plot", &plot_folder, "--levels", &level_folder];
+    let options: Vec<&str> = folders.into_iter().chain(["--stats", stats.to_str().unwrap()]).collect();
+    let message = table(&[&inputs, &more, Path::new("-o"), &results], &options, 0);
     assert!(message.contains("3 denoised, 0 skipped, 0 failed"), "{message}");
     assert!(message.contains("1 file is not audio that is read") && message.contains("notes\\u{1b}.txt"));
     assert!(!message.contains('\u{1b}'));
@@ -336,6 +335,7 @@ fn folders_tell_what_they_leave_out_and_keep_names_apart() {
     assert_eq!(names(&results), expected);
     assert_eq!(names(&residuals), expected);
     assert_eq!(names(&plots), expected.map(|name| name.replace("wav", "svg")));
+    assert_eq!(names(&levels), expected.map(|name| name.replace("wav", "csv")));
     let record: Value = serde_json::from_slice(&fs::read(&stats).unwrap()).unwrap();
     assert_eq!(record["left_out"].as_array().unwrap().len(), 1);
     assert_eq!((&record["dictionary"], &record["refiner"]), (&"built-in".into(), &"built-in".into()));

@@ -36,7 +36,12 @@ impl SampledImpulses {
 
     /// Those of a chain, as they are.
     pub(in crate::separation) fn of(&self, chain: usize) -> ImpulseVariables<'_, f32> {
-        ImpulseVariables::Sampled(&self.chains[chain])
+        ImpulseVariables::Sampled(self.values(chain))
+    }
+
+    /// The values of a chain.
+    pub(in crate::separation) fn values(&self, chain: usize) -> &SampledVariables<f32> {
+        &self.chains[chain]
     }
 
     /// Those of a chain, to be moved when they are first looked at.

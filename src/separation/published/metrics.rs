@@ -19,7 +19,7 @@ impl NoiseTarget<'_> {
     /// As for the activations.
     fn information(&mut self, theta: &[f32]) -> Diagonal {
         self.load(theta);
-        let Self { mixture, tiles, impulses, pool } = self;
+        let Self { mixture, tiles, impulses, pool, .. } = self;
         let mixture = &**mixture;
         tiles.par_iter_mut().zip(&*impulses).with_max_len(1).for_each_init(
             || pool.take(),

@@ -53,7 +53,7 @@ impl ActivationTarget<'_> {
 impl NoiseTarget<'_> {
     /// The gradient (bins x rank) of the data terms of `batch` alone.
     pub(in crate::separation) fn differentiate_batch(&self, batch: Minibatch<'_>, gradient: &mut [f32]) {
-        let Self { mixture, tiles, impulses, pool } = self;
+        let Self { mixture, tiles, impulses, pool, .. } = self;
         let (frames, weights) = distinct(batch);
         let bins = mixture.bins;
         let activations = gather(&frames, mixture.rank(), |tile| &tiles[tile].activations);

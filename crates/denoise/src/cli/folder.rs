@@ -5,7 +5,7 @@ use super::picture;
 use super::record::{self, Record, State};
 use super::recording::{Found, Processing, Recording, is_standard};
 use super::stats::{Entry, Outcome, Run, lossy};
-use super::terminal::{Failure, Progress, interrupted, printable, read_bounded, say, usage};
+use super::terminal::{Failure, Progress, interrupted, printable, read_bounded, say, usage, write_whole};
 use super::{Common, INPUT, exit_code, one_line};
 use alphamf::Cancelled;
 use alphamf_files::Contents;
@@ -27,6 +27,7 @@ pub struct Task {
     name: PathBuf,
     residual: Option<PathBuf>,
     plot: Option<PathBuf>,
+    levels: Option<PathBuf>,
     stats: Option<PathBuf>,
 }
 
@@ -36,6 +37,7 @@ pub struct Folders<'a> {
     pub results: &'a Path,
     pub residuals: Option<&'a Path>,
     pub plots: Option<&'a Path>,
+    pub levels: Option<&'a Path>,
     pub stats: Option<&'a Path>,
 }
 
@@ -111,7 +113,7 @@ pub fn plan(
 ) -> anyhow::Result<Plan> {
     let mut found: Vec<(PathBuf, PathBuf)> = Vec::new();
     let mut left_out = Vec::new();
-    let others = [folders.residuals, folders.plots, folders.stats];
+    let others = [folders.residuals, folders.plots, folders.levels, folders.stats];
     for folder in others.into_iter().flatten().chain([folders.results]) {
         if folder.exists() && !folder.is_dir() {
             return Err(anyhow!("it is not a folder").context(Failure::Output(folder.to_owned())));
@@ -155,6 +157,7 @@ pub fn plan(
                 output: folders.results.join(&name),
                 residual: folders.residuals.map(|folder| folder.join(&name)),
                 plot: below(folders.plots, "svg"),
+                levels: below(folders.levels, "csv"),
                 stats: below(folders.stats, "json"),
                 input,
                 name,
@@ -192,7 +195,7 @@ impl Task {
     }
 
     fn outputs(&self) -> impl Iterator<Item = &Path> {
-        let others = [&self.residual, &self.plot, &self.stats];
+        let others = [&self.residual, &self.plot, &self.levels, &self.stats];
         [self.output.as_path()].into_iter().chain(others.into_iter().flatten().map(PathBuf::as_path))
     }
 
@@ -307,7 +310,7 @@ pub fn run(
 
 /// Denoises one file, and says what became of it and the exit code that stands for that.
 fn one(task: &Task, run: &Run, record: &Record, force: bool) -> (Entry, u8) {
-    let Task { input, output, name, residual, plot, stats } = task;
+    let Task { input, output, name, residual, plot, levels, stats } = task;
     let entry =
         |outcome, error| Entry { input: input.clone(), output: output.clone(), outcome, error, found: None };
     let recording = Recording {
@@ -317,6 +320,7 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool) -> (Entry, u8) {
         output,
         residual: residual.as_deref(),
         draw: plot.is_some(),
+        levels: levels.is_some(),
     };
     let settings = run.settings_checksum();
     let denoise = || -> anyhow::Result<Option<Entry>> {
@@ -329,6 +333,9 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool) -> (Entry, u8) {
         let found = recording.denoise(&mut |_, _| interrupted())?;
         if let (Some(path), Some(figure)) = (plot, &found.figure) {
             picture::write(figure, path)?;
+        }
+        if let (Some(path), Some(table)) = (levels, &found.levels) {
+            write_whole(path, table.as_bytes())?;
         }
         let entry = Entry::denoised(input, output, found);
         if let Some(stats) = stats {

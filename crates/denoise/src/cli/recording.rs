@@ -7,7 +7,9 @@ use super::terminal::{
     check_standard_output, interrupted, interruptible, is_device, open_device, printable, seekable_output,
     usage,
 };
-use alphamf::denoiser::{ChannelMode, NoiseProfile, Portion, SessionSettings, Statistics};
+use alphamf::denoiser::{
+    ChannelMode, NoiseProfile, Portion, SessionSettings, Statistics, VoiceLevel, VoiceLevels,
+};
 use alphamf::signal::{SampleFormat, Signal};
 use alphamf::{Cancelled, Denoiser, Session};
 use alphamf_eval::plot::Figure;
@@ -259,6 +261,8 @@ pub struct Recording<'a> {
     pub residual: Option<&'a Path>,
     /// Whether to draw it.
     pub draw: bool,
+    /// Whether to tell the levels of the voice.
+    pub levels: bool,
 }
 
 /// What came of a recording.
@@ -283,6 +287,9 @@ pub struct Found {
     pub real_time_factor: f64,
     #[serde(skip)]
     pub figure: Option<Figure>,
+    /// Those of the voice, as a table.
+    #[serde(skip)]
+    pub levels: Option<String>,
 }
 
 impl Found {
@@ -330,6 +337,7 @@ impl Recording<'_> {
             dither: !self.processing.no_dither,
             residual: self.residual.is_some(),
             deviation: self.draw,
+            levels: self.levels,
         };
         let session = self.denoiser.session(sample_rate, channels, settings);
         let mut session = session.with_context(in_input)?;
@@ -345,6 +353,7 @@ impl Recording<'_> {
         let window = self.denoiser.dictionary().header().window_seconds;
         let drawing = self.draw.then(|| Drawing::new(&layout, window)).transpose();
         let mut drawing = drawing.with_context(in_input)?;
+        let mut levels = self.levels.then(|| LEVELS_HEADER.to_owned());
 
         let live = self.processing.live.settings(self.denoiser, self.processing.mix);
         let live = live.map(|settings| Aligned::new(self.denoiser, sample_rate, channels, settings));
@@ -379,6 +388,11 @@ impl Recording<'_> {
             }
             if let Some(drawing) = &mut drawing {
                 drawing.push(&block, &voice, &session.take_deviation());
+            }
+            if let Some(table) = &mut levels {
+                for (channel, levels) in session.take_levels().iter().enumerate() {
+                    add_levels(table, channel, levels);
+                }
             }
             if last {
                 break;
@@ -415,6 +429,7 @@ impl Recording<'_> {
             processing_seconds: taken,
             real_time_factor: taken / statistics.duration_seconds,
             figure: drawing.map(|drawing| drawing.finish(statistics.duration_seconds)),
+            levels,
             statistics,
         })
     }
@@ -516,6 +531,28 @@ impl Recording<'_> {
             return Err(usage(format!("--noise-from: {} ends at {seconds:.2} s", self.input.display())));
         }
         Ok(profile)
+    }
+}
+
+/// The columns of a table of levels.
+const LEVELS_HEADER: &str = "channel,start_seconds,low_hz,high_hz,level_dbfs,lower_dbfs,upper_dbfs\n";
+
+/// Adds the levels of a channel, counted from nothing, or of all that share one gain; silence is left empty.
+fn add_levels(table: &mut String, channel: usize, levels: &VoiceLevels) {
+    let VoiceLevels { edges_hertz, slot_seconds, first_slot, cells } = levels;
+    let bands = edges_hertz.len().saturating_sub(1).max(1);
+    for (slot, cells) in (*first_slot..).zip(cells.chunks_exact(bands)) {
+        let start = slot as f64 * slot_seconds;
+        for (edges, cell) in edges_hertz.windows(2).zip(cells) {
+            let (low, high) = (edges[0], edges[1]);
+            *table += &format!("{},{start:.1},{low:.1},{high:.1},", channel + 1);
+            *table += &match cell {
+                Some(VoiceLevel { level_dbfs, lower_dbfs, upper_dbfs }) => {
+                    format!("{level_dbfs:.2},{lower_dbfs:.2},{upper_dbfs:.2}\n")
+                }
+                None => ",,\n".to_owned(),
+            };
+        }
     }
 }
 
