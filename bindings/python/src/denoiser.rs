@@ -2,12 +2,12 @@
 
 use super::work::run;
 use super::{denoise_exception, value_error};
-use alphamf::denoiser::{LiveControls, LiveSettings, Options, Portion, SessionSettings};
+use alphamf::denoiser::{LiveControls, LiveSettings, Options, Portion, SessionSettings, VoiceLevels};
 use alphamf::signal::SampleFormat;
 use alphamf::transform::{FrameGrid, Stft};
 use alphamf::{Dictionary, Refiner};
 use alphamf_files::{Container, Layout, Writer};
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2, ToPyArray};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::io;
@@ -72,8 +72,9 @@ impl Denoiser {
         is_integer: bool,
         residual: bool,
         deviation: bool,
+        levels: bool,
     ) -> PyResult<Session> {
-        let settings = SessionSettings { residual, deviation, ..self.session.clone() };
+        let settings = SessionSettings { residual, deviation, levels, ..self.session.clone() };
         let session = self.denoiser.session(sample_rate, channels, settings).map_err(denoise_exception)?;
         let layout = Layout {
             sample_rate,
@@ -262,6 +263,9 @@ fn rows(samples: &PyReadonlyArray2<'_, f32>) -> Vec<Vec<f32>> {
 /// Deviations, frames x bins, of all channels or of each; with the distance of bins in hertz and of frames in seconds.
 type Deviations<'py> = (Vec<Bound<'py, PyArray2<f32>>>, f64, f64);
 
+/// Levels of the voice, the edges of their bands (Hz), and duration (s) and number of the first slot.
+type Levels<'py> = (Vec<Bound<'py, PyArray3<f64>>>, Vec<f64>, f64, u64);
+
 /// What a block gives: the result and, if it is wanted, the residual, channels x samples.
 type Blocks<'py> = Vec<Bound<'py, PyAny>>;
 
@@ -317,6 +321,22 @@ impl Session {
             PyArray1::from_vec(py, values).reshape([frames, grid.bins])
         });
         Ok((arrays.collect::<PyResult<_>>()?, grid.bin_hertz, grid.frame_seconds))
+    }
+
+    /// Of every channel, or of all: slots x bands x (level, lower, upper).
+    fn take_levels<'py>(&self, py: Python<'py>) -> PyResult<Levels<'py>> {
+        let found = locked(&self.state).session.take_levels();
+        let Some(VoiceLevels { edges_hertz, slot_seconds, first_slot, .. }) = found.first().cloned() else {
+            return Ok((Vec::new(), Vec::new(), 0.0, 0));
+        };
+        let bands = edges_hertz.len().saturating_sub(1).max(1);
+        let arrays = found.into_iter().map(|VoiceLevels { cells, .. }| {
+            let values = cells.iter().flat_map(|cell| {
+                cell.map_or([f64::NAN; 3], |cell| [cell.level_dbfs, cell.lower_dbfs, cell.upper_dbfs])
+            });
+            PyArray1::from_vec(py, values.collect()).reshape([cells.len() / bands, bands, 3])
+        });
+        Ok((arrays.collect::<PyResult<_>>()?, edges_hertz, slot_seconds, first_slot))
     }
 }
 

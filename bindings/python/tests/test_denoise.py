@@ -224,6 +224,29 @@ def test_the_deviation_has_the_frames_of_the_recording(noisy):
     assert alphamf.Denoiser(**FAST).denoise(samples, rate, deviation=True).deviation.values.size == 0
 
 
+def test_levels_are_those_of_the_voice(noisy):
+    samples, rate = noisy
+    stereo = np.stack([samples, samples])
+    found = alphamf.Denoiser(**FAST).denoise(stereo, rate, levels=True)
+    level, lower, upper = found.levels.values
+    assert level.shape == (len(found.levels.edges_hertz) - 1, -(-len(samples) * 10 // rate))
+    assert (found.levels.slot_seconds, found.levels.first_slot) == (0.1, 0)
+    assert np.all((lower <= level) & (level <= upper) | np.isnan(level))
+    power = np.nansum(10 ** (level / 10)) / level.shape[1]
+    assert abs(10 * np.log10(power / np.mean((found.voice / 32768) ** 2))) < 3
+    separate = alphamf.Denoiser(channels="separate", **FAST).denoise(stereo, rate, levels=True).levels
+    assert separate.values.shape == (2, 3) + level.shape
+    stream = alphamf.Denoiser(**FAST).stream(rate, levels=True)
+    stream.push(samples)
+    parts = [stream.take_levels()]
+    stream.finish()
+    parts.append(stream.take_levels())
+    assert parts[1].first_slot == parts[0].values.shape[2]
+    alone = alphamf.Denoiser(**FAST).denoise(samples, rate, levels=True).levels.values
+    assert np.array_equal(np.concatenate([part.values for part in parts], axis=2), alone, equal_nan=True)
+    assert alphamf.Denoiser(**FAST).denoise(samples, rate).levels is None
+
+
 def test_a_denoiser_is_pickled_with_its_model(noisy, tmp_path):
     samples, rate = noisy
     path = tmp_path / "model.safetensors"
