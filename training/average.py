@@ -1,0 +1,23 @@
+#!/usr/bin/env python3
+"""The mean of two runs' weights, where one went on from the other: average.py FIRST SECOND SHARE OUT
+
+SHARE is what the first counts, 0 to 1. Runs that end at rest lie on either side of the same valley: the mean of their weights
+hears what neither has heard better than both (Wortsman and others 2022, "Model soups"). Only `export.py` reads OUT.
+"""
+
+import argparse
+
+import torch
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("first", "second"):
+        parser.add_argument(name, metavar=name.upper())
+    parser.add_argument("share", metavar="SHARE", type=float)
+    parser.add_argument("out", metavar="OUT")
+    a = parser.parse_args()
+    first, second = (torch.load(path, weights_only=False) for path in (a.first, a.second))
+    for name, value in second["average"].items():
+        if value.dtype.is_floating_point:
+            value.lerp_(first["average"][name], a.share)
+    torch.save(second, a.out)
