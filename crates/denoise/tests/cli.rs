@@ -652,7 +652,7 @@ fn levels_are_a_table_of_bands_and_slots() {
     denoise([&input, &output]).args(FAST).args(separate).assert().success();
     assert_eq!(fs::read_to_string(&levels).unwrap().lines().count(), 1 + 2 * 180);
     fails(&[&input, &output], &["--force", "--levels", input.to_str().unwrap()], OUTPUT, &["in.wav"]);
-    write(&input, spec(8_000, 1), vec![0.0_f32; 1_000].into_iter());
+    write(&input, spec(8_000, 1), [0.0; 1_000]);
     denoise([&input, &output]).args(FAST).args(["--levels", file]).assert().success();
     assert!(fs::read_to_string(&levels).unwrap().lines().skip(1).all(|row| row.ends_with(",,,")));
 }
