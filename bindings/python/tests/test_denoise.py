@@ -127,7 +127,7 @@ def test_options_out_of_range_are_named(options, error, words):
 def test_every_option_of_the_program_is_there(program):
     """What is no option of samples but of files and terminals is left out."""
     files = {
-        "output-dir", "force", "residual", "plot", "stats", "raw", "raw-out", "format", "salvage", "strict",
+        "output-dir", "force", "residual", "plot", "levels", "stats", "raw", "raw-out", "format", "salvage", "strict",
         "noise-from", "manifest", "shard", "live", "latency", "quiet", "log", "help", "version",
     }  # fmt: skip
     text = subprocess.run([program, "--help"], check=True, capture_output=True, text=True).stdout
@@ -236,7 +236,7 @@ def test_levels_are_those_of_the_voice(noisy):
     assert abs(10 * np.log10(power / np.mean((found.voice / 32768) ** 2))) < 3
     separate = alphamf.Denoiser(channels="separate", **FAST).denoise(stereo, rate, levels=True).levels
     assert separate.values.shape == (2, 3) + level.shape
-    stream = alphamf.Denoiser(**FAST).stream(rate, levels=True)
+    stream = alphamf.Denoiser(**FAST).stream(rate, dtype=np.int16, levels=True)
     stream.push(samples)
     parts = [stream.take_levels()]
     stream.finish()
