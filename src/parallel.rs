@@ -46,9 +46,6 @@ mod alone {
     }
 
     pub(crate) trait ParallelIterator: Iterator + Sized {
-        fn with_min_len(self, _: usize) -> Self {
-            self
-        }
         fn with_max_len(self, _: usize) -> Self {
             self
         }
