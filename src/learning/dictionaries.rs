@@ -4,6 +4,7 @@
 //! the dictionary is the same bit for bit for any number of threads, and of ranks that share the work.
 
 use super::checkpoints::{Checkpoints, fill};
+use super::sharing::section;
 use crate::kernels::vector;
 use crate::model::{
     Dictionary, DictionaryError, DictionaryHeader, Factor, ImpulseVariables, MarginalTable, Mixture, Prior,
@@ -377,13 +378,12 @@ fn total(hops: &[(f64, u64)]) -> f64 {
 /// group by group. Each rank adds up a section of the numbers for all.
 fn sum_in_order(groups: &[Group], size: usize, ranks: &mut dyn Communicator) -> (Vec<f32>, Vec<f32>) {
     let count = ranks.ranks();
-    let section = |rank: usize| rank * size / count..(rank + 1) * size / count;
     let outgoing = |to: usize| {
         let parts = groups.iter().flat_map(|group| [&group.raise, &group.lower]);
-        (to, parts.flat_map(|part| pack(&part[section(to)])).collect())
+        (to, parts.flat_map(|part| pack(&part[section(to, size, count)])).collect())
     };
     let all: Vec<usize> = (0..count).collect();
-    let own = section(ranks.rank());
+    let own = section(ranks.rank(), size, count);
     let mut sums = (vec![0.0_f32; own.len()], vec![0.0_f32; own.len()]);
     for message in ranks.exchange(all.iter().map(|&to| outgoing(to)).collect(), &all) {
         for group in unpack::<f32>(&message).chunks_exact((2 * own.len()).max(1)) {
@@ -395,8 +395,8 @@ fn sum_in_order(groups: &[Group], size: usize, ranks: &mut dyn Communicator) -> 
     sums.0.append(&mut sums.1);
     let mut whole = (Vec::with_capacity(size), Vec::with_capacity(size));
     for message in ranks.all_gather(&pack(&sums.0)) {
-        let section: Vec<f32> = unpack(&message);
-        let (raise, lower) = section.split_at(section.len() / 2);
+        let sums: Vec<f32> = unpack(&message);
+        let (raise, lower) = sums.split_at(sums.len() / 2);
         whole.0.extend_from_slice(raise);
         whole.1.extend_from_slice(lower);
     }

@@ -1,11 +1,12 @@
 //! Teaching a refiner: simulated recordings are separated, and their gains compared with the best.
 
 use super::checkpoints::Checkpoints;
+use super::sharing::section;
 use super::simulation::{SimulationError, Simulator};
 use crate::model::Dictionary;
 use crate::parallel::*;
 use crate::random::Streams;
-use crate::refiner::{CHANNELS, Change, Example, Learning, Refiner, RefinerHeader, section};
+use crate::refiner::{CHANNELS, Change, Example, Learning, Refiner, RefinerHeader};
 use crate::samplers::SamplerError;
 use crate::samplers::distributed::{Communicator, Local, pack, unpack};
 use crate::separation::block::{Request, SeparationError, Separator};

@@ -4,7 +4,7 @@ use super::features::{INPUTS, OUTPUTS, Posterior, bands, correction, set_slopes}
 use super::{Refiner, RefinerHeader};
 use crate::kernels::convolution::Grid;
 use crate::kernels::vector::{log_odds, logistic};
-use crate::learning::fill;
+use crate::learning::{fill, owner, section};
 use crate::parallel::*;
 use crate::random::{Stream, Streams};
 use crate::samplers::distributed::{Communicator, pack, unpack};
@@ -13,7 +13,6 @@ use rand::RngExt;
 use rand::seq::SliceRandom;
 use std::collections::VecDeque;
 use std::io;
-use std::ops::Range;
 
 /// Frames of an example that a step looks at.
 const CROP_FRAMES: usize = 256;
@@ -78,16 +77,6 @@ pub(crate) struct Learning {
     mean: Vec<f64>,
     square: Vec<f64>,
     stream: Stream,
-}
-
-/// Which of `count` things in a row are a rank's.
-pub(crate) fn section(rank: usize, count: usize, ranks: usize) -> Range<usize> {
-    rank * count / ranks..(rank + 1) * count / ranks
-}
-
-/// The rank in whose section one of `count` things is.
-fn owner(index: usize, count: usize, ranks: usize) -> usize {
-    ((index + 1) * ranks - 1) / count
 }
 
 impl Example {

@@ -18,7 +18,7 @@ pub use features::Posterior;
 pub(crate) use file::CHANNELS;
 pub use file::{RefinerError, RefinerHeader, TensorFileError};
 pub use learning::Change;
-pub(crate) use learning::{Example, Learning, section};
+pub(crate) use learning::{Example, Learning};
 
 use crate::kernels::vector::{log_odds, logistic};
 use features::{INPUTS, OUTPUTS, correction};

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use alphamf::learning::Checkpoints;
 use alphamf_files::output::write_whole;
 
+use crate::folders;
+
 /// The file that says what a folder's checkpoints are of.
 const ABOUT: &str = "about.txt";
 /// The file that says that all parts of a state are there.
@@ -31,9 +33,7 @@ impl Folder {
 }
 
 fn path(model: &Path) -> PathBuf {
-    let mut name = model.as_os_str().to_owned();
-    name.push(".checkpoint");
-    name.into()
+    folders::beside(model, ".checkpoint")
 }
 
 /// Makes the folder ready for checkpoints of what `about` tells, and finds the newest. Those of anything else go.
@@ -57,10 +57,7 @@ pub fn prepare(model: &Path, about: &str) -> io::Result<Option<usize>> {
 
 /// Removes the folder and what is in it.
 pub fn remove(model: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path(model)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    folders::remove(&path(model))
 }
 
 impl Checkpoints for Folder {

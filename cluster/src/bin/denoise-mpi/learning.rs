@@ -10,7 +10,7 @@ use alphamf_files::{Contents, read_with_losses};
 use alphamf_samplers::distributed::{Communicator, Counted, pack, unpack};
 use anyhow::{Context as _, anyhow, ensure};
 
-use crate::checkpoint;
+use crate::{INPUT, checkpoint};
 
 /// Options of the commands that learn.
 #[derive(Debug, clap::Args)]
@@ -42,9 +42,6 @@ pub struct Learning {
 
 /// Recordings with their lengths in bytes.
 pub type Files = Vec<(PathBuf, u64)>;
-
-/// Recordings were left out, as in `denoise`.
-const INPUT: u8 = 3;
 
 impl Learning {
     /// The recordings in the order of their names, once it is clear that the output may be written.

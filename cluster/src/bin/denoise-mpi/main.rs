@@ -1,6 +1,7 @@
 //! `denoise` on many machines whose ranks talk.
 
 mod checkpoint;
+mod folders;
 mod learning;
 mod shared;
 mod train;
@@ -36,6 +37,8 @@ enum Command {
 
 /// A wrong command line, as in `denoise`.
 const USAGE: u8 = 2;
+/// Recordings that are of no use, likewise.
+const INPUT: u8 = 3;
 
 fn main() -> ExitCode {
     let Some(mut ranks) = Mpi::join() else {

@@ -16,7 +16,9 @@ use alphamf_samplers::distributed::Communicator as _;
 use anyhow::{Context as _, bail, ensure};
 use clap::builder::RangedU64ValueParser;
 
+use crate::folders::{self, beside};
 use crate::learning::from_first;
+use crate::{INPUT, USAGE};
 
 /// Arguments of the commands that share files.
 #[derive(Debug, clap::Args)]
@@ -36,9 +38,7 @@ pub struct Arguments {
 }
 
 /// Exit codes of `denoise` for what is wrong with the whole run: its usage, and its dictionary.
-const HOPELESS: [i32; 2] = [2, 5];
-/// That for recordings that are of no use.
-const INPUT: i32 = 3;
+const HOPELESS: [i32; 2] = [USAGE as i32, 5];
 /// Stands for that of a run that never was, or was killed.
 const LOST: i32 = -1;
 
@@ -198,7 +198,7 @@ impl Job {
                 .map_or((LOST, report), |(code, said)| (i32::from_le_bytes(*code), said));
             // What is wrong with all of them, each part says.
             for line in String::from_utf8_lossy(said).lines() {
-                let repeated = self.repeats && [0, INPUT].contains(&code);
+                let repeated = self.repeats && [0, i32::from(INPUT)].contains(&code);
                 if !repeated && lines.insert(line.to_owned()) {
                     eprintln!("{line}");
                 }
@@ -275,13 +275,6 @@ fn exit_code(code: Option<i32>) -> ExitCode {
     code.map_or(ExitCode::SUCCESS, |code| u8::try_from(code).unwrap_or(1).into())
 }
 
-/// `run.jsonl` and `.parts` make `run.jsonl.parts`.
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
-}
-
 /// What is in a folder, nothing if there is none.
 fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     match fs::read_dir(folder) {
@@ -307,10 +300,5 @@ fn family(journal: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 fn remove(folder: &Path) -> anyhow::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(error).with_context(|| folder.display().to_string())
-        }
-        _ => Ok(()),
-    }
+    folders::remove(folder).with_context(|| folder.display().to_string())
 }
