@@ -1,0 +1,131 @@
+//! `denoise live` on the devices of a sound server, which then goes away.
+
+#![cfg(all(feature = "live-audio", target_os = "linux"))]
+
+mod shared;
+
+use shared::{Folder, INPUT, OUTPUT, demo, rest_of};
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A sound server of the test's own, with a microphone and a loudspeaker that no hardware stands behind.
+struct Server {
+    folder: Folder,
+    process: Child,
+}
+
+impl Server {
+    /// `None` where there is no PulseAudio, or ALSA cannot reach it.
+    fn new() -> Option<Self> {
+        let tools = ["pulseaudio", "pactl", "paplay", "parec"];
+        if tools.iter().any(|tool| Command::new(tool).arg("--version").output().is_err()) {
+            return None;
+        }
+        let folder = Folder::new();
+        fs::write(folder.join(".asoundrc"), "pcm.!default { type pulse }\nctl.!default { type pulse }\n")
+            .unwrap();
+        let options = ["-n", "--daemonize=no", "--exit-idle-time=-1", "--use-pid-file=no"];
+        let mut command = Command::new("pulseaudio");
+        command.args(options).args(["-L", "module-native-protocol-unix"]);
+        for name in ["loudspeaker", "microphone"] {
+            command.args(["-L", &format!("module-null-sink sink_name={name} rate=48000")]);
+        }
+        Self::place(&folder, &mut command);
+        let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let server = Self { folder, process };
+        let start = Instant::now();
+        while !server.run("pactl", &["set-default-source", "microphone.monitor"]) {
+            assert!(start.elapsed() < Duration::from_secs(20), "pulseaudio does not start");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert!(server.run("pactl", &["set-default-sink", "loudspeaker"]));
+        Some(server)
+    }
+
+    /// Where a command finds the server, and nothing of the user's.
+    fn place(folder: &Folder, command: &mut Command) {
+        let path = folder.0.path();
+        command.env("HOME", path).env("XDG_RUNTIME_DIR", path).env("PULSE_RUNTIME_PATH", path);
+        command.env_remove("PULSE_SERVER");
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        Self::place(&self.folder, &mut command);
+        command
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) -> bool {
+        self.command(program).args(arguments).output().unwrap().status.success()
+    }
+
+    /// `denoise live`, once it plays.
+    fn live(&self) -> (Child, BufReader<std::process::ChildStderr>) {
+        let mut command = self.command(assert_cmd::cargo::cargo_bin!("denoise").to_str().unwrap());
+        let arguments = ["live", "--input", "pulse", "--output", "pulse"];
+        let mut live = command.args(arguments).stderr(Stdio::piped()).spawn().unwrap();
+        let mut told = BufReader::new(live.stderr.take().unwrap());
+        let mut line = String::new();
+        told.read_line(&mut line).unwrap();
+        assert!(line.contains("Ctrl-C ends it"), "{line}{}", rest_of(told));
+        (live, told)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have been ended by the test.
+        let _ended = self.process.kill();
+        let _reaped = self.process.wait();
+    }
+}
+
+/// The exit code of a program that is to end by itself.
+fn code(mut child: Child) -> i32 {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code().expect("it ended by a signal");
+        }
+        assert!(start.elapsed() < Duration::from_secs(20), "it does not end");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_microphone_is_heard_until_ctrl_c_or_until_the_devices_are_lost() {
+    let Some(mut server) = Server::new() else {
+        eprintln!(
+            "SKIPPED: denoise live on devices needs pulseaudio, pulseaudio-utils and libasound2-plugins"
+        );
+        return;
+    };
+    let (live, told) = server.live();
+    let noisy = demo("demo-noisy.wav");
+    let recorder = ["-d", "loudspeaker.monitor", "--format=s16le", "--rate=16000", "--channels=1", "--raw"];
+    let mut recorder = server.command("parec").args(recorder).stdout(Stdio::piped()).spawn().unwrap();
+    assert!(server.run("paplay", &["--device=microphone", noisy.to_str().unwrap()]));
+    let mut bytes = vec![0; 2 * 16_000 * 4];
+    recorder.stdout.take().unwrap().read_exact(&mut bytes).unwrap();
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+    let level = |samples: &[[u8; 2]]| {
+        samples.iter().map(|&x| f64::from(i16::from_le_bytes(x)).abs()).fold(0.0, f64::max)
+    };
+    let heard = level(bytes.as_chunks().0);
+    assert!(heard > 1_000.0, "the loudspeaker plays no voice: {heard}");
+
+    assert!(Command::new("kill").args(["-INT", &live.id().to_string()]).status().unwrap().success());
+    assert_eq!(code(live), 0);
+    assert!(rest_of(told).contains("ms late"));
+
+    let (live, told) = server.live();
+    server.process.kill().unwrap();
+    let code = code(live);
+    let told = rest_of(told);
+    assert!([INPUT, OUTPUT].contains(&code), "{code}: {told}");
+    let last = told.lines().last().unwrap();
+    assert!(last.starts_with("denoise: ") && last.contains("put device"), "{told}");
+}
