@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the npm package in this folder, native/, and the page in target/page: bindings/web/build.sh
 #
-# Twice: with vectors of 128 bits, which every browser since 2023 has, and without. If wasm-opt (binaryen) is in PATH or
-# in node_modules, it makes both a little smaller.
+# Twice: with vectors of 128 bits, which every browser since 2023 has, and without. If wasm-opt (binaryen, 116 or newer) is in
+# PATH or in node_modules, it makes both a little smaller.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -37,12 +37,19 @@ build() {
         --package alphamf-web --target $target --target-dir "$output/$2"
     cargo run --locked --quiet --manifest-path bindgen/Cargo.toml --target-dir "$output/bindgen" -- \
         "$output/$2/$target/${profile/dev/debug}/alphamf_web.wasm" "$output/$2/native"
-    local module=$output/$2/native/alphamf_web_bg.wasm optimise
-    if optimise=$(PATH=$PWD/node_modules/.bin:$PATH command -v wasm-opt) && [ "$profile" = release ]; then
-        # One that is old may not know all that Rust uses.
-        if "$optimise" -O3 "$module" -o "$module.smaller"; then mv "$module.smaller" "$module"; fi
+    local module=$output/$2/native/alphamf_web_bg.wasm
+    if [ "$profile" = release ] && [ "$(wasm_opt_version)" -ge 116 ]; then
+        wasm-opt -O3 "$module" -o "$module.smaller"
+        mv "$module.smaller" "$module"
     fi
 }
+# Older ones, Debian 12's 108 too, write modules that break when they start: they mix up the two tables.
+wasm_opt_version() {
+    local version
+    version=$(wasm-opt --version 2>/dev/null) || true
+    [[ $version =~ version\ ([0-9]+) ]] && echo "${BASH_REMATCH[1]}" || echo 0
+}
+export PATH=$PWD/node_modules/.bin:$PATH
 build '-C target-feature=+simd128' web
 build '' web-plain
 # One file of JavaScript serves both.
