@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Decode all that a network may learn from, once: OUT/{speech,noise,room}.npy (int16 or float32, end to end) and OUT/index.json.
 
-    prepare.py --data DATA [--speech FOLDER ...] [--full-band] OUT
+    prepare.py --data DATA [--speech FOLDER ...] [--noise FOLDER ...] [--full-band] OUT
 
 Nothing of the voices kept for development (DATA/dev/voices16.txt) is taken. Mono, 16 kHz, or 48 kHz of what was recorded at 44.1
 kHz and more.
@@ -48,6 +48,7 @@ def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("--data", required=True)
     a.add_argument("--speech", nargs="*", default=[])
+    a.add_argument("--noise", nargs="*", default=[])
     a.add_argument("--full-band", action="store_true")
     a.add_argument("out")
     a = a.parse_args()
@@ -108,6 +109,8 @@ def main():
         with open(os.path.join(a.data, "noise_train", "manifest.csv")) as f:
             full = {row["file"] for row in csv.DictReader(f) if int(row["native_rate"]) >= 44100}
         noise = [f for f in noise if os.path.basename(f) in full]
+    for folder in a.noise:
+        noise += sorted(glob.glob(os.path.join(folder, "*__*.flac")))
     pack("noise", [(os.path.basename(f).split("__")[0], f) for f in noise], np.int16, lambda x: x - x.mean())
     rooms = sorted(
         glob.glob(os.path.join(a.data, "rir_train", "*__*")) + glob.glob(os.path.join(a.data, "rir_train", "*.*"))
