@@ -31,6 +31,17 @@ fn nothing_is_allocated_while_it_runs() {
             assert_eq!(allocations() - before, 0, "{rate} Hz, {latency_seconds} s, listener {listen}");
         }
     }
+    // Clicks are repaired, eight a second.
+    let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), Settings::fast()).unwrap();
+    let mut live = denoiser.live(16_000, 1, LiveSettings::default()).unwrap();
+    let click = |n: usize| if n % 2_000 < 20 { 1.0 } else { 1e-3 };
+    let input: Vec<f32> = (0..64_000).map(|n| click(n) * (n as f32 * n as f32 * 1e-4).sin()).collect();
+    let mut output = vec![0.0; input.len()];
+    for live in [&mut live.clone(), &mut live] {
+        let before = allocations();
+        live.process(&input, &mut output);
+        assert_eq!(allocations() - before, 0);
+    }
     // It counts.
     let before = allocations();
     drop(std::hint::black_box(vec![1.0_f32; 9]));

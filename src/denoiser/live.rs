@@ -3,7 +3,7 @@
 use super::DenoiseError;
 use crate::kernels::vector;
 use crate::listener::{Listener, LiveListener};
-use crate::repair::LiveOffset;
+use crate::repair::{LiveClicks, LiveOffset};
 use crate::separation::block::Separator;
 use crate::separation::gain::amplitude;
 use crate::separation::online::OnlineSeparation;
@@ -97,7 +97,7 @@ pub struct LiveMeters {
 ///
 /// What goes in comes out exactly [`latency`](Self::latency) samples later, in blocks of any size: the samples do not depend
 /// on it. All channels get one gain. For the first 50 ms all is taken for noise; then it follows. A constant offset, as cheap
-/// converters add, is taken out.
+/// converters add, is taken out, and so are sharp clicks of up to 8 ms where there are two a second.
 /// Once it is made, nothing here allocates, waits or panics.
 ///
 /// ```
@@ -141,6 +141,7 @@ pub struct LiveDenoiser {
 struct Channel {
     frames: LowDelayChannel,
     offset: LiveOffset,
+    clicks: LiveClicks,
     /// The samples of the last two hops, as they came.
     dry: Vec<f32>,
     /// Where the present hop begins among them.
@@ -190,6 +191,7 @@ impl LiveDenoiser {
         let channel = || Channel {
             frames: stft.channel(),
             offset: LiveOffset::new(sample_rate),
+            clicks: LiveClicks::new(sample_rate, hop),
             dry: vec![0.0; 2 * hop],
             at: 0,
             wet: vec![0.0; hop],
@@ -264,6 +266,7 @@ impl LiveDenoiser {
         for channel in &mut self.channels {
             channel.frames.reset();
             channel.offset.reset();
+            channel.clicks.reset();
             channel.dry.fill(0.0);
             channel.wet.fill(0.0);
             channel.at = 0;
@@ -337,6 +340,7 @@ impl LiveDenoiser {
             if let Some((level, earlier)) = channel.offset.remove(&mut channel.wet) {
                 channel.frames.lower(earlier, level);
             }
+            channel.clicks.repair(&mut channel.wet);
             let frame = channel.frames.analyse(&channel.wet);
             self.power.iter_mut().zip(frame).for_each(|(sum, x)| *sum += x.norm_sqr());
         }

@@ -3,72 +3,142 @@
 /// The coefficients `[1, a_1, ..., a_p]` of the prediction error filter of a stretch, by the
 /// autocorrelation method with a Hann window (Levinson and Durbin).
 pub fn prediction_error_filter(samples: &[f64], order: usize) -> Vec<f64> {
-    let n = samples.len();
-    let windowed: Vec<f64> = samples
-        .iter()
-        .enumerate()
-        .map(|(i, x)| x * (std::f64::consts::PI * (i as f64 + 1.0) / (n as f64 + 1.0)).sin().powi(2))
-        .collect();
-    let mut correlation: Vec<f64> = (0..=order)
-        .map(|lag| windowed.iter().zip(windowed.iter().skip(lag)).map(|(x, y)| x * y).sum())
-        .collect();
-    // White noise 50 dB below keeps narrow-band stretches well conditioned.
-    correlation[0] = correlation[0] * (1.0 + 1e-5) + f64::MIN_POSITIVE;
-    let mut filter = vec![0.0; order + 1];
-    filter[0] = 1.0;
-    let mut error = correlation[0];
-    for i in 1..=order {
-        let reflection = -(0..i).map(|j| filter[j] * correlation[i - j]).sum::<f64>() / error;
-        for j in 1..=i / 2 {
-            let (low, high) = (filter[j], filter[i - j]);
-            filter[j] = low + reflection * high;
-            filter[i - j] = high + reflection * low;
-        }
-        filter[i] = reflection;
-        error *= 1.0 - reflection * reflection;
-    }
-    filter
+    let mut model = Model::default();
+    model.fit(samples, order);
+    model.filter
 }
 
-/// Replaces the samples at `missing` (ascending) by those that minimise the squared prediction
-/// error of the stretch, model and samples in turn (Janssen, Veldhuis and Vries, "Adaptive
-/// interpolation of discrete-time signals that can be modeled as autoregressive processes", 1986).
-pub fn interpolate(samples: &mut [f64], missing: &[usize], order: usize) {
-    const ITERATIONS: usize = 3;
-    for &at in missing {
-        samples[at] = 0.0;
+/// An autoregressive model, and what it takes to fit it.
+#[derive(Debug, Clone, Default)]
+struct Model {
+    /// `[1, a_1, ..., a_p]`.
+    filter: Vec<f64>,
+    windowed: Vec<f64>,
+    correlation: Vec<f64>,
+}
+
+impl Model {
+    fn fit(&mut self, samples: &[f64], order: usize) {
+        let Self { filter, windowed, correlation } = self;
+        let n = samples.len();
+        windowed.clear();
+        windowed.extend(
+            samples
+                .iter()
+                .enumerate()
+                .map(|(i, x)| x * (std::f64::consts::PI * (i as f64 + 1.0) / (n as f64 + 1.0)).sin().powi(2)),
+        );
+        let lagged = |lag: usize| windowed.iter().zip(windowed.iter().skip(lag)).map(|(x, y)| x * y).sum();
+        correlation.clear();
+        correlation.extend((0..=order).map(|lag| -> f64 { lagged(lag) }));
+        // White noise 50 dB below keeps narrow-band stretches well conditioned.
+        correlation[0] = correlation[0] * (1.0 + 1e-5) + f64::MIN_POSITIVE;
+        filter.clear();
+        filter.resize(order + 1, 0.0);
+        filter[0] = 1.0;
+        let mut error = correlation[0];
+        for i in 1..=order {
+            let reflection = -(0..i).map(|j| filter[j] * correlation[i - j]).sum::<f64>() / error;
+            for j in 1..=i / 2 {
+                let (low, high) = (filter[j], filter[i - j]);
+                filter[j] = low + reflection * high;
+                filter[i - j] = high + reflection * low;
+            }
+            filter[i] = reflection;
+            error *= 1.0 - reflection * reflection;
+        }
     }
-    for _ in 0..ITERATIONS {
-        let filter = prediction_error_filter(samples, order);
-        let b: Vec<f64> =
-            (0..=order).map(|lag| filter.iter().zip(&filter[lag..]).map(|(x, y)| x * y).sum()).collect();
+}
+
+/// Replaces samples that are lost by those that minimise the squared prediction error of the stretch, model and samples in
+/// turn (Janssen, Veldhuis and Vries, "Adaptive interpolation of discrete-time signals that can be modeled as
+/// autoregressive processes", 1986).
+#[derive(Debug)]
+pub struct Interpolator {
+    order: usize,
+    iterations: usize,
+    /// Samples of a stretch, and of them lost, for which there is room.
+    room: (usize, usize),
+    model: Model,
+    /// Autocorrelation of the filter.
+    weights: Vec<f64>,
+    solution: Vec<f64>,
+    factor: Vec<f64>,
+}
+
+impl Interpolator {
+    /// With models of an order, at least 1, each fitted `iterations` times.
+    pub fn new(order: usize, iterations: usize) -> Self {
+        Self::with_room(order, iterations, (0, 0))
+    }
+
+    /// Likewise; it will not allocate for stretches of so many samples, of which so many are lost.
+    pub fn with_room(order: usize, iterations: usize, room: (usize, usize)) -> Self {
+        let coefficients = || Vec::with_capacity(order + 1);
+        let (samples, missing) = room;
+        Self {
+            order,
+            iterations,
+            room,
+            model: Model {
+                filter: coefficients(),
+                windowed: Vec::with_capacity(samples),
+                correlation: coefficients(),
+            },
+            weights: coefficients(),
+            solution: Vec::with_capacity(missing),
+            factor: Vec::with_capacity(missing * (order + 1)),
+        }
+    }
+
+    /// Replaces the samples at `missing`, ascending.
+    pub fn interpolate(&mut self, samples: &mut [f64], missing: &[usize]) {
+        let order = self.order;
         for &at in missing {
             samples[at] = 0.0;
         }
-        let mut solution: Vec<f64> = missing
-            .iter()
-            .map(|&at| {
+        for _ in 0..self.iterations {
+            self.model.fit(samples, order);
+            let filter = &self.model.filter;
+            self.weights.clear();
+            self.weights.extend(
+                (0..=order).map(|lag| filter.iter().zip(&filter[lag..]).map(|(x, y)| x * y).sum::<f64>()),
+            );
+            let weights = &self.weights;
+            for &at in missing {
+                samples[at] = 0.0;
+            }
+            self.solution.clear();
+            self.solution.extend(missing.iter().map(|&at| {
                 let known = |lag: usize| {
                     let before = at.checked_sub(lag).map_or(0.0, |n| samples[n]);
                     before + samples.get(at + lag).copied().unwrap_or(0.0)
                 };
-                -(1..=order).map(|lag| b[lag] * known(lag)).sum::<f64>()
-            })
-            .collect();
-        let entry = |i: usize, j: usize| b.get(missing[i] - missing[j]).copied().unwrap_or(0.0);
-        solve_banded(entry, order, &mut solution);
-        for (&at, &x) in missing.iter().zip(&solution) {
-            samples[at] = x;
+                -(1..=order).map(|lag| weights[lag] * known(lag)).sum::<f64>()
+            }));
+            let entry = |i: usize, j: usize| weights.get(missing[i] - missing[j]).copied().unwrap_or(0.0);
+            solve_banded(entry, order, &mut self.factor, &mut self.solution);
+            for (&at, &x) in missing.iter().zip(&self.solution) {
+                samples[at] = x;
+            }
         }
     }
 }
 
+impl Clone for Interpolator {
+    /// As much room, too; nothing is kept from one stretch to the next.
+    fn clone(&self) -> Self {
+        Self::with_room(self.order, self.iterations, self.room)
+    }
+}
+
 /// Solves a positive definite system, whose lower triangle `entry(row, column)` is zero beyond
-/// `bandwidth`, by Cholesky's method.
-fn solve_banded(entry: impl Fn(usize, usize) -> f64, bandwidth: usize, x: &mut [f64]) {
+/// `bandwidth`, by Cholesky's method; `factor` is room for its factor.
+fn solve_banded(entry: impl Fn(usize, usize) -> f64, bandwidth: usize, factor: &mut Vec<f64>, x: &mut [f64]) {
     let (n, width) = (x.len(), bandwidth + 1);
     // Row i holds columns i - bandwidth to i of the factor.
-    let mut factor = vec![0.0; n * width];
+    factor.clear();
+    factor.resize(n * width, 0.0);
     let place = |i: usize, j: usize| i * width + bandwidth + j - i;
     for i in 0..n {
         let first = i.saturating_sub(bandwidth);
@@ -119,7 +189,7 @@ mod tests {
             (0..600).map(|n| (0.3 * f64::from(n)).sin() + (0.71 * f64::from(n)).cos()).collect();
         let missing: Vec<usize> = (280..310).collect();
         let mut x = tone.clone();
-        interpolate(&mut x, &missing, 32);
+        Interpolator::new(32, 3).interpolate(&mut x, &missing);
         for &n in &missing {
             assert!((x[n] - tone[n]).abs() < 0.1, "{n}: {} {}", x[n], tone[n]);
         }
@@ -131,7 +201,7 @@ mod tests {
         // With the model known, no small change of a filled sample may lower the squared error.
         let mut x = process(400);
         let missing = [100, 101, 102, 105, 390, 399];
-        interpolate(&mut x, &missing, 2);
+        Interpolator::new(2, 3).interpolate(&mut x, &missing);
         // Once more with the model that the last pass used, up to its own small change.
         let filter = prediction_error_filter(&x, 2);
         let error = |x: &[f64]| {
@@ -155,7 +225,7 @@ mod tests {
     #[test]
     fn silence_stays_silent() {
         let mut x = vec![0.0; 100];
-        interpolate(&mut x, &[40, 41], 8);
+        Interpolator::new(8, 3).interpolate(&mut x, &[40, 41]);
         assert_eq!(x, vec![0.0; 100]);
     }
 }

@@ -1,28 +1,29 @@
 //! Clicks: bursts of a few milliseconds that stand far out of their surroundings.
 
-use super::{autoregression, quantile};
+use super::autoregression::Interpolator;
+use super::quantile;
 use std::ops::Range;
 
 /// Levels are taken from blocks of this length, in seconds.
-const BLOCK: f64 = 0.001;
+pub(super) const BLOCK: f64 = 0.001;
 /// Blocks on either side whose median level is the surroundings' level.
-const NEIGHBOURS: usize = 30;
+pub(super) const NEIGHBOURS: usize = 30;
 /// A click reaches as far as its level stays above this multiple of the surroundings'.
-const EDGE: f64 = 2.5;
+pub(super) const EDGE: f64 = 2.5;
 
 /// What counts as a click.
 #[derive(Clone, Copy)]
-struct Threshold {
+pub(super) struct Threshold {
     /// Least level relative to the surroundings.
-    over_surroundings: f64,
+    pub over_surroundings: f64,
     /// Least level relative to the recording's loud parts (the 90% quantile of all blocks).
-    over_recording: f64,
+    pub over_recording: f64,
     /// Most blocks.
-    longest: usize,
+    pub longest: usize,
 }
 
 /// Clicks that no speech sound is taken for: clean and noisy speech has at most about one a second.
-const CERTAIN: Threshold = Threshold { over_surroundings: 8.0, over_recording: 3.0, longest: 8 };
+pub(super) const CERTAIN: Threshold = Threshold { over_surroundings: 8.0, over_recording: 3.0, longest: 8 };
 /// Clicks, some of which overlap, in a recording that is known to have them.
 const LIKELY: Threshold = Threshold { over_surroundings: 6.0, over_recording: 1.0, longest: 12 };
 /// A stretch of the recording has clicks if there are as many certain ones, in all and per second.
@@ -32,6 +33,8 @@ const STRETCH: f64 = 10.0;
 /// Coefficients of the first-order high-passes in which clicks are looked for: sharp ones stand
 /// out where speech is whitened, rounded ones in the signal itself.
 const EMPHASES: [f64; 2] = [0.9, 0.0];
+/// How often the model of what is around a click is fitted.
+const ITERATIONS: usize = 3;
 
 /// The samples that clicks cover, ascending; empty if the recording does not have them.
 pub fn detect(samples: &[f32], sample_rate: u32) -> Vec<Range<usize>> {
@@ -71,6 +74,7 @@ pub fn interpolate(samples: &[f32], sample_rate: u32, clicks: &[Range<usize>]) -
     let rate = f64::from(sample_rate);
     let order = ((0.004 * rate) as usize).clamp(8, 192);
     let context = (0.032 * rate) as usize;
+    let mut interpolator = Interpolator::new(order, ITERATIONS);
     let mut output = samples.to_vec();
     // Clicks within each other's reach are filled together.
     for group in clicks.chunk_by(|a, b| b.start - a.end <= 2 * order) {
@@ -84,7 +88,7 @@ pub fn interpolate(samples: &[f32], sample_rate: u32, clicks: &[Range<usize>]) -
         }
         let missing: Vec<usize> =
             group.iter().flat_map(|click| click.start - start..click.end - start).collect();
-        autoregression::interpolate(&mut stretch, &missing, order);
+        interpolator.interpolate(&mut stretch, &missing);
         for at in missing {
             output[start + at] = stretch[at] as f32;
         }

@@ -8,11 +8,13 @@ mod autoregression;
 mod clicks;
 mod clipping;
 mod heavy_tails;
+mod live_clicks;
 mod offset;
 mod outliers;
 mod score;
 
 pub(crate) use clipping::Clipping;
+pub(crate) use live_clicks::LiveClicks;
 pub(crate) use offset::{LiveOffset, Offset};
 use std::borrow::Cow;
 
@@ -106,7 +108,7 @@ mod tests {
 
     /// Four seconds of syllables: a gliding pulse train through two resonances, with pauses, each
     /// closed by a burst of noise like that of a plosive.
-    fn voice(rate: u32, seed: u64) -> Vec<f64> {
+    pub(super) fn voice(rate: u32, seed: u64) -> Vec<f64> {
         let mut stream = Streams::new(seed).stream(0);
         let fs = f64::from(rate);
         let (mut phase, mut state) = (0.0, [[0.0_f64; 2]; 2]);
@@ -132,17 +134,17 @@ mod tests {
             .collect()
     }
 
-    fn power(x: &[f64]) -> f64 {
+    pub(super) fn power(x: &[f64]) -> f64 {
         x.iter().map(|x| x * x).sum::<f64>() / x.len() as f64
     }
 
     /// Signal-to-noise ratio in dB.
-    fn snr(clean: &[f64], noisy: &[f64]) -> f64 {
+    pub(super) fn snr(clean: &[f64], noisy: &[f64]) -> f64 {
         let noise: Vec<f64> = clean.iter().zip(noisy).map(|(s, x)| x - s).collect();
         10.0 * (power(clean) / power(&noise)).log10()
     }
 
-    fn single(x: &[f64]) -> Vec<f32> {
+    pub(super) fn single(x: &[f64]) -> Vec<f32> {
         x.iter().map(|&x| x as f32).collect()
     }
 
@@ -163,7 +165,7 @@ mod tests {
     }
 
     /// Decaying bursts of noise of 1 to 5 ms, `rate_per_second` of them, `peak` times the voice's.
-    fn clicks(voice: &[f64], rate: u32, rate_per_second: usize, peak: f64, seed: u64) -> Vec<f64> {
+    pub(super) fn clicks(voice: &[f64], rate: u32, rate_per_second: usize, peak: f64, seed: u64) -> Vec<f64> {
         let mut stream = Streams::new(seed).stream(2);
         let top = voice.iter().fold(0.0_f64, |top, x| top.max(x.abs()));
         let mut out = vec![0.0; voice.len()];

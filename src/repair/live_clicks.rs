@@ -1,0 +1,224 @@
+//! Clicks in sound as it comes.
+
+use super::autoregression::Interpolator;
+use super::clicks::{BLOCK, CERTAIN, EDGE, NEIGHBOURS};
+
+/// Levels by which the loud parts are known: one block of so many, over ten seconds.
+const EVERY: usize = 5;
+const KEPT: usize = 2_000;
+/// So many are needed first.
+const LEAST: usize = 200;
+/// A click counts for so long, s.
+const MEMORY: f64 = 2.0;
+/// Sound has clicks if there are this many, as they are forgotten: two a second. Speech has at most one.
+const EVIDENCE: f64 = 3.5;
+/// Orders of the models of what came before a click: at most this, and half of it at high rates, where samples are many.
+const ORDER: usize = 32;
+const HIGH_RATE: u32 = 64_000;
+/// What is known of the sound before a click, s.
+const CONTEXT: f64 = 0.02;
+/// How often the model is fitted: the first one has heard the click as silence.
+const ITERATIONS: usize = 2;
+
+/// Repairs the clicks of a channel as they come, if it has a substantial number of them: two a second. Allocates nothing.
+///
+/// They are those that [`repair`](super::repair) is certain of: sharp, far above what was around them and above all that
+/// was loud in the last ten seconds, and of 8 ms at most. As nothing is known of what comes, each is replaced as it goes
+/// on, and what turns out to last longer is let through from there.
+#[derive(Debug, Clone)]
+pub(crate) struct LiveClicks {
+    /// Samples of a hop, and the blocks that it is looked at in.
+    hop: usize,
+    blocks: usize,
+    /// The last samples as they were given out, and the hop.
+    samples: Vec<f64>,
+    /// Which of them are lost: as many as there are.
+    missing: Vec<usize>,
+    interpolator: Interpolator,
+    /// The last sample as it came.
+    last: f32,
+    /// Levels of the last blocks but those of clicks, and of one in [`EVERY`]; how many there were.
+    near: [f32; NEIGHBOURS],
+    far: Vec<f32>,
+    count: usize,
+    sorted: Vec<f32>,
+    /// Blocks that the present click lasts.
+    lasts: usize,
+    evidence: f64,
+    forget: f64,
+}
+
+impl LiveClicks {
+    /// For hops of `hop` samples at a rate in Hz.
+    pub(crate) fn new(sample_rate: u32, hop: usize) -> Self {
+        let rate = f64::from(sample_rate);
+        let blocks = ((hop as f64 / rate / BLOCK).round() as usize).clamp(1, hop.max(1));
+        let context = (CONTEXT * rate) as usize;
+        let most = if sample_rate > HIGH_RATE { ORDER / 2 } else { ORDER };
+        let order = ((0.004 * rate) as usize).clamp(8, most);
+        Self {
+            hop,
+            blocks,
+            samples: vec![0.0; context + hop],
+            missing: vec![0; hop],
+            interpolator: Interpolator::with_room(order, ITERATIONS, (context + hop, hop)),
+            last: 0.0,
+            near: [0.0; NEIGHBOURS],
+            far: vec![0.0; KEPT],
+            count: 0,
+            sorted: vec![0.0; KEPT],
+            lasts: 0,
+            evidence: 0.0,
+            forget: libm::exp(-(hop as f64 / rate / blocks as f64) / MEMORY),
+        }
+    }
+
+    /// Takes the clicks out of the next hop. Sound without them stays as it is.
+    pub(crate) fn repair(&mut self, hop: &mut [f32]) {
+        self.samples.copy_within(self.hop.., 0);
+        let context = self.samples.len() - self.hop;
+        self.samples[context..].iter_mut().zip(&*hop).for_each(|(kept, x)| *kept = f64::from(*x));
+        let has_clicks = self.evidence >= EVIDENCE;
+        let loud = self.loud();
+        let half = self.hop / self.blocks / 2;
+        let (mut lost, mut free) = (0, 0);
+        for block in 0..self.blocks {
+            let range = block * self.hop / self.blocks..(block + 1) * self.hop / self.blocks;
+            let level = level(&hop[range.clone()], &mut self.last);
+            self.evidence *= self.forget;
+            if !self.is_click(level, loud) {
+                self.learn(level);
+            } else if has_clicks {
+                let click = free.max(range.start.saturating_sub(half))..(range.end + half).min(self.hop);
+                free = click.end;
+                for at in click {
+                    self.missing[lost] = context + at;
+                    lost += 1;
+                }
+            }
+        }
+        if lost > 0 {
+            let missing = &self.missing[..lost];
+            self.interpolator.interpolate(&mut self.samples, missing);
+            missing.iter().for_each(|&at| hop[at - context] = self.samples[at] as f32);
+        }
+    }
+
+    /// Whether the next block is of a click, given the level of what is loud.
+    fn is_click(&mut self, level: f32, loud: Option<f32>) -> bool {
+        let Some(loud) = loud else { return false };
+        let floor = 0.1 * loud + 1e-9;
+        let mut near = self.near;
+        let surroundings = near.select_nth_unstable_by(NEIGHBOURS / 2, f32::total_cmp).1.max(floor);
+        let over = |factor: f64| level > factor as f32 * surroundings;
+        if self.lasts == 0 {
+            if over(CERTAIN.over_surroundings) && level > CERTAIN.over_recording as f32 * loud {
+                self.lasts = 1;
+            }
+        } else if over(EDGE) {
+            self.lasts += 1;
+        } else {
+            if self.lasts <= CERTAIN.longest {
+                self.evidence += 1.0;
+            }
+            self.lasts = 0;
+        }
+        (1..=CERTAIN.longest).contains(&self.lasts)
+    }
+
+    /// What nine tenths of the blocks of the last ten seconds stay below.
+    fn loud(&mut self) -> Option<f32> {
+        let known = (self.count / EVERY).min(KEPT);
+        if known < LEAST {
+            return None;
+        }
+        let sorted = &mut self.sorted[..known];
+        sorted.copy_from_slice(&self.far[..known]);
+        Some(*sorted.select_nth_unstable_by(known * 9 / 10, f32::total_cmp).1)
+    }
+
+    fn learn(&mut self, level: f32) {
+        self.near[self.count % NEIGHBOURS] = level;
+        self.far[self.count / EVERY % KEPT] = level;
+        // It starts over at a multiple of both lengths, as full as before.
+        self.count =
+            if self.count + 1 == 2 * EVERY * KEPT * NEIGHBOURS { self.count / 2 + 1 } else { self.count + 1 };
+    }
+
+    /// Forgets all samples.
+    pub(crate) fn reset(&mut self) {
+        self.samples.fill(0.0);
+        self.near.fill(0.0);
+        (self.last, self.count, self.lasts, self.evidence) = (0.0, 0, 0, 0.0);
+    }
+}
+
+/// The largest modulus of a block after a first-order high-pass, given the sample before.
+fn level(block: &[f32], last: &mut f32) -> f32 {
+    block.iter().fold(0.0, |level, &x| {
+        let sharp = (x - 0.9 * *last).abs();
+        *last = x;
+        level.max(sharp)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{clicks, power, single, snr, voice};
+    use super::*;
+
+    /// The samples as they come out, in hops of 8 ms.
+    fn live(samples: &[f32], rate: u32) -> Vec<f32> {
+        let hop = rate as usize / 125;
+        let (mut repairing, mut done) = (LiveClicks::new(rate, hop), samples.to_vec());
+        done.chunks_exact_mut(hop).for_each(|hop| repairing.repair(hop));
+        done
+    }
+
+    #[test]
+    fn clicks_are_repaired_as_they_come_once_there_are_many() {
+        for rate in [8_000, 16_000, 48_000] {
+            let voice: Vec<f64> = (0..3).flat_map(|seed| voice(rate, seed)).collect();
+            let level = 0.1 * power(&voice).sqrt();
+            let noise = crate::random::Streams::new(5).stream(0);
+            let noise = rand::RngExt::random_iter::<f64>(noise).map(|x| level * (2.0 * x - 1.0));
+            let clicks = clicks(&voice, rate, 6, 4.0, 3);
+            let quiet: Vec<f64> = voice.iter().zip(noise).map(|(s, n)| s + n).collect();
+            let noisy: Vec<f64> = quiet.iter().zip(&clicks).map(|(x, c)| x + c).collect();
+            let done: Vec<f64> = live(&single(&noisy), rate).iter().map(|&x| f64::from(x)).collect();
+            // By then it is known that there are clicks.
+            let late = 3 * rate as usize..;
+            let (before, after) =
+                (snr(&voice[late.clone()], &noisy[late.clone()]), snr(&voice[late.clone()], &done[late]));
+            assert!(after > before + 6.0, "{rate} Hz: {before} {after} dB");
+        }
+    }
+
+    #[test]
+    fn sound_without_clicks_stays_as_it_is() {
+        for rate in [8_000, 16_000, 48_000] {
+            let voice: Vec<f64> = (0..3).flat_map(|seed| voice(rate, seed)).collect();
+            let x = single(&voice);
+            assert!(live(&x, rate) == x, "{rate} Hz");
+            let silence = vec![0.0; 4 * rate as usize];
+            assert!(live(&silence, rate) == silence);
+        }
+    }
+
+    #[test]
+    fn few_clicks_and_long_ones_pass() {
+        let rate = 16_000;
+        let mut x = single(&voice(rate, 1));
+        for start in (8_000..x.len() - 400).step_by(16_000) {
+            x[start] = 1.0;
+        }
+        assert!(live(&x, rate) == x, "one a second");
+        let mut bursts = vec![0.0; 6 * 16_000];
+        for start in (20_000..bursts.len() - 2_000).step_by(4_000) {
+            for (n, x) in bursts[start..start + 1_000].iter_mut().enumerate() {
+                *x = if n % 3 == 0 { 0.5 } else { -0.25 };
+            }
+        }
+        assert!(live(&bursts, rate) == bursts, "60 ms each");
+    }
+}
