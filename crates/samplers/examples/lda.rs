@@ -196,7 +196,8 @@ fn main() -> Outcome {
     let runs = number_option("--runs", 3)?.max(1);
     let tried = number_option("--tuning", usize::MAX)?;
     let corpus = option("--corpus").unwrap_or_else(|| "simulated".into());
-    let text = || option("--data").map(|data| data.join("text")).ok_or("--data must name the folder of `text`");
+    let text =
+        || option("--data").map(|data| data.join("text")).ok_or("--data must name the folder of `text`");
     let corpus = match corpus.to_str() {
         Some("simulated") => simulate(),
         Some("brown") => read("brown", topics, &text()?.join("brown_chunks.txt.gz"))?,
@@ -234,7 +235,8 @@ fn main() -> Outcome {
     }
     let lengths: usize = corpus.documents.iter().map(Vec::len).sum();
     let page = format!("lda_{}", corpus.name);
-    let mut report = Report::new("lda", &format!("Online latent Dirichlet allocation: {}", corpus.name)).on(&page);
+    let mut report =
+        Report::new("lda", &format!("Online latent Dirichlet allocation: {}", corpus.name)).on(&page);
     let stream_of_documents = corpus.documents.len() - 2 * HELD_OUT;
     report.say(&format!(
         "`complete-recipe` section 4.2, Figure 3. {} documents of {:.0} words on average, {} words to choose from, {} topics. In \

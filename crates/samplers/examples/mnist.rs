@@ -44,11 +44,11 @@ fn classify(theta: &[f64], test: &[f64], weight: f64, nines: &mut [f64]) {
 }
 
 fn main() -> Outcome {
-    const DRAWS: usize = 200;
+    const DRAWS: usize = 100;
     /// Burn-in ends where so many steps have brought the mean of the potential down by less than [`FLAT`].
     const WINDOW: usize = 50;
     const FLAT: f64 = 5.0;
-    const LONGEST: usize = 1000;
+    const LONGEST: usize = 500;
     const DESCENTS: usize = 1000;
     let folder = option("--data").ok_or("--data must name the folder that holds mnist7v9")?.join("mnist7v9");
     let mut report = Report::new("mnist", "Bayesian logistic regression on MNIST, 7 against 9");

@@ -2,8 +2,8 @@
 //! NUTS.
 //!
 //! `--rows N` is the number of observations that the posterior is of, 10,000 if not given (half the paper's 20,000, of which
-//! it holds out the other half). `--draws N` and `--passes N` limit the samples of either and the passes of NUTS over the data,
-//! for sizes at which the paper's 1000 take too long.
+//! it holds out the other half). `--draws N` limits the samples to less than the paper's 1000, `--passes N` instead of
+//! them what NUTS may read, in passes.
 
 #[path = "shared/counted.rs"]
 mod counted;
@@ -74,8 +74,9 @@ fn main() -> Outcome {
             let counted = Counted { inner: LogMapped::rows(&mut target, 0..2), count: count.clone() };
             let mut chain = Chain::new(counted, &mut sampler, mapped)?;
             count.set(0);
-            while trace.len() < draws && count.get() < passes {
-                chain.adapt(2 * trace.len() < draws && count.get() < passes / 2);
+            let most = if passes == usize::MAX { draws } else { usize::MAX };
+            while trace.len() < most && count.get() < passes {
+                chain.adapt(trace.len() < most / 2 && count.get() < passes / 2);
                 chain.run(1, |draw| trace.push(held_out(&logs(draw.theta))));
             }
             last = logs(chain.state());
@@ -91,7 +92,8 @@ fn main() -> Outcome {
         curves.push((name.to_owned(), trace.iter().enumerate().map(|(t, &l)| ((t + 1) as f64, l)).collect()));
     }
     let page = format!("robust_regression_{terms}");
-    let mut report = Report::new("robust_regression", &format!("Robust regression, {terms} observations")).on(&page);
+    let mut report =
+        Report::new("robust_regression", &format!("Robust regression, {terms} observations")).on(&page);
     report.say(&format!(
         "`--rows {terms} --draws {draws}`{}: nu = {nu}, sigma = {sigma}, alpha = {alpha}; {terms} observations that the \
          posterior is of, {HELD_OUT} others held out, {SLOPES} slopes; from nu = sigma = 10 and zero coefficients. Newtonian \

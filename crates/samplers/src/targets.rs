@@ -1,8 +1,8 @@
 //! Posteriors with known answers, for tests and examples.
 
 use super::dense::{cholesky, solve};
-use super::{Curvature, Metric, Minibatch, Real, Site, Sites, Support, Target};
 use super::vector::dot;
+use super::{Curvature, Metric, Minibatch, Real, Site, Sites, Support, Target};
 use crate::random::Streams;
 
 /// A Gaussian with known mean and covariance, the same in each of any number of independent blocks.
@@ -887,14 +887,16 @@ impl<T: Real> Target<T> for LogisticRegression {
     }
 
     fn evaluate(&mut self, theta: &[T], potential: &mut [f64], gradient: &mut [T]) {
-        potential[0] = self.prior(theta, gradient);
+        let prior = self.prior(theta, gradient);
         let theta = widened(theta);
+        let mut terms = 0.0;
         for n in 0..self.labels.len() {
             let activation = self.activation(n, &theta);
-            potential[0] += softplus(activation) - self.labels[n] * activation;
+            terms += softplus(activation) - self.labels[n] * activation;
             let residual = logistic(activation) - self.labels[n];
             gradient.iter_mut().zip(self.column(n)).for_each(|(g, x)| *g += T::narrow(residual * x));
         }
+        potential[0] = prior + terms;
     }
 
     fn metric(&mut self) -> Option<&mut dyn Metric<T>> {

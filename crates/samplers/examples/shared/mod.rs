@@ -78,6 +78,12 @@ pub fn convergence(trace: &[f64]) -> (f64, usize) {
     (settled, last_out.map_or(1, |index| index + 2))
 }
 
+/// After each number of draws the mean of the latter half of them.
+pub fn halves(trace: &[f64]) -> Vec<f64> {
+    let latter = (1..=trace.len()).map(|count| &trace[count / 2..count]);
+    latter.map(|half| half.iter().sum::<f64>() / half.len() as f64).collect()
+}
+
 /// Where tables and figures go: `--out DIR`, by default `eval/results/samplers`.
 fn folder() -> PathBuf {
     option("--out").unwrap_or_else(|| PathBuf::from("eval/results/samplers"))
