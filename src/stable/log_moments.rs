@@ -98,6 +98,16 @@ mod tests {
     }
 
     #[test]
+    fn few_values_are_fitted_by_the_printed_moments() {
+        // Logarithms 0 and 1: their unbiased variance is 1/2.
+        let two = StableFit::of_complex([1.0, f64::exp(1.0)].map(Complex::from)).unwrap();
+        assert!((two.alpha - PI / 3.0_f64.sqrt()).abs() < 1e-12, "{two:?}");
+        // Between the variances of a real normal law's logarithm and of its lightest part: still normal.
+        let narrow = StableFit::of_real([1.0, -1.0, f64::exp(1.8), -f64::exp(1.8)]).unwrap();
+        assert_eq!(narrow.alpha, 2.0);
+    }
+
+    #[test]
     fn degenerate_samples_have_no_fit() {
         assert_eq!(StableFit::of_real([]), None);
         assert_eq!(StableFit::of_real([0.0, 0.0, 3.0]), None);

@@ -361,6 +361,25 @@ mod tests {
         assert!(d < ks::CRITICAL, "{d}");
     }
 
+    /// Of the same random numbers, by the formula as it is printed.
+    #[test]
+    fn double_draws_are_kanters_form() {
+        let mut stream = Streams::new(8).stream(0);
+        for a in [0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 0.975] {
+            for _ in 0..1000 {
+                let mut twin = stream.clone();
+                let mut uniform = || ((twin.next_u64() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64;
+                let angle = std::f64::consts::PI * (1.0 - uniform());
+                let exponential = -libm::log(uniform());
+                let sine = |share: f64| libm::sin(share * angle);
+                let expected = sine(a) / libm::pow(sine(1.0), 1.0 / a)
+                    * libm::pow(sine(1.0 - a) / exponential, (1.0 - a) / a);
+                let draw: f64 = law(a).sample(&mut stream);
+                assert!((draw / expected - 1.0).abs() < 1e-9, "a {a}: {draw}, {expected}");
+            }
+        }
+    }
+
     #[test]
     fn draws_are_finite_and_positive_for_every_exponent() {
         for alpha in (30..=200).map(|i| f64::from(i) / 100.0).chain([1.999, 1.999_999]) {
@@ -371,6 +390,10 @@ mod tests {
             let double: f64 = law.sample(&mut Streams::new(1).stream(0));
             assert!(double.is_normal() && double > 0.0, "alpha {alpha}");
         }
+        // A heavier tail than doubles reach.
+        let mut stream = Streams::new(1).stream(0);
+        let tiny = |_| -> f64 { law(0.01).sample(&mut stream) };
+        assert!((0..20_000).map(tiny).all(|x| x.is_normal() && x > 0.0));
         let mut draws = [0.0; 3];
         law(1.0).fill(&mut Streams::new(1).stream(0), &mut draws);
         assert_eq!(draws, [1.0; 3]);

@@ -131,6 +131,29 @@ mod tests {
     }
 
     #[test]
+    fn quadrature_has_the_laplace_transform() {
+        for alpha in [0.4, 1.0, 1.2, 1.8] {
+            let nodes = impulse_quadrature(alpha, 100);
+            assert!((nodes.iter().map(|node| node.1).sum::<f64>() - 1.0).abs() < 1e-12);
+            for s in [0.1, 1.0, 3.0] {
+                let found: f64 = nodes.iter().map(|(x, probability)| probability * f64::exp(-s * x)).sum();
+                let exact = f64::exp(-f64::powf(s, 0.5 * alpha));
+                assert!((found - exact).abs() < 3e-3, "alpha {alpha}, s {s}: {found}, {exact}");
+            }
+        }
+        assert_eq!(impulse_quadrature(2.0, 10), [(1.0, 1.0)]);
+    }
+
+    #[test]
+    fn nothing_is_more_than_certain() {
+        for a in [0.15, 0.45, 0.6, 0.9, 0.975] {
+            let law = LogSurvival::new(a);
+            assert!((-80..0).all(|log_x| law.at(f64::from(log_x)) <= 1.0), "a = {a}");
+            assert!(law.at(-80.0) > 1.0 - 1e-6);
+        }
+    }
+
+    #[test]
     fn follows_the_power_law_of_its_tail() {
         for a in [0.15, 0.45, 0.9, 0.975] {
             let probability = 1e-9;

@@ -1,8 +1,9 @@
 //! Online latent Dirichlet allocation, `complete-recipe` section 4.2 (its Figure 3): SGLD, SGHMC, SGRLD and SGRHMC on
 //! documents that are seen once, in a stream.
 //!
-//! `--data DIR` names the folder that holds `text/brown_chunks.txt.gz` and `text/movie_reviews.txt.gz`; without it only the
-//! corpus that is simulated from known topics is read. The paper streams Wikipedia.
+//! `--corpus NAME` is `simulated` (from known topics; the default), `brown` or `movies`; for the two latter `--data DIR` names the
+//! folder that holds `text/brown_chunks.txt.gz` and `text/movie_reviews.txt.gz`. `--topics N` (50), `--runs N` (3) and `--tuning N`,
+//! the number of documents that steps are tried on (all), make a run shorter. The paper streams Wikipedia.
 
 #[path = "shared/lda.rs"]
 mod model;
@@ -18,7 +19,7 @@ use alphamf_samplers::*;
 use model::{Document, Lda, Shape};
 use rand::RngExt;
 use rand_distr::{Distribution, Gamma};
-use shared::{Outcome, Report, dirichlet, draw, number, option, plot, read_gzip};
+use shared::{Outcome, Report, dirichlet, draw, number, number_option, option, plot, read_gzip};
 
 /// Documents of a step.
 const BATCH: usize = 20;
@@ -26,7 +27,6 @@ const BATCH: usize = 20;
 const LOOK: usize = 500;
 /// Documents that steps are chosen by, and as many that the perplexity is of.
 const HELD_OUT: usize = 150;
-const RUNS: u64 = 3;
 /// The paper's parameters of both Dirichlet laws are not given.
 const PRIOR: f64 = 0.1;
 const SWEEPS: [usize; 2] = [15, 10];
@@ -42,7 +42,7 @@ struct Corpus {
 }
 
 /// The documents of a file, one a line, without the words that stand in fewer than 20 of them or in more than a tenth.
-fn read(name: &'static str, path: &Path) -> Result<Corpus, Box<dyn Error>> {
+fn read(name: &'static str, topics: usize, path: &Path) -> Result<Corpus, Box<dyn Error>> {
     let text = String::from_utf8(read_gzip(path)?)?;
     let mut found: HashMap<&str, usize> = HashMap::new();
     for line in text.lines() {
@@ -58,7 +58,7 @@ fn read(name: &'static str, path: &Path) -> Result<Corpus, Box<dyn Error>> {
     let mut documents: Vec<Document> = text.lines().map(document).collect();
     documents.retain(|document| document.len() >= 2);
     shuffle(&mut documents, &mut Streams::new(1).stream(0));
-    Ok(Corpus { name, topics: 50, documents, words: vocabulary.len(), truth: None })
+    Ok(Corpus { name, topics, documents, words: vocabulary.len(), truth: None })
 }
 
 fn shuffle<X>(items: &mut [X], stream: &mut Stream) {
@@ -158,7 +158,7 @@ fn perplexity(shape: Shape, documents: &[Document], theta: &[f64]) -> f64 {
 fn run(
     corpus: &Corpus,
     (method, step): (Method, f64),
-    judged: &[Document],
+    (judged, most): (&[Document], usize),
     seed: u64,
 ) -> Result<Run, Box<dyn Error>> {
     let streams = Streams::new(seed);
@@ -173,7 +173,7 @@ fn run(
     let sampler = method.build(dimension, step, streams.child(3))?;
     let mut chain = Chain::new(Mirrored::new(model), sampler, start)?;
     let (mut perplexities, mut seconds, mut seen) = (Vec::new(), 0.0, 0);
-    for documents in stream_of_documents.chunks_exact(BATCH) {
+    for documents in stream_of_documents.chunks_exact(BATCH).take(most.div_ceil(BATCH)) {
         chain.target().inner().feed(documents);
         let clock = Instant::now();
         chain.run(1, |_| ());
@@ -191,21 +191,34 @@ fn shape(corpus: &Corpus) -> Shape {
     Shape { topics: corpus.topics, words: corpus.words, prior: PRIOR, alpha: PRIOR, sweeps: SWEEPS }
 }
 
-fn corpus_table(report: &mut Report, corpus: &Corpus, file: &str) -> Outcome {
+fn main() -> Outcome {
+    let topics = number_option("--topics", 50)?;
+    let runs = number_option("--runs", 3)?.max(1);
+    let tried = number_option("--tuning", usize::MAX)?;
+    let corpus = option("--corpus").unwrap_or_else(|| "simulated".into());
+    let text =
+        || option("--data").map(|data| data.join("text")).ok_or("--data must name the folder of `text`");
+    let corpus = match corpus.to_str() {
+        Some("simulated") => simulate(),
+        Some("brown") => read("brown", topics, &text()?.join("brown_chunks.txt.gz"))?,
+        Some("movies") => read("movies", topics, &text()?.join("movie_reviews.txt.gz"))?,
+        _ => return Err(format!("--corpus {}: expected simulated, brown or movies", corpus.display()).into()),
+    };
     let (tuning, judged) = corpus.documents[..2 * HELD_OUT].split_at(HELD_OUT);
     let (mut table, mut curves) = (Vec::new(), Vec::new());
     for (method, name, paper) in Method::ALL {
-        let (mut best, mut tried) = ((f64::INFINITY, method.steps()[0]), Vec::new());
+        let (mut best, mut scores) = ((f64::INFINITY, method.steps()[0]), Vec::new());
         for step in method.steps() {
-            let found = run(corpus, (method, step), tuning, 0)?.last();
-            tried.push(format!("{}: {found:.0}", number(step)));
+            let found = run(&corpus, (method, step), (tuning, tried), 0)?.last();
+            scores.push(format!("{}: {found:.0}", number(step)));
             if found < best.0 {
                 best = (found, step);
             }
         }
-        let runs: Vec<Run> =
-            (1..=RUNS).map(|seed| run(corpus, (method, best.1), judged, seed)).collect::<Result<_, _>>()?;
-        let mean = |of: &dyn Fn(&Run) -> f64| runs.iter().map(of).sum::<f64>() / RUNS as f64;
+        let runs: Vec<Run> = (1..=runs as u64)
+            .map(|seed| run(&corpus, (method, best.1), (judged, usize::MAX), seed))
+            .collect::<Result<_, _>>()?;
+        let mean = |of: &dyn Fn(&Run) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
         let last = mean(&Run::last);
         let spread = runs.iter().map(|run| (run.last() - last).abs()).fold(0.0, f64::max);
         let looks = runs[0].perplexities.len();
@@ -214,25 +227,35 @@ fn corpus_table(report: &mut Report, corpus: &Corpus, file: &str) -> Outcome {
             .collect();
         let early = curve.iter().find(|(seen, _)| *seen >= 1000.0).map_or(f64::NAN, |point| point.1);
         let seconds = mean(&|run: &Run| run.seconds);
-        let mut cells: Vec<String> = vec![name.to_owned(), tried.join(", ")];
+        let mut cells: Vec<String> = vec![name.to_owned(), scores.join(", ")];
         cells.extend([early, last].map(|perplexity| format!("{perplexity:.0}")));
         cells.extend([format!("{spread:.0}"), format!("{seconds:.3}"), paper.to_owned()]);
         table.push(cells);
         curves.push((name.to_owned(), curve));
     }
     let lengths: usize = corpus.documents.iter().map(Vec::len).sum();
+    let page = format!("lda_{}", corpus.name);
+    let mut report =
+        Report::new("lda", &format!("Online latent Dirichlet allocation: {}", corpus.name)).on(&page);
+    let stream_of_documents = corpus.documents.len() - 2 * HELD_OUT;
     report.say(&format!(
-        "## {}\n\n{} documents of {:.0} words on average, {} words to choose from, {} topics.",
-        corpus.name,
+        "`complete-recipe` section 4.2, Figure 3. {} documents of {:.0} words on average, {} words to choose from, {} topics. In \
+         random order, each seen once, {BATCH} a step; Gamma({PRIOR}, 1) and Dirichlet({PRIOR}) priors; {} + {} Gibbs sweeps a \
+         document. Each sampler's step is the best of four after {} documents, on {HELD_OUT} others; perplexities are of every \
+         second word of {HELD_OUT} others again, given the rest of their document, looked at every {LOOK} documents; mean of \
+         {runs} runs, and the largest distance from it.",
         corpus.documents.len(),
         lengths as f64 / corpus.documents.len() as f64,
         corpus.words,
-        corpus.topics
+        corpus.topics,
+        SWEEPS[0],
+        SWEEPS[1],
+        tried.min(stream_of_documents)
     ));
-    let flat = perplexity(shape(corpus), judged, &vec![1.0; corpus.topics * corpus.words]);
+    let flat = perplexity(shape(&corpus), judged, &vec![1.0; corpus.topics * corpus.words]);
     report.say(&format!("Perplexity of topics that give all words the same: {flat:.0}."));
     if let Some(truth) = &corpus.truth {
-        let found = perplexity(shape(corpus), judged, truth);
+        let found = perplexity(shape(&corpus), judged, truth);
         report.say(&format!("Perplexity under the topics that made the documents: {found:.1}."));
     }
     let head = [
@@ -245,23 +268,6 @@ fn corpus_table(report: &mut Report, corpus: &Corpus, file: &str) -> Outcome {
         "paper: seconds",
     ];
     report.table(&head, &table);
-    plot(file, &format!("Online LDA, {}", corpus.name), ["documents", "perplexity"], &curves)
-}
-
-fn main() -> Outcome {
-    let mut report = Report::new("lda", "Online latent Dirichlet allocation");
-    report.say(&format!(
-        "`complete-recipe` section 4.2, Figure 3. Documents in random order, each seen once, {BATCH} a step; Gamma({PRIOR}, 1) \
-         and Dirichlet({PRIOR}) priors; {} + {} Gibbs sweeps a document. Each sampler's step is the best of four on \
-         {HELD_OUT} documents; perplexities are of every second word of {HELD_OUT} others, given the others, \
-         looked at every {LOOK} documents; mean of {RUNS} runs and the largest distance from it.",
-        SWEEPS[0], SWEEPS[1]
-    ));
-    corpus_table(&mut report, &simulate(), "lda_simulated")?;
-    if let Some(data) = option("--data") {
-        let text = data.join("text");
-        corpus_table(&mut report, &read("Brown", &text.join("brown_chunks.txt.gz"))?, "lda_brown")?;
-        corpus_table(&mut report, &read("movie reviews", &text.join("movie_reviews.txt.gz"))?, "lda_movies")?;
-    }
+    plot(&page, &format!("Online LDA, {}", corpus.name), ["documents", "perplexity"], &curves)?;
     report.save()
 }

@@ -73,6 +73,10 @@ fn effective_size<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     if m == 0 || n < 4 {
         return f64::NAN;
     }
+    let first = chains[0].as_ref()[0];
+    if chains.iter().all(|chain| chain.as_ref().iter().all(|&draw| draw == first)) {
+        return f64::NAN;
+    }
     let covariances: Vec<Vec<f64>> = chains.iter().map(|chain| autocovariance(chain.as_ref())).collect();
     let average = |lag: usize| covariances.iter().map(|c| c[lag]).sum::<f64>() / m as f64;
     let within = average(0) * n as f64 / (n as f64 - 1.0);

@@ -113,3 +113,27 @@ impl<T: Real> Ensemble<T> {
         if self.started { &self.members[self.slot].state } else { last }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// States on one axis of `x^4 / 4`: the curvature between neighbours says which pairs were taken, and in which order.
+    #[test]
+    fn pairs_lie_between_neighbours_and_the_last_is_the_lowest() {
+        let mut ensemble = Ensemble::new(2, 1, 4);
+        for (member, x) in ensemble.members.iter_mut().zip([9.0, 2.0, 3.0, 1.0_f64]) {
+            member.state = vec![x, 0.0];
+            member.gradient = vec![x.powi(3), 0.0];
+            member.potential = vec![x.powi(4) / 4.0];
+        }
+        let mut inverse = InverseHessian::new(2, 2);
+        ensemble.assemble(0, InitialScale::Pairs(0.5), &mut inverse);
+        let mut column = [1.0, 1.0];
+        inverse.multiply(&mut column);
+        // From 2 to 1 the gradient falls by 7, from 3 to 2 by 19; the other axis keeps the smaller scale.
+        assert_eq!(inverse.pairs(), 2);
+        assert!((column[0] - 1.0 / 7.0).abs() < 1e-12, "{column:?}");
+        assert!((column[1] - 1.0 / 19.0).abs() < 1e-12, "{column:?}");
+    }
+}

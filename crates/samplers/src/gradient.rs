@@ -214,3 +214,18 @@ impl<T: Real> Engine<T> {
         Step { acceptance, energy: None, divergences: taken_back + self.last.runaways, step_size }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_runaway;
+
+    #[test]
+    fn runaways_rise_by_a_thousand_nats_per_unknown_on_their_way_out() {
+        let out = |slope: f64| is_runaway([&[0.0, 0.5], &[1.0, 0.5]], [&[slope, 0.0], &[slope, 0.0]]);
+        assert!(out(2010.0) && !out(1990.0));
+        // Towards zero the slope of a positive unknown may be infinite.
+        let inwards = |to: f64| is_runaway([&[1.0], &[to]], [&[-1e6], &[-1e6]]);
+        assert!(!inwards(0.5) && !inwards(2.0));
+        assert!(is_runaway([&[-1.0], &[-2.0]], [&[-1e6], &[-1e6]]));
+    }
+}

@@ -236,6 +236,12 @@ mod tests {
     }
 
     #[test]
+    fn curvature_that_is_rounding_is_no_curvature() {
+        let usable = |curvature: f64| InverseHessian::is_usable(&[1.0, 0.0], &[curvature, 1.0]);
+        assert!(usable(1e-6) && !usable(1e-9) && !usable(-1e-6));
+    }
+
+    #[test]
     fn roots_multiply_to_the_dense_bfgs_matrix_and_its_inverse() {
         for (dimension, pairs) in [(1, 1), (2, 1), (5, 4), (12, 6)] {
             let Example { memory, dense, .. } = example(dimension, pairs);

@@ -630,6 +630,33 @@ mod tests {
         -0.5 * dot(x, x) - 0.5 * x.len() as f64 * libm::log(2.0 * std::f64::consts::PI)
     }
 
+    /// Where the target is of the family that proposes, the proposal is the target, from anywhere.
+    #[test]
+    fn laws_of_the_family_are_fitted_as_they_are() {
+        let mut law = Law::default();
+        let mut assert_fitted = |support, x: &[f64], gradient: &[f64], hessian: &[f64], expected: &[f64]| {
+            law.fit(false, support, x, gradient, hessian);
+            let close = law.parameters.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-9);
+            assert!(close && law.parameters.len() == expected.len(), "{law:?}, expected {expected:?}");
+        };
+        for x in [0.2, 0.7] {
+            // Gamma(3, 2).
+            assert_fitted(Support::HalfLine, &[x], &[2.0 - 2.0 / x], &[2.0 / (x * x)], &[3.0, 2.0]);
+            // Beta(3, 4.5) on (-1, 2): slopes are by the variable itself.
+            let (u, v): (f64, f64) = ((x + 1.0) / 3.0, (2.0 - x) / 3.0);
+            let slope = (3.5 / v - 2.0 / u) / 3.0;
+            let curvature = (3.5 / (v * v) + 2.0 / (u * u)) / 9.0;
+            let interval = Support::Interval { low: -1.0, high: 2.0 };
+            assert_fitted(interval, &[x], &[slope], &[curvature], &[3.0, 4.5, -1.0, 3.0]);
+            // Dirichlet(2, 5).
+            let hessian = [1.0 / (x * x), 0.0, 0.0, 4.0 / (1.0 - x).powi(2)];
+            let slopes = [-1.0 / x, -4.0 / (1.0 - x)];
+            assert_fitted(Support::Simplex, &[x, 1.0 - x], &slopes, &hessian, &[2.0, 5.0]);
+            // N(0.5, 1/4).
+            assert_fitted(Support::Real, &[x], &[4.0 * (x - 0.5)], &[4.0], &[0.5]);
+        }
+    }
+
     #[test]
     fn densities_are_those_of_the_draws() {
         let mut law = Law::default();

@@ -101,3 +101,23 @@ impl DualAveraging {
         libm::exp(self.log_average)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::DualAveraging;
+
+    /// Hoffman and Gelman (2014), eq. 6, by hand for two updates.
+    #[test]
+    fn dual_averaging_is_that_of_the_paper() {
+        let mut averaging = DualAveraging::new(0.2, 0.8);
+        averaging.update(0.8);
+        assert!((averaging.current() / 2.0 - 1.0).abs() < 1e-12);
+        assert!((averaging.adapted() / 2.0 - 1.0).abs() < 1e-12);
+        averaging.update(0.3);
+        let log = 2.0_f64.ln() - 0.5 / 12.0 * 2.0_f64.sqrt() / 0.05;
+        let weight = 2.0_f64.powf(-0.75);
+        let average = weight * log + (1.0 - weight) * 2.0_f64.ln();
+        assert!((averaging.current().ln() - log).abs() < 1e-12);
+        assert!((averaging.adapted().ln() - average).abs() < 1e-12);
+    }
+}

@@ -1,6 +1,7 @@
 //! Posteriors with known answers, for tests and examples.
 
 use super::dense::{cholesky, solve};
+use super::vector::dot;
 use super::{Curvature, Metric, Minibatch, Real, Site, Sites, Support, Target};
 use crate::random::Streams;
 
@@ -788,6 +789,10 @@ fn logistic(x: f64) -> f64 {
     1.0 / (1.0 + libm::exp(-x))
 }
 
+fn widened<T: Real>(theta: &[T]) -> Vec<f64> {
+    theta.iter().map(|theta| theta.widen()).collect()
+}
+
 /// `log(1 + exp(x))` without overflow.
 fn softplus(x: f64) -> f64 {
     x.max(0.0) + libm::log1p(libm::exp(-x.abs()))
@@ -818,12 +823,22 @@ impl LogisticRegression {
         &self.regressors[n * self.precisions.len()..][..self.precisions.len()]
     }
 
-    fn activation<T: Real>(&self, n: usize, theta: &[T]) -> f64 {
-        self.column(n).iter().zip(theta).map(|(x, theta)| x * theta.widen()).sum()
+    fn activation(&self, n: usize, theta: &[f64]) -> f64 {
+        dot(self.column(n), theta)
+    }
+
+    /// Minus the log prior and its gradient.
+    fn prior<T: Real>(&self, theta: &[T], gradient: &mut [T]) -> f64 {
+        let mut sum = 0.0;
+        for ((gradient, theta), precision) in gradient.iter_mut().zip(theta).zip(&self.precisions) {
+            *gradient = T::narrow(precision * theta.widen());
+            sum += 0.5 * precision * theta.widen().powi(2);
+        }
+        sum
     }
 
     /// The Hessian of the potential, which is also the metric.
-    fn hessian<T: Real>(&self, theta: &[T], hessian: &mut [f64]) {
+    fn hessian(&self, theta: &[f64], hessian: &mut [f64]) {
         let d = self.precisions.len();
         hessian.fill(0.0);
         for n in 0..self.labels.len() {
@@ -853,22 +868,35 @@ impl<T: Real> Target<T> for LogisticRegression {
     }
 
     fn gradient(&mut self, theta: &[T], batch: Minibatch<'_>, gradient: &mut [T]) {
-        for ((gradient, theta), precision) in gradient.iter_mut().zip(theta).zip(&self.precisions) {
-            *gradient = T::narrow(precision * theta.widen());
-        }
+        self.prior(theta, gradient);
+        let theta = widened(theta);
         for n in batch.iter() {
-            let residual = batch.scale() * (logistic(self.activation(n, theta)) - self.labels[n]);
+            let residual = batch.scale() * (logistic(self.activation(n, &theta)) - self.labels[n]);
             gradient.iter_mut().zip(self.column(n)).for_each(|(g, x)| *g += T::narrow(residual * x));
         }
     }
 
     fn potential(&mut self, theta: &[T], potential: &mut [f64]) {
         let prior = theta.iter().zip(&self.precisions).map(|(theta, p)| 0.5 * p * theta.widen().powi(2));
+        let wide = widened(theta);
         let terms = (0..self.labels.len()).map(|n| {
-            let activation = self.activation(n, theta);
+            let activation = self.activation(n, &wide);
             softplus(activation) - self.labels[n] * activation
         });
         potential[0] = prior.sum::<f64>() + terms.sum::<f64>();
+    }
+
+    fn evaluate(&mut self, theta: &[T], potential: &mut [f64], gradient: &mut [T]) {
+        let prior = self.prior(theta, gradient);
+        let theta = widened(theta);
+        let mut terms = 0.0;
+        for n in 0..self.labels.len() {
+            let activation = self.activation(n, &theta);
+            terms += softplus(activation) - self.labels[n] * activation;
+            let residual = logistic(activation) - self.labels[n];
+            gradient.iter_mut().zip(self.column(n)).for_each(|(g, x)| *g += T::narrow(residual * x));
+        }
+        potential[0] = prior + terms;
     }
 
     fn metric(&mut self) -> Option<&mut dyn Metric<T>> {
@@ -887,7 +915,7 @@ impl<T: Real> Metric<T> for LogisticRegression {
 
     fn metric(&mut self, theta: &[T], metric: &mut [T]) {
         let mut hessian = vec![0.0; metric.len()];
-        self.hessian(theta, &mut hessian);
+        self.hessian(&widened(theta), &mut hessian);
         metric.iter_mut().zip(hessian).for_each(|(metric, h)| *metric = T::narrow(h));
     }
 
@@ -898,14 +926,15 @@ impl<T: Real> Metric<T> for LogisticRegression {
         // Gamma = -sum_n w'_n (G^-1 x_n) (x_n' G^-1 x_n), w' the derivative of p (1 - p).
         let d = self.precisions.len();
         let mut factor = vec![0.0; d * d];
-        self.hessian(theta, &mut factor);
+        let theta = widened(theta);
+        self.hessian(&theta, &mut factor);
         if !cholesky(&mut factor, d) {
             return false;
         }
         let mut column = vec![0.0; d];
         divergence.fill(T::zero());
         for n in 0..self.labels.len() {
-            let p = logistic(self.activation(n, theta));
+            let p = logistic(self.activation(n, &theta));
             column.copy_from_slice(self.column(n));
             solve(&factor, &mut column);
             let leverage: f64 = self.column(n).iter().zip(&column).map(|(x, c)| x * c).sum();
@@ -936,10 +965,9 @@ impl<T: Real> Sites<T> for LogisticRegression {
         gradient: &mut [f64],
         hessian: &mut [f64],
     ) {
-        Target::<T>::potential(self, theta, potential);
-        let wide: Vec<f64> = theta.iter().map(|theta| theta.widen()).collect();
-        Target::<f64>::gradient(self, &wide, Minibatch::full(self.labels.len()), gradient);
-        self.hessian(theta, hessian);
+        let wide = widened(theta);
+        Target::<f64>::evaluate(self, &wide, potential, gradient);
+        self.hessian(&wide, hessian);
     }
 }
 
@@ -1008,9 +1036,8 @@ impl RobustRegression {
         &self.regressors[n * (self.slopes + 1)..][..self.slopes + 1]
     }
 
-    fn residual<T: Real>(&self, n: usize, theta: &[T]) -> f64 {
-        let mean: f64 = self.column(n).iter().zip(&theta[2..]).map(|(x, c)| x * c.widen()).sum();
-        self.observations[n] - mean
+    fn residual(&self, n: usize, theta: &[f64]) -> f64 {
+        self.observations[n] - dot(self.column(n), &theta[2..])
     }
 
     fn variance(row: usize) -> f64 {
@@ -1033,8 +1060,9 @@ impl<T: Real> Target<T> for RobustRegression {
         for (row, gradient) in gradient.iter_mut().enumerate().skip(2) {
             *gradient = T::narrow(theta[row].widen() / Self::variance(row));
         }
+        let theta = widened(theta);
         for n in batch.iter() {
-            let r = self.residual(n, theta);
+            let r = self.residual(n, &theta);
             let square = r * r;
             let q = square / (nu * sigma * sigma);
             sums.0 += 0.5 * libm::log1p(q) - 0.5 * (nu + 1.0) * q / (nu * (1.0 + q));
@@ -1055,14 +1083,14 @@ impl<T: Real> Target<T> for RobustRegression {
             potential[0] = f64::INFINITY;
             return;
         }
-        let terms = self.observations.len();
+        let (terms, theta) = (self.observations.len(), widened(theta));
         let law =
             libm::lgamma(0.5 * nu) - libm::lgamma(0.5 * (nu + 1.0)) + 0.5 * libm::log(nu) + libm::log(sigma);
         let data: f64 = (0..terms)
-            .map(|n| 0.5 * (nu + 1.0) * libm::log1p((self.residual(n, theta) / sigma).powi(2) / nu))
+            .map(|n| 0.5 * (nu + 1.0) * libm::log1p((self.residual(n, &theta) / sigma).powi(2) / nu))
             .sum();
         let coefficients = theta.iter().enumerate().skip(2);
-        let prior: f64 = coefficients.map(|(row, c)| 0.5 * c.widen().powi(2) / Self::variance(row)).sum();
+        let prior: f64 = coefficients.map(|(row, c)| 0.5 * c.powi(2) / Self::variance(row)).sum();
         potential[0] = Self::NU_RATE * nu - libm::log(nu) + sigma + prior + terms as f64 * law + data;
     }
 
@@ -1092,13 +1120,13 @@ impl<T: Real> Sites<T> for RobustRegression {
     ) {
         Target::<T>::potential(self, theta, potential);
         let terms = self.observations.len();
-        let wide: Vec<f64> = theta.iter().map(|theta| theta.widen()).collect();
+        let wide = widened(theta);
         let mut whole = vec![0.0; wide.len()];
         Target::<f64>::gradient(self, &wide, Minibatch::full(terms), &mut whole);
         let rows = Sites::<T>::site(self, index).rows;
         gradient.copy_from_slice(&whole[rows.clone()]);
         let (nu, sigma) = (wide[0], wide[1]);
-        let squares = |n: usize| self.residual(n, theta).powi(2) / (nu * sigma * sigma);
+        let squares = |n: usize| self.residual(n, &wide).powi(2) / (nu * sigma * sigma);
         match index {
             0 => {
                 let law = 0.25 * digamma_and_trigamma(0.5 * nu).1
@@ -1127,7 +1155,7 @@ impl<T: Real> Sites<T> for RobustRegression {
                 let size = rows.len();
                 hessian.fill(0.0);
                 for n in 0..terms {
-                    let (r, scale) = (self.residual(n, theta), nu * sigma * sigma);
+                    let (r, scale) = (self.residual(n, &wide), nu * sigma * sigma);
                     let weight = (nu + 1.0) * (scale - r * r) / (scale + r * r).powi(2);
                     let x = &self.column(n)[rows.start - 2..rows.end - 2];
                     for (j, column) in hessian.chunks_exact_mut(size).enumerate() {

@@ -53,6 +53,21 @@ fn nuts_is_exact() {
     });
 }
 
+/// At a step whose energy errors are large, the weights within a trajectory and of its halves decide.
+#[test]
+fn nuts_is_exact_at_long_steps() {
+    let settings = NutsSettings { step_size: 1.8, ..NutsSettings::default() };
+    let nuts = Nuts::new(2, 1, settings, Streams::new(8)).unwrap();
+    let target = Gaussian::new(vec![0.0; 2], vec![1.0, 0.0, 0.0, 0.01]).unwrap();
+    let mut chain = Chain::new(target, nuts, vec![0.5; 2]).unwrap();
+    let mut squares: Vec<f64> = Vec::new();
+    chain.run(100_000, |draw: Draw<'_, f64>| squares.push(draw.theta[0].powi(2)));
+    let mean = squares.iter().sum::<f64>() / squares.len() as f64;
+    let error = diagnostics::standard_error(&[squares]);
+    println!("second moment {mean:.4} +- {error:.4}");
+    assert!((mean - 1.0).abs() < 4.0 * error && error < 0.01, "{mean} +- {error}");
+}
+
 /// Trajectories follow the scale of the target, and blocks have trees of their own.
 #[test]
 fn nuts_turns_where_it_should() {
@@ -129,6 +144,18 @@ fn riemann_manifold_hmc_is_exact() {
     let mut rmhmc = Rmhmc::<f64>::new(2, 1, HmcSettings::default(), Streams::new(1)).unwrap();
     let error = Chain::new(Funnel { scale: 3.0 }, &mut rmhmc, vec![0.0; 2]).err();
     assert!(matches!(error, Some(SamplerError::Capability { sampler: "RMHMC", .. })));
+}
+
+/// Wrong forces keep the law and lose the energy: short steps must not.
+#[test]
+fn riemann_manifold_hmc_keeps_its_energy() {
+    let problem = curved();
+    let settings = HmcSettings { leaps: 20, step_size: 0.02, jitter: 0.0, ..HmcSettings::default() };
+    let rmhmc = Rmhmc::new(2, 1, settings, Streams::new(6)).unwrap();
+    let mut chain = Chain::new((problem.target)(), rmhmc, problem.start.clone()).unwrap();
+    chain.run(200, |_| ());
+    let acceptance = chain.statistics().acceptance();
+    assert!(acceptance > 0.999, "{acceptance}");
 }
 
 /// `N` observations of a Gaussian mean, whose scatter is that of the law: what Fisher scoring takes the posterior for.

@@ -331,6 +331,146 @@ fn drifts_follow_the_recipe() {
     }
 }
 
+/// A law that is flat, with a metric that is constant.
+struct Flat;
+
+const SCALES: [f64; 2] = [1.5, 0.5];
+
+impl Target<f64> for Flat {
+    fn dimension(&self) -> usize {
+        2
+    }
+
+    fn terms(&self) -> usize {
+        4
+    }
+
+    fn gradient(&mut self, _: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
+        gradient.fill(0.0);
+    }
+
+    fn potential(&mut self, _: &[f64], potential: &mut [f64]) {
+        potential.fill(0.0);
+    }
+
+    fn metric(&mut self) -> Option<&mut dyn Metric<f64>> {
+        Some(self)
+    }
+}
+
+impl Metric<f64> for Flat {
+    fn is_diagonal(&self) -> bool {
+        true
+    }
+
+    fn is_constant(&self) -> bool {
+        true
+    }
+
+    fn metric(&mut self, _: &[f64], metric: &mut [f64]) {
+        metric.copy_from_slice(&SCALES);
+    }
+}
+
+/// Without a gradient all that moves is noise, and its variance is known to every digit.
+#[test]
+fn noise_of_a_step_is_that_of_the_recipe() {
+    const STEPS: usize = 100_000;
+    let (eps, heat) = (0.1, 0.7);
+    let settings = GradientSettings { temperature: heat, ..constant(eps) };
+    let (known, streams) = (Matrix::Diagonal(vec![3.0, 2.0]), Streams::new(5));
+    let check = |name: &str, expected: [f64; 2], step: &mut dyn FnMut(&mut [f64]) -> [f64; 2]| {
+        let mut variance = [0.0; 2];
+        for _ in 0..STEPS {
+            let moved = step(&mut [0.0; 2]);
+            variance.iter_mut().zip(moved).for_each(|(sum, moved)| *sum += moved * moved / STEPS as f64);
+        }
+        // The standard error is 0.0045.
+        let holds =
+            variance.iter().zip(&expected).all(|(found, expected)| (found / expected - 1.0).abs() < 0.02);
+        assert!(holds, "{name}: {variance:?}, expected {expected:?}");
+    };
+    let state = |theta: &[f64]| [theta[0], theta[1]];
+    let both = [3.0, 2.0];
+
+    for is_known in [false, true] {
+        let share = f64::from(is_known);
+        let mut sampler = Sgld::new(2, 1, settings, streams).unwrap();
+        if is_known {
+            sampler = sampler.with_gradient_noise(&known).unwrap();
+        }
+        let expected = both.map(|v| 2.0 * eps * heat - share * eps * eps * v);
+        check("SGLD", expected, &mut |theta| {
+            sampler.step(&mut Flat, theta);
+            state(theta)
+        });
+
+        let mut sampler = Sgrld::new(2, 1, settings, streams).unwrap();
+        if is_known {
+            sampler = sampler.with_gradient_noise(&known).unwrap();
+        }
+        let expected = [0, 1]
+            .map(|i| 2.0 * eps * heat / SCALES[i] - share * eps * eps * both[i] / (SCALES[i] * SCALES[i]));
+        check("SGRLD", expected, &mut |theta| {
+            sampler.step(&mut Flat, theta);
+            state(theta)
+        });
+
+        let friction = SghmcSettings { gradient: settings, friction: 2.0, gradient_noise: 0.0 };
+        let mut sampler = Sghmc::new(2, 1, friction, streams).unwrap();
+        if is_known {
+            sampler = sampler.with_gradient_noise(&known).unwrap();
+        }
+        let decay = (-2.0 * eps).exp();
+        let expected =
+            both.map(|v| (1.0 - decay * decay) * heat - share * (0.5 * eps * (1.0 + decay)).powi(2) * v);
+        check("SGHMC", expected, &mut |theta| {
+            sampler.set_momentum(0, &[0.0; 2]);
+            sampler.step(&mut Flat, theta);
+            state(sampler.momentum(0))
+        });
+
+        let mut sampler = Sgrhmc::new(2, 1, settings, streams).unwrap();
+        if is_known {
+            sampler = sampler.with_gradient_noise(&known).unwrap();
+        }
+        let expected = [0, 1].map(|i| (2.0 * eps * heat - share * eps * eps * both[i]) / SCALES[i]);
+        check("SGRHMC", expected, &mut |theta| {
+            sampler.set_momentum(0, &[0.0; 2]);
+            sampler.step(&mut Flat, theta);
+            state(sampler.momentum(0))
+        });
+    }
+
+    let floor = PsgldSettings { gradient: settings, regularisation: 0.5, ..PsgldSettings::default() };
+    let mut sampler = Psgld::new(2, 1, floor, streams).unwrap();
+    check("PSGLD", [2.0 * eps * heat / 0.5; 2], &mut |theta| {
+        sampler.step(&mut Flat, theta);
+        state(theta)
+    });
+
+    // Without any information the step is that of the conditioner.
+    let pair = GradientSettings { minibatch: Some(2), ..settings };
+    let mut sampler = Sgfs::new(2, 1, pair, streams).unwrap();
+    check("SGFS", [eps * heat; 2], &mut |theta| {
+        sampler.step(&mut Flat, theta);
+        state(theta)
+    });
+
+    // Of a resting momentum half a step cools the thermostat by eps / 2 before the noise comes.
+    for thermostat in [0.5 * eps, 4.0] {
+        let diffusion = SgnhtSettings { gradient: settings, diffusion: 1.3 };
+        let mut sampler = Sgnht::new(2, 1, diffusion, streams).unwrap();
+        let rate = eps * (thermostat - 0.5 * eps);
+        let spread = if rate == 0.0 { 2.0 } else { (1.0 - (-2.0 * rate).exp()) / rate };
+        check("SGNHT", [1.3 * heat * eps * spread; 2], &mut |theta| {
+            sampler.set_auxiliary(0, &[0.0; 2], thermostat);
+            sampler.step(&mut Flat, theta);
+            state(sampler.auxiliary(0).0)
+        });
+    }
+}
+
 /// Mean and variance of the draws of `step` against the problem's truth.
 fn run_by_hand(
     problem: &proof::Problem,
@@ -851,4 +991,86 @@ fn newtonian_steps_see_through_other_coordinates() {
             "{name}: {found} +- {error} against {mean}"
         );
     }
+}
+
+/// What a step says of itself: the potential at its end, moved or not, and a step within its jitter.
+#[test]
+fn steps_report_where_they_end_and_how_far_they_went() {
+    let mut target = Gaussian::equicorrelated(3, 4.0, 1.0);
+    let hmc = HmcSettings { step_size: 3.0, leaps: 3, jitter: 0.5, ..HmcSettings::default() };
+    let bfgs = HmcBfgsSettings { hmc, ensemble: 3, initial_scale: InitialScale::Fixed(0.3) };
+    let samplers: [(&str, Box<dyn Sampler<f64>>); 5] = [
+        ("HMC", Box::new(Hmc::new(3, 1, hmc, Streams::new(3)).unwrap())),
+        ("HMC-BFGS", Box::new(HmcBfgs::new(3, 1, bfgs, Streams::new(3)).unwrap())),
+        (
+            "RMHMC",
+            Box::new(Rmhmc::new(3, 1, HmcSettings { step_size: 1.5, ..hmc }, Streams::new(3)).unwrap()),
+        ),
+        ("MH-BFGS", Box::new(MhBfgs::new(3, 1, MhBfgsSettings::default(), Streams::new(3)).unwrap())),
+        (
+            "NUTS",
+            Box::new(
+                Nuts::new(3, 1, NutsSettings { step_size: 3.0, ..NutsSettings::default() }, Streams::new(3))
+                    .unwrap(),
+            ),
+        ),
+    ];
+    for (name, mut sampler) in samplers {
+        let (mut theta, mut moves) = (vec![1.0; 3], 0);
+        let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
+        for _ in 0..200 {
+            let start = sampler.next_start(&theta).to_vec();
+            let step = sampler.step(&mut target, &mut theta);
+            let mut potential = [0.0];
+            Target::<f64>::potential(&mut target, &theta, &mut potential);
+            assert!((step.energy.unwrap() - potential[0]).abs() < 1e-9, "{name}: {step:?}, {potential:?}");
+            moves += usize::from(start != theta);
+            (least, most) = (least.min(step.step_size), most.max(step.step_size));
+        }
+        // Both kinds of step have been seen.
+        assert!((10..200).contains(&moves), "{name}: {moves}");
+        let jitters = ["HMC", "HMC-BFGS", "RMHMC"].contains(&name);
+        let largest = if name == "RMHMC" { 1.5 } else { 3.0 };
+        assert!(!jitters || most <= largest && most > 0.95 * largest, "{name}: {most}");
+        assert!(!jitters || least >= 0.5 * largest && least < 0.55 * largest, "{name}: {least}");
+    }
+}
+
+/// An energy error of a thousand nats is a divergence even where nothing has left the range of numbers.
+#[test]
+fn great_losses_of_energy_are_divergences() {
+    for (step, diverges) in [(1.0, false), (1e4, true)] {
+        let settings = HmcSettings { step_size: step, leaps: 1, ..HmcSettings::default() };
+        let hmc = Hmc::new(1, 1, settings, Streams::new(1)).unwrap();
+        let mut chain = Chain::new(Gaussian::equicorrelated(1, 1.0, 0.0), hmc, vec![0.0]).unwrap();
+        chain.run(20, |_| ());
+        assert_eq!(chain.statistics().divergences > 0, diverges);
+    }
+}
+
+/// Every chain has a pair after its first step, however seldom it is renewed.
+#[test]
+fn hamcmc_renews_at_the_first_step_of_each_chain() {
+    let settings =
+        HamcmcSettings { gradient: constant(0.01), memory: 4, renewal: 1000, ..HamcmcSettings::default() };
+    let mut sampler = Hamcmc::new(2, 1, settings, Streams::new(1)).unwrap();
+    let (mut target, mut theta) = (Gaussian::equicorrelated(2, 1.0, 0.3), vec![0.0; 2]);
+    for _ in 0..5 {
+        sampler.step(&mut target, &mut theta);
+    }
+    assert_eq!(Sampler::<f64>::pairs(&sampler), Some(3));
+}
+
+/// Only falls that a chain in its target does not see are taken unasked while it burns in.
+#[test]
+fn newtonian_burn_in_leaves_a_settled_chain_alone() {
+    let run = |adapts: bool| {
+        let mut sampler = Newtonian::new(3, 1, Streams::new(4)).unwrap();
+        Sampler::<f64>::adapt(&mut sampler, adapts);
+        let mut chain = Chain::new(logistic(), sampler, vec![0.0, 1.0, -1.0]).unwrap();
+        chain.run(300, |_| ());
+        (chain.state().to_vec(), chain.statistics().acceptance())
+    };
+    assert_eq!(run(true), run(false));
+    assert!(run(true).1 < 0.97, "{}", run(true).1);
 }

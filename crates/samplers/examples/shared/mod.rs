@@ -8,6 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+use alphamf_samplers::Real;
 use alphamf_samplers::random::Stream;
 use flate2::read::GzDecoder;
 use plotters::prelude::*;
@@ -20,6 +21,13 @@ pub type Outcome = Result<(), Box<dyn Error>>;
 pub fn option(name: &str) -> Option<PathBuf> {
     let mut arguments = env::args_os().skip_while(|argument| argument.to_str() != Some(name));
     arguments.nth(1).map(PathBuf::from)
+}
+
+/// The whole number after `--name`, or another where there is none.
+pub fn number_option(name: &str, otherwise: usize) -> Result<usize, Box<dyn Error>> {
+    let Some(value) = option(name) else { return Ok(otherwise) };
+    let text = value.to_string_lossy();
+    text.parse().map_err(|_| format!("{name} {text}: expected a whole number").into())
 }
 
 /// What a compressed file holds.
@@ -50,6 +58,17 @@ pub fn draw(shares: &[f64], stream: &mut Stream) -> usize {
     found.unwrap_or(shares.len() - 1)
 }
 
+/// Appends a one and normal inputs of this deviation, and draws a label from the logistic model with the coefficients
+/// `truth`, the first of which is the constant.
+pub fn logistic_row(deviation: f64, truth: &[f64], row: &mut Vec<f64>, stream: &mut Stream) -> bool {
+    let start = row.len();
+    row.push(1.0);
+    row.extend((1..truth.len()).map(|_| deviation * f64::normal(stream)));
+    let activation: f64 = row[start..].iter().zip(truth).map(|(x, t)| x * t).sum();
+    let uniform: f64 = stream.random();
+    activation + (uniform / (1.0 - uniform)).ln() > 0.0
+}
+
 /// The mean of the last fifth of a trace, and the first sample, counted from one, from which on it stays within one
 /// percent of that.
 pub fn convergence(trace: &[f64]) -> (f64, usize) {
@@ -59,6 +78,12 @@ pub fn convergence(trace: &[f64]) -> (f64, usize) {
     (settled, last_out.map_or(1, |index| index + 2))
 }
 
+/// After each number of draws the mean of the latter half of them.
+pub fn halves(trace: &[f64]) -> Vec<f64> {
+    let latter = (1..=trace.len()).map(|count| &trace[count / 2..count]);
+    latter.map(|half| half.iter().sum::<f64>() / half.len() as f64).collect()
+}
+
 /// Where tables and figures go: `--out DIR`, by default `eval/results/samplers`.
 fn folder() -> PathBuf {
     option("--out").unwrap_or_else(|| PathBuf::from("eval/results/samplers"))
@@ -66,16 +91,23 @@ fn folder() -> PathBuf {
 
 /// A page of markdown that is printed and saved.
 pub struct Report {
-    name: &'static str,
+    page: String,
     text: String,
 }
 
 impl Report {
-    pub fn new(name: &'static str, title: &str) -> Self {
+    pub fn new(name: &str, title: &str) -> Self {
         Self {
-            name,
+            page: name.to_owned(),
             text: format!("# {title}\n\n`cargo run --release -p alphamf-samplers --example {name}`\n"),
         }
+    }
+
+    /// On a page that is not named after the example.
+    #[must_use]
+    pub fn on(mut self, page: &str) -> Self {
+        page.clone_into(&mut self.page);
+        self
     }
 
     pub fn say(&mut self, paragraph: &str) {
@@ -92,7 +124,7 @@ impl Report {
     pub fn save(self) -> Outcome {
         print!("{}", self.text);
         fs::create_dir_all(folder())?;
-        fs::write(folder().join(self.name).with_extension("md"), self.text)?;
+        fs::write(folder().join(self.page).with_extension("md"), self.text)?;
         Ok(())
     }
 }
