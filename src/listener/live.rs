@@ -445,8 +445,8 @@ impl LiveListener {
             waiting: vec![0.0; spacing * ROW],
             frames: 0,
             heard: 0,
-            odds: Vec::with_capacity(BANDS),
-            log_odds: Vec::with_capacity(bins),
+            odds: vec![0.0; BANDS],
+            log_odds: vec![0.0; bins],
         }
     }
 
