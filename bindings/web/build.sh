@@ -7,6 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 command -v cargo >/dev/null || { echo "a Rust toolchain (cargo) is needed: https://rustup.rs" >&2; exit 1; }
+export PATH=$PWD/node_modules/.bin:$PATH
 profile=${PROFILE:-release}
 target=wasm32-unknown-unknown
 output=${CARGO_TARGET_DIR:-../../target}
@@ -49,7 +50,6 @@ wasm_opt_version() {
     version=$(wasm-opt --version 2>/dev/null) || true
     [[ $version =~ version\ ([0-9]+) ]] && echo "${BASH_REMATCH[1]}" || echo 0
 }
-export PATH=$PWD/node_modules/.bin:$PATH
 build '-C target-feature=+simd128' web
 build '' web-plain
 # One file of JavaScript serves both.
