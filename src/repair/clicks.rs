@@ -32,7 +32,11 @@ const EVIDENCE: (usize, f64) = (4, 2.0);
 const STRETCH: f64 = 10.0;
 /// Coefficients of the first-order high-passes in which clicks are looked for: sharp ones stand
 /// out where speech is whitened, rounded ones in the signal itself.
-const EMPHASES: [f64; 2] = [0.9, 0.0];
+const EMPHASES: [f64; 2] = [SHARP, 0.0];
+/// The one for sharp clicks.
+pub(super) const SHARP: f64 = 0.9;
+/// How far back a sample is predicted from, s.
+pub(super) const REACH: f64 = 0.004;
 /// How often the model of what is around a click is fitted.
 const ITERATIONS: usize = 3;
 
@@ -72,7 +76,7 @@ pub fn detect(samples: &[f32], sample_rate: u32) -> Vec<Range<usize>> {
 /// The samples with all clicks interpolated from autoregressive models of their surroundings.
 pub fn interpolate(samples: &[f32], sample_rate: u32, clicks: &[Range<usize>]) -> Vec<f32> {
     let rate = f64::from(sample_rate);
-    let order = ((0.004 * rate) as usize).clamp(8, 192);
+    let order = ((REACH * rate) as usize).clamp(8, 192);
     let context = (0.032 * rate) as usize;
     let mut interpolator = Interpolator::new(order, ITERATIONS);
     let mut output = samples.to_vec();

@@ -1,7 +1,7 @@
 //! Clicks in sound as it comes.
 
 use super::autoregression::Interpolator;
-use super::clicks::{BLOCK, CERTAIN, EDGE, NEIGHBOURS};
+use super::clicks::{BLOCK, CERTAIN, EDGE, NEIGHBOURS, REACH, SHARP};
 
 /// Levels by which the loud parts are known: one block of so many, over ten seconds.
 const EVERY: usize = 5;
@@ -27,9 +27,9 @@ const ITERATIONS: usize = 2;
 /// on, and what turns out to last longer is let through from there.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveClicks {
-    /// Samples of a hop, and the blocks that it is looked at in.
+    /// Samples of a hop, and the levels of the blocks that it is looked at in.
     hop: usize,
-    blocks: usize,
+    levels: Vec<f32>,
     /// The last samples as they were given out, and the hop.
     samples: Vec<f64>,
     /// Which of them are lost: as many as there are.
@@ -55,10 +55,10 @@ impl LiveClicks {
         let blocks = ((hop as f64 / rate / BLOCK).round() as usize).clamp(1, hop.max(1));
         let context = (CONTEXT * rate) as usize;
         let most = if sample_rate > HIGH_RATE { ORDER / 2 } else { ORDER };
-        let order = ((0.004 * rate) as usize).clamp(8, most);
+        let order = ((REACH * rate) as usize).clamp(8, most);
         Self {
             hop,
-            blocks,
+            levels: vec![0.0; blocks],
             samples: vec![0.0; context + hop],
             missing: vec![0; hop],
             interpolator: Interpolator::with_room(order, ITERATIONS, (context + hop, hop)),
@@ -79,12 +79,17 @@ impl LiveClicks {
         let context = self.samples.len() - self.hop;
         self.samples[context..].iter_mut().zip(&*hop).for_each(|(kept, x)| *kept = f64::from(*x));
         let has_clicks = self.evidence >= EVIDENCE;
-        let loud = self.loud();
-        let half = self.hop / self.blocks / 2;
+        let (samples, blocks) = (self.hop, self.levels.len());
+        let range = |block: usize| block * samples / blocks..(block + 1) * samples / blocks;
+        let levels = self.levels.iter_mut().enumerate();
+        levels.for_each(|(block, own)| *own = level(&hop[range(block)], &mut self.last));
+        let peak = self.levels.iter().copied().fold(0.0, f32::max);
+        // To find it takes the longest, and few hops need it.
+        let loud = if self.lasts > 0 || self.is_over_loud(peak) { self.loud() } else { None };
+        let half = samples / blocks / 2;
         let (mut lost, mut free) = (0, 0);
-        for block in 0..self.blocks {
-            let range = block * self.hop / self.blocks..(block + 1) * self.hop / self.blocks;
-            let level = level(&hop[range.clone()], &mut self.last);
+        for block in 0..blocks {
+            let (level, range) = (self.levels[block], range(block));
             self.evidence *= self.forget;
             if !self.is_click(level, loud) {
                 self.learn(level);
@@ -126,9 +131,21 @@ impl LiveClicks {
         (1..=CERTAIN.longest).contains(&self.lasts)
     }
 
+    /// How many levels of the last ten seconds are known.
+    fn known(&self) -> usize {
+        (self.count / EVERY).min(KEPT)
+    }
+
+    /// Whether a level is as far above [`loud`](Self::loud) as a click begins: nine tenths are that far below it.
+    fn is_over_loud(&self, level: f32) -> bool {
+        let known = self.known();
+        let below = |far: &&f32| level > CERTAIN.over_recording as f32 * **far;
+        self.far[..known].iter().filter(below).count() > known * 9 / 10
+    }
+
     /// What nine tenths of the blocks of the last ten seconds stay below.
     fn loud(&mut self) -> Option<f32> {
-        let known = (self.count / EVERY).min(KEPT);
+        let known = self.known();
         if known < LEAST {
             return None;
         }
@@ -156,7 +173,7 @@ impl LiveClicks {
 /// The largest modulus of a block after a first-order high-pass, given the sample before.
 fn level(block: &[f32], last: &mut f32) -> f32 {
     block.iter().fold(0.0, |level, &x| {
-        let sharp = (x - 0.9 * *last).abs();
+        let sharp = (x - SHARP as f32 * *last).abs();
         *last = x;
         level.max(sharp)
     })
