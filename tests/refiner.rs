@@ -40,15 +40,19 @@ fn the_built_in_refiner_makes_the_demo_better() {
 fn it_is_used_only_for_what_it_was_learned_for() {
     let shipped = || Dictionary::shipped().unwrap();
     let used = |dictionary, settings| Denoiser::new(dictionary, settings).unwrap().refiner().is_some();
-    assert!(used(shipped(), Settings::default()));
+    let deaf =
+        Settings { gain: GainSettings { listen: false, ..GainSettings::default() }, ..Settings::default() };
+    assert!(used(shipped(), deaf.clone()));
+    // What a listener is pooled with is not refined.
+    assert!(!used(shipped(), Settings::default()));
     assert!(!used(shipped(), Settings { gain: plain(), ..Settings::default() }));
     let model = ModelSettings { noise: NoiseModel::Spectra { rank: 2 }, ..ModelSettings::default() };
-    assert!(!used(shipped(), Settings { model: model.clone(), ..Settings::default() }));
+    assert!(!used(shipped(), Settings { model: model.clone(), ..deaf.clone() }));
     // A window of half the length: every second bin.
     let header = DictionaryHeader { window_seconds: 0.032, ..shipped().header().clone() };
     let spectra = shipped().spectra().chunks(513).flat_map(|s| s.iter().step_by(2).copied()).collect();
     let narrow = Dictionary::new(header, spectra).unwrap();
-    assert!(!used(narrow.clone(), Settings::default()));
+    assert!(!used(narrow.clone(), deaf));
 
     let with_own = |dictionary, settings| {
         Denoiser::new(dictionary, settings).unwrap().with_refiner(Refiner::shipped().unwrap())

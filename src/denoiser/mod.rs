@@ -168,20 +168,15 @@ impl From<SeparationError> for DenoiseError {
 pub type Observer<'a> = dyn FnMut(usize, &Signal) + 'a;
 
 impl Denoiser {
-    /// A denoiser with a dictionary of speech. Its gains are corrected by the refiner that is built in, and pooled with
-    /// what the listener says, unless the settings say no, the dictionary has another window than 64 ms, or the noise
-    /// is made of constant spectra.
+    /// A denoiser with a dictionary of speech. Its gains are pooled with what the listener says or, without one, corrected by
+    /// the refiner that is built in, unless the settings say no, the dictionary has another window than 64 ms, or the
+    /// noise is made of constant spectra.
     ///
     /// # Errors
     /// If a setting is out of its range.
     pub fn new(dictionary: Dictionary, settings: Settings) -> Result<Self, DenoiseError> {
         settings.validate()?;
         let mut separator = Separator::new(dictionary, settings);
-        if separator.settings.gain.refine {
-            let refiner = Refiner::shipped()?;
-            let misfit = separator.misfit(refiner.header().window_seconds);
-            separator.refiner = misfit.is_none().then_some(refiner);
-        }
         if separator.settings.gain.listen {
             let listener = Listener::shipped()?;
             let misfit = separator.misfit(listener.header().window_seconds);
@@ -189,6 +184,11 @@ impl Denoiser {
                 separator.listener = Some(listener);
                 separator.upper_listener = Some(UpperListener::shipped()?);
             }
+        }
+        if separator.settings.gain.refine && separator.listener.is_none() {
+            let refiner = Refiner::shipped()?;
+            let misfit = separator.misfit(refiner.header().window_seconds);
+            separator.refiner = misfit.is_none().then_some(refiner);
         }
         Ok(Self { separator: Arc::new(separator) })
     }

@@ -6,7 +6,8 @@
 //! to either side, and returns the logarithm of the odds that what is in a bin is the voice's.
 //!
 //! It and the posterior know different things: the posterior has the fine structure of the spectrum, the channel and
-//! what is steady, the listener what a voice does and other sounds do not. A logarithmic opinion pool joins the two.
+//! what is steady, the listener what a voice does and other sounds do not. The noise of the model starts where the listener
+//! hears it, and a logarithmic opinion pool joins the two.
 
 mod bands;
 mod file;
@@ -28,7 +29,10 @@ use network::Network;
 /// How much the listener counts in the pool. On 30 mixtures of voices and noises that it has not learned from, half of them at
 /// 8 kHz, 0.8, 0.9 and 1 give 13.10, 13.19 and 13.22 dB of SI-SDR; steady noise wants less of it, and the model is what
 /// knows how sure all of it is.
-const WEIGHT: f32 = 0.9;
+pub(crate) const WEIGHT: f32 = 0.9;
+/// The same where the noise of the model starts from what the listener hears, and so moves as it does. On 30 mixtures each at 16
+/// and 8 kHz, it has 0.09 dB of SDR, 0.02 and 0.06 dB of SI-SDR and 0.04 of PESQ more than the weight above without that.
+pub(crate) const MOVING_WEIGHT: f32 = 0.75;
 
 /// Gains of the pool are raised to this power. On 30 mixtures, with 1.15 DNSMOS predicts a rating of 2.71 in place of 2.66, SDR
 /// gains 0.07 dB, and SI-SDR and PESQ lose 0.025 dB and 0.01; with 1.3, 0.09 dB and 0.04.
@@ -118,9 +122,9 @@ fn spread(values: &[f32], edges: &[usize], bins: usize) -> Vec<f32> {
 }
 
 /// The logarithmic opinion pool (Genest and Zidek 1986, section 3) of the posterior and the listener: gains whose log
-/// odds (bins x frames) are the weighted mean of those of `gain` and of `log_odds`, a little stressed, times the probability that
+/// odds (bins x frames) are the mean of those of `gain` and of `log_odds`, which counts with `weight`, a little stressed, times the probability that
 /// there is a voice near the frame (`presence`). Peaks of steady noise that the model takes for a voice stay out by that.
-pub(crate) fn pool(gain: &mut [f32], log_odds: &[f32], presence: &[f32]) {
+pub(crate) fn pool(gain: &mut [f32], log_odds: &[f32], presence: &[f32], weight: f32) {
     let bins = gain.len() / presence.len().max(1);
     vector::dispatch(
         #[inline(always)]
@@ -128,18 +132,18 @@ pub(crate) fn pool(gain: &mut [f32], log_odds: &[f32], presence: &[f32]) {
             let frames = gain.chunks_exact_mut(bins).zip(log_odds.chunks_exact(bins));
             for ((gain, heard), presence) in frames.zip(presence) {
                 for (gain, heard) in gain.iter_mut().zip(heard) {
-                    *gain = presence * vector::powf(pooled(*gain, *heard), STRESS);
+                    *gain = presence * vector::powf(pooled(*gain, *heard, weight), STRESS);
                 }
             }
         },
     );
 }
 
-/// The gain whose log odds are the weighted mean of those of `gain` and of `log_odds`.
+/// The gain whose log odds are the mean of those of `gain` and of `log_odds`, which counts with `weight`.
 #[inline(always)]
-pub(crate) fn pooled(gain: f32, log_odds: f32) -> f32 {
+pub(crate) fn pooled(gain: f32, log_odds: f32, weight: f32) -> f32 {
     let own = vector::log_odds(gain);
-    vector::logistic(own + WEIGHT * (log_odds - own))
+    vector::logistic(own + weight * (log_odds - own))
 }
 
 /// The probability of a voice near every frame, by the bins in which it is heard best.

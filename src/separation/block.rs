@@ -7,9 +7,10 @@ use super::online::OnlineSeparation;
 use super::reverberation::{self, Decays};
 use super::sampling::Gibbs;
 use super::settings::{NoiseModel, SamplingSettings, Settings};
+use super::start::heard_noise;
 use super::state::{CarriedBand, Free, Separation, Start};
 use super::upper_band::{CarriedUpper, UpperBand};
-use crate::listener::{self, Listener, UpperListener};
+use crate::listener::{self, Listener, MOVING_WEIGHT, UpperListener, WEIGHT};
 use crate::model::{Dictionary, MarginalTable};
 use crate::random::Streams;
 use crate::refiner::Refiner;
@@ -174,6 +175,9 @@ impl Separator {
         let speech_spectra = self.dictionary.rows(bands.below);
         let block = self.block(grid, bands, power, &request, &speech_spectra, streams);
         let mut separation = Separation::new(&block.start, &block.power_below, &self.table, streams.child(0));
+        if let Some(heard) = block.heard.as_ref().filter(|_| self.settings.model.moving_noise) {
+            separation.start_noise(&heard_noise(bands.below, &block.power_below, &heard.below));
+        }
         let sweeps = em.iterations + sampling.as_ref().map_or(0, |sampling| sampling.iterations);
         let mut advance = |done: usize| watch::advance(watch, done as f64 / sweeps as f64);
         block.warm_start(&mut separation, &mut advance)?;
@@ -432,7 +436,8 @@ impl Block<'_> {
         let unheard = deaf_above.then(|| gain_below.clone());
         place_rows(&gain_below, &mut model_gain, bins, 0..split);
         if let Some(heard) = &self.heard {
-            listener::pool(&mut gain_below, &heard.below, &heard.presence);
+            let weight = if settings.model.moving_noise { MOVING_WEIGHT } else { WEIGHT };
+            listener::pool(&mut gain_below, &heard.below, &heard.presence, weight);
         }
         place_rows(&gain_below, &mut gain, bins, 0..split);
         let mut upper = None;
@@ -441,7 +446,7 @@ impl Block<'_> {
             let (mut gain_above, carried) = self.separate_above(separation);
             place_rows(&gain_above, &mut model_gain, bins, split..occupied);
             if let Some(Heard { above: Some(above), presence, .. }) = &self.heard {
-                listener::pool(&mut gain_above, above, presence);
+                listener::pool(&mut gain_above, above, presence, WEIGHT);
             }
             if let Some(unheard) = &unheard {
                 self.follow(unheard, &gain_below, &mut gain_above);

@@ -51,7 +51,7 @@ impl Smoothing {
 }
 
 /// Writes the sum of every value (bins x frames) and those in the `half` frames on either side.
-fn sum_over_frames(values: &[f32], out: &mut [f32], bins: usize, half: usize) {
+pub(super) fn sum_over_frames(values: &[f32], out: &mut [f32], bins: usize, half: usize) {
     let frames = values.len() / bins;
     let frame = |t: usize| &values[t * bins..(t + 1) * bins];
     // Double precision: running sums must not drift away from zero.
@@ -71,7 +71,7 @@ fn sum_over_frames(values: &[f32], out: &mut [f32], bins: usize, half: usize) {
 }
 
 /// Replaces every value (bins x frames) by the sum over the `half` bins on either side and itself.
-fn sum_over_bins(values: &mut [f32], bins: usize, half: usize) {
+pub(super) fn sum_over_bins(values: &mut [f32], bins: usize, half: usize) {
     let half = half.min(bins);
     // Zeros on either side, so that all bins have as many neighbours.
     let mut padded = vec![0.0; bins + 2 * half];

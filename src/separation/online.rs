@@ -162,7 +162,7 @@ impl OnlineSeparation {
                 #[inline(always)]
                 || {
                     for (gain, heard) in self.gain.iter_mut().zip(log_odds) {
-                        *gain = listener::pooled(*gain, *heard);
+                        *gain = listener::pooled(*gain, *heard, listener::WEIGHT);
                     }
                 },
             );

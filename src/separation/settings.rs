@@ -83,6 +83,9 @@ pub struct ModelSettings {
     pub alpha_noise: f64,
     /// What the noise is made of.
     pub noise: NoiseModel,
+    /// Whether noise that drifts starts where a [`Listener`](crate::listener::Listener) takes it to be, if there is one, so
+    /// that it moves as fast as is heard; up to 8 kHz.
+    pub moving_noise: bool,
     /// Prior of the activations of speech.
     pub speech_prior: Prior,
     /// Prior of the activations and the constant spectra of noise.
@@ -97,6 +100,7 @@ impl Default for ModelSettings {
             alpha_speech: None,
             alpha_noise: 1.9,
             noise: NoiseModel::Drifting(NoiseDrift { seconds: 0.8, hertz: 31.25 }),
+            moving_noise: true,
             speech_prior: Prior::Gamma { shape: 0.95, rate: 0.0 },
             noise_prior: Prior::Flat,
             channel: true,
@@ -187,8 +191,8 @@ pub(crate) const NORMAL_FLOOR_DB: f64 = -45.0;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GainSettings {
-    /// Whether a small network corrects the gain ([`Refiner`](crate::Refiner)): the one that is built in, where it
-    /// fits, or one that is given.
+    /// Whether a small network corrects the gain ([`Refiner`](crate::Refiner)): one that is given or, where nothing listens
+    /// and it fits, the one that is built in.
     pub refine: bool,
     /// Whether the gain is pooled with what the [`Listener`](crate::listener::Listener) says, where the windows are
     /// those that it has learned with and the noise is not made of constant spectra.
@@ -335,6 +339,7 @@ impl Settings {
                 alpha_speech: Some(ALPHA_SPEECH),
                 alpha_noise: 1.89,
                 noise: NoiseModel::Spectra { rank: 5 },
+                moving_noise: false,
                 speech_prior: Prior::GeneralisedGamma { shape: 0.5, scale: 1e-5, power: -2.0 / ALPHA_SPEECH },
                 noise_prior: Prior::Flat,
                 channel: false,

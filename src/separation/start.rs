@@ -1,5 +1,7 @@
-//! Where the noise spectra start.
+//! Where the noise starts.
 
+use super::noise_drift::{sum_over_bins, sum_over_frames};
+use crate::kernels::vector;
 use crate::model::SMALLEST_POWER;
 use crate::random::Stream;
 use rand::RngExt;
@@ -41,6 +43,33 @@ pub(super) fn noise_spectra(
         }
     }
     spectra
+}
+
+/// What a listener takes for noise of one bin is averaged over so many bins and frames to either side.
+const NOISE_HALF_BINS: usize = 4;
+const NOISE_HALF_FRAMES: usize = 1;
+/// How much of it the noise starts with. Too little is put right by the sweeps, once speech has taken what is its own; what
+/// noise has taken, speech does not get back: 0.1, 0.4 and 1 of it have 13.9, 13.8 and 13.7 dB of SI-SDR on 30 mixtures.
+const NOISE_SHARE: f32 = 0.1;
+
+/// The power of the noise at the start (bins x frames) by what a listener says of powers `|X|^2`, given the logarithm of
+/// the odds of speech (bins x frames each).
+pub(super) fn heard_noise(bins: usize, power: &[f32], log_odds: &[f32]) -> Vec<f32> {
+    let count = (2 * NOISE_HALF_BINS + 1) * (2 * NOISE_HALF_FRAMES + 1);
+    let scale = NOISE_SHARE / count as f32;
+    let mut noise = vec![0.0; power.len()];
+    vector::dispatch(
+        #[inline(always)]
+        || {
+            for ((noise, power), log_odds) in noise.iter_mut().zip(power).zip(log_odds) {
+                *noise = scale * power * vector::logistic(-log_odds);
+            }
+        },
+    );
+    sum_over_bins(&mut noise, bins, NOISE_HALF_BINS);
+    let mut averaged = vec![0.0; power.len()];
+    sum_over_frames(&noise, &mut averaged, bins, NOISE_HALF_FRAMES);
+    averaged
 }
 
 /// Frames below which the quantile of a stretch says less of its noise than the stretch before.

@@ -19,6 +19,8 @@ pub(crate) const TILE_FRAMES: usize = 32;
 pub(super) const ENTRIES: (f32, f32) = (1e-9, 1e9);
 /// What activations start at: the least of those of speech, and those of all noise spectra but the first.
 const FIRST: (f32, f32) = (1e-6, 0.05);
+/// The least of what noise that is heard starts at, of its spectrum.
+const LEAST_FIELD: f32 = 0.1;
 /// Keeps ratios of slopes finite.
 const LEAST_SLOPE: f32 = 1e-20;
 
@@ -188,6 +190,29 @@ impl Separation {
             response,
             continuation: None,
             accumulated: 0,
+        }
+    }
+
+    /// Lets noise that drifts start from these powers (bins x frames). The sweeps multiply them by what varies slowly:
+    /// what moves fast stays as it is here.
+    pub(crate) fn start_noise(&mut self, power: &[f32]) {
+        let Self { mixture, tiles, .. } = self;
+        let half_alpha = (mixture.noise.alpha / 2.0) as f32;
+        for (tile, power) in tiles.iter_mut().zip(power.chunks(TILE_FRAMES * mixture.bins)) {
+            let frames = tile.field.chunks_exact_mut(mixture.bins).zip(power.chunks_exact(mixture.bins));
+            vector::dispatch(
+                #[inline(always)]
+                || {
+                    for (field, power) in frames {
+                        for ((field, power), spectrum) in
+                            field.iter_mut().zip(power).zip(&mixture.noise.spectra)
+                        {
+                            let dispersion = vector::powf(power.max(SMALLEST_POWER as f32), half_alpha);
+                            *field = (dispersion / spectrum).clamp(LEAST_FIELD, ENTRIES.1);
+                        }
+                    }
+                },
+            );
         }
     }
 

@@ -2,9 +2,11 @@
 //! Carlo, and stationary distributions against quadrature.
 
 use super::factor_target::{ActivationTarget, NoiseTarget};
+use super::noise_drift::NoiseDrift;
 use super::published::Redraw;
 use super::settings::NoiseModel;
-use super::state::{Frames, Separation, Start, TILE_FRAMES};
+use super::start::heard_noise;
+use super::state::{Frames, Free, Separation, Start, TILE_FRAMES};
 use crate::model::{
     Factor, ImpulseStep, ImpulseVariables, MarginalTable, Mixture, Prior, SampledVariables, Workspace,
 };
@@ -465,4 +467,51 @@ fn mirrored_samplers_find_the_marginal_posterior() {
         assert!(error < bound, "{name}: {error}");
     }
     assert!(frozen > 0.1, "impulse variables that stay at their start: {frozen}");
+}
+
+#[test]
+fn noise_moves_as_it_is_heard() {
+    // A bang in steady noise, and a voice as loud as the bang.
+    let (bins, frames, middle) = (40, 100, 20);
+    let (bang, voice) = (30..36, 60..66);
+    let loud = |t: usize| if bang.contains(&t) || voice.contains(&t) { 100.0 } else { 1.0 };
+    let power: Vec<f32> = (0..frames).flat_map(|t| vec![loud(t); bins]).collect();
+    let odds = |t: usize| if voice.contains(&t) { 8.0 } else { -8.0 };
+    let log_odds: Vec<f32> = (0..frames).flat_map(|t| vec![odds(t); bins]).collect();
+    let start = Start {
+        bins,
+        speech_spectra: &vec![1.0; bins],
+        alpha_speech: ALPHA.0,
+        alpha_noise: ALPHA.1,
+        noise: NoiseModel::Drifting(NoiseDrift { seconds: 0.8, hertz: 31.25 }),
+        frame_seconds: 0.016,
+        bin_hertz: 15.625,
+        speech_prior: Prior::Flat,
+        noise_prior: Prior::Flat,
+        carried: None,
+        noise_profile: None,
+        deviation: false,
+    };
+    let table = Arc::new(MarginalTable::new(ALPHA.0, ALPHA.1));
+    let mut separation = Separation::new(&start, &power, &table, Streams::new(5));
+    separation.start_noise(&heard_noise(bins, &power, &log_odds));
+    let noise = |separation: &Separation, t: usize| {
+        libm::powf(separation.dispersions()[1][t * bins + middle], 2.0 / ALPHA.1 as f32)
+    };
+    // A tenth of the bang, and in the voice no more than beside it.
+    assert!((noise(&separation, 33) - 10.0).abs() < 0.1, "{}", noise(&separation, 33));
+    assert!(noise(&separation, 63) < 1.1 * noise(&separation, 10));
+    let gains = |mut separation: Separation| {
+        for _ in 0..12 {
+            separation.maximise(1.0, Free { noise: true, response: false });
+            separation.accumulate();
+        }
+        let gain = separation.mean_gain();
+        [33, 63].map(|t| gain[t * bins + middle])
+    };
+    let [bang, voice] = gains(separation);
+    assert!(bang < 0.45 && voice > 0.85, "{bang} in the bang, {voice} in the voice");
+    // What drifts alone takes both for a voice.
+    let [bang, voice] = gains(Separation::new(&start, &power, &table, Streams::new(5)));
+    assert!(bang > 0.7 && voice > 0.7, "{bang} in the bang, {voice} in the voice");
 }

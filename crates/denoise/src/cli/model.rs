@@ -46,12 +46,13 @@ pub struct Model {
     #[arg(id = "model", long = "model", value_name = "FILE")]
     dictionary: Option<PathBuf>,
 
-    /// A refiner made by `denoise train-refiner`, in place of the built-in one, or `none`: what corrects the gain of
-    /// every bin by what is around it.
+    /// A refiner made by `denoise train-refiner`, or `none`: what corrects the gain of every bin by what is around it. The
+    /// built-in one serves where nothing listens.
     #[arg(long, value_name = "FILE|none")]
     refiner: Option<PathBuf>,
 
-    /// Do not ask the network that has learned from real noise where the voice is: the model's own gain, refined.
+    /// Do not ask the network that has learned from real noise where the voice is: the model's own gain, refined, of
+    /// noise that moves slowly.
     #[arg(long)]
     no_listener: bool,
 
