@@ -2,9 +2,9 @@
 //!
 //! The posterior of a bin has the mean `gain`, in units of its power: summed over a band and a slot of time, that is the
 //! expected power of the voice. How far the true one may be from it goes by what share of the cell's power it is, by how
-//! unevenly the gain lies in the cell, and by what the model says of it, before it is pooled with the listener. Three quantiles are
-//! fitted to these by quantile regression (Koenker and Bassett 1978) on mixtures for development. How the gain varies
-//! between draws is not among them: with it, they are no better.
+//! unevenly the gain lies in the cell, and by what the model says of it, before it is pooled with the listener. Three
+//! quantiles are fitted to these by quantile regression (Koenker and Bassett 1978) on mixtures for development. How the
+//! gain varies between draws is not among them: with it, they are no better.
 
 use crate::transform::FrameGrid;
 use std::ops::Range;
@@ -22,7 +22,7 @@ const KNOTS: [f64; 6] = [-6.0, -3.0, -1.0, 1.0, 3.0, 6.0];
 struct Quantile {
     /// At [`KNOTS`].
     knots: [f64; 6],
-    /// Per unit of the log odds of the voice's share by the model alone.
+    /// Per unit of the log odds of the voice's share by the model.
     model: f64,
     /// Per unit of the logarithm of the gain's unevenness.
     unevenness: f64,
@@ -157,7 +157,7 @@ impl LevelMeter {
         }
     }
 
-    /// Takes the next frame: the mean squares that its bins stand for, the gain, and that of the model alone.
+    /// Takes the next frame: the mean squares that its bins stand for, the gain, and that of the model.
     pub(super) fn push(&mut self, squares: &[f64], gain: &[f32], model: &[f32]) {
         let seconds = self.first_seconds + self.frames as f64 * self.frame_seconds;
         self.frames += 1;

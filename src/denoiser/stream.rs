@@ -66,7 +66,7 @@ struct Deviation {
 /// What the levels of the voice are gathered from.
 struct Levels {
     meter: LevelMeter,
-    /// The gain by the model alone.
+    /// The gain by the model, before it is pooled with the listener.
     model: Alongside,
 }
 

@@ -64,7 +64,7 @@ pub(crate) struct Request<'a> {
     pub deviation: bool,
     /// Whether the dispersions are.
     pub dispersion: bool,
-    /// Whether the gain of the model alone is.
+    /// Whether the gain of the model, before it is pooled with the listener, is.
     pub model_gain: bool,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct Separated {
     /// The dispersions of speech and of noise in the last draw, for the bins of the dictionary; empty if not asked
     /// for.
     pub dispersion: [Vec<f32>; 2],
-    /// The gain before the listener was heard, bins x frames; empty if not asked for.
+    /// The gain before it is pooled with the listener, bins x frames; empty if not asked for.
     pub model_gain: Vec<f32>,
     pub monte_carlo: MonteCarlo,
     pub divergences: usize,
@@ -294,7 +294,7 @@ struct Block<'a> {
     decays_before: Option<&'a Decays>,
     /// Of the dictionary's band.
     start: Start<'a>,
-    /// Whether the gain of the model alone is asked for.
+    /// Whether the gain of the model is asked for.
     model_gain: bool,
     streams: Streams,
 }
@@ -339,7 +339,7 @@ struct Chain {
 struct Posterior {
     /// Posterior-mean gain, bins x frames.
     gain: Vec<f32>,
-    /// The same before the listener was heard; empty if it is not asked for.
+    /// The same before it is pooled with the listener; empty if it is not asked for.
     model_gain: Vec<f32>,
     /// The least gain to apply, per bin.
     floors: Floors,

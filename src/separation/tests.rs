@@ -21,6 +21,24 @@ use std::sync::Arc;
 
 const ALPHA: (f64, f64) = (1.2, 1.89);
 
+/// What a separation starts from, with one prior for all.
+fn start(bins: usize, speech_spectra: &[f32], noise: NoiseModel, prior: Prior) -> Start<'_> {
+    Start {
+        bins,
+        speech_spectra,
+        alpha_speech: ALPHA.0,
+        alpha_noise: ALPHA.1,
+        noise,
+        frame_seconds: 0.016,
+        bin_hertz: 15.625,
+        speech_prior: prior,
+        noise_prior: prior,
+        carried: None,
+        noise_profile: None,
+        deviation: false,
+    }
+}
+
 /// A mixture, the powers of some frames, and all that a target borrows besides.
 struct Problem {
     mixture: Mixture<f32>,
@@ -63,20 +81,8 @@ impl Problem {
 
     /// A separation of the same frames, for the noise.
     fn separation(&self) -> Separation {
-        let start = Start {
-            bins: self.mixture.bins,
-            speech_spectra: &self.mixture.speech.spectra,
-            alpha_speech: ALPHA.0,
-            alpha_noise: ALPHA.1,
-            noise: NoiseModel::Spectra { rank: self.mixture.noise_rank() },
-            frame_seconds: 0.016,
-            bin_hertz: 15.6,
-            speech_prior: self.prior,
-            noise_prior: self.prior,
-            carried: None,
-            noise_profile: None,
-            deviation: false,
-        };
+        let noise = NoiseModel::Spectra { rank: self.mixture.noise_rank() };
+        let start = start(self.mixture.bins, &self.mixture.speech.spectra, noise, self.prior);
         let mut separation = Separation::new(&start, &self.power, &self.table, Streams::new(5));
         let (mut first, rank) = (0, self.mixture.rank());
         for Frames { power, field, activations, .. } in &mut separation.tiles {
@@ -478,20 +484,8 @@ fn noise_moves_as_it_is_heard() {
     let power: Vec<f32> = (0..frames).flat_map(|t| vec![loud(t); bins]).collect();
     let odds = |t: usize| if voice.contains(&t) { 8.0 } else { -8.0 };
     let log_odds: Vec<f32> = (0..frames).flat_map(|t| vec![odds(t); bins]).collect();
-    let start = Start {
-        bins,
-        speech_spectra: &vec![1.0; bins],
-        alpha_speech: ALPHA.0,
-        alpha_noise: ALPHA.1,
-        noise: NoiseModel::Drifting(NoiseDrift { seconds: 0.8, hertz: 31.25 }),
-        frame_seconds: 0.016,
-        bin_hertz: 15.625,
-        speech_prior: Prior::Flat,
-        noise_prior: Prior::Flat,
-        carried: None,
-        noise_profile: None,
-        deviation: false,
-    };
+    let (flat, drift) = (vec![1.0; bins], NoiseDrift { seconds: 0.8, hertz: 31.25 });
+    let start = start(bins, &flat, NoiseModel::Drifting(drift), Prior::Flat);
     let table = Arc::new(MarginalTable::new(ALPHA.0, ALPHA.1));
     let mut separation = Separation::new(&start, &power, &table, Streams::new(5));
     separation.start_noise(&heard_noise(bins, &power, &log_odds));
