@@ -412,19 +412,19 @@ fn a_refiner_learned_from_a_folder_is_used() {
 
     let input = folder.join("in.wav");
     write(&input, spec(16_000, 1), noisy(2.0));
-    let with = |name: &str, options: &[&str]| {
-        let output = folder.join(name);
-        denoise([&input, &output]).arg("-q").args(options).assert().success();
-        fs::read(output).unwrap()
+    let refined = folder.join("voice.wav");
+    let with = |options: &[&str]| {
+        denoise([&input, &refined]).args(["-q", "--force"]).args(options).assert().success();
+        fs::read(&refined).unwrap()
     };
     let (own, no) = (["--refiner", refiner.to_str().unwrap()], ["--refiner", "none"]);
-    let (mine, none) = (with("mine.wav", &own), with("none.wav", &no));
+    let (mine, none) = (with(&own), with(&no));
     assert!(mine != none);
     // What the listener hears is not refined; without it, the built-in refiner serves.
-    assert!(with("built-in.wav", &[]) == none);
+    assert!(with(&[]) == none);
     let deaf = ["--no-listener"];
-    let built_in = with("deaf.wav", &deaf);
-    let [mine, none] = [own, no].map(|refiner| with("other.wav", &[&deaf[..], &refiner].concat()));
+    let built_in = with(&deaf);
+    let [mine, none] = [own, no].map(|refiner| with(&[&deaf[..], &refiner].concat()));
     assert!(built_in != mine && built_in != none);
 
     // It is an input: not to be replaced, and refused by name if it is something else.
