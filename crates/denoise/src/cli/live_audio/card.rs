@@ -26,6 +26,8 @@ const BLOCK_SECONDS: f64 = 0.01;
 const ERRORS: usize = 16;
 /// A device that gives, or takes, nothing for so long is lost.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The same for one that told an error: of those that pass, some tell of none.
+const PATIENCE_AFTER_ERROR: Duration = Duration::from_secs(1);
 /// Time that a device has to end: a lost one may never do.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// Time between two lines of levels.
@@ -351,6 +353,38 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     ended.map(|()| ExitCode::SUCCESS)
 }
 
+/// Whether a device still gives, or takes, sound.
+struct Watched<'a> {
+    chosen: &'a Chosen,
+    /// Frames that have come, or gone, and when that changed.
+    frames: u64,
+    changed: Instant,
+    /// What it told since.
+    error: Option<cpal::Error>,
+}
+
+impl<'a> Watched<'a> {
+    fn new(chosen: &'a Chosen) -> Self {
+        Self { chosen, frames: 0, changed: Instant::now(), error: None }
+    }
+
+    /// Fails if nothing came, or went, for too long.
+    fn look(&mut self, frames: u64) -> anyhow::Result<()> {
+        if self.frames != frames {
+            (self.frames, self.changed) = (frames, Instant::now());
+            if let Some(error) = self.error.take() {
+                tracing::debug!("{}: {error}", self.chosen.direction.name());
+            }
+        }
+        let patience = if self.error.is_some() { PATIENCE_AFTER_ERROR } else { PATIENCE };
+        if self.changed.elapsed() <= patience {
+            return Ok(());
+        }
+        let lost = || anyhow::anyhow!("it is lost: no sound for {} s", patience.as_secs());
+        Err(self.error.take().map_or_else(lost, anyhow::Error::new)).with_context(|| self.chosen.failure())
+    }
+}
+
 /// Waits for Ctrl-C, and shows the levels meanwhile; fails if a device does.
 fn wait(
     told: &mpsc::Receiver<Told>,
@@ -359,26 +393,21 @@ fn wait(
     line: &dyn Fn() -> String,
     [input, output]: [&Chosen; 2],
 ) -> anyhow::Result<()> {
-    use cpal::ErrorKind::{DeviceChanged, RealtimeDenied, Xrun};
-    let mut watched = [(input, 0, Instant::now()), (output, 0, Instant::now())];
+    use cpal::ErrorKind::{BackendError, DeviceChanged, RealtimeDenied, Xrun};
+    let mut watched = [input, output].map(Watched::new);
     while interrupted().is_continue() {
-        for ((chosen, before, changed), now) in watched.iter_mut().zip([known.came(), known.went()]) {
-            if *before != now {
-                (*before, *changed) = (now, Instant::now());
-            } else if changed.elapsed() > PATIENCE {
-                return Err(anyhow::anyhow!("it is lost: no sound for {} s", PATIENCE.as_secs()))
-                    .with_context(|| chosen.failure());
-            }
+        for (watched, now) in watched.iter_mut().zip([known.came(), known.went()]) {
+            watched.look(now)?;
         }
         match told.recv_timeout(REFRESH) {
             Ok(Told { direction, error }) => match error.kind() {
                 // What is lost thereby is counted where it is missing.
                 Xrun => tracing::debug!("{}: {error}", direction.name()),
                 DeviceChanged | RealtimeDenied => tracing::warn!("{}: {error}", direction.name()),
-                _ => {
-                    let chosen = if direction == Direction::Input { input } else { output };
-                    return Err(error).with_context(|| chosen.failure());
-                }
+                // It may pass: ALSA's plugin for PulseAudio has one where the server's time is not known yet
+                // (alsa-plugins, issue 65).
+                BackendError => watched[direction as usize].error = Some(error),
+                _ => return Err(error).with_context(|| watched[direction as usize].chosen.failure()),
             },
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => anyhow::bail!("both devices have ended"),
