@@ -703,7 +703,7 @@ fn statistics_and_figures_tell_what_was_found() {
     assert!(error > 1e-4 && error < 0.1, "{error}");
     assert!(precision["effective_draws"].as_f64().is_some_and(|draws| (1.0..20.0).contains(&draws)));
     let figure = fs::read_to_string(&svg).unwrap();
-    for title in ["Before", "After", "Posterior standard deviation"] {
+    for title in ["Before", "After", "Posterior standard deviation", "90% interval of the voice"] {
         assert!(figure.contains(title), "{title}");
     }
     // Nothing is sampled: there is no posterior to show.

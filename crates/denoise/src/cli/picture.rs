@@ -1,6 +1,7 @@
 //! The figure of a recording: before, after, and how sure the denoiser is.
 
 use super::terminal::{Failure, write_whole};
+use alphamf::denoiser::VoiceLevels;
 use alphamf::transform::{Analyser, InvalidWindow, Spectrogram, Stft};
 use alphamf_eval::plot::{Columns, Figure, LEVELS, Panel, level};
 use alphamf_files::Layout;
@@ -76,7 +77,16 @@ pub struct Drawing {
     after: Levels,
     /// Of all channels, or of each.
     deviations: Vec<Columns>,
+    /// Widths of the intervals of the voice's level, likewise.
+    intervals: Vec<Columns>,
     highest_hertz: f64,
+}
+
+/// What is known of a portion besides its sound, of all channels or of each.
+pub struct Certainty {
+    /// Standard deviations of the gain, bins x frames.
+    pub deviations: Vec<Vec<f32>>,
+    pub levels: Vec<VoiceLevels>,
 }
 
 impl Drawing {
@@ -86,12 +96,14 @@ impl Drawing {
             before: Levels::new(layout, window_seconds)?,
             after: Levels::new(layout, window_seconds)?,
             deviations: Vec::new(),
+            intervals: Vec::new(),
             highest_hertz: f64::from(layout.sample_rate) / 2.0,
         })
     }
 
-    /// Takes the next samples of every channel, those that are denoised, and deviations of the gain (bins x frames).
-    pub fn push(&mut self, before: &[Vec<f32>], after: &[Vec<f32>], deviations: &[Vec<f32>]) {
+    /// Takes the next samples of every channel, those that are denoised, and what is known of them.
+    pub fn push(&mut self, before: &[Vec<f32>], after: &[Vec<f32>], certainty: &Certainty) {
+        let Certainty { deviations, levels } = certainty;
         self.before.push(before);
         self.after.push(after);
         let bins = self.before.bins();
@@ -99,40 +111,66 @@ impl Drawing {
         for (columns, values) in self.deviations.iter_mut().zip(deviations) {
             values.chunks_exact(bins).for_each(|frame| columns.push(frame.iter().copied()));
         }
+        self.intervals.resize(levels.len(), Columns::new(bins));
+        for (columns, levels) in self.intervals.iter_mut().zip(levels) {
+            push_widths(columns, levels, bins, self.highest_hertz);
+        }
     }
 
     /// The whole.
     pub fn finish(self, seconds: f64) -> Figure {
-        let Self { before, after, deviations, highest_hertz } = self;
-        figure(before.finish(), after.finish(), &deviations, seconds, highest_hertz)
+        /// A standard deviation that is large for a gain.
+        const DEVIATION: f32 = 0.1;
+        /// A width that is large for an interval, dB.
+        const WIDTH: f32 = 30.0;
+        let (before, after) = (self.before.finish(), self.after.finish());
+        let loudest = before.largest().max(-200.0);
+        let spectrogram = |title: &str, columns: Columns| Panel {
+            title: title.to_owned(),
+            columns,
+            low: loudest - LEVELS,
+            high: loudest,
+            scale: [format!("-{LEVELS} dB"), "loudest".to_owned()],
+        };
+        let mut panels = vec![spectrogram("Before", before), spectrogram("After", after)];
+        let certainty = [
+            ("Posterior standard deviation of the gain", self.deviations, DEVIATION, ""),
+            ("Width of the 90% interval of the voice's level", self.intervals, WIDTH, " dB"),
+        ];
+        for (title, all, high, unit) in certainty {
+            let several = all.len() > 1;
+            // Without draws there are no deviations; live, there is neither.
+            for (channel, columns) in all.into_iter().enumerate().filter(|(_, columns)| columns.frames() > 0)
+            {
+                panels.push(Panel {
+                    title: if several {
+                        format!("{title}, channel {}", channel + 1)
+                    } else {
+                        title.to_owned()
+                    },
+                    columns,
+                    low: 0.0,
+                    high,
+                    scale: [format!("0{unit}"), format!("{high}{unit}")],
+                });
+            }
+        }
+        Figure { seconds, hertz: self.highest_hertz, panels }
     }
 }
 
-/// The figure; without the standard deviation of the gain if nothing was drawn.
-fn figure(before: Columns, after: Columns, deviations: &[Columns], seconds: f64, hertz: f64) -> Figure {
-    /// A standard deviation that is large for a gain.
-    const DEVIATION: f32 = 0.1;
-    let loudest = before.largest().max(-200.0);
-    let spectrogram = |title: &str, columns: Columns| Panel {
-        title: title.to_owned(),
-        columns,
-        low: loudest - LEVELS,
-        high: loudest,
-        scale: [format!("-{LEVELS} dB"), "loudest".to_owned()],
-    };
-    let mut panels = vec![spectrogram("Before", before), spectrogram("After", after)];
-    for (channel, deviation) in deviations.iter().enumerate().filter(|(_, columns)| columns.frames() > 0) {
-        let title = "Posterior standard deviation of the gain";
-        let several = deviations.len() > 1;
-        panels.push(Panel {
-            title: if several { format!("{title}, channel {}", channel + 1) } else { title.to_owned() },
-            columns: deviation.clone(),
-            low: 0.0,
-            high: DEVIATION,
-            scale: ["0".to_owned(), format!("{DEVIATION}")],
-        });
+/// Appends the widths of the intervals of levels, dB, slot by slot: those of third octaves to so many bins up to `highest_hertz`.
+fn push_widths(columns: &mut Columns, levels: &VoiceLevels, bins: usize, highest_hertz: f64) {
+    let VoiceLevels { edges_hertz, cells, .. } = levels;
+    let bands = edges_hertz.len().saturating_sub(1).max(1);
+    for cells in cells.chunks_exact(bands) {
+        let width = |bin: usize| {
+            let hertz = (bin as f64 + 0.5) / bins as f64 * highest_hertz;
+            let band = edges_hertz.windows(2).position(|edges| (edges[0]..edges[1]).contains(&hertz));
+            band.and_then(|band| cells[band]).map_or(0.0, |cell| (cell.upper_dbfs - cell.lower_dbfs) as f32)
+        };
+        columns.push((0..bins).map(width));
     }
-    Figure { seconds, hertz, panels }
 }
 
 /// Whether a file of this name can be drawn: SVG or PNG.

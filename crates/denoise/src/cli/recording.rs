@@ -2,7 +2,7 @@
 
 use super::ffmpeg::{self, Encoding, Ffmpeg};
 use super::live::{Aligned, Live};
-use super::picture::Drawing;
+use super::picture::{Certainty, Drawing};
 use super::terminal::{
     check_standard_output, interrupted, interruptible, is_device, open_device, printable, seekable_output,
     usage,
@@ -337,7 +337,7 @@ impl Recording<'_> {
             dither: !self.processing.no_dither,
             residual: self.residual.is_some(),
             deviation: self.draw,
-            levels: self.levels,
+            levels: self.levels || self.draw,
         };
         let session = self.denoiser.session(sample_rate, channels, settings);
         let mut session = session.with_context(in_input)?;
@@ -386,11 +386,12 @@ impl Recording<'_> {
             if let Some(residual) = &mut residual {
                 residual.write_block(&removed)?;
             }
+            let certainty = Certainty { deviations: session.take_deviation(), levels: session.take_levels() };
             if let Some(drawing) = &mut drawing {
-                drawing.push(&block, &voice, &session.take_deviation());
+                drawing.push(&block, &voice, &certainty);
             }
             if let Some(table) = &mut levels {
-                for (channel, levels) in session.take_levels().iter().enumerate() {
+                for (channel, levels) in certainty.levels.iter().enumerate() {
                     add_levels(table, channel, levels);
                 }
             }
