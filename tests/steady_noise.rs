@@ -12,8 +12,8 @@ use std::path::Path;
 const RATE: usize = 8_000;
 /// By how much the gain of a third of an octave may differ between two seconds, dB.
 const MOST_DB: f64 = 2.0;
-/// The gain of a noise 5 dB below a voice at which the voice hides it, dB.
-const INAUDIBLE_DB: f64 = -40.0;
+/// The gain of a noise 5 dB below a voice at which it is too far below the voice to be heard in its pauses, dB.
+const INAUDIBLE_DB: f64 = -37.0;
 
 fn normal(stream: &mut Stream) -> f32 {
     StandardNormal.sample(stream)

@@ -17,21 +17,19 @@ def main():
     source, target = sys.argv[1:]
     c = torch.load(source, weights_only=False)
     run = Run(rate=1e-3, live=True)
-    state = run.net.state_dict()
+    weights, taps = {}, {name: value.shape[2:3] for name, value in run.net.state_dict().items()}
     for name, value in c["average"].items():
         kind, layer = (name.split(".") + ["0"])[:2]
-        taps = state[name].shape[2:3]
-        if value.dim() > 2 and value.shape[2:3] != taps:
-            share = SHARES[kind][int(layer) if layer.isdigit() else 0]
+        layer = int(layer) if layer.isdigit() else 0
+        shares = SHARES.get(kind, [1.0])
+        # Offline there are more, which reach as far as some before them.
+        if layer >= len(shares):
+            continue
+        if value.dim() > 2 and value.shape[2:3] != taps[name]:
             past, present, future = value.unbind(2)
-            value = torch.stack([past, present + share * future], 2)
-        state[name] = value
-    # A layer that the source lacks adds nothing yet.
-    for name in state:
-        if name not in c["average"] and name.endswith("norm.weight"):
-            state[name] = torch.zeros_like(state[name])
-    run.net.load_state_dict(state)
-    run.average = {name: value.clone() for name, value in run.net.state_dict().items()}
+            value = torch.stack([past, present + shares[layer] * future], 2)
+        weights[name] = value
+    run.begin(weights)
     run.save(target, 0.0)
 
 

@@ -9,7 +9,8 @@ RATE, WINDOW, HOP, BINS = 16000, 1024, 256, 513
 SINGLE, BANDS, GROUP = 76, 160, 5  # bins that are bands of their own, bands in all, bands that share a place
 PLACES, FEATURES, PAIR = BANDS // GROUP, 3, 2  # two frames share a place, too
 
-LIVE_SHAPE = dict(wide=(1, 2, 4, 8, 16, 32))  # a longer memory in place of the future
+# Less than offline, with a longer memory in place of the future.
+LIVE_SHAPE = dict(wide=(1, 2, 4, 8, 16, 32), after=(1, 4, 2))
 
 
 def edges():
@@ -101,7 +102,14 @@ class Listener(nn.Module):
     """live: it hears the past alone."""
 
     def __init__(
-        self, live=False, channels=48, narrow=12, width=192, local=(1, 2, 4, 8), wide=(1, 2, 4, 8, 16), after=(1, 4, 2)
+        self,
+        live=False,
+        channels=48,
+        narrow=12,
+        width=192,
+        local=(1, 2, 4, 8),
+        wide=(1, 2, 4, 8, 16, 1, 4, 16, 2),
+        after=(1, 4, 2, 8, 1),
     ):
         super().__init__()
         near = lambda d: Layer(Near(channels, channels, d, live), True)

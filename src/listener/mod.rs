@@ -2,7 +2,7 @@
 //!
 //! The model tells a voice from noise by what their spectra are made of and by how steady they are; a dog, a siren or
 //! a keyboard is neither. The listener has learned from mixtures of voices with real noises of many kinds. It sees
-//! logarithms of power on [`BANDS`] bands, relative to the recording's mean and to the quiet of each band, up to 2 s
+//! logarithms of power on [`BANDS`] bands, relative to the recording's mean and to the quiet of each band, up to 3 s
 //! to either side, and returns the logarithm of the odds that what is in a bin is the voice's.
 //!
 //! It and the posterior know different things: the posterior has the fine structure of the spectrum, the channel and
