@@ -48,7 +48,7 @@ fn main() -> Outcome {
     /// Burn-in ends where so many steps have brought the mean of the potential down by less than [`FLAT`].
     const WINDOW: usize = 50;
     const FLAT: f64 = 5.0;
-    const LONGEST: usize = 500;
+    const LONGEST: usize = 5000;
     const DESCENTS: usize = 1000;
     let folder = option("--data").ok_or("--data must name the folder that holds mnist7v9")?.join("mnist7v9");
     let mut report = Report::new("mnist", "Bayesian logistic regression on MNIST, 7 against 9");
