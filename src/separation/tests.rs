@@ -19,10 +19,11 @@ use rand::RngExt;
 use rand_distr::{Distribution, Exp1};
 use std::sync::Arc;
 
-const ALPHA: (f64, f64) = (1.2, 1.89);
+/// Characteristic exponents of speech and of noise.
+pub(super) const ALPHA: (f64, f64) = (1.2, 1.89);
 
 /// What a separation starts from, with one prior for all.
-fn start(bins: usize, speech_spectra: &[f32], noise: NoiseModel, prior: Prior) -> Start<'_> {
+pub(super) fn start(bins: usize, speech_spectra: &[f32], noise: NoiseModel, prior: Prior) -> Start<'_> {
     Start {
         bins,
         speech_spectra,

@@ -10,15 +10,13 @@
 use super::*;
 use crate::model::{Factor, Mixture, Prior, SampledVariables};
 use crate::separation::settings::NoiseModel;
-use crate::separation::state::Start;
+use crate::separation::tests::{ALPHA, start};
 use crate::stable::PositiveStable;
 use rand_distr::{Distribution, Exp1, Gamma};
 use std::sync::Arc;
 
 const BINS: usize = 6;
 const FRAMES: usize = 8;
-/// Characteristic exponents of speech and of noise.
-const ALPHAS: (f64, f64) = (1.2, 1.89);
 /// Bins x rank.
 const DICTIONARY: [f32; 2 * BINS] = [1.0, 0.8, 0.5, 0.2, 0.1, 0.05, 0.1, 0.3, 0.6, 0.9, 0.7, 0.3];
 /// Of activations and noise spectra.
@@ -70,8 +68,8 @@ impl Unknowns {
     fn mixture(&self) -> Mixture<f32> {
         Mixture {
             bins: BINS,
-            speech: Factor { alpha: ALPHAS.0, spectra: DICTIONARY.to_vec() },
-            noise: Factor { alpha: ALPHAS.1, spectra: self.spectra.clone() },
+            speech: Factor { alpha: ALPHA.0, spectra: DICTIONARY.to_vec() },
+            noise: Factor { alpha: ALPHA.1, spectra: self.spectra.clone() },
         }
     }
 }
@@ -104,7 +102,7 @@ fn quantities(
     let tilt = noise.chunks_exact(BINS).map(|frame| (frame[0] / frame[BINS - 1]).ln()).sum::<f64>();
     let gain = |i: usize| {
         let ratio = |lambda: f64, alpha: f64| (f64::from(power[i]).ln() - 2.0 / alpha * lambda.ln()) as f32;
-        f64::from(table.expectations(ratio(speech[i], ALPHAS.0), ratio(noise[i], ALPHAS.1)).gain)
+        f64::from(table.expectations(ratio(speech[i], ALPHA.0), ratio(noise[i], ALPHA.1)).gain)
     };
     let mut found = vec![
         mean(&mut speech.iter().map(|x| x.ln())),
@@ -129,30 +127,17 @@ fn ranks(run: &Run, table: &Arc<MarginalTable>, exact: &MarginalTable, streams: 
         let law = PositiveStable::new(alpha / 2.0).unwrap();
         (0..speech.len()).map(|_| Distribution::<f64>::sample(&law, &mut stream) as f32).collect()
     };
-    let drawn = SampledVariables { speech: impulses(ALPHAS.0), noise: impulses(ALPHAS.1) };
+    let drawn = SampledVariables { speech: impulses(ALPHA.0), noise: impulses(ALPHA.1) };
     let power: Vec<f32> = (0..speech.len())
         .map(|i| {
-            let variance = f64::from(drawn.speech[i]) * speech[i].powf(2.0 / ALPHAS.0)
-                + f64::from(drawn.noise[i]) * noise[i].powf(2.0 / ALPHAS.1);
+            let variance = f64::from(drawn.speech[i]) * speech[i].powf(2.0 / ALPHA.0)
+                + f64::from(drawn.noise[i]) * noise[i].powf(2.0 / ALPHA.1);
             let square: f64 = Exp1.sample(&mut stream);
             (variance * square) as f32
         })
         .collect();
     let prior = Prior::Gamma { shape: SHAPE, rate: RATE };
-    let start = Start {
-        bins: BINS,
-        speech_spectra: &DICTIONARY,
-        alpha_speech: ALPHAS.0,
-        alpha_noise: ALPHAS.1,
-        noise: NoiseModel::Spectra { rank: run.noise_rank },
-        frame_seconds: 0.016,
-        bin_hertz: 15.625,
-        speech_prior: prior,
-        noise_prior: prior,
-        carried: None,
-        noise_profile: None,
-        deviation: false,
-    };
+    let start = start(BINS, &DICTIONARY, NoiseModel::Spectra { rank: run.noise_rank }, prior);
     let mut separation = Separation::new(&start, &power, table, streams.child(2));
     // Chains start from the prior, as far from the truth as any draw.
     let first = Unknowns::draw(run.noise_rank, streams.child(3));
@@ -202,7 +187,7 @@ struct Calibration {
 
 /// Of so many recordings; inference takes `table_alphas` for the exponents.
 fn calibrate(run: Run, recordings: usize, table_alphas: (f64, f64)) -> Vec<Calibration> {
-    let exact = MarginalTable::new(ALPHAS.0, ALPHAS.1);
+    let exact = MarginalTable::new(ALPHA.0, ALPHA.1);
     let table = Arc::new(MarginalTable::new(table_alphas.0, table_alphas.1));
     let streams = Streams::new(20);
     let ranks: Vec<Vec<usize>> = (0..recordings as u64)
@@ -243,11 +228,11 @@ const HAMCMC: Run = Run { sampler: SamplerKind::Hamcmc, thinning: 8, ..HMC };
 /// Hamiltonian Monte Carlo rejects what is off: its ranks are uniform, and those for another stable law are not.
 #[test]
 fn ranks_of_exact_draws_are_uniform() {
-    let right = calibrate(HMC, 240, ALPHAS);
+    let right = calibrate(HMC, 240, ALPHA);
     for Calibration { name, chi_square, lean, spread } in &right {
         assert!(*chi_square < MOST, "{name}: {chi_square:.1}, {lean:.2}, {spread:.2}");
     }
-    let wrong = calibrate(HMC, 240, (ALPHAS.0, 1.4));
+    let wrong = calibrate(HMC, 240, (ALPHA.0, 1.4));
     let most = wrong.iter().map(|found| found.chi_square).fold(0.0, f64::max);
     assert!(most > MOST, "{most}");
 }
@@ -255,7 +240,7 @@ fn ranks_of_exact_draws_are_uniform() {
 /// HAMCMC at the step of the denoiser: its bias is what is known of it.
 #[test]
 fn ranks_of_hamcmc_lean_no_more_than_is_known() {
-    for Calibration { name, lean, spread, .. } in calibrate(HAMCMC, 160, ALPHAS) {
+    for Calibration { name, lean, spread, .. } in calibrate(HAMCMC, 160, ALPHA) {
         assert!(lean.abs() < 0.3 && (0.75..1.3).contains(&spread), "{name}: {lean:.2}, {spread:.2}");
     }
 }
@@ -278,7 +263,7 @@ fn all_samplers() {
     ];
     for (name, run) in runs {
         println!("{name}");
-        for Calibration { name, chi_square, lean, spread } in calibrate(run, 1000, ALPHAS) {
+        for Calibration { name, chi_square, lean, spread } in calibrate(run, 1000, ALPHA) {
             println!("  {name:20} chi-square {chi_square:6.1} lean {lean:6.3} spread {spread:5.3}");
         }
     }

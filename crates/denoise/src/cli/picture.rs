@@ -1,7 +1,7 @@
 //! The figure of a recording: before, after, and how sure the denoiser is.
 
 use super::terminal::{Failure, write_whole};
-use alphamf::denoiser::VoiceLevels;
+use alphamf::denoiser::{VoiceLevel, VoiceLevels};
 use alphamf::transform::{Analyser, InvalidWindow, Spectrogram, Stft};
 use alphamf_eval::plot::{Columns, Figure, LEVELS, Panel, level};
 use alphamf_files::Layout;
@@ -82,13 +82,6 @@ pub struct Drawing {
     highest_hertz: f64,
 }
 
-/// What is known of a portion besides its sound, of all channels or of each.
-pub struct Certainty {
-    /// Standard deviations of the gain, bins x frames.
-    pub deviations: Vec<Vec<f32>>,
-    pub levels: Vec<VoiceLevels>,
-}
-
 impl Drawing {
     /// That of no samples yet, in windows of so many seconds.
     pub fn new(layout: &Layout, window_seconds: f64) -> Result<Self, InvalidWindow> {
@@ -101,9 +94,15 @@ impl Drawing {
         })
     }
 
-    /// Takes the next samples of every channel, those that are denoised, and what is known of them.
-    pub fn push(&mut self, before: &[Vec<f32>], after: &[Vec<f32>], certainty: &Certainty) {
-        let Certainty { deviations, levels } = certainty;
+    /// Takes the next samples of every channel, those that are denoised, deviations of the gain (bins x frames), and levels of
+    /// the voice.
+    pub fn push(
+        &mut self,
+        before: &[Vec<f32>],
+        after: &[Vec<f32>],
+        deviations: &[Vec<f32>],
+        levels: &[VoiceLevels],
+    ) {
         self.before.push(before);
         self.after.push(after);
         let bins = self.before.bins();
@@ -140,36 +139,31 @@ impl Drawing {
         for (title, all, high, unit) in certainty {
             let several = all.len() > 1;
             // Without draws there are no deviations; live, there is neither.
-            for (channel, columns) in all.into_iter().enumerate().filter(|(_, columns)| columns.frames() > 0)
-            {
-                panels.push(Panel {
-                    title: if several {
-                        format!("{title}, channel {}", channel + 1)
-                    } else {
-                        title.to_owned()
-                    },
-                    columns,
-                    low: 0.0,
-                    high,
-                    scale: [format!("0{unit}"), format!("{high}{unit}")],
-                });
-            }
+            let drawn = all.into_iter().enumerate().filter(|(_, columns)| columns.frames() > 0);
+            panels.extend(drawn.map(|(channel, columns)| Panel {
+                title: if several { format!("{title}, channel {}", channel + 1) } else { title.to_owned() },
+                columns,
+                low: 0.0,
+                high,
+                scale: [format!("0{unit}"), format!("{high}{unit}")],
+            }));
         }
         Figure { seconds, hertz: self.highest_hertz, panels }
     }
 }
 
-/// Appends the widths of the intervals of levels, dB, slot by slot: those of third octaves to so many bins up to `highest_hertz`.
+/// Appends the widths of the intervals of levels, dB: every slot is a frame, with those of third octaves at all bins that lie in
+/// them.
 fn push_widths(columns: &mut Columns, levels: &VoiceLevels, bins: usize, highest_hertz: f64) {
     let VoiceLevels { edges_hertz, cells, .. } = levels;
-    let bands = edges_hertz.len().saturating_sub(1).max(1);
-    for cells in cells.chunks_exact(bands) {
-        let width = |bin: usize| {
-            let hertz = (bin as f64 + 0.5) / bins as f64 * highest_hertz;
-            let band = edges_hertz.windows(2).position(|edges| (edges[0]..edges[1]).contains(&hertz));
-            band.and_then(|band| cells[band]).map_or(0.0, |cell| (cell.upper_dbfs - cell.lower_dbfs) as f32)
-        };
-        columns.push((0..bins).map(width));
+    let band = |bin: usize| {
+        let hertz = (bin as f64 + 0.5) / bins as f64 * highest_hertz;
+        edges_hertz.windows(2).position(|edges| (edges[0]..edges[1]).contains(&hertz))
+    };
+    let bands: Vec<Option<usize>> = (0..bins).map(band).collect();
+    let width = |cell: VoiceLevel| (cell.upper_dbfs - cell.lower_dbfs) as f32;
+    for cells in cells.chunks_exact(edges_hertz.len().saturating_sub(1).max(1)) {
+        columns.push(bands.iter().map(|band| band.and_then(|band| cells[band]).map_or(0.0, width)));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::ffmpeg::{self, Encoding, Ffmpeg};
 use super::live::{Aligned, Live};
-use super::picture::{Certainty, Drawing};
+use super::picture::Drawing;
 use super::terminal::{
     check_standard_output, interrupted, interruptible, is_device, open_device, printable, seekable_output,
     usage,
@@ -386,12 +386,12 @@ impl Recording<'_> {
             if let Some(residual) = &mut residual {
                 residual.write_block(&removed)?;
             }
-            let certainty = Certainty { deviations: session.take_deviation(), levels: session.take_levels() };
+            let done = session.take_levels();
             if let Some(drawing) = &mut drawing {
-                drawing.push(&block, &voice, &certainty);
+                drawing.push(&block, &voice, &session.take_deviation(), &done);
             }
             if let Some(table) = &mut levels {
-                for (channel, levels) in certainty.levels.iter().enumerate() {
+                for (channel, levels) in done.iter().enumerate() {
                     add_levels(table, channel, levels);
                 }
             }

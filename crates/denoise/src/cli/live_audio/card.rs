@@ -26,7 +26,7 @@ const BLOCK_SECONDS: f64 = 0.01;
 const ERRORS: usize = 16;
 /// A device that gives, or takes, nothing for so long is lost.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The same for one that told an error: of those that pass, some tell of none.
+/// The same for one that has told an error that may pass.
 const PATIENCE_AFTER_ERROR: Duration = Duration::from_secs(1);
 /// Time that a device has to end: a lost one may never do.
 const FAREWELL: Duration = Duration::from_secs(1);
