@@ -63,23 +63,25 @@ pub(crate) fn floats(tensor: &TensorView) -> impl Iterator<Item = f32> {
     values.iter().map(|value| f32::from_le_bytes(*value))
 }
 
-/// The bytes of a file with one tensor of type F32; equal contents give equal bytes.
+/// The bytes of a file with tensors of type F32, each with its name and shape; equal contents give equal bytes.
 pub(crate) fn write<H: Serialize>(
     format: &Format,
     header: &H,
-    name: &str,
-    shape: Vec<usize>,
-    values: &[f32],
+    tensors: &[(&str, Vec<usize>, &[f32])],
 ) -> Result<Vec<u8>, TensorFileError> {
-    let values: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
-    let tensor = TensorView::new(Dtype::F32, shape, &values)?;
+    let bytes = |values: &[f32]| values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
+    let data: Vec<Vec<u8>> = tensors.iter().map(|(_, _, values)| bytes(values)).collect();
+    let views = tensors.iter().zip(&data).map(|((name, shape, _), data)| {
+        TensorView::new(Dtype::F32, shape.clone(), data).map(|view| (*name, view))
+    });
+    let views = views.collect::<Result<Vec<_>, _>>()?;
     let header = serde_json::to_string(header).map_err(|error| TensorFileError::Bytes(error.to_string()))?;
     let metadata = [
         ("format".to_owned(), format.name.to_owned()),
         ("version".to_owned(), format.version.to_string()),
         ("header".to_owned(), header),
     ];
-    let mut bytes = safetensors::serialize([(name, tensor)], Some(metadata.into_iter().collect()))?;
+    let mut bytes = safetensors::serialize(views, Some(metadata.into_iter().collect()))?;
     sort_header(&mut bytes);
     Ok(bytes)
 }

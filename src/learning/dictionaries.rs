@@ -75,6 +75,12 @@ pub enum TrainingError {
         /// That of the dictionary, Hz.
         expected: u32,
     },
+    /// A recording of the whole band is needed, and this one has nothing above the dictionary's.
+    #[error("nothing above {hertz} Hz, where the dictionary ends: speech of the whole band is needed")]
+    NothingAbove {
+        /// Where the dictionary ends, Hz.
+        hertz: u32,
+    },
     /// There is not enough speech.
     #[error("{frames} frames of speech for {rank} spectra; at least as many are needed")]
     TooLittleSpeech {
@@ -105,7 +111,9 @@ impl TrainingError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Settings(_) | Self::Window(_) => ErrorKind::Setting,
-            Self::SampleRate { .. } | Self::TooLittleSpeech { .. } => ErrorKind::Input,
+            Self::SampleRate { .. } | Self::NothingAbove { .. } | Self::TooLittleSpeech { .. } => {
+                ErrorKind::Input
+            }
             Self::Dictionary(_) => ErrorKind::Model,
             Self::Cancelled(_) => ErrorKind::Cancelled,
             Self::Checkpoint { .. } => ErrorKind::Other,
@@ -282,6 +290,7 @@ impl Corpus {
             seed: settings.seed,
             files,
             seconds: total(&hops),
+            continuation: None,
         };
         Ok(Dictionary::new(header, mixture.speech.spectra)?)
     }

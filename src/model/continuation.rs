@@ -3,6 +3,14 @@
 use super::mixture::Scalar;
 use crate::kernels::products::{Columns, accumulate_outer};
 
+/// Distance of the knots between which the spectra of speech are straight above a dictionary's band, Hz.
+const KNOT_HERTZ: f64 = 500.0;
+
+/// The same in bins that are `bin_hertz` apart.
+pub fn knot_spacing(bin_hertz: f64) -> usize {
+    ((KNOT_HERTZ / bin_hertz).round() as usize).max(1)
+}
+
 /// A band of bins over which spectra are smooth: straight lines between knots that are some bins apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Continuation {
@@ -32,15 +40,21 @@ impl Continuation {
     /// The spectra (bins x columns) with the given values at the knots (knots x columns).
     #[must_use]
     pub fn spectra<T: Scalar>(&self, values: &[T]) -> Vec<T> {
-        let mut spectra = Vec::with_capacity(values.len() / self.knots() * self.bins);
-        for values in values.chunks_exact(self.knots()) {
-            spectra.extend((0..self.bins).map(|bin| {
-                let (knot, weight) = self.place::<T>(bin);
-                let above = values[(knot + 1).min(values.len() - 1)];
-                values[knot] + weight * (above - values[knot])
-            }));
+        let mut spectra = vec![T::zero(); values.len() / self.knots() * self.bins];
+        if self.bins > 0 {
+            let columns = values.chunks_exact(self.knots()).zip(spectra.chunks_exact_mut(self.bins));
+            columns.for_each(|(values, spectrum)| self.fill(values, spectrum));
         }
         spectra
+    }
+
+    /// Writes the one spectrum with these values at the knots.
+    pub fn fill<T: Scalar>(&self, values: &[T], spectrum: &mut [T]) {
+        for (bin, out) in spectrum.iter_mut().enumerate() {
+            let (knot, weight) = self.place::<T>(bin);
+            let above = values[(knot + 1).min(values.len() - 1)];
+            *out = values[knot] + weight * (above - values[knot]);
+        }
     }
 
     /// Adds `fold(slopes) H'` (knots x rank) to `sums`, for slopes of the dispersions (bins x frames) and the

@@ -1,17 +1,23 @@
 //! Dictionaries of speech spectra and their file format.
 //!
-//! A dictionary is a [safetensors](https://docs.rs/safetensors) file with one tensor, `spectra`
-//! (rank x bins, row-major, f32: one spectrum after the other), and its settings as metadata.
+//! A dictionary is a [safetensors](https://docs.rs/safetensors) file with a tensor `spectra`
+//! (rank x bins, row-major, f32: one spectrum after the other), one more, `continuation` (rank x knots), if it is known how
+//! they go on above, and its settings as metadata.
 
 use crate::stable::ALPHAS;
 use crate::tensor_file::{self, Format, TensorFileError};
 use safetensors::tensor::Dtype;
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 
 /// The version of the file format that this crate reads and writes.
 pub const FORMAT_VERSION: u32 = 1;
 const FORMAT: Format = Format { name: "alphamf-dictionary", version: FORMAT_VERSION };
 const TENSOR: &str = "spectra";
+const CONTINUATION: &str = "continuation";
+/// Up to 192 kHz of the highest sample rate that is read, and as much again.
+const MOST_KNOTS: usize = 1_000;
+const RATIOS: RangeInclusive<f32> = 1e-9..=1e9;
 /// With larger entries, dispersions could leave the range of single precision.
 const LARGEST_ENTRY: f32 = 1e9;
 
@@ -20,6 +26,8 @@ const LARGEST_ENTRY: f32 = 1e9;
 pub struct Dictionary {
     header: DictionaryHeader,
     spectra: Vec<f32>,
+    /// Knots x rank; empty if there is none.
+    continuation: Vec<f32>,
 }
 
 /// What a dictionary was made for and from.
@@ -41,6 +49,20 @@ pub struct DictionaryHeader {
     pub files: usize,
     /// Speech that was learned from, silence dropped, s.
     pub seconds: f64,
+    /// What is known of how the spectra go on above the dictionary's band.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation: Option<ContinuationHeader>,
+}
+
+/// What the continuation of a dictionary's spectra was made from: see [`Dictionary::continuation`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ContinuationHeader {
+    /// Number of knots, 1 to 1,000.
+    pub knots: usize,
+    /// Number of files of speech of the whole band.
+    pub files: usize,
+    /// Speech that was learned from, s.
+    pub seconds: f64,
 }
 
 /// Why some bytes are not a dictionary.
@@ -59,17 +81,19 @@ pub enum DictionaryError {
         /// The file's version.
         found: String,
     },
-    /// The tensor's shape or type disagrees with the metadata.
-    #[error("the spectra have shape {found:?} ({dtype}); expected [{rank}, {bins}] (F32)")]
+    /// A tensor's shape or type disagrees with the metadata.
+    #[error("the tensor '{tensor}' has shape {found:?} ({dtype}); expected [{rank}, {columns}] (F32)")]
     Shape {
+        /// The tensor's name.
+        tensor: &'static str,
         /// Shape in the file.
         found: Vec<usize>,
         /// Element type in the file.
         dtype: String,
         /// Rank by the metadata.
         rank: usize,
-        /// Bins by the metadata.
-        bins: usize,
+        /// Bins or knots by the metadata.
+        columns: usize,
     },
     /// An entry that no dispersion can have.
     #[error("spectrum {spectrum}, bin {bin} is {value}; entries are positive and {LARGEST_ENTRY:e} at most")]
@@ -79,6 +103,16 @@ pub enum DictionaryError {
         /// Index of the bin.
         bin: usize,
         /// The entry.
+        value: f32,
+    },
+    /// A ratio that two dispersions cannot have.
+    #[error("knot {knot} of spectrum {spectrum} is {value} times the one below; ratios are 1e-9 to 1e9")]
+    Ratio {
+        /// Index of the spectrum.
+        spectrum: usize,
+        /// Index of the knot.
+        knot: usize,
+        /// The ratio.
         value: f32,
     },
 }
@@ -106,6 +140,11 @@ impl DictionaryHeader {
         if !(self.seconds.is_finite() && self.seconds >= 0.0) {
             return Err(DictionaryError::Metadata("seconds"));
         }
+        if let Some(ContinuationHeader { knots, seconds, .. }) = self.continuation
+            && !((1..=MOST_KNOTS).contains(&knots) && seconds.is_finite() && seconds >= 0.0)
+        {
+            return Err(DictionaryError::Metadata("continuation"));
+        }
         Ok(())
     }
 }
@@ -121,25 +160,42 @@ impl From<TensorFileError> for DictionaryError {
 }
 
 impl Dictionary {
-    /// A dictionary of `spectra` (bins x rank, column-major).
+    /// A dictionary of `spectra` (bins x rank, column-major), without a continuation: see [`Dictionary::continued`].
     ///
     /// # Errors
     /// If the header has values out of range, its shape is another, or an entry is not positive or beyond 1e9.
     pub fn new(header: DictionaryHeader, spectra: Vec<f32>) -> Result<Self, DictionaryError> {
+        let header = DictionaryHeader { continuation: None, ..header };
         header.validate()?;
         let bins = header.bins();
-        if header.rank.checked_mul(bins) != Some(spectra.len()) {
-            return Err(DictionaryError::Shape {
-                found: vec![spectra.len() / bins, bins],
-                dtype: "F32".into(),
-                rank: header.rank,
-                bins,
-            });
-        }
+        check_size(TENSOR, &spectra, header.rank, bins)?;
         if let Some(at) = spectra.iter().position(|x| !(*x > 0.0 && *x <= LARGEST_ENTRY)) {
             return Err(DictionaryError::Entry { spectrum: at / bins, bin: at % bins, value: spectra[at] });
         }
-        Ok(Self { header, spectra })
+        Ok(Self { header, spectra, continuation: Vec::new() })
+    }
+
+    /// The same with what is known of how the spectra go on above its band: the dispersion at knots 500 Hz apart, the lowest
+    /// at the first bin above the band, each as a ratio to the knot below it and the lowest to the mean of the 250 Hz below
+    /// it (knots x rank, column-major).
+    ///
+    /// # Errors
+    /// If the header has values out of range, its shape is another, or a ratio is not one of 1e-9 to 1e9.
+    pub fn continued(
+        mut self,
+        header: ContinuationHeader,
+        ratios: Vec<f32>,
+    ) -> Result<Self, DictionaryError> {
+        let knots = header.knots;
+        self.header.continuation = Some(header);
+        self.header.validate()?;
+        check_size(CONTINUATION, &ratios, self.header.rank, knots)?;
+        if let Some(at) = ratios.iter().position(|x| !RATIOS.contains(x)) {
+            let value = ratios[at];
+            return Err(DictionaryError::Ratio { spectrum: at / knots, knot: at % knots, value });
+        }
+        self.continuation = ratios;
+        Ok(self)
     }
 
     /// The dictionary that comes with this crate: `models/speech-16k.safetensors`.
@@ -169,13 +225,23 @@ impl Dictionary {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DictionaryError> {
         let (header, tensors): (DictionaryHeader, _) = tensor_file::read(bytes, &FORMAT)?;
         header.validate()?;
-        let tensor = tensors.tensor(TENSOR).map_err(TensorFileError::from)?;
-        let (rank, bins) = (header.rank, header.bins());
-        if tensor.dtype() != Dtype::F32 || tensor.shape() != [rank, bins] {
-            let (found, dtype) = (tensor.shape().to_vec(), format!("{:?}", tensor.dtype()));
-            return Err(DictionaryError::Shape { found, dtype, rank, bins });
+        let (rank, bins, continuation) = (header.rank, header.bins(), header.continuation.clone());
+        let values = |name, columns| {
+            let tensor = tensors.tensor(name).map_err(TensorFileError::from)?;
+            if tensor.dtype() != Dtype::F32 || tensor.shape() != [rank, columns] {
+                let (found, dtype) = (tensor.shape().to_vec(), format!("{:?}", tensor.dtype()));
+                return Err(DictionaryError::Shape { tensor: name, found, dtype, rank, columns });
+            }
+            Ok(tensor_file::floats(&tensor).collect())
+        };
+        let dictionary = Self::new(header, values(TENSOR, bins)?)?;
+        match continuation {
+            Some(header) => {
+                let ratios = values(CONTINUATION, header.knots)?;
+                dictionary.continued(header, ratios)
+            }
+            None => Ok(dictionary),
         }
-        Self::new(header, tensor_file::floats(&tensor).collect())
     }
 
     /// The bytes of the dictionary's file.
@@ -183,8 +249,18 @@ impl Dictionary {
     /// # Errors
     /// Only if serialising fails, which a valid dictionary does not.
     pub fn to_bytes(&self) -> Result<Vec<u8>, DictionaryError> {
-        let shape = vec![self.header.rank, self.header.bins()];
-        Ok(tensor_file::write(&FORMAT, &self.header, TENSOR, shape, &self.spectra)?)
+        let rank = self.header.rank;
+        let mut tensors = vec![(TENSOR, vec![rank, self.header.bins()], &self.spectra[..])];
+        if let Some(ContinuationHeader { knots, .. }) = self.header.continuation {
+            tensors.push((CONTINUATION, vec![rank, knots], &self.continuation));
+        }
+        Ok(tensor_file::write(&FORMAT, &self.header, &tensors)?)
+    }
+
+    /// How the spectra go on above the dictionary's band, if that is known: see [`Dictionary::continued`].
+    #[must_use]
+    pub fn continuation(&self) -> Option<&[f32]> {
+        (!self.continuation.is_empty()).then_some(&self.continuation[..])
     }
 
     /// The lowest `bins` rows of the spectra (bins x rank), all of them if there are fewer.
@@ -193,6 +269,20 @@ impl Dictionary {
         let all = self.header.bins();
         self.spectra.chunks_exact(all).flat_map(|spectrum| &spectrum[..bins.min(all)]).copied().collect()
     }
+}
+
+/// Whether there are `columns` values for each of `rank` spectra.
+fn check_size(
+    tensor: &'static str,
+    values: &[f32],
+    rank: usize,
+    columns: usize,
+) -> Result<(), DictionaryError> {
+    if rank.checked_mul(columns) == Some(values.len()) {
+        return Ok(());
+    }
+    let found = vec![values.len() / columns, columns];
+    Err(DictionaryError::Shape { tensor, found, dtype: "F32".into(), rank, columns })
 }
 
 #[cfg(test)]
@@ -213,6 +303,7 @@ mod tests {
             seed: u64::MAX,
             files: 2,
             seconds: 12.5,
+            continuation: None,
         }
     }
 
@@ -236,6 +327,41 @@ mod tests {
         let shipped = Dictionary::shipped().unwrap();
         assert_eq!(Dictionary::from_bytes(&shipped.to_bytes().unwrap()).unwrap(), shipped);
         assert_eq!(shipped.header().bins(), 513);
+        // It goes on to 23 kHz and more.
+        assert!(shipped.continuation().is_some_and(|ratios| ratios.len() >= 100 * 31));
+    }
+
+    #[test]
+    fn a_continuation_is_kept_and_its_flaws_are_told() {
+        let header = |knots| ContinuationHeader { knots, files: 3, seconds: 4.5 };
+        let ratios: Vec<f32> = (1..=6).map(|x| 0.25 * x as f32).collect();
+        let continued = small().continued(header(2), ratios.clone()).unwrap();
+        assert_eq!(continued.continuation(), Some(&ratios[..]));
+        assert_eq!(continued.spectra(), small().spectra());
+        assert_eq!(Dictionary::from_bytes(&continued.to_bytes().unwrap()).unwrap(), continued);
+        assert_eq!(small().continuation(), None);
+
+        let error = |header, ratios: &[f32]| small().continued(header, ratios.to_vec()).unwrap_err();
+        for knots in [0, MOST_KNOTS + 1] {
+            assert!(matches!(error(header(knots), &ratios), DictionaryError::Metadata("continuation")));
+        }
+        let endless = ContinuationHeader { seconds: f64::INFINITY, ..header(2) };
+        assert!(matches!(error(endless, &ratios), DictionaryError::Metadata("continuation")));
+        assert!(matches!(
+            error(header(3), &ratios),
+            DictionaryError::Shape { tensor: "continuation", columns: 3, .. }
+        ));
+        for value in [f32::NAN, 0.0, -1.0, 1e10] {
+            let mut flawed = ratios.clone();
+            flawed[3] = value;
+            let flawed = error(header(2), &flawed);
+            assert!(matches!(flawed, DictionaryError::Ratio { spectrum: 1, knot: 1, .. }), "{flawed}");
+        }
+        // Metadata that speak of a continuation that is not there.
+        let text = serde_json::to_string(continued.header()).unwrap();
+        let metadata = [("format", FORMAT.name), ("version", "1"), ("header", text.as_str())];
+        let lacking = file(&metadata, TENSOR, vec![3, 5], small().spectra());
+        assert!(matches!(Dictionary::from_bytes(&lacking), Err(DictionaryError::TensorFile(_))));
     }
 
     #[test]
@@ -265,7 +391,7 @@ mod tests {
         for shape in [vec![5, 3], vec![15], vec![1, 3, 5]] {
             let turned = error(&file(&good, TENSOR, shape.clone(), &entries));
             assert!(
-                matches!(turned, DictionaryError::Shape { found, rank: 3, bins: 5, .. } if found == shape)
+                matches!(turned, DictionaryError::Shape { found, rank: 3, columns: 5, .. } if found == shape)
             );
         }
         for value in [f32::NAN, f32::INFINITY, -0.5, 0.0, 1e20] {

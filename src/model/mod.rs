@@ -8,8 +8,8 @@ pub(crate) mod published;
 #[cfg(test)]
 mod tests;
 pub(crate) mod workspace;
-pub(crate) use continuation::Continuation;
-pub use dictionary::{Dictionary, DictionaryError, DictionaryHeader, FORMAT_VERSION};
+pub(crate) use continuation::{Continuation, knot_spacing};
+pub use dictionary::{ContinuationHeader, Dictionary, DictionaryError, DictionaryHeader, FORMAT_VERSION};
 pub(crate) use marginal::MarginalTable;
 pub(crate) use mixture::{Factor, ImpulseVariables, Mixture, SMALLEST_POWER};
 pub use priors::Prior;

@@ -104,6 +104,6 @@ impl Refiner {
     /// Only if serialising fails, which that of a refiner does not.
     pub fn to_bytes(&self) -> Result<Vec<u8>, RefinerError> {
         let parameters = &self.network.parameters;
-        Ok(tensor_file::write(&FORMAT, &self.header, TENSOR, vec![parameters.len()], parameters)?)
+        Ok(tensor_file::write(&FORMAT, &self.header, &[(TENSOR, vec![parameters.len()], parameters)])?)
     }
 }

@@ -526,7 +526,9 @@ impl Block<'_> {
             ..self.start.clone()
         };
         let (carried, streams) = (self.carried_above, self.streams.child(2));
-        let mut above = UpperBand::new(&start, power_above, below, carried, &separator.table, streams);
+        let continuation = separator.dictionary.continuation();
+        let mut above =
+            UpperBand::new(&start, power_above, below, continuation, carried, &separator.table, streams);
         let sweeps = match &self.heard {
             Some(Heard { above: Some(_), .. }) => HEARD_UPPER_SWEEPS,
             _ => separator.settings.em.iterations.max(UPPER_SWEEPS),
@@ -581,7 +583,7 @@ fn in_last_quarter(sweep: usize, sweeps: usize) -> bool {
 
 /// The number of bins up to the highest that is not empty, as are those above the band of a recording that was
 /// made at a lower sample rate. A start or a click, which fills all bins of a few frames, does not count.
-fn occupied_bins(power: &[f32], bins: usize, bin_hertz: f64) -> usize {
+pub(crate) fn occupied_bins(power: &[f32], bins: usize, bin_hertz: f64) -> usize {
     let frames = power.len() / bins;
     let at = |hertz: f64| ((hertz / bin_hertz) as usize).min(bins - 1);
     let voice = at(300.0)..at(4_000.0) + 1;
@@ -594,7 +596,7 @@ fn occupied_bins(power: &[f32], bins: usize, bin_hertz: f64) -> usize {
 }
 
 /// Some rows of a matrix of `height` rows.
-fn rows(matrix: &[f32], height: usize, range: Range<usize>) -> Vec<f32> {
+pub(crate) fn rows(matrix: &[f32], height: usize, range: Range<usize>) -> Vec<f32> {
     matrix.chunks_exact(height).flat_map(|column| &column[range.clone()]).copied().collect()
 }
 

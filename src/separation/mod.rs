@@ -16,7 +16,7 @@ mod start;
 pub(crate) mod state;
 #[cfg(test)]
 mod tests;
-mod upper_band;
+pub(crate) mod upper_band;
 
 pub use block::RefinerMisfit;
 pub use monte_carlo::MonteCarlo;

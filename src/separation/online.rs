@@ -4,6 +4,7 @@
 //! steps on the posterior with the impulse variables integrated out. The power of the noise is a recursive mean in which
 //! a bin counts by the probability that it holds no voice.
 
+use super::upper_band::UpperSpectra;
 use crate::kernels::vector;
 use crate::listener;
 use crate::model::{Dictionary, MarginalTable, SMALLEST_POWER};
@@ -33,8 +34,6 @@ const STUCK: f32 = 0.99;
 
 /// Bins that pass through the element-wise stages together: rows are filled up to whole chunks.
 const CHUNK: usize = 64;
-/// Bins at the top of the dictionary's band whose mean dispersion goes on above it.
-const EDGE: usize = 16;
 const LANES: usize = 16;
 
 /// Separates frame after frame, without allocation.
@@ -51,6 +50,9 @@ pub(crate) struct OnlineSeparation {
     spectra: Vec<f32>,
     /// Sum of the entries of all spectra, per bin.
     total: f32,
+    /// How the spectra go on above the dictionary's band, and the dispersions of speech at its knots.
+    upper: UpperSpectra,
+    upper_knots: Vec<f32>,
     activations: Vec<f32>,
     noise_step: f32,
     /// Mean power of the noise, per bin, and whether it has begun.
@@ -85,6 +87,8 @@ impl OnlineSeparation {
         for (padded, column) in spectra.chunks_exact_mut(padded).zip(rows.chunks_exact(known)) {
             padded[..known].copy_from_slice(column);
         }
+        let bin_hertz = 1.0 / dictionary.header().window_seconds;
+        let upper = UpperSpectra::new(bins - known, bin_hertz, &rows, known, dictionary.continuation());
         let whole = || vec![SMALLEST_POWER as f32; bins.next_multiple_of(CHUNK)];
         Self {
             table: Arc::clone(table),
@@ -94,6 +98,8 @@ impl OnlineSeparation {
             padded,
             total: rows.iter().sum::<f32>() / known as f32,
             spectra,
+            upper_knots: vec![0.0; upper.continuation.knots()],
+            upper,
             activations: vec![ACTIVATIONS.0; rank],
             noise_step: (1.0 - libm::exp(-frame_seconds / NOISE_SECONDS)) as f32,
             noise: whole(),
@@ -151,8 +157,7 @@ impl OnlineSeparation {
                     self.step();
                 }
                 self.disperse();
-                let edge = self.dispersion[self.known - EDGE.min(self.known)..self.known].iter().sum::<f32>();
-                self.dispersion[self.known..].fill(edge / EDGE.min(self.known) as f32);
+                self.disperse_above();
                 self.expect(self.gain.len());
             },
         );
@@ -200,6 +205,16 @@ impl OnlineSeparation {
             }
             out.copy_from_slice(&sums);
         }
+    }
+
+    /// The dispersions of speech above the dictionary's band.
+    #[inline(always)]
+    fn disperse_above(&mut self) {
+        self.upper_knots.fill(LEAST_DISPERSION);
+        for (column, &h) in self.upper.knots.chunks_exact(self.upper_knots.len()).zip(&self.activations) {
+            self.upper_knots.iter_mut().zip(column).for_each(|(sum, knot)| *sum += knot * h);
+        }
+        self.upper.continuation.fill(&self.upper_knots, &mut self.dispersion[self.known..self.bins]);
     }
 
     /// The expected gain of the lowest `bins`, and what raises and lowers their dispersions of speech.

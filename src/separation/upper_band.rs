@@ -1,90 +1,169 @@
-//! The band above the dictionary's, where the spectra of speech are learned from the recording.
+//! The band above the dictionary's, where the spectra of speech follow from those below.
 //!
 //! The band below tells how much of each dictionary entry there is in every frame. Given these activations, each
-//! entry continues above the dictionary's band as a smooth spectrum, which is learned together with the noise. What
-//! is found above does not act back on the activations: below, the result is that of a recording without the
-//! upper band.
+//! entry continues above the dictionary's band as a smooth spectrum. How it goes on is known from speech of the whole band
+//! if the dictionary has a continuation, else it is expected to be flat; from there, it is learned together with the
+//! noise. What is found above does not act back on the activations: below, the result is that of a recording without
+//! the upper band.
 
 use super::state::{CarriedBand, ENTRIES, Free, Separation, Start};
-use crate::model::{Continuation, MarginalTable};
+use crate::model::{Continuation, MarginalTable, Mixture, knot_spacing};
 use crate::random::Streams;
 use std::sync::Arc;
 
-/// Distance of the knots between which spectra are straight, Hz.
-const KNOT_HERTZ: f64 = 500.0;
-/// Bins that the expectation of a flat continuation counts as, per knot and dictionary entry.
+/// Bins that the expectation of a knot counts as, per dictionary entry.
 const PRIOR_COUNT: f32 = 64.0;
 
 /// The upper band of a stretch of a recording.
-pub(super) struct UpperBand {
+pub(crate) struct UpperBand {
     separation: Separation,
-    continuation: Continuation,
+    pub spectra: UpperSpectra,
+}
+
+/// The spectra of speech above the dictionary's band, by their dispersions at knots.
+#[derive(Debug, Clone)]
+pub(crate) struct UpperSpectra {
+    pub continuation: Continuation,
     /// Dispersion of every entry at the top of the band below.
     edge: Vec<f32>,
-    /// The same at the knots, knots x rank.
-    knots: Vec<f32>,
+    /// What every knot is expected to be, as a ratio to the knot below it, the lowest to the edge; knots x rank.
+    steps: Vec<f32>,
+    /// Dispersions at the knots, knots x rank.
+    pub knots: Vec<f32>,
 }
 
 /// What the upper band of one stretch of a recording hands on to the next.
 #[derive(Debug, Clone)]
-pub(super) struct CarriedUpper {
+pub(crate) struct CarriedUpper {
     knots: Vec<f32>,
     noise: CarriedBand,
 }
 
+impl UpperSpectra {
+    /// For `bins` bins, `bin_hertz` apart, above the `known` bins of `below` (known x rank), as the dictionary's
+    /// `continuation` expects them; where that ends, they stay level.
+    pub fn new(
+        bins: usize,
+        bin_hertz: f64,
+        below: &[f32],
+        known: usize,
+        continuation: Option<&[f32]>,
+    ) -> Self {
+        let spacing = knot_spacing(bin_hertz);
+        let grid = Continuation::new(bins, spacing);
+        let top = known - spacing.min(known) / 2;
+        let edge: Vec<f32> = below
+            .chunks_exact(known)
+            .map(|spectrum| spectrum[top..].iter().sum::<f32>() / (known - top) as f32)
+            .collect();
+        let mut steps = vec![1.0; grid.knots() * edge.len()];
+        if let Some(learned) = continuation {
+            let of_entries = learned.chunks_exact(learned.len() / edge.len());
+            for (steps, learned) in steps.chunks_exact_mut(grid.knots()).zip(of_entries) {
+                steps.iter_mut().zip(learned).for_each(|(step, learned)| *step = *learned);
+            }
+        }
+        let mut knots = Vec::with_capacity(steps.len());
+        for (steps, &edge) in steps.chunks_exact(grid.knots()).zip(&edge) {
+            knots.extend(steps.iter().scan(edge, |below, step| {
+                *below = (*below * step).clamp(ENTRIES.0, ENTRIES.1);
+                Some(*below)
+            }));
+        }
+        Self { continuation: grid, edge, steps, knots }
+    }
+
+    /// One multiplicative update by the slopes of the knots (knots x rank).
+    pub fn update(&mut self, raise: &[f32], lower: &[f32], exponent: f32) {
+        let count = self.continuation.knots();
+        let columns = self.knots.chunks_exact_mut(count).zip(&self.edge).zip(self.steps.chunks_exact(count));
+        for (((column, &edge), steps), (raise, lower)) in
+            columns.zip(raise.chunks_exact(count).zip(lower.chunks_exact(count)))
+        {
+            // A gamma prior whose mode follows from the knot below.
+            let mut below = edge;
+            for (((value, step), raise), lower) in column.iter_mut().zip(steps).zip(raise).zip(lower) {
+                let mode = (below * step).clamp(ENTRIES.0, ENTRIES.1);
+                let ratio = (raise + PRIOR_COUNT / *value) / (lower + PRIOR_COUNT / mode);
+                *value = (*value * libm::powf(ratio, exponent)).clamp(ENTRIES.0, ENTRIES.1);
+                below = *value;
+            }
+        }
+    }
+
+    /// Takes the lowest knots of `other`, which has as many or more.
+    pub fn take(&mut self, other: &Self) {
+        let (count, others) = (self.continuation.knots(), other.continuation.knots());
+        for (column, other) in self.knots.chunks_exact_mut(count).zip(other.knots.chunks_exact(others)) {
+            column.copy_from_slice(&other[..count]);
+        }
+    }
+
+    /// Adds slopes at the knots of `other` (knots x rank), which has as many or fewer, to `sums`, at these.
+    pub fn add(&self, other: &Self, slopes: &[f32], sums: &mut [f32]) {
+        let (count, others) = (self.continuation.knots(), other.continuation.knots());
+        for (sums, slopes) in sums.chunks_exact_mut(count).zip(slopes.chunks_exact(others)) {
+            sums.iter_mut().zip(slopes).for_each(|(sum, slope)| *sum += slope);
+        }
+    }
+
+    /// Every knot as a ratio to the knot below it, the lowest to the edge; knots x rank.
+    pub fn ratios(&self) -> Vec<f32> {
+        let columns = self.knots.chunks_exact(self.continuation.knots()).zip(&self.edge);
+        columns
+            .flat_map(|(column, edge)| {
+                let below = std::iter::once(edge).chain(column);
+                column.iter().zip(below).map(|(value, below)| value / below)
+            })
+            .collect()
+    }
+}
+
 impl UpperBand {
-    /// The start for powers `|X|^2` (bins above x frames), above a band whose factors are known.
-    pub(super) fn new(
+    /// The start for powers `|X|^2` (bins above x frames), above a band whose factors are known, with a dictionary's
+    /// continuation.
+    pub fn new(
         start: &Start,
         power: &[f32],
         below: &Separation,
+        continuation: Option<&[f32]>,
         carried: Option<&CarriedUpper>,
         table: &Arc<MarginalTable>,
         streams: Streams,
     ) -> Self {
-        let spacing = (KNOT_HERTZ / start.bin_hertz).round() as usize;
-        let continuation = Continuation::new(start.bins, spacing);
-        let known = below.mixture.bins;
-        let top = known - spacing.min(known) / 2;
-        let edge: Vec<f32> = below
-            .mixture
-            .speech
-            .spectra
-            .chunks_exact(known)
-            .map(|spectrum| spectrum[top..].iter().sum::<f32>() / (known - top) as f32)
-            .collect();
-        let knots = carried.map_or_else(
-            || edge.iter().flat_map(|&edge| std::iter::repeat_n(edge, continuation.knots())).collect(),
-            |carried| carried.knots.clone(),
-        );
+        let Mixture { bins: known, speech, .. } = &below.mixture;
+        let mut spectra =
+            UpperSpectra::new(start.bins, start.bin_hertz, &speech.spectra, *known, continuation);
+        if let Some(carried) = carried {
+            spectra.knots.clone_from(&carried.knots);
+        }
         let start = Start {
-            speech_spectra: &continuation.spectra(&knots),
+            speech_spectra: &spectra.continuation.spectra(&spectra.knots),
             carried: carried.map(|carried| &carried.noise),
             ..start.clone()
         };
         let mut separation = Separation::new(&start, power, table, streams);
-        separation.hold_activations(below, continuation);
-        Self { separation, continuation, edge, knots }
+        separation.hold_activations(below, spectra.continuation);
+        Self { separation, spectra }
     }
 
     /// One sweep of expectation maximisation.
     pub(super) fn maximise(&mut self, update_exponent: f32, noise: bool) {
+        let (raise, lower) = self.slopes(update_exponent, noise);
+        self.spectra.update(&raise, &lower, update_exponent);
+        self.take_knots();
+    }
+
+    /// A sweep that leaves the spectra of speech as they are: the slopes of their knots (knots x rank).
+    pub fn slopes(&mut self, update_exponent: f32, noise: bool) -> (Vec<f32>, Vec<f32>) {
         self.separation.maximise(update_exponent, Free { noise, response: false });
-        let (raise, lower) = self.separation.continuation_slopes();
-        let count = self.continuation.knots();
-        let columns = self.knots.chunks_exact_mut(count).zip(&self.edge);
-        for ((column, &edge), (raise, lower)) in
-            columns.zip(raise.chunks_exact(count).zip(lower.chunks_exact(count)))
-        {
-            // A gamma prior whose mode is the knot below.
-            let mut mode = edge;
-            for ((value, raise), lower) in column.iter_mut().zip(raise).zip(lower) {
-                let ratio = (raise + PRIOR_COUNT / *value) / (lower + PRIOR_COUNT / mode);
-                *value = (*value * libm::powf(ratio, update_exponent)).clamp(ENTRIES.0, ENTRIES.1);
-                mode = *value;
-            }
-        }
-        self.separation.mixture.speech.spectra = self.continuation.spectra(&self.knots);
+        self.separation.continuation_slopes()
+    }
+
+    /// Makes the spectra of speech anew from their knots.
+    pub fn take_knots(&mut self) {
+        let UpperSpectra { continuation, knots, .. } = &self.spectra;
+        self.separation.mixture.speech.spectra = continuation.spectra(knots);
     }
 
     /// Adds the present gain to the mean.
@@ -99,7 +178,7 @@ impl UpperBand {
 
     /// What the next stretch may start from.
     pub(super) fn carry(self) -> CarriedUpper {
-        CarriedUpper { knots: self.knots, noise: self.separation.carry() }
+        CarriedUpper { knots: self.spectra.knots, noise: self.separation.carry() }
     }
 }
 
@@ -107,5 +186,59 @@ impl CarriedUpper {
     /// Changes the unit of power; the knots are relative to the activations.
     pub(super) fn scale_power(&mut self, factor: f32, alpha_noise: f64) {
         self.noise.scale_power(factor, alpha_noise);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two spectra of 513 bins 15.625 Hz apart, one level and one 2 at its end, above which 96 bins, 4 knots, are wanted.
+    fn upper(continuation: Option<&[f32]>) -> UpperSpectra {
+        let below: Vec<f32> = (0..2 * 513)
+            .map(|i| if i < 513 { 1.0 } else { 2.0 * ((i - 513) as f32 / 500.0).min(1.0) })
+            .collect();
+        UpperSpectra::new(96, 15.625, &below, 513, continuation)
+    }
+
+    #[test]
+    fn spectra_start_as_the_dictionary_continues_them_and_stay_level_beyond() {
+        let level = upper(None);
+        assert!(level.knots[..4].iter().all(|&knot| knot == 1.0));
+        assert!(level.knots[4..].iter().all(|&knot| (knot - 2.0).abs() < 0.02));
+        // Of more knots than there are here, and of fewer.
+        let ratios = [0.5, 0.5, 2.0, 1.0, 9.0, 3.0, 1.0, 1.0, 0.5, 9.0];
+        let longer = upper(Some(&ratios));
+        assert_eq!(longer.knots[..4], [0.5, 0.25, 0.5, 0.5]);
+        assert!(
+            longer
+                .ratios()
+                .iter()
+                .zip([&ratios[..4], &ratios[5..9]].concat())
+                .all(|(a, b)| (a - b).abs() < 1e-5)
+        );
+        assert_eq!(upper(Some(&[0.5, 0.5, 3.0, 1.0])).knots[..4], [0.5, 0.25, 0.25, 0.25]);
+    }
+
+    #[test]
+    fn what_the_recording_does_not_tell_stays_as_expected_and_what_it_tells_is_followed() {
+        let mut spectra = upper(Some(&[0.5, 0.5, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0]));
+        let expected = spectra.knots.clone();
+        let mut raise = vec![0.0; 8];
+        for _ in 0..20 {
+            spectra.update(&raise, &raise.clone(), 0.5);
+        }
+        let near = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a / b - 1.0).abs() < 1e-3);
+        assert!(near(&spectra.knots, &expected), "{:?}", spectra.knots);
+        // Ten thousand bins say that the first knot is eight times as high: those above keep their ratios to it.
+        for _ in 0..200 {
+            raise[0] = 1e4 / spectra.knots[0];
+            let mut lower = vec![0.0; 8];
+            lower[0] = 1e4 / 4.0;
+            spectra.update(&raise, &lower, 0.5);
+        }
+        assert!(near(&spectra.knots[..4], &[4.0, 2.0, 4.0, 4.0].map(|x: f32| x * spectra.knots[0] / 4.0)));
+        assert!(spectra.knots[0] > 3.5, "{:?}", spectra.knots);
+        assert!(near(&spectra.knots[4..], &expected[4..]));
     }
 }

@@ -338,14 +338,35 @@ fn a_dictionary_learned_from_a_folder_denoises() {
     train(&again, "3");
     assert!(fs::read(&model).unwrap() == fs::read(&again).unwrap());
 
+    // What has nothing above the dictionary's band is of no use to its continuation, the other recording is.
+    let continued = folder.join("continued.safetensors");
+    let summary = denoise([Path::new("train"), &speech, Path::new("-o"), &continued])
+        .args(["--continue", model.to_str().unwrap(), "--iterations", "3"])
+        .assert()
+        .code(3);
+    let summary = String::from_utf8_lossy(&summary.get_output().stderr).into_owned();
+    assert!(summary.contains("low.wav: nothing above 8000 Hz"), "{summary}");
+    assert!(
+        summary.contains("mine.safetensors with its spectra continued") && summary.contains("1 files"),
+        "{summary}"
+    );
+    assert!(fs::metadata(&continued).unwrap().len() > fs::metadata(&model).unwrap().len());
+    denoise([Path::new("train"), &speech, Path::new("-o"), &model])
+        .args(["--continue", model.to_str().unwrap(), "--force"])
+        .assert()
+        .failure();
+
     let (input, output) = (folder.join("in.wav"), folder.join("out.wav"));
     let clean = voice(16_000, 2.0, 150.0);
     let noisy: Vec<f32> = clean.iter().zip(hiss(32_000)).map(|(s, n)| s + 0.08 * n).collect();
     write(&input, spec(16_000, 1), noisy.iter().copied());
-    denoise([&input, &output]).args(["-q", "--model", model.to_str().unwrap()]).assert().success();
+    denoise([&input, &output]).args(["-q", "--model", continued.to_str().unwrap()]).assert().success();
     let (before, after) = (si_sdr(&clean, &noisy), si_sdr(&clean, &read(&output).1));
     assert!(after > before + 3.0, "{before:.2} dB before, {after:.2} dB after");
-    assert_eq!(folder.names(), ["again.safetensors", "in.wav", "mine.safetensors", "out.wav", "speech"]);
+    assert_eq!(
+        folder.names(),
+        ["again.safetensors", "continued.safetensors", "in.wav", "mine.safetensors", "out.wav", "speech"]
+    );
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use super::Common;
 use super::learning::Learning;
+use super::model;
 use super::terminal::{Progress, interruptible};
-use alphamf::learning::{Corpus, TrainingSettings};
+use alphamf::learning::{Corpus, FullBandCorpus, TrainingSettings};
 use alphamf_files as audio;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -37,6 +38,11 @@ pub struct Arguments {
     #[arg(long, value_name = "S", default_value_t = TrainingSettings::default().window_seconds)]
     window: f64,
 
+    /// Learn how the spectra of this dictionary go on above its band, from speech of the whole band, in place of a
+    /// dictionary: what is written is this one with its continuation.
+    #[arg(long = "continue", value_name = "MODEL", conflicts_with_all = ["rate", "rank", "alpha", "window"])]
+    continued: Option<PathBuf>,
+
     #[command(flatten)]
     learning: Learning,
 }
@@ -44,9 +50,24 @@ pub struct Arguments {
 /// Learns a dictionary.
 pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
-    let Arguments { folder, rate, rank, alpha, iterations, window, learning } = arguments;
+    let Arguments { folder, rate, rank, alpha, iterations, window, continued, learning } = arguments;
     let strict = learning.strict;
-    let mut speech = learning.speech(folder, None)?;
+    let mut speech = learning.speech(folder, continued.as_deref())?;
+    if let Some(path) = continued {
+        let mut corpus = FullBandCorpus::new(model::dictionary(Some(&path))?, iterations)?;
+        speech.read_each(strict, |speech| corpus.add(speech))?;
+        let seconds = corpus.seconds();
+        let progress = Progress::new("learning", common.quiet);
+        let dictionary = corpus.learn_with(&mut |share: f64| progress.update(share))?;
+        drop(progress);
+        let sentence = format!(
+            "{} with its spectra continued up to 24 kHz, from {seconds:.0} s of speech in {} files, in {:.1} s",
+            path.display(),
+            speech.files.len() - speech.bad,
+            start.elapsed().as_secs_f64()
+        );
+        return learning.finish(&dictionary.to_bytes()?, &speech, &sentence, common);
+    }
     let settings = TrainingSettings {
         rank,
         alpha,

@@ -1,0 +1,230 @@
+//! Learning how a dictionary's spectra go on above its band, from speech of the whole band.
+
+use super::dictionaries::TrainingError;
+use crate::model::{ContinuationHeader, Dictionary, MarginalTable, SMALLEST_POWER, knot_spacing};
+use crate::random::Streams;
+use crate::separation::block::{occupied_bins, rows};
+use crate::separation::settings::{EmSettings, ModelSettings, NoiseModel, within};
+use crate::separation::state::{Free, Separation, Start};
+use crate::separation::upper_band::{UpperBand, UpperSpectra};
+use crate::signal::Signal;
+use crate::transform::{FrameGrid, Stft};
+use crate::watch::{self, Watch};
+use std::sync::Arc;
+
+/// The highest frequency of a continuation, Hz.
+const HIGHEST: f64 = 24_000.0;
+/// The exponent of the updates.
+const EXPONENT: f32 = 0.5;
+
+/// Speech of the whole band, to learn from how the spectra of a dictionary go on above its band.
+///
+/// How much there is of each spectrum in every frame is told by the dictionary's band, which takes little speech of the
+/// whole band: what is learned is the shape above for each spectrum below, smooth, and in common for all voices.
+pub struct FullBandCorpus {
+    dictionary: Dictionary,
+    sweeps: usize,
+    table: Arc<MarginalTable>,
+    /// The most bins that a recording has above the dictionary's band.
+    bins: usize,
+    recordings: Vec<UpperBand>,
+    files: usize,
+    seconds: f64,
+}
+
+impl FullBandCorpus {
+    /// An empty corpus for a dictionary's continuation, to be learned in so many sweeps, 1 to 100,000.
+    ///
+    /// # Errors
+    /// If their number is out of range.
+    pub fn new(dictionary: Dictionary, sweeps: usize) -> Result<Self, TrainingError> {
+        within("iterations", sweeps, 1..=100_000)?;
+        let alpha = dictionary.header().alpha;
+        let table = Arc::new(MarginalTable::new(alpha, ModelSettings::default().alpha_noise));
+        Ok(Self { dictionary, sweeps, table, bins: 0, recordings: Vec::new(), files: 0, seconds: 0.0 })
+    }
+
+    /// Adds a recording, all channels, up to the frequency at which it ends. It may have steady noise.
+    ///
+    /// # Errors
+    /// If it has nothing above the dictionary's band.
+    pub fn add(&mut self, speech: &Signal) -> Result<(), TrainingError> {
+        let header = self.dictionary.header();
+        let stft = Stft::new(speech.sample_rate(), header.window_seconds)?;
+        let FrameGrid { bins: all, bin_hertz, frame_seconds } = stft.grid();
+        let spacing = knot_spacing(bin_hertz);
+        let (known, model) = (header.bins(), ModelSettings::default());
+        let mut is_heard = false;
+        for samples in speech.channels() {
+            let spectrogram = stft.analyse(samples);
+            let frames = spectrogram.as_slice().chunks_exact(all);
+            let power: Vec<f32> =
+                frames.flat_map(|frame| frame.iter().map(num_complex::Complex::norm_sqr)).collect();
+            let mean = (power.iter().sum::<f32>() / power.len() as f32).max(SMALLEST_POWER as f32);
+            let power: Vec<f32> = power.iter().map(|power| power / mean).collect();
+            let end = occupied_bins(&power, all, bin_hertz).min((HIGHEST / bin_hertz) as usize);
+            // A knot that has a part of its bins alone would follow the filter at the end of the recording.
+            let bins = end.saturating_sub(known) / spacing * spacing;
+            if bins == 0 {
+                continue;
+            }
+            is_heard = true;
+            self.bins = self.bins.max(bins);
+            let start = Start {
+                bins: known,
+                speech_spectra: self.dictionary.spectra(),
+                alpha_speech: header.alpha,
+                alpha_noise: model.alpha_noise,
+                noise: NoiseModel::Spectra { rank: 1 },
+                frame_seconds,
+                bin_hertz,
+                speech_prior: model.speech_prior,
+                noise_prior: model.noise_prior,
+                carried: None,
+                noise_profile: None,
+                deviation: false,
+            };
+            let below = rows(&power, all, 0..known);
+            let mut separation = Separation::new(&start, &below, &self.table, Streams::new(0));
+            for _ in 0..EmSettings::default().iterations {
+                separation.maximise(EXPONENT, Free { noise: true, response: false });
+            }
+            let start = Start { bins, ..start };
+            let above = rows(&power, all, known..known + bins);
+            let streams = Streams::new(0);
+            self.recordings.push(UpperBand::new(
+                &start,
+                &above,
+                &separation,
+                None,
+                None,
+                &self.table,
+                streams,
+            ));
+            self.seconds += speech.duration();
+        }
+        if !is_heard {
+            return Err(TrainingError::NothingAbove { hertz: header.sample_rate / 2 });
+        }
+        self.files += 1;
+        Ok(())
+    }
+
+    /// Speech so far, s.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    /// Learns the continuation by expectation maximisation, and returns the dictionary with it. `watch` is told the share
+    /// that is done, 0 to 1.
+    ///
+    /// # Errors
+    /// If there is no speech, or `watch` ended it.
+    pub fn learn_with(self, watch: &mut dyn Watch) -> Result<Dictionary, TrainingError> {
+        let Self { dictionary, sweeps, bins, mut recordings, files, seconds, .. } = self;
+        let header = dictionary.header();
+        if recordings.is_empty() {
+            return Err(TrainingError::TooLittleSpeech { frames: 0, rank: header.rank });
+        }
+        let bin_hertz = 1.0 / header.window_seconds;
+        let mut spectra = UpperSpectra::new(bins, bin_hertz, dictionary.spectra(), header.bins(), None);
+        for sweep in 0..sweeps {
+            let mut sums = [vec![0.0; spectra.knots.len()], vec![0.0; spectra.knots.len()]];
+            for recording in &mut recordings {
+                recording.spectra.take(&spectra);
+                recording.take_knots();
+                let (raise, lower) = recording.slopes(EXPONENT, true);
+                for (sums, slopes) in sums.iter_mut().zip([raise, lower]) {
+                    spectra.add(&recording.spectra, &slopes, sums);
+                }
+            }
+            spectra.update(&sums[0], &sums[1], EXPONENT);
+            watch::advance(watch, (sweep + 1) as f64 / sweeps as f64)?;
+        }
+        let header = ContinuationHeader { knots: spectra.continuation.knots(), files, seconds };
+        Ok(dictionary.continued(header, spectra.ratios())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::DictionaryHeader;
+    use crate::signal::SampleFormat;
+    use rand_distr::{Distribution, StandardNormal};
+
+    const WINDOW: f64 = 0.032;
+
+    /// Two spectra up to 4 kHz: one of what is below 2 kHz, one of what is above.
+    fn halves() -> Dictionary {
+        let spectrum = |low: f32, high: f32| (0..129).map(move |bin| if bin < 64 { low } else { high });
+        let header = DictionaryHeader {
+            alpha: 1.2,
+            sample_rate: 8_000,
+            window_seconds: WINDOW,
+            rank: 2,
+            iterations: 1,
+            seed: 0,
+            files: 1,
+            seconds: 1.0,
+            continuation: None,
+        };
+        Dictionary::new(header, spectrum(1.0, 0.01).chain(spectrum(0.01, 1.0)).collect()).unwrap()
+    }
+
+    /// At 16 kHz, white noise of which a part below 2 kHz speaks in every other half second, and one from 2 to `end` Hz in
+    /// the others.
+    fn turns(end: f64) -> Signal {
+        const RATE: u32 = 16_000;
+        let stft = Stft::new(RATE, WINDOW).unwrap();
+        let mut stream = Streams::new(1).stream(0);
+        let noise: Vec<f32> = (0..12 * RATE).map(|_| StandardNormal.sample(&mut stream)).collect();
+        let mut spectrogram = stft.analyse(&noise);
+        let hop = stft.hop();
+        for (frame, bins) in spectrogram.as_mut_slice().chunks_exact_mut(stft.bins()).enumerate() {
+            let low = (frame * hop) / 8_000 % 2 == 0;
+            for (bin, value) in bins.iter_mut().enumerate() {
+                let hertz = bin as f64 / WINDOW;
+                let speaks = if low { hertz < 2_000.0 } else { (2_000.0..end).contains(&hertz) };
+                *value *= if speaks { 0.1 } else { 1e-3 };
+            }
+        }
+        let samples = stft.synthesise(&spectrogram, noise.len());
+        Signal::new(RATE, SampleFormat::Float32, vec![samples]).unwrap()
+    }
+
+    #[test]
+    fn what_goes_on_above_is_learned_for_each_spectrum() {
+        let mut corpus = FullBandCorpus::new(halves(), 30).unwrap();
+        corpus.add(&turns(6_000.0)).unwrap();
+        let dictionary = corpus.learn_with(&mut ()).unwrap();
+        assert_eq!(dictionary.spectra(), halves().spectra());
+        let ratios = dictionary.continuation().unwrap();
+        let count = ratios.len() / 2;
+        // The dispersions at 4, 4.5, 5 ... kHz.
+        let knots = |spectrum: usize, edge: f32| -> Vec<f32> {
+            let ratios = ratios[spectrum * count..][..count].iter();
+            ratios
+                .scan(edge, |below, ratio| {
+                    *below *= ratio;
+                    Some(*below)
+                })
+                .collect()
+        };
+        let (low, high) = (knots(0, 0.01), knots(1, 1.0));
+        assert!(high[..3].iter().all(|x| (0.5..2.0).contains(x)), "{high:?}");
+        assert!(high[6] < 0.05 * high[0], "{high:?}");
+        assert!(low.iter().all(|&x| x < 0.05), "{low:?}");
+        // Up to 8 kHz.
+        assert_eq!(count, 9);
+    }
+
+    #[test]
+    fn speech_of_no_more_than_the_band_is_refused() {
+        let narrow = Signal::new(8_000, SampleFormat::Float32, vec![vec![0.1; 8_000]]).unwrap();
+        let mut corpus = FullBandCorpus::new(halves(), 1).unwrap();
+        assert!(matches!(corpus.add(&narrow), Err(TrainingError::NothingAbove { hertz: 4_000 })));
+        assert!(matches!(corpus.learn_with(&mut ()), Err(TrainingError::TooLittleSpeech { .. })));
+    }
+}
