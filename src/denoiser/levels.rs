@@ -33,7 +33,7 @@ const MEDIAN: Quantile =
     Quantile { knots: [-10.38, -2.03, 0.71, 0.43, 0.1, 0.0], model: 0.0, unevenness: 1.24 };
 /// The logarithm of the distance from it to what one of twenty is below, dB.
 const DOWN: Quantile =
-    Quantile { knots: [3.36, 3.31, 2.81, 2.26, 1.98, -1.63], model: 0.259, unevenness: -0.53 };
+    Quantile { knots: [3.255, 3.205, 2.705, 2.155, 1.875, -1.735], model: 0.259, unevenness: -0.53 };
 /// The logarithm of the distance from it to what one of twenty is above, dB.
 const UP: Quantile =
     Quantile { knots: [2.97, 2.51, 1.7, 0.04, -1.24, -2.56], model: -0.009, unevenness: -0.25 };
