@@ -183,7 +183,7 @@ mod tests {
         let mut spectrogram = stft.analyse(&noise);
         let hop = stft.hop();
         for (frame, bins) in spectrogram.as_mut_slice().chunks_exact_mut(stft.bins()).enumerate() {
-            let low = (frame * hop) / 8_000 % 2 == 0;
+            let low = (frame * hop / 8_000).is_multiple_of(2);
             for (bin, value) in bins.iter_mut().enumerate() {
                 let hertz = bin as f64 / WINDOW;
                 let speaks = if low { hertz < 2_000.0 } else { (2_000.0..end).contains(&hertz) };
