@@ -82,6 +82,8 @@ pub struct Hamcmc<T> {
     engine: Engine<T>,
     settings: HamcmcSettings,
     pairs: Pairs,
+    /// Whether a pair enters `H` also where its curvature is positive thanks to the trust region alone.
+    shifted: bool,
     /// `dimension x blocks` of each of the last `M` states; slot `t mod M` holds `theta[t-M]`.
     states: Vec<Vec<T>>,
     slot: usize,
@@ -102,6 +104,8 @@ struct Memory<T> {
     inverse: InverseHessian<T>,
     noise: Vec<T>,
     ran_away: bool,
+    /// Unknowns whose drift was cut to its limit in the last step.
+    limited: usize,
 }
 
 impl<T: Real> Hamcmc<T> {
@@ -131,12 +135,14 @@ impl<T: Real> Hamcmc<T> {
             inverse: InverseHessian::new(dimension, memory - 1),
             noise: vec![T::zero(); dimension],
             ran_away: false,
+            limited: 0,
         });
         let blocks = blocks.collect();
         let zeros = engine.gradient.clone();
         Ok(Self {
             settings,
             pairs: Pairs::Moves,
+            shifted: false,
             states: vec![zeros.clone(); memory],
             slot: 0,
             started: false,
@@ -157,6 +163,14 @@ impl<T: Real> Hamcmc<T> {
         self.pairs = pairs;
         Ok(self)
     }
+
+    /// The same sampler, which admits every pair that the trust region makes positive, as the paper does. Where the
+    /// curvature is about `-lambda`, `H` is then as large as their sum is small.
+    #[must_use]
+    pub fn with_shifted_pairs(mut self) -> Self {
+        self.shifted = true;
+        self
+    }
 }
 
 impl<T: Real> Memory<T> {
@@ -173,7 +187,7 @@ impl<T: Real> Memory<T> {
     }
 
     /// Builds `H` from the differences between the states of all slots but `slot`, oldest first.
-    fn assemble_from_states(&mut self, slot: usize, initial: InitialScale, trust_region: T) {
+    fn assemble_from_states(&mut self, slot: usize, initial: InitialScale, [trust_region, least]: [T; 2]) {
         let (dimension, memory) = (self.noise.len(), self.usable.len());
         let column = |k: usize| k * dimension..(k + 1) * dimension;
         let [steps, changes] = &mut self.differences;
@@ -189,7 +203,7 @@ impl<T: Real> Memory<T> {
             let gradients = self.y[column(next)].iter().zip(&self.y[from]);
             let s = &steps[start..];
             changes.extend(gradients.zip(s).map(|((&a, &b), &s)| a - b + trust_region * s));
-            if !is_curved(s, &changes[start..], trust_region) {
+            if !is_curved(s, &changes[start..], least) {
                 steps.truncate(start);
                 changes.truncate(start);
             }
@@ -202,10 +216,10 @@ impl<T: Real> Memory<T> {
     }
 }
 
-/// Whether a pair may enter `H`. Curvature that is only positive thanks to lambda would make `H` as large as its
-/// distance from zero is small.
-fn is_curved<T: Real>(s: &[T], y: &[T], trust_region: T) -> bool {
-    dot(s, y) >= trust_region * dot(s, s) && InverseHessian::is_usable(s, y)
+/// Whether a pair may enter `H`: where its curvature is at least so much. Curvature that is only positive thanks to lambda
+/// would make `H` as large as its distance from zero is small.
+fn is_curved<T: Real>(s: &[T], y: &[T], least: T) -> bool {
+    dot(s, y) >= least * dot(s, s) && InverseHessian::is_usable(s, y)
 }
 
 impl<T: Real> Sampler<T> for Hamcmc<T> {
@@ -227,12 +241,14 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
         let column = |index: usize| index * dimension..(index + 1) * dimension;
         let (initial, pairs) = (self.settings.initial_scale, self.pairs);
         let trust_region = T::narrow(self.settings.trust_region);
+        let least = if self.shifted { T::zero() } else { trust_region };
         for_blocks(&mut self.blocks, theta, |index, memory, theta| {
             match pairs {
                 Pairs::Moves => memory.assemble(slot, initial),
-                Pairs::States => memory.assemble_from_states(slot, initial, trust_region),
+                Pairs::States => memory.assemble_from_states(slot, initial, [trust_region, least]),
             }
             memory.ran_away = false;
+            memory.limited = 0;
             memory.block.old.copy_from_slice(&start[column(index)]);
             theta.copy_from_slice(&gradient[column(index)]);
             // A state without a gradient would hold this chain for ever: noise moves it until there is one.
@@ -240,11 +256,12 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
                 theta.fill(T::zero());
             }
             memory.inverse.multiply_root_transposed(theta);
-            let Memory { block, inverse, noise: z, .. } = memory;
+            let Memory { block, inverse, noise: z, limited, .. } = memory;
             z.iter_mut().for_each(|z| *z = noise * T::normal(&mut block.stream));
             if drift_limit.is_finite() {
                 inverse.multiply_root(theta);
                 inverse.multiply_root(z);
+                *limited = theta.iter().filter(|&&drift| limit(step * drift) != step * drift).count();
                 theta.iter_mut().zip(z.iter()).for_each(|(theta, &z)| *theta = z - limit(step * *theta));
             } else {
                 theta.iter_mut().zip(z.iter()).for_each(|(theta, &z)| *theta = z - step * *theta);
@@ -271,7 +288,7 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
                             s[i] = theta[i] - memory.block.old[i];
                             y[i] = after[i] - before[i] + trust_region * s[i];
                         }
-                        is_curved(s, y, trust_region)
+                        is_curved(s, y, least)
                     }
                     Pairs::States => {
                         s.copy_from_slice(theta);
@@ -304,6 +321,10 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
 
     fn pairs(&self) -> Option<usize> {
         Some(self.blocks.iter().map(|memory| memory.inverse.pairs()).sum())
+    }
+
+    fn limited(&self) -> Option<usize> {
+        Some(self.blocks.iter().map(|memory| memory.limited).sum())
     }
 
     fn next_chain(&self) -> usize {

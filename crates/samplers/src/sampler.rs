@@ -130,6 +130,12 @@ pub trait Sampler<T: Real>: Send {
         None
     }
 
+    /// How many unknowns had their drift cut to its limit in the last step, over all blocks; none for samplers that do not
+    /// count.
+    fn limited(&self) -> Option<usize> {
+        None
+    }
+
     /// The state that the next step starts from, given the last draw: for a single chain the draw itself, for
     /// interleaved chains an older one. A Gibbs sweep draws its auxiliary variables given this state, and keeps
     /// one set of them per chain.
@@ -162,6 +168,9 @@ macro_rules! pointer_to_sampler {
             }
             fn pairs(&self) -> Option<usize> {
                 (**self).pairs()
+            }
+            fn limited(&self) -> Option<usize> {
+                (**self).limited()
             }
             fn next_start<'a>(&'a self, last: &'a [T]) -> &'a [T] {
                 (**self).next_start(last)

@@ -767,6 +767,55 @@ fn mirrored_target_is_exact_where_folding_is_not() {
     assert!(errors < 5.0 && precision < 0.05, "{errors} {precision}");
 }
 
+/// `-x'x / 4`: curvature of -1/2 everywhere, and a slope that grows with the distance.
+struct Saddle;
+
+impl Target<f64> for Saddle {
+    fn dimension(&self) -> usize {
+        2
+    }
+
+    fn gradient(&mut self, theta: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
+        gradient.iter_mut().zip(theta).for_each(|(gradient, theta)| *gradient = -0.5 * theta);
+    }
+
+    fn potential(&mut self, theta: &[f64], potential: &mut [f64]) {
+        potential[0] = -0.25 * theta.iter().map(|theta| theta * theta).sum::<f64>();
+    }
+}
+
+#[test]
+fn pairs_that_the_trust_region_makes_positive_count_as_published_only() {
+    let sampler = |trust_region| {
+        let settings = HamcmcSettings { gradient: constant(0.01), trust_region, ..HamcmcSettings::default() };
+        Hamcmc::new(2, 1, settings, Streams::new(1)).unwrap()
+    };
+    let pairs = |mut sampler: Hamcmc<f64>| {
+        let mut theta = [1.0, 1.0];
+        for _ in 0..9 {
+            sampler.step(&mut Saddle, &mut theta);
+        }
+        sampler.pairs()
+    };
+    assert_eq!(pairs(sampler(1.0)), Some(0));
+    assert_eq!(pairs(sampler(1.0).with_shifted_pairs()), Some(2));
+    // Too little to make them positive.
+    assert_eq!(pairs(sampler(0.4).with_shifted_pairs()), Some(0));
+}
+
+#[test]
+fn drifts_that_are_cut_are_counted() {
+    let limited = |drift_limit| {
+        let gradient = GradientSettings { drift_limit, ..constant(0.01) };
+        let settings = HamcmcSettings { gradient, ..HamcmcSettings::default() };
+        let mut sampler = Hamcmc::new(2, 1, settings, Streams::new(1)).unwrap();
+        sampler.step(&mut Saddle, &mut [1.0, 100.0]);
+        sampler.limited()
+    };
+    // The drifts are 0.005 and 0.5.
+    assert_eq!([0.001, 0.1, 1.0, f64::INFINITY].map(limited), [2, 1, 0, 0].map(Some));
+}
+
 #[test]
 fn bad_settings_and_starts_are_typed_errors() {
     let streams = Streams::new(0);
