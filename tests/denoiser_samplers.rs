@@ -1,7 +1,10 @@
 //! Every sampler within the denoiser, at its defaults, on a piece of the demo clip.
 
-use alphamf::denoiser::{Denoiser, GainSettings, ImpulseMode, Positivity, SamplingSettings, Settings};
-use alphamf::model::Dictionary;
+use alphamf::denoiser::{
+    Denoiser, GainSettings, ImpulseMode, LiteralHamcmc, LiteralSettings, Positivity, SamplingSettings,
+    Settings,
+};
+use alphamf::model::{Dictionary, Prior};
 use alphamf::samplers::SamplerKind;
 use alphamf::signal::Signal;
 use alphamf_eval::metrics::si_sdr;
@@ -51,4 +54,42 @@ fn no_sampler_at_its_defaults_spoils_the_warm_start() {
     println!("as in the paper: {change:+.3} dB");
     assert!(change > -0.1, "as in the paper: {change}");
     assert!(worse.is_empty(), "SI-SDR over that of the warm start: {worse:?}");
+}
+
+#[test]
+fn moves_by_the_letter_of_the_paper_are_counted() {
+    let (proper, noisy) = (Settings::published(), piece("demo-noisy.wav"));
+    let moves = |literal: LiteralSettings| {
+        let mut settings = proper.clone();
+        // What all factors can be drawn from.
+        settings.model.noise_prior = Prior::GeneralisedGamma { shape: 0.5, scale: 0.01, power: -2.0 / 1.89 };
+        let sampling = settings.sampling.take().unwrap();
+        settings.sampling = Some(SamplingSettings { iterations: 60, burn_in: 20, literal, ..sampling });
+        let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap();
+        let summary = denoiser.denoise(&noisy).unwrap().summary;
+        let moves = summary.moves;
+        println!(
+            "usable pairs {:.2}, mirrored {:.4}, limited {:.4}, diverged {}",
+            moves.usable_pairs().unwrap(),
+            moves.mirrored_share().unwrap(),
+            moves.limited_share().unwrap(),
+            summary.divergences
+        );
+        moves
+    };
+    let published = moves(LiteralSettings::default());
+    let hamcmc = LiteralHamcmc { shifted_pairs: true, ..LiteralHamcmc::default() };
+    let shifted = moves(LiteralSettings { hamcmc: hamcmc.clone(), ..LiteralSettings::default() });
+    let hamcmc = LiteralHamcmc { one_memory: true, gamma: Some(1e-3), ..hamcmc };
+    let letter = moves(LiteralSettings {
+        prior_start: true,
+        one_unit: true,
+        unlimited_drift: true,
+        sampled_gain: true,
+        hamcmc,
+    });
+    assert!(shifted.usable_pairs() > published.usable_pairs());
+    assert!(published.limited_share() > Some(0.0));
+    assert_eq!(letter.limited_share(), Some(0.0));
+    assert!(letter.usable_pairs() <= Some(4.0));
 }

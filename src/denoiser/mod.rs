@@ -9,8 +9,9 @@ mod session;
 mod stream;
 
 pub use crate::separation::{
-    ALPHAS, EmSettings, GainSettings, HamcmcMemory, ImpulseMode, ModelSettings, MonteCarlo, Moves,
-    NoiseDrift, NoiseModel, Positivity, RefinerMisfit, SamplingSettings, Settings, SettingsError, Strength,
+    ALPHAS, EmSettings, GainSettings, HamcmcMemory, ImpulseMode, LiteralHamcmc, LiteralSettings,
+    ModelSettings, MonteCarlo, Moves, NoiseDrift, NoiseModel, Positivity, RefinerMisfit, SamplingSettings,
+    Settings, SettingsError, Strength,
 };
 pub use levels::{VoiceLevel, VoiceLevels};
 pub use live::{LATENCY_SECONDS, LiveControls, LiveDenoiser, LiveMeters, LiveSettings};

@@ -110,6 +110,8 @@ pub struct MoveStatistics {
     pub usable_pairs: Option<f64>,
     /// Share of the unknowns' moves that were mirrored at zero; none without mirroring.
     pub mirrored_share: Option<f64>,
+    /// Share of the unknowns' moves whose drift was cut to its limit; none for samplers that do not count.
+    pub limited_share: Option<f64>,
     /// Share of the proposals for impulse variables that were accepted; none if they are integrated out.
     pub impulse_acceptance: Option<f64>,
 }
@@ -319,6 +321,7 @@ impl Session {
                 step_size,
                 usable_pairs: moves.usable_pairs(),
                 mirrored_share: moves.mirrored_share(),
+                limited_share: moves.limited_share(),
                 impulse_acceptance: moves.impulse_acceptance(),
             }),
         }

@@ -378,6 +378,9 @@ impl Block<'_> {
         advance: &mut Advance,
         mut observation: Option<Observation>,
     ) -> Result<Chain, SeparationError> {
+        if settings.literal.prior_start {
+            separation.start_from_priors(&mut self.streams.child(3).stream(0));
+        }
         let mut gibbs = Gibbs::new(separation, settings, self.streams.child(1))?;
         gibbs.adapt(true);
         let mut probes = Probes::new(self.start.bins, self.power.len() / self.bins);
@@ -393,7 +396,7 @@ impl Block<'_> {
                 .as_ref()
                 .is_some_and(|Observation { every, .. }| (sweep / every + 1) * every - sweep <= SHOWN_SWEEPS);
             if sweep >= settings.burn_in || shown {
-                separation.accumulate();
+                gibbs.accumulate(separation);
             }
             if sweep >= settings.burn_in {
                 probes.record(separation);

@@ -23,6 +23,6 @@ pub use monte_carlo::MonteCarlo;
 pub use moves::Moves;
 pub use noise_drift::NoiseDrift;
 pub use settings::{
-    ALPHAS, EmSettings, GainSettings, HamcmcMemory, ImpulseMode, ModelSettings, NoiseModel, Positivity,
-    SamplingSettings, Settings, SettingsError, Strength,
+    ALPHAS, EmSettings, GainSettings, HamcmcMemory, ImpulseMode, LiteralHamcmc, LiteralSettings,
+    ModelSettings, NoiseModel, Positivity, SamplingSettings, Settings, SettingsError, Strength,
 };

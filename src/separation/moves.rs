@@ -14,6 +14,9 @@ pub struct Moves {
     /// Unknowns that were moved under mirroring, and those of them that crossed zero.
     unknowns: u64,
     mirrored: u64,
+    /// Unknowns of moves whose limited drifts were counted, and those of them.
+    watched: u64,
+    limited: u64,
     /// Proposals for impulse variables, and those that were accepted.
     proposals: u64,
     accepted: u64,
@@ -39,6 +42,12 @@ impl Moves {
         share(self.mirrored, self.unknowns)
     }
 
+    /// The share of the moves of an unknown whose drift was cut to its limit; none for samplers that do not count.
+    #[must_use]
+    pub fn limited_share(&self) -> Option<f64> {
+        share(self.limited, self.watched)
+    }
+
     /// The share of the Metropolis proposals for impulse variables that were accepted; none if they are integrated
     /// out.
     #[must_use]
@@ -57,6 +66,8 @@ impl Moves {
         };
         self.unknowns += other.unknowns;
         self.mirrored += other.mirrored;
+        self.watched += other.watched;
+        self.limited += other.limited;
         self.proposals += other.proposals;
         self.accepted += other.accepted;
     }
@@ -68,6 +79,14 @@ impl Moves {
         self.columns += columns as u64;
         if let Some(pairs) = pairs {
             *self.pairs.get_or_insert(0) += pairs as u64;
+        }
+    }
+
+    /// Counts the unknowns of a step of which so many had their drift cut, if the sampler says so.
+    pub(super) fn count_limited(&mut self, unknowns: usize, limited: Option<usize>) {
+        if let Some(limited) = limited {
+            self.watched += unknowns as u64;
+            self.limited += limited as u64;
         }
     }
 
@@ -105,6 +124,9 @@ mod tests {
         // Two of five change their sign; a zero that keeps it does not.
         moves.count_mirrored(&[1.0, -1.0, 0.0, 2.0, -3.0], &[-0.5, 1.0, 0.5, 2.5, -0.0]);
         moves.count_impulses([30, 40]);
+        moves.count_limited(8, None);
+        assert_eq!(moves.limited_share(), None);
+        moves.count_limited(8, Some(2));
         assert!((moves.step_size().unwrap() - 0.2).abs() < 1e-15);
         assert_eq!(moves.usable_pairs(), Some(2.5));
         assert_eq!((moves.mirrored_share(), moves.impulse_acceptance()), (Some(0.4), Some(0.75)));
@@ -115,5 +137,6 @@ mod tests {
         moves.add(&other);
         assert!((moves.step_size().unwrap() - 1.0 / 3.0).abs() < 1e-15);
         assert_eq!((moves.mirrored_share(), moves.impulse_acceptance()), (Some(0.4), Some(0.5)));
+        assert_eq!(moves.limited_share(), Some(0.25));
     }
 }

@@ -8,8 +8,10 @@ mod calibration;
 
 use super::factor_target::{ActivationTarget, NoiseTarget, transpose};
 use super::moves::Moves;
-use super::published::{Coordinates, SampledImpulses, minibatch, other_sampler, step_size};
-use super::settings::{HamcmcMemory, ImpulseMode, SamplingSettings};
+use super::published::{
+    Coordinates, Joined, SampledImpulses, drift_limit, minibatch, other_sampler, step_size,
+};
+use super::settings::{HamcmcMemory, ImpulseMode, LiteralHamcmc, SamplingSettings};
 use super::state::Separation;
 use crate::model::{ImpulseVariables, MarginalTable};
 use crate::parallel::*;
@@ -18,6 +20,7 @@ use crate::samplers::{
     GradientSettings, Hamcmc, HamcmcSettings, InitialScale, LogMapped, Sampler, SamplerError, SamplerKind,
     Target,
 };
+use std::sync::Arc;
 
 /// The step size of HAMCMC that measured best in the denoiser.
 const STEP_SIZE: f64 = 0.05;
@@ -31,6 +34,8 @@ pub(super) struct Gibbs {
     tiles: Vec<TileChain>,
     noise: FactorChain,
     divergences: usize,
+    /// The chain that was moved last, where the gain is that at its impulse variables.
+    shown: Option<usize>,
 }
 
 /// A sampler and its last draw, in its own coordinates.
@@ -39,6 +44,8 @@ struct FactorChain {
     theta: Vec<f32>,
     /// If not logarithms.
     coordinates: Option<Coordinates>,
+    /// Whether all blocks are one to the sampler.
+    joined: bool,
     moves: Moves,
 }
 
@@ -59,8 +66,12 @@ impl Gibbs {
         let (bins, rank, split) = (mixture.bins, mixture.rank(), mixture.speech_rank());
         let frames: usize = tiles.iter().map(|tile| tile.power.len() / bins).sum();
         let chain = |split, dimension, terms, start: &[f32], streams| -> Result<_, SamplerError> {
-            let sampler = build(settings, dimension, start.len() / dimension, terms, streams)?;
-            Ok(FactorChain::new(sampler, start, Coordinates::new(settings, start, dimension, split)))
+            let blocks = start.len() / dimension;
+            let joined = settings.literal.hamcmc.one_memory;
+            let (unknowns, parts) = if joined { (start.len(), 1) } else { (dimension, blocks) };
+            let sampler = build(settings, unknowns, parts, terms, streams)?;
+            let coordinates = Coordinates::new(settings, start, dimension, split);
+            Ok(FactorChain::new(sampler, start, coordinates, joined))
         };
         let mut spectra = mixture.noise.spectra.clone();
         transpose(&mixture.noise.spectra, bins, &mut spectra);
@@ -77,7 +88,8 @@ impl Gibbs {
             };
             Ok(TileChain { activations, sampled })
         });
-        Ok(Self { tiles: tiles.collect::<Result<_, SamplerError>>()?, noise, divergences: 0 })
+        let shown = settings.literal.sampled_gain.then_some(0);
+        Ok(Self { tiles: tiles.collect::<Result<_, SamplerError>>()?, noise, divergences: 0, shown })
     }
 
     /// One sweep over all variables of the chain whose turn it is.
@@ -85,6 +97,7 @@ impl Gibbs {
     /// Impulse variables that are sampled move in the bins that the step of the activations looks at.
     pub(super) fn sweep(&mut self, separation: &mut Separation) {
         let chain = self.noise.sampler.next_chain();
+        self.shown = self.shown.map(|_| chain);
         let rank = separation.mixture.noise_rank();
         let mut spectra = self.noise.sampler.next_start(&self.noise.theta).to_vec();
         self.noise.unmap(&mut spectra);
@@ -112,6 +125,14 @@ impl Gibbs {
         let target = NoiseTarget { mixture, tiles, impulses, prior, pool };
         self.divergences += diverged.iter().sum::<usize>() + self.noise.step(target, &mut spectra);
         transpose(&spectra, rank, &mut mixture.noise.spectra);
+    }
+
+    /// Adds the gain of the state of the last sweep to the sums.
+    pub(super) fn accumulate(&self, separation: &mut Separation) {
+        let Some(chain) = self.shown else { return separation.accumulate() };
+        let table = Arc::clone(&separation.table);
+        let impulses: Vec<_> = self.tiles.iter().map(|own| own.impulses(&table, chain)).collect();
+        separation.accumulate_at(&impulses);
     }
 
     /// Turns the samplers' adaptation on or off, and counts divergences and moves afresh: steps that were only tried
@@ -153,23 +174,36 @@ impl TileChain {
 }
 
 impl FactorChain {
-    fn new(sampler: Box<dyn Sampler<f32>>, start: &[f32], coordinates: Option<Coordinates>) -> Self {
+    fn new(
+        sampler: Box<dyn Sampler<f32>>,
+        start: &[f32],
+        coordinates: Option<Coordinates>,
+        joined: bool,
+    ) -> Self {
         let mut theta = start.to_vec();
         match &coordinates {
             None => theta.iter_mut().for_each(|x| *x = libm::logf(*x)),
             Some(coordinates) => coordinates.map(&mut theta),
         }
-        Self { sampler, theta, coordinates, moves: Moves::default() }
+        Self { sampler, theta, coordinates, joined, moves: Moves::default() }
     }
 
     /// One step; writes the draw into `factor` and returns the number of divergences.
     fn step(&mut self, target: impl Target<f32>, factor: &mut [f32]) -> usize {
-        let Self { sampler, theta, coordinates, moves } = self;
+        if self.joined {
+            return self.step_blocks(Joined::new(target), factor);
+        }
+        self.step_blocks(target, factor)
+    }
+
+    fn step_blocks(&mut self, target: impl Target<f32>, factor: &mut [f32]) -> usize {
+        let Self { sampler, theta, coordinates, moves, .. } = self;
         let columns = target.blocks();
         let step = match coordinates {
             None => sampler.step(&mut LogMapped::new(target), theta),
             Some(coordinates) => coordinates.step(&mut **sampler, target, theta, moves),
         };
+        moves.count_limited(theta.len(), sampler.limited());
         moves.count_step(&step, columns, sampler.pairs());
         factor.copy_from_slice(theta);
         self.unmap(factor);
@@ -204,12 +238,15 @@ fn build(
     let gradient = GradientSettings {
         step_size: step_size(settings, STEP_SIZE),
         minibatch: minibatch(settings, terms),
-        drift_limit: DRIFT_LIMIT,
+        drift_limit: drift_limit(settings),
         ..GradientSettings::default()
     };
     // The curvature of an activation spans orders of magnitude from frame to frame.
-    let initial_scale = InitialScale::Pairs(1.0);
+    let LiteralHamcmc { gamma, lambda, shifted_pairs, .. } = settings.literal.hamcmc;
+    let initial_scale = gamma.map_or(InitialScale::Pairs(1.0), InitialScale::Fixed);
+    let trust_region = lambda.unwrap_or(1.0);
     let HamcmcMemory { memory, renewal } = settings.hamcmc;
-    let settings = HamcmcSettings { gradient, memory, initial_scale, renewal, trust_region: 1.0 };
-    Ok(Box::new(Hamcmc::new(dimension, blocks, settings, streams)?))
+    let settings = HamcmcSettings { gradient, memory, initial_scale, renewal, trust_region };
+    let sampler = Hamcmc::new(dimension, blocks, settings, streams)?;
+    Ok(Box::new(if shifted_pairs { sampler.with_shifted_pairs() } else { sampler }))
 }

@@ -148,6 +148,41 @@ pub struct SamplingSettings {
     pub impulses: ImpulseMode,
     /// What [`SamplerKind::Hamcmc`] remembers, where it is the sampler.
     pub hamcmc: HamcmcMemory,
+    /// Where the sampling keeps to the letter of the paper.
+    pub literal: LiteralSettings,
+}
+
+/// The letter of `hamcmc-2016`, section 4.2, where [`Settings::published`] departs from it because it does better: each
+/// for itself, to be measured.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LiteralSettings {
+    /// Whether all factors start from draws of their priors, which must be [`Prior::GeneralisedGamma`], in place of the
+    /// levels of the recording.
+    pub prior_start: bool,
+    /// Whether mirrored unknowns are measured as they are, in place of the level of their frame or bin at the start.
+    pub one_unit: bool,
+    /// Whether the drift may move an unknown by any length, in place of one unit at most.
+    pub unlimited_drift: bool,
+    /// Whether the gain is that at the impulse variables as they were drawn, in place of its mean over them.
+    pub sampled_gain: bool,
+    /// HAMCMC itself, where it is the sampler.
+    pub hamcmc: LiteralHamcmc,
+}
+
+/// The letter of algorithm 1 of `hamcmc-2016`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LiteralHamcmc {
+    /// Whether the activations of all frames that are worked on together have one memory, and all noise spectra another,
+    /// in place of one for every frame and every bin.
+    pub one_memory: bool,
+    /// The scale `gamma` that the recursion starts from, above 0; `None` takes it from the pairs.
+    pub gamma: Option<f64>,
+    /// The trust region `lambda`, from 0; `None` takes 1.
+    pub lambda: Option<f64>,
+    /// Whether every pair counts that `lambda` makes positive, in place of those that are positive without.
+    pub shifted_pairs: bool,
 }
 
 /// The curvature that HAMCMC goes by.
@@ -179,6 +214,7 @@ impl Default for SamplingSettings {
             positivity: Positivity::default(),
             impulses: ImpulseMode::default(),
             hamcmc: HamcmcMemory::default(),
+            literal: LiteralSettings::default(),
         }
     }
 }
@@ -355,6 +391,7 @@ impl Settings {
                 positivity: Positivity::Mirrored,
                 impulses: ImpulseMode::Sampled,
                 hamcmc: HamcmcMemory { memory: 5, renewal: 1 },
+                literal: LiteralSettings::default(),
             }),
             gain: GainSettings { floor_db: -100.0, floor_by_band: false, ..GainSettings::unlearned() },
             seed: 0,
@@ -398,6 +435,23 @@ impl Settings {
         within("iterations of expectation maximisation", em.iterations, least..=10_000)?;
         if let Some(sampling) = sampling {
             sampling.validate()?;
+            if sampling.literal.prior_start {
+                let literal = |name: &'static str, value: &str, expected: &str| SettingsError {
+                    name,
+                    value: value.to_owned(),
+                    expected: format!("{expected} with a start from the priors"),
+                };
+                if em.iterations > 0 {
+                    return Err(literal("iterations of expectation maximisation", "above 0", "0"));
+                }
+                let drawn = |prior| matches!(prior, Prior::GeneralisedGamma { .. });
+                if !(drawn(model.speech_prior) && drawn(model.noise_prior)) {
+                    return Err(literal("prior", "of another kind", "generalised gamma laws"));
+                }
+                if !matches!(model.noise, NoiseModel::Spectra { .. }) {
+                    return Err(literal("noise", "drifting", "spectra"));
+                }
+            }
         }
         within("dry", gain.dry, 0.0..=1.0)?;
         within("gain floor in dB", gain.floor_db, -100.0..=0.0)
@@ -438,6 +492,25 @@ impl SamplingSettings {
         }
         if rejects && self.step_decay != 0.0 {
             return refuse("decay of the step size", self.step_decay.to_string(), "0");
+        }
+        let LiteralSettings { one_unit, unlimited_drift, sampled_gain, hamcmc, .. } = &self.literal;
+        if *one_unit && self.positivity != Positivity::Mirrored {
+            return refuse("one unit", "on".to_owned(), "mirrored factors");
+        }
+        if *unlimited_drift && rejects {
+            return refuse("unlimited drift", "on".to_owned(), "off");
+        }
+        if *sampled_gain && self.impulses != ImpulseMode::Sampled {
+            return refuse("sampled gain", "on".to_owned(), "sampled impulses");
+        }
+        if *hamcmc != LiteralHamcmc::default() && sampler != SamplerKind::Hamcmc {
+            return refuse("the letter of HAMCMC", "on".to_owned(), "off");
+        }
+        if let Some(gamma) = hamcmc.gamma {
+            positive("gamma", gamma, 1e6)?;
+        }
+        if let Some(lambda) = hamcmc.lambda {
+            within("lambda", lambda, 0.0..=1e9)?;
         }
         if sampler == SamplerKind::Newtonian {
             if let Some(step) = self.step_size {
@@ -525,11 +598,32 @@ mod tests {
             assert_eq!(refused(minibatch), Some("minibatch share"), "{sampler}");
             assert_eq!(refused(step_decay), Some("decay of the step size"), "{sampler}");
         }
-        let newtonian = SamplingSettings { sampler: SamplerKind::Newtonian, ..plain };
+        let newtonian = SamplingSettings { sampler: SamplerKind::Newtonian, ..plain.clone() };
         let step_size = SamplingSettings { step_size: Some(0.1), ..newtonian.clone() };
         let mirrored = SamplingSettings { positivity: Positivity::Mirrored, ..newtonian };
         assert_eq!(refused(step_size), Some("step size"));
         assert_eq!(refused(mirrored), Some("positivity"));
+        let letter = |literal| refused(SamplingSettings { literal, ..plain.clone() });
+        let off = LiteralSettings::default();
+        assert_eq!(
+            letter(LiteralSettings { prior_start: true, ..off.clone() }),
+            Some("iterations of expectation maximisation")
+        );
+        assert_eq!(letter(LiteralSettings { one_unit: true, ..off.clone() }), Some("one unit"));
+        assert_eq!(letter(LiteralSettings { sampled_gain: true, ..off.clone() }), Some("sampled gain"));
+        assert_eq!(letter(LiteralSettings { unlimited_drift: true, ..off.clone() }), None);
+        for hamcmc in [
+            LiteralHamcmc { one_memory: true, ..LiteralHamcmc::default() },
+            LiteralHamcmc { gamma: Some(0.1), ..LiteralHamcmc::default() },
+            LiteralHamcmc { lambda: Some(10.0), shifted_pairs: true, ..LiteralHamcmc::default() },
+        ] {
+            let literal = LiteralSettings { hamcmc, ..off.clone() };
+            assert_eq!(letter(literal.clone()), None);
+            let sgld = SamplingSettings { sampler: SamplerKind::Sgld, literal, ..plain.clone() };
+            assert_eq!(refused(sgld), Some("the letter of HAMCMC"));
+        }
+        let hamcmc = LiteralHamcmc { gamma: Some(0.0), ..LiteralHamcmc::default() };
+        assert_eq!(letter(LiteralSettings { hamcmc, ..off }), Some("gamma"));
         let nothing = EmSettings { iterations: 0, ..EmSettings::default() };
         assert!(Settings { em: nothing.clone(), ..Settings::fast() }.validate().is_err());
         assert!(Settings { em: nothing, ..Settings::default() }.validate().is_ok());

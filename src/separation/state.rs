@@ -9,7 +9,9 @@ use crate::model::{
     Continuation, Factor, ImpulseVariables, MarginalTable, Mixture, Prior, SMALLEST_POWER, Workspace,
 };
 use crate::parallel::*;
-use crate::random::Streams;
+use crate::random::{Stream, Streams};
+use crate::stable::GeneralisedGamma;
+use rand_distr::Distribution;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex};
 
@@ -193,6 +195,25 @@ impl Separation {
         }
     }
 
+    /// Draws all factors from their priors, as far as these are generalised gamma laws.
+    pub(super) fn start_from_priors(&mut self, stream: &mut Stream) {
+        let Self { mixture, tiles, speech_prior, noise_prior, .. } = self;
+        let (rank, split) = (mixture.rank(), mixture.speech_rank());
+        let mut draw = |prior: &Prior, values: &mut [f32]| {
+            if let &Prior::GeneralisedGamma { shape, scale, power } = prior
+                && let Ok(law) = GeneralisedGamma::new(shape, scale, power)
+            {
+                let draws = values.iter_mut().zip(law.sample_iter(&mut *stream));
+                draws.for_each(|(value, draw)| *value = (draw as f32).clamp(ENTRIES.0, ENTRIES.1));
+            }
+        };
+        draw(noise_prior, &mut mixture.noise.spectra);
+        for column in tiles.iter_mut().flat_map(|tile| tile.activations.chunks_exact_mut(rank)) {
+            draw(speech_prior, &mut column[..split]);
+            draw(noise_prior, &mut column[split..]);
+        }
+    }
+
     /// Lets noise that drifts start from these powers (bins x frames). The sweeps multiply them by what varies slowly:
     /// what moves fast stays as it is here.
     pub(crate) fn start_noise(&mut self, power: &[f32]) {
@@ -312,12 +333,18 @@ impl Separation {
     /// Adds the present expected gain of every bin to the sums. Impulse variables are integrated out even where
     /// they are sampled: the mean is the same, its Monte Carlo error less.
     pub(crate) fn accumulate(&mut self) {
+        let table = Arc::clone(&self.table);
+        self.accumulate_at(&vec![ImpulseVariables::Integrated(&table); self.tiles.len()]);
+    }
+
+    /// The same given the impulse variables of every tile.
+    pub(super) fn accumulate_at(&mut self, impulses: &[ImpulseVariables<'_, f32>]) {
         self.accumulated += 1;
-        let Self { mixture, tiles, pool, table, .. } = self;
-        let (mixture, impulses) = (&*mixture, ImpulseVariables::Integrated(table));
-        tiles.par_iter_mut().with_max_len(1).for_each_init(
+        let Self { mixture, tiles, pool, .. } = self;
+        let mixture = &*mixture;
+        tiles.par_iter_mut().zip(impulses).with_max_len(1).for_each_init(
             || pool.take(),
-            |workspace, tile| {
+            |workspace, (tile, &impulses)| {
                 let mut dispersed = workspace.disperse(mixture, &tile.activations).modulated(&tile.field);
                 let shares = dispersed.evaluate(impulses, &tile.power);
                 tile.gain_sum.iter_mut().zip(shares.gain()).for_each(|(sum, gain)| *sum += gain);

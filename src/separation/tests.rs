@@ -3,8 +3,9 @@
 
 use super::factor_target::{ActivationTarget, NoiseTarget};
 use super::noise_drift::NoiseDrift;
-use super::published::Redraw;
-use super::settings::NoiseModel;
+use super::published::{Joined, Redraw};
+use super::sampling::Gibbs;
+use super::settings::{ImpulseMode, LiteralSettings, NoiseModel, SamplingSettings};
 use super::start::heard_noise;
 use super::state::{Frames, Free, Separation, Start, TILE_FRAMES};
 use crate::model::{
@@ -12,8 +13,8 @@ use crate::model::{
 };
 use crate::random::{Stream, Streams};
 use crate::samplers::{
-    GradientSettings, Hamcmc, HamcmcSettings, InitialScale, Minibatch, Mirrored, Newtonian, Sampler, Scaled,
-    Sgld, Sgrld, Site, Sites, StepSize, Target,
+    GradientSettings, Hamcmc, HamcmcSettings, InitialScale, Minibatch, Mirrored, Newtonian, Sampler,
+    SamplerKind, Scaled, Sgld, Sgrld, Site, Sites, StepSize, Target,
 };
 use rand::RngExt;
 use rand_distr::{Distribution, Exp1};
@@ -474,6 +475,82 @@ fn mirrored_samplers_find_the_marginal_posterior() {
         assert!(error < bound, "{name}: {error}");
     }
     assert!(frozen > 0.1, "impulse variables that stay at their start: {frozen}");
+}
+
+/// A generalised gamma law of which factors of order one are draws.
+const PROPER: Prior = Prior::GeneralisedGamma { shape: 2.0, scale: 1.0, power: -1.5 };
+
+#[test]
+fn factors_may_start_from_their_priors() {
+    let (bins, frames) = (40, 3 * TILE_FRAMES);
+    let spectra = vec![1.0; bins * 5];
+    let start = start(bins, &spectra, NoiseModel::Spectra { rank: 2 }, PROPER);
+    let table = Arc::new(MarginalTable::new(ALPHA.0, ALPHA.1));
+    let mut separation = Separation::new(&start, &vec![1.0; bins * frames], &table, Streams::new(1));
+    separation.start_from_priors(&mut Streams::new(2).stream(0));
+    let activations: Vec<f32> = separation.tiles.iter().flat_map(|tile| tile.activations.clone()).collect();
+    // The power -1.5 of a draw is a draw from Gamma(2), whose mean and variance are 2.
+    let mean = |values: &[f32]| values.iter().map(|x| x.powf(-1.5)).sum::<f32>() / values.len() as f32;
+    assert_eq!(activations.len(), 7 * frames);
+    for values in [&activations, &separation.mixture.noise.spectra] {
+        let error = (mean(values) - 2.0).abs() * (values.len() as f32 / 2.0).sqrt();
+        assert!(error < 4.0, "{error} standard errors");
+    }
+}
+
+#[test]
+fn gains_at_drawn_impulses_have_the_mean_of_those_without() {
+    let (bins, frames) = (8, 4);
+    let mut stream = Streams::new(3).stream(0);
+    let power: Vec<f32> = (0..bins * frames).map(|_| Exp1.sample(&mut stream)).collect();
+    let spectra: Vec<f32> = (0..bins * 2).map(|_| stream.random_range(0.2..1.0)).collect();
+    let start = start(bins, &spectra, NoiseModel::Spectra { rank: 1 }, PROPER);
+    let table = Arc::new(MarginalTable::new(ALPHA.0, ALPHA.1));
+    let run = |sampled_gain| {
+        let literal = LiteralSettings { sampled_gain, ..LiteralSettings::default() };
+        let sampler = SamplerKind::Hmc;
+        let settings = SamplingSettings {
+            sampler,
+            impulses: ImpulseMode::Sampled,
+            literal,
+            ..SamplingSettings::default()
+        };
+        let mut separation = Separation::new(&start, &power, &table, Streams::new(1));
+        let mut gibbs = Gibbs::new(&separation, &settings, Streams::new(2)).unwrap();
+        gibbs.adapt(true);
+        (0..500).for_each(|_| gibbs.sweep(&mut separation));
+        gibbs.adapt(false);
+        let mut first = Vec::new();
+        for _ in 0..20_000 {
+            gibbs.sweep(&mut separation);
+            gibbs.accumulate(&mut separation);
+            if first.is_empty() {
+                first = separation.mean_gain();
+            }
+        }
+        (first, separation.mean_gain())
+    };
+    let [(drawn, at_drawn), (expected, at_all)] = [true, false].map(run);
+    let largest = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    // One draw of the impulses is far from their mean, that of all draws is not.
+    assert!(largest(&drawn, &expected) > 0.2, "{drawn:?} {expected:?}");
+    assert!(largest(&at_drawn, &at_all) < 0.03, "{at_drawn:?} {at_all:?}");
+}
+
+#[test]
+fn joined_blocks_are_one() {
+    let mut problem = two_unknowns(3, false);
+    let theta = [0.4, 0.7, 1.2, 0.3, 0.8, 2.0];
+    let (mut gradients, mut potentials, mut joined) = ([[0.0; 6]; 2], [0.0; 3], [0.0]);
+    let mut target = problem.target();
+    target.gradient(&theta, Minibatch::full(target.terms()), &mut gradients[0]);
+    target.potential(&theta, &mut potentials);
+    let mut one = Joined::new(target);
+    assert_eq!((one.dimension(), one.blocks()), (6, 1));
+    one.gradient(&theta, Minibatch::full(one.terms()), &mut gradients[1]);
+    one.potential(&theta, &mut joined);
+    assert_eq!(gradients[0], gradients[1]);
+    assert!((joined[0] - potentials.iter().sum::<f64>()).abs() < 1e-9);
 }
 
 #[test]

@@ -24,6 +24,9 @@ impl Coordinates {
         match (settings.sampler, settings.positivity) {
             (SamplerKind::Newtonian, _) => Some(Self::Plain),
             (_, Positivity::Log) => None,
+            (_, Positivity::Mirrored) if settings.literal.one_unit => {
+                Some(Self::Mirrored(vec![1.0; factor.len()]))
+            }
             (_, Positivity::Mirrored) => Some(Self::Mirrored(units(factor, dimension, split))),
         }
     }

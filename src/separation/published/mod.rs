@@ -3,6 +3,7 @@
 
 mod coordinates;
 mod impulses;
+mod joined;
 mod metrics;
 mod minibatches;
 mod samplers;
@@ -10,4 +11,5 @@ mod sites;
 
 pub(super) use coordinates::Coordinates;
 pub(super) use impulses::{Redraw, SampledImpulses};
-pub(super) use samplers::{minibatch, other_sampler, step_size};
+pub(super) use joined::Joined;
+pub(super) use samplers::{drift_limit, minibatch, other_sampler, step_size};

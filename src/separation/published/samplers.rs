@@ -14,6 +14,11 @@ pub(in crate::separation) fn step_size(settings: &SamplingSettings, default: f64
     }
 }
 
+/// The largest drift of an unknown in one step.
+pub(in crate::separation) fn drift_limit(settings: &SamplingSettings) -> f64 {
+    if settings.literal.unlimited_drift { f64::INFINITY } else { DRIFT_LIMIT }
+}
+
 /// How many of a factor's data terms a gradient looks at, if not at all of them.
 pub(in crate::separation) fn minibatch(settings: &SamplingSettings, terms: usize) -> Option<usize> {
     (settings.minibatch < 1.0).then(|| (settings.minibatch * terms as f64).ceil() as usize)
@@ -39,7 +44,7 @@ pub(in crate::separation) fn other_sampler(
     let options = Options {
         step_size: Some(step_size(settings, default)),
         minibatch: minibatch(settings, terms),
-        drift_limit: Some(DRIFT_LIMIT),
+        drift_limit: Some(drift_limit(settings)),
         ..Options::default()
     };
     settings.sampler.build(dimension, blocks, &options, streams)
