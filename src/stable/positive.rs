@@ -409,6 +409,11 @@ mod tests {
     }
 
     #[test]
+    fn laws_tell_their_index() {
+        assert_eq!([0.3, 0.5, 1.0].map(|a| law(a).alpha_half()), [0.3, 0.5, 1.0]);
+    }
+
+    #[test]
     fn wide_and_narrow_draws_agree_bit_for_bit() {
         let bits = Philox::from_rng(&mut Streams::new(3).stream(0));
         for form in [Form::General { a: 0.45, r: 0.55 / 0.45 }, Form::Levy] {
