@@ -113,4 +113,11 @@ mod tests {
         assert_eq!(StableFit::of_real([0.0, 0.0, 3.0]), None);
         assert_eq!(StableFit::of_real([3.0, -3.0, f64::NAN, f64::INFINITY]), None);
     }
+
+    #[test]
+    fn zeros_are_left_out() {
+        let fit = StableFit::of_real([1.0, 3.0, 2.0]);
+        assert!(fit.is_some());
+        assert_eq!(StableFit::of_real([0.0, 1.0, 3.0, 0.0, 2.0]), fit);
+    }
 }
