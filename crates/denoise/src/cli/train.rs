@@ -1,12 +1,13 @@
 //! `denoise train DIR -o FILE`.
 
 use super::Common;
-use super::learning::Learning;
+use super::learning::{Learning, Speech};
 use super::model;
 use super::terminal::{Progress, interruptible};
 use alphamf::learning::{Corpus, FullBandCorpus, TrainingSettings};
+use alphamf::model::Dictionary;
 use alphamf_files as audio;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -47,27 +48,41 @@ pub struct Arguments {
     learning: Learning,
 }
 
-/// Learns a dictionary.
+/// Learns a dictionary, or the continuation of one.
 pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
-    let Arguments { folder, rate, rank, alpha, iterations, window, continued, learning } = arguments;
-    let strict = learning.strict;
-    let mut speech = learning.speech(folder, continued.as_deref())?;
-    if let Some(path) = continued {
-        let mut corpus = FullBandCorpus::new(model::dictionary(Some(&path))?, iterations)?;
-        speech.read_each(strict, |speech| corpus.add(speech))?;
-        let seconds = corpus.seconds();
-        let progress = Progress::new("learning", common.quiet);
-        let dictionary = corpus.learn_with(&mut |share: f64| progress.update(share))?;
-        drop(progress);
-        let sentence = format!(
-            "{} with its spectra continued up to 24 kHz, from {seconds:.0} s of speech in {} files, in {:.1} s",
-            path.display(),
-            speech.files.len() - speech.bad,
-            start.elapsed().as_secs_f64()
-        );
-        return learning.finish(&dictionary.to_bytes()?, &speech, &sentence, common);
-    }
+    let mut speech = arguments.learning.speech(arguments.folder.clone(), arguments.continued.as_deref())?;
+    let (dictionary, what, seconds) = match &arguments.continued {
+        Some(model) => learn_continuation(&arguments, model, &mut speech, common)?,
+        None => learn_dictionary(&arguments, &mut speech, common)?,
+    };
+    let sentence = format!(
+        "{what} from {seconds:.0} s of speech in {} files, in {:.1} s",
+        speech.files.len() - speech.bad,
+        start.elapsed().as_secs_f64()
+    );
+    arguments.learning.finish(&dictionary.to_bytes()?, &speech, &sentence, common)
+}
+
+/// A dictionary, what it is in words, and the seconds of speech that it was learned from.
+type Learned = (Dictionary, String, f64);
+
+fn learn_continuation(
+    arguments: &Arguments,
+    path: &Path,
+    speech: &mut Speech,
+    common: &Common,
+) -> anyhow::Result<Learned> {
+    let mut corpus = FullBandCorpus::new(model::dictionary(Some(path))?, arguments.iterations)?;
+    speech.read_each(arguments.learning.strict, |speech| corpus.add(speech))?;
+    let seconds = corpus.seconds();
+    let progress = Progress::new("learning", common.quiet);
+    let dictionary = corpus.learn_with(&mut |share: f64| progress.update(share))?;
+    Ok((dictionary, format!("{} with its spectra continued up to 24 kHz,", path.display()), seconds))
+}
+
+fn learn_dictionary(arguments: &Arguments, speech: &mut Speech, common: &Common) -> anyhow::Result<Learned> {
+    let &Arguments { rate, rank, alpha, iterations, window, ref learning, .. } = arguments;
     let settings = TrainingSettings {
         rank,
         alpha,
@@ -86,7 +101,7 @@ pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
                 let path = file.clone();
                 match interruptible(move || audio::Reader::open(path).map(|reader| reader.sample_rate()))? {
                     Ok(rate) => lowest = lowest.min(rate),
-                    Err(error) if strict => return Err(error.into()),
+                    Err(error) if learning.strict => return Err(error.into()),
                     // It is told of when it is read.
                     Err(_) => {}
                 }
@@ -96,16 +111,10 @@ pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         }
     };
     let mut corpus = Corpus::new(rate, settings)?;
-    speech.read_each(strict, |speech| corpus.add(speech))?;
+    speech.read_each(learning.strict, |speech| corpus.add(speech))?;
     let seconds = corpus.seconds();
     let progress = Progress::new("learning", common.quiet);
     let dictionary = corpus.learn_with(&mut |share: f64| progress.update(share))?;
-    drop(progress);
-    let sentence = format!(
-        "{rank} spectra of {} bins from {seconds:.0} s of speech in {} files, in {:.1} s",
-        dictionary.header().bins(),
-        speech.files.len() - speech.bad,
-        start.elapsed().as_secs_f64()
-    );
-    learning.finish(&dictionary.to_bytes()?, &speech, &sentence, common)
+    let what = format!("{rank} spectra of {} bins", dictionary.header().bins());
+    Ok((dictionary, what, seconds))
 }
