@@ -182,12 +182,7 @@ fn one_interrupt_ends_the_waiting_for_a_pipe() {
         (&[path("train-refiner"), &speech, path("-o"), &output], "-TERM"),
     ];
     for (arguments, signal) in waiting {
-        let child = std::process::Command::new(assert_cmd::cargo::cargo_bin!("denoise"))
-            .args(arguments)
-            .arg("-q")
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let child = program().args(arguments).arg("-q").stderr(Stdio::null()).spawn().unwrap();
         assert_eq!(interrupted(child, signal), Some(130), "{arguments:?}");
         let _ = fs::remove_file(&output);
     }

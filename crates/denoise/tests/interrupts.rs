@@ -1,6 +1,8 @@
 //! Ctrl-C while something is learned.
 #![cfg(unix)]
 
+mod shared;
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -13,7 +15,7 @@ fn learning_a_refiner_is_ended_within_a_second() {
     std::fs::create_dir(&speech).unwrap();
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../audio/demo-clean.wav");
     std::fs::copy(demo, speech.join("clean.wav")).unwrap();
-    let child = Command::new(assert_cmd::cargo::cargo_bin!("denoise"))
+    let child = shared::program()
         .args([Path::new("train-refiner"), &speech, Path::new("-o"), &refiner])
         .stderr(Stdio::piped())
         .spawn()

@@ -63,7 +63,9 @@ impl Server {
 
     /// `denoise live`, once it plays.
     fn live(&self) -> (Child, BufReader<std::process::ChildStderr>) {
-        let mut command = self.command(assert_cmd::cargo::cargo_bin!("denoise").to_str().unwrap());
+        // Its Ctrl-C is heard also where the test runs in the background of a script.
+        let mut command = self.command("env");
+        command.arg("--default-signal").arg(assert_cmd::cargo::cargo_bin!("denoise"));
         let arguments = ["live", "--input", "pulse", "--output", "pulse"];
         let mut live = command.args(arguments).stderr(Stdio::piped()).spawn().unwrap();
         let mut told = BufReader::new(live.stderr.take().unwrap());

@@ -8,6 +8,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::sync::LazyLock;
 use tempfile::TempDir;
 
 pub const USAGE: i32 = 2;
@@ -119,8 +120,25 @@ pub fn noisy(seconds: f32) -> Vec<f32> {
 /// The same output is made again and again.
 pub const FAST: [&str; 4] = ["-q", "--quality", "fast", "--force"];
 
+/// The program, to which signals mean what they do by default: under `nohup`, or in the background of a script, tests are
+/// started with some of them ignored, and so would be what they start.
+pub fn program() -> std::process::Command {
+    static RESETS: LazyLock<bool> = LazyLock::new(|| {
+        let mut env = std::process::Command::new("env");
+        let probe = env.args(["--default-signal", "true"]).stderr(Stdio::null());
+        cfg!(target_os = "linux") && probe.status().is_ok_and(|status| status.success())
+    });
+    let program = assert_cmd::cargo::cargo_bin!("denoise");
+    if !*RESETS {
+        return std::process::Command::new(program);
+    }
+    let mut command = std::process::Command::new("env");
+    command.arg("--default-signal").arg(program);
+    command
+}
+
 pub fn spawn(arguments: &[&Path], output: Stdio) -> Child {
-    std::process::Command::new(assert_cmd::cargo::cargo_bin!("denoise"))
+    program()
         .args(arguments)
         .args(FAST)
         .stdin(Stdio::piped())
