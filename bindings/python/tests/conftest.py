@@ -1,9 +1,13 @@
 import os
+import signal
 import wave
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+# In the background of a script interrupts are ignored, and tests of them would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 AUDIO = Path(__file__).parents[3] / "audio"
 
