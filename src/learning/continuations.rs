@@ -132,11 +132,10 @@ impl FullBandCorpus {
         for sweep in 0..sweeps {
             let mut sums = [vec![0.0; spectra.knots.len()], vec![0.0; spectra.knots.len()]];
             for recording in &mut recordings {
-                recording.spectra.take(&spectra);
-                recording.take_knots();
+                recording.follow(&spectra);
                 let (raise, lower) = recording.slopes(EXPONENT, true);
                 for (sums, slopes) in sums.iter_mut().zip([raise, lower]) {
-                    spectra.add(&recording.spectra, &slopes, sums);
+                    spectra.add(&slopes, sums);
                 }
             }
             spectra.update(&sums[0], &sums[1], EXPONENT);

@@ -41,10 +41,8 @@ impl Continuation {
     #[must_use]
     pub fn spectra<T: Scalar>(&self, values: &[T]) -> Vec<T> {
         let mut spectra = vec![T::zero(); values.len() / self.knots() * self.bins];
-        if self.bins > 0 {
-            let columns = values.chunks_exact(self.knots()).zip(spectra.chunks_exact_mut(self.bins));
-            columns.for_each(|(values, spectrum)| self.fill(values, spectrum));
-        }
+        let columns = values.chunks_exact(self.knots()).zip(spectra.chunks_exact_mut(self.bins.max(1)));
+        columns.for_each(|(values, spectrum)| self.fill(values, spectrum));
         spectra
     }
 

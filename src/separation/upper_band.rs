@@ -17,7 +17,7 @@ const PRIOR_COUNT: f32 = 64.0;
 /// The upper band of a stretch of a recording.
 pub(crate) struct UpperBand {
     separation: Separation,
-    pub spectra: UpperSpectra,
+    spectra: UpperSpectra,
 }
 
 /// The spectra of speech above the dictionary's band, by their dispersions at knots.
@@ -92,17 +92,17 @@ impl UpperSpectra {
     }
 
     /// Takes the lowest knots of `other`, which has as many or more.
-    pub fn take(&mut self, other: &Self) {
+    fn take(&mut self, other: &Self) {
         let (count, others) = (self.continuation.knots(), other.continuation.knots());
         for (column, other) in self.knots.chunks_exact_mut(count).zip(other.knots.chunks_exact(others)) {
             column.copy_from_slice(&other[..count]);
         }
     }
 
-    /// Adds slopes at the knots of `other` (knots x rank), which has as many or fewer, to `sums`, at these.
-    pub fn add(&self, other: &Self, slopes: &[f32], sums: &mut [f32]) {
-        let (count, others) = (self.continuation.knots(), other.continuation.knots());
-        for (sums, slopes) in sums.chunks_exact_mut(count).zip(slopes.chunks_exact(others)) {
+    /// Adds slopes at the lowest of these knots, or at all (knots x rank), to `sums`.
+    pub fn add(&self, slopes: &[f32], sums: &mut [f32]) {
+        let (count, lowest) = (self.continuation.knots(), slopes.len() / self.edge.len());
+        for (sums, slopes) in sums.chunks_exact_mut(count).zip(slopes.chunks_exact(lowest)) {
             sums.iter_mut().zip(slopes).for_each(|(sum, slope)| *sum += slope);
         }
     }
@@ -160,8 +160,14 @@ impl UpperBand {
         self.separation.continuation_slopes()
     }
 
+    /// Goes on with the spectra of `other`, which reach as far or further.
+    pub fn follow(&mut self, other: &UpperSpectra) {
+        self.spectra.take(other);
+        self.take_knots();
+    }
+
     /// Makes the spectra of speech anew from their knots.
-    pub fn take_knots(&mut self) {
+    fn take_knots(&mut self) {
         let UpperSpectra { continuation, knots, .. } = &self.spectra;
         self.separation.mixture.speech.spectra = continuation.spectra(knots);
     }

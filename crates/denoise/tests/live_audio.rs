@@ -63,9 +63,8 @@ impl Server {
 
     /// `denoise live`, once it plays.
     fn live(&self) -> (Child, BufReader<std::process::ChildStderr>) {
-        // Its Ctrl-C is heard also where the test runs in the background of a script.
-        let mut command = self.command("env");
-        command.arg("--default-signal").arg(assert_cmd::cargo::cargo_bin!("denoise"));
+        let mut command = shared::program();
+        Self::place(&self.folder, &mut command);
         let arguments = ["live", "--input", "pulse", "--output", "pulse"];
         let mut live = command.args(arguments).stderr(Stdio::piped()).spawn().unwrap();
         let mut told = BufReader::new(live.stderr.take().unwrap());

@@ -261,8 +261,12 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
             if drift_limit.is_finite() {
                 inverse.multiply_root(theta);
                 inverse.multiply_root(z);
-                *limited = theta.iter().filter(|&&drift| limit(step * drift) != step * drift).count();
-                theta.iter_mut().zip(z.iter()).for_each(|(theta, &z)| *theta = z - limit(step * *theta));
+                for (theta, &z) in theta.iter_mut().zip(z.iter()) {
+                    let drift = step * *theta;
+                    let cut = limit(drift);
+                    *limited += usize::from(cut != drift);
+                    *theta = z - cut;
+                }
             } else {
                 theta.iter_mut().zip(z.iter()).for_each(|(theta, &z)| *theta = z - step * *theta);
                 inverse.multiply_root(theta);
