@@ -3,9 +3,8 @@
 //! them, and the sweeps of the denoiser draw from the posterior of each such recording. If all of it is right, the rank of
 //! the true value of anything among its draws is uniform.
 //!
-//! A gradient sampler without a test is biased by its step, so the bounds below are of two kinds: samplers that reject are
-//! held to a chi-square test, the others to how far their ranks lean and how much too wide or narrow they are. The figures
-//! of 1000 recordings are in `eval/results/README.md`.
+//! Draws that are alike have ranks that are too wide, as draws that are too narrow have: those of a test are as far apart as
+//! their sampler needs. The figures of 1000 recordings are in `eval/results/README.md`.
 
 use super::*;
 use crate::model::{Factor, Mixture, Prior, SampledVariables};
@@ -223,7 +222,7 @@ const HMC: Run = Run {
     noise_rank: 1,
     thinning: 6,
 };
-const HAMCMC: Run = Run { sampler: SamplerKind::Hamcmc, thinning: 8, ..HMC };
+const HAMCMC: Run = Run { sampler: SamplerKind::Hamcmc, thinning: 32, ..HMC };
 
 /// Hamiltonian Monte Carlo rejects what is off: its ranks are uniform, and those for another stable law are not.
 #[test]
@@ -237,11 +236,11 @@ fn ranks_of_exact_draws_are_uniform() {
     assert!(most > MOST, "{most}");
 }
 
-/// HAMCMC at the step of the denoiser: its bias is what is known of it.
+/// HAMCMC at the step of the denoiser rejects nothing, and its bias is too small to be seen.
 #[test]
-fn ranks_of_hamcmc_lean_no_more_than_is_known() {
-    for Calibration { name, lean, spread, .. } in calibrate(HAMCMC, 160, ALPHA) {
-        assert!(lean.abs() < 0.3 && (0.75..1.3).contains(&spread), "{name}: {lean:.2}, {spread:.2}");
+fn ranks_of_hamcmc_are_uniform() {
+    for Calibration { name, chi_square, lean, spread } in calibrate(HAMCMC, 240, ALPHA) {
+        assert!(chi_square < MOST, "{name}: {chi_square:.1}, {lean:.2}, {spread:.2}");
     }
 }
 
@@ -254,7 +253,8 @@ fn all_samplers() {
     let runs = [
         ("HMC", HMC),
         ("HAMCMC 0.05", HAMCMC),
-        ("HAMCMC 0.0125", Run { step_size: Some(0.0125), thinning: 32, ..HAMCMC }),
+        ("HAMCMC 0.05, draws a quarter as far apart", Run { thinning: 8, ..HAMCMC }),
+        ("HAMCMC 0.0125, draws a quarter as far apart", Run { step_size: Some(0.0125), ..HAMCMC }),
         ("SGLD 0.005", sgld),
         ("SGLD 0.02", Run { step_size: Some(0.02), thinning: 30, ..sgld }),
         ("HMC, two noise spectra", Run { noise_rank: 2, ..HMC }),
