@@ -157,4 +157,18 @@ mod tests {
             assert!((entry - singular[k]).abs() < 1e-12);
         }
     }
+
+    #[test]
+    fn factors_know_what_is_nothing_at_any_scale() {
+        assert!(!cholesky(&mut [0.0], 1) && cholesky(&mut [1e-300], 1));
+        // Of rank one: the second direction has rounding for a variance.
+        for scale in [1e-20, 1.0, 1e20] {
+            let mut root = [4.0, 2.0, 2.0, 1.0 + 1e-15].map(|value| scale * value);
+            semidefinite_root(&mut root, 2);
+            let expected = [2.0, 1.0, 0.0, 0.0].map(|value| f64::sqrt(scale) * value);
+            for (found, expected) in root.iter().zip(expected) {
+                assert!((found - expected).abs() < 1e-9 * f64::sqrt(scale), "{root:?}");
+            }
+        }
+    }
 }

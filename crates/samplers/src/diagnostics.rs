@@ -229,12 +229,12 @@ pub fn rank_r_hat<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     let halves = split(chains);
     let mut pooled: Vec<f64> = halves.iter().flat_map(|half| half.iter().copied()).collect();
     pooled.sort_by(f64::total_cmp);
+    if pooled.is_empty() {
+        return f64::NAN;
+    }
+    // Of two halves of every chain there is an even number.
     let middle = pooled.len() / 2;
-    let median = match pooled.len() {
-        0 => return f64::NAN,
-        n if n % 2 == 0 => 0.5 * (pooled[middle - 1] + pooled[middle]),
-        _ => pooled[middle],
-    };
+    let median = 0.5 * (pooled[middle - 1] + pooled[middle]);
     let folded: Vec<Vec<f64>> =
         halves.iter().map(|half| half.iter().map(|x| (x - median).abs()).collect()).collect();
     let bulk = potential_scale_reduction(&rank_normalise(&halves));
@@ -286,5 +286,26 @@ impl Histogram {
                 share * libm::log(share * normaliser / mass)
             })
             .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::normal_quantile;
+
+    #[test]
+    fn quantiles_are_those_of_the_normal_law() {
+        for (p, expected) in [
+            (0.5, 0.0),
+            (0.3, -0.5244005127080407),
+            (0.025, -1.9599639845400545),
+            (0.02, -2.0537489106318225),
+            (1e-3, -3.090232306167813),
+            (1e-10, -6.361340902404056),
+        ] {
+            assert!((normal_quantile(p) - expected).abs() < 1e-13, "{p}: {}", normal_quantile(p));
+            let above = normal_quantile(1.0 - p) + expected;
+            assert!(p < 1e-9 || above.abs() < 1e-12, "{p}: {above}");
+        }
     }
 }

@@ -222,10 +222,13 @@ mod tests {
     #[test]
     fn runaways_rise_by_a_thousand_nats_per_unknown_on_their_way_out() {
         let out = |slope: f64| is_runaway([&[0.0, 0.5], &[1.0, 0.5]], [&[slope, 0.0], &[slope, 0.0]]);
-        assert!(out(2010.0) && !out(1990.0));
+        assert!(out(2010.0) && !out(2000.0));
+        let further = |slope: f64| is_runaway([&[1.0], &[2.0]], [&[slope], &[slope]]);
+        assert!(further(1010.0) && !further(990.0));
         // Towards zero the slope of a positive unknown may be infinite.
         let inwards = |to: f64| is_runaway([&[1.0], &[to]], [&[-1e6], &[-1e6]]);
         assert!(!inwards(0.5) && !inwards(2.0));
         assert!(is_runaway([&[-1.0], &[-2.0]], [&[-1e6], &[-1e6]]));
+        assert!(!is_runaway([&[-1.0], &[1.0]], [&[1e6], &[1e6]]));
     }
 }

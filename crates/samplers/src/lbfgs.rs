@@ -237,8 +237,22 @@ mod tests {
 
     #[test]
     fn curvature_that_is_rounding_is_no_curvature() {
-        let usable = |curvature: f64| InverseHessian::is_usable(&[1.0, 0.0], &[curvature, 1.0]);
-        assert!(usable(1e-6) && !usable(1e-9) && !usable(-1e-6));
+        // Whatever the lengths of the two.
+        for (a, b) in [(1.0, 1.0), (1e4, 1e-4), (1e-4, 1e4), (1e4, 1e4)] {
+            let usable = |curvature: f64| InverseHessian::is_usable(&[a, 0.0], &[curvature * b, b]);
+            assert!(usable(1e-6) && !usable(1e-9) && !usable(-1e-6));
+        }
+    }
+
+    /// Of pairs that are usable by themselves.
+    #[test]
+    fn what_leaves_the_range_of_numbers_is_not_pushed() {
+        for (scale, s, y) in [(1e-308, 10.0, 1.0), (1e308, 1e-10, 1e10)] {
+            let mut inverse = InverseHessian::<f64>::new(1, 1);
+            inverse.reset(scale);
+            assert!(InverseHessian::is_usable(&[s], &[y]) && !inverse.push(&[s], &[y]));
+            assert_eq!(inverse.pairs(), 0);
+        }
     }
 
     #[test]

@@ -399,3 +399,16 @@ impl<T: Real> Sampler<T> for Rmhmc<T> {
         super::need(target.metric().is_some(), "RMHMC", "a metric")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::agree;
+
+    #[test]
+    fn iterates_agree_to_some_thousand_roundings_of_their_size_or_of_one() {
+        for size in [0.0, 1.0, 1e6] {
+            let rounding = f64::EPSILON * (1.0 + size);
+            assert!(agree(&[size + 9e3 * rounding], &[size]) && !agree(&[size + 2e4 * rounding], &[size]));
+        }
+    }
+}

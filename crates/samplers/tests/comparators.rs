@@ -93,6 +93,12 @@ fn nuts_turns_where_it_should() {
     println!("{} leaps", leaps as f64 / 400.0);
     assert!((15.0..40.0).contains(&(leaps as f64 / 400.0)));
 
+    // A tree of depth 2 has three leaps, and nothing diverges.
+    let settings = NutsSettings { step_size: 0.01, depth: 2, ..NutsSettings::default() };
+    let mut nuts = Nuts::new(1, 1, settings, Streams::new(2)).unwrap();
+    let step = nuts.step(&mut target, &mut theta);
+    assert_eq!((nuts.leaps().collect::<Vec<_>>(), step.divergences), (vec![3], 0));
+
     let run = |blocks: usize| {
         let mut target = Gaussian::equicorrelated(3, 4.0, 1.0).with_blocks(blocks);
         let mut nuts = Nuts::<f64>::new(3, blocks, NutsSettings::default(), Streams::new(4)).unwrap();
@@ -146,16 +152,34 @@ fn riemann_manifold_hmc_is_exact() {
     assert!(matches!(error, Some(SamplerError::Capability { sampler: "RMHMC", .. })));
 }
 
+/// The diagonal of [`Curved`].
+#[derive(Clone)]
+struct Stretched;
+
+impl Metric<f64> for Stretched {
+    fn is_diagonal(&self) -> bool {
+        true
+    }
+
+    fn metric(&mut self, theta: &[f64], metric: &mut [f64]) {
+        metric.iter_mut().zip([1.0, 1.5]).zip(theta).for_each(|((g, base), x)| *g = base + x * x);
+    }
+}
+
 /// Wrong forces keep the law and lose the energy: short steps must not.
 #[test]
 fn riemann_manifold_hmc_keeps_its_energy() {
     let problem = curved();
     let settings = HmcSettings { leaps: 20, step_size: 0.02, jitter: 0.0, ..HmcSettings::default() };
-    let rmhmc = Rmhmc::new(2, 1, settings, Streams::new(6)).unwrap();
-    let mut chain = Chain::new((problem.target)(), rmhmc, problem.start.clone()).unwrap();
-    chain.run(200, |_| ());
-    let acceptance = chain.statistics().acceptance();
-    assert!(acceptance > 0.999, "{acceptance}");
+    let law = Gaussian::new(vec![1.0, -0.5], vec![2.0, 1.2, 1.2, 1.5]).unwrap();
+    let stretched: Box<dyn Target<f64>> = Box::new(WithMetric { law, metric: Stretched });
+    for target in [(problem.target)(), stretched] {
+        let rmhmc = Rmhmc::new(2, 1, settings, Streams::new(6)).unwrap();
+        let mut chain = Chain::new(target, rmhmc, problem.start.clone()).unwrap();
+        chain.run(200, |_| ());
+        let acceptance = chain.statistics().acceptance();
+        assert!(acceptance > 0.999, "{acceptance}");
+    }
 }
 
 /// `N` observations of a Gaussian mean, whose scatter is that of the law: what Fisher scoring takes the posterior for.
@@ -253,6 +277,16 @@ fn fisher_scoring_is_exact_where_the_posterior_is_its_gaussian() {
             fisher.0, conditioned.0, langevin.0
         );
         assert!(fisher.1 < 0.09 && conditioned.1 < 0.09 && langevin.1 > 0.25);
+    }
+    // What it takes for the information is that of the observations.
+    let gradient = GradientSettings { minibatch: Some(20), ..constant(0.01) };
+    let mut sgfs = Sgfs::new(2, 1, gradient, Streams::new(2)).unwrap();
+    let (mut target, mut theta) = (Means::new(TERMS), [0.0; 2]);
+    for _ in 0..2_000 {
+        sgfs.step(&mut target, &mut theta);
+    }
+    for (found, precision) in sgfs.information(0).iter().zip(Means::precision()) {
+        assert!((found / (TERMS as f64 * precision) - 1.0).abs() < 0.1, "{found}, {precision}");
     }
     let none = Sgfs::<f64>::new(2, 1, constant(0.1), Streams::new(1));
     assert!(matches!(none, Err(SamplerError::Setting { .. })));

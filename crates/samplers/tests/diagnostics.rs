@@ -83,6 +83,36 @@ fn divergence_of_a_histogram() {
     assert!(histogram.divergence(|_| 0.0).abs() < 1e-12);
 }
 
+/// Where a chain is does not matter, also for how wide it is; ranks do not care for how far apart draws are.
+#[test]
+fn r_hat_does_not_depend_on_the_origin() {
+    let wide: Vec<f64> = chain(3, 0.0, 0.0, 400).iter().map(|x| 3.0 * x).collect();
+    let chains = [wide, chain(4, 0.0, 0.0, 400)];
+    let moved: Vec<Vec<f64>> = chains.iter().map(|chain| chain.iter().map(|x| x + 50.0).collect()).collect();
+    assert!(rank_r_hat(&chains) > 1.1, "{}", rank_r_hat(&chains));
+    assert!((rank_r_hat(&moved) - rank_r_hat(&chains)).abs() < 1e-9);
+}
+
+#[test]
+fn histograms_take_what_lies_in_their_interval() {
+    let mut histogram = Histogram::new(1.0, 3.0, 2);
+    // A quarter in the first cell; all else is left out.
+    for x in [1.0, 2.0, 2.5, 2.999, 0.999, -5.0, 3.0, 70.0, f64::NAN] {
+        histogram.add(x);
+    }
+    let expected = 0.25 * 0.5_f64.ln() + 0.75 * 1.5_f64.ln();
+    assert!((histogram.divergence(|_| 0.0) - expected).abs() < 1e-12);
+    // Of a density proportional to x the first cell has 1.5 of 4, the second 2.5.
+    let expected = 0.25 * (0.25_f64 * 4.0 / 1.5).ln() + 0.75 * (0.75_f64 * 4.0 / 2.5).ln();
+    assert!((histogram.divergence(|x| -x.ln()) - expected).abs() < 1e-12);
+}
+
+#[test]
+fn eight_draws_are_enough() {
+    let draws = [0.3, -1.0, 0.8, 0.1, -0.2, 1.4, -0.7, 0.5];
+    assert!(effective_size_mean(&[draws]).is_finite() && effective_size_mean(&[&draws[..7]]).is_nan());
+}
+
 #[test]
 fn degenerate_chains_do_not_panic() {
     let empty: [Vec<f64>; 0] = [];

@@ -108,6 +108,21 @@ fn a_rank_sends_its_columns_and_inner_products() {
     assert_eq!(sent(HAMCMC, 1), 0);
 }
 
+/// Parts of a square in as many blocks as it has rows and columns of: all alike. Of the entries of the first block alone,
+/// one part has them all.
+#[test]
+fn a_chain_knows_how_uneven_its_parts_are() {
+    let settings = DistributedSettings { method: Method::Sgld, step_size: 0.01, seed: 3 };
+    let imbalance = |entries: Vec<(usize, usize, f64)>| {
+        let target = Factorisation::new(1, [4, 4], 2, 0..2, entries);
+        let [local] = Local::group(1).try_into().unwrap();
+        DistributedChain::new(target, local, settings).unwrap().imbalance()
+    };
+    let all: Vec<_> = (0..16).map(|k| (k / 4, k % 4, 1.0)).collect();
+    assert_eq!(imbalance(all.clone()), 1.0);
+    assert_eq!(imbalance(all[..2].to_vec()), 2.0);
+}
+
 #[test]
 fn what_cannot_be_run_is_refused() {
     let refusal = |method, step_size| {

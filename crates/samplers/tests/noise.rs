@@ -214,6 +214,11 @@ fn momenta_may_be_drawn_anew() {
         assert_eq!(change > 0.6 * BLOCKS as f64, step % 3 == 0, "{step}: {change}");
         last = momenta;
     }
+    // One that was set is kept until it is due, also through the first step.
+    let mut sampler = sghmc().with_resampling(3).unwrap();
+    sampler.set_momentum(0, &[50.0, -50.0]);
+    sampler.step(&mut target, &mut vec![0.0; 2 * BLOCKS]);
+    assert!(sampler.momentum(0)[0] > 40.0 && sampler.momentum(0)[1] < -40.0);
     assert!(matches!(sghmc().with_resampling(0), Err(SamplerError::Setting { .. })));
 }
 
@@ -246,10 +251,15 @@ fn masses_and_diffusions_help_and_change_nothing() {
     let massive = widths(Hmc::new(2, 1, hmc, streams).unwrap().with_mass(&precision).unwrap(), 5_000);
     println!("HMC: {plain:.3?}, with a mass {massive:.3?}");
     assert!(massive.0 > 20.0 * plain.0 && massive.0 > 1_000.0);
+    let nuts = Nuts::new(2, 1, NutsSettings::default(), streams).unwrap().with_mass(&precision).unwrap();
+    let nuts = widths(nuts, 3_000);
+    println!("NUTS with a mass: {nuts:.3?}");
+    // The trajectories of a round law of variance one are a few leaps long.
+    assert!(nuts.0 > 1_000.0);
     let sgld = Sgld::new(2, 1, constant(0.03), streams).unwrap().with_diffusion(&covariance).unwrap();
     let sgld = widths(sgld, 60_000);
     println!("SGLD with D: {sgld:.3?}");
-    for (_, [wide, thin]) in [massive, sgld] {
+    for (_, [wide, thin]) in [massive, nuts, sgld] {
         assert!((wide - 1.0).abs() < 0.1 && (thin - 1.0).abs() < 0.1);
     }
     // On a bent law, with masses of either kind that do not suit it.

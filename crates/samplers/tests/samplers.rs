@@ -30,6 +30,41 @@ fn robust() -> RobustRegression {
     RobustRegression::new(&regressors, observations.collect(), 2).unwrap()
 }
 
+/// Gamma laws whose metric does not say what its divergence is.
+struct NoDivergence(Gammas);
+
+impl Target<f64> for NoDivergence {
+    fn dimension(&self) -> usize {
+        Target::<f64>::dimension(&self.0)
+    }
+
+    fn gradient(&mut self, theta: &[f64], batch: Minibatch<'_>, gradient: &mut [f64]) {
+        self.0.gradient(theta, batch, gradient);
+    }
+
+    fn potential(&mut self, theta: &[f64], potential: &mut [f64]) {
+        self.0.potential(theta, potential);
+    }
+
+    fn metric(&mut self) -> Option<&mut dyn Metric<f64>> {
+        Some(self)
+    }
+}
+
+impl Metric<f64> for NoDivergence {
+    fn is_diagonal(&self) -> bool {
+        Metric::<f64>::is_diagonal(&self.0)
+    }
+
+    fn metric(&mut self, theta: &[f64], metric: &mut [f64]) {
+        Metric::metric(&mut self.0, theta, metric);
+    }
+}
+
+fn gammas() -> Gammas {
+    Gammas::new(vec![3.0, 0.5], vec![2.0, 1.0])
+}
+
 /// A target, its name and a state inside its support.
 type Named = (&'static str, Box<dyn Target<f64>>, Vec<f64>);
 
@@ -49,19 +84,12 @@ fn targets() -> Vec<Named> {
         ("quartic", Box::new(Quartic::new(1.0, -2.0)), vec![0.7]),
         ("banana", Box::new(Banana), vec![0.7, -0.4]),
         ("funnel", Box::new(Funnel { scale: 3.0 }), vec![-0.7, 0.4]),
-        ("Gammas", Box::new(Gammas::new(vec![3.0, 0.5], vec![2.0, 1.0])), vec![0.7, 0.4]),
-        ("mirrored", Box::new(Mirrored::new(Gammas::new(vec![3.0, 0.5], vec![2.0, 1.0]))), vec![-0.7, 0.4]),
-        ("log map", Box::new(LogMapped::new(Gammas::new(vec![3.0, 0.5], vec![2.0, 1.0]))), vec![-0.7, 0.4]),
-        (
-            "half log map",
-            Box::new(LogMapped::rows(Gammas::new(vec![3.0, 0.5], vec![2.0, 1.0]), 1..2)),
-            vec![0.7, -0.4],
-        ),
-        (
-            "units",
-            Box::new(Scaled::new(Gammas::new(vec![3.0, 0.5], vec![2.0, 1.0]), &[0.5, 3.0])),
-            vec![0.7, 0.4],
-        ),
+        ("Gammas", Box::new(gammas()), vec![0.7, 0.4]),
+        ("mirrored", Box::new(Mirrored::new(gammas())), vec![-0.7, 0.4]),
+        ("log map", Box::new(LogMapped::new(gammas())), vec![-0.7, 0.4]),
+        ("half log map", Box::new(LogMapped::rows(gammas(), 1..2)), vec![0.7, -0.4]),
+        ("units", Box::new(Scaled::new(gammas(), &[0.5, 3.0])), vec![0.7, 0.4]),
+        ("no closed divergence", Box::new(NoDivergence(gammas())), vec![0.7, 0.4]),
         ("Dirichlet", Box::new(Dirichlet::new(vec![3.0, 0.5, 1.0])), vec![0.5, 0.2, 0.3]),
         ("logistic", Box::new(logistic()), vec![0.5, 0.2, -0.3]),
         ("part log map", Box::new(LogMapped::rows(robust(), 0..2)), vec![1.2, -0.3, 0.3, 0.4, -0.2]),
@@ -155,7 +183,6 @@ fn offers(target: &mut dyn Target<f64>) -> (bool, bool, Option<Vec<Support>>) {
 
 #[test]
 fn targets_in_other_coordinates_offer_what_the_inner_ones_do() {
-    let gammas = || Gammas::new(vec![3.0, 0.5], vec![2.0, 1.0]);
     let units = [0.5, 3.0];
     let half = vec![Support::HalfLine; 2];
     assert_eq!(offers(&mut gammas()), (true, true, Some(half.clone())));
@@ -271,6 +298,17 @@ fn drifts_follow_the_recipe() {
         };
         let measured = measured_drift(target, &theta, run, &[]);
         check("SGLD", &measured, &expected(&mut recipe::Langevin, target, &[]));
+
+        let diffusion: Vec<f64> = (0..n).map(|i| 0.5 + i as f64).collect();
+        let matrix = Matrix::Diagonal(diffusion.clone());
+        let mut sampler = Sgld::new(n, 1, still, streams).unwrap().with_diffusion(&matrix).unwrap();
+        let run = |target: &mut dyn Target<f64>, theta: &mut [f64]| {
+            sampler.step(target, theta);
+            Vec::new()
+        };
+        let measured = measured_drift(target, &theta, run, &[]);
+        let by_hand: Vec<f64> = diffusion.iter().zip(&gradient).map(|(d, g)| -d * g).collect();
+        check("SGLD with D", &measured, &by_hand);
 
         let settings = SghmcSettings { gradient: still, friction: 1.7, gradient_noise: 0.0 };
         let mut sampler = Sghmc::new(n, 1, settings, streams).unwrap();
@@ -399,8 +437,18 @@ fn noise_of_a_step_is_that_of_the_recipe() {
         if is_known {
             sampler = sampler.with_gradient_noise(&known).unwrap();
         }
-        let expected = both.map(|v| 2.0 * eps * heat - share * eps * eps * v);
-        check("SGLD", expected, &mut |theta| {
+        let variances = both.map(|v| 2.0 * eps * heat - share * eps * eps * v);
+        check("SGLD", variances, &mut |theta| {
+            sampler.step(&mut Flat, theta);
+            state(theta)
+        });
+        let (diffusion, d) = (Matrix::Diagonal(vec![0.4, 1.6]), [0.4, 1.6]);
+        let mut sampler = Sgld::new(2, 1, settings, streams).unwrap().with_diffusion(&diffusion).unwrap();
+        if is_known {
+            sampler = sampler.with_gradient_noise(&known).unwrap();
+        }
+        let expected = [0, 1].map(|i| 2.0 * eps * heat * d[i] - share * eps * eps * d[i] * both[i] * d[i]);
+        check("SGLD with D", expected, &mut |theta| {
             sampler.step(&mut Flat, theta);
             state(theta)
         });
@@ -451,24 +499,90 @@ fn noise_of_a_step_is_that_of_the_recipe() {
 
     // Without any information the step is that of the conditioner.
     let pair = GradientSettings { minibatch: Some(2), ..settings };
-    let mut sampler = Sgfs::new(2, 1, pair, streams).unwrap();
-    check("SGFS", [eps * heat; 2], &mut |theta| {
+    for conditioner in [[1.0, 1.0], [0.4, 2.5]] {
+        let matrix = Matrix::Diagonal(conditioner.to_vec());
+        let mut sampler = Sgfs::new(2, 1, pair, streams).unwrap().with_conditioner(&matrix).unwrap();
+        check("SGFS", conditioner.map(|b| eps * heat / b), &mut |theta| {
+            sampler.step(&mut Flat, theta);
+            state(theta)
+        });
+    }
+
+    // Nor is there a pair for HAMCMC.
+    let initial_scale = InitialScale::Fixed(0.4);
+    let settings_of_hamcmc =
+        HamcmcSettings { gradient: settings, initial_scale, ..HamcmcSettings::default() };
+    let mut sampler = Hamcmc::new(2, 1, settings_of_hamcmc, streams).unwrap();
+    check("HAMCMC", [2.0 * eps * heat * 0.4; 2], &mut |theta| {
+        let start: Vec<f64> = sampler.next_start(theta).to_vec();
         sampler.step(&mut Flat, theta);
-        state(theta)
+        [theta[0] - start[0], theta[1] - start[1]]
     });
 
     // Of a resting momentum half a step cools the thermostat by eps / 2 before the noise comes.
-    for thermostat in [0.5 * eps, 4.0] {
+    for (thermostat, share) in [(0.5 * eps, 0.0), (4.0, 0.0), (0.5 * eps, 1.0), (4.0, 1.0)] {
         let diffusion = SgnhtSettings { gradient: settings, diffusion: 1.3 };
         let mut sampler = Sgnht::new(2, 1, diffusion, streams).unwrap();
+        if share > 0.0 {
+            sampler = sampler.with_gradient_noise(&known).unwrap();
+        }
         let rate = eps * (thermostat - 0.5 * eps);
         let spread = if rate == 0.0 { 2.0 } else { (1.0 - (-2.0 * rate).exp()) / rate };
-        check("SGNHT", [1.3 * heat * eps * spread; 2], &mut |theta| {
+        let kick = 0.5 * eps * (1.0 + (-rate).exp());
+        check("SGNHT", both.map(|v| 1.3 * heat * eps * spread - share * kick * kick * v), &mut |theta| {
             sampler.set_auxiliary(0, &[0.0; 2], thermostat);
             sampler.step(&mut Flat, theta);
             state(sampler.auxiliary(0).0)
         });
     }
+}
+
+/// In one dimension a pair is the whole of `H`: `1 / (curvature + lambda)`, whichever states it is of.
+#[test]
+fn pairs_of_hamcmc_have_lambda_in_their_curvature() {
+    let (eps, lambda, precision) = (1e-3, 2.0, 1.5);
+    for pairs in [Pairs::Moves, Pairs::States] {
+        let settings = HamcmcSettings {
+            gradient: constant(eps),
+            memory: 3,
+            trust_region: lambda,
+            initial_scale: InitialScale::Fixed(1.0),
+            ..HamcmcSettings::default()
+        };
+        let sampler = Hamcmc::new(1, 1, settings, Streams::new(2)).unwrap();
+        let mut sampler = sampler.with_pairs(pairs).unwrap().with_shifted_pairs();
+        let mut target = Gaussian::new(vec![0.0], vec![precision]).unwrap();
+        let (mut theta, mut square, mut count) = (vec![0.5_f64], 0.0, 0.0);
+        for _ in 0..100_000 {
+            let start = sampler.next_start(&theta)[0];
+            sampler.step(&mut target, &mut theta);
+            // The first steps have no pairs, a few others none that can be used.
+            if sampler.pairs() > Some(0) {
+                square += (theta[0] - start).powi(2);
+                count += 1.0;
+            }
+        }
+        let found = square / count / (2.0 * eps);
+        let expected = 1.0 / (precision + lambda);
+        // The standard error is half a percent.
+        assert!(
+            (found / expected - 1.0).abs() < 0.02 && count > 9e4,
+            "{pairs:?}: {found}, {expected}, {count}"
+        );
+    }
+}
+
+/// Where the gradient is nothing, so is the slope of its own size that the correction asks for.
+#[test]
+fn psgld_with_its_correction_rests_at_a_mode() {
+    let gradient = GradientSettings { temperature: 0.0, ..constant(0.1) };
+    let settings = PsgldSettings { gradient, correction: true, ..PsgldSettings::default() };
+    let mode = vec![1.0, -2.0];
+    let target = Gaussian::new(mode.clone(), vec![2.0, 0.0, 0.0, 1.0]).unwrap();
+    let sampler = Psgld::new(2, 1, settings, Streams::new(1)).unwrap();
+    let mut chain = Chain::new(target, sampler, mode.clone()).unwrap();
+    chain.run(3, |_| ());
+    assert_eq!((chain.state(), chain.statistics().divergences), (&mode[..], 0));
 }
 
 /// Mean and variance of the draws of `step` against the problem's truth.
@@ -829,10 +943,28 @@ fn bad_settings_and_starts_are_typed_errors() {
     assert!(setting(Sgld::<f64>::new(1, 0, constant(0.1), streams).map(drop)));
     let gradient = GradientSettings { minibatch: Some(0), ..constant(0.1) };
     assert!(setting(Sgld::<f64>::new(1, 1, gradient, streams).map(drop)));
+    for drift_limit in [0.0, -1.0, f64::NAN] {
+        let gradient = GradientSettings { drift_limit, ..constant(0.1) };
+        assert!(setting(Sgld::<f64>::new(1, 1, gradient, streams).map(drop)));
+    }
+    for temperature in [-1.0, f64::NAN, f64::INFINITY] {
+        let gradient = GradientSettings { temperature, ..constant(0.1) };
+        assert!(setting(Sgld::<f64>::new(1, 1, gradient, streams).map(drop)));
+    }
+    for (leaps, target_acceptance) in [(0, 0.8), (1, 0.0), (1, 1.0), (1, f64::NAN)] {
+        let hmc = HmcSettings { leaps, target_acceptance, ..HmcSettings::default() };
+        assert!(setting(Hmc::<f64>::new(2, 1, hmc, streams).map(drop)));
+    }
     let memory = HamcmcSettings { memory: 1, ..HamcmcSettings::default() };
     assert!(setting(Hamcmc::<f64>::new(2, 1, memory, streams).map(drop)));
     let renewal = HamcmcSettings { renewal: 0, ..HamcmcSettings::default() };
     assert!(setting(Hamcmc::<f64>::new(2, 1, renewal, streams).map(drop)));
+    for gamma in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        for initial_scale in [InitialScale::Fixed(gamma), InitialScale::Pairs(gamma)] {
+            let scale = HamcmcSettings { initial_scale, ..HamcmcSettings::default() };
+            assert!(setting(Hamcmc::<f64>::new(2, 1, scale, streams).map(drop)));
+        }
+    }
     let ensemble = HmcBfgsSettings { ensemble: 1, ..HmcBfgsSettings::default() };
     assert!(setting(HmcBfgs::<f64>::new(2, 1, ensemble, streams).map(drop)));
 
@@ -843,6 +975,19 @@ fn bad_settings_and_starts_are_typed_errors() {
     let mut sampler = Sgrld::<f64>::new(2, 1, constant(0.1), streams).unwrap();
     let error = Chain::new(&mut target, &mut sampler, vec![0.0; 2]).err();
     assert!(matches!(error, Some(SamplerError::Capability { .. })));
+    for (correction, dimension) in [(false, 2), (true, 2), (false, 3)] {
+        let settings = PsgldSettings { correction, ..PsgldSettings::default() };
+        let sampler = Psgld::<f64>::new(dimension, 1, settings, streams).unwrap();
+        let law = from_fn(2, |_: &[f64], gradient: &mut [f64]| {
+            gradient.fill(0.0);
+            0.0
+        });
+        match Chain::new(law, sampler, vec![0.0; 2]).err() {
+            None => assert!(!correction && dimension == 2),
+            Some(SamplerError::Capability { .. }) => assert!(correction),
+            error => assert!(matches!(error, Some(SamplerError::Shape { found: 2, expected: 3, .. }))),
+        }
+    }
     let mut sampler = Hmc::<f64>::new(2, 1, HmcSettings::default(), streams).unwrap();
     let error = Chain::new(&mut target, &mut sampler, vec![0.0; 1]).err();
     assert!(matches!(error, Some(SamplerError::Shape { found: 1, expected: 2, .. })));
@@ -851,6 +996,138 @@ fn bad_settings_and_starts_are_typed_errors() {
     let mut target = Gammas::new(vec![1.0, 1.0], vec![1.0, 1.0]);
     let error = Chain::new(&mut target, &mut sampler, vec![1.0, -1.0]).err();
     assert!(matches!(error, Some(SamplerError::StartPotential { block: 0, .. })));
+}
+
+/// Interleaved chains say how many they are and which is next, the others that they are one; nobody speaks of what it has not.
+#[test]
+fn samplers_say_which_chain_is_next() {
+    for kind in SamplerKind::ALL {
+        let mut sampler = kind.build::<f64>(2, 1, &Options::default(), Streams::new(1)).unwrap();
+        let expected = match kind {
+            SamplerKind::Hamcmc => HamcmcSettings::default().memory,
+            SamplerKind::HmcBfgs => HmcBfgsSettings::default().ensemble,
+            SamplerKind::MhBfgs => MhBfgsSettings::default().ensemble,
+            _ => 1,
+        };
+        assert_eq!(sampler.chains(), expected, "{kind}");
+        let mut target = Gammas::new(vec![3.0, 2.0], vec![2.0, 1.0]);
+        let mut theta = [1.0, 1.5];
+        for step in 0..2 * expected {
+            assert_eq!(sampler.next_chain(), step % expected, "{kind}");
+            sampler.step(&mut target, &mut theta);
+        }
+        assert_eq!(sampler.pairs().is_some(), kind == SamplerKind::Hamcmc, "{kind}");
+        assert_eq!(sampler.limited().is_some(), kind == SamplerKind::Hamcmc, "{kind}");
+    }
+}
+
+/// What a target in other coordinates says of several blocks is what it says of each alone.
+#[test]
+fn other_coordinates_are_those_of_every_block() {
+    const BLOCKS: usize = 3;
+    let gaussian = || Gaussian::new(vec![1.0, 2.0], vec![2.0, 0.5, 0.5, 1.0]).unwrap();
+    fn of(target: &mut dyn Target<f64>, x: &[f64]) -> [Vec<f64>; 6] {
+        let blocks = x.len() / 2;
+        let [mut potential, mut u] = [vec![0.0; blocks], vec![0.0; blocks]];
+        let [mut gradient, mut g] = [vec![0.0; 2 * blocks], vec![0.0; 2 * blocks]];
+        let [mut metric, mut h] = [vec![0.0; 4 * blocks], vec![0.0; 4 * blocks]];
+        target.evaluate(x, &mut potential, &mut gradient);
+        target.metric().unwrap().metric(x, &mut metric);
+        target.sites().unwrap().expand(x, 0, &mut u, &mut g, &mut h);
+        [potential, gradient, metric, u, g, h]
+    }
+    let units = [0.5, 3.0].repeat(BLOCKS);
+    type Make<'a> = Box<dyn Fn(usize) -> Box<dyn Target<f64> + 'a> + 'a>;
+    let targets: [(&str, Make<'_>); 3] = [
+        ("units", Box::new(|blocks| Box::new(Scaled::new(gaussian().with_blocks(blocks), &units)))),
+        ("logarithms", Box::new(|blocks| Box::new(LogMapped::new(gaussian().with_blocks(blocks))))),
+        ("mirrored", Box::new(|blocks| Box::new(Mirrored::new(gaussian().with_blocks(blocks))))),
+    ];
+    let x = [0.3, -0.7, 1.1, 0.2, -0.4, 0.9];
+    for (name, target) in targets {
+        let together = of(&mut *target(BLOCKS), &x);
+        let mut alone: [Vec<f64>; 6] = Default::default();
+        for x in x.chunks_exact(2) {
+            alone.iter_mut().zip(of(&mut *target(1), x)).for_each(|(all, one)| all.extend(one));
+        }
+        for (together, alone) in together.iter().zip(&alone) {
+            assert_close(name, together, alone, 1e-12);
+        }
+    }
+}
+
+/// Symmetric to nine digits of the largest entry, and with eigenvalues that are not below zero but by rounding.
+#[test]
+fn matrices_are_looked_at() {
+    let sgld = |values: [f64; 4]| {
+        let sampler = Sgld::<f64>::new(2, 1, constant(0.1), Streams::new(1)).unwrap();
+        sampler.with_gradient_noise(&Matrix::Dense(values.to_vec())).map(drop)
+    };
+    for scale in [1e-6, 1.0, 1e6] {
+        let of = |values: [f64; 4]| sgld(values.map(|value| scale * value));
+        assert_eq!(of([2.0, 1.0, 1.0 + 1e-10, 2.0]), Ok(()));
+        let Err(SamplerError::Matrix { value, .. }) = of([2.0, 1.0, 1.001, 2.0]) else { panic!("{scale}") };
+        assert!((value.abs() / scale - 1e-3).abs() < 1e-9, "{value}");
+        // Singular, and a thousandth below.
+        assert_eq!(of([1.0; 4]), Ok(()));
+        assert!(matches!(of([1.0, 1.001, 1.001, 1.0]), Err(SamplerError::Matrix { .. })));
+    }
+    for none in [f64::NAN, f64::INFINITY] {
+        assert!(matches!(sgld([1.0, none, none, 1.0]), Err(SamplerError::Matrix { .. })));
+        assert!(matches!(sgld([none, 0.0, 0.0, 1.0]), Err(SamplerError::Matrix { .. })));
+    }
+}
+
+/// The closed moments of the targets, and the likelihoods of what is held out, against sums over a grid.
+#[test]
+fn what_targets_say_in_closed_form_is_what_their_densities_say() {
+    let grid = |low: f64, high: f64| (0..4000).map(move |k| low + (high - low) * (k as f64 + 0.5) / 4000.0);
+    let moments = |density: &dyn Fn(f64) -> f64, low: f64, high: f64| {
+        let sum = |power: i32| grid(low, high).map(|x| x.powi(power) * density(x)).sum::<f64>();
+        let mean = sum(1) / sum(0);
+        (mean, sum(2) / sum(0) - mean * mean)
+    };
+    let (_, square) = moments(&|x| (-x.powi(4) / 10.0).exp(), -5.0, 5.0);
+    let (_, fourth) = moments(&|x| 0.5 * x.powf(-0.5) * (-x * x / 10.0).exp(), 0.0, 25.0);
+    // Of y = (x^2 + z) / 4 - 1.2, where x^2 has the second law and z is standard normal.
+    let expected = [0.0, square / 4.0 - 1.2, square, (fourth + 1.0) / 16.0];
+    assert_close("banana", &Banana::moments(), &expected, 5e-3);
+    let gamma = |x: f64| x * x * (-2.0 * x).exp();
+    let (mean, variance) = moments(&gamma, 0.0, 30.0);
+    assert_close("gamma", &[gammas().moments()[0].0, gammas().moments()[0].1], &[mean, variance], 1e-4);
+    let gaussian = Gaussian::equicorrelated(3, 4.0, 1.0);
+    let expected: Vec<f64> = (0..9).map(|k| if k % 4 == 0 { 5.0 } else { 1.0 }).collect();
+    assert_close("equicorrelated", &gaussian.covariance(), &expected, 1e-12);
+    // The likelihood of one observation is a density, whose scale is that of a t law: nu / (nu - 2).
+    let theta = [5.0, 0.7, 0.4, -1.5, 2.0];
+    let density = |y: f64| RobustRegression::log_likelihood(&[0.5, 1.0], &[y], &theta).exp();
+    let total = grid(-60.0, 60.0).map(density).sum::<f64>() * 120.0 / 4000.0;
+    let (mean, variance) = moments(&density, -60.0, 60.0);
+    let expected = [1.0, 0.4 - 0.75 + 2.0, 0.49 * 5.0 / 3.0];
+    assert_close("robust", &[total, mean, variance], &expected, 2e-3);
+    let two = RobustRegression::log_likelihood(&[0.5, 1.0, 0.0, 0.0], &[1.0, 2.0], &theta);
+    let each = [density(1.0).ln(), RobustRegression::log_likelihood(&[0.0; 2], &[2.0], &theta)];
+    assert!((two - 0.5 * (each[0] + each[1])).abs() < 1e-12);
+    let loss = LogisticRegression::loss(&[1.0, 2.0, 1.0, -1.0], &[true, false], &[0.3, 0.5]);
+    let expected = 0.5 * ((1.0 + (-1.3_f64).exp()).ln() + (1.0 + (-0.2_f64).exp()).ln());
+    assert!((loss - expected).abs() < 1e-12, "{loss}");
+}
+
+#[test]
+fn numbers_and_names_are_what_they_are() {
+    assert_eq!(([1.5_f32.widen(), f32::narrow(1.5).into()], 1.5_f64.widen()), ([1.5; 2], 1.5));
+    for kind in SamplerKind::ALL {
+        assert_eq!(kind.to_string(), kind.name());
+    }
+}
+
+#[test]
+fn folded_states_and_chosen_terms_can_be_looked_at() {
+    let mut state = [-1.0, 2.0, -0.0];
+    Mirrored::<Gammas, f64>::fold(&mut state);
+    assert_eq!(state, [1.0, 2.0, 0.0]);
+    assert_eq!(Minibatch::subsample(&[3, 1, 3], 7).indices(), Some(&[3, 1, 3][..]));
+    assert_eq!(Minibatch::full(7).indices(), None);
 }
 
 #[test]
@@ -896,32 +1173,167 @@ fn divergences_are_counted_and_never_reach_the_draws() {
         }
         let mut target = Cliff;
         let mut chain = Chain::new(&mut target, &mut *sampler, vec![1.0]).unwrap();
-        chain.run(200, |draw| assert!(draw.theta[0].is_finite()));
+        // HAMCMC looks at the gradient before it goes anywhere.
+        let furthest = if kind == SamplerKind::Hamcmc { 1.5 } else { f64::MAX };
+        chain.run(200, |draw| assert!(draw.theta[0].abs() <= furthest, "{kind}"));
         assert!(chain.statistics().divergences > 0, "{kind}");
     }
 }
 
-/// Blocks that run together give the draws that they give alone, so neither their number nor the number of
-/// threads matters; in single precision, and large enough to be shared between threads.
+/// A step says of how many blocks it was taken back, and takes these back: one of four leaves the range of numbers here.
 #[test]
-fn blocks_are_independent_and_do_not_depend_on_threads() {
-    let (dimension, blocks) = (40, 300);
-    let run = |kind: SamplerKind, threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| {
-            let mut target = Gaussian::equicorrelated(dimension, 4.0, 1.0).with_blocks(blocks);
-            let mut sampler =
-                kind.build::<f32>(dimension, blocks, &Options::default(), Streams::new(4)).unwrap();
-            let mut chain = Chain::new(&mut target, &mut *sampler, vec![0.5; dimension * blocks]).unwrap();
-            chain.burn_in(2);
-            chain.run(4, |_| ());
-            chain.state().to_vec()
-        })
+fn acceptance_is_the_share_of_blocks_that_stay() {
+    let (streams, gradient) = (Streams::new(1), constant(0.1));
+    let sghmc = SghmcSettings { gradient, ..SghmcSettings::default() };
+    let sgnht = SgnhtSettings { gradient, ..SgnhtSettings::default() };
+    let psgld = PsgldSettings { gradient, ..PsgldSettings::default() };
+    let hmc = HmcSettings::default();
+    let samplers: [(&str, Box<dyn Sampler<f64>>); 11] = [
+        ("SGLD", Box::new(Sgld::new(2, 4, gradient, streams).unwrap())),
+        ("PSGLD", Box::new(Psgld::new(2, 4, psgld, streams).unwrap())),
+        ("SGRLD", Box::new(Sgrld::new(2, 4, gradient, streams).unwrap())),
+        ("SGHMC", Box::new(Sghmc::new(2, 4, sghmc, streams).unwrap())),
+        ("SGNHT", Box::new(Sgnht::new(2, 4, sgnht, streams).unwrap())),
+        ("SGRHMC", Box::new(Sgrhmc::new(2, 4, gradient, streams).unwrap())),
+        ("HMC", Box::new(Hmc::new(2, 4, hmc, streams).unwrap())),
+        ("HMC-BFGS", Box::new(HmcBfgs::new(2, 4, HmcBfgsSettings::default(), streams).unwrap())),
+        ("MH-BFGS", Box::new(MhBfgs::new(2, 4, MhBfgsSettings::default(), streams).unwrap())),
+        ("RMHMC", Box::new(Rmhmc::new(2, 4, hmc, streams).unwrap())),
+        ("NUTS", Box::new(Nuts::new(2, 4, NutsSettings::default(), streams).unwrap())),
+    ];
+    for (name, mut sampler) in samplers {
+        let mut target = Gaussian::equicorrelated(2, 1.0, 0.0).with_blocks(4);
+        let mut theta = [0.1, 0.1, 0.2, 0.2, 1e308, 1e307, 0.4, 0.4];
+        let step = sampler.step(&mut target, &mut theta);
+        assert_eq!((step.divergences, &theta[4..6]), (1, &[1e308, 1e307][..]), "{name}");
+        assert!(theta.iter().enumerate().all(|(i, x)| i / 2 == 2 || x.abs() < 10.0), "{name}: {theta:?}");
+        assert!(step.energy.is_some() || step.acceptance == 0.75, "{name}: {step:?}");
+    }
+}
+
+/// A move that is sound itself, to where there is no gradient, is not made.
+#[test]
+fn hamcmc_goes_nowhere_without_a_gradient() {
+    let law = from_fn(1, |theta: &[f64], gradient: &mut [f64]| {
+        gradient[0] = if theta[0] > 1.5 { f64::NAN } else { theta[0] };
+        0.5 * theta[0] * theta[0]
+    });
+    let settings = HamcmcSettings { gradient: constant(0.1), ..HamcmcSettings::default() };
+    let sampler = Hamcmc::new(1, 1, settings, Streams::new(1)).unwrap();
+    let mut chain = Chain::new(law, sampler, vec![1.0]).unwrap();
+    chain.run(500, |draw| assert!(draw.theta[0] <= 1.5));
+    assert!(chain.statistics().divergences > 0);
+}
+
+/// The mean over the blocks of what accept-reject samplers say of a step.
+#[test]
+fn accept_reject_samplers_speak_of_the_mean_of_their_blocks() {
+    let (streams, hmc) = (Streams::new(1), HmcSettings { step_size: 0.01, ..HmcSettings::default() });
+    let bfgs = HmcBfgsSettings { hmc, ..HmcBfgsSettings::default() };
+    let qnhmc = QnhmcSettings { hmc, ..QnhmcSettings::default() };
+    let nuts = NutsSettings { step_size: 0.01, ..NutsSettings::default() };
+    let samplers: [(&str, Box<dyn Sampler<f64>>); 7] = [
+        ("HMC", Box::new(Hmc::new(2, 4, hmc, streams).unwrap())),
+        ("HMC-BFGS", Box::new(HmcBfgs::new(2, 4, bfgs, streams).unwrap())),
+        ("QNHMC", Box::new(Qnhmc::new(2, 4, qnhmc, streams).unwrap())),
+        ("RMHMC", Box::new(Rmhmc::new(2, 4, hmc, streams).unwrap())),
+        ("NUTS", Box::new(Nuts::new(2, 4, nuts, streams).unwrap())),
+        ("MH-BFGS", Box::new(MhBfgs::new(2, 4, MhBfgsSettings::default(), streams).unwrap())),
+        ("NMC", Box::new(Newtonian::new(2, 4, streams).unwrap())),
+    ];
+    for (name, mut sampler) in samplers {
+        let mut target = Gaussian::equicorrelated(2, 1.0, 0.0).with_blocks(4);
+        let step = sampler.step(&mut target, &mut [0.5; 8]);
+        // The two without short steps propose from far away, or now and then locally.
+        let (acceptance, step_size) = match name {
+            "MH-BFGS" => (0.05..=0.99, 1.0..=1.0),
+            "NMC" => (0.5..=1.0, 1.0..=1.0),
+            _ => (0.99..=1.0, 0.009..=0.01),
+        };
+        assert!(acceptance.contains(&step.acceptance), "{name}: {step:?}");
+        assert!(step_size.contains(&step.step_size), "{name}: {step:?}");
+    }
+}
+
+/// Steps are found while a chain burns in, and neither before nor after it.
+#[test]
+fn steps_are_adapted_in_burn_in_only() {
+    let (streams, hmc) =
+        (Streams::new(1), HmcSettings { step_size: 1e-4, jitter: 0.0, ..HmcSettings::default() });
+    let bfgs = HmcBfgsSettings { hmc, ..HmcBfgsSettings::default() };
+    let qnhmc = QnhmcSettings { hmc, ..QnhmcSettings::default() };
+    let nuts = NutsSettings { step_size: 1e-4, ..NutsSettings::default() };
+    let mh_bfgs = MhBfgsSettings { scale: 1e-4, ..MhBfgsSettings::default() };
+    let samplers: [(&str, Box<dyn Sampler<f64>>); 6] = [
+        ("HMC", Box::new(Hmc::new(2, 1, hmc, streams).unwrap())),
+        ("HMC-BFGS", Box::new(HmcBfgs::new(2, 1, bfgs, streams).unwrap())),
+        ("QNHMC", Box::new(Qnhmc::new(2, 1, qnhmc, streams).unwrap())),
+        ("RMHMC", Box::new(Rmhmc::new(2, 1, hmc, streams).unwrap())),
+        ("NUTS", Box::new(Nuts::new(2, 1, nuts, streams).unwrap())),
+        ("MH-BFGS", Box::new(MhBfgs::new(2, 1, mh_bfgs, streams).unwrap())),
+    ];
+    for (name, sampler) in samplers {
+        let mut chain = Chain::new(Gaussian::equicorrelated(2, 1.0, 0.0), sampler, vec![0.5; 2]).unwrap();
+        let steps = |chain: &mut Chain<f64, Gaussian, Box<dyn Sampler<f64>>>| {
+            let mut steps = Vec::new();
+            chain.run(3, |draw| steps.push(draw.step.step_size));
+            steps
+        };
+        assert_eq!(steps(&mut chain), [1e-4; 3], "{name}");
+        // Off already.
+        chain.adapt(false);
+        assert_eq!(steps(&mut chain), [1e-4; 3], "{name}");
+        chain.adapt(true);
+        chain.run(300, |_| ());
+        chain.adapt(false);
+        let adapted = steps(&mut chain);
+        assert!(adapted[0] > 1e-2 && adapted[1..] == [adapted[0]; 2], "{name}: {adapted:?}");
+    }
+}
+
+/// Its memory counts from burn-in on, and before only if it keeps learning.
+#[test]
+fn qnhmc_learns_when_it_should() {
+    let run_for = |keep_learning, memory, burn_in, learning| {
+        let settings = QnhmcSettings { keep_learning, memory, learning, ..QnhmcSettings::default() };
+        let sampler = Qnhmc::new(3, 1, settings, Streams::new(2)).unwrap();
+        let mut chain = Chain::new(Gaussian::equicorrelated(3, 4.0, 1.0), sampler, vec![0.5; 3]).unwrap();
+        chain.burn_in(burn_in);
+        chain.run(20, |_| ());
+        chain.state().to_vec()
     };
-    for kind in SamplerKind::ALL {
-        let one = run(kind, 1);
-        assert_eq!(one, run(kind, 3), "{kind}");
-        assert!(one[..dimension] != one[dimension..2 * dimension], "{kind}");
+    let run = |keep_learning, memory, burn_in| run_for(keep_learning, memory, burn_in, 100);
+    assert_eq!(run(false, 1, 0), run(false, 5, 0));
+    assert_ne!(run(false, 1, 20), run(false, 5, 20));
+    assert_ne!(run(true, 1, 0), run(true, 5, 0));
+    // No more than it is told to.
+    assert_eq!(run_for(false, 3, 20, 3), run_for(false, 5, 20, 3));
+    assert_ne!(run_for(false, 3, 20, 3), run_for(false, 3, 20, 10));
+}
+
+/// A block that went too far starts again with a new momentum, and with the thermostat that it began with.
+#[test]
+fn a_move_that_is_taken_back_ends_its_momentum() {
+    let still = GradientSettings { temperature: 0.0, ..constant(0.01) };
+    let streams = Streams::new(1);
+    let sghmc = SghmcSettings { gradient: still, friction: 0.1, gradient_noise: 0.0 };
+    let (mut sghmc, mut sgrhmc, mut sgnht) = (
+        Sghmc::new(2, 1, sghmc, streams).unwrap(),
+        Sgrhmc::new(2, 1, still, streams).unwrap(),
+        Sgnht::new(2, 1, SgnhtSettings { gradient: still, diffusion: 1.3 }, streams).unwrap(),
+    );
+    for (far, is_kept) in [(1.0, true), (1e13, false)] {
+        sghmc.set_momentum(0, &[9.0, -9.0]);
+        sghmc.step(&mut Flat, &mut [far, 0.0]);
+        sgrhmc.set_momentum(0, &[9.0, -9.0]);
+        sgrhmc.step(&mut Flat, &mut [far, 0.0]);
+        sgnht.set_auxiliary(0, &[9.0, -9.0], 2.0);
+        sgnht.step(&mut Flat, &mut [far, 0.0]);
+        let (momentum, thermostat) = sgnht.auxiliary(0);
+        for momentum in [sghmc.momentum(0), sgrhmc.momentum(0), momentum] {
+            assert_eq!(momentum[0] > 6.0 && momentum[1] < -6.0, is_kept, "{momentum:?}");
+        }
+        assert_eq!(thermostat != 1.3, is_kept);
     }
 }
 
@@ -1090,10 +1502,15 @@ fn steps_report_where_they_end_and_how_far_they_went() {
 fn great_losses_of_energy_are_divergences() {
     for (step, diverges) in [(1.0, false), (1e4, true)] {
         let settings = HmcSettings { step_size: step, leaps: 1, ..HmcSettings::default() };
-        let hmc = Hmc::new(1, 1, settings, Streams::new(1)).unwrap();
-        let mut chain = Chain::new(Gaussian::equicorrelated(1, 1.0, 0.0), hmc, vec![0.0]).unwrap();
-        chain.run(20, |_| ());
-        assert_eq!(chain.statistics().divergences > 0, diverges);
+        let samplers: [Box<dyn Sampler<f64>>; 2] = [
+            Box::new(Hmc::new(1, 1, settings, Streams::new(1)).unwrap()),
+            Box::new(Rmhmc::new(1, 1, settings, Streams::new(1)).unwrap()),
+        ];
+        for sampler in samplers {
+            let mut chain = Chain::new(Gaussian::equicorrelated(1, 1.0, 0.0), sampler, vec![0.0]).unwrap();
+            chain.run(20, |_| ());
+            assert_eq!(chain.statistics().divergences > 0, diverges);
+        }
     }
 }
 
@@ -1108,6 +1525,80 @@ fn hamcmc_renews_at_the_first_step_of_each_chain() {
         sampler.step(&mut target, &mut theta);
     }
     assert_eq!(Sampler::<f64>::pairs(&sampler), Some(3));
+}
+
+/// Far up a slope that grows, Newton steps are right and are rejected, as there is no way back: burning in takes them.
+#[test]
+fn newtonian_burn_in_takes_great_falls_unasked() {
+    let end = |adapts: bool| {
+        let mut sampler = Newtonian::new(1, 1, Streams::new(4)).unwrap();
+        Sampler::<f64>::adapt(&mut sampler, adapts);
+        let mut chain = Chain::new(Quartic::new(1.0, 0.0), sampler, vec![100.0]).unwrap();
+        chain.run(20, |_| ());
+        chain.state()[0]
+    };
+    assert!(end(true) < 10.0 && end(false) > 50.0, "{} {}", end(true), end(false));
+}
+
+/// Nothing below one, and no number beyond.
+struct Edge;
+
+impl Edge {
+    fn height(x: f64) -> f64 {
+        if x < 1.0 { 0.1 * x * x } else { f64::NAN }
+    }
+}
+
+impl Target<f64> for Edge {
+    fn dimension(&self) -> usize {
+        2
+    }
+
+    fn gradient(&mut self, theta: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
+        gradient.copy_from_slice(&[0.2 * theta[0], 0.0]);
+    }
+
+    fn potential(&mut self, theta: &[f64], potential: &mut [f64]) {
+        potential[0] = Self::height(theta[0]);
+    }
+
+    fn sites(&mut self) -> Option<&mut dyn Sites<f64>> {
+        Some(self)
+    }
+}
+
+impl Sites<f64> for Edge {
+    fn count(&self) -> usize {
+        2
+    }
+
+    /// A number, and a label of which nothing is possible.
+    fn site(&self, index: usize) -> Site {
+        Site { rows: index..index + 1, support: [Support::Real, Support::Discrete(2)][index] }
+    }
+
+    fn expand(&mut self, theta: &[f64], index: usize, u: &mut [f64], g: &mut [f64], h: &mut [f64]) {
+        if index == 0 {
+            (u[0], g[0], h[0]) = (Self::height(theta[0]), 0.2 * theta[0], 0.2);
+        } else {
+            u[0] = f64::INFINITY;
+        }
+    }
+}
+
+#[test]
+fn newtonian_counts_what_is_no_number_and_never_goes_there() {
+    let sampler = Newtonian::new(2, 1, Streams::new(4)).unwrap();
+    let mut chain = Chain::new(Edge, sampler, vec![0.0; 2]).unwrap();
+    let mut beyond = 0;
+    chain.run(100, |draw| {
+        assert!(draw.theta[0] < 1.0 && draw.theta[1] == 0.0);
+        assert!(draw.step.acceptance <= 1.0);
+        // The label at every step.
+        assert!((1..=2).contains(&draw.step.divergences));
+        beyond += draw.step.divergences - 1;
+    });
+    assert!((5..95).contains(&beyond), "{beyond}");
 }
 
 /// Only falls that a chain in its target does not see are taken unasked while it burns in.
