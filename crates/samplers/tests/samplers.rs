@@ -1095,6 +1095,7 @@ fn what_targets_say_in_closed_form_is_what_their_densities_say() {
     let gamma = |x: f64| x * x * (-2.0 * x).exp();
     let (mean, variance) = moments(&gamma, 0.0, 30.0);
     assert_close("gamma", &[gammas().moments()[0].0, gammas().moments()[0].1], &[mean, variance], 1e-4);
+    assert_eq!(gammas().moments()[1], (0.5, 0.5));
     let gaussian = Gaussian::equicorrelated(3, 4.0, 1.0);
     let expected: Vec<f64> = (0..9).map(|k| if k % 4 == 0 { 5.0 } else { 1.0 }).collect();
     assert_close("equicorrelated", &gaussian.covariance(), &expected, 1e-12);
