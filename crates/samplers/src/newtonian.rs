@@ -630,14 +630,18 @@ mod tests {
         -0.5 * dot(x, x) - 0.5 * x.len() as f64 * libm::log(2.0 * std::f64::consts::PI)
     }
 
+    fn assert_parameters(law: &Law, expected: &[f64]) {
+        let close = law.parameters.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-9);
+        assert!(close && law.parameters.len() == expected.len(), "{law:?}, expected {expected:?}");
+    }
+
     /// Where the target is of the family that proposes, the proposal is the target, from anywhere.
     #[test]
     fn laws_of_the_family_are_fitted_as_they_are() {
         let mut law = Law::default();
         let mut assert_fitted = |support, x: &[f64], gradient: &[f64], hessian: &[f64], expected: &[f64]| {
             law.fit(false, support, x, gradient, hessian);
-            let close = law.parameters.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-9);
-            assert!(close && law.parameters.len() == expected.len(), "{law:?}, expected {expected:?}");
+            assert_parameters(&law, expected);
         };
         for x in [0.2, 0.7] {
             // Gamma(3, 2).
@@ -663,8 +667,7 @@ mod tests {
         let mut law = Law::default();
         let mut assert_fitted = |support, x: &[f64], gradient: &[f64], hessian: &[f64], expected: &[f64]| {
             law.fit(false, support, x, gradient, hessian);
-            let close = law.parameters.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-9);
-            assert!(close && law.parameters.len() == expected.len(), "{law:?}, expected {expected:?}");
+            assert_parameters(&law, expected);
         };
         // A shape of -1 and of 0, a rate of -2.5 and of 0, both infinite, the rate alone.
         for (x, g, h) in [
@@ -724,7 +727,7 @@ mod tests {
         let x: f64 = 0.3;
         let hessian = [1.0 / (x * x) + 0.7, 0.7, 0.7, 4.0 / (1.0 - x).powi(2) + 0.7];
         law.fit(false, Support::Simplex, &[x, 1.0 - x], &[-1.0 / x, -4.0 / (1.0 - x)], &hessian);
-        assert!((law.parameters[0] - 2.0).abs() < 1e-9 && (law.parameters[1] - 5.0).abs() < 1e-9, "{law:?}");
+        assert_parameters(&law, &[2.0, 5.0]);
     }
 
     /// That the factor of `law` is that of `precision`.
@@ -745,10 +748,6 @@ mod tests {
         let mut fitted = |support, x: &[f64], gradient: &[f64], hessian: &[f64]| {
             law.fit(true, support, x, gradient, hessian);
             law.clone()
-        };
-        let assert_parameters = |law: &Law, expected: &[f64]| {
-            let close = law.parameters.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-9);
-            assert!(close && law.parameters.len() == expected.len(), "{law:?}, expected {expected:?}");
         };
         assert_parameters(&fitted(Support::HalfLine, &[1.5], &[0.4], &[-0.6]), &[3.71, 3.71 / 1.5]);
         let hessian = [2.0, 0.3, 0.1, 0.3, -5.0, 0.2, 0.1, 0.2, 12.0];
@@ -781,9 +780,7 @@ mod tests {
         // The inverse of the Hessian is [-1, 2; 2, -1] / 3.
         law.fit(false, Support::Real, &[0.3, 0.4], &[0.6, -0.3], &hessian);
         assert_eq!(law.family, Family::Normal);
-        for (mean, expected) in law.parameters.iter().zip([0.3 + 0.4, 0.4 - 0.5]) {
-            assert!((mean - expected).abs() < 1e-9, "{law:?}");
-        }
+        assert_parameters(&law, &[0.3 + 0.4, 0.4 - 0.5]);
         assert_precision(&law, [[6.5, -3.5], [-3.5, 6.5]]);
         law.fit(false, Support::Real, &[0.0; 3], &[0.0; 3], &[1.0, 0.0, 0.0, 0.0, -2.0, 0.0, 0.0, 0.0, 4.0]);
         assert_precision(&law, [[1.0, 0.0, 0.0], [0.0, 10.0, 0.0], [0.0, 0.0, 4.0]]);

@@ -1,8 +1,11 @@
 //! Blocks share a sampler and nothing else: neither each other's states nor gradients, whatever moves them.
 
+mod proof;
+
 use alphamf_samplers::random::Streams;
 use alphamf_samplers::targets::Gaussian;
 use alphamf_samplers::*;
+use proof::{boxed, constant};
 
 const DIMENSION: usize = 3;
 const BLOCKS: usize = 4;
@@ -119,11 +122,8 @@ impl Sites<f64> for Bowls {
 
 /// Every sampler in every of its forms.
 fn samplers(blocks: usize) -> Vec<(String, Box<dyn Sampler<f64>>)> {
-    fn boxed<S: Sampler<f64> + 'static>(sampler: Result<S, SamplerError>) -> Box<dyn Sampler<f64>> {
-        Box::new(sampler.unwrap())
-    }
     let (streams, n) = (Streams::new(6), DIMENSION);
-    let gradient = GradientSettings { step_size: StepSize::Constant(1e-3), ..GradientSettings::default() };
+    let gradient = constant(1e-3);
     let pair = GradientSettings { minibatch: Some(2), ..gradient };
     let dense = Matrix::Dense(vec![1.0, 0.2, 0.1, 0.2, 1.5, 0.3, 0.1, 0.3, 0.8]);
     let hmc = HmcSettings { step_size: 0.05, ..HmcSettings::default() };
@@ -171,7 +171,7 @@ fn samplers(blocks: usize) -> Vec<(String, Box<dyn Sampler<f64>>)> {
             boxed(Hmc::new(n, blocks, hmc, streams).and_then(|it| it.with_mass(&dense))),
         ),
     ];
-    let step_size = Some(StepSize::Constant(1e-3));
+    let step_size = Some(gradient.step_size);
     for kind in SamplerKind::ALL {
         let options = Options { step_size, ..Options::default() };
         all.push((kind.name().to_owned(), kind.build(n, blocks, &options, streams).unwrap()));

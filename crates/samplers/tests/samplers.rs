@@ -2,6 +2,8 @@
 //! independent blocks.
 
 mod proof;
+#[path = "../examples/shared/with_metric.rs"]
+mod with_metric;
 
 use alphamf_samplers::lbfgs::InverseHessian;
 use alphamf_samplers::random::Streams;
@@ -9,6 +11,7 @@ use alphamf_samplers::recipe::{self, Recipe};
 use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
 use proof::{constant, summarise, worst};
+use with_metric::WithMetric;
 
 fn normal(stream: &mut alphamf_samplers::random::Stream) -> f64 {
     f64::normal(stream)
@@ -30,26 +33,8 @@ fn robust() -> RobustRegression {
     RobustRegression::new(&regressors, observations.collect(), 2).unwrap()
 }
 
-/// Gamma laws whose metric does not say what its divergence is.
+/// The metric of Gamma laws, which does not say what its divergence is.
 struct NoDivergence(Gammas);
-
-impl Target<f64> for NoDivergence {
-    fn dimension(&self) -> usize {
-        Target::<f64>::dimension(&self.0)
-    }
-
-    fn gradient(&mut self, theta: &[f64], batch: Minibatch<'_>, gradient: &mut [f64]) {
-        self.0.gradient(theta, batch, gradient);
-    }
-
-    fn potential(&mut self, theta: &[f64], potential: &mut [f64]) {
-        self.0.potential(theta, potential);
-    }
-
-    fn metric(&mut self) -> Option<&mut dyn Metric<f64>> {
-        Some(self)
-    }
-}
 
 impl Metric<f64> for NoDivergence {
     fn is_diagonal(&self) -> bool {
@@ -89,7 +74,11 @@ fn targets() -> Vec<Named> {
         ("log map", Box::new(LogMapped::new(gammas())), vec![-0.7, 0.4]),
         ("half log map", Box::new(LogMapped::rows(gammas(), 1..2)), vec![0.7, -0.4]),
         ("units", Box::new(Scaled::new(gammas(), &[0.5, 3.0])), vec![0.7, 0.4]),
-        ("no closed divergence", Box::new(NoDivergence(gammas())), vec![0.7, 0.4]),
+        (
+            "no closed divergence",
+            Box::new(WithMetric { law: gammas(), metric: NoDivergence(gammas()) }),
+            vec![0.7, 0.4],
+        ),
         ("Dirichlet", Box::new(Dirichlet::new(vec![3.0, 0.5, 1.0])), vec![0.5, 0.2, 0.3]),
         ("logistic", Box::new(logistic()), vec![0.5, 0.2, -0.3]),
         ("part log map", Box::new(LogMapped::rows(robust(), 0..2)), vec![1.2, -0.3, 0.3, 0.4, -0.2]),
@@ -1226,23 +1215,30 @@ fn hamcmc_goes_nowhere_without_a_gradient() {
     assert!(chain.statistics().divergences > 0);
 }
 
+/// Samplers that accept or reject and adapt their step, of two unknowns a block; MH-BFGS proposes at a scale.
+fn accept_reject(blocks: usize, hmc: HmcSettings, scale: f64) -> [(&'static str, Box<dyn Sampler<f64>>); 6] {
+    let streams = Streams::new(1);
+    let bfgs = HmcBfgsSettings { hmc, ..HmcBfgsSettings::default() };
+    let qnhmc = QnhmcSettings { hmc, ..QnhmcSettings::default() };
+    let nuts = NutsSettings { step_size: hmc.step_size, ..NutsSettings::default() };
+    let mh_bfgs = MhBfgsSettings { scale, ..MhBfgsSettings::default() };
+    [
+        ("HMC", Box::new(Hmc::new(2, blocks, hmc, streams).unwrap())),
+        ("HMC-BFGS", Box::new(HmcBfgs::new(2, blocks, bfgs, streams).unwrap())),
+        ("QNHMC", Box::new(Qnhmc::new(2, blocks, qnhmc, streams).unwrap())),
+        ("RMHMC", Box::new(Rmhmc::new(2, blocks, hmc, streams).unwrap())),
+        ("NUTS", Box::new(Nuts::new(2, blocks, nuts, streams).unwrap())),
+        ("MH-BFGS", Box::new(MhBfgs::new(2, blocks, mh_bfgs, streams).unwrap())),
+    ]
+}
+
 /// The mean over the blocks of what accept-reject samplers say of a step.
 #[test]
 fn accept_reject_samplers_speak_of_the_mean_of_their_blocks() {
-    let (streams, hmc) = (Streams::new(1), HmcSettings { step_size: 0.01, ..HmcSettings::default() });
-    let bfgs = HmcBfgsSettings { hmc, ..HmcBfgsSettings::default() };
-    let qnhmc = QnhmcSettings { hmc, ..QnhmcSettings::default() };
-    let nuts = NutsSettings { step_size: 0.01, ..NutsSettings::default() };
-    let samplers: [(&str, Box<dyn Sampler<f64>>); 7] = [
-        ("HMC", Box::new(Hmc::new(2, 4, hmc, streams).unwrap())),
-        ("HMC-BFGS", Box::new(HmcBfgs::new(2, 4, bfgs, streams).unwrap())),
-        ("QNHMC", Box::new(Qnhmc::new(2, 4, qnhmc, streams).unwrap())),
-        ("RMHMC", Box::new(Rmhmc::new(2, 4, hmc, streams).unwrap())),
-        ("NUTS", Box::new(Nuts::new(2, 4, nuts, streams).unwrap())),
-        ("MH-BFGS", Box::new(MhBfgs::new(2, 4, MhBfgsSettings::default(), streams).unwrap())),
-        ("NMC", Box::new(Newtonian::new(2, 4, streams).unwrap())),
-    ];
-    for (name, mut sampler) in samplers {
+    let hmc = HmcSettings { step_size: 0.01, ..HmcSettings::default() };
+    let newtonian: Box<dyn Sampler<f64>> = Box::new(Newtonian::new(2, 4, Streams::new(1)).unwrap());
+    let samplers = accept_reject(4, hmc, MhBfgsSettings::default().scale);
+    for (name, mut sampler) in samplers.into_iter().chain([("NMC", newtonian)]) {
         let mut target = Gaussian::equicorrelated(2, 1.0, 0.0).with_blocks(4);
         let step = sampler.step(&mut target, &mut [0.5; 8]);
         // The two without short steps propose from far away, or now and then locally.
@@ -1259,21 +1255,8 @@ fn accept_reject_samplers_speak_of_the_mean_of_their_blocks() {
 /// Steps are found while a chain burns in, and neither before nor after it.
 #[test]
 fn steps_are_adapted_in_burn_in_only() {
-    let (streams, hmc) =
-        (Streams::new(1), HmcSettings { step_size: 1e-4, jitter: 0.0, ..HmcSettings::default() });
-    let bfgs = HmcBfgsSettings { hmc, ..HmcBfgsSettings::default() };
-    let qnhmc = QnhmcSettings { hmc, ..QnhmcSettings::default() };
-    let nuts = NutsSettings { step_size: 1e-4, ..NutsSettings::default() };
-    let mh_bfgs = MhBfgsSettings { scale: 1e-4, ..MhBfgsSettings::default() };
-    let samplers: [(&str, Box<dyn Sampler<f64>>); 6] = [
-        ("HMC", Box::new(Hmc::new(2, 1, hmc, streams).unwrap())),
-        ("HMC-BFGS", Box::new(HmcBfgs::new(2, 1, bfgs, streams).unwrap())),
-        ("QNHMC", Box::new(Qnhmc::new(2, 1, qnhmc, streams).unwrap())),
-        ("RMHMC", Box::new(Rmhmc::new(2, 1, hmc, streams).unwrap())),
-        ("NUTS", Box::new(Nuts::new(2, 1, nuts, streams).unwrap())),
-        ("MH-BFGS", Box::new(MhBfgs::new(2, 1, mh_bfgs, streams).unwrap())),
-    ];
-    for (name, sampler) in samplers {
+    let hmc = HmcSettings { step_size: 1e-4, jitter: 0.0, ..HmcSettings::default() };
+    for (name, sampler) in accept_reject(1, hmc, 1e-4) {
         let mut chain = Chain::new(Gaussian::equicorrelated(2, 1.0, 0.0), sampler, vec![0.5; 2]).unwrap();
         let steps = |chain: &mut Chain<f64, Gaussian, Box<dyn Sampler<f64>>>| {
             let mut steps = Vec::new();

@@ -278,7 +278,8 @@ pub fn regression() -> Problem {
     }
 }
 
-fn boxed<S: Sampler<f64> + 'static>(sampler: Result<S, SamplerError>) -> Box<dyn Sampler<f64>> {
+/// A sampler by its trait.
+pub fn boxed<S: Sampler<f64> + 'static>(sampler: Result<S, SamplerError>) -> Box<dyn Sampler<f64>> {
     Box::new(sampler.unwrap())
 }
 
