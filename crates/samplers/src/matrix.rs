@@ -35,12 +35,15 @@ impl Matrix {
             }
             Self::Dense(values) => {
                 shape(values.len(), dimension * dimension)?;
+                if let Some(&value) = values.iter().find(|value| !value.is_finite()) {
+                    return Err(SamplerError::Matrix { what, value, expected: "finite" });
+                }
                 let largest = values.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
                 for i in 0..dimension {
                     for j in 0..i {
-                        let (a, b) = (values[j * dimension + i], values[i * dimension + j]);
-                        if (a - b).abs() > 1e-9 * largest || !(a + b).is_finite() {
-                            return Err(SamplerError::Matrix { what, value: a - b, expected: "symmetric" });
+                        let value = values[j * dimension + i] - values[i * dimension + j];
+                        if value.abs() > 1e-9 * largest {
+                            return Err(SamplerError::Matrix { what, value, expected: "symmetric" });
                         }
                     }
                 }

@@ -4,7 +4,7 @@ mod proof;
 #[path = "../examples/shared/with_metric.rs"]
 mod with_metric;
 
-use alphamf_samplers::random::Streams;
+use alphamf_samplers::random::{Stream, Streams};
 use alphamf_samplers::recipe::*;
 use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
@@ -285,6 +285,7 @@ fn fisher_scoring_is_exact_where_the_posterior_is_its_gaussian() {
     for _ in 0..2_000 {
         sgfs.step(&mut target, &mut theta);
     }
+    assert_eq!(sgfs.information(0).len(), 4);
     for (found, precision) in sgfs.information(0).iter().zip(Means::precision()) {
         assert!((found / (TERMS as f64 * precision) - 1.0).abs() < 0.1, "{found}, {precision}");
     }
@@ -315,6 +316,78 @@ fn recipes_leave_their_targets_invariant() {
     assert_moments("thermostat", &one(), 0.05, 40_000, by_recipe(Thermostat(1.5), 1, 0.03));
     assert_moments("Riemannian friction", &one(), 0.05, 40_000, by_recipe(RiemannianFriction, 1, 0.03));
     assert_moments("Riemannian friction", &curved(), 0.06, 40_000, by_recipe(RiemannianFriction, 2, 0.03));
+}
+
+/// `D + Q` the same everywhere: three unknowns, all of which the noise and the curl join.
+#[derive(Clone)]
+struct Joined;
+
+impl Joined {
+    const DIFFUSION: [f64; 9] = [2.0, 0.5, -0.3, 0.5, 1.0, 0.4, -0.3, 0.4, 1.5];
+    const CURL: [f64; 9] = [0.0, 0.7, -0.2, -0.7, 0.0, 0.9, 0.2, -0.9, 0.0];
+}
+
+impl Recipe for Joined {
+    fn matrix(&mut self, _: &mut dyn Target<f64>, _: &[f64], matrix: &mut [f64]) {
+        matrix.iter_mut().enumerate().for_each(|(k, value)| *value = Self::DIFFUSION[k] + Self::CURL[k]);
+    }
+}
+
+/// From where the gradient is zero a step is `N(0, 2 eps D)`, whatever the curl.
+#[test]
+fn noise_of_a_recipe_is_its_symmetric_part() {
+    let (draws, step) = (40_000, 0.01);
+    let mut sampler = RecipeSampler::new(3, Joined, constant(step), Streams::new(7)).unwrap();
+    let mut target = Gaussian::equicorrelated(3, 1.0, 0.0);
+    let mut covariance = [0.0; 9];
+    for _ in 0..draws {
+        let mut theta = [0.0; 3];
+        sampler.step(&mut target, &mut theta);
+        for (k, sum) in covariance.iter_mut().enumerate() {
+            *sum += theta[k % 3] * theta[k / 3] / (2.0 * step * f64::from(draws));
+        }
+    }
+    for (k, (found, expected)) in covariance.iter().zip(Joined::DIFFUSION).enumerate() {
+        // Four standard errors.
+        let spread = Joined::DIFFUSION[k % 3 * 4] * Joined::DIFFUSION[k / 3 * 4] + expected * expected;
+        assert!((found - expected).abs() < 4.0 * (spread / f64::from(draws)).sqrt(), "{k}: {found}");
+    }
+}
+
+/// A momentum of five that nothing changes.
+#[derive(Clone)]
+struct Coasting;
+
+impl Recipe for Coasting {
+    fn auxiliary(&self, dimension: usize) -> usize {
+        dimension
+    }
+
+    fn auxiliary_gradient(&self, z: &[f64], gradient: &mut [f64]) {
+        gradient.copy_from_slice(&z[1..]);
+    }
+
+    fn matrix(&mut self, _: &mut dyn Target<f64>, _: &[f64], matrix: &mut [f64]) {
+        matrix.copy_from_slice(&[0.0, 1.0, -1.0, 0.0]);
+    }
+
+    fn start(&self, auxiliary: &mut [f64], _: &mut Stream) {
+        auxiliary.fill(5.0);
+    }
+}
+
+#[test]
+fn a_recipe_says_where_it_starts_once() {
+    let mut sampler = RecipeSampler::new(1, Coasting, constant(0.01), Streams::new(1)).unwrap();
+    let mut flat = from_fn(1, |_: &[f64], gradient: &mut [f64]| {
+        gradient.fill(0.0);
+        0.0
+    });
+    let mut theta = [0.0];
+    for step in 1..=3 {
+        sampler.step(&mut flat, &mut theta);
+        assert!((theta[0] - 0.05 * f64::from(step)).abs() < 1e-12, "{theta:?}");
+    }
 }
 
 /// A recipe as it looks to one who takes rows for columns: `D - Q`, with the correction of `D + Q`.

@@ -65,6 +65,14 @@ fn one_antithetic_chain() {
     assert_close(effective_size_mean(&chains), 3000.0);
 }
 
+/// Correlations of both signs count, from the second pair of lags on, too: `(1 + a) / (1 - a)` effective draws a draw.
+#[test]
+fn mildly_antithetic_chains() {
+    let chains = chains(50_000, &[(-0.3, 0.0); 4]);
+    let size = effective_size_mean(&chains) / 200_000.0;
+    assert!((size / (1.3 / 0.7) - 1.0).abs() < 0.03, "{size}");
+}
+
 #[test]
 fn effective_size_to_a_lag_of_an_autoregression() {
     // (1 - a) / (1 + a) effective draws per draw.
@@ -81,6 +89,11 @@ fn divergence_of_a_histogram() {
     let divergence = histogram.divergence(|x| -x.ln());
     assert!((divergence - (1.0 - 2.0_f64.ln())).abs() < 1e-3, "{divergence}");
     assert!(histogram.divergence(|_| 0.0).abs() < 1e-12);
+    // Shares of 1 and 7 are those of `x^2` in two cells, whose masses Simpson's rule has exactly.
+    let mut coarse = Histogram::new(0.0, 1.0, 2);
+    (0..8).for_each(|k| coarse.add(if k == 0 { 0.2 } else { 0.7 }));
+    let divergence = coarse.divergence(|x| -2.0 * x.ln());
+    assert!(divergence.abs() < 1e-12, "{divergence}");
 }
 
 /// Where a chain is does not matter, also for how wide it is; ranks do not care for how far apart draws are.

@@ -69,7 +69,8 @@ fn state_after(steps: usize, blocks: usize, ranks: usize, settings: DistributedS
     });
     let mut seen: Vec<_> = seen.into_iter().flatten().collect();
     seen.sort();
-    assert_eq!(seen.len(), blocks * blocks);
+    let places = seen.iter().map(|&(row, column, _)| (row, column));
+    assert!(places.eq((0..blocks * blocks).map(|k| (k / blocks, k % blocks))));
     seen.into_iter().flat_map(|(.., bits)| bits).collect()
 }
 
@@ -138,6 +139,16 @@ fn what_cannot_be_run_is_refused() {
     assert!(refusal(Method::Psgld { forgetting: 1.0, regularisation: 1.0 }, 0.1).contains("forgetting is 1"));
     let short = Method::Hamcmc { memory: 1, initial_scale: InitialScale::Fixed(1.0), trust_region: 0.0 };
     assert!(refusal(short, 0.1).contains("memory is 1"));
+    for wrong in [0.0, -1.0, f64::INFINITY, f64::NAN] {
+        let method = Method::Psgld { forgetting: 0.9, regularisation: wrong };
+        assert!(refusal(method, 0.1).contains("regularisation"));
+        assert!(refusal(Method::Sgld, wrong).contains("step size"));
+    }
+    for wrong in [-1.0, f64::INFINITY, f64::NAN] {
+        let method =
+            Method::Hamcmc { memory: 2, initial_scale: InitialScale::Fixed(1.0), trust_region: wrong };
+        assert!(refusal(method, 0.1).contains("trust region"));
+    }
     let settings = DistributedSettings { method: Method::Sgld, step_size: 0.1, seed: 0 };
     let empty = Factorisation::new(RANK, [ROWS, COLUMNS], 1, 0..1, []);
     let refused = DistributedChain::new(empty, Local::alone(), settings).unwrap_err().to_string();
@@ -167,6 +178,180 @@ fn slopes_are_those_of_the_potential() {
         assert!((slope[index] - expected).abs() < 1e-6, "{} {expected}", slope[index]);
     }
     assert!(other.iter().any(|slope| slope.abs() > 1e-3));
+}
+
+/// The same chain written plainly: all unknowns in one vector, all of `H` as matrices. `H = S S^T` from the pairs in their
+/// order, oldest first, by the formulas of [`lbfgs`](alphamf_samplers::lbfgs). Returns all of `W` and `H` after each step.
+fn plain_chain(steps: u64, blocks: usize, settings: DistributedSettings) -> Vec<Vec<f64>> {
+    let streams = Streams::new(settings.seed);
+    let bounds = |count: usize, block: usize| (block * count).div_ceil(blocks) * RANK;
+    let sides = [(Side::Rows, ROWS, 0), (Side::Columns, COLUMNS, ROWS * RANK)];
+    let size = (ROWS + COLUMNS) * RANK;
+    // Fills what belongs to each block by a generator.
+    let fill = |mut draw: &mut dyn FnMut(Side, u64) -> Stream| {
+        let mut filled = vec![0.0; size];
+        for (side, count, from) in sides {
+            for block in 0..blocks {
+                let mut stream = (&mut draw)(side, block as u64);
+                let places = from + bounds(count, block)..from + bounds(count, block + 1);
+                filled[places].iter_mut().for_each(|x| *x = StandardNormal.sample(&mut stream));
+            }
+        }
+        filled
+    };
+    let start = fill(&mut |side, block| streams.child(2 + side as u64).stream(block));
+    let part_of = |(i, j): (usize, usize)| (j * blocks / COLUMNS + blocks - i * blocks / ROWS) % blocks;
+    let cells = entries();
+    let slope = |theta: &[f64], part: usize| {
+        let mut slope = vec![0.0; size];
+        for &(i, j, x) in cells.iter().filter(|&&(i, j, _)| part_of((i, j)) == part) {
+            let (w, h) = (i * RANK, (ROWS + j) * RANK);
+            let error = (0..RANK).map(|k| theta[w + k] * theta[h + k]).sum::<f64>() - x;
+            for k in 0..RANK {
+                slope[w + k] += error * theta[h + k];
+                slope[h + k] += error * theta[w + k];
+            }
+        }
+        slope
+    };
+    let parts: Vec<usize> =
+        (0..blocks).map(|part| cells.iter().filter(|&&(i, j, _)| part_of((i, j)) == part).count()).collect();
+    let inner = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let product = |matrix: &[Vec<f64>], v: &[f64]| matrix.iter().map(|row| inner(row, v)).collect::<Vec<_>>();
+
+    let memory = if let Method::Hamcmc { memory, .. } = settings.method { memory } else { 1 };
+    let mut states = vec![start; memory];
+    let mut squares = vec![0.0; size];
+    let mut pairs: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
+    let (step_size, mut seen) = (settings.step_size, Vec::new());
+    for step in 0..steps {
+        let mut left = streams.child(0).stream(step).random_range(0..cells.len());
+        let mut part = 0;
+        while left >= parts[part] {
+            left -= parts[part];
+            part += 1;
+        }
+        let weight = cells.len() as f64 / parts[part] as f64;
+        let normal = fill(&mut |side, block| streams.child(1).child(side as u64).child(block).stream(step));
+        let mut theta = states.remove(0);
+        let likelihood = slope(&theta, part);
+        let estimate = |theta: &[f64]| -> Vec<f64> {
+            slope(theta, part).iter().zip(theta).map(|(slope, x)| weight * slope + x).collect()
+        };
+        let g = estimate(&theta);
+        match settings.method {
+            Method::Sgld => {
+                for i in 0..size {
+                    theta[i] += (2.0 * step_size).sqrt() * normal[i] - step_size * g[i];
+                }
+            }
+            Method::Psgld { forgetting, regularisation } => {
+                for i in 0..size {
+                    let square = (likelihood[i] / parts[part] as f64).powi(2);
+                    let keep = if step == 0 { 0.0 } else { forgetting };
+                    squares[i] = keep * squares[i] + (1.0 - keep) * square;
+                    let metric = 1.0 / (regularisation + squares[i].sqrt());
+                    theta[i] += (2.0 * step_size * metric).sqrt() * normal[i] - step_size * metric * g[i];
+                }
+            }
+            Method::Hamcmc { initial_scale, trust_region, .. } => {
+                let curved = pairs.iter().filter(|(s, y)| {
+                    let sy = inner(s, y);
+                    sy > 1e-8 * (inner(s, s) * inner(y, y)).sqrt() && sy >= trust_region * inner(s, s)
+                });
+                let curved: Vec<_> = curved.collect();
+                let gamma = match initial_scale {
+                    InitialScale::Fixed(gamma) => gamma,
+                    InitialScale::Pairs(gamma) => {
+                        let scales = curved.iter().map(|(s, y)| inner(s, y) / inner(y, y));
+                        scales.reduce(f64::min).unwrap_or(gamma)
+                    }
+                };
+                let diagonal = |x: f64| -> Vec<Vec<f64>> {
+                    (0..size).map(|i| (0..size).map(|j| if i == j { x } else { 0.0 }).collect()).collect()
+                };
+                let (mut root, mut inverse) = (diagonal(gamma.sqrt()), diagonal(1.0 / gamma));
+                for (s, y) in curved {
+                    let bs = product(&inverse, s);
+                    let (sy, sbs) = (inner(s, y), inner(s, &bs));
+                    let q: Vec<f64> = y.iter().zip(&bs).map(|(y, bs)| y + (sy / sbs).sqrt() * bs).collect();
+                    let across: Vec<f64> =
+                        (0..size).map(|j| (0..size).map(|i| q[i] * root[i][j]).sum()).collect();
+                    for i in 0..size {
+                        for j in 0..size {
+                            root[i][j] -= s[i] * across[j] / sy;
+                            inverse[i][j] += y[i] * y[j] / sy - bs[i] * bs[j] / sbs;
+                        }
+                    }
+                }
+                let turned: Vec<f64> =
+                    (0..size).map(|j| (0..size).map(|i| root[i][j] * g[i]).sum()).collect();
+                let push =
+                    turned.iter().zip(&normal).map(|(g, z)| (2.0 * step_size).sqrt() * z - step_size * g);
+                let moved = product(&root, &push.collect::<Vec<_>>());
+                theta.iter_mut().zip(&moved).for_each(|(theta, moved)| *theta += moved);
+                let after = estimate(&theta);
+                let y = (0..size).map(|i| after[i] - g[i] + trust_region * moved[i]).collect();
+                if pairs.len() == memory - 1 {
+                    pairs.remove(0);
+                }
+                pairs.push((moved, y));
+            }
+        }
+        seen.push(theta.clone());
+        states.push(theta);
+    }
+    seen
+}
+
+#[test]
+fn a_chain_is_what_its_formulas_say() {
+    let longer = Method::Hamcmc { memory: 4, initial_scale: InitialScale::Pairs(0.1), trust_region: 1.0 };
+    for (method, step_size) in [(Method::Sgld, 0.02), (PSGLD, 0.01), (HAMCMC, 0.05), (longer, 0.05)] {
+        for blocks in [1, 3, 4] {
+            let settings = DistributedSettings { method, step_size, seed: 3 };
+            let mut chain = DistributedChain::new(target(blocks, 1, 0), Local::alone(), settings).unwrap();
+            for (step, expected) in plain_chain(60, blocks, settings).into_iter().enumerate() {
+                chain.step();
+                let mut found = vec![f64::NAN; expected.len()];
+                chain.visit(|_, (row, column), (w, h)| {
+                    let row = (row * ROWS).div_ceil(blocks) * RANK;
+                    let column = (ROWS + (column * COLUMNS).div_ceil(blocks)) * RANK;
+                    found[row..][..w.len()].copy_from_slice(w);
+                    found[column..][..h.len()].copy_from_slice(h);
+                });
+                for (found, expected) in found.iter().zip(&expected) {
+                    assert!(
+                        (found - expected).abs() < 1e-7 * (1.0 + expected.abs()),
+                        "{method:?}, {blocks} blocks, step {step}: {found} {expected}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// A rank that is borrowed is that rank, and what goes to others is counted by message and by byte.
+#[test]
+fn communicators_can_be_borrowed_and_counted() {
+    let mut ranks = Local::group(3);
+    let heard = thread::scope(|scope| {
+        let talk = |local: &mut Local| {
+            let own = local.rank() as u8;
+            let mut counted = Counted::new(local);
+            let outgoing = (0..3).map(|to| (to, vec![own; to + 1])).collect();
+            let exchanged = counted.exchange(outgoing, &[2, 0, 1]);
+            let gathered = counted.all_gather(&[own, 7]);
+            (exchanged, gathered, counted.messages, counted.bytes)
+        };
+        let threads: Vec<_> = ranks.iter_mut().map(|local| scope.spawn(move || talk(local))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+    });
+    for (rank, (exchanged, gathered, messages, bytes)) in heard.into_iter().enumerate() {
+        assert_eq!(exchanged, [2, 0, 1].map(|from| vec![from; rank + 1]));
+        assert_eq!(gathered, [[0, 7], [1, 7], [2, 7]]);
+        assert_eq!((messages, bytes), (2 + 2, 6 - (rank as u64 + 1) + 2 * 2));
+    }
 }
 
 /// Sums of draws: mean and variance of each.

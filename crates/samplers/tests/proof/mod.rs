@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // Each user takes a part.
 
+pub mod targets;
+
 use std::sync::OnceLock;
 
 use alphamf_samplers::random::Streams;

@@ -1,0 +1,97 @@
+//! A state of every example target, as it is and in other coordinates.
+
+#[path = "../../examples/shared/with_metric.rs"]
+mod with_metric;
+
+use alphamf_samplers::random::Streams;
+use alphamf_samplers::targets::*;
+use alphamf_samplers::*;
+pub use with_metric::WithMetric;
+
+/// Correlated logistic regression: a dense metric that depends on the state.
+pub fn logistic() -> LogisticRegression {
+    let mut stream = Streams::new(11).stream(0);
+    let regressors: Vec<f64> =
+        (0..3 * 40).map(|k| if k % 3 == 0 { 1.0 } else { f64::normal(&mut stream) }).collect();
+    let labels =
+        (0..40).map(|n| regressors[3 * n + 1] - regressors[3 * n + 2] + f64::normal(&mut stream) > 0.3);
+    LogisticRegression::new(regressors.clone(), labels.collect(), &[4.0, 1.0, 1.0]).unwrap()
+}
+
+pub fn robust() -> RobustRegression {
+    let mut stream = Streams::new(12).stream(0);
+    let regressors: Vec<f64> = (0..2 * 30).map(|_| f64::normal(&mut stream)).collect();
+    let observations =
+        regressors.chunks(2).map(|x| 1.0 + x[0] - 0.5 * x[1] + f64::normal(&mut stream).powi(3));
+    RobustRegression::new(&regressors, observations.collect(), 2).unwrap()
+}
+
+/// The metric of Gamma laws, which does not say what its divergence is.
+pub struct NoDivergence(Gammas);
+
+impl Metric<f64> for NoDivergence {
+    fn is_diagonal(&self) -> bool {
+        Metric::<f64>::is_diagonal(&self.0)
+    }
+
+    fn metric(&mut self, theta: &[f64], metric: &mut [f64]) {
+        Metric::metric(&mut self.0, theta, metric);
+    }
+}
+
+pub fn gammas() -> Gammas {
+    Gammas::new(vec![3.0, 0.5], vec![2.0, 1.0])
+}
+
+/// A target, its name and a state inside its support.
+pub type Named = (&'static str, Box<dyn Target<f64>>, Vec<f64>);
+
+pub fn targets() -> Vec<Named> {
+    vec![
+        (
+            "Gaussian",
+            Box::new(Gaussian::new(vec![1.0, 2.0], vec![2.0, 0.5, 0.5, 1.0]).unwrap()),
+            vec![0.3, -1.0],
+        ),
+        ("equicorrelated", Box::new(Gaussian::equicorrelated(4, 4.0, 1.0)), vec![0.3, -1.0, 2.0, 0.1]),
+        (
+            "linear",
+            Box::new(LinearGaussian::synthetic(3, 20, 2.0, 1.0, Streams::new(1))),
+            vec![0.3, -1.0, 0.6],
+        ),
+        ("quartic", Box::new(Quartic::new(1.0, -2.0)), vec![0.7]),
+        ("one peak", Box::new(Quartic::new(0.0, 0.5)), vec![0.7]),
+        ("low peaks", Box::new(Quartic::new(0.3, -1.0)), vec![-1.3]),
+        ("banana", Box::new(Banana), vec![0.7, -0.4]),
+        ("funnel", Box::new(Funnel { scale: 3.0 }), vec![-0.7, 0.4]),
+        ("Gammas", Box::new(gammas()), vec![0.7, 0.4]),
+        ("mirrored", Box::new(Mirrored::new(gammas())), vec![-0.7, 0.4]),
+        ("log map", Box::new(LogMapped::new(gammas())), vec![-0.7, 0.4]),
+        ("half log map", Box::new(LogMapped::rows(gammas(), 1..2)), vec![0.7, -0.4]),
+        ("units", Box::new(Scaled::new(gammas(), &[0.5, 3.0])), vec![0.7, 0.4]),
+        (
+            "no closed divergence",
+            Box::new(WithMetric { law: gammas(), metric: NoDivergence(gammas()) }),
+            vec![0.7, 0.4],
+        ),
+        ("Dirichlet", Box::new(Dirichlet::new(vec![3.0, 0.5, 1.0])), vec![0.5, 0.2, 0.3]),
+        ("logistic", Box::new(logistic()), vec![0.5, 0.2, -0.3]),
+        ("part log map", Box::new(LogMapped::rows(robust(), 0..2)), vec![1.2, -0.3, 0.3, 0.4, -0.2]),
+        ("robust", Box::new(robust()), vec![3.5, 0.8, 0.3, 0.4, -0.2]),
+    ]
+}
+
+pub fn gradient_at(target: &mut dyn Target<f64>, theta: &[f64]) -> Vec<f64> {
+    let mut gradient = vec![0.0; theta.len()];
+    let terms = target.terms();
+    target.gradient(theta, Minibatch::full(terms), &mut gradient);
+    gradient
+}
+
+pub fn assert_close(what: &str, a: &[f64], b: &[f64], tolerance: f64) {
+    assert_eq!(a.len(), b.len());
+    let scale = b.iter().fold(1.0_f64, |scale, b| scale.max(b.abs()));
+    for (a, b) in a.iter().zip(b) {
+        assert!((a - b).abs() < tolerance * scale, "{what}: {a} against {b}");
+    }
+}
