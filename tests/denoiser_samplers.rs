@@ -86,6 +86,7 @@ fn moves_by_the_letter_of_the_paper_are_counted() {
         one_unit: true,
         unlimited_drift: true,
         sampled_gain: true,
+        single_entries: true,
         hamcmc,
     });
     assert!(shifted.usable_pairs() > published.usable_pairs());

@@ -378,6 +378,9 @@ impl Block<'_> {
         advance: &mut Advance,
         mut observation: Option<Observation>,
     ) -> Result<Chain, SeparationError> {
+        if settings.literal.hamcmc.one_memory {
+            separation.join_tiles();
+        }
         if settings.literal.prior_start {
             separation.start_from_priors(&mut self.streams.child(3).stream(0));
         }

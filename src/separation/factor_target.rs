@@ -1,12 +1,12 @@
 //! The conditional posteriors of the factors, as samplers see them.
 
-use super::published::Redraw;
+use super::published::{Redraw, weights};
 use super::state::{Frames, Pool};
 use crate::model::{Dispersed, ImpulseVariables, MarginalTable, Mixture, Prior, Workspace};
 use crate::parallel::*;
 use crate::samplers::{Metric, Minibatch, Sites, Target};
 
-/// The activations of some frames given everything else: one block per frame, one data term per bin.
+/// The activations of some frames given everything else: one block per frame, one data term per bin, or per entry.
 pub(super) struct ActivationTarget<'a> {
     pub mixture: &'a Mixture<f32>,
     /// The expectations with impulse variables integrated out.
@@ -19,6 +19,8 @@ pub(super) struct ActivationTarget<'a> {
     pub field: &'a [f32],
     /// Priors of the activations of speech and of noise.
     pub priors: [Prior; 2],
+    /// Whether every entry of the spectrogram is a data term.
+    pub single_entries: bool,
     pub workspace: &'a mut Workspace<f32>,
 }
 
@@ -47,16 +49,21 @@ impl Target<f32> for ActivationTarget<'_> {
     }
 
     fn terms(&self) -> usize {
-        self.mixture.bins
+        if self.single_entries { self.power.len() } else { self.mixture.bins }
     }
 
     fn gradient(&mut self, theta: &[f32], batch: Minibatch<'_>, gradient: &mut [f32]) {
-        if batch.indices().is_some() {
+        if batch.indices().is_some() && !self.single_entries {
             self.differentiate_batch(theta, batch, gradient);
         } else {
             let power = self.power;
             let (mut dispersed, impulses) = self.disperse(theta);
-            dispersed.evaluate(impulses, power).slopes().differentiate().activations(gradient);
+            let derivatives = dispersed.evaluate(impulses, power).slopes().differentiate();
+            if batch.indices().is_some() {
+                derivatives.weighted(&weights(batch, power.len())).activations(gradient);
+            } else {
+                derivatives.activations(gradient);
+            }
         }
         let (rank, split) = (self.mixture.rank(), self.mixture.speech_rank());
         for (column, gradient) in theta.chunks_exact(rank).zip(gradient.chunks_exact_mut(rank)) {
@@ -87,7 +94,7 @@ impl Target<f32> for ActivationTarget<'_> {
 }
 
 /// The noise spectra given everything else: one block per bin (the state is noise rank x bins), one data
-/// term per frame.
+/// term per frame, or per entry.
 pub(super) struct NoiseTarget<'a> {
     pub mixture: &'a mut Mixture<f32>,
     pub tiles: &'a mut [Frames],
@@ -95,6 +102,8 @@ pub(super) struct NoiseTarget<'a> {
     pub impulses: Vec<ImpulseVariables<'a, f32>>,
     /// Prior of every entry.
     pub prior: Prior,
+    /// Whether every entry of the spectrogram is a data term.
+    pub single_entries: bool,
     pub pool: &'a Pool,
 }
 
@@ -142,25 +151,31 @@ impl Target<f32> for NoiseTarget<'_> {
     }
 
     fn terms(&self) -> usize {
-        self.tiles.iter().map(|tile| tile.power.len() / self.mixture.bins).sum()
+        let entries: usize = self.tiles.iter().map(|tile| tile.power.len()).sum();
+        if self.single_entries { entries } else { entries / self.mixture.bins }
     }
 
     fn gradient(&mut self, theta: &[f32], batch: Minibatch<'_>, gradient: &mut [f32]) {
         self.load(theta);
         let mut sum = vec![0.0; theta.len()];
-        if batch.indices().is_some() {
+        if batch.indices().is_some() && !self.single_entries {
             self.differentiate_batch(batch, &mut sum);
             transpose(&sum, self.mixture.bins, gradient);
             self.prior.add_gradient(theta, gradient);
             return;
         }
-        let Self { mixture, tiles, impulses, prior, pool } = self;
+        let entries = batch.indices().map(|_| weights(batch, self.terms()));
+        let Self { mixture, tiles, impulses, prior, pool, .. } = self;
         let mixture = &**mixture;
-        tiles.par_iter_mut().zip(&*impulses).with_max_len(1).for_each_init(
+        let per_tile = tiles.first().map_or(1, |tile| tile.power.len());
+        tiles.par_iter_mut().zip(&*impulses).enumerate().with_max_len(1).for_each_init(
             || pool.take(),
-            |workspace, (tile, &impulses)| {
+            |workspace, (index, (tile, &impulses))| {
                 let mut dispersed = workspace.disperse(mixture, &tile.activations).modulated(&tile.field);
-                let derivatives = dispersed.evaluate(impulses, &tile.power).slopes().differentiate();
+                let mut derivatives = dispersed.evaluate(impulses, &tile.power).slopes().differentiate();
+                if let Some(entries) = &entries {
+                    derivatives = derivatives.weighted(&entries[index * per_tile..][..tile.power.len()]);
+                }
                 tile.noise_raise.fill(0.0);
                 derivatives.add_noise(&mut tile.noise_raise);
             },

@@ -36,6 +36,8 @@ pub(super) struct Gibbs {
     divergences: usize,
     /// The chain that was moved last, where the gain is that at its impulse variables.
     shown: Option<usize>,
+    /// Whether minibatches are of single entries.
+    single_entries: bool,
 }
 
 /// A sampler and its last draw, in its own coordinates.
@@ -64,7 +66,8 @@ impl Gibbs {
     ) -> Result<Self, SamplerError> {
         let Separation { mixture, tiles, .. } = separation;
         let (bins, rank, split) = (mixture.bins, mixture.rank(), mixture.speech_rank());
-        let frames: usize = tiles.iter().map(|tile| tile.power.len() / bins).sum();
+        let entries: usize = tiles.iter().map(|tile| tile.power.len()).sum();
+        let single_entries = settings.literal.single_entries;
         let chain = |split, dimension, terms, start: &[f32], streams| -> Result<_, SamplerError> {
             let blocks = start.len() / dimension;
             let joined = settings.literal.hamcmc.one_memory;
@@ -75,11 +78,13 @@ impl Gibbs {
         };
         let mut spectra = mixture.noise.spectra.clone();
         transpose(&mixture.noise.spectra, bins, &mut spectra);
-        let noise = chain(0, mixture.noise_rank(), frames, &spectra, streams.child(0))?;
+        let terms = if single_entries { entries } else { entries / bins };
+        let noise = chain(0, mixture.noise_rank(), terms, &spectra, streams.child(0))?;
         let chains = noise.sampler.chains();
         let tiles = tiles.iter().zip(1..).map(|(tile, index)| {
             let streams = streams.child(index);
-            let activations = chain(split, rank, bins, &tile.activations, streams.child(0))?;
+            let terms = if single_entries { tile.power.len() } else { bins };
+            let activations = chain(split, rank, terms, &tile.activations, streams.child(0))?;
             let sampled = match settings.impulses {
                 ImpulseMode::Integrated => None,
                 ImpulseMode::Sampled => {
@@ -89,7 +94,8 @@ impl Gibbs {
             Ok(TileChain { activations, sampled })
         });
         let shown = settings.literal.sampled_gain.then_some(0);
-        Ok(Self { tiles: tiles.collect::<Result<_, SamplerError>>()?, noise, divergences: 0, shown })
+        let tiles = tiles.collect::<Result<_, SamplerError>>()?;
+        Ok(Self { tiles, noise, divergences: 0, shown, single_entries })
     }
 
     /// One sweep over all variables of the chain whose turn it is.
@@ -105,6 +111,7 @@ impl Gibbs {
 
         let Separation { mixture, tiles, pool, speech_prior, noise_prior, table, .. } = separation;
         let (shared, prior, priors) = (&*mixture, *noise_prior, [*speech_prior, *noise_prior]);
+        let single_entries = self.single_entries;
         let diverged: Vec<usize> = self
             .tiles
             .par_iter_mut()
@@ -115,14 +122,23 @@ impl Gibbs {
                 |workspace, (own, tile)| {
                     let sampled = own.sampled.as_mut().map(|sampled| sampled.turn(chain));
                     let (power, field) = (&tile.power, &tile.field);
-                    let target =
-                        ActivationTarget { mixture: shared, table, sampled, power, field, priors, workspace };
+                    let mixture = shared;
+                    let target = ActivationTarget {
+                        mixture,
+                        table,
+                        sampled,
+                        power,
+                        field,
+                        priors,
+                        single_entries,
+                        workspace,
+                    };
                     own.activations.step(target, &mut tile.activations)
                 },
             )
             .collect();
         let impulses = self.tiles.iter().map(|own| own.impulses(table, chain)).collect();
-        let target = NoiseTarget { mixture, tiles, impulses, prior, pool };
+        let target = NoiseTarget { mixture, tiles, impulses, prior, single_entries, pool };
         self.divergences += diverged.iter().sum::<usize>() + self.noise.step(target, &mut spectra);
         transpose(&spectra, rank, &mut mixture.noise.spectra);
     }

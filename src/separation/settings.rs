@@ -166,6 +166,10 @@ pub struct LiteralSettings {
     pub unlimited_drift: bool,
     /// Whether the gain is that at the impulse variables as they were drawn, in place of its mean over them.
     pub sampled_gain: bool,
+    /// Whether a minibatch is of single entries of the spectrogram, in place of bins in all frames that are worked on
+    /// together, and of whole frames for the noise spectra. It saves no time: all entries are computed, and all impulse
+    /// variables move.
+    pub single_entries: bool,
     /// HAMCMC itself, where it is the sampler.
     pub hamcmc: LiteralHamcmc,
 }
@@ -174,8 +178,8 @@ pub struct LiteralSettings {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LiteralHamcmc {
-    /// Whether the activations of all frames that are worked on together have one memory, and all noise spectra another,
-    /// in place of one for every frame and every bin.
+    /// Whether the activations of all frames have one memory, and all noise spectra another, in place of one for every
+    /// frame and every bin.
     pub one_memory: bool,
     /// The scale `gamma` that the recursion starts from, above 0; `None` takes it from the pairs.
     pub gamma: Option<f64>,

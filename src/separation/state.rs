@@ -195,6 +195,20 @@ impl Separation {
         }
     }
 
+    /// Makes one tile of all, for samplers that look at all frames at once. There are no sweeps of
+    /// [`maximise`](Self::maximise) after that.
+    pub(super) fn join_tiles(&mut self) {
+        let joined = std::mem::take(&mut self.tiles).into_iter().reduce(|mut all, tile| {
+            all.power.extend(tile.power);
+            all.activations.extend(tile.activations);
+            all.field.extend(tile.field);
+            all.gain_sum.extend(tile.gain_sum);
+            all.gain_square_sum.extend(tile.gain_square_sum);
+            all
+        });
+        self.tiles.extend(joined);
+    }
+
     /// Draws all factors from their priors, as far as these are generalised gamma laws.
     pub(super) fn start_from_priors(&mut self, stream: &mut Stream) {
         let Self { mixture, tiles, speech_prior, noise_prior, .. } = self;
@@ -375,7 +389,9 @@ impl Separation {
 
     /// The sum of the gains of one bin of a frame.
     pub(crate) fn gain_sum(&self, frame: usize, bin: usize) -> f32 {
-        self.tiles[frame / TILE_FRAMES].gain_sum[frame % TILE_FRAMES * self.mixture.bins + bin]
+        let entry = frame * self.mixture.bins + bin;
+        let per_tile = self.tiles[0].power.len();
+        self.tiles[entry / per_tile].gain_sum[entry % per_tile]
     }
 
     /// The standard deviation of the gains that were accumulated (bins x frames); empty if not asked for.

@@ -78,7 +78,16 @@ impl Problem {
     fn target(&mut self) -> ActivationTarget<'_> {
         let Self { mixture, table, sampled, power, field, prior, workspace, .. } = self;
         let sampled = sampled.as_mut().map(|values| Redraw { values, due: None });
-        ActivationTarget { mixture, table, sampled, power, field, priors: [*prior; 2], workspace }
+        ActivationTarget {
+            mixture,
+            table,
+            sampled,
+            power,
+            field,
+            priors: [*prior; 2],
+            single_entries: false,
+            workspace,
+        }
     }
 
     /// A separation of the same frames, for the noise.
@@ -118,7 +127,7 @@ fn noise_target<'a>(
         None => vec![ImpulseVariables::Integrated(table); tiles.len()],
         Some(sampled) => sampled.iter().map(ImpulseVariables::Sampled).collect(),
     };
-    NoiseTarget { mixture, tiles, impulses, prior: *prior, pool }
+    NoiseTarget { mixture, tiles, impulses, prior: *prior, single_entries: false, pool }
 }
 
 fn total(target: &mut dyn Target<f32>, theta: &[f32]) -> f64 {
@@ -217,10 +226,16 @@ fn the_targets_derivatives_are_differences() {
     for sampled in [true, false] {
         let mut problem = Problem::new(12, 40, (3, 2), sampled, 1);
         let theta = problem.activations.clone();
-        check_derivatives(&mut problem.target(), &theta, !sampled);
+        for single_entries in [false, true] {
+            let target = ActivationTarget { single_entries, ..problem.target() };
+            check_derivatives(&mut { target }, &theta, !sampled);
+        }
         let (mut separation, by_tile) = (problem.separation(), problem.by_tile());
         let theta: Vec<f32> = problem.activations[..12 * 2].to_vec();
-        check_derivatives(&mut noise_target(&mut separation, by_tile.as_deref()), &theta, !sampled);
+        for single_entries in [false, true] {
+            let target = noise_target(&mut separation, by_tile.as_deref());
+            check_derivatives(&mut NoiseTarget { single_entries, ..target }, &theta, !sampled);
+        }
     }
 }
 
@@ -535,6 +550,38 @@ fn gains_at_drawn_impulses_have_the_mean_of_those_without() {
     // One draw of the impulses is far from their mean, that of all draws is not.
     assert!(largest(&drawn, &expected) > 0.2, "{drawn:?} {expected:?}");
     assert!(largest(&at_drawn, &at_all) < 0.03, "{at_drawn:?} {at_all:?}");
+}
+
+#[test]
+fn joined_tiles_are_the_frames_that_they_were() {
+    let mut problem = Problem::new(5, 2 * TILE_FRAMES + 3, (3, 2), false, 2);
+    problem.activations.iter_mut().enumerate().for_each(|(k, x)| *x *= 1.0 + 0.01 * k as f32);
+    let mut separation = problem.separation();
+    let seen = |separation: &mut Separation| {
+        separation.forget();
+        separation.accumulate();
+        let frames = 0..2 * TILE_FRAMES + 3;
+        let gains: Vec<f32> = frames
+            .flat_map(|t| (0..5).map(move |f| (t, f)))
+            .map(|(t, f)| separation.gain_sum(t, f))
+            .collect();
+        assert_eq!(gains, separation.mean_gain());
+        let spectra = separation.mixture.noise.spectra.clone();
+        let mut theta = spectra.clone();
+        super::factor_target::transpose(&spectra, 5, &mut theta);
+        let terms = [1, 40, 64, 66, 40];
+        let slope = gradient(
+            &mut noise_target(separation, None),
+            &theta,
+            Minibatch::subsample(&terms, 2 * TILE_FRAMES + 3),
+        );
+        (gains, slope)
+    };
+    let apart = seen(&mut separation);
+    assert_eq!(separation.tiles.len(), 3);
+    separation.join_tiles();
+    assert_eq!(separation.tiles.len(), 1);
+    assert_eq!(seen(&mut separation), apart);
 }
 
 #[test]

@@ -4,15 +4,14 @@ use super::super::mixture::Scalar;
 use super::super::workspace::Derivatives;
 
 impl<T: Scalar> Derivatives<'_, T> {
-    /// Multiplies those of every bin by its weight (bins).
+    /// Multiplies those of every bin by its weight (bins, the same in all frames), or those of every entry (bins x frames).
     #[must_use]
     pub fn weighted(self, weights: &[T]) -> Self {
         let Self(dispersed) = self;
         let workspace = &mut *dispersed.workspace;
         for derivatives in [&mut workspace.speech[0], &mut workspace.noise[0]] {
-            for column in derivatives.chunks_exact_mut(dispersed.mixture.bins) {
-                column.iter_mut().zip(weights).for_each(|(derivative, &weight)| *derivative *= weight);
-            }
+            let weights = weights.iter().cycle();
+            derivatives.iter_mut().zip(weights).for_each(|(derivative, &weight)| *derivative *= weight);
         }
         Self(dispersed)
     }

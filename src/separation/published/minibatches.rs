@@ -1,7 +1,6 @@
 //! Gradients by a part of the data terms (`hamcmc-2016`, section 4.2).
 
 use super::super::factor_target::{ActivationTarget, NoiseTarget};
-use super::super::state::TILE_FRAMES;
 use super::Redraw;
 use crate::model::{Factor, ImpulseVariables, Mixture, SampledVariables};
 use crate::samplers::Minibatch;
@@ -56,15 +55,16 @@ impl NoiseTarget<'_> {
         let Self { mixture, tiles, impulses, pool, .. } = self;
         let (frames, weights) = distinct(batch);
         let bins = mixture.bins;
-        let activations = gather(&frames, mixture.rank(), |tile| &tiles[tile].activations);
-        let power = gather(&frames, bins, |tile| &tiles[tile].power);
-        let field = gather(&frames, bins, |tile| &tiles[tile].field);
+        let per_tile = tiles.first().map_or(1, |tile| tile.power.len() / bins);
+        let activations = gather(&frames, per_tile, mixture.rank(), |tile| &tiles[tile].activations);
+        let power = gather(&frames, per_tile, bins, |tile| &tiles[tile].power);
+        let field = gather(&frames, per_tile, bins, |tile| &tiles[tile].field);
         let chosen;
         let impulses = match impulses.first() {
             Some(ImpulseVariables::Integrated(table)) => ImpulseVariables::Integrated(table),
             _ => {
                 let [speech, noise] = [0, 1].map(|source| {
-                    gather(&frames, bins, |tile| match impulses[tile] {
+                    gather(&frames, per_tile, bins, |tile| match impulses[tile] {
                         ImpulseVariables::Sampled(values) => [&values.speech[..], &values.noise][source],
                         ImpulseVariables::Integrated(_) => &[],
                     })
@@ -80,13 +80,20 @@ impl NoiseTarget<'_> {
     }
 }
 
-/// Some frames of a matrix of so many rows, which is cut into tiles; nothing if it is empty.
-fn gather<'a>(frames: &[usize], rows: usize, of: impl Fn(usize) -> &'a [f32]) -> Vec<f32> {
+/// Some frames of a matrix of so many rows, which is cut into tiles of so many frames; nothing if it is empty.
+fn gather<'a>(frames: &[usize], per_tile: usize, rows: usize, of: impl Fn(usize) -> &'a [f32]) -> Vec<f32> {
     let column = |&frame: &usize| {
-        let first = frame % TILE_FRAMES * rows;
-        of(frame / TILE_FRAMES).get(first..first + rows).unwrap_or_default()
+        let first = frame % per_tile * rows;
+        of(frame / per_tile).get(first..first + rows).unwrap_or_default()
     };
     frames.iter().flat_map(column).copied().collect()
+}
+
+/// The weight of every one of `count` terms: none if it is not in the minibatch.
+pub(in crate::separation) fn weights(batch: Minibatch<'_>, count: usize) -> Vec<f32> {
+    let mut weights = vec![0.0; count];
+    batch.iter().for_each(|term| weights[term] += batch.scale() as f32);
+    weights
 }
 
 /// The distinct terms of a minibatch in their order, and the weight of each.

@@ -12,4 +12,5 @@ mod sites;
 pub(super) use coordinates::Coordinates;
 pub(super) use impulses::{Redraw, SampledImpulses};
 pub(super) use joined::Joined;
+pub(super) use minibatches::weights;
 pub(super) use samplers::{drift_limit, minibatch, other_sampler, step_size};
