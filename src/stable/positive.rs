@@ -399,6 +399,36 @@ mod tests {
         assert_eq!(draws, [1.0; 3]);
     }
 
+    /// Bits that are always the same.
+    struct Constant(u64);
+
+    impl rand::TryRng for Constant {
+        type Error = std::convert::Infallible;
+
+        fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
+            Ok(self.0 as u32)
+        }
+
+        fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
+            Ok(self.0)
+        }
+
+        fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Self::Error> {
+            bytes.fill(self.0 as u8);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn extreme_bits_give_finite_positive_double_draws() {
+        for bits in [0, 1, u64::MAX - 1, u64::MAX] {
+            for a in [0.15, 0.5, 0.9] {
+                let draw: f64 = law(a).sample(&mut Constant(bits));
+                assert!(draw.is_normal() && draw > 0.0, "a {a}: {draw}");
+            }
+        }
+    }
+
     #[test]
     fn indices_outside_the_range_are_refused() {
         for a in [0.0, -0.1, 1.000_1, f64::NAN, f64::INFINITY] {
