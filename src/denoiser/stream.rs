@@ -824,8 +824,8 @@ mod tests {
             pairs.iter().filter(is_held).count() as f64 / pairs.len() as f64
         };
         assert!(pairs.len() > 500, "{}", pairs.len());
-        // They are fitted to gains that were listened to and to noises that are harder.
-        assert!((0.8..=1.0).contains(&held(1.0)), "{}", held(1.0));
+        // They are learned from real voices, whose gains were listened to.
+        assert!((0.7..=1.0).contains(&held(1.0)), "{}", held(1.0));
         assert!(held(0.1) < 0.7, "{}", held(0.1));
     }
 
