@@ -1,15 +1,13 @@
 //! NUTS, Riemann manifold HMC, Fisher scoring and the recipe's own sampler: stationary laws against the exact answer.
 
 mod proof;
-#[path = "../examples/shared/with_metric.rs"]
-mod with_metric;
 
 use alphamf_samplers::random::{Stream, Streams};
 use alphamf_samplers::recipe::*;
 use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
+use proof::targets::WithMetric;
 use proof::{Problem, constant};
-use with_metric::WithMetric;
 
 /// Asserts that a sampler finds the known moments, within five standard errors of a bias of so many deviations.
 fn assert_moments(

@@ -188,11 +188,11 @@ fn plain_chain(steps: u64, blocks: usize, settings: DistributedSettings) -> Vec<
     let sides = [(Side::Rows, ROWS, 0), (Side::Columns, COLUMNS, ROWS * RANK)];
     let size = (ROWS + COLUMNS) * RANK;
     // Fills what belongs to each block by a generator.
-    let fill = |mut draw: &mut dyn FnMut(Side, u64) -> Stream| {
+    let fill = |draw: &mut dyn FnMut(Side, u64) -> Stream| {
         let mut filled = vec![0.0; size];
         for (side, count, from) in sides {
             for block in 0..blocks {
-                let mut stream = (&mut draw)(side, block as u64);
+                let mut stream = draw(side, block as u64);
                 let places = from + bounds(count, block)..from + bounds(count, block + 1);
                 filled[places].iter_mut().for_each(|x| *x = StandardNormal.sample(&mut stream));
             }

@@ -8,7 +8,7 @@ use std::f64::consts::PI;
 use alphamf_samplers::random::Streams;
 use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
-use proof::targets::{WithMetric, assert_close, gammas, gradient_at, logistic, targets};
+use proof::targets::{Named, WithMetric, assert_close, gammas, gradient_at, logistic, targets};
 use rand::RngExt;
 
 /// How `f` changes with coordinate `row` of `theta`: central differences.
@@ -124,7 +124,7 @@ fn check_sites(name: &str, target: &mut dyn Target<f64>, theta: &[f64]) {
 }
 
 /// Targets of several blocks, or of more shapes than [`targets`] has.
-fn more_targets() -> Vec<(&'static str, Box<dyn Target<f64>>, Vec<f64>)> {
+fn more_targets() -> Vec<Named> {
     let gaussian = || Gaussian::new(vec![1.0, 2.0], vec![2.0, 0.5, 0.5, 1.0]).unwrap().with_blocks(2);
     let four = vec![0.3, -1.0, 0.8, 0.4];
     vec![
@@ -426,9 +426,12 @@ fn potentials_of_regressions_are_prior_and_likelihood() {
     close(potential_at(&mut nothing, &theta)[0], prior, "prior alone");
 }
 
+/// The regressor of a data term, and its observation.
+type Term = (Vec<f64>, f64);
+
 /// The data of a linear regression, up to the sign of each term: its gradient at zero is `-a x / variance` for a single
 /// term, and along a unit vector `a a' / variance` more.
-fn data(target: &mut LinearGaussian, dimension: usize, terms: usize, variance: f64) -> Vec<(Vec<f64>, f64)> {
+fn data(target: &mut LinearGaussian, dimension: usize, terms: usize, variance: f64) -> Vec<Term> {
     let scale = variance / terms as f64;
     let mut of = |n: usize| {
         let batch = [n];
@@ -454,12 +457,12 @@ fn synthetic_regressions_have_the_law_of_their_page() {
     let (dimension, terms, variance, coupling) = (3, 4_000, 4.0, 2.0);
     let mut target = LinearGaussian::synthetic(dimension, terms, variance, coupling, Streams::new(5));
     let data = data(&mut target, dimension, terms, variance);
-    let mean = |f: &dyn Fn(&(Vec<f64>, f64)) -> f64| data.iter().map(f).sum::<f64>() / terms as f64;
+    let mean = |f: &dyn Fn(&Term) -> f64| data.iter().map(f).sum::<f64>() / terms as f64;
     // Standard errors: 0.11, 0.1 and 0.09.
     assert!((mean(&|(a, _)| a[0] * a[0]) - 5.0).abs() < 0.4);
     assert!((mean(&|(a, _)| a[1] * a[2]) - 4.0).abs() < 0.4);
     let theta = target.posterior().mean().to_vec();
-    let residual = |(a, x): &(Vec<f64>, f64)| x - a.iter().zip(&theta).map(|(a, t)| a * t).sum::<f64>();
+    let residual = |(a, x): &Term| x - a.iter().zip(&theta).map(|(a, t)| a * t).sum::<f64>();
     assert!((mean(&|term| residual(term).powi(2)) - variance).abs() < 0.3);
     let squares = (0..400).map(|seed| {
         let target = LinearGaussian::synthetic(2, 200, 0.01, 0.5, Streams::new(seed));
