@@ -3,7 +3,7 @@
 //! The posterior of a bin has the mean `gain`, in units of its power: summed over a band and a slot of time, that is the
 //! expected power of the voice. How far the true one may be from it goes by what share of the cell's power it is, by how
 //! unevenly the gain lies in the cell, and by what the model says of it, before it is pooled with the listener; by the
-//! same three of all bands together, and by their means over the last seconds. Three quantiles follow from these by a
+//! same three of all bands together, and by their means over the last second. Three quantiles follow from these by a
 //! [small network](quantiles), learned by quantile regression (Koenker and Bassett 1978) on mixtures for development.
 
 mod quantiles;

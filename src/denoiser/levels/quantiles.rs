@@ -3,7 +3,7 @@
 use super::weights::{FIRST, SECOND, THIRD};
 
 /// What the network sees of a cell: the log odds of the voice's share by the gain, those by the model, and the logarithm of
-/// the gain's unevenness; the same of its slot, all bands together; and the means of these over the last slots.
+/// the gain's unevenness; the same of its slot, all bands together; and the means of these over the last second.
 pub(super) const INPUTS: usize = 9;
 /// Its hidden units.
 pub(super) const HIDDEN: usize = 12;
