@@ -195,16 +195,11 @@ impl LevelMeter {
     fn end_slot(&mut self) {
         let (number, frames) = (self.slot, std::mem::take(&mut self.count));
         self.slot += 1;
-        let cells = self.cells.iter_mut().map(std::mem::take).collect::<Vec<Cell>>();
         let mut all = Cell::default();
-        cells.iter().for_each(|cell| all.add(cell));
-        let Some(slot) = all.shares() else {
-            self.done.extend(cells.iter().map(|_| None));
-            return;
-        };
-        let recent = self.recent.push(slot);
-        self.done.extend(cells.iter().enumerate().map(|(band, cell)| {
-            let shares = cell.shares()?;
+        self.cells.iter().for_each(|cell| all.add(cell));
+        let slot = all.shares().map(|slot| (slot, self.recent.push(slot)));
+        self.done.extend(self.cells.iter_mut().map(std::mem::take).enumerate().map(|(band, cell)| {
+            let (shares, (slot, recent)) = (cell.shares()?, slot?);
             let mut inputs = [0.0; INPUTS];
             inputs.iter_mut().zip(shares.iter().chain(&slot).chain(&recent)).for_each(|(to, x)| *to = *x);
             let [recorded, expected] =

@@ -1,7 +1,7 @@
 //! The conditional posteriors of the factors, as samplers see them.
 
 use super::published::{Redraw, weights};
-use super::state::{Frames, Pool};
+use super::state::{Frames, Pool, entries_per_tile};
 use crate::model::{Dispersed, ImpulseVariables, MarginalTable, Mixture, Prior, Workspace};
 use crate::parallel::*;
 use crate::samplers::{Metric, Minibatch, Sites, Target};
@@ -58,12 +58,11 @@ impl Target<f32> for ActivationTarget<'_> {
         } else {
             let power = self.power;
             let (mut dispersed, impulses) = self.disperse(theta);
-            let derivatives = dispersed.evaluate(impulses, power).slopes().differentiate();
+            let mut derivatives = dispersed.evaluate(impulses, power).slopes().differentiate();
             if batch.indices().is_some() {
-                derivatives.weighted(&weights(batch, power.len())).activations(gradient);
-            } else {
-                derivatives.activations(gradient);
+                derivatives = derivatives.weighted(&weights(batch, power.len()));
             }
+            derivatives.activations(gradient);
         }
         let (rank, split) = (self.mixture.rank(), self.mixture.speech_rank());
         for (column, gradient) in theta.chunks_exact(rank).zip(gradient.chunks_exact_mut(rank)) {
@@ -167,7 +166,7 @@ impl Target<f32> for NoiseTarget<'_> {
         let entries = batch.indices().map(|_| weights(batch, self.terms()));
         let Self { mixture, tiles, impulses, prior, pool, .. } = self;
         let mixture = &**mixture;
-        let per_tile = tiles.first().map_or(1, |tile| tile.power.len());
+        let per_tile = entries_per_tile(tiles);
         tiles.par_iter_mut().zip(&*impulses).enumerate().with_max_len(1).for_each_init(
             || pool.take(),
             |workspace, (index, (tile, &impulses))| {

@@ -122,9 +122,8 @@ impl Gibbs {
                 |workspace, (own, tile)| {
                     let sampled = own.sampled.as_mut().map(|sampled| sampled.turn(chain));
                     let (power, field) = (&tile.power, &tile.field);
-                    let mixture = shared;
                     let target = ActivationTarget {
-                        mixture,
+                        mixture: shared,
                         table,
                         sampled,
                         power,

@@ -390,7 +390,7 @@ impl Separation {
     /// The sum of the gains of one bin of a frame.
     pub(crate) fn gain_sum(&self, frame: usize, bin: usize) -> f32 {
         let entry = frame * self.mixture.bins + bin;
-        let per_tile = self.tiles[0].power.len();
+        let per_tile = entries_per_tile(&self.tiles);
         self.tiles[entry / per_tile].gain_sum[entry % per_tile]
     }
 
@@ -461,6 +461,11 @@ impl Drop for Loan<'_> {
             spare.push(std::mem::take(&mut self.workspace));
         }
     }
+}
+
+/// How many entries of the spectrogram a tile has; the last one may have fewer.
+pub(super) fn entries_per_tile(tiles: &[Frames]) -> usize {
+    tiles.first().map_or(1, |tile| tile.power.len())
 }
 
 /// Sums of two statistics over the tiles, in their order.

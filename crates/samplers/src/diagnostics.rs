@@ -271,7 +271,7 @@ impl Histogram {
     #[must_use]
     pub fn divergence(&self, potential: impl Fn(f64) -> f64) -> f64 {
         let density = |x: f64| libm::exp(-potential(x));
-        // By Simpson's rule, up to the factor that all cells share.
+        // Up to the factor that all cells share.
         let masses: Vec<f64> = (0..self.counts.len())
             .map(|cell| {
                 let left = self.low + cell as f64 * self.width;

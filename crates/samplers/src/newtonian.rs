@@ -635,14 +635,19 @@ mod tests {
         assert!(close && law.parameters.len() == expected.len(), "{law:?}, expected {expected:?}");
     }
 
+    /// Fits `law` to a site at `x` with this gradient and Hessian, and compares its parameters.
+    fn asserts_fitted(law: &mut Law) -> impl FnMut(Support, &[f64], &[f64], &[f64], &[f64]) {
+        |support, x, gradient, hessian, expected| {
+            law.fit(false, support, x, gradient, hessian);
+            assert_parameters(law, expected);
+        }
+    }
+
     /// Where the target is of the family that proposes, the proposal is the target, from anywhere.
     #[test]
     fn laws_of_the_family_are_fitted_as_they_are() {
         let mut law = Law::default();
-        let mut assert_fitted = |support, x: &[f64], gradient: &[f64], hessian: &[f64], expected: &[f64]| {
-            law.fit(false, support, x, gradient, hessian);
-            assert_parameters(&law, expected);
-        };
+        let mut assert_fitted = asserts_fitted(&mut law);
         for x in [0.2, 0.7] {
             // Gamma(3, 2).
             assert_fitted(Support::HalfLine, &[x], &[2.0 - 2.0 / x], &[2.0 / (x * x)], &[3.0, 2.0]);
@@ -665,10 +670,7 @@ mod tests {
     #[test]
     fn what_is_not_of_the_family_gets_a_law_about_the_state() {
         let mut law = Law::default();
-        let mut assert_fitted = |support, x: &[f64], gradient: &[f64], hessian: &[f64], expected: &[f64]| {
-            law.fit(false, support, x, gradient, hessian);
-            assert_parameters(&law, expected);
-        };
+        let mut assert_fitted = asserts_fitted(&mut law);
         // A shape of -1 and of 0, a rate of -2.5 and of 0, both infinite, the rate alone.
         for (x, g, h) in [
             (0.5, 10.0, -8.0),

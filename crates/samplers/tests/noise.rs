@@ -1,14 +1,13 @@
 //! Gradient noise of known covariance, masses, diffusions and momenta drawn anew: stationary laws against the exact
 //! answer.
 
+mod proof;
+
 use alphamf_samplers::random::{Stream, Streams};
 use alphamf_samplers::recipe::{Friction, RecipeSampler};
 use alphamf_samplers::targets::{Banana, Gaussian};
 use alphamf_samplers::*;
-
-fn constant(step: f64) -> GradientSettings {
-    GradientSettings { step_size: StepSize::Constant(step), ..GradientSettings::default() }
-}
+use proof::constant;
 
 /// How the metric of [`Noisy`] looks.
 #[derive(Clone, Copy, PartialEq)]

@@ -8,7 +8,7 @@ use std::f64::consts::PI;
 use alphamf_samplers::random::Streams;
 use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
-use proof::targets::{Named, WithMetric, assert_close, gammas, gradient_at, logistic, targets};
+use proof::targets::{Named, WithMetric, assert_close, gammas, gradient_at, gradient_on, logistic, targets};
 use rand::RngExt;
 
 /// How `f` changes with coordinate `row` of `theta`: central differences.
@@ -37,14 +37,12 @@ fn check_gradient(name: &str, target: &mut dyn Target<f64>, theta: &[f64]) {
         slopes[row / n] = gradient[row];
         assert_close(name, &difference(theta, row, |theta| potential_at(target, theta)), &slopes, 1e-6);
     }
-    let (mut potential, mut with) = (potential_at(target, theta), vec![f64::NAN; theta.len()]);
-    let alone = std::mem::replace(&mut potential, vec![f64::NAN; target.blocks()]);
+    let (mut potential, mut with) = (vec![f64::NAN; target.blocks()], vec![f64::NAN; theta.len()]);
     target.evaluate(theta, &mut potential, &mut with);
-    assert_eq!((&potential, &with), (&alone, &gradient), "{name}");
+    assert_eq!((potential, &with), (potential_at(target, theta), &gradient), "{name}");
     let mut mean = vec![0.0; theta.len()];
     for term in 0..terms {
-        let mut estimate = vec![f64::NAN; theta.len()];
-        target.gradient(theta, Minibatch::subsample(&[term], terms), &mut estimate);
+        let estimate = gradient_on(target, theta, Minibatch::subsample(&[term], terms));
         mean.iter_mut().zip(estimate).for_each(|(mean, slope)| *mean += slope / terms as f64);
     }
     assert_close(name, &mean, &gradient, 1e-9);
@@ -347,7 +345,7 @@ fn what_targets_say_in_closed_form_is_what_their_densities_say() {
     assert!((loss - expected).abs() < 1e-12, "{loss}");
 }
 
-/// Eight points of one regressor to ten, and the coefficients they were made with.
+/// Eight points of so many regressors.
 fn regressors(slopes: usize) -> Vec<f64> {
     let mut stream = Streams::new(1).stream(0);
     (0..8 * slopes).map(|_| stream.random_range(-1.5..2.0)).collect()
@@ -435,15 +433,11 @@ fn data(target: &mut LinearGaussian, dimension: usize, terms: usize, variance: f
     let scale = variance / terms as f64;
     let mut of = |n: usize| {
         let batch = [n];
-        let at = |target: &mut LinearGaussian, theta: &[f64]| {
-            let mut gradient = vec![f64::NAN; dimension];
-            target.gradient(theta, Minibatch::subsample(&batch, terms), &mut gradient);
-            gradient
-        };
-        let origin = at(target, &vec![0.0; dimension]);
+        let mut at = |theta: &[f64]| gradient_on(target, theta, Minibatch::subsample(&batch, terms));
+        let origin = at(&vec![0.0; dimension]);
         let mut unit = vec![0.0; dimension];
         unit[0] = 1.0;
-        let along = at(target, &unit);
+        let along = at(&unit);
         let products: Vec<f64> = (0..dimension).map(|i| scale * (along[i] - origin[i] - unit[i])).collect();
         let first = products[0].sqrt();
         (products.iter().map(|product| product / first).collect(), -scale * origin[0] / first)

@@ -1,12 +1,11 @@
 //! What the samplers promise, on targets that the proofs of `moments.rs` do not use.
 
+mod proof;
+
 use alphamf_samplers::random::Streams;
 use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
-
-fn constant(step: f64) -> GradientSettings {
-    GradientSettings { step_size: StepSize::Constant(step), ..GradientSettings::default() }
-}
+use proof::constant;
 
 /// A function of the state.
 type Value<'a> = &'a dyn Fn(&[f64]) -> f64;

@@ -1,6 +1,7 @@
 //! Gradients by a part of the data terms (`hamcmc-2016`, section 4.2).
 
 use super::super::factor_target::{ActivationTarget, NoiseTarget};
+use super::super::state::entries_per_tile;
 use super::Redraw;
 use crate::model::{Factor, ImpulseVariables, Mixture, SampledVariables};
 use crate::samplers::Minibatch;
@@ -55,7 +56,7 @@ impl NoiseTarget<'_> {
         let Self { mixture, tiles, impulses, pool, .. } = self;
         let (frames, weights) = distinct(batch);
         let bins = mixture.bins;
-        let per_tile = tiles.first().map_or(1, |tile| tile.power.len() / bins);
+        let per_tile = entries_per_tile(tiles) / bins;
         let activations = gather(&frames, per_tile, mixture.rank(), |tile| &tiles[tile].activations);
         let power = gather(&frames, per_tile, bins, |tile| &tiles[tile].power);
         let field = gather(&frames, per_tile, bins, |tile| &tiles[tile].field);

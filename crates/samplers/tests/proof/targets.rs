@@ -82,9 +82,14 @@ pub fn targets() -> Vec<Named> {
 }
 
 pub fn gradient_at(target: &mut dyn Target<f64>, theta: &[f64]) -> Vec<f64> {
-    let mut gradient = vec![0.0; theta.len()];
     let terms = target.terms();
-    target.gradient(theta, Minibatch::full(terms), &mut gradient);
+    gradient_on(target, theta, Minibatch::full(terms))
+}
+
+/// The estimate of the gradient on some data terms.
+pub fn gradient_on(target: &mut dyn Target<f64>, theta: &[f64], batch: Minibatch<'_>) -> Vec<f64> {
+    let mut gradient = vec![f64::NAN; theta.len()];
+    target.gradient(theta, batch, &mut gradient);
     gradient
 }
 
