@@ -1,11 +1,11 @@
 //! Positive-stable draws: time for one, in blocks of a frame's length.
-use alphamf::{random::Streams, stable::PositiveStable};
+use alphamf::{random::SeedTree, stable::PositiveStable};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rand_distr::Distribution;
 
 fn draws(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("positive_stable");
-    let mut stream = Streams::new(1).stream(0);
+    let mut stream = SeedTree::new(1).rng(0);
     for bins in [257, 513, 16_384] {
         group.throughput(Throughput::Elements(bins as u64));
         let mut out = vec![0.0_f32; bins];

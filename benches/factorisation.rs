@@ -2,7 +2,7 @@
 //!
 //! Throughputs of products count two operations per multiplication, so that Gelem/s are GFLOP/s.
 use alphamf::internals::{Factor, ImpulseStep, ImpulseVariables, MarginalTable, Mixture, Workspace};
-use alphamf::random::{Stream, Streams};
+use alphamf::random::{SeedTree, SeededRng};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rand::RngExt;
 
@@ -15,7 +15,7 @@ struct Stretch {
 }
 
 impl Stretch {
-    fn new(bins: usize, rank: usize, frames: usize, stream: &mut Stream) -> Self {
+    fn new(bins: usize, rank: usize, frames: usize, stream: &mut SeededRng) -> Self {
         let mut positive = |count: usize| -> Vec<f32> {
             (0..count).map(|_| stream.random_range(1e-3..1.0_f32).powi(3)).collect()
         };
@@ -33,7 +33,7 @@ impl Stretch {
 
 fn products(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("products");
-    let mut stream = Streams::new(1).stream(0);
+    let mut stream = SeedTree::new(1).rng(0);
     for (bins, rank, frames) in [(513, 102, 250), (257, 102, 80), (513, 102, 32)] {
         let Stretch { mixture, activations, power } = Stretch::new(bins, rank, frames, &mut stream);
         let mut workspace = Workspace::default();
@@ -57,7 +57,7 @@ fn products(criterion: &mut Criterion) {
 
 fn tile(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("tile");
-    let mut stream = Streams::new(1).stream(0);
+    let mut stream = SeedTree::new(1).rng(0);
     let (bins, rank, frames) = (513, 102, 32);
     let Stretch { mixture, activations, power } = Stretch::new(bins, rank, frames, &mut stream);
     group.throughput(Throughput::Elements((bins * frames) as u64));

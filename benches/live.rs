@@ -1,7 +1,7 @@
 //! What a live denoiser costs: seconds per second of audio on one thread, and the time of its blocks.
 
 use alphamf::denoiser::LiveSettings;
-use alphamf::random::Streams;
+use alphamf::random::SeedTree;
 use alphamf::{Denoiser, Dictionary, Settings};
 use rand::RngExt;
 use std::time::Instant;
@@ -30,7 +30,7 @@ fn main() {
         let settings = LiveSettings { latency_seconds, ..LiveSettings::default() };
         let mut live = denoiser.live(rate, channels, settings).unwrap();
         let made = began.elapsed().as_secs_f64();
-        let mut random = Streams::new(1).stream(0);
+        let mut random = SeedTree::new(1).rng(0);
         let pulse = |n: usize| {
             if n.is_multiple_of(rate as usize / 120) && (n / rate as usize).is_multiple_of(2) {
                 0.5

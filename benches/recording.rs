@@ -1,7 +1,7 @@
 //! A recording from end to end, its transform, and its score: samples per second.
 use alphamf::denoiser::{Denoiser, Settings};
 use alphamf::model::Dictionary;
-use alphamf::random::Streams;
+use alphamf::random::SeedTree;
 use alphamf::signal::{SampleFormat, Signal};
 use alphamf::transform::{DEFAULT_WINDOW_SECONDS, Stft};
 use alphamf_eval::metrics;
@@ -13,7 +13,7 @@ const SECONDS: usize = 8;
 
 /// Harmonics with syllables, in white noise.
 fn noisy() -> Vec<f32> {
-    let mut stream = Streams::new(1).stream(0);
+    let mut stream = SeedTree::new(1).rng(0);
     let sample = |n: usize| {
         let t = n as f32 / RATE as f32;
         let voice: f32 = (1..=20_u8).map(|k| (f32::from(k) * 900.0 * t).sin() / f32::from(k)).sum();

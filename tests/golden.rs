@@ -6,7 +6,7 @@ use alphamf::denoiser::{Denoiser, GainSettings, Settings};
 use alphamf::learning::Simulator;
 use alphamf::learning::{Corpus, RefinerSettings, TrainingSettings, learn_refiner};
 use alphamf::model::Dictionary;
-use alphamf::random::{Stream, Streams};
+use alphamf::random::{SeedTree, SeededRng};
 use alphamf::signal::Signal;
 use alphamf::stable::{ComplexStable, GeneralisedGamma, PositiveStable};
 use rand_distr::Distribution;
@@ -115,7 +115,7 @@ fn one_step_of_a_refiner() {
 
 /// The first draws of a law from one stream.
 fn draws<T>(law: impl Distribution<T>) -> [T; 2] {
-    let stream: &mut Stream = &mut Streams::new(5).stream(0);
+    let stream: &mut SeededRng = &mut SeedTree::new(5).rng(0);
     std::array::from_fn(|_| law.sample(stream))
 }
 
@@ -130,7 +130,7 @@ fn first_draws_of_every_stable_law() {
     ] {
         let law = PositiveStable::new(alpha_half).unwrap();
         let mut many = [0.0; 2];
-        law.fill(&mut Streams::new(5).stream(0), &mut many);
+        law.fill(&mut SeedTree::new(5).rng(0), &mut many);
         assert_eq!((draws::<f64>(law), draws::<f32>(law), many), (wide, narrow, filled), "{alpha_half}");
     }
     let [a, b] = draws(ComplexStable::new(1.2, 0.5).unwrap());

@@ -2,7 +2,7 @@
 //!
 //! Needs the NOIZEUS corpus (8 kHz) in `shared/data` beside the checkout.
 
-use alphamf::random::{Stream, Streams};
+use alphamf::random::{SeedTree, SeededRng};
 use alphamf::repair::{Impulses, repair};
 use alphamf::signal::Signal;
 use alphamf::stable::PositiveStable;
@@ -34,7 +34,7 @@ fn repaired(x: &[f64]) -> (Vec<f64>, Impulses) {
     (y.iter().map(|&y| f64::from(y)).collect(), found)
 }
 
-fn normal(stream: &mut Stream) -> f64 {
+fn normal(stream: &mut SeededRng) -> f64 {
     StandardNormal.sample(stream)
 }
 
@@ -62,7 +62,7 @@ fn babble_loses_its_clicks() {
         let clean = samples(&read(data.join(format!("clean/sp{number:02}.wav"))).unwrap());
         let babble = data.join(format!("noisy/babble_5dB/sp{number:02}_babble_sn5.wav"));
         let babble = samples(&read(babble).unwrap());
-        let mut stream = Streams::new(number).stream(0);
+        let mut stream = SeedTree::new(number).rng(0);
         let top = clean.iter().fold(0.0_f64, |top, x| top.max(x.abs()));
         let mut x = babble.clone();
         for _ in 0..10 * x.len() / 8_000 {
@@ -90,7 +90,7 @@ fn stable_noise_loses_its_tails() {
         let sigma = (power / 10.0_f64.powf(0.5) / 2.0).sqrt();
         for alpha in [1.2, 1.5, 1.8] {
             let law = PositiveStable::new(alpha / 2.0).unwrap();
-            let mut stream = Streams::new(number).stream(1);
+            let mut stream = SeedTree::new(number).rng(1);
             let mut noise = || {
                 let impulse: f64 = law.sample(&mut stream);
                 sigma * (2.0 * impulse).sqrt() * normal(&mut stream)

@@ -3,7 +3,7 @@
 mod counting;
 
 use alphamf::denoiser::{LiveControls, LiveSettings};
-use alphamf::random::Streams;
+use alphamf::random::SeedTree;
 use alphamf::{Denoiser, Dictionary, LiveDenoiser, Settings};
 use alphamf_eval::metrics;
 use counting::allocations;
@@ -21,7 +21,7 @@ fn live(rate: u32, channels: usize, controls: LiveControls) -> LiveDenoiser {
 const PASS: LiveControls = LiveControls { strength: 1.0, floor_db: -45.0, mix: 0.0, bypass: false };
 
 fn noise(samples: usize, level: f32, seed: u64) -> Vec<f32> {
-    let mut random = Streams::new(seed).stream(0);
+    let mut random = SeedTree::new(seed).rng(0);
     (0..samples).map(|_| level * random.random_range(-1.0..1.0_f32)).collect()
 }
 

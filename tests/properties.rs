@@ -2,7 +2,7 @@
 
 use alphamf::denoiser::{Denoiser, EmSettings, SamplingSettings, Settings};
 use alphamf::model::Dictionary;
-use alphamf::random::Streams;
+use alphamf::random::SeedTree;
 use alphamf::signal::{SampleFormat, Signal};
 use proptest::prelude::*;
 use rand::RngExt;
@@ -64,7 +64,7 @@ fn recording() -> impl Strategy<Value = (u32, Vec<Vec<f32>>)> {
             // As many samples in all, however many the channels.
             let length = length / channels;
             let channel = |index: usize| {
-                let mut stream = Streams::new(seed).stream(index as u64);
+                let mut stream = SeedTree::new(seed).rng(index as u64);
                 let kind = stream.random_range(0..5_u32);
                 let step = stream.random_range(0.001..3.0_f32);
                 (0..length)
@@ -113,7 +113,7 @@ proptest! {
 #[test]
 fn blocks_do_not_depend_on_the_pushes_either() {
     // Long enough for three blocks.
-    let mut stream_of_noise = Streams::new(1).stream(0);
+    let mut stream_of_noise = SeedTree::new(1).rng(0);
     let noise: Vec<f32> = (0..30 * 8_000).map(|_| stream_of_noise.random_range(-0.1..0.1)).collect();
     let whole = denoise(8_000, vec![noise.clone()]);
     assert_eq!(whole[0].len(), noise.len());
@@ -127,7 +127,7 @@ fn exact_silence_stays_silence() {
         assert_eq!(denoise(rate, silence.clone()), silence);
     }
     // Also between sounds: but for the frames that reach into it.
-    let mut noise = Streams::new(2).stream(0);
+    let mut noise = SeedTree::new(2).rng(0);
     let mut x: Vec<f32> = (0..24_000).map(|_| noise.random_range(-0.5..0.5)).collect();
     x[6_000..18_000].fill(0.0);
     assert!(denoise(8_000, vec![x])[0][6_512..17_488].iter().all(|&x| x == 0.0));
@@ -149,7 +149,7 @@ fn square_waves_of_full_scale_are_no_more_than_noise() {
 fn a_constant_offset_leaves_no_trace() {
     let output = denoise(8_000, vec![vec![0.3; 12_000]]);
     assert!(output[0].iter().all(|x| x.abs() < 1e-3), "no clicks at the ends");
-    let mut noise = Streams::new(5).stream(0);
+    let mut noise = SeedTree::new(5).rng(0);
     let tone = |n: usize| 0.2 * (n as f32 * 0.2).sin() * (n as f32 * 0.001).sin();
     let x: Vec<f32> = (0..24_000).map(|n| tone(n) + 0.01 * noise.random_range(-1.0..1.0)).collect();
     let [plain, offset] =
@@ -163,7 +163,7 @@ fn a_constant_offset_leaves_no_trace() {
 fn speech_after_a_long_silence_and_an_offset_is_heard() {
     // A voice of 16 harmonics in syllables over faint noise, 20 s of silence and 20 s of a constant before it.
     let rate = 8_000;
-    let mut noise = Streams::new(3).stream(0);
+    let mut noise = SeedTree::new(3).rng(0);
     let voice = |n: usize| -> f32 {
         let t = n as f32 / rate as f32;
         let envelope = (t * 9.0).sin().max(0.0);
@@ -185,7 +185,7 @@ fn speech_after_a_long_silence_and_an_offset_is_heard() {
 
 #[test]
 fn garbage_among_the_samples_is_no_part_of_the_recording() {
-    let mut noise = Streams::new(6).stream(0);
+    let mut noise = SeedTree::new(6).rng(0);
     let x: Vec<f32> = (0..16_000).map(|_| noise.random_range(-0.1..0.1)).collect();
     let plain = denoise(8_000, vec![x.clone()]);
     let mut garbled = x.clone();
@@ -203,7 +203,7 @@ fn garbage_among_the_samples_is_no_part_of_the_recording() {
 #[test]
 fn what_follows_a_whisper_is_denoised_alike() {
     // 20 s of noise 160 dB below what comes after it, which is noise alone.
-    let mut noise = Streams::new(4).stream(0);
+    let mut noise = SeedTree::new(4).rng(0);
     let x: Vec<f32> = (0..40 * 8_000)
         .map(|n| noise.random_range(-1.0..1.0) * if n < 20 * 8_000 { 1e-9 } else { 0.1 })
         .collect();

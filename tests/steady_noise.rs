@@ -2,7 +2,7 @@
 
 use alphamf::denoiser::{Denoiser, Settings};
 use alphamf::model::Dictionary;
-use alphamf::random::{Stream, Streams};
+use alphamf::random::{SeedTree, SeededRng};
 use alphamf::transform::Stft;
 use alphamf_files::read;
 use rand_distr::{Distribution, StandardNormal};
@@ -15,19 +15,19 @@ const MOST_DB: f64 = 2.0;
 /// The gain of a noise 5 dB below a voice at which it is too far below the voice to be heard in its pauses, dB.
 const INAUDIBLE_DB: f64 = -37.0;
 
-fn normal(stream: &mut Stream) -> f32 {
+fn normal(stream: &mut SeededRng) -> f32 {
     StandardNormal.sample(stream)
 }
 
 fn white(seconds: usize) -> Vec<f32> {
-    let mut stream = Streams::new(3).stream(0);
+    let mut stream = SeedTree::new(3).rng(0);
     (0..seconds * RATE).map(|_| 0.03 * normal(&mut stream)).collect()
 }
 
 /// By the filter of Paul Kellet, within 0.1 dB of -3 dB per octave above 10 Hz.
 fn pink(seconds: usize) -> Vec<f32> {
     let poles = [(0.998_86, 0.055_52), (0.993_32, 0.075_08), (0.969, 0.153_85), (0.866_5, 0.310_49)];
-    let mut stream = Streams::new(4).stream(0);
+    let mut stream = SeedTree::new(4).rng(0);
     let mut states = [0.0_f32; 4];
     let sample = |_| {
         let x = normal(&mut stream);

@@ -2,7 +2,7 @@
 
 use alphamf::denoiser::{Denoiser, Settings};
 use alphamf::model::Dictionary;
-use alphamf::random::{Stream, Streams};
+use alphamf::random::{SeedTree, SeededRng};
 use alphamf::signal::{SampleFormat, Signal};
 use alphamf::transform::{Spectrogram, Stft};
 use rand::RngExt;
@@ -18,7 +18,7 @@ fn denoise(rate: u32, samples: &[f64]) -> Vec<f64> {
     denoised.signal.channels()[0].iter().map(|&x| f64::from(x)).collect()
 }
 
-fn normal(stream: &mut Stream) -> f64 {
+fn normal(stream: &mut SeededRng) -> f64 {
     StandardNormal.sample(stream)
 }
 
@@ -40,7 +40,7 @@ fn resonate(x: &mut [f64], rate: f64, frequency: f64, bandwidth: f64) {
 fn speech(rate: u32, seconds: f64, seed: u64) -> Vec<f64> {
     let fs = f64::from(rate);
     let length = (seconds * fs) as usize;
-    let mut stream = Streams::new(seed).stream(0);
+    let mut stream = SeedTree::new(seed).rng(0);
     let (mut vowels, mut fricatives) = (vec![0.0; length], vec![0.0; length]);
     let mut phase = 0.0;
     for n in 0..length {
@@ -110,7 +110,7 @@ fn effect(clean: &[f64], noisy: &[f64], output: &[f64], rate: u32, hertz: Range<
 fn above_the_dictionary_noise_goes_and_speech_stays() {
     for rate in [44_100, 48_000, 96_000] {
         let clean = speech(rate, 6.0, 1);
-        let mut stream = Streams::new(2).stream(0);
+        let mut stream = SeedTree::new(2).rng(0);
         // 20 dB below the speech in 24 kHz.
         let level = 1e-2 * (f64::from(rate) / 48_000.0).sqrt();
         let noisy: Vec<f64> = clean.iter().map(|x| x + level * normal(&mut stream)).collect();
@@ -132,7 +132,7 @@ fn above_the_dictionary_noise_goes_and_speech_stays() {
 fn a_wider_band_leaves_the_band_below_as_it_is() {
     // The same recording with and without an octave above the dictionary's band.
     let clean = speech(48_000, 5.0, 3);
-    let mut stream = Streams::new(4).stream(0);
+    let mut stream = SeedTree::new(4).rng(0);
     let mut noise: Vec<f64> = clean.iter().map(|_| 0.1 * normal(&mut stream)).collect();
     for _ in 0..3 {
         resonate(&mut noise, 48_000.0, 500.0, 1_500.0);
@@ -157,7 +157,7 @@ fn an_empty_band_stays_empty_and_costs_no_quality() {
     // Content of 8 kHz audio alone, at 8, 48 and 192 kHz.
     let narrow = |rate: u32| {
         let fs = f64::from(rate);
-        let mut stream = Streams::new(5).stream(0);
+        let mut stream = SeedTree::new(5).rng(0);
         let tones: Vec<(f64, f64, f64)> = (0..300)
             .map(|_| {
                 let (frequency, phase) =

@@ -16,7 +16,7 @@ use alphamf_samplers::InitialScale;
 use alphamf_samplers::distributed::{
     Communicator, Counted, DistributedChain, DistributedSettings, Factorisation, Method, pack, unpack,
 };
-use alphamf_samplers::random::{Stream, Streams};
+use alphamf_samplers::random::{SeedTree, SeededRng};
 use clap::Parser;
 use flate2::read::GzDecoder;
 use rand::seq::SliceRandom as _;
@@ -80,7 +80,7 @@ fn read(path: &Path, [movies, users]: [&[usize]; 2]) -> anyhow::Result<Vec<Ratin
         .collect()
 }
 
-fn shuffled(count: usize, stream: &mut Stream) -> Vec<usize> {
+fn shuffled(count: usize, stream: &mut SeededRng) -> Vec<usize> {
     let mut places: Vec<usize> = (0..count).collect();
     places.shuffle(stream);
     places
@@ -127,7 +127,7 @@ fn main() -> anyhow::Result<()> {
         other => anyhow::bail!("--method {other}; expected sgld, psgld or hamcmc"),
     };
     let blocks = arguments.blocks;
-    let mut stream = Streams::new(7).stream(0);
+    let mut stream = SeedTree::new(7).rng(0);
     let places = [shuffled(MOVIES, &mut stream), shuffled(USERS, &mut stream)];
     let places = [&places[0][..], &places[1][..]];
     let mut training = read(&arguments.data.join("train.csv.gz"), places)?;

@@ -10,14 +10,14 @@ use alphamf_samplers::InitialScale;
 use alphamf_samplers::distributed::{
     Communicator, DistributedChain, DistributedSettings, Factorisation, Local, Method, pack, unpack,
 };
-use alphamf_samplers::random::Streams;
+use alphamf_samplers::random::SeedTree;
 use rand_distr::{Distribution, StandardNormal};
 
 const SHAPE: [usize; 2] = [30, 23];
 const BLOCKS: usize = 4;
 
 fn factorisation(rank: usize, ranks: usize) -> Factorisation {
-    let mut stream = Streams::new(1).stream(0);
+    let mut stream = SeedTree::new(1).rng(0);
     let cells = (0..SHAPE[0]).flat_map(|i| (0..SHAPE[1]).map(move |j| (i, j)));
     let entries =
         cells.filter(|(i, j)| (i * j) % 3 != 1).map(|(i, j)| (i, j, StandardNormal.sample(&mut stream)));

@@ -12,7 +12,7 @@ use alphamf::learning::{
     learn_refiner, learn_refiner_together,
 };
 use alphamf::model::Dictionary;
-use alphamf::random::Streams;
+use alphamf::random::SeedTree;
 use alphamf::signal::{SampleFormat, Signal};
 use alphamf_samplers::distributed::{Communicator, Local};
 use rand_distr::{Distribution, StandardNormal};
@@ -22,7 +22,7 @@ const RATE: u32 = 8_000;
 /// Speech-like only in that every recording has a colour and a length of its own.
 fn recordings(count: usize) -> Vec<Signal> {
     let recording = |index: usize| {
-        let mut stream = Streams::new(9).stream(index as u64);
+        let mut stream = SeedTree::new(9).rng(index as u64);
         let mut last = 0.0;
         let samples = (0..RATE as usize / 2 * (1 + index % 3)).map(|_| {
             let noise: f32 = StandardNormal.sample(&mut stream);

@@ -94,7 +94,7 @@ impl NoiseProfile {
 mod tests {
     use super::super::{Denoiser, Settings};
     use crate::model::Dictionary;
-    use crate::random::Streams;
+    use crate::random::SeedTree;
     use rand_distr::{Distribution, StandardNormal};
 
     /// The profile of samples that come in pushes of `size`.
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn the_profile_of_white_noise_is_flat() {
         let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), Settings::fast()).unwrap();
-        let mut stream = Streams::new(1).stream(0);
+        let mut stream = SeedTree::new(1).rng(0);
         let samples: Vec<f32> = (0..60 * 16_000)
             .map(|_| {
                 let x: f64 = StandardNormal.sample(&mut stream);
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn the_profile_of_clicks_does_not_depend_on_the_pushes() {
         let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), Settings::fast()).unwrap();
-        let mut stream = Streams::new(2).stream(0);
+        let mut stream = SeedTree::new(2).rng(0);
         let samples: Vec<f32> = (0..10 * 16_000)
             .map(|n| {
                 let x: f64 = StandardNormal.sample(&mut stream);

@@ -2,7 +2,7 @@
 
 use super::front_end::check_block;
 use super::{DenoiseError, DenoiseStream, Denoiser, MonteCarlo, Moves, NoiseProfile, Summary, VoiceLevels};
-use crate::random::Streams;
+use crate::random::SeedTree;
 use crate::repair::Clipping;
 use crate::separation::settings::within;
 use crate::signal::{SampleFormat, check_recording};
@@ -330,10 +330,10 @@ impl Session {
     /// The random numbers of the dither that a result needs when it is stored in `to` and the recording came in `from`;
     /// none if it is not wanted, or the samples keep their codes. No block of the recording has the same.
     #[must_use]
-    pub fn dither(&self, from: SampleFormat, to: SampleFormat) -> Option<Streams> {
+    pub fn dither(&self, from: SampleFormat, to: SampleFormat) -> Option<SeedTree> {
         // What is neither filtered nor made shallower keeps its codes.
         let changed = self.settings.mix > 0.0 || to.bits() < from.bits();
-        (self.settings.dither && changed && to.is_integer()).then(|| Streams::new(self.seed).child(u64::MAX))
+        (self.settings.dither && changed && to.is_integer()).then(|| SeedTree::new(self.seed).child(u64::MAX))
     }
 
     /// Channels of a stream.
@@ -438,7 +438,7 @@ mod tests {
     }
 
     fn recording() -> [Vec<f32>; 2] {
-        let mut stream = Streams::new(1).stream(0);
+        let mut stream = SeedTree::new(1).rng(0);
         [0.2, 0.02].map(|level| (0..20_000).map(|_| level * stream.random_range(-1.0..1.0_f32)).collect())
     }
 

@@ -3,7 +3,7 @@
 use super::front_end::{BLOCK_FRAMES, FrontEnd};
 use super::levels::{LevelMeter, VoiceLevels};
 use super::{DenoiseError, NoiseProfile, Summary};
-use crate::random::Streams;
+use crate::random::SeedTree;
 use crate::separation::block::{Carried, Observation, Request, Separator, apply_floor};
 use crate::separation::gain::amplitude;
 use crate::separation::{MonteCarlo, Moves};
@@ -29,7 +29,7 @@ const LARGEST_AMPLITUDE: f32 = 1e15;
 pub struct DenoiseStream {
     separator: Arc<Separator>,
     front_end: FrontEnd,
-    streams: Streams,
+    streams: SeedTree,
     channels: Vec<OutputChannel>,
     /// The unit of amplitude in which powers are held.
     unit: f32,
@@ -156,7 +156,7 @@ impl DenoiseStream {
         let front_end = FrontEnd::new(sample_rate, channels, window_seconds)?;
         let channel = |_| OutputChannel { synthesiser: front_end.stft().synthesiser(), output: Vec::new() };
         Ok(Self {
-            streams: Streams::new(separator.settings.seed),
+            streams: SeedTree::new(separator.settings.seed),
             separator,
             channels: (0..channels).map(channel).collect(),
             unit: 1.0,
@@ -573,7 +573,7 @@ mod tests {
 
     /// Syllables of a gliding voice for 0.6 s of every second, and white noise of the given level.
     fn recording(seconds: usize, level: impl Fn(f32) -> f32) -> (Vec<f32>, Vec<f32>) {
-        let mut stream = Streams::new(1).stream(0);
+        let mut stream = SeedTree::new(1).rng(0);
         (0..seconds * RATE)
             .map(|n| {
                 let t = n as f32 / RATE as f32;
@@ -601,7 +601,7 @@ mod tests {
         let power: Vec<f32> = frames.as_slice().iter().map(|x| x.norm_sqr()).collect();
         let scale = power.len() as f32 / power.iter().sum::<f32>();
         let power: Vec<f32> = power.iter().map(|x| x * scale).collect();
-        let streams = Streams::new(0);
+        let streams = SeedTree::new(0);
         let request = Request::default();
         let separator = &denoiser.separator;
         let separated = separator.separate(stft.grid(), &power, request, streams, &mut (), None).unwrap();

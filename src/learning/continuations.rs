@@ -2,7 +2,7 @@
 
 use super::dictionaries::TrainingError;
 use crate::model::{ContinuationHeader, Dictionary, MarginalTable, SMALLEST_POWER, knot_spacing};
-use crate::random::Streams;
+use crate::random::SeedTree;
 use crate::separation::block::{occupied_bins, rows};
 use crate::separation::settings::{EmSettings, ModelSettings, NoiseModel, within};
 use crate::separation::state::{Free, Separation, Start};
@@ -85,13 +85,13 @@ impl FullBandCorpus {
                 deviation: false,
             };
             let below = rows(&power, all, 0..known);
-            let mut separation = Separation::new(&start, &below, &self.table, Streams::new(0));
+            let mut separation = Separation::new(&start, &below, &self.table, SeedTree::new(0));
             for _ in 0..EmSettings::default().iterations {
                 separation.maximise(EXPONENT, Free { noise: true, response: false });
             }
             let start = Start { bins, ..start };
             let above = rows(&power, all, known..known + bins);
-            let streams = Streams::new(0);
+            let streams = SeedTree::new(0);
             self.recordings.push(UpperBand::new(
                 &start,
                 &above,
@@ -177,7 +177,7 @@ mod tests {
     fn turns(end: f64) -> Signal {
         const RATE: u32 = 16_000;
         let stft = Stft::new(RATE, WINDOW).unwrap();
-        let mut stream = Streams::new(1).stream(0);
+        let mut stream = SeedTree::new(1).rng(0);
         let noise: Vec<f32> = (0..12 * RATE).map(|_| StandardNormal.sample(&mut stream)).collect();
         let mut spectrogram = stft.analyse(&noise);
         let hop = stft.hop();

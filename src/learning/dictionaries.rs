@@ -11,7 +11,7 @@ use crate::model::{
     SMALLEST_POWER, Workspace,
 };
 use crate::parallel::*;
-use crate::random::{Stream, Streams};
+use crate::random::{SeedTree, SeededRng};
 use crate::samplers::distributed::{Communicator, Local, pack, unpack};
 use crate::separation::settings::{ALPHAS, SettingsError, within};
 use crate::separation::state::{TILE_FRAMES, multiply};
@@ -231,7 +231,7 @@ impl Corpus {
         if frames < rank {
             return Err(TrainingError::TooLittleSpeech { frames, rank });
         }
-        let mut stream = Streams::new(settings.seed).stream(0);
+        let mut stream = SeedTree::new(settings.seed).rng(0);
         let spectra = first_spectra(bins, &power, &held, frames, &settings, &mut stream, ranks);
         let mut mixture = Mixture {
             bins,
@@ -470,7 +470,7 @@ fn first_spectra(
     held: &Range<usize>,
     frames: usize,
     settings: &TrainingSettings,
-    stream: &mut Stream,
+    stream: &mut SeededRng,
     ranks: &mut dyn Communicator,
 ) -> Vec<f32> {
     let draw = |_| -> ([usize; 3], Vec<f32>) {
@@ -519,7 +519,7 @@ mod tests {
     #[test]
     fn rumble_is_not_learned() {
         const RATE: u32 = 8_000;
-        let mut stream = Streams::new(3).stream(0);
+        let mut stream = SeedTree::new(3).rng(0);
         let samples = (0..2 * RATE).map(|n| {
             let noise: f32 = StandardNormal.sample(&mut stream);
             let rumble = libm::sinf(2.0 * std::f32::consts::PI * 30.0 * n as f32 / RATE as f32);

@@ -5,7 +5,7 @@ use super::sharing::section;
 use super::simulation::{SimulationError, Simulator};
 use crate::model::Dictionary;
 use crate::parallel::*;
-use crate::random::Streams;
+use crate::random::SeedTree;
 use crate::refiner::{CHANNELS, Change, Example, Learning, Refiner, RefinerHeader};
 use crate::samplers::SamplerError;
 use crate::samplers::distributed::{Communicator, Local, pack, unpack};
@@ -158,7 +158,7 @@ pub fn learn_refiner_together(
         ..Settings::default()
     };
     let separator = Separator::new(dictionary.clone(), plain);
-    let streams = Streams::new(seed);
+    let streams = SeedTree::new(seed);
     let mut learning = Learning::new(header, rounds * passes * examples, streams.child(0));
     let failed = |passes| move |reason| RefiningError::Checkpoint { passes, reason };
     let start = checkpoints.newest().unwrap_or(0);
@@ -231,7 +231,7 @@ impl Shared<'_> {
 fn example(
     separator: &Separator,
     simulator: &Simulator,
-    streams: Streams,
+    streams: SeedTree,
     watch: &mut dyn Watch,
 ) -> Result<Example, RefiningError> {
     watch::advance(watch, 0.0)?;

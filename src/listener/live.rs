@@ -530,14 +530,14 @@ mod tests {
     use super::super::tests::{compare_with, spectrum};
     use super::*;
     use crate::kernels::convolution::Grid;
-    use crate::random::Streams;
+    use crate::random::SeedTree;
     use rand::RngExt;
 
     #[test]
     fn pair_after_pair_it_is_the_network_without_a_future() {
         let network = Listener::shipped_live().unwrap().network;
         let mut input = Grid::new(network.first.inputs, PLACES, 40);
-        let mut random = Streams::new(1).stream(0);
+        let mut random = SeedTree::new(1).rng(0);
         input.values.iter_mut().for_each(|x| *x = random.random_range(-1.0..1.0));
         let expected = network.forward(&input);
         let causal = CausalNetwork::new(&network);
@@ -577,7 +577,7 @@ mod tests {
     #[test]
     fn the_quiet_is_the_quantile_of_the_levels() {
         let mut quiet_levels = Quiet::new(0.008);
-        let (mut random, mut quiet) = (Streams::new(2).stream(0), [0.0]);
+        let (mut random, mut quiet) = (SeedTree::new(2).rng(0), [0.0]);
         for _ in 0..2_000 {
             quiet_levels.update(&[random.random_range(-20.0..0.0)], &mut quiet);
         }

@@ -2,7 +2,7 @@
 //! conditional draws, and data drawn from the model itself.
 
 use super::*;
-use crate::random::{Stream, Streams};
+use crate::random::{SeedTree, SeededRng};
 use crate::samplers::{Hmc, HmcSettings, LogMapped, Minibatch, Sampler, Target};
 use crate::stable::PositiveStable;
 use rand::RngExt;
@@ -19,7 +19,7 @@ struct Problem<T> {
 }
 
 fn problem(alpha: (f64, f64), bins: usize, frames: usize, ranks: (usize, usize), seed: u64) -> Problem<f64> {
-    let mut stream = Streams::new(seed).stream(0);
+    let mut stream = SeedTree::new(seed).rng(0);
     let mut positive =
         |count: usize| -> Vec<f64> { (0..count).map(|_| 0.1 + stream.random::<f64>()).collect() };
     let mixture = Mixture {
@@ -38,7 +38,7 @@ fn problem(alpha: (f64, f64), bins: usize, frames: usize, ranks: (usize, usize),
 fn draw_data(
     mixture: &Mixture<f64>,
     (lambda_speech, lambda_noise): (&[f64], &[f64]),
-    stream: &mut Stream,
+    stream: &mut SeededRng,
 ) -> (SampledVariables<f64>, Vec<f64>) {
     let mut source = |alpha: f64, lambda: &[f64]| -> (Vec<f64>, Vec<f64>) {
         let law = PositiveStable::new(alpha / 2.0).unwrap();
@@ -186,7 +186,7 @@ fn gaussian_sources_are_itakura_saito_factorisation() {
     let w_lower = sums(bins, frames, rank, |f, t, k| h[k + t * rank] / v[at(f, t)]);
 
     let mut step = ImpulseStep::new(2.0, 2.0).unwrap();
-    let sampled = step.draw::<f64>(power.len(), &mut Streams::new(0).stream(0));
+    let sampled = step.draw::<f64>(power.len(), &mut SeedTree::new(0).rng(0));
     let table = table(&mixture);
     for (impulses, tolerance) in
         [(ImpulseVariables::Sampled(&sampled), 1e-9), (ImpulseVariables::Integrated(&table), 0.03)]
@@ -243,7 +243,7 @@ fn the_metropolis_step_has_the_exact_conditional() {
             .into_iter()
             .enumerate()
     {
-        let mut stream = Streams::new(11).stream(case as u64);
+        let mut stream = SeedTree::new(11).rng(case as u64);
         let laws = [alpha.0, alpha.1].map(|alpha| PositiveStable::new(alpha / 2.0).unwrap());
         let sigma2 = [f64::powf(lambda.0, 2.0 / alpha.0), f64::powf(lambda.1, 2.0 / alpha.1)];
         let summaries = |phi: [f64; 2]| {
@@ -302,7 +302,7 @@ fn the_table_holds_averages_over_impulse_variables() {
     const DRAWS: usize = 100_000;
     for (case, alpha) in [(0.6, 1.8), (1.2, 1.95), (0.9, 1.5), (1.8, 2.0)].into_iter().enumerate() {
         let table = MarginalTable::new(alpha.0, alpha.1);
-        let mut stream = Streams::new(12).stream(case as u64);
+        let mut stream = SeedTree::new(12).rng(case as u64);
         let mut draws = |alpha: f64| -> Vec<f64> {
             PositiveStable::new(alpha / 2.0).unwrap().sample_iter(&mut stream).take(DRAWS).collect()
         };
@@ -406,8 +406,8 @@ fn calibration(alpha: (f64, f64), mistake: f64, seed: u64) -> [f64; 3] {
     const CELLS: usize = 16;
     const SWEEPS_PER_DRAW: usize = 5;
     const BURN_IN: usize = 60;
-    let streams = Streams::new(seed);
-    let mut stream = streams.stream(0);
+    let streams = SeedTree::new(seed);
+    let mut stream = streams.rng(0);
     let speech: Vec<f64> = (0..BINS).map(|_| 0.3 + stream.random::<f64>()).collect();
     let noise: Vec<f64> = (0..BINS).map(|_| 0.3 + stream.random::<f64>()).collect();
     let exact = Mixture {

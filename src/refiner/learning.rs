@@ -6,7 +6,7 @@ use crate::kernels::convolution::Grid;
 use crate::kernels::vector::{log_odds, logistic};
 use crate::learning::{fill, owner, section};
 use crate::parallel::*;
-use crate::random::{Stream, Streams};
+use crate::random::{SeedTree, SeededRng};
 use crate::samplers::distributed::{Communicator, pack, unpack};
 use crate::watch::{self, Cancelled, Watch};
 use rand::RngExt;
@@ -76,7 +76,7 @@ pub(crate) struct Learning {
     step: usize,
     mean: Vec<f64>,
     square: Vec<f64>,
-    stream: Stream,
+    stream: SeededRng,
 }
 
 impl Example {
@@ -163,9 +163,9 @@ impl Crop {
 impl Learning {
     /// A refiner that changes nothing yet, and is to learn from so many examples in all, repetitions counted.
     #[must_use]
-    pub fn new(header: RefinerHeader, examples: usize, streams: Streams) -> Self {
+    pub fn new(header: RefinerHeader, examples: usize, streams: SeedTree) -> Self {
         let mut refiner = Refiner::empty(header);
-        let mut stream = streams.stream(0);
+        let mut stream = streams.rng(0);
         refiner.network.draw(&mut stream);
         let zeros = vec![0.0; refiner.network.parameters.len()];
         Self { refiner, steps: examples.div_ceil(BATCH), step: 0, mean: zeros.clone(), square: zeros, stream }

@@ -1,7 +1,7 @@
 //! The network: a stack of dilated convolutions with residual connections.
 
 use crate::kernels::convolution::{Convolution, Grid};
-use crate::random::Stream;
+use crate::random::SeededRng;
 use rand::RngExt;
 use rand_distr::StandardNormal;
 
@@ -35,7 +35,7 @@ impl Network {
     }
 
     /// Draws the weights, but for the last convolution's: the network starts by returning zero.
-    pub(super) fn draw(&mut self, stream: &mut Stream) {
+    pub(super) fn draw(&mut self, stream: &mut SeededRng) {
         for (convolution, gain) in std::iter::once((&self.first, 1.0))
             .chain(self.residual.iter().map(|convolution| (convolution, 0.3)))
         {

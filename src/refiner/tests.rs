@@ -4,7 +4,7 @@ use super::learning::{COMPRESSED, Change, Example, Learning};
 use super::network::Network;
 use super::*;
 use crate::kernels::convolution::{Convolution, Grid};
-use crate::random::{Stream, Streams};
+use crate::random::{SeedTree, SeededRng};
 use crate::samplers::distributed::Local;
 use rand::RngExt;
 use rand_distr::StandardNormal;
@@ -14,7 +14,7 @@ fn header(channels: usize) -> RefinerHeader {
 }
 
 fn normal(count: usize, seed: u64) -> Vec<f32> {
-    let mut stream = Streams::new(seed).stream(0);
+    let mut stream = SeedTree::new(seed).rng(0);
     (0..count).map(|_| stream.sample(StandardNormal)).collect()
 }
 
@@ -22,7 +22,7 @@ fn normal(count: usize, seed: u64) -> Vec<f32> {
 /// each bin for itself.
 fn example(seed: u64) -> Example {
     const BINS: usize = 33;
-    let mut stream = Streams::new(seed).stream(0);
+    let mut stream = SeedTree::new(seed).rng(0);
     let posterior = Posterior {
         bins: BINS,
         bin_hertz: 15.625,
@@ -35,7 +35,7 @@ fn example(seed: u64) -> Example {
     for t in 0..60 {
         for bin in 0..BINS {
             let speech = if t / 10 % 2 == 0 && bin / 8 % 2 == 0 { 4.0 } else { 0.01_f32 };
-            let draw = |power: f32, stream: &mut Stream| -> [f32; 2] {
+            let draw = |power: f32, stream: &mut SeededRng| -> [f32; 2] {
                 [0, 1].map(|_| (power / 2.0).sqrt() * stream.sample::<f32, _>(StandardNormal))
             };
             let (clean, noise) = (draw(speech, &mut stream), draw(1.0, &mut stream));
@@ -55,7 +55,7 @@ fn example(seed: u64) -> Example {
 fn learned(examples: &[Example], passes: usize, threads: usize) -> (Refiner, Vec<Change>) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
-        let mut learning = Learning::new(header(8), passes * examples.len(), Streams::new(1));
+        let mut learning = Learning::new(header(8), passes * examples.len(), SeedTree::new(1));
         let frames: Vec<usize> = examples.iter().map(Example::frames).collect();
         let mut pass = |_| learning.pass(examples, &frames, &mut Local::alone(), &mut ()).unwrap();
         let changes = (0..passes).map(&mut pass).collect();

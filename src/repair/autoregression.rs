@@ -162,11 +162,11 @@ fn solve_banded(entry: impl Fn(usize, usize) -> f64, bandwidth: usize, factor: &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Streams;
+    use crate::random::SeedTree;
     use rand_distr::{Distribution, StandardNormal};
 
     fn process(n: usize) -> Vec<f64> {
-        let mut stream = Streams::new(1).stream(0);
+        let mut stream = SeedTree::new(1).rng(0);
         let mut x = vec![0.0, 0.0];
         for t in 2..n {
             let e: f64 = StandardNormal.sample(&mut stream);

@@ -197,7 +197,7 @@ mod tests {
         for rate in [8_000, 16_000, 48_000] {
             let voice: Vec<f64> = (0..3).flat_map(|seed| voice(rate, seed)).collect();
             let level = 0.1 * power(&voice).sqrt();
-            let noise = crate::random::Streams::new(5).stream(0);
+            let noise = crate::random::SeedTree::new(5).rng(0);
             let noise = rand::RngExt::random_iter::<f64>(noise).map(|x| level * (2.0 * x - 1.0));
             let clicks = clicks(&voice, rate, 6, 4.0, 3);
             let quiet: Vec<f64> = voice.iter().zip(noise).map(|(s, n)| s + n).collect();

@@ -94,7 +94,7 @@ fn quantile(values: &[f64], rank: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Streams;
+    use crate::random::SeedTree;
     use crate::stable::PositiveStable;
     use rand::RngExt;
     use rand_distr::{Distribution, StandardNormal};
@@ -102,14 +102,14 @@ mod tests {
 
     const RATE: u32 = 8_000;
 
-    fn normal(stream: &mut crate::random::Stream) -> f64 {
+    fn normal(stream: &mut crate::random::SeededRng) -> f64 {
         StandardNormal.sample(stream)
     }
 
     /// Four seconds of syllables: a gliding pulse train through two resonances, with pauses, each
     /// closed by a burst of noise like that of a plosive.
     pub(super) fn voice(rate: u32, seed: u64) -> Vec<f64> {
-        let mut stream = Streams::new(seed).stream(0);
+        let mut stream = SeedTree::new(seed).rng(0);
         let fs = f64::from(rate);
         let (mut phase, mut state) = (0.0, [[0.0_f64; 2]; 2]);
         (0..4 * rate as usize)
@@ -154,7 +154,7 @@ mod tests {
 
     /// Noise of exponent `alpha`, scaled so that at alpha = 2 it would lie 5 dB below the voice.
     fn stable_noise(voice: &[f64], alpha: f64, seed: u64) -> (Vec<f64>, f64) {
-        let mut stream = Streams::new(seed).stream(1);
+        let mut stream = SeedTree::new(seed).rng(1);
         let law = PositiveStable::new(alpha / 2.0).unwrap();
         let sigma = (power(voice) / 10.0_f64.powf(0.5) / 2.0).sqrt();
         let mut draw = || {
@@ -166,7 +166,7 @@ mod tests {
 
     /// Decaying bursts of noise of 1 to 5 ms, `rate_per_second` of them, `peak` times the voice's.
     pub(super) fn clicks(voice: &[f64], rate: u32, rate_per_second: usize, peak: f64, seed: u64) -> Vec<f64> {
-        let mut stream = Streams::new(seed).stream(2);
+        let mut stream = SeedTree::new(seed).rng(2);
         let top = voice.iter().fold(0.0_f64, |top, x| top.max(x.abs()));
         let mut out = vec![0.0; voice.len()];
         for _ in 0..rate_per_second * voice.len() / rate as usize {
@@ -236,7 +236,7 @@ mod tests {
         for rate in [8_000, 16_000, 44_100] {
             let (voice, seed) = (voice(rate, 2), 3);
             let noisy: Vec<f64> = {
-                let mut stream = Streams::new(seed).stream(0);
+                let mut stream = SeedTree::new(seed).rng(0);
                 let level = 0.3 * power(&voice).sqrt();
                 voice.iter().map(|s| s + level * normal(&mut stream)).collect()
             };

@@ -12,7 +12,7 @@ use super::state::{CarriedBand, Free, Separation, Start};
 use super::upper_band::{CarriedUpper, UpperBand};
 use crate::listener::{self, Listener, MOVING_WEIGHT, UpperListener, WEIGHT};
 use crate::model::{Dictionary, MarginalTable};
-use crate::random::Streams;
+use crate::random::SeedTree;
 use crate::refiner::Refiner;
 use crate::samplers::SamplerError;
 use crate::transform::FrameGrid;
@@ -166,7 +166,7 @@ impl Separator {
         grid: FrameGrid,
         power: &[f32],
         request: Request,
-        streams: Streams,
+        streams: SeedTree,
         watch: &mut dyn Watch,
         observation: Option<Observation>,
     ) -> Result<Separated, SeparationError> {
@@ -222,7 +222,7 @@ impl Separator {
         power: &'a [f32],
         request: &Request<'a>,
         speech_spectra: &'a [f32],
-        streams: Streams,
+        streams: SeedTree,
     ) -> Block<'a> {
         let FrameGrid { bins, bin_hertz, frame_seconds } = grid;
         let Bands { below, occupied } = bands;
@@ -296,7 +296,7 @@ struct Block<'a> {
     start: Start<'a>,
     /// Whether the gain of the model is asked for.
     model_gain: bool,
-    streams: Streams,
+    streams: SeedTree,
 }
 
 /// The log odds of speech that the listeners hear, bins x frames.
@@ -382,7 +382,7 @@ impl Block<'_> {
             separation.join_tiles();
         }
         if settings.literal.prior_start {
-            separation.start_from_priors(&mut self.streams.child(3).stream(0));
+            separation.start_from_priors(&mut self.streams.child(3).rng(0));
         }
         let mut gibbs = Gibbs::new(separation, settings, self.streams.child(1))?;
         gibbs.adapt(true);

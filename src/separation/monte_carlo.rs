@@ -95,7 +95,7 @@ mod tests {
     use super::super::settings::{GainSettings, SamplingSettings, Settings};
     use super::*;
     use crate::model::Dictionary;
-    use crate::random::Streams;
+    use crate::random::SeedTree;
     use crate::transform::FrameGrid;
     use rand_distr::{Distribution, Exp1};
 
@@ -105,7 +105,7 @@ mod tests {
         const SEEDS: u64 = 4;
         let (bins, frames) = (257, 100);
         let grid = FrameGrid { bins, bin_hertz: 15.625, frame_seconds: 0.016 };
-        let mut stream = Streams::new(1).stream(0);
+        let mut stream = SeedTree::new(1).rng(0);
         let power: Vec<f32> = (0..bins * frames)
             .map(|i| {
                 let excess: f32 = Exp1.sample(&mut stream);
@@ -123,7 +123,7 @@ mod tests {
             let runs: Vec<_> = (0..SEEDS)
                 .map(|seed| {
                     let request = Request::default();
-                    let streams = Streams::new(seed);
+                    let streams = SeedTree::new(seed);
                     let separated =
                         separator.separate(grid, &power, request, streams, &mut (), None).unwrap();
                     (separated.gain, separated.monte_carlo)

@@ -170,7 +170,7 @@ fn per_frame(seconds: &[Option<f64>; OCTAVES], grid: FrameGrid) -> Option<Vec<f3
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Streams;
+    use crate::random::SeedTree;
     use rand::RngExt;
 
     const BINS: usize = 513;
@@ -179,7 +179,7 @@ mod tests {
 
     /// Powers of noise that starts every second, sounds for a while, and falls by 60 dB in so many seconds: bins x frames.
     fn bursts(seconds: f64, count: usize) -> Vec<f32> {
-        let mut rng = Streams::new(5).stream(0);
+        let mut rng = SeedTree::new(5).rng(0);
         let fall = libm::exp(-SIXTY_DB * FRAME_SECONDS / seconds) as f32;
         let mut level = 0.0_f32;
         let mut power = Vec::new();

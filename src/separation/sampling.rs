@@ -15,7 +15,7 @@ use super::settings::{HamcmcMemory, ImpulseMode, LiteralHamcmc, SamplingSettings
 use super::state::Separation;
 use crate::model::{ImpulseVariables, MarginalTable};
 use crate::parallel::*;
-use crate::random::Streams;
+use crate::random::SeedTree;
 use crate::samplers::{
     GradientSettings, Hamcmc, HamcmcSettings, InitialScale, LogMapped, Sampler, SamplerError, SamplerKind,
     Target,
@@ -62,7 +62,7 @@ impl Gibbs {
     pub(super) fn new(
         separation: &Separation,
         settings: &SamplingSettings,
-        streams: Streams,
+        streams: SeedTree,
     ) -> Result<Self, SamplerError> {
         let Separation { mixture, tiles, .. } = separation;
         let (bins, rank, split) = (mixture.bins, mixture.rank(), mixture.speech_rank());
@@ -88,7 +88,7 @@ impl Gibbs {
             let sampled = match settings.impulses {
                 ImpulseMode::Integrated => None,
                 ImpulseMode::Sampled => {
-                    Some(SampledImpulses::draw(mixture, tile.power.len(), chains, streams.stream(1))?)
+                    Some(SampledImpulses::draw(mixture, tile.power.len(), chains, streams.rng(1))?)
                 }
             };
             Ok(TileChain { activations, sampled })
@@ -245,7 +245,7 @@ fn build(
     dimension: usize,
     blocks: usize,
     terms: usize,
-    streams: Streams,
+    streams: SeedTree,
 ) -> Result<Box<dyn Sampler<f32>>, SamplerError> {
     if settings.sampler != SamplerKind::Hamcmc {
         return other_sampler(settings, dimension, blocks, terms, streams);
@@ -261,7 +261,8 @@ fn build(
     let initial_scale = gamma.map_or(InitialScale::Pairs(1.0), InitialScale::Fixed);
     let trust_region = lambda.unwrap_or(1.0);
     let HamcmcMemory { memory, renewal } = settings.hamcmc;
-    let settings = HamcmcSettings { gradient, memory, initial_scale, renewal, trust_region };
+    let settings =
+        HamcmcSettings { gradient, memory, initial_scale, refresh_interval: renewal, trust_region };
     let sampler = Hamcmc::new(dimension, blocks, settings, streams)?;
     Ok(Box::new(if shifted_pairs { sampler.with_shifted_pairs() } else { sampler }))
 }

@@ -3,7 +3,7 @@
 use super::noise_drift::{sum_over_bins, sum_over_frames};
 use crate::kernels::vector;
 use crate::model::SMALLEST_POWER;
-use crate::random::Stream;
+use crate::random::SeededRng;
 use rand::RngExt;
 
 /// The noise spectra (bins x rank) at the start, for powers `|X|^2` (bins x frames): the first from the mean
@@ -15,7 +15,7 @@ pub(super) fn noise_spectra(
     profile: Option<&[f32]>,
     alpha: f64,
     rank: usize,
-    stream: &mut Stream,
+    stream: &mut SeededRng,
 ) -> Vec<f32> {
     /// Of the powers over time; chosen by measurement.
     const QUANTILE: f64 = 0.4;

@@ -9,7 +9,7 @@ use crate::model::{
     Continuation, Factor, ImpulseVariables, MarginalTable, Mixture, Prior, SMALLEST_POWER, Workspace,
 };
 use crate::parallel::*;
-use crate::random::{Stream, Streams};
+use crate::random::{SeedTree, SeededRng};
 use crate::stable::GeneralisedGamma;
 use rand_distr::Distribution;
 use std::ops::{Deref, DerefMut};
@@ -158,14 +158,14 @@ impl Frames {
 
 impl Separation {
     /// The start for powers `|X|^2` (bins x frames, of order one).
-    pub(crate) fn new(start: &Start, power: &[f32], table: &Arc<MarginalTable>, streams: Streams) -> Self {
+    pub(crate) fn new(start: &Start, power: &[f32], table: &Arc<MarginalTable>, streams: SeedTree) -> Self {
         let bins = start.bins;
         let (noise_rank, drift) = match start.noise {
             NoiseModel::Spectra { rank } => (rank, None),
             NoiseModel::Drifting(drift) => (1, Some(drift)),
         };
         let (profile, alpha) = (start.noise_profile, start.alpha_noise);
-        let mut noise = noise_spectra(bins, power, profile, alpha, noise_rank, &mut streams.stream(0));
+        let mut noise = noise_spectra(bins, power, profile, alpha, noise_rank, &mut streams.rng(0));
         if let (Some(carried), None) = (start.carried, profile) {
             lean_on(&carried.noise_spectra, &mut noise, power.len() / bins);
         }
@@ -210,7 +210,7 @@ impl Separation {
     }
 
     /// Draws all factors from their priors, as far as these are generalised gamma laws.
-    pub(super) fn start_from_priors(&mut self, stream: &mut Stream) {
+    pub(super) fn start_from_priors(&mut self, stream: &mut SeededRng) {
         let Self { mixture, tiles, speech_prior, noise_prior, .. } = self;
         let (rank, split) = (mixture.rank(), mixture.speech_rank());
         let mut draw = |prior: &Prior, values: &mut [f32]| {

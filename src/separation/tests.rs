@@ -11,7 +11,7 @@ use super::state::{Frames, Free, Separation, Start, TILE_FRAMES};
 use crate::model::{
     Factor, ImpulseStep, ImpulseVariables, MarginalTable, Mixture, Prior, SampledVariables, Workspace,
 };
-use crate::random::{Stream, Streams};
+use crate::random::{SeedTree, SeededRng};
 use crate::samplers::{
     GradientSettings, Hamcmc, HamcmcSettings, InitialScale, Minibatch, Mirrored, Newtonian, Sampler,
     SamplerKind, Scaled, Sgld, Sgrld, Site, Sites, StepSize, Target,
@@ -57,7 +57,7 @@ struct Problem {
 
 impl Problem {
     fn new(bins: usize, frames: usize, ranks: (usize, usize), sampled: bool, seed: u64) -> Self {
-        let mut stream = Streams::new(seed).stream(0);
+        let mut stream = SeedTree::new(seed).rng(0);
         let mut positive =
             |count: usize| -> Vec<f32> { (0..count).map(|_| 0.2 + stream.random::<f32>()).collect() };
         let mixture = Mixture {
@@ -94,7 +94,7 @@ impl Problem {
     fn separation(&self) -> Separation {
         let noise = NoiseModel::Spectra { rank: self.mixture.noise_rank() };
         let start = start(self.mixture.bins, &self.mixture.speech.spectra, noise, self.prior);
-        let mut separation = Separation::new(&start, &self.power, &self.table, Streams::new(5));
+        let mut separation = Separation::new(&start, &self.power, &self.table, SeedTree::new(5));
         let (mut first, rank) = (0, self.mixture.rank());
         for Frames { power, field, activations, .. } in &mut separation.tiles {
             let entries = first..first + power.len();
@@ -257,7 +257,7 @@ fn the_metric_is_the_expected_fisher_information() {
             speech[i] * s + noise[i] * n
         })
         .collect();
-    let mut stream = Streams::new(3).stream(0);
+    let mut stream = SeedTree::new(3).rng(0);
     let draws = 20_000;
     let (mut squares, mut noise_squares) = (vec![0.0; theta.len()], vec![0.0; spectra.len()]);
     let (mut separation, by_tile) = (problem.separation(), problem.by_tile());
@@ -295,7 +295,7 @@ fn two_unknowns(blocks: usize, sampled: bool) -> Problem {
     problem.prior = Prior::Gamma { shape: 1.5, rate: 0.5 };
     problem.activations = [1.0, 0.5].repeat(blocks);
     if sampled {
-        let mut stream = Streams::new(6).stream(0);
+        let mut stream = SeedTree::new(6).rng(0);
         let mut step = ImpulseStep::new(ALPHA.0, ALPHA.1).unwrap();
         problem.sampled = Some(step.draw(problem.power.len(), &mut stream));
     }
@@ -408,7 +408,7 @@ fn newtonian_monte_carlo_on_activations_is_exact() {
     let exact = exact();
     let run = |careless: bool| {
         let mut problem = two_unknowns(BLOCKS, false);
-        let mut sampler = Newtonian::new(2, BLOCKS, Streams::new(7)).unwrap();
+        let mut sampler = Newtonian::new(2, BLOCKS, SeedTree::new(7)).unwrap();
         sampled_moments(BLOCKS, 50, 400, |theta| {
             let target = problem.target();
             if careless {
@@ -440,7 +440,7 @@ fn mirrored_samplers_find_the_marginal_posterior() {
     let run = |mut sampler: Box<dyn Sampler<f32>>, sampled: bool, redraws: bool, steps: usize| {
         let mut problem = two_unknowns(BLOCKS, sampled);
         let mut impulses = ImpulseStep::new(ALPHA.0, ALPHA.1).unwrap();
-        let mut stream: Stream = Streams::new(8).stream(0);
+        let mut stream: SeededRng = SeedTree::new(8).rng(0);
         let mut chains = vec![problem.sampled.clone(); sampler.chains()];
         let mut signed = vec![1.25_f32; 2 * BLOCKS];
         let found = sampled_moments(BLOCKS, steps / 4, steps, |theta| {
@@ -458,17 +458,17 @@ fn mirrored_samplers_find_the_marginal_posterior() {
     };
     let gradient = settings(0.05, None);
     let (initial_scale, trust_region) = (InitialScale::Pairs(1.0), 1.0);
-    let hamcmc = HamcmcSettings { gradient, memory: 5, initial_scale, renewal: 1, trust_region };
-    let hamcmc = Box::new(Hamcmc::new(2, BLOCKS, hamcmc, Streams::new(9)).unwrap());
+    let hamcmc = HamcmcSettings { gradient, memory: 5, initial_scale, refresh_interval: 1, trust_region };
+    let hamcmc = Box::new(Hamcmc::new(2, BLOCKS, hamcmc, SeedTree::new(9)).unwrap());
     let sgld =
-        |minibatch| Box::new(Sgld::new(2, BLOCKS, settings(0.003, minibatch), Streams::new(9)).unwrap());
-    let sgrld = || Box::new(Sgrld::new(2, BLOCKS, settings(0.1, None), Streams::new(9)).unwrap());
+        |minibatch| Box::new(Sgld::new(2, BLOCKS, settings(0.003, minibatch), SeedTree::new(9)).unwrap());
+    let sgrld = || Box::new(Sgrld::new(2, BLOCKS, settings(0.1, None), SeedTree::new(9)).unwrap());
     // The same redraws without a mirror: exact.
     let newtonian = {
         let mut problem = two_unknowns(BLOCKS, true);
         let mut impulses = ImpulseStep::new(ALPHA.0, ALPHA.1).unwrap();
-        let mut stream: Stream = Streams::new(8).stream(0);
-        let mut sampler = Newtonian::new(2, BLOCKS, Streams::new(7)).unwrap();
+        let mut stream: SeededRng = SeedTree::new(8).rng(0);
+        let mut sampler = Newtonian::new(2, BLOCKS, SeedTree::new(7)).unwrap();
         let found = sampled_moments(BLOCKS, 100, 1500, |theta| {
             let mut target = problem.target();
             target.sampled.as_mut().unwrap().due = Some((&mut impulses, &mut stream));
@@ -501,8 +501,8 @@ fn factors_may_start_from_their_priors() {
     let spectra = vec![1.0; bins * 5];
     let start = start(bins, &spectra, NoiseModel::Spectra { rank: 2 }, PROPER);
     let table = Arc::new(MarginalTable::new(ALPHA.0, ALPHA.1));
-    let mut separation = Separation::new(&start, &vec![1.0; bins * frames], &table, Streams::new(1));
-    separation.start_from_priors(&mut Streams::new(2).stream(0));
+    let mut separation = Separation::new(&start, &vec![1.0; bins * frames], &table, SeedTree::new(1));
+    separation.start_from_priors(&mut SeedTree::new(2).rng(0));
     let activations: Vec<f32> = separation.tiles.iter().flat_map(|tile| tile.activations.clone()).collect();
     // The power -1.5 of a draw is a draw from Gamma(2), whose mean and variance are 2.
     let mean = |values: &[f32]| values.iter().map(|x| x.powf(-1.5)).sum::<f32>() / values.len() as f32;
@@ -516,7 +516,7 @@ fn factors_may_start_from_their_priors() {
 #[test]
 fn gains_at_drawn_impulses_have_the_mean_of_those_without() {
     let (bins, frames) = (8, 4);
-    let mut stream = Streams::new(3).stream(0);
+    let mut stream = SeedTree::new(3).rng(0);
     let power: Vec<f32> = (0..bins * frames).map(|_| Exp1.sample(&mut stream)).collect();
     let spectra: Vec<f32> = (0..bins * 2).map(|_| stream.random_range(0.2..1.0)).collect();
     let start = start(bins, &spectra, NoiseModel::Spectra { rank: 1 }, PROPER);
@@ -530,8 +530,8 @@ fn gains_at_drawn_impulses_have_the_mean_of_those_without() {
             literal,
             ..SamplingSettings::default()
         };
-        let mut separation = Separation::new(&start, &power, &table, Streams::new(1));
-        let mut gibbs = Gibbs::new(&separation, &settings, Streams::new(2)).unwrap();
+        let mut separation = Separation::new(&start, &power, &table, SeedTree::new(1));
+        let mut gibbs = Gibbs::new(&separation, &settings, SeedTree::new(2)).unwrap();
         gibbs.adapt(true);
         (0..500).for_each(|_| gibbs.sweep(&mut separation));
         gibbs.adapt(false);
@@ -612,7 +612,7 @@ fn noise_moves_as_it_is_heard() {
     let (flat, drift) = (vec![1.0; bins], NoiseDrift { seconds: 0.8, hertz: 31.25 });
     let start = start(bins, &flat, NoiseModel::Drifting(drift), Prior::Flat);
     let table = Arc::new(MarginalTable::new(ALPHA.0, ALPHA.1));
-    let mut separation = Separation::new(&start, &power, &table, Streams::new(5));
+    let mut separation = Separation::new(&start, &power, &table, SeedTree::new(5));
     separation.start_noise(&heard_noise(bins, &power, &log_odds));
     let noise = |separation: &Separation, t: usize| {
         libm::powf(separation.dispersions()[1][t * bins + middle], 2.0 / ALPHA.1 as f32)
@@ -631,6 +631,6 @@ fn noise_moves_as_it_is_heard() {
     let [bang, voice] = gains(separation);
     assert!(bang < 0.45 && voice > 0.85, "{bang} in the bang, {voice} in the voice");
     // What drifts alone takes both for a voice.
-    let [bang, voice] = gains(Separation::new(&start, &power, &table, Streams::new(5)));
+    let [bang, voice] = gains(Separation::new(&start, &power, &table, SeedTree::new(5)));
     assert!(bang > 0.7 && voice > 0.7, "{bang} in the bang, {voice} in the voice");
 }

@@ -8,7 +8,7 @@
 
 use super::state::{CarriedBand, ENTRIES, Free, Separation, Start};
 use crate::model::{Continuation, MarginalTable, Mixture, knot_spacing};
-use crate::random::Streams;
+use crate::random::SeedTree;
 use std::sync::Arc;
 
 /// Bins that the expectation of a knot counts as, per dictionary entry.
@@ -129,7 +129,7 @@ impl UpperBand {
         continuation: Option<&[f32]>,
         carried: Option<&CarriedUpper>,
         table: &Arc<MarginalTable>,
-        streams: Streams,
+        streams: SeedTree,
     ) -> Self {
         let Mixture { bins: known, speech, .. } = &below.mixture;
         let mut spectra =

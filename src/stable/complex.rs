@@ -42,7 +42,7 @@ impl Distribution<Complex<f64>> for ComplexStable {
 mod tests {
     use super::super::ks;
     use super::*;
-    use crate::random::Streams;
+    use crate::random::SeedTree;
 
     /// `scipy.stats.levy_stable.cdf(x, alpha, 0)` of SciPy 1.17.1 (at beta = 0 its
     /// parametrisations S0 and S1 are one).
@@ -122,7 +122,7 @@ mod tests {
     ];
 
     fn draws(alpha: f64, sigma: f64, n: usize) -> Vec<Complex<f64>> {
-        let mut stream = Streams::new(21).stream(alpha.to_bits());
+        let mut stream = SeedTree::new(21).rng(alpha.to_bits());
         let law = ComplexStable::new(alpha, sigma).unwrap();
         (0..n).map(|_| law.sample(&mut stream)).collect()
     }

@@ -66,7 +66,7 @@ impl Distribution<f64> for GeneralisedGamma {
 mod tests {
     use super::super::ks;
     use super::*;
-    use crate::random::Streams;
+    use crate::random::SeedTree;
 
     /// a, b, c, x and `scipy.stats.gengamma.logpdf(x, a, c, scale=b)` of SciPy 1.17.1.
     const SCIPY: [(f64, f64, f64, f64, f64); 15] = [
@@ -110,7 +110,7 @@ mod tests {
             (0.5, 0.25, -1.0, |x| libm::erfc(0.5 / x.sqrt())),
         ];
         for (a, b, c, cdf) in laws {
-            let mut stream = Streams::new(31).stream(c.to_bits());
+            let mut stream = SeedTree::new(31).rng(c.to_bits());
             let law = GeneralisedGamma::new(a, b, c).unwrap();
             let draws: Vec<f64> = (0..100_000).map(|_| law.sample(&mut stream)).collect();
             let d = ks::statistic(draws.clone(), cdf);
@@ -127,7 +127,7 @@ mod tests {
         let n = 200_000;
         for (a, b, c) in [(2.5, 1.3, -1.8), (0.7, 0.4, 1.5), (3.0, 2.0, -1.0)] {
             let law = GeneralisedGamma::new(a, b, c).unwrap();
-            let mut stream = Streams::new(32).stream(0);
+            let mut stream = SeedTree::new(32).rng(0);
             let draws: Vec<f64> = (0..n).map(|_| law.sample(&mut stream)).collect();
             for (x0, x1) in [(0.1, 0.5), (0.5, 1.0), (1.0, 2.0), (2.0, 8.0)] {
                 let (mut mass, steps) = (0.0, 2000);
@@ -147,7 +147,7 @@ mod tests {
     fn tiny_shapes_give_finite_positive_draws() {
         for c in [-2.0, 2.0] {
             let law = GeneralisedGamma::new(1e-3, 1.0, c).unwrap();
-            let mut stream = Streams::new(33).stream(0);
+            let mut stream = SeedTree::new(33).rng(0);
             assert!((0..1000).map(|_| law.sample(&mut stream)).all(|x| x > 0.0 && x.is_finite()));
         }
     }

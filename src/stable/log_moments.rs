@@ -67,7 +67,7 @@ fn log_moments(moduli: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
 mod tests {
     use super::super::ComplexStable;
     use super::*;
-    use crate::random::Streams;
+    use crate::random::SeedTree;
     use rand_distr::Distribution;
 
     #[test]
@@ -75,7 +75,7 @@ mod tests {
         let n = 100_000;
         for alpha in [0.5_f64, 0.9, 1.2, 1.5, 1.8, 1.95] {
             for sigma in [1e-4, 1.0, 30.0] {
-                let mut stream = Streams::new(41).stream(alpha.to_bits());
+                let mut stream = SeedTree::new(41).rng(alpha.to_bits());
                 let law = ComplexStable::new(alpha, sigma).unwrap();
                 let draws: Vec<Complex<f64>> = (0..n).map(|_| law.sample(&mut stream)).collect();
                 let complex = StableFit::of_complex(draws.iter().copied()).unwrap();

@@ -20,11 +20,11 @@ use rand_distr::Distribution;
 /// constant 1.
 ///
 /// ```
-/// use alphamf::{random::Streams, stable::PositiveStable};
+/// use alphamf::{random::SeedTree, stable::PositiveStable};
 /// use rand_distr::Distribution;
 /// # fn main() -> Result<(), alphamf::stable::ParameterError> {
 /// let law = PositiveStable::new(0.6)?;
-/// let mut stream = Streams::new(7).stream(0);
+/// let mut stream = SeedTree::new(7).rng(0);
 /// let one: f64 = law.sample(&mut stream);
 /// let mut many = [0.0_f32; 1000];
 /// law.fill(&mut stream, &mut many);
@@ -161,7 +161,7 @@ mod tests {
     use super::super::ks;
     use super::*;
     use crate::kernels::vector::LANES;
-    use crate::random::Streams;
+    use crate::random::SeedTree;
 
     /// `scipy.stats.levy_stable.cdf(x, a, 1, loc=0, scale=cos(pi a / 2)**(1 / a))` of SciPy 1.17.1
     /// in its parametrisation S1, in which that scale gives the Laplace transform exp(-s^a).
@@ -245,16 +245,16 @@ mod tests {
     }
 
     fn doubles(a: f64, n: usize) -> Vec<f64> {
-        let mut stream = Streams::new(11).stream(a.to_bits());
+        let mut stream = SeedTree::new(11).rng(a.to_bits());
         (0..n).map(|_| law(a).sample(&mut stream)).collect()
     }
 
     /// Draws of the vector code, in frames of an odd length.
     fn vectors(a: f64, n: usize) -> Vec<f64> {
-        let streams = Streams::new(12).child(a.to_bits());
+        let streams = SeedTree::new(12).child(a.to_bits());
         let mut draws = vec![0.0_f32; n];
         for (i, frame) in draws.chunks_mut(257).enumerate() {
-            law(a).fill(&mut streams.stream(i as u64), frame);
+            law(a).fill(&mut streams.rng(i as u64), frame);
         }
         draws.into_iter().map(f64::from).collect()
     }
@@ -354,7 +354,7 @@ mod tests {
 
     #[test]
     fn single_draws_and_filled_ones_share_the_law() {
-        let mut stream = Streams::new(5).stream(0);
+        let mut stream = SeedTree::new(5).rng(0);
         let singles: Vec<f64> =
             (0..100_000).map(|_| f64::from(Distribution::<f32>::sample(&law(0.6), &mut stream))).collect();
         let d = ks::statistic_at(&singles, &SCIPY[2].1);
@@ -364,7 +364,7 @@ mod tests {
     /// Of the same random numbers, by the formula as it is printed.
     #[test]
     fn double_draws_are_kanters_form() {
-        let mut stream = Streams::new(8).stream(0);
+        let mut stream = SeedTree::new(8).rng(0);
         for a in [0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 0.975] {
             for _ in 0..1000 {
                 let mut twin = stream.clone();
@@ -385,17 +385,17 @@ mod tests {
         for alpha in (30..=200).map(|i| f64::from(i) / 100.0).chain([1.999, 1.999_999]) {
             let mut draws = vec![0.0; 20_000];
             let law = law(alpha / 2.0);
-            law.fill(&mut Streams::new(1).stream(0), &mut draws);
+            law.fill(&mut SeedTree::new(1).rng(0), &mut draws);
             assert!(draws.iter().all(|x| x.is_normal() && *x > 0.0), "alpha {alpha}");
-            let double: f64 = law.sample(&mut Streams::new(1).stream(0));
+            let double: f64 = law.sample(&mut SeedTree::new(1).rng(0));
             assert!(double.is_normal() && double > 0.0, "alpha {alpha}");
         }
         // A heavier tail than doubles reach.
-        let mut stream = Streams::new(1).stream(0);
+        let mut stream = SeedTree::new(1).rng(0);
         let tiny = |_| -> f64 { law(0.01).sample(&mut stream) };
         assert!((0..20_000).map(tiny).all(|x| x.is_normal() && x > 0.0));
         let mut draws = [0.0; 3];
-        law(1.0).fill(&mut Streams::new(1).stream(0), &mut draws);
+        law(1.0).fill(&mut SeedTree::new(1).rng(0), &mut draws);
         assert_eq!(draws, [1.0; 3]);
     }
 
@@ -445,7 +445,7 @@ mod tests {
 
     #[test]
     fn wide_and_narrow_draws_agree_bit_for_bit() {
-        let bits = Philox::from_rng(&mut Streams::new(3).stream(0));
+        let bits = Philox::from_rng(&mut SeedTree::new(3).rng(0));
         for form in [Form::General { a: 0.45, r: 0.55 / 0.45 }, Form::Levy] {
             let mut wide = vec![0.0; 1003];
             fill_form(form, bits, &mut wide);

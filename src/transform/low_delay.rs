@@ -196,7 +196,7 @@ impl LowDelayChannel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Streams;
+    use crate::random::SeedTree;
     use crate::transform::{DEFAULT_WINDOW_SECONDS, Stft};
     use rand::RngExt;
 
@@ -206,7 +206,7 @@ mod tests {
             for delay in [0.004, 0.008, 0.016, 0.032] {
                 let stft = LowDelayStft::new(rate, DEFAULT_WINDOW_SECONDS, delay).unwrap();
                 assert!((stft.hop() as f64 - f64::from(rate) * delay / 2.0).abs() <= 0.5);
-                let mut random = Streams::new(1).stream(0);
+                let mut random = SeedTree::new(1).rng(0);
                 let signal: Vec<f32> = (0..40 * stft.hop()).map(|_| random.random_range(-1.0..1.0)).collect();
                 let (mut channel, ones) = (stft.channel(), vec![1.0; stft.bins()]);
                 let mut again = vec![0.0; signal.len()];
@@ -228,7 +228,7 @@ mod tests {
             let long = Stft::new(rate, DEFAULT_WINDOW_SECONDS).unwrap();
             let stft = LowDelayStft::new(rate, DEFAULT_WINDOW_SECONDS, 0.016).unwrap();
             assert_eq!((stft.bins(), stft.window()), (long.bins(), long.window()));
-            let (mut random, mut channel) = (Streams::new(2).stream(0), stft.channel());
+            let (mut random, mut channel) = (SeedTree::new(2).rng(0), stft.channel());
             let (mut power, mut count) = (0.0, 0);
             for t in 0..600 {
                 let hop: Vec<f32> = (0..stft.hop()).map(|_| random.random_range(-1.0..1.0)).collect();

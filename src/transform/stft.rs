@@ -418,7 +418,7 @@ mod tests {
 
     fn noise(samples: usize, seed: u64) -> Vec<f32> {
         use rand::RngExt;
-        let mut random = crate::random::Streams::new(seed).stream(0);
+        let mut random = crate::random::SeedTree::new(seed).rng(0);
         (0..samples).map(|_| random.random_range(-1.0..1.0)).collect()
     }
 
@@ -489,7 +489,7 @@ mod tests {
     #[test]
     fn blocks_of_any_length_give_the_same_bits_as_the_whole() {
         use rand::RngExt;
-        let mut random = crate::random::Streams::new(7).stream(0);
+        let mut random = crate::random::SeedTree::new(7).rng(0);
         for rate in [8_000, 11_025, 48_000] {
             let stft = Stft::new(rate, DEFAULT_WINDOW_SECONDS).unwrap();
             for length in [1, 700, 20_000] {

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["NAMES", "Sampled", "sample"]
+__all__ = ["NAMES", "SampleResult", "sample"]
 
 #: The names of the samplers.
 NAMES: Tuple[str, ...] = tuple(_native.names())
 
 
 @dataclass(frozen=True)
-class Sampled:
+class SampleResult:
     """What :func:`sample` drew.
 
     ``draws`` has shape ``(chain, draw, dimension)``, what ArviZ takes: ``arviz.from_dict({"theta": sampled.draws})``,
@@ -70,7 +70,7 @@ def sample(
     metric: Optional[Callable[[Array], Any]] = None,
     hessian: Optional[Callable[[Array], Any]] = None,
     progress: Optional[Callable[[float], object]] = None,
-) -> Sampled:
+) -> SampleResult:
     """Runs a chain from each of the ``starts``.
 
     :param target: given a state of shape ``(dimension,)``, returns the potential (minus the logarithm of the density,
@@ -113,7 +113,7 @@ def sample(
     columns: Mapping[str, Array] = dict(
         zip(("mean", "deviation", "standard_error", "r_hat", "effective_size"), map(np.asarray, summary))
     )
-    return Sampled(
+    return SampleResult(
         draws=flat.reshape(len(begin), draws, begin.shape[1]),
         acceptance=np.asarray(acceptance),
         divergences=np.asarray(divergences),

@@ -1,13 +1,13 @@
 //! The samplers on a posterior that is a function of Python's.
 
 use super::value_error;
-use alphamf::random::Streams;
+use alphamf::random::SeedTree;
 use alphamf::samplers::diagnostics::{
     effective_size_bulk, interleaved, mean_and_variance, rank_r_hat, standard_error,
 };
 use alphamf::samplers::{
-    Chain, LogMapped, Metric, Minibatch, Options, SamplerKind, Site, Sites, Statistics, StepSize, Support,
-    Target,
+    Chain, ChainStatistics, LogMapped, Metric, Minibatch, SamplerKind, SamplerOptions, Site, Sites, StepSize,
+    Support, Target,
 };
 use numpy::{AllowTypeChange, PyArray1, PyArray2, PyArrayLikeDyn, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
@@ -210,7 +210,7 @@ pub fn names() -> Vec<&'static str> {
 type Summary = [Vec<f64>; 5];
 
 /// Draws, chain after chain, the summary of every unknown, and acceptance and divergences of each run.
-type Sampled<'py> = (Bound<'py, PyArray1<f64>>, Summary, Vec<f64>, Vec<usize>);
+type SampleResult<'py> = (Bound<'py, PyArray1<f64>>, Summary, Vec<f64>, Vec<usize>);
 
 /// Draws from a posterior; `starts` holds a row for each chain.
 #[pyfunction]
@@ -231,7 +231,7 @@ pub fn sample<'py>(
     metric: Option<Bound<'py, PyAny>>,
     hessian: Option<Bound<'py, PyAny>>,
     progress: Option<Bound<'py, PyAny>>,
-) -> PyResult<Sampled<'py>> {
+) -> PyResult<SampleResult<'py>> {
     let starts: Vec<Vec<f64>> =
         starts.readonly().as_array().rows().into_iter().map(|row| row.to_vec()).collect();
     let (chains, dimension) = (starts.len(), starts.first().map_or(0, Vec::len));
@@ -249,13 +249,13 @@ pub fn sample<'py>(
         raised: Rc::default(),
     };
     let posterior = with_shape_of_metric(posterior, &starts)?;
-    let options = Options {
+    let options = SamplerOptions {
         step_size: step_size.map(|(step, power)| match power {
             Some(power) => StepSize::Decreasing { scale: step, power },
             None => StepSize::Constant(step),
         }),
         minibatch,
-        ..Options::default()
+        ..SamplerOptions::default()
     };
     // Newtonian Monte Carlo knows the half line itself.
     let is_mapped = positive && kind != SamplerKind::Newtonian;
@@ -270,7 +270,7 @@ pub fn sample<'py>(
         Watch { py, progress, asked: Instant::now(), done: 0, all: starts.len() * (draws + burn_in) };
     for (run, mut start) in starts.into_iter().enumerate() {
         let states = start.len() / dimension.max(1);
-        let streams = if vectorized { Streams::new(seed) } else { Streams::new(seed).child(run as u64) };
+        let streams = if vectorized { SeedTree::new(seed) } else { SeedTree::new(seed).child(run as u64) };
         let sampler = kind.build::<f64>(dimension, states, &options, streams).map_err(value_error)?;
         in_turn = alphamf::samplers::Sampler::chains(&sampler);
         let mut keep = |draw: usize, theta: &[f64]| {
@@ -351,7 +351,7 @@ fn go<G: Target<f64>, S: alphamf::samplers::Sampler<f64>>(
     posterior: &Posterior<'_>,
     watch: &mut Watch<'_>,
     keep: &mut dyn FnMut(usize, &[f64]),
-) -> PyResult<Statistics> {
+) -> PyResult<ChainStatistics> {
     chain.adapt(true);
     for step in 0..burn_in + draws {
         if step == burn_in {

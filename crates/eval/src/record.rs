@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::report::Curve;
 use super::{Comparison, ConditionSummary, Estimate, Failure, FileResult, Metric, paired_test, summarise};
-use alphamf::random::Streams;
+use alphamf::random::SeedTree;
 
 /// What made the results: enough to make them again, and all that must be equal for a run to
 /// continue another.
@@ -223,11 +223,13 @@ impl Study {
             for second in &evaluations[i + 1..] {
                 let (a, b): (Vec<f64>, Vec<f64>) =
                     second.scores(METRIC).filter_map(|(name, b)| Some((*scores.get(name)?, b))).unzip();
-                comparisons.extend(paired_test(&a, &b, Streams::new(0)).map(|comparison| SystemComparison {
-                    first: first.provenance.system.clone(),
-                    second: second.provenance.system.clone(),
-                    metric: METRIC,
-                    comparison,
+                comparisons.extend(paired_test(&a, &b, SeedTree::new(0)).map(|comparison| {
+                    SystemComparison {
+                        first: first.provenance.system.clone(),
+                        second: second.provenance.system.clone(),
+                        metric: METRIC,
+                        comparison,
+                    }
                 }));
             }
         }

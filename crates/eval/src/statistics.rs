@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::scores::extended;
 use super::{FileResult, Metric};
-use alphamf::random::Streams;
+use alphamf::random::SeedTree;
 
 /// A mean over files.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -124,7 +124,7 @@ pub struct Comparison {
 ///
 /// `None` if no pair has finite scores.
 #[must_use]
-pub fn paired_test(first: &[f64], second: &[f64], streams: Streams) -> Option<Comparison> {
+pub fn paired_test(first: &[f64], second: &[f64], streams: SeedTree) -> Option<Comparison> {
     const ENUMERATED: usize = 16;
     const DRAWS: u32 = 100_000;
     let differences: Vec<f64> =
@@ -149,7 +149,7 @@ pub fn paired_test(first: &[f64], second: &[f64], streams: Streams) -> Option<Co
         });
         hits.count() as f64 / f64::from(patterns)
     } else {
-        let mut stream = streams.stream(0);
+        let mut stream = streams.rng(0);
         let (mut bits, mut left) = (0_u64, 0_u32);
         let mut hits = 0_u32;
         for _ in 0..DRAWS {
@@ -185,18 +185,18 @@ mod tests {
     #[test]
     fn few_files_have_an_exact_p_value() {
         // Differences 1, 2, 3: only +++ and --- reach the sum of 6.
-        let test = paired_test(&[2.0, 4.0, 6.0], &[1.0, 2.0, 3.0], Streams::new(0)).unwrap();
+        let test = paired_test(&[2.0, 4.0, 6.0], &[1.0, 2.0, 3.0], SeedTree::new(0)).unwrap();
         assert_eq!((test.files, test.difference.mean, test.p_value), (3, 2.0, 0.25));
-        let level = paired_test(&[1.0, 2.0], &[2.0, 1.0], Streams::new(0)).unwrap();
+        let level = paired_test(&[1.0, 2.0], &[2.0, 1.0], SeedTree::new(0)).unwrap();
         assert_eq!(level.p_value, 1.0);
-        assert_eq!(paired_test(&[f64::INFINITY], &[1.0], Streams::new(0)), None);
+        assert_eq!(paired_test(&[f64::INFINITY], &[1.0], SeedTree::new(0)), None);
     }
 
     /// Differences +1 (12 times) and -1 (8 times) make it the two-sided sign test.
     #[test]
     fn many_files_approach_the_exact_p_value() {
         let first: Vec<f64> = (0..20).map(|i| if i < 12 { 1.0 } else { -1.0 }).collect();
-        let test = paired_test(&first, &[0.0; 20], Streams::new(3)).unwrap();
+        let test = paired_test(&first, &[0.0; 20], SeedTree::new(3)).unwrap();
         // P(|B - 10| >= 2) for B ~ Binomial(20, 1/2).
         let exact = 1.0 - (184_756.0 + 2.0 * 167_960.0) / f64::from(1_u32 << 20);
         assert!((test.p_value - exact).abs() < 0.006, "{} against {exact}", test.p_value);

@@ -5,7 +5,7 @@ use super::flac::{self, FlacEncoder};
 use super::metadata::Metadata;
 use super::wav;
 use crate::output::OutputFile;
-use alphamf::random::{Stream, Streams};
+use alphamf::random::{SeedTree, SeededRng};
 use alphamf::signal::{InvalidSignal, MOST_CHANNELS, SampleFormat, Signal, check_sample_rate};
 use rand::RngExt;
 use std::io::{self, BufWriter, Cursor, Seek, SeekFrom, Write};
@@ -52,7 +52,7 @@ pub struct Layout {
     pub speakers: Option<u32>,
     /// Where the triangular dither of ±1 step comes from that is added before rounding to
     /// integers; without it samples are rounded as they are. Digital silence stays silent.
-    pub dither: Option<Streams>,
+    pub dither: Option<SeedTree>,
 }
 
 impl Layout {
@@ -82,7 +82,7 @@ pub struct Writer {
     /// What stands before the samples of a WAV file.
     chunks: Vec<u8>,
     /// One stream of dither per channel, or none.
-    dither: Vec<Stream>,
+    dither: Vec<SeededRng>,
     bytes: Vec<u8>,
     length: u64,
     clipped: u64,
@@ -205,7 +205,7 @@ impl Writer {
     ) -> Result<Self, WriteError> {
         let dither = match layout.dither {
             Some(streams) if layout.format.is_integer() => {
-                (0..layout.channels as u64).map(|channel| streams.stream(channel)).collect()
+                (0..layout.channels as u64).map(|channel| streams.rng(channel)).collect()
             }
             _ => Vec::new(),
         };
@@ -648,7 +648,7 @@ mod tests {
         let value = 10.25 * step;
         let samples = vec![vec![value; 100_000]; 2];
         let layout =
-            Layout { dither: Some(Streams::new(1)), ..layout(8_000, 2, SampleFormat::Int8, Container::Wav) };
+            Layout { dither: Some(SeedTree::new(1)), ..layout(8_000, 2, SampleFormat::Int8, Container::Wav) };
         let mut writer = Writer::create(&path, layout).unwrap();
         for block in [0..17, 17..40_000, 40_000..100_000] {
             let block: Vec<Vec<f32>> = samples.iter().map(|c| c[block.clone()].to_vec()).collect();

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-use alphamf_samplers::random::{Stream, Streams};
-use alphamf_samplers::{Chain, Newtonian, Statistics};
+use alphamf_samplers::random::{SeedTree, SeededRng};
+use alphamf_samplers::{Chain, ChainStatistics, Newtonian};
 use model::{Annotation, Label};
 use rand::RngExt;
 use rand_distr::{Distribution, Poisson};
@@ -27,7 +27,7 @@ const CORRECTNESS: f64 = 0.5;
 const SWEEPS: usize = 50;
 
 /// Labels of `items` items, from the model itself but for even shares.
-fn simulate(items: usize, stream: &mut Stream) -> Result<Vec<Label>, Box<dyn std::error::Error>> {
+fn simulate(items: usize, stream: &mut SeededRng) -> Result<Vec<Label>, Box<dyn std::error::Error>> {
     let wrong = CONCENTRATION * (1.0 - CORRECTNESS) / (CLASSES - 1) as f64;
     let row = |truth: usize| -> Vec<f64> {
         (0..CLASSES).map(|class| if class == truth { CONCENTRATION * CORRECTNESS } else { wrong }).collect()
@@ -57,8 +57,8 @@ type Row = (usize, f64, f64);
 
 /// After each of some sweeps: seconds, and the mean log probability of a held-out item's labels under the average of
 /// the draws so far.
-fn run(items: usize, streams: Streams) -> Result<(Vec<Row>, Statistics), Box<dyn std::error::Error>> {
-    let labels = simulate(items, &mut streams.stream(0))?;
+fn run(items: usize, streams: SeedTree) -> Result<(Vec<Row>, ChainStatistics), Box<dyn std::error::Error>> {
+    let labels = simulate(items, &mut streams.rng(0))?;
     let half = items / 2;
     let seen: Vec<Label> = labels.iter().copied().filter(|label| label.item < half).collect();
     let mut held_out = vec![Vec::new(); items - half];
@@ -101,7 +101,7 @@ fn renumber(values: impl Iterator<Item = usize>) -> BTreeMap<usize, usize> {
 }
 
 /// The share of items whose most probable class, and whose most frequent label, is the true one.
-fn people(labels: &Path, truth: &Path, streams: Streams) -> Result<[f64; 2], Box<dyn std::error::Error>> {
+fn people(labels: &Path, truth: &Path, streams: SeedTree) -> Result<[f64; 2], Box<dyn std::error::Error>> {
     let (rows, truth) = (numbers(labels)?, numbers(truth)?);
     let maps = [0, 1, 2].map(|column| renumber(rows.iter().map(|row| row[column])));
     let label = |row: &Vec<usize>| Label {
@@ -134,7 +134,7 @@ fn people(labels: &Path, truth: &Path, streams: Streams) -> Result<[f64; 2], Box
 
 fn main() -> Outcome {
     if let (Some(labels), Some(truth)) = (option("--labels"), option("--truth")) {
-        let [model, majority] = people(&labels, &truth, Streams::new(1))?;
+        let [model, majority] = people(&labels, &truth, SeedTree::new(1))?;
         println!("right: {:.3} by the model, {:.3} by most labels", model, majority);
         return Ok(());
     }
@@ -145,7 +145,7 @@ fn main() -> Outcome {
     ));
     let mut table = Vec::new();
     for items in [10_000, 100_000] {
-        let (rows, statistics) = run(items, Streams::new(2))?;
+        let (rows, statistics) = run(items, SeedTree::new(2))?;
         for (sweep, seconds, log) in rows {
             let acceptance = format!("{:.3}", statistics.acceptance());
             table.push(vec![

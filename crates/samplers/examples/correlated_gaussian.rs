@@ -6,7 +6,7 @@ mod shared;
 use std::time::Instant;
 
 use alphamf_samplers::diagnostics::{autocorrelation, effective_size_to_lag};
-use alphamf_samplers::random::Streams;
+use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::Gaussian;
 use alphamf_samplers::*;
 use shared::{Outcome, Report, plot, row};
@@ -57,13 +57,13 @@ fn effective(run: &Run) -> f64 {
 fn main() -> Outcome {
     let mut report = Report::new("correlated_gaussian", "Correlated Gaussians N(0, 11' + 4 I)");
     let hmc = |step_size, leaps| HmcSettings { step_size, leaps, jitter: 0.0, ..HmcSettings::default() };
-    let streams = Streams::new(1);
+    let streams = SeedTree::new(1);
     let d = 100;
     let (burn_in, draws) = (50_000, 50_000);
     let qnhmc = |step, memory| QnhmcSettings {
         hmc: hmc(step, 10),
         memory,
-        keep_learning: true,
+        adapt_after_burn_in: true,
         ..QnhmcSettings::default()
     };
     let bfgs =

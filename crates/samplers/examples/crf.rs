@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use alphamf_samplers::diagnostics::effective_size_mean;
-use alphamf_samplers::random::Streams;
+use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::*;
 use model::{Crf, Position};
 use shared::{Outcome, Report, number, option, read_gzip, row};
@@ -110,7 +110,7 @@ fn main() -> Outcome {
     for (name, scale, step, paper) in methods {
         let mut totals = [0.0; 7];
         for seed in 0..runs as u64 {
-            let streams = Streams::new(seed);
+            let streams = SeedTree::new(seed);
             let adapted = step == 0.0;
             let jitter = HmcSettings::default();
             let hmc = HmcSettings { step_size: if adapted { 0.02 } else { step }, leaps: 10, ..jitter };
@@ -125,7 +125,7 @@ fn main() -> Outcome {
             };
             let chains = sampler.chains();
             // Other starts for other runs.
-            let mut stream = streams.stream(1);
+            let mut stream = streams.rng(1);
             let start = (0..dimension).map(|_| f64::normal(&mut stream)).collect();
             let mut chain = Chain::new(model.clone(), &mut *sampler, start)?;
             if adapted {

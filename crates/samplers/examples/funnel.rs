@@ -3,7 +3,7 @@
 mod shared;
 
 use alphamf_samplers::diagnostics::{Histogram, effective_size_bulk};
-use alphamf_samplers::random::Streams;
+use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::Funnel;
 use alphamf_samplers::*;
 use shared::{Outcome, Report, plot, row};
@@ -16,7 +16,7 @@ fn main() -> Outcome {
         "z ~ N(0, 3^2), x | z ~ N(0, exp(z)); {DRAWS} draws after 1000 of burn-in, seed 1. KL of the histogram of z \
          (40 cells on [-10, 10]) from its law."
     ));
-    let streams = Streams::new(1);
+    let streams = SeedTree::new(1);
     let hmc = HmcSettings { leaps: 20, ..HmcSettings::default() };
     let bfgs = HmcBfgsSettings { hmc, initial_scale: InitialScale::Fixed(0.3), ..HmcBfgsSettings::default() };
     let samplers: [(&str, Box<dyn Sampler<f64>>); 3] = [

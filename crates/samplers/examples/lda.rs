@@ -14,7 +14,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
-use alphamf_samplers::random::{Stream, Streams};
+use alphamf_samplers::random::{SeedTree, SeededRng};
 use alphamf_samplers::*;
 use model::{Document, Lda, Shape};
 use rand::RngExt;
@@ -57,11 +57,11 @@ fn read(name: &'static str, topics: usize, path: &Path) -> Result<Corpus, Box<dy
     let document = |line: &str| line.split(' ').filter_map(|word| numbers.get(word).copied()).collect();
     let mut documents: Vec<Document> = text.lines().map(document).collect();
     documents.retain(|document| document.len() >= 2);
-    shuffle(&mut documents, &mut Streams::new(1).stream(0));
+    shuffle(&mut documents, &mut SeedTree::new(1).rng(0));
     Ok(Corpus { name, topics, documents, words: vocabulary.len(), truth: None })
 }
 
-fn shuffle<X>(items: &mut [X], stream: &mut Stream) {
+fn shuffle<X>(items: &mut [X], stream: &mut SeededRng) {
     (1..items.len()).rev().for_each(|last| items.swap(last, stream.random_range(0..=last)));
 }
 
@@ -69,7 +69,7 @@ fn shuffle<X>(items: &mut [X], stream: &mut Stream) {
 fn simulate() -> Corpus {
     const TOPICS: usize = 10;
     const WORDS: usize = 400;
-    let mut stream = Streams::new(2).stream(0);
+    let mut stream = SeedTree::new(2).rng(0);
     let topics: Vec<Vec<f64>> = (0..TOPICS).map(|_| dirichlet(&[PRIOR; WORDS], &mut stream)).collect();
     let mut document = || -> Document {
         let shares = dirichlet(&[PRIOR; TOPICS], &mut stream);
@@ -116,7 +116,7 @@ impl Method {
         self,
         dimension: usize,
         step: f64,
-        streams: Streams,
+        streams: SeedTree,
     ) -> Result<Box<dyn Sampler<f64>>, SamplerError> {
         let step_size = StepSize::Constant(step);
         let gradient = GradientSettings { step_size, mirror: true, ..GradientSettings::default() };
@@ -148,7 +148,7 @@ impl Run {
 
 /// The perplexity of every second word of `documents`, given the others of its document and the topics of `theta`.
 fn perplexity(shape: Shape, documents: &[Document], theta: &[f64]) -> f64 {
-    let mut model = Lda::new(shape, 1, Streams::new(9));
+    let mut model = Lda::new(shape, 1, SeedTree::new(9));
     let probabilities: Vec<f64> =
         documents.iter().flat_map(|document| model.predict(theta, document)).collect();
     let log: f64 = probabilities.iter().map(|probability| probability.ln()).sum();
@@ -161,13 +161,13 @@ fn run(
     (judged, most): (&[Document], usize),
     seed: u64,
 ) -> Result<Run, Box<dyn Error>> {
-    let streams = Streams::new(seed);
+    let streams = SeedTree::new(seed);
     let stream_of_documents = &corpus.documents[2 * HELD_OUT..];
     let shape = shape(corpus);
     let dimension = shape.topics * shape.words;
     // Near the mean of the prior, and each topic a little different.
     let law = Gamma::new(100.0, PRIOR / 100.0)?;
-    let mut noise = streams.stream(1);
+    let mut noise = streams.rng(1);
     let start: Vec<f64> = (0..dimension).map(|_| law.sample(&mut noise)).collect();
     let model = Lda::new(shape, stream_of_documents.len(), streams.child(2));
     let sampler = method.build(dimension, step, streams.child(3))?;

@@ -5,7 +5,7 @@ mod shared;
 
 use std::time::Instant;
 
-use alphamf_samplers::random::Streams;
+use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::{Gaussian, LinearGaussian};
 use alphamf_samplers::*;
 use shared::{Outcome, Report, plot, row};
@@ -43,7 +43,7 @@ impl Method {
             minibatch: Some(terms / 100),
             ..GradientSettings::default()
         };
-        let streams = Streams::new(seed);
+        let streams = SeedTree::new(seed);
         let sampler: Result<Box<dyn Sampler<f64>>, SamplerError> = match self {
             Self::Sgld => Sgld::new(dimension, 1, gradient, streams).map(|s| Box::new(s) as _),
             Self::Psgld => {
@@ -56,7 +56,7 @@ impl Method {
                     gradient,
                     memory,
                     initial_scale: InitialScale::Fixed(1.0 / curvature),
-                    renewal: 1,
+                    refresh_interval: 1,
                     trust_region: 1.0,
                 };
                 Hamcmc::new(dimension, 1, settings, streams).map(|s| Box::new(s) as _)
@@ -114,7 +114,7 @@ fn main() -> Outcome {
         let runs: u64 = if dimension == 100 { 3 } else { 5 };
         let terms = if dimension == 100 { 2000 } else { 1000 };
         let models: Vec<LinearGaussian> = (0..runs)
-            .map(|seed| LinearGaussian::synthetic(dimension, terms, 10.0, 1.0, Streams::new(seed)))
+            .map(|seed| LinearGaussian::synthetic(dimension, terms, 10.0, 1.0, SeedTree::new(seed)))
             .collect();
         let curvatures: Vec<f64> = models.iter().map(|model| largest_curvature(model.posterior())).collect();
         let (mut table, mut by_step, mut by_time) = (Vec::new(), Vec::new(), Vec::new());

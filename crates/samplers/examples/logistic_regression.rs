@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use alphamf_samplers::diagnostics::effective_size_mean;
-use alphamf_samplers::random::Streams;
+use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::LogisticRegression;
 use alphamf_samplers::*;
 use shared::{Outcome, Report, logistic_row, number, option, row};
@@ -60,7 +60,7 @@ fn read_csv(path: &Path, cubes: bool) -> Result<Labelled, Box<dyn Error>> {
 
 /// Standard normal inputs after a column of ones, and labels drawn from the model with `N(0, 1)` coefficients.
 fn synthetic(dimension: usize, terms: usize, seed: u64) -> Labelled {
-    let mut stream = Streams::new(seed).stream(0);
+    let mut stream = SeedTree::new(seed).rng(0);
     let truth: Vec<f64> = (0..dimension).map(|_| f64::normal(&mut stream)).collect();
     let (mut regressors, mut labels) = (Vec::new(), Vec::new());
     for _ in 0..terms {
@@ -90,7 +90,7 @@ impl Method {
         if self == Self::Rmhmc { (1, 100, 200) } else { (2, 1000, 5000) }
     }
 
-    fn build(self, dimension: usize, streams: Streams) -> Result<Box<dyn Sampler<f64>>, SamplerError> {
+    fn build(self, dimension: usize, streams: SeedTree) -> Result<Box<dyn Sampler<f64>>, SamplerError> {
         let hmc = HmcSettings::default();
         Ok(match self {
             Self::Hmc => Box::new(Hmc::new(dimension, 1, HmcSettings { leaps: 40, ..hmc }, streams)?),
@@ -120,7 +120,7 @@ fn mixing(method: Method, target: &LogisticRegression, dimension: usize) -> Resu
     let (runs, burn_in, draws) = method.lengths();
     let mut total = [0.0; 4];
     for seed in 0..runs {
-        let mut sampler = method.build(dimension, Streams::new(seed))?;
+        let mut sampler = method.build(dimension, SeedTree::new(seed))?;
         let chains = sampler.chains();
         let mut series = vec![vec![Vec::new(); chains]; dimension];
         let mut chain = Chain::new(target.clone(), &mut *sampler, vec![0.0; dimension])?;

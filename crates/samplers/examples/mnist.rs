@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use alphamf_samplers::diagnostics::effective_size_mean;
-use alphamf_samplers::random::Streams;
+use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::LogisticRegression;
 use alphamf_samplers::*;
 use shared::{Outcome, Report, option, plot, read_gzip, row};
@@ -49,7 +49,7 @@ fn main() -> Outcome {
     /// which is asked every so many steps.
     const WINDOW: usize = 50;
     const FLAT: f64 = 5.0;
-    const LONGEST: usize = 5000;
+    const MAX_TRACE: usize = 5000;
     const DESCENTS: usize = 1000;
     let folder = option("--data").ok_or("--data must name the folder that holds mnist7v9")?.join("mnist7v9");
     let mut report = Report::new("mnist", "Bayesian logistic regression on MNIST, 7 against 9");
@@ -59,10 +59,10 @@ fn main() -> Outcome {
     let mut target =
         LogisticRegression::new(regressors, labels, &vec![1.0; dimension]).ok_or("sizes do not fit")?;
     let hmc = HmcSettings { step_size: 0.003, leaps: 5, ..HmcSettings::default() };
-    let streams = Streams::new(1);
+    let streams = SeedTree::new(1);
     let bfgs = HmcBfgsSettings { hmc, ensemble: 5, initial_scale: InitialScale::Pairs(1e-5) };
     let initial_scale = InitialScale::Pairs(1.0);
-    let qnhmc = QnhmcSettings { hmc, initial_scale, learning: LONGEST, ..QnhmcSettings::default() };
+    let qnhmc = QnhmcSettings { hmc, initial_scale, learning: MAX_TRACE, ..QnhmcSettings::default() };
     let samplers: [(&str, Box<dyn Sampler<f64>>, &str); 3] = [
         ("HMC", Box::new(Hmc::new(dimension, 1, hmc, streams)?), "64 s, 0.286, 0.0493"),
         ("HMC-BFGS", Box::new(HmcBfgs::new(dimension, 1, bfgs, streams)?), "36 s, 0.418, 0.0501"),
@@ -76,7 +76,7 @@ fn main() -> Outcome {
         let mean = |energies: &[f64]| energies.iter().sum::<f64>() / energies.len() as f64;
         chain.adapt(true);
         let mut is_flat = false;
-        while !is_flat && energies.len() < LONGEST {
+        while !is_flat && energies.len() < MAX_TRACE {
             chain.run(WINDOW, |draw| energies.push(draw.step.energy.unwrap_or(f64::NAN)));
             let quarters: Vec<f64> = energies.chunks_exact(energies.len() / 4).map(mean).collect();
             is_flat = energies.len() >= 4 * WINDOW && quarters[2] - quarters[3] < FLAT;

@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
 
-use alphamf_samplers::random::Streams;
+use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::LogisticRegression;
 use alphamf_samplers::*;
 use counted::Counted;
@@ -32,7 +32,7 @@ const NEGLIGIBLE: f64 = 1e-17;
 struct Chunked {
     truth: Vec<f64>,
     terms: usize,
-    streams: Streams,
+    streams: SeedTree,
     kept: Vec<Chunk>,
 }
 
@@ -40,7 +40,7 @@ struct Chunked {
 type Chunk = (Vec<f64>, Vec<bool>);
 
 impl Chunked {
-    fn new(terms: usize, truth: Vec<f64>, streams: Streams) -> Self {
+    fn new(terms: usize, truth: Vec<f64>, streams: SeedTree) -> Self {
         let mut target = Self { truth, terms, streams, kept: Vec::new() };
         if terms <= HELD {
             target.kept = (0..target.chunks()).map(|index| target.make(index)).collect();
@@ -53,7 +53,7 @@ impl Chunked {
     }
 
     fn make(&self, index: usize) -> Chunk {
-        let mut stream = self.streams.stream(index as u64);
+        let mut stream = self.streams.rng(index as u64);
         let mut inputs = Vec::with_capacity(CHUNK * DIMENSION);
         let rows = CHUNK.min(self.terms - index * CHUNK);
         let labels = (0..rows).map(|_| logistic_row(10.0, &self.truth, &mut inputs, &mut stream)).collect();
@@ -167,8 +167,8 @@ fn main() -> Outcome {
     let terms = number_option("--rows", 10_000)?;
     let draws = number_option("--draws", 1000)?;
     let passes = number_option("--passes", usize::MAX)?;
-    let streams = Streams::new(3);
-    let mut noise = streams.stream(0);
+    let streams = SeedTree::new(3);
+    let mut noise = streams.rng(0);
     let truth: Vec<f64> = (0..DIMENSION).map(|row| f64::normal(&mut noise) / precision(row).sqrt()).collect();
     let mut target = Chunked::new(terms, truth.clone(), streams.child(1));
     let (inputs, labels): (Vec<_>, Vec<_>) =
@@ -176,7 +176,7 @@ fn main() -> Outcome {
     let (inputs, labels) = (inputs.concat(), labels.concat());
     let (mut table, mut curves) = (Vec::new(), Vec::new());
     for is_newtonian in [true, false] {
-        let streams = Streams::new(1);
+        let streams = SeedTree::new(1);
         let name = if is_newtonian { "Newtonian Monte Carlo" } else { "NUTS" };
         let mut sampler: Box<dyn Sampler<f64>> = if is_newtonian {
             Box::new(Newtonian::new(DIMENSION, 1, streams)?)

@@ -1,7 +1,7 @@
 //! A new sampler in ten lines: Langevin dynamics that turn as they fall (a constant curl `Q`), which leave the same
 //! law and forget sooner than those that do not (`complete-recipe` section 2: any `D` and `Q` will do).
 
-use alphamf_samplers::random::Streams;
+use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::recipe::{Langevin, Recipe, RecipeSampler};
 use alphamf_samplers::targets::Gaussian;
 use alphamf_samplers::{Chain, GradientSettings, SamplerError, StepSize, Target, diagnostics};
@@ -20,7 +20,7 @@ fn run(name: &str, recipe: impl Recipe) -> Result<(), SamplerError> {
     let target = Gaussian::new(vec![0.0; 2], vec![1.0, 0.0, 0.0, 16.0])
         .unwrap_or_else(|| Gaussian::equicorrelated(2, 1.0, 0.0));
     let settings = GradientSettings { step_size: StepSize::Constant(0.005), ..GradientSettings::default() };
-    let sampler = RecipeSampler::new(2, recipe, settings, Streams::new(1))?;
+    let sampler = RecipeSampler::new(2, recipe, settings, SeedTree::new(1))?;
     let mut chain = Chain::new(target, sampler, vec![0.0; 2])?;
     let mut draws = Vec::new();
     chain.run(200_000, |draw| draws.push(draw.theta[0]));

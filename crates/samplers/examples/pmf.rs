@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::time::Instant;
 
-use alphamf_samplers::random::{Stream, Streams};
+use alphamf_samplers::random::{SeedTree, SeededRng};
 use alphamf_samplers::{
     Chain, Hmc, HmcBfgs, HmcBfgsSettings, HmcSettings, Minibatch, Qnhmc, QnhmcSettings, Sampler, Target,
 };
@@ -134,7 +134,7 @@ fn error(predictions: impl Iterator<Item = f64>, mean: f64, held_out: &[Rating])
 
 /// The demonstration's: 50 passes of gradient descent with momentum 0.8 over batches of a ninth, each rating with a
 /// hundredth of its factors' squares.
-fn maximise(ratings: &mut [Rating], stream: &mut Stream) -> Vec<f64> {
+fn maximise(ratings: &mut [Rating], stream: &mut SeededRng) -> Vec<f64> {
     let mut theta: Vec<f64> =
         (0..UNKNOWNS).map(|_| -> f64 { StandardNormal.sample(stream) }).map(|x| 0.1 * x).collect();
     let (mut slope, mut momentum) = (vec![0.0; UNKNOWNS], vec![0.0; UNKNOWNS]);
@@ -171,9 +171,9 @@ fn main() -> Outcome {
         (read(&folder.join("train.csv.gz"))?, read(&folder.join("test.csv.gz"))?);
     let mean = ratings.iter().map(|rating| rating.2).sum::<f64>() / ratings.len() as f64;
     ratings.iter_mut().chain(&mut held_out).for_each(|rating| rating.2 -= mean);
-    let streams = Streams::new(1);
+    let streams = SeedTree::new(1);
     let start = Instant::now();
-    let best = maximise(&mut ratings, &mut streams.stream(0));
+    let best = maximise(&mut ratings, &mut streams.rng(0));
     let maximising = start.elapsed().as_secs_f64();
     // Neighbours in memory are met one after the other.
     ratings.sort_by_key(|&(movie, user, _)| (user, movie));
@@ -187,7 +187,7 @@ fn main() -> Outcome {
     let (mut table, mut curves) = (vec![maximised.map(str::to_owned).to_vec()], Vec::new());
     for adapts in [false, true] {
         let hmc = HmcSettings { step_size: PUBLISHED.0, leaps: 10, ..HmcSettings::default() };
-        let quasi_newton = QnhmcSettings { hmc, keep_learning: true, ..QnhmcSettings::default() };
+        let quasi_newton = QnhmcSettings { hmc, adapt_after_burn_in: true, ..QnhmcSettings::default() };
         let ensemble = HmcBfgsSettings { hmc, ..HmcBfgsSettings::default() };
         let samplers: [(&str, &str, Box<dyn Sampler<f64>>); 3] = [
             ("HMC", ".8607, 202.5", Box::new(Hmc::new(UNKNOWNS, 1, hmc, streams.child(1))?)),

@@ -7,7 +7,7 @@ mod shared;
 mod with_metric;
 
 use alphamf_samplers::diagnostics::{Histogram, mean_and_variance};
-use alphamf_samplers::random::Streams;
+use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::{Banana, Quartic};
 use alphamf_samplers::*;
 use shared::{Outcome, Report, plot, row};
@@ -21,7 +21,7 @@ fn constant(step: f64) -> GradientSettings {
 }
 
 fn sampler(name: &str, dimension: usize, seed: u64) -> Result<Box<dyn Sampler<f64>>, SamplerError> {
-    let streams = Streams::new(seed);
+    let streams = SeedTree::new(seed);
     Ok(match (name, dimension) {
         ("SGLD", 1) => Box::new(Sgld::new(1, 1, constant(0.02), streams)?),
         ("SGLD", _) => Box::new(Sgld::new(2, 1, constant(0.01), streams)?),

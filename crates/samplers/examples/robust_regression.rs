@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
 
-use alphamf_samplers::random::Streams;
+use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::RobustRegression;
 use alphamf_samplers::*;
 use counted::Counted;
@@ -28,7 +28,7 @@ fn main() -> Outcome {
     let terms = number_option("--rows", 10_000)?;
     let draws = number_option("--draws", 1000)?;
     let passes = number_option("--passes", usize::MAX)?;
-    let mut stream = Streams::new(5).stream(0);
+    let mut stream = SeedTree::new(5).rng(0);
     let mut normal = || f64::normal(&mut stream);
     let (nu, sigma, alpha) = (4_u32, 1.0, 3.0);
     let slopes: Vec<f64> = (0..SLOPES).map(|_| 2.5 * normal()).collect();
@@ -51,7 +51,7 @@ fn main() -> Outcome {
         |theta: &[f64]| RobustRegression::log_likelihood(&regressors[split..], &observations[terms..], theta);
     let logs = |theta: &[f64]| [&[theta[0].exp(), theta[1].exp()], &theta[2..]].concat();
 
-    let streams = Streams::new(1);
+    let streams = SeedTree::new(1);
     let (mut table, mut curves) = (Vec::new(), Vec::new());
     for is_newtonian in [true, false] {
         let (mut trace, mut last) = (Vec::new(), Vec::new());

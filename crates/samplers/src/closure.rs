@@ -9,14 +9,14 @@ use super::{Minibatch, Real, Target};
 /// For data that minibatches choose from, independent blocks, metrics and the like, implement [`Target`].
 ///
 /// ```
-/// use alphamf_samplers::random::Streams;
+/// use alphamf_samplers::random::SeedTree;
 /// use alphamf_samplers::{Chain, Hmc, HmcSettings, from_fn};
 /// # fn main() -> Result<(), alphamf_samplers::SamplerError> {
 /// let normal = from_fn(3, |theta: &[f64], gradient: &mut [f64]| {
 ///     gradient.copy_from_slice(theta);
 ///     0.5 * theta.iter().map(|x| x * x).sum::<f64>()
 /// });
-/// let sampler = Hmc::new(3, 1, HmcSettings::default(), Streams::new(1))?;
+/// let sampler = Hmc::new(3, 1, HmcSettings::default(), SeedTree::new(1))?;
 /// let mut chain = Chain::new(normal, sampler, vec![0.0; 3])?;
 /// chain.burn_in(200);
 /// # Ok(())

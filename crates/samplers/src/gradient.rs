@@ -4,7 +4,7 @@ use rand::RngExt;
 
 use super::vector::is_sound;
 use super::{Minibatch, Real, SamplerError, Step, StepSize, Target};
-use crate::random::{Stream, Streams};
+use crate::random::{SeedTree, SeededRng};
 
 /// The settings that all minibatch gradient samplers share.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,7 +71,7 @@ impl GradientSettings {
 struct Subsample {
     size: Option<usize>,
     indices: Vec<usize>,
-    stream: Stream,
+    stream: SeededRng,
 }
 
 impl Subsample {
@@ -129,7 +129,7 @@ pub(super) fn is_runaway<T: Real>(states: [&[T]; 2], gradients: [&[T]; 2]) -> bo
 /// What every block of a gradient sampler owns.
 #[derive(Debug, Clone)]
 pub(super) struct Block<T> {
-    pub stream: Stream,
+    pub stream: SeededRng,
     pub diverged: bool,
     pub old: Vec<T>,
 }
@@ -149,22 +149,22 @@ impl<T: Real> Engine<T> {
         dimension: usize,
         blocks: usize,
         settings: GradientSettings,
-        streams: Streams,
+        streams: SeedTree,
     ) -> Result<Self, SamplerError> {
         check_shape(dimension, blocks)?;
         settings.check()?;
         let subsample =
-            Subsample { size: settings.minibatch, indices: Vec::new(), stream: streams.child(1).stream(0) };
+            Subsample { size: settings.minibatch, indices: Vec::new(), stream: streams.child(1).rng(0) };
         let gradient = vec![T::zero(); dimension * blocks];
         Ok(Self { settings, dimension, blocks, subsample, iteration: 0, gradient, last: Last::default() })
     }
 
     /// The random streams and scratch space of each block.
-    pub fn new_blocks(&self, streams: Streams) -> impl Iterator<Item = Block<T>> + use<T> {
+    pub fn new_blocks(&self, streams: SeedTree) -> impl Iterator<Item = Block<T>> + use<T> {
         let (dimension, blocks) = (self.dimension, self.blocks as u64);
         let noise = streams.child(0);
         (0..blocks).map(move |block| Block {
-            stream: noise.stream(block),
+            stream: noise.rng(block),
             diverged: false,
             old: vec![T::zero(); dimension],
         })

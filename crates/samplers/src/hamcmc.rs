@@ -22,7 +22,7 @@
 //! and what bias there is vanishes with the step, to first order: 0.017 and 0.007 in the worse mean of that law at
 //! these steps. They reach as far as the law itself, so they average the curvature over it, and they need one chain
 //! more for as many pairs.
-//! **Cost.** Two gradients and `O(M^2 dimension)` per step; memory `O(M dimension)` per block. With `renewal` above 1
+//! **Cost.** Two gradients and `O(M^2 dimension)` per step; memory `O(M dimension)` per block. With `refresh_interval` above 1
 //! a chain makes its pair at every so many of its steps only, and the second gradient with it: the other chains go on
 //! with the older pair, which has seen their states no more than a new one would.
 //! **Mirroring.** With `mirror` each draw is folded into the positive orthant and the pairs are taken between
@@ -37,7 +37,7 @@ use super::gradient::{Block, Engine, check, is_runaway};
 use super::lbfgs::InverseHessian;
 use super::vector::{add_scaled, dot, for_blocks};
 use super::{GradientSettings, InitialScale, Real, Sampler, SamplerError, Step, Target};
-use crate::random::Streams;
+use crate::random::SeedTree;
 
 /// Settings of [`Hamcmc`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,7 +49,7 @@ pub struct HamcmcSettings {
     /// Where the recursion starts. Default `Fixed(1.0)`.
     pub initial_scale: InitialScale,
     /// Each chain renews its pair at its first step and then at every so many, at least 1. Default 1, as published.
-    pub renewal: u64,
+    pub refresh_interval: u64,
     /// The trust region `lambda`, from 0: `H` approximates `(Hessian + lambda I)^-1`. Default 0.
     pub trust_region: f64,
 }
@@ -60,7 +60,7 @@ impl Default for HamcmcSettings {
             gradient: GradientSettings::default(),
             memory: 3,
             initial_scale: InitialScale::Fixed(1.0),
-            renewal: 1,
+            refresh_interval: 1,
             trust_region: 0.0,
         }
     }
@@ -117,12 +117,12 @@ impl<T: Real> Hamcmc<T> {
         dimension: usize,
         blocks: usize,
         settings: HamcmcSettings,
-        streams: Streams,
+        streams: SeedTree,
     ) -> Result<Self, SamplerError> {
-        let HamcmcSettings { memory, initial_scale, renewal, trust_region, .. } = settings;
+        let HamcmcSettings { memory, initial_scale, refresh_interval, trust_region, .. } = settings;
         check("HAMCMC memory", memory as f64, "at least 2", memory >= 2)?;
         initial_scale.check("HAMCMC initial scale")?;
-        check("HAMCMC renewal", renewal as f64, "at least 1", renewal > 0)?;
+        check("HAMCMC refresh_interval", refresh_interval as f64, "at least 1", refresh_interval > 0)?;
         let range = trust_region.is_finite() && trust_region >= 0.0;
         check("HAMCMC trust region", trust_region, "a finite number from 0", range)?;
         let engine = Engine::new(dimension, blocks, settings.gradient, streams)?;
@@ -277,7 +277,7 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
             }
             block.settle(theta);
         });
-        if steps_of_chain.is_multiple_of(self.settings.renewal) {
+        if steps_of_chain.is_multiple_of(self.settings.refresh_interval) {
             let batch = engine.batch(target);
             target.gradient(theta, batch, &mut self.next_gradient);
             let next_gradient = &self.next_gradient;

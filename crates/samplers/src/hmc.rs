@@ -11,7 +11,7 @@
 
 use super::trajectory::{Map, Trajectory};
 use super::{HmcSettings, Matrix, Real, Sampler, SamplerError, Step, Target};
-use crate::random::Streams;
+use crate::random::SeedTree;
 
 /// Hamiltonian Monte Carlo; see the [module](self).
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ impl<T: Real> Hmc<T> {
         dimension: usize,
         blocks: usize,
         settings: HmcSettings,
-        streams: Streams,
+        streams: SeedTree,
     ) -> Result<Self, SamplerError> {
         Ok(Self { trajectory: Trajectory::new(dimension, blocks, settings, Map::Identity, 0, streams)? })
     }

@@ -15,7 +15,7 @@ use super::ensemble::Ensemble;
 use super::gradient::check;
 use super::trajectory::{Map, Trajectory};
 use super::{HmcSettings, InitialScale, Real, Sampler, SamplerError, Step, Target};
-use crate::random::Streams;
+use crate::random::SeedTree;
 
 /// Settings of [`HmcBfgs`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,7 +51,7 @@ impl<T: Real> HmcBfgs<T> {
         dimension: usize,
         blocks: usize,
         settings: HmcBfgsSettings,
-        streams: Streams,
+        streams: SeedTree,
     ) -> Result<Self, SamplerError> {
         let chains = settings.ensemble;
         check("HMC-BFGS ensemble", chains as f64, "at least 2", chains >= 2)?;

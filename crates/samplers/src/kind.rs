@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::*;
-use crate::random::Streams;
+use crate::random::SeedTree;
 
 /// The samplers of this library, each constructible by name with default settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,7 +41,7 @@ pub enum SamplerKind {
 
 /// Settings that most samplers understand; what is `None` stays at the sampler's own default.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Options {
+pub struct SamplerOptions {
     /// The step size; accept-reject samplers start their adaptation from its first value.
     pub step_size: Option<StepSize>,
     /// How many data terms each gradient looks at; accept-reject samplers always use all.
@@ -53,7 +53,7 @@ pub struct Options {
     pub drift_limit: Option<f64>,
 }
 
-impl Options {
+impl SamplerOptions {
     fn gradient(&self, default: GradientSettings) -> GradientSettings {
         GradientSettings {
             step_size: self.step_size.unwrap_or(default.step_size),
@@ -109,8 +109,8 @@ impl SamplerKind {
         self,
         dimension: usize,
         blocks: usize,
-        options: &Options,
-        streams: Streams,
+        options: &SamplerOptions,
+        streams: SeedTree,
     ) -> Result<Box<dyn Sampler<T>>, SamplerError> {
         let gradient = options.gradient(GradientSettings::default());
         let step_size = options.step_size.map(|step_size| step_size.at(1));

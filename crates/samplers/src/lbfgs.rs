@@ -187,7 +187,7 @@ impl<T: Real> InverseHessian<T> {
 mod tests {
     use super::*;
     use crate::dense::{cholesky, log_determinant};
-    use crate::random::Streams;
+    use crate::random::SeedTree;
     use ndarray::{Array1, Array2};
 
     struct Example {
@@ -198,7 +198,7 @@ mod tests {
 
     /// Random pairs of positive curvature, the product-form memory and the dense matrix of eq. 6 of `hamcmc-2016`.
     fn example(dimension: usize, pairs: usize) -> Example {
-        let mut stream = Streams::new(7).stream(dimension as u64);
+        let mut stream = SeedTree::new(7).rng(dimension as u64);
         let mut memory = InverseHessian::new(dimension, pairs);
         memory.reset(0.3);
         let mut dense = Array2::eye(dimension) * 0.3;

@@ -5,11 +5,11 @@
 //! stream. [`Chain`] checks that the two fit and runs the loop; [`SamplerKind`] builds a sampler by name.
 //!
 //! ```
-//! use alphamf_samplers::random::Streams;
+//! use alphamf_samplers::random::SeedTree;
 //! use alphamf_samplers::{Chain, Hmc, HmcSettings, targets::Gaussian};
 //! # fn main() -> Result<(), alphamf_samplers::SamplerError> {
 //! let target = Gaussian::equicorrelated(10, 4.0, 1.0);
-//! let sampler = Hmc::new(10, 1, HmcSettings::default(), Streams::new(1))?;
+//! let sampler = Hmc::new(10, 1, HmcSettings::default(), SeedTree::new(1))?;
 //! let mut chain = Chain::new(target, sampler, vec![0.0; 10])?;
 //! chain.burn_in(500);
 //! chain.run(2000, |draw| assert!(draw.theta.iter().all(|x: &f64| x.is_finite())));
@@ -41,7 +41,7 @@
 //! | [`Hmc`] | `hmc` | potential | yes | the reference |
 //! | [`MhBfgs`] | `mh-bfgs` | potential | yes | a comparator in few dimensions |
 //! | [`HmcBfgs`] | `hmc-bfgs` | potential | yes | strong correlations |
-//! | [`Qnhmc`] | `qnhmc` | potential | yes, once it has learnt; never with `keep_learning` | wide directions must be explored fast |
+//! | [`Qnhmc`] | `qnhmc` | potential | yes, once it has learnt; never with `adapt_after_burn_in` | wide directions must be explored fast |
 //! | [`Nuts`] | | potential | yes | a good trajectory length is not known |
 //! | [`Rmhmc`] | | potential, [`Metric`] | yes | a comparator in few dimensions |
 //! | [`Sgfs`] | | gradient of each data term | as the step falls; at long steps the posterior's Gaussian limit | many data, few unknowns |
@@ -117,7 +117,7 @@ pub use gradient::GradientSettings;
 pub use hamcmc::{Hamcmc, HamcmcSettings, Pairs};
 pub use hmc::Hmc;
 pub use hmc_bfgs::{HmcBfgs, HmcBfgsSettings};
-pub use kind::{Options, SamplerKind};
+pub use kind::{SamplerKind, SamplerOptions};
 pub use lbfgs::InitialScale;
 pub use matrix::Matrix;
 pub use mh_bfgs::{MhBfgs, MhBfgsSettings};
@@ -127,8 +127,8 @@ pub use positivity::{LogMapped, Mirrored, Scaled};
 pub use psgld::{Psgld, PsgldSettings};
 pub use qnhmc::{Qnhmc, QnhmcSettings};
 pub use rmhmc::Rmhmc;
-pub use runner::{Sampled, Schedule, Unknown, sample};
-pub use sampler::{Chain, Draw, Sampler, SamplerError, Statistics, Step};
+pub use runner::{ParameterSummary, SampleResult, Schedule, sample};
+pub use sampler::{Chain, ChainStatistics, Draw, Sampler, SamplerError, Step};
 pub use sgfs::Sgfs;
 pub use sghmc::{Sghmc, SghmcSettings};
 pub use sgld::Sgld;

@@ -19,7 +19,7 @@ use super::gradient::{check, check_shape};
 use super::lbfgs::InverseHessian;
 use super::vector::{dot, for_blocks, is_sound};
 use super::{DualAveraging, InitialScale, Real, Sampler, SamplerError, Step, Target};
-use crate::random::{Stream, Streams};
+use crate::random::{SeedTree, SeededRng};
 
 /// Settings of [`MhBfgs`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,7 +57,7 @@ pub struct MhBfgs<T> {
 
 #[derive(Debug, Clone)]
 struct Walker<T> {
-    stream: Stream,
+    stream: SeededRng,
     inverse: InverseHessian<T>,
     averaging: DualAveraging,
     base_scale: f64,
@@ -78,7 +78,7 @@ impl<T: Real> MhBfgs<T> {
         dimension: usize,
         blocks: usize,
         settings: MhBfgsSettings,
-        streams: Streams,
+        streams: SeedTree,
     ) -> Result<Self, SamplerError> {
         let MhBfgsSettings { scale, ensemble, initial_scale, target_acceptance } = settings;
         check_shape(dimension, blocks)?;
@@ -90,7 +90,7 @@ impl<T: Real> MhBfgs<T> {
         let zeros = vec![T::zero(); dimension];
         let noise = streams.child(0);
         let walker = |block: usize| Walker {
-            stream: noise.stream(block as u64),
+            stream: noise.rng(block as u64),
             inverse: InverseHessian::new(dimension, ensemble - 2),
             averaging: DualAveraging::new(scale, target_acceptance),
             base_scale: scale,

@@ -4,7 +4,7 @@ use super::gradient::{Block, Engine, check};
 use super::matrix::{Matrix, Spectrum};
 use super::vector::for_blocks;
 use super::{Real, SamplerError};
-use crate::random::Streams;
+use crate::random::SeedTree;
 
 /// The momenta of every block, drawn at the first step, and whatever else (`Rest`) a sampler keeps for each.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub(super) struct Mover<T, Rest> {
 }
 
 impl<T: Real, Rest: Clone + Send> Momenta<T, Rest> {
-    pub fn new(engine: &Engine<T>, rest: Rest, streams: Streams) -> Self {
+    pub fn new(engine: &Engine<T>, rest: Rest, streams: SeedTree) -> Self {
         let zeros = vec![T::zero(); engine.dimension];
         let mover = |block| Mover {
             block,

@@ -38,7 +38,7 @@ use super::dense::{cholesky, eigen, log_determinant, solve, solve_lower_transpos
 use super::gradient::{check, check_shape};
 use super::vector::dot;
 use super::{Real, Sampler, SamplerError, Site, Sites, Step, Support, Target};
-use crate::random::{Stream, Streams};
+use crate::random::{SeedTree, SeededRng};
 
 /// A fall of the potential, in nats, that only a chain far from its target can make.
 const FAR: f64 = 10.0;
@@ -73,7 +73,7 @@ pub enum Scan {
 #[derive(Debug, Clone)]
 pub struct Newtonian<T> {
     dimension: usize,
-    streams: Vec<Stream>,
+    streams: Vec<SeededRng>,
     laws: Vec<Law>,
     reverse: Law,
     before: Expansion,
@@ -84,7 +84,7 @@ pub struct Newtonian<T> {
     local_share: f64,
     scan: Scan,
     order: Vec<usize>,
-    order_stream: Stream,
+    order_stream: SeededRng,
     /// The potentials of every value of a discrete site, block after block.
     values: Vec<f64>,
     /// Whether the present proposal of each block is local.
@@ -320,7 +320,7 @@ impl Law {
         }
     }
 
-    fn draw(&mut self, stream: &mut Stream, out: &mut [f64]) {
+    fn draw(&mut self, stream: &mut SeededRng, out: &mut [f64]) {
         let Self { family, parameters, factor, .. } = self;
         match family {
             Family::None => out.fill(f64::NAN),
@@ -399,12 +399,12 @@ impl<T: Real> Newtonian<T> {
     ///
     /// # Errors
     /// If either is zero.
-    pub fn new(dimension: usize, blocks: usize, streams: Streams) -> Result<Self, SamplerError> {
+    pub fn new(dimension: usize, blocks: usize, streams: SeedTree) -> Result<Self, SamplerError> {
         check_shape(dimension, blocks)?;
         let noise = streams.child(0);
         Ok(Self {
             dimension,
-            streams: (0..blocks as u64).map(|block| noise.stream(block)).collect(),
+            streams: (0..blocks as u64).map(|block| noise.rng(block)).collect(),
             laws: vec![Law::default(); blocks],
             reverse: Law::default(),
             before: Expansion::default(),
@@ -415,7 +415,7 @@ impl<T: Real> Newtonian<T> {
             local_share: LOCAL_SHARE,
             scan: Scan::InOrder,
             order: Vec::new(),
-            order_stream: streams.child(1).stream(0),
+            order_stream: streams.child(1).rng(0),
             values: Vec::new(),
             local: vec![false; blocks],
             adapting: false,
@@ -614,7 +614,7 @@ mod tests {
     /// The mean of `1 / q` times a density over draws from `q` is one, if `q` is the density of its draws.
     fn assert_normalised(law: &mut Law, n: usize, log_density: impl Fn(&[f64]) -> f64) {
         const DRAWS: usize = 100_000;
-        let mut stream = Streams::new(6).stream(n as u64);
+        let mut stream = SeedTree::new(6).rng(n as u64);
         let (mut x, mut sum, mut squares) = (vec![0.0; n], 0.0, 0.0);
         for _ in 0..DRAWS {
             law.draw(&mut stream, &mut x);

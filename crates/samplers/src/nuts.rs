@@ -18,7 +18,7 @@ use super::gradient::{check, check_shape};
 use super::matrix::Spectrum;
 use super::vector::{add_scaled, dot, is_sound};
 use super::{DualAveraging, Matrix, Real, Sampler, SamplerError, Step, Target};
-use crate::random::{Stream, Streams};
+use crate::random::{SeedTree, SeededRng};
 
 /// Settings of [`Nuts`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -94,7 +94,7 @@ impl<T: Real> Sum<T> {
 /// The trajectory of one block.
 #[derive(Debug, Clone)]
 struct Tree<T> {
-    stream: Stream,
+    stream: SeededRng,
     averaging: DualAveraging,
     base_step: f64,
     step_size: f64,
@@ -269,7 +269,7 @@ impl<T: Real> Nuts<T> {
         dimension: usize,
         blocks: usize,
         settings: NutsSettings,
-        streams: Streams,
+        streams: SeedTree,
     ) -> Result<Self, SamplerError> {
         let NutsSettings { step_size, depth, target_acceptance } = settings;
         check_shape(dimension, blocks)?;
@@ -281,7 +281,7 @@ impl<T: Real> Nuts<T> {
         let pair = [zeros.clone(), zeros];
         let noise = streams.child(0);
         let tree = |block: usize| Tree {
-            stream: noise.stream(block as u64),
+            stream: noise.rng(block as u64),
             averaging: DualAveraging::new(step_size, target_acceptance),
             base_step: step_size,
             step_size,

@@ -25,7 +25,7 @@
 use super::gradient::{Block, Engine, check};
 use super::vector::for_blocks;
 use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
-use crate::random::Streams;
+use crate::random::SeedTree;
 
 /// Settings of [`Psgld`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -77,7 +77,7 @@ impl<T: Real> Psgld<T> {
         dimension: usize,
         blocks: usize,
         settings: PsgldSettings,
-        streams: Streams,
+        streams: SeedTree,
     ) -> Result<Self, SamplerError> {
         let PsgldSettings { forgetting, regularisation, correction, .. } = settings;
         check("PSGLD forgetting", forgetting, "in [0, 1)", (0.0..1.0).contains(&forgetting))?;

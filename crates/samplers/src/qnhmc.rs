@@ -8,7 +8,7 @@
 //! further, and the memory then spans more than one trajectory's plane.
 //! **Validity.** Theorem 4 of the paper holds for a `C` that does not depend on the chain. A `C` that keeps
 //! learning from the states it moves does, so by default the memory learns only early while the sampler adapts
-//! and is frozen afterwards, which is exact; `keep_learning` is the paper's form, which is not. As only accepted
+//! and is frozen afterwards, which is exact; `adapt_after_burn_in` is the paper's form, which is not. As only accepted
 //! proposals teach, a `C` that the step does not suit would then hold the chain for ever (an acceptance of 0.00 on
 //! variances 1 and 1/1000); after ten rejections in a row all pairs are therefore forgotten. It happens seldom where
 //! the initial matrix is no larger than the smallest variance.
@@ -20,7 +20,7 @@ use super::gradient::check;
 use super::lbfgs::InverseHessian;
 use super::trajectory::{Map, Trajectory};
 use super::{HmcSettings, InitialScale, Matrix, Real, Sampler, SamplerError, Step, Target};
-use crate::random::Streams;
+use crate::random::SeedTree;
 
 /// Settings of [`Qnhmc`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,7 +36,7 @@ pub struct QnhmcSettings {
     pub learning: usize,
     /// Learn from every accepted proposal, after burn-in too, as in the paper, at the price of exactness.
     /// Default false.
-    pub keep_learning: bool,
+    pub adapt_after_burn_in: bool,
 }
 
 impl Default for QnhmcSettings {
@@ -46,7 +46,7 @@ impl Default for QnhmcSettings {
             memory: 7,
             initial_scale: InitialScale::Fixed(1.0),
             learning: 100,
-            keep_learning: false,
+            adapt_after_burn_in: false,
         }
     }
 }
@@ -81,7 +81,7 @@ impl<T: Real> Qnhmc<T> {
         dimension: usize,
         blocks: usize,
         settings: QnhmcSettings,
-        streams: Streams,
+        streams: SeedTree,
     ) -> Result<Self, SamplerError> {
         check("QNHMC memory", settings.memory as f64, "at least 1", settings.memory > 0)?;
         settings.initial_scale.check("QNHMC initial scale")?;
@@ -107,7 +107,7 @@ impl<T: Real> Qnhmc<T> {
 impl<T: Real> Sampler<T> for Qnhmc<T> {
     fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
         let step = self.trajectory.run(target, theta);
-        if !(self.settings.keep_learning || self.trajectory.is_adapting()) {
+        if !(self.settings.adapt_after_burn_in || self.trajectory.is_adapting()) {
             return step;
         }
         let Trajectory { dimension, blocks, start_gradient, gradient, start, .. } = &mut self.trajectory;
@@ -116,13 +116,14 @@ impl<T: Real> Sampler<T> for Qnhmc<T> {
         let initial = self.settings.initial_scale;
         for (index, (block, pairs)) in blocks.iter_mut().zip(&mut self.memories).enumerate() {
             pairs.rejections = if block.accepted { 0 } else { pairs.rejections + 1 };
-            if self.settings.keep_learning && pairs.rejections == PATIENCE {
+            if self.settings.adapt_after_burn_in && pairs.rejections == PATIENCE {
                 // Only accepted proposals teach, so a matrix that the step does not suit would stay for ever.
                 pairs.rejections = 0;
                 pairs.s.fill(T::zero());
                 block.inverse.reset(initial.scale(std::iter::empty()));
             }
-            if !block.accepted || !(self.settings.keep_learning || pairs.count < self.settings.learning) {
+            if !block.accepted || !(self.settings.adapt_after_burn_in || pairs.count < self.settings.learning)
+            {
                 continue;
             }
             let slot = (pairs.count % memory) * n;

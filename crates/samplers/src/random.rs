@@ -5,24 +5,24 @@
 //! threads happen to run, so the output is the same bit for bit for any number of threads.
 
 use rand::SeedableRng;
-pub use rand_xoshiro::Xoshiro256PlusPlus as Stream;
+pub use rand_xoshiro::Xoshiro256PlusPlus as SeededRng;
 
 /// A node in the tree of random streams below one seed.
 ///
 /// ```
-/// use alphamf_samplers::random::Streams;
+/// use alphamf_samplers::random::SeedTree;
 /// use rand::Rng;
-/// let channel = Streams::new(42).child(1);
-/// let mut first = channel.stream(0);
-/// let mut again = Streams::new(42).child(1).stream(0);
+/// let channel = SeedTree::new(42).child(1);
+/// let mut first = channel.rng(0);
+/// let mut again = SeedTree::new(42).child(1).rng(0);
 /// assert_eq!(first.next_u64(), again.next_u64());
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Streams {
+pub struct SeedTree {
     key: u64,
 }
 
-impl Streams {
+impl SeedTree {
     /// The root of the tree for `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
@@ -37,8 +37,8 @@ impl Streams {
 
     /// The generator for consumer number `index` below this node.
     #[must_use]
-    pub fn stream(&self, index: u64) -> Stream {
-        Stream::seed_from_u64(self.child(index).key)
+    pub fn rng(&self, index: u64) -> SeededRng {
+        SeededRng::seed_from_u64(self.child(index).key)
     }
 }
 
@@ -57,13 +57,13 @@ mod tests {
 
     #[test]
     fn places_in_the_tree_have_distinct_streams() {
-        let root = Streams::new(0);
+        let root = SeedTree::new(0);
         let mut seen = HashSet::new();
         for i in 0..100 {
             for j in 0..100 {
-                assert!(seen.insert(root.child(i).stream(j).next_u64()));
+                assert!(seen.insert(root.child(i).rng(j).next_u64()));
             }
         }
-        assert!(!seen.contains(&Streams::new(1).child(0).stream(0).next_u64()));
+        assert!(!seen.contains(&SeedTree::new(1).child(0).rng(0).next_u64()));
     }
 }

@@ -17,7 +17,7 @@ use super::gradient::Engine;
 use super::matrix::{Matrix, Spectrum};
 use super::vector::is_sound;
 use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
-use crate::random::{Stream, Streams};
+use crate::random::{SeedTree, SeededRng};
 
 /// A sampler's dynamics. `z` has the unknowns first and the auxiliary variables after them.
 pub trait Recipe: Send {
@@ -42,7 +42,7 @@ pub trait Recipe: Send {
     }
 
     /// Draws the auxiliary variables' start. Standard normal unless overridden.
-    fn start(&self, auxiliary: &mut [f64], stream: &mut Stream) {
+    fn start(&self, auxiliary: &mut [f64], stream: &mut SeededRng) {
         auxiliary.iter_mut().for_each(|r| *r = f64::normal(stream));
     }
 }
@@ -102,7 +102,7 @@ pub struct RecipeSampler<R> {
     z: Vec<f64>,
     next: Vec<f64>,
     root: Vec<f64>,
-    stream: Stream,
+    stream: SeededRng,
     started: bool,
     /// The covariance `V` of the stochastic gradient, and `(D + Q) V (D + Q)'`.
     gradient_noise: Option<(Spectrum<f64>, Vec<f64>)>,
@@ -117,11 +117,11 @@ impl<R: Recipe> RecipeSampler<R> {
         dimension: usize,
         recipe: R,
         settings: GradientSettings,
-        streams: Streams,
+        streams: SeedTree,
     ) -> Result<Self, SamplerError> {
         let engine = Engine::new(dimension, 1, settings, streams)?;
         let size = dimension + recipe.auxiliary(dimension);
-        let stream = streams.child(0).stream(0);
+        let stream = streams.child(0).rng(0);
         Ok(Self {
             recipe,
             engine,
@@ -350,7 +350,7 @@ impl Recipe for Thermostat {
         }
     }
 
-    fn start(&self, auxiliary: &mut [f64], stream: &mut Stream) {
+    fn start(&self, auxiliary: &mut [f64], stream: &mut SeededRng) {
         auxiliary.iter_mut().for_each(|r| *r = f64::normal(stream));
         if let Some(thermostat) = auxiliary.last_mut() {
             *thermostat = self.0;

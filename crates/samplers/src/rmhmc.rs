@@ -24,7 +24,7 @@ use super::gradient::check_shape;
 use super::metric::FactoredMetric;
 use super::vector::{add_scaled, dot, is_sound};
 use super::{DualAveraging, HmcSettings, Metric, Minibatch, Real, Sampler, SamplerError, Step, Target};
-use crate::random::{Stream, Streams};
+use crate::random::{SeedTree, SeededRng};
 
 /// Riemann manifold HMC; see the [module](self).
 #[derive(Debug, Clone)]
@@ -46,7 +46,7 @@ pub struct Rmhmc<T> {
 
 #[derive(Debug, Clone)]
 struct Leaper<T> {
-    stream: Stream,
+    stream: SeededRng,
     averaging: DualAveraging,
     base_step: f64,
     step_size: f64,
@@ -224,7 +224,7 @@ impl<T: Real> Rmhmc<T> {
         dimension: usize,
         blocks: usize,
         settings: HmcSettings,
-        streams: Streams,
+        streams: SeedTree,
     ) -> Result<Self, SamplerError> {
         check_shape(dimension, blocks)?;
         settings.check()?;
@@ -232,7 +232,7 @@ impl<T: Real> Rmhmc<T> {
         let states = vec![T::zero(); dimension * blocks];
         let noise = streams.child(0);
         let leaper = |block: usize| Leaper {
-            stream: noise.stream(block as u64),
+            stream: noise.rng(block as u64),
             averaging: DualAveraging::new(settings.step_size, settings.target_acceptance),
             base_step: settings.step_size,
             step_size: settings.step_size,

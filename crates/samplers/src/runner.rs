@@ -1,7 +1,7 @@
 //! Several chains of one posterior, and what they say of each other.
 
 use super::diagnostics::{effective_size_bulk, interleaved, mean_and_variance, rank_r_hat, standard_error};
-use super::{Chain, Real, Sampler, SamplerError, Statistics, Target};
+use super::{Chain, ChainStatistics, Real, Sampler, SamplerError, Target};
 
 /// How long every chain runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,11 +20,11 @@ impl Default for Schedule {
 
 /// What [`sample`] found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sampled<T> {
+pub struct SampleResult<T> {
     /// What is known of every unknown of the state.
-    pub unknowns: Vec<Unknown>,
+    pub parameters: Vec<ParameterSummary>,
     /// What the steps of every chain did, burn-in left out.
-    pub statistics: Vec<Statistics>,
+    pub statistics: Vec<ChainStatistics>,
     /// Of every chain, unknowns x draws.
     draws: Vec<Vec<T>>,
     /// How many chains each of them runs in turn.
@@ -33,7 +33,7 @@ pub struct Sampled<T> {
 
 /// What all chains together say of one unknown.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Unknown {
+pub struct ParameterSummary {
     /// Mean of the draws.
     pub mean: f64,
     /// Their standard deviation.
@@ -46,13 +46,13 @@ pub struct Unknown {
     pub effective_size: f64,
 }
 
-impl<T: Real> Sampled<T> {
+impl<T: Real> SampleResult<T> {
     /// The draws of a chain, one state (`dimension x blocks`) after the other.
     ///
     /// # Panics
     /// If there is no such chain.
     pub fn draws(&self, chain: usize) -> impl ExactSizeIterator<Item = &[T]> {
-        self.draws[chain].chunks_exact(self.unknowns.len())
+        self.draws[chain].chunks_exact(self.parameters.len())
     }
 
     /// The draws of one unknown, a row for each chain: what the [diagnostics](super::diagnostics) take. A sampler that
@@ -68,15 +68,15 @@ impl<T: Real> Sampled<T> {
 
     /// The largest R-hat of all unknowns, NaN if one is.
     #[must_use]
-    pub fn worst_r_hat(&self) -> f64 {
+    pub fn max_r_hat(&self) -> f64 {
         let worse = |worst: f64, r_hat: f64| if worst.is_nan() || r_hat <= worst { worst } else { r_hat };
-        self.unknowns.iter().map(|unknown| unknown.r_hat).fold(1.0, worse)
+        self.parameters.iter().map(|unknown| unknown.r_hat).fold(1.0, worse)
     }
 
     /// The smallest effective size of all unknowns.
     #[must_use]
-    pub fn least_effective_size(&self) -> f64 {
-        self.unknowns.iter().map(|unknown| unknown.effective_size).fold(f64::INFINITY, f64::min)
+    pub fn min_effective_size(&self) -> f64 {
+        self.parameters.iter().map(|unknown| unknown.effective_size).fold(f64::INFINITY, f64::min)
     }
 }
 
@@ -85,7 +85,7 @@ impl<T: Real> Sampled<T> {
 /// feature `rayon` chains run in parallel; the result is the same without.
 ///
 /// ```
-/// use alphamf_samplers::random::Streams;
+/// use alphamf_samplers::random::SeedTree;
 /// use alphamf_samplers::{Hmc, HmcSettings, Schedule, from_fn, sample};
 /// # fn main() -> Result<(), alphamf_samplers::SamplerError> {
 /// // A density proportional to exp(-x^2 / 2 - y^4), by its potential and its gradient.
@@ -97,10 +97,10 @@ impl<T: Real> Sampled<T> {
 /// let starts = [vec![-2.0, 1.0], vec![2.0, 1.0], vec![-2.0, -1.0], vec![2.0, -1.0]];
 /// let schedule = Schedule { burn_in: 200, draws: 500 };
 /// let sampled = sample(&target, &starts, schedule, |chain| {
-///     Hmc::new(2, 1, HmcSettings::default(), Streams::new(7).child(chain as u64))
+///     Hmc::new(2, 1, HmcSettings::default(), SeedTree::new(7).child(chain as u64))
 /// })?;
-/// assert!(sampled.worst_r_hat() < 1.05 && sampled.least_effective_size() > 200.0);
-/// assert!((sampled.unknowns[0].deviation - 1.0).abs() < 0.1);
+/// assert!(sampled.max_r_hat() < 1.05 && sampled.min_effective_size() > 200.0);
+/// assert!((sampled.parameters[0].deviation - 1.0).abs() < 0.1);
 /// # Ok(())
 /// # }
 /// ```
@@ -112,7 +112,7 @@ pub fn sample<T: Real, G: Target<T> + Clone + Send + Sync, S: Sampler<T>>(
     starts: &[Vec<T>],
     schedule: Schedule,
     sampler: impl Fn(usize) -> Result<S, SamplerError> + Sync,
-) -> Result<Sampled<T>, SamplerError> {
+) -> Result<SampleResult<T>, SamplerError> {
     let least = |name, value: usize, least, expected| {
         let value = value as f64;
         if value < least { Err(SamplerError::Setting { name, value, expected }) } else { Ok(()) }
@@ -139,7 +139,7 @@ pub fn sample<T: Real, G: Target<T> + Clone + Send + Sync, S: Sampler<T>>(
     let (draws, runs): (Vec<_>, Vec<_>) = runs?.into_iter().unzip();
     let in_turn = runs[0].1;
     let statistics = runs.into_iter().map(|(statistics, _)| statistics).collect();
-    let mut sampled = Sampled { unknowns: Vec::new(), statistics, draws, interleaved: in_turn };
+    let mut sampled = SampleResult { parameters: Vec::new(), statistics, draws, interleaved: in_turn };
     let width = starts[0].len();
     let traces = |unknown: usize| -> Vec<Vec<f64>> {
         let trace = |draws: &Vec<T>| -> Vec<f64> {
@@ -150,7 +150,7 @@ pub fn sample<T: Real, G: Target<T> + Clone + Send + Sync, S: Sampler<T>>(
     let judge = |unknown: usize| {
         let traces = traces(unknown);
         let (mean, variance) = mean_and_variance(&traces.concat());
-        Unknown {
+        ParameterSummary {
             mean,
             deviation: variance.sqrt(),
             standard_error: standard_error(&traces),
@@ -158,6 +158,6 @@ pub fn sample<T: Real, G: Target<T> + Clone + Send + Sync, S: Sampler<T>>(
             effective_size: effective_size_bulk(&traces),
         }
     };
-    sampled.unknowns = (0..width).map(judge).collect();
+    sampled.parameters = (0..width).map(judge).collect();
     Ok(sampled)
 }

@@ -213,16 +213,16 @@ pub(super) fn need(
 
 /// Totals over the steps of a chain.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Statistics {
+pub struct ChainStatistics {
     /// Steps taken.
     pub steps: usize,
-    /// Sum of the steps' acceptance; see [`Statistics::acceptance`].
+    /// Sum of the steps' acceptance; see [`ChainStatistics::acceptance`].
     accepted: f64,
     /// Total number of divergences.
     pub divergences: usize,
 }
 
-impl Statistics {
+impl ChainStatistics {
     /// Counts one step.
     pub fn add(&mut self, step: &Step) {
         self.steps += 1;
@@ -252,11 +252,11 @@ pub struct Draw<'a, T> {
 /// them by `&mut`.
 ///
 /// ```
-/// use alphamf_samplers::random::Streams;
+/// use alphamf_samplers::random::SeedTree;
 /// use alphamf_samplers::{Chain, Hmc, HmcSettings, targets::Gaussian};
 /// # fn main() -> Result<(), alphamf_samplers::SamplerError> {
 /// let target = Gaussian::equicorrelated(10, 4.0, 1.0);
-/// let sampler = Hmc::new(10, 1, HmcSettings::default(), Streams::new(1))?;
+/// let sampler = Hmc::new(10, 1, HmcSettings::default(), SeedTree::new(1))?;
 /// let mut chain = Chain::new(target, sampler, vec![0.0; 10])?;
 /// chain.burn_in(500);
 /// let mut mean = 0.0_f64;
@@ -270,7 +270,7 @@ pub struct Chain<T, G, S> {
     target: G,
     sampler: S,
     theta: Vec<T>,
-    statistics: Statistics,
+    statistics: ChainStatistics,
 }
 
 impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
@@ -293,7 +293,7 @@ impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
         if let Some(block) = potential.iter().position(|value| !value.is_finite()) {
             return Err(SamplerError::StartPotential { block, value: potential[block] });
         }
-        Ok(Self { target, sampler, theta: start, statistics: Statistics::default() })
+        Ok(Self { target, sampler, theta: start, statistics: ChainStatistics::default() })
     }
 
     /// Takes `steps` steps with adaptation on, keeps none, and starts the statistics afresh.
@@ -303,7 +303,7 @@ impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
             self.sampler.step(&mut self.target, &mut self.theta);
         }
         self.sampler.adapt(false);
-        self.statistics = Statistics::default();
+        self.statistics = ChainStatistics::default();
     }
 
     /// Turns the sampler's adaptation on or off, for burn-in that is to be observed.
@@ -334,7 +334,7 @@ impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
 
     /// Totals since the start or the last burn-in.
     #[must_use]
-    pub fn statistics(&self) -> Statistics {
+    pub fn statistics(&self) -> ChainStatistics {
         self.statistics
     }
 }

@@ -19,7 +19,7 @@ use super::gradient::{Block, Engine, check};
 use super::matrix::{Matrix, Spectrum};
 use super::vector::for_blocks;
 use super::{GradientSettings, Minibatch, Real, Sampler, SamplerError, Step, Target};
-use crate::random::Streams;
+use crate::random::SeedTree;
 
 /// Stochastic gradient Fisher scoring; see the [module](self).
 #[derive(Debug, Clone)]
@@ -51,7 +51,7 @@ impl<T: Real> Sgfs<T> {
         dimension: usize,
         blocks: usize,
         settings: GradientSettings,
-        streams: Streams,
+        streams: SeedTree,
     ) -> Result<Self, SamplerError> {
         let size = settings.minibatch.unwrap_or(0);
         check("SGFS minibatch size", size as f64, "at least 2", size >= 2)?;

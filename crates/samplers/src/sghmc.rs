@@ -18,7 +18,7 @@ use super::matrix::Matrix;
 use super::momentum::{Momenta, Mover, advance, kick, kicked, settle};
 use super::vector::for_blocks;
 use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
-use crate::random::Streams;
+use crate::random::SeedTree;
 
 /// Settings of [`Sghmc`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,7 +54,7 @@ impl<T: Real> Sghmc<T> {
         dimension: usize,
         blocks: usize,
         settings: SghmcSettings,
-        streams: Streams,
+        streams: SeedTree,
     ) -> Result<Self, SamplerError> {
         let SghmcSettings { friction, gradient_noise, .. } = settings;
         check("SGHMC friction", friction, "a finite number above 0", friction.is_finite() && friction > 0.0)?;

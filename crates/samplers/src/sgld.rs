@@ -18,7 +18,7 @@ use super::gradient::{Block, Engine};
 use super::matrix::{Matrix, Spectrum};
 use super::vector::for_blocks;
 use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
-use crate::random::Streams;
+use crate::random::SeedTree;
 
 /// Stochastic gradient Langevin dynamics; see the [module](self).
 #[derive(Debug, Clone)]
@@ -49,7 +49,7 @@ impl<T: Real> Sgld<T> {
         dimension: usize,
         blocks: usize,
         settings: GradientSettings,
-        streams: Streams,
+        streams: SeedTree,
     ) -> Result<Self, SamplerError> {
         let engine = Engine::new(dimension, blocks, settings, streams)?;
         let scratch = [vec![T::zero(); dimension], vec![T::zero(); dimension]];

@@ -17,7 +17,7 @@ use super::matrix::Matrix;
 use super::momentum::{Momenta, Mover, advance, kick, kicked, settle};
 use super::vector::{dot, for_blocks};
 use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
-use crate::random::Streams;
+use crate::random::SeedTree;
 
 /// Settings of [`Sgnht`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,7 +52,7 @@ impl<T: Real> Sgnht<T> {
         dimension: usize,
         blocks: usize,
         settings: SgnhtSettings,
-        streams: Streams,
+        streams: SeedTree,
     ) -> Result<Self, SamplerError> {
         let diffusion = settings.diffusion;
         let positive = diffusion.is_finite() && diffusion > 0.0;

@@ -20,7 +20,7 @@ use super::metric::{FactoredMetric, Power, Room};
 use super::momentum::{Momenta, Mover, settle};
 use super::vector::for_blocks;
 use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
-use crate::random::Streams;
+use crate::random::SeedTree;
 
 /// Generalised SGRHMC; see the [module](self). The mirror setting has no effect: fold the target instead.
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ impl<T: Real> Sgrhmc<T> {
         dimension: usize,
         blocks: usize,
         settings: GradientSettings,
-        streams: Streams,
+        streams: SeedTree,
     ) -> Result<Self, SamplerError> {
         let engine = Engine::new(dimension, blocks, settings, streams)?;
         let momenta = Momenta::new(&engine, Room::default(), streams);

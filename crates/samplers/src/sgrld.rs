@@ -18,7 +18,7 @@ use super::matrix::{Matrix, Spectrum};
 use super::metric::{FactoredMetric, Power, Room};
 use super::vector::for_blocks;
 use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
-use crate::random::Streams;
+use crate::random::SeedTree;
 
 /// Riemannian SGLD; see the [module](self).
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ impl<T: Real> Sgrld<T> {
         dimension: usize,
         blocks: usize,
         settings: GradientSettings,
-        streams: Streams,
+        streams: SeedTree,
     ) -> Result<Self, SamplerError> {
         let engine = Engine::new(dimension, blocks, settings, streams)?;
         let noise = vec![T::zero(); dimension];

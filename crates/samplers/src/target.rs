@@ -7,7 +7,7 @@ use std::ops::Range;
 use num_traits::{Float, NumAssign};
 use rand_distr::{Distribution, StandardNormal};
 
-use crate::random::Stream;
+use crate::random::SeededRng;
 
 /// The floating-point types that a state can have.
 pub trait Real: Float + NumAssign + Sum + Default + Debug + Send + Sync + 'static {
@@ -16,7 +16,7 @@ pub trait Real: Float + NumAssign + Sum + Default + Debug + Send + Sync + 'stati
     /// The same value in double precision.
     fn widen(self) -> f64;
     /// A draw from the standard normal distribution.
-    fn normal(stream: &mut Stream) -> Self;
+    fn normal(stream: &mut SeededRng) -> Self;
 }
 
 impl Real for f32 {
@@ -26,7 +26,7 @@ impl Real for f32 {
     fn widen(self) -> f64 {
         f64::from(self)
     }
-    fn normal(stream: &mut Stream) -> Self {
+    fn normal(stream: &mut SeededRng) -> Self {
         StandardNormal.sample(stream)
     }
 }
@@ -38,7 +38,7 @@ impl Real for f64 {
     fn widen(self) -> f64 {
         self
     }
-    fn normal(stream: &mut Stream) -> Self {
+    fn normal(stream: &mut SeededRng) -> Self {
         StandardNormal.sample(stream)
     }
 }

@@ -3,7 +3,7 @@
 use super::dense::{cholesky, solve};
 use super::vector::dot;
 use super::{Curvature, Metric, Minibatch, Real, Site, Sites, Support, Target};
-use crate::random::Streams;
+use crate::random::SeedTree;
 
 /// A Gaussian with known mean and covariance, the same in each of any number of independent blocks.
 #[derive(Debug, Clone)]
@@ -174,8 +174,14 @@ impl LinearGaussian {
     /// plus `coupling` times a normal number common to all its coordinates: the larger, the more correlated
     /// the posterior.
     #[must_use]
-    pub fn synthetic(dimension: usize, terms: usize, variance: f64, coupling: f64, streams: Streams) -> Self {
-        let mut stream = streams.stream(0);
+    pub fn synthetic(
+        dimension: usize,
+        terms: usize,
+        variance: f64,
+        coupling: f64,
+        streams: SeedTree,
+    ) -> Self {
+        let mut stream = streams.rng(0);
         let mut normal = || f64::normal(&mut stream);
         let truth: Vec<f64> = (0..dimension).map(|_| normal()).collect();
         let mut regressors = Vec::with_capacity(dimension * terms);

@@ -12,7 +12,7 @@ use super::lbfgs::InverseHessian;
 use super::matrix::{Matrix, Spectrum};
 use super::vector::{add_scaled, dot, for_blocks, is_sound};
 use super::{DualAveraging, Minibatch, Real, SamplerError, Step, Target};
-use crate::random::{Stream, Streams};
+use crate::random::{SeedTree, SeededRng};
 
 /// The settings that all Hamiltonian samplers share.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,7 +58,7 @@ type Maps<'a, T> = (Map, Option<&'a Spectrum<T>>);
 /// What one block owns.
 #[derive(Debug, Clone)]
 pub(super) struct Leaper<T> {
-    pub stream: Stream,
+    pub stream: SeededRng,
     pub inverse: InverseHessian<T>,
     pub accepted: bool,
     averaging: DualAveraging,
@@ -101,14 +101,14 @@ impl<T: Real> Trajectory<T> {
         settings: HmcSettings,
         map: Map,
         memory: usize,
-        streams: Streams,
+        streams: SeedTree,
     ) -> Result<Self, SamplerError> {
         check_shape(dimension, blocks)?;
         settings.check()?;
         let zeros = vec![T::zero(); dimension];
         let noise = streams.child(0);
         let leaper = |block: usize| Leaper {
-            stream: noise.stream(block as u64),
+            stream: noise.rng(block as u64),
             inverse: InverseHessian::new(dimension, memory),
             accepted: false,
             averaging: DualAveraging::new(settings.step_size, settings.target_acceptance),

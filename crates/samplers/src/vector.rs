@@ -54,9 +54,9 @@ pub(super) fn for_blocks<T: Real, S: Send>(
 }
 
 /// States beyond this have diverged, finite or not.
-const LARGEST: f64 = 1e12;
+const MAX_STATE: f64 = 1e12;
 
 /// Whether every coordinate is finite and of a size that a chain can come back from.
 pub(super) fn is_sound<T: Real>(theta: &[T]) -> bool {
-    theta.iter().all(|value| value.abs() < T::narrow(LARGEST))
+    theta.iter().all(|value| value.abs() < T::narrow(MAX_STATE))
 }

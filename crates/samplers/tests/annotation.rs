@@ -4,7 +4,7 @@
 #[allow(dead_code)] // The example takes the rest.
 mod model;
 
-use alphamf_samplers::random::Streams;
+use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::*;
 use model::{Annotation, Label};
 
@@ -58,7 +58,8 @@ fn classes_have_the_probabilities_of_the_enumeration() {
     let first = model.first_item();
     let mut runs = vec![vec![0.0; exact.len()]; RUNS];
     for (seed, counts) in runs.iter_mut().enumerate() {
-        let sampler = Newtonian::new(Target::<f64>::dimension(&model), 1, Streams::new(seed as u64)).unwrap();
+        let sampler =
+            Newtonian::new(Target::<f64>::dimension(&model), 1, SeedTree::new(seed as u64)).unwrap();
         // Every conditional is a Dirichlet law or a table: half of the runs without local proposals.
         let sampler = sampler.with_local_share(if seed.is_multiple_of(2) { 0.0 } else { 0.125 }).unwrap();
         let mut chain = Chain::new(model.clone(), sampler, model.start()).unwrap();

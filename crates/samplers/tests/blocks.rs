@@ -2,7 +2,7 @@
 
 mod proof;
 
-use alphamf_samplers::random::Streams;
+use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::Gaussian;
 use alphamf_samplers::*;
 use proof::{boxed, constant};
@@ -122,7 +122,7 @@ impl Sites<f64> for Bowls {
 
 /// Every sampler in every of its forms.
 fn samplers(blocks: usize) -> Vec<(String, Box<dyn Sampler<f64>>)> {
-    let (streams, n) = (Streams::new(6), DIMENSION);
+    let (streams, n) = (SeedTree::new(6), DIMENSION);
     let gradient = constant(1e-3);
     let pair = GradientSettings { minibatch: Some(2), ..gradient };
     let dense = Matrix::Dense(vec![1.0, 0.2, 0.1, 0.2, 1.5, 0.3, 0.1, 0.3, 0.8]);
@@ -173,7 +173,7 @@ fn samplers(blocks: usize) -> Vec<(String, Box<dyn Sampler<f64>>)> {
     ];
     let step_size = Some(gradient.step_size);
     for kind in SamplerKind::ALL {
-        let options = Options { step_size, ..Options::default() };
+        let options = SamplerOptions { step_size, ..SamplerOptions::default() };
         all.push((kind.name().to_owned(), kind.build(n, blocks, &options, streams).unwrap()));
     }
     all
@@ -222,7 +222,7 @@ fn blocks_are_different_and_do_not_depend_on_threads() {
         pool.install(|| {
             let mut target = Gaussian::equicorrelated(dimension, 4.0, 1.0).with_blocks(blocks);
             let mut sampler =
-                kind.build::<f32>(dimension, blocks, &Options::default(), Streams::new(4)).unwrap();
+                kind.build::<f32>(dimension, blocks, &SamplerOptions::default(), SeedTree::new(4)).unwrap();
             let mut chain = Chain::new(&mut target, &mut *sampler, vec![0.5; dimension * blocks]).unwrap();
             chain.burn_in(2);
             chain.run(4, |_| ());

@@ -2,7 +2,7 @@
 
 mod proof;
 
-use alphamf_samplers::random::{Stream, Streams};
+use alphamf_samplers::random::{SeedTree, SeededRng};
 use alphamf_samplers::recipe::*;
 use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
@@ -15,7 +15,7 @@ fn assert_moments(
     problem: &Problem,
     tolerance: f64,
     steps: usize,
-    sampler: impl Fn(Streams) -> Box<dyn Sampler<f64>> + Sync,
+    sampler: impl Fn(SeedTree) -> Box<dyn Sampler<f64>> + Sync,
 ) {
     let estimates = proof::estimate(problem, sampler, tolerance == 0.0, (1_000, steps));
     let (errors, precision) = proof::worst(problem, &estimates, tolerance);
@@ -55,7 +55,7 @@ fn nuts_is_exact() {
 #[test]
 fn nuts_is_exact_at_long_steps() {
     let settings = NutsSettings { step_size: 1.8, ..NutsSettings::default() };
-    let nuts = Nuts::new(2, 1, settings, Streams::new(8)).unwrap();
+    let nuts = Nuts::new(2, 1, settings, SeedTree::new(8)).unwrap();
     let target = Gaussian::new(vec![0.0; 2], vec![1.0, 0.0, 0.0, 0.01]).unwrap();
     let mut chain = Chain::new(target, nuts, vec![0.5; 2]).unwrap();
     let mut squares: Vec<f64> = Vec::new();
@@ -70,7 +70,7 @@ fn nuts_is_exact_at_long_steps() {
 #[test]
 fn nuts_turns_where_it_should() {
     let target = Gaussian::new(vec![0.0; 2], vec![500.5, -499.5, -499.5, 500.5]).unwrap();
-    let nuts = Nuts::new(2, 1, NutsSettings::default(), Streams::new(1)).unwrap();
+    let nuts = Nuts::new(2, 1, NutsSettings::default(), SeedTree::new(1)).unwrap();
     let mut chain = Chain::new(target, nuts, vec![0.1; 2]).unwrap();
     chain.burn_in(500);
     let mut wide = Vec::new();
@@ -81,7 +81,8 @@ fn nuts_turns_where_it_should() {
 
     // About a quarter of a turn is pi / 2 in units of the deviation; a turn back needs a half.
     let mut nuts =
-        Nuts::new(1, 1, NutsSettings { step_size: 0.1, ..NutsSettings::default() }, Streams::new(2)).unwrap();
+        Nuts::new(1, 1, NutsSettings { step_size: 0.1, ..NutsSettings::default() }, SeedTree::new(2))
+            .unwrap();
     let mut target = Gaussian::equicorrelated(1, 1.0, 0.0);
     let (mut theta, mut leaps) = (vec![0.5], 0);
     for _ in 0..400 {
@@ -93,13 +94,13 @@ fn nuts_turns_where_it_should() {
 
     // A tree of depth 2 has three leaps, and nothing diverges.
     let settings = NutsSettings { step_size: 0.01, depth: 2, ..NutsSettings::default() };
-    let mut nuts = Nuts::new(1, 1, settings, Streams::new(2)).unwrap();
+    let mut nuts = Nuts::new(1, 1, settings, SeedTree::new(2)).unwrap();
     let step = nuts.step(&mut target, &mut theta);
     assert_eq!((nuts.leaps().collect::<Vec<_>>(), step.divergences), (vec![3], 0));
 
     let run = |blocks: usize| {
         let mut target = Gaussian::equicorrelated(3, 4.0, 1.0).with_blocks(blocks);
-        let mut nuts = Nuts::<f64>::new(3, blocks, NutsSettings::default(), Streams::new(4)).unwrap();
+        let mut nuts = Nuts::<f64>::new(3, blocks, NutsSettings::default(), SeedTree::new(4)).unwrap();
         let mut chain = Chain::new(&mut target, &mut nuts, vec![0.5; 3 * blocks]).unwrap();
         chain.burn_in(5);
         chain.run(5, |_| ());
@@ -107,7 +108,7 @@ fn nuts_turns_where_it_should() {
     };
     assert_eq!(run(1), run(4)[..3]);
     let deep = NutsSettings { depth: 0, ..NutsSettings::default() };
-    assert!(matches!(Nuts::<f64>::new(1, 1, deep, Streams::new(1)), Err(SamplerError::Setting { .. })));
+    assert!(matches!(Nuts::<f64>::new(1, 1, deep, SeedTree::new(1)), Err(SamplerError::Setting { .. })));
 }
 
 /// A metric that is dense and varies: `A + theta theta'`.
@@ -145,7 +146,7 @@ fn riemann_manifold_hmc_is_exact() {
     assert_moments("RMHMC", &proof::two_peaks(), 0.0, 6_000, rmhmc(1, 5));
     assert_moments("RMHMC", &proof::banana(), 0.0, 2_000, rmhmc(2, 6));
     assert_moments("RMHMC", &curved(), 0.0, 2_000, rmhmc(2, 4));
-    let mut rmhmc = Rmhmc::<f64>::new(2, 1, HmcSettings::default(), Streams::new(1)).unwrap();
+    let mut rmhmc = Rmhmc::<f64>::new(2, 1, HmcSettings::default(), SeedTree::new(1)).unwrap();
     let error = Chain::new(Funnel { scale: 3.0 }, &mut rmhmc, vec![0.0; 2]).err();
     assert!(matches!(error, Some(SamplerError::Capability { sampler: "RMHMC", .. })));
 }
@@ -172,7 +173,7 @@ fn riemann_manifold_hmc_keeps_its_energy() {
     let law = Gaussian::new(vec![1.0, -0.5], vec![2.0, 1.2, 1.2, 1.5]).unwrap();
     let stretched: Box<dyn Target<f64>> = Box::new(WithMetric { law, metric: Stretched });
     for target in [(problem.target)(), stretched] {
-        let rmhmc = Rmhmc::new(2, 1, settings, Streams::new(6)).unwrap();
+        let rmhmc = Rmhmc::new(2, 1, settings, SeedTree::new(6)).unwrap();
         let mut chain = Chain::new(target, rmhmc, problem.start.clone()).unwrap();
         chain.run(200, |_| ());
         let acceptance = chain.statistics().acceptance();
@@ -256,7 +257,7 @@ fn fisher_scoring_is_exact_where_the_posterior_is_its_gaussian() {
     };
     for (step, size) in [(0.05, 20), (0.01, 20), (0.02, 5)] {
         let gradient = GradientSettings { minibatch: Some(size), ..constant(step) };
-        let sgfs = || Sgfs::new(2, 1, gradient, Streams::new(2)).unwrap();
+        let sgfs = || Sgfs::new(2, 1, gradient, SeedTree::new(2)).unwrap();
         let fisher = run(Box::new(sgfs()));
         let conditioner = Matrix::Dense(Means::precision().map(|value| 3.0 * value).to_vec());
         let conditioned = run(Box::new(sgfs().with_conditioner(&conditioner).unwrap()));
@@ -266,7 +267,7 @@ fn fisher_scoring_is_exact_where_the_posterior_is_its_gaussian() {
                 2,
                 1,
                 GradientSettings { step_size: StepSize::Constant(step / 4.0), ..gradient },
-                Streams::new(2),
+                SeedTree::new(2),
             )
             .unwrap(),
         ));
@@ -278,7 +279,7 @@ fn fisher_scoring_is_exact_where_the_posterior_is_its_gaussian() {
     }
     // What it takes for the information is that of the observations.
     let gradient = GradientSettings { minibatch: Some(20), ..constant(0.01) };
-    let mut sgfs = Sgfs::new(2, 1, gradient, Streams::new(2)).unwrap();
+    let mut sgfs = Sgfs::new(2, 1, gradient, SeedTree::new(2)).unwrap();
     let (mut target, mut theta) = (Means::new(TERMS), [0.0; 2]);
     for _ in 0..2_000 {
         sgfs.step(&mut target, &mut theta);
@@ -287,7 +288,7 @@ fn fisher_scoring_is_exact_where_the_posterior_is_its_gaussian() {
     for (found, precision) in sgfs.information(0).iter().zip(Means::precision()) {
         assert!((found / (TERMS as f64 * precision) - 1.0).abs() < 0.1, "{found}, {precision}");
     }
-    let none = Sgfs::<f64>::new(2, 1, constant(0.1), Streams::new(1));
+    let none = Sgfs::<f64>::new(2, 1, constant(0.1), SeedTree::new(1));
     assert!(matches!(none, Err(SamplerError::Setting { .. })));
 }
 
@@ -295,7 +296,7 @@ fn by_recipe<R: Recipe + Clone + Sync + 'static>(
     recipe: R,
     dimension: usize,
     step: f64,
-) -> impl Fn(Streams) -> Box<dyn Sampler<f64>> + Sync {
+) -> impl Fn(SeedTree) -> Box<dyn Sampler<f64>> + Sync {
     move |streams| Box::new(RecipeSampler::new(dimension, recipe.clone(), constant(step), streams).unwrap())
 }
 
@@ -335,7 +336,7 @@ impl Recipe for Joined {
 #[test]
 fn noise_of_a_recipe_is_its_symmetric_part() {
     let (draws, step) = (40_000, 0.01);
-    let mut sampler = RecipeSampler::new(3, Joined, constant(step), Streams::new(7)).unwrap();
+    let mut sampler = RecipeSampler::new(3, Joined, constant(step), SeedTree::new(7)).unwrap();
     let mut target = Gaussian::equicorrelated(3, 1.0, 0.0);
     let mut covariance = [0.0; 9];
     for _ in 0..draws {
@@ -369,14 +370,14 @@ impl Recipe for Coasting {
         matrix.copy_from_slice(&[0.0, 1.0, -1.0, 0.0]);
     }
 
-    fn start(&self, auxiliary: &mut [f64], _: &mut Stream) {
+    fn start(&self, auxiliary: &mut [f64], _: &mut SeededRng) {
         auxiliary.fill(5.0);
     }
 }
 
 #[test]
 fn a_recipe_says_where_it_starts_once() {
-    let mut sampler = RecipeSampler::new(1, Coasting, constant(0.01), Streams::new(1)).unwrap();
+    let mut sampler = RecipeSampler::new(1, Coasting, constant(0.01), SeedTree::new(1)).unwrap();
     let mut flat = from_fn(1, |_: &[f64], gradient: &mut [f64]| {
         gradient.fill(0.0);
         0.0
@@ -428,7 +429,7 @@ fn a_transposed_curl_is_caught() {
     // And momenta that go the wrong way are seen in a single step: r' = -grad U.
     let still = GradientSettings { temperature: 0.0, ..constant(1e-3) };
     let mut theta = [2.0];
-    let mut sampler = RecipeSampler::new(1, Friction(0.0), still, Streams::new(1)).unwrap();
+    let mut sampler = RecipeSampler::new(1, Friction(0.0), still, SeedTree::new(1)).unwrap();
     let mut target = Gaussian::equicorrelated(1, 0.01, 0.0);
     for _ in 0..150 {
         sampler.step(&mut target, &mut theta);

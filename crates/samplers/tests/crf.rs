@@ -4,7 +4,7 @@
 #[allow(dead_code)] // The example takes the rest.
 mod model;
 
-use alphamf_samplers::random::Streams;
+use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::*;
 use model::{Crf, Position};
 
@@ -23,7 +23,7 @@ fn sequences() -> Vec<Vec<Position>> {
 }
 
 fn parameters(seed: u64) -> Vec<f64> {
-    let mut stream = Streams::new(seed).stream(0);
+    let mut stream = SeedTree::new(seed).rng(0);
     (0..DIMENSION).map(|_| 1.5 * f64::normal(&mut stream)).collect()
 }
 

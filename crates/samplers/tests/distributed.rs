@@ -7,7 +7,7 @@ use alphamf_samplers::distributed::{
     BlockTarget, Communicator, Counted, DistributedChain, DistributedSettings, Factorisation, Local, Method,
     Side,
 };
-use alphamf_samplers::random::{Stream, Streams};
+use alphamf_samplers::random::{SeedTree, SeededRng};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 
@@ -19,7 +19,7 @@ const HAMCMC: Method =
     Method::Hamcmc { memory: 2, initial_scale: InitialScale::Fixed(0.1), trust_region: 2.0 };
 
 fn entries() -> Vec<(usize, usize, f64)> {
-    let mut stream = Streams::new(8).stream(0);
+    let mut stream = SeedTree::new(8).rng(0);
     let mut normal = |_| -> f64 { StandardNormal.sample(&mut stream) };
     let w: Vec<f64> = (0..ROWS * RANK).map(&mut normal).collect();
     let h: Vec<f64> = (0..COLUMNS * RANK).map(&mut normal).collect();
@@ -158,7 +158,7 @@ fn what_cannot_be_run_is_refused() {
 #[test]
 fn slopes_are_those_of_the_potential() {
     let target = target(2, 1, 0);
-    let mut stream = Streams::new(5).stream(0);
+    let mut stream = SeedTree::new(5).rng(0);
     let (mut w, h) = (target.start(Side::Rows, 1, &mut stream), target.start(Side::Columns, 0, &mut stream));
     let potential = |w: &[f64]| {
         let errors = target.predictions(1, 0, w, &h).map(|(mean, value)| (mean - value).powi(2));
@@ -183,12 +183,12 @@ fn slopes_are_those_of_the_potential() {
 /// The same chain written plainly: all unknowns in one vector, all of `H` as matrices. `H = S S^T` from the pairs in their
 /// order, oldest first, by the formulas of [`lbfgs`](alphamf_samplers::lbfgs). Returns all of `W` and `H` after each step.
 fn plain_chain(steps: u64, blocks: usize, settings: DistributedSettings) -> Vec<Vec<f64>> {
-    let streams = Streams::new(settings.seed);
+    let streams = SeedTree::new(settings.seed);
     let bounds = |count: usize, block: usize| (block * count).div_ceil(blocks) * RANK;
     let sides = [(Side::Rows, ROWS, 0), (Side::Columns, COLUMNS, ROWS * RANK)];
     let size = (ROWS + COLUMNS) * RANK;
     // Fills what belongs to each block by a generator.
-    let fill = |draw: &mut dyn FnMut(Side, u64) -> Stream| {
+    let fill = |draw: &mut dyn FnMut(Side, u64) -> SeededRng| {
         let mut filled = vec![0.0; size];
         for (side, count, from) in sides {
             for block in 0..blocks {
@@ -199,7 +199,7 @@ fn plain_chain(steps: u64, blocks: usize, settings: DistributedSettings) -> Vec<
         }
         filled
     };
-    let start = fill(&mut |side, block| streams.child(2 + side as u64).stream(block));
+    let start = fill(&mut |side, block| streams.child(2 + side as u64).rng(block));
     let part_of = |(i, j): (usize, usize)| (j * blocks / COLUMNS + blocks - i * blocks / ROWS) % blocks;
     let cells = entries();
     let slope = |theta: &[f64], part: usize| {
@@ -225,14 +225,14 @@ fn plain_chain(steps: u64, blocks: usize, settings: DistributedSettings) -> Vec<
     let mut pairs: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
     let (step_size, mut seen) = (settings.step_size, Vec::new());
     for step in 0..steps {
-        let mut left = streams.child(0).stream(step).random_range(0..cells.len());
+        let mut left = streams.child(0).rng(step).random_range(0..cells.len());
         let mut part = 0;
         while left >= parts[part] {
             left -= parts[part];
             part += 1;
         }
         let weight = cells.len() as f64 / parts[part] as f64;
-        let normal = fill(&mut |side, block| streams.child(1).child(side as u64).child(block).stream(step));
+        let normal = fill(&mut |side, block| streams.child(1).child(side as u64).child(block).rng(step));
         let mut theta = states.remove(0);
         let likelihood = slope(&theta, part);
         let estimate = |theta: &[f64]| -> Vec<f64> {
@@ -383,7 +383,7 @@ impl Moments {
 }
 
 /// Draws each row of one factor given the other, exactly: precision `I + sum h h'`, by Cholesky's roots for two components.
-fn draw_rows(count: usize, other: &[f64], cells: &[(usize, usize, f64)], stream: &mut Stream) -> Vec<f64> {
+fn draw_rows(count: usize, other: &[f64], cells: &[(usize, usize, f64)], stream: &mut SeededRng) -> Vec<f64> {
     let mut precision = vec![[1.0, 0.0, 1.0]; count];
     let mut linear = vec![[0.0; 2]; count];
     for &(i, j, x) in cells {
@@ -410,7 +410,7 @@ fn draw_rows(count: usize, other: &[f64], cells: &[(usize, usize, f64)], stream:
 fn gibbs(sweeps: usize) -> Vec<(f64, f64)> {
     let cells = entries();
     let turned: Vec<_> = cells.iter().map(|&(i, j, x)| (j, i, x)).collect();
-    let mut stream = Streams::new(6).stream(0);
+    let mut stream = SeedTree::new(6).rng(0);
     let mut h: Vec<f64> = (0..COLUMNS * RANK).map(|_| stream.random_range(-1.0..1.0)).collect();
     let mut moments = Moments::new(ROWS * COLUMNS);
     for sweep in 0..sweeps {

@@ -3,7 +3,7 @@
 //! To pin them anew: `cargo test -p alphamf-samplers --test golden -- --nocapture`, and copy what it
 //! prints into the column of the CPU's kind.
 
-use alphamf_samplers::random::Streams;
+use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::recipe::{self, Recipe, RecipeSampler};
 use alphamf_samplers::targets::Gaussian;
 use alphamf_samplers::*;
@@ -64,20 +64,21 @@ fn draws(sampler: &mut dyn Sampler<f64>) -> Vec<f64> {
 }
 
 fn by_recipe(recipe: impl Recipe + 'static) -> Box<dyn Sampler<f64>> {
-    Box::new(RecipeSampler::new(3, recipe, GradientSettings::default(), Streams::new(3)).unwrap())
+    Box::new(RecipeSampler::new(3, recipe, GradientSettings::default(), SeedTree::new(3)).unwrap())
 }
 
 #[test]
 fn first_draws_of_every_sampler_are_as_pinned() {
-    let named = SamplerKind::ALL
-        .map(|kind| (kind.name(), kind.build::<f64>(3, 1, &Options::default(), Streams::new(3)).unwrap()));
+    let named = SamplerKind::ALL.map(|kind| {
+        (kind.name(), kind.build::<f64>(3, 1, &SamplerOptions::default(), SeedTree::new(3)).unwrap())
+    });
     let root_mean_square =
         recipe::RootMeanSquare { past: vec![1.0; 3], forgetting: 0.9, regularisation: 1e-3 };
     let subsampled = GradientSettings { minibatch: Some(4), ..GradientSettings::default() };
     let comparators: [(&str, Box<dyn Sampler<f64>>); 3] = [
-        ("nuts", Box::new(Nuts::new(3, 1, NutsSettings::default(), Streams::new(3)).unwrap())),
-        ("rmhmc", Box::new(Rmhmc::new(3, 1, HmcSettings::default(), Streams::new(3)).unwrap())),
-        ("sgfs", Box::new(Sgfs::new(3, 1, subsampled, Streams::new(3)).unwrap())),
+        ("nuts", Box::new(Nuts::new(3, 1, NutsSettings::default(), SeedTree::new(3)).unwrap())),
+        ("rmhmc", Box::new(Rmhmc::new(3, 1, HmcSettings::default(), SeedTree::new(3)).unwrap())),
+        ("sgfs", Box::new(Sgfs::new(3, 1, subsampled, SeedTree::new(3)).unwrap())),
     ];
     let recipes = [
         ("recipe: Langevin", by_recipe(recipe::Langevin)),

@@ -6,7 +6,7 @@ mod model;
 mod proof;
 
 use alphamf_samplers::diagnostics::mean_and_variance;
-use alphamf_samplers::random::Streams;
+use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::*;
 use model::{Document, Lda, Shape};
 use proof::{Problem, Quantity, constant};
@@ -20,7 +20,7 @@ fn documents() -> Vec<Document> {
 }
 
 fn model(shape: Shape) -> Lda {
-    let mut model = Lda::new(shape, documents().len(), Streams::new(5));
+    let mut model = Lda::new(shape, documents().len(), SeedTree::new(5));
     model.feed(&documents());
     model
 }
@@ -165,7 +165,7 @@ fn posterior() -> Problem {
         of_topic(0) + of_topic(1)
     };
     // Exact draws, for the deviations, and to check the sums.
-    let mut stream = Streams::new(8).stream(0);
+    let mut stream = SeedTree::new(8).rng(0);
     let draws: Vec<[f64; 6]> = (0..20_000)
         .map(|_| {
             let mut level = norm * stream.random::<f64>();
@@ -203,7 +203,7 @@ fn posterior() -> Problem {
 /// The four samplers of the experiment find the law of the enumeration, with gradients that only Gibbs draws make.
 #[test]
 fn topics_have_the_law_of_the_enumeration() {
-    type Build = fn(Streams) -> Box<dyn Sampler<f64>>;
+    type Build = fn(SeedTree) -> Box<dyn Sampler<f64>>;
     let problem = posterior();
     // Next to zero the slope of the prior would fling a sampler without a metric far away.
     const TAME: GradientSettings = GradientSettings {

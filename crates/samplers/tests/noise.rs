@@ -3,7 +3,7 @@
 
 mod proof;
 
-use alphamf_samplers::random::{Stream, Streams};
+use alphamf_samplers::random::{SeedTree, SeededRng};
 use alphamf_samplers::recipe::{Friction, RecipeSampler};
 use alphamf_samplers::targets::{Banana, Gaussian};
 use alphamf_samplers::*;
@@ -20,7 +20,7 @@ enum Shape {
 #[derive(Clone)]
 struct Noisy {
     blocks: usize,
-    stream: Stream,
+    stream: SeededRng,
     shape: Shape,
     loud: f64,
 }
@@ -89,7 +89,7 @@ fn noise(loud: f64) -> Matrix {
 /// `P^1/2 C P^1/2 - I` in its Frobenius norm, where `C` is the covariance of the draws.
 fn error(sampler: impl Sampler<f64>, shape: Shape, loud: f64, steps: usize) -> f64 {
     let (_, blocks) = sampler.shape();
-    let target = Noisy { blocks, stream: Streams::new(77).stream(0), shape, loud };
+    let target = Noisy { blocks, stream: SeedTree::new(77).rng(0), shape, loud };
     let mut chain = Chain::new(target, sampler, vec![0.0; 2 * blocks]).unwrap();
     chain.burn_in(steps / 10);
     let (mut sums, mut count) = ([0.0; 3], 0.0);
@@ -116,7 +116,7 @@ fn error(sampler: impl Sampler<f64>, shape: Shape, loud: f64, steps: usize) -> f
 /// Each sampler with its noise known and unknown: the law is right with the one and wrong with the other.
 #[test]
 fn known_gradient_noise_is_taken_off() {
-    let streams = Streams::new(1);
+    let streams = SeedTree::new(1);
     let mut failures = Vec::new();
     let mut check = |name: &str, known: f64, unknown: f64, bound: f64| {
         println!("{name}: {known:.3} with V, {unknown:.3} without");
@@ -176,11 +176,11 @@ fn a_number_is_a_matrix_too() {
         chain.run(20, |_| ());
         chain.state().to_vec()
     };
-    let by_number = run(Sghmc::new(2, 1, number, Streams::new(2)).unwrap());
+    let by_number = run(Sghmc::new(2, 1, number, SeedTree::new(2)).unwrap());
     for matrix in
         [Matrix::Scalar(3.0), Matrix::Diagonal(vec![3.0; 2]), Matrix::Dense(vec![3.0, 0.0, 0.0, 3.0])]
     {
-        let sampler = Sghmc::new(2, 1, none, Streams::new(2)).unwrap().with_gradient_noise(&matrix).unwrap();
+        let sampler = Sghmc::new(2, 1, none, SeedTree::new(2)).unwrap().with_gradient_noise(&matrix).unwrap();
         for (a, b) in run(sampler).iter().zip(&by_number) {
             assert!((a - b).abs() < 1e-12, "{matrix:?}");
         }
@@ -190,7 +190,7 @@ fn a_number_is_a_matrix_too() {
 /// Momenta drawn anew leave the law as it is, and are new.
 #[test]
 fn momenta_may_be_drawn_anew() {
-    let streams = Streams::new(3);
+    let streams = SeedTree::new(3);
     let gradient = constant(0.1);
     let sghmc = SghmcSettings { gradient, friction: 0.05, gradient_noise: 0.0 };
     let sghmc = || Sghmc::new(2, BLOCKS, sghmc, streams).unwrap();
@@ -203,7 +203,7 @@ fn momenta_may_be_drawn_anew() {
     println!("SGHMC {sghmc_error:.3}, SGNHT {sgnht_error:.3}, SGRHMC {sgrhmc_error:.3}");
     assert!(sghmc_error < 0.05 && sgnht_error < 0.05 && sgrhmc_error < 0.1);
     let mut sampler = sghmc().with_resampling(3).unwrap();
-    let mut target = Noisy { blocks: BLOCKS, stream: streams.stream(9), shape: Shape::Dense, loud: 0.0 };
+    let mut target = Noisy { blocks: BLOCKS, stream: streams.rng(9), shape: Shape::Dense, loud: 0.0 };
     let (mut theta, mut last) = (vec![0.0; 2 * BLOCKS], vec![0.0; BLOCKS]);
     for step in 0..10 {
         sampler.step(&mut target, &mut theta);
@@ -242,7 +242,7 @@ fn widths(sampler: impl Sampler<f64>, steps: usize) -> (f64, [f64; 2]) {
 /// A mass or a diffusion near the posterior's own makes a law of condition 1000 a round one, and keeps it exact.
 #[test]
 fn masses_and_diffusions_help_and_change_nothing() {
-    let streams = Streams::new(4);
+    let streams = SeedTree::new(4);
     let precision = Matrix::Dense(vec![500.5, -499.5, -499.5, 500.5]);
     let covariance = Matrix::Dense(narrow().covariance());
     let hmc = HmcSettings { leaps: 3, jitter: 0.6, ..HmcSettings::default() };
@@ -268,7 +268,7 @@ fn masses_and_diffusions_help_and_change_nothing() {
         for quasi in [false, true] {
             let mut runs = [Vec::new(), Vec::new()];
             for seed in 0..8 {
-                let streams = Streams::new(20 + seed);
+                let streams = SeedTree::new(20 + seed);
                 let sampler: Box<dyn Sampler<f64>> = match quasi {
                     false => Box::new(
                         Hmc::new(2, 1, HmcSettings::default(), streams).unwrap().with_mass(mass).unwrap(),

@@ -4,7 +4,7 @@
 mod proof;
 
 use alphamf_samplers::lbfgs::InverseHessian;
-use alphamf_samplers::random::Streams;
+use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::recipe::{self, Recipe};
 use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
@@ -27,7 +27,7 @@ fn measured_drift(
 #[test]
 fn drifts_follow_the_recipe() {
     let still = GradientSettings { temperature: 0.0, ..constant(1e-6) };
-    let streams = Streams::new(1);
+    let streams = SeedTree::new(1);
     for (name, mut target, theta) in targets() {
         let n = theta.len();
         let target = &mut *target;
@@ -168,7 +168,7 @@ fn noise_of_a_step_is_that_of_the_recipe() {
     const STEPS: usize = 100_000;
     let (eps, heat) = (0.1, 0.7);
     let settings = GradientSettings { temperature: heat, ..constant(eps) };
-    let (known, streams) = (Matrix::Diagonal(vec![3.0, 2.0]), Streams::new(5));
+    let (known, streams) = (Matrix::Diagonal(vec![3.0, 2.0]), SeedTree::new(5));
     let check = |name: &str, expected: [f64; 2], step: &mut dyn FnMut(&mut [f64]) -> [f64; 2]| {
         let mut variance = [0.0; 2];
         for _ in 0..STEPS {
@@ -301,7 +301,7 @@ fn pairs_of_hamcmc_have_lambda_in_their_curvature() {
             initial_scale: InitialScale::Fixed(1.0),
             ..HamcmcSettings::default()
         };
-        let sampler = Hamcmc::new(1, 1, settings, Streams::new(2)).unwrap();
+        let sampler = Hamcmc::new(1, 1, settings, SeedTree::new(2)).unwrap();
         let mut sampler = sampler.with_pairs(pairs).unwrap().with_shifted_pairs();
         let mut target = Gaussian::new(vec![0.0], vec![precision]).unwrap();
         let (mut theta, mut square, mut count) = (vec![0.5_f64], 0.0, 0.0);
@@ -331,7 +331,7 @@ fn psgld_with_its_correction_rests_at_a_mode() {
     let settings = PsgldSettings { gradient, correction: true, ..PsgldSettings::default() };
     let mode = vec![1.0, -2.0];
     let target = Gaussian::new(mode.clone(), vec![2.0, 0.0, 0.0, 1.0]).unwrap();
-    let sampler = Psgld::new(2, 1, settings, Streams::new(1)).unwrap();
+    let sampler = Psgld::new(2, 1, settings, SeedTree::new(1)).unwrap();
     let mut chain = Chain::new(target, sampler, mode.clone()).unwrap();
     chain.run(3, |_| ());
     assert_eq!((chain.state(), chain.statistics().divergences), (&mode[..], 0));
@@ -369,7 +369,7 @@ fn run_by_hand(
 fn naive_quasi_newton_langevin_is_caught() {
     let law = Quartic::new(0.25, 0.5);
     let (errors, precision) = run_by_hand(&proof::one_peak(), 60_000, |run| {
-        let mut stream = Streams::new(run).stream(0);
+        let mut stream = SeedTree::new(run).rng(0);
         let law = law.clone();
         let mut previous: Option<(f64, f64)> = None;
         let mut inverse = InverseHessian::new(1, 1);
@@ -396,7 +396,7 @@ fn naive_riemannian_hmc_is_caught() {
     let mut errors = [0.0; 2];
     for (weight, error) in [0.0, 1.0].into_iter().zip(&mut errors) {
         (*error, _) = run_by_hand(&proof::one_peak(), 100_000, |run| {
-            let mut stream = Streams::new(run).stream(0);
+            let mut stream = SeedTree::new(run).rng(0);
             let mut law = Quartic::new(0.25, 0.5);
             let mut r = 0.0;
             Box::new(move |theta| {
@@ -420,7 +420,7 @@ fn half_preconditioned_hmc_is_caught() {
     let mut errors = [0.0; 2];
     for (both, error) in [false, true].into_iter().zip(&mut errors) {
         (*error, _) = run_by_hand(&proof::gaussian(), 20_000, |run| {
-            let mut stream = Streams::new(run).stream(0);
+            let mut stream = SeedTree::new(run).rng(0);
             let mut law = Gaussian::new(vec![1.0, -0.5], vec![2.0, 1.2, 1.2, 1.5]).unwrap();
             let b = [1.0, 0.3, 0.3, 0.5];
             let times = move |v: &[f64]| [b[0] * v[0] + b[1] * v[1], b[1] * v[0] + b[3] * v[1]];
@@ -444,17 +444,17 @@ fn half_preconditioned_hmc_is_caught() {
 #[test]
 fn hamcmc_samples_the_linear_gaussian_posterior_and_the_printed_root_does_not() {
     for (dimension, memory) in [(2, 2), (10, 3)] {
-        let mut model = LinearGaussian::synthetic(dimension, 10 * dimension, 10.0, 1.0, Streams::new(3));
+        let mut model = LinearGaussian::synthetic(dimension, 10 * dimension, 10.0, 1.0, SeedTree::new(3));
         let exact = model.posterior().clone();
         let gamma = 1.0 / largest_curvature(&exact);
         let settings = HamcmcSettings {
             gradient: constant(0.1),
             memory,
             initial_scale: InitialScale::Fixed(gamma),
-            renewal: 1,
+            refresh_interval: 1,
             trust_region: 0.0,
         };
-        let mut sampler = Hamcmc::new(dimension, 1, settings, Streams::new(1)).unwrap();
+        let mut sampler = Hamcmc::new(dimension, 1, settings, SeedTree::new(1)).unwrap();
         let mut moments = Moments::new(dimension);
         let mut chain = Chain::new(&mut model, &mut sampler, vec![0.0; dimension]).unwrap();
         chain.burn_in(2000);
@@ -521,7 +521,7 @@ impl Moments {
 /// HAMCMC with the square root that eq. 11 of `hamcmc-2016` prints.
 fn printed_hamcmc(model: &mut LinearGaussian, memory: usize, gamma: f64) -> Moments {
     let n = Target::<f64>::dimension(model);
-    let mut stream = Streams::new(5).stream(0);
+    let mut stream = SeedTree::new(5).rng(0);
     let mut inverse = InverseHessian::new(n, memory);
     let mut states = vec![vec![0.0; n]; memory];
     let mut pairs: Vec<(Vec<f64>, Vec<f64>)> = vec![(vec![0.0; n], vec![0.0; n]); memory];
@@ -611,7 +611,7 @@ fn mirrored_target_is_exact_where_folding_is_not() {
             gradient: GradientSettings { mirror, ..constant(step) },
             memory: 3,
             initial_scale,
-            renewal: 1,
+            refresh_interval: 1,
             trust_region: 2.0,
         };
         move |streams| -> Box<dyn Sampler<f64>> { Box::new(Hamcmc::new(2, 1, settings, streams).unwrap()) }
@@ -620,7 +620,7 @@ fn mirrored_target_is_exact_where_folding_is_not() {
         let gradient = GradientSettings { mirror: true, ..constant(0.01) };
         Box::new(Sgld::new(2, 1, gradient, streams).unwrap())
     };
-    let run = |problem, sampler: &(dyn Fn(Streams) -> Box<dyn Sampler<f64>> + Sync)| {
+    let run = |problem, sampler: &(dyn Fn(SeedTree) -> Box<dyn Sampler<f64>> + Sync)| {
         worst(problem, &proof::estimate(problem, sampler, false, (2000, 150_000)), 0.03)
     };
     for step in [0.1, 0.03] {
@@ -654,7 +654,7 @@ impl Target<f64> for Saddle {
 fn pairs_that_the_trust_region_makes_positive_count_as_published_only() {
     let sampler = |trust_region| {
         let settings = HamcmcSettings { gradient: constant(0.01), trust_region, ..HamcmcSettings::default() };
-        Hamcmc::new(2, 1, settings, Streams::new(1)).unwrap()
+        Hamcmc::new(2, 1, settings, SeedTree::new(1)).unwrap()
     };
     let pairs = |mut sampler: Hamcmc<f64>| {
         let mut theta = [1.0, 1.0];
@@ -674,7 +674,7 @@ fn drifts_that_are_cut_are_counted() {
     let limited = |drift_limit| {
         let gradient = GradientSettings { drift_limit, ..constant(0.01) };
         let settings = HamcmcSettings { gradient, ..HamcmcSettings::default() };
-        let mut sampler = Hamcmc::new(2, 1, settings, Streams::new(1)).unwrap();
+        let mut sampler = Hamcmc::new(2, 1, settings, SeedTree::new(1)).unwrap();
         sampler.step(&mut Saddle, &mut [1.0, 100.0]);
         sampler.limited()
     };
@@ -684,7 +684,7 @@ fn drifts_that_are_cut_are_counted() {
 
 #[test]
 fn bad_settings_and_starts_are_typed_errors() {
-    let streams = Streams::new(0);
+    let streams = SeedTree::new(0);
     let setting = |result: Result<(), SamplerError>| matches!(result, Err(SamplerError::Setting { .. }));
     for step in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert!(setting(Sgld::<f64>::new(2, 1, constant(step), streams).map(drop)));
@@ -709,8 +709,8 @@ fn bad_settings_and_starts_are_typed_errors() {
     }
     let memory = HamcmcSettings { memory: 1, ..HamcmcSettings::default() };
     assert!(setting(Hamcmc::<f64>::new(2, 1, memory, streams).map(drop)));
-    let renewal = HamcmcSettings { renewal: 0, ..HamcmcSettings::default() };
-    assert!(setting(Hamcmc::<f64>::new(2, 1, renewal, streams).map(drop)));
+    let refresh_interval = HamcmcSettings { refresh_interval: 0, ..HamcmcSettings::default() };
+    assert!(setting(Hamcmc::<f64>::new(2, 1, refresh_interval, streams).map(drop)));
     for gamma in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         for initial_scale in [InitialScale::Fixed(gamma), InitialScale::Pairs(gamma)] {
             let scale = HamcmcSettings { initial_scale, ..HamcmcSettings::default() };
@@ -754,7 +754,7 @@ fn bad_settings_and_starts_are_typed_errors() {
 #[test]
 fn samplers_say_which_chain_is_next() {
     for kind in SamplerKind::ALL {
-        let mut sampler = kind.build::<f64>(2, 1, &Options::default(), Streams::new(1)).unwrap();
+        let mut sampler = kind.build::<f64>(2, 1, &SamplerOptions::default(), SeedTree::new(1)).unwrap();
         let expected = match kind {
             SamplerKind::Hamcmc => HamcmcSettings::default().memory,
             SamplerKind::HmcBfgs => HmcBfgsSettings::default().ensemble,
@@ -777,7 +777,7 @@ fn samplers_say_which_chain_is_next() {
 #[test]
 fn matrices_are_looked_at() {
     let sgld = |values: [f64; 4]| {
-        let sampler = Sgld::<f64>::new(2, 1, constant(0.1), Streams::new(1)).unwrap();
+        let sampler = Sgld::<f64>::new(2, 1, constant(0.1), SeedTree::new(1)).unwrap();
         sampler.with_gradient_noise(&Matrix::Dense(values.to_vec())).map(drop)
     };
     for scale in [1e-6, 1.0, 1e6] {
@@ -793,7 +793,7 @@ fn matrices_are_looked_at() {
     for (low, high) in [(1, 3), (2, 6), (5, 7)] {
         let mut values = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
         (values[low], values[high]) = (0.1, 0.2);
-        let sampler = Sgld::<f64>::new(3, 1, constant(0.1), Streams::new(1)).unwrap();
+        let sampler = Sgld::<f64>::new(3, 1, constant(0.1), SeedTree::new(1)).unwrap();
         let refused = sampler.with_gradient_noise(&Matrix::Dense(values.to_vec())).err();
         assert!(matches!(refused, Some(SamplerError::Matrix { expected: "symmetric", .. })), "{refused:?}");
     }
@@ -824,12 +824,12 @@ fn folded_states_and_chosen_terms_can_be_looked_at() {
 fn every_name_builds_its_sampler() {
     for kind in SamplerKind::ALL {
         assert_eq!(kind.name().parse::<SamplerKind>().unwrap(), kind);
-        kind.build::<f32>(3, 2, &Options::default(), Streams::new(0)).unwrap();
+        kind.build::<f32>(3, 2, &SamplerOptions::default(), SeedTree::new(0)).unwrap();
         let step_size = Some(StepSize::Constant(-1.0));
-        let options = Options { step_size, ..Options::default() };
+        let options = SamplerOptions { step_size, ..SamplerOptions::default() };
         // Newtonian Monte Carlo has no step.
         assert_eq!(
-            kind.build::<f32>(3, 2, &options, Streams::new(0)).is_ok(),
+            kind.build::<f32>(3, 2, &options, SeedTree::new(0)).is_ok(),
             kind == SamplerKind::Newtonian
         );
     }
@@ -857,7 +857,7 @@ impl Target<f64> for Cliff {
 #[test]
 fn divergences_are_counted_and_never_reach_the_draws() {
     for kind in SamplerKind::ALL {
-        let mut sampler = kind.build::<f64>(1, 1, &Options::default(), Streams::new(1)).unwrap();
+        let mut sampler = kind.build::<f64>(1, 1, &SamplerOptions::default(), SeedTree::new(1)).unwrap();
         if sampler.check(&mut Cliff).is_err() {
             continue;
         }
@@ -873,7 +873,7 @@ fn divergences_are_counted_and_never_reach_the_draws() {
 /// A step says of how many blocks it was taken back, and takes these back: one of four leaves the range of numbers here.
 #[test]
 fn acceptance_is_the_share_of_blocks_that_stay() {
-    let (streams, gradient) = (Streams::new(1), constant(0.1));
+    let (streams, gradient) = (SeedTree::new(1), constant(0.1));
     let sghmc = SghmcSettings { gradient, ..SghmcSettings::default() };
     let sgnht = SgnhtSettings { gradient, ..SgnhtSettings::default() };
     let psgld = PsgldSettings { gradient, ..PsgldSettings::default() };
@@ -909,7 +909,7 @@ fn hamcmc_goes_nowhere_without_a_gradient() {
         0.5 * theta[0] * theta[0]
     });
     let settings = HamcmcSettings { gradient: constant(0.1), ..HamcmcSettings::default() };
-    let sampler = Hamcmc::new(1, 1, settings, Streams::new(1)).unwrap();
+    let sampler = Hamcmc::new(1, 1, settings, SeedTree::new(1)).unwrap();
     let mut chain = Chain::new(law, sampler, vec![1.0]).unwrap();
     chain.run(500, |draw| assert!(draw.theta[0] <= 1.5));
     assert!(chain.statistics().divergences > 0);
@@ -917,7 +917,7 @@ fn hamcmc_goes_nowhere_without_a_gradient() {
 
 /// Samplers that accept or reject and adapt their step, of two unknowns a block; MH-BFGS proposes at a scale.
 fn accept_reject(blocks: usize, hmc: HmcSettings, scale: f64) -> [(&'static str, Box<dyn Sampler<f64>>); 6] {
-    let streams = Streams::new(1);
+    let streams = SeedTree::new(1);
     let bfgs = HmcBfgsSettings { hmc, ..HmcBfgsSettings::default() };
     let qnhmc = QnhmcSettings { hmc, ..QnhmcSettings::default() };
     let nuts = NutsSettings { step_size: hmc.step_size, ..NutsSettings::default() };
@@ -936,7 +936,7 @@ fn accept_reject(blocks: usize, hmc: HmcSettings, scale: f64) -> [(&'static str,
 #[test]
 fn accept_reject_samplers_speak_of_the_mean_of_their_blocks() {
     let hmc = HmcSettings { step_size: 0.01, ..HmcSettings::default() };
-    let newtonian: Box<dyn Sampler<f64>> = Box::new(Newtonian::new(2, 4, Streams::new(1)).unwrap());
+    let newtonian: Box<dyn Sampler<f64>> = Box::new(Newtonian::new(2, 4, SeedTree::new(1)).unwrap());
     let samplers = accept_reject(4, hmc, MhBfgsSettings::default().scale);
     for (name, mut sampler) in samplers.into_iter().chain([("NMC", newtonian)]) {
         let mut target = Gaussian::equicorrelated(2, 1.0, 0.0).with_blocks(4);
@@ -978,15 +978,15 @@ fn steps_are_adapted_in_burn_in_only() {
 /// Its memory counts from burn-in on, and before only if it keeps learning.
 #[test]
 fn qnhmc_learns_when_it_should() {
-    let run_for = |keep_learning, memory, burn_in, learning| {
-        let settings = QnhmcSettings { keep_learning, memory, learning, ..QnhmcSettings::default() };
-        let sampler = Qnhmc::new(3, 1, settings, Streams::new(2)).unwrap();
+    let run_for = |adapt_after_burn_in, memory, burn_in, learning| {
+        let settings = QnhmcSettings { adapt_after_burn_in, memory, learning, ..QnhmcSettings::default() };
+        let sampler = Qnhmc::new(3, 1, settings, SeedTree::new(2)).unwrap();
         let mut chain = Chain::new(Gaussian::equicorrelated(3, 4.0, 1.0), sampler, vec![0.5; 3]).unwrap();
         chain.burn_in(burn_in);
         chain.run(20, |_| ());
         chain.state().to_vec()
     };
-    let run = |keep_learning, memory, burn_in| run_for(keep_learning, memory, burn_in, 100);
+    let run = |adapt_after_burn_in, memory, burn_in| run_for(adapt_after_burn_in, memory, burn_in, 100);
     assert_eq!(run(false, 1, 0), run(false, 5, 0));
     assert_ne!(run(false, 1, 20), run(false, 5, 20));
     assert_ne!(run(true, 1, 0), run(true, 5, 0));
@@ -999,7 +999,7 @@ fn qnhmc_learns_when_it_should() {
 #[test]
 fn a_move_that_is_taken_back_ends_its_momentum() {
     let still = GradientSettings { temperature: 0.0, ..constant(0.01) };
-    let streams = Streams::new(1);
+    let streams = SeedTree::new(1);
     let sghmc = SghmcSettings { gradient: still, friction: 0.1, gradient_noise: 0.0 };
     let (mut sghmc, mut sgrhmc, mut sgnht) = (
         Sghmc::new(2, 1, sghmc, streams).unwrap(),
@@ -1035,7 +1035,7 @@ fn a_closure_is_a_target_and_is_called_once_for_both() {
     let calls = std::cell::Cell::new(0);
     let settings = HmcSettings { leaps: 3, ..HmcSettings::default() };
     let draw = |target: &mut dyn Target<f64>| {
-        let sampler = Hmc::new(2, 1, settings, Streams::new(3)).unwrap();
+        let sampler = Hmc::new(2, 1, settings, SeedTree::new(3)).unwrap();
         let mut chain = Chain::new(target, sampler, vec![0.0; 2]).unwrap();
         chain.run(5, |_| ());
         chain.state().to_vec()
@@ -1053,7 +1053,7 @@ fn a_chain_can_be_kept() {
     struct Study {
         chain: Chain<f64, Gaussian, Box<dyn Sampler<f64>>>,
     }
-    let sampler = SamplerKind::Sgld.build(2, 1, &Options::default(), Streams::new(1)).unwrap();
+    let sampler = SamplerKind::Sgld.build(2, 1, &SamplerOptions::default(), SeedTree::new(1)).unwrap();
     let target = Gaussian::equicorrelated(2, 4.0, 1.0);
     let mut study = Study { chain: Chain::new(target, sampler, vec![0.0; 2]).unwrap() };
     study.chain.run(3, |_| ());
@@ -1068,12 +1068,12 @@ fn chains_from_several_starts_tell_whether_they_agree() {
     let starts = [vec![-3.0, 2.0], vec![3.0, 2.0], vec![-3.0, -2.0], vec![3.0, -2.0]];
     let schedule = Schedule { burn_in: 200, draws: 500 };
     let target = Gaussian::new(vec![1.0, -0.5], vec![2.0, 1.2, 1.2, 1.5]).unwrap();
-    let hmc = |chain: usize| Hmc::new(2, 1, HmcSettings::default(), Streams::new(5).child(chain as u64));
+    let hmc = |chain: usize| Hmc::new(2, 1, HmcSettings::default(), SeedTree::new(5).child(chain as u64));
     let sampled = sample(&target, &starts, schedule, hmc).unwrap();
-    assert!(sampled.worst_r_hat() < 1.02, "{:?}", sampled.unknowns);
-    assert!(sampled.least_effective_size() > 400.0, "{:?}", sampled.unknowns);
+    assert!(sampled.max_r_hat() < 1.02, "{:?}", sampled.parameters);
+    assert!(sampled.min_effective_size() > 400.0, "{:?}", sampled.parameters);
     let covariance = target.covariance();
-    for (i, unknown) in sampled.unknowns.iter().enumerate() {
+    for (i, unknown) in sampled.parameters.iter().enumerate() {
         assert!((unknown.mean - target.mean()[i]).abs() < 4.0 * unknown.standard_error, "{unknown:?}");
         assert!((unknown.deviation / covariance[3 * i].sqrt() - 1.0).abs() < 0.1, "{unknown:?}");
         let traces = sampled.traces(i);
@@ -1096,22 +1096,22 @@ fn chains_from_several_starts_tell_whether_they_agree() {
         gradient[0] = 40.0 * x * (x * x - 1.0);
         10.0 * (x * x - 1.0).powi(2)
     });
-    let hmc = |chain: usize| Hmc::new(1, 1, HmcSettings::default(), Streams::new(6).child(chain as u64));
+    let hmc = |chain: usize| Hmc::new(1, 1, HmcSettings::default(), SeedTree::new(6).child(chain as u64));
     let apart = sample(&peaks, &[vec![-1.0], vec![1.0]], schedule, hmc).unwrap();
-    assert!(apart.worst_r_hat() > 1.5 && apart.least_effective_size() < 20.0, "{:?}", apart.unknowns);
+    assert!(apart.max_r_hat() > 1.5 && apart.min_effective_size() < 20.0, "{:?}", apart.parameters);
     // The worst unknown is not the last one; and one that stands still cannot be judged, nor can all.
     let first = from_fn(2, |theta: &[f64], gradient: &mut [f64]| {
         let [x, y] = [theta[0], theta[1]];
         gradient.copy_from_slice(&[40.0 * x * (x * x - 1.0), y]);
         10.0 * (x * x - 1.0).powi(2) + 0.5 * y * y
     });
-    let pair = |chain: usize| Hmc::new(2, 1, HmcSettings::default(), Streams::new(6).child(chain as u64));
+    let pair = |chain: usize| Hmc::new(2, 1, HmcSettings::default(), SeedTree::new(6).child(chain as u64));
     let mixed = sample(&first, &[vec![-1.0, 0.0], vec![1.0, 0.0]], schedule, pair).unwrap();
-    assert_eq!(mixed.worst_r_hat(), mixed.unknowns[0].r_hat);
-    assert!(mixed.unknowns[1].r_hat < 1.1, "{:?}", mixed.unknowns);
+    assert_eq!(mixed.max_r_hat(), mixed.parameters[0].r_hat);
+    assert!(mixed.parameters[1].r_hat < 1.1, "{:?}", mixed.parameters);
     let mut judged = mixed.clone();
-    judged.unknowns[0].r_hat = f64::NAN;
-    assert!(judged.worst_r_hat().is_nan());
+    judged.parameters[0].r_hat = f64::NAN;
+    assert!(judged.max_r_hat().is_nan());
     // What cannot be judged is refused.
     let refused = |starts: &[Vec<f64>], draws| {
         sample(&peaks, starts, Schedule { burn_in: 0, draws }, hmc).err().map(|error| error.to_string())
@@ -1132,7 +1132,7 @@ fn newtonian_steps_see_through_other_coordinates() {
     let units = [2.0, 0.5];
     let starts = [vec![0.5, 0.5], vec![1.5, 1.5]];
     fn draws<G: Target<f64> + Clone + Send + Sync>(target: &G, starts: &[Vec<f64>]) -> Vec<Vec<f64>> {
-        let newtonian = |chain: usize| Newtonian::new(2, 1, Streams::new(8).child(chain as u64));
+        let newtonian = |chain: usize| Newtonian::new(2, 1, SeedTree::new(8).child(chain as u64));
         sample(target, starts, Schedule { burn_in: 100, draws: 3000 }, newtonian).unwrap().traces(1)
     }
     for (name, traces, unmap) in [
@@ -1158,17 +1158,17 @@ fn steps_report_where_they_end_and_how_far_they_went() {
     let hmc = HmcSettings { step_size: 3.0, leaps: 3, jitter: 0.5, ..HmcSettings::default() };
     let bfgs = HmcBfgsSettings { hmc, ensemble: 3, initial_scale: InitialScale::Fixed(0.3) };
     let samplers: [(&str, Box<dyn Sampler<f64>>); 5] = [
-        ("HMC", Box::new(Hmc::new(3, 1, hmc, Streams::new(3)).unwrap())),
-        ("HMC-BFGS", Box::new(HmcBfgs::new(3, 1, bfgs, Streams::new(3)).unwrap())),
+        ("HMC", Box::new(Hmc::new(3, 1, hmc, SeedTree::new(3)).unwrap())),
+        ("HMC-BFGS", Box::new(HmcBfgs::new(3, 1, bfgs, SeedTree::new(3)).unwrap())),
         (
             "RMHMC",
-            Box::new(Rmhmc::new(3, 1, HmcSettings { step_size: 1.5, ..hmc }, Streams::new(3)).unwrap()),
+            Box::new(Rmhmc::new(3, 1, HmcSettings { step_size: 1.5, ..hmc }, SeedTree::new(3)).unwrap()),
         ),
-        ("MH-BFGS", Box::new(MhBfgs::new(3, 1, MhBfgsSettings::default(), Streams::new(3)).unwrap())),
+        ("MH-BFGS", Box::new(MhBfgs::new(3, 1, MhBfgsSettings::default(), SeedTree::new(3)).unwrap())),
         (
             "NUTS",
             Box::new(
-                Nuts::new(3, 1, NutsSettings { step_size: 3.0, ..NutsSettings::default() }, Streams::new(3))
+                Nuts::new(3, 1, NutsSettings { step_size: 3.0, ..NutsSettings::default() }, SeedTree::new(3))
                     .unwrap(),
             ),
         ),
@@ -1200,8 +1200,8 @@ fn great_losses_of_energy_are_divergences() {
     for (step, diverges) in [(1.0, false), (1e4, true)] {
         let settings = HmcSettings { step_size: step, leaps: 1, ..HmcSettings::default() };
         let samplers: [Box<dyn Sampler<f64>>; 2] = [
-            Box::new(Hmc::new(1, 1, settings, Streams::new(1)).unwrap()),
-            Box::new(Rmhmc::new(1, 1, settings, Streams::new(1)).unwrap()),
+            Box::new(Hmc::new(1, 1, settings, SeedTree::new(1)).unwrap()),
+            Box::new(Rmhmc::new(1, 1, settings, SeedTree::new(1)).unwrap()),
         ];
         for sampler in samplers {
             let mut chain = Chain::new(Gaussian::equicorrelated(1, 1.0, 0.0), sampler, vec![0.0]).unwrap();
@@ -1214,9 +1214,13 @@ fn great_losses_of_energy_are_divergences() {
 /// Every chain has a pair after its first step, however seldom it is renewed.
 #[test]
 fn hamcmc_renews_at_the_first_step_of_each_chain() {
-    let settings =
-        HamcmcSettings { gradient: constant(0.01), memory: 4, renewal: 1000, ..HamcmcSettings::default() };
-    let mut sampler = Hamcmc::new(2, 1, settings, Streams::new(1)).unwrap();
+    let settings = HamcmcSettings {
+        gradient: constant(0.01),
+        memory: 4,
+        refresh_interval: 1000,
+        ..HamcmcSettings::default()
+    };
+    let mut sampler = Hamcmc::new(2, 1, settings, SeedTree::new(1)).unwrap();
     let (mut target, mut theta) = (Gaussian::equicorrelated(2, 1.0, 0.3), vec![0.0; 2]);
     for _ in 0..5 {
         sampler.step(&mut target, &mut theta);
@@ -1228,7 +1232,7 @@ fn hamcmc_renews_at_the_first_step_of_each_chain() {
 #[test]
 fn newtonian_burn_in_takes_great_falls_unasked() {
     let end = |adapts: bool| {
-        let mut sampler = Newtonian::new(1, 1, Streams::new(4)).unwrap();
+        let mut sampler = Newtonian::new(1, 1, SeedTree::new(4)).unwrap();
         Sampler::<f64>::adapt(&mut sampler, adapts);
         let mut chain = Chain::new(Quartic::new(1.0, 0.0), sampler, vec![100.0]).unwrap();
         chain.run(20, |_| ());
@@ -1285,7 +1289,7 @@ impl Sites<f64> for Edge {
 
 #[test]
 fn newtonian_counts_what_is_no_number_and_never_goes_there() {
-    let sampler = Newtonian::new(2, 1, Streams::new(4)).unwrap();
+    let sampler = Newtonian::new(2, 1, SeedTree::new(4)).unwrap();
     let mut chain = Chain::new(Edge, sampler, vec![0.0; 2]).unwrap();
     let mut beyond = 0;
     chain.run(100, |draw| {
@@ -1302,7 +1306,7 @@ fn newtonian_counts_what_is_no_number_and_never_goes_there() {
 #[test]
 fn newtonian_burn_in_leaves_a_settled_chain_alone() {
     let run = |adapts: bool| {
-        let mut sampler = Newtonian::new(3, 1, Streams::new(4)).unwrap();
+        let mut sampler = Newtonian::new(3, 1, SeedTree::new(4)).unwrap();
         Sampler::<f64>::adapt(&mut sampler, adapts);
         let mut chain = Chain::new(logistic(), sampler, vec![0.0, 1.0, -1.0]).unwrap();
         chain.run(300, |_| ());

@@ -1,6 +1,6 @@
 //! Newtonian Monte Carlo on bounded and discrete sites, in every order, against exact enumeration.
 
-use alphamf_samplers::random::Streams;
+use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::*;
 
 /// A label `k` of three, a share `x` between -1 and 2, and a positive number: together of no known law,
@@ -135,7 +135,7 @@ fn bounded_and_discrete_sites_are_exact_in_every_order() {
     let blocks = 100;
     let orders = [(Scan::InOrder, 0.0), (Scan::InOrder, 1.0), (Scan::Shuffled, 0.125), (Scan::Random, 0.125)];
     for (scan, share) in orders {
-        let sampler = Newtonian::new(3, blocks, Streams::new(5)).unwrap().with_scan(scan);
+        let sampler = Newtonian::new(3, blocks, SeedTree::new(5)).unwrap().with_scan(scan);
         let found = estimate(sampler.with_local_share(share).unwrap(), blocks, 1_200);
         println!("{scan:?}, {share} local: {found:.4?} of {truth:.4?}");
         for (&(mean, error), &(expected, deviation)) in found.iter().zip(&truth) {
@@ -189,7 +189,7 @@ impl Sites<f64> for Counting {
 fn a_site_costs_what_it_touches_and_every_order_visits_them() {
     for (scan, all) in [(Scan::InOrder, true), (Scan::Shuffled, true), (Scan::Random, false)] {
         let target = Counting { sites: 50, touched: 0 };
-        let sampler = Newtonian::new(50, 1, Streams::new(6)).unwrap().with_scan(scan);
+        let sampler = Newtonian::new(50, 1, SeedTree::new(6)).unwrap().with_scan(scan);
         let mut chain = Chain::new(target, sampler.with_local_share(0.0).unwrap(), vec![7.0; 50]).unwrap();
         chain.run(1, |_| ());
         assert_eq!(chain.target().touched, 100);
@@ -207,7 +207,7 @@ fn the_printed_remedy_for_indefinite_curvature_is_exact_and_slow() {
     for (indefinite, local) in [(Indefinite::SmallVariance(0.01), 0.5), (Indefinite::Cauchy, 0.5)] {
         let blocks = 50;
         let sampler =
-            Newtonian::new(1, blocks, Streams::new(7)).unwrap().with_indefinite(indefinite).unwrap();
+            Newtonian::new(1, blocks, SeedTree::new(7)).unwrap().with_indefinite(indefinite).unwrap();
         let sampler = sampler.with_local_share(local).unwrap();
         let mut chain = Chain::new(law.clone().with_blocks(blocks), sampler, vec![1.0; blocks]).unwrap();
         chain.burn_in(200);
@@ -221,14 +221,16 @@ fn the_printed_remedy_for_indefinite_curvature_is_exact_and_slow() {
     // From where the curvature is negative, as printed, the way back is improbable: next to nothing is accepted.
     let accepted = |indefinite| {
         let mut target = law.clone().with_blocks(2_000);
-        let sampler = Newtonian::new(1, 2_000, Streams::new(8)).unwrap().with_indefinite(indefinite).unwrap();
+        let sampler =
+            Newtonian::new(1, 2_000, SeedTree::new(8)).unwrap().with_indefinite(indefinite).unwrap();
         let mut sampler = sampler.with_local_share(0.0).unwrap();
         sampler.step(&mut target, &mut vec![0.3; 2_000]).acceptance
     };
     let (printed, cauchy) = (accepted(Indefinite::SmallVariance(1e-4)), accepted(Indefinite::Cauchy));
     println!("accepted: {printed:.4} as printed, {cauchy:.4} by the Cauchy law");
     assert!(printed < 0.1 * cauchy);
-    let zero =
-        Newtonian::<f64>::new(1, 1, Streams::new(1)).unwrap().with_indefinite(Indefinite::SmallVariance(0.0));
+    let zero = Newtonian::<f64>::new(1, 1, SeedTree::new(1))
+        .unwrap()
+        .with_indefinite(Indefinite::SmallVariance(0.0));
     assert!(matches!(zero, Err(SamplerError::Setting { .. })));
 }

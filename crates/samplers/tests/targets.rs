@@ -5,7 +5,7 @@ mod proof;
 
 use std::f64::consts::PI;
 
-use alphamf_samplers::random::Streams;
+use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
 use proof::targets::{Named, WithMetric, assert_close, gammas, gradient_at, gradient_on, logistic, targets};
@@ -347,7 +347,7 @@ fn what_targets_say_in_closed_form_is_what_their_densities_say() {
 
 /// Eight points of so many regressors.
 fn regressors(slopes: usize) -> Vec<f64> {
-    let mut stream = Streams::new(1).stream(0);
+    let mut stream = SeedTree::new(1).rng(0);
     (0..8 * slopes).map(|_| stream.random_range(-1.5..2.0)).collect()
 }
 
@@ -449,7 +449,7 @@ fn data(target: &mut LinearGaussian, dimension: usize, terms: usize, variance: f
 #[test]
 fn synthetic_regressions_have_the_law_of_their_page() {
     let (dimension, terms, variance, coupling) = (3, 4_000, 4.0, 2.0);
-    let mut target = LinearGaussian::synthetic(dimension, terms, variance, coupling, Streams::new(5));
+    let mut target = LinearGaussian::synthetic(dimension, terms, variance, coupling, SeedTree::new(5));
     let data = data(&mut target, dimension, terms, variance);
     let mean = |f: &dyn Fn(&Term) -> f64| data.iter().map(f).sum::<f64>() / terms as f64;
     // Standard errors: 0.11, 0.1 and 0.09.
@@ -459,7 +459,7 @@ fn synthetic_regressions_have_the_law_of_their_page() {
     let residual = |(a, x): &Term| x - a.iter().zip(&theta).map(|(a, t)| a * t).sum::<f64>();
     assert!((mean(&|term| residual(term).powi(2)) - variance).abs() < 0.3);
     let squares = (0..400).map(|seed| {
-        let target = LinearGaussian::synthetic(2, 200, 0.01, 0.5, Streams::new(seed));
+        let target = LinearGaussian::synthetic(2, 200, 0.01, 0.5, SeedTree::new(seed));
         target.posterior().mean()[1].powi(2)
     });
     let square = squares.sum::<f64>() / 400.0;

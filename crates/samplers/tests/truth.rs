@@ -2,7 +2,7 @@
 
 mod proof;
 
-use alphamf_samplers::random::Streams;
+use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
 use proof::constant;
@@ -11,7 +11,7 @@ use proof::constant;
 type Value<'a> = &'a dyn Fn(&[f64]) -> f64;
 
 /// Makes the sampler of one chain.
-type Factory = Box<dyn Fn(Streams) -> Box<dyn Sampler<f64>>>;
+type Factory = Box<dyn Fn(SeedTree) -> Box<dyn Sampler<f64>>>;
 
 /// Two logarithms of Gamma(5, 1) variables, `u` and `v`, seen as `(u, 2 u + v)`: correlated, with a Hessian that varies.
 struct Sheared {
@@ -56,7 +56,7 @@ fn sheared_bias(pairs: Pairs, memory: usize, step: f64) -> ([f64; 2], f64) {
         initial_scale: InitialScale::Fixed(0.1),
         ..HamcmcSettings::default()
     };
-    let sampler = Hamcmc::new(2, blocks, settings, Streams::new(1)).unwrap().with_pairs(pairs).unwrap();
+    let sampler = Hamcmc::new(2, blocks, settings, SeedTree::new(1)).unwrap().with_pairs(pairs).unwrap();
     let start = [LOG_GAMMA.0, (1.0 + SHEAR) * LOG_GAMMA.0].repeat(blocks);
     let mut chain = Chain::new(Sheared { blocks }, sampler, start).unwrap();
     let steps = (400.0 / step) as usize * memory;
@@ -93,7 +93,7 @@ fn hamcmc_is_exact_as_its_step_falls_with_pairs_of_states_only() {
         }
     }
     let two = HamcmcSettings { memory: 2, ..HamcmcSettings::default() };
-    let two = Hamcmc::<f64>::new(2, 1, two, Streams::new(1)).unwrap();
+    let two = Hamcmc::<f64>::new(2, 1, two, SeedTree::new(1)).unwrap();
     assert!(matches!(two.with_pairs(Pairs::States), Err(SamplerError::Setting { .. })));
 }
 
@@ -117,12 +117,12 @@ fn pairs_help_hamcmc() {
         let size = diagnostics::effective_size_mean(&traces);
         (size, variance)
     };
-    let plain = run(Box::new(Sgld::new(2, 1, constant(step * gamma), Streams::new(1)).unwrap()));
+    let plain = run(Box::new(Sgld::new(2, 1, constant(step * gamma), SeedTree::new(1)).unwrap()));
     let initial_scale = InitialScale::Fixed(gamma);
     let settings =
         HamcmcSettings { gradient: constant(step), memory, initial_scale, ..HamcmcSettings::default() };
     for pairs in [Pairs::Moves, Pairs::States] {
-        let sampler = Hamcmc::new(2, 1, settings, Streams::new(1)).unwrap().with_pairs(pairs).unwrap();
+        let sampler = Hamcmc::new(2, 1, settings, SeedTree::new(1)).unwrap().with_pairs(pairs).unwrap();
         let (size, variance) = run(Box::new(sampler));
         println!("{pairs:?}: {size:.0} ({variance:.3}); SGLD: {:.0}", plain.0);
         assert!(size > 20.0 * plain.0, "{pairs:?}: {size} against {}", plain.0);
@@ -134,10 +134,10 @@ fn pairs_help_hamcmc() {
 #[test]
 fn step_schedules_begin_at_one() {
     let schedule = StepSize::Decreasing { scale: 0.01, power: 0.51 };
-    let options = Options { step_size: Some(schedule), ..Options::default() };
+    let options = SamplerOptions { step_size: Some(schedule), ..SamplerOptions::default() };
     use SamplerKind::*;
     for kind in [Sgld, Psgld, Sgrld, Hamcmc, Sghmc, Sgnht, Sgrhmc] {
-        let sampler = kind.build::<f64>(2, 1, &options, Streams::new(1)).unwrap();
+        let sampler = kind.build::<f64>(2, 1, &options, SeedTree::new(1)).unwrap();
         let mut chain = Chain::new(narrow(), sampler, vec![0.0; 2]).unwrap();
         let mut steps = Vec::new();
         chain.run(3, |draw| steps.push(draw.step.step_size));
@@ -230,7 +230,7 @@ impl Sites<f64> for Student {
 /// The mean of each value over the draws of eight chains, and its standard error, as pairs; then the longest stay.
 fn run(
     target: &(impl Target<f64> + Clone),
-    sampler: impl Fn(Streams) -> Box<dyn Sampler<f64>>,
+    sampler: impl Fn(SeedTree) -> Box<dyn Sampler<f64>>,
     start: &[f64],
     draws: usize,
     values: &[Value<'_>],
@@ -238,7 +238,7 @@ fn run(
     let (mut runs, mut longest) = (Vec::new(), 0);
     for seed in 0..8 {
         let mut chain =
-            Chain::new(target.clone(), sampler(Streams::new(500 + seed)), start.to_vec()).unwrap();
+            Chain::new(target.clone(), sampler(SeedTree::new(500 + seed)), start.to_vec()).unwrap();
         chain.burn_in(1_000);
         let (mut sums, mut last, mut stay) = (vec![0.0; values.len()], Vec::new(), 0);
         chain.run(draws, |draw| {
@@ -272,7 +272,7 @@ fn assert_true(name: &str, found: &[(f64, f64)], truth: &[(f64, f64)], precision
     }
 }
 
-fn newtonian(dimension: usize) -> impl Fn(Streams) -> Box<dyn Sampler<f64>> {
+fn newtonian(dimension: usize) -> impl Fn(SeedTree) -> Box<dyn Sampler<f64>> {
     move |streams| Box::new(Newtonian::new(dimension, 1, streams).unwrap())
 }
 
@@ -383,8 +383,8 @@ fn newtonian_is_exact_on_a_tilted_simplex() {
 fn qnhmc_that_keeps_learning_keeps_moving() {
     let variance = narrow().covariance()[0];
     for initial_scale in [InitialScale::Fixed(1.0), InitialScale::Fixed(1e-3), InitialScale::Pairs(1e-3)] {
-        let settings = QnhmcSettings { initial_scale, keep_learning: true, ..QnhmcSettings::default() };
-        let sampler = Qnhmc::new(2, 1, settings, Streams::new(1)).unwrap();
+        let settings = QnhmcSettings { initial_scale, adapt_after_burn_in: true, ..QnhmcSettings::default() };
+        let sampler = Qnhmc::new(2, 1, settings, SeedTree::new(1)).unwrap();
         let mut chain = Chain::new(narrow(), sampler, vec![0.1; 2]).unwrap();
         chain.burn_in(2_000);
         let mut square = 0.0;
@@ -417,12 +417,12 @@ impl Target<f64> for Plain {
 #[test]
 fn a_step_without_what_it_needs_is_an_error() {
     let corrected = PsgldSettings { correction: true, ..PsgldSettings::default() };
-    let streams = Streams::new(1);
+    let streams = SeedTree::new(1);
     let riemannian = recipe::RiemannianLangevin;
     let samplers: [Box<dyn Sampler<f64>>; 5] = [
-        SamplerKind::Sgrld.build(1, 1, &Options::default(), streams).unwrap(),
-        SamplerKind::Sgrhmc.build(1, 1, &Options::default(), streams).unwrap(),
-        SamplerKind::Newtonian.build(1, 1, &Options::default(), streams).unwrap(),
+        SamplerKind::Sgrld.build(1, 1, &SamplerOptions::default(), streams).unwrap(),
+        SamplerKind::Sgrhmc.build(1, 1, &SamplerOptions::default(), streams).unwrap(),
+        SamplerKind::Newtonian.build(1, 1, &SamplerOptions::default(), streams).unwrap(),
         Box::new(Psgld::new(1, 1, corrected, streams).unwrap()),
         Box::new(recipe::RecipeSampler::new(1, riemannian, GradientSettings::default(), streams).unwrap()),
     ];
@@ -554,13 +554,13 @@ fn standard_errors_of_interleaved_chains_are_those_between_runs() {
     let schedule = Schedule { burn_in: 500, draws: 4_000 };
     let (mut means, mut claimed, mut naive) = (Vec::new(), 0.0, 0.0);
     for seed in 0..40 {
-        let hamcmc = |_| Hamcmc::new(2, 1, settings, Streams::new(seed));
+        let hamcmc = |_| Hamcmc::new(2, 1, settings, SeedTree::new(seed));
         let sampled = sample(&target, &[vec![1.0, -0.5]], schedule, hamcmc).unwrap();
         assert_eq!((sampled.traces(0).len(), sampled.traces(0)[0].len()), (memory, 800));
         assert_eq!(sampled.traces(0)[1][1], sampled.draws(0).nth(memory + 1).unwrap()[0]);
         let one: Vec<f64> = sampled.draws(0).map(|theta| theta[0]).collect();
-        means.push(sampled.unknowns[0].mean);
-        claimed += sampled.unknowns[0].standard_error.powi(2) / 40.0;
+        means.push(sampled.parameters[0].mean);
+        claimed += sampled.parameters[0].standard_error.powi(2) / 40.0;
         naive += diagnostics::standard_error(&[one]).powi(2) / 40.0;
     }
     let between = diagnostics::mean_and_variance(&means).1;
@@ -569,7 +569,7 @@ fn standard_errors_of_interleaved_chains_are_those_between_runs() {
     assert!((0.75..1.35).contains(&claimed), "{claimed}");
     assert!(naive < 0.6, "{naive}");
     let few = Schedule { burn_in: 0, draws: 19 };
-    let error = sample(&target, &[vec![1.0, -0.5]], few, |_| Hamcmc::new(2, 1, settings, Streams::new(1)));
+    let error = sample(&target, &[vec![1.0, -0.5]], few, |_| Hamcmc::new(2, 1, settings, SeedTree::new(1)));
     assert!(matches!(error, Err(SamplerError::Setting { value: 3.0, .. })), "{error:?}");
 }
 
@@ -579,14 +579,14 @@ fn runaways_are_divergences() {
     let narrow = Gaussian::new(vec![0.0; 2], vec![1e6, 0.0, 0.0, 1e6]).unwrap();
     let wide = Gaussian::new(vec![0.0; 2], vec![1e-2, 0.0, 0.0, 1e-2]).unwrap();
     for (target, runs_away) in [(narrow, true), (wide, false)] {
-        let psgld = Psgld::new(2, 1, PsgldSettings::default(), Streams::new(1)).unwrap();
+        let psgld = Psgld::new(2, 1, PsgldSettings::default(), SeedTree::new(1)).unwrap();
         let mut chain = Chain::new(target, psgld, vec![0.0; 2]).unwrap();
         chain.run(3, |_| ());
         assert_eq!(chain.statistics().divergences > 0, runs_away);
     }
     // HAMCMC, whose first matrix is a million times too large.
     let narrow = Gaussian::new(vec![0.0; 2], vec![1e6, 0.0, 0.0, 1e6]).unwrap();
-    let hamcmc = Hamcmc::new(2, 1, HamcmcSettings::default(), Streams::new(1)).unwrap();
+    let hamcmc = Hamcmc::new(2, 1, HamcmcSettings::default(), SeedTree::new(1)).unwrap();
     let mut chain = Chain::new(narrow, hamcmc, vec![0.0; 2]).unwrap();
     chain.run(3, |_| ());
     assert!(chain.statistics().divergences > 0);

@@ -6,11 +6,11 @@
 //!
 //! ```
 //! use alphamf::signal::{SampleFormat, Signal};
-//! use alphamf::{learning::Simulator, random::Streams};
+//! use alphamf::{learning::Simulator, random::SeedTree};
 //! let voice = (0..16_000).map(|n| (n as f32 * 0.1).sin() * (n as f32 * 0.001).cos()).collect();
 //! let mut simulator = Simulator::new(0.5);
 //! simulator.add(&Signal::new(16_000, SampleFormat::Float32, vec![voice])?)?;
-//! let example = simulator.draw(Streams::new(1).child(7))?;
+//! let example = simulator.draw(SeedTree::new(1).child(7))?;
 //! assert_eq!(example.clean.len(), example.noisy.len());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -20,7 +20,7 @@ mod shaping;
 #[cfg(test)]
 mod tests;
 
-use crate::random::{Stream, Streams};
+use crate::random::{SeedTree, SeededRng};
 use crate::samplers::distributed::{Communicator, pack, unpack};
 use crate::signal::{LOWEST_VOICE_HERTZ, Signal};
 use noise::Kind;
@@ -198,11 +198,11 @@ impl Simulator {
     ///
     /// # Errors
     /// If there is no speech.
-    pub fn draw(&self, streams: Streams) -> Result<Example, SimulationError> {
+    pub fn draw(&self, streams: SeedTree) -> Result<Example, SimulationError> {
         if self.is_empty() {
             return Err(SimulationError::NoSpeech);
         }
-        let stream = &mut streams.stream(0);
+        let stream = &mut streams.rng(0);
         let narrow = stream.random_bool(NARROW);
         let mut signals = [self.utterance(stream), self.noises(stream)];
         let band = if narrow && stream.random_bool(TELEPHONE) {
@@ -245,7 +245,7 @@ impl Simulator {
     }
 
     /// Speech through a random microphone.
-    fn utterance(&self, stream: &mut Stream) -> Vec<f64> {
+    fn utterance(&self, stream: &mut SeededRng) -> Vec<f64> {
         let mut speech = self.excerpt(1.0, stream);
         if stream.random_bool(MICROPHONE.0) {
             speech = self.whole.shape(speech, &smooth_curve(MICROPHONE.1, stream));
@@ -260,7 +260,7 @@ impl Simulator {
     }
 
     /// Noises of one or several kinds at once.
-    fn noises(&self, stream: &mut Stream) -> Vec<f64> {
+    fn noises(&self, stream: &mut SeededRng) -> Vec<f64> {
         let mut sum = vec![0.0; self.samples()];
         for _ in 0..choose(NOISES, stream) {
             let kind = choose(Kind::ALL, stream);

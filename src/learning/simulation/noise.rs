@@ -5,7 +5,7 @@ use super::shaping::{
     Bends, Levels, RATE, amplitude, at, choose, low_pass, mix, modulate, normal, normalised, random_spectrum,
     smooth_curve, vary_level, white,
 };
-use crate::random::Stream;
+use crate::random::SeededRng;
 use num_complex::Complex;
 use rand::RngExt;
 use rand_distr::{Distribution, Exp1};
@@ -120,7 +120,7 @@ impl Kind {
 
 impl Simulator {
     /// Noise of a kind, of mean power one.
-    pub(super) fn noise(&self, kind: Kind, stream: &mut Stream) -> Vec<f64> {
+    pub(super) fn noise(&self, kind: Kind, stream: &mut SeededRng) -> Vec<f64> {
         normalised(match kind {
             Kind::Babble => self.babble(stream),
             Kind::Coloured => self.coloured(stream),
@@ -132,7 +132,7 @@ impl Simulator {
     }
 
     /// Rumble of mean power one: noise of the lowest frequencies.
-    pub(super) fn rumble(&self, stream: &mut Stream) -> Vec<f64> {
+    pub(super) fn rumble(&self, stream: &mut SeededRng) -> Vec<f64> {
         let corner = stream.random_range(RUMBLE.0);
         let noise = white(self.samples(), stream);
         let mut rumble = self.whole.filter(noise, |hertz| low_pass(hertz, corner, RUMBLE.1));
@@ -141,7 +141,7 @@ impl Simulator {
     }
 
     /// A random clip from a random place on, over and over, played at `speed`.
-    pub(super) fn excerpt(&self, speed: f64, stream: &mut Stream) -> Vec<f64> {
+    pub(super) fn excerpt(&self, speed: f64, stream: &mut SeededRng) -> Vec<f64> {
         let clip = &self.speech[stream.random_range(0..self.speech.len())];
         let start = stream.random_range(0..clip.len());
         let sample = |n: usize| {
@@ -152,7 +152,7 @@ impl Simulator {
         (0..self.samples()).map(sample).collect()
     }
 
-    fn babble(&self, stream: &mut Stream) -> Vec<f64> {
+    fn babble(&self, stream: &mut SeededRng) -> Vec<f64> {
         let mut babble = vec![0.0; self.samples()];
         for _ in 0..choose(VOICES, stream) {
             mix(&mut babble, &self.excerpt(1.0, stream), random_level(LEVEL_SPREAD_DB, stream));
@@ -163,14 +163,14 @@ impl Simulator {
         self.whole.shape(babble, &smooth_curve(BABBLE_BENDS, stream))
     }
 
-    fn coloured(&self, stream: &mut Stream) -> Vec<f64> {
+    fn coloured(&self, stream: &mut SeededRng) -> Vec<f64> {
         let mut noise = self.whole.shape(white(self.samples(), stream), &random_spectrum(COLOURS, stream));
         vary_level(&mut noise, COLOURED_LEVELS, stream);
         noise
     }
 
     /// Powers of independent noises add, so that each spectrum may be given a noise of its own.
-    fn products(&self, stream: &mut Stream) -> Vec<f64> {
+    fn products(&self, stream: &mut SeededRng) -> Vec<f64> {
         let mut sum = vec![0.0; self.samples()];
         for _ in 0..stream.random_range(RANKS) {
             let fine = smooth_curve(FINE_STRUCTURE, stream);
@@ -184,7 +184,7 @@ impl Simulator {
     }
 
     /// A random course of power in time.
-    fn activation(&self, stream: &mut Stream) -> Vec<f64> {
+    fn activation(&self, stream: &mut SeededRng) -> Vec<f64> {
         let length = (self.samples() as f64 / RATE * ACTIVATION_RATE) as usize + 2;
         let mut activation: Vec<f64> = if stream.random_bool(WANDERING) {
             let curve = smooth_curve(WANDERINGS, stream);
@@ -208,7 +208,7 @@ impl Simulator {
         activation
     }
 
-    fn hum(&self, stream: &mut Stream) -> Vec<f64> {
+    fn hum(&self, stream: &mut SeededRng) -> Vec<f64> {
         let fundamental = log_uniform(FUNDAMENTAL_HERTZ, stream);
         let vibrato = smooth_curve(VIBRATO, stream);
         let decay = stream.random_range(HARMONIC_DECAY);
@@ -231,7 +231,7 @@ impl Simulator {
         hum
     }
 
-    fn impacts(&self, stream: &mut Stream) -> Vec<f64> {
+    fn impacts(&self, stream: &mut SeededRng) -> Vec<f64> {
         let samples = self.samples();
         let probability = stream.random_range(IMPACT_RATE) / RATE;
         // One for certain, so that there always is a noise.
@@ -254,7 +254,7 @@ impl Simulator {
         self.whole.shape(sound, &random_spectrum(IMPACT_COLOURS, stream))
     }
 
-    fn texture(&self, stream: &mut Stream) -> Vec<f64> {
+    fn texture(&self, stream: &mut SeededRng) -> Vec<f64> {
         let mut texture = vec![0.0; self.samples()];
         for _ in 0..stream.random_range(LAYERS) {
             let mut layer = self.excerpt(log_uniform(SPEEDS, stream), stream);
@@ -271,7 +271,7 @@ impl Simulator {
 }
 
 /// The sound of something struck: noise that decays, perhaps at a pitch.
-fn body(stream: &mut Stream) -> Vec<f64> {
+fn body(stream: &mut SeededRng) -> Vec<f64> {
     let length = (stream.random_range(BODY_SECONDS) * RATE) as usize;
     let pitch = if stream.random_bool(BODIES.2) { stream.random_range(BODY_HERTZ) } else { 0.0 };
     let sample = |n: usize| {
@@ -282,12 +282,12 @@ fn body(stream: &mut Stream) -> Vec<f64> {
 }
 
 /// An amplitude whose level is normal with a standard deviation of `spread` dB.
-fn random_level(spread: f64, stream: &mut Stream) -> f64 {
+fn random_level(spread: f64, stream: &mut SeededRng) -> f64 {
     amplitude(spread * normal(stream))
 }
 
 /// Uniform on a logarithmic scale.
-fn log_uniform(range: Range<f64>, stream: &mut Stream) -> f64 {
+fn log_uniform(range: Range<f64>, stream: &mut SeededRng) -> f64 {
     range.start * libm::pow(range.end / range.start, stream.random())
 }
 

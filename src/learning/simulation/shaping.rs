@@ -3,7 +3,7 @@
 //! Filters act on the Fourier series of the whole signal and are therefore circular: what rings beyond the end
 //! comes in at the start, as if the sound had been there before.
 
-use crate::random::Stream;
+use crate::random::SeededRng;
 use alphamf_fourier::{ComplexToReal, RealToComplex};
 use num_complex::Complex;
 use rand::RngExt;
@@ -87,7 +87,7 @@ impl Fourier {
 
     /// The sound of a random room: noise that decays exponentially behind the direct sound, whose amplitude relative
     /// to that of the noise is drawn from `direct`. The mean power of white noise stays.
-    pub fn reverberate(&self, signal: Vec<f64>, direct: Range<f64>, stream: &mut Stream) -> Vec<f64> {
+    pub fn reverberate(&self, signal: Vec<f64>, direct: Range<f64>, stream: &mut SeededRng) -> Vec<f64> {
         let length = (stream.random_range(REVERBERATION_SECONDS) * RATE) as usize;
         let mut room: Vec<f64> =
             (0..length).map(|n| normal(stream) * amplitude(-60.0 * n as f64 / length as f64)).collect();
@@ -131,17 +131,17 @@ pub(super) fn amplitude(decibels: f64) -> f64 {
 }
 
 /// A standard normal variable.
-pub(super) fn normal(stream: &mut Stream) -> f64 {
+pub(super) fn normal(stream: &mut SeededRng) -> f64 {
     StandardNormal.sample(stream)
 }
 
 /// White noise of mean power one.
-pub(super) fn white(samples: usize, stream: &mut Stream) -> Vec<f64> {
+pub(super) fn white(samples: usize, stream: &mut SeededRng) -> Vec<f64> {
     (0..samples).map(|_| normal(stream)).collect()
 }
 
 /// One of `options`, each with its probability; they sum to one.
-pub(super) fn choose<T: Copy, const N: usize>(options: [(T, f64); N], stream: &mut Stream) -> T {
+pub(super) fn choose<T: Copy, const N: usize>(options: [(T, f64); N], stream: &mut SeededRng) -> T {
     let mut left: f64 = stream.random();
     let passed = options[..N - 1].iter().take_while(|(_, probability)| {
         left -= probability;
@@ -159,7 +159,7 @@ pub(super) fn at(curve: &[f64], position: f64) -> f64 {
 }
 
 /// A smooth random curve of mean zero: a random walk through some knots, at least two, with some standard deviation.
-pub(super) fn smooth_curve((knots, deviation): Bends, stream: &mut Stream) -> Vec<f64> {
+pub(super) fn smooth_curve((knots, deviation): Bends, stream: &mut SeededRng) -> Vec<f64> {
     let mut curve = white(stream.random_range(knots), stream);
     for knot in 1..curve.len() {
         curve[knot] += curve[knot - 1];
@@ -173,7 +173,7 @@ pub(super) fn smooth_curve((knots, deviation): Bends, stream: &mut Stream) -> Ve
 }
 
 /// A random spectrum, dB: a slope from the range `slopes`, dB per octave, and bends.
-pub(super) fn random_spectrum(slopes: Range<f64>, stream: &mut Stream) -> Vec<f64> {
+pub(super) fn random_spectrum(slopes: Range<f64>, stream: &mut SeededRng) -> Vec<f64> {
     let slope = stream.random_range(slopes);
     let bends = smooth_curve(BENDS, stream);
     let point = |k: usize| {
@@ -185,7 +185,7 @@ pub(super) fn random_spectrum(slopes: Range<f64>, stream: &mut Stream) -> Vec<f6
 }
 
 /// Lets the level vary.
-pub(super) fn vary_level(signal: &mut [f64], (deviation, per_second): Levels, stream: &mut Stream) {
+pub(super) fn vary_level(signal: &mut [f64], (deviation, per_second): Levels, stream: &mut SeededRng) {
     let deviation = stream.random_range(deviation);
     let knots = (signal.len() as f64 / RATE * stream.random_range(per_second)) as usize + 2;
     let levels: Vec<f64> = (0..knots).map(|_| deviation * normal(stream)).collect();

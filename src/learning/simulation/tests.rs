@@ -38,7 +38,7 @@ fn decibels(ratio: f64) -> f64 {
 #[test]
 fn examples_depend_on_their_streams_alone() {
     let simulator = simulator(SHORT);
-    let streams = Streams::new(3);
+    let streams = SeedTree::new(3);
     let first = simulator.draw(streams.child(0)).unwrap();
     assert_eq!(simulator.draw(streams.child(0)).unwrap(), first);
     let other = simulator.draw(streams.child(1)).unwrap();
@@ -51,7 +51,7 @@ fn examples_have_the_documented_lengths_ratios_and_peaks() {
     let mut rates = HashSet::new();
     let mut ratios = Vec::new();
     for index in 0..150 {
-        let Example { sample_rate, clean, noisy } = simulator.draw(Streams::new(5).child(index)).unwrap();
+        let Example { sample_rate, clean, noisy } = simulator.draw(SeedTree::new(5).child(index)).unwrap();
         rates.insert(sample_rate);
         assert_eq!(clean.len(), (SHORT * f64::from(sample_rate)) as usize);
         assert_eq!(noisy.len(), clean.len());
@@ -76,12 +76,12 @@ fn every_kind_of_noise_is_finite_with_power() {
     let simulator = simulator(SHORT);
     for (kind, _) in Kind::ALL {
         for index in 0..20 {
-            let noise = simulator.noise(kind, &mut Streams::new(7).stream(index));
+            let noise = simulator.noise(kind, &mut SeedTree::new(7).rng(index));
             assert_eq!(noise.len(), simulator.samples());
             assert!((power(&noise) - 1.0).abs() < 1e-6, "{kind:?}, {index}: power {}", power(&noise));
         }
     }
-    let rumble = simulator.rumble(&mut Streams::new(7).stream(0));
+    let rumble = simulator.rumble(&mut SeedTree::new(7).rng(0));
     let above = simulator.whole.filter(rumble.clone(), |hertz| f64::from(u8::from(hertz > 500.0)));
     assert!((power(&rumble) - 1.0).abs() < 1e-6 && power(&above) < 1e-3);
 }
@@ -90,7 +90,7 @@ fn every_kind_of_noise_is_finite_with_power() {
 fn the_shortest_examples_are_drawn_as_well() {
     let simulator = simulator(*SECONDS.start());
     for index in 0..100 {
-        let example = simulator.draw(Streams::new(17).child(index)).unwrap();
+        let example = simulator.draw(SeedTree::new(17).child(index)).unwrap();
         assert_eq!(example.noisy.len() as u32, example.sample_rate / 10);
         assert!(example.noisy.iter().all(|x| x.abs() <= 1.0) && example.noisy != example.clean);
     }
@@ -98,7 +98,7 @@ fn the_shortest_examples_are_drawn_as_well() {
 
 #[test]
 fn kinds_are_drawn_with_their_probabilities() {
-    let stream = &mut Streams::new(9).stream(0);
+    let stream = &mut SeedTree::new(9).rng(0);
     let draws: Vec<Kind> = (0..20_000).map(|_| choose(Kind::ALL, stream)).collect();
     for (kind, probability) in Kind::ALL {
         let share = draws.iter().filter(|&&drawn| drawn == kind).count() as f64 / draws.len() as f64;
@@ -119,7 +119,7 @@ fn half_the_sample_rate_keeps_what_is_below_and_drops_what_is_above() {
 
 #[test]
 fn filters_have_their_gains() {
-    let (fourier, stream) = (Fourier::new(4_000), &mut Streams::new(11).stream(0));
+    let (fourier, stream) = (Fourier::new(4_000), &mut SeedTree::new(11).rng(0));
     let noise = white(4_000, stream);
     let quiet = fourier.shape(noise.clone(), &[-20.0; 7]);
     assert!(quiet.iter().zip(&noise).all(|(x, y)| (x - 0.1 * y).abs() < 1e-12));
@@ -138,7 +138,7 @@ fn a_room_keeps_the_length_and_decays() {
     click[100] = 1.0;
     for index in 0..10 {
         let room =
-            Fourier::new(32_000).reverberate(click.clone(), 0.0..2.7, &mut Streams::new(13).stream(index));
+            Fourier::new(32_000).reverberate(click.clone(), 0.0..2.7, &mut SeedTree::new(13).rng(index));
         assert_eq!(room.len(), 32_000);
         assert!((power(&room) * 32_000.0 - 1.0).abs() < 1e-9);
         assert!(power(&room[100..1_000]) > 10.0 * power(&room[10_000..18_000]));
@@ -146,7 +146,7 @@ fn a_room_keeps_the_length_and_decays() {
     }
     // Shorter than the room rings.
     let short =
-        Fourier::new(2_000).reverberate(click[..2_000].to_vec(), 0.0..2.7, &mut Streams::new(13).stream(0));
+        Fourier::new(2_000).reverberate(click[..2_000].to_vec(), 0.0..2.7, &mut SeedTree::new(13).rng(0));
     assert!(short.len() == 2_000 && power(&short) > 0.0);
 }
 
@@ -155,7 +155,7 @@ fn excerpts_are_played_at_their_speed() {
     let mut simulator = Simulator::new(1.0);
     let samples = tone(500.0, 16_000.0, 16_000).iter().map(|&x| x as f32).collect();
     simulator.add(&Signal::new(SAMPLE_RATE, SampleFormat::Float32, vec![samples]).unwrap()).unwrap();
-    let excerpt = simulator.excerpt(2.0, &mut Streams::new(15).stream(0));
+    let excerpt = simulator.excerpt(2.0, &mut SeedTree::new(15).rng(0));
     let only =
         simulator.whole.filter(excerpt.clone(), |hertz| f64::from(u8::from((hertz - 1e3).abs() < 5.0)));
     assert!((power(&excerpt) - 1.0).abs() < 0.02 && power(&only) > 0.99 * power(&excerpt));
@@ -164,7 +164,7 @@ fn excerpts_are_played_at_their_speed() {
 #[test]
 fn speech_is_checked_mixed_and_brought_to_one_level() {
     let mut simulator = Simulator::new(SHORT);
-    assert_eq!(simulator.draw(Streams::new(0)), Err(SimulationError::NoSpeech));
+    assert_eq!(simulator.draw(SeedTree::new(0)), Err(SimulationError::NoSpeech));
     let error = simulator.add(&voice(44_100, 100.0, 0.5)).unwrap_err();
     assert_eq!(error, SimulationError::SampleRate { found: 44_100, expected: 16_000 });
     assert_eq!(error.to_string(), "a sample rate of 44100 Hz; clean speech needs 16000 Hz");

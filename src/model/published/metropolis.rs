@@ -4,7 +4,7 @@ use super::super::mixture::{Mixture, Scalar};
 use super::super::workspace::CHUNK;
 use super::SampledVariables;
 use crate::kernels::vector;
-use crate::random::Stream;
+use crate::random::SeededRng;
 use crate::stable::{ParameterError, PositiveStable};
 
 /// The Metropolis step for the impulse variables, with their prior as proposal: a proposal is accepted
@@ -34,7 +34,7 @@ impl ImpulseStep {
 
     /// Draws both impulse variables of every bin from their priors.
     #[must_use]
-    pub fn draw<T: Scalar>(&mut self, count: usize, stream: &mut Stream) -> SampledVariables<T> {
+    pub fn draw<T: Scalar>(&mut self, count: usize, stream: &mut SeededRng) -> SampledVariables<T> {
         self.propose(count, stream);
         let [speech, noise] =
             self.proposals.each_ref().map(|draws| draws.iter().copied().map(T::convert).collect());
@@ -50,7 +50,7 @@ impl ImpulseStep {
         mixture: &Mixture<T>,
         lambda: (&[T], &[T]),
         power: &[T],
-        stream: &mut Stream,
+        stream: &mut SeededRng,
     ) -> usize {
         let SampledVariables { speech, noise } = impulses;
         self.propose(power.len(), stream);
@@ -110,7 +110,7 @@ impl ImpulseStep {
         std::mem::take(&mut self.counts)
     }
 
-    fn propose(&mut self, count: usize, stream: &mut Stream) {
+    fn propose(&mut self, count: usize, stream: &mut SeededRng) {
         for (law, draws) in [self.speech, self.noise].iter().zip(&mut self.proposals) {
             draws.resize(count, 0.0);
             law.fill(stream, draws);

@@ -1,7 +1,7 @@
 //! Impulse variables that are drawn by Metropolis steps, a set for every interleaved chain (`hamcmc-2016`, section 4.2).
 
 use crate::model::{Dispersed, ImpulseStep, ImpulseVariables, Mixture, SampledVariables};
-use crate::random::Stream;
+use crate::random::SeededRng;
 use crate::samplers::SamplerError;
 
 /// The impulse variables of some frames.
@@ -9,14 +9,14 @@ pub(in crate::separation) struct SampledImpulses {
     /// Those of every chain.
     chains: Vec<SampledVariables<f32>>,
     step: ImpulseStep,
-    stream: Stream,
+    stream: SeededRng,
 }
 
 /// The impulse variables of the chain whose turn it is.
 pub(in crate::separation) struct Redraw<'a> {
     pub values: &'a mut SampledVariables<f32>,
     /// Moves those of the bins that a step looks at, before it does so for the first time.
-    pub due: Option<(&'a mut ImpulseStep, &'a mut Stream)>,
+    pub due: Option<(&'a mut ImpulseStep, &'a mut SeededRng)>,
 }
 
 impl SampledImpulses {
@@ -25,7 +25,7 @@ impl SampledImpulses {
         mixture: &Mixture<f32>,
         count: usize,
         chains: usize,
-        mut stream: Stream,
+        mut stream: SeededRng,
     ) -> Result<Self, SamplerError> {
         let mut step = ImpulseStep::new(mixture.speech.alpha, mixture.noise.alpha).map_err(|error| {
             SamplerError::Setting { name: "alpha", value: error.value, expected: "0 to 2" }

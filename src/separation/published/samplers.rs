@@ -2,8 +2,8 @@
 
 use super::super::sampling::DRIFT_LIMIT;
 use super::super::settings::SamplingSettings;
-use crate::random::Streams;
-use crate::samplers::{Options, Sampler, SamplerError, SamplerKind, StepSize};
+use crate::random::SeedTree;
+use crate::samplers::{Sampler, SamplerError, SamplerKind, SamplerOptions, StepSize};
 
 /// The user's step size or `default`, falling with the number of steps if the settings ask for that.
 pub(in crate::separation) fn step_size(settings: &SamplingSettings, default: f64) -> StepSize {
@@ -30,7 +30,7 @@ pub(in crate::separation) fn other_sampler(
     dimension: usize,
     blocks: usize,
     terms: usize,
-    streams: Streams,
+    streams: SeedTree,
 ) -> Result<Box<dyn Sampler<f32>>, SamplerError> {
     let default = match settings.sampler {
         // Its preconditioner divides by gradients that are large at the mode.
@@ -41,11 +41,11 @@ pub(in crate::separation) fn other_sampler(
         SamplerKind::MhBfgs => 0.05,
         _ => 0.005,
     };
-    let options = Options {
+    let options = SamplerOptions {
         step_size: Some(step_size(settings, default)),
         minibatch: minibatch(settings, terms),
         drift_limit: Some(drift_limit(settings)),
-        ..Options::default()
+        ..SamplerOptions::default()
     };
     settings.sampler.build(dimension, blocks, &options, streams)
 }

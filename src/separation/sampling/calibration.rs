@@ -56,9 +56,9 @@ struct Unknowns {
 }
 
 impl Unknowns {
-    fn draw(noise_rank: usize, streams: Streams) -> Self {
+    fn draw(noise_rank: usize, streams: SeedTree) -> Self {
         let law = Gamma::new(SHAPE, 1.0 / RATE).unwrap();
-        let mut stream = streams.stream(0);
+        let mut stream = streams.rng(0);
         let mut draw =
             |count: usize| -> Vec<f32> { (0..count).map(|_| law.sample(&mut stream) as f32).collect() };
         Self { activations: draw((2 + noise_rank) * FRAMES), spectra: draw(BINS * noise_rank) }
@@ -117,10 +117,10 @@ fn quantities(
 }
 
 /// The ranks of the true quantities among the draws of one simulated recording, for inference by `table`.
-fn ranks(run: &Run, table: &Arc<MarginalTable>, exact: &MarginalTable, streams: Streams) -> Vec<usize> {
+fn ranks(run: &Run, table: &Arc<MarginalTable>, exact: &MarginalTable, streams: SeedTree) -> Vec<usize> {
     let truth = Unknowns::draw(run.noise_rank, streams.child(0));
     let mixture = truth.mixture();
-    let mut stream = streams.stream(1);
+    let mut stream = streams.rng(1);
     let [speech, noise] = dispersions(&mixture, &truth.activations);
     let mut impulses = |alpha: f64| -> Vec<f32> {
         let law = PositiveStable::new(alpha / 2.0).unwrap();
@@ -188,7 +188,7 @@ struct Calibration {
 fn calibrate(run: Run, recordings: usize, table_alphas: (f64, f64)) -> Vec<Calibration> {
     let exact = MarginalTable::new(ALPHA.0, ALPHA.1);
     let table = Arc::new(MarginalTable::new(table_alphas.0, table_alphas.1));
-    let streams = Streams::new(20);
+    let streams = SeedTree::new(20);
     let ranks: Vec<Vec<usize>> = (0..recordings as u64)
         .into_par_iter()
         .map(|k| ranks(&run, &table, &exact, streams.child(k)))

@@ -3,7 +3,7 @@
 //! Topic `k` gives word `w` the probability `theta_wk / sum_v theta_vk`, with `theta_wk ~ Gamma(shape, 1)`; a document's
 //! shares of topics are `Dirichlet(alpha)` and integrated out. The state is `topics x words`.
 
-use alphamf_samplers::random::{Stream, Streams};
+use alphamf_samplers::random::{SeedTree, SeededRng};
 use alphamf_samplers::{Metric, Minibatch, Target};
 use rand::RngExt;
 
@@ -31,7 +31,7 @@ pub struct Lda {
     /// How many documents the posterior is of.
     corpus: usize,
     documents: Vec<Document>,
-    stream: Stream,
+    stream: SeededRng,
     /// How often each word belongs to each topic in the documents of the last gradient, scaled to the corpus
     /// (`topics x words`), and the sums over words.
     counts: Vec<f64>,
@@ -58,7 +58,7 @@ impl Gibbs {
         (theta, sums): (&[f64], &[f64]),
         document: &[usize],
         shape: &Shape,
-        stream: &mut Stream,
+        stream: &mut SeededRng,
         mut keep: impl FnMut(&[usize], &[f64]),
     ) {
         let Shape { topics, alpha, sweeps, .. } = *shape;
@@ -96,13 +96,13 @@ impl Gibbs {
 
 impl Lda {
     /// Of a corpus of so many documents, none of which is at hand yet.
-    pub fn new(shape: Shape, corpus: usize, streams: Streams) -> Self {
+    pub fn new(shape: Shape, corpus: usize, streams: SeedTree) -> Self {
         let size = shape.topics * shape.words;
         Self {
             shape,
             corpus,
             documents: Vec::new(),
-            stream: streams.stream(0),
+            stream: streams.rng(0),
             counts: vec![0.0; size],
             totals: vec![0.0; shape.topics],
             sums: vec![0.0; shape.topics],

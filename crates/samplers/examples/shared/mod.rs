@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use alphamf_samplers::Real;
-use alphamf_samplers::random::Stream;
+use alphamf_samplers::random::SeededRng;
 use flate2::read::GzDecoder;
 use plotters::prelude::*;
 use rand::RngExt;
@@ -39,7 +39,7 @@ pub fn read_gzip(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
 }
 
 /// Shares from a Dirichlet law.
-pub fn dirichlet(concentrations: &[f64], stream: &mut Stream) -> Vec<f64> {
+pub fn dirichlet(concentrations: &[f64], stream: &mut SeededRng) -> Vec<f64> {
     let parts: Vec<f64> = concentrations
         .iter()
         .map(|&shape| Gamma::new(shape, 1.0).map_or(0.0, |law| law.sample(stream)))
@@ -49,7 +49,7 @@ pub fn dirichlet(concentrations: &[f64], stream: &mut Stream) -> Vec<f64> {
 }
 
 /// A number from 0 with the probability of its share.
-pub fn draw(shares: &[f64], stream: &mut Stream) -> usize {
+pub fn draw(shares: &[f64], stream: &mut SeededRng) -> usize {
     let mut left: f64 = stream.random();
     let found = shares.iter().position(|share| {
         left -= share;
@@ -60,7 +60,7 @@ pub fn draw(shares: &[f64], stream: &mut Stream) -> usize {
 
 /// Appends a one and normal inputs of this deviation, and draws a label from the logistic model with the coefficients
 /// `truth`, the first of which is the constant.
-pub fn logistic_row(deviation: f64, truth: &[f64], row: &mut Vec<f64>, stream: &mut Stream) -> bool {
+pub fn logistic_row(deviation: f64, truth: &[f64], row: &mut Vec<f64>, stream: &mut SeededRng) -> bool {
     let start = row.len();
     row.push(1.0);
     row.extend((1..truth.len()).map(|_| deviation * f64::normal(stream)));

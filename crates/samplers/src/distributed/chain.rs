@@ -5,7 +5,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::communicator::{Communicator, pack, unpack};
 use crate::gradient::check;
-use crate::random::{Stream, Streams};
+use crate::random::{SeedTree, SeededRng};
 use crate::vector::{add_scaled, dot};
 use crate::{InitialScale, SamplerError};
 
@@ -28,7 +28,7 @@ pub trait BlockTarget {
     fn blocks(&self) -> usize;
 
     /// Where the unknowns of a block start, drawn from `stream`. Their number is that of the block.
-    fn start(&self, side: Side, block: usize, stream: &mut Stream) -> Vec<f64>;
+    fn start(&self, side: Side, block: usize, stream: &mut SeededRng) -> Vec<f64>;
 
     /// How many observations lie in a block of the data.
     fn observations(&self, row_block: usize, column_block: usize) -> usize;
@@ -38,7 +38,7 @@ pub trait BlockTarget {
     fn add_likelihood(
         &self,
         block: (usize, usize),
-        unknowns: (&[f64], &[f64]),
+        parameters: (&[f64], &[f64]),
         slopes: (&mut [f64], &mut [f64]),
     );
 
@@ -181,7 +181,7 @@ pub struct DistributedChain<G, C> {
     parts: Vec<usize>,
     part: usize,
     steps: u64,
-    streams: Streams,
+    streams: SeedTree,
 }
 
 /// The rank that holds row block `block` of `blocks`.
@@ -200,12 +200,12 @@ impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
         check("step size", step, "a finite number above 0", step.is_finite() && step > 0.0)?;
         let (blocks, ranks) = (target.blocks(), communicator.ranks());
         check("number of blocks", blocks as f64, "at least one for each rank", blocks >= ranks)?;
-        let streams = Streams::new(settings.seed);
+        let streams = SeedTree::new(settings.seed);
         let held: Vec<usize> =
             (0..blocks).filter(|&block| owner(block, blocks, ranks) == communicator.rank()).collect();
         let (states, others) = settings.method.vectors();
         let half = |side, block| {
-            let start = target.start(side, block, &mut streams.child(2 + side as u64).stream(block as u64));
+            let start = target.start(side, block, &mut streams.child(2 + side as u64).rng(block as u64));
             let mut vectors = start.repeat(states);
             vectors.resize(start.len() * (states + others), 0.0);
             Half::new(side, block, vectors, states + others)
@@ -229,7 +229,7 @@ impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
     /// Takes one step.
     pub fn step(&mut self) {
         let total: usize = self.parts.iter().sum();
-        let mut left = self.streams.child(0).stream(self.steps).random_range(0..total);
+        let mut left = self.streams.child(0).rng(self.steps).random_range(0..total);
         let drawn = self.parts.iter().position(|&part| {
             let found = left < part;
             left = left.saturating_sub(part);
@@ -241,7 +241,7 @@ impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
         let noise = (2.0 * self.settings.step_size).sqrt();
         let streams = self.streams.child(1);
         for half in self.places.iter_mut().flat_map(Place::halves) {
-            let mut stream = streams.child(half.side as u64).child(half.block as u64).stream(self.steps);
+            let mut stream = streams.child(half.side as u64).child(half.block as u64).rng(self.steps);
             half.noise.iter_mut().for_each(|noise| *noise = StandardNormal.sample(&mut stream));
         }
         match self.settings.method {
@@ -522,7 +522,7 @@ mod tests {
     #[test]
     fn a_displacement_by_inner_products_is_that_of_the_vectors() {
         const DIMENSION: usize = 9;
-        let mut stream = Streams::new(4).stream(0);
+        let mut stream = SeedTree::new(4).rng(0);
         for (pairs, initial) in [(1, InitialScale::Fixed(0.3)), (4, InitialScale::Pairs(1.0))] {
             let mut draw =
                 || -> Vec<f64> { (0..DIMENSION).map(|_| StandardNormal.sample(&mut stream)).collect() };

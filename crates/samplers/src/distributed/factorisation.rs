@@ -5,7 +5,7 @@ use std::ops::Range;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::{BlockTarget, Side};
-use crate::random::Stream;
+use crate::random::SeededRng;
 
 /// `W[i][k] ~ N(0, 1)`, `H[k][j] ~ N(0, 1)`, `X[i][j] ~ N(sum_k W[i][k] H[k][j], 1)` for the observed entries:
 /// `hamcmc-2016` section 4.3 with unit variances.
@@ -83,7 +83,7 @@ impl BlockTarget for Factorisation {
         self.blocks
     }
 
-    fn start(&self, side: Side, block: usize, stream: &mut Stream) -> Vec<f64> {
+    fn start(&self, side: Side, block: usize, stream: &mut SeededRng) -> Vec<f64> {
         let count = match side {
             Side::Rows => self.rows,
             Side::Columns => self.columns,

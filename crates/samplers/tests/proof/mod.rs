@@ -6,7 +6,7 @@ pub mod targets;
 
 use std::sync::OnceLock;
 
-use alphamf_samplers::random::Streams;
+use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::{Banana, Dirichlet, Funnel, Gammas, Gaussian, LinearGaussian, Quartic};
 use alphamf_samplers::*;
 use rayon::prelude::*;
@@ -41,7 +41,7 @@ const CHAINS: usize = 8;
 /// Runs independent chains and averages every quantity over the kept steps.
 pub fn estimate(
     problem: &Problem,
-    sampler: impl Fn(Streams) -> Box<dyn Sampler<f64>> + Sync,
+    sampler: impl Fn(SeedTree) -> Box<dyn Sampler<f64>> + Sync,
     exact: bool,
     (burn_in, steps): (usize, usize),
 ) -> Vec<Estimate> {
@@ -49,7 +49,7 @@ pub fn estimate(
         .into_par_iter()
         .map(|run| {
             let mut target = (problem.target)();
-            let mut sampler = sampler(Streams::new(1000 + run as u64));
+            let mut sampler = sampler(SeedTree::new(1000 + run as u64));
             let mut chain = Chain::new(&mut *target, &mut *sampler, problem.start.clone()).unwrap();
             chain.burn_in(burn_in);
             let mut sums = vec![0.0; problem.quantities.len()];
@@ -259,7 +259,7 @@ pub fn dirichlet() -> Problem {
 pub fn regression() -> Problem {
     fn law() -> &'static LinearGaussian {
         static LAW: OnceLock<LinearGaussian> = OnceLock::new();
-        LAW.get_or_init(|| LinearGaussian::synthetic(2, 200, 10.0, 1.0, Streams::new(3)))
+        LAW.get_or_init(|| LinearGaussian::synthetic(2, 200, 10.0, 1.0, SeedTree::new(3)))
     }
     fn centred(theta: &[f64], row: usize) -> f64 {
         theta[row] - law().posterior().mean()[row]
@@ -290,7 +290,7 @@ pub fn constant(step: f64) -> GradientSettings {
 }
 
 /// Makes a sampler for one chain.
-pub type Factory = Box<dyn Fn(Streams) -> Box<dyn Sampler<f64>> + Sync>;
+pub type Factory = Box<dyn Fn(SeedTree) -> Box<dyn Sampler<f64>> + Sync>;
 
 /// One proof: a problem, a sampler with settings that suit it, the bias that its step size explains in
 /// deviations (zero for samplers with a test), and how long to run.
@@ -405,10 +405,10 @@ pub fn cases() -> Vec<Case> {
         gradient,
         memory,
         initial_scale: InitialScale::Fixed(gamma),
-        renewal: 1,
+        refresh_interval: 1,
         trust_region,
     };
-    let seldom = |settings| HamcmcSettings { renewal: 8, ..settings };
+    let seldom = |settings| HamcmcSettings { refresh_interval: 8, ..settings };
     add(
         SamplerKind::Hamcmc,
         gaussian(),

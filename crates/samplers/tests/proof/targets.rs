@@ -3,14 +3,14 @@
 #[path = "../../examples/shared/with_metric.rs"]
 mod with_metric;
 
-use alphamf_samplers::random::Streams;
+use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
 pub use with_metric::WithMetric;
 
 /// Correlated logistic regression: a dense metric that depends on the state.
 pub fn logistic() -> LogisticRegression {
-    let mut stream = Streams::new(11).stream(0);
+    let mut stream = SeedTree::new(11).rng(0);
     let regressors: Vec<f64> =
         (0..3 * 40).map(|k| if k % 3 == 0 { 1.0 } else { f64::normal(&mut stream) }).collect();
     let labels =
@@ -19,7 +19,7 @@ pub fn logistic() -> LogisticRegression {
 }
 
 pub fn robust() -> RobustRegression {
-    let mut stream = Streams::new(12).stream(0);
+    let mut stream = SeedTree::new(12).rng(0);
     let regressors: Vec<f64> = (0..2 * 30).map(|_| f64::normal(&mut stream)).collect();
     let observations =
         regressors.chunks(2).map(|x| 1.0 + x[0] - 0.5 * x[1] + f64::normal(&mut stream).powi(3));
@@ -56,7 +56,7 @@ pub fn targets() -> Vec<Named> {
         ("equicorrelated", Box::new(Gaussian::equicorrelated(4, 4.0, 1.0)), vec![0.3, -1.0, 2.0, 0.1]),
         (
             "linear",
-            Box::new(LinearGaussian::synthetic(3, 20, 2.0, 1.0, Streams::new(1))),
+            Box::new(LinearGaussian::synthetic(3, 20, 2.0, 1.0, SeedTree::new(1))),
             vec![0.3, -1.0, 0.6],
         ),
         ("quartic", Box::new(Quartic::new(1.0, -2.0)), vec![0.7]),
