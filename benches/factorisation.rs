@@ -6,7 +6,7 @@ use alphamf::random::{SeedTree, SeededRng};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rand::RngExt;
 
-const ALPHAS: (f64, f64) = (1.2, 1.9);
+const ALPHA_RANGE: (f64, f64) = (1.2, 1.9);
 
 struct Stretch {
     mixture: Mixture<f32>,
@@ -22,8 +22,8 @@ impl Stretch {
         Self {
             mixture: Mixture {
                 bins,
-                speech: Factor { alpha: ALPHAS.0, spectra: positive(bins * (rank - 1)) },
-                noise: Factor { alpha: ALPHAS.1, spectra: positive(bins) },
+                speech: Factor { alpha: ALPHA_RANGE.0, spectra: positive(bins * (rank - 1)) },
+                noise: Factor { alpha: ALPHA_RANGE.1, spectra: positive(bins) },
             },
             activations: positive(rank * frames),
             power: positive(bins * frames),
@@ -43,7 +43,7 @@ fn products(criterion: &mut Criterion) {
                 workspace.disperse(&mixture, &activations);
             });
         });
-        let table = MarginalTable::new(ALPHAS.0, ALPHAS.1);
+        let table = MarginalTable::new(ALPHA_RANGE.0, ALPHA_RANGE.1);
         let mut dispersed = workspace.disperse(&mixture, &activations);
         let shares = dispersed.evaluate(ImpulseVariables::Integrated(&table), &power);
         let derivatives = shares.slopes().differentiate();
@@ -62,7 +62,7 @@ fn tile(criterion: &mut Criterion) {
     let Stretch { mixture, activations, power } = Stretch::new(bins, rank, frames, &mut stream);
     group.throughput(Throughput::Elements((bins * frames) as u64));
     let mut workspace = Workspace::default();
-    let table = MarginalTable::new(ALPHAS.0, ALPHAS.1);
+    let table = MarginalTable::new(ALPHA_RANGE.0, ALPHA_RANGE.1);
     let integrated = ImpulseVariables::Integrated(&table);
     let (mut raise, mut lower) = (activations.clone(), activations.clone());
     group.bench_function("gradient/integrated", |b| {
@@ -77,7 +77,7 @@ fn tile(criterion: &mut Criterion) {
             dispersed.evaluate(integrated, &power);
         });
     });
-    let mut step = ImpulseStep::new(ALPHAS.0, ALPHAS.1).unwrap();
+    let mut step = ImpulseStep::new(ALPHA_RANGE.0, ALPHA_RANGE.1).unwrap();
     let mut sampled = step.draw(power.len(), &mut stream);
     group.bench_function("evaluate/sampled", |b| {
         b.iter(|| {

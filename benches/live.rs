@@ -14,7 +14,7 @@ fn main() {
     // `cargo test --benches` only looks whether it runs.
     let seconds = if std::env::args().any(|argument| argument == "--bench") { SECONDS } else { 1 };
     let began = Instant::now();
-    let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), Settings::fast()).unwrap();
+    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
     println!("denoiser made in {:.0} ms", 1e3 * began.elapsed().as_secs_f64());
     println!("blocks of {QUANTUM} samples; times in us");
     println!("   Hz  ch  late/ms  made/ms   s per s   mean   99.9 %     max   of a block  of a hop");

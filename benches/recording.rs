@@ -45,7 +45,7 @@ fn denoise(criterion: &mut Criterion) {
     for (name, settings) in
         [("fast", Settings::fast()), ("normal without draws", without_draws), ("normal", Settings::default())]
     {
-        let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap();
+        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
         group.bench_function(name, |b| {
             b.iter(|| pool.install(|| denoiser.denoise(&signal).unwrap()));
         });

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Four ranks learn a dictionary, one is killed on the way, the same command goes on, and the file is, byte for byte, what
-# one rank makes of it. Then a refiner by two ranks, and a folder and a corpus that three ranks share, against the program
+# one rank makes of it. Then a folder and a corpus that three ranks share, against the program
 # `denoise`. From a fresh clone; on Debian, as root, what is missing is installed.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -70,12 +70,6 @@ test "$(grep -c 'left out' "$scratch/second.txt")" = 1
 cmp "$scratch/alone.safetensors" "$scratch/together.safetensors"
 test ! -e "$scratch/together.safetensors.checkpoint"
 echo 'the same bytes'
-
-echo '== a refiner =='
-few=(--channels 3 --rounds 1 --examples 8 --passes 2)
-learned "$built/denoise" train-refiner "$scratch/speech" -o "$scratch/refiner.safetensors" "${few[@]}"
-learned start 2 train-refiner "$scratch/speech" -o "$scratch/refiner-together.safetensors" "${few[@]}"
-cmp "$scratch/refiner.safetensors" "$scratch/refiner-together.safetensors"
 
 echo '== a folder =='
 fast=(--quality fast)

@@ -5,7 +5,7 @@
 //! and filters the recording by its mean gain. A [`DenoiseStream`] does so block by block, in memory that does not
 //! grow; a [`Session`] besides mixes the result with the recording, keeps what was taken out, and counts. A
 //! [`LiveDenoiser`] is for calls: it goes sample by sample, 16 ms late. All that takes long has a twin whose name ends in
-//! `_with` and takes a [`Watch`], which is told how far it is and may end it.
+//! `_with` and takes a [`ProgressCallback`], which is told how far it is and may end it.
 //!
 //! ```
 //! use alphamf::signal::SampleFormat;
@@ -13,7 +13,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let hum: Vec<f32> = (0..8_000).map(|n| 0.1 * (n as f32 * 0.04).sin()).collect();
 //! let noisy = Signal::new(8_000, SampleFormat::Float32, vec![hum])?;
-//! let denoiser = Denoiser::new(Dictionary::shipped()?, Settings::fast())?;
+//! let denoiser = Denoiser::new(Dictionary::built_in()?, Settings::fast())?;
 //! let denoised = denoiser.denoise(&noisy)?;
 //! assert_eq!(denoised.signal.len(), noisy.len());
 //! # Ok(())
@@ -28,19 +28,19 @@
 #![forbid(unsafe_code)]
 
 pub mod denoiser;
+mod inference;
 mod kernels;
 pub mod learning;
-pub mod listener;
 pub mod model;
+mod options;
 mod parallel;
-pub mod refiner;
+pub mod presence;
+mod range;
 pub mod repair;
-mod separation;
-pub mod signal;
 pub mod stable;
 mod tensor_file;
 pub mod transform;
-mod watch;
+mod wiener;
 
 /// The examples of the README, compiled.
 #[cfg(doctest)]
@@ -57,8 +57,8 @@ pub mod internals {
 }
 
 pub use alphamf_samplers::{self as samplers, random};
+pub use alphamf_signal as signal;
 pub use denoiser::{DenoiseError, DenoiseStream, Denoised, Denoiser, LiveDenoiser, Session, Settings};
 pub use model::Dictionary;
-pub use refiner::Refiner;
-pub use signal::Signal;
-pub use watch::{Cancelled, ErrorKind, Watch};
+pub use signal::progress::{Cancelled, ProgressCallback};
+pub use signal::{ErrorKind, Signal};

@@ -22,7 +22,7 @@ fn piece(name: &str) -> Signal {
 fn no_sampler_at_its_defaults_spoils_the_warm_start() {
     let (clean, noisy) = (piece("demo-clean.wav"), piece("demo-noisy.wav"));
     let score = |settings: Settings| {
-        let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap();
+        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
         let denoised = denoiser.denoise(&noisy).unwrap();
         let sampler = denoiser.settings().sampling.as_ref().map(|sampling| sampling.sampler);
         // A far proposal may overflow before it is rejected.
@@ -33,8 +33,8 @@ fn no_sampler_at_its_defaults_spoils_the_warm_start() {
         assert!(denoised.summary.divergences == 0 || proposes, "{sampler:?}");
         si_sdr(&clean.channels()[0], &denoised.signal.channels()[0]).unwrap()
     };
-    // The refiner would hide what the sampler does.
-    let gain = GainSettings { refine: false, listen: false, ..GainSettings::default() };
+    // The network would hide what the sampler does.
+    let gain = GainSettings { speech_presence: false, ..GainSettings::default() };
     let with = |sampling| Settings { sampling, gain: gain.clone(), ..Settings::default() };
     let short = |sampler| SamplingSettings { sampler, iterations: 12, burn_in: 4, ..Default::default() };
     let warm = score(with(None));
@@ -65,14 +65,14 @@ fn moves_by_the_letter_of_the_paper_are_counted() {
         settings.model.noise_prior = Prior::GeneralisedGamma { shape: 0.5, scale: 0.01, power: -2.0 / 1.89 };
         let sampling = settings.sampling.take().unwrap();
         settings.sampling = Some(SamplingSettings { iterations: 60, burn_in: 20, literal, ..sampling });
-        let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap();
+        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
         let summary = denoiser.denoise(&noisy).unwrap().summary;
         let moves = summary.moves;
         println!(
             "usable pairs {:.2}, mirrored {:.4}, limited {:.4}, diverged {}",
             moves.usable_pairs().unwrap(),
-            moves.mirrored_share().unwrap(),
-            moves.limited_share().unwrap(),
+            moves.mirrored_fraction().unwrap(),
+            moves.clipped_drift_fraction().unwrap(),
             summary.divergences
         );
         moves
@@ -90,7 +90,7 @@ fn moves_by_the_letter_of_the_paper_are_counted() {
         hamcmc,
     });
     assert!(shifted.usable_pairs() > published.usable_pairs());
-    assert!(published.limited_share() > Some(0.0));
-    assert_eq!(letter.limited_share(), Some(0.0));
+    assert!(published.clipped_drift_fraction() > Some(0.0));
+    assert_eq!(letter.clipped_drift_fraction(), Some(0.0));
     assert!(letter.usable_pairs() <= Some(4.0));
 }

@@ -12,13 +12,13 @@ use std::f32::consts::TAU;
 use std::sync::LazyLock;
 
 static DENOISER: LazyLock<Denoiser> =
-    LazyLock::new(|| Denoiser::new(Dictionary::shipped().unwrap(), Settings::fast()).unwrap());
+    LazyLock::new(|| Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap());
 
 fn live(rate: u32, channels: usize, controls: LiveControls) -> LiveDenoiser {
     DENOISER.live(rate, channels, LiveSettings { controls, ..LiveSettings::default() }).unwrap()
 }
 
-const PASS: LiveControls = LiveControls { strength: 1.0, floor_db: -45.0, mix: 0.0, bypass: false };
+const PASS: LiveControls = LiveControls { gain_exponent: 1.0, floor_db: -45.0, mix: 0.0, bypass: false };
 
 fn noise(samples: usize, level: f32, seed: u64) -> Vec<f32> {
     let mut random = SeedTree::new(seed).rng(0);
@@ -63,7 +63,7 @@ fn the_latency_is_what_is_said_at_every_rate() {
             assert!(output[..latency].iter().all(|y| *y == 0.0));
             assert!(output[latency..] == input[..input.len() - latency]);
             // All of the voice, and nothing taken out: the same way through the transform.
-            live.set_controls(LiveControls { strength: 0.0, mix: 1.0, ..PASS });
+            live.set_controls(LiveControls { gain_exponent: 0.0, mix: 1.0, ..PASS });
             live.reset();
             let output = run(&mut live, &input, 100);
             let error = output[latency..].iter().zip(&input).map(|(y, x)| (y - x).abs());
@@ -206,9 +206,9 @@ fn controls_are_faded() {
     let most = steepest(&input) * 1.2 + 2.0 * 0.5 / 960.0;
     assert!(steepest(&output[1_000..]) < most, "{} of {most}", steepest(&output[1_000..]));
 
-    let wild = LiveControls { strength: f32::NAN, floor_db: 7.0, mix: -1.0, bypass: false };
+    let wild = LiveControls { gain_exponent: f32::NAN, floor_db: 7.0, mix: -1.0, bypass: false };
     live.set_controls(wild);
-    assert_eq!(live.controls(), LiveControls { strength: 1.0, floor_db: 0.0, mix: 0.0, bypass: false });
+    assert_eq!(live.controls(), LiveControls { gain_exponent: 1.0, floor_db: 0.0, mix: 0.0, bypass: false });
     let settings = LiveSettings { controls: wild, ..LiveSettings::default() };
     assert!(DENOISER.live(48_000, 1, settings).is_err());
 }

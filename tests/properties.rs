@@ -12,7 +12,7 @@ static DENOISER: LazyLock<Denoiser> = LazyLock::new(|| {
     let em = EmSettings { iterations: 4, ..EmSettings::default() };
     let sampling = SamplingSettings { iterations: 3, burn_in: 1, ..SamplingSettings::default() };
     let settings = Settings { em, sampling: Some(sampling), ..Settings::default() };
-    Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap()
+    Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap()
 });
 
 fn denoise(rate: u32, channels: Vec<Vec<f32>>) -> Vec<Vec<f32>> {

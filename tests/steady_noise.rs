@@ -50,7 +50,7 @@ fn fan(seconds: usize) -> Vec<f32> {
 
 /// What comes out if so many samples go in at a time.
 fn denoise(settings: Settings, samples: &[f32], rate: usize, size: usize) -> Vec<f32> {
-    let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap();
+    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
     let mut stream = denoiser.stream(rate as u32, 1).unwrap();
     let mut output = Vec::new();
     for samples in samples.chunks(size) {

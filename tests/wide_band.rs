@@ -11,7 +11,7 @@ use std::f64::consts::PI;
 use std::ops::Range;
 
 fn denoise(rate: u32, samples: &[f64]) -> Vec<f64> {
-    let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), Settings::fast()).unwrap();
+    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
     let samples = samples.iter().map(|&x| x as f32).collect();
     let noisy = Signal::new(rate, SampleFormat::Float32, vec![samples]).unwrap();
     let denoised = denoiser.denoise(&noisy).unwrap();

@@ -59,7 +59,7 @@ def gather(denoise, folders):
         truth = cells_of(denoise, str(path.parent.parent / "clean" / path.name))
         recordings.append(recording(path.name.split("__")[0], cells_of(denoise, str(path)), truth))
         recordings.append(recording("clean", truth, truth))
-        recordings.append(recording("no-listener", cells_of(denoise, str(path), "--no-listener"), truth))
+        recordings.append(recording("no-listener", cells_of(denoise, str(path), "--no-neural"), truth))
         print(path.name, len(recordings[-3][1]), flush=True)
     return recordings
 

@@ -9,11 +9,11 @@ export interface Options {
   /** The least gain of any part of the spectrum, -100 to 0 dB, in place of a strength. */
   floor_db?: number;
   /** The share of what rings on of the voice in a room that is taken out, too, 0 to 1. */
-  dry?: number;
+  dereverb?: number;
   sampler?: string;
   iterations?: number;
   burn_in?: number;
-  warm_start?: number;
+  em_iterations?: number;
   step_size?: number;
   minibatch?: number;
   positivity?: "log" | "mirrored";
@@ -21,11 +21,9 @@ export interface Options {
   alpha_speech?: number;
   alpha_noise?: number;
   noise_rank?: number;
-  /** The bytes of a refiner's file in place of the one that is built in, or none. */
-  refiner?: Uint8Array | "none";
   /** The bytes of a dictionary's file in place of the one that is built in. */
   model?: Uint8Array;
-  no_listener?: boolean;
+  no_neural?: boolean;
   /** The same seed gives the same samples. */
   seed?: number;
   /** How much of the result is the denoised recording, 0 to 1. */
@@ -74,7 +72,7 @@ export interface LiveOptions extends LiveControls {
   channels?: number;
   /** The bytes of a dictionary's file in place of the one that is built in. */
   model?: Uint8Array;
-  no_listener?: boolean;
+  no_neural?: boolean;
   /** The bytes of the module, unpacked, for who does not keep it beside this file. */
   source?: ArrayBuffer | Uint8Array;
 }

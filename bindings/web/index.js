@@ -64,11 +64,9 @@ export class Denoiser {
     this.#native = native;
   }
 
-  static async create({ model, refiner, ...options } = {}) {
+  static async create({ model, ...options } = {}) {
     await initialize();
-    const bytes = refiner instanceof Uint8Array ? refiner : undefined;
-    if (refiner !== undefined && !bytes) options.refiner = refiner;
-    return new Denoiser(new NativeDenoiser(JSON.stringify(options), model, bytes));
+    return new Denoiser(new NativeDenoiser(JSON.stringify(options), model));
   }
 
   stream(sampleRate, channels = 1, { deviation = false, noise } = {}) {

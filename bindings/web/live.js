@@ -82,7 +82,7 @@ export class LiveNode extends AudioWorkletNode {
 const ready = new WeakMap(); // contexts whose thread of audio knows the processor
 
 /** See `createLiveNode` in index.js, which knows which module this browser runs. */
-export async function createLive(context, bytes, { channels = 1, latency = 16, model, no_listener = false, ...given } = {}) {
+export async function createLive(context, bytes, { channels = 1, latency = 16, model, no_neural = false, ...given } = {}) {
   const controls = { ...DEFAULTS, ...checked(given) };
   if (!ready.has(context)) ready.set(context, context.audioWorklet.addModule(new URL("./worklet.js", import.meta.url)));
   await ready.get(context);
@@ -91,7 +91,7 @@ export async function createLive(context, bytes, { channels = 1, latency = 16, m
     channels,
     latency,
     controls: JSON.stringify(controls),
-    options: JSON.stringify({ no_listener }),
+    options: JSON.stringify({ no_neural }),
     model,
   };
   return new LiveNode(context, inside, controls).started();

@@ -1,4 +1,4 @@
-//! A dictionary or refiner that ranks learn together is the one that a single rank learns, and so is one that goes on from
+//! A dictionary that ranks learn together is the one that a single rank learns, and so is one that goes on from
 //! a checkpoint. Ranks are threads here, so that this runs without MPI.
 
 use std::collections::HashMap;
@@ -60,7 +60,7 @@ fn learn_on<K: Checkpoints + Clone + Send>(
                     let cancelled = share * 6.0 > sweeps as f64 - 0.5 && sweeps < 6;
                     if cancelled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                 };
-                let dictionary = corpus.learn_together(&mut local, &mut checkpoints, &mut watch)?;
+                let dictionary = corpus.train_distributed(&mut local, &mut checkpoints, &mut watch)?;
                 Ok(dictionary.to_bytes()?)
             })
         };
@@ -131,104 +131,4 @@ fn learning_goes_on_from_a_checkpoint_with_other_ranks() {
     // What is kept is what is used.
     resumed.parts.lock().unwrap().get_mut(&(4, 1)).unwrap()[2] ^= 1;
     assert!(learn_on(2, &speech, &resumed, 6).into_iter().all(|dictionary| dictionary.unwrap() != alone));
-}
-
-/// Two rounds of two passes over fifteen recordings: a batch of eight and one of seven.
-const REFINER: RefinerSettings = RefinerSettings { channels: 3, rounds: 2, examples: 15, passes: 2, seed: 5 };
-
-/// Simulators of several ranks, with one recording after the other.
-fn simulators(ranks: usize) -> Vec<Simulator> {
-    let mut simulators = vec![Simulator::new(0.2); ranks];
-    for (index, recording) in recordings(3).into_iter().enumerate() {
-        let samples = recording.channels()[0].repeat(2);
-        let speech = Signal::new(2 * RATE, SampleFormat::Float32, vec![samples]).unwrap();
-        simulators[index * ranks / 3].add(&speech).unwrap();
-    }
-    simulators
-}
-
-/// The refiner that each of several ranks learns; none if it is ended after so many passes of four.
-fn refine_on<K: Checkpoints + Clone + Send>(
-    ranks: usize,
-    checkpoints: &K,
-    passes: usize,
-) -> Vec<Result<Vec<u8>, RefiningError>> {
-    let dictionary = &Dictionary::shipped().unwrap();
-    thread::scope(|scope| {
-        let learn = |(mut local, mut simulator): (Local, Simulator)| {
-            let mut checkpoints = checkpoints.clone();
-            scope.spawn(move || {
-                simulator.gather(&mut local);
-                // The first part of a round, one of three, is its simulation.
-                let end = (passes / 2 * 3 + passes % 2 + 1) as f64 / 6.0;
-                let mut watch = |share: f64| {
-                    let cancelled = passes < 4 && share > end - 1e-9;
-                    if cancelled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-                };
-                let refiner = learn_refiner_together(
-                    &simulator,
-                    dictionary,
-                    &REFINER,
-                    &mut local,
-                    &mut checkpoints,
-                    &mut watch,
-                    &mut |_| (),
-                )?;
-                Ok(refiner.to_bytes().unwrap())
-            })
-        };
-        let threads: Vec<_> = Local::group(ranks).into_iter().zip(simulators(ranks)).map(learn).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    })
-}
-
-#[test]
-fn any_number_of_ranks_learns_the_same_refiner() {
-    let dictionary = Dictionary::shipped().unwrap();
-    let alone = learn_refiner(&simulators(1)[0], &dictionary, &REFINER, &mut (), &mut |_| ());
-    let alone = alone.unwrap().to_bytes().unwrap();
-    // The last of four ranks has no speech.
-    for ranks in [3, 4] {
-        for refiner in refine_on(ranks, &(), 4) {
-            assert!(refiner.unwrap() == alone, "{ranks} ranks");
-        }
-    }
-
-    // Ended within a round, on three ranks, and gone on with two.
-    let kept = Kept { every: 1, ..Kept::default() };
-    for stopped in refine_on(3, &kept, 3) {
-        assert!(matches!(stopped, Err(RefiningError::Cancelled(_))));
-    }
-    assert!(kept.parts.lock().unwrap().keys().all(|&(passes, _)| passes <= 3));
-    for newest in [2, 3] {
-        let resumed = Kept { newest: Some(newest), ..kept.clone() };
-        for refiner in refine_on(2, &resumed, 4) {
-            assert!(refiner.unwrap() == alone, "from the state after {newest} passes");
-        }
-    }
-    // What is kept is what is used: the weights, the moments of their slopes and the random numbers.
-    for part in 0..3 {
-        let changed = Kept {
-            newest: Some(3),
-            every: 0,
-            parts: Arc::new(Mutex::new(kept.parts.lock().unwrap().clone())),
-        };
-        let mut parts = changed.parts.lock().unwrap();
-        let bytes = parts.get_mut(&(3, part)).unwrap();
-        match part {
-            2 => *bytes = kept.parts.lock().unwrap()[&(2, 2)].clone(),
-            1 => bytes.chunks_exact_mut(8).take(99).for_each(|number| number[7] ^= 0x80),
-            _ => bytes[2] ^= 1,
-        }
-        drop(parts);
-        assert!(
-            refine_on(1, &changed, 4).into_iter().all(|refiner| refiner.unwrap() != alone),
-            "part {part}"
-        );
-    }
-    kept.parts.lock().unwrap().insert((3, 0), vec![0; 12]);
-    for refused in refine_on(1, &Kept { newest: Some(3), ..kept }, 4) {
-        let error = refused.unwrap_err().to_string();
-        assert!(error.contains("after 3 passes: 3 numbers; expected"), "{error}");
-    }
 }

@@ -13,7 +13,7 @@ fuzz_target!(|input: (u8, bool, Vec<f32>)| {
         let em = EmSettings { iterations: 3, ..EmSettings::default() };
         let sampling = SamplingSettings { iterations: 4, burn_in: 2, ..SamplingSettings::default() };
         let settings = Settings { em, sampling: Some(sampling), ..Settings::default() };
-        Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap()
+        Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap()
     });
     let (rate, stereo, mut samples) = input;
     let rate = [8_000, 11_025, 16_000, 48_000][usize::from(rate) % 4];

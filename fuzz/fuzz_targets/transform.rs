@@ -1,16 +1,16 @@
 //! Any samples through the transform and back, in blocks of any length.
 #![no_main]
 
-use alphamf::signal::SAMPLE_RATES;
-use alphamf::transform::{Spectrogram, Stft, WINDOW_SECONDS};
+use alphamf::signal::SAMPLE_RATE_RANGE;
+use alphamf::transform::{Spectrogram, Stft, WINDOW_RANGE_SECONDS};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (u32, f64, Vec<i16>, Vec<u8>)| {
     let (rate, seconds, samples, blocks) = input;
-    let span = SAMPLE_RATES.end() - SAMPLE_RATES.start() + 1;
-    let rate = SAMPLE_RATES.start() + rate % span;
+    let span = SAMPLE_RATE_RANGE.end() - SAMPLE_RATE_RANGE.start() + 1;
+    let rate = SAMPLE_RATE_RANGE.start() + rate % span;
     let Ok(stft) = Stft::new(rate, seconds) else {
-        assert!(!WINDOW_SECONDS.contains(&seconds));
+        assert!(!WINDOW_RANGE_SECONDS.contains(&seconds));
         return;
     };
     let samples: Vec<f32> = samples.iter().map(|&x| f32::from(x) / 32_768.0).collect();

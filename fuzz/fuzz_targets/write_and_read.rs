@@ -3,7 +3,7 @@
 
 mod stream;
 
-use alphamf::signal::{SAMPLE_RATES, SampleFormat};
+use alphamf::signal::{SAMPLE_RATE_RANGE, SampleFormat};
 use alphamf_files::{Container, Layout, Reader, Writer};
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
@@ -21,7 +21,7 @@ fuzz_target!(|input: (u8, u8, u32, Vec<f32>)| {
         SampleFormat::Float64,
     ];
     let layout = Layout {
-        sample_rate: SAMPLE_RATES.start() + rate % (SAMPLE_RATES.end() - SAMPLE_RATES.start() + 1),
+        sample_rate: SAMPLE_RATE_RANGE.start() + rate % (SAMPLE_RATE_RANGE.end() - SAMPLE_RATE_RANGE.start() + 1),
         channels,
         format: formats[usize::from(format) % formats.len()],
         container: if format < 128 { Container::Wav } else { Container::Flac },

@@ -2,7 +2,7 @@
 //!
 //! The posterior of a bin has the mean `gain`, in units of its power: summed over a band and a slot of time, that is the
 //! expected power of the voice. How far the true one may be from it goes by what share of the cell's power it is, by how
-//! unevenly the gain lies in the cell, and by what the model says of it, before it is pooled with the listener; by the
+//! unevenly the gain lies in the cell, and by what the model says of it, before it is pooled_gain with the listener; by the
 //! same three of all bands together, and by their means over the last second. Three quantiles follow from these by a
 //! [small network](quantiles), learned by quantile regression (Koenker and Bassett 1978) on mixtures for development.
 
@@ -30,7 +30,7 @@ const KEPT: f64 = 0.9;
 /// The level of a cell is the mean square of what the band holds, over the frames whose middle lies in the slot, against
 /// full scale ±1.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct VoiceLevels {
+pub struct SpeechLevels {
     /// Where the bands begin and end, Hz: one more than there are bands.
     pub edges_hertz: Vec<f64>,
     /// Duration of a slot, s.
@@ -38,12 +38,12 @@ pub struct VoiceLevels {
     /// The number of the first slot, from the start of the recording.
     pub first_slot: u64,
     /// Bands x slots; none where the recording is silent or all of it was taken out.
-    pub cells: Vec<Option<VoiceLevel>>,
+    pub cells: Vec<Option<SpeechLevel>>,
 }
 
 /// The level of the voice in one band and slot.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct VoiceLevel {
+pub struct SpeechLevel {
     /// As likely too high as too low, dBFS.
     pub level_dbfs: f64,
     /// One of twenty is below this, dBFS.
@@ -78,7 +78,7 @@ pub(super) struct LevelMeter {
     cells: Vec<Cell>,
     count: usize,
     recent: Recent,
-    done: Vec<Option<VoiceLevel>>,
+    done: Vec<Option<SpeechLevel>>,
     taken: u64,
 }
 
@@ -185,11 +185,11 @@ impl LevelMeter {
     }
 
     /// The cells that are done and were not taken yet.
-    pub(super) fn take(&mut self) -> VoiceLevels {
+    pub(super) fn take(&mut self) -> SpeechLevels {
         let cells = std::mem::take(&mut self.done);
         let first_slot = self.taken;
         self.taken += (cells.len() / self.bins.len().max(1)) as u64;
-        VoiceLevels { edges_hertz: self.edges_hertz.clone(), slot_seconds: SLOT_SECONDS, first_slot, cells }
+        SpeechLevels { edges_hertz: self.edges_hertz.clone(), slot_seconds: SLOT_SECONDS, first_slot, cells }
     }
 
     fn end_slot(&mut self) {
@@ -207,7 +207,7 @@ impl LevelMeter {
             tracing::trace!(slot = number, band, recorded, expected, ?inputs, "cell");
             let Quantiles { median, below, above } = Quantiles::of(&inputs);
             let level_dbfs = (expected + median).min(recorded);
-            Some(VoiceLevel {
+            Some(SpeechLevel {
                 level_dbfs,
                 lower_dbfs: level_dbfs - below,
                 upper_dbfs: (level_dbfs + above).min(recorded + MOST_ABOVE),
@@ -222,7 +222,7 @@ mod tests {
     use crate::transform::{DEFAULT_WINDOW_SECONDS, Stft};
 
     /// The levels of samples of which every bin is the voice's by this gain.
-    fn levels(samples: &[f32], rate: u32, gain: f32) -> VoiceLevels {
+    fn levels(samples: &[f32], rate: u32, gain: f32) -> SpeechLevels {
         let stft = Stft::new(rate, DEFAULT_WINDOW_SECONDS).unwrap();
         let (bins, window) = (stft.bins(), stft.window() as f64);
         let mut meter = LevelMeter::new(stft.grid(), window / f64::from(rate));
@@ -258,7 +258,7 @@ mod tests {
     fn no_voice_is_much_louder_than_what_was_recorded() {
         let tone = tone(16_000, 1.0, 1000.0);
         for gain in [0.999, 0.9, 0.5, 0.1] {
-            let VoiceLevel { level_dbfs, lower_dbfs, upper_dbfs } =
+            let SpeechLevel { level_dbfs, lower_dbfs, upper_dbfs } =
                 levels(&tone, 16_000, gain).cells[5 * 18 + 9].unwrap();
             assert!(lower_dbfs < level_dbfs && level_dbfs < upper_dbfs);
             assert!(level_dbfs < -22.8 && upper_dbfs < -21.8, "{gain}: {level_dbfs} {upper_dbfs}");

@@ -1,20 +1,21 @@
 //! Sound as it comes: in calls, streams and studios.
 
 use super::DenoiseError;
+use crate::denoiser::block::Separator;
+use crate::inference::online::OnlineSeparation;
 use crate::kernels::vector;
-use crate::listener::{Listener, LiveListener};
+use crate::presence::{CausalPresenceNet, PresenceNet};
+use crate::range::within;
 use crate::repair::{LiveClicks, LiveOffset};
-use crate::separation::block::Separator;
-use crate::separation::gain::amplitude;
-use crate::separation::online::OnlineSeparation;
-use crate::separation::settings::{NORMAL_FLOOR_DB, within};
 use crate::signal::check_recording;
 use crate::transform::{LowDelayChannel, LowDelayStft};
+use crate::wiener::NORMAL_FLOOR_DB;
+use crate::wiener::floor::amplitude;
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
 /// The latencies that a [`LiveDenoiser`] may be asked for, s.
-pub const LATENCY_SECONDS: RangeInclusive<f64> = 0.004..=0.032;
+pub const LATENCY_RANGE_SECONDS: RangeInclusive<f64> = 0.004..=0.032;
 
 /// Time in which mix and bypass go from one end to the other, and time constant of the other controls, s.
 const RAMP_SECONDS: f64 = 0.02;
@@ -25,13 +26,13 @@ const SILENCE: f32 = 1e-11;
 /// The largest sample that is denoised, 40 dB above full scale.
 const LARGEST: f32 = 100.0;
 /// Samples closer to zero are zero: what comes of them would be subnormal numbers, which are slow.
-const FAINTEST: f32 = 1e-15;
+const MIN_LOG_ODDS: f32 = 1e-15;
 
 /// What a [`LiveDenoiser`] is made for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LiveSettings {
-    /// Time from a sample's coming in to its coming out, in [`LATENCY_SECONDS`] and at most half a window of the
+    /// Time from a sample's coming in to its coming out, in [`LATENCY_RANGE_SECONDS`] and at most half a window of the
     /// dictionary: the shorter, the more work, and the less is known.
     pub latency_seconds: f64,
     /// What it starts with.
@@ -49,7 +50,7 @@ impl Default for LiveSettings {
 #[serde(deny_unknown_fields, default)]
 pub struct LiveControls {
     /// The power that gains are raised to, 0 to 2: 0 leaves all as it is, 2 takes twice as many dB out.
-    pub strength: f32,
+    pub gain_exponent: f32,
     /// The least gain, dB, -100 to 0: what is left of the noise.
     pub floor_db: f32,
     /// How much of the result is the voice, 0 to 1; the rest is the sound as it came, as late as the voice.
@@ -60,7 +61,7 @@ pub struct LiveControls {
 
 impl Default for LiveControls {
     fn default() -> Self {
-        Self { strength: 1.0, floor_db: NORMAL_FLOOR_DB as f32, mix: 1.0, bypass: false }
+        Self { gain_exponent: 1.0, floor_db: NORMAL_FLOOR_DB as f32, mix: 1.0, bypass: false }
     }
 }
 
@@ -73,7 +74,7 @@ impl LiveControls {
             if value.is_nan() { default } else { value.clamp(low, high) }
         };
         Self {
-            strength: near(self.strength, (0.0, 2.0), default.strength),
+            gain_exponent: near(self.gain_exponent, (0.0, 2.0), default.gain_exponent),
             floor_db: near(self.floor_db, (-100.0, 0.0), default.floor_db),
             mix: near(self.mix, (0.0, 1.0), default.mix),
             bypass: self.bypass,
@@ -104,7 +105,7 @@ pub struct LiveMeters {
 /// use alphamf::denoiser::{LiveControls, LiveSettings};
 /// use alphamf::{Denoiser, Dictionary, Settings};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let denoiser = Denoiser::new(Dictionary::shipped()?, Settings::default())?;
+/// let denoiser = Denoiser::new(Dictionary::built_in()?, Settings::default())?;
 /// let mut live = denoiser.live(48_000, 2, LiveSettings::default())?;
 /// assert_eq!(live.latency(), 768);
 /// live.set_controls(LiveControls { mix: 0.9, ..LiveControls::default() });
@@ -119,7 +120,7 @@ pub struct LiveDenoiser {
     channels: Vec<Channel>,
     /// Samples of the present hop that have come.
     filled: usize,
-    listener: Option<LiveListener>,
+    listener: Option<CausalPresenceNet>,
     separation: OnlineSeparation,
     /// Frames until the window is full.
     missing: usize,
@@ -128,12 +129,12 @@ pub struct LiveDenoiser {
     power: Vec<f32>,
     gain: Vec<f32>,
     target: LiveControls,
-    strength: f32,
+    gain_exponent: f32,
     floor_db: f32,
     mix: f32,
     mix_step: f32,
     control_step: f32,
-    learning: Learning,
+    noise_capture: NoiseCapture,
     meters: Meters,
 }
 
@@ -152,7 +153,7 @@ struct Channel {
 
 /// The noise that is being learned on demand.
 #[derive(Clone)]
-struct Learning {
+struct NoiseCapture {
     /// Frames to come, and those that have.
     left: usize,
     done: usize,
@@ -176,9 +177,9 @@ impl LiveDenoiser {
     ) -> Result<Self, DenoiseError> {
         let LiveSettings { latency_seconds, controls } = settings;
         let window_seconds = separator.dictionary.header().window_seconds;
-        let most = LATENCY_SECONDS.end().min(window_seconds / 2.0);
-        within("latency_seconds", latency_seconds, *LATENCY_SECONDS.start()..=most)?;
-        within("strength", controls.strength, 0.0..=2.0)?;
+        let most = LATENCY_RANGE_SECONDS.end().min(window_seconds / 2.0);
+        within("latency_seconds", latency_seconds, *LATENCY_RANGE_SECONDS.start()..=most)?;
+        within("gain_exponent", controls.gain_exponent, 0.0..=2.0)?;
         within("floor_db", controls.floor_db, -100.0..=0.0)?;
         within("mix", controls.mix, 0.0..=1.0)?;
         check_recording(sample_rate, channels)?;
@@ -186,7 +187,7 @@ impl LiveDenoiser {
             LowDelayStft::new(sample_rate, separator.dictionary.header().window_seconds, latency_seconds)?;
         let (bins, hop, seconds) = (stft.bins(), stft.hop(), stft.frame_seconds());
         // Where a recording is listened to, sound that comes is, too.
-        let listener = separator.listener.as_ref().map(|_| Listener::shipped_live()).transpose()?;
+        let listener = separator.listener.as_ref().map(|_| PresenceNet::built_in_causal()).transpose()?;
         let step = |time: f64| (1.0 - libm::exp(-seconds / time)) as f32;
         let channel = || Channel {
             frames: stft.channel(),
@@ -199,19 +200,19 @@ impl LiveDenoiser {
         let mut live = Self {
             channels: (0..channels).map(|_| channel()).collect(),
             filled: 0,
-            listener: listener.map(|listener| LiveListener::new(&listener, bins, seconds)),
+            listener: listener.map(|listener| CausalPresenceNet::new(&listener, bins, seconds)),
             separation: separator.online(bins, seconds),
             missing: 0,
             scale: 1.0 / (stft.white_power() * channels as f32),
             power: vec![0.0; bins],
             gain: vec![0.0; bins],
             target: controls,
-            strength: 0.0,
+            gain_exponent: 0.0,
             floor_db: 0.0,
             mix: 0.0,
             mix_step: (1.0 / (RAMP_SECONDS * f64::from(sample_rate))) as f32,
             control_step: step(RAMP_SECONDS),
-            learning: Learning { left: 0, done: 0, power: vec![0.0; bins] },
+            noise_capture: NoiseCapture { left: 0, done: 0, power: vec![0.0; bins] },
             meters: Meters { keep: 1.0 - step(METER_SECONDS), levels: [0.0; 3] },
             stft,
         };
@@ -245,8 +246,8 @@ impl LiveDenoiser {
     /// Takes all that comes in the next `seconds` for noise.
     pub fn learn_noise(&mut self, seconds: f64) {
         let frames = seconds / self.stft.frame_seconds();
-        self.learning.left = if frames.is_finite() { frames.round().max(0.0) as usize } else { 0 };
-        self.learning.done = 0;
+        self.noise_capture.left = if frames.is_finite() { frames.round().max(0.0) as usize } else { 0 };
+        self.noise_capture.done = 0;
     }
 
     /// What is heard.
@@ -279,9 +280,9 @@ impl LiveDenoiser {
         self.missing = (self.stft.window() - hop) / hop;
         self.filled = 0;
         let controls = self.target;
-        (self.strength, self.floor_db) = (controls.strength, controls.floor_db);
+        (self.gain_exponent, self.floor_db) = (controls.gain_exponent, controls.floor_db);
         self.mix = goal(controls);
-        self.learning.left = 0;
+        self.noise_capture.left = 0;
         self.meters.levels.fill(0.0);
     }
 
@@ -297,18 +298,18 @@ impl LiveDenoiser {
         while done < frames {
             let count = (frames - done).min(hop - self.filled);
             let range = done * width..(done + count) * width;
-            self.exchange(&input[range.clone()], &mut output[range]);
+            self.transfer(&input[range.clone()], &mut output[range]);
             self.filled += count;
             done += count;
             if self.filled == hop {
                 self.filled = 0;
-                self.work();
+                self.process_hop();
             }
         }
     }
 
     /// Takes samples of the present hop and gives those that are due.
-    fn exchange(&mut self, input: &[f32], output: &mut [f32]) {
+    fn transfer(&mut self, input: &[f32], output: &mut [f32]) {
         let (width, filled) = (self.channels.len(), self.filled);
         let goal = goal(self.target);
         let start = self.mix;
@@ -327,14 +328,14 @@ impl LiveDenoiser {
     }
 
     /// Makes the next hop of voice: all samples of the present hop have come.
-    fn work(&mut self) {
+    fn process_hop(&mut self) {
         let hop = self.stft.hop();
         self.power.fill(0.0);
         for channel in &mut self.channels {
             // The voice of two hops ago is out: its place serves for what comes next.
             let came = channel.dry[channel.at..channel.at + hop].iter();
             for (y, x) in channel.wet.iter_mut().zip(came) {
-                *y = if x.abs() < FAINTEST { 0.0 } else { x.clamp(-LARGEST, LARGEST) };
+                *y = if x.abs() < MIN_LOG_ODDS { 0.0 } else { x.clamp(-LARGEST, LARGEST) };
             }
             channel.at = hop - channel.at;
             if let Some((level, earlier)) = channel.offset.remove(&mut channel.wet) {
@@ -354,36 +355,36 @@ impl LiveDenoiser {
 
     /// Finds the gain of the frame.
     fn separate(&mut self) {
-        self.strength += self.control_step * (self.target.strength - self.strength);
+        self.gain_exponent += self.control_step * (self.target.gain_exponent - self.gain_exponent);
         self.floor_db += self.control_step * (self.target.floor_db - self.floor_db);
         let floor = amplitude(f64::from(self.floor_db));
         let mean = self.power.iter().sum::<f32>() / self.power.len() as f32;
         if self.missing > 0 || mean < SILENCE {
             self.missing = self.missing.saturating_sub(usize::from(mean >= SILENCE));
-            // Nothing of strength 0 is taken out even here.
-            self.gain.fill(if self.strength > 0.0 { floor } else { 1.0 });
+            // Nothing of gain_exponent 0 is taken out even here.
+            self.gain.fill(if self.gain_exponent > 0.0 { floor } else { 1.0 });
             return;
         }
-        if self.learning.left > 0 {
-            self.learning.left -= 1;
-            self.learning.done += 1;
-            let share = 1.0 / self.learning.done as f32;
-            let learned = self.learning.power.iter_mut().zip(&self.power);
+        if self.noise_capture.left > 0 {
+            self.noise_capture.left -= 1;
+            self.noise_capture.done += 1;
+            let share = 1.0 / self.noise_capture.done as f32;
+            let learned = self.noise_capture.power.iter_mut().zip(&self.power);
             learned.for_each(|(mean, power)| *mean += share * (power - *mean));
-            self.separation.set_noise(&self.learning.power);
+            self.separation.set_noise(&self.noise_capture.power);
         }
-        let log_odds = self.listener.as_mut().map(|listener| listener.hear(&self.power));
+        let log_odds = self.listener.as_mut().map(|listener| listener.band_log_odds(&self.power));
         let found = self.separation.separate(&self.power, log_odds);
-        if self.learning.left > 0 {
+        if self.noise_capture.left > 0 {
             self.gain.fill(floor);
             return;
         }
-        let strength = self.strength;
+        let gain_exponent = self.gain_exponent;
         vector::dispatch(
             #[inline(always)]
             || {
                 for (gain, found) in self.gain.iter_mut().zip(found) {
-                    let wanted = vector::powf(*found, strength);
+                    let wanted = vector::powf(*found, gain_exponent);
                     *gain = if wanted > floor { wanted } else { floor };
                 }
             },

@@ -1,33 +1,39 @@
 //! From a noisy recording to the voice.
 
+pub(crate) mod block;
 mod front_end;
 mod levels;
 mod live;
-mod options;
 mod profile;
 mod session;
+mod settings;
 mod stream;
 
-pub use crate::separation::{
-    ALPHAS, EmSettings, GainSettings, HamcmcMemory, ImpulseMode, LiteralHamcmc, LiteralSettings,
-    ModelSettings, MonteCarlo, Moves, NoiseDrift, NoiseModel, Positivity, RefinerMisfit, SamplingSettings,
-    Settings, SettingsError, Strength,
+pub use crate::inference::{
+    EmSettings, HamcmcMemory, ImpulseMode, LiteralHamcmc, LiteralSettings, MonteCarloAccumulator, Positivity,
+    SamplerCounters, SamplingSettings,
 };
-pub use levels::{VoiceLevel, VoiceLevels};
-pub use live::{LATENCY_SECONDS, LiveControls, LiveDenoiser, LiveMeters, LiveSettings};
-pub use options::{Method, Options, Quality};
+pub use crate::model::{ModelSettings, NoiseDrift, NoiseModel};
+pub use crate::options::{Method, Options, Quality};
+pub use crate::range::SettingsError;
+pub use crate::stable::ALPHA_RANGE;
+pub use crate::wiener::{GainSettings, Strength};
+pub use levels::{SpeechLevel, SpeechLevels};
+pub use live::{LATENCY_RANGE_SECONDS, LiveControls, LiveDenoiser, LiveMeters, LiveSettings};
 pub use profile::NoiseProfile;
-pub use session::{ChannelMode, MoveStatistics, Portion, Precision, Session, SessionSettings, Statistics};
+pub use session::{
+    ChannelMode, MonteCarloError, SamplerStatistics, Session, SessionOutput, SessionSettings, Statistics,
+};
+pub use settings::Settings;
 pub use stream::DenoiseStream;
 
-use crate::listener::{Listener, ListenerError, UpperListener};
 use crate::model::Dictionary;
-use crate::refiner::{Refiner, RefinerError};
+use crate::presence::{HighBandPresenceNet, PresenceNet, PresenceNetError};
 use crate::samplers::SamplerError;
-use crate::separation::block::{SeparationError, Separator};
-use crate::signal::{InvalidSignal, Signal};
+use crate::signal::progress::{Cancelled, ProgressCallback};
+use crate::signal::{ErrorKind, InvalidSignal, Signal};
 use crate::transform::InvalidWindow;
-use crate::watch::{Cancelled, ErrorKind, Watch};
+use block::{SeparationError, Separator};
 use std::sync::Arc;
 
 /// Separates speech from noise. A clone shares the dictionary and the tables of the original.
@@ -35,7 +41,7 @@ use std::sync::Arc;
 /// ```no_run
 /// use alphamf::{Denoiser, Dictionary, Settings};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let denoiser = Denoiser::new(Dictionary::shipped()?, Settings::default())?;
+/// let denoiser = Denoiser::new(Dictionary::built_in()?, Settings::default())?;
 /// let noisy = alphamf_files::read("noisy.wav")?;
 /// let denoised = denoiser.denoise(&noisy)?;
 /// alphamf_files::write("clean.wav", &denoised.signal)?;
@@ -60,24 +66,24 @@ pub struct Denoised {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Summary {
     /// Estimated ratio of speech to noise before, dB; NaN for silence.
-    pub input_snr_db: f64,
+    pub snr_before_db: f64,
     /// Estimated ratio of speech to noise after, dB; NaN for silence.
-    pub output_snr_db: f64,
+    pub snr_after_db: f64,
     /// The ratio of the speech to what the result is expected to differ from it, by the posterior, dB; NaN for silence. On
     /// mixtures for development it is 0.9 dB above the true one, give or take 2.4 dB, unless the noise is another voice,
     /// which nothing here can tell.
     pub expected_sdr_db: f64,
     /// Level in the pauses of the voice, dB: mean square against full scale ±1. Pauses are the fifth of the frames of
     /// every block with the least speech, digital silence left out; NaN if there are none.
-    pub noise_before_db: f64,
+    pub noise_before_dbfs: f64,
     /// The same in the result.
-    pub noise_after_db: f64,
+    pub noise_after_dbfs: f64,
     /// How exact the posterior mean of the gain is, given the number of draws.
-    pub monte_carlo: MonteCarlo,
+    pub monte_carlo: MonteCarloAccumulator,
     /// Sampler moves that were rejected because they were not finite.
     pub divergences: usize,
     /// What the samplers did in the sweeps that are averaged.
-    pub moves: Moves,
+    pub moves: SamplerCounters,
     /// Reverberation time (60 dB) of every octave from 125 Hz to 8 kHz, s; none where too little of a voice's ends was heard.
     pub reverberation_seconds: [Option<f64>; 6],
     /// Clicks in time that were cut out, all channels together.
@@ -93,15 +99,9 @@ pub enum DenoiseError {
     /// A setting is out of its range.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// The refiner that is built in is damaged.
-    #[error(transparent)]
-    Refiner(#[from] RefinerError),
     /// The listener that is built in is damaged.
     #[error(transparent)]
-    Listener(#[from] ListenerError),
-    /// A refiner cannot be used with these settings or this dictionary.
-    #[error("a refiner cannot be used: {0}")]
-    RefinerUnused(RefinerMisfit),
+    PresenceNet(#[from] PresenceNetError),
     /// The sampler refused its settings.
     #[error(transparent)]
     Sampler(#[from] SamplerError),
@@ -143,12 +143,8 @@ impl DenoiseError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Refiner(_) | Self::Listener(_) | Self::RefinerUnused(RefinerMisfit::Window { .. }) => {
-                ErrorKind::Model
-            }
-            Self::Settings(_) | Self::RefinerUnused(_) | Self::Sampler(_) | Self::NoNoise => {
-                ErrorKind::Setting
-            }
+            Self::PresenceNet(_) => ErrorKind::Model,
+            Self::Settings(_) | Self::Sampler(_) | Self::NoNoise => ErrorKind::Setting,
             Self::Signal(_) | Self::Channels { .. } | Self::NoiseRate { .. } => ErrorKind::Input,
             Self::Cancelled(_) => ErrorKind::Cancelled,
             Self::Window(_) | Self::Finished => ErrorKind::Other,
@@ -169,51 +165,23 @@ impl From<SeparationError> for DenoiseError {
 pub type Observer<'a> = dyn FnMut(usize, &Signal) + 'a;
 
 impl Denoiser {
-    /// A denoiser with a dictionary of speech. Its gains are pooled with what the listener says or, without one, corrected by
-    /// the refiner that is built in, unless the settings say no, the dictionary has another window than 64 ms, or the
-    /// noise is made of constant spectra.
+    /// Builds a denoiser from a dictionary of speech. The built-in speech-presence network is used unless the settings
+    /// disable it, the dictionary has another window than 64 ms, or the noise has fixed spectra.
     ///
     /// # Errors
-    /// If a setting is out of its range.
+    /// [`DenoiseError::Settings`] if a setting is out of its range, and [`DenoiseError::PresenceNet`] if a built-in network is
+    /// damaged.
     pub fn new(dictionary: Dictionary, settings: Settings) -> Result<Self, DenoiseError> {
         settings.validate()?;
         let mut separator = Separator::new(dictionary, settings);
-        if separator.settings.gain.listen {
-            let listener = Listener::shipped()?;
-            let misfit = separator.misfit(listener.header().window_seconds);
-            if misfit.is_none() {
+        if separator.settings.gain.speech_presence {
+            let listener = PresenceNet::built_in()?;
+            if separator.fits(listener.header().window_seconds) {
                 separator.listener = Some(listener);
-                separator.upper_listener = Some(UpperListener::shipped()?);
+                separator.high_band_net = Some(HighBandPresenceNet::built_in()?);
             }
         }
-        if separator.settings.gain.refine && separator.listener.is_none() {
-            let refiner = Refiner::shipped()?;
-            let misfit = separator.misfit(refiner.header().window_seconds);
-            separator.refiner = misfit.is_none().then_some(refiner);
-        }
         Ok(Self { separator: Arc::new(separator) })
-    }
-
-    /// The same with another refiner than the one that is built in.
-    ///
-    /// # Errors
-    /// [`DenoiseError::RefinerUnused`] if the settings ask for none, if it was learned with another window than the
-    /// dictionary, or if the noise is made of constant spectra.
-    pub fn with_refiner(mut self, refiner: Refiner) -> Result<Self, DenoiseError> {
-        if let Some(misfit) = self.misfit(&refiner) {
-            return Err(DenoiseError::RefinerUnused(misfit));
-        }
-        Arc::make_mut(&mut self.separator).refiner = Some(refiner);
-        Ok(self)
-    }
-
-    /// Why a refiner is of no use with the settings and the dictionary, if it is not.
-    #[must_use]
-    pub fn misfit(&self, refiner: &Refiner) -> Option<RefinerMisfit> {
-        if !self.settings().gain.refine {
-            return Some(RefinerMisfit::NotAsked);
-        }
-        self.separator.misfit(refiner.header().window_seconds)
     }
 
     /// The dictionary in use.
@@ -228,26 +196,24 @@ impl Denoiser {
         &self.separator.settings
     }
 
-    /// What corrects the gains, if anything does.
-    #[must_use]
-    pub fn refiner(&self) -> Option<&Refiner> {
-        self.separator.refiner.as_ref()
-    }
-
     /// Denoises a recording. All channels get the same gain, so that the stereo image stays.
     ///
     /// # Errors
     /// Only if the settings do not fit the recording.
     pub fn denoise(&self, noisy: &Signal) -> Result<Denoised, DenoiseError> {
-        self.denoise_with(noisy, &mut ())
+        self.denoise_with_progress(noisy, &mut ())
     }
 
     /// The same; `watch` is told the share that is done, 0 to 1.
     ///
     /// # Errors
     /// As [`Denoiser::denoise`], and [`DenoiseError::Cancelled`] if `watch` ended it.
-    pub fn denoise_with(&self, noisy: &Signal, watch: &mut dyn Watch) -> Result<Denoised, DenoiseError> {
-        self.denoise_observed(noisy, 0, &mut |_, _| (), watch)
+    pub fn denoise_with_progress(
+        &self,
+        noisy: &Signal,
+        watch: &mut dyn ProgressCallback,
+    ) -> Result<Denoised, DenoiseError> {
+        self.denoise_with_snapshots(noisy, 0, &mut |_, _| (), watch)
     }
 
     /// Denoises a recording, with the same result, and shows how it develops: every `every` Gibbs sweeps
@@ -255,24 +221,25 @@ impl Denoiser {
     /// burn-in is over, of all since. Only recordings of a single block (8 s) are shown.
     ///
     /// # Errors
-    /// As [`Denoiser::denoise_with`].
-    pub fn denoise_observed(
+    /// As [`Denoiser::denoise_with_progress`].
+    pub fn denoise_with_snapshots(
         &self,
         noisy: &Signal,
         every: usize,
         observer: &mut Observer,
-        watch: &mut dyn Watch,
+        watch: &mut dyn ProgressCallback,
     ) -> Result<Denoised, DenoiseError> {
         let mut stream = self.stream(noisy.sample_rate(), noisy.channels().len())?;
         let length = noisy.len();
         let mut channels = vec![Vec::with_capacity(length); noisy.channels().len()];
         let step = stream.block_samples();
         let duration = noisy.duration();
-        let watch: &mut dyn Watch = &mut |seconds: f64| watch.advance((seconds / duration).min(1.0));
+        let watch: &mut dyn ProgressCallback =
+            &mut |seconds: f64| watch.report((seconds / duration).min(1.0));
         for start in (0..length).step_by(step) {
             let end = (start + step).min(length);
             let block: Vec<&[f32]> = noisy.channels().iter().map(|samples| &samples[start..end]).collect();
-            append(&mut channels, stream.push_with(&block, watch)?);
+            append(&mut channels, stream.push_with_progress(&block, watch)?);
         }
         let mut show = |sweep: usize, channels: Vec<Vec<f32>>| {
             // What does not make a signal here is reported at the end.
@@ -288,7 +255,7 @@ impl Denoiser {
     ///
     /// # Errors
     /// If the sample rate or the number of channels is not one of a [`Signal`], or both together are more than
-    /// [`MOST_SAMPLES_PER_SECOND`](crate::signal::MOST_SAMPLES_PER_SECOND).
+    /// [`MAX_SAMPLES_PER_SECOND`](crate::signal::MAX_SAMPLES_PER_SECOND).
     pub fn stream(&self, sample_rate: u32, channels: usize) -> Result<DenoiseStream, DenoiseError> {
         DenoiseStream::new(Arc::clone(&self.separator), sample_rate, channels)
     }
@@ -307,7 +274,7 @@ impl Denoiser {
     }
 
     /// Denoises sound as it comes, sample for sample. `sample_rate` in Hz. It goes by the dictionary and the
-    /// characteristic exponents of this denoiser and, if this one listens, by a listener that has learned to hear the past
+    /// characteristic exponents of this denoiser and, if this one listens, by a listener that has learned to band_log_odds the past
     /// alone; nothing is refined or drawn.
     ///
     /// # Errors
@@ -351,7 +318,7 @@ mod tests {
 
     #[test]
     fn what_makes_no_stream_is_refused() {
-        let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), Settings::fast()).unwrap();
+        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
         let error = |rate, channels| denoiser.stream(rate, channels).err().map(|error| error.to_string());
         assert_eq!(error(1, 1).unwrap(), "sample rate of 1 Hz: expected 8000 to 192000 Hz");
         assert_eq!(error(16_000, 0).unwrap(), "no channels: expected at least one");
@@ -386,7 +353,7 @@ mod tests {
 
         let mut other = denoiser.noise_profile(8_000, 1).unwrap();
         other.push(&[&[0.1; 8_000]]).unwrap();
-        let error = denoiser.stream(16_000, 1).unwrap().start_from(&other).unwrap_err();
+        let error = denoiser.stream(16_000, 1).unwrap().set_noise_profile(&other).unwrap_err();
         assert_eq!(
             error.to_string(),
             "a stretch of noise at 8000 Hz: expected the 16000 Hz of the recording"

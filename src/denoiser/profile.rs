@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// The mean power spectrum of a stretch that holds noise alone; made by
 /// [`Denoiser::noise_profile`](super::Denoiser::noise_profile) for
-/// [`DenoiseStream::start_from`](super::DenoiseStream::start_from). It does not depend on how the samples are divided
+/// [`DenoiseStream::set_noise_profile`](super::DenoiseStream::set_noise_profile). It does not depend on how the samples are divided
 /// into calls of [`push`](Self::push).
 #[derive(Clone)]
 pub struct NoiseProfile {
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_profile_of_white_noise_is_flat() {
-        let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), Settings::fast()).unwrap();
+        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
         let mut stream = SeedTree::new(1).rng(0);
         let samples: Vec<f32> = (0..60 * 16_000)
             .map(|_| {
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_profile_of_clicks_does_not_depend_on_the_pushes() {
-        let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), Settings::fast()).unwrap();
+        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
         let mut stream = SeedTree::new(2).rng(0);
         let samples: Vec<f32> = (0..10 * 16_000)
             .map(|n| {
@@ -150,14 +150,14 @@ mod tests {
 
     #[test]
     fn what_holds_no_noise_has_no_profile() {
-        let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), Settings::fast()).unwrap();
+        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
         for (samples, known) in
             [(vec![0.0; 16_000], false), (vec![0.1; 1_023], false), (vec![0.1; 1_024], true)]
         {
             let mut profile = denoiser.noise_profile(16_000, 1).unwrap();
             profile.push(&[&samples]).unwrap();
             assert_eq!(profile.power(0..1).is_some(), known);
-            let started = denoiser.stream(16_000, 1).unwrap().start_from(&profile);
+            let started = denoiser.stream(16_000, 1).unwrap().set_noise_profile(&profile);
             assert_eq!(started.is_ok(), known);
         }
     }

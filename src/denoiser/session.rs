@@ -1,12 +1,15 @@
 //! A recording from its samples to all that is wanted of it.
 
 use super::front_end::check_block;
-use super::{DenoiseError, DenoiseStream, Denoiser, MonteCarlo, Moves, NoiseProfile, Summary, VoiceLevels};
+use super::{
+    DenoiseError, DenoiseStream, Denoiser, MonteCarloAccumulator, NoiseProfile, SamplerCounters,
+    SpeechLevels, Summary,
+};
 use crate::random::SeedTree;
+use crate::range::within;
 use crate::repair::Clipping;
-use crate::separation::settings::within;
+use crate::signal::progress::ProgressCallback;
 use crate::signal::{SampleFormat, check_recording};
-use crate::watch::Watch;
 use serde::{Deserialize, Serialize};
 
 /// What a [`Session`] makes of a recording, beside the settings of its denoiser.
@@ -22,7 +25,7 @@ pub struct SessionSettings {
     pub dither: bool,
     /// Whether what was taken out is given, too.
     pub residual: bool,
-    /// Whether the spread of the gains is kept, for [`Session::take_deviation`].
+    /// Whether the spread of the gains is kept, for [`Session::take_gain_std`].
     pub deviation: bool,
     /// Whether the levels of the voice are gathered, for [`Session::take_levels`].
     pub levels: bool,
@@ -54,9 +57,9 @@ pub enum ChannelMode {
 
 /// Samples of a recording that are done, channel by channel.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Portion {
+pub struct SessionOutput {
     /// The result.
-    pub voice: Vec<Vec<f32>>,
+    pub speech: Vec<Vec<f32>>,
     /// The recording minus the result; without channels if it was not asked for.
     pub residual: Vec<Vec<f32>>,
 }
@@ -73,7 +76,7 @@ pub struct Statistics {
     /// Their duration, s.
     pub duration_seconds: f64,
     /// Estimated ratio of speech to noise before, dB; none for silence.
-    pub estimated_snr_db: Option<f64>,
+    pub snr_before_db: Option<f64>,
     /// Estimated ratio after, dB; none for silence, and if something of the recording is mixed in.
     pub snr_after_db: Option<f64>,
     /// The ratio of the speech to what the result is expected to differ from it, dB; see [`Summary`]. None for silence, and if
@@ -96,33 +99,33 @@ pub struct Statistics {
     /// Sampler moves that were rejected because they were not finite.
     pub divergences: usize,
     /// How exact the posterior mean of the gain is; none if too little is drawn to say.
-    pub monte_carlo: Option<Precision>,
+    pub monte_carlo: Option<MonteCarloError>,
     /// What the samplers did in the sweeps that are averaged; none without sampling.
-    pub moves: Option<MoveStatistics>,
+    pub moves: Option<SamplerStatistics>,
 }
 
-/// What the samplers did in the sweeps that are averaged; see [`Moves`].
+/// What the samplers did in the sweeps that are averaged; see [`SamplerCounters`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct MoveStatistics {
+pub struct SamplerStatistics {
     /// Mean step size of the samplers of activations and noise spectra.
     pub step_size: f64,
     /// Mean number of pairs in the metric of HAMCMC; none for other samplers.
     pub usable_pairs: Option<f64>,
     /// Share of the unknowns' moves that were mirrored at zero; none without mirroring.
-    pub mirrored_share: Option<f64>,
+    pub mirrored_fraction: Option<f64>,
     /// Share of the unknowns' moves whose drift was cut to its limit; none for samplers that do not count.
-    pub limited_share: Option<f64>,
+    pub clipped_drift_fraction: Option<f64>,
     /// Share of the proposals for impulse variables that were accepted; none if they are integrated out.
     pub impulse_acceptance: Option<f64>,
 }
 
-/// How exact the posterior mean of the gain is; see [`MonteCarlo`].
+/// How exact the posterior mean of the gain is; see [`MonteCarloAccumulator`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Precision {
+pub struct MonteCarloError {
     /// Draws of a block.
     pub draws: usize,
     /// Gains that were followed.
-    pub gains_followed: u64,
+    pub monitored_gains: u64,
     /// Root mean square of their standard errors.
     pub gain_standard_error: f64,
     /// Independent draws that would give the same error; none if no gain varied.
@@ -136,12 +139,12 @@ pub struct Precision {
 /// use alphamf::{Denoiser, Dictionary, Settings};
 /// use alphamf::denoiser::{ChannelMode, SessionSettings};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let denoiser = Denoiser::new(Dictionary::shipped()?, Settings::fast())?;
+/// let denoiser = Denoiser::new(Dictionary::built_in()?, Settings::fast())?;
 /// let settings = SessionSettings { mix: 0.8, channels: ChannelMode::Separate, ..SessionSettings::default() };
 /// let mut session = denoiser.session(8_000, 2, settings)?;
 /// let hum: Vec<f32> = (0..4_000).map(|n| 0.1 * (n as f32 * 0.04).sin()).collect();
-/// let mut left = session.push(&[&hum, &hum])?.voice.remove(0);
-/// left.extend(&session.finish()?.voice[0]);
+/// let mut left = session.push(&[&hum, &hum])?.speech.remove(0);
+/// left.extend(&session.finish()?.speech[0]);
 /// assert_eq!((left.len(), session.statistics().channels), (4_000, 2));
 /// # Ok(())
 /// # }
@@ -179,10 +182,10 @@ impl Session {
         let stream = |_| {
             let mut stream = denoiser.stream(sample_rate, width)?;
             if settings.deviation {
-                stream.keep_deviation();
+                stream.record_gain_std();
             }
             if settings.levels {
-                stream.keep_levels();
+                stream.record_levels();
             }
             Ok(stream)
         };
@@ -214,13 +217,13 @@ impl Session {
     /// Lets the noise start from what a stretch of the recording, with all of its channels, says of it.
     ///
     /// # Errors
-    /// As [`DenoiseStream::start_from`].
-    pub fn start_from(&mut self, noise: &NoiseProfile) -> Result<(), DenoiseError> {
+    /// As [`DenoiseStream::set_noise_profile`].
+    pub fn set_noise_profile(&mut self, noise: &NoiseProfile) -> Result<(), DenoiseError> {
         let width = self.width();
         noise.check(self.sample_rate, self.waiting.len())?;
         for (index, stream) in self.streams.iter_mut().enumerate() {
             let power = noise.power(index * width..(index + 1) * width);
-            stream.start_from_profile(power.ok_or(DenoiseError::NoNoise)?);
+            stream.use_noise_power(power.ok_or(DenoiseError::NoNoise)?);
         }
         Ok(())
     }
@@ -229,15 +232,19 @@ impl Session {
     ///
     /// # Errors
     /// As [`DenoiseStream::push`].
-    pub fn push(&mut self, block: &[&[f32]]) -> Result<Portion, DenoiseError> {
-        self.push_with(block, &mut ())
+    pub fn push(&mut self, block: &[&[f32]]) -> Result<SessionOutput, DenoiseError> {
+        self.push_with_progress(block, &mut ())
     }
 
     /// The same; `watch` is told how much of the recording is done, s.
     ///
     /// # Errors
     /// As [`push`](Self::push), and [`DenoiseError::Cancelled`] if `watch` ended it.
-    pub fn push_with(&mut self, block: &[&[f32]], watch: &mut dyn Watch) -> Result<Portion, DenoiseError> {
+    pub fn push_with_progress(
+        &mut self,
+        block: &[&[f32]],
+        watch: &mut dyn ProgressCallback,
+    ) -> Result<SessionOutput, DenoiseError> {
         check_block(block, self.waiting.len())?;
         for (waiting, samples) in self.waiting.iter_mut().zip(block) {
             waiting.extend_from_slice(samples);
@@ -245,7 +252,7 @@ impl Session {
         self.clipping.iter_mut().zip(block).for_each(|(clipping, samples)| clipping.count(samples));
         let width = self.width();
         self.advance(watch, |stream, index, watch| {
-            stream.push_with(&block[index * width..(index + 1) * width], watch)
+            stream.push_with_progress(&block[index * width..(index + 1) * width], watch)
         })
     }
 
@@ -253,27 +260,30 @@ impl Session {
     ///
     /// # Errors
     /// As [`DenoiseStream::finish`].
-    pub fn finish(&mut self) -> Result<Portion, DenoiseError> {
-        self.finish_with(&mut ())
+    pub fn finish(&mut self) -> Result<SessionOutput, DenoiseError> {
+        self.finish_with_progress(&mut ())
     }
 
     /// The same; `watch` is told how much of the recording is done, s.
     ///
     /// # Errors
     /// As [`finish`](Self::finish), and [`DenoiseError::Cancelled`] if `watch` ended it.
-    pub fn finish_with(&mut self, watch: &mut dyn Watch) -> Result<Portion, DenoiseError> {
-        self.advance(watch, |stream, _, watch| stream.finish_with(watch))
+    pub fn finish_with_progress(
+        &mut self,
+        watch: &mut dyn ProgressCallback,
+    ) -> Result<SessionOutput, DenoiseError> {
+        self.advance(watch, |stream, _, watch| stream.finish_with_progress(watch))
     }
 
     /// The standard deviation of the expected gain over the posterior draws (bins x frames, 0 to 0.5) of the frames
     /// that were done since it was last asked for: for all channels, or for each.
-    pub fn take_deviation(&mut self) -> Vec<Vec<f32>> {
-        self.streams.iter_mut().map(DenoiseStream::take_deviation).collect()
+    pub fn take_gain_std(&mut self) -> Vec<Vec<f32>> {
+        self.streams.iter_mut().map(DenoiseStream::take_gain_std).collect()
     }
 
     /// The levels of the voice, with their intervals, in the slots that were done since they were last asked for: for
     /// all channels, or for each. They are those of the voice before anything of the recording is mixed in.
-    pub fn take_levels(&mut self) -> Vec<VoiceLevels> {
+    pub fn take_levels(&mut self) -> Vec<SpeechLevels> {
         self.streams.iter_mut().map(DenoiseStream::take_levels).collect()
     }
 
@@ -283,14 +293,14 @@ impl Session {
         let summaries: Vec<Summary> = self.streams.iter().map(DenoiseStream::summary).collect();
         let energies: Vec<f64> =
             self.input_energy.chunks(self.width()).map(|channels| channels.iter().sum()).collect();
-        let mut found = MonteCarlo::default();
+        let mut found = MonteCarloAccumulator::default();
         summaries.iter().for_each(|summary| found.add(&summary.monte_carlo));
         let mix = f64::from(self.settings.mix);
-        let noise_before = mean_power(&summaries, |summary| summary.noise_before_db);
-        let noise_after = mean_power(&summaries, |summary| summary.noise_after_db)
+        let noise_before = mean_power(&summaries, |summary| summary.noise_before_dbfs);
+        let noise_after = mean_power(&summaries, |summary| summary.noise_after_dbfs)
             .zip(noise_before)
             .map(|(after, before)| before * (mix * (after / before).sqrt() + 1.0 - mix).powi(2));
-        let mut moves = Moves::default();
+        let mut moves = SamplerCounters::default();
         summaries.iter().for_each(|summary| moves.add(&summary.moves));
         let sum = |count: fn(&Summary) -> usize| summaries.iter().map(count).sum();
         Statistics {
@@ -298,8 +308,8 @@ impl Session {
             channels: self.waiting.len(),
             samples: self.samples,
             duration_seconds: self.seconds(self.samples),
-            estimated_snr_db: estimated_snr(&summaries, &energies, |summary| summary.input_snr_db),
-            snr_after_db: estimated_snr(&summaries, &energies, |summary| summary.output_snr_db)
+            snr_before_db: estimated_snr(&summaries, &energies, |summary| summary.snr_before_db),
+            snr_after_db: estimated_snr(&summaries, &energies, |summary| summary.snr_after_db)
                 .filter(|_| mix == 1.0),
             expected_sdr_db: expected_sdr(&summaries, &energies).filter(|_| mix == 1.0),
             noise_before_dbfs: noise_before.and_then(decibels),
@@ -311,17 +321,17 @@ impl Session {
             clicks: sum(|summary| summary.clicks),
             heavy_tailed_blocks: sum(|summary| summary.heavy_tailed_blocks),
             divergences: sum(|summary| summary.divergences),
-            monte_carlo: (found.gains > 0).then(|| Precision {
+            monte_carlo: (found.gains > 0).then(|| MonteCarloError {
                 draws: self.draws,
-                gains_followed: found.gains,
+                monitored_gains: found.gains,
                 gain_standard_error: found.standard_error(),
                 effective_draws: Some(found.effective_draws()).filter(|draws| draws.is_finite()),
             }),
-            moves: moves.step_size().map(|step_size| MoveStatistics {
+            moves: moves.step_size().map(|step_size| SamplerStatistics {
                 step_size,
                 usable_pairs: moves.usable_pairs(),
-                mirrored_share: moves.mirrored_share(),
-                limited_share: moves.limited_share(),
+                mirrored_fraction: moves.mirrored_fraction(),
+                clipped_drift_fraction: moves.clipped_drift_fraction(),
                 impulse_acceptance: moves.impulse_acceptance(),
             }),
         }
@@ -348,9 +358,13 @@ impl Session {
     /// Lets every stream work, one after the other.
     fn advance(
         &mut self,
-        watch: &mut dyn Watch,
-        mut work: impl FnMut(&mut DenoiseStream, usize, &mut dyn Watch) -> Result<Vec<Vec<f32>>, DenoiseError>,
-    ) -> Result<Portion, DenoiseError> {
+        watch: &mut dyn ProgressCallback,
+        mut work: impl FnMut(
+            &mut DenoiseStream,
+            usize,
+            &mut dyn ProgressCallback,
+        ) -> Result<Vec<Vec<f32>>, DenoiseError>,
+    ) -> Result<SessionOutput, DenoiseError> {
         let received = self.samples + self.waiting.first().map_or(0, |waiting| waiting.len() as u64);
         let before = self.seconds(self.samples);
         let span = self.seconds(received) - before;
@@ -359,7 +373,7 @@ impl Session {
         for (index, stream) in self.streams.iter_mut().enumerate() {
             let mut watch = |seconds: f64| {
                 let done = index as f64 * span + (seconds - before).clamp(0.0, span);
-                watch.advance(before + share * done)
+                watch.report(before + share * done)
             };
             voice.extend(work(stream, index, &mut watch)?);
         }
@@ -367,7 +381,7 @@ impl Session {
     }
 
     /// Mixes denoised samples with what they were.
-    fn mixed(&mut self, mut voice: Vec<Vec<f32>>) -> Portion {
+    fn mixed(&mut self, mut voice: Vec<Vec<f32>>) -> SessionOutput {
         let energy = |samples: &[f32]| samples.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>();
         let mix = self.settings.mix;
         let mut residual = Vec::new();
@@ -382,7 +396,7 @@ impl Session {
                 residual.push(before.iter().zip(&*result).map(|(before, after)| before - after).collect());
             }
         }
-        Portion { voice, residual }
+        SessionOutput { speech: voice, residual }
     }
 }
 
@@ -396,7 +410,7 @@ fn estimated_snr(summaries: &[Summary], energies: &[f64], snr_db: fn(&Summary) -
 /// The expected ratio of speech to error of all streams together, by their energies, dB.
 fn expected_sdr(summaries: &[Summary], energies: &[f64]) -> Option<f64> {
     let of_stream = |(summary, &energy): (&Summary, &f64)| {
-        let speech = speech(energy, summary.input_snr_db);
+        let speech = speech(energy, summary.snr_before_db);
         let error = speech * libm::pow(10.0, -summary.expected_sdr_db / 10.0);
         if speech > 0.0 { (speech, error) } else { (0.0, 0.0) }
     };
@@ -434,7 +448,7 @@ mod tests {
 
     fn denoiser() -> Denoiser {
         let em = EmSettings { iterations: 2, ..EmSettings::default() };
-        Denoiser::new(Dictionary::shipped().unwrap(), Settings { em, ..Settings::fast() }).unwrap()
+        Denoiser::new(Dictionary::built_in().unwrap(), Settings { em, ..Settings::fast() }).unwrap()
     }
 
     fn recording() -> [Vec<f32>; 2] {
@@ -443,12 +457,12 @@ mod tests {
     }
 
     /// All that a session makes of the recording, in pushes of `size`.
-    fn run(settings: SessionSettings, size: usize) -> (Portion, Statistics) {
+    fn run(settings: SessionSettings, size: usize) -> (SessionOutput, Statistics) {
         let [left, right] = recording();
         let mut session = denoiser().session(8_000, 2, settings).unwrap();
-        let mut whole = Portion { voice: vec![Vec::new(); 2], residual: vec![Vec::new(); 2] };
-        let mut add = |portion: Portion| {
-            whole.voice.iter_mut().zip(portion.voice).for_each(|(all, new)| all.extend(new));
+        let mut whole = SessionOutput { speech: vec![Vec::new(); 2], residual: vec![Vec::new(); 2] };
+        let mut add = |portion: SessionOutput| {
+            whole.speech.iter_mut().zip(portion.speech).for_each(|(all, new)| all.extend(new));
             whole.residual.iter_mut().zip(portion.residual).for_each(|(all, new)| all.extend(new));
         };
         for (left, right) in left.chunks(size).zip(right.chunks(size)) {
@@ -462,7 +476,7 @@ mod tests {
     fn the_result_and_the_residual_are_the_recording() {
         let settings = SessionSettings { mix: 0.75, residual: true, ..SessionSettings::default() };
         let (whole, statistics) = run(settings.clone(), 20_000);
-        for ((recorded, voice), residual) in recording().iter().zip(&whole.voice).zip(&whole.residual) {
+        for ((recorded, voice), residual) in recording().iter().zip(&whole.speech).zip(&whole.residual) {
             assert_eq!((voice.len(), residual.len()), (20_000, 20_000));
             let sums = voice.iter().zip(residual).map(|(voice, residual)| voice + residual);
             assert!(sums.zip(recorded).all(|(sum, x)| (sum - x).abs() < 1e-6));
@@ -481,13 +495,13 @@ mod tests {
     fn separate_channels_are_those_of_two_recordings() {
         let settings = SessionSettings { channels: ChannelMode::Separate, ..SessionSettings::default() };
         let (both, _) = run(settings, 5_000);
-        for (samples, voice) in recording().iter().zip(&both.voice) {
+        for (samples, voice) in recording().iter().zip(&both.speech) {
             let mut alone = denoiser().session(8_000, 1, SessionSettings::default()).unwrap();
             alone.push(&[samples]).unwrap();
-            assert!(&alone.finish().unwrap().voice[0] == voice);
+            assert!(&alone.finish().unwrap().speech[0] == voice);
         }
         let (shared, _) = run(SessionSettings::default(), 5_000);
-        assert!(shared.voice != both.voice);
+        assert!(shared.speech != both.speech);
     }
 
     #[test]
@@ -503,7 +517,10 @@ mod tests {
         assert!(matches!(session.push(&[&[0.0], &[]]), Err(DenoiseError::Signal(_))));
         let mut noise = denoiser.noise_profile(8_000, 1).unwrap();
         noise.push(&[&[0.1; 8_000]]).unwrap();
-        assert!(matches!(session.start_from(&noise), Err(DenoiseError::Channels { found: 1, expected: 2 })));
+        assert!(matches!(
+            session.set_noise_profile(&noise),
+            Err(DenoiseError::Channels { found: 1, expected: 2 })
+        ));
 
         use SampleFormat::{Float32, Int16, Int24};
         let dithered = |mix, dither| {

@@ -1,26 +1,26 @@
 //! Denoising block by block.
 
 use super::front_end::{BLOCK_FRAMES, FrontEnd};
-use super::levels::{LevelMeter, VoiceLevels};
+use super::levels::{LevelMeter, SpeechLevels};
 use super::{DenoiseError, NoiseProfile, Summary};
+use crate::denoiser::block::{BlockState, Observation, Request, Separator, apply_floor};
+use crate::inference::{MonteCarloAccumulator, SamplerCounters};
 use crate::random::SeedTree;
-use crate::separation::block::{Carried, Observation, Request, Separator, apply_floor};
-use crate::separation::gain::amplitude;
-use crate::separation::{MonteCarlo, Moves};
+use crate::signal::progress::{self, ProgressCallback};
 use crate::transform::{Spectrogram, Synthesiser};
-use crate::watch::{self, Watch};
+use crate::wiener::floor::amplitude;
 use num_complex::Complex;
 use std::sync::Arc;
 
 /// A last block with fewer frames is separated together with frames before it, of which the result stays.
-const LEAST_FRAMES: usize = BLOCK_FRAMES / 2;
+const MIN_FRAMES: usize = BLOCK_FRAMES / 2;
 /// Frames at the end of a block that the next block separates again; their gains are cross-faded.
 const OVERLAP_FRAMES: usize = 32;
 /// Frames with a mean power below this share of that of their block count as digital silence.
 const SILENCE: f32 = 1e-9;
 
 /// Amplitudes beyond this, 300 dB above full scale, are held in a larger unit: their powers would overflow.
-const LARGEST_AMPLITUDE: f32 = 1e15;
+const MAX_AMPLITUDE: f32 = 1e15;
 
 /// A recording that is being denoised as it comes; made by [`Denoiser::stream`](super::Denoiser::stream).
 ///
@@ -35,7 +35,7 @@ pub struct DenoiseStream {
     unit: f32,
     /// Inverse of the mean power of the last block that was not silent.
     scale: f32,
-    carried: Option<Carried>,
+    carried: Option<BlockState>,
     /// Gains (bins x overlap) that the last block gave to the first pending frames.
     overlap: Vec<f32>,
     /// The same, not below the floor.
@@ -46,9 +46,9 @@ pub struct DenoiseStream {
     frames_done: u64,
     energy: Energy,
     pauses: Pauses,
-    monte_carlo: MonteCarlo,
+    monte_carlo: MonteCarloAccumulator,
     divergences: usize,
-    moves: Moves,
+    moves: SamplerCounters,
     /// Mean power per bin that the noise starts from.
     noise_profile: Option<Vec<f32>>,
     deviation: Option<Deviation>,
@@ -58,7 +58,7 @@ pub struct DenoiseStream {
 /// Standard deviations of the gain, bins x frames.
 #[derive(Default)]
 struct Deviation {
-    values: Alongside,
+    values: OverlapBuffer,
     /// Of the frames that are done, and were not taken yet.
     done: Vec<f32>,
 }
@@ -66,20 +66,20 @@ struct Deviation {
 /// What the levels of the voice are gathered from.
 struct Levels {
     meter: LevelMeter,
-    /// The gain by the model, before it is pooled with the listener.
-    model: Alongside,
+    /// The gain by the model, before it is pooled_gain with the listener.
+    model: OverlapBuffer,
 }
 
 /// Values that go along with the gain, bins x frames.
 #[derive(Default)]
-struct Alongside {
+struct OverlapBuffer {
     /// Of the block that was separated last.
     block: Vec<f32>,
     /// Of the first pending frames, by the last block.
     overlap: Vec<f32>,
 }
 
-impl Alongside {
+impl OverlapBuffer {
     /// Those of the frames that are done by the last block, which began with frames that were done before.
     fn finish(&mut self, context: usize, done: usize, bins: usize) -> Vec<f32> {
         let mut values = std::mem::take(&mut self.block);
@@ -169,9 +169,9 @@ impl DenoiseStream {
             frames_done: 0,
             energy: Energy::default(),
             pauses: Pauses::default(),
-            monte_carlo: MonteCarlo::default(),
+            monte_carlo: MonteCarloAccumulator::default(),
             divergences: 0,
-            moves: Moves::default(),
+            moves: SamplerCounters::default(),
             noise_profile: None,
             deviation: None,
             levels: None,
@@ -201,41 +201,41 @@ impl DenoiseStream {
     /// # Errors
     /// [`DenoiseError::NoNoise`] if the stretch is silent or shorter than a window, [`DenoiseError::NoiseRate`] or
     /// [`DenoiseError::Channels`] if it has another sample rate or number of channels.
-    pub fn start_from(&mut self, noise: &NoiseProfile) -> Result<(), DenoiseError> {
+    pub fn set_noise_profile(&mut self, noise: &NoiseProfile) -> Result<(), DenoiseError> {
         noise.check(self.front_end.stft().sample_rate(), self.channels.len())?;
-        self.start_from_profile(noise.power(0..self.channels.len()).ok_or(DenoiseError::NoNoise)?);
+        self.use_noise_power(noise.power(0..self.channels.len()).ok_or(DenoiseError::NoNoise)?);
         Ok(())
     }
 
     /// The same, from the mean power per bin, all channels together.
-    pub(super) fn start_from_profile(&mut self, power: Vec<f32>) {
+    pub(super) fn use_noise_power(&mut self, power: Vec<f32>) {
         self.noise_profile = Some(power);
     }
 
     /// Keeps the standard deviation of the expected gain over the posterior draws from now on, for
-    /// [`take_deviation`](Self::take_deviation).
-    pub fn keep_deviation(&mut self) {
+    /// [`take_gain_std`](Self::take_gain_std).
+    pub fn record_gain_std(&mut self) {
         self.deviation.get_or_insert_default();
     }
 
     /// The standard deviation of the expected gain over the posterior draws (bins x frames, 0 to 0.5) of the frames
     /// that were done since it was last asked for; nothing if it is not kept or the settings draw nothing.
-    pub fn take_deviation(&mut self) -> Vec<f32> {
+    pub fn take_gain_std(&mut self) -> Vec<f32> {
         self.deviation.as_mut().map_or_else(Vec::new, |deviation| std::mem::take(&mut deviation.done))
     }
 
     /// Gathers the levels of the voice from now on, which should be the start, for [`take_levels`](Self::take_levels).
-    pub fn keep_levels(&mut self) {
+    pub fn record_levels(&mut self) {
         let stft = self.front_end.stft();
         let window_seconds = stft.window() as f64 / f64::from(stft.sample_rate());
         let meter = LevelMeter::new(stft.grid(), window_seconds);
-        self.levels.get_or_insert(Levels { meter, model: Alongside::default() });
+        self.levels.get_or_insert(Levels { meter, model: OverlapBuffer::default() });
     }
 
     /// The levels of the voice, all channels together, in the slots that were done since they were last asked for;
     /// without any if they are not kept.
-    pub fn take_levels(&mut self) -> VoiceLevels {
-        self.levels.as_mut().map_or_else(VoiceLevels::default, |levels| levels.meter.take())
+    pub fn take_levels(&mut self) -> SpeechLevels {
+        self.levels.as_mut().map_or_else(SpeechLevels::default, |levels| levels.meter.take())
     }
 
     /// What was found so far.
@@ -245,11 +245,11 @@ impl DenoiseStream {
         let Energy { input, speech, speech_left, noise_left, error } = self.energy;
         let [before, after] = self.pauses.levels().map(decibels);
         Summary {
-            input_snr_db: decibels(speech / (input - speech)),
-            output_snr_db: decibels(speech_left / noise_left),
+            snr_before_db: decibels(speech / (input - speech)),
+            snr_after_db: decibels(speech_left / noise_left),
             expected_sdr_db: decibels(speech / error),
-            noise_before_db: before,
-            noise_after_db: after,
+            noise_before_dbfs: before,
+            noise_after_dbfs: after,
             monte_carlo: self.monte_carlo,
             divergences: self.divergences,
             moves: self.moves,
@@ -268,17 +268,17 @@ impl DenoiseStream {
     /// If there are more or fewer channels than announced, of unequal length, or with samples that are not finite: then
     /// nothing is taken. Otherwise as for [`Denoiser::denoise`](super::Denoiser::denoise).
     pub fn push(&mut self, block: &[&[f32]]) -> Result<Vec<Vec<f32>>, DenoiseError> {
-        self.push_with(block, &mut ())
+        self.push_with_progress(block, &mut ())
     }
 
     /// The same; `watch` is told how much of the recording is done, s.
     ///
     /// # Errors
     /// As [`push`](Self::push), and [`DenoiseError::Cancelled`] if `watch` ended it.
-    pub fn push_with(
+    pub fn push_with_progress(
         &mut self,
         block: &[&[f32]],
-        watch: &mut dyn Watch,
+        watch: &mut dyn ProgressCallback,
     ) -> Result<Vec<Vec<f32>>, DenoiseError> {
         self.front_end.push(block)?;
         while self.front_end.next_block() {
@@ -294,14 +294,17 @@ impl DenoiseStream {
     /// # Errors
     /// [`DenoiseError::Finished`] if it has ended; otherwise as for [`Denoiser::denoise`](super::Denoiser::denoise).
     pub fn finish(&mut self) -> Result<Vec<Vec<f32>>, DenoiseError> {
-        self.finish_with(&mut ())
+        self.finish_with_progress(&mut ())
     }
 
     /// The same; `watch` is told how much of the recording is done, s.
     ///
     /// # Errors
     /// As [`finish`](Self::finish), and [`DenoiseError::Cancelled`] if `watch` ended it.
-    pub fn finish_with(&mut self, watch: &mut dyn Watch) -> Result<Vec<Vec<f32>>, DenoiseError> {
+    pub fn finish_with_progress(
+        &mut self,
+        watch: &mut dyn ProgressCallback,
+    ) -> Result<Vec<Vec<f32>>, DenoiseError> {
         self.finish_observed(0, &mut |_, _| (), watch)
     }
 
@@ -310,7 +313,7 @@ impl DenoiseStream {
         &mut self,
         every: usize,
         observer: &mut dyn FnMut(usize, Vec<Vec<f32>>),
-        watch: &mut dyn Watch,
+        watch: &mut dyn ProgressCallback,
     ) -> Result<Vec<Vec<f32>>, DenoiseError> {
         self.front_end.finish()?;
         // More frames than in a block are no worse; a last block of few is.
@@ -338,11 +341,11 @@ impl DenoiseStream {
     fn choose_unit(&mut self) {
         let waiting = self.front_end.spectrograms().flat_map(Spectrogram::as_slice);
         let peak = waiting.fold(0.0_f32, |peak, x| peak.max(x.re.abs()).max(x.im.abs()));
-        let unit = if peak > LARGEST_AMPLITUDE { LARGEST_AMPLITUDE / peak } else { 1.0 };
+        let unit = if peak > MAX_AMPLITUDE { MAX_AMPLITUDE / peak } else { 1.0 };
         if unit != self.unit {
             let ratio = (f64::from(unit) / f64::from(self.unit)).powi(2);
             let rescale =
-                |x: f32, ratio: f64| (f64::from(x) * ratio).min(f64::from(LARGEST_AMPLITUDE).powi(2)) as f32;
+                |x: f32, ratio: f64| (f64::from(x) * ratio).min(f64::from(MAX_AMPLITUDE).powi(2)) as f32;
             self.done_power.iter_mut().for_each(|x| *x = rescale(*x, ratio));
             self.scale = rescale(self.scale, 1.0 / ratio).max(f32::MIN_POSITIVE);
             self.unit = unit;
@@ -354,12 +357,12 @@ impl DenoiseStream {
         &mut self,
         frames: usize,
         last: bool,
-        watch: &mut dyn Watch,
+        watch: &mut dyn ProgressCallback,
         observer: Option<BlockObserver>,
     ) -> Result<(), DenoiseError> {
         let bins = self.front_end.stft().bins();
         let (done, context) = if last {
-            (frames, LEAST_FRAMES.saturating_sub(frames).min(self.done_power.len() / bins))
+            (frames, MIN_FRAMES.saturating_sub(frames).min(self.done_power.len() / bins))
         } else {
             (frames - OVERLAP_FRAMES, 0)
         };
@@ -371,7 +374,7 @@ impl DenoiseStream {
             values.for_each(|(sum, x)| *sum += (x * self.unit).norm_sqr());
         }
         if !last {
-            self.done_power = power[done.saturating_sub(LEAST_FRAMES) * bins..done * bins].to_vec();
+            self.done_power = power[done.saturating_sub(MIN_FRAMES) * bins..done * bins].to_vec();
         }
         let (mut gain, floor) = self.gain(power, frames, watch, observer)?;
         gain.drain(..context * bins);
@@ -441,14 +444,14 @@ impl DenoiseStream {
         &mut self,
         mut power: Vec<f32>,
         waiting: usize,
-        watch: &mut dyn Watch,
+        watch: &mut dyn ProgressCallback,
         observer: Option<BlockObserver>,
     ) -> Result<(Vec<f32>, Vec<f32>), DenoiseError> {
         let grid = self.front_end.stft().grid();
         let bins = grid.bins;
         let before = self.frames_done as f64 * grid.frame_seconds;
         // Silence takes no sweeps, and is to be interrupted, too.
-        watch::advance(watch, before)?;
+        progress::report(watch, before)?;
         let silent_floor = || vec![amplitude(self.separator.settings.gain.floor_db); bins];
         let frames = power.len() / bins;
         let mut gain = vec![0.0; power.len()];
@@ -499,11 +502,10 @@ impl DenoiseStream {
             carried: self.carried.as_ref(),
             noise_profile: noise_profile.as_deref(),
             deviation: self.deviation.is_some(),
-            dispersion: false,
             model_gain: self.levels.is_some(),
         };
         let duration = waiting as f64 * grid.frame_seconds;
-        let watch: &mut dyn Watch = &mut |share: f64| watch.advance(before + share * duration);
+        let watch: &mut dyn ProgressCallback = &mut |share: f64| watch.report(before + share * duration);
         let separated = self.separator.separate(grid, &power, request, streams, watch, observation)?;
         self.monte_carlo.add(&separated.monte_carlo);
         self.divergences += separated.divergences;
@@ -552,7 +554,7 @@ fn place(places: &[usize], partial: &[f32], gain: &mut [f32], bins: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Denoiser, EmSettings, GainSettings, SamplingSettings, Settings, VoiceLevel};
+    use super::super::{Denoiser, EmSettings, GainSettings, SamplingSettings, Settings, SpeechLevel};
     use super::*;
     use crate::model::Dictionary;
     use crate::transform::Stft;
@@ -567,8 +569,8 @@ mod tests {
 
     /// The model alone: what has learned from voices takes the syllables below for noise at times.
     fn denoiser() -> Denoiser {
-        let gain = GainSettings { listen: false, ..GainSettings::default() };
-        Denoiser::new(Dictionary::shipped().unwrap(), Settings { gain, ..Settings::fast() }).unwrap()
+        let gain = GainSettings { speech_presence: false, ..GainSettings::default() };
+        Denoiser::new(Dictionary::built_in().unwrap(), Settings { gain, ..Settings::fast() }).unwrap()
     }
 
     /// Syllables of a gliding voice for 0.6 s of every second, and white noise of the given level.
@@ -690,7 +692,7 @@ mod tests {
     #[test]
     fn the_first_output_comes_after_one_block() {
         let settings = one_sweep();
-        let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap();
+        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
         // The last block looks back.
         let (_, noise) = recording(17, |_| 0.1);
         let in_chunks = |size: usize| {
@@ -722,7 +724,7 @@ mod tests {
     #[test]
     fn what_waits_does_not_grow_with_the_recording() {
         let settings = one_sweep();
-        let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap();
+        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
         let mut stream = denoiser.stream(RATE as u32, 1).unwrap();
         let (_, noise) = recording(20, |_| 0.1);
         let (mut given, mut taken) = (0, 0);
@@ -749,10 +751,10 @@ mod tests {
             decibels(power(&pauses)).into()
         };
         let snr = f64::from(decibels(power(&voice) / power(&noise)));
-        assert!((summary.noise_before_db - pause(&noisy)).abs() < 0.5, "{summary:?} {}", pause(&noisy));
-        assert!((summary.noise_after_db - pause(&output)).abs() < 3.0, "{summary:?} {}", pause(&output));
-        assert!((summary.input_snr_db - snr).abs() < 2.0, "{summary:?} {snr}");
-        assert!(summary.output_snr_db > summary.input_snr_db + 6.0, "{summary:?}");
+        assert!((summary.noise_before_dbfs - pause(&noisy)).abs() < 0.5, "{summary:?} {}", pause(&noisy));
+        assert!((summary.noise_after_dbfs - pause(&output)).abs() < 3.0, "{summary:?} {}", pause(&output));
+        assert!((summary.snr_before_db - snr).abs() < 2.0, "{summary:?} {snr}");
+        assert!(summary.snr_after_db > summary.snr_before_db + 6.0, "{summary:?}");
         let error: Vec<f32> = output.iter().zip(&voice).map(|(found, voice)| found - voice).collect();
         let sdr = f64::from(decibels(power(&voice) / power(&error)));
         assert!((summary.expected_sdr_db - sdr).abs() < 3.0, "{summary:?} {sdr}");
@@ -786,7 +788,7 @@ mod tests {
         let gather = |samples: &[f32], size: usize| {
             let denoiser = denoiser();
             let mut stream = denoiser.stream(RATE as u32, 1).unwrap();
-            stream.keep_levels();
+            stream.record_levels();
             let mut cells = Vec::new();
             for chunk in samples.chunks(size) {
                 stream.push(&[chunk]).unwrap();
@@ -809,7 +811,7 @@ mod tests {
             truth.push(&squares, &vec![1.0; bins], &vec![1.0; bins]);
         }
         truth.finish(20.0);
-        let pairs: Vec<(VoiceLevel, f64)> = cells
+        let pairs: Vec<(SpeechLevel, f64)> = cells
             .into_iter()
             .zip(truth.take().cells)
             .filter_map(|(found, truth)| Some((found?, truth?.level_dbfs)))
@@ -817,7 +819,7 @@ mod tests {
             .collect();
         let held = |width: f64| {
             let is_held =
-                |&&(VoiceLevel { level_dbfs: level, lower_dbfs, upper_dbfs }, truth): &&(_, f64)| {
+                |&&(SpeechLevel { level_dbfs: level, lower_dbfs, upper_dbfs }, truth): &&(_, f64)| {
                     (level - width * (level - lower_dbfs)..=level + width * (upper_dbfs - level))
                         .contains(&truth)
                 };
@@ -839,12 +841,12 @@ mod tests {
             let sampling = SamplingSettings { iterations, burn_in, ..SamplingSettings::default() };
             let sampling = (iterations > 0).then_some(sampling);
             let settings = Settings { em, sampling, ..Settings::default() };
-            let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), settings).unwrap();
+            let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
             let mut stream = denoiser.stream(16_000, 1).unwrap();
-            stream.keep_deviation();
+            stream.record_gain_std();
             stream.push(&[&samples]).unwrap();
             stream.finish().unwrap();
-            stream.take_deviation()
+            stream.take_gain_std()
         };
         let stft = Stft::new(16_000, 0.064).unwrap();
         let drawn = deviations(8);

@@ -1,6 +1,6 @@
 //! Convolutions over a grid of frames and bands, forward and backward.
 
-use crate::kernels::products::{Columns, accumulate_outer, product, product_with_transpose};
+use crate::kernels::products::{Columns, product};
 use crate::parallel::*;
 
 /// Frames whose patches are multiplied at once: a product brings the weights into its own order first, which takes as long as
@@ -109,20 +109,6 @@ impl Convolution {
         }
     }
 
-    /// The transpose of [`Convolution::gather`]: adds slopes of patches to those of the input.
-    fn scatter(&self, patches: &[f32], frame: usize, input: &mut Grid) {
-        let (inputs, patch) = (self.inputs, self.patch());
-        for tap in self.taps(frame, input.frames(), input.bands) {
-            let first = tap.seen_frame * input.row() + tap.seen_band * inputs;
-            let seen = input.values[first..][..tap.count * inputs].chunks_exact_mut(inputs);
-            let places = patches[tap.band * patch..].chunks_exact(patch);
-            for (place, seen) in places.zip(seen) {
-                let slopes = &place[tap.index * inputs..][..inputs];
-                seen.iter_mut().zip(slopes).for_each(|(sum, x)| *sum += x);
-            }
-        }
-    }
-
     /// The convolution of `input`.
     pub(crate) fn forward(&self, parameters: &[f32], input: &Grid) -> Grid {
         let (weights, biases) = self.weights(parameters);
@@ -143,33 +129,5 @@ impl Convolution {
             },
         );
         output
-    }
-
-    /// Adds the slopes of the parameters to `parameter_slopes` and, if asked for, those of the input to
-    /// `input_slopes`, given those of the output.
-    pub(crate) fn backward(
-        &self,
-        parameters: &[f32],
-        input: &Grid,
-        output_slopes: &Grid,
-        parameter_slopes: &mut [f32],
-        mut input_slopes: Option<&mut Grid>,
-    ) {
-        let (weights, _) = self.weights(parameters);
-        let own = &mut parameter_slopes[self.offset..self.offset + self.size()];
-        let (weight_slopes, bias_slopes) = own.split_at_mut(self.outputs * self.patch());
-        let mut patches = vec![0.0; self.patch() * input.bands];
-        for (frame, row) in output_slopes.values.chunks_exact(output_slopes.row()).enumerate() {
-            for cell in row.chunks_exact(self.outputs) {
-                bias_slopes.iter_mut().zip(cell).for_each(|(sum, x)| *sum += x);
-            }
-            self.gather(input, frame, &mut patches);
-            let row = Columns::new(row, self.outputs);
-            accumulate_outer(row, Columns::new(&patches, self.patch()), weight_slopes);
-            if let Some(input_slopes) = &mut input_slopes {
-                product_with_transpose(weights, row, &mut patches, self.patch(), 0);
-                self.scatter(&patches, frame, input_slopes);
-            }
-        }
     }
 }

@@ -1,15 +1,17 @@
 //! Learning how a dictionary's spectra go on above its band, from speech of the whole band.
 
 use super::dictionaries::TrainingError;
-use crate::model::{ContinuationHeader, Dictionary, MarginalTable, SMALLEST_POWER, knot_spacing};
+use crate::inference::EmSettings;
+use crate::inference::bands::{occupied_bins, rows};
+use crate::inference::high_band::{HighBand, HighBandSpectra};
+use crate::inference::state::{Separation, Start, UpdateMask};
+use crate::model::{ContinuationHeader, Dictionary, MIN_POWER, MarginalTable, knot_spacing};
+use crate::model::{ModelSettings, NoiseModel};
 use crate::random::SeedTree;
-use crate::separation::block::{occupied_bins, rows};
-use crate::separation::settings::{EmSettings, ModelSettings, NoiseModel, within};
-use crate::separation::state::{Free, Separation, Start};
-use crate::separation::upper_band::{UpperBand, UpperSpectra};
+use crate::range::within;
 use crate::signal::Signal;
+use crate::signal::progress::{self, ProgressCallback};
 use crate::transform::{FrameGrid, Stft};
-use crate::watch::{self, Watch};
 use std::sync::Arc;
 
 /// The highest frequency of a continuation, Hz.
@@ -27,7 +29,7 @@ pub struct FullBandCorpus {
     table: Arc<MarginalTable>,
     /// The most bins that a recording has above the dictionary's band.
     bins: usize,
-    recordings: Vec<UpperBand>,
+    recordings: Vec<HighBand>,
     files: usize,
     seconds: f64,
 }
@@ -60,7 +62,7 @@ impl FullBandCorpus {
             let frames = spectrogram.as_slice().chunks_exact(all);
             let power: Vec<f32> =
                 frames.flat_map(|frame| frame.iter().map(num_complex::Complex::norm_sqr)).collect();
-            let mean = (power.iter().sum::<f32>() / power.len() as f32).max(SMALLEST_POWER as f32);
+            let mean = (power.iter().sum::<f32>() / power.len() as f32).max(MIN_POWER as f32);
             let power: Vec<f32> = power.iter().map(|power| power / mean).collect();
             let end = occupied_bins(&power, all, bin_hertz).min((HIGHEST / bin_hertz) as usize);
             // A knot that has a part of its bins alone would follow the filter at the end of the recording.
@@ -75,7 +77,7 @@ impl FullBandCorpus {
                 speech_spectra: self.dictionary.spectra(),
                 alpha_speech: header.alpha,
                 alpha_noise: model.alpha_noise,
-                noise: NoiseModel::Spectra { rank: 1 },
+                noise: NoiseModel::FixedSpectra { rank: 1 },
                 frame_seconds,
                 bin_hertz,
                 speech_prior: model.speech_prior,
@@ -87,12 +89,12 @@ impl FullBandCorpus {
             let below = rows(&power, all, 0..known);
             let mut separation = Separation::new(&start, &below, &self.table, SeedTree::new(0));
             for _ in 0..EmSettings::default().iterations {
-                separation.maximise(EXPONENT, Free { noise: true, response: false });
+                separation.em_step(EXPONENT, UpdateMask { noise: true, response: false });
             }
             let start = Start { bins, ..start };
             let above = rows(&power, all, known..known + bins);
             let streams = SeedTree::new(0);
-            self.recordings.push(UpperBand::new(
+            self.recordings.push(HighBand::new(
                 &start,
                 &above,
                 &separation,
@@ -121,25 +123,25 @@ impl FullBandCorpus {
     ///
     /// # Errors
     /// If there is no speech, or `watch` ended it.
-    pub fn learn_with(self, watch: &mut dyn Watch) -> Result<Dictionary, TrainingError> {
+    pub fn train_with_progress(self, watch: &mut dyn ProgressCallback) -> Result<Dictionary, TrainingError> {
         let Self { dictionary, sweeps, bins, mut recordings, files, seconds, .. } = self;
         let header = dictionary.header();
         if recordings.is_empty() {
             return Err(TrainingError::TooLittleSpeech { frames: 0, rank: header.rank });
         }
         let bin_hertz = 1.0 / header.window_seconds;
-        let mut spectra = UpperSpectra::new(bins, bin_hertz, dictionary.spectra(), header.bins(), None);
+        let mut spectra = HighBandSpectra::new(bins, bin_hertz, dictionary.spectra(), header.bins(), None);
         for sweep in 0..sweeps {
             let mut sums = [vec![0.0; spectra.knots.len()], vec![0.0; spectra.knots.len()]];
             for recording in &mut recordings {
                 recording.follow(&spectra);
-                let (raise, lower) = recording.slopes(EXPONENT, true);
-                for (sums, slopes) in sums.iter_mut().zip([raise, lower]) {
+                let (numerator, denominator) = recording.slopes(EXPONENT, true);
+                for (sums, slopes) in sums.iter_mut().zip([numerator, denominator]) {
                     spectra.add(&slopes, sums);
                 }
             }
             spectra.update(&sums[0], &sums[1], EXPONENT);
-            watch::advance(watch, (sweep + 1) as f64 / sweeps as f64)?;
+            progress::report(watch, (sweep + 1) as f64 / sweeps as f64)?;
         }
         let header = ContinuationHeader { knots: spectra.continuation.knots(), files, seconds };
         Ok(dictionary.continued(header, spectra.ratios())?)
@@ -197,7 +199,7 @@ mod tests {
     fn what_goes_on_above_is_learned_for_each_spectrum() {
         let mut corpus = FullBandCorpus::new(halves(), 30).unwrap();
         corpus.add(&turns(6_000.0)).unwrap();
-        let dictionary = corpus.learn_with(&mut ()).unwrap();
+        let dictionary = corpus.train_with_progress(&mut ()).unwrap();
         assert_eq!(dictionary.spectra(), halves().spectra());
         let ratios = dictionary.continuation().unwrap();
         let count = ratios.len() / 2;
@@ -224,6 +226,6 @@ mod tests {
         let narrow = Signal::new(8_000, SampleFormat::Float32, vec![vec![0.1; 8_000]]).unwrap();
         let mut corpus = FullBandCorpus::new(halves(), 1).unwrap();
         assert!(matches!(corpus.add(&narrow), Err(TrainingError::NothingAbove { hertz: 4_000 })));
-        assert!(matches!(corpus.learn_with(&mut ()), Err(TrainingError::TooLittleSpeech { .. })));
+        assert!(matches!(corpus.train_with_progress(&mut ()), Err(TrainingError::TooLittleSpeech { .. })));
     }
 }

@@ -5,23 +5,28 @@
 
 use super::checkpoints::{Checkpoints, fill};
 use super::sharing::section;
+use crate::inference::state::{TILE_FRAMES, multiply};
 use crate::kernels::vector;
 use crate::model::{
-    Dictionary, DictionaryError, DictionaryHeader, Factor, ImpulseVariables, MarginalTable, Mixture, Prior,
-    SMALLEST_POWER, Workspace,
+    Dictionary, DictionaryError, DictionaryHeader, Factor, ImpulseVariables, MIN_POWER, MarginalTable,
+    Mixture, Prior, Workspace,
 };
 use crate::parallel::*;
 use crate::random::{SeedTree, SeededRng};
+use crate::range::{SettingsError, within};
 use crate::samplers::distributed::{Communicator, Local, pack, unpack};
-use crate::separation::settings::{ALPHAS, SettingsError, within};
-use crate::separation::state::{TILE_FRAMES, multiply};
-use crate::signal::{LOWEST_VOICE_HERTZ, SAMPLE_RATES, Signal};
-use crate::transform::{InvalidWindow, Stft, WINDOW_SECONDS};
-use crate::watch::{self, Cancelled, ErrorKind, Watch};
+use crate::signal::ErrorKind;
+use crate::signal::progress::{self, Cancelled, ProgressCallback};
+use crate::signal::{SAMPLE_RATE_RANGE, Signal};
+use crate::stable::ALPHA_RANGE;
+use crate::transform::{InvalidWindow, Stft, WINDOW_RANGE_SECONDS};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::ops::Range;
+
+/// Speech has nothing below this, Hz; many a clean recording has rumble there.
+const LOWEST_VOICE_HERTZ: f64 = 65.0;
 
 /// Tiles that share one copy of the statistics: their number depends on that of frames alone.
 const GROUPS: usize = 16;
@@ -138,8 +143,8 @@ pub struct Corpus {
 struct Group {
     /// Powers (bins x frames) and activations (rank + 1 x frames) of each tile.
     tiles: Vec<(Vec<f32>, Vec<f32>)>,
-    raise: Vec<f32>,
-    lower: Vec<f32>,
+    numerator: Vec<f32>,
+    denominator: Vec<f32>,
 }
 
 impl Corpus {
@@ -149,10 +154,10 @@ impl Corpus {
     /// If a setting is out of range.
     pub fn new(sample_rate: u32, settings: TrainingSettings) -> Result<Self, TrainingError> {
         within("rank", settings.rank, 1..=1_000)?;
-        within("alpha of speech", settings.alpha, ALPHAS)?;
+        within("alpha of speech", settings.alpha, ALPHA_RANGE)?;
         within("iterations", settings.iterations, 1..=100_000)?;
-        within("window in seconds", settings.window_seconds, WINDOW_SECONDS)?;
-        within("sample rate in Hz", sample_rate, SAMPLE_RATES)?;
+        within("window in seconds", settings.window_seconds, WINDOW_RANGE_SECONDS)?;
+        within("sample rate in Hz", sample_rate, SAMPLE_RATE_RANGE)?;
         let bins = Stft::new(sample_rate, settings.window_seconds)?.bins();
         Ok(Self { settings, sample_rate, bins, power: Vec::new(), files: 0, hops: Vec::new() })
     }
@@ -182,7 +187,7 @@ impl Corpus {
             };
             let mean = frames().map(level).sum::<f32>() / spectrogram.frames() as f32;
             for frame in frames().filter(|frame| level(frame) > SILENCE * mean) {
-                self.power.extend(frame.iter().map(|x| (x.norm_sqr() / mean).max(SMALLEST_POWER as f32)));
+                self.power.extend(frame.iter().map(|x| (x.norm_sqr() / mean).max(MIN_POWER as f32)));
                 add_hops(&mut self.hops, stft.hop() as f64 / f64::from(speech.sample_rate()), 1);
             }
         }
@@ -201,15 +206,15 @@ impl Corpus {
     /// # Errors
     /// If there are fewer frames than spectra.
     pub fn learn(self) -> Result<Dictionary, TrainingError> {
-        self.learn_with(&mut ())
+        self.train_with_progress(&mut ())
     }
 
     /// The same; `watch` is told the share that is done, 0 to 1.
     ///
     /// # Errors
     /// As [`Corpus::learn`], and if `watch` ended it.
-    pub fn learn_with(self, watch: &mut dyn Watch) -> Result<Dictionary, TrainingError> {
-        self.learn_together(&mut Local::alone(), &mut (), watch)
+    pub fn train_with_progress(self, watch: &mut dyn ProgressCallback) -> Result<Dictionary, TrainingError> {
+        self.train_distributed(&mut Local::alone(), &mut (), watch)
     }
 
     /// The same, from the recordings of all ranks: those of the first rank come first, and so on. Every rank returns
@@ -217,13 +222,13 @@ impl Corpus {
     /// run that goes on from a checkpoint the one that it would have returned without.
     ///
     /// # Errors
-    /// As [`Corpus::learn_with`], and if a checkpoint cannot be kept or read. One rank's error is not known to the
+    /// As [`Corpus::train_with_progress`], and if a checkpoint cannot be kept or read. One rank's error is not known to the
     /// others.
-    pub fn learn_together(
+    pub fn train_distributed(
         self,
         ranks: &mut dyn Communicator,
         checkpoints: &mut dyn Checkpoints,
-        watch: &mut dyn Watch,
+        watch: &mut dyn ProgressCallback,
     ) -> Result<Dictionary, TrainingError> {
         let Share { corpus, frames, held, first_group } = self.divide(ranks);
         let Self { settings, sample_rate, bins, power, files, hops } = corpus;
@@ -279,7 +284,7 @@ impl Corpus {
                     checkpoints.complete(sweeps).map_err(failed(sweeps))?;
                 }
             }
-            watch::advance(watch, sweeps as f64 / settings.iterations as f64)?;
+            progress::report(watch, sweeps as f64 / settings.iterations as f64)?;
         }
         let header = DictionaryHeader {
             alpha,
@@ -383,12 +388,12 @@ fn total(hops: &[(f64, u64)]) -> f64 {
     hops.iter().fold(0.0, |sum, &(seconds, count)| (0..count).fold(sum, |sum, _| sum + seconds))
 }
 
-/// The statistics of all groups of all ranks, `size` numbers that raise the spectra and as many that lower them, added
+/// The statistics of all groups of all ranks, `size` numbers that numerator the spectra and as many that denominator them, added
 /// group by group. Each rank adds up a section of the numbers for all.
 fn sum_in_order(groups: &[Group], size: usize, ranks: &mut dyn Communicator) -> (Vec<f32>, Vec<f32>) {
     let count = ranks.ranks();
     let outgoing = |to: usize| {
-        let parts = groups.iter().flat_map(|group| [&group.raise, &group.lower]);
+        let parts = groups.iter().flat_map(|group| [&group.numerator, &group.denominator]);
         (to, parts.flat_map(|part| pack(&part[section(to, size, count)])).collect())
     };
     let all: Vec<usize> = (0..count).collect();
@@ -396,18 +401,18 @@ fn sum_in_order(groups: &[Group], size: usize, ranks: &mut dyn Communicator) -> 
     let mut sums = (vec![0.0_f32; own.len()], vec![0.0_f32; own.len()]);
     for message in ranks.exchange(all.iter().map(|&to| outgoing(to)).collect(), &all) {
         for group in unpack::<f32>(&message).chunks_exact((2 * own.len()).max(1)) {
-            let (raise, lower) = group.split_at(own.len());
-            sums.0.iter_mut().zip(raise).for_each(|(sum, x)| *sum += x);
-            sums.1.iter_mut().zip(lower).for_each(|(sum, x)| *sum += x);
+            let (numerator, denominator) = group.split_at(own.len());
+            sums.0.iter_mut().zip(numerator).for_each(|(sum, x)| *sum += x);
+            sums.1.iter_mut().zip(denominator).for_each(|(sum, x)| *sum += x);
         }
     }
     sums.0.append(&mut sums.1);
     let mut whole = (Vec::with_capacity(size), Vec::with_capacity(size));
     for message in ranks.all_gather(&pack(&sums.0)) {
         let sums: Vec<f32> = unpack(&message);
-        let (raise, lower) = sums.split_at(sums.len() / 2);
-        whole.0.extend_from_slice(raise);
-        whole.1.extend_from_slice(lower);
+        let (numerator, denominator) = sums.split_at(sums.len() / 2);
+        whole.0.extend_from_slice(numerator);
+        whole.1.extend_from_slice(denominator);
     }
     whole
 }
@@ -416,21 +421,21 @@ impl Group {
     /// Updates the activations of all tiles, and sums up the slopes of the spectra.
     fn sweep(&mut self, mixture: &Mixture<f32>, table: &MarginalTable, prior: Prior) {
         let (columns, split) = (mixture.rank(), mixture.speech_rank());
-        self.raise.fill(0.0);
-        self.lower.fill(0.0);
+        self.numerator.fill(0.0);
+        self.denominator.fill(0.0);
         let mut workspace = Workspace::default();
-        let (mut raise, mut lower) = (Vec::new(), Vec::new());
+        let (mut numerator, mut denominator) = (Vec::new(), Vec::new());
         for (power, activations) in &mut self.tiles {
-            raise.resize(activations.len(), 0.0);
-            lower.resize(activations.len(), 0.0);
+            numerator.resize(activations.len(), 0.0);
+            denominator.resize(activations.len(), 0.0);
             let mut dispersed = workspace.disperse(mixture, activations);
             let slopes = dispersed.evaluate(ImpulseVariables::Integrated(table), power).slopes();
-            slopes.add_speech(&mut self.raise, &mut self.lower);
-            slopes.activations(&mut raise, &mut lower);
-            let slopes = raise.chunks_exact(columns).zip(lower.chunks_exact_mut(columns));
-            for (column, (raise, lower)) in activations.chunks_exact_mut(columns).zip(slopes) {
-                prior.add_gradient(&column[..split], &mut lower[..split]);
-                multiply(&mut column[..split], raise, lower, 0.5);
+            slopes.add_speech(&mut self.numerator, &mut self.denominator);
+            slopes.activations(&mut numerator, &mut denominator);
+            let slopes = numerator.chunks_exact(columns).zip(denominator.chunks_exact_mut(columns));
+            for (column, (numerator, denominator)) in activations.chunks_exact_mut(columns).zip(slopes) {
+                prior.add_gradient(&column[..split], &mut denominator[..split]);
+                multiply(&mut column[..split], numerator, denominator, 0.5);
             }
         }
     }
@@ -456,8 +461,8 @@ fn groups(bins: usize, power: &[f32], frames: usize, rank: usize, alpha: f64) ->
                     (power.to_vec(), activations)
                 })
                 .collect(),
-            raise: vec![0.0; bins * rank],
-            lower: vec![0.0; bins * rank],
+            numerator: vec![0.0; bins * rank],
+            denominator: vec![0.0; bins * rank],
         })
         .collect()
 }

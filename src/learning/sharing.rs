@@ -6,8 +6,3 @@ use std::ops::Range;
 pub(crate) fn section(rank: usize, count: usize, ranks: usize) -> Range<usize> {
     rank * count / ranks..(rank + 1) * count / ranks
 }
-
-/// The rank in whose [section] one of `count` things is.
-pub(crate) fn owner(index: usize, count: usize, ranks: usize) -> usize {
-    ((index + 1) * ranks - 1) / count
-}

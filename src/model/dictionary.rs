@@ -4,7 +4,7 @@
 //! (rank x bins, row-major, f32: one spectrum after the other), one more, `continuation` (rank x knots), if it is known how
 //! they go on above, and its settings as metadata.
 
-use crate::stable::ALPHAS;
+use crate::stable::ALPHA_RANGE;
 use crate::tensor_file::{self, Format, TensorFileError};
 use safetensors::tensor::Dtype;
 use serde::{Deserialize, Serialize};
@@ -125,13 +125,13 @@ impl DictionaryHeader {
     }
 
     fn validate(&self) -> Result<(), DictionaryError> {
-        if !ALPHAS.contains(&self.alpha) {
+        if !ALPHA_RANGE.contains(&self.alpha) {
             return Err(DictionaryError::Metadata("alpha"));
         }
-        if !crate::signal::SAMPLE_RATES.contains(&self.sample_rate) {
+        if !crate::signal::SAMPLE_RATE_RANGE.contains(&self.sample_rate) {
             return Err(DictionaryError::Metadata("sample_rate"));
         }
-        if !crate::transform::WINDOW_SECONDS.contains(&self.window_seconds) {
+        if !crate::transform::WINDOW_RANGE_SECONDS.contains(&self.window_seconds) {
             return Err(DictionaryError::Metadata("window_seconds"));
         }
         if self.rank == 0 {
@@ -202,7 +202,7 @@ impl Dictionary {
     ///
     /// # Errors
     /// Never, unless the crate was built with a damaged file.
-    pub fn shipped() -> Result<Self, DictionaryError> {
+    pub fn built_in() -> Result<Self, DictionaryError> {
         Self::from_bytes(include_bytes!("../../models/speech-16k.safetensors"))
     }
 
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn writing_and_reading_returns_the_dictionary() {
         assert_eq!(Dictionary::from_bytes(&BYTES).unwrap(), small());
-        let shipped = Dictionary::shipped().unwrap();
+        let shipped = Dictionary::built_in().unwrap();
         assert_eq!(Dictionary::from_bytes(&shipped.to_bytes().unwrap()).unwrap(), shipped);
         assert_eq!(shipped.header().bins(), 513);
         // It goes on to 23 kHz and more.

@@ -129,7 +129,7 @@ impl Scalar for f64 {
 }
 
 /// The least power that a bin may have, 120 dB below the mean of one.
-pub const SMALLEST_POWER: f64 = 1e-12;
+pub const MIN_POWER: f64 = 1e-12;
 
 /// A number of the model's, in the precision of its matrices.
 pub(super) fn constant<T: Scalar>(value: f64) -> T {

@@ -97,28 +97,29 @@ impl Problem<f64> {
         let mut dispersed = workspace.disperse(mixture, activations);
         let slopes = dispersed.evaluate(impulses, &self.power).slopes();
         let zeros = |count: usize| (vec![0.0; count], vec![0.0; count]);
-        let (mut raise, mut lower) = zeros(mixture.rank() * frames);
-        slopes.activations(&mut raise, &mut lower);
-        let (mut noise_raise, mut noise_lower) = zeros(bins * mixture.noise_rank());
-        slopes.add_noise(&mut noise_raise, &mut noise_lower);
-        let (mut speech_raise, mut speech_lower) = zeros(bins * mixture.speech_rank());
-        slopes.add_speech(&mut speech_raise, &mut speech_lower);
+        let (mut numerator, mut denominator) = zeros(mixture.rank() * frames);
+        slopes.activations(&mut numerator, &mut denominator);
+        let (mut noise_numerator, mut noise_denominator) = zeros(bins * mixture.noise_rank());
+        slopes.add_noise(&mut noise_numerator, &mut noise_denominator);
+        let (mut speech_numerator, mut speech_denominator) = zeros(bins * mixture.speech_rank());
+        slopes.add_speech(&mut speech_numerator, &mut speech_denominator);
 
         let derivatives = slopes.differentiate();
         let mut gradient = vec![f64::NAN; activations.len()];
         derivatives.activations(&mut gradient);
-        let magnitude: Vec<f64> = raise.iter().zip(&lower).map(|(r, l)| r + l).collect();
+        let magnitude: Vec<f64> = numerator.iter().zip(&denominator).map(|(r, l)| r + l).collect();
         compare("activation", activations, &gradient, &magnitude, &|h| self.potential(mixture, h, impulses));
 
-        let mut gradient = vec![0.0; noise_raise.len()];
+        let mut gradient = vec![0.0; noise_numerator.len()];
         derivatives.add_noise(&mut gradient);
-        let magnitude: Vec<f64> = noise_raise.iter().zip(&noise_lower).map(|(r, l)| r + l).collect();
+        let magnitude: Vec<f64> =
+            noise_numerator.iter().zip(&noise_denominator).map(|(r, l)| r + l).collect();
         compare("noise spectrum", &mixture.noise.spectra, &gradient, &magnitude, &|w| {
             let noise = Factor { spectra: w.to_vec(), ..mixture.noise };
             self.potential(&Mixture { noise, ..mixture.clone() }, activations, impulses)
         });
 
-        let slopes = || speech_raise.iter().zip(&speech_lower);
+        let slopes = || speech_numerator.iter().zip(&speech_denominator);
         let gradient: Vec<f64> = slopes().map(|(r, l)| 2.0 / mixture.speech.alpha * (l - r)).collect();
         let magnitude: Vec<f64> = slopes().map(|(r, l)| r + l).collect();
         compare("speech spectrum", &mixture.speech.spectra, &gradient, &magnitude, &|w| {
@@ -180,10 +181,12 @@ fn gaussian_sources_are_itakura_saito_factorisation() {
     let divergence: f64 = v.iter().zip(&power).map(|(v, p)| v.ln() + p / v).sum();
     // The multiplicative updates of Févotte, Bertin and Durrieu (2009), before the ratio is taken.
     let at = |f: usize, t: usize| f + t * bins;
-    let h_raise = sums(rank, bins, frames, |k, f, t| w[f + k * bins] * power[at(f, t)] / v[at(f, t)].powi(2));
-    let h_lower = sums(rank, bins, frames, |k, f, t| w[f + k * bins] / v[at(f, t)]);
-    let w_raise = sums(bins, frames, rank, |f, t, k| h[k + t * rank] * power[at(f, t)] / v[at(f, t)].powi(2));
-    let w_lower = sums(bins, frames, rank, |f, t, k| h[k + t * rank] / v[at(f, t)]);
+    let h_numerator =
+        sums(rank, bins, frames, |k, f, t| w[f + k * bins] * power[at(f, t)] / v[at(f, t)].powi(2));
+    let h_denominator = sums(rank, bins, frames, |k, f, t| w[f + k * bins] / v[at(f, t)]);
+    let w_numerator =
+        sums(bins, frames, rank, |f, t, k| h[k + t * rank] * power[at(f, t)] / v[at(f, t)].powi(2));
+    let w_denominator = sums(bins, frames, rank, |f, t, k| h[k + t * rank] / v[at(f, t)]);
 
     let mut step = ImpulseStep::new(2.0, 2.0).unwrap();
     let sampled = step.draw::<f64>(power.len(), &mut SeedTree::new(0).rng(0));
@@ -207,16 +210,16 @@ fn gaussian_sources_are_itakura_saito_factorisation() {
         close("gain", shares.gain(), &gain);
         let slopes = shares.slopes();
         let zeros = || vec![0.0; h.len()];
-        let (mut raise, mut lower) = (zeros(), zeros());
-        slopes.activations(&mut raise, &mut lower);
-        close("raise of H", &raise, &h_raise);
-        close("lower of H", &lower, &h_lower);
-        let (mut raise, mut lower) = (vec![0.0; w.len()], vec![0.0; w.len()]);
+        let (mut numerator, mut denominator) = (zeros(), zeros());
+        slopes.activations(&mut numerator, &mut denominator);
+        close("numerator of H", &numerator, &h_numerator);
+        close("denominator of H", &denominator, &h_denominator);
+        let (mut numerator, mut denominator) = (vec![0.0; w.len()], vec![0.0; w.len()]);
         let (speech, noise) = (..split * bins, split * bins..);
-        slopes.add_speech(&mut raise[speech], &mut lower[speech]);
-        slopes.add_noise(&mut raise[noise.clone()], &mut lower[noise]);
-        close("raise of W", &raise, &w_raise);
-        close("lower of W", &lower, &w_lower);
+        slopes.add_speech(&mut numerator[speech], &mut denominator[speech]);
+        slopes.add_noise(&mut numerator[noise.clone()], &mut denominator[noise]);
+        close("numerator of W", &numerator, &w_numerator);
+        close("denominator of W", &denominator, &w_denominator);
     }
 }
 

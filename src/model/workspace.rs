@@ -1,7 +1,7 @@
 //! Evaluating the mixture on some consecutive frames, in buffers that serve any number of stretches in turn.
 //!
-//! What the buffers hold, the types say that borrow them: [`Workspace::disperse`] gives [`Dispersed`], whose
-//! [`evaluate`](Dispersed::evaluate) gives [`Shares`]; these become [`Slopes`], and these [`Derivatives`].
+//! What the buffers hold, the types say that borrow them: [`Workspace::disperse`] gives [`Dispersions`], whose
+//! [`evaluate`](Dispersions::evaluate) gives [`SourceShares`]; these become [`UpdateTerms`], and these [`Derivatives`].
 //!
 //! ```
 //! # use alphamf::internals::{Factor, ImpulseVariables, MarginalTable, Mixture, Workspace};
@@ -12,11 +12,11 @@
 //! let mut workspace = Workspace::default();
 //! let mut dispersed = workspace.disperse(&mixture, &activations);
 //! let slopes = dispersed.evaluate(impulses, &power).slopes();
-//! let (mut raise, mut lower) = ([0.0; 6], [0.0; 6]);
-//! slopes.activations(&mut raise, &mut lower);
+//! let (mut numerator, mut denominator) = ([0.0; 6], [0.0; 6]);
+//! slopes.activations(&mut numerator, &mut denominator);
 //! ```
 //!
-//! Slopes that the next stretch has overwritten cannot be asked for:
+//! UpdateTerms that the next stretch has overwritten cannot be asked for:
 //!
 //! ```compile_fail,E0499
 //! # use alphamf::internals::{Factor, ImpulseVariables, MarginalTable, Mixture, Workspace};
@@ -27,9 +27,9 @@
 //! let mut workspace = Workspace::default();
 //! let mut dispersed = workspace.disperse(&mixture, &activations);
 //! let slopes = dispersed.evaluate(impulses, &power).slopes();
-//! let (mut raise, mut lower) = ([0.0; 6], [0.0; 6]);
+//! let (mut numerator, mut denominator) = ([0.0; 6], [0.0; 6]);
 //! workspace.disperse(&mixture, &activations);
-//! slopes.activations(&mut raise, &mut lower);
+//! slopes.activations(&mut numerator, &mut denominator);
 //! ```
 
 use super::continuation::Continuation;
@@ -51,7 +51,7 @@ pub struct Workspace<T> {
 
 /// The dispersions of both sources on some consecutive frames, bins x frames each.
 #[derive(Debug)]
-pub struct Dispersed<'a, T> {
+pub struct Dispersions<'a, T> {
     pub(super) mixture: &'a Mixture<T>,
     /// Rank x frames, speech first.
     pub(super) activations: &'a [T],
@@ -62,7 +62,7 @@ pub struct Dispersed<'a, T> {
 
 /// The shares of the sources in every bin, given its power.
 #[derive(Debug)]
-pub struct Shares<'a, T>(Dispersed<'a, T>);
+pub struct SourceShares<'a, T>(Dispersions<'a, T>);
 
 /// What raises and what lowers the dispersions of every bin: `|X|^2 v_s / (v^2 lambda_s)` and `v_s / (v lambda_s)`,
 /// or their expectations, and likewise those of noise.
@@ -70,11 +70,11 @@ pub struct Shares<'a, T>(Dispersed<'a, T>);
 /// Those of noise are taken with respect to what the field multiplies. A multiplicative update multiplies a factor by
 /// a power of the ratio of the two sums that it has here.
 #[derive(Debug)]
-pub struct Slopes<'a, T>(Dispersed<'a, T>);
+pub struct UpdateTerms<'a, T>(Dispersions<'a, T>);
 
 /// The derivatives of the potential with respect to the dispersions.
 #[derive(Debug)]
-pub struct Derivatives<'a, T>(pub(super) Dispersed<'a, T>);
+pub struct Derivatives<'a, T>(pub(super) Dispersions<'a, T>);
 
 /// Bins that pass through the element-wise stages together.
 pub(super) const CHUNK: usize = 64;
@@ -139,7 +139,7 @@ impl<T: Scalar> Workspace<T> {
     }
 
     /// `lambda = W H` of both sources, for activations `H` (rank x frames, speech first).
-    pub fn disperse<'a>(&'a mut self, mixture: &'a Mixture<T>, activations: &'a [T]) -> Dispersed<'a, T> {
+    pub fn disperse<'a>(&'a mut self, mixture: &'a Mixture<T>, activations: &'a [T]) -> Dispersions<'a, T> {
         let bins = mixture.bins;
         self.resize(activations.len() / mixture.rank() * bins);
         let (speech, noise) =
@@ -150,11 +150,11 @@ impl<T: Scalar> Workspace<T> {
         for lambda in [&mut self.lambda_speech, &mut self.lambda_noise] {
             lambda.iter_mut().for_each(|lambda| *lambda += floor);
         }
-        Dispersed { mixture, activations, field: &[], workspace: self }
+        Dispersions { mixture, activations, field: &[], workspace: self }
     }
 }
 
-impl<'a, T: Scalar> Dispersed<'a, T> {
+impl<'a, T: Scalar> Dispersions<'a, T> {
     /// Multiplies the dispersions of noise by a field that drifts over time (bins x frames; empty for none).
     #[must_use]
     pub fn modulated(self, field: &'a [T]) -> Self {
@@ -174,8 +174,8 @@ impl<'a, T: Scalar> Dispersed<'a, T> {
         (&self.workspace.lambda_speech, &self.workspace.lambda_noise)
     }
 
-    /// The shares of the sources, for powers `|X|^2` (bins x frames, at least `SMALLEST_POWER`).
-    pub fn evaluate(&mut self, impulses: ImpulseVariables<T>, power: &[T]) -> Shares<'_, T> {
+    /// The shares of the sources, for powers `|X|^2` (bins x frames, at least `MIN_POWER`).
+    pub fn evaluate(&mut self, impulses: ImpulseVariables<T>, power: &[T]) -> SourceShares<'_, T> {
         let exponents = self.mixture.variance_exponents();
         let workspace = &mut *self.workspace;
         dispatch(
@@ -201,7 +201,7 @@ impl<'a, T: Scalar> Dispersed<'a, T> {
                 }
             },
         );
-        Shares(self.reborrow())
+        SourceShares(self.reborrow())
     }
 
     /// The potential `U = sum log v + |X|^2 / v` of each frame, with the impulse variables integrated out or given.
@@ -241,9 +241,9 @@ impl<'a, T: Scalar> Dispersed<'a, T> {
         }
     }
 
-    pub(super) fn reborrow(&mut self) -> Dispersed<'_, T> {
+    pub(super) fn reborrow(&mut self) -> Dispersions<'_, T> {
         let Self { mixture, activations, field, workspace } = self;
-        Dispersed { mixture, activations, field, workspace }
+        Dispersions { mixture, activations, field, workspace }
     }
 
     /// The products of the spectra's transpose and of numbers for the dispersions (bins x frames) of speech and of
@@ -285,7 +285,7 @@ impl<T: Scalar> Workspace<T> {
     }
 }
 
-impl<'a, T: Scalar> Shares<'a, T> {
+impl<'a, T: Scalar> SourceShares<'a, T> {
     /// The Wiener gain `v_s / v` or its expectation, bins x frames.
     #[must_use]
     pub fn gain(&self) -> &[T] {
@@ -295,64 +295,64 @@ impl<'a, T: Scalar> Shares<'a, T> {
     /// Writes `E[|X|^2 v_n / v^2]` and `E[v_n / v]` of every bin: a factor of the noise's dispersion is raised by the
     /// one and lowered by the other.
     pub fn of_noise(&self, power: &mut [T], share: &mut [T]) {
-        let Workspace { lambda_noise, joint, noise: [raise, _], .. } = &*self.0.workspace;
-        let slopes = raise.iter().zip(lambda_noise);
-        power.iter_mut().zip(slopes).for_each(|(power, (&raise, &lambda))| *power = raise * lambda);
+        let Workspace { lambda_noise, joint, noise: [numerator, _], .. } = &*self.0.workspace;
+        let slopes = numerator.iter().zip(lambda_noise);
+        power.iter_mut().zip(slopes).for_each(|(power, (&numerator, &lambda))| *power = numerator * lambda);
         share.iter_mut().zip(joint).for_each(|(share, &gain)| *share = T::one() - gain);
     }
 
     /// What raises and what lowers the dispersions.
     #[must_use]
-    pub fn slopes(self) -> Slopes<'a, T> {
+    pub fn slopes(self) -> UpdateTerms<'a, T> {
         let Self(dispersed) = self;
         for slopes in &mut dispersed.workspace.noise {
             slopes.iter_mut().zip(dispersed.field).for_each(|(slope, &factor)| *slope *= factor);
         }
-        Slopes(dispersed)
+        UpdateTerms(dispersed)
     }
 }
 
-impl<'a, T: Scalar> Slopes<'a, T> {
+impl<'a, T: Scalar> UpdateTerms<'a, T> {
     /// Writes the sums for the activations, rank x frames.
-    pub fn activations(&self, raise: &mut [T], lower: &mut [T]) {
+    pub fn activations(&self, numerator: &mut [T], denominator: &mut [T]) {
         let Workspace { speech, noise, .. } = &*self.0.workspace;
-        self.0.over_bins(&speech[0], &noise[0], raise);
-        self.0.over_bins(&speech[1], &noise[1], lower);
+        self.0.over_bins(&speech[0], &noise[0], numerator);
+        self.0.over_bins(&speech[1], &noise[1], denominator);
     }
 
     /// Adds those of the noise spectra, bins x noise rank.
-    pub fn add_noise(&self, raise: &mut [T], lower: &mut [T]) {
-        let Dispersed { mixture, activations, workspace, .. } = &self.0;
+    pub fn add_noise(&self, numerator: &mut [T], denominator: &mut [T]) {
+        let Dispersions { mixture, activations, workspace, .. } = &self.0;
         let noise = mixture.noise_activations(activations);
-        for (slopes, sums) in workspace.noise.iter().zip([raise, lower]) {
+        for (slopes, sums) in workspace.noise.iter().zip([numerator, denominator]) {
             accumulate_outer(Columns::new(slopes, mixture.bins), noise, sums);
         }
     }
 
     /// Adds those of the dictionary, bins x speech rank.
-    pub fn add_speech(&self, raise: &mut [T], lower: &mut [T]) {
-        let Dispersed { mixture, activations, workspace, .. } = &self.0;
+    pub fn add_speech(&self, numerator: &mut [T], denominator: &mut [T]) {
+        let Dispersions { mixture, activations, workspace, .. } = &self.0;
         let speech = mixture.speech_activations(activations);
-        for (slopes, sums) in workspace.speech.iter().zip([raise, lower]) {
+        for (slopes, sums) in workspace.speech.iter().zip([numerator, denominator]) {
             accumulate_outer(Columns::new(slopes, mixture.bins), speech, sums);
         }
     }
 
     /// Adds those of the values at the knots (knots x speech rank), for spectra of speech that are made by
     /// `continuation`.
-    pub fn add_continuation(&self, continuation: &Continuation, raise: &mut [T], lower: &mut [T]) {
-        let Dispersed { mixture, activations, workspace, .. } = &self.0;
+    pub fn add_continuation(&self, continuation: &Continuation, numerator: &mut [T], denominator: &mut [T]) {
+        let Dispersions { mixture, activations, workspace, .. } = &self.0;
         let speech = mixture.speech_activations(activations);
-        for (slopes, sums) in workspace.speech.iter().zip([raise, lower]) {
+        for (slopes, sums) in workspace.speech.iter().zip([numerator, denominator]) {
             continuation.add_slopes(slopes, speech, sums);
         }
     }
 
     /// Adds, per bin, those of a gain that multiplies the dispersions of speech.
-    pub fn add_gain(&self, raise: &mut [T], lower: &mut [T]) {
-        let Dispersed { mixture, workspace, .. } = &self.0;
+    pub fn add_gain(&self, numerator: &mut [T], denominator: &mut [T]) {
+        let Dispersions { mixture, workspace, .. } = &self.0;
         let bins = mixture.bins;
-        for (sum, slopes) in [raise, lower].into_iter().zip(&workspace.speech) {
+        for (sum, slopes) in [numerator, denominator].into_iter().zip(&workspace.speech) {
             let columns = slopes.chunks_exact(bins).zip(workspace.lambda_speech.chunks_exact(bins));
             for (slopes, lambda) in columns {
                 let products = slopes.iter().zip(lambda).map(|(&slope, &lambda)| lambda * slope);
@@ -366,8 +366,11 @@ impl<'a, T: Scalar> Slopes<'a, T> {
     pub fn differentiate(self) -> Derivatives<'a, T> {
         let Self(dispersed) = self;
         let (speech, noise) = dispersed.mixture.variance_exponents();
-        let subtract = |[raise, lower]: &mut [Vec<T>; 2], exponent: T| {
-            raise.iter_mut().zip(lower).for_each(|(raise, &mut lower)| *raise = exponent * (lower - *raise));
+        let subtract = |[numerator, denominator]: &mut [Vec<T>; 2], exponent: T| {
+            numerator
+                .iter_mut()
+                .zip(denominator)
+                .for_each(|(numerator, &mut denominator)| *numerator = exponent * (denominator - *numerator));
         };
         subtract(&mut dispersed.workspace.speech, speech);
         subtract(&mut dispersed.workspace.noise, noise);
@@ -389,7 +392,7 @@ impl<T: Scalar> Derivatives<'_, T> {
 
     /// The same, for activations in the place of those that made the dispersions.
     pub(super) fn add_noise_at(&self, activations: &[T], gradient: &mut [T]) {
-        let Dispersed { mixture, workspace, .. } = &self.0;
+        let Dispersions { mixture, workspace, .. } = &self.0;
         let noise = mixture.noise_activations(activations);
         accumulate_outer(Columns::new(&workspace.noise[0], mixture.bins), noise, gradient);
     }

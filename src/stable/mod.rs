@@ -28,7 +28,7 @@ pub(crate) use tail::log_impulse_quadrature;
 pub(crate) use tail::{LogSurvival, impulse_quadrature};
 
 /// Characteristic exponents that the model accepts: below 0.2, draws exceed the range of `f32`.
-pub const ALPHAS: RangeInclusive<f64> = 0.2..=2.0;
+pub const ALPHA_RANGE: RangeInclusive<f64> = 0.2..=2.0;
 
 /// A parameter outside the range in which a law is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]

@@ -1,6 +1,6 @@
 //! Frames with a short way out: long windows for analysis, short ones at their end for synthesis.
 
-use super::stft::{InvalidWindow, WINDOW_SECONDS};
+use super::stft::{InvalidWindow, WINDOW_RANGE_SECONDS};
 use alphamf_fourier::{ComplexToReal, RealToComplex};
 use num_complex::Complex;
 use std::f64::consts::FRAC_PI_2;
@@ -30,14 +30,14 @@ impl LowDelayStft {
     /// A transform for a sample rate in Hz, a window length and a delay of at most half of it, s.
     ///
     /// # Errors
-    /// If the window is outside [`WINDOW_SECONDS`], or the delay is longer than half of it or shorter than two
+    /// If the window is outside [`WINDOW_RANGE_SECONDS`], or the delay is longer than half of it or shorter than two
     /// samples.
     pub(crate) fn new(
         sample_rate: u32,
         window_seconds: f64,
         delay_seconds: f64,
     ) -> Result<Self, InvalidWindow> {
-        if !WINDOW_SECONDS.contains(&window_seconds) {
+        if !WINDOW_RANGE_SECONDS.contains(&window_seconds) {
             return Err(InvalidWindow { found: window_seconds });
         }
         let rate = f64::from(sample_rate);

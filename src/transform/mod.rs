@@ -9,5 +9,5 @@ mod stft;
 pub(crate) use low_delay::{LowDelayChannel, LowDelayStft};
 pub use stft::{
     Analyser, DEFAULT_WINDOW_SECONDS, FrameGrid, InvalidWindow, Spectrogram, Stft, Synthesiser,
-    WINDOW_SECONDS,
+    WINDOW_RANGE_SECONDS,
 };

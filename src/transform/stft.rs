@@ -11,12 +11,12 @@ use thiserror::Error;
 pub const DEFAULT_WINDOW_SECONDS: f64 = 0.064;
 
 /// The window lengths that are accepted, in seconds.
-pub const WINDOW_SECONDS: RangeInclusive<f64> = 0.001..=1.0;
+pub const WINDOW_RANGE_SECONDS: RangeInclusive<f64> = 0.001..=1.0;
 
-/// A window length outside [`WINDOW_SECONDS`].
+/// A window length outside [`WINDOW_RANGE_SECONDS`].
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 #[error(
-    "a window of {found} s: expected {} to {} s", WINDOW_SECONDS.start(), WINDOW_SECONDS.end()
+    "a window of {found} s: expected {} to {} s", WINDOW_RANGE_SECONDS.start(), WINDOW_RANGE_SECONDS.end()
 )]
 pub struct InvalidWindow {
     /// The window length asked for, in seconds.
@@ -74,9 +74,9 @@ impl Stft {
     /// multiples) bins are therefore up to 0.06% closer or wider than at the others.
     ///
     /// # Errors
-    /// If `window_seconds` is outside [`WINDOW_SECONDS`].
+    /// If `window_seconds` is outside [`WINDOW_RANGE_SECONDS`].
     pub fn new(sample_rate: u32, window_seconds: f64) -> Result<Self, InvalidWindow> {
-        if !WINDOW_SECONDS.contains(&window_seconds) {
+        if !WINDOW_RANGE_SECONDS.contains(&window_seconds) {
             return Err(InvalidWindow { found: window_seconds });
         }
         let window = 2 * ((f64::from(sample_rate) * window_seconds / 2.0).round() as usize).max(2);

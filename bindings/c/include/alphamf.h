@@ -48,7 +48,7 @@ typedef enum {
    */
   ALPHAMF_INPUT = 3,
   /*
-   A dictionary or a refiner is of no use.
+   A dictionary is of no use.
    */
   ALPHAMF_MODEL = 5,
   /*
@@ -99,7 +99,7 @@ alphamf_settings *alphamf_settings_new(void);
 
 /*
  Changes a setting: those of the program `denoise` by the names of its options, with _ for -, such as
- ("strength", "gentle"), ("mix", "0.8"), ("channels", "separate"), ("no_listener", "true"), ("refiner", "none") or
+ ("strength", "gentle"), ("mix", "0.8"), ("channels", "separate"), ("no_neural", "true") or
  ("threads", "2"). Streams that exist are not changed.
 
  Returns ALPHAMF_SETTING for a name that is unknown or a value that is none; what goes with what, and most ranges, are
@@ -121,16 +121,6 @@ alphamf_status alphamf_set(alphamf_settings *settings,
 alphamf_status alphamf_set_dictionary(alphamf_settings *settings,
                                       const uint8_t *bytes,
                                       size_t length);
-
-/*
- Takes a refiner, in place of the one that is built in, from the bytes of a file that `denoise train-refiner` made.
-
- # Safety
- `settings` are those of `alphamf_settings_new`; `bytes` points to `length` bytes.
- */
-alphamf_status alphamf_set_refiner(alphamf_settings *settings,
-                                   const uint8_t *bytes,
-                                   size_t length);
 
 /*
  Frees settings; nothing happens for NULL. Streams that were created with them live on.
@@ -161,7 +151,7 @@ alphamf_status alphamf_create(uint32_t sample_rate,
  # Safety
  `stream` is that of `alphamf_create`; `channels` points to a pointer for each channel, each to so many samples.
  */
-alphamf_status alphamf_start_from(alphamf_stream *stream,
+alphamf_status alphamf_set_noise_profile(alphamf_stream *stream,
                                   const float *const *channels,
                                   size_t samples);
 

@@ -3,9 +3,9 @@
 #![deny(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 #![allow(non_camel_case_types)] // As C writes them.
 
-use alphamf::denoiser::{LiveControls, LiveSettings, Options, Portion, SessionSettings};
+use alphamf::denoiser::{LiveControls, LiveSettings, Options, SessionOutput, SessionSettings};
 use alphamf::signal::check_sample_rate;
-use alphamf::{DenoiseError, Denoiser, Dictionary, ErrorKind, LiveDenoiser, Refiner, Session, Watch};
+use alphamf::{DenoiseError, Denoiser, Dictionary, ErrorKind, LiveDenoiser, ProgressCallback, Session};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::{Map, Value};
 use std::cell::RefCell;
@@ -28,7 +28,7 @@ pub enum alphamf_status {
     /// What was given to work on is of no use: a null pointer, samples that are not finite, a sample rate or a number of
     /// channels that is not served, anything after the end.
     ALPHAMF_INPUT = 3,
-    /// A dictionary or a refiner is of no use.
+    /// A dictionary is of no use.
     ALPHAMF_MODEL = 5,
     /// The watch has ended it.
     ALPHAMF_CANCELLED = 130,
@@ -46,7 +46,6 @@ pub struct alphamf_settings {
     options: Map<String, Value>,
     threads: usize,
     dictionary: Option<Dictionary>,
-    refiner: Option<Refiner>,
     /// What they make, once it is asked for: streams of the same settings share it.
     made: OnceLock<Made>,
 }
@@ -82,8 +81,8 @@ struct Guard {
 // SAFETY: whoever sets a watch promises that it and what `user` points to may be used from any thread, one at a time.
 unsafe impl Send for Guard {}
 
-impl Watch for Guard {
-    fn advance(&mut self, seconds: f64) -> ControlFlow<()> {
+impl ProgressCallback for Guard {
+    fn report(&mut self, seconds: f64) -> ControlFlow<()> {
         // SAFETY: the function is one of C's with these parameters, and `user` is what it was set with.
         let ended = self.watch.is_some_and(|watch| unsafe { watch(seconds, self.user) } != 0);
         if ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -197,7 +196,7 @@ unsafe fn blocks<'a>(
 
 impl alphamf_settings {
     fn new() -> Self {
-        Self { options: Map::new(), threads: 0, dictionary: None, refiner: None, made: OnceLock::new() }
+        Self { options: Map::new(), threads: 0, dictionary: None, made: OnceLock::new() }
     }
 
     fn options(&self) -> Result<Options, Failure> {
@@ -232,11 +231,8 @@ impl alphamf_settings {
             return Ok(made.clone());
         }
         let options = self.options()?;
-        let dictionary = self.dictionary.clone().map_or_else(Dictionary::shipped, Ok).map_err(model)?;
-        let mut denoiser = Denoiser::new(dictionary, options.settings().map_err(setting)?)?;
-        if let Some(refiner) = &self.refiner {
-            denoiser = denoiser.with_refiner(refiner.clone())?;
-        }
+        let dictionary = self.dictionary.clone().map_or_else(Dictionary::built_in, Ok).map_err(model)?;
+        let denoiser = Denoiser::new(dictionary, options.settings().map_err(setting)?)?;
         let pool = match self.threads {
             0 => None,
             threads => {
@@ -271,10 +267,10 @@ impl alphamf_stream {
     /// Lets the session work, on its threads, and keeps what comes.
     fn work(
         &mut self,
-        work: impl FnOnce(&mut Session, &mut dyn Watch) -> Result<Portion, DenoiseError> + Send,
+        work: impl FnOnce(&mut Session, &mut dyn ProgressCallback) -> Result<SessionOutput, DenoiseError> + Send,
     ) -> Result<(), Failure> {
         let Self { session, watch, made, .. } = self;
-        let Portion { voice, residual } = match &made.pool {
+        let SessionOutput { speech: voice, residual } = match &made.pool {
             Some(pool) => pool.install(|| work(session, watch))?,
             None => work(session, watch)?,
         };
@@ -304,8 +300,8 @@ pub extern "C" fn alphamf_settings_new() -> *mut alphamf_settings {
 }
 
 /// Changes a setting: those of the program `denoise` by the names of its options, with _ for -, such as
-/// ("strength", "gentle"), ("mix", "0.8"), ("channels", "separate"), ("no_listener", "true"), ("refiner", "none") or
-/// ("threads", "2"). Streams that exist are not changed.
+/// ("strength", "gentle"), ("mix", "0.8"), ("channels", "separate"), ("no_neural", "true") or
+/// ("threads", "2"). SeedTree that exist are not changed.
 ///
 /// Returns ALPHAMF_SETTING for a name that is unknown or a value that is none; what goes with what, and most ranges, are
 /// checked by alphamf_create.
@@ -345,25 +341,6 @@ pub unsafe extern "C" fn alphamf_set_dictionary(
     })
 }
 
-/// Takes a refiner, in place of the one that is built in, from the bytes of a file that `denoise train-refiner` made.
-///
-/// # Safety
-/// `settings` are those of `alphamf_settings_new`; `bytes` points to `length` bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn alphamf_set_refiner(
-    settings: *mut alphamf_settings,
-    bytes: *const u8,
-    length: usize,
-) -> alphamf_status {
-    guarded(|| {
-        // SAFETY: as the caller promises.
-        let (settings, bytes) = unsafe { (reference(settings, "settings")?, memory(bytes, length)?) };
-        settings.refiner = Some(Refiner::from_bytes(bytes).map_err(model)?);
-        settings.made = OnceLock::new();
-        Ok(())
-    })
-}
-
 /// Bytes of C's.
 ///
 /// # Safety
@@ -379,7 +356,7 @@ unsafe fn memory<'a>(bytes: *const u8, length: usize) -> Result<&'a [u8], Failur
     Ok(unsafe { std::slice::from_raw_parts(bytes, length) })
 }
 
-/// Frees settings; nothing happens for NULL. Streams that were created with them live on.
+/// Frees settings; nothing happens for NULL. SeedTree that were created with them live on.
 ///
 /// # Safety
 /// They are those of `alphamf_settings_new`, and not used any more.
@@ -436,7 +413,7 @@ pub unsafe extern "C" fn alphamf_create(
 /// # Safety
 /// `stream` is that of `alphamf_create`; `channels` points to a pointer for each channel, each to so many samples.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn alphamf_start_from(
+pub unsafe extern "C" fn alphamf_set_noise_profile(
     stream: *mut alphamf_stream,
     channels: *const *const f32,
     samples: usize,
@@ -448,7 +425,7 @@ pub unsafe extern "C" fn alphamf_start_from(
         let block = unsafe { blocks(channels, stream.channels(), samples)? };
         let mut noise = stream.made.denoiser.noise_profile(stream.sample_rate, stream.channels())?;
         noise.push(&block)?;
-        Ok(stream.session.start_from(&noise)?)
+        Ok(stream.session.set_noise_profile(&noise)?)
     })
 }
 
@@ -495,7 +472,7 @@ pub unsafe extern "C" fn alphamf_push(
         let stream = unsafe { reference(stream, "stream")? };
         // SAFETY: as the caller promises.
         let block = unsafe { blocks(channels, stream.channels(), samples)? };
-        stream.work(|session, watch| session.push_with(&block, watch))
+        stream.work(|session, watch| session.push_with_progress(&block, watch))
     })
 }
 
@@ -507,7 +484,7 @@ pub unsafe extern "C" fn alphamf_push(
 pub unsafe extern "C" fn alphamf_finish(stream: *mut alphamf_stream) -> alphamf_status {
     guarded(|| {
         // SAFETY: as the caller promises.
-        unsafe { reference(stream, "stream")? }.work(|session, watch| session.finish_with(watch))
+        unsafe { reference(stream, "stream")? }.work(|session, watch| session.finish_with_progress(watch))
     })
 }
 
@@ -693,14 +670,19 @@ pub unsafe extern "C" fn alphamf_live_process(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn alphamf_live_set(
     live: *mut alphamf_live,
-    strength: f32,
+    gain_exponent: f32,
     floor_db: f32,
     mix: f32,
     bypass: bool,
 ) -> alphamf_status {
     guarded(|| {
         // SAFETY: as the caller promises.
-        unsafe { reference(live, "live")? }.0.set_controls(LiveControls { strength, floor_db, mix, bypass });
+        unsafe { reference(live, "live")? }.0.set_controls(LiveControls {
+            gain_exponent,
+            floor_db,
+            mix,
+            bypass,
+        });
         Ok(())
     })
 }

@@ -111,12 +111,12 @@ fn recording(samples: usize) -> Vec<i16> {
 
 /// What the library itself makes of it, in the codes of the example.
 fn expected(codes: &[i16], mix: f32) -> Vec<i16> {
-    let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), Settings::fast()).unwrap();
+    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
     let settings = SessionSettings { mix, ..SessionSettings::default() };
     let mut session = denoiser.session(8_000, 1, settings).unwrap();
     let samples: Vec<f32> = codes.iter().map(|&code| f32::from(code) / 32_768.0).collect();
-    let mut voice = session.push(&[&samples]).unwrap().voice.remove(0);
-    voice.extend(session.finish().unwrap().voice.remove(0));
+    let mut voice = session.push(&[&samples]).unwrap().speech.remove(0);
+    voice.extend(session.finish().unwrap().speech.remove(0));
     voice.into_iter().map(|sample| (sample * 32_768.0).clamp(-32_768.0, 32_767.0) as i16).collect()
 }
 

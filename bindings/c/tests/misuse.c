@@ -38,16 +38,15 @@ int main(void) {
     alphamf_settings *settings = alphamf_settings_new();
     EXPECT(alphamf_set(settings, "quality", NULL) == ALPHAMF_INPUT);
     EXPECT(alphamf_set(settings, "quality", "fast") == ALPHAMF_OK);
-    EXPECT(alphamf_set(settings, "no_listener", "true") == ALPHAMF_OK);
+    EXPECT(alphamf_set(settings, "no_neural", "true") == ALPHAMF_OK);
     EXPECT(alphamf_set(settings, "sampler", "hmc") == ALPHAMF_OK);
     EXPECT(alphamf_create(8000, 2, settings, &stream) == ALPHAMF_SETTING && strstr(alphamf_error(), "without effect"));
     EXPECT(alphamf_set(settings, "sampler", "null") == ALPHAMF_OK);
     EXPECT(alphamf_set_dictionary(settings, (const uint8_t *)"no", 2) == ALPHAMF_MODEL);
-    EXPECT(alphamf_set_refiner(settings, NULL, 2) == ALPHAMF_INPUT);
     EXPECT(alphamf_create(8000, 2, settings, &stream) == ALPHAMF_OK && stream);
 
     EXPECT(alphamf_push(stream, NULL, 1) == ALPHAMF_INPUT);
-    EXPECT(alphamf_start_from(stream, channels, 8000) == ALPHAMF_SETTING); /* silence */
+    EXPECT(alphamf_set_noise_profile(stream, channels, 8000) == ALPHAMF_SETTING); /* silence */
     right[7] = NAN;
     EXPECT(alphamf_push(stream, channels, 8) == ALPHAMF_INPUT && strstr(alphamf_error(), "sample 7 of channel 1"));
     right[7] = 0.25f;
@@ -60,7 +59,7 @@ int main(void) {
 
     for (int i = 0; i < 80000; i++) left[i] = right[i] = 0.1f * (float)(i * 7919 % 101 - 50) / 50.0f;
     EXPECT(alphamf_create(8000, 2, settings, &stream) == ALPHAMF_OK);
-    EXPECT(alphamf_start_from(stream, channels, 4000) == ALPHAMF_OK);
+    EXPECT(alphamf_set_noise_profile(stream, channels, 4000) == ALPHAMF_OK);
     EXPECT(alphamf_set_watch(stream, stop, &seen) == ALPHAMF_OK);
     EXPECT(alphamf_push(stream, channels, 80000) == ALPHAMF_CANCELLED && seen >= 0.0);
     alphamf_free(stream);

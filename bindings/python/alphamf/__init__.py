@@ -124,17 +124,16 @@ class Denoiser:
     Every option is that of the program of the same name (``denoise --help``); what is ``None`` stays at its default.
 
     :param model: a dictionary made by :func:`train` or ``denoise train``: its path, or its bytes.
-    :param refiner: one made by ``denoise train-refiner``, its path or its bytes, or ``"none"``.
-    :param no_listener: do not ask the network that has learned from real noise.
+    :param no_neural: do not ask the network that has learned from real noise.
     :param method: ``"published"``: the method as it was published, in place of all but dictionary and seed.
     :param quality: ``"fast"`` or ``"normal"``: how much time to spend.
     :param strength: ``"gentle"``, ``"normal"`` or ``"strong"``: how much of the noise to take out.
     :param floor_db: the least gain of any part of the spectrum, -100 to 0 dB, in place of a strength.
-    :param dry: the share of what rings on of the voice in a room that is taken out, too, 0 to 1.
+    :param dereverb: the share of what rings on of the voice in a room that is taken out, too, 0 to 1.
     :param sampler: one of :data:`alphamf.samplers.NAMES`.
     :param iterations: Gibbs sweeps, 0 (nothing is drawn) to 1,000,000.
     :param burn_in: how many of them are left out of the average; half if only ``iterations`` are given.
-    :param warm_start: sweeps of expectation maximisation to start from, 0 to 10,000.
+    :param em_iterations: sweeps of expectation maximisation to start from, 0 to 10,000.
     :param step_size: that of the sampler, above 0.
     :param minibatch: share of the bins that each gradient looks at, above 0 and up to 1.
     :param positivity: ``"log"`` or ``"mirrored"``: how the sampler keeps factors positive.
@@ -154,17 +153,16 @@ class Denoiser:
         self,
         *,
         model: Optional[Model] = None,
-        refiner: Optional[Model] = None,
-        no_listener: bool = False,
+        no_neural: bool = False,
         method: Optional[str] = None,
         quality: Optional[str] = None,
         strength: Optional[str] = None,
         floor_db: Optional[float] = None,
-        dry: Optional[float] = None,
+        dereverb: Optional[float] = None,
         sampler: Optional[str] = None,
         iterations: Optional[int] = None,
         burn_in: Optional[int] = None,
-        warm_start: Optional[int] = None,
+        em_iterations: Optional[int] = None,
         step_size: Optional[float] = None,
         minibatch: Optional[float] = None,
         positivity: Optional[str] = None,
@@ -181,16 +179,13 @@ class Denoiser:
         everything = locals().copy()
         given = {name: value for name, value in everything.items() if name != "self" and value is not None}
         # Read once, here: a copy in another process, or on another machine, has the same.
-        for name in ("model", "refiner"):
-            if name in given and given[name] != "none":
-                given[name] = _bytes(given[name])
+        if "model" in given:
+            given["model"] = _bytes(given["model"])
         self._given = given
         options = dict(given)
-        files = {"model": options.pop("model", None), "refiner": None}
-        if options.get("refiner") != "none":
-            files["refiner"] = options.pop("refiner", None)
+        model_bytes = options.pop("model", None)
         _threads(options.pop("threads", None))
-        self._native = _native.Denoiser(_json(options), files["model"], files["refiner"], threads)
+        self._native = _native.Denoiser(_json(options), model_bytes, threads)
         self._separate = channels == "separate"
 
     def __reduce__(self) -> Tuple[Any, ...]:
@@ -242,7 +237,7 @@ class Denoiser:
         session = self._session(sample_rate, len(samples), dtype, residual, deviation, levels)
         noise = self._noise(noise_from, samples, sample_rate)
         if noise is not None:
-            session.start_from(noise._native)
+            session.set_noise_profile(noise._native)
         share = None
         if progress is not None:
             seconds = samples.shape[1] / sample_rate
@@ -278,7 +273,7 @@ class Denoiser:
         dtype = _dtype(np.dtype(dtype))
         session = self._session(sample_rate, channels, dtype, residual, deviation, levels)
         if noise_from is not None:
-            session.start_from(noise_from._native)
+            session.set_noise_profile(noise_from._native)
         return Stream(session, channels, dtype, self._separate)
 
     def live(
@@ -384,7 +379,7 @@ class Stream:
         """What was found so far."""
         return _stats(self._session, self._dtype)
 
-    def take_deviation(self) -> Deviation:
+    def take_gain_std(self) -> Deviation:
         """How sure the gain of the frames is that were done since it was last asked for."""
         return _deviation(self._session, self._separate)
 
@@ -654,7 +649,7 @@ def _stats(session: _native.Session, dtype: np.dtype[Any]) -> Mapping[str, Any]:
 
 
 def _deviation(session: _native.Session, separate: bool) -> Deviation:
-    parts, bin_hertz, frame_seconds = session.take_deviation()
+    parts, bin_hertz, frame_seconds = session.take_gain_std()
     values = np.stack([part.T for part in parts])
     return Deviation(values if separate else values[0], bin_hertz, frame_seconds)
 

@@ -17,7 +17,7 @@ with wave.open(sys.argv[1]) as file:
 found = alphamf.Denoiser(strength="gentle").denoise(
     noisy, parameters.framerate, progress=lambda share: print(f"\r{share:4.0%}", end="", file=sys.stderr)
 )
-print(f"\r{found.stats['estimated_snr_db']:.1f} dB before, {found.stats['snr_after_db']:.1f} dB after")
+print(f"\r{found.stats['snr_before_db']:.1f} dB before, {found.stats['snr_after_db']:.1f} dB after")
 with wave.open(sys.argv[2], "wb") as file:
     file.setparams(parameters)
     file.writeframes(found.voice.T.tobytes())

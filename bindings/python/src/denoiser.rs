@@ -2,10 +2,10 @@
 
 use super::work::run;
 use super::{denoise_exception, value_error};
-use alphamf::denoiser::{LiveControls, LiveSettings, Options, Portion, SessionSettings, VoiceLevels};
+use alphamf::Dictionary;
+use alphamf::denoiser::{LiveControls, LiveSettings, Options, SessionOutput, SessionSettings, SpeechLevels};
 use alphamf::signal::SampleFormat;
 use alphamf::transform::{FrameGrid, Stft};
-use alphamf::{Dictionary, Refiner};
 use alphamf_files::{Container, Layout, Writer};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, ToPyArray};
 use pyo3::prelude::*;
@@ -33,26 +33,13 @@ pub struct Denoiser {
 #[pymethods]
 impl Denoiser {
     #[new]
-    fn new(
-        py: Python<'_>,
-        options: &str,
-        model: Option<&[u8]>,
-        refiner: Option<&[u8]>,
-        threads: Option<usize>,
-    ) -> PyResult<Self> {
+    fn new(py: Python<'_>, options: &str, model: Option<&[u8]>, threads: Option<usize>) -> PyResult<Self> {
         let options: Options = serde_json::from_str(options).map_err(value_error)?;
         let settings = options.settings().map_err(value_error)?;
         let dictionary =
-            model.map_or_else(Dictionary::shipped, Dictionary::from_bytes).map_err(value_error)?;
-        let refiner = refiner.map(Refiner::from_bytes).transpose().map_err(value_error)?;
+            model.map_or_else(Dictionary::built_in, Dictionary::from_bytes).map_err(value_error)?;
         // It fills tables, on threads.
-        let denoiser = run(py, threads, None, |_| {
-            let denoiser = alphamf::Denoiser::new(dictionary, settings)?;
-            match refiner {
-                Some(refiner) => denoiser.with_refiner(refiner),
-                None => Ok(denoiser),
-            }
-        });
+        let denoiser = run(py, threads, None, |_| alphamf::Denoiser::new(dictionary, settings));
         Ok(Self { denoiser: denoiser?.map_err(denoise_exception)?, session: options.session(), threads })
     }
 
@@ -282,14 +269,15 @@ impl Session {
         let channels = rows(&samples);
         let portion = run(py, self.threads, progress, |watch| {
             let channels: Vec<&[f32]> = channels.iter().map(Vec::as_slice).collect();
-            locked(&self.state).session.push_with(&channels, watch)
+            locked(&self.state).session.push_with_progress(&channels, watch)
         });
         self.blocks(py, portion?.map_err(denoise_exception)?)
     }
 
     #[pyo3(signature = (progress=None))]
     fn finish<'py>(&self, py: Python<'py>, progress: Option<&Bound<'py, PyAny>>) -> PyResult<Blocks<'py>> {
-        let portion = run(py, self.threads, progress, |watch| locked(&self.state).session.finish_with(watch));
+        let portion =
+            run(py, self.threads, progress, |watch| locked(&self.state).session.finish_with_progress(watch));
         let blocks = self.blocks(py, portion?.map_err(denoise_exception)?)?;
         let mut state = locked(&self.state);
         if let Some(Some(voice)) = state.codes.first_mut() {
@@ -298,8 +286,8 @@ impl Session {
         Ok(blocks)
     }
 
-    fn start_from(&self, noise: &NoiseProfile) -> PyResult<()> {
-        locked(&self.state).session.start_from(&noise.profile).map_err(denoise_exception)
+    fn set_noise_profile(&self, noise: &NoiseProfile) -> PyResult<()> {
+        locked(&self.state).session.set_noise_profile(&noise.profile).map_err(denoise_exception)
     }
 
     /// Samples that may have gone in and not come out yet.
@@ -313,10 +301,10 @@ impl Session {
         Ok((serde_json::to_string(&state.session.statistics()).map_err(value_error)?, state.clipped))
     }
 
-    fn take_deviation<'py>(&self, py: Python<'py>) -> PyResult<Deviations<'py>> {
+    fn take_gain_std<'py>(&self, py: Python<'py>) -> PyResult<Deviations<'py>> {
         let mut state = locked(&self.state);
         let grid = state.grid;
-        let arrays = state.session.take_deviation().into_iter().map(|values| {
+        let arrays = state.session.take_gain_std().into_iter().map(|values| {
             let frames = values.len() / grid.bins;
             PyArray1::from_vec(py, values).reshape([frames, grid.bins])
         });
@@ -326,11 +314,11 @@ impl Session {
     /// Of every channel, or of all: slots x bands x (level, lower, upper).
     fn take_levels<'py>(&self, py: Python<'py>) -> PyResult<Levels<'py>> {
         let found = locked(&self.state).session.take_levels();
-        let Some(VoiceLevels { edges_hertz, slot_seconds, first_slot, .. }) = found.first().cloned() else {
+        let Some(SpeechLevels { edges_hertz, slot_seconds, first_slot, .. }) = found.first().cloned() else {
             return Ok((Vec::new(), Vec::new(), 0.0, 0));
         };
         let bands = edges_hertz.len().saturating_sub(1).max(1);
-        let arrays = found.into_iter().map(|VoiceLevels { cells, .. }| {
+        let arrays = found.into_iter().map(|SpeechLevels { cells, .. }| {
             let values = cells.iter().flat_map(|cell| {
                 cell.map_or([f64::NAN; 3], |cell| [cell.level_dbfs, cell.lower_dbfs, cell.upper_dbfs])
             });
@@ -342,9 +330,9 @@ impl Session {
 
 impl Session {
     /// Result and residual as arrays.
-    fn blocks<'py>(&self, py: Python<'py>, portion: Portion) -> PyResult<Blocks<'py>> {
+    fn blocks<'py>(&self, py: Python<'py>, portion: SessionOutput) -> PyResult<Blocks<'py>> {
         let mut state = locked(&self.state);
-        let parts = [portion.voice, portion.residual].into_iter().zip(&mut state.codes);
+        let parts = [portion.speech, portion.residual].into_iter().zip(&mut state.codes);
         let array = |(channels, codes): (Vec<Vec<f32>>, &mut Option<Integers>)| {
             let shape = [channels.len(), channels.first().map_or(0, Vec::len)];
             if let Some(codes) = codes {

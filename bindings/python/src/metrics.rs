@@ -38,7 +38,7 @@ fn denoise(
     ended: impl Fn() -> ControlFlow<()> + Send + Sync,
 ) -> Result<Signal, Box<dyn Error + Send + Sync>> {
     match with {
-        With::Denoiser(denoiser) => Ok(denoiser.denoise_with(noisy, &mut |_: f64| ended())?.signal),
+        With::Denoiser(denoiser) => Ok(denoiser.denoise_with_progress(noisy, &mut |_: f64| ended())?.signal),
         With::Function(function) => Python::attach(|py| {
             let samples = PyArray2::from_vec2(py, noisy.channels())?;
             let result = function.bind(py).call1((samples, noisy.sample_rate()))?;
@@ -84,7 +84,7 @@ pub fn evaluate(
         let (done, all) = (AtomicUsize::new(0), pairing.pairs.len() as f64);
         let watch = Mutex::new(watch);
         let tell = |done: usize| {
-            watch.lock().map_or(ControlFlow::Break(()), |mut watch| watch.advance(done as f64 / all))
+            watch.lock().map_or(ControlFlow::Break(()), |mut watch| watch.report(done as f64 / all))
         };
         let finished = |_: Result<&FileResult, &Failure>| tell(1 + done.fetch_add(1, Ordering::Relaxed));
         let denoise = |noisy: &Signal, _: &mut alphamf_eval::Observer| {

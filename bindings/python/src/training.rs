@@ -2,7 +2,7 @@
 
 use super::work::run;
 use super::{exception, value_error};
-use alphamf::Watch;
+use alphamf::ProgressCallback;
 use alphamf::learning::{Corpus, TrainingError, TrainingSettings};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -42,18 +42,18 @@ pub fn train<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let settings =
         TrainingSettings { rank, alpha, iterations, window_seconds, seed, ..TrainingSettings::default() };
-    let learned = run(py, threads, progress, |watch: &mut dyn Watch| -> PyResult<_> {
+    let learned = run(py, threads, progress, |watch: &mut dyn ProgressCallback| -> PyResult<_> {
         let mut corpus = Corpus::new(sample_rate, settings).map_err(training_exception)?;
         for path in &files {
             let in_file = |error: &dyn std::fmt::Display| value_error(format!("{}: {error}", path.display()));
             let speech = alphamf_files::read(path).map_err(value_error)?;
             corpus.add(&speech).map_err(|error| in_file(&error))?;
             // Reading is no share of the learning, but may be ended, too.
-            if watch.advance(0.0).is_break() {
+            if watch.report(0.0).is_break() {
                 return Err(training_exception(alphamf::Cancelled.into()));
             }
         }
-        corpus.learn_with(watch).map_err(training_exception)?.to_bytes().map_err(value_error)
+        corpus.train_with_progress(watch).map_err(training_exception)?.to_bytes().map_err(value_error)
     });
     Ok(PyBytes::new(py, &learned??))
 }

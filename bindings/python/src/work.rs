@@ -1,6 +1,6 @@
 //! Long work beside Python: on threads of its own, told of on the way, ended by Ctrl-C.
 
-use alphamf::Watch;
+use alphamf::ProgressCallback;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -47,7 +47,7 @@ pub fn run<T: Send>(
     py: Python<'_>,
     threads: Option<usize>,
     progress: Option<&Bound<'_, PyAny>>,
-    work: impl FnOnce(&mut dyn Watch) -> T + Send,
+    work: impl FnOnce(&mut dyn ProgressCallback) -> T + Send,
 ) -> PyResult<T> {
     // A function of Python's that is called by such work is on its threads already, and must not wait for them.
     if rayon::current_thread_index().is_some() {

@@ -7,7 +7,7 @@ from conftest import AUDIO, read, write
 
 import alphamf
 
-FAST = {"quality": "fast", "no_listener": True}
+FAST = {"quality": "fast", "no_neural": True}
 
 
 def test_metrics(clean):

@@ -16,7 +16,7 @@ from conftest import read, write
 
 import alphamf
 
-FAST = {"quality": "fast", "no_listener": True}
+FAST = {"quality": "fast", "no_neural": True}
 
 
 def test_output_equals_the_programs_bit_for_bit(program, noisy, tmp_path):
@@ -31,11 +31,11 @@ def test_output_equals_the_programs_bit_for_bit(program, noisy, tmp_path):
                 ["--sampler=sgld", "--iterations=6", "--seed=3"],
             ),
             (samples, {"strength": "gentle", "mix": 0.8, "threads": 1}, ["--strength=gentle", "--mix=0.8"]),
-            (stereo, {"channels": "separate", **FAST}, ["--channels=separate", "--quality=fast", "--no-listener"]),
+            (stereo, {"channels": "separate", **FAST}, ["--channels=separate", "--quality=fast", "--no-neural"]),
             (
                 stereo,
-                {"refiner": "none", "floor_db": -20, "no_dither": True},
-                ["--refiner=none", "--floor-db=-20", "--no-dither"],
+                {"no_neural": True, "floor_db": -20, "no_dither": True},
+                ["--no-neural", "--floor-db=-20", "--no-dither"],
             ),
         ]
     ):

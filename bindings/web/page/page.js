@@ -161,7 +161,7 @@ function mixed() {
 function show() {
   const { sampleRate, channels } = recording;
   const seconds = channels[0].length / sampleRate;
-  const { estimated_snr_db: before, snr_after_db: after } = denoised.stats;
+  const { snr_before_db: before, snr_after_db: after } = denoised.stats;
   Object.assign(view, { start: 0, end: seconds });
   at("results").hidden = false;
   play(audio.before, channels);

@@ -1,7 +1,7 @@
 //! What the npm package is made of; `index.js` and `index.d.ts` say what it means.
 
-use alphamf::denoiser::{LiveControls, LiveSettings, Options, Portion, SessionSettings};
-use alphamf::{Denoiser, Dictionary, LiveDenoiser, Refiner, Session};
+use alphamf::denoiser::{LiveControls, LiveSettings, Options, SessionOutput, SessionSettings};
+use alphamf::{Denoiser, Dictionary, LiveDenoiser, Session};
 use js_sys::{Array, Float32Array, Function};
 use std::ops::ControlFlow;
 use wasm_bindgen::prelude::*;
@@ -35,16 +35,13 @@ pub struct WebDenoiser {
 
 #[wasm_bindgen(js_class = NativeDenoiser)]
 impl WebDenoiser {
-    /// By options as JSON, and the bytes of a dictionary and a refiner.
+    /// By options as JSON, and the bytes of a dictionary.
     #[wasm_bindgen(constructor)]
-    pub fn new(options: &str, model: Option<Vec<u8>>, refiner: Option<Vec<u8>>) -> Result<Self, JsError> {
+    pub fn new(options: &str, model: Option<Vec<u8>>) -> Result<Self, JsError> {
         let options: Options = serde_json::from_str(options).map_err(error)?;
         let dictionary =
-            model.map_or_else(Dictionary::shipped, |bytes| Dictionary::from_bytes(&bytes)).map_err(error)?;
-        let mut denoiser = Denoiser::new(dictionary, options.settings().map_err(error)?).map_err(error)?;
-        if let Some(bytes) = refiner {
-            denoiser = denoiser.with_refiner(Refiner::from_bytes(&bytes).map_err(error)?).map_err(error)?;
-        }
+            model.map_or_else(Dictionary::built_in, |bytes| Dictionary::from_bytes(&bytes)).map_err(error)?;
+        let denoiser = Denoiser::new(dictionary, options.settings().map_err(error)?).map_err(error)?;
         Ok(Self { denoiser, session: options.session() })
     }
 
@@ -81,7 +78,7 @@ pub struct WebSession {
 impl WebSession {
     /// Lets the noise start from a stretch of noise alone, an array for each channel.
     #[wasm_bindgen(js_name = startFrom)]
-    pub fn start_from(
+    pub fn set_noise_profile(
         &mut self,
         denoiser: &WebDenoiser,
         noise: Vec<Float32Array>,
@@ -90,7 +87,7 @@ impl WebSession {
         let channels: Vec<Vec<f32>> = noise.iter().map(Float32Array::to_vec).collect();
         let mut profile = denoiser.denoiser.noise_profile(sample_rate, channels.len()).map_err(error)?;
         profile.push(&channels.iter().map(Vec::as_slice).collect::<Vec<_>>()).map_err(error)?;
-        self.session.start_from(&profile).map_err(error)
+        self.session.set_noise_profile(&profile).map_err(error)
     }
 
     /// Takes an array for each channel; gives those of the voice, then those of the residual.
@@ -98,21 +95,21 @@ impl WebSession {
         let channels: Vec<Vec<f32>> = block.iter().map(Float32Array::to_vec).collect();
         let channels: Vec<&[f32]> = channels.iter().map(Vec::as_slice).collect();
         let progress = Progress(progress.as_ref());
-        let portion = self.session.push_with(&channels, &mut |seconds: f64| progress.tell(seconds));
+        let portion = self.session.push_with_progress(&channels, &mut |seconds: f64| progress.tell(seconds));
         Ok(arrays(&portion.map_err(error)?))
     }
 
     /// The samples still to come, as `push` gives them.
     pub fn finish(&mut self, progress: Option<Function>) -> Result<Array, JsError> {
         let progress = Progress(progress.as_ref());
-        let portion = self.session.finish_with(&mut |seconds: f64| progress.tell(seconds));
+        let portion = self.session.finish_with_progress(&mut |seconds: f64| progress.tell(seconds));
         Ok(arrays(&portion.map_err(error)?))
     }
 
     /// Standard deviations of the gain since it was last asked for, frame by frame; of all channels, or of each.
     #[wasm_bindgen(js_name = takeDeviation)]
-    pub fn take_deviation(&mut self) -> Array {
-        self.session.take_deviation().iter().map(|values| Float32Array::from(values.as_slice())).collect()
+    pub fn take_gain_std(&mut self) -> Array {
+        self.session.take_gain_std().iter().map(|values| Float32Array::from(values.as_slice())).collect()
     }
 
     /// What was found, as JSON.
@@ -163,8 +160,8 @@ impl WebLive {
 
     /// Changes the controls.
     #[wasm_bindgen(js_name = setControls)]
-    pub fn set_controls(&mut self, strength: f32, floor_db: f32, mix: f32, bypass: bool) {
-        self.live.set_controls(LiveControls { strength, floor_db, mix, bypass });
+    pub fn set_controls(&mut self, gain_exponent: f32, floor_db: f32, mix: f32, bypass: bool) {
+        self.live.set_controls(LiveControls { gain_exponent, floor_db, mix, bypass });
     }
 
     /// Takes all that comes in the next seconds for noise.
@@ -202,7 +199,7 @@ impl WebLive {
     }
 }
 
-fn arrays(portion: &Portion) -> Array {
-    let channels = portion.voice.iter().chain(&portion.residual);
+fn arrays(portion: &SessionOutput) -> Array {
+    let channels = portion.speech.iter().chain(&portion.residual);
     channels.map(|samples| Float32Array::from(samples.as_slice())).collect()
 }

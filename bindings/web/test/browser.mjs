@@ -172,7 +172,7 @@ try {
     const { Denoiser, denoise } = await import("./index.js");
     const hum = Float32Array.from({ length: 16000 }, (_, n) => 0.1 * Math.sin(0.02 * n));
     const words = async (work) => work().then(() => "", (error) => error.message);
-    const denoiser = await Denoiser.create({ quality: "fast", no_listener: true });
+    const denoiser = await Denoiser.create({ quality: "fast", no_neural: true });
     const whole = denoiser.denoise([hum, hum], 16000);
     const stream = denoiser.stream(16000);
     const parts = [stream.push(hum.subarray(0, 7000)), stream.push(hum.subarray(7000)), stream.finish()];

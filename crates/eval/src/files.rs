@@ -7,15 +7,15 @@ use std::path::Path;
 use super::EvaluationError;
 
 /// The longest text that is read: a manifest of half a million lines.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// The bytes of a text; an endless device is not read to its end.
 pub(super) fn read_text(path: &Path) -> Result<Vec<u8>, EvaluationError> {
     let read = || {
         let mut bytes = Vec::new();
-        File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > MOST_BYTES {
-            let reason = format!("more than {} MB: expected a text", MOST_BYTES >> 20);
+        File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MAX_BYTES {
+            let reason = format!("more than {} MB: expected a text", MAX_BYTES >> 20);
             return Err(io::Error::other(reason));
         }
         Ok(bytes)

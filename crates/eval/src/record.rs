@@ -29,8 +29,6 @@ pub struct Provenance {
     pub seed: Option<u64>,
     /// SHA-256 of the dictionary, in hexadecimal.
     pub dictionary_sha256: Option<String>,
-    /// SHA-256 of the refiner, in hexadecimal.
-    pub refiner_sha256: Option<String>,
     /// Frequency in Hz below which everything was removed before scoring, 0 for none.
     pub high_pass_hz: f64,
 }
@@ -146,7 +144,6 @@ impl Evaluation {
             text(provenance.protocol.clone()),
             text(provenance.seed.map(|seed| seed.to_string())),
             text(provenance.dictionary_sha256.clone()),
-            text(provenance.refiner_sha256.clone()),
             provenance.settings.to_string(),
             definitions.join("; "),
         ];
@@ -261,17 +258,8 @@ impl Study {
             header.extend(metrics.iter().map(|metric| format!("{stage}_{}", metric.key())));
         }
         header.extend(
-            [
-                "high_pass_hz",
-                "version",
-                "protocol",
-                "seed",
-                "dictionary_sha256",
-                "refiner_sha256",
-                "settings",
-                "definitions",
-            ]
-            .map(String::from),
+            ["high_pass_hz", "version", "protocol", "seed", "dictionary_sha256", "settings", "definitions"]
+                .map(String::from),
         );
         let mut writer = csv::Writer::from_writer(Vec::new());
         let rows = self.evaluations.iter().flat_map(|evaluation| evaluation.rows(&metrics));

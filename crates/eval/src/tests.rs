@@ -64,7 +64,6 @@ fn provenance() -> Provenance {
         settings: serde_json::json!({"iterations": 150, "noise": {"rank": 2}}),
         seed: Some(7),
         dictionary_sha256: Some("ab".into()),
-        refiner_sha256: None,
         high_pass_hz: 0.0,
     }
 }

@@ -8,7 +8,7 @@ use super::mp4;
 use super::mpeg::{self, Lost, Mended};
 use super::opus::{OpusDecoder, OpusHead};
 use super::reader::{Losses, ReadSeek};
-use alphamf::signal::{SampleFormat, check_channels, check_sample_rate};
+use alphamf_signal::{SampleFormat, check_channels, check_sample_rate};
 use std::collections::VecDeque;
 use std::io::{self, Read, SeekFrom};
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,6 +1,6 @@
 //! Why an audio file could not be read or written.
 
-use alphamf::signal::{InvalidSignal, SampleFormat};
+use alphamf_signal::{InvalidSignal, SampleFormat};
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -77,7 +77,7 @@ pub enum ReadError {
         /// The longest, bytes.
         maximum: u64,
     },
-    /// The samples do not make a [`Signal`](alphamf::Signal).
+    /// The samples do not make a [`Signal`](alphamf_signal::Signal).
     #[error(transparent)]
     Signal(#[from] InvalidSignal),
 }
@@ -115,7 +115,7 @@ pub enum WriteError {
         /// The highest that the file format can hold, in Hz.
         maximum: u32,
     },
-    /// The sample rate or a sample does not make a [`Signal`](alphamf::Signal).
+    /// The sample rate or a sample does not make a [`Signal`](alphamf_signal::Signal).
     #[error(transparent)]
     Signal(#[from] InvalidSignal),
 }

@@ -10,7 +10,7 @@ use std::io;
 const BLOCK: usize = 4096;
 
 /// The most channels a FLAC stream can have.
-pub(super) const MOST_CHANNELS: usize = 8;
+pub(super) const MAX_CHANNELS: usize = 8;
 
 /// More than the headers of a frame and of its subframes take, in bits.
 const LONGEST_OVERHEAD_BITS: usize = 512;
@@ -21,7 +21,7 @@ pub(super) const HIGHEST_SAMPLE_RATE: u32 = 96_000;
 /// The loudspeakers that have to be named, as the bits of `dwChannelMask`: those that are not the usual ones of so many
 /// channels (RFC 9639, section 9.1.3).
 pub(super) fn to_name(channels: usize, speakers: Option<u32>) -> Option<u32> {
-    const USUAL: [u32; MOST_CHANNELS] = [0x4, 0x3, 0x7, 0x33, 0x37, 0x3f, 0x70f, 0x63f];
+    const USUAL: [u32; MAX_CHANNELS] = [0x4, 0x3, 0x7, 0x33, 0x37, 0x3f, 0x70f, 0x63f];
     speakers.filter(|speakers| USUAL.get(channels.wrapping_sub(1)) != Some(speakers))
 }
 

@@ -1,6 +1,6 @@
-//! Audio files of the [`alphamf`] speech denoiser: nearly every format in, WAV and FLAC out.
+//! Audio files of the alphamf speech denoiser: nearly every format in, WAV and FLAC out.
 //!
-//! [`read()`] and [`write()`] move a whole [`Signal`](alphamf::Signal) from and to a file; [`Reader`] and
+//! [`read()`] and [`write()`] move a whole [`Signal`](alphamf_signal::Signal) from and to a file; [`Reader`] and
 //! [`Writer`] do it block by block, in memory that does not grow with the recording, and from and to streams.
 //! What is written appears under its name when it is complete, and not at all before ([`output`]).
 //!
@@ -8,7 +8,7 @@
 //! use alphamf::{Denoiser, Dictionary, Settings};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let noisy = alphamf_files::read("interview.mp3")?;
-//! let denoiser = Denoiser::new(Dictionary::shipped()?, Settings::default())?;
+//! let denoiser = Denoiser::new(Dictionary::built_in()?, Settings::default())?;
 //! let denoised = denoiser.denoise(&noisy)?;
 //! alphamf_files::write("voice.flac", &denoised.signal)?;
 //! # Ok(())
@@ -37,5 +37,5 @@ pub use error::{Error, ReadError, WriteError};
 pub use folder::{Contents, UnreadableFolder};
 pub use metadata::Metadata;
 pub use pcm::{InvalidRawFormat, RawFormat};
-pub use reader::{EXTENSIONS, Losses, MOST_HELD, Reader, has_extension, read, read_with_losses};
+pub use reader::{EXTENSIONS, Losses, MAX_HELD_BYTES, Reader, has_extension, read, read_with_losses};
 pub use writer::{Container, Layout, Writer, check_distinct, encode, write};

@@ -6,7 +6,7 @@ use symphonia::core::formats::FormatReader;
 use symphonia::core::meta::{RawValue, Tag};
 
 /// The most that is kept of a file, bytes: pictures are larger than all the rest together.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// What a chunk takes besides its body.
 const HEADER_BYTES: usize = 8;
@@ -84,7 +84,7 @@ impl Metadata {
 
     /// Whether there is room for so many bytes more.
     fn take(&mut self, bytes: usize) -> bool {
-        let fits = bytes <= MOST_BYTES - self.bytes;
+        let fits = bytes <= MAX_BYTES - self.bytes;
         if fits {
             self.bytes += bytes;
         }
@@ -99,7 +99,7 @@ impl Metadata {
         body: &mut impl Read,
     ) -> Result<(), ReadError> {
         let is_name = name.iter().all(|byte| (0x20..0x7f).contains(byte));
-        let wanted = is_name && !STRUCTURE.contains(&&name) && length <= MOST_BYTES as u64;
+        let wanted = is_name && !STRUCTURE.contains(&&name) && length <= MAX_BYTES as u64;
         if wanted && self.take(length as usize + HEADER_BYTES) {
             let mut bytes = Vec::new();
             body.take(length).read_to_end(&mut bytes).map_err(ReadError::Io)?;

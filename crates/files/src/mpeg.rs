@@ -1,4 +1,4 @@
-//! Streams of MPEG audio frames (MP1, MP2, MP3, and AAC in ADTS) that are damaged. Decoders look for the next frame and
+//! SeedTree of MPEG audio frames (MP1, MP2, MP3, and AAC in ADTS) that are damaged. Decoders look for the next frame and
 //! say nothing, so that all that follows is early: here, silent frames take the place of lost ones.
 
 use super::reader::id3_bytes;

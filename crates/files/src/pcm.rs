@@ -3,7 +3,7 @@
 use super::error::ReadError;
 use super::metadata::Metadata;
 use super::wav::{Rest, WavHeader};
-use alphamf::signal::{InvalidSignal, MOST_CHANNELS, SampleFormat, check_sample_rate};
+use alphamf_signal::{InvalidSignal, MAX_CHANNELS, SampleFormat, check_sample_rate};
 use std::io::{self, Read};
 use std::str::FromStr;
 use thiserror::Error;
@@ -261,7 +261,7 @@ pub enum InvalidRawFormat {
         reason: String,
     },
     /// The number of channels is not a number or out of range.
-    #[error("raw format with {0:?} channels: expected a number from 1 to {MOST_CHANNELS}")]
+    #[error("raw format with {0:?} channels: expected a number from 1 to {MAX_CHANNELS}")]
     Channels(String),
     /// The sample format is unknown.
     #[error(
@@ -284,7 +284,7 @@ impl FromStr for RawFormat {
         let sample_rate = rate.parse().map_err(|_| in_rate("expected a number of Hz".into()))?;
         check_sample_rate(sample_rate).map_err(|e: InvalidSignal| in_rate(e.to_string()))?;
         let channels = match channels.parse() {
-            Ok(channels @ 1..=MOST_CHANNELS) => channels,
+            Ok(channels @ 1..=MAX_CHANNELS) => channels,
             _ => return Err(InvalidRawFormat::Channels(channels.to_owned())),
         };
         let unknown = || InvalidRawFormat::Format(format.to_owned());

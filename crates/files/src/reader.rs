@@ -6,7 +6,7 @@ use super::metadata::Metadata;
 use super::mp4;
 use super::pcm::{PcmDecoder, RawFormat};
 use super::wav;
-use alphamf::signal::{InvalidSignal, SampleFormat, Signal, check_channels, check_sample_rate};
+use alphamf_signal::{InvalidSignal, SampleFormat, Signal, check_channels, check_sample_rate};
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::panic::{self, AssertUnwindSafe};
@@ -20,7 +20,7 @@ pub const EXTENSIONS: [&str; 21] = [
 
 /// The most of a stream that is held in memory, bytes: MP4 and CAF, whose index may follow their samples, cannot be read
 /// otherwise.
-pub const MOST_HELD: u64 = 256 << 20;
+pub const MAX_HELD_BYTES: u64 = 256 << 20;
 
 /// The longest ID3 tag before a WAV file, or blocks before FLAC, that are looked into in a stream, bytes.
 const LONGEST_START: u64 = 32 << 20;
@@ -151,7 +151,7 @@ impl Reader {
     ///
     /// ```
     /// # fn main() -> Result<(), alphamf_files::Error> {
-    /// use alphamf::signal::{SampleFormat, Signal};
+    /// use alphamf_signal::{SampleFormat, Signal};
     /// use alphamf_files::{Container, Reader, encode};
     /// let signal = Signal::new(8_000, SampleFormat::Int16, vec![vec![0.5; 80]]).unwrap();
     /// let bytes = encode(&signal, Container::Wav)?;
@@ -182,7 +182,7 @@ impl Reader {
         Self::from_raw_stream(path, file, raw)
     }
 
-    /// Reads from a stream such as standard input, called `name` in errors. Of MP4 and CAF no more than [`MOST_HELD`]
+    /// Reads from a stream such as standard input, called `name` in errors. Of MP4 and CAF no more than [`MAX_HELD_BYTES`]
     /// bytes are taken, as they are held in memory.
     ///
     /// # Errors
@@ -322,10 +322,10 @@ impl Reader {
             Kind::Mp4 | Kind::Caf => {
                 // What tells of their samples may follow them.
                 let mut held = Vec::new();
-                bytes.take(MOST_HELD + 1).read_to_end(&mut held).map_err(ReadError::Io)?;
+                bytes.take(MAX_HELD_BYTES + 1).read_to_end(&mut held).map_err(ReadError::Io)?;
                 let length = held.len() as u64;
-                if length > MOST_HELD {
-                    return Err(ReadError::TooLongToHold { maximum: MOST_HELD });
+                if length > MAX_HELD_BYTES {
+                    return Err(ReadError::TooLongToHold { maximum: MAX_HELD_BYTES });
                 }
                 let held = Box::new(Cursor::new(held));
                 Self::from_compressed(name, || match kind {
@@ -634,7 +634,7 @@ fn start_of(stream: &mut impl Read) -> Result<Vec<u8>, ReadError> {
 mod tests {
     use super::*;
     use crate::{Container, Layout, Writer, write};
-    use alphamf::signal::MOST_CHANNELS;
+    use alphamf_signal::MAX_CHANNELS;
     use std::fs;
     use tempfile::TempDir;
 
@@ -725,7 +725,7 @@ mod tests {
     fn huge_announcements_cost_nothing() {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("a.wav");
-        for channels in [1, MOST_CHANNELS as u16] {
+        for channels in [1, MAX_CHANNELS as u16] {
             let layout = layout(channels.into(), SampleFormat::Int8);
             let mut bytes = wav::header(&layout, Some(10_000), false, &[]);
             let end = bytes.len();

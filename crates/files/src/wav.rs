@@ -9,7 +9,7 @@ use super::error::ReadError;
 use super::metadata::Metadata;
 use super::pcm::{Encoding, Kind};
 use super::writer::Layout;
-use alphamf::signal::{SampleFormat, check_channels, check_sample_rate};
+use alphamf_signal::{SampleFormat, check_channels, check_sample_rate};
 use std::io::{self, Read, Seek, SeekFrom};
 
 const PCM: u16 = 0x0001;

@@ -5,8 +5,8 @@ use super::flac::{self, FlacEncoder};
 use super::metadata::Metadata;
 use super::wav;
 use crate::output::OutputFile;
-use alphamf::random::{SeedTree, SeededRng};
-use alphamf::signal::{InvalidSignal, MOST_CHANNELS, SampleFormat, Signal, check_sample_rate};
+use alphamf_samplers::random::{SeedTree, SeededRng};
+use alphamf_signal::{InvalidSignal, MAX_CHANNELS, SampleFormat, Signal, check_sample_rate};
 use rand::RngExt;
 use std::io::{self, BufWriter, Cursor, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -382,8 +382,8 @@ impl std::fmt::Debug for Writer {
 impl Encoder {
     fn new(layout: &Layout, metadata: &Metadata) -> Result<Self, WriteError> {
         let maximum = match layout.container {
-            Container::Wav | Container::Raw => MOST_CHANNELS,
-            Container::Flac => flac::MOST_CHANNELS,
+            Container::Wav | Container::Raw => MAX_CHANNELS,
+            Container::Flac => flac::MAX_CHANNELS,
         };
         if !(1..=maximum).contains(&layout.channels) {
             return Err(WriteError::Channels { found: layout.channels, maximum });

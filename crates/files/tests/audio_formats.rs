@@ -2,8 +2,8 @@
 //!
 //! Needs ffmpeg; without it the tests say so and do nothing.
 
-use alphamf::signal::{SampleFormat, Signal};
 use alphamf_files::{RawFormat, Reader, read};
+use alphamf_signal::{SampleFormat, Signal};
 use std::f32::consts::TAU;
 use std::fs::{self, File};
 use std::path::Path;

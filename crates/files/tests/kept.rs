@@ -1,8 +1,10 @@
 //! What is kept of a recording whatever it comes in: its length, its loudspeakers, what is said of it, and as much of a
 //! damaged one as there is.
 
-use alphamf::signal::{InvalidSignal, SampleFormat, Signal};
-use alphamf_files::{Container, Error, Layout, MOST_HELD, Metadata, ReadError, Reader, Writer, encode, read};
+use alphamf_files::{
+    Container, Error, Layout, MAX_HELD_BYTES, Metadata, ReadError, Reader, Writer, encode, read,
+};
+use alphamf_signal::{InvalidSignal, SampleFormat, Signal};
 use std::fs;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
@@ -412,7 +414,7 @@ fn headers_cost_no_memory_and_streams_are_held_up_to_a_bound() {
     struct Endless(u64);
     impl Read for Endless {
         fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
-            assert!(self.0 <= MOST_HELD + (1 << 20), "more is read than is held");
+            assert!(self.0 <= MAX_HELD_BYTES + (1 << 20), "more is read than is held");
             target.fill(0);
             if self.0 == 0 {
                 target[4..8].copy_from_slice(b"ftyp");

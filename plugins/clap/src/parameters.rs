@@ -146,7 +146,7 @@ impl Parameters {
     /// The controls of the denoiser.
     pub fn controls(&self) -> LiveControls {
         LiveControls {
-            strength: self.at(STRENGTH_AT) as f32,
+            gain_exponent: self.at(STRENGTH_AT) as f32,
             floor_db: self.at(FLOOR_AT) as f32,
             mix: self.at(MIX_AT) as f32,
             bypass: self.at(BYPASS_AT) > 0.5,

@@ -99,10 +99,10 @@ fn hosts_find_two_plugins_with_ports_and_parameters() {
 
 #[test]
 fn it_is_the_library_bit_for_bit_at_every_rate_and_block_size() {
-    let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), Settings::default()).unwrap();
+    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::default()).unwrap();
     for (rate, width) in [(44_100, 2), (48_000, 2), (48_000, 1), (96_000, 1)] {
         let channels: Vec<_> = (0..width).map(|n| sound(rate as usize / 4, n as u32 + 1)).collect();
-        let controls = LiveControls { strength: 0.8, floor_db: -20.0, mix: 0.9, bypass: false };
+        let controls = LiveControls { gain_exponent: 0.8, floor_db: -20.0, mix: 0.9, bypass: false };
         // A host sends what a user has set with the first block.
         let settings = LiveSettings { controls, ..LiveSettings::default() };
         let mut live = denoiser.live(rate, width, settings).unwrap();

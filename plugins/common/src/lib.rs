@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-use alphamf::denoiser::{GainSettings, LiveControls, LiveSettings};
+use alphamf::denoiser::{LiveControls, LiveSettings};
 use alphamf::model::DictionaryError;
 use alphamf::{DenoiseError, Denoiser, Dictionary, LiveDenoiser, Settings};
 use std::ops::Range;
@@ -46,8 +46,7 @@ fn denoiser() -> Result<&'static Denoiser, PluginError> {
     if let Some(denoiser) = DENOISER.get() {
         return Ok(denoiser);
     }
-    let gain = GainSettings { refine: false, ..GainSettings::default() };
-    let made = Denoiser::new(Dictionary::shipped()?, Settings { gain, ..Settings::default() })?;
+    let made = Denoiser::new(Dictionary::built_in()?, Settings::default())?;
     // Of two that were made at once, one stays.
     Ok(DENOISER.get_or_init(|| made))
 }

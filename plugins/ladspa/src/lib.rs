@@ -47,7 +47,7 @@ impl<const WIDTH: usize, const PORTS: usize> Instance<WIDTH, PORTS> {
         // SAFETY: as of the caller.
         let controls = unsafe {
             LiveControls {
-                strength: self.control(0, default.strength),
+                gain_exponent: self.control(0, default.gain_exponent),
                 floor_db: self.control(1, default.floor_db),
                 mix: self.control(2, default.mix),
                 bypass: self.control(3, 0.0) > 0.0,
@@ -297,10 +297,10 @@ mod tests {
         let controls = [0.8, -20.0, 0.9, 0.0];
         let [left, right] = [sound(1), sound(2)];
         let settings = LiveSettings {
-            controls: LiveControls { strength: 0.8, floor_db: -20.0, mix: 0.9, bypass: false },
+            controls: LiveControls { gain_exponent: 0.8, floor_db: -20.0, mix: 0.9, bypass: false },
             ..LiveSettings::default()
         };
-        let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), Settings::default()).unwrap();
+        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::default()).unwrap();
         let mut live = denoiser.live(48_000, 2, settings).unwrap();
         let input: Vec<f32> = left.iter().zip(&right).flat_map(|(l, r)| [*l, *r]).collect();
         let mut output = vec![0.0; input.len()];

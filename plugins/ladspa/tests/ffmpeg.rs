@@ -62,7 +62,7 @@ fn what_ffmpeg_makes_of_it_is_the_librarys_bit_for_bit() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let made: Vec<f32> = WavReader::open(&voice).unwrap().into_samples().map(Result::unwrap).collect();
 
-        let denoiser = Denoiser::new(Dictionary::shipped().unwrap(), Settings::default()).unwrap();
+        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::default()).unwrap();
         let mut live = denoiser.live(rate, width.into(), settings.clone()).unwrap();
         let mut expected = vec![0.0; input.len()];
         live.process(&input, &mut expected);

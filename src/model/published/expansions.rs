@@ -2,7 +2,7 @@
 
 use super::super::marginal::MarginalTable;
 use super::super::mixture::{ImpulseVariables, Scalar};
-use super::super::workspace::{CHUNK, Chunk, Dispersed, Workspace};
+use super::super::workspace::{CHUNK, Chunk, Dispersions, Workspace};
 use crate::kernels::vector::dispatch;
 
 /// The potential of every bin, and its first two derivatives with respect to the dispersion of one source, or to what
@@ -13,7 +13,7 @@ struct Expansion<'a, T> {
     curvatures: &'a [T],
 }
 
-impl<T: Scalar> Dispersed<'_, T> {
+impl<T: Scalar> Dispersions<'_, T> {
     /// The potential of every frame and its first two derivatives with respect to activation number `row`.
     ///
     /// With impulse variables integrated out the second is a difference of tabulated values.

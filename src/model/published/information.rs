@@ -1,16 +1,16 @@
 //! Fisher information of the factors, for Riemannian samplers.
 
 use super::super::mixture::{ImpulseVariables, Scalar};
-use super::super::workspace::{Dispersed, Workspace};
+use super::super::workspace::{Dispersions, Workspace};
 use crate::kernels::products::{Columns, accumulate_outer, product_with_transpose};
 
 /// The expected Fisher information `((2 / alpha) v_s / (v lambda_s))^2` of every bin on the factors of its
 /// dispersions, given the impulse variables, and its derivative with respect to the dispersion; those that are
 /// integrated out count as one. Likewise for noise, whose dispersions are those of the field times a factor.
 #[derive(Debug)]
-pub struct Information<'a, T>(Dispersed<'a, T>);
+pub struct Information<'a, T>(Dispersions<'a, T>);
 
-impl<T: Scalar> Dispersed<'_, T> {
+impl<T: Scalar> Dispersions<'_, T> {
     /// The Fisher information of every bin.
     pub fn inform(&mut self, impulses: ImpulseVariables<T>) -> Information<'_, T> {
         let (speech_exponent, noise_exponent) = self.mixture.variance_exponents();
@@ -42,7 +42,7 @@ impl<T: Scalar> Dispersed<'_, T> {
 impl<T: Scalar> Information<'_, T> {
     /// Writes the diagonal for the activations (rank x frames), and its derivative with respect to the same activation.
     pub fn activations(&self, information: &mut [T], slope: &mut [T]) {
-        let Dispersed { mixture, workspace, .. } = &self.0;
+        let Dispersions { mixture, workspace, .. } = &self.0;
         let (bins, rank, split) = (mixture.bins, mixture.rank(), mixture.speech_rank());
         for (factor, [values, slopes], first) in
             [(&mixture.speech, &workspace.speech, 0), (&mixture.noise, &workspace.noise, split)]
@@ -57,7 +57,7 @@ impl<T: Scalar> Information<'_, T> {
 
     /// Adds the same for the noise spectra, bins x noise rank.
     pub fn add_noise(&self, information: &mut [T], slope: &mut [T]) {
-        let Dispersed { mixture, activations, workspace, .. } = &self.0;
+        let Dispersions { mixture, activations, workspace, .. } = &self.0;
         for (values, n, sums) in [(&workspace.noise[0], 2, information), (&workspace.noise[1], 3, slope)] {
             let powers: Vec<T> = activations.iter().map(|h| h.powi(n)).collect();
             accumulate_outer(Columns::new(values, mixture.bins), mixture.noise_activations(&powers), sums);

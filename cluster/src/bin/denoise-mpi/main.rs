@@ -5,7 +5,6 @@ mod folders;
 mod learning;
 mod shared;
 mod train;
-mod train_refiner;
 
 use std::process::ExitCode;
 use std::thread;
@@ -27,8 +26,6 @@ struct Arguments {
 enum Command {
     /// Learn a dictionary from a folder of clean speech that all ranks can read: the file that `denoise train` makes.
     Train(train::Arguments),
-    /// Learn a refiner from a folder of clean speech that all ranks can read: the file that `denoise train-refiner` makes.
-    TrainRefiner(train_refiner::Arguments),
     /// Denoise recordings: each rank runs `denoise` for one part of them after the other.
     Denoise(shared::Arguments),
     /// Score a denoiser over a corpus: each rank runs `denoise eval` for one part of it after the other.
@@ -57,7 +54,6 @@ fn main() -> ExitCode {
     };
     let done = match &arguments.command {
         Command::Train(arguments) => train::run(arguments, &mut ranks),
-        Command::TrainRefiner(arguments) => train_refiner::run(arguments, &mut ranks),
         Command::Denoise(arguments) => shared::denoise(arguments, &mut ranks),
         Command::Eval(arguments) => shared::eval(arguments, &mut ranks),
     };

@@ -83,7 +83,7 @@ pub fn run(arguments: &Arguments, ranks: &mut Mpi) -> anyhow::Result<ExitCode> {
         }
         ControlFlow::Continue(())
     };
-    let dictionary = corpus.learn_together(&mut ranks, &mut checkpoints, &mut watch)?;
+    let dictionary = corpus.train_distributed(&mut ranks, &mut checkpoints, &mut watch)?;
     let sentence = format!(
         "{} spectra of {} bins from {:.0} s of speech in {} files; read in {:.1} s, learned in {:.1} s",
         dictionary.header().rank,

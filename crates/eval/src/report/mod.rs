@@ -376,9 +376,6 @@ fn definitions(evaluation: &Evaluation) -> String {
     if let Some(checksum) = &provenance.dictionary_sha256 {
         add("Dictionary (SHA-256)", checksum);
     }
-    if let Some(checksum) = &provenance.refiner_sha256 {
-        add("Refiner (SHA-256)", checksum);
-    }
     list + "</dl></section>"
 }
 

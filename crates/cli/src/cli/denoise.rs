@@ -1,0 +1,247 @@
+//! `denoise IN OUT` and `denoise IN... -o DIR`.
+
+use super::claims::{Claims, check_absent};
+use super::folder::{self, Folders, Plan};
+use super::model::Model;
+use super::picture;
+use super::recording::{Found, Processing, Recording, is_standard, name};
+use super::shard::Shard;
+use super::stats::{Entry, Run};
+use super::terminal::{Progress, check_output, say, usage, write_whole};
+use super::{Common, describe, meant_command};
+use alphamf::denoiser::Denoiser;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Arguments of the main command.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct Arguments {
+    /// A recording and where the voice goes, `-` for standard input or output; with -o, recordings and
+    /// folders of them.
+    #[arg(required_unless_present = "manifest", value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Recordings, one in a line, besides those that are named: with -o.
+    #[arg(long, value_name = "LIST", requires = "output_dir")]
+    manifest: Option<PathBuf>,
+
+    /// Put the results into this folder, under the names of the inputs. What was made before of the same recordings
+    /// with the same settings is not made again.
+    #[arg(short, long, value_name = "DIR")]
+    output_dir: Option<PathBuf>,
+
+    /// Do part K of N parts of equal size, into which the recordings are divided by their names: with -o. The parts may
+    /// be done at the same time, on one machine or on many.
+    #[arg(long, value_name = "K/N", requires = "output_dir")]
+    shard: Option<Shard>,
+
+    /// Replace outputs that exist, and make results anew that are already in the folder of -o.
+    #[arg(long)]
+    force: bool,
+
+    /// Write what was taken out: the recording minus the result. With -o, a folder.
+    #[arg(long, value_name = "FILE", conflicts_with = "live")]
+    residual: Option<PathBuf>,
+
+    /// Draw the spectrogram before and after, and how sure the gain is of itself: the standard deviation over
+    /// its posterior draws. SVG or PNG, by the name. With -o, a folder, for SVG.
+    #[arg(long, value_name = "FILE", conflicts_with = "live")]
+    plot: Option<PathBuf>,
+
+    /// Write the level of the voice in third octaves and slots of 100 ms, each with an interval that holds the true one
+    /// in about nine of ten cases, as a table (CSV), to standard output if `-`. With -o, a folder.
+    #[arg(long, value_name = "FILE", conflicts_with = "live")]
+    levels: Option<PathBuf>,
+
+    /// Write all that was found as JSON, to standard output if `-`. With -o and a folder, such as `stats/`, a file
+    /// for each recording.
+    #[arg(long, value_name = "FILE")]
+    stats: Option<PathBuf>,
+
+    #[command(flatten)]
+    processing: Processing,
+
+    #[command(flatten)]
+    model: Model,
+}
+
+/// Denoises one recording or several.
+pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
+    arguments.check_command()?;
+    arguments.model.settings()?;
+    let (processing, force) = (&arguments.processing, arguments.force);
+    let mut claims = Claims::default();
+    arguments.model.files().for_each(|path| claims.read(path));
+    let Some(results) = &arguments.output_dir else {
+        let (input, output) = arguments.check(&mut claims)?;
+        let denoiser = arguments.denoiser()?;
+        let run = Run::new(&denoiser, &arguments.model, processing)?;
+        let entry = one(arguments, input, output, &denoiser, common)?;
+        if let Some(path) = &arguments.stats {
+            run.write(path, &[entry], &[])?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    };
+    let stats = arguments.stats.as_deref();
+    let (one_stats, stats_folder) = if stats.is_some_and(is_folder) { (None, stats) } else { (stats, None) };
+    if let Some(path) = one_stats {
+        check_output(path)?;
+    }
+    let folders = Folders {
+        results,
+        residuals: arguments.residual.as_deref(),
+        plots: arguments.plot.as_deref(),
+        levels: arguments.levels.as_deref(),
+        stats: stats_folder,
+    };
+    let listed = arguments.manifest.as_deref().map(folder::listed).transpose()?.unwrap_or_default();
+    arguments.manifest.iter().for_each(|path| claims.read(path));
+    let Plan { mut tasks, left_out } =
+        folder::plan(&arguments.files, &listed, folders, processing, &mut claims)?;
+    if let Some(shard) = arguments.shard {
+        tasks.retain(|task| shard.holds_file(task.name()));
+    }
+    if let Some(path) = one_stats {
+        claims.write(path)?;
+        check_absent(path, force, "")?;
+    }
+    let denoiser = arguments.denoiser()?;
+    let run = Run::new(&denoiser, &arguments.model, processing)?;
+    let (entries, code) = folder::run(&tasks, &run, results, force, common)?;
+    folder::say_left_out(&left_out, common.quiet);
+    if let Some(path) = one_stats {
+        run.write(path, &entries, &left_out)?;
+    }
+    Ok(if code == 0 { folder::left_out_code(&left_out) } else { code }.into())
+}
+
+/// Whether a path is that of a folder, or says that it is to be one.
+fn is_folder(path: &Path) -> bool {
+    path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
+}
+
+/// Denoises one recording.
+fn one(
+    arguments: &Arguments,
+    input: &Path,
+    output: &Path,
+    denoiser: &Denoiser,
+    common: &Common,
+) -> anyhow::Result<Entry> {
+    let recording = Recording {
+        denoiser,
+        processing: &arguments.processing,
+        input,
+        output,
+        residual: arguments.residual.as_deref(),
+        draw: arguments.plot.is_some(),
+        levels: arguments.levels.is_some(),
+    };
+    let progress = Progress::new("denoising", common.quiet);
+    let found = recording.denoise(&mut |seconds, duration| progress.update_seconds(seconds, duration))?;
+    drop(progress);
+    if let (Some(path), Some(figure)) = (&arguments.plot, &found.figure) {
+        if denoiser.settings().sampling.is_none() {
+            tracing::warn!("nothing is drawn from the posterior at this quality: no deviation to plot");
+        }
+        picture::write(figure, path)?;
+    }
+    if let (Some(path), Some(table)) = (&arguments.levels, &found.levels) {
+        write_whole(path, table.as_bytes())?;
+    }
+    if !common.quiet {
+        say(&sentence(name(output, "standard output"), &found));
+    }
+    Ok(Entry::denoised(input, output, found))
+}
+
+impl Arguments {
+    fn denoiser(&self) -> anyhow::Result<Denoiser> {
+        let denoiser = self.model.denoiser()?;
+        tracing::info!("dictionary: {}", describe(&denoiser));
+        Ok(denoiser)
+    }
+
+    /// Refuses what is no recording but was meant to be a command.
+    fn check_command(&self) -> anyhow::Result<()> {
+        let first = self.files.first().filter(|first| !first.exists());
+        let meant = first.and_then(|first| meant_command(first.to_str()?));
+        let Some((first, meant)) = first.zip(meant) else { return Ok(()) };
+        Err(usage(format!("no such file or command: {}; did you mean `denoise {meant}`?", first.display())))
+    }
+
+    /// The one input and output; refuses what cannot come to a good end, before any work.
+    fn check(&self, claims: &mut Claims) -> anyhow::Result<(&Path, &Path)> {
+        let [input, output] = self.files.as_slice() else {
+            return Err(usage(match self.files.as_slice() {
+                [_] => "an output is needed: a file, - for standard output, or -o DIR",
+                _ => "more than one input and one output: give a folder for the results with -o DIR",
+            }));
+        };
+        if !is_standard(input) && input.is_dir() {
+            return Err(usage(format!("{} is a folder: say where to with -o DIR", input.display())));
+        }
+        if !is_standard(output) && output.is_dir() {
+            return Err(usage(format!("{0} is a folder: say -o {0}", output.display())));
+        }
+        if let Some(plot) = self.plot.as_deref().filter(|plot| !picture::is_known(plot)) {
+            return Err(usage(format!("{}: expected the name of an SVG or PNG file", plot.display())));
+        }
+        let sounds = [Some(output), self.residual.as_ref()];
+        if sounds.into_iter().flatten().any(|path| is_standard(path)) && std::io::stdout().is_terminal() {
+            return Err(usage("standard output is a terminal: redirect it, or name a file"));
+        }
+        for path in sounds.into_iter().flatten() {
+            self.processing.check_name(path)?;
+        }
+        let others = [self.plot.as_deref(), self.levels.as_deref(), self.stats.as_deref()];
+        let outputs = sounds.into_iter().flatten().map(PathBuf::as_path).chain(others.into_iter().flatten());
+        claims.read(input);
+        for path in outputs.clone() {
+            claims.write(path)?;
+        }
+        for path in outputs {
+            let advice = if path == output {
+                ". A recording and where the voice goes are two names: -o FOLDER denoises several recordings"
+            } else {
+                ""
+            };
+            check_absent(path, self.force, advice)?;
+            check_output(path)?;
+        }
+        Ok((input, output))
+    }
+}
+
+/// What was found, in a line.
+fn sentence(output: &Path, found: &Found) -> String {
+    let (statistics, taken) = (&found.statistics, found.processing_seconds);
+    let duration = statistics.duration_seconds;
+    let mut line = format!("{}: {duration:.2} s of audio in {taken:.2} s", output.display());
+    if let Some(seconds) = found.latency_seconds {
+        line += &format!("; live, {:.0} ms late", 1000.0 * seconds);
+    }
+    match (statistics.noise_before_dbfs, statistics.noise_after_dbfs) {
+        (Some(before), Some(after)) => {
+            line += &format!("; noise {before:.1} dBFS before, {after:.1} dBFS after")
+        }
+        (Some(before), None) => line += &format!("; noise {before:.1} dBFS before, none after"),
+        (None, _) if statistics.snr_before_db.is_none() && found.latency_seconds.is_none() => {
+            line += "; digital silence"
+        }
+        (None, _) => {}
+    }
+    if let Some(before) = statistics.snr_before_db {
+        line += &format!("; estimated SNR {before:.1} dB before");
+        if let Some(after) = statistics.snr_after_db {
+            line += &format!(", {after:.1} dB after");
+        }
+    }
+    for note in found.notes() {
+        line += "; ";
+        line += &note;
+    }
+    line
+}

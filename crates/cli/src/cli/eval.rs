@@ -1,0 +1,412 @@
+//! `denoise eval`: scores a denoiser over a corpus.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use alphamf::Settings;
+use alphamf::signal::Signal;
+use alphamf_eval::report::{self, Example, Examples};
+use alphamf_eval::{
+    Abscissa, ConditionSummary, Evaluation, Failure, FileResult, Journal, Metric, Options, Pair, Pairing,
+    Protocol, Provenance, Study, evaluate, pair_folders, read_manifest,
+};
+use alphamf_files as audio;
+use alphamf_files::output::Scratch;
+use anyhow::{Context, bail};
+
+use super::Common;
+use super::claims::Claims;
+use super::live::Live;
+use super::model::Model;
+use super::shard::Shard;
+use super::systems::System;
+use super::terminal::{Progress, check_output, interruptible, print, printable, say, write_whole};
+
+/// Arguments of `denoise eval`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Every recording is paired with the clean file of the same name or, as in NOIZEUS, of the name
+before its first '_': sp21_babble_sn5.wav with sp21.wav, in condition babble_sn5. The recording and
+what becomes of it are scored against the clean file by SDR (BSS-eval v3, 512 taps), SI-SDR, SNR,
+segmental SNR, STOI and ESTOI.
+
+Examples:
+  denoise eval --clean clean --noisy noisy --report report.html
+  denoise eval --clean clean --enhanced out --csv scores.csv
+  denoise eval --protocol eval/noizeus-5db.toml --data noizeus --resume run.jsonl --json result.json
+
+Exit codes are those of denoise; 3 also if any of the files could not be scored.")]
+pub struct Arguments {
+    /// Folder of clean speech
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["manifest", "protocol"])]
+    #[arg(required_unless_present_any = ["manifest", "protocol"])]
+    clean: Option<PathBuf>,
+    /// Folder of recordings to denoise and score
+    #[arg(long, value_name = "DIR", requires = "clean")]
+    #[arg(required_unless_present_any = ["enhanced", "manifest", "protocol"])]
+    noisy: Option<PathBuf>,
+    /// Folder of files that something else denoised, to be scored as they are
+    #[arg(long, value_name = "DIR", requires = "clean")]
+    enhanced: Option<PathBuf>,
+    /// CSV file of pairs: columns noisy, clean and, if wished, condition and enhanced
+    #[arg(long, value_name = "CSV", conflicts_with = "protocol")]
+    manifest: Option<PathBuf>,
+    /// Experiment to run: corpus, training and settings in one TOML file
+    #[arg(long, value_name = "TOML", requires = "data", conflicts_with = "Model")]
+    protocol: Option<PathBuf>,
+    /// Folder of the protocol's corpus
+    #[arg(long, value_name = "DIR", requires = "protocol")]
+    data: Option<PathBuf>,
+    /// Score part K of N parts of equal size, into which the recordings are divided by their names
+    #[arg(long, value_name = "K/N")]
+    shard: Option<Shard>,
+    /// Keep the denoised audio in this folder
+    #[arg(long, value_name = "DIR")]
+    save: Option<PathBuf>,
+    /// Note finished files here, and continue from what an interrupted run noted
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
+    /// Write all results as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the scores of every file as CSV
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write a page with tables, charts, spectrograms and sound
+    #[arg(long, value_name = "HTML")]
+    report: Option<PathBuf>,
+    /// Write the convergence of the protocol's samplers against time as an SVG figure, and beside it, as
+    /// NAME.iterations.svg, against iterations
+    #[arg(long, value_name = "SVG", requires = "protocol")]
+    figure: Option<PathBuf>,
+    /// Remove everything below this frequency before scoring
+    #[arg(long, value_name = "HZ", default_value_t = 0.0, value_parser = parse_frequency)]
+    #[arg(conflicts_with = "protocol")]
+    high_pass: f64,
+    /// Count files of which anything is damaged or missing as those that could not be scored
+    #[arg(long)]
+    strict: bool,
+    #[command(flatten)]
+    live: Live,
+    #[command(flatten)]
+    model: Model,
+}
+
+/// Files shown in the report, of the best and of the worst.
+const EXAMPLES: usize = 3;
+/// Exit code of a run in which some files could not be scored: input that is not usable.
+const SOME_FAILED: u8 = 3;
+/// Failures named on the terminal.
+const NAMED: usize = 20;
+
+/// Scores a corpus.
+pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
+    for output in [&arguments.json, &arguments.csv, &arguments.report, &arguments.figure, &arguments.resume]
+        .into_iter()
+        .flatten()
+    {
+        check_output(output)?;
+    }
+    let protocol = match arguments.protocol.clone() {
+        Some(path) => Some(interruptible(move || Protocol::read(&path))??),
+        None => None,
+    };
+    let mut pairing = pairs(arguments, protocol.as_ref())?;
+    // Of the whole corpus: a part may have no recordings, and its journal is one of the same run.
+    let is_enhanced =
+        arguments.enhanced.is_some() || pairing.pairs.iter().all(|pair| pair.enhanced.is_some());
+    if let Some(shard) = arguments.shard {
+        pairing.pairs.retain(|pair| shard.holds(&pair.name));
+        pairing.unpaired.retain(|unpaired| shard.holds(&unpaired.name));
+    }
+    check_apart(arguments, protocol.as_ref(), &pairing)?;
+    let systems = match (&protocol, &arguments.data) {
+        (Some(protocol), Some(data)) => {
+            System::of_protocol(protocol, data, &arguments.live, arguments.strict, common)?
+        }
+        _ if is_enhanced => vec![System::enhanced()],
+        _ => vec![System::of_arguments(&arguments.model, &arguments.live)?],
+    };
+    let high_pass_hz = protocol.as_ref().map_or(arguments.high_pass, |protocol| protocol.corpus.high_pass_hz);
+    // The report plays what was made, so it must be kept somewhere.
+    let scratch = match (&arguments.save, &arguments.report) {
+        (None, Some(_)) => Some(Scratch::new().context("no folder for temporary audio")?),
+        _ => None,
+    };
+    let audio = arguments.save.as_deref().or(scratch.as_ref().map(Scratch::path));
+
+    let several = systems.len() > 1;
+    let (mut evaluations, mut examples) = (Vec::new(), Vec::new());
+    for system in &systems {
+        let provenance = Provenance {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            system: system.name.clone(),
+            protocol: protocol.as_ref().map(|protocol| protocol.name.clone()),
+            settings: system.settings.clone(),
+            seed: system.seed,
+            dictionary_sha256: system.dictionary_sha256.clone(),
+            high_pass_hz,
+        };
+        let save = audio.map(|folder| if several { folder.join(&system.name) } else { folder.to_owned() });
+        let options = Options { high_pass_hz, save, strict: arguments.strict };
+        let journal = arguments.resume.as_deref().map(|path| {
+            let path = if several { beside(path, &system.name) } else { path.to_owned() };
+            Journal::open(&path, &provenance)
+        });
+        let (files, mut failures) =
+            score_all(&pairing.pairs, &options, journal.transpose()?.as_ref(), system, common)?;
+        failures.extend(pairing.unpaired.iter().cloned());
+        if arguments.report.is_some() {
+            examples.push(choose_examples(&pairing.pairs, &files, &options, system));
+        }
+        let evaluation = Evaluation::new(provenance, files, failures);
+        if !common.quiet {
+            let name = if several { format!("{}\n", system.name) } else { String::new() };
+            show(&format!("{name}{}", tables(&evaluation.summary)))?;
+        }
+        report_failures(&evaluation.failures);
+        if !common.quiet {
+            report_losses(&evaluation.files);
+        }
+        evaluations.push(evaluation);
+    }
+    let study = Study::new(evaluations);
+    if !common.quiet {
+        show(&comparisons(&study))?;
+    }
+    let curves = |against, title| report::curves("Convergence", title, "SDR in dB", &study.curves(against));
+    let by_iterations = arguments.figure.as_deref().map(|path| beside(path, "iterations"));
+    let write = |path: &Option<PathBuf>, content: &dyn Fn() -> String| {
+        path.as_ref().map(|path| write_whole(path, content().as_bytes())).transpose()
+    };
+    write(&arguments.json, &|| study.to_json())?;
+    write(&arguments.csv, &|| study.to_csv())?;
+    write(&arguments.report, &|| report::render(&study, &examples))?;
+    write(&arguments.figure, &|| curves(Abscissa::Time, "seconds of processing per second of audio"))?;
+    write(&by_iterations, &|| curves(Abscissa::Iterations, "iterations"))?;
+    if study.evaluations.iter().all(|evaluation| evaluation.files.is_empty()) {
+        say("denoise: no file could be scored");
+    }
+    let failed = study.evaluations.iter().any(|evaluation| !evaluation.failures.is_empty());
+    Ok(if failed { ExitCode::from(SOME_FAILED) } else { ExitCode::SUCCESS })
+}
+
+fn pairs(arguments: &Arguments, protocol: Option<&Protocol>) -> anyhow::Result<Pairing> {
+    Ok(match (protocol, &arguments.data, &arguments.manifest, &arguments.clean) {
+        (Some(protocol), Some(data), ..) => protocol.pairs(data)?,
+        (_, _, Some(manifest), _) => {
+            let manifest = manifest.clone();
+            interruptible(move || read_manifest(&manifest))??
+        }
+        (.., Some(clean)) => pair_folders(clean, arguments.noisy.as_deref(), arguments.enhanced.as_deref())?,
+        _ => bail!("nothing to score: expected --clean, --manifest or --protocol"),
+    })
+}
+
+/// Refuses outputs that are inputs or each other, whatever they are called, before any work.
+fn check_apart(arguments: &Arguments, protocol: Option<&Protocol>, pairing: &Pairing) -> anyhow::Result<()> {
+    let Arguments { resume, json, csv, report, figure, save, .. } = arguments;
+    let mut claims = Claims::default();
+    let mut inputs: Vec<&Path> = arguments.model.files().collect();
+    inputs.extend([&arguments.manifest, &arguments.protocol].into_iter().flatten().map(PathBuf::as_path));
+    for pair in &pairing.pairs {
+        let files = [Some(&pair.clean), pair.noisy.as_ref(), pair.enhanced.as_ref()];
+        inputs.extend(files.into_iter().flatten().map(PathBuf::as_path));
+    }
+    inputs.into_iter().for_each(|path| claims.read(path));
+    let mut systems = Vec::new();
+    if let (Some(protocol), Some(data)) = (protocol, &arguments.data) {
+        protocol.training_files(data)?.iter().for_each(|path| claims.read(path));
+        systems.extend(protocol.variants::<Settings>()?.into_iter().map(|variant| variant.name));
+    }
+    for path in [json, csv, report, figure].into_iter().flatten() {
+        claims.write(path)?;
+    }
+    if let Some(figure) = figure {
+        claims.write(&beside(figure, "iterations"))?;
+    }
+    if systems.len() < 2 {
+        systems = vec![String::new()];
+    }
+    for system in &systems {
+        if let Some(path) = resume {
+            claims.write(&if system.is_empty() { path.clone() } else { beside(path, system) })?;
+        }
+        let save = save.as_ref().map(|folder| folder.join(system));
+        let options = Options { save, ..Options::default() };
+        for path in pairing.pairs.iter().filter_map(|pair| options.saved(pair)) {
+            claims.write(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Prints lines of results.
+fn show(text: &str) -> anyhow::Result<()> {
+    let lines = text.split('\n').map(printable).collect::<Vec<_>>().join("\n");
+    if lines.is_empty() { Ok(()) } else { print(lines.as_bytes()) }
+}
+
+fn score_all(
+    pairs: &[Pair],
+    options: &Options,
+    journal: Option<&Journal>,
+    system: &System,
+    common: &Common,
+) -> anyhow::Result<(Vec<FileResult>, Vec<Failure>)> {
+    let progress = Progress::new(&system.name, common.quiet);
+    let done = AtomicUsize::new(0);
+    let finished = |_: Result<&FileResult, &Failure>| {
+        let done = 1 + done.fetch_add(1, Ordering::Relaxed);
+        progress.update(done as f64 / pairs.len() as f64)
+    };
+    Ok(evaluate(pairs, options, journal, &*system.denoise, finished)?)
+}
+
+/// Sound and pictures for the report; a file whose audio cannot be had any more is left out.
+fn choose_examples(pairs: &[Pair], files: &[FileResult], options: &Options, system: &System) -> Examples {
+    let (best, worst) = report::best_and_worst(files, EXAMPLES);
+    let example = |index: usize| -> Option<Example> {
+        let result = files[index].clone();
+        let pair = pairs.iter().find(|pair| pair.name == result.name)?;
+        let clean = audio::read(&pair.clean).ok()?;
+        let noisy = pair.noisy.as_ref().and_then(|path| audio::read(path).ok());
+        let kept =
+            pair.enhanced.clone().or_else(|| options.saved(pair)).and_then(|path| audio::read(path).ok());
+        // A file that an earlier run finished may have no audio: it is made again, equal by its seed.
+        let again = || (system.denoise)(noisy.as_ref()?, &mut |_, _| ()).ok();
+        let denoised: Signal = kept.or_else(again)?;
+        Some(Example { result, clean, noisy, denoised })
+    };
+    Examples {
+        best: best.into_iter().filter_map(example).collect(),
+        worst: worst.into_iter().filter_map(example).collect(),
+    }
+}
+
+/// `run.jsonl` and `PSGLD` make `run.PSGLD.jsonl`.
+fn beside(path: &Path, name: &str) -> PathBuf {
+    let mut ending = OsString::from(name);
+    if let Some(extension) = path.extension() {
+        ending.push(".");
+        ending.push(extension);
+    }
+    path.with_extension(ending)
+}
+
+/// All measures over all files, then the conditions by the measures that tell most.
+fn tables(summary: &[ConditionSummary]) -> String {
+    let mut text = String::new();
+    let Some((all, conditions)) = summary.split_first() else { return text };
+    if all.files == 0 {
+        return text;
+    }
+    let _ = writeln!(text, "{:<16}{:>9}{:>18}{:>18}", files(all.files), "input", "output", "change");
+    for row in &all.metrics {
+        let digits = row.metric.digits();
+        let name = match row.metric.unit() {
+            "dB" => format!("{} (dB)", row.metric),
+            _ => row.metric.to_string(),
+        };
+        let input = row.input.map(|input| format!("{:.digits$}", input.mean)).unwrap_or_default();
+        let with_error = |estimate: alphamf_eval::Estimate, sign: bool| {
+            let error =
+                estimate.standard_error.map(|error| format!(" ± {error:.digits$}")).unwrap_or_default();
+            if sign {
+                format!("{:+.digits$}{error}", estimate.mean)
+            } else {
+                format!("{:.digits$}{error}", estimate.mean)
+            }
+        };
+        let change = row.improvement.map(|change| with_error(change, true)).unwrap_or_default();
+        let output = with_error(row.output, false);
+        let _ = writeln!(text, "{}", format!("{name:<16}{input:>9}{output:>18}{change:>18}").trim_end());
+    }
+    if !conditions.is_empty() {
+        let width =
+            conditions.iter().filter_map(|row| row.condition.as_ref()).map(|name| name.chars().count());
+        let width = width.max().unwrap_or(0).max("condition".len());
+        let shown = [Metric::Sdr, Metric::SiSdr, Metric::Estoi];
+        let _ = write!(text, "\n{:<width$}{:>7}", "condition", "files");
+        shown.iter().for_each(|metric| {
+            let _ = write!(text, "{:>17}", metric.title());
+        });
+        text.push('\n');
+        for row in conditions {
+            let _ = write!(text, "{:<width$}{:>7}", row.condition.as_deref().unwrap_or_default(), row.files);
+            for metric in shown {
+                let digits = metric.digits();
+                let cell = row.get(metric).map(|summary| {
+                    let change = summary.improvement.map(|gain| format!(" ({:+.digits$})", gain.mean));
+                    format!("{:.digits$}{}", summary.output.mean, change.unwrap_or_default())
+                });
+                let _ = write!(text, "{:>17}", cell.unwrap_or_default());
+            }
+            text.push('\n');
+        }
+    }
+    text.push('\n');
+    text
+}
+
+fn comparisons(study: &Study) -> String {
+    let mut text = String::new();
+    for row in &study.comparisons {
+        let difference = row.comparison.difference;
+        let error = difference.standard_error.map(|error| format!(" ± {error:.2}")).unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "{} - {}: {} {:+.2}{error} {} on {}, p = {:.2e} (sign-flip permutation)",
+            row.first,
+            row.second,
+            row.metric,
+            difference.mean,
+            row.metric.unit(),
+            files(row.comparison.files),
+            row.comparison.p_value
+        );
+    }
+    text
+}
+
+fn report_failures(failures: &[Failure]) {
+    if failures.is_empty() {
+        return;
+    }
+    let lines = failures.iter().map(|failure| format!("{}: {}", failure.name, failure.reason));
+    list(&format!("{} could not be scored:", files(failures.len())), lines);
+}
+
+/// Names the files that were scored though something of them is damaged or missing; a clean file may serve several.
+fn report_losses(results: &[FileResult]) {
+    let lines: BTreeSet<&String> = results.iter().flat_map(|result| &result.losses).collect();
+    if !lines.is_empty() {
+        let scored = "scored as they are, without what is damaged or missing (--strict refuses that):";
+        list(&format!("{} {scored}", files(lines.len())), lines.into_iter().cloned());
+    }
+}
+
+/// Says the first few of some lines below a title.
+fn list(title: &str, lines: impl ExactSizeIterator<Item = String>) {
+    say(title);
+    let more = lines.len().saturating_sub(NAMED);
+    lines.take(NAMED).for_each(|line| say(&format!("  {line}")));
+    if more > 0 {
+        say(&format!("  and {more} more"));
+    }
+}
+
+fn files(count: usize) -> String {
+    if count == 1 { "1 file".to_owned() } else { format!("{count} files") }
+}
+
+fn parse_frequency(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(hertz) if (0.0..=20_000.0).contains(&hertz) => Ok(hertz),
+        _ => Err("expected a frequency of 0 to 20000 Hz".to_owned()),
+    }
+}

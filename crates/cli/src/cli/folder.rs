@@ -1,0 +1,402 @@
+//! Many recordings at once.
+
+use super::claims::{Claims, check_absent};
+use super::picture;
+use super::record::{self, Record, State};
+use super::recording::{Found, Processing, Recording, is_standard};
+use super::stats::{Entry, Outcome, Run, lossy};
+use super::terminal::{Failure, Progress, interrupted, printable, read_bounded, say, usage, write_whole};
+use super::{Common, INPUT, exit_code, one_line};
+use alphamf::Cancelled;
+use alphamf_files::Contents;
+use anyhow::{Context, anyhow, ensure};
+use serde::Serialize;
+use std::collections::{HashMap, HashSet};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+use std::{fs, slice, thread};
+
+/// A file to be made.
+#[derive(Debug)]
+pub struct Task {
+    input: PathBuf,
+    output: PathBuf,
+    /// The output below the folder of the results.
+    name: PathBuf,
+    residual: Option<PathBuf>,
+    plot: Option<PathBuf>,
+    levels: Option<PathBuf>,
+    stats: Option<PathBuf>,
+}
+
+/// Where the results of several recordings go, under their names.
+#[derive(Debug, Clone, Copy)]
+pub struct Folders<'a> {
+    pub results: &'a Path,
+    pub residuals: Option<&'a Path>,
+    pub plots: Option<&'a Path>,
+    pub levels: Option<&'a Path>,
+    pub stats: Option<&'a Path>,
+}
+
+/// A file or folder that is not worked on.
+#[derive(Debug, Serialize)]
+pub struct LeftOut {
+    #[serde(serialize_with = "lossy")]
+    pub path: PathBuf,
+    pub reason: String,
+    /// Whether it should have been: a folder that cannot be read.
+    #[serde(skip)]
+    failed: bool,
+}
+
+/// What there is to do, and what is left out.
+#[derive(Debug)]
+pub struct Plan {
+    pub tasks: Vec<Task>,
+    pub left_out: Vec<LeftOut>,
+}
+
+/// The audio files in and below a folder, one at least, in the order of their names, but for those below `except`,
+/// and what is left out of them. Only the folder itself must be readable.
+pub fn audio_files_below(
+    folder: &Path,
+    except: Option<&Path>,
+) -> anyhow::Result<(Vec<PathBuf>, Vec<LeftOut>)> {
+    let Contents { audio, others, unreadable, .. } =
+        Contents::of(folder, except).with_context(|| Failure::Input(folder.to_owned()))?;
+    if audio.is_empty() {
+        return Err(anyhow!("no audio file in it or below").context(Failure::Input(folder.to_owned())));
+    }
+    let others = others.into_iter().filter(|path| !path.ends_with(record::NAME)).map(|path| LeftOut {
+        path,
+        reason: "its name is not that of audio that is read".to_owned(),
+        failed: false,
+    });
+    let unreadable =
+        unreadable.into_iter().map(|(path, error)| LeftOut { path, reason: error.to_string(), failed: true });
+    let mut left_out: Vec<LeftOut> = others.chain(unreadable).collect();
+    left_out.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok((audio, left_out))
+}
+
+/// Says what was left out, the first few by name; only what should not have been if `quiet`.
+pub fn say_left_out(left_out: &[LeftOut], quiet: bool) {
+    const NAMED: usize = 10;
+    let (failed, other): (Vec<_>, Vec<_>) = left_out.iter().partition(|left| left.failed);
+    for LeftOut { path, reason, .. } in failed {
+        say(&format!("denoise: {}: {reason}", path.display()));
+    }
+    if other.is_empty() || quiet {
+        return;
+    }
+    let names: Vec<String> = other.iter().take(NAMED).map(|left| left.path.display().to_string()).collect();
+    let more = if other.len() > NAMED { ", ..." } else { "" };
+    let are = if other.len() == 1 { "1 file is" } else { &format!("{} files are", other.len()) };
+    say(&format!("{are} not audio that is read, by the name: {}{more}", names.join(", ")));
+}
+
+/// The exit code that stands for what was left out.
+pub fn left_out_code(left_out: &[LeftOut]) -> u8 {
+    if left_out.iter().any(|left| left.failed) { INPUT } else { 0 }
+}
+
+/// What there is to do for these files and folders; nothing that is written is read, or written twice.
+pub fn plan(
+    inputs: &[PathBuf],
+    listed: &[PathBuf],
+    folders: Folders,
+    processing: &Processing,
+    claims: &mut Claims,
+) -> anyhow::Result<Plan> {
+    let mut found: Vec<(PathBuf, PathBuf)> = Vec::new();
+    let mut left_out = Vec::new();
+    let others = [folders.residuals, folders.plots, folders.levels, folders.stats];
+    for folder in others.into_iter().flatten().chain([folders.results]) {
+        if folder.exists() && !folder.is_dir() {
+            return Err(anyhow!("it is not a folder").context(Failure::Output(folder.to_owned())));
+        }
+    }
+    for input in inputs {
+        if is_standard(input) {
+            return Err(usage("standard input has no name to keep: name an output instead of -o DIR"));
+        }
+        if input.is_dir() {
+            if fs::canonicalize(input).ok() == fs::canonicalize(folders.results).ok() {
+                return Err(usage(format!("{}: the results would replace the recordings", input.display())));
+            }
+            let (files, others) = audio_files_below(input, Some(folders.results))?;
+            left_out.extend(others);
+            for file in files {
+                let name = file.strip_prefix(input).unwrap_or(&file).to_owned();
+                found.push((file, name));
+            }
+        } else {
+            found.push((input.clone(), PathBuf::from(input.file_name().unwrap_or(input.as_os_str()))));
+        }
+    }
+    for file in listed {
+        // Those below the present folder stay in theirs.
+        let is_below = file.components().all(|part| matches!(part, Component::Normal(_)));
+        let name = if is_below { file.as_os_str() } else { file.file_name().unwrap_or(file.as_os_str()) };
+        found.push((file.clone(), PathBuf::from(name)));
+    }
+    let mut named_before = HashSet::new();
+    found.retain(|(input, _)| named_before.insert(input.clone()));
+    let names = names(found.iter().map(|(_, name)| name.as_path()), processing);
+    let tasks: Vec<Task> = found
+        .into_iter()
+        .zip(names)
+        .map(|((input, _), name)| {
+            let below = |folder: Option<&Path>, ending: &str| {
+                folder.map(|folder| with_ending(&folder.join(&name), ending))
+            };
+            Task {
+                output: folders.results.join(&name),
+                residual: folders.residuals.map(|folder| folder.join(&name)),
+                plot: below(folders.plots, "svg"),
+                levels: below(folders.levels, "csv"),
+                stats: below(folders.stats, "json"),
+                input,
+                name,
+            }
+        })
+        .collect();
+    tasks.iter().for_each(|task| claims.read(&task.input));
+    for task in &tasks {
+        processing.check_name(&task.output)?;
+        for output in task.outputs() {
+            claims.write(output)?;
+        }
+    }
+    Ok(Plan { tasks, left_out })
+}
+
+/// The recordings that a list names, one in a line.
+pub fn listed(list: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    /// Of a million recordings.
+    const MAX_BYTES: u64 = 256 << 20;
+    let read = || -> anyhow::Result<Vec<PathBuf>> {
+        let text = String::from_utf8(read_bounded(list, MAX_BYTES)?)?;
+        let files: Vec<PathBuf> =
+            text.lines().filter(|line| !line.trim().is_empty()).map(PathBuf::from).collect();
+        ensure!(!files.is_empty(), "it names no recording");
+        Ok(files)
+    };
+    read().with_context(|| Failure::Input(list.to_owned()))
+}
+
+impl Task {
+    /// The output below the folder of the results.
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
+    fn outputs(&self) -> impl Iterator<Item = &Path> {
+        let others = [&self.residual, &self.plot, &self.levels, &self.stats];
+        [self.output.as_path()].into_iter().chain(others.into_iter().flatten().map(PathBuf::as_path))
+    }
+
+    /// Whether it need not be done; an error if it would replace what was not made by this program.
+    fn is_done(&self, record: &Record, settings: &str, force: bool) -> anyhow::Result<bool> {
+        if force {
+            return Ok(false);
+        }
+        let state = match self.output.exists() {
+            true => record.state(&self.name, &self.output, &self.input, settings),
+            false => State::Foreign,
+        };
+        let missing = self.outputs().any(|output| !output.exists());
+        match state {
+            State::Current if !missing => return Ok(true),
+            State::Current | State::Outdated => return Ok(false),
+            State::Foreign => {}
+        }
+        let advice = ", though it is no result that is known";
+        self.outputs().try_for_each(|output| check_absent(output, false, advice))?;
+        Ok(false)
+    }
+}
+
+/// The names of the results of recordings with these names, each another: `talk.mp3` becomes `talk.wav` or, beside
+/// `talk.wav`, `talk.mp3.wav`; what has the same name in two folders is numbered.
+fn names<'a>(names: impl Iterator<Item = &'a Path> + Clone, processing: &Processing) -> Vec<PathBuf> {
+    let ending = |name: &Path| processing.ending(name);
+    let renamed = |name: &Path| with_ending(name, ending(name));
+    let mut count: HashMap<PathBuf, usize> = HashMap::new();
+    names.clone().for_each(|name| *count.entry(renamed(name)).or_default() += 1);
+    let mut taken = HashSet::new();
+    let result = names.map(|name| {
+        let mut result = renamed(name);
+        if count.get(&result).is_some_and(|&count| count > 1) && result != name {
+            result = name.to_owned();
+            result.as_mut_os_string().push(format!(".{}", ending(name)));
+        }
+        let mut unique = result.clone();
+        for number in 2.. {
+            if taken.insert(unique.clone()) {
+                break;
+            }
+            let mut stem = result.file_stem().unwrap_or_default().to_owned();
+            stem.push(format!("-{number}.{}", ending(name)));
+            unique = result.with_file_name(stem);
+        }
+        unique
+    });
+    result.collect()
+}
+
+/// The name with another ending, and as it is if it has that in capital letters, say.
+fn with_ending(name: &Path, ending: &str) -> PathBuf {
+    let has = name.extension().is_some_and(|found| found.eq_ignore_ascii_case(ending));
+    if has { name.to_owned() } else { name.with_extension(ending) }
+}
+
+/// Does the tasks, several at once, and returns what became of each and the exit code: that of the first
+/// file that failed.
+pub fn run(
+    tasks: &[Task],
+    run: &Run,
+    results: &Path,
+    force: bool,
+    common: &Common,
+) -> anyhow::Result<(Vec<Entry>, u8)> {
+    let record = Record::open(results)?;
+    let began = Instant::now();
+    let progress = Progress::new("denoising", common.quiet);
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let finished: Mutex<Vec<(usize, Entry, u8)>> = Mutex::new(Vec::new());
+    let work = || {
+        while interrupted().is_continue() {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(task) = tasks.get(index) else { break };
+            let (entry, code) = one(task, run, &record, force);
+            let done = 1 + done.fetch_add(1, Ordering::Relaxed);
+            let _ = progress.update(done as f64 / tasks.len() as f64);
+            if let Ok(mut finished) = finished.lock() {
+                finished.push((index, entry, code));
+            }
+        }
+    };
+    // Threads apart from the pool's, which all files share: a file is begun when another is done.
+    thread::scope(|scope| {
+        for _ in 0..rayon::current_num_threads().min(tasks.len()) {
+            scope.spawn(work);
+        }
+    });
+    drop(progress);
+    if interrupted().is_break() {
+        return Err(Cancelled.into());
+    }
+    let mut finished = finished.into_inner().unwrap_or_default();
+    finished.sort_by_key(|(index, ..)| *index);
+    let code = finished.iter().map(|(.., code)| *code).find(|&code| code != 0).unwrap_or(0);
+    let mut entries: Vec<Entry> = finished.into_iter().map(|(_, entry, _)| entry).collect();
+    // As `denoise merge` has them.
+    entries.sort_by(|a, b| a.input.to_string_lossy().cmp(&b.input.to_string_lossy()));
+    if common.quiet {
+        for entry in &entries {
+            if let Some(error) = &entry.error {
+                say(&format!("denoise: {error}"));
+            }
+        }
+    } else {
+        eprint!("{}", table(&entries, began.elapsed().as_secs_f64()));
+    }
+    Ok((entries, code))
+}
+
+/// Denoises one file, and says what became of it and the exit code that stands for that.
+fn one(task: &Task, run: &Run, record: &Record, force: bool) -> (Entry, u8) {
+    let Task { input, output, name, residual, plot, levels, stats } = task;
+    let entry =
+        |outcome, error| Entry { input: input.clone(), output: output.clone(), outcome, error, found: None };
+    let recording = Recording {
+        denoiser: run.denoiser(),
+        processing: run.processing(),
+        input,
+        output,
+        residual: residual.as_deref(),
+        draw: plot.is_some(),
+        levels: levels.is_some(),
+    };
+    let settings = run.settings_checksum();
+    let denoise = || -> anyhow::Result<Option<Entry>> {
+        if task.is_done(record, settings, force)? {
+            return Ok(None);
+        }
+        for folder in task.outputs().filter_map(Path::parent) {
+            fs::create_dir_all(folder).with_context(|| Failure::Output(folder.to_owned()))?;
+        }
+        let found = recording.denoise(&mut |_, _| interrupted())?;
+        if let (Some(path), Some(figure)) = (plot, &found.figure) {
+            picture::write(figure, path)?;
+        }
+        if let (Some(path), Some(table)) = (levels, &found.levels) {
+            write_whole(path, table.as_bytes())?;
+        }
+        let entry = Entry::denoised(input, output, found);
+        if let Some(stats) = stats {
+            run.write(stats, slice::from_ref(&entry), &[])?;
+        }
+        record.add(name, output, input, settings)?;
+        Ok(Some(entry))
+    };
+    match denoise() {
+        Ok(Some(entry)) => (entry, 0),
+        Ok(None) => (entry(Outcome::Skipped, None), 0),
+        Err(error) => (entry(Outcome::Failed, Some(one_line(&error))), exit_code(&error)),
+    }
+}
+
+/// The files, a line each, and how many there are.
+fn table(entries: &[Entry], seconds: f64) -> String {
+    let level = |level: Option<f64>| level.map(|level| format!("{level:.1} dB")).unwrap_or_default();
+    let row = |entry: &Entry| -> [String; 6] {
+        let name = entry.input.display().to_string();
+        let shown = printable(&name);
+        let (note, found) = match (&entry.found, &entry.error) {
+            (Some(found), _) => (found.notes().join("; "), Some(found)),
+            // The name stands in the first column.
+            (None, Some(error)) => {
+                let error = error.strip_prefix(&format!("{name}: ")).unwrap_or(error);
+                (printable(&format!("failed: {error}")), None)
+            }
+            (None, None) => ("skipped: there is a result already".to_owned(), None),
+        };
+        let duration =
+            found.map(|found| format!("{:.2} s", found.statistics.duration_seconds)).unwrap_or_default();
+        let of = |value: fn(&Found) -> Option<f64>| level(found.and_then(value));
+        let snr = of(|found| found.statistics.snr_before_db);
+        [
+            shown,
+            duration,
+            snr,
+            of(|found| found.statistics.noise_before_dbfs),
+            of(|found| found.statistics.noise_after_dbfs),
+            note,
+        ]
+    };
+    let mut rows = vec![["file", "length", "SNR before", "noise before", "after", ""].map(str::to_owned)];
+    rows.extend(entries.iter().map(row));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 5] = std::array::from_fn(width);
+    let mut text = String::new();
+    for [name, length, snr, before, after, note] in &rows {
+        let [first, second, third, fourth, fifth] = widths;
+        let line = format!(
+            "{name:<first$}  {length:>second$}  {snr:>third$}  {before:>fourth$}  {after:>fifth$}  {note}"
+        );
+        text += line.trim_end();
+        text.push('\n');
+    }
+    let count = |outcome| entries.iter().filter(|entry| entry.outcome == outcome).count();
+    text + &format!(
+        "{} denoised, {} skipped, {} failed in {seconds:.1} s\n",
+        count(Outcome::Denoised),
+        count(Outcome::Skipped),
+        count(Outcome::Failed)
+    )
+}

@@ -1,0 +1,94 @@
+//! `--live`: the denoiser of calls and streams, on recordings and pipes.
+
+use alphamf::denoiser::{LATENCY_RANGE_SECONDS, LiveControls, LiveDenoiser, LiveSettings};
+use alphamf::signal::Signal;
+use alphamf::{DenoiseError, Denoiser};
+
+/// Options of `--live`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Live {
+    /// Denoise as in a call: what has not come yet is not known, and what came goes out at once. Of the options of the
+    /// model, only --model, --no-neural, --strength, --floor-db and the exponents count.
+    #[arg(long)]
+    live: bool,
+
+    /// How late each sample of --live comes out, 4 to 32 ms.
+    #[arg(long, value_name = "MS", default_value_t = 16.0, requires = "live", value_parser = parse_latency)]
+    latency: f64,
+}
+
+pub fn parse_latency(text: &str) -> Result<f64, String> {
+    let (least, most) = (1000.0 * LATENCY_RANGE_SECONDS.start(), 1000.0 * LATENCY_RANGE_SECONDS.end());
+    match text.parse() {
+        Ok(latency) if (least..=most).contains(&latency) => Ok(latency),
+        _ => Err(format!("expected {least} to {most}")),
+    }
+}
+
+impl Live {
+    /// The latency, s, if it is asked for.
+    pub fn latency_seconds(&self) -> Option<f64> {
+        self.live.then_some(self.latency / 1000.0)
+    }
+
+    /// The settings, if it is asked for.
+    pub fn settings(&self, denoiser: &Denoiser, mix: f32) -> Option<LiveSettings> {
+        let floor_db = denoiser.settings().gain.floor_db as f32;
+        let controls = LiveControls { floor_db, mix, ..LiveControls::default() };
+        self.latency_seconds().map(|latency_seconds| LiveSettings { latency_seconds, controls })
+    }
+}
+
+/// A [`LiveDenoiser`] whose result is in time with what came: as long, and without the delay at its beginning.
+pub struct Aligned {
+    live: LiveDenoiser,
+    /// Samples per channel of the delay that are still to be left out.
+    early: usize,
+    input: Vec<f32>,
+    output: Vec<f32>,
+}
+
+impl Aligned {
+    pub fn new(
+        denoiser: &Denoiser,
+        sample_rate: u32,
+        channels: usize,
+        settings: LiveSettings,
+    ) -> Result<Self, DenoiseError> {
+        let live = denoiser.live(sample_rate, channels, settings)?;
+        Ok(Self { early: live.latency(), live, input: Vec::new(), output: Vec::new() })
+    }
+
+    /// Half the latency: what it gathers before it works.
+    pub fn block_samples(&self) -> usize {
+        self.live.latency() / 2
+    }
+
+    /// Takes the next samples of every channel and gives those that are due.
+    pub fn push(&mut self, block: &[Vec<f32>]) -> Vec<Vec<f32>> {
+        let (width, count) = (block.len(), block.first().map_or(0, Vec::len));
+        self.input.clear();
+        self.input.extend((0..count).flat_map(|n| block.iter().map(move |samples| samples[n])));
+        self.output.resize(self.input.len(), 0.0);
+        self.live.process(&self.input, &mut self.output);
+        let early = self.early.min(count);
+        self.early -= early;
+        let due = &self.output[early * width..];
+        (0..width).map(|channel| due.iter().skip(channel).step_by(width).copied().collect()).collect()
+    }
+
+    /// Gives the rest.
+    pub fn finish(&mut self) -> Vec<Vec<f32>> {
+        self.push(&vec![vec![0.0; self.live.latency()]; self.live.channels()])
+    }
+}
+
+/// Denoises a whole recording.
+pub fn denoise(denoiser: &Denoiser, noisy: &Signal, settings: &LiveSettings) -> Result<Signal, DenoiseError> {
+    let mut live = Aligned::new(denoiser, noisy.sample_rate(), noisy.channels().len(), settings.clone())?;
+    let mut channels = live.push(noisy.channels());
+    for (samples, rest) in channels.iter_mut().zip(live.finish()) {
+        samples.extend(rest);
+    }
+    Ok(noisy.with_channels(channels)?)
+}

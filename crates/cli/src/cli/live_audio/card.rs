@@ -1,0 +1,440 @@
+//! The two devices: what they are called, what they can do, and the threads on which they call.
+
+use super::Arguments;
+use super::bridge::{Entrance, Exit, Frame, Known, Offer, bridge, choose_rates, find, levels_line};
+use crate::cli::Common;
+use crate::cli::terminal::{Failure, interrupted, print, printable, say};
+use alphamf::LiveDenoiser;
+use alphamf::denoiser::{LiveControls, LiveSettings};
+use anyhow::Context;
+use cpal::traits::{DeviceTrait, HostTrait, StreamTrait};
+use cpal::{
+    BufferSize, Device, FromSample, SampleFormat, SeededRng, SizedSample, StreamConfig, SupportedStreamConfig,
+};
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Frames that are denoised together.
+const CHUNK: usize = 256;
+/// Blocks that are asked of a device, s; those that have others give their own.
+const BLOCK_SECONDS: f64 = 0.01;
+/// Errors that wait to be told: a lost device may bring them without end.
+const ERRORS: usize = 16;
+/// A device that gives, or takes, nothing for so long is lost.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The same for one that has told an error that may pass.
+const PATIENCE_AFTER_ERROR: Duration = Duration::from_secs(1);
+/// Time that a device has to end: a lost one may never do.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// Time between two lines of levels.
+const REFRESH: Duration = Duration::from_millis(100);
+
+#[derive(Clone, Copy, PartialEq)]
+enum Direction {
+    Input,
+    Output,
+}
+
+impl Direction {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Output => "output",
+        }
+    }
+
+    /// What is told, and the exit code, if a device is of no use.
+    fn failure(self, device: &str) -> Failure {
+        let device = format!("{} device {device}", self.name()).into();
+        match self {
+            Self::Input => Failure::Input(device),
+            Self::Output => Failure::Output(device),
+        }
+    }
+
+    fn default(self, host: &cpal::Host) -> Option<Device> {
+        match self {
+            Self::Input => host.default_input_device(),
+            Self::Output => host.default_output_device(),
+        }
+    }
+
+    /// All devices, with identity and name.
+    fn devices(self, host: &cpal::Host) -> anyhow::Result<(Vec<Device>, Vec<Names>)> {
+        let found: Vec<Device> = match self {
+            Self::Input => host.input_devices().map(Iterator::collect),
+            Self::Output => host.output_devices().map(Iterator::collect),
+        }
+        .with_context(|| format!("cannot list {} devices", self.name()))?;
+        let names = found.iter().map(names).collect();
+        Ok((found, names))
+    }
+
+    fn own_configuration(self, device: &Device) -> Result<SupportedStreamConfig, cpal::Error> {
+        match self {
+            Self::Input => device.default_input_config(),
+            Self::Output => device.default_output_config(),
+        }
+    }
+
+    /// The rates that a device has with some channels and a format.
+    fn offers(self, device: &Device, own: &SupportedStreamConfig) -> Vec<Offer> {
+        let all: Result<Vec<_>, _> = match self {
+            Self::Input => device.supported_input_configs().map(Iterator::collect),
+            Self::Output => device.supported_output_configs().map(Iterator::collect),
+        };
+        let same = |offer: &cpal::SupportedStreamConfigRange| {
+            offer.channels() == own.channels() && offer.sample_format() == own.sample_format()
+        };
+        let rates = |offer: cpal::SupportedStreamConfigRange| Offer {
+            least_rate: offer.min_sample_rate(),
+            most_rate: offer.max_sample_rate(),
+        };
+        all.unwrap_or_default().into_iter().filter(same).map(rates).collect()
+    }
+}
+
+/// Identity and name of a device.
+type Names = (String, String);
+
+fn names(device: &Device) -> Names {
+    let id = device.id().map(|id| id.id().to_owned()).unwrap_or_default();
+    let name = device.description().map(|description| description.name().to_owned()).unwrap_or_default();
+    (id, name)
+}
+
+/// A device that is to be used.
+struct Chosen {
+    direction: Direction,
+    device: Device,
+    name: String,
+    own: SupportedStreamConfig,
+}
+
+impl Chosen {
+    fn new(host: &cpal::Host, direction: Direction, wanted: Option<&str>) -> anyhow::Result<Self> {
+        let device = match wanted {
+            None => direction
+                .default(host)
+                .context("there is none; --list-devices tells which there are")
+                .with_context(|| direction.failure("of the system"))?,
+            Some(wanted) => {
+                let (mut devices, names) = direction.devices(host)?;
+                let place = find(&names, wanted)
+                    .context("no device has this name, or several have; --list-devices tells which there are")
+                    .with_context(|| direction.failure(&format!("{wanted:?}")))?;
+                devices.swap_remove(place)
+            }
+        };
+        let (id, name) = names(&device);
+        let name = if name.is_empty() { id } else { name };
+        let own = direction.own_configuration(&device).with_context(|| direction.failure(&name))?;
+        Ok(Self { direction, device, name, own })
+    }
+
+    fn failure(&self) -> Failure {
+        self.direction.failure(&self.name)
+    }
+
+    /// What the device is asked for: short blocks first, then its own.
+    fn configurations(&self, sample_rate: u32) -> [StreamConfig; 2] {
+        let own = StreamConfig { sample_rate, ..self.own.config() };
+        let block = (BLOCK_SECONDS * f64::from(sample_rate)) as u32;
+        [StreamConfig { buffer_size: BufferSize::Fixed(block), ..own }, own]
+    }
+}
+
+/// What the audio threads tell.
+struct Told {
+    direction: Direction,
+    error: cpal::Error,
+}
+
+/// Meters that cross threads.
+#[derive(Default)]
+struct Meters([AtomicU32; 3]);
+
+impl Meters {
+    fn set(&self, values: [f32; 3]) {
+        let places = self.0.iter().zip(values);
+        places.for_each(|(place, value)| place.store(value.to_bits(), Ordering::Relaxed));
+    }
+
+    fn get(&self) -> [f32; 3] {
+        self.0.each_ref().map(|place| f32::from_bits(place.load(Ordering::Relaxed)))
+    }
+}
+
+/// The thread of the input.
+struct Listening {
+    live: LiveDenoiser,
+    entrance: Entrance,
+    meters: Arc<Meters>,
+    /// Channels of the device; the denoiser has the first one or two.
+    channels: usize,
+}
+
+impl Listening {
+    fn hear<T: SizedSample>(&mut self, data: &[T])
+    where
+        f32: FromSample<T>,
+    {
+        let width = self.live.channels();
+        let (mut input, mut output) = ([0.0_f32; 2 * CHUNK], [0.0_f32; 2 * CHUNK]);
+        for block in data.chunks(CHUNK * self.channels) {
+            let frames = block.chunks_exact(self.channels);
+            let length = width * frames.len();
+            for (place, frame) in input.chunks_exact_mut(width).zip(frames) {
+                place.iter_mut().zip(frame).for_each(|(place, sample)| *place = sample.to_sample());
+            }
+            self.live.process(&input[..length], &mut output[..length]);
+            let frames = output[..length].chunks_exact(width);
+            self.entrance.push(frames.map(|frame| [frame[0], frame[width - 1]]));
+        }
+        let meters = self.live.meters();
+        self.meters.set([meters.noise_dbfs, meters.speech_dbfs, meters.gain_db]);
+    }
+}
+
+/// The thread of the output.
+struct Playing {
+    exit: Exit,
+    channels: usize,
+}
+
+impl Playing {
+    fn play<T: SizedSample + FromSample<f32>>(&mut self, data: &mut [T]) {
+        let write = |place: &mut [T], [left, right]: Frame| match place {
+            [only] => *only = T::from_sample((0.5 * (left + right)).clamp(-1.0, 1.0)),
+            [first, second, rest @ ..] => {
+                *first = T::from_sample(left.clamp(-1.0, 1.0));
+                *second = T::from_sample(right.clamp(-1.0, 1.0));
+                rest.fill(T::EQUILIBRIUM);
+            }
+            [] => {}
+        };
+        let places = data.chunks_exact_mut(self.channels);
+        self.exit.fill(places.map(|place| move |frame| write(place, frame)));
+    }
+}
+
+/// Opens a stream in the format of the device.
+macro_rules! with_format {
+    ($format:expr, $open:ident, $($argument:expr),*) => {
+        match $format {
+            SampleFormat::I8 => $open::<i8>($($argument),*),
+            SampleFormat::I16 => $open::<i16>($($argument),*),
+            SampleFormat::I32 => $open::<i32>($($argument),*),
+            SampleFormat::U8 => $open::<u8>($($argument),*),
+            SampleFormat::U16 => $open::<u16>($($argument),*),
+            SampleFormat::U32 => $open::<u32>($($argument),*),
+            SampleFormat::F64 => $open::<f64>($($argument),*),
+            // What a device that has none of these says of it is its error.
+            _ => $open::<f32>($($argument),*),
+        }
+    };
+}
+
+/// A stream that was refused may be asked for again: what its thread needs is shared until then.
+type Shared<T> = Arc<Mutex<T>>;
+
+fn open_input<T: SizedSample>(
+    chosen: &Chosen,
+    configuration: StreamConfig,
+    listening: &Shared<Listening>,
+    told: &SyncSender<Told>,
+) -> Result<SeededRng, cpal::Error>
+where
+    f32: FromSample<T>,
+{
+    let (listening, told) = (Arc::clone(listening), told.clone());
+    chosen.device.build_input_stream(
+        configuration,
+        // Nobody else locks it while the stream runs, so nothing is waited for.
+        move |data: &[T], _: &cpal::InputCallbackInfo| {
+            if let Ok(mut listening) = listening.try_lock() {
+                listening.hear(data);
+            }
+        },
+        move |error| drop(told.try_send(Told { direction: Direction::Input, error })),
+        None,
+    )
+}
+
+fn open_output<T: SizedSample + FromSample<f32>>(
+    chosen: &Chosen,
+    configuration: StreamConfig,
+    playing: &Shared<Playing>,
+    told: &SyncSender<Told>,
+) -> Result<SeededRng, cpal::Error> {
+    let (playing, told) = (Arc::clone(playing), told.clone());
+    chosen.device.build_output_stream(
+        configuration,
+        move |data: &mut [T], _: &cpal::OutputCallbackInfo| match playing.try_lock() {
+            Ok(mut playing) => playing.play(data),
+            Err(_) => data.fill(T::EQUILIBRIUM),
+        },
+        move |error| drop(told.try_send(Told { direction: Direction::Output, error })),
+        None,
+    )
+}
+
+/// Denoises until Ctrl-C, or until a device is lost.
+pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
+    let host = cpal::default_host();
+    if arguments.list_devices {
+        return list(&host);
+    }
+    let input = Chosen::new(&host, Direction::Input, arguments.input.as_deref())?;
+    let output = Chosen::new(&host, Direction::Output, arguments.output.as_deref())?;
+    let own = (input.own.sample_rate(), output.own.sample_rate());
+    let offers = [&input, &output].map(|chosen| chosen.direction.offers(&chosen.device, &chosen.own));
+    let rates = choose_rates(&offers[0], &offers[1], own);
+
+    let denoiser = arguments.model.denoiser()?;
+    let floor_db = denoiser.settings().gain.floor_db as f32;
+    let settings = LiveSettings {
+        latency_seconds: arguments.latency / 1000.0,
+        controls: LiveControls { floor_db, mix: arguments.mix, ..LiveControls::default() },
+    };
+    let channels = [&input, &output].map(|chosen| usize::from(chosen.own.channels()).max(1));
+    let live = denoiser.live(rates.0, channels[0].min(2), settings).with_context(|| input.failure())?;
+    let latency_seconds = live.latency() as f64 / f64::from(rates.0);
+
+    let (entrance, exit, known) = bridge(rates.0, rates.1);
+    let meters = Arc::new(Meters::default());
+    let (sender, told) = mpsc::sync_channel(ERRORS);
+    let listening = Listening { live, entrance, meters: Arc::clone(&meters), channels: channels[0] };
+    let (listening, playing) =
+        (Arc::new(Mutex::new(listening)), Arc::new(Mutex::new(Playing { exit, channels: channels[1] })));
+    let first = |configurations: [StreamConfig; 2],
+                 open: &dyn Fn(StreamConfig) -> Result<SeededRng, cpal::Error>| {
+        let [short, own] = configurations;
+        open(short).or_else(|_| open(own))
+    };
+    let playback = first(output.configurations(rates.1), &|configuration| {
+        with_format!(output.own.sample_format(), open_output, &output, configuration, &playing, &sender)
+    })
+    .with_context(|| output.failure())?;
+    let capture = first(input.configurations(rates.0), &|configuration| {
+        with_format!(input.own.sample_format(), open_input, &input, configuration, &listening, &sender)
+    })
+    .with_context(|| input.failure())?;
+    playback.play().with_context(|| output.failure())?;
+    capture.play().with_context(|| input.failure())?;
+    if !common.quiet {
+        say(&format!("{} ({} Hz) -> {} ({} Hz): Ctrl-C ends it", input.name, rates.0, output.name, rates.1));
+    }
+
+    let shown = !common.quiet && std::io::stderr().is_terminal();
+    let line = || {
+        let delay = latency_seconds + f64::from(known.waiting()) / f64::from(rates.0);
+        levels_line(meters.get(), delay, known.dropped(), known.missing())
+    };
+    let ended = wait(&told, &known, shown, &line, [&input, &output]);
+    // SeedTree end before what is said of them.
+    let (done, ending) = mpsc::channel::<()>();
+    let end = move || {
+        drop((capture, playback));
+        drop(done);
+    };
+    if std::thread::Builder::new().spawn(end).is_ok() {
+        let _ended = ending.recv_timeout(FAREWELL);
+    }
+    if shown {
+        eprintln!();
+    } else if !common.quiet {
+        say(&line());
+    }
+    ended.map(|()| ExitCode::SUCCESS)
+}
+
+/// Whether a device still gives, or takes, sound.
+struct Watched<'a> {
+    chosen: &'a Chosen,
+    /// Frames that have come, or gone, and when that changed.
+    frames: u64,
+    changed: Instant,
+    /// What it told since.
+    error: Option<cpal::Error>,
+}
+
+impl<'a> Watched<'a> {
+    fn new(chosen: &'a Chosen) -> Self {
+        Self { chosen, frames: 0, changed: Instant::now(), error: None }
+    }
+
+    /// Fails if nothing came, or went, for too long.
+    fn look(&mut self, frames: u64) -> anyhow::Result<()> {
+        if self.frames != frames {
+            (self.frames, self.changed) = (frames, Instant::now());
+            if let Some(error) = self.error.take() {
+                tracing::debug!("{}: {error}", self.chosen.direction.name());
+            }
+        }
+        let patience = if self.error.is_some() { PATIENCE_AFTER_ERROR } else { PATIENCE };
+        if self.changed.elapsed() <= patience {
+            return Ok(());
+        }
+        let lost = || anyhow::anyhow!("it is lost: no sound for {} s", patience.as_secs());
+        Err(self.error.take().map_or_else(lost, anyhow::Error::new)).with_context(|| self.chosen.failure())
+    }
+}
+
+/// Waits for Ctrl-C, and shows the levels meanwhile; fails if a device does.
+fn wait(
+    told: &mpsc::Receiver<Told>,
+    known: &Known,
+    shown: bool,
+    line: &dyn Fn() -> String,
+    [input, output]: [&Chosen; 2],
+) -> anyhow::Result<()> {
+    use cpal::ErrorKind::{BackendError, DeviceChanged, RealtimeDenied, Xrun};
+    let mut watched = [input, output].map(Watched::new);
+    while interrupted().is_continue() {
+        for (watched, now) in watched.iter_mut().zip([known.came(), known.went()]) {
+            watched.look(now)?;
+        }
+        match told.recv_timeout(REFRESH) {
+            Ok(Told { direction, error }) => match error.kind() {
+                // What is lost thereby is counted where it is missing.
+                Xrun => tracing::debug!("{}: {error}", direction.name()),
+                DeviceChanged | RealtimeDenied => tracing::warn!("{}: {error}", direction.name()),
+                // It may pass: ALSA's plugin for PulseAudio has one where the server's time is not known yet
+                // (alsa-plugins, issue 65).
+                BackendError => watched[direction as usize].error = Some(error),
+                _ => return Err(error).with_context(|| watched[direction as usize].chosen.failure()),
+            },
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => anyhow::bail!("both devices have ended"),
+        }
+        if shown {
+            let mut terminal = std::io::stderr();
+            // A terminal that is gone is no reason to stop.
+            let _written = write!(terminal, "\r{}\x1b[K", line()).and_then(|()| terminal.flush());
+        }
+    }
+    Ok(())
+}
+
+fn list(host: &cpal::Host) -> anyhow::Result<ExitCode> {
+    let mut text = String::new();
+    for direction in [Direction::Input, Direction::Output] {
+        let own = direction.default(host).map(|device| names(&device).0);
+        for (id, name) in direction.devices(host)?.1 {
+            let mark = if own.as_ref() == Some(&id) { "*" } else { " " };
+            let line = format!("{mark} {:6}  {id}  {name}", direction.name());
+            text.push_str(&printable(&line));
+            text.push('\n');
+        }
+    }
+    if text.is_empty() {
+        say("there are no devices");
+    }
+    print(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}

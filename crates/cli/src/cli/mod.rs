@@ -1,0 +1,240 @@
+//! The command line: the only place that prints, and the one that decides exit codes.
+
+mod claims;
+mod denoise;
+mod eval;
+mod ffmpeg;
+mod folder;
+mod learning;
+mod live;
+mod live_audio;
+mod model;
+mod picture;
+mod record;
+mod recording;
+mod shard;
+mod stats;
+mod systems;
+mod terminal;
+mod train;
+
+use alphamf::denoiser::SettingsError;
+use alphamf::learning::TrainingError;
+use alphamf::model::DictionaryError;
+use alphamf::{Cancelled, DenoiseError, Denoiser, ErrorKind};
+use alphamf_eval::EvaluationError;
+use alphamf_files as audio;
+use anyhow::Context;
+use clap::builder::TypedValueParser;
+use clap::{CommandFactory, Parser, Subcommand};
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+pub use terminal::say;
+
+/// Takes the noise out of recorded speech.
+///
+/// Reads a noisy recording and writes the voice, at the same sample rate, depth and length.
+/// The voice is explained by spectra learned from clean speech, the noise by spectra learned from
+/// the recording itself; what most likely belongs to the voice is kept.
+#[derive(Debug, Parser)]
+#[command(name = "denoise", version, max_term_width = 100)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(override_usage = "denoise [OPTIONS] <IN> <OUT>\n       \
+    denoise [OPTIONS] <IN>... -o <DIR>\n       denoise <COMMAND>")]
+#[command(after_help = "\
+Examples:
+  denoise interview.wav voice.wav            with the built-in dictionary
+  denoise talk.mp3 voice.flac --mix 0.8      leave some of the room in
+  denoise recordings/ -o voices/             every recording of a folder
+  denoise hum.wav out.wav --noise-from 0..2  only noise in the first two seconds
+  arecord -f S16_LE -r 16000 -t raw | denoise - - --live --raw 16000:1:s16 | aplay
+  denoise train speech/ -o mine.safetensors && denoise in.wav out.wav --model mine.safetensors
+
+Exit codes:
+  0    done
+  1    failed
+  2    wrong usage, or a setting out of range
+  3    an input is of no use
+  4    an output cannot be written, exists already, or is an input
+  5    a dictionary is of no use
+  130  interrupted
+With several inputs, one that fails does not stop the rest; the code is that of the first that failed.")]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    #[command(flatten)]
+    denoise: denoise::Arguments,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Learn a dictionary from a folder of clean speech.
+    Train(train::Arguments),
+    /// Score a denoiser over a corpus.
+    Eval(Box<eval::Arguments>),
+    /// Denoise a microphone, or any other input, onto an output, until Ctrl-C.
+    Live(Box<live_audio::Arguments>),
+    /// Join the statistics or journals of runs that have shared their work by --shard.
+    Merge(shard::Arguments),
+    /// Print the completions of a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, in troff.
+    Man {
+        /// The command that it is of, this one if not given.
+        #[arg(value_parser = ["train", "eval", "live", "merge"])]
+        command: Option<String>,
+    },
+}
+
+/// Options of every command.
+#[derive(Debug, clap::Args)]
+pub struct Common {
+    /// Worker threads; all cores if not given. The result is the same for any number.
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+
+    /// Print nothing but errors.
+    #[arg(short, long, global = true)]
+    quiet: bool,
+
+    /// What to print of what is being done.
+    #[arg(long, global = true, value_name = "LEVEL", default_value = "warn", conflicts_with = "quiet")]
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(["error", "warn", "info", "debug", "trace"])
+        .try_map(|level| level.parse::<tracing::Level>()))]
+    log: tracing::Level,
+}
+
+const FAILED: u8 = 1;
+const USAGE: u8 = 2;
+/// The exit code for input that is not usable.
+pub const INPUT: u8 = 3;
+const OUTPUT: u8 = 4;
+const DICTIONARY: u8 = 5;
+const INTERRUPTED: u8 = 130;
+
+/// Runs the command that was asked for.
+pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let Arguments { command, denoise, common } = arguments;
+    let level = if common.quiet { tracing::Level::ERROR } else { common.log };
+    // Libraries log what this program reports as its own error.
+    let own = Targets::new().with_target("alphamf", level).with_target("denoise", level);
+    let layer = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(level > tracing::Level::INFO)
+        .without_time();
+    tracing_subscriber::registry().with(layer).with(own).init();
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(common.threads.map_or(0, usize::from))
+        .build_global()
+        .context("cannot start worker threads")?;
+    terminal::watch_for_interrupts()?;
+    match command {
+        None => denoise::run(&denoise, &common),
+        Some(Command::Train(arguments)) => train::run(arguments, &common),
+        Some(Command::Eval(arguments)) => eval::run(&arguments, &common),
+        Some(Command::Live(arguments)) => live_audio::run(&arguments, &common),
+        Some(Command::Merge(arguments)) => shard::run(&arguments),
+        Some(Command::Completions { shell }) => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "denoise", &mut script);
+            terminal::print(&script)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Command::Man { command }) => {
+            let mut page = Vec::new();
+            manual(command.as_deref()).render(&mut page).context("cannot make the manual page")?;
+            terminal::print(&page)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// The manual page of a command.
+fn manual(command: Option<&str>) -> clap_mangen::Man {
+    let mut program = Arguments::command();
+    program.build();
+    let found = command.and_then(|name| program.find_subcommand(name)).cloned();
+    clap_mangen::Man::new(found.unwrap_or(program))
+}
+
+/// The whole chain of an error in one line.
+pub fn one_line(error: &anyhow::Error) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for cause in error.chain().map(|cause| cause.to_string().replace('\n', " ")) {
+        // Errors that show their source themselves need no second mention of it.
+        if parts.last().is_none_or(|last| !last.contains(&cause)) {
+            parts.push(cause);
+        }
+    }
+    parts.join(": ")
+}
+
+/// The exit code that stands for an error; see `denoise --help`.
+pub fn exit_code(error: &anyhow::Error) -> u8 {
+    let of = |cause: &(dyn std::error::Error + 'static)| {
+        fn ask<E: std::error::Error + 'static>(
+            cause: &(dyn std::error::Error + 'static),
+            kind: fn(&E) -> ErrorKind,
+        ) -> Option<ErrorKind> {
+            cause.downcast_ref().map(kind)
+        }
+        if let Some(error) = cause.downcast_ref::<audio::Error>() {
+            return Some(if matches!(error, audio::Error::Write { .. }) { OUTPUT } else { INPUT });
+        }
+        if cause.is::<recording::Incomplete>() {
+            return Some(INPUT);
+        }
+        let kind = ask(cause, DenoiseError::kind)
+            .or_else(|| ask(cause, TrainingError::kind))
+            .or_else(|| ask(cause, EvaluationError::kind))
+            .or_else(|| ask(cause, |_: &SettingsError| ErrorKind::Setting))
+            .or_else(|| ask(cause, |_: &DictionaryError| ErrorKind::Model))
+            .or_else(|| ask(cause, |_: &Cancelled| ErrorKind::Cancelled))?;
+        match kind {
+            ErrorKind::Setting => Some(USAGE),
+            ErrorKind::Input => Some(INPUT),
+            ErrorKind::Model => Some(DICTIONARY),
+            ErrorKind::Cancelled => Some(INTERRUPTED),
+            _ => None,
+        }
+    };
+    // A context is not a link of the chain, so it is asked for by itself.
+    let failure = || {
+        Some(match error.downcast_ref::<terminal::Failure>()? {
+            terminal::Failure::Input(_) => INPUT,
+            terminal::Failure::Output(_) => OUTPUT,
+            terminal::Failure::Dictionary(_) => DICTIONARY,
+            terminal::Failure::Usage(_) => USAGE,
+        })
+    };
+    error.chain().find_map(of).or_else(failure).unwrap_or(FAILED)
+}
+
+/// The command that a word that is none was most likely meant to be.
+fn meant_command(word: &str) -> Option<String> {
+    /// As clap has it.
+    const ALIKE: f64 = 0.7;
+    let alike = |name: &str| strsim::jaro(word, name);
+    let program = Arguments::command();
+    let names = program.get_subcommands().map(|command| command.get_name().to_owned());
+    let best = names.max_by(|a, b| alike(a).total_cmp(&alike(b)))?;
+    (!word.contains(['.', '/']) && alike(&best) > ALIKE).then_some(best)
+}
+
+/// What the summary line calls the dictionary.
+fn describe(denoiser: &Denoiser) -> String {
+    let header = denoiser.dictionary().header();
+    format!("{} spectra, alpha {}, {} Hz", header.rank, header.alpha, header.sample_rate)
+}

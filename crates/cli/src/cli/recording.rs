@@ -1,0 +1,634 @@
+//! One recording from its source to its outputs, block by block.
+
+use super::ffmpeg::{self, Encoding, Ffmpeg};
+use super::live::{Aligned, Live};
+use super::picture::Drawing;
+use super::terminal::{
+    check_standard_output, interrupted, interruptible, is_device, open_device, printable, seekable_output,
+    usage,
+};
+use alphamf::denoiser::{
+    ChannelMode, NoiseProfile, SessionOutput, SessionSettings, SpeechLevel, SpeechLevels, Statistics,
+};
+use alphamf::signal::{SampleFormat, Signal};
+use alphamf::{Cancelled, Denoiser, Session};
+use alphamf_eval::plot::Figure;
+use alphamf_files::{
+    Container, Error, Layout, Losses, Metadata, RawFormat, ReadError, Reader, WriteError, Writer,
+};
+use anyhow::Context;
+use clap::ValueEnum;
+use serde::Serialize;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Instant;
+
+/// Options of what is read, made of it, and written.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Processing {
+    /// Read samples without a header, such as 16000:1:s16; formats are u8, s8, s16, s24, s32, f32, f64, alaw, mulaw.
+    #[arg(long, value_name = "RATE:CHANNELS:FORMAT")]
+    raw: Option<RawFormat>,
+
+    /// Write samples without a header.
+    #[arg(long)]
+    raw_out: bool,
+
+    /// What to write: u8, s16, s24, s32, f32 or f64, and wav or flac, or both as in flac:s24. The depth is the
+    /// input's if not given, the kind of file that of the output's name.
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+
+    /// Take what is there of a recording that is cut off or damaged, and zeros for samples that are not finite.
+    #[arg(long)]
+    salvage: bool,
+
+    /// Refuse a recording of which anything is missing or damaged.
+    #[arg(long, conflicts_with = "salvage")]
+    strict: bool,
+
+    /// How much of the result is the denoised recording, 0 to 1; the rest is the recording as it was.
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = parse_share)]
+    mix: f32,
+
+    #[command(flatten)]
+    live: Live,
+
+    /// Whether all channels share one gain, so that the stereo image stays, or are denoised one by one.
+    #[arg(long, value_name = "HOW", default_value = "shared", conflicts_with = "live")]
+    channels: Channels,
+
+    /// A stretch that holds only noise, to learn it from: seconds or minutes:seconds, such as 0..1.5 or 1:20..1:24.
+    #[arg(long, value_name = "START..END", conflicts_with = "live")]
+    noise_from: Option<Stretch>,
+
+    /// Round to integers without dither: pauses may then become digital silence, and faint noise gates.
+    #[arg(long)]
+    no_dither: bool,
+}
+
+/// How channels are treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Channels {
+    Shared,
+    Separate,
+}
+
+impl From<Channels> for ChannelMode {
+    fn from(channels: Channels) -> Self {
+        match channels {
+            Channels::Shared => Self::Shared,
+            Channels::Separate => Self::Separate,
+        }
+    }
+}
+
+/// A kind of file, a depth, or both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Format {
+    pub container: Option<Container>,
+    depth: Option<SampleFormat>,
+}
+
+/// Why FLAC is not written as asked.
+const SHALLOW: &str = "FLAC is written with 24 bits at most";
+
+impl Format {
+    /// Whether it asks for more than 24 bits.
+    fn is_deep(self) -> bool {
+        self.depth.is_some_and(|depth| depth.bits() > 24)
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut format = Self::default();
+        for part in text.split(':') {
+            let repeated = match part {
+                "wav" => format.container.replace(Container::Wav).is_some(),
+                "flac" => format.container.replace(Container::Flac).is_some(),
+                "u8" => format.depth.replace(SampleFormat::Int8).is_some(),
+                "s16" => format.depth.replace(SampleFormat::Int16).is_some(),
+                "s24" => format.depth.replace(SampleFormat::Int24).is_some(),
+                "s32" => format.depth.replace(SampleFormat::Int32).is_some(),
+                "f32" => format.depth.replace(SampleFormat::Float32).is_some(),
+                "f64" => format.depth.replace(SampleFormat::Float64).is_some(),
+                _ => return Err(format!("{part:?}: expected u8, s16, s24, s32, f32, f64, wav or flac")),
+            };
+            if repeated {
+                return Err("expected one depth and one kind of file at most".to_owned());
+            }
+        }
+        if format.container == Some(Container::Flac) && format.is_deep() {
+            return Err(SHALLOW.to_owned());
+        }
+        Ok(format)
+    }
+}
+
+/// A stretch of time, s.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Stretch {
+    start: f64,
+    /// The end of the recording if not given.
+    end: Option<f64>,
+}
+
+impl FromStr for Stretch {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const EXPECTED: &str =
+            "expected START..END in seconds or minutes:seconds, such as 0..1.5 or 1:20..1:24";
+        let (start, end) = text.split_once("..").ok_or(EXPECTED)?;
+        let start = if start.is_empty() { 0.0 } else { parse_time(start).ok_or(EXPECTED)? };
+        let end = if end.is_empty() { None } else { Some(parse_time(end).ok_or(EXPECTED)?) };
+        if end.is_some_and(|end| end <= start) {
+            return Err("expected an end after the start".to_owned());
+        }
+        Ok(Self { start, end })
+    }
+}
+
+/// Seconds from `seconds`, `minutes:seconds` or `hours:minutes:seconds`.
+fn parse_time(text: &str) -> Option<f64> {
+    let mut total = 0.0;
+    let parts: Vec<&str> = text.split(':').collect();
+    for (place, part) in parts.iter().enumerate() {
+        let value: f64 = part.parse().ok()?;
+        let whole = place + 1 == parts.len() || value.fract() == 0.0;
+        let in_place = place == 0 || value < 60.0;
+        if !(value.is_finite() && value.is_sign_positive() && whole && in_place) {
+            return None;
+        }
+        total = 60.0 * total + value;
+    }
+    (parts.len() <= 3).then_some(total)
+}
+
+pub fn parse_share(text: &str) -> Result<f32, String> {
+    match text.parse() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("expected a number from 0 to 1".to_owned()),
+    }
+}
+
+impl Processing {
+    /// The kind of file that is asked for whatever the output's name.
+    pub fn container(&self) -> Option<Container> {
+        if self.raw_out { Some(Container::Raw) } else { self.format.and_then(|format| format.container) }
+    }
+
+    /// The ending that the name of a result has whose recording has this name.
+    pub fn ending(&self, name: &Path) -> &'static str {
+        match self.container().unwrap_or_else(|| Container::from_path(name)) {
+            Container::Wav => "wav",
+            Container::Flac => "flac",
+            Container::Raw => "raw",
+        }
+    }
+
+    /// The kind of file that ffmpeg is to write under this name, if it is one.
+    fn encoded(&self, output: &Path) -> Option<ffmpeg::Kind> {
+        ffmpeg::Kind::of(output).filter(|_| self.container().is_none())
+    }
+
+    /// What the record of a run says of these options.
+    pub fn record(&self) -> serde_json::Value {
+        let noise_from = self.noise_from.map(|stretch| (stretch.start, stretch.end));
+        let channels = ChannelMode::from(self.channels);
+        serde_json::json!({
+            "mix": self.mix, "channels": channels, "noise_from_seconds": noise_from, "dither": !self.no_dither,
+            "live_latency_seconds": self.live.latency_seconds(),
+        })
+    }
+
+    /// Refuses what does not fit together, a depth that is not written, and a name that promises another kind of
+    /// file.
+    pub fn check_name(&self, output: &Path) -> anyhow::Result<()> {
+        let container = self.container().unwrap_or_else(|| Container::from_path(output));
+        if container == Container::Flac && self.format.is_some_and(Format::is_deep) {
+            return Err(usage(format!("{}: {SHALLOW}", output.display())));
+        }
+        if self.raw_out && self.format.is_some_and(|format| format.container.is_some()) {
+            return Err(usage("--raw-out writes neither WAV nor FLAC: give --format the depth alone"));
+        }
+        if let Some(kind) = self.encoded(output) {
+            if Ffmpeg::find().is_some() {
+                return Ok(());
+            }
+            return Err(usage(format!(
+                "{}: only WAV and FLAC are written without ffmpeg, and {kind} by ffmpeg, which is not on the PATH: \
+                 install it from ffmpeg.org or your system's packages",
+                output.display()
+            )));
+        }
+        if self.container().is_some() || is_standard(output) || is_device(output) || is_written(output) {
+            return Ok(());
+        }
+        let name = output.display();
+        Err(usage(format!("{name}: only WAV and FLAC are written: name it so, or say which by --format")))
+    }
+}
+
+/// Whether a file of this name is written as such.
+pub fn is_written(name: &Path) -> bool {
+    let extension = name.extension().unwrap_or_default();
+    ["wav", "wave", "flac"].iter().any(|written| extension.eq_ignore_ascii_case(written))
+}
+
+/// Whether a path stands for standard input or output.
+pub fn is_standard(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// What an input or output is called in messages.
+pub fn name<'a>(path: &'a Path, standard: &'a str) -> &'a Path {
+    if is_standard(path) { Path::new(standard) } else { path }
+}
+
+/// A recording to denoise.
+pub struct Recording<'a> {
+    pub denoiser: &'a Denoiser,
+    pub processing: &'a Processing,
+    pub input: &'a Path,
+    pub output: &'a Path,
+    /// Where what was taken out goes.
+    pub residual: Option<&'a Path>,
+    /// Whether to draw it.
+    pub draw: bool,
+    /// Whether to tell the levels of the voice.
+    pub levels: bool,
+}
+
+/// What came of a recording.
+#[derive(Debug, Serialize)]
+pub struct Found {
+    #[serde(flatten)]
+    pub statistics: Statistics,
+    pub input_format: String,
+    pub output_format: String,
+    pub clipped_samples: u64,
+    pub damaged_packets: u64,
+    /// Per channel, in the places of what is lost.
+    pub silent_samples: u64,
+    /// Per channel, at the end.
+    pub missing_samples: u64,
+    pub samples_not_finite: u64,
+    pub ends_early: bool,
+    /// Of `--live`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_seconds: Option<f64>,
+    pub processing_seconds: f64,
+    pub real_time_factor: f64,
+    #[serde(skip)]
+    pub figure: Option<Figure>,
+    /// Those of the voice, as a table.
+    #[serde(skip)]
+    pub levels: Option<String>,
+}
+
+impl Found {
+    /// What a person should know of, each in a few words.
+    pub fn notes(&self) -> Vec<String> {
+        [
+            (self.statistics.clipped_input_samples, "samples came clipped, and stay so"),
+            (self.clipped_samples, "samples clipped in the result"),
+            (self.damaged_packets, "damaged packets replaced with silence"),
+            (self.missing_samples, "samples missing at the end"),
+            (self.samples_not_finite, "samples that were not finite replaced with zeros"),
+            (self.statistics.clicks as u64, "clicks repaired"),
+            (self.statistics.heavy_tailed_blocks as u64, "blocks with heavy-tailed noise"),
+            (self.statistics.divergences as u64, "moves of the sampler diverged and were rejected"),
+        ]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .chain(self.ends_early.then(|| "the recording ends in the midst of something".to_owned()))
+        .collect()
+    }
+}
+
+/// Told the seconds that are done and, if known, how many there are; may ask to stop.
+pub type OnProgress<'a> = &'a mut (dyn FnMut(f64, Option<f64>) -> ControlFlow<()> + Send);
+
+impl Recording<'_> {
+    /// Denoises it.
+    pub fn denoise(&self, progress: OnProgress) -> anyhow::Result<Found> {
+        let began = Instant::now();
+        let is_file = !is_standard(self.input) && (self.input.is_file() || !self.input.exists());
+        if self.processing.noise_from.is_some() && !is_file {
+            return Err(usage("--noise-from needs a file, as the stretch is read before the rest"));
+        }
+        let mut reader = self.open()?;
+        let (sample_rate, channels) = (reader.sample_rate(), reader.channels());
+        let (length, input_format) = (reader.length(), reader.format());
+        let duration = length.map(|samples| samples as f64 / f64::from(sample_rate));
+        let metadata = reader.metadata().clone();
+        let in_input = || name(self.input, "standard input").display().to_string();
+
+        let settings = SessionSettings {
+            mix: self.processing.mix,
+            channels: self.processing.channels.into(),
+            dither: !self.processing.no_dither,
+            residual: self.residual.is_some(),
+            deviation: self.draw,
+            levels: self.levels || self.draw,
+        };
+        let session = self.denoiser.session(sample_rate, channels, settings);
+        let mut session = session.with_context(in_input)?;
+        if let Some(stretch) = self.processing.noise_from {
+            session.set_noise_profile(&self.noise(stretch)?).with_context(in_input)?;
+        }
+        let layout = self.layout(&reader, &session);
+        let mut output = self.create(self.output, layout, &metadata)?;
+        let mut residual = self
+            .residual
+            .map(|path| self.create(path, Layout { container: self.container(path), ..layout }, &metadata))
+            .transpose()?;
+        let window = self.denoiser.dictionary().header().window_seconds;
+        let drawing = self.draw.then(|| Drawing::new(&layout, window)).transpose();
+        let mut drawing = drawing.with_context(in_input)?;
+        let mut levels = self.levels.then(|| LEVELS_HEADER.to_owned());
+
+        let live = self.processing.live.settings(self.denoiser, self.processing.mix);
+        let live = live.map(|settings| Aligned::new(self.denoiser, sample_rate, channels, settings));
+        let mut live = live.transpose().with_context(in_input)?;
+        // The session gathers blocks itself: this is how often a stream is looked at.
+        let size = live.as_ref().map_or(session.block_samples().div_ceil(8), Aligned::block_samples);
+        let mut samples = 0;
+        loop {
+            let block;
+            (reader, block) = read(reader, size)?;
+            let last = block[0].is_empty();
+            let mut advance = |seconds: f64| progress(seconds, duration);
+            samples += block[0].len() as u64;
+            let portion = match &mut live {
+                Some(live) => {
+                    if advance(samples as f64 / f64::from(sample_rate)).is_break() {
+                        return Err(Cancelled.into());
+                    }
+                    let voice = if last { live.finish() } else { live.push(&block) };
+                    Ok(SessionOutput { speech: voice, residual: Vec::new() })
+                }
+                None if last => session.finish_with_progress(&mut advance),
+                None => {
+                    let block: Vec<&[f32]> = block.iter().map(Vec::as_slice).collect();
+                    session.push_with_progress(&block, &mut advance)
+                }
+            };
+            let SessionOutput { speech: voice, residual: removed } = portion.with_context(in_input)?;
+            output.write_block(&voice)?;
+            if let Some(residual) = &mut residual {
+                residual.write_block(&removed)?;
+            }
+            let done = session.take_levels();
+            if let Some(drawing) = &mut drawing {
+                drawing.push(&block, &voice, &session.take_gain_std(), &done);
+            }
+            if let Some(table) = &mut levels {
+                for (channel, levels) in done.iter().enumerate() {
+                    add_levels(table, channel, levels);
+                }
+            }
+            if last {
+                break;
+            }
+            if interrupted().is_break() {
+                return Err(Cancelled.into());
+            }
+        }
+        let losses = reader.losses();
+        if self.processing.strict && losses.any() {
+            return Err(Incomplete { name: in_input(), losses }.into());
+        }
+        residual.map(Output::finish).transpose()?;
+        let clipped_samples = output.finish()?;
+        let (mut statistics, taken) = (session.statistics(), began.elapsed().as_secs_f64());
+        if live.is_some() {
+            // All else is for a session to find.
+            statistics.samples = samples;
+            statistics.duration_seconds = samples as f64 / f64::from(sample_rate);
+        }
+        Ok(Found {
+            input_format: input_format.to_string(),
+            output_format: match self.processing.encoded(self.output) {
+                Some(kind) => format!("{kind} by ffmpeg"),
+                None => format!("{} {:?}", layout.format, layout.container),
+            },
+            clipped_samples,
+            damaged_packets: losses.damaged_packets,
+            silent_samples: losses.silent_samples,
+            missing_samples: losses.missing_samples,
+            samples_not_finite: losses.not_finite,
+            ends_early: losses.ends_early,
+            latency_seconds: self.processing.live.latency_seconds(),
+            processing_seconds: taken,
+            real_time_factor: taken / statistics.duration_seconds,
+            figure: drawing.map(|drawing| drawing.finish(statistics.duration_seconds)),
+            levels,
+            statistics,
+        })
+    }
+
+    fn open(&self) -> anyhow::Result<Reader> {
+        let (input, raw, salvage) = (self.input.to_owned(), self.processing.raw, self.processing.salvage);
+        // Sound that goes with pictures begins with them.
+        let in_time = self.processing.encoded(self.output).is_some_and(ffmpeg::Kind::has_video)
+            && ffmpeg::Kind::of(self.input).is_some_and(ffmpeg::Kind::has_video);
+        let open = move || {
+            let standard = name(&input, "standard input");
+            let reader = match (is_standard(&input), raw) {
+                (true, None) => Reader::from_stream(standard, io::stdin()),
+                (true, Some(raw)) => Reader::from_raw_stream(standard, io::stdin(), raw),
+                (false, None) => open_any(&input, in_time),
+                (false, Some(raw)) => Reader::open_raw(&input, raw),
+            };
+            reader.map(|reader| reader.salvage(salvage))
+        };
+        Ok(interruptible(open)??)
+    }
+
+    /// Begins an output: a file that appears when it is complete, or a stream.
+    fn create(&self, path: &Path, layout: Layout, metadata: &Metadata) -> anyhow::Result<Output> {
+        let plain = |writer| Output { writer, encoding: None };
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            |error| Error::Write { path, reason: WriteError::Io(error) }
+        };
+        if is_standard(path) {
+            let name = Path::new("standard output");
+            check_standard_output().map_err(failed(name))?;
+            let writer = match seekable_output() {
+                Some(file) => Writer::to_seekable_with(name, layout, metadata, file)?,
+                None => Writer::to_stream_with(name, layout, metadata, io::stdout())?,
+            };
+            return Ok(plain(writer));
+        }
+        if is_device(path) {
+            let stream = open_device(path)?.map_err(failed(path))?;
+            return Ok(plain(Writer::to_stream_with(path, layout, metadata, stream)?));
+        }
+        if let Some((kind, ffmpeg)) = self.processing.encoded(path).zip(Ffmpeg::find()) {
+            let is_original =
+                !is_standard(self.input) && self.input.is_file() && self.processing.raw.is_none();
+            let original = is_original.then_some(self.input);
+            let (writer, encoding) = ffmpeg.encode(path, kind, layout, metadata, original)?;
+            return Ok(Output { writer, encoding: Some(encoding) });
+        }
+        Ok(plain(Writer::create_with(path, layout, metadata)?))
+    }
+
+    fn container(&self, path: &Path) -> Container {
+        self.processing.container().unwrap_or_else(|| Container::from_path(path))
+    }
+
+    fn layout(&self, reader: &Reader, session: &Session) -> Layout {
+        let container = self.container(self.output);
+        let depth = self.processing.format.and_then(|format| format.depth).unwrap_or(reader.format());
+        let format = match (container, depth) {
+            (Container::Flac, depth) if depth.bits() > 24 => SampleFormat::Int24,
+            _ => depth,
+        };
+        Layout {
+            sample_rate: reader.sample_rate(),
+            channels: reader.channels(),
+            format,
+            container,
+            length: reader.length(),
+            speakers: reader.speakers(),
+            dither: session.dither(reader.format(), format),
+        }
+    }
+
+    /// The noise of the stretch.
+    fn noise(&self, stretch: Stretch) -> anyhow::Result<NoiseProfile> {
+        let mut reader = self.open()?;
+        let sample_rate = reader.sample_rate();
+        let sample = |seconds: f64| (seconds * f64::from(sample_rate)).round() as u64;
+        let (start, end) = (sample(stretch.start), stretch.end.map_or(u64::MAX, sample));
+        let mut profile = self.denoiser.noise_profile(sample_rate, reader.channels())?;
+        let block_samples = 16 * u64::from(sample_rate);
+        let mut position = 0;
+        while position < end {
+            let goal = if position < start { start } else { end };
+            let block;
+            (reader, block) = read(reader, (goal - position).min(block_samples) as usize)?;
+            if block[0].is_empty() {
+                break;
+            }
+            if position >= start {
+                let block: Vec<&[f32]> = block.iter().map(Vec::as_slice).collect();
+                profile.push(&block)?;
+            }
+            position += block[0].len() as u64;
+        }
+        if position <= start || position < stretch.end.map_or(0, sample) {
+            let seconds = position as f64 / f64::from(sample_rate);
+            return Err(usage(format!("--noise-from: {} ends at {seconds:.2} s", self.input.display())));
+        }
+        Ok(profile)
+    }
+}
+
+/// The columns of a table of levels.
+const LEVELS_HEADER: &str = "channel,start_seconds,low_hz,high_hz,level_dbfs,lower_dbfs,upper_dbfs\n";
+
+/// Adds the levels of a channel, counted from nothing, or of all that share one gain; silence is left empty.
+fn add_levels(table: &mut String, channel: usize, levels: &SpeechLevels) {
+    let SpeechLevels { edges_hertz, slot_seconds, first_slot, cells } = levels;
+    let bands = edges_hertz.len().saturating_sub(1).max(1);
+    for (slot, cells) in (*first_slot..).zip(cells.chunks_exact(bands)) {
+        let start = slot as f64 * slot_seconds;
+        for (edges, cell) in edges_hertz.windows(2).zip(cells) {
+            let (low, high) = (edges[0], edges[1]);
+            *table += &format!("{},{start:.1},{low:.1},{high:.1},", channel + 1);
+            *table += &match cell {
+                Some(SpeechLevel { level_dbfs, lower_dbfs, upper_dbfs }) => {
+                    format!("{level_dbfs:.2},{lower_dbfs:.2},{upper_dbfs:.2}\n")
+                }
+                None => ",,\n".to_owned(),
+            };
+        }
+    }
+}
+
+/// The next samples of every channel, and the reader for those after them; Ctrl-C ends the waiting for them.
+fn read(mut reader: Reader, samples: usize) -> anyhow::Result<(Reader, Vec<Vec<f32>>)> {
+    let (reader, block) = interruptible(move || {
+        let block = reader.read_block(samples);
+        (reader, block)
+    })?;
+    Ok((reader, block?))
+}
+
+/// Opens a file, by way of ffmpeg where that is needed; see [`Ffmpeg::decode`] for `in_time`.
+fn open_any(input: &Path, in_time: bool) -> Result<Reader, Error> {
+    const WITHOUT_FFMPEG: &str = " (ffmpeg, which reads more, is not on the PATH)";
+    let ffmpeg = Ffmpeg::find();
+    if let (true, Some(ffmpeg)) = (in_time, &ffmpeg) {
+        return ffmpeg.decode(input, in_time);
+    }
+    let unread = match Reader::open(input) {
+        Err(Error::Read { path, reason: ReadError::Unsupported(what) }) if ffmpeg.is_none() => {
+            return Err(Error::Read { path, reason: ReadError::Unsupported(what + WITHOUT_FFMPEG) });
+        }
+        Err(Error::Read { path, reason: ReadError::NotAudio(what) }) if ffmpeg.is_none() => {
+            return Err(Error::Read { path, reason: ReadError::NotAudio(what + WITHOUT_FFMPEG) });
+        }
+        Err(error @ Error::Read { reason: ReadError::Unsupported(_) | ReadError::NotAudio(_), .. }) => error,
+        other => return other,
+    };
+    // What it does not read either is what it was.
+    ffmpeg.filter(|_| input.is_file()).and_then(|ffmpeg| ffmpeg.decode(input, in_time).ok()).ok_or(unread)
+}
+
+/// A whole recording. What it lacks is told, or refused if `strict`.
+pub fn read_whole(path: &Path, strict: bool) -> anyhow::Result<Signal> {
+    let (signal, losses) = alphamf_files::read_with_losses(path)?;
+    let name = path.display().to_string();
+    if losses.any() {
+        if strict {
+            return Err(Incomplete { name, losses }.into());
+        }
+        tracing::warn!("{}", printable(&format!("{name}: {losses}")));
+    }
+    Ok(signal)
+}
+
+/// A recording that is refused for what it lacks.
+#[derive(Debug, thiserror::Error)]
+#[error("{name}: {losses}, and --strict refuses that")]
+pub struct Incomplete {
+    name: String,
+    losses: Losses,
+}
+
+/// A file or stream that is being written.
+struct Output {
+    writer: Writer,
+    /// Of a file that ffmpeg writes.
+    encoding: Option<Encoding>,
+}
+
+impl Output {
+    fn write_block(&mut self, channels: &[Vec<f32>]) -> Result<(), Error> {
+        let written = self.writer.write_block(channels);
+        if let Some(encoding) = self.encoding.take_if(|_| written.is_err()) {
+            // Why it does not listen any more says more than that it does not.
+            encoding.finish()?;
+        }
+        written
+    }
+
+    /// Completes it and returns how many samples were clipped.
+    fn finish(self) -> Result<u64, Error> {
+        let clipped = self.writer.finish();
+        self.encoding.map(Encoding::finish).transpose()?;
+        clipped
+    }
+}

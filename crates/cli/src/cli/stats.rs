@@ -1,0 +1,113 @@
+//! The record of a run.
+
+use super::folder::LeftOut;
+use super::model::Model;
+use super::recording::{Found, Processing};
+use super::terminal::write_whole;
+use alphamf::denoiser::{Denoiser, Settings};
+use alphamf_eval::checksum;
+use serde::{Serialize, Serializer};
+use std::path::{Path, PathBuf};
+
+/// All that is the same for every file of a run.
+#[derive(Debug)]
+pub struct Run<'a> {
+    denoiser: &'a Denoiser,
+    processing: &'a Processing,
+    stats: Stats<'a>,
+    settings_checksum: String,
+}
+
+/// What of it is recorded.
+#[derive(Debug, Serialize)]
+struct Stats<'a> {
+    version: &'static str,
+    /// Its file, or `built-in`.
+    dictionary: String,
+    dictionary_sha256: String,
+    /// Its file, or `built-in`, or none where none is used.
+    settings: &'a Settings,
+    processing: serde_json::Value,
+}
+
+/// What became of a file.
+#[derive(Debug, Serialize)]
+pub struct Entry {
+    #[serde(serialize_with = "lossy")]
+    pub input: PathBuf,
+    #[serde(serialize_with = "lossy")]
+    pub output: PathBuf,
+    pub outcome: Outcome,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    #[serde(flatten)]
+    pub found: Option<Found>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    Denoised,
+    Skipped,
+    Failed,
+}
+
+impl Entry {
+    /// A file that was denoised.
+    pub fn denoised(input: &Path, output: &Path, found: Found) -> Self {
+        let (input, output) = (input.to_owned(), output.to_owned());
+        Self { input, output, outcome: Outcome::Denoised, error: None, found: Some(found) }
+    }
+}
+
+/// Writes a path as text also if it is none: a name must not cost the record.
+pub fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
+}
+
+impl<'a> Run<'a> {
+    /// Runs of one denoiser.
+    pub fn new(denoiser: &'a Denoiser, model: &Model, processing: &'a Processing) -> anyhow::Result<Self> {
+        let named = |file: Option<&Path>| {
+            file.map_or_else(|| "built-in".to_owned(), |file| file.to_string_lossy().into_owned())
+        };
+        let stats = Stats {
+            version: env!("CARGO_PKG_VERSION"),
+            dictionary: named(model.dictionary_file()),
+            dictionary_sha256: checksum(&denoiser.dictionary().to_bytes()?),
+            settings: denoiser.settings(),
+            processing: processing.record(),
+        };
+        let all =
+            format!("{} {} {:?} {processing:?}", stats.version, stats.dictionary_sha256, stats.settings);
+        Ok(Self { denoiser, processing, stats, settings_checksum: checksum(all.as_bytes()) })
+    }
+
+    pub fn denoiser(&self) -> &Denoiser {
+        self.denoiser
+    }
+
+    pub fn processing(&self) -> &Processing {
+        self.processing
+    }
+
+    /// Checksum of all that decides what becomes of a recording.
+    pub fn settings_checksum(&self) -> &str {
+        &self.settings_checksum
+    }
+
+    /// Writes the record of its files as JSON.
+    pub fn write(&self, path: &Path, files: &[Entry], left_out: &[LeftOut]) -> anyhow::Result<()> {
+        #[derive(Serialize)]
+        struct Record<'a> {
+            #[serde(flatten)]
+            stats: &'a Stats<'a>,
+            files: &'a [Entry],
+            #[serde(skip_serializing_if = "<[_]>::is_empty")]
+            left_out: &'a [LeftOut],
+        }
+        let mut json = serde_json::to_string_pretty(&Record { stats: &self.stats, files, left_out })?;
+        json.push('\n');
+        write_whole(path, json.as_bytes())
+    }
+}

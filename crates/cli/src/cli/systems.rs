@@ -1,0 +1,124 @@
+//! What `denoise eval` scores: the denoiser of the command line, those of a protocol, or files.
+
+use std::error::Error;
+use std::path::Path;
+
+use alphamf::denoiser::{Denoiser, Settings};
+use alphamf::learning::{Corpus, TrainingSettings};
+use alphamf::model::Dictionary;
+use alphamf::signal::Signal;
+use alphamf_eval::{Observer, Protocol, checksum};
+use anyhow::Context;
+
+use super::Common;
+use super::live::{self, Live};
+use super::model::Model;
+use super::recording::read_whole;
+use super::terminal::{Progress, interrupted};
+
+/// Denoises one recording, and may show how the estimate develops.
+type Denoise = dyn Fn(&Signal, &mut Observer) -> Result<Signal, Box<dyn Error + Send + Sync>> + Sync;
+
+/// Something to score.
+pub struct System {
+    /// Name in the results.
+    pub name: String,
+    /// Settings for the record.
+    pub settings: serde_json::Value,
+    /// Seed of its random numbers.
+    pub seed: Option<u64>,
+    /// SHA-256 of its dictionary.
+    pub dictionary_sha256: Option<String>,
+    /// The denoiser.
+    pub denoise: Box<Denoise>,
+}
+
+impl System {
+    /// Stands for files that were enhanced elsewhere.
+    pub fn enhanced() -> Self {
+        Self {
+            name: "enhanced".to_owned(),
+            settings: serde_json::Value::Null,
+            seed: None,
+            dictionary_sha256: None,
+            denoise: Box::new(|_, _| Err("there is no enhanced file for this recording".into())),
+        }
+    }
+
+    /// The denoiser that the command line describes.
+    pub fn of_arguments(model: &Model, live: &Live) -> anyhow::Result<Self> {
+        Self::of_denoiser("denoise", model.denoiser()?, live, 0)
+    }
+
+    /// The denoisers that a protocol compares, with the built-in dictionary or, if the protocol says
+    /// so, one trained below `data`.
+    pub fn of_protocol(
+        protocol: &Protocol,
+        data: &Path,
+        live: &Live,
+        strict: bool,
+        common: &Common,
+    ) -> anyhow::Result<Vec<Self>> {
+        // Mistakes in the settings are found before any time goes into training.
+        let variants = protocol.variants::<Settings>()?;
+        for variant in &variants {
+            let place = || match variant.name.as_str() {
+                "" => protocol.name.clone(),
+                name => format!("{}: {name}", protocol.name),
+            };
+            variant.settings.validate().with_context(place)?;
+        }
+        let dictionary = match &protocol.training {
+            None => Dictionary::built_in()?,
+            Some(training) => train(protocol, training.sample_rate, data, strict, common)?,
+        };
+        let systems = variants.into_iter().map(|variant| {
+            let name = if variant.name.is_empty() { "denoise" } else { &variant.name };
+            Self::of_denoiser(
+                name,
+                Denoiser::new(dictionary.clone(), variant.settings)?,
+                live,
+                protocol.trace_every,
+            )
+        });
+        systems.collect()
+    }
+
+    fn of_denoiser(name: &str, denoiser: Denoiser, live: &Live, trace_every: usize) -> anyhow::Result<Self> {
+        let live = live.settings(&denoiser, 1.0);
+        let mut settings = serde_json::to_value(denoiser.settings())?;
+        if let Some(live) = &live {
+            settings["live"] = serde_json::to_value(live)?;
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            settings,
+            seed: Some(denoiser.settings().seed),
+            dictionary_sha256: Some(checksum(&denoiser.dictionary().to_bytes()?)),
+            denoise: Box::new(move |noisy, observer| {
+                if let Some(settings) = &live {
+                    return Ok(live::denoise(&denoiser, noisy, settings)?);
+                }
+                let denoised =
+                    denoiser
+                        .denoise_with_snapshots(noisy, trace_every, observer, &mut |_: f64| interrupted())?;
+                Ok(denoised.signal)
+            }),
+        })
+    }
+}
+
+fn train(
+    protocol: &Protocol,
+    sample_rate: u32,
+    data: &Path,
+    strict: bool,
+    common: &Common,
+) -> anyhow::Result<Dictionary> {
+    let mut corpus = Corpus::new(sample_rate, protocol.training_settings::<TrainingSettings>()?)?;
+    for file in protocol.training_files(data)? {
+        corpus.add(&read_whole(&file, strict)?).with_context(|| file.display().to_string())?;
+    }
+    let progress = Progress::new("learning", common.quiet);
+    Ok(corpus.train_with_progress(&mut |share: f64| progress.update(share))?)
+}

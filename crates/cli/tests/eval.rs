@@ -1,0 +1,302 @@
+//! `denoise eval` as a user runs it.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use alphamf::signal::{SampleFormat, Signal};
+use alphamf_files as audio;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Two clean sentences of a second at 8 kHz and three noisy recordings of each.
+fn corpus() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut state = 1_u32;
+    let mut noise = |gain: f32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        gain * (state as f32 / 2.0_f32.powi(31) - 1.0)
+    };
+    for (name, pitch) in [("a", 110.0_f32), ("b", 190.0)] {
+        let voice = |n: u16| {
+            let t = f32::from(n) / 8000.0;
+            let phase = std::f32::consts::TAU * pitch * t + (9.0 * t).sin();
+            let buzz: f32 = (1..15_u8).map(f32::from).map(|k| (k * phase).sin() / k).sum();
+            0.15 * (1.05 - (14.0 * t).cos()) * buzz
+        };
+        let mut put = |path: &str, gain: f32| {
+            let samples = (0..8000).map(|n| voice(n) + noise(gain)).collect();
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            audio::write(path, &Signal::new(8000, SampleFormat::Int16, vec![samples]).unwrap()).unwrap();
+        };
+        put(&format!("clean/{name}.wav"), 0.0);
+        for (condition, gain) in [("low", 0.02), ("mid", 0.06), ("high", 0.2)] {
+            put(&format!("noisy/{name}_{condition}.wav"), gain);
+        }
+    }
+    folder
+}
+
+fn denoise_eval(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_denoise"));
+    command.current_dir(folder).arg("eval").args(arguments);
+    command
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    denoise_eval(folder, arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Results without what depends on the clock.
+fn results(path: &Path) -> Value {
+    let mut study: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    for evaluation in study["evaluations"].as_array_mut().unwrap() {
+        for file in evaluation["files"].as_array_mut().unwrap() {
+            file["processing_seconds"].take();
+        }
+    }
+    study
+}
+
+#[test]
+fn a_killed_run_resumes_to_equal_results_and_repeats_nothing() {
+    let corpus = corpus();
+    let folder = corpus.path();
+    let slow = ["--clean", "clean", "--noisy", "noisy", "--threads", "1", "--iterations", "40"];
+    let whole = run(folder, &[&slow[..], &["--json", "whole.json"]].concat());
+    assert!(whole.status.success(), "{}", text(&whole.stderr));
+
+    let resumable = [&slow[..], &["--resume", "run.jsonl", "--json", "resumed.json"]].concat();
+    let mut child =
+        denoise_eval(folder, &resumable).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let journal = folder.join("run.jsonl");
+    let lines = || fs::read(&journal).map_or(0, |bytes| bytes.iter().filter(|&&byte| byte == b'\n').count());
+    let start = Instant::now();
+    while lines() < 3 && child.try_wait().unwrap().is_none() {
+        assert!(start.elapsed() < Duration::from_secs(120), "nothing is finished");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().unwrap(); // SIGKILL on Unix: nothing can be tidied up
+    child.wait().unwrap();
+    let before = fs::read(&journal).unwrap();
+    assert!((3..7).contains(&lines()), "{} lines: the run was to be cut half-way", lines());
+    assert!(!folder.join("resumed.json").exists(), "results of half a run");
+
+    let resumed = run(folder, &resumable);
+    assert!(resumed.status.success(), "{}", text(&resumed.stderr));
+    assert_eq!(results(&folder.join("resumed.json")), results(&folder.join("whole.json")));
+    let after = fs::read(&journal).unwrap();
+    assert_eq!(after.iter().filter(|&&byte| byte == b'\n').count(), 7, "a header and six files, each once");
+    let kept = before.iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
+    assert!(after.starts_with(&before[..kept]), "finished files are not done again");
+
+    // Other settings are another experiment.
+    let other = run(folder, &[&resumable[..], &["--alpha-noise", "1.8"]].concat());
+    assert_eq!(other.status.code(), Some(3));
+    assert!(
+        text(&other.stderr).contains("settings.model.alpha_noise was 1.9, now 1.8"),
+        "{}",
+        text(&other.stderr)
+    );
+}
+
+#[test]
+fn a_corpus_is_scored_saved_and_shown() {
+    let corpus = corpus();
+    let folder = corpus.path();
+    let outputs =
+        ["--save", "out", "--json", "r.json", "--csv", "r.csv", "--report", "r.html", "--iterations", "0"];
+    let done = run(folder, &[&["--clean", "clean", "--noisy", "noisy"][..], &outputs].concat());
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    let table = text(&done.stdout);
+    for expected in ["6 files", "SDR (dB)", "ESTOI", "condition", "high", "low", "mid"] {
+        assert!(table.contains(expected), "no {expected} in\n{table}");
+    }
+    assert_eq!(fs::read_dir(folder.join("out")).unwrap().count(), 6);
+    assert_eq!(fs::read_to_string(folder.join("r.csv")).unwrap().lines().count(), 7);
+    let page = fs::read_to_string(folder.join("r.html")).unwrap();
+    assert_eq!(page.matches("<audio").count(), 18, "best and worst three, each thrice");
+
+    // What was saved scores the same, up to its 16 bits.
+    let again = run(folder, &["--clean", "clean", "--enhanced", "out", "--json", "again.json", "--quiet"]);
+    assert_eq!((again.status.code(), text(&again.stdout)), (Some(0), String::new()));
+    let sdr = |name: &str| -> Vec<f64> {
+        let study = results(&folder.join(name));
+        let files = study["evaluations"][0]["files"].as_array().unwrap().clone();
+        files.iter().map(|file| file["output"]["sdr"].as_f64().unwrap()).collect()
+    };
+    for (direct, saved) in sdr("r.json").iter().zip(sdr("again.json")) {
+        assert!((direct - saved).abs() < 0.01, "{direct} dB, saved {saved} dB");
+    }
+}
+
+#[test]
+fn one_bad_file_is_reported_and_the_rest_is_scored() {
+    let corpus = corpus();
+    let folder = corpus.path();
+    fs::write(folder.join("noisy/b_low.wav"), b"not audio").unwrap();
+    fs::write(folder.join("noisy/orphan_low.wav"), b"").unwrap();
+    let done =
+        run(folder, &["--clean", "clean", "--noisy", "noisy", "--em-iterations", "4", "--json", "r.json"]);
+    assert_eq!(done.status.code(), Some(3));
+    let errors = text(&done.stderr);
+    assert!(errors.contains("2 files could not be scored") && errors.contains("noisy/b_low.wav"), "{errors}");
+    assert!(errors.contains("orphan_low.wav: no clean file"), "{errors}");
+    let study = results(&folder.join("r.json"));
+    assert_eq!(study["evaluations"][0]["files"].as_array().unwrap().len(), 5);
+    assert_eq!(study["evaluations"][0]["failures"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn mistakes_get_one_line_and_leave_earlier_results_alone() {
+    let corpus = corpus();
+    let folder = corpus.path();
+    fs::create_dir(folder.join("empty")).unwrap();
+    fs::write(folder.join("r.json"), "earlier").unwrap();
+    let protocol =
+        "name = \"p\"\n[corpus]\nclean = [\"clean/*\"]\nnoisy = [\"noisy/*\"]\n[settings]\nalpha = 2\n";
+    fs::write(folder.join("p.toml"), protocol).unwrap();
+    fs::write(folder.join("m.csv"), "noisy,clean\nnoisy/a_low.wav\n").unwrap();
+    for (arguments, code, expected) in [
+        (&["--clean", "clean", "--noisy", "empty"][..], 3, "the folder is empty"),
+        (&["--clean", "clean", "--noisy", "nowhere"], 3, "nowhere"),
+        (&["--clean", "noisy", "--noisy", "clean"], 3, "no pairs"),
+        (&["--manifest", "m.csv"], 3, "line 2"),
+        (&["--protocol", "p.toml", "--data", "."], 3, "unknown field `alpha`"),
+        (&["--clean", "clean", "--noisy", "noisy", "--csv", "no/such/r.csv"], 4, "no/such"),
+        (&["--clean", "clean", "--noisy", "noisy", "--noise-rank", "0"], 2, "noise rank"),
+        (&["--clean", "clean"], 2, "--noisy <DIR>"),
+        (&["--protocol", "p.toml", "--data", ".", "--seed", "1"], 2, "--seed"),
+    ] {
+        let refused = run(folder, &[arguments, &["--json", "r.json"]].concat());
+        let errors = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(code), "{arguments:?}: {errors}");
+        assert!(errors.contains(expected), "{arguments:?}: {errors}");
+        assert!(code == 2 || errors.trim_end().lines().count() == 1, "{arguments:?}: {errors}");
+        assert_eq!(fs::read_to_string(folder.join("r.json")).unwrap(), "earlier");
+    }
+}
+
+#[test]
+fn no_output_is_an_input_or_another_output() {
+    let corpus = corpus();
+    let folder = corpus.path();
+    let pairs = "noisy,clean\nnoisy/a_low.wav,clean/a.wav\n";
+    let protocol = "name = \"p\"\n[corpus]\nclean = [\"clean/*\"]\nnoisy = [\"noisy/*\"]\n";
+    fs::write(folder.join("pairs.csv"), pairs).unwrap();
+    fs::write(folder.join("p.toml"), protocol).unwrap();
+    let clean = fs::read(folder.join("clean/a.wav")).unwrap();
+    let folders = ["--clean", "clean", "--noisy", "noisy"];
+    let manifest = ["--manifest", "pairs.csv"];
+    for (arguments, code, expected) in [
+        ([&manifest[..], &["--csv", "./pairs.csv"]].concat(), 4, "same file"),
+        (["--protocol", "p.toml", "--data", ".", "--json", "p.toml"].to_vec(), 4, "same file"),
+        ([&manifest[..], &["--json", "clean/a.wav"]].concat(), 4, "same file"),
+        ([&folders[..], &["--save", "noisy"]].concat(), 4, "same file"),
+        ([&folders[..], &["--json", "x", "--resume", "x"]].concat(), 2, "twice"),
+        ([&folders[..], &["--json", "x", "--csv", "./x"]].concat(), 2, "twice"),
+    ] {
+        let refused = run(folder, &arguments);
+        let errors = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(code), "{arguments:?}: {errors}");
+        assert!(errors.contains(expected) && text(&refused.stdout).is_empty(), "{arguments:?}: {errors}");
+    }
+    assert_eq!(fs::read_to_string(folder.join("pairs.csv")).unwrap(), pairs);
+    assert_eq!(fs::read_to_string(folder.join("p.toml")).unwrap(), protocol);
+    assert!(fs::read(folder.join("clean/a.wav")).unwrap() == clean);
+    assert!(!folder.join("x").exists());
+}
+
+#[test]
+fn a_journal_is_of_the_audio_that_was_scored() {
+    let corpus = corpus();
+    let folder = corpus.path();
+    let arguments =
+        ["--clean", "clean", "--noisy", "noisy", "--quality", "fast", "--resume", "run.jsonl", "--quiet"];
+    assert!(run(folder, &arguments).status.success());
+    fs::copy(folder.join("clean/b.wav"), folder.join("noisy/b_low.wav")).unwrap();
+    let refused = run(folder, &arguments);
+    let errors = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(3), "{errors}");
+    assert!(errors.contains("'b_low.wav' was scored with other audio"), "{errors}");
+}
+
+#[test]
+fn protocols_and_manifests_are_checked() {
+    let corpus = corpus();
+    let folder = corpus.path();
+    let corpus = "name = \"p\"\n[corpus]\nclean = [\"clean/*\"]\nnoisy = [\"noisy/*\"]\n";
+    fs::write(folder.join("m.csv"), "noisy,clean,noisy\nnoisy/a_low.wav,clean/a.wav,x\n").unwrap();
+    let refused = run(folder, &["--manifest", "m.csv"]);
+    assert_eq!(refused.status.code(), Some(3));
+    assert!(text(&refused.stderr).contains("two columns are called 'noisy'"), "{}", text(&refused.stderr));
+    for (rest, code, expected) in [
+        ("[[variant]]\nname = \"../../escaped\"\n", 3, "name of a folder"),
+        ("[[variant]]\nname = \"a/b\"\n", 3, "name of a folder"),
+        ("[[variant]]\nname = \"\"\n", 3, "name of a folder"),
+        ("[settings.model]\nalpha_noise = 3.0\n", 2, "p: alpha of noise"),
+        (
+            "[settings.model]\nspeech_prior = { gamma = { shape = nan, rate = 0.0 } }\n",
+            2,
+            "shape of the prior",
+        ),
+    ] {
+        fs::write(folder.join("p.toml"), format!("{corpus}{rest}")).unwrap();
+        let arguments = ["--protocol", "p.toml", "--data", ".", "--save", "out", "--resume", "r.jsonl"];
+        let refused = run(folder, &arguments);
+        let errors = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(code), "{rest}: {errors}");
+        assert!(errors.contains(expected) && !errors.contains(": :"), "{rest}: {errors}");
+    }
+    assert!(!folder.join("out").exists());
+}
+
+#[test]
+fn tables_are_inert_in_spreadsheets() {
+    let corpus = corpus();
+    let folder = corpus.path();
+    fs::rename(folder.join("noisy/a_low.wav"), folder.join("noisy/=1+1.wav")).unwrap();
+    fs::write(folder.join("m.csv"), "noisy,clean,condition\nnoisy/=1+1.wav,clean/a.wav,@low\n").unwrap();
+    let done = run(folder, &["--manifest", "m.csv", "--quality", "fast", "--csv", "r.csv"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let table = fs::read_to_string(folder.join("r.csv")).unwrap();
+    let row: Vec<&str> = table.lines().nth(1).unwrap().split(',').collect();
+    assert_eq!(row[1], "'@low", "{table}");
+    assert!(row[5..8].iter().all(|score| score.parse::<f64>().is_ok()), "{table}");
+}
+
+#[test]
+fn journals_of_shards_are_joined_to_one() {
+    let corpus = corpus();
+    let folder = corpus.path();
+    let fast = ["--clean", "clean", "--noisy", "noisy", "--quality", "fast"];
+    let scored = |arguments: &[&str]| {
+        let output = run(folder, &[&fast[..], arguments].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    };
+    scored(&["--json", "whole.json"]);
+    for part in 1..=2 {
+        let (shard, journal) = (format!("{part}/2"), format!("{part}.jsonl"));
+        scored(&["--shard", &shard, "--resume", &journal]);
+    }
+    scored(&["--shard", "1/1000", "--resume", "empty.jsonl"]);
+    assert_eq!(fs::read_to_string(folder.join("empty.jsonl")).unwrap().lines().count(), 1, "a header alone");
+    let merge = |journals: &[&str], output: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_denoise"));
+        let status = command.current_dir(folder).arg("merge").args(journals).args(["-o", output]).status();
+        assert!(status.unwrap().success());
+        fs::read_to_string(folder.join(output)).unwrap()
+    };
+    let journal = merge(&["empty.jsonl", "1.jsonl", "2.jsonl"], "all.jsonl");
+    assert_eq!(journal, merge(&["2.jsonl", "1.jsonl"], "again.jsonl"));
+    assert_eq!(journal.lines().count(), 7, "a header and six files");
+    scored(&["--resume", "all.jsonl", "--json", "joined.json"]);
+    assert_eq!(fs::read_to_string(folder.join("all.jsonl")).unwrap(), journal, "nothing was scored again");
+    assert_eq!(results(&folder.join("joined.json")), results(&folder.join("whole.json")));
+}

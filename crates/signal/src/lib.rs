@@ -1,0 +1,15 @@
+#![doc = include_str!("../README.md")]
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod error_kind;
+mod format;
+pub mod progress;
+mod signal;
+
+pub use error_kind::ErrorKind;
+pub use format::SampleFormat;
+pub use signal::{
+    InvalidSignal, MAX_CHANNELS, MAX_SAMPLES_PER_SECOND, SAMPLE_RATE_RANGE, Signal, check_channels,
+    check_recording, check_sample_rate,
+};

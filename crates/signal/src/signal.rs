@@ -1,0 +1,205 @@
+//! Recordings: the samples themselves.
+
+use crate::SampleFormat;
+use std::ops::RangeInclusive;
+use thiserror::Error;
+
+/// The sample rates that are accepted, in Hz.
+pub const SAMPLE_RATE_RANGE: RangeInclusive<u32> = 8_000..=192_000;
+
+/// The most channels that are accepted. A header of 44 bytes may announce 65,535, each of which takes a transform's
+/// worth of memory however short the recording is.
+pub const MAX_CHANNELS: usize = 256;
+
+/// The most samples per second, all channels together, of a recording that is denoised: 64 channels at 48 kHz, or 16 at
+/// 192 kHz. Memory does not grow with a recording's length, but with these, to about 1 GB.
+pub const MAX_SAMPLES_PER_SECOND: u64 = 64 * 48_000;
+
+/// A recording: finite samples, full scale ±1, in one vector per channel.
+///
+/// There are one to [`MAX_CHANNELS`] channels and at least one sample, every channel has the same number of samples,
+/// and the sample rate lies in [`SAMPLE_RATE_RANGE`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Signal {
+    sample_rate: u32,
+    format: SampleFormat,
+    channels: Vec<Vec<f32>>,
+}
+
+impl Signal {
+    /// A signal from its channels; `sample_rate` in Hz, `format` as it will be written.
+    ///
+    /// # Errors
+    /// The first thing wrong: the sample rate, no channel or too many, no sample, channels of unequal length,
+    /// or a sample that is not finite (with its channel and position).
+    pub fn new(
+        sample_rate: u32,
+        format: SampleFormat,
+        channels: Vec<Vec<f32>>,
+    ) -> Result<Self, InvalidSignal> {
+        check_sample_rate(sample_rate)?;
+        check_channels(channels.len())?;
+        let length = channels[0].len();
+        if length == 0 {
+            return Err(InvalidSignal::NoSamples);
+        }
+        for (channel, samples) in channels.iter().enumerate() {
+            if samples.len() != length {
+                return Err(InvalidSignal::UnequalChannels {
+                    channel,
+                    found: samples.len(),
+                    expected: length,
+                });
+            }
+            if let Some(sample) = samples.iter().position(|x| !x.is_finite()) {
+                return Err(InvalidSignal::NotFinite { channel, sample, value: samples[sample] });
+            }
+        }
+        Ok(Self { sample_rate, format, channels })
+    }
+
+    /// Other samples at the same sample rate and in the same format, such as this signal denoised.
+    ///
+    /// # Errors
+    /// As for [`Signal::new`].
+    pub fn with_channels(&self, channels: Vec<Vec<f32>>) -> Result<Self, InvalidSignal> {
+        Self::new(self.sample_rate, self.format, channels)
+    }
+
+    /// The same samples, to be written in `format`.
+    #[must_use]
+    pub fn with_format(self, format: SampleFormat) -> Self {
+        Self { format, ..self }
+    }
+
+    /// Sample rate in Hz.
+    #[must_use]
+    pub fn sample_rate(&self) -> u32 {
+        self.sample_rate
+    }
+
+    /// The format the samples came in, and will be written in.
+    #[must_use]
+    pub fn format(&self) -> SampleFormat {
+        self.format
+    }
+
+    /// The samples of every channel.
+    #[must_use]
+    pub fn channels(&self) -> &[Vec<f32>] {
+        &self.channels
+    }
+
+    /// Takes the samples of every channel out.
+    #[must_use]
+    pub fn into_channels(self) -> Vec<Vec<f32>> {
+        self.channels
+    }
+
+    /// Samples per channel, at least one.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a signal is never empty")]
+    pub fn len(&self) -> usize {
+        self.channels[0].len()
+    }
+
+    /// Duration in seconds.
+    #[must_use]
+    pub fn duration(&self) -> f64 {
+        self.len() as f64 / f64::from(self.sample_rate)
+    }
+}
+
+/// Checks that a sample rate in Hz is one of [`SAMPLE_RATE_RANGE`].
+///
+/// # Errors
+/// If it is not.
+pub fn check_sample_rate(sample_rate: u32) -> Result<(), InvalidSignal> {
+    if SAMPLE_RATE_RANGE.contains(&sample_rate) {
+        Ok(())
+    } else {
+        Err(InvalidSignal::SampleRate { found: sample_rate })
+    }
+}
+
+/// Checks that there are channels, and no more than [`MAX_CHANNELS`].
+///
+/// # Errors
+/// If there are none, or more.
+pub fn check_channels(channels: usize) -> Result<(), InvalidSignal> {
+    match channels {
+        0 => Err(InvalidSignal::NoChannels),
+        1..=MAX_CHANNELS => Ok(()),
+        found => Err(InvalidSignal::TooManyChannels { found }),
+    }
+}
+
+/// Checks a sample rate in Hz and a number of channels, and that both together are no more than
+/// [`MAX_SAMPLES_PER_SECOND`].
+///
+/// # Errors
+/// If one of the three is not so.
+pub fn check_recording(sample_rate: u32, channels: usize) -> Result<(), InvalidSignal> {
+    check_sample_rate(sample_rate)?;
+    check_channels(channels)?;
+    if u64::from(sample_rate) * channels as u64 > MAX_SAMPLES_PER_SECOND {
+        return Err(InvalidSignal::TooManySamples { sample_rate, channels });
+    }
+    Ok(())
+}
+
+/// Why samples do not make a [`Signal`].
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum InvalidSignal {
+    /// The sample rate is not supported.
+    #[error(
+        "sample rate of {found} Hz: expected {} to {} Hz", SAMPLE_RATE_RANGE.start(), SAMPLE_RATE_RANGE.end()
+    )]
+    SampleRate {
+        /// Sample rate in Hz.
+        found: u32,
+    },
+    /// There is no channel.
+    #[error("no channels: expected at least one")]
+    NoChannels,
+    /// There are more channels than are accepted.
+    #[error("{found} channels: expected {MAX_CHANNELS} at most")]
+    TooManyChannels {
+        /// Number of channels.
+        found: usize,
+    },
+    /// There are more samples per second than are denoised together.
+    #[error(
+        "{channels} channels at {sample_rate} Hz: expected {} at most at this rate, in a file of their own",
+        MAX_SAMPLES_PER_SECOND / u64::from(*sample_rate)
+    )]
+    TooManySamples {
+        /// Sample rate in Hz.
+        sample_rate: u32,
+        /// Number of channels.
+        channels: usize,
+    },
+    /// There is no sample.
+    #[error("no samples: expected at least one")]
+    NoSamples,
+    /// A channel is longer or shorter than the first.
+    #[error("channel {channel} has {found} samples: expected {expected}, as in channel 0")]
+    UnequalChannels {
+        /// Index of the channel, from 0.
+        channel: usize,
+        /// Its number of samples.
+        found: usize,
+        /// The number of samples of channel 0.
+        expected: usize,
+    },
+    /// A sample is infinite or not a number.
+    #[error("sample {sample} of channel {channel} is {value}: expected a finite value")]
+    NotFinite {
+        /// Index of the channel, from 0.
+        channel: usize,
+        /// Index of the sample, from 0.
+        sample: usize,
+        /// The offending value.
+        value: f32,
+    },
+}

@@ -1,0 +1,142 @@
+//! What the samplers did in the sweeps that are averaged.
+
+use crate::samplers::Step;
+
+/// What the samplers of activations, noise spectra and impulses did in the sweeps that are averaged.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct SamplerCounters {
+    /// Steps of a sampler, and the sum of their sizes.
+    steps: u64,
+    step_sizes: f64,
+    /// Columns (of a frame or a bin) that were moved, and the pairs that the metric of each was made of.
+    columns: u64,
+    pairs: Option<u64>,
+    /// Unknowns that were moved under mirroring, and those of them that crossed zero.
+    unknowns: u64,
+    mirrored: u64,
+    /// Unknowns of moves whose limited drifts were counted, and those of them.
+    watched: u64,
+    limited: u64,
+    /// Proposals for impulse variables, and those that were accepted.
+    proposals: u64,
+    accepted: u64,
+}
+
+impl SamplerCounters {
+    /// Mean step size; none if nothing was sampled.
+    #[must_use]
+    pub fn step_size(&self) -> Option<f64> {
+        (self.steps > 0).then(|| self.step_sizes / self.steps as f64)
+    }
+
+    /// How many of HAMCMC's `M - 1` pairs had positive curvature and made up the metric, in the mean over moves of a
+    /// frame's activations or of a bin's noise spectra (`hamcmc-2016`, algorithm 1); none for samplers without memory.
+    #[must_use]
+    pub fn usable_pairs(&self) -> Option<f64> {
+        self.pairs.map(|pairs| pairs as f64 / self.columns as f64)
+    }
+
+    /// The share of the moves of an unknown that crossed zero and were mirrored; none without mirroring.
+    #[must_use]
+    pub fn mirrored_fraction(&self) -> Option<f64> {
+        share(self.mirrored, self.unknowns)
+    }
+
+    /// The share of the moves of an unknown whose drift was cut to its limit; none for samplers that do not count.
+    #[must_use]
+    pub fn clipped_drift_fraction(&self) -> Option<f64> {
+        share(self.limited, self.watched)
+    }
+
+    /// The share of the Metropolis proposals for impulse variables that were accepted; none if they are integrated
+    /// out.
+    #[must_use]
+    pub fn impulse_acceptance(&self) -> Option<f64> {
+        share(self.accepted, self.proposals)
+    }
+
+    /// Adds those of another block or channel.
+    pub fn add(&mut self, other: &Self) {
+        self.steps += other.steps;
+        self.step_sizes += other.step_sizes;
+        self.columns += other.columns;
+        self.pairs = match (self.pairs, other.pairs) {
+            (Some(own), Some(others)) => Some(own + others),
+            (own, others) => own.or(others),
+        };
+        self.unknowns += other.unknowns;
+        self.mirrored += other.mirrored;
+        self.watched += other.watched;
+        self.limited += other.limited;
+        self.proposals += other.proposals;
+        self.accepted += other.accepted;
+    }
+
+    /// Counts a step that moved so many columns by metrics of so many pairs in all.
+    pub(super) fn count_step(&mut self, step: &Step, columns: usize, pairs: Option<usize>) {
+        self.steps += 1;
+        self.step_sizes += step.step_size;
+        self.columns += columns as u64;
+        if let Some(pairs) = pairs {
+            *self.pairs.get_or_insert(0) += pairs as u64;
+        }
+    }
+
+    /// Counts the unknowns of a step of which so many had their drift cut, if the sampler says so.
+    pub(super) fn count_limited(&mut self, unknowns: usize, limited: Option<usize>) {
+        if let Some(limited) = limited {
+            self.watched += unknowns as u64;
+            self.limited += limited as u64;
+        }
+    }
+
+    /// Counts the signs that changed from one signed state to the next.
+    pub(super) fn count_mirrored(&mut self, before: &[f32], after: &[f32]) {
+        let crossed = |(a, b): &(&f32, &f32)| a.is_sign_negative() != b.is_sign_negative();
+        self.unknowns += after.len() as u64;
+        self.mirrored += before.iter().zip(after).filter(crossed).count() as u64;
+    }
+
+    /// Counts proposals for impulse variables.
+    pub(super) fn count_impulses(&mut self, [accepted, proposals]: [u64; 2]) {
+        self.accepted += accepted;
+        self.proposals += proposals;
+    }
+}
+
+fn share(part: u64, of: u64) -> Option<f64> {
+    (of > 0).then(|| part as f64 / of as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moves_are_counted_by_kind() {
+        let step = |step_size| Step { acceptance: 1.0, energy: None, divergences: 0, step_size };
+        let nothing = SamplerCounters::default();
+        assert_eq!((nothing.step_size(), nothing.usable_pairs()), (None, None));
+        assert_eq!((nothing.mirrored_fraction(), nothing.impulse_acceptance()), (None, None));
+        let mut moves = nothing;
+        moves.count_step(&step(0.1), 10, Some(25));
+        moves.count_step(&step(0.3), 30, Some(75));
+        // Two of five change their sign; a zero that keeps it does not.
+        moves.count_mirrored(&[1.0, -1.0, 0.0, 2.0, -3.0], &[-0.5, 1.0, 0.5, 2.5, -0.0]);
+        moves.count_impulses([30, 40]);
+        moves.count_limited(8, None);
+        assert_eq!(moves.clipped_drift_fraction(), None);
+        moves.count_limited(8, Some(2));
+        assert!((moves.step_size().unwrap() - 0.2).abs() < 1e-15);
+        assert_eq!(moves.usable_pairs(), Some(2.5));
+        assert_eq!((moves.mirrored_fraction(), moves.impulse_acceptance()), (Some(0.4), Some(0.75)));
+        // Those of another block, without memory or mirror, count in what both have.
+        let mut other = SamplerCounters::default();
+        other.count_step(&step(0.6), 5, None);
+        other.count_impulses([0, 20]);
+        moves.add(&other);
+        assert!((moves.step_size().unwrap() - 1.0 / 3.0).abs() < 1e-15);
+        assert_eq!((moves.mirrored_fraction(), moves.impulse_acceptance()), (Some(0.4), Some(0.5)));
+        assert_eq!(moves.clipped_drift_fraction(), Some(0.25));
+    }
+}

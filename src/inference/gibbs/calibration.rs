@@ -1,0 +1,270 @@
+//! Simulation-based calibration of the whole posterior (Talts, Betancourt, Simpson, Vehtari and Gelman 2018, "Validating
+//! Bayesian inference algorithms with simulation-based calibration"): unknowns are drawn from their priors, powers given
+//! them, and the sweeps of the denoiser draw from the posterior of each such recording. If all of it is right, the rank of
+//! the true value of anything among its draws is uniform.
+//!
+//! Draws that are alike have ranks that are too wide, as draws that are too narrow have: those of a test are as far apart as
+//! their sampler needs. The figures of 1000 recordings are in `eval/results/README.md`.
+
+use super::*;
+use crate::inference::tests::{ALPHA, start};
+use crate::model::NoiseModel;
+use crate::model::{Factor, Mixture, Prior, SampledVariables};
+use crate::stable::PositiveStable;
+use rand_distr::{Distribution, Exp1, Gamma};
+use std::sync::Arc;
+
+const BINS: usize = 6;
+const FRAMES: usize = 8;
+/// Bins x rank.
+const DICTIONARY: [f32; 2 * BINS] = [1.0, 0.8, 0.5, 0.2, 0.1, 0.05, 0.1, 0.3, 0.6, 0.9, 0.7, 0.3];
+/// Of activations and noise spectra.
+const SHAPE: f64 = 2.0;
+const RATE: f64 = 2.0;
+/// Posterior draws of a recording, and cells that their ranks are counted in.
+const DRAWS: usize = 31;
+const CELLS: usize = 8;
+/// What is ranked.
+const NAMES: [&str; 7] = [
+    "speech level",
+    "noise level",
+    "noise tilt",
+    "one activation",
+    "mean gain",
+    "impulses of speech",
+    "impulses of noise",
+];
+
+/// How draws are made.
+#[derive(Clone, Copy)]
+struct Run {
+    sampler: SamplerKind,
+    impulses: ImpulseMode,
+    /// None for the denoiser's own.
+    step_size: Option<f64>,
+    noise_rank: usize,
+    /// Sweeps from one draw to the next of a chain.
+    thinning: usize,
+}
+
+/// Unknowns of a recording.
+struct Unknowns {
+    /// Rank x frames.
+    activations: Vec<f32>,
+    /// Bins x noise rank.
+    spectra: Vec<f32>,
+}
+
+impl Unknowns {
+    fn draw(noise_rank: usize, streams: SeedTree) -> Self {
+        let law = Gamma::new(SHAPE, 1.0 / RATE).unwrap();
+        let mut stream = streams.rng(0);
+        let mut draw =
+            |count: usize| -> Vec<f32> { (0..count).map(|_| law.sample(&mut stream) as f32).collect() };
+        Self { activations: draw((2 + noise_rank) * FRAMES), spectra: draw(BINS * noise_rank) }
+    }
+
+    fn mixture(&self) -> Mixture<f32> {
+        Mixture {
+            bins: BINS,
+            speech: Factor { alpha: ALPHA.0, spectra: DICTIONARY.to_vec() },
+            noise: Factor { alpha: ALPHA.1, spectra: self.spectra.clone() },
+        }
+    }
+}
+
+/// The dispersions of speech and of noise, bins x frames, written out.
+fn dispersions(mixture: &Mixture<f32>, activations: &[f32]) -> [Vec<f64>; 2] {
+    let (rank, split) = (mixture.rank(), mixture.speech_rank());
+    let product = |spectra: &[f32], rows: std::ops::Range<usize>| -> Vec<f64> {
+        let at = |column: &[f32], bin: usize| {
+            rows.clone().enumerate().map(|(k, row)| f64::from(spectra[k * BINS + bin] * column[row])).sum()
+        };
+        activations
+            .chunks_exact(rank)
+            .flat_map(|column| (0..BINS).map(|bin| at(column, bin)).collect::<Vec<f64>>())
+            .collect()
+    };
+    [product(&mixture.speech.spectra, 0..split), product(&mixture.noise.spectra, split..rank)]
+}
+
+/// The quantities of [`NAMES`], those of impulses only where they are drawn.
+fn quantities(
+    mixture: &Mixture<f32>,
+    activations: &[f32],
+    power: &[f32],
+    table: &MarginalTable,
+    impulses: Option<&SampledVariables<f32>>,
+) -> Vec<f64> {
+    let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / power.len() as f64;
+    let [speech, noise] = dispersions(mixture, activations);
+    let tilt = noise.chunks_exact(BINS).map(|frame| (frame[0] / frame[BINS - 1]).ln()).sum::<f64>();
+    let gain = |i: usize| {
+        let ratio = |lambda: f64, alpha: f64| (f64::from(power[i]).ln() - 2.0 / alpha * lambda.ln()) as f32;
+        f64::from(table.expectations(ratio(speech[i], ALPHA.0), ratio(noise[i], ALPHA.1)).gain)
+    };
+    let mut found = vec![
+        mean(&mut speech.iter().map(|x| x.ln())),
+        mean(&mut noise.iter().map(|x| x.ln())),
+        tilt,
+        f64::from(activations[3 * mixture.rank()]),
+        mean(&mut (0..power.len()).map(gain)),
+    ];
+    if let Some(SampledVariables { speech, noise }) = impulses {
+        found.extend([speech, noise].map(|values| mean(&mut values.iter().map(|&x| f64::from(x).ln()))));
+    }
+    found
+}
+
+/// The ranks of the true quantities among the draws of one simulated recording, for inference by `table`.
+fn ranks(run: &Run, table: &Arc<MarginalTable>, exact: &MarginalTable, streams: SeedTree) -> Vec<usize> {
+    let truth = Unknowns::draw(run.noise_rank, streams.child(0));
+    let mixture = truth.mixture();
+    let mut stream = streams.rng(1);
+    let [speech, noise] = dispersions(&mixture, &truth.activations);
+    let mut impulses = |alpha: f64| -> Vec<f32> {
+        let law = PositiveStable::new(alpha / 2.0).unwrap();
+        (0..speech.len()).map(|_| Distribution::<f64>::sample(&law, &mut stream) as f32).collect()
+    };
+    let drawn = SampledVariables { speech: impulses(ALPHA.0), noise: impulses(ALPHA.1) };
+    let power: Vec<f32> = (0..speech.len())
+        .map(|i| {
+            let variance = f64::from(drawn.speech[i]) * speech[i].powf(2.0 / ALPHA.0)
+                + f64::from(drawn.noise[i]) * noise[i].powf(2.0 / ALPHA.1);
+            let square: f64 = Exp1.sample(&mut stream);
+            (variance * square) as f32
+        })
+        .collect();
+    let prior = Prior::Gamma { shape: SHAPE, rate: RATE };
+    let start = start(BINS, &DICTIONARY, NoiseModel::FixedSpectra { rank: run.noise_rank }, prior);
+    let mut separation = Separation::new(&start, &power, table, streams.child(2));
+    // Chains start from the prior, as far from the truth as any draw.
+    let first = Unknowns::draw(run.noise_rank, streams.child(3));
+    separation.tiles[0].activations.copy_from_slice(&first.activations);
+    separation.mixture.noise.spectra.copy_from_slice(&first.spectra);
+    let settings = SamplingSettings {
+        sampler: run.sampler,
+        impulses: run.impulses,
+        step_size: run.step_size,
+        ..SamplingSettings::default()
+    };
+    let mut gibbs = Gibbs::new(&separation, &settings, streams.child(4)).unwrap();
+    let between = run.thinning * gibbs.noise.sampler.chains();
+    gibbs.adapt(true);
+    (0..10 * between).for_each(|_| gibbs.sweep(&mut separation));
+    gibbs.adapt(false);
+    let is_drawn = run.impulses == ImpulseMode::Sampled;
+    let true_values = quantities(&mixture, &truth.activations, &power, exact, is_drawn.then_some(&drawn));
+    let mut ranks = vec![0; true_values.len()];
+    for _ in 0..DRAWS {
+        let mut chain = 0;
+        for _ in 0..between {
+            chain = gibbs.noise.sampler.next_chain();
+            gibbs.sweep(&mut separation);
+        }
+        let impulses = gibbs.tiles[0].sampled.as_ref().map(|sampled| sampled.values(chain));
+        let activations = &separation.tiles[0].activations;
+        let drawn = quantities(&separation.mixture, activations, &power, exact, impulses);
+        for (rank, (drawn, truth)) in ranks.iter_mut().zip(drawn.iter().zip(&true_values)) {
+            *rank += usize::from(drawn < truth);
+        }
+    }
+    ranks
+}
+
+/// What the ranks of a quantity say.
+struct Calibration {
+    name: &'static str,
+    /// The chi-square of their counts, with one degree of freedom less than [`CELLS`].
+    chi_square: f64,
+    /// How far their mean is from the middle, in standard deviations of uniform ones: the bias in standard deviations of
+    /// the posterior, nearly.
+    lean: f64,
+    /// Their standard deviation over that of uniform ones: above one where draws are too narrow.
+    spread: f64,
+}
+
+/// Of so many recordings; inference takes `table_alphas` for the exponents.
+fn calibrate(run: Run, recordings: usize, table_alphas: (f64, f64)) -> Vec<Calibration> {
+    let exact = MarginalTable::new(ALPHA.0, ALPHA.1);
+    let table = Arc::new(MarginalTable::new(table_alphas.0, table_alphas.1));
+    let streams = SeedTree::new(20);
+    let ranks: Vec<Vec<usize>> = (0..recordings as u64)
+        .into_par_iter()
+        .map(|k| ranks(&run, &table, &exact, streams.child(k)))
+        .collect();
+    let of_quantity = |(index, name): (usize, &'static str)| {
+        let values: Vec<usize> = ranks.iter().map(|ranks| ranks[index]).collect();
+        let mut counts = [0.0; CELLS];
+        values.iter().for_each(|rank| counts[rank * CELLS / (DRAWS + 1)] += 1.0);
+        let expected = recordings as f64 / CELLS as f64;
+        let deviation = (((DRAWS + 1).pow(2) - 1) as f64 / 12.0).sqrt();
+        let off = |&rank: &usize| (rank as f64 - DRAWS as f64 / 2.0) / deviation;
+        let lean = values.iter().map(off).sum::<f64>() / recordings as f64;
+        let square = values.iter().map(|rank| (off(rank) - lean).powi(2)).sum::<f64>() / recordings as f64;
+        Calibration {
+            name,
+            chi_square: counts.iter().map(|count| (count - expected).powi(2) / expected).sum(),
+            lean,
+            spread: square.sqrt(),
+        }
+    };
+    NAMES.into_iter().enumerate().take(ranks[0].len()).map(of_quantity).collect()
+}
+
+/// The chi-square with 7 degrees of freedom that one in ten thousand exceeds: a dozen are looked at.
+const MOST: f64 = 29.9;
+
+const HMC: Run = Run {
+    sampler: SamplerKind::Hmc,
+    impulses: ImpulseMode::Integrated,
+    step_size: None,
+    noise_rank: 1,
+    thinning: 6,
+};
+const HAMCMC: Run = Run { sampler: SamplerKind::Hamcmc, thinning: 32, ..HMC };
+
+/// Hamiltonian Monte Carlo rejects what is off: its ranks are uniform, and those for another stable law are not.
+#[test]
+fn ranks_of_exact_draws_are_uniform() {
+    let right = calibrate(HMC, 240, ALPHA);
+    for Calibration { name, chi_square, lean, spread } in &right {
+        assert!(*chi_square < MOST, "{name}: {chi_square:.1}, {lean:.2}, {spread:.2}");
+    }
+    let wrong = calibrate(HMC, 240, (ALPHA.0, 1.4));
+    let most = wrong.iter().map(|found| found.chi_square).fold(0.0, f64::max);
+    assert!(most > MOST, "{most}");
+}
+
+/// HAMCMC at the step of the denoiser rejects nothing, and its bias is too small to be seen.
+#[test]
+fn ranks_of_hamcmc_are_uniform() {
+    for Calibration { name, chi_square, lean, spread } in calibrate(HAMCMC, 240, ALPHA) {
+        assert!(chi_square < MOST, "{name}: {chi_square:.1}, {lean:.2}, {spread:.2}");
+    }
+}
+
+/// Figures of many recordings: `cargo test --release --lib all_samplers -- --ignored --nocapture`.
+#[test]
+#[ignore = "takes minutes"]
+fn all_samplers() {
+    let sampled = Run { impulses: ImpulseMode::Sampled, thinning: 20, ..HMC };
+    let sgld = Run { sampler: SamplerKind::Sgld, thinning: 60, ..HMC };
+    let runs = [
+        ("HMC", HMC),
+        ("HAMCMC 0.05", HAMCMC),
+        ("HAMCMC 0.05, draws a quarter as far apart", Run { thinning: 8, ..HAMCMC }),
+        ("HAMCMC 0.0125, draws a quarter as far apart", Run { step_size: Some(0.0125), ..HAMCMC }),
+        ("SGLD 0.005", sgld),
+        ("SGLD 0.02", Run { step_size: Some(0.02), thinning: 30, ..sgld }),
+        ("HMC, two noise spectra", Run { noise_rank: 2, ..HMC }),
+        ("HAMCMC 0.05, two noise spectra", Run { noise_rank: 2, ..HAMCMC }),
+        ("HMC, impulses drawn", sampled),
+    ];
+    for (name, run) in runs {
+        println!("{name}");
+        for Calibration { name, chi_square, lean, spread } in calibrate(run, 1000, ALPHA) {
+            println!("  {name:20} chi-square {chi_square:6.1} lean {lean:6.3} spread {spread:5.3}");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The band above the dictionary's, where the spectra of speech follow from those below.
+//!
+//! The band below tells how much of each dictionary entry there is in every frame. Given these activations, each
+//! entry continues above the dictionary's band as a smooth spectrum. How it goes on is known from speech of the whole band
+//! if the dictionary has a continuation, else it is expected to be flat; from there, it is learned together with the
+//! noise. What is found above does not act back on the activations: below, the result is that of a recording without
+//! the upper band.
+
+use super::state::{BandState, ENTRIES, Separation, Start, UpdateMask};
+use crate::model::{Continuation, MarginalTable, Mixture, knot_spacing};
+use crate::random::SeedTree;
+use std::sync::Arc;
+
+/// Bins that the expectation of a knot counts as, per dictionary entry.
+const PRIOR_COUNT: f32 = 64.0;
+
+/// The upper band of a stretch of a recording.
+pub(crate) struct HighBand {
+    separation: Separation,
+    spectra: HighBandSpectra,
+}
+
+/// The spectra of speech above the dictionary's band, by their dispersions at knots.
+#[derive(Debug, Clone)]
+pub(crate) struct HighBandSpectra {
+    pub continuation: Continuation,
+    /// Dispersion of every entry at the top of the band below.
+    edge: Vec<f32>,
+    /// What every knot is expected to be, as a ratio to the knot below it, the lowest to the edge; knots x rank.
+    steps: Vec<f32>,
+    /// Dispersions at the knots, knots x rank.
+    pub knots: Vec<f32>,
+}
+
+/// What the upper band of one stretch of a recording hands on to the next.
+#[derive(Debug, Clone)]
+pub(crate) struct HighBandState {
+    knots: Vec<f32>,
+    noise: BandState,
+}
+
+impl HighBandSpectra {
+    /// For `bins` bins, `bin_hertz` apart, above the `known` bins of `below` (known x rank), as the dictionary's
+    /// `continuation` expects them; where that ends, they stay level.
+    pub fn new(
+        bins: usize,
+        bin_hertz: f64,
+        below: &[f32],
+        known: usize,
+        continuation: Option<&[f32]>,
+    ) -> Self {
+        let spacing = knot_spacing(bin_hertz);
+        let grid = Continuation::new(bins, spacing);
+        let top = known - spacing.min(known) / 2;
+        let edge: Vec<f32> = below
+            .chunks_exact(known)
+            .map(|spectrum| spectrum[top..].iter().sum::<f32>() / (known - top) as f32)
+            .collect();
+        let mut steps = vec![1.0; grid.knots() * edge.len()];
+        if let Some(learned) = continuation {
+            let of_entries = learned.chunks_exact(learned.len() / edge.len());
+            for (steps, learned) in steps.chunks_exact_mut(grid.knots()).zip(of_entries) {
+                steps.iter_mut().zip(learned).for_each(|(step, learned)| *step = *learned);
+            }
+        }
+        let mut knots = Vec::with_capacity(steps.len());
+        for (steps, &edge) in steps.chunks_exact(grid.knots()).zip(&edge) {
+            knots.extend(steps.iter().scan(edge, |below, step| {
+                *below = (*below * step).clamp(ENTRIES.0, ENTRIES.1);
+                Some(*below)
+            }));
+        }
+        Self { continuation: grid, edge, steps, knots }
+    }
+
+    /// One multiplicative update by the slopes of the knots (knots x rank).
+    pub fn update(&mut self, numerator: &[f32], denominator: &[f32], exponent: f32) {
+        let count = self.continuation.knots();
+        let columns = self.knots.chunks_exact_mut(count).zip(&self.edge).zip(self.steps.chunks_exact(count));
+        for (((column, &edge), steps), (numerator, denominator)) in
+            columns.zip(numerator.chunks_exact(count).zip(denominator.chunks_exact(count)))
+        {
+            // A gamma prior whose mode follows from the knot below.
+            let mut below = edge;
+            for (((value, step), numerator), denominator) in
+                column.iter_mut().zip(steps).zip(numerator).zip(denominator)
+            {
+                let mode = (below * step).clamp(ENTRIES.0, ENTRIES.1);
+                let ratio = (numerator + PRIOR_COUNT / *value) / (denominator + PRIOR_COUNT / mode);
+                *value = (*value * libm::powf(ratio, exponent)).clamp(ENTRIES.0, ENTRIES.1);
+                below = *value;
+            }
+        }
+    }
+
+    /// Takes the lowest knots of `other`, which has as many or more.
+    fn take(&mut self, other: &Self) {
+        let (count, others) = (self.continuation.knots(), other.continuation.knots());
+        for (column, other) in self.knots.chunks_exact_mut(count).zip(other.knots.chunks_exact(others)) {
+            column.copy_from_slice(&other[..count]);
+        }
+    }
+
+    /// Adds slopes at the lowest of these knots, or at all (knots x rank), to `sums`.
+    pub fn add(&self, slopes: &[f32], sums: &mut [f32]) {
+        let (count, lowest) = (self.continuation.knots(), slopes.len() / self.edge.len());
+        for (sums, slopes) in sums.chunks_exact_mut(count).zip(slopes.chunks_exact(lowest)) {
+            sums.iter_mut().zip(slopes).for_each(|(sum, slope)| *sum += slope);
+        }
+    }
+
+    /// Every knot as a ratio to the knot below it, the lowest to the edge; knots x rank.
+    pub fn ratios(&self) -> Vec<f32> {
+        let columns = self.knots.chunks_exact(self.continuation.knots()).zip(&self.edge);
+        columns
+            .flat_map(|(column, edge)| {
+                let below = std::iter::once(edge).chain(column);
+                column.iter().zip(below).map(|(value, below)| value / below)
+            })
+            .collect()
+    }
+}
+
+impl HighBand {
+    /// The start for powers `|X|^2` (bins above x frames), above a band whose factors are known, with a dictionary's
+    /// continuation.
+    pub fn new(
+        start: &Start,
+        power: &[f32],
+        below: &Separation,
+        continuation: Option<&[f32]>,
+        carried: Option<&HighBandState>,
+        table: &Arc<MarginalTable>,
+        streams: SeedTree,
+    ) -> Self {
+        let Mixture { bins: known, speech, .. } = &below.mixture;
+        let mut spectra =
+            HighBandSpectra::new(start.bins, start.bin_hertz, &speech.spectra, *known, continuation);
+        if let Some(carried) = carried {
+            spectra.knots.clone_from(&carried.knots);
+        }
+        let start = Start {
+            speech_spectra: &spectra.continuation.spectra(&spectra.knots),
+            carried: carried.map(|carried| &carried.noise),
+            ..start.clone()
+        };
+        let mut separation = Separation::new(&start, power, table, streams);
+        separation.fix_activations(below, spectra.continuation);
+        Self { separation, spectra }
+    }
+
+    /// One sweep of expectation maximisation.
+    pub(crate) fn em_step(&mut self, update_exponent: f32, noise: bool) {
+        let (numerator, denominator) = self.slopes(update_exponent, noise);
+        self.spectra.update(&numerator, &denominator, update_exponent);
+        self.take_knots();
+    }
+
+    /// A sweep that leaves the spectra of speech as they are: the slopes of their knots (knots x rank).
+    pub fn slopes(&mut self, update_exponent: f32, noise: bool) -> (Vec<f32>, Vec<f32>) {
+        self.separation.em_step(update_exponent, UpdateMask { noise, response: false });
+        self.separation.continuation_slopes()
+    }
+
+    /// Goes on with the spectra of `other`, which reach as far or further.
+    pub fn follow(&mut self, other: &HighBandSpectra) {
+        self.spectra.take(other);
+        self.take_knots();
+    }
+
+    /// Makes the spectra of speech anew from their knots.
+    fn take_knots(&mut self) {
+        let HighBandSpectra { continuation, knots, .. } = &self.spectra;
+        self.separation.mixture.speech.spectra = continuation.spectra(knots);
+    }
+
+    /// Adds the present gain to the mean.
+    pub(crate) fn accumulate(&mut self) {
+        self.separation.accumulate();
+    }
+
+    /// The mean of the gains that were accumulated (bins above x frames).
+    pub(crate) fn mean_gain(&self) -> Vec<f32> {
+        self.separation.mean_gain()
+    }
+
+    /// What the next stretch may start from.
+    pub(crate) fn into_state(self) -> HighBandState {
+        HighBandState { knots: self.spectra.knots, noise: self.separation.into_state() }
+    }
+}
+
+impl HighBandState {
+    /// Changes the unit of power; the knots are relative to the activations.
+    pub(crate) fn scale_power(&mut self, factor: f32, alpha_noise: f64) {
+        self.noise.scale_power(factor, alpha_noise);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two spectra of 513 bins 15.625 Hz apart, one level and one 2 at its end, above which 96 bins, 4 knots, are wanted.
+    fn upper(continuation: Option<&[f32]>) -> HighBandSpectra {
+        let below: Vec<f32> = (0..2 * 513)
+            .map(|i| if i < 513 { 1.0 } else { 2.0 * ((i - 513) as f32 / 500.0).min(1.0) })
+            .collect();
+        HighBandSpectra::new(96, 15.625, &below, 513, continuation)
+    }
+
+    #[test]
+    fn spectra_start_as_the_dictionary_continues_them_and_stay_level_beyond() {
+        let level = upper(None);
+        assert!(level.knots[..4].iter().all(|&knot| knot == 1.0));
+        assert!(level.knots[4..].iter().all(|&knot| (knot - 2.0).abs() < 0.02));
+        // Of more knots than there are here, and of fewer.
+        let ratios = [0.5, 0.5, 2.0, 1.0, 9.0, 3.0, 1.0, 1.0, 0.5, 9.0];
+        let longer = upper(Some(&ratios));
+        assert_eq!(longer.knots[..4], [0.5, 0.25, 0.5, 0.5]);
+        assert!(
+            longer
+                .ratios()
+                .iter()
+                .zip([&ratios[..4], &ratios[5..9]].concat())
+                .all(|(a, b)| (a - b).abs() < 1e-5)
+        );
+        assert_eq!(upper(Some(&[0.5, 0.5, 3.0, 1.0])).knots[..4], [0.5, 0.25, 0.25, 0.25]);
+    }
+
+    #[test]
+    fn what_the_recording_does_not_tell_stays_as_expected_and_what_it_tells_is_followed() {
+        let mut spectra = upper(Some(&[0.5, 0.5, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0]));
+        let expected = spectra.knots.clone();
+        let mut numerator = vec![0.0; 8];
+        for _ in 0..20 {
+            spectra.update(&numerator, &numerator.clone(), 0.5);
+        }
+        let near = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a / b - 1.0).abs() < 1e-3);
+        assert!(near(&spectra.knots, &expected), "{:?}", spectra.knots);
+        // Ten thousand bins say that the first knot is eight times as high: those above keep their ratios to it.
+        for _ in 0..200 {
+            numerator[0] = 1e4 / spectra.knots[0];
+            let mut denominator = vec![0.0; 8];
+            denominator[0] = 1e4 / 4.0;
+            spectra.update(&numerator, &denominator, 0.5);
+        }
+        assert!(near(&spectra.knots[..4], &[4.0, 2.0, 4.0, 4.0].map(|x: f32| x * spectra.knots[0] / 4.0)));
+        assert!(spectra.knots[0] > 3.5, "{:?}", spectra.knots);
+        assert!(near(&spectra.knots[4..], &expected[4..]));
+    }
+}

@@ -1,0 +1,285 @@
+//! One frame after the other: the posterior of the voice given what has come so far.
+//!
+//! The dictionary is fixed. The activations of a frame start from those of the last one and take a few multiplicative
+//! steps on the posterior with the impulse variables integrated out. The power of the noise is a recursive mean in which
+//! a bin counts by the probability that it holds no voice.
+
+use super::high_band::HighBandSpectra;
+use crate::kernels::vector;
+use crate::model::{Dictionary, MIN_POWER, MarginalTable};
+use crate::wiener::fusion;
+use std::sync::Arc;
+
+/// Multiplicative steps on the activations of a frame, and how much of a flat spectrum as loud as the frame is added to
+/// them before: what has been silent could not come back.
+const STEPS: usize = 2;
+const REVIVAL: f32 = 1.0;
+/// Range of activations.
+const ACTIVATIONS: (f32, f32) = (1e-9, 1e9);
+/// Keeps dispersions away from zero, and ratios of slopes finite.
+const LEAST_DISPERSION: f32 = 1e-12;
+const MIN_TERM: f32 = 1e-20;
+
+/// Time over which the noise is averaged, s, and how the listener's odds count there: times the one, plus the other.
+const NOISE_SECONDS: f64 = 0.7;
+const NOISE_SLOPE: f32 = 1.4;
+const NOISE_OFFSET: f32 = 1.0;
+
+/// Without a listener, a voice is expected with even odds to be so much louder than the noise (Gerkmann and Hendriks 2012,
+/// "Unbiased MMSE-based noise power estimation with low complexity and low tracking delay", equation 18).
+const EXPECTED_RATIO: f32 = 31.6;
+/// The memory of the probability that a bin has a voice all the time, and what it may at most be then.
+const STUCK_MEMORY: f32 = 0.9;
+const STUCK: f32 = 0.99;
+
+/// Bins that pass through the element-wise stages together: rows are filled up to whole chunks.
+const CHUNK: usize = 64;
+const LANES: usize = 16;
+
+/// Separates frame after frame, without allocation.
+#[derive(Debug, Clone)]
+pub(crate) struct OnlineSeparation {
+    table: Arc<MarginalTable>,
+    /// `2 / alpha` of speech and of noise.
+    exponents: (f32, f32),
+    bins: usize,
+    /// Bins in the dictionary's band, and their number filled up to whole chunks.
+    known: usize,
+    padded: usize,
+    /// Padded bins x rank.
+    spectra: Vec<f32>,
+    /// Sum of the entries of all spectra, per bin.
+    total: f32,
+    /// How the spectra go on above the dictionary's band, and the dispersions of speech at its knots.
+    upper: HighBandSpectra,
+    upper_knots: Vec<f32>,
+    activations: Vec<f32>,
+    noise_step: f32,
+    /// Mean power of the noise, per bin, and whether it has begun.
+    noise: Vec<f32>,
+    started: bool,
+    /// How probable a voice has been of late, per bin.
+    presence: Vec<f32>,
+    power: Vec<f32>,
+    log_power: Vec<f32>,
+    log_noise: Vec<f32>,
+    dispersion: Vec<f32>,
+    numerator: Vec<f32>,
+    denominator: Vec<f32>,
+    gain: Vec<f32>,
+}
+
+impl OnlineSeparation {
+    /// For frames of `bins` bins as far apart as the dictionary's, `frame_seconds` apart, and a table made for both
+    /// characteristic exponents.
+    pub(crate) fn new(
+        dictionary: &Dictionary,
+        table: &Arc<MarginalTable>,
+        (alpha_speech, alpha_noise): (f64, f64),
+        bins: usize,
+        frame_seconds: f64,
+    ) -> Self {
+        let rank = dictionary.header().rank;
+        let rows = dictionary.rows(bins);
+        let known = rows.len() / rank;
+        let padded = known.next_multiple_of(CHUNK);
+        let mut spectra = vec![0.0; padded * rank];
+        for (padded, column) in spectra.chunks_exact_mut(padded).zip(rows.chunks_exact(known)) {
+            padded[..known].copy_from_slice(column);
+        }
+        let bin_hertz = 1.0 / dictionary.header().window_seconds;
+        let upper = HighBandSpectra::new(bins - known, bin_hertz, &rows, known, dictionary.continuation());
+        let whole = || vec![MIN_POWER as f32; bins.next_multiple_of(CHUNK)];
+        Self {
+            table: Arc::clone(table),
+            exponents: ((2.0 / alpha_speech) as f32, (2.0 / alpha_noise) as f32),
+            bins,
+            known,
+            padded,
+            total: rows.iter().sum::<f32>() / known as f32,
+            spectra,
+            upper_knots: vec![0.0; upper.continuation.knots()],
+            upper,
+            activations: vec![ACTIVATIONS.0; rank],
+            noise_step: (1.0 - libm::exp(-frame_seconds / NOISE_SECONDS)) as f32,
+            noise: whole(),
+            started: false,
+            presence: vec![0.0; bins],
+            power: whole(),
+            log_power: whole(),
+            log_noise: whole(),
+            dispersion: whole(),
+            numerator: whole(),
+            denominator: whole(),
+            gain: whole(),
+        }
+    }
+
+    /// The mean power of the noise, per bin.
+    pub(crate) fn noise(&self) -> &[f32] {
+        &self.noise[..self.bins]
+    }
+
+    /// Lets the noise go on from this power, per bin.
+    pub(crate) fn set_noise(&mut self, power: &[f32]) {
+        self.noise.iter_mut().zip(power).for_each(|(noise, power)| *noise = power.max(MIN_POWER as f32));
+        self.started = true;
+    }
+
+    /// Forgets all frames.
+    pub(crate) fn reset(&mut self) {
+        self.started = false;
+        self.activations.fill(ACTIVATIONS.0);
+        self.presence.fill(0.0);
+    }
+
+    /// The posterior mean of the Wiener gain of the voice, per bin, for the powers `|X|^2` of a frame (of mean 1 for white
+    /// noise at full scale) and, if there is a listener, the logarithm of the odds of speech.
+    pub(crate) fn separate(&mut self, power: &[f32], log_odds: Option<&[f32]>) -> &[f32] {
+        let least = MIN_POWER as f32;
+        for (own, power) in self.power.iter_mut().zip(power) {
+            *own = power.max(least);
+        }
+        let started = std::mem::replace(&mut self.started, true);
+        vector::dispatch(
+            #[inline(always)]
+            || {
+                self.log_power.iter_mut().zip(&self.power).for_each(|(log, power)| *log = vector::ln(*power));
+                if !started {
+                    self.start();
+                }
+                self.log_noise.iter_mut().zip(&self.noise).for_each(|(log, noise)| *log = vector::ln(*noise));
+                let flat = REVIVAL * self.level();
+                self.activations.iter_mut().for_each(|h| *h += flat);
+                for _ in 0..STEPS {
+                    self.disperse();
+                    self.expect(self.padded);
+                    self.step();
+                }
+                self.disperse();
+                self.disperse_above();
+                self.expect(self.gain.len());
+            },
+        );
+        self.follow_noise(log_odds);
+        if let Some(log_odds) = log_odds {
+            vector::dispatch(
+                #[inline(always)]
+                || {
+                    for (gain, heard) in self.gain.iter_mut().zip(log_odds) {
+                        *gain = fusion::pooled_gain(*gain, *heard, fusion::WEIGHT);
+                    }
+                },
+            );
+        }
+        &self.gain[..self.bins]
+    }
+
+    /// Takes the first frame for noise and, as a start, for a voice of a flat spectrum.
+    #[inline(always)]
+    fn start(&mut self) {
+        self.noise.copy_from_slice(&self.power);
+        let level = self.level().max(ACTIVATIONS.0);
+        self.activations.fill(level);
+    }
+
+    /// The activation of a voice with all spectra alike that is as loud as the frame.
+    #[inline(always)]
+    fn level(&self) -> f32 {
+        let half_alpha = 1.0 / self.exponents.0;
+        let logs = &self.log_power[..self.known];
+        logs.iter().map(|log| vector::exp(half_alpha * log)).sum::<f32>() / (self.known as f32 * self.total)
+    }
+
+    /// The dispersions of speech in the dictionary's band.
+    #[inline(always)]
+    fn disperse(&mut self) {
+        for (chunk, out) in self.dispersion[..self.padded].chunks_exact_mut(CHUNK).enumerate() {
+            let mut sums = [LEAST_DISPERSION; CHUNK];
+            let spectra = self.spectra.chunks_exact(self.padded);
+            for (spectrum, &h) in spectra.zip(&self.activations) {
+                let spectrum = &spectrum[chunk * CHUNK..][..CHUNK];
+                for (sum, w) in sums.iter_mut().zip(spectrum) {
+                    *sum += w * h;
+                }
+            }
+            out.copy_from_slice(&sums);
+        }
+    }
+
+    /// The dispersions of speech above the dictionary's band.
+    #[inline(always)]
+    fn disperse_above(&mut self) {
+        self.upper_knots.fill(LEAST_DISPERSION);
+        for (column, &h) in self.upper.knots.chunks_exact(self.upper_knots.len()).zip(&self.activations) {
+            self.upper_knots.iter_mut().zip(column).for_each(|(sum, knot)| *sum += knot * h);
+        }
+        self.upper.continuation.fill(&self.upper_knots, &mut self.dispersion[self.known..self.bins]);
+    }
+
+    /// The expected gain of the lowest `bins`, and what raises and lowers their dispersions of speech.
+    #[inline(always)]
+    fn expect(&mut self, bins: usize) {
+        let (speech, _) = self.exponents;
+        let mut log_speech = [0.0; CHUNK];
+        for first in (0..bins).step_by(CHUNK) {
+            let range = first..first + CHUNK;
+            let dispersion = &self.dispersion[range.clone()];
+            log_speech.iter_mut().zip(dispersion).for_each(|(log, x)| *log = speech * vector::ln(*x));
+            let (log_power, log_noise) = (&self.log_power[range.clone()], &self.log_noise[range.clone()]);
+            let gain = &mut self.gain[range.clone()];
+            let (numerator, denominator) = (&mut self.numerator[range.clone()], &mut self.denominator[range]);
+            self.table.for_each::<CHUNK>(
+                #[inline(always)]
+                |i| (log_power[i] - log_speech[i], log_power[i] - log_noise[i]),
+                #[inline(always)]
+                |i, e| {
+                    gain[i] = e.gain;
+                    numerator[i] = e.speech_power;
+                },
+            );
+            for i in 0..CHUNK {
+                numerator[i] /= dispersion[i];
+                denominator[i] = gain[i] / dispersion[i];
+            }
+        }
+    }
+
+    /// A multiplicative step of the activations.
+    #[inline(always)]
+    fn step(&mut self) {
+        let (numerator, denominator) = (&self.numerator[..self.padded], &self.denominator[..self.padded]);
+        for (spectrum, h) in self.spectra.chunks_exact(self.padded).zip(&mut self.activations) {
+            let (mut up, mut down) = ([0.0_f32; LANES], [0.0_f32; LANES]);
+            let slopes = numerator.chunks_exact(LANES).zip(denominator.chunks_exact(LANES));
+            for (spectrum, (numerator, denominator)) in spectrum.chunks_exact(LANES).zip(slopes) {
+                for lane in 0..LANES {
+                    up[lane] += spectrum[lane] * numerator[lane];
+                    down[lane] += spectrum[lane] * denominator[lane];
+                }
+            }
+            let (up, down) = (up.iter().sum::<f32>(), down.iter().sum::<f32>());
+            *h = (*h * (up / down.max(MIN_TERM))).clamp(ACTIVATIONS.0, ACTIVATIONS.1);
+        }
+    }
+
+    /// SamplerCounters the power of the noise towards that of the frame where there is no voice.
+    fn follow_noise(&mut self, log_odds: Option<&[f32]>) {
+        for bin in 0..self.bins {
+            let power = self.power[bin];
+            let voice = match log_odds {
+                Some(log_odds) => vector::logistic(NOISE_SLOPE * log_odds[bin] + NOISE_OFFSET),
+                None => {
+                    let slope = EXPECTED_RATIO / (1.0 + EXPECTED_RATIO);
+                    let ratio = (power / self.noise[bin]).min(80.0);
+                    1.0 / (1.0 + (1.0 + EXPECTED_RATIO) * vector::exp(-slope * ratio))
+                }
+            };
+            let presence = &mut self.presence[bin];
+            *presence = STUCK_MEMORY * *presence + (1.0 - STUCK_MEMORY) * voice;
+            let voice = if *presence > STUCK { voice.min(STUCK) } else { voice };
+            let noise = &mut self.noise[bin];
+            *noise = (*noise + self.noise_step * (1.0 - voice) * (power - *noise)).max(MIN_POWER as f32);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Settings of the model.
+
+use super::Prior;
+use crate::range::{SettingsError, positive, within};
+use crate::stable::ALPHA_RANGE;
+use serde::{Deserialize, Serialize};
+
+/// What the noise is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoiseModel {
+    /// One spectrum that drifts, times a level per frame.
+    Drifting(NoiseDrift),
+    /// Constant spectra with activations, as in the paper.
+    FixedSpectra {
+        /// Number of spectra, 1 to 64.
+        rank: usize,
+    },
+}
+
+/// How slowly noise drifts.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoiseDrift {
+    /// Time over which the noise spectrum is much the same, s: half the length of the smoothing window.
+    pub seconds: f64,
+    /// The same along frequency, Hz.
+    pub hertz: f64,
+}
+
+/// What speech and noise are taken for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ModelSettings {
+    /// Characteristic exponent of speech, in [`ALPHA_RANGE`]; `None` takes the dictionary's.
+    pub alpha_speech: Option<f64>,
+    /// Characteristic exponent of noise, in [`ALPHA_RANGE`].
+    pub alpha_noise: f64,
+    /// What the noise is made of.
+    pub noise: NoiseModel,
+    /// Whether noise that drifts starts where a [`PresenceNet`](crate::presence::PresenceNet) takes it to be, if there is one, so
+    /// that it moves as fast as is heard; up to 8 kHz.
+    pub nonstationary_noise: bool,
+    /// Prior of the activations of speech.
+    pub speech_prior: Prior,
+    /// Prior of the activations and the constant spectra of noise.
+    pub noise_prior: Prior,
+    /// Whether the gain of the recording channel is learned, for every bin.
+    pub channel_response: bool,
+}
+
+impl Default for ModelSettings {
+    fn default() -> Self {
+        Self {
+            alpha_speech: None,
+            alpha_noise: 1.9,
+            noise: NoiseModel::Drifting(NoiseDrift { seconds: 0.8, hertz: 31.25 }),
+            nonstationary_noise: true,
+            speech_prior: Prior::Gamma { shape: 0.95, rate: 0.0 },
+            noise_prior: Prior::Flat,
+            channel_response: true,
+        }
+    }
+}
+
+/// The largest parameter of a prior that makes sense: activations have a mean of about one.
+const MAX_PRIOR_PARAMETER: f64 = 1e6;
+
+impl ModelSettings {
+    /// Checks every range.
+    pub(crate) fn validate(&self) -> Result<(), SettingsError> {
+        if let Some(alpha) = self.alpha_speech {
+            within("alpha of speech", alpha, ALPHA_RANGE)?;
+        }
+        within("alpha of noise", self.alpha_noise, ALPHA_RANGE)?;
+        match self.noise {
+            NoiseModel::FixedSpectra { rank } => within("noise rank", rank, 1..=64)?,
+            NoiseModel::Drifting(drift) => {
+                within("seconds of drift", drift.seconds, 0.0..=1e6)?;
+                within("hertz of drift", drift.hertz, 0.0..=1e5)?;
+            }
+        }
+        [self.speech_prior, self.noise_prior].iter().try_for_each(validate_prior)
+    }
+}
+
+/// Checks the ranges of a prior's parameters.
+fn validate_prior(prior: &Prior) -> Result<(), SettingsError> {
+    match *prior {
+        Prior::Flat => Ok(()),
+        Prior::Gamma { shape, rate } => {
+            positive("shape of the prior", shape, MAX_PRIOR_PARAMETER)?;
+            within("rate of the prior", rate, 0.0..=MAX_PRIOR_PARAMETER)
+        }
+        Prior::GeneralisedGamma { shape, scale, power } => {
+            positive("shape of the prior", shape, MAX_PRIOR_PARAMETER)?;
+            positive("scale of the prior", scale, MAX_PRIOR_PARAMETER)?;
+            // Its inverse is of the order of alpha.
+            positive("size of the prior's power", power.abs(), 100.0)
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! From the posterior-mean gain of a block to the gain that is applied.
+//!
+//! Where there is much noise, variation of the gain from frame to frame sounds worse than what it saves; where there
+//! is little, smoothing it costs more speech than noise, and noise far below the speech does no harm. Both are
+//! decided for every bin, by the ratio of speech to noise around it over the block.
+
+use super::settings::GainSettings;
+use std::ops::{Range, RangeInclusive};
+
+/// Half the width of the band around a bin, Hz.
+const HALF_BAND_HERTZ: f64 = 31.25;
+/// Without a listener, the least gain of a band where speech and noise are as loud, dB, ...
+const EVEN_DB: f64 = -26.0;
+/// ... and how far below the speech of its band noise is left: closer would be heard, farther is not worth the harm.
+const RESIDUAL_DB: RangeInclusive<f64> = 20.0..=32.0;
+/// The floors that this may ask for, dB. Where there is no speech, estimates of it say nothing: lower floors would
+/// follow them up and down.
+const FLOORS_DB: RangeInclusive<f64> = -40.0..=-17.0;
+
+/// How much of what was found before a block counts beside it: a memory of some 30 s, so that floors and smoothing go
+/// on over its seams as before.
+const MEMORY: f64 = 0.75;
+
+/// How far a floor moves from one block to the next where the noise has stayed as it was, dB: what is left of steady
+/// noise is not to be heard to jump.
+const STEP_DB: f64 = 1.0;
+/// By how much estimates of steady noise differ from block to block, as voices come and go, dB.
+const STEADY_DB: f64 = 2.0;
+
+/// Speech and noise in every bin, in units of the mean power of the block that they are from.
+#[derive(Debug, Clone)]
+pub(crate) struct BinLevels {
+    speech: Vec<f64>,
+    noise: Vec<f64>,
+    /// Mean power of the noise in the block itself.
+    block_noise: Vec<f64>,
+}
+
+impl BinLevels {
+    /// The levels of a block by its gain and power (bins x frames each), and those of the blocks before it.
+    pub(crate) fn new(gain: &[f32], power: &[f32], bins: usize, before: Option<&Self>) -> Self {
+        let (mut speech, mut noise) = match before {
+            Some(before) => [&before.speech, &before.noise]
+                .map(|levels| levels.iter().map(|level| MEMORY * level).collect::<Vec<f64>>())
+                .into(),
+            None => (vec![0.0; bins], vec![f64::from(f32::MIN_POSITIVE); bins]),
+        };
+        let mut block_noise = vec![0.0; bins];
+        for (gain, power) in gain.chunks_exact(bins).zip(power.chunks_exact(bins)) {
+            for bin in 0..bins {
+                let (gain, power) = (f64::from(gain[bin]), f64::from(power[bin]));
+                speech[bin] += gain * power;
+                block_noise[bin] += (1.0 - gain) * power;
+            }
+        }
+        let frames = power.len() / bins;
+        for (noise, block) in noise.iter_mut().zip(&mut block_noise) {
+            *noise += *block;
+            *block /= frames as f64;
+        }
+        Self { speech, noise, block_noise }
+    }
+
+    /// The ratio of speech to noise around every bin, dB.
+    pub(crate) fn snr_db(&self, bin_hertz: f64) -> Vec<f64> {
+        let sums = |levels: &[f64]| around(levels, bin_hertz);
+        sums(&self.speech)
+            .iter()
+            .zip(sums(&self.noise))
+            .map(|(speech, noise)| decibels(speech / noise))
+            .collect()
+    }
+}
+
+/// The sums of some levels around every bin.
+fn around(levels: &[f64], bin_hertz: f64) -> Vec<f64> {
+    let half = (HALF_BAND_HERTZ / bin_hertz).round() as usize;
+    let band = |bin: usize| -> Range<usize> { bin.saturating_sub(half)..(bin + half + 1).min(levels.len()) };
+    (0..levels.len()).map(|bin| levels[band(bin)].iter().sum()).collect()
+}
+
+fn decibels(ratio: f64) -> f64 {
+    10.0 * libm::log10(ratio)
+}
+
+/// The least gain of every bin in a block, and the noise that it is for.
+#[derive(Debug, Clone)]
+pub(crate) struct Floors {
+    /// dB.
+    levels: Vec<f64>,
+    /// Power around the bin.
+    noise: Vec<f64>,
+}
+
+impl Floors {
+    /// Those of a block, given whether it was listened to, its levels and their ratios of speech to noise, and the
+    /// floors of the block before it: where the noise has not changed, they hardly do.
+    pub(crate) fn new(
+        settings: &GainSettings,
+        is_heard: bool,
+        levels: &BinLevels,
+        snr_db: &[f64],
+        bin_hertz: f64,
+        before: Option<&Self>,
+    ) -> Self {
+        let noise = around(&levels.block_noise, bin_hertz);
+        let mut floors = floors_db(settings, is_heard, snr_db);
+        if let Some(before) = before {
+            for (bin, floor) in floors.iter_mut().enumerate() {
+                let was = before.noise[bin].max(f64::MIN_POSITIVE);
+                let change = decibels(noise[bin].max(f64::MIN_POSITIVE) / was).abs();
+                let most = STEP_DB + (change - STEADY_DB).max(0.0);
+                *floor = floor.clamp(before.levels[bin] - most, before.levels[bin] + most);
+            }
+        }
+        Self { levels: floors, noise }
+    }
+
+    /// Leaves no more noise from a bin on than just below it.
+    pub(crate) fn level_off(&mut self, from: usize) {
+        let (below, above) = self.levels.split_at_mut(from);
+        if let Some(&top) = below.last() {
+            above.iter_mut().for_each(|floor| *floor = floor.min(top));
+        }
+    }
+
+    /// Changes the unit of power.
+    pub(crate) fn scale_power(&mut self, factor: f32) {
+        self.noise.iter_mut().for_each(|noise| *noise *= f64::from(factor));
+    }
+
+    /// As factors of amplitude.
+    pub(crate) fn amplitudes(&self) -> Vec<f32> {
+        self.levels.iter().map(|&level| amplitude(level)).collect()
+    }
+}
+
+/// The least gain of every bin, dB, by its ratio of speech to noise.
+fn floors_db(settings: &GainSettings, is_heard: bool, snr_db: &[f64]) -> Vec<f64> {
+    let floor_db = |snr: f64| {
+        if is_heard || !settings.band_floors {
+            return settings.floor_db;
+        }
+        // Bands without any noise or speech have infinite ratios; of those with neither, there is none.
+        let snr = if snr.is_nan() { 0.0 } else { snr.clamp(-100.0, 100.0) };
+        EVEN_DB
+            .clamp(snr - RESIDUAL_DB.end(), snr - RESIDUAL_DB.start())
+            .clamp(*FLOORS_DB.start(), *FLOORS_DB.end())
+    };
+    snr_db.iter().map(|&snr| floor_db(snr)).collect()
+}
+
+/// A factor of amplitude from its level, dB.
+pub(crate) fn amplitude(level_db: f64) -> f32 {
+    libm::pow(10.0, level_db / 20.0) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noise_is_counted_around_every_bin() {
+        // Speech of power one in all bins; noise of power one, 1/100 and 100 in a third each.
+        let (bins, frames) = (300, 50);
+        let noise = |bin: usize| [1.0, 0.01, 100.0_f32][bin / 100];
+        let frame: Vec<(f32, f32)> =
+            (0..bins).map(|bin| (1.0 / (1.0 + noise(bin)), 1.0 + noise(bin))).collect();
+        let (gain, power): (Vec<f32>, Vec<f32>) = frame.repeat(frames).into_iter().unzip();
+        let snr = BinLevels::new(&gain, &power, bins, None).snr_db(15.625);
+        assert!(snr[20].abs() < 1e-3 && (snr[150] - 20.0).abs() < 1e-3, "{} {}", snr[20], snr[150]);
+        let at = |band_floors: bool, bin: usize| {
+            let settings = GainSettings { band_floors, ..GainSettings::default() };
+            floors_db(&settings, false, &snr)[bin]
+        };
+        for (bin, expected) in [(20, -26.0), (150, -17.0), (250, -40.0)] {
+            assert!((at(true, bin) - expected).abs() < 0.1, "{}", at(true, bin));
+            assert_eq!(at(false, bin), GainSettings::default().floor_db);
+        }
+        assert!(
+            floors_db(&GainSettings::default(), false, &[f64::NEG_INFINITY, f64::INFINITY])
+                .iter()
+                .all(|&floor| (0.009..0.15).contains(&amplitude(floor)))
+        );
+    }
+
+    #[test]
+    fn floors_go_on_over_the_seams_of_blocks() {
+        // What little a block takes for speech changes by 10 dB from each to the next.
+        let (bins, frames) = (40, 30);
+        type Block = (BinLevels, Floors);
+        let block = |speech_db: f64, noise: f32, before: Option<&Block>| -> Block {
+            let gain = libm::pow(10.0, speech_db / 10.0) as f32;
+            let power = vec![noise / (1.0 - gain); bins * frames];
+            let levels =
+                BinLevels::new(&vec![gain; bins * frames], &power, bins, before.map(|(levels, _)| levels));
+            let before = before.map(|(_, floors)| floors);
+            let floors =
+                Floors::new(&GainSettings::default(), false, &levels, &levels.snr_db(15.625), 15.625, before);
+            (levels, floors)
+        };
+        // Noise alone.
+        for speech_db in [-25.0, -30.0, -45.0] {
+            assert!((block(speech_db, 1.0, None).1.levels[0] + 40.0).abs() < 1e-3);
+        }
+        // Some speech in steady noise.
+        let mut before = block(-10.0, 1.0, None);
+        for number in 1..6 {
+            let next = block(if number % 2 == 0 { -10.0 } else { -25.0 }, 1.0, Some(&before));
+            let step = (next.1.levels[0] - before.1.levels[0]).abs();
+            assert!(step > 0.1 && step < STEP_DB + 1e-3, "{step} dB from one block to the next");
+            before = next;
+        }
+        // Noise that has changed, and is told from one that is in another unit.
+        let fresh = block(-1.0, 1.0, None);
+        let louder = block(-25.0, 100.0, Some(&fresh)).1.levels[0];
+        assert!(louder < fresh.1.levels[0] - 3.0, "{louder} dB, before {} dB", fresh.1.levels[0]);
+        let mut scaled = fresh.clone();
+        scaled.1.scale_power(100.0);
+        let same = block(-25.0, 100.0, Some(&scaled)).1.levels[0];
+        assert!((same - fresh.1.levels[0]).abs() < STEP_DB + 1e-3, "{same} dB");
+    }
+}

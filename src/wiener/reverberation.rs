@@ -1,0 +1,251 @@
+//! What rings on of a voice in a room.
+//!
+//! When a sound ends, its power in a room falls exponentially (Polack 1988). A voice by itself falls as fast at most, so the
+//! steepest of the steady falls in a recording are the room's (Ratnam et al. 2003, section II). From these comes a decay per
+//! octave, and from the decay the most that the past can have left in a bin: the tail of the voice (Lebart, Boucher and
+//! Denbigh 2001, section 3). It is the voice's own; a share of it can be counted as noise.
+
+use crate::transform::FrameGrid;
+
+/// Edges of the octaves, Hz.
+const OCTAVES_HERTZ: [f64; OCTAVES + 1] = [125.0, 250.0, 500.0, 1_000.0, 2_000.0, 4_000.0, 8_000.0];
+const OCTAVES: usize = 6;
+/// Length of a fall, s.
+const FALL_SECONDS: f64 = 0.19;
+/// A fall is steady if its logarithm differs by so little from a straight line, in the mean; ...
+const STEADY: f64 = 0.6;
+/// ... and begins no farther than this below the loudest tenth of the frames.
+const FAINT: f64 = 3.0;
+/// The share of the falls that are steeper than the room's. On simulated and measured rooms with reverberation times of
+/// 0.2 to 6 s, estimates correlate by 0.99 with these.
+const STEEPER: f64 = 0.1;
+/// Reflections that arrive this soon make a voice louder and clearer, s.
+const EARLY_SECONDS: f64 = 0.048;
+/// A bin keeps at least this much of its amplitude.
+const MIN_GAIN: f32 = 0.1;
+
+/// Reverberation times that are told apart, s, and in how many classes.
+const SECONDS: (f64, f64) = (0.05, 12.8);
+const CLASSES: usize = 96;
+/// So many falls are enough for an estimate.
+const ENOUGH: u32 = 8;
+
+/// The logarithm of a fall of 60 dB.
+const SIXTY_DB: f64 = 13.815_510_557_964_274;
+
+/// Counts of falls by their reverberation time, in every octave of a recording so far.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Decays([[u32; CLASSES]; OCTAVES]);
+
+impl Default for Decays {
+    fn default() -> Self {
+        Self([[0; CLASSES]; OCTAVES])
+    }
+}
+
+impl Decays {
+    /// Counts the falls of a voice with these powers (bins x frames).
+    pub(crate) fn count(&mut self, voice: &[f32], grid: FrameGrid) {
+        let FrameGrid { bins, bin_hertz, frame_seconds } = grid;
+        let span = ((FALL_SECONDS / frame_seconds).round() as usize).max(3);
+        let bin = |hertz: f64| (hertz / bin_hertz).round() as usize;
+        for (counts, edges) in self.0.iter_mut().zip(OCTAVES_HERTZ.windows(2)) {
+            let octave = bin(edges[0])..bin(edges[1]);
+            if octave.is_empty() || octave.end > bins {
+                continue;
+            }
+            let mean = |frame: &[f32]| {
+                frame[octave.clone()].iter().map(|&x| f64::from(x)).sum::<f64>() / octave.len() as f64
+            };
+            let level = logarithms(voice.chunks_exact(bins).map(mean).collect());
+            let Some(loud) = nine_tenths(&level) else { continue };
+            for fall in level.windows(span).filter(|fall| fall[0] > loud - FAINT) {
+                if let Some(slope) = steady_fall(fall) {
+                    counts[class_of(SIXTY_DB * frame_seconds / slope)] += 1;
+                }
+            }
+        }
+    }
+
+    /// The reverberation time of every octave from 125 Hz to 8 kHz, s; none where too few falls were found.
+    pub(crate) fn seconds(&self) -> [Option<f64>; OCTAVES] {
+        self.0.each_ref().map(|counts| {
+            let total: u32 = counts.iter().sum();
+            let wanted = STEEPER * f64::from(total);
+            let mut passed = 0;
+            let class = counts.iter().position(|&count| {
+                passed += count;
+                f64::from(passed) > wanted
+            });
+            class.filter(|_| total >= ENOUGH).map(seconds_of)
+        })
+    }
+}
+
+/// Natural logarithms, those of silence far below the mean.
+fn logarithms(mut power: Vec<f64>) -> Vec<f64> {
+    let least = (1e-12 * power.iter().sum::<f64>() / power.len().max(1) as f64).max(f64::MIN_POSITIVE);
+    power.iter_mut().for_each(|power| *power = libm::log(*power + least));
+    power
+}
+
+/// The value that nine tenths are below.
+fn nine_tenths(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    let place = (9 * sorted.len() / 10).min(sorted.len().checked_sub(1)?);
+    Some(*sorted.select_nth_unstable_by(place, f64::total_cmp).1)
+}
+
+/// By how much logarithms fall from one to the next, if they fall on a line.
+fn steady_fall(values: &[f64]) -> Option<f64> {
+    let count = values.len() as f64;
+    let centre = (count - 1.0) / 2.0;
+    let mean = values.iter().sum::<f64>() / count;
+    let (mut product, mut square) = (0.0, 0.0);
+    for (index, value) in values.iter().enumerate() {
+        let at = index as f64 - centre;
+        product += at * value;
+        square += at * at;
+    }
+    let slope = product / square;
+    let off = |(index, value): (usize, &f64)| (value - mean - slope * (index as f64 - centre)).abs();
+    let deviation = values.iter().enumerate().map(off).sum::<f64>() / count;
+    (slope < 0.0 && deviation < STEADY).then_some(-slope)
+}
+
+fn class_of(seconds: f64) -> usize {
+    let share = libm::log(seconds / SECONDS.0) / libm::log(SECONDS.1 / SECONDS.0);
+    ((share * CLASSES as f64) as usize).min(CLASSES - 1)
+}
+
+/// The middle of a class.
+fn seconds_of(class: usize) -> f64 {
+    SECONDS.0 * libm::pow(SECONDS.1 / SECONDS.0, (class as f64 + 0.5) / CLASSES as f64)
+}
+
+/// Counts a share of the tail as noise: lowers the gains (bins x frames) of a voice with powers `voice` by it.
+pub(crate) fn suppress(gain: &mut [f32], voice: &[f32], grid: FrameGrid, decays: &Decays, share: f32) {
+    let FrameGrid { bins, frame_seconds, .. } = grid;
+    let Some(per_frame) = per_frame(&decays.seconds(), grid) else { return };
+    let early = ((EARLY_SECONDS / frame_seconds).round() as usize).max(1);
+    let past: Vec<f32> = per_frame.iter().map(|&decay| libm::powf(decay, early as f32)).collect();
+    let mut tail = vec![0.0_f32; bins];
+    for (frame, gain) in gain.chunks_exact_mut(bins).enumerate() {
+        tail.iter_mut().zip(&per_frame).for_each(|(tail, decay)| *tail *= decay);
+        if let Some(before) = frame.checked_sub(early) {
+            let sources = voice[before * bins..(before + 1) * bins].iter().zip(&past);
+            tail.iter_mut().zip(sources).for_each(|(tail, (voice, past))| *tail = tail.max(voice * past));
+        }
+        let now = &voice[frame * bins..(frame + 1) * bins];
+        for ((gain, tail), voice) in gain.iter_mut().zip(&tail).zip(now) {
+            let of_voice = (tail / voice.max(f32::MIN_POSITIVE)).min(1.0);
+            *gain *= (1.0 - share * of_voice).max(MIN_GAIN);
+        }
+    }
+}
+
+/// The factor by which powers of every bin fall from one frame to the next, on logarithms of frequency between the octaves
+/// that are known; none if none is.
+fn per_frame(seconds: &[Option<f64>; OCTAVES], grid: FrameGrid) -> Option<Vec<f32>> {
+    let FrameGrid { bins, bin_hertz, frame_seconds } = grid;
+    let known: Vec<(f64, f64)> = OCTAVES_HERTZ
+        .windows(2)
+        .zip(seconds)
+        .filter_map(|(edges, seconds)| Some((libm::log2((edges[0] * edges[1]).sqrt()), (*seconds)?)))
+        .collect();
+    let (&first, &last) = (known.first()?, known.last()?);
+    let decay = |bin: usize| {
+        let at = libm::log2((bin as f64 * bin_hertz).max(1.0));
+        let pair = known.windows(2).find(|pair| (pair[0].0..pair[1].0).contains(&at));
+        let seconds = match pair {
+            Some(pair) => pair[0].1 + (pair[1].1 - pair[0].1) * (at - pair[0].0) / (pair[1].0 - pair[0].0),
+            None if at < first.0 => first.1,
+            None => last.1,
+        };
+        libm::exp(-SIXTY_DB * frame_seconds / seconds) as f32
+    };
+    Some((0..bins).map(decay).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::SeedTree;
+    use rand::RngExt;
+
+    const BINS: usize = 513;
+    const FRAME_SECONDS: f64 = 0.016;
+    const GRID: FrameGrid = FrameGrid { bins: BINS, bin_hertz: 15.625, frame_seconds: FRAME_SECONDS };
+
+    /// Powers of noise that starts every second, sounds for a while, and falls by 60 dB in so many seconds: bins x frames.
+    fn bursts(seconds: f64, count: usize) -> Vec<f32> {
+        let mut rng = SeedTree::new(5).rng(0);
+        let fall = libm::exp(-SIXTY_DB * FRAME_SECONDS / seconds) as f32;
+        let mut level = 0.0_f32;
+        let mut power = Vec::new();
+        for frame in 0..count * 64 {
+            level = if frame % 64 < 12 { 1.0 } else { level * fall };
+            power.extend((0..BINS).map(|_| -level * (1.0 - rng.random::<f32>()).ln()));
+        }
+        power
+    }
+
+    fn heard(power: &[f32]) -> Decays {
+        let mut decays = Decays::default();
+        decays.count(power, GRID);
+        decays
+    }
+
+    #[test]
+    fn the_reverberation_time_is_that_of_the_steepest_falls() {
+        for seconds in [0.3, 0.6, 1.2] {
+            let found = heard(&bursts(seconds, 20)).seconds();
+            for found in found.map(Option::unwrap) {
+                assert!((0.75..1.2).contains(&(found / seconds)), "{found} s in place of {seconds} s");
+            }
+        }
+        assert_eq!(heard(&vec![1.0; BINS * 5]).seconds(), [None; OCTAVES]);
+        assert_eq!(heard(&[]).seconds(), [None; OCTAVES]);
+        // A recording at 8 kHz has no highest octave.
+        let narrow: Vec<f32> =
+            bursts(0.5, 20).chunks_exact(BINS).flat_map(|frame| &frame[..257]).copied().collect();
+        let mut decays = Decays::default();
+        decays.count(&narrow, FrameGrid { bins: 257, ..GRID });
+        assert!(decays.seconds()[4].is_some() && decays.seconds()[5].is_none());
+    }
+
+    #[test]
+    fn the_tail_is_lowered_and_the_voice_stays() {
+        let power = bursts(0.6, 20);
+        let decays = heard(&power);
+        let lowered = |share: f32| {
+            let mut gain = vec![1.0_f32; power.len()];
+            suppress(&mut gain, &power, GRID, &decays, share);
+            // Of bursts but the first: where they start, and 0.2 s after their end.
+            let energy = |at: usize| -> f32 {
+                let frames = (1..20).map(|burst| (burst * 64 + at) * BINS..(burst * 64 + at + 1) * BINS);
+                let (after, before) = frames.fold((0.0, 0.0), |(after, before), frame| {
+                    let of_frame = |square: bool| -> f32 {
+                        frame.clone().map(|at| power[at] * if square { gain[at].powi(2) } else { 1.0 }).sum()
+                    };
+                    (after + of_frame(true), before + of_frame(false))
+                });
+                10.0 * (after / before).log10()
+            };
+            [energy(0), energy(24)]
+        };
+        let [start, tail] = lowered(1.0);
+        assert!(start > -0.5 && tail < -10.0, "{start} dB where it starts, {tail} dB of the tail");
+        let [start, half] = lowered(0.5);
+        assert!(start > -0.3 && half < -3.0 && half > tail + 3.0, "{start} and {half} dB");
+        assert_eq!(lowered(0.0), [0.0, 0.0]);
+    }
+
+    #[test]
+    fn without_an_estimate_nothing_changes() {
+        let mut gain = vec![0.5; BINS * 4];
+        let voice = vec![1.0; BINS * 4];
+        suppress(&mut gain, &voice, GRID, &Decays::default(), 1.0);
+        assert!(gain.iter().all(|&gain| gain == 0.5));
+    }
+}

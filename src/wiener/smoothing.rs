@@ -1,0 +1,39 @@
+//! Smoothing of the gain over frames, against musical noise.
+
+use std::ops::Range;
+
+/// The ratio of speech to noise at which gains are smoothed by half, dB.
+const HALF_SMOOTH_DB: f64 = 10.0;
+
+/// Averages the gain of every frame with its neighbours' in the bins `rough`, by 1/4, 1/2 and 1/4 where there is much
+/// noise and less where there is little.
+pub(crate) fn smooth_over_frames(gain: &mut [f32], snr_db: &[f64], rough: Range<usize>) {
+    if rough.is_empty() {
+        return;
+    }
+    let bins = snr_db.len();
+    let before = gain.to_vec();
+    let frames = gain.len() / bins;
+    let share = |&snr: &f64| 1.0 / (1.0 + libm::pow(10.0, (snr - HALF_SMOOTH_DB) / 10.0)) as f32;
+    let shares: Vec<f32> = snr_db[rough.clone()].iter().map(share).collect();
+    for (t, frame) in gain.chunks_exact_mut(bins).enumerate() {
+        let (previous, next) = (t.saturating_sub(1) * bins, (t + 1).min(frames - 1) * bins);
+        for ((bin, gain), share) in rough.clone().zip(&mut frame[rough.clone()]).zip(&shares) {
+            let neighbours = 0.5 * (before[previous + bin] + before[next + bin]);
+            *gain += 0.5 * share * (neighbours - *gain);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gains_are_smoothed_where_there_is_noise() {
+        let mut gain = vec![0.0, 0.0, 1.0, 1.0, 0.0, 0.0_f32];
+        smooth_over_frames(&mut gain, &[-40.0, 60.0], 0..2);
+        let expected = [0.25, 0.0, 0.5, 1.0, 0.25, 0.0];
+        assert!(gain.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-3), "{gain:?}");
+    }
+}
