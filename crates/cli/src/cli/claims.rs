@@ -1,7 +1,6 @@
 //! Which files a run reads and which it writes: no output takes the place of an input or of another output.
 
-use super::recording::{is_standard, name};
-use super::terminal::{Failure, usage};
+use super::terminal::{Failure, is_standard, name, usage};
 use alphamf_files::output::follow_links;
 use alphamf_files::{Error, WriteError};
 use anyhow::anyhow;

@@ -2,12 +2,13 @@
 
 use super::claims::{Claims, check_absent};
 use super::folder::{self, Folders, Plan};
+use super::inputs::{self, left_out_code, say_left_out};
 use super::model::Model;
 use super::picture;
-use super::recording::{Found, Processing, Recording, is_standard, name};
+use super::recording::{Found, Processing, Recording};
 use super::shard::Shard;
 use super::stats::{Entry, Run};
-use super::terminal::{Progress, check_output, say, usage, write_whole};
+use super::terminal::{Progress, check_output, is_standard, name, say, usage, write_whole};
 use super::{Common, describe, meant_command};
 use alphamf::denoiser::Denoiser;
 use std::io::IsTerminal;
@@ -96,7 +97,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         levels: arguments.levels.as_deref(),
         stats: stats_folder,
     };
-    let listed = arguments.manifest.as_deref().map(folder::listed).transpose()?.unwrap_or_default();
+    let listed = arguments.manifest.as_deref().map(inputs::listed).transpose()?.unwrap_or_default();
     arguments.manifest.iter().for_each(|path| claims.read(path));
     let Plan { mut tasks, left_out } =
         folder::plan(&arguments.files, &listed, folders, processing, &mut claims)?;
@@ -110,11 +111,11 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let denoiser = arguments.denoiser()?;
     let run = Run::new(&denoiser, &arguments.model, processing)?;
     let (entries, code) = folder::run(&tasks, &run, results, force, common)?;
-    folder::say_left_out(&left_out, common.quiet);
+    say_left_out(&left_out, common.quiet);
     if let Some(path) = one_stats {
         run.write(path, &entries, &left_out)?;
     }
-    Ok(if code == 0 { folder::left_out_code(&left_out) } else { code }.into())
+    Ok(if code == 0 { left_out_code(&left_out) } else { code }.into())
 }
 
 /// Whether a path is that of a folder, or says that it is to be one.

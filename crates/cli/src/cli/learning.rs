@@ -1,7 +1,7 @@
 //! What the commands have in common that learn from a folder of speech.
 
 use super::claims::{Claims, check_absent};
-use super::folder::{LeftOut, audio_files_below, left_out_code, say_left_out};
+use super::inputs::{LeftOut, audio_files_below, left_out_code, say_left_out};
 use super::model::parse_seed;
 use super::recording::read_whole;
 use super::terminal::{Failure, check_output, interrupted, interruptible, say, write_whole};

@@ -5,6 +5,7 @@ mod denoise;
 mod eval;
 mod ffmpeg;
 mod folder;
+mod inputs;
 mod learning;
 mod live;
 mod live_audio;

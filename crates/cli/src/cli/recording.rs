@@ -4,8 +4,8 @@ use super::ffmpeg::{self, Encoding, Ffmpeg};
 use super::live::{Aligned, Live};
 use super::picture::Drawing;
 use super::terminal::{
-    check_standard_output, interrupted, interruptible, is_device, open_device, printable, seekable_output,
-    usage,
+    check_standard_output, interrupted, interruptible, is_device, is_standard, name, open_device, printable,
+    seekable_output, usage,
 };
 use alphamf::denoiser::{
     ChannelMode, NoiseProfile, SessionOutput, SessionSettings, SpeechLevel, SpeechLevels, Statistics,
@@ -239,16 +239,6 @@ impl Processing {
 pub fn is_written(name: &Path) -> bool {
     let extension = name.extension().unwrap_or_default();
     ["wav", "wave", "flac"].iter().any(|written| extension.eq_ignore_ascii_case(written))
-}
-
-/// Whether a path stands for standard input or output.
-pub fn is_standard(path: &Path) -> bool {
-    path.as_os_str() == "-"
-}
-
-/// What an input or output is called in messages.
-pub fn name<'a>(path: &'a Path, standard: &'a str) -> &'a Path {
-    if is_standard(path) { Path::new(standard) } else { path }
 }
 
 /// A recording to denoise.

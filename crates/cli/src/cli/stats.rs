@@ -1,12 +1,12 @@
 //! The record of a run.
 
-use super::folder::LeftOut;
+use super::inputs::{LeftOut, lossy};
 use super::model::Model;
 use super::recording::{Found, Processing};
 use super::terminal::write_whole;
 use alphamf::denoiser::{Denoiser, Settings};
 use alphamf_eval::checksum;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// All that is the same for every file of a run.
@@ -25,7 +25,6 @@ struct Stats<'a> {
     /// Its file, or `built-in`.
     dictionary: String,
     dictionary_sha256: String,
-    /// Its file, or `built-in`, or none where none is used.
     settings: &'a Settings,
     processing: serde_json::Value,
 }
@@ -58,11 +57,6 @@ impl Entry {
         let (input, output) = (input.to_owned(), output.to_owned());
         Self { input, output, outcome: Outcome::Denoised, error: None, found: Some(found) }
     }
-}
-
-/// Writes a path as text also if it is none: a name must not cost the record.
-pub fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&path.to_string_lossy())
 }
 
 impl<'a> Run<'a> {

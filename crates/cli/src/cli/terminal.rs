@@ -1,6 +1,5 @@
 //! Progress bars, interrupts, and files that only the command line knows.
 
-use super::recording::is_standard;
 use alphamf::Cancelled;
 use alphamf_files::output::discard_unfinished;
 use anyhow::Context;
@@ -138,6 +137,16 @@ impl Drop for Progress {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }
+}
+
+/// Whether a path stands for standard input or output.
+pub fn is_standard(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Name of an input or output in messages; `standard` names `-`.
+pub fn name<'a>(path: &'a Path, standard: &'a str) -> &'a Path {
+    if is_standard(path) { Path::new(standard) } else { path }
 }
 
 /// Refuses an output whose folder does not exist before hours are spent on its content.

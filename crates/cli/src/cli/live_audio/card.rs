@@ -9,7 +9,7 @@ use alphamf::denoiser::{LiveControls, LiveSettings};
 use anyhow::Context;
 use cpal::traits::{DeviceTrait, HostTrait, StreamTrait};
 use cpal::{
-    BufferSize, Device, FromSample, SampleFormat, SeededRng, SizedSample, StreamConfig, SupportedStreamConfig,
+    BufferSize, Device, FromSample, SampleFormat, SizedSample, Stream, StreamConfig, SupportedStreamConfig,
 };
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -247,7 +247,7 @@ fn open_input<T: SizedSample>(
     configuration: StreamConfig,
     listening: &Shared<Listening>,
     told: &SyncSender<Told>,
-) -> Result<SeededRng, cpal::Error>
+) -> Result<Stream, cpal::Error>
 where
     f32: FromSample<T>,
 {
@@ -270,7 +270,7 @@ fn open_output<T: SizedSample + FromSample<f32>>(
     configuration: StreamConfig,
     playing: &Shared<Playing>,
     told: &SyncSender<Told>,
-) -> Result<SeededRng, cpal::Error> {
+) -> Result<Stream, cpal::Error> {
     let (playing, told) = (Arc::clone(playing), told.clone());
     chosen.device.build_output_stream(
         configuration,
@@ -312,7 +312,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let (listening, playing) =
         (Arc::new(Mutex::new(listening)), Arc::new(Mutex::new(Playing { exit, channels: channels[1] })));
     let first = |configurations: [StreamConfig; 2],
-                 open: &dyn Fn(StreamConfig) -> Result<SeededRng, cpal::Error>| {
+                 open: &dyn Fn(StreamConfig) -> Result<Stream, cpal::Error>| {
         let [short, own] = configurations;
         open(short).or_else(|_| open(own))
     };
