@@ -47,6 +47,11 @@ mod wiener;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+/// The examples of the library's guide, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/library.md")]
+struct LibraryGuide;
+
 /// What the benchmarks look into; no part of the interface.
 #[doc(hidden)]
 pub mod internals {

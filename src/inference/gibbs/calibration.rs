@@ -4,7 +4,7 @@
 //! the true value of anything among its draws is uniform.
 //!
 //! Draws that are alike have ranks that are too wide, as draws that are too narrow have: those of a test are as far apart as
-//! their sampler needs. The figures of 1000 recordings are in `eval/results/README.md`.
+//! their sampler needs. The figures of 1000 recordings are in `eval/results/calibration.md`.
 
 use super::*;
 use crate::inference::tests::{ALPHA, start};

@@ -1,0 +1,347 @@
+//! Documents agree with the repository: links, names, recorded figures and words.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folders that hold no document or source of this repository.
+const SKIPPED: [&str; 5] = ["target", "node_modules", "vendor", "shared", "venv"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Files below the root with this extension, relative to it.
+fn files(extension: &str) -> Vec<PathBuf> {
+    fn walk(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            let (path, name) = (entry.path(), entry.file_name());
+            let name = name.to_string_lossy();
+            if entry.file_type().unwrap().is_dir() {
+                if !name.starts_with('.') && !SKIPPED.contains(&name.as_ref()) {
+                    walk(&path, extension, found);
+                }
+            } else if path.extension().is_some_and(|found| found == extension) {
+                found.push(path.strip_prefix(root()).unwrap().to_owned());
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(root(), extension, &mut found);
+    found.sort();
+    found
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A document without its fenced and indented blocks of code.
+fn prose(text: &str) -> String {
+    let mut fenced = false;
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let is_fence = line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~");
+        fenced ^= is_fence;
+        if !fenced && !is_fence && !line.starts_with("    ") {
+            lines.push(line);
+        }
+    }
+    lines.join("\n")
+}
+
+/// The spans in backticks of a text.
+fn code_spans(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// Targets of the links of a text, inline ones as in `[text](target)`.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    text.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next())
+}
+
+/// The anchor that GitHub makes of a heading.
+fn anchor(heading: &str) -> String {
+    let plain = heading.trim_start_matches('#').trim().to_lowercase();
+    // A link in a heading counts by its text.
+    let plain = plain.split("](").next().unwrap_or_default();
+    let kept = plain.chars().filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
+    kept.collect::<String>().replace(' ', "-")
+}
+
+#[test]
+fn relative_links_lead_somewhere() {
+    let mut broken = Vec::new();
+    let mut count = 0;
+    for document in files("md") {
+        let text = read(&document);
+        let folder = document.parent().unwrap();
+        for link in links(&prose(&text)) {
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            count += 1;
+            let (path, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = if path.is_empty() { document.clone() } else { folder.join(path) };
+            let mut at = root().join(&target);
+            if at.is_dir() && at.join("README.md").is_file() {
+                at.push("README.md");
+            }
+            let is_there = at.exists()
+                && (heading.is_empty()
+                    || fs::read_to_string(&at).is_ok_and(|text| {
+                        text.lines().any(|line| line.starts_with('#') && anchor(line) == heading)
+                    }));
+            if !is_there {
+                broken.push(format!("{}: {link}", document.display()));
+            }
+        }
+    }
+    assert!(count > 100, "only {count} links were found");
+    assert!(broken.is_empty(), "broken links:\n{}", broken.join("\n"));
+}
+
+/// Where names of this project are defined: a crate's name in Rust, or a room of `src/`, and its folder.
+fn rooms() -> Vec<(String, PathBuf)> {
+    let mut rooms = vec![("alphamf".to_owned(), PathBuf::from("src"))];
+    for name in ["signal", "samplers", "files", "eval", "fourier"] {
+        let source = PathBuf::from(format!("crates/{name}/src"));
+        rooms.push((format!("alphamf_{name}"), source.clone()));
+        rooms.push((name.to_owned(), source));
+    }
+    rooms.push(("random".to_owned(), PathBuf::from("crates/samplers/src/random.rs")));
+    for entry in fs::read_dir(root().join("src")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        rooms.push((name, path.strip_prefix(root()).unwrap().to_owned()));
+    }
+    rooms
+}
+
+/// All source in a file or folder.
+fn source(at: &Path) -> String {
+    let at = root().join(at);
+    if at.is_file() {
+        return fs::read_to_string(at).unwrap();
+    }
+    let mut all = String::new();
+    for entry in fs::read_dir(&at).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() || path.extension().is_some_and(|extension| extension == "rs") {
+            all += &source(path.strip_prefix(root()).unwrap());
+        }
+    }
+    all
+}
+
+/// Whether a source defines, re-exports or (as a field, variant or module) holds a name.
+fn defines(source: &str, name: &str) -> bool {
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    source.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&source[..at], &source[at + name.len()..]);
+        if before.ends_with(is_word) || after.starts_with(is_word) {
+            return false;
+        }
+        let line = before.rsplit('\n').next().unwrap_or_default().trim_start();
+        if line.starts_with("//") {
+            return false;
+        }
+        let keywords = ["fn ", "struct ", "enum ", "trait ", "type ", "const ", "mod ", "static ", "macro_rules! "];
+        let is_item = keywords.iter().any(|keyword| before.ends_with(keyword));
+        let is_member = (line.is_empty() || line.starts_with("pub")) && after.starts_with([':', ',', '(', ' ', '{']);
+        let is_exported = line.starts_with("pub use ") || before.rsplit(';').next().is_some_and(|statement| {
+            let statement = statement.trim_start();
+            statement.starts_with("pub use ") && !statement.contains('}')
+        });
+        is_item || is_member || is_exported
+    })
+}
+
+/// The names that a path such as `a::{b, c}` stands for.
+fn expand(path: &str) -> Vec<String> {
+    match path.split_once('{') {
+        Some((front, rest)) => {
+            let names = rest.trim_end_matches('}').split(',');
+            names.map(|name| format!("{front}{}", name.trim())).collect()
+        }
+        None => vec![path.to_owned()],
+    }
+}
+
+#[test]
+fn names_in_documents_are_those_of_the_source() {
+    let rooms = rooms();
+    let mut documents: Vec<PathBuf> = files("md").into_iter().filter(|path| path.starts_with("docs")).collect();
+    documents.extend(["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(PathBuf::from));
+    let whole = source(Path::new("src")) + &source(Path::new("crates"));
+    let (mut missing, mut count) = (BTreeSet::new(), 0);
+    for document in documents {
+        let text = prose(&read(&document));
+        for path in code_spans(&text).filter(|span| span.contains("::")).flat_map(expand) {
+            let path = path.trim_end_matches("()");
+            let mut names = path.split("::").peekable();
+            let first = *names.peek().unwrap();
+            if ["std", "core"].contains(&first) || !path.chars().all(|c| c.is_alphanumeric() || "_:".contains(c)) {
+                continue;
+            }
+            count += 1;
+            // As far as the path names rooms, the source is that of the room; a type is looked up everywhere.
+            let mut within = whole.clone();
+            if let Some((_, at)) = rooms.iter().find(|(name, _)| name == first) {
+                names.next();
+                within = source(at);
+                if first == "alphamf" {
+                    if let Some((_, at)) = names.peek().and_then(|next| rooms.iter().find(|(name, _)| name == next)) {
+                        within = source(at);
+                        names.next();
+                    }
+                }
+            }
+            for name in names {
+                if !defines(&within, name) {
+                    missing.insert(format!("{}: {path}: {name}", document.display()));
+                }
+            }
+        }
+    }
+    assert!(count >= 20, "only {count} paths were found");
+    assert!(missing.is_empty(), "names that are defined nowhere:\n{missing:#?}");
+}
+
+#[test]
+fn definitions_are_told_from_mentions() {
+    let source = "// fn gone\npub fn here() {}\npub struct Options {\n    pub seed: u64,\n}\nenum A {\n    First,\n}\n\
+                  pub use other::{Shown, Thing};\nlet x = inner(used);\n";
+    for name in ["here", "Options", "seed", "First", "Shown", "Thing"] {
+        assert!(defines(source, name), "{name}");
+    }
+    for name in ["gone", "her", "used", "inner", "See"] {
+        assert!(!defines(source, name), "{name}");
+    }
+    assert_eq!(expand("a::{B, c}"), ["a::B", "a::c"]);
+    assert_eq!(anchor("## How sure: `--levels`, 2"), "how-sure---levels-2");
+}
+
+/// The means of a recorded evaluation: of the input and the output, by the metric.
+fn recorded(path: &str, metric: &str) -> [f64; 2] {
+    let record: serde_json::Value = serde_json::from_str(&read(path)).unwrap();
+    let metrics = record["evaluations"][0]["summary"][0]["metrics"].as_array().unwrap();
+    let found = metrics.iter().find(|found| found["metric"] == metric).unwrap();
+    ["input", "output"].map(|side| found[side]["mean"].as_f64().unwrap())
+}
+
+/// The rows of the tables of a document whose first cell is or links to a record, as in `[name](name.json)`.
+fn rows(document: &str) -> Vec<(String, Vec<String>)> {
+    let text = read(document);
+    let folder = Path::new(document).parent().unwrap();
+    let rows = text.lines().filter(|line| line.starts_with('|'));
+    rows.filter_map(|row| {
+        let cells: Vec<_> = row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
+        let link = links(&cells[0]).find(|link| link.ends_with(".json")).map(str::to_owned)?;
+        Some((folder.join(link).to_str()?.to_owned(), cells))
+    })
+    .collect()
+}
+
+/// `value` as a table writes it, which may have fewer digits.
+fn agrees(cell: &str, value: f64) -> bool {
+    let cell = cell.replace('*', "");
+    let cell = cell.trim();
+    let digits = cell.split_once('.').map_or(0, |(_, digits)| digits.len());
+    cell.parse::<f64>().is_ok_and(|shown| (shown - value).abs() <= 0.5001 * 0.1_f64.powi(digits as i32))
+}
+
+#[test]
+fn the_table_of_quality_is_that_of_the_records() {
+    let rows = rows("eval/results/quality.md");
+    assert!(rows.len() >= 7, "{rows:?}");
+    for (record, cells) in rows {
+        let parsed: serde_json::Value = serde_json::from_str(&read(&record)).unwrap();
+        let evaluation = &parsed["evaluations"][0];
+        assert_eq!(cells[1], evaluation["summary"][0]["files"].to_string(), "{record}: files");
+        let dictionary = evaluation["provenance"]["dictionary_sha256"].as_str().unwrap();
+        assert_eq!(cells[2], format!("`{}`", &dictionary[..8]), "{record}: dictionary");
+        for (cell, metric) in cells[3..].iter().zip(["sdr", "si_sdr", "estoi"]) {
+            let [before, after] = recorded(&record, metric);
+            let (shown, input) = cell.split_once(" (").unwrap();
+            assert!(agrees(shown, after), "{record}: {metric} is {after}, not {shown}");
+            assert!(agrees(input.trim_end_matches(')'), before), "{record}: {metric} was {before}, not {input}");
+        }
+    }
+}
+
+#[test]
+fn the_readme_has_the_recorded_scores() {
+    let readme = read("README.md");
+    let row = readme.lines().find(|line| line.starts_with("| `denoise` |")).unwrap();
+    let cell = row.split('|').nth(2).unwrap().replace(['*', ','], "").replace('/', " ");
+    let [sdr, si_sdr, _pesq, estoi] = cell.split_whitespace().collect::<Vec<_>>()[..] else {
+        panic!("expected SDR / SI-SDR, PESQ, ESTOI: {cell}")
+    };
+    for (shown, metric) in [(sdr, "sdr"), (si_sdr, "si_sdr"), (estoi, "estoi")] {
+        let [_, after] = recorded("eval/results/noizeus-5db-built-in.json", metric);
+        assert!(agrees(shown, after), "{metric} is {after}, not {shown}");
+    }
+}
+
+#[test]
+fn the_table_of_samplers_is_that_of_its_record() {
+    let record: serde_json::Value = serde_json::from_str(&read("eval/results/samplers-5db.json")).unwrap();
+    let evaluations = record["evaluations"].as_array().unwrap();
+    let text = read("eval/results/samplers-in-the-denoiser.md");
+    for evaluation in evaluations {
+        let name = evaluation["provenance"]["system"].as_str().unwrap();
+        let mean = |metric: &str| {
+            let metrics = evaluation["summary"][0]["metrics"].as_array().unwrap();
+            let found = metrics.iter().find(|found| found["metric"] == metric).unwrap();
+            found["output"]["mean"].as_f64().unwrap()
+        };
+        let row = text.lines().find(|line| line.starts_with(&format!("| {name} |")));
+        let row = row.unwrap_or_else(|| panic!("no row for {name}"));
+        let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let sdr = cells[1].split(" ±").next().unwrap();
+        for (shown, metric) in [(sdr, "sdr"), (cells[2], "si_sdr"), (cells[3], "estoi")] {
+            assert!(agrees(shown, mean(metric)), "{name}: {metric} is {}, not {shown}", mean(metric));
+        }
+    }
+}
+
+#[test]
+fn documents_keep_to_plain_words() {
+    // Of software; people in listening tests may hear and tell.
+    const FORBIDDEN: [&str; 26] = [
+        " hears ", " heard ", "listens ", "rings on", "of no use", " of use", "to the letter", "made anew", "made again",
+        "done again", "sound for sound", "as it comes", "moving noise", "noise that moves", "noises that move",
+        "noise moves", "what is to come", "is told", " tells ", "tell apart", "told apart", "told from", "misfit",
+        "likewise", " is learned ", "the listener",
+    ];
+    let mut found = Vec::new();
+    for document in files("md") {
+        // It lists what is no longer written; STYLE's examples stand in the other.
+        if ["CHANGELOG.md", "CONTRIBUTING.md"].contains(&document.to_str().unwrap()) {
+            continue;
+        }
+        for (number, line) in read(&document).lines().enumerate() {
+            let padded = format!(" {} ", line.to_lowercase());
+            for word in FORBIDDEN.iter().filter(|word| padded.contains(**word)) {
+                found.push(format!("{}:{}: {word:?}", document.display(), number + 1));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn the_guide_has_every_option() {
+    let guide = read("docs/guide.md");
+    let source = read("src/options.rs");
+    let body = source.split("pub struct Options {").nth(1).unwrap().split("\n}").next().unwrap();
+    let fields = body.lines().filter_map(|line| line.trim().strip_prefix("pub ")?.split_once(':'));
+    let names: Vec<_> = fields.map(|(name, _)| format!("--{}", name.replace('_', "-"))).collect();
+    assert!(names.len() >= 15, "{names:?}");
+    for name in names {
+        assert!(guide.contains(&format!("`{name}")), "{name} is not in docs/guide.md");
+    }
+}
