@@ -1,14 +1,25 @@
-//! Settings by the names that the program gives them.
+//! What a user can set, by name.
+
+mod names;
+#[cfg(test)]
+mod tests;
 
 use crate::denoiser::{
     ChannelMode, ImpulseMode, NoiseModel, Positivity, SamplingSettings, SessionSettings, Settings,
     SettingsError, Strength,
 };
+use crate::range::within;
 use crate::samplers::SamplerKind;
-use serde::Deserialize;
+#[cfg(feature = "clap")]
+use names::words;
+use serde::{Deserialize, Serialize};
 
-/// The options of the program that say how a recording is denoised, by their names: what programs and bindings offer
-/// that do not want to know of [`Settings`]. What is not given stays at its default.
+/// Options of a denoiser, by name; what is `None` keeps its default.
+///
+/// This is the one description of what a user can set. With the feature `clap` its fields are the arguments of the
+/// program and their documentation is the help; with serde they are the names that Python, C and the web page take.
+/// A first sentence says what an option does; `Range` and `Default` begin with these words, and tests hold them to
+/// the settings. `--name` stands for another option.
 ///
 /// ```
 /// use alphamf::denoiser::{Options, Settings};
@@ -17,69 +28,314 @@ use serde::Deserialize;
 /// assert_eq!((settings.sampling, settings.gain.floor_db, settings.seed), (None, -20.0, 7));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct Options {
-    /// How much time to spend.
+    /// Choose between quality and speed.
+    ///
+    /// Default: normal. fast takes about half the time: fewer sweeps of expectation maximisation, no Gibbs sweeps. The
+    /// seed then affects the dither alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Denoising", value_name = "HOW", value_parser = words::<Quality>()))]
     pub quality: Option<Quality>,
-    /// A method as it was published, in place of all but the seed and what becomes of the result.
-    pub method: Option<Method>,
-    /// How much of the noise to take out.
+
+    /// Set the noise reduction.
+    ///
+    /// Default: normal. gentle removes 12 dB at most, normal 45 dB, strong 70 dB. With --no-neural, normal removes about
+    /// 26 dB, more where noise is louder than speech and less where it is barely audible. Excludes --floor-db.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Denoising", value_name = "HOW", value_parser = words::<Strength>()))]
     pub strength: Option<Strength>,
-    /// The least gain of any part of the spectrum, dB, -100 to 0; in place of `strength`.
+
+    /// Set the minimum gain of any frequency, in dB.
+    ///
+    /// Range: -100 to 0. Default: that of --strength, which it replaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            help_heading = "Denoising",
+            value_name = "DB",
+            allow_negative_numbers = true,
+            hide_short_help = true
+        )
+    )]
     pub floor_db: Option<f64>,
-    /// The share of what rings on of the voice in a room that is taken out, too, 0 to 1.
-    pub dereverb: Option<f64>,
-    /// The sampler of activations and noise spectra.
-    pub sampler: Option<SamplerKind>,
-    /// Gibbs sweeps, 0 (nothing is drawn) to 1,000,000.
-    pub iterations: Option<usize>,
-    /// How many of them are left out of the average; half of them if only they are given.
-    pub burn_in: Option<usize>,
-    /// Sweeps of expectation maximisation to start from, 0 to 10,000.
-    pub em_iterations: Option<usize>,
-    /// Step size of the sampler, above 0.
-    pub step_size: Option<f64>,
-    /// Share of the bins that each gradient of the sampler looks at, in (0, 1].
-    pub minibatch: Option<f64>,
-    /// How the sampler keeps factors positive.
-    pub positivity: Option<Positivity>,
-    /// Whether impulse variables are integrated out or sampled.
-    pub impulses: Option<ImpulseMode>,
-    /// Characteristic exponent of speech, 0.2 to 2; the dictionary's if not given.
-    pub alpha_speech: Option<f64>,
-    /// Characteristic exponent of noise, 0.2 to 2.
-    pub alpha_noise: Option<f64>,
-    /// Makes the noise of so many constant spectra, 1 to 64, in place of one that drifts.
-    pub noise_rank: Option<usize>,
-    /// Whether the network that has learned from real noise is not asked.
-    pub no_neural: bool,
-    /// Seed of all random numbers.
-    pub seed: Option<u64>,
-    /// How much of the result is the denoised recording, 0 to 1.
+
+    /// Set the fraction of denoised signal in the output.
+    ///
+    /// Range: 0 to 1. Default: 1. The rest is the input; 0 returns the input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, help_heading = "Denoising", value_name = "FRACTION", allow_negative_numbers = true)
+    )]
     pub mix: Option<f32>,
-    /// How channels are treated.
-    pub channels: ChannelMode,
-    /// Whether integers are rounded without dither.
+
+    /// Reduce late reverberation, 0 (off) to 1 (full).
+    ///
+    /// Range: 0 to 1. Default: 0. Start with 0.5.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, help_heading = "Denoising", value_name = "FRACTION", allow_negative_numbers = true)
+    )]
+    pub dereverb: Option<f64>,
+
+    /// Couple or separate channels.
+    ///
+    /// Default: shared. shared applies one gain to all channels and keeps the stereo image; separate denoises each
+    /// channel alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Denoising", value_name = "HOW", value_parser = words::<ChannelMode>(), hide_short_help = true))]
+    pub channels: Option<ChannelMode>,
+
+    /// Seed the random numbers.
+    ///
+    /// Range: 0 to 18446744073709551615. Default: 0. The same seed gives the same output, on any number of threads.
+    /// It drives sampling and dither; with --quality fast, dither alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Denoising", value_name = "N", allow_negative_numbers = true, value_parser = names::seed, hide_short_help = true))]
+    pub seed: Option<u64>,
+
+    /// Round to integers without dither.
+    ///
+    /// Pauses may then become digital silence and faint noise may be gated. Floating-point output has no dither.
+    #[serde(skip_serializing_if = "is_false")]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Denoising", hide_short_help = true))]
     pub no_dither: bool,
+
+    /// Disable the speech-presence network.
+    ///
+    /// The gain is then the posterior-mean Wiener gain alone, with slowly varying noise.
+    #[serde(skip_serializing_if = "is_false")]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Model"))]
+    pub no_neural: bool,
+
+    /// Run a published method with its own settings.
+    ///
+    /// published is Simsekli et al. (2016), section 4.2: 2500 Gibbs sweeps, slow. It departs from the paper: factors
+    /// start at the level of the recording, a minibatch is a tenth of the bins across frames, each frame has an L-BFGS
+    /// memory of its own, the drift of a step is limited, the gain is averaged over the impulse variables, and priors
+    /// and step size were chosen here. It needs a dictionary trained with alpha 1.2. Excludes all options but --seed,
+    /// --mix, --channels and --no-dither.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Model", value_name = "NAME", value_parser = words::<Method>(), hide_short_help = true))]
+    pub method: Option<Method>,
+
+    /// Set the characteristic exponent of speech.
+    ///
+    /// Range: 0.2 to 2. Default: that of the dictionary, whose spectra were trained with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            help_heading = "Model",
+            value_name = "ALPHA",
+            allow_negative_numbers = true,
+            hide_short_help = true
+        )
+    )]
+    pub alpha_speech: Option<f64>,
+
+    /// Set the characteristic exponent of noise.
+    ///
+    /// Range: 0.2 to 2. Default: 1.9.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            help_heading = "Model",
+            value_name = "ALPHA",
+            allow_negative_numbers = true,
+            hide_short_help = true
+        )
+    )]
+    pub alpha_noise: Option<f64>,
+
+    /// Model noise with N fixed spectra.
+    ///
+    /// Range: 1 to 64. Default: one drifting spectrum, which it replaces. Disables the speech-presence network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            help_heading = "Model",
+            value_name = "N",
+            allow_negative_numbers = true,
+            hide_short_help = true
+        )
+    )]
+    pub noise_rank: Option<usize>,
+
+    /// Choose the sampler of activations and noise spectra.
+    ///
+    /// Default: hamcmc. Needs Gibbs sweeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Sampling", value_name = "NAME", value_parser = words::<SamplerKind>(), hide_short_help = true))]
+    pub sampler: Option<SamplerKind>,
+
+    /// Set the number of Gibbs sweeps.
+    ///
+    /// Range: 0 to 1000000. Default: 8; with --quality fast, 0. Without sweeps nothing is sampled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            help_heading = "Sampling",
+            value_name = "N",
+            allow_negative_numbers = true,
+            hide_short_help = true
+        )
+    )]
+    pub iterations: Option<usize>,
+
+    /// Discard the first N Gibbs sweeps.
+    ///
+    /// Range: 0 to one less than --iterations. Default: 2; with --iterations, half of them. Needs Gibbs sweeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            help_heading = "Sampling",
+            value_name = "N",
+            allow_negative_numbers = true,
+            hide_short_help = true
+        )
+    )]
+    pub burn_in: Option<usize>,
+
+    /// Set the number of expectation-maximisation sweeps.
+    ///
+    /// Range: 0 to 10000. Default: 18; with --quality fast, 12. They precede the Gibbs sweeps; without those, 1 is the
+    /// least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            help_heading = "Sampling",
+            value_name = "N",
+            allow_negative_numbers = true,
+            hide_short_help = true
+        )
+    )]
+    pub em_iterations: Option<usize>,
+
+    /// Set the step size of the sampler.
+    ///
+    /// Range: above 0 to 1000000. Default: the sampler's own. The sampler nmc has none. Needs Gibbs sweeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            help_heading = "Sampling",
+            value_name = "STEP",
+            allow_negative_numbers = true,
+            hide_short_help = true
+        )
+    )]
+    pub step_size: Option<f64>,
+
+    /// Set the fraction of bins in each gradient.
+    ///
+    /// Range: above 0 to 1. Default: 1. Samplers that accept or reject take 1 alone: hmc, mh-bfgs, hmc-bfgs, qnhmc,
+    /// nmc. Needs Gibbs sweeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            help_heading = "Sampling",
+            value_name = "FRACTION",
+            allow_negative_numbers = true,
+            hide_short_help = true
+        )
+    )]
+    pub minibatch: Option<f64>,
+
+    /// Choose how the sampler keeps factors positive.
+    ///
+    /// Default: log. log samples their logarithms; mirrored reflects draws at zero, as in the paper. The sampler nmc
+    /// takes log alone. Needs Gibbs sweeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Sampling", value_name = "HOW", value_parser = words::<Positivity>(), hide_short_help = true))]
+    pub positivity: Option<Positivity>,
+
+    /// Choose how impulse variables are treated.
+    ///
+    /// Default: integrated. integrated averages over them exactly; sampled draws them by Metropolis steps, as in the
+    /// paper. Needs Gibbs sweeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Sampling", value_name = "HOW", value_parser = words::<ImpulseMode>(), hide_short_help = true))]
+    pub impulses: Option<ImpulseMode>,
 }
 
-/// How much time to spend.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// A balance of quality and speed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Quality {
-    /// [`Settings::fast`].
-    Fast,
     /// [`Settings::normal`].
     Normal,
+    /// [`Settings::fast`].
+    Fast,
 }
 
-/// A method as it was published.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+/// A published method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
     /// [`Settings::published`].
     Published,
+}
+
+/// Options that do not make a denoiser. In messages, names of options stand between backticks.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OptionsError {
+    /// A value is out of its range.
+    #[error("`{name}` is {value}: expected {expected}")]
+    Range {
+        /// The option.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// The values that it may have.
+        expected: String,
+    },
+    /// A setting that no option names is out of its range.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// Two options exclude each other.
+    #[error("`{name}` cannot be used with `{other}`: omit one of them")]
+    Conflict {
+        /// One of them.
+        name: &'static str,
+        /// The other.
+        other: &'static str,
+    },
+    /// An option has no effect beside the others.
+    #[error("`{name}` has no effect {context}: {remedy}")]
+    NoEffect {
+        /// The option.
+        name: &'static str,
+        /// Where it has none.
+        context: &'static str,
+        /// What to do.
+        remedy: &'static str,
+    },
 }
 
 /// Changes a setting if an option was given.
@@ -89,17 +345,72 @@ fn set<T: Copy>(setting: &mut T, option: Option<T>) {
     }
 }
 
-/// An option that does not go with the others.
-fn refuse<T>(name: &'static str, value: &str, expected: &str) -> Result<T, SettingsError> {
-    Err(SettingsError { name, value: value.to_owned(), expected: expected.to_owned() })
+/// The option that sets what an error of [`Settings`] names.
+fn option_of(setting: &str) -> Option<&'static str> {
+    Some(match setting {
+        "alpha of noise" => "alpha_noise",
+        "alpha of speech" => "alpha_speech",
+        "burn-in" => "burn_in",
+        "dereverb" => "dereverb",
+        "gain floor in dB" => "floor_db",
+        "iterations of expectation maximisation" => "em_iterations",
+        "iterations of sampling" => "iterations",
+        "minibatch share" => "minibatch",
+        "mix" => "mix",
+        "noise rank" => "noise_rank",
+        "positivity" => "positivity",
+        "step size" => "step_size",
+        _ => return None,
+    })
 }
 
+/// An error of the settings, by the name of the option that has led to it.
+fn by_option(error: SettingsError) -> OptionsError {
+    match option_of(error.name) {
+        Some(name) => OptionsError::Range { name, value: error.value, expected: error.expected },
+        None => error.into(),
+    }
+}
+
+/// Options that a published method leaves free.
+const WITH_METHOD: [&str; 5] = ["method", "seed", "mix", "channels", "no_dither"];
+
 impl Options {
-    /// The settings of a denoiser.
+    /// Options that a live denoiser uses; seed and dither affect files that it is written to.
+    pub const LIVE: [&str; 8] =
+        ["strength", "floor_db", "mix", "seed", "no_dither", "no_neural", "alpha_speech", "alpha_noise"];
+
+    /// Names of all options, in order of declaration.
+    #[must_use]
+    pub fn names() -> &'static [&'static str] {
+        names::of::<Self>()
+    }
+
+    /// Names of the options that were given, in order of declaration.
+    #[must_use]
+    pub fn given(&self) -> Vec<&'static str> {
+        // What is not given is not written.
+        let written = serde_json::to_value(self).unwrap_or_default();
+        Self::names().iter().copied().filter(|name| written.get(name).is_some()).collect()
+    }
+
+    /// Refuses given options that are not among `used`; `context` follows "has no effect" in the message.
     ///
     /// # Errors
-    /// If an option is out of its range, has no effect, or does not go with another.
-    pub fn settings(&self) -> Result<Settings, SettingsError> {
+    /// [`OptionsError::NoEffect`], for the first of them.
+    pub fn only(&self, used: &[&str], context: &'static str) -> Result<(), OptionsError> {
+        match self.given().into_iter().find(|name| !used.contains(name)) {
+            Some(name) => Err(OptionsError::NoEffect { name, context, remedy: "omit it" }),
+            None => Ok(()),
+        }
+    }
+
+    /// Settings of a denoiser.
+    ///
+    /// # Errors
+    /// If an option is out of its range, has no effect, or excludes another.
+    pub fn settings(&self) -> Result<Settings, OptionsError> {
+        within("mix", self.mix.unwrap_or(1.0), 0.0..=1.0).map_err(by_option)?;
         if let Some(Method::Published) = self.method {
             return self.published();
         }
@@ -115,7 +426,9 @@ impl Options {
             model.noise = NoiseModel::FixedSpectra { rank };
         }
         match (self.strength, self.floor_db) {
-            (Some(_), Some(_)) => return refuse("floor_db", "beside strength", "one of the two"),
+            (Some(_), Some(_)) => {
+                return Err(OptionsError::Conflict { name: "floor_db", other: "strength" });
+            }
             (Some(strength), None) => *gain = gain.clone().with_strength(strength),
             (None, Some(floor)) => (gain.floor_db, gain.band_floors) = (floor, false),
             (None, None) => {}
@@ -124,39 +437,45 @@ impl Options {
         gain.speech_presence = !self.no_neural;
         settings.sampling = self.sampling(settings.sampling)?;
         set(&mut settings.seed, self.seed);
-        settings.validate()?;
+        settings.validate().map_err(by_option)?;
         Ok(settings)
     }
 
-    /// The settings of the published method, which fixes all but the seed.
-    fn published(&self) -> Result<Settings, SettingsError> {
-        let Self { method, seed, mix, channels, no_dither, .. } = *self;
-        if *self != (Self { method, seed, mix, channels, no_dither, ..Self::default() }) {
-            return refuse(
-                "method",
-                "beside an option that it fixes",
-                "the seed alone of model and inference",
-            );
+    /// Settings of a live denoiser, which uses fewer options.
+    ///
+    /// # Errors
+    /// As [`settings`](Self::settings), and for an option that is not among [`LIVE`](Self::LIVE).
+    pub fn live_settings(&self) -> Result<Settings, OptionsError> {
+        self.only(&Self::LIVE, "on a live denoiser")?;
+        self.settings()
+    }
+
+    /// Settings of the published method.
+    fn published(&self) -> Result<Settings, OptionsError> {
+        if let Some(name) = self.given().into_iter().find(|name| !WITH_METHOD.contains(name)) {
+            return Err(OptionsError::Conflict { name, other: "method" });
         }
         let mut settings = Settings::published();
-        set(&mut settings.seed, seed);
+        set(&mut settings.seed, self.seed);
         Ok(settings)
     }
 
-    /// What a session makes of the result; residual and deviation are not asked for.
+    /// Settings of a session; residual, deviation and levels are off.
     #[must_use]
     pub fn session(&self) -> SessionSettings {
-        let mut settings = SessionSettings { channels: self.channels, ..SessionSettings::default() };
+        let mut settings = SessionSettings { dither: !self.no_dither, ..SessionSettings::default() };
         set(&mut settings.mix, self.mix);
-        settings.dither = !self.no_dither;
+        set(&mut settings.channels, self.channels);
         settings
     }
 
-    /// The settings of the sampling, given those of the quality.
+    /// Settings of the sampling, from those of the quality.
     fn sampling(
         &self,
         of_quality: Option<SamplingSettings>,
-    ) -> Result<Option<SamplingSettings>, SettingsError> {
+    ) -> Result<Option<SamplingSettings>, OptionsError> {
+        const NEED_SWEEPS: [&str; 6] =
+            ["sampler", "burn_in", "step_size", "minibatch", "positivity", "impulses"];
         let sampling = match self.iterations {
             Some(0) => None,
             Some(iterations) => Some(SamplingSettings {
@@ -167,16 +486,12 @@ impl Options {
             None => of_quality,
         };
         let Some(mut sampling) = sampling else {
-            let given = [
-                ("burn_in", self.burn_in.is_some()),
-                ("sampler", self.sampler.is_some()),
-                ("step_size", self.step_size.is_some()),
-                ("minibatch", self.minibatch.is_some()),
-                ("positivity", self.positivity.is_some()),
-                ("impulses", self.impulses.is_some()),
-            ];
-            return match given.into_iter().find(|(_, given)| *given) {
-                Some((name, _)) => refuse(name, "without effect", "sweeps: iterations, or another quality"),
+            return match self.given().into_iter().find(|name| NEED_SWEEPS.contains(name)) {
+                Some(name) => Err(OptionsError::NoEffect {
+                    name,
+                    context: "without Gibbs sweeps",
+                    remedy: "set `iterations` above 0",
+                }),
                 None => Ok(None),
             };
         };
@@ -187,58 +502,5 @@ impl Options {
         set(&mut sampling.impulses, self.impulses);
         sampling.step_size = self.step_size;
         Ok(Some(sampling))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str) -> Options {
-        serde_json::from_str(text).unwrap()
-    }
-
-    #[test]
-    fn options_that_are_not_given_leave_the_defaults() {
-        assert_eq!(Options::default().settings().unwrap(), Settings::default());
-        assert_eq!(Options::default().session(), SessionSettings::default());
-        assert_eq!(read(r#"{"quality": "fast"}"#).settings().unwrap(), Settings::fast());
-        let published = read(r#"{"method": "published", "seed": 3, "mix": 0.5}"#);
-        assert_eq!(published.settings().unwrap(), Settings { seed: 3, ..Settings::published() });
-        assert_eq!(published.session().mix, 0.5);
-    }
-
-    #[test]
-    fn options_are_read_by_their_names() {
-        let all = r#"{
-            "strength": "gentle", "sampler": "mh-bfgs", "iterations": 8, "em_iterations": 3, "step_size": 0.5,
-            "positivity": "mirrored", "impulses": "sampled", "alpha_speech": 1.5, "alpha_noise": 1.8, "noise_rank": 2,
-            "no_neural": true, "dereverb": 0.5, "seed": 9, "channels": "separate", "no_dither": true
-        }"#;
-        let options = read(all);
-        let settings = options.settings().unwrap();
-        let sampling = settings.sampling.unwrap();
-        assert_eq!((sampling.iterations, sampling.burn_in, sampling.sampler), (8, 4, SamplerKind::MhBfgs));
-        assert_eq!((settings.gain.floor_db, settings.gain.speech_presence), (-12.0, false));
-        assert_eq!(settings.gain.dereverb, 0.5);
-        assert_eq!(settings.model.noise, NoiseModel::FixedSpectra { rank: 2 });
-        let session = options.session();
-        assert_eq!((session.channels, session.dither), (ChannelMode::Separate, false));
-        for text in [r#"{"colour": 1}"#, r#"{"quality": "best"}"#] {
-            assert!(serde_json::from_str::<Options>(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn what_has_no_effect_is_refused() {
-        for (text, name) in [
-            (r#"{"quality": "fast", "sampler": "hmc"}"#, "sampler"),
-            (r#"{"iterations": 0, "burn_in": 1}"#, "burn_in"),
-            (r#"{"strength": "gentle", "floor_db": -3}"#, "floor_db"),
-            (r#"{"method": "published", "quality": "normal"}"#, "method"),
-            (r#"{"floor_db": 3}"#, "gain floor in dB"),
-        ] {
-            assert_eq!(read(text).settings().unwrap_err().name, name, "{text}");
-        }
     }
 }

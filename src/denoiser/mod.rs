@@ -14,7 +14,7 @@ pub use crate::inference::{
     SamplerCounters, SamplingSettings,
 };
 pub use crate::model::{ModelSettings, NoiseDrift, NoiseModel};
-pub use crate::options::{Method, Options, Quality};
+pub use crate::options::{Method, Options, OptionsError, Quality};
 pub use crate::range::SettingsError;
 pub use crate::stable::ALPHA_RANGE;
 pub use crate::wiener::{GainSettings, Strength};

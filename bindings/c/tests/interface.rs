@@ -137,7 +137,7 @@ fn programs_use_it() {
     for (options, complaint) in [
         ("strength=brutal", "unknown variant `brutal`"),
         ("colour=red", "unknown field `colour`"),
-        ("mix=2", "mix is 2; expected 0 to 1"),
+        ("mix=2", "`mix` is 2: expected 0 to 1"),
         ("threads=0", "threads is 0; expected 1 to 1024"),
         ("mix", "value is a null pointer"),
     ] {

@@ -40,7 +40,7 @@ int main(void) {
     EXPECT(alphamf_set(settings, "quality", "fast") == ALPHAMF_OK);
     EXPECT(alphamf_set(settings, "no_neural", "true") == ALPHAMF_OK);
     EXPECT(alphamf_set(settings, "sampler", "hmc") == ALPHAMF_OK);
-    EXPECT(alphamf_create(8000, 2, settings, &stream) == ALPHAMF_SETTING && strstr(alphamf_error(), "without effect"));
+    EXPECT(alphamf_create(8000, 2, settings, &stream) == ALPHAMF_SETTING && strstr(alphamf_error(), "no effect"));
     EXPECT(alphamf_set(settings, "sampler", "null") == ALPHAMF_OK);
     EXPECT(alphamf_set_dictionary(settings, (const uint8_t *)"no", 2) == ALPHAMF_MODEL);
     EXPECT(alphamf_create(8000, 2, settings, &stream) == ALPHAMF_OK && stream);

@@ -107,7 +107,7 @@ def test_samples_that_are_not_finite_are_refused(bad):
     [
         ({"strength": "brutal"}, ValueError, "brutal"),
         ({"floor_db": 3}, ValueError, "floor"),
-        ({"quality": "fast", "sampler": "hmc"}, ValueError, "without effect"),
+        ({"quality": "fast", "sampler": "hmc"}, ValueError, "no effect"),
         ({"sampler": "nuts"}, ValueError, "nuts"),
         ({"mix": 1.5}, ValueError, "mix"),
         ({"threads": 0}, ValueError, "threads"),

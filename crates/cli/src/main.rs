@@ -8,11 +8,11 @@ use std::panic;
 use std::process::ExitCode;
 use std::sync::Mutex;
 
-/// What the last panic said.
+/// Message of the last panic.
 static PANIC: Mutex<String> = Mutex::new(String::new());
 
 fn main() -> ExitCode {
-    // The library turns panics of foreign decoders into errors: only one that comes as far as here is reported.
+    // Panics of foreign decoders become errors in the library: only one that reaches this point is reported.
     panic::set_hook(Box::new(|panic| {
         tracing::debug!("{panic}");
         if let Ok(mut message) = PANIC.lock() {
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         }
         Err(_) => {
             let message = PANIC.lock().map(|message| message.clone()).unwrap_or_default();
-            cli::say(&format!("denoise: a mistake in this program: {message}"));
+            cli::say(&format!("denoise: internal error: {message}"));
             ExitCode::FAILURE
         }
     }

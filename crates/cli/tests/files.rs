@@ -26,7 +26,7 @@ fn what_exists_is_not_replaced_unasked() {
     let [first, second, new] = ["a.wav", "b.wav", "new.wav"].map(|name| folder.join(name));
     [&first, &second].into_iter().for_each(|path| recording(path));
     let before = fs::read(&second).unwrap();
-    fails(&[&first, &second], &["-q"], OUTPUT, &["b.wav", "exists already", "--force", "-o FOLDER"]);
+    fails(&[&first, &second], &["-q"], OUTPUT, &["b.wav", "exists already", "--force", "-o DIR"]);
     for option in ["--residual", "--stats"] {
         fails(&[&first, &new], &[option, second.to_str().unwrap()], OUTPUT, &["b.wav", "exists already"]);
     }

@@ -63,6 +63,15 @@ fn what_is_not_live_is_refused() {
         (&["--live", "--noise-from", "0..1"], ["--live", "--noise-from"]),
         (&["--live", "--latency", "100"], ["--latency", "4 to 32"]),
         (&["--latency", "8"], ["--live", ""]),
+        (&["--live", "--quality", "fast"], ["--quality has no effect", "omit it"]),
+        (&["--live", "--sampler", "sgld"], ["--sampler has no effect", "omit it"]),
+        (&["--live", "--iterations", "4"], ["--iterations has no effect", "omit it"]),
+        (&["--live", "--em-iterations", "4"], ["--em-iterations has no effect", "omit it"]),
+        (&["--live", "--positivity", "log"], ["--positivity has no effect", "omit it"]),
+        (&["--live", "--dereverb", "0.5"], ["--dereverb has no effect", "omit it"]),
+        (&["--live", "--noise-rank", "2"], ["--noise-rank has no effect", "omit it"]),
+        (&["--live", "--method", "published"], ["--method has no effect", "omit it"]),
+        (&["--live", "--channels", "separate"], ["--channels has no effect", "omit it"]),
     ] {
         let mut command = denoise([&input, &output]);
         let assert = command.args(options).assert().code(USAGE);
@@ -70,6 +79,12 @@ fn what_is_not_live_is_refused() {
         assert!(words.iter().all(|word| message.contains(word)), "{message}");
     }
     assert!(!output.exists());
+    // The command on audio devices refuses them, too, with or without devices.
+    for (option, value) in [("--quality", "fast"), ("--noise-rank", "2"), ("--seed", "1")] {
+        let assert = denoise(["live", option, value]).assert().code(USAGE);
+        let message = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        assert!(message.contains(&format!("{option} has no effect")), "{message}");
+    }
     let missing: [&Path; 2] = [&folder.join("missing.wav"), &output];
     fails(&missing, &["--live"], shared::INPUT, &["missing.wav"]);
 }
@@ -99,4 +114,31 @@ fn eval_scores_what_comes_live_in_time() {
     };
     // SI-SDR knows of every sample of delay.
     assert!(gained("si_sdr") > 3.0, "{scores}");
+}
+
+/// What is not refused changes the output.
+#[test]
+fn options_that_are_taken_live_have_an_effect() {
+    let folder = Folder::new();
+    let (input, output) = (folder.join("noisy.wav"), folder.join("voice.wav"));
+    write(&input, spec(16_000, 1), noisy(1.0));
+    let run = |options: &[&str]| {
+        let arguments = [input.as_os_str(), output.as_os_str(), "--live".as_ref()];
+        denoise(arguments).args(["--force", "-q"]).args(options).assert().success();
+        std::fs::read(&output).unwrap()
+    };
+    let plain = run(&[]);
+    for options in [
+        ["--strength", "gentle"].as_slice(),
+        &["--floor-db", "-6"],
+        &["--mix", "0.5"],
+        &["--seed", "1"],
+        &["--no-dither"],
+        &["--no-neural"],
+        &["--alpha-speech", "1.5"],
+        &["--alpha-noise", "1.2"],
+        &["--latency", "32"],
+    ] {
+        assert!(run(options) != plain, "{options:?}");
+    }
 }

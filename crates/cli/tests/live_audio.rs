@@ -120,7 +120,7 @@ fn a_microphone_is_heard_until_ctrl_c_or_until_the_devices_are_lost() {
 
     assert!(Command::new("kill").args(["-INT", &live.id().to_string()]).status().unwrap().success());
     let (ended, told) = (code(live), rest_of(told));
-    assert!(ended == 0 && told.contains("ms late"), "{ended}: {told}");
+    assert!(ended == 0 && told.contains("delay "), "{ended}: {told}");
 
     let (live, told) = server.live();
     server.process.kill().unwrap();

@@ -5,7 +5,8 @@ use super::folder::{self, Folders, Plan};
 use super::inputs::{self, left_out_code, say_left_out};
 use super::model::Model;
 use super::picture;
-use super::recording::{Found, Processing, Recording};
+use super::processing::Processing;
+use super::recording::{Found, Recording};
 use super::shard::Shard;
 use super::stats::{Entry, Run};
 use super::terminal::{Progress, check_output, is_standard, name, say, usage, write_whole};
@@ -18,51 +19,66 @@ use std::process::ExitCode;
 /// Arguments of the main command.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
+#[command(next_help_heading = "Input and output")]
 pub struct Arguments {
-    /// A recording and where the voice goes, `-` for standard input or output; with -o, recordings and
-    /// folders of them.
-    #[arg(required_unless_present = "manifest", value_name = "FILE")]
+    /// Read IN and write OUT; with -o, read several.
+    ///
+    /// Files and, with -o, folders. - is standard input or output.
+    #[arg(required_unless_present = "manifest", value_name = "FILE", help_heading = "Arguments")]
     files: Vec<PathBuf>,
 
-    /// Recordings, one in a line, besides those that are named: with -o.
-    #[arg(long, value_name = "LIST", requires = "output_dir")]
-    manifest: Option<PathBuf>,
-
-    /// Put the results into this folder, under the names of the inputs. What was made before of the same recordings
-    /// with the same settings is not made again.
+    /// Write results to this folder, under the input names.
+    ///
+    /// Up-to-date results are skipped.
     #[arg(short, long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
 
-    /// Do part K of N parts of equal size, into which the recordings are divided by their names: with -o. The parts may
-    /// be done at the same time, on one machine or on many.
-    #[arg(long, value_name = "K/N", requires = "output_dir")]
-    shard: Option<Shard>,
-
-    /// Replace outputs that exist, and make results anew that are already in the folder of -o.
+    /// Overwrite existing outputs.
+    ///
+    /// With -o, up-to-date results are recomputed, too.
     #[arg(long)]
     force: bool,
 
-    /// Write what was taken out: the recording minus the result. With -o, a folder.
-    #[arg(long, value_name = "FILE", conflicts_with = "live")]
-    residual: Option<PathBuf>,
+    /// Read input names from a file, one per line.
+    ///
+    /// Needs -o. Adds to the inputs that are named.
+    #[arg(long, value_name = "LIST", requires = "output_dir", hide_short_help = true)]
+    manifest: Option<PathBuf>,
 
-    /// Draw the spectrogram before and after, and how sure the gain is of itself: the standard deviation over
-    /// its posterior draws. SVG or PNG, by the name. With -o, a folder, for SVG.
-    #[arg(long, value_name = "FILE", conflicts_with = "live")]
-    plot: Option<PathBuf>,
-
-    /// Write the level of the voice in third octaves and slots of 100 ms, each with an interval that holds the true one
-    /// in about nine of ten cases, as a table (CSV), to standard output if `-`. With -o, a folder.
-    #[arg(long, value_name = "FILE", conflicts_with = "live")]
-    levels: Option<PathBuf>,
-
-    /// Write all that was found as JSON, to standard output if `-`. With -o and a folder, such as `stats/`, a file
-    /// for each recording.
-    #[arg(long, value_name = "FILE")]
-    stats: Option<PathBuf>,
+    /// Process part K of N.
+    ///
+    /// Needs -o. Files are assigned by a hash of their names: machines need no coordination, and part sizes vary.
+    #[arg(long, value_name = "K/N", requires = "output_dir", hide_short_help = true)]
+    shard: Option<Shard>,
 
     #[command(flatten)]
     processing: Processing,
+
+    /// Write the removed signal: input minus output.
+    ///
+    /// With -o, a folder. Excludes --live.
+    #[arg(long, value_name = "FILE", conflicts_with = "live", help_heading = "Reports")]
+    residual: Option<PathBuf>,
+
+    /// Plot spectrograms and uncertainty (SVG or PNG).
+    ///
+    /// Panels: before, after, standard deviation of the gain over the posterior draws, width of the 90 % interval of the
+    /// speech level. Without Gibbs sweeps there is no standard deviation. With -o, a folder of SVG files. Excludes --live.
+    #[arg(long, value_name = "FILE", conflicts_with = "live", help_heading = "Reports")]
+    plot: Option<PathBuf>,
+
+    /// Write speech levels and their intervals (CSV).
+    ///
+    /// In third octaves and slots of 100 ms, with nominal 90 % intervals. - is standard output. With -o, a folder.
+    /// Excludes --live.
+    #[arg(long, value_name = "FILE", conflicts_with = "live", help_heading = "Reports")]
+    levels: Option<PathBuf>,
+
+    /// Write statistics, options and settings (JSON).
+    ///
+    /// - is standard output. With -o and a folder, such as stats/, a file for each recording.
+    #[arg(long, value_name = "FILE", help_heading = "Reports")]
+    stats: Option<PathBuf>,
 
     #[command(flatten)]
     model: Model,
@@ -71,15 +87,15 @@ pub struct Arguments {
 /// Denoises one recording or several.
 pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     arguments.check_command()?;
-    arguments.model.settings()?;
     let (processing, force) = (&arguments.processing, arguments.force);
+    arguments.model.settings(processing.live.mode())?;
     let mut claims = Claims::default();
     arguments.model.files().for_each(|path| claims.read(path));
     let Some(results) = &arguments.output_dir else {
         let (input, output) = arguments.check(&mut claims)?;
         let denoiser = arguments.denoiser()?;
         let run = Run::new(&denoiser, &arguments.model, processing)?;
-        let entry = one(arguments, input, output, &denoiser, common)?;
+        let entry = one(arguments, input, output, &run, common)?;
         if let Some(path) = &arguments.stats {
             run.write(path, &[entry], &[])?;
         }
@@ -118,7 +134,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     Ok(if code == 0 { left_out_code(&left_out) } else { code }.into())
 }
 
-/// Whether a path is that of a folder, or says that it is to be one.
+/// Whether a path is a folder or ends like one.
 fn is_folder(path: &Path) -> bool {
     path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
@@ -128,12 +144,13 @@ fn one(
     arguments: &Arguments,
     input: &Path,
     output: &Path,
-    denoiser: &Denoiser,
+    run: &Run,
     common: &Common,
 ) -> anyhow::Result<Entry> {
     let recording = Recording {
-        denoiser,
-        processing: &arguments.processing,
+        denoiser: run.denoiser(),
+        session: run.session(),
+        processing: run.processing(),
         input,
         output,
         residual: arguments.residual.as_deref(),
@@ -144,8 +161,8 @@ fn one(
     let found = recording.denoise(&mut |seconds, duration| progress.update_seconds(seconds, duration))?;
     drop(progress);
     if let (Some(path), Some(figure)) = (&arguments.plot, &found.figure) {
-        if denoiser.settings().sampling.is_none() {
-            tracing::warn!("nothing is drawn from the posterior at this quality: no deviation to plot");
+        if run.denoiser().settings().sampling.is_none() {
+            tracing::warn!("the plot has no standard deviation of the gain: it needs Gibbs sweeps");
         }
         picture::write(figure, path)?;
     }
@@ -160,12 +177,12 @@ fn one(
 
 impl Arguments {
     fn denoiser(&self) -> anyhow::Result<Denoiser> {
-        let denoiser = self.model.denoiser()?;
+        let denoiser = self.model.denoiser(self.processing.live.mode())?;
         tracing::info!("dictionary: {}", describe(&denoiser));
         Ok(denoiser)
     }
 
-    /// Refuses what is no recording but was meant to be a command.
+    /// Refuses a missing file that looks like a mistyped command.
     fn check_command(&self) -> anyhow::Result<()> {
         let first = self.files.first().filter(|first| !first.exists());
         let meant = first.and_then(|first| meant_command(first.to_str()?));
@@ -173,26 +190,29 @@ impl Arguments {
         Err(usage(format!("no such file or command: {}; did you mean `denoise {meant}`?", first.display())))
     }
 
-    /// The one input and output; refuses what cannot come to a good end, before any work.
+    /// The one input and output. Refuses unusable ones before any work.
     fn check(&self, claims: &mut Claims) -> anyhow::Result<(&Path, &Path)> {
         let [input, output] = self.files.as_slice() else {
             return Err(usage(match self.files.as_slice() {
-                [_] => "an output is needed: a file, - for standard output, or -o DIR",
-                _ => "more than one input and one output: give a folder for the results with -o DIR",
+                [_] => "no output: name a file, - for standard output, or -o DIR",
+                _ => "more than one input and one output: use -o DIR to denoise several files",
             }));
         };
         if !is_standard(input) && input.is_dir() {
-            return Err(usage(format!("{} is a folder: say where to with -o DIR", input.display())));
+            return Err(usage(format!(
+                "{} is a folder: use -o DIR to set the folder of the results",
+                input.display()
+            )));
         }
         if !is_standard(output) && output.is_dir() {
-            return Err(usage(format!("{0} is a folder: say -o {0}", output.display())));
+            return Err(usage(format!("{0} is a folder: use -o {0} to write into it", output.display())));
         }
         if let Some(plot) = self.plot.as_deref().filter(|plot| !picture::is_known(plot)) {
-            return Err(usage(format!("{}: expected the name of an SVG or PNG file", plot.display())));
+            return Err(usage(format!("{}: expected an SVG or PNG file", plot.display())));
         }
         let sounds = [Some(output), self.residual.as_ref()];
         if sounds.into_iter().flatten().any(|path| is_standard(path)) && std::io::stdout().is_terminal() {
-            return Err(usage("standard output is a terminal: redirect it, or name a file"));
+            return Err(usage("standard output is a terminal: redirect it or name a file"));
         }
         for path in sounds.into_iter().flatten() {
             self.processing.check_name(path)?;
@@ -204,11 +224,7 @@ impl Arguments {
             claims.write(path)?;
         }
         for path in outputs {
-            let advice = if path == output {
-                ". A recording and where the voice goes are two names: -o FOLDER denoises several recordings"
-            } else {
-                ""
-            };
+            let advice = if path == output { ", or -o DIR to denoise several files" } else { "" };
             check_absent(path, self.force, advice)?;
             check_output(path)?;
         }
@@ -216,13 +232,13 @@ impl Arguments {
     }
 }
 
-/// What was found, in a line.
+/// Summary of a recording, in a line.
 fn sentence(output: &Path, found: &Found) -> String {
     let (statistics, taken) = (&found.statistics, found.processing_seconds);
     let duration = statistics.duration_seconds;
     let mut line = format!("{}: {duration:.2} s of audio in {taken:.2} s", output.display());
     if let Some(seconds) = found.latency_seconds {
-        line += &format!("; live, {:.0} ms late", 1000.0 * seconds);
+        line += &format!("; latency {:.0} ms", 1000.0 * seconds);
     }
     match (statistics.noise_before_dbfs, statistics.noise_after_dbfs) {
         (Some(before), Some(after)) => {

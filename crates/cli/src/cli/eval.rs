@@ -1,4 +1,4 @@
-//! `denoise eval`: scores a denoiser over a corpus.
+//! `denoise eval`: scores a denoiser on a corpus.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use alphamf::Settings;
+use alphamf::denoiser::Options as DenoiserOptions;
 use alphamf::signal::Signal;
 use alphamf_eval::report::{self, Example, Examples};
 use alphamf_eval::{
@@ -16,82 +17,112 @@ use alphamf_eval::{
 };
 use alphamf_files as audio;
 use alphamf_files::output::Scratch;
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use super::Common;
 use super::claims::Claims;
 use super::live::Live;
-use super::model::Model;
+use super::model::{Mode, Model, as_usage};
 use super::shard::Shard;
 use super::systems::System;
-use super::terminal::{Progress, check_output, interruptible, print, printable, say, write_whole};
+use super::terminal::{Progress, check_output, interruptible, print, printable, say, usage, write_whole};
 
 /// Arguments of `denoise eval`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Every recording is paired with the clean file of the same name or, as in NOIZEUS, of the name
-before its first '_': sp21_babble_sn5.wav with sp21.wav, in condition babble_sn5. The recording and
-what becomes of it are scored against the clean file by SDR (BSS-eval v3, 512 taps), SI-SDR, SNR,
-segmental SNR, STOI and ESTOI.
+#[command(next_help_heading = "Input and output")]
+// Scores are computed before any rounding.
+#[command(mut_arg("no_dither", |argument| argument.hide(true)))]
+#[command(after_long_help = "\
+A recording is paired with the clean file of the same name or, as in NOIZEUS, of the name before its
+first '_': sp21_babble_sn5.wav with sp21.wav, in condition babble_sn5. The recording and the denoised
+signal are scored against the clean file by SDR (BSS-eval v3, 512 taps), SI-SDR, SNR, segmental SNR,
+STOI and ESTOI.
 
 Examples:
   denoise eval --clean clean --noisy noisy --report report.html
   denoise eval --clean clean --enhanced out --csv scores.csv
   denoise eval --protocol eval/noizeus-5db.toml --data noizeus --resume run.jsonl --json result.json
 
-Exit codes are those of denoise; 3 also if any of the files could not be scored.")]
+Exit codes are those of denoise; 3 also if a file could not be scored.")]
 pub struct Arguments {
-    /// Folder of clean speech
+    /// Read clean speech from this folder.
+    ///
+    /// Needs --noisy or --enhanced.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["manifest", "protocol"])]
-    #[arg(required_unless_present_any = ["manifest", "protocol"])]
     clean: Option<PathBuf>,
-    /// Folder of recordings to denoise and score
+
+    /// Read the recordings to denoise from this folder.
     #[arg(long, value_name = "DIR", requires = "clean")]
-    #[arg(required_unless_present_any = ["enhanced", "manifest", "protocol"])]
     noisy: Option<PathBuf>,
-    /// Folder of files that something else denoised, to be scored as they are
+
+    /// Score files that were denoised elsewhere.
+    ///
+    /// They are scored as they are: options of the denoiser are refused.
     #[arg(long, value_name = "DIR", requires = "clean")]
     enhanced: Option<PathBuf>,
-    /// CSV file of pairs: columns noisy, clean and, if wished, condition and enhanced
+
+    /// Read pairs of files from a table (CSV).
+    ///
+    /// Columns: noisy, clean and, optionally, condition and enhanced.
     #[arg(long, value_name = "CSV", conflicts_with = "protocol")]
     manifest: Option<PathBuf>,
-    /// Experiment to run: corpus, training and settings in one TOML file
-    #[arg(long, value_name = "TOML", requires = "data", conflicts_with = "Model")]
+
+    /// Run an experiment: corpus, training and settings.
+    ///
+    /// Needs --data. Excludes the options of the denoiser.
+    #[arg(long, value_name = "TOML", requires = "data", conflicts_with_all = ["Model", "Options"])]
     protocol: Option<PathBuf>,
-    /// Folder of the protocol's corpus
+
+    /// Read the corpus of --protocol from this folder.
     #[arg(long, value_name = "DIR", requires = "protocol")]
     data: Option<PathBuf>,
-    /// Score part K of N parts of equal size, into which the recordings are divided by their names
+
+    /// Score part K of N.
+    ///
+    /// Files are assigned by a hash of their names; part sizes vary.
     #[arg(long, value_name = "K/N")]
     shard: Option<Shard>,
-    /// Keep the denoised audio in this folder
+
+    /// Keep the denoised audio in this folder.
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
-    /// Note finished files here, and continue from what an interrupted run noted
+
+    /// Record finished files, and continue an interrupted run.
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
-    /// Write all results as JSON
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write the scores of every file as CSV
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
-    /// Write a page with tables, charts, spectrograms and sound
-    #[arg(long, value_name = "HTML")]
-    report: Option<PathBuf>,
-    /// Write the convergence of the protocol's samplers against time as an SVG figure, and beside it, as
-    /// NAME.iterations.svg, against iterations
-    #[arg(long, value_name = "SVG", requires = "protocol")]
-    figure: Option<PathBuf>,
-    /// Remove everything below this frequency before scoring
+
+    /// Count damaged or incomplete files as failures.
+    #[arg(long)]
+    strict: bool,
+
+    /// Remove lower frequencies before scoring, in Hz.
+    ///
+    /// Range: 0 to 20000. A protocol sets its own.
     #[arg(long, value_name = "HZ", default_value_t = 0.0, value_parser = parse_frequency)]
     #[arg(conflicts_with = "protocol")]
     high_pass: f64,
-    /// Count files of which anything is damaged or missing as those that could not be scored
-    #[arg(long)]
-    strict: bool,
+
     #[command(flatten)]
     live: Live,
+
+    /// Write all results (JSON).
+    #[arg(long, value_name = "FILE", help_heading = "Reports")]
+    json: Option<PathBuf>,
+
+    /// Write the scores of each file (CSV).
+    #[arg(long, value_name = "FILE", help_heading = "Reports")]
+    csv: Option<PathBuf>,
+
+    /// Write a page with tables, charts, spectrograms and audio.
+    #[arg(long, value_name = "HTML", help_heading = "Reports")]
+    report: Option<PathBuf>,
+
+    /// Plot the convergence of the protocol's samplers (SVG).
+    ///
+    /// Against time, and in NAME.iterations.svg against iterations. Needs --protocol.
+    #[arg(long, value_name = "SVG", requires = "protocol", help_heading = "Reports")]
+    figure: Option<PathBuf>,
+
     #[command(flatten)]
     model: Model,
 }
@@ -115,14 +146,16 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         Some(path) => Some(interruptible(move || Protocol::read(&path))??),
         None => None,
     };
+    check_source(arguments)?;
     let mut pairing = pairs(arguments, protocol.as_ref())?;
-    // Of the whole corpus: a part may have no recordings, and its journal is one of the same run.
+    // Of the whole corpus: a part without recordings has a journal of the same run.
     let is_enhanced =
         arguments.enhanced.is_some() || pairing.pairs.iter().all(|pair| pair.enhanced.is_some());
     if let Some(shard) = arguments.shard {
         pairing.pairs.retain(|pair| shard.holds(&pair.name));
         pairing.unpaired.retain(|unpaired| shard.holds(&unpaired.name));
     }
+    check_options(arguments, protocol.is_none() && is_enhanced)?;
     check_apart(arguments, protocol.as_ref(), &pairing)?;
     let systems = match (&protocol, &arguments.data) {
         (Some(protocol), Some(data)) => {
@@ -132,9 +165,9 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         _ => vec![System::of_arguments(&arguments.model, &arguments.live)?],
     };
     let high_pass_hz = protocol.as_ref().map_or(arguments.high_pass, |protocol| protocol.corpus.high_pass_hz);
-    // The report plays what was made, so it must be kept somewhere.
+    // The report plays the denoised audio.
     let scratch = match (&arguments.save, &arguments.report) {
-        (None, Some(_)) => Some(Scratch::new().context("no folder for temporary audio")?),
+        (None, Some(_)) => Some(Scratch::new().context("cannot create a folder for temporary audio")?),
         _ => None,
     };
     let audio = arguments.save.as_deref().or(scratch.as_ref().map(Scratch::path));
@@ -203,11 +236,38 @@ fn pairs(arguments: &Arguments, protocol: Option<&Protocol>) -> anyhow::Result<P
             interruptible(move || read_manifest(&manifest))??
         }
         (.., Some(clean)) => pair_folders(clean, arguments.noisy.as_deref(), arguments.enhanced.as_deref())?,
-        _ => bail!("nothing to score: expected --clean, --manifest or --protocol"),
+        _ => return Err(usage(NOTHING)),
     })
 }
 
-/// Refuses outputs that are inputs or each other, whatever they are called, before any work.
+/// Why nothing can be scored.
+const NOTHING: &str = "nothing to score: expected --clean with --noisy or --enhanced, --manifest, or --protocol \
+                       with --data";
+
+/// Refuses arguments that name no recordings.
+fn check_source(arguments: &Arguments) -> anyhow::Result<()> {
+    let Arguments { clean, noisy, enhanced, manifest, protocol, .. } = arguments;
+    let is_paired = clean.is_some() && (noisy.is_some() || enhanced.is_some());
+    if is_paired || manifest.is_some() || protocol.is_some() { Ok(()) } else { Err(usage(NOTHING)) }
+}
+
+/// Refuses options of the denoiser without effect: all of them where files are scored as they are.
+fn check_options(arguments: &Arguments, is_enhanced: bool) -> anyhow::Result<()> {
+    let Arguments { model, live, .. } = arguments;
+    if !is_enhanced {
+        let used: Vec<&str> =
+            DenoiserOptions::names().iter().copied().filter(|name| *name != "no_dither").collect();
+        return model.options.only(&used, "on scores").map_err(as_usage);
+    }
+    model.options.only(&[], "on enhanced files").map_err(as_usage)?;
+    match (model.dictionary_file(), live.mode()) {
+        (Some(_), _) => Err(usage("--model has no effect on enhanced files: omit it")),
+        (None, Mode::Live) => Err(usage("--live has no effect on enhanced files: omit it")),
+        (None, Mode::Offline) => Ok(()),
+    }
+}
+
+/// Refuses outputs that would overwrite an input or another output, before any work.
 fn check_apart(arguments: &Arguments, protocol: Option<&Protocol>, pairing: &Pairing) -> anyhow::Result<()> {
     let Arguments { resume, json, csv, report, figure, save, .. } = arguments;
     let mut claims = Claims::default();
@@ -267,7 +327,7 @@ fn score_all(
     Ok(evaluate(pairs, options, journal, &*system.denoise, finished)?)
 }
 
-/// Sound and pictures for the report; a file whose audio cannot be had any more is left out.
+/// Audio and spectrograms for the report; files whose audio is gone are left out.
 fn choose_examples(pairs: &[Pair], files: &[FileResult], options: &Options, system: &System) -> Examples {
     let (best, worst) = report::best_and_worst(files, EXAMPLES);
     let example = |index: usize| -> Option<Example> {
@@ -277,7 +337,7 @@ fn choose_examples(pairs: &[Pair], files: &[FileResult], options: &Options, syst
         let noisy = pair.noisy.as_ref().and_then(|path| audio::read(path).ok());
         let kept =
             pair.enhanced.clone().or_else(|| options.saved(pair)).and_then(|path| audio::read(path).ok());
-        // A file that an earlier run finished may have no audio: it is made again, equal by its seed.
+        // Files of an earlier run are denoised again: the seed makes them equal.
         let again = || (system.denoise)(noisy.as_ref()?, &mut |_, _| ()).ok();
         let denoised: Signal = kept.or_else(again)?;
         Some(Example { result, clean, noisy, denoised })
@@ -298,7 +358,7 @@ fn beside(path: &Path, name: &str) -> PathBuf {
     path.with_extension(ending)
 }
 
-/// All measures over all files, then the conditions by the measures that tell most.
+/// All metrics over all files, then the conditions by the most informative metrics.
 fn tables(summary: &[ConditionSummary]) -> String {
     let mut text = String::new();
     let Some((all, conditions)) = summary.split_first() else { return text };
@@ -381,16 +441,16 @@ fn report_failures(failures: &[Failure]) {
     list(&format!("{} could not be scored:", files(failures.len())), lines);
 }
 
-/// Names the files that were scored though something of them is damaged or missing; a clean file may serve several.
+/// Reports files that were scored although they are damaged or incomplete; each clean file once.
 fn report_losses(results: &[FileResult]) {
     let lines: BTreeSet<&String> = results.iter().flat_map(|result| &result.losses).collect();
     if !lines.is_empty() {
-        let scored = "scored as they are, without what is damaged or missing (--strict refuses that):";
+        let scored = "scored without their damaged or missing parts (--strict refuses them):";
         list(&format!("{} {scored}", files(lines.len())), lines.into_iter().cloned());
     }
 }
 
-/// Says the first few of some lines below a title.
+/// Reports the first few of some lines below a title.
 fn list(title: &str, lines: impl ExactSizeIterator<Item = String>) {
     say(title);
     let more = lines.len().saturating_sub(NAMED);

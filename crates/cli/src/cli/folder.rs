@@ -3,8 +3,9 @@
 use super::claims::{Claims, check_absent};
 use super::inputs::{LeftOut, audio_files_below};
 use super::picture;
+use super::processing::Processing;
 use super::record::{Record, State};
-use super::recording::{Found, Processing, Recording};
+use super::recording::{Found, Recording};
 use super::stats::{Entry, Outcome, Run};
 use super::terminal::{Failure, Progress, interrupted, is_standard, printable, say, usage, write_whole};
 use super::{Common, exit_code, one_line};
@@ -245,6 +246,7 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool) -> (Entry, u8) {
         |outcome, error| Entry { input: input.clone(), output: output.clone(), outcome, error, found: None };
     let recording = Recording {
         denoiser: run.denoiser(),
+        session: run.session(),
         processing: run.processing(),
         input,
         output,

@@ -1,8 +1,7 @@
-//! What the commands have in common that learn from a folder of speech.
+//! Training on a folder of speech: its options, recordings and output.
 
 use super::claims::{Claims, check_absent};
 use super::inputs::{LeftOut, audio_files_below, left_out_code, say_left_out};
-use super::model::parse_seed;
 use super::recording::read_whole;
 use super::terminal::{Failure, check_output, interrupted, interruptible, say, write_whole};
 use super::{Common, INPUT, one_line};
@@ -12,23 +11,27 @@ use anyhow::{Context, anyhow};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Options of the commands that learn.
+/// Options of the commands that train.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Input and output")]
 pub struct Learning {
-    /// The file to write, in the safetensors format.
+    /// Write the dictionary, in the safetensors format.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 
-    /// Seed of all random numbers: the same seed gives the same file.
-    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = parse_seed)]
+    /// Seed the random numbers.
+    ///
+    /// The same seed gives the same file.
+    #[arg(long, value_name = "N", help_heading = "Model", default_value_t = 0, allow_negative_numbers = true, value_parser = parse_seed)]
     pub seed: u64,
 
-    /// Stop at the first recording that is of no use or lacks anything; else what is of no use is named and left out,
-    /// and the exit code is 3.
+    /// Stop at the first invalid or damaged recording.
+    ///
+    /// By default invalid recordings are reported and left out, and the exit code is 3.
     #[arg(long)]
     pub strict: bool,
 
-    /// Replace an output that exists.
+    /// Overwrite an existing output.
     #[arg(long)]
     force: bool,
 }
@@ -38,12 +41,12 @@ pub struct Speech {
     folder: PathBuf,
     pub files: Vec<PathBuf>,
     left_out: Vec<LeftOut>,
-    /// How many of the files were of no use.
+    /// Number of invalid files.
     pub bad: usize,
 }
 
 impl Learning {
-    /// The recordings to learn from, once it is clear that the output may be written and is none of them, nor the
+    /// Lists the recordings to train on; checks first that the output may be written and is neither one of them nor the
     /// model.
     pub fn speech(&self, folder: PathBuf, model: Option<&Path>) -> anyhow::Result<Speech> {
         let (files, left_out) = audio_files_below(&folder, None)?;
@@ -55,7 +58,7 @@ impl Learning {
         Ok(Speech { folder, files, left_out, bad: 0 })
     }
 
-    /// Writes what was learned, and says what was left out and, in `sentence`, what was made.
+    /// Writes the dictionary, and reports what was left out and, in `sentence`, what was made.
     pub fn finish(
         &self,
         bytes: &[u8],
@@ -73,8 +76,8 @@ impl Learning {
 }
 
 impl Speech {
-    /// Reads the recordings one by one for `add`. Those that are of no use are told of and counted, unless one is
-    /// enough to stop.
+    /// Passes the recordings to `add` one by one. Invalid ones are reported and counted; if `strict`, the first one ends
+    /// it.
     pub fn read_each<E>(
         &mut self,
         strict: bool,
@@ -100,9 +103,14 @@ impl Speech {
             }
         }
         if self.bad == self.files.len() {
-            let reason = anyhow!("none of its recordings is of use");
+            let reason = anyhow!("no valid recording in it");
             return Err(reason.context(Failure::Input(self.folder.clone())));
         }
         Ok(())
     }
+}
+
+/// Reads a seed.
+fn parse_seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
 }

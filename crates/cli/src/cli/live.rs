@@ -1,18 +1,24 @@
-//! `--live`: the denoiser of calls and streams, on recordings and pipes.
+//! `--live`: causal denoising of recordings and pipes.
 
+use super::model::Mode;
 use alphamf::denoiser::{LATENCY_RANGE_SECONDS, LiveControls, LiveDenoiser, LiveSettings};
 use alphamf::signal::Signal;
 use alphamf::{DenoiseError, Denoiser};
 
 /// Options of `--live`.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Live")]
 pub struct Live {
-    /// Denoise as in a call: what has not come yet is not known, and what came goes out at once. Of the options of the
-    /// model, only --model, --no-neural, --strength, --floor-db and the exponents count.
+    /// Denoise causally, with low latency.
+    ///
+    /// Uses --latency, --model, --strength, --floor-db, --mix, --no-neural, --alpha-speech and --alpha-noise; --seed and
+    /// --no-dither affect the file that is written. Other options of the denoiser are refused.
     #[arg(long)]
     live: bool,
 
-    /// How late each sample of --live comes out, 4 to 32 ms.
+    /// Set the latency of --live, in ms.
+    ///
+    /// Range: 4 to 32.
     #[arg(long, value_name = "MS", default_value_t = 16.0, requires = "live", value_parser = parse_latency)]
     latency: f64,
 }
@@ -26,12 +32,17 @@ pub fn parse_latency(text: &str) -> Result<f64, String> {
 }
 
 impl Live {
-    /// The latency, s, if it is asked for.
+    /// Whether `--live` was given.
+    pub fn mode(&self) -> Mode {
+        if self.live { Mode::Live } else { Mode::Offline }
+    }
+
+    /// Latency in seconds, with `--live`.
     pub fn latency_seconds(&self) -> Option<f64> {
         self.live.then_some(self.latency / 1000.0)
     }
 
-    /// The settings, if it is asked for.
+    /// Live settings, with `--live`; `mix` is the fraction of denoised signal.
     pub fn settings(&self, denoiser: &Denoiser, mix: f32) -> Option<LiveSettings> {
         let floor_db = denoiser.settings().gain.floor_db as f32;
         let controls = LiveControls { floor_db, mix, ..LiveControls::default() };
@@ -39,10 +50,10 @@ impl Live {
     }
 }
 
-/// A [`LiveDenoiser`] whose result is in time with what came: as long, and without the delay at its beginning.
+/// A [`LiveDenoiser`] whose output is aligned with its input: without the initial delay, and as long.
 pub struct Aligned {
     live: LiveDenoiser,
-    /// Samples per channel of the delay that are still to be left out.
+    /// Samples per channel of the delay that are still to be dropped.
     early: usize,
     input: Vec<f32>,
     output: Vec<f32>,
@@ -59,12 +70,12 @@ impl Aligned {
         Ok(Self { early: live.latency(), live, input: Vec::new(), output: Vec::new() })
     }
 
-    /// Half the latency: what it gathers before it works.
+    /// Samples that it gathers before it works: half the latency.
     pub fn block_samples(&self) -> usize {
         self.live.latency() / 2
     }
 
-    /// Takes the next samples of every channel and gives those that are due.
+    /// Takes the next samples of every channel and returns those that are due.
     pub fn push(&mut self, block: &[Vec<f32>]) -> Vec<Vec<f32>> {
         let (width, count) = (block.len(), block.first().map_or(0, Vec::len));
         self.input.clear();
@@ -77,7 +88,7 @@ impl Aligned {
         (0..width).map(|channel| due.iter().skip(channel).step_by(width).copied().collect()).collect()
     }
 
-    /// Gives the rest.
+    /// Returns the rest.
     pub fn finish(&mut self) -> Vec<Vec<f32>> {
         self.push(&vec![vec![0.0; self.live.latency()]; self.live.channels()])
     }

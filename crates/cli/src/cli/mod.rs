@@ -11,6 +11,7 @@ mod live;
 mod live_audio;
 mod model;
 mod picture;
+mod processing;
 mod record;
 mod recording;
 mod shard;
@@ -36,34 +37,35 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 pub use terminal::say;
 
-/// Takes the noise out of recorded speech.
+/// Remove background noise from recorded speech.
 ///
-/// Reads a noisy recording and writes the voice, at the same sample rate, depth and length.
-/// The voice is explained by spectra learned from clean speech, the noise by spectra learned from
-/// the recording itself; what most likely belongs to the voice is kept.
+/// Reads a noisy recording and writes the speech at the same sample rate, depth and length. Speech is modelled by
+/// spectra trained on clean speech, noise by spectra estimated from the recording; a Wiener gain keeps the speech.
 #[derive(Debug, Parser)]
 #[command(name = "denoise", version, max_term_width = 100)]
+#[command(disable_help_flag = true, disable_version_flag = true)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(override_usage = "denoise [OPTIONS] <IN> <OUT>\n       \
     denoise [OPTIONS] <IN>... -o <DIR>\n       denoise <COMMAND>")]
-#[command(after_help = "\
+#[command(after_help = "`denoise --help` lists all options, examples and exit codes.")]
+#[command(after_long_help = "\
 Examples:
-  denoise interview.wav voice.wav            with the built-in dictionary
-  denoise talk.mp3 voice.flac --mix 0.8      leave some of the room in
-  denoise recordings/ -o voices/             every recording of a folder
-  denoise hum.wav out.wav --noise-from 0..2  only noise in the first two seconds
+  denoise interview.wav speech.wav           with the built-in dictionary
+  denoise talk.mp3 speech.flac --mix 0.8     keep some of the room
+  denoise recordings/ -o speech/             every recording in a folder
+  denoise hum.wav out.wav --noise-from 0..2  noise alone in the first two seconds
   arecord -f S16_LE -r 16000 -t raw | denoise - - --live --raw 16000:1:s16 | aplay
   denoise train speech/ -o mine.safetensors && denoise in.wav out.wav --model mine.safetensors
 
 Exit codes:
-  0    done
-  1    failed
+  0    success
+  1    failure
   2    wrong usage, or a setting out of range
-  3    an input is of no use
-  4    an output cannot be written, exists already, or is an input
-  5    a dictionary is of no use
+  3    invalid input
+  4    an output cannot be written, exists, or is an input
+  5    invalid dictionary
   130  interrupted
-With several inputs, one that fails does not stop the rest; the code is that of the first that failed.")]
+With several inputs, one that fails does not stop the others; the exit code is that of the first that failed.")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -73,26 +75,32 @@ pub struct Arguments {
 
     #[command(flatten)]
     common: Common,
+
+    /// Print version.
+    #[arg(short = 'V', long, action = clap::ArgAction::Version, help_heading = "General", hide_short_help = true)]
+    version: Option<bool>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Learn a dictionary from a folder of clean speech.
+    /// Train a dictionary on a folder of clean speech.
     Train(train::Arguments),
-    /// Score a denoiser over a corpus.
+    /// Score a denoiser on a corpus.
     Eval(Box<eval::Arguments>),
-    /// Denoise a microphone, or any other input, onto an output, until Ctrl-C.
+    /// Denoise a microphone until Ctrl-C.
     Live(Box<live_audio::Arguments>),
-    /// Join the statistics or journals of runs that have shared their work by --shard.
+    /// Merge the statistics or journals of sharded runs.
     Merge(shard::Arguments),
-    /// Print the completions of a shell.
+    /// Print shell completions.
     Completions {
-        /// The shell.
+        /// Choose the shell.
         shell: clap_complete::Shell,
     },
     /// Print the manual page, in troff.
     Man {
-        /// The command that it is of, this one if not given.
+        /// Choose the command.
+        ///
+        /// Default: denoise itself.
         #[arg(value_parser = ["train", "eval", "live", "merge"])]
         command: Option<String>,
     },
@@ -100,35 +108,45 @@ enum Command {
 
 /// Options of every command.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "General")]
 pub struct Common {
-    /// Worker threads; all cores if not given. The result is the same for any number.
+    /// Set the number of worker threads.
+    ///
+    /// Range: 1 to 1024. Default: one per core. Output does not depend on it.
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
-    /// Print nothing but errors.
+    /// Print errors only.
     #[arg(short, long, global = true)]
     quiet: bool,
 
-    /// What to print of what is being done.
+    /// Set the log level.
+    ///
+    /// Excludes --quiet.
     #[arg(long, global = true, value_name = "LEVEL", default_value = "warn", conflicts_with = "quiet")]
+    #[arg(hide_short_help = true)]
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(["error", "warn", "info", "debug", "trace"])
         .try_map(|level| level.parse::<tracing::Level>()))]
     log: tracing::Level,
+
+    /// Print help: common options with -h, all with --help.
+    #[arg(short, long, global = true, action = clap::ArgAction::Help)]
+    help: Option<bool>,
 }
 
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
-/// The exit code for input that is not usable.
+/// Exit code for invalid input.
 pub const INPUT: u8 = 3;
 const OUTPUT: u8 = 4;
 const DICTIONARY: u8 = 5;
 const INTERRUPTED: u8 = 130;
 
-/// Runs the command that was asked for.
+/// Runs the command.
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let Arguments { command, denoise, common } = arguments;
+    let Arguments { command, denoise, common, version: _ } = arguments;
     let level = if common.quiet { tracing::Level::ERROR } else { common.log };
-    // Libraries log what this program reports as its own error.
+    // Other libraries log what this program reports as an error.
     let own = Targets::new().with_target("alphamf", level).with_target("denoise", level);
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
@@ -155,7 +173,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Man { command }) => {
             let mut page = Vec::new();
-            manual(command.as_deref()).render(&mut page).context("cannot make the manual page")?;
+            manual(command.as_deref()).render(&mut page).context("cannot render the manual page")?;
             terminal::print(&page)?;
             Ok(ExitCode::SUCCESS)
         }
@@ -170,11 +188,11 @@ fn manual(command: Option<&str>) -> clap_mangen::Man {
     clap_mangen::Man::new(found.unwrap_or(program))
 }
 
-/// The whole chain of an error in one line.
+/// The chain of an error in one line.
 pub fn one_line(error: &anyhow::Error) -> String {
     let mut parts: Vec<String> = Vec::new();
     for cause in error.chain().map(|cause| cause.to_string().replace('\n', " ")) {
-        // Errors that show their source themselves need no second mention of it.
+        // Some errors include their source.
         if parts.last().is_none_or(|last| !last.contains(&cause)) {
             parts.push(cause);
         }
@@ -182,7 +200,7 @@ pub fn one_line(error: &anyhow::Error) -> String {
     parts.join(": ")
 }
 
-/// The exit code that stands for an error; see `denoise --help`.
+/// Exit code of an error; see `denoise --help`.
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     let of = |cause: &(dyn std::error::Error + 'static)| {
         fn ask<E: std::error::Error + 'static>(
@@ -211,7 +229,7 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
             _ => None,
         }
     };
-    // A context is not a link of the chain, so it is asked for by itself.
+    // A context is not a link of the chain.
     let failure = || {
         Some(match error.downcast_ref::<terminal::Failure>()? {
             terminal::Failure::Input(_) => INPUT,
@@ -223,9 +241,9 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
     error.chain().find_map(of).or_else(failure).unwrap_or(FAILED)
 }
 
-/// The command that a word that is none was most likely meant to be.
+/// The command that a mistyped word most likely means.
 fn meant_command(word: &str) -> Option<String> {
-    /// As clap has it.
+    /// Threshold of clap.
     const ALIKE: f64 = 0.7;
     let alike = |name: &str| strsim::jaro(word, name);
     let program = Arguments::command();
@@ -234,7 +252,7 @@ fn meant_command(word: &str) -> Option<String> {
     (!word.contains(['.', '/']) && alike(&best) > ALIKE).then_some(best)
 }
 
-/// What the summary line calls the dictionary.
+/// Description of the dictionary in the summary line.
 fn describe(denoiser: &Denoiser) -> String {
     let header = denoiser.dictionary().header();
     format!("{} spectra, alpha {}, {} Hz", header.rank, header.alpha, header.sample_rate)

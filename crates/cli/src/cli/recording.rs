@@ -1,249 +1,32 @@
 //! One recording from its source to its outputs, block by block.
 
 use super::ffmpeg::{self, Encoding, Ffmpeg};
-use super::live::{Aligned, Live};
+use super::live::Aligned;
 use super::picture::Drawing;
+use super::processing::{Processing, Section};
 use super::terminal::{
     check_standard_output, interrupted, interruptible, is_device, is_standard, name, open_device, printable,
     seekable_output, usage,
 };
 use alphamf::denoiser::{
-    ChannelMode, NoiseProfile, SessionOutput, SessionSettings, SpeechLevel, SpeechLevels, Statistics,
+    NoiseProfile, SessionOutput, SessionSettings, SpeechLevel, SpeechLevels, Statistics,
 };
 use alphamf::signal::{SampleFormat, Signal};
 use alphamf::{Cancelled, Denoiser, Session};
 use alphamf_eval::plot::Figure;
-use alphamf_files::{
-    Container, Error, Layout, Losses, Metadata, RawFormat, ReadError, Reader, WriteError, Writer,
-};
+use alphamf_files::{Container, Error, Layout, Losses, Metadata, ReadError, Reader, WriteError, Writer};
 use anyhow::Context;
-use clap::ValueEnum;
 use serde::Serialize;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::str::FromStr;
 use std::time::Instant;
-
-/// Options of what is read, made of it, and written.
-#[derive(Debug, Clone, clap::Args)]
-pub struct Processing {
-    /// Read samples without a header, such as 16000:1:s16; formats are u8, s8, s16, s24, s32, f32, f64, alaw, mulaw.
-    #[arg(long, value_name = "RATE:CHANNELS:FORMAT")]
-    raw: Option<RawFormat>,
-
-    /// Write samples without a header.
-    #[arg(long)]
-    raw_out: bool,
-
-    /// What to write: u8, s16, s24, s32, f32 or f64, and wav or flac, or both as in flac:s24. The depth is the
-    /// input's if not given, the kind of file that of the output's name.
-    #[arg(long, value_name = "FORMAT")]
-    format: Option<Format>,
-
-    /// Take what is there of a recording that is cut off or damaged, and zeros for samples that are not finite.
-    #[arg(long)]
-    salvage: bool,
-
-    /// Refuse a recording of which anything is missing or damaged.
-    #[arg(long, conflicts_with = "salvage")]
-    strict: bool,
-
-    /// How much of the result is the denoised recording, 0 to 1; the rest is the recording as it was.
-    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = parse_share)]
-    mix: f32,
-
-    #[command(flatten)]
-    live: Live,
-
-    /// Whether all channels share one gain, so that the stereo image stays, or are denoised one by one.
-    #[arg(long, value_name = "HOW", default_value = "shared", conflicts_with = "live")]
-    channels: Channels,
-
-    /// A stretch that holds only noise, to learn it from: seconds or minutes:seconds, such as 0..1.5 or 1:20..1:24.
-    #[arg(long, value_name = "START..END", conflicts_with = "live")]
-    noise_from: Option<Stretch>,
-
-    /// Round to integers without dither: pauses may then become digital silence, and faint noise gates.
-    #[arg(long)]
-    no_dither: bool,
-}
-
-/// How channels are treated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Channels {
-    Shared,
-    Separate,
-}
-
-impl From<Channels> for ChannelMode {
-    fn from(channels: Channels) -> Self {
-        match channels {
-            Channels::Shared => Self::Shared,
-            Channels::Separate => Self::Separate,
-        }
-    }
-}
-
-/// A kind of file, a depth, or both.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Format {
-    pub container: Option<Container>,
-    depth: Option<SampleFormat>,
-}
-
-/// Why FLAC is not written as asked.
-const SHALLOW: &str = "FLAC is written with 24 bits at most";
-
-impl Format {
-    /// Whether it asks for more than 24 bits.
-    fn is_deep(self) -> bool {
-        self.depth.is_some_and(|depth| depth.bits() > 24)
-    }
-}
-
-impl FromStr for Format {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut format = Self::default();
-        for part in text.split(':') {
-            let repeated = match part {
-                "wav" => format.container.replace(Container::Wav).is_some(),
-                "flac" => format.container.replace(Container::Flac).is_some(),
-                "u8" => format.depth.replace(SampleFormat::Int8).is_some(),
-                "s16" => format.depth.replace(SampleFormat::Int16).is_some(),
-                "s24" => format.depth.replace(SampleFormat::Int24).is_some(),
-                "s32" => format.depth.replace(SampleFormat::Int32).is_some(),
-                "f32" => format.depth.replace(SampleFormat::Float32).is_some(),
-                "f64" => format.depth.replace(SampleFormat::Float64).is_some(),
-                _ => return Err(format!("{part:?}: expected u8, s16, s24, s32, f32, f64, wav or flac")),
-            };
-            if repeated {
-                return Err("expected one depth and one kind of file at most".to_owned());
-            }
-        }
-        if format.container == Some(Container::Flac) && format.is_deep() {
-            return Err(SHALLOW.to_owned());
-        }
-        Ok(format)
-    }
-}
-
-/// A stretch of time, s.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Stretch {
-    start: f64,
-    /// The end of the recording if not given.
-    end: Option<f64>,
-}
-
-impl FromStr for Stretch {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const EXPECTED: &str =
-            "expected START..END in seconds or minutes:seconds, such as 0..1.5 or 1:20..1:24";
-        let (start, end) = text.split_once("..").ok_or(EXPECTED)?;
-        let start = if start.is_empty() { 0.0 } else { parse_time(start).ok_or(EXPECTED)? };
-        let end = if end.is_empty() { None } else { Some(parse_time(end).ok_or(EXPECTED)?) };
-        if end.is_some_and(|end| end <= start) {
-            return Err("expected an end after the start".to_owned());
-        }
-        Ok(Self { start, end })
-    }
-}
-
-/// Seconds from `seconds`, `minutes:seconds` or `hours:minutes:seconds`.
-fn parse_time(text: &str) -> Option<f64> {
-    let mut total = 0.0;
-    let parts: Vec<&str> = text.split(':').collect();
-    for (place, part) in parts.iter().enumerate() {
-        let value: f64 = part.parse().ok()?;
-        let whole = place + 1 == parts.len() || value.fract() == 0.0;
-        let in_place = place == 0 || value < 60.0;
-        if !(value.is_finite() && value.is_sign_positive() && whole && in_place) {
-            return None;
-        }
-        total = 60.0 * total + value;
-    }
-    (parts.len() <= 3).then_some(total)
-}
-
-pub fn parse_share(text: &str) -> Result<f32, String> {
-    match text.parse() {
-        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err("expected a number from 0 to 1".to_owned()),
-    }
-}
-
-impl Processing {
-    /// The kind of file that is asked for whatever the output's name.
-    pub fn container(&self) -> Option<Container> {
-        if self.raw_out { Some(Container::Raw) } else { self.format.and_then(|format| format.container) }
-    }
-
-    /// The ending that the name of a result has whose recording has this name.
-    pub fn ending(&self, name: &Path) -> &'static str {
-        match self.container().unwrap_or_else(|| Container::from_path(name)) {
-            Container::Wav => "wav",
-            Container::Flac => "flac",
-            Container::Raw => "raw",
-        }
-    }
-
-    /// The kind of file that ffmpeg is to write under this name, if it is one.
-    fn encoded(&self, output: &Path) -> Option<ffmpeg::Kind> {
-        ffmpeg::Kind::of(output).filter(|_| self.container().is_none())
-    }
-
-    /// What the record of a run says of these options.
-    pub fn record(&self) -> serde_json::Value {
-        let noise_from = self.noise_from.map(|stretch| (stretch.start, stretch.end));
-        let channels = ChannelMode::from(self.channels);
-        serde_json::json!({
-            "mix": self.mix, "channels": channels, "noise_from_seconds": noise_from, "dither": !self.no_dither,
-            "live_latency_seconds": self.live.latency_seconds(),
-        })
-    }
-
-    /// Refuses what does not fit together, a depth that is not written, and a name that promises another kind of
-    /// file.
-    pub fn check_name(&self, output: &Path) -> anyhow::Result<()> {
-        let container = self.container().unwrap_or_else(|| Container::from_path(output));
-        if container == Container::Flac && self.format.is_some_and(Format::is_deep) {
-            return Err(usage(format!("{}: {SHALLOW}", output.display())));
-        }
-        if self.raw_out && self.format.is_some_and(|format| format.container.is_some()) {
-            return Err(usage("--raw-out writes neither WAV nor FLAC: give --format the depth alone"));
-        }
-        if let Some(kind) = self.encoded(output) {
-            if Ffmpeg::find().is_some() {
-                return Ok(());
-            }
-            return Err(usage(format!(
-                "{}: only WAV and FLAC are written without ffmpeg, and {kind} by ffmpeg, which is not on the PATH: \
-                 install it from ffmpeg.org or your system's packages",
-                output.display()
-            )));
-        }
-        if self.container().is_some() || is_standard(output) || is_device(output) || is_written(output) {
-            return Ok(());
-        }
-        let name = output.display();
-        Err(usage(format!("{name}: only WAV and FLAC are written: name it so, or say which by --format")))
-    }
-}
-
-/// Whether a file of this name is written as such.
-pub fn is_written(name: &Path) -> bool {
-    let extension = name.extension().unwrap_or_default();
-    ["wav", "wave", "flac"].iter().any(|written| extension.eq_ignore_ascii_case(written))
-}
 
 /// A recording to denoise.
 pub struct Recording<'a> {
     pub denoiser: &'a Denoiser,
+    /// Mix, channels and dither.
+    pub session: &'a SessionSettings,
     pub processing: &'a Processing,
     pub input: &'a Path,
     pub output: &'a Path,
@@ -322,12 +105,10 @@ impl Recording<'_> {
         let in_input = || name(self.input, "standard input").display().to_string();
 
         let settings = SessionSettings {
-            mix: self.processing.mix,
-            channels: self.processing.channels.into(),
-            dither: !self.processing.no_dither,
             residual: self.residual.is_some(),
             deviation: self.draw,
             levels: self.levels || self.draw,
+            ..self.session.clone()
         };
         let session = self.denoiser.session(sample_rate, channels, settings);
         let mut session = session.with_context(in_input)?;
@@ -345,7 +126,7 @@ impl Recording<'_> {
         let mut drawing = drawing.with_context(in_input)?;
         let mut levels = self.levels.then(|| LEVELS_HEADER.to_owned());
 
-        let live = self.processing.live.settings(self.denoiser, self.processing.mix);
+        let live = self.processing.live.settings(self.denoiser, self.session.mix);
         let live = live.map(|settings| Aligned::new(self.denoiser, sample_rate, channels, settings));
         let mut live = live.transpose().with_context(in_input)?;
         // The session gathers blocks itself: this is how often a stream is looked at.
@@ -496,7 +277,7 @@ impl Recording<'_> {
     }
 
     /// The noise of the stretch.
-    fn noise(&self, stretch: Stretch) -> anyhow::Result<NoiseProfile> {
+    fn noise(&self, stretch: Section) -> anyhow::Result<NoiseProfile> {
         let mut reader = self.open()?;
         let sample_rate = reader.sample_rate();
         let sample = |seconds: f64| (seconds * f64::from(sample_rate)).round() as u64;

@@ -1,4 +1,4 @@
-//! Work that many machines share, and joining what they have written.
+//! Division of work among machines, and merging of their results.
 
 use super::claims::{Claims, check_absent};
 use super::terminal::{Failure, check_output, usage, write_whole};
@@ -12,10 +12,10 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::{fmt, fs};
 
-/// One of the equal parts into which names are divided, the same on every machine.
+/// One of the parts into which files are divided by a hash of their names, the same on every machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shard {
-    /// From one.
+    /// 1 to `count`.
     number: u64,
     count: u64,
 }
@@ -27,7 +27,7 @@ impl Shard {
         u64::from_str_radix(digits, 16).is_ok_and(|number| number % self.count == self.number - 1)
     }
 
-    /// The same for the name of a file below a folder.
+    /// Like [`holds`](Self::holds), for a path below a folder.
     pub fn holds_file(self, name: &Path) -> bool {
         let parts: Vec<_> = name.iter().map(|part| part.to_string_lossy()).collect();
         self.holds(&parts.join("/"))
@@ -41,7 +41,7 @@ impl FromStr for Shard {
         let numbers = text.split_once('/').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
         match numbers {
             Some((number, count)) if (1..=count).contains(&number) => Ok(Self { number, count }),
-            _ => Err("expected a part and their number, such as 3/16".to_owned()),
+            _ => Err("expected K/N, such as 3/16".to_owned()),
         }
     }
 }
@@ -56,24 +56,26 @@ impl fmt::Display for Shard {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  denoise merge stats-*.json -o stats.json         what runs with --shard K/N --stats stats-K.json found
-  denoise merge run-*.jsonl -o run.jsonl           the journals of eval --shard K/N --resume run-K.jsonl;
-                                                   eval --resume run.jsonl then scores nothing again
+  denoise merge stats-*.json -o stats.json   statistics of runs with --shard K/N --stats stats-K.json
+  denoise merge run-*.jsonl -o run.jsonl     journals of eval --shard K/N --resume run-K.jsonl;
+                                             eval --resume run.jsonl then scores no file again
 
-The order of the files does not matter. Of a recording that several name, the results must be the same.")]
+The order of the files does not matter. Results of a recording in several files must be equal.")]
 pub struct Arguments {
-    /// Statistics of runs with -o, or journals of eval.
+    /// Read statistics of runs with -o, or journals of eval.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Where the whole goes
-    #[arg(short, long, value_name = "FILE")]
+
+    /// Write the merged file.
+    #[arg(short, long, value_name = "FILE", help_heading = "Input and output")]
     output: PathBuf,
-    /// Replace an output that exists.
-    #[arg(long)]
+
+    /// Overwrite an existing output.
+    #[arg(long, help_heading = "Input and output")]
     force: bool,
 }
 
-/// Joins the records of runs that have shared their work.
+/// Merges the results of sharded runs.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let Arguments { files, output, force } = arguments;
     let mut claims = Claims::default();
@@ -84,7 +86,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let texts = files
         .iter()
         .map(|path| {
-            ensure!(path.is_file(), anyhow!("no file").context(Failure::Input(path.clone())));
+            ensure!(path.is_file(), anyhow!("no such file").context(Failure::Input(path.clone())));
             let text = fs::read_to_string(path).with_context(|| Failure::Input(path.clone()))?;
             Ok((path.as_path(), text))
         })
@@ -93,18 +95,19 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let merged = match texts.iter().filter(|(_, text)| is_journal(text)).count() {
         0 => merge_statistics(&texts)?,
         count if count == texts.len() => merge_journals(&texts)?,
-        _ => return Err(usage("statistics and journals cannot be joined with each other")),
+        _ => return Err(usage("statistics and journals cannot be merged with each other")),
     };
     write_whole(output, merged.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The record of a run with -o, its parts as they were written.
+/// Statistics of a run with -o, its parts as they were written.
 #[derive(Serialize, Deserialize)]
 struct Statistics {
     version: Box<RawValue>,
     dictionary: Box<RawValue>,
     dictionary_sha256: Box<RawValue>,
+    options: Box<RawValue>,
     settings: Box<RawValue>,
     processing: Box<RawValue>,
     files: Vec<Box<RawValue>>,
@@ -113,19 +116,20 @@ struct Statistics {
 }
 
 impl Statistics {
-    /// All that must be the same for all files.
-    fn made_by(&self) -> [(&'static str, &str); 5] {
+    /// What must be equal in all files.
+    fn made_by(&self) -> [(&'static str, &str); 6] {
         [
             ("version", self.version.get()),
             ("dictionary", self.dictionary.get()),
             ("dictionary_sha256", self.dictionary_sha256.get()),
+            ("options", self.options.get()),
             ("settings", self.settings.get()),
             ("processing", self.processing.get()),
         ]
     }
 }
 
-/// Things under their names, each once.
+/// Things by name, each once.
 struct Named<T> {
     all: BTreeMap<String, T>,
 }
@@ -133,7 +137,7 @@ struct Named<T> {
 impl<T: PartialEq> Named<T> {
     fn add(&mut self, name: String, thing: T) -> anyhow::Result<()> {
         match self.all.get(&name) {
-            Some(known) if *known != thing => bail!("'{name}' has another result than in the files before"),
+            Some(known) if *known != thing => bail!("'{name}' differs from its result in an earlier file"),
             _ => self.all.insert(name, thing),
         };
         Ok(())
@@ -155,10 +159,10 @@ fn merge_statistics(texts: &[(&Path, String)]) -> anyhow::Result<String> {
     for (path, text) in texts {
         let mut add = || -> anyhow::Result<()> {
             let mut found: Statistics =
-                serde_json::from_str(text).context("no statistics of a run with -o")?;
+                serde_json::from_str(text).context("not statistics of a run with -o")?;
             if let Some(first) = &first {
                 for ((what, expected), (_, found)) in first.made_by().into_iter().zip(found.made_by()) {
-                    ensure!(expected == found, "made by another run: {what} is {found}, before {expected}");
+                    ensure!(expected == found, "from another run: {what} is {found}, expected {expected}");
                 }
             }
             for entry in found.files.drain(..) {
@@ -177,7 +181,7 @@ fn merge_statistics(texts: &[(&Path, String)]) -> anyhow::Result<String> {
     let raw = |all: BTreeMap<String, String>| {
         all.into_values().map(RawValue::from_string).collect::<Result<Vec<_>, _>>()
     };
-    let Some(mut whole) = first else { bail!("nothing to join") };
+    let Some(mut whole) = first else { bail!("nothing to merge") };
     (whole.files, whole.left_out) = (raw(files.all)?, raw(left_out.all)?);
     let mut json = serde_json::to_string_pretty(&whole)?;
     json.push('\n');
@@ -197,9 +201,9 @@ fn merge_journals(texts: &[(&Path, String)]) -> anyhow::Result<String> {
     let mut lines = Named { all: BTreeMap::new() };
     for (path, text) in texts {
         let mut add = || -> anyhow::Result<()> {
-            let (header, rest) = text.split_once('\n').context("its first line has no end")?;
+            let (header, rest) = text.split_once('\n').context("the first line has no end")?;
             headers.insert(header);
-            ensure!(headers.len() == 1, "made by another run than the files before");
+            ensure!(headers.len() == 1, "from another run than the files before");
             for line in rest.split_terminator('\n') {
                 let name = serde_json::from_str::<Line>(line).context("not a line of a journal")?.result.name;
                 lines.add(name, line)?;
@@ -231,7 +235,7 @@ mod tests {
             let expected = 3_000 / count;
             assert!(held.iter().all(|&n: &usize| n.abs_diff(expected) < 100), "{held:?}");
         }
-        // The same everywhere and for ever: runs that are restarted rely on it.
+        // Never changes: restarted runs rely on it.
         assert_eq!((1..=16).find(|k| format!("{k}/16").parse::<Shard>().unwrap().holds("talk.wav")), Some(4));
         for wrong in ["", "3", "0/4", "5/4", "-1/4", "1/0", "a/b"] {
             assert!(wrong.parse::<Shard>().is_err(), "{wrong}");

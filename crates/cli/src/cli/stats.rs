@@ -1,35 +1,39 @@
-//! The record of a run.
+//! Statistics of a run, as JSON.
 
 use super::inputs::{LeftOut, lossy};
 use super::model::Model;
-use super::recording::{Found, Processing};
+use super::processing::Processing;
+use super::recording::Found;
 use super::terminal::write_whole;
-use alphamf::denoiser::{Denoiser, Settings};
+use alphamf::denoiser::{Denoiser, Options, SessionSettings, Settings};
 use alphamf_eval::checksum;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// All that is the same for every file of a run.
+/// What all files of a run share.
 #[derive(Debug)]
 pub struct Run<'a> {
     denoiser: &'a Denoiser,
+    session: SessionSettings,
     processing: &'a Processing,
     stats: Stats<'a>,
     settings_checksum: String,
 }
 
-/// What of it is recorded.
+/// The part of a run that is recorded.
 #[derive(Debug, Serialize)]
 struct Stats<'a> {
     version: &'static str,
     /// Its file, or `built-in`.
     dictionary: String,
     dictionary_sha256: String,
+    /// Options that were given, by name.
+    options: &'a Options,
     settings: &'a Settings,
     processing: serde_json::Value,
 }
 
-/// What became of a file.
+/// The outcome of a file.
 #[derive(Debug, Serialize)]
 pub struct Entry {
     #[serde(serialize_with = "lossy")]
@@ -61,36 +65,44 @@ impl Entry {
 
 impl<'a> Run<'a> {
     /// Runs of one denoiser.
-    pub fn new(denoiser: &'a Denoiser, model: &Model, processing: &'a Processing) -> anyhow::Result<Self> {
+    pub fn new(denoiser: &'a Denoiser, model: &'a Model, processing: &'a Processing) -> anyhow::Result<Self> {
         let named = |file: Option<&Path>| {
             file.map_or_else(|| "built-in".to_owned(), |file| file.to_string_lossy().into_owned())
         };
+        let session = model.options.session();
         let stats = Stats {
             version: env!("CARGO_PKG_VERSION"),
             dictionary: named(model.dictionary_file()),
             dictionary_sha256: checksum(&denoiser.dictionary().to_bytes()?),
+            options: &model.options,
             settings: denoiser.settings(),
-            processing: processing.record(),
+            processing: processing.record(&session),
         };
-        let all =
-            format!("{} {} {:?} {processing:?}", stats.version, stats.dictionary_sha256, stats.settings);
-        Ok(Self { denoiser, processing, stats, settings_checksum: checksum(all.as_bytes()) })
+        let all = format!(
+            "{} {} {:?} {session:?} {processing:?}",
+            stats.version, stats.dictionary_sha256, stats.settings
+        );
+        Ok(Self { denoiser, session, processing, stats, settings_checksum: checksum(all.as_bytes()) })
     }
 
     pub fn denoiser(&self) -> &Denoiser {
         self.denoiser
     }
 
+    pub fn session(&self) -> &SessionSettings {
+        &self.session
+    }
+
     pub fn processing(&self) -> &Processing {
         self.processing
     }
 
-    /// Checksum of all that decides what becomes of a recording.
+    /// Checksum of all that determines the result of a recording.
     pub fn settings_checksum(&self) -> &str {
         &self.settings_checksum
     }
 
-    /// Writes the record of its files as JSON.
+    /// Writes the statistics of files as JSON.
     pub fn write(&self, path: &Path, files: &[Entry], left_out: &[LeftOut]) -> anyhow::Result<()> {
         #[derive(Serialize)]
         struct Record<'a> {

@@ -1,12 +1,13 @@
-//! What `denoise eval` scores: the denoiser of the command line, those of a protocol, or files.
+//! What `denoise eval` scores: the denoiser of the command line, those of a protocol, or enhanced files.
 
 use std::error::Error;
 use std::path::Path;
 
-use alphamf::denoiser::{Denoiser, Settings};
+use alphamf::denoiser::{DenoiseError, Denoiser, SessionSettings, Settings};
 use alphamf::learning::{Corpus, TrainingSettings};
 use alphamf::model::Dictionary;
 use alphamf::signal::Signal;
+use alphamf::signal::progress::ProgressCallback;
 use alphamf_eval::{Observer, Protocol, checksum};
 use anyhow::Context;
 
@@ -16,7 +17,7 @@ use super::model::Model;
 use super::recording::read_whole;
 use super::terminal::{Progress, interrupted};
 
-/// Denoises one recording, and may show how the estimate develops.
+/// Denoises one recording, and may pass snapshots to an observer.
 type Denoise = dyn Fn(&Signal, &mut Observer) -> Result<Signal, Box<dyn Error + Send + Sync>> + Sync;
 
 /// Something to score.
@@ -34,24 +35,24 @@ pub struct System {
 }
 
 impl System {
-    /// Stands for files that were enhanced elsewhere.
+    /// Files that were enhanced elsewhere.
     pub fn enhanced() -> Self {
         Self {
             name: "enhanced".to_owned(),
             settings: serde_json::Value::Null,
             seed: None,
             dictionary_sha256: None,
-            denoise: Box::new(|_, _| Err("there is no enhanced file for this recording".into())),
+            denoise: Box::new(|_, _| Err("no enhanced file for this recording".into())),
         }
     }
 
     /// The denoiser that the command line describes.
     pub fn of_arguments(model: &Model, live: &Live) -> anyhow::Result<Self> {
-        Self::of_denoiser("denoise", model.denoiser()?, live, 0)
+        let denoiser = model.denoiser(live.mode())?;
+        Self::of_denoiser("denoise", denoiser, live, &model.options.session(), 0)
     }
 
-    /// The denoisers that a protocol compares, with the built-in dictionary or, if the protocol says
-    /// so, one trained below `data`.
+    /// The denoisers that a protocol compares, with the built-in dictionary or one trained on files below `data`.
     pub fn of_protocol(
         protocol: &Protocol,
         data: &Path,
@@ -59,7 +60,7 @@ impl System {
         strict: bool,
         common: &Common,
     ) -> anyhow::Result<Vec<Self>> {
-        // Mistakes in the settings are found before any time goes into training.
+        // Settings are checked before training.
         let variants = protocol.variants::<Settings>()?;
         for variant in &variants {
             let place = || match variant.name.as_str() {
@@ -78,15 +79,26 @@ impl System {
                 name,
                 Denoiser::new(dictionary.clone(), variant.settings)?,
                 live,
+                &SessionSettings::default(),
                 protocol.trace_every,
             )
         });
         systems.collect()
     }
 
-    fn of_denoiser(name: &str, denoiser: Denoiser, live: &Live, trace_every: usize) -> anyhow::Result<Self> {
-        let live = live.settings(&denoiser, 1.0);
+    fn of_denoiser(
+        name: &str,
+        denoiser: Denoiser,
+        live: &Live,
+        session: &SessionSettings,
+        trace_every: usize,
+    ) -> anyhow::Result<Self> {
+        let live = live.settings(&denoiser, session.mix);
+        let session = (*session != SessionSettings::default()).then(|| session.clone());
         let mut settings = serde_json::to_value(denoiser.settings())?;
+        if let Some(session) = &session {
+            settings["session"] = serde_json::to_value(session)?;
+        }
         if let Some(live) = &live {
             settings["live"] = serde_json::to_value(live)?;
         }
@@ -99,6 +111,9 @@ impl System {
                 if let Some(settings) = &live {
                     return Ok(live::denoise(&denoiser, noisy, settings)?);
                 }
+                if let Some(settings) = &session {
+                    return Ok(in_session(&denoiser, noisy, settings.clone())?);
+                }
                 let denoised =
                     denoiser
                         .denoise_with_snapshots(noisy, trace_every, observer, &mut |_: f64| interrupted())?;
@@ -106,6 +121,21 @@ impl System {
             }),
         })
     }
+}
+
+/// Denoises a recording with a mix and a treatment of channels.
+fn in_session(
+    denoiser: &Denoiser,
+    noisy: &Signal,
+    settings: SessionSettings,
+) -> Result<Signal, DenoiseError> {
+    let mut session = denoiser.session(noisy.sample_rate(), noisy.channels().len(), settings)?;
+    let progress: &mut dyn ProgressCallback = &mut |_: f64| interrupted();
+    let block: Vec<&[f32]> = noisy.channels().iter().map(Vec::as_slice).collect();
+    let mut channels = session.push_with_progress(&block, progress)?.speech;
+    let rest = session.finish_with_progress(progress)?.speech;
+    channels.iter_mut().zip(rest).for_each(|(samples, rest)| samples.extend(rest));
+    Ok(noisy.with_channels(channels)?)
 }
 
 fn train(
@@ -119,6 +149,6 @@ fn train(
     for file in protocol.training_files(data)? {
         corpus.add(&read_whole(&file, strict)?).with_context(|| file.display().to_string())?;
     }
-    let progress = Progress::new("learning", common.quiet);
+    let progress = Progress::new("training", common.quiet);
     Ok(corpus.train_with_progress(&mut |share: f64| progress.update(share))?)
 }

@@ -1,4 +1,4 @@
-//! Progress bars, interrupts, and files that only the command line knows.
+//! Progress bars, interrupts, standard streams and small files.
 
 use alphamf::Cancelled;
 use alphamf_files::output::discard_unfinished;
@@ -15,46 +15,46 @@ use std::time::Duration;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// A failure with a file, of the kind that decides the exit code.
+/// A failure whose kind decides the exit code.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// An input is of no use.
-    #[error("{}: cannot be used", .0.display())]
+    /// An input is invalid.
+    #[error("{}: cannot be read", .0.display())]
     Input(PathBuf),
     /// An output cannot be written.
     #[error("{}: cannot be written", .0.display())]
     Output(PathBuf),
-    /// A dictionary is of no use.
-    #[error("{}: cannot be used as a dictionary", .0.display())]
+    /// A dictionary is invalid.
+    #[error("{}: cannot be read as a dictionary", .0.display())]
     Dictionary(PathBuf),
-    /// What was asked for does not fit together.
+    /// The arguments are invalid or incompatible.
     #[error("{0}")]
     Usage(String),
 }
 
-/// A failure for what does not fit together.
+/// A failure for invalid or incompatible arguments.
 pub fn usage(what: impl Into<String>) -> anyhow::Error {
     Failure::Usage(what.into()).into()
 }
 
-/// Makes the first Ctrl-C (or request to terminate) end the run in good order, and the second at once, whatever
-/// it waits for. Neither leaves a file that is not complete. What the caller wants ignored, as `nohup` does, stays
-/// ignored; a file beyond the limit on sizes is an error of writing.
+/// Makes the first Ctrl-C or request to terminate stop the run cleanly, and the second one at once. Neither leaves an
+/// incomplete file. Signals that the caller ignores, as `nohup` does, stay ignored; a file beyond the size limit is a
+/// write error.
 #[cfg(unix)]
 pub fn watch_for_interrupts() -> anyhow::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
     let watch = || {
-        // What a handler is there for does not end the process: the write fails.
+        // A signal with a handler does not end the process: the write fails instead.
         signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default())?;
         let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !is_ignored(signal));
         let mut signals = signal_hook::iterator::Signals::new(wanted)?;
         thread::Builder::new().spawn(move || signals.forever().for_each(|_| interrupt()))?;
         std::io::Result::Ok(())
     };
-    watch().context("cannot watch for Ctrl-C")
+    watch().context("cannot handle Ctrl-C")
 }
 
-/// Whether the process was started with a signal ignored, where the system tells.
+/// Whether the process was started with a signal ignored, where the system reports it.
 #[cfg(unix)]
 fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -63,11 +63,10 @@ fn is_ignored(signal: i32) -> bool {
     ignored.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// Makes the first Ctrl-C end the run in good order, and the second at once. Neither leaves a file that is not
-/// complete.
+/// Makes the first Ctrl-C stop the run cleanly, and the second one at once. Neither leaves an incomplete file.
 #[cfg(not(unix))]
 pub fn watch_for_interrupts() -> anyhow::Result<()> {
-    ctrlc::set_handler(interrupt).context("cannot watch for Ctrl-C")
+    ctrlc::set_handler(interrupt).context("cannot handle Ctrl-C")
 }
 
 fn interrupt() {
@@ -82,7 +81,7 @@ pub fn interrupted() -> ControlFlow<()> {
     if INTERRUPTED.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
-/// Does in a thread of its own what may wait for others, so that Ctrl-C ends the waiting.
+/// Runs work that may block in a thread of its own, so that Ctrl-C interrupts the wait.
 pub fn interruptible<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> anyhow::Result<T> {
     const LOOK: Duration = Duration::from_millis(50);
     let (sender, receiver) = mpsc::sync_channel(1);
@@ -97,7 +96,7 @@ pub fn interruptible<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stati
     }
 }
 
-/// A progress bar on a terminal; nothing elsewhere.
+/// A progress bar on a terminal.
 pub struct Progress(ProgressBar);
 
 impl Progress {
@@ -112,7 +111,7 @@ impl Progress {
         Self(bar)
     }
 
-    /// Shows how far a recording is, s, out of its duration if that is known; breaks after Ctrl-C.
+    /// Shows the processed seconds, out of the duration if known; breaks after Ctrl-C.
     pub fn update_seconds(&self, seconds: f64, duration: Option<f64>) -> ControlFlow<()> {
         if let Some(duration) = duration {
             return self.update((seconds / duration).min(1.0));
@@ -126,9 +125,9 @@ impl Progress {
         interrupted()
     }
 
-    /// Shows the share done, 0 to 1; breaks after Ctrl-C.
-    pub fn update(&self, share: f64) -> ControlFlow<()> {
-        self.0.set_position((share * self.0.length().unwrap_or(0) as f64) as u64);
+    /// Shows the completed fraction, 0 to 1; breaks after Ctrl-C.
+    pub fn update(&self, fraction: f64) -> ControlFlow<()> {
+        self.0.set_position((fraction * self.0.length().unwrap_or(0) as f64) as u64);
         interrupted()
     }
 }
@@ -149,16 +148,16 @@ pub fn name<'a>(path: &'a Path, standard: &'a str) -> &'a Path {
     if is_standard(path) { Path::new(standard) } else { path }
 }
 
-/// Refuses an output whose folder does not exist before hours are spent on its content.
+/// Refuses an output whose folder does not exist, before any work.
 pub fn check_output(path: &Path) -> anyhow::Result<()> {
     if is_standard(path) {
         return Ok(());
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let reason = if !folder.is_dir() {
-        format!("no folder {}", folder.display())
+        format!("no such folder: {}", folder.display())
     } else if fs::metadata(path).is_ok_and(|found| found.is_dir()) {
-        "it is a folder".to_owned()
+        "is a folder".to_owned()
     } else {
         return Ok(());
     };
@@ -175,8 +174,8 @@ pub fn print(bytes: &[u8]) -> anyhow::Result<()> {
     print().with_context(|| Failure::Output("standard output".into()))
 }
 
-/// Fails if standard output was closed (`>&-`), in whose place the runtime then puts the null device, open for
-/// reading, too, as no shell does.
+/// Fails if standard output was closed (`>&-`): the runtime then opens the null device for reading and writing, which no
+/// shell does.
 #[cfg(unix)]
 pub fn check_standard_output() -> io::Result<()> {
     use rustix::fs::{OFlags, fcntl_getfl, fstat, stat};
@@ -194,13 +193,13 @@ pub fn check_standard_output() -> io::Result<()> {
     Ok(())
 }
 
-/// Standard output if it is a file in which one can go back, at the place where it stands.
+/// Standard output, if it is a file that can be sought, at its present position.
 #[cfg(unix)]
 pub fn seekable_output() -> Option<File> {
     use rustix::fs::{OFlags, fcntl_getfl};
     use std::os::fd::AsFd;
     let output = io::stdout();
-    // What is appended to is written at its end, wherever one goes.
+    // A file opened for appending is written at its end, wherever one seeks.
     let appends = fcntl_getfl(&output).is_ok_and(|flags| flags.contains(OFlags::APPEND));
     let file = File::from(output.as_fd().try_clone_to_owned().ok()?);
     (!appends && file.metadata().is_ok_and(|found| found.is_file())).then_some(file)
@@ -211,8 +210,7 @@ pub fn seekable_output() -> Option<File> {
     None
 }
 
-/// Replaces `path` by `bytes` as a whole, or leaves it as it was; writes to a device or pipe, and prints if it is
-/// `-`.
+/// Replaces the file at `path` atomically; writes to a device or pipe, and to standard output if it is `-`.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     if is_standard(path) {
         return print(bytes);
@@ -225,38 +223,38 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     written.with_context(|| Failure::Output(path.to_owned()))
 }
 
-/// Opens a device or a pipe for writing; Ctrl-C ends the waiting for who reads it.
+/// Opens a device or a pipe for writing; Ctrl-C interrupts the wait for a reader.
 pub fn open_device(path: &Path) -> anyhow::Result<io::Result<File>> {
     let path = path.to_owned();
     interruptible(move || File::options().write(true).open(path))
 }
 
-/// Whether a path is that of a device or pipe, which has no content to replace.
+/// Whether a path is a device or pipe, which cannot be replaced.
 pub fn is_device(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|existing| !existing.is_file() && !existing.is_dir())
 }
 
-/// The bytes of a file that cannot be longer than so many; Ctrl-C ends the waiting for a pipe.
-pub fn read_bounded(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
+/// Reads a file of at most `max_bytes`; Ctrl-C interrupts the wait for a pipe.
+pub fn read_bounded(path: &Path, max_bytes: u64) -> anyhow::Result<Vec<u8>> {
     let path = path.to_owned();
     let read = move || {
         let mut bytes = Vec::new();
-        File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > most {
-            return Err(io::Error::other(format!("more than {} MB", most >> 20)));
+        File::open(path)?.take(max_bytes + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > max_bytes {
+            return Err(io::Error::other(format!("larger than {} MB", max_bytes >> 20)));
         }
         Ok(bytes)
     };
     Ok(interruptible(read)??)
 }
 
-/// Text for a terminal: control characters, also those that turn the direction of writing, are escaped.
+/// Text for a terminal: escapes control characters, including those that change the direction of writing.
 pub fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
-        let turns =
+        let is_directional =
             matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if character.is_control() || turns {
+        if character.is_control() || is_directional {
             shown.extend(character.escape_default());
         } else {
             shown.push(character);

@@ -14,47 +14,59 @@ use std::time::Instant;
 /// Arguments of `denoise train`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// A folder of clean speech: every audio file in it and below is learned from.
+    /// Train on the clean speech in and below this folder.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 
-    /// Sample rate of the dictionary, Hz: its band is half of it. The lowest of the folder if not given;
-    /// files at higher rates need no conversion.
-    #[arg(long, value_name = "HZ")]
+    /// Set the sample rate of the dictionary, in Hz.
+    ///
+    /// Its band is half of it. Range: 8000 to 192000. Default: the lowest of the folder. Files at higher rates need no
+    /// conversion.
+    #[arg(long, value_name = "HZ", help_heading = "Model")]
     rate: Option<u32>,
 
-    /// Number of spectra, 1 to 1,000.
-    #[arg(long, value_name = "N", default_value_t = TrainingSettings::default().rank)]
+    /// Set the number of spectra.
+    ///
+    /// Range: 1 to 1000.
+    #[arg(long, value_name = "N", help_heading = "Model", default_value_t = TrainingSettings::default().rank)]
     rank: usize,
 
-    /// Characteristic exponent of speech, 0.2 to 2.
-    #[arg(long, value_name = "ALPHA", default_value_t = TrainingSettings::default().alpha)]
+    /// Set the characteristic exponent of speech.
+    ///
+    /// Range: 0.2 to 2.
+    #[arg(long, value_name = "ALPHA", help_heading = "Model", default_value_t = TrainingSettings::default().alpha)]
     alpha: f64,
 
-    /// Sweeps over the speech.
-    #[arg(long, value_name = "N", default_value_t = TrainingSettings::default().iterations)]
+    /// Set the number of sweeps over the speech.
+    ///
+    /// Range: 1 to 100000.
+    #[arg(long, value_name = "N", help_heading = "Model", default_value_t = TrainingSettings::default().iterations)]
     iterations: usize,
 
-    /// Length of the analysis window, s.
-    #[arg(long, value_name = "S", default_value_t = TrainingSettings::default().window_seconds)]
+    /// Set the length of the analysis window, in seconds.
+    ///
+    /// Range: 0.001 to 1.
+    #[arg(long, value_name = "S", help_heading = "Model", default_value_t = TrainingSettings::default().window_seconds)]
     window: f64,
 
-    /// Learn how the spectra of this dictionary go on above its band, from speech of the whole band, in place of a
-    /// dictionary: what is written is this one with its continuation.
-    #[arg(long = "continue", value_name = "MODEL", conflicts_with_all = ["rate", "rank", "alpha", "window"])]
+    /// Extend this dictionary above its band.
+    ///
+    /// Trains the high-band extension of its spectra on full-band speech, and writes the dictionary with it. Excludes
+    /// --rate, --rank, --alpha and --window.
+    #[arg(long = "continue", help_heading = "Model", value_name = "MODEL", conflicts_with_all = ["rate", "rank", "alpha", "window"])]
     continued: Option<PathBuf>,
 
     #[command(flatten)]
     learning: Learning,
 }
 
-/// Learns a dictionary, or the continuation of one.
+/// Trains a dictionary, or the high-band extension of one.
 pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
     let mut speech = arguments.learning.speech(arguments.folder.clone(), arguments.continued.as_deref())?;
     let (dictionary, what, seconds) = match &arguments.continued {
-        Some(model) => learn_continuation(&arguments, model, &mut speech, common)?,
-        None => learn_dictionary(&arguments, &mut speech, common)?,
+        Some(model) => train_extension(&arguments, model, &mut speech, common)?,
+        None => train_dictionary(&arguments, &mut speech, common)?,
     };
     let sentence = format!(
         "{what} from {seconds:.0} s of speech in {} files, in {:.1} s",
@@ -64,24 +76,24 @@ pub fn run(arguments: Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     arguments.learning.finish(&dictionary.to_bytes()?, &speech, &sentence, common)
 }
 
-/// A dictionary, what it is in words, and the seconds of speech that it was learned from.
-type Learned = (Dictionary, String, f64);
+/// A dictionary, its description, and the seconds of speech that it was trained on.
+type Trained = (Dictionary, String, f64);
 
-fn learn_continuation(
+fn train_extension(
     arguments: &Arguments,
     path: &Path,
     speech: &mut Speech,
     common: &Common,
-) -> anyhow::Result<Learned> {
+) -> anyhow::Result<Trained> {
     let mut corpus = FullBandCorpus::new(model::dictionary(Some(path))?, arguments.iterations)?;
     speech.read_each(arguments.learning.strict, |speech| corpus.add(speech))?;
     let seconds = corpus.seconds();
-    let progress = Progress::new("learning", common.quiet);
-    let dictionary = corpus.train_with_progress(&mut |share: f64| progress.update(share))?;
-    Ok((dictionary, format!("{} with its spectra continued up to 24 kHz,", path.display()), seconds))
+    let progress = Progress::new("training", common.quiet);
+    let dictionary = corpus.train_with_progress(&mut |fraction: f64| progress.update(fraction))?;
+    Ok((dictionary, format!("{} with its spectra extended to 24 kHz,", path.display()), seconds))
 }
 
-fn learn_dictionary(arguments: &Arguments, speech: &mut Speech, common: &Common) -> anyhow::Result<Learned> {
+fn train_dictionary(arguments: &Arguments, speech: &mut Speech, common: &Common) -> anyhow::Result<Trained> {
     let &Arguments { rate, rank, alpha, iterations, window, ref learning, .. } = arguments;
     let settings = TrainingSettings {
         rank,
@@ -102,19 +114,19 @@ fn learn_dictionary(arguments: &Arguments, speech: &mut Speech, common: &Common)
                 match interruptible(move || audio::Reader::open(path).map(|reader| reader.sample_rate()))? {
                     Ok(rate) => lowest = lowest.min(rate),
                     Err(error) if learning.strict => return Err(error.into()),
-                    // It is told of when it is read.
+                    // It is reported when it is read.
                     Err(_) => {}
                 }
             }
-            // Of none at all: any will do for what follows.
+            // Without any readable file, the rate does not matter: reading them reports it.
             if lowest == u32::MAX { 16_000 } else { lowest }
         }
     };
     let mut corpus = Corpus::new(rate, settings)?;
     speech.read_each(learning.strict, |speech| corpus.add(speech))?;
     let seconds = corpus.seconds();
-    let progress = Progress::new("learning", common.quiet);
-    let dictionary = corpus.train_with_progress(&mut |share: f64| progress.update(share))?;
+    let progress = Progress::new("training", common.quiet);
+    let dictionary = corpus.train_with_progress(&mut |fraction: f64| progress.update(fraction))?;
     let what = format!("{rank} spectra of {} bins", dictionary.header().bins());
     Ok((dictionary, what, seconds))
 }

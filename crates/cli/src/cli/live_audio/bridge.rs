@@ -1,33 +1,33 @@
-//! From one device to another whose clock is another: no sound card is needed here.
+//! Clock-drift compensation between two audio devices.
 //!
-//! What the input brings waits in a ring of bounded length. The output reads it as fast as its own clock goes, through a
-//! resampler whose speed follows what waits: so the delay neither grows nor ends.
+//! A bounded ring buffer holds the input. The output reads it at its own clock, through a resampler whose ratio follows
+//! the fill level, so that the delay stays constant.
 
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::f64::consts::PI;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Left and right, or twice the same.
+/// Left and right channel; equal for mono.
 pub type Frame = [f32; 2];
 
-/// What waits besides a block of either device, s: schedulers are late by about as much.
+/// Buffered time beside a block of either device, in seconds: about the jitter of schedulers.
 const SPARE_SECONDS: f64 = 0.005;
-/// Longest delay of all, s: the length of the ring.
+/// Length of the ring, in seconds: the longest delay.
 const LONGEST_SECONDS: f64 = 2.0;
-/// The speed changes by this share of itself a second of delay that is too much: slowly, so that nobody hears it.
+/// Relative change of the ratio per second of excess delay: too small to be audible.
 const HURRY: f64 = 0.2;
-/// Most by which it changes; clocks are off by a tenth of that.
+/// Largest relative change; clocks deviate by a tenth of it.
 const MOST_HURRY: f64 = 0.005;
-/// Time over which the delay is averaged, s: longer than the blocks of devices.
+/// Averaging time of the delay, in seconds: longer than the blocks of devices.
 const AVERAGE_SECONDS: f64 = 1.0;
 
-/// What is known of a bridge while it is in use.
+/// Counters of a bridge.
 #[derive(Default)]
 pub struct Known {
     /// Frames in the longest block of the input so far.
     input_block: AtomicU32,
-    /// Frames that wait, as a rule.
+    /// Average number of buffered frames.
     waiting: AtomicU32,
     came: AtomicU64,
     went: AtomicU64,
@@ -36,56 +36,56 @@ pub struct Known {
 }
 
 impl Known {
-    /// Frames that the input has brought.
+    /// Frames delivered by the input.
     pub fn came(&self) -> u64 {
         self.came.load(Ordering::Relaxed)
     }
 
-    /// Frames that the output has asked for.
+    /// Frames requested by the output.
     pub fn went(&self) -> u64 {
         self.went.load(Ordering::Relaxed)
     }
 
-    /// Frames of the input that were dropped, as too many waited.
+    /// Input frames dropped by overruns.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Frames of the output that were silent, as none waited.
+    /// Silent output frames of underruns.
     pub fn missing(&self) -> u64 {
         self.missing.load(Ordering::Relaxed)
     }
 
-    /// Frames of the input that wait, as a rule.
+    /// Average number of buffered input frames.
     pub fn waiting(&self) -> u32 {
         self.waiting.load(Ordering::Relaxed)
     }
 }
 
-/// The end that the input writes to.
+/// The input end.
 pub struct Entrance {
     ring: Producer<Frame>,
     known: Arc<Known>,
 }
 
-/// The end that the output reads from.
+/// The output end.
 pub struct Exit {
     ring: Consumer<Frame>,
     known: Arc<Known>,
     resampler: Resampler,
-    /// Frames of the input for one of the output, where both clocks are right.
+    /// Input frames per output frame, with exact clocks.
     nominal: f64,
     /// Sample rate of the input, Hz.
     rate: f64,
-    /// Frames in the longest block of the output so far, as ones of the input.
+    /// Frames in the longest output block so far, in input frames.
     output_block: f64,
-    /// Frames that wait, on average, if sound flows.
+    /// Average number of buffered frames, while audio flows.
     average: Option<f64>,
-    /// Whether sound has ever flowed: before, nothing is missing.
+    /// Whether audio has flowed: before that, nothing is missing.
     started: bool,
 }
 
-/// A bridge between devices of these sample rates, Hz.
+/// A bridge between devices of these sample rates, in Hz.
 pub fn bridge(input_rate: u32, output_rate: u32) -> (Entrance, Exit, Arc<Known>) {
     let rate = f64::from(input_rate);
     let (producer, consumer) = RingBuffer::new((LONGEST_SECONDS * rate) as usize);
@@ -104,7 +104,7 @@ pub fn bridge(input_rate: u32, output_rate: u32) -> (Entrance, Exit, Arc<Known>)
 }
 
 impl Entrance {
-    /// Takes a block; what there is no room for is dropped, and counted.
+    /// Takes a block. Frames without room are dropped and counted.
     pub fn push(&mut self, frames: impl ExactSizeIterator<Item = Frame>) {
         let length = u32::try_from(frames.len()).unwrap_or(u32::MAX);
         self.known.input_block.fetch_max(length, Ordering::Relaxed);
@@ -146,7 +146,7 @@ impl Exit {
         for mut place in output {
             let frame = self.average.and_then(|_| self.resampler.next(step, || self.ring.pop().ok()));
             if frame.is_none() {
-                // It begins anew once enough waits.
+                // It restarts when enough frames are buffered.
                 self.average = None;
                 missing += 1;
             }
@@ -158,12 +158,12 @@ impl Exit {
     }
 }
 
-/// Frames at times between those that come: windowed sinc interpolation.
+/// Resampler: windowed sinc interpolation.
 struct Resampler {
-    /// Weights of the frames about a time, for each of `PHASES + 1` fractions of a frame.
+    /// Weights of the frames around a time, for each of `PHASES + 1` fractions of a frame.
     weights: Vec<[f32; TAPS]>,
     frames: [Frame; TAPS],
-    /// Time since the frame in the middle, frames.
+    /// Time since the middle frame, in frames.
     at: f64,
 }
 
@@ -171,14 +171,14 @@ const TAPS: usize = 32;
 const PHASES: usize = 256;
 
 impl Resampler {
-    /// One that passes a share of the band.
+    /// A resampler that passes a fraction of the band.
     fn new(band: f64) -> Self {
         let cutoff = if band < 1.0 { 0.92 * band } else { 1.0 };
         let weights = |phase: usize| {
             let middle = (TAPS / 2 - 1) as f64 + phase as f64 / PHASES as f64;
             let weight = |tap: usize| {
                 let time = tap as f64 - middle;
-                // The window of Blackman, as wide as there are taps.
+                // Blackman window over all taps.
                 let turn = 2.0 * PI * time / TAPS as f64;
                 let window = 0.42 + 0.5 * turn.cos() + 0.08 * (2.0 * turn).cos();
                 let x = PI * cutoff * time;
@@ -191,7 +191,7 @@ impl Resampler {
         Self { weights: (0..=PHASES).map(weights).collect(), frames: [[0.0; 2]; TAPS], at: 0.0 }
     }
 
-    /// The frame `step` later, if all that it needs has come.
+    /// The frame `step` later, if its input is complete.
     fn next(&mut self, step: f64, mut pull: impl FnMut() -> Option<Frame>) -> Option<Frame> {
         while self.at >= 1.0 {
             self.frames.copy_within(1.., 0);
@@ -199,11 +199,11 @@ impl Resampler {
             self.at -= 1.0;
         }
         let place = self.at * PHASES as f64;
-        let (phase, share) = (place as usize, place.fract() as f32);
+        let (phase, fraction) = (place as usize, place.fract() as f32);
         let (before, after) = (&self.weights[phase], &self.weights[phase + 1]);
         let mut sum = [0.0; 2];
         for ((frame, before), after) in self.frames.iter().zip(before).zip(after) {
-            let weight = before + share * (after - before);
+            let weight = before + fraction * (after - before);
             sum[0] += weight * frame[0];
             sum[1] += weight * frame[1];
         }
@@ -212,17 +212,17 @@ impl Resampler {
     }
 }
 
-/// Sample rates that a device has, Hz, from one to another.
+/// A range of sample rates of a device, in Hz.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offer {
     pub least_rate: u32,
     pub most_rate: u32,
 }
 
-/// Rates that are tried in turn, if both devices have them: without resampling, nothing is lost.
+/// Rates tried in turn: at a common rate there is no resampling.
 const COMMON_RATES: [u32; 6] = [48_000, 44_100, 96_000, 32_000, 16_000, 8_000];
 
-/// The sample rates of input and output: one that both have, the input's own before others; else the own of each.
+/// Chooses the sample rates of input and output: a common one, preferably the default of the input; else both defaults.
 pub fn choose_rates(input: &[Offer], output: &[Offer], own: (u32, u32)) -> (u32, u32) {
     let has = |offers: &[Offer], rate| {
         offers.iter().any(|offer| (offer.least_rate..=offer.most_rate).contains(&rate))
@@ -232,7 +232,7 @@ pub fn choose_rates(input: &[Offer], output: &[Offer], own: (u32, u32)) -> (u32,
     both.next().map_or(own, |rate| (rate, rate))
 }
 
-/// The place of the device that a user means among identities and names: by either, or by a part of only one of them.
+/// Index of the device with this ID or name, or with this substring if it is unique.
 pub fn find(devices: &[(String, String)], wanted: &str) -> Option<usize> {
     let exactly = devices.iter().position(|(id, name)| id == wanted || name == wanted);
     let wanted = wanted.to_lowercase();
@@ -245,19 +245,19 @@ pub fn find(devices: &[(String, String)], wanted: &str) -> Option<usize> {
     })
 }
 
-/// Levels as a line of the terminal, and what went wrong so far.
+/// Levels, delay and lost samples in a line.
 pub fn levels_line(meters: [f32; 3], delay_seconds: f64, dropped: u64, missing: u64) -> String {
-    /// From silence to full scale.
+    /// Steps from silence to full scale.
     const STEPS: usize = 20;
     const QUIETEST: f32 = -60.0;
-    let [noise, voice, gain] = meters;
+    let [noise, speech, gain] = meters;
     let bar = |level: f32| {
         let filled = (STEPS as f32 * (1.0 - level / QUIETEST)).round().clamp(0.0, STEPS as f32) as usize;
         format!("{}{}", "#".repeat(filled), "-".repeat(STEPS - filled))
     };
     let mut line = format!(
-        "voice {} {voice:4.0} dB  noise {} {noise:4.0} dB  gain {gain:4.0} dB  {:.0} ms late",
-        bar(voice),
+        "speech {} {speech:4.0} dB  noise {} {noise:4.0} dB  gain {gain:4.0} dB  delay {:.0} ms",
+        bar(speech),
         bar(noise),
         1000.0 * delay_seconds
     );
@@ -404,10 +404,10 @@ mod tests {
     fn levels_are_a_line() {
         assert_eq!(
             levels_line([-60.0, -30.0, -12.4], 0.0316, 0, 0),
-            "voice ##########----------  -30 dB  noise --------------------  -60 dB  gain  -12 dB  32 ms late"
+            "speech ##########----------  -30 dB  noise --------------------  -60 dB  gain  -12 dB  delay 32 ms"
         );
         assert!(
-            levels_line([7.0, -120.0, 0.0], 0.0, 3, 4).ends_with("0 ms late  3 samples dropped, 4 missing")
+            levels_line([7.0, -120.0, 0.0], 0.0, 3, 4).ends_with("delay 0 ms  3 samples dropped, 4 missing")
         );
     }
 }

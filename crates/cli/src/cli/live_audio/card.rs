@@ -1,8 +1,9 @@
-//! The two devices: what they are called, what they can do, and the threads on which they call.
+//! The two devices: names, capabilities and callbacks.
 
 use super::Arguments;
 use super::bridge::{Entrance, Exit, Frame, Known, Offer, bridge, choose_rates, find, levels_line};
 use crate::cli::Common;
+use crate::cli::model::Mode;
 use crate::cli::terminal::{Failure, interrupted, print, printable, say};
 use alphamf::LiveDenoiser;
 use alphamf::denoiser::{LiveControls, LiveSettings};
@@ -18,17 +19,17 @@ use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Frames that are denoised together.
+/// Frames that are processed together.
 const CHUNK: usize = 256;
-/// Blocks that are asked of a device, s; those that have others give their own.
+/// Block length requested from a device, in seconds; devices may choose another.
 const BLOCK_SECONDS: f64 = 0.01;
-/// Errors that wait to be told: a lost device may bring them without end.
+/// Errors kept for reporting: a lost device may raise them endlessly.
 const ERRORS: usize = 16;
-/// A device that gives, or takes, nothing for so long is lost.
+/// Time without audio after which a device counts as lost.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The same for one that has told an error that may pass.
+/// Like [`PATIENCE`], after an error that may be transient.
 const PATIENCE_AFTER_ERROR: Duration = Duration::from_secs(1);
-/// Time that a device has to end: a lost one may never do.
+/// Time that a device has to stop: a lost one may never do so.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// Time between two lines of levels.
 const REFRESH: Duration = Duration::from_millis(100);
@@ -47,7 +48,7 @@ impl Direction {
         }
     }
 
-    /// What is told, and the exit code, if a device is of no use.
+    /// The failure of a device.
     fn failure(self, device: &str) -> Failure {
         let device = format!("{} device {device}", self.name()).into();
         match self {
@@ -63,7 +64,7 @@ impl Direction {
         }
     }
 
-    /// All devices, with identity and name.
+    /// All devices, with ID and name.
     fn devices(self, host: &cpal::Host) -> anyhow::Result<(Vec<Device>, Vec<Names>)> {
         let found: Vec<Device> = match self {
             Self::Input => host.input_devices().map(Iterator::collect),
@@ -81,7 +82,7 @@ impl Direction {
         }
     }
 
-    /// The rates that a device has with some channels and a format.
+    /// Sample rates of a device with its own channels and format.
     fn offers(self, device: &Device, own: &SupportedStreamConfig) -> Vec<Offer> {
         let all: Result<Vec<_>, _> = match self {
             Self::Input => device.supported_input_configs().map(Iterator::collect),
@@ -98,7 +99,7 @@ impl Direction {
     }
 }
 
-/// Identity and name of a device.
+/// ID and name of a device.
 type Names = (String, String);
 
 fn names(device: &Device) -> Names {
@@ -107,7 +108,7 @@ fn names(device: &Device) -> Names {
     (id, name)
 }
 
-/// A device that is to be used.
+/// A device to use.
 struct Chosen {
     direction: Direction,
     device: Device,
@@ -120,12 +121,12 @@ impl Chosen {
         let device = match wanted {
             None => direction
                 .default(host)
-                .context("there is none; --list-devices tells which there are")
+                .context("no such device: --list-devices lists them")
                 .with_context(|| direction.failure("of the system"))?,
             Some(wanted) => {
                 let (mut devices, names) = direction.devices(host)?;
                 let place = find(&names, wanted)
-                    .context("no device has this name, or several have; --list-devices tells which there are")
+                    .context("no device or several match: --list-devices lists them")
                     .with_context(|| direction.failure(&format!("{wanted:?}")))?;
                 devices.swap_remove(place)
             }
@@ -140,7 +141,7 @@ impl Chosen {
         self.direction.failure(&self.name)
     }
 
-    /// What the device is asked for: short blocks first, then its own.
+    /// Requested configurations: short blocks first, then the default of the device.
     fn configurations(&self, sample_rate: u32) -> [StreamConfig; 2] {
         let own = StreamConfig { sample_rate, ..self.own.config() };
         let block = (BLOCK_SECONDS * f64::from(sample_rate)) as u32;
@@ -148,7 +149,7 @@ impl Chosen {
     }
 }
 
-/// What the audio threads tell.
+/// An error of an audio thread.
 struct Told {
     direction: Direction,
     error: cpal::Error,
@@ -169,12 +170,12 @@ impl Meters {
     }
 }
 
-/// The thread of the input.
+/// State of the input thread.
 struct Listening {
     live: LiveDenoiser,
     entrance: Entrance,
     meters: Arc<Meters>,
-    /// Channels of the device; the denoiser has the first one or two.
+    /// Channels of the device; the first one or two are denoised.
     channels: usize,
 }
 
@@ -200,7 +201,7 @@ impl Listening {
     }
 }
 
-/// The thread of the output.
+/// State of the output thread.
 struct Playing {
     exit: Exit,
     channels: usize,
@@ -233,13 +234,13 @@ macro_rules! with_format {
             SampleFormat::U16 => $open::<u16>($($argument),*),
             SampleFormat::U32 => $open::<u32>($($argument),*),
             SampleFormat::F64 => $open::<f64>($($argument),*),
-            // What a device that has none of these says of it is its error.
+            // A device with none of these reports an error.
             _ => $open::<f32>($($argument),*),
         }
     };
 }
 
-/// A stream that was refused may be asked for again: what its thread needs is shared until then.
+/// State of an audio thread, shared until its stream is opened: a refused stream is requested again.
 type Shared<T> = Arc<Mutex<T>>;
 
 fn open_input<T: SizedSample>(
@@ -254,7 +255,7 @@ where
     let (listening, told) = (Arc::clone(listening), told.clone());
     chosen.device.build_input_stream(
         configuration,
-        // Nobody else locks it while the stream runs, so nothing is waited for.
+        // Nothing else locks it while the stream runs, so it never waits.
         move |data: &[T], _: &cpal::InputCallbackInfo| {
             if let Ok(mut listening) = listening.try_lock() {
                 listening.hear(data);
@@ -295,11 +296,15 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let offers = [&input, &output].map(|chosen| chosen.direction.offers(&chosen.device, &chosen.own));
     let rates = choose_rates(&offers[0], &offers[1], own);
 
-    let denoiser = arguments.model.denoiser()?;
+    let denoiser = arguments.model.denoiser(Mode::Live)?;
     let floor_db = denoiser.settings().gain.floor_db as f32;
     let settings = LiveSettings {
         latency_seconds: arguments.latency / 1000.0,
-        controls: LiveControls { floor_db, mix: arguments.mix, ..LiveControls::default() },
+        controls: LiveControls {
+            floor_db,
+            mix: arguments.model.options.session().mix,
+            ..LiveControls::default()
+        },
     };
     let channels = [&input, &output].map(|chosen| usize::from(chosen.own.channels()).max(1));
     let live = denoiser.live(rates.0, channels[0].min(2), settings).with_context(|| input.failure())?;
@@ -327,7 +332,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     playback.play().with_context(|| output.failure())?;
     capture.play().with_context(|| input.failure())?;
     if !common.quiet {
-        say(&format!("{} ({} Hz) -> {} ({} Hz): Ctrl-C ends it", input.name, rates.0, output.name, rates.1));
+        say(&format!(
+            "{} ({} Hz) -> {} ({} Hz): press Ctrl-C to stop",
+            input.name, rates.0, output.name, rates.1
+        ));
     }
 
     let shown = !common.quiet && std::io::stderr().is_terminal();
@@ -336,7 +344,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         levels_line(meters.get(), delay, known.dropped(), known.missing())
     };
     let ended = wait(&told, &known, shown, &line, [&input, &output]);
-    // SeedTree end before what is said of them.
+    // Streams end before they are reported on.
     let (done, ending) = mpsc::channel::<()>();
     let end = move || {
         drop((capture, playback));
@@ -353,13 +361,13 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     ended.map(|()| ExitCode::SUCCESS)
 }
 
-/// Whether a device still gives, or takes, sound.
+/// Whether a device still delivers or takes audio.
 struct Watched<'a> {
     chosen: &'a Chosen,
-    /// Frames that have come, or gone, and when that changed.
+    /// Frames delivered or taken, and when the count last changed.
     frames: u64,
     changed: Instant,
-    /// What it told since.
+    /// The last error since then.
     error: Option<cpal::Error>,
 }
 
@@ -368,7 +376,7 @@ impl<'a> Watched<'a> {
         Self { chosen, frames: 0, changed: Instant::now(), error: None }
     }
 
-    /// Fails if nothing came, or went, for too long.
+    /// Fails if the count has not changed for too long.
     fn look(&mut self, frames: u64) -> anyhow::Result<()> {
         if self.frames != frames {
             (self.frames, self.changed) = (frames, Instant::now());
@@ -380,12 +388,12 @@ impl<'a> Watched<'a> {
         if self.changed.elapsed() <= patience {
             return Ok(());
         }
-        let lost = || anyhow::anyhow!("it is lost: no sound for {} s", patience.as_secs());
+        let lost = || anyhow::anyhow!("device lost: no audio for {} s", patience.as_secs());
         Err(self.error.take().map_or_else(lost, anyhow::Error::new)).with_context(|| self.chosen.failure())
     }
 }
 
-/// Waits for Ctrl-C, and shows the levels meanwhile; fails if a device does.
+/// Shows the levels until Ctrl-C; fails if a device does.
 fn wait(
     told: &mpsc::Receiver<Told>,
     known: &Known,
@@ -401,7 +409,7 @@ fn wait(
         }
         match told.recv_timeout(REFRESH) {
             Ok(Told { direction, error }) => match error.kind() {
-                // What is lost thereby is counted where it is missing.
+                // Lost samples are counted by the bridge.
                 Xrun => tracing::debug!("{}: {error}", direction.name()),
                 DeviceChanged | RealtimeDenied => tracing::warn!("{}: {error}", direction.name()),
                 // It may pass: ALSA's plugin for PulseAudio has one where the server's time is not known yet
@@ -410,11 +418,11 @@ fn wait(
                 _ => return Err(error).with_context(|| watched[direction as usize].chosen.failure()),
             },
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => anyhow::bail!("both devices have ended"),
+            Err(RecvTimeoutError::Disconnected) => anyhow::bail!("both devices stopped"),
         }
         if shown {
             let mut terminal = std::io::stderr();
-            // A terminal that is gone is no reason to stop.
+            // A closed terminal does not stop it.
             let _written = write!(terminal, "\r{}\x1b[K", line()).and_then(|()| terminal.flush());
         }
     }
@@ -433,7 +441,7 @@ fn list(host: &cpal::Host) -> anyhow::Result<ExitCode> {
         }
     }
     if text.is_empty() {
-        say("there are no devices");
+        say("no devices");
     }
     print(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)

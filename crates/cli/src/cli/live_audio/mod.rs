@@ -1,4 +1,4 @@
-//! `denoise live`: from a microphone to an output, now.
+//! `denoise live`: denoises from an audio input to an audio output.
 
 #[cfg(any(feature = "live-audio", test))]
 #[cfg_attr(not(feature = "live-audio"), allow(dead_code))]
@@ -8,54 +8,70 @@ mod card;
 
 use super::Common;
 use super::live::parse_latency;
-use super::model::Model;
-use super::recording::parse_share;
+use super::model::{Model, as_usage};
+use alphamf::denoiser::Options;
 use std::process::ExitCode;
 
 /// Arguments of `live`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(next_help_heading = "Input and output")]
+#[command(mut_arg("no_dither", |argument| argument.hide(true)))]
+#[command(mut_arg("seed", |argument| argument.hide(true)))]
+#[command(after_long_help = "\
 Exit codes:
   0    ended by Ctrl-C, or devices listed
   1    devices cannot be listed
-  2    wrong usage, or a program that was built without sound cards
-  3    the input is of no use: no such device, a sample rate out of range, no permission, lost
-  4    the output is of no use
-  5    a dictionary is of no use
-What waits between the two devices is bounded: too much is dropped, too little is silence, and both are counted.")]
+  2    wrong usage, or a program built without audio devices
+  3    input failed: no such device, sample rate out of range, no permission, or disconnected
+  4    output failed
+  5    invalid dictionary
+The buffer between the devices is bounded: overruns drop samples, underruns insert silence; both are counted.")]
 pub struct Arguments {
-    /// Tell which devices there are, and end.
+    /// List the devices, and exit.
     #[arg(long)]
     list_devices: bool,
 
-    /// The device to hear: its identity or name, or a part of one that no other has. The system's choice if not given.
+    /// Set the input device.
+    ///
+    /// ID, name or unique substring. Default: that of the system.
     #[arg(long, value_name = "NAME")]
     input: Option<String>,
 
-    /// The device to play on, likewise.
+    /// Set the output device.
+    ///
+    /// ID, name or unique substring. Default: that of the system.
     #[arg(long, value_name = "NAME")]
     output: Option<String>,
 
-    /// How late the denoiser is, 4 to 32 ms; the devices add their own.
-    #[arg(long, value_name = "MS", default_value_t = 16.0, value_parser = parse_latency)]
+    /// Set the latency of the denoiser, in ms.
+    ///
+    /// Range: 4 to 32. The devices add their own.
+    #[arg(long, value_name = "MS", default_value_t = 16.0, value_parser = parse_latency, help_heading = "Live")]
     latency: f64,
-
-    /// How much of what comes out is denoised, 0 to 1; the rest is as it came.
-    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = parse_share)]
-    mix: f32,
 
     #[command(flatten)]
     model: Model,
 }
 
+/// Refuses options of the denoiser without effect, before a device is opened.
+fn check_options(arguments: &Arguments) -> anyhow::Result<()> {
+    let used: Vec<&str> =
+        Options::LIVE.into_iter().filter(|name| !["seed", "no_dither"].contains(name)).collect();
+    let options = &arguments.model.options;
+    options.only(&used, "on audio devices").map_err(as_usage)?;
+    options.live_settings().map(drop).map_err(as_usage)
+}
+
 #[cfg(feature = "live-audio")]
 pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
+    check_options(arguments)?;
     card::run(arguments, common)
 }
 
-/// Programs that are linked statically, and machines without what a sound card needs to compile, have this.
+/// Refuses: static programs, and builds without ALSA, have no audio devices.
 #[cfg(not(feature = "live-audio"))]
-pub fn run(_: &Arguments, _: &Common) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments, _: &Common) -> anyhow::Result<ExitCode> {
+    check_options(arguments)?;
     let how = "cargo install --locked --path crates/cli --features live-audio";
-    Err(super::terminal::usage(format!("this program was built without sound cards; to have them: {how}")))
+    Err(super::terminal::usage(format!("built without audio devices: install with {how}")))
 }
