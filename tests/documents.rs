@@ -216,6 +216,35 @@ fn names_in_documents_are_those_of_the_source() {
 }
 
 #[test]
+fn new_names_of_the_changelog_exist() {
+    let mut all = source(Path::new("src")) + &source(Path::new("crates")) + &source(Path::new("bindings"));
+    for extension in ["py", "h", "ts", "js", "toml"] {
+        files(extension).iter().for_each(|path| all += &read(path));
+    }
+    let changelog = read("CHANGELOG.md");
+    // The last column of a table of renames.
+    let rows = changelog.lines().filter(|line| line.starts_with("| ") && line.contains('`'));
+    let cells: Vec<_> = rows.filter_map(|row| row.trim_end_matches(" |").rsplit(" | ").next()).collect();
+    let (mut missing, mut count) = (BTreeSet::new(), 0);
+    for path in cells.iter().flat_map(|cell| code_spans(cell)).flat_map(expand) {
+        // `a::b`, `a.b` and `--a-b` by their last names; files by their path.
+        let is_there = if path.contains('/') {
+            root().join(&path).exists()
+        } else {
+            let name = path.trim_end_matches("()").rsplit([':', '.', ' ']).next().unwrap_or_default();
+            let name = name.trim_start_matches("--").replace('-', "_");
+            count += 1;
+            has_words(&all, &name)
+        };
+        if !is_there {
+            missing.insert(path);
+        }
+    }
+    assert!(count > 50, "only {count} names were found");
+    assert!(missing.is_empty(), "names of CHANGELOG.md that are nowhere: {missing:#?}");
+}
+
+#[test]
 fn definitions_are_told_from_mentions() {
     let source = "// fn gone\npub fn here() {}\npub struct Options {\n    pub seed: u64,\n}\nenum A {\n    First,\n}\n\
                   pub use other::{Shown, Thing};\nlet x = inner(used);\n";
@@ -424,10 +453,9 @@ const AVOIDED: [&str; 27] = [
 
 /// Whether a text holds these words, whole and in this order.
 fn has_words(text: &str, words: &str) -> bool {
-    text.match_indices(words).any(|(at, _)| {
-        !text[..at].ends_with(char::is_alphanumeric)
-            && !text[at + words.len()..].starts_with(char::is_alphanumeric)
-    })
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    text.match_indices(words)
+        .any(|(at, _)| !text[..at].ends_with(is_word) && !text[at + words.len()..].starts_with(is_word))
 }
 
 #[test]
