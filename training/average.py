@@ -9,6 +9,8 @@ import argparse
 
 import torch
 
+from train import weights_of
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("first", "second"):
@@ -17,7 +19,10 @@ if __name__ == "__main__":
     parser.add_argument("out", metavar="OUT")
     a = parser.parse_args()
     first, second = (torch.load(path, weights_only=False) for path in (a.first, a.second))
+    before = weights_of(first)
     for name, value in second["average"].items():
         if value.dtype.is_floating_point:
-            value.lerp_(first["average"][name], a.share)
+            value.lerp_(before[name], a.share)
+    # What goes on from it begins anew.
+    second.update(net=None, optimisers=[])
     torch.save(second, a.out)

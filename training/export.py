@@ -13,7 +13,8 @@ import numpy as np
 import torch
 
 import live
-from network import BANDS, BINS, HALF, HALF_BANDS, LIVE_SHAPE, PLACES, RATE, WINDOW, Listener, features, interpolation
+from network import BANDS, BINS, HALF, HALF_BANDS, LIVE_SHAPE, PLACES, RATE, WINDOW, Listener, features_of, interpolation
+from train import weights_of
 
 
 def quantised(w):
@@ -79,9 +80,9 @@ def write(path, name, header, tensors):
 def listened(net, power, bands, is_live):
     """The log odds on bands of all frames (frames x BANDS) that the program finds for these powers (frames x bins)."""
     if not is_live:
-        return net(torch.from_numpy(features(power, bands))[None])[0]
+        return net(torch.from_numpy(features_of(power, bands))[None])[0]
     # Frames are 8 ms apart, those of a pair 16 ms: four sequences of pairs take turns.
-    seen = torch.from_numpy(live.features(power, bands, live.HEARD_HOP))
+    seen = torch.from_numpy(live.features_of(power, bands, live.HEARD_HOP))
     odds = torch.empty(len(power), BANDS)
     for turn in range(4):
         last = torch.arange(turn, len(power), 4)
@@ -107,7 +108,7 @@ def main():
     a = a.parse_args()
     c = torch.load(a.checkpoint, weights_only=False, map_location="cpu")
     net = Listener(a.live, **(LIVE_SHAPE if a.live else {}))
-    net.load_state_dict(c["average"])
+    net.load_state_dict(weights_of(c))
     net.eval()
     n = net.n
 

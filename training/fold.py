@@ -8,7 +8,7 @@ import sys
 
 import torch
 
-from train import Run
+from train import Run, weights_of
 
 SHARES = dict(first=[1.0], local=[1.0, 0.0, 0.0, 0.0], wide=[0.7] * 5, after=[1.0, 0.6, 0.3])
 
@@ -18,7 +18,7 @@ def main():
     c = torch.load(source, weights_only=False)
     run = Run(rate=1e-3, live=True)
     weights, taps = {}, {name: value.shape[2:3] for name, value in run.net.state_dict().items()}
-    for name, value in c["average"].items():
+    for name, value in weights_of(c).items():
         kind, layer = (name.split(".") + ["0"])[:2]
         layer = int(layer) if layer.isdigit() else 0
         shares = SHARES.get(kind, [1.0])

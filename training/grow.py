@@ -8,14 +8,14 @@ import sys
 
 import torch
 
-from train import Run
+from train import Run, weights_of
 
 
 def main():
     source, target = sys.argv[1:]
     c = torch.load(source, weights_only=False)
     run = Run(rate=1e-3)
-    run.begin(c["average"])
+    run.begin(weights_of(c))
     run.seen = c["seen"]
     run.save(target, 0.0)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from network import BANDS, FEATURES, HOP, RATE, WINDOW, edges
+from network import BANDS, BINS, HALF_BANDS, HOP, RATE, WINDOW, levels_of
 
 HEARD_HOP = 128  # samples from one frame that is listened to to the next
 # The same as in src/listener/live.rs.
@@ -26,29 +26,38 @@ def frames(x, window, hop=HOP):
     return torch.fft.rfft(x.unfold(-1, WINDOW, hop) * window)
 
 
-def features(power, bands, hop=HOP):
-    """power: frames x bins -> FEATURES x frames x BANDS, as `network.features`, with what was known at every frame."""
-    e = edges()[: bands + 1]
-    p = np.add.reduceat(power[:, : e[-1]], e[:-1], axis=1) / np.diff(e)
-    age = np.arange(len(p)) * hop / RATE
-    weight = np.exp(age / MEAN_SECONDS)
-    mean = np.cumsum(weight * p.mean(1)) / np.cumsum(weight) + 1e-30
-    level = np.log(p + LEAST * mean[:, None])
+def features(power, half, hop=HOP):
+    """power: n x frames x bins; half (n): which are at 8 kHz -> n x FEATURES x frames x BANDS, as `network.features`, with what was
+    known at every frame."""
+    p, there = levels_of(power, half)
+    n, frames_, _ = p.shape
+    device = p.device
+    age = torch.arange(frames_, device=device, dtype=torch.float64) * hop / RATE
+    weight = torch.exp(age / MEAN_SECONDS)
+    of_frame = (p.sum(2) / there.sum((1, 2))[:, None]).double()
+    mean = ((weight * of_frame).cumsum(1) / weight.cumsum(0) + 1e-30).float()[..., None]
+    level = torch.log(p + LEAST * mean)
     # What is forgotten counts less against what comes: weights that grow do the same.
-    weight = np.exp(age / QUIET_SECONDS)
-    goal = QUIET * np.cumsum(weight)
-    cell = np.clip((level - LOWEST) / CELL, 0, CELLS - 1).astype(int)
-    below = np.zeros((bands, CELLS + 1), np.float32)  # weight of the levels in lower cells
-    mask = (np.arange(CELLS + 1)[None, :] > np.arange(CELLS)[:, None]).astype(np.float32)
-    band, quiet = np.arange(bands), np.empty_like(level)
-    for t in range(len(p)):
-        below += mask[cell[t]] * np.float32(weight[t])
-        k = (below < goal[t]).sum(1) - 1
-        low, high = below[band, k], below[band, k + 1]
-        quiet[t] = LOWEST + CELL * (k + (goal[t] - low) / (high - low))
-    whole = np.log(mean)[:, None]
-    f = np.zeros((FEATURES, len(p), BANDS), np.float32)
-    f[0, :, :bands] = (level - whole) / 4
-    f[1, :, :bands] = (level - quiet) / 4 - 0.5
-    f[2, :, :bands] = (quiet - whole) / 4 + 1
-    return f
+    weight = torch.exp(age / QUIET_SECONDS)
+    goal = (QUIET * weight.cumsum(0)).float()
+    weight = weight.float()
+    cell = ((level - LOWEST) / CELL).clamp(0, CELLS - 1).long()
+    # Weight of the levels in lower cells, of every band.
+    below = torch.zeros(n, BANDS, CELLS + 1, device=device)
+    mask = (torch.arange(CELLS + 1, device=device)[None] > torch.arange(CELLS, device=device)[:, None]).float()
+    quiet = torch.empty_like(level)
+    for t in range(frames_):
+        below += mask[cell[:, t]] * weight[t]
+        k = (below < goal[t]).sum(2, keepdim=True) - 1
+        low, high = below.gather(2, k), below.gather(2, k + 1)
+        quiet[:, t] = (LOWEST + CELL * (k + (goal[t] - low) / (high - low)))[..., 0]
+    whole = torch.log(mean)
+    seen = torch.stack([(level - whole) / 4, (level - quiet) / 4 - 0.5, (quiet - whole) / 4 + 1], 1)
+    return seen * there[:, None]
+
+
+def features_of(power, bands, hop=HOP):
+    """The same of one recording in numpy: frames x bins -> FEATURES x frames x BANDS."""
+    full = np.zeros((1, len(power), BINS), np.float32)
+    full[0, :, : power.shape[1]] = power
+    return features(torch.from_numpy(full), torch.tensor([bands == HALF_BANDS]), hop)[0].numpy()

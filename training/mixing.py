@@ -1,240 +1,258 @@
-"""Mixtures on the fly: clean voices in every kind of real noise, rooms, colours, levels, damage."""
-
-import json
-import os
+"""Mixtures in batches, made on the device that learns: clean voices of every kind in real noises, rooms, colours, levels,
+damage. Shapes are (examples, samples); what is drawn is drawn by numpy, so that a seed gives the same mixtures everywhere."""
 
 import numpy as np
-import soxr
-from scipy.fft import irfft, next_fast_len, rfft
+import torch
+from scipy.fft import next_fast_len
 
 from network import RATE
+from recordings import Recordings, render, Plan, index_of
+
+PIECES = 10  # of a track, at most
+NOISES = 3  # in an example, at most
+MADE_KNOTS = 12
+FADE = dict(speech=20, noise=200)  # samples
 
 
-# How much more often kinds of noise are drawn than by how much there is of them.
-PREFERENCE = dict(event=1.3, impulsive=1.3, vehicle=1.6, babble=2.5, wind=1.5, tonal=0.9)
+def active_power(x, rate):
+    """Mean power of the 20 ms frames within 30 dB of the loudest, of every example; zero of silence."""
+    m = rate // 50
+    p = x[:, : x.shape[1] // m * m].reshape(len(x), -1, m).square().mean(2)
+    spoken = p > 1e-3 * p.amax(1, keepdim=True)
+    return (p * spoken).sum(1) / spoken.sum(1).clamp(min=1)
 
 
-def filtered(x, response):
-    """x through a filter; response(n) is that at the n // 2 + 1 frequencies of a transform of length n."""
-    n = next_fast_len(len(x), real=True)
-    return irfft(rfft(x, n) * response(n), n)[: len(x)].astype(np.float32)
+def interpolated(knots, samples):
+    """(examples, knots), equally far apart, on so many samples."""
+    return torch.nn.functional.interpolate(knots[:, None], samples, mode="linear", align_corners=True)[:, 0]
 
 
-def telephone(low, high, order):
-    """The response of a telephone's band, corners in Hz."""
-
-    def response(n):
-        f = np.fft.rfftfreq(n, 1 / RATE)
-        return 1 / np.sqrt((1 + (low / np.maximum(f, 1)) ** (2 * order)) * (1 + (f / high) ** (8 * order)))
-
-    return response
+def mu_law(x):
+    """Through eight bits of mu-law, as telephones send it; the loudest sample is one."""
+    peak = x.abs().amax(1, keepdim=True) + 1e-9
+    y = torch.sign(x) * torch.log1p(255 * (x / peak).abs()) / np.log(256)
+    y = torch.round(y * 127) / 127
+    return torch.sign(y) * (torch.exp(y.abs() * np.log(256)) - 1) / 255 * peak
 
 
-def below(top, rate=RATE):
-    """The response that leaves nothing from `top` Hz on."""
-    return lambda n: (np.arange(n // 2 + 1) < int(top / rate * n)).astype(np.float32)
+def holes(x, threshold):
+    """Without what lies `threshold` (dB, by example) below the loudest of its surroundings, as codecs of few bits leave it."""
+    window = torch.hann_window(512, device=x.device)
+    spectrum = torch.stft(x, 512, 256, window=window, return_complex=True)
+    level = spectrum.abs()
+    near = torch.nn.functional.max_pool2d(level[:, None], (17, 3), 1, (8, 1))[:, 0]
+    kept = spectrum * (level > near * 10 ** (-threshold[:, None, None] / 20))
+    return torch.istft(kept, 512, 256, window=window, length=x.shape[1])
 
 
-def convolve(x, r):
-    n = next_fast_len(len(x) + len(r) - 1, real=True)
-    return irfft(rfft(x, n) * rfft(r, n), n)[: len(x)].astype(np.float32)
+class Batch:
+    """noisy, voice (examples x samples, float32, level one), half: which are recordings at 8 kHz; who: numbers of voices."""
+
+    def __init__(self, noisy, voice, half, who, parts=None):
+        self.noisy, self.voice, self.half, self.who, self.parts = noisy, voice, half, who, parts
 
 
 class Mixer:
-    def __init__(self, folder, seed, seconds=5.0, rate=RATE):
-        self.rng, self.rate = np.random.default_rng(seed), rate
-        self.n = int(seconds * rate)
-        self.data = {k: np.load(os.path.join(folder, k + ".npy"), mmap_mode="r") for k in ("speech", "noise", "room")}
-        index = json.load(open(os.path.join(folder, "index.json")))
-        self.clips = {}
-        for kind, rows in index.items():
-            groups = {}
-            for label, at, n in rows:
-                groups.setdefault(label, []).append((at, n))
-            self.clips[kind] = groups
-        # A voice is drawn by the root of how much of it there is, a kind of noise likewise.
-        self.draw = {}
-        for kind, groups in self.clips.items():
-            labels = sorted(groups)
-            share = np.sqrt([sum(n for _, n in groups[l]) for l in labels])
-            if kind == "noise":
-                share *= [PREFERENCE.get(l.split("-")[0], 1.0) for l in labels]
-            self.draw[kind] = (labels, np.cumsum(share) / np.sum(share))
+    def __init__(self, folder, seed, seconds=5.0, device="cpu"):
+        self.rate = index_of(folder)["rate"]
+        self.rng, self.device = np.random.default_rng(seed), torch.device(device)
+        self.generator = torch.Generator(self.device).manual_seed(int(np.random.default_rng(seed).integers(1 << 62)))
+        self.samples = int(seconds * self.rate)
+        self.speech, self.noise, self.room = (Recordings(folder, kind, self.device) for kind in ("speech", "noise", "room"))
+        self.reach = min(int(1.2 * self.rate), int(self.room.length.max()))
+        self.size = next_fast_len(self.samples + self.reach, real=True)
+        self.hertz = torch.fft.rfftfreq(self.size, 1 / self.rate, device=self.device)
+        positions = torch.linspace(0, 1, len(self.hertz), device=self.device) ** 0.5
+        self.waves = torch.stack([torch.cos(np.pi * k * positions) / (k + 1) for k in range(1, 6)])
 
-    def label(self, kind):
-        labels, c = self.draw[kind]
-        return labels[min(int(np.searchsorted(c, self.rng.random())), len(labels) - 1)]
+    def tensor(self, values):
+        return torch.as_tensor(np.asarray(values), dtype=torch.float32, device=self.device)
 
-    def clip(self, kind, label):
-        at, n = self.clips[kind][label][self.rng.integers(len(self.clips[kind][label]))]
-        return at, n
+    def white(self, *shape):
+        return torch.randn(shape, device=self.device, generator=self.generator)
 
-    def part(self, kind, at, n, longest):
-        if n > longest:
-            at, n = at + int(self.rng.integers(n - longest + 1)), longest
-        return np.asarray(self.data[kind][at : at + n], dtype=np.float32) / 32000
+    def chosen(self, n, share):
+        return self.rng.random(n) < share
 
-    def stretch(self, x, low, high):
-        """Faster or slower, pitch and all."""
-        ratio = np.exp(self.rng.uniform(np.log(low), np.log(high)))
-        return soxr.resample(x, self.rate * ratio, self.rate, quality="QQ").astype(np.float32)
+    # --- sources --------------------------------------------------------------------------------------------------
 
-    def colour(self, decibels):
-        """A smooth random frequency response."""
-        weights = [self.rng.normal() / (k + 1) for k in range(1, 6)]
+    def voices(self, labels, pauses=True):
+        """One voice each: clips with pauses between, faster or slower, now and then of suddenly other levels."""
+        rng, n = self.rng, len(labels)
+        at, length = self.speech.clips(rng, np.repeat(labels[:, None], PIECES, 1), self.samples)
+        gaps = rng.exponential(np.where(self.rng.random((n, PIECES)) < 0.8, 0.25, 1.0))
+        gaps[:, 0] = np.where(pauses & self.chosen(n, 0.5), rng.uniform(0, 1.2, n), 0)
+        spread = np.where(self.chosen(n, 0.12), 12.0, 3.0)[:, None]
+        gain = 10 ** (rng.uniform(-1, 1, at.shape) * spread / 20)
+        ratio = np.where(self.chosen(n, 0.5), np.exp(rng.uniform(np.log(0.88), np.log(1.14), n)), 1.0)
+        plan = Plan.of(at, length, gaps * self.rate, gain, ratio)
+        return render(self.speech, plan, self.samples, FADE["speech"])
 
-        def response(n):
-            f = np.linspace(0, 1, n // 2 + 1) ** 0.5
-            gain = sum(w * np.cos(np.pi * k * f) for k, w in enumerate(weights, 1)) * decibels
-            return 10 ** (gain / 20)
+    def recorded(self, n):
+        """Real noises; events and impacts now and then with pauses between."""
+        rng = self.rng
+        labels = self.noise.draw(rng, n)
+        at, length = self.noise.clips(rng, np.repeat(labels[:, None], PIECES, 1), int(1.5 * self.samples))
+        rare = np.array([self.noise.labels[k].startswith(("event", "impulsive")) for k in labels]) & self.chosen(n, 0.4)
+        gaps = np.where(rare[:, None], rng.exponential(0.7, at.shape), 0) * self.rate
+        gain = np.where(rare[:, None], 10 ** (rng.normal(0, 4, at.shape) / 20), 1)
+        ratio = np.where(self.chosen(n, 0.7), np.exp(rng.uniform(np.log(0.67), np.log(1.45), n)), 1.0)
+        # So that what follows does not wait for short ones: they come again.
+        short = length.sum(1) < self.samples * ratio
+        length_all = length.copy()
+        plan = Plan.of(at, length_all, gaps, gain, ratio)
+        x = render(self.noise, plan, self.samples, FADE["noise"])
+        if short.any():
+            lasts = ((length / ratio[:, None] + gaps).sum(1)[short]).astype(int).clip(min=1)
+            time = torch.arange(self.samples, device=self.device)
+            again = time[None] % torch.as_tensor(lasts, device=self.device)[:, None]
+            rows = torch.as_tensor(np.flatnonzero(short), device=self.device)
+            x[rows] = x[rows].gather(1, again)
+        return x
 
-        return response
+    def babble(self, n):
+        count = self.rng.choice([2, 3, 4, 6, 8], n)
+        owner = torch.as_tensor(np.repeat(np.arange(n), count), device=self.device)
+        single = self.voices(self.speech.draw(self.rng, len(owner)), pauses=False)
+        gain = self.tensor(10 ** (self.rng.normal(0, 3, len(owner)) / 20))
+        return torch.zeros(n, self.samples, device=self.device).index_add_(0, owner, single * gain[:, None])
 
-    def voice(self, label=None, pauses=True):
-        rng, out, have = self.rng, [], 0
-        label = label or self.label("speech")
-        if pauses and rng.random() < 0.5:
-            out.append(np.zeros(int(rng.uniform(0, 1.2) * self.rate), np.float32))
-            have += len(out[0])
-        while have < self.n:
-            x = self.part("speech", *self.clip("speech", label), self.n)
-            x = x * 10 ** (rng.uniform(-3, 3) / 20)
-            out.append(x)
-            have += len(x)
-            gap = np.zeros(int(rng.exponential(0.25 if rng.random() < 0.8 else 1.0) * self.rate), np.float32)
-            out.append(gap)
-            have += len(gap)
-        x = np.concatenate(out)[: int(1.15 * self.n)]
-        if rng.random() < 0.5:
-            x = self.stretch(x, 0.88, 1.14)
-        x = x[: self.n]
-        return np.pad(x, (0, self.n - len(x)))
-
-    def noise(self):
-        rng, u = self.rng, self.rng.random()
-        if u < 0.10:
-            return sum(
-                self.voice(pauses=False) * 10 ** (rng.normal(0, 3) / 20)
-                for _ in range(int(rng.choice([2, 3, 4, 6, 8])))
-            )
-        if u < 0.17:
-            return self.made()
-        label = self.label("noise")
-        gaps = label.startswith(("event", "impulsive")) and rng.random() < 0.4
-        out, have = [], 0
-        while have < int(1.5 * self.n):
-            x = self.part("noise", *self.clip("noise", label), int(1.5 * self.n))
-            k = min(len(x) // 4, 200)
-            x = x.copy()
-            x[:k] *= np.linspace(0, 1, k)
-            x[len(x) - k :] *= np.linspace(1, 0, k)
-            if gaps:
-                x = x * 10 ** (rng.normal(0, 4) / 20)
-                out.append(np.zeros(int(rng.exponential(0.7) * self.rate), np.float32))
-                have += len(out[-1])
-            out.append(x)
-            have += len(x)
-        x = np.concatenate(out)[: int(1.5 * self.n)]
-        if rng.random() < 0.7:
-            x = self.stretch(x, 0.67, 1.45)
-        if len(x) < self.n:
-            x = np.tile(x, -(-self.n // len(x)))
-        at = int(rng.integers(len(x) - self.n + 1))
-        return x[at : at + self.n]
-
-    def made(self):
+    def made(self, n):
         """Coloured noise, some of it modulated, or hum."""
-        rng, n = self.rng, self.n
-        if rng.random() < 0.3:
-            f0 = rng.choice([50, 60, rng.uniform(40, 400)])
-            t = np.arange(n) / self.rate
-            x = np.zeros(n)
-            for k in range(1, int(rng.integers(2, 30))):
-                if k * f0 < 0.49 * self.rate:
-                    x += rng.exponential() / k ** rng.uniform(0, 1.5) * np.sin(2 * np.pi * (k * f0 * t + rng.random()))
-            return x.astype(np.float32) + 1e-3 * rng.standard_normal(n).astype(np.float32)
-        m = next_fast_len(n, real=True)
-        f = np.maximum(np.fft.rfftfreq(m, 1 / self.rate), 30)
-        x = irfft(rfft(rng.standard_normal(m)) * f ** (-rng.uniform(-0.3, 1.2)), m)[:n]
-        if rng.random() < 0.4:
-            x = x * np.exp(np.interp(np.arange(n), np.linspace(0, n, 12), rng.normal(0, 1.0, 12)))
-        return x.astype(np.float32)
-
-    def power(self, x):
-        m = self.rate // 50
-        p = (x[: len(x) // m * m].reshape(-1, m) ** 2).mean(1)
-        return float(p[p > 1e-3 * p.max()].mean()) if p.max() > 0 else 0.0
-
-    def scene(self):
-        """noisy, voice (float32, self.n samples) at a level of one, and whose voice it is."""
-        rng = self.rng
-        who = self.label("speech")
-        x = self.voice(who)
-        z = self.noise()
-        p = float((z**2).mean())
-        z = z / np.sqrt(p + 1e-12)
-        if rng.random() < 0.3:
-            w = self.noise()
-            w = w / np.sqrt(float((w**2).mean()) + 1e-12)
-            z = z + w * 10 ** (rng.uniform(-12, 0) / 20)
-        other = rng.random() < 0.04
-        if other:
-            z = self.voice() + (0.05 * z if rng.random() < 0.5 else 0)
-        if rng.random() < 0.3:
-            z = filtered(z, self.colour(8))
-        if rng.random() < 0.15:
-            z = z * np.exp(np.interp(np.arange(self.n), np.linspace(0, self.n, 6), rng.normal(0, 0.8, 6))).astype(
-                np.float32
+        rng, samples = self.rng, self.samples
+        slope = self.tensor(rng.uniform(-0.3, 1.2, n))[:, None]
+        white = torch.fft.rfft(self.white(n, samples), self.size)
+        x = torch.fft.irfft(white * self.hertz.clamp(min=30) ** -slope, self.size)[:, :samples]
+        moved = self.tensor(np.where(self.chosen(n, 0.4), 1.0, 0.0))[:, None]
+        x = x * torch.exp(moved * interpolated(self.white(n, MADE_KNOTS), samples))
+        hums = np.flatnonzero(self.chosen(n, 0.3))
+        if len(hums):
+            f0 = np.choose(rng.integers(0, 3, len(hums)), [50.0, 60.0, rng.uniform(40, 400, len(hums))])
+            k = np.arange(1, 30)
+            power = rng.exponential(1, (len(hums), 29)) / k ** rng.uniform(0, 1.5, (len(hums), 1))
+            power *= (k * f0[:, None] < 0.49 * self.rate) & (k < rng.integers(2, 30, (len(hums), 1)) + 1)
+            time = torch.arange(samples, device=self.device, dtype=torch.float32) / self.rate
+            tone = sum(
+                self.tensor(power[:, i])[:, None]
+                * torch.sin(2 * np.pi * ((i + 1) * self.tensor(f0)[:, None] * time + self.tensor(rng.random(len(hums)))[:, None]))
+                for i in range(29)
             )
-        if rng.random() < 0.4:
-            room = self.label("room")
+            x[torch.as_tensor(hums, device=self.device)] = tone + 1e-3 * self.white(len(hums), samples)
+        return x
 
-            def through(y):
-                at, n = self.clip("room", room)
-                r = np.asarray(self.data["room"][at : at + n])
-                k = int(np.abs(r).argmax())
-                if rng.random() < 0.3:
-                    r = r * np.exp(-np.arange(len(r)) / self.rate * rng.uniform(0, 20)).astype(np.float32)
-                r = r[max(0, k - 8) :]
-                return convolve(y, r / np.sqrt((r**2).sum()))
+    def noises(self, n):
+        """n noises of level one: recorded, of many voices, or made."""
+        u = self.rng.random(n)
+        z = torch.zeros(n, self.samples, device=self.device)
+        for those, source in ((u < 0.1, self.babble), ((u >= 0.1) & (u < 0.17), self.made), (u >= 0.17, self.recorded)):
+            if those.any():
+                z[torch.as_tensor(np.flatnonzero(those), device=self.device)] = source(int(those.sum()))
+        return z / (z.square().mean(1, keepdim=True) + 1e-12).sqrt()
 
-            x = through(x)
-            if rng.random() < 0.7:
-                z = through(z)
-        a, b = self.power(x), float((z**2).mean())
-        if a == 0 or b == 0:
-            return self.scene()
-        u = rng.random()
-        if other:
-            snr = rng.uniform(5, 15)
-        elif u < 0.03:
-            snr = rng.uniform(30, 60)
-        elif u < 0.8:
-            snr = rng.uniform(-6, 20)
-        else:
-            snr = rng.uniform(0, 10)
-        z = z * np.sqrt(a / b / 10 ** (snr / 10))
+    # --- ways -----------------------------------------------------------------------------------------------------
+
+    def colours(self, decibels):
+        """Smooth random responses (examples x frequencies), so strong each, dB."""
+        weights = self.tensor(self.rng.normal(0, 1, (len(decibels), 5)) * np.asarray(decibels)[:, None])
+        return 10 ** (weights @ self.waves / 20)
+
+    def rooms(self, labels, far):
+        """Responses of rooms (examples x frequencies); `far`: the direct sound is that much weaker."""
+        rng, n = self.rng, len(labels)
+        at, length = self.room.clips(rng, labels, self.reach)
+        ones = np.ones((n, 1))
+        r = render(self.room, Plan(at[:, None], length[:, None], 0 * ones, ones, ones[:, 0]), self.reach, 1)
+        time = torch.arange(self.reach, device=self.device)[None]
+        peak = r.abs().argmax(1, keepdim=True)
+        shifted = (time + peak - 8).clamp(0, self.reach - 1)
+        r = r.gather(1, shifted) * (time + peak - 8 < self.reach)
+        decay = self.tensor(np.where(self.chosen(n, 0.3), rng.uniform(0, 20, n), 0))[:, None]
+        direct = torch.where(time < 8 + self.rate // 400, self.tensor(far)[:, None], torch.ones((), device=self.device))
+        r = r * torch.exp(-decay * time / self.rate) * direct
+        return torch.fft.rfft(r / (r.square().sum(1, keepdim=True) + 1e-12).sqrt(), self.size)
+
+    def through(self, x, response):
+        return torch.fft.irfft(torch.fft.rfft(x, self.size) * response, self.size)[:, : self.samples]
+
+    def snr(self, n, other):
+        """dB; with one other voice in place of noise it is above zero."""
+        rng, u = self.rng, self.rng.random(n)
+        snr = rng.uniform(-6, 20, n)
+        for below, low, high in ((0.33, 0, 10), (0.18, 20, 30), (0.1, -10, -4), (0.03, 30, 60)):
+            snr = np.where(u < below, rng.uniform(low, high, n), snr)
+        return np.where(other, rng.uniform(3, 15, n), snr)
+
+    def scene(self, n):
+        """noisy, voice, who, and the noise: before they are narrowed or damaged."""
+        rng, one = self.rng, torch.ones((), device=self.device)
+        who = self.speech.draw(rng, n)
+        x = self.voices(who)
+        levels = 10 ** (rng.uniform(-12, 0, (n, NOISES)) / 20)
+        levels[:, 0] = 1
+        levels *= np.stack([np.ones(n, bool), self.chosen(n, 0.4), self.chosen(n, 0.12)], 1)
+        slots = np.flatnonzero(levels.reshape(-1) > 0)
+        z = torch.zeros(n, self.samples, device=self.device)
+        gain = self.tensor(levels.reshape(-1)[slots])[:, None]
+        z.index_add_(0, torch.as_tensor(slots // NOISES, device=self.device), self.noises(len(slots)) * gain)
+        other = self.chosen(n, 0.04)
+        if other.any():
+            rows = torch.as_tensor(np.flatnonzero(other), device=self.device)
+            quiet = self.tensor(np.where(self.chosen(len(rows), 0.5), 0.05, 0))[:, None]
+            z[rows] = self.voices(self.speech.draw(rng, len(rows))) * 5 + quiet * z[rows]
+        moved = self.tensor(np.where(self.chosen(n, 0.15), 0.8, 0))[:, None]
+        z = z * torch.exp(moved * interpolated(self.white(n, 6), self.samples))
+        # A room, a microphone; a colour of the noise alone, a tilt of the voice alone.
+        voice_way = self.colours(np.where(self.chosen(n, 0.15), 5.0, 0))
+        noise_way = self.colours(np.where(self.chosen(n, 0.3), 8.0, 0))
+        inside = np.flatnonzero(self.chosen(n, 0.4))
+        voice_way, noise_way = voice_way.to(torch.complex64), noise_way.to(torch.complex64)
+        if len(inside):
+            rows = torch.as_tensor(inside, device=self.device)
+            labels = self.room.draw(rng, len(inside))
+            far = np.where(self.chosen(len(inside), 0.25), rng.uniform(0.2, 0.7, len(inside)), 1.0)
+            voice_way[rows] *= self.rooms(labels, far)
+            too = self.chosen(len(inside), 0.7)
+            if too.any():
+                noise_way[rows[torch.as_tensor(too, device=self.device)]] *= self.rooms(labels[too], far[too])
+        microphone = self.colours(np.where(self.chosen(n, 0.5), 6.0, 0))
+        x, z = self.through(x, voice_way * microphone), self.through(z, noise_way * microphone)
+        a, b = active_power(x, self.rate), z.square().mean(1)
+        # Where no voice is, the noise keeps its level.
+        goal = torch.where(a > 0, a, one)
+        z = z * (goal / (b + 1e-12) / 10 ** (self.tensor(self.snr(n, other)) / 10)).sqrt()[:, None]
         y = x + z
-        if rng.random() < 0.5:
-            microphone = self.colour(6)
-            x, y = filtered(x, microphone), filtered(y, microphone)
-        s = 1 / np.sqrt(float((y**2).mean()) + 1e-12)
-        x, y = x * s, y * s
-        if rng.random() < 0.03:
-            c = rng.uniform(2.0, 4.0)
-            y = np.clip(y, -c, c)
-        return y.astype(np.float32), x.astype(np.float32), who
+        scale = (y.square().mean(1, keepdim=True) + 1e-12).rsqrt()
+        return y * scale, x * scale, who, z * scale
 
-    def mixture(self):
-        """noisy, voice (float32, self.n samples), and the highest frequency that the recording has, Hz."""
+    def batch(self, n):
+        """A `Batch` of mixtures, as narrow as telephones and as damaged as recordings are, some of them."""
         rng = self.rng
-        y, x, _ = self.scene()
-        u = rng.random()
-        top = 4000 if u < 0.28 else rng.uniform(3300, 7500) if u < 0.34 else 8000
-        if top == 4000 and rng.random() < 0.4:
-            band = telephone(rng.uniform(150, 350), rng.uniform(3200, 3900), int(rng.integers(2, 9)))
-            x, y = filtered(x, band), filtered(y, band)
-        if top not in (4000, 8000):
-            x, y = filtered(x, below(top)), filtered(y, below(top))
-            y = y + (1e-5 * rng.standard_normal(self.n)).astype(np.float32)
-        return y.astype(np.float32), x.astype(np.float32), 4000 if top == 4000 else 8000
+        y, x, who, z = self.scene(n)
+        clipped = self.tensor(np.where(self.chosen(n, 0.03), rng.uniform(2, 4, n), 1e9))[:, None]
+        y = y.clamp(-clipped, clipped)
+        u = rng.random(n)
+        half = u < 0.28
+        top = np.where(half, 4000.0, np.where(u < 0.36, rng.uniform(3300, 7500, n), self.rate))
+        line = self.chosen(n, 0.11)  # a telephone's band
+        narrow = np.flatnonzero((u < 0.36) | line)
+        if len(narrow):
+            rows = torch.as_tensor(narrow, device=self.device)
+            k = len(narrow)
+            low, high = self.tensor(rng.uniform(150, 350, k))[:, None], self.tensor(rng.uniform(3200, 3900, k))[:, None]
+            order = self.tensor(rng.integers(2, 9, k))[:, None]
+            f = self.hertz.clamp(min=1)
+            band = 1 / (1 + (low / f) ** (2 * order) + (f / high) ** (8 * order).clamp(max=30)).sqrt()
+            band = torch.where(torch.as_tensor(line[narrow], device=self.device)[:, None], band, torch.ones_like(band))
+            band = band * (self.hertz < self.tensor(top[narrow])[:, None])
+            x[rows], y[rows] = self.through(x[rows], band), self.through(y[rows], band)
+            # An upper band that is there has something in it.
+            y[rows] += self.tensor(np.where(half[narrow], 0, 1e-5))[:, None] * self.white(k, self.samples)
+        u = rng.random(n)
+        for those, damage in (
+            (u < 0.03, mu_law),
+            ((u >= 0.03) & (u < 0.07), lambda v: holes(v, self.tensor(rng.uniform(15, 35, len(v))))),
+        ):
+            if those.any():
+                rows = torch.as_tensor(np.flatnonzero(those), device=self.device)
+                y[rows] = damage(y[rows])
+        return Batch(y, x, torch.as_tensor(half, device=self.device), who, z)

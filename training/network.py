@@ -23,6 +23,18 @@ HALF = BINS // 2 + 1  # bins of recordings at 8 kHz
 HALF_BANDS = int(np.searchsorted(edges(), HALF, side="right") - 1)
 
 
+def averages():
+    """Weights (bins x bands) of the mean over the bins of a band."""
+    e = edges()
+    w = np.zeros((BINS, BANDS), np.float32)
+    for band in range(BANDS):
+        w[e[band] : e[band + 1], band] = 1 / (e[band + 1] - e[band])
+    return w
+
+
+AVERAGES = averages()
+
+
 def interpolation():
     """Weights (bands x bins) that spread values of bands over bins, linear between the centres of bands."""
     e = edges()
@@ -50,14 +62,33 @@ def relative(p, whole):
     return np.stack([(level - whole) / 4, (level - quiet) / 4 - 0.5, (quiets - whole) / 4 + 1]).astype(np.float32)
 
 
-def features(power, bands):
-    """power: frames x bins of one recording (numpy). bands: how many bands it has. -> FEATURES x frames x BANDS, float32.
+def levels_of(power, half):
+    """Mean powers of bands (n x frames x BANDS), and which bands there are (n x 1 x BANDS), of powers (n x frames x bins) of
+    recordings of which `half` (n) have no upper half."""
+    device = power.device
+    averages = torch.from_numpy(AVERAGES).to(device)
+    there = torch.arange(BANDS, device=device) < torch.where(half, HALF_BANDS, BANDS)[:, None, None]
+    return power.float() @ averages * there, there
 
-    Absent bands are zero; the others are relative to the whole recording."""
-    p = levels(power, edges()[: bands + 1])
-    f = np.zeros((FEATURES, len(power), BANDS), np.float32)
-    f[:, :, :bands] = relative(p, np.log(p.mean() + 1e-30))
-    return f
+
+def features(power, half):
+    """power: n x frames x bins of whole recordings; half (n): which are at 8 kHz. -> n x FEATURES x frames x BANDS, float32: the
+    logarithms of the bands' powers against the recording's mean, against the band's quiet (its 10 % quantile over time),
+    and the quiet against the mean. Absent bands are zero."""
+    p, there = levels_of(power, half)
+    mean = p.sum((1, 2)) / (there.sum((1, 2)) * p.shape[1]) + 1e-30
+    whole = torch.log(mean)[:, None, None]
+    level = torch.log(p + mean[:, None, None] * 1e-9)
+    quiet = level.kthvalue(level.shape[1] // 10 + 1, 1, keepdim=True).values
+    seen = torch.stack([(level - whole) / 4, (level - quiet) / 4 - 0.5, ((quiet - whole) / 4 + 1).expand_as(level)], 1)
+    return seen * there[:, None]
+
+
+def features_of(power, bands):
+    """The same of one recording in numpy: frames x bins -> FEATURES x frames x BANDS; `bands`: BANDS or HALF_BANDS."""
+    full = np.zeros((1, len(power), BINS), np.float32)
+    full[0, :, : power.shape[1]] = power
+    return features(torch.from_numpy(full), torch.tensor([bands == HALF_BANDS]))[0].numpy()
 
 
 class Near(nn.Conv2d):

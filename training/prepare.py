@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Decode all that a network may learn from, once: OUT/{speech,noise,room}.npy (int16 or float32, end to end) and OUT/index.json.
+"""Decode all that a network may learn from, once: OUT/{speech,noise,room}-NN.npy (int16 or float16, end to end, at most 60 MiB
+each) and OUT/index.json.
 
-    prepare.py --data DATA [--speech FOLDER ...] [--noise FOLDER ...] [--full-band] OUT
+    prepare.py --data DATA [--speech FOLDER ...] [--noise FOLDER ...] [--full-band] [--made 0.3] OUT
 
 Nothing of the voices kept for development (DATA/dev/voices16.txt) is taken. Mono, 16 kHz, or 48 kHz of what was recorded at 44.1
-kHz and more.
+kHz and more. Of so many clips (--made) a raised, shouted or whispered one is made, too (voices.py).
 """
 
 import argparse
@@ -17,7 +18,11 @@ import numpy as np
 import soundfile as sf
 import soxr
 
+import voices
+
 NARROW, FULL = 16000, 48000  # Hz
+PART_BYTES = 60 << 20
+ENDINGS = (".flac", ".opus", ".wav", ".ogg")
 
 
 def read(path, want):
@@ -44,80 +49,125 @@ def trim(x, rate):
     return x[max(0, loud[0] - 15) * m : (loud[-1] + 16) * m] if len(loud) else x
 
 
+class Pack:
+    """Recordings of one kind (speech, noise, room), written in parts. The index has (label, part, first sample, samples)."""
+
+    def __init__(self, out, kind, dtype):
+        self.out, self.kind, self.dtype = out, kind, dtype
+        self.rows, self.waiting, self.samples, self.part = [], [], 0, 0
+        for old in glob.glob(os.path.join(out, kind + "-*.npy")):
+            os.remove(old)
+
+    def add(self, label, x):
+        if len(x) == 0 or not np.isfinite(x).all() or np.abs(x).max() == 0:
+            return
+        x = x / np.abs(x).max()
+        x = np.round(x * 32000).astype(np.int16) if self.dtype == np.int16 else x.astype(self.dtype)
+        if self.samples and (self.samples + len(x)) * x.itemsize > PART_BYTES:
+            self.flush()
+        self.rows.append((label, self.part, self.samples, len(x)))
+        self.waiting.append(x)
+        self.samples += len(x)
+
+    def flush(self):
+        if self.waiting:
+            np.save(os.path.join(self.out, f"{self.kind}-{self.part:02d}.npy"), np.concatenate(self.waiting))
+            self.part += 1
+        self.waiting, self.samples = [], 0
+
+    def finish(self, rate):
+        self.flush()
+        minutes = sum(row[3] for row in self.rows) / rate / 60
+        print(f"{self.kind}: {len(self.rows)} clips, {minutes:.1f} min, {len({row[0] for row in self.rows})} labels", flush=True)
+        return self.rows
+
+
+def speech_files(data, folders, full_band):
+    """(voice, path) of clean speech; lossless folders come first, and a clip that two folders have is taken once."""
+    kept = {line.strip() for line in open(os.path.join(data, "dev", "voices16.txt"))}
+    kept_voices = {os.path.basename(f).split("-")[0].split("_")[0] for f in kept}
+    own = ["speech48_train"] if full_band else ["librispeech251", "vctk4", "speech_train", "speech_expressive"]
+    taken, sources = {}, set()
+    for folder in [*folders, *(os.path.join(data, name) for name in own)]:
+        manifest = os.path.join(folder, "manifest.csv")
+        paths = {}
+        if os.path.exists(manifest):
+            with open(manifest) as f:
+                paths = {row["file"]: row.get("path", "") for row in csv.DictReader(f)}
+        for f in sorted(glob.glob(os.path.join(folder, "*.*"))):
+            base = os.path.basename(f)
+            stem, ending = os.path.splitext(base)
+            if ending not in ENDINGS:
+                continue
+            voice = base.split("__")[0] if "__" in base else base.split("-")[0].split("_")[0]
+            if os.path.basename(folder) in ("librispeech251", "vctk4") and voice in kept_voices:
+                continue
+            origin = paths.get(base, "").split(";")[0]
+            if stem in taken or (origin and (voice, origin) in sources):
+                continue
+            sources.add((voice, origin))
+            taken[stem] = (voice, f)
+    return list(taken.values())
+
+
+def noise_files(data, folders, full_band):
+    """(kind, path) of noise."""
+    taken = {}
+    for folder in [*folders, os.path.join(data, "noise_train"), os.path.join(data, "noise_more")]:
+        rates = {}
+        manifest = os.path.join(folder, "manifest.csv")
+        if os.path.exists(manifest):
+            with open(manifest) as f:
+                rates = {row["file"]: int(row.get("native_rate") or 0) for row in csv.DictReader(f)}
+        for f in sorted(glob.glob(os.path.join(folder, "*__*"))):
+            base = os.path.basename(f)
+            stem, ending = os.path.splitext(base)
+            if ending in ENDINGS and not (full_band and rates.get(base, FULL) < 44100):
+                taken.setdefault(stem, (base.split("__")[0], f))
+    return list(taken.values())
+
+
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("--data", required=True)
     a.add_argument("--speech", nargs="*", default=[])
     a.add_argument("--noise", nargs="*", default=[])
     a.add_argument("--full-band", action="store_true")
+    a.add_argument("--made", type=float, default=0.3, help="of so many clips one is made that is raised, shouted or whispered")
     a.add_argument("out")
     a = a.parse_args()
     os.makedirs(a.out, exist_ok=True)
-    kept = {line.strip() for line in open(os.path.join(a.data, "dev", "voices16.txt"))}
-    kept_voices = {os.path.basename(f).split("-")[0].split("_")[0] for f in kept}
-    files = []
     rate = FULL if a.full_band else NARROW
-    folders = ["speech48_train"] if a.full_band else ["librispeech251", "vctk4", "speech_train"]
-    for folder in folders:
-        for f in sorted(glob.glob(os.path.join(a.data, folder, "*.*"))):
-            if not f.endswith((".flac", ".opus", ".wav")):
-                continue
-            base = os.path.basename(f)
-            voice = base.split("__")[0] if "__" in base else base.split("-")[0].split("_")[0]
-            if not folder.startswith("speech") and voice in kept_voices:
-                continue
-            files.append((folder + "/" + voice, f))
-    names = {os.path.splitext(os.path.basename(f))[0] for _, f in files}
-    for folder in a.speech:
-        for f in sorted(glob.glob(os.path.join(folder, "*.flac"))):
-            if os.path.splitext(os.path.basename(f))[0] in names:
-                continue
-            files.append(("speech_train/" + os.path.basename(f).split("__")[0], f))
-    index = dict(speech=[], noise=[], room=[])
 
-    def pack(kind, items, dtype, work):
-        parts, at = [], 0
-        for label, f in items:
+    def clips(files, work):
+        for label, f in files:
             try:
                 x = work(read(f, rate))
             except Exception as e:
                 print("left out:", f, e)
                 continue
-            if len(x) < rate // 20 or not np.isfinite(x).all() or np.abs(x).max() == 0:
-                continue
-            x = x / np.abs(x).max()
-            if dtype == np.int16:
-                x = np.round(x * 32000)
-            parts.append(x.astype(dtype))
-            index[kind].append((label, at, len(x)))
-            at += len(x)
-        np.save(os.path.join(a.out, kind + ".npy"), np.concatenate(parts))
-        print(
-            kind,
-            len(parts),
-            "clips",
-            round(at / rate / 60, 1),
-            "min",
-            len({l for l, _, _ in index[kind]}),
-            "labels",
-            flush=True,
-        )
+            if len(x) >= rate // 20:
+                yield label, x
 
-    pack("speech", files, np.int16, lambda x: trim(highpass(x, 65, rate), rate))
-    noise = sorted(glob.glob(os.path.join(a.data, "noise_train", "*__*")))
-    if a.full_band:
-        with open(os.path.join(a.data, "noise_train", "manifest.csv")) as f:
-            full = {row["file"] for row in csv.DictReader(f) if int(row["native_rate"]) >= 44100}
-        noise = [f for f in noise if os.path.basename(f) in full]
-    for folder in a.noise:
-        noise += sorted(glob.glob(os.path.join(folder, "*__*.flac")))
-    pack("noise", [(os.path.basename(f).split("__")[0], f) for f in noise], np.int16, lambda x: x - x.mean())
-    rooms = sorted(
-        glob.glob(os.path.join(a.data, "rir_train", "*__*")) + glob.glob(os.path.join(a.data, "rir_train", "*.*"))
-    )
-    rooms = [f for f in dict.fromkeys(rooms) if f.endswith((".flac", ".wav", ".opus"))]
-    pack("room", [(os.path.basename(f).split("__")[0], f) for f in rooms], np.float32, lambda x: x[: int(1.2 * rate)])
-    json.dump(index, open(os.path.join(a.out, "index.json"), "w"))
+    index = {}
+    speech, rng = Pack(a.out, "speech", np.int16), np.random.default_rng(1)
+    for voice, x in clips(speech_files(a.data, a.speech, a.full_band), lambda x: trim(highpass(x, 65, rate), rate)):
+        speech.add(voice, x)
+        if rng.random() < a.made and len(x) > rate // 2:
+            how, y = voices.make(x, rng, rate)
+            speech.add(f"made-{how}-{voice}", y)
+    index["speech"] = speech.finish(rate)
+    noise = Pack(a.out, "noise", np.int16)
+    for kind, x in clips(noise_files(a.data, a.noise, a.full_band), lambda x: x - x.mean()):
+        noise.add(kind, x)
+    index["noise"] = noise.finish(rate)
+    room = Pack(a.out, "room", np.float16)
+    rooms = sorted(f for f in glob.glob(os.path.join(a.data, "rir_train", "*.*")) if f.endswith(ENDINGS))
+    for kind, x in clips(((os.path.basename(f).split("__")[0], f) for f in rooms), lambda x: x[: int(1.2 * rate)]):
+        room.add(kind, x)
+    index["room"] = room.finish(rate)
+    with open(os.path.join(a.out, "index.json"), "w") as f:
+        json.dump(dict(rate=rate, **index), f)
 
 
 if __name__ == "__main__":

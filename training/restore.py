@@ -12,8 +12,9 @@ import torch
 from safetensors.numpy import load_file, safe_open
 
 from mixing import Mixer
-from network import BANDS, HOP, PLACES, WINDOW, features
-from train import Run, stft
+from losses import stft
+from network import HOP, PLACES, WINDOW, features
+from train import Run
 
 MIXTURES = 32
 # The root mean square of weights whose scale the normalisation makes free: what steps of the usual size suit.
@@ -89,9 +90,9 @@ def main():
     assert all(len(values) == 0 for values in reader.left.values())
 
     mixer = Mixer(a.prepared, 0)
-    noisy = torch.from_numpy(np.stack([mixer.mixture()[0] for _ in range(MIXTURES)]))
-    power = (stft(noisy, WINDOW, HOP).abs() ** 2).transpose(1, 2).numpy()
-    seen = torch.from_numpy(np.stack([features(p[: len(p) // 2 * 2], BANDS) for p in power]))
+    batch = mixer.batch(MIXTURES)
+    power = (stft(batch.noisy, WINDOW, HOP).abs() ** 2).transpose(1, 2)
+    seen = features(power[:, : power.shape[1] // 2 * 2], batch.half)
     net.eval()
     with torch.no_grad():
         net(seen)

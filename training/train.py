@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Learn the listener: train.py PREPARED CHECKPOINT --until HH:MM [--processes 2]. Resumes from CHECKPOINT.
+"""Learn the speech-presence network: train.py PREPARED CHECKPOINT --until HH:MM | --minutes M [--device cuda --bf16 --batch 64].
 
-One process a core, one thread each; gradients are averaged after every step.
+Resumes from CHECKPOINT. Everything, mixing too, runs on --device. On processors one process a core (--processes), one thread each;
+gradients are averaged after every step.
 """
 
 import argparse
+import contextlib
 import datetime
+import io
 import os
 import time
 
@@ -18,111 +21,13 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
-import live
+from losses import live_losses, losses
 from mixing import Mixer
-from network import BANDS, BINS, HALF, HALF_BANDS, HOP, LIVE_SHAPE, PAIR, RATE, WINDOW, Listener, features, interpolation
+from network import LIVE_SHAPE, Listener
 
-SHORT_WINDOW, SHORT_HOP = 512, 256
-ESTOI_SECONDS = 0.384
-LIVE_HOPS = (64, 128, 128, 128, 256)  # half the latency, samples
-REPORT_EVERY, SAVE_EVERY = 20, 100  # steps
-
-
-def stft(x, window, hop):
-    hann = torch.hann_window(window)
-    return torch.stft(x, window, hop, window=hann, center=True, return_complex=True, pad_mode="constant")
-
-
-@torch.compile
-def compressed_error(estimate, reference):
-    """Both (..., 2): squared distances of spectra compressed by the power 0.3, of their magnitudes, and of lost magnitude."""
-    p = torch.log(estimate[..., 0] ** 2 + estimate[..., 1] ** 2 + 1e-7)
-    q = torch.log(reference[..., 0] ** 2 + reference[..., 1] ** 2 + 1e-7)
-    distance = estimate * torch.exp(-0.35 * p)[..., None] - reference * torch.exp(-0.35 * q)[..., None]
-    magnitude, expected = torch.exp(0.15 * p), torch.exp(0.15 * q)
-    lost = torch.relu(expected - magnitude)
-    return (0.4 * distance.square().sum(-1) + 0.6 * (magnitude - expected) ** 2 + 0.3 * lost**2).mean()
-
-
-def spectral_loss(estimate, reference):
-    return compressed_error(torch.view_as_real(estimate), torch.view_as_real(reference))
-
-
-def third_octaves():
-    """Which bins of the short window (columns) are in which of 15 bands from 150 Hz on (rows)."""
-    centre = 150 * 2 ** (np.arange(15)[:, None] / 3)
-    hertz = np.arange(SHORT_WINDOW // 2 + 1) * RATE / SHORT_WINDOW
-    return torch.from_numpy(np.float32((centre * 2 ** (-1 / 6) <= hertz) & (hertz < centre * 2 ** (1 / 6))))
-
-
-def intelligibility(estimate, reference, hop):
-    """ESTOI (Jensen and Taal 2016) of spectra (examples x bins x frames) of the short window in place of 25.6 ms, `hop` samples
-    apart in place of 12.8 ms: without the frames that lack voice, the correlation of third octaves over 384 ms, normalised
-    over time, then over bands."""
-    length = round(ESTOI_SECONDS * RATE / hop)
-    bands = third_octaves()
-    power = torch.stack([bands @ x.abs().square() for x in (estimate, reference)])
-    energy = reference.abs().square().sum(1)
-    scores = []
-    for both, of_frame in zip(power.unbind(1), energy):
-        spoken = both[:, :, of_frame > 1e-4 * of_frame.max() + 1e-9]
-        if spoken.shape[2] >= length:
-            segments = (spoken + 1e-9).sqrt().unfold(2, length, length // 4)
-            for axis in (3, 1):
-                segments = segments - segments.mean(axis, keepdim=True)
-                segments = segments / (segments.square().sum(axis, keepdim=True) + 1e-12).sqrt()
-            scores.append((segments[0] * segments[1]).sum(0).mean())
-    return torch.stack(scores).mean() if scores else torch.zeros(())
-
-
-def losses(net, spread, noisy, voice, top):
-    """Of a batch (examples x samples): at the long window, at the short one, the signal-to-noise ratio in dB, ESTOI."""
-    Y, X = stft(noisy, WINDOW, HOP), stft(voice, WINDOW, HOP)
-    frames = Y.shape[2] // 2 * 2
-    # Recordings at 8 kHz have no upper half.
-    half = [highest == 4000 for highest in top]
-    present = torch.ones(len(top), BINS, 1)
-    present[torch.tensor(half), HALF:] = 0
-    Y, X = Y[..., :frames] * present, X[..., :frames] * present
-    power = (Y.abs() ** 2).transpose(1, 2).numpy()
-    seen = [features(p, HALF_BANDS if h else BANDS) for p, h in zip(power, half)]
-    gain = torch.sigmoid(torch.einsum("ntb,bf->nft", net(torch.from_numpy(np.stack(seen))), spread))
-    S = gain * Y
-    hann, length = torch.hann_window(WINDOW), HOP * (frames - 1)
-    s, x = (torch.istft(Z, WINDOW, HOP, window=hann, length=length) for Z in (S, X))
-    long = spectral_loss(S, X)
-    fine = [stft(z, SHORT_WINDOW, SHORT_HOP) for z in (s, x)]
-    short = spectral_loss(*fine)
-    signal, error = (x**2).mean(1), ((s - x) ** 2).mean(1)
-    # No example counts beyond 40 dB.
-    ratio = 10 * torch.log10(signal / (error + 1e-4 * signal + 1e-9) + 1e-6)
-    return long, short, ratio.mean(), intelligibility(*fine, SHORT_HOP)
-
-
-def live_losses(net, spread, noisy, voice, top, rng):
-    """The same of a listener that hears the past alone: of the frames that complete a pair, and of what they give out."""
-    hop = int(rng.choice(LIVE_HOPS))
-    analysis, synthesis = live.windows(hop)
-    Y, X = live.frames(noisy, analysis), live.frames(voice, analysis)
-    frames = Y.shape[1] // 2 * 2
-    half = [highest == 4000 for highest in top]
-    present = torch.ones(len(top), 1, BINS)
-    present[torch.tensor(half), :, HALF:] = 0
-    Y, X = Y[:, :frames] * present, X[:, :frames] * present
-    # Recordings are as loud as they are: the statistics have a range.
-    power = (Y.abs() ** 2 * 10 ** rng.uniform(-4.5, -0.5)).numpy()
-    seen = [live.features(p, HALF_BANDS if h else BANDS) for p, h in zip(power, half)]
-    gain = torch.sigmoid(net(torch.from_numpy(np.stack(seen)))[:, 1::2] @ spread)
-    Y, X = Y[:, 1::2], X[:, 1::2]
-    S = gain * Y
-    # As loud as with the other windows.
-    long = spectral_loss(20 * S, 20 * X)
-    s, x = (torch.fft.irfft(Z)[..., -2 * hop :] * synthesis for Z in (S, X))
-    fine = [torch.fft.rfft(z, SHORT_WINDOW).transpose(1, 2) for z in (s, x)]
-    short = spectral_loss(*fine)
-    signal, error = (x**2).mean((1, 2)), ((s - x) ** 2).mean((1, 2))
-    ratio = 10 * torch.log10(signal / (error + 1e-4 * signal + 1e-9) + 1e-6)
-    return long, short, ratio.mean(), intelligibility(*fine, PAIR * HOP)
+REPORT_EVERY = 20  # steps
+SAVE_SECONDS = 60
+CHECKPOINT_BYTES = 16 << 20
 
 
 class Muon(torch.optim.Optimizer):
@@ -160,11 +65,30 @@ def follow(average, net, step, longest):
             average[name].copy_(value)
 
 
+def halved(tree, dtype=torch.bfloat16):
+    """Tensors of more than a few numbers in 16 bits."""
+    if isinstance(tree, dict):
+        return {key: halved(value, dtype) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [halved(value, dtype) for value in tree]
+    if torch.is_tensor(tree) and tree.dtype == torch.float32 and tree.numel() > 64:
+        return tree.to(dtype)
+    return tree
+
+
+def weights_of(checkpoint):
+    """The average weights by name, float32, that a checkpoint holds."""
+    c = torch.load(checkpoint, weights_only=False, map_location="cpu") if isinstance(checkpoint, str) else checkpoint
+    return {name: value.float() if value.dtype.is_floating_point else value for name, value in c["average"].items()}
+
+
 class Run:
     """What goes on from one run to the next."""
 
-    def __init__(self, rate, live=False):
-        self.net = Listener(live, **(LIVE_SHAPE if live else {})).to(memory_format=torch.channels_last)
+    def __init__(self, rate, live=False, device="cpu", shape=None):
+        self.device = torch.device(device)
+        self.shape = dict(LIVE_SHAPE if live else {}) if shape is None else shape
+        self.net = Listener(live, **self.shape).to(self.device, memory_format=torch.channels_last)
         self.average = {name: value.clone() for name, value in self.net.state_dict().items()}
         matrices = [p for p in self.net.parameters() if p.dim() > 2 and len(p) > 1]
         others = [p for p in self.net.parameters() if not (p.dim() > 2 and len(p) > 1)]
@@ -183,17 +107,29 @@ class Run:
         self.average = {name: value.clone() for name, value in state.items()}
 
     def load(self, path):
-        c = torch.load(path, weights_only=False)
-        self.net.load_state_dict(c["net"])
-        self.average = c["average"]
+        c = torch.load(path, weights_only=False, map_location=self.device)
+        self.average = weights_of(c)
+        self.net.load_state_dict(c["net"] or self.average)
         for optimiser, state in zip(self.optimisers, c["optimisers"]):
+            # Its numbers take the type of the weights.
             optimiser.load_state_dict(state)
         self.step, self.spent, self.seen = c["step"], c["spent"], c["seen"]
 
     def save(self, path, spent):
-        state = dict(net=self.net.state_dict(), average=self.average, step=self.step, spent=spent, seen=self.seen)
-        state["optimisers"] = [optimiser.state_dict() for optimiser in self.optimisers]
-        torch.save(state, path + ".part")
+        """At most CHECKPOINT_BYTES: of larger networks it leaves out what a run finds again in some hundred steps."""
+        state = dict(average=self.average, step=self.step, spent=spent, seen=self.seen, shape=self.shape)
+        state["net"] = halved(self.net.state_dict())
+        state["optimisers"] = [halved(optimiser.state_dict()) for optimiser in self.optimisers]
+        for less in ({}, {"optimisers": []}, {"net": None}, {"average": halved(self.average, torch.float16)}):
+            state.update(less)
+            written = io.BytesIO()
+            torch.save(state, written)
+            if written.tell() <= CHECKPOINT_BYTES:
+                break
+        else:
+            raise SystemExit(f"{path}: {written.tell()} bytes of weights alone, at most {CHECKPOINT_BYTES} fit")
+        with open(path + ".part", "wb") as f:
+            f.write(written.getbuffer())
         os.replace(path + ".part", path)
 
     def set_rate(self, rate):
@@ -207,13 +143,12 @@ class Run:
         loss.backward()
         parameters = list(self.net.parameters())
         flat = torch.cat([p.grad.reshape(-1) for p in parameters])
-        dist.all_reduce(flat)
-        flat /= processes
-        norm = float(flat.norm())
+        if processes > 1:
+            dist.all_reduce(flat)
+            flat /= processes
+        norm = flat.norm()
         self.step += 1
-        if not np.isfinite(norm):
-            return norm
-        flat *= min(1.0, 2.0 / norm)
+        flat = torch.where(torch.isfinite(norm), flat * (2.0 / norm).clamp(max=1), torch.zeros_like(flat))
         for p, gradient in zip(parameters, flat.split([p.numel() for p in parameters])):
             p.grad.copy_(gradient.view_as(p))
         for optimiser in self.optimisers:
@@ -222,72 +157,96 @@ class Run:
         return norm
 
 
-def end_of(until):
-    hour, minute = map(int, until.split(":"))
+def end_of(a):
+    """When to stop, seconds since 1970."""
+    if a.minutes is not None:
+        return time.time() + 60 * a.minutes
+    hour, minute = map(int, a.until.split(":"))
     return datetime.datetime.now(datetime.timezone.utc).replace(hour=hour, minute=minute, second=0).timestamp()
 
 
 def learn(rank, a):
-    torch.set_num_threads(1)
+    if a.device == "cpu":
+        torch.set_num_threads(1)
     torch.manual_seed(0)
-    address = f"tcp://127.0.0.1:{a.port}"
-    dist.init_process_group("gloo", init_method=address, rank=rank, world_size=a.processes)
-    run = Run(a.rate, a.live)
+    if a.processes > 1:
+        address = f"tcp://127.0.0.1:{a.port}"
+        dist.init_process_group("gloo", init_method=address, rank=rank, world_size=a.processes)
+    run = Run(a.rate, a.live, a.device)
     if os.path.exists(a.checkpoint):
         run.load(a.checkpoint)
+    mixer = Mixer(a.prepared, [a.seed, run.step, rank], a.seconds, a.device)
+    start = saved = since = time.time()
     if rank == 0:
         print(sum(p.numel() for p in run.net.parameters()), "weights, from step", run.step, flush=True)
-    mixer = Mixer(a.prepared, [a.seed, run.step, rank], a.seconds)
-    spread = torch.from_numpy(interpolation())
-    start = time.time()
     spent = lambda: run.spent + time.time() - start
-    budget = run.spent + end_of(a.until) - start
+    budget = run.spent + end_of(a) - start
     per_step = a.processes * a.batch * a.seconds
-    sums, since = np.zeros(4), time.time()
-    while True:
-        progress = torch.tensor([spent() / budget])
-        dist.broadcast(progress, 0)
+    sums, last = torch.zeros(4, device=run.device), run.step + a.steps if a.steps else float("inf")
+    reduced = lambda: torch.autocast(run.device.type, torch.bfloat16) if a.bf16 else contextlib.nullcontext()
+
+    def net(seen):
+        with reduced():
+            return run.net(seen)
+
+    while run.step < last:
+        progress = torch.tensor([spent() / budget if not a.steps else 0.5])
+        if a.processes > 1:
+            dist.broadcast(progress, 0)
         if progress >= 1:
             break
         warm_up = min(1, (run.step + 1) / 300)
         run.set_rate(a.rate * warm_up * (0.5 + 0.5 * np.cos(np.pi * float(progress))) + 1e-6)
-        noisy, voice, top = zip(*[mixer.mixture() for _ in range(a.batch)])
-        batch = (torch.from_numpy(np.stack(x)) for x in (noisy, voice))
+        batch = mixer.batch(a.batch)
         if a.live:
-            terms = live_losses(run.net, spread, *batch, top, mixer.rng)
+            terms = live_losses(net, batch.noisy, batch.voice, batch.half, mixer.rng)
         else:
-            terms = losses(run.net, spread, *batch, top)
+            terms = losses(net, batch.noisy, batch.voice, batch.half)
         long, short, ratio, estoi = terms
         norm = run.descend(long + 2 * short - a.snr * ratio - a.estoi * estoi, a.processes)
         run.seen += per_step
-        sums += [term.item() for term in terms]
-        if rank == 0 and run.step % REPORT_EVERY == 0:
-            means, pace = sums / REPORT_EVERY, per_step * REPORT_EVERY / (time.time() - since)
+        sums += torch.stack(terms).detach()
+        if rank == 0 and (run.step % REPORT_EVERY == 0 or run.step == last):
+            means, pace = (sums / REPORT_EVERY).tolist(), per_step * REPORT_EVERY / (time.time() - since)
             print(
                 f"step {run.step} ({float(progress):.0%}) losses {means[0]:.4f} {means[1]:.4f} SNR {means[2]:.2f} dB "
-                f"ESTOI {means[3]:.4f} gradient {norm:.2f} heard {run.seen / 3600:.2f} h, {pace:.1f} s/s",
+                f"ESTOI {means[3]:.4f} gradient {float(norm):.2f} heard {run.seen / 3600:.2f} h, {pace:.1f} s/s",
                 flush=True,
             )
-            sums, since = np.zeros(4), time.time()
-        if rank == 0 and run.step % SAVE_EVERY == 0:
+            sums.zero_()
+            since = time.time()
+        if rank == 0 and time.time() > saved + SAVE_SECONDS:
             run.save(a.checkpoint, spent())
+            saved = time.time()
     if rank == 0:
         run.save(a.checkpoint, spent())
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(words=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("prepared", help="folder that prepare.py has made")
     parser.add_argument("checkpoint")
-    parser.add_argument("--until", required=True, metavar="HH:MM", help="today, UTC")
-    parser.add_argument("--live", action="store_true", help="a listener that hears the past alone")
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--batch", type=int, default=3, help="mixtures a step and process")
+    end = parser.add_mutually_exclusive_group(required=True)
+    end.add_argument("--until", metavar="HH:MM", help="today, UTC")
+    end.add_argument("--minutes", type=float)
+    parser.add_argument("--steps", type=int, help="end after so many more steps, at half the step size all through")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--bf16", action="store_true", help="convolutions in bf16, where the device is fast at it")
+    parser.add_argument("--live", action="store_true", help="a network that knows the past alone")
+    parser.add_argument("--processes", type=int, default=1, help="on processors: one a core")
+    parser.add_argument("--batch", type=int, default=3, help="mixtures a step and process; 64 on an accelerator")
     parser.add_argument("--seconds", type=float, default=5.0, help="of a mixture")
     parser.add_argument("--rate", type=float, default=2e-3, help="step size at its highest")
     parser.add_argument("--snr", type=float, default=0.02, help="what a decibel of SNR counts")
     parser.add_argument("--estoi", type=float, default=1.0, help="what ESTOI counts")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--port", type=int, default=29517)
-    arguments = parser.parse_args()
-    mp.spawn(learn, (arguments,), nprocs=arguments.processes)
+    return parser.parse_args(words)
+
+
+if __name__ == "__main__":
+    a = arguments()
+    if a.processes == 1:
+        learn(0, a)
+    else:
+        mp.spawn(learn, (a,), nprocs=a.processes)

@@ -13,9 +13,10 @@ import torch
 from torch import nn
 
 from export import Writer, spectrum, write
-from mixing import Mixer, below, filtered
-from network import BANDS, BINS, FEATURES, HOP, PAIR, RATE, WINDOW, Layer, Listener, Over, edges, features, levels, relative
-from train import follow, stft
+from losses import stft
+from mixing import Mixer
+from network import BANDS, BINS, FEATURES, HOP, PAIR, RATE, WINDOW, Layer, Listener, Over, edges, features_of, levels, relative
+from train import follow, weights_of
 
 FULL = 48000  # Hz
 UPPER, WIDTH = 20, 32  # bands above 8 kHz, bins of each: up to 18 kHz
@@ -62,17 +63,18 @@ class FullMixer(Mixer):
     def full(self):
         """noisy, voice, the highest frequency of the recording, and that from which nothing may be learned, Hz."""
         rng = self.rng
-        y, x, who = self.scene()
-        end = ENDS.get(who.split("/")[-1], FULL / 2)
+        y, x, who, _ = self.scene(1)
+        end = ENDS.get(self.speech.labels[who[0]], FULL / 2)
         top, u = FULL / 2, rng.random()
+        below = lambda v, hertz: self.through(v, (self.hertz < hertz).float())
         if u < 0.12:
             # A voice that was recorded at a lower rate, or came by a narrow line.
-            narrow = filtered(x, below(rng.uniform(6000, 9500), FULL))
+            narrow = below(x, rng.uniform(6000, 9500))
             x, y, end = narrow, y - x + narrow, FULL / 2
         elif u < 0.35:
             top = rng.uniform(9000, 18000)
-            x, y = filtered(x, below(top, FULL)), filtered(y, below(top, FULL))
-        return y, x, top, end
+            x, y = below(x, top), below(y, top)
+        return y[0], x[0], top, end
 
 
 def mix(a):
@@ -80,20 +82,20 @@ def mix(a):
     in common (f32)."""
     torch.set_num_threads(1)
     listener = Listener()
-    listener.load_state_dict(torch.load(a.listener, weights_only=False, map_location="cpu")["average"])
+    listener.load_state_dict(weights_of(a.listener))
     listener.eval()
-    mixer = FullMixer(a.prepared, [a.seed, 48], SECONDS, FULL)
+    mixer = FullMixer(a.prepared, [a.seed, 48], SECONDS)
     scale = FULL // RATE
     inputs, targets = [], []
     for _ in range(a.count):
         y, x, top, end = mixer.full()
-        Y, X = (stft(torch.from_numpy(v), WINDOW * scale, HOP * scale).T.numpy() for v in (y, x))
+        Y, X = (stft(v, WINDOW * scale, HOP * scale).T.numpy() for v in (y, x))
         frames = len(Y) // PAIR * PAIR
         Y, X = Y[:frames] / WINDOW, X[:frames] / WINDOW
         bins = min(int(top / (RATE / WINDOW)) + 1, EDGES[-1])
         power = np.abs(Y) ** 2
         with torch.no_grad():
-            odds = listener(torch.from_numpy(features(power, BANDS))[None])[0].numpy()
+            odds = listener(torch.from_numpy(features_of(power[:, :BINS], BANDS))[None])[0].numpy()
         inputs.append(seen(power[:, :bins], odds).astype(np.float16))
         of_bands = [levels(v, EDGES) for v in (power, np.abs(X) ** 2, (Y * X.conj()).real)]
         # Bands that are not to be learned from count nothing.

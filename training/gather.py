@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+"""Gather free recordings to learn from: gather.py OUT --clones DIR [--packages DIR] [--only NAME ...]
+
+Sources, licences and checksums are in sources.toml. A source is a git repository at a commit, of which DIR holds a clone
+(OWNER+NAME, OWNER+NAME/repo or OWNER+NAME.git), or a Debian package, which lies in --packages or is brought by `apt-get
+download`. Writes OUT/speech/VOICE__*.flac (16 kHz) and OUT/noise/KIND__*.flac (native rate), mono, and a manifest.csv in each: source,
+path, SHA-256 of the original file, licence. A source that is done is not done again; with other settings it is.
+
+A voice is taken when its quiet frames are `snr` dB below its loud ones, when so many (`voiced`) of the loud ones are periodic, and
+when it lasts `min` to `max` s. Needs git, dpkg-deb, apt-get; ffmpeg for G.722.
+"""
+
+import argparse
+import csv
+import hashlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+
+import numpy as np
+import soundfile as sf
+import soxr
+
+RATE = 16000
+COLUMNS = "file label seconds rate source path sha256 licence".split()
+DEFAULTS = dict(snr=25.0, voiced=0.3, min=0.5, max=15.0, cap=10**6)
+NOISE_SECONDS = (1.0, 40.0)
+
+
+def command(*words, **more):
+    return subprocess.run(words, check=True, capture_output=True, **more).stdout
+
+
+def git_files(source, clones):
+    """(path, read) of a repository at its commit: git's object names are the checksum."""
+    base = os.path.join(clones, source["repository"].replace("/", "+"))
+    found = [d for d in (base + "/repo/.git", base + "/repo", base + "/.git", base, base + ".git") if os.path.exists(d + "/HEAD")]
+    if not found:
+        sys.exit(f"{source['name']}: no clone of {source['repository']} in {clones}")
+    for entry in command("git", "--git-dir", found[0], "ls-tree", "-r", "-z", source["commit"]).decode().split("\0"):
+        if entry:
+            meta, path = entry.split("\t", 1)
+            blob = meta.split()[2]
+            yield path, lambda blob=blob: command("git", "--git-dir", found[0], "cat-file", "blob", blob)
+
+
+def package_files(source, folder):
+    """(path, read) of a Debian package, or of the archive in it that the source names."""
+    os.makedirs(folder, exist_ok=True)
+    name, version = source["package"].split("=")
+    file = f"{name}_{version.replace(':', '%3a')}_all.deb"
+    path = os.path.join(folder, file)
+    if not os.path.exists(path):
+        command("apt-get", "download", source["package"], cwd=folder)
+    with open(path, "rb") as f:
+        found = hashlib.file_digest(f, "sha256").hexdigest()
+    if found != source["sha256"]:
+        sys.exit(f"{path}: SHA-256 {found}, expected {source['sha256']}")
+    tree = os.path.join(folder, "x", name)
+    if not os.path.isdir(tree):
+        os.makedirs(tree)
+        command("dpkg-deb", "-x", path, tree)
+    for root, _, names in os.walk(tree):
+        for name in sorted(names):
+            inner = os.path.join(root, name)
+            if os.path.islink(inner):
+                continue
+            if source.get("archive") is None:
+                yield os.path.relpath(inner, tree), lambda inner=inner: open(inner, "rb").read()
+            elif name == source["archive"]:
+                archive = zipfile.ZipFile(inner)
+                for member in archive.namelist():
+                    if not member.endswith("/"):
+                        yield member, lambda archive=archive, member=member: archive.read(member)
+
+
+def decoded(data, path):
+    """Mono samples and their rate."""
+    if path.endswith(".g722"):
+        raw = command("ffmpeg", "-v", "error", "-f", "g722", "-i", "-", "-f", "s16le", "-", input=data)
+        return np.frombuffer(raw, "<i2") / 32768.0, 16000
+    x, rate = sf.read(io.BytesIO(data), always_2d=True)
+    mono, loud = x.mean(1), x[:, (x**2).sum(0).argmax()]
+    return (mono if (mono**2).sum() > 0.1 * (loud**2).sum() else loud), rate
+
+
+def levels(x, rate):
+    """Of 20 ms frames, dB; digital silence counts as -95."""
+    n = rate // 50
+    return np.maximum(10 * np.log10((x[: len(x) // n * n].reshape(-1, n) ** 2).mean(1) + 1e-12), -95)
+
+
+def trimmed(x, rate, pad=0.2):
+    e = levels(x, rate)
+    if len(e) < 5:
+        return x[:0]
+    loud = np.flatnonzero(e > max(min(np.percentile(e, 10) + 12, e.max() - 20), e.max() - 40))
+    n = rate // 50
+    return x[max(0, loud[0] * n - int(pad * rate)) : (loud[-1] + 1) * n + int(pad * rate)]
+
+
+def snr_db(x, rate):
+    e = levels(x, rate)
+    return 10 * np.log10(np.mean(10 ** (e[e > e.max() - 25] / 10))) - np.percentile(e, 10)
+
+
+def voiced(x, rate):
+    """The fraction of the loud 40 ms frames that are periodic, 70 to 800 Hz."""
+    n = rate // 25
+    frames = np.lib.stride_tricks.sliding_window_view(x, n)[:: n // 2]
+    energy = (frames**2).mean(1)
+    frames = frames[energy > 0.01 * energy.max()]
+    frames = frames - frames.mean(1, keepdims=True)
+    r = np.fft.irfft(np.abs(np.fft.rfft(frames, 2 * n)) ** 2)[:, :n]
+    r = r / (r[:, :1] + 1e-12) * n / np.maximum(n - np.arange(n), 1)
+    return float((r[:, rate // 800 : rate // 70].max(1) > 0.6).mean())
+
+
+def kept_apart(label):
+    """Every fifth speaker of speechocean762 is for development."""
+    number = label.split("-")[-1]
+    return label.startswith("so762-") and int(hashlib.sha1(("dev" + number).encode()).hexdigest(), 16) % 5 == 0
+
+
+def speech_of(x, rate, source):
+    """The clip to keep, or why not."""
+    if np.abs(x).max() < 0.003 or (np.abs(x) >= 0.999).mean() > 0.01:
+        return None, "level"
+    y = soxr.resample(x, rate, RATE, "VHQ") if rate != RATE else x
+    y = trimmed(y - y.mean(), RATE)
+    if not source["min"] <= len(y) / RATE <= source["max"]:
+        return None, "length"
+    if snr_db(x, rate) < source["snr"]:
+        return None, "noise"
+    if voiced(y, RATE) < source["voiced"]:
+        return None, "not voiced"
+    return y * min(1.0, 0.9 / np.abs(y).max()), None
+
+
+def noise_of(x, rate):
+    on = np.flatnonzero(np.abs(x) > 1e-4)
+    x = x[on[0] : on[-1] + 1] if len(on) else x[:0]
+    x = x[: int(NOISE_SECONDS[1] * rate)]
+    if len(x) < NOISE_SECONDS[0] * rate or (np.abs(x) >= 0.999).mean() > 0.02:
+        return None, "length or level"
+    return x * min(1.0, 0.95 / np.abs(x).max()), None
+
+
+def label_of(source, match):
+    """Of a path that matched: the voice, or the kind of noise; none if it is to be left out."""
+    if source["kind"] == "noise":
+        return next((kind for pattern, kind in source["kinds"] if re.search(pattern, match.string)), "") or None
+    label = source["label"].format(**{name: (value or "1").lstrip("0") or "0" for name, value in match.groupdict().items()})
+    return None if kept_apart(label) else label
+
+
+def gather(source, out, clones, packages):
+    """Writes the clips of one source; its rows of the manifest."""
+    source = {**DEFAULTS, **source}
+    files = git_files(source, clones) if "repository" in source else package_files(source, packages)
+    order = sorted(files, key=lambda file: hashlib.sha1(file[0].encode()).hexdigest())
+    rows, seen, dropped, of_label = [], set(), {}, {}
+    folder = os.path.join(out, source["kind"])
+    os.makedirs(folder, exist_ok=True)
+    for path, read in order:
+        match = re.search(source["files"], path)
+        label = match and label_of(source, match)
+        if not label or of_label.get(label, 0) >= source["cap"]:
+            continue
+        data = read()
+        digest = hashlib.sha256(data).hexdigest()
+        if digest in seen:
+            continue
+        seen.add(digest)
+        try:
+            x, rate = decoded(data, path)
+        except (sf.LibsndfileError, subprocess.CalledProcessError):
+            dropped["not decoded"] = dropped.get("not decoded", 0) + 1
+            continue
+        speech = source["kind"] == "speech"
+        y, why = speech_of(x, rate, source) if speech else noise_of(x, rate)
+        if why:
+            dropped[why] = dropped.get(why, 0) + 1
+            continue
+        rate = RATE if speech else min(rate, 48000)
+        name = f"{label}__{source['name']}-{digest[:12]}.flac"
+        sf.write(os.path.join(folder, name), y, rate, subtype="PCM_16")
+        of_label[label] = of_label.get(label, 0) + 1
+        origin = source.get("repository", source.get("package"))
+        rows.append((name, label, f"{len(y) / rate:.2f}", rate, origin, path, digest, source["licence"]))
+    minutes = sum(float(row[2]) for row in rows) / 60
+    print(f"{source['name']}: {len(rows)} clips, {minutes:.1f} min, {len(of_label)} labels, left out: {dropped}", flush=True)
+    return rows
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("out")
+    a.add_argument("--clones", required=True)
+    a.add_argument("--packages")
+    a.add_argument("--only", nargs="*", help="names of sources")
+    a = a.parse_args()
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "sources.toml"), "rb") as f:
+        sources = tomllib.load(f)["source"]
+    state = os.path.join(a.out, "done")
+    os.makedirs(state, exist_ok=True)
+    merged = {"speech": [], "noise": []}
+    for source in sources:
+        settings = hashlib.sha256(json.dumps(source, sort_keys=True).encode()).hexdigest()
+        done = os.path.join(state, f"{source['name']}-{settings[:12]}.json")
+        if not os.path.exists(done):
+            if a.only is not None and source["name"] not in a.only:
+                continue
+            rows = gather(source, a.out, a.clones, a.packages or os.path.join(a.out, "packages"))
+            with open(done + ".part", "w") as f:
+                json.dump(rows, f)
+            os.replace(done + ".part", done)
+        with open(done) as f:
+            merged[source["kind"]] += json.load(f)
+    for kind, rows in merged.items():
+        if rows:
+            with open(os.path.join(a.out, kind, "manifest.csv"), "w", newline="") as f:
+                csv.writer(f).writerows([COLUMNS, *sorted(rows)])
+
+
+if __name__ == "__main__":
+    main()

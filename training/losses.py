@@ -1,0 +1,127 @@
+"""What a network is judged by: spectra, the signal-to-noise ratio, ESTOI. All on the device of what comes in."""
+
+from functools import lru_cache
+
+import numpy as np
+import torch
+
+import live
+from network import BANDS, BINS, HALF, HOP, PAIR, RATE, WINDOW, features, interpolation
+
+SHORT_WINDOW, SHORT_HOP = 512, 256
+ESTOI_SECONDS = 0.384
+LIVE_HOPS = (64, 128, 128, 128, 256)  # half the latency, samples
+
+
+@lru_cache
+def hann(window, device):
+    return torch.hann_window(window, device=device)
+
+
+@lru_cache
+def spread_of(device):
+    """Weights (bands x bins) that spread values of bands over bins."""
+    return torch.from_numpy(interpolation()).to(device)
+
+
+@lru_cache
+def third_octaves(device):
+    """Which bins of the short window (columns) are in which of 15 bands from 150 Hz on (rows)."""
+    centre = 150 * 2 ** (np.arange(15)[:, None] / 3)
+    hertz = np.arange(SHORT_WINDOW // 2 + 1) * RATE / SHORT_WINDOW
+    rows = np.float32((centre * 2 ** (-1 / 6) <= hertz) & (hertz < centre * 2 ** (1 / 6)))
+    return torch.from_numpy(rows).to(device)
+
+
+def stft(x, window, hop):
+    return torch.stft(x, window, hop, window=hann(window, x.device), center=True, return_complex=True, pad_mode="constant")
+
+
+def compressed_error(estimate, reference):
+    """Both (..., 2): squared distances of spectra compressed by the power 0.3, of their magnitudes, and of lost magnitude."""
+    p = torch.log(estimate[..., 0] ** 2 + estimate[..., 1] ** 2 + 1e-7)
+    q = torch.log(reference[..., 0] ** 2 + reference[..., 1] ** 2 + 1e-7)
+    distance = estimate * torch.exp(-0.35 * p)[..., None] - reference * torch.exp(-0.35 * q)[..., None]
+    magnitude, expected = torch.exp(0.15 * p), torch.exp(0.15 * q)
+    lost = torch.relu(expected - magnitude)
+    return (0.4 * distance.square().sum(-1) + 0.6 * (magnitude - expected) ** 2 + 0.3 * lost**2).mean()
+
+
+compiled_error = torch.compile(compressed_error)
+
+
+def spectral_loss(estimate, reference):
+    return compiled_error(torch.view_as_real(estimate), torch.view_as_real(reference))
+
+
+def intelligibility(estimate, reference, hop):
+    """ESTOI (Jensen and Taal 2016) of spectra (examples x bins x frames) of the short window in place of 25.6 ms, `hop` samples
+    apart in place of 12.8 ms: without the frames that lack voice, the correlation of third octaves over 384 ms, normalised
+    over time, then over bands. Of the examples that have voice enough; zero if none has."""
+    length = round(ESTOI_SECONDS * RATE / hop)
+    bands = third_octaves(estimate.device)
+    power = torch.stack([bands @ x.abs().square() for x in (estimate, reference)], 1)
+    energy = reference.abs().square().sum(1)
+    spoken = energy > 1e-4 * energy.amax(1, keepdim=True) + 1e-9
+    # Frames with voice first, in their order.
+    order = torch.argsort((~spoken).to(torch.int8), dim=1, stable=True)
+    power = power.gather(3, order[:, None, None].expand_as(power))
+    if power.shape[3] < length:
+        return power.new_zeros(())
+    segments = (power + 1e-9).sqrt().unfold(3, length, length // 4)
+    for axis in (4, 2):
+        segments = segments - segments.mean(axis, keepdim=True)
+        segments = segments / (segments.square().sum(axis, keepdim=True) + 1e-12).sqrt()
+    scores = (segments[:, 0] * segments[:, 1]).sum(1).mean(2)
+    ends = torch.arange(scores.shape[1], device=scores.device) * (length // 4) + length
+    valid = (ends <= spoken.sum(1, keepdim=True)).to(scores.dtype)
+    of_example = (scores * valid).sum(1) / valid.sum(1).clamp(min=1)
+    some = valid[:, 0]
+    return (of_example * some).sum() / some.sum().clamp(min=1)
+
+
+def ratio_of(voice, error, axes):
+    """The mean signal-to-noise ratio in dB; no example counts beyond 40 dB."""
+    signal, error = voice.square().mean(axes), error.square().mean(axes)
+    return (10 * torch.log10(signal / (error + 1e-4 * signal + 1e-9) + 1e-6)).mean()
+
+
+def losses(net, noisy, voice, half):
+    """Of a batch (examples x samples; half: which are recordings at 8 kHz): at the long window, at the short one, the
+    signal-to-noise ratio in dB, ESTOI."""
+    Y, X = stft(noisy, WINDOW, HOP), stft(voice, WINDOW, HOP)
+    frames = Y.shape[2] // 2 * 2
+    # Recordings at 8 kHz have no upper half.
+    present = torch.ones(len(half), BINS, 1, device=noisy.device)
+    present[half, HALF:] = 0
+    Y, X = Y[..., :frames] * present, X[..., :frames] * present
+    with torch.no_grad():
+        seen = features((Y.abs() ** 2).transpose(1, 2), half)
+    gain = torch.sigmoid((net(seen).float() @ spread_of(noisy.device)).transpose(1, 2))
+    S = gain * Y
+    length = HOP * (frames - 1)
+    s, x = (torch.istft(Z, WINDOW, HOP, window=hann(WINDOW, Z.device), length=length) for Z in (S, X))
+    fine = [stft(z, SHORT_WINDOW, SHORT_HOP) for z in (s, x)]
+    return spectral_loss(S, X), spectral_loss(*fine), ratio_of(x, s - x, 1), intelligibility(*fine, SHORT_HOP)
+
+
+def live_losses(net, noisy, voice, half, rng):
+    """The same of a network that knows the past alone: of the frames that complete a pair, and of what they give out."""
+    hop = int(rng.choice(LIVE_HOPS))
+    analysis, synthesis = (w.to(noisy.device) for w in live.windows(hop))
+    Y, X = live.frames(noisy, analysis), live.frames(voice, analysis)
+    frames = Y.shape[1] // 2 * 2
+    present = torch.ones(len(half), 1, BINS, device=noisy.device)
+    present[half, :, HALF:] = 0
+    Y, X = Y[:, :frames] * present, X[:, :frames] * present
+    # Recordings are as loud as they are: the statistics have a range.
+    with torch.no_grad():
+        seen = live.features(Y.abs() ** 2 * 10 ** rng.uniform(-4.5, -0.5), half)
+    gain = torch.sigmoid(net(seen).float()[:, 1::2] @ spread_of(noisy.device))
+    Y, X = Y[:, 1::2], X[:, 1::2]
+    S = gain * Y
+    # As loud as with the other windows.
+    long = spectral_loss(20 * S, 20 * X)
+    s, x = (torch.fft.irfft(Z)[..., -2 * hop :] * synthesis for Z in (S, X))
+    fine = [torch.fft.rfft(z, SHORT_WINDOW).transpose(1, 2) for z in (s, x)]
+    return long, spectral_loss(*fine), ratio_of(x, s - x, (1, 2)), intelligibility(*fine, PAIR * HOP)

@@ -1,0 +1,91 @@
+"""Recordings on the device that learns, and tracks cut from them: shapes are (tracks, samples)."""
+
+import glob
+import json
+import os
+
+import numpy as np
+import torch
+
+# How much more often kinds of noise are drawn than by how much there is of them; and what is made of voices.
+PREFERENCE = dict(event=1.3, impulsive=1.3, vehicle=1.6, babble=2.5, wind=1.5, tonal=0.9, made=0.7)
+SCALE = 32000  # of whole numbers, for one
+
+
+def index_of(folder):
+    with open(os.path.join(folder, "index.json")) as f:
+        return json.load(f)
+
+
+class Recordings:
+    """All recordings of one kind (speech, noise, room) that prepare.py has decoded, end to end in one tensor on `device`."""
+
+    def __init__(self, folder, kind, device):
+        parts = [np.load(path, mmap_mode="r") for path in sorted(glob.glob(os.path.join(folder, kind + "-*.npy")))]
+        first = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
+        self.data = torch.empty(int(first[-1]), dtype=torch.from_numpy(parts[0][:1].copy()).dtype, device=device)
+        for at, part in zip(first, parts):
+            self.data[at : at + len(part)] = torch.from_numpy(np.array(part))
+        rows = sorted(index_of(folder)[kind])
+        self.labels = sorted({row[0] for row in rows})
+        number = {label: i for i, label in enumerate(self.labels)}
+        self.at = np.array([first[part] + at for _, part, at, _ in rows])
+        self.length = np.array([n for _, _, _, n in rows])
+        owner = np.array([number[row[0]] for row in rows])
+        self.first = np.searchsorted(owner, np.arange(len(self.labels)))
+        self.count = np.bincount(owner, minlength=len(self.labels))
+        # A voice is drawn by the root of how much of it there is, a kind of noise likewise.
+        share = np.sqrt(np.bincount(owner, self.length, minlength=len(self.labels)))
+        share *= [PREFERENCE.get(label.split("-")[0], 1.0) for label in self.labels]
+        self.cumulative = np.cumsum(share) / share.sum()
+
+    def draw(self, rng, *shape):
+        """Numbers of labels."""
+        return np.minimum(np.searchsorted(self.cumulative, rng.random(shape)), len(self.labels) - 1)
+
+    def clips(self, rng, labels, longest):
+        """Of every label a clip, or a part of it of at most `longest` samples: first sample, samples."""
+        clip = self.first[labels] + (rng.random(labels.shape) * self.count[labels]).astype(int)
+        at, length = self.at[clip], self.length[clip]
+        cut = np.minimum(length, longest)
+        return at + (rng.random(labels.shape) * (length - cut + 1)).astype(int), cut
+
+
+class Plan:
+    """Of which clips a track is put together: (tracks, pieces) each but for `ratio` (tracks), how fast they run."""
+
+    def __init__(self, at, length, start, gain, ratio):
+        self.at, self.length, self.start, self.gain, self.ratio = at, length, start, gain, ratio
+
+    @staticmethod
+    def of(at, length, gaps, gain, ratio):
+        """One after the other; `gaps` (samples) before each."""
+        lasts = length / ratio[:, None] + gaps
+        start = np.concatenate([np.zeros((len(at), 1)), np.cumsum(lasts, 1)[:, :-1]], 1) + gaps
+        return Plan(at, length, start, gain, ratio)
+
+
+def render(recordings, plan, samples, fade, offset=0):
+    """The tracks of a plan from the sample `offset` on: a cubic through four neighbours where they run faster or slower."""
+    data = recordings.data
+    device = data.device
+    tensor = lambda values, dtype: torch.as_tensor(np.ascontiguousarray(values), dtype=dtype, device=device)
+    start = tensor(plan.start, torch.float32)
+    time = torch.arange(samples, device=device, dtype=torch.float32) + offset
+    piece = torch.searchsorted(start, time.expand(len(start), -1).contiguous(), right=True) - 1
+    none = piece < 0
+    piece = piece.clamp(min=0)
+    within = (time - start.gather(1, piece)) * tensor(plan.ratio, torch.float32)[:, None]
+    length = tensor(plan.length, torch.int64).gather(1, piece)
+    at = tensor(plan.at, torch.int64).gather(1, piece)
+    whole = within.floor()
+    part = within - whole
+    whole = whole.long()
+    inside = (whole < length) & ~none
+    take = lambda k: data[at + (whole + k).clamp(min=0).minimum(length - 1)].to(torch.float32)
+    a, b, c, d = (take(k) for k in (-1, 0, 1, 2))
+    # Catmull and Rom's.
+    value = b + 0.5 * part * (c - a + part * (2 * a - 5 * b + 4 * c - d + part * (3 * (b - c) + d - a)))
+    edge = torch.minimum(within, length - within).clamp(0, fade) / fade
+    gain = tensor(plan.gain, torch.float32).gather(1, piece)
+    return torch.where(inside, value * edge * gain / SCALE, torch.zeros((), device=device))

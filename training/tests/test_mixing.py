@@ -1,0 +1,96 @@
+"""Mixtures: what goes in, lengths, levels, signal-to-noise ratios; the same seed gives the same."""
+
+import glob
+import os
+
+import numpy as np
+import torch
+
+from mixing import Mixer, active_power, holes, mu_law
+from prepare import PART_BYTES
+from recordings import Plan, Recordings, index_of, render
+
+RATE = 16000
+
+
+def test_voices_kept_apart_are_not_prepared_and_made_ones_are(prepared):
+    labels = {row[0] for row in index_of(prepared)["speech"]}
+    assert "7" not in labels
+    assert {"8", "voice0", "actor"} <= labels
+    assert any(label.startswith("made-") for label in labels)
+    assert not any(label.endswith("-7") for label in labels)
+
+
+def test_parts_are_small_and_hold_all_clips(prepared):
+    for kind in ("speech", "noise", "room"):
+        paths = sorted(glob.glob(os.path.join(prepared, kind + "-*.npy")))
+        assert paths and all(os.path.getsize(path) <= PART_BYTES + 128 for path in paths)
+        parts = [np.load(path) for path in paths]
+        for _, part, at, n in index_of(prepared)[kind]:
+            assert at + n <= len(parts[part])
+        assert sum(len(part) for part in parts) == sum(row[3] for row in index_of(prepared)[kind])
+
+
+def test_a_track_at_its_own_speed_is_the_recording(prepared):
+    speech = Recordings(prepared, "speech", "cpu")
+    at, n = int(speech.at[1]), int(speech.length[1])
+    plan = Plan(np.array([[at]]), np.array([[n]]), np.array([[100.0]]), np.array([[0.5]]), np.array([1.0]))
+    x = render(speech, plan, n + 300, 1)[0]
+    assert torch.equal(x[:100], torch.zeros(100))
+    expected = speech.data[at + 1 : at + n - 1].float() / 64000
+    assert torch.allclose(x[101 : 100 + n - 1], expected, atol=1e-6)
+    assert x[100 + n + 1 :].abs().max() == 0
+
+
+def test_a_track_at_twice_the_speed_has_twice_the_frequency():
+    class Tone:
+        data = (20000 * torch.sin(2 * torch.pi * 500 * torch.arange(RATE) / RATE)).to(torch.int16)
+
+    plan = Plan(np.array([[0]]), np.array([[RATE]]), np.array([[0.0]]), np.array([[1.0]]), np.array([2.0]))
+    x = render(Tone, plan, RATE // 2, 1)[0]
+    assert int(torch.fft.rfft(x).abs().argmax()) * 2 == 1000
+
+
+def test_mixtures_have_the_length_level_and_ratio_asked_for(prepared):
+    mixer = Mixer(prepared, 3, 2.0)
+    wanted = np.linspace(-5, 25, 24)
+    mixer.snr = lambda n, other: wanted
+    y, x, who, z = mixer.scene(24)
+    assert y.shape == x.shape == z.shape == (24, 2 * RATE) and len(who) == 24
+    assert torch.allclose(y.square().mean(1), torch.ones(24), atol=1e-3)
+    assert torch.allclose(y, x + z, atol=1e-4)
+    spoken = x.square().mean(1) > 0
+    ratio = 10 * torch.log10(active_power(x, RATE) / z.square().mean(1))
+    assert spoken.sum() > 20
+    assert np.abs(ratio.numpy() - wanted)[spoken.numpy()].max() < 0.01
+
+
+def test_drawn_ratios_reach_from_minus_ten_to_thirty(prepared):
+    snr = Mixer(prepared, 0, 1.0).snr(4000, np.zeros(4000, bool))
+    assert -10 <= snr.min() < -9 and 50 < snr.max() <= 60
+    assert 0.1 < np.mean(snr > 20) < 0.3 and 0.05 < np.mean(snr < -4) < 0.2
+
+
+def test_the_same_seed_gives_the_same_mixtures(prepared):
+    first, second, other = (Mixer(prepared, seed, 1.0).batch(8) for seed in (5, 5, 6))
+    assert torch.equal(first.noisy, second.noisy) and torch.equal(first.voice, second.voice)
+    assert not torch.equal(first.noisy, other.noisy)
+    assert all(torch.isfinite(b.noisy).all() and torch.isfinite(b.voice).all() for b in (first, other))
+
+
+def test_recordings_at_eight_kilohertz_have_nothing_above(prepared):
+    mixer = Mixer(prepared, 1, 1.0)
+    for _ in range(4):
+        batch = mixer.batch(16)
+        rows = batch.voice[batch.half]
+        spectrum = torch.fft.rfft(torch.nn.functional.pad(rows, (0, len(rows[0])))).abs().square() if len(rows) else None
+        if spectrum is not None:
+            above = spectrum[:, spectrum.shape[1] * 17 // 32 :].sum(1)
+            assert (above <= 1e-3 * spectrum.sum(1) + 1e-6).all()
+
+
+def test_damages_leave_what_is_loud():
+    x = torch.sin(2 * torch.pi * 440 * torch.arange(RATE) / RATE)[None] + 1e-4 * torch.randn(1, RATE)
+    for y in (mu_law(x), holes(x, torch.tensor([25.0]))):
+        error = (y - x)[:, 600:-600].square().mean()
+        assert 0 < error < 1e-3 * x.square().mean()

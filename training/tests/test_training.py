@@ -1,0 +1,160 @@
+"""Ten steps of learning on the processor, checkpoints, losses, and the file that the program reads."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file, safe_open
+
+import live
+import losses
+import network
+from conftest import TRAINING
+from mixing import Mixer
+from network import BANDS, BINS, HALF_BANDS, features_of
+from train import CHECKPOINT_BYTES, Run, arguments, learn, weights_of
+
+
+def run_script(*words):
+    return subprocess.run([sys.executable, *map(str, words)], check=True, cwd=TRAINING, capture_output=True, text=True).stdout
+
+
+@pytest.fixture(scope="module")
+def checkpoint(prepared, tmp_path_factory):
+    path = str(tmp_path_factory.mktemp("run") / "checkpoint.pt")
+    words = [prepared, path, "--minutes", "60", "--steps", "10", "--batch", "2", "--seconds", "1.5"]
+    learn(0, arguments(words))
+    return path
+
+
+def test_ten_steps_change_the_weights_and_can_be_gone_on_from(prepared, checkpoint):
+    c = torch.load(checkpoint, weights_only=False)
+    assert c["step"] == 10 and c["seen"] == 30.0
+    torch.manual_seed(0)
+    new = Run(2e-3)
+    before = new.net.state_dict()["first.weight"].clone()
+    new.load(checkpoint)
+    assert new.step == 10
+    assert not torch.allclose(new.net.state_dict()["first.weight"], before, atol=1e-4)
+    assert os.path.getsize(checkpoint) <= CHECKPOINT_BYTES
+
+
+def test_steps_on_the_same_batch_lower_the_loss(prepared):
+    torch.manual_seed(0)
+    run, batch = Run(2e-3), Mixer(prepared, 2, 1.5).batch(4)
+    run.set_rate(2e-3)
+    totals = []
+    for _ in range(10):
+        long, short, ratio, estoi = losses.losses(run.net, batch.noisy, batch.voice, batch.half)
+        total = long + 2 * short - 0.02 * ratio - estoi
+        run.descend(total, 1)
+        totals.append(float(total.detach()))
+    assert totals[-1] < totals[0] - 0.1
+
+
+def test_a_gradient_that_is_not_finite_is_left_out(prepared):
+    run = Run(2e-3)
+    before = run.net.state_dict()["last.weight"].clone()
+    run.set_rate(0.0)
+    run.descend(sum(p.sum() for p in run.net.parameters()) * float("nan"), 1)
+    assert torch.equal(run.net.state_dict()["last.weight"], before)
+
+
+def test_large_networks_leave_out_what_does_not_fit(tmp_path):
+    run = Run(2e-3, shape=dict(width=384, channels=64))
+    run.descend(sum(p.square().sum() for p in run.net.parameters()), 1)
+    path = str(tmp_path / "large.pt")
+    run.save(path, 1.0)
+    assert os.path.getsize(path) <= CHECKPOINT_BYTES
+    again = Run(2e-3, shape=dict(width=384, channels=64))
+    again.load(path)
+    assert torch.allclose(again.average["last.weight"], run.average["last.weight"], rtol=1e-3)
+
+
+def test_true_gains_are_judged_better_than_none():
+    torch.manual_seed(0)
+    voice = torch.randn(2, 24000) * (torch.sin(torch.arange(24000) / 2000) > 0)
+    noisy = voice + 0.5 * torch.randn(2, 24000)
+    power = losses.stft(voice, 1024, 256).abs().square().transpose(1, 2)[:, :94]
+    whole = losses.stft(noisy, 1024, 256).abs().square().transpose(1, 2)[:, :94]
+    e = network.AVERAGES
+    odds = torch.log((power @ torch.from_numpy(e) + 1e-6) / (whole @ torch.from_numpy(e) + 1e-6)).clamp(-8, -1e-3)
+    half = torch.zeros(2, dtype=torch.bool)
+    good = losses.losses(lambda seen: odds + 2, noisy, voice, half)
+    none = losses.losses(lambda seen: torch.full_like(odds, 9.0), noisy, voice, half)
+    assert good[0] < none[0] and good[1] < none[1] and good[2] > none[2] and good[3] > none[3]
+    perfect = losses.intelligibility(losses.stft(voice, 512, 256), losses.stft(voice, 512, 256), 256)
+    assert abs(float(perfect) - 1) < 1e-3
+    assert none[2] == pytest.approx(float(10 * torch.log10(voice.square().mean(1) / (noisy - voice).square().mean(1)).mean()), abs=0.3)
+
+
+def test_features_do_not_depend_on_the_level_or_on_other_recordings():
+    rng = np.random.default_rng(0)
+    power = np.exp(rng.normal(0, 2, (40, BINS))).astype(np.float32)
+    for of in (features_of, live.features_of):
+        one = of(power, BANDS)
+        assert one.shape == (3, 40, BANDS)
+        assert of(power[:, :257], HALF_BANDS)[:, :, HALF_BANDS:].max() == 0
+    assert np.allclose(features_of(power * 100, BANDS), features_of(power, BANDS), atol=1e-4)
+    both = torch.from_numpy(np.stack([power, power[::-1].copy()]))
+    assert np.allclose(network.features(both, torch.zeros(2, dtype=torch.bool))[0].numpy(), features_of(power, BANDS), atol=1e-5)
+    # Live, what comes later changes nothing before.
+    later = power.copy()
+    later[30:] *= 50
+    assert np.array_equal(live.features_of(power, BANDS)[:, :30], live.features_of(later, BANDS)[:, :30])
+
+
+def test_exported_weights_give_the_written_reference(checkpoint, tmp_path):
+    out, reference = tmp_path / "net.safetensors", tmp_path / "reference.csv"
+    run_script("export.py", checkpoint, out, "--reference", reference)
+    with safe_open(out, "np") as f:
+        header = json.loads(f.metadata()["header"])
+    tensors = load_file(out)
+    assert tensors["weights"].dtype == np.int8 and np.isfinite(tensors["scales"]).all()
+    assert header["window_seconds"] == 0.064
+    rows = np.genfromtxt(reference, delimiter=",", names=True)
+    from export import spectrum
+
+    net = network.Listener()
+    net.load_state_dict(weights_of(checkpoint))
+    net.eval()
+    with torch.no_grad():
+        odds = net(torch.from_numpy(features_of(spectrum(BINS), BANDS))[None])[0].numpy() @ network.interpolation()
+    whole = rows[rows["bins"] == BINS]
+    found = odds[whole["frame"].astype(int), whole["bin"].astype(int)]
+    # Weights of eight bits move the log odds a little.
+    assert len(whole) > 20 and np.abs(found - whole["log_odds"]).mean() < 0.05 * np.abs(odds).mean() + 0.02
+
+
+def test_what_was_exported_can_be_restored(prepared, checkpoint, tmp_path):
+    out, again, second = tmp_path / "net.safetensors", tmp_path / "again.pt", tmp_path / "second.csv"
+    run_script("export.py", checkpoint, out, "--reference", tmp_path / "first.csv")
+    run_script("restore.py", prepared, out, again)
+    run_script("export.py", again, tmp_path / "second.safetensors", "--reference", second)
+    first, second = (np.genfromtxt(p, delimiter=",", names=True)["log_odds"] for p in (tmp_path / "first.csv", second))
+    assert np.abs(first - second).max() < 0.05 * np.abs(first).max() + 0.02
+
+
+def test_live_losses_are_finite(prepared):
+    run, mixer = Run(1e-3, live=True), Mixer(prepared, 4, 1.5)
+    batch = mixer.batch(2)
+    terms = losses.live_losses(run.net, batch.noisy, batch.voice, batch.half, mixer.rng)
+    assert all(torch.isfinite(term) for term in terms)
+    run.descend(terms[0], 1)
+
+
+def test_the_network_above_eight_kilohertz_learns_from_full_band_mixtures(tmp_path_factory, checkpoint):
+    from conftest import make_data
+
+    data, out = str(tmp_path_factory.mktemp("full") / "data"), tmp_path_factory.mktemp("prepared48")
+    os.makedirs(data)
+    make_data(data, 48000)
+    run_script("prepare.py", out, "--full-band", "--data", data, "--made", "0")
+    run_script("upper.py", "mix", out, checkpoint, out / "mixtures.npz", "--count", "17")
+    run_script("upper.py", "learn", out / "mixtures.npz", out / "upper.pt", "--epochs", "1")
+    run_script("upper.py", "export", out / "upper.pt", out / "upper.safetensors", "--reference", out / "upper.csv")
+    assert np.isfinite(load_file(out / "upper.safetensors")["scales"]).all()
