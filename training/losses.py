@@ -86,6 +86,14 @@ def ratio_of(voice, error, axes):
     return (10 * torch.log10(signal / (error + 1e-4 * signal + 1e-9) + 1e-6)).mean()
 
 
+def losses_of(gain, Y, X):
+    """What `losses` gives, of gains, spectra of mixtures, and spectra of their voices (examples x bins x frames)."""
+    S, length = gain * Y, HOP * (Y.shape[2] - 1)
+    s, x = (torch.istft(Z, WINDOW, HOP, window=hann(WINDOW, Z.device), length=length) for Z in (S, X))
+    fine = [stft(z, SHORT_WINDOW, SHORT_HOP) for z in (s, x)]
+    return spectral_loss(S, X), spectral_loss(*fine), ratio_of(x, s - x, 1), intelligibility(*fine, SHORT_HOP)
+
+
 def losses(net, noisy, voice, half):
     """Of a batch (examples x samples; half: which are recordings at 8 kHz): at the long window, at the short one, the
     signal-to-noise ratio in dB, ESTOI."""
@@ -98,11 +106,7 @@ def losses(net, noisy, voice, half):
     with torch.no_grad():
         seen = features((Y.abs() ** 2).transpose(1, 2), half)
     gain = torch.sigmoid((net(seen).float() @ spread_of(noisy.device)).transpose(1, 2))
-    S = gain * Y
-    length = HOP * (frames - 1)
-    s, x = (torch.istft(Z, WINDOW, HOP, window=hann(WINDOW, Z.device), length=length) for Z in (S, X))
-    fine = [stft(z, SHORT_WINDOW, SHORT_HOP) for z in (s, x)]
-    return spectral_loss(S, X), spectral_loss(*fine), ratio_of(x, s - x, 1), intelligibility(*fine, SHORT_HOP)
+    return losses_of(gain, Y, X)
 
 
 def live_losses(net, noisy, voice, half, rng):

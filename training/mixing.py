@@ -178,7 +178,7 @@ class Mixer:
         """dB; with one other voice in place of noise it is above zero."""
         rng, u = self.rng, self.rng.random(n)
         snr = rng.uniform(-6, 20, n)
-        for below, low, high in ((0.33, 0, 10), (0.18, 20, 30), (0.1, -10, -4), (0.03, 30, 60)):
+        for below, low, high in ((0.33, 0, 12), (0.13, 20, 30), (0.07, -10, -4), (0.03, 30, 60)):
             snr = np.where(u < below, rng.uniform(low, high, n), snr)
         return np.where(other, rng.uniform(3, 15, n), snr)
 
