@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn moves_are_counted_by_kind() {
-        let step = |step_size| Step { acceptance: 1.0, energy: None, divergences: 0, step_size };
+        let step = |step_size| Step { acceptance: 1.0, step_size, ..Step::default() };
         let nothing = SamplerCounters::default();
         assert_eq!((nothing.step_size(), nothing.usable_pairs()), (None, None));
         assert_eq!((nothing.mirrored_fraction(), nothing.impulse_acceptance()), (None, None));

@@ -91,6 +91,7 @@ impl SamplingSettings {
                 | SamplerKind::MhBfgs
                 | SamplerKind::HmcBfgs
                 | SamplerKind::Qnhmc
+                | SamplerKind::Nuts
                 | SamplerKind::Newtonian
         );
         let refuse = |name, value: String, expected: &str| {

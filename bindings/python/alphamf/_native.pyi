@@ -1,5 +1,5 @@
 # What is written in Rust; the package's own modules say what it means.
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from numpy import float32, float64
 from numpy.typing import NDArray
@@ -85,5 +85,8 @@ def sample(
     positive: bool,
     metric: Optional[Callable[..., Any]],
     hessian: Optional[Callable[..., Any]],
+    preconditioner: Optional[str],
+    target_acceptance: Optional[float],
+    metropolis: bool,
     progress: Optional[Callable[[float], object]],
-) -> Tuple[NDArray[float64], Sequence[Any], List[float], List[int]]: ...
+) -> Dict[str, Any]: ...

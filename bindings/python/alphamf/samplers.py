@@ -1,4 +1,4 @@
-"""Draws from any posterior, by gradients and curvature.
+"""Markov chain Monte Carlo by gradients and curvature, for any posterior.
 
     import numpy as np
     from alphamf import samplers
@@ -6,17 +6,18 @@
     def normal(theta):
         return 0.5 * theta @ theta, theta
 
-    sampled = samplers.sample(normal, np.zeros((4, 3)), sampler="hmc", seed=1)
-    sampled.draws.shape  # (4, 1000, 3)
+    result = samplers.sample(normal, np.zeros((4, 3)), seed=1)
+    result.draws.shape  # (4, 1000, 3)
 
-Which sampler suits what is said in the documentation of the crate ``alphamf-samplers``: ``hmc`` and ``hmc-bfgs`` where
-the potential is known and exactness matters, ``hamcmc``, ``sghmc`` and ``sgld`` for gradients of minibatches.
+``nuts`` is exact and needs no tuning: start with it. ``hamcmc``, ``sghmc`` and ``sgld`` take gradients of minibatches and have
+no acceptance test. The documentation of the crate ``alphamf-samplers`` says where not to use each.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Tuple, Union
+import warnings
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple, Union
 
 import numpy as np
 
@@ -27,21 +28,27 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["NAMES", "SampleResult", "sample"]
+__all__ = ["NAMES", "SampleResult", "SamplingWarning", "sample"]
 
 #: The names of the samplers.
 NAMES: Tuple[str, ...] = tuple(_native.names())
 
 
+class SamplingWarning(UserWarning):
+    """A reason not to trust the draws: divergences, R-hat above 1.01, fewer than 400 effective draws, and the like."""
+
+
 @dataclass(frozen=True)
 class SampleResult:
-    """What :func:`sample` drew.
+    """Draws of :func:`sample`, their summary and statistics.
 
-    ``draws`` has shape ``(chain, draw, dimension)``, what ArviZ takes: ``arviz.from_dict({"theta": sampled.draws})``,
-    or ``arviz.from_dict({"posterior": {"theta": sampled.draws}})`` from its version 1 on. Arrays with a number for
-    each unknown: ``mean``, ``deviation``, ``standard_error`` (Monte Carlo, of the mean), ``r_hat`` (rank-normalised;
-    above 1.01 the chains do not agree), ``effective_size`` (bulk). ``acceptance`` and ``divergences`` are those of
-    each chain, or of all together where the target is vectorized, burn-in left out.
+    ``draws`` has shape ``(chain, draw, dimension)``. Arrays with one number for each parameter: ``mean``, ``deviation``,
+    ``standard_error`` (Monte Carlo, of the mean), ``r_hat`` (rank-normalised; above 1.01 the chains do not agree),
+    ``effective_size`` (bulk) and ``tail_effective_size`` (5 % and 95 % quantiles). One number for each chain, or for all
+    together if the target is vectorized: ``acceptance``, ``divergences``, ``depth_limited`` (trajectories of NUTS at the
+    maximum depth) and ``energy_fraction`` (E-BFMI; empty for samplers without momenta or without an acceptance test).
+    ``statistics`` holds arrays ``(chain, draw)`` by ArviZ's names, of all chains together if the target is vectorized.
+    ``warnings`` holds the text of every warning. Burn-in is left out of all of them.
     """
 
     draws: Array
@@ -50,15 +57,35 @@ class SampleResult:
     standard_error: Array
     r_hat: Array
     effective_size: Array
+    tail_effective_size: Array
     acceptance: Array
     divergences: NDArray[np.int64]
+    depth_limited: NDArray[np.int64]
+    energy_fraction: Array
+    warnings: Tuple[str, ...] = ()
+    statistics: Dict[str, Array] = field(default_factory=dict, repr=False)
+
+    def to_arviz(self, name: str = "theta") -> Any:
+        """Returns ArviZ's own type (``InferenceData``, or ``DataTree`` from version 1), with statistics of the steps."""
+        import arviz
+
+        groups = {"posterior": {name: self.draws}}
+        if all(values.shape == self.draws.shape[:2] for values in self.statistics.values()):
+            groups["sample_stats"] = {
+                key: values > 0 if key == "diverging" else values
+                for key, values in self.statistics.items()
+                if not np.isnan(values).any()
+            }
+        if int(arviz.__version__.split(".")[0]) >= 1:
+            return arviz.from_dict(groups)
+        return arviz.from_dict(**groups)
 
 
 def sample(
     target: Callable[..., Tuple[Any, Any]],
     starts: ArrayLike,
     *,
-    sampler: str = "hmc",
+    sampler: str = "nuts",
     draws: int = 1000,
     burn_in: int = 1000,
     seed: int = 0,
@@ -69,31 +96,43 @@ def sample(
     positive: bool = False,
     metric: Optional[Callable[[Array], Any]] = None,
     hessian: Optional[Callable[[Array], Any]] = None,
+    preconditioner: Union[None, str, int] = None,
+    target_acceptance: Optional[float] = None,
+    metropolis: bool = False,
     progress: Optional[Callable[[float], object]] = None,
 ) -> SampleResult:
-    """Runs a chain from each of the ``starts``.
+    """Runs a chain from each of the ``starts``, and warns of reasons not to trust the draws.
 
     :param target: given a state of shape ``(dimension,)``, returns the potential (minus the logarithm of the density,
-        up to a constant; infinite where the density is zero) and its gradient, as anything numpy makes arrays of.
+        up to a constant; infinite where the density is zero) and its gradient, as anything that numpy converts. It must not
+        change while the chains run.
     :param starts: ``(chains, dimension)``, far apart; the potential must be finite there.
     :param sampler: one of :data:`NAMES`.
-    :param draws: steps of each chain that are kept, at least 4.
-    :param burn_in: steps before those, while the step size is adapted where the sampler does so.
-    :param seed: that of all random numbers: the same seed gives the same draws.
-    :param step_size: that of the sampler, or ``(scale, power)`` for ``(scale / t)**power`` at step t.
-    :param terms: the number of data terms. The target is then called with a second argument: the indices of the
-        terms to look at, or ``None`` for all. A sum over n of them is to be multiplied by ``terms / n``.
-    :param minibatch: how many terms each gradient looks at, for samplers that need no exact one.
+    :param draws: steps of each chain that are kept, at least 4 (of each of the chains that ``hamcmc``, ``hmc-bfgs`` and
+        ``mh-bfgs`` move in turn).
+    :param burn_in: steps before those. They adapt a preconditioner and the step size.
+    :param seed: seed of all random numbers: equal seeds give equal draws.
+    :param step_size: step size of the sampler, or ``(scale, power)`` for ``(scale / t)**power`` at step t. Samplers without
+        an acceptance test keep it and are not preconditioned then, unless ``preconditioner`` is given.
+    :param terms: number of data terms. The target is then called with a second argument: indices of the terms to use, or
+        ``None`` for all. A sum over n of them is to be multiplied by ``terms / n``.
+    :param minibatch: number of terms in each gradient, for samplers that need no exact one.
     :param vectorized: the target takes the states of all chains at once, ``(chains, dimension)``, and returns
-        potentials ``(chains,)`` and gradients ``(chains, dimension)``.
-    :param positive: the unknowns are positive: the sampler moves their logarithms, or knows the half line (``nmc``).
+        potentials ``(chains,)`` and gradients ``(chains, dimension)``. This runs chains in parallel wherever numpy, JAX or
+        PyTorch do.
+    :param positive: the parameters are positive: the sampler moves their logarithms, or the half line itself (``nmc``).
     :param metric: for ``sgrld`` and ``sgrhmc``: the metric at a state, its diagonal ``(dimension,)`` or
         ``(dimension, dimension)``; one for each chain if vectorized.
     :param hessian: for ``nmc``: the second derivatives, ``(dimension, dimension)``; for each chain if vectorized.
-    :param progress: is called with the share that is done, 0 to 1. What it raises ends the work.
+    :param preconditioner: ``"diagonal"`` (the default), ``"dense"``, ``"none"``, or a number of directions beside the
+        diagonal; estimated during burn-in.
+    :param target_acceptance: acceptance that samplers with a test adapt their step to, 0 to 1 [default: 0.8, ``mh-bfgs``
+        0.574]. Raise it if steps diverge.
+    :param metropolis: test the moves of ``hamcmc``, which are exact then, at the cost of a full potential a step.
+    :param progress: receives the completed fraction, 0 to 1. An exception that it raises ends the work.
     :raises ValueError: if a setting is out of its range, or the target lacks what the sampler needs.
     """
-    # A copy, of which no later change comes through.
+    # A copy, so that later changes of the argument have no effect.
     begin = np.array(starts, np.float64, ndmin=2)
     if begin.ndim != 2 or begin.size == 0:
         raise ValueError(f"starts of shape {begin.shape}: expected (chains, dimension)")
@@ -106,16 +145,18 @@ def sample(
     step = None
     if step_size is not None:
         step = tuple(step_size) if isinstance(step_size, (tuple, list)) else (step_size, None)
-    flat, summary, acceptance, divergences = _native.sample(
-        target, begin, sampler, draws, burn_in, seed, step, minibatch, terms,
-        vectorized, positive, metric, hessian, progress,
+    shape = f"low-rank-{preconditioner}" if isinstance(preconditioner, int) else preconditioner
+    found = _native.sample(
+        target, begin, sampler, draws, burn_in, seed, step, minibatch, terms, vectorized, positive, metric, hessian,
+        shape, target_acceptance, metropolis, progress,
     )  # fmt: skip
-    columns: Mapping[str, Array] = dict(
-        zip(("mean", "deviation", "standard_error", "r_hat", "effective_size"), map(np.asarray, summary))
-    )
+    steps = {name: values.reshape(-1, draws) for name, values in found.pop("statistics").items()}
+    messages = tuple(found.pop("warnings"))
+    for message in messages:
+        warnings.warn(message, SamplingWarning, stacklevel=2)
     return SampleResult(
-        draws=flat.reshape(len(begin), draws, begin.shape[1]),
-        acceptance=np.asarray(acceptance),
-        divergences=np.asarray(divergences),
-        **columns,
+        draws=found.pop("draws").reshape(len(begin), draws, begin.shape[1]),
+        warnings=messages,
+        statistics=steps,
+        **found,
     )

@@ -15,6 +15,6 @@ def potential(theta):
 
 starts = np.array([[2.0, 0.1], [-2.0, 0.1], [0.1, 2.0], [0.1, -2.0]])
 target = jax.jit(jax.vmap(jax.value_and_grad(potential)))
-sampled = samplers.sample(target, starts, vectorized=True, seed=1)
-radius = np.linalg.norm(sampled.draws, axis=-1)
-print(f"radius {radius.mean():.2f} +- {radius.std():.2f}, R-hat {sampled.r_hat.max():.3f}")
+result = samplers.sample(target, starts, vectorized=True, seed=1)
+radius = np.linalg.norm(result.draws, axis=-1)
+print(f"radius {radius.mean():.2f} +- {radius.std():.2f}, R-hat {result.r_hat.max():.3f}")

@@ -28,6 +28,6 @@ def schools(theta):
 
 
 starts = np.random.default_rng(1).normal(size=(4, 10))
-sampled = samplers.sample(schools, starts, sampler="hmc", draws=5000, vectorized=True, seed=1)
-print(f"mean effect {sampled.mean[0]:.1f} +- {sampled.deviation[0]:.1f}, spread exp({sampled.mean[1]:.2f})")
-print(f"R-hat {sampled.r_hat.max():.3f} at worst, {sampled.effective_size.min():.0f} effective draws at least")
+result = samplers.sample(schools, starts, draws=2000, vectorized=True, seed=1)
+print(f"mean effect {result.mean[0]:.1f} +- {result.deviation[0]:.1f}, spread exp({result.mean[1]:.2f})")
+print(f"R-hat {result.r_hat.max():.3f} at worst, {result.effective_size.min():.0f} effective draws at least")

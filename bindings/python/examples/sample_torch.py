@@ -23,5 +23,5 @@ def logistic(theta, indices):
 
 STARTS = torch.randn(4, 3).numpy()
 for sampler, settings in {"hmc": {"draws": 300}, "sgld": {"minibatch": 500, "step_size": 3e-4, "draws": 3000}}.items():
-    sampled = samplers.sample(logistic, STARTS, sampler=sampler, terms=1000, burn_in=200, seed=1, **settings)
-    print(sampler, *(f"{mean:.2f} +- {deviation:.2f}" for mean, deviation in zip(sampled.mean, sampled.deviation)))
+    result = samplers.sample(logistic, STARTS, sampler=sampler, terms=1000, burn_in=200, seed=1, **settings)
+    print(sampler, *(f"{mean:.2f} +- {deviation:.2f}" for mean, deviation in zip(result.mean, result.deviation)))

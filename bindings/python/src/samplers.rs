@@ -1,17 +1,15 @@
-//! The samplers on a posterior that is a function of Python's.
+//! Samplers on a posterior that is a Python function.
 
 use super::value_error;
 use alphamf::random::SeedTree;
-use alphamf::samplers::diagnostics::{
-    effective_size_bulk, interleaved, mean_and_variance, rank_r_hat, standard_error,
-};
 use alphamf::samplers::{
-    Chain, ChainStatistics, LogMapped, Metric, Minibatch, SamplerKind, SamplerOptions, Site, Sites, StepSize,
-    Support, Target,
+    Chain, LogMapped, Metric, MetricShape, Minibatch, Pairs, RunRecord, SampleResult, SamplerKind,
+    SamplerOptions, Site, Sites, Step, StepSize, Support, Target,
 };
 use numpy::{AllowTypeChange, PyArray1, PyArray2, PyArrayLikeDyn, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -116,6 +114,11 @@ impl Target<f64> for Posterior<'_> {
         self.dimension
     }
 
+    /// As far as the sampler may assume.
+    fn is_fixed(&self) -> bool {
+        true
+    }
+
     fn blocks(&self) -> usize {
         self.states()
     }
@@ -206,12 +209,6 @@ pub fn names() -> Vec<&'static str> {
     SamplerKind::ALL.map(SamplerKind::name).to_vec()
 }
 
-/// What is known of every unknown: mean, deviation, standard error, R-hat, effective size.
-type Summary = [Vec<f64>; 5];
-
-/// Draws, chain after chain, the summary of every unknown, and acceptance and divergences of each run.
-type SampleResult<'py> = (Bound<'py, PyArray1<f64>>, Summary, Vec<f64>, Vec<usize>);
-
 /// Draws from a posterior; `starts` holds a row for each chain.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "as many as Python gives")]
@@ -230,8 +227,11 @@ pub fn sample<'py>(
     positive: bool,
     metric: Option<Bound<'py, PyAny>>,
     hessian: Option<Bound<'py, PyAny>>,
+    preconditioner: Option<&str>,
+    target_acceptance: Option<f64>,
+    metropolis: bool,
     progress: Option<Bound<'py, PyAny>>,
-) -> PyResult<SampleResult<'py>> {
+) -> PyResult<Bound<'py, PyDict>> {
     let starts: Vec<Vec<f64>> =
         starts.readonly().as_array().rows().into_iter().map(|row| row.to_vec()).collect();
     let (chains, dimension) = (starts.len(), starts.first().map_or(0, Vec::len));
@@ -255,6 +255,10 @@ pub fn sample<'py>(
             None => StepSize::Constant(step),
         }),
         minibatch,
+        metric: preconditioner.map(str::parse::<MetricShape>).transpose().map_err(value_error)?,
+        pairs: Some(Pairs::States),
+        metropolis,
+        target_acceptance,
         ..SamplerOptions::default()
     };
     // Newtonian Monte Carlo knows the half line itself.
@@ -263,43 +267,91 @@ pub fn sample<'py>(
         true => vec![starts.concat()],
         false => starts,
     };
-    let mut all = vec![0.0; chains * draws * dimension];
-    let (mut acceptance, mut divergences) = (Vec::new(), Vec::new());
-    let mut in_turn = 1;
+    let mut runs = Vec::new();
     let mut watch =
         Watch { py, progress, asked: Instant::now(), done: 0, all: starts.len() * (draws + burn_in) };
     for (run, mut start) in starts.into_iter().enumerate() {
         let states = start.len() / dimension.max(1);
         let streams = if vectorized { SeedTree::new(seed) } else { SeedTree::new(seed).child(run as u64) };
         let sampler = kind.build::<f64>(dimension, states, &options, streams).map_err(value_error)?;
-        in_turn = alphamf::samplers::Sampler::chains(&sampler);
-        let mut keep = |draw: usize, theta: &[f64]| {
-            for (state, theta) in theta.chunks_exact(dimension).enumerate() {
-                let chain = run * states + state;
-                all[(chain * draws + draw) * dimension..][..dimension].copy_from_slice(theta);
-            }
-        };
+        let in_turn = alphamf::samplers::Sampler::chains(&sampler);
+        if draws / in_turn < 4 {
+            return Err(PyValueError::new_err(format!(
+                "{draws} draws of {kind}, which moves {in_turn} chains in turn: expected at least {}",
+                4 * in_turn
+            )));
+        }
+        let mut record = RunRecord::new(start.len(), draws, in_turn);
         let schedule = (burn_in, draws);
-        let statistics = if is_mapped {
+        if is_mapped {
             start.iter_mut().for_each(|x| *x = x.ln());
             let unmap = LogMapped::<(), f64>::new(());
-            let mut keep = |draw: usize, x: &[f64]| {
+            let mut keep = |x: &[f64], step: &Step, start: Option<(&[f64], &[f64])>| {
                 let mut theta = x.to_vec();
                 unmap.unmap(&mut theta, dimension);
-                keep(draw, &theta);
+                record.add(&theta, step, start);
             };
             let target = LogMapped::new(posterior.clone());
             let chain = Chain::new(target, sampler, start);
-            go(raised(chain, &posterior)?, schedule, &posterior, &mut watch, &mut keep)?
+            go(raised(chain, &posterior)?, schedule, &posterior, &mut watch, &mut keep)?;
         } else {
+            let mut keep =
+                |theta: &[f64], step: &Step, start: Option<(&[f64], &[f64])>| record.add(theta, step, start);
             let chain = Chain::new(posterior.clone(), sampler, start);
-            go(raised(chain, &posterior)?, schedule, &posterior, &mut watch, &mut keep)?
-        };
-        acceptance.push(statistics.acceptance());
-        divergences.push(statistics.divergences);
+            go(raised(chain, &posterior)?, schedule, &posterior, &mut watch, &mut keep)?;
+        }
+        runs.push(record);
     }
-    let summary = summarise(&all, (chains, in_turn), draws, dimension);
-    Ok((PyArray1::from_vec(py, all), summary, acceptance, divergences))
+    let blocks = if vectorized { chains } else { 1 };
+    told(py, &SampleResult::new(runs, blocks), (draws, dimension, blocks))
+}
+
+/// A result as arrays, by name.
+fn told<'py>(
+    py: Python<'py>,
+    result: &SampleResult<f64>,
+    (draws, dimension, blocks): (usize, usize, usize),
+) -> PyResult<Bound<'py, PyDict>> {
+    let chains = result.runs().len() * blocks;
+    let mut all = vec![0.0; chains * draws * dimension];
+    for run in 0..result.runs().len() {
+        for (draw, state) in result.draws(run).enumerate() {
+            for (block, theta) in state.chunks_exact(dimension).enumerate() {
+                let place = (run * blocks + block) * draws + draw;
+                all[place * dimension..][..dimension].copy_from_slice(theta);
+            }
+        }
+    }
+    let told = PyDict::new(py);
+    told.set_item("draws", PyArray1::from_vec(py, all))?;
+    let parameters = |value: fn(&alphamf::samplers::ParameterSummary) -> f64| {
+        PyArray1::from_iter(py, result.parameters.iter().map(value))
+    };
+    told.set_item("mean", parameters(|parameter| parameter.mean))?;
+    told.set_item("deviation", parameters(|parameter| parameter.deviation))?;
+    told.set_item("standard_error", parameters(|parameter| parameter.standard_error))?;
+    told.set_item("r_hat", parameters(|parameter| parameter.r_hat))?;
+    told.set_item("effective_size", parameters(|parameter| parameter.effective_size))?;
+    told.set_item("tail_effective_size", parameters(|parameter| parameter.tail_effective_size))?;
+    let runs = &result.statistics;
+    told.set_item("acceptance", PyArray1::from_iter(py, runs.iter().map(|run| run.acceptance())))?;
+    told.set_item("divergences", PyArray1::from_iter(py, runs.iter().map(|run| run.divergences as i64)))?;
+    told.set_item("depth_limited", PyArray1::from_iter(py, runs.iter().map(|run| run.depth_limited as i64)))?;
+    told.set_item("energy_fraction", PyArray1::from_vec(py, result.energy_fractions()))?;
+    let warnings: Vec<String> = result.warnings().iter().map(ToString::to_string).collect();
+    told.set_item("warnings", warnings)?;
+    let steps = |value: fn(&Step) -> f64| {
+        PyArray1::from_iter(py, result.runs().flat_map(move |run| run.steps().iter().map(value)))
+    };
+    let statistics = PyDict::new(py);
+    statistics.set_item("acceptance_rate", steps(|step| step.acceptance))?;
+    statistics.set_item("diverging", steps(|step| step.divergences as f64))?;
+    statistics.set_item("step_size", steps(|step| step.step_size))?;
+    statistics.set_item("n_steps", steps(|step| step.leapfrog_steps as f64))?;
+    statistics.set_item("lp", steps(|step| step.energy.map_or(f64::NAN, |potential| -potential)))?;
+    statistics.set_item("energy", steps(|step| step.hamiltonian.unwrap_or(f64::NAN)))?;
+    told.set_item("statistics", statistics)?;
+    Ok(told)
 }
 
 /// Finds out whether the metric is a diagonal.
@@ -344,54 +396,29 @@ impl Watch<'_> {
     }
 }
 
-/// Runs a chain, and shows its draws to `keep`.
+/// Receives a draw, the step that made it, and the state and gradient that the step started from.
+type Keep<'a> = dyn FnMut(&[f64], &Step, Option<(&[f64], &[f64])>) + 'a;
+
+/// Warms a chain up and passes its draws to `keep`.
 fn go<G: Target<f64>, S: alphamf::samplers::Sampler<f64>>(
     mut chain: Chain<f64, G, S>,
     (burn_in, draws): (usize, usize),
     posterior: &Posterior<'_>,
     watch: &mut Watch<'_>,
-    keep: &mut dyn FnMut(usize, &[f64]),
-) -> PyResult<ChainStatistics> {
-    chain.adapt(true);
+    keep: &mut Keep<'_>,
+) -> PyResult<()> {
+    chain.warm_up(burn_in);
     for step in 0..burn_in + draws {
         if step == burn_in {
-            // Ends the adaptation and begins the statistics.
-            chain.burn_in(0);
+            chain.adapt(false);
         }
-        chain.run(1, |_| ());
+        let mut taken = Step::default();
+        chain.run(1, |draw| taken = draw.step);
         raised(Ok::<_, &str>(()), posterior)?;
         watch.step()?;
         if step >= burn_in {
-            keep(step - burn_in, chain.state());
+            keep(chain.state(), &taken, chain.start());
         }
     }
-    Ok(chain.statistics())
-}
-
-/// What is known of every unknown, from draws of shape (chains, draws, dimension), each chain of which may be several in
-/// turn.
-fn summarise(all: &[f64], (chains, in_turn): (usize, usize), draws: usize, dimension: usize) -> Summary {
-    let mut summary = Summary::default();
-    for unknown in 0..dimension {
-        let trace = |chain: usize| -> Vec<f64> {
-            all[chain * draws * dimension..][..draws * dimension]
-                .iter()
-                .skip(unknown)
-                .step_by(dimension)
-                .copied()
-                .collect()
-        };
-        let traces: Vec<Vec<f64>> =
-            (0..chains).flat_map(|chain| interleaved(&trace(chain), in_turn)).collect();
-        let (mean, variance) = mean_and_variance(&traces.concat());
-        let found = [
-            mean,
-            variance.sqrt(),
-            standard_error(&traces),
-            rank_r_hat(&traces),
-            effective_size_bulk(&traces),
-        ];
-        summary.iter_mut().zip(found).for_each(|(column, value)| column.push(value));
-    }
-    summary
+    Ok(())
 }

@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 
@@ -21,22 +23,22 @@ STARTS = np.array([[-2.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
 @pytest.mark.parametrize("name", samplers.NAMES)
 def test_every_sampler_finds_the_moments(name):
     settings = {"draws": 2000, "burn_in": 500}
-    if name not in ("hmc", "mh-bfgs", "hmc-bfgs", "qnhmc", "nmc"):
+    if name not in ("hmc", "mh-bfgs", "hmc-bfgs", "qnhmc", "nuts", "nmc"):
         # Those that need no test have a bias that falls with the step, and draws that depend on each other.
         settings = {"draws": 20000, "step_size": 0.02}
     if name in ("sgrld", "sgrhmc"):
         settings["metric"] = lambda theta: PRECISION
     if name == "nmc":
         settings["hessian"] = lambda theta: PRECISION
-    sampled = samplers.sample(gaussian, STARTS, sampler=name, seed=3, **settings)
-    assert sampled.draws.shape == (4, settings["draws"], 2)
-    assert np.isfinite(sampled.draws).all() and sampled.divergences.sum() < 0.01 * sampled.draws[..., 0].size
+    result = samplers.sample(gaussian, STARTS, sampler=name, seed=3, **settings)
+    assert result.draws.shape == (4, settings["draws"], 2)
+    assert np.isfinite(result.draws).all() and result.divergences.sum() < 0.01 * result.draws[..., 0].size
     if name != "psgld":  # Which has another stationary distribution, says its documentation.
-        assert np.allclose(sampled.mean, 0.0, atol=0.15), sampled.mean
-        found = np.cov(sampled.draws.reshape(-1, 2).T)
+        assert np.allclose(result.mean, 0.0, atol=0.15), result.mean
+        found = np.cov(result.draws.reshape(-1, 2).T)
         assert np.allclose(found, COVARIANCE, atol=0.35), found
     # Where chains take turns, a last round that is not whole does not count.
-    assert np.allclose(sampled.mean, sampled.draws.mean((0, 1)), atol=1e-3)
+    assert np.allclose(result.mean, result.draws.mean((0, 1)), atol=1e-3)
 
 
 def test_draws_depend_on_the_seed_alone():
@@ -57,9 +59,9 @@ def test_all_chains_at_once():
         assert theta.shape == (4, 2)
         return rows(theta)
 
-    sampled = samplers.sample(counted, STARTS, draws=2000, burn_in=500, vectorized=True)
-    assert np.allclose(np.cov(sampled.draws.reshape(-1, 2).T), COVARIANCE, atol=0.35)
-    assert (sampled.r_hat < 1.05).all() and sampled.acceptance.shape == (1,)
+    result = samplers.sample(counted, STARTS, sampler="hmc", draws=2000, burn_in=500, vectorized=True)
+    assert np.allclose(np.cov(result.draws.reshape(-1, 2).T), COVARIANCE, atol=0.35)
+    assert (result.r_hat < 1.05).all() and result.acceptance.shape == (1,)
     several = 0
 
     def one(theta):
@@ -67,7 +69,7 @@ def test_all_chains_at_once():
         several += 1
         return gaussian(theta)
 
-    samplers.sample(one, STARTS, draws=2000, burn_in=500)
+    samplers.sample(one, STARTS, sampler="hmc", draws=2000, burn_in=500)
     assert calls < 0.5 * several
     hessian = lambda theta: np.broadcast_to(PRECISION, (4, 2, 2))
     newton = samplers.sample(rows, STARTS, sampler="nmc", hessian=hessian, vectorized=True, draws=500)
@@ -86,8 +88,8 @@ def test_positive_unknowns():
 
     starts = np.array([[0.5, 1.0], [2.0, 1.0]])
     for settings in ({}, {"sampler": "nmc", "hessian": lambda theta: np.diag(2 / theta**2)}):
-        sampled = samplers.sample(gamma, starts, positive=True, draws=2000, burn_in=500, **settings)
-        assert np.allclose(sampled.mean, 1.5, atol=0.12) and np.allclose(sampled.deviation**2, 0.75, atol=0.2)
+        result = samplers.sample(gamma, starts, positive=True, draws=2000, burn_in=500, **settings)
+        assert np.allclose(result.mean, 1.5, atol=0.12) and np.allclose(result.deviation**2, 0.75, atol=0.2)
     with pytest.raises(ValueError, match="positive"):
         samplers.sample(gamma, -starts, positive=True)
 
@@ -100,10 +102,10 @@ def test_minibatches_sum_up_to_the_whole():
         scale = data.size / chosen.size
         return 0.5 * scale * ((chosen - theta) ** 2).sum(), scale * (theta - chosen).sum(keepdims=True)
 
-    sampled = samplers.sample(
+    result = samplers.sample(
         posterior, [[0.0], [2.0]], sampler="sgld", terms=500, minibatch=250, step_size=1e-4, draws=5000
     )
-    assert abs(sampled.mean[0] - data.mean()) < 0.02
+    assert abs(result.mean[0] - data.mean()) < 0.02
     with pytest.raises(ValueError, match="terms"):
         samplers.sample(gaussian, STARTS, minibatch=3)
 
@@ -121,7 +123,7 @@ def test_what_a_target_raises_is_raised():
     with pytest.raises((TypeError, ValueError)):
         samplers.sample(lambda theta: 0.0, STARTS)
     with pytest.raises(ValueError, match="unknown sampler"):
-        samplers.sample(gaussian, STARTS, sampler="nuts")
+        samplers.sample(gaussian, STARTS, sampler="gibbs")
     with pytest.raises(ValueError, match="metric"):
         samplers.sample(gaussian, STARTS, sampler="sgrld")
     with pytest.raises(ValueError, match="starts"):
@@ -130,6 +132,8 @@ def test_what_a_target_raises_is_raised():
         samplers.sample(gaussian, [[np.nan, 0.0]])
     with pytest.raises(ValueError, match="step size"):
         samplers.sample(gaussian, STARTS, step_size=-1.0)
+    with pytest.raises(ValueError, match="unknown metric"):
+        samplers.sample(gaussian, STARTS, preconditioner="round")
 
 
 def test_an_interrupt_ends_it():
@@ -140,10 +144,58 @@ def test_an_interrupt_ends_it():
         samplers.sample(gaussian, STARTS, draws=10**6, progress=interrupt)
 
 
-def test_arviz_takes_the_draws():
+def test_default_settings_fit_any_scale():
+    scales = np.array([1e-4, 1.0, 1e4])
+
+    def scaled(theta):
+        x = theta / scales - 1
+        return 0.5 * x @ x, x / scales
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = samplers.sample(scaled, np.outer([-1, 0, 1, 2], scales), seed=1)
+    assert result.warnings == () and (result.r_hat < 1.01).all() and (result.tail_effective_size > 400).all()
+    assert np.allclose(result.mean / scales, 1, atol=0.1) and np.allclose(result.deviation / scales, 1, atol=0.1)
+    assert result.statistics["n_steps"].shape == (4, 1000) and (result.energy_fraction > 0.5).all()
+
+
+def test_reasons_not_to_trust_the_draws_are_warnings():
+    def funnel(theta):
+        spread, x = theta[0], theta[1:]
+        squares = np.exp(-spread) * x @ x
+        slope = spread / 9 + 0.5 * (x.size - squares)
+        return spread**2 / 18 + 0.5 * (x.size * spread + squares), np.append(slope, np.exp(-spread) * x)
+
+    starts = np.random.default_rng(1).normal(size=(4, 10))
+    with pytest.warns(samplers.SamplingWarning, match="diverged"):
+        result = samplers.sample(funnel, starts, seed=1, draws=500, burn_in=500)
+    assert result.divergences.sum() > 0
+    with pytest.warns(samplers.SamplingWarning, match="R-hat"):
+        samplers.sample(gaussian, 1e3 * STARTS, sampler="sgld", step_size=1e-4, draws=50, burn_in=0)
+    # A step that is far too long for a sampler without a test.
+    with pytest.warns(samplers.SamplingWarning, match="biased"):
+        samplers.sample(gaussian, STARTS, sampler="sgld", step_size=0.2, draws=20000)
+
+
+@pytest.mark.parametrize("shape", ["none", "diagonal", "dense", 1])
+def test_every_shape_of_preconditioner(shape):
+    result = samplers.sample(gaussian, STARTS, preconditioner=shape, seed=2, draws=2000)
+    assert np.allclose(np.cov(result.draws.reshape(-1, 2).T), COVARIANCE, atol=0.2)
+
+
+def test_hamcmc_with_a_test_is_exact():
+    result = samplers.sample(gaussian, STARTS, sampler="hamcmc", metropolis=True, seed=2, draws=20000)
+    assert np.allclose(np.cov(result.draws.reshape(-1, 2).T), COVARIANCE, atol=0.1)
+    assert (0.3 < result.acceptance).all() and (result.acceptance < 0.9).all()
+
+
+def test_arviz_takes_the_result():
     arviz = pytest.importorskip("arviz")
-    sampled = samplers.sample(gaussian, STARTS, draws=400)
-    new = int(arviz.__version__.split(".")[0]) >= 1
-    data = arviz.from_dict({"posterior": {"theta": sampled.draws}} if new else {"theta": sampled.draws})
+    result = samplers.sample(gaussian, STARTS, draws=400)
+    data = result.to_arviz()
     assert data.posterior["theta"].shape == (4, 400, 2)
-    assert np.allclose(arviz.rhat(data)["theta"].values, sampled.r_hat, atol=0.02)
+    assert data.sample_stats["diverging"].shape == (4, 400) and data.sample_stats["diverging"].dtype == bool
+    assert np.allclose(arviz.rhat(data)["theta"].values, result.r_hat, atol=0.02)
+    assert np.allclose(arviz.ess(data)["theta"].values, result.effective_size, rtol=0.02)
+    assert np.allclose(arviz.ess(data, method="tail")["theta"].values, result.tail_effective_size, rtol=0.02)
+    assert np.allclose(np.asarray(arviz.bfmi(data)).ravel(), result.energy_fraction, rtol=0.02)

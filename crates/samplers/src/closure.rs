@@ -40,6 +40,10 @@ impl<T: Real, F: FnMut(&[T], &mut [T]) -> f64> Target<T> for FromFn<T, F> {
         self.dimension
     }
 
+    fn is_fixed(&self) -> bool {
+        true
+    }
+
     fn gradient(&mut self, theta: &[T], _: Minibatch<'_>, gradient: &mut [T]) {
         (self.potential)(theta, gradient);
     }

@@ -10,6 +10,8 @@ pub(super) struct Ensemble<T> {
     members: Vec<Member<T>>,
     slot: usize,
     started: bool,
+    /// Whether gradients are those of other coordinates.
+    stale: bool,
     order: Vec<usize>,
     s: Vec<T>,
     y: Vec<T>,
@@ -31,6 +33,7 @@ impl<T: Real> Ensemble<T> {
             members: vec![member; chains],
             slot: 0,
             started: false,
+            stale: false,
             order: Vec::with_capacity(chains),
             s: vec![T::zero(); dimension],
             y: vec![T::zero(); dimension],
@@ -44,6 +47,11 @@ impl<T: Real> Ensemble<T> {
             for member in &mut self.members {
                 member.state.copy_from_slice(theta);
                 target.evaluate(theta, &mut member.potential, &mut member.gradient);
+            }
+        }
+        if std::mem::take(&mut self.stale) {
+            for member in &mut self.members {
+                target.evaluate(&member.state, &mut member.potential, &mut member.gradient);
             }
         }
         theta.copy_from_slice(&self.members[self.slot].state);
@@ -99,6 +107,18 @@ impl<T: Real> Ensemble<T> {
             member.potential[block] = potential[block];
         }
         self.slot = (self.slot + 1) % self.members.len();
+    }
+
+    /// Carries all states over to other coordinates.
+    pub fn change_coordinates<F: FnMut(usize, &mut [T]) + ?Sized>(&mut self, change: &mut F) {
+        for member in &mut self.members {
+            member
+                .state
+                .chunks_exact_mut(self.dimension)
+                .enumerate()
+                .for_each(|(block, state)| change(block, state));
+        }
+        self.stale = self.started;
     }
 
     pub fn chains(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use rand::RngExt;
 
-use super::vector::is_sound;
+use super::vector::{dot, is_sound};
 use super::{Minibatch, Real, SamplerError, Step, StepSize, Target};
 use crate::random::{SeedTree, SeededRng};
 
@@ -112,6 +112,9 @@ struct Last<T> {
     runaways: usize,
 }
 
+/// Energy errors beyond this many nats count as divergences, as in Stan.
+pub(super) const DIVERGENCE: f64 = 1000.0;
+
 /// A step that raises the potential by more than so many nats per unknown is a runaway.
 const RUNAWAY: f64 = 1000.0;
 
@@ -188,18 +191,40 @@ impl<T: Real> Engine<T> {
         target.gradient(theta, batch, &mut self.gradient);
     }
 
-    /// The same for a single chain, and looks whether its last move was a runaway.
-    pub fn evaluate_and_watch(&mut self, target: &mut dyn Target<T>, theta: &[T]) {
+    /// The same for a single chain, and looks whether its last move was a runaway. `weight` is that of the squared
+    /// gradient in the move's energy error, 0 where the sampler moves by a metric.
+    pub fn evaluate_and_watch(&mut self, target: &mut dyn Target<T>, theta: &[T], weight: f64) {
         self.evaluate(target, theta);
+        // A fold turns the slope round, however large it is.
+        let weight = if self.settings.mirror { 0.0 } else { weight };
         let Self { last, gradient, dimension, .. } = self;
         let ends = last.theta.chunks_exact(*dimension).zip(theta.chunks_exact(*dimension));
         let slopes = last.gradient.chunks_exact(*dimension).zip(gradient.chunks_exact(*dimension));
+        let diverged = |states: [&[T]; 2], slopes: [&[T]; 2]| {
+            let [before, after] = slopes.map(|slope| dot(slope, slope).widen());
+            weight * (after - before) > DIVERGENCE || is_runaway(states, slopes)
+        };
         last.runaways =
-            ends.zip(slopes).filter(|((a, b), (before, after))| is_runaway([a, b], [before, after])).count();
+            ends.zip(slopes).filter(|((a, b), (before, after))| diverged([a, b], [before, after])).count();
         last.theta.clear();
         last.theta.extend_from_slice(theta);
         last.gradient.clear();
         last.gradient.extend_from_slice(gradient);
+    }
+
+    /// Where the gradient was last taken, and what it was.
+    pub fn last(&self) -> Option<[&[T]; 2]> {
+        (!self.last.theta.is_empty()).then_some([&self.last.theta, &self.last.gradient])
+    }
+
+    /// Takes `step` as the constant step from now on.
+    pub fn set_step(&mut self, step: f64) {
+        self.settings.step_size = StepSize::Constant(step);
+    }
+
+    /// Forgets the last state, which has changed its coordinates.
+    pub fn forget(&mut self) {
+        self.last = Last::default();
     }
 
     /// `value` limited to the largest drift.
@@ -211,7 +236,7 @@ impl<T: Real> Engine<T> {
     /// What a step did of which so many blocks were taken back; runaways are added to its divergences.
     pub fn step(&self, step_size: f64, taken_back: usize) -> Step {
         let acceptance = 1.0 - taken_back as f64 / self.blocks as f64;
-        Step { acceptance, energy: None, divergences: taken_back + self.last.runaways, step_size }
+        Step { acceptance, divergences: taken_back + self.last.runaways, step_size, ..Step::default() }
     }
 }
 

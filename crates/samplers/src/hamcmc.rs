@@ -33,10 +33,12 @@
 //! **When.** Correlated or badly scaled targets with minibatches, or where one wants curvature at the price of
 //! a second gradient. The step is then nearly scale-free: 0.05 to 0.5 of a Newton step.
 
-use super::gradient::{Block, Engine, check, is_runaway};
+use rand::RngExt;
+
+use super::gradient::{Block, DIVERGENCE, Engine, check, is_runaway};
 use super::lbfgs::InverseHessian;
 use super::vector::{add_scaled, dot, for_blocks};
-use super::{GradientSettings, InitialScale, Real, Sampler, SamplerError, Step, Target};
+use super::{DualAveraging, GradientSettings, InitialScale, Real, Sampler, SamplerError, Step, Target};
 use crate::random::SeedTree;
 
 /// Settings of [`Hamcmc`].
@@ -88,6 +90,15 @@ pub struct Hamcmc<T> {
     states: Vec<Vec<T>>,
     slot: usize,
     started: bool,
+    /// Whether moves are tested.
+    metropolis: bool,
+    /// The least and the largest curvature of a pair.
+    bounds: [f64; 2],
+    /// The acceptance that a warm-up of the step aims for, if there is to be one.
+    target_acceptance: Option<f64>,
+    averaging: Option<DualAveraging>,
+    /// The potentials of every block where a move starts and ends.
+    potentials: [Vec<f64>; 2],
     next_gradient: Vec<T>,
     blocks: Vec<Memory<T>>,
 }
@@ -103,6 +114,12 @@ struct Memory<T> {
     differences: [Vec<T>; 2],
     inverse: InverseHessian<T>,
     noise: Vec<T>,
+    /// The noise before its scale, where moves are tested, and room.
+    whitened: [Vec<T>; 2],
+    /// The squared gradient at the start, in the metric `H`.
+    steepness: f64,
+    probability: f64,
+    rejected: bool,
     ran_away: bool,
     /// Unknowns whose drift was cut to its limit in the last step.
     limited: usize,
@@ -134,10 +151,15 @@ impl<T: Real> Hamcmc<T> {
             differences: [Vec::new(), Vec::new()],
             inverse: InverseHessian::new(dimension, memory - 1),
             noise: vec![T::zero(); dimension],
+            whitened: [vec![T::zero(); dimension], vec![T::zero(); dimension]],
+            steepness: 0.0,
+            probability: 1.0,
+            rejected: false,
             ran_away: false,
             limited: 0,
         });
-        let blocks = blocks.collect();
+        let blocks: Vec<_> = blocks.collect();
+        let potentials = [vec![0.0; blocks.len()], vec![0.0; blocks.len()]];
         let zeros = engine.gradient.clone();
         Ok(Self {
             settings,
@@ -146,6 +168,11 @@ impl<T: Real> Hamcmc<T> {
             states: vec![zeros.clone(); memory],
             slot: 0,
             started: false,
+            metropolis: false,
+            bounds: [0.0, f64::INFINITY],
+            target_acceptance: None,
+            averaging: None,
+            potentials,
             next_gradient: zeros,
             blocks,
             engine,
@@ -164,6 +191,52 @@ impl<T: Real> Hamcmc<T> {
         Ok(self)
     }
 
+    /// Tests every move: the Metropolis correction of the proposal `N(theta - eps H g, 2 eps H)`. With [`Pairs::States`]
+    /// the draws then follow the target at any step, with minibatches too, as long as potentials are those of all data.
+    /// Costs two potentials a step and a gradient at every one, whatever the `refresh_interval`.
+    ///
+    /// # Errors
+    /// If the gradient settings mirror, limit the drift or have a temperature other than 1: the proposal's density is then
+    /// another. If pairs are those of moves: choose [`Pairs::States`] first.
+    pub fn with_metropolis(mut self) -> Result<Self, SamplerError> {
+        let GradientSettings { mirror, drift_limit, temperature, .. } = self.settings.gradient;
+        check("HAMCMC mirroring with Metropolis", f64::from(mirror), "0 (off)", !mirror)?;
+        check("HAMCMC drift limit with Metropolis", drift_limit, "infinite", drift_limit == f64::INFINITY)?;
+        check("HAMCMC temperature with Metropolis", temperature, "1", temperature == 1.0)?;
+        let states = self.pairs == Pairs::States;
+        check("HAMCMC pairs of states with Metropolis", f64::from(states), "1 (on)", states)?;
+        self.metropolis = true;
+        Ok(self)
+    }
+
+    /// Leaves pairs out of `H` whose curvature, `s'y / s's` from below and `y'y / s'y` from above, is out of these bounds.
+    /// A pair of little curvature makes `H` long along it: where curvature varies, that is where chains run away.
+    ///
+    /// # Errors
+    /// If the bounds are not in order or negative.
+    pub fn with_curvature_bounds(mut self, least: f64, largest: f64) -> Result<Self, SamplerError> {
+        check(
+            "HAMCMC least curvature",
+            least,
+            "at least 0, below the largest",
+            least >= 0.0 && least < largest,
+        )?;
+        self.bounds = [least, largest];
+        Ok(self)
+    }
+
+    /// Adapts the step during a [warm-up](Sampler::warm_up) by the acceptance of a shadow Metropolis test, which rejects
+    /// nothing, unless [`with_metropolis`](Self::with_metropolis) is on. Costs what that costs, during the warm-up alone.
+    ///
+    /// # Errors
+    /// If the acceptance is not in (0, 1).
+    pub fn with_step_adaptation(mut self, target_acceptance: f64) -> Result<Self, SamplerError> {
+        let inside = target_acceptance > 0.0 && target_acceptance < 1.0;
+        check("target acceptance", target_acceptance, "in (0, 1)", inside)?;
+        self.target_acceptance = Some(target_acceptance);
+        Ok(self)
+    }
+
     /// The same sampler, which admits every pair that the trust region makes positive, as the paper does. Where the
     /// curvature is about `-lambda`, `H` is then as large as their sum is small.
     #[must_use]
@@ -174,8 +247,30 @@ impl<T: Real> Hamcmc<T> {
 }
 
 impl<T: Real> Memory<T> {
+    /// A squared gradient in the metric `H`.
+    fn steepness_of(&mut self, gradient: &[T]) -> f64 {
+        let room = &mut self.whitened[1];
+        room.copy_from_slice(gradient);
+        self.inverse.multiply_root_transposed(room);
+        dot(room, room).widen()
+    }
+
+    /// The acceptance probability of the last move, `potential` the fall of the potential and `half` half the step.
+    fn test(&mut self, potential: f64, half: f64, [before, after]: [&[T]; 2]) {
+        let [z, room] = &mut self.whitened;
+        room.iter_mut().zip(before.iter().zip(after)).for_each(|(sum, (&a, &b))| *sum = a + b);
+        self.inverse.multiply_root_transposed(room);
+        let half = T::narrow(half.sqrt());
+        let back: f64 = room.iter().zip(z.iter()).map(|(&w, &z)| (half * w - z).widen().powi(2)).sum();
+        let log_ratio = potential + 0.5 * (dot(z, z).widen() - back);
+        self.ran_away |= log_ratio.is_nan() || log_ratio < -DIVERGENCE;
+        self.probability =
+            if log_ratio.is_nan() || self.block.diverged { 0.0 } else { libm::exp(log_ratio.min(0.0)) };
+    }
+
     /// Builds `H` from the pairs of all slots but `slot`, oldest first.
     fn assemble(&mut self, slot: usize, initial: InitialScale) {
+        // Pairs that are out of bounds are not marked as usable.
         let (dimension, memory) = (self.noise.len(), self.usable.len());
         let pair = |k: usize| k * dimension..(k + 1) * dimension;
         let others = (1..memory).map(|age| (slot + age) % memory).filter(|&k| self.usable[k]);
@@ -187,7 +282,12 @@ impl<T: Real> Memory<T> {
     }
 
     /// Builds `H` from the differences between the states of all slots but `slot`, oldest first.
-    fn assemble_from_states(&mut self, slot: usize, initial: InitialScale, [trust_region, least]: [T; 2]) {
+    fn assemble_from_states(
+        &mut self,
+        slot: usize,
+        initial: InitialScale,
+        (trust_region, bounds): (T, [T; 2]),
+    ) {
         let (dimension, memory) = (self.noise.len(), self.usable.len());
         let column = |k: usize| k * dimension..(k + 1) * dimension;
         let [steps, changes] = &mut self.differences;
@@ -203,7 +303,7 @@ impl<T: Real> Memory<T> {
             let gradients = self.y[column(next)].iter().zip(&self.y[from]);
             let s = &steps[start..];
             changes.extend(gradients.zip(s).map(|((&a, &b), &s)| a - b + trust_region * s));
-            if !is_curved(s, &changes[start..], least) {
+            if !is_curved(s, &changes[start..], bounds) {
                 steps.truncate(start);
                 changes.truncate(start);
             }
@@ -216,10 +316,12 @@ impl<T: Real> Memory<T> {
     }
 }
 
-/// Whether a pair may enter `H`: where its curvature is at least so much. Curvature that is only positive thanks to lambda
+/// Whether a pair may enter `H`: where its curvature is within bounds. Curvature that is only positive thanks to lambda
 /// would make `H` as large as its distance from zero is small.
-fn is_curved<T: Real>(s: &[T], y: &[T], least: T) -> bool {
-    dot(s, y) >= least * dot(s, s) && InverseHessian::is_usable(s, y)
+fn is_curved<T: Real>(s: &[T], y: &[T], [least, largest]: [T; 2]) -> bool {
+    let curvature = dot(s, y);
+    let steep = largest < T::infinity() && dot(y, y) > largest * curvature;
+    curvature >= least * dot(s, s) && !steep && InverseHessian::is_usable(s, y)
 }
 
 impl<T: Real> Sampler<T> for Hamcmc<T> {
@@ -241,11 +343,13 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
         let column = |index: usize| index * dimension..(index + 1) * dimension;
         let (initial, pairs) = (self.settings.initial_scale, self.pairs);
         let trust_region = T::narrow(self.settings.trust_region);
-        let least = if self.shifted { T::zero() } else { trust_region };
+        let least = T::narrow(self.bounds[0]).max(if self.shifted { T::zero() } else { trust_region });
+        let bounds = [least, T::narrow(self.bounds[1])];
+        let tests = self.metropolis || self.averaging.is_some();
         for_blocks(&mut self.blocks, theta, |index, memory, theta| {
             match pairs {
                 Pairs::Moves => memory.assemble(slot, initial),
-                Pairs::States => memory.assemble_from_states(slot, initial, [trust_region, least]),
+                Pairs::States => memory.assemble_from_states(slot, initial, (trust_region, bounds)),
             }
             memory.ran_away = false;
             memory.limited = 0;
@@ -256,8 +360,12 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
                 theta.fill(T::zero());
             }
             memory.inverse.multiply_root_transposed(theta);
-            let Memory { block, inverse, noise: z, limited, .. } = memory;
+            memory.steepness = dot(theta, theta).widen();
+            let Memory { block, inverse, noise: z, limited, whitened: [whitened, _], .. } = memory;
             z.iter_mut().for_each(|z| *z = noise * T::normal(&mut block.stream));
+            if tests {
+                whitened.iter_mut().zip(z.iter()).for_each(|(w, &z)| *w = z / noise);
+            }
             if drift_limit.is_finite() {
                 inverse.multiply_root(theta);
                 inverse.multiply_root(z);
@@ -277,14 +385,36 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
             }
             block.settle(theta);
         });
-        if steps_of_chain.is_multiple_of(self.settings.refresh_interval) {
+        let is_due = steps_of_chain.is_multiple_of(self.settings.refresh_interval);
+        if is_due || tests {
             let batch = engine.batch(target);
             target.gradient(theta, batch, &mut self.next_gradient);
-            let next_gradient = &self.next_gradient;
+            let [start_potential, end_potential] = &mut self.potentials;
+            if tests {
+                target.potential(start, start_potential);
+                target.potential(theta, end_potential);
+            }
+            let (next_gradient, metropolis) = (&self.next_gradient, self.metropolis);
             for_blocks(&mut self.blocks, theta, |index, memory, theta| {
+                let (before, mut after) = (&gradient[column(index)], &next_gradient[column(index)]);
+                let weight = if mirror { 0.0 } else { 0.25 * step_size };
+                let error = weight * (memory.steepness_of(after) - memory.steepness);
+                memory.ran_away =
+                    error > DIVERGENCE || is_runaway([&memory.block.old, theta], [before, after]);
+                memory.rejected = false;
+                if tests {
+                    let potential = start_potential[index] - end_potential[index];
+                    memory.test(potential, 0.5 * step_size, [before, after]);
+                    if metropolis && memory.block.stream.random::<f64>() >= memory.probability {
+                        memory.rejected = true;
+                        theta.copy_from_slice(&memory.block.old);
+                        after = before;
+                    }
+                }
+                if !is_due {
+                    return;
+                }
                 let (s, y) = (&mut memory.s[column(slot)], &mut memory.y[column(slot)]);
-                let (before, after) = (&gradient[column(index)], &next_gradient[column(index)]);
-                memory.ran_away = is_runaway([&memory.block.old, theta], [before, after]);
                 let finite = after.iter().all(|gradient| gradient.is_finite());
                 let usable = match pairs {
                     Pairs::Moves => {
@@ -292,7 +422,7 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
                             s[i] = theta[i] - memory.block.old[i];
                             y[i] = after[i] - before[i] + trust_region * s[i];
                         }
-                        is_curved(s, y, least)
+                        is_curved(s, y, bounds)
                     }
                     Pairs::States => {
                         s.copy_from_slice(theta);
@@ -312,7 +442,52 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
         let mut step =
             engine.step(step_size, self.blocks.iter().filter(|memory| memory.block.diverged).count());
         step.divergences += self.blocks.iter().filter(|memory| memory.ran_away).count();
+        if tests {
+            let count = self.blocks.len() as f64;
+            let acceptance = self.blocks.iter().map(|memory| memory.probability).sum::<f64>() / count;
+            if let Some(averaging) = &mut self.averaging {
+                averaging.update(acceptance);
+                let step = averaging.current();
+                self.engine.set_step(0.5 * step * step);
+            }
+            if self.metropolis {
+                step.acceptance = acceptance;
+                let ends = self.potentials[0].iter().zip(&self.potentials[1]).zip(&self.blocks);
+                step.energy = Some(ends.map(|((a, b), memory)| if memory.rejected { a } else { b }).sum());
+            }
+        }
         step
+    }
+
+    /// Adapts the step if [`with_step_adaptation`](Hamcmc::with_step_adaptation) asked for it.
+    fn warm_up(&mut self, _: usize) {
+        if let Some(target) = self.target_acceptance {
+            let step = (2.0 * self.engine.settings.step_size.at(1)).sqrt();
+            self.averaging = Some(DualAveraging::new(step, target));
+        }
+    }
+
+    fn adapt(&mut self, on: bool) {
+        if let (Some(averaging), false) = (&self.averaging, on) {
+            let step = averaging.adapted();
+            self.engine.set_step(0.5 * step * step);
+            self.averaging = None;
+        }
+    }
+
+    fn restart_step(&mut self, _: usize, step: f64) {
+        if let (Some(averaging), Some(target)) = (&mut self.averaging, self.target_acceptance) {
+            *averaging = DualAveraging::new(step, target);
+            self.engine.set_step(0.5 * step * step);
+        }
+    }
+
+    fn change_coordinates(&mut self, change: &mut dyn FnMut(usize, &mut [T])) {
+        let dimension = self.engine.dimension;
+        for state in &mut self.states {
+            state.chunks_exact_mut(dimension).enumerate().for_each(|(block, state)| change(block, state));
+        }
+        self.blocks.iter_mut().for_each(|memory| memory.usable.fill(false));
     }
 
     fn shape(&self) -> (usize, usize) {

@@ -55,4 +55,12 @@ impl<T: Real> Sampler<T> for Hmc<T> {
     fn adapt(&mut self, on: bool) {
         self.trajectory.adapt(on);
     }
+
+    fn warm_up(&mut self, _: usize) {
+        self.trajectory.warm_up();
+    }
+
+    fn restart_step(&mut self, block: usize, step: f64) {
+        self.trajectory.restart_step(block, step);
+    }
 }

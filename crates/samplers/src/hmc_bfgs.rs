@@ -82,6 +82,18 @@ impl<T: Real> Sampler<T> for HmcBfgs<T> {
         self.trajectory.adapt(on);
     }
 
+    fn warm_up(&mut self, _: usize) {
+        self.trajectory.warm_up();
+    }
+
+    fn restart_step(&mut self, block: usize, step: f64) {
+        self.trajectory.restart_step(block, step);
+    }
+
+    fn change_coordinates(&mut self, change: &mut dyn FnMut(usize, &mut [T])) {
+        self.ensemble.change_coordinates(change);
+    }
+
     fn chains(&self) -> usize {
         self.ensemble.chains()
     }

@@ -34,6 +34,8 @@ pub enum SamplerKind {
     HmcBfgs,
     /// [`Qnhmc`]: quasi-Newton Hamiltonian Monte Carlo.
     Qnhmc,
+    /// [`Nuts`]: Hamiltonian Monte Carlo that ends its trajectories itself.
+    Nuts,
     /// [`Newtonian`]: single-site proposals fitted to the curvature.
     #[cfg_attr(feature = "serde", serde(rename = "nmc"))]
     Newtonian,
@@ -51,6 +53,17 @@ pub struct SamplerOptions {
     pub mirror: bool,
     /// The largest drift per coordinate and step of a gradient sampler.
     pub drift_limit: Option<f64>,
+    /// Shape of the metric that a [warm-up](Sampler::warm_up) estimates. `None` is [`MetricShape::Diagonal`], but
+    /// [`MetricShape::None`] for samplers without an acceptance test that are given a step size, and for those that have
+    /// a metric of the target's or none to adapt (`sgrld`, `sgrhmc`, `nmc`).
+    pub metric: Option<MetricShape>,
+    /// What the pairs of HAMCMC are differences of; [`Pairs::Moves`], as published, unless given.
+    pub pairs: Option<Pairs>,
+    /// Test the moves of HAMCMC ([`Hamcmc::with_metropolis`]); its pairs are then those of states.
+    pub metropolis: bool,
+    /// The mean acceptance probability that samplers with a test adapt their step to, in (0, 1); their own default if
+    /// `None`: 0.8 for Hamiltonian samplers, 0.574 for `mh-bfgs` and HAMCMC with a test.
+    pub target_acceptance: Option<f64>,
 }
 
 impl SamplerOptions {
@@ -67,7 +80,7 @@ impl SamplerOptions {
 
 impl SamplerKind {
     /// Every sampler.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Sgld,
         Self::Psgld,
         Self::Sgrld,
@@ -79,6 +92,7 @@ impl SamplerKind {
         Self::MhBfgs,
         Self::HmcBfgs,
         Self::Qnhmc,
+        Self::Nuts,
         Self::Newtonian,
     ];
 
@@ -97,6 +111,7 @@ impl SamplerKind {
             Self::MhBfgs => "mh-bfgs",
             Self::HmcBfgs => "hmc-bfgs",
             Self::Qnhmc => "qnhmc",
+            Self::Nuts => "nuts",
             Self::Newtonian => "nmc",
         }
     }
@@ -115,18 +130,23 @@ impl SamplerKind {
         let gradient = options.gradient(GradientSettings::default());
         let step_size = options.step_size.map(|step_size| step_size.at(1));
         let hmc = HmcSettings::default();
-        let hmc = HmcSettings { step_size: step_size.unwrap_or(hmc.step_size), ..hmc };
-        Ok(match self {
+        let target_acceptance = options.target_acceptance.unwrap_or(hmc.target_acceptance);
+        let hmc = HmcSettings { step_size: step_size.unwrap_or(hmc.step_size), target_acceptance, ..hmc };
+        let settings = self.warm_up_settings(options);
+        let prepared = |sampler: Box<dyn Sampler<T>>| -> Result<Box<dyn Sampler<T>>, SamplerError> {
+            Ok(match settings {
+                Some(settings) => Box::new(Preconditioned::new(sampler, settings, streams)?),
+                None => sampler,
+            })
+        };
+        prepared(match self {
             Self::Sgld => Box::new(Sgld::new(dimension, blocks, gradient, streams)?),
             Self::Psgld => {
                 let settings = PsgldSettings { gradient, ..PsgldSettings::default() };
                 Box::new(Psgld::new(dimension, blocks, settings, streams)?)
             }
             Self::Sgrld => Box::new(Sgrld::new(dimension, blocks, gradient, streams)?),
-            Self::Hamcmc => {
-                let settings = HamcmcSettings { gradient, ..HamcmcSettings::default() };
-                Box::new(Hamcmc::new(dimension, blocks, settings, streams)?)
-            }
+            Self::Hamcmc => Box::new(hamcmc(dimension, blocks, (gradient, options), streams)?),
             Self::Sghmc => {
                 let settings = SghmcSettings { gradient, ..SghmcSettings::default() };
                 Box::new(Sghmc::new(dimension, blocks, settings, streams)?)
@@ -139,7 +159,9 @@ impl SamplerKind {
             Self::Hmc => Box::new(Hmc::new(dimension, blocks, hmc, streams)?),
             Self::MhBfgs => {
                 let default = MhBfgsSettings::default();
-                let settings = MhBfgsSettings { scale: step_size.unwrap_or(default.scale), ..default };
+                let target_acceptance = options.target_acceptance.unwrap_or(default.target_acceptance);
+                let scale = step_size.unwrap_or(default.scale);
+                let settings = MhBfgsSettings { scale, target_acceptance, ..default };
                 Box::new(MhBfgs::new(dimension, blocks, settings, streams)?)
             }
             Self::HmcBfgs => {
@@ -150,8 +172,59 @@ impl SamplerKind {
                 let settings = QnhmcSettings { hmc, ..QnhmcSettings::default() };
                 Box::new(Qnhmc::new(dimension, blocks, settings, streams)?)
             }
+            Self::Nuts => {
+                let default = NutsSettings::default();
+                let step_size = step_size.unwrap_or(default.step_size);
+                let settings = NutsSettings { step_size, target_acceptance, ..default };
+                Box::new(Nuts::new(dimension, blocks, settings, streams)?)
+            }
             Self::Newtonian => Box::new(Newtonian::new(dimension, blocks, streams)?),
         })
+    }
+
+    /// Whether the sampler tests its moves, and adapts its step to the acceptance.
+    fn has_test(self) -> bool {
+        matches!(self, Self::Hmc | Self::MhBfgs | Self::HmcBfgs | Self::Qnhmc | Self::Nuts | Self::Newtonian)
+    }
+
+    /// The settings of the sampler's warm-up, if it has one.
+    fn warm_up_settings(self, options: &SamplerOptions) -> Option<WarmUpSettings> {
+        if matches!(self, Self::Sgrld | Self::Sgrhmc | Self::Newtonian) {
+            return None;
+        }
+        // Folding draws at zero needs coordinates in which zero is where it was.
+        let is_given = options.mirror || options.step_size.is_some() && !self.has_test();
+        let metric =
+            options.metric.unwrap_or(if is_given { MetricShape::None } else { MetricShape::Diagonal });
+        Some(WarmUpSettings { metric, adapt_step: !is_given, ..WarmUpSettings::default() })
+    }
+}
+
+/// The least curvature of a pair, in preconditioned coordinates.
+const MIN_CURVATURE: f64 = 1e-2;
+/// Shadow acceptance that HAMCMC's step aims for, without and with a Metropolis test.
+const ACCEPTANCE: [f64; 2] = [0.98, 0.574];
+
+fn hamcmc<T: Real>(
+    dimension: usize,
+    blocks: usize,
+    (gradient, options): (GradientSettings, &SamplerOptions),
+    streams: SeedTree,
+) -> Result<Hamcmc<T>, SamplerError> {
+    let settings = HamcmcSettings { gradient, ..HamcmcSettings::default() };
+    let pairs = if options.metropolis { Pairs::States } else { options.pairs.unwrap_or_default() };
+    // States make one pair less of the same memory.
+    let memory = settings.memory + usize::from(pairs == Pairs::States);
+    let sampler = Hamcmc::new(dimension, blocks, HamcmcSettings { memory, ..settings }, streams)?
+        .with_pairs(pairs)?
+        .with_curvature_bounds(MIN_CURVATURE, f64::INFINITY)?;
+    let sampler = if options.metropolis { sampler.with_metropolis()? } else { sampler };
+    let acceptance = options.target_acceptance.filter(|_| options.metropolis);
+    match options.step_size {
+        Some(_) => Ok(sampler),
+        None => {
+            sampler.with_step_adaptation(acceptance.unwrap_or(ACCEPTANCE[usize::from(options.metropolis)]))
+        }
     }
 }
 

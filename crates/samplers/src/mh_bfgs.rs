@@ -179,6 +179,7 @@ impl<T: Real> Sampler<T> for MhBfgs<T> {
             ),
             divergences: blocks.iter().filter(|walker| walker.diverged).count(),
             step_size: blocks.iter().map(|walker| walker.scale).sum::<f64>() / count,
+            ..Step::default()
         }
     }
 
@@ -191,6 +192,16 @@ impl<T: Real> Sampler<T> for MhBfgs<T> {
             self.blocks.iter_mut().for_each(|walker| walker.base_scale = walker.averaging.adapted());
         }
         self.adapting = on;
+    }
+
+    fn restart_step(&mut self, block: usize, step: f64) {
+        let walker = &mut self.blocks[block];
+        walker.averaging = DualAveraging::new(step, self.settings.target_acceptance);
+        walker.base_scale = step;
+    }
+
+    fn change_coordinates(&mut self, change: &mut dyn FnMut(usize, &mut [T])) {
+        self.ensemble.change_coordinates(change);
     }
 
     fn chains(&self) -> usize {

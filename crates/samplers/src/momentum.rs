@@ -63,6 +63,11 @@ impl<T: Real, Rest: Clone + Send> Momenta<T, Rest> {
         }
     }
 
+    /// Draws all momenta anew at the next step.
+    pub fn restart(&mut self) {
+        self.started = false;
+    }
+
     /// Sets the momentum of `block`, instead of a draw if the chain has not started.
     pub fn set(&mut self, block: usize, momentum: &[T]) {
         self.begin(0);

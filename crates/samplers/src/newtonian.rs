@@ -590,7 +590,7 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
                 }
             }
         }
-        Step { acceptance, energy: None, divergences, step_size: 1.0 }
+        Step { acceptance, divergences, step_size: 1.0, ..Step::default() }
     }
 
     fn shape(&self) -> (usize, usize) {

@@ -1,12 +1,14 @@
 //! The no-U-turn sampler: Hamiltonian trajectories that end by themselves.
 //!
 //! From a momentum `p ~ N(0, M)` the trajectory doubles, forwards or backwards in time at random, until it or one of
-//! its subtrees turns back: until the sum of its momenta no longer points the way of the momenta at both ends. The
+//! its subtrees turns back: until the sum of its momenta no longer points the way of the momenta at both ends, over the
+//! tree, and over each half with the first leaf of the other. The
 //! draw is a state of the trajectory, with a weight of `exp(-H)` within each subtree; between what there was and a
 //! new subtree the newer is favoured.
 //!
 //! **Source.** Hoffman and Gelman (2014) with multinomial weights and the generalised criterion of Betancourt (2017,
-//! "A conceptual introduction to Hamiltonian Monte Carlo", appendix A): NUTS of the tables in `newtonian`. Step size:
+//! "A conceptual introduction to Hamiltonian Monte Carlo", appendix A) and the checks across halves that Stan has had
+//! since version 2.21: NUTS of the tables in `newtonian`. Step size:
 //! dual averaging during burn-in on the mean acceptance probability over the trajectory.
 //! **Cost.** A potential and a gradient for each leapfrog step, up to `2^depth - 1` of them. Blocks have trees of their
 //! own, grown side by side: a step takes as long as the largest. **Bias.** None.
@@ -14,7 +16,7 @@
 
 use rand::RngExt;
 
-use super::gradient::{check, check_shape};
+use super::gradient::{DIVERGENCE, check, check_shape};
 use super::matrix::Spectrum;
 use super::vector::{add_scaled, dot, is_sound};
 use super::{DualAveraging, Matrix, Real, Sampler, SamplerError, Step, Target};
@@ -37,9 +39,6 @@ impl Default for NutsSettings {
     }
 }
 
-/// Energy errors beyond this count as divergences.
-const DIVERGENCE: f64 = 1000.0;
-
 /// The no-U-turn sampler; see the [module](self).
 #[derive(Debug, Clone)]
 pub struct Nuts<T> {
@@ -50,6 +49,11 @@ pub struct Nuts<T> {
     mass: Option<Spectrum<T>>,
     gradient: Vec<T>,
     potential: Vec<f64>,
+    /// The last draw with its gradient and potential, which a target that is fixed need not evaluate again.
+    last: Vec<T>,
+    last_gradient: Vec<T>,
+    last_potential: Vec<f64>,
+    start_gradient: Vec<T>,
     adapting: bool,
 }
 
@@ -79,7 +83,11 @@ impl<T: Real> Place<T> {
 #[derive(Debug, Clone)]
 struct Sum<T> {
     draw: Vec<T>,
+    /// The gradient at the draw, before any mass.
+    gradient: Vec<T>,
     potential: f64,
+    /// Potential and kinetic energy at the draw.
+    hamiltonian: f64,
     momentum: Vec<T>,
     log_weight: f64,
 }
@@ -87,7 +95,14 @@ struct Sum<T> {
 impl<T: Real> Sum<T> {
     fn new(dimension: usize) -> Self {
         let zeros = vec![T::zero(); dimension];
-        Self { draw: zeros.clone(), potential: 0.0, momentum: zeros, log_weight: f64::NEG_INFINITY }
+        Self {
+            draw: zeros.clone(),
+            gradient: zeros.clone(),
+            potential: 0.0,
+            hamiltonian: 0.0,
+            momentum: zeros,
+            log_weight: f64::NEG_INFINITY,
+        }
     }
 }
 
@@ -103,9 +118,10 @@ struct Tree<T> {
     here: Place<T>,
     whole: Sum<T>,
     part: Sum<T>,
-    /// For every power of two the momentum at the first leaf of the present subtree of that size, and the sum of
-    /// momenta up to it.
-    first: Vec<[Vec<T>; 2]>,
+    /// For every power of two the momentum at the first leaf of the present subtree of that size, the sum of momenta up to
+    /// it, and the momentum at the leaf before.
+    first: Vec<[Vec<T>; 3]>,
+    previous: Vec<T>,
     scratch: [Vec<T>; 2],
     energy: f64,
     depth: u32,
@@ -148,7 +164,9 @@ impl<T: Real> Tree<T> {
         ends.iter_mut().for_each(|end| end.copy_from(here));
         self.energy = potential + 0.5 * dot(&here.momentum, &here.momentum).widen();
         whole.draw.copy_from_slice(theta);
+        whole.gradient.copy_from_slice(slope);
         whole.potential = potential;
+        whole.hamiltonian = self.energy;
         whole.momentum.copy_from_slice(&here.momentum);
         whole.log_weight = 0.0;
         (self.depth, self.acceptance, self.steps) = (0, 0.0, 0.0);
@@ -212,7 +230,9 @@ impl<T: Real> Tree<T> {
         self.part.log_weight = log_sum(self.part.log_weight, -error);
         if self.stream.random::<f64>() < libm::exp(-error - self.part.log_weight) {
             self.part.draw.copy_from_slice(&self.here.theta);
+            self.part.gradient.copy_from_slice(gradient);
             self.part.potential = potential;
+            self.part.hamiltonian = self.energy + error;
         }
         add_scaled(&mut self.part.momentum, T::one(), momentum);
         let leaf = self.leaves;
@@ -223,19 +243,37 @@ impl<T: Real> Tree<T> {
         if leaf.is_multiple_of(2) {
             self.first[level][0].copy_from_slice(momentum);
             self.first[level][1].copy_from_slice(&self.part.momentum);
+            self.first[level][2].copy_from_slice(&self.previous);
         } else {
             let ended = leaf.trailing_ones() as usize;
-            for [start, before] in &self.first[level + 1 - ended..=level] {
-                let sum = &mut self.scratch[0];
+            let begun = &self.first[level + 1 - ended..=level];
+            let sum = &mut self.scratch[0];
+            for (k, [start, up_to_start, _]) in begun.iter().enumerate() {
+                // The sum over a subtree from its first leaf to this one.
                 sum.copy_from_slice(&self.part.momentum);
-                add_scaled(sum, -T::one(), before);
+                add_scaled(sum, -T::one(), up_to_start);
                 add_scaled(sum, T::one(), start);
-                if turns([start, momentum], sum) {
+                let mut turned = turns([start, momentum], sum);
+                // The next, smaller subtree that ends here is this one's second half. Each half and the first leaf of the
+                // other may turn where the whole does not.
+                if let Some([middle, up_to_middle, before_middle]) = begun.get(k + 1) {
+                    sum.copy_from_slice(up_to_middle);
+                    add_scaled(sum, -T::one(), up_to_start);
+                    add_scaled(sum, T::one(), start);
+                    turned |= turns([start, middle], sum);
+                    sum.copy_from_slice(&self.part.momentum);
+                    add_scaled(sum, -T::one(), up_to_middle);
+                    add_scaled(sum, T::one(), middle);
+                    add_scaled(sum, T::one(), before_middle);
+                    turned |= turns([before_middle, momentum], sum);
+                }
+                if turned {
                     self.growing = false;
                     return;
                 }
             }
         }
+        self.previous.copy_from_slice(momentum);
         if self.leaves == 1 << self.depth {
             self.merge(depth);
         }
@@ -246,14 +284,24 @@ impl<T: Real> Tree<T> {
         let Self { whole, part, .. } = self;
         if self.stream.random::<f64>() < libm::exp(part.log_weight - whole.log_weight) {
             whole.draw.copy_from_slice(&part.draw);
+            whole.gradient.copy_from_slice(&part.gradient);
             whole.potential = part.potential;
+            whole.hamiltonian = part.hamiltonian;
         }
         whole.log_weight = log_sum(whole.log_weight, part.log_weight);
+        let [far, near] = if self.forward { [0, 1] } else { [1, 0] };
+        let (first, sum) = (&self.first[0][0], &mut self.scratch[0]);
+        sum.copy_from_slice(&whole.momentum);
+        add_scaled(sum, T::one(), first);
+        let mut turned = turns([&self.ends[far].momentum, first], sum);
+        sum.copy_from_slice(&part.momentum);
+        add_scaled(sum, T::one(), &self.ends[near].momentum);
+        turned |= turns([&self.ends[near].momentum, &self.here.momentum], sum);
         add_scaled(&mut whole.momentum, T::one(), &part.momentum);
-        self.ends[usize::from(self.forward)].copy_from(&self.here);
+        self.ends[near].copy_from(&self.here);
         self.depth += 1;
         let ends = [&self.ends[0].momentum[..], &self.ends[1].momentum[..]];
-        self.growing = self.depth < depth && !turns(ends, &self.whole.momentum);
+        self.growing = self.depth < depth && !turned && !turns(ends, &self.whole.momentum);
         if self.growing {
             self.sprout();
         }
@@ -289,7 +337,8 @@ impl<T: Real> Nuts<T> {
             here: Place::new(dimension),
             whole: Sum::new(dimension),
             part: Sum::new(dimension),
-            first: vec![pair.clone(); depth as usize],
+            first: vec![[pair[0].clone(), pair[0].clone(), pair[0].clone()]; depth as usize],
+            previous: pair[0].clone(),
             scratch: pair.clone(),
             energy: 0.0,
             depth: 0,
@@ -307,6 +356,10 @@ impl<T: Real> Nuts<T> {
             mass: None,
             gradient: vec![T::zero(); dimension * blocks],
             potential: vec![0.0; blocks],
+            last: Vec::new(),
+            last_gradient: vec![T::zero(); dimension * blocks],
+            last_potential: vec![0.0; blocks],
+            start_gradient: vec![T::zero(); dimension * blocks],
             adapting: false,
         })
     }
@@ -332,7 +385,13 @@ impl<T: Real> Sampler<T> for Nuts<T> {
         let n = self.dimension;
         let Self { blocks, mass, gradient, potential, adapting, settings, .. } = self;
         let mass = mass.as_ref();
-        target.evaluate(theta, potential, gradient);
+        if target.is_fixed() && self.last == theta {
+            gradient.copy_from_slice(&self.last_gradient);
+            potential.copy_from_slice(&self.last_potential);
+        } else {
+            target.evaluate(theta, potential, gradient);
+        }
+        self.start_gradient.copy_from_slice(gradient);
         let columns = theta.chunks_exact(n).zip(gradient.chunks_exact(n)).zip(potential.iter());
         for (tree, ((theta, gradient), &potential)) in blocks.iter_mut().zip(columns) {
             tree.begin(theta, (potential, gradient), mass, *adapting);
@@ -352,8 +411,15 @@ impl<T: Real> Sampler<T> for Nuts<T> {
             }
         }
         let (mut acceptance, mut energy) = (0.0, 0.0);
-        for (tree, theta) in blocks.iter_mut().zip(theta.chunks_exact_mut(n)) {
+        let mut hamiltonian = 0.0;
+        let kept = self.last_gradient.chunks_exact_mut(n).zip(&mut self.last_potential);
+        for ((tree, theta), (last_gradient, last_potential)) in
+            blocks.iter_mut().zip(theta.chunks_exact_mut(n)).zip(kept)
+        {
             theta.copy_from_slice(&tree.whole.draw);
+            last_gradient.copy_from_slice(&tree.whole.gradient);
+            *last_potential = tree.whole.potential;
+            hamiltonian += tree.whole.hamiltonian;
             let accepted = tree.acceptance / tree.steps.max(1.0);
             if *adapting {
                 tree.averaging.update(accepted);
@@ -361,17 +427,37 @@ impl<T: Real> Sampler<T> for Nuts<T> {
             acceptance += accepted;
             energy += tree.whole.potential;
         }
+        self.last.clear();
+        self.last.extend_from_slice(theta);
         let count = blocks.len() as f64;
         Step {
             acceptance: acceptance / count,
             energy: Some(energy),
             divergences: blocks.iter().filter(|tree| tree.diverged).count(),
             step_size: blocks.iter().map(|tree| tree.step_size).sum::<f64>() / count,
+            hamiltonian: Some(hamiltonian),
+            leapfrog_steps: blocks.iter().map(|tree| tree.steps as usize).max().unwrap_or(0),
+            depth_limited: blocks.iter().filter(|tree| tree.depth == settings.depth).count(),
         }
     }
 
     fn shape(&self) -> (usize, usize) {
         (self.dimension, self.blocks.len())
+    }
+
+    fn restart_step(&mut self, block: usize, step: f64) {
+        let tree = &mut self.blocks[block];
+        tree.averaging = DualAveraging::new(step, self.settings.target_acceptance);
+        tree.base_step = step;
+    }
+
+    /// The last draw is one of other coordinates.
+    fn change_coordinates(&mut self, _: &mut dyn FnMut(usize, &mut [T])) {
+        self.last.clear();
+    }
+
+    fn start_gradient(&self) -> Option<&[T]> {
+        Some(&self.start_gradient)
     }
 
     fn adapt(&mut self, on: bool) {

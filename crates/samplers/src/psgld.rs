@@ -24,7 +24,7 @@
 
 use super::gradient::{Block, Engine, check};
 use super::vector::for_blocks;
-use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
+use super::{GradientSettings, Real, Sampler, SamplerError, Step, StepRule, Target};
 use crate::random::SeedTree;
 
 /// Settings of [`Psgld`].
@@ -95,7 +95,7 @@ impl<T: Real> Sampler<T> for Psgld<T> {
     fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
         let engine = &mut self.engine;
         let step_size = engine.begin(target);
-        engine.evaluate_and_watch(target, theta);
+        engine.evaluate_and_watch(target, theta, 0.0);
         if self.settings.correction {
             let batch = engine.batch(target);
             let capability = "the diagonal of its Hessian";
@@ -134,6 +134,31 @@ impl<T: Real> Sampler<T> for Psgld<T> {
             squares.started = squares.v.iter().all(|v| v.is_finite());
         });
         engine.step(step_size, self.blocks.iter().filter(|(block, _)| block.diverged).count())
+    }
+
+    fn step_rule(&self) -> StepRule {
+        StepRule::Langevin
+    }
+
+    /// `eps G` is the step of Langevin dynamics: the largest `G` counts.
+    fn restart_step(&mut self, _: usize, step: f64) {
+        let floor = self.settings.regularisation;
+        let weights = self.blocks.iter().flat_map(|(_, squares)| squares.v.iter());
+        let smallest = weights.map(|v| v.widen().sqrt()).fold(f64::INFINITY, f64::min);
+        self.engine.set_step(0.5 * step * step * (floor + smallest));
+    }
+
+    fn change_coordinates(&mut self, _: &mut dyn FnMut(usize, &mut [T])) {
+        self.engine.forget();
+        self.blocks.iter_mut().for_each(|(_, squares)| squares.started = false);
+    }
+
+    fn start_state(&self) -> Option<&[T]> {
+        self.engine.last().map(|[theta, _]| theta)
+    }
+
+    fn start_gradient(&self) -> Option<&[T]> {
+        self.engine.last().map(|[_, gradient]| gradient)
     }
 
     fn shape(&self) -> (usize, usize) {

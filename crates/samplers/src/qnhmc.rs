@@ -158,4 +158,27 @@ impl<T: Real> Sampler<T> for Qnhmc<T> {
     fn adapt(&mut self, on: bool) {
         self.trajectory.adapt(on);
     }
+
+    fn warm_up(&mut self, _: usize) {
+        self.trajectory.warm_up();
+    }
+
+    fn restart_step(&mut self, block: usize, step: f64) {
+        self.trajectory.restart_step(block, step);
+    }
+
+    /// Forgets all pairs.
+    fn change_coordinates(&mut self, _: &mut dyn FnMut(usize, &mut [T])) {
+        let initial = self.settings.initial_scale.scale(std::iter::empty());
+        for (block, pairs) in self.trajectory.blocks.iter_mut().zip(&mut self.memories) {
+            (pairs.count, pairs.rejections) = (0, 0);
+            pairs.s.fill(T::zero());
+            block.inverse.reset(initial);
+        }
+    }
+
+    /// Long enough to learn the pairs and then adapt the step to them.
+    fn closing_steps(&self, steps: usize) -> usize {
+        (3 * self.settings.learning).min(steps / 2)
+    }
 }

@@ -155,7 +155,7 @@ impl<R: Recipe> Sampler<f64> for RecipeSampler<R> {
         }
         self.z[..dimension].copy_from_slice(theta);
         let step_size = self.engine.begin(target);
-        self.engine.evaluate_and_watch(target, theta);
+        self.engine.evaluate_and_watch(target, theta, 0.0);
         drift(&mut self.recipe, target, &self.z, &self.engine.gradient, &mut self.next);
         self.recipe.matrix(target, &self.z, &mut self.root);
         let noise = (2.0 * step_size * self.engine.settings.temperature).sqrt();

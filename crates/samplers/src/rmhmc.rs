@@ -20,7 +20,7 @@
 use rand::RngExt;
 
 use super::dense::{log_determinant, solve};
-use super::gradient::check_shape;
+use super::gradient::{DIVERGENCE, check_shape};
 use super::metric::FactoredMetric;
 use super::vector::{add_scaled, dot, is_sound};
 use super::{DualAveraging, HmcSettings, Metric, Minibatch, Real, Sampler, SamplerError, Step, Target};
@@ -88,9 +88,6 @@ struct Geometry<T> {
 /// The implicit equations are done when nothing changes by more than so many roundings, or are not to be solved.
 const ROUNDINGS: f64 = 1e4;
 const ITERATIONS: usize = 60;
-/// Energy errors beyond this count as divergences.
-const DIVERGENCE: f64 = 1000.0;
-
 /// Whether two iterates agree to rounding.
 fn agree<T: Real>(a: &[T], b: &[T]) -> bool {
     let tolerance = T::narrow(ROUNDINGS) * T::epsilon();
@@ -357,7 +354,7 @@ impl<T: Real> Sampler<T> for Rmhmc<T> {
                 add_scaled(momentum, T::narrow(-0.5 * *step_size), velocity);
             }
         }
-        let mut energy = 0.0;
+        let (mut energy, mut hamiltonian) = (0.0, 0.0);
         for (block, leaper) in self.blocks.iter_mut().enumerate() {
             let Leaper { momentum, scratch, .. } = leaper;
             let end = self.potential[block] + self.here.energy(block, momentum, scratch);
@@ -366,8 +363,10 @@ impl<T: Real> Sampler<T> for Rmhmc<T> {
             leaper.probability = if leaper.diverged { 0.0 } else { libm::exp(-error.max(0.0)) };
             if leaper.stream.random::<f64>() < leaper.probability {
                 energy += self.potential[block];
+                hamiltonian += end;
             } else {
                 energy += self.start_potential[block];
+                hamiltonian += leaper.energy;
                 theta[block * n..(block + 1) * n].copy_from_slice(&self.start[block * n..(block + 1) * n]);
             }
             if adapting {
@@ -380,6 +379,9 @@ impl<T: Real> Sampler<T> for Rmhmc<T> {
             energy: Some(energy),
             divergences: blocks.iter().filter(|leaper| leaper.diverged).count(),
             step_size: blocks.iter().map(|leaper| leaper.step_size).sum::<f64>() / count,
+            hamiltonian: Some(hamiltonian),
+            leapfrog_steps: self.settings.leaps,
+            depth_limited: 0,
         }
     }
 

@@ -1,7 +1,11 @@
-//! Several chains of one posterior, and what they say of each other.
+//! Several chains of one posterior, their summary and warnings.
 
-use super::diagnostics::{effective_size_bulk, interleaved, mean_and_variance, rank_r_hat, standard_error};
-use super::{Chain, ChainStatistics, Real, Sampler, SamplerError, Target};
+use super::diagnostics::{
+    Warning, effective_size_bulk, effective_size_tail, energy_fraction, interleaved, mean_and_variance,
+    rank_r_hat, standard_error,
+};
+use super::identity::{IdentitySums, standard_errors};
+use super::{Chain, ChainStatistics, Real, Sampler, SamplerError, Step, Target};
 
 /// How long every chain runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,65 +22,228 @@ impl Default for Schedule {
     }
 }
 
-/// What [`sample`] found.
+/// Draws of one run of a sampler, step by step.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SampleResult<T> {
-    /// What is known of every unknown of the state.
-    pub parameters: Vec<ParameterSummary>,
-    /// What the steps of every chain did, burn-in left out.
-    pub statistics: Vec<ChainStatistics>,
-    /// Of every chain, unknowns x draws.
-    draws: Vec<Vec<T>>,
-    /// How many chains each of them runs in turn.
+pub struct RunRecord<T> {
+    draws: Vec<T>,
+    steps: Vec<Step>,
+    width: usize,
     interleaved: usize,
+    identity: IdentitySums,
 }
 
-/// What all chains together say of one unknown.
+impl<T: Real> RunRecord<T> {
+    /// For `draws` draws of a state of `width` numbers, by a sampler that moves `chains` chains in turn.
+    #[must_use]
+    pub fn new(width: usize, draws: usize, chains: usize) -> Self {
+        Self {
+            draws: Vec::with_capacity(width * draws),
+            steps: Vec::with_capacity(draws),
+            width,
+            interleaved: chains,
+            identity: IdentitySums::new(width, draws),
+        }
+    }
+
+    /// Records a draw, the step that made it, and the state and gradient that the step started from, if known
+    /// ([`Sampler::start_state`]).
+    ///
+    /// # Panics
+    /// If `theta` has another size than the record.
+    pub fn add(&mut self, theta: &[T], step: &Step, start: Option<(&[T], &[T])>) {
+        assert_eq!(theta.len(), self.width, "size of a draw");
+        self.draws.extend_from_slice(theta);
+        self.steps.push(*step);
+        // Tested moves need no check of their bias.
+        if let (Some((state, gradient)), None) = (start, step.energy) {
+            self.identity.add(state, gradient);
+        }
+    }
+
+    /// The steps, in order.
+    #[must_use]
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    fn statistics(&self) -> ChainStatistics {
+        let mut all = ChainStatistics::default();
+        self.steps.iter().for_each(|step| all.add(step));
+        all
+    }
+}
+
+/// Draws, summary and statistics of several chains: the result of [`sample`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct SampleResult<T> {
+    /// Summary of every parameter of the state.
+    pub parameters: Vec<ParameterSummary>,
+    /// Statistics of the steps of every run, burn-in left out.
+    pub statistics: Vec<ChainStatistics>,
+    runs: Vec<RunRecord<T>>,
+}
+
+/// Summary of one parameter over all chains.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ParameterSummary {
     /// Mean of the draws.
     pub mean: f64,
-    /// Their standard deviation.
+    /// Standard deviation of the draws.
     pub deviation: f64,
     /// Monte Carlo standard error of the mean.
     pub standard_error: f64,
-    /// Rank-normalised split R-hat ([`rank_r_hat`]): above 1.01 the chains do not agree.
+    /// Rank-normalised split R-hat ([`rank_r_hat`]); above 1.01 the chains do not agree.
     pub r_hat: f64,
-    /// Bulk effective sample size ([`effective_size_bulk`]): independent draws of the same worth.
+    /// Bulk effective sample size ([`effective_size_bulk`]): independent draws of equal worth for the centre.
     pub effective_size: f64,
+    /// Tail effective sample size ([`effective_size_tail`]): independent draws of equal worth for 5 % and 95 % quantiles.
+    pub tail_effective_size: f64,
 }
 
+/// R-hat above which chains do not agree, effective draws below which they are too few, and the least E-BFMI.
+const MAX_R_HAT: f64 = 1.01;
+const MIN_EFFECTIVE_SIZE: f64 = 400.0;
+const MIN_ENERGY_FRACTION: f64 = 0.3;
+/// Standard errors beyond which an identity of the target fails.
+const MAX_STANDARD_ERRORS: f64 = 5.0;
+
 impl<T: Real> SampleResult<T> {
-    /// The draws of a chain, one state (`dimension x blocks`) after the other.
+    /// Summarises runs of equal length and width, `blocks` chains in the state of each.
     ///
     /// # Panics
-    /// If there is no such chain.
-    pub fn draws(&self, chain: usize) -> impl ExactSizeIterator<Item = &[T]> {
-        self.draws[chain].chunks_exact(self.parameters.len())
-    }
-
-    /// The draws of one unknown, a row for each chain: what the [diagnostics](super::diagnostics) take. A sampler that
-    /// moves several chains in turn ([`Sampler::chains`]) has as many rows for each start, as these mix each by itself.
-    ///
-    /// # Panics
-    /// If there is no such unknown.
+    /// If there is no run, or runs differ in size.
     #[must_use]
-    pub fn traces(&self, unknown: usize) -> Vec<Vec<f64>> {
-        let trace = |chain| self.draws(chain).map(|theta| theta[unknown].widen()).collect::<Vec<f64>>();
-        (0..self.draws.len()).flat_map(|chain| interleaved(&trace(chain), self.interleaved)).collect()
+    pub fn new(runs: Vec<RunRecord<T>>, blocks: usize) -> Self {
+        let first = runs.first().map(|run| (run.width, run.steps.len()));
+        assert!(
+            runs.iter().all(|run| Some((run.width, run.steps.len())) == first) && first.is_some(),
+            "runs of one size"
+        );
+        let statistics = runs.iter().map(RunRecord::statistics).collect();
+        let mut result = Self { parameters: Vec::new(), statistics, runs };
+        let width = first.map_or(0, |(width, _)| width) / blocks;
+        result.parameters = (0..width).map(|parameter| result.summarise(parameter, blocks)).collect();
+        result
     }
 
-    /// The largest R-hat of all unknowns, NaN if one is.
+    fn summarise(&self, parameter: usize, blocks: usize) -> ParameterSummary {
+        let width = self.runs[0].width / blocks;
+        let traces: Vec<Vec<f64>> =
+            (0..blocks).flat_map(|block| self.traces_of(block * width + parameter)).collect();
+        let (mean, variance) = mean_and_variance(&traces.concat());
+        ParameterSummary {
+            mean,
+            deviation: variance.sqrt(),
+            standard_error: standard_error(&traces),
+            r_hat: rank_r_hat(&traces),
+            effective_size: effective_size_bulk(&traces),
+            tail_effective_size: effective_size_tail(&traces),
+        }
+    }
+
+    fn traces_of(&self, coordinate: usize) -> Vec<Vec<f64>> {
+        let trace = |run: &RunRecord<T>| -> Vec<f64> {
+            run.draws.iter().skip(coordinate).step_by(run.width).map(|x| x.widen()).collect()
+        };
+        self.runs.iter().flat_map(|run| interleaved(&trace(run), run.interleaved)).collect()
+    }
+
+    /// The draws of a run, one state (`dimension x blocks`) after the other.
+    ///
+    /// # Panics
+    /// If there is no run of this number.
+    pub fn draws(&self, run: usize) -> impl ExactSizeIterator<Item = &[T]> {
+        self.runs[run].draws.chunks_exact(self.runs[run].width)
+    }
+
+    /// The steps of every run.
+    pub fn runs(&self) -> impl ExactSizeIterator<Item = &RunRecord<T>> {
+        self.runs.iter()
+    }
+
+    /// The draws of one coordinate of the state, a row for each chain: the input of the
+    /// [diagnostics](super::diagnostics). A sampler that moves several chains in turn ([`Sampler::chains`]) has as many
+    /// rows for each start, as each of these mixes by itself.
+    ///
+    /// # Panics
+    /// If there is no coordinate of this number.
+    #[must_use]
+    pub fn traces(&self, coordinate: usize) -> Vec<Vec<f64>> {
+        assert!(coordinate < self.runs[0].width, "coordinate {coordinate} of {}", self.runs[0].width);
+        self.traces_of(coordinate)
+    }
+
+    /// E-BFMI of every run ([`energy_fraction`]); empty for samplers without momenta or without an acceptance test.
+    #[must_use]
+    pub fn energy_fractions(&self) -> Vec<f64> {
+        let energies = |run: &RunRecord<T>| -> Option<Vec<f64>> {
+            run.steps.iter().map(|step| step.hamiltonian).collect()
+        };
+        self.runs.iter().filter_map(|run| energies(run).map(|energies| energy_fraction(&energies))).collect()
+    }
+
+    /// The largest R-hat of all parameters, NaN if one is.
     #[must_use]
     pub fn max_r_hat(&self) -> f64 {
         let worse = |worst: f64, r_hat: f64| if worst.is_nan() || r_hat <= worst { worst } else { r_hat };
-        self.parameters.iter().map(|unknown| unknown.r_hat).fold(1.0, worse)
+        self.parameters.iter().map(|parameter| parameter.r_hat).fold(1.0, worse)
     }
 
-    /// The smallest effective size of all unknowns.
+    /// The smallest bulk effective size of all parameters.
     #[must_use]
     pub fn min_effective_size(&self) -> f64 {
-        self.parameters.iter().map(|unknown| unknown.effective_size).fold(f64::INFINITY, f64::min)
+        self.parameters.iter().map(|parameter| parameter.effective_size).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Reasons not to trust the draws, most serious first; empty if there is none.
+    ///
+    /// Divergences; draws without a test that fail the target's identities by 5 standard errors; R-hat above 1.01; fewer
+    /// than 400 effective draws in bulk or tails; E-BFMI below 0.3; trajectories at the maximum depth.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        let total = |count: fn(&ChainStatistics) -> usize| self.statistics.iter().map(count).sum::<usize>();
+        let divergences = total(|all| all.divergences);
+        if divergences > 0 {
+            let tested = self.runs.iter().all(|run| run.steps.iter().all(|step| step.energy.is_some()));
+            warnings.push(Warning::Divergences { count: divergences, steps: total(|all| all.steps), tested });
+        }
+        // The parameter where a number is largest; NaN is larger than all.
+        let most = |value: &dyn Fn(usize) -> f64| {
+            (0..self.parameters.len()).map(|k| (k, value(k))).max_by(|a, b| a.1.total_cmp(&b.1))
+        };
+        let blocks = self.runs[0].width / self.parameters.len().max(1);
+        let bias = |parameter: usize| {
+            let places = (0..blocks).map(|block| block * self.parameters.len() + parameter);
+            standard_errors(places.flat_map(|place| self.runs.iter().map(move |run| (&run.identity, place))))
+        };
+        if let Some((parameter, standard_errors)) =
+            most(&bias).filter(|(_, errors)| *errors > MAX_STANDARD_ERRORS)
+        {
+            warnings.push(Warning::Bias { parameter, standard_errors });
+        }
+        let r_hat = |k: usize| self.parameters[k].r_hat;
+        if let Some((parameter, value)) =
+            most(&r_hat).filter(|(_, value)| value.is_nan() || *value > MAX_R_HAT)
+        {
+            warnings.push(Warning::RHat { parameter, value: value.abs() });
+        }
+        let size = |k: usize| self.parameters[k].effective_size.min(self.parameters[k].tail_effective_size);
+        if let Some((parameter, _)) = most(&|k| -size(k)).filter(|(k, _)| size(*k) < MIN_EFFECTIVE_SIZE) {
+            let ParameterSummary { effective_size: bulk, tail_effective_size: tail, .. } =
+                self.parameters[parameter];
+            warnings.push(Warning::EffectiveSize { parameter, bulk, tail });
+        }
+        let fractions = self.energy_fractions();
+        let lowest = fractions.iter().copied().enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
+        if let Some((chain, fraction)) = lowest.filter(|(_, fraction)| *fraction < MIN_ENERGY_FRACTION) {
+            warnings.push(Warning::Energy { chain, fraction });
+        }
+        let depth_limited = total(|all| all.depth_limited);
+        if depth_limited > 0 {
+            warnings.push(Warning::Depth { count: depth_limited });
+        }
+        warnings
     }
 }
 
@@ -119,15 +286,15 @@ pub fn sample<T: Real, G: Target<T> + Clone + Send + Sync, S: Sampler<T>>(
     };
     least("starts", starts.len(), 1.0, "at least 1")?;
     let run = |(chain, start): (usize, &Vec<T>)| {
-        let mut draws = Vec::with_capacity(schedule.draws * start.len());
         let sampler = sampler(chain)?;
         let chains = sampler.chains();
         // R-hat compares halves of chains, of two draws each.
         least("draws of each chain", schedule.draws / chains, 4.0, "at least 4")?;
+        let mut record = RunRecord::new(start.len(), schedule.draws, chains);
         let mut chain = Chain::new(target.clone(), sampler, start.clone())?;
         chain.burn_in(schedule.burn_in);
-        chain.run(schedule.draws, |draw| draws.extend_from_slice(draw.theta));
-        Ok((draws, (chain.statistics(), chains)))
+        chain.record(schedule.draws, &mut record);
+        Ok(record)
     };
     #[cfg(feature = "rayon")]
     let runs: Result<Vec<_>, SamplerError> = {
@@ -136,28 +303,5 @@ pub fn sample<T: Real, G: Target<T> + Clone + Send + Sync, S: Sampler<T>>(
     };
     #[cfg(not(feature = "rayon"))]
     let runs: Result<Vec<_>, SamplerError> = starts.iter().enumerate().map(run).collect();
-    let (draws, runs): (Vec<_>, Vec<_>) = runs?.into_iter().unzip();
-    let in_turn = runs[0].1;
-    let statistics = runs.into_iter().map(|(statistics, _)| statistics).collect();
-    let mut sampled = SampleResult { parameters: Vec::new(), statistics, draws, interleaved: in_turn };
-    let width = starts[0].len();
-    let traces = |unknown: usize| -> Vec<Vec<f64>> {
-        let trace = |draws: &Vec<T>| -> Vec<f64> {
-            draws.iter().skip(unknown).step_by(width).map(|x| x.widen()).collect()
-        };
-        sampled.draws.iter().flat_map(|draws| interleaved(&trace(draws), in_turn)).collect()
-    };
-    let judge = |unknown: usize| {
-        let traces = traces(unknown);
-        let (mean, variance) = mean_and_variance(&traces.concat());
-        ParameterSummary {
-            mean,
-            deviation: variance.sqrt(),
-            standard_error: standard_error(&traces),
-            r_hat: rank_r_hat(&traces),
-            effective_size: effective_size_bulk(&traces),
-        }
-    };
-    sampled.parameters = (0..width).map(judge).collect();
-    Ok(sampled)
+    Ok(SampleResult::new(runs?, 1))
 }

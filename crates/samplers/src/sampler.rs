@@ -1,6 +1,6 @@
 //! The sampler's side of the contract, its errors, and the loop that runs a chain.
 
-use super::{Real, Target};
+use super::{Real, RunRecord, StepRule, Target};
 
 /// Why a sampler cannot be built or cannot serve a target.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -60,6 +60,12 @@ pub enum SamplerError {
         /// What it needs.
         capability: &'static str,
     },
+    /// No shape of a metric has this name.
+    #[error("unknown metric {name:?}; expected none, diagonal, dense or low-rank-N")]
+    UnknownMetric {
+        /// The name as given.
+        name: String,
+    },
     /// No sampler has this name.
     #[error("unknown sampler {name:?}; expected one of {expected}")]
     UnknownName {
@@ -71,7 +77,7 @@ pub enum SamplerError {
 }
 
 /// What one step of a sampler did.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Step {
     /// Mean acceptance probability over the blocks. Samplers without a test: the share of blocks that moved.
     pub acceptance: f64,
@@ -83,6 +89,13 @@ pub struct Step {
     pub divergences: usize,
     /// The step size used.
     pub step_size: f64,
+    /// The total Hamiltonian, potential and kinetic energy, of the draw; `None` for samplers without momenta or without
+    /// an acceptance test.
+    pub hamiltonian: Option<f64>,
+    /// Leapfrog steps of the trajectory, the longest over the blocks; 0 for samplers without trajectories.
+    pub leapfrog_steps: usize,
+    /// Blocks whose NUTS trajectory ended at the maximum depth.
+    pub depth_limited: usize,
 }
 
 /// A Markov chain transition on a [`Target`].
@@ -112,6 +125,45 @@ pub trait Sampler<T: Real>: Send {
     /// Turns adaptation of the step size on (burn-in) or off. Off at first; samplers without it ignore this.
     fn adapt(&mut self, on: bool) {
         let _ = on;
+    }
+
+    /// Starts a warm-up of `steps` steps, which `adapt(false)` ends. The default adapts the step size alone;
+    /// [`Preconditioned`](super::Preconditioned) estimates a metric, too.
+    fn warm_up(&mut self, steps: usize) {
+        let _ = steps;
+        self.adapt(true);
+    }
+
+    /// How [`Preconditioned`](super::Preconditioned) adapts the step.
+    fn step_rule(&self) -> StepRule {
+        StepRule::Own
+    }
+
+    /// Restarts the step's adaptation of one block at the leapfrog step `step`, in the sampler's coordinates. Samplers
+    /// that follow a [`StepRule`] other than `Own` take it as their constant step, in every block.
+    fn restart_step(&mut self, block: usize, step: f64) {
+        let _ = (block, step);
+    }
+
+    /// Carries states that the sampler keeps over to other linear coordinates: `change` maps a state of a block. Gradients
+    /// and pairs that it keeps are forgotten.
+    fn change_coordinates(&mut self, change: &mut dyn FnMut(usize, &mut [T])) {
+        let _ = change;
+    }
+
+    /// Steps at the end of a warm-up of `steps` steps during which the metric stays as it is.
+    fn closing_steps(&self, steps: usize) -> usize {
+        (steps / 5).max(50).min(steps / 3)
+    }
+
+    /// The gradient at the state that the last step started from, if the sampler kept it.
+    fn start_gradient(&self) -> Option<&[T]> {
+        None
+    }
+
+    /// The state that the last step started from, if the sampler kept it beside its gradient.
+    fn start_state(&self) -> Option<&[T]> {
+        None
     }
 
     /// How many interleaved chains the sampler runs: its memory for HAMCMC, the ensemble of HMC-BFGS, else one.
@@ -159,6 +211,27 @@ macro_rules! pointer_to_sampler {
             }
             fn adapt(&mut self, on: bool) {
                 (**self).adapt(on);
+            }
+            fn warm_up(&mut self, steps: usize) {
+                (**self).warm_up(steps);
+            }
+            fn step_rule(&self) -> StepRule {
+                (**self).step_rule()
+            }
+            fn restart_step(&mut self, block: usize, step: f64) {
+                (**self).restart_step(block, step);
+            }
+            fn change_coordinates(&mut self, change: &mut dyn FnMut(usize, &mut [T])) {
+                (**self).change_coordinates(change);
+            }
+            fn closing_steps(&self, steps: usize) -> usize {
+                (**self).closing_steps(steps)
+            }
+            fn start_gradient(&self) -> Option<&[T]> {
+                (**self).start_gradient()
+            }
+            fn start_state(&self) -> Option<&[T]> {
+                (**self).start_state()
             }
             fn chains(&self) -> usize {
                 (**self).chains()
@@ -220,6 +293,10 @@ pub struct ChainStatistics {
     accepted: f64,
     /// Total number of divergences.
     pub divergences: usize,
+    /// Leapfrog steps of all trajectories.
+    pub leapfrog_steps: usize,
+    /// Trajectories that ended at the maximum depth.
+    pub depth_limited: usize,
 }
 
 impl ChainStatistics {
@@ -228,6 +305,8 @@ impl ChainStatistics {
         self.steps += 1;
         self.accepted += step.acceptance;
         self.divergences += step.divergences;
+        self.leapfrog_steps += step.leapfrog_steps;
+        self.depth_limited += step.depth_limited;
     }
 
     /// Mean acceptance over all steps so far, in `[0, 1]`.
@@ -298,7 +377,7 @@ impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
 
     /// Takes `steps` steps with adaptation on, keeps none, and starts the statistics afresh.
     pub fn burn_in(&mut self, steps: usize) {
-        self.sampler.adapt(true);
+        self.sampler.warm_up(steps);
         for _ in 0..steps {
             self.sampler.step(&mut self.target, &mut self.theta);
         }
@@ -306,7 +385,18 @@ impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
         self.statistics = ChainStatistics::default();
     }
 
-    /// Turns the sampler's adaptation on or off, for burn-in that is to be observed.
+    /// Starts a warm-up of `steps` steps, which are then taken by [`run`](Self::run) and end with `adapt(false)`.
+    pub fn warm_up(&mut self, steps: usize) {
+        self.sampler.warm_up(steps);
+    }
+
+    /// The sampler.
+    #[must_use]
+    pub fn sampler(&self) -> &S {
+        &self.sampler
+    }
+
+    /// Turns adaptation of the step size alone on or off.
     pub fn adapt(&mut self, on: bool) {
         self.sampler.adapt(on);
     }
@@ -319,6 +409,21 @@ impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
             self.statistics.add(&step);
             observe(Draw { index, theta: &self.theta, step });
         }
+    }
+
+    /// Takes `steps` steps and records each.
+    pub fn record(&mut self, steps: usize, record: &mut RunRecord<T>) {
+        for _ in 0..steps {
+            let step = self.sampler.step(&mut self.target, &mut self.theta);
+            self.statistics.add(&step);
+            record.add(&self.theta, &step, self.start());
+        }
+    }
+
+    /// The state and gradient that the last step started from, if the sampler kept both.
+    #[must_use]
+    pub fn start(&self) -> Option<(&[T], &[T])> {
+        self.sampler.start_state().zip(self.sampler.start_gradient())
     }
 
     /// The last draw.

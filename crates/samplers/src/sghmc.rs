@@ -17,7 +17,7 @@ use super::gradient::{Engine, check};
 use super::matrix::Matrix;
 use super::momentum::{Momenta, Mover, advance, kick, kicked, settle};
 use super::vector::for_blocks;
-use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
+use super::{GradientSettings, Real, Sampler, SamplerError, Step, StepRule, Target};
 use crate::random::SeedTree;
 
 /// Settings of [`Sghmc`].
@@ -103,7 +103,7 @@ impl<T: Real> Sampler<T> for Sghmc<T> {
         let (step, mirror) = (T::narrow(step_size), engine.settings.mirror);
         self.momenta.begin(engine.iteration);
         self.momenta.half_move(theta, step, mirror);
-        engine.evaluate_and_watch(target, theta);
+        engine.evaluate_and_watch(target, theta, 0.125 * step_size * step_size);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
         let decay = libm::exp(-step_size * self.settings.friction);
         let variance = (1.0 - decay * decay) * engine.settings.temperature;
@@ -123,6 +123,27 @@ impl<T: Real> Sampler<T> for Sghmc<T> {
             settle(block, theta, momentum);
         });
         engine.step(step_size, self.momenta.divergences())
+    }
+
+    fn step_rule(&self) -> StepRule {
+        StepRule::Leapfrog
+    }
+
+    fn restart_step(&mut self, _: usize, step: f64) {
+        self.engine.set_step(step);
+    }
+
+    fn change_coordinates(&mut self, _: &mut dyn FnMut(usize, &mut [T])) {
+        self.engine.forget();
+        self.momenta.restart();
+    }
+
+    fn start_state(&self) -> Option<&[T]> {
+        self.engine.last().map(|[theta, _]| theta)
+    }
+
+    fn start_gradient(&self) -> Option<&[T]> {
+        self.engine.last().map(|[_, gradient]| gradient)
     }
 
     fn shape(&self) -> (usize, usize) {

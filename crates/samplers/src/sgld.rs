@@ -17,7 +17,7 @@
 use super::gradient::{Block, Engine};
 use super::matrix::{Matrix, Spectrum};
 use super::vector::for_blocks;
-use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
+use super::{GradientSettings, Real, Sampler, SamplerError, Step, StepRule, Target};
 use crate::random::SeedTree;
 
 /// Stochastic gradient Langevin dynamics; see the [module](self).
@@ -96,7 +96,9 @@ impl<T: Real> Sampler<T> for Sgld<T> {
     fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
         let engine = &mut self.engine;
         let step_size = engine.begin(target);
-        engine.evaluate_and_watch(target, theta);
+        // Of one leapfrog step of size sqrt(2 eps): (2 eps / 8) (|g'|^2 - |g|^2).
+        let weight = if self.general.is_some() { 0.0 } else { 0.25 * step_size };
+        engine.evaluate_and_watch(target, theta, weight);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
         let (step, mirror) = (T::narrow(step_size), engine.settings.mirror);
         let noise = T::narrow((2.0 * step_size * engine.settings.temperature).sqrt());
@@ -131,6 +133,26 @@ impl<T: Real> Sampler<T> for Sgld<T> {
             block.settle(theta);
         });
         engine.step(step_size, self.blocks.iter().filter(|(block, _)| block.diverged).count())
+    }
+
+    fn step_rule(&self) -> StepRule {
+        StepRule::Langevin
+    }
+
+    fn restart_step(&mut self, _: usize, step: f64) {
+        self.engine.set_step(0.5 * step * step);
+    }
+
+    fn change_coordinates(&mut self, _: &mut dyn FnMut(usize, &mut [T])) {
+        self.engine.forget();
+    }
+
+    fn start_state(&self) -> Option<&[T]> {
+        self.engine.last().map(|[theta, _]| theta)
+    }
+
+    fn start_gradient(&self) -> Option<&[T]> {
+        self.engine.last().map(|[_, gradient]| gradient)
     }
 
     fn shape(&self) -> (usize, usize) {

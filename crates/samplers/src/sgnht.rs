@@ -16,7 +16,7 @@ use super::gradient::{Engine, check};
 use super::matrix::Matrix;
 use super::momentum::{Momenta, Mover, advance, kick, kicked, settle};
 use super::vector::{dot, for_blocks};
-use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
+use super::{GradientSettings, Real, Sampler, SamplerError, Step, StepRule, Target};
 use crate::random::SeedTree;
 
 /// Settings of [`Sgnht`].
@@ -101,7 +101,7 @@ impl<T: Real> Sampler<T> for Sgnht<T> {
         let (step, mirror) = (T::narrow(step_size), engine.settings.mirror);
         self.momenta.begin(engine.iteration);
         self.momenta.half_move(theta, step, mirror);
-        engine.evaluate_and_watch(target, theta);
+        engine.evaluate_and_watch(target, theta, 0.125 * step_size * step_size);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
         let start = self.settings.diffusion;
         let diffusion = start * engine.settings.temperature;
@@ -135,6 +135,29 @@ impl<T: Real> Sampler<T> for Sgnht<T> {
             }
         });
         engine.step(step_size, self.momenta.divergences())
+    }
+
+    fn step_rule(&self) -> StepRule {
+        StepRule::Leapfrog
+    }
+
+    fn restart_step(&mut self, _: usize, step: f64) {
+        self.engine.set_step(step);
+    }
+
+    fn change_coordinates(&mut self, _: &mut dyn FnMut(usize, &mut [T])) {
+        self.engine.forget();
+        self.momenta.restart();
+        let start = self.settings.diffusion;
+        self.momenta.movers.iter_mut().for_each(|mover| mover.rest = start);
+    }
+
+    fn start_state(&self) -> Option<&[T]> {
+        self.engine.last().map(|[theta, _]| theta)
+    }
+
+    fn start_gradient(&self) -> Option<&[T]> {
+        self.engine.last().map(|[_, gradient]| gradient)
     }
 
     fn shape(&self) -> (usize, usize) {

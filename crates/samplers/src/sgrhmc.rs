@@ -82,7 +82,7 @@ impl<T: Real> Sampler<T> for Sgrhmc<T> {
         let engine = &mut self.engine;
         let step_size = engine.begin(target);
         self.momenta.begin(engine.iteration);
-        engine.evaluate_and_watch(target, theta);
+        engine.evaluate_and_watch(target, theta, 0.0);
         let metric = super::offered(target.metric(), "SGRHMC", "a metric");
         self.metric.evaluate(metric, theta, Power::InverseRoot);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
@@ -123,6 +123,14 @@ impl<T: Real> Sampler<T> for Sgrhmc<T> {
             settle(block, theta, momentum);
         });
         engine.step(step_size, self.momenta.divergences())
+    }
+
+    fn start_state(&self) -> Option<&[T]> {
+        self.engine.last().map(|[theta, _]| theta)
+    }
+
+    fn start_gradient(&self) -> Option<&[T]> {
+        self.engine.last().map(|[_, gradient]| gradient)
     }
 
     fn shape(&self) -> (usize, usize) {

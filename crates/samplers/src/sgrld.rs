@@ -64,7 +64,7 @@ impl<T: Real> Sampler<T> for Sgrld<T> {
     fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
         let engine = &mut self.engine;
         let step_size = engine.begin(target);
-        engine.evaluate_and_watch(target, theta);
+        engine.evaluate_and_watch(target, theta, 0.0);
         let metric = super::offered(target.metric(), "SGRLD", "a metric");
         self.metric.evaluate(metric, theta, Power::Inverse);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
@@ -95,6 +95,14 @@ impl<T: Real> Sampler<T> for Sgrld<T> {
             block.settle(theta);
         });
         engine.step(step_size, self.blocks.iter().filter(|(block, ..)| block.diverged).count())
+    }
+
+    fn start_state(&self) -> Option<&[T]> {
+        self.engine.last().map(|[theta, _]| theta)
+    }
+
+    fn start_gradient(&self) -> Option<&[T]> {
+        self.engine.last().map(|[_, gradient]| gradient)
     }
 
     fn shape(&self) -> (usize, usize) {

@@ -114,6 +114,12 @@ pub trait Target<T: Real> {
         self.gradient(theta, Minibatch::full(terms), gradient);
     }
 
+    /// Whether the target stays the same between steps, so that a sampler may keep a gradient from one step to the next.
+    /// False unless overridden.
+    fn is_fixed(&self) -> bool {
+        false
+    }
+
     /// The metric of Riemannian samplers, where the target has one.
     fn metric(&mut self) -> Option<&mut dyn Metric<T>> {
         None
@@ -151,6 +157,9 @@ macro_rules! pointer_to_target {
             }
             fn evaluate(&mut self, theta: &[T], potential: &mut [f64], gradient: &mut [T]) {
                 (**self).evaluate(theta, potential, gradient);
+            }
+            fn is_fixed(&self) -> bool {
+                (**self).is_fixed()
             }
             fn metric(&mut self) -> Option<&mut dyn Metric<T>> {
                 (**self).metric()

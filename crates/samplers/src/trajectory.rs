@@ -7,7 +7,7 @@
 
 use rand::RngExt;
 
-use super::gradient::{check, check_shape};
+use super::gradient::{DIVERGENCE, check, check_shape};
 use super::lbfgs::InverseHessian;
 use super::matrix::{Matrix, Spectrum};
 use super::vector::{add_scaled, dot, for_blocks, is_sound};
@@ -69,6 +69,8 @@ pub(super) struct Leaper<T> {
     scratch: Vec<T>,
     kinetic: f64,
     probability: f64,
+    /// The Hamiltonian at the end that was kept.
+    hamiltonian: f64,
     diverged: bool,
     spare: Vec<T>,
 }
@@ -89,10 +91,10 @@ pub(super) struct Trajectory<T> {
     /// `M^-1/2`, unless that is one.
     mass: Option<Spectrum<T>>,
     adapting: bool,
+    /// Whether each proposal draws its number of leaps, 1 to the given one: no length is then in resonance with a target
+    /// whose directions are all alike.
+    varies: bool,
 }
-
-/// Energy errors beyond this count as divergences.
-const DIVERGENCE: f64 = 1000.0;
 
 impl<T: Real> Trajectory<T> {
     pub fn new(
@@ -118,6 +120,7 @@ impl<T: Real> Trajectory<T> {
             scratch: zeros.clone(),
             kinetic: 0.0,
             probability: 0.0,
+            hamiltonian: 0.0,
             diverged: false,
             spare: zeros.clone(),
         };
@@ -134,6 +137,7 @@ impl<T: Real> Trajectory<T> {
             map,
             mass: None,
             adapting: false,
+            varies: false,
         })
     }
 
@@ -149,6 +153,17 @@ impl<T: Real> Trajectory<T> {
             self.blocks.iter_mut().for_each(|block| block.base_step = block.averaging.adapted());
         }
         self.adapting = on;
+    }
+
+    /// Adapts the step of a block from `step` on.
+    pub fn restart_step(&mut self, block: usize, step: f64) {
+        self.blocks[block].restart_step(step, self.settings.target_acceptance);
+    }
+
+    /// Starts a warm-up.
+    pub fn warm_up(&mut self) {
+        self.varies = true;
+        self.adapt(true);
     }
 
     pub fn is_adapting(&self) -> bool {
@@ -172,8 +187,12 @@ impl<T: Real> Trajectory<T> {
             block.kick((map, mass), &gradient[index * n..][..n], 0.5);
             block.advance((map, mass), theta, &start[index * n..][..n]);
         });
-        for leap in 1..=self.settings.leaps {
-            let last = leap == self.settings.leaps;
+        let leaps = match self.varies {
+            true => self.blocks[0].stream.random_range(1..=self.settings.leaps),
+            false => self.settings.leaps,
+        };
+        for leap in 1..=leaps {
+            let last = leap == leaps;
             if last {
                 target.evaluate(theta, &mut self.potential, &mut self.gradient);
             } else {
@@ -194,6 +213,8 @@ impl<T: Real> Trajectory<T> {
             block.diverged |= error.is_nan() || error >= DIVERGENCE;
             block.probability = if block.diverged { 0.0 } else { libm::exp(-error.max(0.0)) };
             block.accepted = block.stream.random::<f64>() < block.probability;
+            let (potential, own) = if block.accepted { (after, kinetic) } else { (before, block.kinetic) };
+            block.hamiltonian = potential[index] + own;
             if !block.accepted {
                 theta.copy_from_slice(&start[index * n..][..n]);
             }
@@ -211,6 +232,9 @@ impl<T: Real> Trajectory<T> {
             energy: Some(energy.sum()),
             divergences: self.blocks.iter().filter(|block| block.diverged).count(),
             step_size: self.blocks.iter().map(|block| block.step_size).sum::<f64>() / count,
+            hamiltonian: Some(self.blocks.iter().map(|block| block.hamiltonian).sum()),
+            leapfrog_steps: leaps,
+            depth_limited: 0,
         }
     }
 }
@@ -219,6 +243,12 @@ impl<T: Real> Leaper<T> {
     /// Forgets all but the present step size: the dynamics have changed.
     pub fn restart_adaptation(&mut self) {
         self.averaging.restart();
+    }
+
+    /// Adapts from `step` on.
+    pub fn restart_step(&mut self, step: f64, target_acceptance: f64) {
+        self.averaging = DualAveraging::new(step, target_acceptance);
+        self.base_step = step;
     }
 
     fn kick(&mut self, (map, mass): Maps<'_, T>, gradient: &[T], share: f64) {

@@ -53,10 +53,13 @@ pub(super) fn for_blocks<T: Real, S: Send>(
     }
 }
 
-/// States beyond this have diverged, finite or not.
-const MAX_STATE: f64 = 1e12;
+/// States beyond these have diverged, finite or not: in single and in double precision. A preconditioned state far from its
+/// target is large in double precision; its square must be a number.
+const MAX_STATE: [f64; 2] = [1e12, 1e150];
 
 /// Whether every coordinate is finite and of a size that a chain can come back from.
 pub(super) fn is_sound<T: Real>(theta: &[T]) -> bool {
-    theta.iter().all(|value| value.abs() < T::narrow(MAX_STATE))
+    let is_double = T::max_value().widen() > MAX_STATE[1];
+    let limit = T::narrow(MAX_STATE[usize::from(is_double)]);
+    theta.iter().all(|value| value.abs() < limit)
 }

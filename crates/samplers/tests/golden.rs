@@ -23,8 +23,8 @@ const GOLDEN: [(&str, [Option<u64>; 2]); 21] = [
     ("mh-bfgs", [Some(0xa7da_4006_2c8d_9b61), Some(0xa7da_4006_2c8d_9b61)]),
     ("hmc-bfgs", [Some(0x55d0_e0c8_3739_00a3), Some(0x55d0_e0c8_3739_00a3)]),
     ("qnhmc", [Some(0x3191_4a3e_ef61_ac0f), Some(0x3191_4a3e_ef61_ac0f)]),
+    ("nuts", [None, Some(0xd64b_e352_9391_74b9)]),
     ("nmc", [Some(0x49be_bedb_9faa_9e3a), Some(0x49be_bedb_9faa_9e3a)]),
-    ("nuts", [None, Some(0x1417_a51c_cb48_4ae3)]),
     ("rmhmc", [None, Some(0xf69d_713a_5d84_3104)]),
     ("sgfs", [None, Some(0x05c8_9ba9_a283_0bdb)]),
     ("recipe: Langevin", [Some(0xbefe_6c88_3b1e_45b1), Some(0xbefe_6c88_3b1e_45b1)]),
@@ -57,7 +57,9 @@ fn draws(sampler: &mut dyn Sampler<f64>) -> Vec<f64> {
     let precision = vec![2.0, 1.2, 0.3, 1.2, 1.5, -0.2, 0.3, -0.2, 0.7];
     let mut target = Gaussian::new(vec![1.0, -0.5, 0.0], precision).unwrap();
     let mut chain = Chain::new(&mut target, sampler, vec![0.0; 3]).unwrap();
-    chain.burn_in(10);
+    chain.adapt(true);
+    chain.run(10, |_| ());
+    chain.adapt(false);
     let mut draws = Vec::new();
     chain.run(20, |draw| draws.extend_from_slice(draw.theta));
     draws
@@ -75,8 +77,7 @@ fn first_draws_of_every_sampler_are_as_pinned() {
     let root_mean_square =
         recipe::RootMeanSquare { past: vec![1.0; 3], forgetting: 0.9, regularisation: 1e-3 };
     let subsampled = GradientSettings { minibatch: Some(4), ..GradientSettings::default() };
-    let comparators: [(&str, Box<dyn Sampler<f64>>); 3] = [
-        ("nuts", Box::new(Nuts::new(3, 1, NutsSettings::default(), SeedTree::new(3)).unwrap())),
+    let comparators: [(&str, Box<dyn Sampler<f64>>); 2] = [
         ("rmhmc", Box::new(Rmhmc::new(3, 1, HmcSettings::default(), SeedTree::new(3)).unwrap())),
         ("sgfs", Box::new(Sgfs::new(3, 1, subsampled, SeedTree::new(3)).unwrap())),
     ];

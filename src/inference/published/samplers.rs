@@ -37,7 +37,7 @@ pub(in crate::inference) fn other_sampler(
         SamplerKind::Psgld => 5e-4,
         SamplerKind::Sgrld | SamplerKind::Sgrhmc => 0.1,
         SamplerKind::Sghmc | SamplerKind::Sgnht => 0.03,
-        SamplerKind::Hmc | SamplerKind::HmcBfgs | SamplerKind::Qnhmc => 0.02,
+        SamplerKind::Hmc | SamplerKind::HmcBfgs | SamplerKind::Qnhmc | SamplerKind::Nuts => 0.02,
         SamplerKind::MhBfgs => 0.05,
         _ => 0.005,
     };

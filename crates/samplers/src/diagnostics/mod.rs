@@ -4,7 +4,11 @@
 //! improved R-hat", and agree with the package `arviz` to rounding. A set of chains is a slice of equally long
 //! slices, one number per draw.
 
+mod warnings;
+
 use num_complex::Complex;
+
+pub use warnings::Warning;
 
 /// The chains of a trace that shows `chains` of them in turn (HAMCMC, HMC-BFGS and MH-BFGS: see
 /// [`Sampler::chains`](super::Sampler::chains)), equally long; draws at the end that would make some longer are left
@@ -193,6 +197,40 @@ fn rank_normalise<C: AsRef<[f64]>>(chains: &[C]) -> Vec<Vec<f64>> {
 #[must_use]
 pub fn effective_size_bulk<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     effective_size(&rank_normalise(&split(chains)))
+}
+
+/// Tail effective sample size: the smaller of those of the 5 % and 95 % quantiles, as indicators on the split chains.
+#[must_use]
+pub fn effective_size_tail<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
+    let halves = split(chains);
+    let mut pooled: Vec<f64> = chains.iter().flat_map(|chain| chain.as_ref().iter().copied()).collect();
+    pooled.sort_by(f64::total_cmp);
+    if pooled.is_empty() {
+        return f64::NAN;
+    }
+    // The quantile between order statistics, as numpy and arviz interpolate it.
+    let quantile = |share: f64| {
+        let place = share * (pooled.len() - 1) as f64;
+        let (low, high) = (pooled[place.floor() as usize], pooled[place.ceil() as usize]);
+        low + place.fract() * (high - low)
+    };
+    let size = |share: f64| {
+        let limit = quantile(share);
+        let indicators: Vec<Vec<f64>> =
+            halves.iter().map(|half| half.iter().map(|&x| f64::from(x <= limit)).collect()).collect();
+        effective_size(&indicators)
+    };
+    let (low, high) = (size(0.05), size(0.95));
+    if low.is_nan() { low } else { low.min(high) }
+}
+
+/// Energy Bayesian fraction of missing information of one chain: the mean squared change of its Hamiltonian over the
+/// variance (Betancourt 2016, "Diagnosing suboptimal cotangent disintegrations"). Below 0.3 momenta explore the energy slowly.
+#[must_use]
+pub fn energy_fraction(hamiltonians: &[f64]) -> f64 {
+    let changes: f64 = hamiltonians.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
+    let n = hamiltonians.len() as f64;
+    changes / (mean_and_variance(hamiltonians).1 * (n - 1.0))
 }
 
 /// Effective sample size of the mean of the split chains.

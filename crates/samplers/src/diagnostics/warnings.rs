@@ -1,0 +1,94 @@
+//! Warnings of a run: reasons not to trust its draws.
+
+use std::fmt;
+
+/// A reason not to trust the draws of a run; see [`SampleResult::warnings`](crate::SampleResult::warnings).
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Warning {
+    /// Steps diverged: an energy error above 1000 nats, a state that is not finite, or a move beyond all bounds.
+    Divergences {
+        /// Divergences of all chains.
+        count: usize,
+        /// Steps of all chains.
+        steps: usize,
+        /// Whether the sampler tests its moves; if not, diverged moves are among the draws.
+        tested: bool,
+    },
+    /// R-hat above 1.01, or not a number: the chains do not agree.
+    RHat {
+        /// The parameter where it is largest.
+        parameter: usize,
+        /// Its R-hat.
+        value: f64,
+    },
+    /// Fewer than 400 effective draws.
+    EffectiveSize {
+        /// The parameter where they are fewest.
+        parameter: usize,
+        /// Effective draws of the bulk.
+        bulk: f64,
+        /// Effective draws of the tails.
+        tail: f64,
+    },
+    /// An energy Bayesian fraction of missing information below 0.3.
+    Energy {
+        /// The chain where it is lowest.
+        chain: usize,
+        /// Its fraction.
+        fraction: f64,
+    },
+    /// Trajectories of NUTS that ended at the maximum depth.
+    Depth {
+        /// How many of all chains.
+        count: usize,
+    },
+    /// The draws of a sampler without an acceptance test fail `E[grad U] = 0` or `E[(theta - mean) grad U] = 1`.
+    Bias {
+        /// The parameter where they fail most.
+        parameter: usize,
+        /// By how many standard errors.
+        standard_errors: f64,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Divergences { count, steps, tested: true } => write!(
+                f,
+                "{count} of {steps} steps diverged: the step is too long where the target is most curved, and draws from \
+                 there are missing; raise the target acceptance or reparametrise the target"
+            ),
+            Self::Divergences { count, steps, tested: false } => write!(
+                f,
+                "{count} of {steps} steps diverged: the step is too long where the target is most curved, and this sampler \
+                 has no acceptance test; shorten the step or use nuts"
+            ),
+            Self::RHat { parameter, value } => write!(
+                f,
+                "R-hat of parameter {parameter} is {value:.3}, above 1.01: the chains do not agree; run longer chains"
+            ),
+            Self::EffectiveSize { parameter, bulk, tail } => write!(
+                f,
+                "parameter {parameter} has {bulk:.0} effective draws in the bulk and {tail:.0} in the tails, below 400: run \
+                 longer chains"
+            ),
+            Self::Energy { chain, fraction } => write!(
+                f,
+                "E-BFMI of chain {chain} is {fraction:.2}, below 0.3: momenta change the energy too little for the target's \
+                 tails; reparametrise the target"
+            ),
+            Self::Depth { count } => write!(
+                f,
+                "{count} trajectories ended at the maximum tree depth: draws are correct but costly; raise the depth or \
+                 adapt a dense metric"
+            ),
+            Self::Bias { parameter, standard_errors } => write!(
+                f,
+                "the gradient of parameter {parameter} is {standard_errors:.1} standard errors from what it is under the \
+                 target: draws are biased by the step, or have not converged; shorten the step or use nuts"
+            ),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Windows of a warm-up.
+
+/// Step counts at which the metric is estimated anew, from the draws since the last.
+///
+/// Windows double in size; the last one ends `closing` steps before the warm-up, so that the step size settles on the
+/// final metric. A warm-up that is too short for a window has none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Windows {
+    ends: Vec<usize>,
+}
+
+/// Draws of the first window.
+const FIRST: usize = 10;
+
+impl Windows {
+    /// For a warm-up of `steps` steps that move `chains` chains in turn.
+    pub fn new(steps: usize, closing: usize, chains: usize) -> Self {
+        let last = steps.saturating_sub(closing);
+        let mut ends = Vec::new();
+        let (mut size, mut end) = (FIRST * chains, FIRST * chains);
+        while end <= last {
+            // The next window would not fit: this one takes all that is left.
+            if end + 2 * size > last {
+                ends.push(last);
+                break;
+            }
+            ends.push(end);
+            size *= 2;
+            end += size;
+        }
+        Self { ends }
+    }
+
+    /// Whether a window ends after this many steps.
+    pub fn ends_at(&self, steps: usize) -> bool {
+        self.ends.binary_search(&steps).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Windows;
+
+    #[test]
+    fn windows_double_and_the_last_takes_what_is_left() {
+        assert_eq!(Windows::new(1000, 50, 1).ends, [10, 30, 70, 150, 310, 950]);
+        assert_eq!(Windows::new(100, 30, 1).ends, [10, 30, 70]);
+        assert_eq!(Windows::new(1000, 50, 5).ends, [50, 150, 350, 950]);
+        assert_eq!(Windows::new(15, 10, 1).ends, []);
+        assert!(Windows::new(100, 30, 1).ends_at(30) && !Windows::new(100, 30, 1).ends_at(31));
+    }
+}
