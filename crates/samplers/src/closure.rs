@@ -6,7 +6,8 @@ use super::{Minibatch, Real, Target};
 /// of `U` at its first argument into its second (`dimension` numbers each) and returns `U`: finite where the density is
 /// not zero, infinite elsewhere.
 ///
-/// For data that minibatches choose from, independent blocks, metrics and the like, implement [`Target`].
+/// The closure must return equal values for equal states, as samplers may reuse them ([`Target::is_fixed`]). For minibatches,
+/// independent blocks or metrics, implement [`Target`].
 ///
 /// ```
 /// use alphamf_samplers::random::SeedTree;
@@ -31,7 +32,7 @@ pub fn from_fn<T: Real, F: FnMut(&[T], &mut [T]) -> f64>(dimension: usize, poten
 pub struct FromFn<T, F> {
     dimension: usize,
     potential: F,
-    /// Where the closure writes what nobody asked for.
+    /// Room for a gradient that was not asked for.
     gradient: Vec<T>,
 }
 

@@ -1,4 +1,4 @@
-//! What all minibatch gradient samplers share: settings, the subsample, the gradient and its bookkeeping.
+//! Settings, subsamples and gradients of the minibatch samplers.
 
 use rand::RngExt;
 
@@ -6,17 +6,17 @@ use super::vector::{dot, is_sound};
 use super::{Minibatch, Real, SamplerError, Step, StepSize, Target};
 use crate::random::{SeedTree, SeededRng};
 
-/// The settings that all minibatch gradient samplers share.
+/// Settings of all minibatch gradient samplers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GradientSettings {
     /// The step `eps`, in the convention `theta <- theta - eps D grad U + N(0, 2 eps D)`.
     pub step_size: StepSize,
-    /// How many data terms each gradient looks at, drawn with replacement; `None` for all.
+    /// Number of data terms in each gradient, drawn with replacement; `None` for all.
     pub minibatch: Option<usize>,
-    /// Replace each draw by its absolute value (Patterson and Teh 2013). Momenta turn round with it.
+    /// Replace each draw by its absolute value (Patterson and Teh 2013) and reverse its momentum.
     pub mirror: bool,
-    /// The largest move per coordinate that the drift may make in one step; infinite by default. Noise is
-    /// never limited. A limit that binds now and then tames a bad start; one that binds often biases the draws.
+    /// Largest move of a coordinate by the drift in one step; infinite by default. Noise is not limited. A limit that rarely
+    /// binds helps from a bad start; one that binds often biases the draws.
     pub drift_limit: f64,
     /// Scale of the injected noise's variance: 1 samples, 0 descends.
     pub temperature: f64,
@@ -66,7 +66,7 @@ impl GradientSettings {
     }
 }
 
-/// The data subsample of the current step.
+/// Data subsample of the current step.
 #[derive(Debug, Clone)]
 struct Subsample {
     size: Option<usize>,
@@ -103,7 +103,7 @@ pub(super) struct Engine<T> {
     last: Last<T>,
 }
 
-/// Where the gradient was last taken, and what it was.
+/// Last state whose gradient was evaluated, with the gradient.
 #[derive(Debug, Clone, Default)]
 struct Last<T> {
     theta: Vec<T>,
@@ -115,12 +115,12 @@ struct Last<T> {
 /// Energy errors beyond this many nats count as divergences, as in Stan.
 pub(super) const DIVERGENCE: f64 = 1000.0;
 
-/// A step that raises the potential by more than so many nats per unknown is a runaway.
+/// Rise of the potential, in nats per parameter, beyond which a step ran away.
 const RUNAWAY: f64 = 1000.0;
 
-/// Whether a move between two states of one block ran away, by the rise of the potential that the gradients at both
-/// ends tell of (the trapezoidal rule). Only what moves away from zero counts: near zero the slope of a positive unknown
-/// may be infinite where its potential hardly rises.
+/// Whether a move between two states of one block ran away, by the rise of the potential from the gradients at both ends
+/// (trapezoidal rule). Only coordinates that move away from zero count: near zero the slope of a positive parameter may be
+/// infinite where its potential hardly rises.
 pub(super) fn is_runaway<T: Real>(states: [&[T]; 2], gradients: [&[T]; 2]) -> bool {
     let slopes = gradients[0].iter().zip(gradients[1]).map(|(&a, &b)| a.widen() + b.widen());
     let moves = states[0].iter().zip(states[1]);
@@ -129,7 +129,7 @@ pub(super) fn is_runaway<T: Real>(states: [&[T]; 2], gradients: [&[T]; 2]) -> bo
     rise > RUNAWAY * states[0].len() as f64
 }
 
-/// What every block of a gradient sampler owns.
+/// State of one block of a gradient sampler.
 #[derive(Debug, Clone)]
 pub(super) struct Block<T> {
     pub stream: SeededRng,
@@ -191,8 +191,8 @@ impl<T: Real> Engine<T> {
         target.gradient(theta, batch, &mut self.gradient);
     }
 
-    /// The same for a single chain, and looks whether its last move was a runaway. `weight` is that of the squared
-    /// gradient in the move's energy error, 0 where the sampler moves by a metric.
+    /// Like [`evaluate`](Self::evaluate) for a single chain; counts its last move as a divergence if it ran away or if its energy
+    /// error, `weight` times the change of the squared gradient, is too large. `weight` is 0 where a metric moves the state.
     pub fn evaluate_and_watch(&mut self, target: &mut dyn Target<T>, theta: &[T], weight: f64) {
         self.evaluate(target, theta);
         // A fold turns the slope round, however large it is.
@@ -212,7 +212,7 @@ impl<T: Real> Engine<T> {
         last.gradient.extend_from_slice(gradient);
     }
 
-    /// Where the gradient was last taken, and what it was.
+    /// The last state whose gradient was evaluated, and the gradient.
     pub fn last(&self) -> Option<[&[T]; 2]> {
         (!self.last.theta.is_empty()).then_some([&self.last.theta, &self.last.gradient])
     }
@@ -233,7 +233,7 @@ impl<T: Real> Engine<T> {
         move |drift| drift.max(-limit).min(limit)
     }
 
-    /// What a step did of which so many blocks were taken back; runaways are added to its divergences.
+    /// Report of a step that took back `taken_back` blocks; runaways are added to its divergences.
     pub fn step(&self, step_size: f64, taken_back: usize) -> Step {
         let acceptance = 1.0 - taken_back as f64 / self.blocks as f64;
         Step { acceptance, divergences: taken_back + self.last.runaways, step_size, ..Step::default() }

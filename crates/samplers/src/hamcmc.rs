@@ -1,7 +1,7 @@
 //! Hessian-approximated MCMC: Langevin dynamics preconditioned by L-BFGS, without a correction term.
 //!
-//! With memory `M`, the chain is `M` interleaved chains. Step `t` moves the oldest of them with an inverse
-//! Hessian that has not seen where it stands, so that the Gamma term of a state-dependent metric vanishes:
+//! With memory `M`, the sampler runs `M` interleaved chains. Step `t` moves the oldest of them with an inverse Hessian that
+//! does not depend on its state, so that the Gamma term of a state-dependent metric vanishes:
 //!
 //! ```text
 //! g       = grad U~(theta[t-M]),  z ~ N(0, I)
@@ -14,8 +14,8 @@
 //! **Source.** `hamcmc-2016` algorithm 1, with the square root of [`lbfgs`](super::lbfgs) instead of its
 //! eq. 11. Pairs without positive curvature are left out of `H`; until there are pairs, `H = gamma I`.
 //! **Bias.** As published ([`Pairs::Moves`], the default), some remains however small the step, in two or more
-//! dimensions and where the Hessian varies: `H` has not seen `theta[t-M]` itself, but its pairs are moves that were
-//! made with matrices that had, and `s` enters `H` free of scale, so that this does not vanish with the step. On a
+//! dimensions and where the Hessian varies: `H` does not depend on `theta[t-M]` itself, but its pairs are moves made
+//! with matrices that did, and `s` enters `H` free of scale, so that this does not vanish with the step. On a
 //! product of two log-Gamma(5) laws, sheared by 2, a mean is off by 0.04 standard deviations at `M = 2` and by 0.03 at
 //! `M = 3`, at steps 0.04 and 0.01 alike. On a Gaussian, where all pairs tell of one Hessian, and in one dimension
 //! there is none. With [`Pairs::States`] the pairs are differences between the present states of the other chains,
@@ -30,8 +30,13 @@
 //! within one step length of the boundary however small the step. Wrapping the target in
 //! [`Mirrored`](super::Mirrored) instead is free of that: the chain then runs on the even extension of the
 //! density to all signs.
-//! **When.** Correlated or badly scaled targets with minibatches, or where one wants curvature at the price of
-//! a second gradient. The step is then nearly scale-free: 0.05 to 0.5 of a Newton step.
+//! **Metropolis.** [`Hamcmc::with_metropolis`] accepts or rejects each move, and is exact at any step with pairs of states; it
+//! costs two potentials of all data and a second gradient at every step. [`Hamcmc::with_step_adaptation`] uses the same test
+//! as a shadow, which rejects nothing, to adapt the step during a warm-up. [`Hamcmc::with_curvature_bounds`] bounds `H`.
+//! **Use where** targets are correlated or badly scaled and gradients come from minibatches. The step is nearly scale-free: 0.05
+//! to 0.5 of a Newton step.
+//! **Do not use where**, without a Metropolis test, tails are heavy (Student-t), curvature is unbounded or its scale varies
+//! (funnels, Rosenbrock): a pair from a flat region makes the next move elsewhere too long, and nothing is rejected.
 
 use rand::RngExt;
 
@@ -41,16 +46,16 @@ use super::vector::{add_scaled, dot, for_blocks};
 use super::{DualAveraging, GradientSettings, InitialScale, Real, Sampler, SamplerError, Step, Target};
 use crate::random::SeedTree;
 
-/// Settings of [`Hamcmc`].
+/// Settings of [`Hamcmc`]; see [`SamplerOptions`](super::SamplerOptions) for scale-free defaults.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HamcmcSettings {
     /// Step, minibatch and positivity.
     pub gradient: GradientSettings,
     /// The memory `M`, at least 2: `M - 1` pairs. Default 3; 2 to 5 is usual.
     pub memory: usize,
-    /// Where the recursion starts. Default `Fixed(1.0)`.
+    /// Matrix `gamma I` at the start of the recursion. Default `Fixed(1.0)`.
     pub initial_scale: InitialScale,
-    /// Each chain renews its pair at its first step and then at every so many, at least 1. Default 1, as published.
+    /// Steps of a chain between two refreshes of its pair, at least 1. Default 1, as published.
     pub refresh_interval: u64,
     /// The trust region `lambda`, from 0: `H` approximates `(Hessian + lambda I)^-1`. Default 0.
     pub trust_region: f64,
@@ -68,13 +73,13 @@ impl Default for HamcmcSettings {
     }
 }
 
-/// What the pairs of `H` are differences of.
+/// Differences that make up the pairs of `H`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pairs {
     /// Each of the other chains' last move, as published: `M - 1` pairs. The default.
     #[default]
     Moves,
-    /// The states of the other chains, one from the next: `M - 2` pairs. They do not know the chain that moves.
+    /// States of the other chains, one minus the next: `M - 2` pairs, independent of the chain that moves.
     States,
 }
 
@@ -103,7 +108,7 @@ pub struct Hamcmc<T> {
     blocks: Vec<Memory<T>>,
 }
 
-/// What one block remembers, by slot (`dimension x M`): the pairs, or the states and gradients to make them of.
+/// Memory of one block, by slot (`dimension x M`): pairs, or the states and gradients that make them.
 #[derive(Debug, Clone)]
 struct Memory<T> {
     block: Block<T>,
@@ -179,7 +184,7 @@ impl<T: Real> Hamcmc<T> {
         })
     }
 
-    /// The same sampler with pairs of another kind, chosen before the first step.
+    /// Sets the kind of pairs, before the first step.
     ///
     /// # Errors
     /// If the memory is below 3 for [`Pairs::States`]: a difference takes two other chains.
@@ -237,8 +242,8 @@ impl<T: Real> Hamcmc<T> {
         Ok(self)
     }
 
-    /// The same sampler, which admits every pair that the trust region makes positive, as the paper does. Where the
-    /// curvature is about `-lambda`, `H` is then as large as their sum is small.
+    /// Admits every pair that the trust region makes positive, as the paper does. Where the curvature is about `-lambda`, `H` is
+    /// large in proportion to the inverse of their sum.
     #[must_use]
     pub fn with_shifted_pairs(mut self) -> Self {
         self.shifted = true;

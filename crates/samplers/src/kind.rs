@@ -41,12 +41,12 @@ pub enum SamplerKind {
     Newtonian,
 }
 
-/// Settings that most samplers understand; what is `None` stays at the sampler's own default.
+/// Settings common to most samplers; `None` keeps the sampler's own default.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SamplerOptions {
     /// The step size; accept-reject samplers start their adaptation from its first value.
     pub step_size: Option<StepSize>,
-    /// How many data terms each gradient looks at; accept-reject samplers always use all.
+    /// Number of data terms in each gradient; accept-reject samplers always use all.
     pub minibatch: Option<usize>,
     /// Fold every draw into the positive orthant. Accept-reject samplers ignore this: give them a
     /// [`Mirrored`] target.

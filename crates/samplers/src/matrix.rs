@@ -1,14 +1,13 @@
-//! Symmetric matrices that a user gives: masses, diffusions, covariances of gradient noise.
+//! Symmetric matrices given by the user: masses, diffusions, covariances of gradient noise.
 
 use super::dense::eigen;
 use super::vector::{add_scaled, dot};
 use super::{Real, SamplerError};
 
-/// A symmetric matrix that is the same for every block of a sampler and does not change: a mass, a diffusion `D` or
-/// the covariance of a stochastic gradient.
+/// Constant symmetric matrix shared by all blocks: a mass, a diffusion `D` or the covariance of a stochastic gradient.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Matrix {
-    /// So many times the identity.
+    /// A multiple of the identity.
     Scalar(f64),
     /// A diagonal matrix, by its diagonal (`dimension` numbers).
     Diagonal(Vec<f64>),

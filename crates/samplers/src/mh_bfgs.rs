@@ -4,13 +4,15 @@
 //! theta* ~ N(theta - (sigma^2 / 2) H grad U(theta), sigma^2 H)
 //! ```
 //!
-//! with `H` from the other chains of the ensemble, accepted by the Metropolis-Hastings rule. At `sigma^2 = 2` the
-//! mean is a Newton step.
+//! `H` comes from the other chains of the ensemble; the Metropolis-Hastings rule accepts. At `sigma^2 = 2` the mean is a
+//! Newton step.
 //!
-//! **Source.** `quasi-newton-mcmc` section 4.1, with the mean by a (damped) Newton step. The paper lets `H` see
-//! the chain that moves; here, as in its section 4.2, it does not, which makes the reverse proposal as cheap as
-//! the forward one. **Cost.** Two gradients, two potentials and `O(K^2 dimension)` per step. **Bias.** None.
-//! **When.** As a comparator: it walks at random in high dimension, where HMC-BFGS does not.
+//! **Source.** `quasi-newton-mcmc` section 4.1, with the mean by a (damped) Newton step. The paper lets `H` see the chain that
+//! moves; here, as in its section 4.2, it does not, so that the reverse proposal costs no more than the forward one.
+//! **Cost.** Two gradients, two potentials and `O(K^2 dimension)` per step. **Bias.** None.
+//! **Use where** dimensions are few, as a comparator.
+//! **Do not use where** dimensions are many: it walks at random. From starts that lie together, an ensemble of `K` chains needs
+//! `K` times as long a burn-in.
 
 use rand::RngExt;
 

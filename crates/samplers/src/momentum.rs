@@ -1,4 +1,4 @@
-//! Momenta and their bookkeeping: what the samplers of second order share.
+//! Momenta of the second-order samplers.
 
 use super::gradient::{Block, Engine, check};
 use super::matrix::{Matrix, Spectrum};

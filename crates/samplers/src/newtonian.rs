@@ -24,11 +24,13 @@
 //! local: a Normal around `x` of precision `|K| + g g'`, or a Gamma or Dirichlet law of mean `x`, as narrow as the
 //! gradient and the curvature demand.
 //! **Burn-in.** From a far start a Newton step is almost always right and almost always rejected: the way back is
-//! too improbable. While told to adapt, the sampler therefore takes every proposal that lowers the potential by more than 10 nats.
-//! **Parameters.** None. **Cost.** Two expansions per site and step, `d^3 / 3` for a site of `d` rows; one expansion for
+//! too improbable. While it adapts, the sampler therefore takes every proposal that lowers the potential by more than 10 nats.
+//! **Parameters.** None: proposals take their scale from the Hessian, so a warm-up has no metric or step to adapt. **Cost.** Two expansions per site and step, `d^3 / 3` for a site of `d` rows; one expansion for
 //! each value of a discrete site. Nothing else depends on the size of the state.
-//! **Bias.** None. **When.** Second derivatives are cheap, scales differ wildly over the state (funnels), or the
-//! conditionals are near conjugate: then almost every fitted proposal is accepted and there is nothing to tune.
+//! **Bias.** None.
+//! **Use where** second derivatives are cheap, scales differ over the state (funnels), or conditionals are near conjugate.
+//! **Do not use where** a site has many dimensions and the posterior is far from Gaussian (proposals are rejected), or sites are
+//! strongly correlated (each moves within its conditional).
 
 use rand::RngExt;
 use rand::seq::SliceRandom;

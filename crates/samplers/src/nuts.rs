@@ -1,18 +1,21 @@
 //! The no-U-turn sampler: Hamiltonian trajectories that end by themselves.
 //!
 //! From a momentum `p ~ N(0, M)` the trajectory doubles, forwards or backwards in time at random, until it or one of
-//! its subtrees turns back: until the sum of its momenta no longer points the way of the momenta at both ends, over the
-//! tree, and over each half with the first leaf of the other. The
-//! draw is a state of the trajectory, with a weight of `exp(-H)` within each subtree; between what there was and a
-//! new subtree the newer is favoured.
+//! its subtrees turns back: until the sum of its momenta no longer points along the momenta at both ends, over the
+//! tree, and over each half with the first leaf of the other. The draw is a state of the trajectory, with a weight of
+//! `exp(-H)` within each subtree; a new subtree is favoured over the tree before it.
 //!
 //! **Source.** Hoffman and Gelman (2014) with multinomial weights and the generalised criterion of Betancourt (2017,
-//! "A conceptual introduction to Hamiltonian Monte Carlo", appendix A) and the checks across halves that Stan has had
-//! since version 2.21: NUTS of the tables in `newtonian`. Step size:
-//! dual averaging during burn-in on the mean acceptance probability over the trajectory.
-//! **Cost.** A potential and a gradient for each leapfrog step, up to `2^depth - 1` of them. Blocks have trees of their
-//! own, grown side by side: a step takes as long as the largest. **Bias.** None.
-//! **When.** As HMC, where a good trajectory length is not known. The comparator for all others.
+//! "A conceptual introduction to Hamiltonian Monte Carlo", appendix A), and the checks across halves that Stan has had
+//! since version 2.21; NUTS of the tables in `newtonian`. Step size: dual averaging during burn-in on the mean acceptance
+//! probability over the trajectory.
+//! **Cost.** A potential and a gradient for each leapfrog step, up to `2^depth - 1` of them. Blocks have trees of their own,
+//! grown side by side: a step takes as long as the largest. A target that is [fixed](super::Target::is_fixed) is not
+//! evaluated again at the last draw.
+//! **Bias.** None.
+//! **Use where** in doubt.
+//! **Do not use where** full gradients are not affordable, or scales vary so much that steps diverge (funnels): reparametrise,
+//! or use [`Newtonian`](super::Newtonian).
 
 use rand::RngExt;
 

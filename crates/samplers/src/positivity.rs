@@ -1,4 +1,4 @@
-//! Targets in other coordinates: for samplers that know only the whole space, or one step for all unknowns.
+//! Targets in other coordinates, for samplers that move on the whole space or with one step for all parameters.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Preconditioned stochastic gradient Langevin dynamics: an adaptive diagonal preconditioner.
+//! Preconditioned stochastic gradient Langevin dynamics with an adaptive diagonal preconditioner.
 //!
 //! ```text
 //! g     <- grad U~(theta) / N                          (N data terms)
@@ -8,19 +8,16 @@
 //! Gamma <- dG/dtheta = -(1 - a) G^2 g h / sqrt(v),  h = diag(Hessian of U~) / N
 //! ```
 //!
-//! **Source.** Li, Chen, Carlson and Carin (2016), algorithm 1; `hamcmc-2016` section 3.1. Here `g` is the
-//! gradient of the whole potential, prior included, as a [`Target`] does not tell the two apart.
+//! **Source.** Li, Chen, Carlson and Carin (2016), algorithm 1; `hamcmc-2016` section 3.1. `g` is the gradient of the
+//! whole potential, prior included.
 //! **Cost.** One gradient; with Gamma also the diagonal of the Hessian ([`Curvature`](super::Curvature)).
-//! **Bias.** `G` depends on the state it moves, so leaving Gamma out (the usual practice and the default) biases
-//! the draws towards where gradients are large, and smaller steps do not help. Gamma as published corrects for
-//! the last gradient only, with the weight `1 - a`: it is exact for `a = 0`, and at the usual `a = 0.99` it is a
-//! hundredth of what is missing and without effect. For `a > 0` the bias that remains comes from the older gradients
-//! in `v`, which follow the state when the chain moves more slowly than `v` forgets. With `a` near 1 and a chain that
-//! mixes faster than `v` forgets, `v` is nearly constant and the bias small without any correction.
-//! **Runaways.** Where past gradients are next to nothing a move is as long as `sqrt(2 eps / lambda)`, 45 at a step of
-//! 0.01 and the default `lambda`. If the target does not allow such a length, the step after it counts a divergence
-//! ([`Step::divergences`]) and the chain goes on from there: choose a larger `lambda`.
-//! **When.** Coordinates of very different scales, little correlation, and speed matters more than exactness.
+//! **Bias.** `G` depends on the state that it moves. Without Gamma (the default, as usual) draws are biased towards large
+//! gradients at any step. Gamma as published corrects for the last gradient alone, with weight `1 - a`: exact at `a = 0`,
+//! without effect at the usual `a = 0.99`. The rest of the bias comes from older gradients in `v`; it is small where the
+//! chain mixes faster than `v` forgets.
+//! **Use where** scales differ, correlations are weak and speed matters more than exactness.
+//! **Do not use where** expectations matter: it does not sample the posterior. Where past gradients are near zero, a move is
+//! as long as `sqrt(2 eps / lambda)`, 45 at a step of 0.01 and the default `lambda`; raise `lambda` if steps diverge.
 
 use super::gradient::{Block, Engine, check};
 use super::vector::for_blocks;

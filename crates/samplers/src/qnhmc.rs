@@ -5,16 +5,16 @@
 //!
 //! **Source.** `quasi-newton-hmc` eq. 7 and algorithm 2 (its acceptance probability has the energies exchanged).
 //! Pairs are taken between start and end of accepted proposals rather than between leapfrog steps: they reach
-//! further, and the memory then spans more than one trajectory's plane.
-//! **Validity.** Theorem 4 of the paper holds for a `C` that does not depend on the chain. A `C` that keeps
-//! learning from the states it moves does, so by default the memory learns only early while the sampler adapts
-//! and is frozen afterwards, which is exact; `adapt_after_burn_in` is the paper's form, which is not. As only accepted
-//! proposals teach, a `C` that the step does not suit would then hold the chain for ever (an acceptance of 0.00 on
-//! variances 1 and 1/1000); after ten rejections in a row all pairs are therefore forgotten. It happens seldom where
-//! the initial matrix is no larger than the smallest variance.
+//! further, and the memory spans more than one trajectory's plane.
+//! **Bias.** None by default: the memory learns early in burn-in and is then frozen. Theorem 4 of the paper holds for a `C` that
+//! does not depend on the chain; a `C` that learns from the states that it moves does, so the paper's form,
+//! `adapt_after_burn_in`, is not exact. There, ten rejections in a row clear the memory, since only accepted proposals
+//! teach and an unsuitable `C` would hold the chain for ever.
 //! **Cost.** As HMC, plus `2 memory dimension` multiplications per leapfrog step.
-//! **When.** Scales differ. In a direction of variance `v` the frequency is `sqrt(v)` in units of `C = H`, so the
-//! wide directions, slow under HMC, become the fast ones, and the narrow ones the slow.
+//! **Use where** scales differ: in a direction of variance `v` the frequency is `sqrt(v)` in units of `C = H`, so wide
+//! directions, slow under HMC, become the fast ones.
+//! **Do not use where** narrow directions must mix fast, as these become the slow ones, or the burn-in is shorter than a few hundred
+//! steps, in which `C` and then the step must settle.
 
 use super::gradient::check;
 use super::lbfgs::InverseHessian;

@@ -1,13 +1,12 @@
-//! Reproducible random streams.
+//! Reproducible random numbers.
 //!
-//! One seed serves a whole run. Every consumer (a frame, a chain, a block of audio) derives a
-//! stream of its own from the seed and its place in the work, never from the order in which
-//! threads happen to run, so the output is the same bit for bit for any number of threads.
+//! One seed serves a whole run. Every consumer (a frame, a chain, a block of audio) derives its own generator from the seed
+//! and its place in the work, never from the order of threads: output is bit-identical for any number of threads.
 
 use rand::SeedableRng;
 pub use rand_xoshiro::Xoshiro256PlusPlus as SeededRng;
 
-/// A node in the tree of random streams below one seed.
+/// Node in the tree of random generators below one seed.
 ///
 /// ```
 /// use alphamf_samplers::random::SeedTree;

@@ -9,8 +9,10 @@
 //! leave `exp(-H)` invariant for every positive semidefinite `D(z)` and skew-symmetric `Q(z)`, and every continuous
 //! Markov process that does so has this form (`complete-recipe` theorems 1 and 2; Gamma with the sign of its eq. 3).
 //!
-//! [`RecipeSampler`] simulates any [`Recipe`] by Euler's method: `examples/own_sampler.rs` is a sampler in ten lines. The recipes of the samplers of this library
-//! are here too: tests hold each sampler's drift against its recipe's. Matrices are dense, column-major.
+//! [`RecipeSampler`] simulates any [`Recipe`] by Euler's method, with a bias of first order in the step:
+//! `examples/own_sampler.rs` is a sampler in ten lines. The recipes of this library's samplers are here too; tests compare
+//! each sampler's drift with its recipe's. Matrices are dense, column-major.
+//! **Do not use where** dimensions are many or curvature is unbounded: matrices are dense, and Euler steps diverge.
 
 use super::dense::{cholesky, semidefinite_root, solve, solve_lower};
 use super::gradient::Engine;

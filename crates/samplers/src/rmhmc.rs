@@ -15,7 +15,9 @@
 //! are central differences.
 //! **Cost.** For each of the `L` steps a gradient, two metrics for every unknown, and a few metrics more for the
 //! implicit equations, each factored unless diagonal. **Bias.** None.
-//! **When.** As a comparator in few dimensions, where the scale varies over the target.
+//! The step is measured in the metric, so that its default fits targets of any scale: a warm-up adapts the step alone.
+//! **Use where** dimensions are few and the scale varies over the target, as a comparator.
+//! **Do not use where** the metric may lose positive definiteness or is costly: every leapfrog step needs dozens of metrics.
 
 use rand::RngExt;
 

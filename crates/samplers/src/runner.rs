@@ -7,12 +7,12 @@ use super::diagnostics::{
 use super::identity::{IdentitySums, standard_errors};
 use super::{Chain, ChainStatistics, Real, Sampler, SamplerError, Step, Target};
 
-/// How long every chain runs.
+/// Length of every chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
-    /// Steps with adaptation on, none of which is kept.
+    /// Steps of warm-up, none of which is kept.
     pub burn_in: usize,
-    /// Steps that are kept, at least 4 of every chain that the sampler runs in turn ([`Sampler::chains`]).
+    /// Steps that are kept, at least 4 for each interleaved chain ([`Sampler::chains`]).
     pub draws: usize,
 }
 
@@ -247,8 +247,8 @@ impl<T: Real> SampleResult<T> {
     }
 }
 
-/// Runs one chain of `target` from each of the `starts` (`dimension x blocks` each, far apart), and judges what they
-/// drew. `sampler` makes the sampler of each chain from its number: give each its own random streams. With the
+/// Runs one chain of `target` from each of the `starts` (`dimension x blocks` each, far apart) and summarises the draws;
+/// see [`SampleResult::warnings`]. `sampler` makes the sampler of each chain from its number, each with its own seeds. With the
 /// feature `rayon` chains run in parallel; the result is the same without.
 ///
 /// ```

@@ -1,8 +1,8 @@
-//! The sampler's side of the contract, its errors, and the loop that runs a chain.
+//! The [`Sampler`] trait, its errors, and chains.
 
 use super::{Real, RunRecord, StepRule, Target};
 
-/// Why a sampler cannot be built or cannot serve a target.
+/// Reason why a sampler cannot be built or does not fit a target.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SamplerError {
@@ -16,28 +16,28 @@ pub enum SamplerError {
         /// The range that it must lie in.
         expected: &'static str,
     },
-    /// A matrix is not what it must be.
-    #[error("{what} is not {expected}: {value} where that must not be")]
+    /// A matrix is not symmetric or not definite.
+    #[error("{what} is not {expected}: found {value}")]
     Matrix {
         /// The matrix.
         what: &'static str,
         /// The eigenvalue, or the difference between two entries, that is out of range.
         value: f64,
-        /// What it must be.
+        /// The property that it lacks.
         expected: &'static str,
     },
     /// Sampler, target and start do not have the same shape.
-    #[error("{what} is {found} numbers, but the sampler expects {expected}")]
+    #[error("{what} has {found} numbers; expected {expected}")]
     Shape {
-        /// What has the wrong size.
+        /// The quantity of wrong size.
         what: &'static str,
         /// Its size.
         found: usize,
         /// The size that was expected.
         expected: usize,
     },
-    /// The start is not a point that a chain can leave from.
-    #[error("the start is {value} at coordinate {index}; expected a finite number within the support")]
+    /// The start is not finite or outside the support.
+    #[error("start[{index}] is {value}; expected a finite number within the support")]
     Start {
         /// Place in the state.
         index: usize,
@@ -52,12 +52,12 @@ pub enum SamplerError {
         /// Its potential.
         value: f64,
     },
-    /// The sampler needs something that the target does not offer.
-    #[error("{sampler} needs a target that offers {capability}")]
+    /// The target lacks a capability that the sampler needs.
+    #[error("{sampler} needs a target with {capability}")]
     Capability {
         /// The sampler.
         sampler: &'static str,
-        /// What it needs.
+        /// The capability.
         capability: &'static str,
     },
     /// No shape of a metric has this name.
@@ -76,16 +76,17 @@ pub enum SamplerError {
     },
 }
 
-/// What one step of a sampler did.
+/// Report of one step of a sampler.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Step {
     /// Mean acceptance probability over the blocks. Samplers without a test: the share of blocks that moved.
     pub acceptance: f64,
     /// The total potential after the step, if the sampler computes it.
     pub energy: Option<f64>,
-    /// Blocks whose move was rejected because it was not finite or far beyond any sensible state. For samplers without
-    /// a test also those that ran away: their last move, which stands, raised the potential by more than 1000 nats per
-    /// unknown, by the gradients at both ends of what moved away from zero. HAMCMC looks at its present move, where it renews a pair.
+    /// Blocks whose step diverged, as in Stan: the energy error is above 1000 nats or not a number, or the state is not finite
+    /// or beyond all bounds. Tested moves are rejected. Moves without a test stand unless they are not finite; their error is
+    /// estimated from the gradients at both ends (for the move before, except by HAMCMC, which measures the present move
+    /// when it refreshes a pair), and a rise of the potential by more than 1000 nats per parameter counts, too.
     pub divergences: usize,
     /// The step size used.
     pub step_size: f64,
@@ -100,9 +101,8 @@ pub struct Step {
 
 /// A Markov chain transition on a [`Target`].
 ///
-/// A sampler owns its random streams, step size and memory, never the state: the caller passes the last draw
-/// in and finds the next one in its place. Steps do not allocate (the first may), and they do not depend on
-/// the number of threads.
+/// A sampler owns its random generators, step size and memory, not the state: the caller passes the last draw and receives the
+/// next in its place. Steps do not depend on the number of threads, and allocate at most during warm-up.
 pub trait Sampler<T: Real>: Send {
     /// Replaces `theta` (`dimension x blocks`) by the next draw.
     ///
@@ -166,24 +166,23 @@ pub trait Sampler<T: Real>: Send {
         None
     }
 
-    /// How many interleaved chains the sampler runs: its memory for HAMCMC, the ensemble of HMC-BFGS, else one.
+    /// Number of interleaved chains: the memory of HAMCMC, the ensemble of HMC-BFGS and MH-BFGS, else 1.
     fn chains(&self) -> usize {
         1
     }
 
-    /// Which of the [`chains`](Self::chains) the next step moves.
+    /// Index of the [chain](Self::chains) that the next step moves.
     fn next_chain(&self) -> usize {
         0
     }
 
-    /// How many pairs of its memory the metric of the last step was made of, over all blocks; none for samplers
-    /// without such a memory.
+    /// Number of pairs in the metric of the last step, over all blocks; `None` for samplers without a memory of pairs.
     fn pairs(&self) -> Option<usize> {
         None
     }
 
-    /// How many unknowns had their drift cut to its limit in the last step, over all blocks; none for samplers that do not
-    /// count.
+    /// Number of parameters whose drift was cut to its limit in the last step, over all blocks; `None` for samplers that do not
+    /// count them.
     fn limited(&self) -> Option<usize> {
         None
     }
@@ -267,7 +266,7 @@ pub(super) fn check_target<T: Real>(
     equal("the target's number of blocks", target.blocks(), blocks)
 }
 
-/// What the target offers, or a panic with the error that [`Sampler::check`] would have given.
+/// The capability, or a panic with the error that [`Sampler::check`] would have given.
 pub(super) fn offered<O>(offered: Option<O>, sampler: &'static str, capability: &'static str) -> O {
     match offered {
         Some(offered) => offered,
@@ -316,19 +315,18 @@ impl ChainStatistics {
     }
 }
 
-/// One draw, as the callback of [`Chain::run`] sees it.
+/// One draw, as passed to the callback of [`Chain::run`].
 #[derive(Debug, Clone, Copy)]
 pub struct Draw<'a, T> {
     /// Number of the step, counted from zero over the life of the chain.
     pub index: usize,
     /// The state, `dimension x blocks`.
     pub theta: &'a [T],
-    /// What the step did.
+    /// Report of the step.
     pub step: Step,
 }
 
-/// A target, a sampler and a state, checked to fit each other. A chain owns all three; to keep target and sampler, lend
-/// them by `&mut`.
+/// Target, sampler and state, checked to fit each other. A chain owns all three; pass `&mut` to keep target and sampler.
 ///
 /// ```
 /// use alphamf_samplers::random::SeedTree;
@@ -375,7 +373,7 @@ impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
         Ok(Self { target, sampler, theta: start, statistics: ChainStatistics::default() })
     }
 
-    /// Takes `steps` steps with adaptation on, keeps none, and starts the statistics afresh.
+    /// Takes `steps` steps of [warm-up](Sampler::warm_up), keeps none, and resets the statistics.
     pub fn burn_in(&mut self, steps: usize) {
         self.sampler.warm_up(steps);
         for _ in 0..steps {
@@ -401,7 +399,7 @@ impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
         self.sampler.adapt(on);
     }
 
-    /// Takes `steps` steps and shows each draw to `observe`.
+    /// Takes `steps` steps and passes each draw to `observe`.
     pub fn run(&mut self, steps: usize, mut observe: impl FnMut(Draw<'_, T>)) {
         for _ in 0..steps {
             let step = self.sampler.step(&mut self.target, &mut self.theta);

@@ -1,4 +1,4 @@
-//! Stochastic gradient Fisher scoring: steps so long that the gradient's own noise is the posterior's.
+//! Stochastic gradient Fisher scoring: the gradient's own noise serves as that of the posterior.
 //!
 //! ```text
 //! I     <- (1 - k) I + k V,  k = 1 / t          (V: the covariance of the n scores of the subsample)
@@ -6,13 +6,13 @@
 //! ```
 //!
 //! **Source.** Ahn, Korattikara and Welling (2012), algorithm 1. `N I` estimates the Fisher information of all data by
-//! the scatter of the terms' gradients in the subsample of `n`; the prior has no part in it. Terms are asked for one by
+//! the scatter of the terms' gradients in the subsample of `n`; the prior has no part in it. Terms are evaluated one by
 //! one, and a subsample is therefore required.
 //! **Cost.** `n` gradients of one data term each, `n dimension^2` for their covariance and `dimension^3 / 3` per block.
-//! **Bias.** With long steps the draws follow the Gaussian that the posterior of many data tends to (Bernstein and von
-//! Mises), exactly if the posterior is that Gaussian; with short ones the posterior itself, as `I` settles and the
-//! step falls.
-//! **When.** Many data terms, few unknowns, and a posterior that is nearly Gaussian.
+//! **Bias.** With long steps draws follow the Gaussian limit of the posterior (Bernstein and von Mises); with short ones the
+//! posterior itself, as `I` settles and the step falls.
+//! **Use where** data terms are many, parameters few, and the posterior nearly Gaussian.
+//! **Do not use where** the posterior is not nearly Gaussian, the prior matters, or data terms are few.
 
 use super::dense::{cholesky, solve};
 use super::gradient::{Block, Engine, check};

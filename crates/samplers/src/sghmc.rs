@@ -4,14 +4,15 @@
 //! d theta = r dt,   d r = -(grad U~ + C r) dt + N(0, (2 C - dt V) dt)
 //! ```
 //!
-//! **Source.** Chen, Fox and Guestrin (2014); `complete-recipe` eq. 12 with unit mass. The step is split
-//! symmetrically (half a move, half a kick, exact friction, half a kick, half a move), so that with full
-//! gradients the error in the distribution is of second order in `dt`, not first.
-//! **Cost.** One gradient per step, no acceptance test. **Bias.** Minibatch noise heats the chain by about
-//! `dt V / (2 C)` for gradient noise variance `V`; the estimate of it, a number (`gradient_noise`) or a matrix
-//! ([`Sghmc::with_gradient_noise`]), is taken off the injected noise (the papers' `B` is `dt V / 2`).
-//! **When.** Long narrow valleys where Langevin dynamics would walk at random, and large data sets. The step `dt`
-//! must stay below `2 / sqrt(lambda_max(Hessian))`; it corresponds to a Langevin step of `dt^2 / 2`.
+//! **Source.** Chen, Fox and Guestrin (2014); `complete-recipe` eq. 12 with unit mass. The step is split symmetrically: half a
+//! move, half a kick, exact friction, half a kick, half a move.
+//! **Cost.** One gradient per step, no acceptance test.
+//! **Bias.** Second order in `dt` with full gradients. Minibatch noise of variance `V` heats the chain by about
+//! `dt V / (2 C)`; an estimate, a number (`gradient_noise`) or a matrix ([`Sghmc::with_gradient_noise`]), is subtracted from
+//! the injected noise (the papers' `B` is `dt V / 2`).
+//! **Use where** valleys are long and narrow, or data large.
+//! **Do not use where** tails are heavy or curvature is unbounded: `dt` must stay below `2 / sqrt(lambda_max(Hessian))`
+//! everywhere, and nothing is rejected. `dt` corresponds to a Langevin step of `dt^2 / 2`.
 
 use super::gradient::{Engine, check};
 use super::matrix::Matrix;

@@ -4,15 +4,16 @@
 //! theta <- theta - eps D grad U~(theta) + N(0, 2 eps D - eps^2 D V D)
 //! ```
 //!
-//! with `D = I` unless another is given, and `V`, an estimate of the covariance of the stochastic gradient, 0.
+//! `D` is the identity unless given; `V`, an estimate of the covariance of the stochastic gradient, is 0 unless given.
 //!
-//! **Source.** Welling and Teh (2011); `hamcmc-2016` eq. 3; `complete-recipe` eq. 13, and its eq. 5 for the estimate
-//! (`B` is `eps D V D`).
-//! **Cost.** One gradient and one normal draw per coordinate. **Bias.** For a Gaussian of precision `A` and full
-//! gradients the stationary covariance is `A^-1 (I - eps A / 2)^-1`; minibatches add variance of order `eps`, unless
-//! `V` is known.
-//! **When.** As the baseline, or when all coordinates have about the same scale and little correlation; the
-//! step must stay below `2 / lambda_max(Hessian)`, so badly scaled targets mix slowly.
+//! **Source.** Welling and Teh (2011); `hamcmc-2016` eq. 3; `complete-recipe` eqs. 5 and 13 (`B` is `eps D V D`).
+//! **Cost.** One gradient and one normal draw per coordinate.
+//! **Bias.** First order in `eps`: on a Gaussian of precision `A` the covariance is `A^-1 (I - eps A / 2)^-1`. Minibatches add
+//! variance of order `eps`, unless `V` is given.
+//! **Use where** scales are alike, or a warm-up has made them alike; it is the baseline.
+//! **Do not use where** tails are heavier than a Gaussian's squared or curvature is unbounded (quartics, funnels, mirrored
+//! densities with a spike at zero): no step is stable, and nothing is rejected. The step must stay below
+//! `2 / lambda_max(Hessian)`.
 
 use super::gradient::{Block, Engine};
 use super::matrix::{Matrix, Spectrum};

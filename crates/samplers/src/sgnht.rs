@@ -1,16 +1,18 @@
-//! The stochastic gradient Nose-Hoover thermostat: friction that learns how noisy the gradient is.
+//! The stochastic gradient Nose-Hoover thermostat: friction that adapts to the noise of the gradient.
 //!
 //! ```text
 //! d theta = r dt,   d r = -(grad U~ + xi r) dt + N(0, (2 A - dt V) dt),   d xi = (r'r / d - 1) dt
 //! ```
 //!
-//! **Source.** Ding and others (2014); `complete-recipe` eq. 15. Each block has a thermostat of its own. The
-//! step is split symmetrically, with exact friction, as in [`sghmc`](super::sghmc).
-//! **Cost.** One gradient per step, no acceptance test. **Bias.** White minibatch noise is absorbed by `xi`; noise
-//! whose strength varies over the state, or between directions, is not. An estimate of its covariance `V` is taken off
-//! the injected noise ([`Sgnht::with_gradient_noise`]; `complete-recipe` eq. 5), which helps with the latter.
-//! **When.** As SGHMC, when the variance of the stochastic gradient is unknown. In few dimensions, or with a small
-//! `A`, the thermostat itself oscillates slowly.
+//! **Source.** Ding and others (2014); `complete-recipe` eq. 15. Each block has its own thermostat. The step is split
+//! symmetrically with exact friction, as in [`sghmc`](super::sghmc).
+//! **Cost.** One gradient per step, no acceptance test.
+//! **Bias.** Second order in `dt`. `xi` absorbs white minibatch noise; noise whose strength varies over the state or between
+//! directions remains. An estimate of its covariance `V` is subtracted from the injected noise
+//! ([`Sgnht::with_gradient_noise`]; `complete-recipe` eq. 5).
+//! **Use where** SGHMC would be used and the variance of the stochastic gradient is unknown.
+//! **Do not use where** tails are heavy or curvature is unbounded, as SGHMC; in few dimensions or with a small `A`, where the
+//! thermostat oscillates slowly; from a start far out, where `xi` grows and then needs as long to fall.
 
 use super::gradient::{Engine, check};
 use super::matrix::Matrix;

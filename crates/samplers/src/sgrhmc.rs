@@ -5,14 +5,15 @@
 //! theta <- theta + eps R r,                                          R R' = G(theta)^-1
 //! ```
 //!
-//! **Source.** `complete-recipe` algorithm 1 (section 3.2). With the expected Fisher information for `G` this is
-//! SGRHMC; with any positive definite [`Metric`](super::Metric) it is gSGRHMC. `R` is the inverse square root of
-//! a diagonal metric, and the inverse transposed Cholesky factor of a dense one: the recipe holds for every root.
-//! `V`, 0 unless given, is an estimate of the covariance of the stochastic gradient (its eq. 5).
-//! Without Gamma (the naive version, eq. 16) the stationary distribution is wrong.
-//! **Cost.** One gradient and one metric, factored unless diagonal; a metric without a closed divergence costs
-//! `2 dimension` more by central differences. **Bias.** First order in `eps`.
-//! **When.** The local scale varies over the target and a metric that follows it is known.
+//! **Source.** `complete-recipe` algorithm 1 (section 3.2): SGRHMC with the expected Fisher information for `G`, gSGRHMC
+//! with any positive definite [`Metric`](super::Metric). `R` is the inverse square root of a diagonal metric, the inverse
+//! transposed Cholesky factor of a dense one; the recipe holds for every root. `V`, 0 unless given, estimates the
+//! covariance of the stochastic gradient (eq. 5). Without Gamma (eq. 16) the stationary distribution is wrong.
+//! **Cost.** One gradient and one metric, factored unless diagonal; `2 dimension` more by central differences without a closed
+//! divergence.
+//! **Bias.** First order in `eps`.
+//! **Use where** the local scale varies over the target and a metric follows it.
+//! **Do not use where** the metric falls to zero or does not bound the curvature: Euler steps then diverge.
 
 use super::gradient::Engine;
 use super::matrix::Matrix;

@@ -4,14 +4,15 @@
 //! theta <- theta - eps (G^-1 grad U~ - Gamma) + N(0, 2 eps G^-1 - eps^2 G^-1 V G^-1),  Gamma_i = sum_j d/dtheta_j (G^-1)_ij
 //! ```
 //!
-//! **Source.** Patterson and Teh (2013); Gamma as in `complete-recipe` eqs. 3 and 14 (with the sign of its
-//! eq. 3). `G` is the target's [`Metric`](super::Metric), usually the expected Fisher information plus the
-//! negative Hessian of the log prior. `V`, 0 unless given, is an estimate of the covariance of the stochastic gradient
-//! (eq. 5 there, `B = eps G^-1 V G^-1`).
-//! **Cost.** One gradient, one metric and, unless it is diagonal, its factorisation (`dimension^3 / 3`) per block
-//! and step. A metric without a closed divergence costs `2 dimension` more of both, by central differences.
-//! **When.** The Fisher information is known and the dimension small, or the metric diagonal. The step is then
-//! scale-free, below 2.
+//! **Source.** Patterson and Teh (2013); Gamma as in `complete-recipe` eqs. 3 and 14, with the sign of eq. 3. `G` is the
+//! target's [`Metric`](super::Metric), usually the expected Fisher information plus the negative Hessian of the log
+//! prior. `V`, 0 unless given, estimates the covariance of the stochastic gradient (`complete-recipe` eq. 5).
+//! **Cost.** One gradient, one metric and, unless it is diagonal, its factorisation (`dimension^3 / 3`) per block and step;
+//! without a closed divergence `2 dimension` more of both, by central differences.
+//! **Bias.** First order in `eps`, which is free of scale and must stay below 2.
+//! **Use where** the Fisher information is known, and the dimension small or the metric diagonal.
+//! **Do not use where** the metric does not bound the curvature, `G^-1 Hessian` above 2: heavy tails, quartics without a metric
+//! that follows them. Steps then diverge, which is counted but not repaired.
 
 use super::gradient::{Block, Engine};
 use super::matrix::{Matrix, Spectrum};

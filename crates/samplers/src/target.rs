@@ -1,4 +1,4 @@
-//! What a sampler sees of a posterior: its shape, its gradient, its potential, and what else it can offer.
+//! Posteriors as samplers see them: shape, gradient, potential and optional capabilities.
 
 use std::fmt::Debug;
 use std::iter::Sum;
@@ -43,7 +43,7 @@ impl Real for f64 {
     }
 }
 
-/// The data terms that a stochastic gradient looks at: all of them, or a subsample drawn with replacement.
+/// Data terms of a stochastic gradient: all of them, or a subsample drawn with replacement.
 #[derive(Debug, Clone, Copy)]
 pub struct Minibatch<'a> {
     indices: Option<&'a [usize]>,
@@ -84,9 +84,9 @@ impl<'a> Minibatch<'a> {
 
 /// A posterior density proportional to `exp(-U(theta))`.
 ///
-/// The state `theta` is `dimension x blocks`, column-major. Blocks are independent of each other given
-/// everything else that the target holds: `U` is a sum of one potential per block. A target may change
-/// between two steps of a sampler (a Gibbs sweep redraws auxiliary variables); within one step it must not.
+/// The state `theta` is `dimension x blocks`, column-major. Blocks are independent given the rest of the target: `U` is a sum
+/// of one potential per block. A target may change between two steps of a sampler (a Gibbs sweep redraws auxiliary
+/// variables), but not within one.
 pub trait Target<T: Real> {
     /// Number of unknowns in each block.
     fn dimension(&self) -> usize;
@@ -107,7 +107,7 @@ pub trait Target<T: Real> {
     /// Writes `U` of every block, up to a constant, into `potential`. Infinite outside the support.
     fn potential(&mut self, theta: &[T], potential: &mut [f64]);
 
-    /// Both at once, the gradient on all data terms: for targets that find the one on the way to the other.
+    /// Writes potential and gradient on all data terms; override where one is found on the way to the other.
     fn evaluate(&mut self, theta: &[T], potential: &mut [f64], gradient: &mut [T]) {
         let terms = self.terms();
         self.potential(theta, potential);
@@ -177,8 +177,8 @@ macro_rules! pointer_to_target {
 pointer_to_target!(&mut G);
 pointer_to_target!(Box<G>);
 
-/// A positive definite metric `G(theta)`: the expected Fisher information plus the negative Hessian of the
-/// log prior, or any other that suits the target.
+/// Positive definite metric `G(theta)`: the expected Fisher information plus the negative Hessian of the log prior, or any
+/// other.
 pub trait Metric<T: Real> {
     /// Whether `G` is diagonal; then only its diagonal is exchanged.
     fn is_diagonal(&self) -> bool;
@@ -206,7 +206,7 @@ pub trait Curvature<T: Real> {
     fn hessian_diagonal(&mut self, theta: &[T], batch: Minibatch<'_>, diagonal: &mut [T]);
 }
 
-/// Where the coordinates of a site may lie.
+/// Set of values of a site.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Support {
@@ -227,12 +227,12 @@ pub enum Support {
     Discrete(usize),
 }
 
-/// A group of coordinates that a single-site sampler moves together.
+/// Group of coordinates that a single-site sampler moves together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Site {
     /// The coordinates, as rows of the state.
     pub rows: Range<usize>,
-    /// Where they may lie.
+    /// Their set of values.
     pub support: Support,
 }
 

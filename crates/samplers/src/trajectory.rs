@@ -1,4 +1,4 @@
-//! Leapfrog trajectories with an acceptance test per block: the part that all Hamiltonian samplers share.
+//! Leapfrog trajectories with an acceptance test per block, shared by the Hamiltonian samplers.
 //!
 //! With a fixed matrix `A` per block, `theta' = A p`, `p' = -A' grad U` and `p ~ N(0, I)` preserve
 //! `exp(-U(theta) - p'p / 2)`. `A = I` is HMC, `A = C` the inverse Hessian is QNHMC, and its root `A = S` is HMC
@@ -14,7 +14,7 @@ use super::vector::{add_scaled, dot, for_blocks, is_sound};
 use super::{DualAveraging, Minibatch, Real, SamplerError, Step, Target};
 use crate::random::{SeedTree, SeededRng};
 
-/// The settings that all Hamiltonian samplers share.
+/// Settings of all Hamiltonian samplers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HmcSettings {
     /// The leapfrog step, above 0; where adaptation starts. Default 0.1.
@@ -55,7 +55,7 @@ pub(super) enum Map {
 /// Which matrix, and the root of the inverse mass, if that is not one.
 type Maps<'a, T> = (Map, Option<&'a Spectrum<T>>);
 
-/// What one block owns.
+/// State of one block.
 #[derive(Debug, Clone)]
 pub(super) struct Leaper<T> {
     pub stream: SeededRng,
