@@ -429,7 +429,7 @@ fn a_step_without_what_it_needs_is_an_error() {
     for (index, mut sampler) in samplers.into_iter().enumerate() {
         let step = std::panic::AssertUnwindSafe(|| sampler.step(&mut Plain, &mut [1.0]));
         let message = *std::panic::catch_unwind(step).unwrap_err().downcast::<String>().unwrap();
-        assert!(message.contains("needs a target that offers"), "{index}: {message}");
+        assert!(message.contains("needs a target with"), "{index}: {message}");
     }
 }
 

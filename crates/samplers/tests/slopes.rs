@@ -1,0 +1,133 @@
+//! The bias of samplers without an acceptance test falls with the step as theory has it.
+
+use alphamf_samplers::random::SeedTree;
+use alphamf_samplers::*;
+
+/// Independent blocks of two coordinates with `U = x^2 / 2 + x^4 / 4` each, and the metric `1 + x^2`.
+struct Anharmonic {
+    blocks: usize,
+}
+
+impl Target<f64> for Anharmonic {
+    fn dimension(&self) -> usize {
+        2
+    }
+
+    fn blocks(&self) -> usize {
+        self.blocks
+    }
+
+    fn gradient(&mut self, theta: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
+        gradient.iter_mut().zip(theta).for_each(|(g, x)| *g = x + x * x * x);
+    }
+
+    fn potential(&mut self, theta: &[f64], potential: &mut [f64]) {
+        for (potential, theta) in potential.iter_mut().zip(theta.chunks_exact(2)) {
+            *potential = theta.iter().map(|x| 0.5 * x * x + 0.25 * x.powi(4)).sum();
+        }
+    }
+
+    fn metric(&mut self) -> Option<&mut dyn Metric<f64>> {
+        Some(self)
+    }
+}
+
+impl Metric<f64> for Anharmonic {
+    fn is_diagonal(&self) -> bool {
+        true
+    }
+
+    fn metric(&mut self, theta: &[f64], metric: &mut [f64]) {
+        metric.iter_mut().zip(theta).for_each(|(g, x)| *g = 1.0 + x * x);
+    }
+}
+
+const BLOCKS: usize = 1000;
+
+/// `E x^2` by the trapezoidal rule.
+fn truth() -> f64 {
+    let moment = |power: i32| -> f64 {
+        let points = (-6000..=6000).map(|k| f64::from(k) * 1e-3);
+        points.map(|x| x.powi(power) * (-0.5 * x * x - 0.25 * x.powi(4)).exp()).sum()
+    };
+    moment(2) / moment(0)
+}
+
+/// The bias of `E x^2` and its standard error, from the spread over blocks.
+fn bias(mut sampler: Box<dyn Sampler<f64>>, steps: usize) -> (f64, f64) {
+    let mut target = Anharmonic { blocks: BLOCKS };
+    let mut theta = vec![0.5; 2 * BLOCKS];
+    let mut sums = vec![0.0; BLOCKS];
+    let burn_in = steps / 5;
+    for step in 0..burn_in + steps {
+        sampler.step(&mut target, &mut theta);
+        if step >= burn_in {
+            for (sum, theta) in sums.iter_mut().zip(theta.chunks_exact(2)) {
+                *sum += 0.5 * (theta[0] * theta[0] + theta[1] * theta[1]) / steps as f64;
+            }
+        }
+    }
+    let (mean, variance) = diagnostics::mean_and_variance(&sums);
+    (mean - truth(), (variance / BLOCKS as f64).sqrt())
+}
+
+fn settings(step: f64) -> GradientSettings {
+    GradientSettings { step_size: StepSize::Constant(step), ..GradientSettings::default() }
+}
+
+/// A sampler of some step.
+type Build = fn(f64) -> Result<Box<dyn Sampler<f64>>, SamplerError>;
+
+const SEEDS: u64 = 9;
+
+fn hamcmc(step: f64, pairs: Pairs) -> Result<Hamcmc<f64>, SamplerError> {
+    let settings = HamcmcSettings { gradient: settings(step), memory: 4, ..HamcmcSettings::default() };
+    Hamcmc::new(2, BLOCKS, HamcmcSettings { trust_region: 1.0, ..settings }, SeedTree::new(SEEDS))?
+        .with_pairs(pairs)
+}
+
+#[rustfmt::skip]
+const SAMPLERS: [(&str, f64, f64, Build); 6] = [
+    ("SGLD", 1.0, 0.2, |step| Ok(Box::new(Sgld::new(2, BLOCKS, settings(step), SeedTree::new(SEEDS))?))),
+    ("SGRLD", 1.0, 0.4, |step| Ok(Box::new(Sgrld::new(2, BLOCKS, settings(step), SeedTree::new(SEEDS))?))),
+    ("HAMCMC", 1.0, 0.3, |step| Ok(Box::new(hamcmc(step, Pairs::States)?))),
+    ("SGHMC", 2.0, 0.8, |step| {
+        let settings = SghmcSettings { gradient: settings(step), ..SghmcSettings::default() };
+        Ok(Box::new(Sghmc::new(2, BLOCKS, settings, SeedTree::new(SEEDS))?))
+    }),
+    ("SGNHT", 2.0, 0.8, |step| {
+        let settings = SgnhtSettings { gradient: settings(step), ..SgnhtSettings::default() };
+        Ok(Box::new(Sgnht::new(2, BLOCKS, settings, SeedTree::new(SEEDS))?))
+    }),
+    ("SGRHMC", 1.0, 0.2, |step| Ok(Box::new(Sgrhmc::new(2, BLOCKS, settings(step), SeedTree::new(SEEDS))?))),
+];
+
+/// The order of the bias over three steps, each half of the last.
+#[test]
+fn bias_falls_with_the_step_as_theory_has_it() {
+    for (name, order, largest, build) in SAMPLERS {
+        let found = [1.0, 0.5, 0.25].map(|share| bias(build(share * largest).unwrap(), 4000));
+        println!("{name}: {found:.5?}");
+        let [(first, _), _, (last, error)] = found;
+        assert!(first.abs() > 5.0 * error && last.abs() > 3.0 * error, "{name}: {found:?}");
+        let slope = (first / last).abs().log2() / 2.0;
+        assert!((slope - order).abs() < 0.35, "{name}: order {slope}, {found:?}");
+    }
+}
+
+/// With a Metropolis test there is none.
+#[test]
+fn tested_hamcmc_has_no_bias_at_any_step() {
+    for step in [0.6, 0.15] {
+        let sampler = hamcmc(step, Pairs::States).unwrap().with_metropolis().unwrap();
+        let (bias, error) = bias(Box::new(sampler), 2000);
+        println!("{step}: {bias:.5} +- {error:.5}");
+        assert!(bias.abs() < 4.0 * error, "{step}: {bias} +- {error}");
+    }
+    let mirrored = GradientSettings { mirror: true, ..settings(0.1) };
+    let settings = HamcmcSettings { gradient: mirrored, memory: 3, ..HamcmcSettings::default() };
+    let sampler =
+        Hamcmc::<f64>::new(2, 1, settings, SeedTree::new(1)).unwrap().with_pairs(Pairs::States).unwrap();
+    assert!(matches!(sampler.with_metropolis().unwrap_err(), SamplerError::Setting { .. }));
+    assert!(hamcmc(0.1, Pairs::Moves).unwrap().with_metropolis().is_err());
+}
