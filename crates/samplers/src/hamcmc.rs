@@ -482,7 +482,11 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
 
     fn restart_step(&mut self, _: usize, step: f64) {
         if let (Some(averaging), Some(target)) = (&mut self.averaging, self.target_acceptance) {
-            *averaging = DualAveraging::new(step, target);
+            *averaging = match self.metropolis {
+                true => DualAveraging::new(step, target),
+                false => DualAveraging::cautious(step, target),
+            };
+            let step = averaging.current();
             self.engine.set_step(0.5 * step * step);
         }
     }

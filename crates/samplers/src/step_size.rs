@@ -71,6 +71,14 @@ impl DualAveraging {
         }
     }
 
+    /// Starts at a quarter of `step` and stays near it: for samplers without a test, whose steps are not rejected while they
+    /// are too long.
+    #[must_use]
+    pub(super) fn cautious(step: f64, target: f64) -> Self {
+        let low = 0.25 * step;
+        Self { centre: libm::log(low), ..Self::new(low, target) }
+    }
+
     /// Starts again from the current step.
     pub fn restart(&mut self) {
         *self = Self::new(self.current(), self.target);

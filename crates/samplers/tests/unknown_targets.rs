@@ -102,7 +102,7 @@ const TARGETS: [Known; 11] = [
     Known { name: "Rosenbrock", potential: rosenbrock, mean: &[1.0, 2.0], deviation: &[1.0, 2.5], is_tame: false },
     Known { name: "Student", potential: students, mean: &[0.0, 1.0], deviation: &[1.290_994, 1.154_701], is_tame: false },
     Known { name: "funnel", potential: funnel, mean: &[0.0; 3], deviation: &[3.0, 9.488, 9.488], is_tame: false },
-    Known { name: "log-Poisson", potential: log_poisson, mean: &[0.922_784], deviation: &[0.628_437], is_tame: true },
+    Known { name: "log-Poisson", potential: log_poisson, mean: &[0.922_784], deviation: &[0.628_437], is_tame: false },
     Known { name: "log-gamma", potential: log_gamma_half, mean: &[-1.963_510], deviation: &[2.221_441], is_tame: false },
     Known { name: "sheared gamma", potential: sheared_gamma, mean: &[1.506_118, 4.518_353], deviation: &[0.470_446, 1.051_950], is_tame: false },
     Known { name: "sheared Student", potential: sheared_student, mean: &[0.0; 2], deviation: &[1.224_745, 3.872_983], is_tame: false },

@@ -90,7 +90,8 @@ fn run(name: &str, density: &Arc<dyn models::Density>) -> Run {
         if std::env::var_os("STEPS").is_some() {
             let mut last = 0.0;
             chain.run(1, |draw| last = draw.step.step_size);
-            eprintln!("{name}: step {last:.3}, acceptance {:.3}", chain.statistics().acceptance());
+            let state = density.report(chain.state());
+            eprintln!("{name}: step {last:.3}, acceptance {:.3}, at {state:.3?}", chain.statistics().acceptance());
         }
     }
     run

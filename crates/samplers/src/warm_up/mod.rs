@@ -224,8 +224,8 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
             }
         } else {
             let least = steps.iter().copied().fold(f64::INFINITY, f64::min);
-            warming.shadow = Some(DualAveraging::new(least, self.settings.shadow_acceptance));
-            self.inner.restart_step(0, least);
+            warming.shadow = Some(DualAveraging::cautious(least, self.settings.shadow_acceptance));
+            self.inner.restart_step(0, 0.25 * least);
         }
     }
 
