@@ -329,7 +329,11 @@ fn folders_tell_what_they_leave_out_and_keep_names_apart() {
     let expected = ["talk-2.wav", "talk.mp3.wav", "talk.wav"];
     assert_eq!(names(&results), expected);
     assert_eq!(names(&residuals), expected);
-    assert_eq!(names(&plots), expected.map(|name| name.replace("wav", "svg")));
+    assert_eq!(names(&plots), ["index.html", "talk-2.svg", "talk.mp3.svg", "talk.svg"]);
+    let page = fs::read_to_string(plots.join("index.html")).unwrap();
+    for part in ["3 of 3", "<a href=\"talk.mp3.svg\">", "estimated SNR", "kHz, mono"] {
+        assert!(page.contains(part), "{part}");
+    }
     assert_eq!(names(&levels), ["talk-2.csv", "talk.csv", "talk.mp3.csv"]);
     let record: Value = serde_json::from_slice(&fs::read(&stats).unwrap()).unwrap();
     assert_eq!(record["left_out"].as_array().unwrap().len(), 1);

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::report::Curve;
+use super::plot::Curve;
 use super::{Comparison, ConditionSummary, Estimate, Failure, FileResult, Metric, paired_test, summarise};
 use alphamf::random::SeedTree;
 
@@ -272,7 +272,7 @@ impl Study {
     }
 
     /// The mean SDR of every system's traces, with standard errors, against iterations or seconds:
-    /// what [`report::curves`](super::report::curves) draws. Systems without traces are left out.
+    /// what [`plot::curves`](super::plot::curves) draws. Systems without traces are left out.
     #[must_use]
     pub fn curves(&self, against: Abscissa) -> Vec<Curve> {
         self.evaluations.iter().filter_map(|evaluation| evaluation.curve(against)).collect()

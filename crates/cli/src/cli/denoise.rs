@@ -60,12 +60,18 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with = "live", help_heading = "Reports")]
     residual: Option<PathBuf>,
 
-    /// Plot spectrograms and uncertainty (SVG or PNG).
+    /// Plot the recording before and after (SVG or PNG).
     ///
-    /// Panels: before, after, standard deviation of the gain over the posterior draws, width of the 90 % interval of the
-    /// speech level. Without Gibbs sweeps there is no standard deviation. With -o, a folder of SVG files. Excludes --live.
+    /// Waveforms and spectrograms before, after and of the removed signal; speech level with its 90 % interval, and SNR,
+    /// over time. From 20 posterior draws also the standard deviation of the gain. With -o, a folder: an SVG file for each
+    /// recording and a page of all, index.html. Excludes --live.
     #[arg(long, value_name = "FILE", conflicts_with = "live", help_heading = "Reports")]
     plot: Option<PathBuf>,
+
+    /// Frequency scale of the plot.
+    #[arg(long, value_name = "SCALE", default_value = "linear", requires = "plot", help_heading = "Reports")]
+    #[arg(hide_short_help = true)]
+    plot_scale: picture::PlotScale,
 
     /// Write speech levels and their intervals (CSV).
     ///
@@ -110,6 +116,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         results,
         residuals: arguments.residual.as_deref(),
         plots: arguments.plot.as_deref(),
+        plot_scale: arguments.plot_scale.into(),
         levels: arguments.levels.as_deref(),
         stats: stats_folder,
     };
@@ -127,6 +134,11 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let denoiser = arguments.denoiser()?;
     let run = Run::new(&denoiser, &arguments.model, processing)?;
     let (entries, code) = folder::run(&tasks, &run, results, force, common)?;
+    if let Some(plots) = folders.plots.filter(|plots| plots.is_dir())
+        && picture::write_index(plots)?.is_none()
+    {
+        say(&format!("denoise: {}: kept, as --plot did not write it", plots.join(picture::INDEX).display()));
+    }
     say_left_out(&left_out, common.quiet);
     if let Some(path) = one_stats {
         run.write(path, &entries, &left_out)?;
@@ -154,16 +166,13 @@ fn one(
         input,
         output,
         residual: arguments.residual.as_deref(),
-        draw: arguments.plot.is_some(),
+        draw: arguments.plot.is_some().then(|| arguments.plot_scale.into()),
         levels: arguments.levels.is_some(),
     };
     let progress = Progress::new("denoising", common.quiet);
     let found = recording.denoise(&mut |seconds, duration| progress.update_seconds(seconds, duration))?;
     drop(progress);
     if let (Some(path), Some(figure)) = (&arguments.plot, &found.figure) {
-        if run.denoiser().settings().sampling.is_none() {
-            tracing::warn!("the plot has no standard deviation of the gain: it needs Gibbs sweeps");
-        }
         picture::write(figure, path)?;
     }
     if let (Some(path), Some(table)) = (&arguments.levels, &found.levels) {

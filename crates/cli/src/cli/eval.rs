@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use alphamf::Settings;
 use alphamf::denoiser::Options as DenoiserOptions;
 use alphamf::signal::Signal;
+use alphamf_eval::plot::{self, PlotError};
 use alphamf_eval::report::{self, Example, Examples};
 use alphamf_eval::{
     Abscissa, ConditionSummary, Evaluation, Failure, FileResult, Journal, Metric, Options, Pair, Pairing,
@@ -211,13 +212,15 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     if !common.quiet {
         show(&comparisons(&study))?;
     }
-    let curves = |against, title| report::curves("Convergence", title, "SDR in dB", &study.curves(against));
+    let curves = |against, title| plot::curves("Convergence", [title, "SDR in dB"], &study.curves(against));
     let by_iterations = arguments.figure.as_deref().map(|path| beside(path, "iterations"));
-    let write = |path: &Option<PathBuf>, content: &dyn Fn() -> String| {
-        path.as_ref().map(|path| write_whole(path, content().as_bytes())).transpose()
-    };
-    write(&arguments.json, &|| study.to_json())?;
-    write(&arguments.csv, &|| study.to_csv())?;
+    let write =
+        |path: &Option<PathBuf>, content: &dyn Fn() -> Result<String, PlotError>| -> anyhow::Result<()> {
+            let Some(path) = path else { return Ok(()) };
+            write_whole(path, content().with_context(|| path.display().to_string())?.as_bytes())
+        };
+    write(&arguments.json, &|| Ok(study.to_json()))?;
+    write(&arguments.csv, &|| Ok(study.to_csv()))?;
     write(&arguments.report, &|| report::render(&study, &examples))?;
     write(&arguments.figure, &|| curves(Abscissa::Time, "seconds of processing per second of audio"))?;
     write(&by_iterations, &|| curves(Abscissa::Iterations, "iterations"))?;

@@ -10,6 +10,7 @@ use super::stats::{Entry, Outcome, Run};
 use super::terminal::{Failure, Progress, interrupted, is_standard, printable, say, usage, write_whole};
 use super::{Common, exit_code, one_line};
 use alphamf::Cancelled;
+use alphamf_eval::plot::FrequencyScale;
 use anyhow::{Context, anyhow};
 use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
@@ -27,6 +28,7 @@ pub struct Task {
     name: PathBuf,
     residual: Option<PathBuf>,
     plot: Option<PathBuf>,
+    plot_scale: FrequencyScale,
     levels: Option<PathBuf>,
     stats: Option<PathBuf>,
 }
@@ -37,6 +39,7 @@ pub struct Folders<'a> {
     pub results: &'a Path,
     pub residuals: Option<&'a Path>,
     pub plots: Option<&'a Path>,
+    pub plot_scale: FrequencyScale,
     pub levels: Option<&'a Path>,
     pub stats: Option<&'a Path>,
 }
@@ -102,6 +105,7 @@ pub fn plan(
                 output: folders.results.join(&name),
                 residual: folders.residuals.map(|folder| folder.join(&name)),
                 plot: below(folders.plots, "svg"),
+                plot_scale: folders.plot_scale,
                 levels: below(folders.levels, "csv"),
                 stats: below(folders.stats, "json"),
                 input,
@@ -241,7 +245,7 @@ pub fn run(
 
 /// Denoises one file, and says what became of it and the exit code that stands for that.
 fn one(task: &Task, run: &Run, record: &Record, force: bool) -> (Entry, u8) {
-    let Task { input, output, name, residual, plot, levels, stats } = task;
+    let Task { input, output, name, residual, plot, plot_scale, levels, stats } = task;
     let entry =
         |outcome, error| Entry { input: input.clone(), output: output.clone(), outcome, error, found: None };
     let recording = Recording {
@@ -251,7 +255,7 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool) -> (Entry, u8) {
         input,
         output,
         residual: residual.as_deref(),
-        draw: plot.is_some(),
+        draw: plot.is_some().then_some(*plot_scale),
         levels: levels.is_some(),
     };
     let settings = run.settings_checksum();

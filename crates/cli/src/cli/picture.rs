@@ -1,186 +1,145 @@
-//! The figure of a recording: before, after, and how sure the denoiser is.
+//! `--plot`: the figure of a recording as a file, and a page of all figures of a folder.
 
 use super::terminal::{Failure, write_whole};
-use alphamf::denoiser::{SpeechLevel, SpeechLevels};
-use alphamf::transform::{Analyser, InvalidWindow, Spectrogram, Stft};
-use alphamf_eval::plot::{Columns, Figure, LEVELS, Panel, level};
-use alphamf_files::Layout;
+use alphamf_eval::plot::{Figure, FrequencyScale};
 use anyhow::Context;
-use std::path::Path;
+use clap::ValueEnum;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
-/// The levels of a recording that comes in blocks, all channels together.
-struct Levels {
-    analysers: Vec<Analyser>,
-    frames: Vec<Spectrogram>,
-    columns: Columns,
-    /// Samples that are analysed together, so that memory stays small.
-    step: usize,
+/// Frequency scale of a spectrogram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum PlotScale {
+    /// In proportion to frequency
+    #[default]
+    Linear,
+    /// By perceived pitch
+    Mel,
+    /// By octaves, from 50 Hz
+    Log,
 }
 
-impl Levels {
-    /// Those of no samples yet, in windows of so many seconds.
-    fn new(layout: &Layout, window_seconds: f64) -> Result<Self, InvalidWindow> {
-        let (stft, channels) = (Stft::new(layout.sample_rate, window_seconds)?, layout.channels);
-        Ok(Self {
-            analysers: (0..channels).map(|_| stft.analyser()).collect(),
-            frames: vec![Spectrogram::new(stft.bins(), 0); channels],
-            columns: Columns::new(stft.bins()),
-            step: 64 * stft.hop(),
-        })
-    }
-
-    /// Bins of a frame.
-    fn bins(&self) -> usize {
-        self.frames[0].bins()
-    }
-
-    /// Takes the next samples of every channel.
-    fn push(&mut self, channels: &[Vec<f32>]) {
-        let length = channels.first().map_or(0, Vec::len);
-        for start in (0..length).step_by(self.step) {
-            let end = (start + self.step).min(length);
-            for ((analyser, frames), samples) in self.analysers.iter_mut().zip(&mut self.frames).zip(channels)
-            {
-                analyser.push(&samples[start..end], frames);
-            }
-            self.draw();
+impl From<PlotScale> for FrequencyScale {
+    fn from(scale: PlotScale) -> Self {
+        match scale {
+            PlotScale::Linear => Self::Linear,
+            PlotScale::Mel => Self::Mel,
+            PlotScale::Log => Self::Log,
         }
-    }
-
-    /// The picture of the whole.
-    fn finish(mut self) -> Columns {
-        for (analyser, frames) in std::mem::take(&mut self.analysers).into_iter().zip(&mut self.frames) {
-            analyser.finish(frames);
-        }
-        self.draw();
-        self.columns
-    }
-
-    /// Draws the frames that are complete, of which every channel has as many.
-    fn draw(&mut self) {
-        let Some(first) = self.frames.first() else { return };
-        let (bins, count) = (first.bins(), first.frames());
-        for frame in 0..count {
-            let power =
-                |bin: usize| self.frames.iter().map(move |frames| frames.frame(frame)[bin].norm_sqr());
-            self.columns.push((0..bins).map(|bin| level(power(bin).sum())));
-        }
-        for frames in &mut self.frames {
-            *frames = Spectrogram::new(bins, 0);
-        }
-    }
-}
-
-/// The figure of a recording that comes in blocks.
-pub struct Drawing {
-    before: Levels,
-    after: Levels,
-    /// Of all channels, or of each.
-    deviations: Vec<Columns>,
-    /// Widths of the intervals of the voice's level, likewise.
-    intervals: Vec<Columns>,
-    highest_hertz: f64,
-}
-
-impl Drawing {
-    /// That of no samples yet, in windows of so many seconds.
-    pub fn new(layout: &Layout, window_seconds: f64) -> Result<Self, InvalidWindow> {
-        Ok(Self {
-            before: Levels::new(layout, window_seconds)?,
-            after: Levels::new(layout, window_seconds)?,
-            deviations: Vec::new(),
-            intervals: Vec::new(),
-            highest_hertz: f64::from(layout.sample_rate) / 2.0,
-        })
-    }
-
-    /// Takes the next samples of every channel, those that are denoised, deviations of the gain (bins x frames), and levels of
-    /// the voice.
-    pub fn push(
-        &mut self,
-        before: &[Vec<f32>],
-        after: &[Vec<f32>],
-        deviations: &[Vec<f32>],
-        levels: &[SpeechLevels],
-    ) {
-        self.before.push(before);
-        self.after.push(after);
-        let bins = self.before.bins();
-        self.deviations.resize(deviations.len(), Columns::new(bins));
-        for (columns, values) in self.deviations.iter_mut().zip(deviations) {
-            values.chunks_exact(bins).for_each(|frame| columns.push(frame.iter().copied()));
-        }
-        self.intervals.resize(levels.len(), Columns::new(bins));
-        for (columns, levels) in self.intervals.iter_mut().zip(levels) {
-            push_widths(columns, levels, bins, self.highest_hertz);
-        }
-    }
-
-    /// The whole.
-    pub fn finish(self, seconds: f64) -> Figure {
-        /// A standard deviation that is large for a gain.
-        const DEVIATION: f32 = 0.1;
-        /// A width that is large for an interval, dB.
-        const WIDTH: f32 = 30.0;
-        let (before, after) = (self.before.finish(), self.after.finish());
-        let loudest = before.largest().max(-200.0);
-        let spectrogram = |title: &str, columns: Columns| Panel {
-            title: title.to_owned(),
-            columns,
-            low: loudest - LEVELS,
-            high: loudest,
-            scale: [format!("-{LEVELS} dB"), "loudest".to_owned()],
-        };
-        let mut panels = vec![spectrogram("Before", before), spectrogram("After", after)];
-        let certainty = [
-            ("Posterior standard deviation of the gain", self.deviations, DEVIATION, ""),
-            ("Width of the 90% interval of the voice's level", self.intervals, WIDTH, " dB"),
-        ];
-        for (title, all, high, unit) in certainty {
-            let several = all.len() > 1;
-            // Without draws there are no deviations; live, there is neither.
-            let drawn = all.into_iter().enumerate().filter(|(_, columns)| columns.frames() > 0);
-            panels.extend(drawn.map(|(channel, columns)| Panel {
-                title: if several { format!("{title}, channel {}", channel + 1) } else { title.to_owned() },
-                columns,
-                low: 0.0,
-                high,
-                scale: [format!("0{unit}"), format!("{high}{unit}")],
-            }));
-        }
-        Figure { seconds, hertz: self.highest_hertz, panels }
-    }
-}
-
-/// Appends the widths of the intervals of levels, dB: every slot is a frame, with those of third octaves at all bins that lie in
-/// them.
-fn push_widths(columns: &mut Columns, levels: &SpeechLevels, bins: usize, highest_hertz: f64) {
-    let SpeechLevels { edges_hertz, cells, .. } = levels;
-    let band = |bin: usize| {
-        let hertz = (bin as f64 + 0.5) / bins as f64 * highest_hertz;
-        edges_hertz.windows(2).position(|edges| (edges[0]..edges[1]).contains(&hertz))
-    };
-    let bands: Vec<Option<usize>> = (0..bins).map(band).collect();
-    let width = |cell: SpeechLevel| (cell.upper_dbfs - cell.lower_dbfs) as f32;
-    for cells in cells.chunks_exact(edges_hertz.len().saturating_sub(1).max(1)) {
-        columns.push(bands.iter().map(|band| band.and_then(|band| cells[band]).map_or(0.0, width)));
     }
 }
 
 /// Whether a file of this name can be drawn: SVG or PNG.
 pub fn is_known(path: &Path) -> bool {
-    is_svg(path) || path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("png"))
+    has_extension(path, "svg") || has_extension(path, "png")
 }
 
-fn is_svg(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg"))
+fn has_extension(path: &Path, expected: &str) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(expected))
 }
 
 /// Writes the figure in the format of the file's name.
 pub fn write(figure: &Figure, path: &Path) -> anyhow::Result<()> {
-    if is_svg(path) {
-        return write_whole(path, figure.svg().as_bytes());
+    let bytes = if has_extension(path, "svg") { figure.svg().map(String::into_bytes) } else { figure.png() };
+    write_whole(path, &bytes.with_context(|| Failure::Output(path.to_owned()))?)
+}
+
+/// Name of the page of a folder's figures.
+pub const INDEX: &str = "index.html";
+/// What tells a page of this program from others.
+const MARK: &str = "<meta name=generator content=\"denoise --plot\">";
+
+/// Writes the page of all figures in and below a folder, in place of an older one; `None` if a page that this program
+/// did not write has its name.
+pub fn write_index(folder: &Path) -> anyhow::Result<Option<PathBuf>> {
+    let page = folder.join(INDEX);
+    let failed = || Failure::Output(page.clone());
+    match File::open(&page) {
+        Ok(file) => {
+            let mut head = Vec::new();
+            file.take(1_024).read_to_end(&mut head).with_context(failed)?;
+            if !String::from_utf8_lossy(&head).contains(MARK) {
+                return Ok(None);
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error).with_context(failed),
     }
-    let png = figure.png().with_context(|| Failure::Output(path.to_owned()))?;
-    write_whole(path, &png)
+    let mut figures = Vec::new();
+    find_figures(folder, Path::new(""), &mut figures).with_context(failed)?;
+    figures.sort();
+    write_whole(&page, index(folder, &figures).as_bytes())?;
+    Ok(Some(page))
+}
+
+/// Adds the paths of the SVG files in and below `folder/below`, relative to `folder`.
+fn find_figures(folder: &Path, below: &Path, figures: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(folder.join(below))? {
+        let entry = entry?;
+        let (path, kind) = (below.join(entry.file_name()), entry.file_type()?);
+        if kind.is_dir() {
+            find_figures(folder, &path, figures)?;
+        } else if has_extension(&path, "svg") {
+            figures.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// What a figure says of itself in its `<desc>`, as it stands there.
+fn description(path: &Path) -> String {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(4_096).read_to_end(&mut head));
+    let head = String::from_utf8_lossy(&head);
+    let found = read.ok().and_then(|_| head.split_once("<desc>")?.1.split_once("</desc>"));
+    found.map(|(text, _)| text.to_owned()).unwrap_or_default()
+}
+
+fn index(folder: &Path, figures: &[PathBuf]) -> String {
+    let mut page = format!(
+        "<!doctype html><html lang=en><head><meta charset=utf-8>{MARK}\
+         <meta name=viewport content=\"width=device-width,initial-scale=1\"><title>Denoised recordings</title><style>\
+         body{{margin:0 auto;max-width:1400px;padding:20px;font:15px/1.5 system-ui,sans-serif;color:#1c2024;\
+         background:#fbfbfa}}h1{{font-size:24px}}input{{font:inherit;padding:6px 10px;width:min(100%,400px)}}\
+         ul{{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,420px),1fr));gap:18px;padding:0;\
+         list-style:none}}li{{background:#fff;border:1px solid #e4e4e7;border-radius:8px;padding:12px;\
+         overflow-wrap:anywhere}}img{{width:100%;aspect-ratio:1;object-fit:contain}}\
+         small{{display:block;color:#60646c}}a{{color:inherit}}</style></head><body><h1>Denoised recordings</h1>\
+         <p><label>Show names with <input type=search id=filter></label> <span id=count>{} of {}</span></p><ul>\n",
+        figures.len(),
+        figures.len()
+    );
+    for figure in figures {
+        let name = figure.with_extension("").display().to_string();
+        let _ = writeln!(
+            page,
+            "<li><a href=\"{link}\"><img loading=lazy src=\"{link}\" alt=\"Waveforms, spectrograms, speech level and \
+             SNR\"><b>{}</b></a><small>{}</small>",
+            escape(&name),
+            description(&folder.join(figure)),
+            link = link(figure),
+        );
+    }
+    page + "</ul><script>const filter=document.getElementById('filter'),items=[...document.querySelectorAll('li')];\
+            filter.oninput=()=>{let shown=0;for(const item of items){item.hidden=!item.textContent.toLowerCase()\
+            .includes(filter.value.toLowerCase());shown+=!item.hidden}\
+            document.getElementById('count').textContent=shown+' of '+items.length}</script></body></html>\n"
+}
+
+/// A relative address of a file.
+fn link(path: &Path) -> String {
+    let parts = path.iter().map(|part| {
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
+        let bytes = part.as_encoded_bytes().iter();
+        bytes
+            .map(|b| if plain(b) { char::from(*b).to_string() } else { format!("%{b:02X}") })
+            .collect::<String>()
+    });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -2,7 +2,6 @@
 
 use super::ffmpeg::{self, Encoding, Ffmpeg};
 use super::live::Aligned;
-use super::picture::Drawing;
 use super::processing::{Processing, Section};
 use super::terminal::{
     check_standard_output, interrupted, interruptible, is_device, is_standard, name, open_device, printable,
@@ -13,7 +12,7 @@ use alphamf::denoiser::{
 };
 use alphamf::signal::{SampleFormat, Signal};
 use alphamf::{Cancelled, Denoiser, Session};
-use alphamf_eval::plot::Figure;
+use alphamf_eval::plot::{Caption, Figure, FrequencyScale, MIN_DRAWS, RecordingPlot};
 use alphamf_files::{Container, Error, Layout, Losses, Metadata, ReadError, Reader, WriteError, Writer};
 use anyhow::Context;
 use serde::Serialize;
@@ -32,8 +31,8 @@ pub struct Recording<'a> {
     pub output: &'a Path,
     /// Where what was taken out goes.
     pub residual: Option<&'a Path>,
-    /// Whether to draw it.
-    pub draw: bool,
+    /// The scale of frequency if it is to be drawn.
+    pub draw: Option<FrequencyScale>,
     /// Whether to tell the levels of the voice.
     pub levels: bool,
 }
@@ -106,8 +105,8 @@ impl Recording<'_> {
 
         let settings = SessionSettings {
             residual: self.residual.is_some(),
-            deviation: self.draw,
-            levels: self.levels || self.draw,
+            deviation: self.draw.is_some() && self.denoiser.settings().draws() >= MIN_DRAWS,
+            levels: self.levels || self.draw.is_some(),
             ..self.session.clone()
         };
         let session = self.denoiser.session(sample_rate, channels, settings);
@@ -122,8 +121,8 @@ impl Recording<'_> {
             .map(|path| self.create(path, Layout { container: self.container(path), ..layout }, &metadata))
             .transpose()?;
         let window = self.denoiser.dictionary().header().window_seconds;
-        let drawing = self.draw.then(|| Drawing::new(&layout, window)).transpose();
-        let mut drawing = drawing.with_context(in_input)?;
+        let plot = self.draw.map(|scale| RecordingPlot::new(sample_rate, channels, window, scale));
+        let mut plot = plot.transpose().with_context(in_input)?;
         let mut levels = self.levels.then(|| LEVELS_HEADER.to_owned());
 
         let live = self.processing.live.settings(self.denoiser, self.session.mix);
@@ -158,8 +157,10 @@ impl Recording<'_> {
                 residual.write_block(&removed)?;
             }
             let done = session.take_levels();
-            if let Some(drawing) = &mut drawing {
-                drawing.push(&block, &voice, &session.take_gain_std(), &done);
+            if let Some(plot) = &mut plot {
+                plot.push(&block, &voice);
+                plot.push_deviations(&session.take_gain_std());
+                plot.push_levels(&done);
             }
             if let Some(table) = &mut levels {
                 for (channel, levels) in done.iter().enumerate() {
@@ -200,7 +201,20 @@ impl Recording<'_> {
             latency_seconds: self.processing.live.latency_seconds(),
             processing_seconds: taken,
             real_time_factor: taken / statistics.duration_seconds,
-            figure: drawing.map(|drawing| drawing.finish(statistics.duration_seconds)),
+            figure: plot.map(|plot| {
+                plot.finish(Caption {
+                    name: name(self.input, "standard input")
+                        .file_name()
+                        .unwrap_or_default()
+                        .display()
+                        .to_string(),
+                    sample_rate,
+                    channels,
+                    seconds: statistics.duration_seconds,
+                    snr_before_db: statistics.snr_before_db,
+                    snr_after_db: statistics.snr_after_db,
+                })
+            }),
             levels,
             statistics,
         })

@@ -1,15 +1,19 @@
 //! Round numbers along an axis.
 
-/// A range with round ends.
-pub(crate) struct Axis {
+/// A range with round ends and the distance of its labels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Axis {
     /// The lower end.
     pub low: f64,
     /// The upper end.
     pub high: f64,
+    /// From one label to the next.
     pub step: f64,
 }
 
 impl Axis {
+    /// The shortest axis with round ends and about five labels that holds all values; 0 to 1 for no values.
+    #[must_use]
     pub fn over(values: impl Iterator<Item = f64>) -> Self {
         let (low, high) =
             values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
@@ -28,49 +32,53 @@ impl Axis {
         Self { low: (low / step).floor() * step, high: (high / step).ceil() * step, step }
     }
 
-    pub fn share(&self, value: f64) -> f64 {
+    /// The place of a value, 0 at the lower end to 1 at the upper.
+    #[must_use]
+    pub fn fraction(&self, value: f64) -> f64 {
         (value - self.low) / (self.high - self.low)
     }
 
-    pub fn ticks(&self) -> impl Iterator<Item = f64> {
-        let count = ((self.high - self.low) / self.step).round() as usize;
-        (0..=count).map(|i| self.low + i as f64 * self.step)
+    /// The values to label.
+    pub fn ticks(&self) -> impl Iterator<Item = f64> + use<> {
+        let Self { low, high, step } = *self;
+        let count = ((high - low) / step).round() as usize;
+        (0..=count).map(move |i| low + i as f64 * step)
     }
 
-    pub fn show(&self, tick: f64) -> String {
-        let digits = (-self.step.log10().floor()).max(0.0) as usize;
+    /// The label of a value, with a true minus sign.
+    #[must_use]
+    pub fn label(&self, tick: f64) -> String {
+        let digits = (-(self.step * 1.000_001).log10().floor()).max(0.0) as usize;
         // Rounding must not leave "-0".
         let tick = if tick.abs() < 0.5 * self.step { 0.0 } else { tick };
-        format!("{tick:.digits$}")
+        format!("{tick:.digits$}").replace('-', "\u{2212}")
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The times to label in a recording of so many seconds, 14 at most, and their distance, s.
+pub(super) fn time_ticks(seconds: f64) -> (Vec<f64>, f64) {
+    const STEPS: [f64; 21] = [
+        0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0,
+        1_800.0, 3_600.0, 7_200.0, 14_400.0,
+    ];
+    const MOST: f64 = 14.0;
+    let step = STEPS.into_iter().find(|step| seconds / step < MOST).unwrap_or(86_400.0);
+    let count = (seconds / step + 1e-9) as usize;
+    ((0..=count.min(1_000)).map(|i| i as f64 * step).collect(), step)
+}
 
-    #[test]
-    fn axes_have_round_ends_around_the_values() {
-        for (values, low, high, step) in [
-            (vec![0.3, 9.1], 0.0, 10.0, 2.0),
-            (vec![-4.2, 17.0], -5.0, 20.0, 5.0),
-            (vec![0.58, 0.91], 0.5, 1.0, 0.1),
-            (vec![3.0], 2.4, 3.6, 0.2),
-        ] {
-            let axis = Axis::over(values.iter().copied());
-            assert!(
-                (axis.low - low).abs() < 1e-9 && (axis.high - high).abs() < 1e-9,
-                "{}..{}",
-                axis.low,
-                axis.high
-            );
-            assert!((axis.step - step).abs() < 1e-9, "{}", axis.step);
-        }
-        let nothing = Axis::over(std::iter::empty());
-        assert_eq!((nothing.low, nothing.high), (0.0, 1.0));
-        assert_eq!(
-            Axis::over([-1.0, 1.0].into_iter()).ticks().map(|t| format!("{t:.1}")).collect::<Vec<_>>().len(),
-            5
-        );
+/// A time as m:ss or, from an hour, h:mm:ss; with as many decimals as labels at this distance need.
+pub(super) fn time_label(seconds: f64, step: f64, with_hours: bool) -> String {
+    let digits = if step < 0.1 { 2 } else { usize::from(step < 1.0) };
+    let scale = 10_f64.powi(digits as i32);
+    // In units of the last digit, so that 59.99 does not become 0:60.
+    let units = (seconds * scale).round();
+    let minutes = (units / scale / 60.0).floor();
+    let rest = units / scale - 60.0 * minutes;
+    let width = if digits == 0 { 2 } else { digits + 3 };
+    if with_hours {
+        let hours = (minutes / 60.0).floor();
+        return format!("{hours}:{:02}:{rest:0width$.digits$}", minutes - 60.0 * hours);
     }
+    format!("{minutes}:{rest:0width$.digits$}")
 }

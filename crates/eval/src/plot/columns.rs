@@ -1,44 +1,58 @@
 //! Values over frequency and time that make a picture.
 
-use super::colour;
+use super::{FrequencyScale, colour};
+use std::ops::Range;
 
-/// The most columns and rows of a picture.
-const SIZE: usize = 1024;
+/// Rows of a picture.
+pub(super) const ROWS: usize = 300;
+/// The most columns that are kept.
+const MAX_COLUMNS: usize = 2_048;
 
 /// Values over frequency and time, in a picture that does not grow with the recording.
 ///
-/// Neighbouring frames, and neighbouring bins, share a column or row where there are too many; the largest
-/// value is kept.
+/// Neighbouring frames share a column where there are too many, and neighbouring bins a row; the mean is kept.
 #[derive(Debug, Clone)]
 pub struct Columns {
-    rows: usize,
-    /// Bins in a row, frames in a column.
-    merged: (usize, usize),
+    /// The bins of every row, from the lowest.
+    rows: Vec<Range<usize>>,
+    /// Frames in a column.
+    merged: usize,
     frames: usize,
-    /// Rows x columns.
-    values: Vec<f32>,
+    /// Sums over the frames of a column, columns x rows.
+    sums: Vec<f32>,
 }
 
 impl Columns {
-    /// An empty picture of frames with so many bins, at least one.
+    /// An empty picture of frames with so many bins, at least one, from 0 Hz to `highest_hertz`.
     #[must_use]
-    pub fn new(bins: usize) -> Self {
-        let merged = bins.div_ceil(SIZE).max(1);
-        Self { rows: bins.div_ceil(merged), merged: (merged, 1), frames: 0, values: Vec::new() }
+    pub fn new(bins: usize, scale: FrequencyScale, highest_hertz: f64) -> Self {
+        let bin = |row: usize| {
+            let hertz = scale.hertz(row as f64 / ROWS as f64, highest_hertz);
+            hertz / highest_hertz * bins as f64
+        };
+        let rows = (0..ROWS).map(|row| {
+            let first = (bin(row).round() as usize).min(bins.saturating_sub(1));
+            // A row that is narrower than a bin shows the bin that it lies in.
+            let first = if bin(row + 1) - bin(row) < 1.0 {
+                (bin(row) as usize).min(bins.saturating_sub(1))
+            } else {
+                first
+            };
+            first..(bin(row + 1).round() as usize).clamp(first + 1, bins.max(first + 1))
+        });
+        Self { rows: rows.collect(), merged: 1, frames: 0, sums: Vec::new() }
     }
 
     /// Appends a frame, the values of its bins from low to high.
-    pub fn push(&mut self, frame: impl IntoIterator<Item = f32>) {
-        let column = self.frames / self.merged.1;
-        if column == SIZE {
+    pub fn push(&mut self, frame: &[f32]) {
+        if self.frames / self.merged == MAX_COLUMNS {
             self.halve();
-            return self.push(frame);
         }
-        self.values.resize((column + 1) * self.rows, f32::NEG_INFINITY);
-        let values = &mut self.values[column * self.rows..];
-        for (bin, value) in frame.into_iter().enumerate() {
-            if let Some(cell) = values.get_mut(bin / self.merged.0) {
-                *cell = cell.max(value);
+        let column = self.frames / self.merged;
+        self.sums.resize((column + 1) * ROWS, 0.0);
+        for (sum, bins) in self.sums[column * ROWS..].iter_mut().zip(&self.rows) {
+            if let Some(values) = frame.get(bins.clone()) {
+                *sum += values.iter().sum::<f32>() / values.len() as f32;
             }
         }
         self.frames += 1;
@@ -47,14 +61,11 @@ impl Columns {
     /// Merges neighbouring columns.
     fn halve(&mut self) {
         let merge = |pair: &[f32]| -> Vec<f32> {
-            let (first, second) = pair.split_at(self.rows.min(pair.len()));
-            if second.is_empty() {
-                return first.to_vec();
-            }
-            first.iter().zip(second).map(|(a, b)| a.max(*b)).collect()
+            let (first, second) = pair.split_at(ROWS);
+            first.iter().zip(second).map(|(a, b)| a + b).collect()
         };
-        self.values = self.values.chunks(2 * self.rows).flat_map(merge).collect();
-        self.merged.1 *= 2;
+        self.sums = self.sums.chunks_exact(2 * ROWS).flat_map(merge).collect();
+        self.merged *= 2;
     }
 
     /// Frames so far.
@@ -63,32 +74,62 @@ impl Columns {
         self.frames
     }
 
+    /// Means of a column, from the lowest row.
+    fn column(&self, column: usize) -> impl Iterator<Item = f32> {
+        let count = self.merged.min(self.frames - column * self.merged) as f32;
+        self.sums[column * ROWS..][..ROWS].iter().map(move |sum| sum / count)
+    }
+
+    fn count(&self) -> usize {
+        self.sums.len() / ROWS
+    }
+
     /// The largest value; minus infinity if there is none.
     #[must_use]
     pub fn largest(&self) -> f32 {
-        self.values.iter().copied().fold(f32::NEG_INFINITY, f32::max)
+        (0..self.count()).flat_map(|column| self.column(column)).fold(f32::NEG_INFINITY, f32::max)
     }
 
-    /// Width, height and shades of the picture, row by row from the highest bin; the values from `low` to
-    /// `high` go from 0 to 255.
-    pub(super) fn shades(&self, low: f32, high: f32) -> (usize, usize, Vec<u8>) {
-        let width = self.values.len() / self.rows;
-        let mut shades = vec![0; self.values.len()];
-        for (x, column) in self.values.chunks_exact(self.rows).enumerate() {
-            for (row, value) in column.iter().enumerate() {
-                let share = ((value - low) / (high - low)).clamp(0.0, 1.0);
-                shades[(self.rows - 1 - row) * width + x] = (255.0 * share) as u8;
+    /// Shades of a picture of this width and [`ROWS`] rows, row by row from the top, over `frames` frames, the first of
+    /// which lies at the left edge. `place` takes a value to its place on the scale of colours, 0 to 1.
+    pub(super) fn shades(&self, width: usize, frames: f64, place: impl Fn(f32) -> f32) -> Vec<u8> {
+        let count = self.count();
+        if count == 0 {
+            return Vec::new();
+        }
+        let places: Vec<f32> =
+            (0..count).flat_map(|c| self.column(c)).map(|value| place(value).clamp(0.0, 1.0)).collect();
+        let last = (count - 1) as f64;
+        // A column lies at the middle of its frames.
+        let at = |x: f64| {
+            let frame = x / width as f64 * frames;
+            ((frame - 0.5 * (self.merged - 1) as f64) / self.merged as f64).clamp(0.0, last)
+        };
+        let mut shades = vec![0; width * ROWS];
+        for x in 0..width {
+            let (from, middle, to) = (at(x as f64), at(x as f64 + 0.5), at(x as f64 + 1.0));
+            let (first, end) = (from.ceil() as usize, to.ceil() as usize);
+            for row in 0..ROWS {
+                let value = if end > first + 1 {
+                    let inside = (first..end).map(|column| places[column * ROWS + row]);
+                    inside.sum::<f32>() / (end - first) as f32
+                } else {
+                    let (below, above) = (middle.floor() as usize, middle.ceil() as usize);
+                    let [a, b] = [below, above].map(|column| places[column * ROWS + row]);
+                    a + (middle - below as f64) as f32 * (b - a)
+                };
+                shades[(ROWS - 1 - row) * width + x] = (255.0 * value).round() as u8;
             }
         }
-        (width, self.rows, shades)
+        shades
     }
 
-    /// The picture as a PNG file, the values from `low` to `high` in the colours from dark to bright; `None` if
-    /// there are no frames.
+    /// The picture as a PNG file of this width, values from `low` to `high` by `value` in the colours from dark to bright;
+    /// `None` if there are no frames.
     #[must_use]
-    pub fn png(&self, low: f32, high: f32) -> Option<Vec<u8>> {
-        let (width, height, shades) = self.shades(low, high);
-        encode_shades(width, height, &shades)
+    pub fn png(&self, width: usize, value: impl Fn(f32) -> f32, low: f32, high: f32) -> Option<Vec<u8>> {
+        let shades = self.shades(width, self.frames as f64, |x| (value(x) - low) / (high - low));
+        if shades.is_empty() { None } else { encode_shades(width, ROWS, &shades) }
     }
 }
 
@@ -96,24 +137,4 @@ impl Columns {
 pub(super) fn encode_shades(width: usize, height: usize, shades: &[u8]) -> Option<Vec<u8>> {
     let palette = (0..=255).flat_map(colour).collect();
     super::encode_png(width, height, Some(palette), shades).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_recordings_keep_the_largest_values_in_few_columns() {
-        let mut columns = Columns::new(3_000);
-        for frame in 0..5_000 {
-            columns.push((0..3_000).map(|bin| if (frame, bin) == (4_321, 1_234) { 1.0 } else { 0.0 }));
-        }
-        let (width, height, shades) = columns.shades(0.0, 1.0);
-        assert_eq!((width, height), (5_000_usize.div_ceil(8), 1_000));
-        let bright: Vec<usize> = (0..shades.len()).filter(|&i| shades[i] > 0).collect();
-        assert_eq!(bright, [(999 - 1_234 / 3) * width + 4_321 / 8]);
-        assert_eq!((columns.frames(), columns.largest()), (5_000, 1.0));
-        assert!(columns.png(0.0, 1.0).is_some());
-        assert!(Columns::new(5).png(0.0, 1.0).is_none());
-    }
 }

@@ -1,268 +1,333 @@
-//! Pictures above one another over a common time axis, as SVG or PNG.
+//! The figure of a recording: before, after and removed, with level and SNR over time.
 
-use super::columns::encode_shades;
-use super::{Axis, Columns, colour, encode_png};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use embedded_graphics::Pixel;
-use embedded_graphics::draw_target::DrawTarget;
-use embedded_graphics::geometry::{OriginDimensions, Point, Size};
-use embedded_graphics::mono_font::MonoTextStyle;
-use embedded_graphics::mono_font::ascii::FONT_7X13;
-use embedded_graphics::pixelcolor::{Rgb888, RgbColor};
-use embedded_graphics::prelude::Drawable;
-use embedded_graphics::text::{Alignment, Text};
-use std::convert::Infallible;
-use std::fmt::Write;
+use super::axis::{time_label, time_ticks};
+use super::canvas::{Anchor, Area, Canvas, GRID, INK, MUTED, PALETTE, PlotError, bitmap, opaque, svg};
+use super::columns::{Columns, ROWS};
+use super::recording::{Caption, SLOT_SECONDS};
+use super::tracks::{Envelope, Means};
+use super::{Axis, FrequencyScale, LEVEL_RANGE_DB, level};
+use plotters::backend::DrawingBackend;
+use plotters::style::{Color, RGBColor};
 
-const LEFT: usize = 60;
-const WIDTH: usize = 1024;
-const RIGHT: usize = 100;
-const ABOVE: usize = 28;
-const HEIGHT: usize = 256;
-const BELOW: usize = 24;
-const BOTTOM: usize = 24;
-const INK: [u8; 3] = [28, 32, 36];
+const WIDTH: f64 = 1_200.0;
+const LEFT: f64 = 84.0;
+const PLOT: f64 = 1_010.0;
+/// Above the first panel.
+const HEAD: f64 = 74.0;
+/// Above a panel, for its title.
+const TITLE: f64 = 26.0;
+const WAVEFORM: f64 = 64.0;
+const GAP: f64 = 8.0;
+const SPECTROGRAM: f64 = 150.0;
+const LEVEL: f64 = 130.0;
+const SNR: f64 = 110.0;
+/// Below the last panel, for the labels of time.
+const FOOT: f64 = 50.0;
+/// Sizes of letters.
+const SMALL: f64 = 12.0;
+const LARGE: f64 = 20.0;
+/// A standard deviation that is large for a gain.
+const LARGEST_DEVIATION: f32 = 0.2;
+/// Slots over which the SNR is taken.
+const SNR_SLOTS: usize = 5;
 
-/// Pictures above one another, with axes and colour scales.
+/// A signal to draw.
+#[derive(Debug, Clone)]
+pub(super) struct Stage {
+    pub envelope: Envelope,
+    /// Powers; a sine at full scale has 1 in its bin.
+    pub columns: Columns,
+}
+
+/// The figure of a recording; [`RecordingPlot`](super::RecordingPlot) makes it.
 #[derive(Debug, Clone)]
 pub struct Figure {
-    /// Duration, s.
-    pub seconds: f64,
-    /// Frequency of the highest bin, Hz.
-    pub hertz: f64,
-    /// From top to bottom.
-    pub panels: Vec<Panel>,
-}
-
-/// One picture and its scale.
-#[derive(Debug, Clone)]
-pub struct Panel {
-    /// What it shows, in ASCII.
-    pub title: String,
-    /// The values.
-    pub columns: Columns,
-    /// The value that is darkest.
-    pub low: f32,
-    /// The value that is brightest.
-    pub high: f32,
-    /// What the ends of the scale are called, low and high, in ASCII.
-    pub scale: [String; 2],
-}
-
-/// A part of the drawing; lengths in pixels from the upper left corner.
-enum Element {
-    Text {
-        x: usize,
-        y: usize,
-        alignment: Alignment,
-        text: String,
-    },
-    /// A horizontal or vertical line.
-    Line {
-        x: usize,
-        y: usize,
-        width: usize,
-        height: usize,
-    },
-    Image {
-        x: usize,
-        y: usize,
-        width: usize,
-        height: usize,
-        shades: (usize, usize, Vec<u8>),
-    },
+    pub(super) caption: Caption,
+    pub(super) hop_seconds: f64,
+    pub(super) highest_hertz: f64,
+    pub(super) scale: FrequencyScale,
+    /// Before, after and removed.
+    pub(super) stages: [Stage; 3],
+    pub(super) deviation: Columns,
+    /// Lower end, level and upper end of speech, mean squares in slots.
+    pub(super) levels: Means<3>,
+    /// Mean squares of the result and of what was removed, in slots.
+    pub(super) powers: Means<2>,
 }
 
 impl Figure {
-    /// The figure as an SVG file.
-    #[must_use]
-    pub fn svg(&self) -> String {
-        let (width, height) = self.size();
-        let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
-             height=\"{height}\" font-family=\"system-ui,sans-serif\" font-size=\"13\">\
-             <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>"
-        );
-        let [r, g, b] = INK;
-        for element in self.elements() {
-            let _ = match element {
-                Element::Text { x, y, alignment, text } => {
-                    let anchor = match alignment {
-                        Alignment::Left => "start",
-                        Alignment::Center => "middle",
-                        Alignment::Right => "end",
-                    };
-                    let text = text.replace('&', "&amp;").replace('<', "&lt;");
-                    write!(
-                        svg,
-                        "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" fill=\"rgb({r},{g},{b})\">{text}</text>"
-                    )
-                }
-                Element::Line { x, y, width, height } => write!(
-                    svg,
-                    "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"rgb({r},{g},{b})\"/>"
-                ),
-                Element::Image { x, y, width, height, shades } => {
-                    let png = encode_shades(shades.0, shades.1, &shades.2).unwrap_or_default();
-                    write!(
-                        svg,
-                        "<image x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" \
-                         preserveAspectRatio=\"none\" href=\"data:image/png;base64,{}\"/>",
-                        STANDARD.encode(png)
-                    )
-                }
-            };
-        }
-        svg + "</svg>\n"
-    }
-
-    /// The figure as a PNG file.
+    /// As an SVG file, letters included; its `<title>` is the recording's name and its `<desc>` [`summary`](Self::summary).
     ///
     /// # Errors
-    /// None that is known of: whatever the encoder says.
-    pub fn png(&self) -> Result<Vec<u8>, png::EncodingError> {
+    /// [`PlotError`]; none is known for a figure of any recording.
+    pub fn svg(&self) -> Result<String, PlotError> {
+        svg(self.size(), [&self.caption.name, &self.summary()], true, |canvas| self.draw(canvas))
+    }
+
+    /// As a PNG file, 2400 pixels wide.
+    ///
+    /// # Errors
+    /// [`PlotError`]; none is known for a figure of any recording.
+    pub fn png(&self) -> Result<Vec<u8>, PlotError> {
+        bitmap(self.size(), |canvas| self.draw(canvas))
+    }
+
+    /// Length, rate, channels and SNR in a line.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let Caption { seconds, sample_rate, channels, snr_before_db, snr_after_db, .. } = &self.caption;
+        let kilohertz = f64::from(*sample_rate) / 1000.0;
+        let channels = match channels {
+            1 => "mono".to_owned(),
+            2 => "stereo".to_owned(),
+            count => format!("{count} channels"),
+        };
+        let length = time_label(*seconds, if *seconds < 600.0 { 0.1 } else { 1.0 }, *seconds >= 3_600.0);
+        let mut line = format!("{length}, {kilohertz} kHz, {channels}");
+        let number = |value: f64| format!("{value:.1} dB").replace('-', "\u{2212}");
+        if let Some(before) = snr_before_db {
+            line += &format!("; estimated SNR {} before", number(*before));
+            if let Some(after) = snr_after_db {
+                line += &format!(", {} after", number(*after));
+            }
+        }
+        line
+    }
+
+    fn has_deviation(&self) -> bool {
+        self.deviation.frames() > 0
+    }
+
+    fn size(&self) -> (f64, f64) {
+        let mut height = HEAD + 3.0 * (TITLE + WAVEFORM + GAP + SPECTROGRAM) + TITLE + SNR + FOOT;
+        if self.has_deviation() {
+            height += TITLE + SPECTROGRAM;
+        }
+        if !self.levels.is_empty() {
+            height += TITLE + LEVEL;
+        }
+        (WIDTH, height)
+    }
+
+    fn draw<B: DrawingBackend>(&self, canvas: &mut Canvas<B>) -> Result<(), PlotError> {
         let (width, height) = self.size();
-        let mut canvas = Canvas { width, pixels: vec![[255; 3]; width * height] };
-        for element in self.elements() {
-            match element {
-                Element::Text { x, y, alignment, text } => {
-                    let [r, g, b] = INK;
-                    let style = MonoTextStyle::new(&FONT_7X13, Rgb888::new(r, g, b));
-                    let place = Point::new(x as i32, y as i32);
-                    let Ok(_) = Text::with_alignment(&text, place, style, alignment).draw(&mut canvas);
-                }
-                Element::Line { x, y, width, height } => canvas.fill(x, y, width, height, |_, _| INK),
-                Element::Image { x, y, width, height, shades: (columns, rows, shades) } => {
-                    let shade =
-                        |i: usize, j: usize| shades[j * rows / height * columns + i * columns / width];
-                    canvas.fill(x, y, width, height, |i, j| colour(shade(i, j)));
-                }
-            }
+        canvas.fill((0.0, 0.0), (width, height), opaque(RGBColor(255, 255, 255)))?;
+        let start = (Anchor::Start, false);
+        let name = canvas.fitted(&self.caption.name, LARGE, WIDTH - 2.0 * LEFT)?;
+        canvas.text((LEFT, 36.0), &name, start, (LARGE, INK))?;
+        canvas.text((LEFT, 60.0), &self.summary(), start, (SMALL + 2.0, MUTED))?;
+        let mut top = HEAD;
+        let mut panel = |height: f64, above: f64| {
+            let area = Area { left: LEFT, top: top + above, width: PLOT, height };
+            top = area.bottom();
+            area
+        };
+        let loudest = self.stages[0].columns.largest().max(self.stages[1].columns.largest());
+        let high = (10.0 * (level(loudest) / 10.0).ceil()).max(-150.0);
+        let peak = self.stages.iter().map(|stage| stage.envelope.peak()).fold(0.0, f32::max);
+        let bar_top = HEAD + TITLE + WAVEFORM + GAP;
+        let mut bar_bottom = bar_top;
+        for (title, stage) in ["Before", "After", "Removed"].into_iter().zip(&self.stages) {
+            let area = panel(WAVEFORM, TITLE);
+            Self::title(canvas, area, title)?;
+            self.waveform(canvas, area, &stage.envelope, peak)?;
+            let area = panel(SPECTROGRAM, GAP);
+            self.spectrogram(canvas, area, &stage.columns, |power| {
+                (level(power) - (high - LEVEL_RANGE_DB)) / LEVEL_RANGE_DB
+            })?;
+            bar_bottom = area.bottom();
         }
-        encode_png(width, height, None, canvas.pixels.as_flattened())
-    }
-
-    /// Width and height, pixels.
-    fn size(&self) -> (usize, usize) {
-        (LEFT + WIDTH + RIGHT, self.panels.len() * (ABOVE + HEIGHT + BELOW) + BOTTOM)
-    }
-
-    fn elements(&self) -> Vec<Element> {
-        let mut elements = Vec::new();
-        let mut text = |x, y, alignment, text: String| elements.push(Element::Text { x, y, alignment, text });
-        let times = Axis::over([0.0, self.seconds].into_iter());
-        let frequencies = Axis::over([0.0, self.hertz / 1000.0].into_iter());
-        let mut others = Vec::new();
-        for (index, panel) in self.panels.iter().enumerate() {
-            let top = index * (ABOVE + HEIGHT + BELOW) + ABOVE;
-            let bottom = top + HEIGHT;
-            text(LEFT, top - 8, Alignment::Left, panel.title.clone());
-            text(LEFT - 8, top - 8, Alignment::Right, "kHz".to_owned());
-            for time in times.ticks().filter(|time| *time <= self.seconds) {
-                let x = LEFT + (time / self.seconds * WIDTH as f64) as usize;
-                text(x, bottom + 18, Alignment::Center, times.show(time));
-                others.push(Element::Line { x, y: bottom, width: 1, height: 5 });
-            }
-            for frequency in frequencies.ticks().filter(|f| *f <= self.hertz / 1000.0) {
-                let y = bottom - (1000.0 * frequency / self.hertz * HEIGHT as f64) as usize;
-                text(LEFT - 8, y + 4, Alignment::Right, frequencies.show(frequency));
-                others.push(Element::Line { x: LEFT - 5, y, width: 5, height: 1 });
-            }
-            let shades = panel.columns.shades(panel.low, panel.high);
-            if !shades.2.is_empty() {
-                others.push(Element::Image { x: LEFT, y: top, width: WIDTH, height: HEIGHT, shades });
-            }
-            let bar = (1, 256, (0..=255).rev().collect());
-            let x = LEFT + WIDTH + 12;
-            others.push(Element::Image { x, y: top, width: 12, height: HEIGHT, shades: bar });
-            let [low, high] = panel.scale.clone();
-            text(x + 18, bottom, Alignment::Left, low);
-            text(x + 18, top + 12, Alignment::Left, high);
+        let bar = Area { left: LEFT + PLOT + 14.0, top: bar_top, width: 14.0, height: bar_bottom - bar_top };
+        let levels = Axis { low: f64::from(high - LEVEL_RANGE_DB), high: f64::from(high), step: 10.0 };
+        Self::colour_bar(canvas, bar, &levels, "level of a bin in dBFS (a sine at full scale has 0)")?;
+        if self.has_deviation() {
+            let area = panel(SPECTROGRAM, TITLE);
+            Self::title(canvas, area, "Posterior standard deviation of the gain")?;
+            self.spectrogram(canvas, area, &self.deviation, |deviation| deviation / LARGEST_DEVIATION)?;
+            let bar = Area { left: bar.left, width: bar.width, ..area };
+            let deviations = Axis { low: 0.0, high: f64::from(LARGEST_DEVIATION), step: 0.05 };
+            Self::colour_bar(canvas, bar, &deviations, "gain, 0 to 1")?;
         }
-        let below = self.size().1 - 8;
-        text(LEFT + WIDTH / 2, below, Alignment::Center, "time in s".to_owned());
-        elements.extend(others);
-        elements
-    }
-}
-
-struct Canvas {
-    width: usize,
-    pixels: Vec<[u8; 3]>,
-}
-
-impl Canvas {
-    fn fill(
-        &mut self,
-        x: usize,
-        y: usize,
-        width: usize,
-        height: usize,
-        colour: impl Fn(usize, usize) -> [u8; 3],
-    ) {
-        for j in 0..height {
-            for i in 0..width {
-                if let Some(pixel) = self.pixels.get_mut((y + j) * self.width + x + i) {
-                    *pixel = colour(i, j);
-                }
-            }
+        if !self.levels.is_empty() {
+            let area = panel(LEVEL, TITLE);
+            Self::title(canvas, area, "Speech level (line) and its 90 % interval (band)")?;
+            self.speech_level(canvas, area)?;
         }
+        let area = panel(SNR, TITLE);
+        Self::title(canvas, area, "Estimated SNR before denoising: result to removed, over 0.5 s or more")?;
+        self.snr(canvas, area)?;
+        let (ticks, step) = time_ticks(self.caption.seconds);
+        let with_hours = self.caption.seconds >= 3_600.0;
+        for time in ticks {
+            let label = time_label(time, step, with_hours);
+            let place = (self.x(area, time), area.bottom() + 18.0);
+            canvas.text(place, &label, (Anchor::Middle, false), (SMALL, MUTED))?;
+        }
+        let unit = if with_hours { "time in h:mm:ss" } else { "time in m:ss" };
+        canvas.text((area.x(0.5), area.bottom() + 38.0), unit, (Anchor::Middle, false), (SMALL, INK))
     }
-}
 
-impl OriginDimensions for Canvas {
-    fn size(&self) -> Size {
-        Size::new(self.width as u32, (self.pixels.len() / self.width) as u32)
+    fn title<B: DrawingBackend>(canvas: &mut Canvas<B>, area: Area, title: &str) -> Result<(), PlotError> {
+        canvas.text((area.left, area.top - 7.0), title, (Anchor::Start, false), (SMALL + 1.0, INK))
     }
-}
 
-impl DrawTarget for Canvas {
-    type Color = Rgb888;
-    type Error = Infallible;
+    /// The abscissa of a time.
+    fn x(&self, area: Area, seconds: f64) -> f64 {
+        area.x(if self.caption.seconds > 0.0 { seconds / self.caption.seconds } else { 0.0 })
+    }
 
-    fn draw_iter<I: IntoIterator<Item = Pixel<Rgb888>>>(&mut self, pixels: I) -> Result<(), Infallible> {
-        for Pixel(Point { x, y }, colour) in pixels {
-            if let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y))
-                && x < self.width
-                && let Some(pixel) = self.pixels.get_mut(y * self.width + x)
-            {
-                *pixel = [colour.r(), colour.g(), colour.b()];
-            }
+    /// The lines to the left and below, and ticks of time.
+    fn frame<B: DrawingBackend>(
+        &self,
+        canvas: &mut Canvas<B>,
+        area: Area,
+        unit: &str,
+    ) -> Result<(), PlotError> {
+        let (left, bottom) = (area.left, area.bottom());
+        canvas.fill((left - 1.0, area.top), (left, bottom + 1.0), opaque(MUTED))?;
+        canvas.fill((left - 1.0, bottom), (area.right(), bottom + 1.0), opaque(MUTED))?;
+        for time in time_ticks(self.caption.seconds).0 {
+            let x = self.x(area, time);
+            canvas.fill((x - 0.5, bottom), (x + 0.5, bottom + 4.0), opaque(MUTED))?;
+        }
+        let middle = (left - 54.0, area.y(0.5));
+        canvas.text(middle, unit, (Anchor::Middle, true), (SMALL, INK))
+    }
+
+    /// A label to the left, with its tick.
+    fn tick<B: DrawingBackend>(
+        canvas: &mut Canvas<B>,
+        area: Area,
+        y: f64,
+        label: &str,
+    ) -> Result<(), PlotError> {
+        canvas.fill((area.left - 5.0, y - 0.5), (area.left, y + 0.5), opaque(MUTED))?;
+        canvas.text((area.left - 9.0, y + 4.5), label, (Anchor::End, false), (SMALL, MUTED))
+    }
+
+    fn waveform<B: DrawingBackend>(
+        &self,
+        canvas: &mut Canvas<B>,
+        area: Area,
+        envelope: &Envelope,
+        peak: f32,
+    ) -> Result<(), PlotError> {
+        // In steps of 6 dB, so that half the height has a round label.
+        let highest = (6.0 * (20.0 * f64::from(peak).max(1e-5).log10() / 6.0 - 1e-9).ceil()).max(-96.0);
+        let limit = 10_f64.powf(highest / 20.0);
+        let y = |sample: f64| area.y(0.5 + 0.5 * (sample / limit).clamp(-1.0, 1.0));
+        canvas.fill((area.left, y(0.0) - 0.5), (area.right(), y(0.0) + 0.5), opaque(GRID))?;
+        let columns: Vec<_> = envelope
+            .columns()
+            .map(|(start, end, low, high)| (area.x(start), area.x(end), y(high.into()), y(low.into())))
+            .collect();
+        canvas.band(&columns, opaque(PALETTE[0]))?;
+        let label = |decibels: f64| format!("{decibels:.0}").replace('-', "\u{2212}");
+        // The lower end, which has the label of the upper one, would touch the spectrogram's.
+        for (place, label) in
+            [(1.0, label(highest)), (0.5, "\u{2212}\u{221e}".to_owned()), (0.0, String::new())]
+        {
+            Self::tick(canvas, area, area.y(place), &label)?;
+        }
+        self.frame(canvas, area, "dBFS")
+    }
+
+    fn spectrogram<B: DrawingBackend>(
+        &self,
+        canvas: &mut Canvas<B>,
+        area: Area,
+        columns: &Columns,
+        place: impl Fn(f32) -> f32,
+    ) -> Result<(), PlotError> {
+        let width = area.width.round() as usize;
+        let shades = columns.shades(width, self.caption.seconds / self.hop_seconds, place);
+        if !shades.is_empty() {
+            canvas.image(area, (width, ROWS), shades);
+        }
+        for kilohertz in self.scale.ticks(self.highest_hertz, 8) {
+            let y = area.y(self.scale.fraction(1000.0 * kilohertz, self.highest_hertz));
+            Self::tick(canvas, area, y, &kilohertz.to_string())?;
+        }
+        self.frame(canvas, area, "kHz")
+    }
+
+    fn colour_bar<B: DrawingBackend>(
+        canvas: &mut Canvas<B>,
+        bar: Area,
+        axis: &Axis,
+        unit: &str,
+    ) -> Result<(), PlotError> {
+        canvas.image(bar, (1, 256), (0..=255).rev().collect());
+        for value in axis.ticks() {
+            let y = bar.y(axis.fraction(value));
+            canvas.fill((bar.right(), y - 0.5), (bar.right() + 5.0, y + 0.5), opaque(MUTED))?;
+            let place = (bar.right() + 9.0, y + 4.5);
+            canvas.text(place, &axis.label(value), (Anchor::Start, false), (SMALL, MUTED))?;
+        }
+        canvas.text((bar.right() + 58.0, bar.y(0.5)), unit, (Anchor::Middle, true), (SMALL, INK))
+    }
+
+    /// Horizontal lines and labels of an axis, and vertical lines at the labels of time.
+    fn grid<B: DrawingBackend>(
+        &self,
+        canvas: &mut Canvas<B>,
+        area: Area,
+        axis: &Axis,
+    ) -> Result<(), PlotError> {
+        for time in time_ticks(self.caption.seconds).0 {
+            let x = self.x(area, time);
+            canvas.fill((x - 0.5, area.top), (x + 0.5, area.bottom()), opaque(GRID))?;
+        }
+        for value in axis.ticks() {
+            let y = area.y(axis.fraction(value));
+            canvas.fill((area.left, y - 0.5), (area.right(), y + 0.5), opaque(GRID))?;
+            Self::tick(canvas, area, y, &axis.label(value))?;
         }
         Ok(())
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn figures_hold_their_pictures_and_labels() {
-        let mut columns = Columns::new(4);
-        columns.push([0.0, 0.0, 0.0, 1.0]);
-        let panel = |title: &str| Panel {
-            title: title.to_owned(),
-            columns: columns.clone(),
-            low: 0.0,
-            high: 1.0,
-            scale: ["none".to_owned(), "all".to_owned()],
-        };
-        let figure = Figure { seconds: 2.5, hertz: 8_000.0, panels: vec![panel("one & two"), panel("b")] };
-        let svg = figure.svg();
-        for part in ["one &amp; two", ">2.5<", ">8<", ">none<", "time in s"] {
-            assert!(svg.contains(part), "{part}");
+    fn speech_level<B: DrawingBackend>(&self, canvas: &mut Canvas<B>, area: Area) -> Result<(), PlotError> {
+        let decibels = |power: f64| 10.0 * power.log10();
+        let loudest = self.levels.columns().map(|(_, [.., upper])| upper).fold(0.0, f64::max);
+        let high = if loudest > 0.0 { (10.0 * (decibels(loudest) / 10.0).ceil()).max(-150.0) } else { 0.0 };
+        let axis = Axis { low: high - 60.0, high, step: 20.0 };
+        let y = |power: f64| area.y(axis.fraction(decibels(power)).clamp(0.0, 1.0));
+        self.grid(canvas, area, &axis)?;
+        let slot = |slots: f64| self.x(area, slots * SLOT_SECONDS).min(area.right());
+        let columns: Vec<_> = self.levels.columns().collect();
+        let reach = columns.get(1).map_or(0.5, |(second, _)| 0.5 * (second - columns[0].0));
+        // Silence leaves a gap.
+        for run in columns.split(|(_, [_, level, _])| *level <= 0.0).filter(|run| !run.is_empty()) {
+            let band: Vec<_> = run
+                .iter()
+                .map(|(at, [lower, _, upper])| (slot(at - reach), slot(at + reach), y(*upper), y(*lower)))
+                .collect();
+            canvas.band(&band, PALETTE[0].mix(0.25))?;
+            let mut line: Vec<_> = run.iter().map(|(at, [_, level, _])| (slot(*at), y(*level))).collect();
+            if let [only] = line[..] {
+                line = vec![(slot(run[0].0 - reach), only.1), (slot(run[0].0 + reach), only.1)];
+            }
+            canvas.line(&line, opaque(PALETTE[0]), 1.0)?;
         }
-        assert_eq!(svg.matches("<image").count(), 4);
-        let png = figure.png().unwrap();
-        let mut reader = png::Decoder::new(std::io::Cursor::new(&png)).read_info().unwrap();
-        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
-        let frame = reader.next_frame(&mut pixels).unwrap();
-        assert_eq!((frame.width, frame.height), (1184, 640));
-        let pixel = |x: usize, y: usize| &pixels[3 * (y * 1184 + x)..][..3];
-        // The highest of four bins is bright in the upper quarter of the picture alone.
-        assert_eq!(pixel(LEFT + 500, ABOVE + HEIGHT / 4 - 1), colour(255));
-        assert_eq!(pixel(LEFT + 500, ABOVE + HEIGHT / 4), colour(0));
+        self.frame(canvas, area, "dBFS")
+    }
+
+    fn snr<B: DrawingBackend>(&self, canvas: &mut Canvas<B>, area: Area) -> Result<(), PlotError> {
+        let axis = Axis { low: -20.0, high: 40.0, step: 20.0 };
+        self.grid(canvas, area, &axis)?;
+        let columns = self.powers.smoothed(SNR_SLOTS);
+        let place = |(slots, [result, removed]): &(f64, [f64; 2])| {
+            let decibels = 10.0 * (result / removed.max(1e-30)).max(1e-30).log10();
+            (
+                self.x(area, slots * SLOT_SECONDS).min(area.right()),
+                area.y(axis.fraction(decibels).clamp(0.0, 1.0)),
+            )
+        };
+        let silent = |(_, [result, removed]): &(f64, [f64; 2])| result + removed <= 0.0;
+        for run in columns.split(silent).filter(|run| run.len() > 1) {
+            let line: Vec<_> = run.iter().map(place).collect();
+            canvas.line(&line, opaque(PALETTE[1]), 1.5)?;
+        }
+        self.frame(canvas, area, "dB")
     }
 }

@@ -1,15 +1,29 @@
-//! Pictures of recordings.
+//! The one plotting module: pictures of recordings, charts of reports and of the samplers' examples.
+//!
+//! [`RecordingPlot`] gathers a recording block by block and gives a [`Figure`]; [`curves`], [`scatter`], [`bars`] and
+//! [`histogram`] are small charts as SVG. Letters are of DejaVu Sans, which is built in.
 
 mod axis;
+mod canvas;
+mod charts;
 mod columns;
 mod figure;
+mod recording;
+mod scale;
+#[cfg(test)]
+mod tests;
+mod tracks;
 
-pub(crate) use axis::Axis;
+pub use axis::Axis;
+pub use canvas::PlotError;
+pub use charts::{Bar, Curve, Point, bars, curves, histogram, scatter};
 pub use columns::Columns;
-pub use figure::{Figure, Panel};
+pub use figure::Figure;
+pub use recording::{Caption, MIN_DRAWS, RecordingPlot};
+pub use scale::FrequencyScale;
 
-/// Range of levels that a spectrogram shows, in dB below the loudest.
-pub const LEVELS: f32 = 70.0;
+/// Range of levels that a spectrogram shows, in dB below its brightest.
+pub const LEVEL_RANGE_DB: f32 = 80.0;
 
 /// The level of a power in dB; that of silence is -200.
 #[must_use]
@@ -17,7 +31,7 @@ pub fn level(power: f32) -> f32 {
     10.0 * (power + 1e-20).log10()
 }
 
-/// Colours from silence to the loudest, evenly spaced: black, violet, red, orange, pale yellow.
+/// Colours from faint to loud, evenly spaced: black, violet, red, orange, pale yellow.
 const COLOURS: [[u8; 3]; 7] =
     [[0, 0, 4], [34, 11, 84], [101, 21, 110], [174, 48, 92], [228, 90, 49], [251, 155, 6], [252, 255, 164]];
 
@@ -25,10 +39,10 @@ const COLOURS: [[u8; 3]; 7] =
 fn colour(shade: u8) -> [u8; 3] {
     let place = f32::from(shade) / 255.0 * (COLOURS.len() - 1) as f32;
     let below = (place as usize).min(COLOURS.len() - 2);
-    let share = place - below as f32;
+    let fraction = place - below as f32;
     std::array::from_fn(|channel| {
         let [a, b] = [COLOURS[below], COLOURS[below + 1]].map(|colour| f32::from(colour[channel]));
-        (a + share * (b - a)).round() as u8
+        (a + fraction * (b - a)).round() as u8
     })
 }
 

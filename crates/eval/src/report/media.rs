@@ -5,13 +5,13 @@ use std::io::Cursor;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::plot::{Columns, LEVELS, level};
+use crate::plot::{Columns, FrequencyScale, LEVEL_RANGE_DB, level};
 use alphamf::signal::Signal;
 use alphamf::transform::{DEFAULT_WINDOW_SECONDS, Stft};
 
 /// The level in dB that is brightest in the pictures of one recording: that of its loudest bin.
 pub(super) fn loudest(signal: &Signal) -> f32 {
-    levels(signal).map_or(f32::NEG_INFINITY, |levels| levels.largest())
+    powers(signal).map_or(f32::NEG_INFINITY, |powers| level(powers.largest()))
 }
 
 /// Spectrogram of the first channel as a PNG, levels in dB relative to `loudest`; low frequencies
@@ -19,17 +19,19 @@ pub(super) fn loudest(signal: &Signal) -> f32 {
 ///
 /// Empty if the signal cannot be analysed.
 pub(super) fn spectrogram(signal: &Signal, loudest: f32) -> String {
-    let picture = levels(signal).and_then(|levels| levels.png(loudest - LEVELS, loudest));
+    let picture = powers(signal).and_then(|powers| powers.png(480, level, loudest - LEVEL_RANGE_DB, loudest));
     picture.map(|png| uri("image/png", &png)).unwrap_or_default()
 }
 
-/// The levels of all bins in dB.
-fn levels(signal: &Signal) -> Option<Columns> {
+/// The powers of all bins.
+fn powers(signal: &Signal) -> Option<Columns> {
     let stft = Stft::new(signal.sample_rate(), DEFAULT_WINDOW_SECONDS).ok()?;
     let spectrogram = stft.analyse(&signal.channels()[0]);
-    let mut columns = Columns::new(spectrogram.bins());
+    let highest = f64::from(signal.sample_rate()) / 2.0;
+    let mut columns = Columns::new(spectrogram.bins(), FrequencyScale::Linear, highest);
     for frame in 0..spectrogram.frames() {
-        columns.push(spectrogram.frame(frame).iter().map(|x| level(x.norm_sqr())));
+        let powers: Vec<f32> = spectrogram.frame(frame).iter().map(|x| x.norm_sqr()).collect();
+        columns.push(&powers);
     }
     Some(columns)
 }

@@ -1,15 +1,12 @@
 //! An evaluation as one HTML file that needs nothing else: tables, charts, pictures and sound.
 
-mod chart;
 mod media;
 
 use std::fmt::Write;
 
-pub use chart::{Curve, curves};
-
 use super::{Abscissa, ConditionSummary, Evaluation, FileResult, Metric, Study};
+use crate::plot::{self, Bar, PlotError, Point};
 use alphamf::signal::Signal;
-use chart::{Bar, Point};
 
 /// Longest stretch of a recording, in seconds, that the page shows and plays.
 pub const EXAMPLE_SECONDS: f64 = 20.0;
@@ -60,35 +57,32 @@ pub struct Examples {
 }
 
 /// The page of a study, with the examples of each of its evaluations in their order.
-#[must_use]
-pub fn render(study: &Study, examples: &[Examples]) -> String {
+///
+/// # Errors
+/// [`PlotError`]; none is known for any study.
+pub fn render(study: &Study, examples: &[Examples]) -> Result<String, PlotError> {
     let protocol = study.evaluations.first().and_then(|evaluation| evaluation.provenance.protocol.as_deref());
     let title =
         protocol.map_or_else(|| "Evaluation".to_owned(), |name| format!("Evaluation: {}", escape(name)));
     let mut body = format!("<h1>{title}</h1>");
     if !study.comparisons.is_empty() {
-        body += &comparisons(study);
+        body += &comparisons(study)?;
     }
     for (i, evaluation) in study.evaluations.iter().enumerate() {
         if study.evaluations.len() > 1 {
             let _ = write!(body, "<h1 class=system>{}</h1>", escape(&evaluation.provenance.system));
         }
-        body += &section(evaluation, examples.get(i).unwrap_or(&Examples::default()));
+        body += &section(evaluation, examples.get(i).unwrap_or(&Examples::default()))?;
     }
-    format!(
+    Ok(format!(
         "<!doctype html><html lang=en><head><meta charset=utf-8>\
          <meta name=viewport content=\"width=device-width,initial-scale=1\">\
          <meta name=color-scheme content=\"light dark\"><link rel=icon href=\"data:,\"><title>{title}</title>\
-         <style>:root{{{}}}@media(prefers-color-scheme:dark){{:root{{{}}}}}{}{}</style></head>\
-         <body><main>{body}</main></body></html>\n",
-        chart::LIGHT,
-        chart::DARK,
-        PAGE_STYLE,
-        chart::STYLE
-    )
+         <style>{STYLE}</style></head><body><main>{body}</main></body></html>\n"
+    ))
 }
 
-fn comparisons(study: &Study) -> String {
+fn comparisons(study: &Study) -> Result<String, PlotError> {
     let mut html = String::from("<div class=charts>");
     for (against, x_title) in
         [(Abscissa::Iterations, "iterations"), (Abscissa::Time, "seconds of processing per second of audio")]
@@ -96,8 +90,8 @@ fn comparisons(study: &Study) -> String {
         let curves = study.curves(against);
         if !curves.is_empty() {
             let title = "Convergence";
-            let chart = chart::curve_chart(title, x_title, "SDR in dB", &curves);
-            let _ = write!(html, "<section><h2>{title}</h2>{chart}</section>");
+            let chart = plot::curves(title, [x_title, "SDR in dB"], &curves)?;
+            let _ = write!(html, "<section>{chart}</section>");
         }
     }
     html += "</div><section><h2>Comparison</h2><table><tr><th>Systems<th>Measure<th>Files<th>Difference<th>p";
@@ -117,15 +111,16 @@ fn comparisons(study: &Study) -> String {
             comparison.p_value
         );
     }
-    html + "</table><p class=muted>Mean difference ± standard error on the same files; two-sided sign-flip \
-            permutation test.</p></section>"
+    html += "</table><p class=muted>Mean difference ± standard error on the same files; two-sided sign-flip \
+             permutation test.</p></section>";
+    Ok(html)
 }
 
-fn section(evaluation: &Evaluation, examples: &Examples) -> String {
+fn section(evaluation: &Evaluation, examples: &Examples) -> Result<String, PlotError> {
     let mut body = lead(evaluation);
     if !evaluation.files.is_empty() {
         body += &tables(&evaluation.summary);
-        body += &charts(evaluation);
+        body += &charts(evaluation)?;
     }
     if !evaluation.failures.is_empty() {
         body += "<section><h2>Files without scores</h2><table><tr><th>File<th>Reason";
@@ -141,29 +136,11 @@ fn section(evaluation: &Evaluation, examples: &Examples) -> String {
             body += "</section>";
         }
     }
-    body + &all_files(evaluation) + &definitions(evaluation)
+    Ok(body + &all_files(evaluation) + &definitions(evaluation))
 }
 
-const PAGE_STYLE: &str = "\
-*{box-sizing:border-box}body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,sans-serif}\
-main{max-width:1200px;margin:0 auto;padding:24px 20px 60px}h1{font-size:26px;margin:0 0 4px}\
-h1.system{font-size:22px;margin-top:40px}h2{font-size:18px;margin:0 0 12px}h3{font-size:15px;margin:0}p{margin:0 0 8px}.muted{color:var(--muted)}\
-section{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:18px 20px;margin:18px 0;\
-overflow-x:auto}.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,480px),1fr));gap:18px}\
-.charts section{margin:0}table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}\
-th,td{padding:5px 10px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}\
-th{font-weight:600;color:var(--muted)}th:first-child,td:first-child{text-align:left}tr.total td{font-weight:600}\
-td small{color:var(--muted)}.up{color:var(--good)}.down{color:var(--bad)}\
-.example{border-top:1px solid var(--line);padding:14px 0}.example:first-of-type{border-top:0;padding-top:0}\
-.views{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,300px),1fr));gap:14px;margin-top:8px}\
-figure{margin:0}figure img{display:block;width:100%;height:190px;border-radius:6px;background:#000}\
-.picture{position:relative}.picture span{position:absolute;left:6px;top:4px;font-size:11px;color:#fff;\
-text-shadow:0 0 3px #000}.picture span+span{top:auto;bottom:4px}figcaption{display:flex;justify-content:space-between;margin-bottom:4px}audio{width:100%;margin-top:6px;height:36px}\
-details summary{cursor:pointer;font-weight:600;font-size:18px}details table{margin-top:12px}\
-.tiles{display:flex;flex-wrap:wrap;gap:10px;margin:16px 0 0}.tile{background:var(--card);\
-border:1px solid var(--line);border-radius:10px;padding:10px 16px;min-width:130px}\
-.tile b{display:block;font-size:22px;font-variant-numeric:tabular-nums}dl{margin:0}dt{font-weight:600}\
-dd{margin:0 0 8px;color:var(--muted);overflow-wrap:anywhere}";
+/// Style of the page.
+const STYLE: &str = include_str!("page.css");
 
 fn lead(evaluation: &Evaluation) -> String {
     let provenance = &evaluation.provenance;
@@ -236,11 +213,11 @@ fn tables(summary: &[ConditionSummary]) -> String {
         + "</table><p class=muted>Mean ± standard error over files; below it, the change from the input.</p></section>"
 }
 
-fn charts(evaluation: &Evaluation) -> String {
+fn charts(evaluation: &Evaluation) -> Result<String, PlotError> {
     let mut charts = String::from("<div class=charts>");
-    let mut add = |title: &str, note: &str, chart: &str| {
+    let mut add = |note: &str, chart: &str| {
         let note = if note.is_empty() { String::new() } else { format!("<p class=muted>{note}</p>") };
-        let _ = write!(charts, "<section><h2>{title}</h2>{chart}{note}</section>");
+        let _ = write!(charts, "<section>{chart}{note}</section>");
     };
     let sdr = |scores: &super::Scores| scores.get(Metric::Sdr).filter(|sdr| sdr.is_finite());
     let scored: Vec<_> = evaluation
@@ -260,8 +237,8 @@ fn charts(evaluation: &Evaluation) -> String {
         .collect();
     if points.is_empty() {
         let values: Vec<f64> = scored.iter().map(|(.., output)| *output).collect();
-        add("Distribution of SDR", &note, &chart::histogram("Distribution of SDR", "SDR in dB", &values));
-        return charts + "</div>";
+        add(&note, &plot::histogram("Distribution of SDR", ["SDR in dB", "files"], &values)?);
+        return Ok(charts + "</div>");
     }
     let bars: Vec<Bar> = evaluation
         .summary
@@ -273,12 +250,12 @@ fn charts(evaluation: &Evaluation) -> String {
         })
         .collect();
     let title = "Improvement by condition";
-    add(title, "Error bars are one standard error.", &chart::bars(title, "SDR improvement in dB", &bars));
+    add("Error bars are one standard error.", &plot::bars(title, "SDR improvement in dB", &bars)?);
     let title = "SDR of output against input";
-    add(title, &note, &chart::scatter(title, "input SDR in dB", "output SDR in dB", &points));
+    add(&note, &plot::scatter(title, ["input SDR in dB", "output SDR in dB"], &points)?);
     let gains: Vec<f64> = points.iter().map(|point| point.y - point.x).collect();
     let title = "Distribution of the improvement";
-    add(title, "", &chart::histogram(title, "SDR improvement in dB", &gains));
+    add("", &plot::histogram(title, ["SDR improvement in dB", "files"], &gains)?);
     let points: Vec<Point> = evaluation
         .files
         .iter()
@@ -288,8 +265,8 @@ fn charts(evaluation: &Evaluation) -> String {
         })
         .collect();
     let title = "ESTOI of output against input";
-    add(title, "", &chart::scatter(title, "input ESTOI", "output ESTOI", &points));
-    charts + "</div>"
+    add("", &plot::scatter(title, ["input ESTOI, 0 to 1", "output ESTOI, 0 to 1"], &points)?);
+    Ok(charts + "</div>")
 }
 
 fn show_example(example: &Example) -> String {

@@ -1,0 +1,311 @@
+//! What figures are drawn on: an SVG document or a bitmap, in the same coordinates and letters.
+
+use super::columns::encode_shades;
+use super::{colour, encode_png};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{
+    Color, FontStyle, FontTransform, IntoFont, RGBAColor, RGBColor, ShapeStyle, TextStyle, register_font,
+};
+use std::error::Error;
+use std::fmt::Write;
+use std::sync::OnceLock;
+
+/// DejaVu Sans, reduced to Latin, Greek and Cyrillic; its licence lies beside it.
+const FONT: &[u8] = include_bytes!("font/DejaVuSans-subset.ttf");
+const FAMILY: &str = "DejaVu Sans";
+/// Ascent and descent of the font, in its size.
+const FONT_HEIGHT: f64 = 1.164;
+/// Pixels to a unit of the coordinates.
+const SCALE: f64 = 2.0;
+
+/// Text and axes.
+pub(super) const INK: RGBColor = RGBColor(28, 32, 36);
+/// What is less important.
+pub(super) const MUTED: RGBColor = RGBColor(96, 100, 108);
+/// Lines of a grid.
+pub(super) const GRID: RGBColor = RGBColor(228, 228, 231);
+/// Of curves; a page may replace each by one of its own.
+pub(super) const PALETTE: [RGBColor; 6] = [
+    RGBColor(37, 99, 201),
+    RGBColor(194, 87, 12),
+    RGBColor(21, 128, 61),
+    RGBColor(147, 51, 234),
+    RGBColor(190, 24, 93),
+    RGBColor(14, 116, 144),
+];
+
+/// A figure could not be drawn.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cannot draw the figure: {0}")]
+pub struct PlotError(String);
+
+impl PlotError {
+    /// From what a backend or the encoder of PNG files returned.
+    fn of(error: impl Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// A rectangle, in units from the upper left corner.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Area {
+    pub left: f64,
+    pub top: f64,
+    pub width: f64,
+    pub height: f64,
+}
+
+impl Area {
+    pub fn right(&self) -> f64 {
+        self.left + self.width
+    }
+
+    pub fn bottom(&self) -> f64 {
+        self.top + self.height
+    }
+
+    /// The abscissa at a fraction of the width.
+    pub fn x(&self, fraction: f64) -> f64 {
+        self.left + fraction * self.width
+    }
+
+    /// The ordinate at a fraction of the height, from the bottom.
+    pub fn y(&self, fraction: f64) -> f64 {
+        self.bottom() - fraction * self.height
+    }
+}
+
+/// A picture of shades in an area.
+struct Image {
+    area: Area,
+    width: usize,
+    height: usize,
+    shades: Vec<u8>,
+}
+
+/// Where text is anchored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// A drawing on one of the backends.
+pub(super) struct Canvas<B> {
+    backend: B,
+    is_bitmap: bool,
+    images: Vec<Image>,
+    /// Elements of SVG that plotters has no notation for; a bitmap has none.
+    overlay: String,
+}
+
+impl<B: DrawingBackend> Canvas<B> {
+    fn new(backend: B, is_bitmap: bool) -> Result<Self, PlotError> {
+        static REGISTERED: OnceLock<bool> = OnceLock::new();
+        if *REGISTERED.get_or_init(|| register_font(FAMILY, FontStyle::Normal, FONT).is_ok()) {
+            Ok(Self { backend, is_bitmap, images: Vec::new(), overlay: String::new() })
+        } else {
+            Err(PlotError("the built-in font is damaged".to_owned()))
+        }
+    }
+
+    fn pixel((x, y): (f64, f64)) -> (i32, i32) {
+        ((SCALE * x).round() as i32, (SCALE * y).round() as i32)
+    }
+
+    /// Fills a rectangle given by two corners, one pixel at least.
+    pub fn fill(&mut self, from: (f64, f64), to: (f64, f64), colour: RGBAColor) -> Result<(), PlotError> {
+        let ((x0, y0), (x1, y1)) = (Self::pixel(from), Self::pixel(to));
+        let (x1, y1) = (x1.max(x0 + 1), y1.max(y0 + 1));
+        let style = ShapeStyle { color: colour, filled: true, stroke_width: 0 };
+        self.backend.draw_rect((x0, y0), (x1, y1), &style, true).map_err(PlotError::of)
+    }
+
+    /// A line of this width through these points.
+    pub fn line(&mut self, points: &[(f64, f64)], colour: RGBAColor, width: f64) -> Result<(), PlotError> {
+        let stroke_width = (SCALE * width).round().max(1.0) as u32;
+        let style = ShapeStyle { color: colour, filled: false, stroke_width };
+        let points: Vec<_> = points.iter().copied().map(Self::pixel).collect();
+        self.backend.draw_path(points, &style).map_err(PlotError::of)
+    }
+
+    /// Fills what lies between two lines: for each column its start and end, and the ordinates above and below.
+    pub fn band(&mut self, columns: &[(f64, f64, f64, f64)], colour: RGBAColor) -> Result<(), PlotError> {
+        if self.is_bitmap {
+            return columns
+                .iter()
+                .try_for_each(|&(start, end, above, below)| self.fill((start, above), (end, below), colour));
+        }
+        let style = ShapeStyle { color: colour, filled: true, stroke_width: 0 };
+        let middle = |(start, end): (f64, f64)| 0.5 * (start + end);
+        // At least a pixel high, so that silence is a line.
+        let upper = columns.iter().map(|&(start, end, above, _)| (middle((start, end)), above));
+        let lower = columns
+            .iter()
+            .rev()
+            .map(|&(start, end, above, below)| (middle((start, end)), below.max(above + 0.5)));
+        let points: Vec<_> = upper.chain(lower).map(Self::pixel).collect();
+        self.backend.fill_polygon(points, &style).map_err(PlotError::of)
+    }
+
+    /// Text whose baseline begins, has its middle or ends here; upwards if `rotated`.
+    pub fn text(
+        &mut self,
+        (x, y): (f64, f64),
+        text: &str,
+        (anchor, rotated): (Anchor, bool),
+        (size, colour): (f64, RGBColor),
+    ) -> Result<(), PlotError> {
+        let (font, above) = self.font(size);
+        let horizontal = match anchor {
+            Anchor::Start => HPos::Left,
+            Anchor::Middle => HPos::Center,
+            Anchor::End => HPos::Right,
+        };
+        let style = TextStyle::from((FAMILY, font).into_font()).color(&colour);
+        let style = style.pos(Pos::new(horizontal, VPos::Top));
+        let (place, style) = if rotated {
+            ((x - above, y), style.transform(FontTransform::Rotate270))
+        } else {
+            ((x, y - above), style)
+        };
+        self.backend.draw_text(text, &style, Self::pixel(place)).map_err(PlotError::of)
+    }
+
+    /// The size in plotters' measure for letters of this size, and how far above the baseline plotters begins.
+    fn font(&self, size: f64) -> (f64, f64) {
+        if self.is_bitmap {
+            (SCALE * size * FONT_HEIGHT, 0.5 * size * FONT_HEIGHT)
+        } else {
+            (SCALE * size * 1.24, 0.76 * size)
+        }
+    }
+
+    /// The width of a text.
+    pub fn width(&self, text: &str, size: f64) -> Result<f64, PlotError> {
+        let style = TextStyle::from((FAMILY, SCALE * size * FONT_HEIGHT).into_font());
+        let (width, _) = self.backend.estimate_text_size(text, &style).map_err(PlotError::of)?;
+        Ok(f64::from(width) / SCALE)
+    }
+
+    /// A text that fits into a width, its middle left out if need be.
+    pub fn fitted(&self, text: &str, size: f64, width: f64) -> Result<String, PlotError> {
+        let letters: Vec<char> = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let mut shown: String = letters.iter().collect();
+        let mut kept = letters.len();
+        while kept > 2 && self.width(&shown, size)? > width {
+            kept -= 1.max(kept / 16);
+            let (head, tail) = (&letters[..kept.div_ceil(2)], &letters[letters.len() - kept / 2..]);
+            shown = head.iter().chain(&['\u{2026}']).chain(tail).collect();
+        }
+        Ok(shown)
+    }
+
+    /// Puts a picture of shades into an area.
+    pub fn image(&mut self, area: Area, (width, height): (usize, usize), shades: Vec<u8>) {
+        self.images.push(Image { area, width, height, shades });
+    }
+
+    /// Adds elements in SVG, in pixels; see [`pixels`].
+    pub fn overlay(&mut self, svg: &str) {
+        self.overlay += svg;
+    }
+}
+
+/// A length in pixels.
+pub(super) fn pixels(units: f64) -> f64 {
+    SCALE * units
+}
+
+/// Width and height in whole pixels.
+fn size_in_pixels((width, height): (f64, f64)) -> (u32, u32) {
+    ((SCALE * width).round() as u32, (SCALE * height).round() as u32)
+}
+
+/// An SVG document of this size. Letters are included if `with_font`, and looked for by name if not.
+pub(super) fn svg(
+    size: (f64, f64),
+    [title, description]: [&str; 2],
+    with_font: bool,
+    draw: impl FnOnce(&mut Canvas<SVGBackend>) -> Result<(), PlotError>,
+) -> Result<String, PlotError> {
+    let (width, height) = size_in_pixels(size);
+    let mut svg = String::new();
+    let (images, overlay) = {
+        let mut canvas = Canvas::new(SVGBackend::with_string(&mut svg, (width, height)), false)?;
+        draw(&mut canvas)?;
+        canvas.backend.present().map_err(PlotError::of)?;
+        (canvas.images, canvas.overlay)
+    };
+    let start = svg.find('>').map_or(0, |end| end + 1);
+    let body = svg[start..].trim_end().trim_end_matches("</svg>");
+    let mut document = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" role=\"img\" width=\"{}\" height=\"{}\" viewBox=\"0 0 \
+         {width} {height}\">\n<title>{}</title>\n<desc>{}</desc>\n",
+        size.0,
+        size.1,
+        escape(title),
+        escape(description)
+    );
+    let face = if with_font {
+        let font = STANDARD.encode(FONT);
+        format!("@font-face{{font-family:\"{FAMILY}\";src:url(data:font/ttf;base64,{font})}}")
+    } else {
+        String::new()
+    };
+    let _ = writeln!(document, "<style>{face}text{{font-family:\"{FAMILY}\",Verdana,sans-serif}}</style>");
+    document += body;
+    for Image { area, width, height, shades } in images {
+        let png = encode_shades(width, height, &shades).unwrap_or_default();
+        let [x, y, w, h] = [area.left, area.top, area.width, area.height].map(pixels);
+        let _ = writeln!(
+            document,
+            "<image x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" preserveAspectRatio=\"none\" \
+             href=\"data:image/png;base64,{}\"/>",
+            STANDARD.encode(png)
+        );
+    }
+    Ok(document + &overlay + "</svg>\n")
+}
+
+/// A PNG file of this size, two pixels to a unit, on white.
+pub(super) fn bitmap(
+    size: (f64, f64),
+    draw: impl FnOnce(&mut Canvas<BitMapBackend>) -> Result<(), PlotError>,
+) -> Result<Vec<u8>, PlotError> {
+    let (width, height) = size_in_pixels(size);
+    let mut pixels = vec![255; 3 * width as usize * height as usize];
+    let images = {
+        let mut canvas = Canvas::new(BitMapBackend::with_buffer(&mut pixels, (width, height)), true)?;
+        draw(&mut canvas)?;
+        canvas.backend.present().map_err(PlotError::of)?;
+        canvas.images
+    };
+    for Image { area, width: columns, height: rows, shades } in images {
+        let [left, top, w, h] =
+            [area.left, area.top, area.width, area.height].map(|units| (SCALE * units).round() as usize);
+        for y in 0..h {
+            let row = &shades[(y * rows / h) * columns..][..columns];
+            let start = 3 * ((top + y) * width as usize + left);
+            for (x, pixel) in pixels[start..start + 3 * w].chunks_exact_mut(3).enumerate() {
+                pixel.copy_from_slice(&colour(row[x * columns / w]));
+            }
+        }
+    }
+    encode_png(width as usize, height as usize, None, &pixels).map_err(PlotError::of)
+}
+
+/// Text for XML.
+pub(super) fn escape(text: &str) -> String {
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// A colour that nothing shines through.
+pub(super) fn opaque(colour: RGBColor) -> RGBAColor {
+    colour.mix(1.0)
+}

@@ -1,0 +1,244 @@
+//! A recording on its way through the denoiser, gathered for its figure.
+
+use super::FrequencyScale;
+use super::columns::Columns;
+use super::figure::{Figure, Stage};
+use super::tracks::{Envelope, Means};
+use alphamf::denoiser::SpeechLevels;
+use alphamf::transform::{Analyser, InvalidWindow, Spectrogram, Stft};
+use std::collections::VecDeque;
+
+/// The fewest posterior draws whose standard deviation is shown: of fewer it is mostly noise.
+pub const MIN_DRAWS: usize = 20;
+
+/// Duration of a slot, s: that of [`SpeechLevels`].
+pub(super) const SLOT_SECONDS: f64 = 0.1;
+
+/// The title of a figure.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Caption {
+    /// Name of the recording.
+    pub name: String,
+    /// Sample rate, Hz.
+    pub sample_rate: u32,
+    /// Number of channels.
+    pub channels: usize,
+    /// Duration, s.
+    pub seconds: f64,
+    /// Estimated ratio of speech to noise before, dB.
+    pub snr_before_db: Option<f64>,
+    /// Estimated ratio of speech to noise after, dB.
+    pub snr_after_db: Option<f64>,
+}
+
+/// Waveform, spectrogram and power of a signal that comes in blocks, all channels together.
+struct Gatherer {
+    analysers: Vec<Analyser>,
+    frames: Vec<Spectrogram>,
+    envelope: Envelope,
+    columns: Columns,
+    /// The power of a bin that a sine at full scale has.
+    full_scale: f32,
+    /// Whether the first frame, whose middle lies before the start, was left out.
+    is_started: bool,
+    /// Samples that are analysed together, so that memory stays small.
+    step: usize,
+}
+
+impl Gatherer {
+    fn new(stft: &Stft, channels: usize, scale: FrequencyScale) -> Self {
+        let highest = f64::from(stft.sample_rate()) / 2.0;
+        Self {
+            analysers: (0..channels).map(|_| stft.analyser()).collect(),
+            frames: vec![Spectrogram::new(stft.bins(), 0); channels],
+            envelope: Envelope::new(),
+            columns: Columns::new(stft.bins(), scale, highest),
+            full_scale: (stft.window() as f32 / 4.0).powi(2),
+            is_started: false,
+            step: 64 * stft.hop(),
+        }
+    }
+
+    fn push(&mut self, channels: &[&[f32]]) {
+        self.envelope.push(channels);
+        let length = channels.first().map_or(0, |channel| channel.len());
+        for start in (0..length).step_by(self.step) {
+            let end = (start + self.step).min(length);
+            for ((analyser, frames), samples) in self.analysers.iter_mut().zip(&mut self.frames).zip(channels)
+            {
+                analyser.push(&samples[start..end], frames);
+            }
+            self.gather();
+        }
+    }
+
+    fn finish(mut self) -> Stage {
+        for (analyser, frames) in std::mem::take(&mut self.analysers).into_iter().zip(&mut self.frames) {
+            analyser.finish(frames);
+        }
+        self.gather();
+        Stage { envelope: self.envelope, columns: self.columns }
+    }
+
+    /// Takes in the frames that are complete, of which every channel has as many.
+    fn gather(&mut self) {
+        let Some(first) = self.frames.first() else { return };
+        let (bins, count) = (first.bins(), first.frames());
+        let scale = 1.0 / (self.full_scale * self.frames.len() as f32);
+        for frame in 0..count {
+            if std::mem::replace(&mut self.is_started, true) {
+                let power = |bin: usize| {
+                    scale * self.frames.iter().map(|frames| frames.frame(frame)[bin].norm_sqr()).sum::<f32>()
+                };
+                let powers: Vec<f32> = (0..bins).map(power).collect();
+                self.columns.push(&powers);
+            }
+        }
+        for frames in &mut self.frames {
+            *frames = Spectrogram::new(bins, 0);
+        }
+    }
+}
+
+/// Mean squares in slots of time.
+struct SlotPowers {
+    samples: usize,
+    filled: usize,
+    sums: [f64; 2],
+    means: Means<2>,
+}
+
+impl SlotPowers {
+    fn push(&mut self, values: [f64; 2]) {
+        self.sums = [self.sums[0] + values[0], self.sums[1] + values[1]];
+        self.filled += 1;
+        if self.filled == self.samples {
+            self.means.push(self.sums.map(|sum| sum / self.samples as f64));
+            (self.filled, self.sums) = (0, [0.0; 2]);
+        }
+    }
+}
+
+/// Gathers what the figure of a recording shows while the recording is denoised, in memory that does not grow with it.
+pub struct RecordingPlot {
+    before: Gatherer,
+    after: Gatherer,
+    removed: Gatherer,
+    /// Samples of every channel whose denoised ones have not come yet.
+    waiting: Vec<VecDeque<f32>>,
+    bins: usize,
+    hop_seconds: f64,
+    highest_hertz: f64,
+    scale: FrequencyScale,
+    deviation: Columns,
+    levels: Means<3>,
+    powers: SlotPowers,
+}
+
+impl RecordingPlot {
+    /// That of no samples yet, at this sample rate in Hz, with analysis windows of so many seconds.
+    ///
+    /// # Errors
+    /// If `window_seconds` is outside [`WINDOW_RANGE_SECONDS`](alphamf::transform::WINDOW_RANGE_SECONDS).
+    pub fn new(
+        sample_rate: u32,
+        channels: usize,
+        window_seconds: f64,
+        scale: FrequencyScale,
+    ) -> Result<Self, InvalidWindow> {
+        let stft = Stft::new(sample_rate, window_seconds)?;
+        let highest_hertz = f64::from(sample_rate) / 2.0;
+        let gatherer = || Gatherer::new(&stft, channels, scale);
+        Ok(Self {
+            before: gatherer(),
+            after: gatherer(),
+            removed: gatherer(),
+            waiting: vec![VecDeque::new(); channels],
+            bins: stft.bins(),
+            hop_seconds: stft.hop() as f64 / f64::from(sample_rate),
+            highest_hertz,
+            scale,
+            deviation: Columns::new(stft.bins(), scale, highest_hertz),
+            levels: Means::new(),
+            powers: SlotPowers {
+                samples: ((SLOT_SECONDS * f64::from(sample_rate)).round() as usize).max(1),
+                filled: 0,
+                sums: [0.0; 2],
+                means: Means::new(),
+            },
+        })
+    }
+
+    /// Takes the next samples of every channel and those that are denoised, which may come later but not earlier.
+    pub fn push(&mut self, before: &[Vec<f32>], after: &[Vec<f32>]) {
+        self.before.push(&slices(before));
+        for (waiting, samples) in self.waiting.iter_mut().zip(before) {
+            waiting.extend(samples);
+        }
+        self.after.push(&slices(after));
+        let residual = |(waiting, after): (&mut VecDeque<f32>, &Vec<f32>)| -> Vec<f32> {
+            let count = after.len().min(waiting.len());
+            waiting.drain(..count).zip(after).map(|(before, after)| before - after).collect()
+        };
+        let removed: Vec<Vec<f32>> = self.waiting.iter_mut().zip(after).map(residual).collect();
+        let length = removed.iter().map(Vec::len).min().unwrap_or(0);
+        let square = |channels: &[Vec<f32>], n: usize| {
+            channels.iter().map(|channel| f64::from(channel[n]).powi(2)).sum::<f64>()
+        };
+        for n in 0..length {
+            self.powers.push([square(after, n), square(&removed, n)]);
+        }
+        self.removed.push(&slices(&removed));
+    }
+
+    /// Takes the next standard deviations of the gain over at least [`MIN_DRAWS`] posterior draws (bins x frames), of all
+    /// channels together or of each.
+    pub fn push_deviations(&mut self, deviations: &[Vec<f32>]) {
+        let Some(first) = deviations.first() else { return };
+        for frame in 0..first.len() / self.bins {
+            let of_bin = |bin: usize| {
+                let values = deviations.iter().filter_map(|values| values.get(frame * self.bins + bin));
+                values.sum::<f32>() / deviations.len() as f32
+            };
+            let values: Vec<f32> = (0..self.bins).map(of_bin).collect();
+            self.deviation.push(&values);
+        }
+    }
+
+    /// Takes the next levels of speech, of all channels together or of each.
+    ///
+    /// Bands are added up as powers, and so are the ends of their intervals: exact where the errors of the bands go
+    /// together, and wider than need be where they do not.
+    pub fn push_levels(&mut self, levels: &[SpeechLevels]) {
+        let Some(first) = levels.first() else { return };
+        let bands = first.edges_hertz.len().saturating_sub(1).max(1);
+        for slot in 0..first.cells.len() / bands {
+            let cells = levels.iter().flat_map(|levels| levels.cells.get(slot * bands..(slot + 1) * bands));
+            let mut sums = [0.0; 3];
+            for cell in cells.flatten().flatten() {
+                let ends = [cell.lower_dbfs, cell.level_dbfs, cell.upper_dbfs];
+                sums.iter_mut().zip(ends).for_each(|(sum, end)| *sum += 10_f64.powf(end / 10.0));
+            }
+            self.levels.push(sums.map(|sum| sum / levels.len() as f64));
+        }
+    }
+
+    /// The figure of the whole.
+    #[must_use]
+    pub fn finish(self, caption: Caption) -> Figure {
+        Figure {
+            caption,
+            hop_seconds: self.hop_seconds,
+            highest_hertz: self.highest_hertz,
+            scale: self.scale,
+            stages: [self.before.finish(), self.after.finish(), self.removed.finish()],
+            deviation: self.deviation,
+            levels: self.levels,
+            powers: self.powers.means,
+        }
+    }
+}
+
+fn slices(channels: &[Vec<f32>]) -> Vec<&[f32]> {
+    channels.iter().map(Vec::as_slice).collect()
+}

@@ -1,0 +1,66 @@
+//! Scales of frequency.
+
+/// The lowest frequency of a logarithmic scale, Hz.
+const LOWEST_HERTZ: f64 = 50.0;
+
+/// How frequencies are spread over the height of a spectrogram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FrequencyScale {
+    /// In proportion, from 0 Hz.
+    #[default]
+    Linear,
+    /// By pitch as it is perceived, from 0 Hz: `2595 log10(1 + f / 700)`.
+    Mel,
+    /// By octaves, from 50 Hz.
+    Log,
+}
+
+impl FrequencyScale {
+    /// The place of a frequency in Hz, 0 at the bottom to 1 at `highest_hertz`; below 0 under the lowest frequency.
+    #[must_use]
+    pub fn fraction(self, hertz: f64, highest_hertz: f64) -> f64 {
+        let mel = |hertz: f64| (1.0 + hertz / 700.0).ln();
+        match self {
+            Self::Linear => hertz / highest_hertz,
+            Self::Mel => mel(hertz) / mel(highest_hertz),
+            Self::Log => {
+                (hertz.max(1e-3) / LOWEST_HERTZ).ln()
+                    / (highest_hertz.max(2.0 * LOWEST_HERTZ) / LOWEST_HERTZ).ln()
+            }
+        }
+    }
+
+    /// The frequency at a place, Hz: the inverse of [`fraction`](Self::fraction).
+    #[must_use]
+    pub fn hertz(self, fraction: f64, highest_hertz: f64) -> f64 {
+        match self {
+            Self::Linear => fraction * highest_hertz,
+            Self::Mel => 700.0 * ((fraction * (1.0 + highest_hertz / 700.0).ln()).exp() - 1.0),
+            Self::Log => LOWEST_HERTZ * (highest_hertz.max(2.0 * LOWEST_HERTZ) / LOWEST_HERTZ).powf(fraction),
+        }
+    }
+
+    /// Frequencies to label, kHz, from low to high and far enough apart for `most` labels.
+    #[must_use]
+    pub fn ticks(self, highest_hertz: f64, most: usize) -> Vec<f64> {
+        const OCTAVES: [f64; 10] = [0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
+        let highest = highest_hertz / 1000.0;
+        if self == Self::Linear {
+            let step = [0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0]
+                .into_iter()
+                .find(|step| highest / step < most as f64)
+                .unwrap_or(32.0);
+            return (0..=(highest / step + 1e-9) as usize).map(|i| i as f64 * step).collect();
+        }
+        let mut ticks: Vec<f64> = Vec::new();
+        let mut last = f64::NEG_INFINITY;
+        for kilohertz in OCTAVES {
+            let place = self.fraction(1000.0 * kilohertz, highest_hertz);
+            if (0.0..=1.0 + 1e-9).contains(&place) && place - last >= 1.0 / most as f64 {
+                ticks.push(kilohertz);
+                last = place;
+            }
+        }
+        ticks
+    }
+}

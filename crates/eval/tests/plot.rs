@@ -1,0 +1,152 @@
+//! Figures of recordings, and charts.
+
+use alphamf::denoiser::{SpeechLevel, SpeechLevels};
+use alphamf_eval::plot::{
+    Bar, Caption, Curve, Figure, FrequencyScale, Point, RecordingPlot, bars, curves, histogram, scatter,
+};
+use std::fs;
+use std::path::Path;
+
+/// A tone of 1 kHz at -20 dBFS with noise at -60, of which the noise is removed.
+fn plot(sample_rate: u32, seconds: f64, scale: FrequencyScale) -> Figure {
+    let rate = f64::from(sample_rate);
+    let mut state = 1_u32;
+    let mut noise = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (f64::from(state) / f64::from(u32::MAX) - 0.5) * 0.002 * 12_f64.sqrt() / 2.0
+    };
+    let tone = |n: usize| {
+        let time = n as f64 / rate;
+        let on = if (time % 1.0) < 0.7 { 0.1 } else { 0.0 };
+        on * (std::f64::consts::TAU * 1_000.0 * time).sin()
+    };
+    let length = (seconds * rate) as usize;
+    let clean: Vec<f32> = (0..length).map(|n| tone(n) as f32).collect();
+    let noisy: Vec<f32> = clean.iter().map(|x| x + noise() as f32).collect();
+    let mut plot = RecordingPlot::new(sample_rate, 1, 0.064, scale).unwrap();
+    // What is denoised comes a block later.
+    let mut late: &[f32] = &[];
+    for (before, after) in noisy.chunks(8_192).zip(clean.chunks(8_192)) {
+        plot.push(&[before.to_vec()], &[late.to_vec()]);
+        late = after;
+    }
+    plot.push(&[vec![]], &[late.to_vec()]);
+    let cell =
+        |level: f64| SpeechLevel { level_dbfs: level, lower_dbfs: level - 4.0, upper_dbfs: level + 3.0 };
+    let slots = (seconds * 10.0) as usize;
+    plot.push_levels(&[SpeechLevels {
+        edges_hertz: vec![0.0, 500.0, rate / 2.0],
+        slot_seconds: 0.1,
+        first_slot: 0,
+        cells: (0..slots)
+            .flat_map(
+                |slot| if slot % 10 < 7 { [Some(cell(-26.0)), Some(cell(-26.0))] } else { [None, None] },
+            )
+            .collect(),
+    }]);
+    plot.finish(Caption {
+        name: "tone & noise <1>.wav".to_owned(),
+        sample_rate,
+        channels: 1,
+        seconds,
+        snr_before_db: Some(-3.25),
+        snr_after_db: Some(40.0),
+    })
+}
+
+fn decode(png: &[u8]) -> (usize, usize, Vec<u8>) {
+    let mut reader = png::Decoder::new(std::io::Cursor::new(png)).read_info().unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    let frame = reader.next_frame(&mut pixels).unwrap();
+    (frame.width as usize, frame.height as usize, pixels)
+}
+
+#[test]
+fn figures_say_what_they_show_and_in_which_unit() {
+    let figure = plot(16_000, 2.0, FrequencyScale::Linear);
+    assert_eq!(figure.summary(), "0:02.0, 16 kHz, mono; estimated SNR \u{2212}3.2 dB before, 40.0 dB after");
+    let svg = figure.svg().unwrap();
+    for part in ["<title>tone &amp; noise &lt;1&gt;.wav</title>", "<desc>0:02.0, 16 kHz", "@font-face"] {
+        assert!(svg.contains(part), "{part}");
+    }
+    let text = |words: &str| svg.lines().any(|line| line.trim() == words);
+    for words in
+        ["Before", "After", "Removed", "kHz", "dBFS", "dB", "time in m:ss", "0:00.2", "8", "\u{2212}20"]
+    {
+        assert!(text(words), "{words}");
+    }
+    assert!(!svg.contains("standard deviation"), "nothing was drawn from the posterior");
+    // Three spectrograms and their scale, which goes from the tone's level 80 dB downwards.
+    assert_eq!(svg.matches("<image").count(), 4);
+    assert!(text("\u{2212}100") && !text("\u{2212}110") && !text("0 dBFS"));
+}
+
+#[test]
+fn bitmaps_show_the_tone_where_it_is() {
+    let figure = plot(8_000, 3.0, FrequencyScale::Linear);
+    let (width, height, pixels) = decode(&figure.png().unwrap());
+    assert_eq!(width, 2_400);
+    let pixel = |x: usize, y: usize| &pixels[3 * (y * width + x)..][..3];
+    // The spectrogram "Before": 300 pixels high below head, title, waveform and gap; 1 kHz is a quarter of the way up.
+    let top = 2 * (74 + 26 + 64 + 8);
+    let at = |seconds: f64, hertz: f64| {
+        let x = 168 + (seconds / 3.0 * 2_020.0) as usize;
+        pixel(x, top + 299 - (hertz / 4_000.0 * 300.0) as usize)
+    };
+    let brightness = |pixel: &[u8]| pixel.iter().map(|&x| u32::from(x)).sum::<u32>();
+    assert!(brightness(at(0.35, 1_003.0)) > 420, "{:?}", at(0.35, 1_003.0));
+    assert!(brightness(at(0.85, 1_003.0)) < 250 && brightness(at(0.35, 3_000.0)) < 250);
+    // Nothing reaches the edge.
+    let white = |x: usize, y: usize| pixel(x, y) == [255, 255, 255];
+    assert!((0..height).all(|y| white(0, y) && white(width - 1, y)));
+    assert!((0..width).all(|x| white(x, 0) && white(x, height - 1)));
+}
+
+#[test]
+fn few_channels_or_samples_are_drawn_too() {
+    for seconds in [0.0, 0.01, 0.1] {
+        let figure = plot(8_000, seconds, FrequencyScale::Log);
+        assert!(figure.png().unwrap().starts_with(b"\x89PNG") && figure.svg().unwrap().ends_with("</svg>\n"));
+    }
+}
+
+/// Draws files to look at.
+#[test]
+#[ignore = "for the eye: draws examples into target/screenshots"]
+fn pictures_to_look_at() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/screenshots");
+    fs::create_dir_all(&folder).unwrap();
+    for (rate, seconds, scale) in [
+        (8_000, 2.0, FrequencyScale::Linear),
+        (16_000, 60.0, FrequencyScale::Mel),
+        (48_000, 10.0, FrequencyScale::Log),
+    ] {
+        let figure = plot(rate, seconds, scale);
+        fs::write(folder.join(format!("plot-{rate}.png")), figure.png().unwrap()).unwrap();
+        fs::write(folder.join(format!("plot-{rate}.svg")), figure.svg().unwrap()).unwrap();
+    }
+}
+
+#[test]
+fn charts_hold_their_titles_units_and_names() {
+    let curve = Curve {
+        name: "PSGLD <1>".to_owned(),
+        points: vec![(0.0, 1.0, 0.1), (1.0, f64::NAN, 0.0), (2.0, 3.0, 0.1)],
+    };
+    let point = Point { name: "a & b".to_owned(), x: 1.0, y: 4.0 };
+    let bar = Bar { label: "babble".to_owned(), value: -1.5, error: 0.2 };
+    for (chart, parts) in [
+        (
+            curves("Convergence", ["s", "SDR in dB"], &[curve]).unwrap(),
+            vec!["Convergence", "SDR in dB", "PSGLD &lt;1&gt;"],
+        ),
+        (scatter("Gain", ["in", "out"], &[point]).unwrap(), vec!["a &amp; b: 1.000 to 4.000", "<circle"]),
+        (bars("By noise", "dB", &[bar]).unwrap(), vec!["babble", "\u{2212}1.50"]),
+        (histogram("Gains", ["dB", "files"], &[1.0, 2.0, 2.5]).unwrap(), vec!["Gains", "files"]),
+    ] {
+        assert!(chart.starts_with("<svg ") && !chart.contains("NaN"));
+        for part in parts {
+            assert!(chart.contains(part), "{part}: {chart}");
+        }
+    }
+}
