@@ -248,7 +248,7 @@ pub struct Options {
     /// Set the fraction of bins in each gradient.
     ///
     /// Range: above 0 to 1. Default: 1. Samplers that accept or reject take 1 alone: hmc, mh-bfgs, hmc-bfgs, qnhmc,
-    /// nmc. Needs Gibbs sweeps.
+    /// nuts, nmc. Needs Gibbs sweeps.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "clap",

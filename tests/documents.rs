@@ -547,5 +547,12 @@ fn the_guide_has_the_ranges_and_defaults_of_options() {
         }
     }
     assert!(compared > 15, "only {compared} values were compared");
+    let row = guide.lines().find(|line| line.starts_with("| `--sampler")).unwrap();
+    let kinds = read("crates/samplers/src/kind.rs");
+    let names = kinds.lines().filter_map(|line| line.split_once("=> \"")?.1.strip_suffix("\","));
+    assert!(names.clone().count() >= 12);
+    for name in names {
+        assert!(code_spans(row).any(|span| span == name), "--sampler {name} is not in {row}");
+    }
     assert_eq!(as_in_the_guide("0 to 1000000"), "0 to 1,000,000");
 }
