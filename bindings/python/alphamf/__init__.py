@@ -119,32 +119,59 @@ class NoiseProfile:
 
 
 class Denoiser:
-    """Takes the noise out of recordings; it can be pickled, and used from several threads at once.
+    """Denoises recordings. It can be pickled, and used from several threads at once.
 
-    Every option is that of the program of the same name (``denoise --help``); what is ``None`` stays at its default.
+    Options have the names and defaults of the program (``denoise --help``); ``None`` keeps the default. Their description
+    is that of ``src/options.rs``: a test compares.
 
     :param model: a dictionary made by :func:`train` or ``denoise train``: its path, or its bytes.
-    :param no_neural: do not ask the network that has learned from real noise.
-    :param method: ``"published"``: the method as it was published, in place of all but dictionary and seed.
-    :param quality: ``"fast"`` or ``"normal"``: how much time to spend.
-    :param strength: ``"gentle"``, ``"normal"`` or ``"strong"``: how much of the noise to take out.
-    :param floor_db: the least gain of any part of the spectrum, -100 to 0 dB, in place of a strength.
-    :param dereverb: the share of what rings on of the voice in a room that is taken out, too, 0 to 1.
-    :param sampler: one of :data:`alphamf.samplers.NAMES`.
-    :param iterations: Gibbs sweeps, 0 (nothing is drawn) to 1,000,000.
-    :param burn_in: how many of them are left out of the average; half if only ``iterations`` are given.
-    :param em_iterations: sweeps of expectation maximisation to start from, 0 to 10,000.
-    :param step_size: that of the sampler, above 0.
-    :param minibatch: share of the bins that each gradient looks at, above 0 and up to 1.
-    :param positivity: ``"log"`` or ``"mirrored"``: how the sampler keeps factors positive.
-    :param impulses: ``"integrated"`` or ``"sampled"``.
-    :param alpha_speech: characteristic exponent of speech, 0.2 to 2; the dictionary's if not given.
-    :param alpha_noise: that of noise, 0.2 to 2.
-    :param noise_rank: make the noise of so many constant spectra, 1 to 64.
-    :param seed: that of all random numbers, from 0 to 2**64 - 1: the same seed gives the same samples.
-    :param mix: how much of the result is the denoised recording, 0 to 1; the rest is the recording.
-    :param channels: ``"shared"`` (one gain, so that the stereo image stays) or ``"separate"``.
-    :param no_dither: round ``int16`` without dither.
+    :param quality: Choose between quality and speed. Default: normal. fast takes about half the time: fewer sweeps of
+        expectation maximisation, no Gibbs sweeps. The seed then affects the dither alone. One of normal, fast.
+    :param strength: Set the noise reduction. Default: normal. gentle removes 12 dB at most, normal 45 dB, strong 70 dB.
+        With ``no_neural``, normal removes about 26 dB, more where noise is louder than speech and less where it is
+        barely audible. Excludes ``floor_db``. One of gentle, normal, strong.
+    :param floor_db: Set the minimum gain of any frequency, in dB. Range: -100 to 0. Default: that of ``strength``,
+        which it replaces.
+    :param mix: Set the fraction of denoised signal in the output. Range: 0 to 1. Default: 1. The rest is the input; 0
+        returns the input.
+    :param dereverb: Reduce late reverberation, 0 (off) to 1 (full). Range: 0 to 1. Default: 0. Start with 0.5.
+    :param channels: Couple or separate channels. Default: shared. shared applies one gain to all channels and keeps the
+        stereo image; separate denoises each channel alone. One of shared, separate.
+    :param seed: Seed the random numbers. Range: 0 to 18446744073709551615. Default: 0. The same seed gives the same
+        output, on any number of threads. It drives sampling and dither; with ``quality`` fast, dither alone.
+    :param no_dither: Round to integers without dither. Pauses may then become digital silence and faint noise may be
+        gated. Floating-point output has no dither.
+    :param no_neural: Disable the speech-presence network. The gain is then the posterior-mean Wiener gain alone, with
+        slowly varying noise.
+    :param method: Run a published method with its own settings. published is Simsekli et al. (2016), section 4.2: 2500
+        Gibbs sweeps, slow. It departs from the paper: factors start at the level of the recording, a minibatch is a
+        tenth of the bins across frames, each frame has an L-BFGS memory of its own, the drift of a step is limited, the
+        gain is averaged over the impulse variables, and priors and step size were chosen here. It expects a dictionary
+        trained with alpha 1.2. Excludes all options but ``seed``, ``mix``, ``channels`` and ``no_dither``. One of
+        published.
+    :param alpha_speech: Set the characteristic exponent of speech. Range: 0.2 to 2. Default: that of the dictionary,
+        whose spectra were trained with it.
+    :param alpha_noise: Set the characteristic exponent of noise. Range: 0.2 to 2. Default: 1.9.
+    :param noise_rank: Model noise with N fixed spectra. Range: 1 to 64. Default: one drifting spectrum, which it
+        replaces. Disables the speech-presence network.
+    :param sampler: Choose the sampler of activations and noise spectra. Default: hamcmc. Needs Gibbs sweeps. One of
+        sgld, psgld, sgrld, hamcmc, sghmc, sgnht, sgrhmc, hmc, mh-bfgs, hmc-bfgs, qnhmc, nuts, nmc.
+    :param iterations: Set the number of Gibbs sweeps. Range: 0 to 1000000. Default: 8; with ``quality`` fast, 0.
+        Without sweeps nothing is sampled.
+    :param burn_in: Discard the first N Gibbs sweeps. Range: 0 to one less than ``iterations``. Default: 2; with
+        ``iterations``, half of them. Needs Gibbs sweeps.
+    :param em_iterations: Set the number of expectation-maximisation sweeps. Range: 0 to 10000. Default: 18; with
+        ``quality`` fast, 12. They precede the Gibbs sweeps; without those, 1 is the least.
+    :param step_size: Set the step size of the sampler. Range: above 0 to 1000000. Default: the sampler's own. The
+        sampler nmc has none. Needs Gibbs sweeps.
+    :param minibatch: Set the fraction of bins in each gradient. Range: above 0 to 1. Default: 1. Samplers that accept
+        or reject take 1 alone: hmc, mh-bfgs, hmc-bfgs, qnhmc, nmc. Needs Gibbs sweeps.
+    :param positivity: Choose how the sampler keeps factors positive. Default: log. log samples their logarithms;
+        mirrored reflects draws at zero, as in the paper. The sampler nmc takes log alone. Needs Gibbs sweeps. One of
+        log, mirrored.
+    :param impulses: Choose how impulse variables are treated. Default: integrated. integrated averages over them
+        exactly; sampled draws them by Metropolis steps, as in the paper. Needs Gibbs sweeps. One of integrated,
+        sampled.
     :param threads: worker threads; all cores if not given. The result is the same for any number.
     :raises ValueError: if an option is out of its range or has no effect, or a file is of no use.
     """
@@ -153,12 +180,19 @@ class Denoiser:
         self,
         *,
         model: Optional[Model] = None,
-        no_neural: bool = False,
-        method: Optional[str] = None,
         quality: Optional[str] = None,
         strength: Optional[str] = None,
         floor_db: Optional[float] = None,
+        mix: Optional[float] = None,
         dereverb: Optional[float] = None,
+        channels: Optional[str] = None,
+        seed: Optional[int] = None,
+        no_dither: bool = False,
+        no_neural: bool = False,
+        method: Optional[str] = None,
+        alpha_speech: Optional[float] = None,
+        alpha_noise: Optional[float] = None,
+        noise_rank: Optional[int] = None,
         sampler: Optional[str] = None,
         iterations: Optional[int] = None,
         burn_in: Optional[int] = None,
@@ -167,13 +201,6 @@ class Denoiser:
         minibatch: Optional[float] = None,
         positivity: Optional[str] = None,
         impulses: Optional[str] = None,
-        alpha_speech: Optional[float] = None,
-        alpha_noise: Optional[float] = None,
-        noise_rank: Optional[int] = None,
-        seed: Optional[int] = None,
-        mix: Optional[float] = None,
-        channels: str = "shared",
-        no_dither: bool = False,
         threads: Optional[int] = None,
     ) -> None:
         everything = locals().copy()

@@ -5,6 +5,8 @@ mod denoise;
 mod eval;
 mod ffmpeg;
 mod folder;
+#[cfg(test)]
+mod help;
 mod inputs;
 mod learning;
 mod live;

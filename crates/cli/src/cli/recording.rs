@@ -80,7 +80,7 @@ impl Found {
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
-        .chain(self.ends_early.then(|| "the recording ends in the midst of something".to_owned()))
+        .chain(self.ends_early.then(|| "unexpected end of file".to_owned()))
         .collect()
     }
 }

@@ -1,0 +1,207 @@
+//! Words that STYLE.md replaces are not in what users read.
+
+mod shared;
+
+use shared::denoise;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Words that are not written of programs, models and recordings, and what is written in their place.
+const AVOIDED: [(&str, &str); 31] = [
+    ("hears", "detects, estimates"),
+    ("heard", "detected, measured, audible"),
+    ("listens", "estimates"),
+    ("the listener", "the speech-presence network"),
+    ("is told", "is reported"),
+    ("are told", "are reported"),
+    ("tells", "reports"),
+    ("knows", "reads, uses"),
+    ("takes out", "removes"),
+    ("taken out", "removed"),
+    ("rings on", "late reverberation"),
+    ("made anew", "recomputed"),
+    ("made again", "recomputed"),
+    ("done again", "recomputed"),
+    ("of no use", "invalid"),
+    ("of use", "valid"),
+    ("misfit", "incompatible"),
+    ("likewise", "the noun"),
+    ("goes on from", "resumes"),
+    ("goes on above", "extends"),
+    ("hands on", "carries over"),
+    ("what is to come", "future samples"),
+    ("what came", "the input"),
+    ("as it comes", "in real time"),
+    ("sound for sound", "causally"),
+    ("noise that moves", "non-stationary noise"),
+    ("moving noise", "non-stationary noise"),
+    ("in the midst", "early"),
+    ("in good order", "cleanly"),
+    ("how sure", "uncertainty"),
+    ("to the letter", "exactly as published"),
+];
+
+/// The words of the list that a text holds, whole and in their order.
+fn avoided(text: &str) -> Vec<&'static str> {
+    let text = text.to_lowercase();
+    let holds = |words: &str| {
+        text.match_indices(words).any(|(at, _)| {
+            !text[..at].ends_with(char::is_alphanumeric)
+                && !text[at + words.len()..].starts_with(char::is_alphanumeric)
+        })
+    };
+    let found = AVOIDED.iter().filter(|(words, _)| holds(words));
+    found.map(|(words, _)| *words).collect()
+}
+
+/// Fails if one of these texts, each with its place, holds a word of the list.
+fn check(texts: impl IntoIterator<Item = (String, String)>) {
+    let mut found = String::new();
+    let mut count = 0;
+    for (place, text) in texts {
+        count += 1;
+        for words in avoided(&text) {
+            let (_, instead) = AVOIDED.iter().find(|(avoided, _)| *avoided == words).unwrap();
+            found += &format!("{place}: \"{words}\" (write: {instead}): {}\n", text.trim());
+        }
+    }
+    assert!(count > 0 && found.is_empty(), "of {count} texts, reword:\n{found}");
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Files below a folder whose names end so, but for what is built or belongs to others.
+fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            if !name.starts_with('.') && !["target", "tests", "node_modules"].contains(&name.as_str()) {
+                files(&path, ending, found);
+            }
+        } else if name.ends_with(ending) {
+            found.push(path);
+        }
+    }
+}
+
+/// Sources of the program, the libraries, bindings and plugins, but for their tests.
+fn sources() -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for folder in ["src", "crates", "bindings", "plugins", "cluster"] {
+        files(&root().join(folder), ".rs", &mut found);
+    }
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(&path).unwrap();
+        let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default().to_owned();
+        (path.strip_prefix(root()).unwrap().display().to_string(), code)
+    };
+    found.into_iter().filter(|path| !path.ends_with("tests.rs")).map(read).collect()
+}
+
+/// Text between quotation marks in a line of code.
+fn literals(line: &str) -> Vec<&str> {
+    let code = line.trim_start();
+    if code.starts_with("//") {
+        return Vec::new();
+    }
+    code.split('"').skip(1).step_by(2).collect()
+}
+
+#[test]
+fn help_has_plain_words() {
+    let printed = |arguments: &[&str]| {
+        let assert = denoise(arguments).assert().success();
+        String::from_utf8(assert.get_output().stdout.clone()).unwrap()
+    };
+    let mut texts = Vec::new();
+    for arguments in [
+        &["--help"] as &[&str],
+        &["-h"],
+        &["man"],
+        &["train", "--help"],
+        &["eval", "--help"],
+        &["live", "--help"],
+        &["merge", "--help"],
+        &["man", "eval"],
+    ] {
+        let text = printed(arguments);
+        assert!(text.lines().count() > 10, "{arguments:?}");
+        let lines: Vec<&str> = text.lines().collect();
+        // Two lines at a time: words may be on either side of a break.
+        texts.extend(lines.windows(2).map(|pair| {
+            let joined = pair.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
+            (format!("denoise {}", arguments.join(" ")), joined)
+        }));
+    }
+    check(texts);
+}
+
+#[test]
+fn errors_have_plain_words() {
+    let sources = sources();
+    assert!(sources.len() > 100, "{}", sources.len());
+    let errors = sources.iter().flat_map(|(path, code)| {
+        let errors = code.split("#[error(").skip(1).map(|rest| rest.split(")]").next().unwrap_or_default());
+        errors.map(|error| (path.clone(), error.replace('\n', " "))).collect::<Vec<_>>()
+    });
+    let errors: Vec<_> = errors.collect();
+    assert!(errors.len() > 50, "{}", errors.len());
+    // Capitals begin sentences, and full stops end them: messages are neither.
+    for (path, error) in &errors {
+        if let Some(text) = error.strip_prefix('"') {
+            let text = text.split('"').next().unwrap_or_default();
+            assert!(!text.ends_with('.') || text.ends_with(".."), "{path}: {text}");
+        }
+    }
+    check(errors);
+}
+
+#[test]
+fn messages_of_the_program_have_plain_words() {
+    let program = sources().into_iter().filter(|(path, _)| path.starts_with("crates/cli/src"));
+    let messages = program.flat_map(|(path, code)| {
+        let lines = code.lines().enumerate();
+        let found = lines.flat_map(|(number, line)| {
+            let place = format!("{path}:{}", number + 1);
+            literals(line).into_iter().map(move |text| (place.clone(), text.to_owned()))
+        });
+        found.collect::<Vec<_>>()
+    });
+    check(messages);
+}
+
+#[test]
+fn documents_of_users_have_plain_words() {
+    let mut documents = vec![root().join("README.md")];
+    files(&root().join("docs"), ".md", &mut documents);
+    files(&root().join("crates"), "README.md", &mut documents);
+    files(&root().join("bindings"), "README.md", &mut documents);
+    assert!(documents.len() > 6, "{documents:?}");
+    let lines = documents.into_iter().flat_map(|path| {
+        let text = fs::read_to_string(&path).unwrap();
+        let mut is_code = false;
+        let mut found = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            if line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~") {
+                is_code = !is_code;
+            } else if !(is_code || line.starts_with("    ")) {
+                // Names between backticks are what they are.
+                let prose: String = line.split('`').step_by(2).collect::<Vec<_>>().join(" ");
+                found.push((format!("{}:{}", path.display(), number + 1), prose));
+            }
+        }
+        found
+    });
+    check(lines);
+}
+
+#[test]
+fn words_are_found_whole() {
+    assert_eq!(avoided("It Hears, too"), ["hears"]);
+    assert!(avoided("the share of users overheard it").is_empty());
+    assert_eq!(literals("let x = format!(\"a {b}\", \"c\");"), ["a {b}", "c"]);
+    assert!(literals("/// \"hears\"").is_empty());
+}
