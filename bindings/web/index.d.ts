@@ -79,7 +79,7 @@ export interface Options {
   step_size?: number;
   /**
    * Set the fraction of bins in each gradient. Range: above 0 to 1. Default: 1. Samplers that accept or reject take 1
-   * alone: hmc, mh-bfgs, hmc-bfgs, qnhmc, nmc. Needs Gibbs sweeps.
+   * alone: hmc, mh-bfgs, hmc-bfgs, qnhmc, nuts, nmc. Needs Gibbs sweeps.
    */
   minibatch?: number;
   /**

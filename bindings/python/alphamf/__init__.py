@@ -165,7 +165,7 @@ class Denoiser:
     :param step_size: Set the step size of the sampler. Range: above 0 to 1000000. Default: the sampler's own. The
         sampler nmc has none. Needs Gibbs sweeps.
     :param minibatch: Set the fraction of bins in each gradient. Range: above 0 to 1. Default: 1. Samplers that accept
-        or reject take 1 alone: hmc, mh-bfgs, hmc-bfgs, qnhmc, nmc. Needs Gibbs sweeps.
+        or reject take 1 alone: hmc, mh-bfgs, hmc-bfgs, qnhmc, nuts, nmc. Needs Gibbs sweeps.
     :param positivity: Choose how the sampler keeps factors positive. Default: log. log samples their logarithms;
         mirrored reflects draws at zero, as in the paper. The sampler nmc takes log alone. Needs Gibbs sweeps. One of
         log, mirrored.

@@ -68,7 +68,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with = "live", help_heading = "Reports")]
     plot: Option<PathBuf>,
 
-    /// Frequency scale of the plot.
+    /// Set the frequency scale of --plot.
     #[arg(long, value_name = "SCALE", default_value = "linear", requires = "plot", help_heading = "Reports")]
     #[arg(hide_short_help = true)]
     plot_scale: picture::PlotScale,

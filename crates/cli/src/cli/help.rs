@@ -408,6 +408,22 @@ fn defaults_are_those_of_the_settings() {
     }
 }
 
+#[test]
+fn samplers_that_take_no_minibatch_are_named() {
+    let options = options();
+    let find = |name: &str| options.iter().find(|option| option.name == name).unwrap();
+    let details = &find("minibatch").details;
+    let (_, named) = details.split_once("take 1 alone: ").unwrap();
+    let mut named: Vec<&str> = named.split('.').next().unwrap().split(", ").collect();
+    let refuses = |sampler: &&String| {
+        parse(&serde_json::json!({ "sampler": sampler, "minibatch": 0.5 })).unwrap().settings().is_err()
+    };
+    let mut refusing: Vec<&str> = find("sampler").words.iter().filter(refuses).map(String::as_str).collect();
+    refusing.sort_unstable();
+    named.sort_unstable();
+    assert_eq!(named, refusing);
+}
+
 /// Burn-in of the default: half of the sweeps if these are given.
 const SETTINGS_BURN_IN: usize = 2;
 
