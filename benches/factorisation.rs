@@ -46,7 +46,7 @@ fn products(criterion: &mut Criterion) {
         let table = MarginalTable::new(ALPHA_RANGE.0, ALPHA_RANGE.1);
         let mut dispersed = workspace.disperse(&mixture, &activations);
         let shares = dispersed.evaluate(ImpulseVariables::Integrated(&table), &power);
-        let derivatives = shares.slopes().differentiate();
+        let derivatives = shares.update_terms().differentiate();
         let mut gradient = activations.clone();
         group.bench_function(format!("gradient/{bins}x{rank}x{frames}"), |b| {
             b.iter(|| derivatives.activations(&mut gradient));
@@ -68,7 +68,7 @@ fn tile(criterion: &mut Criterion) {
     group.bench_function("gradient/integrated", |b| {
         b.iter(|| {
             let mut dispersed = workspace.disperse(&mixture, &activations);
-            dispersed.evaluate(integrated, &power).slopes().activations(&mut raise, &mut lower);
+            dispersed.evaluate(integrated, &power).update_terms().activations(&mut raise, &mut lower);
         });
     });
     let mut dispersed = workspace.disperse(&mixture, &activations);

@@ -1,11 +1,8 @@
-//! A Bayesian speech denoiser: samples in, voice out.
+//! A Bayesian speech denoiser.
 //!
-//! The recording's spectrum is the sum of two alpha-stable matrix factorisations: speech, with a [`Dictionary`]
-//! learned from clean speech, and noise, learned from the recording itself. A [`Denoiser`] samples their posterior
-//! and filters the recording by its mean gain. A [`DenoiseStream`] does so block by block, in memory that does not
-//! grow; a [`Session`] besides mixes the result with the recording, keeps what was taken out, and counts. A
-//! [`LiveDenoiser`] is for calls: it goes sample by sample, 16 ms late. All that takes long has a twin whose name ends in
-//! `_with` and takes a [`ProgressCallback`], which is told how far it is and may end it.
+//! The short-time spectrum of a recording is modelled as the sum of two alpha-stable matrix factorisations: speech with a
+//! [`Dictionary`] trained on clean speech, and noise estimated from the recording. A [`Denoiser`] samples their posterior
+//! and applies the posterior-mean Wiener gain, fused with the log odds of a speech-presence network.
 //!
 //! ```
 //! use alphamf::signal::SampleFormat;
@@ -20,10 +17,23 @@
 //! # }
 //! ```
 //!
-//! The feature `rayon`, on by default, works on several threads; the output is the same bit for bit without.
+//! | Type | Use |
+//! |---|---|
+//! | [`Denoiser`] | whole recordings in memory |
+//! | [`Session`] | recordings of any length in blocks, with mix, residual and statistics |
+//! | [`DenoiseStream`] | recordings of any length in blocks: denoised samples alone |
+//! | [`LiveDenoiser`] | real-time audio, causally, with 16 ms of latency |
+//! | [`Settings`], [`denoiser::Options`] | parameters by stage; options by the names of the program |
 //!
-//! Audio files are read and written by `alphamf-files`, results are judged by `alphamf-eval`, and the samplers
-//! ([`samplers`]) are a library of their own, `alphamf-samplers`.
+//! Methods of long computations have a variant `*_with_progress`, which takes a [`ProgressCallback`] that receives the
+//! progress and may cancel.
+//!
+//! The modules are the stages of the method: [`transform`], [`repair`], [`stable`], [`model`], [`presence`], [`denoiser`] and
+//! [`learning`]. The output is bit-identical for a given seed, on any number of threads, with and without the default
+//! feature `rayon`.
+//!
+//! Related crates: `alphamf-files` reads and writes audio files, `alphamf-eval` computes metrics, and `alphamf-samplers`
+//! ([`samplers`]) samples any posterior.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -42,17 +52,17 @@ mod tensor_file;
 pub mod transform;
 mod wiener;
 
-/// The examples of the README, compiled.
+/// Compiles the examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// The examples of the library's guide, compiled.
+/// Compiles the examples of the guide.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/library.md")]
 struct LibraryGuide;
 
-/// What the benchmarks look into; no part of the interface.
+/// Internals for benchmarks; not part of the public interface.
 #[doc(hidden)]
 pub mod internals {
     pub use crate::model::marginal::MarginalTable;

@@ -1,12 +1,11 @@
-//! Loops on several threads, by rayon, or on one where the feature of that name is off. No loop of this library
-//! depends on the order in which its pieces are done.
+//! Parallel loops: rayon's, or sequential without the feature `rayon`. No result depends on the order of execution.
 
 #[cfg(not(feature = "rayon"))]
 pub(crate) use alone::*;
 #[cfg(feature = "rayon")]
 pub(crate) use rayon::{join, prelude::*};
 
-/// As much of rayon's interface as is used here, by the iterators of the standard library.
+/// The part of rayon's interface used here, by iterators of the standard library.
 #[cfg(not(feature = "rayon"))]
 mod alone {
     use std::slice::{Chunks, ChunksMut, Iter, IterMut};

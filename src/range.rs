@@ -1,9 +1,9 @@
-//! Checks of the ranges of settings.
+//! Range checks of settings.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// A setting out of its range.
+/// A setting out of range, or without effect.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{name} is {value}; expected {expected}")]
 pub struct SettingsError {
@@ -11,11 +11,11 @@ pub struct SettingsError {
     pub name: &'static str,
     /// Its value.
     pub value: String,
-    /// The values that it may have.
+    /// The expected values.
     pub expected: String,
 }
 
-/// Checks that a value lies in its range; a NaN does not.
+/// Checks that a value lies in `range`; NaN does not.
 pub(crate) fn within<T: PartialOrd + fmt::Display + fmt::LowerExp>(
     name: &'static str,
     value: T,
@@ -28,7 +28,7 @@ pub(crate) fn within<T: PartialOrd + fmt::Display + fmt::LowerExp>(
     Err(SettingsError { name, value: short(value), expected })
 }
 
-/// Checks that a value is above 0 and at most so large.
+/// Checks that a value is above 0 and at most `most`.
 pub(crate) fn positive(name: &'static str, value: f64, most: f64) -> Result<(), SettingsError> {
     if value > 0.0 && value <= most {
         return Ok(());
@@ -36,7 +36,7 @@ pub(crate) fn positive(name: &'static str, value: f64, most: f64) -> Result<(), 
     Err(SettingsError { name, value: short(value), expected: format!("more than 0, and {most} at most") })
 }
 
-/// A number as it is written by hand: not with hundreds of digits.
+/// A number in at most 20 characters, or in exponent form.
 fn short<T: fmt::Display + fmt::LowerExp>(value: T) -> String {
     const DIGITS: usize = 20;
     let text = value.to_string();

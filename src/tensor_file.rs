@@ -1,32 +1,44 @@
-//! Safetensors files with a format's name, its version and a header as metadata.
+//! Safetensors files with format name, version and header as metadata.
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// What kind of file.
+/// Name and version of a format.
 pub(crate) struct Format {
     pub name: &'static str,
     pub version: u32,
 }
 
-/// Why some bytes are not a file of a format.
+/// Why bytes are not a model file of the expected format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TensorFileError {
-    /// The bytes are not a whole safetensors file.
-    #[error("not a safetensors file, or a truncated one: {0}")]
+    /// The bytes are not a complete safetensors file.
+    #[error("not a safetensors file, or truncated: {0}")]
     Bytes(String),
-    /// A safetensors file of something else.
-    #[error("the metadata lacks a valid '{0}'")]
+    /// A safetensors file of another format.
+    #[error("missing or invalid metadata '{0}'")]
     Metadata(&'static str),
     /// Written by another version of the format.
-    #[error("format version {found}; this program reads version {expected}")]
+    #[error("format version {found}; expected {expected}")]
     Version {
         /// The file's version.
         found: String,
-        /// The one that is read.
+        /// The supported version.
         expected: u32,
+    },
+    /// A tensor has the wrong shape, or is not F32.
+    #[error("tensor '{tensor}' has shape {found:?} ({dtype}); expected {expected:?} (F32)")]
+    Shape {
+        /// The tensor's name.
+        tensor: &'static str,
+        /// Shape in the file.
+        found: Vec<usize>,
+        /// Element type in the file.
+        dtype: String,
+        /// Expected shape.
+        expected: Vec<usize>,
     },
 }
 
@@ -57,13 +69,27 @@ pub(crate) fn read<'a, H: DeserializeOwned>(
     Ok((header, SafeTensors::deserialize(bytes)?))
 }
 
+/// The values of the F32 tensor of this name and shape.
+pub(crate) fn values(
+    tensors: &SafeTensors,
+    name: &'static str,
+    shape: &[usize],
+) -> Result<Vec<f32>, TensorFileError> {
+    let tensor = tensors.tensor(name)?;
+    if tensor.dtype() == Dtype::F32 && tensor.shape() == shape {
+        return Ok(floats(&tensor).collect());
+    }
+    let (found, dtype) = (tensor.shape().to_vec(), format!("{:?}", tensor.dtype()));
+    Err(TensorFileError::Shape { tensor: name, found, dtype, expected: shape.to_vec() })
+}
+
 /// The values of a tensor of type F32.
 pub(crate) fn floats(tensor: &TensorView) -> impl Iterator<Item = f32> {
     let (values, _) = tensor.data().as_chunks::<4>();
     values.iter().map(|value| f32::from_le_bytes(*value))
 }
 
-/// The bytes of a file with tensors of type F32, each with its name and shape; equal contents give equal bytes.
+/// The bytes of a file with F32 tensors, each with name and shape; equal contents give equal bytes.
 pub(crate) fn write<H: Serialize>(
     format: &Format,
     header: &H,
@@ -86,7 +112,7 @@ pub(crate) fn write<H: Serialize>(
     Ok(bytes)
 }
 
-/// Puts the keys of a safetensors header in order, which its writer does not.
+/// Sorts the keys of a safetensors header, which its writer does not.
 fn sort_header(bytes: &mut [u8]) {
     let Some((length, rest)) = bytes.split_first_chunk_mut::<8>() else { return };
     let length = u64::from_le_bytes(*length) as usize;
@@ -94,7 +120,7 @@ fn sort_header(bytes: &mut [u8]) {
     let Ok(value) = serde_json::from_slice::<serde_json::Value>(header) else { return };
     let sorted = value.to_string();
     if sorted.len() <= length {
-        // The container pads its header by spaces.
+        // The container pads its header with spaces.
         header.fill(b' ');
         header[..sorted.len()].copy_from_slice(sorted.as_bytes());
     }

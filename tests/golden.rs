@@ -97,7 +97,7 @@ fn one_step_of_a_dictionary() {
     let settings = TrainingSettings { rank: 8, iterations: 1, ..TrainingSettings::default() };
     let mut corpus = Corpus::new(16_000, settings).unwrap();
     corpus.add(&demo("demo-clean.wav")).unwrap();
-    let dictionary = corpus.learn().unwrap();
+    let dictionary = corpus.train().unwrap();
     check("dictionary", &dictionary.to_bytes().unwrap());
 }
 

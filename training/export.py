@@ -64,9 +64,9 @@ class Writer:
         return tensors
 
 
-def write(path, name, header, tensors):
+def write(path, name, header, tensors, version="2"):
     """A safetensors file with the header as metadata."""
-    meta = {"__metadata__": dict(format=name, header=json.dumps(header), version="2")}
+    meta = {"__metadata__": dict(format=name, header=json.dumps(header), version=version)}
     at = 0
     for tensor, dtype, values in tensors:
         meta[tensor] = dict(dtype=dtype, shape=[len(values)], data_offsets=[at, at + values.nbytes])

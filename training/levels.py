@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""How sure the level of the voice is, learned from mixtures: levels.py cells DENOISE CELLS MIXTURES..., levels.py learn CELLS OUT
+"""How sure the level of the voice is, learned from mixtures: levels.py cells DENOISE CELLS MIXTURES..., levels.py learn CELLS OUT [--reference OUT.csv]
 
 MIXTURES are folders with `noisy/KIND__NAME.wav` and the voices alone as `clean/KIND__NAME.wav`. `cells` runs the program DENOISE on both
 and keeps what it sees of every third octave in every 100 ms, and the level of the voice there. `learn` fits three quantiles of
 the level to that, says how many levels they hold by kind of noise on recordings that are left out by turns, and
-writes src/denoiser/levels/weights.rs as OUT.
+writes the network as OUT (models/speech-levels.safetensors); --reference writes some of its results for the tests of the program
+(src/denoiser/levels/reference.csv).
 """
 
 import argparse
@@ -16,6 +17,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
+
+from export import write
 
 HIDDEN, STEPS, BATCH = 12, 2500, 8000
 # As in quantiles.rs.
@@ -123,7 +126,7 @@ def judge(recordings):
         print(f"{kind}: {100 * share:.1f} +- {100 * error:.1f} % held, {100 * lower.sum() / count.sum():.1f} % below", flush=True)
 
 
-def export(network, recordings, out):
+def export(network, recordings, out, reference):
     with torch.no_grad():
         first, second, third = ([layer.weight.double(), layer.bias.double()] for layer in network.layers)
         first[1] -= first[0] @ (network.mean / network.deviation).double()
@@ -132,18 +135,17 @@ def export(network, recordings, out):
         chosen = [x[len(x) // 2] for kind, x, _ in recordings[:: len(recordings) // 5]]
         said = [[float(q) for q in network(torch.tensor(x, dtype=torch.float32))] for x in chosen]
 
-    def rows(values):
-        return "".join("    [" + ", ".join(f"{float(x):.6}" for x in row) + "],\n" for row in values)
-
-    text = "//! The weights of the network, written by `training/levels.py`.\n\nuse super::quantiles::{HIDDEN, INPUTS};\n"
-    names = (("FIRST", "INPUTS", "HIDDEN", first), ("SECOND", "HIDDEN", "HIDDEN", second), ("THIRD", "HIDDEN", "3", third))
-    for name, inputs, outputs, (weight, bias) in names:
-        table = rows(torch.cat([weight, bias[:, None]], 1).tolist())
-        text += f"\npub(super) const {name}: [[f32; {inputs} + 1]; {outputs}] = [\n{table}];\n"
-    pairs = "".join(f"    ({[float(f'{v:.6}') for v in x]}, {[float(f'{v:.6}') for v in q]}),\n" for x, q in zip(chosen, said))
-    text += "\n/// Inputs, and what the network made of them where it was learned.\n#[cfg(test)]\n"
-    text += f"pub(super) const REFERENCE: [([f64; INPUTS], [f64; 3]); {len(chosen)}] = [\n{pairs}];\n"
-    Path(out).write_text(text)
+    # Of each output the weights of the inputs, and then its bias.
+    tensors = [
+        (name, "F32", torch.cat([weight, bias[:, None]], 1).float().numpy().ravel())
+        for name, (weight, bias) in (("first", first), ("second", second), ("third", third))
+    ]
+    header = dict(inputs=first[0].shape[1], hidden=HIDDEN)
+    write(out, "alphamf-levels", header, tensors, version="1")
+    if reference:
+        names = [f"input_{k}" for k in range(header["inputs"])] + ["median", "below", "above"]
+        rows = [",".join(f"{v:.6}" for v in [*map(float, x), *q]) for x, q in zip(chosen, said)]
+        Path(reference).write_text("\n".join([",".join(names), *rows]) + "\n")
 
 
 if __name__ == "__main__":
@@ -156,10 +158,11 @@ if __name__ == "__main__":
     of_learn = commands.add_parser("learn")
     of_learn.add_argument("cells")
     of_learn.add_argument("out")
+    of_learn.add_argument("--reference")
     a = parser.parse_args()
     if a.command == "cells":
         torch.save(gather(a.denoise, a.mixtures), a.cells)
     else:
         recordings = torch.load(a.cells, weights_only=False)
         judge(recordings)
-        export(fit(recordings), recordings, a.out)
+        export(fit(recordings), recordings, a.out, a.reference)

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use alphamf::learning::{
-    Checkpoints, Corpus, RefinerSettings, RefiningError, Simulator, TrainingError, TrainingSettings,
+    CheckpointStore, Corpus, RefinerSettings, RefiningError, Simulator, TrainingError, TrainingSettings,
     learn_refiner, learn_refiner_together,
 };
 use alphamf::model::Dictionary;
@@ -42,7 +42,7 @@ fn corpus(speech: &[Signal]) -> Corpus {
 }
 
 /// What each of several ranks learns from its share of the recordings, in so many sweeps of six.
-fn learn_on<K: Checkpoints + Clone + Send>(
+fn learn_on<K: CheckpointStore + Clone + Send>(
     ranks: usize,
     speech: &[Signal],
     checkpoints: &K,
@@ -72,13 +72,13 @@ fn learn_on<K: Checkpoints + Clone + Send>(
 #[test]
 fn any_number_of_ranks_learns_the_same_dictionary() {
     let speech = recordings(11);
-    let alone = corpus(&speech).learn().unwrap().to_bytes().unwrap();
+    let alone = corpus(&speech).train().unwrap().to_bytes().unwrap();
     for ranks in [2, 3, 17] {
         for dictionary in learn_on(ranks, &speech, &(), 6) {
             assert!(dictionary.unwrap() == alone, "{ranks} ranks");
         }
     }
-    assert!(corpus(&speech[1..]).learn().unwrap().to_bytes().unwrap() != alone);
+    assert!(corpus(&speech[1..]).train().unwrap().to_bytes().unwrap() != alone);
 }
 
 /// The bytes of parts by their sweep and number.
@@ -92,18 +92,18 @@ struct Kept {
     newest: Option<usize>,
 }
 
-impl Checkpoints for Kept {
-    fn due(&self, sweeps: usize) -> bool {
+impl CheckpointStore for Kept {
+    fn is_due(&self, sweeps: usize) -> bool {
         self.every > 0 && sweeps.is_multiple_of(self.every)
     }
     fn save(&mut self, sweeps: usize, part: usize, bytes: &[u8]) -> io::Result<()> {
         self.parts.lock().unwrap().insert((sweeps, part), bytes.to_vec());
         Ok(())
     }
-    fn complete(&mut self, _: usize) -> io::Result<()> {
+    fn commit(&mut self, _: usize) -> io::Result<()> {
         Ok(())
     }
-    fn newest(&self) -> Option<usize> {
+    fn latest(&self) -> Option<usize> {
         self.newest
     }
     fn load(&mut self, sweeps: usize, part: usize) -> io::Result<Vec<u8>> {
@@ -114,7 +114,7 @@ impl Checkpoints for Kept {
 #[test]
 fn learning_goes_on_from_a_checkpoint_with_other_ranks() {
     let speech = recordings(11);
-    let alone = corpus(&speech).learn().unwrap().to_bytes().unwrap();
+    let alone = corpus(&speech).train().unwrap().to_bytes().unwrap();
     let kept = Kept { every: 2, ..Kept::default() };
     for stopped in learn_on(3, &speech, &kept, 5) {
         assert!(matches!(stopped, Err(TrainingError::Cancelled(_))));

@@ -1,16 +1,15 @@
-//! From samples to frames: the one way for streams and noise profiles.
+//! From samples to frames: repair and short-time Fourier transform, for streams and noise profiles.
 
 use super::DenoiseError;
 use crate::repair::{Impulses, Offset, remove_outliers, repair};
 use crate::signal::{InvalidSignal, check_recording};
 use crate::transform::{Analyser, Spectrogram, Stft};
 
-/// Frames that samples are gathered for before impulses are looked for in them.
+/// Frames per block; impulses are detected block by block.
 pub(super) const BLOCK_FRAMES: usize = 512;
 
-/// Gathers samples into blocks that begin at fixed places of the recording, takes what the spectral model cannot
-/// see, a constant offset and impulses, out of them, and makes frames of them. So these do not depend on how the
-/// samples come in.
+/// Collects samples into blocks at fixed positions of the recording, removes constant offset and impulses, and transforms
+/// them to frames. The frames do not depend on how the samples are divided into pushes.
 #[derive(Clone)]
 pub(super) struct FrontEnd {
     stft: Stft,
@@ -19,13 +18,13 @@ pub(super) struct FrontEnd {
     samples: u64,
     /// Whether the recording has ended.
     finished: bool,
-    /// Clicks in time that were cut out, all channels together.
+    /// Removed time-domain clicks, summed over channels.
     pub clicks: usize,
-    /// Blocks of a channel in which a noise with heavy tails was suppressed in time.
+    /// Blocks, summed over channels, in which heavy-tailed noise was suppressed in time.
     pub heavy_tailed_blocks: usize,
 }
 
-/// Refuses a block of other than so many channels, of unequal length, or with samples that are not finite.
+/// Checks that a block has `expected` channels of equal length and finite samples.
 pub(super) fn check_block(block: &[&[f32]], expected: usize) -> Result<(), DenoiseError> {
     if block.len() != expected {
         return Err(DenoiseError::Channels { found: block.len(), expected });
@@ -45,11 +44,11 @@ pub(super) fn check_block(block: &[&[f32]], expected: usize) -> Result<(), Denoi
 
 #[derive(Clone)]
 struct InputChannel {
-    /// Samples that wait for a whole block.
+    /// Samples that wait for a complete block.
     waiting: Vec<f32>,
     offset: Offset,
     analyser: Analyser,
-    /// Frames that are complete.
+    /// Complete frames.
     frames: Spectrogram,
 }
 
@@ -81,22 +80,22 @@ impl FrontEnd {
         self.samples
     }
 
-    /// Frames of every channel that are complete and were not taken.
+    /// Complete frames of every channel that were not taken.
     pub(super) fn frames(&self) -> usize {
         self.channels.first().map_or(0, |channel| channel.frames.frames())
     }
 
-    /// The same frames, channel by channel.
+    /// These frames, channel by channel.
     pub(super) fn spectrograms(&self) -> impl Iterator<Item = &Spectrogram> {
         self.channels.iter().map(|channel| &channel.frames)
     }
 
-    /// Takes the first `frames` of every channel out.
+    /// Removes and returns the first `frames` of every channel.
     pub(super) fn take(&mut self, frames: usize) -> Vec<Spectrogram> {
         self.channels.iter_mut().map(|channel| channel.frames.split_front(frames)).collect()
     }
 
-    /// Takes the next samples of every channel; [`next_block`](Self::next_block) makes frames of them.
+    /// Takes the next samples of every channel; [`next_block`](Self::next_block) transforms them.
     pub(super) fn push(&mut self, block: &[&[f32]]) -> Result<(), DenoiseError> {
         if self.finished {
             return Err(DenoiseError::Finished);
@@ -109,7 +108,7 @@ impl FrontEnd {
         Ok(())
     }
 
-    /// Makes frames of the next block, if all of its samples are there.
+    /// Transforms the next block, if it is complete.
     pub(super) fn next_block(&mut self) -> bool {
         let size = self.block_samples();
         let complete = self.channels.first().is_some_and(|channel| channel.waiting.len() >= size);
@@ -119,13 +118,13 @@ impl FrontEnd {
         complete
     }
 
-    /// Makes frames of the samples that still wait.
+    /// Transforms the waiting samples.
     pub(super) fn flush(&mut self) {
         let rest = self.channels.first().map_or(0, |channel| channel.waiting.len());
         self.analyse(rest);
     }
 
-    /// The same, and of what overlaps the end of the recording, which is reached once.
+    /// Ends the recording: transforms the waiting samples, and completes the frames that overlap the end.
     pub(super) fn finish(&mut self) -> Result<(), DenoiseError> {
         if std::mem::replace(&mut self.finished, true) {
             return Err(DenoiseError::Finished);
@@ -151,7 +150,7 @@ impl FrontEnd {
                 Impulses::HeavyTails { .. } => self.heavy_tailed_blocks += 1,
             }
             if found != Impulses::None {
-                tracing::info!(?found, "impulses were removed in time");
+                tracing::info!(?found, "removed time-domain impulses");
             }
             channel.analyser.push(&repaired, &mut channel.frames);
             channel.waiting.drain(..samples);

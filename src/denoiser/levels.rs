@@ -1,54 +1,54 @@
-//! The level of the voice band by band, with intervals that say how sure it is.
+//! Speech levels per third octave and 100 ms, with intervals.
 //!
-//! The posterior of a bin has the mean `gain`, in units of its power: summed over a band and a slot of time, that is the
-//! expected power of the voice. How far the true one may be from it goes by what share of the cell's power it is, by how
-//! unevenly the gain lies in the cell, and by what the model says of it, before it is pooled_gain with the listener; by the
-//! same three of all bands together, and by their means over the last second. Three quantiles follow from these by a
-//! [small network](quantiles), learned by quantile regression (Koenker and Bassett 1978) on mixtures for development.
+//! The posterior of a bin has the mean `gain`, in units of its power; summed over a cell (a band and a slot of time), it is
+//! the expected power of speech. The uncertainty depends on the fraction of the cell's power that is speech, on how
+//! unevenly the gain is distributed in the cell, and on the posterior-mean gain before fusion; on the same three over all
+//! bands, and on their means over the last second. A [small network](quantiles) maps these to three quantiles. It was
+//! trained by quantile regression (Koenker and Bassett 1978) on development mixtures.
 
 mod quantiles;
-mod weights;
 
+pub(crate) use self::quantiles::QuantileNet;
 use self::quantiles::{INPUTS, Quantiles};
 use crate::transform::FrameGrid;
 use std::ops::Range;
 
 /// Duration of a slot, s.
 const SLOT_SECONDS: f64 = 0.1;
-/// Third octaves, counted from that of 1 kHz, from the one around 125 Hz to the one around 20 kHz.
+/// Third octaves relative to that of 1 kHz: from 125 Hz to 20 kHz.
 const BANDS: Range<i32> = -9..14;
-/// Shares of a power are held this far from nothing and from all.
-const LEAST_SHARE: f64 = 1e-4;
-/// How much louder than all that was recorded the voice may be, dB: one of five hundred is.
-const MOST_ABOVE: f64 = 1.0;
-/// What a mean over the last slots keeps of what was before, from slot to slot: it looks back by a second.
-const KEPT: f64 = 0.9;
+/// Fractions of a power are kept this far from 0 and 1.
+const MIN_FRACTION: f64 = 1e-4;
+/// Maximum upper bound of the interval above the recorded level, dB: speech is louder in one of 500 cells.
+const MAX_EXCESS_DB: f64 = 1.0;
+/// Decay per slot of the means over the last second.
+const SLOT_DECAY: f64 = 0.9;
 
-/// The level of the voice in third octaves and slots of 100 ms, each with an interval that holds the true one in nine of
-/// ten cases, on noises as those it was fitted to; see the results of the evaluation for how well it does by kind of noise.
+/// Levels of speech in third octaves and slots of 100 ms, each with a nominal 90 % interval (coverage by kind of noise:
+/// eval/results).
 ///
-/// The level of a cell is the mean square of what the band holds, over the frames whose middle lies in the slot, against
-/// full scale ±1.
+/// The level of a cell is the mean square of the band's speech relative to full scale ±1, over the frames with their centre
+/// in the slot.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SpeechLevels {
-    /// Where the bands begin and end, Hz: one more than there are bands.
+    /// Edges of the bands, Hz: one more than there are bands.
     pub edges_hertz: Vec<f64>,
     /// Duration of a slot, s.
     pub slot_seconds: f64,
-    /// The number of the first slot, from the start of the recording.
+    /// Index of the first slot, from the start of the recording.
     pub first_slot: u64,
-    /// Bands x slots; none where the recording is silent or all of it was taken out.
+    /// Levels, bands x slots, the bands of a slot contiguous; `None` where the input or the output is silent.
     pub cells: Vec<Option<SpeechLevel>>,
 }
 
-/// The level of the voice in one band and slot.
+/// The level of speech in one cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SpeechLevel {
-    /// As likely too high as too low, dBFS.
+    /// Median, dBFS.
     pub level_dbfs: f64,
-    /// One of twenty is below this, dBFS.
+    /// 5 % quantile, dBFS.
     pub lower_dbfs: f64,
-    /// One of twenty is above this, dBFS.
+    /// 95 % quantile, dBFS.
     pub upper_dbfs: f64,
 }
 
@@ -56,28 +56,29 @@ pub struct SpeechLevel {
 #[derive(Debug, Clone, Copy, Default)]
 struct Cell {
     power: f64,
-    /// Of the gain, of its square, and of the model's gain.
+    /// Of the gain, of its square, and of the posterior-mean gain.
     gain: f64,
     gain_square: f64,
     model: f64,
 }
 
-/// Gathers cells from frames, as they are done.
+/// Accumulates cells from frames.
 #[derive(Debug)]
 pub(super) struct LevelMeter {
     edges_hertz: Vec<f64>,
     /// The bins of every band.
     bins: Vec<Range<usize>>,
-    /// Middle of the first frame, and distance of frames, s.
+    /// Centre of the first frame, and distance between frames, s.
     first_seconds: f64,
     frame_seconds: f64,
     /// Frames so far.
     frames: u64,
-    /// The slot that is being filled, its cells, and how many frames are in it.
+    /// The present slot, its cells, and its number of frames.
     slot: u64,
     cells: Vec<Cell>,
     count: usize,
     recent: Recent,
+    net: QuantileNet,
     done: Vec<Option<SpeechLevel>>,
     taken: u64,
 }
@@ -90,23 +91,23 @@ impl Cell {
         self.model += other.model;
     }
 
-    /// The log odds of the voice's share of the power, by the gain and by the model, and the logarithm of how uneven the gain
-    /// is; none of silence, or if all of it was taken out.
-    fn shares(&self) -> Option<[f64; 3]> {
+    /// Log odds of the speech fraction by the gain and by the posterior-mean gain, and log unevenness of the gain; `None` for
+    /// silence, or if all of it was removed.
+    fn features(&self) -> Option<[f64; 3]> {
         let Self { power, gain, gain_square, model } = *self;
         if !(power > 0.0 && gain > 0.0) {
             return None;
         }
         let log_odds = |part: f64| {
-            let share = (part / power).min(1.0);
-            libm::log((share + LEAST_SHARE) / (1.0 - share + LEAST_SHARE))
+            let fraction = (part / power).min(1.0);
+            libm::log((fraction + MIN_FRACTION) / (1.0 - fraction + MIN_FRACTION))
         };
         let unevenness = libm::log((gain_square / gain * (power / gain)).max(1.0));
         Some([log_odds(gain), log_odds(model), unevenness])
     }
 }
 
-/// Means over the last slots, the later ones counting more.
+/// Exponentially weighted means over the last slots.
 #[derive(Debug, Clone, Copy, Default)]
 struct Recent {
     sums: [f64; 3],
@@ -114,21 +115,21 @@ struct Recent {
 }
 
 impl Recent {
-    /// The means with the next values.
+    /// The means including the next values.
     fn push(&mut self, values: [f64; 3]) -> [f64; 3] {
-        self.weight = KEPT * self.weight + (1.0 - KEPT);
+        self.weight = SLOT_DECAY * self.weight + (1.0 - SLOT_DECAY);
         for (sum, value) in self.sums.iter_mut().zip(values) {
-            *sum = KEPT * *sum + (1.0 - KEPT) * value;
+            *sum = SLOT_DECAY * *sum + (1.0 - SLOT_DECAY) * value;
         }
         self.sums.map(|sum| sum / self.weight)
     }
 }
 
 impl LevelMeter {
-    /// For frames on this grid, with windows of so many seconds.
-    pub(super) fn new(grid: FrameGrid, window_seconds: f64) -> Self {
+    /// For frames on this grid, with windows of `window_seconds`.
+    pub(super) fn new(grid: FrameGrid, window_seconds: f64, net: QuantileNet) -> Self {
         let edge = |band: i32| 1000.0 * libm::exp2((f64::from(band) - 0.5) / 3.0);
-        // Windows of some rates are rounded: half the rate is that of the highest bin, nearly.
+        // Windows are rounded at some rates: half the rate is not exactly that of the highest bin.
         let highest = (grid.bins - 1) as f64 * grid.bin_hertz * 1.001;
         let edges_hertz: Vec<f64> =
             (BANDS.start..=BANDS.end).map(edge).take_while(|&edge| edge <= highest).collect();
@@ -145,19 +146,20 @@ impl LevelMeter {
             slot: 0,
             count: 0,
             recent: Recent::default(),
+            net,
             done: Vec::new(),
             taken: 0,
         }
     }
 
-    /// Takes the next frame: the mean squares that its bins stand for, the gain, and that of the model.
+    /// Adds the next frame: the mean square, the gain and the posterior-mean gain of each bin.
     pub(super) fn push(&mut self, squares: &[f64], gain: &[f32], model: &[f32]) {
         let seconds = self.first_seconds + self.frames as f64 * self.frame_seconds;
         self.frames += 1;
         if seconds < 0.0 {
             return;
         }
-        // Against what rounding takes from a frame in the middle of which a slot begins.
+        // Guards against rounding where a slot begins at the centre of a frame.
         let slot = (seconds / SLOT_SECONDS + 1e-9) as u64;
         while self.slot < slot {
             self.end_slot();
@@ -174,7 +176,7 @@ impl LevelMeter {
         }
     }
 
-    /// Ends the recording after so many seconds: slots begin before that.
+    /// Ends the recording after `seconds`; slots begin before that.
     pub(super) fn finish(&mut self, seconds: f64) {
         let slots = (seconds / SLOT_SECONDS - 1e-9).ceil() as u64;
         while self.slot < slots {
@@ -184,7 +186,7 @@ impl LevelMeter {
         self.done.truncate(self.done.len().saturating_sub(beyond));
     }
 
-    /// The cells that are done and were not taken yet.
+    /// The finished cells since the last call.
     pub(super) fn take(&mut self) -> SpeechLevels {
         let cells = std::mem::take(&mut self.done);
         let first_slot = self.taken;
@@ -197,20 +199,20 @@ impl LevelMeter {
         self.slot += 1;
         let mut all = Cell::default();
         self.cells.iter().for_each(|cell| all.add(cell));
-        let slot = all.shares().map(|slot| (slot, self.recent.push(slot)));
+        let slot = all.features().map(|slot| (slot, self.recent.push(slot)));
         self.done.extend(self.cells.iter_mut().map(std::mem::take).enumerate().map(|(band, cell)| {
-            let (shares, (slot, recent)) = (cell.shares()?, slot?);
+            let (own, (slot, recent)) = (cell.features()?, slot?);
             let mut inputs = [0.0; INPUTS];
-            inputs.iter_mut().zip(shares.iter().chain(&slot).chain(&recent)).for_each(|(to, x)| *to = *x);
+            inputs.iter_mut().zip(own.iter().chain(&slot).chain(&recent)).for_each(|(to, x)| *to = *x);
             let [recorded, expected] =
                 [cell.power, cell.gain].map(|square| 10.0 * libm::log10(square / frames as f64));
             tracing::trace!(slot = number, band, recorded, expected, ?inputs, "cell");
-            let Quantiles { median, below, above } = Quantiles::of(&inputs);
+            let Quantiles { median, below, above } = self.net.quantiles(&inputs);
             let level_dbfs = (expected + median).min(recorded);
             Some(SpeechLevel {
                 level_dbfs,
                 lower_dbfs: level_dbfs - below,
-                upper_dbfs: (level_dbfs + above).min(recorded + MOST_ABOVE),
+                upper_dbfs: (level_dbfs + above).min(recorded + MAX_EXCESS_DB),
             })
         }));
     }
@@ -221,11 +223,12 @@ mod tests {
     use super::*;
     use crate::transform::{DEFAULT_WINDOW_SECONDS, Stft};
 
-    /// The levels of samples of which every bin is the voice's by this gain.
+    /// The levels of samples with this gain in every bin.
     fn levels(samples: &[f32], rate: u32, gain: f32) -> SpeechLevels {
         let stft = Stft::new(rate, DEFAULT_WINDOW_SECONDS).unwrap();
         let (bins, window) = (stft.bins(), stft.window() as f64);
-        let mut meter = LevelMeter::new(stft.grid(), window / f64::from(rate));
+        let mut meter =
+            LevelMeter::new(stft.grid(), window / f64::from(rate), QuantileNet::built_in().unwrap());
         for frame in stft.analyse(samples).as_slice().chunks_exact(bins) {
             let squares: Vec<f64> =
                 frame.iter().map(|x| 2.0 * f64::from(x.norm_sqr()) / (0.375 * window * window)).collect();
@@ -255,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn no_voice_is_much_louder_than_what_was_recorded() {
+    fn speech_is_hardly_louder_than_the_recording() {
         let tone = tone(16_000, 1.0, 1000.0);
         for gain in [0.999, 0.9, 0.5, 0.1] {
             let SpeechLevel { level_dbfs, lower_dbfs, upper_dbfs } =

@@ -1,4 +1,4 @@
-//! Sound as it comes: in calls, streams and studios.
+//! Causal low-latency denoiser for real-time audio.
 
 use super::DenoiseError;
 use crate::denoiser::block::Separator;
@@ -11,31 +11,32 @@ use crate::signal::check_recording;
 use crate::transform::{LowDelayChannel, LowDelayStft};
 use crate::wiener::NORMAL_FLOOR_DB;
 use crate::wiener::floor::amplitude;
+use crate::wiener::fusion::pool_frame;
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
-/// The latencies that a [`LiveDenoiser`] may be asked for, s.
+/// Range of the latency of a [`LiveDenoiser`], s.
 pub const LATENCY_RANGE_SECONDS: RangeInclusive<f64> = 0.004..=0.032;
 
-/// Time in which mix and bypass go from one end to the other, and time constant of the other controls, s.
+/// Ramp time of mix and bypass, and time constant of the other controls, s.
 const RAMP_SECONDS: f64 = 0.02;
 /// Time constant of the meters, s.
 const METER_SECONDS: f64 = 0.1;
-/// The mean power of a frame that is taken for digital silence, from which nothing is learned.
-const SILENCE: f32 = 1e-11;
-/// The largest sample that is denoised, 40 dB above full scale.
-const LARGEST: f32 = 100.0;
-/// Samples closer to zero are zero: what comes of them would be subnormal numbers, which are slow.
-const MIN_LOG_ODDS: f32 = 1e-15;
+/// Mean power below which a frame counts as digital silence and does not change the state.
+const SILENT_POWER: f32 = 1e-11;
+/// Samples are clamped to this, 40 dB above full scale.
+const MAX_AMPLITUDE: f32 = 100.0;
+/// Samples closer to zero are set to zero: subnormal numbers are slow.
+const MIN_AMPLITUDE: f32 = 1e-15;
 
-/// What a [`LiveDenoiser`] is made for.
+/// Settings of a [`LiveDenoiser`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LiveSettings {
-    /// Time from a sample's coming in to its coming out, in [`LATENCY_RANGE_SECONDS`] and at most half a window of the
-    /// dictionary: the shorter, the more work, and the less is known.
+    /// Latency from input to output, s, in [`LATENCY_RANGE_SECONDS`] and at most half a window of the dictionary. A shorter one
+    /// costs more computation and quality.
     pub latency_seconds: f64,
-    /// What it starts with.
+    /// Initial controls.
     pub controls: LiveControls,
 }
 
@@ -45,17 +46,17 @@ impl Default for LiveSettings {
     }
 }
 
-/// What may change while a [`LiveDenoiser`] runs. Changes are faded in.
+/// Controls that may change while a [`LiveDenoiser`] runs. Changes are smoothed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LiveControls {
-    /// The power that gains are raised to, 0 to 2: 0 leaves all as it is, 2 takes twice as many dB out.
+    /// Exponent applied to the gain, 0 to 2; 0 passes the input unchanged, 2 doubles the attenuation in dB.
     pub gain_exponent: f32,
-    /// The least gain, dB, -100 to 0: what is left of the noise.
+    /// Minimum gain, dB, -100 to 0.
     pub floor_db: f32,
-    /// How much of the result is the voice, 0 to 1; the rest is the sound as it came, as late as the voice.
+    /// Fraction of the denoised signal in the output, 0 to 1; the rest is the input with the same latency.
     pub mix: f32,
-    /// Whether the sound passes as it came, as late as the voice.
+    /// Whether to pass the input unchanged, with the same latency.
     pub bypass: bool,
 }
 
@@ -66,7 +67,7 @@ impl Default for LiveControls {
 }
 
 impl LiveControls {
-    /// The nearest that are in range; what is not a number is as by default.
+    /// The nearest controls in range; NaN becomes the default.
     #[must_use]
     pub fn clamped(self) -> Self {
         let default = Self::default();
@@ -82,24 +83,23 @@ impl LiveControls {
     }
 }
 
-/// What a [`LiveDenoiser`] hears, over the last tenth of a second. Levels are mean squares against full scale ±1, dB; -120
-/// at least.
+/// Levels measured by a [`LiveDenoiser`] over the last 0.1 s: mean squares relative to full scale ±1, dB, at least -120.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LiveMeters {
-    /// Level of the noise, dBFS.
+    /// Level of the estimated noise, dBFS.
     pub noise_dbfs: f32,
-    /// Level of the voice, dBFS.
+    /// Level of the denoised signal, dBFS.
     pub speech_dbfs: f32,
-    /// Level of what comes out against what came in, before they are mixed, dB.
+    /// Level of the denoised signal relative to the input, before they are mixed, dB.
     pub gain_db: f32,
 }
 
-/// Takes noise out of sound as it comes, sample for sample; made by [`Denoiser::live`](super::Denoiser::live).
+/// Removes noise from real-time audio causally; made by [`Denoiser::live`](super::Denoiser::live).
 ///
-/// What goes in comes out exactly [`latency`](Self::latency) samples later, in blocks of any size: the samples do not depend
-/// on it. All channels get one gain. For the first 50 ms all is taken for noise; then it follows. A constant offset, as cheap
-/// converters add, is taken out, and so are sharp clicks of up to 8 ms where there are two a second.
-/// Once it is made, nothing here allocates, waits or panics.
+/// Output follows input by exactly [`latency`](Self::latency) samples. Blocks may have any size; the samples do not depend on
+/// it. All channels share one gain. The first 50 ms count as noise; then the noise estimate adapts. A constant offset and
+/// sharp clicks of up to 8 ms, at two or more per second, are removed too. After construction, no method allocates, blocks or
+/// panics.
 ///
 /// ```
 /// use alphamf::denoiser::{LiveControls, LiveSettings};
@@ -118,13 +118,13 @@ pub struct LiveMeters {
 pub struct LiveDenoiser {
     stft: LowDelayStft,
     channels: Vec<Channel>,
-    /// Samples of the present hop that have come.
+    /// Samples of the present hop so far.
     filled: usize,
-    listener: Option<CausalPresenceNet>,
+    presence_net: Option<CausalPresenceNet>,
     separation: OnlineSeparation,
-    /// Frames until the window is full.
+    /// Frames until the first window is complete.
     missing: usize,
-    /// Full scale: the inverse of the power that white noise of mean square one has in a bin.
+    /// Inverse of the power per bin of white noise with mean square 1, summed over channels.
     scale: f32,
     power: Vec<f32>,
     gain: Vec<f32>,
@@ -143,28 +143,29 @@ struct Channel {
     frames: LowDelayChannel,
     offset: LiveOffset,
     clicks: LiveClicks,
-    /// The samples of the last two hops, as they came.
+    /// Input samples of the last two hops.
     dry: Vec<f32>,
-    /// Where the present hop begins among them.
+    /// Start of the present hop among them.
     at: usize,
-    /// The voice, two hops ago.
+    /// Denoised samples, two hops ago.
     wet: Vec<f32>,
 }
 
-/// The noise that is being learned on demand.
+/// The noise section that is being captured.
 #[derive(Clone)]
 struct NoiseCapture {
-    /// Frames to come, and those that have.
+    /// Frames to come.
     left: usize,
+    /// Frames so far.
     done: usize,
     power: Vec<f32>,
 }
 
-/// Mean powers, each forgotten by `keep` a frame.
+/// Mean powers, smoothed by `keep` per frame.
 #[derive(Clone)]
 struct Meters {
     keep: f32,
-    /// Of the noise, of the voice, and of what came in.
+    /// Of the noise, the output and the input.
     levels: [f32; 3],
 }
 
@@ -186,8 +187,8 @@ impl LiveDenoiser {
         let stft =
             LowDelayStft::new(sample_rate, separator.dictionary.header().window_seconds, latency_seconds)?;
         let (bins, hop, seconds) = (stft.bins(), stft.hop(), stft.frame_seconds());
-        // Where a recording is listened to, sound that comes is, too.
-        let listener = separator.listener.as_ref().map(|_| PresenceNet::built_in_causal()).transpose()?;
+        // A denoiser with a network has a causal one too.
+        let net = separator.presence_net.as_ref().map(|_| PresenceNet::built_in_causal()).transpose()?;
         let step = |time: f64| (1.0 - libm::exp(-seconds / time)) as f32;
         let channel = || Channel {
             frames: stft.channel(),
@@ -200,7 +201,7 @@ impl LiveDenoiser {
         let mut live = Self {
             channels: (0..channels).map(|_| channel()).collect(),
             filled: 0,
-            listener: listener.map(|listener| CausalPresenceNet::new(&listener, bins, seconds)),
+            presence_net: net.map(|net| CausalPresenceNet::new(&net, bins, seconds)),
             separation: separator.online(bins, seconds),
             missing: 0,
             scale: 1.0 / (stft.white_power() * channels as f32),
@@ -220,7 +221,7 @@ impl LiveDenoiser {
         Ok(live)
     }
 
-    /// Samples per channel by which the output is late, all in all.
+    /// Latency from input to output, samples per channel.
     #[must_use]
     pub fn latency(&self) -> usize {
         2 * self.stft.hop()
@@ -232,37 +233,37 @@ impl LiveDenoiser {
         self.channels.len()
     }
 
-    /// The controls as they were set.
+    /// The present controls.
     #[must_use]
     pub fn controls(&self) -> LiveControls {
         self.target
     }
 
-    /// Changes the controls, smoothly; those out of range are taken for the nearest in range.
+    /// Changes the controls smoothly; values out of range are clamped.
     pub fn set_controls(&mut self, controls: LiveControls) {
         self.target = controls.clamped();
     }
 
-    /// Takes all that comes in the next `seconds` for noise.
+    /// Estimates the noise from the next `seconds` of input, which should hold noise alone.
     pub fn learn_noise(&mut self, seconds: f64) {
         let frames = seconds / self.stft.frame_seconds();
         self.noise_capture.left = if frames.is_finite() { frames.round().max(0.0) as usize } else { 0 };
         self.noise_capture.done = 0;
     }
 
-    /// What is heard.
+    /// Levels over the last 0.1 s.
     #[must_use]
     pub fn meters(&self) -> LiveMeters {
         let decibels = |power: f32| 10.0 * libm::log10f(power.max(1e-12));
-        let [noise, voice, before] = self.meters.levels;
+        let [noise, speech, before] = self.meters.levels;
         LiveMeters {
             noise_dbfs: decibels(noise),
-            speech_dbfs: decibels(voice),
-            gain_db: if before > 0.0 { decibels(voice / before) } else { 0.0 },
+            speech_dbfs: decibels(speech),
+            gain_db: if before > 0.0 { decibels(speech / before) } else { 0.0 },
         }
     }
 
-    /// Forgets all that has come: sound, noise and voice. Controls stay as they are set.
+    /// Resets audio and estimates to the initial state. Controls stay.
     pub fn reset(&mut self) {
         for channel in &mut self.channels {
             channel.frames.reset();
@@ -272,8 +273,8 @@ impl LiveDenoiser {
             channel.wet.fill(0.0);
             channel.at = 0;
         }
-        if let Some(listener) = &mut self.listener {
-            listener.reset();
+        if let Some(net) = &mut self.presence_net {
+            net.reset();
         }
         self.separation.reset();
         let hop = self.stft.hop();
@@ -286,14 +287,14 @@ impl LiveDenoiser {
         self.meters.levels.fill(0.0);
     }
 
-    /// Takes the next samples, channels interleaved, and writes as many, those of [`latency`](Self::latency) samples ago.
-    /// Samples that are not finite count as zero. If one of the two is longer, or does not end with the last channel,
-    /// what is over is not read, and written as zeros.
+    /// Takes the next samples (full scale ±1, channels interleaved) and writes as many, those of [`latency`](Self::latency)
+    /// samples ago. Non-finite samples count as zero. Surplus input is ignored and surplus output zeroed if the lengths differ
+    /// or end in mid-frame.
     pub fn process(&mut self, input: &[f32], output: &mut [f32]) {
         let (width, hop) = (self.channels.len(), self.stft.hop());
         let frames = input.len().min(output.len()) / width;
-        let (output, over) = output.split_at_mut(frames * width);
-        over.fill(0.0);
+        let (output, surplus) = output.split_at_mut(frames * width);
+        surplus.fill(0.0);
         let mut done = 0;
         while done < frames {
             let count = (frames - done).min(hop - self.filled);
@@ -308,13 +309,13 @@ impl LiveDenoiser {
         }
     }
 
-    /// Takes samples of the present hop and gives those that are due.
+    /// Takes samples of the present hop and writes those that are due.
     fn transfer(&mut self, input: &[f32], output: &mut [f32]) {
         let (width, filled) = (self.channels.len(), self.filled);
         let goal = goal(self.target);
         let start = self.mix;
         for (index, channel) in self.channels.iter_mut().enumerate() {
-            // Every channel goes the same way.
+            // Every channel ramps alike.
             self.mix = start;
             let dry = channel.dry[channel.at + filled..].iter_mut();
             let due = dry.zip(&channel.wet[filled..]);
@@ -327,15 +328,15 @@ impl LiveDenoiser {
         }
     }
 
-    /// Makes the next hop of voice: all samples of the present hop have come.
+    /// Computes the next hop of output, once the present hop is complete.
     fn process_hop(&mut self) {
         let hop = self.stft.hop();
         self.power.fill(0.0);
         for channel in &mut self.channels {
-            // The voice of two hops ago is out: its place serves for what comes next.
+            // The output of two hops ago is written: its buffer is reused.
             let came = channel.dry[channel.at..channel.at + hop].iter();
             for (y, x) in channel.wet.iter_mut().zip(came) {
-                *y = if x.abs() < MIN_LOG_ODDS { 0.0 } else { x.clamp(-LARGEST, LARGEST) };
+                *y = if x.abs() < MIN_AMPLITUDE { 0.0 } else { x.clamp(-MAX_AMPLITUDE, MAX_AMPLITUDE) };
             }
             channel.at = hop - channel.at;
             if let Some((level, earlier)) = channel.offset.remove(&mut channel.wet) {
@@ -353,28 +354,31 @@ impl LiveDenoiser {
         }
     }
 
-    /// Finds the gain of the frame.
+    /// Computes the gain of the frame.
     fn separate(&mut self) {
         self.gain_exponent += self.control_step * (self.target.gain_exponent - self.gain_exponent);
         self.floor_db += self.control_step * (self.target.floor_db - self.floor_db);
         let floor = amplitude(f64::from(self.floor_db));
         let mean = self.power.iter().sum::<f32>() / self.power.len() as f32;
-        if self.missing > 0 || mean < SILENCE {
-            self.missing = self.missing.saturating_sub(usize::from(mean >= SILENCE));
-            // Nothing of gain_exponent 0 is taken out even here.
+        if self.missing > 0 || mean < SILENT_POWER {
+            self.missing = self.missing.saturating_sub(usize::from(mean >= SILENT_POWER));
+            // Exponent 0 passes the input even here.
             self.gain.fill(if self.gain_exponent > 0.0 { floor } else { 1.0 });
             return;
         }
         if self.noise_capture.left > 0 {
             self.noise_capture.left -= 1;
             self.noise_capture.done += 1;
-            let share = 1.0 / self.noise_capture.done as f32;
-            let learned = self.noise_capture.power.iter_mut().zip(&self.power);
-            learned.for_each(|(mean, power)| *mean += share * (power - *mean));
+            let weight = 1.0 / self.noise_capture.done as f32;
+            let captured = self.noise_capture.power.iter_mut().zip(&self.power);
+            captured.for_each(|(mean, power)| *mean += weight * (power - *mean));
             self.separation.set_noise(&self.noise_capture.power);
         }
-        let log_odds = self.listener.as_mut().map(|listener| listener.band_log_odds(&self.power));
+        let log_odds = self.presence_net.as_mut().map(|net| net.log_odds(&self.power));
         let found = self.separation.separate(&self.power, log_odds);
+        if let Some(log_odds) = log_odds {
+            pool_frame(found, log_odds);
+        }
         if self.noise_capture.left > 0 {
             self.gain.fill(floor);
             return;
@@ -383,20 +387,20 @@ impl LiveDenoiser {
         vector::dispatch(
             #[inline(always)]
             || {
-                for (gain, found) in self.gain.iter_mut().zip(found) {
-                    let wanted = vector::powf(*found, gain_exponent);
-                    *gain = if wanted > floor { wanted } else { floor };
+                for (gain, found) in self.gain.iter_mut().zip(&*found) {
+                    let raised = vector::powf(*found, gain_exponent);
+                    *gain = if raised > floor { raised } else { floor };
                 }
             },
         );
     }
 
     fn meter(&mut self) {
-        let share = 1.0 / self.power.len() as f32;
-        let before = share * self.power.iter().sum::<f32>();
+        let scale = 1.0 / self.power.len() as f32;
+        let before = scale * self.power.iter().sum::<f32>();
         let after =
-            share * self.power.iter().zip(&self.gain).map(|(power, gain)| gain * gain * power).sum::<f32>();
-        let noise = share * self.separation.noise().iter().sum::<f32>();
+            scale * self.power.iter().zip(&self.gain).map(|(power, gain)| gain * gain * power).sum::<f32>();
+        let noise = scale * self.separation.noise().iter().sum::<f32>();
         let Meters { keep, levels } = &mut self.meters;
         for (level, now) in levels.iter_mut().zip([noise, after, before]) {
             // Levels stay normal numbers.
@@ -405,7 +409,7 @@ impl LiveDenoiser {
     }
 }
 
-/// The share of the voice that is wanted.
+/// The fraction of the denoised signal to ramp to.
 fn goal(controls: LiveControls) -> f32 {
     if controls.bypass { 0.0 } else { controls.mix }
 }

@@ -1,19 +1,18 @@
-//! What is known of the noise beforehand.
+//! Noise profiles: the mean power spectrum of a noise section.
 
 use super::DenoiseError;
 use super::front_end::FrontEnd;
 use std::ops::Range;
 
-/// The mean power spectrum of a stretch that holds noise alone; made by
-/// [`Denoiser::noise_profile`](super::Denoiser::noise_profile) for
-/// [`DenoiseStream::set_noise_profile`](super::DenoiseStream::set_noise_profile). It does not depend on how the samples are divided
-/// into calls of [`push`](Self::push).
+/// The mean power spectrum of a section of noise alone; made by [`Denoiser::noise_profile`](super::Denoiser::noise_profile)
+/// for [`DenoiseStream::set_noise_profile`](super::DenoiseStream::set_noise_profile). It does not depend on how the samples are
+/// divided into calls of [`push`](Self::push).
 #[derive(Clone)]
 pub struct NoiseProfile {
     front_end: FrontEnd,
-    /// Frames still to be left out, which hold silence before the stretch.
+    /// Frames still to be skipped, which reach before the start.
     lead: usize,
-    /// Sum of powers over frames, per bin, of every channel.
+    /// Sums of powers over frames, per channel and bin.
     sums: Vec<Vec<f64>>,
     count: u64,
 }
@@ -26,7 +25,7 @@ impl NoiseProfile {
         Ok(Self { front_end, lead, sums: vec![vec![0.0; bins]; channels], count: 0 })
     }
 
-    /// Refuses to serve a recording of another sample rate (Hz) or number of channels.
+    /// Checks the sample rate (Hz) and the number of channels of the recording it is used for.
     pub(super) fn check(&self, sample_rate: u32, channels: usize) -> Result<(), DenoiseError> {
         let (found, expected) = (self.front_end.stft().sample_rate(), sample_rate);
         if found != expected {
@@ -36,10 +35,11 @@ impl NoiseProfile {
         if found != expected { Err(DenoiseError::Channels { found, expected }) } else { Ok(()) }
     }
 
-    /// Takes the next samples of every channel, without the impulses in time that are found in them.
+    /// Adds the next samples of every channel; time-domain impulses are removed.
     ///
     /// # Errors
-    /// If there are more or fewer channels than announced, of unequal length, or with samples that are not finite.
+    /// [`DenoiseError::Channels`] or [`DenoiseError::Signal`] if the number of channels is another, their lengths differ, or a
+    /// sample is not finite.
     pub fn push(&mut self, block: &[&[f32]]) -> Result<(), DenoiseError> {
         self.front_end.push(block)?;
         while self.front_end.next_block() {
@@ -48,7 +48,7 @@ impl NoiseProfile {
         Ok(())
     }
 
-    /// Adds the frames that are complete.
+    /// Adds the complete frames.
     fn add(&mut self) {
         let frames = self.front_end.frames();
         for (channel, sum) in self.front_end.take(frames).iter().zip(&mut self.sums) {
@@ -61,8 +61,7 @@ impl NoiseProfile {
         self.lead = self.lead.saturating_sub(frames);
     }
 
-    /// The mean power of every bin, `|X|^2`, of each channel, bins in the order of frequency; none if the stretch is
-    /// shorter than a window.
+    /// Mean power `|X|^2` per channel and bin, in order of frequency; `None` if the section is shorter than a window.
     #[must_use]
     pub fn spectra(&self) -> Option<Vec<Vec<f64>>> {
         let whole = self.whole();
@@ -70,7 +69,7 @@ impl NoiseProfile {
         (whole.count > 0).then(|| whole.sums.iter().map(mean).collect())
     }
 
-    /// The mean power of every bin, these channels together; `None` if it is silent or shorter than a window.
+    /// Mean power per bin, summed over `channels`; `None` if the section is silent or shorter than a window.
     pub(super) fn power(&self, channels: Range<usize>) -> Option<Vec<f32>> {
         let whole = self.whole();
         let mean = |bin: usize| {
@@ -81,7 +80,7 @@ impl NoiseProfile {
         (whole.count > 0 && power.iter().any(|&power| power > 0.0)).then_some(power)
     }
 
-    /// The same with what still waits for a block.
+    /// This profile with the samples that wait for a block.
     fn whole(&self) -> Self {
         let mut whole = self.clone();
         whole.front_end.flush();
@@ -97,7 +96,7 @@ mod tests {
     use crate::random::SeedTree;
     use rand_distr::{Distribution, StandardNormal};
 
-    /// The profile of samples that come in pushes of `size`.
+    /// The profile of samples in pushes of `size`.
     fn profile(denoiser: &Denoiser, samples: &[f32], size: usize) -> Vec<f32> {
         let mut profile = denoiser.noise_profile(16_000, 2).unwrap();
         samples.chunks(size).for_each(|block| profile.push(&[block, block]).unwrap());
@@ -149,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_no_noise_has_no_profile() {
+    fn silence_and_short_sections_have_no_profile() {
         let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
         for (samples, known) in
             [(vec![0.0; 16_000], false), (vec![0.1; 1_023], false), (vec![0.1; 1_024], true)]

@@ -1,14 +1,14 @@
-//! Bands of a block: its occupied bins, and rows of matrices of bins.
+//! Bands of a block: its occupied bins, and row blocks of bins x frames matrices.
 
 use std::ops::Range;
 
-/// Bins whose power is below this share of the mean between 300 and 4000 Hz may be empty.
+/// Bins with a power below this fraction of the mean between 300 and 4000 Hz may be empty.
 const EMPTY: f64 = 1e-7;
-/// Recordings have at least so many bins with something in them.
+/// Minimum number of occupied bins.
 const MIN_BINS: usize = 16;
 
-/// The number of bins up to the highest that is not empty, as are those above the band of a recording that was
-/// made at a denominator sample rate. A start or a click, which fills all bins of a few frames, does not count.
+/// The number of bins up to the highest that is not empty. Bins above the band of an upsampled recording are empty; onsets
+/// and clicks, which fill all bins of a few frames, do not count.
 pub(crate) fn occupied_bins(power: &[f32], bins: usize, bin_hertz: f64) -> usize {
     let frames = power.len() / bins;
     let at = |hertz: f64| ((hertz / bin_hertz) as usize).min(bins - 1);
@@ -21,12 +21,12 @@ pub(crate) fn occupied_bins(power: &[f32], bins: usize, bin_hertz: f64) -> usize
     (bins - (0..bins).rev().take_while(is_empty).count()).max(MIN_BINS.min(bins))
 }
 
-/// Some rows of a matrix of `height` rows.
+/// The rows `range` of a column-major matrix of `height` rows.
 pub(crate) fn rows(matrix: &[f32], height: usize, range: Range<usize>) -> Vec<f32> {
     matrix.chunks_exact(height).flat_map(|column| &column[range.clone()]).copied().collect()
 }
 
-/// Writes some rows of a matrix of `height` rows.
+/// Writes `rows` to the rows `range` of a column-major matrix of `height` rows.
 pub(crate) fn place_rows(rows: &[f32], matrix: &mut [f32], height: usize, range: Range<usize>) {
     for (column, rows) in matrix.chunks_exact_mut(height).zip(rows.chunks_exact(range.len())) {
         column[range.clone()].copy_from_slice(rows);

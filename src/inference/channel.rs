@@ -1,12 +1,12 @@
-//! The gain between the dictionary's recordings and the one at hand, for every bin.
+//! Channel response: the gain per bin between the dictionary's recordings and this one.
 
-/// Standard deviation of the logarithmic gain from one bin to the next, before the recording is heard: loose
-/// enough for the edges of a telephone band, and for the long-term spectrum of a speaker.
+/// Prior standard deviation of the log gain from one bin to the next: loose enough for the edges of a telephone band and
+/// for the long-term spectrum of a speaker.
 const STEP: f64 = 0.35;
-/// Bins that a bin without speech counts as, which keep its gain where it is.
+/// Pseudo-count of each bin, which keeps the gain of bins without speech.
 const PRIOR_COUNT: f64 = 2.0;
 
-/// A gain per bin, whose logarithm is a random walk over frequency.
+/// A gain per bin whose logarithm is a random walk over frequency.
 #[derive(Debug, Clone)]
 pub(super) struct ChannelResponse {
     /// `log gain` per bin.
@@ -18,8 +18,8 @@ impl ChannelResponse {
         Self { log_gain: vec![0.0; bins] }
     }
 
-    /// SamplerCounters the gain of every bin towards its product with `(numerator / denominator)^update_exponent`, as far as its neighbours
-    /// let it: `denominator` counts the frames in which the bin was heard to be speech.
+    /// Moves the gain of each bin towards its product with `(numerator / denominator)^update_exponent`, smoothed over bins;
+    /// `denominator` counts the frames in which the bin is speech.
     pub(super) fn update(&mut self, numerator: &[f32], denominator: &[f32], update_exponent: f32) {
         let update_exponent = f64::from(update_exponent);
         let target = |(&gain, (&numerator, &denominator)): (&f64, (&f32, &f32))| {
@@ -51,15 +51,15 @@ impl ChannelResponse {
     }
 }
 
-/// The most probable random walk with steps of deviation [`STEP`], given one observation per place with the
-/// inverse variances `weights`.
+/// The most probable random walk with steps of standard deviation [`STEP`], given one observation per bin with inverse
+/// variance `weights`.
 fn smooth(observed: &[f64], weights: &[f64]) -> Vec<f64> {
-    // Keeps the level known where nothing was observed at all.
+    // Keeps the system regular without observations.
     const LEVEL_WEIGHT: f64 = 1e-4;
     let coupling = 1.0 / (STEP * STEP);
     let last = observed.len() - 1;
     let neighbours = |i: usize| f64::from(u8::from(i > 0) + u8::from(i < last));
-    // Gaussian elimination of a tridiagonal system, and substitution backwards.
+    // Gaussian elimination of a tridiagonal system, and back substitution.
     let mut diagonal = Vec::with_capacity(observed.len());
     let mut walk: Vec<f64> = Vec::with_capacity(observed.len());
     for (i, (value, weight)) in observed.iter().zip(weights).enumerate() {
@@ -90,9 +90,9 @@ mod tests {
         let weights: Vec<f64> = (0..40).map(|i| f64::from(i % 4) * 3.0).collect();
         let walk = smooth(&observed, &weights);
         let cost = |walk: &[f64]| {
-            let misfit = walk.iter().zip(&observed).zip(&weights).map(|((x, y), w)| w * (x - y).powi(2));
+            let residual = walk.iter().zip(&observed).zip(&weights).map(|((x, y), w)| w * (x - y).powi(2));
             let steps = walk.windows(2).map(|pair| ((pair[1] - pair[0]) / STEP).powi(2));
-            misfit.sum::<f64>() + steps.sum::<f64>()
+            residual.sum::<f64>() + steps.sum::<f64>()
         };
         for i in 0..walk.len() {
             for nudge in [-1e-2, 1e-2] {
@@ -104,16 +104,16 @@ mod tests {
     }
 
     #[test]
-    fn a_band_limit_is_learned_and_silence_teaches_nothing() {
+    fn a_band_limit_is_estimated_and_silence_changes_nothing() {
         let bins = 257;
         let mut channel = ChannelResponse::new(bins);
-        // Speech is a thousand times weaker than expected above bin 200, and never heard in bins 100 to 120.
+        // Speech is a thousand times weaker than expected above bin 200, and absent in bins 100 to 120.
         for _ in 0..20 {
-            let heard = |bin: usize| if (100..=120).contains(&bin) { 0.0 } else { 300.0_f32 };
-            let denominator: Vec<f32> = (0..bins).map(heard).collect();
+            let count = |bin: usize| if (100..=120).contains(&bin) { 0.0 } else { 300.0_f32 };
+            let denominator: Vec<f32> = (0..bins).map(count).collect();
             let excess =
                 |bin: usize| (if bin > 200 { -6.9 } else { 0.0 } - channel.log_gain[bin]).exp() as f32;
-            let numerator: Vec<f32> = (0..bins).map(|bin| heard(bin) * excess(bin)).collect();
+            let numerator: Vec<f32> = (0..bins).map(|bin| count(bin) * excess(bin)).collect();
             channel.update(&numerator, &denominator, 1.0);
         }
         let level = |bin: usize| channel.log_gain[bin] - channel.log_gain[50];

@@ -1,61 +1,60 @@
-//! What the samplers did in the sweeps that are averaged.
+//! Counters of the samplers.
 
 use crate::samplers::Step;
 
-/// What the samplers of activations, noise spectra and impulses did in the sweeps that are averaged.
+/// Counts of the samplers of activations, noise spectra and impulse variables over the averaged sweeps.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct SamplerCounters {
-    /// Steps of a sampler, and the sum of their sizes.
+    /// Steps of the samplers, and the sum of their sizes.
     steps: u64,
     step_sizes: f64,
-    /// Columns (of a frame or a bin) that were moved, and the pairs that the metric of each was made of.
+    /// Moved columns (of a frame or a bin), and the pairs of their metrics.
     columns: u64,
     pairs: Option<u64>,
-    /// Unknowns that were moved under mirroring, and those of them that crossed zero.
+    /// Unknowns moved under mirroring, and those of them that crossed zero.
     unknowns: u64,
     mirrored: u64,
-    /// Unknowns of moves whose limited drifts were counted, and those of them.
-    watched: u64,
-    limited: u64,
-    /// Proposals for impulse variables, and those that were accepted.
+    /// Unknowns of moves with counted drifts, and those of them with clipped drift.
+    counted: u64,
+    clipped: u64,
+    /// Proposals for impulse variables, and accepted ones.
     proposals: u64,
     accepted: u64,
 }
 
 impl SamplerCounters {
-    /// Mean step size; none if nothing was sampled.
+    /// Mean step size; `None` without steps.
     #[must_use]
     pub fn step_size(&self) -> Option<f64> {
         (self.steps > 0).then(|| self.step_sizes / self.steps as f64)
     }
 
-    /// How many of HAMCMC's `M - 1` pairs had positive curvature and made up the metric, in the mean over moves of a
-    /// frame's activations or of a bin's noise spectra (`hamcmc-2016`, algorithm 1); none for samplers without memory.
+    /// Mean number of HAMCMC's `M - 1` pairs with positive curvature, which form the metric (`hamcmc-2016`, algorithm 1);
+    /// `None` for samplers without memory.
     #[must_use]
     pub fn usable_pairs(&self) -> Option<f64> {
         self.pairs.map(|pairs| pairs as f64 / self.columns as f64)
     }
 
-    /// The share of the moves of an unknown that crossed zero and were mirrored; none without mirroring.
+    /// Fraction of an unknown's moves that crossed zero and were mirrored; `None` without mirroring.
     #[must_use]
     pub fn mirrored_fraction(&self) -> Option<f64> {
-        share(self.mirrored, self.unknowns)
+        fraction(self.mirrored, self.unknowns)
     }
 
-    /// The share of the moves of an unknown whose drift was cut to its limit; none for samplers that do not count.
+    /// Fraction of an unknown's moves with clipped drift; `None` for samplers that do not count them.
     #[must_use]
     pub fn clipped_drift_fraction(&self) -> Option<f64> {
-        share(self.limited, self.watched)
+        fraction(self.clipped, self.counted)
     }
 
-    /// The share of the Metropolis proposals for impulse variables that were accepted; none if they are integrated
-    /// out.
+    /// Acceptance rate of the Metropolis proposals for impulse variables; `None` if they are integrated out.
     #[must_use]
     pub fn impulse_acceptance(&self) -> Option<f64> {
-        share(self.accepted, self.proposals)
+        fraction(self.accepted, self.proposals)
     }
 
-    /// Adds those of another block or channel.
+    /// Adds the counts of another block or channel.
     pub fn add(&mut self, other: &Self) {
         self.steps += other.steps;
         self.step_sizes += other.step_sizes;
@@ -66,13 +65,13 @@ impl SamplerCounters {
         };
         self.unknowns += other.unknowns;
         self.mirrored += other.mirrored;
-        self.watched += other.watched;
-        self.limited += other.limited;
+        self.counted += other.counted;
+        self.clipped += other.clipped;
         self.proposals += other.proposals;
         self.accepted += other.accepted;
     }
 
-    /// Counts a step that moved so many columns by metrics of so many pairs in all.
+    /// Counts a step that moved `columns` columns by metrics of `pairs` pairs in all.
     pub(super) fn count_step(&mut self, step: &Step, columns: usize, pairs: Option<usize>) {
         self.steps += 1;
         self.step_sizes += step.step_size;
@@ -82,29 +81,29 @@ impl SamplerCounters {
         }
     }
 
-    /// Counts the unknowns of a step of which so many had their drift cut, if the sampler says so.
-    pub(super) fn count_limited(&mut self, unknowns: usize, limited: Option<usize>) {
-        if let Some(limited) = limited {
-            self.watched += unknowns as u64;
-            self.limited += limited as u64;
+    /// Counts the unknowns of a step, and those with clipped drift if the sampler reports them.
+    pub(super) fn count_clipped(&mut self, unknowns: usize, clipped: Option<usize>) {
+        if let Some(clipped) = clipped {
+            self.counted += unknowns as u64;
+            self.clipped += clipped as u64;
         }
     }
 
-    /// Counts the signs that changed from one signed state to the next.
+    /// Counts the signs that changed between two successive signed states.
     pub(super) fn count_mirrored(&mut self, before: &[f32], after: &[f32]) {
         let crossed = |(a, b): &(&f32, &f32)| a.is_sign_negative() != b.is_sign_negative();
         self.unknowns += after.len() as u64;
         self.mirrored += before.iter().zip(after).filter(crossed).count() as u64;
     }
 
-    /// Counts proposals for impulse variables.
+    /// Counts accepted and total proposals for impulse variables.
     pub(super) fn count_impulses(&mut self, [accepted, proposals]: [u64; 2]) {
         self.accepted += accepted;
         self.proposals += proposals;
     }
 }
 
-fn share(part: u64, of: u64) -> Option<f64> {
+fn fraction(part: u64, of: u64) -> Option<f64> {
     (of > 0).then(|| part as f64 / of as f64)
 }
 
@@ -124,9 +123,9 @@ mod tests {
         // Two of five change their sign; a zero that keeps it does not.
         moves.count_mirrored(&[1.0, -1.0, 0.0, 2.0, -3.0], &[-0.5, 1.0, 0.5, 2.5, -0.0]);
         moves.count_impulses([30, 40]);
-        moves.count_limited(8, None);
+        moves.count_clipped(8, None);
         assert_eq!(moves.clipped_drift_fraction(), None);
-        moves.count_limited(8, Some(2));
+        moves.count_clipped(8, Some(2));
         assert!((moves.step_size().unwrap() - 0.2).abs() < 1e-15);
         assert_eq!(moves.usable_pairs(), Some(2.5));
         assert_eq!((moves.mirrored_fraction(), moves.impulse_acceptance()), (Some(0.4), Some(0.75)));

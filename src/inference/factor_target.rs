@@ -1,26 +1,25 @@
-//! The conditional posteriors of the factors, as samplers see them.
+//! The conditional posteriors of the factors, as targets of samplers.
 
-use super::published::{Redraw, weights};
-use super::state::{Tile, WorkspacePool, entries_per_tile};
+use super::published::Redraw;
+use super::state::Tile;
+use super::workspace_pool::WorkspacePool;
 use crate::model::{Dispersions, ImpulseVariables, MarginalTable, Mixture, Prior, Workspace};
 use crate::parallel::*;
 use crate::samplers::{Metric, Minibatch, Sites, Target};
 
-/// The activations of some frames given everything else: one block per frame, one data term per bin, or per entry.
+/// The activations of some frames given everything else: one block per frame, one data term per bin.
 pub(super) struct ActivationTarget<'a> {
     pub mixture: &'a Mixture<f32>,
     /// The expectations with impulse variables integrated out.
     pub table: &'a MarginalTable,
-    /// Impulse variables at sampled values in the place of these.
+    /// Sampled impulse variables, in place of the table.
     pub sampled: Option<Redraw<'a>>,
     /// `|X|^2`, bins x frames.
     pub power: &'a [f32],
-    /// What multiplies the dispersions of noise, bins x frames; empty for nothing.
+    /// Field that multiplies the dispersions of noise, bins x frames; empty for none.
     pub field: &'a [f32],
     /// Priors of the activations of speech and of noise.
     pub priors: [Prior; 2],
-    /// Whether every entry of the spectrogram is a data term.
-    pub single_entries: bool,
     pub workspace: &'a mut Workspace<f32>,
 }
 
@@ -49,20 +48,16 @@ impl Target<f32> for ActivationTarget<'_> {
     }
 
     fn terms(&self) -> usize {
-        if self.single_entries { self.power.len() } else { self.mixture.bins }
+        self.mixture.bins
     }
 
     fn gradient(&mut self, theta: &[f32], batch: Minibatch<'_>, gradient: &mut [f32]) {
-        if batch.indices().is_some() && !self.single_entries {
+        if batch.indices().is_some() {
             self.differentiate_batch(theta, batch, gradient);
         } else {
             let power = self.power;
             let (mut dispersed, impulses) = self.disperse(theta);
-            let mut derivatives = dispersed.evaluate(impulses, power).slopes().differentiate();
-            if batch.indices().is_some() {
-                derivatives = derivatives.weighted(&weights(batch, power.len()));
-            }
-            derivatives.activations(gradient);
+            dispersed.evaluate(impulses, power).update_terms().differentiate().activations(gradient);
         }
         let (rank, split) = (self.mixture.rank(), self.mixture.speech_rank());
         for (column, gradient) in theta.chunks_exact(rank).zip(gradient.chunks_exact_mut(rank)) {
@@ -93,16 +88,14 @@ impl Target<f32> for ActivationTarget<'_> {
 }
 
 /// The noise spectra given everything else: one block per bin (the state is noise rank x bins), one data
-/// term per frame, or per entry.
+/// term per frame.
 pub(super) struct NoiseTarget<'a> {
     pub mixture: &'a mut Mixture<f32>,
     pub tiles: &'a mut [Tile],
-    /// Those of every tile.
+    /// Impulse variables of every tile.
     pub impulses: Vec<ImpulseVariables<'a, f32>>,
     /// Prior of every entry.
     pub prior: Prior,
-    /// Whether every entry of the spectrogram is a data term.
-    pub single_entries: bool,
     pub pool: &'a WorkspacePool,
 }
 
@@ -112,7 +105,7 @@ impl NoiseTarget<'_> {
         transpose(theta, self.mixture.noise_rank(), &mut self.mixture.noise.spectra);
     }
 
-    /// What `find` makes of every tile's dispersions, impulse variables and powers, in the order of the tiles.
+    /// Maps `find` over the dispersions, impulse variables and powers of the tiles, in order.
     pub(super) fn for_every_tile<R: Send>(
         &self,
         find: impl Fn(&mut Dispersions<'_, f32>, ImpulseVariables<'_, f32>, &[f32]) -> R + Sync,
@@ -150,31 +143,25 @@ impl Target<f32> for NoiseTarget<'_> {
     }
 
     fn terms(&self) -> usize {
-        let entries: usize = self.tiles.iter().map(|tile| tile.power.len()).sum();
-        if self.single_entries { entries } else { entries / self.mixture.bins }
+        self.tiles.iter().map(|tile| tile.power.len()).sum::<usize>() / self.mixture.bins
     }
 
     fn gradient(&mut self, theta: &[f32], batch: Minibatch<'_>, gradient: &mut [f32]) {
         self.load(theta);
         let mut sum = vec![0.0; theta.len()];
-        if batch.indices().is_some() && !self.single_entries {
+        if batch.indices().is_some() {
             self.differentiate_batch(batch, &mut sum);
             transpose(&sum, self.mixture.bins, gradient);
             self.prior.add_gradient(theta, gradient);
             return;
         }
-        let entries = batch.indices().map(|_| weights(batch, self.terms()));
         let Self { mixture, tiles, impulses, prior, pool, .. } = self;
         let mixture = &**mixture;
-        let per_tile = entries_per_tile(tiles);
-        tiles.par_iter_mut().zip(&*impulses).enumerate().with_max_len(1).for_each_init(
+        tiles.par_iter_mut().zip(&*impulses).with_max_len(1).for_each_init(
             || pool.take(),
-            |workspace, (index, (tile, &impulses))| {
+            |workspace, (tile, &impulses)| {
                 let mut dispersed = workspace.disperse(mixture, &tile.activations).modulated(&tile.field);
-                let mut derivatives = dispersed.evaluate(impulses, &tile.power).slopes().differentiate();
-                if let Some(entries) = &entries {
-                    derivatives = derivatives.weighted(&entries[index * per_tile..][..tile.power.len()]);
-                }
+                let derivatives = dispersed.evaluate(impulses, &tile.power).update_terms().differentiate();
                 tile.noise_numerator.fill(0.0);
                 derivatives.add_noise(&mut tile.noise_numerator);
             },

@@ -1,38 +1,36 @@
-//! The band above the dictionary's, where the spectra of speech follow from those below.
+//! High-band extension: speech above the dictionary's band.
 //!
-//! The band below tells how much of each dictionary entry there is in every frame. Given these activations, each
-//! entry continues above the dictionary's band as a smooth spectrum. How it goes on is known from speech of the whole band
-//! if the dictionary has a continuation, else it is expected to be flat; from there, it is learned together with the
-//! noise. What is found above does not act back on the activations: below, the result is that of a recording without
-//! the upper band.
+//! Activations are those of the dictionary's band. Each dictionary entry continues above that band as a smooth spectrum,
+//! whose prior is the dictionary's continuation, or flat without one; it is estimated together with the noise. The high band
+//! does not affect the activations, so the result below is that of a recording without it.
 
 use super::state::{BandState, ENTRIES, Separation, Start, UpdateMask};
 use crate::model::{Continuation, MarginalTable, Mixture, knot_spacing};
 use crate::random::SeedTree;
 use std::sync::Arc;
 
-/// Bins that the expectation of a knot counts as, per dictionary entry.
+/// Pseudo-count of the prior of a knot, per dictionary entry.
 const PRIOR_COUNT: f32 = 64.0;
 
-/// The upper band of a stretch of a recording.
+/// The high band of a block.
 pub(crate) struct HighBand {
     separation: Separation,
     spectra: HighBandSpectra,
 }
 
-/// The spectra of speech above the dictionary's band, by their dispersions at knots.
+/// The spectra of speech above the dictionary's band, as dispersions at knots.
 #[derive(Debug, Clone)]
 pub(crate) struct HighBandSpectra {
     pub continuation: Continuation,
-    /// Dispersion of every entry at the top of the band below.
+    /// Dispersion of each entry at the top of the dictionary's band.
     edge: Vec<f32>,
-    /// What every knot is expected to be, as a ratio to the knot below it, the lowest to the edge; knots x rank.
+    /// Prior ratio of each knot to the knot below it, of the lowest to the edge; knots x rank.
     steps: Vec<f32>,
     /// Dispersions at the knots, knots x rank.
     pub knots: Vec<f32>,
 }
 
-/// What the upper band of one stretch of a recording hands on to the next.
+/// High-band state carried over to the next block.
 #[derive(Debug, Clone)]
 pub(crate) struct HighBandState {
     knots: Vec<f32>,
@@ -40,8 +38,8 @@ pub(crate) struct HighBandState {
 }
 
 impl HighBandSpectra {
-    /// For `bins` bins, `bin_hertz` apart, above the `known` bins of `below` (known x rank), as the dictionary's
-    /// `continuation` expects them; where that ends, they stay level.
+    /// The prior spectra of `bins` bins, `bin_hertz` apart, above the `known` bins of `below` (known x rank), by the
+    /// dictionary's `continuation`; level where that ends.
     pub fn new(
         bins: usize,
         bin_hertz: f64,
@@ -73,7 +71,7 @@ impl HighBandSpectra {
         Self { continuation: grid, edge, steps, knots }
     }
 
-    /// One multiplicative update by the slopes of the knots (knots x rank).
+    /// One multiplicative update by the update terms of the knots (knots x rank).
     pub fn update(&mut self, numerator: &[f32], denominator: &[f32], exponent: f32) {
         let count = self.continuation.knots();
         let columns = self.knots.chunks_exact_mut(count).zip(&self.edge).zip(self.steps.chunks_exact(count));
@@ -93,23 +91,23 @@ impl HighBandSpectra {
         }
     }
 
-    /// Takes the lowest knots of `other`, which has as many or more.
-    fn take(&mut self, other: &Self) {
+    /// Copies the lowest knots of `other`, which has as many or more.
+    fn copy_knots(&mut self, other: &Self) {
         let (count, others) = (self.continuation.knots(), other.continuation.knots());
         for (column, other) in self.knots.chunks_exact_mut(count).zip(other.knots.chunks_exact(others)) {
             column.copy_from_slice(&other[..count]);
         }
     }
 
-    /// Adds slopes at the lowest of these knots, or at all (knots x rank), to `sums`.
-    pub fn add(&self, slopes: &[f32], sums: &mut [f32]) {
-        let (count, lowest) = (self.continuation.knots(), slopes.len() / self.edge.len());
-        for (sums, slopes) in sums.chunks_exact_mut(count).zip(slopes.chunks_exact(lowest)) {
-            sums.iter_mut().zip(slopes).for_each(|(sum, slope)| *sum += slope);
+    /// Adds update terms at the lowest of these knots, or at all (knots x rank), to `sums`.
+    pub fn add(&self, terms: &[f32], sums: &mut [f32]) {
+        let (count, lowest) = (self.continuation.knots(), terms.len() / self.edge.len());
+        for (sums, terms) in sums.chunks_exact_mut(count).zip(terms.chunks_exact(lowest)) {
+            sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
         }
     }
 
-    /// Every knot as a ratio to the knot below it, the lowest to the edge; knots x rank.
+    /// The ratio of each knot to the knot below it, of the lowest to the edge; knots x rank.
     pub fn ratios(&self) -> Vec<f32> {
         let columns = self.knots.chunks_exact(self.continuation.knots()).zip(&self.edge);
         columns
@@ -122,54 +120,54 @@ impl HighBandSpectra {
 }
 
 impl HighBand {
-    /// The start for powers `|X|^2` (bins above x frames), above a band whose factors are known, with a dictionary's
+    /// The initial state for powers `|X|^2` (bins above x frames), above the separated band `below`, with the dictionary's
     /// continuation.
     pub fn new(
         start: &Start,
         power: &[f32],
         below: &Separation,
         continuation: Option<&[f32]>,
-        carried: Option<&HighBandState>,
+        previous: Option<&HighBandState>,
         table: &Arc<MarginalTable>,
-        streams: SeedTree,
+        seeds: SeedTree,
     ) -> Self {
         let Mixture { bins: known, speech, .. } = &below.mixture;
         let mut spectra =
             HighBandSpectra::new(start.bins, start.bin_hertz, &speech.spectra, *known, continuation);
-        if let Some(carried) = carried {
-            spectra.knots.clone_from(&carried.knots);
+        if let Some(previous) = previous {
+            spectra.knots.clone_from(&previous.knots);
         }
         let start = Start {
             speech_spectra: &spectra.continuation.spectra(&spectra.knots),
-            carried: carried.map(|carried| &carried.noise),
+            previous: previous.map(|previous| &previous.noise),
             ..start.clone()
         };
-        let mut separation = Separation::new(&start, power, table, streams);
+        let mut separation = Separation::new(&start, power, table, seeds);
         separation.fix_activations(below, spectra.continuation);
         Self { separation, spectra }
     }
 
     /// One sweep of expectation maximisation.
     pub(crate) fn em_step(&mut self, update_exponent: f32, noise: bool) {
-        let (numerator, denominator) = self.slopes(update_exponent, noise);
+        let (numerator, denominator) = self.update_terms(update_exponent, noise);
         self.spectra.update(&numerator, &denominator, update_exponent);
-        self.take_knots();
+        self.interpolate();
     }
 
-    /// A sweep that leaves the spectra of speech as they are: the slopes of their knots (knots x rank).
-    pub fn slopes(&mut self, update_exponent: f32, noise: bool) -> (Vec<f32>, Vec<f32>) {
+    /// A sweep that keeps the spectra of speech, and returns the update terms of their knots (knots x rank).
+    pub fn update_terms(&mut self, update_exponent: f32, noise: bool) -> (Vec<f32>, Vec<f32>) {
         self.separation.em_step(update_exponent, UpdateMask { noise, response: false });
-        self.separation.continuation_slopes()
+        self.separation.continuation_terms()
     }
 
-    /// Goes on with the spectra of `other`, which reach as far or further.
-    pub fn follow(&mut self, other: &HighBandSpectra) {
-        self.spectra.take(other);
-        self.take_knots();
+    /// Replaces the spectra by those of `other`, which reach as far or further.
+    pub fn set_spectra(&mut self, other: &HighBandSpectra) {
+        self.spectra.copy_knots(other);
+        self.interpolate();
     }
 
-    /// Makes the spectra of speech anew from their knots.
-    fn take_knots(&mut self) {
+    /// Recomputes the spectra of speech from their knots.
+    fn interpolate(&mut self) {
         let HighBandSpectra { continuation, knots, .. } = &self.spectra;
         self.separation.mixture.speech.spectra = continuation.spectra(knots);
     }
@@ -179,12 +177,12 @@ impl HighBand {
         self.separation.accumulate();
     }
 
-    /// The mean of the gains that were accumulated (bins above x frames).
+    /// The mean of the accumulated gains, bins above x frames.
     pub(crate) fn mean_gain(&self) -> Vec<f32> {
         self.separation.mean_gain()
     }
 
-    /// What the next stretch may start from.
+    /// The state to carry over to the next block.
     pub(crate) fn into_state(self) -> HighBandState {
         HighBandState { knots: self.spectra.knots, noise: self.separation.into_state() }
     }
@@ -202,7 +200,7 @@ mod tests {
     use super::*;
 
     /// Two spectra of 513 bins 15.625 Hz apart, one level and one 2 at its end, above which 96 bins, 4 knots, are wanted.
-    fn upper(continuation: Option<&[f32]>) -> HighBandSpectra {
+    fn high_band(continuation: Option<&[f32]>) -> HighBandSpectra {
         let below: Vec<f32> = (0..2 * 513)
             .map(|i| if i < 513 { 1.0 } else { 2.0 * ((i - 513) as f32 / 500.0).min(1.0) })
             .collect();
@@ -211,12 +209,12 @@ mod tests {
 
     #[test]
     fn spectra_start_as_the_dictionary_continues_them_and_stay_level_beyond() {
-        let level = upper(None);
+        let level = high_band(None);
         assert!(level.knots[..4].iter().all(|&knot| knot == 1.0));
         assert!(level.knots[4..].iter().all(|&knot| (knot - 2.0).abs() < 0.02));
         // Of more knots than there are here, and of fewer.
         let ratios = [0.5, 0.5, 2.0, 1.0, 9.0, 3.0, 1.0, 1.0, 0.5, 9.0];
-        let longer = upper(Some(&ratios));
+        let longer = high_band(Some(&ratios));
         assert_eq!(longer.knots[..4], [0.5, 0.25, 0.5, 0.5]);
         assert!(
             longer
@@ -225,12 +223,12 @@ mod tests {
                 .zip([&ratios[..4], &ratios[5..9]].concat())
                 .all(|(a, b)| (a - b).abs() < 1e-5)
         );
-        assert_eq!(upper(Some(&[0.5, 0.5, 3.0, 1.0])).knots[..4], [0.5, 0.25, 0.25, 0.25]);
+        assert_eq!(high_band(Some(&[0.5, 0.5, 3.0, 1.0])).knots[..4], [0.5, 0.25, 0.25, 0.25]);
     }
 
     #[test]
-    fn what_the_recording_does_not_tell_stays_as_expected_and_what_it_tells_is_followed() {
-        let mut spectra = upper(Some(&[0.5, 0.5, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0]));
+    fn knots_keep_their_prior_without_data_and_follow_the_data() {
+        let mut spectra = high_band(Some(&[0.5, 0.5, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0]));
         let expected = spectra.knots.clone();
         let mut numerator = vec![0.0; 8];
         for _ in 0..20 {
@@ -238,7 +236,7 @@ mod tests {
         }
         let near = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a / b - 1.0).abs() < 1e-3);
         assert!(near(&spectra.knots, &expected), "{:?}", spectra.knots);
-        // Ten thousand bins say that the first knot is eight times as high: those above keep their ratios to it.
+        // Ten thousand bins put the first knot eight times as high: those above keep their ratios to it.
         for _ in 0..200 {
             numerator[0] = 1e4 / spectra.knots[0];
             let mut denominator = vec![0.0; 8];

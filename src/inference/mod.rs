@@ -3,6 +3,7 @@
 pub(crate) mod bands;
 mod channel;
 mod counters;
+pub(crate) mod em;
 mod factor_target;
 mod gibbs;
 pub(crate) mod high_band;
@@ -15,12 +16,11 @@ mod start;
 pub(crate) mod state;
 #[cfg(test)]
 mod tests;
+mod workspace_pool;
 
 pub use counters::SamplerCounters;
 pub(crate) use gibbs::Gibbs;
 pub(crate) use monte_carlo::GainMonitor;
 pub use monte_carlo::MonteCarloAccumulator;
-pub use settings::{
-    EmSettings, HamcmcMemory, ImpulseMode, LiteralHamcmc, LiteralSettings, Positivity, SamplingSettings,
-};
+pub use settings::{EmSettings, HamcmcMemory, ImpulseMode, Positivity, SamplingSettings};
 pub(crate) use start::initial_noise_power;

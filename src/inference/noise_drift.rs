@@ -1,4 +1,4 @@
-//! Noise that drifts: a field over bins and frames that multiplies its dispersion, and varies slowly.
+//! Drifting noise: a smooth field over bins and frames that multiplies its dispersion.
 
 use crate::model::NoiseDrift;
 
@@ -11,20 +11,20 @@ pub(super) struct Smoothing {
 }
 
 impl Smoothing {
-    /// For frames that are `frame_seconds` apart, and bins that are `bin_hertz` apart.
+    /// For frames `frame_seconds` apart and bins `bin_hertz` apart.
     pub(super) fn new(drift: &NoiseDrift, bins: usize, frame_seconds: f64, bin_hertz: f64) -> Self {
         let half_frames = (drift.seconds / frame_seconds).round() as usize;
         let half_bins = (drift.hertz / bin_hertz).round() as usize;
         Self { bins, half_frames, half_bins }
     }
 
-    /// Sums two statistics (bins x frames) over the bins around every bin.
+    /// Sums two statistics (bins x frames) over the neighbouring bins of each bin.
     pub(super) fn over_bins(&self, statistics: [&mut [f32]; 2]) {
         statistics.into_iter().for_each(|values| sum_over_bins(values, self.bins, self.half_bins));
     }
 
-    /// Joins the parts of two statistics (bins x frames) and sums each over the frames around every frame, twice
-    /// for a window without edges.
+    /// Joins the tiles of two statistics (bins x frames) and sums each over neighbouring frames, twice for a window without
+    /// edges.
     pub(super) fn over_frames<'a>(
         &self,
         parts: impl Iterator<Item = (&'a Vec<f32>, &'a Vec<f32>)>,
@@ -42,11 +42,11 @@ impl Smoothing {
     }
 }
 
-/// Writes the sum of every value (bins x frames) and those in the `half` frames on either side.
+/// Writes the sum of each value (bins x frames) and those in the `half` frames on either side.
 pub(super) fn sum_over_frames(values: &[f32], out: &mut [f32], bins: usize, half: usize) {
     let frames = values.len() / bins;
     let frame = |t: usize| &values[t * bins..(t + 1) * bins];
-    // Double precision: running sums must not drift away from zero.
+    // Double precision: running sums must not drift.
     let mut sums = vec![0.0_f64; bins];
     for t in 0..half.min(frames) {
         sums.iter_mut().zip(frame(t)).for_each(|(sum, &x)| *sum += f64::from(x));
@@ -62,10 +62,10 @@ pub(super) fn sum_over_frames(values: &[f32], out: &mut [f32], bins: usize, half
     }
 }
 
-/// Replaces every value (bins x frames) by the sum over the `half` bins on either side and itself.
+/// Replaces each value (bins x frames) by the sum over itself and the `half` bins on either side.
 pub(super) fn sum_over_bins(values: &mut [f32], bins: usize, half: usize) {
     let half = half.min(bins);
-    // Zeros on either side, so that all bins have as many neighbours.
+    // Zero padding gives all bins the same number of neighbours.
     let mut padded = vec![0.0; bins + 2 * half];
     for frame in values.chunks_exact_mut(bins) {
         padded[half..half + bins].copy_from_slice(frame);

@@ -1,64 +1,65 @@
-//! One frame after the other: the posterior of the voice given what has come so far.
+//! Causal inference, frame by frame: the posterior of speech given the frames so far.
 //!
 //! The dictionary is fixed. The activations of a frame start from those of the last one and take a few multiplicative
-//! steps on the posterior with the impulse variables integrated out. The power of the noise is a recursive mean in which
-//! a bin counts by the probability that it holds no voice.
+//! steps on the posterior with the impulse variables integrated out. The power of the noise is a recursive mean weighted
+//! by the probability of speech absence.
 
 use super::high_band::HighBandSpectra;
 use crate::kernels::vector;
 use crate::model::{Dictionary, MIN_POWER, MarginalTable};
-use crate::wiener::fusion;
 use std::sync::Arc;
 
-/// Multiplicative steps on the activations of a frame, and how much of a flat spectrum as loud as the frame is added to
-/// them before: what has been silent could not come back.
+/// Multiplicative steps on the activations of a frame.
 const STEPS: usize = 2;
+/// Added to the activations before, in units of the level of the frame: multiplicative steps cannot leave zero.
 const REVIVAL: f32 = 1.0;
 /// Range of activations.
 const ACTIVATIONS: (f32, f32) = (1e-9, 1e9);
-/// Keeps dispersions away from zero, and ratios of slopes finite.
-const LEAST_DISPERSION: f32 = 1e-12;
+/// Keeps dispersions away from zero.
+const MIN_DISPERSION: f32 = 1e-12;
+/// Keeps ratios of update terms finite.
 const MIN_TERM: f32 = 1e-20;
 
-/// Time over which the noise is averaged, s, and how the listener's odds count there: times the one, plus the other.
+/// Time constant of the noise estimate, s.
 const NOISE_SECONDS: f64 = 0.7;
+/// Slope and offset of the network's log odds in the speech probability of the noise estimate.
 const NOISE_SLOPE: f32 = 1.4;
 const NOISE_OFFSET: f32 = 1.0;
 
-/// Without a listener, a voice is expected with even odds to be so much louder than the noise (Gerkmann and Hendriks 2012,
-/// "Unbiased MMSE-based noise power estimation with low complexity and low tracking delay", equation 18).
-const EXPECTED_RATIO: f32 = 31.6;
-/// The memory of the probability that a bin has a voice all the time, and what it may at most be then.
-const STUCK_MEMORY: f32 = 0.9;
-const STUCK: f32 = 0.99;
+/// Prior ratio of speech to noise at even odds, used without a network (Gerkmann and Hendriks 2012, "Unbiased MMSE-based
+/// noise power estimation with low complexity and low tracking delay", equation 18).
+const PRIOR_SNR: f32 = 31.6;
+/// Smoothing of the speech probability, and its maximum where the smoothed one exceeds it: the estimate must not stall.
+const STALL_SMOOTHING: f32 = 0.9;
+const MAX_PROBABILITY: f32 = 0.99;
 
-/// Bins that pass through the element-wise stages together: rows are filled up to whole chunks.
+/// Bins per chunk of the element-wise stages; rows are padded to whole chunks.
 const CHUNK: usize = 64;
 const LANES: usize = 16;
 
-/// Separates frame after frame, without allocation.
+/// Separates frame by frame, without allocation.
 #[derive(Debug, Clone)]
 pub(crate) struct OnlineSeparation {
     table: Arc<MarginalTable>,
     /// `2 / alpha` of speech and of noise.
     exponents: (f32, f32),
     bins: usize,
-    /// Bins in the dictionary's band, and their number filled up to whole chunks.
+    /// Bins in the dictionary's band, and their number padded to whole chunks.
     known: usize,
     padded: usize,
     /// Padded bins x rank.
     spectra: Vec<f32>,
     /// Sum of the entries of all spectra, per bin.
     total: f32,
-    /// How the spectra go on above the dictionary's band, and the dispersions of speech at its knots.
-    upper: HighBandSpectra,
-    upper_knots: Vec<f32>,
+    /// The spectra above the dictionary's band, and the dispersions of speech at their knots.
+    high_band: HighBandSpectra,
+    knots: Vec<f32>,
     activations: Vec<f32>,
     noise_step: f32,
-    /// Mean power of the noise, per bin, and whether it has begun.
+    /// Mean power of the noise per bin, and whether it is initialised.
     noise: Vec<f32>,
     started: bool,
-    /// How probable a voice has been of late, per bin.
+    /// Smoothed probability of speech, per bin.
     presence: Vec<f32>,
     power: Vec<f32>,
     log_power: Vec<f32>,
@@ -70,7 +71,7 @@ pub(crate) struct OnlineSeparation {
 }
 
 impl OnlineSeparation {
-    /// For frames of `bins` bins as far apart as the dictionary's, `frame_seconds` apart, and a table made for both
+    /// For frames of `bins` bins with the spacing of the dictionary's, `frame_seconds` apart, and a table for both
     /// characteristic exponents.
     pub(crate) fn new(
         dictionary: &Dictionary,
@@ -88,7 +89,8 @@ impl OnlineSeparation {
             padded[..known].copy_from_slice(column);
         }
         let bin_hertz = 1.0 / dictionary.header().window_seconds;
-        let upper = HighBandSpectra::new(bins - known, bin_hertz, &rows, known, dictionary.continuation());
+        let high_band =
+            HighBandSpectra::new(bins - known, bin_hertz, &rows, known, dictionary.continuation());
         let whole = || vec![MIN_POWER as f32; bins.next_multiple_of(CHUNK)];
         Self {
             table: Arc::clone(table),
@@ -98,8 +100,8 @@ impl OnlineSeparation {
             padded,
             total: rows.iter().sum::<f32>() / known as f32,
             spectra,
-            upper_knots: vec![0.0; upper.continuation.knots()],
-            upper,
+            knots: vec![0.0; high_band.continuation.knots()],
+            high_band,
             activations: vec![ACTIVATIONS.0; rank],
             noise_step: (1.0 - libm::exp(-frame_seconds / NOISE_SECONDS)) as f32,
             noise: whole(),
@@ -115,27 +117,27 @@ impl OnlineSeparation {
         }
     }
 
-    /// The mean power of the noise, per bin.
+    /// Mean power of the noise per bin.
     pub(crate) fn noise(&self) -> &[f32] {
         &self.noise[..self.bins]
     }
 
-    /// Lets the noise go on from this power, per bin.
+    /// Sets the power of the noise per bin.
     pub(crate) fn set_noise(&mut self, power: &[f32]) {
         self.noise.iter_mut().zip(power).for_each(|(noise, power)| *noise = power.max(MIN_POWER as f32));
         self.started = true;
     }
 
-    /// Forgets all frames.
+    /// Returns to the initial state.
     pub(crate) fn reset(&mut self) {
         self.started = false;
         self.activations.fill(ACTIVATIONS.0);
         self.presence.fill(0.0);
     }
 
-    /// The posterior mean of the Wiener gain of the voice, per bin, for the powers `|X|^2` of a frame (of mean 1 for white
-    /// noise at full scale) and, if there is a listener, the logarithm of the odds of speech.
-    pub(crate) fn separate(&mut self, power: &[f32], log_odds: Option<&[f32]>) -> &[f32] {
+    /// The posterior-mean Wiener gain per bin, for the powers `|X|^2` of the next frame (of mean 1 for white noise at full
+    /// scale). Log odds of speech per bin, if given, steer the noise estimate; the gain is not fused with them.
+    pub(crate) fn separate(&mut self, power: &[f32], log_odds: Option<&[f32]>) -> &mut [f32] {
         let least = MIN_POWER as f32;
         for (own, power) in self.power.iter_mut().zip(power) {
             *own = power.max(least);
@@ -161,21 +163,11 @@ impl OnlineSeparation {
                 self.expect(self.gain.len());
             },
         );
-        self.follow_noise(log_odds);
-        if let Some(log_odds) = log_odds {
-            vector::dispatch(
-                #[inline(always)]
-                || {
-                    for (gain, heard) in self.gain.iter_mut().zip(log_odds) {
-                        *gain = fusion::pooled_gain(*gain, *heard, fusion::WEIGHT);
-                    }
-                },
-            );
-        }
-        &self.gain[..self.bins]
+        self.update_noise(log_odds);
+        &mut self.gain[..self.bins]
     }
 
-    /// Takes the first frame for noise and, as a start, for a voice of a flat spectrum.
+    /// Initialises the noise with the first frame, and speech with a flat spectrum of its level.
     #[inline(always)]
     fn start(&mut self) {
         self.noise.copy_from_slice(&self.power);
@@ -183,7 +175,7 @@ impl OnlineSeparation {
         self.activations.fill(level);
     }
 
-    /// The activation of a voice with all spectra alike that is as loud as the frame.
+    /// The common activation of all spectra at which speech has the level of the frame.
     #[inline(always)]
     fn level(&self) -> f32 {
         let half_alpha = 1.0 / self.exponents.0;
@@ -195,7 +187,7 @@ impl OnlineSeparation {
     #[inline(always)]
     fn disperse(&mut self) {
         for (chunk, out) in self.dispersion[..self.padded].chunks_exact_mut(CHUNK).enumerate() {
-            let mut sums = [LEAST_DISPERSION; CHUNK];
+            let mut sums = [MIN_DISPERSION; CHUNK];
             let spectra = self.spectra.chunks_exact(self.padded);
             for (spectrum, &h) in spectra.zip(&self.activations) {
                 let spectrum = &spectrum[chunk * CHUNK..][..CHUNK];
@@ -210,14 +202,14 @@ impl OnlineSeparation {
     /// The dispersions of speech above the dictionary's band.
     #[inline(always)]
     fn disperse_above(&mut self) {
-        self.upper_knots.fill(LEAST_DISPERSION);
-        for (column, &h) in self.upper.knots.chunks_exact(self.upper_knots.len()).zip(&self.activations) {
-            self.upper_knots.iter_mut().zip(column).for_each(|(sum, knot)| *sum += knot * h);
+        self.knots.fill(MIN_DISPERSION);
+        for (column, &h) in self.high_band.knots.chunks_exact(self.knots.len()).zip(&self.activations) {
+            self.knots.iter_mut().zip(column).for_each(|(sum, knot)| *sum += knot * h);
         }
-        self.upper.continuation.fill(&self.upper_knots, &mut self.dispersion[self.known..self.bins]);
+        self.high_band.continuation.fill(&self.knots, &mut self.dispersion[self.known..self.bins]);
     }
 
-    /// The expected gain of the lowest `bins`, and what raises and lowers their dispersions of speech.
+    /// The expected gain of the lowest `bins`, and the update terms of their dispersions of speech.
     #[inline(always)]
     fn expect(&mut self, bins: usize) {
         let (speech, _) = self.exponents;
@@ -251,8 +243,8 @@ impl OnlineSeparation {
         let (numerator, denominator) = (&self.numerator[..self.padded], &self.denominator[..self.padded]);
         for (spectrum, h) in self.spectra.chunks_exact(self.padded).zip(&mut self.activations) {
             let (mut up, mut down) = ([0.0_f32; LANES], [0.0_f32; LANES]);
-            let slopes = numerator.chunks_exact(LANES).zip(denominator.chunks_exact(LANES));
-            for (spectrum, (numerator, denominator)) in spectrum.chunks_exact(LANES).zip(slopes) {
+            let terms = numerator.chunks_exact(LANES).zip(denominator.chunks_exact(LANES));
+            for (spectrum, (numerator, denominator)) in spectrum.chunks_exact(LANES).zip(terms) {
                 for lane in 0..LANES {
                     up[lane] += spectrum[lane] * numerator[lane];
                     down[lane] += spectrum[lane] * denominator[lane];
@@ -263,23 +255,23 @@ impl OnlineSeparation {
         }
     }
 
-    /// SamplerCounters the power of the noise towards that of the frame where there is no voice.
-    fn follow_noise(&mut self, log_odds: Option<&[f32]>) {
+    /// Moves the power of the noise towards that of the frame, weighted by the probability of speech absence.
+    fn update_noise(&mut self, log_odds: Option<&[f32]>) {
         for bin in 0..self.bins {
             let power = self.power[bin];
-            let voice = match log_odds {
+            let speech = match log_odds {
                 Some(log_odds) => vector::logistic(NOISE_SLOPE * log_odds[bin] + NOISE_OFFSET),
                 None => {
-                    let slope = EXPECTED_RATIO / (1.0 + EXPECTED_RATIO);
+                    let slope = PRIOR_SNR / (1.0 + PRIOR_SNR);
                     let ratio = (power / self.noise[bin]).min(80.0);
-                    1.0 / (1.0 + (1.0 + EXPECTED_RATIO) * vector::exp(-slope * ratio))
+                    1.0 / (1.0 + (1.0 + PRIOR_SNR) * vector::exp(-slope * ratio))
                 }
             };
             let presence = &mut self.presence[bin];
-            *presence = STUCK_MEMORY * *presence + (1.0 - STUCK_MEMORY) * voice;
-            let voice = if *presence > STUCK { voice.min(STUCK) } else { voice };
+            *presence = STALL_SMOOTHING * *presence + (1.0 - STALL_SMOOTHING) * speech;
+            let speech = if *presence > MAX_PROBABILITY { speech.min(MAX_PROBABILITY) } else { speech };
             let noise = &mut self.noise[bin];
-            *noise = (*noise + self.noise_step * (1.0 - voice) * (power - *noise)).max(MIN_POWER as f32);
+            *noise = (*noise + self.noise_step * (1.0 - speech) * (power - *noise)).max(MIN_POWER as f32);
         }
     }
 }

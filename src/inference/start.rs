@@ -1,4 +1,4 @@
-//! Where the noise starts.
+//! Initial noise spectra.
 
 use super::noise_drift::{sum_over_bins, sum_over_frames};
 use crate::kernels::vector;
@@ -6,18 +6,18 @@ use crate::model::MIN_POWER;
 use crate::random::SeededRng;
 use rand::RngExt;
 
-/// The noise spectra (bins x rank) at the start, for powers `|X|^2` (bins x frames): the first from the mean
-/// power of the noise per bin if that is known, otherwise from a quantile of the power over time, as if it held
-/// stationary Gaussian noise alone; the others random around it.
+/// Initial noise spectra (bins x rank) for powers `|X|^2` (bins x frames). The first follows from the mean power of the
+/// noise per bin (`profile`) if given, else from a quantile of the power over time, as of stationary Gaussian noise; the
+/// others are random around it.
 pub(crate) fn noise_spectra(
     bins: usize,
     power: &[f32],
     profile: Option<&[f32]>,
     alpha: f64,
     rank: usize,
-    stream: &mut SeededRng,
+    rng: &mut SeededRng,
 ) -> Vec<f32> {
-    /// Of the powers over time; chosen by measurement.
+    /// Of the powers over time; tuned (eval/results).
     const QUANTILE: f64 = 0.4;
     // An exponential law's quantile as a multiple of its mean.
     let quantile_of_mean = -libm::log(1.0 - QUANTILE);
@@ -39,21 +39,20 @@ pub(crate) fn noise_spectra(
     }
     for _ in 1..rank {
         for bin in 0..bins {
-            spectra.push(spectra[bin] * stream.random_range(0.5..1.5));
+            spectra.push(spectra[bin] * rng.random_range(0.5..1.5));
         }
     }
     spectra
 }
 
-/// What a listener takes for noise of one bin is averaged over so many bins and frames to either side.
+/// Bins and frames to either side over which the noise estimate of the network is averaged.
 const NOISE_HALF_BINS: usize = 4;
 const NOISE_HALF_FRAMES: usize = 1;
-/// How much of it the noise starts with. Too little is put right by the sweeps, once speech has taken what is its own; what
-/// noise has taken, speech does not get back: 0.1, 0.4 and 1 of it have 13.9, 13.8 and 13.7 dB of SI-SDR on 30 mixtures.
+/// Fraction of that estimate at which the noise starts. Sweeps raise noise that starts too low, but speech does not win back
+/// what noise has taken; tuned on 30 mixtures (eval/results).
 const NOISE_SHARE: f32 = 0.1;
 
-/// The power of the noise at the start (bins x frames) by what a listener says of powers `|X|^2`, given the logarithm of
-/// the odds of speech (bins x frames each).
+/// Initial power of non-stationary noise (bins x frames) for powers `|X|^2` and log odds of speech (bins x frames each).
 pub(crate) fn initial_noise_power(bins: usize, power: &[f32], log_odds: &[f32]) -> Vec<f32> {
     let count = (2 * NOISE_HALF_BINS + 1) * (2 * NOISE_HALF_FRAMES + 1);
     let scale = NOISE_SHARE / count as f32;
@@ -72,16 +71,16 @@ pub(crate) fn initial_noise_power(bins: usize, power: &[f32], log_odds: &[f32]) 
     averaged
 }
 
-/// Tile below which the quantile of a stretch says less of its noise than the stretch before.
+/// Frames below which the quantile of a block is a worse estimate of its noise than the previous block.
 const FEW_FRAMES: f64 = 128.0;
 
-/// SamplerCounters the noise spectra at the start of a stretch of `frames` towards those that were carried from the stretch
-/// before: much if it is short and may hold no pause of the speech, little if it is long.
-pub(crate) fn shrink_to_previous(carried: &[f32], spectra: &mut [f32], frames: usize) {
+/// Interpolates the initial noise spectra, in the log domain, towards those of the previous block; the shorter this block
+/// of `frames`, the more.
+pub(crate) fn shrink_to_previous(previous: &[f32], spectra: &mut [f32], frames: usize) {
     let ratio = FEW_FRAMES / frames as f64;
     let weight = 1.0 - 1.0 / (1.0 + ratio * ratio);
-    for (value, &carried) in spectra.iter_mut().zip(carried) {
-        let step = libm::log(f64::from(carried) / f64::from(*value));
+    for (value, &previous) in spectra.iter_mut().zip(previous) {
+        let step = libm::log(f64::from(previous) / f64::from(*value));
         *value = (f64::from(*value) * libm::exp(weight * step)) as f32;
     }
 }

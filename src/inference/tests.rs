@@ -2,20 +2,17 @@
 //! Carlo, and stationary distributions against quadrature.
 
 use super::factor_target::{ActivationTarget, NoiseTarget};
-use super::gibbs::Gibbs;
-use super::published::{Joined, Redraw};
-use super::settings::{ImpulseMode, LiteralSettings, SamplingSettings};
+use super::published::Redraw;
 use super::start::initial_noise_power;
 use super::state::{Separation, Start, TILE_FRAMES, Tile, UpdateMask};
-use crate::model::NoiseDrift;
-use crate::model::NoiseModel;
 use crate::model::{
-    Factor, ImpulseStep, ImpulseVariables, MarginalTable, Mixture, Prior, SampledVariables, Workspace,
+    Factor, ImpulseStep, ImpulseVariables, MarginalTable, Mixture, NoiseDrift, NoiseModel, Prior,
+    SampledVariables, Workspace,
 };
 use crate::random::{SeedTree, SeededRng};
 use crate::samplers::{
-    GradientSettings, Hamcmc, HamcmcSettings, InitialScale, Minibatch, Mirrored, Newtonian, Sampler,
-    SamplerKind, Scaled, Sgld, Sgrld, Site, Sites, StepSize, Target,
+    GradientSettings, Hamcmc, HamcmcSettings, InitialScale, Minibatch, Mirrored, Newtonian, Sampler, Scaled,
+    Sgld, Sgrld, Site, Sites, StepSize, Target,
 };
 use rand::RngExt;
 use rand_distr::{Distribution, Exp1};
@@ -36,9 +33,9 @@ pub(super) fn start(bins: usize, speech_spectra: &[f32], noise: NoiseModel, prio
         bin_hertz: 15.625,
         speech_prior: prior,
         noise_prior: prior,
-        carried: None,
+        previous: None,
         noise_profile: None,
-        deviation: false,
+        gain_std: false,
     }
 }
 
@@ -79,16 +76,7 @@ impl Problem {
     fn target(&mut self) -> ActivationTarget<'_> {
         let Self { mixture, table, sampled, power, field, prior, workspace, .. } = self;
         let sampled = sampled.as_mut().map(|values| Redraw { values, due: None });
-        ActivationTarget {
-            mixture,
-            table,
-            sampled,
-            power,
-            field,
-            priors: [*prior; 2],
-            single_entries: false,
-            workspace,
-        }
+        ActivationTarget { mixture, table, sampled, power, field, priors: [*prior; 2], workspace }
     }
 
     /// A separation of the same frames, for the noise.
@@ -128,7 +116,7 @@ fn noise_target<'a>(
         None => vec![ImpulseVariables::Integrated(table); tiles.len()],
         Some(sampled) => sampled.iter().map(ImpulseVariables::Sampled).collect(),
     };
-    NoiseTarget { mixture, tiles, impulses, prior: *prior, single_entries: false, pool }
+    NoiseTarget { mixture, tiles, impulses, prior: *prior, pool }
 }
 
 fn total(target: &mut dyn Target<f32>, theta: &[f32]) -> f64 {
@@ -227,16 +215,10 @@ fn the_targets_derivatives_are_differences() {
     for sampled in [true, false] {
         let mut problem = Problem::new(12, 40, (3, 2), sampled, 1);
         let theta = problem.activations.clone();
-        for single_entries in [false, true] {
-            let target = ActivationTarget { single_entries, ..problem.target() };
-            check_derivatives(&mut { target }, &theta, !sampled);
-        }
+        check_derivatives(&mut problem.target(), &theta, !sampled);
         let (mut separation, by_tile) = (problem.separation(), problem.by_tile());
         let theta: Vec<f32> = problem.activations[..12 * 2].to_vec();
-        for single_entries in [false, true] {
-            let target = noise_target(&mut separation, by_tile.as_deref());
-            check_derivatives(&mut NoiseTarget { single_entries, ..target }, &theta, !sampled);
-        }
+        check_derivatives(&mut noise_target(&mut separation, by_tile.as_deref()), &theta, !sampled);
     }
 }
 
@@ -493,116 +475,8 @@ fn mirrored_samplers_find_the_marginal_posterior() {
     assert!(frozen > 0.1, "impulse variables that stay at their start: {frozen}");
 }
 
-/// A generalised gamma law of which factors of order one are draws.
-const PROPER: Prior = Prior::GeneralisedGamma { shape: 2.0, scale: 1.0, power: -1.5 };
-
 #[test]
-fn factors_may_start_from_their_priors() {
-    let (bins, frames) = (40, 3 * TILE_FRAMES);
-    let spectra = vec![1.0; bins * 5];
-    let start = start(bins, &spectra, NoiseModel::FixedSpectra { rank: 2 }, PROPER);
-    let table = Arc::new(MarginalTable::new(ALPHA.0, ALPHA.1));
-    let mut separation = Separation::new(&start, &vec![1.0; bins * frames], &table, SeedTree::new(1));
-    separation.start_from_priors(&mut SeedTree::new(2).rng(0));
-    let activations: Vec<f32> = separation.tiles.iter().flat_map(|tile| tile.activations.clone()).collect();
-    // The power -1.5 of a draw is a draw from Gamma(2), whose mean and variance are 2.
-    let mean = |values: &[f32]| values.iter().map(|x| x.powf(-1.5)).sum::<f32>() / values.len() as f32;
-    assert_eq!(activations.len(), 7 * frames);
-    for values in [&activations, &separation.mixture.noise.spectra] {
-        let error = (mean(values) - 2.0).abs() * (values.len() as f32 / 2.0).sqrt();
-        assert!(error < 4.0, "{error} standard errors");
-    }
-}
-
-#[test]
-fn gains_at_drawn_impulses_have_the_mean_of_those_without() {
-    let (bins, frames) = (8, 4);
-    let mut stream = SeedTree::new(3).rng(0);
-    let power: Vec<f32> = (0..bins * frames).map(|_| Exp1.sample(&mut stream)).collect();
-    let spectra: Vec<f32> = (0..bins * 2).map(|_| stream.random_range(0.2..1.0)).collect();
-    let start = start(bins, &spectra, NoiseModel::FixedSpectra { rank: 1 }, PROPER);
-    let table = Arc::new(MarginalTable::new(ALPHA.0, ALPHA.1));
-    let run = |sampled_gain| {
-        let literal = LiteralSettings { sampled_gain, ..LiteralSettings::default() };
-        let sampler = SamplerKind::Hmc;
-        let settings = SamplingSettings {
-            sampler,
-            impulses: ImpulseMode::Sampled,
-            literal,
-            ..SamplingSettings::default()
-        };
-        let mut separation = Separation::new(&start, &power, &table, SeedTree::new(1));
-        let mut gibbs = Gibbs::new(&separation, &settings, SeedTree::new(2)).unwrap();
-        gibbs.adapt(true);
-        (0..500).for_each(|_| gibbs.sweep(&mut separation));
-        gibbs.adapt(false);
-        let mut first = Vec::new();
-        for _ in 0..20_000 {
-            gibbs.sweep(&mut separation);
-            gibbs.accumulate(&mut separation);
-            if first.is_empty() {
-                first = separation.mean_gain();
-            }
-        }
-        (first, separation.mean_gain())
-    };
-    let [(drawn, at_drawn), (expected, at_all)] = [true, false].map(run);
-    let largest = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-    // One draw of the impulses is far from their mean, that of all draws is not.
-    assert!(largest(&drawn, &expected) > 0.2, "{drawn:?} {expected:?}");
-    assert!(largest(&at_drawn, &at_all) < 0.03, "{at_drawn:?} {at_all:?}");
-}
-
-#[test]
-fn joined_tiles_are_the_frames_that_they_were() {
-    let mut problem = Problem::new(5, 2 * TILE_FRAMES + 3, (3, 2), false, 2);
-    problem.activations.iter_mut().enumerate().for_each(|(k, x)| *x *= 1.0 + 0.01 * k as f32);
-    let mut separation = problem.separation();
-    let seen = |separation: &mut Separation| {
-        separation.reset_averages();
-        separation.accumulate();
-        let frames = 0..2 * TILE_FRAMES + 3;
-        let gains: Vec<f32> = frames
-            .flat_map(|t| (0..5).map(move |f| (t, f)))
-            .map(|(t, f)| separation.gain_sum(t, f))
-            .collect();
-        assert_eq!(gains, separation.mean_gain());
-        let spectra = separation.mixture.noise.spectra.clone();
-        let mut theta = spectra.clone();
-        super::factor_target::transpose(&spectra, 5, &mut theta);
-        let terms = [1, 40, 64, 66, 40];
-        let slope = gradient(
-            &mut noise_target(separation, None),
-            &theta,
-            Minibatch::subsample(&terms, 2 * TILE_FRAMES + 3),
-        );
-        (gains, slope)
-    };
-    let apart = seen(&mut separation);
-    assert_eq!(separation.tiles.len(), 3);
-    separation.merge_tiles();
-    assert_eq!(separation.tiles.len(), 1);
-    assert_eq!(seen(&mut separation), apart);
-}
-
-#[test]
-fn joined_blocks_are_one() {
-    let mut problem = two_unknowns(3, false);
-    let theta = [0.4, 0.7, 1.2, 0.3, 0.8, 2.0];
-    let (mut gradients, mut potentials, mut joined) = ([[0.0; 6]; 2], [0.0; 3], [0.0]);
-    let mut target = problem.target();
-    target.gradient(&theta, Minibatch::full(target.terms()), &mut gradients[0]);
-    target.potential(&theta, &mut potentials);
-    let mut one = Joined::new(target);
-    assert_eq!((one.dimension(), one.blocks()), (6, 1));
-    one.gradient(&theta, Minibatch::full(one.terms()), &mut gradients[1]);
-    one.potential(&theta, &mut joined);
-    assert_eq!(gradients[0], gradients[1]);
-    assert!((joined[0] - potentials.iter().sum::<f64>()).abs() < 1e-9);
-}
-
-#[test]
-fn noise_moves_as_it_is_heard() {
+fn noise_starts_from_the_log_odds() {
     // A bang in steady noise, and a voice as loud as the bang.
     let (bins, frames, middle) = (40, 100, 20);
     let (bang, voice) = (30..36, 60..66);

@@ -1,13 +1,13 @@
-//! Convolutions over a grid of frames and bands, forward and backward.
+//! Convolutions over a grid of frames and bands.
 
 use crate::kernels::products::{Columns, product};
 use crate::parallel::*;
 
-/// Frames whose patches are multiplied at once: a product brings the weights into its own order first, which takes as long as
-/// it does if the bands of one frame are all it is for.
+/// Frames whose patches are multiplied at once: a product reorders the weights first, which costs as much as the product of a
+/// single frame.
 const FRAMES_AT_ONCE: usize = 8;
 
-/// Values on a grid, channels x bands x frames: the channels of a cell lie side by side.
+/// Values on a grid, channels x bands x frames; the channels of a cell are contiguous.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Grid {
     pub channels: usize,
@@ -30,7 +30,7 @@ impl Grid {
         self.values.len() / self.row()
     }
 
-    /// The same values as channels of fewer or more bands.
+    /// These values with another number of channels, and bands to match.
     pub(crate) fn reshaped(self, channels: usize) -> Self {
         Self { bands: self.row() / channels, channels, values: self.values }
     }
@@ -40,20 +40,20 @@ impl Grid {
     }
 }
 
-/// A convolution whose taps form a rectangle: cells beyond the edge of the grid count as zero.
+/// A convolution with a rectangle of taps; cells beyond the grid are zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Convolution {
     pub inputs: usize,
     pub outputs: usize,
     /// Taps on either side of the middle one, in frames and in bands.
     pub reach: (usize, usize),
-    /// Distances of the taps, in frames and in bands.
+    /// Dilation of the taps, in frames and in bands.
     pub dilation: (usize, usize),
-    /// Where its parameters begin among those of a network: weights (outputs x inputs x taps), then biases.
+    /// Offset of its parameters among those of a network: weights (outputs x inputs x taps), then biases.
     pub offset: usize,
 }
 
-/// What a tap sees: from `band` on, as many bands of a frame from `seen_band` on.
+/// Input range of a tap: for outputs from `band` on, bands of a frame from `seen_band` on.
 struct Tap {
     index: usize,
     seen_frame: usize,
@@ -78,7 +78,7 @@ impl Convolution {
         (Columns::new(weights, self.outputs), biases)
     }
 
-    /// The taps that, from `frame`, see something of a grid.
+    /// The taps with inputs inside the grid, for outputs of `frame`.
     fn taps(&self, frame: usize, frames: usize, bands: usize) -> impl Iterator<Item = Tap> {
         let (frames_reached, bands_reached) = self.reach;
         let (over_frames, over_bands) = self.dilation;
@@ -95,7 +95,7 @@ impl Convolution {
         })
     }
 
-    /// What all taps see from a frame, (inputs x taps) x bands.
+    /// The inputs of all taps for a frame, (inputs x taps) x bands.
     fn gather(&self, input: &Grid, frame: usize, patches: &mut [f32]) {
         patches.fill(0.0);
         let (inputs, patch) = (self.inputs, self.patch());

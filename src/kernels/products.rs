@@ -86,7 +86,7 @@ pub(crate) fn accumulate_outer<T: NdFloat>(a: Columns<T>, b: Columns<T>, out: &m
 #[cfg(target_family = "wasm")]
 pub(crate) use small::{accumulate_outer, product, product_with_transpose};
 
-/// The same in little code.
+/// Products in little code, for WebAssembly.
 #[cfg(any(target_family = "wasm", test))]
 mod small {
     use super::{Columns, NdFloat, multiply};

@@ -1,12 +1,12 @@
-//! Matrix products in little code without run-time choices, for WebAssembly: there they are faster than ndarray's, whose
-//! kernel needs twice as many registers as there are.
+//! Matrix products in little code without run-time dispatch, for WebAssembly: faster there than ndarray's, whose kernel needs
+//! twice as many registers as there are.
 
 use ndarray::NdFloat;
 
-/// What is computed at once: rows are the lanes of vectors.
+/// Size of a tile; rows are the lanes of vectors.
 const ROWS: usize = 8;
 const COLUMNS: usize = 4;
-/// Terms of sums that are added at once: what is copied of them stays in the nearest cache.
+/// Terms of a sum per pass: their copies stay in the first cache.
 const DEPTH: usize = 256;
 
 /// A borrowed matrix: entry `(i, j)` is `data[i * row + j * column]`.

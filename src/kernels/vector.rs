@@ -13,9 +13,9 @@ pub fn dispatch<R>(op: impl FnOnce() -> R) -> R {
     pulp::Arch::new().dispatch(op)
 }
 
-/// The largest result of [`ln`] and the argument above which [`exp`] saturates: `ln(f32::MAX)`.
+/// Maximum result of [`ln`] and the argument above which [`exp`] saturates: `ln(f32::MAX)`.
 pub const LN_MAX: f32 = 88.722_83;
-/// The least result of [`ln`] and the argument below which [`exp`] saturates: `ln(f32::MIN_POSITIVE)`.
+/// Minimum result of [`ln`] and the argument below which [`exp`] saturates: `ln(f32::MIN_POSITIVE)`.
 pub const LN_MIN_POSITIVE: f32 = -87.336_54;
 
 /// Natural logarithm, within 2e-7 of the exact value relatively or 4 units in the last place.
@@ -102,24 +102,24 @@ pub fn powf(x: f32, exponent: f32) -> f32 {
     exp(exponent * ln(x))
 }
 
-/// Shares come no closer than this to 0 and 1 when they are made odds.
+/// Fractions are kept this far from 0 and 1 in log odds.
 const CLOSEST: f32 = 1e-6;
 
-/// The logarithm of the odds of a share.
+/// Natural log odds of a fraction.
 #[inline(always)]
-pub fn log_odds(share: f32) -> f32 {
-    let share = share.clamp(CLOSEST, 1.0 - CLOSEST);
-    ln(share / (1.0 - share))
+pub fn log_odds(fraction: f32) -> f32 {
+    let fraction = fraction.clamp(CLOSEST, 1.0 - CLOSEST);
+    ln(fraction / (1.0 - fraction))
 }
 
-/// The share with these odds, whose logarithm is given.
+/// The fraction with these natural log odds.
 #[inline(always)]
 pub fn logistic(log_odds: f32) -> f32 {
     1.0 / (1.0 + exp(-log_odds))
 }
 
 /// The counter-based generator Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
-/// 1, 2, 3", SC 2011): any block of the sequence costs the same, so all lanes go at once.
+/// 1, 2, 3", SC 2011): any block of the sequence costs the same, so lanes are independent.
 #[derive(Debug, Clone, Copy)]
 pub struct Philox {
     key: [u32; 2],
@@ -127,7 +127,7 @@ pub struct Philox {
 }
 
 impl Philox {
-    /// The sequence that belongs to 128 bits of `rng`.
+    /// The sequence seeded by 128 bits of `rng`.
     pub fn from_rng<R: rand::Rng + ?Sized>(rng: &mut R) -> Self {
         let halves = |word: u64| [word as u32, (word >> 32) as u32];
         Self { key: halves(rng.next_u64()), nonce: halves(rng.next_u64()) }
@@ -166,7 +166,7 @@ pub fn uniform(bits: u32) -> f32 {
     if u > BELOW_ONE { BELOW_ONE } else { u }
 }
 
-/// Blocks of the generator that are made together: wide enough for the widest registers.
+/// Blocks of the generator that are computed together: enough for the widest registers.
 pub const LANES: usize = 16;
 
 /// Fills `out` with `draw(word, another word)`; value i depends on the sequence and i alone.

@@ -1,39 +1,38 @@
-//! What learning keeps, to go on from it after an interruption.
+//! Checkpoints of training, to resume after an interruption.
 
 use std::io;
 
-/// Keeps the state of learning between sweeps over what is learned from, in parts that do not depend on the number of
-/// ranks. `()` keeps none.
+/// Stores the state of training between sweeps, in parts that do not depend on the number of processes. `()` stores nothing.
 ///
-/// All ranks must give the same answers to [`due`](Self::due) and [`newest`](Self::newest).
-pub trait Checkpoints {
-    /// Whether the state after so many sweeps is to be kept.
-    fn due(&self, sweeps: usize) -> bool;
+/// [`is_due`](Self::is_due) and [`latest`](Self::latest) must return the same in all processes.
+pub trait CheckpointStore {
+    /// Whether to store the state after `sweeps` sweeps.
+    fn is_due(&self, sweeps: usize) -> bool;
 
-    /// Keeps one part of it. Several ranks call this at once, each for other parts.
+    /// Stores one part of the state. Several processes call this at once, each for other parts.
     ///
     /// # Errors
-    /// If it cannot be kept.
+    /// If it cannot be written.
     fn save(&mut self, sweeps: usize, part: usize, bytes: &[u8]) -> io::Result<()>;
 
-    /// Takes note, on the first rank, that all parts of it have been kept.
+    /// Marks the state as complete, once all parts are stored. Only the first process calls this.
     ///
     /// # Errors
-    /// If this cannot be noted.
-    fn complete(&mut self, sweeps: usize) -> io::Result<()>;
+    /// If the mark cannot be written.
+    fn commit(&mut self, sweeps: usize) -> io::Result<()>;
 
-    /// After how many sweeps the newest complete state was kept.
-    fn newest(&self) -> Option<usize>;
+    /// Number of sweeps of the latest complete state, if there is one.
+    fn latest(&self) -> Option<usize>;
 
-    /// One part of it.
+    /// Loads one part of the state.
     ///
     /// # Errors
     /// If it cannot be read.
     fn load(&mut self, sweeps: usize, part: usize) -> io::Result<Vec<u8>>;
 }
 
-impl Checkpoints for () {
-    fn due(&self, _: usize) -> bool {
+impl CheckpointStore for () {
+    fn is_due(&self, _: usize) -> bool {
         false
     }
 
@@ -41,11 +40,11 @@ impl Checkpoints for () {
         Ok(())
     }
 
-    fn complete(&mut self, _: usize) -> io::Result<()> {
+    fn commit(&mut self, _: usize) -> io::Result<()> {
         Ok(())
     }
 
-    fn newest(&self) -> Option<usize> {
+    fn latest(&self) -> Option<usize> {
         None
     }
 
@@ -54,7 +53,7 @@ impl Checkpoints for () {
     }
 }
 
-/// Divides `numbers` among slices, of as many in all.
+/// Divides `numbers` among slices of the same total length.
 pub(crate) fn fill<T: Copy>(into: Vec<&mut [T]>, numbers: &[T]) -> io::Result<()> {
     let expected: usize = into.iter().map(|slice| slice.len()).sum();
     if numbers.len() != expected {

@@ -1,12 +1,13 @@
-//! Learning how a dictionary's spectra go on above its band, from speech of the whole band.
+//! Training of a dictionary's continuation above its band, from full-band speech.
 
 use super::dictionaries::TrainingError;
 use crate::inference::EmSettings;
 use crate::inference::bands::{occupied_bins, rows};
 use crate::inference::high_band::{HighBand, HighBandSpectra};
 use crate::inference::state::{Separation, Start, UpdateMask};
-use crate::model::{ContinuationHeader, Dictionary, MIN_POWER, MarginalTable, knot_spacing};
-use crate::model::{ModelSettings, NoiseModel};
+use crate::model::{
+    ContinuationHeader, Dictionary, MIN_POWER, MarginalTable, ModelSettings, NoiseModel, knot_spacing,
+};
 use crate::random::SeedTree;
 use crate::range::within;
 use crate::signal::Signal;
@@ -14,20 +15,20 @@ use crate::signal::progress::{self, ProgressCallback};
 use crate::transform::{FrameGrid, Stft};
 use std::sync::Arc;
 
-/// The highest frequency of a continuation, Hz.
-const HIGHEST: f64 = 24_000.0;
-/// The exponent of the updates.
+/// Maximum frequency of a continuation, Hz.
+const MAX_HERTZ: f64 = 24_000.0;
+/// Exponent of the multiplicative updates.
 const EXPONENT: f32 = 0.5;
 
-/// Speech of the whole band, to learn from how the spectra of a dictionary go on above its band.
+/// Full-band speech, to train the continuation of a dictionary above its band.
 ///
-/// How much there is of each spectrum in every frame is told by the dictionary's band, which takes little speech of the
-/// whole band: what is learned is the shape above for each spectrum below, smooth, and in common for all voices.
+/// Activations are estimated in the dictionary's band; only the smooth continuation of each spectrum is trained, common to
+/// all voices. This takes little full-band speech.
 pub struct FullBandCorpus {
     dictionary: Dictionary,
     sweeps: usize,
     table: Arc<MarginalTable>,
-    /// The most bins that a recording has above the dictionary's band.
+    /// Maximum number of bins of a recording above the dictionary's band.
     bins: usize,
     recordings: Vec<HighBand>,
     files: usize,
@@ -35,10 +36,10 @@ pub struct FullBandCorpus {
 }
 
 impl FullBandCorpus {
-    /// An empty corpus for a dictionary's continuation, to be learned in so many sweeps, 1 to 100,000.
+    /// An empty corpus for a dictionary's continuation, trained in 1 to 100,000 sweeps.
     ///
     /// # Errors
-    /// If their number is out of range.
+    /// [`TrainingError::Settings`] if their number is out of range.
     pub fn new(dictionary: Dictionary, sweeps: usize) -> Result<Self, TrainingError> {
         within("iterations", sweeps, 1..=100_000)?;
         let alpha = dictionary.header().alpha;
@@ -46,17 +47,17 @@ impl FullBandCorpus {
         Ok(Self { dictionary, sweeps, table, bins: 0, recordings: Vec::new(), files: 0, seconds: 0.0 })
     }
 
-    /// Adds a recording, all channels, up to the frequency at which it ends. It may have steady noise.
+    /// Adds all channels of a recording, up to its highest occupied frequency. It may have steady noise.
     ///
     /// # Errors
-    /// If it has nothing above the dictionary's band.
+    /// [`TrainingError::NothingAbove`] if it has no content above the dictionary's band.
     pub fn add(&mut self, speech: &Signal) -> Result<(), TrainingError> {
         let header = self.dictionary.header();
         let stft = Stft::new(speech.sample_rate(), header.window_seconds)?;
         let FrameGrid { bins: all, bin_hertz, frame_seconds } = stft.grid();
         let spacing = knot_spacing(bin_hertz);
         let (known, model) = (header.bins(), ModelSettings::default());
-        let mut is_heard = false;
+        let mut has_high_band = false;
         for samples in speech.channels() {
             let spectrogram = stft.analyse(samples);
             let frames = spectrogram.as_slice().chunks_exact(all);
@@ -64,13 +65,13 @@ impl FullBandCorpus {
                 frames.flat_map(|frame| frame.iter().map(num_complex::Complex::norm_sqr)).collect();
             let mean = (power.iter().sum::<f32>() / power.len() as f32).max(MIN_POWER as f32);
             let power: Vec<f32> = power.iter().map(|power| power / mean).collect();
-            let end = occupied_bins(&power, all, bin_hertz).min((HIGHEST / bin_hertz) as usize);
-            // A knot that has a part of its bins alone would follow the filter at the end of the recording.
+            let end = occupied_bins(&power, all, bin_hertz).min((MAX_HERTZ / bin_hertz) as usize);
+            // A knot with only part of its bins would follow the recording's band-limiting filter.
             let bins = end.saturating_sub(known) / spacing * spacing;
             if bins == 0 {
                 continue;
             }
-            is_heard = true;
+            has_high_band = true;
             self.bins = self.bins.max(bins);
             let start = Start {
                 bins: known,
@@ -82,9 +83,9 @@ impl FullBandCorpus {
                 bin_hertz,
                 speech_prior: model.speech_prior,
                 noise_prior: model.noise_prior,
-                carried: None,
+                previous: None,
                 noise_profile: None,
-                deviation: false,
+                gain_std: false,
             };
             let below = rows(&power, all, 0..known);
             let mut separation = Separation::new(&start, &below, &self.table, SeedTree::new(0));
@@ -93,37 +94,32 @@ impl FullBandCorpus {
             }
             let start = Start { bins, ..start };
             let above = rows(&power, all, known..known + bins);
-            let streams = SeedTree::new(0);
-            self.recordings.push(HighBand::new(
-                &start,
-                &above,
-                &separation,
-                None,
-                None,
-                &self.table,
-                streams,
-            ));
+            let seeds = SeedTree::new(0);
+            self.recordings.push(HighBand::new(&start, &above, &separation, None, None, &self.table, seeds));
             self.seconds += speech.duration();
         }
-        if !is_heard {
+        if !has_high_band {
             return Err(TrainingError::NothingAbove { hertz: header.sample_rate / 2 });
         }
         self.files += 1;
         Ok(())
     }
 
-    /// Speech so far, s.
+    /// Duration of the speech so far, s.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.seconds
     }
 
-    /// Learns the continuation by expectation maximisation, and returns the dictionary with it. `watch` is told the share
-    /// that is done, 0 to 1.
+    /// Trains the continuation by expectation maximisation, and returns the dictionary with it. `progress` receives the
+    /// completed fraction, 0 to 1.
     ///
     /// # Errors
-    /// If there is no speech, or `watch` ended it.
-    pub fn train_with_progress(self, watch: &mut dyn ProgressCallback) -> Result<Dictionary, TrainingError> {
+    /// [`TrainingError::TooLittleSpeech`] without speech, and [`TrainingError::Cancelled`] if `progress` cancels it.
+    pub fn train_with_progress(
+        self,
+        progress: &mut dyn ProgressCallback,
+    ) -> Result<Dictionary, TrainingError> {
         let Self { dictionary, sweeps, bins, mut recordings, files, seconds, .. } = self;
         let header = dictionary.header();
         if recordings.is_empty() {
@@ -134,17 +130,17 @@ impl FullBandCorpus {
         for sweep in 0..sweeps {
             let mut sums = [vec![0.0; spectra.knots.len()], vec![0.0; spectra.knots.len()]];
             for recording in &mut recordings {
-                recording.follow(&spectra);
-                let (numerator, denominator) = recording.slopes(EXPONENT, true);
-                for (sums, slopes) in sums.iter_mut().zip([numerator, denominator]) {
-                    spectra.add(&slopes, sums);
+                recording.set_spectra(&spectra);
+                let (numerator, denominator) = recording.update_terms(EXPONENT, true);
+                for (sums, terms) in sums.iter_mut().zip([numerator, denominator]) {
+                    spectra.add(&terms, sums);
                 }
             }
             spectra.update(&sums[0], &sums[1], EXPONENT);
-            progress::report(watch, (sweep + 1) as f64 / sweeps as f64)?;
+            progress::report(progress, (sweep + 1) as f64 / sweeps as f64)?;
         }
         let header = ContinuationHeader { knots: spectra.continuation.knots(), files, seconds };
-        Ok(dictionary.continued(header, spectra.ratios())?)
+        Ok(dictionary.with_continuation(header, spectra.ratios())?)
     }
 }
 
@@ -196,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_above_is_learned_for_each_spectrum() {
+    fn the_continuation_of_each_spectrum_is_trained() {
         let mut corpus = FullBandCorpus::new(halves(), 30).unwrap();
         corpus.add(&turns(6_000.0)).unwrap();
         let dictionary = corpus.train_with_progress(&mut ()).unwrap();
@@ -222,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn speech_of_no_more_than_the_band_is_refused() {
+    fn speech_without_a_high_band_is_refused() {
         let narrow = Signal::new(8_000, SampleFormat::Float32, vec![vec![0.1; 8_000]]).unwrap();
         let mut corpus = FullBandCorpus::new(halves(), 1).unwrap();
         assert!(matches!(corpus.add(&narrow), Err(TrainingError::NothingAbove { hertz: 4_000 })));

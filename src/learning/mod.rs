@@ -1,10 +1,11 @@
-//! Learning from clean speech: dictionaries of speech.
+//! Training of dictionaries from clean speech.
 
 mod checkpoints;
 mod continuations;
 mod dictionaries;
+mod groups;
 mod sharing;
 
-pub use checkpoints::Checkpoints;
+pub use checkpoints::CheckpointStore;
 pub use continuations::FullBandCorpus;
 pub use dictionaries::{Corpus, TrainingError, TrainingSettings};

@@ -1,8 +1,8 @@
-//! How ranks share what stands in a row.
+//! Division of a sequence among processes.
 
 use std::ops::Range;
 
-/// Which of `count` things in a row are a rank's.
-pub(crate) fn section(rank: usize, count: usize, ranks: usize) -> Range<usize> {
-    rank * count / ranks..(rank + 1) * count / ranks
+/// The section of `count` items that belongs to process `rank` of `processes`.
+pub(crate) fn section(rank: usize, count: usize, processes: usize) -> Range<usize> {
+    rank * count / processes..(rank + 1) * count / processes
 }

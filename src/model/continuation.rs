@@ -1,17 +1,17 @@
-//! Spectra that continue above a dictionary's band.
+//! Continuation of spectra above a dictionary's band: piecewise linear between knots.
 
 use super::mixture::Scalar;
 use crate::kernels::products::{Columns, accumulate_outer};
 
-/// Distance of the knots between which the spectra of speech are straight above a dictionary's band, Hz.
+/// Distance between knots, Hz.
 const KNOT_HERTZ: f64 = 500.0;
 
-/// The same in bins that are `bin_hertz` apart.
+/// Distance between knots in bins, which are `bin_hertz` apart.
 pub fn knot_spacing(bin_hertz: f64) -> usize {
     ((KNOT_HERTZ / bin_hertz).round() as usize).max(1)
 }
 
-/// A band of bins over which spectra are smooth: straight lines between knots that are some bins apart.
+/// A band of bins over which spectra are linear between equidistant knots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Continuation {
     bins: usize,
@@ -19,7 +19,7 @@ pub struct Continuation {
 }
 
 impl Continuation {
-    /// For `bins` bins, with a knot at the first and at every `spacing` bins from there.
+    /// A band of `bins` bins with a knot at the first and every `spacing` bins from there.
     #[must_use]
     pub fn new(bins: usize, spacing: usize) -> Self {
         Self { bins, spacing: spacing.max(1) }
@@ -37,7 +37,7 @@ impl Continuation {
         (knot, T::convert(rest as f32 / self.spacing as f32))
     }
 
-    /// The spectra (bins x columns) with the given values at the knots (knots x columns).
+    /// The spectra (bins x columns) with these values at the knots (knots x columns).
     #[must_use]
     pub fn spectra<T: Scalar>(&self, values: &[T]) -> Vec<T> {
         let mut spectra = vec![T::zero(); values.len() / self.knots() * self.bins];
@@ -46,7 +46,7 @@ impl Continuation {
         spectra
     }
 
-    /// Writes the one spectrum with these values at the knots.
+    /// Writes one spectrum with these values at the knots.
     pub fn fill<T: Scalar>(&self, values: &[T], spectrum: &mut [T]) {
         for (bin, out) in spectrum.iter_mut().enumerate() {
             let (knot, weight) = self.place::<T>(bin);
@@ -55,16 +55,16 @@ impl Continuation {
         }
     }
 
-    /// Adds `fold(slopes) H'` (knots x rank) to `sums`, for slopes of the dispersions (bins x frames) and the
-    /// activations `H` (rank x frames): the slopes of the values at the knots.
-    pub(super) fn add_slopes<T: Scalar>(&self, slopes: &[T], activations: Columns<T>, sums: &mut [T]) {
-        let mut folded = vec![T::zero(); slopes.len() / self.bins * self.knots()];
-        for (slopes, folded) in slopes.chunks_exact(self.bins).zip(folded.chunks_exact_mut(self.knots())) {
-            for (bin, &slope) in slopes.iter().enumerate() {
+    /// Adds `fold(terms) H'` (knots x rank) to `sums`, for update terms of the dispersions (bins x frames) and activations `H`
+    /// (rank x frames): the update terms of the values at the knots.
+    pub(super) fn add_terms<T: Scalar>(&self, terms: &[T], activations: Columns<T>, sums: &mut [T]) {
+        let mut folded = vec![T::zero(); terms.len() / self.bins * self.knots()];
+        for (terms, folded) in terms.chunks_exact(self.bins).zip(folded.chunks_exact_mut(self.knots())) {
+            for (bin, &term) in terms.iter().enumerate() {
                 let (knot, weight) = self.place::<T>(bin);
                 let above = (knot + 1).min(folded.len() - 1);
-                folded[knot] += slope - weight * slope;
-                folded[above] += weight * slope;
+                folded[knot] += term - weight * term;
+                folded[above] += weight * term;
             }
         }
         accumulate_outer(Columns::new(&folded, self.knots()), activations, sums);
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spectra_are_straight_between_knots_and_slopes_are_their_transpose() {
+    fn spectra_are_straight_between_knots_and_folding_is_the_transpose() {
         for (bins, spacing, knots) in [(1, 4, 1), (5, 4, 2), (6, 4, 3), (9, 1, 9)] {
             let continuation = Continuation::new(bins, spacing);
             assert_eq!(continuation.knots(), knots);
@@ -86,12 +86,12 @@ mod tests {
             for (knot, value) in values.iter().enumerate().filter(|(knot, _)| knot * spacing < bins) {
                 assert_eq!(spectra[knot * spacing], *value);
             }
-            // <slopes, B values> = <B' slopes, values>.
-            let slopes: Vec<f64> = (0..bins).map(|bin| (bin as f64).cos()).collect();
+            // <terms, B values> = <B' terms, values>.
+            let terms: Vec<f64> = (0..bins).map(|bin| (bin as f64).cos()).collect();
             let mut folded = vec![0.0; knots];
-            continuation.add_slopes(&slopes, Columns::new(&[1.0], 1), &mut folded);
+            continuation.add_terms(&terms, Columns::new(&[1.0], 1), &mut folded);
             let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-            assert!((product(&slopes, &spectra) - product(&folded, &values)).abs() < 1e-12);
+            assert!((product(&terms, &spectra) - product(&folded, &values)).abs() < 1e-12);
         }
     }
 }

@@ -1,36 +1,34 @@
 //! Dictionaries of speech spectra and their file format.
 //!
-//! A dictionary is a [safetensors](https://docs.rs/safetensors) file with a tensor `spectra`
-//! (rank x bins, row-major, f32: one spectrum after the other), one more, `continuation` (rank x knots), if it is known how
-//! they go on above, and its settings as metadata.
+//! A dictionary is a [safetensors](https://docs.rs/safetensors) file with a tensor `spectra` (rank x bins, row-major, F32),
+//! optionally a tensor `continuation` (rank x knots) of the spectra above the dictionary's band, and its header as metadata.
 
 use crate::stable::ALPHA_RANGE;
 use crate::tensor_file::{self, Format, TensorFileError};
-use safetensors::tensor::Dtype;
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
-/// The version of the file format that this crate reads and writes.
+/// Version of the file format.
 pub const FORMAT_VERSION: u32 = 1;
 const FORMAT: Format = Format { name: "alphamf-dictionary", version: FORMAT_VERSION };
 const TENSOR: &str = "spectra";
 const CONTINUATION: &str = "continuation";
-/// Up to 192 kHz of the highest sample rate that is read, and as much again.
-const MOST_KNOTS: usize = 1_000;
-const RATIOS: RangeInclusive<f32> = 1e-9..=1e9;
-/// With larger entries, dispersions could leave the range of single precision.
-const LARGEST_ENTRY: f32 = 1e9;
+/// Knots 500 Hz apart, twice beyond the highest sample rate.
+const MAX_KNOTS: usize = 1_000;
+const RATIO_RANGE: RangeInclusive<f32> = 1e-9..=1e9;
+/// Larger entries could overflow single precision.
+const MAX_ENTRY: f32 = 1e9;
 
-/// Dispersion spectra of speech, learned from clean recordings.
+/// Dispersion spectra of speech, trained on clean recordings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dictionary {
     header: DictionaryHeader,
     spectra: Vec<f32>,
-    /// Knots x rank; empty if there is none.
+    /// Knots x rank, column-major; empty if there is none.
     continuation: Vec<f32>,
 }
 
-/// What a dictionary was made for and from.
+/// Parameters and training data of a dictionary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DictionaryHeader {
     /// Characteristic exponent of the speech model, 0.2 to 2.
@@ -47,42 +45,42 @@ pub struct DictionaryHeader {
     pub seed: u64,
     /// Number of training files.
     pub files: usize,
-    /// Speech that was learned from, silence dropped, s.
+    /// Duration of the training speech without silence, s.
     pub seconds: f64,
-    /// What is known of how the spectra go on above the dictionary's band.
+    /// Header of the continuation above the dictionary's band, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continuation: Option<ContinuationHeader>,
 }
 
-/// What the continuation of a dictionary's spectra was made from: see [`Dictionary::continuation`].
+/// Parameters and training data of a dictionary's continuation: see [`Dictionary::with_continuation`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContinuationHeader {
     /// Number of knots, 1 to 1,000.
     pub knots: usize,
-    /// Number of files of speech of the whole band.
+    /// Number of full-band training files.
     pub files: usize,
-    /// Speech that was learned from, s.
+    /// Duration of the training speech, s.
     pub seconds: f64,
 }
 
-/// Why some bytes are not a dictionary.
+/// Why a dictionary is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DictionaryError {
-    /// The bytes are not a whole safetensors file.
-    #[error("not a dictionary, or a truncated one: {0}")]
+    /// The bytes are not a complete safetensors file.
+    #[error("not a dictionary, or truncated: {0}")]
     TensorFile(String),
-    /// A safetensors file of something else.
-    #[error("not a speech dictionary: its metadata lacks a valid '{0}'")]
+    /// A safetensors file of another format, or a header value out of range.
+    #[error("not a speech dictionary: missing or invalid metadata '{0}'")]
     Metadata(&'static str),
     /// Written by another version of the format.
-    #[error("dictionary format version {found}; this program reads version {FORMAT_VERSION}")]
+    #[error("dictionary format version {found}; expected {FORMAT_VERSION}")]
     Version {
         /// The file's version.
         found: String,
     },
     /// A tensor's shape or type disagrees with the metadata.
-    #[error("the tensor '{tensor}' has shape {found:?} ({dtype}); expected [{rank}, {columns}] (F32)")]
+    #[error("tensor '{tensor}' has shape {found:?} ({dtype}); expected [{rank}, {columns}] (F32)")]
     Shape {
         /// The tensor's name.
         tensor: &'static str,
@@ -95,8 +93,8 @@ pub enum DictionaryError {
         /// Bins or knots by the metadata.
         columns: usize,
     },
-    /// An entry that no dispersion can have.
-    #[error("spectrum {spectrum}, bin {bin} is {value}; entries are positive and {LARGEST_ENTRY:e} at most")]
+    /// An entry that is not positive, or too large.
+    #[error("spectrum {spectrum}, bin {bin} is {value}; expected more than 0, and {MAX_ENTRY:e} at most")]
     Entry {
         /// Index of the spectrum.
         spectrum: usize,
@@ -105,8 +103,8 @@ pub enum DictionaryError {
         /// The entry.
         value: f32,
     },
-    /// A ratio that two dispersions cannot have.
-    #[error("knot {knot} of spectrum {spectrum} is {value} times the one below; ratios are 1e-9 to 1e9")]
+    /// A ratio of neighbouring knots out of range.
+    #[error("spectrum {spectrum}, ratio {knot} is {value}; expected 1e-9 to 1e9")]
     Ratio {
         /// Index of the spectrum.
         spectrum: usize,
@@ -118,7 +116,7 @@ pub enum DictionaryError {
 }
 
 impl DictionaryHeader {
-    /// Number of frequency bins that the sample rate and the window give.
+    /// Number of frequency bins, from sample rate and window.
     #[must_use]
     pub fn bins(&self) -> usize {
         crate::transform::Stft::new(self.sample_rate, self.window_seconds).map_or(0, |stft| stft.bins())
@@ -141,7 +139,7 @@ impl DictionaryHeader {
             return Err(DictionaryError::Metadata("seconds"));
         }
         if let Some(ContinuationHeader { knots, seconds, .. }) = self.continuation
-            && !((1..=MOST_KNOTS).contains(&knots) && seconds.is_finite() && seconds >= 0.0)
+            && !((1..=MAX_KNOTS).contains(&knots) && seconds.is_finite() && seconds >= 0.0)
         {
             return Err(DictionaryError::Metadata("continuation"));
         }
@@ -155,33 +153,40 @@ impl From<TensorFileError> for DictionaryError {
             TensorFileError::Bytes(error) => Self::TensorFile(error),
             TensorFileError::Metadata(key) => Self::Metadata(key),
             TensorFileError::Version { found, .. } => Self::Version { found },
+            TensorFileError::Shape { tensor, found, dtype, expected } => {
+                let [rank, columns] = [0, 1].map(|at| expected.get(at).copied().unwrap_or(1));
+                Self::Shape { tensor, found, dtype, rank, columns }
+            }
         }
     }
 }
 
 impl Dictionary {
-    /// A dictionary of `spectra` (bins x rank, column-major), without a continuation: see [`Dictionary::continued`].
+    /// A dictionary of `spectra` (bins x rank, column-major), without a continuation: see
+    /// [`with_continuation`](Self::with_continuation).
     ///
     /// # Errors
-    /// If the header has values out of range, its shape is another, or an entry is not positive or beyond 1e9.
+    /// [`DictionaryError`] if a header value is out of range, the number of entries does not match, or an entry is not positive
+    /// or above 1e9.
     pub fn new(header: DictionaryHeader, spectra: Vec<f32>) -> Result<Self, DictionaryError> {
         let header = DictionaryHeader { continuation: None, ..header };
         header.validate()?;
         let bins = header.bins();
         check_size(TENSOR, &spectra, header.rank, bins)?;
-        if let Some(at) = spectra.iter().position(|x| !(*x > 0.0 && *x <= LARGEST_ENTRY)) {
+        if let Some(at) = spectra.iter().position(|x| !(*x > 0.0 && *x <= MAX_ENTRY)) {
             return Err(DictionaryError::Entry { spectrum: at / bins, bin: at % bins, value: spectra[at] });
         }
         Ok(Self { header, spectra, continuation: Vec::new() })
     }
 
-    /// The same with what is known of how the spectra go on above its band: the dispersion at knots 500 Hz apart, the lowest
-    /// at the first bin above the band, each as a ratio to the knot below it and the lowest to the mean of the 250 Hz below
-    /// it (knots x rank, column-major).
+    /// This dictionary with spectra above its band: dispersions at knots 500 Hz apart, the lowest at the first bin above the
+    /// band. Each is a ratio to the knot below it, and the lowest to the mean of the 250 Hz below it (knots x rank,
+    /// column-major).
     ///
     /// # Errors
-    /// If the header has values out of range, its shape is another, or a ratio is not one of 1e-9 to 1e9.
-    pub fn continued(
+    /// [`DictionaryError`] if a header value is out of range, the number of ratios does not match, or a ratio is outside 1e-9 to
+    /// 1e9.
+    pub fn with_continuation(
         mut self,
         header: ContinuationHeader,
         ratios: Vec<f32>,
@@ -190,7 +195,7 @@ impl Dictionary {
         self.header.continuation = Some(header);
         self.header.validate()?;
         check_size(CONTINUATION, &ratios, self.header.rank, knots)?;
-        if let Some(at) = ratios.iter().position(|x| !RATIOS.contains(x)) {
+        if let Some(at) = ratios.iter().position(|x| !RATIO_RANGE.contains(x)) {
             let value = ratios[at];
             return Err(DictionaryError::Ratio { spectrum: at / knots, knot: at % knots, value });
         }
@@ -198,15 +203,15 @@ impl Dictionary {
         Ok(self)
     }
 
-    /// The dictionary that comes with this crate: `models/speech-16k.safetensors`.
+    /// The dictionary embedded in this crate: `models/speech-16k.safetensors`.
     ///
     /// # Errors
-    /// Never, unless the crate was built with a damaged file.
+    /// Only if the crate was built with a damaged file.
     pub fn built_in() -> Result<Self, DictionaryError> {
         Self::from_bytes(include_bytes!("../../models/speech-16k.safetensors"))
     }
 
-    /// What the dictionary was made for and from.
+    /// Parameters and training data.
     #[must_use]
     pub fn header(&self) -> &DictionaryHeader {
         &self.header
@@ -221,24 +226,17 @@ impl Dictionary {
     /// Reads a dictionary from the bytes of its file.
     ///
     /// # Errors
-    /// See [`DictionaryError`].
+    /// [`DictionaryError`] if they are not a valid dictionary.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DictionaryError> {
         let (header, tensors): (DictionaryHeader, _) = tensor_file::read(bytes, &FORMAT)?;
         header.validate()?;
         let (rank, bins, continuation) = (header.rank, header.bins(), header.continuation.clone());
-        let values = |name, columns| {
-            let tensor = tensors.tensor(name).map_err(TensorFileError::from)?;
-            if tensor.dtype() != Dtype::F32 || tensor.shape() != [rank, columns] {
-                let (found, dtype) = (tensor.shape().to_vec(), format!("{:?}", tensor.dtype()));
-                return Err(DictionaryError::Shape { tensor: name, found, dtype, rank, columns });
-            }
-            Ok(tensor_file::floats(&tensor).collect())
-        };
+        let values = |name, columns| tensor_file::values(&tensors, name, &[rank, columns]);
         let dictionary = Self::new(header, values(TENSOR, bins)?)?;
         match continuation {
             Some(header) => {
                 let ratios = values(CONTINUATION, header.knots)?;
-                dictionary.continued(header, ratios)
+                dictionary.with_continuation(header, ratios)
             }
             None => Ok(dictionary),
         }
@@ -247,7 +245,7 @@ impl Dictionary {
     /// The bytes of the dictionary's file.
     ///
     /// # Errors
-    /// Only if serialising fails, which a valid dictionary does not.
+    /// Only if serialising fails.
     pub fn to_bytes(&self) -> Result<Vec<u8>, DictionaryError> {
         let rank = self.header.rank;
         let mut tensors = vec![(TENSOR, vec![rank, self.header.bins()], &self.spectra[..])];
@@ -257,13 +255,14 @@ impl Dictionary {
         Ok(tensor_file::write(&FORMAT, &self.header, &tensors)?)
     }
 
-    /// How the spectra go on above the dictionary's band, if that is known: see [`Dictionary::continued`].
+    /// The ratios of the continuation above the dictionary's band (knots x rank), if there is one: see
+    /// [`with_continuation`](Self::with_continuation).
     #[must_use]
     pub fn continuation(&self) -> Option<&[f32]> {
         (!self.continuation.is_empty()).then_some(&self.continuation[..])
     }
 
-    /// The lowest `bins` rows of the spectra (bins x rank), all of them if there are fewer.
+    /// The lowest `bins` rows of the spectra (bins x rank); all rows if there are fewer.
     #[must_use]
     pub fn rows(&self, bins: usize) -> Vec<f32> {
         let all = self.header.bins();
@@ -271,7 +270,7 @@ impl Dictionary {
     }
 }
 
-/// Whether there are `columns` values for each of `rank` spectra.
+/// Checks that there are `columns` values for each of `rank` spectra.
 fn check_size(
     tensor: &'static str,
     values: &[f32],
@@ -289,7 +288,7 @@ fn check_size(
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use safetensors::tensor::TensorView;
+    use safetensors::tensor::{Dtype, TensorView};
     use std::sync::LazyLock;
 
     /// 3 spectra of 5 bins.
@@ -327,22 +326,22 @@ mod tests {
         let shipped = Dictionary::built_in().unwrap();
         assert_eq!(Dictionary::from_bytes(&shipped.to_bytes().unwrap()).unwrap(), shipped);
         assert_eq!(shipped.header().bins(), 513);
-        // It goes on to 23 kHz and more.
+        // It reaches 23 kHz and more.
         assert!(shipped.continuation().is_some_and(|ratios| ratios.len() >= 100 * 31));
     }
 
     #[test]
-    fn a_continuation_is_kept_and_its_flaws_are_told() {
+    fn a_continuation_is_kept_and_its_flaws_are_reported() {
         let header = |knots| ContinuationHeader { knots, files: 3, seconds: 4.5 };
         let ratios: Vec<f32> = (1..=6).map(|x| 0.25 * x as f32).collect();
-        let continued = small().continued(header(2), ratios.clone()).unwrap();
+        let continued = small().with_continuation(header(2), ratios.clone()).unwrap();
         assert_eq!(continued.continuation(), Some(&ratios[..]));
         assert_eq!(continued.spectra(), small().spectra());
         assert_eq!(Dictionary::from_bytes(&continued.to_bytes().unwrap()).unwrap(), continued);
         assert_eq!(small().continuation(), None);
 
-        let error = |header, ratios: &[f32]| small().continued(header, ratios.to_vec()).unwrap_err();
-        for knots in [0, MOST_KNOTS + 1] {
+        let error = |header, ratios: &[f32]| small().with_continuation(header, ratios.to_vec()).unwrap_err();
+        for knots in [0, MAX_KNOTS + 1] {
             assert!(matches!(error(header(knots), &ratios), DictionaryError::Metadata("continuation")));
         }
         let endless = ContinuationHeader { seconds: f64::INFINITY, ..header(2) };
@@ -357,7 +356,7 @@ mod tests {
             let flawed = error(header(2), &flawed);
             assert!(matches!(flawed, DictionaryError::Ratio { spectrum: 1, knot: 1, .. }), "{flawed}");
         }
-        // Metadata that speak of a continuation that is not there.
+        // Metadata with a continuation that the file lacks.
         let text = serde_json::to_string(continued.header()).unwrap();
         let metadata = [("format", FORMAT.name), ("version", "1"), ("header", text.as_str())];
         let lacking = file(&metadata, TENSOR, vec![3, 5], small().spectra());

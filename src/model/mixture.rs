@@ -15,7 +15,7 @@ use crate::kernels::products::Columns;
 use crate::kernels::vector;
 use ndarray::NdFloat;
 
-/// The factor of one source that does not change over time.
+/// The time-invariant factor of one source.
 #[derive(Debug, Clone)]
 pub struct Factor<T> {
     /// Characteristic exponent, in (0, 2].
@@ -35,10 +35,10 @@ pub struct Mixture<T> {
     pub noise: Factor<T>,
 }
 
-/// How the impulse variables of a stretch of frames are treated.
+/// Treatment of the impulse variables of a tile.
 #[derive(Debug, Clone, Copy)]
 pub enum ImpulseVariables<'a, T> {
-    /// Integrated out, by a table made for the exponents of the mixture.
+    /// Integrated out, by a table for the exponents of the mixture.
     Integrated(&'a MarginalTable),
     /// At sampled values, as in the paper.
     Sampled(&'a SampledVariables<T>),
@@ -128,10 +128,10 @@ impl Scalar for f64 {
     }
 }
 
-/// The least power that a bin may have, 120 dB below the mean of one.
+/// Minimum power of a bin, 120 dB below the mean of one.
 pub const MIN_POWER: f64 = 1e-12;
 
-/// A number of the model's, in the precision of its matrices.
+/// A constant in the precision of the matrices.
 pub(super) fn constant<T: Scalar>(value: f64) -> T {
     T::from(value).unwrap_or_else(T::nan)
 }

@@ -1,4 +1,5 @@
-//! The two-source alpha-stable matrix factorisation.
+//! The two-source alpha-stable matrix factorisation: dictionary, mixture, priors and marginal likelihood.
+
 mod continuation;
 mod dictionary;
 pub(crate) mod marginal;

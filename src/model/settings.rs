@@ -5,30 +5,30 @@ use crate::range::{SettingsError, positive, within};
 use crate::stable::ALPHA_RANGE;
 use serde::{Deserialize, Serialize};
 
-/// What the noise is made of.
+/// Factorisation of the noise.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoiseModel {
-    /// One spectrum that drifts, times a level per frame.
+    /// One spectrum times a level per frame and a smooth field over time and frequency.
     Drifting(NoiseDrift),
-    /// Constant spectra with activations, as in the paper.
+    /// Fixed spectra with activations, as in the paper.
     FixedSpectra {
         /// Number of spectra, 1 to 64.
         rank: usize,
     },
 }
 
-/// How slowly noise drifts.
+/// Smoothness of drifting noise.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoiseDrift {
-    /// Time over which the noise spectrum is much the same, s: half the length of the smoothing window.
+    /// Half the length of the smoothing window over time, s.
     pub seconds: f64,
-    /// The same along frequency, Hz.
+    /// Half the length of the smoothing window over frequency, Hz.
     pub hertz: f64,
 }
 
-/// What speech and noise are taken for.
+/// Settings of the model of speech and noise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelSettings {
@@ -36,16 +36,16 @@ pub struct ModelSettings {
     pub alpha_speech: Option<f64>,
     /// Characteristic exponent of noise, in [`ALPHA_RANGE`].
     pub alpha_noise: f64,
-    /// What the noise is made of.
+    /// Factorisation of the noise.
     pub noise: NoiseModel,
-    /// Whether noise that drifts starts where a [`PresenceNet`](crate::presence::PresenceNet) takes it to be, if there is one, so
-    /// that it moves as fast as is heard; up to 8 kHz.
+    /// Whether the field of drifting noise starts from the log odds of a speech-presence network, if there is one: the noise
+    /// estimate then follows non-stationary noise, up to 8 kHz.
     pub nonstationary_noise: bool,
     /// Prior of the activations of speech.
     pub speech_prior: Prior,
-    /// Prior of the activations and the constant spectra of noise.
+    /// Prior of the activations and the fixed spectra of noise.
     pub noise_prior: Prior,
-    /// Whether the gain of the recording channel is learned, for every bin.
+    /// Whether to estimate the channel response, a gain per bin.
     pub channel_response: bool,
 }
 
@@ -63,7 +63,7 @@ impl Default for ModelSettings {
     }
 }
 
-/// The largest parameter of a prior that makes sense: activations have a mean of about one.
+/// Maximum of a prior's parameters; activations have a mean of about one.
 const MAX_PRIOR_PARAMETER: f64 = 1e6;
 
 impl ModelSettings {

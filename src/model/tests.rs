@@ -95,7 +95,7 @@ impl Problem<f64> {
         let (frames, bins) = (self.power.len() / self.bins(), self.bins());
         let mut workspace = Workspace::default();
         let mut dispersed = workspace.disperse(mixture, activations);
-        let slopes = dispersed.evaluate(impulses, &self.power).slopes();
+        let slopes = dispersed.evaluate(impulses, &self.power).update_terms();
         let zeros = |count: usize| (vec![0.0; count], vec![0.0; count]);
         let (mut numerator, mut denominator) = zeros(mixture.rank() * frames);
         slopes.activations(&mut numerator, &mut denominator);
@@ -151,7 +151,7 @@ fn a_subsample_of_all_bins_is_the_gradient_and_one_of_some_is_unbiased() {
             let mut dispersed = workspace.disperse(&mixture, &activations);
             let shares = dispersed.evaluate(ImpulseVariables::Sampled(&impulses), &power);
             let mut gradient = vec![0.0; activations.len()];
-            shares.slopes().differentiate().weighted(&weights).activations(&mut gradient);
+            shares.update_terms().differentiate().weighted(&weights).activations(&mut gradient);
             sum.iter_mut().zip(gradient).for_each(|(sum, g)| *sum += g / batches.len() as f64);
         }
         sum
@@ -208,7 +208,7 @@ fn gaussian_sources_are_itakura_saito_factorisation() {
         let gain: Vec<f64> = v_speech.iter().zip(&v).map(|(s, v)| s / v).collect();
         let shares = dispersed.evaluate(impulses, &power);
         close("gain", shares.gain(), &gain);
-        let slopes = shares.slopes();
+        let slopes = shares.update_terms();
         let zeros = || vec![0.0; h.len()];
         let (mut numerator, mut denominator) = (zeros(), zeros());
         slopes.activations(&mut numerator, &mut denominator);
@@ -385,7 +385,7 @@ impl Target<f32> for Posterior<'_> {
     fn gradient(&mut self, theta: &[f32], _: Minibatch<'_>, gradient: &mut [f32]) {
         let mut dispersed = self.workspace.disperse(self.mixture, theta);
         let shares = dispersed.evaluate(ImpulseVariables::Sampled(&self.impulses), self.power);
-        shares.slopes().differentiate().activations(gradient);
+        shares.update_terms().differentiate().activations(gradient);
         self.prior.add_gradient(theta, gradient);
     }
 

@@ -1,7 +1,8 @@
-//! Evaluating the mixture on some consecutive frames, in buffers that serve any number of stretches in turn.
+//! Evaluation of the mixture on a tile of frames, in reusable buffers.
 //!
-//! What the buffers hold, the types say that borrow them: [`Workspace::disperse`] gives [`Dispersions`], whose
-//! [`evaluate`](Dispersions::evaluate) gives [`SourceShares`]; these become [`UpdateTerms`], and these [`Derivatives`].
+//! Types that borrow the buffers state what they hold: [`Workspace::disperse`] returns [`Dispersions`],
+//! [`evaluate`](Dispersions::evaluate) [`SourceShares`], [`update_terms`](SourceShares::update_terms) [`UpdateTerms`], and
+//! [`differentiate`](UpdateTerms::differentiate) [`Derivatives`].
 //!
 //! ```
 //! # use alphamf::internals::{Factor, ImpulseVariables, MarginalTable, Mixture, Workspace};
@@ -11,12 +12,12 @@
 //! # let (impulses, activations) = (ImpulseVariables::Integrated(&table), [1.0; 6]);
 //! let mut workspace = Workspace::default();
 //! let mut dispersed = workspace.disperse(&mixture, &activations);
-//! let slopes = dispersed.evaluate(impulses, &power).slopes();
+//! let terms = dispersed.evaluate(impulses, &power).update_terms();
 //! let (mut numerator, mut denominator) = ([0.0; 6], [0.0; 6]);
-//! slopes.activations(&mut numerator, &mut denominator);
+//! terms.activations(&mut numerator, &mut denominator);
 //! ```
 //!
-//! UpdateTerms that the next stretch has overwritten cannot be asked for:
+//! Update terms cannot be read after the next tile has overwritten them:
 //!
 //! ```compile_fail,E0499
 //! # use alphamf::internals::{Factor, ImpulseVariables, MarginalTable, Mixture, Workspace};
@@ -26,10 +27,10 @@
 //! # let (impulses, activations) = (ImpulseVariables::Integrated(&table), [1.0; 6]);
 //! let mut workspace = Workspace::default();
 //! let mut dispersed = workspace.disperse(&mixture, &activations);
-//! let slopes = dispersed.evaluate(impulses, &power).slopes();
+//! let terms = dispersed.evaluate(impulses, &power).update_terms();
 //! let (mut numerator, mut denominator) = ([0.0; 6], [0.0; 6]);
 //! workspace.disperse(&mixture, &activations);
-//! slopes.activations(&mut numerator, &mut denominator);
+//! terms.activations(&mut numerator, &mut denominator);
 //! ```
 
 use super::continuation::Continuation;
@@ -37,38 +38,38 @@ use super::mixture::{ImpulseVariables, Mixture, Scalar, constant};
 use crate::kernels::products::{Columns, accumulate_outer, product, product_with_transpose};
 use crate::kernels::vector::dispatch;
 
-/// Room to evaluate the mixture on some consecutive frames; it allocates only to grow.
+/// Buffers to evaluate the mixture on a tile of frames; they allocate only to grow.
 #[derive(Debug, Clone)]
 pub struct Workspace<T> {
     /// Dispersions, bins x frames.
     pub(super) lambda_speech: Vec<T>,
     pub(super) lambda_noise: Vec<T>,
-    /// A number for every bin and frame, and two for each source.
+    /// One value per bin and frame, and two for each source.
     pub(super) joint: Vec<T>,
     pub(super) speech: [Vec<T>; 2],
     pub(super) noise: [Vec<T>; 2],
 }
 
-/// The dispersions of both sources on some consecutive frames, bins x frames each.
+/// The dispersions of both sources on a tile of frames, bins x frames each.
 #[derive(Debug)]
 pub struct Dispersions<'a, T> {
     pub(super) mixture: &'a Mixture<T>,
     /// Rank x frames, speech first.
     pub(super) activations: &'a [T],
-    /// What multiplies the dispersions of noise, bins x frames; empty for nothing.
+    /// Field that multiplies the dispersions of noise, bins x frames; empty for none.
     pub(super) field: &'a [T],
     pub(super) workspace: &'a mut Workspace<T>,
 }
 
-/// The shares of the sources in every bin, given its power.
+/// The fractions of the sources in each bin, given its power.
 #[derive(Debug)]
 pub struct SourceShares<'a, T>(Dispersions<'a, T>);
 
-/// What raises and what lowers the dispersions of every bin: `|X|^2 v_s / (v^2 lambda_s)` and `v_s / (v lambda_s)`,
-/// or their expectations, and likewise those of noise.
+/// Numerator and denominator of the multiplicative update of the dispersions: `|X|^2 v_s / (v^2 lambda_s)` and
+/// `v_s / (v lambda_s)` or their expectations, and the same for noise.
 ///
-/// Those of noise are taken with respect to what the field multiplies. A multiplicative update multiplies a factor by
-/// a power of the ratio of the two sums that it has here.
+/// The terms of noise refer to its dispersion before the field. A multiplicative update multiplies a factor by a power of
+/// the ratio of its two sums.
 #[derive(Debug)]
 pub struct UpdateTerms<'a, T>(Dispersions<'a, T>);
 
@@ -76,17 +77,17 @@ pub struct UpdateTerms<'a, T>(Dispersions<'a, T>);
 #[derive(Debug)]
 pub struct Derivatives<'a, T>(pub(super) Dispersions<'a, T>);
 
-/// Bins that pass through the element-wise stages together.
+/// Bins per chunk of the element-wise stages.
 pub(super) const CHUNK: usize = 64;
 
-/// What some bins have to tell, and what is made of it.
+/// A chunk of bins: logarithms, and results.
 pub(super) struct Chunk<T> {
     pub(super) len: usize,
     pub(super) log_power: [T; CHUNK],
-    /// Logarithms of the variances for impulse variables of one.
+    /// Log variances for impulse variables of one.
     pub(super) log_speech: [T; CHUNK],
     pub(super) log_noise: [T; CHUNK],
-    /// Three numbers for every bin.
+    /// Three results per bin.
     pub(super) found: [[T; CHUNK]; 3],
 }
 
@@ -114,7 +115,7 @@ impl<T: Scalar> Chunk<T> {
 }
 
 /// Keeps dispersions away from zero; recordings are scaled to a mean power of one.
-const SMALLEST_DISPERSION: f64 = 1e-12;
+const MIN_DISPERSION: f64 = 1e-12;
 
 impl<T> Default for Workspace<T> {
     /// An empty workspace.
@@ -146,7 +147,7 @@ impl<T: Scalar> Workspace<T> {
             (mixture.speech_activations(activations), mixture.noise_activations(activations));
         product(mixture.speech.columns(bins), speech, &mut self.lambda_speech);
         product(mixture.noise.columns(bins), noise, &mut self.lambda_noise);
-        let floor = constant::<T>(SMALLEST_DISPERSION);
+        let floor = constant::<T>(MIN_DISPERSION);
         for lambda in [&mut self.lambda_speech, &mut self.lambda_noise] {
             lambda.iter_mut().for_each(|lambda| *lambda += floor);
         }
@@ -162,19 +163,19 @@ impl<'a, T: Scalar> Dispersions<'a, T> {
         Self { field, ..self }
     }
 
-    /// What they are made by.
+    /// The mixture they are evaluated for.
     #[must_use]
     pub fn mixture(&self) -> &'a Mixture<T> {
         self.mixture
     }
 
-    /// Those of speech and of noise.
+    /// The dispersions of speech and of noise, bins x frames each.
     #[must_use]
     pub fn dispersions(&self) -> (&[T], &[T]) {
         (&self.workspace.lambda_speech, &self.workspace.lambda_noise)
     }
 
-    /// The shares of the sources, for powers `|X|^2` (bins x frames, at least `MIN_POWER`).
+    /// The fractions of the sources, for powers `|X|^2` (bins x frames, at least `MIN_POWER`).
     pub fn evaluate(&mut self, impulses: ImpulseVariables<T>, power: &[T]) -> SourceShares<'_, T> {
         let exponents = self.mixture.variance_exponents();
         let workspace = &mut *self.workspace;
@@ -204,14 +205,14 @@ impl<'a, T: Scalar> Dispersions<'a, T> {
         SourceShares(self.reborrow())
     }
 
-    /// The potential `U = sum log v + |X|^2 / v` of each frame, with the impulse variables integrated out or given.
+    /// Writes the potential `U = sum log v + |X|^2 / v` of each frame, with the impulse variables integrated out or given.
     pub fn potential(&self, impulses: ImpulseVariables<T>, power: &[T], potential: &mut [f64]) {
         potential.fill(0.0);
         let bins = self.mixture.bins;
         self.for_each_term(impulses, power, |i, term| potential[i / bins] += term);
     }
 
-    /// The same for each bin.
+    /// Writes the potential of each bin, summed over frames.
     pub fn bin_potential(&self, impulses: ImpulseVariables<T>, power: &[T], potential: &mut [f64]) {
         potential.fill(0.0);
         let bins = self.mixture.bins;
@@ -246,8 +247,8 @@ impl<'a, T: Scalar> Dispersions<'a, T> {
         Dispersions { mixture, activations, field, workspace }
     }
 
-    /// The products of the spectra's transpose and of numbers for the dispersions (bins x frames) of speech and of
-    /// noise: one for every activation (rank x frames).
+    /// Writes the products of the transposed spectra with values of speech and of noise (bins x frames each): one per
+    /// activation (rank x frames).
     fn over_bins(&self, speech: &[T], noise: &[T], sums: &mut [T]) {
         let Self { mixture, .. } = self;
         let (bins, rank, split) = (mixture.bins, mixture.rank(), mixture.speech_rank());
@@ -257,12 +258,13 @@ impl<'a, T: Scalar> Dispersions<'a, T> {
 }
 
 impl<T: Scalar> Workspace<T> {
-    /// Goes over the dispersions in chunks, for each of which `expect` finds the gain and `E[|X|^2 v_s / v^2]` and
-    /// `E[|X|^2 v_n / v^2]`; it is given the first bin.
+    /// Iterates over the dispersions in chunks. For each, `expect` receives the index of the first bin, and writes the gain,
+    /// `E[|X|^2 v_s / v^2]` and `E[|X|^2 v_n / v^2]`.
     #[inline(always)]
     fn share_with(&mut self, exponents: (T, T), power: &[T], mut expect: impl FnMut(usize, &mut Chunk<T>)) {
         let mut chunk = Chunk::new();
-        let ([raise_speech, lower_speech], [raise_noise, lower_noise]) = (&mut self.speech, &mut self.noise);
+        let ([speech_numerator, speech_denominator], [noise_numerator, noise_denominator]) =
+            (&mut self.speech, &mut self.noise);
         for first in (0..power.len()).step_by(CHUNK) {
             let range = first..(first + CHUNK).min(power.len());
             let (lambda_speech, lambda_noise) =
@@ -271,15 +273,15 @@ impl<T: Scalar> Workspace<T> {
             expect(first, &mut chunk);
             let [gain, speech_power, noise_power] = &chunk.found;
             self.joint[range.clone()].copy_from_slice(&gain[..chunk.len]);
-            let raise_speech = &mut raise_speech[range.clone()];
-            let lower_speech = &mut lower_speech[range.clone()];
-            let raise_noise = &mut raise_noise[range.clone()];
-            let lower_noise = &mut lower_noise[range];
+            let speech_numerator = &mut speech_numerator[range.clone()];
+            let speech_denominator = &mut speech_denominator[range.clone()];
+            let noise_numerator = &mut noise_numerator[range.clone()];
+            let noise_denominator = &mut noise_denominator[range];
             for i in 0..chunk.len {
-                raise_speech[i] = speech_power[i] / lambda_speech[i];
-                lower_speech[i] = gain[i] / lambda_speech[i];
-                raise_noise[i] = noise_power[i] / lambda_noise[i];
-                lower_noise[i] = (T::one() - gain[i]) / lambda_noise[i];
+                speech_numerator[i] = speech_power[i] / lambda_speech[i];
+                speech_denominator[i] = gain[i] / lambda_speech[i];
+                noise_numerator[i] = noise_power[i] / lambda_noise[i];
+                noise_denominator[i] = (T::one() - gain[i]) / lambda_noise[i];
             }
         }
     }
@@ -292,8 +294,8 @@ impl<'a, T: Scalar> SourceShares<'a, T> {
         &self.0.workspace.joint
     }
 
-    /// Writes `E[|X|^2 v_n / v^2]` and `E[v_n / v]` of every bin: a factor of the noise's dispersion is raised by the
-    /// one and lowered by the other.
+    /// Writes `E[|X|^2 v_n / v^2]` and `E[v_n / v]` of each bin: numerator and denominator of the update of a factor of the
+    /// noise's dispersion.
     pub fn of_noise(&self, power: &mut [T], share: &mut [T]) {
         let Workspace { lambda_noise, joint, noise: [numerator, _], .. } = &*self.0.workspace;
         let slopes = numerator.iter().zip(lambda_noise);
@@ -301,12 +303,12 @@ impl<'a, T: Scalar> SourceShares<'a, T> {
         share.iter_mut().zip(joint).for_each(|(share, &gain)| *share = T::one() - gain);
     }
 
-    /// What raises and what lowers the dispersions.
+    /// The terms of multiplicative updates.
     #[must_use]
-    pub fn slopes(self) -> UpdateTerms<'a, T> {
+    pub fn update_terms(self) -> UpdateTerms<'a, T> {
         let Self(dispersed) = self;
-        for slopes in &mut dispersed.workspace.noise {
-            slopes.iter_mut().zip(dispersed.field).for_each(|(slope, &factor)| *slope *= factor);
+        for terms in &mut dispersed.workspace.noise {
+            terms.iter_mut().zip(dispersed.field).for_each(|(term, &factor)| *term *= factor);
         }
         UpdateTerms(dispersed)
     }
@@ -320,42 +322,41 @@ impl<'a, T: Scalar> UpdateTerms<'a, T> {
         self.0.over_bins(&speech[1], &noise[1], denominator);
     }
 
-    /// Adds those of the noise spectra, bins x noise rank.
+    /// Adds the sums for the noise spectra, bins x noise rank.
     pub fn add_noise(&self, numerator: &mut [T], denominator: &mut [T]) {
         let Dispersions { mixture, activations, workspace, .. } = &self.0;
         let noise = mixture.noise_activations(activations);
-        for (slopes, sums) in workspace.noise.iter().zip([numerator, denominator]) {
-            accumulate_outer(Columns::new(slopes, mixture.bins), noise, sums);
+        for (terms, sums) in workspace.noise.iter().zip([numerator, denominator]) {
+            accumulate_outer(Columns::new(terms, mixture.bins), noise, sums);
         }
     }
 
-    /// Adds those of the dictionary, bins x speech rank.
+    /// Adds the sums for the dictionary, bins x speech rank.
     pub fn add_speech(&self, numerator: &mut [T], denominator: &mut [T]) {
         let Dispersions { mixture, activations, workspace, .. } = &self.0;
         let speech = mixture.speech_activations(activations);
-        for (slopes, sums) in workspace.speech.iter().zip([numerator, denominator]) {
-            accumulate_outer(Columns::new(slopes, mixture.bins), speech, sums);
+        for (terms, sums) in workspace.speech.iter().zip([numerator, denominator]) {
+            accumulate_outer(Columns::new(terms, mixture.bins), speech, sums);
         }
     }
 
-    /// Adds those of the values at the knots (knots x speech rank), for spectra of speech that are made by
-    /// `continuation`.
+    /// Adds the sums for the values at the knots (knots x speech rank) of spectra of speech that `continuation` interpolates.
     pub fn add_continuation(&self, continuation: &Continuation, numerator: &mut [T], denominator: &mut [T]) {
         let Dispersions { mixture, activations, workspace, .. } = &self.0;
         let speech = mixture.speech_activations(activations);
-        for (slopes, sums) in workspace.speech.iter().zip([numerator, denominator]) {
-            continuation.add_slopes(slopes, speech, sums);
+        for (terms, sums) in workspace.speech.iter().zip([numerator, denominator]) {
+            continuation.add_terms(terms, speech, sums);
         }
     }
 
-    /// Adds, per bin, those of a gain that multiplies the dispersions of speech.
+    /// Adds, per bin, the sums for a gain that multiplies the dispersions of speech.
     pub fn add_gain(&self, numerator: &mut [T], denominator: &mut [T]) {
         let Dispersions { mixture, workspace, .. } = &self.0;
         let bins = mixture.bins;
-        for (sum, slopes) in [numerator, denominator].into_iter().zip(&workspace.speech) {
-            let columns = slopes.chunks_exact(bins).zip(workspace.lambda_speech.chunks_exact(bins));
-            for (slopes, lambda) in columns {
-                let products = slopes.iter().zip(lambda).map(|(&slope, &lambda)| lambda * slope);
+        for (sum, terms) in [numerator, denominator].into_iter().zip(&workspace.speech) {
+            let columns = terms.chunks_exact(bins).zip(workspace.lambda_speech.chunks_exact(bins));
+            for (terms, lambda) in columns {
+                let products = terms.iter().zip(lambda).map(|(&term, &lambda)| lambda * term);
                 sum.iter_mut().zip(products).for_each(|(sum, product)| *sum += product);
             }
         }
@@ -390,7 +391,7 @@ impl<T: Scalar> Derivatives<'_, T> {
         self.add_noise_at(self.0.activations, gradient);
     }
 
-    /// The same, for activations in the place of those that made the dispersions.
+    /// Adds this gradient for other activations than those of the dispersions.
     pub(super) fn add_noise_at(&self, activations: &[T], gradient: &mut [T]) {
         let Dispersions { mixture, workspace, .. } = &self.0;
         let noise = mixture.noise_activations(activations);

@@ -1,21 +1,19 @@
-//! The bands of the listener and what it sees on them.
+//! Bands of the network, and its input features on them.
 
-use super::network::{FEATURES, GROUP, PAIR};
+use super::sizes::{BANDS, FEATURES, GROUP, PAIR};
 use crate::kernels::convolution::Grid;
 use crate::kernels::vector;
 
-/// Number of bands up to 8 kHz.
-pub const BANDS: usize = 160;
-/// Bins below 1.2 kHz are bands of their own: there, the harmonics of every voice lie apart.
+/// Bins below 1.2 kHz are bands of their own: they resolve the harmonics of every voice.
 const SINGLE: usize = 76;
 /// Bins up to 8 kHz.
 const BINS: usize = 513;
-/// Powers below this share of the mean count as this.
+/// Minimum power, as a fraction of the mean.
 const LEAST: f32 = 1e-9;
-/// A mean power that counts as silence: its share above is still a normal number.
+/// Minimum mean power; the fraction above of it is a normal number.
 const SILENCE: f32 = 1e-28;
 
-/// The first bin of every band, and the number of bins: above the single bins on a logarithmic scale.
+/// The first bin of every band, and the number of bins; logarithmic above the single bins.
 pub(super) fn edges() -> [usize; BANDS + 1] {
     std::array::from_fn(|band| {
         if band < SINGLE {
@@ -26,22 +24,22 @@ pub(super) fn edges() -> [usize; BANDS + 1] {
     })
 }
 
-/// Powers on bands, of which a recording may lack the highest.
+/// Powers on bands; a recording may lack the highest.
 pub(super) struct Bands {
-    /// Bands that are there.
+    /// Number of bands of the recording.
     pub present: usize,
-    /// Logarithms of their mean powers, bands x frames.
+    /// Log mean powers, bands x frames.
     levels: Vec<f32>,
-    /// The mean of the powers that levels are relative to.
+    /// Reference of the levels: mean power.
     mean: f32,
 }
 
-/// Where a level lies: against the whole recording, against the band's quiet (its 10 % quantile over time), and the quiet
-/// against the whole.
+/// Features of a level: relative to the whole recording; relative to the band's quiet level (its 10 % quantile over time);
+/// and the quiet level relative to the whole.
 pub(super) type Features = [f32; FEATURES];
 
 impl Bands {
-    /// The bands that begin and end at some bins, of powers (bins x frames); relative to those of `whole`, or to their own.
+    /// The bands with these edges, of powers (bins x frames); relative to the mean of `whole`, or to their own.
     pub(super) fn new(power: &[f32], bins: usize, edges: &[usize], whole: Option<&Self>) -> Self {
         let present = edges[1..].iter().take_while(|&&end| end <= bins).count();
         let frames = power.len() / bins;
@@ -60,7 +58,7 @@ impl Bands {
         Self { present, levels, mean }
     }
 
-    /// Shows the features of every band in every frame: frame, band, features.
+    /// Calls `show` with frame, band and features of every band in every frame.
     pub(super) fn for_each(&self, mut show: impl FnMut(usize, usize, Features)) {
         let frames = self.levels.len() / self.present.max(1);
         let whole = vector::ln(self.mean);
@@ -77,15 +75,15 @@ impl Bands {
         }
     }
 
-    /// The level of every band against the whole, the first of its features: bands x frames.
-    pub(super) fn against_whole(&self) -> impl Iterator<Item = f32> {
+    /// The level of every band relative to the whole, its first feature: bands x frames.
+    pub(super) fn relative_to_whole(&self) -> impl Iterator<Item = f32> {
         let whole = vector::ln(self.mean);
         self.levels.iter().map(move |level| (level - whole) / 4.0)
     }
 }
 
-/// The input of the network: the features of every band that the recording has, in so many frames. Bands that it lacks are zero.
-/// An odd last frame is repeated.
+/// The input of the network: the features of the recording's bands in `frames` frames. Missing bands are zero; an odd last frame
+/// is repeated.
 pub(super) fn features(bands: &Bands, frames: usize) -> Grid {
     let mut grid = Grid::new(FEATURES * PAIR * GROUP, BANDS / GROUP, frames.div_ceil(PAIR));
     let (row, channels) = (grid.row(), grid.channels);
@@ -102,12 +100,12 @@ pub(super) fn features(bands: &Bands, frames: usize) -> Grid {
     grid
 }
 
-/// Leads from values on bands to values on bins, linear between the centres of bands.
+/// Linear interpolation from band centres to bins: lower band and weight of the next one, per bin.
 #[derive(Debug, Clone)]
 pub(super) struct Interpolation(Vec<(usize, f32)>);
 
 impl Interpolation {
-    /// From bands that begin and end at `edges` to bins. Those beyond the centres of the outer bands have their values.
+    /// From bands with these edges to `bins` bins; constant beyond the outer centres.
     pub(super) fn new(edges: &[usize], bins: usize) -> Self {
         let last = edges.len() - 2;
         let centre = |band: usize| (edges[band] + edges[band + 1] - 1) as f32 / 2.0;
@@ -122,7 +120,7 @@ impl Interpolation {
         Self(weights.collect())
     }
 
-    /// Appends the values on bins.
+    /// Appends the values on bins to `bins`.
     pub(super) fn extend(&self, bands: &[f32], bins: &mut Vec<f32>) {
         bins.extend(
             self.0.iter().map(|&(band, share)| bands[band] + share * (bands[band + 1] - bands[band])),

@@ -1,41 +1,42 @@
-//! A network that hears where the voice is, from the recording's own spectrum.
+//! Speech-presence network: log odds of speech in each time-frequency bin.
 //!
-//! The model tells a voice from noise by what their spectra are made of and by how steady they are; a dog, a siren or
-//! a keyboard is neither. The listener has learned from mixtures of voices with real noises of many kinds. It sees
-//! logarithms of power on [`BANDS`] bands, relative to the recording's mean and to the quiet of each band, up to 3 s
-//! to either side, and returns the logarithm of the odds that what is in a bin is the voice's.
+//! The factorisation distinguishes speech from noise by spectra and stationarity, which fails for transient or harmonic
+//! noise. The network is trained on mixtures of speech with many kinds of real noise. Its input is the log power on [`BANDS`]
+//! bands, relative to the mean of the recording and to the quiet level of each band, up to 3 s to either side.
 //!
-//! It and the posterior know different things: the posterior has the fine structure of the spectrum, the channel and
-//! what is steady, the listener what a voice does and other sounds do not. The noise of the model starts where the listener
-//! hears it, and a logarithmic opinion pool joins the two.
+//! The network resolves what distinguishes speech from other sounds; the posterior resolves the fine structure of the
+//! spectrum, the channel and steady noise. The noise estimate of the model starts from the network's log odds, and a
+//! logarithmic opinion pool fuses the two.
 
 mod bands;
 mod causal;
 mod file;
+mod header;
 mod high_band;
 mod network;
+mod sizes;
 #[cfg(test)]
 mod tests;
 
-pub use bands::BANDS;
-pub use file::{PresenceNetError, PresenceNetHeader};
+pub use header::{PresenceNetError, PresenceNetHeader};
 pub use high_band::{HighBandPresenceNet, HighBandPresenceNetHeader};
+pub use sizes::BANDS;
 
 use crate::kernels::vector;
 use bands::{Bands, Interpolation, edges, features};
 pub(crate) use causal::CausalPresenceNet;
 use network::Network;
 
-/// A voice that is anywhere near is heard in some bins: how far, frames, ...
+/// Frames to either side within which speech counts as near.
 const NEAR_FRAMES: usize = 16;
-/// ... in how many bins, as peaks of noise are in fewer, ...
-const HEARD_BINS: usize = 8;
-/// ... and with at least such log odds, below which the model's word for a voice counts for less and less, by this slope.
-/// In four minutes of white noise there are none above -2.9, and in all but a hundredth of the frames of voices above 0.7.
+/// Number of bins in which near speech has high log odds; peaks of noise have them in fewer.
+const PRESENT_BINS: usize = 8;
+/// Log odds at which speech is near with even odds, and the slope of its log odds; tuned on white noise and speech
+/// (eval/results).
 const MIN_LOG_ODDS: f32 = -1.0;
 const SLOPE: f32 = 4.0;
 
-/// Tells the odds of speech in every bin of a recording.
+/// Estimates the log odds of speech in each time-frequency bin of a recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PresenceNet {
     header: PresenceNetHeader,
@@ -43,37 +44,45 @@ pub struct PresenceNet {
 }
 
 impl PresenceNet {
-    /// The listener that comes with this crate: `models/listener-16k.safetensors`.
+    /// The network embedded in this crate: `models/listener-16k.safetensors`.
     ///
     /// # Errors
-    /// Never, unless the crate was built with a damaged file.
+    /// Only if the crate was built with a damaged file.
     pub fn built_in() -> Result<Self, PresenceNetError> {
         Self::from_bytes(include_bytes!("../../models/listener-16k.safetensors"))
     }
 
-    /// The listener for sound as it comes that comes with this crate: `models/listener-live-16k.safetensors`.
+    /// The causal network embedded in this crate: `models/listener-live-16k.safetensors`.
     ///
     /// # Errors
-    /// Never, unless the crate was built with a damaged file.
+    /// Only if the crate was built with a damaged file.
     pub fn built_in_causal() -> Result<Self, PresenceNetError> {
         Self::from_bytes(include_bytes!("../../models/listener-live-16k.safetensors"))
     }
 
-    /// What it was made for and from.
+    /// Reads a network from the bytes of its file.
+    ///
+    /// # Errors
+    /// [`PresenceNetError`] if they are not a valid network.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, PresenceNetError> {
+        let (header, network) = file::read(bytes)?;
+        Ok(Self { header, network })
+    }
+
+    /// Parameters and training data.
     #[must_use]
     pub fn header(&self) -> &PresenceNetHeader {
         &self.header
     }
 
-    /// The natural logarithm of the odds of speech (bins x frames), given `|X|^2` (bins x frames, in any unit) of
-    /// frames that are 16 ms apart and bins that are 15.625 Hz apart. Bins above 8 kHz are given the odds of the
-    /// highest band.
+    /// Natural log odds of speech (bins x frames, column-major), given `|X|^2` (bins x frames, in any unit) of frames 16 ms
+    /// apart and bins 15.625 Hz apart. Bins above 8 kHz have the odds of the highest band.
     #[must_use]
     pub fn log_odds(&self, power: &[f32], bins: usize) -> Vec<f32> {
         self.band_log_odds(power, bins).on_bins(bins)
     }
 
-    /// The same on bands.
+    /// Log odds of speech on bands.
     pub(crate) fn band_log_odds(&self, power: &[f32], bins: usize) -> BandLogOdds {
         let bands = Bands::new(power, bins, &edges(), None);
         let frames = power.len() / bins;
@@ -83,22 +92,22 @@ impl PresenceNet {
     }
 }
 
-/// What was heard of a recording, on bands.
+/// Log odds of speech on bands.
 pub(crate) struct BandLogOdds {
-    /// The powers that it was heard by.
+    /// The powers they were estimated from.
     bands: Bands,
     /// The log odds of speech, [`BANDS`] x frames.
     odds: Vec<f32>,
 }
 
 impl BandLogOdds {
-    /// The log odds in so many bins: bins x frames.
+    /// The log odds interpolated to `bins` bins: bins x frames.
     pub(crate) fn on_bins(&self, bins: usize) -> Vec<f32> {
         spread(&self.odds, &edges(), bins)
     }
 }
 
-/// Values on bands, which begin and end at `edges`, for some bins: bands x frames to bins x frames.
+/// Interpolates values on bands with these edges (bands x frames) to `bins` bins (bins x frames).
 fn spread(values: &[f32], edges: &[usize], bins: usize) -> Vec<f32> {
     let bands = edges.len() - 1;
     let mut spread = Vec::with_capacity(values.len() / bands * bins);
@@ -109,18 +118,19 @@ fn spread(values: &[f32], edges: &[usize], bins: usize) -> Vec<f32> {
     spread
 }
 
-/// The probability of a voice near every frame, by the bins in which it is heard best.
+/// Probability of speech near each frame, from log odds of speech (bins x frames): by the [`PRESENT_BINS`]-th highest of a
+/// frame.
 pub(crate) fn frame_presence(log_odds: &[f32], bins: usize) -> Vec<f32> {
     let mut sorted = vec![0.0; bins];
-    let heard = |frame: &[f32]| {
+    let highest = |frame: &[f32]| {
         sorted.copy_from_slice(frame);
-        let place = HEARD_BINS.min(bins) - 1;
+        let place = PRESENT_BINS.min(bins) - 1;
         *sorted.select_nth_unstable_by(place, |a, b| b.total_cmp(a)).1
     };
-    let heard: Vec<f32> = log_odds.chunks_exact(bins).map(heard).collect();
-    (0..heard.len())
+    let odds: Vec<f32> = log_odds.chunks_exact(bins).map(highest).collect();
+    (0..odds.len())
         .map(|t| {
-            let near = &heard[t.saturating_sub(NEAR_FRAMES)..(t + NEAR_FRAMES + 1).min(heard.len())];
+            let near = &odds[t.saturating_sub(NEAR_FRAMES)..(t + NEAR_FRAMES + 1).min(odds.len())];
             vector::logistic(SLOPE * (near.iter().copied().fold(f32::NEG_INFINITY, f32::max) - MIN_LOG_ODDS))
         })
         .collect()

@@ -1,23 +1,17 @@
-//! The network: convolutions over time and neighbouring bands around a trunk that sees the whole spectrum.
+//! The network: convolutions over time and neighbouring bands, around a trunk over the whole spectrum.
 
-use super::bands::BANDS;
-use super::file::PresenceNetHeader;
+use super::header::PresenceNetHeader;
+use super::sizes::{FEATURES, GROUP, PAIR, PLACES};
 use crate::kernels::convolution::{Convolution, Grid};
 
-/// Values that describe a band of a frame.
-pub(super) const FEATURES: usize = 3;
-/// Neighbouring bands, and successive frames, that share a place.
-pub(super) const GROUP: usize = 5;
-pub(super) const PAIR: usize = 2;
-pub(super) const PLACES: usize = BANDS / GROUP;
-/// The slope of the activation function below zero: a leaky rectifier.
+/// Slope of the activation function below zero: a leaky rectifier.
 const LEAK: f32 = 0.1;
 
 /// All layers, with their parameters end to end in the order of the fields.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Network {
     pub first: Convolution,
-    /// Where the biases of every place begin among the parameters, places x channels.
+    /// Offset of the biases of the places among the parameters, places x channels.
     pub places: usize,
     pub local: Vec<Convolution>,
     pub narrow: Convolution,
@@ -30,7 +24,7 @@ pub(super) struct Network {
     pub parameters: Vec<f32>,
 }
 
-/// Hands out places among the parameters.
+/// Assigns offsets among the parameters.
 pub(super) struct Layout(usize);
 
 impl Layout {
@@ -38,7 +32,7 @@ impl Layout {
         Self(0)
     }
 
-    /// Parameters that were handed out.
+    /// Number of assigned parameters.
     pub(super) fn size(&self) -> usize {
         self.0
     }
@@ -100,7 +94,7 @@ impl Network {
         before.chain(wide).chain([spread, widen]).chain(after).chain([last])
     }
 
-    /// The logarithms of the odds, bands x frames, two frames for each of the input.
+    /// The log odds, bands x frames, two frames for each of the input.
     pub(super) fn forward(&self, input: &Grid) -> Vec<f32> {
         let parameters = &self.parameters;
         let mut near = self.first.forward(parameters, input);

@@ -1,4 +1,4 @@
-//! The listener against the framework that it was learned with, and files that are none.
+//! The network against the training framework, and damaged files.
 
 use super::*;
 use crate::tensor_file::TensorFileError;
@@ -27,11 +27,11 @@ pub(super) fn compare_with(table: &str, bins: usize, odds: impl Fn(usize, usize)
 }
 
 #[test]
-fn the_odds_are_those_of_the_framework_that_learned_them() {
-    let listener = PresenceNet::built_in().unwrap();
+fn the_odds_are_those_of_the_training_framework() {
+    let net = PresenceNet::built_in().unwrap();
     let mut compared = 0;
     for bins in [513, 257] {
-        let odds = listener.log_odds(&spectrum(bins), bins);
+        let odds = net.log_odds(&spectrum(bins), bins);
         compared += compare_with(include_str!("reference.csv"), bins, |frame, bin| odds[frame * bins + bin]);
     }
     assert!(compared > 50);
@@ -39,23 +39,23 @@ fn the_odds_are_those_of_the_framework_that_learned_them() {
 
 #[test]
 fn the_unit_of_power_and_an_odd_last_frame_do_not_matter() {
-    let listener = PresenceNet::built_in().unwrap();
+    let net = PresenceNet::built_in().unwrap();
     let power = spectrum(257);
-    let odds = listener.log_odds(&power, 257);
+    let odds = net.log_odds(&power, 257);
     let louder: Vec<f32> = power.iter().map(|x| x * 1e6).collect();
-    let difference = odds.iter().zip(listener.log_odds(&louder, 257)).map(|(a, b)| (a - b).abs());
+    let difference = odds.iter().zip(net.log_odds(&louder, 257)).map(|(a, b)| (a - b).abs());
     assert!(difference.fold(0.0, f32::max) < 1e-2);
-    assert_eq!(listener.log_odds(&power[257..], 257).len(), 47 * 257);
+    assert_eq!(net.log_odds(&power[257..], 257).len(), 47 * 257);
 }
 
 #[test]
 fn silence_and_a_single_frame_have_odds() {
-    let listener = PresenceNet::built_in().unwrap();
+    let net = PresenceNet::built_in().unwrap();
     for (frames, power) in [(1, 1.0_f32), (3, 0.0), (2, f32::MAX / 1e4)] {
-        let odds = listener.log_odds(&vec![power; frames * 40], 40);
+        let odds = net.log_odds(&vec![power; frames * 40], 40);
         assert!(odds.len() == frames * 40 && odds.iter().all(|odds| odds.is_finite()));
     }
-    assert!(listener.log_odds(&[], 257).is_empty());
+    assert!(net.log_odds(&[], 257).is_empty());
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! Autoregressive models of a stretch of signal, and the interpolation of samples lost from it.
+//! Autoregressive models of a section of signal, and interpolation of its missing samples.
 
-/// The coefficients `[1, a_1, ..., a_p]` of the prediction error filter of a stretch, by the
+/// The coefficients `[1, a_1, ..., a_p]` of the prediction error filter of a section, by the
 /// autocorrelation method with a Hann window (Levinson and Durbin).
 pub fn prediction_error_filter(samples: &[f64], order: usize) -> Vec<f64> {
     let mut model = Model::default();
@@ -8,7 +8,7 @@ pub fn prediction_error_filter(samples: &[f64], order: usize) -> Vec<f64> {
     model.filter
 }
 
-/// An autoregressive model, and what it takes to fit it.
+/// An autoregressive model, with the buffers of its fit.
 #[derive(Debug, Clone, Default)]
 struct Model {
     /// `[1, a_1, ..., a_p]`.
@@ -31,7 +31,7 @@ impl Model {
         let lagged = |lag: usize| windowed.iter().zip(windowed.iter().skip(lag)).map(|(x, y)| x * y).sum();
         correlation.clear();
         correlation.extend((0..=order).map(|lag| -> f64 { lagged(lag) }));
-        // White noise 50 dB below keeps narrow-band stretches well conditioned.
+        // White noise 50 dB below keeps narrow-band sections well conditioned.
         correlation[0] = correlation[0] * (1.0 + 1e-5) + f64::MIN_POSITIVE;
         filter.clear();
         filter.resize(order + 1, 0.0);
@@ -50,14 +50,14 @@ impl Model {
     }
 }
 
-/// Replaces samples that are lost by those that minimise the squared prediction error of the stretch, model and samples in
-/// turn (Janssen, Veldhuis and Vries, "Adaptive interpolation of discrete-time signals that can be modeled as
+/// Replaces missing samples by those that minimise the squared prediction error of the section, model and samples in turn
+/// (Janssen, Veldhuis and Vries, "Adaptive interpolation of discrete-time signals that can be modeled as
 /// autoregressive processes", 1986).
 #[derive(Debug)]
 pub struct Interpolator {
     order: usize,
     iterations: usize,
-    /// Samples of a stretch, and of them lost, for which there is room.
+    /// Capacity: samples of a section, and missing ones.
     room: (usize, usize),
     model: Model,
     /// Autocorrelation of the filter.
@@ -67,12 +67,12 @@ pub struct Interpolator {
 }
 
 impl Interpolator {
-    /// With models of an order, at least 1, each fitted `iterations` times.
+    /// With models of `order`, at least 1, each fitted `iterations` times.
     pub fn new(order: usize, iterations: usize) -> Self {
         Self::with_room(order, iterations, (0, 0))
     }
 
-    /// Likewise; it will not allocate for stretches of so many samples, of which so many are lost.
+    /// With capacity for sections of `samples` samples with `missing` missing ones: up to that, nothing is allocated.
     pub fn with_room(order: usize, iterations: usize, room: (usize, usize)) -> Self {
         let coefficients = || Vec::with_capacity(order + 1);
         let (samples, missing) = room;
@@ -126,7 +126,7 @@ impl Interpolator {
 }
 
 impl Clone for Interpolator {
-    /// As much room, too; nothing is kept from one stretch to the next.
+    /// Keeps the capacity; there is no state between sections.
     fn clone(&self) -> Self {
         Self::with_room(self.order, self.iterations, self.room)
     }

@@ -1,53 +1,53 @@
-//! Clicks: bursts of a few milliseconds that stand far out of their surroundings.
+//! Clicks: bursts of a few milliseconds far above their surroundings.
 
 use super::autoregression::Interpolator;
 use super::quantile;
 use std::ops::Range;
 
-/// Levels are taken from blocks of this length, in seconds.
+/// Length of the blocks of levels, s.
 pub(super) const BLOCK: f64 = 0.001;
-/// Blocks on either side whose median level is the surroundings' level.
+/// Blocks on either side, of which the median is the level of the surroundings.
 pub(super) const NEIGHBOURS: usize = 30;
-/// A click reaches as far as its level stays above this multiple of the surroundings'.
+/// A click extends while its level exceeds that of the surroundings by this factor.
 pub(super) const EDGE: f64 = 2.5;
 
-/// What counts as a click.
+/// Thresholds of a click.
 #[derive(Clone, Copy)]
 pub(super) struct Threshold {
-    /// Least level relative to the surroundings.
+    /// Minimum level relative to the surroundings.
     pub over_surroundings: f64,
-    /// Least level relative to the recording's loud parts (the 90% quantile of all blocks).
+    /// Minimum level relative to the loud parts of the recording (90 % quantile of all blocks).
     pub over_recording: f64,
-    /// Most blocks.
+    /// Maximum number of blocks.
     pub longest: usize,
 }
 
-/// Clicks that no speech sound is taken for: clean and noisy speech has at most about one a second.
+/// Certain clicks: speech has at most about one false detection per second.
 pub(super) const CERTAIN: Threshold = Threshold { over_surroundings: 8.0, over_recording: 3.0, longest: 8 };
-/// Clicks, some of which overlap, in a recording that is known to have them.
+/// Likely clicks, in a section that has certain ones.
 const LIKELY: Threshold = Threshold { over_surroundings: 6.0, over_recording: 1.0, longest: 12 };
-/// A stretch of the recording has clicks if there are as many certain ones, in all and per second.
+/// Minimum number of certain clicks of a section, in all and per second.
 const EVIDENCE: (usize, f64) = (4, 2.0);
-/// Length of the stretches that are judged each for itself, in seconds.
-const STRETCH: f64 = 10.0;
-/// Coefficients of the first-order high-passes in which clicks are looked for: sharp ones stand
-/// out where speech is whitened, rounded ones in the signal itself.
+/// Length of the sections that are judged independently, s.
+const SECTION_SECONDS: f64 = 10.0;
+/// Coefficients of the first-order high-passes of detection: sharp clicks stand out of whitened speech, rounded ones of the
+/// signal itself.
 const EMPHASES: [f64; 2] = [SHARP, 0.0];
-/// The one for sharp clicks.
+/// Coefficient for sharp clicks.
 pub(super) const SHARP: f64 = 0.9;
-/// How far back a sample is predicted from, s.
+/// Context of a prediction, s.
 pub(super) const REACH: f64 = 0.004;
-/// How often the model of what is around a click is fitted.
+/// Fits of the model around a click.
 const ITERATIONS: usize = 3;
 
-/// The samples that clicks cover, ascending; empty if the recording does not have them.
+/// The samples of all clicks, ascending; empty if the recording has none.
 pub fn detect(samples: &[f32], sample_rate: u32) -> Vec<Range<usize>> {
     let block = ((f64::from(sample_rate) * BLOCK).round() as usize).max(1);
     let seconds = samples.len() as f64 / f64::from(sample_rate);
-    let stretches = (seconds / STRETCH).round().max(1.0) as usize;
+    let stretches = (seconds / SECTION_SECONDS).round().max(1.0) as usize;
     let length = (samples.len() / stretches / block + 1) * block;
     let mut clicks: Vec<Range<usize>> = Vec::new();
-    for (stretch, samples) in samples.chunks(length).enumerate() {
+    for (index, samples) in samples.chunks(length).enumerate() {
         let seconds = samples.len() as f64 / f64::from(sample_rate);
         for emphasis in EMPHASES {
             let levels = Levels::new(samples, block, emphasis);
@@ -58,7 +58,7 @@ pub fn detect(samples: &[f32], sample_rate: u32) -> Vec<Range<usize>> {
             clicks.extend(levels.clicks(LIKELY).into_iter().map(|blocks| {
                 let start = (blocks.start * block).saturating_sub(block / 2);
                 let end = (blocks.end * block + block / 2).min(samples.len());
-                stretch * length + start..stretch * length + end
+                index * length + start..index * length + end
             }));
         }
     }
@@ -80,27 +80,27 @@ pub fn interpolate(samples: &[f32], sample_rate: u32, clicks: &[Range<usize>]) -
     let context = (0.032 * rate) as usize;
     let mut interpolator = Interpolator::new(order, ITERATIONS);
     let mut output = samples.to_vec();
-    // Clicks within each other's reach are filled together.
+    // Clicks within each other's context are interpolated together.
     for group in clicks.chunk_by(|a, b| b.start - a.end <= 2 * order) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
         let start = first.start.saturating_sub(context);
         let end = (last.end + context).min(samples.len());
-        let mut stretch: Vec<f64> = output[start..end].iter().map(|&x| f64::from(x)).collect();
-        // A click further off in the stretch that is still to be filled must not enter the model.
+        let mut section: Vec<f64> = output[start..end].iter().map(|&x| f64::from(x)).collect();
+        // Clicks of the section that are not interpolated yet must not enter the model.
         for click in clicks.iter().filter(|click| click.start >= last.end && click.start < end) {
-            stretch[click.start - start..click.end.min(end) - start].fill(0.0);
+            section[click.start - start..click.end.min(end) - start].fill(0.0);
         }
         let missing: Vec<usize> =
             group.iter().flat_map(|click| click.start - start..click.end - start).collect();
-        interpolator.interpolate(&mut stretch, &missing);
+        interpolator.interpolate(&mut section, &missing);
         for at in missing {
-            output[start + at] = stretch[at] as f32;
+            output[start + at] = section[at] as f32;
         }
     }
     output
 }
 
-/// Levels block by block: the largest modulus of the signal after a first-order high-pass.
+/// Levels per block: maximum modulus after a first-order high-pass.
 struct Levels {
     own: Vec<f64>,
     surroundings: Vec<f64>,
@@ -116,7 +116,7 @@ impl Levels {
         let own: Vec<f64> = (0..samples.len() / block)
             .map(|b| (b * block..(b + 1) * block).map(emphasised).fold(0.0, f64::max))
             .collect();
-        // Short of silence, so that a lone sound in it has surroundings to stand out of.
+        // Above silence, so that a single sound in it has surroundings.
         let floor = 0.1 * quantile(&own, 0.5).unwrap_or(0.0) + 1e-9;
         let width = (2 * NEIGHBOURS + 1).min(own.len());
         let mut surroundings = vec![floor; own.len()];
@@ -128,7 +128,7 @@ impl Levels {
         Self { own, surroundings, loud }
     }
 
-    /// The blocks of every click above a threshold.
+    /// The blocks of all clicks above a threshold.
     fn clicks(&self, threshold: Threshold) -> Vec<Range<usize>> {
         let above = |b: usize, factor: f64| b < self.own.len() && self.own[b] > factor * self.surroundings[b];
         let mut clicks = Vec::new();

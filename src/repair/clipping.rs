@@ -1,13 +1,13 @@
-//! Waves that were cut off, as by a microphone that was set too loud.
+//! Detection of clipped samples.
 
-/// Samples in a row at the peak that a clipped wave has at least, and how often it has so many: what is not clipped reaches its
-/// peak once, and stays there for a sample or two.
-const RUN: u64 = 4;
-const RUNS: u64 = 3;
-/// Fainter peaks are a few steps of the converter high, and flat for that.
-const FAINTEST: f32 = 0.01;
+/// Minimum length of a run at the peak; unclipped signals stay there for a sample or two.
+const MIN_RUN: u64 = 4;
+/// Minimum number of such runs; unclipped signals reach their peak once.
+const MIN_RUNS: u64 = 3;
+/// Minimum peak: lower ones are a few quantisation steps high, and therefore flat.
+const MIN_PEAK: f32 = 0.01;
 
-/// The clipped samples of a channel, as they come.
+/// Counts the clipped samples of a channel, block by block.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Clipping {
     above: Rail,
@@ -22,26 +22,26 @@ impl Clipping {
         }
     }
 
-    /// How many samples were clipped so far.
+    /// Number of clipped samples so far.
     pub(crate) fn samples(&self) -> u64 {
-        [self.above, self.below].iter().filter(|rail| rail.runs >= RUNS).map(|rail| rail.samples).sum()
+        [self.above, self.below].iter().filter(|rail| rail.runs >= MIN_RUNS).map(|rail| rail.samples).sum()
     }
 }
 
-/// What was seen at the highest sample so far.
+/// Runs at the highest sample so far.
 #[derive(Debug, Clone, Copy)]
 struct Rail {
     peak: f32,
-    /// Samples in a row that are there.
+    /// Length of the present run.
     run: u64,
-    /// Runs that were long enough, and their samples.
+    /// Runs of sufficient length, and their samples.
     runs: u64,
     samples: u64,
 }
 
 impl Default for Rail {
     fn default() -> Self {
-        Self { peak: FAINTEST, run: 0, runs: 0, samples: 0 }
+        Self { peak: MIN_PEAK, run: 0, runs: 0, samples: 0 }
     }
 }
 
@@ -52,8 +52,8 @@ impl Rail {
         } else if x == self.peak {
             self.run += 1;
             match self.run {
-                RUN => (self.runs, self.samples) = (self.runs + 1, self.samples + RUN),
-                longer if longer > RUN => self.samples += 1,
+                MIN_RUN => (self.runs, self.samples) = (self.runs + 1, self.samples + MIN_RUN),
+                longer if longer > MIN_RUN => self.samples += 1,
                 _ => {}
             }
         } else {
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_that_were_cut_off_are_counted_at_either_end() {
+    fn clipped_samples_are_counted_at_both_ends() {
         let (mut highest, mut lowest) = (0, 0);
         let clipped = |n: usize| wave(n).clamp(-0.5, 0.7);
         for n in 0..40_000 {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_cut_off_is_not_counted() {
+    fn unclipped_samples_are_not_counted() {
         assert_eq!(counted((0..40_000).map(wave)), 0);
         assert_eq!(counted((0..40_000).map(|_| 0.0)), 0);
         // Steps of 16 bits, faint ones, and one top that is flat.

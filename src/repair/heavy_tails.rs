@@ -1,4 +1,4 @@
-//! White symmetric alpha-stable noise, an impulse in any sample.
+//! White symmetric alpha-stable noise: detection and suppression.
 
 use super::autoregression::prediction_error_filter;
 use super::quantile;
@@ -6,30 +6,30 @@ use super::score::Score;
 use crate::stable::StableFit;
 use crate::transform::{DEFAULT_WINDOW_SECONDS, Stft};
 
-/// Length of the frames whose statistics decide, in seconds.
+/// Length of the frames of statistics, s.
 const FRAME: f64 = 0.032;
-/// Share of frames, the quietest, that is taken for noise alone.
+/// Fraction of the frames, the quietest, that counts as noise alone.
 const QUIET: f64 = 0.3;
-/// Fewest quiet frames to judge by.
-const FEWEST: usize = 8;
-/// An outlier is this many (robust) standard deviations large while its neighbours stay below the
-/// second number. Normal noise has one such sample in a million.
+/// Minimum number of quiet frames.
+const MIN_FRAMES: usize = 8;
+/// Minimum of an outlier and maximum of its neighbours, in robust standard deviations. Normal noise has one outlier in a
+/// million samples.
 const OUTLIER: (f64, f64) = (5.0, 3.0);
 /// Neighbours on either side.
 const NEIGHBOURS: usize = 6;
-/// Least share of quiet frames with an outlier. At alpha = 1.8 it is about 0.55; clean speech
-/// reaches 0.4 in its pauses, but over a restless floor.
-const AFFECTED: f64 = 0.33;
-/// Largest ratio of the 90% to the 10% quantile of the quiet frames' levels: the noise is constant.
-const RESTLESSNESS: f64 = 1.55;
-/// Least share of the quiet frames' power that prediction leaves: the noise is white.
-const WHITENESS: f64 = 0.5;
+/// Minimum fraction of quiet frames with an outlier. At alpha = 1.8 it is about 0.55; pauses of clean speech reach 0.4, but over
+/// a non-stationary floor.
+const MIN_AFFECTED: f64 = 0.33;
+/// Maximum ratio of the 90 % to the 10 % quantile of the quiet frames' levels: the noise is stationary.
+const MAX_LEVEL_RATIO: f64 = 1.55;
+/// Minimum prediction error of the quiet frames, relative to their power: the noise is white.
+const MIN_WHITENESS: f64 = 0.5;
 /// The median modulus of a standard normal variable.
 const MEDIAN: f64 = 0.6745;
 
 /// The law of the noise, if the quiet parts of the recording are white noise with heavy tails.
 pub fn detect(samples: &[f32], sample_rate: u32) -> Option<StableFit> {
-    /// Coefficients of linear prediction, as is usual for speech at 8 kHz.
+    /// Coefficients of linear prediction, usual for speech at 8 kHz.
     const ORDER: usize = 10;
     let length = (f64::from(sample_rate) * FRAME) as usize;
     let mut frames: Vec<(f64, &[f32])> = samples
@@ -40,7 +40,7 @@ pub fn detect(samples: &[f32], sample_rate: u32) -> Option<StableFit> {
         .collect();
     frames.sort_by(|x, y| x.0.total_cmp(&y.0));
     frames.truncate((QUIET * frames.len() as f64) as usize);
-    if frames.len() < FEWEST {
+    if frames.len() < MIN_FRAMES {
         return None;
     }
     let (mut affected, mut levels, mut shares) = (0, Vec::new(), Vec::new());
@@ -66,27 +66,27 @@ pub fn detect(samples: &[f32], sample_rate: u32) -> Option<StableFit> {
         affected += usize::from(isolated);
     }
     let restlessness = quantile(&levels, 0.9)? / quantile(&levels, 0.1)?;
-    if (affected as f64) < AFFECTED * frames.len() as f64
+    if (affected as f64) < MIN_AFFECTED * frames.len() as f64
         || restlessness.is_nan()
-        || restlessness > RESTLESSNESS
-        || quantile(&shares, 0.5)? < WHITENESS
+        || restlessness > MAX_LEVEL_RATIO
+        || quantile(&shares, 0.5)? < MIN_WHITENESS
     {
         return None;
     }
     StableFit::of_real(frames.iter().flat_map(|(_, frame)| frame.iter().map(|&x| f64::from(x))))
 }
 
-/// Replaces every sample by its efficient pseudo-observation under the noise's law: a running
-/// estimate of the signal plus the score of what is left, scaled to unit slope.
+/// Replaces every sample by its efficient pseudo-observation under the law of the noise: a running estimate of the signal
+/// plus the score of the residual, scaled to unit slope.
 ///
-/// To first order the result is the signal plus white noise of variance `sigma^2 / I`, with I the
-/// law's Fisher information, whatever the error of the estimate: the least variance for which
-/// linear filtering, that is the spectral model, is efficient. The estimate itself is the Wiener
-/// filter's for that noise, so the two take turns; its variance widens the law of the residual.
+/// To first order the result is the signal plus white noise of variance `sigma^2 / I`, with I the Fisher information of the
+/// law, whatever the error of the estimate: the minimum variance for which linear filtering, that is the spectral model, is
+/// efficient. The estimate is that of the Wiener filter for that noise, so the two alternate; its variance widens the law of
+/// the residual.
 ///
 /// `None` if the sample rate has no transform.
 pub fn suppress(samples: &[f32], sample_rate: u32, noise: &StableFit) -> Option<Vec<f32>> {
-    /// Turns of the two.
+    /// Alternations.
     const ITERATIONS: usize = 8;
     let stft = Stft::new(sample_rate, DEFAULT_WINDOW_SECONDS).ok()?;
     let score = Score::new(noise.alpha);
@@ -114,7 +114,7 @@ pub fn suppress(samples: &[f32], sample_rate: u32, noise: &StableFit) -> Option<
 
 /// For each hop, the variance of the signal over the noise floor, from medians.
 fn levels_above_floor(samples: &[f32], hop: usize, sigma: f64) -> Vec<f64> {
-    // The median over four hops tells a level well enough.
+    // The median over four hops is a sufficient estimate of the level.
     let medians: Vec<f64> = (0..samples.len().div_ceil(hop))
         .map(|block| {
             let start = (block * hop).saturating_sub(3 * hop / 2);
@@ -165,10 +165,10 @@ fn wiener(samples: &[f32], stft: &Stft, noise_variance: f64) -> (Vec<f32>, Vec<f
 
 /// Decision-directed ratios for powers relative to the noise (`bins x frames`), in a given order.
 fn decision_directed(power: &[f32], bins: usize, order: impl Iterator<Item = usize>) -> Vec<f32> {
-    /// The weight of the frame before; Ephraim and Malah have 0.98.
+    /// Weight of the previous frame; 0.98 in Ephraim and Malah.
     const MEMORY: f32 = 0.97;
-    /// The least ratio, -25 dB, against musical noise.
-    const LEAST: f32 = 3e-3;
+    /// Minimum ratio, -25 dB, against musical noise.
+    const MIN_RATIO: f32 = 3e-3;
     let mut ratios = vec![0.0; power.len()];
     let mut previous: Option<Vec<f32>> = None;
     for t in order {
@@ -176,7 +176,7 @@ fn decision_directed(power: &[f32], bins: usize, order: impl Iterator<Item = usi
         let power = &power[frame.clone()];
         let before = previous.get_or_insert_with(|| power.iter().map(|p| (p - 1.0).max(0.0)).collect());
         for ((ratio, &p), before) in ratios[frame].iter_mut().zip(power).zip(before) {
-            *ratio = (MEMORY * *before + (1.0 - MEMORY) * (p - 1.0).max(0.0)).max(LEAST);
+            *ratio = (MEMORY * *before + (1.0 - MEMORY) * (p - 1.0).max(0.0)).max(MIN_RATIO);
             let gain = *ratio / (1.0 + *ratio);
             *before = gain * gain * p;
         }

@@ -1,55 +1,56 @@
-//! Clicks in sound as it comes.
+//! Causal click repair for real-time audio.
 
 use super::autoregression::Interpolator;
 use super::clicks::{BLOCK, CERTAIN, EDGE, NEIGHBOURS, REACH, SHARP};
 
-/// Levels by which the loud parts are known: one block of so many, over ten seconds.
+/// One block in so many enters the statistics of loud parts.
 const EVERY: usize = 5;
+/// Levels in these statistics: ten seconds.
 const KEPT: usize = 2_000;
-/// So many are needed first.
-const LEAST: usize = 200;
-/// A click counts for so long, s.
+/// Minimum number of levels.
+const MIN_LEVELS: usize = 200;
+/// Time constant of the count of clicks, s.
 const MEMORY: f64 = 2.0;
-/// Sound has clicks if there are this many, as they are forgotten: two a second. Speech has at most one.
+/// Minimum count, with its decay: two clicks per second. Speech has at most one.
 const EVIDENCE: f64 = 3.5;
-/// Orders of the models of what came before a click: at most this, and half of it at high rates, where samples are many.
+/// Maximum order of the model before a click; half of it at high sample rates.
 const ORDER: usize = 32;
+/// Sample rate from which the order is halved, Hz.
 const HIGH_RATE: u32 = 64_000;
-/// What is known of the sound before a click, s.
+/// Context before a click, s.
 const CONTEXT: f64 = 0.02;
-/// How often the model is fitted: the first one has heard the click as silence.
+/// Fits of the model; the first takes the click for silence.
 const ITERATIONS: usize = 2;
 
-/// Repairs the clicks of a channel as they come, if it has a substantial number of them: two a second. Allocates nothing.
+/// Repairs the clicks of a channel causally, if there are two or more per second. Allocates nothing.
 ///
-/// They are those that [`repair`](super::repair) is certain of: sharp, far above what was around them and above all that
-/// was loud in the last ten seconds, and of 8 ms at most. As nothing is known of what comes, each is replaced as it goes
-/// on, and what turns out to last longer is let through from there.
+/// They are the certain clicks of [`repair`](super::repair): sharp, far above their surroundings and above the loud parts of
+/// the last ten seconds, and of at most 8 ms. Each is replaced while it lasts; from 8 ms on, the signal passes.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveClicks {
-    /// Samples of a hop, and the levels of the blocks that it is looked at in.
+    /// Samples of a hop, and the levels of its blocks.
     hop: usize,
     levels: Vec<f32>,
-    /// The last samples as they were given out, and the hop.
+    /// The last output samples, and the present hop.
     samples: Vec<f64>,
-    /// Which of them are lost: as many as there are.
+    /// Indices of the missing ones.
     missing: Vec<usize>,
     interpolator: Interpolator,
-    /// The last sample as it came.
+    /// The last input sample.
     last: f32,
-    /// Levels of the last blocks but those of clicks, and of one in [`EVERY`]; how many there were.
+    /// Levels of the last blocks without clicks, one in [`EVERY`], and their number.
     near: [f32; NEIGHBOURS],
     far: Vec<f32>,
     count: usize,
     sorted: Vec<f32>,
-    /// Blocks that the present click lasts.
+    /// Blocks of the present click.
     lasts: usize,
     evidence: f64,
     forget: f64,
 }
 
 impl LiveClicks {
-    /// For hops of `hop` samples at a rate in Hz.
+    /// For hops of `hop` samples at a sample rate in Hz.
     pub(crate) fn new(sample_rate: u32, hop: usize) -> Self {
         let rate = f64::from(sample_rate);
         let blocks = ((hop as f64 / rate / BLOCK).round() as usize).clamp(1, hop.max(1));
@@ -73,7 +74,7 @@ impl LiveClicks {
         }
     }
 
-    /// Takes the clicks out of the next hop. Sound without them stays as it is.
+    /// Repairs the next hop. Hops without clicks stay unchanged.
     pub(crate) fn repair(&mut self, hop: &mut [f32]) {
         self.samples.copy_within(self.hop.., 0);
         let context = self.samples.len() - self.hop;
@@ -84,7 +85,7 @@ impl LiveClicks {
         let levels = self.levels.iter_mut().enumerate();
         levels.for_each(|(block, own)| *own = level(&hop[range(block)], &mut self.last));
         let peak = self.levels.iter().copied().fold(0.0, f32::max);
-        // To find it takes the longest, and few hops need it.
+        // This is the most expensive part, and few hops need it.
         let loud = if self.lasts > 0 || self.is_over_loud(peak) { self.loud() } else { None };
         let half = samples / blocks / 2;
         let (mut lost, mut free) = (0, 0);
@@ -109,7 +110,7 @@ impl LiveClicks {
         }
     }
 
-    /// Whether the next block is of a click, given the level of what is loud.
+    /// Whether the next block is of a click, given the level of loud parts.
     fn is_click(&mut self, level: f32, loud: Option<f32>) -> bool {
         let Some(loud) = loud else { return false };
         let floor = 0.1 * loud + 1e-9;
@@ -131,22 +132,22 @@ impl LiveClicks {
         (1..=CERTAIN.longest).contains(&self.lasts)
     }
 
-    /// How many levels of the last ten seconds are known.
+    /// Number of levels in the statistics.
     fn known(&self) -> usize {
         (self.count / EVERY).min(KEPT)
     }
 
-    /// Whether a level is as far above [`loud`](Self::loud) as a click begins: nine tenths are that far below it.
+    /// Whether a level exceeds [`loud`](Self::loud) by the threshold of a click.
     fn is_over_loud(&self, level: f32) -> bool {
         let known = self.known();
         let below = |far: &&f32| level > CERTAIN.over_recording as f32 * **far;
         self.far[..known].iter().filter(below).count() > known * 9 / 10
     }
 
-    /// What nine tenths of the blocks of the last ten seconds stay below.
+    /// 90 % quantile of the levels of the last ten seconds.
     fn loud(&mut self) -> Option<f32> {
         let known = self.known();
-        if known < LEAST {
+        if known < MIN_LEVELS {
             return None;
         }
         let sorted = &mut self.sorted[..known];
@@ -157,12 +158,12 @@ impl LiveClicks {
     fn learn(&mut self, level: f32) {
         self.near[self.count % NEIGHBOURS] = level;
         self.far[self.count / EVERY % KEPT] = level;
-        // It starts over at a multiple of both lengths, as full as before.
+        // The count wraps at a multiple of both lengths, with the statistics full.
         self.count =
             if self.count + 1 == 2 * EVERY * KEPT * NEIGHBOURS { self.count / 2 + 1 } else { self.count + 1 };
     }
 
-    /// Forgets all samples.
+    /// Returns to the initial state.
     pub(crate) fn reset(&mut self) {
         self.samples.fill(0.0);
         self.near.fill(0.0);
@@ -170,7 +171,7 @@ impl LiveClicks {
     }
 }
 
-/// The largest modulus of a block after a first-order high-pass, given the sample before.
+/// Maximum modulus of a block after a first-order high-pass, given the sample before.
 fn level(block: &[f32], last: &mut f32) -> f32 {
     block.iter().fold(0.0, |level, &x| {
         let sharp = (x - SHARP as f32 * *last).abs();
@@ -184,7 +185,7 @@ mod tests {
     use super::super::tests::{clicks, power, single, snr, voice};
     use super::*;
 
-    /// The samples as they come out, in hops of 8 ms.
+    /// Output samples, in hops of 8 ms.
     fn live(samples: &[f32], rate: u32) -> Vec<f32> {
         let hop = rate as usize / 125;
         let (mut repairing, mut done) = (LiveClicks::new(rate, hop), samples.to_vec());
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn clicks_are_repaired_as_they_come_once_there_are_many() {
+    fn clicks_are_repaired_once_there_are_many() {
         for rate in [8_000, 16_000, 48_000] {
             let voice: Vec<f64> = (0..3).flat_map(|seed| voice(rate, seed)).collect();
             let level = 0.1 * power(&voice).sqrt();
@@ -203,7 +204,7 @@ mod tests {
             let quiet: Vec<f64> = voice.iter().zip(noise).map(|(s, n)| s + n).collect();
             let noisy: Vec<f64> = quiet.iter().zip(&clicks).map(|(x, c)| x + c).collect();
             let done: Vec<f64> = live(&single(&noisy), rate).iter().map(|&x| f64::from(x)).collect();
-            // By then it is known that there are clicks.
+            // By then clicks are detected.
             let late = 3 * rate as usize..;
             let (before, after) =
                 (snr(&voice[late.clone()], &noisy[late.clone()]), snr(&voice[late.clone()], &done[late]));
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn sound_without_clicks_stays_as_it_is() {
+    fn signals_without_clicks_stay_unchanged() {
         for rate in [8_000, 16_000, 48_000] {
             let voice: Vec<f64> = (0..3).flat_map(|seed| voice(rate, seed)).collect();
             let x = single(&voice);

@@ -1,8 +1,7 @@
-//! Impulses in time: what a frame-wise model cannot see.
+//! Repair in the time domain, before the transform: clicks, heavy-tailed noise, outliers, offset; detection of clipping.
 //!
-//! A click of a few milliseconds, or one sample of a heavy-tailed noise, fills every bin of the
-//! frames it falls in. [`repair`] finds such impulses in the waveform and takes them out, and
-//! leaves every recording without them exactly as it is.
+//! A click of a few milliseconds, or one sample of heavy-tailed noise, fills every bin of its frames, which a spectral model
+//! cannot represent. [`repair`] detects and removes such impulses, and leaves recordings without them unchanged.
 
 mod autoregression;
 mod clicks;
@@ -18,49 +17,48 @@ pub(crate) use live_clicks::LiveClicks;
 pub(crate) use offset::{LiveOffset, Offset};
 use std::borrow::Cow;
 
-/// What [`repair`] found in a recording.
+/// Impulses that [`repair`] detected.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Impulses {
-    /// None, or too few to tell from plosives and other short sounds of speech.
+    /// None, or too few to distinguish from plosives and other short sounds of speech.
     None,
     /// Clicks, pops or keystrokes of up to 12 ms.
     Clicks {
-        /// How many.
+        /// Number of clicks.
         count: usize,
-        /// The share of all samples that was interpolated, 0 to 1.
-        share: f64,
+        /// Fraction of the samples that was interpolated, 0 to 1.
+        fraction: f64,
     },
     /// White noise with a symmetric alpha-stable law in every sample.
     HeavyTails {
-        /// Its characteristic exponent, below 2.
+        /// Characteristic exponent, below 2.
         alpha: f64,
-        /// Its scale, in units of full scale.
+        /// Scale, in units of full scale.
         sigma: f64,
     },
 }
 
-/// Replaces samples that no converter makes, far beyond full scale and all that is around them, and tells how many
-/// runs of them there were. Samples are in units of full scale, finite.
+/// Replaces outliers, far beyond full scale and their surroundings, as in corrupt floating-point files. Returns the samples
+/// and the number of runs of outliers. Samples are in units of full scale, finite.
 ///
-/// The result is borrowed if there are none, and within 1e30.
+/// The result is borrowed if there are no outliers; its magnitude is at most 1e30.
 #[must_use]
 pub fn remove_outliers(samples: &[f32]) -> (Cow<'_, [f32]>, usize) {
     outliers::remove(samples)
 }
 
-/// Removes impulses from one channel, if the recording has a substantial number of them.
+/// Removes impulses from one channel (`sample_rate` in Hz), if there are many of them.
 ///
-/// The result is borrowed, hence the input bit for bit, if none are found.
+/// The result is borrowed, hence bit-identical to the input, if none are detected.
 ///
-/// * Clicks stand out of a 60 ms neighbourhood and last at most 12 ms. They are cut out and
-///   interpolated from an autoregressive model of their surroundings.
-/// * White alpha-stable noise shows as isolated outliers over a constant floor in the quiet parts
-///   of the recording. Every sample is then replaced by its efficient pseudo-observation, whose
-///   noise is close to normal and has about the variance `2 sigma^2`: what remains is for the
-///   spectral model.
+/// * Clicks stand out of a 60 ms neighbourhood and last at most 12 ms. They are interpolated by an autoregressive model of
+///   their surroundings.
+/// * White alpha-stable noise appears as isolated outliers over a stationary floor in the quiet parts of the recording. Every
+///   sample is replaced by its efficient pseudo-observation, whose noise is close to normal with a variance of about
+///   `2 sigma^2`, and left to the spectral model.
 ///
-/// Samples are in units of full scale, finite; recordings shorter than half a second and sample
-/// rates below 4 kHz are left alone.
+/// Samples are in units of full scale, finite. Recordings shorter than 0.5 s and sample rates below 4 kHz are returned
+/// unchanged.
 #[must_use]
 pub fn repair(samples: &[f32], sample_rate: u32) -> (Cow<'_, [f32]>, Impulses) {
     if sample_rate < 4_000 || samples.len() < sample_rate as usize / 2 {
@@ -79,15 +77,15 @@ pub fn repair(samples: &[f32], sample_rate: u32) -> (Cow<'_, [f32]>, Impulses) {
         return (Cow::Borrowed(samples), Impulses::None);
     }
     let lost: usize = clicks.iter().map(std::ops::Range::len).sum();
-    let found = Impulses::Clicks { count: clicks.len(), share: lost as f64 / samples.len() as f64 };
+    let found = Impulses::Clicks { count: clicks.len(), fraction: lost as f64 / samples.len() as f64 };
     (Cow::Owned(clicks::interpolate(samples, sample_rate, &clicks)), found)
 }
 
-/// The value below which the share `rank` (0 to 1) of the values lies; `None` if there are none.
-fn quantile(values: &[f64], rank: f64) -> Option<f64> {
+/// The quantile of some values at `probability` (0 to 1); `None` without values.
+fn quantile(values: &[f64], probability: f64) -> Option<f64> {
     let mut values = values.to_vec();
     let last = values.len().checked_sub(1)?;
-    let at = ((rank * last as f64).round() as usize).min(last);
+    let at = ((probability * last as f64).round() as usize).min(last);
     Some(*values.select_nth_unstable_by(at, f64::total_cmp).1)
 }
 
@@ -244,10 +242,10 @@ mod tests {
             let x: Vec<f64> = noisy.iter().zip(&clicks).map(|(x, c)| x + c).collect();
             let x = single(&x);
             let (repaired, found) = repair(&x, rate);
-            let Impulses::Clicks { count, share } = found else { panic!("{rate} Hz: {found:?}") };
-            assert!((25..=45).contains(&count) && share < 0.08, "{rate} Hz: {found:?}");
+            let Impulses::Clicks { count, fraction } = found else { panic!("{rate} Hz: {found:?}") };
+            assert!((25..=45).contains(&count) && fraction < 0.08, "{rate} Hz: {found:?}");
             let changed = x.iter().zip(repaired.iter()).filter(|(x, y)| x != y).count();
-            assert!(changed as f64 <= share * x.len() as f64 + 0.5);
+            assert!(changed as f64 <= fraction * x.len() as f64 + 0.5);
             let (before, without) = (snr(&voice, &double(&x)), snr(&voice, &noisy));
             let after = snr(&voice, &double(&repaired));
             assert!(before < 0.0 && after > without - 2.5, "{rate} Hz: {before} {after} {without} dB");

@@ -1,29 +1,29 @@
-//! A constant offset, as cheap converters add: the edges of the recording would be steps, and the lowest bins, and with
-//! them the estimated ratio of speech to noise, would hold nothing else.
+//! Removal of a constant offset. It would make steps of the edges of the recording, and dominate the lowest bins and the
+//! estimated signal-to-noise ratio.
 
-/// Parts of a block whose means tell whether an offset is constant,
+/// Parts of a block, whose means decide whether an offset is constant.
 const PARTS: usize = 32;
-/// their least length, s,
-const LEAST_SECONDS: f64 = 0.05;
-/// and their least number.
-const LEAST_PARTS: usize = 8;
-/// An offset is constant if every part has at least this share of it.
+/// Minimum length of a part, s.
+const MIN_PART_SECONDS: f64 = 0.05;
+/// Minimum number of parts.
+const MIN_PARTS: usize = 8;
+/// An offset is constant if every part has at least this fraction of it.
 const CONSTANT: f32 = 0.5;
-/// Time over which one offset goes over into the next, s: too slow to be heard.
+/// Duration of the fade from one offset to the next, s: inaudible.
 const FADE_SECONDS: f64 = 0.5;
 
 /// The offset of a channel, from block to block.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Offset {
-    /// That of the block before; none before the first.
+    /// Offset of the previous block; `None` before the first.
     level: Option<f32>,
 }
 
 impl Offset {
-    /// Takes the offset out of the next block. Blocks without one stay as they are.
+    /// Removes the offset from the next block. Blocks without offset stay unchanged.
     pub(crate) fn remove(&mut self, samples: &mut [f32], sample_rate: u32) {
         let found = constant_offset(samples, sample_rate);
-        // A short rest has the offset of what came before.
+        // A short last block has the offset of the previous one.
         let Some(level) = found.or(self.level) else { return };
         let before = self.level.unwrap_or(level);
         self.level = Some(level);
@@ -37,11 +37,11 @@ impl Offset {
     }
 }
 
-/// The offset of a block, 0 if it is not constant; `None` if the block is too short to tell.
+/// The offset of a block, 0 if it is not constant; `None` if the block is too short.
 fn constant_offset(samples: &[f32], sample_rate: u32) -> Option<f32> {
-    let least = (LEAST_SECONDS * f64::from(sample_rate)) as usize;
-    let parts = (samples.len() / least).min(PARTS);
-    if parts < LEAST_PARTS {
+    let shortest = (MIN_PART_SECONDS * f64::from(sample_rate)) as usize;
+    let parts = (samples.len() / shortest).min(PARTS);
+    if parts < MIN_PARTS {
         return None;
     }
     let length = samples.len() / parts;
@@ -50,7 +50,7 @@ fn constant_offset(samples: &[f32], sample_rate: u32) -> Option<f32> {
     Some(constant_part(&mut means))
 }
 
-/// The offset that parts with these means (one at least) have in common, 0 if there is none. Sorts them.
+/// The offset that parts with these means (at least one) have in common, 0 if there is none. Sorts them.
 fn constant_part(means: &mut [f32]) -> f32 {
     means.sort_unstable_by(f32::total_cmp);
     let (lowest, median, highest) = (means[0], means[means.len() / 2], means[means.len() - 1]);
@@ -58,30 +58,35 @@ fn constant_part(means: &mut [f32]) -> f32 {
     if nearest > CONSTANT * median.abs() { median } else { 0.0 }
 }
 
-/// Parts of live sound whose means are compared, and their length, s.
+/// Parts of real-time audio, of which the means are compared.
 const LIVE_PARTS: usize = 16;
+/// Their length, s.
 const PART_SECONDS: f64 = 0.016;
-/// So many tell at the start, if the offset has at least this share of the power: noise has some by chance.
+/// Number of parts that are sufficient at the start.
 const FIRST_PARTS: usize = 3;
-const FIRST_SHARE: f64 = 0.5;
-/// Time constant by which live sound goes over from one offset into the next, s.
+/// Minimum fraction of the power that is offset, at the start: noise has some by chance.
+const FIRST_FRACTION: f64 = 0.5;
+/// Time constant of the fade from one offset to the next in real-time audio, s.
 const LIVE_FADE_SECONDS: f64 = 0.1;
-/// Live, smaller offsets are none, and those closer than this are the same.
-const LEAST_OFFSET: f32 = 1e-4;
+/// Minimum offset of real-time audio.
+const MIN_OFFSET: f32 = 1e-4;
+/// Offsets closer than this are equal.
 const SAME: f32 = 1e-6;
 
-/// The offset of a channel, live: of the last quarter of a second. Allocates nothing.
+/// The offset of a channel in real-time audio, over the last quarter of a second. Allocates nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveOffset {
-    /// Samples of a part, and the share of the way to the next offset that a sample goes.
+    /// Samples of a part.
     part: usize,
+    /// Step per sample towards the next offset, as a fraction of the distance.
     step: f32,
     sum: f64,
     summed: usize,
     /// Sum of the squares of the first parts.
     power: f64,
-    /// Means of the last parts, and how many parts there were.
+    /// Means of the last parts.
     means: [f32; LIVE_PARTS],
+    /// Number of parts so far.
     parts: usize,
     level: f32,
     goal: f32,
@@ -104,10 +109,10 @@ impl LiveOffset {
         }
     }
 
-    /// Takes the offset out of the next samples. Sound without one stays as it is.
+    /// Removes the offset from the next samples. Audio without offset stays unchanged.
     ///
-    /// At the start there is nothing that the offset could fade from: what is found then, and how many samples came before
-    /// these, is returned, as it has to be taken out of them, too.
+    /// The first offset is not faded in. It is returned with the number of earlier samples, from which the caller has to
+    /// subtract it.
     pub(crate) fn remove(&mut self, samples: &mut [f32]) -> Option<(f32, usize)> {
         let mut found = None;
         for n in 0..samples.len() {
@@ -128,7 +133,7 @@ impl LiveOffset {
         found
     }
 
-    /// Finds the offset anew, as a part is complete, and tells whether that is the first one.
+    /// Re-estimates the offset at the end of a part; returns whether it is the first one.
     fn compare(&mut self) -> bool {
         self.means[self.parts % LIVE_PARTS] = (self.sum / self.part as f64) as f32;
         self.parts += 1;
@@ -140,14 +145,14 @@ impl LiveOffset {
         let is_first = self.parts == FIRST_PARTS;
         if is_first || self.parts >= LIVE_PARTS {
             let level = constant_part(&mut sorted[..self.parts.min(LIVE_PARTS)]);
-            let least_power = FIRST_SHARE * self.power / (FIRST_PARTS * self.part) as f64;
-            let is_one = level.abs() >= LEAST_OFFSET && !(is_first && f64::from(level).powi(2) < least_power);
+            let min_power = FIRST_FRACTION * self.power / (FIRST_PARTS * self.part) as f64;
+            let is_one = level.abs() >= MIN_OFFSET && !(is_first && f64::from(level).powi(2) < min_power);
             self.goal = if is_one { level } else { 0.0 };
         }
         is_first && self.goal != 0.0
     }
 
-    /// Forgets all samples.
+    /// Returns to the initial state.
     pub(crate) fn reset(&mut self) {
         (self.sum, self.summed, self.power, self.parts) = (0.0, 0, 0.0, 0);
         (self.level, self.goal) = (0.0, 0.0);
@@ -184,7 +189,7 @@ mod tests {
             let error: Vec<f32> = done.iter().enumerate().map(|(n, x)| x - voice(n)).collect();
             assert!(error[..16_000].iter().all(|e| e.abs() < 0.03), "{level}");
             assert!(error[28_000..].iter().all(|e| e.abs() < 0.03), "{level}");
-            // What is taken out moves slowly.
+            // The removed offset changes slowly.
             let taken: Vec<f32> = samples.iter().zip(&done).map(|(x, y)| x - y).collect();
             assert!(taken.windows(2).all(|pair| (pair[1] - pair[0]).abs() < 1e-3), "{level}");
         }

@@ -2,9 +2,9 @@
 
 use crate::stable::impulse_quadrature;
 
-/// Grid of the logarithm of the residual, in units of the noise's scale.
+/// Grid of the log residual, in units of the noise's scale.
 const RESIDUAL: Grid = Grid { low: -2.0, step: 0.1, points: 101 };
-/// Grid of the logarithm of the uncertainty's standard deviation, in the same units.
+/// Grid of the log standard deviation of the uncertainty, in these units.
 const UNCERTAINTY: Grid = Grid { low: -3.5, step: 0.25, points: 29 };
 
 struct Grid {
@@ -18,7 +18,7 @@ impl Grid {
         (self.low + i as f64 * self.step).exp()
     }
 
-    /// The cell that holds a value, and the place in it from 0 to 1; the edge's if outside.
+    /// The cell of a value, and the position in it, 0 to 1; at the edge if outside.
     fn place(&self, value: f64) -> (usize, f64) {
         let x = (value.max(f64::MIN_POSITIVE).ln() - self.low) / self.step;
         let x = x.clamp(0.0, (self.points - 1) as f64 - 1e-9);
@@ -57,7 +57,7 @@ impl Score {
                     density += p;
                     slope += p / v;
                 }
-                // Beyond the last node's reach the density underflows: the power law's score.
+                // Beyond the reach of the last node the density underflows: the score is that of the power law.
                 let weight = if density > 1e-280 { slope / density } else { (1.0 + alpha) / (r * r) };
                 weights.push(weight.ln());
                 let term = 2.0 * (weight * r).powi(2) * density * r;

@@ -16,7 +16,7 @@ const EULER: f64 = 0.577_215_664_901_532_9;
 ///
 /// ```
 /// use alphamf::stable::StableFit;
-/// // Fewer than two distinct moduli say nothing.
+/// // At least two distinct moduli are needed.
 /// assert!(StableFit::of_real([1.0, -1.0, 0.0]).is_none());
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]

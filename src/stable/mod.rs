@@ -1,5 +1,4 @@
-//! The alpha-stable laws of the model: draws, the densities that have a closed form, and the
-//! estimation of the characteristic exponent.
+//! The alpha-stable laws of the model: draws, densities in closed form, and estimation of the characteristic exponent.
 //!
 //! **Scale.** Two laws are used throughout.
 //!
@@ -27,18 +26,18 @@ pub use positive::PositiveStable;
 pub(crate) use tail::log_impulse_quadrature;
 pub(crate) use tail::{LogSurvival, impulse_quadrature};
 
-/// Characteristic exponents that the model accepts: below 0.2, draws exceed the range of `f32`.
+/// Range of the characteristic exponents of the model: below 0.2, draws exceed the range of `f32`.
 pub const ALPHA_RANGE: RangeInclusive<f64> = 0.2..=2.0;
 
 /// A parameter outside the range in which a law is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
-#[error("{parameter} is {value}, expected {expected}")]
+#[error("{parameter} is {value}; expected {expected}")]
 pub struct ParameterError {
     /// The parameter's name.
     pub parameter: &'static str,
-    /// The value that was given.
+    /// The value.
     pub value: f64,
-    /// The admissible range.
+    /// The expected range.
     pub expected: &'static str,
 }
 

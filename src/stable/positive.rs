@@ -1,4 +1,4 @@
-//! The positive stable law, of which impulse variables are.
+//! The positive stable law of the impulse variables.
 
 use super::{ParameterError, checked};
 use crate::kernels::vector::{Philox, exp, fill, ln, sin_pi, uniform};
@@ -24,10 +24,10 @@ use rand_distr::Distribution;
 /// use rand_distr::Distribution;
 /// # fn main() -> Result<(), alphamf::stable::ParameterError> {
 /// let law = PositiveStable::new(0.6)?;
-/// let mut stream = SeedTree::new(7).rng(0);
-/// let one: f64 = law.sample(&mut stream);
+/// let mut rng = SeedTree::new(7).rng(0);
+/// let one: f64 = law.sample(&mut rng);
 /// let mut many = [0.0_f32; 1000];
-/// law.fill(&mut stream, &mut many);
+/// law.fill(&mut rng, &mut many);
 /// assert!(one > 0.0 && many.iter().all(|&a| a > 0.0 && a.is_finite()));
 /// # Ok(())
 /// # }

@@ -1,11 +1,11 @@
-//! The tail of the positive stable law, accurate far beyond where draws reach.
+//! The tail of the positive stable law, accurate far beyond the reach of draws.
 
 use std::f64::consts::PI;
 
 /// Quadrature points over the angle of Kanter's representation.
 const POINTS: usize = 400;
 
-/// A discrete stand-in for the law of an impulse variable of a source with exponent `alpha` in
+/// A discrete approximation of the law of an impulse variable of a source with exponent `alpha` in
 /// (0, 2]: nodes and their probabilities.
 ///
 /// The `count` nodes are spread evenly over the logit of the distribution function: dense where
@@ -28,7 +28,7 @@ pub(crate) fn impulse_quadrature(alpha: f64, count: usize) -> Vec<(f64, f64)> {
     nodes
 }
 
-/// Nodes of the logarithm of an impulse variable and their probabilities, closer than any use but a test needs.
+/// Dense nodes of the log impulse variable and their probabilities, for tests.
 #[cfg(test)]
 pub(crate) fn log_impulse_quadrature(alpha: f64) -> Vec<(f64, f64)> {
     const COUNT: usize = 200;
@@ -66,7 +66,7 @@ fn log_survival_quantile(a: f64, probability: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// `P(log A > log_x)` for the same law.
+/// `P(log A > log_x)` for the law of [`log_quantile`].
 #[cfg(test)]
 pub(crate) fn survival(a: f64, log_x: f64) -> f64 {
     Kernel::new(a).survival(log_x)

@@ -1,4 +1,4 @@
-//! Frames with a short way out: long windows for analysis, short ones at their end for synthesis.
+//! Low-delay transform: long windows for analysis, short windows at their end for synthesis.
 
 use super::stft::{InvalidWindow, WINDOW_RANGE_SECONDS};
 use alphamf_fourier::{ComplexToReal, RealToComplex};
@@ -8,11 +8,10 @@ use std::sync::Arc;
 
 /// The short-time Fourier transform of a low-overlap pair of windows, one frame at a time and without allocation.
 ///
-/// Frames are as long as those of [`Stft`](super::Stft), so their bins are the same, but the voice is taken from
-/// the last two hops of each alone: a sample is complete `2 hop` samples after it came. The analysis window rises as a
-/// sine over all but the last hop and falls as a cosine over that; the synthesis window is what makes its product with the
-/// end of the analysis window a Hann window of two hops, half of which overlap, so that frames that are not
-/// modified give the signal back (Mauler and Martin, "A low delay, variable resolution, perfect reconstruction
+/// Frames are as long as those of [`Stft`](super::Stft), with the same bins, but the output is synthesised from the last two
+/// hops of each alone: the delay is `2 hop` samples. The analysis window rises as a sine over all but the last hop and falls
+/// as a cosine over that. The synthesis window makes the product with the end of the analysis window a Hann window of two
+/// hops with 50 % overlap, so unmodified frames reconstruct the signal (Mauler and Martin, "A low delay, variable resolution, perfect reconstruction
 /// spectral analysis-synthesis system for speech enhancement", 2007; Wood and others 2019, arXiv 1904.03130; Wang and
 /// others 2022, arXiv 2204.09911).
 #[derive(Clone)]
@@ -27,11 +26,11 @@ pub(crate) struct LowDelayStft {
 }
 
 impl LowDelayStft {
-    /// A transform for a sample rate in Hz, a window length and a delay of at most half of it, s.
+    /// A transform for a sample rate in Hz, a window length in s, and a delay of at most half of it in s.
     ///
     /// # Errors
-    /// If the window is outside [`WINDOW_RANGE_SECONDS`], or the delay is longer than half of it or shorter than two
-    /// samples.
+    /// [`InvalidWindow`] if the window is outside [`WINDOW_RANGE_SECONDS`], or the delay longer than half of it or shorter than
+    /// two samples.
     pub(crate) fn new(
         sample_rate: u32,
         window_seconds: f64,
@@ -83,13 +82,13 @@ impl LowDelayStft {
         self.window() / 2 + 1
     }
 
-    /// Distance of frames, s.
+    /// Distance between frames, s.
     #[must_use]
     pub(crate) fn frame_seconds(&self) -> f64 {
         self.hop as f64 / f64::from(self.sample_rate)
     }
 
-    /// The sum of the squares of the analysis window: the power that white noise of variance one has in a bin.
+    /// Power per bin of white noise with variance 1: the sum of the squared analysis window.
     #[must_use]
     pub(crate) fn white_power(&self) -> f32 {
         self.analysis_window.iter().map(|w| w * w).sum()
@@ -125,9 +124,9 @@ impl std::fmt::Debug for LowDelayStft {
 #[derive(Clone)]
 pub(crate) struct LowDelayChannel {
     stft: LowDelayStft,
-    /// The last samples, as many as a window has.
+    /// The last samples, one window.
     recent: Vec<f32>,
-    /// What the last frame adds to the hop to come.
+    /// Contribution of the last frame to the next hop.
     overlap: Vec<f32>,
     time: Vec<f32>,
     spectrum: Vec<Complex<f32>>,
@@ -136,8 +135,7 @@ pub(crate) struct LowDelayChannel {
 }
 
 impl LowDelayChannel {
-    /// Takes the next hop of samples (fewer count as followed by zeros, more are ignored) and returns the bins of
-    /// the frame that it completes.
+    /// Takes the next hop of samples (padded with zeros or truncated) and returns the bins of the frame it completes.
     pub(crate) fn analyse(&mut self, hop: &[f32]) -> &[Complex<f32>] {
         let kept = self.stft.window() - self.stft.hop;
         self.recent.copy_within(self.stft.hop.., 0);
@@ -156,11 +154,10 @@ impl LowDelayChannel {
         &self.spectrum
     }
 
-    /// Applies a gain to every bin of the last frame and writes the hop of samples that is complete by it: the one
-    /// before the last that came.
+    /// Applies a gain to each bin of the last frame and writes the hop of samples it completes: the one before the last.
     pub(crate) fn synthesise(&mut self, gain: &[f32], hop: &mut [f32]) {
         self.spectrum.iter_mut().zip(gain).for_each(|(bin, gain)| *bin *= gain);
-        // A real signal has none; with them, the transform is refused.
+        // The inverse requires real values at 0 Hz and half the sample rate.
         self.spectrum[0].im = 0.0;
         let last = self.spectrum.len() - 1;
         self.spectrum[last].im = 0.0;
@@ -179,13 +176,13 @@ impl LowDelayChannel {
         self.overlap.iter_mut().zip(begun).for_each(|(y, (x, w))| *y = x * w);
     }
 
-    /// Lowers the last `samples` that came.
+    /// Subtracts `level` from the last `samples` samples.
     pub(crate) fn lower(&mut self, samples: usize, level: f32) {
         let kept = self.recent.len().saturating_sub(samples);
         self.recent[kept..].iter_mut().for_each(|x| *x -= level);
     }
 
-    /// Forgets all samples.
+    /// Returns to the initial state.
     pub(crate) fn reset(&mut self) {
         self.recent.fill(0.0);
         self.overlap.fill(0.0);
@@ -201,7 +198,7 @@ mod tests {
     use rand::RngExt;
 
     #[test]
-    fn what_is_not_modified_comes_back_a_hop_later() {
+    fn unmodified_frames_reconstruct_the_signal_a_hop_later() {
         for rate in [8_000, 11_025, 16_000, 44_100, 48_000, 192_000] {
             for delay in [0.004, 0.008, 0.016, 0.032] {
                 let stft = LowDelayStft::new(rate, DEFAULT_WINDOW_SECONDS, delay).unwrap();

@@ -1,7 +1,6 @@
-//! Between samples and frames: the short-time Fourier transform.
+//! The short-time Fourier transform.
 //!
-//! [`Stft`] turns one channel into a [`Spectrogram`] and back at once; [`Analyser`] and [`Synthesiser`] do it as
-//! the samples come.
+//! [`Stft`] transforms one channel to a [`Spectrogram`] and back; [`Analyser`] and [`Synthesiser`] do so in blocks.
 
 mod low_delay;
 mod stft;

@@ -1,4 +1,7 @@
-//! The short-time Fourier transform, and back, as samples come.
+//! The short-time Fourier transform and its inverse, in blocks of any length.
+
+#[cfg(test)]
+mod tests;
 
 use alphamf_fourier::{ComplexToReal, RealToComplex};
 use num_complex::Complex;
@@ -7,38 +10,37 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// The window length that speech is modelled with by default, in seconds: bins 15.625 Hz apart.
+/// Default window length, s: bins 15.625 Hz apart.
 pub const DEFAULT_WINDOW_SECONDS: f64 = 0.064;
 
-/// The window lengths that are accepted, in seconds.
+/// Range of the window length, s.
 pub const WINDOW_RANGE_SECONDS: RangeInclusive<f64> = 0.001..=1.0;
 
 /// A window length outside [`WINDOW_RANGE_SECONDS`].
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 #[error(
-    "a window of {found} s: expected {} to {} s", WINDOW_RANGE_SECONDS.start(), WINDOW_RANGE_SECONDS.end()
+    "window is {found} s; expected {} to {} s", WINDOW_RANGE_SECONDS.start(), WINDOW_RANGE_SECONDS.end()
 )]
 pub struct InvalidWindow {
-    /// The window length asked for, in seconds.
+    /// The requested window length, s.
     pub found: f64,
 }
 
-/// The places of frames and bins over time and frequency.
+/// The grid of frames and bins.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FrameGrid {
     /// Bins of a frame, from 0 Hz to half the sample rate.
     pub bins: usize,
-    /// Distance of bins, Hz.
+    /// Distance between bins, Hz.
     pub bin_hertz: f64,
-    /// Distance of frames, s.
+    /// Distance between frames, s.
     pub frame_seconds: f64,
 }
 
 /// The short-time Fourier transform and its inverse, with Hann windows and 75% overlap.
 ///
-/// Frame `t` holds the samples from `(t + 1) hop - window` up to `(t + 1) hop`; what lies before
-/// the first sample and behind the last is zero. There are as many frames as overlap the signal,
-/// so that its first and last samples are covered by as many windows as those between.
+/// Frame `t` holds the samples from `(t + 1) hop - window` up to `(t + 1) hop`; samples before the first and after the last
+/// are zero. Every frame that overlaps the signal exists, so all samples are covered by the same number of windows.
 ///
 /// The periodic Hann window is applied in both directions and the overlapping frames are divided
 /// by the sum of its squares: the least-squares inverse of a modified spectrogram (Griffin and
@@ -67,14 +69,14 @@ pub struct Stft {
 }
 
 impl Stft {
-    /// A transform for a sample rate in Hz and a window length in seconds.
+    /// A transform for a sample rate in Hz and a window length in s.
     ///
     /// The window is rounded to the nearest even number of samples, so that there is a bin at
     /// half the sample rate. At rates of which it is not a whole number (11 025 Hz and its
     /// multiples) bins are therefore up to 0.06% closer or wider than at the others.
     ///
     /// # Errors
-    /// If `window_seconds` is outside [`WINDOW_RANGE_SECONDS`].
+    /// [`InvalidWindow`] if `window_seconds` is outside [`WINDOW_RANGE_SECONDS`].
     pub fn new(sample_rate: u32, window_seconds: f64) -> Result<Self, InvalidWindow> {
         if !WINDOW_RANGE_SECONDS.contains(&window_seconds) {
             return Err(InvalidWindow { found: window_seconds });
@@ -83,7 +85,7 @@ impl Stft {
         let hop = window / 4;
         let hann: Vec<f64> =
             (0..window).map(|n| 0.5 - 0.5 * (2.0 * PI * n as f64 / window as f64).cos()).collect();
-        // Every sample is covered by all windows, so the sum of their squares has the period hop.
+        // All samples are covered alike, so the sum of squared windows has the period hop.
         let mut sum_of_squares = vec![0.0; hop];
         for (n, w) in hann.iter().enumerate() {
             sum_of_squares[n % hop] += w * w;
@@ -132,7 +134,7 @@ impl Stft {
         f64::from(self.sample_rate) / self.window() as f64
     }
 
-    /// The places of its frames and bins.
+    /// The grid of its frames and bins.
     #[must_use]
     pub fn grid(&self) -> FrameGrid {
         FrameGrid {
@@ -161,7 +163,7 @@ impl Stft {
         spectrogram
     }
 
-    /// Analyses one channel that comes in blocks of any length.
+    /// An analyser of one channel, in blocks of any length.
     #[must_use]
     pub fn analyser(&self) -> Analyser {
         Analyser {
@@ -192,7 +194,7 @@ impl Stft {
         signal
     }
 
-    /// Synthesises one channel from frames that come in blocks of any length.
+    /// A synthesiser of one channel, in blocks of any number of frames.
     #[must_use]
     pub fn synthesiser(&self) -> Synthesiser {
         Synthesiser {
@@ -222,14 +224,14 @@ impl std::fmt::Debug for Stft {
     }
 }
 
-/// Turns one channel into frames as its samples come in.
+/// Transforms one channel to frames, block by block.
 ///
-/// The frames are those of [`Stft::analyse`] bit for bit, however the samples are divided. Frame
-/// `t` comes with sample `(t + 1) hop - 1`.
+/// The frames are bit-identical to those of [`Stft::analyse`], whatever the division of the samples. Frame `t` is complete
+/// with sample `(t + 1) hop - 1`.
 #[derive(Clone)]
 pub struct Analyser {
     stft: Stft,
-    /// The samples that frames to come overlap, the zeros before the first included.
+    /// Samples that later frames overlap, including the zeros before the first.
     waiting: Vec<f32>,
     samples: usize,
     frames: usize,
@@ -279,15 +281,15 @@ impl Analyser {
     }
 }
 
-/// Turns frames into samples as they come.
+/// Transforms frames to samples, block by block.
 ///
-/// The samples are those of [`Stft::synthesise`] bit for bit, however the frames are divided. All
-/// samples before `(t + 1) hop - (window - hop)` come with frame `t`.
+/// The samples are bit-identical to those of [`Stft::synthesise`], whatever the division of the frames. All samples before
+/// `(t + 1) hop - (window - hop)` are complete with frame `t`.
 pub struct Synthesiser {
     stft: Stft,
-    /// What frames so far contribute to samples to come.
+    /// Contribution of the frames so far to later samples.
     overlap: Vec<f32>,
-    /// Samples to come that lie before the first of the signal.
+    /// Remaining samples before the first of the signal.
     skip: usize,
     samples: u64,
     spectrum: Vec<Complex<f32>>,
@@ -325,8 +327,8 @@ impl Synthesiser {
         }
     }
 
-    /// Brings the samples given out so far to `length`: appends what is still to come, or takes
-    /// the surplus of the last frame from the end of `samples`.
+    /// Ends the signal after `length` samples: appends the missing ones, or removes the surplus of the last frame from the end
+    /// of `samples`.
     pub fn finish(self, length: u64, samples: &mut Vec<f32>) {
         if self.samples > length {
             let surplus = usize::try_from(self.samples - length).unwrap_or(usize::MAX);
@@ -365,10 +367,10 @@ impl Spectrogram {
         Self { bins, values }
     }
 
-    /// Takes the first `frames` frames out; the others move to the front.
+    /// Removes and returns the first `frames` frames.
     ///
     /// # Panics
-    /// If there are fewer.
+    /// If there are fewer frames.
     #[must_use]
     pub fn split_front(&mut self, frames: usize) -> Self {
         let rest = self.values.split_off(frames * self.bins);
@@ -399,134 +401,9 @@ impl Spectrogram {
         &self.values
     }
 
-    /// All values, frame after frame, to be changed.
+    /// All values, frame after frame, mutable.
     #[must_use]
     pub fn as_mut_slice(&mut self) -> &mut [Complex<f32>] {
         &mut self.values
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const RATES: [u32; 15] = [
-        8_000, 8_001, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 37_800, 44_100, 48_000, 88_200, 96_000,
-        176_400, 192_000,
-    ];
-
-    fn noise(samples: usize, seed: u64) -> Vec<f32> {
-        use rand::RngExt;
-        let mut random = crate::random::SeedTree::new(seed).rng(0);
-        (0..samples).map(|_| random.random_range(-1.0..1.0)).collect()
-    }
-
-    fn reconstruction_error(sample_rate: u32, window_seconds: f64, samples: usize, seed: u64) -> f32 {
-        let stft = Stft::new(sample_rate, window_seconds).unwrap();
-        let signal = noise(samples, seed);
-        let again = stft.synthesise(&stft.analyse(&signal), samples);
-        assert_eq!(again.len(), samples);
-        signal.iter().zip(&again).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
-        #[test]
-        fn reconstruction_is_perfect(
-            rate in prop_oneof![prop::sample::select(RATES.to_vec()), 8_000_u32..=192_000],
-            window_seconds in prop_oneof![Just(DEFAULT_WINDOW_SECONDS), 0.001..0.2],
-            samples in prop_oneof![1_usize..50, 1_usize..60_000],
-            seed in any::<u64>(),
-        ) {
-            let error = reconstruction_error(rate, window_seconds, samples, seed);
-            prop_assert!(error < 1e-6, "{error}");
-        }
-    }
-
-    #[test]
-    fn one_sample_and_window_lengths_are_reconstructed_at_every_rate() {
-        for rate in RATES {
-            let window = Stft::new(rate, DEFAULT_WINDOW_SECONDS).unwrap().window();
-            for samples in [1, 2, window / 4, window - 1, window, window + 1, 3 * window] {
-                let error = reconstruction_error(rate, DEFAULT_WINDOW_SECONDS, samples, 1);
-                assert!(error < 1e-6, "{rate} Hz, {samples} samples: {error}");
-            }
-        }
-    }
-
-    #[test]
-    fn windows_are_64_ms_and_bins_15_625_hz_at_every_rate() {
-        for rate in RATES {
-            let stft = Stft::new(rate, DEFAULT_WINDOW_SECONDS).unwrap();
-            assert!((stft.bin_spacing() / 15.625 - 1.0).abs() < 0.0015, "{rate}: {}", stft.bin_spacing());
-            assert_eq!((stft.window() % 2, stft.hop()), (0, stft.window() / 4));
-        }
-        assert_eq!(Stft::new(16_000, DEFAULT_WINDOW_SECONDS).unwrap().window(), 1024);
-        assert_eq!(Stft::new(11_025, DEFAULT_WINDOW_SECONDS).unwrap().window(), 706);
-        // A quarter of the window is no whole number of samples.
-        let grid = Stft::new(11_025, DEFAULT_WINDOW_SECONDS).unwrap().grid();
-        assert_eq!(grid.frame_seconds, 176.0 / 11_025.0);
-        assert_eq!((grid.bins, grid.bin_hertz), (354, 11_025.0 / 706.0));
-        for seconds in [0.0, -1.0, 1.5, f64::NAN, f64::INFINITY] {
-            assert!(Stft::new(16_000, seconds).is_err());
-        }
-    }
-
-    /// A sinusoid on a bin: amplitude times half the sum of the window there, nothing two bins away.
-    #[test]
-    fn a_sinusoid_stands_in_its_bin() {
-        let stft = Stft::new(16_000, DEFAULT_WINDOW_SECONDS).unwrap();
-        let samples: Vec<f32> =
-            (0..4096).map(|n| (0.5 * (2.0 * PI * 64.0 * f64::from(n) / 1024.0).cos()) as f32).collect();
-        let spectrogram = stft.analyse(&samples);
-        let frame = spectrogram.frame(8); // samples 1280 to 2304
-        assert!((frame[64] - Complex::new(128.0, 0.0)).norm() < 1e-3, "{}", frame[64]);
-        assert!((frame[65] - Complex::new(-64.0, 0.0)).norm() < 1e-3, "{}", frame[65]);
-        assert!(frame[67..].iter().chain(&frame[..62]).all(|x| x.norm() < 1e-3));
-    }
-
-    #[test]
-    fn blocks_of_any_length_give_the_same_bits_as_the_whole() {
-        use rand::RngExt;
-        let mut random = crate::random::SeedTree::new(7).rng(0);
-        for rate in [8_000, 11_025, 48_000] {
-            let stft = Stft::new(rate, DEFAULT_WINDOW_SECONDS).unwrap();
-            for length in [1, 700, 20_000] {
-                let signal = noise(length, 3);
-                let (mut analyser, mut synthesiser) = (stft.analyser(), stft.synthesiser());
-                let mut all = Spectrogram::new(stft.bins(), 0);
-                let mut again = Vec::new();
-                let mut rest = &signal[..];
-                while !rest.is_empty() {
-                    let (block, others) = rest.split_at(random.random_range(0..=rest.len().min(3_000)));
-                    let mut frames = Spectrogram::new(stft.bins(), 0);
-                    analyser.push(block, &mut frames);
-                    synthesiser.push(&frames, &mut again);
-                    all.values.extend(frames.as_slice());
-                    rest = others;
-                    // The latency that is promised.
-                    let pushed = length - rest.len();
-                    assert_eq!(all.frames(), pushed / stft.hop());
-                    assert_eq!(again.len(), (all.frames() * stft.hop()).saturating_sub(stft.lead()));
-                }
-                let mut frames = Spectrogram::new(stft.bins(), 0);
-                analyser.finish(&mut frames);
-                synthesiser.push(&frames, &mut again);
-                synthesiser.finish(length as u64, &mut again);
-                all.values.extend(frames.as_slice());
-                assert_eq!(all, stft.analyse(&signal));
-                assert_eq!(again, stft.synthesise(&all, length));
-            }
-        }
-    }
-
-    #[test]
-    fn an_empty_signal_has_no_frames() {
-        let stft = Stft::new(8_000, DEFAULT_WINDOW_SECONDS).unwrap();
-        let spectrogram = stft.analyse(&[]);
-        assert_eq!(spectrogram.frames(), 0);
-        assert!(stft.synthesise(&spectrogram, 0).is_empty());
-        assert_eq!(stft.synthesise(&spectrogram, 3), [0.0; 3]);
     }
 }

@@ -1,43 +1,41 @@
-//! From the posterior-mean gain of a block to the gain that is applied.
+//! Levels of speech and noise per bin, and the minimum gain that follows from them.
 //!
-//! Where there is much noise, variation of the gain from frame to frame sounds worse than what it saves; where there
-//! is little, smoothing it costs more speech than noise, and noise far below the speech does no harm. Both are
-//! decided for every bin, by the ratio of speech to noise around it over the block.
+//! At low signal-to-noise ratio, a gain that varies from frame to frame sounds worse than the noise it removes; at high,
+//! smoothing costs more speech than noise, and noise far below the speech is inaudible. Both depend on the ratio around
+//! each bin, over the block.
 
 use super::settings::GainSettings;
 use std::ops::{Range, RangeInclusive};
 
 /// Half the width of the band around a bin, Hz.
 const HALF_BAND_HERTZ: f64 = 31.25;
-/// Without a listener, the least gain of a band where speech and noise are as loud, dB, ...
+/// Minimum gain of a band with equal levels of speech and noise, dB; without a network.
 const EVEN_DB: f64 = -26.0;
-/// ... and how far below the speech of its band noise is left: closer would be heard, farther is not worth the harm.
+/// Level of residual noise below the speech of its band, dB: above, it is audible; below, speech suffers.
 const RESIDUAL_DB: RangeInclusive<f64> = 20.0..=32.0;
-/// The floors that this may ask for, dB. Where there is no speech, estimates of it say nothing: lower floors would
-/// follow them up and down.
+/// Range of band floors, dB. Without speech its estimate is random, and lower floors would fluctuate with it.
 const FLOORS_DB: RangeInclusive<f64> = -40.0..=-17.0;
 
-/// How much of what was found before a block counts beside it: a memory of some 30 s, so that floors and smoothing go
-/// on over its seams as before.
+/// Weight of earlier blocks beside the present one: a memory of about 30 s, so that floors and smoothing are continuous
+/// across blocks.
 const MEMORY: f64 = 0.75;
 
-/// How far a floor moves from one block to the next where the noise has stayed as it was, dB: what is left of steady
-/// noise is not to be heard to jump.
+/// Maximum change of a floor between blocks of steady noise, dB: steps of residual noise are audible.
 const STEP_DB: f64 = 1.0;
-/// By how much estimates of steady noise differ from block to block, as voices come and go, dB.
+/// Random change of the noise estimate between blocks of steady noise, dB.
 const STEADY_DB: f64 = 2.0;
 
-/// Speech and noise in every bin, in units of the mean power of the block that they are from.
+/// Powers of speech and noise per bin, in units of the mean power of their block.
 #[derive(Debug, Clone)]
 pub(crate) struct BinLevels {
     speech: Vec<f64>,
     noise: Vec<f64>,
-    /// Mean power of the noise in the block itself.
+    /// Mean power of the noise of the last block.
     block_noise: Vec<f64>,
 }
 
 impl BinLevels {
-    /// The levels of a block by its gain and power (bins x frames each), and those of the blocks before it.
+    /// The levels of a block with `gain` and `power` (bins x frames each), after those of the previous blocks.
     pub(crate) fn new(gain: &[f32], power: &[f32], bins: usize, before: Option<&Self>) -> Self {
         let (mut speech, mut noise) = match before {
             Some(before) => [&before.speech, &before.noise]
@@ -61,7 +59,7 @@ impl BinLevels {
         Self { speech, noise, block_noise }
     }
 
-    /// The ratio of speech to noise around every bin, dB.
+    /// Signal-to-noise ratio around each bin, dB.
     pub(crate) fn snr_db(&self, bin_hertz: f64) -> Vec<f64> {
         let sums = |levels: &[f64]| around(levels, bin_hertz);
         sums(&self.speech)
@@ -72,7 +70,7 @@ impl BinLevels {
     }
 }
 
-/// The sums of some levels around every bin.
+/// Sums of levels around each bin.
 fn around(levels: &[f64], bin_hertz: f64) -> Vec<f64> {
     let half = (HALF_BAND_HERTZ / bin_hertz).round() as usize;
     let band = |bin: usize| -> Range<usize> { bin.saturating_sub(half)..(bin + half + 1).min(levels.len()) };
@@ -83,28 +81,28 @@ fn decibels(ratio: f64) -> f64 {
     10.0 * libm::log10(ratio)
 }
 
-/// The least gain of every bin in a block, and the noise that it is for.
+/// The minimum gain of each bin in a block, and the noise level it applies to.
 #[derive(Debug, Clone)]
 pub(crate) struct Floors {
     /// dB.
     levels: Vec<f64>,
-    /// Power around the bin.
+    /// Power of the noise around the bin.
     noise: Vec<f64>,
 }
 
 impl Floors {
-    /// Those of a block, given whether it was listened to, its levels and their ratios of speech to noise, and the
-    /// floors of the block before it: where the noise has not changed, they hardly do.
+    /// The floors of a block, by its levels and signal-to-noise ratios. `with_net`: the gain is fused with a network. They
+    /// change little from those of the previous block unless the noise does.
     pub(crate) fn new(
         settings: &GainSettings,
-        is_heard: bool,
+        with_net: bool,
         levels: &BinLevels,
         snr_db: &[f64],
         bin_hertz: f64,
         before: Option<&Self>,
     ) -> Self {
         let noise = around(&levels.block_noise, bin_hertz);
-        let mut floors = floors_db(settings, is_heard, snr_db);
+        let mut floors = floors_db(settings, with_net, snr_db);
         if let Some(before) = before {
             for (bin, floor) in floors.iter_mut().enumerate() {
                 let was = before.noise[bin].max(f64::MIN_POSITIVE);
@@ -116,7 +114,7 @@ impl Floors {
         Self { levels: floors, noise }
     }
 
-    /// Leaves no more noise from a bin on than just below it.
+    /// Limits the floors from bin `from` on to that of the bin below.
     pub(crate) fn level_off(&mut self, from: usize) {
         let (below, above) = self.levels.split_at_mut(from);
         if let Some(&top) = below.last() {
@@ -135,13 +133,13 @@ impl Floors {
     }
 }
 
-/// The least gain of every bin, dB, by its ratio of speech to noise.
-fn floors_db(settings: &GainSettings, is_heard: bool, snr_db: &[f64]) -> Vec<f64> {
+/// The minimum gain of each bin, dB, by its signal-to-noise ratio.
+fn floors_db(settings: &GainSettings, with_net: bool, snr_db: &[f64]) -> Vec<f64> {
     let floor_db = |snr: f64| {
-        if is_heard || !settings.band_floors {
+        if with_net || !settings.band_floors {
             return settings.floor_db;
         }
-        // Bands without any noise or speech have infinite ratios; of those with neither, there is none.
+        // Bands without noise or without speech have infinite ratios; those with neither have NaN.
         let snr = if snr.is_nan() { 0.0 } else { snr.clamp(-100.0, 100.0) };
         EVEN_DB
             .clamp(snr - RESIDUAL_DB.end(), snr - RESIDUAL_DB.start())
@@ -150,7 +148,14 @@ fn floors_db(settings: &GainSettings, is_heard: bool, snr_db: &[f64]) -> Vec<f64
     snr_db.iter().map(|&snr| floor_db(snr)).collect()
 }
 
-/// A factor of amplitude from its level, dB.
+/// Raises the gain (bins x frames) to the floor of each bin (a factor of amplitude).
+pub(crate) fn apply_floor(gain: &mut [f32], floor: &[f32]) {
+    for frame in gain.chunks_exact_mut(floor.len()) {
+        frame.iter_mut().zip(floor).for_each(|(gain, floor)| *gain = gain.max(*floor));
+    }
+}
+
+/// The factor of amplitude of a level in dB.
 pub(crate) fn amplitude(level_db: f64) -> f32 {
     libm::pow(10.0, level_db / 20.0) as f32
 }
@@ -186,7 +191,7 @@ mod tests {
 
     #[test]
     fn floors_go_on_over_the_seams_of_blocks() {
-        // What little a block takes for speech changes by 10 dB from each to the next.
+        // The little speech estimated in a block changes by 10 dB from block to block.
         let (bins, frames) = (40, 30);
         type Block = (BinLevels, Floors);
         let block = |speech_db: f64, noise: f32, before: Option<&Block>| -> Block {
@@ -211,7 +216,7 @@ mod tests {
             assert!(step > 0.1 && step < STEP_DB + 1e-3, "{step} dB from one block to the next");
             before = next;
         }
-        // Noise that has changed, and is told from one that is in another unit.
+        // Noise that has changed, as opposed to another unit of power.
         let fresh = block(-1.0, 1.0, None);
         let louder = block(-25.0, 100.0, Some(&fresh)).1.levels[0];
         assert!(louder < fresh.1.levels[0] - 3.0, "{louder} dB, before {} dB", fresh.1.levels[0]);

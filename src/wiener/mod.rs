@@ -1,7 +1,11 @@
-//! The Wiener filter: from the posterior-mean gain and the log odds of speech presence to the gain that is applied.
+//! The Wiener filter: from the posterior-mean gain and log odds of speech presence to the gain that is applied.
+//!
+//! In the order of use: [`fusion`], [`high_band`], [`smoothing`], [`floor`], [`reverberation`]. All work on matrices of
+//! bins x frames, column-major.
 
 pub(crate) mod floor;
 pub(crate) mod fusion;
+pub(crate) mod high_band;
 pub(crate) mod reverberation;
 mod settings;
 pub(crate) mod smoothing;

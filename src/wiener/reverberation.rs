@@ -1,39 +1,39 @@
-//! What rings on of a voice in a room.
+//! Late-reverberation suppression.
 //!
-//! When a sound ends, its power in a room falls exponentially (Polack 1988). A voice by itself falls as fast at most, so the
-//! steepest of the steady falls in a recording are the room's (Ratnam et al. 2003, section II). From these comes a decay per
-//! octave, and from the decay the most that the past can have left in a bin: the tail of the voice (Lebart, Boucher and
-//! Denbigh 2001, section 3). It is the voice's own; a share of it can be counted as noise.
+//! After the end of a sound, its power in a room decays exponentially (Polack 1988). Speech itself decays more slowly, so
+//! the steepest steady decays in a recording are the room's (Ratnam et al. 2003, section II). They give a decay rate per
+//! octave, and the rate an upper bound of what earlier speech leaves in a bin: its tail (Lebart, Boucher and Denbigh 2001,
+//! section 3), a fraction of which is suppressed.
 
 use crate::transform::FrameGrid;
 
 /// Edges of the octaves, Hz.
 const OCTAVES_HERTZ: [f64; OCTAVES + 1] = [125.0, 250.0, 500.0, 1_000.0, 2_000.0, 4_000.0, 8_000.0];
 const OCTAVES: usize = 6;
-/// Length of a fall, s.
+/// Length of a decay, s.
 const FALL_SECONDS: f64 = 0.19;
-/// A fall is steady if its logarithm differs by so little from a straight line, in the mean; ...
+/// Maximum mean deviation of a steady decay's logarithm from a straight line.
 const STEADY: f64 = 0.6;
-/// ... and begins no farther than this below the loudest tenth of the frames.
+/// Maximum distance of its start from the loudest tenth of the frames, in natural logarithms.
 const FAINT: f64 = 3.0;
-/// The share of the falls that are steeper than the room's. On simulated and measured rooms with reverberation times of
-/// 0.2 to 6 s, estimates correlate by 0.99 with these.
+/// Quantile of the decay times that is the room's; tuned on simulated and measured rooms (eval/results).
 const STEEPER: f64 = 0.1;
-/// Reflections that arrive this soon make a voice louder and clearer, s.
+/// Early reflections support speech and are kept, s.
 const EARLY_SECONDS: f64 = 0.048;
-/// A bin keeps at least this much of its amplitude.
+/// Minimum gain of a bin.
 const MIN_GAIN: f32 = 0.1;
 
-/// Reverberation times that are told apart, s, and in how many classes.
+/// Range of reverberation times, s.
 const SECONDS: (f64, f64) = (0.05, 12.8);
+/// Number of their logarithmic classes.
 const CLASSES: usize = 96;
-/// So many falls are enough for an estimate.
+/// Minimum number of decays of an estimate.
 const ENOUGH: u32 = 8;
 
-/// The logarithm of a fall of 60 dB.
+/// Natural logarithm of a ratio of 60 dB.
 const SIXTY_DB: f64 = 13.815_510_557_964_274;
 
-/// Counts of falls by their reverberation time, in every octave of a recording so far.
+/// Histogram of decays by reverberation time, per octave, of a recording so far.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Decays([[u32; CLASSES]; OCTAVES]);
 
@@ -44,8 +44,8 @@ impl Default for Decays {
 }
 
 impl Decays {
-    /// Counts the falls of a voice with these powers (bins x frames).
-    pub(crate) fn count(&mut self, voice: &[f32], grid: FrameGrid) {
+    /// Counts the decays of speech with powers `speech` (bins x frames).
+    pub(crate) fn count(&mut self, speech: &[f32], grid: FrameGrid) {
         let FrameGrid { bins, bin_hertz, frame_seconds } = grid;
         let span = ((FALL_SECONDS / frame_seconds).round() as usize).max(3);
         let bin = |hertz: f64| (hertz / bin_hertz).round() as usize;
@@ -57,7 +57,7 @@ impl Decays {
             let mean = |frame: &[f32]| {
                 frame[octave.clone()].iter().map(|&x| f64::from(x)).sum::<f64>() / octave.len() as f64
             };
-            let level = logarithms(voice.chunks_exact(bins).map(mean).collect());
+            let level = logarithms(speech.chunks_exact(bins).map(mean).collect());
             let Some(loud) = nine_tenths(&level) else { continue };
             for fall in level.windows(span).filter(|fall| fall[0] > loud - FAINT) {
                 if let Some(slope) = steady_fall(fall) {
@@ -67,7 +67,7 @@ impl Decays {
         }
     }
 
-    /// The reverberation time of every octave from 125 Hz to 8 kHz, s; none where too few falls were found.
+    /// Reverberation time (RT60) per octave, 125 Hz to 8 kHz, s; `None` with too few decays.
     pub(crate) fn seconds(&self) -> [Option<f64>; OCTAVES] {
         self.0.each_ref().map(|counts| {
             let total: u32 = counts.iter().sum();
@@ -82,21 +82,21 @@ impl Decays {
     }
 }
 
-/// Natural logarithms, those of silence far below the mean.
+/// Natural logarithms of powers; those of silence are far below the mean.
 fn logarithms(mut power: Vec<f64>) -> Vec<f64> {
     let least = (1e-12 * power.iter().sum::<f64>() / power.len().max(1) as f64).max(f64::MIN_POSITIVE);
     power.iter_mut().for_each(|power| *power = libm::log(*power + least));
     power
 }
 
-/// The value that nine tenths are below.
+/// The 90 % quantile.
 fn nine_tenths(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     let place = (9 * sorted.len() / 10).min(sorted.len().checked_sub(1)?);
     Some(*sorted.select_nth_unstable_by(place, f64::total_cmp).1)
 }
 
-/// By how much logarithms fall from one to the next, if they fall on a line.
+/// The decrease of logarithms per step, if they lie on a falling line.
 fn steady_fall(values: &[f64]) -> Option<f64> {
     let count = values.len() as f64;
     let centre = (count - 1.0) / 2.0;
@@ -114,17 +114,18 @@ fn steady_fall(values: &[f64]) -> Option<f64> {
 }
 
 fn class_of(seconds: f64) -> usize {
-    let share = libm::log(seconds / SECONDS.0) / libm::log(SECONDS.1 / SECONDS.0);
-    ((share * CLASSES as f64) as usize).min(CLASSES - 1)
+    let fraction = libm::log(seconds / SECONDS.0) / libm::log(SECONDS.1 / SECONDS.0);
+    ((fraction * CLASSES as f64) as usize).min(CLASSES - 1)
 }
 
-/// The middle of a class.
+/// The centre of a class, s.
 fn seconds_of(class: usize) -> f64 {
     SECONDS.0 * libm::pow(SECONDS.1 / SECONDS.0, (class as f64 + 0.5) / CLASSES as f64)
 }
 
-/// Counts a share of the tail as noise: lowers the gains (bins x frames) of a voice with powers `voice` by it.
-pub(crate) fn suppress(gain: &mut [f32], voice: &[f32], grid: FrameGrid, decays: &Decays, share: f32) {
+/// Attenuates late reverberation: multiplies the gain (bins x frames) by one minus `amount` (0 to 1) times the fraction of the
+/// tail in the power of speech (`speech`, bins x frames).
+pub(crate) fn suppress(gain: &mut [f32], speech: &[f32], grid: FrameGrid, decays: &Decays, amount: f32) {
     let FrameGrid { bins, frame_seconds, .. } = grid;
     let Some(per_frame) = per_frame(&decays.seconds(), grid) else { return };
     let early = ((EARLY_SECONDS / frame_seconds).round() as usize).max(1);
@@ -133,19 +134,19 @@ pub(crate) fn suppress(gain: &mut [f32], voice: &[f32], grid: FrameGrid, decays:
     for (frame, gain) in gain.chunks_exact_mut(bins).enumerate() {
         tail.iter_mut().zip(&per_frame).for_each(|(tail, decay)| *tail *= decay);
         if let Some(before) = frame.checked_sub(early) {
-            let sources = voice[before * bins..(before + 1) * bins].iter().zip(&past);
-            tail.iter_mut().zip(sources).for_each(|(tail, (voice, past))| *tail = tail.max(voice * past));
+            let sources = speech[before * bins..(before + 1) * bins].iter().zip(&past);
+            tail.iter_mut().zip(sources).for_each(|(tail, (speech, past))| *tail = tail.max(speech * past));
         }
-        let now = &voice[frame * bins..(frame + 1) * bins];
-        for ((gain, tail), voice) in gain.iter_mut().zip(&tail).zip(now) {
-            let of_voice = (tail / voice.max(f32::MIN_POSITIVE)).min(1.0);
-            *gain *= (1.0 - share * of_voice).max(MIN_GAIN);
+        let now = &speech[frame * bins..(frame + 1) * bins];
+        for ((gain, tail), speech) in gain.iter_mut().zip(&tail).zip(now) {
+            let of_speech = (tail / speech.max(f32::MIN_POSITIVE)).min(1.0);
+            *gain *= (1.0 - amount * of_speech).max(MIN_GAIN);
         }
     }
 }
 
-/// The factor by which powers of every bin fall from one frame to the next, on logarithms of frequency between the octaves
-/// that are known; none if none is.
+/// The decay of powers per frame in each bin, interpolated over log frequency between the octaves with an estimate; `None`
+/// without any.
 fn per_frame(seconds: &[Option<f64>; OCTAVES], grid: FrameGrid) -> Option<Vec<f32>> {
     let FrameGrid { bins, bin_hertz, frame_seconds } = grid;
     let known: Vec<(f64, f64)> = OCTAVES_HERTZ
@@ -190,7 +191,7 @@ mod tests {
         power
     }
 
-    fn heard(power: &[f32]) -> Decays {
+    fn decays(power: &[f32]) -> Decays {
         let mut decays = Decays::default();
         decays.count(power, GRID);
         decays
@@ -199,13 +200,13 @@ mod tests {
     #[test]
     fn the_reverberation_time_is_that_of_the_steepest_falls() {
         for seconds in [0.3, 0.6, 1.2] {
-            let found = heard(&bursts(seconds, 20)).seconds();
+            let found = decays(&bursts(seconds, 20)).seconds();
             for found in found.map(Option::unwrap) {
                 assert!((0.75..1.2).contains(&(found / seconds)), "{found} s in place of {seconds} s");
             }
         }
-        assert_eq!(heard(&vec![1.0; BINS * 5]).seconds(), [None; OCTAVES]);
-        assert_eq!(heard(&[]).seconds(), [None; OCTAVES]);
+        assert_eq!(decays(&vec![1.0; BINS * 5]).seconds(), [None; OCTAVES]);
+        assert_eq!(decays(&[]).seconds(), [None; OCTAVES]);
         // A recording at 8 kHz has no highest octave.
         let narrow: Vec<f32> =
             bursts(0.5, 20).chunks_exact(BINS).flat_map(|frame| &frame[..257]).copied().collect();
@@ -217,10 +218,10 @@ mod tests {
     #[test]
     fn the_tail_is_lowered_and_the_voice_stays() {
         let power = bursts(0.6, 20);
-        let decays = heard(&power);
-        let lowered = |share: f32| {
+        let decays = decays(&power);
+        let lowered = |amount: f32| {
             let mut gain = vec![1.0_f32; power.len()];
-            suppress(&mut gain, &power, GRID, &decays, share);
+            suppress(&mut gain, &power, GRID, &decays, amount);
             // Of bursts but the first: where they start, and 0.2 s after their end.
             let energy = |at: usize| -> f32 {
                 let frames = (1..20).map(|burst| (burst * 64 + at) * BINS..(burst * 64 + at + 1) * BINS);

@@ -1,23 +1,23 @@
-//! Settings of the gain that is applied.
+//! Settings of the Wiener filter.
 
 use crate::range::{SettingsError, within};
 use serde::{Deserialize, Serialize};
 
-/// From the posterior mean of the gain to the gain that is applied.
+/// Settings of the Wiener filter: from the posterior-mean gain to the gain that is applied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GainSettings {
-    /// Whether the gain is pooled_gain with what the [`PresenceNet`](crate::presence::PresenceNet) says, where the windows are
-    /// those that it has learned with and the noise is not made of constant spectra.
+    /// Whether the gain is fused with the log odds of the speech-presence network. Without effect if the dictionary's window
+    /// is not the network's, or if the noise has fixed spectra.
     pub speech_presence: bool,
-    /// Whether the gain of a frame is averaged with its neighbours', against musical noise in noisy bands.
+    /// Whether the gain is smoothed over frames in noisy bands, against musical noise.
     pub smooth: bool,
-    /// The least gain of any bin, dB, -100 to 0: what is left of the noise.
+    /// Minimum gain of a bin, dB, -100 to 0.
     pub floor_db: f64,
-    /// Whether, where nothing listens, the least gain of a band is about -26 dB and follows its noise in place of
-    /// `floor_db`: what is left is to be 20 to 32 dB below the speech there, and the least gain -40 to -17 dB.
+    /// Whether, without the network, the minimum gain adapts to the noise of each band in place of `floor_db`: residual noise
+    /// is 20 to 32 dB below the speech of its band, the minimum gain -40 to -17 dB, typically -26 dB.
     pub band_floors: bool,
-    /// The share of what rings on of the voice in a room that counts as noise, 0 to 1.
+    /// Late-reverberation suppression, 0 (off) to 1 (full).
     pub dereverb: f64,
 }
 
@@ -34,7 +34,7 @@ impl Default for GainSettings {
 }
 
 impl GainSettings {
-    /// The gain of the model alone: what it says is neither refined, nor pooled_gain, nor smoothed.
+    /// The posterior-mean gain alone: without network and smoothing.
     #[must_use]
     pub fn model_only() -> Self {
         Self { speech_presence: false, smooth: false, ..Self::default() }
@@ -46,7 +46,7 @@ impl GainSettings {
         within("gain floor in dB", self.floor_db, -100.0..=0.0)
     }
 
-    /// The same, with as much of the noise taken out as `strength` says.
+    /// These settings with the floor of `strength`.
     #[must_use]
     pub fn with_strength(self, strength: Strength) -> Self {
         let (floor_db, band_floors) = match strength {
@@ -58,20 +58,18 @@ impl GainSettings {
     }
 }
 
-/// How much of the noise is taken out.
+/// Amount of noise reduction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strength {
-    /// 12 dB at most.
+    /// At most 12 dB.
     Gentle,
-    /// 45 dB at most; where nothing listens, about 26 dB, more where it is louder than speech and less where it is
-    /// hardly heard.
+    /// At most 45 dB; without the network about 26 dB, adapted to the noise of each band.
     #[default]
     Normal,
-    /// 70 dB at most.
+    /// At most 70 dB.
     Strong,
 }
 
-/// The least gain by default, dB. On mixtures for development, the ratings of listeners that DNSMOS predicts rise from
-/// 2.65 at -26 dB by band over 2.74 at -40 to 2.77 at -60; PESQ at 8 kHz is best at -40.
+/// Default minimum gain, dB; tuned on development mixtures (eval/results).
 pub(crate) const NORMAL_FLOOR_DB: f64 = -45.0;

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-/// The ratio of speech to noise at which gains are smoothed by half, dB.
+/// Signal-to-noise ratio at which gains are smoothed by half, dB.
 const HALF_SMOOTH_DB: f64 = 10.0;
 
-/// Averages the gain of every frame with its neighbours' in the bins `rough`, by 1/4, 1/2 and 1/4 where there is much
-/// noise and less where there is little.
+/// Smooths the gain (bins x frames) over frames in the bins `rough`, with weights 1/4, 1/2 and 1/4 at low signal-to-noise
+/// ratio (`snr_db`, per bin) and less at high.
 pub(crate) fn smooth_over_frames(gain: &mut [f32], snr_db: &[f64], rough: Range<usize>) {
     if rough.is_empty() {
         return;
@@ -14,13 +14,13 @@ pub(crate) fn smooth_over_frames(gain: &mut [f32], snr_db: &[f64], rough: Range<
     let bins = snr_db.len();
     let before = gain.to_vec();
     let frames = gain.len() / bins;
-    let share = |&snr: &f64| 1.0 / (1.0 + libm::pow(10.0, (snr - HALF_SMOOTH_DB) / 10.0)) as f32;
-    let shares: Vec<f32> = snr_db[rough.clone()].iter().map(share).collect();
+    let weight = |&snr: &f64| 1.0 / (1.0 + libm::pow(10.0, (snr - HALF_SMOOTH_DB) / 10.0)) as f32;
+    let weights: Vec<f32> = snr_db[rough.clone()].iter().map(weight).collect();
     for (t, frame) in gain.chunks_exact_mut(bins).enumerate() {
         let (previous, next) = (t.saturating_sub(1) * bins, (t + 1).min(frames - 1) * bins);
-        for ((bin, gain), share) in rough.clone().zip(&mut frame[rough.clone()]).zip(&shares) {
+        for ((bin, gain), weight) in rough.clone().zip(&mut frame[rough.clone()]).zip(&weights) {
             let neighbours = 0.5 * (before[previous + bin] + before[next + bin]);
-            *gain += 0.5 * share * (neighbours - *gain);
+            *gain += 0.5 * weight * (neighbours - *gain);
         }
     }
 }

@@ -38,7 +38,9 @@ fn denoise(
     ended: impl Fn() -> ControlFlow<()> + Send + Sync,
 ) -> Result<Signal, Box<dyn Error + Send + Sync>> {
     match with {
-        With::Denoiser(denoiser) => Ok(denoiser.denoise_with_progress(noisy, &mut |_: f64| ended())?.signal),
+        With::Denoiser(denoiser) => {
+            Ok(denoiser.denoise_with_progress(noisy, &mut |_: f64| ended(), None)?.signal)
+        }
         With::Function(function) => Python::attach(|py| {
             let samples = PyArray2::from_vec2(py, noisy.channels())?;
             let result = function.bind(py).call1((samples, noisy.sample_rate()))?;

@@ -1,77 +1,142 @@
-//! The quantiles of a level, by a network of three layers.
+//! Quantiles of a speech level, by a small network of three layers.
 
-use super::weights::{FIRST, SECOND, THIRD};
+use crate::tensor_file::{self, Format, TensorFileError};
+use safetensors::SafeTensors;
+use serde::Deserialize;
 
-/// What the network sees of a cell: the log odds of the voice's share by the gain, those by the model, and the logarithm of
-/// the gain's unevenness; the same of its slot, all bands together; and the means of these over the last second.
+/// Inputs of the network for a cell: log odds of the speech fraction by the gain, log odds by the posterior-mean gain, and
+/// log unevenness of the gain; the same of its slot over all bands; and their means over the last second.
 pub(super) const INPUTS: usize = 9;
-/// Its hidden units.
-pub(super) const HIDDEN: usize = 12;
-/// Where the median may lie, dB above the expected power.
-const MEDIANS: (f64, f64) = (-40.0, 10.0);
-/// The logarithms of the least and the largest distance of a quantile from the median, dB.
-const DISTANCES: (f64, f64) = (-6.0, 4.5);
+/// Hidden units of each layer.
+const HIDDEN: usize = 12;
+/// Range of the median above the expected power, dB.
+const MEDIAN_RANGE: (f64, f64) = (-40.0, 10.0);
+/// Range of the natural logarithm of a quantile's distance from the median in dB.
+const LOG_DISTANCE_RANGE: (f64, f64) = (-6.0, 4.5);
+const FORMAT: Format = Format { name: "alphamf-levels", version: 1 };
 
 /// Quantiles of the level, dB.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Quantiles {
-    /// Above the expected power.
+    /// Median above the expected power.
     pub median: f64,
-    /// How far below the median one of twenty begins.
+    /// Distance of the 5 % quantile below the median.
     pub below: f64,
-    /// How far above it one of twenty begins.
+    /// Distance of the 95 % quantile above the median.
     pub above: f64,
 }
 
-impl Quantiles {
-    pub(super) fn of(inputs: &[f64; INPUTS]) -> Self {
-        let first = layer(&FIRST, inputs).map(libm::tanh);
-        let second = layer(&SECOND, &first).map(libm::tanh);
-        let [median, below, above] = layer(&THIRD, &second);
-        let distance = |logarithm: f64| libm::exp(logarithm.clamp(DISTANCES.0, DISTANCES.1));
-        Self { median: median.clamp(MEDIANS.0, MEDIANS.1), below: distance(below), above: distance(above) }
+/// The network: of each output the weights of its inputs, then the bias.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct QuantileNet {
+    first: Vec<f32>,
+    second: Vec<f32>,
+    third: Vec<f32>,
+}
+
+/// Sizes of the network.
+#[derive(Deserialize)]
+struct Header {
+    inputs: usize,
+    hidden: usize,
+}
+
+impl QuantileNet {
+    /// The network embedded in this crate: `models/speech-levels.safetensors`.
+    pub(crate) fn built_in() -> Result<Self, TensorFileError> {
+        Self::from_bytes(include_bytes!("../../../models/speech-levels.safetensors"))
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, TensorFileError> {
+        let (header, tensors): (Header, SafeTensors) = tensor_file::read(bytes, &FORMAT)?;
+        if (header.inputs, header.hidden) != (INPUTS, HIDDEN) {
+            return Err(TensorFileError::Metadata("header"));
+        }
+        let layer = |name, inputs: usize, outputs: usize| {
+            tensor_file::values(&tensors, name, &[(inputs + 1) * outputs])
+        };
+        Ok(Self {
+            first: layer("first", INPUTS, HIDDEN)?,
+            second: layer("second", HIDDEN, HIDDEN)?,
+            third: layer("third", HIDDEN, 3)?,
+        })
+    }
+
+    /// The quantiles of a cell.
+    pub(super) fn quantiles(&self, inputs: &[f64; INPUTS]) -> Quantiles {
+        let first = layer::<HIDDEN>(&self.first, inputs).map(libm::tanh);
+        let second = layer::<HIDDEN>(&self.second, &first).map(libm::tanh);
+        let [median, below, above] = layer(&self.third, &second);
+        let distance =
+            |logarithm: f64| libm::exp(logarithm.clamp(LOG_DISTANCE_RANGE.0, LOG_DISTANCE_RANGE.1));
+        let median = median.clamp(MEDIAN_RANGE.0, MEDIAN_RANGE.1);
+        Quantiles { median, below: distance(below), above: distance(above) }
     }
 }
 
-/// Of each output the weights of the inputs, and then its bias.
-fn layer<const WEIGHTS: usize, const OUTPUTS: usize>(
-    weights: &[[f32; WEIGHTS]; OUTPUTS],
-    inputs: &[f64],
-) -> [f64; OUTPUTS] {
-    weights.map(|row| {
+/// An affine layer.
+fn layer<const OUTPUTS: usize>(weights: &[f32], inputs: &[f64]) -> [f64; OUTPUTS] {
+    let mut outputs = [0.0; OUTPUTS];
+    for (output, row) in outputs.iter_mut().zip(weights.chunks_exact(inputs.len() + 1)) {
         let products = row.iter().zip(inputs.iter().chain(&[1.0]));
-        products.map(|(&weight, input)| f64::from(weight) * input).sum()
-    })
+        *output = products.map(|(&weight, input)| f64::from(weight) * input).sum();
+    }
+    outputs
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::weights::REFERENCE;
     use super::*;
 
-    /// What the network said of some cells where it was learned.
+    /// Results of the network where it was trained.
     #[test]
-    fn quantiles_are_those_that_were_learned() {
-        for (inputs, expected) in REFERENCE {
-            let Quantiles { median, below, above } = Quantiles::of(&inputs);
+    fn quantiles_are_those_of_the_training_framework() {
+        let net = QuantileNet::built_in().unwrap();
+        let mut compared = 0;
+        for line in include_str!("reference.csv").lines().skip(1) {
+            let values: Vec<f64> = line.split(',').map(|value| value.parse().unwrap()).collect();
+            let (inputs, expected) = values.split_first_chunk::<INPUTS>().unwrap();
+            let Quantiles { median, below, above } = net.quantiles(inputs);
+            assert_eq!(expected.len(), 3);
             for (found, expected) in [median, below, above].into_iter().zip(expected) {
                 assert!((found - expected).abs() < 2e-3 * (1.0 + expected.abs()), "{found} {expected}");
+                compared += 1;
             }
         }
+        assert_eq!(compared, 15);
     }
 
     #[test]
-    fn intervals_are_wider_the_less_of_the_power_is_the_voices() {
+    fn intervals_are_wider_the_less_of_the_power_is_speech() {
+        let net = QuantileNet::built_in().unwrap();
         for slot in [0.0, 2.0, 4.0] {
-            let width = |share: f64| {
-                let odds = (share / (1.0 - share)).ln();
+            let width = |fraction: f64| {
+                let odds = (fraction / (1.0 - fraction)).ln();
                 let Quantiles { below, above, .. } =
-                    Quantiles::of(&[odds, odds, 0.2, slot, slot, 0.5, slot, slot, 0.5]);
+                    net.quantiles(&[odds, odds, 0.2, slot, slot, 0.5, slot, slot, 0.5]);
                 below + above
             };
             let widths = [0.999, 0.9, 0.5, 0.1].map(width);
             assert!(widths.is_sorted(), "{widths:?}");
             assert!(widths[0] < 1.0 && widths[3] > 10.0, "{widths:?}");
         }
+    }
+
+    #[test]
+    fn damaged_files_are_refused() {
+        let good = include_bytes!("../../../models/speech-levels.safetensors");
+        assert!(matches!(QuantileNet::from_bytes(&good[..100]), Err(TensorFileError::Bytes(_))));
+        let read = |from: &[u8], to: &[u8]| {
+            let at = good.windows(from.len()).position(|window| window == from).unwrap();
+            let mut bytes = good.to_vec();
+            bytes[at..at + to.len()].copy_from_slice(to);
+            QuantileNet::from_bytes(&bytes).unwrap_err()
+        };
+        assert!(matches!(
+            read(b"\\\"hidden\\\": 12", b"\\\"hidden\\\": 13"),
+            TensorFileError::Metadata("header")
+        ));
+        assert!(matches!(read(b"\"third\"", b"\"thurd\""), TensorFileError::Bytes(_)));
+        assert!(matches!(read(b"[156]", b"[155]"), TensorFileError::Bytes(_)));
     }
 }

@@ -1,20 +1,20 @@
-//! Factors in other coordinates than their logarithms.
+//! Coordinates of a factor other than its logarithm.
 
 use super::super::counters::SamplerCounters;
 use super::super::settings::{Positivity, SamplingSettings};
 use crate::samplers::{Mirrored, Sampler, SamplerKind, Scaled, Step, Target};
 
-/// What a sampler sees of a factor.
+/// Coordinates in which a sampler moves a factor.
 pub(in crate::inference) enum Coordinates {
     /// Signed multiples of these units, mirrored at zero (`hamcmc-2016`, section 4.2).
     Mirrored(Vec<f32>),
-    /// The factor as it is, for a sampler that knows the half line.
+    /// The factor itself, for a sampler that respects the half line.
     Plain,
 }
 
 impl Coordinates {
-    /// Those that the settings ask for, for a factor (dimension x blocks) whose rows below `split` are of one kind and
-    /// the others of another; none for logarithms.
+    /// The coordinates that the settings ask for, of a factor (dimension x blocks) whose rows below `split` are speech and
+    /// the others noise; `None` for logarithms.
     pub(in crate::inference) fn new(
         settings: &SamplingSettings,
         factor: &[f32],
@@ -24,14 +24,11 @@ impl Coordinates {
         match (settings.sampler, settings.positivity) {
             (SamplerKind::Newtonian, _) => Some(Self::Plain),
             (_, Positivity::Log) => None,
-            (_, Positivity::Mirrored) if settings.literal.one_unit => {
-                Some(Self::Mirrored(vec![1.0; factor.len()]))
-            }
             (_, Positivity::Mirrored) => Some(Self::Mirrored(units(factor, dimension, split))),
         }
     }
 
-    /// Turns the factor into these coordinates.
+    /// Maps the factor to these coordinates.
     pub(in crate::inference) fn map(&self, factor: &mut [f32]) {
         match self {
             Self::Mirrored(units) => factor.iter_mut().zip(units).for_each(|(x, unit)| *x /= unit),
@@ -39,7 +36,7 @@ impl Coordinates {
         }
     }
 
-    /// Turns these coordinates into the factor.
+    /// Maps these coordinates to the factor.
     pub(in crate::inference) fn unmap(&self, theta: &mut [f32]) {
         match self {
             Self::Mirrored(units) => {
@@ -70,8 +67,8 @@ impl Coordinates {
     }
 }
 
-/// The units of a factor (dimension x blocks): in every block the mean of the start over the rows below `split`,
-/// and over the others. Levels differ by orders of magnitude from frame to frame and from bin to bin.
+/// The units of a factor (dimension x blocks): per block the mean of the start over the rows below `split`, and over the
+/// others. Levels differ by orders of magnitude between frames and between bins.
 fn units(start: &[f32], dimension: usize, split: usize) -> Vec<f32> {
     let mut units = start.to_vec();
     for column in units.chunks_exact_mut(dimension) {

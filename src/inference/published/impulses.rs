@@ -1,40 +1,40 @@
-//! Impulse variables that are drawn by Metropolis steps, a set for every interleaved chain (`hamcmc-2016`, section 4.2).
+//! Impulse variables drawn by Metropolis steps, one set per interleaved chain (`hamcmc-2016`, section 4.2).
 
 use crate::model::{Dispersions, ImpulseStep, ImpulseVariables, Mixture, SampledVariables};
 use crate::random::SeededRng;
 use crate::samplers::SamplerError;
 
-/// The impulse variables of some frames.
+/// The impulse variables of a tile.
 pub(in crate::inference) struct SampledImpulses {
-    /// Those of every chain.
+    /// One set per chain.
     chains: Vec<SampledVariables<f32>>,
     step: ImpulseStep,
-    stream: SeededRng,
+    rng: SeededRng,
 }
 
-/// The impulse variables of the chain whose turn it is.
+/// The impulse variables of the present chain.
 pub(in crate::inference) struct Redraw<'a> {
     pub values: &'a mut SampledVariables<f32>,
-    /// SamplerCounters those of the bins that a step looks at, before it does so for the first time.
+    /// The Metropolis step of the bins of a minibatch, until it is done.
     pub due: Option<(&'a mut ImpulseStep, &'a mut SeededRng)>,
 }
 
 impl SampledImpulses {
-    /// Draws those of so many bins of all frames together from their priors, for so many chains.
+    /// Draws `count` bins of all frames together from their priors, for each of `chains` chains.
     pub(in crate::inference) fn draw(
         mixture: &Mixture<f32>,
         count: usize,
         chains: usize,
-        mut stream: SeededRng,
+        mut rng: SeededRng,
     ) -> Result<Self, SamplerError> {
         let mut step = ImpulseStep::new(mixture.speech.alpha, mixture.noise.alpha).map_err(|error| {
             SamplerError::Setting { name: "alpha", value: error.value, expected: "0 to 2" }
         })?;
-        let chains = (0..chains).map(|_| step.draw(count, &mut stream)).collect();
-        Ok(Self { chains, step, stream })
+        let chains = (0..chains).map(|_| step.draw(count, &mut rng)).collect();
+        Ok(Self { chains, step, rng })
     }
 
-    /// Those of a chain, as they are.
+    /// The impulse variables of a chain.
     pub(in crate::inference) fn of(&self, chain: usize) -> ImpulseVariables<'_, f32> {
         ImpulseVariables::Sampled(self.values(chain))
     }
@@ -44,13 +44,13 @@ impl SampledImpulses {
         &self.chains[chain]
     }
 
-    /// Those of a chain, to be moved when they are first looked at.
+    /// The impulse variables of a chain, moved when first evaluated.
     pub(in crate::inference) fn turn(&mut self, chain: usize) -> Redraw<'_> {
-        let Self { chains, step, stream } = self;
-        Redraw { values: &mut chains[chain], due: Some((step, stream)) }
+        let Self { chains, step, rng } = self;
+        Redraw { values: &mut chains[chain], due: Some((step, rng)) }
     }
 
-    /// How many proposals were accepted, of how many, since this was last asked.
+    /// Accepted and total proposals since the last call.
     pub(in crate::inference) fn take_counts(&mut self) -> [u64; 2] {
         self.step.take_counts()
     }
@@ -63,8 +63,8 @@ impl Redraw<'_> {
         dispersed: &Dispersions<f32>,
         power: &[f32],
     ) -> ImpulseVariables<'_, f32> {
-        if let Some((step, stream)) = self.due.take() {
-            step.step(self.values, dispersed.mixture(), dispersed.dispersions(), power, stream);
+        if let Some((step, rng)) = self.due.take() {
+            step.step(self.values, dispersed.mixture(), dispersed.dispersions(), power, rng);
         }
         ImpulseVariables::Sampled(self.values)
     }

@@ -16,7 +16,7 @@ impl ActivationTarget<'_> {
 }
 
 impl NoiseTarget<'_> {
-    /// As for the activations.
+    /// The diagonal of the expected Fisher information of the noise spectra.
     fn information(&mut self, theta: &[f32]) -> Diagonal {
         self.load(theta);
         let Self { mixture, tiles, impulses, pool, .. } = self;
@@ -63,8 +63,8 @@ diagonal_metric!(NoiseTarget<'_>);
 
 /// The diagonal of a Fisher information and its derivative along the same coordinate.
 ///
-/// The metric adds one in the coordinate's own units, `1 / theta^2`: what a single observation of it would tell,
-/// and what keeps moves bounded where the data say nothing.
+/// The metric adds one in the coordinate's own units, `1 / theta^2`: the information of a single observation, which
+/// bounds moves where the data carry none.
 struct Diagonal {
     values: Vec<f32>,
     slopes: Vec<f32>,

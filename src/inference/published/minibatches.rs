@@ -1,4 +1,4 @@
-//! Gradients by a part of the data terms (`hamcmc-2016`, section 4.2).
+//! Minibatch gradients (`hamcmc-2016`, section 4.2).
 
 use super::super::factor_target::{ActivationTarget, NoiseTarget};
 use super::super::state::entries_per_tile;
@@ -7,7 +7,7 @@ use crate::model::{Factor, ImpulseVariables, Mixture, SampledVariables};
 use crate::samplers::Minibatch;
 
 impl ActivationTarget<'_> {
-    /// The derivatives of the data terms of `batch` alone: all other bins are left out of the mixture.
+    /// The derivatives (rank x frames) of the data terms of `batch` alone: other bins are not evaluated.
     pub(in crate::inference) fn differentiate_batch(
         &mut self,
         theta: &[f32],
@@ -30,8 +30,8 @@ impl ActivationTarget<'_> {
             Some(Redraw { values, due }) => {
                 let mut gathered =
                     SampledVariables { speech: gather(&values.speech), noise: gather(&values.noise) };
-                if let Some((step, stream)) = due.take() {
-                    step.step(&mut gathered, &part, dispersed.dispersions(), &power, stream);
+                if let Some((step, rng)) = due.take() {
+                    step.step(&mut gathered, &part, dispersed.dispersions(), &power, rng);
                     for (all, new) in
                         [(&mut values.speech, &gathered.speech), (&mut values.noise, &gathered.noise)]
                     {
@@ -45,7 +45,7 @@ impl ActivationTarget<'_> {
                 ImpulseVariables::Sampled(&chosen)
             }
         };
-        let derivatives = dispersed.evaluate(impulses, &power).slopes().differentiate();
+        let derivatives = dispersed.evaluate(impulses, &power).update_terms().differentiate();
         derivatives.weighted(&weights).activations(gradient);
     }
 }
@@ -76,25 +76,18 @@ impl NoiseTarget<'_> {
         };
         let mut workspace = pool.take();
         let mut dispersed = workspace.disperse(mixture, &activations).modulated(&field);
-        let derivatives = dispersed.evaluate(impulses, &power).slopes().differentiate();
+        let derivatives = dispersed.evaluate(impulses, &power).update_terms().differentiate();
         derivatives.add_weighted_noise(&weights, gradient);
     }
 }
 
-/// Some frames of a matrix of so many rows, which is cut into tiles of so many frames; nothing if it is empty.
+/// Some frames of a matrix of `rows` rows that is divided into tiles of `per_tile` frames; empty if the matrix is.
 fn gather<'a>(frames: &[usize], per_tile: usize, rows: usize, of: impl Fn(usize) -> &'a [f32]) -> Vec<f32> {
     let column = |&frame: &usize| {
         let first = frame % per_tile * rows;
         of(frame / per_tile).get(first..first + rows).unwrap_or_default()
     };
     frames.iter().flat_map(column).copied().collect()
-}
-
-/// The weight of every one of `count` terms: none if it is not in the minibatch.
-pub(in crate::inference) fn weights(batch: Minibatch<'_>, count: usize) -> Vec<f32> {
-    let mut weights = vec![0.0; count];
-    batch.iter().for_each(|term| weights[term] += batch.scale() as f32);
-    weights
 }
 
 /// The distinct terms of a minibatch in their order, and the weight of each.

@@ -1,9 +1,8 @@
-//! What the method as it was printed asks of the separation, and the denoiser by default does without: sampled impulse
-//! variables, mirrored factors, minibatches, and other samplers with what they ask of the factors.
+//! Parts of the published method that the default does not use: sampled impulse variables, mirrored factors, minibatches,
+//! and other samplers with the metrics and sites they need (`hamcmc-2016`, section 4.2).
 
 mod coordinates;
 mod impulses;
-mod joined;
 mod metrics;
 mod minibatches;
 mod samplers;
@@ -11,6 +10,4 @@ mod sites;
 
 pub(super) use coordinates::Coordinates;
 pub(super) use impulses::{Redraw, SampledImpulses};
-pub(super) use joined::Joined;
-pub(super) use minibatches::weights;
-pub(super) use samplers::{drift_limit, minibatch, other_sampler, step_size};
+pub(super) use samplers::{minibatch, other_sampler, step_size};

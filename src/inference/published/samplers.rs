@@ -1,11 +1,11 @@
-//! Samplers other than HAMCMC, steps that fall, and gradients by a part of the data terms.
+//! Samplers other than HAMCMC, decreasing steps, and minibatches.
 
 use super::super::gibbs::DRIFT_LIMIT;
 use super::super::settings::SamplingSettings;
 use crate::random::SeedTree;
 use crate::samplers::{Sampler, SamplerError, SamplerKind, SamplerOptions, StepSize};
 
-/// The user's step size or `default`, falling with the number of steps if the settings ask for that.
+/// The step size of the settings or `default`, decreasing with the number of steps if the settings ask for it.
 pub(in crate::inference) fn step_size(settings: &SamplingSettings, default: f64) -> StepSize {
     let first = settings.step_size.unwrap_or(default);
     match settings.step_decay {
@@ -14,23 +14,18 @@ pub(in crate::inference) fn step_size(settings: &SamplingSettings, default: f64)
     }
 }
 
-/// The largest drift of an unknown in one step.
-pub(in crate::inference) fn drift_limit(settings: &SamplingSettings) -> f64 {
-    if settings.literal.unlimited_drift { f64::INFINITY } else { DRIFT_LIMIT }
-}
-
-/// How many of a factor's data terms a gradient looks at, if not at all of them.
+/// Data terms of a minibatch; `None` for all.
 pub(in crate::inference) fn minibatch(settings: &SamplingSettings, terms: usize) -> Option<usize> {
     (settings.minibatch < 1.0).then(|| (settings.minibatch * terms as f64).ceil() as usize)
 }
 
-/// A sampler other than HAMCMC, with the user's step size or what measured best in the denoiser.
+/// A sampler other than HAMCMC, with the step size of the settings or the one tuned in the denoiser.
 pub(in crate::inference) fn other_sampler(
     settings: &SamplingSettings,
     dimension: usize,
     blocks: usize,
     terms: usize,
-    streams: SeedTree,
+    seeds: SeedTree,
 ) -> Result<Box<dyn Sampler<f32>>, SamplerError> {
     let default = match settings.sampler {
         // Its preconditioner divides by gradients that are large at the mode.
@@ -44,8 +39,8 @@ pub(in crate::inference) fn other_sampler(
     let options = SamplerOptions {
         step_size: Some(step_size(settings, default)),
         minibatch: minibatch(settings, terms),
-        drift_limit: Some(drift_limit(settings)),
+        drift_limit: Some(DRIFT_LIMIT),
         ..SamplerOptions::default()
     };
-    settings.sampler.build(dimension, blocks, &options, streams)
+    settings.sampler.build(dimension, blocks, &options, seeds)
 }

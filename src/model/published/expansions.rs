@@ -5,8 +5,8 @@ use super::super::mixture::{ImpulseVariables, Scalar};
 use super::super::workspace::{CHUNK, Chunk, Dispersions, Workspace};
 use crate::kernels::vector::dispatch;
 
-/// The potential of every bin, and its first two derivatives with respect to the dispersion of one source, or to what
-/// the field multiplies.
+/// The potential of each bin, and its first two derivatives with respect to the dispersion of one source (before the
+/// field).
 struct Expansion<'a, T> {
     potentials: &'a [T],
     slopes: &'a [T],
@@ -45,8 +45,7 @@ impl<T: Scalar> Dispersions<'_, T> {
         }
     }
 
-    /// Adds the potential of every bin and its first two derivatives with respect to noise spectrum number
-    /// `column`, likewise.
+    /// Adds the potential of every bin and its first two derivatives with respect to noise spectrum number `column`.
     pub fn add_noise_expansion(
         &mut self,
         impulses: ImpulseVariables<T>,
@@ -100,8 +99,8 @@ impl<T: Scalar> Dispersions<'_, T> {
 }
 
 impl<T: Scalar> Workspace<T> {
-    /// The expansion of every bin, from the potential and its first two derivatives with respect to the logarithm of
-    /// the source's variance, which `derive` finds for a chunk.
+    /// The expansion of each bin, from the potential and its first two derivatives with respect to the log variance of the
+    /// source, which `derive` writes for a chunk.
     #[inline(always)]
     fn expand_with(
         &mut self,
@@ -132,8 +131,8 @@ impl<T: Scalar> Workspace<T> {
     }
 }
 
-/// Finds the potential of a chunk of bins with impulse variables integrated out, and its first two derivatives with
-/// respect to the logarithm of the variance of one source.
+/// Writes the potential of a chunk of bins with impulse variables integrated out, and its first two derivatives with respect
+/// to the log variance of one source.
 #[inline(always)]
 fn expand_tabulated<T: Scalar>(table: &MarginalTable, of_speech: bool, chunk: &mut Chunk<T>) {
     const WIDTH: f32 = MarginalTable::CELL;

@@ -4,9 +4,9 @@ use super::super::mixture::{ImpulseVariables, Scalar};
 use super::super::workspace::{Dispersions, Workspace};
 use crate::kernels::products::{Columns, accumulate_outer, product_with_transpose};
 
-/// The expected Fisher information `((2 / alpha) v_s / (v lambda_s))^2` of every bin on the factors of its
-/// dispersions, given the impulse variables, and its derivative with respect to the dispersion; those that are
-/// integrated out count as one. Likewise for noise, whose dispersions are those of the field times a factor.
+/// The expected Fisher information `((2 / alpha) v_s / (v lambda_s))^2` of each bin on the factors of its dispersions, given
+/// the impulse variables (1 if integrated out), and its derivative with respect to the dispersion; for noise, with respect
+/// to the dispersion before the field.
 #[derive(Debug)]
 pub struct Information<'a, T>(Dispersions<'a, T>);
 
@@ -55,7 +55,7 @@ impl<T: Scalar> Information<'_, T> {
         }
     }
 
-    /// Adds the same for the noise spectra, bins x noise rank.
+    /// Adds the diagonal for the noise spectra (bins x noise rank), and its derivative.
     pub fn add_noise(&self, information: &mut [T], slope: &mut [T]) {
         let Dispersions { mixture, activations, workspace, .. } = &self.0;
         for (values, n, sums) in [(&workspace.noise[0], 2, information), (&workspace.noise[1], 3, slope)] {

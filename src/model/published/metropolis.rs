@@ -1,4 +1,4 @@
-//! Sampling the impulse variables, one per source, bin and frame.
+//! Metropolis sampling of the impulse variables, one per source, bin and frame.
 
 use super::super::mixture::{Mixture, Scalar};
 use super::super::workspace::CHUNK;
@@ -14,7 +14,7 @@ pub struct ImpulseStep {
     speech: PositiveStable,
     noise: PositiveStable,
     proposals: [Vec<f32>; 2],
-    /// Proposals that were accepted, of so many.
+    /// Accepted and total proposals.
     counts: [u64; 2],
 }
 
@@ -32,10 +32,10 @@ impl ImpulseStep {
         })
     }
 
-    /// Draws both impulse variables of every bin from their priors.
+    /// Draws both impulse variables of `count` bins from their priors.
     #[must_use]
-    pub fn draw<T: Scalar>(&mut self, count: usize, stream: &mut SeededRng) -> SampledVariables<T> {
-        self.propose(count, stream);
+    pub fn draw<T: Scalar>(&mut self, count: usize, rng: &mut SeededRng) -> SampledVariables<T> {
+        self.propose(count, rng);
         let [speech, noise] =
             self.proposals.each_ref().map(|draws| draws.iter().copied().map(T::convert).collect());
         SampledVariables { speech, noise }
@@ -50,11 +50,11 @@ impl ImpulseStep {
         mixture: &Mixture<T>,
         lambda: (&[T], &[T]),
         power: &[T],
-        stream: &mut SeededRng,
+        rng: &mut SeededRng,
     ) -> usize {
         let SampledVariables { speech, noise } = impulses;
-        self.propose(power.len(), stream);
-        let uniforms = vector::Philox::from_rng(stream);
+        self.propose(power.len(), rng);
+        let uniforms = vector::Philox::from_rng(rng);
         let [speech_proposals, noise_proposals] = &self.proposals;
         let (speech_exponent, noise_exponent) = mixture.variance_exponents();
         let accepted = vector::dispatch(
@@ -105,21 +105,21 @@ impl ImpulseStep {
         accepted
     }
 
-    /// How many proposals were accepted, of how many, since this was last asked.
+    /// Accepted and total proposals since the last call.
     pub fn take_counts(&mut self) -> [u64; 2] {
         std::mem::take(&mut self.counts)
     }
 
-    fn propose(&mut self, count: usize, stream: &mut SeededRng) {
+    fn propose(&mut self, count: usize, rng: &mut SeededRng) {
         for (law, draws) in [self.speech, self.noise].iter().zip(&mut self.proposals) {
             draws.resize(count, 0.0);
-            law.fill(stream, draws);
+            law.fill(rng, draws);
         }
     }
 }
 
-/// Metropolis steps for the impulse variables of one source, given those of the other: returns how many proposals
-/// were accepted.
+/// Metropolis steps for the impulse variables of one source, given those of the other: returns the number of accepted
+/// proposals.
 #[inline(always)]
 fn update<T: Scalar>(
     (phi, scale, proposals): (&mut [T], &[T; CHUNK], &[f32]),

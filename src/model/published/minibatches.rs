@@ -1,10 +1,10 @@
-//! Derivatives by a part of the data terms (`hamcmc-2016`, section 4.2).
+//! Minibatch derivatives (`hamcmc-2016`, section 4.2).
 
 use super::super::mixture::Scalar;
 use super::super::workspace::Derivatives;
 
 impl<T: Scalar> Derivatives<'_, T> {
-    /// Multiplies those of every bin by its weight (bins, the same in all frames), or those of every entry (bins x frames).
+    /// Multiplies the derivatives of each bin by its weight (bins, the same in all frames).
     #[must_use]
     pub fn weighted(self, weights: &[T]) -> Self {
         let Self(dispersed) = self;

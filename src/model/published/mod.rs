@@ -1,5 +1,5 @@
-//! What the method as it was printed asks of the mixture, and the denoiser by default does without: sampled impulse
-//! variables, parts of the data terms, and second derivatives for other samplers.
+//! Parts of the mixture that only the published method and other samplers use: sampled impulse variables, minibatches, and
+//! second derivatives.
 
 mod expansions;
 mod information;

@@ -1,25 +1,25 @@
-//! Impulse variables at sampled values, as the paper has them.
+//! Sampled impulse variables, as in the paper.
 
 use super::super::mixture::Scalar;
 use super::super::workspace::Chunk;
 
-/// The impulse variables of a stretch of frames.
+/// The impulse variables of a tile.
 #[derive(Debug, Clone)]
 pub struct SampledVariables<T> {
-    /// Those of speech, bins x frames.
+    /// Impulse variables of speech, bins x frames.
     pub speech: Vec<T>,
-    /// Those of noise, bins x frames.
+    /// Impulse variables of noise, bins x frames.
     pub noise: Vec<T>,
 }
 
 impl<T: Scalar> SampledVariables<T> {
-    /// The variances of speech and noise in entry `i`, by their logarithms for impulse variables of one.
+    /// The variances of speech and noise in entry `i`, from their logarithms for impulse variables of one.
     #[inline(always)]
     pub(in crate::model) fn variances(&self, i: usize, log_speech: T, log_noise: T) -> [T; 2] {
         [self.speech[i] * log_speech.fast_exp(), self.noise[i] * log_noise.fast_exp()]
     }
 
-    /// Finds the gain and the two powers of a chunk of bins that begins with entry `first`.
+    /// Writes the gain and the two powers of a chunk of bins that begins with entry `first`.
     #[inline(always)]
     pub(in crate::model) fn share(&self, first: usize, power: &[T], chunk: &mut Chunk<T>) {
         for i in 0..chunk.len {
@@ -34,8 +34,8 @@ impl<T: Scalar> SampledVariables<T> {
         }
     }
 
-    /// Finds the potential of a chunk of bins, and its first two derivatives with respect to the logarithm of the
-    /// variance of one source.
+    /// Writes the potential of a chunk of bins, and its first two derivatives with respect to the log variance of one
+    /// source.
     #[inline(always)]
     pub(super) fn expand(&self, first: usize, power: &[T], of_speech: bool, chunk: &mut Chunk<T>) {
         let two = T::one() + T::one();

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use alphamf::learning::Checkpoints;
+use alphamf::learning::CheckpointStore;
 use alphamf_files::output::write_whole;
 
 use crate::folders;
@@ -60,8 +60,8 @@ pub fn remove(model: &Path) -> io::Result<()> {
     folders::remove(&path(model))
 }
 
-impl Checkpoints for Folder {
-    fn due(&self, sweeps: usize) -> bool {
+impl CheckpointStore for Folder {
+    fn is_due(&self, sweeps: usize) -> bool {
         self.every > 0 && sweeps.is_multiple_of(self.every)
     }
 
@@ -70,7 +70,7 @@ impl Checkpoints for Folder {
         write_whole(self.sweep(sweeps).join(format!("part-{part}")), bytes)
     }
 
-    fn complete(&mut self, sweeps: usize) -> io::Result<()> {
+    fn commit(&mut self, sweeps: usize) -> io::Result<()> {
         write_whole(self.sweep(sweeps).join(COMPLETE), b"")?;
         // Only the newest is of use. One that a killed run left incomplete goes with the others.
         for older in (1..sweeps).rev().map(|sweeps| self.sweep(sweeps)).filter(|path| path.exists()) {
@@ -79,7 +79,7 @@ impl Checkpoints for Folder {
         Ok(())
     }
 
-    fn newest(&self) -> Option<usize> {
+    fn latest(&self) -> Option<usize> {
         self.newest
     }
 

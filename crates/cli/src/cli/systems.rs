@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::path::Path;
 
-use alphamf::denoiser::{DenoiseError, Denoiser, SessionSettings, Settings};
+use alphamf::denoiser::{DenoiseError, Denoiser, SessionSettings, Settings, Snapshots};
 use alphamf::learning::{Corpus, TrainingSettings};
 use alphamf::model::Dictionary;
 use alphamf::signal::Signal;
@@ -114,9 +114,9 @@ impl System {
                 if let Some(settings) = &session {
                     return Ok(in_session(&denoiser, noisy, settings.clone())?);
                 }
+                let snapshots = Snapshots { every: trace_every, callback: observer };
                 let denoised =
-                    denoiser
-                        .denoise_with_snapshots(noisy, trace_every, observer, &mut |_: f64| interrupted())?;
+                    denoiser.denoise_with_progress(noisy, &mut |_: f64| interrupted(), Some(snapshots))?;
                 Ok(denoised.signal)
             }),
         })

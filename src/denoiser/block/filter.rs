@@ -1,0 +1,126 @@
+//! The Wiener filter of a block: from accumulated gains to the gain, its floor and what is carried over.
+
+use super::Block;
+use crate::inference::bands::place_rows;
+use crate::inference::high_band::HighBandState;
+use crate::inference::state::Separation;
+use crate::transform::FrameGrid;
+use crate::wiener::floor::{BinLevels, Floors};
+use crate::wiener::fusion::{NONSTATIONARY_WEIGHT, WEIGHT, pool_log_odds};
+use crate::wiener::high_band::attenuate_high_band;
+use crate::wiener::reverberation::{self, Decays};
+use crate::wiener::smoothing::smooth_over_frames;
+
+/// The filter of a block.
+pub(super) struct Filter {
+    /// Gain after fusion, smoothing and dereverberation, bins x frames.
+    pub gain: Vec<f32>,
+    /// Posterior-mean gain before fusion; empty if not requested.
+    pub model_gain: Vec<f32>,
+    /// Minimum gain per bin.
+    pub floors: Floors,
+    /// State of the high band.
+    pub high_band: Option<HighBandState>,
+    /// Levels of speech and noise of this block and those before it.
+    pub levels: BinLevels,
+    /// Decays of the room, of this block and those before it.
+    pub decays: Decays,
+}
+
+/// The gain of one band, bins x frames: the posterior mean, and after fusion with speech presence.
+struct BandGain {
+    model: Vec<f32>,
+    pooled: Vec<f32>,
+}
+
+impl Block<'_> {
+    /// The filter by the gains that were accumulated.
+    pub(super) fn filter(&self, separation: &Separation) -> Filter {
+        let Self { separator, bins, power, start, .. } = self;
+        let settings = &separator.settings.gain;
+        let (low, split) = (self.low_band(separation), start.bins);
+        let (high, high_band) = self.high_band(separation, &low).unzip();
+        let mut gain = self.join_bands(&low.pooled, high.as_ref().map(|high: &BandGain| &high.pooled));
+        let model_gain = if self.model_gain {
+            self.join_bands(&low.model, high.as_ref().map(|high| &high.model))
+        } else {
+            Vec::new()
+        };
+        let (previous_levels, previous_floors) = self.previous_levels.unzip();
+        let levels = BinLevels::new(&gain, power, *bins, previous_levels);
+        let snr_db = levels.snr_db(start.bin_hertz);
+        let with_net = self.presence.is_some();
+        if settings.smooth {
+            // Gains after fusion are smooth already.
+            let rough = if with_net { split..*bins } else { 0..*bins };
+            smooth_over_frames(&mut gain, &snr_db, rough);
+        }
+        let mut floors = Floors::new(settings, with_net, &levels, &snr_db, start.bin_hertz, previous_floors);
+        // The speech estimate of the high band is uncertain: no more noise is left there than just below.
+        floors.level_off(split);
+        let decays = self.suppress_reverberation(&mut gain);
+        Filter { gain, model_gain, floors, high_band, levels, decays }
+    }
+
+    /// The gain in the dictionary's band.
+    fn low_band(&self, separation: &Separation) -> BandGain {
+        let model = separation.mean_gain();
+        let mut pooled = model.clone();
+        if let Some(presence) = &self.presence {
+            let nonstationary = self.separator.settings.model.nonstationary_noise;
+            let weight = if nonstationary { NONSTATIONARY_WEIGHT } else { WEIGHT };
+            pool_log_odds(&mut pooled, &presence.low, &presence.frames, weight);
+        }
+        BandGain { model, pooled }
+    }
+
+    /// The gain above the dictionary's band, and the state to carry over; `None` without occupied bins there.
+    fn high_band(&self, separation: &Separation, low: &BandGain) -> Option<(BandGain, HighBandState)> {
+        if self.power_high.is_empty() {
+            return None;
+        }
+        let (model, state) = self.separate_high_band(separation);
+        let mut pooled = model.clone();
+        if let Some(presence) = &self.presence {
+            match &presence.high {
+                Some(high) => pool_log_odds(&mut pooled, high, &presence.frames, WEIGHT),
+                None => {
+                    attenuate_high_band(
+                        &mut pooled,
+                        &low.model,
+                        &low.pooled,
+                        &self.power_low,
+                        self.start.bins,
+                    );
+                }
+            }
+        }
+        Some((BandGain { model, pooled }, state))
+    }
+
+    /// The values of both bands in one matrix of all bins x frames; empty bins have 0.
+    fn join_bands(&self, low: &[f32], high: Option<&Vec<f32>>) -> Vec<f32> {
+        let Self { bins, power, start, .. } = self;
+        let mut whole = vec![0.0; power.len()];
+        place_rows(low, &mut whole, *bins, 0..start.bins);
+        if let Some(high) = high {
+            let occupied = start.bins + high.len() / (power.len() / bins);
+            place_rows(high, &mut whole, *bins, start.bins..occupied);
+        }
+        whole
+    }
+
+    /// Attenuates late reverberation as the settings ask, and returns the decays of the room so far.
+    fn suppress_reverberation(&self, gain: &mut [f32]) -> Decays {
+        let Self { separator, bins, power, start, previous_decays, .. } = self;
+        let speech: Vec<f32> = gain.iter().zip(*power).map(|(gain, power)| gain * gain * power).collect();
+        let grid = FrameGrid { bins: *bins, bin_hertz: start.bin_hertz, frame_seconds: start.frame_seconds };
+        let mut decays = previous_decays.cloned().unwrap_or_default();
+        decays.count(&speech, grid);
+        let amount = separator.settings.gain.dereverb as f32;
+        if amount > 0.0 {
+            reverberation::suppress(gain, &speech, grid, &decays, amount);
+        }
+        decays
+    }
+}

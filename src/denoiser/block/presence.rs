@@ -1,0 +1,35 @@
+//! Log odds of speech presence of a block.
+
+use crate::presence::{HighBandPresenceNet, PresenceNet, frame_presence};
+
+/// Added to the log odds of speech above the dictionary's band: a lost fricative is worse than residual noise of the same
+/// level (tuned on development mixtures, eval/results).
+const HIGH_BAND_BIAS: f32 = 1.0;
+
+/// The log odds of speech, bins x frames.
+pub(super) struct SpeechPresence {
+    /// In the dictionary's band.
+    pub low: Vec<f32>,
+    /// Above it; `None` without a network for it, or without bins there.
+    pub high: Option<Vec<f32>>,
+    /// Probability of speech near every frame.
+    pub frames: Vec<f32>,
+}
+
+impl SpeechPresence {
+    /// Evaluates the networks on the powers of `bins` bins in the dictionary's band and of those above (bins x frames each).
+    pub(super) fn new(
+        net: &PresenceNet,
+        high_band_net: Option<&HighBandPresenceNet>,
+        bins: usize,
+        power_low: &[f32],
+        power_high: &[f32],
+    ) -> Self {
+        let on_bands = net.band_log_odds(power_low, bins);
+        let low = on_bands.on_bins(bins);
+        let frames = frame_presence(&low, bins);
+        let mut high = high_band_net.and_then(|net| net.log_odds(&on_bands, power_high));
+        high.iter_mut().flatten().for_each(|odds| *odds += HIGH_BAND_BIAS);
+        Self { low, high, frames }
+    }
+}

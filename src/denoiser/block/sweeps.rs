@@ -1,0 +1,128 @@
+//! The sweeps over a block: expectation maximisation, then Gibbs sampling.
+
+use super::{Block, GainSnapshots, SeparationError};
+use crate::denoiser::settings::Settings;
+use crate::inference::high_band::{HighBand, HighBandState};
+use crate::inference::state::{Separation, Start, UpdateMask};
+use crate::inference::{GainMonitor, Gibbs, MonteCarloAccumulator, SamplerCounters, SamplingSettings};
+use crate::signal::progress::Cancelled;
+use crate::wiener::floor::apply_floor;
+
+/// The minimum number of sweeps of the high band, and their number where the network for that band is used.
+const HIGH_BAND_SWEEPS: usize = 12;
+const HIGH_BAND_SWEEPS_WITH_NET: usize = 5;
+/// Number of sweeps that a snapshot averages during the burn-in.
+const SNAPSHOT_SWEEPS: usize = 20;
+
+/// Diagnostics of the draws.
+#[derive(Default)]
+pub(super) struct ChainResult {
+    pub divergences: usize,
+    pub monte_carlo: MonteCarloAccumulator,
+    pub counters: SamplerCounters,
+}
+
+/// Receives the number of completed sweeps.
+pub(super) type Advance<'a> = dyn FnMut(usize) -> Result<(), Cancelled> + 'a;
+
+impl Block<'_> {
+    /// Expectation maximisation. If no draws follow, the gains of its last quarter are averaged.
+    pub(super) fn em_iterations(
+        &self,
+        separation: &mut Separation,
+        advance: &mut Advance,
+    ) -> Result<(), Cancelled> {
+        let Settings { model, em, sampling, .. } = &self.separator.settings;
+        for sweep in 0..em.iterations {
+            let settled = is_settled(sweep, em.iterations);
+            let free = UpdateMask { noise: settled, response: settled && model.channel_response };
+            separation.em_step(em.update_exponent as f32, free);
+            if sampling.is_none() && in_last_quarter(sweep, em.iterations) {
+                separation.accumulate();
+            }
+            advance(sweep + 1)?;
+        }
+        Ok(())
+    }
+
+    /// Gibbs sweeps, averaged after the burn-in.
+    pub(super) fn sample(
+        &self,
+        settings: &SamplingSettings,
+        separation: &mut Separation,
+        advance: &mut Advance,
+        mut snapshots: Option<GainSnapshots>,
+    ) -> Result<ChainResult, SeparationError> {
+        let mut gibbs = Gibbs::new(separation, settings, self.seeds.child(1))?;
+        gibbs.adapt(true);
+        let mut monitor = GainMonitor::new(self.start.bins, self.power.len() / self.bins);
+        for sweep in 0..settings.iterations {
+            if sweep == settings.burn_in {
+                gibbs.adapt(false);
+            }
+            gibbs.sweep(separation);
+            if sweep == settings.burn_in {
+                separation.reset_averages();
+            }
+            let before_snapshot = snapshots.as_ref().is_some_and(|GainSnapshots { every, .. }| {
+                (sweep / every + 1) * every - sweep <= SNAPSHOT_SWEEPS
+            });
+            if sweep >= settings.burn_in || before_snapshot {
+                separation.accumulate();
+            }
+            if sweep >= settings.burn_in {
+                monitor.record(separation);
+            }
+            if let Some(GainSnapshots { every, show }) = &mut snapshots
+                && (sweep + 1) % *every == 0
+            {
+                let mut filter = self.filter(separation);
+                apply_floor(&mut filter.gain, &filter.floors.amplitudes());
+                show(sweep + 1, &filter.gain);
+                if sweep < settings.burn_in {
+                    separation.reset_averages();
+                }
+            }
+            advance(sweep + 1)?;
+        }
+        let (divergences, monte_carlo) = (gibbs.divergences(), monitor.finish());
+        Ok(ChainResult { divergences, monte_carlo, counters: gibbs.finish() })
+    }
+
+    /// The mean gain (bins x frames) above the dictionary's band, whose separation is `low`, and the state to carry over.
+    pub(super) fn separate_high_band(&self, low: &Separation) -> (Vec<f32>, HighBandState) {
+        let Self { separator, power, power_high, .. } = self;
+        let start = Start {
+            bins: power_high.len() / (power.len() / self.bins),
+            noise_profile: self.noise_high,
+            gain_std: false,
+            ..self.start.clone()
+        };
+        let (previous, seeds) = (self.previous_high_band, self.seeds.child(2));
+        let continuation = separator.dictionary.continuation();
+        let mut high =
+            HighBand::new(&start, power_high, low, continuation, previous, &separator.table, seeds);
+        let em = &separator.settings.em;
+        let sweeps = match &self.presence {
+            Some(presence) if presence.high.is_some() => HIGH_BAND_SWEEPS_WITH_NET,
+            _ => em.iterations.max(HIGH_BAND_SWEEPS),
+        };
+        for sweep in 0..sweeps {
+            high.em_step(em.update_exponent as f32, is_settled(sweep, sweeps));
+            if in_last_quarter(sweep, sweeps) {
+                high.accumulate();
+            }
+        }
+        (high.mean_gain(), high.into_state())
+    }
+}
+
+/// Whether noise and channel response are updated: they are held until the activations of speech have converged a little.
+fn is_settled(sweep: usize, sweeps: usize) -> bool {
+    3 * sweep >= sweeps
+}
+
+/// Whether the gain of a sweep belongs to the average.
+fn in_last_quarter(sweep: usize, sweeps: usize) -> bool {
+    4 * (sweeps - sweep) <= sweeps + 3
+}

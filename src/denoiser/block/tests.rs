@@ -1,0 +1,54 @@
+//! Monte Carlo errors of whole blocks.
+
+use super::{Request, Separator};
+use crate::denoiser::{GainSettings, SamplingSettings, Settings};
+use crate::inference::{GainMonitor, MonteCarloAccumulator};
+use crate::model::Dictionary;
+use crate::random::SeedTree;
+use crate::transform::FrameGrid;
+use rand_distr::{Distribution, Exp1};
+
+/// Gains from several seeds differ by as much as the standard errors.
+#[test]
+fn the_error_is_that_between_seeds() {
+    const SEEDS: u64 = 4;
+    let (bins, frames) = (257, 100);
+    let grid = FrameGrid { bins, bin_hertz: 15.625, frame_seconds: 0.016 };
+    let mut stream = SeedTree::new(1).rng(0);
+    let power: Vec<f32> = (0..bins * frames)
+        .map(|i| {
+            let excess: f32 = Exp1.sample(&mut stream);
+            // Bursts of something that is not the noise.
+            let loud = (i / bins) % 20 < 8 && (i % bins) % 12 < 3;
+            if loud { 20.0 * excess } else { excess }
+        })
+        .collect();
+    for iterations in [20, 160] {
+        let burn_in = iterations / 4;
+        let sampling = SamplingSettings { iterations, burn_in, ..SamplingSettings::default() };
+        let gain = GainSettings::model_only();
+        let settings = Settings { sampling: Some(sampling), gain, ..Settings::default() };
+        let separator = Separator::new(Dictionary::built_in().unwrap(), settings).unwrap();
+        let runs: Vec<_> = (0..SEEDS)
+            .map(|seed| {
+                let request = Request::default();
+                let seeds = SeedTree::new(seed);
+                let separated = separator.separate(grid, &power, request, seeds, &mut (), None).unwrap();
+                (separated.gain, separated.monte_carlo)
+            })
+            .collect();
+        let variance_at = |i: usize| {
+            let mean = runs.iter().map(|(gain, _)| gain[i]).sum::<f32>() / SEEDS as f32;
+            runs.iter().map(|(gain, _)| (gain[i] - mean).powi(2)).sum::<f32>() / (SEEDS - 1) as f32
+        };
+        let between = ((0..power.len()).map(variance_at).sum::<f32>() / power.len() as f32).sqrt();
+        let mut all = MonteCarloAccumulator::default();
+        runs.iter().for_each(|(_, found)| all.add(found));
+        assert_eq!(all.gains, SEEDS * GainMonitor::GAINS as u64);
+        let draws = (iterations - iterations / 4) as f64;
+        assert!((1.0..=2.0 * draws).contains(&all.effective_draws()), "{}", all.effective_draws());
+        let ratio = all.standard_error() / f64::from(between);
+        // As if draws were independent, it would be 0.3 of the truth and less.
+        assert!((0.45..1.5).contains(&ratio), "{iterations} iterations: {ratio} of the truth");
+    }
+}

@@ -1,0 +1,160 @@
+//! Statistics of a session, over all of its streams.
+
+use crate::denoiser::Summary;
+use crate::inference::{MonteCarloAccumulator, SamplerCounters};
+use serde::Serialize;
+
+/// Statistics of a recording.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Statistics {
+    /// Sample rate, Hz.
+    pub sample_rate: u32,
+    /// Number of channels.
+    pub channels: usize,
+    /// Finished samples per channel.
+    pub samples: u64,
+    /// Duration of the finished samples, s.
+    pub duration_seconds: f64,
+    /// Estimated signal-to-noise ratio of the input, dB; `None` for silence.
+    pub snr_before_db: Option<f64>,
+    /// Estimated signal-to-noise ratio of the output, dB; `None` for silence, or if `mix` is below 1.
+    pub snr_after_db: Option<f64>,
+    /// Ratio of speech to the expected error of the output, dB; see [`Summary`]. `None` for silence, or if `mix` is below 1.
+    pub expected_sdr_db: Option<f64>,
+    /// Level of the input in pauses of speech, dBFS (mean square); `None` for silence.
+    pub noise_before_dbfs: Option<f64>,
+    /// Level of the output in the same frames, dBFS.
+    pub noise_after_dbfs: Option<f64>,
+    /// RT60 per octave, 125 Hz to 8 kHz, s, from the first stream; `None` where too few decays were found.
+    pub reverberation_seconds: [Option<f64>; 6],
+    /// Clipped input samples, summed over channels: those in runs of at least four at the extreme of their channel, if there
+    /// are three or more such runs.
+    pub clipped_input_samples: u64,
+    /// Removed time-domain clicks, summed over channels.
+    pub clicks: usize,
+    /// Blocks, summed over channels, in which heavy-tailed noise was suppressed in time.
+    pub heavy_tailed_blocks: usize,
+    /// Sampler moves rejected because they were not finite.
+    pub divergences: usize,
+    /// Monte Carlo error of the posterior-mean gain; `None` with too few draws.
+    pub monte_carlo: Option<MonteCarloError>,
+    /// Counts of the samplers over the averaged sweeps; `None` without sampling.
+    pub moves: Option<SamplerStatistics>,
+}
+
+/// Counts of the samplers over the averaged sweeps; see [`SamplerCounters`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SamplerStatistics {
+    /// Mean step size of the samplers of activations and noise spectra.
+    pub step_size: f64,
+    /// Mean number of pairs in the metric of HAMCMC; `None` for other samplers.
+    pub usable_pairs: Option<f64>,
+    /// Fraction of the unknowns' moves that were mirrored at zero; `None` without mirroring.
+    pub mirrored_fraction: Option<f64>,
+    /// Fraction of the unknowns' moves with clipped drift; `None` for samplers that do not count them.
+    pub clipped_drift_fraction: Option<f64>,
+    /// Acceptance rate of the proposals for impulse variables; `None` if they are integrated out.
+    pub impulse_acceptance: Option<f64>,
+}
+
+/// Monte Carlo error of the posterior-mean gain; see [`MonteCarloAccumulator`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MonteCarloError {
+    /// Number of draws of a block.
+    pub draws: usize,
+    /// Number of monitored gains.
+    pub monitored_gains: u64,
+    /// Root mean square of their standard errors, of a gain between 0 and 1.
+    pub gain_standard_error: f64,
+    /// Number of independent draws with the same error; `None` if no gain varied.
+    pub effective_draws: Option<f64>,
+}
+
+impl Statistics {
+    /// The statistics of streams with these summaries and input energies, `mix` of whose output is denoised. Those of the
+    /// session itself are zero.
+    pub(super) fn of_streams(summaries: &[Summary], energies: &[f64], mix: f64, draws: usize) -> Self {
+        let mut monte_carlo = MonteCarloAccumulator::default();
+        let mut counters = SamplerCounters::default();
+        for summary in summaries {
+            monte_carlo.add(&summary.monte_carlo);
+            counters.add(&summary.counters);
+        }
+        let noise_before = mean_power(summaries, |summary| summary.noise_before_dbfs);
+        let noise_after = mean_power(summaries, |summary| summary.noise_after_dbfs)
+            .zip(noise_before)
+            .map(|(after, before)| before * (mix * (after / before).sqrt() + 1.0 - mix).powi(2));
+        let sum = |count: fn(&Summary) -> usize| summaries.iter().map(count).sum();
+        Self {
+            sample_rate: 0,
+            channels: 0,
+            samples: 0,
+            duration_seconds: 0.0,
+            snr_before_db: estimated_snr(summaries, energies, |summary| summary.snr_before_db),
+            snr_after_db: estimated_snr(summaries, energies, |summary| summary.snr_after_db)
+                .filter(|_| mix == 1.0),
+            expected_sdr_db: expected_sdr(summaries, energies).filter(|_| mix == 1.0),
+            noise_before_dbfs: noise_before.and_then(decibels),
+            noise_after_dbfs: noise_after.and_then(decibels),
+            reverberation_seconds: summaries
+                .first()
+                .map_or([None; 6], |summary| summary.reverberation_seconds),
+            clipped_input_samples: 0,
+            clicks: sum(|summary| summary.clicks),
+            heavy_tailed_blocks: sum(|summary| summary.heavy_tailed_blocks),
+            divergences: sum(|summary| summary.divergences),
+            monte_carlo: (monte_carlo.gains > 0).then(|| MonteCarloError {
+                draws,
+                monitored_gains: monte_carlo.gains,
+                gain_standard_error: monte_carlo.standard_error(),
+                effective_draws: Some(monte_carlo.effective_draws()).filter(|draws| draws.is_finite()),
+            }),
+            moves: counters.step_size().map(|step_size| SamplerStatistics {
+                step_size,
+                usable_pairs: counters.usable_pairs(),
+                mirrored_fraction: counters.mirrored_fraction(),
+                clipped_drift_fraction: counters.clipped_drift_fraction(),
+                impulse_acceptance: counters.impulse_acceptance(),
+            }),
+        }
+    }
+}
+
+/// Signal-to-noise ratio over all streams, dB, from their ratios and energies.
+fn estimated_snr(summaries: &[Summary], energies: &[f64], snr_db: fn(&Summary) -> f64) -> Option<f64> {
+    let speech: f64 =
+        summaries.iter().zip(energies).map(|(summary, &energy)| speech(energy, snr_db(summary))).sum();
+    decibels(speech / (energies.iter().sum::<f64>() - speech))
+}
+
+/// Expected ratio of speech to error over all streams, dB, from their ratios and energies.
+fn expected_sdr(summaries: &[Summary], energies: &[f64]) -> Option<f64> {
+    let of_stream = |(summary, &energy): (&Summary, &f64)| {
+        let speech = speech(energy, summary.snr_before_db);
+        let error = speech * libm::pow(10.0, -summary.expected_sdr_db / 10.0);
+        if speech > 0.0 { (speech, error) } else { (0.0, 0.0) }
+    };
+    let sums = summaries.iter().zip(energies).map(of_stream);
+    let (speech, error) = sums.fold((0.0, 0.0), |sum, stream| (sum.0 + stream.0, sum.1 + stream.1));
+    decibels(speech / error)
+}
+
+/// Energy of the speech in a recording.
+fn speech(energy: f64, snr_db: f64) -> f64 {
+    if energy > 0.0 { energy / (1.0 + libm::pow(10.0, -snr_db / 10.0)) } else { 0.0 }
+}
+
+/// Mean power of the levels of all streams; those of silent streams are NaN.
+fn mean_power(summaries: &[Summary], level_db: fn(&Summary) -> f64) -> Option<f64> {
+    let powers: Vec<f64> = summaries
+        .iter()
+        .map(level_db)
+        .filter(|level| !level.is_nan())
+        .map(|level| libm::pow(10.0, level / 10.0))
+        .collect();
+    (!powers.is_empty()).then(|| powers.iter().sum::<f64>() / powers.len() as f64)
+}
+
+fn decibels(ratio: f64) -> Option<f64> {
+    Some(10.0 * libm::log10(ratio)).filter(|level| level.is_finite())
+}

@@ -1,0 +1,94 @@
+//! Sessions: mix, residual, channel modes, statistics and dither.
+
+use super::*;
+use crate::denoiser::{EmSettings, Settings};
+use crate::model::Dictionary;
+use rand::RngExt;
+
+fn denoiser() -> Denoiser {
+    let em = EmSettings { iterations: 2, ..EmSettings::default() };
+    Denoiser::new(Dictionary::built_in().unwrap(), Settings { em, ..Settings::fast() }).unwrap()
+}
+
+fn recording() -> [Vec<f32>; 2] {
+    let mut stream = SeedTree::new(1).rng(0);
+    [0.2, 0.02].map(|level| (0..20_000).map(|_| level * stream.random_range(-1.0..1.0_f32)).collect())
+}
+
+/// The whole output of a session, in pushes of `size`.
+fn run(settings: SessionSettings, size: usize) -> (SessionOutput, Statistics) {
+    let [left, right] = recording();
+    let mut session = denoiser().session(8_000, 2, settings).unwrap();
+    let mut whole = SessionOutput { speech: vec![Vec::new(); 2], residual: vec![Vec::new(); 2] };
+    let mut add = |portion: SessionOutput| {
+        whole.speech.iter_mut().zip(portion.speech).for_each(|(all, new)| all.extend(new));
+        whole.residual.iter_mut().zip(portion.residual).for_each(|(all, new)| all.extend(new));
+    };
+    for (left, right) in left.chunks(size).zip(right.chunks(size)) {
+        add(session.push(&[left, right]).unwrap());
+    }
+    add(session.finish().unwrap());
+    (whole, session.statistics())
+}
+
+#[test]
+fn the_result_and_the_residual_are_the_recording() {
+    let settings = SessionSettings { mix: 0.75, residual: true, ..SessionSettings::default() };
+    let (whole, statistics) = run(settings.clone(), 20_000);
+    for ((recorded, voice), residual) in recording().iter().zip(&whole.speech).zip(&whole.residual) {
+        assert_eq!((voice.len(), residual.len()), (20_000, 20_000));
+        let sums = voice.iter().zip(residual).map(|(voice, residual)| voice + residual);
+        assert!(sums.zip(recorded).all(|(sum, x)| (sum - x).abs() < 1e-6));
+    }
+    // A quarter of its amplitude stays at least: 12.04 dB below.
+    let lowered = statistics.noise_before_dbfs.unwrap() - statistics.noise_after_dbfs.unwrap();
+    assert!((6.0..12.1).contains(&lowered), "{statistics:?}");
+    assert_eq!((statistics.samples, statistics.duration_seconds), (20_000, 2.5));
+    let (divided, same) = run(settings, 777);
+    assert!(divided == whole && same == statistics);
+    let json = serde_json::to_value(&statistics).unwrap();
+    assert_eq!((&json["channels"], &json["monte_carlo"]), (&2.into(), &serde_json::Value::Null));
+}
+
+#[test]
+fn separate_channels_are_those_of_two_recordings() {
+    let settings = SessionSettings { channels: ChannelMode::Separate, ..SessionSettings::default() };
+    let (both, _) = run(settings, 5_000);
+    for (samples, voice) in recording().iter().zip(&both.speech) {
+        let mut alone = denoiser().session(8_000, 1, SessionSettings::default()).unwrap();
+        alone.push(&[samples]).unwrap();
+        assert!(&alone.finish().unwrap().speech[0] == voice);
+    }
+    let (shared, _) = run(SessionSettings::default(), 5_000);
+    assert!(shared.speech != both.speech);
+}
+
+#[test]
+fn a_session_refuses_invalid_input_and_dithers_integers() {
+    let denoiser = denoiser();
+    let settings = SessionSettings { mix: 1.5, ..SessionSettings::default() };
+    let error = denoiser.session(8_000, 1, settings).err().unwrap();
+    assert_eq!(error.to_string(), "mix is 1.5; expected 0 to 1");
+    let separate = SessionSettings { channels: ChannelMode::Separate, ..SessionSettings::default() };
+    assert!(matches!(denoiser.session(8_000, 0, separate.clone()), Err(DenoiseError::Signal(_))));
+    let mut session = denoiser.session(8_000, 2, separate).unwrap();
+    assert!(matches!(session.push(&[&[0.0]]), Err(DenoiseError::Channels { found: 1, expected: 2 })));
+    assert!(matches!(session.push(&[&[0.0], &[]]), Err(DenoiseError::Signal(_))));
+    let mut noise = denoiser.noise_profile(8_000, 1).unwrap();
+    noise.push(&[&[0.1; 8_000]]).unwrap();
+    assert!(matches!(
+        session.set_noise_profile(&noise),
+        Err(DenoiseError::Channels { found: 1, expected: 2 })
+    ));
+
+    use SampleFormat::{Float32, Int16, Int24};
+    let dithered = |mix, dither| {
+        let settings = SessionSettings { mix, dither, ..SessionSettings::default() };
+        let session = denoiser.session(8_000, 1, settings).unwrap();
+        [(Int24, Int16), (Int16, Int16), (Int16, Int24), (Int24, Float32)]
+            .map(|(from, to)| session.dither(from, to).is_some())
+    };
+    assert_eq!(dithered(1.0, true), [true, true, true, false]);
+    assert_eq!(dithered(0.0, true), [true, false, false, false]);
+    assert_eq!(dithered(1.0, false), [false; 4]);
+}

@@ -1,0 +1,194 @@
+//! What a stream keeps from block to block: model state, overlapping gains, powers of finished frames and their unit.
+
+use crate::denoiser::block::BlockState;
+use crate::denoiser::front_end::{BLOCK_FRAMES, FrontEnd};
+use crate::random::SeedTree;
+use crate::transform::Spectrogram;
+use crate::wiener::floor::apply_floor;
+
+/// A last block with fewer frames is separated together with finished frames before it, whose output stays.
+const MIN_FRAMES: usize = BLOCK_FRAMES / 2;
+/// Frames at the end of a block that the next block separates again; their gains are cross-faded.
+pub(super) const OVERLAP_FRAMES: usize = 32;
+/// Amplitudes beyond this, 300 dB above full scale, are held in a larger unit: their powers would overflow.
+const MAX_AMPLITUDE: f32 = 1e15;
+
+/// The gains of a block, bins x frames.
+pub(super) struct BlockGains {
+    /// Gain before the floor.
+    pub gain: Vec<f32>,
+    /// Minimum gain per bin.
+    pub floor: Vec<f32>,
+    /// Standard deviation over the draws; empty without.
+    pub gain_std: Vec<f32>,
+    /// Gain before fusion with speech presence; empty if not requested.
+    pub model_gain: Vec<f32>,
+}
+
+/// The gains of the finished frames of a block, bins x frames.
+pub(super) struct FrameGains {
+    pub gain: Vec<f32>,
+    /// The gain with its floor.
+    pub applied: Vec<f32>,
+    pub gain_std: Vec<f32>,
+    pub model_gain: Vec<f32>,
+}
+
+/// Which frames of a block are finished by it: `done`, after `context` frames that were finished before.
+#[derive(Clone, Copy)]
+pub(super) struct Span {
+    pub done: usize,
+    pub context: usize,
+}
+
+/// Values (bins x overlap) that the last block gave to the first waiting frames.
+#[derive(Default)]
+struct Overlap(Vec<f32>);
+
+impl Overlap {
+    /// The values of the finished frames of a block, cross-faded with those of the last one.
+    fn join(&mut self, mut values: Vec<f32>, span: Span, bins: usize) -> Vec<f32> {
+        if !values.is_empty() {
+            values.drain(..span.context * bins);
+            cross_fade(&self.0, &mut values, bins);
+            self.0 = values.split_off(span.done * bins);
+        }
+        values
+    }
+}
+
+/// The state of a stream between blocks.
+pub(super) struct BlockMemory {
+    seeds: SeedTree,
+    /// Blocks with sound so far.
+    blocks: u64,
+    /// Finished frames.
+    pub frames_done: u64,
+    /// Unit of amplitude in which powers are held.
+    unit: f32,
+    /// Inverse of the mean power of the last block that was not silent.
+    scale: f32,
+    /// Model state after the last block.
+    pub previous: Option<BlockState>,
+    /// Mean power of the noise per bin to start from, if given.
+    pub noise_profile: Option<Vec<f32>>,
+    /// Powers (bins x frames) of the last finished frames, as many as a last block may look back to.
+    done_power: Vec<f32>,
+    gain: Overlap,
+    applied: Overlap,
+    gain_std: Overlap,
+    model_gain: Overlap,
+}
+
+impl BlockMemory {
+    /// The state before the first block.
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            seeds: SeedTree::new(seed),
+            blocks: 0,
+            frames_done: 0,
+            unit: 1.0,
+            scale: 1.0,
+            previous: None,
+            noise_profile: None,
+            done_power: Vec::new(),
+            gain: Overlap::default(),
+            applied: Overlap::default(),
+            gain_std: Overlap::default(),
+            model_gain: Overlap::default(),
+        }
+    }
+
+    /// The span of a block of `frames` waiting frames.
+    pub(super) fn span(&self, frames: usize, last: bool, bins: usize) -> Span {
+        if last {
+            let context = MIN_FRAMES.saturating_sub(frames).min(self.done_power.len() / bins);
+            Span { done: frames, context }
+        } else {
+            Span { done: frames - OVERLAP_FRAMES, context: 0 }
+        }
+    }
+
+    /// Chooses the unit so that the powers of the waiting frames are within the range of single precision.
+    pub(super) fn choose_unit(&mut self, front_end: &FrontEnd) {
+        let waiting = front_end.spectrograms().flat_map(Spectrogram::as_slice);
+        let peak = waiting.fold(0.0_f32, |peak, x| peak.max(x.re.abs()).max(x.im.abs()));
+        let unit = if peak > MAX_AMPLITUDE { MAX_AMPLITUDE / peak } else { 1.0 };
+        if unit != self.unit {
+            let ratio = (f64::from(unit) / f64::from(self.unit)).powi(2);
+            let rescale =
+                |x: f32, ratio: f64| (f64::from(x) * ratio).min(f64::from(MAX_AMPLITUDE).powi(2)) as f32;
+            self.done_power.iter_mut().for_each(|x| *x = rescale(*x, ratio));
+            self.scale = rescale(self.scale, 1.0 / ratio).max(f32::MIN_POSITIVE);
+            self.unit = unit;
+        }
+    }
+
+    /// The powers of a block (bins x frames), summed over channels: of finished frames before it, then of `frames` waiting ones.
+    pub(super) fn power(&mut self, front_end: &FrontEnd, frames: usize, span: Span, last: bool) -> Vec<f32> {
+        let (bins, Span { done, context }) = (front_end.stft().bins(), span);
+        let mut power = self.done_power.split_off(self.done_power.len() - context * bins);
+        power.resize((context + frames) * bins, 0.0);
+        for waiting in front_end.spectrograms() {
+            let values = power[context * bins..].iter_mut().zip(waiting.as_slice());
+            values.for_each(|(sum, x)| *sum += (x * self.unit).norm_sqr());
+        }
+        if !last {
+            self.done_power = power[done.saturating_sub(MIN_FRAMES) * bins..done * bins].to_vec();
+        }
+        power
+    }
+
+    /// Scales powers to a mean of one, and the state of the model with them. False for silence.
+    pub(super) fn rescale(&mut self, power: &mut [f32], alpha_noise: f64) -> bool {
+        let mean = (power.iter().map(|&x| f64::from(x)).sum::<f64>() / power.len() as f64) as f32;
+        if mean == 0.0 {
+            return false;
+        }
+        let scale = 1.0 / mean.max(f32::MIN_POSITIVE);
+        if let Some(previous) = &mut self.previous {
+            previous.scale_power(scale / self.scale, alpha_noise);
+        }
+        self.scale = scale;
+        power.iter_mut().for_each(|x| *x *= scale);
+        true
+    }
+
+    /// The noise profile in the unit of the last block.
+    pub(super) fn scaled_noise_profile(&self) -> Option<Vec<f32>> {
+        let scaled = |x: &f32| x * self.unit * self.unit * self.scale;
+        self.noise_profile.as_ref().map(|power| power.iter().map(scaled).collect())
+    }
+
+    /// The seeds of the next block.
+    pub(super) fn next_seeds(&mut self) -> SeedTree {
+        let seeds = self.seeds.child(self.blocks);
+        self.blocks += 1;
+        seeds
+    }
+
+    /// The gains of the finished frames of a block, cross-faded with those of the last one.
+    pub(super) fn join(&mut self, block: BlockGains, span: Span, bins: usize) -> FrameGains {
+        let mut applied = block.gain.clone();
+        apply_floor(&mut applied, &block.floor);
+        FrameGains {
+            gain: self.gain.join(block.gain, span, bins),
+            applied: self.applied.join(applied, span, bins),
+            gain_std: self.gain_std.join(block.gain_std, span, bins),
+            model_gain: self.model_gain.join(block.model_gain, span, bins),
+        }
+    }
+
+    /// Reverberation time per octave, s, as far as it is known.
+    pub(super) fn reverberation_seconds(&self) -> [Option<f64>; 6] {
+        self.previous.as_ref().map_or([None; 6], |previous| previous.decays.seconds())
+    }
+}
+
+/// Fades from the values of the last block (bins x overlap) to those of this one (bins x frames).
+fn cross_fade(before: &[f32], values: &mut [f32], bins: usize) {
+    for (i, (value, &before)) in values.iter_mut().zip(before).enumerate() {
+        let weight = (i / bins + 1) as f32 / (OVERLAP_FRAMES + 1) as f32;
+        *value = before + weight * (*value - before);
+    }
+}

@@ -1,0 +1,45 @@
+//! Output of a stream: from filtered frames to samples.
+
+use crate::transform::{Spectrogram, Stft, Synthesiser};
+
+/// The channels of the output.
+pub(super) struct Output(Vec<OutputChannel>);
+
+struct OutputChannel {
+    synthesiser: Synthesiser,
+    /// Samples that were not taken yet.
+    samples: Vec<f32>,
+}
+
+impl Output {
+    pub(super) fn new(stft: &Stft, channels: usize) -> Self {
+        let channel = |_| OutputChannel { synthesiser: stft.synthesiser(), samples: Vec::new() };
+        Self((0..channels).map(channel).collect())
+    }
+
+    /// Number of channels.
+    pub(super) fn channels(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Filters the next frames of every channel by a gain (bins x frames), and synthesises them.
+    pub(super) fn push(&mut self, spectra: Vec<Spectrogram>, gain: &[f32]) {
+        for (channel, mut frames) in self.0.iter_mut().zip(spectra) {
+            frames.as_mut_slice().iter_mut().zip(gain).for_each(|(value, &gain)| *value *= gain);
+            channel.synthesiser.push(&frames, &mut channel.samples);
+        }
+    }
+
+    /// Ends every channel after `samples` samples.
+    pub(super) fn finish(&mut self, stft: &Stft, samples: u64) {
+        for channel in &mut self.0 {
+            let synthesiser = std::mem::replace(&mut channel.synthesiser, stft.synthesiser());
+            synthesiser.finish(samples, &mut channel.samples);
+        }
+    }
+
+    /// The samples of every channel that were not taken yet.
+    pub(super) fn take(&mut self) -> Vec<Vec<f32>> {
+        self.0.iter_mut().map(|channel| std::mem::take(&mut channel.samples)).collect()
+    }
+}

@@ -1,0 +1,194 @@
+//! Bookkeeping of a stream: energies, pauses, diagnostics of the draws, levels and standard deviations.
+
+use super::memory::FrameGains;
+use crate::denoiser::Summary;
+use crate::denoiser::block::BlockResult;
+use crate::denoiser::front_end::FrontEnd;
+use crate::denoiser::levels::LevelMeter;
+use crate::inference::{MonteCarloAccumulator, SamplerCounters};
+use crate::transform::{Spectrogram, Stft};
+use num_complex::Complex;
+
+/// What a stream reports.
+#[derive(Default)]
+pub(super) struct Record {
+    energy: Energy,
+    pauses: Pauses,
+    monte_carlo: MonteCarloAccumulator,
+    divergences: usize,
+    counters: SamplerCounters,
+    /// Standard deviation of the gain (bins x frames) of finished frames that was not taken yet, if recorded.
+    pub gain_std: Option<Vec<f32>>,
+    /// Levels of speech, if recorded.
+    pub levels: Option<LevelMeter>,
+}
+
+/// Sums over all bins.
+#[derive(Default)]
+struct Energy {
+    input: f64,
+    speech: f64,
+    /// Of speech in the output.
+    speech_left: f64,
+    /// Of noise in the output.
+    noise_left: f64,
+    /// Expected square of the difference from speech.
+    error: f64,
+}
+
+/// Mean squares of the samples in the pauses of speech, before and after.
+#[derive(Default)]
+struct Pauses {
+    sums: [f64; 2],
+    frames: usize,
+}
+
+/// Of one frame: the estimated power of speech, and the power before and after.
+#[derive(Clone, Copy, Default)]
+struct FrameLevel {
+    speech: f64,
+    powers: [f64; 2],
+}
+
+impl Pauses {
+    /// One frame in so many counts as a pause.
+    const ONE_IN: usize = 5;
+
+    /// Adds the pauses among some frames.
+    fn add(&mut self, frames: &[FrameLevel]) {
+        let mut sounding: Vec<&FrameLevel> = frames.iter().filter(|frame| frame.powers[0] > 0.0).collect();
+        sounding.sort_by(|a, b| a.speech.total_cmp(&b.speech));
+        let count = sounding.len().div_ceil(Self::ONE_IN);
+        for frame in &sounding[..count] {
+            self.sums.iter_mut().zip(frame.powers).for_each(|(sum, power)| *sum += power);
+        }
+        self.frames += count;
+    }
+
+    fn levels(&self) -> [f64; 2] {
+        self.sums.map(|sum| sum / self.frames as f64)
+    }
+}
+
+/// Factors from the power of a bin to the mean square of the samples of a Hann window.
+struct MeanSquare {
+    bins: usize,
+    scale: f64,
+}
+
+impl MeanSquare {
+    fn new(stft: &Stft, channels: usize) -> Self {
+        let window = stft.window() as f64;
+        Self { bins: stft.bins(), scale: 1.0 / (0.375 * window * window * channels as f64) }
+    }
+
+    /// The factor of a bin. All but the first and the last stand for their negative frequency too.
+    fn factor(&self, bin: usize) -> f64 {
+        let sides = if bin == 0 || bin == self.bins - 1 { 1.0 } else { 2.0 };
+        sides * self.scale
+    }
+}
+
+impl Record {
+    /// Adds the diagnostics of a block's draws.
+    pub(super) fn add_chain(&mut self, block: &BlockResult) {
+        self.monte_carlo.add(&block.monte_carlo);
+        self.divergences += block.divergences;
+        self.counters.add(&block.counters);
+    }
+
+    /// Adds the standard deviations of finished frames.
+    pub(super) fn add_gain_std(&mut self, gains: &FrameGains) {
+        if let Some(gain_std) = &mut self.gain_std {
+            gain_std.extend_from_slice(&gains.gain_std);
+        }
+    }
+
+    /// Adds the levels of finished frames, which are the first that wait.
+    pub(super) fn add_levels(&mut self, front_end: &FrontEnd, gains: &FrameGains, last: bool) {
+        let Some(meter) = &mut self.levels else { return };
+        let stft = front_end.stft();
+        let mean_square = MeanSquare::new(stft, front_end.spectrograms().count());
+        let bins = stft.bins();
+        let frames = gains.gain.chunks_exact(bins).zip(gains.model_gain.chunks_exact(bins)).enumerate();
+        for (t, (gain, model)) in frames {
+            let square = |bin: usize| -> f64 {
+                let powers = front_end.spectrograms().map(|waiting| bin_power(&waiting.frame(t)[bin]));
+                mean_square.factor(bin) * powers.sum::<f64>()
+            };
+            meter.push(&(0..bins).map(square).collect::<Vec<f64>>(), gain, model);
+        }
+        if last {
+            meter.finish(front_end.samples() as f64 / f64::from(stft.sample_rate()));
+        }
+    }
+
+    /// Adds the energies and pauses of finished frames of every channel, before they are filtered.
+    pub(super) fn add_frames(
+        &mut self,
+        stft: &Stft,
+        spectra: &[Spectrogram],
+        gains: &FrameGains,
+        first: bool,
+        last: bool,
+    ) {
+        let (bins, mean_square) = (stft.bins(), MeanSquare::new(stft, spectra.len()));
+        let done = gains.gain.len() / bins;
+        let mut levels = vec![FrameLevel::default(); done];
+        for frames in spectra {
+            let values = frames.as_slice().iter().zip(&gains.gain).zip(&gains.applied);
+            for (i, ((value, &gain), &applied)) in values.enumerate() {
+                let (power, left) = (bin_power(value), bin_power(&(value * applied)));
+                let gain = f64::from(gain);
+                self.energy.add(power, left, gain, f64::from(applied));
+                let (level, factor) = (&mut levels[i / bins], mean_square.factor(i % bins));
+                level.speech += gain * power;
+                level.powers[0] += factor * power;
+                level.powers[1] += factor * left;
+            }
+        }
+        // Frames that reach beyond the ends of the recording are no pauses.
+        let edge = (stft.window() - 1) / stft.hop();
+        let start = if first { edge.min(done) } else { 0 };
+        let end = if last { done.saturating_sub(edge).max(start) } else { done };
+        self.pauses.add(&levels[start..end]);
+    }
+
+    /// The summary so far, without reverberation and impulses.
+    pub(super) fn summary(&self) -> Summary {
+        let decibels = |ratio: f64| 10.0 * libm::log10(ratio);
+        let Energy { input, speech, speech_left, noise_left, error } = self.energy;
+        let [before, after] = self.pauses.levels().map(decibels);
+        Summary {
+            snr_before_db: decibels(speech / (input - speech)),
+            snr_after_db: decibels(speech_left / noise_left),
+            expected_sdr_db: decibels(speech / error),
+            noise_before_dbfs: before,
+            noise_after_dbfs: after,
+            monte_carlo: self.monte_carlo,
+            divergences: self.divergences,
+            counters: self.counters,
+            reverberation_seconds: [None; 6],
+            clicks: 0,
+            heavy_tailed_blocks: 0,
+        }
+    }
+}
+
+impl Energy {
+    /// Adds a bin of this power, with `left` after filtering by `applied`.
+    fn add(&mut self, power: f64, left: f64, gain: f64, applied: f64) {
+        self.input += power;
+        self.speech += gain * power;
+        self.speech_left += gain * left;
+        self.noise_left += (1.0 - gain) * left;
+        // The posterior of a bin has the mean `gain` and the variance `gain (1 - gain)`, in units of its power.
+        let off = applied - gain;
+        self.error += (off * off + gain * (1.0 - gain)) * power;
+    }
+}
+
+/// The power of a bin, in double precision: it may exceed the range of single.
+pub(super) fn bin_power(value: &Complex<f32>) -> f64 {
+    f64::from(value.re).powi(2) + f64::from(value.im).powi(2)
+}

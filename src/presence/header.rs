@@ -1,0 +1,111 @@
+//! Headers of speech-presence networks, their limits, and why a file is refused.
+
+use crate::tensor_file::TensorFileError;
+use crate::transform::WINDOW_RANGE_SECONDS;
+use serde::{Deserialize, Serialize};
+
+/// Maximum number of channels.
+pub(super) const MAX_CHANNELS: usize = 1024;
+/// Maximum number of layers of one kind.
+const MAX_LAYERS: usize = 32;
+/// Maximum dilation, pairs of frames.
+const MAX_DILATION: usize = 256;
+
+/// Parameters and training data of a speech-presence network.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PresenceNetHeader {
+    /// Length of the analysis window in training, s.
+    pub window_seconds: f64,
+    /// Whether the network is causal.
+    pub live: bool,
+    /// Channels of a place, 1 to 1024.
+    pub channels: usize,
+    /// Channels of a place on the way to and from the trunk, 1 to 1024.
+    pub narrow: usize,
+    /// Channels of the trunk, 1 to 1024.
+    pub width: usize,
+    /// Dilations of the layers before the trunk, pairs of frames.
+    pub local: Vec<usize>,
+    /// Dilations of the trunk's layers, pairs of frames.
+    pub wide: Vec<usize>,
+    /// Dilations of the layers after the trunk, pairs of frames.
+    pub after: Vec<usize>,
+    /// Duration of the training mixtures, hours.
+    pub hours: f64,
+}
+
+/// Why bytes are not a speech-presence network.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PresenceNetError {
+    /// The file has another format, or is damaged.
+    #[error("not a speech-presence network: {0}")]
+    File(#[from] TensorFileError),
+    /// A size in the metadata is out of range.
+    #[error("{name} is {value}; expected 1 to {most}")]
+    Range {
+        /// Name of the size.
+        name: &'static str,
+        /// Value of the size.
+        value: usize,
+        /// Maximum of the size.
+        most: usize,
+    },
+    /// A tensor has the wrong type or number of values.
+    #[error("tensor '{name}' has {found} values ({dtype}); expected {expected} ({expected_dtype})")]
+    Size {
+        /// The tensor's name.
+        name: &'static str,
+        /// Number of values in the file.
+        found: usize,
+        /// Element type in the file.
+        dtype: String,
+        /// Expected number of values.
+        expected: usize,
+        /// Expected element type.
+        expected_dtype: &'static str,
+    },
+    /// A scale or bias is not finite.
+    #[error("tensor '{name}', value {index} is {value}; expected a finite value")]
+    Value {
+        /// The tensor's name.
+        name: &'static str,
+        /// Index of the value.
+        index: usize,
+        /// The value.
+        value: f32,
+    },
+}
+
+impl PresenceNetHeader {
+    /// Checks every range.
+    pub(super) fn validate(&self) -> Result<(), PresenceNetError> {
+        within("channels", self.channels, MAX_CHANNELS)?;
+        within("narrow", self.narrow, MAX_CHANNELS)?;
+        within("width", self.width, MAX_CHANNELS)?;
+        for (name, dilations) in [("local", &self.local), ("wide", &self.wide), ("after", &self.after)] {
+            within_reach(name, dilations)?;
+        }
+        check_window(self.window_seconds)
+    }
+}
+
+/// Checks that a size is 1 to `most`.
+pub(super) fn within(name: &'static str, value: usize, most: usize) -> Result<(), PresenceNetError> {
+    if (1..=most).contains(&value) { Ok(()) } else { Err(PresenceNetError::Range { name, value, most }) }
+}
+
+/// Checks number and dilations of layers.
+pub(super) fn within_reach(name: &'static str, dilations: &[usize]) -> Result<(), PresenceNetError> {
+    within(name, dilations.len(), MAX_LAYERS)?;
+    dilations.iter().try_for_each(|&dilation| within(name, dilation, MAX_DILATION))
+}
+
+/// Checks the length of a window, s.
+pub(super) fn check_window(seconds: f64) -> Result<(), PresenceNetError> {
+    if WINDOW_RANGE_SECONDS.contains(&seconds) {
+        Ok(())
+    } else {
+        Err(TensorFileError::Metadata("window_seconds").into())
+    }
+}
