@@ -60,7 +60,7 @@ fn the_published_sampler_mirrors_and_clips_few_moves() {
     settings.sampling = Some(SamplingSettings { iterations: 60, burn_in: 20, ..sampling });
     let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
     let summary = denoiser.denoise(&piece("demo-noisy.wav")).unwrap().summary;
-    let counters = summary.moves;
+    let counters = summary.counters;
     println!("{counters:?}");
     assert_eq!(summary.divergences, 0);
     // Of the four pairs that a memory of five has.
