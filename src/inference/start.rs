@@ -1,5 +1,8 @@
 //! Initial noise spectra.
 
+#[cfg(test)]
+mod tests;
+
 use super::noise_drift::{sum_over_bins, sum_over_frames};
 use crate::kernels::vector;
 use crate::model::MIN_POWER;

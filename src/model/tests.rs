@@ -355,7 +355,7 @@ fn the_table_holds_averages_over_impulse_variables() {
                     / ((DRAWS as f64).sqrt() * evidence);
                 let difference = (f64::from(e.log_evidence) - evidence.ln()).abs();
                 assert!(
-                    difference < 4.5 * error + 0.15 + 0.03 * excess,
+                    difference < 4.5 * error + 0.01 + 0.03 * excess,
                     "alpha {alpha:?}, ratios {speech_ratio} {noise_ratio}: evidence off by {difference} +- {error}"
                 );
             }
