@@ -5,7 +5,7 @@
 mod stream;
 
 use alphamf::signal::{SampleFormat, Signal};
-use alphamf_files::{Container, Layout, Reader, Writer, encode};
+use alphamf_files::{Container, OutputSpec, Reader, Writer, encode};
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
 use stream::Stream;
@@ -24,13 +24,13 @@ fuzz_target!(|input: (bool, Vec<u8>, Vec<u8>)| {
     let Ok(reader) = Reader::from_seekable("bytes", Cursor::new(bytes)) else { return };
     let metadata = reader.metadata().clone();
     for container in [Container::Wav, Container::Flac] {
-        let layout = Layout {
+        let layout = OutputSpec {
             sample_rate: 8_000,
             channels: 1,
             format: SampleFormat::Int16,
             container,
             length: None,
-            speakers: reader.speakers(),
+            channel_mask: reader.channel_mask(),
             dither: None,
         };
         let stream = Stream::default();

@@ -4,7 +4,7 @@
 mod stream;
 
 use alphamf::signal::{SAMPLE_RATE_RANGE, SampleFormat};
-use alphamf_files::{Container, Layout, Reader, Writer};
+use alphamf_files::{Container, OutputSpec, Reader, Writer};
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
 use stream::Stream;
@@ -20,13 +20,13 @@ fuzz_target!(|input: (u8, u8, u32, Vec<f32>)| {
         SampleFormat::Float32,
         SampleFormat::Float64,
     ];
-    let layout = Layout {
+    let layout = OutputSpec {
         sample_rate: SAMPLE_RATE_RANGE.start() + rate % (SAMPLE_RATE_RANGE.end() - SAMPLE_RATE_RANGE.start() + 1),
         channels,
         format: formats[usize::from(format) % formats.len()],
         container: if format < 128 { Container::Wav } else { Container::Flac },
         length: None,
-        speakers: None,
+        channel_mask: None,
         dither: None,
     };
     let length = samples.len() / channels;

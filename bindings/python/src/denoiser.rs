@@ -6,7 +6,7 @@ use alphamf::Dictionary;
 use alphamf::denoiser::{LiveControls, LiveSettings, Options, SessionOutput, SessionSettings, SpeechLevels};
 use alphamf::signal::SampleFormat;
 use alphamf::transform::{FrameGrid, Stft};
-use alphamf_files::{Container, Layout, Writer};
+use alphamf_files::{Container, OutputSpec, Writer};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -63,13 +63,13 @@ impl Denoiser {
     ) -> PyResult<Session> {
         let settings = SessionSettings { residual, deviation, levels, ..self.session.clone() };
         let session = self.denoiser.session(sample_rate, channels, settings).map_err(denoise_exception)?;
-        let layout = Layout {
+        let layout = OutputSpec {
             sample_rate,
             channels,
             format: SampleFormat::Int16,
             container: Container::Raw,
             length: None,
-            speakers: None,
+            channel_mask: None,
             dither: session.dither(SampleFormat::Int16, SampleFormat::Int16),
         };
         let integers = || is_integer.then(|| Integers::new(layout)).transpose();
@@ -221,7 +221,7 @@ impl io::Write for Sink {
 }
 
 impl Integers {
-    fn new(layout: Layout) -> PyResult<Self> {
+    fn new(layout: OutputSpec) -> PyResult<Self> {
         let bytes = Sink::default();
         let writer = Writer::to_stream("samples", layout, bytes.clone()).map_err(value_error)?;
         Ok(Self { writer: Some(writer), bytes })

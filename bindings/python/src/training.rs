@@ -22,7 +22,7 @@ pub fn sample_rates(files: Vec<PathBuf>) -> PyResult<Vec<u32>> {
 /// The audio files in and below a folder, in the order that the program takes them.
 #[pyfunction]
 pub fn audio_files(folder: PathBuf) -> PyResult<Vec<PathBuf>> {
-    Ok(alphamf_files::Contents::of(&folder, None)?.audio)
+    Ok(alphamf_files::FolderContents::scan(&folder, None)?.audio)
 }
 
 /// A dictionary, as the bytes of its file.

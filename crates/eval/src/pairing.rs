@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::files::read_text;
 use super::{EvaluationError, Failure};
-use alphamf_files::{Contents, EXTENSIONS, UnreadableFolder};
+use alphamf_files::{EXTENSIONS, FolderContents, UnreadableFolder};
 
 /// Files that belong together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -212,8 +212,8 @@ struct Folder {
 impl Folder {
     /// Folders below it that cannot be read are added to `unread`.
     fn read(folder: &Path, unread: &mut Vec<Failure>) -> Result<Self, EvaluationError> {
-        let Contents { audio, others, unreadable, .. } =
-            Contents::of(folder, None).map_err(EvaluationError::io(folder))?;
+        let FolderContents { audio, others, unreadable, .. } =
+            FolderContents::scan(folder, None).map_err(EvaluationError::io(folder))?;
         if audio.is_empty() {
             let found = match (others.first(), unreadable.first()) {
                 (Some(path), _) => format!("found {} other files, such as {}", others.len(), path.display()),

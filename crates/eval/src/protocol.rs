@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use alphamf_files::Contents;
+use alphamf_files::FolderContents;
 use glob::{MatchOptions, Pattern};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -254,8 +254,8 @@ impl Protocol {
             let names = Pattern::new(names)
                 .map_err(|error| wrong(&self.path, format!("{key} = \"{pattern}\": {}", error.msg)))?;
             let folder = data.join(folder);
-            let found = match Contents::of(&folder, None) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Contents::default(),
+            let found = match FolderContents::scan(&folder, None) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => FolderContents::default(),
                 found => found.map_err(EvaluationError::io(&folder))?,
             };
             let before = files.len();

@@ -1,13 +1,16 @@
 //! Every format but WAV and raw samples, by way of the symphonia crate.
 
+use super::caf;
 use super::chain::Chain;
+use super::declared::{self, Measured};
 use super::error::ReadError;
+use super::losses::Losses;
 use super::matroska;
 use super::metadata::Metadata;
 use super::mp4;
 use super::mpeg::{self, Lost, Mended};
 use super::opus::{OpusDecoder, OpusHead};
-use super::reader::{Losses, ReadSeek};
+use super::source::ReadSeek;
 use alphamf_signal::{SampleFormat, check_channels, check_sample_rate};
 use std::collections::VecDeque;
 use std::io::{self, Read, SeekFrom};
@@ -15,14 +18,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock};
 use symphonia::core::audio::{Channels, GenericAudioBufferRef};
 use symphonia::core::codecs::audio::well_known::{
-    CODEC_ID_AAC, CODEC_ID_ADPCM_IMA_WAV, CODEC_ID_ADPCM_MS, CODEC_ID_ALAC, CODEC_ID_MP1, CODEC_ID_MP2,
-    CODEC_ID_MP3, CODEC_ID_OPUS, CODEC_ID_VORBIS,
+    CODEC_ID_AAC, CODEC_ID_ADPCM_IMA_WAV, CODEC_ID_ADPCM_MS, CODEC_ID_ALAC, CODEC_ID_FLAC, CODEC_ID_MP1,
+    CODEC_ID_MP2, CODEC_ID_MP3, CODEC_ID_OPUS, CODEC_ID_VORBIS,
 };
 use symphonia::core::codecs::audio::{AudioCodecId, AudioDecoder, AudioDecoderOptions};
 use symphonia::core::codecs::registry::CodecRegistry;
 use symphonia::core::errors::Error as SymphoniaError;
 use symphonia::core::formats::probe::{Hint, Probe};
-use symphonia::core::formats::{FormatOptions, FormatReader, TrackType};
+use symphonia::core::formats::well_known::{FORMAT_ID_AIFF, FORMAT_ID_CAF};
+use symphonia::core::formats::{FormatOptions, FormatReader, Track, TrackType};
 use symphonia::core::io::{MediaSource, MediaSourceStream, ReadOnlySource};
 use symphonia::core::meta::MetadataOptions;
 use symphonia::core::packet::Packet;
@@ -105,12 +109,16 @@ pub(super) struct CompressedDecoder {
     pub(super) sample_rate: u32,
     pub(super) channels: usize,
     /// Where the channels are heard, as the bits of `dwChannelMask`, if the file says.
-    pub(super) speakers: Option<u32>,
+    pub(super) channel_mask: Option<u32>,
     pub(super) format: SampleFormat,
     /// Samples per channel, if the file says.
     pub(super) length: Option<u64>,
     pub(super) metadata: Metadata,
+    /// Audio tracks besides this one.
+    pub(super) other_tracks: usize,
     lossless: bool,
+    /// Bytes of a sample of all channels, if they are stored as they are.
+    frame_bytes: Option<u64>,
     /// Whether packets last as long as the container says, though they decode to more samples.
     trust_durations: bool,
     /// Samples per channel still to be left out at the start.
@@ -170,7 +178,7 @@ struct AudioTrack {
     end: Option<i64>,
     bits: Option<u32>,
     lossy: bool,
-    speakers: Option<u32>,
+    channel_mask: Option<u32>,
     /// Samples per channel that the codec puts before the first.
     delay: u64,
 }
@@ -217,7 +225,7 @@ impl AudioTrack {
         let head = parameters.extra_data.as_deref().filter(|_| parameters.codec == CODEC_ID_OPUS);
         let delay = head.and_then(OpusHead::parse).map_or(0, |head| head.pre_skip.into());
         // AIFF does not say: there they are guessed from the number of channels.
-        let speakers = match &parameters.channels {
+        let channel_mask = match &parameters.channels {
             Some(Channels::Positioned(places)) if reader.format_info().short_name != "aiff" => {
                 let mask = u32::try_from(places.bits()).ok();
                 mask.filter(|mask| mask.count_ones() > 2 && *mask < END_OF_MASK)
@@ -231,7 +239,7 @@ impl AudioTrack {
         let lossy = LOSSY.contains(&parameters.codec);
         let is_mpeg = [CODEC_ID_MP1, CODEC_ID_MP2, CODEC_ID_MP3].contains(&parameters.codec);
         let end = track.num_frames.filter(|_| is_mpeg).and_then(|end| i64::try_from(end).ok());
-        Ok(Self { id, decoder, time_base, length, end, bits, lossy, speakers, delay })
+        Ok(Self { id, decoder, time_base, length, end, bits, lossy, channel_mask, delay })
     }
 }
 
@@ -244,18 +252,28 @@ impl CompressedDecoder {
             return Self::open_stream(source);
         }
         let title = matroska::title(&mut source);
+        let (declared, tags) = declared(&mut source).map_err(ReadError::Io)?;
+        let cut_bytes =
+            declared.filter(|&declared| declared::is_cut(declared, length)).map_or(0, |end| end - length);
         source.rewind().map_err(ReadError::Io)?;
         let mut this = Self::new(probed(&PROBE, Box::new(Seekable { source, length }))?)?;
+        if cut_bytes > 0 {
+            this.losses.ends_early = true;
+            this.losses.missing_samples = cut_bytes / this.frame_bytes.unwrap_or(u64::MAX);
+        }
         if let Some(title) = title {
             this.metadata.set_title(&title);
         }
+        tags.iter().for_each(|(name, value)| this.metadata.push_tag(name, value));
         Ok(this)
     }
 
     /// Opens a stream of any format but MP4.
     pub(super) fn open_stream(stream: impl Read + Send + Sync + 'static) -> Result<Self, ReadError> {
-        let stream = Mended::new(stream);
-        let lost = stream.lost();
+        let lost = Arc::<Lost>::default();
+        let seen = Arc::clone(&lost);
+        let stream = Measured::new(stream, move || seen.ends_early.store(true, Relaxed));
+        let stream = Mended::counting(stream, Arc::clone(&lost));
         let mut this = Self::new(probed(&PROBE, Box::new(ReadOnlySource::new(stream)))?)?;
         this.lost = lost;
         Ok(this)
@@ -284,8 +302,9 @@ impl CompressedDecoder {
     }
 
     fn new(reader: Box<dyn FormatReader>) -> Result<Self, ReadError> {
-        let AudioTrack { id, decoder, time_base, length, end, bits, lossy, speakers, delay } =
+        let AudioTrack { id, decoder, time_base, length, end, bits, lossy, channel_mask, delay } =
             AudioTrack::of(reader.as_ref())?;
+        let is_packed = [CODEC_ID_ALAC, CODEC_ID_FLAC].contains(&decoder.codec_params().codec);
         let mut this = Self {
             reader,
             decoder,
@@ -295,11 +314,13 @@ impl CompressedDecoder {
             chain: None,
             sample_rate: 0,
             channels: 0,
-            speakers,
+            channel_mask,
             format: SampleFormat::Int16,
             length,
             metadata: Metadata::default(),
+            other_tracks: 0,
             lossless: !lossy,
+            frame_bytes: None,
             trust_durations: false,
             skip: delay,
             position: 0,
@@ -319,6 +340,16 @@ impl CompressedDecoder {
             return Err(ReadError::NotAudio("no packet of it can be decoded".into()));
         }
         this.settle_format(bits);
+        let is_plain =
+            this.lossless && [FORMAT_ID_AIFF, FORMAT_ID_CAF].contains(&this.reader.format_info().format);
+        this.frame_bytes = bits
+            .filter(|_| is_plain && !is_packed)
+            .map(|bits| u64::from(bits.div_ceil(8)) * this.channels as u64)
+            .filter(|&bytes| bytes > 0);
+        let is_audio =
+            |track: &Track| track.codec_params.as_ref().is_some_and(|codec| codec.audio().is_some());
+        this.other_tracks =
+            this.reader.tracks().iter().filter(|track| is_audio(track)).count().saturating_sub(1);
         this.metadata = Metadata::of_demuxer(this.reader.as_mut());
         Ok(this)
     }
@@ -512,6 +543,7 @@ impl CompressedDecoder {
         losses.damaged_packets += self.lost.gaps.load(Relaxed);
         losses.silent_samples += self.lost.samples.load(Relaxed);
         losses.ends_early |= self.lost.ends_early.load(Relaxed);
+        losses.other_recording |= self.lost.other_recording.load(Relaxed);
         losses
     }
 
@@ -530,6 +562,18 @@ impl CompressedDecoder {
     }
 }
 
+/// The length that a file declares, in bytes, and the tags that its demuxer leaves out.
+fn declared(source: &mut Box<dyn ReadSeek>) -> io::Result<(Option<u64>, Vec<(String, String)>)> {
+    source.rewind()?;
+    let mut start = Vec::new();
+    source.by_ref().take(declared::START_BYTES as u64).read_to_end(&mut start)?;
+    if start.starts_with(b"caff") {
+        let caf::Chunks { length, tags } = caf::chunks(source)?;
+        return Ok((length, tags));
+    }
+    Ok((declared::length(&start), Vec::new()))
+}
+
 fn in_header(error: SymphoniaError) -> ReadError {
     match error {
         SymphoniaError::IoError(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
@@ -538,7 +582,7 @@ fn in_header(error: SymphoniaError) -> ReadError {
         SymphoniaError::IoError(error) => ReadError::Io(error),
         // The probe's own words say no more.
         SymphoniaError::Unsupported(reason) if reason.starts_with("core (probe)") => {
-            ReadError::NotAudio("no format that is read".into())
+            ReadError::NotAudio("unrecognised format".into())
         }
         SymphoniaError::Unsupported(reason) => ReadError::NotAudio(format!("no supported format ({reason})")),
         error => ReadError::NotAudio(error.to_string()),

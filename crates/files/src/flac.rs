@@ -20,9 +20,9 @@ pub(super) const HIGHEST_SAMPLE_RATE: u32 = 96_000;
 
 /// The loudspeakers that have to be named, as the bits of `dwChannelMask`: those that are not the usual ones of so many
 /// channels (RFC 9639, section 9.1.3).
-pub(super) fn to_name(channels: usize, speakers: Option<u32>) -> Option<u32> {
+pub(super) fn to_name(channels: usize, channel_mask: Option<u32>) -> Option<u32> {
     const USUAL: [u32; MAX_CHANNELS] = [0x4, 0x3, 0x7, 0x33, 0x37, 0x3f, 0x70f, 0x63f];
-    speakers.filter(|speakers| USUAL.get(channels.wrapping_sub(1)) != Some(speakers))
+    channel_mask.filter(|channel_mask| USUAL.get(channels.wrapping_sub(1)) != Some(channel_mask))
 }
 
 /// Turns interleaved integer samples into a FLAC stream.

@@ -1,7 +1,7 @@
 //! What a folder holds.
 
 use super::has_extension;
-use super::output::is_unfinished;
+use super::output::is_partial;
 use std::collections::{HashSet, VecDeque};
 use std::fs::{self, DirEntry};
 use std::io;
@@ -10,11 +10,13 @@ use std::path::{Path, PathBuf};
 /// What is in and below a folder, in the order of the paths.
 #[derive(Debug, Default)]
 #[non_exhaustive]
-pub struct Contents {
+pub struct FolderContents {
     /// Files that are audio by their names.
     pub audio: Vec<PathBuf>,
-    /// All others, but for what a [`Writer`](crate::Writer) has not completed.
+    /// Other files, without those that a [`Writer`](crate::Writer) has not completed.
     pub others: Vec<PathBuf>,
+    /// Devices, pipes and sockets, whatever their names: to open one may wait forever.
+    pub special: Vec<PathBuf>,
     /// Folders that cannot be read, and why.
     pub unreadable: Vec<(PathBuf, UnreadableFolder)>,
 }
@@ -27,13 +29,13 @@ pub struct UnreadableFolder(#[from] io::Error);
 /// A folder to look into: its path, and where that leads.
 type Pending = (PathBuf, PathBuf);
 
-impl Contents {
-    /// Those of a folder, without what is in and below `except`. Links are followed; however many lead to a folder, it
-    /// is looked into once, by the shortest path.
+impl FolderContents {
+    /// Lists a folder, without what is in and below `except`. Links are followed; however many lead to a folder, it
+    /// is listed once, by the shortest path.
     ///
     /// # Errors
     /// If the folder itself cannot be read.
-    pub fn of(folder: &Path, except: Option<&Path>) -> io::Result<Self> {
+    pub fn scan(folder: &Path, except: Option<&Path>) -> io::Result<Self> {
         let except = except.and_then(|except| fs::canonicalize(except).ok());
         let mut contents = Self::default();
         let mut pending = VecDeque::from([(folder.to_owned(), fs::canonicalize(folder)?)]);
@@ -51,6 +53,7 @@ impl Contents {
         }
         contents.audio.sort();
         contents.others.sort();
+        contents.special.sort();
         contents.unreadable.sort_by(|(a, _), (b, _)| a.cmp(b));
         Ok(contents)
     }
@@ -67,11 +70,19 @@ impl Contents {
                 kind if kind.is_symlink() => fs::canonicalize(&path).ok().filter(|target| target.is_dir()),
                 _ => None,
             };
+            let is_special = match kind {
+                kind if kind.is_symlink() => {
+                    target.is_none() && fs::metadata(&path).is_ok_and(|found| !found.is_file())
+                }
+                kind => !kind.is_file() && !kind.is_dir(),
+            };
             if let Some(target) = target {
                 pending.push_back((path, target));
+            } else if is_special {
+                self.special.push(path);
             } else if has_extension(&path) {
                 self.audio.push(path);
-            } else if !is_unfinished(&name) {
+            } else if !is_partial(&name) {
                 self.others.push(path);
             }
         }
@@ -100,10 +111,15 @@ mod tests {
         symlink("z/deep", path("other")).unwrap();
         symlink("round", path("round")).unwrap();
         symlink("gone", path("d.wav")).unwrap();
-        let found = Contents::of(root.path(), Some(&path("out"))).unwrap();
+        for name in ["pipe.wav", "z/pipe"] {
+            assert!(std::process::Command::new("mkfifo").arg(path(name)).status().unwrap().success());
+        }
+        symlink("/dev/zero", path("zero.wav")).unwrap();
+        let found = FolderContents::scan(root.path(), Some(&path("out"))).unwrap();
         assert_eq!(found.audio, [path("d.wav"), path("other/a.WAV"), path("z/b.flac")]);
         assert_eq!(found.others, [path("round"), path("z/notes")]);
+        assert_eq!(found.special, [path("pipe.wav"), path("z/pipe"), path("zero.wav")]);
         assert!(found.unreadable.is_empty());
-        assert!(Contents::of(&path("gone"), None).is_err());
+        assert!(FolderContents::scan(&path("gone"), None).is_err());
     }
 }

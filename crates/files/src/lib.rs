@@ -17,11 +17,14 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod caf;
 mod chain;
 mod compressed;
+mod declared;
 mod error;
 mod flac;
 mod folder;
+mod losses;
 mod matroska;
 mod metadata;
 mod mp4;
@@ -29,13 +32,19 @@ mod mpeg;
 mod opus;
 pub mod output;
 mod pcm;
+mod raw;
 mod reader;
+mod sample;
+mod source;
+mod spec;
 mod wav;
 mod writer;
 
 pub use error::{Error, ReadError, WriteError};
-pub use folder::{Contents, UnreadableFolder};
+pub use folder::{FolderContents, UnreadableFolder};
+pub use losses::Losses;
 pub use metadata::Metadata;
-pub use pcm::{InvalidRawFormat, RawFormat};
-pub use reader::{EXTENSIONS, Losses, MAX_HELD_BYTES, Reader, has_extension, read, read_with_losses};
-pub use writer::{Container, Layout, Writer, check_distinct, encode, write};
+pub use raw::{InvalidRawFormat, RawFormat};
+pub use reader::{EXTENSIONS, MAX_HELD_BYTES, Reader, has_extension, read, read_with_losses};
+pub use spec::{Container, OutputSpec};
+pub use writer::{Writer, check_distinct, encode, write};

@@ -1,9 +1,11 @@
 //! What a file says of its recording besides the samples: titles, cue points, the broadcast extension and the like.
 
+mod id3;
+
 use super::error::ReadError;
 use std::io::{self, Read};
 use symphonia::core::formats::FormatReader;
-use symphonia::core::meta::{RawValue, Tag};
+use symphonia::core::meta::{RawValue, StandardVisualKey, Tag};
 
 /// The most that is kept of a file, bytes: pictures are larger than all the rest together.
 const MAX_BYTES: usize = 16 << 20;
@@ -32,8 +34,9 @@ const CHANNEL_MASK: &str = "WAVEFORMATEXTENSIBLE_CHANNEL_MASK";
 
 const TITLE: &str = "TITLE";
 
-/// Names of Vorbis comments and of the chunks of a WAV file's list of information that hold the same.
-const INFORMATION: [(&str, &[u8; 4]); 10] = [
+/// Names of Vorbis comments and of the chunks with the same meaning in the list of information of a WAV file. Of two for
+/// one name, the first is written.
+const INFORMATION: [(&str, &[u8; 4]); 13] = [
     (TITLE, b"INAM"),
     ("ARTIST", b"IART"),
     ("ALBUM", b"IPRD"),
@@ -42,14 +45,17 @@ const INFORMATION: [(&str, &[u8; 4]); 10] = [
     ("GENRE", b"IGNR"),
     ("COPYRIGHT", b"ICOP"),
     ("TRACKNUMBER", b"ITRK"),
+    ("TRACKNUMBER", b"IPRT"),
+    ("LANGUAGE", b"ILNG"),
+    ("COMPOSER", b"IMUS"),
     ("ENCODED_BY", b"ITCH"),
     ("DESCRIPTION", b"ISBJ"),
 ];
 
-/// What a file says of its recording besides the samples.
+/// Metadata of a recording.
 ///
 /// Tags are names and values. Whatever else a WAV or FLAC file holds (`bext`, `iXML`, `cue `, ID3, pictures, cue
-/// sheets) is kept byte for byte and written to files of the same kind.
+/// sheets) is kept byte for byte and written to files of the same kind. Pictures of other files are written to FLAC.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Metadata {
     tags: Vec<(String, String)>,
@@ -120,12 +126,45 @@ impl Metadata {
                 }
             }
         }
+        if name.eq_ignore_ascii_case(b"id3 ") {
+            self.push_texts(&bytes);
+        }
         self.chunks.push((name, bytes));
+    }
+
+    /// Adds the texts of an ID3 tag under names that are not known yet.
+    fn push_texts(&mut self, tag: &[u8]) {
+        let known: Vec<String> = self.tags.iter().map(|(name, _)| name.clone()).collect();
+        for (name, value) in id3::texts(tag) {
+            if known.iter().all(|known| !known.eq_ignore_ascii_case(&name)) {
+                self.push_tag(&name, &value);
+            }
+        }
+    }
+
+    /// Adds a picture as a block of a FLAC file.
+    fn push_picture(&mut self, kind: u32, media_type: &str, image: &[u8]) {
+        let length = |bytes: usize| (bytes as u32).to_be_bytes();
+        let (media_type, image_length) = (media_type.as_bytes(), length(image.len()));
+        // Without a description, dimensions or colours.
+        let body =
+            [&kind.to_be_bytes(), &length(media_type.len())[..], media_type, &[0; 20], &image_length, image]
+                .concat();
+        if body.len() <= LONGEST_BLOCK && self.take(body.len()) {
+            self.blocks.push((PICTURE, body));
+        }
+    }
+
+    /// How many pictures there are that only FLAC files are written with.
+    #[must_use]
+    pub fn pictures(&self) -> usize {
+        self.blocks.iter().filter(|(kind, _)| *kind == PICTURE).count()
     }
 
     /// Keeps the ID3 tag before a WAV file.
     pub(super) fn push_id3(&mut self, tag: Vec<u8>) {
         if self.take(tag.len()) {
+            self.push_texts(&tag);
             self.chunks.push((*b"id3 ", tag));
         }
     }
@@ -137,6 +176,13 @@ impl Metadata {
         // Matroska has one for every element; of an MP3 with tags of both versions of ID3, the first says more.
         while let Some(revision) = found.current() {
             let known: Vec<String> = this.tags.iter().map(|(name, _)| name.clone()).collect();
+            for visual in &revision.media.visuals {
+                const FRONT_COVER: u32 = 3;
+                const OTHER: u32 = 0;
+                let is_front = visual.usage == Some(StandardVisualKey::FrontCover);
+                let kind = if is_front || revision.media.visuals.len() == 1 { FRONT_COVER } else { OTHER };
+                this.push_picture(kind, visual.media_type.as_deref().unwrap_or_default(), &visual.data);
+            }
             let of_tracks = revision.per_track.iter().flat_map(|track| &track.metadata.tags);
             for tag in revision.media.tags.iter().chain(of_tracks) {
                 let name = name_of(tag);
@@ -164,7 +210,7 @@ impl Metadata {
     ///
     /// Also gives the loudspeakers, if they are named. What is damaged is left to the decoder to refuse.
     pub(super) fn of_flac(start: &mut impl Read) -> io::Result<(Self, Option<u32>)> {
-        let (mut this, mut speakers) = (Self::default(), None);
+        let (mut this, mut channel_mask) = (Self::default(), None);
         let mut mark = [0; 4];
         start.read_exact(&mut mark)?;
         loop {
@@ -183,7 +229,7 @@ impl Metadata {
                         for (name, value) in comments(&bytes) {
                             if name.eq_ignore_ascii_case(CHANNEL_MASK) {
                                 let digits = value.trim_start_matches("0x").trim_start_matches("0X");
-                                speakers = u32::from_str_radix(digits, 16).ok();
+                                channel_mask = u32::from_str_radix(digits, 16).ok();
                             } else {
                                 this.push_tag(&name, &value);
                             }
@@ -194,7 +240,7 @@ impl Metadata {
             }
             io::copy(&mut body, &mut io::sink())?;
             if header[0] & 0x80 != 0 {
-                return Ok((this, speakers));
+                return Ok((this, channel_mask));
             }
         }
     }
@@ -208,18 +254,19 @@ impl Metadata {
             bytes.extend(body);
             bytes.resize(bytes.len().next_multiple_of(2), 0);
         };
-        let mut is_listed = false;
+        let (mut is_listed, mut has_id3) = (false, false);
         let kept = self.blocks.iter().filter(|(kind, _)| *kind == APPLICATION).filter_map(|(_, body)| {
             let mut chunk = Chunks(body.strip_prefix(RIFF)?);
             chunk.next().filter(|(name, _)| !STRUCTURE.contains(&name))
         });
         for (name, body) in self.chunks.iter().map(|(name, body)| (*name, &body[..])).chain(kept) {
             is_listed |= &name == b"LIST" && body.starts_with(b"INFO");
+            has_id3 |= name.eq_ignore_ascii_case(b"id3 ");
             add(&name, body);
         }
         let mut list = b"INFO".to_vec();
         for (name, value) in &self.tags {
-            if let Some((_, chunk)) = INFORMATION.iter().find(|(known, _)| known == name) {
+            if let Some((_, chunk)) = information(name) {
                 list.extend(*chunk);
                 list.extend((value.len() as u32 + 1).to_le_bytes());
                 list.extend(value.as_bytes());
@@ -230,17 +277,35 @@ impl Metadata {
         if !is_listed && list.len() > 4 {
             add(b"LIST", &list);
         }
+        // A list that is kept byte for byte has no place for any other tag.
+        let others = self.tags().filter(|(name, value)| match information(name) {
+            Some(_) => is_listed && !self.is_in_list(value),
+            None => true,
+        });
+        let id3 = id3::tag(others);
+        if !has_id3 && !id3.is_empty() {
+            add(b"id3 ", &id3);
+        }
         bytes
     }
 
-    /// Blocks for a FLAC stream, the last of all; `speakers` if they are not the usual ones.
-    pub(super) fn to_blocks(&self, speakers: Option<u32>) -> Vec<u8> {
+    /// Whether a list of information that is kept holds a value.
+    fn is_in_list(&self, value: &str) -> bool {
+        let lists = self.chunks.iter().filter(|(name, body)| name == b"LIST" && body.starts_with(b"INFO"));
+        let of_list = |body| {
+            Chunks(body).any(|(_, text)| String::from_utf8_lossy(text).trim_end_matches('\0') == value)
+        };
+        lists.map(|(_, body)| &body[4..]).any(of_list)
+    }
+
+    /// Blocks for a FLAC stream, the last of all; `channel_mask` if they are not the usual ones.
+    pub(super) fn to_blocks(&self, channel_mask: Option<u32>) -> Vec<u8> {
         let mut blocks: Vec<(u8, Vec<u8>)> = self.blocks.clone();
         for (name, body) in &self.chunks {
             let length = (body.len() as u32).to_le_bytes();
             blocks.push((APPLICATION, [RIFF, &name[..], &length, body].concat()));
         }
-        let mask = speakers.map(|mask| format!("{CHANNEL_MASK}=0x{mask:04X}"));
+        let mask = channel_mask.map(|mask| format!("{CHANNEL_MASK}=0x{mask:04X}"));
         let comments: Vec<String> =
             self.tags.iter().map(|(name, value)| format!("{name}={value}")).chain(mask).collect();
         if !comments.is_empty() {
@@ -267,6 +332,11 @@ impl Metadata {
     }
 }
 
+/// The chunk of a list of information for a Vorbis comment.
+fn information(name: &str) -> Option<&'static (&'static str, &'static [u8; 4])> {
+    INFORMATION.iter().find(|(known, _)| *known == name)
+}
+
 /// The name of a tag in Vorbis comments.
 fn name_of(tag: &Tag) -> &str {
     /// Of ID3: names that it has none for are beside the value.
@@ -286,7 +356,8 @@ fn name_of(tag: &Tag) -> &str {
             _ => None,
         }
     };
-    tag.std.as_ref().and_then(standard_name).or_else(beside).unwrap_or(&tag.raw.key)
+    let of_id3 = || id3::comment_name(&tag.raw.key);
+    tag.std.as_ref().and_then(standard_name).or_else(beside).or_else(of_id3).unwrap_or(&tag.raw.key)
 }
 
 /// The name of a tag in Vorbis comments, for those that other formats name otherwise.

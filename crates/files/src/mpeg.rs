@@ -1,7 +1,7 @@
-//! SeedTree of MPEG audio frames (MP1, MP2, MP3, and AAC in ADTS) that are damaged. Decoders look for the next frame and
-//! say nothing, so that all that follows is early: here, silent frames take the place of lost ones.
+//! Damaged streams of MPEG audio frames (MP1, MP2, MP3, and AAC in ADTS). Decoders skip to the next frame without notice,
+//! so that all that follows is early: here, silent frames take the place of lost ones.
 
-use super::reader::id3_bytes;
+use super::source::id3_bytes;
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -111,9 +111,18 @@ pub(super) struct Lost {
     pub(super) samples: AtomicU64,
     /// Whether the last frame lacks bytes.
     pub(super) ends_early: AtomicBool,
+    /// Whether frames of another kind follow, which are another recording.
+    pub(super) other_recording: AtomicBool,
 }
 
-/// A stream of bytes, silent frames in place of damaged bytes between sound ones; any other stream stays what it is.
+impl Lost {
+    fn any(&self) -> bool {
+        self.gaps.load(Relaxed) > 0 || self.ends_early.load(Relaxed) || self.other_recording.load(Relaxed)
+    }
+}
+
+/// A stream of bytes with silent frames in place of damaged ones, up to the end of the recording; any other stream stays
+/// as it is.
 pub(super) struct Mended<R> {
     source: R,
     exhausted: bool,
@@ -133,7 +142,7 @@ pub(super) struct Mended<R> {
 }
 
 impl<R: Read> Mended<R> {
-    pub(super) fn new(source: R) -> Self {
+    pub(super) fn counting(source: R, lost: Arc<Lost>) -> Self {
         Self {
             source,
             exhausted: false,
@@ -144,13 +153,8 @@ impl<R: Read> Mended<R> {
             last: None,
             frames: 0,
             frame_bytes: 0,
-            lost: Arc::default(),
+            lost,
         }
-    }
-
-    /// What is lost, as far as it has been read.
-    pub(super) fn lost(&self) -> Arc<Lost> {
-        Arc::clone(&self.lost)
     }
 
     /// The bytes from so many behind the next, as many as `count` if there are.
@@ -185,6 +189,10 @@ impl<R: Read> Mended<R> {
             _ => self.confirmed(0)?,
         };
         if let Some(frame) = next {
+            if self.last.is_some_and(|last| !frame.is_like(&last)) {
+                self.lost.other_recording.store(true, Relaxed);
+                return Ok(());
+            }
             if self.peek(0, frame.bytes)?.len() < frame.bytes {
                 self.lost.ends_early.store(true, Relaxed);
             }
@@ -234,7 +242,7 @@ impl<R: Read> Read for Mended<R> {
                 self.sound -= count as u64;
                 return Ok(count);
             }
-            if self.peek(0, 1)?.is_empty() {
+            if self.lost.other_recording.load(Relaxed) || self.peek(0, 1)?.is_empty() {
                 return Ok(0);
             }
             self.advance()?;
@@ -244,12 +252,11 @@ impl<R: Read> Read for Mended<R> {
 
 /// Whether anything of a stream of frames is lost.
 pub(super) fn is_damaged(source: impl Read) -> io::Result<bool> {
-    let mut mended = Mended::new(source);
+    let mut mended = Mended::counting(source, Arc::default());
     let mut target = vec![0; CHUNK];
     // Only as far as frames go: other formats are not read through.
     while mended.sound <= LONGEST_TAG && mended.read(&mut target)? > 0 {}
-    let lost = &mended.lost;
-    Ok(lost.gaps.load(Relaxed) > 0 || lost.ends_early.load(Relaxed))
+    Ok(mended.lost.any())
 }
 
 /// The bytes of a tag that begins here: ID3 (both versions) or APE.
@@ -281,11 +288,11 @@ mod tests {
     }
 
     fn mended(bytes: &[u8]) -> (Vec<u8>, u64, u64, bool) {
-        let mut mended = Mended::new(bytes);
+        let lost = Arc::<Lost>::default();
+        let mut mended = Mended::counting(bytes, Arc::clone(&lost));
         let mut result = Vec::new();
         mended.read_to_end(&mut result).unwrap();
-        let lost = mended.lost();
-        assert_eq!(is_damaged(bytes).unwrap(), lost.gaps.load(Relaxed) > 0 || lost.ends_early.load(Relaxed));
+        assert_eq!(is_damaged(bytes).unwrap(), lost.any());
         (result, lost.gaps.load(Relaxed), lost.samples.load(Relaxed), lost.ends_early.load(Relaxed))
     }
 
@@ -327,6 +334,27 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_recording_of_another_rate_ends_the_first() {
+        let first = frames(false, 50).concat();
+        // 48 kHz in place of 44.1.
+        let mut second = frames(false, 50).concat();
+        let length = Frame::parse(&{
+            second[2] |= 4;
+            second.clone()
+        })
+        .unwrap()
+        .bytes;
+        let second: Vec<u8> =
+            (0..20).flat_map(|_| second[..4].iter().copied().chain(vec![0; length - 4])).collect();
+        let lost = Arc::<Lost>::default();
+        let joined = [&first[..], &second].concat();
+        let mut result = Vec::new();
+        Mended::counting(&joined[..], Arc::clone(&lost)).read_to_end(&mut result).unwrap();
+        assert!(lost.other_recording.load(Relaxed) && result == first);
+        assert!(is_damaged(&joined[..]).unwrap());
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl OpusHead {
     }
 }
 
-enum SeedTree {
+enum Streams {
     One(Box<Decoder>),
     Several(Box<MultistreamDecoder>),
 }
@@ -80,7 +80,7 @@ enum SeedTree {
 /// Decodes Opus packets to floats at 48 kHz.
 pub(super) struct OpusDecoder {
     parameters: AudioCodecParameters,
-    streams: SeedTree,
+    streams: Streams,
     /// Of the channels in the buffer.
     order: &'static [usize],
     gain: f32,
@@ -95,8 +95,8 @@ impl OpusDecoder {
             return Err(Error::DecodeError("opus: empty packet"));
         }
         let decoded = match &mut self.streams {
-            SeedTree::One(decoder) => decoder.decode(packet.data, LONGEST_PACKET, &mut self.interleaved),
-            SeedTree::Several(decoder) => decoder.decode(packet.data, LONGEST_PACKET, &mut self.interleaved),
+            Streams::One(decoder) => decoder.decode(packet.data, LONGEST_PACKET, &mut self.interleaved),
+            Streams::Several(decoder) => decoder.decode(packet.data, LONGEST_PACKET, &mut self.interleaved),
         };
         let count = decoded.map_err(|_| Error::DecodeError("opus: damaged packet"))?;
         let channels = self.order.len();
@@ -116,8 +116,8 @@ impl AudioDecoder for OpusDecoder {
     fn reset(&mut self) {
         // Of states that were valid before; there is nobody to tell.
         let _ = match &mut self.streams {
-            SeedTree::One(decoder) => decoder.reset_state(),
-            SeedTree::Several(decoder) => decoder.reset_state(),
+            Streams::One(decoder) => decoder.reset_state(),
+            Streams::Several(decoder) => decoder.reset_state(),
         };
     }
 
@@ -161,8 +161,8 @@ impl RegisterableAudioDecoder for OpusDecoder {
         let unsupported = |_| Error::Unsupported("this arrangement of Opus channels");
         let rate = SAMPLE_RATE as i32;
         let streams = match head.mapping_family {
-            0 => SeedTree::One(Box::new(Decoder::new(rate, head.channels).map_err(unsupported)?)),
-            family => SeedTree::Several(Box::new(
+            0 => Streams::One(Box::new(Decoder::new(rate, head.channels).map_err(unsupported)?)),
+            family => Streams::Several(Box::new(
                 MultistreamDecoder::new(rate, head.channels, family).map_err(unsupported)?,
             )),
         };

@@ -1,4 +1,4 @@
-//! Files that appear when they are complete.
+//! Output files that appear when they are complete, and never in place of a file that the caller did not know of.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -10,22 +10,54 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// How the temporary names of files begin and end that are not complete.
 const PREFIX: &str = ".alphamf-";
 const SUFFIX: &str = ".part";
-/// Links that are followed, one to the other, before they are taken for a circle; that of Linux.
-const MOST_LINKS: usize = 40;
+/// Links that are followed, one to the other, before they are taken for a circle; as Linux does.
+const MAX_LINKS: usize = 40;
 
-/// The temporary names of the files that are not complete, and the folders of [`Scratch`].
-static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// Paths of this process.
+type Paths = Mutex<BTreeSet<PathBuf>>;
+/// The temporary names of the files that are not complete, and the folders of [`ScratchDir`].
+static UNFINISHED: Paths = Mutex::new(BTreeSet::new());
 /// The folders in which leftovers of other runs were looked for.
-static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+static SWEPT: Paths = Mutex::new(BTreeSet::new());
+/// The outputs under whose names there was no file; see [`expect_absent`].
+static ABSENT: Paths = Mutex::new(BTreeSet::new());
+
+fn lock(paths: &'static Paths) -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    paths.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn unfinished() -> MutexGuard<'static, BTreeSet<PathBuf>> {
-    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&UNFINISHED)
+}
+
+/// Declares that there is no file at `path`, so that the next [`OutputFile`] there replaces none: if one has appeared by
+/// the time it is complete, it fails with [`io::ErrorKind::AlreadyExists`].
+///
+/// What this process has completed itself may be replaced again.
+pub fn expect_absent(path: impl AsRef<Path>) {
+    lock(&ABSENT).insert(place(path.as_ref()));
+}
+
+/// The folder and the name at which a path leads, also where it leads to what does not exist yet.
+#[must_use]
+pub fn place(path: &Path) -> PathBuf {
+    // A circle of links leads nowhere, and is refused when it is written to.
+    let target = follow_links(path).unwrap_or_else(|_| path.to_owned());
+    let mut above = target.as_path();
+    while let Some(parent) = above.parent() {
+        above = parent;
+        let folder = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+        if let (Ok(folder), Ok(rest)) = (fs::canonicalize(folder), target.strip_prefix(above)) {
+            return folder.join(rest);
+        }
+    }
+    target
 }
 
 /// Removes the files that are not complete, of all threads, before a process ends without dropping them. As long
-/// as what is returned lives, no thread can begin or complete one.
+/// as the returned guard lives, no thread can begin or complete one.
 #[must_use]
-pub fn discard_unfinished() -> impl Drop {
+pub fn remove_partial_files() -> impl Drop {
     let files = unfinished();
     for file in files.iter() {
         // One that is not there any more has been completed or dropped.
@@ -36,13 +68,13 @@ pub fn discard_unfinished() -> impl Drop {
 
 /// A folder for audio that only this run needs: nobody else may look into it, and it goes with the run.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct ScratchDir {
     folder: tempfile::TempDir,
     /// Dropped after the folder.
     _listed: Listed,
 }
 
-impl Scratch {
+impl ScratchDir {
     /// Makes a folder where the system keeps what is temporary.
     ///
     /// # Errors
@@ -69,15 +101,17 @@ impl Scratch {
 /// A file that appears under its name when it is persisted, and not at all before.
 ///
 /// It is written beside its target under a temporary name; dropped before it is complete, it leaves nothing,
-/// and whatever had its name before remains. What a run leaves that is killed is removed by the next that writes into
-/// the same folder. A file that is replaced hands on its permissions and, as far as the system lets it, its owner.
-/// Errors do not mention the temporary name.
+/// and whatever had its name before remains. A killed run's leftovers are removed by the next run that writes into
+/// the same folder. The new file has the permissions and, as far as the system allows, the owner of the one that it
+/// replaces; see [`expect_absent`] for one that must not replace any. Errors do not mention the temporary name.
 #[derive(Debug)]
 pub struct OutputFile {
     file: tempfile::NamedTempFile<File>,
     path: PathBuf,
     /// Of the file that is replaced.
     replaced: Option<Box<Metadata>>,
+    /// Whether a file that has its name by then stays.
+    keeps_others: bool,
     /// Dropped after the file.
     _listed: Listed,
 }
@@ -103,6 +137,10 @@ impl OutputFile {
         if replaced.as_ref().is_some_and(|found| !found.is_file()) {
             return Err(io::Error::other("exists and is not a regular file"));
         }
+        let keeps_others = lock(&ABSENT).contains(&place(&path));
+        if keeps_others && replaced.is_some() {
+            return Err(appeared());
+        }
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
@@ -124,7 +162,7 @@ impl OutputFile {
         };
         unfinished.insert(file.path().to_owned());
         let listed = Listed(file.path().to_owned());
-        Ok(Self { file, path, replaced, _listed: listed })
+        Ok(Self { file, path, replaced, keeps_others, _listed: listed })
     }
 
     /// Where it is until it is complete.
@@ -136,7 +174,8 @@ impl OutputFile {
     /// Gives the file its name, once its content is on the disk.
     ///
     /// # Errors
-    /// If it cannot be stored or renamed.
+    /// If it cannot be stored or renamed, or if another file has got the name of one that was [expected to be
+    /// absent](expect_absent).
     pub fn persist(self) -> io::Result<()> {
         let file = self.file.as_file();
         if let Some(replaced) = &self.replaced {
@@ -145,8 +184,40 @@ impl OutputFile {
         }
         file.sync_all()?;
         let _unfinished = unfinished();
-        self.file.persist(&self.path).map(drop).map_err(|error| error.error)
+        if !self.keeps_others {
+            return self.file.persist(&self.path).map(drop).map_err(|error| error.error);
+        }
+        persist_beside(self.file, &self.path)?;
+        lock(&ABSENT).remove(&place(&self.path));
+        Ok(())
     }
+}
+
+/// Gives a file its name unless another has it.
+fn persist_beside(file: tempfile::NamedTempFile<File>, path: &Path) -> io::Result<()> {
+    // By a rename that refuses to replace; by a second link where the system has none.
+    let error = match file.persist_noclobber(path) {
+        Ok(_) => return Ok(()),
+        Err(error) => error,
+    };
+    let has_neither = [
+        io::ErrorKind::Unsupported,
+        io::ErrorKind::InvalidInput,
+        // Of links on FAT, say.
+        io::ErrorKind::PermissionDenied,
+    ];
+    if error.error.kind() == io::ErrorKind::AlreadyExists || fs::symlink_metadata(path).is_ok() {
+        Err(appeared())
+    } else if has_neither.contains(&error.error.kind()) {
+        error.file.persist(path).map(drop).map_err(|error| error.error)
+    } else {
+        Err(error.error)
+    }
+}
+
+/// The error of a name that another file has got.
+fn appeared() -> io::Error {
+    io::Error::new(io::ErrorKind::AlreadyExists, "another file has appeared under this name, and stays")
 }
 
 /// Where a path leads by its last component, whether anything is there or not.
@@ -155,7 +226,7 @@ impl OutputFile {
 /// If its links make a circle.
 pub fn follow_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         match fs::read_link(&path) {
             Ok(target) => path = path.parent().unwrap_or(Path::new("")).join(target),
             Err(_) => return Ok(path),
@@ -200,7 +271,7 @@ fn remove_leftovers(folder: &Path) {
     }
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
-        if !is_unfinished(&entry.file_name()) || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
+        if !is_partial(&entry.file_name()) || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
             continue;
         }
         let path = entry.path();
@@ -215,7 +286,7 @@ fn remove_leftovers(folder: &Path) {
 
 /// Whether a file has the name of one that is not complete.
 #[must_use]
-pub fn is_unfinished(name: &OsStr) -> bool {
+pub fn is_partial(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.starts_with(PREFIX.as_bytes()) && name.ends_with(SUFFIX.as_bytes())
 }
@@ -237,11 +308,11 @@ impl Seek for OutputFile {
     }
 }
 
-/// Replaces the file at `path` by `bytes` as a whole, or leaves it as it was.
+/// Replaces the file at `path` with `bytes` as a whole, or leaves it as it was.
 ///
 /// # Errors
 /// As for [`OutputFile::create`], or if it cannot be written.
-pub fn write_whole(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
+pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
     let mut file = OutputFile::create(path)?;
     file.write_all(bytes)?;
     file.persist()
@@ -286,12 +357,12 @@ mod tests {
         let [link, target, circle] = ["link", "target", "circle"].map(|name| folder.path().join(name));
         symlink("target", &link).unwrap();
         for content in ["new", "replaced"] {
-            write_whole(&link, content.as_bytes()).unwrap();
+            write_atomic(&link, content.as_bytes()).unwrap();
             assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
             assert_eq!(fs::read_to_string(&target).unwrap(), content);
         }
         symlink("circle", &circle).unwrap();
-        let error = write_whole(&circle, b"x").unwrap_err().to_string();
+        let error = write_atomic(&circle, b"x").unwrap_err().to_string();
         assert!(error.contains("symbolic links"), "{error}");
         assert_eq!(names(&folder), ["circle", "link", "target"]);
     }
@@ -305,14 +376,44 @@ mod tests {
         }
         // As if by another run.
         SWEPT.lock().unwrap().remove(&fs::canonicalize(folder.path()).unwrap());
-        write_whole(folder.path().join("b"), b"b").unwrap();
+        write_atomic(folder.path().join("b"), b"b").unwrap();
         being_written.persist().unwrap();
         assert_eq!(names(&folder), [".alphamf-mine", "a", "b", "b.part"]);
     }
 
     #[test]
+    fn a_file_that_appears_meanwhile_stays() {
+        let folder = TempDir::new().unwrap();
+        let [path, link, other] = ["a", "link", "other"].map(|name| folder.path().join(name));
+        symlink("a", &link).unwrap();
+        for (expected, written) in [(&path, &path), (&link, &path), (&path, &link)] {
+            expect_absent(expected);
+            let mut file = OutputFile::create(written).unwrap();
+            file.write_all(b"mine").unwrap();
+            fs::write(&path, "another's").unwrap();
+            assert_eq!(file.persist().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+            let again = OutputFile::create(written).map(drop).unwrap_err();
+            assert!(again.to_string().contains("has appeared"), "{again}");
+            assert_eq!(
+                (fs::read(&path).unwrap(), names(&folder)),
+                (b"another's".to_vec(), vec!["a".into(), "link".into()])
+            );
+            fs::remove_file(&path).unwrap();
+        }
+        // Nobody's, and then its own.
+        for content in ["first", "second"] {
+            write_atomic(&link, content.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), content);
+        }
+        // Of others nothing is expected.
+        fs::write(&other, "before").unwrap();
+        write_atomic(&other, b"after").unwrap();
+        assert_eq!(fs::read(&other).unwrap(), b"after");
+    }
+
+    #[test]
     fn scratch_folders_are_private_and_go() {
-        let scratch = Scratch::new().unwrap();
+        let scratch = ScratchDir::new().unwrap();
         let path = scratch.path().to_owned();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         fs::write(path.join("a.wav"), "x").unwrap();

@@ -7,8 +7,8 @@
 
 use super::error::ReadError;
 use super::metadata::Metadata;
-use super::pcm::{Encoding, Kind};
-use super::writer::Layout;
+use super::sample::{Encoding, Kind};
+use super::spec::OutputSpec;
 use alphamf_signal::{SampleFormat, check_channels, check_sample_rate};
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -43,7 +43,7 @@ pub(super) struct WavHeader {
     /// Samples per channel; `None` if they go on until the end of the file.
     pub(super) length: Option<u64>,
     /// Where the channels are heard, as the bits of `dwChannelMask`, if the header says.
-    pub(super) speakers: Option<u32>,
+    pub(super) channel_mask: Option<u32>,
     pub(super) metadata: Metadata,
     /// Where further chunks are, if there can be any.
     pub(super) rest: Option<Rest>,
@@ -64,19 +64,28 @@ pub(super) struct Further {
     pub(super) rest: Rest,
 }
 
+/// What comes behind samples.
+pub(super) enum Next {
+    Samples(Further),
+    /// Nothing, or what is no part of the recording.
+    End,
+    /// Bytes that are neither a chunk nor padding.
+    Unknown,
+}
+
 impl Rest {
     /// What comes after a chunk of so many bytes.
     fn behind(data_bytes: u64, frame_bytes: u64, big_endian: bool) -> Self {
         Self { skip: data_bytes % frame_bytes + data_bytes % 2, big_endian }
     }
 
-    /// Goes to the samples of the next chunk of samples, if there is one; keeps what is said between.
+    /// Goes to the samples of the next chunk of samples, if there is one; keeps the metadata between.
     pub(super) fn next(
         self,
         bytes: &mut impl Read,
         frame_bytes: u64,
         metadata: &mut Metadata,
-    ) -> Result<Option<Further>, ReadError> {
+    ) -> Result<Next, ReadError> {
         let mut skip = self.skip;
         loop {
             io::copy(&mut bytes.by_ref().take(skip), &mut io::sink()).map_err(ReadError::Io)?;
@@ -85,15 +94,16 @@ impl Rest {
             // Whatever else may stand there is no part of the recording.
             let Some((name, length)) = chunk.split_first_chunk::<4>().filter(|(_, rest)| rest.len() == 4)
             else {
-                return Ok(None);
+                return Ok(Next::End);
             };
             let length = u64::from(word(length, self.big_endian));
             if name == b"data" {
                 let rest = Self::behind(length, frame_bytes, self.big_endian);
-                return Ok(Some(Further { length: length / frame_bytes, rest }));
+                return Ok(Next::Samples(Further { length: length / frame_bytes, rest }));
             }
             if !name.iter().all(|byte| (0x20..0x7f).contains(byte)) {
-                return Ok(None);
+                let is_padding = chunk.iter().all(|byte| *byte == 0);
+                return Ok(if is_padding { Next::End } else { Next::Unknown });
             }
             let mut body = bytes.by_ref().take(length);
             metadata.read_chunk(*name, length, &mut body)?;
@@ -149,7 +159,7 @@ pub(super) fn read_header(bytes: &mut impl Read) -> Result<WavHeader, ReadError>
             }
             b"fmt " => format = Some(read_format(length.into(), &mut body, big_endian)?),
             b"data" => {
-                let Format { sample_rate, channels, encoding, speakers } =
+                let Format { sample_rate, channels, encoding, channel_mask } =
                     format.ok_or_else(|| not_audio("its data come before their format"))?;
                 // An interrupted or streaming writer leaves zeros or what it first wrote there.
                 let open =
@@ -165,7 +175,15 @@ pub(super) fn read_header(bytes: &mut impl Read) -> Result<WavHeader, ReadError>
                 let frame_bytes = (encoding.bytes() * channels) as u64;
                 let length = data_bytes.map(|bytes| bytes / frame_bytes);
                 let rest = data_bytes.map(|bytes| Rest::behind(bytes, frame_bytes, big_endian));
-                return Ok(WavHeader { sample_rate, channels, encoding, length, speakers, metadata, rest });
+                return Ok(WavHeader {
+                    sample_rate,
+                    channels,
+                    encoding,
+                    length,
+                    channel_mask,
+                    metadata,
+                    rest,
+                });
             }
             name => {
                 // Their numbers are the wrong way round for any file that is written.
@@ -182,15 +200,22 @@ pub(super) fn read_header(bytes: &mut impl Read) -> Result<WavHeader, ReadError>
     }
 }
 
-/// Looks behind the samples of a file, which begin at the present position, for more of them and for what is said
-/// of the recording; goes back to where it was.
-pub(super) fn look_behind(
-    file: &mut (impl Read + Seek),
-    header: &WavHeader,
-) -> Result<(Option<u64>, Metadata), ReadError> {
-    let mut metadata = header.metadata.clone();
+/// What is behind the first samples of a file.
+pub(super) struct Behind {
+    /// Samples per channel in all chunks, if the header says.
+    pub(super) length: Option<u64>,
+    /// Of the header and the chunks behind it.
+    pub(super) metadata: Metadata,
+    /// Whether more data follow than are declared.
+    pub(super) data_follow: bool,
+}
+
+/// Looks behind the samples of a file, which begin at the present position, for more of them and for metadata; goes
+/// back to where it was.
+pub(super) fn look_behind(file: &mut (impl Read + Seek), header: &WavHeader) -> Result<Behind, ReadError> {
+    let mut behind = Behind { length: header.length, metadata: header.metadata.clone(), data_follow: false };
     let (Some(first), Some(mut rest)) = (header.length, header.rest) else {
-        return Ok((header.length, metadata));
+        return Ok(behind);
     };
     let start = file.stream_position().map_err(ReadError::Io)?;
     let end = file.seek(SeekFrom::End(0)).map_err(ReadError::Io)?;
@@ -202,13 +227,20 @@ pub(super) fn look_behind(
             break;
         }
         file.seek(SeekFrom::Start(position)).map_err(ReadError::Io)?;
-        let Some(further) = rest.next(file, frame_bytes, &mut metadata)? else { break };
+        let further = match rest.next(file, frame_bytes, &mut behind.metadata)? {
+            Next::Samples(further) => further,
+            next => {
+                behind.data_follow = matches!(next, Next::Unknown);
+                break;
+            }
+        };
         position = file.stream_position().map_err(ReadError::Io)?;
         (length, rest) = (further.length, further.rest);
         total = total.saturating_add(length);
     }
     file.seek(SeekFrom::Start(start)).map_err(ReadError::Io)?;
-    Ok((Some(total), metadata))
+    behind.length = Some(total);
+    Ok(behind)
 }
 
 /// Reads the header of a Wave64 file, up to the first byte of the samples.
@@ -225,13 +257,21 @@ pub(super) fn read_wave64_header(bytes: &mut impl Read) -> Result<WavHeader, Rea
             .checked_sub(24)
             .ok_or_else(|| not_audio("a chunk of it is shorter than its own header"))?;
         if chunk[4..16] == WAVE64_TAIL && &chunk[..4] == b"data" {
-            let Format { sample_rate, channels, encoding, speakers } =
+            let Format { sample_rate, channels, encoding, channel_mask } =
                 format.ok_or_else(|| not_audio("its data come before their format"))?;
             let frame_bytes = (encoding.bytes() * channels) as u64;
             // Zero and the largest are left by a writer to a pipe.
             let length = Some(length / frame_bytes).filter(|&n| n > 0 && length < u64::MAX / 4);
             let metadata = Metadata::default();
-            return Ok(WavHeader { sample_rate, channels, encoding, length, speakers, metadata, rest: None });
+            return Ok(WavHeader {
+                sample_rate,
+                channels,
+                encoding,
+                length,
+                channel_mask,
+                metadata,
+                rest: None,
+            });
         }
         let mut body = bytes.by_ref().take(length.saturating_add(7) / 8 * 8);
         if chunk[4..16] == WAVE64_TAIL && &chunk[..4] == b"fmt " {
@@ -273,7 +313,7 @@ pub(super) fn read_au_header(bytes: &mut impl Read) -> Result<WavHeader, ReadErr
     let frame_bytes = (encoding.bytes() * channels) as u64;
     let length = (data_bytes != OPEN_LENGTH).then(|| u64::from(data_bytes) / frame_bytes);
     let metadata = Metadata::default();
-    Ok(WavHeader { sample_rate, channels, encoding, length, speakers: None, metadata, rest: None })
+    Ok(WavHeader { sample_rate, channels, encoding, length, channel_mask: None, metadata, rest: None })
 }
 
 /// What a format chunk says.
@@ -281,7 +321,7 @@ struct Format {
     sample_rate: u32,
     channels: usize,
     encoding: Encoding,
-    speakers: Option<u32>,
+    channel_mask: Option<u32>,
 }
 
 fn read_format(length: u64, body: &mut impl Read, big_endian: bool) -> Result<Format, ReadError> {
@@ -296,7 +336,7 @@ fn read_format(length: u64, body: &mut impl Read, big_endian: bool) -> Result<Fo
     let [tag, channels, frame_bytes, bits] = [0, 2, 12, 14].map(|at| half(&format, at));
     let sample_rate = word(&format[4..], big_endian);
     check_sample_rate(sample_rate)?;
-    let (tag, speakers) = if tag == EXTENSIBLE && length >= 40 {
+    let (tag, channel_mask) = if tag == EXTENSIBLE && length >= 40 {
         let extension: [u8; 24] = array(body)?;
         if extension[10..] != GUID_TAIL {
             return Err(ReadError::Unsupported("a WAV subformat other than Microsoft's".into()));
@@ -327,7 +367,7 @@ fn read_format(length: u64, body: &mut impl Read, big_endian: bool) -> Result<Fo
             )));
         }
     };
-    Ok(Format { sample_rate, channels, encoding: Encoding { kind, big_endian }, speakers })
+    Ok(Format { sample_rate, channels, encoding: Encoding { kind, big_endian }, channel_mask })
 }
 
 /// A header for samples of `format`, with an even number of bytes.
@@ -335,14 +375,14 @@ fn read_format(length: u64, body: &mut impl Read, big_endian: bool) -> Result<Fo
 /// `data_bytes` is the length of the samples in bytes, `None` if it is not known and cannot be
 /// filled in later. With `reserve` there is room to turn it into an RF64 header of the same length,
 /// which is done when the samples take more than 4 GiB. `chunks` stand before the samples.
-pub(super) fn header(layout: &Layout, samples: Option<u64>, reserve: bool, chunks: &[u8]) -> Vec<u8> {
-    let Layout { sample_rate, format, .. } = *layout;
+pub(super) fn header(layout: &OutputSpec, samples: Option<u64>, reserve: bool, chunks: &[u8]) -> Vec<u8> {
+    let OutputSpec { sample_rate, format, .. } = *layout;
     let channels = layout.channels as u16;
     let sample_bytes = format.bits() / 8;
     let frame_bytes = u32::from(channels) * u32::from(sample_bytes);
     let tag = if format.is_integer() { PCM } else { IEEE_FLOAT };
-    let speakers = layout.speakers.unwrap_or(0);
-    let usual = matches!((channels, speakers), (1, 0 | MONO) | (2, 0 | STEREO));
+    let channel_mask = layout.channel_mask.unwrap_or(0);
+    let usual = matches!((channels, channel_mask), (1, 0 | MONO) | (2, 0 | STEREO));
     let extensible = !usual || (format.is_integer() && format.bits() > 16);
 
     let mut fmt = Vec::with_capacity(40);
@@ -355,7 +395,7 @@ pub(super) fn header(layout: &Layout, samples: Option<u64>, reserve: bool, chunk
     if extensible {
         fmt.extend(22_u16.to_le_bytes());
         fmt.extend(format.bits().to_le_bytes());
-        fmt.extend(speakers.to_le_bytes());
+        fmt.extend(channel_mask.to_le_bytes());
         fmt.extend(tag.to_le_bytes());
         fmt.extend(GUID_TAIL);
     } else if tag != PCM {
@@ -436,157 +476,4 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn fmt(tag: u16, channels: u16, rate: u32, bits: u16, bytes: u16) -> Vec<u8> {
-        let frame = channels * bytes;
-        let mut fmt = Vec::new();
-        fmt.extend(tag.to_le_bytes());
-        fmt.extend(channels.to_le_bytes());
-        fmt.extend(rate.to_le_bytes());
-        fmt.extend((rate * u32::from(frame)).to_le_bytes());
-        fmt.extend(frame.to_le_bytes());
-        fmt.extend(bits.to_le_bytes());
-        fmt
-    }
-
-    fn chunk(name: &[u8; 4], body: &[u8]) -> Vec<u8> {
-        let mut chunk = [&name[..], &(body.len() as u32).to_le_bytes(), body].concat();
-        chunk.resize(chunk.len().next_multiple_of(2), 0);
-        chunk
-    }
-
-    fn riff(name: &[u8; 4], length: u32, chunks: &[Vec<u8>]) -> Vec<u8> {
-        [&name[..], &length.to_le_bytes(), b"WAVE", &chunks.concat()].concat()
-    }
-
-    fn data(length: u32) -> Vec<u8> {
-        [&b"data"[..], &length.to_le_bytes()].concat()
-    }
-
-    fn layout(sample_rate: u32, channels: u16, format: SampleFormat) -> Layout {
-        Layout {
-            sample_rate,
-            channels: channels.into(),
-            format,
-            container: crate::Container::Wav,
-            length: None,
-            speakers: None,
-            dither: None,
-        }
-    }
-
-    fn header_of(bytes: &[u8]) -> Result<WavHeader, ReadError> {
-        read_header(&mut &bytes[..])
-    }
-
-    #[test]
-    fn a_header_written_is_read_again() {
-        for format in [SampleFormat::Int8, SampleFormat::Int16, SampleFormat::Int24, SampleFormat::Float32] {
-            for channels in [1, 2, 3, 9] {
-                for reserve in [false, true] {
-                    // 3 G samples need RF64, which needs the reserve.
-                    for samples in [Some(1), Some(5), Some(3 << 30), None] {
-                        if !reserve && samples.is_some_and(|n| !fits(n, channels, format, 0)) {
-                            continue;
-                        }
-                        let layout = layout(48_000, channels, format);
-                        let bytes = header(&layout, samples, reserve, &[]);
-                        let read = header_of(&bytes).unwrap();
-                        assert_eq!(read.sample_rate, 48_000);
-                        assert_eq!((read.channels, read.encoding.format()), (channels.into(), format));
-                        assert_eq!(read.length, samples);
-                        assert_eq!(bytes.len() % 2, 0);
-                        let empty = header(&layout, None, reserve, &[]);
-                        assert_eq!(bytes.len(), empty.len(), "it can be filled in later");
-                    }
-                }
-            }
-        }
-        let plain = header(&layout(16_000, 1, SampleFormat::Int16), Some(0), false, &[]);
-        assert_eq!(plain.len(), 44, "the canonical header");
-    }
-
-    #[test]
-    fn lengths_left_open_reach_to_the_end() {
-        let format = chunk(b"fmt ", &fmt(1, 1, 8_000, 16, 2));
-        let read = |riff_length, data_length| {
-            header_of(&riff(b"RIFF", riff_length, &[format.clone(), data(data_length)])).unwrap().length
-        };
-        for length in [0, u32::MAX] {
-            assert_eq!(read(length, 0), None);
-            assert_eq!(read(length, u32::MAX), None);
-        }
-        assert_eq!(read(36, 0), None, "a recorder that was interrupted");
-        assert_eq!(read(100, 0), Some(0), "an empty recording before another chunk");
-        assert_eq!(read(0x7fff_f024, 0x7fff_f000), None, "sox to a pipe");
-        assert_eq!(read(0x8000_0024, 0x8000_0000), None, "arecord to a pipe");
-        assert_eq!(read(136, 100), Some(50));
-        assert_eq!(read(5, 101), Some(50), "half a sample does not count, nor the length of all");
-    }
-
-    #[test]
-    fn chunks_may_come_in_any_number_and_the_format_may_be_extended() {
-        let mut extensible = fmt(EXTENSIBLE, 2, 96_000, 32, 4);
-        extensible.extend([22, 0, 24, 0, 3, 0, 0, 0, 3, 0]);
-        extensible.extend(GUID_TAIL);
-        let read = header_of(&riff(
-            b"RIFF",
-            0,
-            &[chunk(b"LIST", &[1; 5]), chunk(b"fmt ", &extensible), chunk(b"odd ", &[0; 7]), data(80)],
-        ))
-        .unwrap();
-        assert_eq!(
-            read,
-            WavHeader {
-                sample_rate: 96_000,
-                channels: 2,
-                encoding: Encoding { kind: Kind::Float32, big_endian: false },
-                length: Some(10),
-                speakers: Some(3),
-                metadata: read.metadata.clone(),
-                rest: Some(Rest { skip: 0, big_endian: false }),
-            }
-        );
-        for (tag, bits, bytes, kind) in [
-            (A_LAW, 8, 1, Kind::ALaw),
-            (MU_LAW, 8, 1, Kind::MuLaw),
-            (IEEE_FLOAT, 64, 8, Kind::Float64),
-            (PCM, 12, 2, Kind::Signed16),
-            (PCM, 20, 3, Kind::Signed24),
-            (PCM, 24, 4, Kind::Signed24In32),
-            (PCM, 32, 4, Kind::Signed32),
-        ] {
-            let read =
-                header_of(&riff(b"RIFF", 0, &[chunk(b"fmt ", &fmt(tag, 1, 8_000, bits, bytes)), data(8)]))
-                    .unwrap();
-            assert_eq!(read.encoding.kind, kind);
-        }
-    }
-
-    #[test]
-    fn bad_headers_are_refused() {
-        let refused = |format: Vec<u8>| header_of(&riff(b"RIFF", 0, &[chunk(b"fmt ", &format), data(8)]));
-        for (format, unsupported) in [
-            (fmt(PCM, 0, 8_000, 16, 2), false),
-            (fmt(PCM, 1, 8_000, 16, 2)[..14].to_vec(), false),
-            (fmt(PCM, 1, 8_000, 16, 0), true),
-            (fmt(PCM, 1, 8_000, 64, 8), true),
-            (fmt(PCM, 1, 8_000, 0, 2), true),
-            (fmt(IEEE_FLOAT, 1, 8_000, 16, 2), true),
-            (fmt(0x0055, 1, 8_000, 16, 2), true),
-        ] {
-            match refused(format.clone()) {
-                Err(ReadError::NotAudio(_)) => assert!(!unsupported, "{format:?}"),
-                Err(ReadError::Unsupported(_)) => assert!(unsupported, "{format:?}"),
-                other => panic!("{other:?}"),
-            }
-        }
-        assert!(matches!(refused(fmt(PCM, 1, 7_999, 16, 2)), Err(ReadError::Signal(_))));
-        let no_format = riff(b"RIFF", 0, &[data(8)]);
-        assert!(matches!(header_of(&no_format), Err(ReadError::NotAudio(_))));
-        let huge = riff(b"RIFF", 0, &[[&b"LIST"[..], &u32::MAX.to_le_bytes()].concat()]);
-        assert!(matches!(header_of(&huge), Err(ReadError::NotAudio(_))));
-    }
-}
+mod tests;

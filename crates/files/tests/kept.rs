@@ -2,7 +2,7 @@
 //! damaged one as there is.
 
 use alphamf_files::{
-    Container, Error, Layout, MAX_HELD_BYTES, Metadata, ReadError, Reader, Writer, encode, read,
+    Container, Error, MAX_HELD_BYTES, Metadata, OutputSpec, ReadError, Reader, Writer, encode, read,
 };
 use alphamf_signal::{InvalidSignal, SampleFormat, Signal};
 use std::fs;
@@ -16,14 +16,14 @@ fn ramp(channels: usize, length: usize) -> Signal {
     Signal::new(8_000, SampleFormat::Int16, (0..channels).map(channel).collect()).unwrap()
 }
 
-fn layout(channels: usize, container: Container, speakers: Option<u32>) -> Layout {
-    Layout {
+fn layout(channels: usize, container: Container, channel_mask: Option<u32>) -> OutputSpec {
+    OutputSpec {
         sample_rate: 8_000,
         channels,
         format: SampleFormat::Int16,
         container,
         length: None,
-        speakers,
+        channel_mask,
         dither: None,
     }
 }
@@ -193,7 +193,7 @@ fn wide_floats_stay_wide() {
 #[test]
 fn loudspeakers_stay_where_they_are() {
     for container in [Container::Wav, Container::Flac] {
-        for (channels, speakers) in [
+        for (channels, channel_mask) in [
             (1, 0x4),
             (1, 0x1),
             (2, 0x3),
@@ -212,18 +212,22 @@ fn loudspeakers_stay_where_they_are() {
             let signal = ramp(channels, 100);
             let folder = TempDir::new().unwrap();
             let path = folder.path().join("a");
-            let mut writer = Writer::create(&path, layout(channels, container, Some(speakers))).unwrap();
+            let mut writer = Writer::create(&path, layout(channels, container, Some(channel_mask))).unwrap();
             writer.write_block(signal.channels()).unwrap();
             writer.finish().unwrap();
-            let found = Reader::open(&path).unwrap().speakers();
+            let found = Reader::open(&path).unwrap().channel_mask();
             // One and two channels need no word where they are the usual ones.
-            let usual = matches!((channels, speakers), (1, 0x4) | (2, 0x3));
-            assert_eq!(found.or(usual.then_some(speakers)), Some(speakers), "{container:?} {channels}");
+            let usual = matches!((channels, channel_mask), (1, 0x4) | (2, 0x3));
+            assert_eq!(
+                found.or(usual.then_some(channel_mask)),
+                Some(channel_mask),
+                "{container:?} {channels}"
+            );
             assert_eq!(read(&path).unwrap(), signal);
         }
     }
     let unsaid = encode(&ramp(6, 10), Container::Wav).unwrap();
-    assert_eq!(from_bytes(&unsaid).speakers().unwrap_or(0), 0, "nothing is guessed");
+    assert_eq!(from_bytes(&unsaid).channel_mask().unwrap_or(0), 0, "nothing is guessed");
 }
 
 fn rewritten(reader: Reader, container: Container) -> (Vec<u8>, Metadata) {

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use alphamf::learning::CheckpointStore;
-use alphamf_files::output::write_whole;
+use alphamf_files::output::write_atomic;
 
 use crate::folders;
 
@@ -51,7 +51,7 @@ pub fn prepare(model: &Path, about: &str) -> io::Result<Option<usize>> {
     }
     remove(model)?;
     fs::create_dir_all(&path)?;
-    write_whole(path.join(ABOUT), about.as_bytes())?;
+    write_atomic(path.join(ABOUT), about.as_bytes())?;
     Ok(None)
 }
 
@@ -67,11 +67,11 @@ impl CheckpointStore for Folder {
 
     fn save(&mut self, sweeps: usize, part: usize, bytes: &[u8]) -> io::Result<()> {
         fs::create_dir_all(self.sweep(sweeps))?;
-        write_whole(self.sweep(sweeps).join(format!("part-{part}")), bytes)
+        write_atomic(self.sweep(sweeps).join(format!("part-{part}")), bytes)
     }
 
     fn commit(&mut self, sweeps: usize) -> io::Result<()> {
-        write_whole(self.sweep(sweeps).join(COMPLETE), b"")?;
+        write_atomic(self.sweep(sweeps).join(COMPLETE), b"")?;
         // Only the newest is of use. One that a killed run left incomplete goes with the others.
         for older in (1..sweeps).rev().map(|sweeps| self.sweep(sweeps)).filter(|path| path.exists()) {
             fs::remove_dir_all(older)?;

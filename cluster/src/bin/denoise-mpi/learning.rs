@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use alphamf::signal::Signal;
-use alphamf_files::output::write_whole;
-use alphamf_files::{Contents, read_with_losses};
+use alphamf_files::output::write_atomic;
+use alphamf_files::{FolderContents, read_with_losses};
 use alphamf_samplers::distributed::{Communicator, Counted, pack, unpack};
 use anyhow::{Context as _, anyhow, ensure};
 
@@ -56,7 +56,7 @@ impl Learning {
         if !force && output.exists() {
             return Err(anyhow!("{} exists; --force replaces it", output.display()));
         }
-        let contents = Contents::of(folder, None).with_context(|| folder.display().to_string())?;
+        let contents = FolderContents::scan(folder, None).with_context(|| folder.display().to_string())?;
         for (path, reason) in &contents.unreadable {
             eprintln!("denoise-mpi: left out: {}: {reason}", path.display());
         }
@@ -127,7 +127,7 @@ impl Learning {
             return Ok(ExitCode::SUCCESS);
         }
         let output = &self.output;
-        write_whole(output, bytes).with_context(|| output.display().to_string())?;
+        write_atomic(output, bytes).with_context(|| output.display().to_string())?;
         checkpoint::remove(output).context("the checkpoint")?;
         let (ranks, sent) = (ranks.ranks(), sent as f64 / 1e6);
         eprintln!("{}: {sentence}; {ranks} ranks, {sent:.1} MB sent", output.display());

@@ -11,7 +11,7 @@ use std::process::{self, Command, ExitCode, Output};
 use std::thread;
 
 use alphamf_cluster::{Mpi, share_out};
-use alphamf_files::output::write_whole;
+use alphamf_files::output::write_atomic;
 use alphamf_samplers::distributed::Communicator as _;
 use anyhow::{Context as _, bail, ensure};
 use clap::builder::RangedU64ValueParser;
@@ -238,7 +238,7 @@ impl Job {
                 let bytes = fs::read(&found)?;
                 let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
                 if whole < bytes.len() {
-                    write_whole(&found, &bytes[..whole])?;
+                    write_atomic(&found, &bytes[..whole])?;
                 }
                 if whole > 0 {
                     let name = found.file_name().unwrap_or_default().to_owned();

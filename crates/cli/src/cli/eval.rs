@@ -17,7 +17,7 @@ use alphamf_eval::{
     Protocol, Provenance, Study, evaluate, pair_folders, read_manifest,
 };
 use alphamf_files as audio;
-use alphamf_files::output::Scratch;
+use alphamf_files::output::ScratchDir;
 use anyhow::Context;
 
 use super::Common;
@@ -168,10 +168,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let high_pass_hz = protocol.as_ref().map_or(arguments.high_pass, |protocol| protocol.corpus.high_pass_hz);
     // The report plays the denoised audio.
     let scratch = match (&arguments.save, &arguments.report) {
-        (None, Some(_)) => Some(Scratch::new().context("cannot create a folder for temporary audio")?),
+        (None, Some(_)) => Some(ScratchDir::new().context("cannot create a folder for temporary audio")?),
         _ => None,
     };
-    let audio = arguments.save.as_deref().or(scratch.as_ref().map(Scratch::path));
+    let audio = arguments.save.as_deref().or(scratch.as_ref().map(ScratchDir::path));
 
     let several = systems.len() > 1;
     let (mut evaluations, mut examples) = (Vec::new(), Vec::new());

@@ -1,7 +1,7 @@
 //! Progress bars, interrupts, standard streams and small files.
 
 use alphamf::Cancelled;
-use alphamf_files::output::discard_unfinished;
+use alphamf_files::output::remove_partial_files;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fs::{self, File};
@@ -71,7 +71,7 @@ pub fn watch_for_interrupts() -> anyhow::Result<()> {
 
 fn interrupt() {
     if INTERRUPTED.swap(true, Ordering::Relaxed) {
-        let _discarded = discard_unfinished();
+        let _discarded = remove_partial_files();
         std::process::exit(130);
     }
 }
@@ -218,7 +218,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let written = if is_device(path) {
         open_device(path)?.and_then(|mut device| device.write_all(bytes))
     } else {
-        alphamf_files::output::write_whole(path, bytes)
+        alphamf_files::output::write_atomic(path, bytes)
     };
     written.with_context(|| Failure::Output(path.to_owned()))
 }

@@ -1,0 +1,92 @@
+//! What the demuxer of CAF files leaves out: the information chunk, and where the file ends by its own declaration.
+
+use std::io::{self, Read, Seek, SeekFrom};
+
+/// More chunks than any file has.
+const MAX_CHUNKS: usize = 10_000;
+/// The longest information chunk that is read, bytes.
+const MAX_INFORMATION_BYTES: u64 = 1 << 20;
+
+/// Keys of the information chunk whose names differ from those of Vorbis comments.
+const NAMES: [(&str, &str); 6] = [
+    ("track number", "TRACKNUMBER"),
+    ("track", "TRACKNUMBER"),
+    ("comments", "COMMENT"),
+    ("year", "DATE"),
+    ("album_artist", "ALBUMARTIST"),
+    ("encoding application", "ENCODER"),
+];
+
+/// What the chunks of a file say.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Chunks {
+    /// In bytes, as far as it is declared.
+    pub(super) length: Option<u64>,
+    /// Names, as in Vorbis comments, and values.
+    pub(super) tags: Vec<(String, String)>,
+}
+
+/// Walks the chunks of a file that begins as CAF.
+pub(super) fn chunks(file: &mut (impl Read + Seek)) -> io::Result<Chunks> {
+    let (mut position, mut is_open) = (8, false);
+    let mut this = Chunks::default();
+    for _ in 0..MAX_CHUNKS {
+        let mut chunk = [0; 12];
+        if file.seek(SeekFrom::Start(position)).is_err() || file.read_exact(&mut chunk).is_err() {
+            break;
+        }
+        let size = chunk[4..].iter().fold(0_u64, |size, byte| size << 8 | u64::from(*byte));
+        if &chunk[..4] == b"info" && size <= MAX_INFORMATION_BYTES {
+            let mut body = Vec::new();
+            file.take(size).read_to_end(&mut body)?;
+            this.tags = tags(&body);
+        }
+        // The samples may go on to the end.
+        is_open |= &chunk[..4] == b"data" && size == u64::MAX;
+        let Some(next) = position.checked_add(12).and_then(|body| body.checked_add(size)) else { break };
+        (position, this.length) = (next, Some(next));
+    }
+    this.length = this.length.filter(|_| !is_open);
+    Ok(this)
+}
+
+/// The pairs of an information chunk: their number, then names and values, each with a zero at its end.
+fn tags(body: &[u8]) -> Vec<(String, String)> {
+    let mut texts = body.get(4..).unwrap_or_default().split(|byte| *byte == 0).map(String::from_utf8_lossy);
+    let mut found = Vec::new();
+    while let (Some(name), Some(value)) = (texts.next(), texts.next()) {
+        let known = NAMES.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
+        let name = known.map_or_else(|| name.to_ascii_uppercase(), |(_, name)| (*name).to_owned());
+        if !name.is_empty() && !value.is_empty() {
+            found.push((name, value.into_owned()));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    fn chunk(name: &[u8; 4], size: u64, body: &[u8]) -> Vec<u8> {
+        [&name[..], &size.to_be_bytes(), body].concat()
+    }
+
+    #[test]
+    fn lengths_and_tags_are_read() {
+        let information = b"\0\0\0\x02title\0A title\0track number\x003\0empty\0\0";
+        let start =
+            [b"caff\0\x01\0\0".to_vec(), chunk(b"info", information.len() as u64, information)].concat();
+        let of = |data: &[u8]| chunks(&mut Cursor::new([&start, data].concat())).unwrap();
+        let found = of(&chunk(b"data", 100, &[0; 40]));
+        assert_eq!(found.length, Some(start.len() as u64 + 12 + 100));
+        let expected = [("TITLE", "A title"), ("TRACKNUMBER", "3")];
+        assert_eq!(found.tags, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(of(&chunk(b"data", u64::MAX, &[0; 40])).length, None);
+        assert_eq!(of(&chunk(b"data", u64::MAX - 1, &[])).length, Some(start.len() as u64));
+        for length in 0..start.len() {
+            assert!(chunks(&mut Cursor::new(&start[..length])).unwrap().tags.len() < 3);
+        }
+    }
+}

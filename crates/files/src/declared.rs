@@ -1,0 +1,106 @@
+//! Where a file ends by its own declaration, for formats whose demuxers do not miss what is cut off: AIFF and Matroska,
+//! and CAF, whose chunks `caf` walks.
+
+use std::io::{self, Read};
+
+/// The first bytes, in which AIFF and Matroska say how long they are.
+pub(super) const START_BYTES: usize = 256;
+
+/// Lengths from here on are what programs leave that write to a pipe.
+const OPEN_LENGTH: u32 = 0x7fff_0000;
+
+/// The names of the elements of Matroska (RFC 9559).
+const HEADER: &[u8] = &[0x1a, 0x45, 0xdf, 0xa3];
+const SEGMENT: &[u8] = &[0x18, 0x53, 0x80, 0x67];
+
+/// The length of a file in bytes that begins like this, as far as it says.
+pub(super) fn length(start: &[u8]) -> Option<u64> {
+    if let Some(form) = start.strip_prefix(b"FORM").filter(|form| form.get(4..7) == Some(b"AIF")) {
+        let length = u32::from_be_bytes(*form.first_chunk()?);
+        return (1..OPEN_LENGTH).contains(&length).then(|| u64::from(length) + 8);
+    }
+    let (header, after_size) = element_size(start.strip_prefix(HEADER)?)?;
+    let segment = after_size.get(usize::try_from(header).ok()?..)?.strip_prefix(SEGMENT)?;
+    let (size, body) = element_size(segment)?;
+    Some((start.len() - body.len()) as u64 + size)
+}
+
+/// The size of an element and what follows it (RFC 8794, section 6); none if it is unknown.
+fn element_size(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let length = 1 + bytes.first()?.leading_zeros() as usize;
+    let (size, rest) = bytes.split_at_checked(length).filter(|_| length <= 8)?;
+    let size = size.iter().fold(0, |size, byte| size << 8 | u64::from(*byte));
+    let mask = (1 << (7 * length)) - 1;
+    (size & mask != mask).then_some((size & mask, rest))
+}
+
+/// Whether so many bytes are too few for a file that declares so many: padding does not count.
+pub(super) fn is_cut(declared: u64, found: u64) -> bool {
+    const PADDING: u64 = 8;
+    found.saturating_add(PADDING) < declared
+}
+
+/// Reads a stream through and remembers whether it ends before its declared end.
+pub(super) struct Measured<R> {
+    source: R,
+    start: Vec<u8>,
+    found: u64,
+    on_cut: Box<dyn Fn() + Send + Sync>,
+}
+
+impl<R: Read> Measured<R> {
+    /// `on_cut` is called when the stream ends too early.
+    pub(super) fn new(source: R, on_cut: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { source, start: Vec::new(), found: 0, on_cut: Box::new(on_cut) }
+    }
+}
+
+impl<R: Read> Read for Measured<R> {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        let count = self.source.read(target)?;
+        let missing = START_BYTES.saturating_sub(self.start.len());
+        self.start.extend(&target[..count.min(missing)]);
+        self.found += count as u64;
+        if count == 0
+            && !target.is_empty()
+            && length(&self.start).is_some_and(|declared| is_cut(declared, self.found))
+        {
+            (self.on_cut)();
+        }
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    #[test]
+    fn lengths_are_read_where_they_are_declared() {
+        assert_eq!(length(b"FORM\0\0\x01\0AIFFCOMM"), Some(264));
+        for open in [b"FORM\0\0\0\0AIFF", b"FORM\x7f\xff\xff\xffAIFC", b"FORM\0\0\x01\0ILBM"] {
+            assert_eq!(length(open), None);
+        }
+        let webm = |size: &[u8]| [HEADER, &[0x83, 1, 2, 3], SEGMENT, size, &[0xec]].concat();
+        assert_eq!(length(&webm(&[0x41, 0x00])), Some(4 + 4 + 4 + 2 + 256));
+        assert_eq!(length(&webm(&[0x01, 0, 0, 0, 0, 0, 1, 0])), Some(4 + 4 + 4 + 8 + 256));
+        assert_eq!(length(&webm(&[0x01, 255, 255, 255, 255, 255, 255, 255])), None, "unknown, of a stream");
+        for cut in 0..14 {
+            assert_eq!(length(&webm(&[0x41, 0x00])[..cut]), None, "{cut} bytes");
+        }
+    }
+
+    #[test]
+    fn a_stream_that_ends_before_its_end_is_noticed() {
+        let whole = [&b"FORM\0\0\0\x64AIFF"[..], &[7; 96]].concat();
+        for (length, expected) in [(whole.len(), false), (whole.len() - 8, false), (whole.len() - 9, true)] {
+            let cut = Arc::new(AtomicBool::new(false));
+            let seen = Arc::clone(&cut);
+            let mut stream = Measured::new(&whole[..length], move || seen.store(true, Relaxed));
+            io::copy(&mut stream, &mut io::sink()).unwrap();
+            assert_eq!(cut.load(Relaxed), expected, "{length} bytes");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Counts of what is missing or damaged in a recording.
+
+/// Missing and damaged parts of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Losses {
+    /// Packets, or runs of them, that could not be decoded.
+    pub damaged_packets: u64,
+    /// Samples per channel that were replaced with silence to keep the rest in time.
+    pub silent_samples: u64,
+    /// Samples per channel that the header declares beyond the end.
+    pub missing_samples: u64,
+    /// Infinite or NaN samples that became zero, all channels together.
+    pub not_finite: u64,
+    /// Whether the file ends within a packet or before the end that its header declares.
+    pub ends_early: bool,
+    /// Whether more data follow the samples that the header of a WAV file declares, as a recorder leaves them that was
+    /// interrupted. [`Reader::salvage`](crate::Reader::salvage) reads them.
+    pub data_follow: bool,
+    /// Whether another recording follows, of another sample rate, which is not read.
+    pub other_recording: bool,
+}
+
+impl Losses {
+    /// Whether anything is missing or damaged.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        *self != Self::default()
+    }
+}
+
+impl std::fmt::Display for Losses {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let counts = [
+            (self.damaged_packets, "damaged or missing packets"),
+            (self.silent_samples, "samples replaced with silence"),
+            (self.missing_samples, "samples missing at the end"),
+            (self.not_finite, "non-finite samples, now zero"),
+        ];
+        let mut parts: Vec<String> = counts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        let facts = [
+            (self.ends_early, "the file ends early"),
+            (self.data_follow, "more data follow the declared end"),
+            (self.other_recording, "another recording of another sample rate follows"),
+        ];
+        parts.extend(facts.iter().filter(|(is_so, _)| *is_so).map(|(_, what)| (*what).to_owned()));
+        f.write_str(&parts.join(", "))
+    }
+}

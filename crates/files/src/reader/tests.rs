@@ -1,0 +1,199 @@
+//! Reading of good, damaged and misleading files.
+
+use super::*;
+use crate::{Container, OutputSpec, Writer, write};
+use alphamf_signal::MAX_CHANNELS;
+use std::fs;
+use std::io;
+use tempfile::TempDir;
+
+fn reason<T: std::fmt::Debug>(path: &Path, result: Result<T, Error>) -> ReadError {
+    match result {
+        Err(Error::Read { path: named, reason }) => {
+            assert_eq!(named, path);
+            reason
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn layout(channels: usize, format: SampleFormat) -> OutputSpec {
+    OutputSpec {
+        sample_rate: 8_000,
+        channels,
+        format,
+        container: Container::Wav,
+        length: None,
+        channel_mask: None,
+        dither: None,
+    }
+}
+
+#[test]
+fn bad_input_is_named() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.wav");
+    let read_error = || reason(&path, read(&path));
+    assert!(matches!(read_error(), ReadError::Missing));
+    assert_eq!(read(&path).unwrap_err().to_string(), format!("{}: no such file", path.display()));
+    assert!(matches!(reason(folder.path(), read(folder.path())), ReadError::Io(_)));
+    fs::write(&path, []).unwrap();
+    assert!(matches!(read_error(), ReadError::Empty));
+    fs::write(&path, "This is not audio, just text. ".repeat(1_000)).unwrap();
+    assert!(matches!(read_error(), ReadError::NotAudio(_)));
+
+    let signal = Signal::new(8_000, SampleFormat::Float32, vec![vec![0.5; 100]; 2]).unwrap();
+    write(&path, &signal).unwrap();
+    let bytes = fs::read(&path).unwrap();
+    let header = bytes.len() - 800;
+    let mut bad = bytes.clone();
+    bad[header + 12..header + 16].copy_from_slice(&f32::NAN.to_le_bytes());
+    fs::write(&path, &bad).unwrap();
+    assert!(matches!(
+        read_error(),
+        ReadError::Signal(InvalidSignal::NotFinite { channel: 1, sample: 1, .. })
+    ));
+
+    let mut bad = bytes.clone();
+    bad[24..28].copy_from_slice(&4_000_u32.to_le_bytes());
+    fs::write(&path, &bad).unwrap();
+    assert!(matches!(read_error(), ReadError::Signal(InvalidSignal::SampleRate { found: 4_000 })));
+
+    let mut empty = bytes[..header].to_vec();
+    empty[4..8].copy_from_slice(&1_000_u32.to_le_bytes());
+    empty[header - 4..].copy_from_slice(&[0; 4]);
+    fs::write(&path, &empty).unwrap();
+    assert!(matches!(read_error(), ReadError::Signal(InvalidSignal::NoSamples)));
+}
+
+#[test]
+fn truncation_at_every_byte_is_noticed() {
+    let folder = TempDir::new().unwrap();
+    for name in ["a.wav", "a.flac"] {
+        let path = folder.path().join(name);
+        let samples = (0..300).map(|n| (n as f32 * 0.3).sin() * 0.5).collect();
+        let signal = Signal::new(8_000, SampleFormat::Int16, vec![samples; 2]).unwrap();
+        write(&path, &signal).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        for length in 1..bytes.len() {
+            fs::write(&path, &bytes[..length]).unwrap();
+            match reason(&path, read(&path)) {
+                ReadError::NotAudio(_) => assert!(name == "a.flac" || length < 44),
+                ReadError::Truncated { expected: 300, found } => {
+                    let expected = if name == "a.wav" { (length as u64 - 44) / 4 } else { 0 };
+                    assert_eq!(found, expected);
+                }
+                other => panic!("{name}, {length} bytes: {other:?}"),
+            }
+        }
+    }
+}
+
+/// A header may announce what it likes: what is allocated follows what is there.
+#[test]
+fn huge_announcements_cost_nothing() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.wav");
+    for channels in [1, MAX_CHANNELS as u16] {
+        let layout = layout(channels.into(), SampleFormat::Int8);
+        let mut bytes = wav::header(&layout, Some(10_000), false, &[]);
+        let end = bytes.len();
+        bytes[end - 4..].copy_from_slice(&0xf000_0000_u32.to_le_bytes());
+        bytes.extend(vec![0; usize::from(channels)]);
+        fs::write(&path, &bytes).unwrap();
+        assert!(matches!(reason(&path, read(&path)), ReadError::Truncated { found: 1, .. }));
+    }
+    let layout = layout(u16::MAX.into(), SampleFormat::Int8);
+    fs::write(&path, wav::header(&layout, Some(1), false, &[])).unwrap();
+    assert!(matches!(
+        reason(&path, read(&path)),
+        ReadError::Signal(InvalidSignal::TooManyChannels { found: 65_535 })
+    ));
+}
+
+#[test]
+fn blocks_make_up_the_whole() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.flac");
+    let samples: Vec<f32> = (0..70_000).map(|n| (n % 1_000) as f32 / 1_024.0).collect();
+    let signal = Signal::new(44_100, SampleFormat::Int16, vec![samples.clone(), samples]).unwrap();
+    write(&path, &signal).unwrap();
+    let mut reader = Reader::open(&path).unwrap();
+    assert_eq!(reader.length(), Some(70_000));
+    let mut position = 0;
+    for samples in [0, 1, 4_095, 30_000, 40_000, 5] {
+        let block = reader.read_block(samples).unwrap();
+        let end = (position + samples).min(70_000);
+        assert_eq!(block[1], signal.channels()[1][position..end]);
+        position = end;
+    }
+    assert_eq!(reader.read_block(5).unwrap(), vec![Vec::<f32>::new(); 2]);
+}
+
+#[test]
+fn a_live_stream_is_read_as_it_comes() {
+    /// Gives three bytes at a time, and fails if asked for more than is needed.
+    struct Trickle(Vec<u8>, usize);
+    impl Read for Trickle {
+        fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+            let count = bytes.len().min(3).min(self.0.len() - self.1);
+            if count == 0 && !bytes.is_empty() {
+                return Err(io::Error::other("nothing yet"));
+            }
+            bytes[..count].copy_from_slice(&self.0[self.1..self.1 + count]);
+            self.1 += count;
+            Ok(count)
+        }
+    }
+    let raw: RawFormat = "8000:2:s16".parse().unwrap();
+    let bytes = (0..80).collect();
+    let mut reader = Reader::from_raw_stream("stdin", Trickle(bytes, 0), raw).unwrap();
+    assert_eq!(reader.read_block(20).unwrap()[0].len(), 20);
+    assert!(matches!(reason(Path::new("stdin"), reader.read_block(1)), ReadError::Io(_)));
+}
+
+#[test]
+fn raw_samples_must_be_whole() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.raw");
+    let raw: RawFormat = "8000:2:s16be".parse().unwrap();
+    fs::write(&path, [0x40, 0, 0xc0, 0, 0, 1, 0, 0]).unwrap();
+    let signal = Reader::open_raw(&path, raw).unwrap().read_all().unwrap();
+    assert_eq!(signal.channels(), [[0.5, 1.0 / 32_768.0], [-0.5, 0.0]]);
+    fs::write(&path, [0; 7]).unwrap();
+    assert!(matches!(
+        reason(&path, Reader::open_raw(&path, raw).unwrap().read_all()),
+        ReadError::PartialSample { found: 3, expected: 4 }
+    ));
+    fs::write(&path, []).unwrap();
+    assert!(matches!(
+        reason(&path, Reader::open_raw(&path, raw).unwrap().read_all()),
+        ReadError::Signal(InvalidSignal::NoSamples)
+    ));
+}
+
+/// The samples beyond 4 GiB of an RF64 file; the file has holes and takes no space.
+#[test]
+#[cfg(target_os = "linux")]
+fn recordings_beyond_4_gib_keep_their_length() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("long.wav");
+    let length = 3_u64 << 30;
+    let header = wav::header(&layout(1, SampleFormat::Int16), Some(length), true, &[]);
+    fs::write(&path, &header).unwrap();
+    let file = fs::File::options().append(true).open(&path).unwrap();
+    file.set_len(header.len() as u64 + 2 * length).unwrap();
+    assert_eq!(Reader::open(&path).unwrap().length(), Some(length));
+}
+
+#[test]
+fn a_length_announced_too_short_is_no_harm() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.wav");
+    let layout = OutputSpec { length: Some(1), ..layout(1, SampleFormat::Int8) };
+    let mut writer = Writer::create(&path, layout).unwrap();
+    writer.write_block(&[vec![0.5; 7]]).unwrap();
+    writer.finish().unwrap();
+    assert_eq!(read(&path).unwrap().channels(), [[0.5; 7]]);
+    assert_eq!(fs::metadata(&path).unwrap().len(), 44 + 8);
+}

@@ -1,0 +1,108 @@
+//! Files and streams to read from: what their first bytes tell of their format, and reading those bytes twice.
+
+use super::error::ReadError;
+use super::{mp4, wav};
+use std::fs::File;
+use std::io::{self, Cursor, Read, Seek};
+use std::path::Path;
+
+/// The longest ID3 tag before a WAV file, or blocks before FLAC, that are looked into in a stream, bytes.
+pub(super) const LONGEST_START: u64 = 32 << 20;
+
+/// A source that can be rewound.
+pub(super) trait ReadSeek: Read + Seek + Send + Sync {}
+impl<T: Read + Seek + Send + Sync> ReadSeek for T {}
+
+/// What a file holds, as far as its first bytes tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Wav,
+    Wave64,
+    Au,
+    Mp4,
+    Caf,
+    Flac,
+    /// Something else, in words.
+    Foreign(&'static str),
+    Other,
+}
+
+/// Starts of files that are often taken for audio. Playlists are refused by name: whoever reads one reads other files.
+pub(super) const FOREIGN: [(&[u8], &str); 9] = [
+    (b"#EXTM3U", "a playlist (M3U or HLS), which names other files"),
+    (b"\xef\xbb\xbf#EXTM3U", "a playlist (M3U or HLS), which names other files"),
+    (b"ffconcat", "a playlist (concat), which names other files"),
+    (b"[playlist]", "a playlist (PLS), which names other files"),
+    (b"<MPD", "a playlist (DASH), which names other files"),
+    (b"<?xml", "an XML document, such as a playlist (DASH)"),
+    (b"\x89PNG", "an image (PNG)"),
+    (b"\xff\xd8\xff", "an image (JPEG)"),
+    (b"GIF8", "an image (GIF)"),
+];
+
+impl Kind {
+    pub(super) fn of(start: &[u8]) -> Self {
+        match start {
+            start if wav::is_wav(start) => Self::Wav,
+            start if wav::is_wave64(start) => Self::Wave64,
+            start if wav::is_au(start) => Self::Au,
+            start if mp4::is_mp4(start) => Self::Mp4,
+            start if start.starts_with(b"caff") => Self::Caf,
+            start if start.starts_with(b"fLaC") => Self::Flac,
+            _ => match FOREIGN.iter().find(|(mark, _)| start.starts_with(mark)) {
+                Some((_, what)) => Self::Foreign(what),
+                None => Self::Other,
+            },
+        }
+    }
+}
+
+pub(super) fn open_file(path: &Path) -> Result<File, ReadError> {
+    File::open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => ReadError::Missing,
+        _ => ReadError::Io(error),
+    })
+}
+
+/// How long the ID3 tag is that a file begins with, if it does (ID3v2.4, section 3.1), bytes.
+pub(super) fn id3_bytes(start: &[u8]) -> Option<u64> {
+    let header = start.first_chunk::<10>().filter(|header| header.starts_with(b"ID3"))?;
+    let body = header[6..].iter().fold(0, |size, byte| size << 7 | u64::from(byte & 0x7f));
+    let footer = if header[5] & 0x10 != 0 { 10 } else { 0 };
+    Some(10 + body + footer)
+}
+
+/// Keeps what is read, to be read again.
+pub(super) struct Recorded<R> {
+    pub(super) source: R,
+    seen: Vec<u8>,
+}
+
+impl<R: Read> Recorded<R> {
+    pub(super) fn new(source: R) -> Self {
+        Self { source, seen: Vec::new() }
+    }
+
+    /// From the beginning.
+    pub(super) fn again(self) -> impl Read + use<R> {
+        Cursor::new(self.seen).chain(self.source)
+    }
+}
+
+impl<R: Read> Read for Recorded<R> {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        if self.seen.len() as u64 > LONGEST_START {
+            return Err(io::Error::other("its header is too long"));
+        }
+        let count = self.source.read(target)?;
+        self.seen.extend(&target[..count]);
+        Ok(count)
+    }
+}
+
+/// The first bytes of a stream, enough to tell its format.
+pub(super) fn start_of(stream: &mut impl Read) -> Result<Vec<u8>, ReadError> {
+    let mut start = Vec::new();
+    stream.take(12).read_to_end(&mut start).map_err(ReadError::Io)?;
+    if start.is_empty() { Err(ReadError::Empty) } else { Ok(start) }
+}
