@@ -26,16 +26,14 @@ fn what_exists_is_not_replaced_unasked() {
     let [first, second, new] = ["a.wav", "b.wav", "new.wav"].map(|name| folder.join(name));
     [&first, &second].into_iter().for_each(|path| recording(path));
     let before = fs::read(&second).unwrap();
-    fails(&[&first, &second], &["-q"], OUTPUT, &["b.wav", "exists already", "--force", "-o DIR"]);
+    fails(&[&first, &second], &["-q"], OUTPUT, &["b.wav", "already exists", "--force", "-o DIR"]);
     for option in ["--residual", "--stats"] {
-        fails(&[&first, &new], &[option, second.to_str().unwrap()], OUTPUT, &["b.wav", "exists already"]);
+        fails(&[&first, &new], &[option, second.to_str().unwrap()], OUTPUT, &["b.wav", "already exists"]);
     }
     let speech = folder.join("speech");
     fs::create_dir(&speech).unwrap();
     recording(&speech.join("c.wav"));
-    for command in ["train", "train-refiner"] {
-        fails(&[Path::new(command), &speech, Path::new("-o"), &second], &[], OUTPUT, &["exists already"]);
-    }
+    fails(&[Path::new("train"), &speech, Path::new("-o"), &second], &[], OUTPUT, &["already exists"]);
     assert!(fs::read(&second).unwrap() == before);
     assert_eq!(folder.names(), ["a.wav", "b.wav", "speech"]);
     denoise([&first, &second]).args(FAST).assert().success();
@@ -165,21 +163,15 @@ fn interrupted(mut child: Child, signal: &str) -> Option<i32> {
 #[cfg(unix)]
 fn one_interrupt_ends_the_waiting_for_a_pipe() {
     let folder = Folder::new();
-    let [input, output, fifo, speech] =
-        ["in.wav", "out.wav", "fifo.wav", "speech"].map(|name| folder.join(name));
+    let [input, output, fifo] = ["in.wav", "out.wav", "fifo.wav"].map(|name| folder.join(name));
     recording(&input);
-    fs::create_dir(&speech).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    symlink("../fifo.wav", speech.join("a.wav")).unwrap();
     let path = Path::new;
-    let waiting: [(&[&Path], &str); 7] = [
+    let waiting: [(&[&Path], &str); 4] = [
         (&[&input, &output, path("--model"), &fifo], "-INT"),
-        (&[&input, &output, path("--refiner"), &fifo], "-TERM"),
         (&[&input, &fifo], "-TERM"),
         (&[&input, &output, path("--stats"), &fifo], "-INT"),
         (&[path("eval"), path("--manifest"), &fifo], "-TERM"),
-        (&[path("train"), &speech, path("-o"), &output], "-INT"),
-        (&[path("train-refiner"), &speech, path("-o"), &output], "-TERM"),
     ];
     for (arguments, signal) in waiting {
         let child = program().args(arguments).arg("-q").stderr(Stdio::null()).spawn().unwrap();
@@ -315,7 +307,10 @@ fn folders_tell_what_they_leave_out_and_keep_names_apart() {
     let options: Vec<&str> = folders.into_iter().chain(["--stats", stats.to_str().unwrap()]).collect();
     let message = table(&[&inputs, &more, Path::new("-o"), &results], &options, 0);
     assert!(message.contains("3 denoised, 0 skipped, 0 failed"), "{message}");
-    assert!(message.contains("1 file is not audio that is read") && message.contains("notes\\u{1b}.txt"));
+    assert!(
+        message.contains("1 file left out (unsupported file extension)")
+            && message.contains("notes\\u{1b}.txt")
+    );
     assert!(!message.contains('\u{1b}'));
     let names = |folder: &Path| {
         let mut names: Vec<String> = fs::read_dir(folder)
@@ -337,7 +332,7 @@ fn folders_tell_what_they_leave_out_and_keep_names_apart() {
     assert_eq!(names(&levels), ["talk-2.csv", "talk.csv", "talk.mp3.csv"]);
     let record: Value = serde_json::from_slice(&fs::read(&stats).unwrap()).unwrap();
     assert_eq!(record["left_out"].as_array().unwrap().len(), 1);
-    assert_eq!((&record["dictionary"], &record["refiner"]), (&"built-in".into(), &Value::Null));
+    assert_eq!(record["dictionary"], "built-in");
     let each = path(&folder.join("each")) + "/";
     table(&[&inputs, Path::new("-o"), &results], &["--force", "--stats", &each], 0);
     assert_eq!(names(Path::new(&each)), ["talk.json", "talk.mp3.json"]);
@@ -529,47 +524,134 @@ fn what_recordings_lack_is_told_when_they_are_learned_from_or_scored() {
 #[test]
 fn training_goes_on_without_bad_files() {
     let folder = Folder::new();
-    let [speech, model, refiner, output] =
-        ["speech", "model.safetensors", "refiner.safetensors", "out.wav"].map(|name| folder.join(name));
+    let [speech, model, output] = ["speech", "model.safetensors", "out.wav"].map(|name| folder.join(name));
     fs::create_dir(&speech).unwrap();
     write(&speech.join("good.wav"), spec(16_000, 1), voice(16_000, 2.0, 110.0));
     fs::write(speech.join("bad.wav"), "no recording").unwrap();
-    let to = |command: &'static str, output: &Path| {
-        denoise([Path::new(command), &speech, Path::new("-o"), output])
-    };
-    // Windows of another length than those of the refiner that is built in.
+    let train = |output: &Path| denoise([Path::new("train"), &speech, Path::new("-o"), output]);
     let small = ["--rank", "4", "--iterations", "4", "--window", "0.032"];
-    let assert = to("train", &model).args(small).assert().code(INPUT);
+    let assert = train(&model).args(small).assert().code(INPUT);
     let message = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
     assert!(message.contains("left out: ") && message.contains("bad.wav") && message.contains("1 files"));
-    to("train", &folder.join("none")).args(small).arg("--strict").assert().code(INPUT);
+    train(&folder.join("none")).args(small).arg("--strict").assert().code(INPUT);
     assert!(model.exists() && !folder.join("none").exists());
 
-    // Settings come before files, and two seconds are too little.
-    let refused = to("train-refiner", &refiner).args(["--rounds", "0"]).assert().code(USAGE);
-    assert!(!String::from_utf8_lossy(&refused.get_output().stderr).contains("bad.wav"));
-    let refused = to("train-refiner", &refiner).assert().code(INPUT);
-    let message = String::from_utf8(refused.get_output().stderr.clone()).unwrap();
-    assert!(message.contains("2.0 s of speech") && message.contains("7.5 s"), "{message}");
-
-    // What does not belong together is told of or refused, and the statistics say what was used.
+    // The statistics say what was used.
     let input = folder.join("in.wav");
     recording(&input);
     let model = ["--model", model.to_str().unwrap()];
-    let assert = denoise([&input, &output])
-        .args(["--quality", "fast", "--force", "--stats", "-"])
-        .args(model)
-        .assert()
-        .success();
-    let message = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
-    assert!(message.contains("without refiner: it was learned with windows of 0.064 s"), "{message}");
+    let options = ["--quality", "fast", "--force", "--stats", "-"];
+    let assert = denoise([&input, &output]).args(options).args(model).assert().success();
     let record: Value = serde_json::from_slice(&assert.get_output().stdout).unwrap();
-    assert!(record["refiner"].is_null() && record["dictionary"].as_str().unwrap().contains("model"));
-    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/refiner-16k.safetensors");
-    if shipped.exists() {
-        let refiner = ["--force", "--refiner", shipped.to_str().unwrap()];
-        fails(&[&input, &output], &[&refiner[..], &model].concat(), DICTIONARY, &["0.064 s", "0.032 s"]);
+    assert!(record["dictionary"].as_str().unwrap().contains("model"));
+}
+
+#[test]
+#[cfg(unix)]
+fn the_record_of_a_folder_is_not_followed_elsewhere() {
+    let folder = Folder::new();
+    let (inputs, results, victim) = (folder.join("in"), folder.join("out"), folder.join("victim"));
+    [&inputs, &results].into_iter().for_each(|path| fs::create_dir(path).unwrap());
+    recording(&inputs.join("a.wav"));
+    fs::write(&victim, "precious").unwrap();
+    let record = results.join(".alphamf-results.jsonl");
+    let run = |words: &[&str]| fails(&[&inputs, Path::new("-o"), &results], &FAST, OUTPUT, words);
+    symlink("../victim", &record).unwrap();
+    run(&[".alphamf-results.jsonl", "not a regular file"]);
+    symlink("nowhere", folder.join("dangling")).unwrap();
+    fs::remove_file(&record).unwrap();
+    symlink("../nowhere", &record).unwrap();
+    run(&["not a regular file"]);
+    fs::remove_file(&record).unwrap();
+    // Nor does a pipe hold up the run.
+    assert!(std::process::Command::new("mkfifo").arg(&record).status().unwrap().success());
+    run(&["not a regular file"]);
+    assert_eq!(fs::read(&victim).unwrap(), b"precious");
+    assert!(!folder.join("nowhere").exists() && !results.join("a.wav").exists());
+}
+
+#[test]
+#[cfg(unix)]
+fn pipes_and_devices_in_folders_are_named_and_left_out() {
+    let folder = Folder::new();
+    let (inputs, results, clean) = (folder.join("in"), folder.join("out"), folder.join("clean"));
+    [&inputs, &clean].into_iter().for_each(|path| fs::create_dir(path).unwrap());
+    write(&inputs.join("a.wav"), spec(16_000, 1), noisy(1.0));
+    fs::copy(inputs.join("a.wav"), clean.join("a.wav")).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(inputs.join("b.wav")).status().unwrap().success());
+    symlink("/dev/zero", inputs.join("c.wav")).unwrap();
+    let message = table(&[&inputs, Path::new("-o"), &results], &[], 0);
+    assert!(message.contains("1 denoised"), "{message}");
+    let words = "2 files left out (not a regular file): ";
+    assert!(message.contains(words) && message.contains("b.wav") && message.contains("c.wav"), "{message}");
+    let pairs = [Path::new("eval"), Path::new("--clean"), &clean, Path::new("--noisy"), &inputs];
+    denoise(pairs).args(["--quality", "fast"]).assert().success();
+    fs::remove_file(inputs.join("a.wav")).unwrap();
+    fails(&[&inputs, Path::new("-o"), &results], &[], INPUT, &["no audio file"]);
+}
+
+#[test]
+#[cfg(unix)]
+fn a_file_that_appears_while_the_run_works_stays() {
+    let folder = Folder::new();
+    let output = folder.join("out.wav");
+    let arguments = ["-", "out.wav", "--raw", "16000:1:s16", "-q", "--quality", "fast"];
+    let start = || {
+        let mut command = program();
+        command.args(arguments).current_dir(folder.0.path());
+        command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let finish = |mut child: Child| {
+        let mut input = child.stdin.take().unwrap();
+        std::io::Write::write_all(&mut input, &[1; 32_000]).unwrap();
+        drop(input);
+        let output = child.wait_with_output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    // Both have begun when neither has ended.
+    let runs = [start(), start()];
+    let began = Instant::now();
+    while folder.names().len() < 2 {
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", folder.names());
+        thread::sleep(Duration::from_millis(10));
     }
+    let [first, second] = runs.map(finish);
+    assert_eq!(first.0, Some(0), "{}", first.1);
+    assert_eq!(second.0, Some(OUTPUT), "{}", second.1);
+    assert!(second.1.contains("out.wav") && second.1.contains("has appeared"), "{}", second.1);
+    assert_eq!((folder.names(), read(&output).1.len()), (vec!["out.wav".to_owned()], 16_000));
+}
+
+#[test]
+fn a_list_may_begin_with_the_mark_of_its_byte_order() {
+    let folder = Folder::new();
+    ["a.wav", "b.wav"].into_iter().for_each(|name| recording(&folder.join(name)));
+    fs::write(folder.join("list"), "\u{feff}a.wav\nb.wav\n").unwrap();
+    let mut run = denoise(["--manifest", "list", "-o", "out"]);
+    run.args(FAST).current_dir(folder.0.path()).assert().success();
+    assert!(["a.wav", "b.wav"].into_iter().all(|name| folder.join("out").join(name).is_file()));
+}
+
+#[test]
+fn reports_of_one_name_in_two_formats_are_kept_apart() {
+    let folder = Folder::new();
+    let inputs = folder.join("in");
+    fs::create_dir(&inputs).unwrap();
+    recording(&inputs.join("a.wav"));
+    alphamf_files::write(inputs.join("a.flac"), &alphamf_files::read(inputs.join("a.wav")).unwrap()).unwrap();
+    recording(&inputs.join("b.wav"));
+    let options = ["--plot", "plots", "--levels", "levels", "--stats", "stats/", "-o", "out"];
+    denoise(["in"]).args(FAST).args(options).current_dir(folder.0.path()).assert().success();
+    for (kind, ending) in [("plots", "svg"), ("levels", "csv"), ("stats", "json")] {
+        for name in ["a.wav", "a.flac", "b"] {
+            assert!(folder.join(kind).join(format!("{name}.{ending}")).is_file(), "{kind}, {name}");
+        }
+    }
+}
+
+#[test]
+fn audio_books_are_audio() {
+    assert!(alphamf_files::has_extension("d.m4b") && alphamf_files::has_extension("D.M4B"));
 }
 
 #[test]
@@ -620,7 +702,7 @@ fn shards_make_together_what_one_run_makes() {
     let statistics = stats[0].as_path();
     let onto = ["merge", "-o"].map(Path::new);
     fails(&[onto[0], onto[1], statistics, statistics], &[], OUTPUT, &["1.json", "same file"]);
-    fails(&[onto[0], onto[1], &merged, statistics], &[], OUTPUT, &["merged.json", "exists already"]);
+    fails(&[onto[0], onto[1], &merged, statistics], &[], OUTPUT, &["merged.json", "already exists"]);
     let other = folder.join("other.json");
     fs::write(&other, expected.replace("\"mix\": 1.0", "\"mix\": 0.5")).unwrap();
     let new = folder.join("new.json");

@@ -65,7 +65,7 @@ fn a_damaged_recording_is_refused_salvaged_or_told() {
     let salvage = ["in.wav", "out.wav", "--salvage", "--stats", "stats.json"];
     let said = message(&mut denoise(&folder, &salvage), 0);
     assert!(said.contains("4000 samples missing at the end"), "{said}");
-    assert!(said.contains("1 samples that were not finite"), "{said}");
+    assert!(said.contains("1 non-finite samples"), "{said}");
     assert_eq!(alphamf_files::read(folder.path().join("out.wav")).unwrap().len(), 12_000);
     let stats = fs::read_to_string(folder.path().join("stats.json")).unwrap();
     assert!(stats.contains("\"missing_samples\": 4000") && stats.contains("\"samples_not_finite\": 1"));
@@ -103,11 +103,11 @@ fn what_is_said_of_a_recording_and_its_loudspeakers_are_kept() {
         return;
     }
     let before = Reader::open(folder.path().join("in.wav")).unwrap();
-    assert_eq!(before.speakers(), Some(0xb), "2.1, which is not 3.0");
+    assert_eq!(before.channel_mask(), Some(0xb), "2.1, which is not 3.0");
     for output in ["out.wav", "out.flac"] {
         denoise(&folder, &["in.wav", output]).assert().success();
         let after = Reader::open(folder.path().join(output)).unwrap();
-        assert_eq!(after.speakers(), Some(0xb));
+        assert_eq!(after.channel_mask(), Some(0xb));
         assert!(after.metadata().tags().any(|tag| tag == ("TITLE", "A title")));
         let bytes = fs::read(folder.path().join(output)).unwrap();
         assert!(bytes.windows(7).any(|window| window == b"Someone"), "{output}");
@@ -214,6 +214,183 @@ fn what_is_said_of_a_recording_stays_whoever_writes_it() {
     let bytes = fs::read(folder.path().join("in.flac")).unwrap();
     denoise(&folder, &["-", "piped.mp3"]).write_stdin(bytes).assert().success();
     check("a pipe", "piped.mp3");
+}
+
+/// The statistics of a run, and what it says.
+fn statistics(folder: &TempDir, arguments: &[&str]) -> (serde_json::Value, String) {
+    let arguments = [arguments, &["--force", "--stats", "stats.json"]].concat();
+    let said = message(&mut denoise(folder, &arguments), 0);
+    let stats = fs::read(folder.path().join("stats.json")).unwrap();
+    let stats: serde_json::Value = serde_json::from_slice(&stats).unwrap();
+    (stats["files"][0].clone(), said)
+}
+
+/// Refused if asked, told otherwise, and counted.
+fn is_told(folder: &TempDir, input: &str, keys: &[&str]) {
+    let (stats, said) = statistics(folder, &[input, "told.wav"]);
+    for key in keys {
+        let value = &stats[*key];
+        assert!(value.as_u64().is_some_and(|count| count > 0) || value == &true, "{input}, {key}: {stats}");
+    }
+    assert!(said.contains("; "), "{input}: {said}");
+    assert!(alphamf_files::read(folder.path().join("told.wav")).unwrap().len() > 0);
+    let said = message(&mut denoise(folder, &[input, "none.wav", "--strict"]), INPUT);
+    assert!(said.contains(input) && said.contains("--strict"), "{said}");
+    assert!(!folder.path().join("none.wav").exists());
+    let (salvaged, _) = statistics(folder, &[input, "salvaged.wav", "--salvage"]);
+    assert!(salvaged["samples"].as_u64() >= stats["samples"].as_u64(), "{input}");
+}
+
+#[test]
+fn what_is_missing_is_told_whoever_decodes() {
+    let folder = TempDir::new().unwrap();
+    let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=4:amplitude=0.1"];
+    let by_ffmpeg: [(&str, &[&str]); 5] = [
+        ("a.tta", &[]),
+        ("a.wma", &[]),
+        ("a.wv", &["-frame_size", "4096"]),
+        ("a.spx", &["-c:a", "libspeex"]),
+        ("a.ac3", &[]),
+    ];
+    let here: [(&str, &[&str]); 6] = [
+        ("a.caf", &["-c:a", "pcm_s16le"]),
+        ("a.aiff", &[]),
+        ("a.webm", &["-c:a", "libopus"]),
+        ("a.mka", &[]),
+        ("a.mkv", &[]),
+        ("a.flac", &[]),
+    ];
+    for (name, options) in by_ffmpeg.into_iter().chain(here) {
+        if !ffmpeg(folder.path(), &[&sound[..], options, &[name]].concat()) {
+            return;
+        }
+        denoise(&folder, &[name, "whole.wav", "--strict", "--force"]).assert().success();
+        let whole = fs::read(folder.path().join(name)).unwrap();
+        let cut = format!("cut-{name}");
+        // Within a packet.
+        fs::write(folder.path().join(&cut), &whole[..whole.len() * 5 / 8 + 1]).unwrap();
+        match name {
+            // Those have refused a file that is cut off from the first, and salvage it.
+            "a.flac" => {
+                assert!(message(&mut denoise(&folder, &[&cut, "none.wav"]), INPUT).contains("truncated"));
+            }
+            // Whose last packet is whole looks whole: it does not say how long it is.
+            "a.spx" => {}
+            "a.caf" | "a.aiff" => is_told(&folder, &cut, &["ends_early", "missing_samples"]),
+            "a.tta" | "a.wv" => is_told(&folder, &cut, &["missing_samples"]),
+            "a.wma" | "a.ac3" => is_told(&folder, &cut, &["damaged_packets"]),
+            _ => is_told(&folder, &cut, &["ends_early"]),
+        }
+    }
+    // As streams, too.
+    for name in ["cut-a.aiff", "cut-a.webm", "cut-a.caf"] {
+        let bytes = fs::read(folder.path().join(name)).unwrap();
+        let mut command = denoise(&folder, &["-", "none.wav", "--strict"]);
+        let said = message(command.write_stdin(bytes), INPUT);
+        assert!(said.contains("--strict"), "{name}: {said}");
+    }
+    // Damage in the middle.
+    for name in ["a.tta", "a.wma", "a.ac3"] {
+        let mut bytes = fs::read(folder.path().join(name)).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle..middle + 600].fill(0x55);
+        let damaged = format!("damaged-{name}");
+        fs::write(folder.path().join(&damaged), bytes).unwrap();
+        is_told(&folder, &damaged, &["damaged_packets"]);
+    }
+}
+
+#[test]
+fn a_recorder_that_died_leaves_more_than_its_header_says() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("in.wav");
+    alphamf_files::write(&path, &noisy().with_format(SampleFormat::Int16)).unwrap();
+    denoise(&folder, &["in.wav", "whole.wav", "--strict"]).assert().success();
+    let mut bytes = fs::read(&path).unwrap();
+    let start = bytes.len() - 32_000;
+    bytes[start - 4..start].copy_from_slice(&16_000_u32.to_le_bytes());
+    bytes[4..8].copy_from_slice(&(start as u32 + 15_992).to_le_bytes());
+    fs::write(&path, &bytes).unwrap();
+    is_told(&folder, "in.wav", &["data_follow"]);
+    let samples = |name: &str| alphamf_files::read(folder.path().join(name)).unwrap().len();
+    assert_eq!((samples("told.wav"), samples("salvaged.wav")), (8_000, 16_000));
+    let mut piped = denoise(&folder, &["-", "none.wav", "--strict"]);
+    assert!(message(piped.write_stdin(bytes), INPUT).contains("more data follow"));
+}
+
+#[test]
+fn a_chain_of_mp3s_of_other_rates_is_told() {
+    let folder = TempDir::new().unwrap();
+    let sound = |rate: u32, name: &str| {
+        let noise = format!("anoisesrc=sample_rate={rate}:duration=2:amplitude=0.1");
+        ffmpeg(folder.path(), &["-f", "lavfi", "-i", &noise, "-write_xing", "0", name])
+    };
+    if !sound(16_000, "a.mp3") || !sound(44_100, "b.mp3") {
+        return;
+    }
+    let read = |name: &str| fs::read(folder.path().join(name)).unwrap();
+    fs::write(folder.path().join("ab.mp3"), [read("a.mp3"), read("b.mp3")].concat()).unwrap();
+    fs::write(folder.path().join("ba.mp3"), [read("b.mp3"), read("a.mp3")].concat()).unwrap();
+    for name in ["ab.mp3", "ba.mp3"] {
+        is_told(&folder, name, &["other_recording_follows"]);
+        let duration = alphamf_files::read(folder.path().join("told.wav")).unwrap().duration();
+        assert!((duration - 2.0).abs() < 0.2, "{name}: {duration} s");
+    }
+    fs::write(folder.path().join("aa.mp3"), [read("a.mp3"), read("a.mp3")].concat()).unwrap();
+    denoise(&folder, &["aa.mp3", "whole.wav", "--strict", "--force"]).assert().success();
+}
+
+/// Playlists that name the recording beside them, under the names of recordings and films.
+#[test]
+fn a_playlist_opens_no_other_file() {
+    let folder = TempDir::new().unwrap();
+    let secret = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=1:amplitude=0.1"];
+    if !ffmpeg(folder.path(), &[&secret[..], &["secret.wav"]].concat())
+        || !ffmpeg(folder.path(), &[&secret[..], &["secret.ts"]].concat())
+    {
+        return;
+    }
+    let manifest = "<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\" profiles=\"urn:mpeg:dash:profile:isoff-live:2011\" \
+         type=\"static\" mediaPresentationDuration=\"PT1S\"><Period><AdaptationSet mimeType=\"audio/mp4\"><Representation \
+         id=\"1\" bandwidth=\"1\"><BaseURL>secret.wav</BaseURL></Representation></AdaptationSet></Period></MPD>";
+    let lists = [
+        ("HLS", "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nsecret.ts\n#EXT-X-ENDLIST\n".to_owned()),
+        ("concat", "ffconcat version 1.0\nfile secret.wav\n".to_owned()),
+        ("DASH", manifest.to_owned()),
+        ("DASH", format!("<?xml version=\"1.0\"?>\n{manifest}")),
+    ];
+    fs::create_dir(folder.path().join("in")).unwrap();
+    fs::create_dir(folder.path().join("clean")).unwrap();
+    fs::copy(folder.path().join("secret.wav"), folder.path().join("clean/talk.wav")).unwrap();
+    for (kind, list) in &lists {
+        for (input, output) in [
+            ("talk.wav", "out.wav"),
+            ("talk.mkv", "out.wav"),
+            ("talk.mp4", "out.mp4"),
+            ("talk.mp3", "out.mp3"),
+        ] {
+            fs::write(folder.path().join(input), list).unwrap();
+            let said = message(&mut denoise(&folder, &[input, output]), INPUT);
+            assert!(said.contains(input) && said.lines().count() == 1, "{kind}: {said}");
+            assert!(
+                output != "out.wav" || said.contains("playlist") && said.contains(kind),
+                "{kind}: {said}"
+            );
+            assert!(!folder.path().join(output).exists(), "{kind} by {input}");
+        }
+        fs::write(folder.path().join("in/talk.wav"), list).unwrap();
+        let said = message(&mut denoise(&folder, &["in", "-o", "results"]), INPUT);
+        assert!(said.contains("talk.wav") && said.contains("playlist"), "{said}");
+        let mut eval = Command::new(assert_cmd::cargo::cargo_bin!("denoise"));
+        eval.current_dir(folder.path()).args(["eval", "--clean", "clean", "--noisy", "in"]);
+        assert!(message(&mut eval, INPUT).contains("playlist"));
+    }
+    // A film as a list, but with a recording of its own before it: its first bytes decide.
+    let image = ["-f", "lavfi", "-i", "color=size=16x16:duration=0.1", "-frames:v", "1", "image.png"];
+    assert!(ffmpeg(folder.path(), &image));
+    fs::rename(folder.path().join("image.png"), folder.path().join("image.mp4")).unwrap();
+    let said = message(&mut denoise(&folder, &["image.mp4", "none.wav"]), INPUT);
+    assert!(said.contains("an image (PNG)"), "{said}");
 }
 
 #[test]

@@ -1,24 +1,24 @@
-//! Which files a run reads and which it writes: no output takes the place of an input or of another output.
+//! Rejects outputs that would overwrite an input, another output, or a file that exists.
 
 use super::terminal::{Failure, is_standard, name, usage};
-use alphamf_files::output::follow_links;
+use alphamf_files::output::{expect_absent, place};
 use alphamf_files::{Error, WriteError};
 use anyhow::anyhow;
 use std::collections::HashMap;
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 
-/// The files of a run, known by what they are and not by how they are spelled.
+/// The files of a run, identified by device and inode (or place) and not by spelling.
 #[derive(Debug, Default)]
 pub struct Claims {
     read: HashMap<Identity, PathBuf>,
     written: HashMap<Identity, PathBuf>,
 }
 
-/// What two paths to one file have in common.
+/// The identity that all paths to one file share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Identity {
-    /// A file or folder that is there: its device and its number on it.
+    /// An existing file or folder: its device and its number on it.
     #[cfg(unix)]
     Node(u64, u64),
     /// Where a file is or will be.
@@ -26,7 +26,7 @@ enum Identity {
 }
 
 impl Identity {
-    /// That of what is there.
+    /// The identity of an existing file.
     fn of_existing(path: &Path, found: &Metadata) -> Self {
         #[cfg(unix)]
         {
@@ -41,7 +41,7 @@ impl Identity {
         }
     }
 
-    /// That of a file, whether it is there or not; none for a device, a pipe or a folder, which are not replaced.
+    /// The identity of a file, existing or not; none for a device, a pipe or a folder, which are not replaced.
     fn of(path: &Path) -> Option<Self> {
         match fs::metadata(path) {
             Ok(found) => found.is_file().then(|| Self::of_existing(path, &found)),
@@ -50,23 +50,8 @@ impl Identity {
     }
 }
 
-/// Where a file will be that is not there.
-fn place(path: &Path) -> PathBuf {
-    // A circle of links leads nowhere, and is refused when it is written to.
-    let target = follow_links(path).unwrap_or_else(|_| path.to_owned());
-    let mut above = target.as_path();
-    while let Some(parent) = above.parent() {
-        above = parent;
-        let folder = if above.as_os_str().is_empty() { Path::new(".") } else { above };
-        if let (Ok(folder), Ok(rest)) = (fs::canonicalize(folder), target.strip_prefix(above)) {
-            return folder.join(rest);
-        }
-    }
-    target
-}
-
 impl Claims {
-    /// The run reads this file, standard input if it is `-`.
+    /// Registers an input, standard input if it is `-`.
     pub fn read(&mut self, path: &Path) {
         // Standard input may be a file, too.
         let real = if is_standard(path) { Path::new("/dev/stdin") } else { path };
@@ -75,9 +60,9 @@ impl Claims {
         }
     }
 
-    /// The run writes this file, standard output if it is `-`; all that it reads is known.
+    /// Registers an output, standard output if it is `-`; all inputs must be registered before.
     ///
-    /// Fails if it is read or written already.
+    /// Fails if the file is an input or an output already.
     pub fn write(&mut self, path: &Path) -> anyhow::Result<()> {
         let identities = if is_standard(path) {
             [Some(Identity::Place(path.to_owned())), Identity::of(Path::new("/dev/stdout"))]
@@ -99,11 +84,15 @@ impl Claims {
     }
 }
 
-/// Refuses to replace a file that is there, unless `force`.
+/// Refuses to replace a file that exists, unless `force`; one that appears later is not replaced, either.
 pub fn check_absent(path: &Path, force: bool, advice: &str) -> anyhow::Result<()> {
-    if force || is_standard(path) || !path.is_file() {
+    if force || is_standard(path) {
         return Ok(());
     }
-    let reason = anyhow!("it exists already; --force replaces it{advice}");
+    if !path.is_file() {
+        expect_absent(path);
+        return Ok(());
+    }
+    let reason = anyhow!("it already exists: use --force to overwrite it{advice}");
     Err(reason.context(Failure::Output(path.to_owned())))
 }

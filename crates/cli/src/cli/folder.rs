@@ -94,12 +94,21 @@ pub fn plan(
     let mut named_before = HashSet::new();
     found.retain(|(input, _)| named_before.insert(input.clone()));
     let names = names(found.iter().map(|(_, name)| name.as_path()), processing);
+    let mut stems: HashMap<PathBuf, usize> = HashMap::new();
+    names.iter().for_each(|name| *stems.entry(name.with_extension("")).or_default() += 1);
     let tasks: Vec<Task> = found
         .into_iter()
         .zip(names)
         .map(|((input, _), name)| {
+            // Beside `talk.flac`, what belongs to `talk.wav` has the whole name.
+            let is_alone = stems.get(&name.with_extension("")).is_none_or(|&count| count == 1);
             let below = |folder: Option<&Path>, ending: &str| {
-                folder.map(|folder| with_ending(&folder.join(&name), ending))
+                let mut named = folder?.join(&name);
+                if is_alone {
+                    return Some(with_ending(&named, ending));
+                }
+                named.as_mut_os_string().push(format!(".{ending}"));
+                Some(named)
             };
             Task {
                 output: folders.results.join(&name),
@@ -149,7 +158,7 @@ impl Task {
             State::Current | State::Outdated => return Ok(false),
             State::Foreign => {}
         }
-        let advice = ", though it is no result that is known";
+        let advice = " (it is not a recorded result)";
         self.outputs().try_for_each(|output| check_absent(output, false, advice))?;
         Ok(false)
     }
@@ -300,7 +309,7 @@ fn table(entries: &[Entry], seconds: f64) -> String {
                 let error = error.strip_prefix(&format!("{name}: ")).unwrap_or(error);
                 (printable(&format!("failed: {error}")), None)
             }
-            (None, None) => ("skipped: there is a result already".to_owned(), None),
+            (None, None) => ("skipped: up to date".to_owned(), None),
         };
         let duration =
             found.map(|found| format!("{:.2} s", found.statistics.duration_seconds)).unwrap_or_default();

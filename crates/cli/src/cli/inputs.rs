@@ -3,9 +3,10 @@
 use super::INPUT;
 use super::record;
 use super::terminal::{Failure, read_bounded, say};
-use alphamf_files::Contents;
+use alphamf_files::FolderContents;
 use anyhow::{Context, anyhow, ensure};
 use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// A file or folder that is left out.
@@ -25,37 +26,42 @@ pub fn audio_files_below(
     folder: &Path,
     except: Option<&Path>,
 ) -> anyhow::Result<(Vec<PathBuf>, Vec<LeftOut>)> {
-    let Contents { audio, others, unreadable, .. } =
-        Contents::of(folder, except).with_context(|| Failure::Input(folder.to_owned()))?;
+    let FolderContents { audio, others, special, unreadable, .. } =
+        FolderContents::scan(folder, except).with_context(|| Failure::Input(folder.to_owned()))?;
     if audio.is_empty() {
         return Err(anyhow!("no audio file in or below it").context(Failure::Input(folder.to_owned())));
     }
-    let others = others.into_iter().filter(|path| !path.ends_with(record::NAME)).map(|path| LeftOut {
-        path,
-        reason: "unsupported file extension".to_owned(),
-        failed: false,
-    });
+    let left = |reason: &'static str| move |path| LeftOut { path, reason: reason.to_owned(), failed: false };
+    let others = others.into_iter().filter(|path| !path.ends_with(record::NAME));
+    let others = others.map(left("unsupported file extension"));
+    let special = special.into_iter().map(left("not a regular file"));
     let unreadable =
         unreadable.into_iter().map(|(path, error)| LeftOut { path, reason: error.to_string(), failed: true });
-    let mut left_out: Vec<LeftOut> = others.chain(unreadable).collect();
+    let mut left_out: Vec<LeftOut> = others.chain(special).chain(unreadable).collect();
     left_out.sort_by(|a, b| a.path.cmp(&b.path));
     Ok((audio, left_out))
 }
 
-/// Reports what was left out, the first few by name; only failures if `quiet`.
+/// Reports what was left out, the first few of each reason by name; only failures if `quiet`.
 pub fn say_left_out(left_out: &[LeftOut], quiet: bool) {
     const NAMED: usize = 10;
     let (failed, other): (Vec<_>, Vec<_>) = left_out.iter().partition(|left| left.failed);
     for LeftOut { path, reason, .. } in failed {
         say(&format!("denoise: {}: {reason}", path.display()));
     }
-    if other.is_empty() || quiet {
+    if quiet {
         return;
     }
-    let names: Vec<String> = other.iter().take(NAMED).map(|left| left.path.display().to_string()).collect();
-    let more = if other.len() > NAMED { ", ..." } else { "" };
-    let files = if other.len() == 1 { "1 file" } else { &format!("{} files", other.len()) };
-    say(&format!("{files} with unsupported extensions skipped: {}{more}", names.join(", ")));
+    let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for LeftOut { path, reason, .. } in other {
+        reasons.entry(reason).or_default().push(path.display().to_string());
+    }
+    for (reason, paths) in reasons {
+        let more = if paths.len() > NAMED { ", ..." } else { "" };
+        let files = if paths.len() == 1 { "1 file" } else { &format!("{} files", paths.len()) };
+        let named: Vec<&str> = paths.iter().take(NAMED).map(String::as_str).collect();
+        say(&format!("{files} left out ({reason}): {}{more}", named.join(", ")));
+    }
 }
 
 /// Exit code for what was left out.
@@ -69,6 +75,8 @@ pub fn listed(list: &Path) -> anyhow::Result<Vec<PathBuf>> {
     const MAX_BYTES: u64 = 256 << 20;
     let read = || -> anyhow::Result<Vec<PathBuf>> {
         let text = String::from_utf8(read_bounded(list, MAX_BYTES)?)?;
+        // The mark of the byte order, as some editors begin a text.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let files: Vec<PathBuf> =
             text.lines().filter(|line| !line.trim().is_empty()).map(PathBuf::from).collect();
         ensure!(!files.is_empty(), "no recording in the list");

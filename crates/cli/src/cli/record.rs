@@ -1,11 +1,11 @@
-//! What a folder of results was made of, so that a repeated run knows what it need not make again.
+//! Record of the results in a folder and of their inputs, by which a repeated run skips those that are up to date.
 
 use super::terminal::Failure;
 use alphamf_eval::checksum_of_file;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -16,8 +16,8 @@ pub const NAME: &str = ".alphamf-results.jsonl";
 /// The longest record that is read: that of some hundred thousand files.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// The results in a folder that runs of this program have made: a line of JSON for each, in the order in which they
-/// were made; of several for one result, the last holds.
+/// The results in a folder, a line of JSON each, in the order in which they were made; of several for one result, the
+/// last is valid.
 #[derive(Debug)]
 pub struct Record {
     path: PathBuf,
@@ -37,7 +37,7 @@ struct Made {
     result: Stamp,
 }
 
-/// By what the content of a file is known.
+/// Identifies the content of a file.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
     bytes: u64,
@@ -46,7 +46,7 @@ struct Stamp {
     sha256: String,
 }
 
-/// What is known of a result.
+/// The state of an existing result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// It was made of this input with these settings.
@@ -63,7 +63,7 @@ impl Stamp {
         Ok(Self { bytes, modified, sha256: checksum_of_file(path)? })
     }
 
-    /// Whether the file still has that content: its time tells it at once.
+    /// Whether the file still has that content; if its time is the same, it is not read.
     fn holds(&self, path: &Path) -> bool {
         size_and_time(path).is_ok_and(|(bytes, modified)| {
             bytes == self.bytes
@@ -79,22 +79,25 @@ fn size_and_time(path: &Path) -> io::Result<(u64, u64)> {
 }
 
 impl Record {
-    /// The record of a folder, which need not be there. Lines that do not read are results that are not known.
+    /// Opens the record of a folder, which need not exist. Lines that cannot be parsed are ignored.
+    ///
+    /// Fails if it is a link, a pipe or a device: another file would be written, or nothing ever.
     pub fn open(folder: &Path) -> anyhow::Result<Self> {
         let path = folder.join(NAME);
         let mut text = Vec::new();
-        match File::open(&path) {
-            Ok(file) if file.metadata().is_ok_and(|found| found.is_file()) => {
+        match open_regular(File::options().read(true), &path) {
+            Ok(file) => {
                 file.take(MAX_BYTES).read_to_end(&mut text).with_context(|| Failure::Input(path.clone()))?;
             }
-            _ => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error).with_context(|| Failure::Output(path)),
         }
         let lines = text.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
         let made = lines.map(|made: Made| (made.output.clone(), made)).collect();
         Ok(Self { path, made, file: Mutex::new(None) })
     }
 
-    /// What is known of a result that is there.
+    /// The state of a result that exists.
     pub fn state(&self, name: &Path, output: &Path, input: &Path, settings: &str) -> State {
         if fs::metadata(output).is_ok_and(|found| found.len() == 0) {
             return State::Outdated;
@@ -108,7 +111,7 @@ impl Record {
         }
     }
 
-    /// Notes a result that was made now; a pipe, that can be read but once, gives none that is known.
+    /// Adds a new result; one of a pipe, which can be read only once, is not recorded.
     pub fn add(&self, name: &Path, output: &Path, input: &Path, settings: &str) -> anyhow::Result<()> {
         if !input.is_file() {
             return Ok(());
@@ -120,7 +123,7 @@ impl Record {
             line.push(b'\n');
             let mut file = self.file.lock().map_err(|_| io::Error::other("a thread failed"))?;
             if file.is_none() {
-                *file = Some(File::options().create(true).append(true).open(&self.path)?);
+                *file = Some(open_regular(File::options().create(true).append(true), &self.path)?);
             }
             // In one write, so that runs at the same time do not mix their lines.
             if let Some(file) = file.as_mut() {
@@ -132,7 +135,24 @@ impl Record {
     }
 }
 
-/// The name of a result in the record: names that are not UTF-8 are told apart, too.
+/// Opens a file that is no link, pipe or device, without waiting for anybody.
+fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
+    }
+    let irregular = || io::Error::other("it is not a regular file: remove it, or choose another folder");
+    if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(irregular());
+    }
+    let file = options.open(path)?;
+    // It may have been replaced meanwhile.
+    if file.metadata()?.is_file() { Ok(file) } else { Err(irregular()) }
+}
+
+/// The name of a result in the record, distinct also for names that are not UTF-8.
 fn key(name: &Path) -> String {
     name.to_str().map_or_else(|| format!("{:?}", name.as_os_str()), str::to_owned)
 }

@@ -1,0 +1,94 @@
+//! File formats that ffmpeg writes for this program, and those that it may read.
+
+use std::path::Path;
+
+/// A kind of file that ffmpeg writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kind {
+    extension: &'static str,
+    pub(super) muxer: &'static str,
+    /// Options of the encoder.
+    pub(super) encoder: &'static [&'static str],
+    /// Whether it holds video, which is copied from the input.
+    has_video: bool,
+    /// Options of the subtitles that are copied with the video, if it holds any.
+    pub(super) subtitles: &'static [&'static str],
+}
+
+const AAC: &[&str] = &["-c:a", "aac", "-b:a", "192k"];
+const OPUS: &[&str] = &["-c:a", "libopus", "-b:a", "128k"];
+const VORBIS: &[&str] = &["-c:a", "libvorbis", "-q:a", "6"];
+const MP3: &[&str] = &["-c:a", "libmp3lame", "-q:a", "2"];
+const WMA: &[&str] = &["-c:a", "wmav2", "-b:a", "192k"];
+/// Its own chunks hold no more than a title and a comment.
+const AIFF: &[&str] = &["-write_id3v2", "1"];
+
+const COPIED: &[&str] = &["-map", "1:s?", "-c:s", "copy"];
+const TIMED_TEXT: &[&str] = &["-map", "1:s?", "-c:s", "mov_text"];
+
+const fn audio(extension: &'static str, muxer: &'static str, encoder: &'static [&'static str]) -> Kind {
+    Kind { extension, muxer, encoder, has_video: false, subtitles: &[] }
+}
+
+const fn video(
+    extension: &'static str,
+    muxer: &'static str,
+    encoder: &'static [&'static str],
+    subtitles: &'static [&'static str],
+) -> Kind {
+    Kind { extension, muxer, encoder, has_video: true, subtitles }
+}
+
+const KINDS: [Kind; 16] = [
+    audio("mp3", "mp3", MP3),
+    audio("m4a", "ipod", AAC),
+    audio("aac", "adts", AAC),
+    audio("opus", "opus", OPUS),
+    audio("ogg", "ogg", VORBIS),
+    audio("oga", "ogg", VORBIS),
+    audio("mka", "matroska", AAC),
+    audio("wma", "asf", WMA),
+    audio("aif", "aiff", AIFF),
+    audio("aiff", "aiff", AIFF),
+    video("mp4", "mp4", AAC, TIMED_TEXT),
+    video("m4v", "mp4", AAC, TIMED_TEXT),
+    video("mov", "mov", AAC, TIMED_TEXT),
+    video("mkv", "matroska", AAC, COPIED),
+    video("webm", "webm", OPUS, &[]),
+    video("avi", "avi", MP3, &[]),
+];
+
+/// The demuxers that may read an input: formats that hold their audio and video themselves. Playlists and scripts (hls,
+/// dash, concat, sdp), images, generators (lavfi) and devices are not among them, as they open other files.
+pub(super) const DEMUXERS: &str = "aac,ac3,adx,aiff,amr,amrnb,amrwb,ape,asf,au,avi,caf,dsf,dts,dtshd,eac3,flac,flv,\
+     gsm,iff,ircam,matroska,mlp,mov,mp3,mpc,mpc8,mpeg,mpegts,mxf,nistsphere,nut,ogg,oma,rm,sox,tak,truehd,tta,voc,w64,wav,\
+     webm,wsaud,wv,xwma";
+
+impl Kind {
+    /// The kind that goes with a file's name, if ffmpeg writes it and this program does not.
+    pub fn of(path: &Path) -> Option<Self> {
+        let extension = path.extension()?;
+        KINDS.into_iter().find(|kind| extension.eq_ignore_ascii_case(kind.extension))
+    }
+
+    /// Whether it holds video.
+    pub fn has_video(self) -> bool {
+        self.has_video
+    }
+
+    /// Whether it holds a cover picture beside the audio.
+    pub(super) fn has_cover(self) -> bool {
+        ["mp3", "ipod"].contains(&self.muxer)
+    }
+
+    /// The most channels that its encoder takes, if that is fewer than anyone records.
+    pub fn max_channels(self) -> Option<usize> {
+        (self.encoder == MP3 || self.encoder == WMA).then_some(2)
+    }
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, ".{}", self.extension)
+    }
+}

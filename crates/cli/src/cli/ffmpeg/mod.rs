@@ -1,0 +1,428 @@
+//! Formats that only ffmpeg reads or writes, by way of its program where it is installed.
+
+mod kinds;
+mod report;
+
+use alphamf::signal::SampleFormat;
+use alphamf_files::output::OutputFile;
+use alphamf_files::{Container, Error, Losses, Metadata, OutputSpec, ReadError, Reader, WriteError, Writer};
+use kinds::DEMUXERS;
+pub use kinds::Kind;
+use report::{Input, Report, StreamKind};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// The program ffmpeg.
+#[derive(Debug, Clone)]
+pub struct Ffmpeg(PathBuf);
+
+/// Only files and pipes are opened, of the formats in [`DEMUXERS`]: a playlist under the name of a recording would make
+/// ffmpeg read any other file.
+const INPUT_OPTIONS: [&str; 4] = ["-protocol_whitelist", "file,pipe", "-format_whitelist", DEMUXERS];
+
+impl Ffmpeg {
+    /// The first program of that name on the search path that is ffmpeg.
+    pub fn find() -> Option<Self> {
+        static FOUND: OnceLock<Option<Ffmpeg>> = OnceLock::new();
+        FOUND
+            .get_or_init(|| {
+                let name = format!("ffmpeg{}", std::env::consts::EXE_SUFFIX);
+                let path = std::env::var_os("PATH")?;
+                let mut programs = std::env::split_paths(&path).map(|folder| folder.join(&name));
+                programs.find(|program| program.is_file() && is_ffmpeg(program)).map(Self)
+            })
+            .clone()
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.0);
+        command.args(["-nostdin", "-hide_banner", "-nostats", "-loglevel", "repeat+level+info", "-y"]);
+        command
+    }
+
+    /// Decodes the first audio track of a file; with `in_time` it begins with the file, as its video does, and keeps its
+    /// pauses. What ffmpeg reports can be had once all is read.
+    pub fn decode(&self, input: &Path, in_time: bool) -> Result<(Reader, DecodeReport), Error> {
+        let refused = |reason| Error::Read { path: input.to_owned(), reason: ReadError::Io(reason) };
+        let original = Original::open(input).map_err(refused)?;
+        let mut command = self.command();
+        // Damage is counted here: however much there is, what can be decoded is.
+        command.args(["-max_error_rate", "1"]);
+        original.as_stdin(&mut command).map_err(refused)?;
+        command.args(["-map", "0:a:0"]);
+        if in_time {
+            command.args(["-af", "aresample=async=1:first_pts=0"]);
+        }
+        command.args(["-c:a", "pcm_f32le", "-f", "wav", "pipe:1"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut program = Running::start(command, None).map_err(refused)?;
+        let sound = program.child.stdout.take().ok_or_else(|| refused(io::Error::other("no output")))?;
+        let report = DecodeReport::default();
+        let reader = Reader::from_stream(input, Decoded { sound, program, report: report.clone() })?;
+        Ok((reader, report))
+    }
+
+    /// What a file holds besides the samples: its streams, and the language and the title of its audio, as `key=value`.
+    fn inspect(&self, original: &Original) -> io::Result<(Input, Vec<String>)> {
+        let mut command = self.command();
+        original.as_stdin(&mut command)?;
+        command.args(["-map", "0:a:0", "-c", "copy", "-t", "0", "-f", "ffmetadata", "pipe:1"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut program = Running::start(command, None)?;
+        let mut tags = Vec::new();
+        if let Some(output) = program.child.stdout.take() {
+            output.take(MAX_METADATA_BYTES).read_to_end(&mut tags)?;
+        }
+        let report = program.wait()?.1;
+        let input = report.inputs.into_iter().next().unwrap_or_default();
+        Ok((input, audio_tags(&String::from_utf8_lossy(&tags))))
+    }
+
+    /// Begins to write a file of a kind, with the tags in `metadata` and in `original`, and the video and the cover of
+    /// that.
+    pub fn encode(
+        &self,
+        output: &Path,
+        kind: Kind,
+        layout: OutputSpec,
+        metadata: &Metadata,
+        original: Option<&Path>,
+    ) -> Result<(Writer, Encoding), Error> {
+        let refused = |reason| Error::Write { path: output.to_owned(), reason: WriteError::Io(reason) };
+        let unread =
+            |path: &Path, reason| Error::Read { path: path.to_owned(), reason: ReadError::Io(reason) };
+        let file = OutputFile::create(output).map_err(refused)?;
+        let mut command = self.command();
+        command.args(["-f", "wav", "-i", "pipe:0"]);
+        let mut handed = None;
+        let mut left_out = Vec::new();
+        if let Some(path) = original {
+            let original = Original::open(path).map_err(|error| unread(path, error))?;
+            let (input, tags) = self.inspect(&original).map_err(|error| unread(path, error))?;
+            left_out = not_kept(&input, kind);
+            original.as_second(&mut command);
+            if kind.has_video() {
+                command.args(["-map", "1:v?", "-c:v", "copy", "-map_chapters", "1"]);
+            }
+            command.args(["-map", "0:a"]);
+            if kind.has_cover() {
+                let covers = input.streams.iter().filter(|stream| stream.kind == StreamKind::Picture);
+                for (number, cover) in covers.enumerate() {
+                    command.args(["-map", &format!("1:{}", cover.index)]);
+                    command.args(["-c:v", "copy", &format!("-disposition:v:{number}"), "attached_pic"]);
+                }
+            }
+            command.args(["-map_metadata", "1"]);
+            // The first mapping of a tag wins.
+            if is_ogg(path) {
+                command.args(["-map_metadata", "1:s:a:0"]);
+            }
+            command.args(["-map_metadata", "0"]);
+            // Once the tags of one stream are mapped, those of no other are: video and subtitles would lose theirs.
+            if kind.has_video() {
+                command.args(kind.subtitles);
+                for tag in tags {
+                    command.arg("-metadata:s:a:0").arg(tag);
+                }
+            } else if !is_ogg(output) {
+                command.args(["-map_metadata:s:a:0", "1:s:a:0"]);
+            }
+            handed = Some(original);
+        }
+        command.args(kind.encoder);
+        if let Some(maximum) = kind.max_channels().filter(|&maximum| layout.channels > maximum) {
+            command.args(["-ac", &maximum.to_string()]);
+            left_out
+                .push(format!("{} channels are mixed to {maximum}: {kind} holds no more", layout.channels));
+        }
+        command.args(["-f", kind.muxer]).arg(named(file.temporary_path()));
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut program = Running::start(command, handed.as_ref()).map_err(refused)?;
+        let sound = program.child.stdin.take().ok_or_else(|| refused(io::Error::other("no input")))?;
+        let layout =
+            OutputSpec { format: SampleFormat::Float32, container: Container::Wav, dither: None, ..layout };
+        let encoding = Encoding { program, file, output: output.to_owned(), left_out };
+        match Writer::to_stream_with(output, layout, metadata, sound) {
+            Ok(writer) => Ok((writer, encoding)),
+            // Why it does not read any more says more than that it does not.
+            Err(error) => Err(encoding.finish().err().unwrap_or(error)),
+        }
+    }
+}
+
+/// What is reported of audio tracks besides the first.
+pub const OTHER_TRACKS: &str = "further audio tracks left out";
+
+/// What is reported of pictures of the whole.
+pub const PICTURES: &str = "cover pictures left out";
+
+/// The most that is read of a file's tags, bytes.
+const MAX_METADATA_BYTES: u64 = 1 << 20;
+
+/// What of an input is not kept in an output of this kind, each in a few words.
+fn not_kept(input: &Input, kind: Kind) -> Vec<String> {
+    let pictures = if kind.has_video() || kind.has_cover() { 0 } else { input.count(StreamKind::Picture) };
+    let lost = [(input.count(StreamKind::Audio).saturating_sub(1), OTHER_TRACKS), (pictures, PICTURES)];
+    lost.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
+}
+
+/// Whether a program is ffmpeg, as its version says; one that says nothing for long is not.
+fn is_ffmpeg(program: &Path) -> bool {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    const MARK: &[u8] = b"ffmpeg version";
+    let mut command = Command::new(program);
+    command.arg("-version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let Ok(mut child) = command.spawn() else { return false };
+    let (sender, receiver) = mpsc::sync_channel(1);
+    if let Some(output) = child.stdout.take() {
+        thread::spawn(move || {
+            let mut start = Vec::new();
+            let _ = output.take(MARK.len() as u64).read_to_end(&mut start);
+            sender.send(start)
+        });
+    }
+    let start = receiver.recv_timeout(PATIENCE).unwrap_or_default();
+    // One that has ended cannot be stopped.
+    let _ = child.kill();
+    let _ = child.wait();
+    start == MARK
+}
+
+/// A file that ffmpeg reads by a descriptor that this program has opened, so that it is this file whatever becomes of its
+/// name.
+#[derive(Debug)]
+struct Original {
+    file: File,
+    path: PathBuf,
+}
+
+impl Original {
+    fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        Ok(Self { file, path: path.to_owned() })
+    }
+
+    /// Its name for ffmpeg if it is this descriptor there; the path where the system has no names for descriptors.
+    fn name(&self, descriptor: i32) -> OsString {
+        let name = PathBuf::from(format!("/dev/fd/{descriptor}"));
+        if cfg!(unix) && Path::new("/dev/fd").exists() { named(&name) } else { named(&self.path) }
+    }
+
+    /// Makes it the first input, and standard input.
+    fn as_stdin(&self, command: &mut Command) -> io::Result<()> {
+        command.args(INPUT_OPTIONS).arg("-i").arg(self.name(0)).stdin(self.file.try_clone()?);
+        Ok(())
+    }
+
+    /// Makes it the second input, by the descriptor that it has here: [`Running::start`] hands it on.
+    fn as_second(&self, command: &mut Command) {
+        #[cfg(unix)]
+        let descriptor = std::os::fd::AsRawFd::as_raw_fd(&self.file);
+        #[cfg(not(unix))]
+        let descriptor = 0;
+        command.args(INPUT_OPTIONS).arg("-i").arg(self.name(descriptor));
+    }
+
+    /// Whether programs that are started now get the descriptor.
+    #[cfg(unix)]
+    fn set_inherited(&self, is_inherited: bool) -> io::Result<()> {
+        use rustix::io::{FdFlags, fcntl_setfd};
+        let flags = if is_inherited { FdFlags::empty() } else { FdFlags::CLOEXEC };
+        Ok(fcntl_setfd(&self.file, flags)?)
+    }
+
+    #[cfg(not(unix))]
+    fn set_inherited(&self, _is_inherited: bool) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The language and the title in ffmpeg's metadata format: lines of the section of the one stream, in which a backslash
+/// escapes the next character.
+fn audio_tags(metadata: &str) -> Vec<String> {
+    let Some((_, stream)) = metadata.split_once("\n[STREAM]\n") else { return Vec::new() };
+    let mut lines = vec![String::new()];
+    let mut characters = stream.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\n' => lines.push(String::new()),
+            '\\' => lines.last_mut().zip(characters.next()).into_iter().for_each(|(line, it)| line.push(it)),
+            it => lines.last_mut().into_iter().for_each(|line| line.push(it)),
+        }
+    }
+    let is_section = |line: &String| line.starts_with('[') && line.ends_with(']');
+    let of_sound = |line: &String| ["language=", "title="].iter().any(|key| line.starts_with(key));
+    lines.into_iter().take_while(|line| !is_section(line)).filter(of_sound).collect()
+}
+
+/// Whether a file is Ogg by its name: in that, all is said of the sound; in others no more than its language and the like.
+fn is_ogg(path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    ["ogg", "oga", "opus"].iter().any(|ogg| extension.eq_ignore_ascii_case(ogg))
+}
+
+/// A name that is no option, address or protocol.
+fn named(path: &Path) -> OsString {
+    let mut name = OsString::from("file:");
+    name.push(path);
+    name
+}
+
+/// A run of ffmpeg, and what it reports. Dropped, it is stopped.
+#[derive(Debug)]
+struct Running {
+    child: Child,
+    report: Option<JoinHandle<Report>>,
+}
+
+impl Running {
+    /// Starts it with one descriptor more than its standard ones.
+    fn start(mut command: Command, handed: Option<&Original>) -> io::Result<Self> {
+        // No program that is started at the same time gets the descriptor.
+        static STARTS: Mutex<()> = Mutex::new(());
+        let _alone = STARTS.lock().unwrap_or_else(PoisonError::into_inner);
+        handed.map(|file| file.set_inherited(true)).transpose()?;
+        let child = command.spawn();
+        handed.map(|file| file.set_inherited(false)).transpose()?;
+        let mut child = child?;
+        let report = child.stderr.take().map(|errors| thread::spawn(move || Report::read(errors)));
+        Ok(Self { child, report })
+    }
+
+    /// Waits for its end: whether it succeeded, and what it reported.
+    fn wait(&mut self) -> io::Result<(bool, Report)> {
+        let status = self.child.wait()?;
+        let report = self.report.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        Ok((status.success(), report))
+    }
+
+    /// Waits for its end, which must be a success.
+    fn finish(&mut self) -> io::Result<Report> {
+        let (success, report) = self.wait()?;
+        if success {
+            return Ok(report);
+        }
+        let reason = report.reason.as_deref().unwrap_or("it failed without a message").trim();
+        Err(io::Error::other(format!("ffmpeg: {reason}")))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // One that has ended cannot be stopped.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What ffmpeg has reported of a file that it decodes, once all of it is read. Clones are one.
+#[derive(Debug, Clone, Default)]
+pub struct DecodeReport(Arc<Mutex<Option<Report>>>);
+
+impl DecodeReport {
+    /// The first of several is the whole.
+    fn set(&self, report: Report) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(report);
+    }
+
+    /// Adds what the file lacks to what its samples lack, of which `seconds` were decoded at a rate in Hz.
+    pub fn add_to(&self, losses: &mut Losses, seconds: f64, sample_rate: u32) {
+        let report = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(report) = report.as_ref() else { return };
+        losses.damaged_packets += report.damaged_packets;
+        losses.ends_early |= report.ends_early;
+        if let Some(declared) = report.inputs.first().and_then(declared_seconds) {
+            // Encoders count their delay and padding in various ways.
+            const SLACK_SECONDS: f64 = 0.15;
+            if seconds + SLACK_SECONDS < declared {
+                losses.missing_samples += ((declared - seconds) * f64::from(sample_rate)) as u64;
+            }
+        }
+        if report.errors > 0 && !losses.any() {
+            losses.damaged_packets = 1;
+        }
+    }
+
+    /// How many audio tracks there are besides the one that is decoded.
+    pub fn other_tracks(&self) -> usize {
+        let report = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let input = report.as_ref().and_then(|report| report.inputs.first());
+        input.map_or(0, |input| input.count(StreamKind::Audio).saturating_sub(1))
+    }
+}
+
+/// How long a file says that its audio is: with other streams, it says how long the longest of them is.
+fn declared_seconds(input: &Input) -> Option<f64> {
+    let others = input.streams.len() - input.count(StreamKind::Picture);
+    input.duration_seconds.filter(|_| others == 1)
+}
+
+/// Samples from ffmpeg.
+struct Decoded {
+    sound: ChildStdout,
+    program: Running,
+    report: DecodeReport,
+}
+
+impl Read for Decoded {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let count = self.sound.read(bytes)?;
+        if count == 0 && !bytes.is_empty() {
+            self.report.set(self.program.finish()?);
+        }
+        Ok(count)
+    }
+}
+
+/// A file that ffmpeg writes.
+#[derive(Debug)]
+pub struct Encoding {
+    program: Running,
+    file: OutputFile,
+    output: PathBuf,
+    left_out: Vec<String>,
+}
+
+impl Encoding {
+    /// What of the recording the file does not hold, each in a few words.
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    /// Gives the file its name, once all of the audio has been written.
+    pub fn finish(mut self) -> Result<(), Error> {
+        let complete = || -> io::Result<()> {
+            let report = self.program.finish()?;
+            // It may end well though the end of the file is not written.
+            if report.is_unwritten() {
+                let reason = report.reason.unwrap_or_default();
+                return Err(io::Error::other(format!("ffmpeg: {reason}")));
+            }
+            self.file.persist()
+        };
+        complete().map_err(|reason| Error::Write { path: self.output, reason: WriteError::Io(reason) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_of_the_audio_are_found_among_those_of_the_file() {
+        let metadata = ";FFMETADATA1\ntitle=A film\nlanguage=eng\n[STREAM]\nhandler_name=x\ntitle=One \\= \\\\\\\ntwo\nlanguage=deu\n\
+                        [CHAPTER]\nTIMEBASE=1/1000\ntitle=First\n";
+        assert_eq!(audio_tags(metadata), ["title=One = \\\ntwo", "language=deu"]);
+        assert!(audio_tags(";FFMETADATA1\ntitle=A film\n").is_empty() && audio_tags("").is_empty());
+        assert!(audio_tags("\n[STREAM]\ntitle\\").is_empty());
+    }
+}

@@ -1,0 +1,78 @@
+//! What is reported of a denoised recording.
+
+use alphamf::denoiser::Statistics;
+use alphamf_eval::plot::Figure;
+use alphamf_files::Losses;
+use serde::Serialize;
+
+/// The statistics of a denoised recording.
+#[derive(Debug, Serialize)]
+pub struct Found {
+    #[serde(flatten)]
+    pub statistics: Statistics,
+    pub input_format: String,
+    pub output_format: String,
+    pub clipped_samples: u64,
+    pub damaged_packets: u64,
+    /// Per channel, in place of lost packets.
+    pub silent_samples: u64,
+    /// Per channel, at the end.
+    pub missing_samples: u64,
+    pub samples_not_finite: u64,
+    pub ends_early: bool,
+    /// Behind the declared end of a WAV file.
+    pub data_follow: bool,
+    /// Of another sample rate.
+    pub other_recording_follows: bool,
+    /// Parts of the input that the output lacks, such as further audio tracks, each in a few words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+    /// Of `--live`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_seconds: Option<f64>,
+    pub processing_seconds: f64,
+    pub real_time_factor: f64,
+    #[serde(skip)]
+    pub figure: Option<Figure>,
+    /// Speech levels, as a table.
+    #[serde(skip)]
+    pub levels: Option<String>,
+}
+
+impl Found {
+    /// What a person should know, each in a few words.
+    pub fn notes(&self) -> Vec<String> {
+        let facts = [
+            (self.ends_early, "unexpected end of file"),
+            (self.data_follow, "more data follow the declared end"),
+            (
+                self.other_recording_follows,
+                "another recording of another sample rate follows and was left out",
+            ),
+        ];
+        [
+            (self.statistics.clipped_input_samples, "clipped input samples (not restored)"),
+            (self.clipped_samples, "samples clipped in the output"),
+            (self.damaged_packets, "damaged packets replaced with silence"),
+            (self.missing_samples, "samples missing at the end"),
+            (self.samples_not_finite, "non-finite samples replaced with zeros"),
+            (self.statistics.clicks as u64, "clicks repaired"),
+            (self.statistics.heavy_tailed_blocks as u64, "blocks with heavy-tailed noise"),
+            (self.statistics.divergences as u64, "divergent sampler proposals rejected"),
+        ]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .chain(facts.into_iter().filter(|(is_so, _)| *is_so).map(|(_, what)| what.to_owned()))
+        .chain(self.left_out.iter().cloned())
+        .collect()
+    }
+}
+
+/// A recording that `--strict` refuses.
+#[derive(Debug, thiserror::Error)]
+#[error("{name}: {losses}: refused by --strict")]
+pub struct Incomplete {
+    pub(super) name: String,
+    pub(super) losses: Losses,
+}
