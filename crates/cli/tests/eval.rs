@@ -170,8 +170,8 @@ fn mistakes_get_one_line_and_leave_earlier_results_alone() {
         (&["--manifest", "m.csv"], 3, "line 2"),
         (&["--protocol", "p.toml", "--data", "."], 3, "unknown field `alpha`"),
         (&["--clean", "clean", "--noisy", "noisy", "--csv", "no/such/r.csv"], 4, "no/such"),
-        (&["--clean", "clean", "--noisy", "noisy", "--noise-rank", "0"], 2, "noise rank"),
-        (&["--clean", "clean"], 2, "--noisy <DIR>"),
+        (&["--clean", "clean", "--noisy", "noisy", "--noise-rank", "0"], 2, "--noise-rank is 0"),
+        (&["--clean", "clean"], 2, "--noisy or --enhanced"),
         (&["--protocol", "p.toml", "--data", ".", "--seed", "1"], 2, "--seed"),
     ] {
         let refused = run(folder, &[arguments, &["--json", "r.json"]].concat());
@@ -299,4 +299,43 @@ fn journals_of_shards_are_joined_to_one() {
     scored(&["--resume", "all.jsonl", "--json", "joined.json"]);
     assert_eq!(fs::read_to_string(folder.join("all.jsonl")).unwrap(), journal, "nothing was scored again");
     assert_eq!(results(&folder.join("joined.json")), results(&folder.join("whole.json")));
+}
+
+#[test]
+fn arguments_that_score_nothing_or_have_no_effect_are_refused() {
+    let corpus = corpus();
+    let folder = corpus.path();
+    let refused = |arguments: &[&str], words: &[&str]| {
+        let done = run(folder, arguments);
+        let message = text(&done.stderr);
+        assert_eq!(done.status.code(), Some(2), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
+        assert!(words.iter().all(|word| message.contains(word)), "{message}");
+    };
+    for arguments in [&[] as &[&str], &["--clean", "clean"]] {
+        refused(arguments, &["--clean", "--noisy", "--enhanced", "--manifest", "--protocol", "--data"]);
+    }
+    // Scores of files that are enhanced already, or before any rounding.
+    let enhanced = ["--clean", "clean", "--enhanced", "noisy"];
+    refused(&[&enhanced[..], &["--quality", "fast"]].concat(), &["--quality has no effect"]);
+    refused(&[&enhanced[..], &["--live"]].concat(), &["--live has no effect"]);
+    let noisy = ["--clean", "clean", "--noisy", "noisy"];
+    refused(&[&noisy[..], &["--no-dither"]].concat(), &["--no-dither has no effect"]);
+    refused(&[&noisy[..], &["--live", "--noise-rank", "2"]].concat(), &["--noise-rank has no effect"]);
+}
+
+#[test]
+fn a_mix_is_scored() {
+    let corpus = corpus();
+    let folder = corpus.path();
+    let done = run(folder, &["--clean", "clean", "--noisy", "noisy", "--mix", "0", "--json", "r.json", "-q"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let study: Value = serde_json::from_slice(&fs::read(folder.join("r.json")).unwrap()).unwrap();
+    let evaluation = &study["evaluations"][0];
+    assert_eq!(evaluation["provenance"]["settings"]["session"]["mix"], 0.0);
+    // Nothing of the denoised signal: the recording.
+    for metric in evaluation["summary"][0]["metrics"].as_array().unwrap() {
+        let gained = metric["improvement"]["mean"].as_f64().unwrap();
+        assert!(gained.abs() < 1e-6, "{metric}");
+    }
 }

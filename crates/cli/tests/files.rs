@@ -512,7 +512,7 @@ fn what_recordings_lack_is_told_when_they_are_learned_from_or_scored() {
     // The second time from the journal.
     for _ in 0..2 {
         let told = said(&eval, &fast, 0);
-        assert!(told.contains("1 file scored as they are") && told.contains(words), "{told}");
+        assert!(told.contains("1 file scored without their damaged") && told.contains(words), "{told}");
         let record: Value = serde_json::from_slice(&fs::read(&scores).unwrap()).unwrap();
         let losses = record["evaluations"][0]["files"][0]["losses"][0].as_str().unwrap();
         assert!(losses.ends_with(words), "{losses}");

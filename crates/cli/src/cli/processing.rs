@@ -185,7 +185,7 @@ impl Processing {
                 return Ok(());
             }
             return Err(usage(format!(
-                "{name}: only WAV and FLAC are written without ffmpeg: install it to write {kind}"
+                "{name}: only WAV and FLAC are written without ffmpeg, which is not on the PATH: install it to write {kind}"
             )));
         }
         if self.container().is_some() || is_standard(output) || is_device(output) || is_written(output) {

@@ -241,7 +241,7 @@ pub fn read_bounded(path: &Path, max_bytes: u64) -> anyhow::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         File::open(path)?.take(max_bytes + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > max_bytes {
-            return Err(io::Error::other(format!("larger than {} MB", max_bytes >> 20)));
+            return Err(io::Error::other(format!("more than {} MB", max_bytes >> 20)));
         }
         Ok(bytes)
     };
