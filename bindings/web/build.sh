@@ -1,20 +1,38 @@
 #!/usr/bin/env bash
-# Builds the npm package in this folder, native/, and the page in target/page: bindings/web/build.sh
+# Builds the npm package in this folder, native/, and the page in target/page:
 #
-# Twice: with vectors of 128 bits, which every browser since 2023 has, and without. If wasm-opt (binaryen, 116 or newer) is in
-# PATH or in node_modules, it makes both a little smaller.
+#     bindings/web/build.sh [page]
+#
+# With `page`, only the page is assembled, from modules built before.
+#
+# Two modules: with 128-bit SIMD, which every browser since 2023 supports, and without. wasm-opt (binaryen, 116 or newer), if
+# in PATH or node_modules, makes both slightly smaller.
 set -euo pipefail
 cd "$(dirname "$0")"
+
+output=${CARGO_TARGET_DIR:-../../target}
+mkdir -p "$output"
+output=$(cd "$output" && pwd)
+
+assemble() {
+    rm -rf "$output/page"
+    mkdir -p "$output/page"
+    cp -r index.js live.js text.js worklet.js native page/* "$output/page"
+    cp ../../audio/demo-noisy.wav "$output/page/example.wav"
+    printf '%s, of which a browser loads, without the example: ' "$output/page"
+    du -sh --apparent-size --exclude='*_plain_bg.wasm' --exclude=example.wav "$output/page" | cut -f 1
+}
+if [ "${1:-}" = page ]; then
+    assemble
+    exit
+fi
 
 command -v cargo >/dev/null || { echo "a Rust toolchain (cargo) is needed: https://rustup.rs" >&2; exit 1; }
 export PATH=$PWD/node_modules/.bin:$PATH
 profile=${PROFILE:-release}
 target=wasm32-unknown-unknown
-output=${CARGO_TARGET_DIR:-../../target}
-mkdir -p "$output"
-output=$(cd "$output" && pwd)
 
-# The standard library: that of rustup; or Debian's sources of it (rust-web-src), which are compiled along.
+# Standard library: from rustup, or compiled from Debian's sources (rust-web-src).
 cargo=(cargo)
 standard=()
 sources() { [ -d "$(/usr/bin/rustc --print sysroot 2>/dev/null)/lib/rustlib/src/rust/library" ]; }
@@ -28,7 +46,7 @@ if ! { [ -d "$(rustc --print target-libdir --target $target)" ] || rustup target
     standard=("-Zbuild-std=std,panic_abort")
 fi
 
-# What runs once a recording is made small. Of what is stripped here, wasm-bindgen would miss parts: it strips the rest.
+# Code that runs once per recording is optimised for size. wasm-bindgen needs the symbols, and strips them itself.
 small=(--config 'profile.release.codegen-units=1' --config 'profile.release.strip="none"')
 for package in serde serde_core serde_json safetensors hashbrown tracing-core wasm-bindgen js-sys; do
     small+=(--config "profile.release.package.$package.opt-level=\"s\"")
@@ -44,7 +62,7 @@ build() {
         mv "$module.smaller" "$module"
     fi
 }
-# Older ones, Debian 12's 108 too, write modules that break when they start: they mix up the two tables.
+# Older versions, such as 108 in Debian 12, write modules that fail at start: they confuse the two tables.
 wasm_opt_version() {
     local version
     version=$(wasm-opt --version 2>/dev/null) || true
@@ -52,14 +70,12 @@ wasm_opt_version() {
 }
 build '-C target-feature=+simd128' web
 build '' web-plain
-# One file of JavaScript serves both.
+# Both modules share one JavaScript file.
 cmp "$output/web/native/alphamf_web.js" "$output/web-plain/native/alphamf_web.js"
-rm -rf native "$output/page"
-mkdir -p native "$output/page"
+rm -rf native
+mkdir -p native
 cp "$output/web/native/alphamf_web.js" native
-# What browsers of today load is packed. The plain module is for those that may not be able to unpack it.
+# Current browsers load the compressed module. The plain one is for browsers that may not be able to decompress it.
 gzip -9 --no-name --stdout "$output/web/native/alphamf_web_bg.wasm" >native/alphamf_web_bg.wasm.gz
 cp "$output/web-plain/native/alphamf_web_bg.wasm" native/alphamf_web_plain_bg.wasm
-cp -r index.js live.js text.js worker.js worklet.js native page/* "$output/page"
-printf '%s, of which a browser loads one of the modules: ' "$output/page"
-du -sh --apparent-size --exclude='*_plain_bg.wasm' "$output/page" | cut -f 1
+assemble

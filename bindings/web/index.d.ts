@@ -96,124 +96,132 @@ export interface Options {
   model?: Uint8Array;
 }
 
-/** Samples, full scale 1: of one channel, or an array for each. */
+/** Samples at full scale 1: one channel, or one array per channel. */
 export type Samples = Float32Array | Float32Array[];
 
-export interface Portion {
-  /** The result, an array for each channel. */
-  voice: Float32Array[];
+/** Completed samples. */
+export interface SessionOutput {
+  /** The result, one array per channel. */
+  speech: Float32Array[];
   /** The recording minus the result. */
   residual: Float32Array[];
 }
 
-export interface Denoised extends Portion {
-  /** What `denoise --stats` tells of a file's samples. */
+export interface Denoised extends SessionOutput {
+  /** Statistics, as in the report of `denoise --stats`. */
   stats: Record<string, unknown>;
   /**
-   * How sure the gain is, if it was asked for: the standard deviation over its posterior draws, 0 to 0.5, frame by
-   * frame of round(0.064 * sampleRate) / 2 + 1 bins, 16 ms apart; of all channels, or of each.
+   * Uncertainty of the gain, on request: its standard deviation over the posterior draws, 0 to 0.5, frame by frame, each of
+   * round(0.064 * sampleRate) / 2 + 1 bins and 16 ms apart; one array, or one per channel if these are separate.
    */
   deviation?: Float32Array[];
 }
 
-/** What may change while a {@link LiveNode} runs; out of its range, the nearest in it. Changes are faded in. */
+/** Controls of a {@link LiveNode}. Values out of range are clamped; changes are smoothed. */
 export interface LiveControls {
-  /** The power that gains are raised to, 0 to 2: 0 leaves all as it is, 2 takes twice as many dB out. 1 by default. */
-  strength?: number;
-  /** The least gain, -100 to 0 dB: what is left of the noise. -45 by default. */
+  /** Exponent applied to the gain, 0 to 2: 0 passes the input unchanged, 2 doubles the attenuation in dB. Default 1. */
+  gain_exponent?: number;
+  /** Minimum gain, -100 to 0 dB. Default -45. */
   floor_db?: number;
-  /** How much of the result is the voice, 0 to 1; the rest is the sound as it came, as late. 1 by default. */
+  /** Fraction of the denoised signal in the output, 0 to 1; the rest is the delayed input. Default 1. */
   mix?: number;
-  /** Whether the sound passes as it came, as late as the voice. */
+  /** Pass the delayed input unchanged. */
   bypass?: boolean;
 }
 
-/** The controls to start with, of which none may be out of range, and what stays as it is. */
+/** Initial controls, which must be in range, and fixed parameters. */
 export interface LiveOptions extends LiveControls {
-  /** How late the voice comes out, 4 to 32 ms, 16 by default: the shorter, the more work, and the less is known. */
+  /** Delay, 4 to 32 ms. Default 16. A shorter delay costs more work and some quality. */
   latency?: number;
-  /** 1 by default. All get one gain. */
+  /** Number of channels, which share one gain. Default 1. */
   channels?: number;
-  /** The bytes of a dictionary's file in place of the one that is built in. */
+  /** Bytes of a dictionary file; replaces the built-in dictionary. */
   model?: Uint8Array;
+  /** Disable the speech-presence network. */
   no_neural?: boolean;
-  /** The bytes of the module, unpacked, for who does not keep it beside this file. */
+  /** Bytes of the module, decompressed, if it is not beside this file. */
   source?: ArrayBuffer | Uint8Array;
 }
 
-/** What is heard, over the last tenth of a second. */
+/** Levels, smoothed over 0.1 s. */
 export interface LiveMeters {
-  /** Level of the noise against full scale, dB; -120 at least. */
+  /** Noise level, dBFS, at least -120. */
   noise_dbfs: number;
-  /** Level of the voice. */
+  /** Speech level, dBFS, at least -120. */
   speech_dbfs: number;
-  /** Level of what comes out against what came in, before they are mixed, dB. */
+  /** Output level relative to the input, before mixing, dB. */
   gain_db: number;
-  /** The share of its time that the thread of audio was busy here: to be below 1. */
+  /** Fraction of its time that the audio thread spent here; above 1, audio drops out. */
   load: number;
 }
 
-/** Takes noise out of what is connected to it. Dispatches a `meters` event, a `CustomEvent<LiveMeters>`, about ten times a second. */
+/** Denoises its input. Dispatches `meters`, a `CustomEvent<LiveMeters>`, about ten times a second. */
 export interface LiveNode extends AudioWorkletNode {
-  /** Samples by which what comes out is late: 16 ms, or what was asked for. */
+  /** Delay, samples. */
   readonly latency: number;
   readonly controls: Required<LiveControls>;
-  /** Those that were told last. */
+  /** The most recent meters. */
   readonly meters?: LiveMeters;
-  /** Changes controls; those that are not named stay. */
+  /** Sets controls; those not named keep their value. */
   set(controls: LiveControls): void;
-  /** Takes all that comes in the next seconds for noise. */
+  /** Learns the noise from the next `seconds` of input. */
   learnNoise(seconds: number): void;
-  /** Forgets all that has come. */
+  /** Clears all state but the controls. */
   reset(): void;
-  /** Ends it and gives its memory back. */
+  /** Disconnects the node and frees its memory. */
   close(): void;
 }
 
 /**
- * Sound as it comes: a node for a context of any rate from 8 to 192 kHz, one in and one out. Rejects what is out of range.
- * The module is compiled on the thread of audio: what that plays meanwhile stutters.
+ * Creates a causal denoiser for a context of 8 to 192 kHz, with one input and one output. Rejects values out of range.
+ * The module is compiled on the audio thread, which interrupts audio that is playing.
  */
 export function createLiveNode(context: BaseAudioContext, options?: LiveOptions): Promise<LiveNode>;
 
-/** Where the module lies that this browser runs: one with vector instructions, packed, or a plain one, which takes longer. */
+/** Address of the module for this browser: with SIMD and compressed, or a plain one, which is slower. */
 export function moduleAddress(): URL;
 
-/** Loads the module, from where it lies beside this file if no other place or module is given; done by itself. */
+/** Loads the module, by default from beside this file; the other functions call it themselves. */
 export function initialize(source?: URL | string | Request | Response | BufferSource | WebAssembly.Module): Promise<unknown>;
 
-/** Takes the noise out of a recording, on this thread: for a page, call it in a worker. Rejects what is out of range. */
+/** All settings that options stand for, by stage, such as `settings.gain.floor_db`. Rejects values out of range. */
+export function settings(options?: Omit<Options, "model">): Promise<Record<string, unknown>>;
+
+/** Denoises a recording on the calling thread; a page calls it in a worker. Rejects values out of range. */
 export function denoise(samples: Float32Array, sampleRate: number, options?: Options): Promise<Float32Array>;
 export function denoise(samples: Float32Array[], sampleRate: number, options?: Options): Promise<Float32Array[]>;
 
-/** A denoiser with its tables, for several recordings. */
+/** Denoiser with its precomputed tables, for several recordings. */
 export class Denoiser {
   private constructor();
   static create(options?: Options): Promise<Denoiser>;
-  /** `noise` is a stretch that holds nothing else; `onProgress` is told the share that is done, and ends it by throwing. */
+  /**
+   * Denoises a recording. `noise` is a section without speech; `onProgress` receives the completed fraction, 0 to 1, and
+   * cancels by throwing.
+   */
   denoise(
     samples: Samples,
     sampleRate: number,
-    more?: { deviation?: boolean; noise?: Samples; onProgress?: (share: number) => void },
+    more?: { deviation?: boolean; noise?: Samples; onProgress?: (fraction: number) => void },
   ): Denoised;
-  /** A recording of any length that comes in chunks. */
+  /** Starts a recording of any length that arrives in chunks. */
   stream(sampleRate: number, channels?: number, more?: { deviation?: boolean; noise?: Samples }): Stream;
-  /** Gives its memory back. */
+  /** Frees the memory. */
   free(): void;
 }
 
 export class Stream {
   private constructor();
-  /** Takes the next samples and gives those that are done, fewer or more; `onProgress` is told the seconds. */
-  push(samples: Samples, onProgress?: (seconds: number) => void): Portion;
-  /** Ends the recording: the samples still to come. */
-  finish(onProgress?: (seconds: number) => void): Portion;
-  /** Deviations as those of {@link Denoised} since they were last asked for. */
-  takeDeviation(): Float32Array[];
-  /** What was found so far. */
+  /** Takes the next samples and returns those completed; `onProgress` receives the completed seconds. */
+  push(samples: Samples, onProgress?: (seconds: number) => void): SessionOutput;
+  /** Ends the recording and returns the remaining samples. */
+  finish(onProgress?: (seconds: number) => void): SessionOutput;
+  /** Standard deviations of the gain since the last call; see {@link Denoised}. */
+  takeGainStd(): Float32Array[];
+  /** Statistics so far. */
   readonly stats: Record<string, unknown>;
-  /** The most samples per channel that may have gone in and not come out yet. */
+  /** Maximum number of samples per channel held back after a push. */
   readonly latency: number;
-  /** Gives its memory back. */
+  /** Frees the memory. */
   free(): void;
 }

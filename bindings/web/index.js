@@ -1,12 +1,12 @@
-// The denoiser of alphamf in WebAssembly; index.d.ts says what everything means.
-import load, { NativeDenoiser } from "./native/alphamf_web.js";
+// The npm package: alphamf in WebAssembly. index.d.ts is its documentation.
+import load, { NativeDenoiser, settingsOf } from "./native/alphamf_web.js";
 
-// A module whose one function uses vectors of 128 bits: `() -> v128`, i8x16.popcnt(i8x16.splat(0)).
-const VECTORS = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11];
+// A module with one function that needs 128-bit SIMD: `() -> v128`, i8x16.popcnt(i8x16.splat(0)).
+const SIMD_PROBE = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11];
 
-/** Where the module lies that this browser runs: with vectors, and packed, if it knows both. */
+/** Address of the module for this browser: SIMD and gzip where it supports both. */
 export function moduleAddress() {
-  return globalThis.DecompressionStream && WebAssembly.validate(Uint8Array.from(VECTORS))
+  return globalThis.DecompressionStream && WebAssembly.validate(Uint8Array.from(SIMD_PROBE))
     ? new URL("./native/alphamf_web_bg.wasm.gz", import.meta.url)
     : new URL("./native/alphamf_web_plain_bg.wasm", import.meta.url);
 }
@@ -15,7 +15,7 @@ async function fetchModule() {
   const response = await fetch(moduleAddress());
   if (!response.ok) throw new Error(`${response.url}: ${response.status} ${response.statusText}`);
   const bytes = await response.arrayBuffer();
-  // Some servers tell of what they call .gz that it is packed: then the browser has unpacked it.
+  // A server may declare the encoding of .gz files: then the browser has decompressed it already.
   const [first, second] = new Uint8Array(bytes, 0, 2);
   if (first !== 0x1f || second !== 0x8b) return bytes;
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
@@ -24,7 +24,7 @@ async function fetchModule() {
 let bytes;
 
 function moduleBytes() {
-  // What failed is tried again.
+  // A failed download is retried at the next call.
   bytes ??= fetchModule().catch((error) => ((bytes = undefined), Promise.reject(error)));
   return bytes;
 }
@@ -37,9 +37,9 @@ export function initialize(source) {
   return loaded;
 }
 
-/** Sound as it comes: a node of Web Audio. */
+/** Creates a causal denoiser as a Web Audio node. */
 export async function createLiveNode(context, { source, ...options } = {}) {
-  // Of its own: it needs what a worker has not.
+  // Imported on demand: workers have no AudioWorkletNode.
   const { createLive } = await import("./live.js");
   return createLive(context, source ?? (await moduleBytes()), options);
 }
@@ -57,6 +57,12 @@ function rateOf(sampleRate) {
   return sampleRate;
 }
 
+/** All settings that options stand for. */
+export async function settings(options = {}) {
+  await initialize();
+  return JSON.parse(settingsOf(JSON.stringify(options)));
+}
+
 export class Denoiser {
   #native;
 
@@ -71,7 +77,7 @@ export class Denoiser {
 
   stream(sampleRate, channels = 1, { deviation = false, noise } = {}) {
     const session = this.#native.session(rateOf(sampleRate), channels, deviation);
-    if (noise) session.startFrom(this.#native, channelsOf(noise), sampleRate);
+    if (noise) session.setNoiseProfile(this.#native, channelsOf(noise), sampleRate);
     return new Stream(session, channels);
   }
 
@@ -84,10 +90,10 @@ export class Denoiser {
       const parts = [stream.push(channels, progress), stream.finish(progress)];
       const joined = (name) => channels.map((_, index) => concat(parts.map((part) => part[name][index])));
       return {
-        voice: joined("voice"),
+        speech: joined("speech"),
         residual: joined("residual"),
         stats: stream.stats,
-        deviation: deviation ? stream.takeDeviation() : undefined,
+        deviation: deviation ? stream.takeGainStd() : undefined,
       };
     } finally {
       stream.free();
@@ -108,20 +114,20 @@ export class Stream {
     this.#channels = channels;
   }
 
-  #portion(arrays) {
-    return { voice: arrays.slice(0, this.#channels), residual: arrays.slice(this.#channels) };
+  #output(arrays) {
+    return { speech: arrays.slice(0, this.#channels), residual: arrays.slice(this.#channels) };
   }
 
   push(samples, onProgress) {
-    return this.#portion(this.#session.push(channelsOf(samples), onProgress));
+    return this.#output(this.#session.push(channelsOf(samples), onProgress));
   }
 
   finish(onProgress) {
-    return this.#portion(this.#session.finish(onProgress));
+    return this.#output(this.#session.finish(onProgress));
   }
 
-  takeDeviation() {
-    return this.#session.takeDeviation();
+  takeGainStd() {
+    return this.#session.takeGainStd();
   }
 
   get stats() {
@@ -150,8 +156,8 @@ function concat(parts) {
 export async function denoise(samples, sampleRate, options) {
   const denoiser = await Denoiser.create(options);
   try {
-    const { voice } = denoiser.denoise(samples, sampleRate);
-    return samples instanceof Float32Array ? voice[0] : voice;
+    const { speech } = denoiser.denoise(samples, sampleRate);
+    return samples instanceof Float32Array ? speech[0] : speech;
   } finally {
     denoiser.free();
   }

@@ -1,10 +1,10 @@
-// Sound as it comes, through a node of Web Audio; index.d.ts says what everything means.
-const DEFAULTS = { strength: 1, floor_db: -45, mix: 1, bypass: false };
+// Causal denoising as a Web Audio node; index.d.ts is its documentation.
+const DEFAULTS = { gain_exponent: 1, floor_db: -45, mix: 1, bypass: false };
 
 function checked(controls) {
   const given = Object.entries(controls).filter(([, value]) => value !== undefined);
   for (const [name, value] of given) {
-    if (!(name in DEFAULTS)) throw new TypeError(`${name} is no control: expected ${Object.keys(DEFAULTS).join(", ")}`);
+    if (!(name in DEFAULTS)) throw new TypeError(`unknown control ${name}: expected ${Object.keys(DEFAULTS).join(", ")}`);
     if (typeof value !== typeof DEFAULTS[name] || Number.isNaN(value)) {
       throw new TypeError(`${name}: expected a ${typeof DEFAULTS[name]}`);
     }
@@ -17,23 +17,23 @@ export class LiveNode extends AudioWorkletNode {
   #controls;
   #meters;
 
-  /** @param {object} inside what the thread of audio is to start with */
-  constructor(context, inside, controls) {
+  /** @param {object} start what the audio thread starts with: module, channels, latency, controls, options, model */
+  constructor(context, start, controls) {
     super(context, "alphamf-live", {
       numberOfInputs: 1,
       numberOfOutputs: 1,
-      outputChannelCount: [inside.channels],
-      channelCount: inside.channels,
+      outputChannelCount: [start.channels],
+      channelCount: start.channels,
       channelCountMode: "explicit",
-      processorOptions: inside,
+      processorOptions: start,
     });
     this.#controls = controls;
   }
 
-  /** Until the thread of audio has started, or has told why it cannot. */
+  /** Resolves once the audio thread runs; rejects with its error. */
   started() {
     return new Promise((resolve, reject) => {
-      this.onprocessorerror = () => reject(new Error("the thread of audio has failed"));
+      this.onprocessorerror = () => reject(new Error("audio thread failed"));
       this.port.onmessage = ({ data: { latency, meters, error } }) => {
         if (error !== undefined) reject(new Error(error));
         if (latency !== undefined) {
@@ -79,14 +79,14 @@ export class LiveNode extends AudioWorkletNode {
   }
 }
 
-const ready = new WeakMap(); // contexts whose thread of audio knows the processor
+const ready = new WeakMap(); // contexts with the processor registered
 
-/** See `createLiveNode` in index.js, which knows which module this browser runs. */
+/** Implements `createLiveNode` of index.js, which passes the module's bytes. */
 export async function createLive(context, bytes, { channels = 1, latency = 16, model, no_neural = false, ...given } = {}) {
   const controls = { ...DEFAULTS, ...checked(given) };
   if (!ready.has(context)) ready.set(context, context.audioWorklet.addModule(new URL("./worklet.js", import.meta.url)));
   await ready.get(context);
-  const inside = {
+  const start = {
     bytes: await bytes,
     channels,
     latency,
@@ -94,5 +94,5 @@ export async function createLive(context, bytes, { channels = 1, latency = 16, m
     options: JSON.stringify({ no_neural }),
     model,
   };
-  return new LiveNode(context, inside, controls).started();
+  return new LiveNode(context, start, controls).started();
 }

@@ -1,4 +1,4 @@
-// Text in UTF-8 for threads of audio, of which most browsers give them no way to convert it.
+// UTF-8 conversion for audio threads, which lack it in most browsers.
 globalThis.TextDecoder ??= class {
   decode(bytes = new Uint8Array()) {
     return decodeURIComponent(Array.from(bytes, (byte) => `%${byte.toString(16).padStart(2, "0")}`).join(""));

@@ -1,4 +1,4 @@
-// Denoises recordings beside the page: { channels, sampleRate, options } in; { progress }, { result } or { error } out.
+// Denoises whole recordings in a worker. Receives { channels, sampleRate, options }; posts { progress }, { result } or { error }.
 import { Denoiser } from "./index.js";
 
 self.onmessage = async ({ data: { channels, sampleRate, options } }) => {
@@ -7,7 +7,7 @@ self.onmessage = async ({ data: { channels, sampleRate, options } }) => {
     const onProgress = (progress) => self.postMessage({ progress });
     const result = denoiser.denoise(channels, sampleRate, { deviation: true, onProgress });
     denoiser.free();
-    self.postMessage({ result }, [...result.voice, ...result.residual, ...result.deviation].map((array) => array.buffer));
+    self.postMessage({ result }, [...result.speech, ...result.residual, ...result.deviation].map((array) => array.buffer));
   } catch (error) {
     self.postMessage({ error: String(error?.message ?? error) });
   }

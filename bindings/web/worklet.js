@@ -1,23 +1,23 @@
-// The thread of audio: live.js says what it is told and what it tells.
+// The audio thread's side of live.js.
 import "./text.js";
 import { NativeDenoiser, NativeLive, initSync } from "./native/alphamf_web.js";
 
 const METERS_SECONDS = 0.1;
-// Most browsers give a thread of audio no clock but that of milliseconds: in the sum over many blocks its steps cancel.
+// Most audio threads have a millisecond clock only; its rounding averages out over many blocks.
 const now = globalThis.performance ? () => performance.now() : () => Date.now();
 
 class LiveProcessor extends AudioWorkletProcessor {
   #live;
   #memory;
   #channels;
-  #room;
-  #views = {}; // of where samples lie in the memory of the module
+  #capacity; // samples per channel
+  #views = {}; // of the module's sample buffers
   #untilMeters = 0;
-  #busy = 0; // ms, since meters were posted
+  #busy = 0; // ms since the last meters
 
   constructor({ processorOptions }) {
     super();
-    // What is thrown here, the page would not be told the words of.
+    // The page would not receive the message of an exception.
     try {
       this.#start(processorOptions);
     } catch (error) {
@@ -31,14 +31,14 @@ class LiveProcessor extends AudioWorkletProcessor {
     this.#live = denoiser.live(sampleRate, channels, latency / 1000, controls);
     denoiser.free();
     this.#channels = channels;
-    this.#room = NativeLive.room();
-    this.port.onmessage = ({ data }) => this.#told(data);
+    this.#capacity = NativeLive.capacity();
+    this.port.onmessage = ({ data }) => this.#receive(data);
     this.port.postMessage({ latency: this.#live.latency() });
   }
 
-  #told({ controls, learn, reset, close }) {
+  #receive({ controls, learn, reset, close }) {
     if (!this.#live) return;
-    if (controls) this.#live.setControls(controls.strength, controls.floor_db, controls.mix, controls.bypass);
+    if (controls) this.#live.setControls(controls.gain_exponent, controls.floor_db, controls.mix, controls.bypass);
     if (learn !== undefined) this.#live.learnNoise(learn);
     if (reset) this.#live.reset();
     if (close) {
@@ -47,12 +47,12 @@ class LiveProcessor extends AudioWorkletProcessor {
     }
   }
 
-  /** The samples that go in and those that come out. */
+  /** Views of the input and output buffers. */
   #buffers() {
     const { buffer } = this.#memory;
-    // Memory that has grown, for another node, is another buffer.
+    // Growing the memory, for another node, detaches the buffer.
     if (this.#views.buffer !== buffer) {
-      const view = (pointer) => new Float32Array(buffer, pointer, this.#room * this.#channels);
+      const view = (pointer) => new Float32Array(buffer, pointer, this.#capacity * this.#channels);
       this.#views = { buffer, samples: view(this.#live.input()), done: view(this.#live.output()) };
     }
     return this.#views;
@@ -63,8 +63,8 @@ class LiveProcessor extends AudioWorkletProcessor {
     const began = now();
     const [width, length] = [this.#channels, output[0].length];
     const { samples, done } = this.#buffers();
-    for (let start = 0; start < length; start += this.#room) {
-      const count = Math.min(this.#room, length - start);
+    for (let start = 0; start < length; start += this.#capacity) {
+      const count = Math.min(this.#capacity, length - start);
       for (let c = 0; c < width; c++) {
         const channel = input[c];
         for (let n = 0; n < count; n++) samples[n * width + c] = channel ? channel[start + n] : 0;

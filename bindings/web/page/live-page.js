@@ -1,4 +1,4 @@
-// The microphone, live, to the headphones.
+// The live part of the page: microphone to headphones.
 import { createLiveNode } from "./index.js";
 import { microphone } from "./microphone.js";
 
@@ -11,7 +11,7 @@ async function start() {
   const stream = await microphone();
   const context = new AudioContext({ latencyHint: "interactive" });
   running = { context, stream };
-  // Unplugged, or taken back by the person whose it is.
+  // The device was unplugged, or permission was withdrawn.
   stream.getTracks()[0].addEventListener("ended", () => running?.stream === stream && toggle());
   await context.resume();
   const source = context.createMediaStreamSource(stream);
@@ -45,22 +45,23 @@ async function toggle() {
     }
   } catch (error) {
     await stop();
-    say(`The microphone cannot be heard: ${error.message}`);
+    say(`Cannot use the microphone: ${error.message}`);
   }
   const on = running !== undefined;
   button.setAttribute("aria-pressed", String(on));
-  button.textContent = on ? "Stop listening" : "Listen to the microphone";
+  button.textContent = on ? "Stop" : "Start";
   at("meters").hidden = !on;
+  at("learn").disabled = !on;
   button.disabled = false;
   button.focus();
 }
 
 function controls() {
-  return { bypass: !at("denoising").checked, floor_db: Number(at("floor-db").value) };
+  return { bypass: !at("denoising").checked, floor_db: Number(at("live-floor").value) };
 }
 
 function control() {
-  at("floor").textContent = `${at("floor-db").value.replace("-", "−")} dB`;
+  at("live-floor-text").textContent = `${at("live-floor").value.replace("-", "−")} dB`;
   running?.node?.set(controls());
 }
 
@@ -74,9 +75,10 @@ function meter({ speech_dbfs, noise_dbfs, load }) {
   show("load", load, `${(100 * load).toFixed(0)} %`);
 }
 
-/** Makes the part of the page work that is live. */
-export function listen() {
+/** Connects the controls. */
+export function startLive() {
   at("listen").addEventListener("click", toggle);
   at("denoising").addEventListener("change", control);
-  at("floor-db").addEventListener("input", control);
+  at("live-floor").addEventListener("input", control);
+  at("learn").addEventListener("click", () => running?.node?.learnNoise(1));
 }

@@ -1,13 +1,13 @@
-// The microphone, and a recording of it.
+// Microphone access and recording.
 
-/** What the microphone hears, as it is: nobody else is to take noise out of it. */
+/** The microphone's signal without the browser's own processing. */
 export async function microphone() {
-  if (!navigator.mediaDevices) throw new Error("this browser gives pages a microphone over https alone");
+  if (!navigator.mediaDevices) throw new Error("browsers allow the microphone only over https");
   const asIs = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };
   return navigator.mediaDevices.getUserMedia({ audio: asIs });
 }
 
-/** Records a stream; `finish()` ends it and gives `channels` and `sampleRate`. `onSeconds` is told its length. */
+/** Records a stream; `finish()` ends it and returns `channels` and `sampleRate`. `onSeconds` receives its length. */
 export async function record(stream, onSeconds) {
   const context = new AudioContext();
   const end = async () => {

@@ -1,11 +1,21 @@
-// Keeps the page for when there is no network: what is newer is taken where there is one.
-const NAME = "alphamf";
-const PAGE = ["./", "style.css", "page.js", "live-page.js", "microphone.js", "recorder.js", "spectrogram.js"];
-const PACKAGE = ["index.js", "live.js", "text.js", "worker.js", "worklet.js", "native/alphamf_web.js"];
+// Service worker: the page works offline once it was loaded. Newer files are used where there is a network. The example is kept
+// once it was used.
+const NAME = "alphamf-2";
+const PAGE = [
+  "./", "style.css", "app.js", "engine.js", "figures.js", "fourier.js", "icon.svg", "icon-192.png", "icon-512.png", "keys.js",
+  "live-page.js", "manifest.webmanifest", "microphone.js", "pictures.js", "player.js", "queue.js", "recorder.js", "recording.js",
+  "scale.js", "settings-panel.js", "stream-worker.js", "timeline.js", "wav.js", "zip.js",
+];
+const PACKAGE = ["index.js", "live.js", "text.js", "worklet.js", "native/alphamf_web.js"];
 const MODULE = `native/${new URL(self.location).searchParams.get("module")}`;
 
 self.addEventListener("install", (event) => {
   event.waitUntil(caches.open(NAME).then((cache) => cache.addAll([...PAGE, ...PACKAGE, MODULE])));
+});
+
+self.addEventListener("activate", (event) => {
+  const outdated = async () => Promise.all((await caches.keys()).filter((name) => name !== NAME).map((name) => caches.delete(name)));
+  event.waitUntil(outdated());
 });
 
 self.addEventListener("fetch", (event) => {

@@ -1,4 +1,4 @@
-// On the thread of audio: posts what comes in, in pieces of a tenth of a second, and nothing once it is finished.
+// Audio thread of a recording: posts its input in pieces of 0.1 s until it is finished.
 class Recorder extends AudioWorkletProcessor {
   #part = new Float32Array(Math.round(0.1 * sampleRate));
   #filled = 0;

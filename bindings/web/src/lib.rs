@@ -1,4 +1,4 @@
-//! What the npm package is made of; `index.js` and `index.d.ts` say what it means.
+//! WebAssembly part of the npm package; `index.js` wraps it and `index.d.ts` documents it.
 
 use alphamf::denoiser::{LiveControls, LiveSettings, Options, SessionOutput, SessionSettings};
 use alphamf::{Denoiser, Dictionary, LiveDenoiser, Session};
@@ -10,11 +10,11 @@ fn error(error: impl std::fmt::Display) -> JsError {
     JsError::new(&error.to_string())
 }
 
-/// Told the seconds that are done. What a function throws ends the work.
+/// Calls a JavaScript function with the seconds completed; an exception cancels the work.
 struct Progress<'a>(Option<&'a Function>);
 
 impl Progress<'_> {
-    fn tell(&self, seconds: f64) -> ControlFlow<()> {
+    fn report(&self, seconds: f64) -> ControlFlow<()> {
         match self.0.map(|function| function.call1(&JsValue::NULL, &JsValue::from_f64(seconds))) {
             Some(Err(_)) => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
@@ -26,7 +26,14 @@ impl Progress<'_> {
 #[cfg(not(target_feature = "atomics"))]
 unsafe impl Send for Progress<'_> {}
 
-/// A denoiser with its tables.
+/// All settings that options, as JSON, stand for, as JSON.
+#[wasm_bindgen(js_name = settingsOf)]
+pub fn settings_of(options: &str) -> Result<String, JsError> {
+    let options: Options = serde_json::from_str(options).map_err(error)?;
+    serde_json::to_string(&options.settings().map_err(error)?).map_err(error)
+}
+
+/// Denoiser with its precomputed tables.
 #[wasm_bindgen(js_name = NativeDenoiser)]
 pub struct WebDenoiser {
     denoiser: Denoiser,
@@ -35,7 +42,7 @@ pub struct WebDenoiser {
 
 #[wasm_bindgen(js_class = NativeDenoiser)]
 impl WebDenoiser {
-    /// By options as JSON, and the bytes of a dictionary.
+    /// Creates a denoiser from options as JSON and, optionally, the bytes of a dictionary file.
     #[wasm_bindgen(constructor)]
     pub fn new(options: &str, model: Option<Vec<u8>>) -> Result<Self, JsError> {
         let options: Options = serde_json::from_str(options).map_err(error)?;
@@ -45,14 +52,14 @@ impl WebDenoiser {
         Ok(Self { denoiser, session: options.session() })
     }
 
-    /// Begins a recording.
+    /// Starts a recording.
     pub fn session(&self, sample_rate: u32, channels: usize, deviation: bool) -> Result<WebSession, JsError> {
         let settings = SessionSettings { residual: true, deviation, ..self.session.clone() };
         let session = self.denoiser.session(sample_rate, channels, settings).map_err(error)?;
         Ok(WebSession { session })
     }
 
-    /// Begins sound as it comes; controls as JSON.
+    /// Creates a causal denoiser; `controls` is JSON.
     pub fn live(
         &self,
         sample_rate: u32,
@@ -68,7 +75,7 @@ impl WebDenoiser {
     }
 }
 
-/// A recording on its way through a denoiser.
+/// Block-by-block denoising of one recording.
 #[wasm_bindgen(js_name = NativeSession)]
 pub struct WebSession {
     session: Session,
@@ -76,8 +83,8 @@ pub struct WebSession {
 
 #[wasm_bindgen(js_class = NativeSession)]
 impl WebSession {
-    /// Lets the noise start from a stretch of noise alone, an array for each channel.
-    #[wasm_bindgen(js_name = startFrom)]
+    /// Sets the initial noise spectra from a section without speech, one array per channel.
+    #[wasm_bindgen(js_name = setNoiseProfile)]
     pub fn set_noise_profile(
         &mut self,
         denoiser: &WebDenoiser,
@@ -90,44 +97,44 @@ impl WebSession {
         self.session.set_noise_profile(&profile).map_err(error)
     }
 
-    /// Takes an array for each channel; gives those of the voice, then those of the residual.
+    /// Takes one array per channel; returns the completed speech arrays, then the residual arrays.
     pub fn push(&mut self, block: Vec<Float32Array>, progress: Option<Function>) -> Result<Array, JsError> {
         let channels: Vec<Vec<f32>> = block.iter().map(Float32Array::to_vec).collect();
         let channels: Vec<&[f32]> = channels.iter().map(Vec::as_slice).collect();
         let progress = Progress(progress.as_ref());
-        let portion = self.session.push_with_progress(&channels, &mut |seconds: f64| progress.tell(seconds));
-        Ok(arrays(&portion.map_err(error)?))
+        let output = self.session.push_with_progress(&channels, &mut |seconds: f64| progress.report(seconds));
+        Ok(arrays(&output.map_err(error)?))
     }
 
-    /// The samples still to come, as `push` gives them.
+    /// Ends the recording and returns the remaining samples, as `push` does.
     pub fn finish(&mut self, progress: Option<Function>) -> Result<Array, JsError> {
         let progress = Progress(progress.as_ref());
-        let portion = self.session.finish_with_progress(&mut |seconds: f64| progress.tell(seconds));
-        Ok(arrays(&portion.map_err(error)?))
+        let output = self.session.finish_with_progress(&mut |seconds: f64| progress.report(seconds));
+        Ok(arrays(&output.map_err(error)?))
     }
 
-    /// Standard deviations of the gain since it was last asked for, frame by frame; of all channels, or of each.
-    #[wasm_bindgen(js_name = takeDeviation)]
+    /// Standard deviations of the gain since the last call, frame by frame; one array, or one per separate channel.
+    #[wasm_bindgen(js_name = takeGainStd)]
     pub fn take_gain_std(&mut self) -> Array {
         self.session.take_gain_std().iter().map(|values| Float32Array::from(values.as_slice())).collect()
     }
 
-    /// What was found, as JSON.
+    /// Statistics so far, as JSON.
     pub fn statistics(&self) -> Result<String, JsError> {
         serde_json::to_string(&self.session.statistics()).map_err(error)
     }
 
-    /// Samples that may have gone in and not come out yet.
+    /// Maximum number of samples per channel held back after a `push`.
     pub fn latency(&self) -> usize {
         self.session.latency()
     }
 }
 
-/// The most samples per channel that [`WebLive::process`] takes at once: more than browsers give.
+/// Maximum number of samples per channel in one call of [`WebLive::process`]; browsers pass fewer.
 const LIVE_BLOCK: usize = 1024;
 
-/// Sound on its way through a denoiser, for the thread that plays it: samples are written to and read from where
-/// they lie, controls are numbers, so that nothing is allocated.
+/// Causal denoiser for the audio thread. Samples are exchanged in place and controls are numbers, so that no call
+/// allocates.
 #[wasm_bindgen(js_name = NativeLive)]
 pub struct WebLive {
     live: LiveDenoiser,
@@ -137,69 +144,69 @@ pub struct WebLive {
 
 #[wasm_bindgen(js_class = NativeLive)]
 impl WebLive {
-    /// Where the samples that come in are to be written, channels interleaved.
+    /// Address of the input buffer, channels interleaved.
     pub fn input(&mut self) -> *mut f32 {
         self.input.as_mut_ptr()
     }
 
-    /// Where those that come out are to be read.
+    /// Address of the output buffer, channels interleaved.
     pub fn output(&self) -> *const f32 {
         self.output.as_ptr()
     }
 
-    /// Samples per channel that there is room for.
-    pub fn room() -> usize {
+    /// Capacity of both buffers, samples per channel.
+    pub fn capacity() -> usize {
         LIVE_BLOCK
     }
 
-    /// Takes so many samples per channel and gives as many.
+    /// Processes `frames` samples per channel from the input to the output buffer.
     pub fn process(&mut self, frames: usize) {
         let count = self.input.len().min(frames * self.live.channels());
         self.live.process(&self.input[..count], &mut self.output[..count]);
     }
 
-    /// Changes the controls.
+    /// Sets all controls.
     #[wasm_bindgen(js_name = setControls)]
     pub fn set_controls(&mut self, gain_exponent: f32, floor_db: f32, mix: f32, bypass: bool) {
         self.live.set_controls(LiveControls { gain_exponent, floor_db, mix, bypass });
     }
 
-    /// Takes all that comes in the next seconds for noise.
+    /// Learns the noise from the next `seconds` of input.
     #[wasm_bindgen(js_name = learnNoise)]
     pub fn learn_noise(&mut self, seconds: f64) {
         self.live.learn_noise(seconds);
     }
 
-    /// Forgets all that has come.
+    /// Clears all state but the controls.
     pub fn reset(&mut self) {
         self.live.reset();
     }
 
-    /// Level of the noise, dBFS.
+    /// Noise level, dBFS.
     #[wasm_bindgen(js_name = noiseDbfs)]
     pub fn noise_dbfs(&self) -> f32 {
         self.live.meters().noise_dbfs
     }
 
-    /// Level of the voice, dBFS.
+    /// Speech level, dBFS.
     #[wasm_bindgen(js_name = speechDbfs)]
     pub fn speech_dbfs(&self) -> f32 {
         self.live.meters().speech_dbfs
     }
 
-    /// Level of what comes out against what came in, dB.
+    /// Output level relative to the input, before mixing, dB.
     #[wasm_bindgen(js_name = gainDb)]
     pub fn gain_db(&self) -> f32 {
         self.live.meters().gain_db
     }
 
-    /// Samples per channel by which the output is late.
+    /// Delay of the output, samples per channel.
     pub fn latency(&self) -> usize {
         self.live.latency()
     }
 }
 
-fn arrays(portion: &SessionOutput) -> Array {
-    let channels = portion.speech.iter().chain(&portion.residual);
+fn arrays(output: &SessionOutput) -> Array {
+    let channels = output.speech.iter().chain(&output.residual);
     channels.map(|samples| Float32Array::from(samples.as_slice())).collect()
 }

@@ -1,0 +1,44 @@
+// Denoises recordings chunk by chunk. Receives { start }, { push }, { finish }, { settings }, each with the `id` of its task, and
+// posts { output }, { stats }, { settings } or { error } with the same `id`.
+import { Denoiser, settings } from "./index.js";
+
+let denoiser; // of the last options
+let made; // those options, as JSON
+let stream; // { id, stream }
+const failed = new Set(); // tasks that get no further answers
+
+async function begin(id, { sampleRate, channels, options }) {
+  stream?.stream.free();
+  stream = undefined;
+  const wanted = JSON.stringify(options);
+  if (made !== wanted) {
+    denoiser?.free();
+    [denoiser, made] = [undefined, undefined];
+    denoiser = await Denoiser.create(options);
+    made = wanted;
+  }
+  stream = { id, stream: denoiser.stream(sampleRate, channels) };
+}
+
+async function handle({ id, start, push, finish, settings: options }) {
+  if (options) return { settings: await Promise.all(options.map((options) => settings(options))) };
+  if (start) return begin(id, start);
+  if (stream?.id !== id) return undefined; // superseded
+  const { speech } = push ? stream.stream.push(push) : stream.stream.finish();
+  return { output: speech, stats: finish ? stream.stream.stats : undefined };
+}
+
+// One message after another: `begin` waits for the module.
+let queue = Promise.resolve();
+self.onmessage = ({ data }) => {
+  queue = queue.then(async () => {
+    if (failed.has(data.id)) return;
+    try {
+      const answer = await handle(data);
+      if (answer) self.postMessage({ id: data.id, ...answer }, (answer.output ?? []).map((samples) => samples.buffer));
+    } catch (error) {
+      failed.add(data.id);
+      self.postMessage({ id: data.id, error: String(error?.message ?? error) });
+    }
+  });
+};
