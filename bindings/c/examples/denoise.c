@@ -1,6 +1,6 @@
-/* Denoises raw samples from standard input to standard output, 16 bits in the order of this machine, one channel:
+/* Denoises raw samples from standard input to standard output: 16 bits in native byte order, one channel:
  *
- *     denoise RATE [NAME=VALUE]... < noisy.raw > voice.raw
+ *     denoise RATE [NAME=VALUE]... < noisy.raw > speech.raw
  */
 #include <alphamf.h>
 #include <stdio.h>
@@ -14,15 +14,15 @@ static int fail(const char *what) {
     return EXIT_FAILURE;
 }
 
-/* Writes all samples that are done. */
+/* Writes all completed samples. */
 static int drain(alphamf_stream *stream) {
-    float voice[BLOCK];
-    float *channels[] = {voice};
+    float speech[BLOCK];
+    float *channels[] = {speech};
     size_t count;
     while ((count = alphamf_pull(stream, channels, NULL, BLOCK)) > 0) {
         short codes[BLOCK];
         for (size_t i = 0; i < count; i++) {
-            float code = voice[i] * 32768.0f;
+            float code = speech[i] * 32768.0f;
             codes[i] = (short)(code > 32767.0f ? 32767.0f : code < -32768.0f ? -32768.0f : code);
         }
         if (fwrite(codes, sizeof codes[0], count, stdout) != count) return -1;
@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
     alphamf_stream *stream;
     alphamf_status status = alphamf_create((uint32_t)strtoul(argv[1], NULL, 10), 1, settings, &stream);
     alphamf_settings_free(settings);
-    if (status != ALPHAMF_OK) return fail("cannot begin");
+    if (status != ALPHAMF_OK) return fail("cannot create a stream");
 
     short codes[BLOCK];
     size_t count;

@@ -1,5 +1,5 @@
-//! The header is that of the code, and programs in C and C++ use it: compiled without a warning, run, and run under
-//! valgrind. What needs a compiler or valgrind is left out where there is none.
+//! The header matches the code, and C and C++ programs use it: compiled without warnings, run, and run under valgrind.
+//! Tests that need a compiler or valgrind are skipped where there is none.
 #![cfg(target_os = "linux")]
 
 use alphamf::denoiser::SessionSettings;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
-/// What programs need beside the library itself.
+/// Libraries that programs link beside this one.
 const NATIVE: [&str; 4] = ["-lm", "-lpthread", "-ldl", "-lgcc_s"];
 
 #[test]
@@ -19,7 +19,11 @@ fn the_header_is_current() {
     let config = cbindgen::Config::from_file(Path::new(ROOT).join("cbindgen.toml")).unwrap();
     let bindings = cbindgen::Builder::new()
         .with_config(config)
+        // In the order of the header.
         .with_src(Path::new(ROOT).join("src/lib.rs"))
+        .with_src(Path::new(ROOT).join("src/settings.rs"))
+        .with_src(Path::new(ROOT).join("src/stream.rs"))
+        .with_src(Path::new(ROOT).join("src/live.rs"))
         .generate()
         .unwrap();
     let mut header = Vec::new();
@@ -28,10 +32,10 @@ fn the_header_is_current() {
         std::fs::write(&path, &header).unwrap();
     }
     let found = std::fs::read(&path).unwrap_or_default();
-    assert!(found == header, "{} is stale: run the tests with UPDATE_HEADER=1 to renew it", path.display());
+    assert!(found == header, "{} is stale: run the tests with UPDATE_HEADER=1 to update it", path.display());
 }
 
-/// The folder of the libraries that were built with this test.
+/// Folder of the libraries built with this test.
 fn libraries() -> PathBuf {
     let dependencies = std::env::current_exe().unwrap().parent().unwrap().to_owned();
     let folders = [dependencies.clone(), dependencies.parent().unwrap().to_owned()];
@@ -70,7 +74,7 @@ fn compile(compiler: &str, source: &Path, name: &str, flags: &[&str]) -> PathBuf
 
 fn run<S: AsRef<OsStr>>(command: impl IntoIterator<Item = S>, input: &[i16]) -> Output {
     let mut words = command.into_iter();
-    // The shared library says by which name it wants to be found.
+    // The name that the shared library declares.
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lib");
     std::fs::create_dir_all(&folder).unwrap();
     let named = folder.join("libalphamf_c.so.0");
@@ -86,7 +90,7 @@ fn run<S: AsRef<OsStr>>(command: impl IntoIterator<Item = S>, input: &[i16]) -> 
         .unwrap();
     let bytes: Vec<u8> = input.iter().flat_map(|code| code.to_ne_bytes()).collect();
     let mut stdin = child.stdin.take().unwrap();
-    // A program that ends early need not read all.
+    // A program may end before it has read everything.
     let writer = std::thread::spawn(move || {
         let _ = stdin.write_all(&bytes);
     });
@@ -109,18 +113,18 @@ fn recording(samples: usize) -> Vec<i16> {
     (0..samples).map(|n| (8_000.0 * (0.3 * n as f64).sin() + 2_000.0 * noise()) as i16).collect()
 }
 
-/// What the library itself makes of it, in the codes of the example.
+/// Output of the library itself, in the codes of the example.
 fn expected(codes: &[i16], mix: f32) -> Vec<i16> {
     let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
     let settings = SessionSettings { mix, ..SessionSettings::default() };
     let mut session = denoiser.session(8_000, 1, settings).unwrap();
     let samples: Vec<f32> = codes.iter().map(|&code| f32::from(code) / 32_768.0).collect();
-    let mut voice = session.push(&[&samples]).unwrap().speech.remove(0);
-    voice.extend(session.finish().unwrap().speech.remove(0));
-    voice.into_iter().map(|sample| (sample * 32_768.0).clamp(-32_768.0, 32_767.0) as i16).collect()
+    let mut speech = session.push(&[&samples]).unwrap().speech.remove(0);
+    speech.extend(session.finish().unwrap().speech.remove(0));
+    speech.into_iter().map(|sample| (sample * 32_768.0).clamp(-32_768.0, 32_767.0) as i16).collect()
 }
 
-// One after the other: they share files.
+// In one test: they share files.
 #[test]
 fn programs_use_it() {
     if !is_there("cc") {

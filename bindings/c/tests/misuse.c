@@ -1,4 +1,4 @@
-/* What goes wrong is told by a code and in words, and nothing is touched by it. */
+/* Misuse returns a status code and a message, and has no effect. */
 #include <alphamf.h>
 #include <math.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ int main(void) {
     for (int i = 0; i < 80000; i++) left[i] = right[i] = 0.1f * (float)(i * 7919 % 101 - 50) / 50.0f;
     EXPECT(alphamf_create(8000, 2, settings, &stream) == ALPHAMF_OK);
     EXPECT(alphamf_set_noise_profile(stream, channels, 4000) == ALPHAMF_OK);
-    EXPECT(alphamf_set_watch(stream, stop, &seen) == ALPHAMF_OK);
+    EXPECT(alphamf_set_progress(stream, stop, &seen) == ALPHAMF_OK);
     EXPECT(alphamf_push(stream, channels, 80000) == ALPHAMF_CANCELLED && seen >= 0.0);
     alphamf_free(stream);
 

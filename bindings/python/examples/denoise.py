@@ -20,4 +20,4 @@ found = alphamf.Denoiser(strength="gentle").denoise(
 print(f"\r{found.stats['snr_before_db']:.1f} dB before, {found.stats['snr_after_db']:.1f} dB after")
 with wave.open(sys.argv[2], "wb") as file:
     file.setparams(parameters)
-    file.writeframes(found.voice.T.tobytes())
+    file.writeframes(found.speech.T.tobytes())

@@ -10,12 +10,12 @@ import alphamf
 
 
 def denoise(paths, output):
-    # Once for a partition: a denoiser's tables take longer than a second of sound.
+    # Once per partition: a denoiser's tables take longer than a second of audio.
     denoiser = alphamf.Denoiser(threads=1)
     for path in paths:
         samples, rate = soundfile.read(path, dtype="float32", always_2d=True)
-        voice = denoiser.denoise(samples.T, rate).voice
-        soundfile.write(os.path.join(output, os.path.basename(path)), voice.T, rate)
+        speech = denoiser.denoise(samples.T, rate).speech
+        soundfile.write(os.path.join(output, os.path.basename(path)), speech.T, rate)
         yield path
 
 
@@ -25,6 +25,6 @@ if __name__ == "__main__":
     recordings = dask.bag.from_sequence(
         sorted(entry.path for entry in os.scandir(folder) if entry.is_file()), npartitions=4 * workers
     )
-    # For a cluster, a `distributed.Client` in place of the processes of this machine.
+    # On a cluster, create a `distributed.Client` instead of using local processes.
     done = recordings.map_partitions(denoise, output).count().compute(scheduler="processes", num_workers=workers)
     print(done, "recordings")

@@ -19,8 +19,8 @@ class Denoise:
     def __call__(self, batch):
         for path, content in zip(batch["path"], batch["bytes"]):
             samples, rate = soundfile.read(io.BytesIO(content), dtype="float32", always_2d=True)
-            voice = self.denoiser.denoise(samples.T, rate).voice
-            soundfile.write(os.path.join(self.output, os.path.basename(path)), voice.T, rate)
+            speech = self.denoiser.denoise(samples.T, rate).speech
+            soundfile.write(os.path.join(self.output, os.path.basename(path)), speech.T, rate)
         return {"path": batch["path"]}
 
 

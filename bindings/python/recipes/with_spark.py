@@ -16,8 +16,8 @@ def denoiser_of(output):
         denoiser = alphamf.Denoiser(threads=1)
         for path, content in rows:
             samples, rate = soundfile.read(io.BytesIO(content), dtype="float32", always_2d=True)
-            voice = denoiser.denoise(samples.T, rate).voice
-            soundfile.write(os.path.join(output, os.path.basename(path)), voice.T, rate)
+            speech = denoiser.denoise(samples.T, rate).speech
+            soundfile.write(os.path.join(output, os.path.basename(path)), speech.T, rate)
             yield path
 
     return denoise

@@ -1,4 +1,4 @@
-//! Denoisers, and recordings on their way through them.
+//! Denoisers, sessions and real-time denoisers.
 
 use super::work::run;
 use super::{denoise_exception, value_error};
@@ -17,7 +17,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Bins, their distance in hertz, the distance of frames in seconds.
+/// Number and spacing of bins, and spacing of frames.
 fn grid(denoiser: &alphamf::Denoiser, sample_rate: u32) -> PyResult<FrameGrid> {
     let window_seconds = denoiser.dictionary().header().window_seconds;
     Ok(Stft::new(sample_rate, window_seconds).map_err(value_error)?.grid())
@@ -38,12 +38,12 @@ impl Denoiser {
         let settings = options.settings().map_err(value_error)?;
         let dictionary =
             model.map_or_else(Dictionary::built_in, Dictionary::from_bytes).map_err(value_error)?;
-        // It fills tables, on threads.
+        // Fills tables, on the threads.
         let denoiser = run(py, threads, None, |_| alphamf::Denoiser::new(dictionary, settings));
         Ok(Self { denoiser: denoiser?.map_err(denoise_exception)?, session: options.session(), threads })
     }
 
-    /// The settings in use, as JSON.
+    /// All settings, as JSON.
     fn settings(&self) -> PyResult<String> {
         serde_json::to_string(self.denoiser.settings()).map_err(value_error)
     }
@@ -115,7 +115,7 @@ impl Denoiser {
 }
 
 impl Denoiser {
-    /// The denoiser of the library.
+    /// Denoiser of the library.
     pub fn inner(&self) -> &alphamf::Denoiser {
         &self.denoiser
     }
@@ -128,7 +128,7 @@ pub struct Live {
 
 #[pymethods]
 impl Live {
-    /// Takes and gives samples x channels.
+    /// Denoises a block of samples x channels.
     fn process<'py>(
         &self,
         py: Python<'py>,
@@ -140,7 +140,7 @@ impl Live {
         output.into_pyarray(py).reshape(shape)
     }
 
-    /// Changes controls, which come as JSON.
+    /// Sets the controls, given as JSON.
     fn set_controls(&self, controls: &str) -> PyResult<()> {
         let controls = serde_json::from_str(controls).map_err(value_error)?;
         locked(&self.live).set_controls(controls);
@@ -151,7 +151,7 @@ impl Live {
         serde_json::to_string(&locked(&self.live).controls()).map_err(value_error)
     }
 
-    /// Levels of noise and voice, and the gain, dB.
+    /// Noise and speech level, dBFS, and gain, dB.
     fn meters(&self) -> (f32, f32, f32) {
         let meters = locked(&self.live).meters();
         (meters.noise_dbfs, meters.speech_dbfs, meters.gain_db)
@@ -178,7 +178,7 @@ pub struct NoiseProfile {
 
 #[pymethods]
 impl NoiseProfile {
-    /// Channels x bins, and the distance of bins in hertz; none if the stretch is too short.
+    /// Channels x bins, and the spacing of bins in hertz; `None` if the section is shorter than a window.
     fn spectra<'py>(&self, py: Python<'py>) -> PyResult<Option<(Bound<'py, PyArray2<f64>>, f64)>> {
         let Some(spectra) = self.profile.spectra() else { return Ok(None) };
         Ok(Some((PyArray2::from_vec2(py, &spectra)?, self.grid.bin_hertz)))
@@ -193,19 +193,19 @@ pub struct Session {
 
 struct State {
     session: alphamf::Session,
-    /// The codes of the result and, if it is wanted, of the residual; none for samples that are no integers.
+    /// Encoders of the result and, if requested, of the residual; `None` for floating-point samples.
     codes: Vec<Option<Integers>>,
     grid: FrameGrid,
     clipped: u64,
 }
 
-/// Turns samples into codes of 16 bits as the program does it.
+/// Encodes samples with 16 bits, as the program does.
 struct Integers {
     writer: Option<Writer>,
     bytes: Sink,
 }
 
-/// Bytes that are taken out as they come.
+/// Collects written bytes.
 #[derive(Clone, Default)]
 struct Sink(Arc<Mutex<Vec<u8>>>);
 
@@ -227,7 +227,7 @@ impl Integers {
         Ok(Self { writer: Some(writer), bytes })
     }
 
-    /// The codes of samples, interleaved.
+    /// Interleaved codes of samples.
     fn encode(&mut self, samples: &[Vec<f32>]) -> PyResult<Vec<i16>> {
         if let Some(writer) = &mut self.writer {
             writer.write_block(samples).map_err(value_error)?;
@@ -236,29 +236,30 @@ impl Integers {
         Ok(bytes.chunks_exact(2).map(|code| i16::from_le_bytes([code[0], code[1]])).collect())
     }
 
-    /// How many samples were clipped.
+    /// Ends the encoding and returns the number of clipped samples.
     fn finish(&mut self) -> PyResult<u64> {
         self.writer.take().map_or(Ok(0), |writer| writer.finish().map_err(value_error))
     }
 }
 
-/// The rows of an array, each a channel.
+/// Rows of an array, one per channel.
 fn rows(samples: &PyReadonlyArray2<'_, f32>) -> Vec<Vec<f32>> {
     samples.as_array().rows().into_iter().map(|row| row.to_vec()).collect()
 }
 
-/// Deviations, frames x bins, of all channels or of each; with the distance of bins in hertz and of frames in seconds.
+/// Standard deviations of the gain, frames x bins, one array or one per separate channel; spacing of bins (Hz) and of
+/// frames (s).
 type Deviations<'py> = (Vec<Bound<'py, PyArray2<f32>>>, f64, f64);
 
-/// Levels of the voice, the edges of their bands (Hz), and duration (s) and number of the first slot.
+/// Speech levels, edges of their bands (Hz), duration of a slot (s) and number of the first slot.
 type Levels<'py> = (Vec<Bound<'py, PyArray3<f64>>>, Vec<f64>, f64, u64);
 
-/// What a block gives: the result and, if it is wanted, the residual, channels x samples.
+/// Completed samples: result and, if requested, residual, channels x samples.
 type Blocks<'py> = Vec<Bound<'py, PyAny>>;
 
 #[pymethods]
 impl Session {
-    /// Takes channels x samples; `progress` is told the seconds that are done.
+    /// Takes channels x samples; `progress` receives the completed seconds.
     #[pyo3(signature = (samples, progress=None))]
     fn push<'py>(
         &self,
@@ -267,21 +268,22 @@ impl Session {
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Blocks<'py>> {
         let channels = rows(&samples);
-        let portion = run(py, self.threads, progress, |watch| {
+        let output = run(py, self.threads, progress, |progress| {
             let channels: Vec<&[f32]> = channels.iter().map(Vec::as_slice).collect();
-            locked(&self.state).session.push_with_progress(&channels, watch)
+            locked(&self.state).session.push_with_progress(&channels, progress)
         });
-        self.blocks(py, portion?.map_err(denoise_exception)?)
+        self.blocks(py, output?.map_err(denoise_exception)?)
     }
 
     #[pyo3(signature = (progress=None))]
     fn finish<'py>(&self, py: Python<'py>, progress: Option<&Bound<'py, PyAny>>) -> PyResult<Blocks<'py>> {
-        let portion =
-            run(py, self.threads, progress, |watch| locked(&self.state).session.finish_with_progress(watch));
-        let blocks = self.blocks(py, portion?.map_err(denoise_exception)?)?;
+        let output = run(py, self.threads, progress, |progress| {
+            locked(&self.state).session.finish_with_progress(progress)
+        });
+        let blocks = self.blocks(py, output?.map_err(denoise_exception)?)?;
         let mut state = locked(&self.state);
-        if let Some(Some(voice)) = state.codes.first_mut() {
-            state.clipped = voice.finish()?;
+        if let Some(Some(speech)) = state.codes.first_mut() {
+            state.clipped = speech.finish()?;
         }
         Ok(blocks)
     }
@@ -290,12 +292,12 @@ impl Session {
         locked(&self.state).session.set_noise_profile(&noise.profile).map_err(denoise_exception)
     }
 
-    /// Samples that may have gone in and not come out yet.
+    /// Maximum number of samples per channel held back after a push.
     fn latency(&self) -> usize {
         locked(&self.state).session.latency()
     }
 
-    /// The statistics as JSON, and how many samples were clipped.
+    /// Statistics as JSON, and the number of clipped samples.
     fn statistics(&self) -> PyResult<(String, u64)> {
         let state = locked(&self.state);
         Ok((serde_json::to_string(&state.session.statistics()).map_err(value_error)?, state.clipped))
@@ -311,7 +313,7 @@ impl Session {
         Ok((arrays.collect::<PyResult<_>>()?, grid.bin_hertz, grid.frame_seconds))
     }
 
-    /// Of every channel, or of all: slots x bands x (level, lower, upper).
+    /// One array, or one per separate channel: slots x bands x (level, lower, upper).
     fn take_levels<'py>(&self, py: Python<'py>) -> PyResult<Levels<'py>> {
         let found = locked(&self.state).session.take_levels();
         let Some(SpeechLevels { edges_hertz, slot_seconds, first_slot, .. }) = found.first().cloned() else {
@@ -330,9 +332,9 @@ impl Session {
 
 impl Session {
     /// Result and residual as arrays.
-    fn blocks<'py>(&self, py: Python<'py>, portion: SessionOutput) -> PyResult<Blocks<'py>> {
+    fn blocks<'py>(&self, py: Python<'py>, output: SessionOutput) -> PyResult<Blocks<'py>> {
         let mut state = locked(&self.state);
-        let parts = [portion.speech, portion.residual].into_iter().zip(&mut state.codes);
+        let parts = [output.speech, output.residual].into_iter().zip(&mut state.codes);
         let array = |(channels, codes): (Vec<Vec<f32>>, &mut Option<Integers>)| {
             let shape = [channels.len(), channels.first().map_or(0, Vec::len)];
             if let Some(codes) = codes {

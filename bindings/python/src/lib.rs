@@ -1,5 +1,4 @@
-//! What the Python package `alphamf` is made of: the library in the interpreter's terms. Shapes, types of samples and
-//! documentation are Python's own, in `alphamf/`.
+//! Native part of the Python package `alphamf`; shapes, sample types and documentation are in `alphamf/`.
 
 mod denoiser;
 mod metrics;
@@ -11,7 +10,7 @@ use alphamf::{DenoiseError, ErrorKind};
 use pyo3::exceptions::{PyInterruptedError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-/// The exception of a failure, by its kind.
+/// Exception for a kind of error.
 fn exception(kind: ErrorKind, error: &dyn std::error::Error) -> PyErr {
     let message = error.to_string();
     match kind {

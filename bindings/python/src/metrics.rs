@@ -1,4 +1,4 @@
-//! Scores of a recording, and of a folder of them.
+//! Metrics, and evaluation of folders.
 
 use super::denoiser::Denoiser;
 use super::work::run;
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A score of two signals.
+/// Defines functions of metrics of two signals.
 macro_rules! scores {
     ($($name:ident($($rate:ident)?)),*) => {$(
         #[pyfunction]
@@ -31,15 +31,15 @@ macro_rules! scores {
 
 scores!(sdr(), si_sdr(), snr(), segmental_snr(sample_rate), stoi(sample_rate), estoi(sample_rate));
 
-/// Denoises one recording: the library's denoiser, or a function of Python's.
+/// Denoises one recording, with the library's denoiser or a Python function.
 fn denoise(
     with: &With,
     noisy: &Signal,
-    ended: impl Fn() -> ControlFlow<()> + Send + Sync,
+    cancelled: impl Fn() -> ControlFlow<()> + Send + Sync,
 ) -> Result<Signal, Box<dyn Error + Send + Sync>> {
     match with {
         With::Denoiser(denoiser) => {
-            Ok(denoiser.denoise_with_progress(noisy, &mut |_: f64| ended(), None)?.signal)
+            Ok(denoiser.denoise_with_progress(noisy, &mut |_: f64| cancelled(), None)?.signal)
         }
         With::Function(function) => Python::attach(|py| {
             let samples = PyArray2::from_vec2(py, noisy.channels())?;
@@ -49,7 +49,7 @@ fn denoise(
         })
         .map_err(Into::into)
         .and_then(|channels| Ok(noisy.with_channels(channels)?)),
-        With::Nothing => Err("there is no enhanced file for this recording".into()),
+        With::Nothing => Err("no enhanced file for this recording".into()),
     }
 }
 
@@ -59,9 +59,9 @@ enum With {
     Nothing,
 }
 
-/// Results, failures and summary as JSON.
+/// Evaluates folders; returns results, failures and summary as JSON.
 #[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "as many as Python gives")]
+#[expect(clippy::too_many_arguments, reason = "the parameters of the Python function")]
 pub fn evaluate(
     py: Python<'_>,
     clean: PathBuf,
@@ -81,16 +81,16 @@ pub fn evaluate(
         },
     };
     let options = alphamf_eval::Options { high_pass_hz, save, ..alphamf_eval::Options::default() };
-    let outcome = run(py, threads, progress, |watch| {
+    let outcome = run(py, threads, progress, |progress| {
         let pairing = pair_folders(&clean, noisy.as_deref(), enhanced.as_deref())?;
         let (done, all) = (AtomicUsize::new(0), pairing.pairs.len() as f64);
-        let watch = Mutex::new(watch);
-        let tell = |done: usize| {
-            watch.lock().map_or(ControlFlow::Break(()), |mut watch| watch.report(done as f64 / all))
+        let progress = Mutex::new(progress);
+        let report = |done: usize| {
+            progress.lock().map_or(ControlFlow::Break(()), |mut progress| progress.report(done as f64 / all))
         };
-        let finished = |_: Result<&FileResult, &Failure>| tell(1 + done.fetch_add(1, Ordering::Relaxed));
+        let finished = |_: Result<&FileResult, &Failure>| report(1 + done.fetch_add(1, Ordering::Relaxed));
         let denoise = |noisy: &Signal, _: &mut alphamf_eval::Observer| {
-            denoise(&with, noisy, || tell(done.load(Ordering::Relaxed)))
+            denoise(&with, noisy, || report(done.load(Ordering::Relaxed)))
         };
         let (files, mut failures) =
             alphamf_eval::evaluate(&pairing.pairs, &options, None, denoise, finished)?;

@@ -1,4 +1,4 @@
-//! Learning dictionaries.
+//! Training of dictionaries.
 
 use super::work::run;
 use super::{exception, value_error};
@@ -12,22 +12,22 @@ fn training_exception(error: TrainingError) -> PyErr {
     exception(error.kind(), &error)
 }
 
-/// The sample rates of files, in hertz.
+/// Sample rates of files, Hz.
 #[pyfunction]
 pub fn sample_rates(files: Vec<PathBuf>) -> PyResult<Vec<u32>> {
     let rate = |path| Ok(alphamf_files::Reader::open(path).map_err(value_error)?.sample_rate());
     files.into_iter().map(rate).collect()
 }
 
-/// The audio files in and below a folder, in the order that the program takes them.
+/// Audio files in and below a folder, in the order of the program.
 #[pyfunction]
 pub fn audio_files(folder: PathBuf) -> PyResult<Vec<PathBuf>> {
     Ok(alphamf_files::FolderContents::scan(&folder, None)?.audio)
 }
 
-/// A dictionary, as the bytes of its file.
+/// Trains a dictionary; returns the bytes of its file.
 #[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "as many as Python gives")]
+#[expect(clippy::too_many_arguments, reason = "the parameters of the Python function")]
 pub fn train<'py>(
     py: Python<'py>,
     files: Vec<PathBuf>,
@@ -42,18 +42,18 @@ pub fn train<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let settings =
         TrainingSettings { rank, alpha, iterations, window_seconds, seed, ..TrainingSettings::default() };
-    let learned = run(py, threads, progress, |watch: &mut dyn ProgressCallback| -> PyResult<_> {
+    let trained = run(py, threads, progress, |progress: &mut dyn ProgressCallback| -> PyResult<_> {
         let mut corpus = Corpus::new(sample_rate, settings).map_err(training_exception)?;
         for path in &files {
             let in_file = |error: &dyn std::fmt::Display| value_error(format!("{}: {error}", path.display()));
             let speech = alphamf_files::read(path).map_err(value_error)?;
             corpus.add(&speech).map_err(|error| in_file(&error))?;
-            // Reading is no share of the learning, but may be ended, too.
-            if watch.report(0.0).is_break() {
+            // Reading does not count as progress, but can be cancelled.
+            if progress.report(0.0).is_break() {
                 return Err(training_exception(alphamf::Cancelled.into()));
             }
         }
-        corpus.train_with_progress(watch).map_err(training_exception)?.to_bytes().map_err(value_error)
+        corpus.train_with_progress(progress).map_err(training_exception)?.to_bytes().map_err(value_error)
     });
-    Ok(PyBytes::new(py, &learned??))
+    Ok(PyBytes::new(py, &trained??))
 }

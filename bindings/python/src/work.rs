@@ -1,4 +1,4 @@
-//! Long work beside Python: on threads of its own, told of on the way, ended by Ctrl-C.
+//! Long-running work: without the interpreter lock, on worker threads, with progress, cancelled by Ctrl-C.
 
 use alphamf::ProgressCallback;
 use pyo3::exceptions::PyRuntimeError;
@@ -11,10 +11,10 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often signals are asked for, and how often progress is told at most.
+/// Interval of signal checks, and minimum interval of progress reports.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// The threads of a process: a forked child has none of its parent's, and would wait for them forever.
+/// Thread pools of a process: a forked child has none of its parent's threads, and would wait for them forever.
 struct Pools {
     process: u32,
     by_size: HashMap<usize, Arc<ThreadPool>>,
@@ -22,12 +22,12 @@ struct Pools {
 
 static POOLS: Mutex<Option<Pools>> = Mutex::new(None);
 
-/// The pool of so many threads, as many as there are cores if `None`.
+/// Pool of `threads` threads, or of as many as there are cores.
 fn pool(threads: Option<usize>) -> PyResult<Arc<ThreadPool>> {
     let process = std::process::id();
     let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(of_parent) = pools.take_if(|pools| pools.process != process) {
-        // Dropping it would ask threads to end that are not here.
+        // Dropping it would wait for threads that do not exist in this process.
         std::mem::forget(of_parent);
     }
     let pools = pools.get_or_insert_with(|| Pools { process, by_size: HashMap::new() });
@@ -41,51 +41,51 @@ fn pool(threads: Option<usize>) -> PyResult<Arc<ThreadPool>> {
     Ok(pool)
 }
 
-/// Does `work` on `threads` threads, the interpreter set free. The function `progress` is called with the share that is
-/// done, which `work` tells its watch. What it or a handler of signals raises ends the work and is raised.
+/// Runs `work` on `threads` threads without the interpreter lock. `progress` is called with the values that `work` reports.
+/// An exception of `progress` or of a signal handler cancels the work and is raised.
 pub fn run<T: Send>(
     py: Python<'_>,
     threads: Option<usize>,
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&mut dyn ProgressCallback) -> T + Send,
 ) -> PyResult<T> {
-    // A function of Python's that is called by such work is on its threads already, and must not wait for them.
+    // A Python function called by such work runs on its threads already, and must not wait for them.
     if rayon::current_thread_index().is_some() {
         return Ok(py.detach(|| work(&mut ())));
     }
     let pool = pool(threads)?;
     let progress = progress.map(|progress| progress.clone().unbind());
-    let ended = AtomicBool::new(false);
+    let cancelled = AtomicBool::new(false);
     let (sender, receiver) = mpsc::channel();
-    let (result, heard) = py.detach(move || {
+    let (result, outcome) = py.detach(move || {
         let mut result = None;
-        let heard = pool.in_place_scope(|scope| {
-            let (result, ended) = (&mut result, &ended);
+        let outcome = pool.in_place_scope(|scope| {
+            let (result, cancelled) = (&mut result, &cancelled);
             scope.spawn(move |_| {
-                let mut watch = |done: f64| {
-                    // Nobody listens any more once it is ended.
+                let mut report = |done: f64| {
+                    // There is no receiver after cancellation.
                     let _ = sender.send(done);
-                    if ended.load(Ordering::Relaxed) {
+                    if cancelled.load(Ordering::Relaxed) {
                         ControlFlow::Break(())
                     } else {
                         ControlFlow::Continue(())
                     }
                 };
-                *result = Some(work(&mut watch));
+                *result = Some(work(&mut report));
             });
-            let heard = listen(&receiver, progress.as_ref());
-            ended.store(heard.is_err(), Ordering::Relaxed);
-            heard
+            let outcome = forward(&receiver, progress.as_ref());
+            cancelled.store(outcome.is_err(), Ordering::Relaxed);
+            outcome
         });
-        (result, heard)
+        (result, outcome)
     });
-    heard?;
-    result.ok_or_else(|| PyRuntimeError::new_err("the work was given up"))
+    outcome?;
+    result.ok_or_else(|| PyRuntimeError::new_err("internal error: the work did not finish"))
 }
 
-/// Listens until the work is done, or something is raised.
-fn listen(receiver: &Receiver<f64>, progress: Option<&Py<PyAny>>) -> PyResult<()> {
-    let (mut asked, mut last) = (Instant::now(), None);
+/// Forwards progress until the work is done or an exception is raised.
+fn forward(receiver: &Receiver<f64>, progress: Option<&Py<PyAny>>) -> PyResult<()> {
+    let (mut checked, mut last) = (Instant::now(), None);
     loop {
         let is_done = match receiver.recv_timeout(INTERVAL) {
             Ok(done) => {
@@ -95,14 +95,14 @@ fn listen(receiver: &Receiver<f64>, progress: Option<&Py<PyAny>>) -> PyResult<()
             Err(RecvTimeoutError::Timeout) => false,
             Err(RecvTimeoutError::Disconnected) => true,
         };
-        // Taking the interpreter for every sweep of short work would cost more than the work.
+        // Taking the interpreter lock for every report would cost more than short work does.
         if is_done && progress.is_none() {
             return Ok(());
         }
-        if !is_done && asked.elapsed() < INTERVAL {
+        if !is_done && checked.elapsed() < INTERVAL {
             continue;
         }
-        asked = Instant::now();
+        checked = Instant::now();
         Python::attach(|py| {
             py.check_signals()?;
             if let (Some(progress), Some(done)) = (progress, last.take()) {

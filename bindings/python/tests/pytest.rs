@@ -1,4 +1,4 @@
-//! Runs the tests of the package with the library that was built with this one, where Python, numpy and pytest are.
+//! Runs the tests of the Python package with the library built with this test; skipped without numpy and pytest.
 
 #![cfg(target_os = "linux")]
 
@@ -11,7 +11,7 @@ fn the_package_passes_its_tests() {
     let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
     let able = Command::new(&python).args(["-c", "import numpy, pytest"]).output();
     if !able.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: no Python with numpy and pytest; say which by PYTHON");
+        eprintln!("SKIPPED: no Python with numpy and pytest: set PYTHON");
         return;
     }
     let dependencies = std::env::current_exe().unwrap().parent().unwrap().to_owned();
@@ -20,8 +20,11 @@ fn the_package_passes_its_tests() {
     let packages = Path::new(env!("CARGO_TARGET_TMPDIR")).join("packages");
     let package = packages.join("alphamf");
     std::fs::create_dir_all(&package).unwrap();
-    for name in ["__init__.py", "samplers.py"] {
-        std::fs::copy(root.join("alphamf").join(name), package.join(name)).unwrap();
+    for entry in std::fs::read_dir(root.join("alphamf")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "py") {
+            std::fs::copy(&path, package.join(path.file_name().unwrap())).unwrap();
+        }
     }
     let native = package.join("_native.abi3.so");
     let _ = std::fs::remove_file(&native);

@@ -58,7 +58,7 @@ def test_any_function_is_scored(corpus):
     assert np.array_equal(read(corpus / "saved" / "one.wav")[0], read(corpus / "noisy" / "one.wav")[0])
     # One that calls the package itself waits for nobody.
     denoiser = alphamf.Denoiser(threads=1, **FAST)
-    inner = alphamf.evaluate(lambda x, rate: denoiser.denoise(x, rate).voice, **folders, threads=1)
+    inner = alphamf.evaluate(lambda x, rate: denoiser.denoise(x, rate).speech, **folders, threads=1)
     outer = alphamf.evaluate(denoiser, **folders)
     assert [file["output"] for file in inner["files"]] == [file["output"] for file in outer["files"]]
     enhanced = alphamf.evaluate(None, clean=folders["clean"], enhanced=corpus / "saved")

@@ -44,8 +44,8 @@ def test_output_equals_the_programs_bit_for_bit(program, noisy, tmp_path):
         command = [program, "-q", source, target, "--residual", residual, "--noise-from", "0.1..0.9", *flags]
         subprocess.run(command, check=True)
         found = alphamf.Denoiser(**options).denoise(recording, rate, noise_from=(0.1, 0.9), residual=True)
-        assert found.voice.dtype == np.int16 and found.voice.shape == recording.shape
-        assert np.array_equal(found.voice, read(target)[0]), options
+        assert found.speech.dtype == np.int16 and found.speech.shape == recording.shape
+        assert np.array_equal(found.speech, read(target)[0]), options
         assert np.array_equal(found.residual, read(residual)[0]), options
 
 
@@ -152,7 +152,7 @@ def test_chunks_give_what_the_whole_gives(noisy):
     assert waiting < len(samples)
     parts.append(stream.finish())
     removed.append(stream.residual[0])
-    assert np.array_equal(np.concatenate(parts), whole.voice)
+    assert np.array_equal(np.concatenate(parts), whole.speech)
     assert np.array_equal(np.concatenate(removed), whole.residual)
     assert stream.stats == whole.stats
     with pytest.raises((ValueError, RuntimeError), match="ended"):
@@ -182,8 +182,8 @@ def test_live_sound_equals_the_programs(program, noisy, tmp_path):
     assert -120 <= live.meters["noise_dbfs"] < 0
     # It begins anew; what passes by is late alone.
     live.reset()
-    live.set(bypass=True, strength=5.0)
-    assert live.controls["bypass"] and live.controls["strength"] == 2.0
+    live.set(bypass=True, gain_exponent=5.0)
+    assert live.controls["bypass"] and live.controls["gain_exponent"] == 2.0
     passed = live.process(sound.astype(np.float64))
     assert passed.dtype == np.float64 and np.array_equal(passed[8000:], sound[8000 - 128 : -128])
     stereo = alphamf.Denoiser().live(rate, 2)
@@ -233,7 +233,7 @@ def test_levels_are_those_of_the_voice(noisy):
     assert (found.levels.slot_seconds, found.levels.first_slot) == (0.1, 0)
     assert np.all((lower <= level) & (level <= upper) | np.isnan(level))
     power = np.nansum(10 ** (level / 10)) / level.shape[1]
-    assert abs(10 * np.log10(power / np.mean((found.voice / 32768) ** 2))) < 3
+    assert abs(10 * np.log10(power / np.mean((found.speech / 32768) ** 2))) < 3
     separate = alphamf.Denoiser(channels="separate", **FAST).denoise(stereo, rate, levels=True).levels
     assert separate.values.shape == (2, 3) + level.shape
     stream = alphamf.Denoiser(**FAST).stream(rate, dtype=np.int16, levels=True)
@@ -255,7 +255,7 @@ def test_a_denoiser_is_pickled_with_its_model(noisy, tmp_path):
     path.unlink()
     copy = pickle.loads(pickle.dumps(denoiser))
     assert copy.settings == denoiser.settings and copy.settings["seed"] == 5
-    assert np.array_equal(copy.denoise(samples, rate).voice, denoiser.denoise(samples, rate).voice)
+    assert np.array_equal(copy.denoise(samples, rate).speech, denoiser.denoise(samples, rate).speech)
 
 
 def test_numbers_of_numpy_are_numbers():
@@ -267,9 +267,9 @@ def test_numbers_of_numpy_are_numbers():
 def test_threads_share_a_denoiser(noisy):
     samples, rate = noisy
     denoiser = alphamf.Denoiser(**FAST)
-    expected = denoiser.denoise(samples, rate).voice
+    expected = denoiser.denoise(samples, rate).speech
     with ThreadPoolExecutor(4) as pool:
-        results = list(pool.map(lambda _: denoiser.denoise(samples, rate).voice, range(8)))
+        results = list(pool.map(lambda _: denoiser.denoise(samples, rate).speech, range(8)))
     assert all(np.array_equal(result, expected) for result in results)
 
 

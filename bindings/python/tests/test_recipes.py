@@ -34,9 +34,9 @@ def test_recipe(engine, tmp_path):
     recordings, voices = tmp_path / "recordings", tmp_path / "voices"
     recordings.mkdir()
     samples, rate = read(AUDIO / "demo-noisy.wav")
-    stretches = [samples[n * rate // 2 : n * rate // 2 + rate] for n in range(3)]
-    for n, stretch in enumerate(stretches):
-        write(recordings / f"{n}.wav", stretch, rate)
+    sections = [samples[n * rate // 2 : n * rate // 2 + rate] for n in range(3)]
+    for n, section in enumerate(sections):
+        write(recordings / f"{n}.wav", section, rate)
 
     script = RECIPES / f"with_{engine.removeprefix('py')}.py"
     run = subprocess.run(
@@ -44,8 +44,8 @@ def test_recipe(engine, tmp_path):
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines()[-1] == "3 recordings"
-    for n, stretch in enumerate(stretches):
-        expected = alphamf.denoise(stretch.astype(np.float32) / 32768, rate)
+    for n, section in enumerate(sections):
+        expected = alphamf.denoise(section.astype(np.float32) / 32768, rate)
         found, found_rate = read(voices / f"{n}.wav")
         assert found_rate == rate
         assert np.abs(found / 32768 - expected).max() < 1.5 / 32768

@@ -73,7 +73,7 @@ async function pump() {
     if (entry === current && recording && recording !== mine.recording) mine.recording = recording;
     else if (entry === current && !recording) show(entry, mine.recording);
     if (entry === current) computed = mine.options;
-    await engine.denoise(mine.recording, mine.options, { signal: abort.signal, onProgress: () => progress(mine, began) });
+    await engine.denoise(mine.recording, mine.options, { signal: abort.signal, onProgress: (fraction) => progress(mine, fraction, began) });
     const result = await mine.recording.wav("after");
     if (abort.signal.aborted) throw new Cancelled();
     const seconds = (performance.now() - began) / 1000;
@@ -91,10 +91,9 @@ async function pump() {
   pump();
 }
 
-function progress({ entry, recording: working }, began) {
-  const fraction = working.ready / working.frames;
+function progress({ entry, recording: working }, fraction, began) {
   const left = ((performance.now() - began) / 1000) * (1 / Math.max(fraction, 1e-9) - 1);
-  const text = `${Math.floor(100 * fraction)} %${fraction > 0 && fraction < 1 ? `, ${clock(left)} left` : ""}`;
+  const text = `${Math.floor(100 * fraction)} %${fraction > 0.01 && fraction < 1 ? `, ${clock(left)} left` : ""}`;
   queue.set(entry, { text });
   at("progress").value = fraction;
   at("progress-text").textContent = `${entry === current ? "Denoising" : `Denoising ${entry.name}`}: ${text}`;

@@ -37,7 +37,7 @@ export class Engine {
     });
   }
 
-  /** Fills a `Recording`, calling `onProgress` after each chunk. Rejects with `Cancelled` once `signal` is aborted. */
+  /** Fills a `Recording`. `onProgress` receives the completed fraction. Rejects with `Cancelled` once `signal` is aborted. */
   denoise(recording, options, { onProgress, signal }) {
     const id = ++this.#id;
     const { sampleRate, channels, frames } = recording;
@@ -45,6 +45,7 @@ export class Engine {
     recording.restart();
     return new Promise((resolve, reject) => {
       let sent = 0;
+      let completed = 0;
       const end = (settle, value) => {
         this.#tasks.delete(id);
         signal.removeEventListener("abort", abort);
@@ -60,11 +61,13 @@ export class Engine {
       };
       if (signal.aborted) return abort();
       signal.addEventListener("abort", abort);
-      this.#tasks.set(id, ({ output, stats, error }) => {
+      this.#tasks.set(id, ({ seconds, output, stats, error }) => {
         if (error) return end(reject, new Error(error));
+        if (seconds !== undefined) return onProgress((completed = Math.max(completed, Math.min(1, seconds / recording.seconds))));
         recording.append(output);
         if (stats) recording.stats = stats;
-        onProgress();
+        completed = Math.max(completed, recording.ready / frames);
+        onProgress(completed);
         if (stats) end(resolve, recording);
         else send();
       });

@@ -3,6 +3,7 @@ import { createLiveNode } from "./index.js";
 import { microphone } from "./microphone.js";
 
 const at = (id) => document.getElementById(id);
+const decibels = (level) => `${level.toFixed(0).replace("-", "−")} dBFS`;
 const say = (text) => (at("live-status").textContent = text);
 
 let running; // { context, stream, node }
@@ -70,8 +71,8 @@ function meter({ speech_dbfs, noise_dbfs, load }) {
     at(id).value = value;
     at(`${id}-text`).textContent = text;
   };
-  show("speech", speech_dbfs, `${speech_dbfs.toFixed(0)} dB`);
-  show("noise", noise_dbfs, `${noise_dbfs.toFixed(0)} dB`);
+  show("speech", speech_dbfs, decibels(speech_dbfs));
+  show("noise", noise_dbfs, decibels(noise_dbfs));
   show("load", load, `${(100 * load).toFixed(0)} %`);
 }
 

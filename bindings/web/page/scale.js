@@ -8,8 +8,15 @@ export const hertzAt = (height, sampleRate) => 700 * (10 ** ((height * mel(sampl
 /** Inverse of `hertzAt`. */
 export const heightOf = (hertz, sampleRate) => mel(hertz) / mel(sampleRate / 2);
 
-/** Frequencies to label, Hz. */
-export const frequencyTicks = (sampleRate) => [500, 1000, 2000, 4000, 8000, 16000, 32000].filter((hertz) => hertz < 0.45 * sampleRate);
+/** Frequencies to label, Hz, far enough apart for a picture of `height` pixels. */
+export function frequencyTicks(sampleRate, height) {
+  const ticks = [];
+  for (const hertz of [32000, 16000, 8000, 4000, 2000, 1000, 500]) {
+    const above = ticks.length ? heightOf(ticks.at(-1), sampleRate) : 1;
+    if ((above - heightOf(hertz, sampleRate)) * height >= 14) ticks.push(hertz);
+  }
+  return ticks;
+}
 
 /** Range of the colours, dBFS. */
 export const LEVELS = [-100, -20];

@@ -1,6 +1,8 @@
 // Denoises recordings chunk by chunk. Receives { start }, { push }, { finish }, { settings }, each with the `id` of its task, and
-// posts { output }, { stats }, { settings } or { error } with the same `id`.
+// posts { seconds }, { output, stats }, { settings } or { error } with the same `id`.
 import { Denoiser, settings } from "./index.js";
+
+const REPORT_MS = 200;
 
 let denoiser; // of the last options
 let made; // those options, as JSON
@@ -20,11 +22,22 @@ async function begin(id, { sampleRate, channels, options }) {
   stream = { id, stream: denoiser.stream(sampleRate, channels) };
 }
 
+/** Posts the completed seconds, a few times a second. */
+function progress(id) {
+  let last = performance.now();
+  return (seconds) => {
+    if (performance.now() - last < REPORT_MS) return;
+    last = performance.now();
+    self.postMessage({ id, seconds });
+  };
+}
+
 async function handle({ id, start, push, finish, settings: options }) {
   if (options) return { settings: await Promise.all(options.map((options) => settings(options))) };
   if (start) return begin(id, start);
   if (stream?.id !== id) return undefined; // superseded
-  const { speech } = push ? stream.stream.push(push) : stream.stream.finish();
+  const report = progress(id);
+  const { speech } = push ? stream.stream.push(push, report) : stream.stream.finish(report);
   return { output: speech, stats: finish ? stream.stream.stats : undefined };
 }
 

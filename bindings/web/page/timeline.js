@@ -24,7 +24,7 @@ export class Timeline extends EventTarget {
     this.#pictures = new Pictures(
       { wave: at("wave"), before: at("before"), after: at("after") },
       () => ({ before: colour("--wave-before"), after: colour("--wave-after") }),
-      (peak) => (at("peak").textContent = `±${(20 * Math.log10(peak)).toFixed(1).replace("-", "−")} dBFS`),
+      (peak) => (at("peak").textContent = `peak ${(20 * Math.log10(peak)).toFixed(1).replace("-", "−")} dBFS`),
     );
     this.#listen();
     const frame = () => {
@@ -125,7 +125,7 @@ export class Timeline extends EventTarget {
     const inside = ticks.filter((tick) => tick <= end - 0.04 * (end - start));
     at("times").replaceChildren(...inside.map((tick) => label(clock(tick, step), { left: `${(100 * (tick - start)) / (end - start)}%` })));
     for (const id of ["before-axis", "after-axis"]) {
-      const marks = frequencyTicks(sampleRate).map((hertz) =>
+      const marks = frequencyTicks(sampleRate, at("before").clientHeight).map((hertz) =>
         label(`${hertz / 1000} kHz`, { bottom: `${100 * heightOf(hertz, sampleRate)}%` }));
       at(id).replaceChildren(...marks);
     }

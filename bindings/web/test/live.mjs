@@ -15,7 +15,7 @@ export async function checkLivePage(tab) {
   assert.equal(await tab.getAttribute("#listen", "aria-pressed"), "true");
   await tab.waitForTimeout(1500);
   const on = await playedLevel(tab);
-  assert.match(await tab.textContent("#noise-text"), /^-\d+ dB$/);
+  assert.match(await tab.textContent("#noise-text"), /^−\d+ dBFS$/);
   const loads = [];
   for (let n = 0; n < 20; n++) {
     await tab.waitForTimeout(100);

@@ -114,16 +114,26 @@ test("offline, the page has every file that it loads", () => {
   for (const name of page) assert.ok(kept.includes(name === "index.html" ? '"./"' : `"${name}"`), name);
 });
 
-test("the page and the documentation name options that exist", () => {
+/** Name and documentation of every option. */
+function options() {
   const source = readFileSync(join(folder, "../../src/options.rs"), "utf8");
-  const names = new Set([...source.matchAll(/^ {4}pub ([a-z_]+):/gm)].map(([, name]) => name));
-  assert.ok(names.has("floor_db") && names.size > 15);
-  const page = [...readFileSync(join(folder, "page/index.html"), "utf8").matchAll(/data-option="(\w+)"/g)].map(([, name]) => name);
-  assert.ok(page.length >= 5);
-  for (const name of page) assert.ok(names.has(name), name);
-  const types = readFileSync(join(folder, "index.d.ts"), "utf8").match(/export interface Options \{(.*?)\n\}/s)[1];
-  const typed = new Set([...types.matchAll(/^ {2}(\w+)\?:/gm)].map(([, name]) => name));
-  // Bytes of a file in place of its path; and dither, of which floating-point samples have none.
-  for (const name of names) assert.ok(typed.has(name) || name === "no_dither", name);
-  for (const name of typed) assert.ok(names.has(name) || name === "model", name);
+  const body = source.split("pub struct Options {")[1].split("\n}\n")[0];
+  const found = new Map();
+  let lines = [];
+  for (const line of body.split("\n")) {
+    if (line.startsWith("    ///")) lines.push(line.slice(7).trim());
+    const name = line.match(/^ {4}pub (\w+):/)?.[1];
+    if (!name) continue;
+    found.set(name, lines.filter(Boolean).join(" ").replace(/--([a-z][a-z-]*)/g, (_, option) => option.replaceAll("-", "_")));
+    lines = [];
+  }
+  return found;
+}
+
+test("labels of the page are taken from the library", () => {
+  const expected = options();
+  const page = readFileSync(join(folder, "page/index.html"), "utf8");
+  const parts = [...page.matchAll(/data-option="(\w+)" title="([^"]*)"/g)];
+  assert.ok(parts.length >= 6 && parts.length === page.match(/data-option=/g).length);
+  for (const [, name, title] of parts) assert.equal(title, expected.get(name).split(/\. (?=[A-Z])/)[0].replace(/\.$/, "") + ".", name);
 });

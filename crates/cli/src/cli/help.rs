@@ -306,7 +306,7 @@ fn documentation_is_that_of_the_options() {
     for file in ["bindings/python/README.md", "bindings/c/README.md"] {
         compare(file, begin, end, &options_table());
     }
-    let python = "bindings/python/alphamf/__init__.py";
+    let python = "bindings/python/alphamf/_denoiser.py";
     compare(python, "its path, or its bytes.\n", "    :param threads:", &python_parameters());
     compare(python, "model: Optional[Model] = None,\n", "        threads:", &python_arguments());
     let (begin, end) = ("export interface Options {\n", "  /** Bytes of a dictionary");

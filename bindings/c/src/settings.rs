@@ -1,0 +1,155 @@
+//! Settings of streams and of real-time denoisers.
+
+use crate::alphamf_status::{self, ALPHAMF_FAILED, ALPHAMF_INPUT};
+use crate::boundary::{Failure, guarded, memory, model, reference, setting, string};
+use alphamf::denoiser::{Options, SessionSettings};
+use alphamf::signal::check_sample_rate;
+use alphamf::{Denoiser, Dictionary};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use serde_json::{Map, Value};
+use std::ffi::c_char;
+use std::sync::{Arc, OnceLock};
+
+/// Settings of streams and of real-time denoisers.
+pub struct alphamf_settings {
+    options: Map<String, Value>,
+    threads: usize,
+    dictionary: Option<Dictionary>,
+    /// Made on first use and shared by all streams of these settings.
+    prepared: OnceLock<Prepared>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Prepared {
+    pub(crate) denoiser: Denoiser,
+    pub(crate) session: SessionSettings,
+    /// Own worker threads, if their number was set.
+    pub(crate) pool: Option<Arc<ThreadPool>>,
+}
+
+impl alphamf_settings {
+    fn new() -> Self {
+        Self { options: Map::new(), threads: 0, dictionary: None, prepared: OnceLock::new() }
+    }
+
+    fn options(&self) -> Result<Options, Failure> {
+        serde_json::from_value(Value::Object(self.options.clone())).map_err(setting)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+        if name == "threads" {
+            self.threads = value
+                .parse()
+                .ok()
+                .filter(|threads| (1..=1024).contains(threads))
+                .ok_or_else(|| setting(format!("threads is {value}; expected 1 to 1024")))?;
+        } else {
+            // Numbers and booleans as in JSON; anything else is text.
+            let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+            let before = self.options.insert(name.to_owned(), value);
+            if let Err(Failure(status, message)) = self.options() {
+                match before {
+                    Some(before) => self.options.insert(name.to_owned(), before),
+                    None => self.options.remove(name),
+                };
+                return Err(Failure(status, format!("{name}: {message}")));
+            }
+        }
+        self.prepared = OnceLock::new();
+        Ok(())
+    }
+
+    pub(crate) fn prepared(&self) -> Result<Prepared, Failure> {
+        if let Some(prepared) = self.prepared.get() {
+            return Ok(prepared.clone());
+        }
+        let options = self.options()?;
+        let dictionary = self.dictionary.clone().map_or_else(Dictionary::built_in, Ok).map_err(model)?;
+        let denoiser = Denoiser::new(dictionary, options.settings().map_err(setting)?)?;
+        let pool = match self.threads {
+            0 => None,
+            threads => {
+                let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+                Some(Arc::new(pool.map_err(|error| Failure(ALPHAMF_FAILED, error.to_string()))?))
+            }
+        };
+        Ok(self.prepared.get_or_init(|| Prepared { denoiser, session: options.session(), pool }).clone())
+    }
+}
+
+/// Denoiser of the settings, or of the defaults if they are NULL. The sample rate is checked first, before tables are
+/// filled.
+///
+/// # Safety
+/// `settings` is null or of `alphamf_settings_new`.
+pub(crate) unsafe fn prepare(
+    sample_rate: u32,
+    settings: *const alphamf_settings,
+) -> Result<Prepared, Failure> {
+    check_sample_rate(sample_rate).map_err(|error| Failure(ALPHAMF_INPUT, error.to_string()))?;
+    // SAFETY: as the caller promises.
+    match unsafe { settings.as_ref() } {
+        Some(settings) => settings.prepared(),
+        None => alphamf_settings::new().prepared(),
+    }
+}
+
+/// Creates settings at their defaults; free them with alphamf_settings_free.
+#[unsafe(no_mangle)]
+pub extern "C" fn alphamf_settings_new() -> *mut alphamf_settings {
+    Box::into_raw(Box::new(alphamf_settings::new()))
+}
+
+/// Sets an option of the program `denoise` by name, with _ for -, such as ("strength", "gentle"), ("mix", "0.8"),
+/// ("channels", "separate") or ("no_neural", "true"); or the number of worker threads, ("threads", "2"). Existing streams
+/// keep their settings.
+///
+/// Returns ALPHAMF_SETTING for an unknown name or a value of the wrong type; alphamf_create checks most ranges and
+/// combinations.
+///
+/// # Safety
+/// `settings` is of `alphamf_settings_new`; the texts are zero-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn alphamf_set(
+    settings: *mut alphamf_settings,
+    name: *const c_char,
+    value: *const c_char,
+) -> alphamf_status {
+    guarded(|| {
+        // SAFETY: as the caller promises.
+        let (settings, name, value) =
+            unsafe { (reference(settings, "settings")?, string(name, "name")?, string(value, "value")?) };
+        settings.set(name, value)
+    })
+}
+
+/// Replaces the built-in dictionary by the bytes of a file of `denoise train`.
+///
+/// # Safety
+/// `settings` is of `alphamf_settings_new`; `bytes` points to `length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn alphamf_set_dictionary(
+    settings: *mut alphamf_settings,
+    bytes: *const u8,
+    length: usize,
+) -> alphamf_status {
+    guarded(|| {
+        // SAFETY: as the caller promises.
+        let (settings, bytes) = unsafe { (reference(settings, "settings")?, memory(bytes, length)?) };
+        settings.dictionary = Some(Dictionary::from_bytes(bytes).map_err(model)?);
+        settings.prepared = OnceLock::new();
+        Ok(())
+    })
+}
+
+/// Frees settings, or NULL. Streams created with them remain valid.
+///
+/// # Safety
+/// `settings` is NULL or of `alphamf_settings_new`, and not used afterwards.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn alphamf_settings_free(settings: *mut alphamf_settings) {
+    if !settings.is_null() {
+        // SAFETY: as the caller promises, and it is not null.
+        drop(unsafe { Box::from_raw(settings) });
+    }
+}

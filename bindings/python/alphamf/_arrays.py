@@ -1,0 +1,75 @@
+"""Checks and conversions of arguments."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Union
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+#: A file, by path or as its bytes.
+Model = Union[str, "os.PathLike[str]", bytes]
+#: Receives the completed fraction, 0 to 1; an exception cancels the work.
+Progress = Callable[[float], object]
+
+DTYPES = (np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int16))
+
+
+def file_bytes(model: Model) -> bytes:
+    return bytes(model) if isinstance(model, (bytes, bytearray, memoryview)) else Path(model).read_bytes()
+
+
+def to_json(options: Mapping[str, Any]) -> str:
+    def plain(value: Any) -> Any:
+        if isinstance(value, np.generic):
+            return value.item()
+        raise TypeError(f"{value!r}: expected a number, a string or a bool")
+
+    return json.dumps(options, default=plain)
+
+
+def check_threads(threads: Optional[int]) -> Optional[int]:
+    if threads is not None and not 1 <= threads <= 1024:
+        raise ValueError(f"threads is {threads}; expected 1 to 1024")
+    return threads
+
+
+def check_rate(sample_rate: Any) -> int:
+    rate = int(sample_rate)
+    if rate != sample_rate or not 8000 <= rate <= 192000:
+        raise ValueError(f"sample rate of {sample_rate} Hz: expected an integer from 8000 to 192000")
+    return rate
+
+
+def check_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    if dtype not in DTYPES:
+        raise TypeError(f"samples of {dtype}: expected float32, float64 or int16")
+    return dtype
+
+
+def as_channels(samples: Array) -> Array:
+    """Samples of a recording, with shape (channels, n)."""
+    check_dtype(samples.dtype)
+    if samples.ndim not in (1, 2) or samples.size == 0:
+        raise ValueError(f"samples of shape {samples.shape}: expected (n,) or (channels, n), and at least one sample")
+    if samples.ndim == 1:
+        return samples[np.newaxis]
+    if samples.shape[0] > samples.shape[1]:
+        raise ValueError(
+            f"samples of shape {samples.shape}: expected (channels, n); transpose an array of (n, channels): x.T"
+        )
+    return samples
+
+
+def as_floats(samples: Array) -> Array:
+    if samples.dtype == np.int16:
+        return samples.astype(np.float32) / np.float32(32768)
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(samples, np.float32)

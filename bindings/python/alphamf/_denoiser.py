@@ -1,0 +1,272 @@
+"""Denoising of whole recordings."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Tuple, Union
+
+import numpy as np
+
+from . import _native
+from ._arrays import Model, Progress, as_channels, as_floats, check_dtype, check_rate, check_threads, file_bytes, to_json
+from ._live import Live
+from ._results import Denoised, NoiseProfile, read_stats, take_deviation, take_levels
+from ._stream import Stream
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ._arrays import Array
+
+
+class Denoiser:
+    """Removes noise from recordings; it can be pickled, and used from several threads at once.
+
+    Options that are ``None`` keep their default.
+
+    :param model: Use the dictionary of a file of :func:`train` or ``denoise train``: its path, or its bytes.
+    :param quality: Choose between quality and speed. Default: normal. fast takes about half the time: fewer sweeps of
+        expectation maximisation, no Gibbs sweeps. The seed then affects the dither alone. One of normal, fast.
+    :param strength: Set the noise reduction. Default: normal. gentle removes 12 dB at most, normal 45 dB, strong 70 dB.
+        With ``no_neural``, normal removes about 26 dB, more where noise is louder than speech and less where it is
+        barely audible. Excludes ``floor_db``. One of gentle, normal, strong.
+    :param floor_db: Set the minimum gain of any frequency, in dB. Range: -100 to 0. Default: that of ``strength``,
+        which it replaces.
+    :param mix: Set the fraction of denoised signal in the output. Range: 0 to 1. Default: 1. The rest is the input; 0
+        returns the input.
+    :param dereverb: Reduce late reverberation, 0 (off) to 1 (full). Range: 0 to 1. Default: 0. Start with 0.5.
+    :param channels: Couple or separate channels. Default: shared. shared applies one gain to all channels and keeps the
+        stereo image; separate denoises each channel alone. One of shared, separate.
+    :param seed: Seed the random numbers. Range: 0 to 18446744073709551615. Default: 0. The same seed gives the same
+        output, on any number of threads. It drives sampling and dither; with ``quality`` fast, dither alone.
+    :param no_dither: Round to integers without dither. Pauses may then become digital silence and faint noise may be
+        gated. Floating-point output has no dither.
+    :param no_neural: Disable the speech-presence network. The gain is then the posterior-mean Wiener gain alone, with
+        slowly varying noise.
+    :param method: Run a published method with its own settings. published is Simsekli et al. (2016), section 4.2: 2500
+        Gibbs sweeps, slow. It departs from the paper: factors start at the level of the recording, a minibatch is a
+        tenth of the bins across frames, each frame has an L-BFGS memory of its own, the drift of a step is limited, the
+        gain is averaged over the impulse variables, and priors and step size were chosen here. It expects a dictionary
+        trained with alpha 1.2. Excludes all options but ``seed``, ``mix``, ``channels`` and ``no_dither``. One of
+        published.
+    :param alpha_speech: Set the characteristic exponent of speech. Range: 0.2 to 2. Default: that of the dictionary,
+        whose spectra were trained with it.
+    :param alpha_noise: Set the characteristic exponent of noise. Range: 0.2 to 2. Default: 1.9.
+    :param noise_rank: Model noise with N fixed spectra. Range: 1 to 64. Default: one drifting spectrum, which it
+        replaces. Disables the speech-presence network.
+    :param sampler: Choose the sampler of activations and noise spectra. Default: hamcmc. Needs Gibbs sweeps. One of
+        sgld, psgld, sgrld, hamcmc, sghmc, sgnht, sgrhmc, hmc, mh-bfgs, hmc-bfgs, qnhmc, nuts, nmc.
+    :param iterations: Set the number of Gibbs sweeps. Range: 0 to 1000000. Default: 8; with ``quality`` fast, 0.
+        Without sweeps nothing is sampled.
+    :param burn_in: Discard the first N Gibbs sweeps. Range: 0 to one less than ``iterations``. Default: 2; with
+        ``iterations``, half of them. Needs Gibbs sweeps.
+    :param em_iterations: Set the number of expectation-maximisation sweeps. Range: 0 to 10000. Default: 18; with
+        ``quality`` fast, 12. They precede the Gibbs sweeps; without those, 1 is the least.
+    :param step_size: Set the step size of the sampler. Range: above 0 to 1000000. Default: the sampler's own. The
+        sampler nmc has none. Needs Gibbs sweeps.
+    :param minibatch: Set the fraction of bins in each gradient. Range: above 0 to 1. Default: 1. Samplers that accept
+        or reject take 1 alone: hmc, mh-bfgs, hmc-bfgs, qnhmc, nuts, nmc. Needs Gibbs sweeps.
+    :param positivity: Choose how the sampler keeps factors positive. Default: log. log samples their logarithms;
+        mirrored reflects draws at zero, as in the paper. The sampler nmc takes log alone. Needs Gibbs sweeps. One of
+        log, mirrored.
+    :param impulses: Choose how impulse variables are treated. Default: integrated. integrated averages over them
+        exactly; sampled draws them by Metropolis steps, as in the paper. Needs Gibbs sweeps. One of integrated,
+        sampled.
+    :param threads: Set the number of worker threads. Default: all cores. The result does not depend on it.
+    :raises ValueError: if an option is out of range or has no effect, or the dictionary is invalid.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: Optional[Model] = None,
+        quality: Optional[str] = None,
+        strength: Optional[str] = None,
+        floor_db: Optional[float] = None,
+        mix: Optional[float] = None,
+        dereverb: Optional[float] = None,
+        channels: Optional[str] = None,
+        seed: Optional[int] = None,
+        no_dither: bool = False,
+        no_neural: bool = False,
+        method: Optional[str] = None,
+        alpha_speech: Optional[float] = None,
+        alpha_noise: Optional[float] = None,
+        noise_rank: Optional[int] = None,
+        sampler: Optional[str] = None,
+        iterations: Optional[int] = None,
+        burn_in: Optional[int] = None,
+        em_iterations: Optional[int] = None,
+        step_size: Optional[float] = None,
+        minibatch: Optional[float] = None,
+        positivity: Optional[str] = None,
+        impulses: Optional[str] = None,
+        threads: Optional[int] = None,
+    ) -> None:
+        everything = locals().copy()
+        given = {name: value for name, value in everything.items() if name != "self" and value is not None}
+        # Read here, so that copies in other processes and on other machines have the same bytes.
+        if "model" in given:
+            given["model"] = file_bytes(given["model"])
+        self._given = given
+        options = dict(given)
+        model_bytes = options.pop("model", None)
+        check_threads(options.pop("threads", None))
+        self._native = _native.Denoiser(to_json(options), model_bytes, threads)
+        self._separate = channels == "separate"
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return _rebuild, (self._given,)
+
+    def __repr__(self) -> str:
+        given = (f"{name}={'...' if isinstance(value, bytes) else repr(value)}" for name, value in self._given.items())
+        return f"Denoiser({', '.join(given)})"
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """All settings, as reported by ``denoise --stats``."""
+        settings: Mapping[str, Any] = json.loads(self._native.settings())
+        return settings
+
+    @property
+    def dictionary(self) -> bytes:
+        """Bytes of the dictionary file."""
+        return self._native.dictionary()
+
+    def denoise(
+        self,
+        x: ArrayLike,
+        sample_rate: int,
+        *,
+        noise_from: Union[None, NoiseProfile, Tuple[float, Optional[float]]] = None,
+        residual: bool = False,
+        deviation: bool = False,
+        levels: bool = False,
+        progress: Optional[Progress] = None,
+    ) -> Denoised:
+        """Denoises a recording.
+
+        :param x: samples, ``(n,)`` or ``(channels, n)``.
+        :param sample_rate: in Hz, 8000 to 192000.
+        :param noise_from: section without speech, as start and end in seconds (``None``: end of the recording), or a
+            noise profile.
+        :param residual: return the residual, too.
+        :param deviation: return the uncertainty of the gain, too.
+        :param levels: return the speech level by band, with intervals, too.
+        :param progress: receives the completed fraction, 0 to 1; an exception cancels the work.
+        :raises TypeError: for samples of other types than ``float32``, ``float64`` and ``int16``.
+        :raises ValueError: for other shapes, samples that are not finite, and unsupported sample rates or numbers of
+            channels.
+        """
+        recording = np.asarray(x)
+        samples = as_floats(as_channels(recording))
+        dtype = recording.dtype
+        session = self._session(sample_rate, len(samples), dtype, residual, deviation, levels)
+        noise = self._noise(noise_from, samples, sample_rate)
+        if noise is not None:
+            session.set_noise_profile(noise._native)
+        fraction = None
+        if progress is not None:
+            seconds = samples.shape[1] / sample_rate
+            fraction = lambda done: progress(min(done / seconds, 1.0))  # noqa: E731
+        parts = [session.push(samples, fraction), session.finish(fraction)]
+        speech, *removed = (
+            np.concatenate(blocks, axis=1).astype(dtype, copy=False).reshape(recording.shape) for blocks in zip(*parts)
+        )
+        return Denoised(
+            speech=speech,
+            residual=removed[0] if residual else None,
+            stats=read_stats(session, dtype),
+            deviation=take_deviation(session, self._separate) if deviation else None,
+            levels=take_levels(session, self._separate) if levels else None,
+            noise=noise,
+        )
+
+    def stream(
+        self,
+        sample_rate: int,
+        channels: int = 1,
+        *,
+        dtype: Any = np.float32,
+        noise_from: Optional[NoiseProfile] = None,
+        residual: bool = False,
+        deviation: bool = False,
+        levels: bool = False,
+    ) -> Stream:
+        """Starts a recording of any length in chunks of ``dtype``; memory does not grow with it.
+
+        The parameters are those of :meth:`denoise`.
+        """
+        dtype = check_dtype(np.dtype(dtype))
+        session = self._session(sample_rate, channels, dtype, residual, deviation, levels)
+        if noise_from is not None:
+            session.set_noise_profile(noise_from._native)
+        return Stream(session, channels, dtype, self._separate)
+
+    def live(
+        self,
+        sample_rate: int,
+        channels: int = 1,
+        *,
+        latency: float = 16.0,
+        gain_exponent: float = 1.0,
+        floor_db: Optional[float] = None,
+        mix: Optional[float] = None,
+        bypass: bool = False,
+    ) -> Live:
+        """Creates a real-time denoiser with a delay of ``latency`` milliseconds, 4 to 32.
+
+        It uses the dictionary and the network of this denoiser, and its ``floor_db`` and ``mix`` by default. The controls
+        are those of :meth:`Live.set`.
+        """
+        controls = {
+            "gain_exponent": gain_exponent,
+            "floor_db": self.settings["gain"]["floor_db"] if floor_db is None else floor_db,
+            "mix": self._given.get("mix", 1.0) if mix is None else mix,
+            "bypass": bypass,
+        }
+        native = self._native.live(check_rate(sample_rate), channels, latency / 1000, to_json(controls))
+        return Live(native, channels)
+
+    def noise_profile(self, x: ArrayLike, sample_rate: int) -> NoiseProfile:
+        """Learns the noise from samples without speech, ``(n,)`` or ``(channels, n)``."""
+        samples = as_floats(as_channels(np.asarray(x)))
+        return NoiseProfile(self._native.noise_profile(samples, check_rate(sample_rate)))
+
+    def _session(
+        self, sample_rate: int, channels: int, dtype: np.dtype[Any], residual: bool, deviation: bool, levels: bool
+    ) -> _native.Session:
+        is_integer = dtype == np.int16
+        return self._native.session(check_rate(sample_rate), channels, is_integer, residual, deviation, levels)
+
+    def _noise(self, noise: Any, samples: Array, sample_rate: int) -> Optional[NoiseProfile]:
+        if noise is None or isinstance(noise, NoiseProfile):
+            return noise
+        start, end = noise
+        length = samples.shape[1]
+        first = math.floor(start * sample_rate + 0.5)
+        last = length if end is None else math.floor(end * sample_rate + 0.5)
+        if not 0 <= first < last <= length:
+            seconds = length / sample_rate
+            raise ValueError(f"noise_from is {start}..{end} s; expected a section of the recording's {seconds:.2f} s")
+        return NoiseProfile(self._native.noise_profile(samples[:, first:last], sample_rate))
+
+
+def _rebuild(given: Mapping[str, Any]) -> Denoiser:
+    return Denoiser(**given)
+
+
+def denoise(
+    x: ArrayLike,
+    sample_rate: int,
+    *,
+    noise_from: Union[None, NoiseProfile, Tuple[float, Optional[float]]] = None,
+    progress: Optional[Progress] = None,
+    **options: Any,
+) -> Array:
+    """Denoises a recording and returns the speech, with the shape and type of ``x``.
+
+    ``options`` are those of :class:`Denoiser`; the other parameters are those of :meth:`Denoiser.denoise`.
+    """
+    return Denoiser(**options).denoise(x, sample_rate, noise_from=noise_from, progress=progress).speech

@@ -1,0 +1,71 @@
+"""Real-time denoising."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Mapping
+
+import numpy as np
+
+from . import _native
+from ._arrays import DTYPES, to_json
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ._arrays import Array
+
+
+class Live:
+    """Causal low-latency denoiser for real-time audio; made by :meth:`Denoiser.live`.
+
+    The output is :attr:`latency` samples late and does not depend on the size of the blocks. The first 50 ms are assumed
+    to be noise.
+    """
+
+    def __init__(self, native: _native.Live, channels: int) -> None:
+        self._native = native
+        self._channels = channels
+
+    def process(self, block: ArrayLike) -> Array:
+        """Denoises a block, ``(channels, n)``, or ``(n,)`` for one channel, ``float32`` or ``float64``; returns one like it."""
+        samples = np.asarray(block)
+        if samples.dtype not in DTYPES[:2]:
+            raise TypeError(f"a block of {samples.dtype}: expected float32 or float64")
+        rows = samples[np.newaxis] if samples.ndim == 1 else samples
+        if rows.ndim != 2 or len(rows) != self._channels:
+            raise ValueError(f"a block of shape {samples.shape}: expected ({self._channels}, n)")
+        done = self._native.process(np.ascontiguousarray(rows.T, np.float32))
+        return np.ascontiguousarray(done.T, samples.dtype).reshape(samples.shape)
+
+    def set(self, **controls: Any) -> None:
+        """Sets controls, with smooth transitions; values out of range are clamped.
+
+        ``gain_exponent`` (0 to 2) is the exponent applied to the gain, ``floor_db`` (-100 to 0) the minimum gain, ``mix``
+        (0 to 1) the fraction of denoised signal in the output; ``bypass`` returns the delayed input.
+        """
+        self._native.set_controls(to_json({**self.controls, **controls}))
+
+    @property
+    def controls(self) -> Mapping[str, Any]:
+        """The controls."""
+        controls: Mapping[str, Any] = json.loads(self._native.controls())
+        return controls
+
+    @property
+    def meters(self) -> Mapping[str, float]:
+        """Levels smoothed over 0.1 s: ``noise_dbfs``, ``speech_dbfs``, and ``gain_db``, output relative to input."""
+        return dict(zip(("noise_dbfs", "speech_dbfs", "gain_db"), self._native.meters()))
+
+    def learn_noise(self, seconds: float) -> None:
+        """Learns the noise from the next ``seconds`` of input."""
+        self._native.learn_noise(seconds)
+
+    def reset(self) -> None:
+        """Clears all state but the controls."""
+        self._native.reset()
+
+    @property
+    def latency(self) -> int:
+        """Delay in samples."""
+        return self._native.latency()

@@ -1,0 +1,96 @@
+"""Results of denoising."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional
+
+import numpy as np
+
+from . import _native
+
+if TYPE_CHECKING:
+    from ._arrays import Array
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """Uncertainty of the gain: its standard deviation over the posterior draws, 0 to 0.5.
+
+    ``values`` has shape ``(bins, frames)`` or, with separate channels, ``(channels, bins, frames)``; without draws
+    (``quality="fast"``) there are no frames. Bins are ``bin_hertz`` apart, from 0 Hz. Frames are ``frame_seconds`` apart;
+    the first ends that long after the start of the recording.
+    """
+
+    values: Array
+    bin_hertz: float
+    frame_seconds: float
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Speech level in third octaves and time slots, with a nominal 90 % interval.
+
+    ``values`` has shape ``(3, bands, slots)`` or, with separate channels, ``(channels, 3, bands, slots)``: level, lower
+    and upper end of the interval, in dBFS; NaN in silence. ``edges_hertz`` are the edges of the bands; slot 0 starts
+    ``first_slot`` times ``slot_seconds`` after the start of the recording.
+    """
+
+    values: Array
+    edges_hertz: Array
+    slot_seconds: float
+    first_slot: int
+
+
+@dataclass(frozen=True)
+class Denoised:
+    """A denoised recording.
+
+    ``speech`` and ``residual``, the recording minus the speech, have the shape and type of the recording. ``stats`` has the
+    fields that ``denoise --stats`` reports of a file's samples. ``residual``, ``deviation`` and ``levels`` are ``None``
+    unless requested, ``noise`` (the noise profile) is ``None`` without ``noise_from``.
+    """
+
+    speech: Array
+    residual: Optional[Array]
+    stats: Mapping[str, Any]
+    deviation: Optional[Deviation]
+    levels: Optional[Levels]
+    noise: Optional[NoiseProfile]
+
+
+class NoiseProfile:
+    """Mean power spectrum of a section without speech; made by :meth:`Denoiser.noise_profile`.
+
+    ``power`` has shape ``(channels, bins)``: ``|X|^2`` over the dictionary's windows, 64 ms for the built-in one.
+    ``frequencies`` are those of the bins, in Hz.
+    """
+
+    def __init__(self, native: _native.NoiseProfile) -> None:
+        self._native = native
+        spectra = native.spectra()
+        if spectra is None:
+            raise ValueError("noise section is shorter than one analysis window")
+        self.power, bin_hertz = spectra
+        self.frequencies = bin_hertz * np.arange(self.power.shape[1])
+
+
+def read_stats(session: _native.Session, dtype: np.dtype[Any]) -> Mapping[str, Any]:
+    statistics, clipped = session.statistics()
+    stats: Dict[str, Any] = json.loads(statistics)
+    if dtype == np.int16:
+        stats["clipped_samples"] = clipped
+    return stats
+
+
+def take_deviation(session: _native.Session, separate: bool) -> Deviation:
+    parts, bin_hertz, frame_seconds = session.take_gain_std()
+    values = np.stack([part.T for part in parts])
+    return Deviation(values if separate else values[0], bin_hertz, frame_seconds)
+
+
+def take_levels(session: _native.Session, separate: bool) -> Levels:
+    parts, edges_hertz, slot_seconds, first_slot = session.take_levels()
+    values = np.stack([part.T for part in parts])
+    return Levels(values if separate else values[0], np.asarray(edges_hertz), slot_seconds, first_slot)

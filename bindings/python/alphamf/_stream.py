@@ -1,0 +1,84 @@
+"""Denoising in chunks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Optional, Sequence
+
+import numpy as np
+
+from . import _native
+from ._arrays import as_floats, check_dtype
+from ._results import Deviation, Levels, read_stats, take_deviation, take_levels
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ._arrays import Array
+
+
+class Stream:
+    """Denoises a recording in chunks; made by :meth:`Denoiser.stream`.
+
+    Output lags the input by at most :attr:`latency` samples. The result does not depend on the division into chunks. One
+    thread at a time can use a stream; others wait.
+    """
+
+    def __init__(self, session: _native.Session, channels: int, dtype: np.dtype[Any], separate: bool) -> None:
+        self._session = session
+        self._channels = channels
+        self._dtype = dtype
+        self._separate = separate
+        #: Residual of the samples that :meth:`push` or :meth:`finish` returned last, ``(channels, n)``; ``None`` unless
+        #: requested.
+        self.residual: Optional[Array] = None
+
+    def push(self, chunk: ArrayLike) -> Array:
+        """Takes the next samples and returns those completed.
+
+        Both have shape ``(channels, n)``, or both ``(n,)`` for a single channel.
+
+        :raises ValueError: for another number of channels than the stream's, and after :meth:`finish`.
+        """
+        samples = np.asarray(chunk)
+        if check_dtype(samples.dtype) != self._dtype:
+            raise TypeError(f"a chunk of {samples.dtype}: expected the stream's {self._dtype}")
+        flat = samples.ndim == 1
+        if flat:
+            samples = samples[np.newaxis]
+        if samples.ndim != 2 or len(samples) != self._channels:
+            hint = "; transpose it (chunk.T)" if samples.shape[1:] == (self._channels,) else ""
+            raise ValueError(f"a chunk of shape {samples.shape}: expected ({self._channels}, n){hint}")
+        return self._give(self._session.push(as_floats(samples)), flat)
+
+    def finish(self) -> Array:
+        """Ends the recording and returns the remaining samples, ``(channels, n)``, or ``(n,)`` for a single channel."""
+        return self._give(self._session.finish(), self._channels == 1)
+
+    def denoise(self, chunks: Iterable[ArrayLike]) -> Iterator[Array]:
+        """Denoises all chunks of a recording: yields the samples completed after each, and finally the rest."""
+        for chunk in chunks:
+            yield self.push(chunk)
+        yield self.finish()
+
+    @property
+    def latency(self) -> int:
+        """Maximum number of samples per channel held back after a :meth:`push`."""
+        return self._session.latency()
+
+    @property
+    def stats(self) -> Mapping[str, Any]:
+        """Statistics so far."""
+        return read_stats(self._session, self._dtype)
+
+    def take_gain_std(self) -> Deviation:
+        """Uncertainty of the gain, of the frames completed since the last call."""
+        return take_deviation(self._session, self._separate)
+
+    def take_levels(self) -> Levels:
+        """Speech levels, of the slots completed since the last call."""
+        return take_levels(self._session, self._separate)
+
+    def _give(self, blocks: Sequence[Array], flat: bool) -> Array:
+        speech, *removed = (block.astype(self._dtype, copy=False) for block in blocks)
+        self.residual = removed[0] if removed else None
+        return speech[0] if flat else speech
