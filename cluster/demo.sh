@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Four ranks learn a dictionary, one is killed on the way, the same command goes on, and the file is, byte for byte, what
-# one rank makes of it. Then a folder and a corpus that three ranks share, against the program
-# `denoise`. From a fresh clone; on Debian, as root, what is missing is installed.
+# Four processes train a dictionary, one is killed, the same command resumes, and the file equals that of one process, byte
+# for byte. Then three processes share a folder and a corpus, compared with the program `denoise`. Runs from a fresh
+# clone; on Debian, as root, it installs missing packages.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -27,7 +27,7 @@ program=$built/denoise-mpi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 mkdir "$scratch/speech"
-# A rank needs recordings: those of the repository under several names will do. One is none at all.
+# Enough recordings for every process: copies of the repository's, and one that is invalid.
 for copy in 1 2 3 4 5 6; do
     for recording in ../audio/*.wav; do cp "$recording" "$scratch/speech/$copy-${recording##*/}"; done
 done
@@ -40,43 +40,43 @@ start() {
     if [ "$(id -u)" = 0 ]; then root=(--allow-run-as-root); fi
     mpirun "${root[@]}" --oversubscribe --mca mpi_yield_when_idle 1 -n "$count" "$program" "$@"
 }
-ranks() {
+train_on() {
     local count=$1
     shift
     start "$count" train "$scratch/speech" --rank 20 --iterations "${SWEEPS:-300}" --checkpoint 5 "$@"
 }
-# Exit code 3 says that a recording was left out.
+# Exit code 3: an invalid recording was skipped.
 learned() { "$@" || [ $? = 3 ]; }
 
-echo '== one rank =='
-learned ranks 1 -o "$scratch/alone.safetensors"
+echo '== one process =='
+learned train_on 1 -o "$scratch/alone.safetensors"
 
-echo '== four ranks, one of which is killed =='
-ranks 4 -o "$scratch/together.safetensors" &
+echo '== four processes, one of which is killed =='
+train_on 4 -o "$scratch/together.safetensors" &
 running=$!
 until compgen -G "$scratch/together.safetensors.checkpoint/sweep-*/complete" >/dev/null; do
-    kill -0 "$running" 2>/dev/null || { echo 'learning ended before its first checkpoint' >&2; exit 1; }
+    kill -0 "$running" 2>/dev/null || { echo 'training ended before its first checkpoint' >&2; exit 1; }
     sleep 0.05
 done
-# One of this run alone: its output is named on its command line.
+# A process of this run, found by the output on its command line.
 pgrep --full "^$program train .*-o $scratch/together" | tail -n 1 | xargs kill -KILL
-if wait "$running"; then echo 'the run survived the loss of a rank' >&2; exit 1; fi
+if wait "$running"; then echo 'the run survived the loss of a process' >&2; exit 1; fi
 test ! -e "$scratch/together.safetensors"
 
 echo '== the same command again =='
-learned ranks 4 -o "$scratch/together.safetensors" 2>&1 | tee "$scratch/second.txt"
-grep -q 'going on from the state after' "$scratch/second.txt"
-test "$(grep -c 'left out' "$scratch/second.txt")" = 1
+learned train_on 4 -o "$scratch/together.safetensors" 2>&1 | tee "$scratch/second.txt"
+grep -q 'resuming after' "$scratch/second.txt"
+test "$(grep -c 'skipped:' "$scratch/second.txt")" = 1
 cmp "$scratch/alone.safetensors" "$scratch/together.safetensors"
 test ! -e "$scratch/together.safetensors.checkpoint"
-echo 'the same bytes'
+echo 'identical bytes'
 
 echo '== a folder =='
 fast=(--quality fast)
-learned "$built/denoise" "$scratch/speech" -o "$scratch/voices" "${fast[@]}" --quiet
-learned start 3 denoise --parts 8 "$scratch/speech" -o "$scratch/voices-together" "${fast[@]}" --stats "$scratch/stats.json"
-rm "$scratch"/voices*/.alphamf-results.jsonl
-diff -r "$scratch/voices" "$scratch/voices-together"
+learned "$built/denoise" "$scratch/speech" -o "$scratch/speech-alone" "${fast[@]}" --quiet
+learned start 3 denoise --parts 8 "$scratch/speech" -o "$scratch/speech-together" "${fast[@]}" --stats "$scratch/stats.json"
+rm "$scratch"/speech-{alone,together}/.alphamf-results.jsonl
+diff -r "$scratch/speech-alone" "$scratch/speech-together"
 test "$(grep -c '"input"' "$scratch/stats.json")" = "$(find "$scratch/speech" -type f | wc -l)"
 
 echo '== a corpus =='
@@ -91,4 +91,4 @@ start 3 eval --parts 8 "${corpus[@]}" --resume "$scratch/run.jsonl" --csv "$scra
 test "$(wc -l <"$scratch/run.jsonl")" = 5
 without_times() { cut -d , --complement -f 5 "$1"; }
 cmp <(without_times "$scratch/scores.csv") <(without_times "$scratch/scores-together.csv")
-echo 'the same scores'
+echo 'identical scores'

@@ -86,7 +86,7 @@ fn shuffled(count: usize, stream: &mut SeededRng) -> Vec<usize> {
     places
 }
 
-/// The squared errors of the last draw and of the mean prediction, and how many, of the ranks' held-out ratings.
+/// The squared errors of the last draw and of the mean prediction, and how many, of the processes' held-out ratings.
 fn score<C: Communicator>(
     chain: &mut DistributedChain<Factorisation, C>,
     held_out: &Factorisation,
@@ -114,7 +114,7 @@ fn score<C: Communicator>(
 }
 
 fn main() -> anyhow::Result<()> {
-    let mut ranks = Mpi::join().ok_or_else(|| anyhow::anyhow!("MPI has been started before"))?;
+    let mut ranks = Mpi::join().ok_or_else(|| anyhow::anyhow!("MPI is already initialised"))?;
     let arguments = Arguments::parse();
     let method = match &arguments.method[..] {
         "sgld" => Method::Sgld,
@@ -180,7 +180,7 @@ fn main() -> anyhow::Result<()> {
     if first {
         let per_step = sent as f64 / arguments.iterations as f64;
         eprintln!(
-            "{:.4} s and {per_step:.0} bytes sent by the first rank a step",
+            "{:.4} s and {per_step:.0} bytes sent by the first process per step",
             seconds / arguments.iterations as f64
         );
     }

@@ -1,4 +1,4 @@
-//! That ranks of MPI talk as those of one process do: chains end in the same bits, and messages arrive whole.
+//! Processes of MPI give the same bits as one process, and messages arrive whole.
 //!
 //! `mpirun -n RANKS same_bits`, up to four of them. The law of the chain on one process is proved by the tests of
 //! `alphamf-samplers`.
@@ -53,9 +53,9 @@ fn run<C: Communicator>(mut ranks: C, method: Method) -> Result<Vec<Block>, Box<
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut ranks = Mpi::join().ok_or("MPI has been started before")?;
+    let mut ranks = Mpi::join().ok_or("MPI is already initialised")?;
     let (rank, count) = (ranks.rank(), ranks.ranks());
-    // Messages of every length from none to megabytes, two to each rank, in order.
+    // Messages of every length from none to megabytes, two to each process, in order.
     let length = |from: usize, to: usize| if from == to { 0 } else { 1 << (18 + (from + 2 * to) % 5) };
     let sent = (0..count).flat_map(|to| [(to, vec![rank as u8; length(rank, to)]), (to, vec![7; to])]);
     let sources: Vec<usize> = (0..count).flat_map(|from| [from, from]).collect();
@@ -75,10 +75,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         assert!(
             together.iter().all(|(.., state)| state.iter().all(|&bits| f64::from_bits(bits).is_finite()))
         );
-        assert!(together == run(Local::alone(), method)?, "{method:?} on {count} ranks");
+        assert!(together == run(Local::alone(), method)?, "{method:?} on {count} processes");
     }
     if rank == 0 {
-        println!("{count} ranks: the same bits as one process");
+        println!("{count} processes: the same bits as one process");
     }
     Ok(())
 }

@@ -1,14 +1,14 @@
-//! Ranks of MPI, for what the library divides among a
-//! [`Communicator`](alphamf_samplers::distributed::Communicator), and parts that are given to the rank that is free.
+//! Processes of MPI as a [`Communicator`](alphamf_samplers::distributed::Communicator), and work sharing: each part of a job
+//! goes to the next idle process.
 //!
-//! What is of MPI is behind the feature `mpi`: it takes an MPI library, its headers and libclang to compile.
+//! The feature `mpi` needs an MPI library, its headers and libclang.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
 mod parts;
 #[cfg(feature = "mpi")]
-mod ranks;
+mod communicator;
 
 pub use parts::{Post, share_out};
 #[cfg(feature = "mpi")]
-pub use ranks::Mpi;
+pub use communicator::Mpi;

@@ -1,35 +1,35 @@
-//! Parts of a job, each given to the rank that is free next.
+//! Work sharing: each part of a job goes to the next idle process.
 
 use std::ops::ControlFlow;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// A group of ranks that send each other messages without knowing when and from whom the next one comes.
+/// Asynchronous messages within a group of processes.
 pub trait Post {
-    /// The number of this rank, from 0.
+    /// Number of this process, from 0.
     fn rank(&self) -> usize;
 
-    /// How many ranks there are.
+    /// Number of processes.
     fn ranks(&self) -> usize;
 
     /// Sends a message.
     fn send(&mut self, to: usize, message: &[u8]);
 
-    /// A message that has arrived, and who sent it; nothing if none has.
+    /// Next message that has arrived, and its sender; `None` if there is none.
     fn receive(&mut self) -> Option<(usize, Vec<u8>)>;
 }
 
-/// How long a rank that has nothing to do sleeps before it looks again: what it leaves to do runs on the same core.
+/// Sleep of a process between polls: its work may run on the same core.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Has every part from 0 on done by one rank, the next one by whoever is free. All ranks call it; each leaves when there
-/// is nothing left for it. `begin` starts the work on a part, which ends with a report, empty if it panicked; `told` is
-/// given the reports on the first rank, and may stop the handing out. The first rank works as the others do.
+/// Distributes parts 0 to `parts` - 1 among all processes: each goes to the next idle one. All processes call it; each
+/// returns when no part is left. `begin` starts a part, whose thread returns a report; a panic gives an empty one.
+/// `on_report` receives the reports in the first process and may stop the distribution. The first process works, too.
 pub fn share_out(
     post: &mut dyn Post,
     parts: usize,
     begin: &mut dyn FnMut(usize) -> JoinHandle<Vec<u8>>,
-    told: &mut dyn FnMut(usize, &[u8]) -> ControlFlow<()>,
+    on_report: &mut dyn FnMut(usize, &[u8]) -> ControlFlow<()>,
 ) {
     if post.rank() > 0 {
         return work(post, begin);
@@ -45,14 +45,14 @@ pub fn share_out(
         let arrived = post.receive();
         let pause = finished.is_none() && arrived.is_none();
         if let Some((part, work)) = finished
-            && told(part, &work.join().unwrap_or_default()).is_break()
+            && on_report(part, &work.join().unwrap_or_default()).is_break()
         {
             left = 0..0;
         }
         if let Some((from, message)) = arrived {
-            // A rank's first message is no report.
+            // The first message of a process is a request without a report.
             if let Some((part, report)) = message.split_first_chunk()
-                && told(u64::from_le_bytes(*part) as usize, report).is_break()
+                && on_report(u64::from_le_bytes(*part) as usize, report).is_break()
             {
                 left = 0..0;
             }
@@ -73,7 +73,7 @@ pub fn share_out(
     }
 }
 
-/// Asks the first rank for parts until it has none.
+/// Requests parts from the first process until none is left.
 fn work(post: &mut dyn Post, begin: &mut dyn FnMut(usize) -> JoinHandle<Vec<u8>>) {
     let mut report = Vec::new();
     loop {

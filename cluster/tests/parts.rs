@@ -1,4 +1,4 @@
-//! Parts that are given out: each is done once, by whoever is free. Ranks are threads here, so that this runs without MPI.
+//! Work sharing: each part is done once, by an idle process. Threads stand in for processes, so that this runs without MPI.
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;
@@ -37,14 +37,14 @@ impl Post for Local {
     }
 }
 
-/// Which rank did each part, and what the first rank was told of which.
+/// Process of each part, and the reports to the first process.
 #[derive(Debug, Default)]
 struct Log {
     done: Vec<(usize, usize)>,
     told: Vec<(usize, Vec<u8>)>,
 }
 
-/// Ranks of which one takes `slow` ms for a part, the others 2 ms, and part `last` ends the handing out.
+/// One process takes `slow` ms for a part, the others 2 ms; part `last` stops the distribution.
 fn shared(ranks: usize, parts: usize, slow: (usize, u64), last: usize) -> Log {
     let log = Mutex::new(Log::default());
     thread::scope(|scope| {
@@ -92,7 +92,7 @@ fn every_part_is_done_once_and_told_of() {
 
 #[test]
 fn a_slow_rank_is_given_less() {
-    // The first rank hands out while it works itself.
+    // The first process distributes parts while it works.
     for slow in 0..3 {
         let Log { done, .. } = shared(3, 60, (slow, 300), usize::MAX);
         let parts = done.iter().filter(|(_, rank)| *rank == slow).count();

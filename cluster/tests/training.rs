@@ -1,5 +1,5 @@
-//! A dictionary that ranks learn together is the one that a single rank learns, and so is one that goes on from
-//! a checkpoint. Ranks are threads here, so that this runs without MPI.
+//! Distributed training gives the dictionary of a single process, also when it resumes from a checkpoint. Threads stand in
+//! for processes, so that this runs without MPI.
 
 use std::collections::HashMap;
 use std::io;
@@ -7,11 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use alphamf::learning::{
-    CheckpointStore, Corpus, RefinerSettings, RefiningError, Simulator, TrainingError, TrainingSettings,
-    learn_refiner, learn_refiner_together,
-};
-use alphamf::model::Dictionary;
+use alphamf::learning::{CheckpointStore, Corpus, TrainingError, TrainingSettings};
 use alphamf::random::SeedTree;
 use alphamf::signal::{SampleFormat, Signal};
 use alphamf_samplers::distributed::{Communicator, Local};
@@ -19,7 +15,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 const RATE: u32 = 8_000;
 
-/// Speech-like only in that every recording has a colour and a length of its own.
+/// Coloured noise, of another colour and length in each recording.
 fn recordings(count: usize) -> Vec<Signal> {
     let recording = |index: usize| {
         let mut stream = SeedTree::new(9).rng(index as u64);
@@ -41,7 +37,7 @@ fn corpus(speech: &[Signal]) -> Corpus {
     corpus
 }
 
-/// What each of several ranks learns from its share of the recordings, in so many sweeps of six.
+/// Results of several processes that train on their part of the recordings, cancelled after `sweeps` of six sweeps.
 fn learn_on<K: CheckpointStore + Clone + Send>(
     ranks: usize,
     speech: &[Signal],
@@ -51,16 +47,16 @@ fn learn_on<K: CheckpointStore + Clone + Send>(
     thread::scope(|scope| {
         let learn = |mut local: Local| {
             let rank = local.rank();
-            // Shares of unlike size, one of them empty where there are many ranks.
+            // Parts of different size, some of them empty.
             let bound = |rank: usize| speech.len() * rank * rank / (ranks * ranks);
             let corpus = corpus(&speech[bound(rank)..bound(rank + 1)]);
             let mut checkpoints = checkpoints.clone();
             scope.spawn(move || {
-                let mut watch = |share: f64| {
-                    let cancelled = share * 6.0 > sweeps as f64 - 0.5 && sweeps < 6;
+                let mut progress = |fraction: f64| {
+                    let cancelled = fraction * 6.0 > sweeps as f64 - 0.5 && sweeps < 6;
                     if cancelled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                 };
-                let dictionary = corpus.train_distributed(&mut local, &mut checkpoints, &mut watch)?;
+                let dictionary = corpus.train_distributed(&mut local, &mut checkpoints, &mut progress)?;
                 Ok(dictionary.to_bytes()?)
             })
         };
@@ -70,21 +66,21 @@ fn learn_on<K: CheckpointStore + Clone + Send>(
 }
 
 #[test]
-fn any_number_of_ranks_learns_the_same_dictionary() {
+fn any_number_of_processes_trains_the_same_dictionary() {
     let speech = recordings(11);
     let alone = corpus(&speech).train().unwrap().to_bytes().unwrap();
     for ranks in [2, 3, 17] {
         for dictionary in learn_on(ranks, &speech, &(), 6) {
-            assert!(dictionary.unwrap() == alone, "{ranks} ranks");
+            assert!(dictionary.unwrap() == alone, "{ranks} processes");
         }
     }
     assert!(corpus(&speech[1..]).train().unwrap().to_bytes().unwrap() != alone);
 }
 
-/// The bytes of parts by their sweep and number.
+/// Bytes of parts, by sweep and number.
 type Parts = HashMap<(usize, usize), Vec<u8>>;
 
-/// In memory that ranks share, after `every` so many sweeps.
+/// Checkpoints in shared memory, every `every` sweeps.
 #[derive(Clone, Default)]
 struct Kept {
     parts: Arc<Mutex<Parts>>,
@@ -112,7 +108,7 @@ impl CheckpointStore for Kept {
 }
 
 #[test]
-fn learning_goes_on_from_a_checkpoint_with_other_ranks() {
+fn training_resumes_from_a_checkpoint_on_another_number_of_processes() {
     let speech = recordings(11);
     let alone = corpus(&speech).train().unwrap().to_bytes().unwrap();
     let kept = Kept { every: 2, ..Kept::default() };
@@ -123,12 +119,12 @@ fn learning_goes_on_from_a_checkpoint_with_other_ranks() {
     for dictionary in learn_on(2, &speech, &resumed, 6) {
         assert!(dictionary.unwrap() == alone);
     }
-    // A state of other speech does not fit.
+    // A checkpoint of other speech is refused.
     for refused in learn_on(1, &speech[..4], &resumed, 6) {
         let error = refused.unwrap_err().to_string();
         assert!(error.contains("after 4 sweeps") && error.contains("numbers; expected"), "{error}");
     }
-    // What is kept is what is used.
+    // The checkpoint is used: another one gives another result.
     resumed.parts.lock().unwrap().get_mut(&(4, 1)).unwrap()[2] ^= 1;
     assert!(learn_on(2, &speech, &resumed, 6).into_iter().all(|dictionary| dictionary.unwrap() != alone));
 }

@@ -26,10 +26,10 @@ use std::io::{Read, Write};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A state that is longer than so many bytes is none of this plugin's.
-const LONGEST_STATE: u64 = 1 << 16;
+/// Maximum length of a saved state, bytes.
+const MAX_STATE_BYTES: u64 = 1 << 16;
 
-/// The kind of plugin that has so many channels.
+/// Plugin of `WIDTH` channels.
 struct Denoise<const WIDTH: usize>;
 
 impl<const WIDTH: usize> Plugin for Denoise<WIDTH> {
@@ -47,16 +47,16 @@ impl<const WIDTH: usize> Plugin for Denoise<WIDTH> {
     }
 }
 
-/// What all threads know of a plugin.
+/// State shared by all threads of a plugin.
 struct Shared {
     parameters: Parameters,
-    /// Samples by which the output is late; 0 before the first activation.
+    /// Delay in samples; 0 before the first activation.
     latency: AtomicU32,
 }
 
 impl PluginShared<'_> for Shared {}
 
-/// A plugin as the host sees it outside of the audio thread.
+/// Part of a plugin that runs on the main thread.
 struct MainThread<'a, const WIDTH: usize> {
     host: HostMainThreadHandle<'a>,
     shared: &'a Shared,
@@ -113,7 +113,7 @@ impl<const WIDTH: usize> PluginMainThreadParams for MainThread<'_, WIDTH> {
     }
 
     fn flush(&self, input: &InputEvents, _: &mut OutputEvents) {
-        input.iter().for_each(|event| self.shared.parameters.hear(event));
+        input.iter().for_each(|event| self.shared.parameters.apply(event));
     }
 }
 
@@ -124,7 +124,7 @@ impl<const WIDTH: usize> PluginStateImpl for MainThread<'_, WIDTH> {
 
     fn load(&self, input: &mut InputStream) -> Result<(), PluginError> {
         let mut state = String::new();
-        input.take(LONGEST_STATE).read_to_string(&mut state)?;
+        input.take(MAX_STATE_BYTES).read_to_string(&mut state)?;
         self.shared.parameters.set_state(&state)?;
         if let Some(parameters) = self.host.get_extension::<HostParams>() {
             parameters.rescan(&self.host, ParamRescanFlags::VALUES);
@@ -133,16 +133,16 @@ impl<const WIDTH: usize> PluginStateImpl for MainThread<'_, WIDTH> {
     }
 }
 
-/// A plugin on the audio thread.
+/// Part of a plugin that runs on the audio thread.
 struct Processor<'a, const WIDTH: usize> {
     shared: &'a Shared,
     running: Running<WIDTH>,
 }
 
 impl<const WIDTH: usize> Processor<'_, WIDTH> {
-    fn follow(&mut self) {
+    fn apply_parameters(&mut self) {
         self.running.set_controls(self.shared.parameters.controls());
-        self.running.learn(self.shared.parameters.learns());
+        self.running.learn(self.shared.parameters.learning());
     }
 }
 
@@ -163,7 +163,7 @@ impl<'a, const WIDTH: usize> PluginAudioProcessor<'a, Shared, MainThread<'a, WID
             extension.changed(&main_thread.host);
         }
         let mut processor = Self { shared, running };
-        // Set before it starts, the controls need not be faded in.
+        // Set before the start, the controls need no transition.
         processor.reset();
         Ok(processor)
     }
@@ -178,8 +178,8 @@ impl<'a, const WIDTH: usize> PluginAudioProcessor<'a, Shared, MainThread<'a, WID
         let mut buffers = HostBuffers(&mut audio);
         let mut done = 0;
         for batch in events.input.batch() {
-            batch.events().for_each(|event| self.shared.parameters.hear(event));
-            self.follow();
+            batch.events().for_each(|event| self.shared.parameters.apply(event));
+            self.apply_parameters();
             let end = batch.next_batch_first_sample().unwrap_or(count).clamp(done, count);
             self.running.run(done..end, &mut buffers);
             done = end;
@@ -198,7 +198,7 @@ impl<'a, const WIDTH: usize> PluginAudioProcessor<'a, Shared, MainThread<'a, WID
 
 impl<const WIDTH: usize> PluginAudioProcessorParams for Processor<'_, WIDTH> {
     fn flush(&mut self, input: &InputEvents, _: &mut OutputEvents) {
-        input.iter().for_each(|event| self.shared.parameters.hear(event));
+        input.iter().for_each(|event| self.shared.parameters.apply(event));
     }
 }
 
@@ -208,7 +208,7 @@ impl<const WIDTH: usize> PluginTailImpl for Processor<'_, WIDTH> {
     }
 }
 
-/// The first port of each direction. Channels that the host does not give are silent.
+/// First port of each direction. Channels that the host does not provide are silent.
 struct HostBuffers<'a, 'b>(&'a mut Audio<'b>);
 
 impl Buffers for HostBuffers<'_, '_> {
@@ -216,7 +216,7 @@ impl Buffers for HostBuffers<'_, '_> {
         let port = self.0.input_port(0);
         let channels = port.and_then(|port| port.channels().ok()?.into_f32());
         match channels.and_then(|channels| channels.channel(channel as u32)?.get(range)) {
-            Some(came) => samples.copy_from_slice(came),
+            Some(input) => samples.copy_from_slice(input),
             None => samples.fill(0.0),
         }
     }
@@ -231,7 +231,7 @@ impl Buffers for HostBuffers<'_, '_> {
     }
 }
 
-/// What a host finds in this library: `clap_entry`.
+/// Entry point of the library: `clap_entry`.
 pub struct DenoiserEntry {
     factory: PluginFactoryWrapper<Factory>,
 }
@@ -242,12 +242,12 @@ impl Entry for DenoiserEntry {
             PluginDescriptor::new(id, name)
                 .with_vendor("The alphamf authors")
                 .with_version(env!("CARGO_PKG_VERSION"))
-                .with_description("Takes noise out of speech")
+                .with_description("Removes background noise from speech")
                 .with_features([AUDIO_EFFECT, RESTORATION, feature])
         };
         let mono = descriptor("alphamf.speech-denoiser.mono", "alphamf speech denoiser (mono)", MONO);
         let stereo = descriptor("alphamf.speech-denoiser.stereo", "alphamf speech denoiser", STEREO);
-        // Stereo first: it is what most tracks are.
+        // Stereo first, as most tracks are.
         Ok(Self { factory: PluginFactoryWrapper::new(Factory { stereo, mono }) })
     }
 

@@ -1,4 +1,4 @@
-//! What a user may turn, as the host sees it: values, texts, and the state that is kept with a project.
+//! Parameters for the host: values, texts, and the state saved with a project.
 
 use alphamf::denoiser::LiveControls;
 use alphamf_plugin::{FLOOR_DB, Knob, MIX, STRENGTH};
@@ -9,7 +9,7 @@ use clack_plugin::utils::{ClapId, Cookie};
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How a value is shown.
+/// Unit of a displayed value.
 #[derive(Clone, Copy, PartialEq)]
 enum Unit {
     Number,
@@ -18,23 +18,23 @@ enum Unit {
     Switch,
 }
 
-/// One of them. Its number is its identity in projects that hosts have saved: new ones come last.
+/// A parameter. Its index identifies it in saved projects: append new ones at the end.
 pub struct Parameter {
     name: &'static str,
-    /// Its name in a state.
+    /// Name in a saved state.
     key: &'static str,
     unit: Unit,
     knob: Knob,
     bypasses: bool,
 }
 
-const OFF: Knob = Knob { least: 0.0, most: 1.0, default: 0.0 };
+const OFF: Knob = Knob { min: 0.0, max: 1.0, default: 0.0 };
 
 const fn parameter(name: &'static str, key: &'static str, unit: Unit, knob: Knob) -> Parameter {
     Parameter { name, key, unit, knob, bypasses: false }
 }
 
-/// All of them: a parameter's identity is its place.
+/// All parameters, by index.
 pub static ALL: [Parameter; 5] = [
     parameter("Strength", "strength", Unit::Number, STRENGTH),
     parameter("Floor", "floor_db", Unit::Decibels, FLOOR_DB),
@@ -49,30 +49,30 @@ const MIX_AT: usize = 2;
 const BYPASS_AT: usize = 3;
 const LEARN_AT: usize = 4;
 
-/// The first line of a state.
+/// First line of a saved state.
 const STATE: &str = "alphamf 1";
 
-/// A state that is none of this plugin's.
+/// A saved state of another plugin or version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeignState(String);
 
 impl fmt::Display for ForeignState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: expected a state of alphamf", self.0)
+        write!(f, "{:?}: expected a saved state of alphamf", self.0)
     }
 }
 
 impl std::error::Error for ForeignState {}
 
 impl Parameter {
-    /// The nearest value in range.
+    /// Nearest value in range.
     fn near(&self, value: f64) -> f64 {
-        let Knob { least, most, default } = self.knob;
-        let value = if value.is_nan() { default.into() } else { value.clamp(least.into(), most.into()) };
+        let Knob { min, max, default } = self.knob;
+        let value = if value.is_nan() { default.into() } else { value.clamp(min.into(), max.into()) };
         if self.unit == Unit::Switch { value.round() } else { value }
     }
 
-    /// Writes a value as users read it.
+    /// Writes a value with its unit.
     pub fn show(&self, value: f64, writer: &mut impl Write) -> fmt::Result {
         match self.unit {
             Unit::Number => write!(writer, "{value:.2}"),
@@ -82,7 +82,7 @@ impl Parameter {
         }
     }
 
-    /// The value that a user has written.
+    /// Parses a value typed by a user.
     pub fn read(&self, text: &str) -> Option<f64> {
         let text = text.trim().to_ascii_lowercase();
         let value = match (self.unit, text.as_str()) {
@@ -96,7 +96,7 @@ impl Parameter {
     }
 }
 
-/// What a host is told of one.
+/// Description of a parameter for the host.
 pub fn info(index: u32) -> Option<ParamInfo<'static>> {
     let Parameter { name, unit, knob, bypasses, .. } = ALL.get(index as usize)?;
     let mut flags = ParamInfoFlags::IS_AUTOMATABLE;
@@ -108,13 +108,13 @@ pub fn info(index: u32) -> Option<ParamInfo<'static>> {
         cookie: Cookie::empty(),
         name: name.as_bytes(),
         module: b"",
-        min_value: knob.least.into(),
-        max_value: knob.most.into(),
+        min_value: knob.min.into(),
+        max_value: knob.max.into(),
         default_value: knob.default.into(),
     })
 }
 
-/// The values as they are now; any thread may read and change them.
+/// Current values; any thread may read and change them.
 pub struct Parameters([AtomicU64; ALL.len()]);
 
 impl Default for Parameters {
@@ -128,13 +128,13 @@ impl Parameters {
         f64::from_bits(self.0[index].load(Ordering::Relaxed))
     }
 
-    /// The value of a parameter, if there is such.
+    /// Value of a parameter, or `None` for an unknown id.
     pub fn get(&self, id: u32) -> Option<f64> {
         self.0.get(id as usize).map(|value| f64::from_bits(value.load(Ordering::Relaxed)))
     }
 
-    /// Follows an event, if it is of a parameter.
-    pub fn hear(&self, event: &UnknownEvent) {
+    /// Applies an event, if it sets a parameter.
+    pub fn apply(&self, event: &UnknownEvent) {
         if let Some(CoreEventSpace::ParamValue(event)) = event.as_core_event()
             && let Some(index) = event.param_id().map(|id| id.get() as usize)
             && let (Some(value), Some(parameter)) = (self.0.get(index), ALL.get(index))
@@ -153,20 +153,19 @@ impl Parameters {
         }
     }
 
-    /// Whether all that comes is to be taken for noise.
-    pub fn learns(&self) -> bool {
+    /// Whether the noise is to be learned from the input.
+    pub fn learning(&self) -> bool {
         self.at(LEARN_AT) > 0.5
     }
 
-    /// The values as text, a line each.
+    /// Saved state: one line per value.
     pub fn state(&self) -> String {
         let lines =
             ALL.iter().enumerate().map(|(n, parameter)| format!("{} {}\n", parameter.key, self.at(n)));
         format!("{STATE}\n{}", lines.collect::<String>())
     }
 
-    /// Takes the values of a state. Those that it does not tell are as by default, those that are not known are passed over;
-    /// of what is no state at all, nothing is taken.
+    /// Restores a saved state. Missing values get their default, unknown ones are ignored; an invalid state changes nothing.
     pub fn set_state(&self, state: &str) -> Result<(), ForeignState> {
         let foreign = |line: &str| ForeignState(line.chars().take(40).collect());
         let mut lines = state.lines();
@@ -193,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_what_users_write() {
+    fn texts_round_trip() {
         for (index, value, text) in [
             (STRENGTH_AT, 0.75, "0.75"),
             (FLOOR_AT, -20.0, "-20.0 dB"),
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_taken_whole_or_not_at_all() {
+    fn an_invalid_state_changes_nothing() {
         let parameters = Parameters::default();
         let state = parameters.state();
         assert_eq!(state, "alphamf 1\nstrength 1\nfloor_db -45\nmix 1\nbypass 0\nlearn_noise 0\n");
@@ -227,10 +226,10 @@ mod tests {
             assert!(parameters.set_state(wrong).is_err(), "{wrong}");
             assert_eq!(parameters.get(STRENGTH_AT as u32), Some(1.0));
         }
-        assert_eq!(ForeignState("x".into()).to_string(), "\"x\": expected a state of alphamf");
+        assert_eq!(ForeignState("x".into()).to_string(), "\"x\": expected a saved state of alphamf");
         parameters.set_state(&state).unwrap();
         assert_eq!(parameters.controls(), LiveControls::default());
-        assert!(!parameters.learns());
+        assert!(!parameters.learning());
         assert_eq!(parameters.get(5), None);
     }
 }

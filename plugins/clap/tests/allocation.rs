@@ -1,4 +1,4 @@
-//! On the audio thread nothing is allocated: here, that would count.
+//! Nothing is allocated on the audio thread.
 
 mod shared;
 
@@ -11,10 +11,10 @@ thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, which counts what this thread asks of it.
+/// The system's allocator, counting the allocations of this thread.
 struct Counting;
 
-// SAFETY: all is handed on to the system's allocator as it is.
+// SAFETY: every call is forwarded unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);

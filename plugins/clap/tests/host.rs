@@ -1,4 +1,4 @@
-//! The plugin as hosts have it: the library that was built, loaded from its file.
+//! The built plugin, loaded from its file as by a host.
 
 mod shared;
 
@@ -14,7 +14,7 @@ use shared::{BYPASS, Change, FLOOR, LEARN, MIX, MONO, STEREO, STRENGTH, activate
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-/// The library that cargo has built for this test.
+/// Library that cargo built for this test.
 fn file() -> PathBuf {
     let mut folder = std::env::current_exe().unwrap();
     folder.pop();
@@ -29,7 +29,7 @@ static ENTRY: LazyLock<PluginEntry> = LazyLock::new(|| {
     unsafe { PluginEntry::load(file()) }.unwrap()
 });
 
-/// What a new plugin makes of channels, and the latency that it tells.
+/// Output of a new plugin, and its reported latency.
 fn run(rate: f64, channels: &[Vec<f32>], sizes: &[usize], changes: &[Change]) -> (Vec<Vec<f32>>, usize) {
     let mut plugin = instance(&ENTRY, if channels.len() == 1 { MONO } else { STEREO });
     let mut processor = activate(&mut plugin, rate).unwrap();
@@ -103,7 +103,7 @@ fn it_is_the_library_bit_for_bit_at_every_rate_and_block_size() {
     for (rate, width) in [(44_100, 2), (48_000, 2), (48_000, 1), (96_000, 1)] {
         let channels: Vec<_> = (0..width).map(|n| sound(rate as usize / 4, n as u32 + 1)).collect();
         let controls = LiveControls { gain_exponent: 0.8, floor_db: -20.0, mix: 0.9, bypass: false };
-        // A host sends what a user has set with the first block.
+        // A host sends the user's settings with the first block.
         let settings = LiveSettings { controls, ..LiveSettings::default() };
         let mut live = denoiser.live(rate, width, settings).unwrap();
         let input: Vec<f32> =
@@ -136,13 +136,13 @@ fn what_is_late_is_late_by_what_is_told_and_the_mix_is_in_time() {
     for rate in [8_000.0, 44_100.0, 48_000.0, 96_000.0, 192_000.0] {
         let channels = [sound(rate as usize / 2, 3)];
         for change in [now(BYPASS, 1.0), now(MIX, 0.0)] {
-            // The change is faded in, within 20 ms.
+            // The transition takes 20 ms.
             let (output, latency) = run(rate, &channels, &[441], &[change]);
             let settled = rate as usize / 40;
             assert!((latency as f64 - 0.016 * rate).abs() <= 1.0, "{rate} Hz: {latency}");
             assert!(output[0][settled + latency..] == channels[0][settled..channels[0].len() - latency]);
         }
-        // Half of the voice and half of what came, where nothing is taken out: no comb, once that is so.
+        // Half denoised and half input, where nothing is removed: no comb filter.
         let (output, latency) = run(rate, &channels, &[64], &[now(MIX, 0.5), now(STRENGTH, 0.0)]);
         let settled = 2 * rate as usize / 5;
         let error =

@@ -8,99 +8,99 @@ use alphamf::{DenoiseError, Denoiser, Dictionary, LiveDenoiser, Settings};
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// Samples per channel that are taken from the host's buffers together.
+/// Samples per channel that are copied from the host's buffers at once.
 const CHUNK: usize = 256;
 
-/// A number that a user may turn.
+/// Range and default of a control.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Knob {
-    /// The least that it can be.
-    pub least: f32,
-    /// The most that it can be.
-    pub most: f32,
-    /// What it is at first.
+    /// Minimum.
+    pub min: f32,
+    /// Maximum.
+    pub max: f32,
+    /// Default.
     pub default: f32,
 }
 
-/// The power that gains are raised to.
-pub const STRENGTH: Knob = Knob { least: 0.0, most: 2.0, default: 1.0 };
-/// What is left of the noise, dB. Its default is a quarter of the way up, one of the places that LADSPA can tell.
-pub const FLOOR_DB: Knob = Knob { least: -60.0, most: 0.0, default: -45.0 };
-/// How much of the result is the voice.
-pub const MIX: Knob = Knob { least: 0.0, most: 1.0, default: 1.0 };
+/// Exponent applied to the gain.
+pub const STRENGTH: Knob = Knob { min: 0.0, max: 2.0, default: 1.0 };
+/// Minimum gain, dB. LADSPA can express this default: a quarter of the range.
+pub const FLOOR_DB: Knob = Knob { min: -60.0, max: 0.0, default: -45.0 };
+/// Fraction of the denoised signal in the output.
+pub const MIX: Knob = Knob { min: 0.0, max: 1.0, default: 1.0 };
 
 /// Why a plugin cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
-    /// The dictionary that is built in is damaged.
+    /// The built-in dictionary is damaged.
     #[error(transparent)]
     Dictionary(#[from] DictionaryError),
-    /// The sound of the host cannot be denoised: its sample rate is out of range.
+    /// The host's sample rate is out of range.
     #[error(transparent)]
     Denoise(#[from] DenoiseError),
 }
 
-/// The one denoiser of the process: its tables take a while to make.
+/// Denoiser of the process, shared because its tables take long to compute.
 fn denoiser() -> Result<&'static Denoiser, PluginError> {
     static DENOISER: OnceLock<Denoiser> = OnceLock::new();
     if let Some(denoiser) = DENOISER.get() {
         return Ok(denoiser);
     }
     let made = Denoiser::new(Dictionary::built_in()?, Settings::default())?;
-    // Of two that were made at once, one stays.
+    // If two threads made one concurrently, one of them stays.
     Ok(DENOISER.get_or_init(|| made))
 }
 
-/// A host's samples. All channels of a range are taken before any is given: an output may be the memory of an input.
+/// A host's buffers. All channels of a range are read before any is written: input and output may share memory.
 pub trait Buffers {
-    /// Writes those that have come in a channel, for a range, to a slice of its length.
+    /// Copies a range of an input channel to `samples`, a slice of the range's length.
     fn take(&self, channel: usize, range: Range<usize>, samples: &mut [f32]);
-    /// Hands on those that go out.
+    /// Copies `samples` to a range of an output channel.
     fn give(&mut self, channel: usize, range: Range<usize>, samples: &[f32]);
 }
 
-/// A plugin of `WIDTH` channels that runs. Once it is made, nothing here allocates, waits or panics.
+/// Running plugin of `WIDTH` channels. After its creation nothing allocates, blocks or panics.
 pub struct Plugin<const WIDTH: usize> {
     live: LiveDenoiser,
-    learns: bool,
+    learning: bool,
 }
 
 impl<const WIDTH: usize> Plugin<WIDTH> {
-    /// One for so many samples per second.
+    /// Creates a plugin for a sample rate in Hz.
     ///
     /// # Errors
-    /// If the rate is not one from 8 to 192 kHz.
+    /// If the sample rate is outside of 8 to 192 kHz.
     pub fn new(sample_rate: u32) -> Result<Self, PluginError> {
         let live = denoiser()?.live(sample_rate, WIDTH, LiveSettings::default())?;
-        Ok(Self { live, learns: false })
+        Ok(Self { live, learning: false })
     }
 
-    /// Samples by which the output is late.
+    /// Delay of the output in samples.
     #[must_use]
     pub fn latency(&self) -> usize {
         self.live.latency()
     }
 
-    /// Follows the host's controls, smoothly; those out of range are taken for the nearest in range.
+    /// Sets the controls, with smooth transitions; values out of range are clamped.
     pub fn set_controls(&mut self, controls: LiveControls) {
         self.live.set_controls(controls);
     }
 
-    /// Whether all that comes is taken for noise, and learned.
-    pub fn learn(&mut self, learns: bool) {
-        if learns != self.learns {
-            self.learns = learns;
-            self.live.learn_noise(if learns { f64::MAX } else { 0.0 });
+    /// Starts or stops learning the noise from the input.
+    pub fn learn(&mut self, learning: bool) {
+        if learning != self.learning {
+            self.learning = learning;
+            self.live.learn_noise(if learning { f64::MAX } else { 0.0 });
         }
     }
 
-    /// Forgets all that has come; controls need not be faded in.
+    /// Clears all state; the next controls apply without transition.
     pub fn reset(&mut self) {
         self.live.reset();
-        self.learns = false;
+        self.learning = false;
     }
 
-    /// Denoises a range of the samples of every channel.
+    /// Denoises a range of samples of every channel.
     pub fn run(&mut self, range: Range<usize>, buffers: &mut impl Buffers) {
         let mut channel = [0.0_f32; CHUNK];
         let (mut input, mut output) = ([[0.0_f32; WIDTH]; CHUNK], [[0.0_f32; WIDTH]; CHUNK]);

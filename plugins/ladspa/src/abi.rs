@@ -1,8 +1,8 @@
-//! The interface of LADSPA 1.1, as in its `ladspa.h`. The crate `ladspa` has not been kept since 2017.
+//! LADSPA 1.1, as in its `ladspa.h`. The crate `ladspa` is unmaintained since 2017.
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
-/// What the host knows a running plugin by.
+/// Handle of a running plugin.
 pub type Handle = *mut c_void;
 
 /// Directions and kinds of ports.
@@ -11,7 +11,7 @@ pub const OUTPUT: c_int = 0x2;
 pub const CONTROL: c_int = 0x4;
 pub const AUDIO: c_int = 0x8;
 
-/// What a host may know of the values of a port.
+/// Hints about the values of a port.
 pub const BOUNDED: c_int = 0x1 | 0x2;
 pub const TOGGLED: c_int = 0x4;
 pub const INTEGER: c_int = 0x20;
@@ -20,7 +20,7 @@ pub const DEFAULT_MIDDLE: c_int = 0xc0;
 pub const DEFAULT_0: c_int = 0x200;
 pub const DEFAULT_1: c_int = 0x240;
 
-/// It works within the time that the host gives it, whatever the samples.
+/// The plugin is suitable for hard real-time use.
 pub const HARD_RT_CAPABLE: c_int = 0x4;
 
 /// The range of a port.
@@ -31,7 +31,7 @@ pub struct PortRangeHint {
     pub upper: f32,
 }
 
-/// A kind of plugin.
+/// Descriptor of a plugin.
 #[repr(C)]
 pub struct Descriptor {
     pub unique_id: c_ulong,
@@ -55,5 +55,5 @@ pub struct Descriptor {
     pub cleanup: unsafe extern "C" fn(Handle),
 }
 
-// SAFETY: a descriptor is never written to, and all that it points to is constant.
+// SAFETY: a descriptor is never written to, and everything it points to is constant.
 unsafe impl Sync for Descriptor {}

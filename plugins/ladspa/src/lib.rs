@@ -13,10 +13,10 @@ use std::ffi::{CStr, c_char, c_int, c_ulong};
 use std::ops::Range;
 use std::ptr;
 
-/// Controls that follow the ports of sound: strength, floor, mix, bypass, latency.
+/// Number of control ports, after the audio ports: strength, floor, mix, bypass, latency.
 const CONTROLS: usize = 5;
 
-/// A plugin of `WIDTH` channels that runs; it has as many inputs, then outputs, then the controls.
+/// Running plugin of `WIDTH` channels. Ports: inputs, outputs, controls.
 struct Instance<const WIDTH: usize, const PORTS: usize> {
     plugin: Plugin<WIDTH>,
     ports: [*mut f32; PORTS],
@@ -28,21 +28,21 @@ impl<const WIDTH: usize, const PORTS: usize> Instance<WIDTH, PORTS> {
         Some(Self { plugin: Plugin::new(sample_rate).ok()?, ports: [ptr::null_mut(); PORTS] })
     }
 
-    /// The value of a control, if it is connected.
+    /// Value of a control, or `default` if it is not connected.
     ///
     /// # Safety
-    /// Ports that are connected must be readable.
+    /// Connected ports must be readable.
     unsafe fn control(&self, index: usize, default: f32) -> f32 {
         let port = self.ports[2 * WIDTH + index];
         // SAFETY: it is not null, so it was connected.
         if port.is_null() { default } else { unsafe { *port } }
     }
 
-    /// Follows the controls.
+    /// Applies the controls.
     ///
     /// # Safety
-    /// Those that are connected must be readable.
-    unsafe fn follow(&mut self) {
+    /// Connected ports must be readable.
+    unsafe fn apply_controls(&mut self) {
         let default = LiveControls::default();
         // SAFETY: as of the caller.
         let controls = unsafe {
@@ -57,25 +57,25 @@ impl<const WIDTH: usize, const PORTS: usize> Instance<WIDTH, PORTS> {
     }
 
     /// # Safety
-    /// Ports that are connected must be valid: for `count` samples those of sound, for one value the others.
+    /// Connected ports must be valid: audio ports for `count` samples, control ports for one value.
     unsafe fn run(&mut self, count: usize) {
         // SAFETY: as of the caller.
-        unsafe { self.follow() };
+        unsafe { self.apply_controls() };
         let latency = self.ports[2 * WIDTH + 4];
         if !latency.is_null() {
             // SAFETY: it is not null, so it was connected.
             unsafe { *latency = self.plugin.latency() as f32 };
         }
-        let (sounds, _) = self.ports.split_at(2 * WIDTH);
-        if sounds.iter().any(|port| port.is_null()) {
+        let (audio, _) = self.ports.split_at(2 * WIDTH);
+        if audio.iter().any(|port| port.is_null()) {
             return;
         }
-        let (inputs, outputs) = sounds.split_at(WIDTH);
+        let (inputs, outputs) = audio.split_at(WIDTH);
         self.plugin.run(0..count, &mut Ports { inputs, outputs });
     }
 }
 
-/// The memory of the ports of sound, each valid for the samples of the run.
+/// Audio ports, each valid for the samples of the run.
 struct Ports<'a> {
     inputs: &'a [*mut f32],
     outputs: &'a [*mut f32],
@@ -108,7 +108,7 @@ unsafe extern "C" fn connect_port<const WIDTH: usize, const PORTS: usize>(
     port: c_ulong,
     data: *mut f32,
 ) {
-    // SAFETY: the host hands back what `instantiate` gave, and uses it from one thread at a time.
+    // SAFETY: the host passes what `instantiate` returned, and uses it from one thread at a time.
     let instance = unsafe { &mut *handle.cast::<Instance<WIDTH, PORTS>>() };
     if let Some(own) = instance.ports.get_mut(port as usize) {
         *own = data;
@@ -118,8 +118,8 @@ unsafe extern "C" fn connect_port<const WIDTH: usize, const PORTS: usize>(
 unsafe extern "C" fn activate<const WIDTH: usize, const PORTS: usize>(handle: Handle) {
     // SAFETY: as in `connect_port`.
     let instance = unsafe { &mut *handle.cast::<Instance<WIDTH, PORTS>>() };
-    // SAFETY: ports that are connected are valid. Read here, the controls need not be faded in.
-    unsafe { instance.follow() };
+    // SAFETY: connected ports are valid. Applied before `reset`, the controls need no transition.
+    unsafe { instance.apply_controls() };
     instance.plugin.reset();
 }
 
@@ -129,11 +129,11 @@ unsafe extern "C" fn run<const WIDTH: usize, const PORTS: usize>(handle: Handle,
 }
 
 unsafe extern "C" fn cleanup<const WIDTH: usize, const PORTS: usize>(handle: Handle) {
-    // SAFETY: `instantiate` made the box, and the host does not use it any more.
+    // SAFETY: `instantiate` made the box, and the host no longer uses it.
     drop(unsafe { Box::from_raw(handle.cast::<Instance<WIDTH, PORTS>>()) });
 }
 
-/// Text that a host may read.
+/// Text for the host.
 #[repr(transparent)]
 struct Text(*const c_char);
 // SAFETY: it points to a constant.
@@ -143,14 +143,14 @@ const fn text(text: &'static CStr) -> Text {
     Text(text.as_ptr())
 }
 
-const SOUND: PortRangeHint = PortRangeHint { hints: 0, lower: 0.0, upper: 0.0 };
+const SIGNAL: PortRangeHint = PortRangeHint { hints: 0, lower: 0.0, upper: 0.0 };
 
 const fn range(hints: c_int, lower: f32, upper: f32) -> PortRangeHint {
     PortRangeHint { hints, lower, upper }
 }
 
 const fn knob(knob: Knob, default: c_int) -> PortRangeHint {
-    range(BOUNDED | default, knob.least, knob.most)
+    range(BOUNDED | default, knob.min, knob.max)
 }
 
 const STRENGTH_RANGE: PortRangeHint = knob(STRENGTH, DEFAULT_MIDDLE);
@@ -174,7 +174,7 @@ static MONO_NAMES: [Text; MONO_PORTS] = [
     text(c"latency"),
 ];
 static MONO_RANGES: [PortRangeHint; MONO_PORTS] =
-    [SOUND, SOUND, STRENGTH_RANGE, FLOOR_RANGE, MIX_RANGE, BYPASS, LATENCY];
+    [SIGNAL, SIGNAL, STRENGTH_RANGE, FLOOR_RANGE, MIX_RANGE, BYPASS, LATENCY];
 
 const STEREO_PORTS: usize = 4 + CONTROLS;
 static STEREO_KINDS: [c_int; STEREO_PORTS] =
@@ -191,7 +191,7 @@ static STEREO_NAMES: [Text; STEREO_PORTS] = [
     text(c"latency"),
 ];
 static STEREO_RANGES: [PortRangeHint; STEREO_PORTS] =
-    [SOUND, SOUND, SOUND, SOUND, STRENGTH_RANGE, FLOOR_RANGE, MIX_RANGE, BYPASS, LATENCY];
+    [SIGNAL, SIGNAL, SIGNAL, SIGNAL, STRENGTH_RANGE, FLOOR_RANGE, MIX_RANGE, BYPASS, LATENCY];
 
 const fn descriptor<const WIDTH: usize, const PORTS: usize>(
     unique_id: c_ulong,
@@ -239,7 +239,7 @@ static STEREO: Descriptor = descriptor::<2, STEREO_PORTS>(
     (&STEREO_KINDS, &STEREO_NAMES, &STEREO_RANGES),
 );
 
-/// The kinds of plugins in this library: 0 is mono, 1 stereo.
+/// Descriptor of a plugin of this library: 0 is mono, 1 stereo.
 #[unsafe(no_mangle)]
 pub extern "C" fn ladspa_descriptor(index: c_ulong) -> *const Descriptor {
     match index {
@@ -255,7 +255,7 @@ mod tests {
     use alphamf::denoiser::LiveSettings;
     use alphamf::{Denoiser, Dictionary, Settings};
 
-    /// A host that runs a plugin in place, in blocks of `size` samples.
+    /// Runs a plugin in place, in blocks of `size` samples.
     fn host(index: c_ulong, channels: &mut [Vec<f32>], size: usize, controls: [f32; 4]) -> f32 {
         // SAFETY: the descriptor is constant; what is connected outlives the runs.
         unsafe {
@@ -283,7 +283,7 @@ mod tests {
         }
     }
 
-    fn sound(seed: u32) -> Vec<f32> {
+    fn signal(seed: u32) -> Vec<f32> {
         let mut state = seed;
         let mut noise = move || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -293,9 +293,9 @@ mod tests {
     }
 
     #[test]
-    fn it_is_the_library_bit_for_bit_whatever_the_host_does() {
+    fn output_equals_that_of_the_library_for_any_block_size() {
         let controls = [0.8, -20.0, 0.9, 0.0];
-        let [left, right] = [sound(1), sound(2)];
+        let [left, right] = [signal(1), signal(2)];
         let settings = LiveSettings {
             controls: LiveControls { gain_exponent: 0.8, floor_db: -20.0, mix: 0.9, bypass: false },
             ..LiveSettings::default()
@@ -315,14 +315,14 @@ mod tests {
     }
 
     #[test]
-    fn bypass_is_the_sound_as_it_came_but_late() {
-        let mut channels = [sound(3)];
+    fn bypass_delays_the_input() {
+        let mut channels = [signal(3)];
         assert_eq!(host(0, &mut channels, 512, [1.0, -45.0, 1.0, 1.0]), 768.0);
-        assert!(channels[0][768..] == sound(3)[..24_000 - 768]);
+        assert!(channels[0][768..] == signal(3)[..24_000 - 768]);
     }
 
     #[test]
-    fn there_are_two_and_what_cannot_be_is_refused() {
+    fn there_are_two_plugins_and_invalid_sample_rates_are_refused() {
         assert!(!ladspa_descriptor(1).is_null() && ladspa_descriptor(2).is_null());
         // SAFETY: the descriptor is constant.
         let handle = unsafe { (MONO.instantiate)(&MONO, 4_000) };

@@ -11,7 +11,7 @@ fn has_filter() -> bool {
     filters.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(" ladspa "))
 }
 
-/// The library that cargo has built for this test.
+/// Library that cargo built for this test.
 fn plugin() -> PathBuf {
     let mut folder = std::env::current_exe().unwrap();
     folder.pop();

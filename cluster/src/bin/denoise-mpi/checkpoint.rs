@@ -1,4 +1,4 @@
-//! The state of learning, in a folder beside the model.
+//! Checkpoints of a training run, in a folder beside the model.
 
 use std::fs;
 use std::io;
@@ -9,9 +9,9 @@ use alphamf_files::output::write_atomic;
 
 use crate::folders;
 
-/// The file that says what a folder's checkpoints are of.
+/// File that identifies the run of a folder's checkpoints.
 const ABOUT: &str = "about.txt";
-/// The file that says that all parts of a state are there.
+/// File that marks a checkpoint with all its parts.
 const COMPLETE: &str = "complete";
 
 /// A folder of checkpoints: `sweep-N/part-K`, and `sweep-N/complete` once all parts are there.
@@ -22,7 +22,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Beside `model`, a state after `every` so many sweeps, from the state after `newest` on.
+    /// Checkpoints beside `model`, every `every` sweeps, resuming from the one after `newest` sweeps.
     pub fn new(model: &Path, every: usize, newest: Option<usize>) -> Self {
         Self { path: path(model), every, newest }
     }
@@ -36,7 +36,7 @@ fn path(model: &Path) -> PathBuf {
     folders::beside(model, ".checkpoint")
 }
 
-/// Makes the folder ready for checkpoints of what `about` tells, and finds the newest. Those of anything else go.
+/// Prepares the folder for checkpoints of the run `about` and finds the newest. Checkpoints of other runs are removed.
 pub fn prepare(model: &Path, about: &str) -> io::Result<Option<usize>> {
     let path = path(model);
     if fs::read_to_string(path.join(ABOUT)).is_ok_and(|found| found == about) {
@@ -55,7 +55,7 @@ pub fn prepare(model: &Path, about: &str) -> io::Result<Option<usize>> {
     Ok(None)
 }
 
-/// Removes the folder and what is in it.
+/// Removes the folder with its contents.
 pub fn remove(model: &Path) -> io::Result<()> {
     folders::remove(&path(model))
 }
@@ -72,7 +72,7 @@ impl CheckpointStore for Folder {
 
     fn commit(&mut self, sweeps: usize) -> io::Result<()> {
         write_atomic(self.sweep(sweeps).join(COMPLETE), b"")?;
-        // Only the newest is of use. One that a killed run left incomplete goes with the others.
+        // Only the newest is needed. Incomplete ones of killed runs are removed, too.
         for older in (1..sweeps).rev().map(|sweeps| self.sweep(sweeps)).filter(|path| path.exists()) {
             fs::remove_dir_all(older)?;
         }

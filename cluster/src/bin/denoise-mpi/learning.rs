@@ -1,4 +1,4 @@
-//! What the commands have in common that learn from a folder of speech.
+//! Reading a folder of speech in parallel, and writing what was trained on it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,30 +12,34 @@ use anyhow::{Context as _, anyhow, ensure};
 
 use crate::{INPUT, checkpoint};
 
-/// Options of the commands that learn.
+/// Options of training.
 #[derive(Debug, clap::Args)]
 pub struct Learning {
-    /// A folder of clean speech: every audio file in it and below is learned from.
+    /// Folder of clean speech, searched recursively for audio files.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 
-    /// The file to write, in the safetensors format. Beside it, FILE.checkpoint is kept until it is complete.
+    /// Output file (safetensors).
+    ///
+    /// FILE.checkpoint holds checkpoints until it is complete.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 
-    /// Seed of all random numbers: the same seed gives the same file.
+    /// Seed the random numbers.
+    ///
+    /// The same seed gives the same file.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
-    /// Threads of each rank.
+    /// Number of threads per process.
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: usize,
 
-    /// Replace an output that exists.
+    /// Overwrite an existing output.
     #[arg(long)]
     force: bool,
 
-    /// Say how far it is.
+    /// Report progress.
     #[arg(short, long)]
     pub verbose: bool,
 }
@@ -44,7 +48,7 @@ pub struct Learning {
 pub type Files = Vec<(PathBuf, u64)>;
 
 impl Learning {
-    /// The recordings in the order of their names, once it is clear that the output may be written.
+    /// Recordings in the order of their names; fails early if the output cannot be written.
     pub fn begin(&self, ranks: &mut dyn Communicator) -> anyhow::Result<Files> {
         rayon::ThreadPoolBuilder::new().num_threads(self.threads).build_global()?;
         let files = if ranks.rank() == 0 { self.list()? } else { Vec::new() };
@@ -54,17 +58,18 @@ impl Learning {
     fn list(&self) -> anyhow::Result<Files> {
         let Self { folder, output, force, .. } = self;
         if !force && output.exists() {
-            return Err(anyhow!("{} exists; --force replaces it", output.display()));
+            return Err(anyhow!("{} already exists: use --force to overwrite it", output.display()));
         }
         let contents = FolderContents::scan(folder, None).with_context(|| folder.display().to_string())?;
         for (path, reason) in &contents.unreadable {
-            eprintln!("denoise-mpi: left out: {}: {reason}", path.display());
+            eprintln!("denoise-mpi: skipped: {}: {reason}", path.display());
         }
-        ensure!(!contents.audio.is_empty(), "{}: no audio file in it or below", folder.display());
+        ensure!(!contents.audio.is_empty(), "{}: no audio files found", folder.display());
         Ok(contents.audio.into_iter().map(with_length).collect())
     }
 
-    /// Reads a rank's share of the recordings for `add`. How many of all are of no use, which are named once.
+    /// Passes the recordings of this process to `add`. Returns the number of invalid ones in all processes, which are reported
+    /// once.
     pub fn read(
         &self,
         files: &Files,
@@ -89,13 +94,13 @@ impl Learning {
             let bad: Vec<String> = serde_json::from_slice(&message)?;
             left_out += bad.len();
             let told = bad.iter().filter(|_| ranks.rank() == 0);
-            told.for_each(|reason| eprintln!("denoise-mpi: left out: {reason}"));
+            told.for_each(|reason| eprintln!("denoise-mpi: skipped: {reason}"));
         }
-        ensure!(left_out < files.len(), "{}: none of its recordings is of use", self.folder.display());
+        ensure!(left_out < files.len(), "{}: no valid recording", self.folder.display());
         Ok(left_out)
     }
 
-    /// The newest state of the same run that is kept, after how many `sweeps`.
+    /// Newest checkpoint of the same run, by its number of `sweeps`.
     pub fn newest(
         &self,
         about: &str,
@@ -108,12 +113,12 @@ impl Learning {
         let newest: Option<usize> =
             serde_json::from_slice(&from_first(ranks, &serde_json::to_vec(&newest)?))?;
         if let Some(number) = newest.filter(|_| first) {
-            eprintln!("denoise-mpi: going on from the state after {number} {sweeps}");
+            eprintln!("denoise-mpi: resuming after {number} {sweeps}");
         }
         Ok(newest)
     }
 
-    /// Writes on the first rank what was learned, and says what was made.
+    /// Writes the output in the first process, and reports it.
     pub fn finish<C: Communicator>(
         &self,
         bytes: &[u8],
@@ -130,24 +135,24 @@ impl Learning {
         write_atomic(output, bytes).with_context(|| output.display().to_string())?;
         checkpoint::remove(output).context("the checkpoint")?;
         let (ranks, sent) = (ranks.ranks(), sent as f64 / 1e6);
-        eprintln!("{}: {sentence}; {ranks} ranks, {sent:.1} MB sent", output.display());
+        eprintln!("{}: {sentence}; {ranks} processes, {sent:.1} MB sent", output.display());
         Ok(if left_out > 0 { INPUT.into() } else { ExitCode::SUCCESS })
     }
 }
 
-/// A file and its length in bytes, 0 if it cannot be had.
+/// A file and its length in bytes, 0 if that cannot be read.
 pub fn with_length(path: PathBuf) -> (PathBuf, u64) {
     let length = fs::metadata(&path).map_or(0, |file| file.len());
     (path, length)
 }
 
-/// What the first rank says.
+/// Message of the first process.
 pub fn from_first(ranks: &mut dyn Communicator, message: &[u8]) -> Vec<u8> {
     let own = if ranks.rank() == 0 { message } else { &[] };
     ranks.all_gather(own).swap_remove(0)
 }
 
-/// A rank's share of the files: a run of them with about as many bytes as the others'.
+/// Files of one process: a consecutive section with about the same number of bytes for each.
 pub fn share(files: &Files, rank: usize, ranks: usize) -> &[(PathBuf, u64)] {
     let total: u128 = files.iter().map(|&(_, length)| u128::from(length) + 1).sum();
     let bound = |rank: usize| {

@@ -1,4 +1,4 @@
-//! `denoise` on many machines whose ranks talk.
+//! `denoise` on several machines, by MPI.
 
 mod checkpoint;
 mod folders;
@@ -14,7 +14,7 @@ use alphamf_cluster::Mpi;
 use alphamf_samplers::distributed::Communicator as _;
 use clap::{Parser, Subcommand};
 
-/// Speech denoising on the ranks that mpirun started.
+/// Speech denoising in the processes started by mpirun.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
@@ -24,28 +24,30 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Learn a dictionary from a folder of clean speech that all ranks can read: the file that `denoise train` makes.
+    /// Train a dictionary on a shared folder of clean speech.
+    ///
+    /// Writes the same file as `denoise train`.
     Train(train::Arguments),
-    /// Denoise recordings: each rank runs `denoise` for one part of them after the other.
+    /// Denoise recordings in all processes.
     Denoise(shared::Arguments),
-    /// Score a denoiser over a corpus: each rank runs `denoise eval` for one part of it after the other.
+    /// Score a denoiser on a corpus in all processes.
     Eval(shared::Arguments),
 }
 
-/// A wrong command line, as in `denoise`.
+/// Exit code for a wrong command line, as in `denoise`.
 const USAGE: u8 = 2;
-/// Recordings that are of no use, likewise.
+/// Exit code for invalid recordings, as in `denoise`.
 const INPUT: u8 = 3;
 
 fn main() -> ExitCode {
     let Some(mut ranks) = Mpi::join() else {
-        eprintln!("denoise-mpi: MPI has been started before");
+        eprintln!("denoise-mpi: MPI is already initialised");
         return ExitCode::FAILURE;
     };
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Every rank has the same command line: one tells of it.
+            // All processes have the same command line: one reports it.
             if ranks.rank() == 0 {
                 let _ = error.print();
             }
@@ -60,13 +62,13 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) => {
-            // What all ranks meet, the first tells of, and ends the others.
+            // A failure common to all processes is reported by the first, which terminates the others.
             if ranks.rank() > 0 {
                 thread::sleep(Duration::from_millis(500));
             }
             let chain: Vec<String> = error.chain().map(ToString::to_string).collect();
-            eprintln!("denoise-mpi: rank {}: {}", ranks.rank(), chain.join(": "));
-            // The others may be waiting for a message of this one.
+            eprintln!("denoise-mpi: process {}: {}", ranks.rank(), chain.join(": "));
+            // The others may be waiting for a message of this process.
             ranks.abort(1)
         }
     }

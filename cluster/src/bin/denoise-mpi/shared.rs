@@ -1,5 +1,5 @@
-//! `denoise-mpi denoise` and `denoise-mpi eval`: the program `denoise`, run for many parts of a folder by the ranks that are
-//! free. It divides by `--shard` and joins by `denoise merge`, so that nothing is done here that it does not do alone.
+//! `denoise-mpi denoise` and `denoise-mpi eval`: idle processes run the program `denoise` on parts of a folder, divided by
+//! `--shard` and joined by `denoise merge`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -20,26 +20,27 @@ use crate::folders::{self, beside};
 use crate::learning::from_first;
 use crate::{INPUT, USAGE};
 
-/// Arguments of the commands that share files.
+/// Arguments of both commands.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// How many parts of equal size the recordings are divided into by their names, 1 to 10,000: a rank that is free is
-    /// given the next.
+    /// Divide the recordings into N parts.
+    ///
+    /// Range: 1 to 10000. Files are assigned by a hash of their name; each part goes to the next idle process.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = RangedU64ValueParser::<usize>::new().range(1..=10_000))]
     parts: usize,
 
-    /// The program `denoise`. That beside this program if not given, or else the one on the search path.
+    /// The program `denoise` [default: the one beside this program, or else in PATH].
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
 
-    /// What `denoise`, or `denoise eval`, is given. After the options above.
+    /// Arguments of `denoise` or `denoise eval`, after the options above.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
     arguments: Vec<OsString>,
 }
 
-/// Exit codes of `denoise` for what is wrong with the whole run: its usage, and its dictionary.
+/// Exit codes of `denoise` that stop the whole run: wrong usage, invalid dictionary.
 const HOPELESS: [i32; 2] = [USAGE as i32, 5];
-/// Stands for that of a run that never was, or was killed.
+/// In place of the exit code of a run that did not start, or was killed.
 const LOST: i32 = -1;
 
 /// Denoises recordings.
@@ -47,20 +48,20 @@ pub fn denoise(arguments: &Arguments, ranks: &mut Mpi) -> anyhow::Result<ExitCod
     let mut job = Job::new(arguments, &[]);
     let force = job.arguments.iter().any(|argument| argument == "--force");
     let stats = job.take("--stats")?.map(PathBuf::from);
-    // With a folder for them, each recording has statistics of its own: there is nothing to join.
+    // In a folder, each recording has its own statistics file: there is nothing to join.
     let is_folder = |path: &PathBuf| path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/");
     let (apart, stats) = match stats {
         Some(path) if is_folder(&path) => (Some(path), None),
         path => (None, path),
     };
     job.arguments.extend(apart.into_iter().flat_map(|path| ["--stats".into(), path.into()]));
-    // A run of the program may outlive its rank when that is killed: what it writes then is not found by the next.
+    // A program may outlive its killed process: the next run must not find what it writes.
     let number = String::from_utf8(from_first(ranks, process::id().to_string().as_bytes()))?;
     let folder = stats.as_deref().map(|stats| beside(stats, ".parts"));
     let parts = folder.as_ref().map(|folder| folder.join(number));
     if let (0, Some(stats), Some(folder), Some(parts)) = (ranks.rank(), &stats, &folder, &parts) {
-        ensure!(stats != Path::new("-"), "--stats -: expected a file, which ranks write beside");
-        ensure!(force || !stats.exists(), "{} exists; --force replaces it", stats.display());
+        ensure!(stats != Path::new("-"), "--stats is -; expected a file");
+        ensure!(force || !stats.exists(), "{} already exists: use --force to overwrite it", stats.display());
         remove(folder)?;
         fs::create_dir_all(parts).with_context(|| parts.display().to_string())?;
     }
@@ -73,7 +74,7 @@ pub fn denoise(arguments: &Arguments, ranks: &mut Mpi) -> anyhow::Result<ExitCod
         if made.len() == arguments.parts {
             job.merge(&made, stats)?;
         } else {
-            eprintln!("denoise-mpi: {} is not written: some parts failed as a whole", stats.display());
+            eprintln!("denoise-mpi: {} not written: some parts failed", stats.display());
         }
         remove(folder)?;
     }
@@ -85,14 +86,14 @@ pub fn eval(arguments: &Arguments, ranks: &mut Mpi) -> anyhow::Result<ExitCode> 
     let mut job = Job::new(arguments, &["eval"]);
     job.repeats = true;
     let journal = job.take("--resume")?.map(PathBuf::from);
-    let journal = journal.context("--resume FILE is needed: beside it, ranks note what they have scored")?;
+    let journal = journal.context("--resume FILE is required: processes keep their journals beside it")?;
     for output in ["--json", "--csv", "--report", "--figure"] {
         job.take(output)?;
     }
     let parts = beside(&journal, ".parts");
-    let name = journal.file_name().context("--resume: expected the name of a file")?;
+    let name = journal.file_name().context("--resume: expected a file name")?;
     if ranks.rank() == 0 {
-        // What a run that was killed has scored need not be scored again, by whatever part it was.
+        // Scores of a killed run are kept, whichever part made them.
         job.collect(&parts, &journal)?;
         remove(&parts)?;
         fs::create_dir_all(&parts).with_context(|| parts.display().to_string())?;
@@ -110,7 +111,7 @@ pub fn eval(arguments: &Arguments, ranks: &mut Mpi) -> anyhow::Result<ExitCode> 
     }
     job.collect(&parts, &journal)?;
     remove(&parts)?;
-    // All is scored: this reads the journal, tries again what failed, and writes the reports as one run does.
+    // All parts are scored: one run reads the journal, retries failures, and writes the reports.
     let status = job
         .command()
         .args(&arguments.arguments)
@@ -119,15 +120,15 @@ pub fn eval(arguments: &Arguments, ranks: &mut Mpi) -> anyhow::Result<ExitCode> 
     Ok(exit_code(status.code().or(Some(1))))
 }
 
-/// What is run for every part.
+/// Command that is run for every part.
 struct Job {
     program: PathBuf,
     parts: usize,
     quiet: bool,
-    /// Of the program: its command, and how many threads it has.
+    /// Subcommand and number of threads.
     options: Vec<OsString>,
     arguments: Vec<OsString>,
-    /// Whether what is wrong with recordings is told at the end again.
+    /// Whether invalid recordings are reported again at the end.
     repeats: bool,
 }
 
@@ -142,7 +143,7 @@ impl Job {
         let mut arguments_left = arguments.arguments.clone();
         let is_threads = |argument: &OsString| argument.to_string_lossy().starts_with("--threads");
         if !arguments_left.iter().any(is_threads) {
-            // As many ranks as cores is what is usual.
+            // Usually there are as many processes as cores.
             options.extend(["--threads".into(), "1".into()]);
         }
         let before = arguments_left.len();
@@ -151,7 +152,7 @@ impl Job {
         Self { program, parts: arguments.parts, quiet, options, arguments: arguments_left, repeats: false }
     }
 
-    /// Takes an option with a value out of the arguments.
+    /// Removes an option with a value from the arguments.
     fn take(&mut self, name: &str) -> anyhow::Result<Option<OsString>> {
         let with_value = format!("{name}=");
         let starts = |argument: &OsString| argument.as_encoded_bytes().starts_with(with_value.as_bytes());
@@ -173,14 +174,14 @@ impl Job {
         command
     }
 
-    /// Runs the program for all parts, with what `own` adds for each. On the first rank the exit code of the first part
-    /// that had another than zero.
+    /// Runs the program for all parts, with the additional arguments `own`. Returns, in the first process, the first exit code
+    /// other than 0, in the order of parts.
     fn run(
         &self,
         ranks: &mut Mpi,
         own: impl Fn(usize) -> io::Result<Vec<OsString>>,
     ) -> anyhow::Result<Option<i32>> {
-        // What the first rank has prepared, all can see.
+        // Wait until the first process has prepared the folders.
         ranks.all_gather(&[]);
         let (mut lines, mut codes, mut done) = (BTreeSet::new(), BTreeMap::new(), 0);
         let mut begin = |part: usize| {
@@ -192,12 +193,12 @@ impl Job {
                 report(&program, output)
             })
         };
-        let mut told = |part: usize, report: &[u8]| {
-            let (code, said) = report
+        let mut on_report = |part: usize, report: &[u8]| {
+            let (code, messages) = report
                 .split_first_chunk()
-                .map_or((LOST, report), |(code, said)| (i32::from_le_bytes(*code), said));
-            // What is wrong with all of them, each part says.
-            for line in String::from_utf8_lossy(said).lines() {
+                .map_or((LOST, report), |(code, messages)| (i32::from_le_bytes(*code), messages));
+            // Messages common to all parts are printed once.
+            for line in String::from_utf8_lossy(messages).lines() {
                 let repeated = self.repeats && [0, i32::from(INPUT)].contains(&code);
                 if !repeated && lines.insert(line.to_owned()) {
                     eprintln!("{line}");
@@ -212,14 +213,14 @@ impl Job {
             }
             if HOPELESS.contains(&code) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        share_out(ranks, self.parts, &mut begin, &mut told);
+        share_out(ranks, self.parts, &mut begin, &mut on_report);
         if codes.values().any(|&code| code == LOST) {
-            bail!("some parts came to no end: the same command does what is missing");
+            bail!("some parts did not finish: run the same command again to complete them");
         }
         Ok(codes.into_values().next())
     }
 
-    /// Joins records that the program has made, of which `into` may be one.
+    /// Joins records of the program; `into` may be one of them.
     fn merge(&self, records: &[PathBuf], into: &Path) -> anyhow::Result<()> {
         let joined = beside(into, ".joined");
         let mut command = Command::new(&self.program);
@@ -229,12 +230,12 @@ impl Job {
         fs::rename(&joined, into).with_context(|| into.display().to_string())
     }
 
-    /// Adds what the parts have scored to `journal`, or to those beside it if there are several systems.
+    /// Adds the scores of the parts to `journal`, or to those beside it for several systems.
     fn collect(&self, parts: &Path, journal: &Path) -> anyhow::Result<()> {
         let mut journals: BTreeMap<OsString, Vec<PathBuf>> = BTreeMap::new();
         for part in entries(parts)? {
             for found in entries(&part)? {
-                // A line that a killed run has left without its end is none.
+                // A killed run may leave an incomplete last line.
                 let bytes = fs::read(&found)?;
                 let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
                 if whole < bytes.len() {
@@ -257,9 +258,9 @@ impl Job {
     }
 }
 
-/// What the first rank is told of a part: the exit code and what was said.
+/// Report of a part to the first process: exit code and messages.
 fn report(program: &Path, output: io::Result<Output>) -> Vec<u8> {
-    let (code, said) = match output {
+    let (code, messages) = match output {
         Ok(Output { status, mut stderr, .. }) => {
             if status.code().is_none() {
                 stderr.extend(format!("{}: {status}", program.display()).bytes());
@@ -275,7 +276,7 @@ fn exit_code(code: Option<i32>) -> ExitCode {
     code.map_or(ExitCode::SUCCESS, |code| u8::try_from(code).unwrap_or(1).into())
 }
 
-/// What is in a folder, nothing if there is none.
+/// Entries of a folder; none if it does not exist.
 fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     match fs::read_dir(folder) {
         Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
@@ -284,7 +285,7 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
-/// A journal and, as they are named for several systems, `run.NAME.jsonl`: those that are there.
+/// Existing journals: the journal itself and, for several systems, `run.NAME.jsonl`.
 fn family(journal: &Path) -> io::Result<Vec<PathBuf>> {
     let folder = journal.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let belongs = |path: &PathBuf| {

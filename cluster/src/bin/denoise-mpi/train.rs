@@ -12,13 +12,13 @@ use alphamf_samplers::distributed::{Communicator as _, Counted, pack, unpack};
 use crate::checkpoint::Folder;
 use crate::learning::{Learning, share};
 
-/// Arguments of `denoise-mpi train`: those of `denoise train`, and how to divide the work.
+/// Arguments of `denoise-mpi train`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
     learning: Learning,
 
-    /// Sample rate of the dictionary, Hz. The lowest of the folder if not given.
+    /// Sample rate of the dictionary, Hz [default: the lowest of the folder].
     #[arg(long, value_name = "HZ")]
     rate: Option<u32>,
 
@@ -30,7 +30,7 @@ pub struct Arguments {
     #[arg(long, value_name = "ALPHA", default_value_t = TrainingSettings::default().alpha)]
     alpha: f64,
 
-    /// Sweeps over the speech.
+    /// Number of sweeps over the speech.
     #[arg(long, value_name = "N", default_value_t = TrainingSettings::default().iterations)]
     iterations: usize,
 
@@ -38,12 +38,14 @@ pub struct Arguments {
     #[arg(long, value_name = "S", default_value_t = TrainingSettings::default().window_seconds)]
     window: f64,
 
-    /// Keep the state after every so many sweeps; 0 for never. The same command goes on from it.
-    #[arg(long, value_name = "SWEEPS", default_value_t = 10)]
+    /// Write a checkpoint every N sweeps, 0 for never.
+    ///
+    /// The same command resumes from it.
+    #[arg(long, value_name = "N", default_value_t = 10)]
     checkpoint: usize,
 }
 
-/// Learns a dictionary.
+/// Trains a dictionary.
 pub fn run(arguments: &Arguments, ranks: &mut Mpi) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
     let Arguments { learning, iterations, .. } = arguments;
@@ -63,7 +65,7 @@ pub fn run(arguments: &Arguments, ranks: &mut Mpi) -> anyhow::Result<ExitCode> {
         Some(rate) => rate,
         None => {
             let own = share(&files, ranks.rank(), ranks.ranks());
-            // What cannot be opened is told of when it is read.
+            // Files that cannot be opened are reported when they are read.
             let rates = own.iter().filter_map(|(file, _)| Some(Reader::open(file).ok()?.sample_rate()));
             let lowest = pack(&[rates.min().unwrap_or(u32::MAX)]);
             let lowest = ranks.all_gather(&lowest).iter().flat_map(|rate| unpack::<u32>(rate)).min();
@@ -76,16 +78,16 @@ pub fn run(arguments: &Arguments, ranks: &mut Mpi) -> anyhow::Result<ExitCode> {
     let newest = learning.newest(&about, "sweeps", &mut ranks)?;
     let mut checkpoints = Folder::new(&learning.output, arguments.checkpoint, newest);
     let reading = start.elapsed();
-    let told = ranks.rank() == 0 && learning.verbose;
-    let mut watch = |share: f64| {
-        if told {
-            eprintln!("denoise-mpi: sweep {:.0} of {iterations}", share * *iterations as f64);
+    let reports = ranks.rank() == 0 && learning.verbose;
+    let mut progress = |fraction: f64| {
+        if reports {
+            eprintln!("denoise-mpi: sweep {:.0} of {iterations}", fraction * *iterations as f64);
         }
         ControlFlow::Continue(())
     };
-    let dictionary = corpus.train_distributed(&mut ranks, &mut checkpoints, &mut watch)?;
+    let dictionary = corpus.train_distributed(&mut ranks, &mut checkpoints, &mut progress)?;
     let sentence = format!(
-        "{} spectra of {} bins from {:.0} s of speech in {} files; read in {:.1} s, learned in {:.1} s",
+        "{} spectra of {} bins from {:.0} s of speech in {} files; read in {:.1} s, trained in {:.1} s",
         dictionary.header().rank,
         dictionary.header().bins(),
         dictionary.header().seconds,

@@ -8,7 +8,7 @@ use std::ffi::CString;
 pub const STEREO: &str = "alphamf.speech-denoiser.stereo";
 pub const MONO: &str = "alphamf.speech-denoiser.mono";
 
-/// Places of the parameters.
+/// Indices of the parameters.
 pub const STRENGTH: u32 = 0;
 pub const FLOOR: u32 = 1;
 pub const MIX: u32 = 2;
@@ -56,13 +56,13 @@ pub struct Change {
     pub value: f64,
 }
 
-#[allow(dead_code)] // Not every test changes something at once.
+#[allow(dead_code)] // not used by every test
 pub fn now(parameter: u32, value: f64) -> Change {
     Change { at: 0, parameter, value }
 }
 
-/// Processes channels, in blocks whose sizes are given in turn. What is told before every block is called with whether it has
-/// been processed.
+/// Processes channels in blocks of the given sizes, in turn. The callback is called around every block, with whether it was
+/// processed.
 pub fn process(
     processor: &mut StartedPluginAudioProcessor<Host>,
     channels: &[Vec<f32>],

@@ -1,4 +1,4 @@
-//! The ranks of `mpirun`.
+//! Processes started by `mpirun`.
 
 use crate::Post;
 use alphamf_samplers::distributed::Communicator;
@@ -8,22 +8,22 @@ use mpi::point_to_point::MatchedReceiveVec as _;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator as _, CommunicatorCollectives as _, Destination as _, Source as _};
 
-/// All ranks that `mpirun` started. A rank that ends without having left MPI ends them all.
+/// All processes that `mpirun` started. One that exits without finalising MPI terminates all.
 pub struct Mpi {
     world: SimpleCommunicator,
-    // Leaves MPI when it is dropped, after all else.
+    // Finalises MPI when dropped, which must come last.
     _universe: Universe,
 }
 
 impl Mpi {
-    /// Joins the ranks; nothing if this process has done so before.
+    /// Initialises MPI; `None` if this process has done so before.
     #[must_use]
     pub fn join() -> Option<Self> {
         let universe = mpi::initialize()?;
         Some(Self { world: universe.world(), _universe: universe })
     }
 
-    /// Ends all ranks at once with an exit code.
+    /// Terminates all processes with an exit code.
     pub fn abort(&self, code: u8) -> ! {
         self.world.abort(i32::from(code))
     }
@@ -41,7 +41,7 @@ impl Communicator for Mpi {
     fn exchange(&mut self, outgoing: Vec<(usize, Vec<u8>)>, sources: &[usize]) -> Vec<Vec<u8>> {
         let process = |rank: usize| self.world.process_at_rank(rank as i32);
         mpi::request::scope(|scope| {
-            // Sent without waiting: two ranks that each waited for the other to receive would wait for ever.
+            // Non-blocking: two processes that both wait for the other to receive would deadlock.
             let sending: Vec<_> = outgoing
                 .iter()
                 .map(|(to, message)| process(*to).immediate_send(scope, &message[..]))
@@ -55,7 +55,7 @@ impl Communicator for Mpi {
     }
 
     fn all_gather(&mut self, own: &[u8]) -> Vec<Vec<u8>> {
-        // Never nothing: the address of an empty slice is that which Open MPI takes for MPI_IN_PLACE.
+        // Never empty: Open MPI takes the address of an empty slice for MPI_IN_PLACE.
         let own = [own, &[0_u8][..]].concat();
         let mut lengths = vec![0_i32; self.world.size() as usize];
         self.world.all_gather_into(&(own.len() as i32), &mut lengths[..]);
@@ -87,7 +87,7 @@ impl Post for Mpi {
     }
 
     fn send(&mut self, to: usize, message: &[u8]) {
-        // Never nothing, as in `all_gather`.
+        // Never empty, as in `all_gather`.
         let message = [message, &[0_u8][..]].concat();
         self.world.process_at_rank(to as i32).send(&message[..]);
     }
