@@ -5,10 +5,10 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
-mod parts;
 #[cfg(feature = "mpi")]
 mod communicator;
+mod parts;
 
-pub use parts::{Post, share_out};
 #[cfg(feature = "mpi")]
 pub use communicator::Mpi;
+pub use parts::{Post, share_out};
