@@ -210,21 +210,28 @@ pub struct SystemComparison {
 }
 
 impl Study {
-    /// Compares each evaluation with every later one by SDR.
+    /// The most systems that are compared by every measure.
+    pub const MAX_COMPARED: usize = 6;
+
+    /// Compares each evaluation with every later one: by every measure for up to [`MAX_COMPARED`](Self::MAX_COMPARED)
+    /// systems, by SDR alone for more.
     #[must_use]
     pub fn new(evaluations: Vec<Evaluation>) -> Self {
-        const METRIC: Metric = Metric::Sdr;
+        let metrics = if evaluations.len() <= Self::MAX_COMPARED { &Metric::ALL[..] } else { &[Metric::Sdr] };
         let mut comparisons = Vec::new();
         for (i, first) in evaluations.iter().enumerate() {
-            let scores: HashMap<&str, f64> = first.scores(METRIC).collect();
-            for second in &evaluations[i + 1..] {
+            let pairs = evaluations[i + 1..]
+                .iter()
+                .flat_map(|second| metrics.iter().map(move |metric| (second, *metric)));
+            for (second, metric) in pairs {
+                let scores: HashMap<&str, f64> = first.scores(metric).collect();
                 let (a, b): (Vec<f64>, Vec<f64>) =
-                    second.scores(METRIC).filter_map(|(name, b)| Some((*scores.get(name)?, b))).unzip();
+                    second.scores(metric).filter_map(|(name, b)| Some((*scores.get(name)?, b))).unzip();
                 comparisons.extend(paired_test(&a, &b, SeedTree::new(0)).map(|comparison| {
                     SystemComparison {
                         first: first.provenance.system.clone(),
                         second: second.provenance.system.clone(),
-                        metric: METRIC,
+                        metric,
                         comparison,
                     }
                 }));

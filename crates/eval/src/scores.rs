@@ -35,13 +35,15 @@ pub enum Metric {
     HighDistance,
     /// That of the frames which are loudest there, by [`metrics::spectral_distances`].
     FricativeDistance,
-    /// Wide-band PESQ, with the feature `pesq` and at 16 kHz only.
+    /// Narrow-band PESQ, with the feature `pesq`, from 8 kHz; other rates than 8 and 16 kHz are resampled.
+    NarrowBandPesq,
+    /// Wide-band PESQ, with the feature `pesq`, from 16 kHz; higher rates are resampled to that.
     WideBandPesq,
 }
 
 impl Metric {
     /// All measures, in the order in which they are shown.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Sdr,
         Self::SiSdr,
         Self::Snr,
@@ -51,6 +53,7 @@ impl Metric {
         Self::LowDistance,
         Self::HighDistance,
         Self::FricativeDistance,
+        Self::NarrowBandPesq,
         Self::WideBandPesq,
     ];
 
@@ -67,6 +70,7 @@ impl Metric {
             Self::LowDistance => "low_distance",
             Self::HighDistance => "high_distance",
             Self::FricativeDistance => "fricative_distance",
+            Self::NarrowBandPesq => "narrow_band_pesq",
             Self::WideBandPesq => "wide_band_pesq",
         }
     }
@@ -84,6 +88,7 @@ impl Metric {
             Self::LowDistance => "LSD",
             Self::HighDistance => "LSD above 8 kHz",
             Self::FricativeDistance => "of fricatives",
+            Self::NarrowBandPesq => "PESQ-NB",
             Self::WideBandPesq => "PESQ-WB",
         }
     }
@@ -100,8 +105,14 @@ impl Metric {
             | Self::HighDistance
             | Self::FricativeDistance => "dB",
             Self::Stoi | Self::Estoi => "",
-            Self::WideBandPesq => "MOS-LQO",
+            Self::NarrowBandPesq | Self::WideBandPesq => "MOS-LQO",
         }
+    }
+
+    /// Whether a smaller score is better.
+    #[must_use]
+    pub fn less_is_better(self) -> bool {
+        matches!(self, Self::LowDistance | Self::HighDistance | Self::FricativeDistance)
     }
 
     /// Digits after the decimal point worth showing.
@@ -130,7 +141,10 @@ impl Metric {
             Self::FricativeDistance => {
                 "the same in the tenth of the frames with most of the voice there; less is better"
             }
-            Self::WideBandPesq => "ITU-T P.862.2, wide band, 16 kHz",
+            Self::NarrowBandPesq => {
+                "ITU-T P.862 with the mapping of P.862.1; absent for less than 0.25 s of speech"
+            }
+            Self::WideBandPesq => "ITU-T P.862.2, at 16 kHz; absent for less than 0.25 s of speech",
         }
     }
 }
@@ -162,6 +176,8 @@ pub struct Scores {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fricative_distance: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    narrow_band_pesq: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     wide_band_pesq: Option<f64>,
 }
 
@@ -179,6 +195,7 @@ impl Scores {
             Metric::LowDistance => self.low_distance,
             Metric::HighDistance => self.high_distance,
             Metric::FricativeDistance => self.fricative_distance,
+            Metric::NarrowBandPesq => self.narrow_band_pesq,
             Metric::WideBandPesq => self.wide_band_pesq,
         }
     }
@@ -245,6 +262,7 @@ pub fn score(clean: &Signal, estimate: &Signal, high_pass_hz: f64) -> Result<Sco
         is_full_band.then(|| metrics::spectral_distances(&clean, &estimate, rate, band)).transpose()
     };
     let (below, above) = (distances(100.0..=8_000.0)?, distances(8_000.0..=20_000.0)?);
+    let [narrow_band_pesq, wide_band_pesq] = pesq(&clean, &estimate, rate);
     let intelligibility = metrics::intelligibility(&clean, &estimate, rate)?;
     Ok(Scores {
         sdr: metrics::sdr(&clean, &estimate)?,
@@ -256,18 +274,28 @@ pub fn score(clean: &Signal, estimate: &Signal, high_pass_hz: f64) -> Result<Sco
         low_distance: below.map(|below| below.all),
         high_distance: above.map(|above| above.all),
         fricative_distance: above.map(|above| above.loudest),
-        wide_band_pesq: wide_band_pesq(&clean, &estimate, rate)?,
+        narrow_band_pesq,
+        wide_band_pesq,
     })
 }
 
+/// Narrow and wide-band PESQ where they are defined: signals without a quarter of a second of speech have none.
 #[cfg(feature = "pesq")]
-fn wide_band_pesq(clean: &[f64], estimate: &[f64], rate: u32) -> Result<Option<f64>, MetricError> {
-    (rate == 16_000).then(|| metrics::wide_band_pesq(clean, estimate, rate)).transpose()
+fn pesq(clean: &[f64], estimate: &[f64], rate: u32) -> [Option<f64>; 2] {
+    let at = match rate {
+        ..8_000 => return [None, None],
+        8_000..16_000 => 8_000,
+        16_000.. => 16_000,
+    };
+    let [clean, estimate] = [clean, estimate].map(|samples| metrics::resample(samples, rate, at));
+    let narrow = metrics::narrow_band_pesq(&clean, &estimate, at).ok();
+    let wide = if at == 16_000 { metrics::wide_band_pesq(&clean, &estimate, at).ok() } else { None };
+    [narrow, wide].map(|score| score.filter(|score| score.is_finite()))
 }
 
 #[cfg(not(feature = "pesq"))]
-fn wide_band_pesq(_: &[f64], _: &[f64], _: u32) -> Result<Option<f64>, MetricError> {
-    Ok(None)
+fn pesq(_: &[f64], _: &[f64], _: u32) -> [Option<f64>; 2] {
+    [None, None]
 }
 
 /// Removes everything below `cutoff` Hz by one Fourier transform of the whole signal.

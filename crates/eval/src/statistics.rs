@@ -111,6 +111,9 @@ pub struct Comparison {
     pub files: usize,
     /// Mean of first minus second, with its standard error.
     pub difference: Estimate,
+    /// The 95 % interval of that mean by Student's t over files; absent for a single file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[f64; 2]>,
     /// Two-sided p-value of the sign-flip permutation test.
     pub p_value: f64,
 }
@@ -163,7 +166,25 @@ pub fn paired_test(first: &[f64], second: &[f64], streams: SeedTree) -> Option<C
         }
         f64::from(hits + 1) / f64::from(DRAWS + 1)
     };
-    Some(Comparison { files: differences.len(), difference, p_value })
+    let interval = difference.standard_error.map(|error| {
+        let reach = student_quantile(differences.len() - 1) * error;
+        [difference.mean - reach, difference.mean + reach]
+    });
+    Some(Comparison { files: differences.len(), difference, interval, p_value })
+}
+
+/// The quantile of Student's t at 0.975 for this many degrees of freedom, at least one; to 0.001.
+fn student_quantile(freedom: usize) -> f64 {
+    const FEW: [f64; 9] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
+    if let Some(quantile) = freedom.checked_sub(1).and_then(|index| FEW.get(index)) {
+        return *quantile;
+    }
+    // Cornish and Fisher's expansion around the normal law.
+    let (z, n) = (1.959_964_f64, freedom.max(1) as f64);
+    let first = (z.powi(3) + z) / 4.0;
+    let second = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
+    let third = (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / 384.0;
+    z + first / n + second / n.powi(2) + third / n.powi(3)
 }
 
 #[cfg(test)]
@@ -187,9 +208,21 @@ mod tests {
         // Differences 1, 2, 3: only +++ and --- reach the sum of 6.
         let test = paired_test(&[2.0, 4.0, 6.0], &[1.0, 2.0, 3.0], SeedTree::new(0)).unwrap();
         assert_eq!((test.files, test.difference.mean, test.p_value), (3, 2.0, 0.25));
+        // 2 ± 4.303 / sqrt(3).
+        let [low, high] = test.interval.unwrap();
+        assert!((low - (2.0 - 4.303 / 3_f64.sqrt())).abs() < 1e-12 && (high + low - 4.0).abs() < 1e-12);
         let level = paired_test(&[1.0, 2.0], &[2.0, 1.0], SeedTree::new(0)).unwrap();
         assert_eq!(level.p_value, 1.0);
         assert_eq!(paired_test(&[f64::INFINITY], &[1.0], SeedTree::new(0)), None);
+    }
+
+    #[test]
+    fn quantiles_of_student_are_those_of_tables() {
+        for (freedom, expected) in
+            [(1, 12.706), (9, 2.262), (10, 2.228), (20, 2.086), (60, 2.000), (1_000, 1.962)]
+        {
+            assert!((student_quantile(freedom) - expected).abs() < 1e-3, "{freedom}");
+        }
     }
 
     /// Differences +1 (12 times) and -1 (8 times) make it the two-sided sign test.

@@ -414,7 +414,11 @@ fn studies_compare_systems_and_draw_their_traces() {
     };
     let idle = |signal: &Signal, _: &mut Observer| Ok(signal.clone());
     let study = Study::new(vec![system("gradual", &gradual), system("idle", &idle)]);
-    let [comparison] = study.comparisons.as_slice() else { panic!("{:?}", study.comparisons) };
+    let compared: Vec<Metric> = study.comparisons.iter().map(|row| row.metric).collect();
+    let taken: Vec<Metric> =
+        study.evaluations[0].metrics.iter().map(|definition| definition.metric).collect();
+    assert_eq!(compared, taken, "one pair of systems by every measure");
+    let comparison = &study.comparisons[0];
     assert_eq!((comparison.first.as_str(), comparison.second.as_str()), ("gradual", "idle"));
     let sdr = |row: usize| study.evaluations[row].summary[0].get(Metric::Sdr).unwrap();
     let gain = sdr(0).output.mean - sdr(1).output.mean;
@@ -436,22 +440,27 @@ fn reports_hold_everything_and_escape_what_they_are_given() {
         evaluate(&pairing.pairs, &Options::default(), None, smooth, |_| ControlFlow::Continue(())).unwrap();
     let failures = vec![Failure { name: "b.wav".into(), reason: "<b>".into() }];
     let example = |index: usize| report::Example {
-        result: files[index].clone(),
+        name: files[index].name.clone(),
         clean: sound(0.0),
         noisy: Some(audio::read(pairing.pairs[index].noisy.as_ref().unwrap()).unwrap()),
-        denoised: sound(0.01),
+        denoised: vec![Some(sound(0.01)), None],
     };
     let (best, worst) = report::best_and_worst(&files, 1);
-    let examples = vec![report::Examples {
+    let examples = report::Examples {
         best: best.into_iter().map(example).collect(),
         worst: worst.into_iter().map(example).collect(),
-    }];
-    let page =
-        report::render(&Study::new(vec![Evaluation::new(provenance(), files.clone(), failures)]), &examples)
-            .unwrap();
-    assert!(
-        page.contains("a&lt;script&gt;&amp;.wav") && page.contains("&lt;b&gt;") && !page.contains("<script")
-    );
+    };
+    let evaluation = |system: &str| {
+        Evaluation::new(Provenance { system: system.into(), ..provenance() }, files.clone(), failures.clone())
+    };
+    let page = report::render(&Study::new(vec![evaluation("one"), evaluation("<two>")]), &examples).unwrap();
+    assert!(page.contains("a&lt;script&gt;&amp;.wav") && page.contains("&lt;b&gt;"));
+    assert_eq!(page.matches("<script").count(), 1, "that of the page alone");
+    for part in
+        ["one − &lt;two&gt;", "95 % interval", "<td>&lt;two&gt;", "data-version=\"one\"", "type=search"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
     assert_eq!(page.matches("data:image/png;base64,").count(), 6);
     assert_eq!(page.matches("data:audio/wav;base64,").count(), 6);
     // Base64 may spell anything.

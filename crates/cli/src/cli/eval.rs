@@ -174,7 +174,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let audio = arguments.save.as_deref().or(scratch.as_ref().map(ScratchDir::path));
 
     let several = systems.len() > 1;
-    let (mut evaluations, mut examples) = (Vec::new(), Vec::new());
+    let (mut evaluations, mut all_options) = (Vec::new(), Vec::new());
     for system in &systems {
         let provenance = Provenance {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -194,9 +194,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         let (files, mut failures) =
             score_all(&pairing.pairs, &options, journal.transpose()?.as_ref(), system, common)?;
         failures.extend(pairing.unpaired.iter().cloned());
-        if arguments.report.is_some() {
-            examples.push(choose_examples(&pairing.pairs, &files, &options, system));
-        }
+        all_options.push(options);
         let evaluation = Evaluation::new(provenance, files, failures);
         if !common.quiet {
             let name = if several { format!("{}\n", system.name) } else { String::new() };
@@ -221,7 +219,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         };
     write(&arguments.json, &|| Ok(study.to_json()))?;
     write(&arguments.csv, &|| Ok(study.to_csv()))?;
-    write(&arguments.report, &|| report::render(&study, &examples))?;
+    if arguments.report.is_some() {
+        let examples = choose_examples(&pairing.pairs, &study, &all_options, &systems);
+        write(&arguments.report, &|| report::render(&study, &examples))?;
+    }
     write(&arguments.figure, &|| curves(Abscissa::Time, "seconds of processing per second of audio"))?;
     write(&by_iterations, &|| curves(Abscissa::Iterations, "iterations"))?;
     if study.evaluations.iter().all(|evaluation| evaluation.files.is_empty()) {
@@ -330,20 +331,24 @@ fn score_all(
     Ok(evaluate(pairs, options, journal, &*system.denoise, finished)?)
 }
 
-/// Audio and spectrograms for the report; files whose audio is gone are left out.
-fn choose_examples(pairs: &[Pair], files: &[FileResult], options: &Options, system: &System) -> Examples {
-    let (best, worst) = report::best_and_worst(files, EXAMPLES);
+/// Audio and pictures for the report, of the files that the first system is best and worst on. Files without audio are
+/// left out.
+fn choose_examples(pairs: &[Pair], study: &Study, options: &[Options], systems: &[System]) -> Examples {
+    let Some(first) = study.evaluations.first() else { return Examples::default() };
+    let (best, worst) = report::best_and_worst(&first.files, EXAMPLES);
     let example = |index: usize| -> Option<Example> {
-        let result = files[index].clone();
-        let pair = pairs.iter().find(|pair| pair.name == result.name)?;
+        let pair = pairs.iter().find(|pair| pair.name == first.files[index].name)?;
         let clean = audio::read(&pair.clean).ok()?;
         let noisy = pair.noisy.as_ref().and_then(|path| audio::read(path).ok());
-        let kept =
-            pair.enhanced.clone().or_else(|| options.saved(pair)).and_then(|path| audio::read(path).ok());
-        // Files of an earlier run are denoised again: the seed makes them equal.
-        let again = || (system.denoise)(noisy.as_ref()?, &mut |_, _| ()).ok();
-        let denoised: Signal = kept.or_else(again)?;
-        Some(Example { result, clean, noisy, denoised })
+        let denoised = |(system, options): (&System, &Options)| -> Option<Signal> {
+            let path = pair.enhanced.clone().or_else(|| options.saved(pair));
+            // A file that an earlier run finished may have no audio: it is denoised again, equal by its seed.
+            let again = || (system.denoise)(noisy.as_ref()?, &mut |_, _| ()).ok();
+            path.and_then(|path| audio::read(path).ok()).or_else(again)
+        };
+        let denoised: Vec<_> = systems.iter().zip(options).map(denoised).collect();
+        let name = pair.name.clone();
+        denoised.iter().any(Option::is_some).then_some(Example { name, clean, noisy, denoised })
     };
     Examples {
         best: best.into_iter().filter_map(example).collect(),
@@ -418,7 +423,8 @@ fn tables(summary: &[ConditionSummary]) -> String {
 
 fn comparisons(study: &Study) -> String {
     let mut text = String::new();
-    for row in &study.comparisons {
+    // The rest stands in the report and in JSON.
+    for row in study.comparisons.iter().filter(|row| row.metric == Metric::Sdr) {
         let difference = row.comparison.difference;
         let error = difference.standard_error.map(|error| format!(" ± {error:.2}")).unwrap_or_default();
         let _ = writeln!(

@@ -1,4 +1,4 @@
-//! Wide-band PESQ by the `pesq` crate.
+//! PESQ, narrow and wide band, by the `pesq` crate.
 
 use super::{MetricError, Sample, check};
 
@@ -22,14 +22,44 @@ pub fn wide_band_pesq<R: Sample, E: Sample>(
             expected: "16000 Hz",
         });
     }
-    let integers = |samples: &[f64]| -> Vec<i16> {
-        samples.iter().map(|x| (x * 32_768.0).round().clamp(-32_768.0, 32_767.0) as i16).collect()
-    };
-    pesq::pesq_wb(&integers(reference), &integers(estimate)).map(f64::from).map_err(|error| {
-        MetricError::TooShort {
-            metric: "wide-band PESQ",
-            required: "speech of at least 0.25 s".into(),
-            found: error.to_string(),
+    pesq::pesq_wb(&integers(reference), &integers(estimate))
+        .map(f64::from)
+        .map_err(too_short("wide-band PESQ"))
+}
+
+/// Narrow-band PESQ (ITU-T P.862 with the mapping of P.862.1): predicted mean opinion score, 1.02 (bad) to 4.55
+/// (excellent), of 8 or 16 kHz signals in which the full range is -1 to 1.
+///
+/// # Errors
+/// [`MetricError`] for unlike lengths, non-finite samples, a silent reference, another rate, or less than a quarter of a
+/// second of speech.
+pub fn narrow_band_pesq<R: Sample, E: Sample>(
+    reference: &[R],
+    estimate: &[E],
+    sample_rate: u32,
+) -> Result<f64, MetricError> {
+    const METRIC: &str = "narrow-band PESQ";
+    let (reference, estimate) = (&*R::widen(reference), &*E::widen(estimate));
+    check(reference, estimate)?;
+    let score = match sample_rate {
+        8_000 => pesq::pesq_8k,
+        16_000 => pesq::pesq,
+        rate => {
+            return Err(MetricError::SampleRate { metric: METRIC, rate, expected: "8000 or 16000 Hz" });
         }
-    })
+    };
+    let raw = score(&integers(reference), &integers(estimate)).map_err(too_short(METRIC))?;
+    Ok(f64::from(pesq::score::mos_lqo(f64::from(raw))))
+}
+
+fn integers(samples: &[f64]) -> Vec<i16> {
+    samples.iter().map(|x| (x * 32_768.0).round().clamp(-32_768.0, 32_767.0) as i16).collect()
+}
+
+fn too_short(metric: &'static str) -> impl FnOnce(pesq::PesqError) -> MetricError {
+    move |error| MetricError::TooShort {
+        metric,
+        required: "speech of at least 0.25 s".into(),
+        found: error.to_string(),
+    }
 }

@@ -6,7 +6,7 @@ use std::f64::consts::PI;
 ///
 /// The filter is that of Octave's `resample`, of unit gain at zero frequency; the result has
 /// `ceil(length * to / from)` samples and no delay. Both rates must be positive.
-pub(super) fn resample(samples: &[f64], from: u32, to: u32) -> Vec<f64> {
+pub(crate) fn resample(samples: &[f64], from: u32, to: u32) -> Vec<f64> {
     if from == to {
         return samples.to_vec();
     }
