@@ -22,9 +22,8 @@ pub fn wide_band_pesq<R: Sample, E: Sample>(
             expected: "16000 Hz",
         });
     }
-    pesq::pesq_wb(&integers(reference), &integers(estimate))
-        .map(f64::from)
-        .map_err(too_short("wide-band PESQ"))
+    let (reference, estimate) = audible("wide-band PESQ", reference, estimate)?;
+    pesq::pesq_wb(&reference, &estimate).map(f64::from).map_err(too_short("wide-band PESQ"))
 }
 
 /// Narrow-band PESQ (ITU-T P.862 with the mapping of P.862.1): predicted mean opinion score, 1.02 (bad) to 4.55
@@ -48,8 +47,26 @@ pub fn narrow_band_pesq<R: Sample, E: Sample>(
             return Err(MetricError::SampleRate { metric: METRIC, rate, expected: "8000 or 16000 Hz" });
         }
     };
-    let raw = score(&integers(reference), &integers(estimate)).map_err(too_short(METRIC))?;
+    let (reference, estimate) = audible(METRIC, reference, estimate)?;
+    let raw = score(&reference, &estimate).map_err(too_short(METRIC))?;
     Ok(f64::from(pesq::score::mos_lqo(f64::from(raw))))
+}
+
+/// Both signals in 16 bits; PESQ does not define a score for silence.
+fn audible(
+    metric: &'static str,
+    reference: &[f64],
+    estimate: &[f64],
+) -> Result<(Vec<i16>, Vec<i16>), MetricError> {
+    let signals = (integers(reference), integers(estimate));
+    if [&signals.0, &signals.1].into_iter().all(|samples| samples.iter().any(|x| *x != 0)) {
+        return Ok(signals);
+    }
+    Err(MetricError::TooShort {
+        metric,
+        required: "speech of at least 0.25 s".into(),
+        found: "silence".into(),
+    })
 }
 
 fn integers(samples: &[f64]) -> Vec<i16> {

@@ -355,7 +355,9 @@ fn narrow_band_pesq_is_near_the_package_for_python() {
         let found = narrow_band_pesq(&r, &e, rate).unwrap();
         assert!((found - recorded).abs() < 0.08, "{noisy}: {found}, recorded {recorded}");
     }
-    let silent = vec![0.0; 4_000];
-    let found = narrow_band_pesq(&[1.0_f64; 4_000][..], &silent[..], 11_025);
+    let (sound, silent) = (noise(8_000, 3), vec![0.0; 8_000]);
+    let found = narrow_band_pesq(&sound, &silent, 11_025);
     assert!(matches!(found, Err(MetricError::SampleRate { rate: 11_025, .. })));
+    let found = narrow_band_pesq(&sound, &silent, 8_000);
+    assert!(matches!(found, Err(MetricError::TooShort { found, .. }) if found == "silence"));
 }

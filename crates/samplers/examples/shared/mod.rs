@@ -12,6 +12,7 @@ use alphamf_samplers::Real;
 use alphamf_samplers::random::SeededRng;
 use flate2::read::GzDecoder;
 use plotters::prelude::*;
+use plotters::style::register_font;
 use rand::RngExt;
 use rand_distr::{Distribution, Gamma};
 
@@ -132,6 +133,9 @@ impl Report {
 /// A named curve.
 pub type Series = (String, Vec<(f64, f64)>);
 
+/// The letters of the figures, which plotters does not bring.
+const FONT: &[u8] = include_bytes!("../../../eval/src/plot/font/DejaVuSans-subset.ttf");
+
 /// Draws curves into `NAME.svg`.
 pub fn plot(name: &str, title: &str, [x_label, y_label]: [&str; 2], curves: &[Series]) -> Outcome {
     fs::create_dir_all(folder())?;
@@ -146,6 +150,7 @@ pub fn plot(name: &str, title: &str, [x_label, y_label]: [&str; 2], curves: &[Se
         let margin = 0.03 * (high - low).max(1e-9);
         low - margin..high + margin
     };
+    register_font("sans-serif", FontStyle::Normal, FONT).map_err(|_| "the font is damaged")?;
     let root = SVGBackend::new(&path, (720, 440)).into_drawing_area();
     root.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&root)
