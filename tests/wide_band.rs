@@ -119,7 +119,8 @@ fn above_the_dictionary_noise_goes_and_speech_stays() {
         for band in [8_000.0..9_000.0, 9_000.0..12_000.0, 12_000.0..20_000.0] {
             let (attenuation, kept) = effect(&clean, &noisy, &output, rate, band.clone());
             assert!(attenuation > 15.0, "{rate} Hz, {band:?}: attenuation {attenuation} dB");
-            assert!(attenuation > below - 3.0, "{rate} Hz, {band:?}: {attenuation} and {below} dB");
+            // Log odds above 8 kHz have a bias of 1 (8.7 dB of gain) towards speech, against lost fricatives.
+            assert!(attenuation > below - 6.0, "{rate} Hz, {band:?}: {attenuation} and {below} dB");
             if band.end <= 12_000.0 {
                 let change = kept - kept_below;
                 assert!(change > -1.0, "{rate} Hz, {band:?}: {change} dB of the speech");
