@@ -222,7 +222,7 @@ impl Figure {
             .map(|(start, end, low, high)| (area.x(start), area.x(end), y(high.into()), y(low.into())))
             .collect();
         canvas.band(&columns, opaque(PALETTE[0]))?;
-        let label = |decibels: f64| format!("{decibels:.0}").replace('-', "\u{2212}");
+        let label = |decibels: f64| format!("{:.0}", decibels + 0.0).replace('-', "\u{2212}");
         // The lower end, which has the label of the upper one, would touch the spectrogram's.
         for (place, label) in
             [(1.0, label(highest)), (0.5, "\u{2212}\u{221e}".to_owned()), (0.0, String::new())]
