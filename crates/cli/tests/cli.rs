@@ -347,7 +347,7 @@ fn a_dictionary_learned_from_a_folder_denoises() {
         .assert()
         .code(3);
     let summary = String::from_utf8_lossy(&summary.get_output().stderr).into_owned();
-    assert!(summary.contains("low.wav: nothing above 8000 Hz"), "{summary}");
+    assert!(summary.contains("low.wav: no content above 8000 Hz"), "{summary}");
     assert!(
         summary.contains("mine.safetensors with its spectra extended") && summary.contains("1 files"),
         "{summary}"
