@@ -124,7 +124,7 @@ pub enum DenoiseError {
         expected: usize,
     },
     /// The recording has ended.
-    #[error("stream already finished")]
+    #[error("the recording has ended")]
     Finished,
     /// The noise section holds no noise.
     #[error("noise section is silent or shorter than one analysis window")]
