@@ -1,4 +1,4 @@
-"""Denoises a WAV file of 16 bits, and tells what was found: denoise.py IN OUT"""
+"""Denoises a 16-bit WAV file and prints statistics: denoise.py IN OUT"""
 
 import sys
 import wave

@@ -1,4 +1,4 @@
-"""The recipes on a cluster of this machine; an engine that is not installed is told."""
+"""The recipes on a cluster of this machine; engines that are not installed are reported."""
 
 import importlib.util
 import shutil

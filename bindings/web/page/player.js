@@ -35,7 +35,7 @@ export class Player extends EventTarget {
     return this.#part;
   }
 
-  /** What is heard: "before", "after" or "removed". */
+  /** The signal that is played: "before", "after" or "removed". */
   set part(part) {
     this.#part = part;
     this.#mix();
@@ -50,15 +50,15 @@ export class Player extends EventTarget {
     this.#mix();
   }
 
-  /** The frame that is heard. */
+  /** The frame that is played now. */
   get frame() {
     if (!this.playing) return this.#frame;
     const { currentTime, outputLatency = 0 } = this.#context;
-    const heard = currentTime - outputLatency;
-    while (this.#queued.length > 1 && this.#queued[1].when <= heard) this.#queued.shift();
+    const now = currentTime - outputLatency;
+    while (this.#queued.length > 1 && this.#queued[1].when <= now) this.#queued.shift();
     const [first] = this.#queued;
     if (!first) return this.#frame;
-    const past = Math.round((heard - first.when) * this.#recording.sampleRate);
+    const past = Math.round((now - first.when) * this.#recording.sampleRate);
     return first.from + Math.max(0, Math.min(first.frames, past));
   }
 
@@ -131,7 +131,7 @@ export class Player extends EventTarget {
     if (!this.#next) return;
     const { channels, sampleRate } = this.#recording;
     const context = this.#context;
-    // A page that was asleep goes on from now.
+    // A page that was suspended resumes now.
     if (this.#next.when < context.currentTime) this.#next.when = context.currentTime + 0.03;
     while (this.#next.when < context.currentTime + AHEAD_SECONDS) {
       if (this.loop && this.#next.frame >= this.loop.end) this.#next.frame = this.loop.start;

@@ -88,7 +88,7 @@ export async function checkPlayer(tab, { before, speech }) {
   await tab.keyboard.press("b");
   assert.ok(await tab.isChecked("#part-after"));
 
-  // Clicked, the playhead goes on from there; arrows move it; it stops at the end.
+  // A click moves the playhead; arrows move it; it stops at the end.
   await tab.mouse.click(box.x + 0.5 * box.width, box.y + 100);
   await tab.waitForTimeout(300);
   const middle = await time();

@@ -96,9 +96,10 @@ pub fn process(
                 output.iter_mut().map(|channel| &mut channel[first..end]),
             ),
         }]);
-        let (heard, mut told) = (events.as_input(), OutputEvents::void());
+        let (input_events, mut output_events) = (events.as_input(), OutputEvents::void());
         around(false);
-        let status = processor.process(&came, &mut goes, &heard, &mut told, Some(first as u64), None);
+        let status =
+            processor.process(&came, &mut goes, &input_events, &mut output_events, Some(first as u64), None);
         around(true);
         status.unwrap();
         first = end;
