@@ -355,7 +355,7 @@ fn option_of(setting: &str) -> Option<&'static str> {
         "gain floor in dB" => "floor_db",
         "iterations of expectation maximisation" => "em_iterations",
         "iterations of sampling" => "iterations",
-        "minibatch share" => "minibatch",
+        "minibatch fraction" => "minibatch",
         "mix" => "mix",
         "noise rank" => "noise_rank",
         "positivity" => "positivity",

@@ -2,6 +2,8 @@
 //!
 //! `ALPHAMF_WRITE=1 cargo test --bin denoise` writes that documentation anew.
 
+mod page;
+
 use super::Arguments;
 use alphamf::denoiser::{GainSettings, Options, Settings, Strength};
 use clap::{Arg, Args, Command, CommandFactory};
