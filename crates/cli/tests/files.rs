@@ -133,9 +133,7 @@ fn endless_inputs_are_not_read_to_their_end() {
     let folder = Folder::new();
     let (input, output, zero) = (folder.join("in.wav"), folder.join("out.wav"), Path::new("/dev/zero"));
     recording(&input);
-    for option in ["--model", "--refiner"] {
-        fails(&[&input, &output, Path::new(option), zero], &[], DICTIONARY, &["/dev/zero", "more than"]);
-    }
+    fails(&[&input, &output, Path::new("--model"), zero], &[], DICTIONARY, &["/dev/zero", "more than"]);
     let eval = Path::new("eval");
     fails(&[eval, Path::new("--manifest"), zero], &[], INPUT, &["/dev/zero", "more than"]);
     fails(&[eval, Path::new("--protocol"), zero, Path::new("--data"), zero], &[], INPUT, &["/dev/zero"]);
@@ -459,12 +457,12 @@ fn mistyped_commands_and_values_are_told_what_was_meant() {
     let help = String::from_utf8(help.get_output().stdout.clone()).unwrap();
     for words in [
         "hamcmc",
-        "default: 18; fast: 12",
-        "default: 1.9",
-        "seeds give one file",
-        "Needs sweeps",
+        "Default: 18; with --quality fast, 12",
+        "Default: 1.9",
+        "with --quality fast, dither alone",
+        "Needs Gibbs sweeps",
         "takes log alone",
-        "learned with 0.8",
+        "dictionary trained with alpha 1.2",
     ] {
         assert!(help.split_whitespace().collect::<Vec<_>>().join(" ").contains(words), "{words}: {help}");
     }
@@ -707,7 +705,7 @@ fn shards_make_together_what_one_run_makes() {
     fs::write(&other, expected.replace("\"mix\": 1.0", "\"mix\": 0.5")).unwrap();
     let new = folder.join("new.json");
     fails(&[onto[0], onto[1], &new, statistics, &other], &[], INPUT, &["other.json", "another run"]);
-    fails(&[onto[0], onto[1], &new, &inputs.join("notes.txt")], &[], INPUT, &["notes.txt", "no statistics"]);
+    fails(&[onto[0], onto[1], &new, &inputs.join("notes.txt")], &[], INPUT, &["notes.txt", "not statistics"]);
     denoise([&inputs, &new]).args(["--shard", "1/3"]).assert().code(USAGE);
     assert!(!new.exists());
 }
