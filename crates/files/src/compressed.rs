@@ -256,7 +256,13 @@ impl CompressedDecoder {
         let cut_bytes =
             declared.filter(|&declared| declared::is_cut(declared, length)).map_or(0, |end| end - length);
         source.rewind().map_err(ReadError::Io)?;
-        let mut this = Self::new(probed(&PROBE, Box::new(Seekable { source, length }))?)?;
+        // A demuxer that can seek looks for the end first, and refuses a file that has none.
+        let source: Box<dyn MediaSource> = if cut_bytes > 0 {
+            Box::new(ReadOnlySource::new(source))
+        } else {
+            Box::new(Seekable { source, length })
+        };
+        let mut this = Self::new(probed(&PROBE, source)?)?;
         if cut_bytes > 0 {
             this.losses.ends_early = true;
             this.losses.missing_samples = cut_bytes / this.frame_bytes.unwrap_or(u64::MAX);
