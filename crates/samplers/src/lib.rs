@@ -1,56 +1,57 @@
-//! Markov chain Monte Carlo samplers that use gradients and curvature, and nothing about audio.
+//! Gradient and curvature samplers for any posterior.
 //!
-//! A posterior is a [`Target`]: its shape, its gradient on a minibatch of data, its potential. A [`Sampler`]
-//! moves a state of `dimension x blocks` numbers; blocks are independent and keep their own memory and random
-//! stream. [`Chain`] checks that the two fit and runs the loop; [`SamplerKind`] builds a sampler by name.
+//! A posterior is a [`Target`]: its shape, its gradient on a minibatch of data, its potential. A [`Sampler`] moves a state of
+//! `dimension x blocks` numbers; blocks are independent, with their own memory and seeds. [`Chain`] checks that the two fit
+//! and runs the loop; [`SamplerKind`] builds a sampler by name, with a [warm-up](Preconditioned) that fits targets of any
+//! scale; [`sample`] runs several chains and [warns](SampleResult::warnings) of draws not to be trusted.
 //!
 //! ```
 //! use alphamf_samplers::random::SeedTree;
-//! use alphamf_samplers::{Chain, Hmc, HmcSettings, targets::Gaussian};
+//! use alphamf_samplers::{SamplerKind, SamplerOptions, Schedule, from_fn, sample};
 //! # fn main() -> Result<(), alphamf_samplers::SamplerError> {
-//! let target = Gaussian::equicorrelated(10, 4.0, 1.0);
-//! let sampler = Hmc::new(10, 1, HmcSettings::default(), SeedTree::new(1))?;
-//! let mut chain = Chain::new(target, sampler, vec![0.0; 10])?;
-//! chain.burn_in(500);
-//! chain.run(2000, |draw| assert!(draw.theta.iter().all(|x: &f64| x.is_finite())));
-//! assert!(chain.statistics().acceptance() > 0.5);
+//! let target = from_fn(2, |theta: &[f64], gradient: &mut [f64]| {
+//!     gradient.copy_from_slice(&[theta[0], 1e6 * theta[1]]);
+//!     0.5 * theta[0].powi(2) + 0.5e6 * theta[1].powi(2)
+//! });
+//! let starts = [vec![-2.0, 1.0], vec![2.0, 1.0], vec![-2.0, -1.0], vec![2.0, -1.0]];
+//! let result = sample(&target, &starts, Schedule::default(), |chain| {
+//!     SamplerKind::Nuts.build::<f64>(2, 1, &SamplerOptions::default(), SeedTree::new(7).child(chain as u64))
+//! })?;
+//! assert!(result.warnings().is_empty());
+//! assert!((result.parameters[1].deviation / 1e-3 - 1.0).abs() < 0.1);
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! A posterior of your own need not be a type: [`from_fn`] makes a target of a closure. [`sample`] runs several chains
-//! of a target at once, and returns their draws with R-hat and effective sizes.
-//!
 //! # Which sampler
 //!
-//! Positive unknowns, thousands of data terms, a gradient and nothing else: [`Hamcmc`]. A few hundred unknowns whose
-//! potential is known: [`HmcBfgs`], or [`Hmc`] to check others by. Second derivatives at little cost: [`Newtonian`].
-//! *Exact* is the stationary distribution: "yes" is the target at any step size; "as the step falls" means that the
-//! bias goes to zero with the step ([`StepSize`]) and that minibatches are allowed, for a target with a smooth gradient
-//! (see [`Mirrored`] for what is not). The page of each sampler says more.
+//! In doubt: [`Nuts`]. Gradients of minibatches only: [`Hamcmc`], [`Sghmc`] or [`Sgld`]. Second derivatives at little cost:
+//! [`Newtonian`]. *Exact* is the stationary distribution: "yes" is the target at any step size; "as the step falls" means that
+//! the bias goes to zero with the step ([`StepSize`]) and that minibatches are allowed, for a target with a smooth gradient of
+//! bounded slope (see [`Mirrored`] for targets without). The page of each sampler gives its source, cost, bias, and where not to
+//! use it.
 //!
-//! | sampler | name | needs | exact | use it when |
+//! | sampler | name | needs | exact | use it where |
 //! |---|---|---|---|---|
-//! | [`Sgld`] | `sgld` | gradient | as the step falls | scales are alike; the baseline |
-//! | [`Psgld`] | `psgld` | gradient | no, nor with its correction | scales differ, correlations do not matter, speed does |
-//! | [`Sgrld`] | `sgrld` | [`Metric`] | as the step falls | the Fisher information is known and small or diagonal |
-//! | [`Hamcmc`] | `hamcmc` | gradient | as the step falls, with [`Pairs::States`]; as published on Gaussians and in one dimension only | correlated or badly scaled, minibatches |
-//! | [`Sghmc`] | `sghmc` | gradient | as the step falls | long valleys, large data |
-//! | [`Sgnht`] | `sgnht` | gradient | as the step falls | the same, with gradient noise of unknown strength |
-//! | [`Sgrhmc`] | `sgrhmc` | [`Metric`] | as the step falls | the local scale varies and a metric follows it |
-//! | [`Hmc`] | `hmc` | potential | yes | the reference |
-//! | [`MhBfgs`] | `mh-bfgs` | potential | yes | a comparator in few dimensions |
-//! | [`HmcBfgs`] | `hmc-bfgs` | potential | yes | strong correlations |
-//! | [`Qnhmc`] | `qnhmc` | potential | yes, once it has learnt; never with `adapt_after_burn_in` | wide directions must be explored fast |
-//! | [`Nuts`] | | potential | yes | a good trajectory length is not known |
+//! | [`Nuts`] | `nuts` | potential | yes | in doubt |
+//! | [`Hmc`] | `hmc` | potential | yes | the trajectory length is known |
+//! | [`HmcBfgs`] | `hmc-bfgs` | potential | yes | correlations are strong |
+//! | [`MhBfgs`] | `mh-bfgs` | potential | yes | dimensions are few |
+//! | [`Qnhmc`] | `qnhmc` | potential | yes, after burn-in; never with `adapt_after_burn_in` | wide directions must mix fast |
+//! | [`Newtonian`] | `nmc` | [`Sites`] | yes | second derivatives are cheap |
 //! | [`Rmhmc`] | | potential, [`Metric`] | yes | a comparator in few dimensions |
-//! | [`Sgfs`] | | gradient of each data term | as the step falls; at long steps the posterior's Gaussian limit | many data, few unknowns |
-//! | [`Newtonian`] | `nmc` | [`Sites`] | yes | second derivatives are cheap; nothing to tune |
+//! | [`Hamcmc`] | `hamcmc` | gradient | as the step falls, with [`Pairs::States`]; yes [with a test](Hamcmc::with_metropolis); as published on Gaussians and in one dimension only | minibatches, badly scaled targets |
+//! | [`Sgld`] | `sgld` | gradient | as the step falls | the baseline |
+//! | [`Sghmc`] | `sghmc` | gradient | as the step falls | long valleys, large data |
+//! | [`Sgnht`] | `sgnht` | gradient | as the step falls | gradient noise of unknown strength |
+//! | [`Sgrld`] | `sgrld` | [`Metric`] | as the step falls | the Fisher information is known |
+//! | [`Sgrhmc`] | `sgrhmc` | [`Metric`] | as the step falls | a metric follows the local scale |
+//! | [`Sgfs`] | | gradient of each data term | as the step falls; at long steps the posterior's Gaussian limit | many data terms, few parameters |
+//! | [`Psgld`] | `psgld` | gradient | no, nor with its correction | speed matters more than exactness |
 //!
-//! The three without a name are comparators: [`SamplerKind`] does not build them.
-//! Every one but [`Newtonian`], which works by [`Sites`], needs the gradient; "potential" means besides. A target says what
-//! it offers by [`Target::metric`], [`Target::curvature`] and [`Target::sites`], and [`Chain::new`] refuses one that lacks
-//! what its sampler needs.
+//! The two without a name are comparators: [`SamplerKind`] does not build them. Every sampler but [`Newtonian`], which works by
+//! [`Sites`], needs the gradient, and "potential" comes on top. A target offers more by [`Target::metric`],
+//! [`Target::curvature`] and [`Target::sites`]; [`Chain::new`] refuses one that lacks what its sampler needs.
 //!
 //! # Sources
 //!
@@ -60,12 +61,12 @@
 //! Carlo" (2011); `quasi-newton-hmc` Fu, Luo and Zhang, "Quasi-Newton Hamiltonian Monte Carlo" (2016);
 //! `newtonian` Arora and others, "Newtonian Monte Carlo" (2019).
 //!
-//! # Positive unknowns
+//! # Positive parameters
 //!
 //! [`Mirrored`] and [`LogMapped`] turn a target on the positive orthant into one on the whole space, for any sampler;
-//! [`Scaled`] brings unknowns of unlike size to one. All three offer what the inner target does. Gradient samplers can
-//! also fold each draw themselves ([`GradientSettings::mirror`]), which is exact for diagonal dynamics only;
-//! [`Newtonian`] needs neither, and moves bounded and discrete unknowns too.
+//! [`Scaled`] measures parameters in units. All three offer what the inner target does. Gradient samplers can
+//! also fold each draw ([`GradientSettings::mirror`]), which is exact for diagonal dynamics only; [`Newtonian`] needs
+//! neither, and moves bounded and discrete parameters, too.
 //!
 //! # Features
 //!

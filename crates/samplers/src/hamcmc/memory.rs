@@ -1,0 +1,106 @@
+//! Pairs, states and the inverse Hessian of one block.
+
+use crate::gradient::{Block, DIVERGENCE};
+use crate::lbfgs::InverseHessian;
+use crate::vector::dot;
+use crate::{InitialScale, Real};
+
+/// Memory of one block, by slot (`dimension x M`): pairs, or the states and gradients that make them.
+#[derive(Debug, Clone)]
+pub(super) struct Memory<T> {
+    pub(super) block: Block<T>,
+    pub(super) s: Vec<T>,
+    pub(super) y: Vec<T>,
+    pub(super) usable: Vec<bool>,
+    /// The differences between the other chains, where these are the pairs.
+    pub(super) differences: [Vec<T>; 2],
+    pub(super) inverse: InverseHessian<T>,
+    pub(super) noise: Vec<T>,
+    /// The noise before its scale, where moves are tested, and room.
+    pub(super) whitened: [Vec<T>; 2],
+    /// The squared gradient at the start, in the metric `H`.
+    pub(super) steepness: f64,
+    pub(super) probability: f64,
+    pub(super) rejected: bool,
+    pub(super) ran_away: bool,
+    /// Unknowns whose drift was cut to its limit in the last step.
+    pub(super) limited: usize,
+}
+
+impl<T: Real> Memory<T> {
+    /// A squared gradient in the metric `H`.
+    pub(super) fn steepness_of(&mut self, gradient: &[T]) -> f64 {
+        let room = &mut self.whitened[1];
+        room.copy_from_slice(gradient);
+        self.inverse.multiply_root_transposed(room);
+        dot(room, room).widen()
+    }
+
+    /// The acceptance probability of the last move, `potential` the fall of the potential and `half` half the step.
+    pub(super) fn test(&mut self, potential: f64, half: f64, [before, after]: [&[T]; 2]) {
+        let [z, room] = &mut self.whitened;
+        room.iter_mut().zip(before.iter().zip(after)).for_each(|(sum, (&a, &b))| *sum = a + b);
+        self.inverse.multiply_root_transposed(room);
+        let half = T::narrow(half.sqrt());
+        let back: f64 = room.iter().zip(z.iter()).map(|(&w, &z)| (half * w - z).widen().powi(2)).sum();
+        let log_ratio = potential + 0.5 * (dot(z, z).widen() - back);
+        self.ran_away |= log_ratio.is_nan() || log_ratio < -DIVERGENCE;
+        self.probability =
+            if log_ratio.is_nan() || self.block.diverged { 0.0 } else { libm::exp(log_ratio.min(0.0)) };
+    }
+
+    /// Builds `H` from the pairs of all slots but `slot`, oldest first.
+    pub(super) fn assemble(&mut self, slot: usize, initial: InitialScale) {
+        // Pairs that are out of bounds are not marked as usable.
+        let (dimension, memory) = (self.noise.len(), self.usable.len());
+        let pair = |k: usize| k * dimension..(k + 1) * dimension;
+        let others = (1..memory).map(|age| (slot + age) % memory).filter(|&k| self.usable[k]);
+        let pairs = others.map(|k| (&self.s[pair(k)], &self.y[pair(k)]));
+        self.inverse.reset(initial.scale(pairs.clone()));
+        for (s, y) in pairs {
+            self.inverse.push(s, y);
+        }
+    }
+
+    /// Builds `H` from the differences between the states of all slots but `slot`, oldest first.
+    pub(super) fn assemble_from_states(
+        &mut self,
+        slot: usize,
+        initial: InitialScale,
+        (trust_region, bounds): (T, [T; 2]),
+    ) {
+        let (dimension, memory) = (self.noise.len(), self.usable.len());
+        let column = |k: usize| k * dimension..(k + 1) * dimension;
+        let [steps, changes] = &mut self.differences;
+        steps.clear();
+        changes.clear();
+        let mut others = (1..memory).map(|age| (slot + age) % memory).filter(|&k| self.usable[k]);
+        let mut last = others.next();
+        for next in others {
+            let from = column(last.unwrap_or(next));
+            last = Some(next);
+            let start = steps.len();
+            steps.extend(self.s[column(next)].iter().zip(&self.s[from.clone()]).map(|(&a, &b)| a - b));
+            let gradients = self.y[column(next)].iter().zip(&self.y[from]);
+            let s = &steps[start..];
+            changes.extend(gradients.zip(s).map(|((&a, &b), &s)| a - b + trust_region * s));
+            if !is_curved(s, &changes[start..], bounds) {
+                steps.truncate(start);
+                changes.truncate(start);
+            }
+        }
+        let pairs = steps.chunks_exact(dimension).zip(changes.chunks_exact(dimension));
+        self.inverse.reset(initial.scale(pairs.clone()));
+        for (s, y) in pairs {
+            self.inverse.push(s, y);
+        }
+    }
+}
+
+/// Whether a pair may enter `H`: where its curvature is within bounds. Curvature that is only positive thanks to lambda
+/// would make `H` as large as its distance from zero is small.
+pub(super) fn is_curved<T: Real>(s: &[T], y: &[T], [least, largest]: [T; 2]) -> bool {
+    let curvature = dot(s, y);
+    let steep = largest < T::infinity() && dot(y, y) > largest * curvature;
+    curvature >= least * dot(s, s) && !steep && InverseHessian::is_usable(s, y)
+}

@@ -1,0 +1,330 @@
+//! Newtonian Monte Carlo: single-site proposals that match the gradient and curvature of the target.
+//!
+//! Each step visits every [site](super::Sites) in turn. From the potential's gradient `g` and Hessian `K` at the
+//! site's value `x` it fits a two-parameter law and proposes from it, with the Metropolis-Hastings test:
+//!
+//! | support | law | parameters |
+//! |---|---|---|
+//! | real, `K` positive definite | Normal | mean `x - K^-1 g`, precision `K` |
+//! | real, otherwise | Cauchy | `P = K + g g' / m`, `m = (1 + d) / 2`; location `x - P^-1 g`, scale `A = P c / 2m`, `c = 1 / (1 - g' P^-1 g / 2m)` |
+//! | half line | Gamma | shape `1 + x^2 K`, rate `x K + g` |
+//! | simplex | Dirichlet | `1 + x_i^2 (K_ii - min_j K_ij)` |
+//! | interval, as (0, 1) | Beta | `1 + x^2 ((1 - x) K - g)`, `1 + (1 - x)^2 (x K + g)` |
+//! | discrete | its own law | none: the potential at every value |
+//!
+//! **Source.** `newtonian` section 3, after Minka (2000). Its Cauchy log-density, `-log(1 + q)`, cannot be
+//! normalised in two dimensions or more; here the exponent is that of the multivariate Cauchy law, which agrees
+//! for one. Where a fit does not exist the proposal is a Normal around `x` with the Hessian's eigenvalues made
+//! positive, or a Gamma or Dirichlet law of mean `x`; any function of the state is a valid choice. The paper's remedy
+//! for an indefinite Hessian, negative eigenvalues of the covariance made a very small positive number around the
+//! Newton mean, is [`Indefinite::SmallVariance`]: as the way back would have to end within that small number of the
+//! start, such proposals are hardly ever accepted. The law of intervals is matched like the others.
+//! **Local proposals.** Where the curvature passes through zero the fitted law is far too wide, and the published
+//! chain may stay there for thousands of steps. One proposal in eight, chosen regardless of the state, is therefore
+//! local: a Normal around `x` of precision `|K| + g g'`, or a Gamma or Dirichlet law of mean `x`, as narrow as the
+//! gradient and the curvature demand.
+//! **Burn-in.** From a far start a Newton step is almost always right and almost always rejected: the way back is
+//! too improbable. While it adapts, the sampler therefore takes every proposal that lowers the potential by more than 10 nats.
+//! **Parameters.** None: proposals take their scale from the Hessian, so a warm-up has no metric or step to adapt. **Cost.** Two expansions per site and step, `d^3 / 3` for a site of `d` rows; one expansion for
+//! each value of a discrete site. Nothing else depends on the size of the state.
+//! **Bias.** None.
+//! **Use where** second derivatives are cheap, scales differ over the state (funnels), or conditionals are near conjugate.
+//! **Do not use where** a site has many dimensions and the posterior is far from Gaussian (proposals are rejected), or sites are
+//! strongly correlated (each moves within its conditional).
+
+mod law;
+#[cfg(test)]
+mod tests;
+
+use rand::RngExt;
+use rand::seq::SliceRandom;
+
+use super::gradient::{check, check_shape};
+use super::{Real, Sampler, SamplerError, Site, Sites, Step, Support, Target};
+use crate::random::{SeedTree, SeededRng};
+use law::{Family, Law};
+
+/// A fall of the potential, in nats, that only a chain far from its target can make.
+const FAR: f64 = 10.0;
+
+/// Often enough that a chain is not held for long, seldom enough that a perfect fit loses little.
+const LOCAL_SHARE: f64 = 0.125;
+
+/// What proposes on the real line where the Hessian is not positive definite.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Indefinite {
+    /// A Cauchy law where one fits, else a Normal around the state. The default.
+    #[default]
+    Cauchy,
+    /// A Normal around the Newton step, in whose covariance this variance, above 0, stands for what is negative: as
+    /// printed in `newtonian` section 3.1.
+    SmallVariance(f64),
+}
+
+/// In which order a step visits the sites.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scan {
+    /// As the target numbers them. The default.
+    #[default]
+    InOrder,
+    /// Each once, in a new random order at every step.
+    Shuffled,
+    /// As many as there are, each drawn at random: this alone makes a chain that is reversible.
+    Random,
+}
+
+/// Newtonian Monte Carlo; see the [module](self).
+#[derive(Debug, Clone)]
+pub struct Newtonian<T> {
+    dimension: usize,
+    streams: Vec<SeededRng>,
+    laws: Vec<Law>,
+    reverse: Law,
+    before: Expansion,
+    after: Expansion,
+    proposed: Vec<T>,
+    old: Vec<f64>,
+    new: Vec<f64>,
+    local_share: f64,
+    scan: Scan,
+    order: Vec<usize>,
+    order_stream: SeededRng,
+    /// The potentials of every value of a discrete site, block after block.
+    values: Vec<f64>,
+    /// Whether the present proposal of each block is local.
+    local: Vec<bool>,
+    adapting: bool,
+}
+
+/// Potential, gradient and Hessian with respect to one site, in every block.
+#[derive(Debug, Clone, Default)]
+struct Expansion {
+    potential: Vec<f64>,
+    gradient: Vec<f64>,
+    hessian: Vec<f64>,
+}
+
+impl Expansion {
+    fn resize(&mut self, rows: usize, blocks: usize) {
+        self.potential.resize(blocks, 0.0);
+        self.gradient.resize(rows * blocks, 0.0);
+        self.hessian.resize(rows * rows * blocks, 0.0);
+    }
+
+    fn of(&self, rows: usize, block: usize) -> (&[f64], &[f64]) {
+        (&self.gradient[block * rows..][..rows], &self.hessian[block * rows * rows..][..rows * rows])
+    }
+}
+
+impl<T: Real> Newtonian<T> {
+    /// For `blocks` independent blocks of `dimension` unknowns.
+    ///
+    /// # Errors
+    /// If either is zero.
+    pub fn new(dimension: usize, blocks: usize, streams: SeedTree) -> Result<Self, SamplerError> {
+        check_shape(dimension, blocks)?;
+        let noise = streams.child(0);
+        Ok(Self {
+            dimension,
+            streams: (0..blocks as u64).map(|block| noise.rng(block)).collect(),
+            laws: vec![Law::default(); blocks],
+            reverse: Law::default(),
+            before: Expansion::default(),
+            after: Expansion::default(),
+            proposed: vec![T::zero(); dimension * blocks],
+            old: Vec::new(),
+            new: Vec::new(),
+            local_share: LOCAL_SHARE,
+            scan: Scan::InOrder,
+            order: Vec::new(),
+            order_stream: streams.child(1).rng(0),
+            values: Vec::new(),
+            local: vec![false; blocks],
+            adapting: false,
+        })
+    }
+
+    /// Makes this share of the proposals local; 0 is the published sampler. Default 1/8.
+    ///
+    /// # Errors
+    /// If the share is not in [0, 1].
+    pub fn with_local_share(mut self, share: f64) -> Result<Self, SamplerError> {
+        check("Newtonian share of local proposals", share, "in [0, 1]", (0.0..=1.0).contains(&share))?;
+        self.local_share = share;
+        Ok(self)
+    }
+
+    /// Chooses what proposes where the Hessian is not positive definite.
+    ///
+    /// # Errors
+    /// If a variance is not a finite number above 0.
+    pub fn with_indefinite(mut self, indefinite: Indefinite) -> Result<Self, SamplerError> {
+        if let Indefinite::SmallVariance(small) = indefinite {
+            let holds = small.is_finite() && small > 0.0;
+            check("Newtonian small variance", small, "a finite number above 0", holds)?;
+        }
+        self.laws.iter_mut().for_each(|law| law.indefinite = indefinite);
+        self.reverse.indefinite = indefinite;
+        Ok(self)
+    }
+
+    /// Chooses the order in which sites are visited.
+    #[must_use]
+    pub fn with_scan(mut self, scan: Scan) -> Self {
+        self.scan = scan;
+        self
+    }
+
+    /// Sets the order of this step.
+    fn arrange(&mut self, sites: usize) {
+        let Self { scan, order, order_stream, .. } = self;
+        if order.len() != sites {
+            order.clear();
+            order.extend(0..sites);
+        }
+        match scan {
+            Scan::InOrder => (),
+            Scan::Shuffled => order.shuffle(order_stream),
+            Scan::Random => order.iter_mut().for_each(|site| *site = order_stream.random_range(0..sites)),
+        }
+    }
+
+    /// Draws one discrete site of every block from its own law.
+    fn draw_discrete(
+        &mut self,
+        sites: &mut dyn Sites<T>,
+        index: usize,
+        (row, count): (usize, usize),
+        theta: &mut [T],
+    ) -> usize {
+        let (n, blocks) = (self.dimension, self.streams.len());
+        self.before.resize(1, blocks);
+        self.values.resize(blocks * count, 0.0);
+        let Expansion { potential, gradient, hessian } = &mut self.before;
+        for value in 0..count {
+            self.proposed.iter_mut().skip(row).step_by(n).for_each(|x| *x = T::narrow(value as f64));
+            sites.expand(&self.proposed, index, potential, gradient, hessian);
+            for (block, &potential) in potential.iter().enumerate() {
+                // NaN has no place in a law.
+                let potential = if potential.is_nan() { f64::INFINITY } else { potential };
+                self.values[block * count + value] = potential;
+            }
+        }
+        let mut divergences = 0;
+        for (block, potentials) in self.values.chunks_exact(count).enumerate() {
+            let place = block * n + row;
+            let least = potentials.iter().fold(f64::INFINITY, |a: f64, &b| a.min(b));
+            if least.is_finite() {
+                let weight = |potential: &f64| libm::exp(least - potential);
+                let mut left =
+                    self.streams[block].random::<f64>() * potentials.iter().map(weight).sum::<f64>();
+                let drawn = potentials.iter().position(|potential| {
+                    left -= weight(potential);
+                    left < 0.0
+                });
+                // Rounding may leave a little over: the last value that is possible.
+                let last = || potentials.iter().rposition(|potential| potential.is_finite());
+                let drawn = drawn.or_else(last).unwrap_or_default();
+                theta[place] = T::narrow(drawn as f64);
+            } else {
+                divergences += 1;
+            }
+            self.proposed[place] = theta[place];
+        }
+        divergences
+    }
+
+    fn load(from: &[T], dimension: usize, block: usize, site: &Site, into: &mut Vec<f64>) {
+        into.clear();
+        into.extend(from[block * dimension..][site.rows.clone()].iter().map(|x| x.widen()));
+    }
+}
+
+impl<T: Real> Sampler<T> for Newtonian<T> {
+    fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
+        let (n, blocks) = (self.dimension, self.streams.len());
+        let sites = super::offered(target.sites(), "Newtonian Monte Carlo", "a single-site view");
+        let (mut acceptance, mut divergences) = (0.0, 0);
+        let count = sites.count();
+        self.arrange(count);
+        self.proposed.copy_from_slice(theta);
+        for visit in 0..count {
+            let index = self.order[visit];
+            let site = sites.site(index);
+            let rows = site.rows.len();
+            if let Support::Discrete(values) = site.support {
+                divergences += self.draw_discrete(sites, index, (site.rows.start, values), theta);
+                acceptance += 1.0 / count as f64;
+                continue;
+            }
+            self.before.resize(rows, blocks);
+            self.after.resize(rows, blocks);
+            let Expansion { potential, gradient, hessian } = &mut self.before;
+            sites.expand(theta, index, potential, gradient, hessian);
+            for (block, law) in self.laws.iter_mut().enumerate() {
+                Self::load(theta, n, block, &site, &mut self.old);
+                let (gradient, hessian) = self.before.of(rows, block);
+                // The choice knows nothing of the state, so that each kind keeps the target by itself.
+                let local = self.local_share > 0.0 && self.streams[block].random::<f64>() < self.local_share;
+                self.local[block] = local;
+                law.fit(local, site.support, &self.old, gradient, hessian);
+                self.new.resize(rows, 0.0);
+                law.draw(&mut self.streams[block], &mut self.new);
+                let inside = |x: &f64| match site.support {
+                    Support::Real => x.is_finite(),
+                    Support::Interval { low, high } => {
+                        let rounded = T::narrow(*x).widen();
+                        low < rounded && rounded < high
+                    }
+                    _ => x.is_finite() && *x > 0.0,
+                };
+                if !self.new.iter().all(inside) {
+                    law.family = Family::None;
+                    continue;
+                }
+                let column = &mut self.proposed[block * n..][site.rows.clone()];
+                column.iter_mut().zip(&self.new).for_each(|(to, &new)| *to = T::narrow(new));
+            }
+            let Expansion { potential, gradient, hessian } = &mut self.after;
+            sites.expand(&self.proposed, index, potential, gradient, hessian);
+            for (block, law) in self.laws.iter().enumerate() {
+                Self::load(theta, n, block, &site, &mut self.old);
+                Self::load(&self.proposed, n, block, &site, &mut self.new);
+                let (gradient, hessian) = self.after.of(rows, block);
+                self.reverse.fit(self.local[block], site.support, &self.new, gradient, hessian);
+                let log_ratio = self.before.potential[block] - self.after.potential[block]
+                    + self.reverse.log_density(&self.old)
+                    - law.log_density(&self.new);
+                // An infinite potential is an ordinary rejection, NaN is not.
+                let outside = self.after.potential[block] == f64::INFINITY;
+                divergences += usize::from(log_ratio.is_nan() && !outside);
+                let probability =
+                    if log_ratio.is_nan() || outside { 0.0 } else { libm::exp(log_ratio.min(0.0)) };
+                let fall = self.before.potential[block] - self.after.potential[block];
+                let downhill = self.adapting && fall > FAR;
+                let probability = if downhill { 1.0 } else { probability };
+                acceptance += probability / (blocks * count) as f64;
+                let column = block * n + site.rows.start..block * n + site.rows.end;
+                if self.streams[block].random::<f64>() < probability {
+                    theta[column.clone()].copy_from_slice(&self.proposed[column]);
+                } else {
+                    self.proposed[column.clone()].copy_from_slice(&theta[column]);
+                }
+            }
+        }
+        Step { acceptance, divergences, step_size: 1.0, ..Step::default() }
+    }
+
+    fn shape(&self) -> (usize, usize) {
+        (self.dimension, self.streams.len())
+    }
+
+    fn adapt(&mut self, on: bool) {
+        self.adapting = on;
+    }
+
+    fn check(&self, target: &mut dyn Target<T>) -> Result<(), SamplerError> {
+        super::check_target(self.shape(), target)?;
+        super::need(target.sites().is_some(), "Newtonian Monte Carlo", "a single-site view")
+    }
+}

@@ -1,0 +1,123 @@
+//! Newtonian Monte Carlo: coordinates, burn-in and the edge of the support.
+
+mod proof;
+
+use alphamf_samplers::random::SeedTree;
+use alphamf_samplers::targets::*;
+use alphamf_samplers::*;
+use proof::targets::logistic;
+
+/// The single-site view of logarithms, of mirrored unknowns and of other units.
+#[test]
+fn newtonian_steps_see_through_other_coordinates() {
+    let gammas = Gammas::new(vec![3.0, 6.0], vec![2.0, 1.0]);
+    let (mean, _) = gammas.moments()[1];
+    let units = [2.0, 0.5];
+    let starts = [vec![0.5, 0.5], vec![1.5, 1.5]];
+    fn draws<G: Target<f64> + Clone + Send + Sync>(target: &G, starts: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        let newtonian = |chain: usize| Newtonian::new(2, 1, SeedTree::new(8).child(chain as u64));
+        sample(target, starts, Schedule { burn_in: 100, draws: 3000 }, newtonian).unwrap().traces(1)
+    }
+    for (name, traces, unmap) in [
+        ("units", draws(&Scaled::new(gammas.clone(), &units), &starts), (|x| 0.5 * x) as fn(f64) -> f64),
+        ("mirrored", draws(&Mirrored::new(gammas.clone()), &starts), f64::abs),
+        ("logarithms", draws(&LogMapped::new(gammas), &starts), f64::exp),
+    ] {
+        let theta: Vec<Vec<f64>> =
+            traces.iter().map(|trace| trace.iter().map(|&x| unmap(x)).collect()).collect();
+        let (found, error) =
+            (diagnostics::mean_and_variance(&theta.concat()).0, diagnostics::standard_error(&theta));
+        assert!(
+            (found - mean).abs() < 4.0 * error && error < 0.2,
+            "{name}: {found} +- {error} against {mean}"
+        );
+    }
+}
+
+/// Far up a slope that grows, Newton steps are right and are rejected, as there is no way back: burning in takes them.
+#[test]
+fn newtonian_burn_in_takes_great_falls_unasked() {
+    let end = |adapts: bool| {
+        let mut sampler = Newtonian::new(1, 1, SeedTree::new(4)).unwrap();
+        Sampler::<f64>::adapt(&mut sampler, adapts);
+        let mut chain = Chain::new(Quartic::new(1.0, 0.0), sampler, vec![100.0]).unwrap();
+        chain.run(20, |_| ());
+        chain.state()[0]
+    };
+    assert!(end(true) < 10.0 && end(false) > 50.0, "{} {}", end(true), end(false));
+}
+
+/// Nothing below one, and no number beyond.
+struct Edge;
+
+impl Edge {
+    fn height(x: f64) -> f64 {
+        if x < 1.0 { 0.1 * x * x } else { f64::NAN }
+    }
+}
+
+impl Target<f64> for Edge {
+    fn dimension(&self) -> usize {
+        2
+    }
+
+    fn gradient(&mut self, theta: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
+        gradient.copy_from_slice(&[0.2 * theta[0], 0.0]);
+    }
+
+    fn potential(&mut self, theta: &[f64], potential: &mut [f64]) {
+        potential[0] = Self::height(theta[0]);
+    }
+
+    fn sites(&mut self) -> Option<&mut dyn Sites<f64>> {
+        Some(self)
+    }
+}
+
+impl Sites<f64> for Edge {
+    fn count(&self) -> usize {
+        2
+    }
+
+    /// A number, and a label of which nothing is possible.
+    fn site(&self, index: usize) -> Site {
+        Site { rows: index..index + 1, support: [Support::Real, Support::Discrete(2)][index] }
+    }
+
+    fn expand(&mut self, theta: &[f64], index: usize, u: &mut [f64], g: &mut [f64], h: &mut [f64]) {
+        if index == 0 {
+            (u[0], g[0], h[0]) = (Self::height(theta[0]), 0.2 * theta[0], 0.2);
+        } else {
+            u[0] = f64::INFINITY;
+        }
+    }
+}
+
+#[test]
+fn newtonian_counts_what_is_no_number_and_never_goes_there() {
+    let sampler = Newtonian::new(2, 1, SeedTree::new(4)).unwrap();
+    let mut chain = Chain::new(Edge, sampler, vec![0.0; 2]).unwrap();
+    let mut beyond = 0;
+    chain.run(100, |draw| {
+        assert!(draw.theta[0] < 1.0 && draw.theta[1] == 0.0);
+        assert!(draw.step.acceptance <= 1.0);
+        // The label at every step.
+        assert!((1..=2).contains(&draw.step.divergences));
+        beyond += draw.step.divergences - 1;
+    });
+    assert!((5..95).contains(&beyond), "{beyond}");
+}
+
+/// Only falls that a chain in its target does not see are taken unasked while it burns in.
+#[test]
+fn newtonian_burn_in_leaves_a_settled_chain_alone() {
+    let run = |adapts: bool| {
+        let mut sampler = Newtonian::new(3, 1, SeedTree::new(4)).unwrap();
+        Sampler::<f64>::adapt(&mut sampler, adapts);
+        let mut chain = Chain::new(logistic(), sampler, vec![0.0, 1.0, -1.0]).unwrap();
+        chain.run(300, |_| ());
+        (chain.state().to_vec(), chain.statistics().acceptance())
+    };
+    assert_eq!(run(true), run(false));
+    assert!(run(true).1 < 0.97, "{}", run(true).1);
+}

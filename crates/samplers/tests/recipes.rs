@@ -1,0 +1,431 @@
+//! Drifts and noise follow the recipe, and wrong variants are caught.
+
+mod proof;
+
+use alphamf_samplers::lbfgs::InverseHessian;
+use alphamf_samplers::random::SeedTree;
+use alphamf_samplers::recipe::{self, Recipe};
+use alphamf_samplers::targets::*;
+use alphamf_samplers::*;
+use proof::targets::{assert_close, gradient_at, targets};
+use proof::{constant, summarise, worst};
+
+/// The move of one noiseless step of 1e-6, divided by the step.
+fn measured_drift(
+    target: &mut dyn Target<f64>,
+    theta: &[f64],
+    step: impl FnOnce(&mut dyn Target<f64>, &mut [f64]) -> Vec<f64>,
+    auxiliary: &[f64],
+) -> Vec<f64> {
+    let mut state = theta.to_vec();
+    let after = step(target, &mut state);
+    let moves = state.iter().zip(theta).chain(after.iter().zip(auxiliary));
+    moves.map(|(after, before)| (after - before) / 1e-6).collect()
+}
+
+#[test]
+fn drifts_follow_the_recipe() {
+    let still = GradientSettings { temperature: 0.0, ..constant(1e-6) };
+    let streams = SeedTree::new(1);
+    for (name, mut target, theta) in targets() {
+        let n = theta.len();
+        let target = &mut *target;
+        let gradient = gradient_at(target, &theta);
+        let expected = |recipe: &mut dyn Recipe, target: &mut dyn Target<f64>, auxiliary: &[f64]| {
+            let z = [&theta, auxiliary].concat();
+            let mut drift = vec![0.0; z.len()];
+            recipe::drift(recipe, target, &z, &gradient, &mut drift);
+            drift
+        };
+        let r: Vec<f64> = (0..n).map(|i| 0.8 - 0.5 * i as f64).collect();
+        let check = |sampler: &str, measured: &[f64], expected: &[f64]| {
+            assert_close(&format!("{sampler} on {name}"), measured, expected, 1e-3);
+        };
+
+        let mut sampler = Sgld::new(n, 1, still, streams).unwrap();
+        let run = |target: &mut dyn Target<f64>, theta: &mut [f64]| {
+            sampler.step(target, theta);
+            Vec::new()
+        };
+        let measured = measured_drift(target, &theta, run, &[]);
+        check("SGLD", &measured, &expected(&mut recipe::Langevin, target, &[]));
+
+        let diffusion: Vec<f64> = (0..n).map(|i| 0.5 + i as f64).collect();
+        let matrix = Matrix::Diagonal(diffusion.clone());
+        let mut sampler = Sgld::new(n, 1, still, streams).unwrap().with_diffusion(&matrix).unwrap();
+        let run = |target: &mut dyn Target<f64>, theta: &mut [f64]| {
+            sampler.step(target, theta);
+            Vec::new()
+        };
+        let measured = measured_drift(target, &theta, run, &[]);
+        let by_hand: Vec<f64> = diffusion.iter().zip(&gradient).map(|(d, g)| -d * g).collect();
+        check("SGLD with D", &measured, &by_hand);
+
+        let settings = SghmcSettings { gradient: still, friction: 1.7, gradient_noise: 0.0 };
+        let mut sampler = Sghmc::new(n, 1, settings, streams).unwrap();
+        sampler.set_momentum(0, &r);
+        let run = |target: &mut dyn Target<f64>, theta: &mut [f64]| {
+            sampler.step(target, theta);
+            sampler.momentum(0).to_vec()
+        };
+        let measured = measured_drift(target, &theta, run, &r);
+        check("SGHMC", &measured, &expected(&mut recipe::Friction(1.7), target, &r));
+
+        let settings = SgnhtSettings { gradient: still, diffusion: 1.3 };
+        let mut sampler = Sgnht::new(n, 1, settings, streams).unwrap();
+        sampler.set_auxiliary(0, &r, 0.9);
+        let auxiliary = [&r[..], &[0.9]].concat();
+        let run = |target: &mut dyn Target<f64>, theta: &mut [f64]| {
+            sampler.step(target, theta);
+            let (r, thermostat) = sampler.auxiliary(0);
+            [r, &[thermostat]].concat()
+        };
+        let measured = measured_drift(target, &theta, run, &auxiliary);
+        check("SGNHT", &measured, &expected(&mut recipe::Thermostat(1.3), target, &auxiliary));
+
+        if target.metric().is_some() {
+            let mut sampler = Sgrld::new(n, 1, still, streams).unwrap();
+            let run = |target: &mut dyn Target<f64>, theta: &mut [f64]| {
+                sampler.step(target, theta);
+                Vec::new()
+            };
+            let measured = measured_drift(target, &theta, run, &[]);
+            check("SGRLD", &measured, &expected(&mut recipe::RiemannianLangevin, target, &[]));
+
+            let mut sampler = Sgrhmc::new(n, 1, still, streams).unwrap();
+            sampler.set_momentum(0, &r);
+            let run = |target: &mut dyn Target<f64>, theta: &mut [f64]| {
+                sampler.step(target, theta);
+                sampler.momentum(0).to_vec()
+            };
+            let measured = measured_drift(target, &theta, run, &r);
+            check("SGRHMC", &measured, &expected(&mut recipe::RiemannianFriction, target, &r));
+        }
+        if target.curvature().is_some() {
+            let settings =
+                PsgldSettings { gradient: still, forgetting: 0.6, regularisation: 0.3, correction: true };
+            let mut sampler = Psgld::new(n, 1, settings, streams).unwrap();
+            let mut first = theta.clone();
+            sampler.step(target, &mut first);
+            let terms = target.terms() as f64;
+            let past = gradient.iter().map(|g| (g / terms).powi(2)).collect();
+            let run = |target: &mut dyn Target<f64>, theta: &mut [f64]| {
+                sampler.step(target, theta);
+                Vec::new()
+            };
+            let measured = measured_drift(target, &theta, run, &[]);
+            let mut recipe = recipe::RootMeanSquare { past, forgetting: 0.6, regularisation: 0.3 };
+            check("PSGLD", &measured, &expected(&mut recipe, target, &[]));
+        }
+    }
+}
+
+/// A law that is flat, with a metric that is constant.
+struct Flat;
+
+const SCALES: [f64; 2] = [1.5, 0.5];
+
+impl Target<f64> for Flat {
+    fn dimension(&self) -> usize {
+        2
+    }
+
+    fn terms(&self) -> usize {
+        4
+    }
+
+    fn gradient(&mut self, _: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
+        gradient.fill(0.0);
+    }
+
+    fn potential(&mut self, _: &[f64], potential: &mut [f64]) {
+        potential.fill(0.0);
+    }
+
+    fn metric(&mut self) -> Option<&mut dyn Metric<f64>> {
+        Some(self)
+    }
+}
+
+impl Metric<f64> for Flat {
+    fn is_diagonal(&self) -> bool {
+        true
+    }
+
+    fn is_constant(&self) -> bool {
+        true
+    }
+
+    fn metric(&mut self, _: &[f64], metric: &mut [f64]) {
+        metric.copy_from_slice(&SCALES);
+    }
+}
+
+/// Without a gradient all that moves is noise, and its variance is known to every digit.
+#[test]
+fn noise_of_a_step_is_that_of_the_recipe() {
+    const STEPS: usize = 100_000;
+    let (eps, heat) = (0.1, 0.7);
+    let settings = GradientSettings { temperature: heat, ..constant(eps) };
+    let (known, streams) = (Matrix::Diagonal(vec![3.0, 2.0]), SeedTree::new(5));
+    let check = |name: &str, expected: [f64; 2], step: &mut dyn FnMut(&mut [f64]) -> [f64; 2]| {
+        let mut variance = [0.0; 2];
+        for _ in 0..STEPS {
+            let moved = step(&mut [0.0; 2]);
+            variance.iter_mut().zip(moved).for_each(|(sum, moved)| *sum += moved * moved / STEPS as f64);
+        }
+        // The standard error is 0.0045.
+        let holds =
+            variance.iter().zip(&expected).all(|(found, expected)| (found / expected - 1.0).abs() < 0.02);
+        assert!(holds, "{name}: {variance:?}, expected {expected:?}");
+    };
+    let state = |theta: &[f64]| [theta[0], theta[1]];
+    let both = [3.0, 2.0];
+
+    for is_known in [false, true] {
+        let share = f64::from(is_known);
+        let mut sampler = Sgld::new(2, 1, settings, streams).unwrap();
+        if is_known {
+            sampler = sampler.with_gradient_noise(&known).unwrap();
+        }
+        let variances = both.map(|v| 2.0 * eps * heat - share * eps * eps * v);
+        check("SGLD", variances, &mut |theta| {
+            sampler.step(&mut Flat, theta);
+            state(theta)
+        });
+        let (diffusion, d) = (Matrix::Diagonal(vec![0.4, 1.6]), [0.4, 1.6]);
+        let mut sampler = Sgld::new(2, 1, settings, streams).unwrap().with_diffusion(&diffusion).unwrap();
+        if is_known {
+            sampler = sampler.with_gradient_noise(&known).unwrap();
+        }
+        let expected = [0, 1].map(|i| 2.0 * eps * heat * d[i] - share * eps * eps * d[i] * both[i] * d[i]);
+        check("SGLD with D", expected, &mut |theta| {
+            sampler.step(&mut Flat, theta);
+            state(theta)
+        });
+
+        let mut sampler = Sgrld::new(2, 1, settings, streams).unwrap();
+        if is_known {
+            sampler = sampler.with_gradient_noise(&known).unwrap();
+        }
+        let expected = [0, 1]
+            .map(|i| 2.0 * eps * heat / SCALES[i] - share * eps * eps * both[i] / (SCALES[i] * SCALES[i]));
+        check("SGRLD", expected, &mut |theta| {
+            sampler.step(&mut Flat, theta);
+            state(theta)
+        });
+
+        let friction = SghmcSettings { gradient: settings, friction: 2.0, gradient_noise: 0.0 };
+        let mut sampler = Sghmc::new(2, 1, friction, streams).unwrap();
+        if is_known {
+            sampler = sampler.with_gradient_noise(&known).unwrap();
+        }
+        let decay = (-2.0 * eps).exp();
+        let expected =
+            both.map(|v| (1.0 - decay * decay) * heat - share * (0.5 * eps * (1.0 + decay)).powi(2) * v);
+        check("SGHMC", expected, &mut |theta| {
+            sampler.set_momentum(0, &[0.0; 2]);
+            sampler.step(&mut Flat, theta);
+            state(sampler.momentum(0))
+        });
+
+        let mut sampler = Sgrhmc::new(2, 1, settings, streams).unwrap();
+        if is_known {
+            sampler = sampler.with_gradient_noise(&known).unwrap();
+        }
+        let expected = [0, 1].map(|i| (2.0 * eps * heat - share * eps * eps * both[i]) / SCALES[i]);
+        check("SGRHMC", expected, &mut |theta| {
+            sampler.set_momentum(0, &[0.0; 2]);
+            sampler.step(&mut Flat, theta);
+            state(sampler.momentum(0))
+        });
+    }
+
+    let floor = PsgldSettings { gradient: settings, regularisation: 0.5, ..PsgldSettings::default() };
+    let mut sampler = Psgld::new(2, 1, floor, streams).unwrap();
+    check("PSGLD", [2.0 * eps * heat / 0.5; 2], &mut |theta| {
+        sampler.step(&mut Flat, theta);
+        state(theta)
+    });
+
+    // Without any information the step is that of the conditioner.
+    let pair = GradientSettings { minibatch: Some(2), ..settings };
+    for conditioner in [[1.0, 1.0], [0.4, 2.5]] {
+        let matrix = Matrix::Diagonal(conditioner.to_vec());
+        let mut sampler = Sgfs::new(2, 1, pair, streams).unwrap().with_conditioner(&matrix).unwrap();
+        check("SGFS", conditioner.map(|b| eps * heat / b), &mut |theta| {
+            sampler.step(&mut Flat, theta);
+            state(theta)
+        });
+    }
+
+    // Nor is there a pair for HAMCMC.
+    let initial_scale = InitialScale::Fixed(0.4);
+    let settings_of_hamcmc =
+        HamcmcSettings { gradient: settings, initial_scale, ..HamcmcSettings::default() };
+    let mut sampler = Hamcmc::new(2, 1, settings_of_hamcmc, streams).unwrap();
+    check("HAMCMC", [2.0 * eps * heat * 0.4; 2], &mut |theta| {
+        let start: Vec<f64> = sampler.next_start(theta).to_vec();
+        sampler.step(&mut Flat, theta);
+        [theta[0] - start[0], theta[1] - start[1]]
+    });
+
+    // Of a resting momentum half a step cools the thermostat by eps / 2 before the noise comes.
+    for (thermostat, share) in [(0.5 * eps, 0.0), (4.0, 0.0), (0.5 * eps, 1.0), (4.0, 1.0)] {
+        let diffusion = SgnhtSettings { gradient: settings, diffusion: 1.3 };
+        let mut sampler = Sgnht::new(2, 1, diffusion, streams).unwrap();
+        if share > 0.0 {
+            sampler = sampler.with_gradient_noise(&known).unwrap();
+        }
+        let rate = eps * (thermostat - 0.5 * eps);
+        let spread = if rate == 0.0 { 2.0 } else { (1.0 - (-2.0 * rate).exp()) / rate };
+        let kick = 0.5 * eps * (1.0 + (-rate).exp());
+        check("SGNHT", both.map(|v| 1.3 * heat * eps * spread - share * kick * kick * v), &mut |theta| {
+            sampler.set_auxiliary(0, &[0.0; 2], thermostat);
+            sampler.step(&mut Flat, theta);
+            state(sampler.auxiliary(0).0)
+        });
+    }
+}
+
+/// Where the gradient is nothing, so is the slope of its own size that the correction asks for.
+#[test]
+fn psgld_with_its_correction_rests_at_a_mode() {
+    let gradient = GradientSettings { temperature: 0.0, ..constant(0.1) };
+    let settings = PsgldSettings { gradient, correction: true, ..PsgldSettings::default() };
+    let mode = vec![1.0, -2.0];
+    let target = Gaussian::new(mode.clone(), vec![2.0, 0.0, 0.0, 1.0]).unwrap();
+    let sampler = Psgld::new(2, 1, settings, SeedTree::new(1)).unwrap();
+    let mut chain = Chain::new(target, sampler, mode.clone()).unwrap();
+    chain.run(3, |_| ());
+    assert_eq!((chain.state(), chain.statistics().divergences), (&mode[..], 0));
+}
+
+/// Mean and variance of the draws of `step` against the problem's truth.
+fn run_by_hand(
+    problem: &proof::Problem,
+    steps: usize,
+    mut make: impl FnMut(u64) -> Box<dyn FnMut(&mut [f64])>,
+) -> (f64, f64) {
+    let runs: Vec<Vec<f64>> = (0..8)
+        .map(|run| {
+            let mut step = make(run);
+            let mut theta = problem.start.clone();
+            let mut sums = vec![0.0; problem.quantities.len()];
+            for t in 0..steps + 2000 {
+                step(&mut theta);
+                if t >= 2000 {
+                    for (sum, quantity) in sums.iter_mut().zip(&problem.quantities) {
+                        *sum += (quantity.value)(&theta) / steps as f64;
+                    }
+                }
+            }
+            sums
+        })
+        .collect();
+    let estimates = summarise(&runs);
+    worst(problem, &estimates, 0.05)
+}
+
+/// hamcmc section 3.1: with curvature taken from the state that it moves, and no correction, the draws are
+/// wrong; HAMCMC on the same target with the same pairs is right (`samplers_proof`, "one peak").
+#[test]
+fn naive_quasi_newton_langevin_is_caught() {
+    let law = Quartic::new(0.25, 0.5);
+    let (errors, precision) = run_by_hand(&proof::one_peak(), 60_000, |run| {
+        let mut stream = SeedTree::new(run).rng(0);
+        let law = law.clone();
+        let mut previous: Option<(f64, f64)> = None;
+        let mut inverse = InverseHessian::new(1, 1);
+        Box::new(move |theta| {
+            let gradient = law.slopes(theta[0]).0;
+            inverse.reset(0.5);
+            if let Some((before, slope)) = previous {
+                inverse.push(&[theta[0] - before], &[gradient - slope]);
+            }
+            previous = Some((theta[0], gradient));
+            let (mut drift, mut noise) = ([gradient], [f64::normal(&mut stream)]);
+            inverse.multiply(&mut drift);
+            inverse.multiply_root(&mut noise);
+            theta[0] += 0.1_f64.sqrt() * noise[0] - 0.05 * drift[0];
+        })
+    });
+    assert!(errors > 20.0 && precision < 0.05, "{errors} {precision}");
+}
+
+/// complete-recipe eq. 16: without Gamma the metric's dependence on the state biases the draws. The same loop
+/// with Gamma is right.
+#[test]
+fn naive_riemannian_hmc_is_caught() {
+    let mut errors = [0.0; 2];
+    for (weight, error) in [0.0, 1.0].into_iter().zip(&mut errors) {
+        (*error, _) = run_by_hand(&proof::one_peak(), 100_000, |run| {
+            let mut stream = SeedTree::new(run).rng(0);
+            let mut law = Quartic::new(0.25, 0.5);
+            let mut r = 0.0;
+            Box::new(move |theta| {
+                let (mut metric, mut gamma) = ([0.0], [0.0]);
+                Metric::<f64>::metric(&mut law, theta, &mut metric);
+                Metric::<f64>::divergence(&mut law, theta, false, &mut gamma);
+                let inverse = 1.0 / metric[0];
+                let drift = inverse.sqrt() * law.slopes(theta[0]).0 + inverse * r - weight * gamma[0];
+                r += (0.06 * inverse).sqrt() * f64::normal(&mut stream) - 0.03 * drift;
+                theta[0] += 0.03 * inverse.sqrt() * r;
+            })
+        });
+    }
+    assert!(errors[0] > 8.0 && errors[1] < 3.0, "{errors:?}");
+}
+
+/// quasi-newton-hmc section 3.1: multiplying only the gradient by B leaves another law invariant than the
+/// target; multiplying both equations leaves the target invariant, even without a test at small steps.
+#[test]
+fn half_preconditioned_hmc_is_caught() {
+    let mut errors = [0.0; 2];
+    for (both, error) in [false, true].into_iter().zip(&mut errors) {
+        (*error, _) = run_by_hand(&proof::gaussian(), 20_000, |run| {
+            let mut stream = SeedTree::new(run).rng(0);
+            let mut law = Gaussian::new(vec![1.0, -0.5], vec![2.0, 1.2, 1.2, 1.5]).unwrap();
+            let b = [1.0, 0.3, 0.3, 0.5];
+            let times = move |v: &[f64]| [b[0] * v[0] + b[1] * v[1], b[1] * v[0] + b[3] * v[1]];
+            Box::new(move |theta| {
+                let mut p = [f64::normal(&mut stream), f64::normal(&mut stream)];
+                for _ in 0..8 {
+                    let force = times(&gradient_at(&mut law, theta));
+                    (0..2).for_each(|i| p[i] -= 0.05 * force[i]);
+                    let velocity = if both { times(&p) } else { p };
+                    (0..2).for_each(|i| theta[i] += 0.1 * velocity[i]);
+                    let force = times(&gradient_at(&mut law, theta));
+                    (0..2).for_each(|i| p[i] -= 0.05 * force[i]);
+                }
+            })
+        });
+    }
+    assert!(errors[0] > 20.0 && errors[1] < 5.0, "{errors:?}");
+}
+
+/// A block that went too far starts again with a new momentum, and with the thermostat that it began with.
+#[test]
+fn a_move_that_is_taken_back_ends_its_momentum() {
+    let still = GradientSettings { temperature: 0.0, ..constant(0.01) };
+    let streams = SeedTree::new(1);
+    let sghmc = SghmcSettings { gradient: still, friction: 0.1, gradient_noise: 0.0 };
+    let (mut sghmc, mut sgrhmc, mut sgnht) = (
+        Sghmc::new(2, 1, sghmc, streams).unwrap(),
+        Sgrhmc::new(2, 1, still, streams).unwrap(),
+        Sgnht::new(2, 1, SgnhtSettings { gradient: still, diffusion: 1.3 }, streams).unwrap(),
+    );
+    for (far, is_kept) in [(1.0, true), (1e151, false)] {
+        sghmc.set_momentum(0, &[9.0, -9.0]);
+        sghmc.step(&mut Flat, &mut [far, 0.0]);
+        sgrhmc.set_momentum(0, &[9.0, -9.0]);
+        sgrhmc.step(&mut Flat, &mut [far, 0.0]);
+        sgnht.set_auxiliary(0, &[9.0, -9.0], 2.0);
+        sgnht.step(&mut Flat, &mut [far, 0.0]);
+        let (momentum, thermostat) = sgnht.auxiliary(0);
+        for momentum in [sghmc.momentum(0), sgrhmc.momentum(0), momentum] {
+            assert_eq!(momentum[0] > 6.0 && momentum[1] < -6.0, is_kept, "{momentum:?}");
+        }
+        assert_eq!(thermostat != 1.3, is_kept);
+    }
+}
