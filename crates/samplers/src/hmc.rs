@@ -1,14 +1,15 @@
 //! Hamiltonian Monte Carlo with unit mass or a given one.
 //!
 //! Draw `p ~ N(0, M)`, follow `theta' = M^-1 p, p' = -grad U` for `L` leapfrog steps of size `eps`, accept with
-//! probability `min(1, exp(H(start) - H(end)))`. Every block has its own step, momentum and test. After a
-//! [warm-up](Sampler::warm_up) each proposal draws its number of steps from 1 to `L`.
+//! probability `min(1, exp(H(start) - H(end)))`. Every block has its own step, momentum and test. Once
+//! [preconditioned](super::Preconditioned), each proposal draws its number of steps from 1 to `L`.
 //!
 //! **Source.** Duane and others (1987), Neal (2011); `quasi-newton-hmc` algorithm 1, whose acceptance probability has the
 //! two energies exchanged. Step size: dual averaging during burn-in; jittered as in `quasi-newton-mcmc` section 6.
 //! **Cost.** `L + 1` full gradients and two potentials per step. **Bias.** None.
 //! **Use where** full gradients are affordable and a good trajectory length is known. The reference for all others.
-//! **Do not use where** scales vary over the target (funnels): one step cannot fit all of it, and divergences say so. Use
+//! **Do not use where** correlations are strong, unless the metric is dense: the default of at most ten steps does not reach
+//! across them. Nor where scales vary over the target (funnels): one step cannot fit all of it, and divergences say so. Use
 //! [`Nuts`](super::Nuts) where the trajectory length is unknown.
 
 use super::trajectory::{Map, Trajectory};
@@ -56,10 +57,6 @@ impl<T: Real> Sampler<T> for Hmc<T> {
 
     fn adapt(&mut self, on: bool) {
         self.trajectory.adapt(on);
-    }
-
-    fn warm_up(&mut self, _: usize) {
-        self.trajectory.warm_up();
     }
 
     fn restart_step(&mut self, block: usize, step: f64) {

@@ -85,10 +85,6 @@ impl<T: Real> Sampler<T> for HmcBfgs<T> {
         self.trajectory.adapt(on);
     }
 
-    fn warm_up(&mut self, _: usize) {
-        self.trajectory.warm_up();
-    }
-
     fn restart_step(&mut self, block: usize, step: f64) {
         self.trajectory.restart_step(block, step);
     }

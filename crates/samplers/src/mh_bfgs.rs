@@ -19,7 +19,7 @@ use rand::RngExt;
 use super::ensemble::Ensemble;
 use super::gradient::{check, check_shape};
 use super::lbfgs::InverseHessian;
-use super::vector::{dot, for_blocks, is_sound};
+use super::vector::{dot, for_blocks, is_sound_for_test};
 use super::{DualAveraging, InitialScale, Real, Sampler, SamplerError, Step, Target};
 use crate::random::{SeedTree, SeededRng};
 
@@ -142,7 +142,7 @@ impl<T: Real> Sampler<T> for MhBfgs<T> {
             }
             inverse.multiply_root(theta);
             theta.iter_mut().zip(&start[index * n..]).for_each(|(theta, &start)| *theta += start);
-            walker.diverged = !is_sound(theta);
+            walker.diverged = !is_sound_for_test(theta);
             if walker.diverged {
                 theta.copy_from_slice(&start[index * n..][..n]);
             }

@@ -21,7 +21,7 @@ use rand::RngExt;
 
 use super::gradient::{DIVERGENCE, check, check_shape};
 use super::matrix::Spectrum;
-use super::vector::{add_scaled, dot, is_sound};
+use super::vector::{add_scaled, dot, is_sound_for_test};
 use super::{DualAveraging, Matrix, Real, Sampler, SamplerError, Step, Target};
 use crate::random::{SeedTree, SeededRng};
 
@@ -203,7 +203,7 @@ impl<T: Real> Tree<T> {
         }
         theta.copy_from_slice(here);
         add_scaled(theta, step, velocity);
-        if is_sound(theta) {
+        if is_sound_for_test(theta) {
             here.copy_from_slice(theta);
         } else {
             self.diverged = true;

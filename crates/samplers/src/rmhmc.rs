@@ -24,7 +24,7 @@ use rand::RngExt;
 use super::dense::{log_determinant, solve};
 use super::gradient::{DIVERGENCE, check_shape};
 use super::metric::FactoredMetric;
-use super::vector::{add_scaled, dot, is_sound};
+use super::vector::{add_scaled, dot, is_sound_for_test};
 use super::{DualAveraging, HmcSettings, Metric, Minibatch, Real, Sampler, SamplerError, Step, Target};
 use crate::random::{SeedTree, SeededRng};
 
@@ -299,7 +299,7 @@ impl<T: Real> Rmhmc<T> {
                 let theta = &mut theta[column.clone()];
                 settled &= agree(theta, old);
                 theta.copy_from_slice(old);
-                if !is_sound(theta) {
+                if !is_sound_for_test(theta) {
                     *diverged = true;
                     theta.copy_from_slice(&start[column]);
                 }

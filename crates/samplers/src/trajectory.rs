@@ -10,7 +10,7 @@ use rand::RngExt;
 use super::gradient::{DIVERGENCE, check, check_shape};
 use super::lbfgs::InverseHessian;
 use super::matrix::{Matrix, Spectrum};
-use super::vector::{add_scaled, dot, for_blocks, is_sound};
+use super::vector::{add_scaled, dot, for_blocks, is_sound_for_test};
 use super::{DualAveraging, Minibatch, Real, SamplerError, Step, Target};
 use crate::random::{SeedTree, SeededRng};
 
@@ -155,15 +155,10 @@ impl<T: Real> Trajectory<T> {
         self.adapting = on;
     }
 
-    /// Adapts the step of a block from `step` on.
+    /// Adapts the step of a block from `step` on, in coordinates that a warm-up has chosen.
     pub fn restart_step(&mut self, block: usize, step: f64) {
-        self.blocks[block].restart_step(step, self.settings.target_acceptance);
-    }
-
-    /// Starts a warm-up.
-    pub fn warm_up(&mut self) {
         self.varies = true;
-        self.adapt(true);
+        self.blocks[block].restart_step(step, self.settings.target_acceptance);
     }
 
     pub fn is_adapting(&self) -> bool {
@@ -286,7 +281,7 @@ impl<T: Real> Leaper<T> {
             }
             add_scaled(theta, step, &self.scratch);
         }
-        if !is_sound(theta) {
+        if !is_sound_for_test(theta) {
             self.diverged = true;
             theta.copy_from_slice(start);
             self.momentum.fill(T::zero());

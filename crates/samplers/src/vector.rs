@@ -53,13 +53,20 @@ pub(super) fn for_blocks<T: Real, S: Send>(
     }
 }
 
-/// States beyond these have diverged, finite or not: in single and in double precision. A preconditioned state far from its
-/// target is large in double precision; its square must be a number.
-const MAX_STATE: [f64; 2] = [1e12, 1e150];
+/// States beyond this have diverged, finite or not.
+const MAX_STATE: f64 = 1e12;
+/// The same for moves that are tested, in single and double precision. Preconditioned states far from their target are
+/// large in double precision; their squares must be numbers.
+const MAX_TESTED_STATE: [f64; 2] = [1e12, 1e150];
 
 /// Whether every coordinate is finite and of a size that a chain can come back from.
 pub(super) fn is_sound<T: Real>(theta: &[T]) -> bool {
-    let is_double = T::max_value().widen() > MAX_STATE[1];
-    let limit = T::narrow(MAX_STATE[usize::from(is_double)]);
+    theta.iter().all(|value| value.abs() < T::narrow(MAX_STATE))
+}
+
+/// Like [`is_sound`], for moves that an acceptance test follows.
+pub(super) fn is_sound_for_test<T: Real>(theta: &[T]) -> bool {
+    let is_double = T::max_value().widen() > MAX_TESTED_STATE[1];
+    let limit = T::narrow(MAX_TESTED_STATE[usize::from(is_double)]);
     theta.iter().all(|value| value.abs() < limit)
 }

@@ -415,7 +415,7 @@ fn a_move_that_is_taken_back_ends_its_momentum() {
         Sgrhmc::new(2, 1, still, streams).unwrap(),
         Sgnht::new(2, 1, SgnhtSettings { gradient: still, diffusion: 1.3 }, streams).unwrap(),
     );
-    for (far, is_kept) in [(1.0, true), (1e151, false)] {
+    for (far, is_kept) in [(1.0, true), (1e13, false)] {
         sghmc.set_momentum(0, &[9.0, -9.0]);
         sghmc.step(&mut Flat, &mut [far, 0.0]);
         sgrhmc.set_momentum(0, &[9.0, -9.0]);

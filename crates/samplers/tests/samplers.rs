@@ -159,7 +159,7 @@ fn every_name_builds_its_sampler() {
             kind == SamplerKind::Newtonian
         );
     }
-    let error = "nuts".parse::<SamplerKind>().unwrap_err();
+    let error = "gibbs".parse::<SamplerKind>().unwrap_err();
     assert!(error.to_string().contains("hmc-bfgs"));
 }
 

@@ -46,7 +46,7 @@ fn potential_at(x: f64) -> f64 {
     0.5 * x * x + 2.0 * x.cosh().ln()
 }
 
-const BLOCKS: usize = 1000;
+const BLOCKS: usize = 600;
 
 /// `E x^2` by the trapezoidal rule.
 fn truth() -> f64 {
