@@ -242,6 +242,76 @@ fn is_told(folder: &TempDir, input: &str, keys: &[&str]) {
 }
 
 #[test]
+fn what_is_missing_is_told_whoever_decodes() {
+    let folder = TempDir::new().unwrap();
+    let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=4:amplitude=0.1"];
+    let by_ffmpeg: [(&str, &[&str]); 5] = [
+        ("a.tta", &[]),
+        ("a.wma", &[]),
+        ("a.wv", &["-frame_size", "4096"]),
+        ("a.spx", &["-c:a", "libspeex"]),
+        ("a.ac3", &[]),
+    ];
+    let here: [(&str, &[&str]); 6] = [
+        ("a.caf", &["-c:a", "pcm_s16le"]),
+        ("a.aiff", &[]),
+        ("a.webm", &["-c:a", "libopus"]),
+        ("a.mka", &[]),
+        ("a.mkv", &[]),
+        ("a.flac", &[]),
+    ];
+    for (name, options) in by_ffmpeg.into_iter().chain(here) {
+        if !ffmpeg(folder.path(), &[&sound[..], options, &[name]].concat()) {
+            return;
+        }
+        denoise(&folder, &[name, "whole.wav", "--strict", "--force"]).assert().success();
+        let whole = fs::read(folder.path().join(name)).unwrap();
+        let cut = format!("cut-{name}");
+        // Within a packet.
+        fs::write(folder.path().join(&cut), &whole[..whole.len() * 5 / 8 + 1]).unwrap();
+        match name {
+            // Those have refused a file that is cut off from the first, and salvage it.
+            "a.flac" => {
+                assert!(message(&mut denoise(&folder, &[&cut, "none.wav"]), INPUT).contains("truncated"));
+            }
+            // Whose last packet is whole looks whole: it does not say how long it is.
+            "a.spx" => {}
+            "a.caf" | "a.aiff" => is_told(&folder, &cut, &["ends_early", "missing_samples"]),
+            "a.tta" | "a.wv" => is_told(&folder, &cut, &["missing_samples"]),
+            "a.wma" | "a.ac3" => is_told(&folder, &cut, &["damaged_packets"]),
+            _ => is_told(&folder, &cut, &["ends_early"]),
+        }
+    }
+    // Also without ffmpeg.
+    for name in ["cut-a.aiff", "cut-a.webm", "cut-a.caf", "cut-a.mkv"] {
+        let mut command = denoise(&folder, &[name, "out.wav", "--force"]);
+        let said = message(command.env("PATH", ""), 0);
+        assert!(said.contains("unexpected end of file"), "{name}: {said}");
+        denoise(&folder, &[name, "out.wav", "--force", "--salvage"]).env("PATH", "").assert().success();
+        assert!(
+            message(denoise(&folder, &[name, "none.wav", "--strict"]).env("PATH", ""), INPUT)
+                .contains("--strict")
+        );
+    }
+    // As streams, too.
+    for name in ["cut-a.aiff", "cut-a.webm", "cut-a.caf"] {
+        let bytes = fs::read(folder.path().join(name)).unwrap();
+        let mut command = denoise(&folder, &["-", "none.wav", "--strict"]);
+        let said = message(command.write_stdin(bytes), INPUT);
+        assert!(said.contains("--strict"), "{name}: {said}");
+    }
+    // Damage in the middle.
+    for name in ["a.tta", "a.wma", "a.ac3"] {
+        let mut bytes = fs::read(folder.path().join(name)).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle..middle + 600].fill(0x55);
+        let damaged = format!("damaged-{name}");
+        fs::write(folder.path().join(&damaged), bytes).unwrap();
+        is_told(&folder, &damaged, &["damaged_packets"]);
+    }
+}
+
+#[test]
 fn a_recorder_that_died_leaves_more_than_its_header_says() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("in.wav");
@@ -362,6 +432,52 @@ fn a_full_disk_is_an_error_whoever_encodes() {
             "{}",
             String::from_utf8_lossy(&found.stderr)
         );
+    }
+}
+
+#[test]
+fn tracks_covers_and_channels_are_kept_or_told() {
+    let folder = TempDir::new().unwrap();
+    let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=1:amplitude=0.1"];
+    let two = ["-map", "0", "-map", "0", "-c:a", "aac", "two.mka"];
+    if !ffmpeg(folder.path(), &[&sound[..], &two].concat()) {
+        return;
+    }
+    let cover = ["-f", "lavfi", "-i", "color=size=16x16:duration=0.1", "-frames:v", "1", "cover.png"];
+    assert!(ffmpeg(folder.path(), &[&sound[..], &["plain.wav"]].concat()) && ffmpeg(folder.path(), &cover));
+    let codecs = [("cover.mp3", "libmp3lame"), ("cover.m4a", "aac"), ("cover.flac", "flac")];
+    for (name, codec) in codecs {
+        let joined = ["-i", "plain.wav", "-i", "cover.png", "-map", "0", "-map", "1", "-c:v", "copy"];
+        let kept = ["-disposition:v", "attached_pic", "-c:a", codec, name];
+        assert!(ffmpeg(folder.path(), &[&joined[..], &kept].concat()));
+    }
+    let streams = |name: &str| {
+        let arguments = ["-v", "error", "-show_entries", "stream=codec_type", "-of", "csv=p=0", name];
+        let output =
+            std::process::Command::new("ffprobe").args(arguments).current_dir(folder.path()).output();
+        String::from_utf8(output.unwrap().stdout).unwrap().lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    for (input, _) in codecs {
+        for output in ["out.mp3", "out.m4a", "out.flac"] {
+            let (stats, _) = statistics(&folder, &[input, output]);
+            assert_eq!(streams(output), ["audio", "video"], "{input} to {output}");
+            assert!(stats["left_out"].is_null(), "{stats}");
+        }
+        for output in ["out.wav", "out.ogg"] {
+            let (stats, said) = statistics(&folder, &[input, output]);
+            assert!(said.contains("1 cover pictures left out"), "{input} to {output}: {said}");
+            assert_eq!(stats["left_out"][0], "1 cover pictures left out");
+        }
+    }
+    for output in ["out.wav", "out.mka", "out.mkv"] {
+        let (_, said) = statistics(&folder, &["two.mka", output]);
+        assert!(said.contains("1 further audio tracks left out"), "{output}: {said}");
+    }
+    let six = ["-af", "pan=5.1|c0=c0|c1=c0|c2=c0|c3=c0|c4=c0|c5=c0", "six.wav"];
+    assert!(ffmpeg(folder.path(), &[&sound[..], &six].concat()));
+    for output in ["out.mp3", "out.wma"] {
+        let (_, said) = statistics(&folder, &["six.wav", output]);
+        assert!(said.contains("6 channels are mixed to 2"), "{output}: {said}");
     }
 }
 

@@ -24,6 +24,46 @@ pub(super) struct Chunks {
     pub(super) length: Option<u64>,
     /// Names, as in Vorbis comments, and values.
     pub(super) tags: Vec<(String, String)>,
+    /// Where the size of the samples stands, in bytes from the start.
+    pub(super) size_at: Option<u64>,
+}
+
+/// A file that is cut off within its samples, whose size is given as that of what is left.
+pub(super) struct Mended<R> {
+    source: R,
+    size_at: u64,
+    size: [u8; 8],
+    position: u64,
+}
+
+impl<R: Read + Seek> Mended<R> {
+    /// `length` is that of the file in bytes.
+    pub(super) fn new(mut source: R, size_at: u64, length: u64) -> io::Result<Self> {
+        let size = length.saturating_sub(size_at.saturating_add(8)).to_be_bytes();
+        source.rewind()?;
+        Ok(Self { source, size_at, size, position: 0 })
+    }
+}
+
+impl<R: Read> Read for Mended<R> {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        let count = self.source.read(target)?;
+        for (at, byte) in (self.size_at..).zip(self.size) {
+            let place = at.checked_sub(self.position).and_then(|place| usize::try_from(place).ok());
+            if let Some(target) = place.and_then(|place| target[..count].get_mut(place)) {
+                *target = byte;
+            }
+        }
+        self.position += count as u64;
+        Ok(count)
+    }
+}
+
+impl<R: Seek> Seek for Mended<R> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.position = self.source.seek(to)?;
+        Ok(self.position)
+    }
 }
 
 /// Walks the chunks of a file that begins as CAF.
@@ -40,6 +80,9 @@ pub(super) fn chunks(file: &mut (impl Read + Seek)) -> io::Result<Chunks> {
             let mut body = Vec::new();
             file.take(size).read_to_end(&mut body)?;
             this.tags = tags(&body);
+        }
+        if &chunk[..4] == b"data" {
+            this.size_at = Some(position + 4);
         }
         // The samples may go on to the end.
         is_open |= &chunk[..4] == b"data" && size == u64::MAX;
@@ -74,6 +117,29 @@ mod tests {
     }
 
     #[test]
+    fn the_size_of_what_is_left_stands_in_place_of_the_declared_one() {
+        let whole = [b"caff\0\x01\0\0".to_vec(), chunk(b"data", 100, &[7; 40])].concat();
+        let expected = [b"caff\0\x01\0\0".to_vec(), chunk(b"data", 40, &[7; 40])].concat();
+        for step in 1..whole.len() {
+            let mut mended = Mended::new(Cursor::new(&whole), 12, whole.len() as u64).unwrap();
+            let mut found = Vec::new();
+            let mut block = vec![0; step];
+            loop {
+                let count = mended.read(&mut block).unwrap();
+                if count == 0 {
+                    break;
+                }
+                found.extend(&block[..count]);
+            }
+            assert_eq!(found, expected, "{step} bytes at a time");
+            mended.seek(SeekFrom::Start(14)).unwrap();
+            let mut rest = [0; 6];
+            mended.read_exact(&mut rest).unwrap();
+            assert_eq!(rest, expected[14..20]);
+        }
+    }
+
+    #[test]
     fn lengths_and_tags_are_read() {
         let information = b"\0\0\0\x02title\0A title\0track number\x003\0empty\0\0";
         let start =
@@ -83,6 +149,7 @@ mod tests {
         assert_eq!(found.length, Some(start.len() as u64 + 12 + 100));
         let expected = [("TITLE", "A title"), ("TRACKNUMBER", "3")];
         assert_eq!(found.tags, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(found.size_at, Some(start.len() as u64 + 4));
         assert_eq!(of(&chunk(b"data", u64::MAX, &[0; 40])).length, None);
         assert_eq!(of(&chunk(b"data", u64::MAX - 1, &[])).length, Some(start.len() as u64));
         for length in 0..start.len() {

@@ -1,5 +1,7 @@
 //! Every format but WAV and raw samples, by way of the symphonia crate.
 
+mod track;
+
 use super::caf;
 use super::chain::Chain;
 use super::declared::{self, Measured};
@@ -9,29 +11,22 @@ use super::matroska;
 use super::metadata::Metadata;
 use super::mp4;
 use super::mpeg::{self, Lost, Mended};
-use super::opus::{OpusDecoder, OpusHead};
 use super::source::ReadSeek;
-use alphamf_signal::{SampleFormat, check_channels, check_sample_rate};
+use alphamf_signal::SampleFormat;
 use std::collections::VecDeque;
-use std::io::{self, Read, SeekFrom};
+use std::io::{self, Read};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, LazyLock};
-use symphonia::core::audio::{Channels, GenericAudioBufferRef};
-use symphonia::core::codecs::audio::well_known::{
-    CODEC_ID_AAC, CODEC_ID_ADPCM_IMA_WAV, CODEC_ID_ADPCM_MS, CODEC_ID_ALAC, CODEC_ID_FLAC, CODEC_ID_MP1,
-    CODEC_ID_MP2, CODEC_ID_MP3, CODEC_ID_OPUS, CODEC_ID_VORBIS,
-};
-use symphonia::core::codecs::audio::{AudioCodecId, AudioDecoder, AudioDecoderOptions};
-use symphonia::core::codecs::registry::CodecRegistry;
+use symphonia::core::audio::GenericAudioBufferRef;
+use symphonia::core::codecs::audio::AudioDecoder;
+use symphonia::core::codecs::audio::well_known::{CODEC_ID_ALAC, CODEC_ID_FLAC};
 use symphonia::core::errors::Error as SymphoniaError;
-use symphonia::core::formats::probe::{Hint, Probe};
 use symphonia::core::formats::well_known::{FORMAT_ID_AIFF, FORMAT_ID_CAF};
-use symphonia::core::formats::{FormatOptions, FormatReader, Track, TrackType};
-use symphonia::core::io::{MediaSource, MediaSourceStream, ReadOnlySource};
-use symphonia::core::meta::MetadataOptions;
+use symphonia::core::formats::{FormatReader, Track};
+use symphonia::core::io::{MediaSource, ReadOnlySource};
 use symphonia::core::packet::Packet;
 use symphonia::core::units::TimeBase;
-use symphonia::default::{formats, meta};
+use track::{AudioTrack, Declared, MP4_PROBE, PROBE, Seekable, probed};
 
 /// The most samples a damaged packet is replaced with; real packets are shorter.
 const LONGEST_PACKET: u64 = 1 << 16;
@@ -48,53 +43,6 @@ const LONGEST_GAP_SECONDS: f64 = 600.0;
 
 /// Packets wholly behind the announced end that an encoder may have padded with. More of them are another recording.
 const MOST_PADDING: usize = 4;
-
-/// The bit behind the last loudspeaker that `dwChannelMask` knows.
-const END_OF_MASK: u32 = 1 << 18;
-
-/// Codecs whose samples are not those that were encoded.
-const LOSSY: [AudioCodecId; 8] = [
-    CODEC_ID_AAC,
-    CODEC_ID_ADPCM_IMA_WAV,
-    CODEC_ID_ADPCM_MS,
-    CODEC_ID_MP1,
-    CODEC_ID_MP2,
-    CODEC_ID_MP3,
-    CODEC_ID_OPUS,
-    CODEC_ID_VORBIS,
-];
-
-/// Tells every format but MP4, looking further for its start if a file begins with something else.
-static PROBE: LazyLock<Probe> = LazyLock::new(|| {
-    let mut probe = Probe::default();
-    probe.register_format::<formats::AdtsReader>();
-    probe.register_format::<formats::AiffReader>();
-    probe.register_format::<formats::CafReader>();
-    probe.register_format::<formats::FlacReader>();
-    probe.register_format::<formats::MkvReader>();
-    probe.register_format::<formats::MpaReader>();
-    probe.register_format::<formats::OggReader>();
-    // For the compressed kinds only.
-    probe.register_format::<formats::WavReader>();
-    probe.register_metadata::<meta::ApeReader>();
-    probe.register_metadata::<meta::Id3v1Reader>();
-    probe.register_metadata::<meta::Id3v2Reader>();
-    probe
-});
-
-/// For files that begin as MP4: nothing is looked for behind other bytes, so that what was checked is what is read.
-static MP4_PROBE: LazyLock<Probe> = LazyLock::new(|| {
-    let mut probe = Probe::default();
-    probe.register_format::<formats::IsoMp4Reader>();
-    probe
-});
-
-static CODECS: LazyLock<CodecRegistry> = LazyLock::new(|| {
-    let mut codecs = CodecRegistry::new();
-    symphonia::default::register_enabled_codecs(&mut codecs);
-    codecs.register_audio_decoder::<OpusDecoder>();
-    codecs
-});
 
 /// Decodes one audio track of a file or stream.
 pub(super) struct CompressedDecoder {
@@ -140,109 +88,6 @@ pub(super) struct CompressedDecoder {
     pending: Vec<Vec<f32>>,
 }
 
-/// A source that can be rewound, for the demuxers.
-struct Seekable {
-    source: Box<dyn ReadSeek>,
-    length: u64,
-}
-
-impl Read for Seekable {
-    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
-        self.source.read(target)
-    }
-}
-
-impl io::Seek for Seekable {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.source.seek(to)
-    }
-}
-
-impl MediaSource for Seekable {
-    fn is_seekable(&self) -> bool {
-        true
-    }
-
-    fn byte_len(&self) -> Option<u64> {
-        Some(self.length)
-    }
-}
-
-/// The first audio track of a source.
-struct AudioTrack {
-    id: u32,
-    decoder: Box<dyn AudioDecoder>,
-    time_base: Option<TimeBase>,
-    length: Option<u64>,
-    /// When padding begins, in units of the time base, if it comes in packets of its own.
-    end: Option<i64>,
-    bits: Option<u32>,
-    lossy: bool,
-    channel_mask: Option<u32>,
-    /// Samples per channel that the codec puts before the first.
-    delay: u64,
-}
-
-fn probed(probe: &Probe, source: Box<dyn MediaSource>) -> Result<Box<dyn FormatReader>, ReadError> {
-    let stream = MediaSourceStream::new(source, Default::default());
-    probe.probe(&Hint::new(), stream, FormatOptions::default(), MetadataOptions::default()).map_err(in_header)
-}
-
-impl AudioTrack {
-    fn of(reader: &dyn FormatReader) -> Result<Self, ReadError> {
-        let track = reader
-            .default_track(TrackType::Audio)
-            .ok_or_else(|| ReadError::Unsupported("no audio track of a known kind".into()))?;
-        let parameters = track
-            .codec_params
-            .as_ref()
-            .and_then(|parameters| parameters.audio())
-            .ok_or_else(|| ReadError::Unsupported("an unknown codec".into()))?;
-        // Before the decoder allocates what they ask for.
-        if let Some(channels) = &parameters.channels {
-            check_channels(channels.count())?;
-        }
-        // MP4 has no room for high ones, and says zero.
-        if let Some(rate) = parameters.sample_rate.filter(|&rate| rate > 0) {
-            check_sample_rate(rate)?;
-        }
-        let decoder =
-            CODECS.make_audio_decoder(parameters, &AudioDecoderOptions::default()).map_err(|error| {
-                match error {
-                    SymphoniaError::Unsupported(what) if what.starts_with("core (codec)") => {
-                        ReadError::Unsupported("a codec that is not read".into())
-                    }
-                    SymphoniaError::Unsupported(what) => ReadError::Unsupported(what.into()),
-                    error => in_header(error),
-                }
-            })?;
-        let bits = match (parameters.codec, &parameters.extra_data) {
-            (codec, _) if LOSSY.contains(&codec) => None,
-            // The sixth byte of what configures the decoder.
-            (CODEC_ID_ALAC, Some(cookie)) => cookie.get(5).map(|&bits| bits.into()),
-            _ => parameters.bits_per_sample,
-        };
-        let head = parameters.extra_data.as_deref().filter(|_| parameters.codec == CODEC_ID_OPUS);
-        let delay = head.and_then(OpusHead::parse).map_or(0, |head| head.pre_skip.into());
-        // AIFF does not say: there they are guessed from the number of channels.
-        let channel_mask = match &parameters.channels {
-            Some(Channels::Positioned(places)) if reader.format_info().short_name != "aiff" => {
-                let mask = u32::try_from(places.bits()).ok();
-                mask.filter(|mask| mask.count_ones() > 2 && *mask < END_OF_MASK)
-            }
-            _ => None,
-        };
-        let (id, time_base) = (track.id, track.time_base);
-        // The granules of Ogg count what is left out at the start.
-        let ogg_delay = if reader.format_info().short_name == "ogg" { delay } else { 0 };
-        let length = track.num_frames.map(|frames| frames.saturating_sub(ogg_delay)).filter(|&n| n > 0);
-        let lossy = LOSSY.contains(&parameters.codec);
-        let is_mpeg = [CODEC_ID_MP1, CODEC_ID_MP2, CODEC_ID_MP3].contains(&parameters.codec);
-        let end = track.num_frames.filter(|_| is_mpeg).and_then(|end| i64::try_from(end).ok());
-        Ok(Self { id, decoder, time_base, length, end, bits, lossy, channel_mask, delay })
-    }
-}
-
 impl CompressedDecoder {
     /// Opens a file of any format but MP4.
     pub(super) fn open(mut source: Box<dyn ReadSeek>, length: u64) -> Result<Self, ReadError> {
@@ -252,19 +97,25 @@ impl CompressedDecoder {
             return Self::open_stream(source);
         }
         let title = matroska::title(&mut source);
-        let (declared, tags) = declared(&mut source).map_err(ReadError::Io)?;
+        let Declared { length: declared, tags, size_at } =
+            Declared::of(&mut source).map_err(ReadError::Io)?;
         let cut_bytes =
             declared.filter(|&declared| declared::is_cut(declared, length)).map_or(0, |end| end - length);
         source.rewind().map_err(ReadError::Io)?;
-        // A demuxer that can seek looks for the end first, and refuses a file that has none.
-        let source: Box<dyn MediaSource> = if cut_bytes > 0 {
-            Box::new(ReadOnlySource::new(source))
-        } else {
-            Box::new(Seekable { source, length })
+        // Demuxers that can seek look for the end first, and refuse a file that has none; that of CAF always does.
+        let source: Box<dyn MediaSource> = match size_at {
+            Some(size_at) if cut_bytes > 0 => {
+                let mended = caf::Mended::new(source, size_at, length).map_err(ReadError::Io)?;
+                Box::new(Seekable { source: Box::new(mended), length })
+            }
+            None if cut_bytes > 0 => Box::new(ReadOnlySource::new(source)),
+            _ => Box::new(Seekable { source, length }),
         };
         let mut this = Self::new(probed(&PROBE, source)?)?;
         if cut_bytes > 0 {
             this.losses.ends_early = true;
+            // Told, and no error.
+            this.length = None;
             this.losses.missing_samples = cut_bytes / this.frame_bytes.unwrap_or(u64::MAX);
         }
         if let Some(title) = title {
@@ -553,9 +404,15 @@ impl CompressedDecoder {
         losses
     }
 
-    fn at_end(&self) -> Result<(), ReadError> {
+    fn at_end(&mut self) -> Result<(), ReadError> {
         let slack = if self.lossless { 0 } else { LOSSY_SLACK };
         match self.length {
+            // Samples that are stored as they are end anywhere: told, and no error.
+            Some(expected) if self.position < expected && self.frame_bytes.is_some() => {
+                self.losses.missing_samples = expected - self.position;
+                self.losses.ends_early = true;
+                Ok(())
+            }
             Some(expected) if self.position.saturating_add(slack) < expected => {
                 Err(ReadError::Truncated { expected, found: self.position })
             }
@@ -565,32 +422,5 @@ impl CompressedDecoder {
 
     fn damaged(&self, reason: &dyn std::fmt::Display) -> ReadError {
         ReadError::Damaged { sample: self.position, reason: reason.to_string() }
-    }
-}
-
-/// The length that a file declares, in bytes, and the tags that its demuxer leaves out.
-fn declared(source: &mut Box<dyn ReadSeek>) -> io::Result<(Option<u64>, Vec<(String, String)>)> {
-    source.rewind()?;
-    let mut start = Vec::new();
-    source.by_ref().take(declared::START_BYTES as u64).read_to_end(&mut start)?;
-    if start.starts_with(b"caff") {
-        let caf::Chunks { length, tags } = caf::chunks(source)?;
-        return Ok((length, tags));
-    }
-    Ok((declared::length(&start), Vec::new()))
-}
-
-fn in_header(error: SymphoniaError) -> ReadError {
-    match error {
-        SymphoniaError::IoError(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            ReadError::NotAudio("it ends within its header".into())
-        }
-        SymphoniaError::IoError(error) => ReadError::Io(error),
-        // The probe's own words say no more.
-        SymphoniaError::Unsupported(reason) if reason.starts_with("core (probe)") => {
-            ReadError::NotAudio("unrecognised format".into())
-        }
-        SymphoniaError::Unsupported(reason) => ReadError::NotAudio(format!("no supported format ({reason})")),
-        error => ReadError::NotAudio(error.to_string()),
     }
 }

@@ -52,8 +52,8 @@ impl Ffmpeg {
         let refused = |reason| Error::Read { path: input.to_owned(), reason: ReadError::Io(reason) };
         let original = Original::open(input).map_err(refused)?;
         let mut command = self.command();
-        // Damage is counted here: however much there is, what can be decoded is.
-        command.args(["-max_error_rate", "1"]);
+        // Damage is looked for and counted: however much there is, what can be decoded is.
+        command.args(["-max_error_rate", "1", "-err_detect", "crccheck"]);
         original.as_stdin(&mut command).map_err(refused)?;
         command.args(["-map", "0:a:0"]);
         if in_time {

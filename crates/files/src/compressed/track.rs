@@ -1,0 +1,215 @@
+//! The audio track of a file: which demuxer and decoder read it, and what its header says.
+
+use crate::caf;
+use crate::declared;
+use crate::error::ReadError;
+use crate::opus::{OpusDecoder, OpusHead};
+use crate::source::ReadSeek;
+use alphamf_signal::{check_channels, check_sample_rate};
+use std::io::{self, Read, SeekFrom};
+use std::sync::LazyLock;
+use symphonia::core::audio::Channels;
+use symphonia::core::codecs::audio::well_known::{
+    CODEC_ID_AAC, CODEC_ID_ADPCM_IMA_WAV, CODEC_ID_ADPCM_MS, CODEC_ID_ALAC, CODEC_ID_MP1, CODEC_ID_MP2,
+    CODEC_ID_MP3, CODEC_ID_OPUS, CODEC_ID_VORBIS,
+};
+use symphonia::core::codecs::audio::{AudioCodecId, AudioDecoder, AudioDecoderOptions};
+use symphonia::core::codecs::registry::CodecRegistry;
+use symphonia::core::errors::Error as SymphoniaError;
+use symphonia::core::formats::probe::{Hint, Probe};
+use symphonia::core::formats::{FormatOptions, FormatReader, TrackType};
+use symphonia::core::io::{MediaSource, MediaSourceStream};
+use symphonia::core::meta::MetadataOptions;
+use symphonia::core::units::TimeBase;
+use symphonia::default::{formats, meta};
+
+/// The bit behind the last loudspeaker that `dwChannelMask` knows.
+pub(super) const END_OF_MASK: u32 = 1 << 18;
+
+/// Codecs whose samples are not those that were encoded.
+pub(super) const LOSSY: [AudioCodecId; 8] = [
+    CODEC_ID_AAC,
+    CODEC_ID_ADPCM_IMA_WAV,
+    CODEC_ID_ADPCM_MS,
+    CODEC_ID_MP1,
+    CODEC_ID_MP2,
+    CODEC_ID_MP3,
+    CODEC_ID_OPUS,
+    CODEC_ID_VORBIS,
+];
+
+/// Tells every format but MP4, looking further for its start if a file begins with something else.
+pub(super) static PROBE: LazyLock<Probe> = LazyLock::new(|| {
+    let mut probe = Probe::default();
+    probe.register_format::<formats::AdtsReader>();
+    probe.register_format::<formats::AiffReader>();
+    probe.register_format::<formats::CafReader>();
+    probe.register_format::<formats::FlacReader>();
+    probe.register_format::<formats::MkvReader>();
+    probe.register_format::<formats::MpaReader>();
+    probe.register_format::<formats::OggReader>();
+    // For the compressed kinds only.
+    probe.register_format::<formats::WavReader>();
+    probe.register_metadata::<meta::ApeReader>();
+    probe.register_metadata::<meta::Id3v1Reader>();
+    probe.register_metadata::<meta::Id3v2Reader>();
+    probe
+});
+
+/// For files that begin as MP4: nothing is looked for behind other bytes, so that what was checked is what is read.
+pub(super) static MP4_PROBE: LazyLock<Probe> = LazyLock::new(|| {
+    let mut probe = Probe::default();
+    probe.register_format::<formats::IsoMp4Reader>();
+    probe
+});
+
+pub(super) static CODECS: LazyLock<CodecRegistry> = LazyLock::new(|| {
+    let mut codecs = CodecRegistry::new();
+    symphonia::default::register_enabled_codecs(&mut codecs);
+    codecs.register_audio_decoder::<OpusDecoder>();
+    codecs
+});
+
+/// A source that can be rewound, for the demuxers.
+pub(super) struct Seekable {
+    pub(super) source: Box<dyn ReadSeek>,
+    pub(super) length: u64,
+}
+
+impl Read for Seekable {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        self.source.read(target)
+    }
+}
+
+impl io::Seek for Seekable {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.source.seek(to)
+    }
+}
+
+impl MediaSource for Seekable {
+    fn is_seekable(&self) -> bool {
+        true
+    }
+
+    fn byte_len(&self) -> Option<u64> {
+        Some(self.length)
+    }
+}
+
+/// The first audio track of a source.
+pub(super) struct AudioTrack {
+    pub(super) id: u32,
+    pub(super) decoder: Box<dyn AudioDecoder>,
+    pub(super) time_base: Option<TimeBase>,
+    pub(super) length: Option<u64>,
+    /// When padding begins, in units of the time base, if it comes in packets of its own.
+    pub(super) end: Option<i64>,
+    pub(super) bits: Option<u32>,
+    pub(super) lossy: bool,
+    pub(super) channel_mask: Option<u32>,
+    /// Samples per channel that the codec puts before the first.
+    pub(super) delay: u64,
+}
+
+pub(super) fn probed(
+    probe: &Probe,
+    source: Box<dyn MediaSource>,
+) -> Result<Box<dyn FormatReader>, ReadError> {
+    let stream = MediaSourceStream::new(source, Default::default());
+    probe.probe(&Hint::new(), stream, FormatOptions::default(), MetadataOptions::default()).map_err(in_header)
+}
+
+impl AudioTrack {
+    pub(super) fn of(reader: &dyn FormatReader) -> Result<Self, ReadError> {
+        let track = reader
+            .default_track(TrackType::Audio)
+            .ok_or_else(|| ReadError::Unsupported("no audio track of a known kind".into()))?;
+        let parameters = track
+            .codec_params
+            .as_ref()
+            .and_then(|parameters| parameters.audio())
+            .ok_or_else(|| ReadError::Unsupported("an unknown codec".into()))?;
+        // Before the decoder allocates what they ask for.
+        if let Some(channels) = &parameters.channels {
+            check_channels(channels.count())?;
+        }
+        // MP4 has no room for high ones, and says zero.
+        if let Some(rate) = parameters.sample_rate.filter(|&rate| rate > 0) {
+            check_sample_rate(rate)?;
+        }
+        let decoder =
+            CODECS.make_audio_decoder(parameters, &AudioDecoderOptions::default()).map_err(|error| {
+                match error {
+                    SymphoniaError::Unsupported(what) if what.starts_with("core (codec)") => {
+                        ReadError::Unsupported("a codec that is not read".into())
+                    }
+                    SymphoniaError::Unsupported(what) => ReadError::Unsupported(what.into()),
+                    error => in_header(error),
+                }
+            })?;
+        let bits = match (parameters.codec, &parameters.extra_data) {
+            (codec, _) if LOSSY.contains(&codec) => None,
+            // The sixth byte of what configures the decoder.
+            (CODEC_ID_ALAC, Some(cookie)) => cookie.get(5).map(|&bits| bits.into()),
+            _ => parameters.bits_per_sample,
+        };
+        let head = parameters.extra_data.as_deref().filter(|_| parameters.codec == CODEC_ID_OPUS);
+        let delay = head.and_then(OpusHead::parse).map_or(0, |head| head.pre_skip.into());
+        // AIFF does not say: there they are guessed from the number of channels.
+        let channel_mask = match &parameters.channels {
+            Some(Channels::Positioned(places)) if reader.format_info().short_name != "aiff" => {
+                let mask = u32::try_from(places.bits()).ok();
+                mask.filter(|mask| mask.count_ones() > 2 && *mask < END_OF_MASK)
+            }
+            _ => None,
+        };
+        let (id, time_base) = (track.id, track.time_base);
+        // The granules of Ogg count what is left out at the start.
+        let ogg_delay = if reader.format_info().short_name == "ogg" { delay } else { 0 };
+        let length = track.num_frames.map(|frames| frames.saturating_sub(ogg_delay)).filter(|&n| n > 0);
+        let lossy = LOSSY.contains(&parameters.codec);
+        let is_mpeg = [CODEC_ID_MP1, CODEC_ID_MP2, CODEC_ID_MP3].contains(&parameters.codec);
+        let end = track.num_frames.filter(|_| is_mpeg).and_then(|end| i64::try_from(end).ok());
+        Ok(Self { id, decoder, time_base, length, end, bits, lossy, channel_mask, delay })
+    }
+}
+
+/// What a file says of itself that its demuxer leaves out.
+#[derive(Default)]
+pub(super) struct Declared {
+    /// In bytes.
+    pub(super) length: Option<u64>,
+    pub(super) tags: Vec<(String, String)>,
+    /// Where the size of the samples of a CAF file stands.
+    pub(super) size_at: Option<u64>,
+}
+
+impl Declared {
+    pub(super) fn of(source: &mut Box<dyn ReadSeek>) -> io::Result<Self> {
+        source.rewind()?;
+        let mut start = Vec::new();
+        source.by_ref().take(declared::START_BYTES as u64).read_to_end(&mut start)?;
+        if start.starts_with(b"caff") {
+            let caf::Chunks { length, tags, size_at } = caf::chunks(source)?;
+            return Ok(Self { length, tags, size_at });
+        }
+        Ok(Self { length: declared::length(&start), ..Self::default() })
+    }
+}
+
+pub(super) fn in_header(error: SymphoniaError) -> ReadError {
+    match error {
+        SymphoniaError::IoError(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            ReadError::NotAudio("it ends within its header".into())
+        }
+        SymphoniaError::IoError(error) => ReadError::Io(error),
+        // The probe's own words say no more.
+        SymphoniaError::Unsupported(reason) if reason.starts_with("core (probe)") => {
+            ReadError::NotAudio("unrecognised format".into())
+        }
+        SymphoniaError::Unsupported(reason) => ReadError::NotAudio(format!("no supported format ({reason})")),
+        error => ReadError::NotAudio(error.to_string()),
+    }
+}
