@@ -122,7 +122,7 @@ mod tests {
         let expected = [b"caff\0\x01\0\0".to_vec(), chunk(b"data", 40, &[7; 40])].concat();
         for step in 1..whole.len() {
             let mut mended = Mended::new(Cursor::new(&whole), 12, whole.len() as u64).unwrap();
-            let mut found = Vec::new();
+            let mut found: Vec<u8> = Vec::new();
             let mut block = vec![0; step];
             loop {
                 let count = mended.read(&mut block).unwrap();
