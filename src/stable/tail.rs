@@ -66,7 +66,7 @@ fn log_survival_quantile(a: f64, probability: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// `P(log A > log_x)` for the law of [`log_quantile`].
+/// `P(log A > log_x)` for the law of [`log_survival_quantile`].
 #[cfg(test)]
 pub(crate) fn survival(a: f64, log_x: f64) -> f64 {
     Kernel::new(a).survival(log_x)
