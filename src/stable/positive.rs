@@ -435,7 +435,7 @@ mod tests {
             assert!(PositiveStable::new(a).is_err(), "{a}");
         }
         let message = PositiveStable::new(1.5).unwrap_err().to_string();
-        assert_eq!(message, "alpha / 2 is 1.5, expected 0 < alpha / 2 <= 1");
+        assert_eq!(message, "alpha / 2 is 1.5; expected 0 < alpha / 2 <= 1");
     }
 
     #[test]
