@@ -133,9 +133,9 @@ fn endless_inputs_are_not_read_to_their_end() {
     let folder = Folder::new();
     let (input, output, zero) = (folder.join("in.wav"), folder.join("out.wav"), Path::new("/dev/zero"));
     recording(&input);
-    fails(&[&input, &output, Path::new("--model"), zero], &[], DICTIONARY, &["/dev/zero", "larger than"]);
+    fails(&[&input, &output, Path::new("--model"), zero], &[], DICTIONARY, &["/dev/zero", "more than"]);
     let eval = Path::new("eval");
-    fails(&[eval, Path::new("--manifest"), zero], &[], INPUT, &["/dev/zero", "larger than"]);
+    fails(&[eval, Path::new("--manifest"), zero], &[], INPUT, &["/dev/zero", "more than"]);
     fails(&[eval, Path::new("--protocol"), zero, Path::new("--data"), zero], &[], INPUT, &["/dev/zero"]);
 }
 
