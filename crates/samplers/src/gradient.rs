@@ -196,7 +196,7 @@ impl<T: Real> Engine<T> {
     pub fn evaluate_and_watch(&mut self, target: &mut dyn Target<T>, theta: &[T], weight: f64) {
         self.evaluate(target, theta);
         // A fold turns the slope round, however large it is.
-        let weight = if self.settings.mirror { 0.0 } else { weight };
+        let weight = if self.settings.mirror || target.is_folded() { 0.0 } else { weight };
         let Self { last, gradient, dimension, .. } = self;
         let ends = last.theta.chunks_exact(*dimension).zip(theta.chunks_exact(*dimension));
         let slopes = last.gradient.chunks_exact(*dimension).zip(gradient.chunks_exact(*dimension));

@@ -46,6 +46,10 @@ impl<T: Real, Inner: Target<T>> Coordinates<T> for Mirrored<Inner, T> {
         x.signum()
     }
 
+    fn folds(&self) -> bool {
+        true
+    }
+
     fn support(&self, site: &Site) -> Option<Support> {
         matches!(site.support, Support::Real | Support::HalfLine).then_some(Support::Real)
     }
@@ -223,6 +227,11 @@ trait Coordinates<T: Real> {
         false
     }
 
+    /// Whether two states stand for one `theta`.
+    fn folds(&self) -> bool {
+        false
+    }
+
     /// Where the coordinates of a site of the inner target lie; none if that is none of the supports.
     fn support(&self, site: &Site) -> Option<Support>;
 
@@ -254,6 +263,10 @@ macro_rules! target_in_coordinates {
 
             fn terms(&self) -> usize {
                 self.inner.terms()
+            }
+
+            fn is_folded(&self) -> bool {
+                self.folds() || self.inner.is_folded()
             }
 
             fn gradient(&mut self, x: &[T], batch: Minibatch<'_>, gradient: &mut [T]) {

@@ -101,6 +101,12 @@ pub trait Target<T: Real> {
         1
     }
 
+    /// Whether the density is folded, as by [`Mirrored`](crate::Mirrored): its slope turns round at the fold, where the energy
+    /// error of a step has no bound and says nothing of divergence.
+    fn is_folded(&self) -> bool {
+        false
+    }
+
     /// Writes the gradient of `U`, estimated on `batch`, into `gradient` (`dimension x blocks`).
     fn gradient(&mut self, theta: &[T], batch: Minibatch<'_>, gradient: &mut [T]);
 
@@ -148,6 +154,9 @@ macro_rules! pointer_to_target {
             }
             fn terms(&self) -> usize {
                 (**self).terms()
+            }
+            fn is_folded(&self) -> bool {
+                (**self).is_folded()
             }
             fn gradient(&mut self, theta: &[T], batch: Minibatch<'_>, gradient: &mut [T]) {
                 (**self).gradient(theta, batch, gradient);

@@ -99,7 +99,7 @@ const SAMPLERS: [(&str, f64, f64, Build); 6] = [
         let settings = SghmcSettings { gradient: settings(step), ..SghmcSettings::default() };
         Ok(Box::new(Sghmc::new(2, BLOCKS, settings, SeedTree::new(SEEDS))?))
     }),
-    ("SGNHT", 2.0, 0.8, |step| {
+    ("SGNHT", 2.0, 0.4, |step| {
         let settings = SgnhtSettings { gradient: settings(step), ..SgnhtSettings::default() };
         Ok(Box::new(Sgnht::new(2, BLOCKS, settings, SeedTree::new(SEEDS))?))
     }),

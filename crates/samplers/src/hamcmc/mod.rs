@@ -302,10 +302,11 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
                 target.potential(start, start_potential);
                 target.potential(theta, end_potential);
             }
+            let folded = mirror || target.is_folded();
             let (next_gradient, metropolis) = (&self.next_gradient, self.metropolis);
             for_blocks(&mut self.blocks, theta, |index, memory, theta| {
                 let (before, mut after) = (&gradient[column(index)], &next_gradient[column(index)]);
-                let weight = if mirror { 0.0 } else { 0.25 * step_size };
+                let weight = if folded { 0.0 } else { 0.25 * step_size };
                 let error = weight * (memory.steepness_of(after) - memory.steepness);
                 memory.ran_away =
                     error > DIVERGENCE || is_runaway([&memory.block.old, theta], [before, after]);

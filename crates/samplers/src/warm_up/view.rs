@@ -64,6 +64,10 @@ impl<T: Real> Target<T> for View<'_, T> {
         self.target.terms()
     }
 
+    fn is_folded(&self) -> bool {
+        self.target.is_folded()
+    }
+
     fn is_fixed(&self) -> bool {
         self.target.is_fixed()
     }
