@@ -127,7 +127,7 @@ def test_options_out_of_range_are_named(options, error, words):
 def test_every_option_of_the_program_is_there(program):
     """What is no option of samples but of files and terminals is left out."""
     files = {
-        "output-dir", "force", "residual", "plot", "levels", "stats", "raw", "raw-out", "format", "salvage", "strict",
+        "output-dir", "force", "residual", "plot", "plot-scale", "levels", "stats", "raw", "raw-out", "format", "salvage", "strict",
         "noise-from", "manifest", "shard", "live", "latency", "quiet", "log", "help", "version",
     }  # fmt: skip
     text = subprocess.run([program, "--help"], check=True, capture_output=True, text=True).stdout

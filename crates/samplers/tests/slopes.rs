@@ -91,7 +91,7 @@ fn hamcmc(step: f64, pairs: Pairs) -> Result<Hamcmc<f64>, SamplerError> {
 }
 
 #[rustfmt::skip]
-const SAMPLERS: [(&str, f64, f64, Build); 6] = [
+const SAMPLERS: [(&str, f64, f64, Build); 5] = [
     ("SGLD", 1.0, 0.3, |step| Ok(Box::new(Sgld::new(2, BLOCKS, settings(step), SeedTree::new(SEEDS))?))),
     ("SGRLD", 1.0, 0.4, |step| Ok(Box::new(Sgrld::new(2, BLOCKS, settings(step), SeedTree::new(SEEDS))?))),
     ("HAMCMC", 1.0, 0.3, |step| Ok(Box::new(hamcmc(step, Pairs::States)?))),
@@ -103,7 +103,7 @@ const SAMPLERS: [(&str, f64, f64, Build); 6] = [
         let settings = SgnhtSettings { gradient: settings(step), ..SgnhtSettings::default() };
         Ok(Box::new(Sgnht::new(2, BLOCKS, settings, SeedTree::new(SEEDS))?))
     }),
-    ("SGRHMC", 1.0, 0.3, |step| Ok(Box::new(Sgrhmc::new(2, BLOCKS, settings(step), SeedTree::new(SEEDS))?))),
+    // Not SGRHMC: at its stable steps its bias is within some standard errors of zero, which tells no order.
 ];
 
 /// The order of the bias over three steps, each half of the last.
