@@ -269,7 +269,7 @@ fn report(program: &Path, output: io::Result<Output>) -> Vec<u8> {
         }
         Err(error) => (LOST, format!("{}: {error}", program.display()).into_bytes()),
     };
-    [&code.to_le_bytes()[..], &said].concat()
+    [&code.to_le_bytes()[..], &messages].concat()
 }
 
 fn exit_code(code: Option<i32>) -> ExitCode {

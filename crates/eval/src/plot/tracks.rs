@@ -35,7 +35,7 @@ impl Envelope {
             let samples = channels.iter().flat_map(|channel| &channel[start..end]);
             let (low, high) = samples
                 .fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), x| (low.min(*x), high.max(*x)));
-            if self.samples % self.merged == 0 {
+            if self.samples.is_multiple_of(self.merged) {
                 self.columns.push((low, high));
             } else if let Some(last) = self.columns.last_mut() {
                 *last = (last.0.min(low), last.1.max(high));
@@ -81,7 +81,7 @@ impl<const N: usize> Means<N> {
             self.sums = self.sums.chunks_exact(2).map(|pair| add(&pair[0], &pair[1])).collect();
             self.merged *= 2;
         }
-        if self.slots % self.merged == 0 {
+        if self.slots.is_multiple_of(self.merged) {
             self.sums.push(values);
         } else if let Some(last) = self.sums.last_mut() {
             *last = add(last, &values);
