@@ -93,7 +93,7 @@ impl Default for WarmUpSettings {
     }
 }
 
-/// A sampler in coordinates learned while it warms up; see the [module](self).
+/// A sampler in coordinates learned while it warms up.
 ///
 /// Before [`warm_up`](Sampler::warm_up) it passes every call on, and its draws are those of the inner sampler bit for bit.
 ///
