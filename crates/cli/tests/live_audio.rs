@@ -70,7 +70,11 @@ impl Server {
         let mut told = BufReader::new(live.stderr.take().unwrap());
         let mut line = String::new();
         told.read_line(&mut line).unwrap();
-        assert!(line.contains("Ctrl-C ends it"), "{line}{}", rest_of(told));
+        if !line.contains("press Ctrl-C to stop") {
+            // Else the rest would be awaited for ever.
+            live.kill().unwrap();
+            panic!("{line}{}", rest_of(told));
+        }
         (live, told)
     }
 }
