@@ -1,8 +1,8 @@
-//! What the demuxer of CAF files leaves out: the information chunk, and where the file ends by its own declaration.
+//! Information chunk and declared length of CAF files, which the demuxer of symphonia lacks.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// More chunks than any file has.
+/// Limit on chunks; files have fewer.
 const MAX_CHUNKS: usize = 10_000;
 /// The longest information chunk that is read, bytes.
 const MAX_INFORMATION_BYTES: u64 = 1 << 20;
@@ -17,18 +17,18 @@ const NAMES: [(&str, &str); 6] = [
     ("encoding application", "ENCODER"),
 ];
 
-/// What the chunks of a file say.
+/// Contents of the chunks of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Chunks {
-    /// In bytes, as far as it is declared.
+    /// Declared length in bytes, if there is one.
     pub(super) length: Option<u64>,
     /// Names, as in Vorbis comments, and values.
     pub(super) tags: Vec<(String, String)>,
-    /// Where the size of the samples stands, in bytes from the start.
+    /// Position of the size of the samples, in bytes from the start.
     pub(super) size_at: Option<u64>,
 }
 
-/// A file that is cut off within its samples, whose size is given as that of what is left.
+/// A file that is cut off within its samples, read with the size of the remaining ones.
 pub(super) struct Mended<R> {
     source: R,
     size_at: u64,
@@ -37,7 +37,7 @@ pub(super) struct Mended<R> {
 }
 
 impl<R: Read + Seek> Mended<R> {
-    /// `length` is that of the file in bytes.
+    /// `length` is the length of the file in bytes.
     pub(super) fn new(mut source: R, size_at: u64, length: u64) -> io::Result<Self> {
         let size = length.saturating_sub(size_at.saturating_add(8)).to_be_bytes();
         source.rewind()?;
@@ -84,7 +84,7 @@ pub(super) fn chunks(file: &mut (impl Read + Seek)) -> io::Result<Chunks> {
         if &chunk[..4] == b"data" {
             this.size_at = Some(position + 4);
         }
-        // The samples may go on to the end.
+        // The samples may extend to the end.
         is_open |= &chunk[..4] == b"data" && size == u64::MAX;
         let Some(next) = position.checked_add(12).and_then(|body| body.checked_add(size)) else { break };
         (position, this.length) = (next, Some(next));

@@ -1,20 +1,20 @@
-//! Recordings one after the other in a single stream of bytes, as `cat a.flac b.flac` makes them.
+//! Concatenated FLAC recordings in one stream of bytes, as `cat a.flac b.flac` makes them.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How a FLAC stream begins: its name, and a stream information block of 34 bytes that may be the last (RFC 9639,
-/// section 8). The chance that compressed samples look like it is 2^-63 a byte.
+/// Starts of a FLAC stream: its name and the header of a stream information block of 34 bytes, which may be the last
+/// (RFC 9639, section 8). Compressed samples match by chance with probability 2^-63 a byte.
 const STARTS: [[u8; 8]; 2] = [*b"fLaC\x00\x00\x00\x22", *b"fLaC\x80\x00\x00\x22"];
 const START_BYTES: usize = 8;
 
-/// FLAC streams in one stream of bytes.
+/// The FLAC streams of one stream of bytes.
 pub(super) struct Chain(Arc<Mutex<Bytes>>);
 
 struct Bytes {
     source: Box<dyn Read + Send + Sync>,
-    /// Read and not given out.
+    /// Read from the source, not yet passed on.
     waiting: VecDeque<u8>,
     /// Whether the next byte begins a recording.
     at_start: bool,
@@ -72,7 +72,7 @@ impl Read for Link {
 }
 
 impl Bytes {
-    /// Reads until a start can be told, or there is no more.
+    /// Reads until a start can be recognised, or the source ends.
     fn fill(&mut self) -> io::Result<()> {
         let mut chunk = [0; 1 << 15];
         while !self.exhausted && self.waiting.len() < START_BYTES {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn recordings_are_told_apart_however_they_are_read() {
+    fn recordings_are_separated_however_they_are_read() {
         let first = [&STARTS[0][..], b"abc fLaC\x01 fLaC"].concat();
         let second = [&STARTS[1][..], b"x"].concat();
         let third = STARTS[0].to_vec();

@@ -1,4 +1,4 @@
-//! Every format but WAV and raw samples, by way of the symphonia crate.
+//! Every format but WAV and raw samples, by the symphonia crate.
 
 mod track;
 
@@ -28,20 +28,20 @@ use symphonia::core::packet::Packet;
 use symphonia::core::units::TimeBase;
 use track::{AudioTrack, Declared, MP4_PROBE, PROBE, Seekable, probed};
 
-/// The most samples a damaged packet is replaced with; real packets are shorter.
+/// Limit on the samples that replace a damaged packet; real packets are shorter.
 const LONGEST_PACKET: u64 = 1 << 16;
 
-/// How many samples a lossy recording may lack at its end: encoders count their delay and padding
-/// in various ways.
+/// Samples that a lossy recording may lack at its end without loss: encoders count their delay and padding in various
+/// ways.
 const LOSSY_SLACK: u64 = 1 << 13;
 
-/// A pause between packets of more than this is a loss, s: containers round times to a millisecond.
+/// Shortest gap between packets that counts as a loss, s; containers round times to a millisecond.
 const SHORTEST_GAP_SECONDS: f64 = 0.005;
 
-/// A longer pause is not believed, s.
+/// Longest gap that counts as a loss, s; a longer one is an error of the time stamps.
 const LONGEST_GAP_SECONDS: f64 = 600.0;
 
-/// Packets wholly behind the announced end that an encoder may have padded with. More of them are another recording.
+/// Packets behind the announced end that may be padding; more of them are another recording.
 const MOST_PADDING: usize = 4;
 
 /// Decodes one audio track of a file or stream.
@@ -50,41 +50,41 @@ pub(super) struct CompressedDecoder {
     decoder: Box<dyn AudioDecoder>,
     track: u32,
     time_base: Option<TimeBase>,
-    /// When padding begins, in units of the time base, if it comes in packets of its own.
+    /// Start of the padding, in units of the time base, if it has packets of its own.
     end: Option<i64>,
-    /// What follows the recording that is being read.
+    /// Recordings that follow the present one.
     chain: Option<Chain>,
     pub(super) sample_rate: u32,
     pub(super) channels: usize,
-    /// Where the channels are heard, as the bits of `dwChannelMask`, if the file says.
+    /// Speaker positions, as the bits of `dwChannelMask`, if the file has them.
     pub(super) channel_mask: Option<u32>,
     pub(super) format: SampleFormat,
-    /// Samples per channel, if the file says.
+    /// Samples per channel, if the file declares them.
     pub(super) length: Option<u64>,
     pub(super) metadata: Metadata,
     /// Audio tracks besides this one.
     pub(super) other_tracks: usize,
     lossless: bool,
-    /// Bytes of a sample of all channels, if they are stored as they are.
+    /// Bytes of one sample of all channels, if they are uncompressed.
     frame_bytes: Option<u64>,
-    /// Whether packets last as long as the container says, though they decode to more samples.
+    /// Whether packets are cut to the duration in the container if they decode to more samples.
     trust_durations: bool,
-    /// Samples per channel still to be left out at the start.
+    /// Samples per channel still to be dropped at the start.
     skip: u64,
-    /// Samples per channel given out so far.
+    /// Samples per channel passed on so far.
     position: u64,
-    /// When the next packet is due, in units of the time base.
+    /// Expected time of the next packet, in units of the time base.
     due: Option<i64>,
-    /// Samples per channel of silence that come before the next packet.
+    /// Samples per channel of silence before the next packet.
     gap: u64,
     /// Packets read ahead.
     ahead: VecDeque<Packet>,
-    /// Whether further recordings follow the first, whose length is no limit any more.
+    /// Whether further recordings follow the first, so that its length is no limit.
     chained: bool,
     losses: Losses,
-    /// What the stream of frames has lost before it was taken apart.
+    /// Losses of the stream of frames, found before it was demuxed.
     lost: Arc<Lost>,
-    /// What opening has decoded.
+    /// Samples decoded by opening.
     pending: Vec<Vec<f32>>,
 }
 
@@ -102,7 +102,7 @@ impl CompressedDecoder {
         let cut_bytes =
             declared.filter(|&declared| declared::is_cut(declared, length)).map_or(0, |end| end - length);
         source.rewind().map_err(ReadError::Io)?;
-        // Demuxers that can seek look for the end first, and refuse a file that has none; that of CAF always does.
+        // Demuxers that can seek read the end first and refuse a file without one; that of CAF always does.
         let source: Box<dyn MediaSource> = match size_at {
             Some(size_at) if cut_bytes > 0 => {
                 let mended = caf::Mended::new(source, size_at, length).map_err(ReadError::Io)?;
@@ -114,7 +114,7 @@ impl CompressedDecoder {
         let mut this = Self::new(probed(&PROBE, source)?)?;
         if cut_bytes > 0 {
             this.losses.ends_early = true;
-            // Told, and no error.
+            // Reported, but no error.
             this.length = None;
             this.losses.missing_samples = cut_bytes / this.frame_bytes.unwrap_or(u64::MAX);
         }
@@ -189,7 +189,7 @@ impl CompressedDecoder {
             lost: Arc::default(),
             pending: Vec::new(),
         };
-        // Some containers do not say what they hold: the first packet does.
+        // Some containers do not declare their format: the first packet does.
         let mut pending = Vec::new();
         this.next_packet(&mut pending)?;
         this.pending = pending;
@@ -211,7 +211,7 @@ impl CompressedDecoder {
         Ok(this)
     }
 
-    /// Goes on with the recording that follows, if there is one.
+    /// Opens the next recording, if there is one.
     fn next_recording(&mut self) -> Result<bool, ReadError> {
         let Some(next) = self.chain.as_ref().and_then(Chain::next) else { return Ok(false) };
         self.reader = probed(&PROBE, Box::new(ReadOnlySource::new(next)))?;
@@ -221,7 +221,7 @@ impl CompressedDecoder {
         Ok(true)
     }
 
-    /// Decodes what the reader has come to.
+    /// Makes a decoder for the present track.
     fn go_on(&mut self) -> Result<(), ReadError> {
         let AudioTrack { id, decoder, time_base, length, delay, .. } = AudioTrack::of(self.reader.as_ref())?;
         (self.track, self.decoder, self.time_base, self.length) = (id, decoder, time_base, length);
@@ -230,7 +230,7 @@ impl CompressedDecoder {
         Ok(())
     }
 
-    /// The format and the trust in the length that go with the codec.
+    /// The sample format for the codec, and whether the declared length is exact.
     fn settle_format(&mut self, bits: Option<u32>) {
         let (float, decoded_bits) = match self.decoder.last_decoded() {
             GenericAudioBufferRef::F32(_) | GenericAudioBufferRef::F64(_) => (true, 32),
@@ -266,7 +266,7 @@ impl CompressedDecoder {
             if decoded.is_empty() {
                 self.next_packet(&mut decoded)?;
                 if self.gap > 0 {
-                    // The packet comes after it.
+                    // The packet follows the silence.
                     self.pending = decoded;
                     continue;
                 }
@@ -322,7 +322,7 @@ impl CompressedDecoder {
                     return Ok(None);
                 }
                 Err(SymphoniaError::IoError(error)) => return Err(ReadError::Io(error)),
-                // Another Ogg recording, which does not say beforehand how long it is.
+                // Another Ogg recording, whose length is unknown before its end.
                 Err(SymphoniaError::ResetRequired) => {
                     self.go_on()?;
                     self.length = None;
@@ -332,7 +332,7 @@ impl CompressedDecoder {
         }
     }
 
-    /// Notes the silence before a packet, if the one due before it is missing.
+    /// Adds silence before a packet if the expected one before it is missing.
     fn look_for_gap(&mut self, packet: &Packet) {
         let Some(time_base) = self.time_base else { return };
         if let Some(due) = self.due {
@@ -344,7 +344,7 @@ impl CompressedDecoder {
             }
         }
         let duration = packet.block_dur().get();
-        // Without a duration there is nothing to expect.
+        // Without a duration, the time of the next packet is unknown.
         self.due =
             i64::try_from(duration).ok().filter(|&n| n > 0).map(|n| packet.pts.get().saturating_add(n));
     }
@@ -381,7 +381,7 @@ impl CompressedDecoder {
                     self.losses.silent_samples += silence;
                     return Ok(());
                 }
-                // Kept in time by silence, as the packets after it are probably sound.
+                // Replaced with silence, so that the following packets stay in time.
                 Err(SymphoniaError::DecodeError(_) | SymphoniaError::IoError(_)) => {
                     self.losses.damaged_packets += 1;
                     silence = silence.saturating_add(duration.min(LONGEST_PACKET));
@@ -394,7 +394,7 @@ impl CompressedDecoder {
         }
     }
 
-    /// What the recording lacks so far.
+    /// Losses so far.
     pub(super) fn losses(&self) -> Losses {
         let mut losses = self.losses;
         losses.damaged_packets += self.lost.gaps.load(Relaxed);
@@ -407,7 +407,7 @@ impl CompressedDecoder {
     fn at_end(&mut self) -> Result<(), ReadError> {
         let slack = if self.lossless { 0 } else { LOSSY_SLACK };
         match self.length {
-            // Samples that are stored as they are end anywhere: told, and no error.
+            // Uncompressed samples may end anywhere: reported, but no error.
             Some(expected) if self.position < expected && self.frame_bytes.is_some() => {
                 self.losses.missing_samples = expected - self.position;
                 self.losses.ends_early = true;

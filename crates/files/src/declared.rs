@@ -1,19 +1,18 @@
-//! Where a file ends by its own declaration, for formats whose demuxers do not miss what is cut off: AIFF and Matroska,
-//! and CAF, whose chunks `caf` walks.
+//! Declared lengths of AIFF and Matroska files, and of CAF by `caf`: their demuxers do not report a truncated file.
 
 use std::io::{self, Read};
 
-/// The first bytes, in which AIFF and Matroska say how long they are.
+/// The first bytes, which hold the length of AIFF and Matroska files.
 pub(super) const START_BYTES: usize = 256;
 
-/// Lengths from here on are what programs leave that write to a pipe.
+/// Lengths from here on are placeholders of programs that write to a pipe.
 const OPEN_LENGTH: u32 = 0x7fff_0000;
 
 /// The names of the elements of Matroska (RFC 9559).
 const HEADER: &[u8] = &[0x1a, 0x45, 0xdf, 0xa3];
 const SEGMENT: &[u8] = &[0x18, 0x53, 0x80, 0x67];
 
-/// The length of a file in bytes that begins like this, as far as it says.
+/// The declared length in bytes of a file that begins like this, if there is one.
 pub(super) fn length(start: &[u8]) -> Option<u64> {
     if let Some(form) = start.strip_prefix(b"FORM").filter(|form| form.get(4..7) == Some(b"AIF")) {
         let length = u32::from_be_bytes(*form.first_chunk()?);
@@ -25,7 +24,7 @@ pub(super) fn length(start: &[u8]) -> Option<u64> {
     Some((start.len() - body.len()) as u64 + size)
 }
 
-/// The size of an element and what follows it (RFC 8794, section 6); none if it is unknown.
+/// The size of an element and the bytes that follow it (RFC 8794, section 6); none if the size is unknown.
 fn element_size(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let length = 1 + bytes.first()?.leading_zeros() as usize;
     let (size, rest) = bytes.split_at_checked(length).filter(|_| length <= 8)?;
@@ -34,13 +33,13 @@ fn element_size(bytes: &[u8]) -> Option<(u64, &[u8])> {
     (size & mask != mask).then_some((size & mask, rest))
 }
 
-/// Whether so many bytes are too few for a file that declares so many: padding does not count.
+/// Whether a file is shorter than declared, padding aside.
 pub(super) fn is_cut(declared: u64, found: u64) -> bool {
     const PADDING: u64 = 8;
     found.saturating_add(PADDING) < declared
 }
 
-/// Reads a stream through and remembers whether it ends before its declared end.
+/// Passes a stream on and records whether it ends before its declared end.
 pub(super) struct Measured<R> {
     source: R,
     start: Vec<u8>,

@@ -38,10 +38,10 @@ pub enum ReadError {
     /// The file has no bytes.
     #[error("the file is empty: expected audio")]
     Empty,
-    /// The file holds something other than audio, or its header makes no sense.
+    /// The file is not audio, or its header is invalid.
     #[error("not an audio file: {0}")]
     NotAudio(String),
-    /// The file is shorter than its header says.
+    /// The file is shorter than its header declares.
     #[error("the file is truncated: expected {expected} samples per channel, found {found}")]
     Truncated {
         /// Samples per channel announced by the header.
@@ -54,10 +54,10 @@ pub enum ReadError {
     Damaged {
         /// Index of the sample, from 0.
         sample: u64,
-        /// What the decoder says.
+        /// The message of the decoder.
         reason: String,
     },
-    /// Raw samples end in the middle of one, so that their format is probably another.
+    /// Raw samples end within a frame, so the format is probably wrong.
     #[error(
         "ends with {found} of the {expected} bytes of a sample of every channel: \
          is its raw format another?"
@@ -71,7 +71,7 @@ pub enum ReadError {
     /// The file is audio in an encoding that is not supported.
     #[error("unsupported encoding: {0}")]
     Unsupported(String),
-    /// A stream has to be held in memory and is too long for that.
+    /// A stream that must be held in memory is too long.
     #[error("an MP4 or CAF stream of more than {} MB cannot be held in memory: give the file by its name", maximum >> 20)]
     TooLongToHold {
         /// The longest, bytes.

@@ -1,4 +1,4 @@
-//! What a file says of its recording besides the samples: titles, cue points, the broadcast extension and the like.
+//! Metadata of a recording: tags, cue points, the broadcast extension and other chunks.
 
 mod id3;
 
@@ -7,35 +7,35 @@ use std::io::{self, Read};
 use symphonia::core::formats::FormatReader;
 use symphonia::core::meta::{RawValue, StandardVisualKey, Tag};
 
-/// The most that is kept of a file, bytes: pictures are larger than all the rest together.
+/// Limit on the metadata of a file, bytes; pictures are larger than all the rest together.
 const MAX_BYTES: usize = 16 << 20;
 
-/// What a chunk takes besides its body.
+/// Bytes of a chunk besides its body.
 const HEADER_BYTES: usize = 8;
 
-/// Chunks of a WAV file that tell of its encoding or place in the file and not of the recording.
+/// Chunks of a WAV file that describe the file, not the recording.
 const STRUCTURE: [&[u8; 4]; 9] =
     [b"fmt ", b"data", b"fact", b"ds64", b"JUNK", b"junk", b"FLLR", b"PAD ", b"PEAK"];
 
-/// FLAC blocks (RFC 9639, section 8): the kinds that tell of the recording.
+/// FLAC blocks (RFC 9639, section 8) that describe the recording.
 const APPLICATION: u8 = 2;
 const VORBIS_COMMENT: u8 = 4;
 const CUE_SHEET: u8 = 5;
 const PICTURE: u8 = 6;
 
-/// What begins an application block in which the reference encoder of FLAC keeps a chunk of a WAV file.
+/// The start of an application block in which the reference encoder of FLAC keeps a chunk of a WAV file.
 const RIFF: &[u8] = b"riff";
 
 /// The longest FLAC block.
 const LONGEST_BLOCK: usize = (1 << 24) - 1;
 
-/// The name under which FLAC keeps the loudspeakers of its channels (RFC 9639, section 8.6.2).
+/// The tag under which FLAC keeps the speaker positions of its channels (RFC 9639, section 8.6.2).
 const CHANNEL_MASK: &str = "WAVEFORMATEXTENSIBLE_CHANNEL_MASK";
 
 const TITLE: &str = "TITLE";
 
-/// Names of Vorbis comments and of the chunks with the same meaning in the list of information of a WAV file. Of two for
-/// one name, the first is written.
+/// Names of Vorbis comments, and the chunks of the `INFO` list of a WAV file with the same meaning. The first of two
+/// chunks for one name is written.
 const INFORMATION: [(&str, &[u8; 4]); 13] = [
     (TITLE, b"INAM"),
     ("ARTIST", b"IART"),
@@ -88,7 +88,7 @@ impl Metadata {
         }
     }
 
-    /// Whether there is room for so many bytes more.
+    /// Counts `bytes` more, if they fit within the limit.
     fn take(&mut self, bytes: usize) -> bool {
         let fits = bytes <= MAX_BYTES - self.bytes;
         if fits {
@@ -97,7 +97,7 @@ impl Metadata {
         fits
     }
 
-    /// Keeps a chunk of a WAV file if it tells of the recording; reads what it needs of `body`.
+    /// Keeps a chunk of a WAV file if it describes the recording; reads no more of `body` than it needs.
     pub(super) fn read_chunk(
         &mut self,
         name: [u8; 4],
@@ -132,7 +132,7 @@ impl Metadata {
         self.chunks.push((name, bytes));
     }
 
-    /// Adds the texts of an ID3 tag under names that are not known yet.
+    /// Adds the texts of an ID3 tag under names that are not taken.
     fn push_texts(&mut self, tag: &[u8]) {
         let known: Vec<String> = self.tags.iter().map(|(name, _)| name.clone()).collect();
         for (name, value) in id3::texts(tag) {
@@ -155,7 +155,7 @@ impl Metadata {
         }
     }
 
-    /// How many pictures there are that only FLAC files are written with.
+    /// Number of pictures, which only FLAC files can hold.
     #[must_use]
     pub fn pictures(&self) -> usize {
         self.blocks.iter().filter(|(kind, _)| *kind == PICTURE).count()
@@ -169,11 +169,11 @@ impl Metadata {
         }
     }
 
-    /// What a demuxer found.
+    /// Metadata found by a demuxer.
     pub(super) fn of_demuxer(reader: &mut dyn FormatReader) -> Self {
         let mut this = Self::default();
         let mut found = reader.metadata();
-        // Matroska has one for every element; of an MP3 with tags of both versions of ID3, the first says more.
+        // Matroska has one revision per element; an MP3 with both versions of ID3 has two, the first with more tags.
         while let Some(revision) = found.current() {
             let known: Vec<String> = this.tags.iter().map(|(name, _)| name.clone()).collect();
             for visual in &revision.media.visuals {
@@ -206,9 +206,9 @@ impl Metadata {
         this
     }
 
-    /// What the blocks at the start of a FLAC stream say; reads no further than they reach.
+    /// Metadata and speaker positions from the blocks at the start of a FLAC stream; reads no further than the blocks.
     ///
-    /// Also gives the loudspeakers, if they are named. What is damaged is left to the decoder to refuse.
+    /// Damage is left to the decoder to refuse.
     pub(super) fn of_flac(start: &mut impl Read) -> io::Result<(Self, Option<u32>)> {
         let (mut this, mut channel_mask) = (Self::default(), None);
         let mut mark = [0; 4];
@@ -277,7 +277,7 @@ impl Metadata {
         if !is_listed && list.len() > 4 {
             add(b"LIST", &list);
         }
-        // A list that is kept byte for byte has no place for any other tag.
+        // A list that is kept byte for byte takes no further tag: they go into an ID3 tag.
         let others = self.tags().filter(|(name, value)| match information(name) {
             Some(_) => is_listed && !self.is_in_list(value),
             None => true,
@@ -289,7 +289,7 @@ impl Metadata {
         bytes
     }
 
-    /// Whether a list of information that is kept holds a value.
+    /// Whether an `INFO` list that is kept byte for byte holds a value.
     fn is_in_list(&self, value: &str) -> bool {
         let lists = self.chunks.iter().filter(|(name, body)| name == b"LIST" && body.starts_with(b"INFO"));
         let of_list = |body| {
@@ -298,7 +298,7 @@ impl Metadata {
         lists.map(|(_, body)| &body[4..]).any(of_list)
     }
 
-    /// Blocks for a FLAC stream, the last of all; `channel_mask` if they are not the usual ones.
+    /// Blocks for a FLAC stream, which end its header; `channel_mask` unless the speaker positions are the default ones.
     pub(super) fn to_blocks(&self, channel_mask: Option<u32>) -> Vec<u8> {
         let mut blocks: Vec<(u8, Vec<u8>)> = self.blocks.clone();
         for (name, body) in &self.chunks {
@@ -332,17 +332,17 @@ impl Metadata {
     }
 }
 
-/// The chunk of a list of information for a Vorbis comment.
+/// The chunk of an `INFO` list for a Vorbis comment.
 fn information(name: &str) -> Option<&'static (&'static str, &'static [u8; 4])> {
     INFORMATION.iter().find(|(known, _)| *known == name)
 }
 
 /// The name of a tag in Vorbis comments.
 fn name_of(tag: &Tag) -> &str {
-    /// Of ID3: names that it has none for are beside the value.
+    /// Frames of ID3 for tags without a frame of their own: the name stands beside the value.
     const NAMED_BESIDE: [&str; 2] = ["TXXX", "TXX"];
     const NAME: &str = "DESCRIPTION";
-    // In Matroska, the name follows what it is about, mostly the album.
+    // In Matroska, the name follows its target, mostly the album.
     match tag.raw.key.split_once('@') {
         Some((_, "PART_NUMBER")) => return "TRACKNUMBER",
         Some((_, name)) => return name,
@@ -360,7 +360,7 @@ fn name_of(tag: &Tag) -> &str {
     tag.std.as_ref().and_then(standard_name).or_else(beside).or_else(of_id3).unwrap_or(&tag.raw.key)
 }
 
-/// The name of a tag in Vorbis comments, for those that other formats name otherwise.
+/// The name in Vorbis comments of a tag that other formats name differently.
 fn standard_name(tag: &symphonia::core::meta::StandardTag) -> Option<&'static str> {
     use symphonia::core::meta::StandardTag as Tag;
     Some(match tag {
@@ -379,7 +379,7 @@ fn standard_name(tag: &symphonia::core::meta::StandardTag) -> Option<&'static st
     })
 }
 
-/// Chunks of a list, as far as they are whole.
+/// Complete chunks of a list.
 struct Chunks<'a>(&'a [u8]);
 
 impl<'a> Iterator for Chunks<'a> {
@@ -395,9 +395,9 @@ impl<'a> Iterator for Chunks<'a> {
     }
 }
 
-/// The comments of a block of them, as far as it is whole.
+/// Complete comments of a block.
 fn comments(mut bytes: &[u8]) -> Vec<(String, String)> {
-    /// Takes a text that stands behind its length.
+    /// Takes a text that follows its length.
     fn text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
         let (length, rest) = bytes.split_first_chunk::<4>()?;
         let (text, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
@@ -405,7 +405,7 @@ fn comments(mut bytes: &[u8]) -> Vec<(String, String)> {
         Some(text)
     }
     let _encoder = text(&mut bytes);
-    // How many there are shows.
+    // Their number is not needed.
     bytes = bytes.get(4..).unwrap_or_default();
     let mut found = Vec::new();
     while let Some(comment) = text(&mut bytes) {

@@ -1,22 +1,22 @@
-//! What the demuxer of MP4 files leaves out.
+//! Edit lists and limits of MP4 files, which the demuxer of symphonia lacks.
 //!
-//! The edit list tells how many samples an encoder has put before the first. The demuxer does not
-//! apply it, and without it AAC recordings come out late by the delay of their encoder, 1024
-//! samples or more. And a fragment that announces millions of packets keeps it busy for minutes.
+//! The edit list holds the number of samples that an encoder put before the first. Without it, AAC recordings are late by
+//! the delay of their encoder, 1024 samples or more. A fragment that announces millions of packets would keep the demuxer
+//! busy for minutes.
 
 use super::error::ReadError;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// How deep boxes are nested down to what is looked for: moov, trak, edts.
+/// Nesting depth of the boxes that are read: moov, trak, edts.
 const DEPTH: u32 = 3;
 
-/// More boxes than any file needs, hours in fragments of a second included.
+/// Limit on boxes; hours in fragments of a second need fewer.
 const MOST_BOXES: u32 = 1_000_000;
 
-/// More packets than any fragment needs: an hour and a half of AAC. The demuxer's work grows with their square.
+/// Limit on the packets of a fragment: an hour and a half of AAC. The demuxer's work grows with their square.
 const MOST_PACKETS: u32 = 1 << 18;
 
-/// Where the audio track begins, as its edit list says.
+/// The start of the audio track by its edit list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EditStart {
     /// Time before the first sample, in units of the time scale.
@@ -39,14 +39,14 @@ pub(super) fn is_mp4(start: &[u8]) -> bool {
     start.get(4..8) == Some(b"ftyp")
 }
 
-/// The start of the first audio track of a file, if there is an edit list that can be read.
+/// The start of the first audio track of a file, if it has a readable edit list.
 ///
 /// # Errors
 /// If the file holds more boxes or announces more packets than it can or needs.
 pub(super) fn edit_start(file: &mut (impl Read + Seek)) -> Result<Option<EditStart>, ReadError> {
     let length = file.seek(SeekFrom::End(0)).map_err(ReadError::Io)?;
     let mut walk = Walk { length, boxes: 0, track: Track::default(), start: None, excess: false };
-    // A file that ends within its boxes is left to the demuxer.
+    // The demuxer refuses a file that ends within its boxes.
     let _ = walk.boxes(file, 0, length, 0);
     if walk.excess {
         return Err(ReadError::NotAudio("its index announces more than it can hold".into()));
@@ -55,7 +55,7 @@ pub(super) fn edit_start(file: &mut (impl Read + Seek)) -> Result<Option<EditSta
 }
 
 struct Walk {
-    /// Of the file, in bytes.
+    /// Bytes of the file.
     length: u64,
     boxes: u32,
     track: Track,
@@ -63,7 +63,7 @@ struct Walk {
     excess: bool,
 }
 
-/// What is known of a track.
+/// Boxes of a track, as far as they were read.
 #[derive(Default)]
 struct Track {
     is_audio: bool,
@@ -130,7 +130,7 @@ impl Walk {
     }
 }
 
-/// The time at which the first edit that shows anything begins.
+/// The start of the first edit that is not empty.
 fn first_edit(file: &mut impl Read) -> io::Result<Option<u64>> {
     let version = array::<4>(file)?[0];
     let entries = u32::from_be_bytes(array(file)?);

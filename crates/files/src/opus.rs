@@ -24,13 +24,13 @@ const CODECS: [SupportedAudioCodec; 1] = [SupportedAudioCodec {
     info: CodecInfo { short_name: "opus", long_name: "Opus", profiles: &[] },
 }];
 
-/// What the identification header says (RFC 7845, section 5.1).
+/// Contents of the identification header (RFC 7845, section 5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OpusHead {
     channels: usize,
-    /// Samples at 48 kHz to leave out at the start.
+    /// Samples at 48 kHz to drop at the start.
     pub(super) pre_skip: u16,
-    /// Of what is decoded, in dB times 256.
+    /// Gain of the output, dB times 256.
     gain: i16,
     mapping_family: u8,
 }
@@ -38,7 +38,7 @@ pub(super) struct OpusHead {
 impl OpusHead {
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let head = bytes.strip_prefix(b"OpusHead").filter(|head| head.len() >= 11)?;
-        // MP4 has version 0, and the bytes of its numbers the other way round.
+        // MP4 has version 0 and big-endian numbers.
         let number = |at: usize| {
             let bytes = [head[at], head[at + 1]];
             if head[0] == 0 { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
@@ -53,7 +53,7 @@ impl OpusHead {
 
     /// The loudspeakers and, for every channel in the order of Opus, its place in the order of the loudspeakers.
     fn layout(self) -> Option<(Position, &'static [usize])> {
-        // RFC 7845, section 5.1.1.2, which is Vorbis' order.
+        // RFC 7845, section 5.1.1.2: the order of Vorbis.
         let stereo = Position::FRONT_LEFT | Position::FRONT_RIGHT;
         let front = stereo | Position::FRONT_CENTER;
         let rear = Position::REAR_LEFT | Position::REAR_RIGHT;
@@ -114,7 +114,7 @@ impl OpusDecoder {
 
 impl AudioDecoder for OpusDecoder {
     fn reset(&mut self) {
-        // Of states that were valid before; there is nobody to tell.
+        // The states were valid before, so this cannot fail.
         let _ = match &mut self.streams {
             Streams::One(decoder) => decoder.reset_state(),
             Streams::Several(decoder) => decoder.reset_state(),

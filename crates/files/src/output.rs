@@ -1,4 +1,4 @@
-//! Output files that appear when they are complete, and never in place of a file that the caller did not know of.
+//! Output files that appear when they are complete, and never replace a file that appeared meanwhile.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -7,19 +7,19 @@ use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How the temporary names of files begin and end that are not complete.
+/// Start and end of the temporary names of partial files.
 const PREFIX: &str = ".alphamf-";
 const SUFFIX: &str = ".part";
-/// Links that are followed, one to the other, before they are taken for a circle; as Linux does.
+/// Limit on a chain of links, as on Linux; more are taken for a circle.
 const MAX_LINKS: usize = 40;
 
 /// Paths of this process.
 type Paths = Mutex<BTreeSet<PathBuf>>;
-/// The temporary names of the files that are not complete, and the folders of [`ScratchDir`].
+/// The temporary names of partial files, and the folders of [`ScratchDir`].
 static UNFINISHED: Paths = Mutex::new(BTreeSet::new());
-/// The folders in which leftovers of other runs were looked for.
+/// The folders that were searched for partial files of other runs.
 static SWEPT: Paths = Mutex::new(BTreeSet::new());
-/// The outputs under whose names there was no file; see [`expect_absent`].
+/// The outputs that must not replace a file; see [`expect_absent`].
 static ABSENT: Paths = Mutex::new(BTreeSet::new());
 
 fn lock(paths: &'static Paths) -> MutexGuard<'static, BTreeSet<PathBuf>> {
@@ -38,10 +38,10 @@ pub fn expect_absent(path: impl AsRef<Path>) {
     lock(&ABSENT).insert(place(path.as_ref()));
 }
 
-/// The folder and the name at which a path leads, also where it leads to what does not exist yet.
+/// The folder and the name that a path resolves to, whether or not the file exists.
 #[must_use]
 pub fn place(path: &Path) -> PathBuf {
-    // A circle of links leads nowhere, and is refused when it is written to.
+    // A circle of links resolves to nothing and is refused on writing.
     let target = follow_links(path).unwrap_or_else(|_| path.to_owned());
     let mut above = target.as_path();
     while let Some(parent) = above.parent() {
@@ -66,7 +66,7 @@ pub fn remove_partial_files() -> impl Drop {
     files
 }
 
-/// A folder for audio that only this run needs: nobody else may look into it, and it goes with the run.
+/// A folder for audio of this run alone: closed to other users, and removed with the run.
 #[derive(Debug)]
 pub struct ScratchDir {
     folder: tempfile::TempDir,
@@ -75,7 +75,7 @@ pub struct ScratchDir {
 }
 
 impl ScratchDir {
-    /// Makes a folder where the system keeps what is temporary.
+    /// Creates a folder in the system's temporary folder.
     ///
     /// # Errors
     /// If it cannot be made.
@@ -91,7 +91,7 @@ impl ScratchDir {
         Ok(Self { folder, _listed: listed })
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.folder.path()
@@ -108,9 +108,9 @@ impl ScratchDir {
 pub struct OutputFile {
     file: tempfile::NamedTempFile<File>,
     path: PathBuf,
-    /// Of the file that is replaced.
+    /// Permissions of the file that is replaced.
     replaced: Option<Box<Metadata>>,
-    /// Whether a file that has its name by then stays.
+    /// Whether a file that appeared under its name is kept.
     keeps_others: bool,
     /// Dropped after the file.
     _listed: Listed,
@@ -153,9 +153,9 @@ impl OutputFile {
                 .prefix(PREFIX)
                 .suffix(SUFFIX)
                 .make_in(folder, |path| new_file(path, private))?;
-            // The lock tells other runs that the file is no leftover; on a file system without locks they leave it.
+            // The lock keeps other runs from removing the file; on a file system without locks they remove none.
             let _ = file.as_file().lock();
-            // Another run may have taken it for one before it was locked.
+            // Another run may have removed it before it was locked.
             if file.path().exists() {
                 break file;
             }
@@ -165,7 +165,7 @@ impl OutputFile {
         Ok(Self { file, path, replaced, keeps_others, _listed: listed })
     }
 
-    /// Where it is until it is complete.
+    /// Its path until it is complete.
     #[must_use]
     pub fn temporary_path(&self) -> &Path {
         self.file.path()
@@ -203,7 +203,7 @@ fn persist_beside(file: tempfile::NamedTempFile<File>, path: &Path) -> io::Resul
     let has_neither = [
         io::ErrorKind::Unsupported,
         io::ErrorKind::InvalidInput,
-        // Of links on FAT, say.
+        // On FAT, for example, which has no links.
         io::ErrorKind::PermissionDenied,
     ];
     if error.error.kind() == io::ErrorKind::AlreadyExists || fs::symlink_metadata(path).is_ok() {
@@ -220,7 +220,7 @@ fn appeared() -> io::Error {
     io::Error::new(io::ErrorKind::AlreadyExists, "another file has appeared under this name, and stays")
 }
 
-/// Where a path leads by its last component, whether anything is there or not.
+/// The path with the links of its last component resolved, whether or not the target exists.
 ///
 /// # Errors
 /// If its links make a circle.
@@ -255,7 +255,7 @@ fn keep_owner(file: &File, other: &Metadata) {
     let (user, group) = (other.uid(), other.gid());
     let is_other = |found: Metadata| (found.uid(), found.gid()) != (user, group);
     if file.metadata().is_ok_and(is_other) && fchown(file, Some(user), Some(group)).is_err() {
-        // Who may not give files away may still share the group.
+        // A user who may not change the owner may still set the group.
         let _ = fchown(file, None, Some(group));
     }
 }
@@ -263,7 +263,7 @@ fn keep_owner(file: &File, other: &Metadata) {
 #[cfg(not(unix))]
 fn keep_owner(_file: &File, _other: &Metadata) {}
 
-/// Removes what killed runs have left in a folder, the first time that this run writes into it.
+/// Removes partial files of killed runs from a folder, the first time that this run writes into it.
 fn remove_leftovers(folder: &Path) {
     let Ok(place) = fs::canonicalize(folder) else { return };
     if !SWEPT.lock().unwrap_or_else(PoisonError::into_inner).insert(place) {
@@ -284,7 +284,7 @@ fn remove_leftovers(folder: &Path) {
     }
 }
 
-/// Whether a file has the name of one that is not complete.
+/// Whether a name is that of a partial file.
 #[must_use]
 pub fn is_partial(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();

@@ -1,4 +1,4 @@
-//! Uncompressed samples as bytes, and recordings that are nothing but such bytes.
+//! Uncompressed samples as bytes, behind a header or without one.
 
 use super::error::ReadError;
 use super::metadata::Metadata;
@@ -12,19 +12,19 @@ pub(super) struct PcmDecoder {
     bytes: Box<dyn Read + Send + Sync>,
     encoding: Encoding,
     channels: usize,
-    /// Samples per channel still to come in this chunk, if that is known.
+    /// Remaining samples per channel in this chunk, if known.
     remaining: Option<u64>,
-    /// Samples per channel that there should be, if that is known.
+    /// Expected samples per channel, if known.
     length: Option<u64>,
     /// Samples per channel so far.
     position: u64,
-    /// How the file goes on behind this chunk.
+    /// The part of the file behind this chunk.
     rest: Option<Rest>,
     /// Whether the length counts all chunks.
     length_of_all: bool,
     /// Whether a fraction of a sample at the end of a stream of unknown length is an error.
     whole_samples: bool,
-    /// Bytes of a sample at the end that is not whole.
+    /// Bytes of an incomplete frame at the end.
     fraction: usize,
     /// Whether more data follow the declared end.
     pub(super) data_follow: bool,
@@ -32,7 +32,7 @@ pub(super) struct PcmDecoder {
 }
 
 impl PcmDecoder {
-    /// A decoder of the samples behind a header; `length` of all its chunks, in samples per channel, if that is known.
+    /// A decoder of the samples behind a header; `length` of all its chunks, in samples per channel, if known.
     pub(super) fn new(bytes: Box<dyn Read + Send + Sync>, header: &WavHeader, length: Option<u64>) -> Self {
         Self {
             bytes,
@@ -72,16 +72,16 @@ impl PcmDecoder {
         self.length
     }
 
-    /// Takes all that follows for samples, whatever the header declares.
+    /// Reads all that follows as samples, whatever the header declares.
     pub(super) fn read_to_end(&mut self) {
         (self.remaining, self.length, self.rest, self.data_follow) = (None, None, None, false);
     }
 
-    /// Goes on with the next chunk of samples.
+    /// Advances to the next chunk of samples.
     fn next_chunk(&mut self) -> Result<(), ReadError> {
         let Some(rest) = self.rest.take() else { return Ok(()) };
         let frame_bytes = (self.encoding.bytes() * self.channels) as u64;
-        // What is said behind the first samples of a stream comes too late for its output.
+        // Metadata behind the first samples of a stream come too late for its output.
         match rest.next(&mut self.bytes, frame_bytes, &mut Metadata::default())? {
             Next::Samples(further) => {
                 (self.remaining, self.rest) = (Some(further.length), Some(further.rest));
@@ -113,7 +113,7 @@ impl PcmDecoder {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(ReadError::Io(error)),
             }
-            // What a live stream has so far must not wait for more.
+            // Samples of a live stream must not wait for more.
             if self.remaining.is_none() && filled.is_multiple_of(frame_bytes) {
                 break;
             }
@@ -131,7 +131,7 @@ impl PcmDecoder {
         if filled > 0 {
             self.fraction = filled % frame_bytes;
         }
-        // What is there is given out first.
+        // Samples are passed on before an error.
         if found > 0 {
             return Ok(());
         }

@@ -1,4 +1,6 @@
-//! Reading audio of any format that is known, block by block.
+//! Block-by-block reading of audio in any supported format.
+
+mod open;
 
 use super::compressed::CompressedDecoder;
 use super::error::{Error, ReadError};
@@ -6,30 +8,27 @@ use super::losses::Losses;
 use super::metadata::Metadata;
 use super::pcm::PcmDecoder;
 use super::raw::RawFormat;
-use super::source::{Kind, LONGEST_START, ReadSeek, Recorded, id3_bytes, open_file, start_of};
-use super::wav;
-use alphamf_signal::{InvalidSignal, SampleFormat, Signal, check_channels, check_sample_rate};
-use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
+use super::source::open_file;
+use alphamf_signal::{InvalidSignal, SampleFormat, Signal};
+use std::io::{Read, Seek};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
-/// Extensions, in lower case, of the files in a folder that are taken for audio.
+/// Extensions, in lower case, of audio files in a folder.
 pub const EXTENSIONS: [&str; 23] = [
     "wav", "wave", "bwf", "rf64", "w64", "au", "snd", "flac", "ogg", "oga", "opus", "mp2", "mp3", "m4a",
     "m4b", "mp4", "aac", "aif", "aiff", "aifc", "caf", "mka", "webm",
 ];
 
-/// The most of a stream that is held in memory, bytes: MP4 and CAF, whose index may follow their samples, cannot be read
-/// otherwise.
+/// Limit on a stream of MP4 or CAF, bytes: their index may follow the samples, so they are held in memory.
 pub const MAX_HELD_BYTES: u64 = 256 << 20;
 
 /// Reads a recording block by block, in memory that does not grow with its length.
 ///
 /// The formats are WAV (integers of 8 to 32 bits, floats of 32 and 64 bits, A-law, mu-law, ADPCM, RF64, RIFX, behind
 /// an ID3 tag, lengths left open by a program that wrote to a pipe), Wave64, AU, FLAC, MP3, Ogg with Vorbis or Opus,
-/// AAC, ALAC and Opus in MP4, AAC alone, AIFF, CAF, Matroska and WebM, and raw samples. What a file holds is told by
-/// its contents, not by its name. Recordings of one rate and number of channels that follow one another in a file are
-/// read as one.
+/// AAC, ALAC and Opus in MP4, AAC alone, AIFF, CAF, Matroska and WebM, and raw samples. The format is determined by the
+/// contents, not by the name. Concatenated recordings of one rate and number of channels are read as one.
 pub struct Reader {
     name: PathBuf,
     decoder: Decoder,
@@ -37,12 +36,12 @@ pub struct Reader {
     format: SampleFormat,
     channel_mask: Option<u32>,
     metadata: Metadata,
-    /// Decoded and not yet taken.
+    /// Decoded, not yet taken.
     decoded: Vec<Vec<f32>>,
     /// Samples per channel taken so far.
     position: u64,
     salvage: bool,
-    /// What the decoder does not know of.
+    /// Losses that the decoder does not count.
     losses: Losses,
     ended: bool,
 }
@@ -71,7 +70,7 @@ impl Reader {
         open().map_err(|reason| Error::Read { path: path.to_owned(), reason })
     }
 
-    /// Reads from what can be rewound, such as a [`Cursor`] of bytes, called `name` in errors.
+    /// Reads from a seekable source, such as a [`Cursor`](std::io::Cursor) of bytes, called `name` in errors.
     ///
     /// ```
     /// # fn main() -> Result<(), alphamf_files::Error> {
@@ -122,7 +121,7 @@ impl Reader {
     /// Reads raw samples from a stream such as standard input, called `name` in errors.
     ///
     /// # Errors
-    /// None so far: what is wrong with the stream shows when it is read.
+    /// None at present: errors of the stream are returned on reading.
     pub fn from_raw_stream(
         name: impl AsRef<Path>,
         stream: impl Read + Send + Sync + 'static,
@@ -138,9 +137,8 @@ impl Reader {
         ))
     }
 
-    /// Reads what there is of a damaged recording: one that is shorter than its header declares, or cannot be decoded
-    /// any further, ends there; of one that goes on behind its declared end, the rest is read, too; and non-finite samples
-    /// become zeros. [`Reader::losses`] counts them. To be called before anything is read.
+    /// Reads a damaged recording as far as possible: it ends where it is truncated or undecodable, samples behind its
+    /// declared end are read, and non-finite samples become zeros. [`Reader::losses`] counts them. Call it before reading.
     #[must_use]
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
@@ -151,167 +149,6 @@ impl Reader {
             self.losses.data_follow = true;
         }
         self
-    }
-
-    fn from_source(name: &Path, mut source: Box<dyn ReadSeek>) -> Result<Self, ReadError> {
-        let length = source.seek(SeekFrom::End(0)).map_err(ReadError::Io)?;
-        source.rewind().map_err(ReadError::Io)?;
-        let mut bytes = BufReader::new(source);
-        let mut start = start_of(&mut bytes)?;
-        let mut begin = 0;
-        let mut tag = None;
-        if let Some(tag_bytes) = id3_bytes(&start) {
-            bytes.seek(SeekFrom::Start(tag_bytes)).map_err(ReadError::Io)?;
-            let behind = start_of(&mut bytes).unwrap_or_default();
-            if wav::is_wav(&behind) {
-                bytes.rewind().map_err(ReadError::Io)?;
-                if tag_bytes <= LONGEST_START {
-                    let mut whole = Vec::new();
-                    bytes.by_ref().take(tag_bytes).read_to_end(&mut whole).map_err(ReadError::Io)?;
-                    tag = Some(whole);
-                }
-                (start, begin) = (behind, tag_bytes);
-            }
-        }
-        bytes.seek(SeekFrom::Start(begin)).map_err(ReadError::Io)?;
-        let kind = Kind::of(&start);
-        match kind {
-            Kind::Wav | Kind::Wave64 | Kind::Au => match read_header(kind, &mut bytes) {
-                Ok(mut header) => {
-                    if let Some(tag) = tag {
-                        header.metadata.push_id3(tag);
-                    }
-                    let behind = wav::look_behind(&mut bytes, &header)?;
-                    let mut this = Self::from_wav(name, &header, behind.length, Box::new(bytes));
-                    this.metadata = behind.metadata;
-                    if let Decoder::Pcm(decoder) = &mut this.decoder {
-                        decoder.data_follow = behind.data_follow;
-                    }
-                    Ok(this)
-                }
-                // ADPCM, for example.
-                Err(ReadError::Unsupported(reason)) if kind == Kind::Wav => {
-                    let mut source = bytes.into_inner();
-                    source.rewind().map_err(ReadError::Io)?;
-                    Self::from_compressed(name, || CompressedDecoder::open(source, length))
-                        .map_err(|_| ReadError::Unsupported(reason))
-                }
-                Err(error) => Err(error),
-            },
-            Kind::Mp4 => {
-                let source = bytes.into_inner();
-                Self::from_compressed(name, || CompressedDecoder::open_mp4(source, length))
-            }
-            Kind::Flac => {
-                // What it says is said again by what cannot be read of it.
-                let (metadata, channel_mask) = Metadata::of_flac(&mut bytes).unwrap_or_default();
-                bytes.rewind().map_err(ReadError::Io)?;
-                let this = Self::from_compressed(name, || CompressedDecoder::open_flac(Box::new(bytes)))?;
-                Ok(this.with_flac_metadata(metadata, channel_mask))
-            }
-            Kind::Foreign(what) => Err(ReadError::NotAudio(what.into())),
-            Kind::Caf | Kind::Other => {
-                let mut source = bytes.into_inner();
-                source.rewind().map_err(ReadError::Io)?;
-                Self::from_compressed(name, || CompressedDecoder::open(source, length))
-            }
-        }
-    }
-
-    fn from_bytes(name: &Path, mut stream: impl Read + Send + Sync + 'static) -> Result<Self, ReadError> {
-        let mut start = start_of(&mut stream)?;
-        let mut tag = None;
-        if let Some(tag_bytes) = id3_bytes(&start).filter(|&bytes| bytes <= LONGEST_START) {
-            stream
-                .by_ref()
-                .take(tag_bytes.saturating_sub(start.len() as u64))
-                .read_to_end(&mut start)
-                .map_err(ReadError::Io)?;
-            let behind = start_of(&mut stream).unwrap_or_default();
-            if wav::is_wav(&behind) {
-                tag = Some(std::mem::replace(&mut start, behind));
-            } else {
-                start.extend(behind);
-            }
-        }
-        let kind = Kind::of(&start);
-        let bytes = Cursor::new(start).chain(stream);
-        match kind {
-            Kind::Wav | Kind::Wave64 | Kind::Au => {
-                let mut bytes = Recorded::new(bytes);
-                match read_header(kind, &mut bytes) {
-                    Ok(mut header) => {
-                        if let Some(tag) = tag {
-                            header.metadata.push_id3(tag);
-                        }
-                        Ok(Self::from_wav(name, &header, None, Box::new(bytes.source)))
-                    }
-                    Err(ReadError::Unsupported(reason)) if kind == Kind::Wav => {
-                        let again = Box::new(bytes.again());
-                        Self::from_compressed(name, || CompressedDecoder::open_stream(again))
-                            .map_err(|_| ReadError::Unsupported(reason))
-                    }
-                    Err(error) => Err(error),
-                }
-            }
-            Kind::Mp4 | Kind::Caf => {
-                // What tells of their samples may follow them.
-                let mut held = Vec::new();
-                bytes.take(MAX_HELD_BYTES + 1).read_to_end(&mut held).map_err(ReadError::Io)?;
-                let length = held.len() as u64;
-                if length > MAX_HELD_BYTES {
-                    return Err(ReadError::TooLongToHold { maximum: MAX_HELD_BYTES });
-                }
-                let held = Box::new(Cursor::new(held));
-                Self::from_compressed(name, || match kind {
-                    Kind::Mp4 => CompressedDecoder::open_mp4(held, length),
-                    _ => CompressedDecoder::open(held, length),
-                })
-            }
-            Kind::Flac => {
-                let mut bytes = Recorded::new(bytes);
-                let (metadata, channel_mask) = Metadata::of_flac(&mut bytes).unwrap_or_default();
-                let again = Box::new(bytes.again());
-                let this = Self::from_compressed(name, || CompressedDecoder::open_flac(again))?;
-                Ok(this.with_flac_metadata(metadata, channel_mask))
-            }
-            Kind::Foreign(what) => Err(ReadError::NotAudio(what.into())),
-            Kind::Other => Self::from_compressed(name, || CompressedDecoder::open_stream(bytes)),
-        }
-    }
-
-    fn with_flac_metadata(mut self, metadata: Metadata, channel_mask: Option<u32>) -> Self {
-        self.metadata = metadata;
-        self.channel_mask = channel_mask.or(self.channel_mask);
-        self
-    }
-
-    fn from_wav(
-        name: &Path,
-        header: &wav::WavHeader,
-        length: Option<u64>,
-        bytes: Box<dyn Read + Send + Sync>,
-    ) -> Self {
-        let decoder = Decoder::Pcm(PcmDecoder::new(bytes, header, length));
-        let mut this =
-            Self::new(name, decoder, header.sample_rate, header.channels, header.encoding.format());
-        this.channel_mask = header.channel_mask;
-        this.metadata = header.metadata.clone();
-        this
-    }
-
-    fn from_compressed(
-        name: &Path,
-        open: impl FnOnce() -> Result<CompressedDecoder, ReadError>,
-    ) -> Result<Self, ReadError> {
-        let mut decoder = guarded(open)?;
-        check_sample_rate(decoder.sample_rate)?;
-        check_channels(decoder.channels)?;
-        let (sample_rate, channels, format) = (decoder.sample_rate, decoder.channels, decoder.format);
-        let (channel_mask, metadata) = (decoder.channel_mask, std::mem::take(&mut decoder.metadata));
-        let mut this = Self::new(name, Decoder::Compressed(Box::new(decoder)), sample_rate, channels, format);
-        (this.channel_mask, this.metadata) = (channel_mask, metadata);
-        Ok(this)
     }
 
     fn new(name: &Path, decoder: Decoder, sample_rate: u32, channels: usize, format: SampleFormat) -> Self {
@@ -348,7 +185,7 @@ impl Reader {
         self.format
     }
 
-    /// Samples per channel, if the header says.
+    /// Samples per channel, if the header declares them.
     #[must_use]
     pub fn length(&self) -> Option<u64> {
         match &self.decoder {
@@ -357,14 +194,14 @@ impl Reader {
         }
     }
 
-    /// Where the channels are heard, as the bits of `dwChannelMask` (FL, FR, FC, LFE, BL, BR, ... from the lowest),
-    /// if the file says; zero if it says that it does not matter.
+    /// Speaker positions, as the bits of `dwChannelMask` (FL, FR, FC, LFE, BL, BR, ... from the lowest), if the file has
+    /// them; zero if it declares none.
     #[must_use]
     pub fn channel_mask(&self) -> Option<u32> {
         self.channel_mask
     }
 
-    /// What the file says of the recording. Of a WAV stream, what stands before the samples.
+    /// Metadata of the recording. Of a WAV stream, those before the samples.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
@@ -379,7 +216,7 @@ impl Reader {
         }
     }
 
-    /// What the recording lacks so far.
+    /// Losses so far.
     #[must_use]
     pub fn losses(&self) -> Losses {
         let mut losses = self.losses;
@@ -492,7 +329,7 @@ impl std::fmt::Debug for Reader {
     }
 }
 
-/// Reads a whole file in any of the formats of [`Reader`], with silence for what a stream has lost on the way.
+/// Reads a whole file in any format of [`Reader`], with silence for lost packets.
 ///
 /// # Errors
 /// [`Error::Read`] with the reason: missing, empty, truncated, damaged, not audio, an unsupported
@@ -501,7 +338,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Signal, Error> {
     read_with_losses(path).map(|(signal, _)| signal)
 }
 
-/// The same, and what the file lacks.
+/// Like [`read()`]; also returns the losses.
 ///
 /// # Errors
 /// As for [`read()`].
@@ -517,19 +354,11 @@ pub fn has_extension(path: impl AsRef<Path>) -> bool {
     EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
-/// Runs a foreign decoder, of which some can be brought to panic by a damaged file.
+/// Runs a decoder of another crate, which may panic on a damaged file.
 fn guarded<T>(decode: impl FnOnce() -> Result<T, ReadError>) -> Result<T, ReadError> {
-    // Whatever state a panic leaves is dropped with the reader, or gives other samples at worst.
+    // The state after a panic is dropped with the reader, or yields wrong samples at worst.
     panic::catch_unwind(AssertUnwindSafe(decode))
         .unwrap_or_else(|_| Err(ReadError::NotAudio("its decoder failed".into())))
-}
-
-fn read_header(kind: Kind, bytes: &mut impl Read) -> Result<wav::WavHeader, ReadError> {
-    match kind {
-        Kind::Wave64 => wav::read_wave64_header(bytes),
-        Kind::Au => wav::read_au_header(bytes),
-        _ => wav::read_header(bytes),
-    }
 }
 
 #[cfg(test)]

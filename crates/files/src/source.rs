@@ -1,4 +1,4 @@
-//! Files and streams to read from: what their first bytes tell of their format, and reading those bytes twice.
+//! Files and streams to read from: their format by their first bytes, and reading those bytes twice.
 
 use super::error::ReadError;
 use super::{mp4, wav};
@@ -6,14 +6,14 @@ use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
 use std::path::Path;
 
-/// The longest ID3 tag before a WAV file, or blocks before FLAC, that are looked into in a stream, bytes.
+/// Limit on an ID3 tag before WAV, and on blocks before FLAC, in a stream, bytes.
 pub(super) const LONGEST_START: u64 = 32 << 20;
 
 /// A source that can be rewound.
 pub(super) trait ReadSeek: Read + Seek + Send + Sync {}
 impl<T: Read + Seek + Send + Sync> ReadSeek for T {}
 
-/// What a file holds, as far as its first bytes tell.
+/// The format of a file by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Wav,
@@ -22,12 +22,12 @@ pub(super) enum Kind {
     Mp4,
     Caf,
     Flac,
-    /// Something else, in words.
+    /// Not audio; its description.
     Foreign(&'static str),
     Other,
 }
 
-/// Starts of files that are often taken for audio. Playlists are refused by name: whoever reads one reads other files.
+/// Starts of files that are often taken for audio. Playlists are refused, as reading one would open other files.
 pub(super) const FOREIGN: [(&[u8], &str); 9] = [
     (b"#EXTM3U", "a playlist (M3U or HLS), which names other files"),
     (b"\xef\xbb\xbf#EXTM3U", "a playlist (M3U or HLS), which names other files"),
@@ -64,7 +64,7 @@ pub(super) fn open_file(path: &Path) -> Result<File, ReadError> {
     })
 }
 
-/// How long the ID3 tag is that a file begins with, if it does (ID3v2.4, section 3.1), bytes.
+/// The length of the ID3 tag at the start of a file, if there is one (ID3v2.4, section 3.1), bytes.
 pub(super) fn id3_bytes(start: &[u8]) -> Option<u64> {
     let header = start.first_chunk::<10>().filter(|header| header.starts_with(b"ID3"))?;
     let body = header[6..].iter().fold(0, |size, byte| size << 7 | u64::from(byte & 0x7f));
@@ -72,7 +72,7 @@ pub(super) fn id3_bytes(start: &[u8]) -> Option<u64> {
     Some(10 + body + footer)
 }
 
-/// Keeps what is read, to be read again.
+/// Keeps the bytes that are read, to be read again.
 pub(super) struct Recorded<R> {
     pub(super) source: R,
     seen: Vec<u8>,
@@ -100,7 +100,7 @@ impl<R: Read> Read for Recorded<R> {
     }
 }
 
-/// The first bytes of a stream, enough to tell its format.
+/// The first bytes of a stream, enough to recognise its format.
 pub(super) fn start_of(stream: &mut impl Read) -> Result<Vec<u8>, ReadError> {
     let mut start = Vec::new();
     stream.take(12).read_to_end(&mut start).map_err(ReadError::Io)?;

@@ -1,4 +1,4 @@
-//! What is written: the kind of file, the format of its samples, and their channels.
+//! Output specification: container, sample format and channels.
 
 use alphamf_samplers::random::SeedTree;
 use alphamf_signal::{SampleFormat, Signal};
@@ -12,7 +12,7 @@ pub enum Container {
     Wav,
     /// FLAC, at most 24 bits, 8 channels and 96 kHz.
     Flac,
-    /// Samples alone, little-endian, the channels in turn.
+    /// Samples alone, little-endian, interleaved.
     Raw,
 }
 
@@ -34,13 +34,13 @@ pub struct OutputSpec {
     pub channels: usize,
     /// How samples are stored. FLAC has 24-bit integers in place of 32 bits.
     pub format: SampleFormat,
-    /// The kind of file.
+    /// The container.
     pub container: Container,
-    /// Samples per channel, if known beforehand. This saves a WAV file a header with room for
-    /// lengths beyond 4 GiB; another number may be written in the end.
+    /// Samples per channel, if known beforehand. A WAV header then needs no room for lengths beyond 4 GiB; the number of
+    /// samples written may differ.
     pub length: Option<u64>,
-    /// Loudspeakers of the channels, as the bits of `dwChannelMask`; `None` if unknown, and never guessed from their
-    /// number. FLAC knows the usual arrangements of up to eight channels and names any other.
+    /// Speaker positions, as the bits of `dwChannelMask`; `None` if unknown, never guessed from the number of channels. FLAC
+    /// implies default positions for up to eight channels and stores others in a tag.
     pub channel_mask: Option<u32>,
     /// Source of the triangular dither of ±1 step that is added before rounding to integers; none if not given. Digital
     /// silence stays silent.
@@ -48,7 +48,7 @@ pub struct OutputSpec {
 }
 
 impl OutputSpec {
-    /// A signal as it is, in a file of this kind.
+    /// The specification that keeps the format of a signal.
     pub(super) fn of(signal: &Signal, container: Container) -> Self {
         Self {
             sample_rate: signal.sample_rate(),

@@ -1,9 +1,8 @@
-//! The headers of WAV files and their kin: RIFF, RF64 for more than 4 GiB, RIFX of big-endian machines, Sony's
-//! Wave64, and AU of Unix.
+//! Headers of WAV files and their kin: RIFF, RF64 and BW64 (above 4 GiB; EBU Tech 3306, ITU-R BS.2088), big-endian RIFX,
+//! Sony's Wave64 and Sun's AU.
 //!
-//! Written by hand because real recordings hold what no kept crate reads: RF64 and BW64 (EBU Tech
-//! 3306, ITU-R BS.2088), lengths left open by a program that wrote to a pipe, several chunks of samples, 64-bit
-//! floats and G.711.
+//! `hound` lacks all but RIFF, chunks besides the samples, open lengths, pipes as output, 64-bit floats and G.711; for plain
+//! files it is the witness in tests.
 
 use super::error::ReadError;
 use super::metadata::Metadata;
@@ -17,39 +16,39 @@ const IEEE_FLOAT: u16 = 0x0003;
 const A_LAW: u16 = 0x0006;
 const MU_LAW: u16 = 0x0007;
 const EXTENSIBLE: u16 = 0xfffe;
-/// What follows the format tag in the GUIDs of `WAVEFORMATEXTENSIBLE`.
+/// The end of every GUID of `WAVEFORMATEXTENSIBLE`, behind the format tag.
 const GUID_TAIL: [u8; 14] = [0, 0, 0, 0, 0x10, 0, 0x80, 0, 0, 0xaa, 0, 0x38, 0x9b, 0x71];
 
-/// The loudspeakers of one and of two channels that need no mention: the centre, and left and right.
+/// Default speaker positions of one channel (centre) and of two (left and right), which headers leave out.
 const MONO: u32 = 0x4;
 const STEREO: u32 = 0x3;
 
-/// A length that says "look elsewhere" in RF64, and "until the end" in a stream.
+/// A length that is stored elsewhere (RF64) or unknown (stream: until its end).
 const OPEN_LENGTH: u32 = u32::MAX;
 
-/// Chunks of samples that are looked for behind the first: more than any recorder makes.
+/// Limit on `data` chunks behind the first; recorders write fewer.
 const MOST_CHUNKS: usize = 10_000;
 
-/// What follows the first four bytes of the names of Wave64, which are those of RIFF.
+/// The ends of the chunk identifiers of Wave64, whose first four bytes are those of RIFF.
 const WAVE64_RIFF: [u8; 12] = *b"\x2e\x91\xcf\x11\xa5\xd6\x28\xdb\x04\xc1\x00\x00";
 const WAVE64_TAIL: [u8; 12] = *b"\xf3\xac\xd3\x11\x8c\xd1\x00\xc0\x4f\x8e\xdb\x8a";
 
-/// What a header says.
+/// Contents of a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WavHeader {
     pub(super) sample_rate: u32,
     pub(super) channels: usize,
     pub(super) encoding: Encoding,
-    /// Samples per channel; `None` if they go on until the end of the file.
+    /// Samples per channel; `None` if they extend to the end of the file.
     pub(super) length: Option<u64>,
-    /// Where the channels are heard, as the bits of `dwChannelMask`, if the header says.
+    /// Speaker positions, as the bits of `dwChannelMask`, if the header has them.
     pub(super) channel_mask: Option<u32>,
     pub(super) metadata: Metadata,
-    /// Where further chunks are, if there can be any.
+    /// The position of further chunks, if there can be any.
     pub(super) rest: Option<Rest>,
 }
 
-/// How a RIFF file goes on behind its samples.
+/// The part of a RIFF file behind its samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rest {
     /// Bytes from the last whole sample to the next chunk.
@@ -64,22 +63,22 @@ pub(super) struct Further {
     pub(super) rest: Rest,
 }
 
-/// What comes behind samples.
+/// The next thing behind samples.
 pub(super) enum Next {
     Samples(Further),
-    /// Nothing, or what is no part of the recording.
+    /// Nothing, or bytes that do not belong to the recording.
     End,
     /// Bytes that are neither a chunk nor padding.
     Unknown,
 }
 
 impl Rest {
-    /// What comes after a chunk of so many bytes.
+    /// The part behind a chunk of `data_bytes` bytes.
     fn behind(data_bytes: u64, frame_bytes: u64, big_endian: bool) -> Self {
         Self { skip: data_bytes % frame_bytes + data_bytes % 2, big_endian }
     }
 
-    /// Goes to the samples of the next chunk of samples, if there is one; keeps the metadata between.
+    /// Advances to the samples of the next `data` chunk, if there is one; keeps the metadata in between.
     pub(super) fn next(
         self,
         bytes: &mut impl Read,
@@ -91,7 +90,7 @@ impl Rest {
             io::copy(&mut bytes.by_ref().take(skip), &mut io::sink()).map_err(ReadError::Io)?;
             let mut chunk = Vec::new();
             bytes.by_ref().take(8).read_to_end(&mut chunk).map_err(ReadError::Io)?;
-            // Whatever else may stand there is no part of the recording.
+            // An incomplete chunk header does not belong to the recording.
             let Some((name, length)) = chunk.split_first_chunk::<4>().filter(|(_, rest)| rest.len() == 4)
             else {
                 return Ok(Next::End);
@@ -161,14 +160,14 @@ pub(super) fn read_header(bytes: &mut impl Read) -> Result<WavHeader, ReadError>
             b"data" => {
                 let Format { sample_rate, channels, encoding, channel_mask } =
                     format.ok_or_else(|| not_audio("its data come before their format"))?;
-                // An interrupted or streaming writer leaves zeros or what it first wrote there.
+                // An interrupted or streaming writer leaves zeros or its first value there.
                 let open =
                     riff_length == 0 || riff_length == OPEN_LENGTH || u64::from(riff_length) + 8 <= position;
                 let data_bytes = match (length, data_length_64) {
                     (OPEN_LENGTH, Some(length)) if length > 0 => Some(length),
                     (OPEN_LENGTH, _) => None,
                     (0, _) if open => None,
-                    // Written by recorders and converters that do not know the length yet.
+                    // Placeholders of recorders and converters that write before the length is known.
                     (0x7fff_f000..=0x8000_0000, _) => None,
                     (length, _) => Some(u64::from(length)),
                 };
@@ -186,7 +185,7 @@ pub(super) fn read_header(bytes: &mut impl Read) -> Result<WavHeader, ReadError>
                 });
             }
             name => {
-                // Their numbers are the wrong way round for any file that is written.
+                // Big-endian numbers in chunks would be wrong in the little-endian files that are written.
                 if let (Some(name), false) = (name.first_chunk::<4>(), big_endian) {
                     metadata.read_chunk(*name, length.into(), &mut body)?;
                 }
@@ -200,9 +199,9 @@ pub(super) fn read_header(bytes: &mut impl Read) -> Result<WavHeader, ReadError>
     }
 }
 
-/// What is behind the first samples of a file.
+/// Contents of a file behind its first samples.
 pub(super) struct Behind {
-    /// Samples per channel in all chunks, if the header says.
+    /// Samples per channel in all chunks, if the header has their length.
     pub(super) length: Option<u64>,
     /// Of the header and the chunks behind it.
     pub(super) metadata: Metadata,
@@ -210,8 +209,8 @@ pub(super) struct Behind {
     pub(super) data_follow: bool,
 }
 
-/// Looks behind the samples of a file, which begin at the present position, for more of them and for metadata; goes
-/// back to where it was.
+/// Searches behind the samples of a file, which begin at the present position, for further samples and metadata;
+/// restores the position.
 pub(super) fn look_behind(file: &mut (impl Read + Seek), header: &WavHeader) -> Result<Behind, ReadError> {
     let mut behind = Behind { length: header.length, metadata: header.metadata.clone(), data_follow: false };
     let (Some(first), Some(mut rest)) = (header.length, header.rest) else {
@@ -260,7 +259,7 @@ pub(super) fn read_wave64_header(bytes: &mut impl Read) -> Result<WavHeader, Rea
             let Format { sample_rate, channels, encoding, channel_mask } =
                 format.ok_or_else(|| not_audio("its data come before their format"))?;
             let frame_bytes = (encoding.bytes() * channels) as u64;
-            // Zero and the largest are left by a writer to a pipe.
+            // Writers to a pipe leave zero or the largest length.
             let length = Some(length / frame_bytes).filter(|&n| n > 0 && length < u64::MAX / 4);
             let metadata = Metadata::default();
             return Ok(WavHeader {
@@ -316,7 +315,7 @@ pub(super) fn read_au_header(bytes: &mut impl Read) -> Result<WavHeader, ReadErr
     Ok(WavHeader { sample_rate, channels, encoding, length, channel_mask: None, metadata, rest: None })
 }
 
-/// What a format chunk says.
+/// Contents of a format chunk.
 struct Format {
     sample_rate: u32,
     channels: usize,
@@ -372,9 +371,8 @@ fn read_format(length: u64, body: &mut impl Read, big_endian: bool) -> Result<Fo
 
 /// A header for samples of `format`, with an even number of bytes.
 ///
-/// `data_bytes` is the length of the samples in bytes, `None` if it is not known and cannot be
-/// filled in later. With `reserve` there is room to turn it into an RF64 header of the same length,
-/// which is done when the samples take more than 4 GiB. `chunks` stand before the samples.
+/// `samples` is the length per channel, `None` if it is unknown and cannot be filled in later. `reserve` adds room
+/// for the 64-bit lengths of RF64, which replaces RIFF above 4 GiB. `chunks` are written before the samples.
 pub(super) fn header(layout: &OutputSpec, samples: Option<u64>, reserve: bool, chunks: &[u8]) -> Vec<u8> {
     let OutputSpec { sample_rate, format, .. } = *layout;
     let channels = layout.channels as u16;
@@ -443,7 +441,7 @@ pub(super) fn header(layout: &OutputSpec, samples: Option<u64>, reserve: bool, c
     header
 }
 
-/// Whether a plain header can hold the length of these samples, behind so many bytes of other chunks.
+/// Whether a plain header can hold the length of these samples, behind `chunk_bytes` bytes of other chunks.
 pub(super) fn fits(samples: u64, channels: u16, format: SampleFormat, chunk_bytes: usize) -> bool {
     const HEADER: u64 = 128; // more than any header takes
     let frame_bytes = u64::from(channels) * u64::from(format.bits() / 8);

@@ -1,4 +1,4 @@
-//! Writing audio block by block, in the formats that are offered.
+//! Block-by-block writing of WAV, FLAC and raw samples.
 
 use super::error::{Error, WriteError};
 use super::flac::{self, FlacEncoder};
@@ -22,7 +22,7 @@ pub struct Writer {
     layout: OutputSpec,
     sink: Sink,
     encoder: Encoder,
-    /// What stands before the samples of a WAV file.
+    /// Chunks before the samples of a WAV file.
     chunks: Vec<u8>,
     /// One stream of dither per channel, or none.
     dither: Vec<SeededRng>,
@@ -34,7 +34,7 @@ pub struct Writer {
 enum Sink {
     File(BufWriter<OutputFile>),
     Stream(Box<dyn Write + Send>),
-    /// What someone else has opened, and where the recording starts in it.
+    /// An open target of the caller, and the position of the recording in it.
     Seekable(Box<dyn WriteSeek>, u64),
 }
 
@@ -57,7 +57,7 @@ impl Writer {
         Self::create_with(path, layout, &Metadata::default())
     }
 
-    /// Begins a file that says so much of its recording.
+    /// Begins a file with metadata.
     ///
     /// # Errors
     /// As for [`Writer::create`].
@@ -71,8 +71,8 @@ impl Writer {
         Self::begin(path, layout, metadata, sink)
     }
 
-    /// Begins a recording in what can be rewound, such as bytes in memory or the file that standard output is
-    /// redirected to, called `name` in errors, from the place where it stands.
+    /// Begins a recording at the present position of a seekable target, such as bytes in memory or a redirected standard
+    /// output, called `name` in errors.
     ///
     /// Every block is written at once; the length in the header is filled in at the end.
     ///
@@ -86,7 +86,7 @@ impl Writer {
         Self::to_seekable_with(name, layout, &Metadata::default(), target)
     }
 
-    /// Begins a recording in what can be rewound, with so much said of it.
+    /// Begins a recording with metadata in a seekable target.
     ///
     /// # Errors
     /// As for [`Writer::to_seekable`].
@@ -117,7 +117,7 @@ impl Writer {
         Self::to_stream_with(name, layout, &Metadata::default(), stream)
     }
 
-    /// Begins a stream that says so much of its recording.
+    /// Begins a stream with metadata.
     ///
     /// # Errors
     /// As for [`Writer::to_stream`].
@@ -168,7 +168,7 @@ impl Writer {
             clipped: 0,
         };
         let header = match &this.encoder {
-            // Filled in at the end of a file, open in a stream.
+            // The length is filled in at the end of a file and left open in a stream.
             Encoder::Wav { .. } => wav::header(&layout, None, this.reserve(), &this.chunks),
             Encoder::Flac(encoder) => encoder.header().map_err(WriteError::Io)?,
             Encoder::Raw => Vec::new(),
@@ -249,7 +249,7 @@ impl Writer {
     fn quantise(&mut self, channel: usize, sample: f32, bits: u16) -> i32 {
         let full_scale = f64::from(1_u32 << (bits - 1));
         let mut code = f64::from(sample) * full_scale;
-        // +1 is full scale, though its code is one more than there is.
+        // +1 is full scale and no clipping, though its code exceeds the largest by one.
         self.clipped += u64::from(code.round().abs() > full_scale);
         if let Some(random) = self.dither.get_mut(channel) {
             let triangular = random.random::<f64>() - random.random::<f64>();
@@ -305,7 +305,7 @@ impl Writer {
                     let end = target.stream_position()?;
                     target.seek(SeekFrom::Start(start))?;
                     target.write_all(&header)?;
-                    // Whoever has opened it may go on behind the recording.
+                    // The caller may write on behind the recording.
                     target.seek(SeekFrom::Start(end))?;
                     target.flush()
                 };
@@ -401,7 +401,7 @@ pub fn encode(signal: &Signal, container: Container) -> Result<Vec<u8>, Error> {
     Ok(std::mem::take(&mut *memory.lock()).into_inner())
 }
 
-/// Bytes that a writer and its maker share.
+/// Bytes shared by a writer and its caller.
 #[derive(Clone, Default)]
 struct Memory(Arc<Mutex<Cursor<Vec<u8>>>>);
 
@@ -433,9 +433,9 @@ impl Seek for Memory {
 /// [`Error::Write`] with [`WriteError::SameAsInput`] if both are one file.
 pub fn check_distinct(input: impl AsRef<Path>, output: impl AsRef<Path>) -> Result<(), Error> {
     let (input, output) = (input.as_ref(), output.as_ref());
-    // Nothing else is overwritten, and to open a named pipe would take it away from who writes to it.
+    // Only regular files can be overwritten; opening a named pipe would disturb its other end.
     let are_files = [input, output].iter().all(|path| path.is_file());
-    // Files that cannot be opened are not the same; reading or writing them says what is wrong.
+    // Files that cannot be opened are reported on reading or writing.
     if are_files && same_file::is_same_file(input, output).is_ok_and(|same| same) {
         return Err(Error::Write {
             path: output.to_owned(),

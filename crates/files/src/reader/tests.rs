@@ -1,6 +1,7 @@
 //! Reading of good, damaged and misleading files.
 
 use super::*;
+use crate::wav;
 use crate::{Container, OutputSpec, Writer, write};
 use alphamf_signal::MAX_CHANNELS;
 use std::fs;

@@ -2,6 +2,9 @@
 
 use super::*;
 use crate::lbfgs::InverseHessian;
+use crate::random::SeedTree;
+use crate::vector::dot;
+use rand_distr::{Distribution, StandardNormal};
 
 /// Coefficients found from inner products move as the vectors themselves would, with pairs of positive curvature, of
 /// negative and of none.

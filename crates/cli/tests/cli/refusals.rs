@@ -1,0 +1,190 @@
+//! Inputs, outputs, options and dictionaries that are refused: one line, an exit code, and nothing is overwritten.
+
+use crate::shared::*;
+use hound::{SampleFormat, WavSpec};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+#[test]
+fn inputs_of_no_use_are_named_and_leave_no_output() {
+    let folder = Folder::new();
+    let output = folder.join("out.wav");
+    let input = folder.join("in.wav");
+    fails(&[&input, &output], &[], INPUT, &["in.wav", "no such file"]);
+    fs::write(&input, []).unwrap();
+    fails(&[&input, &output], &[], INPUT, &["in.wav", "empty"]);
+    fs::write(&input, "Not a recording, though it is long enough to be one.").unwrap();
+    fails(&[&input, &output], &[], INPUT, &["in.wav", "not an audio file"]);
+    write(&input, spec(16_000, 1), voice(16_000, 0.2, 120.0));
+    let whole = fs::read(&input).unwrap();
+    fs::write(&input, &whole[..whole.len() / 2]).unwrap();
+    fails(&[&input, &output], &[], INPUT, &["in.wav", "truncated"]);
+    fs::write(&input, &whole[..20]).unwrap();
+    fails(&[&input, &output], &[], INPUT, &["in.wav"]);
+    fails(&[folder.0.path(), &output], &[], USAGE, &["is a folder"]);
+    let float = WavSpec { bits_per_sample: 32, sample_format: SampleFormat::Float, ..spec(16_000, 2) };
+    for (value, name) in [(f32::NAN, "NaN"), (f32::INFINITY, "inf")] {
+        write(&input, float, (0..2_000).map(|n| if n == 1_001 { value } else { 0.1 }));
+        fails(&[&input, &output], &[], INPUT, &["in.wav", "sample 500 of channel 1", name]);
+    }
+    assert_eq!(folder.names(), ["in.wav"]);
+}
+
+#[test]
+fn outputs_of_no_use_are_named_and_nothing_is_overwritten() {
+    let folder = Folder::new();
+    let input = folder.join("in.wav");
+    write(&input, spec(16_000, 1), voice(16_000, 0.2, 120.0));
+    let bytes = fs::read(&input).unwrap();
+    fails(&[&input, &input], &[], OUTPUT, &["in.wav", "same file"]);
+    fails(&[&input, &folder.join(".").join("in.wav")], &[], OUTPUT, &["same file"]);
+    fails(
+        &[&input, &folder.join("missing").join("out.wav")],
+        &["-q"],
+        OUTPUT,
+        &["out.wav", "cannot be written"],
+    );
+    fails(&[&input, folder.0.path()], &["-q"], USAGE, &["is a folder"]);
+    #[cfg(unix)]
+    {
+        let link = folder.join("link.wav");
+        std::os::unix::fs::symlink(&input, &link).unwrap();
+        fails(&[&input, &link], &[], OUTPUT, &["link.wav", "same file"]);
+        fs::remove_file(link).unwrap();
+    }
+    assert_eq!(folder.names(), ["in.wav"]);
+    assert!(fs::read(&input).unwrap() == bytes);
+
+    let (output, broken) = (folder.join("out.wav"), folder.join("broken.wav"));
+    fs::write(&output, "precious").unwrap();
+    fs::write(&broken, &bytes[..bytes.len() - 100]).unwrap();
+    fails(&[&broken, &output], &["--force"], INPUT, &["truncated"]);
+    fails(&[&input, &output], &["--floor-db", "1"], USAGE, &[]);
+    assert_eq!(fs::read(&output).unwrap(), b"precious");
+    denoise([&input, &output]).args(["-q", "--force"]).assert().success();
+    assert_eq!(read(&output).1.len(), 3_200);
+    assert_eq!(folder.names(), ["broken.wav", "in.wav", "out.wav"]);
+}
+
+#[test]
+fn options_out_of_range_are_told_their_range() {
+    let folder = Folder::new();
+    let (input, output) = (demo("demo-noisy.wav"), folder.join("out.wav"));
+    for (options, words) in [
+        (["--floor-db", "3"], ["--floor-db is 3", "-100 to 0"]),
+        (["--dereverb", "1.5"], ["--dereverb is 1.5", "0 to 1"]),
+        (["--floor-db", "-101"], ["--floor-db", "-100 to 0"]),
+        (["--floor-db", "nan"], ["NaN", "-100 to 0"]),
+        (["--alpha-noise", "2.5"], ["--alpha-noise is 2.5", "0.2 to 2"]),
+        (["--alpha-speech", "0.1"], ["0.1", "0.2 to 2"]),
+        (["--noise-rank", "65"], ["65", "1 to 64"]),
+        (["--noise-rank", "0"], ["0", "1 to 64"]),
+        (["--em-iterations", "10001"], ["--em-iterations is 10001", "0 to 10000"]),
+        (["--burn-in", "20"], ["--burn-in is 20", "0 to 7"]),
+        (["--mix", "1.1"], ["--mix is 1.1", "0 to 1"]),
+        (["--iterations", "2000000"], ["iterations", "1 to 1000000"]),
+    ] {
+        fails(&[&input, &output], &options, USAGE, &words);
+    }
+    // What would have no effect.
+    for (options, words) in [
+        (["--quality", "fast", "--sampler", "hamcmc"], ["--sampler", "no effect without Gibbs sweeps"]),
+        (["--quality", "fast", "--step-size", "0.1"], ["--step-size", "no effect without Gibbs sweeps"]),
+        (["--iterations", "0", "--burn-in", "0"], ["--burn-in", "no effect without Gibbs sweeps"]),
+        (["--sampler", "nmc", "--step-size", "0.1"], ["--step-size", "nmc"]),
+        (["--sampler", "hmc", "--minibatch", "0.5"], ["minibatch", "hmc"]),
+        (["--sampler", "nmc", "--minibatch", "0.5"], ["minibatch", "nmc"]),
+        (["--sampler", "nmc", "--positivity", "mirrored"], ["positivity", "nmc"]),
+        (
+            ["--quality", "fast", "--positivity", "mirrored"],
+            ["--positivity", "no effect without Gibbs sweeps"],
+        ),
+        (["--iterations", "0", "--impulses", "sampled"], ["--impulses", "no effect without Gibbs sweeps"]),
+        (["--iterations", "0", "--minibatch", "0.5"], ["--minibatch", "no effect without Gibbs sweeps"]),
+    ] {
+        fails(&[&input, &output], &options, USAGE, &words);
+    }
+    // These are the argument parser's own.
+    for options in [["--threads", "0"], ["--seed", "x"], ["--sampler", "none"], ["--nonsense", "1"]] {
+        denoise([&input, &output]).args(options).assert().code(USAGE);
+    }
+    denoise([&input]).assert().code(USAGE);
+    denoise([""; 0]).assert().code(USAGE);
+    assert!(folder.names().is_empty());
+}
+
+#[test]
+fn a_method_and_what_it_fixes_exclude_each_other() {
+    let folder = Folder::new();
+    let (input, output) = (demo("demo-noisy.wav"), folder.join("out.wav"));
+    let excluded = |options: &[&str; 4]| {
+        let given = options.iter().filter(|word| !word.is_empty());
+        let assert = denoise([&input, &output]).args(given).assert().code(USAGE);
+        let message = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        for words in [options[0], options[2], "cannot be used with"] {
+            assert!(message.contains(words), "{words}: {message}");
+        }
+    };
+    for (option, value) in [
+        ("--no-neural", ""),
+        ("--quality", "normal"),
+        ("--strength", "gentle"),
+        ("--floor-db", "-20"),
+        ("--dereverb", "0.5"),
+        ("--sampler", "sgld"),
+        ("--iterations", "10"),
+        ("--burn-in", "5"),
+        ("--em-iterations", "5"),
+        ("--step-size", "0.1"),
+        ("--minibatch", "0.5"),
+        ("--positivity", "log"),
+        ("--impulses", "integrated"),
+        ("--alpha-speech", "1.2"),
+        ("--alpha-noise", "1.9"),
+        ("--noise-rank", "5"),
+    ] {
+        excluded(&["--method", "published", option, value]);
+    }
+    excluded(&["--strength", "gentle", "--floor-db", "-20"]);
+    assert!(folder.names().is_empty());
+}
+
+#[test]
+fn what_is_not_a_dictionary_is_refused() {
+    let folder = Folder::new();
+    let (input, output, model) = (demo("demo-noisy.wav"), folder.join("out.wav"), folder.join("model"));
+    let options = ["--model", model.to_str().unwrap()];
+    fails(&[&input, &output], &options, DICTIONARY, &["model"]);
+    fs::write(&model, "not a dictionary").unwrap();
+    fails(&[&input, &output], &options, DICTIONARY, &["model", "not a dictionary"]);
+    let shipped =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join("models").join("speech-16k.safetensors");
+    let bytes = fs::read(shipped).unwrap();
+    fs::write(&model, &bytes[..bytes.len() / 2]).unwrap();
+    fails(&[&input, &output], &options, DICTIONARY, &["model", "truncated"]);
+    assert_eq!(folder.names(), ["model"]);
+}
+
+#[test]
+fn what_would_take_much_memory_is_refused_before_it_does() {
+    let folder = Folder::new();
+    let (input, output) = (folder.join("in.wav"), folder.join("out.wav"));
+    write(&input, spec(192_000, 256), hiss(256 * 96).map(|x| 0.3 * x));
+    for mode in ["shared", "separate"] {
+        let words = ["in.wav", "256 channels at 192000 Hz", "expected 16 at most"];
+        fails(&[&input, &output], &["--channels", mode], INPUT, &words);
+    }
+    assert_eq!(folder.names(), ["in.wav"]);
+}
+
+#[test]
+fn damaged_files_that_bring_decoders_to_panic_cost_one_line() {
+    let folder = Folder::new();
+    let regressions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join("fuzz").join("regressions");
+    let files: Vec<PathBuf> = fs::read_dir(regressions).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(!files.is_empty());
+    for file in files {
+        fails(&[&file, &folder.join("out.wav")], &["-q"], INPUT, &[&file.display().to_string()]);
+    }
+    assert!(folder.names().is_empty());
+}

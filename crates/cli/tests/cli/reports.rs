@@ -1,0 +1,189 @@
+//! Statistics, levels, figures, manual and log.
+
+use crate::shared::*;
+use std::fs;
+use std::path::Path;
+
+/// The record of a run on a quarter of a second of the demo clip, and what was said besides.
+fn record_of(options: &[&str]) -> (serde_json::Value, String) {
+    let folder = Folder::new();
+    let (input, output) = (folder.join("in.wav"), folder.join("out.wav"));
+    let (demo_spec, samples) = read(&demo("demo-noisy.wav"));
+    write(&input, demo_spec, samples[16_000..20_000].iter().copied());
+    let assert = denoise([&input, &output]).args(options).args(["--stats", "-"]).assert().success();
+    let output = assert.get_output();
+    (serde_json::from_slice(&output.stdout).unwrap(), String::from_utf8(output.stderr.clone()).unwrap())
+}
+
+#[test]
+fn the_record_tells_what_the_samplers_did() {
+    let (record, said) = record_of(&[]);
+    assert_eq!(record["settings"]["sampling"]["sampler"], "hamcmc");
+    let moves = &record["files"][0]["moves"];
+    assert!(moves["step_size"].as_f64().is_some_and(|step| step > 0.0), "{moves}");
+    // Of the two pairs between three chains.
+    assert!(moves["usable_pairs"].as_f64().is_some_and(|pairs| (0.5..=2.0).contains(&pairs)), "{moves}");
+    assert!(moves["mirrored_fraction"].is_null() && moves["impulse_acceptance"].is_null(), "{moves}");
+    assert!(!said.contains("trained with alpha"), "{said}");
+
+    let (record, said) = record_of(&["--method", "published", "--seed", "3"]);
+    let settings = &record["settings"];
+    let sampling = &settings["sampling"];
+    assert_eq!((&settings["seed"], &sampling["sampler"]), (&3.into(), &"hamcmc".into()));
+    assert_eq!((&sampling["iterations"], &sampling["impulses"]), (&2500.into(), &"sampled".into()));
+    assert_eq!(
+        (&settings["model"]["alpha_speech"], &sampling["positivity"]),
+        (&1.2.into(), &"mirrored".into())
+    );
+    assert_eq!(record["options"], serde_json::json!({"method": "published", "seed": 3}));
+    let moves = &record["files"][0]["moves"];
+    let within = |key: &str, low: f64, high: f64| {
+        assert!(moves[key].as_f64().is_some_and(|value| (low..high).contains(&value)), "{key}: {moves}");
+    };
+    within("step_size", 7.99e-4, 8.01e-4);
+    // Of four; and what was measured, with room for other processors and samplers.
+    within("usable_pairs", 1.5, 2.6);
+    within("mirrored_fraction", 0.004, 0.016);
+    within("impulse_acceptance", 0.75, 0.85);
+    assert!(said.contains("trained with alpha 0.8") && said.contains("expects 1.2"), "{said}");
+}
+
+#[test]
+fn levels_are_a_table_of_bands_and_slots() {
+    let folder = Folder::new();
+    let (input, output, levels) = (folder.join("in.wav"), folder.join("out.wav"), folder.join("levels.csv"));
+    write(&input, spec(16_000, 2), noisy(1.0).into_iter().flat_map(|x| [x, 0.5 * x]));
+    let file = levels.to_str().unwrap();
+    denoise([&input, &output]).args(FAST).args(["--levels", file]).assert().success();
+    let table = fs::read_to_string(&levels).unwrap();
+    let mut rows = table.lines();
+    let header = "channel,start_seconds,low_hz,high_hz,level_dbfs,lower_dbfs,upper_dbfs";
+    assert_eq!(rows.next(), Some(header));
+    let rows: Vec<Vec<f64>> =
+        rows.map(|row| row.split(',').map(|value| value.parse().unwrap()).collect()).collect();
+    assert_eq!(rows.len(), 10 * 18);
+    for (index, row) in rows.iter().enumerate() {
+        let &[channel, start, low, high, level, lower, upper] = row.as_slice() else { panic!("{row:?}") };
+        assert_eq!((channel, start), (1.0, (index / 18) as f64 / 10.0));
+        assert!((high / low - 2.0_f64.cbrt()).abs() < 0.01 && lower < level && level < upper, "{row:?}");
+    }
+    // The voice is of the size of the recording.
+    let sum: f64 = rows.iter().map(|row| 10.0_f64.powf(row[4] / 10.0)).sum::<f64>() / 10.0;
+    let (_, samples) = read(&output);
+    let square = samples.iter().map(|x| f64::from(x * x)).sum::<f64>() / samples.len() as f64;
+    assert!((10.0 * (sum / square).log10()).abs() < 3.0, "{sum} {square}");
+    // The same output without it; channels by themselves; no input is replaced.
+    let voice = fs::read(&output).unwrap();
+    denoise([&input, &output]).args(FAST).assert().success();
+    assert!(fs::read(&output).unwrap() == voice);
+    let separate = ["--channels", "separate", "--levels", file];
+    denoise([&input, &output]).args(FAST).args(separate).assert().success();
+    assert_eq!(fs::read_to_string(&levels).unwrap().lines().count(), 1 + 2 * 180);
+    fails(&[&input, &output], &["--force", "--levels", input.to_str().unwrap()], OUTPUT, &["in.wav"]);
+    write(&input, spec(8_000, 1), [0.0; 1_000]);
+    denoise([&input, &output]).args(FAST).args(["--levels", file]).assert().success();
+    assert!(fs::read_to_string(&levels).unwrap().lines().skip(1).all(|row| row.ends_with(",,,")));
+}
+
+#[test]
+fn statistics_and_figures_tell_what_was_found() {
+    let folder = Folder::new();
+    let [input, output, stats, svg, png] =
+        ["in.wav", "out.wav", "stats.json", "figure.svg", "figure.png"].map(|name| folder.join(name));
+    write(&input, spec(16_000, 2), noisy(1.0).into_iter().flat_map(|x| [x, 3.0 * x]));
+    let path = |path: &Path| path.to_str().unwrap().to_owned();
+    denoise([&input, &output])
+        .args(["-q", "--em-iterations", "6", "--iterations", "20", "--seed", "5"])
+        .args(["--stats", &path(&stats), "--plot", &path(&svg)])
+        .assert()
+        .success();
+    let record: serde_json::Value = serde_json::from_slice(&fs::read(&stats).unwrap()).unwrap();
+    assert_eq!(record["settings"]["seed"], 5);
+    assert_eq!(record["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(record["dictionary_sha256"].as_str().unwrap().len(), 64);
+    // Nothing is refined where a listener hears.
+    let file = &record["files"][0];
+    for (key, value) in [("sample_rate", 16_000), ("channels", 2), ("samples", 16_000), ("clicks", 0)] {
+        assert_eq!(file[key], value, "{key}");
+    }
+    for key in [
+        "snr_before_db",
+        "snr_after_db",
+        "expected_sdr_db",
+        "noise_before_dbfs",
+        "noise_after_dbfs",
+        "real_time_factor",
+        "clipped_samples",
+        "clipped_input_samples",
+        "damaged_packets",
+    ] {
+        assert!(file[key].is_number(), "{key}");
+    }
+    assert_eq!(file["reverberation_seconds"].as_array().map(Vec::len), Some(6));
+    let precision = &file["monte_carlo"];
+    assert_eq!(precision["draws"], 10);
+    let error = precision["gain_standard_error"].as_f64().unwrap();
+    assert!(error > 1e-4 && error < 0.1, "{error}");
+    assert!(precision["effective_draws"].as_f64().is_some_and(|draws| (1.0..20.0).contains(&draws)));
+    let figure = fs::read_to_string(&svg).unwrap();
+    for title in ["Before", "After", "Removed", "90 % interval", "in.wav", "0:01.0, 16 kHz, stereo"] {
+        assert!(figure.contains(title), "{title}");
+    }
+    assert!(!figure.contains("Posterior standard deviation"), "ten draws do not say much of it");
+    denoise([&input, &output])
+        .args(["--force", "--em-iterations", "6", "--iterations", "40", "--plot", &path(&svg)])
+        .args(["--plot-scale", "mel"])
+        .assert()
+        .success();
+    assert!(fs::read_to_string(&svg).unwrap().contains("Posterior standard deviation"));
+    // Nothing is sampled: there is no posterior to show.
+    let assert = denoise([&input, &output])
+        .args(["--force", "--quality", "fast", "--stats", "-", "--plot", &path(&png)])
+        .assert()
+        .success();
+    let record: serde_json::Value = serde_json::from_slice(&assert.get_output().stdout).unwrap();
+    assert!(record["files"][0]["monte_carlo"].is_null());
+    assert!(fs::read(&png).unwrap().starts_with(b"\x89PNG"));
+    fails(&[&input, &output], &["--plot", "figure.gif"], USAGE, &["figure.gif", "SVG or PNG"]);
+    let nowhere = path(&folder.join("missing").join("stats.json"));
+    fails(&[&input, &output], &["--force", "--stats", &nowhere], OUTPUT, &["stats.json", "missing"]);
+}
+
+#[test]
+fn manual_and_completions_know_every_option() {
+    let printed = |arguments: &[&str]| {
+        let assert = denoise(arguments).assert().success().stderr("");
+        String::from_utf8(assert.get_output().stdout.clone()).unwrap()
+    };
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = printed(&["completions", shell]);
+        assert!(script.contains("noise-from") && script.contains("protocol"), "{shell}");
+    }
+    denoise(["completions", "csh"]).assert().code(USAGE);
+    let page = printed(&["man"]);
+    assert!(page.contains(".TH denoise 1") && page.contains("noise\\-from") && page.contains("interrupted"));
+    assert!(printed(&["man", "train"]).contains("rank"));
+    denoise(["man", "nothing"]).assert().code(USAGE);
+    let help = printed(&["--help"]);
+    assert!(help.contains("Exit codes") && help.contains("  130  interrupted\n"));
+}
+
+#[test]
+fn the_log_has_levels() {
+    let folder = Folder::new();
+    let (input, output) = (folder.join("in.wav"), folder.join("out.wav"));
+    write(&input, spec(16_000, 1), noisy(0.3));
+    let log = |level: &str| {
+        let assert = denoise([&input, &output])
+            .args(["--force", "--quality", "fast", "--log", level])
+            .assert()
+            .success();
+        String::from_utf8(assert.get_output().stderr.clone()).unwrap()
+    };
+    assert!(log("info").contains("dictionary"));
+    for level in ["error", "warn"] {
+        assert_eq!(log(level).lines().count(), 1, "the summary alone");
+    }
+    denoise([&input, &output]).args(["--log", "loud"]).assert().code(USAGE);
+    denoise([&input, &output]).args(["--log", "info", "-q"]).assert().code(USAGE);
+}

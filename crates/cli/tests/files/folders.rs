@@ -1,0 +1,296 @@
+//! Folders, lists and shards: repeated runs, names, and what is left out.
+
+use crate::shared::*;
+use crate::{recording, table};
+use serde_json::Value;
+use std::fs;
+#[cfg(unix)]
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+#[test]
+fn a_repeated_run_knows_its_results() {
+    let folder = Folder::new();
+    let (inputs, results) = (folder.join("in"), folder.join("out"));
+    fs::create_dir(&inputs).unwrap();
+    ["a.wav", "b.wav"].into_iter().for_each(|name| recording(&inputs.join(name)));
+    let run = |options: &[&str], code: i32| table(&[&inputs, Path::new("-o"), &results], options, code);
+    assert!(run(&[], 0).contains("2 denoised, 0 skipped, 0 failed"));
+    assert!(run(&[], 0).contains("0 denoised, 2 skipped, 0 failed"));
+    // An empty result, another input, other settings.
+    let whole = fs::read(results.join("a.wav")).unwrap();
+    fs::write(results.join("a.wav"), "").unwrap();
+    assert!(run(&[], 0).contains("1 denoised, 1 skipped, 0 failed"));
+    assert!(fs::read(results.join("a.wav")).unwrap() == whole);
+    write(&inputs.join("b.wav"), spec(16_000, 1), noisy(0.4));
+    assert!(run(&[], 0).contains("1 denoised, 1 skipped, 0 failed"));
+    assert_eq!(read(&results.join("b.wav")).1.len(), 6_400);
+    assert!(run(&["--mix", "0.5"], 0).contains("2 denoised, 0 skipped, 0 failed"));
+    // What somebody has changed is theirs.
+    fs::write(results.join("a.wav"), "edited").unwrap();
+    let message = run(&["--mix", "0.5"], OUTPUT);
+    assert!(message.contains("0 denoised, 1 skipped, 1 failed") && message.contains("--force"), "{message}");
+    assert_eq!(fs::read(results.join("a.wav")).unwrap(), b"edited");
+    assert!(run(&["--mix", "0.5", "--force"], 0).contains("2 denoised"));
+}
+
+#[test]
+fn folders_tell_what_they_leave_out_and_keep_names_apart() {
+    let folder = Folder::new();
+    let [inputs, more, results, residuals, plots, levels] =
+        ["in", "more", "out", "residuals", "plots", "levels"].map(|name| folder.join(name));
+    [&inputs, &more].into_iter().for_each(|path| fs::create_dir(path).unwrap());
+    recording(&inputs.join("talk.wav"));
+    recording(&more.join("talk.wav"));
+    // A file's content tells what it is, and its name what becomes of it.
+    fs::copy(inputs.join("talk.wav"), inputs.join("talk.mp3")).unwrap();
+    fs::write(inputs.join("notes\u{1b}.txt"), "no recording").unwrap();
+    let stats = folder.join("stats.json");
+    let path = |path: &Path| path.to_str().unwrap().to_owned();
+    let (residual_folder, plot_folder, level_folder) = (path(&residuals), path(&plots), path(&levels));
+    let folders = ["--residual", &residual_folder, "--plot", &plot_folder, "--levels", &level_folder];
+    let options: Vec<&str> = folders.into_iter().chain(["--stats", stats.to_str().unwrap()]).collect();
+    let message = table(&[&inputs, &more, Path::new("-o"), &results], &options, 0);
+    assert!(message.contains("3 denoised, 0 skipped, 0 failed"), "{message}");
+    assert!(
+        message.contains("1 file left out (unsupported file extension)")
+            && message.contains("notes\\u{1b}.txt")
+    );
+    assert!(!message.contains('\u{1b}'));
+    let names = |folder: &Path| {
+        let mut names: Vec<String> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| !name.starts_with('.'))
+            .collect();
+        names.sort();
+        names
+    };
+    let expected = ["talk-2.wav", "talk.mp3.wav", "talk.wav"];
+    assert_eq!(names(&results), expected);
+    assert_eq!(names(&residuals), expected);
+    assert_eq!(names(&plots), ["index.html", "talk-2.svg", "talk.mp3.svg", "talk.svg"]);
+    let page = fs::read_to_string(plots.join("index.html")).unwrap();
+    for part in ["3 of 3", "<a href=\"talk.mp3.svg\">", "estimated SNR", "kHz, mono"] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert_eq!(names(&levels), ["talk-2.csv", "talk.csv", "talk.mp3.csv"]);
+    let record: Value = serde_json::from_slice(&fs::read(&stats).unwrap()).unwrap();
+    assert_eq!(record["left_out"].as_array().unwrap().len(), 1);
+    assert_eq!(record["dictionary"], "built-in");
+    let each = path(&folder.join("each")) + "/";
+    table(&[&inputs, Path::new("-o"), &results], &["--force", "--stats", &each], 0);
+    assert_eq!(names(Path::new(&each)), ["talk.json", "talk.mp3.json"]);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn names_that_are_no_text_cost_nothing() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = Folder::new();
+    let odd = folder.0.path().join(std::ffi::OsStr::from_bytes(b"a\xff"));
+    fs::create_dir(&odd).unwrap();
+    let input = odd.join(std::ffi::OsStr::from_bytes(b"b\xfe.wav"));
+    write(&input, spec(16_000, 1), noisy(1.0));
+    let (results, stats) = (odd.join("out"), folder.join("stats.json"));
+    denoise([&odd, Path::new("-o"), &results, Path::new("--stats"), &stats]).args(FAST).assert().success();
+    assert!(results.join(input.file_name().unwrap()).is_file());
+    let record: Value = serde_json::from_slice(&fs::read(&stats).unwrap()).unwrap();
+    assert_eq!(record["files"][0]["outcome"], "denoised");
+
+    // Learned from, and scored against itself, by pairs and by patterns.
+    let clean = odd.join("clean");
+    fs::create_dir(&clean).unwrap();
+    fs::copy(&input, clean.join(input.file_name().unwrap())).unwrap();
+    let (model, protocol) = (odd.join(std::ffi::OsStr::from_bytes(b"\xfd")), folder.join("p.toml"));
+    fs::write(&protocol, "name = \"p\"\n[corpus]\nclean = [\"clean/b?.wav\"]\nnoisy = [\"*.wav\"]\n")
+        .unwrap();
+    let path = Path::new;
+    let small = ["-q", "--rank", "2", "--iterations", "2"];
+    denoise([path("train"), &clean, path("-o"), &model]).args(small).assert().success();
+    let kept = odd.join("kept");
+    let ways: [&[&Path]; 2] = [
+        &[path("--clean"), &clean, path("--noisy"), &results, path("--model"), &model, path("--save"), &kept],
+        &[path("--protocol"), &protocol, path("--data"), &odd],
+    ];
+    for way in ways {
+        let scores = folder.join("scores.json");
+        let outputs = [path("eval"), path("--json"), &scores];
+        denoise(outputs).args(way).arg("-q").assert().success();
+        let record: Value = serde_json::from_slice(&fs::read(&scores).unwrap()).unwrap();
+        assert_eq!(record["evaluations"][0]["files"].as_array().unwrap().len(), 1);
+        fs::remove_file(scores).unwrap();
+    }
+}
+
+/// A folder below others that cannot be read, even by root: its path is longer than the system takes.
+#[cfg(target_os = "linux")]
+fn unreadable_below(folder: &Path, scratch: &Path) {
+    const LONGEST: usize = 4_096;
+    let name = "a".repeat(250);
+    let deepest = |start: &Path| {
+        let mut path = start.to_owned();
+        while path.as_os_str().len() < LONGEST * 5 / 8 {
+            path.push(&name);
+        }
+        fs::create_dir_all(&path).unwrap();
+        path
+    };
+    deepest(&scratch.join("closed"));
+    fs::rename(scratch.join("closed"), deepest(&folder.join("deep")).join("closed")).unwrap();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_folder_that_cannot_be_read_does_not_stop_the_rest() {
+    let folder = Folder::new();
+    let [inputs, results, clean, model] =
+        ["in", "out", "clean", "model.safetensors"].map(|name| folder.join(name));
+    [&inputs, &clean].into_iter().for_each(|path| fs::create_dir(path).unwrap());
+    write(&inputs.join("a.wav"), spec(16_000, 1), noisy(1.0));
+    fs::copy(inputs.join("a.wav"), clean.join("a.wav")).unwrap();
+    unreadable_below(&inputs, folder.0.path());
+    let named = "closed/aaa";
+    let reason = "the folder cannot be read: File name too long";
+    let message = table(&[&inputs, Path::new("-o"), &results], &[], INPUT);
+    assert!(message.contains("1 denoised") && message.contains(named) && message.contains(reason));
+    let small = ["-q", "--rank", "2", "--iterations", "2"];
+    let assert = denoise([Path::new("train"), &inputs, Path::new("-o"), &model]).args(small).assert();
+    let message = String::from_utf8(assert.code(INPUT).get_output().stderr.clone()).unwrap();
+    assert!(model.is_file() && message.contains(named) && message.contains(reason), "{message}");
+    let pairs = [Path::new("--clean"), &clean, Path::new("--noisy"), &inputs];
+    let eval = |arguments: &[&Path]| {
+        let assert = denoise(["eval"]).args(arguments).assert().code(INPUT);
+        let output = assert.get_output().clone();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(String::from_utf8(output.stdout).unwrap().contains("1 file"), "{message}");
+        assert!(message.contains(named) && message.contains(reason), "{message}");
+    };
+    eval(&pairs);
+    let protocol = folder.join("p.toml");
+    fs::write(&protocol, "name = \"p\"\n[corpus]\nclean = [\"clean/*\"]\nnoisy = [\"in/*.wav\"]\n").unwrap();
+    eval(&[Path::new("--protocol"), &protocol, Path::new("--data"), folder.0.path()]);
+}
+
+#[test]
+fn many_folders_are_looked_through_quickly() {
+    let folder = Folder::new();
+    let inputs = folder.join("in");
+    for index in 0..20_000 {
+        fs::create_dir_all(inputs.join(format!("{}/{index}", index % 100))).unwrap();
+    }
+    let began = std::time::Instant::now();
+    fails(&[&inputs, Path::new("-o"), &folder.join("out")], &[], INPUT, &["no audio file"]);
+    let seconds = began.elapsed().as_secs_f64();
+    assert!(seconds < 8.0, "{seconds} s");
+}
+
+#[test]
+#[cfg(unix)]
+fn pipes_and_devices_in_folders_are_named_and_left_out() {
+    let folder = Folder::new();
+    let (inputs, results, clean) = (folder.join("in"), folder.join("out"), folder.join("clean"));
+    [&inputs, &clean].into_iter().for_each(|path| fs::create_dir(path).unwrap());
+    write(&inputs.join("a.wav"), spec(16_000, 1), noisy(1.0));
+    fs::copy(inputs.join("a.wav"), clean.join("a.wav")).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(inputs.join("b.wav")).status().unwrap().success());
+    symlink("/dev/zero", inputs.join("c.wav")).unwrap();
+    let message = table(&[&inputs, Path::new("-o"), &results], &[], 0);
+    assert!(message.contains("1 denoised"), "{message}");
+    let words = "2 files left out (not a regular file): ";
+    assert!(message.contains(words) && message.contains("b.wav") && message.contains("c.wav"), "{message}");
+    let pairs = [Path::new("eval"), Path::new("--clean"), &clean, Path::new("--noisy"), &inputs];
+    denoise(pairs).args(["--quality", "fast"]).assert().success();
+    fs::remove_file(inputs.join("a.wav")).unwrap();
+    fails(&[&inputs, Path::new("-o"), &results], &[], INPUT, &["no audio file"]);
+}
+
+#[test]
+fn a_list_may_begin_with_the_mark_of_its_byte_order() {
+    let folder = Folder::new();
+    ["a.wav", "b.wav"].into_iter().for_each(|name| recording(&folder.join(name)));
+    fs::write(folder.join("list"), "\u{feff}a.wav\nb.wav\n").unwrap();
+    let mut run = denoise(["--manifest", "list", "-o", "out"]);
+    run.args(FAST).current_dir(folder.0.path()).assert().success();
+    assert!(["a.wav", "b.wav"].into_iter().all(|name| folder.join("out").join(name).is_file()));
+}
+
+#[test]
+fn reports_of_one_name_in_two_formats_are_kept_apart() {
+    let folder = Folder::new();
+    let inputs = folder.join("in");
+    fs::create_dir(&inputs).unwrap();
+    recording(&inputs.join("a.wav"));
+    alphamf_files::write(inputs.join("a.flac"), &alphamf_files::read(inputs.join("a.wav")).unwrap()).unwrap();
+    recording(&inputs.join("b.wav"));
+    let options = ["--plot", "plots", "--levels", "levels", "--stats", "stats/", "-o", "out"];
+    denoise(["in"]).args(FAST).args(options).current_dir(folder.0.path()).assert().success();
+    for (kind, ending) in [("plots", "svg"), ("levels", "csv"), ("stats", "json")] {
+        for name in ["a.wav", "a.flac", "b"] {
+            assert!(folder.join(kind).join(format!("{name}.{ending}")).is_file(), "{kind}, {name}");
+        }
+    }
+}
+
+#[test]
+fn audio_books_are_audio() {
+    assert!(alphamf_files::has_extension("d.m4b") && alphamf_files::has_extension("D.M4B"));
+}
+
+#[test]
+fn shards_make_together_what_one_run_makes() {
+    let folder = Folder::new();
+    let (inputs, whole, parts) = (folder.join("in"), folder.join("whole"), folder.join("parts"));
+    fs::create_dir_all(inputs.join("b")).unwrap();
+    let names = ["a.wav", "a-1.wav", "b/c.wav", "b/d.wav", "e.wav"];
+    names.into_iter().for_each(|name| recording(&inputs.join(name)));
+    fs::write(inputs.join("notes.txt"), "").unwrap();
+    // Twice: the second time, nothing tells how long it took.
+    let run = |results: &Path, options: &[&str], stats: &Path| {
+        let stats = ["--stats", stats.to_str().unwrap(), "--force"];
+        table(&[&inputs, Path::new("-o"), results], options, 0);
+        fs::remove_file(stats[1]).ok();
+        table(&[&inputs, Path::new("-o"), results], &[options, &stats[..2]].concat(), 0)
+    };
+    let [all, merged, again] = ["all.json", "merged.json", "again.json"].map(|name| folder.join(name));
+    run(&whole, &[], &all);
+    let stats: Vec<_> = (1..=3).map(|part| folder.join(&format!("{part}.json"))).collect();
+    for (part, stats) in (1..).zip(&stats) {
+        run(&parts, &["--shard", &format!("{part}/3")], stats);
+    }
+    for name in names {
+        assert!(fs::read(whole.join(name)).unwrap() == fs::read(parts.join(name)).unwrap(), "{name}");
+    }
+    let merge = |stats: &[&Path], output: &Path| {
+        denoise(["merge", "-o"]).arg(output).args(stats).assert().success();
+        fs::read_to_string(output).unwrap().replace(&format!("{}/", parts.display()), "")
+    };
+    let expected = fs::read_to_string(&all).unwrap().replace(&format!("{}/", whole.display()), "");
+    assert!(
+        expected.contains("notes.txt") && expected.matches("skipped").count() == names.len(),
+        "{expected}"
+    );
+    assert_eq!(merge(&[&stats[0], &stats[1], &stats[2]], &merged), expected);
+    assert_eq!(merge(&[&stats[2], &stats[0], &stats[1], &merged], &again), expected);
+
+    // A list in place of a folder.
+    let listed = folder.join("listed");
+    fs::write(inputs.join("list"), "b/c.wav\r\n\ne.wav\n").unwrap();
+    denoise(["--manifest", "list", "-o"]).arg(&listed).args(FAST).current_dir(&inputs).assert().success();
+    for name in ["b/c.wav", "e.wav"] {
+        assert!(fs::read(whole.join(name)).unwrap() == fs::read(listed.join(name)).unwrap(), "{name}");
+    }
+
+    // Nothing is lost, and nothing joined that does not belong together.
+    let statistics = stats[0].as_path();
+    let onto = ["merge", "-o"].map(Path::new);
+    fails(&[onto[0], onto[1], statistics, statistics], &[], OUTPUT, &["1.json", "same file"]);
+    fails(&[onto[0], onto[1], &merged, statistics], &[], OUTPUT, &["merged.json", "already exists"]);
+    let other = folder.join("other.json");
+    fs::write(&other, expected.replace("\"mix\": 1.0", "\"mix\": 0.5")).unwrap();
+    let new = folder.join("new.json");
+    fails(&[onto[0], onto[1], &new, statistics, &other], &[], INPUT, &["other.json", "another run"]);
+    fails(&[onto[0], onto[1], &new, &inputs.join("notes.txt")], &[], INPUT, &["notes.txt", "not statistics"]);
+    denoise([&inputs, &new]).args(["--shard", "1/3"]).assert().code(USAGE);
+    assert!(!new.exists());
+}

@@ -1,0 +1,23 @@
+//! What becomes of files: nothing that was there is lost, nothing unfinished stays, and folders are worked through.
+
+#[path = "../shared/mod.rs"]
+mod shared;
+
+mod folders;
+mod overwriting;
+mod reports;
+mod streams;
+
+use shared::*;
+use std::path::Path;
+
+/// A short recording.
+fn recording(path: &Path) {
+    write(path, spec(16_000, 1), noisy(0.3));
+}
+
+/// What the run of a folder prints.
+fn table(arguments: &[&Path], options: &[&str], code: i32) -> String {
+    let assert = denoise(arguments).args(["--quality", "fast"]).args(options).assert().code(code);
+    String::from_utf8(assert.get_output().stderr.clone()).unwrap()
+}

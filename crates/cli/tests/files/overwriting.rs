@@ -1,0 +1,156 @@
+//! Nothing that was there is lost: outputs, links, and what appears during a run.
+
+use crate::recording;
+use crate::shared::*;
+use std::fs;
+use std::path::Path;
+#[cfg(unix)]
+use std::{
+    os::unix::fs::{PermissionsExt, symlink},
+    process::{Child, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+#[test]
+fn what_exists_is_not_replaced_unasked() {
+    let folder = Folder::new();
+    let [first, second, new] = ["a.wav", "b.wav", "new.wav"].map(|name| folder.join(name));
+    [&first, &second].into_iter().for_each(|path| recording(path));
+    let before = fs::read(&second).unwrap();
+    fails(&[&first, &second], &["-q"], OUTPUT, &["b.wav", "already exists", "--force", "-o DIR"]);
+    for option in ["--residual", "--stats"] {
+        fails(&[&first, &new], &[option, second.to_str().unwrap()], OUTPUT, &["b.wav", "already exists"]);
+    }
+    let speech = folder.join("speech");
+    fs::create_dir(&speech).unwrap();
+    recording(&speech.join("c.wav"));
+    fails(&[Path::new("train"), &speech, Path::new("-o"), &second], &[], OUTPUT, &["already exists"]);
+    assert!(fs::read(&second).unwrap() == before);
+    assert_eq!(folder.names(), ["a.wav", "b.wav", "speech"]);
+    denoise([&first, &second]).args(FAST).assert().success();
+    assert!(fs::read(&second).unwrap() != before);
+}
+
+#[test]
+fn two_outputs_are_two_files_however_they_are_spelled() {
+    let folder = Folder::new();
+    recording(&folder.join("t.wav"));
+    for (options, words) in
+        [(["--residual", "./a.wav"], ["./a.wav", "twice"]), (["--stats", "../in/a.wav"], ["a.wav", "twice"])]
+    {
+        let inside = folder.join("in");
+        fs::create_dir_all(&inside).unwrap();
+        let assert = denoise(["../t.wav", "a.wav"]).args(options).current_dir(&inside).assert().code(USAGE);
+        let message = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        assert!(words.iter().all(|word| message.contains(word)), "{message}");
+    }
+    let plot = ["--plot", "p.svg", "--stats", "./p.svg"];
+    denoise(["t.wav", "a.wav"]).args(plot).current_dir(folder.0.path()).assert().code(USAGE);
+    assert_eq!(folder.names(), ["in", "t.wav"]);
+    assert_eq!(fs::read_dir(folder.join("in")).unwrap().count(), 0);
+}
+
+/// Also where a link leads to what is not there yet.
+#[test]
+#[cfg(unix)]
+fn a_link_without_a_target_is_its_target() {
+    let folder = Folder::new();
+    recording(&folder.join("t.wav"));
+    symlink("new.wav", folder.join("link.wav")).unwrap();
+    let command = |residual| {
+        let mut command = denoise(["t.wav", "link.wav", "--residual", residual]);
+        command.args(FAST).current_dir(folder.0.path());
+        command
+    };
+    command("./new.wav").assert().code(USAGE);
+    assert_eq!(folder.names(), ["link.wav", "t.wav"]);
+    symlink("round.wav", folder.join("round.wav")).unwrap();
+    command("round.wav").assert().code(OUTPUT);
+    assert!(fs::symlink_metadata(folder.join("round.wav")).unwrap().is_symlink());
+}
+
+#[test]
+#[cfg(unix)]
+fn no_result_of_a_folder_is_an_input_by_a_link() {
+    let folder = Folder::new();
+    let (one, other) = (folder.join("A"), folder.join("B"));
+    [&one, &other].into_iter().for_each(|path| fs::create_dir(path).unwrap());
+    ["x.wav", "y.wav"].into_iter().for_each(|name| recording(&one.join(name)));
+    let before = fs::read(one.join("y.wav")).unwrap();
+    symlink("../A/y.wav", other.join("x.wav")).unwrap();
+    fails(&[&one, Path::new("-o"), &other], &["--force"], OUTPUT, &["x.wav", "same file", "y.wav"]);
+    assert!(fs::read(one.join("y.wav")).unwrap() == before);
+}
+
+#[test]
+#[cfg(unix)]
+fn links_and_permissions_are_kept_and_leftovers_go() {
+    let folder = Folder::new();
+    let [input, output, link] = ["in.wav", "out.wav", "link.wav"].map(|name| folder.join(name));
+    recording(&input);
+    fs::write(folder.join(".alphamf-AbCdEf.part"), "left by a killed run").unwrap();
+    symlink("out.wav", &link).unwrap();
+    denoise([&input, &link]).args(FAST).assert().success();
+    assert_eq!(folder.names(), ["in.wav", "link.wav", "out.wav"]);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    fs::set_permissions(&output, fs::Permissions::from_mode(0o600)).unwrap();
+    denoise([&input, &output]).args(FAST).assert().success();
+    assert_eq!(fs::metadata(&output).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+#[cfg(unix)]
+fn the_record_of_a_folder_is_not_followed_elsewhere() {
+    let folder = Folder::new();
+    let (inputs, results, victim) = (folder.join("in"), folder.join("out"), folder.join("victim"));
+    [&inputs, &results].into_iter().for_each(|path| fs::create_dir(path).unwrap());
+    recording(&inputs.join("a.wav"));
+    fs::write(&victim, "precious").unwrap();
+    let record = results.join(".alphamf-results.jsonl");
+    let run = |words: &[&str]| fails(&[&inputs, Path::new("-o"), &results], &FAST, OUTPUT, words);
+    symlink("../victim", &record).unwrap();
+    run(&[".alphamf-results.jsonl", "not a regular file"]);
+    symlink("nowhere", folder.join("dangling")).unwrap();
+    fs::remove_file(&record).unwrap();
+    symlink("../nowhere", &record).unwrap();
+    run(&["not a regular file"]);
+    fs::remove_file(&record).unwrap();
+    // Nor does a pipe hold up the run.
+    assert!(std::process::Command::new("mkfifo").arg(&record).status().unwrap().success());
+    run(&["not a regular file"]);
+    assert_eq!(fs::read(&victim).unwrap(), b"precious");
+    assert!(!folder.join("nowhere").exists() && !results.join("a.wav").exists());
+}
+
+#[test]
+#[cfg(unix)]
+fn a_file_that_appears_while_the_run_works_stays() {
+    let folder = Folder::new();
+    let output = folder.join("out.wav");
+    let arguments = ["-", "out.wav", "--raw", "16000:1:s16", "-q", "--quality", "fast"];
+    let start = || {
+        let mut command = program();
+        command.args(arguments).current_dir(folder.0.path());
+        command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let finish = |mut child: Child| {
+        let mut input = child.stdin.take().unwrap();
+        std::io::Write::write_all(&mut input, &[1; 32_000]).unwrap();
+        drop(input);
+        let output = child.wait_with_output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    // Both have begun when neither has ended.
+    let runs = [start(), start()];
+    let began = Instant::now();
+    while folder.names().len() < 2 {
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", folder.names());
+        thread::sleep(Duration::from_millis(10));
+    }
+    let [first, second] = runs.map(finish);
+    assert_eq!(first.0, Some(0), "{}", first.1);
+    assert_eq!(second.0, Some(OUTPUT), "{}", second.1);
+    assert!(second.1.contains("out.wav") && second.1.contains("has appeared"), "{}", second.1);
+    assert_eq!((folder.names(), read(&output).1.len()), (vec!["out.wav".to_owned()], 16_000));
+}

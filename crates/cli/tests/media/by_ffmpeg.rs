@@ -1,0 +1,218 @@
+//! Videos and formats that only ffmpeg reads and writes.
+
+use crate::{INPUT, OUTPUT, USAGE, denoise, ffmpeg, message, noisy, tags};
+use alphamf_files::Reader;
+use assert_cmd::Command;
+use std::fs;
+use tempfile::TempDir;
+
+#[test]
+fn pictures_stay_and_the_sound_is_replaced() {
+    let folder = TempDir::new().unwrap();
+    let pictures = "testsrc=size=64x48:rate=10:duration=1";
+    let sound = "anoisesrc=sample_rate=16000:duration=1:amplitude=0.1:seed=1";
+    let codecs = ["-c:v", "mpeg4", "-c:a", "aac", "-metadata", "title=A title"];
+    let of_pictures = ["-metadata:s:v", "language=fre", "-metadata:s:v", "title=Pictures"];
+    let of_sound = ["-metadata:s:a", "language=deu", "-metadata:s:a", "title=A = voice"];
+    let inputs = ["-f", "lavfi", "-i", pictures, "-f", "lavfi", "-i", sound];
+    let video = [&inputs[..], &codecs, &of_pictures, &of_sound, &["talk.mkv"]].concat();
+    if !ffmpeg(folder.path(), &video) {
+        return;
+    }
+    for output in
+        ["clean.mkv", "clean.mp4", "voice.mp3", "voice.opus", "voice.ogg", "voice.m4a", "voice.flac"]
+    {
+        denoise(&folder, &["talk.mkv", output]).assert().success();
+        assert_eq!(
+            fs::read_dir(folder.path())
+                .unwrap()
+                .filter(|entry| { entry.as_ref().unwrap().file_name().to_string_lossy().ends_with(".part") })
+                .count(),
+            0
+        );
+        let made = Reader::open(folder.path().join(output)).unwrap();
+        let duration = made.read_all().unwrap().duration();
+        // AAC begins with a block of its encoder's and ends with a whole one, 64 ms each, here and in the input.
+        assert!((0.9..1.26).contains(&duration), "{output}: {duration} s");
+    }
+    let hashes = |name: &str| {
+        let arguments = ["-loglevel", "error", "-i", name, "-map", "0:v", "-c", "copy", "-f", "hash", "-"];
+        let output =
+            std::process::Command::new("ffmpeg").args(arguments).current_dir(folder.path()).output().unwrap();
+        assert!(output.status.success());
+        output.stdout
+    };
+    assert_eq!(hashes("talk.mkv"), hashes("clean.mkv"), "the pictures are not touched");
+    let said = tags(folder.path(), "clean.mkv");
+    for (tag, place) in
+        [("language=fre", 0), ("title=pictures", 0), ("language=deu", 1), ("title=a = voice", 1)]
+    {
+        let stream = said.split("[stream]").nth(place + 1).unwrap_or_default();
+        assert!(stream.contains(tag), "{tag} of {said}");
+    }
+
+    let without = message(denoise(&folder, &["talk.mkv", "none.mp3"]).env("PATH", ""), USAGE);
+    assert!(without.contains("ffmpeg") && without.contains("install it"), "{without}");
+    denoise(&folder, &["talk.mkv", "plain.wav"]).env("PATH", "").assert().success();
+
+    // What cannot be held leaves what was there.
+    fs::write(folder.path().join("kept.webm"), "before").unwrap();
+    let failed = message(&mut denoise(&folder, &["talk.mkv", "kept.webm", "--force"]), OUTPUT);
+    assert!(failed.contains("kept.webm") && failed.contains("ffmpeg"), "{failed}");
+    assert_eq!(fs::read(folder.path().join("kept.webm")).unwrap(), b"before");
+}
+
+#[test]
+fn names_that_begin_with_a_dash_are_names() {
+    let folder = TempDir::new().unwrap();
+    alphamf_files::write(folder.path().join("-in.wav"), &noisy()).unwrap();
+    if !ffmpeg(folder.path(), &["-i", "./-in.wav", "./-in.wma"]) {
+        return;
+    }
+    for (input, output) in
+        [("-in.wav", "-y.mp3"), ("-in.wma", "-y.mkv"), ("-y.mkv", "-i.mkv"), ("-in.wma", "-n.wav")]
+    {
+        denoise(&folder, &["--", input, output]).assert().success();
+        let duration = alphamf_files::read(folder.path().join(output)).unwrap().duration();
+        assert!((0.9..1.3).contains(&duration), "{input} to {output}: {duration} s");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn what_is_only_called_ffmpeg_is_passed_over() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = TempDir::new().unwrap();
+    let sound =
+        ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=1:amplitude=0.1:seed=1", "in.wma"];
+    if !ffmpeg(folder.path(), &sound) {
+        return;
+    }
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir_all(path("folder/ffmpeg")).unwrap();
+    for (place, content, mode) in [
+        ("text", "not a program", 0o755),
+        ("script", "#!/bin/sh\nexit 0\n", 0o755),
+        ("plain", "#!/bin/sh\n", 0o644),
+    ] {
+        fs::create_dir(path(place)).unwrap();
+        fs::write(path(place).join("ffmpeg"), content).unwrap();
+        fs::set_permissions(path(place).join("ffmpeg"), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let impostors = ["folder", "text", "script", "plain"].map(path);
+    let system = std::env::var_os("PATH").unwrap();
+    let all = impostors.iter().cloned().chain(std::env::split_paths(&system));
+    let search = std::env::join_paths(all).unwrap();
+    for output in ["out.wav", "out.mp3"] {
+        denoise(&folder, &["in.wma", output]).env("PATH", &search).assert().success();
+    }
+    let search = std::env::join_paths(&impostors).unwrap();
+    let said = message(denoise(&folder, &["in.wma", "none.wav"]).env("PATH", &search), INPUT);
+    assert!(said.contains("ffmpeg") && said.contains("not on the PATH"), "{said}");
+}
+
+/// A disk of so few kilobytes that no output fits on it: nothing is lost, nothing stays, and it is an error.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_an_error_whoever_encodes() {
+    let folder = TempDir::new().unwrap();
+    let sound =
+        ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=4:amplitude=0.1:seed=1", "in.wav"];
+    if !ffmpeg(folder.path(), &sound) {
+        return;
+    }
+    let isolated = |script: &str| {
+        let mut command = std::process::Command::new("unshare");
+        command.args(["-rm", "sh", "-c", script]).arg(assert_cmd::cargo::cargo_bin!("denoise"));
+        command.current_dir(folder.path()).output()
+    };
+    fs::create_dir(folder.path().join("disk")).unwrap();
+    let mount = "mount -t tmpfs -o size=8k none disk";
+    if !isolated(mount).is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: no file system can be mounted here, so that a full disk was not tested");
+        return;
+    }
+    for output in ["out.mp3", "out.m4a", "out.ogg", "out.opus", "out.mkv", "out.wav"] {
+        let script = format!(
+            "{mount} && echo before > disk/{output} && \"$0\" in.wav disk/{output} --force -q --quality fast; \
+             echo \"code $?\"; ls -A disk; cat disk/{output}"
+        );
+        let found = isolated(&script).unwrap();
+        let said = String::from_utf8_lossy(&found.stdout);
+        assert_eq!(
+            said,
+            format!("code {OUTPUT}\n{output}\nbefore\n"),
+            "{}",
+            String::from_utf8_lossy(&found.stderr)
+        );
+    }
+}
+
+/// Playlists that name the recording beside them, under the names of recordings and films.
+#[test]
+fn a_playlist_opens_no_other_file() {
+    let folder = TempDir::new().unwrap();
+    let secret = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=1:amplitude=0.1:seed=1"];
+    if !ffmpeg(folder.path(), &[&secret[..], &["secret.wav"]].concat())
+        || !ffmpeg(folder.path(), &[&secret[..], &["secret.ts"]].concat())
+    {
+        return;
+    }
+    let manifest = "<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\" profiles=\"urn:mpeg:dash:profile:isoff-live:2011\" \
+         type=\"static\" mediaPresentationDuration=\"PT1S\"><Period><AdaptationSet mimeType=\"audio/mp4\"><Representation \
+         id=\"1\" bandwidth=\"1\"><BaseURL>secret.wav</BaseURL></Representation></AdaptationSet></Period></MPD>";
+    let lists = [
+        ("HLS", "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nsecret.ts\n#EXT-X-ENDLIST\n".to_owned()),
+        ("concat", "ffconcat version 1.0\nfile secret.wav\n".to_owned()),
+        ("DASH", manifest.to_owned()),
+        ("DASH", format!("<?xml version=\"1.0\"?>\n{manifest}")),
+    ];
+    fs::create_dir(folder.path().join("in")).unwrap();
+    fs::create_dir(folder.path().join("clean")).unwrap();
+    fs::copy(folder.path().join("secret.wav"), folder.path().join("clean/talk.wav")).unwrap();
+    for (kind, list) in &lists {
+        for (input, output) in [
+            ("talk.wav", "out.wav"),
+            ("talk.mkv", "out.wav"),
+            ("talk.mp4", "out.mp4"),
+            ("talk.mp3", "out.mp3"),
+        ] {
+            fs::write(folder.path().join(input), list).unwrap();
+            let said = message(&mut denoise(&folder, &[input, output]), INPUT);
+            assert!(said.contains(input) && said.lines().count() == 1, "{kind}: {said}");
+            assert!(
+                output != "out.wav" || said.contains("playlist") && said.contains(kind),
+                "{kind}: {said}"
+            );
+            assert!(!folder.path().join(output).exists(), "{kind} by {input}");
+        }
+        fs::write(folder.path().join("in/talk.wav"), list).unwrap();
+        let said = message(&mut denoise(&folder, &["in", "-o", "results"]), INPUT);
+        assert!(said.contains("talk.wav") && said.contains("playlist"), "{said}");
+        let mut eval = Command::new(assert_cmd::cargo::cargo_bin!("denoise"));
+        eval.current_dir(folder.path()).args(["eval", "--clean", "clean", "--noisy", "in"]);
+        assert!(message(&mut eval, INPUT).contains("playlist"));
+    }
+    // A film as a list, but with a recording of its own before it: its first bytes decide.
+    let image = ["-f", "lavfi", "-i", "color=size=16x16:duration=0.1", "-frames:v", "1", "image.png"];
+    assert!(ffmpeg(folder.path(), &image));
+    fs::rename(folder.path().join("image.png"), folder.path().join("image.mp4")).unwrap();
+    let said = message(&mut denoise(&folder, &["image.mp4", "none.wav"]), INPUT);
+    assert!(said.contains("an image (PNG)"), "{said}");
+}
+
+#[test]
+fn what_only_ffmpeg_reads_is_read_by_it() {
+    let folder = TempDir::new().unwrap();
+    let sound =
+        ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=1:amplitude=0.1:seed=1", "in.wma"];
+    if !ffmpeg(folder.path(), &sound) {
+        return;
+    }
+    denoise(&folder, &["in.wma", "out.wav"]).assert().success();
+    assert!((alphamf_files::read(folder.path().join("out.wav")).unwrap().duration() - 1.0).abs() < 0.15);
+    let without = message(denoise(&folder, &["in.wma", "none.wav"]).env("PATH", ""), INPUT);
+    assert!(without.contains("in.wma") && without.contains("ffmpeg"), "{without}");
+    fs::write(folder.path().join("text.wma"), "This is not audio. ".repeat(100)).unwrap();
+    assert!(message(&mut denoise(&folder, &["text.wma", "none.wav"]), INPUT).contains("not an audio file"));
+}

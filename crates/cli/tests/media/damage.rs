@@ -1,0 +1,159 @@
+//! Damaged, cut and mixed recordings: refused, salvaged or reported.
+
+use crate::{INPUT, USAGE, denoise, ffmpeg, is_told, message, noisy};
+use alphamf::signal::SampleFormat;
+use std::fs;
+use tempfile::TempDir;
+
+#[test]
+fn a_damaged_recording_is_refused_salvaged_or_told() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("in.wav");
+    alphamf_files::write(&path, &noisy()).unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    let start = bytes.len() - 64_000;
+    bytes[start + 400..start + 404].copy_from_slice(&f32::NAN.to_le_bytes());
+    bytes.truncate(start + 4 * 12_000);
+    fs::write(&path, bytes).unwrap();
+
+    assert!(message(&mut denoise(&folder, &["in.wav", "out.wav"]), INPUT).contains("sample 100"));
+    assert!(!folder.path().join("out.wav").exists());
+    let salvage = ["in.wav", "out.wav", "--salvage", "--stats", "stats.json"];
+    let said = message(&mut denoise(&folder, &salvage), 0);
+    assert!(said.contains("4000 samples missing at the end"), "{said}");
+    assert!(said.contains("1 non-finite samples"), "{said}");
+    assert_eq!(alphamf_files::read(folder.path().join("out.wav")).unwrap().len(), 12_000);
+    let stats = fs::read_to_string(folder.path().join("stats.json")).unwrap();
+    assert!(stats.contains("\"missing_samples\": 4000") && stats.contains("\"samples_not_finite\": 1"));
+    assert!(
+        message(&mut denoise(&folder, &["in.wav", "b.wav", "--salvage", "--strict"]), USAGE)
+            .contains("--strict")
+    );
+}
+
+#[test]
+fn a_stream_that_is_cut_off_is_told_and_refused_if_asked() {
+    let folder = TempDir::new().unwrap();
+    let noise = "anoisesrc=sample_rate=16000:duration=4:amplitude=0.2:seed=1";
+    if !ffmpeg(folder.path(), &["-f", "lavfi", "-i", noise, "whole.ogg"]) {
+        return;
+    }
+    let whole = fs::read(folder.path().join("whole.ogg")).unwrap();
+    fs::write(folder.path().join("cut.ogg"), &whole[..whole.len() / 2]).unwrap();
+    denoise(&folder, &["whole.ogg", "out.wav", "--strict"]).assert().success();
+    let said = message(&mut denoise(&folder, &["cut.ogg", "cut.wav"]), 0);
+    assert!(said.contains("unexpected end of file"), "{said}");
+    let said = message(&mut denoise(&folder, &["cut.ogg", "none.wav", "--strict"]), INPUT);
+    assert!(said.contains("cut.ogg") && said.contains("ends early"), "{said}");
+    assert!(!folder.path().join("none.wav").exists());
+}
+
+#[test]
+fn what_is_missing_is_told_whoever_decodes() {
+    let folder = TempDir::new().unwrap();
+    let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=4:amplitude=0.1:seed=3"];
+    let by_ffmpeg: [(&str, &[&str]); 5] = [
+        ("a.tta", &[]),
+        ("a.wma", &[]),
+        ("a.wv", &["-frame_size", "4096"]),
+        ("a.spx", &["-c:a", "libspeex"]),
+        ("a.ac3", &[]),
+    ];
+    let here: [(&str, &[&str]); 6] = [
+        ("a.caf", &["-c:a", "pcm_s16le"]),
+        ("a.aiff", &[]),
+        ("a.webm", &["-c:a", "libopus"]),
+        ("a.mka", &[]),
+        ("a.mkv", &[]),
+        ("a.flac", &[]),
+    ];
+    for (name, options) in by_ffmpeg.into_iter().chain(here) {
+        if !ffmpeg(folder.path(), &[&sound[..], options, &[name]].concat()) {
+            return;
+        }
+        denoise(&folder, &[name, "whole.wav", "--strict", "--force"]).assert().success();
+        let whole = fs::read(folder.path().join(name)).unwrap();
+        let cut = format!("cut-{name}");
+        // Within a packet.
+        fs::write(folder.path().join(&cut), &whole[..whole.len() * 5 / 8 + 1]).unwrap();
+        match name {
+            // Those have refused a file that is cut off from the first, and salvage it.
+            "a.flac" => {
+                assert!(message(&mut denoise(&folder, &[&cut, "none.wav"]), INPUT).contains("truncated"));
+            }
+            // Whose last packet is whole looks whole: it does not say how long it is.
+            "a.spx" => {}
+            "a.caf" | "a.aiff" => is_told(&folder, &cut, &["ends_early", "missing_samples"]),
+            "a.tta" | "a.wv" => is_told(&folder, &cut, &["missing_samples"]),
+            "a.wma" | "a.ac3" => is_told(&folder, &cut, &["damaged_packets"]),
+            _ => is_told(&folder, &cut, &["ends_early"]),
+        }
+    }
+    // Also without ffmpeg.
+    for name in ["cut-a.aiff", "cut-a.webm", "cut-a.caf", "cut-a.mkv"] {
+        let mut command = denoise(&folder, &[name, "out.wav", "--force"]);
+        let said = message(command.env("PATH", ""), 0);
+        assert!(said.contains("unexpected end of file"), "{name}: {said}");
+        denoise(&folder, &[name, "out.wav", "--force", "--salvage"]).env("PATH", "").assert().success();
+        assert!(
+            message(denoise(&folder, &[name, "none.wav", "--strict"]).env("PATH", ""), INPUT)
+                .contains("--strict")
+        );
+    }
+    // As streams, too.
+    for name in ["cut-a.aiff", "cut-a.webm", "cut-a.caf"] {
+        let bytes = fs::read(folder.path().join(name)).unwrap();
+        let mut command = denoise(&folder, &["-", "none.wav", "--strict"]);
+        let said = message(command.write_stdin(bytes), INPUT);
+        assert!(said.contains("--strict"), "{name}: {said}");
+    }
+    // Damage in the middle. By the seed, some of it reaches the decoder of WMA: else the packets are only missing.
+    for name in ["a.tta", "a.wma", "a.ac3"] {
+        let mut bytes = fs::read(folder.path().join(name)).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle..middle + 600].fill(0x55);
+        let damaged = format!("damaged-{name}");
+        fs::write(folder.path().join(&damaged), bytes).unwrap();
+        is_told(&folder, &damaged, &["damaged_packets"]);
+    }
+}
+
+#[test]
+fn a_recorder_that_died_leaves_more_than_its_header_says() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("in.wav");
+    alphamf_files::write(&path, &noisy().with_format(SampleFormat::Int16)).unwrap();
+    denoise(&folder, &["in.wav", "whole.wav", "--strict"]).assert().success();
+    let mut bytes = fs::read(&path).unwrap();
+    let start = bytes.len() - 32_000;
+    bytes[start - 4..start].copy_from_slice(&16_000_u32.to_le_bytes());
+    bytes[4..8].copy_from_slice(&(start as u32 + 15_992).to_le_bytes());
+    fs::write(&path, &bytes).unwrap();
+    is_told(&folder, "in.wav", &["data_follow"]);
+    let samples = |name: &str| alphamf_files::read(folder.path().join(name)).unwrap().len();
+    assert_eq!((samples("told.wav"), samples("salvaged.wav")), (8_000, 16_000));
+    let mut piped = denoise(&folder, &["-", "none.wav", "--strict"]);
+    assert!(message(piped.write_stdin(bytes), INPUT).contains("more data follow"));
+}
+
+#[test]
+fn a_chain_of_mp3s_of_other_rates_is_told() {
+    let folder = TempDir::new().unwrap();
+    let sound = |rate: u32, name: &str| {
+        let noise = format!("anoisesrc=sample_rate={rate}:duration=2:amplitude=0.1:seed=1");
+        ffmpeg(folder.path(), &["-f", "lavfi", "-i", &noise, "-write_xing", "0", name])
+    };
+    if !sound(16_000, "a.mp3") || !sound(44_100, "b.mp3") {
+        return;
+    }
+    let read = |name: &str| fs::read(folder.path().join(name)).unwrap();
+    fs::write(folder.path().join("ab.mp3"), [read("a.mp3"), read("b.mp3")].concat()).unwrap();
+    fs::write(folder.path().join("ba.mp3"), [read("b.mp3"), read("a.mp3")].concat()).unwrap();
+    for name in ["ab.mp3", "ba.mp3"] {
+        is_told(&folder, name, &["other_recording_follows"]);
+        let duration = alphamf_files::read(folder.path().join("told.wav")).unwrap().duration();
+        assert!((duration - 2.0).abs() < 0.2, "{name}: {duration} s");
+    }
+    fs::write(folder.path().join("aa.mp3"), [read("a.mp3"), read("a.mp3")].concat()).unwrap();
+    denoise(&folder, &["aa.mp3", "whole.wav", "--strict", "--force"]).assert().success();
+}

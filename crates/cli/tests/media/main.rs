@@ -1,0 +1,90 @@
+//! Recordings that are damaged, and those that come in or go into what only ffmpeg reads and writes.
+
+mod by_ffmpeg;
+mod damage;
+mod metadata;
+
+use alphamf::signal::{SampleFormat, Signal};
+use assert_cmd::Command;
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+const USAGE: i32 = 2;
+
+const INPUT: i32 = 3;
+
+const OUTPUT: i32 = 4;
+
+fn denoise(folder: &TempDir, arguments: &[&str]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("denoise"));
+    command.current_dir(folder.path()).args(["--quality", "fast"]).args(arguments);
+    command
+}
+
+fn message(command: &mut Command, code: i32) -> String {
+    String::from_utf8(command.assert().code(code).get_output().stderr.clone()).unwrap()
+}
+
+/// Runs ffmpeg; false, and loudly so, if it is not installed.
+fn ffmpeg(folder: &Path, arguments: &[&str]) -> bool {
+    let mut command = std::process::Command::new("ffmpeg");
+    command
+        .args(["-nostdin", "-hide_banner", "-loglevel", "error", "-y"])
+        .args(arguments)
+        .current_dir(folder);
+    match command.status() {
+        Ok(status) => {
+            assert!(status.success(), "{arguments:?}");
+            true
+        }
+        Err(_) => {
+            eprintln!("SKIPPED: ffmpeg is not installed, so that {arguments:?} was not tested");
+            false
+        }
+    }
+}
+
+/// A second of a hum in a hiss.
+fn noisy() -> Signal {
+    let sample = |n: u32| {
+        let hiss = f32::from((n.wrapping_mul(2_654_435_761) >> 16) as u16) / 65_536.0 - 0.5;
+        0.2 * (n as f32 * 0.1).sin() + 0.05 * hiss
+    };
+    Signal::new(16_000, SampleFormat::Float32, vec![(0..16_000).map(sample).collect()]).unwrap()
+}
+
+/// What ffmpeg shows to be said of a file or its sound.
+fn tags(folder: &Path, name: &str) -> String {
+    let arguments = ["-v", "error", "-show_entries", "format_tags:stream_tags", "-of", "default", name];
+    let output = std::process::Command::new("ffprobe").args(arguments).current_dir(folder).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).to_lowercase()
+}
+
+/// The statistics of a run, and what it says.
+fn statistics(folder: &TempDir, arguments: &[&str]) -> (serde_json::Value, String) {
+    let arguments = [arguments, &["--force", "--stats", "stats.json"]].concat();
+    let said = message(&mut denoise(folder, &arguments), 0);
+    let stats = fs::read(folder.path().join("stats.json")).unwrap();
+    let stats: serde_json::Value = serde_json::from_slice(&stats).unwrap();
+    (stats["files"][0].clone(), said)
+}
+
+/// Refused if asked, told otherwise, and counted.
+fn is_told(folder: &TempDir, input: &str, keys: &[&str]) {
+    let (stats, said) = statistics(folder, &[input, "told.wav"]);
+    for key in keys {
+        let value = &stats[*key];
+        assert!(
+            value.as_u64().is_some_and(|count| count > 0) || value.as_bool() == Some(true),
+            "{input}, {key}: {stats}"
+        );
+    }
+    assert!(said.contains("; "), "{input}: {said}");
+    assert!(alphamf_files::read(folder.path().join("told.wav")).unwrap().len() > 0);
+    let said = message(&mut denoise(folder, &[input, "none.wav", "--strict"]), INPUT);
+    assert!(said.contains(input) && said.contains("--strict"), "{said}");
+    assert!(!folder.path().join("none.wav").exists());
+    let (salvaged, _) = statistics(folder, &[input, "salvaged.wav", "--salvage"]);
+    assert!(salvaged["samples"].as_u64() >= stats["samples"].as_u64(), "{input}");
+}

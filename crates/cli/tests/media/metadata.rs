@@ -1,0 +1,145 @@
+//! Tags, loudspeakers, covers and further tracks: kept or reported.
+
+use crate::{denoise, ffmpeg, statistics, tags};
+use alphamf_files::Reader;
+use std::fs;
+use tempfile::TempDir;
+
+#[test]
+fn what_is_said_of_a_recording_and_its_loudspeakers_are_kept() {
+    let folder = TempDir::new().unwrap();
+    let arguments =
+        ["-f", "lavfi", "-i", "sine=sample_rate=16000:duration=0.5", "-ac", "3", "-channel_layout", "2.1"];
+    let tags =
+        ["-metadata", "title=A title", "-metadata", "originator=Someone", "-write_bext", "1", "in.wav"];
+    if !ffmpeg(folder.path(), &[&arguments[..], &tags].concat()) {
+        return;
+    }
+    let before = Reader::open(folder.path().join("in.wav")).unwrap();
+    assert_eq!(before.channel_mask(), Some(0xb), "2.1, which is not 3.0");
+    for output in ["out.wav", "out.flac"] {
+        denoise(&folder, &["in.wav", output]).assert().success();
+        let after = Reader::open(folder.path().join(output)).unwrap();
+        assert_eq!(after.channel_mask(), Some(0xb));
+        assert!(after.metadata().tags().any(|tag| tag == ("TITLE", "A title")));
+        let bytes = fs::read(folder.path().join(output)).unwrap();
+        assert!(bytes.windows(7).any(|window| window == b"Someone"), "{output}");
+    }
+}
+
+#[test]
+fn what_is_said_of_a_recording_stays_whoever_writes_it() {
+    let folder = TempDir::new().unwrap();
+    let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=48000:duration=0.3:amplitude=0.1:seed=1"];
+    let said = ["title=A title", "artist=Someone", "album=Many", "comment=A comment", "date=2021", "track=3"];
+    let said = said.map(|tag| ["-metadata", tag]).concat();
+    let inputs = ["in.mp3", "in.m4a", "in.ogg", "in.opus", "in.mka", "in.flac", "in.wav", "in.wma"];
+    for input in inputs {
+        let language = ["-metadata:s:a:0", "language=deu"];
+        if !ffmpeg(folder.path(), &[&sound[..], &said, &language, &[input]].concat()) {
+            return;
+        }
+    }
+    let check = |from: &str, output: &str| {
+        let tags = tags(folder.path(), output);
+        for said in ["=a title", "=someone", "=many", "=a comment", "=2021", "track=3"] {
+            assert!(tags.contains(said), "{from} to {output}, {said}: {tags}");
+        }
+        tags
+    };
+    // All of one kind and one of all kinds.
+    for input in inputs {
+        denoise(&folder, &[input, "out.mp3", "--force"]).assert().success();
+        check(input, "out.mp3");
+    }
+    for output in ["out.m4a", "out.ogg", "out.opus", "out.mka", "out.wma", "out.aiff", "out.mkv", "out.mp4"] {
+        for input in ["in.ogg", "in.mka"] {
+            denoise(&folder, &[input, output, "--force"]).assert().success();
+            let tags = check(input, output);
+            let has_language = input == "in.mka" && ["out.mka", "out.mkv", "out.mp4"].contains(&output);
+            assert!(!has_language || tags.contains("language=deu"), "{output}: {tags}");
+        }
+    }
+    // Of a pipe, only what comes with the sound is known.
+    let bytes = fs::read(folder.path().join("in.flac")).unwrap();
+    denoise(&folder, &["-", "piped.mp3"]).write_stdin(bytes).assert().success();
+    check("a pipe", "piped.mp3");
+}
+
+#[test]
+fn tracks_covers_and_channels_are_kept_or_told() {
+    let folder = TempDir::new().unwrap();
+    let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=1:amplitude=0.1:seed=1"];
+    let two = ["-map", "0", "-map", "0", "-c:a", "aac", "two.mka"];
+    if !ffmpeg(folder.path(), &[&sound[..], &two].concat()) {
+        return;
+    }
+    let cover = ["-f", "lavfi", "-i", "color=size=16x16:duration=0.1", "-frames:v", "1", "cover.png"];
+    assert!(ffmpeg(folder.path(), &[&sound[..], &["plain.wav"]].concat()) && ffmpeg(folder.path(), &cover));
+    let codecs = [("cover.mp3", "libmp3lame"), ("cover.m4a", "aac"), ("cover.flac", "flac")];
+    for (name, codec) in codecs {
+        let joined = ["-i", "plain.wav", "-i", "cover.png", "-map", "0", "-map", "1", "-c:v", "copy"];
+        let kept = ["-disposition:v", "attached_pic", "-c:a", codec, name];
+        assert!(ffmpeg(folder.path(), &[&joined[..], &kept].concat()));
+    }
+    let streams = |name: &str| {
+        let arguments = ["-v", "error", "-show_entries", "stream=codec_type", "-of", "csv=p=0", name];
+        let output =
+            std::process::Command::new("ffprobe").args(arguments).current_dir(folder.path()).output();
+        String::from_utf8(output.unwrap().stdout).unwrap().lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    for (input, _) in codecs {
+        for output in ["out.mp3", "out.m4a", "out.flac"] {
+            let (stats, _) = statistics(&folder, &[input, output]);
+            assert_eq!(streams(output), ["audio", "video"], "{input} to {output}");
+            assert!(stats["left_out"].is_null(), "{stats}");
+        }
+        for output in ["out.wav", "out.ogg"] {
+            let (stats, said) = statistics(&folder, &[input, output]);
+            assert!(said.contains("1 cover pictures left out"), "{input} to {output}: {said}");
+            assert_eq!(stats["left_out"][0], "1 cover pictures left out");
+        }
+    }
+    for output in ["out.wav", "out.mka", "out.mkv"] {
+        let (_, said) = statistics(&folder, &["two.mka", output]);
+        assert!(said.contains("1 further audio tracks left out"), "{output}: {said}");
+    }
+    let six = ["-af", "pan=5.1|c0=c0|c1=c0|c2=c0|c3=c0|c4=c0|c5=c0", "six.wav"];
+    assert!(ffmpeg(folder.path(), &[&sound[..], &six].concat()));
+    for output in ["out.mp3", "out.wma"] {
+        let (_, said) = statistics(&folder, &["six.wav", output]);
+        assert!(said.contains("6 channels are mixed to 2"), "{output}: {said}");
+    }
+}
+
+#[test]
+fn tags_without_a_place_in_wav_come_back() {
+    let folder = TempDir::new().unwrap();
+    let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=0.3:amplitude=0.1:seed=1"];
+    let names = ["title", "artist", "composer", "album_artist", "track", "language", "mood"];
+    let said: Vec<String> = names.iter().map(|name| format!("{name}=my {name}")).collect();
+    let said: Vec<&str> = said.iter().flat_map(|tag| ["-metadata", tag]).collect();
+    for input in ["in.flac", "in.mp3", "in.caf", "in.wav"] {
+        if !ffmpeg(folder.path(), &[&sound[..], &said, &[input]].concat()) {
+            return;
+        }
+        for (from, to) in [(input, "there.wav"), ("there.wav", "back.flac"), ("back.flac", "again.wav")] {
+            denoise(&folder, &[from, to, "--force"]).assert().success();
+            let reader = Reader::open(folder.path().join(to)).unwrap();
+            let tags: Vec<_> = reader.metadata().tags().collect();
+            // What the list of a WAV file by ffmpeg holds.
+            let kept = if input == "in.wav" {
+                &["TITLE", "ARTIST", "TRACKNUMBER", "LANGUAGE"][..]
+            } else {
+                &["TITLE", "ARTIST", "COMPOSER", "TRACKNUMBER", "LANGUAGE", "MOOD"]
+            };
+            for name in kept {
+                let value = format!("my {}", name.to_lowercase().replace("tracknumber", "track"));
+                assert!(
+                    tags.contains(&(*name, value.as_str())),
+                    "{input}, {from} to {to}: {name} of {tags:?}"
+                );
+            }
+        }
+    }
+}

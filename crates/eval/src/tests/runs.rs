@@ -1,0 +1,173 @@
+//! Runs: what is scored, interrupted and continued, and the journal.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+
+#[test]
+fn bad_files_are_reported_and_stop_nothing() {
+    let (folder, mut pairing) = corpus();
+    let data = folder.path();
+    fs::write(data.join("noisy/hiss_sn5/sp01_hiss_sn5.wav"), b"RIFF").unwrap();
+    let short = sound(0.1).with_channels(vec![sound(0.1).channels()[0][..7000].to_vec()]).unwrap();
+    put(data, "noisy/hiss_sn5/sp02_hiss_sn5.wav", &short);
+    let stereo = sound(0.1).with_channels(vec![sound(0.1).channels()[0].clone(); 2]).unwrap();
+    put(data, "noisy/hum_sn0/sp01_hum_sn0.wav", &stereo);
+    let other = Signal::new(16_000, SampleFormat::Int16, sound(0.1).into_channels()).unwrap();
+    put(data, "noisy/other.wav", &other);
+    pairing.pairs.push(Pair {
+        name: "other.wav".into(),
+        condition: None,
+        clean: data.join("clean/sp01.wav"),
+        noisy: Some(data.join("noisy/other.wav")),
+        enhanced: None,
+    });
+    let (results, failures) =
+        evaluate(&pairing.pairs, &Options::default(), None, smooth, |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(results.len(), 1);
+    assert_eq!(results[0].name, "hum_sn0/sp02_hum_sn0.wav");
+    for (failure, expected) in
+        failures.iter().zip(["not an audio file", "at most 0.1 s", "2 channels", "16000 Hz"])
+    {
+        assert!(failure.reason.contains(expected) && !failure.reason.contains('\n'), "{}", failure.reason);
+    }
+    assert_eq!(failures.len(), 4);
+}
+
+#[test]
+fn lengths_up_to_a_tenth_of_a_second_apart_are_cut() {
+    let clean = sound(0.0);
+    let cut = |length: usize| clean.with_channels(vec![sound(0.1).channels()[0][..length].to_vec()]).unwrap();
+    let scores = score(&clean, &cut(7200), 0.0).unwrap();
+    assert_eq!(
+        scores,
+        score(&cut(7200).with_channels(vec![clean.channels()[0][..7200].to_vec()]).unwrap(), &cut(7200), 0.0)
+            .unwrap()
+    );
+    assert_eq!(score(&clean, &cut(7199), 0.0), Err(ScoreError::Length { found: 7199, expected: 8000 }));
+}
+
+#[test]
+fn high_pass_removes_what_is_below_and_nothing_else() {
+    // Whole periods, odd and even lengths.
+    for length in [8000_usize, 8001] {
+        let rate = length as u32;
+        let tone = |hertz: f64| -> Vec<f64> {
+            (0..length).map(|n| (std::f64::consts::TAU * hertz * n as f64 / length as f64).sin()).collect()
+        };
+        let mixed = tone(50.0).iter().zip(tone(75.0)).map(|(a, b)| 0.3 + a + b).collect();
+        let left = high_pass(mixed, rate, 75.0);
+        let error = left.iter().zip(tone(75.0)).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(error < 1e-11, "{error}");
+    }
+}
+
+#[test]
+fn an_interrupted_run_continues_wherever_it_was_cut_and_repeats_nothing() {
+    let (folder, pairing) = corpus();
+    let path = folder.path().join("run.jsonl");
+    let run = || {
+        let journal = Journal::open(&path, &provenance()).unwrap();
+        let calls = AtomicUsize::new(0);
+        let denoise = |signal: &Signal, observer: &mut Observer| {
+            calls.fetch_add(1, Ordering::Relaxed);
+            observer(10, signal);
+            smooth(signal, observer)
+        };
+        let (results, failures) =
+            evaluate(&pairing.pairs, &Options::default(), Some(&journal), denoise, |_| {
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        assert_eq!(failures, []);
+        (results, calls.into_inner())
+    };
+    let (complete, calls) = run();
+    assert_eq!(calls, 4);
+    let (again, calls) = run();
+    assert_eq!((&again, calls), (&complete, 0), "a finished run has nothing left to do");
+
+    let whole = fs::read(&path).unwrap();
+    let ends: Vec<usize> = (0..whole.len()).filter(|&i| whole[i] == b'\n').map(|i| i + 1).collect();
+    assert_eq!(ends.len(), 5);
+    for cut in ends[1]..ends[2] {
+        fs::write(&path, &whole[..cut]).unwrap();
+        let opened = Journal::open(&path, &provenance());
+        assert!(opened.is_ok(), "cut at byte {cut}: {}", opened.unwrap_err());
+    }
+    // Some ways to tear the second result's line, and the header's.
+    let cuts = (ends[1]..ends[2]).step_by(7).chain([0, 1, 12, ends[0] - 1, ends[0], ends[4] - 1]);
+    for cut in cuts {
+        fs::write(&path, &whole[..cut]).unwrap();
+        let kept = ends.iter().filter(|&&end| end <= cut).count().saturating_sub(1);
+        let (results, calls) = run();
+        assert_eq!(calls, 4 - kept, "cut at byte {cut}");
+        assert_eq!(without_times(results), without_times(complete.clone()), "cut at byte {cut}");
+    }
+}
+
+#[test]
+fn a_run_can_be_stopped() {
+    let (folder, pairing) = corpus();
+    let path = folder.path().join("run.jsonl");
+    let journal = Journal::open(&path, &provenance()).unwrap();
+    let stopped =
+        evaluate(&pairing.pairs, &Options::default(), Some(&journal), smooth, |_| ControlFlow::Break(()));
+    assert!(matches!(stopped, Err(EvaluationError::Cancelled(_))));
+    drop(journal);
+    let journal = Journal::open(&path, &provenance()).unwrap();
+    let kept = pairing.pairs.iter().filter(|pair| journal.finished(pair).unwrap().is_some()).count();
+    assert!(kept >= 1, "what was finished is kept");
+}
+
+#[test]
+fn journals_that_are_damaged_foreign_or_in_use_are_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.jsonl");
+    let refused = |bytes: &[u8], expected: &str| {
+        fs::write(&path, bytes).unwrap();
+        let error = Journal::open(&path, &provenance()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), bytes, "a refused journal must not change");
+    };
+    refused(b"dear diary", "line 1: not a line of a journal");
+    refused(b"{\"a\": 1}\n{\"b\": 2}\n", "line 1: not a line of a journal");
+    refused(b"{\"journal\":1,\"provenance\":{}}\n", "format 1: expected 2");
+
+    fs::remove_file(&path).unwrap();
+    let journal = Journal::open(&path, &provenance()).unwrap();
+    let busy = Journal::open(&path, &provenance()).unwrap_err().to_string();
+    assert!(busy.contains("in use by another run"), "{busy}");
+    drop(journal);
+    let mut damaged = fs::read(&path).unwrap();
+    damaged.extend_from_slice(b"\0\0\0\n{}\n");
+    refused(&damaged, "line 2: not a line of a journal");
+
+    // Lines that have lost their ends are no torn line.
+    fs::remove_file(&path).unwrap();
+    drop(Journal::open(&path, &provenance()).unwrap());
+    let mut damaged = fs::read(&path).unwrap();
+    let header = damaged.len();
+    damaged.extend_from_slice(b"{\"content\":\"\"}{\"content\":\"\"}");
+    refused(&damaged, "line 2: not a line of a journal: it has no end");
+    damaged.remove(header - 1);
+    refused(&damaged, "line 1: not a line of a journal: it has no end");
+    // The beginning of a line is one.
+    for length in [0, 1, header / 2, header - 1] {
+        fs::write(&path, &damaged[..length]).unwrap();
+        drop(Journal::open(&path, &provenance()).unwrap());
+        assert_eq!(fs::read(&path).unwrap().len(), header, "{length} bytes");
+    }
+    #[cfg(target_os = "linux")]
+    {
+        let error = Journal::open(Path::new("/dev/full"), &provenance()).unwrap_err().to_string();
+        assert!(error.contains("not a regular file"), "{error}");
+    }
+
+    fs::remove_file(&path).unwrap();
+    drop(Journal::open(&path, &provenance()).unwrap());
+    let changed =
+        Provenance { settings: serde_json::json!({"iterations": 150, "noise": {"rank": 5}}), ..provenance() };
+    let error = Journal::open(&path, &changed).unwrap_err().to_string();
+    assert!(error.contains("settings.noise.rank was 2, now 5"), "{error}");
+}

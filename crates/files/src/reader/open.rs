@@ -1,0 +1,186 @@
+//! Opening: which decoder reads a file or a stream, by its first bytes.
+
+use super::{Decoder, MAX_HELD_BYTES, Reader, guarded};
+use crate::compressed::CompressedDecoder;
+use crate::error::ReadError;
+use crate::metadata::Metadata;
+use crate::pcm::PcmDecoder;
+use crate::source::{Kind, LONGEST_START, ReadSeek, Recorded, id3_bytes, start_of};
+use crate::wav;
+use alphamf_signal::{check_channels, check_sample_rate};
+use std::io::{BufReader, Cursor, Read, SeekFrom};
+use std::path::Path;
+
+impl Reader {
+    pub(super) fn from_source(name: &Path, mut source: Box<dyn ReadSeek>) -> Result<Self, ReadError> {
+        let length = source.seek(SeekFrom::End(0)).map_err(ReadError::Io)?;
+        source.rewind().map_err(ReadError::Io)?;
+        let mut bytes = BufReader::new(source);
+        let mut start = start_of(&mut bytes)?;
+        let mut begin = 0;
+        let mut tag = None;
+        if let Some(tag_bytes) = id3_bytes(&start) {
+            bytes.seek(SeekFrom::Start(tag_bytes)).map_err(ReadError::Io)?;
+            let behind = start_of(&mut bytes).unwrap_or_default();
+            if wav::is_wav(&behind) {
+                bytes.rewind().map_err(ReadError::Io)?;
+                if tag_bytes <= LONGEST_START {
+                    let mut whole = Vec::new();
+                    bytes.by_ref().take(tag_bytes).read_to_end(&mut whole).map_err(ReadError::Io)?;
+                    tag = Some(whole);
+                }
+                (start, begin) = (behind, tag_bytes);
+            }
+        }
+        bytes.seek(SeekFrom::Start(begin)).map_err(ReadError::Io)?;
+        let kind = Kind::of(&start);
+        match kind {
+            Kind::Wav | Kind::Wave64 | Kind::Au => match read_header(kind, &mut bytes) {
+                Ok(mut header) => {
+                    if let Some(tag) = tag {
+                        header.metadata.push_id3(tag);
+                    }
+                    let behind = wav::look_behind(&mut bytes, &header)?;
+                    let mut this = Self::from_wav(name, &header, behind.length, Box::new(bytes));
+                    this.metadata = behind.metadata;
+                    if let Decoder::Pcm(decoder) = &mut this.decoder {
+                        decoder.data_follow = behind.data_follow;
+                    }
+                    Ok(this)
+                }
+                // ADPCM, for example.
+                Err(ReadError::Unsupported(reason)) if kind == Kind::Wav => {
+                    let mut source = bytes.into_inner();
+                    source.rewind().map_err(ReadError::Io)?;
+                    Self::from_compressed(name, || CompressedDecoder::open(source, length))
+                        .map_err(|_| ReadError::Unsupported(reason))
+                }
+                Err(error) => Err(error),
+            },
+            Kind::Mp4 => {
+                let source = bytes.into_inner();
+                Self::from_compressed(name, || CompressedDecoder::open_mp4(source, length))
+            }
+            Kind::Flac => {
+                // Errors are left to the decoder, which meets them again.
+                let (metadata, channel_mask) = Metadata::of_flac(&mut bytes).unwrap_or_default();
+                bytes.rewind().map_err(ReadError::Io)?;
+                let this = Self::from_compressed(name, || CompressedDecoder::open_flac(Box::new(bytes)))?;
+                Ok(this.with_flac_metadata(metadata, channel_mask))
+            }
+            Kind::Foreign(what) => Err(ReadError::NotAudio(what.into())),
+            Kind::Caf | Kind::Other => {
+                let mut source = bytes.into_inner();
+                source.rewind().map_err(ReadError::Io)?;
+                Self::from_compressed(name, || CompressedDecoder::open(source, length))
+            }
+        }
+    }
+
+    pub(super) fn from_bytes(
+        name: &Path,
+        mut stream: impl Read + Send + Sync + 'static,
+    ) -> Result<Self, ReadError> {
+        let mut start = start_of(&mut stream)?;
+        let mut tag = None;
+        if let Some(tag_bytes) = id3_bytes(&start).filter(|&bytes| bytes <= LONGEST_START) {
+            stream
+                .by_ref()
+                .take(tag_bytes.saturating_sub(start.len() as u64))
+                .read_to_end(&mut start)
+                .map_err(ReadError::Io)?;
+            let behind = start_of(&mut stream).unwrap_or_default();
+            if wav::is_wav(&behind) {
+                tag = Some(std::mem::replace(&mut start, behind));
+            } else {
+                start.extend(behind);
+            }
+        }
+        let kind = Kind::of(&start);
+        let bytes = Cursor::new(start).chain(stream);
+        match kind {
+            Kind::Wav | Kind::Wave64 | Kind::Au => {
+                let mut bytes = Recorded::new(bytes);
+                match read_header(kind, &mut bytes) {
+                    Ok(mut header) => {
+                        if let Some(tag) = tag {
+                            header.metadata.push_id3(tag);
+                        }
+                        Ok(Self::from_wav(name, &header, None, Box::new(bytes.source)))
+                    }
+                    Err(ReadError::Unsupported(reason)) if kind == Kind::Wav => {
+                        let again = Box::new(bytes.again());
+                        Self::from_compressed(name, || CompressedDecoder::open_stream(again))
+                            .map_err(|_| ReadError::Unsupported(reason))
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+            Kind::Mp4 | Kind::Caf => {
+                // The index may follow the samples.
+                let mut held = Vec::new();
+                bytes.take(MAX_HELD_BYTES + 1).read_to_end(&mut held).map_err(ReadError::Io)?;
+                let length = held.len() as u64;
+                if length > MAX_HELD_BYTES {
+                    return Err(ReadError::TooLongToHold { maximum: MAX_HELD_BYTES });
+                }
+                let held = Box::new(Cursor::new(held));
+                Self::from_compressed(name, || match kind {
+                    Kind::Mp4 => CompressedDecoder::open_mp4(held, length),
+                    _ => CompressedDecoder::open(held, length),
+                })
+            }
+            Kind::Flac => {
+                let mut bytes = Recorded::new(bytes);
+                let (metadata, channel_mask) = Metadata::of_flac(&mut bytes).unwrap_or_default();
+                let again = Box::new(bytes.again());
+                let this = Self::from_compressed(name, || CompressedDecoder::open_flac(again))?;
+                Ok(this.with_flac_metadata(metadata, channel_mask))
+            }
+            Kind::Foreign(what) => Err(ReadError::NotAudio(what.into())),
+            Kind::Other => Self::from_compressed(name, || CompressedDecoder::open_stream(bytes)),
+        }
+    }
+
+    fn with_flac_metadata(mut self, metadata: Metadata, channel_mask: Option<u32>) -> Self {
+        self.metadata = metadata;
+        self.channel_mask = channel_mask.or(self.channel_mask);
+        self
+    }
+
+    fn from_wav(
+        name: &Path,
+        header: &wav::WavHeader,
+        length: Option<u64>,
+        bytes: Box<dyn Read + Send + Sync>,
+    ) -> Self {
+        let decoder = Decoder::Pcm(PcmDecoder::new(bytes, header, length));
+        let mut this =
+            Self::new(name, decoder, header.sample_rate, header.channels, header.encoding.format());
+        this.channel_mask = header.channel_mask;
+        this.metadata = header.metadata.clone();
+        this
+    }
+
+    fn from_compressed(
+        name: &Path,
+        open: impl FnOnce() -> Result<CompressedDecoder, ReadError>,
+    ) -> Result<Self, ReadError> {
+        let mut decoder = guarded(open)?;
+        check_sample_rate(decoder.sample_rate)?;
+        check_channels(decoder.channels)?;
+        let (sample_rate, channels, format) = (decoder.sample_rate, decoder.channels, decoder.format);
+        let (channel_mask, metadata) = (decoder.channel_mask, std::mem::take(&mut decoder.metadata));
+        let mut this = Self::new(name, Decoder::Compressed(Box::new(decoder)), sample_rate, channels, format);
+        (this.channel_mask, this.metadata) = (channel_mask, metadata);
+        Ok(this)
+    }
+}
+
+fn read_header(kind: Kind, bytes: &mut impl Read) -> Result<wav::WavHeader, ReadError> {
+    match kind {
+        Kind::Wave64 => wav::read_wave64_header(bytes),
+        Kind::Au => wav::read_au_header(bytes),
+        _ => wav::read_header(bytes),
+    }
+}

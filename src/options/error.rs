@@ -1,0 +1,67 @@
+//! Errors of options, by the name of the option.
+
+use crate::denoiser::SettingsError;
+
+/// Options that do not make a denoiser. In messages, names of options stand between backticks.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OptionsError {
+    /// A value is out of its range.
+    #[error("`{name}` is {value}: expected {expected}")]
+    Range {
+        /// The option.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// The values that it may have.
+        expected: String,
+    },
+    /// A setting that no option names is out of its range.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// Two options exclude each other.
+    #[error("`{name}` cannot be used with `{other}`: omit one of them")]
+    Conflict {
+        /// One of them.
+        name: &'static str,
+        /// The other.
+        other: &'static str,
+    },
+    /// An option has no effect beside the others.
+    #[error("`{name}` has no effect {context}: {remedy}")]
+    NoEffect {
+        /// The option.
+        name: &'static str,
+        /// Where it has none.
+        context: &'static str,
+        /// What to do.
+        remedy: &'static str,
+    },
+}
+
+/// The option that sets what an error of [`Settings`] names.
+fn option_of(setting: &str) -> Option<&'static str> {
+    Some(match setting {
+        "alpha of noise" => "alpha_noise",
+        "alpha of speech" => "alpha_speech",
+        "burn-in" => "burn_in",
+        "dereverb" => "dereverb",
+        "gain floor in dB" => "floor_db",
+        "iterations of expectation maximisation" => "em_iterations",
+        "iterations of sampling" => "iterations",
+        "minibatch fraction" => "minibatch",
+        "mix" => "mix",
+        "noise rank" => "noise_rank",
+        "positivity" => "positivity",
+        "step size" => "step_size",
+        _ => return None,
+    })
+}
+
+/// An error of the settings, by the name of the option that has led to it.
+pub(super) fn by_option(error: SettingsError) -> OptionsError {
+    match option_of(error.name) {
+        Some(name) => OptionsError::Range { name, value: error.value, expected: error.expected },
+        None => error.into(),
+    }
+}
