@@ -1,13 +1,12 @@
-//! Why an evaluation could not be made.
+//! Errors of evaluations.
 
 use alphamf::ErrorKind;
 use std::io;
 use std::path::PathBuf;
 
-/// Why an evaluation could not start or be recorded.
+/// An evaluation cannot start or be recorded.
 ///
-/// What goes wrong with a single file of the corpus is a [`Failure`](super::Failure) instead and
-/// stops nothing.
+/// An error of a single file of the corpus is a [`Failure`](super::Failure) and does not stop the run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvaluationError {
@@ -16,7 +15,7 @@ pub enum EvaluationError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// A folder has no audio in it.
@@ -24,9 +23,9 @@ pub enum EvaluationError {
     NoAudio {
         /// The folder.
         folder: PathBuf,
-        /// The file extensions that were looked for.
+        /// The expected file extensions.
         expected: String,
-        /// What the folder holds instead.
+        /// The contents of the folder.
         found: String,
     },
     /// No recording has a clean counterpart.
@@ -57,7 +56,7 @@ pub enum EvaluationError {
         /// The other.
         second: PathBuf,
     },
-    /// A manifest is not what it should be.
+    /// A manifest is invalid.
     #[error("{}, line {line}: {reason}", path.display())]
     Manifest {
         /// The manifest.
@@ -67,12 +66,12 @@ pub enum EvaluationError {
         /// What is wrong.
         reason: String,
     },
-    /// A protocol is not what it should be.
+    /// A protocol is invalid.
     #[error("{}: {reason}", path.display())]
     Protocol {
         /// The protocol.
         path: PathBuf,
-        /// What is wrong, with the key and where known the line.
+        /// The error, with the key and, where known, the line.
         reason: String,
     },
     /// A pattern of a protocol matches nothing.

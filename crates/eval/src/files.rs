@@ -1,4 +1,4 @@
-//! Texts that a user names.
+//! Text files of users, of bounded length.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::EvaluationError;
 
-/// The longest text that is read: a manifest of half a million lines.
+/// Limit on a text, bytes: a manifest of half a million lines.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// The bytes of a text; an endless device is not read to its end.

@@ -1,4 +1,4 @@
-//! The record of finished files from which an interrupted run continues.
+//! Journal of finished files, from which an interrupted run resumes.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -11,18 +11,17 @@ use serde::{Deserialize, Serialize};
 
 use super::{EvaluationError, FileResult, Pair, Provenance, checksum, checksum_of_file};
 
-/// Finished files, one JSON object a line, below a first line that says what made them.
+/// Finished files, one JSON object a line, below a first line with their [`Provenance`].
 ///
-/// A line is appended in one write when its file is finished, so a run that is killed at any
-/// moment leaves whole lines and at most one torn one, which the next run discards; any other damage is an error.
-/// Every line holds a checksum of the audio that was scored, so that results of other files by the same names are not
-/// taken for those of these. Files that failed are not recorded: the next run tries them again. A run locks its
+/// A line is appended in one write when its file is finished. A killed run leaves at most one torn line, which the next
+/// run discards; any other damage is an error. Every line holds a checksum of the scored audio, so that results of other
+/// files of the same name are refused. Failed files are not recorded: the next run tries them again. A run locks its
 /// journal.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
     file: Mutex<File>,
-    /// With the number of the line.
+    /// Results by file name, each with the number of its line.
     finished: HashMap<String, (usize, Line)>,
 }
 
@@ -73,7 +72,7 @@ impl Journal {
             Err(TryLockError::WouldBlock) => return Err(wrong(1, "in use by another run".into())),
             Err(TryLockError::Error(error)) => return Err(io()(error)),
         }
-        // Devices have no end.
+        // A device may be endless.
         if !file.metadata().map_err(io())?.is_file() {
             return Err(wrong(1, "not a regular file".into()));
         }
@@ -90,12 +89,12 @@ impl Journal {
             let damaged =
                 |error: &dyn std::fmt::Display| wrong(number, format!("not a line of a journal: {error}"));
             if last && line.last() != Some(&b'\n') {
-                // The interruption left the beginning of one line, not several without their ends. A first line may
-                // be that of some other file.
+                // An interruption leaves the beginning of one line. A first line without its end may belong to another
+                // kind of file.
                 let torn = if number == 1 {
                     first.starts_with(line)
                 } else {
-                    // A number that is torn behind its sign or its point is an error of another kind, at the end.
+                    // A number torn behind its sign or point is a syntax error at the end of the line.
                     let ends = |error: serde_json::Error| error.is_eof() || error.column() >= line.len();
                     serde_json::from_slice::<IgnoredAny>(line).map_or_else(ends, |_| true)
                 };

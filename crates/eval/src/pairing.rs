@@ -1,4 +1,4 @@
-//! Which clean file belongs to which recording.
+//! Pairing of recordings with their clean files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,9 +16,9 @@ pub struct Pair {
     pub condition: Option<String>,
     /// The clean speech.
     pub clean: PathBuf,
-    /// The recording, absent if only something already enhanced is to be scored.
+    /// The recording; absent if an enhanced file is scored alone.
     pub noisy: Option<PathBuf>,
-    /// What another program made of the recording, absent if it is to be denoised here.
+    /// The output of another program; absent if the recording is to be denoised here.
     pub enhanced: Option<PathBuf>,
 }
 
@@ -27,8 +27,7 @@ pub struct Pair {
 pub struct Pairing {
     /// At least one pair.
     pub pairs: Vec<Pair>,
-    /// Recordings without a clean file, and folders that cannot be read; clean files that are never used are not
-    /// mentioned.
+    /// Recordings without a clean file, and folders that cannot be read. Unused clean files are not reported.
     pub unpaired: Vec<Failure>,
 }
 
@@ -142,7 +141,7 @@ pub fn read_manifest(path: &Path) -> Result<Pairing, EvaluationError> {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         wrong(1 + before.iter().filter(|&&byte| byte == b'\n').count() as u64, "not UTF-8 text".into())
     })?;
-    // The reader counts lines by their ends, and a carriage return would count twice.
+    // The CSV reader would count `\r\n` as two lines.
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     let csv_error = |error: csv::Error| {
         let line = error.position().map_or(1, csv::Position::line);
@@ -205,7 +204,7 @@ pub fn read_manifest(path: &Path) -> Result<Pairing, EvaluationError> {
 /// The audio files in and below a folder, by their path below it without extension.
 struct Folder {
     files: BTreeMap<String, PathBuf>,
-    /// Stems of file names alone, where only one file has it.
+    /// Files by the stem of their name, where it is unique.
     by_name: BTreeMap<String, Option<String>>,
 }
 

@@ -32,7 +32,7 @@ use super::{EvaluationError, Failure, Pairing};
 /// sample_rate = 8000
 /// settings = { }
 ///
-/// [settings]              # of the denoiser: its defaults, unless said otherwise
+/// [settings]              # of the denoiser: changes of its defaults
 /// method = "published"    # start from alphamf::Settings::published() instead
 ///
 /// [[variant]]             # any number; each adds to, or replaces, the settings above, group by group
@@ -42,9 +42,9 @@ use super::{EvaluationError, Failure, Pairing};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Protocol {
-    /// Name, as it stands in the results.
+    /// Name in the results.
     pub name: String,
-    /// What the experiment is, and where it comes from.
+    /// Description and source of the experiment.
     #[serde(default)]
     pub description: String,
     /// The test files.
@@ -57,7 +57,7 @@ pub struct Protocol {
     /// Gibbs sweeps from one recorded estimate to the next, 0 to record only the last.
     #[serde(default)]
     pub trace_every: usize,
-    /// What is compared; without any, the settings as they are.
+    /// Systems to compare; without any, the settings alone.
     #[serde(default, rename = "variant")]
     variants: Vec<RawVariant>,
     /// Where the protocol was read from.
@@ -73,9 +73,9 @@ pub struct Corpus {
     pub clean: Vec<String>,
     /// Patterns of the recordings; they are paired by the rule of [`super::pair_folders`].
     pub noisy: Vec<String>,
-    /// How many recordings there must be, so that an incomplete corpus is noticed.
+    /// Expected number of recordings, so that an incomplete corpus is an error.
     pub files: Option<usize>,
-    /// Frequency in Hz below which everything is removed before scoring.
+    /// High-pass cutoff in Hz, applied before scoring.
     #[serde(default)]
     pub high_pass_hz: f64,
 }
@@ -143,8 +143,8 @@ impl Protocol {
     ///
     /// # Errors
     /// [`EvaluationError::NoMatch`] for a pattern without files; [`EvaluationError::Io`] if the folder of one cannot be
-    /// read; [`EvaluationError::Protocol`] for another number of recordings than the protocol demands or a test file among the training
-    /// files.
+    /// read; [`EvaluationError::Protocol`] if the number of recordings differs from the expected one or a test file is among
+    /// the training files.
     pub fn pairs(&self, data: &Path) -> Result<Pairing, EvaluationError> {
         let mut unread = Vec::new();
         let clean = self.files(data, "corpus.clean", &self.corpus.clean, &mut unread)?;
@@ -174,7 +174,7 @@ impl Protocol {
     ///
     /// # Errors
     /// [`EvaluationError::NoMatch`] for a pattern without files; [`EvaluationError::Io`] if the folder of one, or one
-    /// below it, cannot be read: learned from half of its files a dictionary is another.
+    /// below it, cannot be read: a dictionary trained on part of the files would differ.
     pub fn training_files(&self, data: &Path) -> Result<Vec<PathBuf>, EvaluationError> {
         let Some(training) = &self.training else { return Ok(Vec::new()) };
         let mut unread = Vec::new();
@@ -194,7 +194,7 @@ impl Protocol {
         self.settings_of("training.settings", settings)
     }
 
-    /// What is compared: the variants with their settings, at least one.
+    /// The variants with their settings, at least one.
     ///
     /// # Errors
     /// [`EvaluationError::Protocol`] naming the key that is wrong, unknown or missing.
@@ -214,7 +214,7 @@ impl Protocol {
         self.variants.iter().map(variant).collect()
     }
 
-    /// The settings of the method that is named, if one is, with these changes.
+    /// The settings of the named method, or the defaults, with these changes.
     fn of_method(&self, place: &str, mut changes: Table) -> Result<Table, EvaluationError> {
         let Some(method) = changes.remove("method") else { return Ok(changes) };
         if method.as_str() != Some("published") {
@@ -286,7 +286,7 @@ fn merge(settings: &mut Table, changes: &Table) {
     }
 }
 
-/// Whether results can be kept under this name: it leads nowhere else, on any platform.
+/// Whether a name is safe as a folder of results on any platform.
 fn is_file_name(name: &str) -> bool {
     const LONGEST: usize = 100;
     let plain = |character: char| !character.is_control() && !r#"/\:*?"<>|"#.contains(character);

@@ -1,4 +1,4 @@
-//! The record of an evaluation: what was measured, of what, how.
+//! The record of an evaluation: scores, files and settings.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,14 +12,12 @@ use super::plot::Curve;
 use super::{Comparison, ConditionSummary, Estimate, Failure, FileResult, Metric, paired_test, summarise};
 use alphamf::random::SeedTree;
 
-/// What made the results: enough to make them again, and all that must be equal for a run to
-/// continue another.
+/// Origin of the results: all that is needed to reproduce them and must be equal for one run to resume another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Provenance {
     /// Version of this crate.
     pub version: String,
-    /// What was scored: the variant of a protocol, `denoise`, or `enhanced` for files of another
-    /// program's making.
+    /// The scored system: a variant of a protocol, `denoise`, or `enhanced` for files of another program.
     pub system: String,
     /// Name of the protocol, if there was one.
     pub protocol: Option<String>,
@@ -29,7 +27,7 @@ pub struct Provenance {
     pub seed: Option<u64>,
     /// SHA-256 of the dictionary, in hexadecimal.
     pub dictionary_sha256: Option<String>,
-    /// Frequency in Hz below which everything was removed before scoring, 0 for none.
+    /// High-pass cutoff in Hz applied before scoring, 0 for none.
     pub high_pass_hz: f64,
 }
 
@@ -71,7 +69,7 @@ pub fn checksum_of_file(path: impl AsRef<Path>) -> io::Result<String> {
     Ok(hexadecimal(&hash.finalize()))
 }
 
-/// Takes what is written into a checksum.
+/// A writer into a checksum.
 struct HashWriter<'a>(&'a mut Sha256);
 
 impl io::Write for HashWriter<'_> {
@@ -103,9 +101,9 @@ pub struct Definition {
 /// The record of an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
-    /// What made the results.
+    /// Origin of the results.
     pub provenance: Provenance,
-    /// Definitions of the measures that were taken.
+    /// Definitions of the measures.
     pub metrics: Vec<Definition>,
     /// Means over all files, then over those of each condition.
     pub summary: Vec<ConditionSummary>,
@@ -165,7 +163,7 @@ impl Evaluation {
         })
     }
 
-    /// Means over the files at every iteration that all of them have shown.
+    /// Means over the files at every iteration that all of them recorded.
     fn curve(&self, against: Abscissa) -> Option<Curve> {
         let first = self.files.first()?;
         let points = first.trace.iter().filter_map(|point| {
@@ -187,7 +185,7 @@ impl Evaluation {
     }
 }
 
-/// Several evaluations on the same files, and how they compare.
+/// Several evaluations on the same files, compared in pairs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Study {
     /// One evaluation for each system.
@@ -248,8 +246,8 @@ impl Study {
         text
     }
 
-    /// As CSV: a line per scored file with its scores, and on every line what they mean and what
-    /// made them, so that lines of several runs can be put together.
+    /// As CSV: one line per scored file with its scores, their definitions and their origin, so that lines of several runs
+    /// can be joined.
     #[must_use]
     pub fn to_csv(&self) -> String {
         let taken = |metric: &Metric| {
@@ -278,22 +276,21 @@ impl Study {
         String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
     }
 
-    /// The mean SDR of every system's traces, with standard errors, against iterations or seconds:
-    /// what [`plot::curves`](super::plot::curves) draws. Systems without traces are left out.
+    /// The mean SDR of every system's traces, with standard errors, against iterations or seconds, for
+    /// [`plot::curves`](super::plot::curves). Systems without traces are left out.
     #[must_use]
     pub fn curves(&self, against: Abscissa) -> Vec<Curve> {
         self.evaluations.iter().filter_map(|evaluation| evaluation.curve(against)).collect()
     }
 }
 
-/// A cell that no spreadsheet takes for a formula: text that begins like one gets an apostrophe before it, which
-/// spreadsheets do not show.
+/// A CSV cell that no spreadsheet evaluates: text that begins like a formula gets an apostrophe, which spreadsheets hide.
 fn inert(cell: String) -> String {
     let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && cell.parse::<f64>().is_err();
     if formula { format!("'{cell}") } else { cell }
 }
 
-/// What a convergence curve is drawn against.
+/// The abscissa of a convergence curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Abscissa {
     /// Iterations of the sampler.

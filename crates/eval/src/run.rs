@@ -15,7 +15,7 @@ use alphamf::Cancelled;
 use alphamf::signal::Signal;
 use alphamf_files as audio;
 
-/// What came of one file.
+/// The result of one file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FileResult {
     /// Name of the [`Pair`].
@@ -24,59 +24,58 @@ pub struct FileResult {
     pub condition: Option<String>,
     /// Duration of the estimate in seconds.
     pub duration_seconds: f64,
-    /// Time that denoising took on the clock in seconds, files in parallel slowing each other down;
-    /// absent for audio that was enhanced elsewhere.
+    /// Wall-clock time of denoising in seconds, with files in parallel slowing each other; absent for enhanced audio.
     pub processing_seconds: Option<f64>,
     /// Scores of the recording itself; absent if there is none.
     pub input: Option<Scores>,
     /// Scores of the denoised recording.
     pub output: Scores,
-    /// What of the files that were read is damaged or missing, a line for each such file.
+    /// Damaged or missing parts of the files, one line for each file with any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<String>,
-    /// How the estimate developed, if the denoiser showed it.
+    /// Intermediate estimates, if the denoiser reported them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trace: Vec<TracePoint>,
 }
 
-/// An estimate on the way to the final one.
+/// The score of an intermediate estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TracePoint {
     /// Iterations so far.
     pub iteration: usize,
-    /// Time so far in seconds, that for scoring the estimates not counted.
+    /// Time so far in seconds, without the scoring of estimates.
     pub seconds: f64,
     /// SDR in dB.
     #[serde(with = "extended")]
     pub sdr: f64,
 }
 
-/// Shown the iteration and the estimate as it stands, by a denoiser that wants its way recorded.
+/// Callback for intermediate estimates: iteration and signal.
 pub type Observer<'a> = dyn FnMut(usize, &Signal) + 'a;
 
 /// A file that could not be scored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// Name of the [`Pair`], or of the recording that has no partner.
+    /// Name of the [`Pair`], or of the recording without a clean file.
     pub name: String,
-    /// Why, in one line.
+    /// The reason, in one line.
     pub reason: String,
 }
 
-/// How to evaluate.
+/// Options of an evaluation.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Remove everything below this frequency, in Hz, before scoring; 0 removes nothing.
+    /// High-pass cutoff in Hz, applied before scoring; 0 for none.
     pub high_pass_hz: f64,
     /// Folder for the denoised audio: WAV files named as the recordings.
     pub save: Option<PathBuf>,
-    /// Count files of which anything is damaged or missing as failures.
+    /// Count files with damaged or missing parts as failures.
     pub strict: bool,
 }
 
 impl Options {
-    /// Where the denoised audio of a pair is kept, if it is: always below [`Options::save`], also if the pair
-    /// is named by a path from the root or upwards.
+    /// The path for the denoised audio of a pair, if it is kept: always below [`Options::save`], even for a pair that is named
+    /// by an absolute path or one with `..`.
     #[must_use]
     pub fn saved(&self, pair: &Pair) -> Option<PathBuf> {
         let below = |part: &Component| matches!(part, Component::Normal(_));
@@ -87,15 +86,14 @@ impl Options {
 
 /// Denoises and scores all pairs, in parallel, and returns results and failures in their order.
 ///
-/// Files that `journal` has are not processed again, unless [`Options::strict`] refuses them; new ones are added to it. A pair that has
-/// enhanced audio is scored as it is; any other is given to `denoise`, which may show its estimates
-/// on the way to an [`Observer`]; they become the [`FileResult::trace`]. `finished` is told of every
-/// file, from several threads at once and in no particular order, and may stop the run. Results do not depend on the
-/// number of threads if those of `denoise` do not.
+/// Files in `journal` are skipped, unless [`Options::strict`] refuses them; new results are added to it. Enhanced audio of a
+/// pair is scored; otherwise the recording goes to `denoise`, which may report intermediate estimates to an [`Observer`] for
+/// [`FileResult::trace`]. `finished` is called for every file, from several threads at once and in no particular order, and
+/// may stop the run. Results do not depend on the number of threads if those of `denoise` do not.
 ///
 /// # Errors
-/// Only what must stop the whole run: the journal cannot be written or is of other audio, or `finished` asked for it. Whatever else goes wrong with
-/// a file is returned as its [`Failure`].
+/// If the journal cannot be written or belongs to other audio, or `finished` stops the run. Any other error of a file is
+/// returned as its [`Failure`].
 pub fn evaluate<D, P>(
     pairs: &[Pair],
     options: &Options,
@@ -183,7 +181,7 @@ where
             let mut scoring = Duration::ZERO;
             let denoised = denoise(noisy, &mut |iteration, estimate| {
                 let shown = Instant::now();
-                // The final estimate's score reports what may be wrong with these.
+                // Errors are reported by the score of the final estimate.
                 let sdr = score(&clean, estimate, options.high_pass_hz).ok().and_then(|s| s.get(Metric::Sdr));
                 let seconds = (shown - start - scoring).as_secs_f64();
                 trace.extend(sdr.map(|sdr| TracePoint { iteration, seconds, sdr }));

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::{self, MetricError};
 use alphamf::signal::Signal;
 
-/// Largest difference in duration, in seconds, that is cut off the longer signal before scoring.
+/// Largest difference in duration, in seconds; the longer signal is cut.
 pub const MAXIMUM_EXCESS: f64 = 0.1;
 
-/// The least sample rate, Hz, at which the whole band that is heard is there to be judged.
+/// The lowest sample rate, Hz, with the whole audible band.
 const FULL_BAND: u32 = 40_000;
 
-/// A measure that every file is given.
+/// A measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
@@ -31,9 +31,9 @@ pub enum Metric {
     Estoi,
     /// [`metrics::log_spectral_distance`] from 100 Hz to 8 kHz, at rates of 40 kHz and more.
     LowDistance,
-    /// The same from 8 to 20 kHz.
+    /// [`metrics::log_spectral_distance`] from 8 to 20 kHz.
     HighDistance,
-    /// That of the frames which are loudest there, by [`metrics::spectral_distances`].
+    /// That of the loudest frames in that band, by [`metrics::spectral_distances`].
     FricativeDistance,
     /// Narrow-band PESQ, with the feature `pesq`, from 8 kHz; other rates than 8 and 16 kHz are resampled.
     NarrowBandPesq,
@@ -124,7 +124,7 @@ impl Metric {
         }
     }
 
-    /// Which definition of the measure this is.
+    /// The definition of the measure.
     #[must_use]
     pub fn definition(self) -> &'static str {
         match self {
@@ -201,7 +201,7 @@ impl Scores {
     }
 }
 
-/// Why a pair of signals has no scores.
+/// A pair of signals cannot be scored.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScoreError {
@@ -236,7 +236,7 @@ pub enum ScoreError {
     Metric(#[from] MetricError),
 }
 
-/// Scores one signal against the clean one, everything below `high_pass_hz` removed from both.
+/// Scores one signal against the clean one, both after a high-pass at `high_pass_hz`.
 ///
 /// # Errors
 /// [`ScoreError`] when the signals do not match or a measure is not defined for them.
@@ -321,7 +321,7 @@ pub fn high_pass(mut samples: Vec<f64>, sample_rate: u32, cutoff: f64) -> Vec<f6
     samples
 }
 
-/// Numbers that may be infinite, which JSON has no notation for.
+/// Numbers that may be infinite, which JSON cannot represent.
 pub(super) mod extended {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};

@@ -37,9 +37,9 @@ impl Estimate {
 pub struct MetricSummary {
     /// The measure.
     pub metric: Metric,
-    /// Scores of the recordings as they came, where they were scored.
+    /// Scores of the recordings, where they were scored.
     pub input: Option<Estimate>,
-    /// Scores of what became of them.
+    /// Scores of the results.
     pub output: Estimate,
     /// Output minus input, file by file.
     pub improvement: Option<Estimate>,
@@ -104,7 +104,7 @@ fn condition_summary(condition: Option<String>, files: &[&FileResult]) -> Condit
     }
 }
 
-/// How two denoisers compare on the same files.
+/// Comparison of two denoisers on the same files.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// Number of files that both have finite scores for.

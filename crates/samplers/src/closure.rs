@@ -27,12 +27,12 @@ pub fn from_fn<T: Real, F: FnMut(&[T], &mut [T]) -> f64>(dimension: usize, poten
     FromFn { dimension, potential, gradient: Vec::new() }
 }
 
-/// The target that [`from_fn`] makes of a closure.
+/// A closure as a target; made by [`from_fn`].
 #[derive(Debug, Clone)]
 pub struct FromFn<T, F> {
     dimension: usize,
     potential: F,
-    /// Room for a gradient that was not asked for.
+    /// Buffer for a gradient that the caller does not need.
     gradient: Vec<T>,
 }
 

@@ -4,7 +4,7 @@ use super::Real;
 use super::vector::dot;
 
 /// Replaces the lower triangle of `a` (`n x n`) by its Cholesky factor `L`, `L L' = a`, and clears the rest.
-/// Returns false, leaving rubbish, if `a` is not positive definite.
+/// Returns false, with undefined contents, if `a` is not positive definite.
 pub(super) fn cholesky<T: Real>(a: &mut [T], n: usize) -> bool {
     for j in 0..n {
         for k in 0..j {
@@ -38,7 +38,7 @@ pub(super) fn solve_lower<T: Real>(l: &[T], v: &mut [T]) {
     }
 }
 
-/// `v <- L^-T v`. Of a standard normal `v` it makes a draw from `N(0, (L L')^-1)`.
+/// `v <- L^-T v`. Maps a standard normal `v` to a draw from `N(0, (L L')^-1)`.
 pub(super) fn solve_lower_transposed<T: Real>(l: &[T], v: &mut [T]) {
     let n = v.len();
     for j in (0..n).rev() {
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn factors_know_what_is_nothing_at_any_scale() {
         assert!(!cholesky(&mut [0.0], 1) && cholesky(&mut [1e-300], 1));
-        // Of rank one: the second direction has rounding for a variance.
+        // Of rank one: the variance of the second direction is rounding alone.
         for scale in [1e-20, 1.0, 1e20] {
             let mut root = [4.0, 2.0, 2.0, 1.0 + 1e-15].map(|value| scale * value);
             semidefinite_root(&mut root, 2);

@@ -10,7 +10,7 @@ pub(super) struct Ensemble<T> {
     members: Vec<Member<T>>,
     slot: usize,
     started: bool,
-    /// Whether gradients are those of other coordinates.
+    /// Whether gradients belong to previous coordinates.
     stale: bool,
     order: Vec<usize>,
     s: Vec<T>,
@@ -109,7 +109,7 @@ impl<T: Real> Ensemble<T> {
         self.slot = (self.slot + 1) % self.members.len();
     }
 
-    /// Carries all states over to other coordinates.
+    /// Maps all states to new coordinates.
     pub fn change_coordinates<F: FnMut(usize, &mut [T]) + ?Sized>(&mut self, change: &mut F) {
         for member in &mut self.members {
             member

@@ -108,7 +108,7 @@ pub(super) struct Engine<T> {
 struct Last<T> {
     theta: Vec<T>,
     gradient: Vec<T>,
-    /// Blocks that ran away between there and where it is taken now.
+    /// Blocks that ran away since then.
     runaways: usize,
 }
 
@@ -118,8 +118,8 @@ pub(super) const DIVERGENCE: f64 = 1000.0;
 /// Rise of the potential, in nats per parameter, beyond which a step ran away.
 const RUNAWAY: f64 = 1000.0;
 
-/// Whether a move between two states of one block ran away, by the rise of the potential from the gradients at both ends
-/// (trapezoidal rule). Only coordinates that move away from zero count: near zero the slope of a positive parameter may be
+/// Whether a move between two states of one block ran away: the rise of the potential, by the trapezoidal rule from the
+/// gradients at both ends. Only coordinates that move away from zero count: near zero the slope of a positive parameter may be
 /// infinite where its potential hardly rises.
 pub(super) fn is_runaway<T: Real>(states: [&[T]; 2], gradients: [&[T]; 2]) -> bool {
     let slopes = gradients[0].iter().zip(gradients[1]).map(|(&a, &b)| a.widen() + b.widen());

@@ -36,7 +36,7 @@ impl<T: Real> Hmc<T> {
         Ok(Self { trajectory: Trajectory::new(dimension, blocks, settings, Map::Identity, 0, streams)? })
     }
 
-    /// The same sampler with mass matrix `M` in every block, best near the inverse of the posterior covariance.
+    /// The sampler with mass matrix `M` in every block, best near the inverse of the posterior covariance.
     ///
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive definite.

@@ -1,4 +1,4 @@
-//! Identities that hold for draws from the target and fail for biased ones.
+//! Identities that hold for unbiased draws and fail for biased ones.
 
 use crate::Real;
 
@@ -45,7 +45,7 @@ impl IdentitySums {
     }
 }
 
-/// By how many standard errors the worse of the two identities fails, for one coordinate of each of the `runs`.
+/// The larger deviation of the two identities from their values, in standard errors, for one coordinate of the `runs`.
 pub(crate) fn standard_errors<'a>(runs: impl Iterator<Item = (&'a IdentitySums, usize)>) -> f64 {
     let batches: Vec<[f64; 3]> = runs.flat_map(|(sums, coordinate)| sums.of(coordinate)).collect();
     let n = batches.len() as f64;

@@ -12,9 +12,9 @@ use crate::random::SeedTree;
 pub enum SamplerKind {
     /// [`Sgld`]: stochastic gradient Langevin dynamics.
     Sgld,
-    /// [`Psgld`]: the same with an adaptive diagonal preconditioner.
+    /// [`Psgld`]: Langevin dynamics with an adaptive diagonal preconditioner.
     Psgld,
-    /// [`Sgrld`]: the same in the target's metric.
+    /// [`Sgrld`]: Langevin dynamics in the target's metric.
     Sgrld,
     /// [`Hamcmc`]: Langevin dynamics preconditioned by L-BFGS.
     Hamcmc,
@@ -34,7 +34,7 @@ pub enum SamplerKind {
     HmcBfgs,
     /// [`Qnhmc`]: quasi-Newton Hamiltonian Monte Carlo.
     Qnhmc,
-    /// [`Nuts`]: Hamiltonian Monte Carlo that ends its trajectories itself.
+    /// [`Nuts`]: Hamiltonian Monte Carlo with trajectories of adaptive length.
     Nuts,
     /// [`Newtonian`]: single-site proposals fitted to the curvature.
     #[cfg_attr(feature = "serde", serde(rename = "nmc"))]
@@ -57,7 +57,7 @@ pub struct SamplerOptions {
     /// [`MetricShape::None`] for samplers without an acceptance test that are given a step size, and for those that have
     /// a metric of the target's or none to adapt (`sgrld`, `sgrhmc`, `nmc`).
     pub metric: Option<MetricShape>,
-    /// What the pairs of HAMCMC are differences of; [`Pairs::Moves`], as published, unless given.
+    /// The pairs of HAMCMC; [`Pairs::Moves`], as published, unless given.
     pub pairs: Option<Pairs>,
     /// Test the moves of HAMCMC ([`Hamcmc::with_metropolis`]); its pairs are then those of states.
     pub metropolis: bool,
@@ -200,7 +200,7 @@ impl SamplerKind {
     }
 }
 
-/// The least curvature of a pair, in preconditioned coordinates.
+/// The smallest curvature of a pair, in preconditioned coordinates.
 const MIN_CURVATURE: f64 = 1e-2;
 /// Shadow acceptance that HAMCMC's step aims for, without and with a Metropolis test.
 const ACCEPTANCE: [f64; 2] = [0.98, 0.574];

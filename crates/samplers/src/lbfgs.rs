@@ -1,4 +1,4 @@
-//! The limited-memory BFGS inverse Hessian in product form, so that one can draw from it.
+//! The limited-memory BFGS inverse Hessian in product form, which gives its root and so draws from it.
 //!
 //! With pairs `s = theta' - theta`, `y = grad U(theta') - grad U(theta)` and `B = H^-1`, each pair updates a
 //! square root `S S^T = H` and its inverse transpose `C C^T = B` (Brodlie, Gourlay and Greenstadt 1973):

@@ -1,4 +1,4 @@
-//! Symmetric matrices given by the user: masses, diffusions, covariances of gradient noise.
+//! Symmetric matrices of the user: masses, diffusions, covariances of gradient noise.
 
 use super::dense::eigen;
 use super::vector::{add_scaled, dot};

@@ -4,7 +4,7 @@ use super::dense::{cholesky, semidefinite_root, solve, solve_lower, solve_lower_
 use super::matrix::Spectrum;
 use super::{Metric, Real};
 
-/// Which matrix the divergence is taken of.
+/// The matrix whose divergence is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Power {
     /// `G^-1`.
@@ -13,7 +13,7 @@ pub(super) enum Power {
     InverseRoot,
 }
 
-/// Room for the noise of a block.
+/// Buffer for the noise of a block.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Room<T> {
     matrix: Vec<f64>,
@@ -145,8 +145,8 @@ impl<T: Real> FactoredMetric<T> {
         }
     }
 
-    /// Makes of standard normal numbers `z` a draw from `N(0, variance G^-1 - share W V W')`, where `W` is `G^-1` or
-    /// `R'`; what would be below zero is zero.
+    /// Maps standard normal numbers `z` to a draw from `N(0, variance G^-1 - share W V W')`, where `W` is `G^-1` or
+    /// `R'`; negative eigenvalues count as zero.
     pub fn reduced_noise(
         &self,
         block: usize,

@@ -6,14 +6,14 @@ use super::vector::for_blocks;
 use super::{Real, SamplerError};
 use crate::random::SeedTree;
 
-/// The momenta of every block, drawn at the first step, and whatever else (`Rest`) a sampler keeps for each.
+/// The momenta of every block, drawn at the first step, and the further state (`Rest`) of each.
 #[derive(Debug, Clone)]
 pub(super) struct Momenta<T, Rest> {
     pub movers: Vec<Mover<T, Rest>>,
     /// The estimate of the covariance of the stochastic gradient, where one is given.
     pub gradient_noise: Option<Spectrum<T>>,
     started: bool,
-    /// Momenta are drawn anew after every so many steps.
+    /// Number of steps after which momenta are redrawn.
     resampling: Option<u64>,
 }
 
@@ -51,8 +51,7 @@ impl<T: Real, Rest: Clone + Send> Momenta<T, Rest> {
         Ok(())
     }
 
-    /// Draws the momenta that the step that has begun as number `iteration`, counted from one, starts from, if it does
-    /// not go on with those of the last.
+    /// Draws the momenta at the start of step `iteration`, counted from one, if they are not carried over from the last.
     pub fn begin(&mut self, iteration: u64) {
         let is_due = |every: u64| iteration > 1 && (iteration - 1).is_multiple_of(every);
         if !self.started || self.resampling.is_some_and(is_due) {
@@ -63,7 +62,7 @@ impl<T: Real, Rest: Clone + Send> Momenta<T, Rest> {
         }
     }
 
-    /// Draws all momenta anew at the next step.
+    /// Redraws all momenta at the next step.
     pub fn restart(&mut self) {
         self.started = false;
     }
@@ -74,7 +73,7 @@ impl<T: Real, Rest: Clone + Send> Momenta<T, Rest> {
         self.movers[block].momentum.copy_from_slice(momentum);
     }
 
-    /// Half a move, remembering where it started and folding if asked.
+    /// Half a move, folded if `mirror`; stores its start.
     pub fn half_move(&mut self, theta: &mut [T], step: T, mirror: bool) {
         for_blocks(&mut self.movers, theta, |_, Mover { block, momentum, .. }, theta| {
             block.old.copy_from_slice(theta);
@@ -87,7 +86,7 @@ impl<T: Real, Rest: Clone + Send> Momenta<T, Rest> {
     }
 }
 
-/// How much of the gradient's variance a step gives to the momentum: two half kicks, of which friction weakens one.
+/// The fraction of the gradient's variance that a step adds to the momentum: two half kicks, one weakened by friction.
 pub(super) fn kicked(step: f64, decay: f64) -> f64 {
     (0.5 * step * (1.0 + decay)).powi(2)
 }
@@ -106,7 +105,7 @@ pub(super) fn kick<T: Real>(
     }
 }
 
-/// Moves along the momentum for `step / 2`; folded coordinates turn their momentum round.
+/// Moves along the momentum for `step / 2`; folded coordinates reverse their momentum.
 pub(super) fn advance<T: Real>(theta: &mut [T], momentum: &mut [T], step: T, mirror: bool) {
     let half = T::narrow(0.5) * step;
     for (theta, momentum) in theta.iter_mut().zip(momentum) {
@@ -118,7 +117,7 @@ pub(super) fn advance<T: Real>(theta: &mut [T], momentum: &mut [T], step: T, mir
     }
 }
 
-/// Takes a diverged move back and stops its block.
+/// Undoes a diverged move and stops its block.
 pub(super) fn settle<T: Real>(block: &mut Block<T>, theta: &mut [T], momentum: &mut [T]) {
     block.settle(theta);
     if block.diverged || !momentum.iter().all(|r| r.is_finite()) {

@@ -1,4 +1,4 @@
-//! The no-U-turn sampler: Hamiltonian trajectories that end by themselves.
+//! The no-U-turn sampler: Hamiltonian trajectories of adaptive length.
 //!
 //! From a momentum `p ~ N(0, M)` the trajectory doubles, forwards or backwards in time at random, until it or one of
 //! its subtrees turns back: until the sum of its momenta no longer points along the momenta at both ends, over the
@@ -82,7 +82,7 @@ impl<T: Real> Place<T> {
     }
 }
 
-/// What a tree or a subtree amounts to.
+/// Summary of a tree or subtree.
 #[derive(Debug, Clone)]
 struct Sum<T> {
     draw: Vec<T>,
@@ -212,7 +212,7 @@ impl<T: Real> Tree<T> {
         }
     }
 
-    /// The other half of the kick, and what the new leaf means.
+    /// The other half of the kick, and the new leaf's place in the trees.
     fn grow(&mut self, potential: f64, gradient: &[T], mass: Option<&Spectrum<T>>, depth: u32) {
         let step = self.signed_step();
         self.here.slope.copy_from_slice(gradient);
@@ -367,7 +367,7 @@ impl<T: Real> Nuts<T> {
         })
     }
 
-    /// The same sampler with mass matrix `M` in every block, best near the inverse of the posterior covariance.
+    /// The sampler with mass matrix `M` in every block, best near the inverse of the posterior covariance.
     ///
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive definite.
@@ -377,7 +377,7 @@ impl<T: Real> Nuts<T> {
         Ok(self)
     }
 
-    /// How many leapfrog steps the last trajectory of each block took.
+    /// Leapfrog steps of the last trajectory of each block.
     pub fn leaps(&self) -> impl ExactSizeIterator<Item = usize> {
         self.blocks.iter().map(|tree| tree.steps as usize)
     }
@@ -454,7 +454,7 @@ impl<T: Real> Sampler<T> for Nuts<T> {
         tree.base_step = step;
     }
 
-    /// The last draw is one of other coordinates.
+    /// The last draw belongs to previous coordinates.
     fn change_coordinates(&mut self, _: &mut dyn FnMut(usize, &mut [T])) {
         self.last.clear();
     }

@@ -1,4 +1,4 @@
-//! Targets in other coordinates, for samplers that move on the whole space or with one step for all parameters.
+//! Targets in other coordinates: whole-space coordinates for positive parameters, and units.
 
 use std::ops::Range;
 
@@ -7,9 +7,8 @@ use super::{Curvature, Metric, Minibatch, Real, Site, Sites, Support, Target};
 /// Mirroring: the even extension of a density on the positive orthant to all signs.
 ///
 /// The sampler's state is signed and its absolute value is a draw from the target ([`Mirrored::fold`]). As
-/// the extension is an ordinary target, mirroring in this form changes nothing in what a sampler promises; but the
-/// gradient jumps where a coordinate changes sign, which costs acceptance or a bias that smaller
-/// steps remove. Where the density or its slope is infinite at zero (a Gamma law of shape below 2) samplers without
+/// the extension is an ordinary target, every guarantee of a sampler holds for it; but the gradient jumps where a
+/// coordinate changes sign, which costs acceptance or a bias that smaller steps remove. Where the density or its slope is infinite at zero (a Gamma law of shape below 2) samplers without
 /// a test keep a bias that falls very slowly with the step: 0.1 to 0.2 standard deviations at usual ones, where
 /// [`LogMapped`] leaves 0.03 to 0.06.
 #[derive(Debug, Clone)]
@@ -20,7 +19,7 @@ pub struct Mirrored<Inner, T> {
 }
 
 impl<Inner, T: Real> Mirrored<Inner, T> {
-    /// Extends `inner`, which is only ever asked about non-negative states.
+    /// Extends `inner`, which is evaluated at non-negative states only.
     pub fn new(inner: Inner) -> Self {
         Self { inner, theta: Vec::new(), offered: Offered::default() }
     }
@@ -30,7 +29,7 @@ impl<Inner, T: Real> Mirrored<Inner, T> {
         &mut self.inner
     }
 
-    /// Replaces a signed state by the draw that it stands for.
+    /// Replaces a signed state by its draw.
     pub fn fold(theta: &mut [T]) {
         theta.iter_mut().for_each(|theta| *theta = theta.abs());
     }
@@ -92,7 +91,7 @@ impl<T: Real, Inner: Target<T>> Coordinates<T> for Scaled<'_, Inner, T> {
         self.units[i]
     }
 
-    /// What adds up to one, or is bounded, or counts, does not so in other units.
+    /// Simplex, interval and counting sites are not preserved by a change of units.
     fn support(&self, site: &Site) -> Option<Support> {
         matches!(site.support, Support::Real | Support::HalfLine).then_some(site.support)
     }
@@ -124,7 +123,7 @@ pub struct LogMapped<Inner, T> {
 }
 
 impl<Inner, T: Real> LogMapped<Inner, T> {
-    /// Maps every unknown of `inner`, which is only ever asked about positive states.
+    /// Maps every unknown of `inner`, which is evaluated at positive states only.
     pub fn new(inner: Inner) -> Self {
         Self::rows(inner, 0..usize::MAX)
     }
@@ -139,7 +138,7 @@ impl<Inner, T: Real> LogMapped<Inner, T> {
         &mut self.inner
     }
 
-    /// Replaces the state `x` of blocks of `dimension` unknowns by the `theta` that it stands for.
+    /// Replaces the state `x` of blocks of `dimension` unknowns by its `theta`.
     pub fn unmap(&self, x: &mut [T], dimension: usize) {
         for (i, x) in x.iter_mut().enumerate() {
             if self.rows.contains(&(i % dimension)) {
@@ -204,7 +203,7 @@ impl<T: Real, Inner: Target<T>> Coordinates<T> for LogMapped<Inner, T> {
     }
 }
 
-/// What the inner target offers, as it was when a sampler last asked for it.
+/// The capabilities of the inner target, as last requested by a sampler.
 #[derive(Debug, Clone, Default)]
 struct Offered {
     diagonal: bool,
@@ -212,9 +211,9 @@ struct Offered {
     sites: Vec<Site>,
 }
 
-/// Coordinates `x` each of which makes one unknown: `theta_i = f_i(x_i)`.
+/// Coordinates `x` with one unknown each: `theta_i = f_i(x_i)`.
 trait Coordinates<T: Real> {
-    /// Sets the `theta` that a state stands for.
+    /// Sets the `theta` of a state.
     fn load(&mut self, x: &[T]);
 
     /// `f_i'(x_i)` at the loaded state.
@@ -227,12 +226,12 @@ trait Coordinates<T: Real> {
         false
     }
 
-    /// Whether two states stand for one `theta`.
+    /// Whether two states have the same `theta`.
     fn folds(&self) -> bool {
         false
     }
 
-    /// Where the coordinates of a site of the inner target lie; none if that is none of the supports.
+    /// The support of a site in these coordinates; none if no support describes it.
     fn support(&self, site: &Site) -> Option<Support>;
 
     /// Whether a constant metric stays constant.

@@ -6,10 +6,10 @@
 //! **Source.** `quasi-newton-hmc` eq. 7 and algorithm 2 (its acceptance probability has the energies exchanged).
 //! Pairs are taken between start and end of accepted proposals rather than between leapfrog steps: they reach
 //! further, and the memory spans more than one trajectory's plane.
-//! **Bias.** None by default: the memory learns early in burn-in and is then frozen. Theorem 4 of the paper holds for a `C` that
-//! does not depend on the chain; a `C` that learns from the states that it moves does, so the paper's form,
+//! **Bias.** None by default: the memory is filled early in burn-in and then frozen. Theorem 4 of the paper holds for a `C` that
+//! does not depend on the chain; a `C` built from the states that it moves does, so the paper's form,
 //! `adapt_after_burn_in`, is not exact. There, ten rejections in a row clear the memory, since only accepted proposals
-//! teach and an unsuitable `C` would hold the chain for ever.
+//! update it and an unsuitable `C` would hold the chain for ever.
 //! **Cost.** As HMC, plus `2 memory dimension` multiplications per leapfrog step.
 //! **Use where** scales differ: in a direction of variance `v` the frequency is `sqrt(v)` in units of `C = H`, so wide
 //! directions, slow under HMC, become the fast ones.
@@ -31,10 +31,9 @@ pub struct QnhmcSettings {
     pub memory: usize,
     /// The matrix that the recursion starts from. Default `Fixed(1.0)`.
     pub initial_scale: InitialScale,
-    /// How many accepted proposals `C` learns from during burn-in; then it is frozen, so that the step size can
-    /// adapt to what it has become. Default 100.
+    /// Accepted proposals in burn-in that update `C`; then it is frozen, so that the step size can adapt to it. Default 100.
     pub learning: usize,
-    /// Learn from every accepted proposal, after burn-in too, as in the paper, at the price of exactness.
+    /// Update `C` by every accepted proposal, after burn-in too, as in the paper, at the price of exactness.
     /// Default false.
     pub adapt_after_burn_in: bool,
 }
@@ -51,7 +50,7 @@ impl Default for QnhmcSettings {
     }
 }
 
-/// As many rejections in a row hardly happen while the step suits the matrix.
+/// Rejections in a row that are improbable while the step suits the matrix.
 const PATIENCE: usize = 10;
 
 /// Quasi-Newton HMC; see the [module](self).
@@ -94,7 +93,7 @@ impl<T: Real> Qnhmc<T> {
         Ok(Self { trajectory, settings, memories: vec![pairs; blocks] })
     }
 
-    /// The same sampler with mass matrix `M` in every block.
+    /// The sampler with mass matrix `M` in every block.
     ///
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive definite.
@@ -117,7 +116,7 @@ impl<T: Real> Sampler<T> for Qnhmc<T> {
         for (index, (block, pairs)) in blocks.iter_mut().zip(&mut self.memories).enumerate() {
             pairs.rejections = if block.accepted { 0 } else { pairs.rejections + 1 };
             if self.settings.adapt_after_burn_in && pairs.rejections == PATIENCE {
-                // Only accepted proposals teach, so a matrix that the step does not suit would stay for ever.
+                // Only accepted proposals update the memory, so an unsuitable matrix would stay for ever.
                 pairs.rejections = 0;
                 pairs.s.fill(T::zero());
                 block.inverse.reset(initial.scale(std::iter::empty()));
@@ -133,7 +132,7 @@ impl<T: Real> Sampler<T> for Qnhmc<T> {
                 y[i] = after[index * n + i] - before[index * n + i];
             }
             if !InverseHessian::is_usable(s, y) {
-                // Whatever pair was here is gone; a zero pair is never used.
+                // Clears the pair of this slot; a zero pair is never used.
                 s.fill(T::zero());
             }
             pairs.count += 1;
@@ -173,7 +172,7 @@ impl<T: Real> Sampler<T> for Qnhmc<T> {
         }
     }
 
-    /// Long enough to learn the pairs and then adapt the step to them.
+    /// Long enough to fill the memory and then adapt the step to it.
     fn closing_steps(&self, steps: usize) -> usize {
         (3 * self.settings.learning).min(steps / 2)
     }

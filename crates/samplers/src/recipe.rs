@@ -37,7 +37,7 @@ pub trait Recipe: Send {
     /// Writes `D(z) + Q(z)`: the symmetric part is `D`, the skew-symmetric part `Q`.
     fn matrix(&mut self, target: &mut dyn Target<f64>, z: &[f64], matrix: &mut [f64]);
 
-    /// Writes `Gamma(z)` and returns true, or returns false to have it taken by differences of the matrix.
+    /// Writes `Gamma(z)` and returns true, or returns false for central differences of the matrix.
     fn correction(&mut self, target: &mut dyn Target<f64>, z: &[f64], correction: &mut [f64]) -> bool {
         let _ = (target, z, correction);
         false
@@ -136,7 +136,7 @@ impl<R: Recipe> RecipeSampler<R> {
         })
     }
 
-    /// The same sampler, told the covariance `V` of its stochastic gradient: it adds so much less noise itself
+    /// The sampler with the covariance `V` of its stochastic gradient, which is subtracted from the injected noise
     /// (`complete-recipe` eq. 5, with `B = eps (D + Q) V (D + Q)'`, the rows of the unknowns).
     ///
     /// # Errors

@@ -63,7 +63,7 @@ struct Leaper<T> {
 }
 
 impl<T: Real> Leaper<T> {
-    /// Writes to `old` where a move from `start` ends if the metric there is that of `end`.
+    /// Writes to `old` the end of a move from `start`, given the metric at `end`.
     fn end_move(&mut self, end: &Geometry<T>, block: usize, start: &[T]) {
         let Self { momentum, velocity, scratch, step_size, old, .. } = self;
         scratch.copy_from_slice(momentum);
@@ -75,7 +75,7 @@ impl<T: Real> Leaper<T> {
     }
 }
 
-/// The metric of every block and how it changes.
+/// The metric of every block and its derivatives.
 #[derive(Debug, Clone, Default)]
 struct Geometry<T> {
     diagonal: bool,
@@ -87,7 +87,7 @@ struct Geometry<T> {
     traces: Vec<T>,
 }
 
-/// The implicit equations are done when nothing changes by more than so many roundings, or are not to be solved.
+/// Tolerance of the implicit equations, in units of rounding, and limit on their iterations.
 const ROUNDINGS: f64 = 1e4;
 const ITERATIONS: usize = 60;
 /// Whether two iterates agree to rounding.
@@ -108,7 +108,7 @@ impl<T: Real> Geometry<T> {
         FactoredMetric::factor(metric, theta, n, &mut self.factor);
     }
 
-    /// Evaluates how the metric changes along every coordinate.
+    /// Evaluates the derivatives of the metric along every coordinate.
     fn differentiate(
         &mut self,
         metric: &mut dyn Metric<T>,
@@ -259,7 +259,7 @@ impl<T: Real> Rmhmc<T> {
         })
     }
 
-    /// Half a kick that the momentum itself decides.
+    /// Half a kick, implicit in the momentum.
     fn implicit_kick(&mut self) {
         let Self { blocks, here, gradient, dimension, .. } = self;
         for (block, leaper) in blocks.iter_mut().enumerate().filter(|(_, leaper)| !leaper.diverged) {
@@ -267,7 +267,7 @@ impl<T: Real> Rmhmc<T> {
             let (half, gradient) = (T::narrow(-0.5 * *step_size), &gradient[block * *dimension..]);
             old.copy_from_slice(momentum);
             let settled = (0..ITERATIONS).any(|_| {
-                // The force goes to where the velocity will be, and then the new momentum.
+                // The buffer of the velocity holds the force first, then the new momentum.
                 here.force(block, gradient, momentum, scratch, velocity);
                 velocity.iter_mut().zip(old.iter()).for_each(|(f, &old)| *f = old + half * *f);
                 std::mem::swap(momentum, velocity);
@@ -277,7 +277,7 @@ impl<T: Real> Rmhmc<T> {
         }
     }
 
-    /// A move that the metric at its end decides.
+    /// A move, implicit in the metric at its end.
     fn implicit_move(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) {
         let n = self.dimension;
         let Self { blocks, here, there, start, shifted, .. } = self;
@@ -311,7 +311,7 @@ impl<T: Real> Rmhmc<T> {
             }
         }
         if !settled {
-            // Whichever block it was: all that still move in this way are asked again, one by one.
+            // Some block has not settled: each is checked.
             for (block, leaper) in blocks.iter_mut().enumerate().filter(|(_, leaper)| !leaper.diverged) {
                 let column = block * n..(block + 1) * n;
                 leaper.end_move(there, block, &shifted[column.clone()]);

@@ -10,7 +10,7 @@ use super::{Chain, ChainStatistics, Real, Sampler, SamplerError, Step, Target};
 /// Length of every chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
-    /// Steps of warm-up, none of which is kept.
+    /// Steps of warm-up, whose draws are dropped.
     pub burn_in: usize,
     /// Steps that are kept, at least 4 for each interleaved chain ([`Sampler::chains`]).
     pub draws: usize,
@@ -45,7 +45,7 @@ impl<T: Real> RunRecord<T> {
         }
     }
 
-    /// Records a draw, the step that made it, and the state and gradient that the step started from, if known
+    /// Records a draw, its step, and the state and gradient at the start of the step, if known
     /// ([`Sampler::start_state`]).
     ///
     /// # Panics

@@ -60,13 +60,13 @@ pub enum SamplerError {
         /// The capability.
         capability: &'static str,
     },
-    /// No shape of a metric has this name.
+    /// Unknown name of a metric's shape.
     #[error("unknown metric {name:?}; expected none, diagonal, dense or low-rank-N")]
     UnknownMetric {
         /// The name as given.
         name: String,
     },
-    /// No sampler has this name.
+    /// Unknown name of a sampler.
     #[error("unknown sampler {name:?}; expected one of {expected}")]
     UnknownName {
         /// The name as given.
@@ -145,8 +145,8 @@ pub trait Sampler<T: Real>: Send {
         let _ = (block, step);
     }
 
-    /// Carries states that the sampler keeps over to other linear coordinates: `change` maps a state of a block. Gradients
-    /// and pairs that it keeps are forgotten.
+    /// Maps stored states to new linear coordinates: `change` maps the state of a block. Stored gradients and pairs are
+    /// dropped.
     fn change_coordinates(&mut self, change: &mut dyn FnMut(usize, &mut [T])) {
         let _ = change;
     }
@@ -195,7 +195,7 @@ pub trait Sampler<T: Real>: Send {
     }
 }
 
-/// A pointer to a sampler is one.
+/// A pointer to a sampler is a sampler.
 macro_rules! pointer_to_sampler {
     ($pointer:ty) => {
         impl<T: Real, S: Sampler<T> + ?Sized> Sampler<T> for $pointer {
@@ -266,7 +266,7 @@ pub(super) fn check_target<T: Real>(
     equal("the target's number of blocks", target.blocks(), blocks)
 }
 
-/// The capability, or a panic with the error that [`Sampler::check`] would have given.
+/// The capability, or a panic with the error of [`Sampler::check`].
 pub(super) fn offered<O>(offered: Option<O>, sampler: &'static str, capability: &'static str) -> O {
     match offered {
         Some(offered) => offered,

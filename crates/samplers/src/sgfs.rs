@@ -1,4 +1,4 @@
-//! Stochastic gradient Fisher scoring: the gradient's own noise serves as that of the posterior.
+//! Stochastic gradient Fisher scoring: gradient noise replaces injected noise.
 //!
 //! ```text
 //! I     <- (1 - k) I + k V,  k = 1 / t          (V: the covariance of the n scores of the subsample)
@@ -69,8 +69,7 @@ impl<T: Real> Sgfs<T> {
             .with_conditioner(&Matrix::Scalar(1.0))
     }
 
-    /// The same sampler with the matrix `B` in every block, the identity unless given; best near the information
-    /// `N I` itself, up to a factor.
+    /// The sampler with the matrix `B` in every block (default: identity); best proportional to the information `N I`.
     ///
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive definite.

@@ -66,8 +66,8 @@ impl<T: Real> Sghmc<T> {
         Ok(Self { engine, settings, momenta })
     }
 
-    /// The same sampler, told the covariance `V` of its stochastic gradient instead of a number: it adds so much less
-    /// noise itself. What `V` has in excess of `2 C / dt` cannot be made up for.
+    /// The sampler with the covariance `V` of its stochastic gradient as a matrix, which is subtracted from the injected
+    /// noise. The excess of `V` over `2 C / dt` remains as a bias.
     ///
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive semidefinite.
@@ -76,7 +76,7 @@ impl<T: Real> Sghmc<T> {
         Ok(self)
     }
 
-    /// The same sampler with momenta drawn anew after every so many steps (`complete-recipe` algorithm 1).
+    /// The sampler with momenta redrawn every `every` steps (`complete-recipe` algorithm 1).
     ///
     /// # Errors
     /// If `every` is 0.

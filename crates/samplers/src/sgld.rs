@@ -32,7 +32,7 @@ pub struct Sgld<T> {
     general: Option<General<T>>,
 }
 
-/// What a step with `D` or `V` takes.
+/// Matrices of a step with `D` or `V`.
 #[derive(Debug, Clone)]
 struct General<T> {
     diffusion: Spectrum<T>,
@@ -58,7 +58,7 @@ impl<T: Real> Sgld<T> {
         Ok(Self { engine, blocks, diffusion: None, gradient_noise: None, general: None })
     }
 
-    /// The same sampler with diffusion `D` in every block, best near the posterior covariance.
+    /// The sampler with diffusion `D` in every block, best near the posterior covariance.
     ///
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive definite.
@@ -68,8 +68,8 @@ impl<T: Real> Sgld<T> {
         Ok(self)
     }
 
-    /// The same sampler, told the covariance `V` of its stochastic gradient: it adds so much less noise itself. What
-    /// `V` has in excess of `2 / eps D^-1` cannot be made up for.
+    /// The sampler with the covariance `V` of its stochastic gradient, which is subtracted from the injected noise. The
+    /// excess of `V` over `2 / eps D^-1` remains as a bias.
     ///
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive semidefinite.

@@ -64,7 +64,7 @@ impl<T: Real> Sgnht<T> {
         Ok(Self { engine, settings, momenta })
     }
 
-    /// The same sampler, told the covariance `V` of its stochastic gradient: it adds so much less noise itself.
+    /// The sampler with the covariance `V` of its stochastic gradient, which is subtracted from the injected noise.
     ///
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive semidefinite.
@@ -73,7 +73,7 @@ impl<T: Real> Sgnht<T> {
         Ok(self)
     }
 
-    /// The same sampler with momenta drawn anew after every so many steps.
+    /// The sampler with momenta redrawn every `every` steps.
     ///
     /// # Errors
     /// If `every` is 0.

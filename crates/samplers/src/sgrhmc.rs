@@ -47,8 +47,8 @@ impl<T: Real> Sgrhmc<T> {
         Ok(Self { engine, metric: FactoredMetric::new(dimension, blocks), momenta })
     }
 
-    /// The same sampler, told the covariance `V` of its stochastic gradient: it adds so much less noise itself, at the
-    /// price of a factorisation more unless all is diagonal. What `V` has in excess of `2 / eps` cannot be made up for.
+    /// The sampler with the covariance `V` of its stochastic gradient, which is subtracted from the injected noise; costs a
+    /// further factorisation unless all is diagonal. The excess of `V` over `2 / eps` remains as a bias.
     ///
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive semidefinite.
@@ -57,7 +57,7 @@ impl<T: Real> Sgrhmc<T> {
         Ok(self)
     }
 
-    /// The same sampler with momenta drawn anew after every so many steps.
+    /// The sampler with momenta redrawn every `every` steps.
     ///
     /// # Errors
     /// If `every` is 0.

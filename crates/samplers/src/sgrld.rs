@@ -49,8 +49,8 @@ impl<T: Real> Sgrld<T> {
         Ok(Self { engine, metric, blocks: states, gradient_noise: None })
     }
 
-    /// The same sampler, told the covariance `V` of its stochastic gradient: it adds so much less noise itself, at the
-    /// price of a factorisation more unless all is diagonal. What `V` has in excess of `2 / eps G` cannot be made up for.
+    /// The sampler with the covariance `V` of its stochastic gradient, which is subtracted from the injected noise; costs a
+    /// further factorisation unless all is diagonal. The excess of `V` over `2 / eps G` remains as a bias.
     ///
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive semidefinite.

@@ -5,14 +5,14 @@ use super::SamplerError;
 /// The step size of a gradient sampler as a function of the iteration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum StepSize {
-    /// The same at every iteration.
+    /// Constant.
     Constant(f64),
     /// `(scale / t)^power` at iteration `t = 1, 2, ...`. A power in (1/2, 1] makes the step-weighted average
     /// of the draws converge to the posterior mean; `hamcmc-2016` uses 0.51.
     Decreasing {
         /// The iteration at which the step is one.
         scale: f64,
-        /// How fast it falls.
+        /// The exponent of its decay.
         power: f64,
     },
 }
@@ -45,7 +45,7 @@ impl StepSize {
 }
 
 /// Dual averaging of the logarithm of the step towards a target acceptance rate (Hoffman and Gelman 2014,
-/// section 3.2, with their constants). Active only while a sampler is told to adapt.
+/// section 3.2, with their constants). Active only during adaptation.
 #[derive(Debug, Clone)]
 pub struct DualAveraging {
     target: f64,
@@ -84,7 +84,7 @@ impl DualAveraging {
         *self = Self::new(self.current(), self.target);
     }
 
-    /// Learns from one step's acceptance probability.
+    /// Updates by one step's acceptance probability.
     pub fn update(&mut self, acceptance: f64) {
         const SHRINKAGE: f64 = 0.05;
         const DELAY: f64 = 10.0;

@@ -1,4 +1,4 @@
-//! Posteriors as samplers see them: shape, gradient, potential and optional capabilities.
+//! The [`Target`] trait: shape, gradient, potential and optional capabilities of a posterior.
 
 use std::fmt::Debug;
 use std::iter::Sum;
@@ -101,8 +101,8 @@ pub trait Target<T: Real> {
         1
     }
 
-    /// Whether the density is folded, as by [`Mirrored`](crate::Mirrored): its slope turns round at the fold, where the energy
-    /// error of a step has no bound and says nothing of divergence.
+    /// Whether the density is folded, as by [`Mirrored`](crate::Mirrored): its slope reverses at the fold, where the energy
+    /// error of a step is unbounded and no sign of divergence.
     fn is_folded(&self) -> bool {
         false
     }
@@ -142,7 +142,7 @@ pub trait Target<T: Real> {
     }
 }
 
-/// A pointer to a target is one.
+/// A pointer to a target is a target.
 macro_rules! pointer_to_target {
     ($pointer:ty) => {
         impl<T: Real, G: Target<T> + ?Sized> Target<T> for $pointer {
@@ -255,7 +255,7 @@ pub trait Sites<T: Real> {
 
     /// Writes, for every block, the potential, its gradient and its Hessian with respect to the rows of
     /// site `index` (`rows x blocks` and `rows^2 x blocks`), holding all else fixed. The potential may
-    /// leave out terms that do not depend on the site: then a site costs only what it touches. Of a discrete site only
+    /// omit terms that do not depend on the site. Of a discrete site only
     /// the potential is used, at each of its values in turn.
     fn expand(
         &mut self,

@@ -44,7 +44,7 @@ impl HmcSettings {
     }
 }
 
-/// Which matrix moves the position.
+/// The matrix that moves the position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Map {
     Identity,
@@ -88,7 +88,7 @@ pub(super) struct Trajectory<T> {
     pub potential: Vec<f64>,
     pub start: Vec<T>,
     map: Map,
-    /// `M^-1/2`, unless that is one.
+    /// `M^-1/2`, unless it is the identity.
     mass: Option<Spectrum<T>>,
     adapting: bool,
     /// Whether each proposal draws its number of leaps, 1 to the given one: no length is then in resonance with a target
@@ -235,7 +235,7 @@ impl<T: Real> Trajectory<T> {
 }
 
 impl<T: Real> Leaper<T> {
-    /// Forgets all but the present step size: the dynamics have changed.
+    /// Resets all but the step size, for changed dynamics.
     pub fn restart_adaptation(&mut self) {
         self.averaging.restart();
     }
@@ -264,7 +264,7 @@ impl<T: Real> Leaper<T> {
         add_scaled(&mut self.momentum, step, &self.scratch);
     }
 
-    /// Moves the position; one that has left all bounds goes back to its start and waits to be rejected.
+    /// Moves the position; one beyond all bounds returns to its start and is rejected.
     fn advance(&mut self, (map, mass): Maps<'_, T>, theta: &mut [T], start: &[T]) {
         let step = T::narrow(self.step_size);
         if map == Map::Identity && mass.is_none() {

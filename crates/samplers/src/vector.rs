@@ -55,11 +55,11 @@ pub(super) fn for_blocks<T: Real, S: Send>(
 
 /// States beyond this have diverged, finite or not.
 const MAX_STATE: f64 = 1e12;
-/// The same for moves that are tested, in single and double precision. Preconditioned states far from their target are
-/// large in double precision; their squares must be numbers.
+/// The bound for tested moves, in single and double precision. Preconditioned states far from their target are large in
+/// double precision; their squares must be finite.
 const MAX_TESTED_STATE: [f64; 2] = [1e12, 1e150];
 
-/// Whether every coordinate is finite and of a size that a chain can come back from.
+/// Whether every coordinate is finite and within bounds.
 pub(super) fn is_sound<T: Real>(theta: &[T]) -> bool {
     theta.iter().all(|value| value.abs() < T::narrow(MAX_STATE))
 }

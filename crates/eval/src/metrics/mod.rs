@@ -72,12 +72,12 @@ pub enum MetricError {
     TooShort {
         /// The measure.
         metric: &'static str,
-        /// What it needs.
+        /// The minimum.
         required: String,
-        /// What it was given.
+        /// The length found.
         found: String,
     },
-    /// Every sample of the reference is zero, so there is nothing to compare with.
+    /// Every sample of the reference is zero.
     #[error("the reference is silent: every sample is zero")]
     SilentReference,
     /// A sample is NaN or infinite.
@@ -95,12 +95,12 @@ pub enum MetricError {
         metric: &'static str,
         /// The rate that was given, in Hz.
         rate: u32,
-        /// The rates that would do.
+        /// The supported rates.
         expected: &'static str,
     },
 }
 
-/// Checks what every measure demands: equal lengths, finite samples, a reference that sounds.
+/// Checks the requirements of every measure: equal lengths, finite samples, a reference that is not silent.
 fn check(reference: &[f64], estimate: &[f64]) -> Result<(), MetricError> {
     if reference.len() != estimate.len() {
         return Err(MetricError::LengthMismatch { reference: reference.len(), estimate: estimate.len() });

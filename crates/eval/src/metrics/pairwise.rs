@@ -27,7 +27,7 @@ pub fn snr<R: Sample, E: Sample>(reference: &[R], estimate: &[E]) -> Result<f64,
 /// Scale-invariant signal-to-distortion ratio in dB (Le Roux, Wisdom, Erdogan and Hershey, "SDR -
 /// half-baked or well done?", ICASSP 2019), the mean not removed.
 ///
-/// The reference is scaled to lie closest to the estimate; what is left is distortion. An estimate
+/// The reference is scaled to lie closest to the estimate; the rest is distortion. An estimate
 /// equal to the reference gives `+inf`, one that is silent or orthogonal to the reference `-inf`.
 ///
 /// # Errors

@@ -1,10 +1,10 @@
-//! What samples are made of.
+//! Sample types of the measures.
 
 use std::borrow::Cow;
 
 /// A kind of sample that the measures take: `f32` or `f64`.
 pub trait Sample: Copy + sealed::Sealed {
-    /// The same samples in double precision; those of `f64` as they are.
+    /// The samples in double precision, borrowed if they are `f64`.
     fn widen(samples: &[Self]) -> Cow<'_, [f64]>;
 }
 

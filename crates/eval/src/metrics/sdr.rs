@@ -4,7 +4,7 @@ use num_complex::Complex;
 
 use super::{MetricError, Sample, check, decibels};
 
-/// Taps of the distortion filter that [`sdr`] forgives, as in BSS-eval v3.
+/// Taps of the distortion filter that [`sdr`] allows, as in BSS-eval v3.
 pub const FILTER_TAPS: usize = 512;
 
 /// Size of the Fourier transforms that the correlations are summed over.
@@ -17,9 +17,9 @@ const RESOLUTION: f64 = 1e-12;
 /// Signal-to-distortion ratio in dB, BSS-eval v3 (Vincent, Gribonval and Fevotte, "Performance
 /// measurement in blind audio source separation", 2006) for a single source.
 ///
-/// The part of the estimate that a causal filter of [`FILTER_TAPS`] taps can make from the
-/// reference is target, the rest is distortion; it is therefore blind to a change of level, to a
-/// delay of less than 512 samples and to equalisation. Values above 120 dB are given as `+inf`;
+/// The part of the estimate that a causal filter of [`FILTER_TAPS`] taps can produce from the
+/// reference is target, the rest is distortion; the measure therefore ignores a change of level, a
+/// delay of less than 512 samples and equalisation. Values above 120 dB are given as `+inf`;
 /// a silent estimate gives `-inf`. Time and memory: linear and constant in the length.
 ///
 /// # Errors
@@ -91,9 +91,9 @@ fn correlations(a: &[f64], a_gain: f64, b: &[f64], b_gain: f64) -> (Vec<f64>, Ve
 
 /// `c' R^-1 c` for the symmetric Toeplitz matrix R with first column `auto`, and c = `cross`.
 ///
-/// Levinson's recursion: each order adds the square of what the next lag brings over the error of
-/// predicting it. Where that error falls to rounding level, the remaining lags are combinations of
-/// the ones before (a reference of a few pure tones) and add nothing.
+/// Levinson's recursion: each order adds the square of the innovation of the next lag over its prediction error. Where that
+/// error falls to rounding level, the remaining lags are combinations of the ones before (a reference of a few pure tones)
+/// and add nothing.
 fn projected_energy(auto: &[f64], cross: &[f64]) -> f64 {
     let floor = auto[0] * f64::EPSILON;
     let mut error = auto[0];

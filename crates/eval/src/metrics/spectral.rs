@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 const HALF_FRAME: f64 = 1024.0 / 48_000.0;
 /// Power below this part of the reference's loudest bin counts as this.
 const FLOOR: f64 = 1e-8;
-/// The same if the reference is all but silent.
+/// Lower bound of power if the reference is almost silent.
 const TINY: f64 = 1e-20;
 
 /// Log-spectral distance in dB (Gray and Markel, "Distance measures for speech processing", 1976) over the
@@ -15,8 +15,8 @@ const TINY: f64 = 1e-20;
 ///
 /// The root mean square over the bins of the band of the difference of the logarithms of both powers, and its mean
 /// over all frames (43 ms, Hann, a quarter apart). Powers more than 80 dB below the loudest bin of the reference count
-/// as that, so that silence in both is no difference. Unlike the other measures it knows nothing of phases, and hears
-/// what is lost and what is made up in weak bands as well as in strong ones.
+/// as that, so that silence in both is no difference. Unlike the other measures it ignores phase, and weighs losses and
+/// artefacts in weak bands as much as in strong ones.
 ///
 /// # Errors
 /// [`MetricError`] for unlike lengths, non-finite samples, a silent reference, less than one frame, or a band without a

@@ -1,4 +1,4 @@
-//! A study as one HTML file that needs nothing else: tables, charts, pictures and audio.
+//! A study as one self-contained HTML file: tables, charts, pictures and audio.
 
 mod media;
 mod player;

@@ -8,7 +8,7 @@ use crate::pcm::PcmDecoder;
 use crate::source::{Kind, LONGEST_START, ReadSeek, Recorded, id3_bytes, start_of};
 use crate::wav;
 use alphamf_signal::{check_channels, check_sample_rate};
-use std::io::{BufReader, Cursor, Read, SeekFrom};
+use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 
 impl Reader {

@@ -1,4 +1,4 @@
-//! How well chains have mixed, and how far their draws are from a known density.
+//! Convergence diagnostics, and divergence of draws from a known density.
 //!
 //! The estimators are those of Vehtari and others (2021), "Rank-normalization, folding, and localization: an
 //! improved R-hat", and agree with the package `arviz` to rounding. A set of chains is a slice of equally long
@@ -10,7 +10,7 @@ use num_complex::Complex;
 
 pub use warnings::Warning;
 
-/// The chains of a trace that shows `chains` of them in turn (HAMCMC, HMC-BFGS and MH-BFGS: see
+/// The chains of a trace of `chains` interleaved ones (HAMCMC, HMC-BFGS and MH-BFGS: see
 /// [`Sampler::chains`](super::Sampler::chains)), equally long; draws at the end that would make some longer are left
 /// out. A draw is correlated with that of the same chain, `chains` draws ago, and hardly with its neighbours: an
 /// estimate that sums autocorrelations until they vanish takes the whole trace for independent draws.
@@ -239,8 +239,7 @@ pub fn effective_size_mean<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     effective_size(&split(chains))
 }
 
-/// Monte Carlo standard error of the mean. The chains of a sampler that runs several in turn must be told apart
-/// ([`interleaved`]), or it comes out too small.
+/// Monte Carlo standard error of the mean. Interleaved chains must be separated first ([`interleaved`]), or it is too small.
 #[must_use]
 pub fn standard_error<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     let pooled: Vec<f64> = chains.iter().flat_map(|chain| chain.as_ref().iter().copied()).collect();
@@ -270,7 +269,7 @@ pub fn rank_r_hat<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     if pooled.is_empty() {
         return f64::NAN;
     }
-    // Of two halves of every chain there is an even number.
+    // Split chains are even in number.
     let middle = pooled.len() / 2;
     let median = 0.5 * (pooled[middle - 1] + pooled[middle]);
     let folded: Vec<Vec<f64>> =

@@ -47,7 +47,7 @@ pub enum Warning {
     Bias {
         /// The parameter where they fail most.
         parameter: usize,
-        /// By how many standard errors.
+        /// The deviation in standard errors.
         standard_errors: f64,
     },
 }

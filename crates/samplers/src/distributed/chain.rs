@@ -12,7 +12,7 @@ use crate::vector::{add_scaled, dot};
 use crate::{InitialScale, SamplerError};
 use displacement::{Products, displacement};
 
-/// Which side of the matrix a block of unknowns belongs to.
+/// The side of the matrix of a block of unknowns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// Unknowns of rows: they stay where the data of the rows are.
@@ -24,16 +24,16 @@ pub enum Side {
 /// A posterior whose data are a matrix of blocks, each of which depends on one block of unknowns of its rows and one of
 /// its columns; see the [module](super).
 ///
-/// Each rank has its own value of this type, which must know the data of the row blocks that the rank holds and nothing
-/// of the others': block `b` of `B` belongs to rank `b * ranks / B`.
+/// Each rank has its own value of this type with the data of its row blocks alone: block `b` of `B` belongs to rank
+/// `b * ranks / B`.
 pub trait BlockTarget {
     /// The number `B` of blocks to a side.
     fn blocks(&self) -> usize;
 
-    /// Where the unknowns of a block start, drawn from `stream`. Their number is that of the block.
+    /// The initial unknowns of a block, drawn from `stream`. Their number sets the size of the block.
     fn start(&self, side: Side, block: usize, stream: &mut SeededRng) -> Vec<f64>;
 
-    /// How many observations lie in a block of the data.
+    /// Number of observations in a block of the data.
     fn observations(&self, row_block: usize, column_block: usize) -> usize;
 
     /// Adds the gradient of minus the log likelihood of a block of the data to `slopes`, that of its rows and that of
@@ -49,7 +49,7 @@ pub trait BlockTarget {
     fn add_prior(&self, side: Side, block: usize, theta: &[f64], slope: &mut [f64]);
 }
 
-/// How a [`DistributedChain`] moves.
+/// The sampler of a [`DistributedChain`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Method {
     /// `theta <- theta - eps g + N(0, 2 eps)`: DSGLD.
@@ -90,7 +90,7 @@ impl Method {
         }
     }
 
-    /// How many states there are, and how many vectors of their length besides.
+    /// Number of states, and of further vectors of their length.
     fn vectors(self) -> (usize, usize) {
         match self {
             Self::Sgld => (1, 0),
@@ -103,7 +103,7 @@ impl Method {
 /// Settings of a [`DistributedChain`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DistributedSettings {
-    /// How it moves.
+    /// The sampler.
     pub method: Method,
     /// The constant step size `eps`, above 0.
     pub step_size: f64,
@@ -111,13 +111,13 @@ pub struct DistributedSettings {
     pub seed: u64,
 }
 
-/// One block of unknowns with all that is remembered of it.
+/// One block of unknowns with its memory.
 #[derive(Debug, Clone)]
 struct Half {
     side: Side,
     block: usize,
     length: usize,
-    /// One after the other: the states, and squared gradients, or the pairs' `s` and then their `y`.
+    /// The states, followed by squared gradients, or by the pairs' `s` and then their `y`.
     vectors: Vec<f64>,
     gradient: Vec<f64>,
     noise: Vec<f64>,
@@ -138,7 +138,7 @@ impl Half {
     }
 }
 
-/// A row block, and the column block that is with it.
+/// A row block and its present column block.
 #[derive(Debug, Clone)]
 struct Place {
     rows: Half,
@@ -163,7 +163,7 @@ impl Place {
         );
     }
 
-    /// Turns it into the gradient of the whole potential, estimated with this weight.
+    /// Adds the prior to `weight` times the likelihood's gradient: an estimate for the whole potential.
     fn potential(&mut self, target: &impl BlockTarget, slot: usize, weight: f64) {
         for half in self.halves() {
             let Half { side, block, length, vectors, gradient, .. } = half;
@@ -173,7 +173,7 @@ impl Place {
     }
 }
 
-/// One rank's share of a chain that moves a [`BlockTarget`]; see the [module](super).
+/// One rank's part of a chain that moves a [`BlockTarget`]; see the [module](super).
 #[derive(Debug)]
 pub struct DistributedChain<G, C> {
     target: G,
@@ -193,7 +193,7 @@ fn owner(block: usize, blocks: usize, ranks: usize) -> usize {
 }
 
 impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
-    /// Starts where the target says, with part 0 in place.
+    /// Starts at the target's initial unknowns, with part 0 in place.
     ///
     /// # Errors
     /// If a setting is out of range, there are fewer blocks than ranks, or there is no observation.
@@ -361,7 +361,7 @@ impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
             }
         }
         let mut sums = vec![0.0; size * (size + 1) / 2];
-        // Block by block, so that the order does not depend on who holds them.
+        // Block by block, so that the order does not depend on the ranks.
         for message in self.communicator.all_gather(&pack(&own)) {
             for block in unpack::<f64>(&message).chunks_exact(sums.len()) {
                 add_scaled(&mut sums, 1.0, block);
@@ -378,7 +378,7 @@ impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
         if shift == 0 {
             return;
         }
-        // By the place that a block goes to, on both sides: so messages between two ranks arrive in their order.
+        // Sorted by destination on both sides, so that messages between two ranks arrive in order.
         let destination = |place: &Place| (place.rows.block + blocks - shift) % blocks;
         let mut leaving: Vec<usize> = (0..self.places.len()).collect();
         leaving.sort_by_key(|&index| destination(&self.places[index]));
@@ -400,8 +400,8 @@ impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
         }
     }
 
-    /// Shows every block of the data that this rank holds, with the last draw of its unknowns, to `see`: the row block,
-    /// the column block, and their unknowns. The column blocks go around the whole ring for it.
+    /// Passes every block of this rank's data to `see`, with the last draw of its unknowns: row block, column block and
+    /// their unknowns. The column blocks go around the whole ring.
     pub fn visit(&mut self, mut see: impl FnMut(&G, (usize, usize), (&[f64], &[f64]))) {
         let (states, _) = self.settings.method.vectors();
         let slot = ((self.steps + states as u64 - 1) % states as u64) as usize;
@@ -413,14 +413,14 @@ impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
         }
     }
 
-    /// How many observations the parts have, the largest relative to the mean: 1 if all are alike.
+    /// Observations of the largest part relative to the mean: 1 if all are equal.
     #[must_use]
     pub fn imbalance(&self) -> f64 {
         let largest = self.parts.iter().max().map_or(0, |&part| part);
         (largest * self.parts.len()) as f64 / self.parts.iter().sum::<usize>() as f64
     }
 
-    /// The way to the other ranks, to use between steps.
+    /// The communicator, for use between steps.
     pub fn communicator(&mut self) -> &mut C {
         &mut self.communicator
     }

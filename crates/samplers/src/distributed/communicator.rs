@@ -1,18 +1,18 @@
-//! How ranks talk: messages of bytes, in order between any two ranks, and nothing else.
+//! Communication between ranks: messages of bytes, in order between any two.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use num_traits::{FromBytes, ToBytes};
 
-/// A group of ranks, as one of them sees it.
+/// A group of ranks, from the side of one of them.
 ///
-/// All ranks of a group make the same calls in the same order. A rank that fails takes the whole group down with it:
-/// no call returns an error, because nothing that is left could use it.
+/// All ranks of a group make the same calls in the same order. A failing rank ends the whole group, so no call returns an
+/// error.
 pub trait Communicator {
     /// The number of this rank, from 0.
     fn rank(&self) -> usize;
 
-    /// How many ranks there are.
+    /// Number of ranks.
     fn ranks(&self) -> usize;
 
     /// Sends each of `outgoing`, a rank and a message for it, and receives one message from each of `sources`, in this
@@ -153,7 +153,7 @@ pub fn pack<T: ToBytes<Bytes: Sized>>(numbers: &[T]) -> Vec<u8> {
     bytes
 }
 
-/// The numbers of a message; what is left over at its end is no number.
+/// The numbers of a message; surplus bytes at its end are ignored.
 #[must_use]
 pub fn unpack<T>(bytes: &[u8]) -> Vec<T>
 where

@@ -1,4 +1,4 @@
-//! A matrix of which some entries are observed, as the product of two thin ones.
+//! Factorisation of a partly observed matrix into two thin ones.
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use crate::random::SeededRng;
 /// `W[i][k] ~ N(0, 1)`, `H[k][j] ~ N(0, 1)`, `X[i][j] ~ N(sum_k W[i][k] H[k][j], 1)` for the observed entries:
 /// `hamcmc-2016` section 4.3 with unit variances.
 ///
-/// Rows and columns are each cut into as many blocks, alike in their number of rows and columns. A block of rows is
-/// `rank` numbers a row, one row after the other; a block of columns the same for columns.
+/// Rows and columns are each cut into `blocks` blocks of nearly equal size. A block of rows holds `rank` numbers per row,
+/// one row after the other; a block of columns `rank` numbers per column.
 #[derive(Debug, Clone)]
 pub struct Factorisation {
     rank: usize,
@@ -43,7 +43,7 @@ impl Factorisation {
                 kept[(row_block - held.start) * blocks + column_block].push((i as u32, j as u32, value));
             }
         }
-        // Neighbours in memory are met one after the other, and sums do not depend on the order of the entries.
+        // For locality, and so that sums do not depend on the order of the entries.
         kept.iter_mut().for_each(|block: &mut Vec<(u32, u32, f64)>| block.sort_by_key(|&(i, j, _)| (i, j)));
         Self { rank, rows, columns, blocks, held, entries: kept }
     }

@@ -1,4 +1,4 @@
-//! Samplers whose state is spread over ranks that talk: a matrix of blocks, a ring, and sums in a fixed order.
+//! Distributed samplers: a matrix of blocks, a ring of ranks, and sums in a fixed order.
 //!
 //! Data are a matrix of `B x B` blocks. The unknowns are `B` blocks for its rows and `B` for its columns, and a block of
 //! data depends on the two that cross in it. The part `p` of the data, one of `B`, is the blocks `(b, (b + p) mod B)`: a
@@ -13,10 +13,10 @@
 //! columns, p = 1  h1       h2       h3       h0         one message a rank from part to part
 //! ```
 //!
-//! With the columns travels what a sampler remembers of them: of PSGLD the mean squared gradients, of HAMCMC the other
-//! states and the pairs. What HAMCMC has to know of the whole are the inner products of its `2 M` vectors, summed over
-//! the blocks in their order once a step: everything that L-BFGS does is a combination of these vectors, with
-//! coefficients that each rank finds on its own from those products.
+//! The columns carry their part of a sampler's memory along: the mean squared gradients of PSGLD, the other states and the
+//! pairs of HAMCMC. HAMCMC also needs the inner products of its `2 M` vectors over all blocks, summed in the blocks' order
+//! once a step: the result of L-BFGS is a combination of these vectors, with coefficients that each rank computes from those
+//! products.
 //!
 //! All random numbers belong to a block and a step. So a chain is the same bit for bit for the same seed and the same
 //! `B`, on any number of ranks.

@@ -16,7 +16,7 @@ pub(super) struct Memory<T> {
     pub(super) differences: [Vec<T>; 2],
     pub(super) inverse: InverseHessian<T>,
     pub(super) noise: Vec<T>,
-    /// The noise before its scale, where moves are tested, and room.
+    /// The unscaled noise and a buffer, where moves are tested.
     pub(super) whitened: [Vec<T>; 2],
     /// The squared gradient at the start, in the metric `H`.
     pub(super) steepness: f64,

@@ -17,14 +17,14 @@
 //! dimensions and where the Hessian varies: `H` does not depend on `theta[t-M]` itself, but its pairs are moves made
 //! with matrices that did, and `s` enters `H` free of scale, so that this does not vanish with the step. On a
 //! product of two log-Gamma(5) laws, sheared by 2, a mean is off by 0.04 standard deviations at `M = 2` and by 0.03 at
-//! `M = 3`, at steps 0.04 and 0.01 alike. On a Gaussian, where all pairs tell of one Hessian, and in one dimension
+//! `M = 3`, at steps 0.04 and 0.01 alike. On a Gaussian, where all pairs describe one Hessian, and in one dimension
 //! there is none. With [`Pairs::States`] the pairs are differences between the present states of the other chains,
 //! and what bias there is vanishes with the step, to first order: 0.017 and 0.007 in the worse mean of that law at
 //! these steps. They reach as far as the law itself, so they average the curvature over it, and they need one chain
 //! more for as many pairs.
 //! **Cost.** Two gradients and `O(M^2 dimension)` per step; memory `O(M dimension)` per block. With `refresh_interval` above 1
-//! a chain makes its pair at every so many of its steps only, and the second gradient with it: the other chains go on
-//! with the older pair, which has seen their states no more than a new one would.
+//! a chain renews its pair, and evaluates the second gradient, at every `refresh_interval`-th of its steps only: the other
+//! chains use the older pair, which depends on their states no more than a new one would.
 //! **Mirroring.** With `mirror` each draw is folded into the positive orthant and the pairs are taken between
 //! folded states (the paper's form). A dense `H` makes this reflection oblique, which distorts the density
 //! within one step length of the boundary however small the step. Wrapping the target in
@@ -102,7 +102,7 @@ pub struct Hamcmc<T> {
     metropolis: bool,
     /// The least and the largest curvature of a pair.
     bounds: [f64; 2],
-    /// The acceptance that a warm-up of the step aims for, if there is to be one.
+    /// The target acceptance of a warm-up of the step, if there is one.
     target_acceptance: Option<f64>,
     averaging: Option<DualAveraging>,
     /// The potentials of every block where a move starts and ends.
@@ -263,7 +263,7 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
             memory.limited = 0;
             memory.block.old.copy_from_slice(&start[column(index)]);
             theta.copy_from_slice(&gradient[column(index)]);
-            // A state without a gradient would hold this chain for ever: noise moves it until there is one.
+            // A state without a finite gradient would hold this chain for ever: noise moves it until there is one.
             if !theta.iter().all(|gradient| gradient.is_finite()) {
                 theta.fill(T::zero());
             }

@@ -10,7 +10,7 @@ use crate::{Real, Support};
 
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) enum Family {
-    /// Nothing could be fitted: the derivatives are not finite.
+    /// No fit: the derivatives are not finite.
     #[default]
     None,
     Normal,
@@ -92,8 +92,8 @@ impl Law {
         }
     }
 
-    /// A law around `x` that reaches no further than the gradient and the curvature along every direction say that
-    /// the density stays alike: for the real line a Normal of precision `|K| + g g'`, elsewhere a law of mean `x`.
+    /// A law around `x`, as narrow as the length over which gradient and curvature leave the density nearly constant: on
+    /// the real line a Normal of precision `|K| + g g'`, elsewhere a law of mean `x`.
     pub(super) fn fit_locally(&mut self, support: Support, x: &[f64], gradient: &[f64], hessian: &[f64]) {
         self.family = Family::None;
         self.parameters.clear();

@@ -25,8 +25,9 @@
 //! gradient and the curvature demand.
 //! **Burn-in.** From a far start a Newton step is almost always right and almost always rejected: the way back is
 //! too improbable. While it adapts, the sampler therefore takes every proposal that lowers the potential by more than 10 nats.
-//! **Parameters.** None: proposals take their scale from the Hessian, so a warm-up has no metric or step to adapt. **Cost.** Two expansions per site and step, `d^3 / 3` for a site of `d` rows; one expansion for
-//! each value of a discrete site. Nothing else depends on the size of the state.
+//! **Parameters.** None: proposals take their scale from the Hessian, so a warm-up has no metric or step to adapt.
+//! **Cost.** Two expansions per site and step, `d^3 / 3` for a site of `d` rows; one expansion for each value of a discrete
+//! site. Nothing else depends on the size of the state.
 //! **Bias.** None.
 //! **Use where** second derivatives are cheap, scales differ over the state (funnels), or conditionals are near conjugate.
 //! **Do not use where** a site has many dimensions and the posterior is far from Gaussian (proposals are rejected), or sites are
@@ -47,10 +48,10 @@ use law::{Family, Law};
 /// A fall of the potential, in nats, that only a chain far from its target can make.
 const FAR: f64 = 10.0;
 
-/// Often enough that a chain is not held for long, seldom enough that a perfect fit loses little.
+/// Frequent enough that a chain is not held for long, rare enough that a perfect fit loses little.
 const LOCAL_SHARE: f64 = 0.125;
 
-/// What proposes on the real line where the Hessian is not positive definite.
+/// The proposal on the real line where the Hessian is not positive definite.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Indefinite {
     /// A Cauchy law where one fits, else a Normal around the state. The default.
@@ -61,15 +62,15 @@ pub enum Indefinite {
     SmallVariance(f64),
 }
 
-/// In which order a step visits the sites.
+/// The order in which a step visits the sites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scan {
     /// As the target numbers them. The default.
     #[default]
     InOrder,
-    /// Each once, in a new random order at every step.
+    /// Each once, in a random order that is redrawn at every step.
     Shuffled,
-    /// As many as there are, each drawn at random: this alone makes a chain that is reversible.
+    /// As many sites as there are, each drawn at random: the only reversible choice.
     Random,
 }
 
@@ -144,17 +145,17 @@ impl<T: Real> Newtonian<T> {
         })
     }
 
-    /// Makes this share of the proposals local; 0 is the published sampler. Default 1/8.
+    /// Makes this fraction of the proposals local; 0 is the published sampler. Default 1/8.
     ///
     /// # Errors
-    /// If the share is not in [0, 1].
+    /// If the fraction is not in [0, 1].
     pub fn with_local_share(mut self, share: f64) -> Result<Self, SamplerError> {
         check("Newtonian share of local proposals", share, "in [0, 1]", (0.0..=1.0).contains(&share))?;
         self.local_share = share;
         Ok(self)
     }
 
-    /// Chooses what proposes where the Hessian is not positive definite.
+    /// Chooses the proposal where the Hessian is not positive definite.
     ///
     /// # Errors
     /// If a variance is not a finite number above 0.
@@ -205,7 +206,7 @@ impl<T: Real> Newtonian<T> {
             self.proposed.iter_mut().skip(row).step_by(n).for_each(|x| *x = T::narrow(value as f64));
             sites.expand(&self.proposed, index, potential, gradient, hessian);
             for (block, &potential) in potential.iter().enumerate() {
-                // NaN has no place in a law.
+                // A value with NaN for its potential has probability zero.
                 let potential = if potential.is_nan() { f64::INFINITY } else { potential };
                 self.values[block * count + value] = potential;
             }
@@ -222,7 +223,7 @@ impl<T: Real> Newtonian<T> {
                     left -= weight(potential);
                     left < 0.0
                 });
-                // Rounding may leave a little over: the last value that is possible.
+                // Rounding may leave a remainder: the last possible value takes it.
                 let last = || potentials.iter().rposition(|potential| potential.is_finite());
                 let drawn = drawn.or_else(last).unwrap_or_default();
                 theta[place] = T::narrow(drawn as f64);
@@ -264,7 +265,7 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
             for (block, law) in self.laws.iter_mut().enumerate() {
                 Self::load(theta, n, block, &site, &mut self.old);
                 let (gradient, hessian) = self.before.of(rows, block);
-                // The choice knows nothing of the state, so that each kind keeps the target by itself.
+                // The choice does not depend on the state, so each kind leaves the target invariant.
                 let local = self.local_share > 0.0 && self.streams[block].random::<f64>() < self.local_share;
                 self.local[block] = local;
                 law.fit(local, site.support, &self.old, gradient, hessian);

@@ -51,7 +51,7 @@ impl Estimate {
         }
     }
 
-    /// The map that makes the window's draws and gradients alike in size, or none if there were too few draws.
+    /// The map that equalises the window's draws and gradients in size, or none if there were too few draws.
     ///
     /// On every coordinate `scale^4 = var(theta) / var(grad U)`, the diagonal metric of least Fisher divergence: free of
     /// units and, on a Gaussian of independent coordinates, exact. A coordinate that did not move keeps its scale.
@@ -125,7 +125,7 @@ impl Estimate {
     }
 }
 
-/// The scale that a gradient alone suggests: a change of about one nat.
+/// The scale by a gradient alone: a change of about one nat.
 pub(super) fn scale_of_gradient<T: Real>(gradient: T) -> T {
     let scale = 1.0 / gradient.widen().abs().sqrt();
     if scale.is_finite() { T::narrow(bounded::<T>(scale)) } else { T::one() }

@@ -1,10 +1,10 @@
-//! One leapfrog step from the present state: how far a step may go.
+//! One leapfrog step from the present state, for the initial step size.
 
 use crate::random::SeededRng;
 use crate::vector::{add_scaled, dot, is_sound_for_test};
 use crate::{Real, Target};
 
-/// Room for leapfrog steps of all blocks at once.
+/// Buffers for leapfrog steps of all blocks at once.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Leapfrog<T> {
     momentum: Vec<T>,
@@ -45,7 +45,7 @@ impl<T: Real> Leapfrog<T> {
         for (block, &step) in steps.iter().enumerate() {
             let column = block * n..(block + 1) * n;
             let (p, x) = (&mut self.momentum[column.clone()], &mut self.state[column.clone()]);
-            // The energy at the start waits in the place of the acceptance.
+            // The buffer of the acceptance holds the initial energy first.
             acceptance.push(self.start_potential[block] + 0.5 * dot(p, p).widen());
             add_scaled(p, T::narrow(-0.5 * step), &self.start_gradient[column.clone()]);
             add_scaled(x, T::narrow(step), p);

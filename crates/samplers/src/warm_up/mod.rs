@@ -1,4 +1,4 @@
-//! Warm-up: a preconditioner and a step size for any sampler, learned from the first draws.
+//! Warm-up: a preconditioner and a step size for any sampler, estimated from the first draws.
 //!
 //! [`Preconditioned`] runs a sampler in coordinates `phi`, `theta = c + L phi`, in which the target is about as wide in every
 //! direction. `L L'` plays the part of an inverse mass matrix for Hamiltonian samplers, of the diffusion for Langevin
@@ -64,7 +64,7 @@ impl FromStr for MetricShape {
     }
 }
 
-/// How a sampler's step is adapted; see [`Sampler::step_rule`].
+/// The rule by which a sampler's step is adapted; see [`Sampler::step_rule`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StepRule {
     /// By the sampler itself, or not at all.
@@ -93,7 +93,7 @@ impl Default for WarmUpSettings {
     }
 }
 
-/// A sampler in coordinates learned while it warms up.
+/// A sampler in coordinates that its warm-up estimates.
 ///
 /// Before [`warm_up`](Sampler::warm_up) it passes every call on, and its draws are those of the inner sampler bit for bit.
 ///
@@ -123,7 +123,7 @@ pub struct Preconditioned<T, S> {
     /// One map for each block, or none before the first warm-up.
     maps: Vec<LinearMap<T>>,
     phi: Vec<T>,
-    /// The draw that `phi` stands for: another one was set by the caller.
+    /// The draw of `phi`; if the caller's differs, it was set from outside.
     last: Vec<T>,
     /// The next start of samplers that move several chains in turn.
     next: Vec<T>,
@@ -193,7 +193,7 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
         }
     }
 
-    /// Puts new maps in place of the old, and carries all states over.
+    /// Replaces the maps and transforms all states.
     fn replace_maps(&mut self, maps: Vec<LinearMap<T>>) {
         let old = std::mem::replace(&mut self.maps, maps);
         let new = &self.maps;
@@ -229,7 +229,7 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
         }
     }
 
-    /// What precedes a step of the warm-up.
+    /// Work before a step of the warm-up.
     fn before(&mut self, target: &mut dyn Target<T>) {
         let Some(warming) = &mut self.warming else { return };
         if warming.steps == 0 {
@@ -257,7 +257,7 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
         }
     }
 
-    /// What follows a step of the warm-up.
+    /// Work after a step of the warm-up.
     fn after(&mut self, target: &mut dyn Target<T>) {
         let Some(warming) = &mut self.warming else { return };
         warming.steps += 1;

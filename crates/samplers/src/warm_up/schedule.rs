@@ -1,6 +1,6 @@
 //! Windows of a warm-up.
 
-/// Step counts at which the metric is estimated anew, from the draws since the last.
+/// Step counts at which the metric is re-estimated, from the draws since the last.
 ///
 /// Windows double in size; the last one ends `closing` steps before the warm-up, so that the step size settles on the
 /// final metric. A warm-up that is too short for a window has none.
@@ -19,7 +19,7 @@ impl Windows {
         let mut ends = Vec::new();
         let (mut size, mut end) = (FIRST * chains, FIRST * chains);
         while end <= last {
-            // The next window would not fit: this one takes all that is left.
+            // The next window would not fit: this one takes the remainder.
             if end + 2 * size > last {
                 ends.push(last);
                 break;

@@ -1,4 +1,4 @@
-//! A target as a preconditioned sampler sees it.
+//! A target in preconditioned coordinates.
 
 use super::linear::LinearMap;
 use crate::{Curvature, Metric, Minibatch, Real, Sites, Target};
