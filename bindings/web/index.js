@@ -11,8 +11,8 @@ export function moduleAddress() {
     : new URL("./native/alphamf_web_plain_bg.wasm", import.meta.url);
 }
 
-async function fetchModule() {
-  const response = await fetch(moduleAddress());
+async function fetchBytes(address) {
+  const response = await fetch(address);
   if (!response.ok) throw new Error(`${response.url}: ${response.status} ${response.statusText}`);
   const bytes = await response.arrayBuffer();
   // A server may declare the encoding of .gz files: then the browser has decompressed it already.
@@ -21,13 +21,20 @@ async function fetchModule() {
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 }
 
-let bytes;
+const fetchModule = () => fetchBytes(moduleAddress());
 
-function moduleBytes() {
-  // A failed download is retried at the next call.
-  bytes ??= fetchModule().catch((error) => ((bytes = undefined), Promise.reject(error)));
-  return bytes;
+// Weights of the causal network, which the compressed module lacks: only real-time denoising needs them.
+const fetchWeights = async () =>
+  moduleAddress().pathname.endsWith(".gz") ? fetchBytes(new URL("./native/alphamf_causal.weights.gz", import.meta.url)) : undefined;
+
+/** Loads once; a failed download is retried at the next call. */
+function once(download) {
+  let bytes;
+  return () => (bytes ??= download().catch((error) => ((bytes = undefined), Promise.reject(error))));
 }
+
+const moduleBytes = once(fetchModule);
+const weightBytes = once(fetchWeights);
 
 let loaded;
 
@@ -38,10 +45,13 @@ export function initialize(source) {
 }
 
 /** Creates a causal denoiser as a Web Audio node. */
-export async function createLiveNode(context, { source, ...options } = {}) {
+export async function createLiveNode(context, { source, weights, ...options } = {}) {
   // Imported on demand: workers have no AudioWorkletNode.
   const { createLive } = await import("./live.js");
-  return createLive(context, source ?? (await moduleBytes()), options);
+  // The audio thread rejects a module that lacks its weights.
+  const found = weights ?? (source ? weightBytes().catch(() => undefined) : weightBytes());
+  const [bytes, causal] = await Promise.all([source ?? moduleBytes(), found]);
+  return createLive(context, bytes, causal, options);
 }
 
 function channelsOf(samples) {

@@ -111,10 +111,12 @@ export async function checkLiveNode(tab, noisy, program) {
     node.reset();
     const controls = node.controls;
     node.close();
-    return [controls, await words({ latency: 100 }), await words({ colour: 1 }), await words({ mix: "half" }), await words({ gain_exponent: 3 })];
+    const compressed = (await fetch("./native/alphamf_web_bg.wasm.gz")).body.pipeThrough(new DecompressionStream("gzip"));
+    const source = await new Response(compressed).arrayBuffer();
+    return [controls, await words({ source, weights: new ArrayBuffer(3) }), await words({ latency: 100 }), await words({ colour: 1 }), await words({ mix: "half" }), await words({ gain_exponent: 3 })];
   });
   assert.deepEqual(told[0], { gain_exponent: 1, floor_db: -45, mix: 0.5, bypass: true });
-  for (const [index, part] of ["latency", "colour", "mix", "gain_exponent"].entries()) {
+  for (const [index, part] of ["weights of the causal network: 3 bytes", "latency", "colour", "mix", "gain_exponent"].entries()) {
     assert.ok(told[index + 1].includes(part), told[index + 1]);
   }
 }
