@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Mapping
 import numpy as np
 
 from . import _native
-from ._arrays import DTYPES, to_json
+from ._arrays import check_dtype, to_json
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -28,14 +28,19 @@ class Live:
         self._channels = channels
 
     def process(self, block: ArrayLike) -> Array:
-        """Denoises a block, ``(channels, n)``, or ``(n,)`` for one channel, ``float32`` or ``float64``; returns one like it."""
+        """Denoises a block, ``(channels, n)``, or ``(n,)`` for one channel, and returns one like it.
+
+        Samples are ``float32``, ``float64`` or ``int16``; integers are rounded to the nearest, without dither.
+        """
         samples = np.asarray(block)
-        if samples.dtype not in DTYPES[:2]:
-            raise TypeError(f"a block of {samples.dtype}: expected float32 or float64")
+        check_dtype(samples.dtype)
         rows = samples[np.newaxis] if samples.ndim == 1 else samples
         if rows.ndim != 2 or len(rows) != self._channels:
             raise ValueError(f"a block of shape {samples.shape}: expected ({self._channels}, n)")
-        done = self._native.process(np.ascontiguousarray(rows.T, np.float32))
+        if samples.dtype == np.int16:
+            done = self._native.process_int16(np.ascontiguousarray(rows.T))
+        else:
+            done = self._native.process(np.ascontiguousarray(rows.T, np.float32))
         return np.ascontiguousarray(done.T, samples.dtype).reshape(samples.shape)
 
     def set(self, **controls: Any) -> None:

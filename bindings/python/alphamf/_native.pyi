@@ -1,7 +1,7 @@
 # The part in Rust; the package's modules document it.
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from numpy import float32, float64
+from numpy import float32, float64, int16
 from numpy.typing import NDArray
 
 VERSION: str
@@ -22,6 +22,7 @@ class Session:
 
 class Live:
     def process(self, samples: NDArray[float32]) -> NDArray[float32]: ...
+    def process_int16(self, samples: NDArray[int16]) -> NDArray[int16]: ...
     def set_controls(self, controls: str) -> None: ...
     def controls(self) -> str: ...
     def meters(self) -> Tuple[float, float, float]: ...

@@ -140,10 +140,28 @@ impl Live {
         output.into_pyarray(py).reshape(shape)
     }
 
+    /// Like `process`, for 16-bit samples: rounded to the nearest, without dither.
+    fn process_int16<'py>(
+        &self,
+        py: Python<'py>,
+        samples: PyReadonlyArray2<'_, i16>,
+    ) -> PyResult<Bound<'py, PyArray2<i16>>> {
+        let (input, shape) = (samples.as_slice()?, samples.as_array().raw_dim());
+        let output = py.detach(|| {
+            let input: Vec<f32> = input.iter().map(|code| f32::from(*code) / 32768.0).collect();
+            let mut output = vec![0.0; input.len()];
+            locked(&self.live).process(&input, &mut output);
+            // A conversion from float to integer saturates.
+            output.into_iter().map(|x| (32768.0 * x).round_ties_even() as i16).collect::<Vec<_>>()
+        });
+        output.into_pyarray(py).reshape(shape)
+    }
+
     /// Sets the controls, given as JSON.
-    fn set_controls(&self, controls: &str) -> PyResult<()> {
+    fn set_controls(&self, py: Python<'_>, controls: &str) -> PyResult<()> {
         let controls = serde_json::from_str(controls).map_err(value_error)?;
-        locked(&self.live).set_controls(controls);
+        // Another thread may hold the state for as long as a block takes.
+        py.detach(|| locked(&self.live).set_controls(controls));
         Ok(())
     }
 

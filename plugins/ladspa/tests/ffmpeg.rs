@@ -1,72 +1,145 @@
 //! The plugin in a host: ffmpeg's filter `ladspa`.
 
-use alphamf::denoiser::{LiveControls, LiveSettings};
-use alphamf::{Denoiser, Dictionary, Settings};
-use hound::{SampleFormat, WavReader, WavSpec, WavWriter};
+mod hosts;
+
+use alphamf::denoiser::LiveControls;
+use hosts::{FORMATS, Format, RATES, Recording, expected, floats, plugin, recording};
 use std::path::PathBuf;
 use std::process::Command;
 
 fn has_filter() -> bool {
     let filters = Command::new("ffmpeg").args(["-hide_banner", "-filters"]).output();
-    filters.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(" ladspa "))
+    let found = filters.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(" ladspa "));
+    if !found {
+        eprintln!("SKIPPED: no ffmpeg with the filter ladspa");
+    }
+    found
 }
 
-/// Library that cargo built for this test.
-fn plugin() -> PathBuf {
-    let mut folder = std::env::current_exe().unwrap();
-    folder.pop();
-    let found = [folder.clone(), folder.join("..")].map(|folder| {
-        folder.join(format!("{}alphamf_ladspa{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX))
-    });
-    found.into_iter().find(|path| path.exists()).expect("the plugin beside its test")
+/// The filter by its label, with further options.
+fn ladspa(label: &str, options: &str) -> String {
+    format!("ladspa=file={}:plugin={label}{options}", plugin().display())
+}
+
+impl Format {
+    /// ffmpeg's name of the interleaved layout in memory.
+    fn ffmpeg(self) -> &'static str {
+        match self {
+            Self::S16 => "s16",
+            Self::S32 => "s32",
+            Self::F32 => "flt",
+            Self::F64 => "dbl",
+        }
+    }
+}
+
+/// Chains of filters in one run of ffmpeg, each with its input.
+struct Run {
+    folder: tempfile::TempDir,
+    command: Command,
+    graph: Vec<String>,
+    outputs: Vec<PathBuf>,
+}
+
+impl Run {
+    fn new() -> Self {
+        let mut command = Command::new("ffmpeg");
+        command.args(["-hide_banner", "-nostdin", "-loglevel", "error", "-y"]);
+        Self { folder: tempfile::tempdir().unwrap(), command, graph: Vec::new(), outputs: Vec::new() }
+    }
+
+    /// Adds a chain; `chain` has no labels at its ends.
+    fn add(&mut self, input: &Recording, format: Format, chain: &str) {
+        let number = self.outputs.len();
+        let path = self.folder.path().join(format!("{number}.in"));
+        std::fs::write(&path, &input.bytes).unwrap();
+        let name = match format {
+            Format::S16 | Format::S32 => format!("{}le", format.ffmpeg()),
+            Format::F32 => "f32le".to_owned(),
+            Format::F64 => "f64le".to_owned(),
+        };
+        let (rate, width) = (input.rate.to_string(), input.width.to_string());
+        self.command.args(["-f", &name, "-ar", &rate, "-ac", &width, "-i"]).arg(path);
+        self.graph.push(format!("[{number}:a]{chain}[o{number}]"));
+        self.outputs.push(self.folder.path().join(format!("{number}.out")));
+    }
+
+    /// Runs it and returns every chain's output.
+    fn outputs(mut self) -> Vec<Vec<f32>> {
+        self.command.args(["-filter_complex", &self.graph.join(";")]);
+        for (number, path) in self.outputs.iter().enumerate() {
+            self.command.args(["-map", &format!("[o{number}]"), "-f", "f32le"]).arg(path);
+        }
+        let output = self.command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        self.outputs.iter().map(|path| floats(path)).collect()
+    }
 }
 
 #[test]
-fn what_ffmpeg_makes_of_it_is_the_librarys_bit_for_bit() {
+fn every_rate_sample_format_and_frame_size_gives_the_librarys_output_bit_for_bit() {
     if !has_filter() {
-        eprintln!("SKIPPED: no ffmpeg with the filter ladspa");
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let (noisy, voice) = (folder.path().join("noisy.wav"), folder.path().join("voice.wav"));
-    let settings = LiveSettings {
-        controls: LiveControls { floor_db: -20.0, mix: 0.75, ..LiveControls::default() },
-        ..LiveSettings::default()
-    };
-    for (label, rate, width) in [("alphamf_mono", 16_000, 1_u16), ("alphamf_stereo", 44_100, 2)] {
-        let spec = WavSpec {
-            channels: width,
-            sample_rate: rate,
-            bits_per_sample: 32,
-            sample_format: SampleFormat::Float,
-        };
-        let mut state = 1_u32;
-        let mut noise = move || {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            0.1 * ((state >> 8) as f32 / 8_388_608.0 - 1.0)
-        };
-        let input: Vec<f32> =
-            (0..usize::from(width) * 20_011).map(|n| noise() + 0.2 * (n as f32 * 0.05).sin()).collect();
-        let mut writer = WavWriter::create(&noisy, spec).unwrap();
-        input.iter().for_each(|x| writer.write_sample(*x).unwrap());
-        writer.finalize().unwrap();
+    let controls = LiveControls { floor_db: -20.0, mix: 0.75, ..LiveControls::default() };
+    let options = ":controls=c1=-20|c2=0.75";
+    let sizes = [1, 63, 480, 1_024, 4_096, 100_000];
+    let layouts = FORMATS.iter().flat_map(|format| [(*format, ""), (*format, "p")]);
+    let layouts: Vec<(Format, &str)> = layouts.collect();
+    for (turn, rate) in RATES.into_iter().enumerate() {
+        let mut run = Run::new();
+        let mut wanted = Vec::new();
+        for (number, &(format, planar)) in layouts.iter().enumerate() {
+            // Every layout meets every size of frames, alone and in stereo by one instance for both channels.
+            let size = sizes[(turn + number) % sizes.len()];
+            let width = 1 + (turn + number / 2) % 2;
+            let label = ["alphamf_mono", "alphamf_stereo"][width - 1];
+            let layout = format!("{}{planar}", format.ffmpeg());
+            let input = recording(rate, width, format, 0.2);
+            let chain = format!("aformat={layout},asetnsamples={size}:0,{}", ladspa(label, options));
+            run.add(&input, format, &chain);
+            wanted.push((format!("{rate} Hz, {layout}, {label}, {size}"), expected(&input, true, controls)));
+        }
+        for (made, (name, wanted)) in run.outputs().into_iter().zip(wanted) {
+            assert!(made == wanted, "{name}: {} samples of {}", made.len(), wanted.len());
+        }
+    }
+}
 
-        let filter = format!("ladspa=file={}:plugin={label}:controls=c1=-20|c2=0.75", plugin().display());
-        let output = Command::new("ffmpeg")
-            .args(["-hide_banner", "-loglevel", "error", "-y", "-i"])
-            .arg(&noisy)
-            .args(["-af", &filter, "-c:a", "pcm_f32le"])
-            .arg(&voice)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let made: Vec<f32> = WavReader::open(&voice).unwrap().into_samples().map(Result::unwrap).collect();
+#[test]
+fn surround_is_denoised_channel_by_channel() {
+    if !has_filter() {
+        return;
+    }
+    let input = recording(48_000, 6, Format::S16, 0.3);
+    let mono = ladspa("alphamf_mono", "");
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let labels = |end: &str| names.map(|name| format!("[{name}{end}]")).concat();
+    let each = names.map(|name| format!("[{name}]{mono}[{name}1]")).join(";");
+    let split = format!(
+        "aformat=channel_layouts=5.1,channelsplit=5.1{};{each};{}join=6:5.1",
+        labels(""),
+        labels("1")
+    );
+    let mut run = Run::new();
+    run.add(&input, Format::S16, &split);
+    // Without splitting, ffmpeg makes an instance for each channel.
+    run.add(&input, Format::S16, &mono);
+    let wanted = expected(&input, false, LiveControls::default());
+    for made in run.outputs() {
+        assert!(made == wanted, "{} samples of {}", made.len(), wanted.len());
+    }
+}
 
-        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::default()).unwrap();
-        let mut live = denoiser.live(rate, width.into(), settings.clone()).unwrap();
-        let mut expected = vec![0.0; input.len()];
-        live.process(&input, &mut expected);
-        assert!(expected.iter().any(|x| x.abs() > 0.01));
-        assert!(made == expected, "{label}");
+#[test]
+fn its_delay_is_compensated_on_demand() {
+    if !has_filter() {
+        return;
+    }
+    for rate in [8_000, 44_100, 192_000] {
+        let input = recording(rate, 1, Format::F32, 0.2);
+        let mut run = Run::new();
+        run.add(&input, Format::F32, &ladspa("alphamf_mono", ":controls=c3=1:latency=1"));
+        assert!(run.outputs()[0] == input.samples, "{rate} Hz");
     }
 }

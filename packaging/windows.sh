@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Cross-builds for Windows on Linux: packaging/windows.sh [--demo]
+#
+# Makes target/x86_64-pc-windows-gnu/release/ denoise.exe, alphamf_c.dll with its import library, and alphamf_clap.dll. With
+# --demo, runs denoise.exe on the demo in wine, and compares its output with that of the Linux program if that is built
+# (DENOISE). PROFILE is release by default. Exits with 77 if the target or a tool cannot be had.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+windows=x86_64-pc-windows-gnu
+profile=${PROFILE:-release}
+skip() {
+    printf 'SKIPPED: %s\n' "$*" >&2
+    exit 77
+}
+demo=false
+case ${1:-} in
+'') ;;
+--demo) demo=true ;;
+*) printf '%s: expected --demo or nothing\n' "$1" >&2; exit 2 ;;
+esac
+
+command -v x86_64-w64-mingw32-gcc >/dev/null || skip 'no linker: apt install gcc-mingw-w64-x86-64'
+# rustup has it for its own toolchains, Debian (libstd-rust-dev-windows) for the compiler of the same release of Debian.
+[ -d "$(rustc --print target-libdir --target $windows)" ] || rustup target add $windows 2>/dev/null ||
+    skip "no standard library for $windows: rustup target add $windows, or with Debian's rustc, apt install libstd-rust-dev-windows"
+cargo build --locked --profile "$profile" --target $windows \
+    --package alphamf-cli --package alphamf-c --package alphamf-clap --bin denoise --lib
+built=${CARGO_TARGET_DIR:-target}/$windows/${profile/#dev/debug}
+ls -l "$built"/{denoise.exe,alphamf_c.dll,alphamf_clap.dll}
+# What a host looks for in the libraries.
+exports() { x86_64-w64-mingw32-objdump -p "$1" | grep -E "\b$2\b" >/dev/null; }
+exports "$built/alphamf_c.dll" alphamf_live_create || { echo 'alphamf_c.dll does not export its functions' >&2; exit 1; }
+exports "$built/alphamf_clap.dll" clap_entry || { echo 'alphamf_clap.dll does not export clap_entry' >&2; exit 1; }
+$demo || exit 0
+
+wine=$(command -v wine64 || command -v wine || echo /usr/lib/wine/wine64)
+[ -x "$wine" ] || skip 'the libraries and denoise.exe are built; no wine to run the demo: apt install wine64'
+scratch=$(mktemp -d)
+trap 'WINEPREFIX=$scratch/wine wineserver -k 2>/dev/null || true; rm -rf "$scratch"' EXIT
+export WINEPREFIX=$scratch/wine WINEDEBUG=-all WINEDLLOVERRIDES='mscoree,mshtml='
+"$wine" "$built/denoise.exe" --quiet audio/demo-noisy.wav "$scratch/voice.wav"
+test "$(wc -c <"$scratch/voice.wav")" -eq "$(wc -c <audio/demo-noisy.wav)"
+if [ -n "${DENOISE:-}" ]; then
+    "$DENOISE" --quiet audio/demo-noisy.wav "$scratch/expected.wav"
+    cmp "$scratch/voice.wav" "$scratch/expected.wav"
+    echo 'in wine, denoise.exe writes what the program of this system writes, byte for byte'
+fi
