@@ -113,8 +113,8 @@ impl PcmDecoder {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(ReadError::Io(error)),
             }
-            // Samples of a live stream must not wait for more.
-            if self.remaining.is_none() && filled.is_multiple_of(frame_bytes) {
+            // Samples of a live stream must not wait for more, whether or not its header declares a length.
+            if filled.is_multiple_of(frame_bytes) {
                 break;
             }
         }

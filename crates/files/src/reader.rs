@@ -240,8 +240,22 @@ impl Reader {
     /// [`Error::Read`] if the file is truncated or damaged, holds a sample that is not finite
     /// (with its position in the file), or holds no sample at all; see [`Reader::salvage`].
     pub fn read_block(&mut self, samples: usize) -> Result<Vec<Vec<f32>>, Error> {
-        self.fill(samples).map_err(|reason| Error::Read { path: self.name.clone(), reason })?;
-        let count = samples.min(self.decoded[0].len());
+        self.take(samples, samples)
+    }
+
+    /// The samples that have come so far, `samples` of every channel at most: a stream waits for the first of them alone.
+    /// None at the end.
+    ///
+    /// # Errors
+    /// As for [`Reader::read_block`].
+    pub fn read_available(&mut self, samples: usize) -> Result<Vec<Vec<f32>>, Error> {
+        self.take(samples.min(1), samples)
+    }
+
+    /// Decodes `least` samples of every channel, and returns those that are there, `most` at most.
+    fn take(&mut self, least: usize, most: usize) -> Result<Vec<Vec<f32>>, Error> {
+        self.fill(least).map_err(|reason| Error::Read { path: self.name.clone(), reason })?;
+        let count = most.min(self.decoded[0].len());
         self.position += count as u64;
         Ok(self.decoded.iter_mut().map(|channel| channel.drain(..count).collect()).collect())
     }

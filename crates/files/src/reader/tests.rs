@@ -151,6 +151,20 @@ fn a_live_stream_is_read_as_it_comes() {
     let mut reader = Reader::from_raw_stream("stdin", Trickle(bytes, 0), raw).unwrap();
     assert_eq!(reader.read_block(20).unwrap()[0].len(), 20);
     assert!(matches!(reason(Path::new("stdin"), reader.read_block(1)), ReadError::Io(_)));
+
+    // What has come is given out, whether or not the header declares how much is to come.
+    for length in [None, Some(1_000)] {
+        let mut bytes = wav::header(&layout(2, SampleFormat::Int16), length, false, &[]);
+        bytes.extend([1; 80]);
+        let mut reader = Reader::from_stream("stdin", Trickle(bytes, 0)).unwrap();
+        let mut found = 0;
+        while found < 20 {
+            let block = reader.read_available(2).unwrap();
+            assert!((1..=2).contains(&block[0].len()), "{length:?}, at {found}");
+            found += block[0].len();
+        }
+        assert!(matches!(reason(Path::new("stdin"), reader.read_available(2)), ReadError::Io(_)));
+    }
 }
 
 #[test]
