@@ -18,7 +18,14 @@ fn live(rate: u32, channels: usize, controls: LiveControls) -> LiveDenoiser {
     DENOISER.live(rate, channels, LiveSettings { controls, ..LiveSettings::default() }).unwrap()
 }
 
-const PASS: LiveControls = LiveControls { gain_exponent: 1.0, floor_db: -45.0, mix: 0.0, bypass: false };
+const PASS: LiveControls = LiveControls {
+    gain_exponent: 1.0,
+    floor_db: -45.0,
+    mix: 0.0,
+    bypass: false,
+    voice_threshold: 0.5,
+    voice_hang_over_seconds: 0.3,
+};
 
 fn noise(samples: usize, level: f32, seed: u64) -> Vec<f32> {
     let mut random = SeedTree::new(seed).rng(0);
@@ -79,6 +86,87 @@ fn the_latency_is_what_is_said_at_every_rate() {
     assert!(refused(f64::NAN).contains("latency_seconds"));
     assert!(DENOISER.live(4_000, 1, LiveSettings::default()).is_err());
     assert!(DENOISER.live(48_000, 0, LiveSettings::default()).is_err());
+}
+
+#[test]
+fn an_impulse_takes_the_latency_at_every_rate() {
+    for rate in [8_000, 11_025, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000] {
+        for latency_seconds in [0.004, 0.008, 0.016, 0.032] {
+            let settings = LiveSettings { latency_seconds, ..LiveSettings::default() };
+            let mut live = DENOISER.live(rate, 1, settings).unwrap();
+            let latency = live.latency();
+            assert!(latency as f64 <= latency_seconds * f64::from(rate) + 1.0, "{rate} Hz: {latency}");
+            let mut input = noise(rate as usize / 2, 1e-3, 10);
+            let at = rate as usize / 4;
+            input[at] = 0.5;
+            // Denoised, and with nothing taken out.
+            for gain_exponent in [1.0, 0.0] {
+                live.set_controls(LiveControls { gain_exponent, ..LiveControls::default() });
+                live.reset();
+                let output = run(&mut live, &input, 100);
+                let (peak, _) =
+                    output.iter().enumerate().max_by(|(_, a), (_, b)| a.abs().total_cmp(&b.abs())).unwrap();
+                assert_eq!(peak, at + latency, "{rate} Hz, {latency_seconds} s, exponent {gain_exponent}");
+            }
+        }
+    }
+}
+
+#[test]
+fn speech_starts_and_ends_where_the_voice_does() {
+    let voice = alphamf_files::read(format!("{}/audio/demo-clean.wav", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let rate = voice.sample_rate() as usize;
+    let voice = &voice.channels()[0];
+    let (before, after) = (2 * rate, 2 * rate + voice.len());
+    let mut input = noise(after + 3 * rate, 0.01, 11);
+    input[before..].iter_mut().zip(voice).for_each(|(x, voice)| *x += voice);
+    let found = |controls: LiveControls, size: usize| {
+        let mut live = live(rate as u32, 1, controls);
+        let mut output = vec![0.0; input.len()];
+        let mut events = Vec::new();
+        let mut probabilities = Vec::new();
+        for (x, y) in input.chunks(size).zip(output.chunks_mut(size)) {
+            live.process_with_events(x, y, |event| events.push((event.speaking, event.sample as usize)));
+            let meters = live.meters();
+            assert_eq!(meters.speech_probability, live.voice_activity().probability);
+            assert_eq!(live.voice_activity().speaking, events.last().is_some_and(|(speaking, _)| *speaking));
+            probabilities.push(meters.speech_probability);
+        }
+        (output, events, probabilities)
+    };
+    let hop = live(rate as u32, 1, LiveControls::default()).latency() / 2;
+    let (output, events, probabilities) = found(LiveControls::default(), hop);
+    // Starts and ends take turns, while the voice is there.
+    assert!(events.iter().enumerate().all(|(n, (speaking, _))| *speaking == (n % 2 == 0)), "{events:?}");
+    let hang_over = 3 * rate / 10;
+    assert!(events[0].1 >= before, "{events:?}");
+    assert!(events.iter().all(|(_, sample)| *sample < after + hang_over + rate / 4), "{events:?}");
+    assert!(events.len() % 2 == 0 && events.iter().all(|(_, sample)| sample % hop == 0), "{events:?}");
+    // Frames of the voice, within 30 dB of the loudest, have a higher probability than those without.
+    let power = |frame: &[f32]| frame.iter().map(|x| x * x).sum::<f32>();
+    let loudest = voice.chunks(hop).map(power).fold(0.0, f32::max);
+    let of = |range: std::ops::Range<usize>| &probabilities[range.start / hop..range.end / hop];
+    let loud: Vec<f32> = voice
+        .chunks(hop)
+        .zip(of(before..after))
+        .filter(|(frame, _)| power(frame) > 1e-3 * loudest)
+        .map(|(_, probability)| *probability)
+        .collect();
+    let mean = |values: &[f32]| values.iter().sum::<f32>() / values.len() as f32;
+    let (speech, noise) = (mean(&loud), mean(of(rate / 2..before)));
+    assert!(speech > 0.8 && noise < 0.2, "{speech} in speech, {noise} in noise");
+
+    // Neither the size of blocks nor the sound depend on one another.
+    let (_, again, _) = found(LiveControls::default(), 1_000);
+    assert_eq!(again, events);
+    let (same, never, _) = found(LiveControls { voice_threshold: 1.0, ..LiveControls::default() }, hop);
+    assert!(same == output && never.is_empty(), "{never:?}");
+    // A hang-over of seconds makes one section of all; without one, there are more.
+    let count = |voice_hang_over_seconds: f32| {
+        found(LiveControls { voice_hang_over_seconds, ..LiveControls::default() }, hop).1.len()
+    };
+    assert_eq!(count(2.5), 2);
+    assert!(count(0.0) > events.len());
 }
 
 #[test]
@@ -206,9 +294,17 @@ fn controls_are_faded() {
     let most = steepest(&input) * 1.2 + 2.0 * 0.5 / 960.0;
     assert!(steepest(&output[1_000..]) < most, "{} of {most}", steepest(&output[1_000..]));
 
-    let wild = LiveControls { gain_exponent: f32::NAN, floor_db: 7.0, mix: -1.0, bypass: false };
+    let wild = LiveControls {
+        gain_exponent: f32::NAN,
+        floor_db: 7.0,
+        mix: -1.0,
+        voice_threshold: 2.0,
+        voice_hang_over_seconds: f32::INFINITY,
+        ..PASS
+    };
     live.set_controls(wild);
-    assert_eq!(live.controls(), LiveControls { gain_exponent: 1.0, floor_db: 0.0, mix: 0.0, bypass: false });
+    let near = LiveControls { floor_db: 0.0, voice_threshold: 1.0, voice_hang_over_seconds: 10.0, ..PASS };
+    assert_eq!(live.controls(), near);
     let settings = LiveSettings { controls: wild, ..LiveSettings::default() };
     assert!(DENOISER.live(48_000, 1, settings).is_err());
 }

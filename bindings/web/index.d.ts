@@ -127,6 +127,10 @@ export interface LiveControls {
   mix?: number;
   /** Pass the delayed input unchanged. */
   bypass?: boolean;
+  /** Probability of speech, 0 to 1, from which on there is speech; the sound does not depend on it. Default 0.5. */
+  voice_threshold?: number;
+  /** Hang-over: time that the probability is below the threshold before speech has ended, 0 to 10 s. Default 0.3. */
+  voice_hang_over_seconds?: number;
 }
 
 /** Initial controls, which must be in range, and fixed parameters. */
@@ -145,7 +149,7 @@ export interface LiveOptions extends LiveControls {
   weights?: ArrayBuffer;
 }
 
-/** Levels, smoothed over 0.1 s. */
+/** Levels, smoothed over 0.1 s, and the probability of speech. */
 export interface LiveMeters {
   /** Noise level, dBFS, at least -120. */
   noise_dbfs: number;
@@ -153,17 +157,32 @@ export interface LiveMeters {
   speech_dbfs: number;
   /** Output level relative to the input, before mixing, dB. */
   gain_db: number;
+  /** Probability of speech in the last frame, 0 to 1. */
+  speech_probability: number;
   /** Fraction of its time that the audio thread spent here; above 1, audio drops out. */
   load: number;
 }
 
-/** Denoises its input. Dispatches `meters`, a `CustomEvent<LiveMeters>`, about ten times a second. */
+/** Start or end of speech. */
+export interface VoiceEvent {
+  /** Whether speech starts; otherwise it has ended. */
+  speaking: boolean;
+  /** Time in the output, s, as the context's `currentTime`. An end is late by the hang-over. */
+  time: number;
+}
+
+/**
+ * Denoises its input. Dispatches `meters`, a `CustomEvent<LiveMeters>`, about ten times a second, and `voice`, a
+ * `CustomEvent<VoiceEvent>`, when speech starts or has ended.
+ */
 export interface LiveNode extends AudioWorkletNode {
   /** Delay, samples. */
   readonly latency: number;
   readonly controls: Required<LiveControls>;
   /** The most recent meters. */
   readonly meters?: LiveMeters;
+  /** Whether there is speech. */
+  readonly speaking: boolean;
   /** Sets controls; those not named keep their value. */
   set(controls: LiveControls): void;
   /** Learns the noise from the next `seconds` of input. */

@@ -1,5 +1,12 @@
 // Causal denoising as a Web Audio node; index.d.ts is its documentation.
-const DEFAULTS = { gain_exponent: 1, floor_db: -45, mix: 1, bypass: false };
+const DEFAULTS = {
+  gain_exponent: 1,
+  floor_db: -45,
+  mix: 1,
+  bypass: false,
+  voice_threshold: 0.5,
+  voice_hang_over_seconds: 0.3,
+};
 
 function checked(controls) {
   const given = Object.entries(controls).filter(([, value]) => value !== undefined);
@@ -16,6 +23,7 @@ export class LiveNode extends AudioWorkletNode {
   #latency;
   #controls;
   #meters;
+  #speaking = false;
 
   /** @param {object} start what the audio thread starts with: bytes, weights, channels, latency, controls, options, model */
   constructor(context, start, controls) {
@@ -34,7 +42,7 @@ export class LiveNode extends AudioWorkletNode {
   started() {
     return new Promise((resolve, reject) => {
       this.onprocessorerror = () => reject(new Error("audio thread failed"));
-      this.port.onmessage = ({ data: { latency, meters, error } }) => {
+      this.port.onmessage = ({ data: { latency, meters, voice, error } }) => {
         if (error !== undefined) reject(new Error(error));
         if (latency !== undefined) {
           this.#latency = latency;
@@ -43,6 +51,10 @@ export class LiveNode extends AudioWorkletNode {
         if (meters) {
           this.#meters = meters;
           this.dispatchEvent(new CustomEvent("meters", { detail: meters }));
+        }
+        if (voice) {
+          this.#speaking = voice.speaking;
+          this.dispatchEvent(new CustomEvent("voice", { detail: voice }));
         }
       };
     });
@@ -58,6 +70,10 @@ export class LiveNode extends AudioWorkletNode {
 
   get meters() {
     return this.#meters;
+  }
+
+  get speaking() {
+    return this.#speaking;
   }
 
   set(controls) {

@@ -28,6 +28,7 @@ class LiveProcessor extends AudioWorkletProcessor {
   #views = {}; // of the module's sample buffers
   #untilMeters = 0;
   #busy = 0; // ms since the last meters
+  #speaking = false;
 
   constructor({ processorOptions }) {
     super();
@@ -52,7 +53,10 @@ class LiveProcessor extends AudioWorkletProcessor {
 
   #receive({ controls, learn, reset, close }) {
     if (!this.#live) return;
-    if (controls) this.#live.setControls(controls.gain_exponent, controls.floor_db, controls.mix, controls.bypass);
+    if (controls) {
+      this.#live.setControls(controls.gain_exponent, controls.floor_db, controls.mix, controls.bypass);
+      this.#live.setVoiceControls(controls.voice_threshold, controls.voice_hang_over_seconds);
+    }
     if (learn !== undefined) this.#live.learnNoise(learn);
     if (reset) this.#live.reset();
     if (close) {
@@ -89,6 +93,10 @@ class LiveProcessor extends AudioWorkletProcessor {
       }
     }
     this.#busy += now() - began;
+    if (this.#live.speaking() !== this.#speaking) {
+      this.#speaking = !this.#speaking;
+      this.port.postMessage({ voice: { speaking: this.#speaking, time: currentTime } });
+    }
     this.#untilMeters += length;
     if (this.#untilMeters >= METERS_SECONDS * sampleRate) this.#meter();
     return true;
@@ -97,7 +105,13 @@ class LiveProcessor extends AudioWorkletProcessor {
   #meter() {
     const load = (this.#busy / 1000) * (sampleRate / this.#untilMeters);
     const live = this.#live;
-    const meters = { noise_dbfs: live.noiseDbfs(), speech_dbfs: live.speechDbfs(), gain_db: live.gainDb(), load };
+    const meters = {
+      noise_dbfs: live.noiseDbfs(),
+      speech_dbfs: live.speechDbfs(),
+      gain_db: live.gainDb(),
+      speech_probability: live.speechProbability(),
+      load,
+    };
     this.port.postMessage({ meters });
     this.#untilMeters = this.#busy = 0;
   }

@@ -1,6 +1,7 @@
 //! Causal low-latency denoiser for real-time audio.
 
 use super::DenoiseError;
+use super::voice_activity::{VoiceActivity, VoiceDetector, VoiceEvent};
 use crate::denoiser::block::Separator;
 use crate::inference::online::OnlineSeparation;
 use crate::kernels::vector;
@@ -18,6 +19,8 @@ use std::ops::RangeInclusive;
 /// Range of the latency of a [`LiveDenoiser`], s.
 pub const LATENCY_RANGE_SECONDS: RangeInclusive<f64> = 0.004..=0.032;
 
+/// Range of the hang-over of [`LiveControls`], s.
+const HANG_OVER_RANGE_SECONDS: RangeInclusive<f32> = 0.0..=10.0;
 /// Ramp time of mix and bypass, and time constant of the other controls, s.
 const RAMP_SECONDS: f64 = 0.02;
 /// Time constant of the meters, s.
@@ -46,7 +49,7 @@ impl Default for LiveSettings {
     }
 }
 
-/// Controls that may change while a [`LiveDenoiser`] runs. Changes are smoothed.
+/// Controls that may change while a [`LiveDenoiser`] runs. Changes of the sound are smoothed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LiveControls {
@@ -58,11 +61,22 @@ pub struct LiveControls {
     pub mix: f32,
     /// Whether to pass the input unchanged, with the same latency.
     pub bypass: bool,
+    /// Probability of speech, 0 to 1, from which on there is speech; see [`VoiceActivity`]. The sound does not depend on it.
+    pub voice_threshold: f32,
+    /// Hang-over: time that the probability is below the threshold before speech has ended, s, 0 to 10.
+    pub voice_hang_over_seconds: f32,
 }
 
 impl Default for LiveControls {
     fn default() -> Self {
-        Self { gain_exponent: 1.0, floor_db: NORMAL_FLOOR_DB as f32, mix: 1.0, bypass: false }
+        Self {
+            gain_exponent: 1.0,
+            floor_db: NORMAL_FLOOR_DB as f32,
+            mix: 1.0,
+            bypass: false,
+            voice_threshold: 0.5,
+            voice_hang_over_seconds: 0.3,
+        }
     }
 }
 
@@ -71,19 +85,26 @@ impl LiveControls {
     #[must_use]
     pub fn clamped(self) -> Self {
         let default = Self::default();
-        let near = |value: f32, (low, high): (f32, f32), default: f32| {
-            if value.is_nan() { default } else { value.clamp(low, high) }
+        let near = |value: f32, range: RangeInclusive<f32>, default: f32| {
+            if value.is_nan() { default } else { value.clamp(*range.start(), *range.end()) }
         };
         Self {
-            gain_exponent: near(self.gain_exponent, (0.0, 2.0), default.gain_exponent),
-            floor_db: near(self.floor_db, (-100.0, 0.0), default.floor_db),
-            mix: near(self.mix, (0.0, 1.0), default.mix),
+            gain_exponent: near(self.gain_exponent, 0.0..=2.0, default.gain_exponent),
+            floor_db: near(self.floor_db, -100.0..=0.0, default.floor_db),
+            mix: near(self.mix, 0.0..=1.0, default.mix),
             bypass: self.bypass,
+            voice_threshold: near(self.voice_threshold, 0.0..=1.0, default.voice_threshold),
+            voice_hang_over_seconds: near(
+                self.voice_hang_over_seconds,
+                HANG_OVER_RANGE_SECONDS,
+                default.voice_hang_over_seconds,
+            ),
         }
     }
 }
 
-/// Levels measured by a [`LiveDenoiser`] over the last 0.1 s: mean squares relative to full scale ±1, dB, at least -120.
+/// Levels measured by a [`LiveDenoiser`] over the last 0.1 s, mean squares relative to full scale ±1, dB, at least -120; and the
+/// probability of speech.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LiveMeters {
     /// Level of the estimated noise, dBFS.
@@ -92,6 +113,8 @@ pub struct LiveMeters {
     pub speech_dbfs: f32,
     /// Level of the denoised signal relative to the input, before they are mixed, dB.
     pub gain_db: f32,
+    /// Probability of speech in the last frame, 0 to 1, that of [`VoiceActivity`].
+    pub speech_probability: f32,
 }
 
 /// Removes noise from real-time audio causally; made by [`Denoiser::live`](super::Denoiser::live).
@@ -136,6 +159,7 @@ pub struct LiveDenoiser {
     control_step: f32,
     noise_capture: NoiseCapture,
     meters: Meters,
+    voice: VoiceDetector,
 }
 
 #[derive(Clone)]
@@ -183,6 +207,8 @@ impl LiveDenoiser {
         within("gain_exponent", controls.gain_exponent, 0.0..=2.0)?;
         within("floor_db", controls.floor_db, -100.0..=0.0)?;
         within("mix", controls.mix, 0.0..=1.0)?;
+        within("voice_threshold", controls.voice_threshold, 0.0..=1.0)?;
+        within("voice_hang_over_seconds", controls.voice_hang_over_seconds, HANG_OVER_RANGE_SECONDS)?;
         check_recording(sample_rate, channels)?;
         let stft =
             LowDelayStft::new(sample_rate, separator.dictionary.header().window_seconds, latency_seconds)?;
@@ -215,6 +241,7 @@ impl LiveDenoiser {
             control_step: step(RAMP_SECONDS),
             noise_capture: NoiseCapture { left: 0, done: 0, power: vec![0.0; bins] },
             meters: Meters { keep: 1.0 - step(METER_SECONDS), levels: [0.0; 3] },
+            voice: VoiceDetector::new(bins, 1.0 / window_seconds, hop, seconds),
             stft,
         };
         live.reset();
@@ -260,7 +287,14 @@ impl LiveDenoiser {
             noise_dbfs: decibels(noise),
             speech_dbfs: decibels(speech),
             gain_db: if before > 0.0 { decibels(speech / before) } else { 0.0 },
+            speech_probability: self.voice.activity().probability,
         }
+    }
+
+    /// Whether there is speech, by the last frame. [`process_with_events`](Self::process_with_events) reports every change.
+    #[must_use]
+    pub fn voice_activity(&self) -> VoiceActivity {
+        self.voice.activity()
     }
 
     /// Resets audio and estimates to the initial state. Controls stay.
@@ -285,12 +319,23 @@ impl LiveDenoiser {
         self.mix = goal(controls);
         self.noise_capture.left = 0;
         self.meters.levels.fill(0.0);
+        self.voice.reset();
     }
 
     /// Takes the next samples (full scale ±1, channels interleaved) and writes as many, those of [`latency`](Self::latency)
     /// samples ago. Non-finite samples count as zero. Surplus input is ignored and surplus output zeroed if the lengths differ
     /// or end in mid-frame.
     pub fn process(&mut self, input: &[f32], output: &mut [f32]) {
+        self.process_with_events(input, output, |_| {});
+    }
+
+    /// Like [`process`](Self::process); `on_event` receives the starts and ends of speech in the block, in their order.
+    pub fn process_with_events(
+        &mut self,
+        input: &[f32],
+        output: &mut [f32],
+        mut on_event: impl FnMut(VoiceEvent),
+    ) {
         let (width, hop) = (self.channels.len(), self.stft.hop());
         let frames = input.len().min(output.len()) / width;
         let (output, surplus) = output.split_at_mut(frames * width);
@@ -305,6 +350,10 @@ impl LiveDenoiser {
             if self.filled == hop {
                 self.filled = 0;
                 self.process_hop();
+                let LiveControls { voice_threshold, voice_hang_over_seconds, .. } = self.target;
+                if let Some(event) = self.voice.advance(voice_threshold, voice_hang_over_seconds) {
+                    on_event(event);
+                }
             }
         }
     }
@@ -364,6 +413,7 @@ impl LiveDenoiser {
             self.missing = self.missing.saturating_sub(usize::from(mean >= SILENT_POWER));
             // Exponent 0 passes the input even here.
             self.gain.fill(if self.gain_exponent > 0.0 { floor } else { 1.0 });
+            self.voice.clear();
             return;
         }
         if self.noise_capture.left > 0 {
@@ -381,7 +431,12 @@ impl LiveDenoiser {
         }
         if self.noise_capture.left > 0 {
             self.gain.fill(floor);
+            self.voice.clear();
             return;
+        }
+        match log_odds {
+            Some(log_odds) => self.voice.estimate(&self.power, |bin| vector::logistic(log_odds[bin])),
+            None => self.voice.estimate(&self.power, |bin| found[bin]),
         }
         let gain_exponent = self.gain_exponent;
         vector::dispatch(

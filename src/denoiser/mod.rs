@@ -8,6 +8,7 @@ mod profile;
 mod session;
 mod settings;
 mod stream;
+mod voice_activity;
 
 pub use crate::inference::{
     EmSettings, HamcmcMemory, ImpulseMode, MonteCarloAccumulator, Positivity, SamplerCounters,
@@ -26,6 +27,7 @@ pub use session::{
 };
 pub use settings::Settings;
 pub use stream::DenoiseStream;
+pub use voice_activity::{VoiceActivity, VoiceEvent};
 
 use crate::model::Dictionary;
 use crate::presence::{HighBandPresenceNet, PresenceNet, PresenceNetError};

@@ -73,6 +73,12 @@ typedef struct alphamf_settings alphamf_settings;
 typedef struct alphamf_stream alphamf_stream;
 
 /*
+ Voice callback: receives whether speech starts, or else has ended, and the position in the output, in samples since the
+ start or the last reset. It is called by alphamf_live_process, on its thread, and must not use the same denoiser.
+ */
+typedef void (*alphamf_voice)(bool speaking, uint64_t sample, void *user);
+
+/*
  Progress callback: receives the completed seconds of the recording and cancels by returning a value other than 0. It may
  be called from any thread, but never concurrently, and must not use the same stream.
  */
@@ -132,6 +138,40 @@ alphamf_status alphamf_live_set(alphamf_live *live,
                                 float floor_db,
                                 float mix,
                                 bool bypass);
+
+/*
+ Sets when there is speech: from a probability of speech on (0 to 1, initially 0.5), until it has been lower for the
+ hang-over, in milliseconds (0 to 10000, initially 300). Values out of range are clamped. The sound does not depend on it.
+ Call it between calls of alphamf_live_process, not during one.
+
+ # Safety
+ `live` is of `alphamf_live_create`.
+ */
+alphamf_status alphamf_live_set_voice(alphamf_live *live, float threshold, float hang_over);
+
+/*
+ Sets the voice callback, or removes it if `on_voice` is NULL.
+
+ # Safety
+ `live` is of `alphamf_live_create`; `on_voice` may use `user` while it processes.
+ */
+alphamf_status alphamf_live_on_voice(alphamf_live *live, alphamf_voice on_voice, void *user);
+
+/*
+ Probability of speech in the samples that were processed last, 0 to 1; 0 for NULL.
+
+ # Safety
+ `live` is NULL or of `alphamf_live_create`.
+ */
+float alphamf_live_speech_probability(const alphamf_live *live);
+
+/*
+ Whether there is speech, by threshold and hang-over; false for NULL.
+
+ # Safety
+ `live` is NULL or of `alphamf_live_create`.
+ */
+bool alphamf_live_speaking(const alphamf_live *live);
 
 /*
  Delay in samples; 0 for NULL.

@@ -5,9 +5,19 @@ use crate::boundary::{check_samples, guarded, null, reference};
 use crate::settings::{alphamf_settings, prepare};
 use alphamf::LiveDenoiser;
 use alphamf::denoiser::{LiveControls, LiveSettings};
+use std::ffi::c_void;
+
+/// Voice callback: receives whether speech starts, or else has ended, and the position in the output, in samples since the
+/// start or the last reset. It is called by alphamf_live_process, on its thread, and must not use the same denoiser.
+pub type alphamf_voice = Option<unsafe extern "C" fn(speaking: bool, sample: u64, user: *mut c_void)>;
 
 /// Causal low-latency denoiser for calls and streams.
-pub struct alphamf_live(LiveDenoiser);
+pub struct alphamf_live {
+    live: LiveDenoiser,
+    on_voice: alphamf_voice,
+    /// Argument of `on_voice`.
+    user: *mut c_void,
+}
 
 /// Creates a real-time denoiser with a delay of `latency` milliseconds, 4 to 32. Of the settings, which may be NULL for the
 /// defaults, it uses the dictionary, no_neural, floor_db, mix, alpha_speech and alpha_noise. Free it with
@@ -33,7 +43,7 @@ pub unsafe extern "C" fn alphamf_live_create(
         let controls = LiveControls { floor_db, mix: prepared.session.mix, ..LiveControls::default() };
         let settings = LiveSettings { latency_seconds: latency / 1000.0, controls };
         let live = prepared.denoiser.live(sample_rate, channels as usize, settings)?;
-        *place = Box::into_raw(Box::new(alphamf_live(live)));
+        *place = Box::into_raw(Box::new(alphamf_live { live, on_voice: None, user: std::ptr::null_mut() }));
         Ok(())
     })
 }
@@ -53,17 +63,22 @@ pub unsafe extern "C" fn alphamf_live_process(
 ) -> alphamf_status {
     guarded(|| {
         // SAFETY: as the caller promises.
-        let live = unsafe { reference(live, "live")? };
+        let alphamf_live { live, on_voice, user } = unsafe { reference(live, "live")? };
         if input.is_null() || output.is_null() {
             return Err(null("input or output"));
         }
-        let count = samples.saturating_mul(live.0.channels());
+        let count = samples.saturating_mul(live.channels());
         check_samples(count)?;
         // SAFETY: as the caller promises, and neither is null.
         let (input, output) = unsafe {
             (std::slice::from_raw_parts(input, count), std::slice::from_raw_parts_mut(output, count))
         };
-        live.0.process(input, output);
+        live.process_with_events(input, output, |event| {
+            if let Some(on_voice) = on_voice {
+                // SAFETY: the function has these parameters, and `user` was set with it.
+                unsafe { on_voice(event.speaking, event.sample, *user) };
+            }
+        });
         Ok(())
     })
 }
@@ -84,14 +99,72 @@ pub unsafe extern "C" fn alphamf_live_set(
 ) -> alphamf_status {
     guarded(|| {
         // SAFETY: as the caller promises.
-        unsafe { reference(live, "live")? }.0.set_controls(LiveControls {
-            gain_exponent,
-            floor_db,
-            mix,
-            bypass,
+        let live = &mut unsafe { reference(live, "live")? }.live;
+        live.set_controls(LiveControls { gain_exponent, floor_db, mix, bypass, ..live.controls() });
+        Ok(())
+    })
+}
+
+/// Sets when there is speech: from a probability of speech on (0 to 1, initially 0.5), until it has been lower for the
+/// hang-over, in milliseconds (0 to 10000, initially 300). Values out of range are clamped. The sound does not depend on it.
+/// Call it between calls of alphamf_live_process, not during one.
+///
+/// # Safety
+/// `live` is of `alphamf_live_create`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn alphamf_live_set_voice(
+    live: *mut alphamf_live,
+    threshold: f32,
+    hang_over: f32,
+) -> alphamf_status {
+    guarded(|| {
+        // SAFETY: as the caller promises.
+        let live = &mut unsafe { reference(live, "live")? }.live;
+        live.set_controls(LiveControls {
+            voice_threshold: threshold,
+            voice_hang_over_seconds: hang_over / 1000.0,
+            ..live.controls()
         });
         Ok(())
     })
+}
+
+/// Sets the voice callback, or removes it if `on_voice` is NULL.
+///
+/// # Safety
+/// `live` is of `alphamf_live_create`; `on_voice` may use `user` while it processes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn alphamf_live_on_voice(
+    live: *mut alphamf_live,
+    on_voice: alphamf_voice,
+    user: *mut c_void,
+) -> alphamf_status {
+    guarded(|| {
+        // SAFETY: as the caller promises.
+        let live = unsafe { reference(live, "live")? };
+        (live.on_voice, live.user) = (on_voice, user);
+        Ok(())
+    })
+}
+
+/// Probability of speech in the samples that were processed last, 0 to 1; 0 for NULL.
+///
+/// # Safety
+/// `live` is NULL or of `alphamf_live_create`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn alphamf_live_speech_probability(live: *const alphamf_live) -> f32 {
+    // SAFETY: as the caller promises.
+    unsafe { live.as_ref() }.map_or(0.0, |live| live.live.voice_activity().probability)
+}
+
+/// Whether there is speech, by threshold and hang-over; false for NULL.
+///
+/// # Safety
+/// `live` is NULL or of `alphamf_live_create`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn alphamf_live_speaking(live: *const alphamf_live) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { live.as_ref() }.is_some_and(|live| live.live.voice_activity().speaking)
 }
 
 /// Delay in samples; 0 for NULL.
@@ -101,7 +174,7 @@ pub unsafe extern "C" fn alphamf_live_set(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn alphamf_live_latency(live: *const alphamf_live) -> usize {
     // SAFETY: as the caller promises.
-    unsafe { live.as_ref() }.map_or(0, |live| live.0.latency())
+    unsafe { live.as_ref() }.map_or(0, |live| live.live.latency())
 }
 
 /// Clears all state but the controls.
@@ -112,7 +185,7 @@ pub unsafe extern "C" fn alphamf_live_latency(live: *const alphamf_live) -> usiz
 pub unsafe extern "C" fn alphamf_live_reset(live: *mut alphamf_live) -> alphamf_status {
     guarded(|| {
         // SAFETY: as the caller promises.
-        unsafe { reference(live, "live")? }.0.reset();
+        unsafe { reference(live, "live")? }.live.reset();
         Ok(())
     })
 }

@@ -17,6 +17,11 @@ static int stop(double seconds, void *user) {
     return 1;
 }
 
+static void count_starts(bool speaking, uint64_t sample, void *user) {
+    ((uint64_t *)user)[0] += speaking;
+    ((uint64_t *)user)[1] = sample;
+}
+
 int main(void) {
     static float left[80000], right[80000];
     const float *channels[] = {left, right};
@@ -77,6 +82,16 @@ int main(void) {
     EXPECT(alphamf_live_process(live, left, right, 4000) == ALPHAMF_OK);
     for (int i = 2000; i < 8000; i++) EXPECT(right[i] == left[i - 256]);
     EXPECT(alphamf_live_process(NULL, left, right, 1) == ALPHAMF_INPUT && alphamf_live_latency(NULL) == 0);
+    EXPECT(alphamf_live_set_voice(NULL, 0.5f, 300.0f) == ALPHAMF_INPUT);
+    EXPECT(alphamf_live_on_voice(NULL, NULL, NULL) == ALPHAMF_INPUT);
+    EXPECT(!alphamf_live_speaking(NULL) && alphamf_live_speech_probability(NULL) == 0.0f);
+    /* A threshold of 0 is always reached: one start, at the first hop. */
+    uint64_t starts[2] = {0, 0};
+    EXPECT(alphamf_live_reset(live) == ALPHAMF_OK && alphamf_live_on_voice(live, count_starts, starts) == ALPHAMF_OK);
+    EXPECT(alphamf_live_set_voice(live, 0.0f, 300.0f) == ALPHAMF_OK);
+    EXPECT(alphamf_live_process(live, left, right, 4000) == ALPHAMF_OK);
+    EXPECT(starts[0] == 1 && starts[1] == 64 && alphamf_live_speaking(live));
+    EXPECT(alphamf_live_on_voice(live, NULL, NULL) == ALPHAMF_OK);
     alphamf_live_free(live);
     alphamf_live_free(NULL);
     alphamf_settings_free(settings);

@@ -10,7 +10,7 @@ is 1 for floats, 32768 for integers. A :class:`Denoiser` denoises several record
 
 from . import _native, samplers
 from ._denoiser import Denoiser, denoise
-from ._live import Live
+from ._live import Live, VoiceEvent
 from ._metrics import estoi, sdr, segmental_snr, si_sdr, snr, stoi
 from ._results import Denoised, Deviation, Levels, NoiseProfile
 from ._stream import Stream
@@ -24,6 +24,7 @@ __all__ = [
     "Live",
     "NoiseProfile",
     "Stream",
+    "VoiceEvent",
     "denoise",
     "estoi",
     "evaluate",

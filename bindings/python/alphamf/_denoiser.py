@@ -214,6 +214,8 @@ class Denoiser:
         floor_db: Optional[float] = None,
         mix: Optional[float] = None,
         bypass: bool = False,
+        voice_threshold: float = 0.5,
+        voice_hang_over_seconds: float = 0.3,
     ) -> Live:
         """Creates a real-time denoiser with a delay of ``latency`` milliseconds, 4 to 32.
 
@@ -225,6 +227,8 @@ class Denoiser:
             "floor_db": self.settings["gain"]["floor_db"] if floor_db is None else floor_db,
             "mix": self._given.get("mix", 1.0) if mix is None else mix,
             "bypass": bypass,
+            "voice_threshold": voice_threshold,
+            "voice_hang_over_seconds": voice_hang_over_seconds,
         }
         native = self._native.live(check_rate(sample_rate), channels, latency / 1000, to_json(controls))
         return Live(native, channels)

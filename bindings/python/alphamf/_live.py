@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Mapping
+from typing import TYPE_CHECKING, Any, Mapping, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ._arrays import Array
+
+
+class VoiceEvent(NamedTuple):
+    """Start or end of speech."""
+
+    speaking: bool
+    """Whether speech starts; otherwise it has ended."""
+    sample: int
+    """Position in the output, samples per channel since the start or the last reset. An end is late by the hang-over."""
 
 
 class Live:
@@ -47,7 +56,9 @@ class Live:
         """Sets controls, with smooth transitions; values out of range are clamped.
 
         ``gain_exponent`` (0 to 2) is the exponent applied to the gain, ``floor_db`` (-100 to 0) the minimum gain, ``mix``
-        (0 to 1) the fraction of denoised signal in the output; ``bypass`` returns the delayed input.
+        (0 to 1) the fraction of denoised signal in the output; ``bypass`` returns the delayed input. ``voice_threshold`` (0
+        to 1) is the probability from which on there is speech, ``voice_hang_over_seconds`` (0 to 10) how long it is lower
+        before speech has ended; the sound does not depend on them.
         """
         self._native.set_controls(to_json({**self.controls, **controls}))
 
@@ -59,8 +70,18 @@ class Live:
 
     @property
     def meters(self) -> Mapping[str, float]:
-        """Levels smoothed over 0.1 s: ``noise_dbfs``, ``speech_dbfs``, and ``gain_db``, output relative to input."""
-        return dict(zip(("noise_dbfs", "speech_dbfs", "gain_db"), self._native.meters()))
+        """Levels smoothed over 0.1 s, ``noise_dbfs``, ``speech_dbfs``, and ``gain_db``, output relative to input; and the
+        ``speech_probability`` (0 to 1) of the last frame."""
+        return dict(zip(("noise_dbfs", "speech_dbfs", "gain_db", "speech_probability"), self._native.meters()))
+
+    @property
+    def speaking(self) -> bool:
+        """Whether there is speech: its probability has reached the threshold within the hang-over."""
+        return self._native.speaking()
+
+    def events(self) -> list[VoiceEvent]:
+        """Starts and ends of speech since the last call, in their order; of more than 4096, the last."""
+        return [VoiceEvent(*event) for event in self._native.take_events()]
 
     def learn_noise(self, seconds: float) -> None:
         """Learns the noise from the next ``seconds`` of input."""

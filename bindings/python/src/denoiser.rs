@@ -3,13 +3,16 @@
 use super::work::run;
 use super::{denoise_exception, value_error};
 use alphamf::Dictionary;
-use alphamf::denoiser::{LiveControls, LiveSettings, Options, SessionOutput, SessionSettings, SpeechLevels};
+use alphamf::denoiser::{
+    LiveControls, LiveSettings, Options, SessionOutput, SessionSettings, SpeechLevels, VoiceEvent,
+};
 use alphamf::signal::SampleFormat;
 use alphamf::transform::{FrameGrid, Stft};
 use alphamf_files::{Container, OutputSpec, Writer};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -93,7 +96,7 @@ impl Denoiser {
         let controls: LiveControls = serde_json::from_str(controls).map_err(value_error)?;
         let settings = LiveSettings { latency_seconds, controls };
         let live = run(py, self.threads, None, |_| self.denoiser.live(sample_rate, channels, settings));
-        Ok(Live { live: Mutex::new(live?.map_err(denoise_exception)?) })
+        Ok(Live { live: Mutex::new(live?.map_err(denoise_exception)?), events: Mutex::default() })
     }
 
     fn noise_profile(
@@ -124,7 +127,11 @@ impl Denoiser {
 #[pyclass(frozen)]
 pub struct Live {
     live: Mutex<alphamf::LiveDenoiser>,
+    /// Starts and ends of speech that were not asked for yet, [`MAX_EVENTS`] at most.
+    events: Mutex<VecDeque<VoiceEvent>>,
 }
+
+const MAX_EVENTS: usize = 4096;
 
 #[pymethods]
 impl Live {
@@ -136,7 +143,15 @@ impl Live {
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let (input, shape) = (samples.as_slice()?, samples.as_array().raw_dim());
         let mut output = vec![0.0; input.len()];
-        py.detach(|| locked(&self.live).process(input, &mut output));
+        py.detach(|| {
+            locked(&self.live).process_with_events(input, &mut output, |event| {
+                let mut events = locked(&self.events);
+                if events.len() == MAX_EVENTS {
+                    events.pop_front();
+                }
+                events.push_back(event);
+            });
+        });
         output.into_pyarray(py).reshape(shape)
     }
 
@@ -169,10 +184,19 @@ impl Live {
         serde_json::to_string(&locked(&self.live).controls()).map_err(value_error)
     }
 
-    /// Noise and speech level, dBFS, and gain, dB.
-    fn meters(&self) -> (f32, f32, f32) {
+    /// Noise and speech level, dBFS, gain, dB, and probability of speech.
+    fn meters(&self) -> (f32, f32, f32, f32) {
         let meters = locked(&self.live).meters();
-        (meters.noise_dbfs, meters.speech_dbfs, meters.gain_db)
+        (meters.noise_dbfs, meters.speech_dbfs, meters.gain_db, meters.speech_probability)
+    }
+
+    fn speaking(&self) -> bool {
+        locked(&self.live).voice_activity().speaking
+    }
+
+    /// Starts (true) and ends (false) of speech since the last call, with their positions in samples.
+    fn take_events(&self) -> Vec<(bool, u64)> {
+        locked(&self.events).drain(..).map(|event| (event.speaking, event.sample)).collect()
     }
 
     fn learn_noise(&self, seconds: f64) {
@@ -181,6 +205,7 @@ impl Live {
 
     fn reset(&self) {
         locked(&self.live).reset();
+        locked(&self.events).clear();
     }
 
     fn latency(&self) -> usize {

@@ -167,6 +167,35 @@ def test_chunks_give_what_the_whole_gives(noisy):
     assert done.shape == (2, len(samples))
 
 
+@pytest.mark.parametrize("rate", [8000, 11025, 16000, 22050, 24000, 32000, 44100, 48000, 96000])
+def test_an_impulse_takes_the_latency(rate):
+    live = alphamf.Denoiser().live(rate)
+    assert live.latency <= 0.016 * rate + 1
+    sound = (0.001 * np.random.default_rng(1).standard_normal(rate // 2)).astype(np.float32)
+    sound[rate // 4] = 0.5
+    done = np.concatenate([live.process(block) for block in np.array_split(sound, 50)])
+    assert np.abs(done).argmax() == rate // 4 + live.latency
+
+
+def test_speech_starts_and_ends(noisy):
+    samples, rate = noisy
+    sound = samples.astype(np.float32) / 32768
+    live = alphamf.Denoiser().live(rate, voice_hang_over_seconds=0.1)
+    probabilities, events = [], []
+    for start in range(0, len(sound), 160):
+        live.process(sound[start : start + 160])
+        probabilities.append(live.meters["speech_probability"])
+        events += live.events()
+        assert live.speaking == (len(events) % 2 == 1)
+    assert 0 <= min(probabilities) < 0.5 <= max(probabilities) <= 1
+    assert [event.speaking for event in events] == [n % 2 == 0 for n in range(len(events))]
+    assert all(0 < event.sample <= len(sound) for event in events)
+    live.reset()
+    live.set(voice_threshold=1.0)
+    live.process(sound)
+    assert not live.speaking and live.events() == []
+
+
 def test_live_sound_equals_the_programs(program, noisy, tmp_path):
     samples, rate = noisy
     write(tmp_path / "in.wav", samples, rate)

@@ -66,13 +66,14 @@ function control() {
   running?.node?.set(controls());
 }
 
-function meter({ speech_dbfs, noise_dbfs, load }) {
+function meter({ speech_dbfs, noise_dbfs, speech_probability, load }) {
   const show = (id, value, text) => {
     at(id).value = value;
     at(`${id}-text`).textContent = text;
   };
   show("speech", speech_dbfs, decibels(speech_dbfs));
   show("noise", noise_dbfs, decibels(noise_dbfs));
+  show("presence", speech_probability, `${(100 * speech_probability).toFixed(0)} %`);
   show("load", load, `${(100 * load).toFixed(0)} %`);
 }
 

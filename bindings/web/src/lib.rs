@@ -165,10 +165,18 @@ impl WebLive {
         self.live.process(&self.input[..count], &mut self.output[..count]);
     }
 
-    /// Sets all controls.
+    /// Sets the controls of the sound.
     #[wasm_bindgen(js_name = setControls)]
     pub fn set_controls(&mut self, gain_exponent: f32, floor_db: f32, mix: f32, bypass: bool) {
-        self.live.set_controls(LiveControls { gain_exponent, floor_db, mix, bypass });
+        let controls = LiveControls { gain_exponent, floor_db, mix, bypass, ..self.live.controls() };
+        self.live.set_controls(controls);
+    }
+
+    /// Sets the controls of the voice activity.
+    #[wasm_bindgen(js_name = setVoiceControls)]
+    pub fn set_voice_controls(&mut self, voice_threshold: f32, voice_hang_over_seconds: f32) {
+        let controls = LiveControls { voice_threshold, voice_hang_over_seconds, ..self.live.controls() };
+        self.live.set_controls(controls);
     }
 
     /// Learns the noise from the next `seconds` of input.
@@ -198,6 +206,17 @@ impl WebLive {
     #[wasm_bindgen(js_name = gainDb)]
     pub fn gain_db(&self) -> f32 {
         self.live.meters().gain_db
+    }
+
+    /// Probability of speech in the last frame, 0 to 1.
+    #[wasm_bindgen(js_name = speechProbability)]
+    pub fn speech_probability(&self) -> f32 {
+        self.live.voice_activity().probability
+    }
+
+    /// Whether there is speech.
+    pub fn speaking(&self) -> bool {
+        self.live.voice_activity().speaking
     }
 
     /// Delay of the output, samples per channel.

@@ -40,20 +40,27 @@ export async function checkLivePage(tab) {
 export async function checkLiveNode(tab, noisy, program) {
   const bytes = readFileSync(noisy);
   const demo = Array.from(new Int16Array(bytes.buffer.slice(bytes.byteOffset + 44, bytes.byteOffset + bytes.length)));
-  const [late, voice] = await tab.evaluate(async (demo) => {
+  const [late, voice, events] = await tab.evaluate(async (demo) => {
     const { createLiveNode } = await import("./index.js");
     const context = new OfflineAudioContext(1, demo.length + 16000, 16000);
     const buffer = new AudioBuffer({ length: demo.length, sampleRate: 16000 });
     buffer.copyToChannel(Float32Array.from(demo, (x) => x / 32768), 0);
     const source = new AudioBufferSourceNode(context, { buffer });
     const node = await createLiveNode(context);
+    const voice = [];
+    node.addEventListener("voice", ({ detail }) => voice.push(detail));
     source.connect(node).connect(context.destination);
     source.start();
     const done = (await context.startRendering()).getChannelData(0);
+    // Messages of the audio thread arrive later.
+    await new Promise((resolve) => setTimeout(resolve, 200));
     node.close();
-    return [node.latency, Array.from(done.subarray(node.latency, node.latency + demo.length))];
+    return [node.latency, Array.from(done.subarray(node.latency, node.latency + demo.length)), voice];
   }, demo);
   assert.equal(late, 256);
+  // Starts and ends take turns, in time.
+  assert.ok(events.length > 0 && events.every(({ speaking }, n) => speaking === (n % 2 === 0)), JSON.stringify(events));
+  assert.ok(events.every(({ time }, n) => n === 0 || time > events[n - 1].time), JSON.stringify(events));
   assert.ok(voice.some((x) => Math.abs(x) > 0.01));
   if (program) {
     const scratch = mkdtempSync(join(tmpdir(), "alphamf-"));
@@ -115,7 +122,7 @@ export async function checkLiveNode(tab, noisy, program) {
     const source = await new Response(compressed).arrayBuffer();
     return [controls, await words({ source, weights: new ArrayBuffer(3) }), await words({ latency: 100 }), await words({ colour: 1 }), await words({ mix: "half" }), await words({ gain_exponent: 3 })];
   });
-  assert.deepEqual(told[0], { gain_exponent: 1, floor_db: -45, mix: 0.5, bypass: true });
+  assert.deepEqual(told[0], { gain_exponent: 1, floor_db: -45, mix: 0.5, bypass: true, voice_threshold: 0.5, voice_hang_over_seconds: 0.3 });
   for (const [index, part] of ["weights of the causal network: 3 bytes", "latency", "colour", "mix", "gain_exponent"].entries()) {
     assert.ok(told[index + 1].includes(part), told[index + 1]);
   }

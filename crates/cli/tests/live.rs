@@ -54,6 +54,93 @@ fn a_pipe_gives_at_once_what_came() {
     assert_eq!(voice.len() + rest.len(), bytes.len());
 }
 
+/// Packets of 10 ms through a pipe: at every rate, all but the latency that is told is there while the input is still open, and
+/// an impulse stays where it is.
+#[test]
+fn a_pipe_withholds_the_latency_at_every_rate() {
+    for rate in [8_000, 11_025, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000] {
+        // With a header that declares a length, and without one.
+        let header = if rate % 16_000 == 0 { wav_header(rate, rate / 2) } else { Vec::new() };
+        let raw = format!("{rate}:1:s16");
+        let folder = Folder::new();
+        let stats = folder.join("stats.json");
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("denoise"));
+        command.args(["-", "-", "--live", "--raw-out", "-q", "--stats"]).arg(&stats);
+        if header.is_empty() {
+            command.args(["--raw", &raw]);
+        }
+        let mut program = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (mut input, mut output) = (program.stdin.take().unwrap(), program.stdout.take().unwrap());
+        let (samples, at) = (rate as usize / 2, rate as usize / 4);
+        let mut sound: Vec<f32> = hiss(samples).map(|x| 0.002 * x).collect();
+        sound[at] = 0.5;
+        let bytes: Vec<u8> = sound.iter().flat_map(|x| ((x * 32_767.0) as i16).to_le_bytes()).collect();
+        // 16 ms, rounded to a sample.
+        let latency = (16 * rate as usize).div_ceil(1_000) + 1;
+        let due = samples - latency;
+        let (sender, came) = std::sync::mpsc::channel();
+        let reader = std::thread::spawn(move || {
+            let mut voice = vec![0; 2 * due];
+            let read = output.read_exact(&mut voice);
+            sender.send(()).unwrap();
+            read.unwrap();
+            output.read_to_end(&mut voice).unwrap();
+            voice
+        });
+        input.write_all(&header).unwrap();
+        for packet in bytes.chunks(2 * (rate as usize / 100)) {
+            input.write_all(packet).unwrap();
+        }
+        input.flush().unwrap();
+        let in_time = came.recv_timeout(std::time::Duration::from_secs(60)).is_ok();
+        drop(input);
+        let voice = reader.join().unwrap();
+        assert!(in_time, "{rate} Hz: more than {latency} samples are withheld");
+        assert!(program.wait().unwrap().success());
+        assert_eq!(voice.len(), bytes.len());
+        let voice: Vec<i16> = voice.chunks_exact(2).map(|b| i16::from_le_bytes([b[0], b[1]])).collect();
+        let peak = (0..samples).max_by_key(|&n| voice[n].unsigned_abs()).unwrap();
+        assert_eq!(peak, at, "{rate} Hz");
+        // What is told is what is held.
+        let json: serde_json::Value = serde_json::from_slice(&std::fs::read(stats).unwrap()).unwrap();
+        let told = json["files"][0]["latency_seconds"].as_f64().unwrap() * f64::from(rate);
+        assert!(told <= latency as f64 && told > latency as f64 - 3.0, "{rate} Hz: {told}");
+    }
+}
+
+/// A header of a WAV file of one channel, 16 bits, that declares so many samples.
+fn wav_header(rate: u32, samples: u32) -> Vec<u8> {
+    let mut header = b"RIFF".to_vec();
+    header.extend((36 + 2 * samples).to_le_bytes());
+    header.extend(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
+    header.extend(rate.to_le_bytes());
+    header.extend((2 * rate).to_le_bytes());
+    header.extend(b"\x02\0\x10\0data");
+    header.extend((2 * samples).to_le_bytes());
+    header
+}
+
+#[test]
+fn stats_tell_where_speech_is() {
+    let folder = Folder::new();
+    let (output, stats) = (folder.join("voice.wav"), folder.join("stats.json"));
+    let arguments = [demo("demo-noisy.wav"), output];
+    denoise(&arguments).args(["--live", "-q", "--stats"]).arg(&stats).assert().success();
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(&stats).unwrap()).unwrap();
+    let file = &json["files"][0];
+    let duration = file["duration_seconds"].as_f64().unwrap();
+    let sections: Vec<[f64; 2]> = serde_json::from_value(file["speech_sections_seconds"].clone()).unwrap();
+    assert!(!sections.is_empty(), "{json}");
+    let times: Vec<f64> = sections.concat();
+    assert!(times.is_sorted() && times[0] >= 0.0 && times[times.len() - 1] <= duration, "{times:?}");
+    let spoken: f64 = sections.iter().map(|[start, end]| end - start).sum();
+    assert!(spoken > 0.3 * duration, "{spoken} of {duration} s");
+    // Offline there are none.
+    denoise(&arguments).args(["--force", "-q", "--stats"]).arg(&stats).assert().success();
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(&stats).unwrap()).unwrap();
+    assert!(json["files"][0]["speech_sections_seconds"].is_null(), "{json}");
+}
+
 #[test]
 fn what_is_not_live_is_refused() {
     let folder = Folder::new();

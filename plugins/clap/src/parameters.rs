@@ -150,6 +150,7 @@ impl Parameters {
             floor_db: self.at(FLOOR_AT) as f32,
             mix: self.at(MIX_AT) as f32,
             bypass: self.at(BYPASS_AT) > 0.5,
+            ..LiveControls::default()
         }
     }
 

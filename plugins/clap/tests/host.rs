@@ -102,7 +102,8 @@ fn it_is_the_library_bit_for_bit_at_every_rate_and_block_size() {
     let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::default()).unwrap();
     for (rate, width) in [(44_100, 2), (48_000, 2), (48_000, 1), (96_000, 1)] {
         let channels: Vec<_> = (0..width).map(|n| sound(rate as usize / 4, n as u32 + 1)).collect();
-        let controls = LiveControls { gain_exponent: 0.8, floor_db: -20.0, mix: 0.9, bypass: false };
+        let controls =
+            LiveControls { gain_exponent: 0.8, floor_db: -20.0, mix: 0.9, ..LiveControls::default() };
         // A host sends the user's settings with the first block.
         let settings = LiveSettings { controls, ..LiveSettings::default() };
         let mut live = denoiser.live(rate, width, settings).unwrap();

@@ -51,6 +51,7 @@ impl<const WIDTH: usize, const PORTS: usize> Instance<WIDTH, PORTS> {
                 floor_db: self.control(1, default.floor_db),
                 mix: self.control(2, default.mix),
                 bypass: self.control(3, 0.0) > 0.0,
+                ..default
             }
         };
         self.plugin.set_controls(controls);
@@ -297,7 +298,12 @@ mod tests {
         let controls = [0.8, -20.0, 0.9, 0.0];
         let [left, right] = [signal(1), signal(2)];
         let settings = LiveSettings {
-            controls: LiveControls { gain_exponent: 0.8, floor_db: -20.0, mix: 0.9, bypass: false },
+            controls: LiveControls {
+                gain_exponent: 0.8,
+                floor_db: -20.0,
+                mix: 0.9,
+                ..LiveControls::default()
+            },
             ..LiveSettings::default()
         };
         let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::default()).unwrap();

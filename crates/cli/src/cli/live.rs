@@ -53,6 +53,7 @@ impl Live {
 /// A [`LiveDenoiser`] whose output is aligned with its input: without the initial delay, and as long.
 pub struct Aligned {
     live: LiveDenoiser,
+    sections: Sections,
     /// Samples per channel of the delay that are still to be dropped.
     early: usize,
     input: Vec<f32>,
@@ -67,12 +68,18 @@ impl Aligned {
         settings: LiveSettings,
     ) -> Result<Self, DenoiseError> {
         let live = denoiser.live(sample_rate, channels, settings)?;
-        Ok(Self { early: live.latency(), live, input: Vec::new(), output: Vec::new() })
+        Ok(Self {
+            early: live.latency(),
+            live,
+            sections: Sections::default(),
+            input: Vec::new(),
+            output: Vec::new(),
+        })
     }
 
-    /// Samples that it gathers before it works: half the latency.
-    pub fn block_samples(&self) -> usize {
-        self.live.latency() / 2
+    /// Samples per channel by which the output lags behind the input while it comes.
+    pub fn latency(&self) -> usize {
+        self.live.latency()
     }
 
     /// Takes the next samples of every channel and returns those that are due.
@@ -81,7 +88,10 @@ impl Aligned {
         self.input.clear();
         self.input.extend((0..count).flat_map(|n| block.iter().map(move |samples| samples[n])));
         self.output.resize(self.input.len(), 0.0);
-        self.live.process(&self.input, &mut self.output);
+        let latency = self.live.latency() as u64;
+        self.live.process_with_events(&self.input, &mut self.output, |event| {
+            self.sections.push(event.speaking, event.sample.saturating_sub(latency));
+        });
         let early = self.early.min(count);
         self.early -= early;
         let due = &self.output[early * width..];
@@ -91,6 +101,31 @@ impl Aligned {
     /// Returns the rest.
     pub fn finish(&mut self) -> Vec<Vec<f32>> {
         self.push(&vec![vec![0.0; self.live.latency()]; self.live.channels()])
+    }
+
+    /// Starts and ends of speech, in samples per channel of the output, of which there are `length` in all.
+    pub fn speech_sections(&self, length: u64) -> Vec<[u64; 2]> {
+        let open = self.sections.open.map(|start| [start, length]);
+        let all = self.sections.closed.iter().copied().chain(open);
+        all.map(|[start, end]| [start, end.min(length)]).filter(|[start, end]| start < end).collect()
+    }
+}
+
+/// Sections with speech, in samples per channel.
+#[derive(Default)]
+struct Sections {
+    closed: Vec<[u64; 2]>,
+    /// Start of the one that has not ended yet.
+    open: Option<u64>,
+}
+
+impl Sections {
+    fn push(&mut self, starts: bool, sample: u64) {
+        match (starts, self.open.take()) {
+            (true, _) => self.open = Some(sample),
+            (false, Some(start)) => self.closed.push([start, sample]),
+            (false, None) => {}
+        }
     }
 }
 

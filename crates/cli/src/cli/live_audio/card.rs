@@ -157,15 +157,15 @@ struct Told {
 
 /// Meters that cross threads.
 #[derive(Default)]
-struct Meters([AtomicU32; 3]);
+struct Meters([AtomicU32; 4]);
 
 impl Meters {
-    fn set(&self, values: [f32; 3]) {
+    fn set(&self, values: [f32; 4]) {
         let places = self.0.iter().zip(values);
         places.for_each(|(place, value)| place.store(value.to_bits(), Ordering::Relaxed));
     }
 
-    fn get(&self) -> [f32; 3] {
+    fn get(&self) -> [f32; 4] {
         self.0.each_ref().map(|place| f32::from_bits(place.load(Ordering::Relaxed)))
     }
 }
@@ -197,7 +197,7 @@ impl Listening {
             self.entrance.push(frames.map(|frame| [frame[0], frame[width - 1]]));
         }
         let meters = self.live.meters();
-        self.meters.set([meters.noise_dbfs, meters.speech_dbfs, meters.gain_db]);
+        self.meters.set([meters.noise_dbfs, meters.speech_dbfs, meters.gain_db, meters.speech_probability]);
     }
 }
 

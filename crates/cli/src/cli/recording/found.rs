@@ -30,6 +30,9 @@ pub struct Found {
     /// Of `--live`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_seconds: Option<f64>,
+    /// Starts and ends of speech, with `--live`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speech_sections_seconds: Option<Vec<[f64; 2]>>,
     pub processing_seconds: f64,
     pub real_time_factor: f64,
     #[serde(skip)]

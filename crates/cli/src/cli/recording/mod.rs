@@ -17,8 +17,8 @@ use alphamf_files::{Container, OutputSpec};
 use anyhow::Context;
 pub use found::{Found, Incomplete};
 use sink::Output;
-use source::Source;
 pub use source::read_whole;
+use source::{Count, Source};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
@@ -57,7 +57,7 @@ impl Recording<'_> {
         let duration = spec.length.map(seconds);
         loop {
             let block;
-            (source, block) = source.read(engine.block_samples())?;
+            (source, block) = source.read(engine.count())?;
             let denoised = engine.denoise(&block, &mut |seconds| progress(seconds, duration));
             let denoised = denoised.with_context(|| self.input_name())?;
             outputs.write(&denoised)?;
@@ -92,7 +92,8 @@ impl Recording<'_> {
             data_follow: losses.data_follow,
             other_recording_follows: losses.other_recording,
             left_out,
-            latency_seconds: self.processing.live.latency_seconds(),
+            latency_seconds: engine.latency_seconds(),
+            speech_sections_seconds: engine.speech_sections(),
             processing_seconds: taken,
             real_time_factor: taken / statistics.duration_seconds,
             figure,
@@ -217,7 +218,7 @@ impl Recording<'_> {
         while position < end {
             let goal = if position < start { start } else { end };
             let block;
-            (source, block) = source.read((goal - position).min(block_samples) as usize)?;
+            (source, block) = source.read(Count::Exact((goal - position).min(block_samples) as usize))?;
             if block[0].is_empty() {
                 break;
             }
@@ -245,9 +246,11 @@ struct Engine {
 }
 
 impl Engine {
-    /// How many samples to take at a time. The session gathers blocks itself: this is how often a stream is looked at.
-    fn block_samples(&self) -> usize {
-        self.live.as_ref().map_or_else(|| self.session.block_samples().div_ceil(8), Aligned::block_samples)
+    /// How many samples to take at a time. The session gathers blocks itself: this is how often a stream is looked at. Live,
+    /// nothing that has come waits for more.
+    fn count(&self) -> Count {
+        let samples = self.session.block_samples().div_ceil(8);
+        if self.live.is_some() { Count::Available(samples) } else { Count::Exact(samples) }
     }
 
     /// Takes the next samples of every channel, none at the end, and returns those that are due.
@@ -272,6 +275,18 @@ impl Engine {
         }
         let speech = if is_last { live.finish() } else { live.push(block) };
         Ok(SessionOutput { speech, residual: Vec::new() })
+    }
+
+    /// Delay of the output, live.
+    fn latency_seconds(&self) -> Option<f64> {
+        self.live.as_ref().map(|live| live.latency() as f64 / f64::from(self.sample_rate))
+    }
+
+    /// Starts and ends of speech, s, live.
+    fn speech_sections(&self) -> Option<Vec<[f64; 2]>> {
+        let seconds = |sample: u64| sample as f64 / f64::from(self.sample_rate);
+        let live = self.live.as_ref()?;
+        Some(live.speech_sections(self.samples).into_iter().map(|section| section.map(seconds)).collect())
     }
 
     fn statistics(&self) -> Statistics {

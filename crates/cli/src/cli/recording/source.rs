@@ -8,6 +8,15 @@ use alphamf_files::{Error, Losses, RawFormat, ReadError, Reader};
 use std::io;
 use std::path::Path;
 
+/// How many samples per channel to read.
+#[derive(Clone, Copy)]
+pub(super) enum Count {
+    /// So many; fewer only at the end.
+    Exact(usize),
+    /// Those that have come, this many at most.
+    Available(usize),
+}
+
 /// A recording that is being read.
 pub(super) struct Source {
     reader: Reader,
@@ -91,10 +100,13 @@ impl Source {
     }
 
     /// The next samples of every channel, and the source for those after them; Ctrl-C ends the waiting for them.
-    pub(super) fn read(self, samples: usize) -> anyhow::Result<(Self, Vec<Vec<f32>>)> {
+    pub(super) fn read(self, count: Count) -> anyhow::Result<(Self, Vec<Vec<f32>>)> {
         let Self { mut reader, report } = self;
         let (reader, block) = interruptible(move || {
-            let block = reader.read_block(samples);
+            let block = match count {
+                Count::Exact(samples) => reader.read_block(samples),
+                Count::Available(most) => reader.read_available(most),
+            };
             (reader, block)
         })?;
         Ok((Self { reader, report }, block?))
