@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Voice activity beside other detectors: area under the ROC curve per 10 ms frame.
+
+    pip install numpy soundfile onnxruntime silero-vad webrtcvad-wheels
+    pip install bindings/python        # the package alphamf, of this repository
+    python eval/voice_activity.py MIXTURES [--by-kind] [--csv FILE]
+
+MIXTURES holds clean/NAME.wav and noisy/NAME.wav, 16 kHz, one channel; the kind of a mixture is its name before `__`. A frame
+holds speech if the level of the clean side, smoothed over 50 ms, is above -40 dB of its maximum. Each detector takes the
+noisy side causally, from its initial state. Its output may be late by a constant delay, for which the best of 0 to 100 ms is
+taken. Printed: the mean over files, of at least 0.1 s of either class, of the area under the ROC curve with its standard error, the area over all frames
+together, and the mean of differences from alphamf with its standard error.
+"""
+
+import argparse
+import csv
+import os
+
+import numpy as np
+import soundfile
+
+RATE = 16_000
+FRAME = RATE // 100
+SMOOTHED_FRAMES = 5
+SPEECH_DB = -40
+MIN_FRAMES = 10
+MAX_DELAY_FRAMES = 10
+
+
+def truth(clean, speech_db=SPEECH_DB):
+    """Whether each 10 ms frame holds speech."""
+    frames = len(clean) // FRAME
+    power = np.square(clean[: frames * FRAME], dtype=np.float64).reshape(frames, FRAME).mean(1)
+    power = np.convolve(power, np.full(SMOOTHED_FRAMES, 1 / SMOOTHED_FRAMES), "same")
+    return power > power.max() * 10 ** (speech_db / 10)
+
+
+def alphamf_scores(no_neural=False):
+    from alphamf import Denoiser
+
+    denoiser = Denoiser(no_neural=no_neural)
+
+    def scores(noisy):
+        live = denoiser.live(RATE)
+        found = []
+        for start in range(0, len(noisy) - FRAME + 1, FRAME):
+            live.process(noisy[start : start + FRAME])
+            found.append(live.meters["speech_probability"])
+        return np.array(found)
+
+    return scores
+
+
+def silero_scores():
+    import onnxruntime
+    from importlib.resources import files
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    model = str(files("silero_vad") / "data" / "silero_vad.onnx")
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    chunk, context = 512, 64
+
+    def scores(noisy):
+        state = np.zeros((2, 1, 128), np.float32)
+        padded = np.concatenate([np.zeros(context, np.float32), noisy, np.zeros(chunk, np.float32)])
+        found = []
+        for start in range(0, len(noisy), chunk):
+            block = padded[None, start : start + context + chunk]
+            output, state = session.run(None, {"input": block, "state": state, "sr": np.array(RATE, np.int64)})
+            found.append(output[0, 0])
+        # The chunk that holds the middle of each frame.
+        middles = (np.arange(len(noisy) // FRAME) * FRAME + FRAME // 2) // chunk
+        return np.array(found)[middles]
+
+    return scores
+
+
+def webrtc_scores():
+    """How many of its four modes find speech."""
+    import webrtcvad
+
+    def scores(noisy):
+        pcm = np.clip(np.round(noisy * 32768), -32768, 32767).astype("<i2")
+        blocks = [pcm[start : start + FRAME].tobytes() for start in range(0, len(pcm) - FRAME + 1, FRAME)]
+        detectors = [webrtcvad.Vad(mode) for mode in range(4)]
+        return np.array([[float(detector.is_speech(block, RATE)) for block in blocks] for detector in detectors]).sum(0)
+
+    return scores
+
+
+def area(scores, is_speech):
+    """Area under the ROC curve; ties count half."""
+    values, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
+    positive = is_speech.sum()
+    negative = len(is_speech) - positive
+    return (ranks[is_speech].sum() - positive * (positive + 1) / 2) / (positive * negative)
+
+
+def delayed(scores, is_speech, frames):
+    """Scores that are late by so many frames, beside the truth."""
+    return scores[frames:], is_speech[: len(is_speech) - frames]
+
+
+def best_delay(results):
+    """The delay with the highest mean area, in frames."""
+    mean = [np.mean([area(*delayed(*result, frames)) for result in results]) for frames in range(MAX_DELAY_FRAMES + 1)]
+    return int(np.argmax(mean))
+
+
+def mean_and_error(values):
+    values = np.asarray(values)
+    return values.mean(), values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("mixtures")
+    parser.add_argument("--by-kind", action="store_true", help="print the areas by kind of mixture, too")
+    parser.add_argument("--speech-db", type=float, default=SPEECH_DB, help="level of speech, dB of the maximum [-40]")
+    parser.add_argument("--csv", help="write the area of every file and detector")
+    parser.add_argument("--only", nargs="*", help="detectors: alphamf, alphamf-no-neural, silero, webrtc")
+    arguments = parser.parse_args()
+    detectors = {
+        "alphamf": alphamf_scores,
+        "alphamf-no-neural": lambda: alphamf_scores(no_neural=True),
+        "silero": silero_scores,
+        "webrtc": webrtc_scores,
+    }
+    names = arguments.only or list(detectors)
+    files = []
+    for name in sorted(os.listdir(os.path.join(arguments.mixtures, "noisy"))):
+        clean, noisy = (
+            soundfile.read(os.path.join(arguments.mixtures, side, name), dtype="float32") for side in ("clean", "noisy")
+        )
+        if clean[1] != RATE or noisy[1] != RATE or noisy[0].ndim != 1:
+            raise SystemExit(f"{name}: expected one channel at {RATE} Hz")
+        is_speech = truth(clean[0], arguments.speech_db)
+        files.append((name, noisy[0], is_speech))
+    share = np.mean([is_speech.mean() for _, _, is_speech in files])
+    # A file of its own area has enough frames of either class; all count in the area over all frames.
+    alone = [min(is_speech.sum(), (~is_speech).sum()) >= MIN_FRAMES for _, _, is_speech in files]
+    print(f"{len(files)} files, {sum(alone)} of them scored alone, {100 * share:.0f} % of frames with speech")
+    areas = {}
+    for name in names:
+        scores = detectors[name]()
+        results = []
+        for _, noisy, is_speech in files:
+            found = scores(noisy)
+            length = min(len(found), len(is_speech))
+            results.append((found[:length], is_speech[:length]))
+        delay = best_delay([result for result, is_alone in zip(results, alone) if is_alone])
+        in_time = [delayed(*result, delay) for result in results]
+        areas[name] = [area(*result) for result, is_alone in zip(in_time, alone) if is_alone]
+        all_frames = area(*(np.concatenate(side) for side in zip(*in_time)))
+        mean, error = mean_and_error(areas[name])
+        line = f"{name:18} {mean:.4f} ± {error:.4f}  all frames {all_frames:.4f}  {10 * delay} ms late"
+        if name != names[0]:
+            mean, error = mean_and_error(np.subtract(areas[name], areas[names[0]]))
+            line += f"  {mean:+.4f} ± {error:.4f} against {names[0]}"
+        print(line, flush=True)
+    files = [name for (name, _, _), is_alone in zip(files, alone) if is_alone]
+    if arguments.by_kind:
+        kinds = [name.split("__")[0] for name in files]
+        for kind in sorted(set(kinds)):
+            mine = np.array([other == kind for other in kinds])
+            cells = [f"{name} {np.asarray(areas[name])[mine].mean():.4f}" for name in names]
+            print(f"{kind:12} {'  '.join(cells)}")
+    if arguments.csv:
+        with open(arguments.csv, "w", newline="") as out:
+            table = csv.writer(out)
+            table.writerow(["file", *names])
+            table.writerows([name, *row] for name, row in zip(files, zip(*(areas[name] for name in names))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""The probability of speech of the live denoiser, from the causal network's log odds: voice_activity.py PREPARED MODEL
+
+The log odds of speech in a frame are linear in the fraction of speech in the bands that have most of it, and in the level of
+that speech relative to the loudest so far: logistic regression on mixtures, at two levels, and on noise alone. Speech, the
+pauses of mixtures and noise alone count 2 to 1 to 1. A frame holds speech if the level of the voice, smoothed over 50 ms, is
+above -40 dB of its maximum. Prints the constants of src/denoiser/voice_activity.rs.
+"""
+
+import argparse
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+from scipy.signal import lfilter
+
+import live
+from mixing import Mixer
+from network import BANDS, HALF, LIVE_SHAPE, PAIR, PLACES, RATE, WINDOW, Listener, interpolation
+from restore import Reader, fill
+
+SECONDS, BATCH = 8.0, 12
+SPEECH_DB, SMOOTHED_SECONDS = -40, 0.05
+# The samples of a frame and of its smoothing are on average so old when it ends.
+AGE_SECONDS = 0.05
+SOFTER_DB = (0, -15)
+NOISE_DB = (-45, -12)
+SETTLED_FRAMES = 25
+# As in voice_activity.rs.
+EDGES_HZ = (62.5, 200, 300, 400, 500, 650, 800, 1000, 1250, 1600, 2000, 2500, 3100, 3900, 5000, 6200, 8000)
+HIGHEST, FRACTION_SECONDS, POWER_SECONDS = 4, 0.06, 0.03
+INITIAL_LOUDEST, LOUDEST_SECONDS, MIN_LEVEL = -4.6, 5.0, -9.0
+
+
+def shipped(path):
+    """The causal network of a file of export.py; its normalisations do nothing."""
+    from safetensors.numpy import load_file
+
+    net, reader = Listener(True, **LIVE_SHAPE), Reader(load_file(path))
+
+    def plain(layer, w, b):
+        layer.convolution.weight.data = w.reshape(layer.convolution.weight.shape).clone()
+        layer.norm.eps = 0.0
+        layer.norm.bias.data = b.clone()
+
+    fill(net.first, *reader.convolution(net.first))
+    net.place.data = reader.take("biases", PLACES, net.first.out_channels).T[None, :, None].clone()
+    for layer in net.local:
+        plain(layer, *reader.convolution(layer.convolution))
+    fill(net.narrow, *reader.convolution(net.narrow))
+    w, b = reader.convolution(net.gather.convolution)
+    plain(net.gather, w.reshape(len(w), PLACES, net.n, 1, 1).transpose(1, 2).reshape(len(w), net.n * PLACES, 1, 1), b)
+    for layer in net.wide:
+        plain(layer, *reader.convolution(layer.convolution))
+    w, b = reader.convolution(net.spread)
+    fill(net.spread, w.reshape(PLACES, net.n, -1).transpose(0, 1), b.reshape(PLACES, net.n).T.flatten())
+    fill(net.widen, *reader.convolution(net.widen))
+    for layer in net.after:
+        plain(layer, *reader.convolution(layer.convolution))
+    fill(net.last, *reader.convolution(net.last))
+    assert all(len(values) == 0 for values in reader.left.values())
+    return net.eval()
+
+
+@torch.no_grad()
+def log_odds(net, noisy, half):
+    """Log odds (examples x frames x BANDS) of frames HEARD_HOP apart, each the last of a pair of its own turn, and mean powers."""
+    hop = live.HEARD_HOP
+    analysis, _ = live.windows(hop)
+    power = live.frames(noisy, analysis, hop).abs() ** 2
+    power[half, :, HALF:] = 0
+    seen = live.features(power, half, hop)
+    odds = torch.zeros(len(noisy), power.shape[1], BANDS)
+    turns = 2 * PAIR
+    for turn in range(turns):
+        # Pairs are 16 ms apart: every other frame.
+        own = seen[:, :, turn::2]
+        found = net(own[:, :, : own.shape[2] // PAIR * PAIR])[:, 1::2]
+        odds[:, turn + 2 + turns * torch.arange(found.shape[1])] = found
+    bins = torch.where(half, HALF, power.shape[2])[:, None]
+    return odds.numpy(), (power.sum(2) / bins).numpy()
+
+
+def fractions(odds, half):
+    """Mean speech fractions of bands (frames x bands); absent ones have that of the highest."""
+    on_bins = 1 / (1 + np.exp(-(odds @ interpolation())))
+    edges = np.round(np.array(EDGES_HZ) * WINDOW / RATE).astype(int)
+    bands = [on_bins[:, low:high].mean(1) for low, high in zip(edges, edges[1:]) if not half or high <= HALF]
+    return np.stack(bands + bands[-1:] * (len(edges) - 1 - len(bands)), 1)
+
+
+def smoothed(values, seconds):
+    step = 1 - np.exp(-live.HEARD_HOP / RATE / seconds)
+    return lfilter([step], [1, step - 1], values, axis=0)
+
+
+def inputs(odds, power, half, change_db=0):
+    """Fraction and relative level of speech (frames x 2), of a recording that is so much louder."""
+    now = fractions(odds, half)
+    fraction = smoothed(np.sort(now, 1)[:, -HIGHEST:].mean(1), FRACTION_SECONDS)
+    level = np.log(smoothed(power * now.mean(1), POWER_SECONDS) * 10 ** (change_db / 10) + 1e-12)
+    fall = live.HEARD_HOP / RATE / LOUDEST_SECONDS * np.arange(len(level))
+    loudest = np.maximum(np.maximum.accumulate(level + fall), INITIAL_LOUDEST) - fall
+    return np.stack([fraction, np.maximum(level - loudest, MIN_LEVEL)], 1)
+
+
+def truth(voice, frames):
+    """Whether each frame holds speech."""
+    reach = int(SMOOTHED_SECONDS * RATE) // 2
+    total = np.concatenate([[0], np.cumsum(np.square(voice, dtype=np.float64))])
+    at = WINDOW + live.HEARD_HOP * np.arange(frames) - int(AGE_SECONDS * RATE)
+    level = total[np.clip(at + reach, 0, len(voice))] - total[np.clip(at - reach, 0, len(voice))]
+    return level > level.max() * 10 ** (SPEECH_DB / 10)
+
+
+def fitted(x, y, weights):
+    """Bias and weights."""
+
+    def loss(parameters):
+        z = x @ parameters[1:] + parameters[0]
+        slope = weights * (1 / (1 + np.exp(-z)) - y)
+        value = (weights * (np.logaddexp(0, z) - y * z)).sum()
+        return value, np.concatenate([[slope.sum()], slope @ x])
+
+    return minimize(loss, np.zeros(x.shape[1] + 1), jac=True, method="L-BFGS-B").x
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("prepared")
+    parser.add_argument("model", help="models/listener-live-16k.safetensors")
+    parser.add_argument("--mixtures", type=int, default=120)
+    parser.add_argument("--noises", type=int, default=48)
+    parser.add_argument("--seed", type=int, default=4141)
+    a = parser.parse_args()
+    net, mixer = shipped(a.model), Mixer(a.prepared, a.seed, SECONDS)
+    mixtures, labels, noises = [], [], []
+    while len(labels) < a.mixtures * len(SOFTER_DB):
+        batch = mixer.batch(BATCH)
+        # Half of full scale, as recordings are.
+        noisy = batch.noisy * (0.5 / batch.noisy.abs().amax(1, keepdim=True).clamp(min=1e-6))
+        for odds, power, half, voice in zip(*log_odds(net, noisy, batch.half), batch.half, batch.voice.numpy()):
+            for change_db in SOFTER_DB:
+                mixtures.append(inputs(odds, power, bool(half), change_db))
+                labels.append(truth(voice, len(odds)))
+    while len(noises) < a.noises:
+        # A quarter of it white.
+        source = mixer.noises(BATCH) if len(noises) % (4 * BATCH) else mixer.white(BATCH, mixer.samples)
+        level = mixer.tensor(10 ** (mixer.rng.uniform(*NOISE_DB, BATCH) / 20))[:, None]
+        half = torch.zeros(BATCH, dtype=torch.bool)
+        for odds, power in zip(*log_odds(net, source * level, half)):
+            noises.append(inputs(odds, power, False)[SETTLED_FRAMES:])
+    x, y = np.concatenate(mixtures + noises), np.concatenate(labels + [np.zeros(sum(map(len, noises)), bool)])
+    alone = np.arange(len(y)) >= sum(map(len, mixtures))
+    parts = (y, 0.5), (~y & ~alone, 0.25), (alone, 0.25)
+    bias, fraction, level = fitted(x, y, sum(share * part / part.sum() for part, share in parts))
+    print(f"const BIAS: f32 = {bias:.3f};")
+    print(f"const FRACTION_WEIGHT: f32 = {fraction:.3f};")
+    print(f"const LEVEL_WEIGHT: f32 = {level:.3f};")
+
+
+if __name__ == "__main__":
+    main()
