@@ -1,7 +1,8 @@
-//! Documents agree with the repository: links, names, recorded figures and options. Their words are tested with the
+//! Documents agree with the repository: links, names, recorded figures, models and options. Their words are tested with the
 //! program's, in `crates/cli/tests/words.rs`.
 
 mod links;
+mod models;
 mod options;
 mod records;
 

@@ -3,8 +3,8 @@
 use crate::alphamf_status::{self, ALPHAMF_FAILED, ALPHAMF_INPUT};
 use crate::boundary::{Failure, guarded, memory, model, reference, setting, string};
 use alphamf::denoiser::{Options, SessionSettings};
-use alphamf::signal::check_sample_rate;
 use alphamf::{Denoiser, Dictionary};
+use alphamf_signal::check_sample_rate;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::{Map, Value};
 use std::ffi::c_char;

@@ -6,9 +6,9 @@ use alphamf::Dictionary;
 use alphamf::denoiser::{
     LiveControls, LiveSettings, Options, SessionOutput, SessionSettings, SpeechLevels, VoiceEvent,
 };
-use alphamf::signal::SampleFormat;
 use alphamf::transform::{FrameGrid, Stft};
 use alphamf_files::{Container, OutputSpec, Writer};
+use alphamf_signal::SampleFormat;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

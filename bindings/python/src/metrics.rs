@@ -3,8 +3,8 @@
 use super::denoiser::Denoiser;
 use super::work::run;
 use super::{exception, value_error};
-use alphamf::signal::Signal;
 use alphamf_eval::{Failure, FileResult, metrics, pair_folders, summarise};
+use alphamf_signal::Signal;
 use numpy::{PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
 use std::error::Error;

@@ -1,8 +1,7 @@
 //! The annotation model of `newtonian` section 4 (its Table 3): Newtonian Monte Carlo on simplices and whole numbers.
 //!
 //! Labels are simulated with `K = 100` labellers, `C = 3` classes, 2.5 labels an item, `gamma = 10` and `rho = 0.5`;
-//! half of the items are held out. `--labels FILE` (annotator,item,label) and `--truth FILE` (item,truth) take labels
-//! that people gave.
+//! half of the items are held out. `--labels FILE` (annotator,item,label) and `--truth FILE` (item,truth) read real labels.
 
 #[path = "shared/annotation.rs"]
 mod model;
@@ -26,7 +25,7 @@ const CONCENTRATION: f64 = 10.0;
 const CORRECTNESS: f64 = 0.5;
 const SWEEPS: usize = 50;
 
-/// Labels of `items` items, from the model itself but for even shares.
+/// Labels of `items` items, drawn from the model with equal classes.
 fn simulate(items: usize, stream: &mut SeededRng) -> Result<Vec<Label>, Box<dyn std::error::Error>> {
     let wrong = CONCENTRATION * (1.0 - CORRECTNESS) / (CLASSES - 1) as f64;
     let row = |truth: usize| -> Vec<f64> {
@@ -55,8 +54,7 @@ fn simulate(items: usize, stream: &mut SeededRng) -> Result<Vec<Label>, Box<dyn 
 /// Sweeps, seconds and a log probability.
 type Row = (usize, f64, f64);
 
-/// After each of some sweeps: seconds, and the mean log probability of a held-out item's labels under the average of
-/// the draws so far.
+/// At several sweeps: seconds, and the mean log probability of a held-out item's labels under the mean of the draws so far.
 fn run(items: usize, streams: SeedTree) -> Result<(Vec<Row>, ChainStatistics), Box<dyn std::error::Error>> {
     let labels = simulate(items, &mut streams.rng(0))?;
     let half = items / 2;
@@ -86,21 +84,21 @@ fn run(items: usize, streams: SeedTree) -> Result<(Vec<Row>, ChainStatistics), B
     Ok((rows, chain.statistics()))
 }
 
-/// The rows of a table of numbers with a head.
+/// The rows of a table with a header.
 fn numbers(path: &Path) -> Result<Vec<Vec<usize>>, Box<dyn std::error::Error>> {
     let text = std::fs::read_to_string(path)?;
     let row = |line: &str| line.split(',').map(|cell| cell.trim().parse()).collect::<Result<Vec<usize>, _>>();
     Ok(text.lines().skip(1).filter(|line| !line.is_empty()).map(row).collect::<Result<_, _>>()?)
 }
 
-/// Numbers from 0 for whatever numbers there are.
+/// Numbers from 0 for the distinct values.
 fn renumber(values: impl Iterator<Item = usize>) -> BTreeMap<usize, usize> {
     let mut map: BTreeMap<usize, usize> = values.map(|value| (value, 0)).collect();
     map.values_mut().enumerate().for_each(|(index, value)| *value = index);
     map
 }
 
-/// The share of items whose most probable class, and whose most frequent label, is the true one.
+/// The fraction of items whose most probable class, and whose most frequent label, is the true one.
 fn people(labels: &Path, truth: &Path, streams: SeedTree) -> Result<[f64; 2], Box<dyn std::error::Error>> {
     let (rows, truth) = (numbers(labels)?, numbers(truth)?);
     let maps = [0, 1, 2].map(|column| renumber(rows.iter().map(|row| row[column])));

@@ -1,8 +1,8 @@
 //! The Bayesian conditional random field of `quasi-newton-mcmc` section 6 (its Table 3): HMC against HMC-BFGS.
 //!
 //! `--data DIR` names the folder that holds `text/train.txt.gz` and `text/test.txt.gz` of CoNLL-2000. The paper's lines
-//! of Usenet FAQs are not to be had; four labels and 26 features make a model of the same size. `--sentences N` takes other
-//! than 40 of the training set, `--runs N` more runs than one.
+//! of Usenet FAQs are not available; four labels and 26 features make a model of the same size. `--sentences N` sets the size
+//! of the training set (40), `--runs N` the number of runs (1).
 
 #[path = "shared/crf.rs"]
 mod model;
@@ -18,11 +18,11 @@ use alphamf_samplers::*;
 use model::{Crf, Position};
 use shared::{Outcome, Report, number, option, read_gzip, row};
 
-/// The first word of a noun phrase, its other words, verb phrases, and all else.
+/// Labels: the first word of a noun phrase, its other words, verb phrases, and all else.
 const LABELS: usize = 4;
-/// Kinds of parts of speech.
+/// Classes of parts of speech.
 const KINDS: usize = 8;
-/// The kind of the word before, of the word and of the next; a capital letter, a digit.
+/// Features: the classes of the previous word, of the word and of the next; a capital letter, a digit.
 const FEATURES: usize = 3 * KINDS + 2;
 const VARIANCE: f64 = 100.0;
 const BURN_IN: usize = 1000;
@@ -75,7 +75,7 @@ fn read(path: &Path, sentences: usize) -> Result<Vec<Vec<Position>>, Box<dyn Err
     text.split("\n\n").filter(|lines| !lines.trim().is_empty()).take(sentences).map(words).collect()
 }
 
-/// The share of words of `test` whose most probable label under `theta` is the true one.
+/// The fraction of words of `test` whose most probable label under `theta` is the true one.
 fn accuracy(model: &mut Crf, theta: &[f64], test: &[Vec<Position>]) -> f64 {
     let (mut right, mut all) = (0, 0);
     for sentence in test {
@@ -86,7 +86,7 @@ fn accuracy(model: &mut Crf, theta: &[f64], test: &[Vec<Position>]) -> f64 {
     right as f64 / all as f64
 }
 
-/// The whole number after `--name`, or the one that goes without.
+/// The whole number after `--name`, or a default.
 fn count(name: &str, without: usize) -> Result<usize, Box<dyn Error>> {
     let Some(given) = option(name) else { return Ok(without) };
     Ok(given.to_string_lossy().parse().map_err(|_| format!("{name} {}: a whole number", given.display()))?)
@@ -124,7 +124,7 @@ fn main() -> Outcome {
                 )?),
             };
             let chains = sampler.chains();
-            // Other starts for other runs.
+            // Each run has its own start.
             let mut stream = streams.rng(1);
             let start = (0..dimension).map(|_| f64::normal(&mut stream)).collect();
             let mut chain = Chain::new(model.clone(), &mut *sampler, start)?;

@@ -1,9 +1,9 @@
 //! Online latent Dirichlet allocation, `complete-recipe` section 4.2 (its Figure 3): SGLD, SGHMC, SGRLD and SGRHMC on
-//! documents that are seen once, in a stream.
+//! a stream of documents, each read once.
 //!
-//! `--corpus NAME` is `simulated` (from known topics; the default), `brown` or `movies`; for the two latter `--data DIR` names the
+//! `--corpus NAME` is `simulated` (from known topics; the default), `brown` or `movies`; for the latter two `--data DIR` names the
 //! folder that holds `text/brown_chunks.txt.gz` and `text/movie_reviews.txt.gz`. `--topics N` (50), `--runs N` (3) and `--tuning N`,
-//! the number of documents that steps are tried on (all), make a run shorter. The paper streams Wikipedia.
+//! the number of documents for the choice of steps (all), shorten a run. The paper streams Wikipedia.
 
 #[path = "shared/lda.rs"]
 mod model;
@@ -21,27 +21,27 @@ use rand::RngExt;
 use rand_distr::{Distribution, Gamma};
 use shared::{Outcome, Report, dirichlet, draw, number, number_option, option, plot, read_gzip};
 
-/// Documents of a step.
+/// Documents per step.
 const BATCH: usize = 20;
-/// Documents between two looks at the perplexity.
+/// Documents between two evaluations of the perplexity.
 const LOOK: usize = 500;
-/// Documents that steps are chosen by, and as many that the perplexity is of.
+/// Documents for the choice of steps, and as many for the perplexity.
 const HELD_OUT: usize = 150;
-/// The paper's parameters of both Dirichlet laws are not given.
+/// Parameters of both Dirichlet laws; the paper does not give its own.
 const PRIOR: f64 = 0.1;
 const SWEEPS: [usize; 2] = [15, 10];
 
-/// Documents in random order, and how many words there are to choose from.
+/// Documents in random order, and the size of the vocabulary.
 struct Corpus {
     name: &'static str,
     topics: usize,
     documents: Vec<Document>,
     words: usize,
-    /// The topics that the documents were made of, as a state.
+    /// The true topics of simulated documents, as a state.
     truth: Option<Vec<f64>>,
 }
 
-/// The documents of a file, one a line, without the words that stand in fewer than 20 of them or in more than a tenth.
+/// The documents of a file, one a line, without words that occur in fewer than 20 of them or in more than a tenth.
 fn read(name: &'static str, topics: usize, path: &Path) -> Result<Corpus, Box<dyn Error>> {
     let text = String::from_utf8(read_gzip(path)?)?;
     let mut found: HashMap<&str, usize> = HashMap::new();
@@ -101,7 +101,7 @@ impl Method {
         (Self::Sgrhmc, "SGRHMC", "0.806"),
     ];
 
-    /// The first steps to choose from.
+    /// Candidates for the first step.
     fn steps(self) -> [f64; 4] {
         match self {
             Self::Sgld => [1e-5, 1e-4, 1e-3, 1e-2],
@@ -134,7 +134,7 @@ impl Method {
     }
 }
 
-/// What a run found: perplexities after so many documents, and seconds per 100 documents.
+/// Result of a run: perplexities by number of documents, and seconds per 100 documents.
 struct Run {
     perplexities: Vec<(f64, f64)>,
     seconds: f64,
@@ -165,7 +165,7 @@ fn run(
     let stream_of_documents = &corpus.documents[2 * HELD_OUT..];
     let shape = shape(corpus);
     let dimension = shape.topics * shape.words;
-    // Near the mean of the prior, and each topic a little different.
+    // Near the mean of the prior, with small differences between topics.
     let law = Gamma::new(100.0, PRIOR / 100.0)?;
     let mut noise = streams.rng(1);
     let start: Vec<f64> = (0..dimension).map(|_| law.sample(&mut noise)).collect();

@@ -78,14 +78,14 @@ enum Method {
 }
 
 impl Method {
-    /// Name, sampler and what the paper's Table 1 says of it.
+    /// Name, sampler and its values in the paper's Table 1.
     const ALL: [(Self, &'static str, &'static str); 3] = [
         (Self::Hmc, "HMC", "3312 / 3862 / 4445"),
         (Self::HmcBfgs, "HMC-BFGS", "3643 / 4541 / 4993"),
         (Self::Rmhmc, "RMHMC", "4819 / 4950 / 5000"),
     ];
 
-    /// Runs, steps of burn-in and draws: those of RMHMC are dear.
+    /// Runs, steps of burn-in and draws: fewer for RMHMC, whose steps are costly.
     fn lengths(self) -> (u64, usize, usize) {
         if self == Self::Rmhmc { (1, 100, 200) } else { (2, 1000, 5000) }
     }
@@ -112,7 +112,7 @@ impl Method {
     }
 }
 
-/// Draws that effective sizes are stated for.
+/// Number of draws for which effective sizes are stated.
 const STATED: usize = 5000;
 
 /// Least, mean and largest effective size per [`STATED`] draws of a method on a set, and seconds for as many.

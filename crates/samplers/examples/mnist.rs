@@ -29,7 +29,7 @@ fn read_mnist(folder: &Path, part: &str) -> Result<Labelled, Box<dyn Error>> {
 /// The step of gradient descent: below twice the inverse of the largest curvature, which is that at zero.
 const DESCENT: f64 = 1e-5;
 
-/// The share of images that are taken for the wrong digit, by the probabilities that each is a nine.
+/// The fraction of misclassified images, by the probabilities that each is a nine.
 fn error(nines: &[f64], truth: &[bool]) -> f64 {
     let wrong = nines.iter().zip(truth).filter(|(nine, truth)| (**nine > 0.5) != **truth);
     wrong.count() as f64 / truth.len() as f64

@@ -1,9 +1,9 @@
 //! Logistic regression on many synthetic observations, `newtonian` section 4.1 and Table 1: 40 coefficients of one site
 //! and a constant of its own, as in the paper, beside NUTS.
 //!
-//! `--rows N` is the number of observations that the posterior is of, 10,000 if not given (half the paper's 20,000, of which
-//! it holds out the other half); above [`HELD`] they are not kept but made anew in every pass over them. `--draws N`
-//! limits the samples to less than the paper's 1000, `--passes N` instead of them what NUTS may read, in passes.
+//! `--rows N` is the number of observations, default 10,000 (half the paper's 20,000, of which it holds out the other half);
+//! above [`HELD`] they are generated again in every pass. `--draws N` limits the samples to fewer than the paper's 1000,
+//! `--passes N` limits the passes of NUTS over the data instead.
 
 #[path = "shared/counted.rs"]
 mod counted;
@@ -21,11 +21,11 @@ use shared::{Outcome, Report, convergence, halves, logistic_row, number_option, 
 
 const DIMENSION: usize = 41;
 const HELD_OUT: usize = 10_000;
-/// The most observations that are kept in memory.
+/// Limit on the observations in memory.
 const HELD: usize = 1_000_000;
-/// Observations that are made together.
+/// Observations per chunk.
 const CHUNK: usize = 2_000;
-/// Weights below this change no digit of a sum.
+/// Weights below this do not change a sum.
 const NEGLIGIBLE: f64 = 1e-17;
 
 /// The posterior given observations that come in chunks.
@@ -60,7 +60,7 @@ impl Chunked {
         (inputs, labels)
     }
 
-    /// One pass: `each` sees the inputs, what is added to the potential, its slope and its curvature along the activation.
+    /// One pass: `each` receives the inputs, the term of the potential, its slope and its curvature along the activation.
     /// Returns the potential.
     fn pass(&self, theta: &[f64], mut each: impl FnMut(&[f64], f64, f64)) -> f64 {
         let mut potential: f64 = (0..DIMENSION).map(|row| 0.5 * precision(row) * theta[row].powi(2)).sum();
@@ -190,7 +190,7 @@ fn main() -> Outcome {
         count.set(0);
         let (clock, mut trace) = (Instant::now(), Vec::new());
         let mut learning = 0;
-        // The first half of what is allowed adapts: NUTS its step, Newtonian Monte Carlo takes every step far downhill.
+        // The first half is burn-in: NUTS adapts its step, Newtonian Monte Carlo takes every step far downhill.
         let most = if is_newtonian || passes == usize::MAX { draws } else { usize::MAX };
         while trace.len() < most && count.get() < passes {
             let adapts = trace.len() < most / 2 && count.get() < passes / 2;

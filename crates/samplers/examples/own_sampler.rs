@@ -1,5 +1,5 @@
-//! A new sampler in ten lines: Langevin dynamics that turn as they fall (a constant curl `Q`), which leave the same
-//! law and forget sooner than those that do not (`complete-recipe` section 2: any `D` and `Q` will do).
+//! A new sampler in ten lines: Langevin dynamics with a constant curl `Q`, which keep the stationary law and mix faster
+//! than without it (`complete-recipe` section 2 allows any `D` and `Q`).
 
 use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::recipe::{Langevin, Recipe, RecipeSampler};

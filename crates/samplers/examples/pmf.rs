@@ -22,16 +22,16 @@ use shared::{Outcome, Report, option, plot};
 const MOVIES: usize = 3_952;
 const USERS: usize = 6_040;
 const FACTORS: usize = 10;
-/// Where the users' factors begin.
+/// Index of the users' first factor.
 const SPLIT: usize = MOVIES * FACTORS;
 const UNKNOWNS: usize = (MOVIES + USERS) * FACTORS;
 /// The precision of a rating, as in the demonstration of Salakhutdinov and Mnih (2008).
 const PRECISION: f64 = 2.0;
-/// The paper's step, and draws enough to see what becomes of it.
+/// The paper's step, and enough draws to see its effect.
 const PUBLISHED: (f64, usize) = (0.01, 20);
-/// Draws over which the step adapts, and which are not averaged.
+/// Draws of burn-in, in which the step adapts.
 const BURN_IN: usize = 60;
-/// Draws that are averaged.
+/// Averaged draws.
 const DRAWS: usize = 150;
 
 /// Where the factors of movie and user begin, and the rating.
@@ -64,7 +64,7 @@ fn factors_mut(theta: &mut [f64], start: usize) -> &mut Factors {
 }
 
 fn dot(a: &Factors, b: &Factors) -> f64 {
-    // In pairs, as wide as any processor's registers: rounding would forbid the compiler to.
+    // In lanes, as the compiler may not reorder floating-point sums.
     let (a, b) = (a.as_chunks::<2>().0, b.as_chunks::<2>().0);
     let sums = a.iter().zip(b).fold([0.0; 2], |sums, (a, b)| [sums[0] + a[0] * b[0], sums[1] + a[1] * b[1]]);
     sums[0] + sums[1]
@@ -80,7 +80,7 @@ fn add(sum: &mut Factors, factor: f64, term: &Factors) {
 
 /// `PRECISION / 2 sum (m'u - rating)^2`, and Gaussian priors of the factors of movies and users.
 struct Factorisation<'a> {
-    /// A user's one after the other: what belongs to the user is loaded and stored once.
+    /// Sorted by user: a user's factors are loaded and stored once.
     ratings: &'a [Rating],
     /// Prior precisions of the factors of movies and of users.
     priors: [f64; 2],
@@ -178,7 +178,7 @@ fn main() -> Outcome {
     // Neighbours in memory are met one after the other.
     ratings.sort_by_key(|&(movie, user, _)| (user, movie));
     let found = error(held_out.iter().map(|&(movie, user, _)| product(&best, movie, user)), mean, &held_out);
-    // The priors that the factors found are drawn from.
+    // Priors fitted to the factors.
     let priors = [&best[..SPLIT], &best[SPLIT..]]
         .map(|side| side.len() as f64 / side.iter().map(|x| x * x).sum::<f64>());
 

@@ -34,7 +34,7 @@ fn sampler(name: &str, dimension: usize, seed: u64) -> Result<Box<dyn Sampler<f6
     })
 }
 
-/// The metric of the quartic without its divergence: what the naive version of eq. 16 believes in.
+/// The metric of the quartic without its divergence: the naive version, eq. 16.
 struct Naive(Quartic);
 
 impl Metric<f64> for Naive {

@@ -1,9 +1,9 @@
 //! Robust regression with Student-t noise, `newtonian` section 4.1 and Table 2: 40 slopes, Newtonian Monte Carlo beside
 //! NUTS.
 //!
-//! `--rows N` is the number of observations that the posterior is of, 10,000 if not given (half the paper's 20,000, of which
-//! it holds out the other half). `--draws N` limits the samples to less than the paper's 1000, `--passes N` instead of
-//! them what NUTS may read, in passes.
+//! `--rows N` is the number of observations, default 10,000 (half the paper's 20,000, of which it holds out the other half).
+//! `--draws N` limits the samples to fewer than the paper's 1000, `--passes N` limits the passes of NUTS over the data
+//! instead.
 
 #[path = "shared/counted.rs"]
 mod counted;
@@ -21,7 +21,7 @@ use shared::{Outcome, Report, convergence, number_option, plot, row};
 
 const SLOPES: usize = 40;
 const HELD_OUT: usize = 10_000;
-/// The most steps in which Newtonian Monte Carlo takes every step far downhill.
+/// Limit on the burn-in of Newtonian Monte Carlo, in which it takes every step far downhill.
 const BURN_IN: usize = 30;
 
 fn main() -> Outcome {

@@ -39,7 +39,7 @@ pub struct Statistics {
     /// Monte Carlo error of the posterior-mean gain; `None` with too few draws.
     pub monte_carlo: Option<MonteCarloError>,
     /// Counts of the samplers over the averaged sweeps; `None` without sampling.
-    pub moves: Option<SamplerStatistics>,
+    pub sampler: Option<SamplerStatistics>,
 }
 
 /// Counts of the samplers over the averaged sweeps; see [`SamplerCounters`].
@@ -109,7 +109,7 @@ impl Statistics {
                 gain_standard_error: monte_carlo.standard_error(),
                 effective_draws: Some(monte_carlo.effective_draws()).filter(|draws| draws.is_finite()),
             }),
-            moves: counters.step_size().map(|step_size| SamplerStatistics {
+            sampler: counters.step_size().map(|step_size| SamplerStatistics {
                 step_size,
                 usable_pairs: counters.usable_pairs(),
                 mirrored_fraction: counters.mirrored_fraction(),

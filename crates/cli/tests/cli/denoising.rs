@@ -103,7 +103,7 @@ fn separate_channels_are_as_if_alone() {
 }
 
 #[test]
-fn faint_noise_is_dithered_unless_told_not_to() {
+fn faint_noise_is_dithered_by_default() {
     // Peaks of 6 codes, -75 dBFS: what is left of it is below half a code.
     let folder = Folder::new();
     let [input, output] = ["in.wav", "out.wav"].map(|name| folder.join(name));
@@ -168,7 +168,7 @@ fn the_strength_decides_how_much_noise_stays() {
 
 /// Noise under a voice that never pauses: only the stretch without it tells the two apart.
 #[test]
-fn the_noise_can_be_learned_from_a_stretch() {
+fn the_noise_can_be_estimated_from_a_section() {
     let folder = Folder::new();
     let (input, output) = (folder.join("in.wav"), folder.join("out.wav"));
     let tones = |time: f32| (1..20).map(|k| (TAU * 200.0 * k as f32 * time).sin() / k as f32).sum::<f32>();

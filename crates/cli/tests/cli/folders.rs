@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 #[test]
-fn folders_are_worked_through_whatever_is_in_them() {
+fn folders_are_processed_whatever_they_hold() {
     let folder = Folder::new();
     let (recordings, results) = (folder.join("in"), folder.join("in").join("out"));
     fs::create_dir_all(recordings.join("more")).unwrap();
@@ -92,7 +92,7 @@ fn folders_that_cannot_work_are_refused_before_any_work() {
 }
 
 #[test]
-fn a_dictionary_learned_from_a_folder_denoises() {
+fn a_dictionary_trained_on_a_folder_denoises() {
     let folder = Folder::new();
     let speech = folder.join("speech");
     fs::create_dir_all(speech.join("more")).unwrap();
@@ -144,7 +144,7 @@ fn a_dictionary_learned_from_a_folder_denoises() {
 }
 
 #[test]
-fn folders_of_no_use_are_named() {
+fn invalid_folders_are_named() {
     let folder = Folder::new();
     let (speech, model) = (folder.join("speech"), folder.join("model"));
     let fails = |options: &[&str], code: i32, words: &[&str]| {

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 #[test]
-fn inputs_of_no_use_are_named_and_leave_no_output() {
+fn invalid_inputs_are_named_and_leave_no_output() {
     let folder = Folder::new();
     let output = folder.join("out.wav");
     let input = folder.join("in.wav");
@@ -31,7 +31,7 @@ fn inputs_of_no_use_are_named_and_leave_no_output() {
 }
 
 #[test]
-fn outputs_of_no_use_are_named_and_nothing_is_overwritten() {
+fn invalid_outputs_are_named_and_nothing_is_overwritten() {
     let folder = Folder::new();
     let input = folder.join("in.wav");
     write(&input, spec(16_000, 1), voice(16_000, 0.2, 120.0));
@@ -67,7 +67,7 @@ fn outputs_of_no_use_are_named_and_nothing_is_overwritten() {
 }
 
 #[test]
-fn options_out_of_range_are_told_their_range() {
+fn options_out_of_range_report_their_range() {
     let folder = Folder::new();
     let (input, output) = (demo("demo-noisy.wav"), folder.join("out.wav"));
     for (options, words) in [
@@ -150,7 +150,7 @@ fn a_method_and_what_it_fixes_exclude_each_other() {
 }
 
 #[test]
-fn what_is_not_a_dictionary_is_refused() {
+fn invalid_dictionaries_are_refused() {
     let folder = Folder::new();
     let (input, output, model) = (demo("demo-noisy.wav"), folder.join("out.wav"), folder.join("model"));
     let options = ["--model", model.to_str().unwrap()];
@@ -166,7 +166,7 @@ fn what_is_not_a_dictionary_is_refused() {
 }
 
 #[test]
-fn what_would_take_much_memory_is_refused_before_it_does() {
+fn inputs_that_need_much_memory_are_refused_beforehand() {
     let folder = Folder::new();
     let (input, output) = (folder.join("in.wav"), folder.join("out.wav"));
     write(&input, spec(192_000, 256), hiss(256 * 96).map(|x| 0.3 * x));
@@ -178,7 +178,7 @@ fn what_would_take_much_memory_is_refused_before_it_does() {
 }
 
 #[test]
-fn damaged_files_that_bring_decoders_to_panic_cost_one_line() {
+fn damaged_files_that_make_decoders_panic_cost_one_line() {
     let folder = Folder::new();
     let regressions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join("fuzz").join("regressions");
     let files: Vec<PathBuf> = fs::read_dir(regressions).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -16,14 +16,14 @@ fn record_of(options: &[&str]) -> (serde_json::Value, String) {
 }
 
 #[test]
-fn the_record_tells_what_the_samplers_did() {
+fn the_record_has_the_counts_of_the_sampler() {
     let (record, said) = record_of(&[]);
     assert_eq!(record["settings"]["sampling"]["sampler"], "hamcmc");
-    let moves = &record["files"][0]["moves"];
-    assert!(moves["step_size"].as_f64().is_some_and(|step| step > 0.0), "{moves}");
+    let sampler = &record["files"][0]["sampler"];
+    assert!(sampler["step_size"].as_f64().is_some_and(|step| step > 0.0), "{sampler}");
     // Of the two pairs between three chains.
-    assert!(moves["usable_pairs"].as_f64().is_some_and(|pairs| (0.5..=2.0).contains(&pairs)), "{moves}");
-    assert!(moves["mirrored_fraction"].is_null() && moves["impulse_acceptance"].is_null(), "{moves}");
+    assert!(sampler["usable_pairs"].as_f64().is_some_and(|pairs| (0.5..=2.0).contains(&pairs)), "{sampler}");
+    assert!(sampler["mirrored_fraction"].is_null() && sampler["impulse_acceptance"].is_null(), "{sampler}");
     assert!(!said.contains("trained with alpha"), "{said}");
 
     let (record, said) = record_of(&["--method", "published", "--seed", "3"]);
@@ -36,9 +36,9 @@ fn the_record_tells_what_the_samplers_did() {
         (&1.2.into(), &"mirrored".into())
     );
     assert_eq!(record["options"], serde_json::json!({"method": "published", "seed": 3}));
-    let moves = &record["files"][0]["moves"];
+    let sampler = &record["files"][0]["sampler"];
     let within = |key: &str, low: f64, high: f64| {
-        assert!(moves[key].as_f64().is_some_and(|value| (low..high).contains(&value)), "{key}: {moves}");
+        assert!(sampler[key].as_f64().is_some_and(|value| (low..high).contains(&value)), "{key}: {sampler}");
     };
     within("step_size", 7.99e-4, 8.01e-4);
     // Of four; and what was measured, with room for other processors and samplers.
@@ -86,7 +86,7 @@ fn levels_are_a_table_of_bands_and_slots() {
 }
 
 #[test]
-fn statistics_and_figures_tell_what_was_found() {
+fn statistics_and_figures_hold_the_results() {
     let folder = Folder::new();
     let [input, output, stats, svg, png] =
         ["in.wav", "out.wav", "stats.json", "figure.svg", "figure.png"].map(|name| folder.join(name));
@@ -150,7 +150,7 @@ fn statistics_and_figures_tell_what_was_found() {
 }
 
 #[test]
-fn manual_and_completions_know_every_option() {
+fn manual_and_completions_have_the_options() {
     let printed = |arguments: &[&str]| {
         let assert = denoise(arguments).assert().success().stderr("");
         String::from_utf8(assert.get_output().stdout.clone()).unwrap()

@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 #[test]
-fn a_repeated_run_knows_its_results() {
+fn a_repeated_run_skips_its_results() {
     let folder = Folder::new();
     let (inputs, results) = (folder.join("in"), folder.join("out"));
     fs::create_dir(&inputs).unwrap();
@@ -35,7 +35,7 @@ fn a_repeated_run_knows_its_results() {
 }
 
 #[test]
-fn folders_tell_what_they_leave_out_and_keep_names_apart() {
+fn folders_report_skipped_files_and_keep_names_distinct() {
     let folder = Folder::new();
     let [inputs, more, results, residuals, plots, levels] =
         ["in", "more", "out", "residuals", "plots", "levels"].map(|name| folder.join(name));
@@ -85,7 +85,7 @@ fn folders_tell_what_they_leave_out_and_keep_names_apart() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn names_that_are_no_text_cost_nothing() {
+fn names_that_are_not_utf8_are_handled() {
     use std::os::unix::ffi::OsStrExt;
     let folder = Folder::new();
     let odd = folder.0.path().join(std::ffi::OsStr::from_bytes(b"a\xff"));
@@ -173,7 +173,7 @@ fn a_folder_that_cannot_be_read_does_not_stop_the_rest() {
 }
 
 #[test]
-fn many_folders_are_looked_through_quickly() {
+fn many_folders_are_searched_quickly() {
     let folder = Folder::new();
     let inputs = folder.join("in");
     for index in 0..20_000 {
@@ -216,7 +216,7 @@ fn a_list_may_begin_with_the_mark_of_its_byte_order() {
 }
 
 #[test]
-fn reports_of_one_name_in_two_formats_are_kept_apart() {
+fn reports_of_one_name_in_two_formats_are_distinct() {
     let folder = Folder::new();
     let inputs = folder.join("in");
     fs::create_dir(&inputs).unwrap();
@@ -238,7 +238,7 @@ fn audio_books_are_audio() {
 }
 
 #[test]
-fn shards_make_together_what_one_run_makes() {
+fn shards_together_equal_one_run() {
     let folder = Folder::new();
     let (inputs, whole, parts) = (folder.join("in"), folder.join("whole"), folder.join("parts"));
     fs::create_dir_all(inputs.join("b")).unwrap();

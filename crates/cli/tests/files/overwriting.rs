@@ -13,7 +13,7 @@ use std::{
 };
 
 #[test]
-fn what_exists_is_not_replaced_unasked() {
+fn existing_files_are_replaced_with_force_only() {
     let folder = Folder::new();
     let [first, second, new] = ["a.wav", "b.wav", "new.wav"].map(|name| folder.join(name));
     [&first, &second].into_iter().for_each(|path| recording(path));
@@ -54,7 +54,7 @@ fn two_outputs_are_two_files_however_they_are_spelled() {
 /// Also where a link leads to what is not there yet.
 #[test]
 #[cfg(unix)]
-fn a_link_without_a_target_is_its_target() {
+fn a_dangling_link_is_its_target() {
     let folder = Folder::new();
     recording(&folder.join("t.wav"));
     symlink("new.wav", folder.join("link.wav")).unwrap();

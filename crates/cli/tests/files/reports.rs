@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 #[test]
-fn mistyped_commands_and_values_are_told_what_was_meant() {
+fn mistyped_commands_and_values_get_a_suggestion() {
     let folder = Folder::new();
     let input = folder.join("in.wav");
     recording(&input);
@@ -37,7 +37,7 @@ fn mistyped_commands_and_values_are_told_what_was_meant() {
 }
 
 #[test]
-fn what_recordings_lack_is_told_when_they_are_learned_from_or_scored() {
+fn losses_are_reported_by_training_and_evaluation() {
     let folder = Folder::new();
     let [speech, noisy, model] = ["speech", "noisy", "model"].map(|name| folder.join(name));
     [&speech, &noisy].into_iter().for_each(|path| fs::create_dir(path).unwrap());
@@ -88,7 +88,7 @@ fn what_recordings_lack_is_told_when_they_are_learned_from_or_scored() {
 }
 
 #[test]
-fn training_goes_on_without_bad_files() {
+fn training_continues_without_bad_files() {
     let folder = Folder::new();
     let [speech, model, output] = ["speech", "model.safetensors", "out.wav"].map(|name| folder.join(name));
     fs::create_dir(&speech).unwrap();

@@ -7,7 +7,7 @@ use std::fs;
 use tempfile::TempDir;
 
 #[test]
-fn pictures_stay_and_the_sound_is_replaced() {
+fn video_is_copied_and_its_audio_replaced() {
     let folder = TempDir::new().unwrap();
     let pictures = "testsrc=size=64x48:rate=10:duration=1";
     let sound = "anoisesrc=sample_rate=16000:duration=1:amplitude=0.1:seed=1";
@@ -80,7 +80,7 @@ fn names_that_begin_with_a_dash_are_names() {
 
 #[test]
 #[cfg(unix)]
-fn what_is_only_called_ffmpeg_is_passed_over() {
+fn other_files_called_ffmpeg_are_skipped() {
     use std::os::unix::fs::PermissionsExt;
     let folder = TempDir::new().unwrap();
     let sound =
@@ -114,7 +114,7 @@ fn what_is_only_called_ffmpeg_is_passed_over() {
 /// A disk of so few kilobytes that no output fits on it: nothing is lost, nothing stays, and it is an error.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_full_disk_is_an_error_whoever_encodes() {
+fn a_full_disk_is_an_error_of_every_encoder() {
     let folder = TempDir::new().unwrap();
     let sound =
         ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=4:amplitude=0.1:seed=1", "in.wav"];
@@ -202,7 +202,7 @@ fn a_playlist_opens_no_other_file() {
 }
 
 #[test]
-fn what_only_ffmpeg_reads_is_read_by_it() {
+fn formats_of_ffmpeg_alone_are_read_by_it() {
     let folder = TempDir::new().unwrap();
     let sound =
         ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=1:amplitude=0.1:seed=1", "in.wma"];

@@ -1,12 +1,12 @@
 //! Damaged, cut and mixed recordings: refused, salvaged or reported.
 
-use crate::{INPUT, USAGE, denoise, ffmpeg, is_told, message, noisy};
+use crate::{INPUT, USAGE, denoise, ffmpeg, is_reported, message, noisy};
 use alphamf::signal::SampleFormat;
 use std::fs;
 use tempfile::TempDir;
 
 #[test]
-fn a_damaged_recording_is_refused_salvaged_or_told() {
+fn a_damaged_recording_is_refused_salvaged_or_reported() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("in.wav");
     alphamf_files::write(&path, &noisy()).unwrap();
@@ -32,7 +32,7 @@ fn a_damaged_recording_is_refused_salvaged_or_told() {
 }
 
 #[test]
-fn a_stream_that_is_cut_off_is_told_and_refused_if_asked() {
+fn a_truncated_stream_is_reported_or_refused() {
     let folder = TempDir::new().unwrap();
     let noise = "anoisesrc=sample_rate=16000:duration=4:amplitude=0.2:seed=1";
     if !ffmpeg(folder.path(), &["-f", "lavfi", "-i", noise, "whole.ogg"]) {
@@ -49,7 +49,7 @@ fn a_stream_that_is_cut_off_is_told_and_refused_if_asked() {
 }
 
 #[test]
-fn what_is_missing_is_told_whoever_decodes() {
+fn missing_samples_are_reported_by_every_decoder() {
     let folder = TempDir::new().unwrap();
     let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=4:amplitude=0.1:seed=3"];
     let by_ffmpeg: [(&str, &[&str]); 5] = [
@@ -83,10 +83,10 @@ fn what_is_missing_is_told_whoever_decodes() {
             }
             // Whose last packet is whole looks whole: it does not say how long it is.
             "a.spx" => {}
-            "a.caf" | "a.aiff" => is_told(&folder, &cut, &["ends_early", "missing_samples"]),
-            "a.tta" | "a.wv" => is_told(&folder, &cut, &["missing_samples"]),
-            "a.wma" | "a.ac3" => is_told(&folder, &cut, &["damaged_packets"]),
-            _ => is_told(&folder, &cut, &["ends_early"]),
+            "a.caf" | "a.aiff" => is_reported(&folder, &cut, &["ends_early", "missing_samples"]),
+            "a.tta" | "a.wv" => is_reported(&folder, &cut, &["missing_samples"]),
+            "a.wma" | "a.ac3" => is_reported(&folder, &cut, &["damaged_packets"]),
+            _ => is_reported(&folder, &cut, &["ends_early"]),
         }
     }
     // Also without ffmpeg.
@@ -114,12 +114,12 @@ fn what_is_missing_is_told_whoever_decodes() {
         bytes[middle..middle + 600].fill(0x55);
         let damaged = format!("damaged-{name}");
         fs::write(folder.path().join(&damaged), bytes).unwrap();
-        is_told(&folder, &damaged, &["damaged_packets"]);
+        is_reported(&folder, &damaged, &["damaged_packets"]);
     }
 }
 
 #[test]
-fn a_recorder_that_died_leaves_more_than_its_header_says() {
+fn a_dead_recorder_leaves_more_than_its_header_declares() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("in.wav");
     alphamf_files::write(&path, &noisy().with_format(SampleFormat::Int16)).unwrap();
@@ -129,7 +129,7 @@ fn a_recorder_that_died_leaves_more_than_its_header_says() {
     bytes[start - 4..start].copy_from_slice(&16_000_u32.to_le_bytes());
     bytes[4..8].copy_from_slice(&(start as u32 + 15_992).to_le_bytes());
     fs::write(&path, &bytes).unwrap();
-    is_told(&folder, "in.wav", &["data_follow"]);
+    is_reported(&folder, "in.wav", &["data_follow"]);
     let samples = |name: &str| alphamf_files::read(folder.path().join(name)).unwrap().len();
     assert_eq!((samples("told.wav"), samples("salvaged.wav")), (8_000, 16_000));
     let mut piped = denoise(&folder, &["-", "none.wav", "--strict"]);
@@ -137,7 +137,7 @@ fn a_recorder_that_died_leaves_more_than_its_header_says() {
 }
 
 #[test]
-fn a_chain_of_mp3s_of_other_rates_is_told() {
+fn a_chain_of_mp3s_of_other_rates_is_reported() {
     let folder = TempDir::new().unwrap();
     let sound = |rate: u32, name: &str| {
         let noise = format!("anoisesrc=sample_rate={rate}:duration=2:amplitude=0.1:seed=1");
@@ -150,7 +150,7 @@ fn a_chain_of_mp3s_of_other_rates_is_told() {
     fs::write(folder.path().join("ab.mp3"), [read("a.mp3"), read("b.mp3")].concat()).unwrap();
     fs::write(folder.path().join("ba.mp3"), [read("b.mp3"), read("a.mp3")].concat()).unwrap();
     for name in ["ab.mp3", "ba.mp3"] {
-        is_told(&folder, name, &["other_recording_follows"]);
+        is_reported(&folder, name, &["other_recording_follows"]);
         let duration = alphamf_files::read(folder.path().join("told.wav")).unwrap().duration();
         assert!((duration - 2.0).abs() < 0.2, "{name}: {duration} s");
     }

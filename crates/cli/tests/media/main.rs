@@ -71,7 +71,7 @@ fn statistics(folder: &TempDir, arguments: &[&str]) -> (serde_json::Value, Strin
 }
 
 /// Refused if asked, told otherwise, and counted.
-fn is_told(folder: &TempDir, input: &str, keys: &[&str]) {
+fn is_reported(folder: &TempDir, input: &str, keys: &[&str]) {
     let (stats, said) = statistics(folder, &[input, "told.wav"]);
     for key in keys {
         let value = &stats[*key];

@@ -6,7 +6,7 @@ use std::fs;
 use tempfile::TempDir;
 
 #[test]
-fn what_is_said_of_a_recording_and_its_loudspeakers_are_kept() {
+fn metadata_and_speaker_positions_are_kept() {
     let folder = TempDir::new().unwrap();
     let arguments =
         ["-f", "lavfi", "-i", "sine=sample_rate=16000:duration=0.5", "-ac", "3", "-channel_layout", "2.1"];
@@ -28,7 +28,7 @@ fn what_is_said_of_a_recording_and_its_loudspeakers_are_kept() {
 }
 
 #[test]
-fn what_is_said_of_a_recording_stays_whoever_writes_it() {
+fn tags_are_kept_by_every_encoder() {
     let folder = TempDir::new().unwrap();
     let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=48000:duration=0.3:amplitude=0.1:seed=1"];
     let said = ["title=A title", "artist=Someone", "album=Many", "comment=A comment", "date=2021", "track=3"];
@@ -67,7 +67,7 @@ fn what_is_said_of_a_recording_stays_whoever_writes_it() {
 }
 
 #[test]
-fn tracks_covers_and_channels_are_kept_or_told() {
+fn tracks_covers_and_channels_are_kept_or_reported() {
     let folder = TempDir::new().unwrap();
     let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=1:amplitude=0.1:seed=1"];
     let two = ["-map", "0", "-map", "0", "-c:a", "aac", "two.mka"];

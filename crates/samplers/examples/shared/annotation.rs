@@ -3,7 +3,7 @@
 
 use alphamf_samplers::{Minibatch, Site, Sites, Support, Target};
 
-/// A label: who gave it, to what, and which.
+/// A label: labeller, item and class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Label {
     pub labeller: usize,
@@ -11,7 +11,7 @@ pub struct Label {
     pub class: usize,
 }
 
-/// The state is the classes' shares (`C`), every labeller's confusion matrix row by row (`K x C x C`) and every item's
+/// The state is the class probabilities (`C`), every labeller's confusion matrix row by row (`K x C x C`) and every item's
 /// class (`N`, whole numbers).
 #[derive(Debug, Clone)]
 pub struct Annotation {
@@ -53,12 +53,12 @@ impl Annotation {
         }
     }
 
-    /// Where the items' classes begin.
+    /// Index of the first item's class.
     pub fn first_item(&self) -> usize {
         self.classes + self.labellers * self.classes * self.classes
     }
 
-    /// The place of the probability that a labeller calls `class` what is `truth`.
+    /// Index of the probability that a labeller gives `class` to an item of class `truth`.
     pub fn confusion(&self, labeller: usize, truth: usize, class: usize) -> usize {
         self.classes + (labeller * self.classes + truth) * self.classes + class
     }
@@ -68,7 +68,7 @@ impl Annotation {
         if truth == class { self.right } else { self.wrong }
     }
 
-    /// Even shares, the prior's mean confusion, and for every item the class that most labels give it.
+    /// Equal class probabilities, the prior's mean confusion, and for every item its most frequent label.
     pub fn start(&self) -> Vec<f64> {
         let total = self.right + (self.classes - 1) as f64 * self.wrong;
         let mut theta = vec![self.share; self.classes];
@@ -84,7 +84,7 @@ impl Annotation {
         theta
     }
 
-    /// The probability of the labels of an item that was left out, its class integrated out.
+    /// The probability of the labels of a held-out item, its class integrated out.
     pub fn likelihood(&self, theta: &[f64], labels: &[(usize, usize)]) -> f64 {
         let of_class = |truth: usize| {
             let given = labels.iter().map(|&(labeller, class)| theta[self.confusion(labeller, truth, class)]);
@@ -93,7 +93,7 @@ impl Annotation {
         (0..self.classes).map(of_class).sum()
     }
 
-    /// What a simplex counts beside its prior: how often each of its entries was seen.
+    /// Counts of a simplex, besides its prior: occurrences of each entry.
     fn counts(&self, theta: &[f64], index: usize, counts: &mut [f64]) {
         counts.fill(0.0);
         let items = &theta[self.first_item()..];
@@ -161,7 +161,7 @@ impl Sites<f64> for Annotation {
         Site { rows: row..row + 1, support: Support::Discrete(self.classes) }
     }
 
-    /// A simplex touches the items of its labels, an item its labels.
+    /// A simplex depends on the items of its labels, an item on its labels.
     fn expand(&mut self, theta: &[f64], index: usize, u: &mut [f64], g: &mut [f64], h: &mut [f64]) {
         let simplices = 1 + self.labellers * self.classes;
         u[0] = 0.0;

@@ -1,4 +1,4 @@
-//! A law that counts how often all of its data are read.
+//! A target that counts the passes over its data.
 
 use std::cell::Cell;
 use std::rc::Rc;

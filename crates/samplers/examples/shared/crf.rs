@@ -23,14 +23,14 @@ pub struct Crf {
     lattice: Lattice,
 }
 
-/// What the forward and backward passes over one sequence leave, `labels x positions` each.
+/// Results of the forward and backward passes over one sequence, `labels x positions` each.
 #[derive(Clone, Default)]
 struct Lattice {
     /// Exponentials of the sums of `w`, over their largest.
     local: Vec<f64>,
     forward: Vec<f64>,
     backward: Vec<f64>,
-    /// What the forward variables of a position were divided by.
+    /// Divisors of the forward variables of each position.
     scales: Vec<f64>,
     /// Exponentials of `v`.
     transitions: Vec<f64>,

@@ -1,7 +1,7 @@
 //! Latent Dirichlet allocation by expanded means (`complete-recipe` section 4.2; Patterson and Teh 2013).
 //!
 //! Topic `k` gives word `w` the probability `theta_wk / sum_v theta_vk`, with `theta_wk ~ Gamma(shape, 1)`; a document's
-//! shares of topics are `Dirichlet(alpha)` and integrated out. The state is `topics x words`.
+//! topic probabilities are `Dirichlet(alpha)` and integrated out. The state is `topics x words`.
 
 use alphamf_samplers::random::{SeedTree, SeededRng};
 use alphamf_samplers::{Metric, Minibatch, Target};
@@ -10,7 +10,7 @@ use rand::RngExt;
 /// A document: the numbers of its words, in order.
 pub type Document = Vec<usize>;
 
-/// Of a model: what is given.
+/// Constants of a model.
 #[derive(Clone, Copy)]
 pub struct Shape {
     pub topics: usize,
@@ -23,17 +23,17 @@ pub struct Shape {
     pub sweeps: [usize; 2],
 }
 
-/// The posterior of the topics of a corpus, of which some documents are at hand. Gradients are noisy: the expected
-/// topics of the words of a document are averages over its Gibbs sweeps.
+/// The posterior of the topics of a corpus, given a minibatch of its documents. Gradients are noisy: the expected topics of
+/// the words of a document are averages over its Gibbs sweeps.
 #[derive(Clone)]
 pub struct Lda {
     shape: Shape,
-    /// How many documents the posterior is of.
+    /// Number of documents of the corpus.
     corpus: usize,
     documents: Vec<Document>,
     stream: SeededRng,
-    /// How often each word belongs to each topic in the documents of the last gradient, scaled to the corpus
-    /// (`topics x words`), and the sums over words.
+    /// Counts of words by topic in the documents of the last gradient, scaled to the corpus (`topics x words`), and their
+    /// sums over words.
     counts: Vec<f64>,
     totals: Vec<f64>,
     /// `sum_w theta_wk`.
@@ -51,8 +51,8 @@ struct Gibbs {
 }
 
 impl Gibbs {
-    /// Draws topics given `theta`. After each kept sweep `keep` sees the topics of the words and how many words of the
-    /// document each topic has.
+    /// Draws topics given `theta`. After each kept sweep `keep` receives the topics of the words and the number of words of
+    /// each topic.
     fn run(
         &mut self,
         (theta, sums): (&[f64], &[f64]),
@@ -95,7 +95,7 @@ impl Gibbs {
 }
 
 impl Lda {
-    /// Of a corpus of so many documents, none of which is at hand yet.
+    /// For a corpus of this many documents, with an empty minibatch.
     pub fn new(shape: Shape, corpus: usize, streams: SeedTree) -> Self {
         let size = shape.topics * shape.words;
         Self {
@@ -110,7 +110,7 @@ impl Lda {
         }
     }
 
-    /// The documents that gradients are taken of from now on.
+    /// Sets the minibatch.
     pub fn feed(&mut self, documents: &[Document]) {
         self.documents.clear();
         self.documents.extend_from_slice(documents);
@@ -123,7 +123,7 @@ impl Lda {
         }
     }
 
-    /// The probability of every second word of a document under `theta`, the shares of topics learnt from the others.
+    /// The probability of every second word of a document under `theta`, with topic probabilities from the other words.
     pub fn predict(&mut self, theta: &[f64], document: &[usize]) -> Vec<f64> {
         self.sum(theta);
         let Self { shape, stream, sums, gibbs, .. } = self;

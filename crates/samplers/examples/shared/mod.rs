@@ -1,4 +1,4 @@
-//! What the examples share: a report of tables, a line figure, command-line options.
+//! Shared parts of the examples: a report of tables, a line figure, command-line options.
 
 #![allow(dead_code)] // Each example takes a part.
 
@@ -31,7 +31,7 @@ pub fn number_option(name: &str, otherwise: usize) -> Result<usize, Box<dyn Erro
     text.parse().map_err(|_| format!("{name} {text}: expected a whole number").into())
 }
 
-/// What a compressed file holds.
+/// The content of a compressed file.
 pub fn read_gzip(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
     let mut bytes = Vec::new();
     let file = fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -39,7 +39,7 @@ pub fn read_gzip(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(bytes)
 }
 
-/// Shares from a Dirichlet law.
+/// A draw from a Dirichlet law.
 pub fn dirichlet(concentrations: &[f64], stream: &mut SeededRng) -> Vec<f64> {
     let parts: Vec<f64> = concentrations
         .iter()
@@ -49,7 +49,7 @@ pub fn dirichlet(concentrations: &[f64], stream: &mut SeededRng) -> Vec<f64> {
     parts.iter().map(|part| part / sum).collect()
 }
 
-/// A number from 0 with the probability of its share.
+/// An index, drawn with these probabilities.
 pub fn draw(shares: &[f64], stream: &mut SeededRng) -> usize {
     let mut left: f64 = stream.random();
     let found = shares.iter().position(|share| {
@@ -85,12 +85,12 @@ pub fn halves(trace: &[f64]) -> Vec<f64> {
     latter.map(|half| half.iter().sum::<f64>() / half.len() as f64).collect()
 }
 
-/// Where tables and figures go: `--out DIR`, by default `eval/results/samplers`.
+/// The folder of tables and figures: `--out DIR`, by default `eval/results/samplers`.
 fn folder() -> PathBuf {
     option("--out").unwrap_or_else(|| PathBuf::from("eval/results/samplers"))
 }
 
-/// A page of markdown that is printed and saved.
+/// A page of markdown, printed and saved.
 pub struct Report {
     page: String,
     text: String,
@@ -104,7 +104,7 @@ impl Report {
         }
     }
 
-    /// On a page that is not named after the example.
+    /// A page with a name of its own.
     #[must_use]
     pub fn on(mut self, page: &str) -> Self {
         page.clone_into(&mut self.page);

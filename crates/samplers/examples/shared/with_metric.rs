@@ -1,8 +1,8 @@
-//! A law seen through a metric that is not its own.
+//! A target with another metric.
 
 use alphamf_samplers::{Metric, Minibatch, Target};
 
-/// A target of one block that offers another metric than it has, or one where it has none.
+/// A target of one block with a metric in place of its own.
 #[derive(Clone)]
 pub struct WithMetric<Law, Other> {
     pub law: Law,
