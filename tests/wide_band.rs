@@ -119,8 +119,10 @@ fn above_the_dictionary_noise_goes_and_speech_stays() {
         for band in [8_000.0..9_000.0, 9_000.0..12_000.0, 12_000.0..20_000.0] {
             let (attenuation, kept) = effect(&clean, &noisy, &output, rate, band.clone());
             assert!(attenuation > 15.0, "{rate} Hz, {band:?}: attenuation {attenuation} dB");
-            // Log odds above 8 kHz have a bias of 1 (8.7 dB of gain) towards speech, against lost fricatives.
-            assert!(attenuation > below - 6.0, "{rate} Hz, {band:?}: {attenuation} and {below} dB");
+            // Log odds above 8 kHz have a bias of 1 towards speech, against lost fricatives. It costs 4.0 to 5.0 dB of the
+            // attenuation up to 9 kHz, 1.9 dB at most above.
+            let margin = if band.start < 9_000.0 { 5.5 } else { 3.0 };
+            assert!(attenuation > below - margin, "{rate} Hz, {band:?}: {attenuation} and {below} dB");
             if band.end <= 12_000.0 {
                 let change = kept - kept_below;
                 assert!(change > -1.0, "{rate} Hz, {band:?}: {change} dB of the speech");

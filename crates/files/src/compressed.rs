@@ -42,7 +42,7 @@ const SHORTEST_GAP_SECONDS: f64 = 0.005;
 const LONGEST_GAP_SECONDS: f64 = 600.0;
 
 /// Packets behind the announced end that may be padding; more of them are another recording.
-const MOST_PADDING: usize = 4;
+const MAX_PADDING: usize = 4;
 
 /// Decodes one audio track of a file or stream.
 pub(super) struct CompressedDecoder {
@@ -304,7 +304,7 @@ impl CompressedDecoder {
             match self.reader.next_packet() {
                 Ok(Some(mut packet)) if packet.track_id == self.track => {
                     if packet.pts.get() >= end {
-                        if self.ahead.len() >= MOST_PADDING && !self.chained {
+                        if self.ahead.len() >= MAX_PADDING && !self.chained {
                             self.chained = true;
                             self.length = None;
                             self.ahead.iter_mut().for_each(|packet| packet.trim_end = 0_u64.into());

@@ -10,7 +10,7 @@ const TITLE: u32 = 0x7ba9;
 const CLUSTER: u32 = 0x1f43_b675;
 
 /// More elements than any file has before its samples.
-const MOST_ELEMENTS: usize = 1_000;
+const MAX_ELEMENTS: usize = 1_000;
 /// The longest title that is kept, bytes.
 const LONGEST: u64 = 1 << 16;
 
@@ -24,7 +24,7 @@ fn find(file: &mut (impl Read + Seek)) -> io::Result<Option<String>> {
         return Ok(None);
     }
     file.rewind()?;
-    for _ in 0..MOST_ELEMENTS {
+    for _ in 0..MAX_ELEMENTS {
         let kind = u32::try_from(number(file, true)?).unwrap_or(0);
         let length = number(file, false)?;
         match kind {
@@ -98,7 +98,7 @@ mod tests {
             assert_eq!(title(&mut Cursor::new([&element(HEADER, &[]), rest].concat())), None);
         }
         // Empty elements without end.
-        let many = [element(HEADER, &[]), [0xec, 0x80].repeat(MOST_ELEMENTS), element(TITLE, b"A")].concat();
+        let many = [element(HEADER, &[]), [0xec, 0x80].repeat(MAX_ELEMENTS), element(TITLE, b"A")].concat();
         assert_eq!(title(&mut Cursor::new(many)), None);
     }
 }

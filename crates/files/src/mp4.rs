@@ -11,10 +11,10 @@ use std::io::{self, Read, Seek, SeekFrom};
 const DEPTH: u32 = 3;
 
 /// Limit on boxes; hours in fragments of a second need fewer.
-const MOST_BOXES: u32 = 1_000_000;
+const MAX_BOXES: u32 = 1_000_000;
 
 /// Limit on the packets of a fragment: an hour and a half of AAC. The demuxer's work grows with their square.
-const MOST_PACKETS: u32 = 1 << 18;
+const MAX_PACKETS: u32 = 1 << 18;
 
 /// The start of the audio track by its edit list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Walk {
     ) -> io::Result<()> {
         while start + 8 <= end && !self.excess {
             self.boxes += 1;
-            self.excess = self.boxes > MOST_BOXES;
+            self.excess = self.boxes > MAX_BOXES;
             file.seek(SeekFrom::Start(start))?;
             let header: [u8; 8] = array(file)?;
             let (size, header_bytes) = match u32_at(&header, 0) {
@@ -120,7 +120,7 @@ impl Walk {
                 b"elst" => self.track.media_time = first_edit(file)?,
                 b"trun" => {
                     let count = u32_at(&array::<8>(file)?, 4);
-                    self.excess |= u64::from(count) > self.length || count > MOST_PACKETS;
+                    self.excess |= u64::from(count) > self.length || count > MAX_PACKETS;
                 }
                 _ => {}
             }
@@ -209,9 +209,9 @@ mod tests {
         };
         assert_eq!(start(fragment(32)), None);
         assert!(edit_start(&mut Cursor::new(fragment(33))).is_err());
-        let behind = |file: Vec<u8>| [file, boxed(b"mdat", &vec![0; 2 * MOST_PACKETS as usize])].concat();
-        assert_eq!(start(behind(fragment(MOST_PACKETS))), None);
-        assert!(edit_start(&mut Cursor::new(behind(fragment(MOST_PACKETS + 1)))).is_err());
+        let behind = |file: Vec<u8>| [file, boxed(b"mdat", &vec![0; 2 * MAX_PACKETS as usize])].concat();
+        assert_eq!(start(behind(fragment(MAX_PACKETS))), None);
+        assert!(edit_start(&mut Cursor::new(behind(fragment(MAX_PACKETS + 1)))).is_err());
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
         }
         assert_eq!(start(nested), None);
         assert_eq!(start([0, 0, 0, 1, b'm', b'o', b'o', b'v'].repeat(9)), None);
-        let many = boxed(b"free", &[]).repeat(MOST_BOXES as usize + 1);
+        let many = boxed(b"free", &[]).repeat(MAX_BOXES as usize + 1);
         assert!(edit_start(&mut Cursor::new(many)).is_err());
     }
 }

@@ -27,7 +27,7 @@ const STEREO: u32 = 0x3;
 const OPEN_LENGTH: u32 = u32::MAX;
 
 /// Limit on `data` chunks behind the first; recorders write fewer.
-const MOST_CHUNKS: usize = 10_000;
+const MAX_CHUNKS: usize = 10_000;
 
 /// The ends of the chunk identifiers of Wave64, whose first four bytes are those of RIFF.
 const WAVE64_RIFF: [u8; 12] = *b"\x2e\x91\xcf\x11\xa5\xd6\x28\xdb\x04\xc1\x00\x00";
@@ -220,7 +220,7 @@ pub(super) fn look_behind(file: &mut (impl Read + Seek), header: &WavHeader) -> 
     let end = file.seek(SeekFrom::End(0)).map_err(ReadError::Io)?;
     let frame_bytes = (header.encoding.bytes() * header.channels) as u64;
     let (mut position, mut length, mut total) = (start, first, first);
-    for _ in 0..MOST_CHUNKS {
+    for _ in 0..MAX_CHUNKS {
         position = position.saturating_add(length.saturating_mul(frame_bytes));
         if position >= end {
             break;

@@ -8,11 +8,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+use alphamf_eval::plot::{Curve, curves};
 use alphamf_samplers::Real;
 use alphamf_samplers::random::SeededRng;
 use flate2::read::GzDecoder;
-use plotters::prelude::*;
-use plotters::style::register_font;
 use rand::RngExt;
 use rand_distr::{Distribution, Gamma};
 
@@ -133,43 +132,16 @@ impl Report {
 /// A named curve.
 pub type Series = (String, Vec<(f64, f64)>);
 
-/// The letters of the figures, which plotters does not bring.
-const FONT: &[u8] = include_bytes!("../../../eval/src/plot/font/DejaVuSans-subset.ttf");
-
 /// Draws curves into `NAME.svg`.
-pub fn plot(name: &str, title: &str, [x_label, y_label]: [&str; 2], curves: &[Series]) -> Outcome {
+pub fn plot(name: &str, title: &str, axes: [&str; 2], series: &[Series]) -> Outcome {
+    let without_error = |&(x, y): &(f64, f64)| (x, y, 0.0);
+    let curve = |(name, points): &Series| Curve {
+        name: name.clone(),
+        points: points.iter().map(without_error).collect(),
+    };
+    let all: Vec<Curve> = series.iter().map(curve).collect();
     fs::create_dir_all(folder())?;
-    let path = folder().join(name).with_extension("svg");
-    let points = || {
-        curves.iter().flat_map(|(_, points)| points.iter()).filter(|(x, y)| x.is_finite() && y.is_finite())
-    };
-    let range = |of: fn(&(f64, f64)) -> f64| {
-        let (low, high) = points()
-            .map(of)
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
-        let margin = 0.03 * (high - low).max(1e-9);
-        low - margin..high + margin
-    };
-    register_font("sans-serif", FontStyle::Normal, FONT).map_err(|_| "the font is damaged")?;
-    let root = SVGBackend::new(&path, (720, 440)).into_drawing_area();
-    root.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&root)
-        .caption(title, ("sans-serif", 18))
-        .margin(10)
-        .x_label_area_size(40)
-        .y_label_area_size(60)
-        .build_cartesian_2d(range(|p| p.0), range(|p| p.1))?;
-    chart.configure_mesh().light_line_style(WHITE).x_desc(x_label).y_desc(y_label).draw()?;
-    for (index, (label, points)) in curves.iter().enumerate() {
-        let colour = Palette99::pick(index).stroke_width(2);
-        let finite = points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite());
-        chart
-            .draw_series(LineSeries::new(finite, colour))?
-            .label(label)
-            .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], colour));
-    }
-    chart.configure_series_labels().background_style(WHITE.mix(0.8)).border_style(BLACK).draw()?;
-    root.present()?;
+    fs::write(folder().join(name).with_extension("svg"), curves(title, axes, &all)?)?;
     Ok(())
 }
 
