@@ -216,3 +216,23 @@ fn formats_of_ffmpeg_alone_are_read_by_it() {
     fs::write(folder.path().join("text.wma"), "This is not audio. ".repeat(100)).unwrap();
     assert!(message(&mut denoise(&folder, &["text.wma", "none.wav"]), INPUT).contains("not an audio file"));
 }
+
+/// It takes a twentieth of a second and more memory than denoising at 8 kHz.
+#[test]
+#[cfg(unix)]
+fn ffmpeg_is_not_started_for_wav_and_flac() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    alphamf_files::write(path("in.wav"), &noisy()).unwrap();
+    fs::create_dir(path("bin")).unwrap();
+    let script = format!("#!/bin/sh\n: > '{}'\n", path("started").display());
+    fs::write(path("bin/ffmpeg"), script).unwrap();
+    fs::set_permissions(path("bin/ffmpeg"), fs::Permissions::from_mode(0o755)).unwrap();
+    for output in ["out.wav", "out.flac"] {
+        denoise(&folder, &["in.wav", output]).env("PATH", path("bin")).assert().success();
+        assert!(!path("started").exists(), "{output}");
+    }
+    denoise(&folder, &["in.wav", "out.mp3"]).env("PATH", path("bin")).assert().code(USAGE);
+    assert!(path("started").exists());
+}

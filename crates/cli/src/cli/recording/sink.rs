@@ -62,7 +62,9 @@ impl Output {
             let stream = open_device(path)?.map_err(failed(path))?;
             return Ok(plain(Writer::to_stream_with(path, spec, metadata, stream)?));
         }
-        if let Some((kind, ffmpeg)) = kind.zip(Ffmpeg::find()) {
+        if let Some(kind) = kind
+            && let Some(ffmpeg) = Ffmpeg::find()
+        {
             let (writer, encoding) = ffmpeg.encode(path, kind, spec, metadata, original)?;
             return Ok(Self { writer, encoding: Some(encoding) });
         }

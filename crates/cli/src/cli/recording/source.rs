@@ -37,7 +37,7 @@ fn open_any(input: &Path, in_time: bool) -> Result<Source, Error> {
         let (reader, report) = ffmpeg.decode(input, in_time)?;
         Ok(Source { reader, report: Some(report) })
     };
-    if let Some(ffmpeg) = Ffmpeg::find().filter(|_| in_time) {
+    if in_time && let Some(ffmpeg) = Ffmpeg::find() {
         return decode(ffmpeg);
     }
     let (path, reason) = match Reader::open(input) {
