@@ -122,6 +122,9 @@ fn a_corpus_is_scored_saved_and_shown() {
     assert_eq!(fs::read_to_string(folder.join("r.csv")).unwrap().lines().count(), 7);
     let page = fs::read_to_string(folder.join("r.html")).unwrap();
     assert_eq!(page.matches("<audio").count(), 18, "best and worst three, each thrice");
+    assert!(page.contains("<th>SDR<br><small>(dB)</small>"), "a unit in the table");
+    let scales = "kHz</span><span>0</span><span>";
+    assert_eq!(page.matches(scales).count(), 18, "frequencies and the length of every spectrogram");
 
     // What was saved scores the same, up to its 16 bits.
     let again = run(folder, &["--clean", "clean", "--enhanced", "out", "--json", "again.json", "--quiet"]);

@@ -134,3 +134,33 @@ fn a_microphone_is_heard_until_ctrl_c_or_until_the_devices_are_lost() {
     let last = told.lines().last().unwrap();
     assert!(last.starts_with("denoise: ") && last.contains("put device"), "{told}");
 }
+
+#[test]
+fn meters_fit_a_terminal_of_eighty_columns() {
+    let Some(server) = Server::new() else {
+        eprintln!("SKIPPED: the meters need pulseaudio, pulseaudio-utils and libasound2-plugins");
+        return;
+    };
+    let noisy = demo("demo-noisy.wav");
+    let mut voice = server.command("paplay");
+    let mut voice = voice.args(["--device=microphone", noisy.to_str().unwrap()]).spawn().unwrap();
+    let home = server.folder.0.path().to_str().unwrap();
+    let variables = [("HOME", home), ("XDG_RUNTIME_DIR", home), ("PULSE_RUNTIME_PATH", home)];
+    let program = shared::path();
+    let line = format!(
+        "timeout --foreground --preserve-status --signal=INT 5 '{program}' live --input pulse --output pulse"
+    );
+    let output = shared::on_terminal(80, &variables, &line);
+    let lines = shared::drawn(&output, 80);
+    let meters: Vec<&String> =
+        lines.iter().filter(|line| line.starts_with("speech ") && line.contains('░')).collect();
+    assert!(meters.len() > 10, "{lines:#?}");
+    assert!(meters.iter().all(|line| line.chars().count() < 80 && line.contains(" delay ")), "{meters:#?}");
+    assert!(output.contains("\x1b[32m"), "{output:?}");
+    // The last line is for a log, and longer.
+    assert!(lines.iter().any(|line| line.contains(" %, delay ")), "{lines:#?}");
+    // For the screenshots.
+    fs::write(concat!(env!("CARGO_TARGET_TMPDIR"), "/live.ansi"), &output).unwrap();
+    voice.kill().unwrap();
+    voice.wait().unwrap();
+}

@@ -24,9 +24,10 @@ use super::Common;
 use super::claims::Claims;
 use super::live::Live;
 use super::model::{Mode, Model, as_usage};
+use super::progress::Progress;
 use super::shard::Shard;
 use super::systems::System;
-use super::terminal::{Progress, check_output, interruptible, print, printable, say, usage, write_whole};
+use super::terminal::{check_output, interruptible, print, printable, say, usage, write_whole};
 
 /// Arguments of `denoise eval`.
 #[derive(Debug, clap::Args)]

@@ -4,10 +4,13 @@ use super::claims::{Claims, check_absent};
 use super::inputs::{LeftOut, audio_files_below};
 use super::picture;
 use super::processing::Processing;
+use super::progress::{FileProgress, FolderProgress};
 use super::record::{Record, State};
 use super::recording::{Found, Recording};
 use super::stats::{Entry, Outcome, Run};
-use super::terminal::{Failure, Progress, interrupted, is_standard, printable, say, usage, write_whole};
+use super::terminal::{
+    Failure, columns, interrupted, is_interactive, is_standard, printable, say, usage, write_whole,
+};
 use super::{Common, exit_code, one_line};
 use alphamf::Cancelled;
 use alphamf_eval::plot::FrequencyScale;
@@ -209,16 +212,18 @@ pub fn run(
 ) -> anyhow::Result<(Vec<Entry>, u8)> {
     let record = Record::open(results)?;
     let began = Instant::now();
-    let progress = Progress::new("denoising", common.quiet);
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let sizes: Vec<u64> =
+        tasks.iter().map(|task| fs::metadata(&task.input).map_or(0, |file| file.len())).collect();
+    let progress = FolderProgress::new(sizes.iter().copied(), common.quiet);
+    let next = AtomicUsize::new(0);
     let finished: Mutex<Vec<(usize, Entry, u8)>> = Mutex::new(Vec::new());
     let work = || {
         while interrupted().is_continue() {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(task) = tasks.get(index) else { break };
-            let (entry, code) = one(task, run, &record, force);
-            let done = 1 + done.fetch_add(1, Ordering::Relaxed);
-            let _ = progress.update(done as f64 / tasks.len() as f64);
+            let Some((task, &size)) = tasks.get(index).zip(sizes.get(index)) else { break };
+            let mut file = progress.file(&task.name, size);
+            let (entry, code) = one(task, run, &record, force, &mut file);
+            file.finish(entry.found.as_ref().map(|found| found.statistics.duration_seconds));
             if let Ok(mut finished) = finished.lock() {
                 finished.push((index, entry, code));
             }
@@ -247,13 +252,14 @@ pub fn run(
             }
         }
     } else {
-        eprint!("{}", table(&entries, began.elapsed().as_secs_f64()));
+        let columns = is_interactive().then(columns);
+        eprint!("{}", table(&entries, began.elapsed().as_secs_f64(), columns));
     }
     Ok((entries, code))
 }
 
 /// Denoises one file, and says what became of it and the exit code that stands for that.
-fn one(task: &Task, run: &Run, record: &Record, force: bool) -> (Entry, u8) {
+fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut FileProgress) -> (Entry, u8) {
     let Task { input, output, name, residual, plot, plot_scale, levels, stats } = task;
     let entry =
         |outcome, error| Entry { input: input.clone(), output: output.clone(), outcome, error, found: None };
@@ -268,14 +274,14 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool) -> (Entry, u8) {
         levels: levels.is_some(),
     };
     let settings = run.settings_checksum();
-    let denoise = || -> anyhow::Result<Option<Entry>> {
+    let mut denoise = || -> anyhow::Result<Option<Entry>> {
         if task.is_done(record, settings, force)? {
             return Ok(None);
         }
         for folder in task.outputs().filter_map(Path::parent) {
             fs::create_dir_all(folder).with_context(|| Failure::Output(folder.to_owned()))?;
         }
-        let found = recording.denoise(&mut |_, _| interrupted())?;
+        let found = recording.denoise(&mut |seconds, duration| progress.update(seconds, duration))?;
         if let (Some(path), Some(figure)) = (plot, &found.figure) {
             picture::write(figure, path)?;
         }
@@ -296,8 +302,19 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool) -> (Entry, u8) {
     }
 }
 
-/// The files, a line each, and how many there are.
-fn table(entries: &[Entry], seconds: f64) -> String {
+/// Least columns for the name of a file.
+const SHORTEST_NAME: usize = 16;
+
+/// Replaces the beginning of a name of more than `room` characters by a mark.
+fn shorten(name: &mut String, room: usize) {
+    let length = name.chars().count();
+    if length > room {
+        *name = std::iter::once('…').chain(name.chars().skip(length + 1 - room)).collect();
+    }
+}
+
+/// The files, a line each, and how many there are. On a terminal of so many columns, long names lose their beginning.
+fn table(entries: &[Entry], seconds: f64, columns: Option<usize>) -> String {
     let level = |level: Option<f64>| level.map(|level| format!("{level:.1} dB")).unwrap_or_default();
     let row = |entry: &Entry| -> [String; 6] {
         let name = entry.input.display().to_string();
@@ -327,7 +344,13 @@ fn table(entries: &[Entry], seconds: f64) -> String {
     let mut rows = vec![["file", "length", "SNR before", "noise before", "after", ""].map(str::to_owned)];
     rows.extend(entries.iter().map(row));
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 5] = std::array::from_fn(width);
+    let mut widths: [usize; 5] = std::array::from_fn(width);
+    if let Some(columns) = columns {
+        let figures = widths[1..].iter().map(|width| width + 2).sum();
+        let room = columns.saturating_sub(figures).max(SHORTEST_NAME);
+        rows.iter_mut().for_each(|[name, ..]| shorten(name, room));
+        widths[0] = widths[0].min(room);
+    }
     let mut text = String::new();
     for [name, length, snr, before, after, note] in &rows {
         let [first, second, third, fourth, fifth] = widths;
@@ -344,4 +367,18 @@ fn table(entries: &[Entry], seconds: f64) -> String {
         count(Outcome::Skipped),
         count(Outcome::Failed)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shorten;
+
+    #[test]
+    fn long_names_lose_their_beginning() {
+        for (room, expected) in [(12, "a/folder/b.ä"), (11, "…folder/b.ä"), (4, "…b.ä")] {
+            let mut name = "a/folder/b.ä".to_owned();
+            shorten(&mut name, room);
+            assert_eq!(name, expected);
+        }
+    }
 }

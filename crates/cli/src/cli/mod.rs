@@ -14,6 +14,7 @@ mod live_audio;
 mod model;
 mod picture;
 mod processing;
+mod progress;
 mod record;
 mod recording;
 mod shard;
@@ -31,7 +32,6 @@ use alphamf_files as audio;
 use anyhow::Context;
 use clap::builder::TypedValueParser;
 use clap::{CommandFactory, Parser, Subcommand};
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
@@ -152,7 +152,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let own = Targets::new().with_target("alphamf", level).with_target("denoise", level);
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_ansi(terminal::has_colours())
         .with_target(level > tracing::Level::INFO)
         .without_time();
     tracing_subscriber::registry().with(layer).with(own).init();

@@ -14,8 +14,9 @@ use anyhow::Context;
 use super::Common;
 use super::live::{self, Live};
 use super::model::Model;
+use super::progress::Progress;
 use super::recording::read_whole;
-use super::terminal::{Progress, interrupted};
+use super::terminal::interrupted;
 
 /// Denoises one recording, and may pass snapshots to an observer.
 type Denoise = dyn Fn(&Signal, &mut Observer) -> Result<Signal, Box<dyn Error + Send + Sync>> + Sync;

@@ -1,11 +1,10 @@
-//! Progress bars, interrupts, standard streams and small files.
+//! Interrupts, standard streams and small files.
 
 use alphamf::Cancelled;
 use alphamf_files::output::remove_partial_files;
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -96,46 +95,23 @@ pub fn interruptible<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stati
     }
 }
 
-/// A progress bar on a terminal.
-pub struct Progress(ProgressBar);
-
-impl Progress {
-    /// A bar with a label, unless `quiet`.
-    pub fn new(label: &str, quiet: bool) -> Self {
-        const STEPS: u64 = 1000;
-        let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let bar = ProgressBar::with_draw_target(Some(STEPS), target);
-        let style = ProgressStyle::with_template("{msg} {wide_bar} {percent:>3} %  {eta} left");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        bar.set_message(label.to_owned());
-        Self(bar)
-    }
-
-    /// Shows the processed seconds, out of the duration if known; breaks after Ctrl-C.
-    pub fn update_seconds(&self, seconds: f64, duration: Option<f64>) -> ControlFlow<()> {
-        if let Some(duration) = duration {
-            return self.update((seconds / duration).min(1.0));
-        }
-        if self.0.length().is_some() {
-            self.0.unset_length();
-            let style = ProgressStyle::with_template("{msg} {pos} s");
-            self.0.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        }
-        self.0.set_position(seconds as u64);
-        interrupted()
-    }
-
-    /// Shows the completed fraction, 0 to 1; breaks after Ctrl-C.
-    pub fn update(&self, fraction: f64) -> ControlFlow<()> {
-        self.0.set_position((fraction * self.0.length().unwrap_or(0) as f64) as u64);
-        interrupted()
-    }
+/// Whether standard error is a terminal that can redraw a line.
+pub fn is_interactive() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
 }
 
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
-    }
+/// Whether standard error takes colours: it is a terminal, and `NO_COLOR` is not set.
+pub fn has_colours() -> bool {
+    is_interactive() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Columns of the terminal; 80 where that cannot be determined.
+pub fn columns() -> usize {
+    #[cfg(unix)]
+    let found = rustix::termios::tcgetwinsize(io::stderr()).ok().map(|size| usize::from(size.ws_col));
+    #[cfg(not(unix))]
+    let found: Option<usize> = None;
+    found.filter(|&columns| columns > 0).unwrap_or(80)
 }
 
 /// Whether a path stands for standard input or output.

@@ -3,7 +3,8 @@
 use super::Common;
 use super::learning::{Learning, Speech};
 use super::model;
-use super::terminal::{Progress, interruptible};
+use super::progress::Progress;
+use super::terminal::interruptible;
 use alphamf::learning::{Corpus, FullBandCorpus, TrainingSettings};
 use alphamf::model::Dictionary;
 use alphamf_files as audio;

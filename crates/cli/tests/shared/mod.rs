@@ -153,3 +153,52 @@ pub fn rest_of(mut stream: impl Read) -> String {
     stream.read_to_string(&mut text).unwrap();
     text
 }
+
+/// What a run of the program writes to a terminal of so many columns, with these variables; it succeeds.
+pub fn terminal(columns: usize, variables: &[(&str, &str)], arguments: &[String]) -> String {
+    let quoted = |text: &String| format!("'{}'", text.replace('\'', r"'\''"));
+    let words: Vec<String> = std::iter::once(&path()).chain(arguments).map(quoted).collect();
+    on_terminal(columns, variables, &words.join(" "))
+}
+
+/// Where the program is.
+pub fn path() -> String {
+    assert_cmd::cargo::cargo_bin!("denoise").display().to_string()
+}
+
+/// What a line of a shell writes to a terminal, which `script` of util-linux provides; it succeeds.
+pub fn on_terminal(columns: usize, variables: &[(&str, &str)], line: &str) -> String {
+    let line = format!("stty cols {columns} rows 24; exec {line}");
+    let mut command = std::process::Command::new("script");
+    command.args(["--quiet", "--return", "--flush", "--command", &line, "/dev/null"]);
+    command
+        .env("TERM", "xterm")
+        .env_remove("NO_COLOR")
+        .env_remove("PULSE_SERVER")
+        .envs(variables.iter().copied());
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    text
+}
+
+/// Lines as they were drawn on a terminal of so many columns, one after another, without its sequences.
+pub fn drawn(output: &str, columns: usize) -> Vec<String> {
+    let mut text = String::new();
+    let mut rest = output;
+    while let Some(start) = rest.find("\x1b[") {
+        text += &rest[..start];
+        rest = &rest[start + 2..];
+        let end = rest.find(|c: char| c.is_ascii_alphabetic()).unwrap();
+        // What moves the cursor begins another line.
+        text += if rest[end..].starts_with('m') { "" } else { "\n" };
+        rest = &rest[end + 1..];
+    }
+    // A full line goes on in the next.
+    let written = text + rest;
+    let characters = written.split(['\r', '\n']).map(|line| line.chars().collect::<Vec<char>>());
+    let lines = characters.flat_map(|line| {
+        line.chunks(columns).map(|line| line.iter().collect::<String>()).collect::<Vec<_>>()
+    });
+    lines.map(|line| line.trim_end().to_owned()).filter(|line| !line.is_empty()).collect()
+}

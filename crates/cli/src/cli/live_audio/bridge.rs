@@ -245,29 +245,6 @@ pub fn find(devices: &[(String, String)], wanted: &str) -> Option<usize> {
     })
 }
 
-/// Levels of noise and speech, gain, probability of speech, delay and lost samples in a line.
-pub fn levels_line(meters: [f32; 4], delay_seconds: f64, dropped: u64, missing: u64) -> String {
-    /// Steps from silence to full scale.
-    const STEPS: usize = 20;
-    const QUIETEST: f32 = -60.0;
-    let [noise, speech, gain, voice] = meters;
-    let bar = |level: f32| {
-        let filled = (STEPS as f32 * (1.0 - level / QUIETEST)).round().clamp(0.0, STEPS as f32) as usize;
-        format!("{}{}", "#".repeat(filled), "-".repeat(STEPS - filled))
-    };
-    let mut line = format!(
-        "speech {} {speech:4.0} dB  noise {} {noise:4.0} dB  gain {gain:4.0} dB  voice {:3.0} %  delay {:.0} ms",
-        bar(speech),
-        bar(noise),
-        100.0 * voice,
-        1000.0 * delay_seconds
-    );
-    if dropped > 0 || missing > 0 {
-        line.push_str(&format!("  {dropped} samples dropped, {missing} missing"));
-    }
-    line
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -399,17 +376,5 @@ mod tests {
         assert_eq!(find(&devices, "usb"), Some(1));
         assert_eq!(find(&devices, "microphone"), None);
         assert_eq!(find(&devices, "headset"), None);
-    }
-
-    #[test]
-    fn levels_are_a_line() {
-        assert_eq!(
-            levels_line([-60.0, -30.0, -12.4, 0.87], 0.0316, 0, 0),
-            "speech ##########----------  -30 dB  noise --------------------  -60 dB  gain  -12 dB  voice  87 %  delay 32 ms"
-        );
-        assert!(
-            levels_line([7.0, -120.0, 0.0, 0.0], 0.0, 3, 4)
-                .ends_with("delay 0 ms  3 samples dropped, 4 missing")
-        );
     }
 }

@@ -1,10 +1,13 @@
 //! The two devices: names, capabilities and callbacks.
 
 use super::Arguments;
-use super::bridge::{Entrance, Exit, Frame, Known, Offer, bridge, choose_rates, find, levels_line};
+use super::bridge::{Entrance, Exit, Frame, Known, Offer, bridge, choose_rates, find};
+use super::meters::Readings;
 use crate::cli::Common;
 use crate::cli::model::Mode;
-use crate::cli::terminal::{Failure, interrupted, print, printable, say};
+use crate::cli::terminal::{
+    Failure, columns, has_colours, interrupted, is_interactive, print, printable, say,
+};
 use alphamf::LiveDenoiser;
 use alphamf::denoiser::{LiveControls, LiveSettings};
 use anyhow::Context;
@@ -12,7 +15,7 @@ use cpal::traits::{DeviceTrait, HostTrait, StreamTrait};
 use cpal::{
     BufferSize, Device, FromSample, SampleFormat, SizedSample, Stream, StreamConfig, SupportedStreamConfig,
 };
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
@@ -31,8 +34,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PATIENCE_AFTER_ERROR: Duration = Duration::from_secs(1);
 /// Time that a device has to stop: a lost one may never do so.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// Time between two lines of levels.
+/// Time between two states of the meters.
 const REFRESH: Duration = Duration::from_millis(100);
+/// Time between two lines of levels without a terminal.
+const LOG: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, PartialEq)]
 enum Direction {
@@ -338,12 +343,25 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         ));
     }
 
-    let shown = !common.quiet && std::io::stderr().is_terminal();
-    let line = || {
-        let delay = latency_seconds + f64::from(known.waiting()) / f64::from(rates.0);
-        levels_line(meters.get(), delay, known.dropped(), known.missing())
+    let shown = match (common.quiet, is_interactive()) {
+        (true, _) => Shown::Nothing,
+        (false, true) => Shown::Meters { colours: has_colours() },
+        (false, false) => Shown::Lines,
     };
-    let ended = wait(&told, &known, shown, &line, [&input, &output]);
+    let seconds = |frames: u64, rate: u32| frames as f64 / f64::from(rate);
+    let readings = || {
+        let [noise_dbfs, speech_dbfs, gain_db, speech_probability] = meters.get();
+        Readings {
+            noise_dbfs,
+            speech_dbfs,
+            gain_db,
+            speech_probability,
+            delay_seconds: latency_seconds + seconds(known.waiting().into(), rates.0),
+            dropped_seconds: seconds(known.dropped(), rates.0),
+            missing_seconds: seconds(known.missing(), rates.1),
+        }
+    };
+    let ended = wait(&told, &known, shown, &readings, [&input, &output]);
     // Streams end before they are reported on.
     let (done, ending) = mpsc::channel::<()>();
     let end = move || {
@@ -353,12 +371,21 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     if std::thread::Builder::new().spawn(end).is_ok() {
         let _ended = ending.recv_timeout(FAREWELL);
     }
-    if shown {
+    if matches!(shown, Shown::Meters { .. }) {
         eprintln!();
-    } else if !common.quiet {
-        say(&line());
+    }
+    if !common.quiet {
+        say(&readings().words());
     }
     ended.map(|()| ExitCode::SUCCESS)
+}
+
+/// How levels are shown.
+#[derive(Clone, Copy)]
+enum Shown {
+    Nothing,
+    Lines,
+    Meters { colours: bool },
 }
 
 /// Whether a device still delivers or takes audio.
@@ -397,12 +424,13 @@ impl<'a> Watched<'a> {
 fn wait(
     told: &mpsc::Receiver<Told>,
     known: &Known,
-    shown: bool,
-    line: &dyn Fn() -> String,
+    shown: Shown,
+    readings: &dyn Fn() -> Readings,
     [input, output]: [&Chosen; 2],
 ) -> anyhow::Result<()> {
     use cpal::ErrorKind::{BackendError, DeviceChanged, RealtimeDenied, Xrun};
     let mut watched = [input, output].map(Watched::new);
+    let mut logged = Instant::now();
     while interrupted().is_continue() {
         for (watched, now) in watched.iter_mut().zip([known.came(), known.went()]) {
             watched.look(now)?;
@@ -420,10 +448,19 @@ fn wait(
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => anyhow::bail!("both devices stopped"),
         }
-        if shown {
-            let mut terminal = std::io::stderr();
-            // A closed terminal does not stop it.
-            let _written = write!(terminal, "\r{}\x1b[K", line()).and_then(|()| terminal.flush());
+        match shown {
+            Shown::Nothing => {}
+            Shown::Lines if logged.elapsed() < LOG => {}
+            Shown::Lines => {
+                logged = Instant::now();
+                say(&readings().words());
+            }
+            Shown::Meters { colours } => {
+                let mut terminal = std::io::stderr();
+                let line = readings().meters(columns(), colours);
+                // A closed terminal does not stop it.
+                let _written = write!(terminal, "\r{line}\x1b[K").and_then(|()| terminal.flush());
+            }
         }
     }
     Ok(())

@@ -5,6 +5,9 @@
 mod bridge;
 #[cfg(feature = "live-audio")]
 mod card;
+#[cfg(any(feature = "live-audio", test))]
+#[cfg_attr(not(feature = "live-audio"), allow(dead_code))]
+mod meters;
 
 use super::Common;
 use super::live::parse_latency;
