@@ -8,7 +8,7 @@ import { status } from "./tools.mjs";
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** Violations of accessibility rules, in words. */
-async function violations(tab) {
+export async function violations(tab) {
   await tab.evaluate(axe);
   return tab.evaluate(async () => {
     const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
@@ -16,11 +16,11 @@ async function violations(tab) {
   });
 }
 
-/** Parts that reach beyond the window. */
-const tooWide = (tab) =>
-  tab.evaluate(() => [...document.body.querySelectorAll("*")]
-    .filter((part) => part.getBoundingClientRect().right > innerWidth + 0.5 && !part.closest(".offscreen, canvas, #times, #timeline"))
-    .map((part) => part.outerHTML.slice(0, 100)));
+/** Parts that reach beyond the window, but for those in parts that scroll. */
+export const tooWide = (tab, scrolling = ".offscreen, canvas, #times, #timeline") =>
+  tab.evaluate((scrolling) => [...document.body.querySelectorAll("*")]
+    .filter((part) => part.getBoundingClientRect().right > innerWidth + 0.5 && !part.closest(scrolling))
+    .map((part) => part.outerHTML.slice(0, 100)), scrolling);
 
 export async function checkLooks(browser, address, noisy, folder) {
   mkdirSync(folder, { recursive: true });

@@ -6,8 +6,8 @@ for (const table of document.querySelectorAll('table.sortable')) {
   heads.forEach((head, column) => {
     const button = document.createElement('button');
     button.type = 'button';
-    button.textContent = head.textContent;
-    head.replaceChildren(button);
+    button.append(...head.childNodes);
+    head.append(button);
     button.onclick = () => {
       const rising = head.getAttribute('aria-sort') === 'descending';
       heads.forEach(other => other.removeAttribute('aria-sort'));

@@ -97,8 +97,9 @@ fn show(study: &Study, example: &Example) -> String {
         let _ = write!(
             html,
             "<figure data-version=\"{label}\"><figcaption><b>{label}</b><span class=muted>{scores}</span></figcaption>\
-             <div class=picture><span>{high} kHz</span><span>0</span><img src=\"{}\" alt=\"Spectrogram, {label}: 0 to {high} \
+             <div class=picture><span>{high} kHz</span><span>0</span><span>{:.1} s</span><img src=\"{}\" alt=\"Spectrogram, {label}: 0 to {high} \
              kHz, {:.1} s\"></div><audio controls preload=none src=\"{}\"></audio></figure>",
+            signal.duration(),
             media::spectrogram(&signal, loudest),
             signal.duration(),
             media::wav(&signal)
