@@ -40,6 +40,7 @@ unset PIPEWIRE_REMOTE DISPLAY
 configuration=$XDG_CONFIG_HOME/pipewire/pipewire.conf.d
 mkdir -p "$configuration"
 # The text of the documentation, as it is: the first block after its heading.
+# shellcheck disable=SC2016 # the quotes are those of Markdown
 sed -n '/^## Virtual microphone: PipeWire/,/^## /p' plugins/ladspa/README.md |
     sed -n '/^```text$/,/^```$/p' | sed '/^```/d' >"$configuration/alphamf.conf"
 grep libpipewire-module-filter-chain "$configuration/alphamf.conf" >/dev/null ||
@@ -85,9 +86,9 @@ EOF
 
 # Waits until a command succeeds.
 await() {
-    local what=$1 attempt
+    local what=$1
     shift
-    for attempt in {1..150}; do
+    for _ in {1..150}; do
         if "$@" >/dev/null 2>&1; then return; fi
         sleep 0.2
     done
