@@ -279,12 +279,13 @@ impl FileProgress<'_> {
         if audio_seconds.is_none() {
             totals.leave_out(self.weight, self.fraction);
         }
+        // Before the bar goes, which draws all bars at once.
+        self.folder.show(&totals);
         if let (Some(bar), Shown::Bars { all, .. }) = (self.bar.take(), &self.folder.shown) {
             totals.bars -= 1;
             bar.finish_and_clear();
             all.remove(&bar);
         }
-        self.folder.show(&totals);
         if let (Shown::Lines, Some(seconds)) = (&self.folder.shown, audio_seconds) {
             let taken = self.began.elapsed().as_secs_f64();
             say(&line(&totals, &self.name, seconds, taken, self.folder.elapsed()));
