@@ -147,7 +147,9 @@ alphamf_status alphamf_live_set(alphamf_live *live,
  # Safety
  `live` is of `alphamf_live_create`.
  */
-alphamf_status alphamf_live_set_voice(alphamf_live *live, float threshold, float hang_over);
+alphamf_status alphamf_live_set_voice(alphamf_live *live,
+                                      float threshold,
+                                      float hang_over);
 
 /*
  Sets the voice callback, or removes it if `on_voice` is NULL.
