@@ -27,9 +27,11 @@ fn little_memory_and_few_descriptors_are_enough() {
     for number in 0..20 {
         fs::copy(folder.join("in.wav"), folder.join(&format!("many/{number}.wav"))).unwrap();
     }
-    for limits in ["ulimit -v 524288", "ulimit -n 32"] {
+    // Each of many threads has memory of its own, but they share the descriptors.
+    for (limits, threads) in [("ulimit -v 524288", 2), ("ulimit -n 32", 16)] {
         for arguments in ["in.wav out.wav --force", "many -o out --force"] {
-            let output = limited(&folder, limits, arguments);
+            let arguments = format!("{arguments} --threads {threads}");
+            let output = limited(&folder, limits, &arguments);
             let said = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "{limits}, {arguments}: {said}");
         }
@@ -59,4 +61,65 @@ fn a_limit_on_the_size_of_files_is_an_error() {
     assert!(said.contains("out.wav") && said.contains("File too large"), "{said}");
     assert_eq!(folder.names(), ["in.wav", "out.wav"]);
     assert_eq!(fs::read(folder.join("out.wav")).unwrap(), b"before");
+    // So is one that ends ffmpeg.
+    if std::process::Command::new("ffmpeg").arg("-version").output().is_err() {
+        eprintln!("SKIPPED: ffmpeg is not installed, so that its limit was not tested");
+        return;
+    }
+    let output = limited(&folder, "ulimit -f 4", "in.wav out.mp3");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(OUTPUT), "{said}");
+    assert!(said.contains("out.mp3") && said.contains("ffmpeg"), "{said}");
+    assert_eq!(folder.names(), ["in.wav", "out.wav"]);
+}
+
+/// What is said of a file, a folder and a damaged file, where nobody can be told.
+#[test]
+fn a_standard_error_that_is_closed_or_full_stops_nothing() {
+    let folder = with_recording();
+    fs::create_dir(folder.join("many")).unwrap();
+    fs::copy(folder.join("in.wav"), folder.join("many/a.wav")).unwrap();
+    fs::write(folder.join("many/notes.txt"), "left out").unwrap();
+    let whole = fs::read(folder.join("in.wav")).unwrap();
+    fs::write(folder.join("cut.wav"), &whole[..whole.len() / 2]).unwrap();
+    let runs = [
+        ("in.wav out.wav --force", 0),
+        ("many -o out --force", 0),
+        ("cut.wav out.wav --force --salvage --log trace", 0),
+        ("cut.wav none.wav", INPUT),
+        ("missing.wav none.wav", INPUT),
+        ("in.wav out.wav --no-such-option", USAGE),
+        ("", USAGE),
+    ];
+    for (arguments, code) in runs {
+        for error in ["2>/dev/full", "2>&-"] {
+            let mut command = std::process::Command::new("sh");
+            command.args(["-c", &format!("exec \"$0\" {arguments} {error}")]).current_dir(folder.0.path());
+            let status = command.arg(assert_cmd::cargo::cargo_bin!("denoise")).status().unwrap();
+            assert_eq!(status.code(), Some(code), "{arguments} {error}");
+        }
+    }
+    assert!(folder.join("out/a.wav").exists() && !folder.join("none.wav").exists());
+}
+
+/// Temporary files are none of its own: they stand beside the output.
+#[test]
+fn a_temporary_folder_and_a_home_that_are_read_only_are_not_missed() {
+    // Neither is above it.
+    let folder = Folder(tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
+    write(&folder.join("in.wav"), spec(16_000, 1), noisy(2.0));
+    let isolated = |script: &str| {
+        let script =
+            format!("mount -t tmpfs -o ro none /tmp && mount -t tmpfs -o ro none \"$HOME\" && {script}");
+        let mut command = std::process::Command::new("unshare");
+        command.args(["-rm", "sh", "-c", &script]).arg(assert_cmd::cargo::cargo_bin!("denoise"));
+        command.current_dir(folder.0.path()).env_remove("TMPDIR").output()
+    };
+    if !isolated("test -x \"$0\" -a -r \"$PWD/in.wav\"").is_ok_and(|run| run.status.success()) {
+        eprintln!("SKIPPED: no file system can be mounted here, so that a read-only /tmp was not tested");
+        return;
+    }
+    let run = isolated("! touch /tmp/x \"$HOME/x\" && exec \"$0\" in.wav out.wav -q --quality fast").unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    assert_eq!(folder.names(), ["in.wav", "out.wav"]);
 }

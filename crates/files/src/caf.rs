@@ -28,7 +28,7 @@ pub(super) struct Chunks {
     pub(super) size_at: Option<u64>,
 }
 
-/// A file that is cut off within its samples, read with the size of the remaining ones.
+/// A file that is cut off, read with the size of what is there of its last part.
 pub(super) struct Mended<R> {
     source: R,
     size_at: u64,
@@ -37,12 +37,16 @@ pub(super) struct Mended<R> {
 }
 
 impl<R: Read + Seek> Mended<R> {
-    /// `length` is the length of the file in bytes.
-    pub(super) fn new(mut source: R, size_at: u64, length: u64) -> io::Result<Self> {
-        let size = length.saturating_sub(size_at.saturating_add(8)).to_be_bytes();
+    /// Eight bytes at a place are others.
+    pub(super) fn new(mut source: R, size_at: u64, size: [u8; 8]) -> io::Result<Self> {
         source.rewind()?;
         Ok(Self { source, size_at, size, position: 0 })
     }
+}
+
+/// The size of the samples if they end with a file of this length in bytes.
+pub(super) fn size_to_end(size_at: u64, length: u64) -> [u8; 8] {
+    length.saturating_sub(size_at.saturating_add(8)).to_be_bytes()
 }
 
 impl<R: Read> Read for Mended<R> {
@@ -121,7 +125,8 @@ mod tests {
         let whole = [b"caff\0\x01\0\0".to_vec(), chunk(b"data", 100, &[7; 40])].concat();
         let expected = [b"caff\0\x01\0\0".to_vec(), chunk(b"data", 40, &[7; 40])].concat();
         for step in 1..whole.len() {
-            let mut mended = Mended::new(Cursor::new(&whole), 12, whole.len() as u64).unwrap();
+            let mut mended =
+                Mended::new(Cursor::new(&whole), 12, size_to_end(12, whole.len() as u64)).unwrap();
             let mut found: Vec<u8> = Vec::new();
             let mut block = vec![0; step];
             loop {

@@ -1,5 +1,6 @@
 //! Every format but WAV and raw samples, by the symphonia crate.
 
+mod clock;
 mod track;
 
 use super::caf;
@@ -13,19 +14,20 @@ use super::mp4;
 use super::mpeg::{self, Lost, Mended};
 use super::source::ReadSeek;
 use alphamf_signal::SampleFormat;
+use clock::Clock;
 use std::collections::VecDeque;
 use std::io::{self, Read};
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use symphonia::core::audio::GenericAudioBufferRef;
 use symphonia::core::codecs::audio::AudioDecoder;
 use symphonia::core::codecs::audio::well_known::{CODEC_ID_ALAC, CODEC_ID_FLAC};
 use symphonia::core::errors::Error as SymphoniaError;
-use symphonia::core::formats::well_known::{FORMAT_ID_AIFF, FORMAT_ID_CAF};
-use symphonia::core::formats::{FormatReader, Track};
+use symphonia::core::formats::well_known::{FORMAT_ID_AIFF, FORMAT_ID_CAF, FORMAT_ID_ISOMP4, FORMAT_ID_MKV};
+use symphonia::core::formats::{FormatId, FormatReader, Track};
 use symphonia::core::io::{MediaSource, ReadOnlySource};
 use symphonia::core::packet::Packet;
-use symphonia::core::units::TimeBase;
 use track::{AudioTrack, Declared, MP4_PROBE, PROBE, Seekable, probed};
 
 /// Limit on the samples that replace a damaged packet; real packets are shorter.
@@ -35,11 +37,13 @@ const LONGEST_PACKET: u64 = 1 << 16;
 /// ways.
 const LOSSY_SLACK: u64 = 1 << 13;
 
-/// Shortest gap between packets that counts as a loss, s; containers round times to a millisecond.
-const SHORTEST_GAP_SECONDS: f64 = 0.005;
+/// How much earlier than declared a track may end, s: alone in its file, and beside others, whose lengths are mixed up
+/// with its own.
+const END_SLACK_SECONDS: f64 = 0.15;
+const LOOSE_END_SLACK_SECONDS: f64 = 0.5;
 
-/// Longest gap that counts as a loss, s; a longer one is an error of the time stamps.
-const LONGEST_GAP_SECONDS: f64 = 600.0;
+/// Errors in a row after which a container is given up, of which each may be a byte of damage.
+const MAX_ERRORS: usize = 1 << 16;
 
 /// Packets behind the announced end that may be padding; more of them are another recording.
 const MAX_PADDING: usize = 4;
@@ -49,7 +53,6 @@ pub(super) struct CompressedDecoder {
     reader: Box<dyn FormatReader>,
     decoder: Box<dyn AudioDecoder>,
     track: u32,
-    time_base: Option<TimeBase>,
     /// Start of the padding, in units of the time base, if it has packets of its own.
     end: Option<i64>,
     /// Recordings that follow the present one.
@@ -73,8 +76,9 @@ pub(super) struct CompressedDecoder {
     skip: u64,
     /// Samples per channel passed on so far.
     position: u64,
-    /// Expected time of the next packet, in units of the time base.
-    due: Option<i64>,
+    clock: Clock,
+    /// When the track ends by what its file declares, s, and how much earlier it may.
+    declared_end: Option<(f64, f64)>,
     /// Samples per channel of silence before the next packet.
     gap: u64,
     /// Packets read ahead.
@@ -96,7 +100,7 @@ impl CompressedDecoder {
         if is_damaged {
             return Self::open_stream(source);
         }
-        let title = matroska::title(&mut source);
+        let about = matroska::About::read(&mut source);
         let Declared { length: declared, tags, size_at } =
             Declared::of(&mut source).map_err(ReadError::Io)?;
         let cut_bytes =
@@ -105,10 +109,11 @@ impl CompressedDecoder {
         // Demuxers that can seek read the end first and refuse a file without one; that of CAF always does.
         let source: Box<dyn MediaSource> = match size_at {
             Some(size_at) if cut_bytes > 0 => {
-                let mended = caf::Mended::new(source, size_at, length).map_err(ReadError::Io)?;
+                let size = caf::size_to_end(size_at, length);
+                let mended = caf::Mended::new(source, size_at, size).map_err(ReadError::Io)?;
                 Box::new(Seekable { source: Box::new(mended), length })
             }
-            None if cut_bytes > 0 => Box::new(ReadOnlySource::new(source)),
+            None if cut_bytes > 0 || about.is_open => Box::new(ReadOnlySource::new(source)),
             _ => Box::new(Seekable { source, length }),
         };
         let mut this = Self::new(probed(&PROBE, source)?)?;
@@ -118,7 +123,11 @@ impl CompressedDecoder {
             this.length = None;
             this.losses.missing_samples = cut_bytes / this.frame_bytes.unwrap_or(u64::MAX);
         }
-        if let Some(title) = title {
+        this.losses.ends_early |= about.is_cut;
+        if let Some(seconds) = about.seconds_of(this.track) {
+            this.declared_end = Some((seconds, LOOSE_END_SLACK_SECONDS));
+        }
+        if let Some(title) = about.title {
             this.metadata.set_title(&title);
         }
         tags.iter().for_each(|(name, value)| this.metadata.push_tag(name, value));
@@ -147,10 +156,15 @@ impl CompressedDecoder {
 
     /// Opens an MP4 file.
     pub(super) fn open_mp4(mut source: Box<dyn ReadSeek>, length: u64) -> Result<Self, ReadError> {
-        let start = mp4::edit_start(&mut source)?;
+        let index = mp4::Index::read(&mut source)?;
         source.rewind().map_err(ReadError::Io)?;
+        if let Some((place, size)) = index.cut {
+            source = Box::new(caf::Mended::new(source, place, size).map_err(ReadError::Io)?);
+        }
         let mut this = Self::new(probed(&MP4_PROBE, Box::new(Seekable { source, length }))?)?;
-        if let Some(start) = start {
+        this.losses.ends_early |= index.cut.is_some();
+        this.declared_end = index.seconds.map(|seconds| (seconds, LOOSE_END_SLACK_SECONDS));
+        if let Some(start) = index.start {
             this.trust_durations = true;
             this.skip = start.samples(this.sample_rate);
             this.length = this.length.map(|length| length.saturating_sub(this.skip));
@@ -166,7 +180,6 @@ impl CompressedDecoder {
             reader,
             decoder,
             track: id,
-            time_base,
             end,
             chain: None,
             sample_rate: 0,
@@ -181,7 +194,8 @@ impl CompressedDecoder {
             trust_durations: false,
             skip: delay,
             position: 0,
-            due: None,
+            clock: Clock::new(time_base),
+            declared_end: None,
             gap: 0,
             ahead: VecDeque::new(),
             chained: false,
@@ -208,6 +222,11 @@ impl CompressedDecoder {
         this.other_tracks =
             this.reader.tracks().iter().filter(|track| is_audio(track)).count().saturating_sub(1);
         this.metadata = Metadata::of_demuxer(this.reader.as_mut());
+        if this.is(FORMAT_ID_MKV) && this.reader.tracks().len() == 1 {
+            let about = this.reader.media_info();
+            let seconds = about.time_base.zip(about.duration).and_then(|(base, n)| base.calc_duration(n));
+            this.declared_end = seconds.map(|time| (time.as_secs_f64(), END_SLACK_SECONDS));
+        }
         Ok(this)
     }
 
@@ -224,8 +243,8 @@ impl CompressedDecoder {
     /// Makes a decoder for the present track.
     fn go_on(&mut self) -> Result<(), ReadError> {
         let AudioTrack { id, decoder, time_base, length, delay, .. } = AudioTrack::of(self.reader.as_ref())?;
-        (self.track, self.decoder, self.time_base, self.length) = (id, decoder, time_base, length);
-        (self.skip, self.due) = (delay, None);
+        (self.track, self.decoder, self.length) = (id, decoder, length);
+        (self.skip, self.clock, self.declared_end) = (delay, Clock::new(time_base), None);
         self.chained = true;
         Ok(())
     }
@@ -295,6 +314,7 @@ impl CompressedDecoder {
     fn take_packet(&mut self) -> Result<Option<Packet>, ReadError> {
         // Packets behind the announced end: padding if there are few of them, another recording otherwise.
         let end = self.end.unwrap_or(i64::MAX);
+        let mut errors = 0;
         loop {
             if let Some(packet) = self.ahead.front()
                 && (self.chained || packet.pts.get() < end)
@@ -318,7 +338,8 @@ impl CompressedDecoder {
                 Ok(Some(_)) => {}
                 Ok(None) => return Ok(None),
                 Err(SymphoniaError::IoError(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    self.losses.ends_early = true;
+                    // That of Matroska looks for a further element behind the last: where it ends is known before.
+                    self.losses.ends_early |= !self.is(FORMAT_ID_MKV);
                     return Ok(None);
                 }
                 Err(SymphoniaError::IoError(error)) => return Err(ReadError::Io(error)),
@@ -327,26 +348,53 @@ impl CompressedDecoder {
                     self.go_on()?;
                     self.length = None;
                 }
+                // It goes on behind the damage if it finds its way, and the times of the packets there say what is missing.
+                Err(SymphoniaError::DecodeError(_)) if self.is(FORMAT_ID_MKV) && self.channels > 0 => {
+                    self.losses.damaged_packets += u64::from(errors == 0);
+                    errors += 1;
+                    if errors > MAX_ERRORS {
+                        self.losses.ends_early = true;
+                        return Ok(None);
+                    }
+                }
                 Err(error) => return Err(self.damaged(&error)),
             }
         }
     }
 
+    /// Whether the demuxer is that of a format.
+    fn is(&self, format: FormatId) -> bool {
+        self.reader.format_info().format == format
+    }
+
     /// Adds silence before a packet if the expected one before it is missing.
     fn look_for_gap(&mut self, packet: &Packet) {
-        let Some(time_base) = self.time_base else { return };
-        if let Some(due) = self.due {
-            let seconds = f64::from(time_base.numer.get()) / f64::from(time_base.denom.get())
-                * packet.pts.get().saturating_sub(due) as f64;
-            if (SHORTEST_GAP_SECONDS..LONGEST_GAP_SECONDS).contains(&seconds) {
-                self.gap += (seconds * f64::from(self.sample_rate)).round() as u64;
-                self.losses.damaged_packets += 1;
+        if let Some(gap) = self.clock.gap_before(packet) {
+            self.gap += (gap.seconds * f64::from(self.sample_rate)).round() as u64;
+            self.losses.damaged_packets += u64::from(!gap.is_counted);
+        }
+    }
+
+    /// Decodes a packet: its sample rate, and its samples per channel.
+    ///
+    /// A decoder that panics on a damaged packet is replaced.
+    fn decode_packet(&mut self, packet: &Packet) -> Result<Option<(u32, usize)>, ReadError> {
+        let (decoder, has_begun) = (&mut self.decoder, self.channels > 0);
+        let decoded = panic::catch_unwind(AssertUnwindSafe(|| match decoder.decode(packet) {
+            Ok(buffer) => Ok(Some((buffer.spec().rate(), buffer.frames()))),
+            Err(SymphoniaError::DecodeError(_) | SymphoniaError::IoError(_)) => Ok(None),
+            // What damage looks like.
+            Err(SymphoniaError::Unsupported(_)) if has_begun => Ok(None),
+            Err(error) => Err(error),
+        }));
+        match decoded {
+            Ok(Ok(decoded)) => Ok(decoded),
+            Ok(Err(error)) => Err(self.damaged(&error)),
+            Err(_) => {
+                self.decoder = AudioTrack::of(self.reader.as_ref())?.decoder;
+                Ok(None)
             }
         }
-        let duration = packet.block_dur().get();
-        // Without a duration, the time of the next packet is unknown.
-        self.due =
-            i64::try_from(duration).ok().filter(|&n| n > 0).map(|n| packet.pts.get().saturating_add(n));
     }
 
     /// Decodes the next packet with any samples in it; leaves `planes` empty at the end.
@@ -356,42 +404,53 @@ impl CompressedDecoder {
             let Some(packet) = self.take_packet()? else { return Ok(()) };
             self.look_for_gap(&packet);
             let duration = packet.dur.get();
-            match self.decoder.decode(&packet) {
-                Ok(buffer) => {
-                    let spec = buffer.spec();
-                    let (sample_rate, count) = (spec.rate(), spec.channels().count());
-                    if self.channels == 0 {
-                        (self.sample_rate, self.channels) = (sample_rate, count);
-                    } else if (sample_rate, count) != (self.sample_rate, self.channels) {
-                        return Err(ReadError::Unsupported(format!(
-                            "a change from {} channels at {} Hz to {count} at {sample_rate} Hz midway",
-                            self.channels, self.sample_rate
-                        )));
-                    }
-                    if buffer.frames() == 0 && silence == 0 {
-                        continue;
-                    }
-                    buffer.copy_to_vecs_planar(planes);
-                    for plane in planes.iter_mut() {
-                        if self.trust_durations && duration > 0 {
-                            plane.truncate(usize::try_from(duration).unwrap_or(usize::MAX));
-                        }
-                        plane.splice(..0, std::iter::repeat_n(0.0, silence as usize));
-                    }
-                    self.losses.silent_samples += silence;
-                    return Ok(());
-                }
+            let decoded = self.decode_packet(&packet)?;
+            self.clock.pass(&packet, decoded.map(|(rate, frames)| frames as f64 / f64::from(rate.max(1))));
+            let Some((sample_rate, frames)) = decoded.filter(|&(_, frames)| self.is_whole(&packet, frames))
+            else {
                 // Replaced with silence, so that the following packets stay in time.
-                Err(SymphoniaError::DecodeError(_) | SymphoniaError::IoError(_)) => {
-                    self.losses.damaged_packets += 1;
-                    silence = silence.saturating_add(duration.min(LONGEST_PACKET));
-                    if silence > 16 * LONGEST_PACKET {
-                        return Err(self.damaged(&"no packet can be decoded any more"));
-                    }
+                self.losses.damaged_packets += 1;
+                silence = silence.saturating_add(duration.min(LONGEST_PACKET));
+                if silence > 16 * LONGEST_PACKET {
+                    return Err(self.damaged(&"no packet can be decoded any more"));
                 }
-                Err(error) => return Err(self.damaged(&error)),
+                continue;
+            };
+            let buffer = self.decoder.last_decoded();
+            let count = buffer.spec().channels().count();
+            if self.channels == 0 {
+                (self.sample_rate, self.channels) = (sample_rate, count);
+            } else if (sample_rate, count) != (self.sample_rate, self.channels) {
+                return Err(ReadError::Unsupported(format!(
+                    "a change from {} channels at {} Hz to {count} at {sample_rate} Hz midway",
+                    self.channels, self.sample_rate
+                )));
             }
+            if frames == 0 && silence == 0 {
+                continue;
+            }
+            buffer.copy_to_vecs_planar(planes);
+            for plane in planes.iter_mut() {
+                if self.trust_durations && duration > 0 {
+                    plane.truncate(usize::try_from(duration).unwrap_or(usize::MAX));
+                }
+                plane.splice(..0, std::iter::repeat_n(0.0, silence as usize));
+            }
+            self.losses.silent_samples += silence;
+            return Ok(());
         }
+    }
+
+    /// Whether a packet is what its codec makes of so many samples. ALAC has no checksums, but a mark at the end, behind which
+    /// zeros fill the last byte, and in MP4 a declared number of samples.
+    fn is_whole(&self, packet: &Packet, frames: usize) -> bool {
+        const END: u16 = 7;
+        if self.decoder.codec_params().codec != CODEC_ID_ALAC {
+            return true;
+        }
+        let end = packet.data.last_chunk::<2>().map_or(0, |end| u16::from_be_bytes(*end));
+        let is_marked = end.trailing_zeros() < 8 && end >> end.trailing_zeros() & END == END;
+        is_marked && (!self.is(FORMAT_ID_ISOMP4) || packet.dur.get() == frames as u64)
     }
 
     /// Losses so far.
@@ -404,20 +463,23 @@ impl CompressedDecoder {
         losses
     }
 
+    /// Compares what was found with what is declared.
     fn at_end(&mut self) -> Result<(), ReadError> {
         let slack = if self.lossless { 0 } else { LOSSY_SLACK };
-        match self.length {
-            // Uncompressed samples may end anywhere: reported, but no error.
-            Some(expected) if self.position < expected && self.frame_bytes.is_some() => {
-                self.losses.missing_samples = expected - self.position;
-                self.losses.ends_early = true;
-                Ok(())
+        if let Some(expected) = self.length.filter(|&expected| self.position.saturating_add(slack) < expected)
+        {
+            // Uncompressed samples may end anywhere, and MP4 says where each packet is: reported, but no error.
+            if self.frame_bytes.is_none() && !self.is(FORMAT_ID_ISOMP4) {
+                return Err(ReadError::Truncated { expected, found: self.position });
             }
-            Some(expected) if self.position.saturating_add(slack) < expected => {
-                Err(ReadError::Truncated { expected, found: self.position })
-            }
-            _ => Ok(()),
+            self.losses.missing_samples = expected - self.position;
+            self.losses.ends_early = true;
+        } else if let Some(((declared, slack), found)) = self.declared_end.take().zip(self.clock.seconds())
+            && found + slack < declared
+        {
+            self.losses.missing_samples = ((declared - found) * f64::from(self.sample_rate)) as u64;
         }
+        Ok(())
     }
 
     fn damaged(&self, reason: &dyn std::fmt::Display) -> ReadError {

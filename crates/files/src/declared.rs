@@ -1,5 +1,6 @@
 //! Declared lengths of AIFF and Matroska files, and of CAF by `caf`: their demuxers do not report a truncated file.
 
+use super::matroska::Elements;
 use std::io::{self, Read};
 
 /// The first bytes, which hold the length of AIFF and Matroska files.
@@ -44,13 +45,14 @@ pub(super) struct Measured<R> {
     source: R,
     start: Vec<u8>,
     found: u64,
+    elements: Elements,
     on_cut: Box<dyn Fn() + Send + Sync>,
 }
 
 impl<R: Read> Measured<R> {
     /// `on_cut` is called when the stream ends too early.
     pub(super) fn new(source: R, on_cut: impl Fn() + Send + Sync + 'static) -> Self {
-        Self { source, start: Vec::new(), found: 0, on_cut: Box::new(on_cut) }
+        Self { source, start: Vec::new(), found: 0, elements: Elements::default(), on_cut: Box::new(on_cut) }
     }
 }
 
@@ -60,11 +62,17 @@ impl<R: Read> Read for Measured<R> {
         let missing = START_BYTES.saturating_sub(self.start.len());
         self.start.extend(&target[..count.min(missing)]);
         self.found += count as u64;
-        if count == 0
-            && !target.is_empty()
-            && length(&self.start).is_some_and(|declared| is_cut(declared, self.found))
-        {
-            (self.on_cut)();
+        if self.start.starts_with(HEADER) {
+            self.elements.push(&target[..count]);
+        }
+        if count == 0 && !target.is_empty() {
+            let is_cut = match length(&self.start) {
+                Some(declared) => is_cut(declared, self.found),
+                None => self.elements.is_within(),
+            };
+            if is_cut {
+                (self.on_cut)();
+            }
         }
         Ok(count)
     }

@@ -1,48 +1,208 @@
-//! What the demuxer of Matroska leaves out: the title of a file, which is no tag there (RFC 9559, section 5.1.2).
+//! What the demuxer of Matroska leaves out: the title of a file, which is no tag there (RFC 9559, section 5.1.2), and how
+//! long each track is, which is a tag of it.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// The elements on the way to it, and what begins the samples, behind which nobody looks.
+/// The elements on the way to them, and what begins the samples, behind which nobody looks.
 const HEADER: u32 = 0x1a45_dfa3;
 const SEGMENT: u32 = 0x1853_8067;
 const INFO: u32 = 0x1549_a966;
 const TITLE: u32 = 0x7ba9;
+const TRACKS: u32 = 0x1654_ae6b;
+const TRACK: u32 = 0xae;
+const TRACK_NUMBER: u32 = 0xd7;
+const TRACK_UID: u32 = 0x73c5;
+const TAGS: u32 = 0x1254_c367;
+const TAG: u32 = 0x7373;
+const TARGETS: u32 = 0x63c0;
+const TARGET_TRACK: u32 = 0x63c5;
+const SIMPLE_TAG: u32 = 0x67c8;
+const TAG_NAME: u32 = 0x45a3;
+const TAG_TEXT: u32 = 0x4487;
 const CLUSTER: u32 = 0x1f43_b675;
 
 /// More elements than any file has before its samples.
-const MAX_ELEMENTS: usize = 1_000;
-/// The longest title that is kept, bytes.
+const MAX_ELEMENTS: usize = 10_000;
+/// The longest text that is kept, bytes.
 const LONGEST: u64 = 1 << 16;
 
-/// The title of a file, if it has one that can be read.
-pub(super) fn title(file: &mut (impl Read + Seek)) -> Option<String> {
-    find(file).ok().flatten()
+/// What a file says of itself before its samples.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct About {
+    pub(super) title: Option<String>,
+    /// Numbers of tracks and what they are called in tags.
+    tracks: Vec<(u64, u64)>,
+    /// What tracks are called in tags, and when they end, s.
+    ends: Vec<(u64, f64)>,
+    /// Whether its size is left open, as in a stream: what its index points to may not be there.
+    pub(super) is_open: bool,
+    /// Whether it is, and ends within an element.
+    pub(super) is_cut: bool,
 }
 
-fn find(file: &mut (impl Read + Seek)) -> io::Result<Option<String>> {
-    if number(file, true)? != u64::from(HEADER) {
-        return Ok(None);
+impl About {
+    /// As far as it can be read: nothing of another format.
+    pub(super) fn read(file: &mut (impl Read + Seek)) -> Self {
+        let mut this = Self::default();
+        // What is cut off says no more.
+        let _ = this.walk(file);
+        this
     }
-    file.rewind()?;
-    for _ in 0..MAX_ELEMENTS {
-        let kind = u32::try_from(number(file, true)?).unwrap_or(0);
-        let length = number(file, false)?;
-        match kind {
-            SEGMENT | INFO => {}
-            TITLE if length <= LONGEST => {
-                let mut bytes = vec![0; length as usize];
-                file.read_exact(&mut bytes)?;
-                let text = String::from_utf8_lossy(&bytes);
-                return Ok(Some(text.trim_end_matches('\0').to_owned()).filter(|text| !text.is_empty()));
+
+    /// Reads a file whose size is left open to its end.
+    fn look_for_the_end(&mut self, file: &mut (impl Read + Seek)) -> io::Result<()> {
+        file.rewind()?;
+        let (mut elements, mut bytes) = (Elements::default(), vec![0; 1 << 16]);
+        loop {
+            match file.read(&mut bytes)? {
+                0 => break,
+                count => elements.push(&bytes[..count]),
             }
-            CLUSTER => return Ok(None),
-            _ => {
-                let Ok(length) = i64::try_from(length) else { return Ok(None) };
-                file.seek(SeekFrom::Current(length))?;
+        }
+        self.is_cut = elements.is_within();
+        Ok(())
+    }
+
+    /// When the track of this number ends, s, if that is declared.
+    pub(super) fn seconds_of(&self, track: u32) -> Option<f64> {
+        let (_, called) = self.tracks.iter().find(|(number, _)| *number == u64::from(track))?;
+        self.ends.iter().find(|(end, _)| end == called).map(|(_, seconds)| *seconds)
+    }
+
+    fn last_track(&mut self) -> &mut (u64, u64) {
+        if self.tracks.is_empty() {
+            self.tracks.push((0, 0));
+        }
+        let last = self.tracks.len() - 1;
+        &mut self.tracks[last]
+    }
+
+    fn walk(&mut self, file: &mut (impl Read + Seek)) -> io::Result<()> {
+        file.rewind()?;
+        if number(file, true)? != u64::from(HEADER) {
+            return Ok(());
+        }
+        file.rewind()?;
+        let (mut target, mut is_duration) = (0, false);
+        for _ in 0..MAX_ELEMENTS {
+            let kind = u32::try_from(number(file, true)?).unwrap_or(0);
+            let (length, is_open) = size(file)?;
+            if kind == SEGMENT && is_open {
+                let place = file.stream_position()?;
+                self.is_open = true;
+                self.look_for_the_end(file)?;
+                file.seek(SeekFrom::Start(place))?;
+            }
+            match kind {
+                SEGMENT | INFO | TRACKS | TAGS | TARGETS | SIMPLE_TAG => {}
+                TRACK => self.tracks.push((0, 0)),
+                TAG => (target, is_duration) = (0, false),
+                TRACK_NUMBER => self.last_track().0 = unsigned(file, length)?,
+                TRACK_UID => self.last_track().1 = unsigned(file, length)?,
+                TARGET_TRACK => target = unsigned(file, length)?,
+                TITLE if length <= LONGEST => {
+                    let title = text(file, length)?;
+                    self.title = self.title.take().or(Some(title)).filter(|title| !title.is_empty());
+                }
+                TAG_NAME if length <= LONGEST => is_duration = text(file, length)? == "DURATION",
+                TAG_TEXT if length <= LONGEST && is_duration => {
+                    let seconds = seconds(&text(file, length)?);
+                    self.ends.extend(seconds.map(|seconds| (target, seconds)));
+                }
+                CLUSTER => break,
+                _ => {
+                    let Ok(length) = i64::try_from(length) else { break };
+                    file.seek(SeekFrom::Current(length))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The elements of a file as its bytes come, to tell whether it ends within one.
+#[derive(Debug, Default)]
+pub(super) struct Elements {
+    /// The name and the size of an element, as far as they have come.
+    start: Vec<u8>,
+    /// Bytes of its body that are to come.
+    rest: u64,
+    /// Whether these are not elements whose end is known.
+    is_lost: bool,
+}
+
+impl Elements {
+    pub(super) fn push(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() && !self.is_lost {
+            let skipped = usize::try_from(self.rest).unwrap_or(usize::MAX).min(bytes.len());
+            if skipped > 0 {
+                self.rest -= skipped as u64;
+                bytes = &bytes[skipped..];
+                continue;
+            }
+            self.start.push(bytes[0]);
+            bytes = &bytes[1..];
+            let mut start = &self.start[..];
+            match number(&mut start, true).and_then(|kind| Ok((kind, size(&mut start)?))) {
+                Ok((kind, (length, is_open))) => {
+                    let is_entered = [SEGMENT, CLUSTER].iter().any(|&entered| kind == u64::from(entered));
+                    self.is_lost = is_open && !is_entered;
+                    self.rest = if is_entered { 0 } else { length };
+                    self.start.clear();
+                }
+                Err(error) => self.is_lost = error.kind() != io::ErrorKind::UnexpectedEof,
             }
         }
     }
-    Ok(None)
+
+    /// Whether an element has begun and not ended.
+    pub(super) fn is_within(&self) -> bool {
+        !self.is_lost && (self.rest > 0 || !self.start.is_empty())
+    }
+}
+
+/// The size of an element, and whether it is left open.
+fn size(file: &mut impl Read) -> io::Result<(u64, bool)> {
+    let mut counted = Counted { source: file, count: 0 };
+    let size = number(&mut counted, false)?;
+    Ok((size, size == (1 << (7 * counted.count)) - 1))
+}
+
+/// Counts the bytes that are read.
+struct Counted<R> {
+    source: R,
+    count: u32,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        let count = self.source.read(target)?;
+        self.count += count as u32;
+        Ok(count)
+    }
+}
+
+/// A text of so many bytes.
+fn text(file: &mut impl Read, length: u64) -> io::Result<String> {
+    let mut bytes = vec![0; length as usize];
+    file.read_exact(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned())
+}
+
+/// A number of so many bytes.
+fn unsigned(file: &mut impl Read, length: u64) -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    let place = usize::try_from(length).ok().and_then(|length| bytes.get_mut(..length));
+    let Some(place) = place else { return Err(io::Error::other("a number of more than 8 bytes")) };
+    file.read_exact(place)?;
+    Ok(place.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+}
+
+/// Seconds of `hours:minutes:seconds`.
+fn seconds(text: &str) -> Option<f64> {
+    let mut parts = text.splitn(3, ':').map(|part| part.parse::<f64>().ok());
+    let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next()??);
+    Some(3600.0 * hours + 60.0 * minutes + seconds).filter(|seconds| seconds.is_finite())
 }
 
 /// A number of variable size (RFC 8794, section 4), with the mark of its size, as in the names of elements, or without.
@@ -76,12 +236,13 @@ mod tests {
             element(INFO, &[element(0x2a_d7b1, &[1; 3]), element(TITLE, b"A title\0")].concat());
         let header = element(HEADER, &[7; 300]);
         let file = |parts: &[&[u8]]| [header.clone(), element(SEGMENT, &parts.concat())].concat();
-        let found = |file: Vec<u8>| title(&mut Cursor::new(file));
+        let found = |file: Vec<u8>| About::read(&mut Cursor::new(file)).title;
         let whole = file(&[&element(0xec, &[0; 40]), &information, &element(CLUSTER, &[0; 9])]);
         assert_eq!(found(whole.clone()).as_deref(), Some("A title"));
         assert_eq!(found(file(&[&element(CLUSTER, &[0; 9]), &information])), None);
         // Of unknown length, as in a stream.
         let stream = [&header, &[0x18, 0x53, 0x80, 0x67, 0x01][..], &[0xff; 7], &information].concat();
+        assert!(About::read(&mut Cursor::new(&stream)).is_open);
         assert_eq!(found(stream).as_deref(), Some("A title"));
     }
 
@@ -90,15 +251,66 @@ mod tests {
         let whole =
             [element(HEADER, &[]), element(SEGMENT, &element(INFO, &element(TITLE, b"A title")))].concat();
         for length in 0..whole.len() {
-            assert_eq!(title(&mut Cursor::new(&whole[..length])), None, "{length} bytes");
+            assert_eq!(About::read(&mut Cursor::new(&whole[..length])), About::default(), "{length} bytes");
         }
         for rest in
             [&[0; 16][..], &[0xff; 16], &[0x01; 16], &[0xec, 0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]]
         {
-            assert_eq!(title(&mut Cursor::new([&element(HEADER, &[]), rest].concat())), None);
+            let file = [&element(HEADER, &[]), rest].concat();
+            assert_eq!(About::read(&mut Cursor::new(file)), About::default());
         }
         // Empty elements without end.
         let many = [element(HEADER, &[]), [0xec, 0x80].repeat(MAX_ELEMENTS), element(TITLE, b"A")].concat();
-        assert_eq!(title(&mut Cursor::new(many)), None);
+        assert_eq!(About::read(&mut Cursor::new(many)), About::default());
+    }
+
+    #[test]
+    fn an_end_within_an_element_is_noticed() {
+        let open = |kind: u32| [&kind.to_be_bytes()[..], &[1, 255, 255, 255, 255, 255, 255, 255]].concat();
+        let blocks = [element(0xe7, &[0]), element(0xa3, &[7; 300])];
+        let parts = [element(HEADER, &[1; 9]), open(SEGMENT), element(INFO, &[]), open(CLUSTER)];
+        let whole = [&parts.concat(), &blocks.concat(), &open(CLUSTER), &blocks.concat()[..]].concat();
+        let ends: Vec<usize> = (0..=whole.len())
+            .filter(|&length| {
+                let mut elements = Elements::default();
+                whole[..length].chunks(7).for_each(|bytes| elements.push(bytes));
+                let mut of_one = Elements::default();
+                of_one.push(&whole[..length]);
+                assert_eq!(elements.is_within(), of_one.is_within());
+                !elements.is_within()
+            })
+            .collect();
+        // The parts, then twice a cluster's two blocks, and the cluster between.
+        assert_eq!(ends.len(), 1 + 4 + 2 + 1 + 2, "{ends:?}");
+        assert!(!About::read(&mut Cursor::new(&whole)).is_cut);
+        assert!(About::read(&mut Cursor::new(&whole[..whole.len() - 1])).is_cut);
+        let mut garbage = Elements::default();
+        garbage.push(&[0; 40]);
+        assert!(!garbage.is_within());
+    }
+
+    #[test]
+    fn the_ends_of_tracks_are_found() {
+        let track = |number: u8, uid: u8| {
+            element(TRACK, &[element(TRACK_NUMBER, &[number]), element(TRACK_UID, &[0, uid])].concat())
+        };
+        let tag = |uid: u8, name: &[u8], text: &[u8]| {
+            let simple = element(SIMPLE_TAG, &[element(TAG_NAME, name), element(TAG_TEXT, text)].concat());
+            element(TAG, &[element(TARGETS, &element(TARGET_TRACK, &[uid])), simple].concat())
+        };
+        let tags = [tag(7, b"DURATION", b"00:01:04.250000000\0"), tag(9, b"ENCODER", b"00:00:01")];
+        let parts = [element(TRACKS, &[track(1, 7), track(2, 9)].concat()), element(TAGS, &tags.concat())];
+        let whole = [element(HEADER, &[]), element(SEGMENT, &parts.concat())].concat();
+        let about = About::read(&mut Cursor::new(&whole));
+        assert_eq!(
+            (about.seconds_of(1), about.seconds_of(2), about.seconds_of(3)),
+            (Some(64.25), None, None)
+        );
+        for length in 0..whole.len() {
+            assert!(
+                About::read(&mut Cursor::new(&whole[..length])).ends.is_empty() || length > whole.len() / 2
+            );
+        }
+        assert_eq!((seconds("1:2"), seconds("1:2:x"), seconds("1:1:1e999")), (None, None, None));
     }
 }

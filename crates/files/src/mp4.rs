@@ -1,4 +1,4 @@
-//! Edit lists and limits of MP4 files, which the demuxer of symphonia lacks.
+//! Edit lists, declared lengths and limits of MP4 files, which the demuxer of symphonia lacks.
 //!
 //! The edit list holds the number of samples that an encoder put before the first. Without it, AAC recordings are late by
 //! the delay of their encoder, 1024 samples or more. A fragment that announces millions of packets would keep the demuxer
@@ -6,6 +6,13 @@
 
 use super::error::ReadError;
 use std::io::{self, Read, Seek, SeekFrom};
+
+/// Boxes at the top of a file (ISO/IEC 14496-12, table 1): what begins with another name behind the last of them is no
+/// part of it.
+const TOP: [&[u8; 4]; 12] = [
+    b"moov", b"mdat", b"moof", b"mfra", b"free", b"skip", b"meta", b"udta", b"uuid", b"sidx", b"styp",
+    b"emsg",
+];
 
 /// Nesting depth of the boxes that are read: moov, trak, edts.
 const DEPTH: u32 = 3;
@@ -39,27 +46,51 @@ pub(super) fn is_mp4(start: &[u8]) -> bool {
     start.get(4..8) == Some(b"ftyp")
 }
 
-/// The start of the first audio track of a file, if it has a readable edit list.
-///
-/// # Errors
-/// If the file holds more boxes or announces more packets than it can or needs.
-pub(super) fn edit_start(file: &mut (impl Read + Seek)) -> Result<Option<EditStart>, ReadError> {
-    let length = file.seek(SeekFrom::End(0)).map_err(ReadError::Io)?;
-    let mut walk = Walk { length, boxes: 0, track: Track::default(), start: None, excess: false };
-    // The demuxer refuses a file that ends within its boxes.
-    let _ = walk.boxes(file, 0, length, 0);
-    if walk.excess {
-        return Err(ReadError::NotAudio("its index announces more than it can hold".into()));
-    }
-    Ok(walk.start)
+/// What the boxes of a file declare of its first audio track.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub(super) struct Index {
+    /// If it has a readable edit list.
+    pub(super) start: Option<EditStart>,
+    /// When it ends, s, if that is declared.
+    pub(super) seconds: Option<f64>,
+    /// If the file ends within a box: where its size stands, and the size of what is there of it.
+    pub(super) cut: Option<(u64, [u8; 8])>,
 }
 
+impl Index {
+    /// # Errors
+    /// If the file holds more boxes or announces more packets than it can or needs.
+    pub(super) fn read(file: &mut (impl Read + Seek)) -> Result<Self, ReadError> {
+        let length = file.seek(SeekFrom::End(0)).map_err(ReadError::Io)?;
+        let mut walk = Walk { length, ..Walk::default() };
+        // The demuxer refuses a file that ends within its boxes.
+        let _ = walk.boxes(file, 0, length, 0);
+        if walk.excess {
+            return Err(ReadError::NotAudio("its index announces more than it can hold".into()));
+        }
+        let seconds =
+            |(units, scale): (u64, u32)| (units > 0 && scale > 0).then(|| units as f64 / f64::from(scale));
+        // The length of the whole is that of the only track.
+        let of_all = walk.fragments.zip(walk.time_scale).filter(|_| walk.tracks == 1);
+        let declared = walk.declared.and_then(seconds).or_else(|| of_all.and_then(seconds));
+        Ok(Self { start: walk.start, seconds: declared, cut: walk.cut })
+    }
+}
+
+#[derive(Default)]
 struct Walk {
     /// Bytes of the file.
     length: u64,
     boxes: u32,
+    tracks: u32,
     track: Track,
     start: Option<EditStart>,
+    /// Duration of the first audio track and units a second.
+    declared: Option<(u64, u32)>,
+    /// Units a second, and duration of all fragments.
+    time_scale: Option<u32>,
+    fragments: Option<u64>,
+    cut: Option<(u64, [u8; 8])>,
     excess: bool,
 }
 
@@ -68,6 +99,7 @@ struct Walk {
 struct Track {
     is_audio: bool,
     time_scale: Option<u32>,
+    duration: Option<u64>,
     media_time: Option<u64>,
 }
 
@@ -91,30 +123,43 @@ impl Walk {
                 size => (u64::from(size), 8),
             };
             if size < header_bytes || size > end - start {
+                if size > end - start && depth == 0 && TOP.iter().any(|name| header[4..] == name[..]) {
+                    self.cut = Some(cut_box(&header, start, header_bytes, end - start));
+                }
                 return Ok(());
             }
             let (body, next) = (start + header_bytes, start + size);
             match &header[4..] {
                 b"trak" if depth < DEPTH => {
                     self.track = Track::default();
+                    self.tracks += 1;
                     self.boxes(file, body, next, depth + 1)?;
+                    if self.track.is_audio && self.declared.is_none() {
+                        self.declared =
+                            Some((self.track.duration.unwrap_or(0), self.track.time_scale.unwrap_or(0)));
+                    }
                     if let Track {
                         is_audio: true,
                         time_scale: Some(time_scale),
                         media_time: Some(media_time),
+                        ..
                     } = self.track
                         && self.start.is_none()
                     {
                         self.start = Some(EditStart { media_time, time_scale });
                     }
                 }
-                b"moov" | b"mdia" | b"edts" | b"moof" | b"traf" if depth < DEPTH => {
+                b"moov" | b"mdia" | b"edts" | b"mvex" | b"moof" | b"traf" if depth < DEPTH => {
                     self.boxes(file, body, next, depth + 1)?;
                 }
+                b"mvhd" => self.time_scale = Some(header_times(file)?.0),
                 b"mdhd" => {
+                    let (time_scale, duration) = header_times(file)?;
+                    (self.track.time_scale, self.track.duration) = (Some(time_scale), duration);
+                }
+                b"mehd" => {
                     let version = array::<4>(file)?[0];
-                    file.seek(SeekFrom::Current(if version == 1 { 16 } else { 8 }))?;
-                    self.track.time_scale = Some(u32::from_be_bytes(array(file)?));
+                    self.fragments = duration(file, version)?;
                 }
                 b"hdlr" => self.track.is_audio = &array::<12>(file)?[8..] == b"soun",
                 b"elst" => self.track.media_time = first_edit(file)?,
@@ -128,6 +173,33 @@ impl Walk {
         }
         Ok(())
     }
+}
+
+/// The place and the bytes that make a box as long as what is there of it: samples stay what they are, of an index no part
+/// is of use.
+fn cut_box(header: &[u8; 8], start: u64, header_bytes: u64, length: u64) -> (u64, [u8; 8]) {
+    if header_bytes == 16 {
+        return (start + 8, length.to_be_bytes());
+    }
+    let name =
+        if header[4..] == *b"mdat" { u32::from_be_bytes(*b"mdat") } else { u32::from_be_bytes(*b"free") };
+    (start, (length << 32 | u64::from(name)).to_be_bytes())
+}
+
+/// Units a second and duration in the header of a file or a track.
+fn header_times(file: &mut (impl Read + Seek)) -> io::Result<(u32, Option<u64>)> {
+    let version = array::<4>(file)?[0];
+    file.seek(SeekFrom::Current(if version == 1 { 16 } else { 8 }))?;
+    Ok((u32::from_be_bytes(array(file)?), duration(file, version)?))
+}
+
+/// A duration in a box of this version, if it is known.
+fn duration(file: &mut impl Read, version: u8) -> io::Result<Option<u64>> {
+    let (units, unknown) = match version {
+        1 => (u64::from_be_bytes(array(file)?), u64::MAX),
+        _ => (u32::from_be_bytes(array(file)?).into(), u32::MAX.into()),
+    };
+    Ok(Some(units).filter(|&units| units != unknown))
 }
 
 /// The start of the first edit that is not empty.
@@ -183,8 +255,12 @@ mod tests {
         boxed(b"trak", &[edts, boxed(b"mdia", &[mdhd, hdlr].concat())].concat())
     }
 
+    fn read(file: Vec<u8>) -> Result<Index, ReadError> {
+        Index::read(&mut Cursor::new(file))
+    }
+
     fn start(file: Vec<u8>) -> Option<EditStart> {
-        edit_start(&mut Cursor::new(file)).unwrap()
+        read(file).unwrap().start
     }
 
     #[test]
@@ -208,10 +284,48 @@ mod tests {
             boxed(b"moof", &boxed(b"traf", &boxed(b"trun", &[[0; 4], count.to_be_bytes()].concat())))
         };
         assert_eq!(start(fragment(32)), None);
-        assert!(edit_start(&mut Cursor::new(fragment(33))).is_err());
+        assert!(read(fragment(33)).is_err());
         let behind = |file: Vec<u8>| [file, boxed(b"mdat", &vec![0; 2 * MAX_PACKETS as usize])].concat();
         assert_eq!(start(behind(fragment(MAX_PACKETS))), None);
-        assert!(edit_start(&mut Cursor::new(behind(fragment(MAX_PACKETS + 1)))).is_err());
+        assert!(read(behind(fragment(MAX_PACKETS + 1))).is_err());
+    }
+
+    #[test]
+    fn the_declared_end_of_the_audio_is_found_and_a_cut_is_noticed() {
+        let mdhd = |version: u8, duration: &[u8]| {
+            let times = vec![0; if version == 1 { 16 } else { 8 }];
+            boxed(b"mdhd", &[&[version, 0, 0, 0][..], &times, &1_000_u32.to_be_bytes(), duration].concat())
+        };
+        let hdlr = boxed(b"hdlr", &[&[0; 8][..], b"soun", &[0; 12]].concat());
+        let track = |mdhd: Vec<u8>| boxed(b"trak", &boxed(b"mdia", &[mdhd, hdlr.clone()].concat()));
+        let seconds = |tracks: &[Vec<u8>], rest: &[u8]| {
+            read([boxed(b"ftyp", b"M4A "), boxed(b"moov", &[&tracks.concat(), rest].concat())].concat())
+                .unwrap()
+                .seconds
+        };
+        assert_eq!(seconds(&[track(mdhd(0, &[0, 0, 0x13, 0x88]))], &[]), Some(5.0));
+        assert_eq!(seconds(&[track(mdhd(1, &[0, 0, 0, 0, 0, 0, 0x13, 0x88]))], &[]), Some(5.0));
+        assert_eq!(seconds(&[track(mdhd(0, &[0xff; 4]))], &[]), None, "unknown");
+        // A file in fragments declares how long all of them are, which is no one's length among several tracks.
+        let mvhd = boxed(b"mvhd", &[&[0; 12][..], &500_u32.to_be_bytes(), &[0; 8]].concat());
+        let mehd = boxed(b"mvex", &boxed(b"mehd", &[[0; 4], 2_000_u32.to_be_bytes()].concat()));
+        let all = [mvhd, mehd].concat();
+        let open = track(mdhd(0, &[0; 4]));
+        assert_eq!(seconds(std::slice::from_ref(&open), &all), Some(4.0));
+        assert_eq!(seconds(&[open.clone(), open], &all), None);
+
+        let whole = [boxed(b"ftyp", b"M4A "), boxed(b"mdat", &[7; 99])].concat();
+        let cut = |file: &[u8]| read(file.to_vec()).unwrap().cut;
+        assert_eq!(cut(&whole), None);
+        assert_eq!(cut(&whole[..whole.len() - 1]), Some((12, *b"\0\0\0\x6amdat")));
+        let long = [&b"\0\0\0\x01moof\0\0\0\0\0\0\x01\0"[..], &[0; 4]].concat();
+        assert_eq!(cut(&long), Some((8, [0, 0, 0, 0, 0, 0, 0, 20])));
+        assert_eq!(cut(&[&whole[..], b"\0\0\x01\0moof"].concat()), Some((119, *b"\0\0\0\x08free")));
+        assert_eq!(
+            None,
+            cut(&[&whole[..], b"\0\0\x09\0junk"].concat()),
+            "what is behind it is no part of it"
+        );
     }
 
     #[test]
@@ -223,6 +337,6 @@ mod tests {
         assert_eq!(start(nested), None);
         assert_eq!(start([0, 0, 0, 1, b'm', b'o', b'o', b'v'].repeat(9)), None);
         let many = boxed(b"free", &[]).repeat(MAX_BOXES as usize + 1);
-        assert!(edit_start(&mut Cursor::new(many)).is_err());
+        assert!(read(many).is_err());
     }
 }

@@ -275,7 +275,10 @@ impl Reader {
                     self.ended = true;
                 }
                 Err(
-                    ReadError::Damaged { .. } | ReadError::PartialSample { .. } | ReadError::Unsupported(_),
+                    ReadError::Damaged { .. }
+                    | ReadError::PartialSample { .. }
+                    | ReadError::Unsupported(_)
+                    | ReadError::NotAudio(_),
                 ) if self.salvage => {
                     let found = self.position + self.decoded[0].len() as u64;
                     self.losses.missing_samples +=

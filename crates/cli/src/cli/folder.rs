@@ -9,7 +9,8 @@ use super::record::{Record, State};
 use super::recording::{Found, Recording};
 use super::stats::{Entry, Outcome, Run};
 use super::terminal::{
-    Failure, columns, interrupted, is_interactive, is_standard, printable, say, usage, write_whole,
+    Failure, columns, interrupted, is_interactive, is_standard, printable, say, usage, write_error,
+    write_whole,
 };
 use super::{Common, exit_code, one_line};
 use alphamf::Cancelled;
@@ -253,7 +254,7 @@ pub fn run(
         }
     } else {
         let columns = is_interactive().then(columns);
-        eprint!("{}", table(&entries, began.elapsed().as_secs_f64(), columns));
+        write_error(&table(&entries, began.elapsed().as_secs_f64(), columns));
     }
     Ok((entries, code))
 }

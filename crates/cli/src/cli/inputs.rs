@@ -1,6 +1,7 @@
 //! Audio files of folders and lists.
 
 use super::INPUT;
+use super::manifest;
 use super::record;
 use super::terminal::{Failure, read_bounded, say};
 use alphamf_files::FolderContents;
@@ -74,11 +75,7 @@ pub fn listed(list: &Path) -> anyhow::Result<Vec<PathBuf>> {
     /// Size of a list of a million recordings.
     const MAX_BYTES: u64 = 256 << 20;
     let read = || -> anyhow::Result<Vec<PathBuf>> {
-        let text = String::from_utf8(read_bounded(list, MAX_BYTES)?)?;
-        // The mark of the byte order, as some editors begin a text.
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        let files: Vec<PathBuf> =
-            text.lines().filter(|line| !line.trim().is_empty()).map(PathBuf::from).collect();
+        let files = manifest::paths(&String::from_utf8(read_bounded(list, MAX_BYTES)?)?);
         ensure!(!files.is_empty(), "no recording in the list");
         Ok(files)
     };

@@ -11,6 +11,7 @@ mod inputs;
 mod learning;
 mod live;
 mod live_audio;
+mod manifest;
 mod model;
 mod picture;
 mod processing;
@@ -152,12 +153,14 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let own = Targets::new().with_target("alphamf", level).with_target("denoise", level);
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
+        // It would print them, and panic where that fails.
+        .log_internal_errors(false)
         .with_ansi(terminal::has_colours())
         .with_target(level > tracing::Level::INFO)
         .without_time();
     tracing_subscriber::registry().with(layer).with(own).init();
     rayon::ThreadPoolBuilder::new()
-        .num_threads(common.threads.map_or(0, usize::from))
+        .num_threads(terminal::threads(common.threads))
         .build_global()
         .context("cannot start worker threads")?;
     terminal::watch_for_interrupts()?;

@@ -95,6 +95,28 @@ pub fn interruptible<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stati
     }
 }
 
+/// Threads for a run that asks for so many, or for one per core: a file takes some descriptors, and the system may allow few.
+pub fn threads(asked: Option<u16>) -> usize {
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let files = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let files = files.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
+    let most = files.map_or(usize::MAX, threads_for);
+    match asked.map(usize::from) {
+        Some(asked) => asked.min(most),
+        // None are as many as there are cores.
+        None if thread::available_parallelism().is_ok_and(|cores| cores.get() <= most) => 0,
+        None => most,
+    }
+}
+
+/// Threads for so many open files.
+fn threads_for(files: usize) -> usize {
+    /// Those of the run, and those of a file with two pipes to and from ffmpeg.
+    const OWN: usize = 12;
+    const EACH: usize = 6;
+    (files.saturating_sub(OWN) / EACH).max(1)
+}
+
 /// Whether standard error is a terminal that can redraw a line.
 pub fn is_interactive() -> bool {
     io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
@@ -241,12 +263,22 @@ pub fn printable(text: &str) -> String {
 
 /// Prints a line on standard error.
 pub fn say(line: &str) {
-    eprintln!("{}", printable(line));
+    write_error(&format!("{}\n", printable(line)));
+}
+
+/// Writes to standard error, all at once; one that is closed or full stops nothing.
+pub fn write_error(text: &str) {
+    let _unwritten = io::stderr().write_all(text.as_bytes());
 }
 
 #[cfg(test)]
 mod tests {
-    use super::printable;
+    use super::{printable, threads_for};
+
+    #[test]
+    fn few_descriptors_are_for_few_threads() {
+        assert_eq!([0, 32, 1_024].map(threads_for), [1, 3, 168]);
+    }
 
     #[test]
     fn terminals_are_not_controlled_by_names() {

@@ -118,6 +118,37 @@ fn missing_samples_are_reported_by_every_decoder() {
     }
 }
 
+/// What the decoders count is tested in `alphamf-files`.
+#[test]
+fn holes_and_cuts_in_other_containers_are_told_without_ffmpeg() {
+    let folder = TempDir::new().unwrap();
+    let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=48000:duration=6:amplitude=0.1:seed=3"];
+    let fragments = ["-movflags", "frag_keyframe+empty_moov", "-frag_duration", "500000"];
+    let files: [(&str, &[&str]); 5] = [
+        ("first.m4a", &["-movflags", "+faststart"]),
+        ("fragments.m4a", &fragments),
+        ("alac.m4a", &["-c:a", "alac", "-movflags", "+faststart"]),
+        ("a.opus", &[]),
+        ("a.webm", &["-c:a", "libopus"]),
+    ];
+    for (name, options) in files {
+        if !ffmpeg(folder.path(), &[&sound[..], options, &[name]].concat()) {
+            return;
+        }
+        denoise(&folder, &[name, "whole.wav", "--strict", "--force"]).env("PATH", "").assert().success();
+        let whole = fs::read(folder.path().join(name)).unwrap();
+        let (middle, cut, holed) = (whole.len() / 2, format!("cut-{name}"), format!("holed-{name}"));
+        fs::write(folder.path().join(&cut), &whole[..middle]).unwrap();
+        is_reported(&folder, &cut, &["ends_early"]);
+        if !name.ends_with("m4a") || name.starts_with("alac") {
+            let mut bytes = whole;
+            bytes[middle..middle + 20_000.min(middle / 4)].fill(0);
+            fs::write(folder.path().join(&holed), bytes).unwrap();
+            is_reported(&folder, &holed, &["damaged_packets"]);
+        }
+    }
+}
+
 #[test]
 fn a_dead_recorder_leaves_more_than_its_header_declares() {
     let folder = TempDir::new().unwrap();

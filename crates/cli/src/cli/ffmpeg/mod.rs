@@ -9,14 +9,18 @@ use alphamf_files::{Container, Error, Losses, Metadata, OutputSpec, ReadError, R
 use kinds::DEMUXERS;
 pub use kinds::Kind;
 use report::{Input, Report, StreamKind};
+use std::env::consts::EXE_SUFFIX;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long ffmpeg is searched for.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The program ffmpeg.
 #[derive(Debug, Clone)]
@@ -32,12 +36,22 @@ impl Ffmpeg {
         static FOUND: OnceLock<Option<Ffmpeg>> = OnceLock::new();
         FOUND
             .get_or_init(|| {
-                let name = format!("ffmpeg{}", std::env::consts::EXE_SUFFIX);
                 let path = std::env::var_os("PATH")?;
-                let mut programs = std::env::split_paths(&path).map(|folder| folder.join(&name));
-                programs.find(|program| program.is_file() && is_ffmpeg(program)).map(Self)
+                Self::search(&mut std::env::split_paths(&path), PATIENCE)
             })
             .clone()
+    }
+
+    /// The first of these folders that has it. Programs that say nothing take no more than the time in all, each half of
+    /// what is left of it.
+    fn search(folders: &mut dyn Iterator<Item = PathBuf>, patience: Duration) -> Option<Self> {
+        let end = Instant::now() + patience;
+        let mut programs = folders.map(|folder| folder.join(format!("ffmpeg{}", EXE_SUFFIX)));
+        let answers = |program: &PathBuf| {
+            let left = end.saturating_duration_since(Instant::now());
+            program.is_file() && is_ffmpeg(program, left / 2)
+        };
+        programs.find(answers).map(Self)
     }
 
     fn command(&self) -> Command {
@@ -172,9 +186,8 @@ fn not_kept(input: &Input, kind: Kind) -> Vec<String> {
     lost.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
 }
 
-/// Whether a program is ffmpeg, as its version says; one that says nothing for long is not.
-fn is_ffmpeg(program: &Path) -> bool {
-    const PATIENCE: Duration = Duration::from_secs(10);
+/// Whether a program is ffmpeg, as its version says; one that says nothing for so long is not.
+fn is_ffmpeg(program: &Path, patience: Duration) -> bool {
     const MARK: &[u8] = b"ffmpeg version";
     let mut command = Command::new(program);
     command.arg("-version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -187,7 +200,7 @@ fn is_ffmpeg(program: &Path) -> bool {
             sender.send(start)
         });
     }
-    let start = receiver.recv_timeout(PATIENCE).unwrap_or_default();
+    let start = receiver.recv_timeout(patience).unwrap_or_default();
     // One that has ended cannot be stopped.
     let _ = child.kill();
     let _ = child.wait();
@@ -298,21 +311,23 @@ impl Running {
         Ok(Self { child, report })
     }
 
-    /// Waits for its end: whether it succeeded, and what it reported.
-    fn wait(&mut self) -> io::Result<(bool, Report)> {
+    /// Waits for its end: how it ended, and what it reported.
+    fn wait(&mut self) -> io::Result<(ExitStatus, Report)> {
         let status = self.child.wait()?;
         let report = self.report.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
-        Ok((status.success(), report))
+        Ok((status, report))
     }
 
     /// Waits for its end, which must be a success.
     fn finish(&mut self) -> io::Result<Report> {
-        let (success, report) = self.wait()?;
-        if success {
+        let (status, report) = self.wait()?;
+        if status.success() {
             return Ok(report);
         }
-        let reason = report.reason.as_deref().unwrap_or("it failed without a message").trim();
-        Err(io::Error::other(format!("ffmpeg: {reason}")))
+        // A signal, for example that of the limit on the size of files.
+        let ended = || format!("it failed without a message ({status})");
+        let reason = report.reason.filter(|_| status.code().is_some()).unwrap_or_else(ended);
+        Err(io::Error::other(format!("ffmpeg: {}", reason.trim())))
     }
 }
 
@@ -416,6 +431,29 @@ impl Encoding {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Programs of that name that never answer, before one that does.
+    #[test]
+    #[cfg(unix)]
+    fn the_search_comes_to_an_end() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let program = |name: &str, script: &str| {
+            let folder = root.path().join(name);
+            std::fs::create_dir(&folder).unwrap();
+            std::fs::write(folder.join("ffmpeg"), script).unwrap();
+            std::fs::set_permissions(folder.join("ffmpeg"), PermissionsExt::from_mode(0o755)).unwrap();
+            folder
+        };
+        let silent = [1, 2, 3].map(|n| program(&n.to_string(), "#!/bin/sh\nexec sleep 60\n"));
+        let real = program("real", "#!/bin/sh\necho ffmpeg version 7\n");
+        let patience = Duration::from_secs(2);
+        let began = Instant::now();
+        assert!(Ffmpeg::search(&mut silent.iter().cloned(), patience).is_none());
+        assert!(began.elapsed() < 2 * patience, "{:?}", began.elapsed());
+        let mut folders = [silent[0].clone(), real.clone()].into_iter();
+        assert_eq!(Ffmpeg::search(&mut folders, 5 * patience).unwrap().0, real.join("ffmpeg"));
+    }
 
     #[test]
     fn tags_of_the_audio_are_found_among_those_of_the_file() {

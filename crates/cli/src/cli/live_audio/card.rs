@@ -6,7 +6,7 @@ use super::meters::Readings;
 use crate::cli::Common;
 use crate::cli::model::Mode;
 use crate::cli::terminal::{
-    Failure, columns, has_colours, interrupted, is_interactive, print, printable, say,
+    Failure, columns, has_colours, interrupted, is_interactive, print, printable, say, write_error,
 };
 use alphamf::LiveDenoiser;
 use alphamf::denoiser::{LiveControls, LiveSettings};
@@ -372,7 +372,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         let _ended = ending.recv_timeout(FAREWELL);
     }
     if matches!(shown, Shown::Meters { .. }) {
-        eprintln!();
+        write_error("\n");
     }
     if !common.quiet {
         say(&readings().words());

@@ -1,0 +1,123 @@
+//! Times of packets: what is missing between two of them, and how far the last one reaches.
+
+use symphonia::core::packet::Packet;
+use symphonia::core::units::TimeBase;
+
+/// Shortest gap between packets that counts as a loss, s; containers round times to a millisecond.
+const SHORTEST_GAP_SECONDS: f64 = 0.005;
+
+/// Longest gap that counts as a loss, s; a longer one is an error of the time stamps.
+const LONGEST_GAP_SECONDS: f64 = 600.0;
+
+/// Shortest gap in packets, where the container leaves out how long they are: some of them are stamped as they come in.
+const SHORTEST_GAP_PACKETS: f64 = 0.75;
+
+/// The time behind the last packet.
+#[derive(Debug, Default)]
+pub(super) struct Clock {
+    /// Unit of times, s.
+    unit: Option<f64>,
+    /// Time of the last packet, in units.
+    last: Option<i64>,
+    /// Expected time of the next packet, in units.
+    due: Option<i64>,
+    /// Duration of the last packet by its samples, s, where the container leaves it out.
+    measured: Option<f64>,
+    /// Whether the last packet could not be decoded, so that it is counted and its samples may be missing.
+    is_counted: bool,
+}
+
+/// Samples that are missing before a packet.
+pub(super) struct Gap {
+    pub(super) seconds: f64,
+    /// Whether it is of a packet that has been counted as damaged.
+    pub(super) is_counted: bool,
+}
+
+impl Clock {
+    pub(super) fn new(time_base: Option<TimeBase>) -> Self {
+        let seconds = |base: TimeBase| f64::from(base.numer.get()) / f64::from(base.denom.get());
+        Self { unit: time_base.map(seconds), ..Self::default() }
+    }
+
+    /// The gap before a packet, if there is one.
+    pub(super) fn gap_before(&self, packet: &Packet) -> Option<Gap> {
+        let seconds = self.unit? * packet.pts.get().saturating_sub(self.due?) as f64;
+        let shortest = SHORTEST_GAP_PACKETS * self.measured.unwrap_or(0.0);
+        let is_gap = (SHORTEST_GAP_SECONDS.max(shortest)..LONGEST_GAP_SECONDS).contains(&seconds);
+        is_gap.then_some(Gap { seconds, is_counted: self.is_counted })
+    }
+
+    /// Goes on behind a packet that was decoded to so many seconds, or could not be decoded.
+    pub(super) fn pass(&mut self, packet: &Packet, decoded_seconds: Option<f64>) {
+        // Packets of one block have its time if nothing says how long they are.
+        let is_same = self.last.replace(packet.pts.get()) == Some(packet.pts.get());
+        let start = self.due.filter(|_| is_same).unwrap_or(packet.pts.get());
+        self.is_counted = false;
+        let declared = i64::try_from(packet.block_dur().get()).unwrap_or(0);
+        if declared > 0 {
+            (self.due, self.measured) = (Some(start.saturating_add(declared)), None);
+            return;
+        }
+        match decoded_seconds {
+            Some(seconds) if seconds > 0.0 => {
+                let units = self.unit.map_or(0.0, |unit| (seconds / unit).round());
+                (self.due, self.measured) = (Some(start.saturating_add(units as i64)), Some(seconds));
+            }
+            // The first packet of Vorbis, for example: when the next is due is unknown.
+            Some(_) => (self.due, self.measured) = (None, None),
+            // How long it was shows the next.
+            None => (self.due, self.is_counted) = (Some(start), true),
+        }
+    }
+
+    /// Time behind the last packet, s.
+    pub(super) fn seconds(&self) -> Option<f64> {
+        Some(self.unit? * self.due? as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use symphonia::core::units::{Duration, Timestamp};
+
+    fn packet(time: i64, duration: u64) -> Packet {
+        Packet::new(1, Timestamp::new(time), Duration::new(duration), Vec::new())
+    }
+
+    #[test]
+    fn gaps_are_found_with_and_without_durations() {
+        for (duration, decoded) in [(20, 0.0), (0, 0.02)] {
+            let mut clock = Clock::new(TimeBase::try_new(1, 1000));
+            assert!(clock.gap_before(&packet(500, duration)).is_none(), "nothing is expected yet");
+            clock.pass(&packet(500, duration), Some(decoded));
+            for time in [480, 520, 524] {
+                assert!(clock.gap_before(&packet(time, duration)).is_none(), "{time}");
+            }
+            let gap = clock.gap_before(&packet(540, duration)).unwrap();
+            assert!((gap.seconds - 0.02).abs() < 1e-9 && !gap.is_counted);
+            assert!(clock.gap_before(&packet(700_000, duration)).is_none(), "no hole of eleven minutes");
+            assert_eq!(clock.seconds(), Some(0.52));
+        }
+        // Three packets in one block.
+        let mut clock = Clock::new(TimeBase::try_new(1, 1000));
+        (0..3).for_each(|_| clock.pass(&packet(40, 0), Some(0.02)));
+        assert!(clock.gap_before(&packet(100, 0)).is_none() && clock.gap_before(&packet(120, 0)).is_some());
+        // Times that jitter by less than a packet are none.
+        let mut clock = Clock::new(TimeBase::try_new(1, 1000));
+        clock.pass(&packet(0, 0), Some(0.06));
+        assert!(clock.gap_before(&packet(100, 0)).is_none() && clock.gap_before(&packet(120, 0)).is_some());
+    }
+
+    #[test]
+    fn a_packet_that_is_not_decoded_is_a_gap_of_its_own() {
+        let mut clock = Clock::new(TimeBase::try_new(1, 1000));
+        clock.pass(&packet(0, 0), Some(0.02));
+        clock.pass(&packet(20, 0), None);
+        let gap = clock.gap_before(&packet(40, 0)).unwrap();
+        assert!(gap.is_counted && (gap.seconds - 0.02).abs() < 1e-9);
+        clock.pass(&packet(40, 0), Some(0.0));
+        assert!(clock.gap_before(&packet(90, 0)).is_none() && clock.seconds().is_none());
+    }
+}
