@@ -58,12 +58,14 @@ fn blocks_of_any_size_give_the_same_samples() {
 #[test]
 fn the_latency_is_what_is_said_at_every_rate() {
     for rate in [8_000, 11_025, 16_000, 44_100, 48_000, 96_000, 192_000] {
-        for latency_seconds in [0.004, 0.008, 0.016, 0.032] {
+        for latency_seconds in [0.004, 0.008, 0.016, 0.032, 0.048, 0.064] {
             let settings = LiveSettings { latency_seconds, controls: PASS };
             let mut live = DENOISER.live(rate, 1, settings).unwrap();
             let latency = live.latency();
             let wanted = latency_seconds * f64::from(rate);
-            assert!((latency as f64 - wanted).abs() <= 1.0, "{rate} Hz: {latency} for {wanted}");
+            // Half a sample a hop, of which there are two; above 32 ms three or four, which must fit into a window.
+            let tolerance = if latency_seconds > 0.032 { 2.5 } else { 1.0 };
+            assert!((latency as f64 - wanted).abs() <= tolerance, "{rate} Hz: {latency} for {wanted}");
             let input = noise(3 * latency + 1_000, 0.5, 2);
             // Nothing of the voice: what came, to the bit.
             let output = run(&mut live, &input, 100);
@@ -82,7 +84,7 @@ fn the_latency_is_what_is_said_at_every_rate() {
         let settings = LiveSettings { latency_seconds, ..LiveSettings::default() };
         DENOISER.live(48_000, 1, settings).err().unwrap().to_string()
     };
-    assert_eq!(refused(0.5), "latency_seconds is 0.5; expected 0.004 to 0.032");
+    assert_eq!(refused(0.5), "latency_seconds is 0.5; expected 0.004 to 0.064");
     assert!(refused(f64::NAN).contains("latency_seconds"));
     assert!(DENOISER.live(4_000, 1, LiveSettings::default()).is_err());
     assert!(DENOISER.live(48_000, 0, LiveSettings::default()).is_err());
@@ -91,11 +93,11 @@ fn the_latency_is_what_is_said_at_every_rate() {
 #[test]
 fn an_impulse_takes_the_latency_at_every_rate() {
     for rate in [8_000, 11_025, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000] {
-        for latency_seconds in [0.004, 0.008, 0.016, 0.032] {
+        for latency_seconds in [0.004, 0.008, 0.016, 0.032, 0.048, 0.064] {
             let settings = LiveSettings { latency_seconds, ..LiveSettings::default() };
             let mut live = DENOISER.live(rate, 1, settings).unwrap();
             let latency = live.latency();
-            assert!(latency as f64 <= latency_seconds * f64::from(rate) + 1.0, "{rate} Hz: {latency}");
+            assert!(latency as f64 <= latency_seconds * f64::from(rate) + 1.5, "{rate} Hz: {latency}");
             let mut input = noise(rate as usize / 2, 1e-3, 10);
             let at = rate as usize / 4;
             input[at] = 0.5;

@@ -12,7 +12,7 @@ fn nothing_is_allocated_while_it_runs() {
         let mut settings = Settings::fast();
         settings.gain.speech_presence = listen;
         let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
-        for (rate, latency_seconds) in [(8_000, 0.032), (44_100, 0.016), (48_000, 0.004)] {
+        for (rate, latency_seconds) in [(8_000, 0.032), (44_100, 0.016), (48_000, 0.004), (16_000, 0.064)] {
             let settings = LiveSettings { latency_seconds, ..LiveSettings::default() };
             let mut live = denoiser.live(rate, 2, settings).unwrap();
             let input: Vec<f32> = (0..16_000).map(|n| (n as f32 * n as f32 * 1e-4).sin()).collect();

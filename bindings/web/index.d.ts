@@ -135,7 +135,7 @@ export interface LiveControls {
 
 /** Initial controls, which must be in range, and fixed parameters. */
 export interface LiveOptions extends LiveControls {
-  /** Delay, 4 to 32 ms. Default 16. A shorter delay costs more work and some quality. */
+  /** Delay, 4 to 64 ms. Default 16. A shorter delay costs more work and some quality. */
   latency?: number;
   /** Number of channels, which share one gain. Default 1. */
   channels?: number;

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
 /// Range of the latency of a [`LiveDenoiser`], s.
-pub const LATENCY_RANGE_SECONDS: RangeInclusive<f64> = 0.004..=0.032;
+pub const LATENCY_RANGE_SECONDS: RangeInclusive<f64> = 0.004..=0.064;
 
 /// Range of the hang-over of [`LiveControls`], s.
 const HANG_OVER_RANGE_SECONDS: RangeInclusive<f32> = 0.0..=10.0;
@@ -36,7 +36,7 @@ const MIN_AMPLITUDE: f32 = 1e-15;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LiveSettings {
-    /// Latency from input to output, s, in [`LATENCY_RANGE_SECONDS`] and at most half a window of the dictionary. A shorter one
+    /// Latency from input to output, s, in [`LATENCY_RANGE_SECONDS`] and at most a window of the dictionary. A shorter one
     /// costs more computation and quality.
     pub latency_seconds: f64,
     /// Initial controls.
@@ -167,11 +167,11 @@ struct Channel {
     frames: LowDelayChannel,
     offset: LiveOffset,
     clicks: LiveClicks,
-    /// Input samples of the last two hops.
+    /// Input samples of the latency, a ring of hops.
     dry: Vec<f32>,
     /// Start of the present hop among them.
     at: usize,
-    /// Denoised samples, two hops ago.
+    /// Denoised samples, one hop, of the latency ago.
     wet: Vec<f32>,
 }
 
@@ -202,7 +202,7 @@ impl LiveDenoiser {
     ) -> Result<Self, DenoiseError> {
         let LiveSettings { latency_seconds, controls } = settings;
         let window_seconds = separator.dictionary.header().window_seconds;
-        let most = LATENCY_RANGE_SECONDS.end().min(window_seconds / 2.0);
+        let most = LATENCY_RANGE_SECONDS.end().min(window_seconds);
         within("latency_seconds", latency_seconds, *LATENCY_RANGE_SECONDS.start()..=most)?;
         within("gain_exponent", controls.gain_exponent, 0.0..=2.0)?;
         within("floor_db", controls.floor_db, -100.0..=0.0)?;
@@ -220,7 +220,7 @@ impl LiveDenoiser {
             frames: stft.channel(),
             offset: LiveOffset::new(sample_rate),
             clicks: LiveClicks::new(sample_rate, hop),
-            dry: vec![0.0; 2 * hop],
+            dry: vec![0.0; stft.delay()],
             at: 0,
             wet: vec![0.0; hop],
         };
@@ -251,7 +251,7 @@ impl LiveDenoiser {
     /// Latency from input to output, samples per channel.
     #[must_use]
     pub fn latency(&self) -> usize {
-        2 * self.stft.hop()
+        self.stft.delay()
     }
 
     /// Number of channels.
@@ -382,12 +382,12 @@ impl LiveDenoiser {
         let hop = self.stft.hop();
         self.power.fill(0.0);
         for channel in &mut self.channels {
-            // The output of two hops ago is written: its buffer is reused.
+            // Its last output is written: the buffer is reused.
             let came = channel.dry[channel.at..channel.at + hop].iter();
             for (y, x) in channel.wet.iter_mut().zip(came) {
                 *y = if x.abs() < MIN_AMPLITUDE { 0.0 } else { x.clamp(-MAX_AMPLITUDE, MAX_AMPLITUDE) };
             }
-            channel.at = hop - channel.at;
+            channel.at = (channel.at + hop) % channel.dry.len();
             if let Some((level, earlier)) = channel.offset.remove(&mut channel.wet) {
                 channel.frames.lower(earlier, level);
             }

@@ -8,29 +8,32 @@ use std::sync::Arc;
 
 /// The short-time Fourier transform of a low-overlap pair of windows, one frame at a time and without allocation.
 ///
-/// Frames are as long as those of [`Stft`](super::Stft), with the same bins, but the output is synthesised from the last two
-/// hops of each alone: the delay is `2 hop` samples. The analysis window rises as a sine over all but the last hop and falls
-/// as a cosine over that. The synthesis window makes the product with the end of the analysis window a Hann window of two
-/// hops with 50 % overlap, so unmodified frames reconstruct the signal (Mauler and Martin, "A low delay, variable resolution, perfect reconstruction
+/// Frames are as long as those of [`Stft`](super::Stft), with the same bins, but the output is synthesised from the last
+/// `delay` samples of each alone. The analysis window falls as a cosine over the last half of the delay and rises as a sine
+/// before. The synthesis window makes the product with the end of the analysis window a Hann window as long as the delay, so
+/// unmodified frames reconstruct the signal. A delay of up to half a window is two hops; a longer one is three or four, as
+/// hops longer than a quarter of a window are too coarse for speech (Mauler and Martin, "A low delay, variable resolution, perfect reconstruction
 /// spectral analysis-synthesis system for speech enhancement", 2007; Wood and others 2019, arXiv 1904.03130; Wang and
 /// others 2022, arXiv 2204.09911).
 #[derive(Clone)]
 pub(crate) struct LowDelayStft {
     sample_rate: u32,
     hop: usize,
+    /// Hops of delay: 2 to 4.
+    overlap: usize,
     analysis_window: Arc<[f32]>,
-    /// Of the last two hops, divided by the scale of the inverse FFT.
+    /// Of the last `overlap` hops, divided by the scale of the inverse FFT.
     synthesis_window: Arc<[f32]>,
     forward: Arc<dyn RealToComplex<f32>>,
     inverse: Arc<dyn ComplexToReal<f32>>,
 }
 
 impl LowDelayStft {
-    /// A transform for a sample rate in Hz, a window length in s, and a delay of at most half of it in s.
+    /// A transform for a sample rate in Hz, a window length in s, and a delay of at most that in s.
     ///
     /// # Errors
-    /// [`InvalidWindow`] if the window is outside [`WINDOW_RANGE_SECONDS`], or the delay longer than half of it or shorter than
-    /// two samples.
+    /// [`InvalidWindow`] if the window is outside [`WINDOW_RANGE_SECONDS`], or the delay longer than it or shorter than two
+    /// samples.
     pub(crate) fn new(
         sample_rate: u32,
         window_seconds: f64,
@@ -41,22 +44,30 @@ impl LowDelayStft {
         }
         let rate = f64::from(sample_rate);
         let window = 2 * ((rate * window_seconds / 2.0).round() as usize).max(2);
-        let hop = (rate * delay_seconds / 2.0).round() as usize;
-        if hop == 0 || 4 * hop > window + 4 {
+        let quarters = 4.0 * delay_seconds / window_seconds;
+        // Casts saturate, and take what is not a number as zero. A delay of three quarters may be rounded up.
+        let overlap = ((quarters - 1e-9).ceil() as usize).clamp(2, 4);
+        let hop = ((rate * delay_seconds / overlap as f64).round() as usize).min(window / overlap);
+        if hop == 0 || quarters > 4.0 {
             return Err(InvalidWindow { found: delay_seconds });
         }
-        let rise = window - hop;
+        let delay = overlap * hop;
+        let fall = delay / 2;
+        let rise = window - fall;
         let quarter = |n: usize, length: usize| FRAC_PI_2 * (n as f64 + 0.5) / length as f64;
         let analysis: Vec<f64> = (0..window)
-            .map(|n| if n < rise { libm::sin(quarter(n, rise)) } else { libm::cos(quarter(n - rise, hop)) })
+            .map(|n| if n < rise { libm::sin(quarter(n, rise)) } else { libm::cos(quarter(n - rise, fall)) })
             .collect();
-        let synthesis = analysis[window - 2 * hop..].iter().enumerate().map(|(n, analysis)| {
-            let sine = libm::sin(quarter(n, hop));
-            (sine * sine / (analysis * window as f64)) as f32
+        // The sum of the overlapping Hann windows.
+        let sum = overlap as f64 / 2.0;
+        let synthesis = analysis[window - delay..].iter().enumerate().map(|(n, analysis)| {
+            let sine = libm::sin(2.0 * FRAC_PI_2 * (n as f64 + 0.5) / delay as f64);
+            (sine * sine / (sum * analysis * window as f64)) as f32
         });
         Ok(Self {
             sample_rate,
             hop,
+            overlap,
             synthesis_window: synthesis.collect(),
             analysis_window: analysis.iter().map(|&w| w as f32).collect(),
             forward: alphamf_fourier::forward(window),
@@ -74,6 +85,12 @@ impl LowDelayStft {
     #[must_use]
     pub(crate) fn hop(&self) -> usize {
         self.hop
+    }
+
+    /// Samples from the input to the output.
+    #[must_use]
+    pub(crate) fn delay(&self) -> usize {
+        self.overlap * self.hop
     }
 
     /// Number of frequency bins, from 0 Hz to half the sample rate.
@@ -100,7 +117,7 @@ impl LowDelayStft {
         LowDelayChannel {
             stft: self.clone(),
             recent: vec![0.0; self.window()],
-            overlap: vec![0.0; self.hop],
+            begun: vec![0.0; self.delay() - self.hop],
             time: self.forward.make_input_vec(),
             spectrum: self.forward.make_output_vec(),
             forward_scratch: self.forward.make_scratch_vec(),
@@ -115,6 +132,7 @@ impl std::fmt::Debug for LowDelayStft {
             .field("sample_rate", &self.sample_rate)
             .field("window", &self.window())
             .field("hop", &self.hop)
+            .field("delay", &self.delay())
             .finish_non_exhaustive()
     }
 }
@@ -126,8 +144,8 @@ pub(crate) struct LowDelayChannel {
     stft: LowDelayStft,
     /// The last samples, one window.
     recent: Vec<f32>,
-    /// Contribution of the last frame to the next hop.
-    overlap: Vec<f32>,
+    /// Contribution of the frames so far to the next hops.
+    begun: Vec<f32>,
     time: Vec<f32>,
     spectrum: Vec<Complex<f32>>,
     forward_scratch: Vec<Complex<f32>>,
@@ -154,7 +172,7 @@ impl LowDelayChannel {
         &self.spectrum
     }
 
-    /// Applies a gain to each bin of the last frame and writes the hop of samples it completes: the one before the last.
+    /// Applies a gain to each bin of the last frame and writes the hop of samples it completes, the first of its delay.
     pub(crate) fn synthesise(&mut self, gain: &[f32], hop: &mut [f32]) {
         self.spectrum.iter_mut().zip(gain).for_each(|(bin, gain)| *bin *= gain);
         // The inverse requires real values at 0 Hz and half the sample rate.
@@ -167,13 +185,17 @@ impl LowDelayChannel {
             &mut self.inverse_scratch,
         );
         debug_assert!(transformed.is_ok(), "all lengths come from the plan");
-        let end = &self.time[self.stft.window() - 2 * self.stft.hop..];
-        let (first, second) = end.split_at(self.stft.hop);
-        let (rise, fall) = self.stft.synthesis_window.split_at(self.stft.hop);
-        let complete = self.overlap.iter().zip(first.iter().zip(rise));
-        hop.iter_mut().zip(complete).for_each(|(y, (before, (x, w)))| *y = before + x * w);
-        let begun = second.iter().zip(fall);
-        self.overlap.iter_mut().zip(begun).for_each(|(y, (x, w))| *y = x * w);
+        let length = self.stft.hop;
+        let end = &mut self.time[self.stft.window() - self.stft.delay()..];
+        end.iter_mut().zip(&*self.stft.synthesis_window).for_each(|(x, w)| *x *= w);
+        let (complete, begun) = end.split_at(length);
+        let before = self.begun.iter().zip(complete);
+        hop.iter_mut().zip(before).for_each(|(y, (before, x))| *y = before + x);
+        self.begun.copy_within(length.., 0);
+        let earlier = self.begun.len() - length;
+        let (continued, last) = begun.split_at(earlier);
+        self.begun[..earlier].iter_mut().zip(continued).for_each(|(y, x)| *y += x);
+        self.begun[earlier..].copy_from_slice(last);
     }
 
     /// Subtracts `level` from the last `samples` samples.
@@ -185,7 +207,7 @@ impl LowDelayChannel {
     /// Returns to the initial state.
     pub(crate) fn reset(&mut self) {
         self.recent.fill(0.0);
-        self.overlap.fill(0.0);
+        self.begun.fill(0.0);
         self.spectrum.fill(Complex::default());
     }
 }
@@ -198,11 +220,17 @@ mod tests {
     use rand::RngExt;
 
     #[test]
-    fn unmodified_frames_reconstruct_the_signal_a_hop_later() {
+    fn unmodified_frames_reconstruct_the_signal_after_the_delay() {
         for rate in [8_000, 11_025, 16_000, 44_100, 48_000, 192_000] {
-            for delay in [0.004, 0.008, 0.016, 0.032] {
+            for (delay, hops) in
+                [(0.004, 2), (0.008, 2), (0.016, 2), (0.032, 2), (0.04, 3), (0.048, 3), (0.064, 4)]
+            {
                 let stft = LowDelayStft::new(rate, DEFAULT_WINDOW_SECONDS, delay).unwrap();
-                assert!((stft.hop() as f64 - f64::from(rate) * delay / 2.0).abs() <= 0.5);
+                assert_eq!(stft.delay(), hops * stft.hop());
+                let most = if delay < DEFAULT_WINDOW_SECONDS { 0.5 } else { 1.0 };
+                assert!((stft.hop() as f64 - f64::from(rate) * delay / hops as f64).abs() <= most);
+                // The call that completes a frame writes what came a delay less a hop before.
+                let late = stft.delay() - stft.hop();
                 let mut random = SeedTree::new(1).rng(0);
                 let signal: Vec<f32> = (0..40 * stft.hop()).map(|_| random.random_range(-1.0..1.0)).collect();
                 let (mut channel, ones) = (stft.channel(), vec![1.0; stft.bins()]);
@@ -211,10 +239,10 @@ mod tests {
                     assert_eq!(channel.analyse(hop).len(), stft.bins());
                     channel.synthesise(&ones, out);
                 }
-                let error = signal.iter().zip(&again[stft.hop()..]).map(|(a, b)| (a - b).abs());
+                let error = signal.iter().zip(&again[late..]).map(|(a, b)| (a - b).abs());
                 let error = error.fold(0.0, f32::max);
                 assert!(error < 2e-6, "{rate} Hz, {delay} s: {error}");
-                assert!(again[..stft.hop()].iter().all(|x| x.abs() < 2e-6));
+                assert!(again[..late].iter().all(|x| x.abs() < 2e-6));
             }
         }
     }
@@ -243,7 +271,7 @@ mod tests {
     #[test]
     fn windows_and_delays_out_of_range_are_refused() {
         for (window, delay) in
-            [(0.0, 0.016), (f64::NAN, 0.016), (0.064, 0.0), (0.064, 0.05), (0.064, f64::NAN)]
+            [(0.0, 0.016), (f64::NAN, 0.016), (0.064, 0.0), (0.064, 0.065), (0.064, f64::NAN)]
         {
             assert!(LowDelayStft::new(16_000, window, delay).is_err(), "{window} {delay}");
         }

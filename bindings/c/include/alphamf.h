@@ -99,7 +99,7 @@ const char *alphamf_version(void);
 const char *alphamf_error(void);
 
 /*
- Creates a real-time denoiser with a delay of `latency` milliseconds, 4 to 32. Of the settings, which may be NULL for the
+ Creates a real-time denoiser with a delay of `latency` milliseconds, 4 to 64. Of the settings, which may be NULL for the
  defaults, it uses the dictionary, no_neural, floor_db, mix, alpha_speech and alpha_noise. Free it with
  alphamf_live_free.
 

@@ -217,7 +217,7 @@ class Denoiser:
         voice_threshold: float = 0.5,
         voice_hang_over_seconds: float = 0.3,
     ) -> Live:
-        """Creates a real-time denoiser with a delay of ``latency`` milliseconds, 4 to 32.
+        """Creates a real-time denoiser with a delay of ``latency`` milliseconds, 4 to 64.
 
         It uses the dictionary and the network of this denoiser, and its ``floor_db`` and ``mix`` by default. The controls
         are those of :meth:`Live.set`.

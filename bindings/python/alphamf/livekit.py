@@ -38,7 +38,7 @@ class NoiseFilter(_Base):
     While :attr:`enabled` is off, LiveKit passes frames by the filter, without the latency.
 
     :param denoiser: dictionary, network, and the defaults of ``floor_db`` and ``mix``; one for the whole process by default.
-    :param latency: in milliseconds, 4 to 32.
+    :param latency: in milliseconds, 4 to 64.
     :param sample_rate: expected rate, in Hz, for which state is prepared at once; any other costs its first frame some time.
     :param channels: expected number of channels, likewise.
     :param gain_exponent: exponent applied to the gain, 0 to 2.

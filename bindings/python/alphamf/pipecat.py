@@ -35,7 +35,7 @@ class NoiseFilter(BaseAudioFilter):  # type: ignore[misc]
     ``gain_exponent``, ``floor_db`` or ``mix``; values out of range are clamped.
 
     :param denoiser: dictionary, network, and the defaults of ``floor_db`` and ``mix``; one for the whole process by default.
-    :param latency: in milliseconds, 4 to 32.
+    :param latency: in milliseconds, 4 to 64.
     :param channels: number of channels, interleaved.
     :param gain_exponent: exponent applied to the gain, 0 to 2.
     :param floor_db: minimum gain, -100 to 0 dB.

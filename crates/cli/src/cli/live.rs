@@ -18,7 +18,7 @@ pub struct Live {
 
     /// Set the latency of --live, in ms.
     ///
-    /// Range: 4 to 32.
+    /// Range: 4 to 64.
     #[arg(long, value_name = "MS", default_value_t = 16.0, requires = "live", value_parser = parse_latency)]
     latency: f64,
 }

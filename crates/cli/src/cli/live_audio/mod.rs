@@ -48,7 +48,7 @@ pub struct Arguments {
 
     /// Set the latency of the denoiser, in ms.
     ///
-    /// Range: 4 to 32. The devices add their own.
+    /// Range: 4 to 64. The devices add their own.
     #[arg(long, value_name = "MS", default_value_t = 16.0, value_parser = parse_latency, help_heading = "Live")]
     latency: f64,
 
