@@ -1,20 +1,26 @@
 #!/usr/bin/env python3
-"""Voice activity beside other detectors: area under the ROC curve per 10 ms frame.
+"""Voice activity beside other detectors: area under the ROC curve, and F1, per 10 ms frame.
 
     pip install numpy soundfile onnxruntime silero-vad webrtcvad-wheels
     pip install bindings/python        # the package alphamf, of this repository
     python eval/voice_activity.py MIXTURES [--by-kind] [--csv FILE]
+    python eval/voice_activity.py MIXTURES --program target/release/denoise --only track segments silero webrtc
 
 MIXTURES holds clean/NAME.wav and noisy/NAME.wav, 16 kHz, one channel; the kind of a mixture is its name before `__`. A frame
 holds speech if the level of the clean side, smoothed over 50 ms, is above -40 dB of its maximum. Each detector takes the
-noisy side causally, from its initial state. Its output may be late by a constant delay, for which the best of 0 to 100 ms is
-taken. Printed: the mean over files, of at least 0.1 s of either class, of the area under the ROC curve with its standard error, the area over all frames
-together, and the mean of differences from alphamf with its standard error.
+noisy side causally, from its initial state; `track` and `segments` are what `denoise --speech` has, which looks ahead. Its
+output may be late by a constant delay, for which the best of 0 to 100 ms is taken. Printed: the mean over files, of at least
+0.1 s of either class, of the area under the ROC curve with its standard error, the area over all frames together, the mean of
+differences from the first detector with its standard error, and the same for F1 at a probability of 0.5; for webrtcvad that of
+the best of its modes.
 """
 
 import argparse
 import csv
+import json
 import os
+import subprocess
+import tempfile
 
 import numpy as np
 import soundfile
@@ -53,11 +59,12 @@ def alphamf_scores(no_neural=False):
 
 def silero_scores():
     import onnxruntime
-    from importlib.resources import files
+    from importlib.util import find_spec
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    model = str(files("silero_vad") / "data" / "silero_vad.onnx")
+    # The package itself imports torch.
+    model = os.path.join(find_spec("silero_vad").submodule_search_locations[0], "data", "silero_vad.onnx")
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     chunk, context = 512, 64
 
@@ -87,6 +94,36 @@ def webrtc_scores():
         return np.array([[float(detector.is_speech(block, RATE)) for block in blocks] for detector in detectors]).sum(0)
 
     return scores
+
+
+def track_scores(program, segments=False, known={}):
+    """The probabilities of `denoise --speech`, or whether there is a segment; `known` are the tracks so far."""
+
+    def track(noisy):
+        with tempfile.TemporaryDirectory() as folder:
+            recording, voice, track = (os.path.join(folder, name) for name in ("in.wav", "out.wav", "track.json"))
+            soundfile.write(recording, noisy, RATE, "FLOAT")
+            subprocess.run([program, recording, voice, "--speech", track, "-q", "--threads", "1"], check=True)
+            with open(track) as found:
+                return json.load(found)["channels"][0]
+
+    def scores(noisy):
+        key = noisy.tobytes()
+        if key not in known:
+            known[key] = track(noisy)
+        channel = known[key]
+        probability = np.array(channel["probability"])
+        if not segments:
+            return probability
+        middles = (np.arange(len(probability)) + 0.5) / 100
+        return sum(((s["start_seconds"] < middles) & (middles < s["end_seconds"]) for s in channel["segments"]), np.zeros(len(middles)))
+
+    return scores
+
+
+def f1(scores, is_speech, threshold):
+    found = scores >= threshold
+    return 2 * (found & is_speech).sum() / max(found.sum() + is_speech.sum(), 1)
 
 
 def area(scores, is_speech):
@@ -120,15 +157,19 @@ def main():
     parser.add_argument("--by-kind", action="store_true", help="print the areas by kind of mixture, too")
     parser.add_argument("--speech-db", type=float, default=SPEECH_DB, help="level of speech, dB of the maximum [-40]")
     parser.add_argument("--csv", help="write the area of every file and detector")
-    parser.add_argument("--only", nargs="*", help="detectors: alphamf, alphamf-no-neural, silero, webrtc")
+    parser.add_argument("--only", nargs="*", help="detectors: alphamf, alphamf-no-neural, track, segments, silero, webrtc")
+    parser.add_argument("--program", help="denoise, for track and segments")
     arguments = parser.parse_args()
     detectors = {
         "alphamf": alphamf_scores,
         "alphamf-no-neural": lambda: alphamf_scores(no_neural=True),
         "silero": silero_scores,
         "webrtc": webrtc_scores,
+        "track": lambda: track_scores(arguments.program),
+        "segments": lambda: track_scores(arguments.program, segments=True),
     }
-    names = arguments.only or list(detectors)
+    thresholds = {"webrtc": (1, 2, 3, 4)}
+    names = arguments.only or ["alphamf", "alphamf-no-neural", "silero", "webrtc"]
     files = []
     for name in sorted(os.listdir(os.path.join(arguments.mixtures, "noisy"))):
         clean, noisy = (
@@ -142,7 +183,7 @@ def main():
     # A file of its own area has enough frames of either class; all count in the area over all frames.
     alone = [min(is_speech.sum(), (~is_speech).sum()) >= MIN_FRAMES for _, _, is_speech in files]
     print(f"{len(files)} files, {sum(alone)} of them scored alone, {100 * share:.0f} % of frames with speech")
-    areas = {}
+    areas, f1s = {}, {}
     for name in names:
         scores = detectors[name]()
         results = []
@@ -153,12 +194,22 @@ def main():
         delay = best_delay([result for result, is_alone in zip(results, alone) if is_alone])
         in_time = [delayed(*result, delay) for result in results]
         areas[name] = [area(*result) for result, is_alone in zip(in_time, alone) if is_alone]
+        tried = [
+            [f1(*result, threshold) for result, is_alone in zip(in_time, alone) if is_alone]
+            for threshold in thresholds.get(name, (0.5,))
+        ]
+        f1s[name] = max(tried, key=np.mean)
         all_frames = area(*(np.concatenate(side) for side in zip(*in_time)))
         mean, error = mean_and_error(areas[name])
         line = f"{name:18} {mean:.4f} ± {error:.4f}  all frames {all_frames:.4f}  {10 * delay} ms late"
         if name != names[0]:
             mean, error = mean_and_error(np.subtract(areas[name], areas[names[0]]))
             line += f"  {mean:+.4f} ± {error:.4f} against {names[0]}"
+        mean, error = mean_and_error(f1s[name])
+        line += f"  F1 {mean:.4f} ± {error:.4f}"
+        if name != names[0]:
+            mean, error = mean_and_error(np.subtract(f1s[name], f1s[names[0]]))
+            line += f"  {mean:+.4f} ± {error:.4f}"
         print(line, flush=True)
     files = [name for (name, _, _), is_alone in zip(files, alone) if is_alone]
     if arguments.by_kind:

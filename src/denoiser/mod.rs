@@ -7,6 +7,7 @@ mod live;
 mod profile;
 mod session;
 mod settings;
+mod speech_track;
 mod stream;
 mod voice_activity;
 
@@ -15,7 +16,7 @@ pub use crate::inference::{
     SamplingSettings,
 };
 pub use crate::model::{ModelSettings, NoiseDrift, NoiseModel};
-pub use crate::options::{Method, Options, OptionsError, Quality};
+pub use crate::options::{Method, Options, OptionsError, Purpose, Quality};
 pub use crate::range::SettingsError;
 pub use crate::stable::ALPHA_RANGE;
 pub use crate::wiener::{GainSettings, Strength};
@@ -26,6 +27,7 @@ pub use session::{
     ChannelMode, MonteCarloError, SamplerStatistics, Session, SessionOutput, SessionSettings, Statistics,
 };
 pub use settings::Settings;
+pub use speech_track::{SpeechSegment, SpeechTrack};
 pub use stream::DenoiseStream;
 pub use voice_activity::{VoiceActivity, VoiceEvent};
 

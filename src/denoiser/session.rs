@@ -5,7 +5,7 @@ mod statistics;
 mod tests;
 
 use super::front_end::check_block;
-use super::{DenoiseError, DenoiseStream, Denoiser, NoiseProfile, SpeechLevels, Summary};
+use super::{DenoiseError, DenoiseStream, Denoiser, NoiseProfile, SpeechLevels, SpeechTrack, Summary};
 use crate::random::SeedTree;
 use crate::range::within;
 use crate::repair::Clipping;
@@ -30,6 +30,8 @@ pub struct SessionSettings {
     pub deviation: bool,
     /// Whether to record the levels of speech, for [`Session::take_levels`].
     pub levels: bool,
+    /// Whether to record the probability of speech and its sections, for [`Session::take_speech`].
+    pub speech: bool,
 }
 
 impl Default for SessionSettings {
@@ -41,6 +43,7 @@ impl Default for SessionSettings {
             residual: false,
             deviation: false,
             levels: false,
+            speech: false,
         }
     }
 }
@@ -120,6 +123,9 @@ impl Session {
             }
             if settings.levels {
                 stream.record_levels();
+            }
+            if settings.speech {
+                stream.record_speech();
             }
             Ok(stream)
         };
@@ -219,6 +225,12 @@ impl Session {
     /// before the input is mixed in.
     pub fn take_levels(&mut self) -> Vec<SpeechLevels> {
         self.streams.iter_mut().map(DenoiseStream::take_levels).collect()
+    }
+
+    /// Returns the probability of speech in the slots finished since the last call, and the sections with speech that ended:
+    /// one track for all channels, or one each.
+    pub fn take_speech(&mut self) -> Vec<SpeechTrack> {
+        self.streams.iter_mut().map(DenoiseStream::take_speech).collect()
     }
 
     /// Statistics of the samples so far.

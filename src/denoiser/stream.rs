@@ -8,6 +8,7 @@ mod tests;
 
 use super::front_end::{BLOCK_FRAMES, FrontEnd};
 use super::levels::{LevelMeter, SpeechLevels};
+use super::speech_track::{SpeechTrack, TrackMeter};
 use super::{DenoiseError, NoiseProfile, Summary};
 use crate::denoiser::block::{GainSnapshots, Request, Separator};
 use crate::signal::progress::{self, ProgressCallback};
@@ -118,6 +119,20 @@ impl DenoiseStream {
     /// they are not recorded.
     pub fn take_levels(&mut self) -> SpeechLevels {
         self.record.levels.as_mut().map_or_else(SpeechLevels::default, LevelMeter::take)
+    }
+
+    /// Records the probability of speech and its sections from now on, which should be the start, for
+    /// [`take_speech`](Self::take_speech).
+    pub fn record_speech(&mut self) {
+        let stft = self.front_end.stft();
+        let window_seconds = stft.window() as f64 / f64::from(stft.sample_rate());
+        self.record.speech.get_or_insert_with(|| TrackMeter::new(stft.grid(), window_seconds));
+    }
+
+    /// Returns the probability of speech in all channels together, in the slots finished since the last call, and the
+    /// sections with speech that ended; empty if it is not recorded. The slots lag behind the samples by 2 s.
+    pub fn take_speech(&mut self) -> SpeechTrack {
+        self.record.speech.as_mut().map_or_else(SpeechTrack::default, TrackMeter::take)
     }
 
     /// Statistics of the blocks so far.

@@ -48,11 +48,56 @@ const BIAS: f32 = -0.834;
 const FRACTION_WEIGHT: f32 = 5.358;
 const LEVEL_WEIGHT: f32 = 0.249;
 
+/// The bands in which a frame's fraction of speech is estimated.
+#[derive(Debug, Clone)]
+pub(super) struct SpeechBands {
+    /// Bins of the bands that the recording has.
+    bins: Vec<Range<usize>>,
+}
+
+/// The fraction of speech in a frame, 0 to 1.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SpeechFraction {
+    /// Mean over the bands that have most of it.
+    pub highest: f32,
+    /// Mean over all bands.
+    pub whole: f32,
+}
+
+impl SpeechBands {
+    /// For frames of `bins` bins `bin_hertz` apart.
+    pub(super) fn new(bins: usize, bin_hertz: f64) -> Self {
+        let edge = |hertz: f64| (hertz / bin_hertz).round() as usize;
+        let bands = EDGES_HZ.windows(2).map(|edges| edge(edges[0])..edge(edges[1]));
+        Self { bins: bands.take_while(|band| band.end <= bins).collect() }
+    }
+
+    /// One past the last bin of the bands.
+    pub(super) fn end(&self) -> usize {
+        self.bins.last().map_or(0, |band| band.end)
+    }
+
+    /// The fraction of speech in a frame, from that of its bins, 0 to 1.
+    pub(super) fn fraction(&self, of_bin: impl Fn(usize) -> f32) -> SpeechFraction {
+        let mut means = [0.0; BANDS];
+        let mut last = 0.0;
+        for (band, mean) in means.iter_mut().enumerate() {
+            // Bands that the recording lacks have the fraction of the highest.
+            if let Some(bins) = self.bins.get(band) {
+                last = bins.clone().map(&of_bin).sum::<f32>() / bins.len() as f32;
+            }
+            *mean = last;
+        }
+        let whole = means.iter().sum::<f32>() / BANDS as f32;
+        means.sort_unstable_by(|a, b| b.total_cmp(a));
+        SpeechFraction { highest: means[..HIGHEST].iter().sum::<f32>() / HIGHEST as f32, whole }
+    }
+}
+
 /// Estimates the probability of speech frame by frame, without allocation.
 #[derive(Debug, Clone)]
 pub(super) struct VoiceDetector {
-    /// Bins of the bands that the recording has.
-    bands: Vec<Range<usize>>,
+    bands: SpeechBands,
     fraction_step: f32,
     power_step: f32,
     /// Fall of the loudest power in a frame, natural logarithm.
@@ -77,11 +122,9 @@ pub(super) struct VoiceDetector {
 impl VoiceDetector {
     /// For frames of `bins` bins `bin_hertz` apart, `hop` samples or `frame_seconds` apart.
     pub(super) fn new(bins: usize, bin_hertz: f64, hop: usize, frame_seconds: f64) -> Self {
-        let edge = |hertz: f64| (hertz / bin_hertz).round() as usize;
-        let bands = EDGES_HZ.windows(2).map(|edges| edge(edges[0])..edge(edges[1]));
         let step = |time: f64| (1.0 - libm::exp(-frame_seconds / time)) as f32;
         Self {
-            bands: bands.take_while(|band| band.end <= bins).collect(),
+            bands: SpeechBands::new(bins, bin_hertz),
             fraction_step: step(FRACTION_SECONDS),
             power_step: step(POWER_SECONDS),
             fall: (frame_seconds / LOUDEST_SECONDS) as f32,
@@ -100,19 +143,8 @@ impl VoiceDetector {
     /// Takes the powers of the next frame (of mean 1 for white noise at full scale), and the fraction of speech in its bins,
     /// 0 to 1.
     pub(super) fn estimate(&mut self, power: &[f32], fraction: impl Fn(usize) -> f32) {
-        let mut means = [0.0; BANDS];
-        let mut last = 0.0;
-        for (band, mean) in means.iter_mut().enumerate() {
-            // Bands that the recording lacks have the fraction of the highest.
-            if let Some(bins) = self.bands.get(band) {
-                last = bins.clone().map(&fraction).sum::<f32>() / bins.len() as f32;
-            }
-            *mean = last;
-        }
-        let whole = means.iter().sum::<f32>() / BANDS as f32;
-        means.sort_unstable_by(|a, b| b.total_cmp(a));
-        let highest = means[..HIGHEST].iter().sum::<f32>() / HIGHEST as f32;
-        let heard = &power[..self.bands.last().map_or(0, |band| band.end)];
+        let SpeechFraction { highest, whole } = self.bands.fraction(fraction);
+        let heard = &power[..self.bands.end()];
         let power = whole * heard.iter().sum::<f32>() / heard.len().max(1) as f32;
         self.fraction += self.fraction_step * (highest - self.fraction);
         self.power += self.power_step * (power - self.power);

@@ -41,6 +41,18 @@ fn options_are_read_and_written_by_their_names() {
 }
 
 #[test]
+fn the_purpose_sets_the_mix_unless_that_is_given() {
+    let mix = |text: &str| read(text).session().mix;
+    assert_eq!(mix(r#"{"purpose": "transcription"}"#), 0.5);
+    assert_eq!(mix(r#"{"purpose": "listening"}"#), 1.0);
+    assert_eq!(mix(r#"{"purpose": "transcription", "mix": 0.8}"#), 0.8);
+    let settings = read(r#"{"purpose": "transcription"}"#).live_settings().unwrap();
+    assert_eq!(settings, Settings::default());
+    let refused = read(r#"{"purpose": "transcription", "method": "published"}"#).settings();
+    assert_eq!(refused.unwrap_err().to_string(), "`purpose` cannot be used with `method`: omit one of them");
+}
+
+#[test]
 fn options_without_effect_are_refused_by_name() {
     for (text, message) in [
         (
@@ -71,6 +83,7 @@ fn options_without_effect_are_refused_by_name() {
 fn options_without_effect_live_are_refused() {
     let values = [
         r#"{"quality": "normal"}"#,
+        r#"{"purpose": "transcription"}"#,
         r#"{"method": "published"}"#,
         r#"{"strength": "gentle"}"#,
         r#"{"floor_db": -20}"#,

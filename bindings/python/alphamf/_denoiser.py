@@ -28,6 +28,9 @@ class Denoiser:
     :param model: Use the dictionary of a file of :func:`train` or ``denoise train``: its path, or its bytes.
     :param quality: Choose between quality and speed. Default: normal. fast takes about half the time: fewer sweeps of
         expectation maximisation, no Gibbs sweeps. The seed then affects the dither alone. One of normal, fast.
+    :param purpose: Choose the use of the output. Default: listening. transcription sets ``mix`` to 0.5, unless that is
+        given: recognisers then make fewer errors than with full denoising and, up to 5 dB of SNR, than on the input. On
+        the command line, ``for`` is another name. One of listening, transcription.
     :param strength: Set the noise reduction. Default: normal. gentle removes 12 dB at most, normal 45 dB, strong 70 dB.
         With ``no_neural``, normal removes about 26 dB, more where noise is louder than speech and less where it is
         barely audible. Excludes ``floor_db``. One of gentle, normal, strong.
@@ -82,6 +85,7 @@ class Denoiser:
         *,
         model: Optional[Model] = None,
         quality: Optional[str] = None,
+        purpose: Optional[str] = None,
         strength: Optional[str] = None,
         floor_db: Optional[float] = None,
         mix: Optional[float] = None,
@@ -219,13 +223,13 @@ class Denoiser:
     ) -> Live:
         """Creates a real-time denoiser with a delay of ``latency`` milliseconds, 4 to 64.
 
-        It uses the dictionary and the network of this denoiser, and its ``floor_db`` and ``mix`` by default. The controls
+        It uses the dictionary and the network of this denoiser, and its ``floor_db``, ``purpose`` and ``mix`` by default. The controls
         are those of :meth:`Live.set`.
         """
         controls = {
             "gain_exponent": gain_exponent,
             "floor_db": self.settings["gain"]["floor_db"] if floor_db is None else floor_db,
-            "mix": self._given.get("mix", 1.0) if mix is None else mix,
+            "mix": self._native.mix() if mix is None else mix,
             "bypass": bypass,
             "voice_threshold": voice_threshold,
             "voice_hang_over_seconds": voice_hang_over_seconds,

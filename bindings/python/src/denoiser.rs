@@ -51,6 +51,11 @@ impl Denoiser {
         serde_json::to_string(self.denoiser.settings()).map_err(value_error)
     }
 
+    /// Fraction of the denoised signal in the output.
+    fn mix(&self) -> f32 {
+        self.session.mix
+    }
+
     fn dictionary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, &self.denoiser.dictionary().to_bytes().map_err(value_error)?))
     }

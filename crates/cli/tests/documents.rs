@@ -9,8 +9,9 @@ fn options(command: Option<&str>) -> BTreeSet<String> {
     let output = program.args(command).arg("--help").output().unwrap();
     assert!(output.status.success(), "{command:?}: {output:?}");
     let help = String::from_utf8(output.stdout).unwrap();
-    // An option stands at the start of its line; elsewhere it is mentioned.
-    let lines = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
+    // An option stands at the start of its line, another name of it in brackets; elsewhere it is mentioned.
+    let starts = |line: &&str| line.starts_with('-') || line.starts_with("[aliases: -");
+    let lines = help.lines().map(str::trim_start).filter(starts);
     lines.filter_map(long_option).collect()
 }
 

@@ -1,10 +1,11 @@
-//! Bookkeeping of a stream: energies, pauses, diagnostics of the draws, levels and standard deviations.
+//! Bookkeeping of a stream: energies, pauses, diagnostics of the draws, levels, speech track and standard deviations.
 
 use super::memory::FrameGains;
 use crate::denoiser::Summary;
 use crate::denoiser::block::BlockResult;
 use crate::denoiser::front_end::FrontEnd;
 use crate::denoiser::levels::LevelMeter;
+use crate::denoiser::speech_track::TrackMeter;
 use crate::inference::{MonteCarloAccumulator, SamplerCounters};
 use crate::transform::{Spectrogram, Stft};
 use num_complex::Complex;
@@ -21,6 +22,8 @@ pub(super) struct Record {
     pub gain_std: Option<Vec<f32>>,
     /// Levels of speech, if recorded.
     pub levels: Option<LevelMeter>,
+    /// Probability and sections of speech, if recorded.
+    pub speech: Option<TrackMeter>,
 }
 
 /// Sums over all bins.
@@ -104,22 +107,32 @@ impl Record {
         }
     }
 
-    /// Adds the levels of finished frames, which are the first that wait.
+    /// Adds the levels and the speech of finished frames, which are the first that wait.
     pub(super) fn add_levels(&mut self, front_end: &FrontEnd, gains: &FrameGains, last: bool) {
-        let Some(meter) = &mut self.levels else { return };
+        let Self { levels, speech, .. } = self;
+        if levels.is_none() && speech.is_none() {
+            return;
+        }
         let stft = front_end.stft();
         let mean_square = MeanSquare::new(stft, front_end.spectrograms().count());
         let bins = stft.bins();
-        let frames = gains.gain.chunks_exact(bins).zip(gains.model_gain.chunks_exact(bins)).enumerate();
-        for (t, (gain, model)) in frames {
+        for (t, gain) in gains.gain.chunks_exact(bins).enumerate() {
             let square = |bin: usize| -> f64 {
                 let powers = front_end.spectrograms().map(|waiting| bin_power(&waiting.frame(t)[bin]));
                 mean_square.factor(bin) * powers.sum::<f64>()
             };
-            meter.push(&(0..bins).map(square).collect::<Vec<f64>>(), gain, model);
+            let squares: Vec<f64> = (0..bins).map(square).collect();
+            if let Some(meter) = levels {
+                meter.push(&squares, gain, &gains.model_gain[t * bins..(t + 1) * bins]);
+            }
+            if let Some(meter) = speech {
+                meter.push(&squares, gain);
+            }
         }
         if last {
-            meter.finish(front_end.samples() as f64 / f64::from(stft.sample_rate()));
+            let seconds = front_end.samples() as f64 / f64::from(stft.sample_rate());
+            levels.iter_mut().for_each(|meter| meter.finish(seconds));
+            speech.iter_mut().for_each(|meter| meter.finish(seconds));
         }
     }
 

@@ -2,12 +2,13 @@
 
 use super::claims::{Claims, check_absent};
 use super::folder::{self, Folders, Plan};
-use super::inputs::{self, left_out_code, say_left_out};
+use super::inputs::{left_out_code, say_left_out};
+use super::listing::Manifest;
 use super::model::Model;
 use super::picture;
 use super::processing::Processing;
 use super::progress::Progress;
-use super::recording::{Found, Recording};
+use super::recording::{Found, Recording, SpeechFormat};
 use super::shard::Shard;
 use super::stats::{Entry, Run};
 use super::terminal::{check_output, is_standard, name, say, usage, write_whole};
@@ -42,7 +43,8 @@ pub struct Arguments {
 
     /// Read input names from a file, one per line.
     ///
-    /// Needs -o. Adds to the inputs that are named.
+    /// Or a manifest of NeMo (JSON lines with audio_filepath) or of lhotse (cuts.jsonl.gz), which the output folder then
+    /// holds with the results in place of the inputs. Needs -o. Adds to the inputs that are named.
     #[arg(long, value_name = "LIST", requires = "output_dir", hide_short_help = true)]
     manifest: Option<PathBuf>,
 
@@ -80,6 +82,31 @@ pub struct Arguments {
     /// Excludes --live.
     #[arg(long, value_name = "FILE", conflicts_with = "live", help_heading = "Reports")]
     levels: Option<PathBuf>,
+
+    /// Write where speech is: probability and segments.
+    ///
+    /// Probability per 10 ms; segments with start, end, level and SNR. CSV, JSON, RTTM or Praat TextGrid, by the ending:
+    /// .csv, .json, .rttm or .TextGrid. - is standard output. With -o, a folder. Excludes --live.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "live",
+        help_heading = "Reports",
+        hide_short_help = true
+    )]
+    speech: Option<PathBuf>,
+
+    /// Set the format of --speech.
+    ///
+    /// Default: by the ending; json for a folder and standard output.
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        requires = "speech",
+        help_heading = "Reports",
+        hide_short_help = true
+    )]
+    speech_format: Option<SpeechFormat>,
 
     /// Write statistics, options and settings (JSON).
     ///
@@ -119,12 +146,17 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         plots: arguments.plot.as_deref(),
         plot_scale: arguments.plot_scale.into(),
         levels: arguments.levels.as_deref(),
+        speech: arguments
+            .speech
+            .as_deref()
+            .map(|folder| (folder, arguments.speech_format.unwrap_or(SpeechFormat::Json))),
         stats: stats_folder,
     };
-    let listed = arguments.manifest.as_deref().map(inputs::listed).transpose()?.unwrap_or_default();
+    let manifest = arguments.manifest.as_deref().map(Manifest::read).transpose()?;
+    let listed = manifest.as_ref().map(Manifest::recordings).unwrap_or_default();
     arguments.manifest.iter().for_each(|path| claims.read(path));
     let Plan { mut tasks, left_out } =
-        folder::plan(&arguments.files, &listed, folders, processing, &mut claims)?;
+        folder::plan(&arguments.files, listed, folders, processing, &mut claims)?;
     if let Some(shard) = arguments.shard {
         tasks.retain(|task| shard.holds_file(task.name()));
     }
@@ -134,7 +166,16 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     }
     let denoiser = arguments.denoiser()?;
     let run = Run::new(&denoiser, &arguments.model, processing)?;
+    let manifest = manifest.as_ref().map(|manifest| -> anyhow::Result<_> {
+        let name = folder::result_manifest(manifest, arguments.shard, &run, results, force)?;
+        name.iter().try_for_each(|name| claims.write(&results.join(name)))?;
+        Ok(name.map(|name| (manifest, name)))
+    });
+    let manifest = manifest.transpose()?.flatten();
     let (entries, code) = folder::run(&tasks, &run, results, force, common)?;
+    if let Some((manifest, name)) = &manifest {
+        folder::write_manifest(manifest, name, &entries, &run, results)?;
+    }
     if let Some(plots) = folders.plots.filter(|plots| plots.is_dir())
         && picture::write_index(plots)?.is_none()
     {
@@ -169,6 +210,7 @@ fn one(
         residual: arguments.residual.as_deref(),
         draw: arguments.plot.is_some().then(|| arguments.plot_scale.into()),
         levels: arguments.levels.is_some(),
+        speech: arguments.speech.is_some(),
     };
     let progress = Progress::new("denoising", common.quiet);
     let found = recording.denoise(&mut |seconds, duration| progress.update_seconds(seconds, duration))?;
@@ -178,6 +220,9 @@ fn one(
     }
     if let (Some(path), Some(table)) = (&arguments.levels, &found.levels) {
         write_whole(path, table.as_bytes())?;
+    }
+    if let Some(path) = &arguments.speech {
+        found.write_speech(path, arguments.speech_format(path)?, input)?;
     }
     if !common.quiet {
         say(&sentence(name(output, "standard output"), &found));
@@ -190,6 +235,15 @@ impl Arguments {
         let denoiser = self.model.denoiser(self.processing.live.mode())?;
         tracing::info!("dictionary: {}", describe(&denoiser));
         Ok(denoiser)
+    }
+
+    /// Format of the speech track at `path`.
+    fn speech_format(&self, path: &Path) -> anyhow::Result<SpeechFormat> {
+        let of_name = || if is_standard(path) { Some(SpeechFormat::Json) } else { SpeechFormat::of(path) };
+        self.speech_format.or_else(of_name).ok_or_else(|| {
+            let name = path.display();
+            usage(format!("{name}: expected .csv, .json, .rttm or .TextGrid, or --speech-format"))
+        })
     }
 
     /// Refuses a missing file that looks like a mistyped command.
@@ -220,6 +274,9 @@ impl Arguments {
         if let Some(plot) = self.plot.as_deref().filter(|plot| !picture::is_known(plot)) {
             return Err(usage(format!("{}: expected an SVG or PNG file", plot.display())));
         }
+        if let Some(speech) = &self.speech {
+            self.speech_format(speech)?;
+        }
         let sounds = [Some(output), self.residual.as_ref()];
         if sounds.into_iter().flatten().any(|path| is_standard(path)) && std::io::stdout().is_terminal() {
             return Err(usage("standard output is a terminal: redirect it or name a file"));
@@ -227,7 +284,8 @@ impl Arguments {
         for path in sounds.into_iter().flatten() {
             self.processing.check_name(path)?;
         }
-        let others = [self.plot.as_deref(), self.levels.as_deref(), self.stats.as_deref()];
+        let others =
+            [self.plot.as_deref(), self.levels.as_deref(), self.speech.as_deref(), self.stats.as_deref()];
         let outputs = sounds.into_iter().flatten().map(PathBuf::as_path).chain(others.into_iter().flatten());
         claims.read(input);
         for path in outputs.clone() {

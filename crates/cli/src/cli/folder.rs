@@ -2,11 +2,13 @@
 
 use super::claims::{Claims, check_absent};
 use super::inputs::{LeftOut, audio_files_below};
+use super::listing::{Listed, Manifest};
 use super::picture;
 use super::processing::Processing;
 use super::progress::{FileProgress, FolderProgress};
 use super::record::{Record, State};
-use super::recording::{Found, Recording};
+use super::recording::{Found, Recording, SpeechFormat};
+use super::shard::Shard;
 use super::stats::{Entry, Outcome, Run};
 use super::terminal::{
     Failure, columns, interrupted, is_interactive, is_standard, printable, say, usage, write_error,
@@ -17,6 +19,7 @@ use alphamf::Cancelled;
 use alphamf_eval::plot::FrequencyScale;
 use anyhow::{Context, anyhow};
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,6 +37,7 @@ pub struct Task {
     plot: Option<PathBuf>,
     plot_scale: FrequencyScale,
     levels: Option<PathBuf>,
+    speech: Option<(PathBuf, SpeechFormat)>,
     stats: Option<PathBuf>,
 }
 
@@ -45,6 +49,7 @@ pub struct Folders<'a> {
     pub plots: Option<&'a Path>,
     pub plot_scale: FrequencyScale,
     pub levels: Option<&'a Path>,
+    pub speech: Option<(&'a Path, SpeechFormat)>,
     pub stats: Option<&'a Path>,
 }
 
@@ -58,14 +63,15 @@ pub struct Plan {
 /// What there is to do for these files and folders; nothing that is written is read, or written twice.
 pub fn plan(
     inputs: &[PathBuf],
-    listed: &[PathBuf],
+    listed: &[Listed],
     folders: Folders,
     processing: &Processing,
     claims: &mut Claims,
 ) -> anyhow::Result<Plan> {
     let mut found: Vec<(PathBuf, PathBuf)> = Vec::new();
     let mut left_out = Vec::new();
-    let others = [folders.residuals, folders.plots, folders.levels, folders.stats];
+    let speech = folders.speech.map(|(folder, _)| folder);
+    let others = [folders.residuals, folders.plots, folders.levels, speech, folders.stats];
     for folder in others.into_iter().flatten().chain([folders.results]) {
         if folder.exists() && !folder.is_dir() {
             return Err(anyhow!("it is not a folder").context(Failure::Output(folder.to_owned())));
@@ -89,11 +95,11 @@ pub fn plan(
             found.push((input.clone(), PathBuf::from(input.file_name().unwrap_or(input.as_os_str()))));
         }
     }
-    for file in listed {
+    for Listed { input, name: file } in listed {
         // Those below the present folder stay in theirs.
         let is_below = file.components().all(|part| matches!(part, Component::Normal(_)));
         let name = if is_below { file.as_os_str() } else { file.file_name().unwrap_or(file.as_os_str()) };
-        found.push((file.clone(), PathBuf::from(name)));
+        found.push((input.clone(), PathBuf::from(name)));
     }
     let mut named_before = HashSet::new();
     found.retain(|(input, _)| named_before.insert(input.clone()));
@@ -120,6 +126,9 @@ pub fn plan(
                 plot: below(folders.plots, "svg"),
                 plot_scale: folders.plot_scale,
                 levels: below(folders.levels, "csv"),
+                speech: folders
+                    .speech
+                    .and_then(|(folder, format)| Some((below(Some(folder), format.ending())?, format))),
                 stats: below(folders.stats, "json"),
                 input,
                 name,
@@ -143,8 +152,9 @@ impl Task {
     }
 
     fn outputs(&self) -> impl Iterator<Item = &Path> {
-        let others = [&self.residual, &self.plot, &self.levels, &self.stats];
-        [self.output.as_path()].into_iter().chain(others.into_iter().flatten().map(PathBuf::as_path))
+        let speech = self.speech.as_ref().map(|(path, _)| path);
+        let others = [&self.residual, &self.plot, &self.levels, &self.stats].into_iter().flatten();
+        [self.output.as_path()].into_iter().chain(others.chain(speech).map(PathBuf::as_path))
     }
 
     /// Whether it need not be done; an error if it would replace what was not made by this program.
@@ -259,9 +269,49 @@ pub fn run(
     Ok((entries, code))
 }
 
+/// Where the manifest of the results goes, below their folder; `None` for a list of names. Refuses to replace a file that
+/// this program did not write.
+pub fn result_manifest(
+    manifest: &Manifest,
+    shard: Option<Shard>,
+    run: &Run,
+    results: &Path,
+    force: bool,
+) -> anyhow::Result<Option<PathBuf>> {
+    let Some(name) = manifest.result_name() else { return Ok(None) };
+    let mut whole = shard.map_or_else(OsString::new, |shard| format!("{shard}.").replace('/', "-of-").into());
+    whole.push(name);
+    let (name, output) = (PathBuf::from(&whole), results.join(&whole));
+    if !force && output.exists() {
+        let record = Record::open(results)?;
+        if record.state(&name, &output, manifest.path(), run.settings_checksum()) == State::Foreign {
+            check_absent(&output, false, " (it is not a recorded result)")?;
+        }
+    }
+    Ok(Some(name))
+}
+
+/// Writes the manifest of the results.
+pub fn write_manifest(
+    manifest: &Manifest,
+    name: &Path,
+    entries: &[Entry],
+    run: &Run,
+    results: &Path,
+) -> anyhow::Result<()> {
+    let mut outputs: HashMap<&Path, PathBuf> = HashMap::new();
+    for Entry { input, output, .. } in entries.iter().filter(|entry| entry.outcome != Outcome::Failed) {
+        outputs.insert(input, std::path::absolute(output)?);
+    }
+    let output = results.join(name);
+    fs::create_dir_all(results).with_context(|| Failure::Output(results.to_owned()))?;
+    write_whole(&output, &manifest.of_results(&outputs)?)?;
+    Record::open(results)?.add(name, &output, manifest.path(), run.settings_checksum())
+}
+
 /// Denoises one file, and says what became of it and the exit code that stands for that.
 fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut FileProgress) -> (Entry, u8) {
-    let Task { input, output, name, residual, plot, plot_scale, levels, stats } = task;
+    let Task { input, output, name, residual, plot, plot_scale, levels, speech, stats } = task;
     let entry =
         |outcome, error| Entry { input: input.clone(), output: output.clone(), outcome, error, found: None };
     let recording = Recording {
@@ -273,6 +323,7 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
         residual: residual.as_deref(),
         draw: plot.is_some().then_some(*plot_scale),
         levels: levels.is_some(),
+        speech: speech.is_some(),
     };
     let settings = run.settings_checksum();
     let mut denoise = || -> anyhow::Result<Option<Entry>> {
@@ -288,6 +339,9 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
         }
         if let (Some(path), Some(table)) = (levels, &found.levels) {
             write_whole(path, table.as_bytes())?;
+        }
+        if let Some((path, format)) = speech {
+            found.write_speech(path, *format, input)?;
         }
         let entry = Entry::denoised(input, output, found);
         if let Some(stats) = stats {

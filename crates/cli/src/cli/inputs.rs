@@ -1,11 +1,10 @@
 //! Audio files of folders and lists.
 
 use super::INPUT;
-use super::manifest;
 use super::record;
-use super::terminal::{Failure, read_bounded, say};
+use super::terminal::{Failure, say};
 use alphamf_files::FolderContents;
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, anyhow};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -68,18 +67,6 @@ pub fn say_left_out(left_out: &[LeftOut], quiet: bool) {
 /// Exit code for what was left out.
 pub fn left_out_code(left_out: &[LeftOut]) -> u8 {
     if left_out.iter().any(|left| left.failed) { INPUT } else { 0 }
-}
-
-/// Recordings that a list names, one per line.
-pub fn listed(list: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    /// Size of a list of a million recordings.
-    const MAX_BYTES: u64 = 256 << 20;
-    let read = || -> anyhow::Result<Vec<PathBuf>> {
-        let files = manifest::paths(&String::from_utf8(read_bounded(list, MAX_BYTES)?)?);
-        ensure!(!files.is_empty(), "no recording in the list");
-        Ok(files)
-    };
-    read().with_context(|| Failure::Input(list.to_owned()))
 }
 
 /// Serialises a path; bytes that are not UTF-8 are replaced.

@@ -11,8 +11,8 @@ use alphamf::{DenoiseError, Denoiser};
 pub struct Live {
     /// Denoise causally, with low latency.
     ///
-    /// Uses --latency, --model, --strength, --floor-db, --mix, --no-neural, --alpha-speech and --alpha-noise; --seed and
-    /// --no-dither affect the file that is written. Other options of the denoiser are refused.
+    /// Uses --latency, --model, --purpose, --strength, --floor-db, --mix, --no-neural, --alpha-speech and --alpha-noise;
+    /// --seed and --no-dither affect the file that is written. Other options of the denoiser are refused.
     #[arg(long)]
     live: bool,
 

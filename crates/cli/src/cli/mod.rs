@@ -9,6 +9,7 @@ mod folder;
 mod help;
 mod inputs;
 mod learning;
+mod listing;
 mod live;
 mod live_audio;
 mod manifest;

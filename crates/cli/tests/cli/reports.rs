@@ -187,3 +187,151 @@ fn the_log_has_levels() {
     denoise([&input, &output]).args(["--log", "loud"]).assert().code(USAGE);
     denoise([&input, &output]).args(["--log", "info", "-q"]).assert().code(USAGE);
 }
+
+/// Intervals (start, end, label) of the tiers of a TextGrid in long format, by name.
+fn tiers(text: &str) -> Vec<(String, Vec<(f64, f64, String)>)> {
+    let mut tiers: Vec<(String, Vec<(f64, f64, String)>)> = Vec::new();
+    let mut times = Vec::new();
+    for line in text.lines().map(str::trim) {
+        let Some((key, value)) = line.split_once(" = ") else { continue };
+        let quoted = || value.trim_matches('"').to_owned();
+        match key {
+            "name" => {
+                tiers.push((quoted(), Vec::new()));
+                times.clear();
+            }
+            "xmin" | "xmax" => times.push(value.parse::<f64>().unwrap()),
+            "text" => {
+                let end = times.pop().unwrap();
+                tiers.last_mut().unwrap().1.push((times.pop().unwrap(), end, quoted()));
+            }
+            _ => {}
+        }
+    }
+    tiers
+}
+
+#[test]
+fn the_speech_track_is_the_same_in_every_format() {
+    let folder = Folder::new();
+    let (input, output) = (folder.join("a talk.wav"), folder.join("out.wav"));
+    let samples = noisy(4.0).into_iter().zip(0..).map(|(x, n)| if n < 24_000 { 0.02 * x } else { x });
+    write(&input, spec(16_000, 1), samples);
+    let track = |name: &str| {
+        let path = folder.join(name);
+        let file = path.to_str().unwrap();
+        denoise([&input, &output]).args(FAST).args(["--speech", file]).assert().success();
+        fs::read_to_string(path).unwrap()
+    };
+    let json: serde_json::Value = serde_json::from_str(&track("a.json")).unwrap();
+    assert_eq!((&json["file"], &json["duration_seconds"]), (&"a talk.wav".into(), &4.0.into()));
+    assert_eq!(json["slot_seconds"], 0.01);
+    let channel = &json["channels"][0];
+    let probability: Vec<f64> =
+        channel["probability"].as_array().unwrap().iter().map(|p| p.as_f64().unwrap()).collect();
+    let segments: Vec<[f64; 4]> = channel["segments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|found| {
+            ["start_seconds", "end_seconds", "level_dbfs", "snr_db"].map(|key| found[key].as_f64().unwrap())
+        })
+        .collect();
+    assert_eq!(probability.len(), 400);
+    assert!(probability.iter().all(|p| (0.0..=1.0).contains(p)) && probability.iter().any(|&p| p > 0.5));
+    assert!(!segments.is_empty());
+    for [start, end, level, snr] in &segments {
+        assert!(start < end && *end <= 4.0 && (-60.0..0.0).contains(level) && (-20.0..=100.0).contains(snr));
+    }
+
+    let csv = track("a.CSV");
+    let mut rows = csv.lines();
+    assert_eq!(rows.next(), Some("channel,start_seconds,probability,segment,level_dbfs,snr_db"));
+    let rows: Vec<Vec<&str>> = rows.map(|row| row.split(',').collect()).collect();
+    assert_eq!(rows.len(), 400);
+    for (slot, row) in rows.iter().enumerate() {
+        let middle = 0.01 * (slot as f64 + 0.5);
+        assert_eq!((row[0], row[1]), ("1", format!("{:.2}", 0.01 * slot as f64).as_str()));
+        assert!((row[2].parse::<f64>().unwrap() - probability[slot]).abs() < 1e-9);
+        match segments.iter().position(|[start, end, ..]| (start..end).contains(&&middle)) {
+            Some(index) => {
+                let [.., level, snr] = segments[index];
+                assert_eq!(row[3], (index + 1).to_string());
+                assert!((row[4].parse::<f64>().unwrap() - level).abs() < 1e-9, "{row:?}");
+                assert!((row[5].parse::<f64>().unwrap() - snr).abs() < 1e-9, "{row:?}");
+            }
+            None => assert_eq!(row[3..], ["", "", ""]),
+        }
+    }
+
+    let rttm = track("a.rttm");
+    assert_eq!(rttm.lines().count(), segments.len());
+    for (line, [start, end, ..]) in rttm.lines().zip(&segments) {
+        let fields: Vec<&str> = line.split(' ').collect();
+        assert_eq!(fields[..3], ["SPEAKER", "a_talk", "1"]);
+        assert_eq!(fields[5..], ["<NA>", "<NA>", "speech", "<NA>", "<NA>"]);
+        let [from, length] = [3, 4].map(|field| fields[field].parse::<f64>().unwrap());
+        assert!((from - start).abs() < 1e-9 && (from + length - end).abs() < 1e-9, "{line}");
+    }
+
+    let grid = track("a.TextGrid");
+    assert!(grid.starts_with("File type = \"ooTextFile\"\nObject class = \"TextGrid\"\n"));
+    let tiers = tiers(&grid);
+    assert_eq!(tiers.iter().map(|tier| &tier.0).collect::<Vec<_>>(), ["speech", "level_dbfs", "snr_db"]);
+    for (name, intervals) in &tiers {
+        // Without gaps from start to end.
+        assert!(intervals[0].0 == 0.0 && intervals.last().unwrap().1 == 4.0);
+        assert!(intervals.windows(2).all(|pair| pair[0].1 == pair[1].0));
+        let labelled: Vec<_> = intervals.iter().filter(|interval| !interval.2.is_empty()).collect();
+        assert_eq!(labelled.len(), segments.len());
+        for ((start, end, label), segment) in labelled.into_iter().zip(&segments) {
+            assert!((start - segment[0]).abs() < 1e-9 && (end - segment[1]).abs() < 1e-9);
+            match name.as_str() {
+                "speech" => assert_eq!(label, "speech"),
+                "level_dbfs" => assert!((label.parse::<f64>().unwrap() - segment[2]).abs() < 0.06),
+                _ => assert!((label.parse::<f64>().unwrap() - segment[3]).abs() < 0.06),
+            }
+        }
+    }
+}
+
+#[test]
+fn the_speech_track_suits_every_recording() {
+    let folder = Folder::new();
+    let (input, output, track) = (folder.join("in.wav"), folder.join("out.wav"), folder.join("track.json"));
+    let file = track.to_str().unwrap();
+    let found = |options: &[&str]| -> serde_json::Value {
+        denoise([&input, &output]).args(FAST).args(["--speech", file]).args(options).assert().success();
+        serde_json::from_str(&fs::read_to_string(&track).unwrap()).unwrap()
+    };
+    let slots = |json: &serde_json::Value, channel: usize| {
+        json["channels"][channel]["probability"].as_array().map_or(0, Vec::len)
+    };
+    // Silence, a tenth of a second, narrow band, full band in stereo.
+    write(&input, spec(16_000, 1), [0.0; 16_000]);
+    let json = found(&[]);
+    assert_eq!(slots(&json, 0), 100);
+    assert!(json["channels"][0]["segments"].as_array().unwrap().is_empty());
+    assert!(json["channels"][0]["probability"].as_array().unwrap().iter().all(|p| *p == 0.0));
+    write(&input, spec(16_000, 1), noisy(0.1));
+    assert_eq!(slots(&found(&[]), 0), 10);
+    write(&input, spec(8_000, 1), voice(8_000, 1.5, 140.0));
+    let json = found(&[]);
+    assert!(slots(&json, 0) == 150 && !json["channels"][0]["segments"].as_array().unwrap().is_empty());
+    write(&input, spec(48_000, 2), voice(48_000, 1.0, 140.0).into_iter().flat_map(|x| [x, 0.0]));
+    let json = found(&[]);
+    assert_eq!((slots(&json, 0), json["channels"].as_array().unwrap().len()), (100, 1));
+    let json = found(&["--channels", "separate"]);
+    assert_eq!((slots(&json, 0), slots(&json, 1)), (100, 100));
+    assert!(json["channels"][1]["segments"].as_array().unwrap().is_empty(), "a silent channel");
+    // Standard output, and another format than that of the name.
+    let said = denoise([&input, &output]).args(FAST).args(["--speech", "-"]).assert().success();
+    assert!(said.get_output().stdout.starts_with(b"{\"file\":\"in.wav\""));
+    let format = ["--speech", file, "--speech-format", "textgrid", "--channels", "separate"];
+    denoise([&input, &output]).args(FAST).args(format).assert().success();
+    let tiers = tiers(&fs::read_to_string(&track).unwrap());
+    assert_eq!((tiers.len(), tiers[3].0.as_str()), (6, "speech 2"));
+    fails(&[&input, &output], &["--force", "--speech", "a.txt"], USAGE, &["a.txt", ".TextGrid"]);
+    fails(&[&input, &output], &["--force", "--speech", input.to_str().unwrap()], USAGE, &["in.wav"]);
+    denoise([&input, &output]).args(["--live", "--speech", file]).assert().code(USAGE);
+}

@@ -37,8 +37,8 @@ fn a_repeated_run_skips_its_results() {
 #[test]
 fn folders_report_skipped_files_and_keep_names_distinct() {
     let folder = Folder::new();
-    let [inputs, more, results, residuals, plots, levels] =
-        ["in", "more", "out", "residuals", "plots", "levels"].map(|name| folder.join(name));
+    let [inputs, more, results, residuals, plots, levels, speech] =
+        ["in", "more", "out", "residuals", "plots", "levels", "speech"].map(|name| folder.join(name));
     [&inputs, &more].into_iter().for_each(|path| fs::create_dir(path).unwrap());
     recording(&inputs.join("talk.wav"));
     recording(&more.join("talk.wav"));
@@ -49,7 +49,10 @@ fn folders_report_skipped_files_and_keep_names_distinct() {
     let path = |path: &Path| path.to_str().unwrap().to_owned();
     let (residual_folder, plot_folder, level_folder) = (path(&residuals), path(&plots), path(&levels));
     let folders = ["--residual", &residual_folder, "--plot", &plot_folder, "--levels", &level_folder];
-    let options: Vec<&str> = folders.into_iter().chain(["--stats", stats.to_str().unwrap()]).collect();
+    let speech_folder = path(&speech);
+    let tracks = ["--speech", &speech_folder, "--speech-format", "rttm"];
+    let folders = folders.into_iter().chain(tracks);
+    let options: Vec<&str> = folders.chain(["--stats", stats.to_str().unwrap()]).collect();
     let message = table(&[&inputs, &more, Path::new("-o"), &results], &options, 0);
     assert!(message.contains("3 denoised, 0 skipped, 0 failed"), "{message}");
     assert!(
@@ -75,6 +78,8 @@ fn folders_report_skipped_files_and_keep_names_distinct() {
         assert!(page.contains(part), "{part}");
     }
     assert_eq!(names(&levels), ["talk-2.csv", "talk.csv", "talk.mp3.csv"]);
+    assert_eq!(names(&speech), ["talk-2.rttm", "talk.mp3.rttm", "talk.rttm"]);
+    assert!(fs::read_to_string(speech.join("talk.rttm")).unwrap().starts_with("SPEAKER talk 1 "));
     let record: Value = serde_json::from_slice(&fs::read(&stats).unwrap()).unwrap();
     assert_eq!(record["left_out"].as_array().unwrap().len(), 1);
     assert_eq!(record["dictionary"], "built-in");

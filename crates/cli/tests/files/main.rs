@@ -4,6 +4,7 @@
 mod shared;
 
 mod folders;
+mod manifests;
 mod overwriting;
 mod reports;
 mod streams;

@@ -1,9 +1,12 @@
 //! What is reported of a denoised recording.
 
+use super::speech::{SpeechFormat, Track};
+use crate::cli::terminal::{name, write_whole};
 use alphamf::denoiser::Statistics;
 use alphamf_eval::plot::Figure;
 use alphamf_files::Losses;
 use serde::Serialize;
+use std::path::Path;
 
 /// The statistics of a denoised recording.
 #[derive(Debug, Serialize)]
@@ -40,6 +43,9 @@ pub struct Found {
     /// Speech levels, as a table.
     #[serde(skip)]
     pub levels: Option<String>,
+    /// Where speech is.
+    #[serde(skip)]
+    pub speech: Option<Track>,
 }
 
 impl Found {
@@ -69,6 +75,15 @@ impl Found {
         .chain(facts.into_iter().filter(|(is_so, _)| *is_so).map(|(_, what)| what.to_owned()))
         .chain(self.left_out.iter().cloned())
         .collect()
+    }
+}
+
+impl Found {
+    /// Writes where speech is in the recording of this name.
+    pub fn write_speech(&self, path: &Path, format: SpeechFormat, input: &Path) -> anyhow::Result<()> {
+        let Some(track) = &self.speech else { return Ok(()) };
+        let input = name(input, "standard input").file_name().unwrap_or_default().to_string_lossy();
+        write_whole(path, track.render(format, &input, self.statistics.duration_seconds).as_bytes())
     }
 }
 

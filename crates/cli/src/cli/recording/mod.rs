@@ -4,6 +4,7 @@ mod found;
 mod levels;
 mod sink;
 mod source;
+mod speech;
 
 use super::ffmpeg::{self, Kind};
 use super::live::Aligned;
@@ -19,6 +20,8 @@ pub use found::{Found, Incomplete};
 use sink::Output;
 pub use source::read_whole;
 use source::{Count, Source};
+pub use speech::SpeechFormat;
+use speech::Track;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
@@ -37,6 +40,8 @@ pub struct Recording<'a> {
     pub draw: Option<FrequencyScale>,
     /// Whether to report speech levels.
     pub levels: bool,
+    /// Whether to report where speech is.
+    pub speech: bool,
 }
 
 /// Receives the seconds that are done and, if known, the duration; may ask to stop.
@@ -76,7 +81,7 @@ impl Recording<'_> {
         let left_out = outputs.left_out(&source);
         let clipped_samples = outputs.finish()?;
         let (statistics, taken) = (engine.statistics(), began.elapsed().as_secs_f64());
-        let (figure, levels) = reports.finish(self.caption(&spec, &statistics));
+        let (figure, levels, speech) = reports.finish(self.caption(&spec, &statistics));
         Ok(Found {
             input_format: input_format.to_string(),
             output_format: match self.processing.encoded(self.output) {
@@ -98,6 +103,7 @@ impl Recording<'_> {
             real_time_factor: taken / statistics.duration_seconds,
             figure,
             levels,
+            speech,
             statistics,
         })
     }
@@ -131,6 +137,7 @@ impl Recording<'_> {
             residual: self.residual.is_some(),
             deviation: self.draw.is_some() && self.denoiser.settings().draws() >= MIN_DRAWS,
             levels: self.levels || self.draw.is_some(),
+            speech: self.speech,
             ..self.session.clone()
         };
         let in_input = || self.input_name();
@@ -180,6 +187,7 @@ impl Recording<'_> {
         Ok(Reports {
             plot: plot.transpose().with_context(|| self.input_name())?,
             levels: self.levels.then(|| levels::HEADER.to_owned()),
+            speech: self.speech.then(Track::default),
         })
     }
 
@@ -341,6 +349,7 @@ impl Outputs {
 struct Reports {
     plot: Option<RecordingPlot>,
     levels: Option<String>,
+    speech: Option<Track>,
 }
 
 impl Reports {
@@ -355,9 +364,12 @@ impl Reports {
         if let Some(table) = &mut self.levels {
             found.iter().enumerate().for_each(|(channel, levels)| levels::add(table, channel, levels));
         }
+        if let Some(track) = &mut self.speech {
+            track.add(session.take_speech());
+        }
     }
 
-    fn finish(self, caption: Caption) -> (Option<Figure>, Option<String>) {
-        (self.plot.map(|plot| plot.finish(caption)), self.levels)
+    fn finish(self, caption: Caption) -> (Option<Figure>, Option<String>, Option<Track>) {
+        (self.plot.map(|plot| plot.finish(caption)), self.levels, self.speech)
     }
 }

@@ -1,0 +1,98 @@
+//! Tests of manifests.
+
+use super::*;
+use std::fs;
+use tempfile::TempDir;
+
+fn read(text: impl AsRef<[u8]>) -> anyhow::Result<Manifest> {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("list.json");
+    fs::write(&path, text).unwrap();
+    Manifest::read(&path)
+}
+
+fn compressed(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn names(manifest: &Manifest) -> Vec<&str> {
+    manifest.recordings().iter().map(|listed| listed.name.to_str().unwrap()).collect()
+}
+
+const CUT: &str = r#"{"id":"a-1","start":1.5,"duration":2.0,"channel":0,"features":{"num_frames":3},"recording":{"id":"a","sources":[{"type":"file","channels":[0],"source":"x/a.wav"}],"sampling_rate":16000,"num_samples":80000,"duration":5.0},"type":"MonoCut"}"#;
+
+#[test]
+fn every_kind_is_read_and_returned() {
+    let list = read("\u{feff}a.wav\n\n b {.wav\r\n").unwrap();
+    assert_eq!((names(&list), list.result_name()), (vec!["a.wav", " b {.wav"], None));
+
+    let nemo = "{\"audio_filepath\": \"a.wav\", \"duration\": 1.25, \"text\": \"grün\"}\n\n{\"audio_filepath\":\"b.wav\"}\n";
+    let list = read(nemo).unwrap();
+    assert_eq!((names(&list), list.result_name()), (vec!["a.wav", "b.wav"], Some(Path::new("list.json"))));
+    let results = HashMap::from([(Path::new("a.wav"), PathBuf::from("/out/a.wav"))]);
+    let found = String::from_utf8(list.of_results(&results).unwrap()).unwrap();
+    assert_eq!(found, "{\"audio_filepath\":\"/out/a.wav\",\"duration\":1.25,\"text\":\"grün\"}\n");
+
+    let list = read(compressed(CUT.as_bytes())).unwrap();
+    assert_eq!(names(&list), ["x/a.wav"]);
+    let results = HashMap::from([(Path::new("x/a.wav"), PathBuf::from("/out/x/a.wav"))]);
+    let found = list.of_results(&results).unwrap();
+    assert!(found.starts_with(&GZIP) && found == list.of_results(&results).unwrap());
+    let mut text = String::new();
+    MultiGzDecoder::new(found.as_slice()).read_to_string(&mut text).unwrap();
+    let (found, mut expected): (Value, Value) =
+        (serde_json::from_str(&text).unwrap(), serde_json::from_str(CUT).unwrap());
+    expected.as_object_mut().unwrap().remove("features");
+    *expected.pointer_mut("/recording/sources/0/source").unwrap() = "/out/x/a.wav".into();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn names_are_looked_up_beside_the_manifest() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("here.wav"), "").unwrap();
+    let path = folder.path().join("list.json");
+    fs::write(&path, "{\"audio_filepath\":\"here.wav\"}\n{\"audio_filepath\":\"nowhere.wav\"}").unwrap();
+    let list = Manifest::read(&path).unwrap();
+    let inputs: Vec<&Path> = list.recordings().iter().map(|listed| listed.input.as_path()).collect();
+    assert_eq!(inputs, [folder.path().join("here.wav").as_path(), Path::new("nowhere.wav")]);
+}
+
+#[test]
+fn invalid_entries_are_refused_with_their_line() {
+    let deep = format!("{{\"audio_filepath\":{}", "[".repeat(10_000));
+    let cases: [(&str, &str); 12] = [
+        ("{\"audio_filepath\":\"a\"}\nb.wav", "line 2: not JSON"),
+        ("{\"audio_filepath\":\"a\"}\n{\"audio_filepath\":", "line 2: not JSON"),
+        ("{\"audio_filepath\":3}", "line 1: `audio_filepath` is 3"),
+        ("{\"audio_filepath\":[\"a\",\"b\"]}", "line 1: `audio_filepath` is ["),
+        ("{\"audio_filepath\":\"\"}", "line 1: `audio_filepath` is \"\""),
+        ("\n{\"text\":\"a\"}", "line 2: expected an entry"),
+        ("{\"recording\":null}", "line 1: the recording has no `sources`"),
+        ("{\"recording\":{\"sources\":[]}}", "line 1: the recording has no `sources`"),
+        (
+            "{\"recording\":{\"sources\":[{\"type\":\"url\",\"source\":\"a\"}]}}",
+            "line 1: a source of type \"url\"",
+        ),
+        ("{\"recording\":{\"sources\":[{\"type\":\"file\"}]}}", "line 1: `source` is null"),
+        (
+            "{\"audio_filepath\":\"a\"}\n{\"recording\":{\"sources\":[{\"type\":\"file\",\"source\":\"a\"}]}}",
+            "line 2: NeMo and lhotse",
+        ),
+        (&deep, "line 1: not JSON"),
+    ];
+    for (text, expected) in cases {
+        let error = format!("{:#}", read(text).unwrap_err());
+        assert!(error.contains(expected), "{expected}: {error}");
+    }
+    for text in ["", "\n \n"] {
+        assert!(format!("{:#}", read(text).unwrap_err()).contains("no recording"), "{text:?}");
+    }
+    assert!(read([0x1f_u8, 0x8b, 8, 0, 1]).is_err() && read([b'{', 0xff]).is_err());
+    // More than may be held in memory, of a small file.
+    let bomb = compressed(&vec![b' '; (2 << 20) + 1]);
+    assert!(bomb.len() < 20_000 && decompressed(&bomb, 3 << 20).is_ok());
+    assert!(decompressed(&bomb, 2 << 20).unwrap_err().to_string().contains("more than 2 MB"));
+}

@@ -1,0 +1,105 @@
+//! Manifests of NeMo and lhotse, and those of the results.
+
+use crate::recording;
+use crate::shared::*;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{Read, Write};
+use std::path::Path;
+
+/// Writes entries as JSON lines, compressed if the name says so.
+fn write_lines(path: &Path, entries: &[Value]) {
+    let text: String = entries.iter().map(|entry| format!("{entry}\n")).collect();
+    if path.extension().is_some_and(|extension| extension == "gz") {
+        let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(text.as_bytes()).unwrap();
+        fs::write(path, encoder.finish().unwrap()).unwrap();
+    } else {
+        fs::write(path, text).unwrap();
+    }
+}
+
+fn read_lines(path: &Path) -> Vec<Value> {
+    let bytes = fs::read(path).unwrap();
+    let mut text = String::new();
+    match bytes.starts_with(&[0x1f, 0x8b]) {
+        true => GzDecoder::new(bytes.as_slice()).read_to_string(&mut text).unwrap(),
+        false => bytes.as_slice().read_to_string(&mut text).unwrap(),
+    };
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn cut(id: &str, start: f64, file: &str) -> Value {
+    json!({"id": id, "start": start, "duration": 0.5, "channel": 0, "type": "MonoCut",
+        "supervisions": [{"id": id, "recording_id": "r", "start": 0.0, "duration": 0.5, "text": "one"}],
+        "recording": {"id": "r", "sampling_rate": 16_000, "num_samples": 16_000, "duration": 1.0,
+            "sources": [{"type": "file", "channels": [0], "source": file}]}})
+}
+
+#[test]
+fn results_of_a_manifest_are_one_of_its_kind() {
+    let folder = Folder::new();
+    fs::create_dir_all(folder.join("in/b")).unwrap();
+    ["in/a.wav", "in/b/c.wav"].into_iter().for_each(|name| recording(&folder.join(name)));
+    let run = |arguments: &[&str], code: i32| {
+        let assert =
+            denoise(arguments).args(["--quality", "fast"]).current_dir(folder.0.path()).assert().code(code);
+        String::from_utf8(assert.get_output().stderr.clone()).unwrap()
+    };
+    let output = |name: &str| fs::canonicalize(folder.join(name)).unwrap().to_str().unwrap().to_owned();
+
+    // NeMo looks beside the manifest, too; what fails is left out.
+    let entries = [
+        json!({"audio_filepath": "a.wav", "duration": 0.5, "text": "one"}),
+        json!({"audio_filepath": "missing.wav", "duration": 0.5, "text": "two"}),
+        json!({"audio_filepath": "b/c.wav", "duration": 0.5, "offset": 0.25, "text": "three"}),
+    ];
+    write_lines(&folder.join("in/train.json"), &entries);
+    let said = run(&["--manifest", "in/train.json", "-o", "voices"], INPUT);
+    assert!(said.contains("2 denoised, 0 skipped, 1 failed"), "{said}");
+    let expected = [
+        json!({"audio_filepath": output("voices/a.wav"), "duration": 0.5, "text": "one"}),
+        json!({"audio_filepath": output("voices/b/c.wav"), "duration": 0.5, "offset": 0.25, "text": "three"}),
+    ];
+    assert_eq!(read_lines(&folder.join("voices/train.json")), expected);
+    // A later run replaces it, and not what somebody has edited.
+    write_lines(&folder.join("in/train.json"), &entries[..1]);
+    assert!(run(&["--manifest", "in/train.json", "-o", "voices"], 0).contains("1 skipped"));
+    assert_eq!(read_lines(&folder.join("voices/train.json")), expected[..1]);
+    fs::write(folder.join("voices/train.json"), "edited").unwrap();
+    assert!(run(&["--manifest", "in/train.json", "-o", "voices"], OUTPUT).contains("train.json"));
+    assert_eq!(fs::read(folder.join("voices/train.json")).unwrap(), b"edited");
+    run(&["--manifest", "in/train.json", "-o", "voices", "--force"], 0);
+    assert_eq!(read_lines(&folder.join("voices/train.json")), expected[..1]);
+
+    // Several cuts of one recording; parts of a run have manifests of their own.
+    let cuts = [cut("a-1", 0.0, "in/a.wav"), cut("a-2", 0.25, "in/a.wav"), cut("c-1", 0.0, "in/b/c.wav")];
+    write_lines(&folder.join("cuts.jsonl.gz"), &cuts);
+    let said = run(&["--manifest", "cuts.jsonl.gz", "-o", "cut"], 0);
+    assert!(said.contains("2 denoised"), "{said}");
+    let (first, second) = (output("cut/in/a.wav"), output("cut/in/b/c.wav"));
+    let expected = [cut("a-1", 0.0, &first), cut("a-2", 0.25, &first), cut("c-1", 0.0, &second)];
+    assert_eq!(read_lines(&folder.join("cut/cuts.jsonl.gz")), expected);
+    let mut parts = Vec::new();
+    for part in ["1/2", "2/2"] {
+        run(&["--manifest", "cuts.jsonl.gz", "-o", "cut", "--shard", part], 0);
+        let name = format!("cut/{}.cuts.jsonl.gz", part.replace('/', "-of-"));
+        parts.extend(read_lines(&folder.join(&name)));
+    }
+    parts.sort_by_key(|cut| cut["id"].to_string());
+    assert_eq!(parts, expected);
+
+    // The manifest itself is an input.
+    fs::create_dir(folder.join("same")).unwrap();
+    write_lines(&folder.join("same/train.json"), &[json!({"audio_filepath": "in/a.wav"})]);
+    let said = run(&["--manifest", "same/train.json", "-o", "same", "--force"], OUTPUT);
+    assert!(said.contains("train.json"), "{said}");
+    write_lines(&folder.join("bad.json"), &[entries[0].clone(), json!({"audio_filepath": 1})]);
+    let said = run(&["--manifest", "bad.json", "-o", "bad"], INPUT);
+    assert!(
+        said.contains("bad.json") && said.contains(": line 2: ") && said.trim_end().lines().count() == 1,
+        "{said}"
+    );
+}

