@@ -1,11 +1,15 @@
 //! Information chunk and declared length of CAF files, which the demuxer of symphonia lacks.
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 /// Limit on chunks; files have fewer.
 const MAX_CHUNKS: usize = 10_000;
 /// The longest information chunk that is read, bytes.
 const MAX_INFORMATION_BYTES: u64 = 1 << 20;
+
+/// The longest packet of a table, and the longest of those that are all as long, bytes: 256 channels are far shorter.
+const LONGEST_PACKET: u64 = 16 << 20;
+const LONGEST_FIXED_PACKET: u32 = 1 << 16;
 
 /// Keys of the information chunk whose names differ from those of Vorbis comments.
 const NAMES: [(&str, &str); 6] = [
@@ -26,6 +30,8 @@ pub(super) struct Chunks {
     pub(super) tags: Vec<(String, String)>,
     /// Position of the size of the samples, in bytes from the start.
     pub(super) size_at: Option<u64>,
+    /// Whether a packet is declared to be longer than the file, for which the demuxer would take memory.
+    pub(super) excess: bool,
 }
 
 /// A file that is cut off, read with the size of what is there of its last part.
@@ -72,8 +78,11 @@ impl<R: Seek> Seek for Mended<R> {
 
 /// Walks the chunks of a file that begins as CAF.
 pub(super) fn chunks(file: &mut (impl Read + Seek)) -> io::Result<Chunks> {
+    let file_length = file.seek(SeekFrom::End(0))?;
     let (mut position, mut is_open) = (8, false);
     let mut this = Chunks::default();
+    // Bytes and samples of a packet.
+    let mut packet = (0, 0);
     for _ in 0..MAX_CHUNKS {
         let mut chunk = [0; 12];
         if file.seek(SeekFrom::Start(position)).is_err() || file.read_exact(&mut chunk).is_err() {
@@ -85,6 +94,19 @@ pub(super) fn chunks(file: &mut (impl Read + Seek)) -> io::Result<Chunks> {
             file.take(size).read_to_end(&mut body)?;
             this.tags = tags(&body);
         }
+        if &chunk[..4] == b"desc" {
+            let mut body = [0; 24];
+            if file.read_exact(&mut body).is_err() {
+                break;
+            }
+            let number = |at: usize| u32::from_be_bytes([body[at], body[at + 1], body[at + 2], body[at + 3]]);
+            packet = (number(16), number(20));
+            this.excess |= packet.0 > LONGEST_FIXED_PACKET;
+        }
+        if &chunk[..4] == b"pakt" && packet.0 == 0 {
+            let mut table = BufReader::new(file.by_ref().take(size));
+            this.excess |= longest_packet(&mut table, packet.1 == 0) > file_length.min(LONGEST_PACKET);
+        }
         if &chunk[..4] == b"data" {
             this.size_at = Some(position + 4);
         }
@@ -95,6 +117,32 @@ pub(super) fn chunks(file: &mut (impl Read + Seek)) -> io::Result<Chunks> {
     }
     this.length = this.length.filter(|_| !is_open);
     Ok(this)
+}
+
+/// The longest packet of a table in bytes, as far as it can be read; beside the length of each may stand its samples.
+fn longest_packet(table: &mut impl Read, has_samples: bool) -> u64 {
+    let mut longest = 0;
+    let mut header = [0; 24];
+    if table.read_exact(&mut header).is_err() {
+        return 0;
+    }
+    while let Some(length) = variable(table) {
+        longest = longest.max(length);
+        if has_samples && variable(table).is_none() {
+            break;
+        }
+    }
+    longest
+}
+
+/// A number of seven bits a byte, of which all but the last are marked.
+fn variable(table: &mut impl Read) -> Option<u64> {
+    let (mut number, mut byte) = (0_u64, [0x80]);
+    while byte[0] & 0x80 != 0 {
+        table.read_exact(&mut byte).ok()?;
+        number = number.checked_mul(128)? | u64::from(byte[0] & 0x7f);
+    }
+    Some(number)
 }
 
 /// The pairs of an information chunk: their number, then names and values, each with a zero at its end.
@@ -142,6 +190,25 @@ mod tests {
             mended.read_exact(&mut rest).unwrap();
             assert_eq!(rest, expected[14..20]);
         }
+    }
+
+    #[test]
+    fn packets_beyond_the_file_are_noticed() {
+        let description = |bytes: u32, samples: u32| {
+            let rest = [&bytes.to_be_bytes()[..], &samples.to_be_bytes(), &[0; 8]].concat();
+            chunk(b"desc", 32, &[&[0; 16][..], &rest].concat())
+        };
+        let excess = |description: Vec<u8>, table: &[u8]| {
+            let table = [&[0; 24][..], table].concat();
+            let parts = [description, chunk(b"pakt", table.len() as u64, &table), chunk(b"data", 9, &[0; 9])];
+            chunks(&mut Cursor::new([b"caff\0\x01\0\0".to_vec(), parts.concat()].concat())).unwrap().excess
+        };
+        assert!(
+            !excess(description(0, 64), &[7, 0x80, 9]) && excess(description(0, 64), &[7, 0x90, 0x80, 0])
+        );
+        // The second number of each is that of its samples.
+        assert!(!excess(description(0, 0), &[7, 0x90, 0x80, 0]));
+        assert!(!excess(description(2, 1), &[]) && excess(description(1 << 20, 1), &[]));
     }
 
     #[test]

@@ -28,7 +28,7 @@ use symphonia::core::formats::well_known::{FORMAT_ID_AIFF, FORMAT_ID_CAF, FORMAT
 use symphonia::core::formats::{FormatId, FormatReader, Track};
 use symphonia::core::io::{MediaSource, ReadOnlySource};
 use symphonia::core::packet::Packet;
-use track::{AudioTrack, Declared, MP4_PROBE, PROBE, Seekable, probed};
+use track::{AudioTrack, CAF_PROBE, Declared, MP4_PROBE, PROBE, Seekable, probed};
 
 /// Limit on the samples that replace a damaged packet; real packets are shorter.
 const LONGEST_PACKET: u64 = 1 << 16;
@@ -101,8 +101,7 @@ impl CompressedDecoder {
             return Self::open_stream(source);
         }
         let about = matroska::About::read(&mut source);
-        let Declared { length: declared, tags, size_at } =
-            Declared::of(&mut source).map_err(ReadError::Io)?;
+        let Declared { length: declared, tags, size_at, is_caf } = Declared::of(&mut source)?;
         let cut_bytes =
             declared.filter(|&declared| declared::is_cut(declared, length)).map_or(0, |end| end - length);
         source.rewind().map_err(ReadError::Io)?;
@@ -116,7 +115,7 @@ impl CompressedDecoder {
             None if cut_bytes > 0 || about.is_open => Box::new(ReadOnlySource::new(source)),
             _ => Box::new(Seekable { source, length }),
         };
-        let mut this = Self::new(probed(&PROBE, source)?)?;
+        let mut this = Self::new(probed(if is_caf { &CAF_PROBE } else { &PROBE }, source)?)?;
         if cut_bytes > 0 {
             this.losses.ends_early = true;
             // Reported, but no error.

@@ -26,6 +26,9 @@ use symphonia::default::{formats, meta};
 /// The bit behind the last loudspeaker that `dwChannelMask` knows.
 pub(super) const END_OF_MASK: u32 = 1 << 18;
 
+/// More samples per channel than a packet of any codec has; decoders take memory for it.
+const MAX_PACKET_SAMPLES: u64 = 1 << 17;
+
 /// Codecs whose samples are not those that were encoded.
 pub(super) const LOSSY: [AudioCodecId; 8] = [
     CODEC_ID_AAC,
@@ -38,12 +41,11 @@ pub(super) const LOSSY: [AudioCodecId; 8] = [
     CODEC_ID_VORBIS,
 ];
 
-/// Tells every format but MP4, looking further for its start if a file begins with something else.
+/// Tells every format but MP4 and CAF, looking further for its start if a file begins with something else.
 pub(super) static PROBE: LazyLock<Probe> = LazyLock::new(|| {
     let mut probe = Probe::default();
     probe.register_format::<formats::AdtsReader>();
     probe.register_format::<formats::AiffReader>();
-    probe.register_format::<formats::CafReader>();
     probe.register_format::<formats::FlacReader>();
     probe.register_format::<formats::MkvReader>();
     probe.register_format::<formats::MpaReader>();
@@ -60,6 +62,13 @@ pub(super) static PROBE: LazyLock<Probe> = LazyLock::new(|| {
 pub(super) static MP4_PROBE: LazyLock<Probe> = LazyLock::new(|| {
     let mut probe = Probe::default();
     probe.register_format::<formats::IsoMp4Reader>();
+    probe
+});
+
+/// For files that begin as CAF, alike.
+pub(super) static CAF_PROBE: LazyLock<Probe> = LazyLock::new(|| {
+    let mut probe = Probe::default();
+    probe.register_format::<formats::CafReader>();
     probe
 });
 
@@ -135,6 +144,9 @@ impl AudioTrack {
         if let Some(channels) = &parameters.channels {
             check_channels(channels.count())?;
         }
+        if parameters.max_frames_per_packet.is_some_and(|samples| samples > MAX_PACKET_SAMPLES) {
+            return Err(ReadError::NotAudio("its packets are longer than any codec's".into()));
+        }
         // MP4 has no room for high ones, and says zero.
         if let Some(rate) = parameters.sample_rate.filter(|&rate| rate > 0) {
             check_sample_rate(rate)?;
@@ -184,16 +196,24 @@ pub(super) struct Declared {
     pub(super) tags: Vec<(String, String)>,
     /// Where the size of the samples of a CAF file stands.
     pub(super) size_at: Option<u64>,
+    pub(super) is_caf: bool,
 }
 
 impl Declared {
-    pub(super) fn of(source: &mut Box<dyn ReadSeek>) -> io::Result<Self> {
-        source.rewind()?;
-        let mut start = Vec::new();
-        source.by_ref().take(declared::START_BYTES as u64).read_to_end(&mut start)?;
+    pub(super) fn of(source: &mut Box<dyn ReadSeek>) -> Result<Self, ReadError> {
+        let mut read_start = || -> io::Result<Vec<u8>> {
+            source.rewind()?;
+            let mut start = Vec::new();
+            source.by_ref().take(declared::START_BYTES as u64).read_to_end(&mut start)?;
+            Ok(start)
+        };
+        let start = read_start().map_err(ReadError::Io)?;
         if start.starts_with(b"caff") {
-            let caf::Chunks { length, tags, size_at } = caf::chunks(source)?;
-            return Ok(Self { length, tags, size_at });
+            let caf::Chunks { length, tags, size_at, excess } = caf::chunks(source).map_err(ReadError::Io)?;
+            if excess {
+                return Err(ReadError::NotAudio("its index announces more than it can hold".into()));
+            }
+            return Ok(Self { length, tags, size_at, is_caf: true });
         }
         Ok(Self { length: declared::length(&start), ..Self::default() })
     }
