@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use alphamf_eval::plot::{Curve, curves};
+use alphamf_plot::{Curve, curves};
 use alphamf_samplers::Real;
 use alphamf_samplers::random::SeededRng;
 use flate2::read::GzDecoder;

@@ -1,6 +1,6 @@
 //! Small charts as SVG: for reports, and for the samplers' examples.
 //!
-//! Their colours are few and fixed, so that a page can replace each by one of its own.
+//! Their few colours are fixed, so that a page can replace them by its own.
 
 use super::Axis;
 use super::canvas::{
@@ -11,7 +11,7 @@ use plotters::style::{Color, RGBColor};
 use std::fmt::Write;
 
 const WIDTH: f64 = 560.0;
-/// Sizes of letters.
+/// Font sizes.
 const SMALL: f64 = 11.0;
 
 /// One line of [`curves`], with its standard errors.
@@ -26,9 +26,9 @@ pub struct Curve {
 /// A horizontal bar with its interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bar {
-    /// What stands before it.
+    /// Label on the left.
     pub label: String,
-    /// Where it ends; it begins at zero.
+    /// Length, from zero.
     pub value: f64,
     /// Half the width of the interval.
     pub error: f64,
@@ -37,7 +37,7 @@ pub struct Bar {
 /// A named point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// What is shown when it is pointed at.
+    /// Tooltip.
     pub name: String,
     /// Abscissa.
     pub x: f64,
@@ -104,7 +104,7 @@ fn background<B: DrawingBackend>(canvas: &mut Canvas<B>, height: f64) -> Result<
     canvas.fill((0.0, 0.0), (WIDTH, height), opaque(RGBColor(255, 255, 255)))
 }
 
-/// The colour of a curve; those of more than six are used again.
+/// The colour of a curve; after six, colours repeat.
 fn colour(index: usize) -> RGBColor {
     PALETTE[index % PALETTE.len()]
 }
@@ -147,7 +147,7 @@ pub fn curves(title: &str, [x_title, y_title]: [&str; 2], curves: &[Curve]) -> R
     })
 }
 
-/// Points over axes of one scale, with the line on which nothing changes.
+/// Points on axes with equal scales, with the diagonal of no change.
 ///
 /// # Errors
 /// [`PlotError`]; none is known for any points.
@@ -216,7 +216,7 @@ pub fn bars(title: &str, x_title: &str, bars: &[Bar]) -> Result<String, PlotErro
     })
 }
 
-/// How many values fall into each of 8 to 24 intervals of one width.
+/// Histogram with 8 to 24 intervals of equal width.
 ///
 /// # Errors
 /// [`PlotError`]; none is known for any values.

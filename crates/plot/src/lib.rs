@@ -1,14 +1,22 @@
-//! The one plotting module: pictures of recordings, charts of reports and of the samplers' examples.
+//! Every plot of alphamf: figures of recordings, charts of reports and of the samplers' examples.
 //!
-//! [`RecordingPlot`] gathers a recording block by block and gives a [`Figure`]; [`curves`], [`scatter`], [`bars`] and
-//! [`histogram`] are small charts as SVG. Letters are of DejaVu Sans, which is built in.
+//! A [`Figure`] shows a recording before and after denoising, as SVG or PNG; [`curves`], [`scatter`], [`bars`] and
+//! [`histogram`] are small charts as SVG. Text is set in DejaVu Sans, which is embedded.
+//!
+//! ```
+//! let curve = alphamf_plot::Curve { name: "HMC".to_owned(), points: vec![(0.0, 1.0, 0.1), (1.0, 0.5, 0.1)] };
+//! let svg = alphamf_plot::curves("Convergence", ["iterations", "error"], &[curve])?;
+//! assert!(svg.starts_with("<svg"));
+//! # Ok::<(), alphamf_plot::PlotError>(())
+//! ```
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
 
 mod axis;
 mod canvas;
 mod charts;
 mod columns;
 mod figure;
-mod recording;
 mod scale;
 #[cfg(test)]
 mod tests;
@@ -18,9 +26,9 @@ pub use axis::Axis;
 pub use canvas::PlotError;
 pub use charts::{Bar, Curve, Point, bars, curves, histogram, scatter};
 pub use columns::Columns;
-pub use figure::Figure;
-pub use recording::{Caption, MIN_DRAWS, RecordingPlot};
+pub use figure::{Caption, Figure, SLOT_SECONDS, Stage};
 pub use scale::FrequencyScale;
+pub use tracks::{Envelope, Means};
 
 /// Range of levels that a spectrogram shows, in dB below its brightest.
 pub const LEVEL_RANGE_DB: f32 = 80.0;

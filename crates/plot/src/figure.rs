@@ -3,7 +3,6 @@
 use super::axis::{time_label, time_ticks};
 use super::canvas::{Anchor, Area, Canvas, GRID, INK, MUTED, PALETTE, PlotError, bitmap, opaque, svg};
 use super::columns::{Columns, ROWS};
-use super::recording::{Caption, SLOT_SECONDS};
 use super::tracks::{Envelope, Means};
 use super::{Axis, FrequencyScale, LEVEL_RANGE_DB, level};
 use plotters::backend::DrawingBackend;
@@ -23,40 +22,66 @@ const LEVEL: f64 = 130.0;
 const SNR: f64 = 110.0;
 /// Below the last panel, for the labels of time.
 const FOOT: f64 = 50.0;
-/// Sizes of letters.
+/// Font sizes.
 const SMALL: f64 = 12.0;
 const LARGE: f64 = 20.0;
-/// A standard deviation that is large for a gain.
-const LARGEST_DEVIATION: f32 = 0.2;
-/// Slots over which the SNR is taken.
+/// Upper end of the colour scale of the gain's standard deviation.
+const MAX_DEVIATION: f32 = 0.2;
+/// Slots over which the SNR is averaged.
 const SNR_SLOTS: usize = 5;
+
+/// Duration of a slot of levels and powers, s.
+pub const SLOT_SECONDS: f64 = 0.1;
+
+/// The title of a figure.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Caption {
+    /// Name of the recording.
+    pub name: String,
+    /// Sample rate, Hz.
+    pub sample_rate: u32,
+    /// Number of channels.
+    pub channels: usize,
+    /// Duration, s.
+    pub seconds: f64,
+    /// Estimated ratio of speech to noise before, dB.
+    pub snr_before_db: Option<f64>,
+    /// Estimated ratio of speech to noise after, dB.
+    pub snr_after_db: Option<f64>,
+}
 
 /// A signal to draw.
 #[derive(Debug, Clone)]
-pub(super) struct Stage {
+pub struct Stage {
+    /// Waveform.
     pub envelope: Envelope,
-    /// Powers; a sine at full scale has 1 in its bin.
+    /// Spectrogram of powers; a sine at full scale has 1 in its bin.
     pub columns: Columns,
 }
 
-/// The figure of a recording; [`RecordingPlot`](super::RecordingPlot) makes it.
+/// The figure of a recording.
 #[derive(Debug, Clone)]
 pub struct Figure {
-    pub(super) caption: Caption,
-    pub(super) hop_seconds: f64,
-    pub(super) highest_hertz: f64,
-    pub(super) scale: FrequencyScale,
+    /// Title.
+    pub caption: Caption,
+    /// Distance between frames, s.
+    pub hop_seconds: f64,
+    /// Half the sample rate, Hz.
+    pub highest_hertz: f64,
+    /// Scale of frequency.
+    pub scale: FrequencyScale,
     /// Before, after and removed.
-    pub(super) stages: [Stage; 3],
-    pub(super) deviation: Columns,
-    /// Lower end, level and upper end of speech, mean squares in slots.
-    pub(super) levels: Means<3>,
-    /// Mean squares of the result and of what was removed, in slots.
-    pub(super) powers: Means<2>,
+    pub stages: [Stage; 3],
+    /// Standard deviation of the gain; its panel is left out if there are no frames.
+    pub deviation: Columns,
+    /// Lower end, level and upper end of speech: mean squares in slots of [`SLOT_SECONDS`].
+    pub levels: Means<3>,
+    /// Mean squares of the result and of the residual, in slots of [`SLOT_SECONDS`].
+    pub powers: Means<2>,
 }
 
 impl Figure {
-    /// As an SVG file, letters included; its `<title>` is the recording's name and its `<desc>` [`summary`](Self::summary).
+    /// As an SVG file with embedded font; its `<title>` is the recording's name and its `<desc>` [`summary`](Self::summary).
     ///
     /// # Errors
     /// [`PlotError`]; none is known for a figure of any recording.
@@ -143,9 +168,9 @@ impl Figure {
         if self.has_deviation() {
             let area = panel(SPECTROGRAM, TITLE);
             Self::title(canvas, area, "Posterior standard deviation of the gain")?;
-            self.spectrogram(canvas, area, &self.deviation, |deviation| deviation / LARGEST_DEVIATION)?;
+            self.spectrogram(canvas, area, &self.deviation, |deviation| deviation / MAX_DEVIATION)?;
             let bar = Area { left: bar.left, width: bar.width, ..area };
-            let deviations = Axis { low: 0.0, high: f64::from(LARGEST_DEVIATION), step: 0.05 };
+            let deviations = Axis { low: 0.0, high: f64::from(MAX_DEVIATION), step: 0.05 };
             Self::colour_bar(canvas, bar, &deviations, "gain, 0 to 1")?;
         }
         if !self.levels.is_empty() {
@@ -176,7 +201,7 @@ impl Figure {
         area.x(if self.caption.seconds > 0.0 { seconds / self.caption.seconds } else { 0.0 })
     }
 
-    /// The lines to the left and below, and ticks of time.
+    /// Draws the left and lower axis, and ticks of time.
     fn frame<B: DrawingBackend>(
         &self,
         canvas: &mut Canvas<B>,
@@ -194,7 +219,7 @@ impl Figure {
         canvas.text(middle, unit, (Anchor::Middle, true), (SMALL, INK))
     }
 
-    /// A label to the left, with its tick.
+    /// Draws a label on the left, with its tick.
     fn tick<B: DrawingBackend>(
         canvas: &mut Canvas<B>,
         area: Area,

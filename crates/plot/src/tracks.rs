@@ -1,18 +1,26 @@
-//! Values over time alone, in as much memory for an hour as for a minute.
+//! Values over time, in bounded memory.
 
-/// The most columns that are kept.
+/// Maximum number of columns.
 const MAX_COLUMNS: usize = 4_096;
 
-/// The lowest and highest sample of every stretch of time.
+/// Lowest and highest sample over time.
 #[derive(Debug, Clone)]
-pub(super) struct Envelope {
-    /// Samples in a column.
+pub struct Envelope {
+    /// Samples per column.
     merged: usize,
     samples: usize,
     columns: Vec<(f32, f32)>,
 }
 
+impl Default for Envelope {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Envelope {
+    /// An envelope of no samples.
+    #[must_use]
     pub fn new() -> Self {
         Self { merged: 16, samples: 0, columns: Vec::new() }
     }
@@ -46,12 +54,12 @@ impl Envelope {
     }
 
     /// The largest magnitude, 0 for no samples.
-    pub fn peak(&self) -> f32 {
+    pub(crate) fn peak(&self) -> f32 {
         self.columns.iter().fold(0.0, |peak, (low, high)| peak.max(-low).max(*high))
     }
 
     /// Start and end of every column as fractions of the whole, and its lowest and highest sample.
-    pub fn columns(&self) -> impl Iterator<Item = (f64, f64, f32, f32)> {
+    pub(crate) fn columns(&self) -> impl Iterator<Item = (f64, f64, f32, f32)> {
         let whole = self.samples as f64;
         self.columns.iter().enumerate().map(move |(i, (low, high))| {
             let (start, end) = (i * self.merged, ((i + 1) * self.merged).min(self.samples));
@@ -62,14 +70,22 @@ impl Envelope {
 
 /// Means of several quantities over slots of time.
 #[derive(Debug, Clone)]
-pub(super) struct Means<const N: usize> {
-    /// Slots in a column.
+pub struct Means<const N: usize> {
+    /// Slots per column.
     merged: usize,
     slots: usize,
     sums: Vec<[f64; N]>,
 }
 
+impl<const N: usize> Default for Means<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<const N: usize> Means<N> {
+    /// Means of no slots.
+    #[must_use]
     pub fn new() -> Self {
         Self { merged: 1, slots: 0, sums: Vec::new() }
     }
@@ -89,12 +105,13 @@ impl<const N: usize> Means<N> {
         self.slots += 1;
     }
 
-    pub fn is_empty(&self) -> bool {
+    /// Whether there are no slots.
+    pub(crate) fn is_empty(&self) -> bool {
         self.sums.is_empty()
     }
 
     /// The middle of every column, in slots, and the means.
-    pub fn columns(&self) -> impl Iterator<Item = (f64, [f64; N])> {
+    pub(crate) fn columns(&self) -> impl Iterator<Item = (f64, [f64; N])> {
         self.sums.iter().enumerate().map(move |(i, sums)| {
             let (start, end) = (i * self.merged, ((i + 1) * self.merged).min(self.slots));
             let count = (end - start) as f64;
@@ -102,8 +119,8 @@ impl<const N: usize> Means<N> {
         })
     }
 
-    /// The same, each over at least so many slots around it.
-    pub fn smoothed(&self, slots: usize) -> Vec<(f64, [f64; N])> {
+    /// Like [`columns`](Self::columns), each mean over at least this number of slots around it.
+    pub(crate) fn smoothed(&self, slots: usize) -> Vec<(f64, [f64; N])> {
         let reach = slots.div_ceil(self.merged) / 2;
         let columns: Vec<_> = self.columns().collect();
         let around = |i: usize| &columns[i.saturating_sub(reach)..(i + reach + 1).min(columns.len())];

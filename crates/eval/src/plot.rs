@@ -1,47 +1,24 @@
-//! A recording on its way through the denoiser, gathered for its figure.
+//! Figures of recordings as they are denoised, by [`alphamf_plot`], which is re-exported here.
 
-use super::FrequencyScale;
-use super::columns::Columns;
-use super::figure::{Figure, Stage};
-use super::tracks::{Envelope, Means};
 use alphamf::denoiser::SpeechLevels;
 use alphamf::transform::{Analyser, InvalidWindow, Spectrogram, Stft};
+pub use alphamf_plot::*;
 use std::collections::VecDeque;
 
-/// The fewest posterior draws whose standard deviation is shown: of fewer it is mostly noise.
+/// Minimum number of posterior draws for a panel of their standard deviation.
 pub const MIN_DRAWS: usize = 20;
 
-/// Duration of a slot, s: that of [`SpeechLevels`].
-pub(super) const SLOT_SECONDS: f64 = 0.1;
-
-/// The title of a figure.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Caption {
-    /// Name of the recording.
-    pub name: String,
-    /// Sample rate, Hz.
-    pub sample_rate: u32,
-    /// Number of channels.
-    pub channels: usize,
-    /// Duration, s.
-    pub seconds: f64,
-    /// Estimated ratio of speech to noise before, dB.
-    pub snr_before_db: Option<f64>,
-    /// Estimated ratio of speech to noise after, dB.
-    pub snr_after_db: Option<f64>,
-}
-
-/// Waveform, spectrogram and power of a signal that comes in blocks, all channels together.
+/// Waveform, spectrogram and power of a signal, block by block, over all channels.
 struct Gatherer {
     analysers: Vec<Analyser>,
     frames: Vec<Spectrogram>,
     envelope: Envelope,
     columns: Columns,
-    /// The power of a bin that a sine at full scale has.
+    /// Power of the bin of a full-scale sine.
     full_scale: f32,
-    /// Whether the first frame, whose middle lies before the start, was left out.
+    /// Whether the first frame, whose centre is before the start, was dropped.
     is_started: bool,
-    /// Samples that are analysed together, so that memory stays small.
+    /// Samples that are analysed at a time, to limit memory.
     step: usize,
 }
 
@@ -80,7 +57,7 @@ impl Gatherer {
         Stage { envelope: self.envelope, columns: self.columns }
     }
 
-    /// Takes in the frames that are complete, of which every channel has as many.
+    /// Adds the complete frames, of which all channels have the same number.
     fn gather(&mut self) {
         let Some(first) = self.frames.first() else { return };
         let (bins, count) = (first.bins(), first.frames());
@@ -119,12 +96,12 @@ impl SlotPowers {
     }
 }
 
-/// Gathers what the figure of a recording shows while the recording is denoised, in memory that does not grow with it.
+/// Collects the figure of a recording while it is denoised, in bounded memory.
 pub struct RecordingPlot {
     before: Gatherer,
     after: Gatherer,
     removed: Gatherer,
-    /// Samples of every channel whose denoised ones have not come yet.
+    /// Input samples of every channel without output yet.
     waiting: Vec<VecDeque<f32>>,
     bins: usize,
     hop_seconds: f64,
@@ -136,7 +113,7 @@ pub struct RecordingPlot {
 }
 
 impl RecordingPlot {
-    /// That of no samples yet, at this sample rate in Hz, with analysis windows of so many seconds.
+    /// An empty plot. `sample_rate` in Hz, length of the analysis window in seconds.
     ///
     /// # Errors
     /// If `window_seconds` is outside [`WINDOW_RANGE_SECONDS`](alphamf::transform::WINDOW_RANGE_SECONDS).
@@ -169,7 +146,7 @@ impl RecordingPlot {
         })
     }
 
-    /// Takes the next samples of every channel and those that are denoised, which may come later but not earlier.
+    /// Adds input and output samples of every channel; the output may lag behind the input.
     pub fn push(&mut self, before: &[Vec<f32>], after: &[Vec<f32>]) {
         self.before.push(&slices(before));
         for (waiting, samples) in self.waiting.iter_mut().zip(before) {
@@ -191,8 +168,8 @@ impl RecordingPlot {
         self.removed.push(&slices(&removed));
     }
 
-    /// Takes the next standard deviations of the gain over at least [`MIN_DRAWS`] posterior draws (bins x frames), of all
-    /// channels together or of each.
+    /// Adds standard deviations of the gain over at least [`MIN_DRAWS`] posterior draws (bins x frames), one matrix for all
+    /// channels or one each.
     pub fn push_deviations(&mut self, deviations: &[Vec<f32>]) {
         let Some(first) = deviations.first() else { return };
         for frame in 0..first.len() / self.bins {
@@ -205,10 +182,10 @@ impl RecordingPlot {
         }
     }
 
-    /// Takes the next levels of speech, of all channels together or of each.
+    /// Adds speech levels, one table for all channels or one each.
     ///
-    /// Bands are added up as powers, and so are the ends of their intervals: exact where the errors of the bands go
-    /// together, and wider than need be where they do not.
+    /// Powers of bands are summed, as are the ends of their intervals: exact if the errors of bands are fully correlated, too wide
+    /// otherwise.
     pub fn push_levels(&mut self, levels: &[SpeechLevels]) {
         let Some(first) = levels.first() else { return };
         let bands = first.edges_hertz.len().saturating_sub(1).max(1);
@@ -223,7 +200,7 @@ impl RecordingPlot {
         }
     }
 
-    /// The figure of the whole.
+    /// The complete figure.
     #[must_use]
     pub fn finish(self, caption: Caption) -> Figure {
         Figure {

@@ -1,4 +1,4 @@
-//! What figures are drawn on: an SVG document or a bitmap, in the same coordinates and letters.
+//! Drawing surface of all figures: an SVG document or a bitmap, with the same coordinates and font.
 
 use super::columns::encode_shades;
 use super::{colour, encode_png};
@@ -13,21 +13,21 @@ use std::error::Error;
 use std::fmt::Write;
 use std::sync::OnceLock;
 
-/// DejaVu Sans, reduced to Latin, Greek and Cyrillic; its licence lies beside it.
+/// DejaVu Sans, reduced to Latin, Greek and Cyrillic; see `font/LICENSE`.
 const FONT: &[u8] = include_bytes!("font/DejaVuSans-subset.ttf");
 const FAMILY: &str = "DejaVu Sans";
-/// Ascent and descent of the font, in its size.
+/// Ascent plus descent of the font, relative to its size.
 const FONT_HEIGHT: f64 = 1.164;
-/// Pixels to a unit of the coordinates.
+/// Pixels per unit of the coordinates.
 const SCALE: f64 = 2.0;
 
 /// Text and axes.
 pub(super) const INK: RGBColor = RGBColor(28, 32, 36);
-/// What is less important.
+/// Secondary text.
 pub(super) const MUTED: RGBColor = RGBColor(96, 100, 108);
 /// Lines of a grid.
 pub(super) const GRID: RGBColor = RGBColor(228, 228, 231);
-/// Of curves; a page may replace each by one of its own.
+/// Colours of curves; a page may replace them by its own.
 pub(super) const PALETTE: [RGBColor; 6] = [
     RGBColor(37, 99, 201),
     RGBColor(194, 87, 12),
@@ -43,7 +43,7 @@ pub(super) const PALETTE: [RGBColor; 6] = [
 pub struct PlotError(String);
 
 impl PlotError {
-    /// From what a backend or the encoder of PNG files returned.
+    /// Wraps an error of a backend or of the PNG encoder.
     fn of(error: impl Error) -> Self {
         Self(error.to_string())
     }
@@ -99,7 +99,7 @@ pub(super) struct Canvas<B> {
     backend: B,
     is_bitmap: bool,
     images: Vec<Image>,
-    /// Elements of SVG that plotters has no notation for; a bitmap has none.
+    /// SVG elements that plotters cannot draw; unused for bitmaps.
     overlay: String,
 }
 
@@ -133,7 +133,7 @@ impl<B: DrawingBackend> Canvas<B> {
         self.backend.draw_path(points, &style).map_err(PlotError::of)
     }
 
-    /// Fills what lies between two lines: for each column its start and end, and the ordinates above and below.
+    /// Fills the area between two lines: start, end, upper and lower ordinate of each column.
     pub fn band(&mut self, columns: &[(f64, f64, f64, f64)], colour: RGBAColor) -> Result<(), PlotError> {
         if self.is_bitmap {
             return columns
@@ -152,7 +152,7 @@ impl<B: DrawingBackend> Canvas<B> {
         self.backend.fill_polygon(points, &style).map_err(PlotError::of)
     }
 
-    /// Text whose baseline begins, has its middle or ends here; upwards if `rotated`.
+    /// Draws text with the start, middle or end of its baseline at a point; upwards if rotated.
     pub fn text(
         &mut self,
         (x, y): (f64, f64),
@@ -176,7 +176,7 @@ impl<B: DrawingBackend> Canvas<B> {
         self.backend.draw_text(text, &style, Self::pixel(place)).map_err(PlotError::of)
     }
 
-    /// The size in plotters' measure for letters of this size, and how far above the baseline plotters begins.
+    /// plotters' size for text of this size, and its offset above the baseline.
     fn font(&self, size: f64) -> (f64, f64) {
         if self.is_bitmap {
             (SCALE * size * FONT_HEIGHT, 0.5 * size * FONT_HEIGHT)
@@ -192,7 +192,7 @@ impl<B: DrawingBackend> Canvas<B> {
         Ok(f64::from(width) / SCALE)
     }
 
-    /// A text that fits into a width, its middle left out if need be.
+    /// Text that fits a width; the middle is elided if necessary.
     pub fn fitted(&self, text: &str, size: f64, width: f64) -> Result<String, PlotError> {
         let letters: Vec<char> = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let mut shown: String = letters.iter().collect();
@@ -205,7 +205,7 @@ impl<B: DrawingBackend> Canvas<B> {
         Ok(shown)
     }
 
-    /// Puts a picture of shades into an area.
+    /// Draws a picture of shades in an area.
     pub fn image(&mut self, area: Area, (width, height): (usize, usize), shades: Vec<u8>) {
         self.images.push(Image { area, width, height, shades });
     }
@@ -226,7 +226,7 @@ fn size_in_pixels((width, height): (f64, f64)) -> (u32, u32) {
     ((SCALE * width).round() as u32, (SCALE * height).round() as u32)
 }
 
-/// An SVG document of this size. Letters are included if `with_font`, and looked for by name if not.
+/// An SVG document of this size. The font is embedded if `with_font`, otherwise referenced by name.
 pub(super) fn svg(
     size: (f64, f64),
     [title, description]: [&str; 2],
@@ -299,13 +299,13 @@ pub(super) fn bitmap(
     encode_png(width as usize, height as usize, None, &pixels).map_err(PlotError::of)
 }
 
-/// Text for XML.
+/// Escapes text for XML.
 pub(super) fn escape(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// A colour that nothing shines through.
+/// An opaque colour.
 pub(super) fn opaque(colour: RGBColor) -> RGBAColor {
     colour.mix(1.0)
 }

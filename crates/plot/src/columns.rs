@@ -1,21 +1,21 @@
-//! Values over frequency and time that make a picture.
+//! Spectrogram-like pictures of values over frequency and time.
 
 use super::{FrequencyScale, colour};
 use std::ops::Range;
 
 /// Rows of a picture.
 pub(super) const ROWS: usize = 300;
-/// The most columns that are kept.
+/// Maximum number of columns.
 const MAX_COLUMNS: usize = 2_048;
 
-/// Values over frequency and time, in a picture that does not grow with the recording.
+/// Values over frequency and time, in bounded memory.
 ///
-/// Neighbouring frames share a column where there are too many, and neighbouring bins a row; the mean is kept.
+/// Neighbouring frames are averaged into columns, and neighbouring bins into rows, if there are too many.
 #[derive(Debug, Clone)]
 pub struct Columns {
-    /// The bins of every row, from the lowest.
+    /// Bins of every row, lowest first.
     rows: Vec<Range<usize>>,
-    /// Frames in a column.
+    /// Frames per column.
     merged: usize,
     frames: usize,
     /// Sums over the frames of a column, columns x rows.
@@ -23,7 +23,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// An empty picture of frames with so many bins, at least one, from 0 Hz to `highest_hertz`.
+    /// An empty picture. Frames have `bins` values, at least one, from 0 Hz to `highest_hertz`.
     #[must_use]
     pub fn new(bins: usize, scale: FrequencyScale, highest_hertz: f64) -> Self {
         let bin = |row: usize| {
@@ -32,7 +32,7 @@ impl Columns {
         };
         let rows = (0..ROWS).map(|row| {
             let first = (bin(row).round() as usize).min(bins.saturating_sub(1));
-            // A row that is narrower than a bin shows the bin that it lies in.
+            // A row narrower than a bin shows the bin that contains it.
             let first = if bin(row + 1) - bin(row) < 1.0 {
                 (bin(row) as usize).min(bins.saturating_sub(1))
             } else {
@@ -90,8 +90,8 @@ impl Columns {
         (0..self.count()).flat_map(|column| self.column(column)).fold(f32::NEG_INFINITY, f32::max)
     }
 
-    /// Shades of a picture of this width and [`ROWS`] rows, row by row from the top, over `frames` frames, the first of
-    /// which lies at the left edge. `place` takes a value to its place on the scale of colours, 0 to 1.
+    /// Shades of a picture of this width and [`ROWS`] rows, row by row from the top, of the first `frames` frames. `place` maps
+    /// a value to the colour scale, 0 to 1.
     pub(super) fn shades(&self, width: usize, frames: f64, place: impl Fn(f32) -> f32) -> Vec<u8> {
         let count = self.count();
         if count == 0 {

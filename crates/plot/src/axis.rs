@@ -1,13 +1,13 @@
-//! Round numbers along an axis.
+//! Axes with round ends and labels.
 
-/// A range with round ends and the distance of its labels.
+/// A range with round ends, and the distance between its labels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Axis {
     /// The lower end.
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// From one label to the next.
+    /// Distance between labels.
     pub step: f64,
 }
 
@@ -55,19 +55,19 @@ impl Axis {
     }
 }
 
-/// The times to label in a recording of so many seconds, 14 at most, and their distance, s.
+/// Times to label in a recording of `seconds`, at most 14, and the distance between them, s.
 pub(super) fn time_ticks(seconds: f64) -> (Vec<f64>, f64) {
     const STEPS: [f64; 21] = [
         0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0,
         1_800.0, 3_600.0, 7_200.0, 14_400.0,
     ];
-    const MOST: f64 = 14.0;
-    let step = STEPS.into_iter().find(|step| seconds / step < MOST).unwrap_or(86_400.0);
+    const MAX_TICKS: f64 = 14.0;
+    let step = STEPS.into_iter().find(|step| seconds / step < MAX_TICKS).unwrap_or(86_400.0);
     let count = (seconds / step + 1e-9) as usize;
     ((0..=count.min(1_000)).map(|i| i as f64 * step).collect(), step)
 }
 
-/// A time as m:ss or, from an hour, h:mm:ss; with as many decimals as labels at this distance need.
+/// A time as m:ss or h:mm:ss, with the decimals that labels `step` apart need.
 pub(super) fn time_label(seconds: f64, step: f64, with_hours: bool) -> String {
     let digits = if step < 0.1 { 2 } else { usize::from(step < 1.0) };
     let scale = 10_f64.powi(digits as i32);

@@ -1,22 +1,22 @@
 //! Scales of frequency.
 
-/// The lowest frequency of a logarithmic scale, Hz.
-const LOWEST_HERTZ: f64 = 50.0;
+/// Lower end of a logarithmic scale, Hz.
+const MIN_HERTZ: f64 = 50.0;
 
-/// How frequencies are spread over the height of a spectrogram.
+/// Frequency scale of a spectrogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FrequencyScale {
-    /// In proportion, from 0 Hz.
+    /// Linear, from 0 Hz.
     #[default]
     Linear,
-    /// By pitch as it is perceived, from 0 Hz: `2595 log10(1 + f / 700)`.
+    /// Mel scale (perceived pitch), from 0 Hz: `2595 log10(1 + f / 700)`.
     Mel,
-    /// By octaves, from 50 Hz.
+    /// Logarithmic, from 50 Hz.
     Log,
 }
 
 impl FrequencyScale {
-    /// The place of a frequency in Hz, 0 at the bottom to 1 at `highest_hertz`; below 0 under the lowest frequency.
+    /// Position of a frequency in Hz, 0 at the bottom to 1 at `highest_hertz`; negative below the lower end.
     #[must_use]
     pub fn fraction(self, hertz: f64, highest_hertz: f64) -> f64 {
         let mel = |hertz: f64| (1.0 + hertz / 700.0).ln();
@@ -24,8 +24,7 @@ impl FrequencyScale {
             Self::Linear => hertz / highest_hertz,
             Self::Mel => mel(hertz) / mel(highest_hertz),
             Self::Log => {
-                (hertz.max(1e-3) / LOWEST_HERTZ).ln()
-                    / (highest_hertz.max(2.0 * LOWEST_HERTZ) / LOWEST_HERTZ).ln()
+                (hertz.max(1e-3) / MIN_HERTZ).ln() / (highest_hertz.max(2.0 * MIN_HERTZ) / MIN_HERTZ).ln()
             }
         }
     }
@@ -36,11 +35,11 @@ impl FrequencyScale {
         match self {
             Self::Linear => fraction * highest_hertz,
             Self::Mel => 700.0 * ((fraction * (1.0 + highest_hertz / 700.0).ln()).exp() - 1.0),
-            Self::Log => LOWEST_HERTZ * (highest_hertz.max(2.0 * LOWEST_HERTZ) / LOWEST_HERTZ).powf(fraction),
+            Self::Log => MIN_HERTZ * (highest_hertz.max(2.0 * MIN_HERTZ) / MIN_HERTZ).powf(fraction),
         }
     }
 
-    /// Frequencies to label, kHz, from low to high and far enough apart for `most` labels.
+    /// Frequencies to label, kHz, ascending, at most about `most`.
     #[must_use]
     pub fn ticks(self, highest_hertz: f64, most: usize) -> Vec<f64> {
         const OCTAVES: [f64; 10] = [0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
