@@ -9,8 +9,8 @@ const SINGLE: usize = 76;
 /// Bins up to 8 kHz.
 const BINS: usize = 513;
 /// Minimum power, as a fraction of the mean.
-const LEAST: f32 = 1e-9;
-/// Minimum mean power; the fraction above of it is a normal number.
+const MIN_RELATIVE_POWER: f32 = 1e-9;
+/// Minimum mean power; [`MIN_RELATIVE_POWER`] times it is not subnormal.
 const SILENCE: f32 = 1e-28;
 
 /// The first bin of every band, and the number of bins; logarithmic above the single bins.
@@ -53,7 +53,7 @@ impl Bands {
         }
         let own = || levels.iter().map(|&x| f64::from(x)).sum::<f64>() / levels.len().max(1) as f64;
         let mean = whole.map_or_else(|| (own() as f32).max(SILENCE), |whole| whole.mean);
-        let least = mean * LEAST;
+        let least = mean * MIN_RELATIVE_POWER;
         levels.iter_mut().for_each(|level| *level = vector::ln(*level + least));
         Self { present, levels, mean }
     }

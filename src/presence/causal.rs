@@ -20,7 +20,7 @@ const MIN_SECONDS: f64 = 0.008;
 /// Time constant of the mean power, s.
 const MEAN_SECONDS: f64 = 3.0;
 /// Minimum power, as a fraction of the mean.
-const LEAST: f32 = 1e-9;
+const MIN_RELATIVE_POWER: f32 = 1e-9;
 
 /// A causal [`PresenceNet`], evaluated frame by frame.
 ///
@@ -122,7 +122,7 @@ impl CausalPresenceNet {
         }
         self.mean_sum = self.keep * self.mean_sum + total / self.present as f64;
         self.mean_weight = self.keep * self.mean_weight + 1.0;
-        let least = self.mean() * LEAST;
+        let least = self.mean() * MIN_RELATIVE_POWER;
         let present = &mut self.level[..self.present];
         present.iter_mut().for_each(|level| *level = vector::ln(*level + least));
         self.quiet_levels.update(present, &mut self.quiet);

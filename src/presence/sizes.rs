@@ -1,12 +1,14 @@
-//! Sizes that bands, network and file share.
+//! Sizes of the network's input.
+//!
+//! The convolutions run over places: a place is a group of [`GROUP`] neighbouring bands in a pair of successive frames.
 
 /// Number of bands up to 8 kHz.
 pub const BANDS: usize = 160;
 /// Features of a band in a frame.
 pub(super) const FEATURES: usize = 3;
-/// Neighbouring bands that share a place.
+/// Bands of a place.
 pub(super) const GROUP: usize = 5;
-/// Successive frames that share a place.
+/// Frames of a place.
 pub(super) const PAIR: usize = 2;
-/// Places of a row.
+/// Places over all bands.
 pub(super) const PLACES: usize = BANDS / GROUP;

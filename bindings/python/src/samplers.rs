@@ -14,23 +14,22 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// How often signals are asked for, and how often progress is told at most.
+/// Interval between checks for signals, and minimum interval between progress reports.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// The functions that describe a posterior, and what the first of their exceptions was. Everything happens on the
-/// thread that holds the interpreter.
+/// The functions of a posterior, and their first exception. All calls are on the thread that holds the interpreter.
 #[derive(Clone)]
 struct Posterior<'py> {
     py: Python<'py>,
     dimension: usize,
-    /// States that a function is given at once, as rows; one by itself if `None`.
+    /// States per call, as rows; `None` for a single state.
     batch: Option<usize>,
     terms: Option<usize>,
     density: Bound<'py, PyAny>,
     metric: Option<Bound<'py, PyAny>>,
     is_diagonal: bool,
     hessian: Option<Bound<'py, PyAny>>,
-    /// Whether the unknowns are positive, each a site of its own.
+    /// Whether the unknowns are positive; each is then a site of its own.
     is_positive: bool,
     raised: Rc<RefCell<Option<PyErr>>>,
 }
@@ -49,7 +48,7 @@ impl<'py> Posterior<'py> {
         })
     }
 
-    /// Writes the numbers of whatever numpy takes for an array.
+    /// Copies the numbers of an array-like object.
     fn write(&self, what: &str, value: &Bound<'py, PyAny>, numbers: &mut [f64]) -> PyResult<()> {
         let array: PyArrayLikeDyn<'py, f64, AllowTypeChange> = value.extract()?;
         let array = array.as_array();
@@ -84,7 +83,7 @@ impl<'py> Posterior<'py> {
         self.write("the gradient", &slopes, gradient)
     }
 
-    /// Keeps the first exception. What is not a number ends the step without a draw.
+    /// Keeps the first exception, and fills the numbers with NaN, which ends the step without a draw.
     fn keep(&self, outcome: PyResult<()>, numbers: &mut [f64]) {
         if let Err(error) = outcome {
             self.raised.borrow_mut().get_or_insert(error);
@@ -92,7 +91,7 @@ impl<'py> Posterior<'py> {
         }
     }
 
-    /// Whether a function has raised something; nothing more is asked of it then.
+    /// Whether a function has raised an exception; it is then not called again.
     fn is_over(&self) -> bool {
         self.raised.borrow().is_some()
     }
@@ -354,7 +353,7 @@ fn told<'py>(
     Ok(told)
 }
 
-/// Finds out whether the metric is a diagonal.
+/// Determines whether the metric is diagonal.
 fn with_shape_of_metric<'py>(mut posterior: Posterior<'py>, starts: &[Vec<f64>]) -> PyResult<Posterior<'py>> {
     if let (Some(metric), Some(first)) = (&posterior.metric, starts.first()) {
         let state = if posterior.batch.is_some() { starts.concat() } else { first.clone() };
@@ -365,7 +364,7 @@ fn with_shape_of_metric<'py>(mut posterior: Posterior<'py>, starts: &[Vec<f64>])
     Ok(posterior)
 }
 
-/// The exception of a function in place of what came of it.
+/// The exception of a function, if it raised one, instead of the result.
 fn raised<T>(outcome: Result<T, impl std::fmt::Display>, posterior: &Posterior<'_>) -> PyResult<T> {
     match posterior.raised.take() {
         Some(error) => Err(error),
@@ -373,7 +372,7 @@ fn raised<T>(outcome: Result<T, impl std::fmt::Display>, posterior: &Posterior<'
     }
 }
 
-/// Asks for signals and tells how far it is.
+/// Checks for signals and reports progress.
 struct Watch<'py> {
     py: Python<'py>,
     progress: Option<Bound<'py, PyAny>>,

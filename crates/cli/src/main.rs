@@ -3,7 +3,6 @@
 
 mod cli;
 
-use clap::Parser;
 use std::panic;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -19,7 +18,10 @@ fn main() -> ExitCode {
             *message = panic.to_string().replace('\n', " ");
         }
     }));
-    let arguments = cli::Arguments::parse();
+    let arguments = match cli::parse() {
+        Ok(arguments) => arguments,
+        Err(code) => return code,
+    };
     match panic::catch_unwind(|| cli::run(arguments)) {
         Ok(Ok(code)) => code,
         Ok(Err(error)) => {

@@ -135,6 +135,7 @@ fn help_has_plain_words() {
     ] {
         let text = printed(arguments);
         assert!(text.lines().count() > 10, "{arguments:?}");
+        assert!(*arguments != ["-h"] || text.lines().count() <= 24, "more than a screen:\n{text}");
         let lines: Vec<&str> = text.lines().collect();
         // Two lines at a time: words may be on either side of a break.
         texts.extend(lines.windows(2).map(|pair| {

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
     use std::io::Cursor;
 
-    /// Gives so many bytes at a time.
+    /// Returns this number of bytes at a time.
     struct Slow(Cursor<Vec<u8>>, usize);
 
     impl Read for Slow {

@@ -9,35 +9,35 @@ use std::io;
 /// Samples per channel in a block, except the last.
 const BLOCK: usize = 4096;
 
-/// The most channels a FLAC stream can have.
+/// Maximum number of channels of a FLAC stream.
 pub(super) const MAX_CHANNELS: usize = 8;
 
-/// More than the headers of a frame and of its subframes take, in bits.
+/// Upper bound on the headers of a frame and its subframes, bits.
 const LONGEST_OVERHEAD_BITS: usize = 512;
 
-/// The highest sample rate that the encoder takes, in Hz.
+/// Maximum sample rate of the encoder, Hz.
 pub(super) const HIGHEST_SAMPLE_RATE: u32 = 96_000;
 
-/// The loudspeakers that have to be named, as the bits of `dwChannelMask`: those that are not the usual ones of so many
-/// channels (RFC 9639, section 9.1.3).
+/// Speaker positions to store, as the bits of `dwChannelMask`: only if they are not the default of this number of channels
+/// (RFC 9639, section 9.1.3).
 pub(super) fn to_name(channels: usize, channel_mask: Option<u32>) -> Option<u32> {
     const USUAL: [u32; MAX_CHANNELS] = [0x4, 0x3, 0x7, 0x33, 0x37, 0x3f, 0x70f, 0x63f];
     channel_mask.filter(|channel_mask| USUAL.get(channels.wrapping_sub(1)) != Some(channel_mask))
 }
 
-/// Turns interleaved integer samples into a FLAC stream.
+/// Encodes interleaved integer samples as a FLAC stream.
 pub(super) struct FlacEncoder {
     settings: Verified<config::Encoder>,
-    /// Settings that leave samples as they are.
+    /// Settings without prediction.
     verbatim: Verified<config::Encoder>,
     info: StreamInfo,
-    /// Keeps the checksum of the samples.
+    /// Checksum of the samples.
     context: Context,
     frame: FrameBuf,
     channels: usize,
     waiting: Vec<i32>,
     frames: usize,
-    /// What is said of the recording.
+    /// Metadata blocks.
     blocks: Vec<u8>,
 }
 
@@ -65,9 +65,7 @@ impl FlacEncoder {
         })
     }
 
-    /// The bytes that come before the first block; their number does not change.
-    ///
-    /// Before the end they leave out the length and the checksum.
+    /// The bytes before the first block, of constant length. Length and checksum of the recording are left open until the end.
     pub(super) fn header(&self) -> io::Result<Vec<u8>> {
         let stream_info = [if self.blocks.is_empty() { 0x80 } else { 0 }, 0, 0, 34];
         let mut info = self.info.clone();
@@ -78,7 +76,7 @@ impl FlacEncoder {
         Ok([b"fLaC", &stream_info, &bytes_of(&info)?[..], &self.blocks].concat())
     }
 
-    /// Takes interleaved samples and appends the blocks that are complete.
+    /// Takes interleaved samples and appends complete blocks to `bytes`.
     pub(super) fn encode(&mut self, interleaved: &[i32], bytes: &mut Vec<u8>) -> io::Result<()> {
         self.waiting.extend(interleaved);
         let block = BLOCK * self.channels;

@@ -1,4 +1,4 @@
-//! What a folder holds.
+//! Contents of a folder.
 
 use super::has_extension;
 use super::output::is_partial;
@@ -7,31 +7,31 @@ use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What is in and below a folder, in the order of the paths.
+/// Files in and below a folder, sorted by path.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct FolderContents {
-    /// Files that are audio by their names.
+    /// Files with the extension of an audio format.
     pub audio: Vec<PathBuf>,
     /// Other files, without those that a [`Writer`](crate::Writer) has not completed.
     pub others: Vec<PathBuf>,
-    /// Devices, pipes and sockets, whatever their names: to open one may wait forever.
+    /// Devices, pipes and sockets: opening one may block.
     pub special: Vec<PathBuf>,
-    /// Folders that cannot be read, and why.
+    /// Unreadable folders, with the reason.
     pub unreadable: Vec<(PathBuf, UnreadableFolder)>,
 }
 
-/// Why what is in a folder is not known.
+/// Why a folder cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the folder cannot be read: {0}")]
 pub struct UnreadableFolder(#[from] io::Error);
 
-/// A folder to look into: its path, and where that leads.
+/// A folder to list: its path, and the target of its link.
 type Pending = (PathBuf, PathBuf);
 
 impl FolderContents {
-    /// Lists a folder, without what is in and below `except`. Links are followed; however many lead to a folder, it
-    /// is listed once, by the shortest path.
+    /// Lists a folder, except the contents of `except`. Links are followed; a folder with several paths is listed once, by the
+    /// shortest.
     ///
     /// # Errors
     /// If the folder itself cannot be read.
@@ -58,7 +58,7 @@ impl FolderContents {
         Ok(contents)
     }
 
-    /// Adds the files of a folder, and the folders in it to those that are still to be looked into.
+    /// Adds the files of a folder, and queues its subfolders.
     fn add(&mut self, folder: &Path, place: &Path, pending: &mut VecDeque<Pending>) -> io::Result<()> {
         let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
         // Which of several links is followed must not depend on the order on the disk.

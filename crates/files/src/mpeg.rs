@@ -1,5 +1,5 @@
-//! Damaged streams of MPEG audio frames (MP1, MP2, MP3, and AAC in ADTS). Decoders skip to the next frame without notice,
-//! so that all that follows is early: here, silent frames take the place of lost ones.
+//! Damaged streams of MPEG audio frames (MP1, MP2, MP3, and AAC in ADTS). Decoders silently skip to the next frame, which
+//! shifts all later audio; here, silent frames replace lost ones.
 
 use super::source::id3_bytes;
 use std::collections::VecDeque;
@@ -7,13 +7,13 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Bytes that tell a frame's kind and length.
+/// Bytes of a frame header that are read.
 const HEADER: usize = 7;
-/// Damage that is longer ends the search, bytes.
+/// Maximum length of damage that is searched, bytes.
 const LONGEST_GAP: usize = 1 << 22;
 /// The largest ID3 tag, bytes.
 const LONGEST_TAG: u64 = 1 << 29;
-/// What names a tag and tells its length, bytes.
+/// Length of a tag's header, bytes.
 const LONGEST_NAME: usize = 10;
 const CHUNK: usize = 1 << 16;
 
@@ -30,13 +30,13 @@ const BIT_RATES: [[usize; 14]; 5] = [
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     header: [u8; HEADER],
-    /// With the header.
+    /// Length including the header, bytes.
     bytes: usize,
     samples: u64,
 }
 
 impl Frame {
-    /// The frame that these bytes begin.
+    /// Parses the header at the start of these bytes.
     fn parse(bytes: &[u8]) -> Option<Self> {
         let header = *bytes.first_chunk::<HEADER>()?;
         let [sync, second, third, fourth, fifth, sixth, _] = header.map(usize::from);
@@ -83,7 +83,7 @@ impl Frame {
         kind(self) == kind(other)
     }
 
-    /// A frame that says nothing, in place of a lost one.
+    /// A silent frame in place of a lost one.
     fn silent(&self) -> Vec<u8> {
         let mut header = self.header;
         header[1] |= 1; // no checksum
@@ -102,12 +102,12 @@ impl Frame {
     }
 }
 
-/// What was lost, counted while a stream is read.
+/// Counts of lost data, updated while a stream is read.
 #[derive(Debug, Default)]
 pub(super) struct Lost {
-    /// Stretches of damaged bytes.
+    /// Runs of damaged bytes.
     pub(super) gaps: AtomicU64,
-    /// Samples per channel that are silent now.
+    /// Samples per channel replaced with silence.
     pub(super) samples: AtomicU64,
     /// Whether the last frame lacks bytes.
     pub(super) ends_early: AtomicBool,
@@ -129,13 +129,13 @@ pub(super) struct Mended<R> {
     /// Bytes read, of which those before `place` are given out.
     bytes: Vec<u8>,
     place: usize,
-    /// Bytes that are given out as they are, before anything is looked at.
+    /// Bytes to pass on unchecked.
     sound: u64,
-    /// Silent frames to be given out before.
+    /// Silent frames to pass on first.
     silence: VecDeque<u8>,
-    /// The last sound frame.
+    /// The last valid frame.
     last: Option<Frame>,
-    /// Sound frames so far and their bytes: their mean tells how many a gap has lost.
+    /// Number of valid frames and their bytes; the mean length estimates the number of frames lost in a gap.
     frames: usize,
     frame_bytes: usize,
     lost: Arc<Lost>,
@@ -157,7 +157,7 @@ impl<R: Read> Mended<R> {
         }
     }
 
-    /// The bytes from so many behind the next, as many as `count` if there are.
+    /// Up to `count` bytes, from an offset behind the next byte.
     fn peek(&mut self, ahead: usize, count: usize) -> io::Result<&[u8]> {
         let end = self.place + ahead + count;
         if self.bytes.len() < end && !self.exhausted {
@@ -170,14 +170,14 @@ impl<R: Read> Mended<R> {
         Ok(&rest[..count.min(rest.len())])
     }
 
-    /// The frame so many bytes ahead, if what follows it says that it is one.
+    /// The frame at an offset, if a frame of the same stream follows it.
     fn confirmed(&mut self, ahead: usize) -> io::Result<Option<Frame>> {
         let Some(frame) = Frame::parse(self.peek(ahead, HEADER)?) else { return Ok(None) };
         let next = Frame::parse(self.peek(ahead + frame.bytes, HEADER)?);
         Ok(Some(frame).filter(|frame| next.is_some_and(|next| next.is_like(frame))))
     }
 
-    /// Finds out how many of the next bytes are sound, and what is missing before them.
+    /// Determines the number of valid bytes ahead, and the frames lost before them.
     fn advance(&mut self) -> io::Result<()> {
         let start = self.peek(0, LONGEST_NAME)?;
         if let Some(bytes) = tag_bytes(start) {
@@ -250,7 +250,7 @@ impl<R: Read> Read for Mended<R> {
     }
 }
 
-/// Whether anything of a stream of frames is lost.
+/// Whether a stream of frames has lost data.
 pub(super) fn is_damaged(source: impl Read) -> io::Result<bool> {
     let mut mended = Mended::counting(source, Arc::default());
     let mut target = vec![0; CHUNK];
@@ -259,7 +259,7 @@ pub(super) fn is_damaged(source: impl Read) -> io::Result<bool> {
     Ok(mended.lost.any())
 }
 
-/// The bytes of a tag that begins here: ID3 (both versions) or APE.
+/// Number of bytes to pass on for an ID3 (v1, v2) or APE tag at this position.
 fn tag_bytes(start: &[u8]) -> Option<u64> {
     if start.starts_with(b"TAG") {
         Some(128)

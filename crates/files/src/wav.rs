@@ -1,8 +1,8 @@
 //! Headers of WAV files and their kin: RIFF, RF64 and BW64 (above 4 GiB; EBU Tech 3306, ITU-R BS.2088), big-endian RIFX,
 //! Sony's Wave64 and Sun's AU.
 //!
-//! `hound` lacks all but RIFF, chunks besides the samples, open lengths, pipes as output, 64-bit floats and G.711; for plain
-//! files it is the witness in tests.
+//! `hound` 3.5 lacks RF64, RIFX, Wave64, AU, tags, 64-bit float, G.711, chosen speaker positions, open lengths and pipes as output.
+//! Every output needs one of them: tags, or room in the header for RF64. For plain files `hound` is the witness in tests.
 
 use super::error::ReadError;
 use super::metadata::Metadata;

@@ -6,7 +6,7 @@
 pub enum ErrorKind {
     /// A setting is out of its range, or does not go with another.
     Setting,
-    /// What was given to work on is of no use.
+    /// The input is invalid.
     Input,
     /// A dictionary or a network is invalid.
     Model,

@@ -261,10 +261,12 @@ fn all_samplers() {
         ("HAMCMC 0.05, two noise spectra", Run { noise_rank: 2, ..HAMCMC }),
         ("HMC, impulses drawn", sampled),
     ];
-    for (name, run) in runs {
-        println!("{name}");
+    for (sampler, run) in runs {
+        println!("{sampler}");
         for Calibration { name, chi_square, lean, spread } in calibrate(run, 1000, ALPHA) {
             println!("  {name:20} chi-square {chi_square:6.1} lean {lean:6.3} spread {spread:5.3}");
+            // The others have a step-size bias or correlated draws; eval/results/calibration.md has their figures.
+            assert!(!sampler.starts_with("HMC") || chi_square < MOST, "{sampler}, {name}: {chi_square:.1}");
         }
     }
 }

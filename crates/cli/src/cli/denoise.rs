@@ -80,7 +80,13 @@ pub struct Arguments {
     ///
     /// In third octaves and slots of 100 ms, with nominal 90 % intervals. - is standard output. With -o, a folder.
     /// Excludes --live.
-    #[arg(long, value_name = "FILE", conflicts_with = "live", help_heading = "Reports")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "live",
+        help_heading = "Reports",
+        hide_short_help = true
+    )]
     levels: Option<PathBuf>,
 
     /// Write where speech is: probability and segments.

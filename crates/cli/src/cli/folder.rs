@@ -1,4 +1,4 @@
-//! Many recordings at once.
+//! Denoising of several recordings: which to process, in parallel, and the table of the results.
 
 use super::claims::{Claims, check_absent};
 use super::inputs::{LeftOut, audio_files_below};
@@ -26,12 +26,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use std::{fs, slice, thread};
 
-/// A file to be made.
+/// A recording to denoise, and its outputs.
 #[derive(Debug)]
 pub struct Task {
     input: PathBuf,
     output: PathBuf,
-    /// The output below the folder of the results.
+    /// Path of the output, relative to the results folder.
     name: PathBuf,
     residual: Option<PathBuf>,
     plot: Option<PathBuf>,
@@ -41,7 +41,7 @@ pub struct Task {
     stats: Option<PathBuf>,
 }
 
-/// Where the results of several recordings go, under their names.
+/// Output folders; every recording has the same relative path in each.
 #[derive(Debug, Clone, Copy)]
 pub struct Folders<'a> {
     pub results: &'a Path,
@@ -53,7 +53,7 @@ pub struct Folders<'a> {
     pub stats: Option<&'a Path>,
 }
 
-/// What there is to do, and what is left out.
+/// Recordings to process, and files that are left out.
 #[derive(Debug)]
 pub struct Plan {
     pub tasks: Vec<Task>,
@@ -146,7 +146,7 @@ pub fn plan(
 }
 
 impl Task {
-    /// The output below the folder of the results.
+    /// Path of the output, relative to the results folder.
     pub fn name(&self) -> &Path {
         &self.name
     }
@@ -178,8 +178,8 @@ impl Task {
     }
 }
 
-/// The names of the results of recordings with these names, each another: `talk.mp3` becomes `talk.wav` or, beside
-/// `talk.wav`, `talk.mp3.wav`; what has the same name in two folders is numbered.
+/// Distinct output names: `talk.mp3` becomes `talk.wav`, or `talk.mp3.wav` beside `talk.wav`; recordings with the same name in
+/// two folders are numbered.
 fn names<'a>(names: impl Iterator<Item = &'a Path> + Clone, processing: &Processing) -> Vec<PathBuf> {
     let ending = |name: &Path| processing.ending(name);
     let renamed = |name: &Path| with_ending(name, ending(name));
@@ -206,14 +206,13 @@ fn names<'a>(names: impl Iterator<Item = &'a Path> + Clone, processing: &Process
     result.collect()
 }
 
-/// The name with another ending, and as it is if it has that in capital letters, say.
+/// Replaces the extension of a name, unless it is already `ending` in upper or lower case.
 fn with_ending(name: &Path, ending: &str) -> PathBuf {
     let has = name.extension().is_some_and(|found| found.eq_ignore_ascii_case(ending));
     if has { name.to_owned() } else { name.with_extension(ending) }
 }
 
-/// Does the tasks, several at once, and returns what became of each and the exit code: that of the first
-/// file that failed.
+/// Processes the tasks in parallel. Returns the outcome of each, and the exit code of the first failure, or 0.
 pub fn run(
     tasks: &[Task],
     run: &Run,
@@ -240,7 +239,7 @@ pub fn run(
             }
         }
     };
-    // Threads apart from the pool's, which all files share: a file is begun when another is done.
+    // Threads beside those of the pool, which all files use: one starts a file when it has finished another.
     thread::scope(|scope| {
         for _ in 0..rayon::current_num_threads().min(tasks.len()) {
             scope.spawn(work);
@@ -357,10 +356,10 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
     }
 }
 
-/// Least columns for the name of a file.
-const SHORTEST_NAME: usize = 16;
+/// Minimum columns for the name of a file.
+const MIN_NAME_COLUMNS: usize = 16;
 
-/// Replaces the beginning of a name of more than `room` characters by a mark.
+/// Replaces the beginning of a name of more than `room` characters with an ellipsis.
 fn shorten(name: &mut String, room: usize) {
     let length = name.chars().count();
     if length > room {
@@ -368,7 +367,7 @@ fn shorten(name: &mut String, room: usize) {
     }
 }
 
-/// The files, a line each, and how many there are. On a terminal of so many columns, long names lose their beginning.
+/// A line for each file, and a summary line. Long names are shortened to fit `columns`, the width of the terminal.
 fn table(entries: &[Entry], seconds: f64, columns: Option<usize>) -> String {
     let level = |level: Option<f64>| level.map(|level| format!("{level:.1} dB")).unwrap_or_default();
     let row = |entry: &Entry| -> [String; 6] {
@@ -402,7 +401,7 @@ fn table(entries: &[Entry], seconds: f64, columns: Option<usize>) -> String {
     let mut widths: [usize; 5] = std::array::from_fn(width);
     if let Some(columns) = columns {
         let figures = widths[1..].iter().map(|width| width + 2).sum();
-        let room = columns.saturating_sub(figures).max(SHORTEST_NAME);
+        let room = columns.saturating_sub(figures).max(MIN_NAME_COLUMNS);
         rows.iter_mut().for_each(|[name, ..]| shorten(name, room));
         widths[0] = widths[0].min(room);
     }

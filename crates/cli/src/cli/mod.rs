@@ -20,6 +20,7 @@ mod progress;
 mod record;
 mod recording;
 mod shard;
+mod short_help;
 mod stats;
 mod systems;
 mod terminal;
@@ -39,6 +40,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+pub use short_help::parse;
 pub use terminal::say;
 
 /// Remove background noise from recorded speech.

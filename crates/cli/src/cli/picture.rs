@@ -48,7 +48,7 @@ pub fn write(figure: &Figure, path: &Path) -> anyhow::Result<()> {
 
 /// Name of the page of a folder's figures.
 pub const INDEX: &str = "index.html";
-/// What tells a page of this program from others.
+/// Marks a page as written by this program.
 const MARK: &str = "<meta name=generator content=\"denoise --plot\">";
 
 /// Writes the page of all figures in and below a folder, in place of an older one; `None` if a page that this program
@@ -74,7 +74,7 @@ pub fn write_index(folder: &Path) -> anyhow::Result<Option<PathBuf>> {
     Ok(Some(page))
 }
 
-/// Adds the paths of the SVG files in and below `folder/below`, relative to `folder`.
+/// Collects the paths of the SVG files in and below `folder/below`, relative to `folder`.
 fn find_figures(folder: &Path, below: &Path, figures: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(folder.join(below))? {
         let entry = entry?;
@@ -88,7 +88,7 @@ fn find_figures(folder: &Path, below: &Path, figures: &mut Vec<PathBuf>) -> io::
     Ok(())
 }
 
-/// What a figure says of itself in its `<desc>`, as it stands there.
+/// The escaped `<desc>` of a figure.
 fn description(path: &Path) -> String {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(4_096).read_to_end(&mut head));

@@ -13,11 +13,10 @@ use std::time::UNIX_EPOCH;
 
 /// Name of the record in a folder of results.
 pub const NAME: &str = ".alphamf-results.jsonl";
-/// The longest record that is read: that of some hundred thousand files.
+/// Maximum size of a record that is read: about 100,000 files.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// The results in a folder, a line of JSON each, in the order in which they were made; of several for one result, the
-/// last is valid.
+/// The results in a folder, one line of JSON each, in chronological order; the last line of a result is valid.
 #[derive(Debug)]
 pub struct Record {
     path: PathBuf,
@@ -49,11 +48,11 @@ struct Stamp {
 /// The state of an existing result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It was made of this input with these settings.
+    /// Up to date: made from this input with these settings.
     Current,
-    /// It was made of something else, or is empty, and may be replaced.
+    /// Made from another input or with other settings, or empty: may be replaced.
     Outdated,
-    /// It was not made here, or has changed since.
+    /// Not made by this program, or changed since.
     Foreign,
 }
 
@@ -63,7 +62,7 @@ impl Stamp {
         Ok(Self { bytes, modified, sha256: checksum_of_file(path)? })
     }
 
-    /// Whether the file still has that content; if its time is the same, it is not read.
+    /// Whether the file is unchanged. It is read only if its modification time differs.
     fn holds(&self, path: &Path) -> bool {
         size_and_time(path).is_ok_and(|(bytes, modified)| {
             bytes == self.bytes
@@ -81,7 +80,7 @@ fn size_and_time(path: &Path) -> io::Result<(u64, u64)> {
 impl Record {
     /// Opens the record of a folder, which need not exist. Lines that cannot be parsed are ignored.
     ///
-    /// Fails if it is a link, a pipe or a device: another file would be written, or nothing ever.
+    /// Fails if it is a link, a pipe or a device: writing would change another file, or block.
     pub fn open(folder: &Path) -> anyhow::Result<Self> {
         let path = folder.join(NAME);
         let mut text = Vec::new();
@@ -111,7 +110,7 @@ impl Record {
         }
     }
 
-    /// Adds a new result; one of a pipe, which can be read only once, is not recorded.
+    /// Adds a new result. Results from pipes are not recorded, as these can be read only once.
     pub fn add(&self, name: &Path, output: &Path, input: &Path, settings: &str) -> anyhow::Result<()> {
         if !input.is_file() {
             return Ok(());
@@ -135,7 +134,7 @@ impl Record {
     }
 }
 
-/// Opens a file that is no link, pipe or device, without waiting for anybody.
+/// Opens a file without blocking, unless it is a link, pipe or device.
 fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     {

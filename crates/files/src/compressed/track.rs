@@ -23,13 +23,13 @@ use symphonia::core::meta::MetadataOptions;
 use symphonia::core::units::TimeBase;
 use symphonia::default::{formats, meta};
 
-/// The bit behind the last loudspeaker that `dwChannelMask` knows.
+/// The bit above the last speaker position of `dwChannelMask`.
 pub(super) const END_OF_MASK: u32 = 1 << 18;
 
 /// More samples per channel than a packet of any codec has; decoders take memory for it.
 const MAX_PACKET_SAMPLES: u64 = 1 << 17;
 
-/// Codecs whose samples are not those that were encoded.
+/// Lossy codecs.
 pub(super) const LOSSY: [AudioCodecId; 8] = [
     CODEC_ID_AAC,
     CODEC_ID_ADPCM_IMA_WAV,
@@ -41,7 +41,7 @@ pub(super) const LOSSY: [AudioCodecId; 8] = [
     CODEC_ID_VORBIS,
 ];
 
-/// Tells every format but MP4 and CAF, looking further for its start if a file begins with something else.
+/// Detects every format but MP4 and CAF; searches for its start if a file begins with other bytes.
 pub(super) static PROBE: LazyLock<Probe> = LazyLock::new(|| {
     let mut probe = Probe::default();
     probe.register_format::<formats::AdtsReader>();
@@ -118,7 +118,7 @@ pub(super) struct AudioTrack {
     pub(super) bits: Option<u32>,
     pub(super) lossy: bool,
     pub(super) channel_mask: Option<u32>,
-    /// Samples per channel that the codec puts before the first.
+    /// Delay of the codec, samples per channel.
     pub(super) delay: u64,
 }
 

@@ -17,20 +17,20 @@ pub struct Found {
     pub output_format: String,
     pub clipped_samples: u64,
     pub damaged_packets: u64,
-    /// Per channel, in place of lost packets.
+    /// Silent samples per channel in place of lost packets.
     pub silent_samples: u64,
-    /// Per channel, at the end.
+    /// Missing samples per channel at the end.
     pub missing_samples: u64,
     pub samples_not_finite: u64,
     pub ends_early: bool,
-    /// Behind the declared end of a WAV file.
+    /// Samples beyond the declared end of a WAV file.
     pub data_follow: bool,
-    /// Of another sample rate.
+    /// Parts of the file with another sample rate.
     pub other_recording_follows: bool,
-    /// Parts of the input that the output lacks, such as further audio tracks, each in a few words.
+    /// Parts of the input that the output lacks, such as further audio tracks, a few words each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
-    /// Of `--live`.
+    /// Latency of `--live`, s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_seconds: Option<f64>,
     /// Starts and ends of speech, with `--live`.
@@ -49,7 +49,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// What a person should know, each in a few words.
+    /// Warnings for the user, a few words each.
     pub fn notes(&self) -> Vec<String> {
         let facts = [
             (self.ends_early, "unexpected end of file"),

@@ -34,9 +34,9 @@ pub struct Recording<'a> {
     pub processing: &'a Processing,
     pub input: &'a Path,
     pub output: &'a Path,
-    /// Where the removed noise goes.
+    /// Output file of the residual.
     pub residual: Option<&'a Path>,
-    /// The scale of frequency if it is to be drawn.
+    /// Frequency scale of the figure, if requested.
     pub draw: Option<FrequencyScale>,
     /// Whether to report speech levels.
     pub levels: bool,
@@ -44,11 +44,11 @@ pub struct Recording<'a> {
     pub speech: bool,
 }
 
-/// Receives the seconds that are done and, if known, the duration; may ask to stop.
+/// Receives the processed seconds and, if known, the duration; may cancel.
 pub type OnProgress<'a> = &'a mut (dyn FnMut(f64, Option<f64>) -> ControlFlow<()> + Send);
 
 impl Recording<'_> {
-    /// Denoises it.
+    /// Denoises the recording.
     pub fn denoise(&self, progress: OnProgress) -> anyhow::Result<Found> {
         let began = Instant::now();
         self.check_input()?;
@@ -108,7 +108,7 @@ impl Recording<'_> {
         })
     }
 
-    /// Refuses a stream that would have to be read twice.
+    /// Refuses options that need to read a stream twice.
     fn check_input(&self) -> anyhow::Result<()> {
         let is_file = !is_standard(self.input) && (self.input.is_file() || !self.input.exists());
         if self.processing.noise_from.is_some() && !is_file {
@@ -130,7 +130,7 @@ impl Recording<'_> {
         Source::open(self.input, raw, salvage, in_time)
     }
 
-    /// What denoises the source.
+    /// The denoising engine for a source.
     fn engine(&self, source: &Source) -> anyhow::Result<Engine> {
         let (sample_rate, channels) = (source.reader().sample_rate(), source.reader().channels());
         let settings = SessionSettings {
@@ -180,7 +180,7 @@ impl Recording<'_> {
         }
     }
 
-    /// Begins the reports that are asked for.
+    /// Starts the requested reports.
     fn reports(&self, spec: &OutputSpec) -> anyhow::Result<Reports> {
         let window = self.denoiser.dictionary().header().window_seconds;
         let plot = self.draw.map(|scale| RecordingPlot::new(spec.sample_rate, spec.channels, window, scale));
@@ -214,7 +214,7 @@ impl Recording<'_> {
         }
     }
 
-    /// The noise of a section of the recording.
+    /// The noise profile of a section of the recording.
     fn noise(&self, section: Section) -> anyhow::Result<NoiseProfile> {
         let mut source = self.open()?;
         let (sample_rate, channels) = (source.reader().sample_rate(), source.reader().channels());
@@ -254,14 +254,13 @@ struct Engine {
 }
 
 impl Engine {
-    /// How many samples to take at a time. The session gathers blocks itself: this is how often a stream is looked at. Live,
-    /// nothing that has come waits for more.
+    /// Samples to read at a time. A session collects blocks itself; live, all available samples are processed at once.
     fn count(&self) -> Count {
         let samples = self.session.block_samples().div_ceil(8);
         if self.live.is_some() { Count::Available(samples) } else { Count::Exact(samples) }
     }
 
-    /// Takes the next samples of every channel, none at the end, and returns those that are due.
+    /// Takes the next samples of every channel, or none at the end, and returns the output that is complete.
     fn denoise(
         &mut self,
         block: &[Vec<f32>],
@@ -325,7 +324,7 @@ impl Outputs {
         Ok(())
     }
 
-    /// Parts of the input that the output lacks, each in a few words.
+    /// Parts of the input that the output lacks, a few words each.
     fn left_out(&self, source: &Source) -> Vec<String> {
         // ffmpeg has looked for itself.
         let mut left_out = self.speech.left_out();
@@ -338,14 +337,14 @@ impl Outputs {
         left_out
     }
 
-    /// Completes them and returns how many samples of the first were clipped.
+    /// Completes the outputs. Returns the number of clipped samples of the first.
     fn finish(self) -> anyhow::Result<u64> {
         self.residual.map(Output::finish).transpose()?;
         Ok(self.speech.finish()?)
     }
 }
 
-/// The reports that are made beside the outputs.
+/// Reports beside the outputs.
 struct Reports {
     plot: Option<RecordingPlot>,
     levels: Option<String>,
@@ -353,7 +352,7 @@ struct Reports {
 }
 
 impl Reports {
-    /// Adds a block before and after, and what the session has found in it.
+    /// Adds a block before and after denoising, and the session's results for it.
     fn push(&mut self, before: &[Vec<f32>], after: &[Vec<f32>], session: &mut Session) {
         let found: Vec<SpeechLevels> = session.take_levels();
         if let Some(plot) = &mut self.plot {

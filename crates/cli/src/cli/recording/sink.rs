@@ -1,4 +1,4 @@
-//! Outputs: files that appear when they are complete, those that ffmpeg writes, devices and standard output.
+//! Outputs: files, which appear when they are complete; files that ffmpeg writes; devices and standard output.
 
 use crate::cli::ffmpeg::{Encoding, Ffmpeg, Kind};
 use crate::cli::terminal::{check_standard_output, is_device, is_standard, open_device, seekable_output};
@@ -9,12 +9,12 @@ use std::path::Path;
 /// A file or stream that is being written.
 pub(super) struct Output {
     writer: Writer,
-    /// Of a file that ffmpeg writes.
+    /// A file that ffmpeg writes.
     encoding: Option<Encoding>,
 }
 
 impl Output {
-    /// Parts of the input that the output lacks, each in a few words.
+    /// Parts of the input that the output lacks, a few words each.
     pub(super) fn left_out(&self) -> Vec<String> {
         self.encoding.as_ref().map(|encoding| encoding.left_out().to_vec()).unwrap_or_default()
     }
@@ -28,7 +28,7 @@ impl Output {
         written
     }
 
-    /// Completes it and returns how many samples were clipped.
+    /// Completes the output. Returns the number of clipped samples.
     pub(super) fn finish(self) -> Result<u64, Error> {
         let clipped = self.writer.finish();
         self.encoding.map(Encoding::finish).transpose()?;

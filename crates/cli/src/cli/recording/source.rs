@@ -8,19 +8,19 @@ use alphamf_files::{Error, Losses, RawFormat, ReadError, Reader};
 use std::io;
 use std::path::Path;
 
-/// How many samples per channel to read.
+/// Number of samples per channel to read.
 #[derive(Clone, Copy)]
 pub(super) enum Count {
-    /// So many; fewer only at the end.
+    /// Exactly this number; fewer only at the end.
     Exact(usize),
-    /// Those that have come, this many at most.
+    /// Those available, at most this number.
     Available(usize),
 }
 
 /// A recording that is being read.
 pub(super) struct Source {
     reader: Reader,
-    /// Of a recording that ffmpeg decodes.
+    /// A recording that ffmpeg decodes.
     report: Option<DecodeReport>,
 }
 
@@ -73,7 +73,7 @@ pub fn read_whole(path: &Path, strict: bool) -> anyhow::Result<Signal> {
 }
 
 impl Source {
-    /// Opens a file, or standard input if it is `-`; Ctrl-C ends the waiting for a pipe.
+    /// Opens a file, or standard input if it is `-`. Ctrl-C interrupts waiting for a pipe.
     pub(super) fn open(
         input: &Path,
         raw: Option<RawFormat>,
@@ -99,7 +99,7 @@ impl Source {
         &self.reader
     }
 
-    /// The next samples of every channel, and the source for those after them; Ctrl-C ends the waiting for them.
+    /// The next samples of every channel, and the source of the rest. Ctrl-C interrupts waiting for them.
     pub(super) fn read(self, count: Count) -> anyhow::Result<(Self, Vec<Vec<f32>>)> {
         let Self { mut reader, report } = self;
         let (reader, block) = interruptible(move || {
@@ -112,7 +112,7 @@ impl Source {
         Ok((Self { reader, report }, block?))
     }
 
-    /// Missing and damaged parts of what was read, of which there were so many samples per channel.
+    /// Missing and damaged parts of the input, of which `samples` per channel were read.
     pub(super) fn losses(&self, samples: u64) -> Losses {
         let mut losses = self.reader.losses();
         if let Some(report) = &self.report {
