@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """How sure the level of the voice is, learned from mixtures: levels.py cells DENOISE CELLS MIXTURES..., levels.py learn CELLS OUT [--reference OUT.csv]
 
-MIXTURES are folders with `noisy/KIND__NAME.wav` and the voices alone as `clean/KIND__NAME.wav`. `cells` runs the program DENOISE on both
-and keeps what it sees of every third octave in every 100 ms, and the level of the voice there. `learn` fits three quantiles of
-the level to that, says how many levels they hold by kind of noise on recordings that are left out by turns, and
+MIXTURES are folders as of make_levels.py or mkdev.py: `noisy/KIND__NAME.wav`, the voices alone as `clean/KIND__NAME.wav`, and list.csv. `cells` runs
+the program DENOISE on the noisy side and keeps what it sees of every third octave in every 100 ms, and the level of the voice there: its mean
+square through an ideal filter, by one Fourier transform of the recording, in exactly that time. `learn` fits three quantiles of
+the level to that, says how many levels they hold by kind and by SNR, every fold by a network that has not seen its voices and noises, and
 writes the network as OUT (models/speech-levels.safetensors); --reference writes some of its results for the tests of the program
 (src/denoiser/levels/reference.csv).
 """
 
 import argparse
+import csv
 import math
 import re
 import subprocess
@@ -16,54 +18,72 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import soundfile
 import torch
 
 from export import write
 
-HIDDEN, STEPS, BATCH = 12, 2500, 8000
+HIDDEN, STEPS, BATCH = 12, 1200, 4000
 # As in quantiles.rs.
 MEDIANS, DISTANCES = (-40.0, 10.0), (-6.0, 4.5)
+# As in levels.rs: third octaves relative to that of 1 kHz.
+EDGES = [1000 * 2 ** ((band - 0.5) / 3) for band in range(-9, 15)]
 # Levels this far below the loud cells are not judged, and those of the voice count as no lower than that, dB.
 JUDGED, LOWEST = 40.0, 50.0
-# Two voices are told apart the worst: such mixtures count double. Voices alone are many, and easy; and the listener is seldom left out.
-COUNTS = {"voice": 2.0, "clean": 0.3, "no-listener": 0.1}
-# What is learned is too sure by so much of recordings that are left out.
-WIDER = 1.01
+# What holds the fewest counts more; voices alone are easy.
+COUNTS = {"voice": 1.5, "opus": 1.5, "gsm": 1.5, "mp3": 1.2, "clean": 0.7}
+LOUD_NOISE = {"-5": 1.5, "0": 1.5}
+# Factor of the widths, by which cross-validation holds 90 %.
+WIDER = 1.0
 
 CELL = re.compile(r"slot=(\d+) band=(\d+) recorded=(\S+) expected=(\S+) inputs=\[(.*?)\]")
 
 
-def cells_of(denoise, path, *options):
+def cells_of(denoise, path):
     """By slot and band: the level of what was recorded, that expected of the voice, and the network's inputs."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [denoise, path, f"{folder}/out.wav", "--levels", f"{folder}/levels.csv", "--log", "trace", *options]
+        command = [denoise, path, f"{folder}/out.wav", "--levels", f"{folder}/levels.csv", "--log", "trace", "--threads", "1"]
         run = subprocess.run(command, capture_output=True, text=True, check=True)
     found = {}
-    for slot, band, recorded, expected, inputs in CELL.findall(run.stderr):
+    for slot, band, recorded, expected, inputs in CELL.findall(re.sub(r"\x1b\[[0-9;]*m", "", run.stderr)):
         values = [float(x) for x in inputs.split(", ")]
         found[int(slot), int(band)] = (float(recorded), float(expected), values)
     return found
 
 
-def recording(kind, noisy, truth):
+def levels_of(path):
+    """Levels of a voice, slots x bands, dB."""
+    x, rate = soundfile.read(path)
+    edges = [edge for edge in EDGES if edge <= rate / 2 * 1.001]
+    spectrum, hertz = np.fft.rfft(x), np.fft.rfftfreq(len(x), 1 / rate)
+    slots = -(-len(x) * 10 // rate)
+    at = np.minimum(np.round(np.arange(slots + 1) * rate / 10).astype(int), len(x))
+    squares = np.zeros((slots, len(edges) - 1))
+    for band, (low, high) in enumerate(zip(edges, edges[1:])):
+        y = np.fft.irfft(np.where((hertz >= low) & (hertz < high), spectrum, 0), len(x))
+        squares[:, band] = np.diff(np.concatenate([[0], np.cumsum(y**2)])[at]) / np.diff(at)
+    return 10 * np.log10(squares + 1e-30)
+
+
+def recording(row, found, truth):
     """Inputs of all cells that are judged, and the level of the voice above the expected one."""
-    places = sorted(noisy)
-    expected = np.array([noisy[place][1] for place in places])
-    inputs = np.array([noisy[place][2] for place in places])
-    voice = np.array([truth[place][0] if place in truth else -math.inf for place in places])
-    loud = np.percentile([recorded for recorded, _, _ in truth.values()], 95)
+    places = sorted(found)
+    expected = np.array([found[place][1] for place in places])
+    inputs = np.array([found[place][2] for place in places])
+    voice = np.array([truth[place] for place in places])
     judged = expected > np.percentile(expected, 95) - JUDGED
-    return kind, inputs[judged], (np.maximum(voice, loud - LOWEST) - expected)[judged]
+    level = np.maximum(voice, np.percentile(truth, 95) - LOWEST) - expected
+    return dict(kind=row["kind"], snr=row["snr_db"], fold=int(row.get("fold") or 0), x=inputs[judged], y=level[judged])
 
 
 def gather(denoise, folders):
     recordings = []
-    for path in sorted(path for folder in folders for path in Path(folder).glob("noisy/*.wav")):
-        truth = cells_of(denoise, str(path.parent.parent / "clean" / path.name))
-        recordings.append(recording(path.name.split("__")[0], cells_of(denoise, str(path)), truth))
-        recordings.append(recording("clean", truth, truth))
-        recordings.append(recording("no-listener", cells_of(denoise, str(path), "--no-neural"), truth))
-        print(path.name, len(recordings[-3][1]), flush=True)
+    for folder in map(Path, folders):
+        with open(folder / "list.csv") as table:
+            for row in csv.DictReader(table):
+                truth = levels_of(folder / "clean" / row["file"])
+                recordings.append(recording(row, cells_of(denoise, str(folder / "noisy" / row["file"])), truth))
+                print(row["file"], len(recordings[-1]["y"]), flush=True)
     return recordings
 
 
@@ -84,16 +104,21 @@ class Network(torch.nn.Module):
         return median.clip(*MEDIANS), below.clip(*DISTANCES).exp(), above.clip(*DISTANCES).exp()
 
 
-def fit(recordings, seed=0):
+def count(recording):
+    return COUNTS.get(recording["kind"], 1.0) * LOUD_NOISE.get(recording["snr"], 1.0)
+
+
+def fit(recordings, steps=STEPS, seed=0):
     torch.manual_seed(seed)
-    x = torch.tensor(np.concatenate([x for _, x, _ in recordings]), dtype=torch.float32)
-    y = torch.tensor(np.concatenate([y for _, _, y in recordings]), dtype=torch.float32)
-    counts = torch.tensor(np.concatenate([np.full(len(y), COUNTS.get(kind, 1.0)) for kind, _, y in recordings]))
+    x = torch.tensor(np.concatenate([r["x"] for r in recordings]), dtype=torch.float32)
+    y = torch.tensor(np.concatenate([r["y"] for r in recordings]), dtype=torch.float32)
+    counts = torch.tensor(np.concatenate([np.full(len(r["y"]), count(r), np.float32) for r in recordings]))
     network = Network(x)
     optimizer = torch.optim.AdamW(network.parameters(), lr=0.01, weight_decay=0.02)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.02, STEPS)
-    for _ in range(STEPS):
-        chosen = torch.randint(0, len(y), (BATCH,))
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.02, steps)
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(steps):
+        chosen = torch.randint(0, len(y), (BATCH,), generator=generator)
         median, below, above = network(x[chosen])
         fixed, loss = median.detach(), 0.0
         for quantile, level in ((median, 0.5), (fixed - below, 0.05), (fixed + above, 0.95)):
@@ -108,22 +133,22 @@ def fit(recordings, seed=0):
 
 
 def judge(recordings):
-    """The share of levels held and that below the interval, by kind, each recording by a network that has not seen it."""
-    fold = np.random.default_rng(0).permutation(len(recordings)) % 3
+    """The share of levels held and that below the interval, by kind and by SNR, every fold by a network that has not seen it."""
     rows = {}
-    for part in range(3):
-        network = fit([r for r, f in zip(recordings, fold) if f != part])
-        for kind, x, y in (r for r, f in zip(recordings, fold) if f == part):
+    for part in sorted({r["fold"] for r in recordings}):
+        network = fit([r for r in recordings if r["fold"] != part])
+        for r in (r for r in recordings if r["fold"] == part):
             with torch.no_grad():
-                median, below, above = (q.numpy() for q in network(torch.tensor(x, dtype=torch.float32)))
+                median, below, above = (q.numpy() for q in network(torch.tensor(r["x"], dtype=torch.float32)))
+            y = r["y"]
             held = np.sum((y >= median - below) & (y <= median + above))
-            rows.setdefault(kind, []).append((held, np.sum(y < median - below), len(y)))
-    rows["all"] = [row for kind, those in rows.items() if kind not in ("clean", "no-listener") for row in those]
-    for kind, those in sorted(rows.items()):
-        held, lower, count = np.array(those, float).T
-        share = held.sum() / count.sum()
-        error = np.sqrt(len(those) * np.sum((held - share * count) ** 2) / (len(those) - 1)) / count.sum()
-        print(f"{kind}: {100 * share:.1f} +- {100 * error:.1f} % held, {100 * lower.sum() / count.sum():.1f} % below", flush=True)
+            for group in (r["kind"], f"{r['snr'] or 'no'} dB", "all"):
+                rows.setdefault(group, []).append((held, np.sum(y < median - below), len(y)))
+    for group, those in sorted(rows.items()):
+        held, lower, number = np.array(those, float).T
+        share = held.sum() / number.sum()
+        error = np.sqrt(len(those) * np.sum((held - share * number) ** 2) / max(len(those) - 1, 1)) / number.sum()
+        print(f"{group}: {100 * share:.1f} +- {100 * error:.1f} % held, {100 * lower.sum() / number.sum():.1f} % below", flush=True)
 
 
 def export(network, recordings, out, reference):
@@ -132,7 +157,7 @@ def export(network, recordings, out, reference):
         first[1] -= first[0] @ (network.mean / network.deviation).double()
         first[0] /= network.deviation.double()
         third = [network.scale.double()[:, None] * third[0], network.scale.double() * third[1] + network.shift.double()]
-        chosen = [x[len(x) // 2] for kind, x, _ in recordings[:: len(recordings) // 5]]
+        chosen = [r["x"][len(r["x"]) // 2] for r in recordings[:: len(recordings) // 5]][:5]
         said = [[float(q) for q in network(torch.tensor(x, dtype=torch.float32))] for x in chosen]
 
     # Of each output the weights of the inputs, and then its bias.

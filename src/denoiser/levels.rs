@@ -1,17 +1,27 @@
 //! Speech levels per third octave and 100 ms, with intervals.
 //!
-//! The posterior of a bin has the mean `gain`, in units of its power; summed over a cell (a band and a slot of time), it is
-//! the expected power of speech. The uncertainty depends on the fraction of the cell's power that is speech, on how
-//! unevenly the gain is distributed in the cell, and on the posterior-mean gain before fusion; on the same three over all
-//! bands, and on their means over the last second. A [small network](quantiles) maps these to three quantiles. It was
-//! trained by quantile regression (Koenker and Bassett 1978) on development mixtures.
+//! A cell is a band and a slot of time. The posterior of a bin has the mean `gain` and the variance `gain (1 - gain)`, in units
+//! of its power. So the expected power of speech in a cell is that of the signal filtered by the gain, through [ideal
+//! filters](slots) in exactly the slot, and the sum of the variances over the frames with their centre in it.
+//!
+//! The uncertainty depends on the fraction of the cell's power that is speech, on how unevenly the gain is distributed in the
+//! cell, and on the posterior-mean gain before fusion; on the same three over all bands, and on their means over the last
+//! second; and on how the expected power differs from its surroundings. A [small network](quantiles) maps these to three
+//! quantiles. It was trained by quantile regression (Koenker and Bassett 1978) on mixtures of training material.
 
 mod quantiles;
+mod slots;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use self::quantiles::QuantileNet;
 use self::quantiles::{INPUTS, Quantiles};
-use crate::transform::FrameGrid;
+pub(crate) use self::slots::{SlotBank, SlotPlan};
+use crate::transform::{Spectrogram, Stft, Synthesiser};
+use num_complex::Complex;
+use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Duration of a slot, s.
 const SLOT_SECONDS: f64 = 0.1;
@@ -19,16 +29,20 @@ const SLOT_SECONDS: f64 = 0.1;
 const BANDS: Range<i32> = -9..14;
 /// Fractions of a power are kept this far from 0 and 1.
 const MIN_FRACTION: f64 = 1e-4;
-/// Maximum upper bound of the interval above the recorded level, dB: speech is louder in one of 500 cells.
-const MAX_EXCESS_DB: f64 = 1.0;
+/// Maximum upper bound of the interval above the recorded level, dB: speech is louder in one of 200 cells.
+const MAX_EXCESS_DB: f64 = 6.0;
+/// Mean squares count as no less than this, and logarithms of their ratios are kept within these bounds.
+const MIN_SQUARE: f64 = 1e-15;
+const MAX_LOG_RATIO: f64 = 10.0;
+const MAX_LOG_EXCESS: f64 = 3.0;
 /// Decay per slot of the means over the last second.
 const SLOT_DECAY: f64 = 0.9;
 
 /// Levels of speech in third octaves and slots of 100 ms, each with a nominal 90 % interval (coverage by kind of noise:
 /// eval/results).
 ///
-/// The level of a cell is the mean square of the band's speech relative to full scale ±1, over the frames with their centre
-/// in the slot.
+/// The level of a cell is the mean square of the speech through an ideal filter of that band, relative to full scale ±1, over
+/// exactly the samples of the slot; filters that ring for more than 1.6 s are cut there.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SpeechLevels {
     /// Edges of the bands, Hz: one more than there are bands.
@@ -62,8 +76,53 @@ struct Cell {
     model: f64,
 }
 
+/// One slot by frames: its cells and its number of frames.
+struct FrameSlot {
+    cells: Vec<Cell>,
+    frames: usize,
+}
+
+/// One slot: its cells by frames, and mean squares by band.
+struct Slot {
+    framed: FrameSlot,
+    /// Of what was recorded and of the mean speech, in exactly that slot.
+    recorded: Vec<f64>,
+    speech: Vec<f64>,
+    /// What speech is expected to have beyond its mean, by frames; and the sum of both.
+    spread: Vec<f64>,
+    expected: Vec<f64>,
+}
+
+impl Slot {
+    fn new(framed: FrameSlot, recorded: Vec<f64>, speech: Vec<f64>) -> Self {
+        // The posterior of a bin has the variance `gain (1 - gain)`, in units of its power.
+        let spread = |cell: &Cell| {
+            (cell.gain - cell.gain_square).max(MIN_FRACTION.powi(2) * cell.gain) / framed.frames.max(1) as f64
+        };
+        let spread: Vec<f64> = framed.cells.iter().map(spread).collect();
+        let expected = speech.iter().zip(&spread).map(|(mean, spread)| mean + spread).collect();
+        Self { framed, recorded, speech, spread, expected }
+    }
+}
+
+/// A channel's signal filtered by a gain, in slots.
+struct Channel {
+    synthesiser: Option<Synthesiser>,
+    bank: SlotBank,
+}
+
+/// One frame, of all channels.
+pub(super) struct LevelFrame<'a> {
+    /// Mean square of each bin.
+    pub squares: &'a [f64],
+    /// Spectrum of each channel.
+    pub spectra: &'a [&'a [Complex<f32>]],
+    /// Gain and posterior-mean gain of each bin.
+    pub gain: &'a [f32],
+    pub model: &'a [f32],
+}
+
 /// Accumulates cells from frames.
-#[derive(Debug)]
 pub(super) struct LevelMeter {
     edges_hertz: Vec<f64>,
     /// The bins of every band.
@@ -73,11 +132,22 @@ pub(super) struct LevelMeter {
     frame_seconds: f64,
     /// Frames so far.
     frames: u64,
-    /// The present slot, its cells, and its number of frames.
+    /// The present slot by frames, its cells, and its number of frames.
     slot: u64,
     cells: Vec<Cell>,
     count: usize,
+    /// What was recorded and the mean speech, of each channel.
+    recorded: Vec<Channel>,
+    speech: Vec<Channel>,
+    /// Slots by frames whose samples are not complete.
+    framed: VecDeque<FrameSlot>,
+    /// The last slot of which the levels are known, and the next.
+    before: Option<Slot>,
+    next: Option<Slot>,
+    /// Slots with levels.
+    ended: u64,
     recent: Recent,
+    loud: Loud,
     net: QuantileNet,
     done: Vec<Option<SpeechLevel>>,
     taken: u64,
@@ -125,9 +195,69 @@ impl Recent {
     }
 }
 
+/// The like of the greatest mean square of a band and those beside it.
+#[derive(Debug, Default)]
+struct Loud {
+    sums: Vec<f64>,
+    weight: f64,
+}
+
+impl Loud {
+    fn push(&mut self, squares: &[f64]) {
+        self.sums.resize(squares.len(), 0.0);
+        self.weight = SLOT_DECAY * self.weight + (1.0 - SLOT_DECAY);
+        for (band, (sum, square)) in self.sums.iter_mut().zip(squares).enumerate() {
+            *sum = SLOT_DECAY * *sum + (1.0 - SLOT_DECAY) * square.max(beside(squares, band));
+        }
+    }
+
+    fn mean(&self, band: usize) -> f64 {
+        self.sums[band] / self.weight
+    }
+}
+
+impl Channel {
+    fn new(stft: &Stft, plan: &Arc<SlotPlan>) -> Self {
+        Self { synthesiser: Some(stft.synthesiser()), bank: SlotBank::new(plan.clone()) }
+    }
+
+    fn push(&mut self, frame: impl Iterator<Item = Complex<f32>>, bins: usize) {
+        if let Some(synthesiser) = &mut self.synthesiser {
+            let mut samples = Vec::new();
+            synthesiser.push(&Spectrogram::from_values(bins, frame.collect()), &mut samples);
+            self.bank.push(&samples);
+        }
+    }
+
+    fn finish(&mut self, samples: u64, slots: u64) {
+        if let Some(synthesiser) = self.synthesiser.take() {
+            let mut rest = Vec::new();
+            synthesiser.finish(samples, &mut rest);
+            self.bank.push(&rest);
+            self.bank.finish(samples, slots);
+        }
+    }
+
+    /// The mean over channels of the next slot of all bands, if complete.
+    fn row(channels: &mut [Self], bands: usize) -> Option<Vec<f64>> {
+        let mut sums = vec![0.0; bands];
+        if channels.iter().any(|channel| channel.bank.rows.len() < bands) {
+            return None;
+        }
+        let scale = 1.0 / channels.len() as f64;
+        for channel in channels {
+            let row = channel.bank.rows.drain(..bands);
+            sums.iter_mut().zip(row).for_each(|(sum, square)| *sum += scale * square);
+        }
+        Some(sums)
+    }
+}
+
 impl LevelMeter {
-    /// For frames on this grid, with windows of `window_seconds`.
-    pub(super) fn new(grid: FrameGrid, window_seconds: f64, net: QuantileNet) -> Self {
+    /// For frames of this transform, of so many channels.
+    pub(super) fn new(stft: &Stft, channels: usize, net: QuantileNet) -> Self {
+        let (grid, sample_rate) = (stft.grid(), stft.sample_rate());
+        let window_seconds = stft.window() as f64 / f64::from(sample_rate);
         let edge = |band: i32| 1000.0 * libm::exp2((f64::from(band) - 0.5) / 3.0);
         // Windows are rounded at some rates: half the rate is not exactly that of the highest bin.
         let highest = (grid.bins - 1) as f64 * grid.bin_hertz * 1.001;
@@ -136,6 +266,8 @@ impl LevelMeter {
         let first_bin = |hertz: f64| ((hertz / grid.bin_hertz).ceil() as usize).min(grid.bins);
         let bins: Vec<Range<usize>> =
             edges_hertz.windows(2).map(|edges| first_bin(edges[0])..first_bin(edges[1])).collect();
+        let plan = Arc::new(SlotPlan::new(sample_rate, SLOT_SECONDS, &edges_hertz));
+        let all = || (0..channels).map(|_| Channel::new(stft, &plan)).collect();
         Self {
             cells: vec![Cell::default(); bins.len()],
             edges_hertz,
@@ -145,15 +277,28 @@ impl LevelMeter {
             frames: 0,
             slot: 0,
             count: 0,
+            recorded: all(),
+            speech: all(),
+            framed: VecDeque::new(),
+            before: None,
+            next: None,
+            ended: 0,
             recent: Recent::default(),
+            loud: Loud::default(),
             net,
             done: Vec::new(),
             taken: 0,
         }
     }
 
-    /// Adds the next frame: the mean square, the gain and the posterior-mean gain of each bin.
-    pub(super) fn push(&mut self, squares: &[f64], gain: &[f32], model: &[f32]) {
+    /// Adds the next frame.
+    pub(super) fn push(&mut self, frame: &LevelFrame) {
+        let LevelFrame { squares, spectra, gain, model } = *frame;
+        let bins = squares.len();
+        for (k, spectrum) in spectra.iter().enumerate() {
+            self.recorded[k].push(spectrum.iter().copied(), bins);
+            self.speech[k].push(spectrum.iter().zip(gain).map(|(value, &gain)| value * gain), bins);
+        }
         let seconds = self.first_seconds + self.frames as f64 * self.frame_seconds;
         self.frames += 1;
         if seconds < 0.0 {
@@ -162,7 +307,7 @@ impl LevelMeter {
         // Guards against rounding where a slot begins at the centre of a frame.
         let slot = (seconds / SLOT_SECONDS + 1e-9) as u64;
         while self.slot < slot {
-            self.end_slot();
+            self.end_frames();
         }
         self.count += 1;
         for (cell, bins) in self.cells.iter_mut().zip(&self.bins) {
@@ -176,14 +321,19 @@ impl LevelMeter {
         }
     }
 
-    /// Ends the recording after `seconds`; slots begin before that.
-    pub(super) fn finish(&mut self, seconds: f64) {
+    /// Ends the recording after so many samples of `seconds`; slots begin before that.
+    pub(super) fn finish(&mut self, samples: u64, seconds: f64) {
         let slots = (seconds / SLOT_SECONDS - 1e-9).ceil() as u64;
         while self.slot < slots {
-            self.end_slot();
+            self.end_frames();
         }
-        let beyond = (self.slot - slots) as usize * self.cells.len();
-        self.done.truncate(self.done.len().saturating_sub(beyond));
+        for channel in self.recorded.iter_mut().chain(&mut self.speech) {
+            channel.finish(samples, slots);
+        }
+        self.end_slots();
+        if let Some(last) = self.next.take() {
+            self.end_slot(&last, None);
+        }
     }
 
     /// The finished cells since the last call.
@@ -194,87 +344,87 @@ impl LevelMeter {
         SpeechLevels { edges_hertz: self.edges_hertz.clone(), slot_seconds: SLOT_SECONDS, first_slot, cells }
     }
 
-    fn end_slot(&mut self) {
-        let (number, frames) = (self.slot, std::mem::take(&mut self.count));
+    /// Ends the present slot of frames.
+    fn end_frames(&mut self) {
+        let frames = std::mem::take(&mut self.count);
+        let cells = self.cells.iter_mut().map(std::mem::take).collect();
+        self.framed.push_back(FrameSlot { cells, frames });
         self.slot += 1;
-        let mut all = Cell::default();
-        self.cells.iter().for_each(|cell| all.add(cell));
-        let slot = all.features().map(|slot| (slot, self.recent.push(slot)));
-        self.done.extend(self.cells.iter_mut().map(std::mem::take).enumerate().map(|(band, cell)| {
-            let (own, (slot, recent)) = (cell.features()?, slot?);
+        self.end_slots();
+    }
+
+    /// Ends the slots whose samples are complete, but for the last one of them.
+    fn end_slots(&mut self) {
+        let bands = self.bins.len();
+        while !self.framed.is_empty() {
+            let Some(recorded) = Channel::row(&mut self.recorded, bands) else { return };
+            let Some(speech) = Channel::row(&mut self.speech, bands) else { return };
+            let Some(framed) = self.framed.pop_front() else { return };
+            let next = Slot::new(framed, recorded, speech);
+            if let Some(slot) = self.next.take() {
+                self.end_slot(&slot, Some(&next));
+                self.before = Some(slot);
+            }
+            self.next = Some(next);
+        }
+    }
+
+    /// The levels of a slot, from it and its neighbours.
+    fn end_slot(&mut self, slot: &Slot, next: Option<&Slot>) {
+        let number = self.ended;
+        self.ended += 1;
+        let mut whole = Cell::default();
+        slot.framed.cells.iter().for_each(|cell| whole.add(cell));
+        let all = whole.features().map(|all| (all, self.recent.push(all)));
+        self.loud.push(&slot.expected);
+        for (band, cell) in slot.framed.cells.iter().enumerate() {
+            let Some((own, (all, recent))) = cell.features().zip(all) else {
+                self.done.push(None);
+                continue;
+            };
+            let expected = slot.expected[band];
+            let neighbours = [self.before.as_ref(), next]
+                .map(|other| other.map_or(expected, |other| other.expected[band]));
+            let beside = beside(&slot.expected, band);
+            let exact = [
+                log_ratio(expected, slot.recorded[band]).min(MAX_LOG_EXCESS),
+                log_ratio(slot.speech[band], slot.spread[band]),
+                log_ratio(expected, cell.gain / slot.framed.frames as f64),
+                log_ratio(expected, neighbours[0]),
+                log_ratio(expected, neighbours[1]),
+                log_ratio(expected, beside),
+                log_ratio(expected, self.loud.mean(band)),
+                band as f64,
+            ];
             let mut inputs = [0.0; INPUTS];
-            inputs.iter_mut().zip(own.iter().chain(&slot).chain(&recent)).for_each(|(to, x)| *to = *x);
-            let [recorded, expected] =
-                [cell.power, cell.gain].map(|square| 10.0 * libm::log10(square / frames as f64));
+            let values = own.iter().chain(&all).chain(&recent).chain(&exact);
+            inputs.iter_mut().zip(values).for_each(|(to, x)| *to = *x);
+            let [recorded, expected] = [slot.recorded[band], expected].map(level_db);
             tracing::trace!(slot = number, band, recorded, expected, ?inputs, "cell");
             let Quantiles { median, below, above } = self.net.quantiles(&inputs);
             let level_dbfs = (expected + median).min(recorded);
-            Some(SpeechLevel {
+            self.done.push(Some(SpeechLevel {
                 level_dbfs,
                 lower_dbfs: level_dbfs - below,
                 upper_dbfs: (level_dbfs + above).min(recorded + MAX_EXCESS_DB),
-            })
-        }));
+            }));
+        }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::transform::{DEFAULT_WINDOW_SECONDS, Stft};
+/// The greater of the values beside one.
+fn beside(values: &[f64], at: usize) -> f64 {
+    let value = |at: Option<usize>| at.and_then(|at| values.get(at)).copied().unwrap_or(0.0);
+    value(at.checked_sub(1)).max(value(Some(at + 1)))
+}
 
-    /// The levels of samples with this gain in every bin.
-    fn levels(samples: &[f32], rate: u32, gain: f32) -> SpeechLevels {
-        let stft = Stft::new(rate, DEFAULT_WINDOW_SECONDS).unwrap();
-        let (bins, window) = (stft.bins(), stft.window() as f64);
-        let mut meter =
-            LevelMeter::new(stft.grid(), window / f64::from(rate), QuantileNet::built_in().unwrap());
-        for frame in stft.analyse(samples).as_slice().chunks_exact(bins) {
-            let squares: Vec<f64> =
-                frame.iter().map(|x| 2.0 * f64::from(x.norm_sqr()) / (0.375 * window * window)).collect();
-            meter.push(&squares, &vec![gain; bins], &vec![gain; bins]);
-        }
-        meter.finish(samples.len() as f64 / f64::from(rate));
-        meter.take()
-    }
+/// Natural logarithm of a ratio of mean squares, within [`MAX_LOG_RATIO`].
+fn log_ratio(above: f64, below: f64) -> f64 {
+    let ratio = libm::log(above.max(MIN_SQUARE)) - libm::log(below.max(MIN_SQUARE));
+    ratio.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
+}
 
-    fn tone(rate: u32, seconds: f32, hertz: f32) -> Vec<f32> {
-        let step = std::f32::consts::TAU * hertz / rate as f32;
-        (0..(seconds * rate as f32) as usize).map(|n| 0.1 * (n as f32 * step).sin()).collect()
-    }
-
-    #[test]
-    fn a_tone_has_its_level_in_its_band_at_every_rate() {
-        for (rate, bands) in [(8_000, 15), (16_000, 18), (44_100, 22), (48_000, 23)] {
-            let found = levels(&tone(rate, 1.0, 1000.0), rate, 1.0);
-            assert_eq!((found.edges_hertz.len(), found.cells.len()), (bands + 1, 10 * bands), "{rate} Hz");
-            assert!((found.edges_hertz[0] - 111.36).abs() < 0.01, "{}", found.edges_hertz[0]);
-            for slot in found.cells.chunks_exact(bands).skip(1).take(8) {
-                let at = |band: usize| slot[band].unwrap().level_dbfs;
-                assert!((at(9) + 23.01).abs() < 0.2, "{rate} Hz: {}", at(9));
-                assert!(at(8) < -60.0 && at(10) < -60.0, "{rate} Hz: {} {}", at(8), at(10));
-            }
-        }
-    }
-
-    #[test]
-    fn speech_is_hardly_louder_than_the_recording() {
-        let tone = tone(16_000, 1.0, 1000.0);
-        for gain in [0.999, 0.9, 0.5, 0.1] {
-            let SpeechLevel { level_dbfs, lower_dbfs, upper_dbfs } =
-                levels(&tone, 16_000, gain).cells[5 * 18 + 9].unwrap();
-            assert!(lower_dbfs < level_dbfs && level_dbfs < upper_dbfs);
-            assert!(level_dbfs < -22.8 && upper_dbfs < -21.8, "{gain}: {level_dbfs} {upper_dbfs}");
-        }
-    }
-
-    #[test]
-    fn silence_has_no_level_and_ends_have_their_slots() {
-        assert!(levels(&[0.0; 8_000], 8_000, 1.0).cells.iter().all(Option::is_none));
-        assert!(levels(&tone(8_000, 1.0, 500.0), 8_000, 0.0).cells.iter().all(Option::is_none));
-        for (samples, slots) in [(1, 1), (400, 1), (800, 1), (801, 2), (8_000, 10), (8_400, 11)] {
-            let found = levels(&vec![0.1; samples], 8_000, 1.0);
-            assert_eq!(found.cells.len(), slots * 15, "{samples} samples");
-        }
-    }
+/// Level of a mean square, dB.
+fn level_db(square: f64) -> f64 {
+    10.0 * libm::log10(square.max(f64::MIN_POSITIVE))
 }

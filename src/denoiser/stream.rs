@@ -110,8 +110,7 @@ impl DenoiseStream {
     /// Records the levels of speech from now on, which should be the start, for [`take_levels`](Self::take_levels).
     pub fn record_levels(&mut self) {
         let stft = self.front_end.stft();
-        let window_seconds = stft.window() as f64 / f64::from(stft.sample_rate());
-        let meter = LevelMeter::new(stft.grid(), window_seconds, self.separator.quantile_net.clone());
+        let meter = LevelMeter::new(stft, self.output.channels(), self.separator.quantile_net.clone());
         self.record.levels.get_or_insert(meter);
     }
 

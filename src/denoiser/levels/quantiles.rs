@@ -5,8 +5,10 @@ use safetensors::SafeTensors;
 use serde::Deserialize;
 
 /// Inputs of the network for a cell: log odds of the speech fraction by the gain, log odds by the posterior-mean gain, and
-/// log unevenness of the gain; the same of its slot over all bands; and their means over the last second.
-pub(super) const INPUTS: usize = 9;
+/// log unevenness of the gain; the same of its slot over all bands; and their means over the last second. Then log ratios of
+/// the expected power in exactly the slot: to the recorded power; of its mean part to the rest; to the power by frames; to the
+/// slot before and the next; to the louder band beside it; to the last second of these bands; and the number of the band.
+pub(super) const INPUTS: usize = 17;
 /// Hidden units of each layer.
 const HIDDEN: usize = 12;
 /// Range of the median above the expected power, dB.
@@ -109,16 +111,23 @@ mod tests {
     #[test]
     fn intervals_are_wider_the_less_of_the_power_is_speech() {
         let net = QuantileNet::built_in().unwrap();
+        // At the level of its surroundings.
+        let inputs = |odds: f64, slot: f64, part: f64| {
+            let own = [odds, odds, 0.2, slot, slot, 0.5, slot, slot, 0.5];
+            let exact = [part, odds, 0.0, 0.0, 0.0, 2.0, 0.0, 9.0];
+            let mut inputs = [0.0; INPUTS];
+            inputs.iter_mut().zip(own.into_iter().chain(exact)).for_each(|(to, x)| *to = x);
+            inputs
+        };
         for slot in [0.0, 2.0, 4.0] {
             let width = |fraction: f64| {
                 let odds = (fraction / (1.0 - fraction)).ln();
-                let Quantiles { below, above, .. } =
-                    net.quantiles(&[odds, odds, 0.2, slot, slot, 0.5, slot, slot, 0.5]);
+                let Quantiles { below, above, .. } = net.quantiles(&inputs(odds, slot, fraction.ln()));
                 below + above
             };
             let widths = [0.999, 0.9, 0.5, 0.1].map(width);
             assert!(widths.is_sorted(), "{widths:?}");
-            assert!(widths[0] < 1.0 && widths[3] > 10.0, "{widths:?}");
+            assert!(widths[0] < 4.0 && widths[3] > 10.0, "{widths:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 use super::memory::OVERLAP_FRAMES;
 use super::*;
 use crate::denoiser::block::Request;
-use crate::denoiser::levels::{LevelMeter, QuantileNet};
+use crate::denoiser::levels::{SlotBank, SlotPlan};
 use crate::denoiser::{Denoiser, EmSettings, GainSettings, SamplingSettings, Settings, SpeechLevel};
 use crate::model::Dictionary;
 use crate::random::SeedTree;
@@ -245,24 +245,22 @@ fn intervals_hold_the_levels_of_the_voice() {
             cells.extend(levels.cells);
         }
         stream.finish().unwrap();
-        cells.extend(stream.take_levels().cells);
-        cells
+        let levels = stream.take_levels();
+        cells.extend(levels.cells);
+        (cells, levels.edges_hertz)
     };
-    let cells = gather(&noisy, 5_000);
-    assert!(cells == gather(&noisy, noisy.len()));
+    let (cells, edges) = gather(&noisy, 5_000);
+    assert!(cells == gather(&noisy, noisy.len()).0);
     assert_eq!(cells.len(), 15 * 200);
-    let stft = Stft::new(RATE as u32, 0.064).unwrap();
-    let (bins, scale) = (stft.bins(), 2.0 / (0.375 * (stft.window() as f64).powi(2)));
-    let mut truth = LevelMeter::new(stft.grid(), 0.064, QuantileNet::built_in().unwrap());
-    for frame in stft.analyse(&voice).as_slice().chunks_exact(bins) {
-        let squares: Vec<f64> = frame.iter().map(|x| scale * record::bin_power(x)).collect();
-        truth.push(&squares, &vec![1.0; bins], &vec![1.0; bins]);
-    }
-    truth.finish(20.0);
+    // Of the voice through ideal filters, in exactly those slots.
+    let plan = Arc::new(SlotPlan::new(RATE as u32, 0.1, &edges));
+    let mut truth = SlotBank::new(plan);
+    truth.push(&voice);
+    truth.finish(voice.len() as u64, 200);
     let pairs: Vec<(SpeechLevel, f64)> = cells
         .into_iter()
-        .zip(truth.take().cells)
-        .filter_map(|(found, truth)| Some((found?, truth?.level_dbfs)))
+        .zip(truth.rows.iter().map(|square| 10.0 * libm::log10(square + 1e-12)))
+        .filter_map(|(found, truth)| Some((found?, truth)))
         .filter(|(found, _)| found.level_dbfs > -60.0)
         .collect();
     let held = |width: f64| {

@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Mixtures to learn levels and ratios from: make_levels.py OUT [--data ../../shared/data] [--seed 1] [--seconds 6]
+
+Writes OUT/clean/KIND__NNN.wav, OUT/noisy/KIND__NNN.wav and OUT/list.csv (kind, file, fold, rate, voice, noise, SNR dB), from material that may
+be learned from: speech_train, librispeech251 without the speakers of dev/voices16.txt, speech_expressive, speech48_train, noise_train,
+noise_more and rir_train. Kinds: those of noise (event, impulsive, babble, wind, steady, vehicle, tonal); `voice`, a second one; `two`, two noises;
+`room`, voice and noise in one room, the voice in that room being the truth; `telephone`, 300 to 3,400 Hz and mu-law, the truth being
+limited to that band; `opus`, `mp3` and `gsm`, mixtures coded at 16, 32 and 13 kbit/s, the truth being the voice as it was before;
+`full`, at 48 kHz; `clean`, the voice alone. SNR -5 to 30 dB in steps of 5, by energy above 75 Hz while the voice speaks; a third at 8 kHz.
+
+Voices and noises are divided into five folds, and a mixture takes all from one, so that a fold shares no source with another. Needs ffmpeg.
+The same arguments give the same samples.
+"""
+
+import argparse
+import csv
+import subprocess
+import tempfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+import soundfile
+import soxr
+from scipy.signal import fftconvolve
+
+FOLDS = 5
+SNRS = (-5, 0, 5, 10, 15, 20, 25, 30)
+NOISES = "event impulsive babble wind steady vehicle tonal".split()
+# Mixtures of each kind: three of every SNR and kind of noise, and others.
+COUNTS = dict.fromkeys(NOISES, 24) | dict(voice=32, two=32, room=40, telephone=24, opus=24, mp3=16, gsm=16, full=32, clean=32)
+# Of what is coded, and of the telephone's band.
+CODECS = {"opus": ("ogg", ["libopus", "-b:a", "16k"]), "mp3": ("mp3", ["libmp3lame", "-b:a", "32k"]), "gsm": ("wav", ["libgsm_ms"])}
+TELEPHONE = (300.0, 3400.0)
+# Voices with more noise than that are left out, dB.
+CLEAN_ENOUGH = 30.0
+
+
+def fold_of(name):
+    return zlib.crc32(name.encode()) % FOLDS
+
+
+def read(path, rate):
+    x, own = soundfile.read(path, dtype="float64", always_2d=True)
+    return soxr.resample(x.mean(1), own, rate, quality="VHQ") if own != rate else x.mean(1)
+
+
+def band(x, rate, low, high):
+    spectrum, hertz = np.fft.rfft(x), np.fft.rfftfreq(len(x), 1 / rate)
+    spectrum[(hertz < low) | (hertz > high)] = 0
+    return np.fft.irfft(spectrum, len(x))
+
+
+def spoken_power(x, rate):
+    """Mean power above 75 Hz of the frames of 20 ms within 30 dB of the loudest."""
+    x, m = band(x, rate, 75, rate), rate // 50
+    power = (x[: len(x) // m * m].reshape(-1, m) ** 2).mean(1)
+    return power[power > 1e-3 * power.max()].mean()
+
+
+def part(x, samples, rng):
+    """A part of a noise, which begins anew where it ends."""
+    at = rng.integers(max(len(x) - samples, 0) + 1)
+    if len(x) < samples:
+        edge = np.linspace(0, 1, min(len(x) // 4, 400))
+        x = x.copy()
+        x[: len(edge)] *= edge
+        x[len(x) - len(edge) :] *= edge[::-1]
+        x = np.tile(x, -(-samples // len(x)))
+    return x[at : at + samples].copy()
+
+
+def coded(x, rate, kind):
+    ending, arguments = CODECS[kind]
+    with tempfile.TemporaryDirectory() as folder:
+        before, packed, after = f"{folder}/a.wav", f"{folder}/b.{ending}", f"{folder}/c.wav"
+        soundfile.write(before, x, rate, "PCM_16")
+        ffmpeg = ["ffmpeg", "-v", "error", "-i"]
+        subprocess.run([*ffmpeg, before, "-c:a", *arguments, packed], check=True)
+        subprocess.run([*ffmpeg, packed, "-ar", str(rate), after], check=True)
+        y = soundfile.read(after)[0]
+    return np.pad(y, (0, max(len(x) - len(y), 0)))[: len(x)]
+
+
+def mu_law(x):
+    peak = np.abs(x).max()
+    y = np.round(np.sign(x) * np.log1p(255 * np.abs(x) / peak) / np.log(256) * 127) / 127
+    return np.sign(y) * np.expm1(np.abs(y) * np.log(256)) / 255 * peak
+
+
+class Sources:
+    """Voices by speaker, noises by kind, and rooms, by fold."""
+
+    def __init__(self, data):
+        kept = {line.split("/")[-1].split("-")[0] for line in (data / "dev/voices16.txt").read_text().split() if line.startswith("librispeech251")}
+        self.voices, self.full = [{} for _ in range(FOLDS)], [{} for _ in range(FOLDS)]
+        self.noises, self.rooms = [{} for _ in range(FOLDS)], [[] for _ in range(FOLDS)]
+
+        def speaker(to, name, path):
+            to[fold_of(name)].setdefault(name, []).append(path)
+
+        for folder, to, column in (("speech_train", self.voices, "speaker"), ("speech_expressive", self.voices, "voice"), ("speech48_train", self.full, "speaker")):
+            with open(data / folder / "manifest.csv") as table:
+                for row in csv.DictReader(table):
+                    if float(row["snr_db"] or 0) >= CLEAN_ENOUGH:
+                        speaker(to, row[column], data / folder / row["file"])
+        with open(data / "librispeech251/files.csv") as table:
+            for row in csv.DictReader(table):
+                if row["speaker"] not in kept:
+                    speaker(self.voices, "libri-" + row["speaker"], data / "librispeech251" / Path(row["path"]).name)
+        for folder in ("noise_train", "noise_more"):
+            for path in sorted((data / folder).glob("*.opus")):
+                kind = path.name.split("__")[0].split("-")[0]
+                self.noises[fold_of(path.name)].setdefault(kind, []).append(path)
+        for path in sorted((data / "rir_train").glob("*.*")):
+            self.rooms[fold_of(path.name)].append(path)
+
+    def voice(self, fold, rate, samples, rng, other_than=None):
+        """A speaker's name and clips, one after the other with pauses of 0.2 to 0.8 s."""
+        speakers = (self.full if rate > 16000 else self.voices)[fold]
+        names = sorted(name for name, clips in speakers.items() if name != other_than)
+        name = names[rng.integers(len(names))]
+        order = rng.permutation(len(speakers[name]))
+        parts, length = [], 0
+        while length < samples:
+            for k in order:
+                x = read(speakers[name][k], rate)
+                parts += [x / np.sqrt(spoken_power(x, rate) + 1e-20), np.zeros(int(rng.uniform(0.2, 0.8) * rate))]
+                length += len(parts[-1]) + len(parts[-2])
+                if length >= samples:
+                    break
+        return name, np.concatenate(parts)[:samples]
+
+    def noise(self, fold, kind, rate, samples, rng):
+        paths = self.noises[fold].get(kind) or sum(self.noises[fold].values(), [])
+        full = [path for path in paths if rate <= 16000 or soundfile.info(path).samplerate > 32000] or paths
+        for _ in range(20):
+            path = full[rng.integers(len(full))]
+            x = part(read(path, rate), samples, rng)
+            power = (band(x, rate, 75, rate) ** 2).mean()
+            if power > 1e-9:
+                return path.name, x / np.sqrt(power)
+        raise SystemExit(f"no noise of kind {kind}")
+
+
+def mixture(sources, kind, number, seconds, seed):
+    """The voice, the mixture, their rate and what they are made of."""
+    rng = np.random.default_rng([seed, zlib.crc32(kind.encode()), number])
+    fold, snr = number % FOLDS, SNRS[number % len(SNRS)]
+    rate = 48000 if kind == "full" else 8000 if kind in ("gsm", "telephone") or number % 3 == 2 else 16000
+    if kind in ("opus", "mp3"):
+        rate = 16000
+    samples = int(seconds * rate)
+    name, x = sources.voice(fold, rate, samples, rng)
+    if kind == "voice":
+        other, z = sources.voice(fold, rate, samples, rng, name)
+        z /= np.sqrt((band(z, rate, 75, rate) ** 2).mean())
+    elif kind == "two":
+        parts = [sources.noise(fold, NOISES[rng.integers(len(NOISES))], rate, samples, rng) for _ in range(2)]
+        other, z = "+".join(part[0] for part in parts), sum(part[1] for part in parts)
+    else:
+        other, z = sources.noise(fold, kind if kind in NOISES else NOISES[rng.integers(len(NOISES))], rate, samples, rng)
+    if kind == "room" or (kind == "clean" and number % 4 == 3):
+        h = read(sources.rooms[fold][rng.integers(len(sources.rooms[fold]))], rate)
+        direct = int(np.abs(h).argmax())
+        h /= np.sqrt((h[direct:] ** 2).sum())
+        x, z = fftconvolve(x, h)[direct : direct + samples], fftconvolve(z, h)[:samples]
+    if kind == "telephone":
+        x, z = (band(signal, rate, *TELEPHONE) for signal in (x, z))
+    z *= np.sqrt(spoken_power(x, rate) / (band(z, rate, 75, rate) ** 2).mean() / 10 ** (snr / 10))
+    y = x + (0 if kind == "clean" else z)
+    scale = 10 ** rng.uniform(-1.2, -0.15) / max(np.abs(y).max(), np.abs(x).max())
+    x, y = x * scale, y * scale
+    if kind in CODECS:
+        y = coded(y, rate, kind)
+    elif kind == "telephone":
+        y = mu_law(y)
+    elif kind == "clean" and number % 4 == 2:
+        y = coded(y, rate, "gsm" if rate == 8000 else "opus")
+    return x, y, rate, (fold, rate, name, other if kind != "clean" else "", snr if kind != "clean" else "")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--data", type=Path, default=Path(__file__).resolve().parents[2] / "shared/data")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=6.0)
+    a = parser.parse_args()
+    sources = Sources(a.data)
+    for side in ("clean", "noisy"):
+        (a.out / side).mkdir(parents=True, exist_ok=True)
+    rows = []
+    for kind, count in COUNTS.items():
+        for number in range(count):
+            x, y, rate, (fold, _, voice, noise, snr) = mixture(sources, kind, number, a.seconds, a.seed)
+            file = f"{kind}__{number:03}.wav"
+            for side, signal in (("clean", x), ("noisy", y)):
+                soundfile.write(a.out / side / file, signal, rate, "PCM_24")
+            rows.append((kind, file, fold, rate, voice, noise, snr))
+        print(kind, count, flush=True)
+    with open(a.out / "list.csv", "w", newline="") as table:
+        writer = csv.writer(table)
+        writer.writerow("kind file fold rate voice noise snr_db".split())
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()
