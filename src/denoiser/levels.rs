@@ -35,6 +35,7 @@ const MAX_EXCESS_DB: f64 = 6.0;
 const MIN_SQUARE: f64 = 1e-15;
 const MAX_LOG_RATIO: f64 = 10.0;
 const MAX_LOG_EXCESS: f64 = 3.0;
+const MAX_LOG_BLUR: f64 = 5.0;
 /// Decay per slot of the means over the last second.
 const SLOT_DECAY: f64 = 0.9;
 
@@ -389,12 +390,12 @@ impl LevelMeter {
             let exact = [
                 log_ratio(expected, slot.recorded[band]).min(MAX_LOG_EXCESS),
                 log_ratio(slot.speech[band], slot.spread[band]),
-                log_ratio(expected, cell.gain / slot.framed.frames as f64),
+                log_ratio(expected, cell.gain / slot.framed.frames as f64).clamp(-MAX_LOG_BLUR, MAX_LOG_BLUR),
                 log_ratio(expected, neighbours[0]),
                 log_ratio(expected, neighbours[1]),
+                band as f64,
                 log_ratio(expected, beside),
                 log_ratio(expected, self.loud.mean(band)),
-                band as f64,
             ];
             let mut inputs = [0.0; INPUTS];
             let values = own.iter().chain(&all).chain(&recent).chain(&exact);

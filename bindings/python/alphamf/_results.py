@@ -30,7 +30,7 @@ class Deviation:
 
 @dataclass(frozen=True)
 class Levels:
-    """Speech level in third octaves and time slots, with a nominal 90 % interval.
+    """Speech level in third octaves and exactly the time of each slot, with a nominal 90 % interval.
 
     ``values`` has shape ``(3, bands, slots)`` or, with separate channels, ``(channels, 3, bands, slots)``: level, lower
     and upper end of the interval, in dBFS; NaN in silence. ``edges_hertz`` are the edges of the bands; slot 0 starts

@@ -7,7 +7,8 @@ use serde::Deserialize;
 /// Inputs of the network for a cell: log odds of the speech fraction by the gain, log odds by the posterior-mean gain, and
 /// log unevenness of the gain; the same of its slot over all bands; and their means over the last second. Then log ratios of
 /// the expected power in exactly the slot: to the recorded power; of its mean part to the rest; to the power by frames; to the
-/// slot before and the next; to the louder band beside it; to the last second of these bands; and the number of the band.
+/// slot before and the next; the number of the band; and again the ratios to the louder band beside it and to the last second
+/// of these bands.
 pub(super) const INPUTS: usize = 17;
 /// Hidden units of each layer.
 const HIDDEN: usize = 12;
@@ -114,7 +115,7 @@ mod tests {
         // At the level of its surroundings.
         let inputs = |odds: f64, slot: f64, part: f64| {
             let own = [odds, odds, 0.2, slot, slot, 0.5, slot, slot, 0.5];
-            let exact = [part, odds, 0.0, 0.0, 0.0, 2.0, 0.0, 9.0];
+            let exact = [part, odds, 0.0, 0.0, 0.0, 9.0, 2.0, 0.0];
             let mut inputs = [0.0; INPUTS];
             inputs.iter_mut().zip(own.into_iter().chain(exact)).for_each(|(to, x)| *to = x);
             inputs
