@@ -10,7 +10,7 @@ fn options(command: Option<&str>) -> BTreeSet<String> {
     assert!(output.status.success(), "{command:?}: {output:?}");
     let help = String::from_utf8(output.stdout).unwrap();
     // An option stands at the start of its line, another name of it in brackets; elsewhere it is mentioned.
-    let starts = |line: &&str| line.starts_with('-') || line.starts_with("[aliases: -");
+    let starts = |line: &&str| line.starts_with('-') || line.starts_with("[alias");
     let lines = help.lines().map(str::trim_start).filter(starts);
     lines.filter_map(long_option).collect()
 }
