@@ -37,9 +37,19 @@ $demo || exit 0
 wine=$(command -v wine64 || command -v wine || echo /usr/lib/wine/wine64)
 [ -x "$wine" ] || skip 'the libraries and denoise.exe are built; no wine to run the demo: apt install wine64'
 scratch=$(mktemp -d)
-trap 'WINEPREFIX=$scratch/wine wineserver -k 2>/dev/null || true; rm -rf "$scratch"' EXIT
+trap 'WINEPREFIX=$scratch/wine "$(dirname "$wine")/wineserver" -k 2>/dev/null || true; rm -rf "$scratch"' EXIT
 export WINEPREFIX=$scratch/wine WINEDEBUG=-all WINEDLLOVERRIDES='mscoree,mshtml='
-"$wine" "$built/denoise.exe" --quiet audio/demo-noisy.wav "$scratch/voice.wav"
+# Rust's standard library takes its random numbers from bcryptprimitives.dll, which wine has since version 9 only.
+cp "$built/denoise.exe" "$scratch/"
+cat >"$scratch/random.c" <<'C'
+#include <windows.h>
+BOOLEAN NTAPI SystemFunction036(PVOID, ULONG);
+__declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE data, SIZE_T size) { return SystemFunction036(data, size); }
+C
+case $("$wine" --version) in
+wine-[1-8].*) x86_64-w64-mingw32-gcc -shared -o "$scratch/bcryptprimitives.dll" "$scratch/random.c" -ladvapi32 ;;
+esac
+"$wine" "$scratch/denoise.exe" --quiet audio/demo-noisy.wav "$scratch/voice.wav"
 test "$(wc -c <"$scratch/voice.wav")" -eq "$(wc -c <audio/demo-noisy.wav)"
 if [ -n "${DENOISE:-}" ]; then
     "$DENOISE" --quiet audio/demo-noisy.wav "$scratch/expected.wav"
