@@ -144,8 +144,8 @@ impl VoiceDetector {
     /// 0 to 1.
     pub(super) fn estimate(&mut self, power: &[f32], fraction: impl Fn(usize) -> f32) {
         let SpeechFraction { highest, whole } = self.bands.fraction(fraction);
-        let heard = &power[..self.bands.end()];
-        let power = whole * heard.iter().sum::<f32>() / heard.len().max(1) as f32;
+        let in_bands = &power[..self.bands.end()];
+        let power = whole * in_bands.iter().sum::<f32>() / in_bands.len().max(1) as f32;
         self.fraction += self.fraction_step * (highest - self.fraction);
         self.power += self.power_step * (power - self.power);
         let level = vector::ln(self.power + MIN_POWER);

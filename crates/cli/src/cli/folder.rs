@@ -60,7 +60,7 @@ pub struct Plan {
     pub left_out: Vec<LeftOut>,
 }
 
-/// What there is to do for these files and folders; nothing that is written is read, or written twice.
+/// Plans the outputs of files and folders. No output replaces an input or another output.
 pub fn plan(
     inputs: &[PathBuf],
     listed: &[Listed],
@@ -157,7 +157,7 @@ impl Task {
         [self.output.as_path()].into_iter().chain(others.chain(speech).map(PathBuf::as_path))
     }
 
-    /// Whether it need not be done; an error if it would replace what was not made by this program.
+    /// Whether the outputs are up to date. Fails if an existing output is not a recorded result of this program.
     fn is_done(&self, record: &Record, settings: &str, force: bool) -> anyhow::Result<bool> {
         if force {
             return Ok(false);
@@ -308,7 +308,7 @@ pub fn write_manifest(
     Record::open(results)?.add(name, &output, manifest.path(), run.settings_checksum())
 }
 
-/// Denoises one file, and says what became of it and the exit code that stands for that.
+/// Denoises one file. Returns the outcome and its exit code.
 fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut FileProgress) -> (Entry, u8) {
     let Task { input, output, name, residual, plot, plot_scale, levels, speech, stats } = task;
     let entry =
