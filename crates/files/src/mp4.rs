@@ -175,8 +175,8 @@ impl Walk {
     }
 }
 
-/// The place and the bytes that make a box as long as what is there of it: samples stay what they are, of an index no part
-/// is of use.
+/// The place and the bytes that make a box as long as what is there of it: samples stay what they are, a part of an index
+/// is skipped.
 fn cut_box(header: &[u8; 8], start: u64, header_bytes: u64, length: u64) -> (u64, [u8; 8]) {
     if header_bytes == 16 {
         return (start + 8, length.to_be_bytes());
