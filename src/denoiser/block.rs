@@ -14,7 +14,7 @@ use crate::inference::online::OnlineSeparation;
 use crate::inference::state::{BandState, Separation, Start};
 use crate::inference::{MonteCarloAccumulator, SamplerCounters, initial_noise_power};
 use crate::model::{Dictionary, MarginalTable, NoiseModel};
-use crate::presence::{HighBandPresenceNet, PresenceNet};
+use crate::presence::{HighBandPresenceNet, PoolNet, PresenceNet};
 use crate::random::SeedTree;
 use crate::samplers::SamplerError;
 use crate::signal::progress::{self, Cancelled, ProgressCallback};
@@ -102,6 +102,7 @@ pub(crate) struct Separator {
     table: Arc<MarginalTable>,
     pub presence_net: Option<PresenceNet>,
     pub high_band_net: Option<HighBandPresenceNet>,
+    pub pool_net: Option<PoolNet>,
     pub quantile_net: QuantileNet,
 }
 
@@ -111,7 +112,15 @@ impl Separator {
         let alpha = settings.model.alpha_speech.unwrap_or(dictionary.header().alpha);
         let table = Arc::new(MarginalTable::new(alpha, settings.model.alpha_noise));
         let quantile_net = QuantileNet::built_in()?;
-        Ok(Self { dictionary, settings, table, presence_net: None, high_band_net: None, quantile_net })
+        Ok(Self {
+            dictionary,
+            settings,
+            table,
+            presence_net: None,
+            high_band_net: None,
+            pool_net: None,
+            quantile_net,
+        })
     }
 
     /// Whether a network trained with windows of `window_seconds` fits the model: it needs noise that drifts and the

@@ -32,7 +32,7 @@ pub use stream::DenoiseStream;
 pub use voice_activity::{VoiceActivity, VoiceEvent};
 
 use crate::model::Dictionary;
-use crate::presence::{HighBandPresenceNet, PresenceNet, PresenceNetError};
+use crate::presence::{HighBandPresenceNet, PoolNet, PresenceNet, PresenceNetError};
 use crate::samplers::SamplerError;
 use crate::signal::progress::{Cancelled, ProgressCallback};
 use crate::signal::{ErrorKind, InvalidSignal, Signal};
@@ -196,6 +196,9 @@ impl Denoiser {
             if separator.fits(net.header().window_seconds) {
                 separator.presence_net = Some(net);
                 separator.high_band_net = Some(HighBandPresenceNet::built_in()?);
+                if separator.settings.gain.learned_pool {
+                    separator.pool_net = Some(PoolNet::built_in().map_err(PresenceNetError::from)?);
+                }
             }
         }
         Ok(Self { separator: Arc::new(separator) })

@@ -14,6 +14,7 @@ mod file;
 mod header;
 mod high_band;
 mod network;
+mod pool;
 mod sizes;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use crate::kernels::vector;
 use bands::{Bands, Interpolation, edges, features};
 pub(crate) use causal::CausalPresenceNet;
 use network::Network;
+pub(crate) use pool::{PoolChange, PoolNet, trace_pool};
 
 /// Frames to either side within which speech counts as near.
 const NEAR_FRAMES: usize = 16;

@@ -40,6 +40,37 @@ pub(crate) fn pool_log_odds(gain: &mut [f32], log_odds: &[f32], presence: &[f32]
     );
 }
 
+/// Like [`pool_log_odds`], with the network's weight changed by `more` in log odds, and `shift` added to the pooled log odds;
+/// both bins x frames.
+pub(crate) fn pool_changed(
+    gain: &mut [f32],
+    log_odds: &[f32],
+    presence: &[f32],
+    weight: PoolWeight,
+    more: &[f32],
+    shift: &[f32],
+) {
+    let bins = gain.len() / presence.len().max(1);
+    let [more_than, less_than] = [weight.more, weight.less].map(vector::log_odds);
+    vector::dispatch(
+        #[inline(always)]
+        || {
+            let changes = more.chunks_exact(bins).zip(shift.chunks_exact(bins));
+            let frames = gain.chunks_exact_mut(bins).zip(log_odds.chunks_exact(bins)).zip(changes);
+            for (((gain, log_odds), (more, shift)), presence) in frames.zip(presence) {
+                let values = log_odds.iter().zip(more).zip(shift);
+                for (gain, ((log_odds, more), shift)) in gain.iter_mut().zip(values) {
+                    let own = vector::log_odds(*gain);
+                    let base = if own > *log_odds { more_than } else { less_than };
+                    let weight = vector::logistic(base + more);
+                    let pooled = vector::logistic(own + weight * (log_odds - own) + shift);
+                    *gain = presence * vector::powf(pooled, GAIN_EXPONENT);
+                }
+            }
+        },
+    );
+}
+
 /// The pool of the gain of one frame with log odds of speech, per bin; without exponent and presence.
 pub(crate) fn pool_frame(gain: &mut [f32], log_odds: &[f32]) {
     vector::dispatch(
@@ -75,6 +106,15 @@ mod tests {
         let mut frame = [0.5, 0.5];
         pool_frame(&mut frame, &[0.0, 2.0]);
         assert!((frame[0] - 0.5).abs() < 1e-5 && (odds(frame[1]) - 1.8).abs() < 1e-3, "{frame:?}");
+        // A change of zero is none; more weight draws towards the network, a shift adds.
+        let mut changed = [[0.5, 0.5]; 2];
+        pool_log_odds(&mut changed[0], &[2.0, -2.0], &[1.0], WEIGHT);
+        pool_changed(&mut changed[1], &[2.0, -2.0], &[1.0], WEIGHT, &[0.0; 2], &[0.0; 2]);
+        assert!(changed[0].iter().zip(&changed[1]).all(|(a, b)| (a - b).abs() < 1e-5), "{changed:?}");
+        let mut changed = [0.5, 0.5];
+        pool_changed(&mut changed, &[2.0, 0.0], &[1.0], WEIGHT, &[20.0, 0.0], &[0.0, 1.0]);
+        let expected = [2.0_f32, 1.0].map(|odds| vector::logistic(odds).powf(GAIN_EXPONENT));
+        assert!(changed.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-3), "{changed:?}");
         // Frames without speech nearby have no gain.
         let mut gain = [0.5, 0.5];
         pool_log_odds(&mut gain, &[0.0, 0.0], &[1.0, 0.0], WEIGHT);

@@ -10,6 +10,10 @@ pub struct GainSettings {
     /// Whether the gain is fused with the log odds of the speech-presence network. Without effect if the dictionary's window
     /// is not the network's, or if the noise has fixed spectra.
     pub speech_presence: bool,
+    /// Whether, in blocks where the network is not certain of speech, learned weights change the fusion by band and pair of
+    /// frames: cries, shouts and whispers are lost less often. Without effect without the network, with a stationary noise
+    /// estimate, and in live denoising.
+    pub learned_pool: bool,
     /// Whether the gain is smoothed over frames in noisy bands, against musical noise.
     pub smooth: bool,
     /// Minimum gain of a bin, dB, -100 to 0.
@@ -25,6 +29,7 @@ impl Default for GainSettings {
     fn default() -> Self {
         Self {
             speech_presence: true,
+            learned_pool: false,
             smooth: true,
             floor_db: NORMAL_FLOOR_DB,
             band_floors: true,

@@ -4,9 +4,10 @@ use super::Block;
 use crate::inference::bands::place_rows;
 use crate::inference::high_band::HighBandState;
 use crate::inference::state::Separation;
+use crate::presence::{PoolChange, trace_pool};
 use crate::transform::FrameGrid;
 use crate::wiener::floor::{BinLevels, Floors};
-use crate::wiener::fusion::{NONSTATIONARY_WEIGHT, WEIGHT, pool_log_odds};
+use crate::wiener::fusion::{NONSTATIONARY_WEIGHT, WEIGHT, pool_changed, pool_log_odds};
 use crate::wiener::high_band::attenuate_high_band;
 use crate::wiener::reverberation::{self, Decays};
 use crate::wiener::smoothing::smooth_over_frames;
@@ -69,7 +70,17 @@ impl Block<'_> {
         if let Some(presence) = &self.presence {
             let nonstationary = self.separator.settings.model.nonstationary_noise;
             let weight = if nonstationary { NONSTATIONARY_WEIGHT } else { WEIGHT };
-            pool_log_odds(&mut pooled, &presence.low, &presence.frames, weight);
+            trace_pool(&presence.bands, &model, self.start.bins);
+            // The pool's network learned from blocks with non-stationary noise.
+            let net = self.separator.pool_net.as_ref().filter(|_| nonstationary);
+            match net.and_then(|net| net.change(&presence.bands, &model, self.start.bins)) {
+                Some(PoolChange { weight: more, shift, share }) => {
+                    let frames: Vec<f32> =
+                        presence.frames.iter().map(|frame| frame + share * (1.0 - frame)).collect();
+                    pool_changed(&mut pooled, &presence.low, &frames, weight, &more, &shift);
+                }
+                None => pool_log_odds(&mut pooled, &presence.low, &presence.frames, weight),
+            }
         }
         BandGain { model, pooled }
     }

@@ -1,6 +1,6 @@
 //! Log odds of speech presence of a block.
 
-use crate::presence::{HighBandPresenceNet, PresenceNet, frame_presence};
+use crate::presence::{BandLogOdds, HighBandPresenceNet, PresenceNet, frame_presence};
 
 /// Added to the log odds of speech above the dictionary's band: a lost fricative is worse than residual noise of the same
 /// level (tuned on development mixtures, eval/results).
@@ -8,6 +8,8 @@ const HIGH_BAND_BIAS: f32 = 1.0;
 
 /// The log odds of speech, bins x frames.
 pub(super) struct SpeechPresence {
+    /// In the dictionary's band, on the network's bands.
+    pub bands: BandLogOdds,
     /// In the dictionary's band.
     pub low: Vec<f32>,
     /// Above it; `None` without a network for it, or without bins there.
@@ -25,11 +27,11 @@ impl SpeechPresence {
         power_low: &[f32],
         power_high: &[f32],
     ) -> Self {
-        let on_bands = net.band_log_odds(power_low, bins);
-        let low = on_bands.on_bins(bins);
+        let bands = net.band_log_odds(power_low, bins);
+        let low = bands.on_bins(bins);
         let frames = frame_presence(&low, bins);
-        let mut high = high_band_net.and_then(|net| net.log_odds(&on_bands, power_high));
+        let mut high = high_band_net.and_then(|net| net.log_odds(&bands, power_high));
         high.iter_mut().flatten().for_each(|odds| *odds += HIGH_BAND_BIAS);
-        Self { low, high, frames }
+        Self { bands, low, high, frames }
     }
 }

@@ -1,7 +1,7 @@
 //! Monte Carlo errors of whole blocks.
 
 use super::{Request, Separator};
-use crate::denoiser::{GainSettings, SamplingSettings, Settings};
+use crate::denoiser::{Denoiser, GainSettings, SamplingSettings, Settings};
 use crate::inference::{GainMonitor, MonteCarloAccumulator};
 use crate::model::Dictionary;
 use crate::random::SeedTree;
@@ -51,4 +51,23 @@ fn the_error_is_that_between_seeds() {
         // As if draws were independent, it would be 0.3 of the truth and less.
         assert!((0.45..1.5).contains(&ratio), "{iterations} iterations: {ratio} of the truth");
     }
+}
+
+/// The gain of a block of noise, in which the network hears no speech, with the learned weights of the pool and without.
+#[test]
+fn the_pool_is_changed_where_the_network_is_not_certain() {
+    let (bins, frames) = (257, 120);
+    let grid = FrameGrid { bins, bin_hertz: 15.625, frame_seconds: 0.016 };
+    let mut stream = SeedTree::new(2).rng(0);
+    let power: Vec<f32> = (0..bins * frames).map(|_| Exp1.sample(&mut stream)).collect();
+    let [with, without] = [true, false].map(|learned_pool| {
+        let gain = GainSettings { learned_pool, ..GainSettings::default() };
+        let settings = Settings { gain, ..Settings::default() };
+        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
+        let request = Request::default();
+        let seeds = SeedTree::new(3);
+        denoiser.separator.separate(grid, &power, request, seeds, &mut (), None).unwrap().gain
+    });
+    assert_ne!(with, without);
+    assert!(with.iter().all(|gain| (0.0..=1.0).contains(gain)));
 }

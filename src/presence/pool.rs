@@ -1,0 +1,146 @@
+//! Where the network is not certain of speech: how far the pool of model and network trusts it.
+//!
+//! The network misses voices that are unlike those it was trained on: cries, shouts, whispers. Its log odds are then low in
+//! the whole block. A second, small network compares the log odds of both, and gives for every band and pair of frames a
+//! change of the network's weight in the pool and a shift of the pooled log odds. Blocks in which the network is certain of
+//! speech anywhere are left as they are, bit for bit.
+
+mod inputs;
+#[cfg(test)]
+mod tests;
+
+use super::bands::edges;
+use super::sizes::{BANDS, PAIR};
+use super::{BandLogOdds, spread};
+use crate::kernels::vector;
+use crate::tensor_file::{self, Format, TensorFileError};
+pub(crate) use inputs::trace_pool;
+use inputs::{Evidence, INPUTS};
+use safetensors::SafeTensors;
+use serde::Deserialize;
+
+/// Units of the hidden layers.
+const HIDDEN: [usize; 2] = [32, 16];
+/// Slope of the activation function below zero.
+const LEAK: f32 = 0.1;
+/// Bound of the shift.
+const MAX_SHIFT: f32 = 8.0;
+/// Certainty below which changes apply in full, and above which not at all.
+const CERTAIN: (f32, f32) = (3.0, 4.5);
+const FORMAT: Format = Format { name: "alphamf-pool", version: 1 };
+
+/// A network of three layers; of each the weights (inputs x outputs, row by row), then the biases.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PoolNet {
+    first: Vec<f32>,
+    second: Vec<f32>,
+    third: Vec<f32>,
+}
+
+/// A change of the pool in a block.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PoolChange {
+    /// Added to the log odds of the network's weight, bins x frames.
+    pub weight: Vec<f32>,
+    /// Added to the pooled log odds, bins x frames.
+    pub shift: Vec<f32>,
+    /// How much of the change applies, 0 to 1. Both matrices contain it.
+    pub share: f32,
+}
+
+/// Sizes of the network.
+#[derive(Deserialize)]
+struct Header {
+    inputs: usize,
+    hidden: [usize; 2],
+}
+
+impl PoolNet {
+    /// The network embedded in this crate: `models/pool.safetensors`.
+    pub(crate) fn built_in() -> Result<Self, TensorFileError> {
+        Self::from_bytes(include_bytes!("../../models/pool.safetensors"))
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, TensorFileError> {
+        let (header, tensors): (Header, SafeTensors) = tensor_file::read(bytes, &FORMAT)?;
+        if (header.inputs, header.hidden) != (INPUTS, HIDDEN) {
+            return Err(TensorFileError::Metadata("header"));
+        }
+        let layer = |name, inputs: usize, outputs: usize| {
+            tensor_file::values(&tensors, name, &[(inputs + 1) * outputs])
+        };
+        Ok(Self {
+            first: layer("first", INPUTS, HIDDEN[0])?,
+            second: layer("second", HIDDEN[0], HIDDEN[1])?,
+            third: layer("third", HIDDEN[1], 2)?,
+        })
+    }
+
+    /// The change of the pool of a block, given the network's log odds and the model's gain (bins x frames); `None` where the
+    /// network is certain.
+    pub(crate) fn change(&self, network: &BandLogOdds, gain: &[f32], bins: usize) -> Option<PoolChange> {
+        let evidence = Evidence::new(network, gain, bins);
+        let share = ((CERTAIN.1 - evidence.certainty()?) / (CERTAIN.1 - CERTAIN.0)).min(1.0);
+        if share <= 0.0 {
+            return None;
+        }
+        let frames = gain.len() / bins;
+        let (mut weight, mut shift) = (Vec::new(), Vec::new());
+        let mut bands = ([0.0; BANDS], [0.0; BANDS]);
+        let inputs = evidence.inputs();
+        let pairs = inputs.chunks_exact(evidence.bands()).enumerate();
+        for (pair, inputs) in pairs {
+            self.outputs(inputs, &mut bands);
+            for (of_bands, of_bins) in [(&mut bands.0, &mut weight), (&mut bands.1, &mut shift)] {
+                // Missing bands are like the highest.
+                let highest = of_bands[inputs.len() - 1];
+                of_bands[inputs.len()..].fill(highest);
+                of_bands.iter_mut().for_each(|value| *value *= share);
+                let on_bins = spread(of_bands, &edges(), bins);
+                for _ in pair * PAIR..frames.min((pair + 1) * PAIR) {
+                    of_bins.extend_from_slice(&on_bins);
+                }
+            }
+        }
+        Some(PoolChange { weight, shift, share })
+    }
+
+    /// Change of the weight and shift of each band, by its inputs.
+    fn outputs(&self, inputs: &[[f32; INPUTS]], (weight, shift): &mut ([f32; BANDS], [f32; BANDS])) {
+        vector::dispatch(
+            #[inline(always)]
+            || {
+                for ((inputs, weight), shift) in inputs.iter().zip(weight).zip(shift) {
+                    let first = rectified::<{ HIDDEN[0] }>(layer(&self.first, inputs));
+                    let second = rectified::<{ HIDDEN[1] }>(layer(&self.second, &first));
+                    let [change, raised] = layer(&self.third, &second);
+                    *weight = change;
+                    *shift = MAX_SHIFT * tanh(raised / MAX_SHIFT);
+                }
+            },
+        );
+    }
+}
+
+/// An affine layer.
+#[inline(always)]
+fn layer<const OUTPUTS: usize>(parameters: &[f32], inputs: &[f32]) -> [f32; OUTPUTS] {
+    let (rows, biases) = parameters.split_at(inputs.len() * OUTPUTS);
+    let mut outputs = [0.0; OUTPUTS];
+    outputs.copy_from_slice(biases);
+    for (input, row) in inputs.iter().zip(rows.chunks_exact(OUTPUTS)) {
+        outputs.iter_mut().zip(row).for_each(|(output, weight)| *output += weight * input);
+    }
+    outputs
+}
+
+#[inline(always)]
+fn rectified<const SIZE: usize>(mut values: [f32; SIZE]) -> [f32; SIZE] {
+    values.iter_mut().for_each(|value| *value = value.max(LEAK * *value));
+    values
+}
+
+#[inline(always)]
+fn tanh(x: f32) -> f32 {
+    2.0 * vector::logistic(2.0 * x) - 1.0
+}

@@ -1,0 +1,474 @@
+#!/usr/bin/env python3
+"""Weights of the pool of model and network where the network is not sure: `pool.py mix`, `pool.py dump`, `pool.py learn`.
+
+    pool.py mix MIXTURES --data DATA                    mixtures of expressive and ordinary voices, and of noise alone
+    pool.py dump DENOISE MIXTURES DUMPS                 the log odds that the program DENOISE finds for them
+    pool.py learn DUMPS OUT.safetensors [--reference OUT.csv] [--judge DUMPS ...]
+
+MIXTURES has `clean/KIND__NN.wav` and `noisy/KIND__NN.wav` (the same names), and so may folders of other mixtures; `dump` takes any
+such folder. The program's own log odds of model and network are kept, so that learning takes minutes on one thread. `--judge`
+prints the SI-SDR by kind on other dumps, with constant weights and with those that were learned, by gains that are applied here.
+"""
+
+import argparse
+import csv
+import re
+import subprocess
+import tempfile
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import soundfile as sf
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import voices
+from export import write
+from losses import compressed_error
+from make_expressive import active_power, files_of
+from network import BANDS, BINS, HOP, PAIR, RATE, WINDOW, edges, interpolation
+from prepare import highpass, read, speech_files, trim
+
+# --- mixtures -----------------------------------------------------------------------------------------------------------
+
+CRIES = ("angry", "cry", "death-cry", "emotion", "laugh", "pain", "scream", "shout", "sigh", "taunt")
+# Of so many mixtures each; `alone` is noise alone, of which the pool must not make a voice.
+SHARES = dict(cry=0.27, natural=0.33, made=0.15, ordinary=0.17, alone=0.08)
+# Kinds of noise that are drawn more often: those that are taken for voices, and their like.
+LIKE_VOICES = dict(baby=14, human=8, dog=6, animal=4, bigcat=3, bird=3, siren=3, babble=5, music=3)
+SECONDS = (4.0, 8.0)
+SNR = (-5.0, 20.0)
+
+
+def emotions(data):
+    with open(Path(data) / "speech_expressive" / "manifest.csv") as f:
+        return {row["file"]: row["emotion"] for row in csv.DictReader(f)}
+
+
+def sources(data):
+    """By kind of mixture: files by voice."""
+    by_emotion, kinds = emotions(data), {kind: {} for kind in SHARES}
+    for voice, path in speech_files(data, [], False):
+        if "speech_expressive" in path:
+            kind = "cry" if by_emotion[Path(path).name] in CRIES else "natural"
+        else:
+            kind = "ordinary"
+        kinds[kind].setdefault(voice, []).append(path)
+    kinds["made"] = {**kinds["natural"], **kinds["ordinary"]}
+    return kinds
+
+
+def noises(data):
+    """Files, and how often each is drawn."""
+    files = files_of(Path(data) / "noise_train") + files_of(Path(data) / "noise_more")
+    kinds = [Path(f).name.split("__")[0] for f in files]
+    counts = {kind: kinds.count(kind) for kind in kinds}
+    weight = [next((w for key, w in LIKE_VOICES.items() if key in kind), 2) / counts[kind] ** 0.5 for kind in kinds]
+    return files, np.array(weight) / np.sum(weight)
+
+
+def cut(x, n, rng):
+    x = np.tile(x, -(-n // len(x)) + 1)
+    at = int(rng.integers(0, len(x) - n + 1))
+    return x[at : at + n]
+
+
+def voice_track(kind, files, n, rng):
+    """One voice: a cry or two, or sentences with pauses."""
+    x = np.zeros(n)
+    at = int(rng.uniform(0.2, 1.2) * RATE)
+    count = rng.integers(1, 4) if kind == "cry" else 9
+    for _ in range(count):
+        clip = trim(highpass(read(files[rng.integers(len(files))], RATE), 65, RATE), RATE)
+        if kind == "made" and len(clip) > RATE // 2:
+            clip = voices.make(clip, rng)[1]
+        clip = clip / (np.abs(clip).max() + 1e-9) * 10 ** (rng.normal(0, 2) / 20)
+        clip = clip[: n - at]
+        x[at : at + len(clip)] += clip
+        at += len(clip) + int(rng.uniform(0.2, 1.0) * RATE)
+        if at >= n - RATE // 10:
+            break
+    return x
+
+
+def mix(out, data, count, seed):
+    kinds, (files, weights) = sources(data), noises(data)
+    rooms = files_of(Path(data) / "rir_train")
+    for side in ("clean", "noisy"):
+        (Path(out) / side).mkdir(parents=True, exist_ok=True)
+    rows = []
+    for kind, share in SHARES.items():
+        for i in range(round(share * count)):
+            rng = np.random.default_rng([seed, zlib.crc32(kind.encode()), i])
+            n = int(rng.uniform(*SECONDS) * RATE)
+            names = sorted(kinds[kind])
+            voice = names[rng.integers(len(names))] if names else "none"
+            x = voice_track(kind, kinds[kind][voice], n, rng) if names else np.zeros(n)
+            noise = files[rng.choice(len(files), p=weights)]
+            z = cut(read(noise, RATE).astype(np.float64), n, rng)
+            if rng.random() < 0.25:
+                other = cut(read(files[rng.choice(len(files), p=weights)], RATE).astype(np.float64), n, rng)
+                level = lambda v: np.sqrt((v**2).mean()) + 1e-9
+                z = z / level(z) + 10 ** (rng.uniform(-12, 0) / 20) * other / level(other)
+            if rng.random() < 0.25 and names:
+                room = read(rooms[rng.integers(len(rooms))], RATE)[: int(1.2 * RATE)].astype(np.float64)
+                peak = int(np.abs(room).argmax())
+                room /= np.sqrt((room[peak:] ** 2).sum()) + 1e-9
+                through = lambda v, first: np.fft.irfft(np.fft.rfft(v, 2 * n + RATE) * np.fft.rfft(room, 2 * n + RATE))[first : first + n]
+                x, z = through(x, peak), through(z, peak)
+            snr = rng.uniform(*SNR)
+            if names:
+                power = active_power(x)
+            else:
+                power, snr = (z**2).mean(), 0.0
+            z = z * np.sqrt(power / max((highpass(z, 75, RATE) ** 2).mean(), 1e-20) / 10 ** (snr / 10))
+            # Nowhere digital silence, whose frames the program leaves out.
+            y = x + z + 1e-5 * np.abs(x + z).max() * rng.standard_normal(n)
+            scale, name = 0.5 / np.abs(y).max(), f"{kind}__{i:03d}.wav"
+            for side, values in (("clean", x), ("noisy", y)):
+                sf.write(Path(out) / side / name, values * scale, RATE, "PCM_24")
+            rows.append((kind, name, voice, Path(noise).name, f"{snr:.1f}"))
+    with open(Path(out) / "list.csv", "w", newline="") as f:
+        csv.writer(f).writerows([("kind", "file", "voice", "noise", "snr_db"), *rows])
+    print(len(rows), "mixtures")
+
+
+# --- what the program finds ---------------------------------------------------------------------------------------------
+
+BLOCK = re.compile(r"bins=(\d+) bands=(\d+) model=\[(.*?)\] network=\[(.*?)\] levels=\[(.*?)\]")
+
+
+def dump(denoise, mixtures, out, jobs):
+    """Of every mixture of one block: log odds of the model on bins and of the network on bands, levels of bands (frames x values,
+    in hundredths), and both recordings."""
+    out = Path(out)
+    out.mkdir(parents=True, exist_ok=True)
+    listed = Path(mixtures) / "list.csv"
+    voice = {row["file"]: row["voice"] for row in csv.DictReader(open(listed))} if listed.exists() else {}
+
+    def of(path):
+        if (out / path.stem).with_suffix(".npz").exists():
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            command = [denoise, str(path), f"{folder}/out.wav", "--threads", "1", "--log", "trace"]
+            run = subprocess.run(command, capture_output=True, text=True, check=True)
+        blocks = BLOCK.findall(run.stderr)
+        noisy, rate = sf.read(path, dtype="float32")
+        clean = sf.read(path.parent.parent / "clean" / path.name, dtype="float32")[0]
+        if len(blocks) != 1:
+            print(path.name, "is left out:", len(blocks), "blocks")
+            return
+        bins, bands = int(blocks[0][0]), int(blocks[0][1])
+        model, network, levels = (np.array(text.split(","), np.int16) for text in blocks[0][2:])
+        values = dict(model=model.reshape(-1, bins), network=network.reshape(-1, BANDS)[:, :bands], levels=levels.reshape(-1, bands))
+        frames = -(-len(noisy) // (rate // 62.5)) + 3
+        if len(values["model"]) != frames:
+            print(path.name, "is left out:", len(values["model"]), "of", int(frames), "frames")
+            return
+        np.savez(out / path.stem, noisy=noisy, clean=clean, rate=rate, voice=voice.get(path.name, ""), **values)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        # Of all kinds in turn, so that a part of them is of use, too.
+        list(pool.map(of, sorted(Path(mixtures).glob("noisy/*.wav"), key=lambda path: path.stem.split("__")[::-1])))
+
+
+# --- the pool -----------------------------------------------------------------------------------------------------------
+
+# As in src/presence/pool.rs and src/wiener/fusion.rs.
+NEAR, NEAR_BANDS = (4, 15, 47), 6  # pairs of frames, and bands, to either side
+CERTAIN = (3.0, 4.5)
+LEARNED = (5.0, 8.0)  # what is less certain is drawn more often
+MORE, LESS, EXPONENT = 0.95, 0.75, 1.1
+FLOOR = 10 ** (-45 / 20)
+MOST = 8.0  # of the shift
+PRESENT_BINS, NEAR_FRAMES, MIN_LOG_ODDS, SLOPE = 8, 16, -1.0, 4.0
+INPUTS, HIDDEN = 23, (32, 16)
+PART = 200  # frames of a step
+
+
+def paired(x):
+    """Means over pairs of frames (frames x bands); a last frame may be alone."""
+    last = x[-1:] if len(x) % 2 else x[:0]
+    return torch.cat([x[: len(x) // 2 * 2].unflatten(0, (-1, 2)).mean(1), last])
+
+
+def near(x, reach, axis):
+    """Means over so many neighbours to either side, as far as there are any."""
+    n = x.shape[axis]
+    sums = torch.cat([torch.zeros_like(x.narrow(axis, 0, 1)), x.cumsum(axis)], axis)
+    at = torch.arange(n)
+    first, end = (at - reach).clamp(min=0), (at + reach + 1).clamp(max=n)
+    count = (end - first).to(x.dtype)
+    return (sums.index_select(axis, end) - sums.index_select(axis, first)) / (count[:, None] if axis == 0 else count)
+
+
+def uneven(x):
+    """Standard deviation over neighbouring bands."""
+    return (near(x * x, NEAR_BANDS, 1) - near(x, NEAR_BANDS, 1) ** 2).clamp(min=0).sqrt()
+
+
+def odds_of(kept, whole):
+    fraction = (kept / whole.clamp(min=1e-30)).clamp(max=1)
+    return torch.log((fraction + 1e-3) / (1 - fraction + 1e-3))
+
+
+def certainty_of(network):
+    """The log odds above which 0.5 % of them lie."""
+    n = network.numel()
+    return network.flatten().kthvalue(n - n // 200).values
+
+
+def inputs(model, network, levels):
+    """Inputs (pairs x bands x INPUTS) from log odds of the model and of the network and log levels (frames x bands each)."""
+    certainty = certainty_of(network)
+    model, network, level = (paired(x.double()) for x in (model, network, levels))
+    pairs, bands = level.shape
+    quiet = level.sort(0).values[pairs // 10].expand_as(level)
+    power = level.exp() * torch.from_numpy(np.diff(edges())[:bands].astype(float))
+    kept = [power * torch.sigmoid(x) for x in (model, network)]
+    in_pair = [odds_of(x.sum(1), power.sum(1))[:, None].expand_as(level) for x in kept]
+    in_all = [odds_of(x.sum(), power.sum()).expand_as(level) for x in kept]
+    found = [model, network, (model - network).abs()]
+    found += [near(x, reach, 0) for x in (model, network) for reach in NEAR]
+    found += [near(x, NEAR_BANDS, 1) for x in (model, network)]
+    found += [uneven(x) for x in (model, network, level)]
+    found += [level, level - quiet - 2, quiet + 4, certainty.double().expand_as(level), *in_pair, *in_all]
+    place = torch.arange(bands).double().expand_as(level) / BANDS * 8 - 4
+    return torch.stack([*found, place], 2).float() / 4
+
+
+class Pool(nn.Module):
+    """From the inputs of bands and pairs to the log odds by which the network's weight grows, and a shift of the log odds."""
+
+    def __init__(self):
+        super().__init__()
+        sizes = [INPUTS, *HIDDEN, 2]
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(sizes, sizes[1:]))
+        nn.init.zeros_(self.layers[-1].weight)
+        nn.init.zeros_(self.layers[-1].bias)
+
+    def forward(self, x):
+        for layer in self.layers[:-1]:
+            x = F.leaky_relu(layer(x), 0.1)
+        weight, shift = self.layers[-1](x).unbind(-1)
+        return weight, MOST * torch.tanh(shift / MOST)
+
+
+def presence_of(odds):
+    """Probability of voice near each frame, from log odds (frames x bins)."""
+    eighth = odds.topk(PRESENT_BINS, 1).values[:, -1]
+    return torch.sigmoid(SLOPE * (F.max_pool1d(eighth[None], 2 * NEAR_FRAMES + 1, 1, NEAR_FRAMES)[0] - MIN_LOG_ODDS))
+
+
+class Example:
+    """One dump, with what learning needs of it."""
+
+    def __init__(self, path):
+        d = np.load(path)
+        self.name, self.voice, self.rate = Path(path).stem, str(d["voice"]), int(d["rate"])
+        self.kind = self.name.split("__")[0]
+        self.model, network, levels = (torch.from_numpy(d[key].astype(np.float32) / 100) for key in ("model", "network", "levels"))
+        bins, bands = self.model.shape[1], network.shape[1]
+        averages = torch.zeros(bins, bands)
+        e = edges()
+        for band in range(bands):
+            averages[e[band] : e[band + 1], band] = 1 / (e[band + 1] - e[band])
+        # What lies above the highest band is like it.
+        spread = torch.from_numpy(interpolation())[:, :bins]
+        self.spread = torch.cat([spread[: bands - 1], spread[bands - 1 :].sum(0, keepdim=True)])
+        self.network = network @ self.spread
+        self.certainty = float(certainty_of(network))
+        self.share, self.drawn = (
+            float(np.clip((high - self.certainty) / (high - low), 0, 1)) for low, high in (CERTAIN, LEARNED)
+        )
+        self.inputs = inputs(self.model @ averages, network, levels)
+        self.presence = presence_of(self.network)[:, None]
+        self.noisy, self.clean = (torch.from_numpy(d[key].astype(np.float32)) for key in ("noisy", "clean"))
+        # The program does not hear how loud a recording is.
+        scale = self.noisy.square().mean().rsqrt()
+        self.noisy, self.clean = self.noisy * scale, self.clean * scale
+        self.noisy_spectrum, self.clean_spectrum = self.spectra()
+
+    def spectra(self):
+        """Of mixture and voice (frames x bins x 2), of mean power one; frames begin where those of the program do."""
+        window, hop = (int(self.rate * x / RATE) for x in (WINDOW, HOP))
+        pad = lambda x: F.pad(x, (window - hop, window + hop))
+        both = (torch.stft(pad(x), window, hop, window=torch.hann_window(window), center=False, return_complex=True) for x in (self.noisy, self.clean))
+        noisy, clean = (torch.view_as_real(x[:, : len(self.model)].T.contiguous()) for x in both)
+        scale = noisy.square().mean().rsqrt()
+        return noisy * scale, clean * scale
+
+    def voice_of(self, gain):
+        """The samples that are left of the mixture by these gains."""
+        window, hop = (int(self.rate * x / RATE) for x in (WINDOW, HOP))
+        hann, n = torch.hann_window(window), len(self.noisy)
+        frames = torch.fft.irfft(gain * torch.view_as_complex(self.noisy_spectrum), window) * hann
+        length = window + hop * (len(frames) - 1)
+        sums = F.fold(frames.T[None], (1, length), (1, window), stride=(1, hop))[0, 0, 0] / 1.5
+        return sums[window - hop :][:n]
+
+    def gain(self, net=None, share=None, part=slice(None)):
+        """Gains (frames x bins) of so many frames; the first must be that of a pair."""
+        share = self.share if share is None else share
+        model, network, presence = self.model[part], self.network[part], self.presence[part]
+        weight = torch.where(model > network, MORE, LESS)
+        shift = 0.0
+        if net is not None and share > 0:
+            first = part.start or 0
+            pairs = slice(first // PAIR, (first + len(model) + 1) // PAIR)
+            more, shift = (x.repeat_interleave(PAIR, 0)[: len(model)] @ self.spread * share for x in net(self.inputs[pairs]))
+            weight = torch.sigmoid(torch.logit(weight) + more)
+            presence = presence + share * (1 - presence)
+        odds = model + weight * (network - model) + shift
+        gain = (presence * torch.sigmoid(odds) ** EXPONENT).clamp(min=FLOOR)
+        # Empty bins at the top have no log odds.
+        return F.pad(gain, (0, self.noisy_spectrum.shape[1] - gain.shape[1]))
+
+
+def decibels(voice, error):
+    return 10 * torch.log10(voice / (error + 1e-5) + 1e-6)
+
+
+def loss_of(example, net, rng):
+    """Of a part of an example: compressed spectra, the signal-to-noise ratio, and what it falls below that of the mixture; of noise
+    alone the level of what is left."""
+    frames = len(example.model)
+    first = int(rng.integers(0, max(frames - PART, 0) // PAIR + 1)) * PAIR
+    part = slice(first, first + PART)
+    gain = example.gain(net, 1.0, part)
+    noisy, clean = example.noisy_spectrum[part], example.clean_spectrum[part]
+    found = gain[..., None] * noisy
+    loss = 3 * compressed_error(found, clean)
+    voice = clean.square().mean()
+    if voice > 1e-4:
+        after, before = (decibels(voice, (x - clean).square().mean()) for x in (found, noisy))
+        return loss - 0.02 * after + 0.1 * torch.relu(before - after)
+    # Where no voice is, what is left counts: a network that misses a voice is as uncertain as one that hears none.
+    return loss + 0.02 * decibels(found.square().mean(), noisy.square().mean())
+
+
+def load(folder):
+    return [Example(path) for path in sorted(Path(folder).glob("*.npz"))]
+
+
+def held_out(example):
+    return zlib.crc32(example.voice.encode()) % 5 == 0
+
+
+def learn(examples, steps, batch, seed):
+    torch.manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    net = Pool()
+    optimizer = torch.optim.AdamW(net.parameters(), 1e-3, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, steps)
+    # Most of what is learned is from those where it is used.
+    share = np.array([3.25 if example.kind == "alone" else 0.25 + example.drawn for example in examples])
+    for step in range(steps):
+        chosen = rng.choice(len(examples), batch, p=share / share.sum())
+        loss = sum(loss_of(examples[k], net, rng) for k in chosen) / batch
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        if step % 50 == 0:
+            print(step, f"{loss.item():.3f}", flush=True)
+    return net
+
+
+def si_sdr(example, out):
+    """dB, above 75 Hz."""
+    x, y = (highpass(v.numpy().astype(np.float64), 75, example.rate).astype(np.float64) for v in (example.clean, out))
+    target = (x @ y) / (x @ x) * x
+    return 10 * np.log10((target @ target) / ((target - y) @ (target - y)))
+
+
+def judge(examples, net):
+    """Prints SI-SDR by kind: input, constant weights, change; of noise alone what is left, dB."""
+    rows = {}
+    with torch.no_grad():
+        for example in examples:
+            out = [example.voice_of(torch.ones(())), *(example.voice_of(example.gain(n)) for n in (None, net))]
+            if example.clean.any():
+                values = [si_sdr(example, x) for x in out]
+            else:
+                values = [float(10 * np.log10(x.square().mean())) for x in out]
+            rows.setdefault(example.kind, []).append(values)
+            if example.clean.any():
+                rows.setdefault("all", []).append(values)
+    for kind, values in rows.items():
+        before, constant, after = np.array(values).T
+        change = after - constant
+        error = change.std(ddof=1) / len(change) ** 0.5 if len(change) > 1 else np.nan
+        falls = np.maximum(before - after, 0).sum(), np.maximum(before - constant, 0).sum()
+        print(f"{kind:10} {len(change):4}  {before.mean():6.2f} {constant.mean():6.2f} {change.mean():+.2f} +- {error:.2f}   falls {falls[1]:.1f} -> {falls[0]:.1f}")
+
+
+def export(net, examples, out, reference):
+    """Writes the network, rows of weights by input and then the biases, and what it gives for a few inputs."""
+    tensors = [
+        (name, "F32", torch.cat([layer.weight.detach().T, layer.bias.detach()[None]]).numpy().ravel())
+        for name, layer in zip(("first", "second", "third"), net.layers)
+    ]
+    write(out, "alphamf-pool", dict(inputs=INPUTS, hidden=list(HIDDEN)), tensors, version="1")
+    if reference:
+        with torch.no_grad():
+            chosen = torch.stack([e.inputs[len(e.inputs) // 2, 40 + 10 * k] for k, e in enumerate(examples[:: max(len(examples) // 8, 1)][:8])])
+            found = torch.stack(net(chosen), 1)
+            made = evidence()
+            of_made = inputs(*made)
+        rows = [["outputs", *x, *y] for x, y in zip(chosen.tolist(), found.tolist())]
+        rows += [[f"{pair}:{band}", *of_made[pair, band].tolist(), 0, 0] for pair, band in ((0, 0), (3, 80), (24, 130), (59, 159))]
+        with open(reference, "w") as f:
+            f.write(",".join(["row", *(f"input_{k}" for k in range(INPUTS)), "weight", "shift"]) + "\n")
+            f.writelines(",".join([row[0], *(f"{v:.5f}" for v in row[1:])]) + "\n" for row in rows)
+
+
+def evidence():
+    """Log odds of model and network, and levels (frames x BANDS), that the program's test makes as well."""
+    t, b = np.mgrid[0:119, 0:BANDS].astype(np.float64)
+    made = 4 * np.sin(0.05 * t * (1 + b % 7)) - b / 40, 3 * np.cos(0.3 * b + 0.1 * t) - 2, 2 * np.sin(0.2 * b) + np.cos(0.07 * t) - b / 30
+    model, network, level = (torch.from_numpy(x.astype(np.float32)) for x in made)
+    return model, network, level - level.double().exp().mean().log().float()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    a = commands.add_parser("mix")
+    a.add_argument("out")
+    a.add_argument("--data", required=True)
+    a.add_argument("--count", type=int, default=300)
+    a.add_argument("--seed", type=int, default=1)
+    a = commands.add_parser("dump")
+    a.add_argument("denoise")
+    a.add_argument("mixtures")
+    a.add_argument("out")
+    a.add_argument("--jobs", type=int, default=1)
+    a = commands.add_parser("learn")
+    a.add_argument("dumps")
+    a.add_argument("out")
+    a.add_argument("--steps", type=int, default=600)
+    a.add_argument("--batch", type=int, default=4)
+    a.add_argument("--seed", type=int, default=1)
+    a.add_argument("--reference")
+    a.add_argument("--judge", nargs="*", default=[])
+    a = parser.parse_args()
+    if a.command == "mix":
+        mix(a.out, a.data, a.count, a.seed)
+    elif a.command == "dump":
+        dump(a.denoise, a.mixtures, a.out, a.jobs)
+    else:
+        torch.set_num_threads(1)
+        examples = load(a.dumps)
+        net = learn([e for e in examples if not held_out(e)], a.steps, a.batch, a.seed)
+        for those in ([e for e in examples if held_out(e)], *map(load, a.judge)):
+            judge(those, net)
+        export(net, examples, a.out, a.reference)
+
+
+if __name__ == "__main__":
+    main()
