@@ -287,7 +287,7 @@ class Example:
         self.inputs = inputs(self.model @ averages, network, levels)
         self.presence = presence_of(self.network)[:, None]
         self.noisy, self.clean = (torch.from_numpy(d[key].astype(np.float32)) for key in ("noisy", "clean"))
-        # The program does not hear how loud a recording is.
+        # The program does not depend on how loud a recording is.
         scale = self.noisy.square().mean().rsqrt()
         self.noisy, self.clean = self.noisy * scale, self.clean * scale
         self.noisy_spectrum, self.clean_spectrum = self.spectra()
@@ -346,7 +346,7 @@ def loss_of(example, net, rng):
     if voice > 1e-4:
         after, before = (decibels(voice, (x - clean).square().mean()) for x in (found, noisy))
         return loss - 0.02 * after + 0.1 * torch.relu(before - after)
-    # Where no voice is, what is left counts: a network that misses a voice is as uncertain as one that hears none.
+    # Where no voice is, what is left counts: a network that misses a voice is as uncertain as one that finds none.
     return loss + 0.02 * decibels(found.square().mean(), noisy.square().mean())
 
 

@@ -53,7 +53,7 @@ fn the_error_is_that_between_seeds() {
     }
 }
 
-/// The gain of a block of noise, in which the network hears no speech, with the learned weights of the pool and without.
+/// The gain of a block of noise, in which the network finds no speech, with the learned weights of the pool and without.
 #[test]
 fn the_pool_is_changed_where_the_network_is_not_certain() {
     let (bins, frames) = (257, 120);

@@ -96,7 +96,7 @@ fn changes_fit_the_block_whatever_its_size() {
         assert!(weight.iter().all(|weight| weight.is_finite()));
         assert!(shift.iter().all(|shift| shift.abs() <= MAX_SHIFT));
     }
-    let (network, gain) = block(0, 0, 0.0);
+    let (network, gain) = block(1, 0, 0.0);
     assert_eq!(net.change(&network, &gain, 1), None);
 }
 
