@@ -171,7 +171,7 @@ def dump(denoise, mixtures, out, jobs):
         np.savez(out / path.stem, noisy=noisy, clean=clean, rate=rate, voice=voice.get(path.name, ""), **values)
 
     with ThreadPoolExecutor(jobs) as pool:
-        # Of all kinds in turn, so that a part of them is of use, too.
+        # Of all kinds in turn, so that a part of them is valid, too.
         list(pool.map(of, sorted(Path(mixtures).glob("noisy/*.wav"), key=lambda path: path.stem.split("__")[::-1])))
 
 
