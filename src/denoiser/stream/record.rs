@@ -175,9 +175,11 @@ impl Record {
         let decibels = |ratio: f64| 10.0 * libm::log10(ratio);
         let Energy { input, speech, speech_left, noise_left, error } = self.energy;
         let [before, after] = self.pauses.levels().map(decibels);
+        let snr_before_db = decibels(speech / (input - speech));
+        let correction_db = snr_correction_db(snr_before_db);
         Summary {
-            snr_before_db: corrected_snr_db(decibels(speech / (input - speech))),
-            snr_after_db: decibels(speech_left / noise_left),
+            snr_before_db: snr_before_db + correction_db,
+            snr_after_db: decibels(speech_left / noise_left) + correction_db,
             expected_sdr_db: decibels(speech / error),
             noise_before_dbfs: before,
             noise_after_dbfs: after,
@@ -204,11 +206,11 @@ impl Energy {
     }
 }
 
-/// The ratio of speech to noise whose median estimate by the gains is `snr_db`: of the speech a little counts as noise, which
-/// shows where there is little noise. Fitted to the mixtures of training/make_levels.py with one or two noises (least
-/// absolute deviations).
-fn corrected_snr_db(snr_db: f64) -> f64 {
-    snr_db + 0.2 + 0.145 * (snr_db.clamp(7.0, 22.0) - 7.0)
+/// What the ratio of speech to noise is above its estimate by the gains, `snr_db`, in the median, dB: of the speech a little
+/// counts as noise, which shows where there is little noise. Fitted to the mixtures of training/make_levels.py with one or
+/// two noises (least absolute deviations).
+fn snr_correction_db(snr_db: f64) -> f64 {
+    0.2 + 0.145 * (snr_db.clamp(7.0, 22.0) - 7.0)
 }
 
 /// The power of a bin, in double precision: it may exceed the range of single.
