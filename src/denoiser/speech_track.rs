@@ -277,9 +277,9 @@ fn smoothed(frames: &VecDeque<Frame>, at: usize, reach: usize, value: impl Fn(&F
     let first = at.saturating_sub(reach);
     let last = (at + reach).min(frames.len() - 1);
     let (mut sum, mut total) = (0.0, 0.0);
-    for i in first..=last {
+    for (i, frame) in (first..).zip(frames.range(first..=last)) {
         let weight = (reach + 1 - i.abs_diff(at)) as f64;
-        sum += weight * value(&frames[i]);
+        sum += weight * value(frame);
         total += weight;
     }
     sum / total
