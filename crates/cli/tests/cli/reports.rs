@@ -188,9 +188,12 @@ fn the_log_has_levels() {
     denoise([&input, &output]).args(["--log", "info", "-q"]).assert().code(USAGE);
 }
 
-/// Intervals (start, end, label) of the tiers of a TextGrid in long format, by name.
-fn tiers(text: &str) -> Vec<(String, Vec<(f64, f64, String)>)> {
-    let mut tiers: Vec<(String, Vec<(f64, f64, String)>)> = Vec::new();
+/// A tier of a TextGrid: its name, and its intervals (start, end, label).
+type Tier = (String, Vec<(f64, f64, String)>);
+
+/// The tiers of a TextGrid in long format.
+fn tiers(text: &str) -> Vec<Tier> {
+    let mut tiers: Vec<Tier> = Vec::new();
     let mut times = Vec::new();
     for line in text.lines().map(str::trim) {
         let Some((key, value)) = line.split_once(" = ") else { continue };
