@@ -80,14 +80,15 @@ impl PoolNet {
     /// network is certain.
     pub(crate) fn change(&self, network: &BandLogOdds, gain: &[f32], bins: usize) -> Option<PoolChange> {
         let evidence = Evidence::new(network, gain, bins);
-        let share = ((CERTAIN.1 - evidence.certainty()?) / (CERTAIN.1 - CERTAIN.0)).min(1.0);
+        let certainty = evidence.certainty()?;
+        let share = ((CERTAIN.1 - certainty) / (CERTAIN.1 - CERTAIN.0)).min(1.0);
         if share <= 0.0 {
             return None;
         }
         let frames = gain.len() / bins;
         let (mut weight, mut shift) = (Vec::new(), Vec::new());
         let mut bands = ([0.0; BANDS], [0.0; BANDS]);
-        let inputs = evidence.inputs();
+        let inputs = evidence.inputs(certainty);
         let pairs = inputs.chunks_exact(evidence.bands()).enumerate();
         for (pair, inputs) in pairs {
             self.outputs(inputs, &mut bands);

@@ -3,28 +3,14 @@
 //!
 //! Needs ffmpeg to make them; without it the tests say so and do nothing.
 
+mod shared;
+
 use alphamf_files::{Losses, Reader};
+use shared::ffmpeg;
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;
-use std::process::Command;
 use tempfile::TempDir;
-
-/// Runs ffmpeg; false, and loudly so, if it is not installed.
-fn ffmpeg(folder: &Path, arguments: &[&str]) -> bool {
-    let mut command = Command::new("ffmpeg");
-    command.args(["-nostdin", "-loglevel", "error", "-y"]).args(arguments).current_dir(folder);
-    match command.status() {
-        Ok(status) => {
-            assert!(status.success(), "{arguments:?}");
-            true
-        }
-        Err(_) => {
-            eprintln!("SKIPPED: ffmpeg is not installed, so that {arguments:?} was not tested");
-            false
-        }
-    }
-}
 
 /// So many seconds of noise with a click in the last of them, in a file with these options of the encoder.
 fn sound(folder: &Path, seconds: u32, options: &[&str], name: &str) -> bool {

@@ -1,14 +1,15 @@
 //! What is kept of a recording whatever it comes in: its length, its loudspeakers, what is said of it, and as much of a
 //! damaged one as there is.
 
+mod shared;
+
 use alphamf_files::{
     Container, Error, MAX_HELD_BYTES, Metadata, OutputSpec, ReadError, Reader, Writer, encode, read,
 };
 use alphamf_signal::{InvalidSignal, SampleFormat, Signal};
+use shared::ffmpeg;
 use std::fs;
 use std::io::{self, Cursor, Read};
-use std::path::Path;
-use std::process::Command;
 use tempfile::TempDir;
 
 fn ramp(channels: usize, length: usize) -> Signal {
@@ -60,25 +61,6 @@ fn all(mut reader: Reader) -> (Vec<f32>, Reader) {
             return (samples, reader);
         }
         samples.extend(&block[0]);
-    }
-}
-
-/// Runs ffmpeg in a folder; false, and loudly so, if it is not installed.
-fn ffmpeg(folder: &Path, arguments: &[&str]) -> bool {
-    let mut command = Command::new("ffmpeg");
-    command
-        .args(["-nostdin", "-hide_banner", "-loglevel", "error", "-y"])
-        .args(arguments)
-        .current_dir(folder);
-    match command.status() {
-        Ok(status) => {
-            assert!(status.success(), "{arguments:?}");
-            true
-        }
-        Err(_) => {
-            eprintln!("SKIPPED: ffmpeg is not installed, so that {arguments:?} was not tested");
-            false
-        }
     }
 }
 

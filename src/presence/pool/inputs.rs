@@ -62,7 +62,7 @@ impl<'a> Evidence<'a> {
         levels(self.network)
     }
 
-    /// The inputs of every band and pair of frames, bands x pairs. In order, log odds and natural logarithms divided by 4:
+    /// The inputs of every band and pair of frames, bands x pairs, given the [certainty](Self::certainty). In order, log odds and natural logarithms divided by 4:
     ///
     /// - log odds of the model, of the network, and their distance;
     /// - means of the model's over 0.3, 1 and 3 s, and of the network's;
@@ -72,9 +72,8 @@ impl<'a> Evidence<'a> {
     /// - the certainty of the network;
     /// - log odds of the fraction of power that model and network keep of the pair, and of the block;
     /// - the position of the band.
-    pub(super) fn inputs(&self) -> Vec<[f32; INPUTS]> {
+    pub(super) fn inputs(&self, certainty: f32) -> Vec<[f32; INPUTS]> {
         let bands = self.bands();
-        let certainty = self.certainty().unwrap_or_default();
         let odds: Vec<f32> = self.odds().flatten().copied().collect();
         let levels: Vec<f32> = self.levels().collect();
         let [model, network, level] = [&self.model, &odds, &levels].map(|values| paired(values, bands));

@@ -42,7 +42,8 @@ fn reference() -> impl Iterator<Item = (&'static str, Vec<f32>)> {
 #[test]
 fn inputs_are_those_of_the_training_framework() {
     let (network, gain) = block(BINS, FRAMES, 0.0);
-    let inputs = Evidence::new(&network, &gain, BINS).inputs();
+    let evidence = Evidence::new(&network, &gain, BINS);
+    let inputs = evidence.inputs(evidence.certainty().unwrap());
     let mut compared = 0;
     for (place, expected) in reference().filter(|(name, _)| name.contains(':')) {
         let (pair, band) = place.split_once(':').unwrap();

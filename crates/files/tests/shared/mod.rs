@@ -1,0 +1,23 @@
+//! What tests of files share.
+
+use std::path::Path;
+use std::process::Command;
+
+/// Runs ffmpeg in a folder; false, and loudly so, if it is not installed.
+pub fn ffmpeg(folder: &Path, arguments: &[&str]) -> bool {
+    let mut command = Command::new("ffmpeg");
+    command
+        .args(["-nostdin", "-hide_banner", "-loglevel", "error", "-y"])
+        .args(arguments)
+        .current_dir(folder);
+    match command.status() {
+        Ok(status) => {
+            assert!(status.success(), "{arguments:?}");
+            true
+        }
+        Err(_) => {
+            eprintln!("SKIPPED: ffmpeg is not installed, so that {arguments:?} was not tested");
+            false
+        }
+    }
+}
