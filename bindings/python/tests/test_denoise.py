@@ -128,7 +128,7 @@ def test_every_option_of_the_program_is_there(program):
     """What is no option of samples but of files and terminals is left out."""
     files = {
         "output-dir", "force", "residual", "plot", "plot-scale", "levels", "stats", "raw", "raw-out", "format", "salvage", "strict",
-        "noise-from", "manifest", "shard", "live", "latency", "quiet", "log", "help", "version",
+        "noise-from", "manifest", "shard", "live", "latency", "quiet", "log", "help", "version", "speech", "speech-format",
     }  # fmt: skip
     text = subprocess.run([program, "--help"], check=True, capture_output=True, text=True).stdout
     names = set(re.findall(r"^ +(?:-\w, )?--([a-z-]+)", text, re.MULTILINE))
