@@ -179,7 +179,7 @@ def dump(denoise, mixtures, out, jobs):
 
 # As in src/presence/pool.rs and src/wiener/fusion.rs.
 NEAR, NEAR_BANDS = (4, 15, 47), 6  # pairs of frames, and bands, to either side
-CERTAIN = (3.0, 6.0)
+CERTAIN = (1.0, 4.0)
 LEARNED = (5.0, 8.0)  # what is less certain is drawn more often
 MORE, LESS, EXPONENT = 0.95, 0.75, 1.1
 FLOOR = 10 ** (-45 / 20)

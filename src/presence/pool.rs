@@ -26,7 +26,7 @@ const LEAK: f32 = 0.1;
 /// Bound of the shift.
 const MAX_SHIFT: f32 = 8.0;
 /// Certainty below which changes apply in full, and above which not at all.
-const CERTAIN: (f32, f32) = (3.0, 6.0);
+const CERTAIN: (f32, f32) = (1.0, 4.0);
 const FORMAT: Format = Format { name: "alphamf-pool", version: 1 };
 
 /// A network of three layers; of each the weights (inputs x outputs, row by row), then the biases.

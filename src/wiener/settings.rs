@@ -29,7 +29,7 @@ impl Default for GainSettings {
     fn default() -> Self {
         Self {
             speech_presence: true,
-            learned_pool: false,
+            learned_pool: true,
             smooth: true,
             floor_db: NORMAL_FLOOR_DB,
             band_floors: true,
