@@ -8,6 +8,7 @@ use alphamf::{Denoiser, Dictionary, LiveDenoiser, Settings};
 use alphamf_eval::metrics;
 use counting::allocations;
 use rand::RngExt;
+use rand_distr::{Distribution, StandardNormal};
 use std::f32::consts::TAU;
 use std::sync::LazyLock;
 
@@ -245,6 +246,19 @@ fn noise_is_known_soon_and_followed() {
         let meters = live.meters();
         assert!((meters.noise_dbfs - level(&input[5 * second..6 * second])).abs() < 3.0, "{meters:?}");
         assert!(meters.gain_db < -15.0, "{meters:?}");
+    }
+}
+
+#[test]
+fn steady_noise_alone_is_gone_within_two_seconds() {
+    for (rate, amplitude) in [(16_000, 0.1), (16_000, 0.01), (48_000, 0.1)] {
+        let mut random = SeedTree::new(11).rng(0);
+        let gaussian =
+            |_| amplitude * <StandardNormal as Distribution<f32>>::sample(&StandardNormal, &mut random);
+        let input: Vec<f32> = (0..6 * rate).map(gaussian).collect();
+        let mut live = live(rate as u32, 1, LiveControls::default());
+        let change = level(&run(&mut live, &input, 480)[2 * rate..]) - level(&input[2 * rate..]);
+        assert!(change < -40.0, "{rate} Hz, {amplitude}: {change} dB");
     }
 }
 

@@ -5,7 +5,7 @@ use super::voice_activity::{VoiceActivity, VoiceDetector, VoiceEvent};
 use crate::denoiser::block::Separator;
 use crate::inference::online::OnlineSeparation;
 use crate::kernels::vector;
-use crate::presence::{CausalPresenceNet, PresenceNet};
+use crate::presence::{CausalPresenceNet, PresenceNet, RecentPresence};
 use crate::range::within;
 use crate::repair::{LiveClicks, LiveOffset};
 use crate::signal::check_recording;
@@ -29,6 +29,8 @@ const METER_SECONDS: f64 = 0.1;
 const SILENT_POWER: f32 = 1e-11;
 /// Samples are clamped to this, 40 dB above full scale.
 const MAX_AMPLITUDE: f32 = 100.0;
+/// Further attenuation where the network has found no speech recently, dB.
+const PAUSE_DB: f64 = -15.0;
 /// Samples closer to zero are set to zero: subnormal numbers are slow.
 const MIN_AMPLITUDE: f32 = 1e-15;
 
@@ -144,6 +146,7 @@ pub struct LiveDenoiser {
     /// Samples of the present hop so far.
     filled: usize,
     presence_net: Option<CausalPresenceNet>,
+    recent_presence: RecentPresence,
     separation: OnlineSeparation,
     /// Frames until the first window is complete.
     missing: usize,
@@ -228,6 +231,7 @@ impl LiveDenoiser {
             channels: (0..channels).map(|_| channel()).collect(),
             filled: 0,
             presence_net: net.map(|net| CausalPresenceNet::new(&net, bins, seconds)),
+            recent_presence: RecentPresence::new(bins, seconds),
             separation: separator.online(bins, seconds),
             missing: 0,
             scale: 1.0 / (stft.white_power() * channels as f32),
@@ -310,6 +314,7 @@ impl LiveDenoiser {
         if let Some(net) = &mut self.presence_net {
             net.reset();
         }
+        self.recent_presence.reset();
         self.separation.reset();
         let hop = self.stft.hop();
         self.missing = (self.stft.window() - hop) / hop;
@@ -428,6 +433,9 @@ impl LiveDenoiser {
         let found = self.separation.separate(&self.power, log_odds);
         if let Some(log_odds) = log_odds {
             pool_frame(found, log_odds);
+            let pause = amplitude(PAUSE_DB);
+            let factor = pause + (1.0 - pause) * self.recent_presence.update(log_odds);
+            found.iter_mut().for_each(|gain| *gain *= factor);
         }
         if self.noise_capture.left > 0 {
             self.gain.fill(floor);

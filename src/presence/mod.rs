@@ -13,6 +13,7 @@ mod causal;
 mod file;
 mod header;
 mod high_band;
+mod near;
 mod network;
 mod pool;
 mod sizes;
@@ -26,17 +27,9 @@ pub use sizes::BANDS;
 use crate::kernels::vector;
 use bands::{Bands, Interpolation, edges, features};
 pub(crate) use causal::CausalPresenceNet;
+pub(crate) use near::{RecentPresence, frame_presence};
 use network::Network;
 pub(crate) use pool::{PoolChange, PoolNet, trace_pool};
-
-/// Frames to either side within which speech counts as near.
-const NEAR_FRAMES: usize = 16;
-/// Number of bins in which near speech has high log odds; peaks of noise have them in fewer.
-const PRESENT_BINS: usize = 8;
-/// Log odds at which speech is near with even odds, and the slope of its log odds; tuned on white noise and speech
-/// (eval/results).
-const MIN_LOG_ODDS: f32 = -1.0;
-const SLOPE: f32 = 4.0;
 
 /// Estimates the log odds of speech in each time-frequency bin of a recording.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,22 +111,4 @@ fn spread(values: &[f32], edges: &[usize], bins: usize) -> Vec<f32> {
         interpolation.extend(values, &mut spread);
     }
     spread
-}
-
-/// Probability of speech near each frame, from log odds of speech (bins x frames): by the [`PRESENT_BINS`]-th highest of a
-/// frame.
-pub(crate) fn frame_presence(log_odds: &[f32], bins: usize) -> Vec<f32> {
-    let mut sorted = vec![0.0; bins];
-    let highest = |frame: &[f32]| {
-        sorted.copy_from_slice(frame);
-        let place = PRESENT_BINS.min(bins) - 1;
-        *sorted.select_nth_unstable_by(place, |a, b| b.total_cmp(a)).1
-    };
-    let odds: Vec<f32> = log_odds.chunks_exact(bins).map(highest).collect();
-    (0..odds.len())
-        .map(|t| {
-            let near = &odds[t.saturating_sub(NEAR_FRAMES)..(t + NEAR_FRAMES + 1).min(odds.len())];
-            vector::logistic(SLOPE * (near.iter().copied().fold(f32::NEG_INFINITY, f32::max) - MIN_LOG_ODDS))
-        })
-        .collect()
 }
