@@ -94,10 +94,11 @@ pub struct Options {
     )]
     pub dereverb: Option<f64>,
 
-    /// Couple or separate channels.
+    /// Couple or separate channels, or join microphones.
     ///
     /// Default: shared. shared applies one gain to all channels and keeps the stereo image; separate denoises each
-    /// channel alone.
+    /// channel alone; array takes the 2 to 16 channels for microphones that record one scene, uses the direction of sounds,
+    /// too, and gives the voice in each channel.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Denoising", value_name = "HOW", value_parser = words::<ChannelMode>(), hide_short_help = true))]
     pub channels: Option<ChannelMode>,

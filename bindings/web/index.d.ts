@@ -27,10 +27,11 @@ export interface Options {
   /** Reduce late reverberation, 0 (off) to 1 (full). Range: 0 to 1. Default: 0. Start with 0.5. */
   dereverb?: number;
   /**
-   * Couple or separate channels. Default: shared. shared applies one gain to all channels and keeps the stereo image;
-   * separate denoises each channel alone.
+   * Couple or separate channels, or join microphones. Default: shared. shared applies one gain to all channels and
+   * keeps the stereo image; separate denoises each channel alone; array takes the 2 to 16 channels for microphones that
+   * record one scene, uses the direction of sounds, too, and gives the voice in each channel.
    */
-  channels?: "shared" | "separate";
+  channels?: "shared" | "separate" | "array";
   /**
    * Seed the random numbers. Range: 0 to 18446744073709551615. Default: 0. The same seed gives the same output, on any
    * number of threads. It drives sampling and dither; with quality fast, dither alone.

@@ -11,6 +11,7 @@ mod speech_track;
 mod stream;
 mod voice_activity;
 
+pub use crate::array::MicrophoneFault;
 pub use crate::inference::{
     EmSettings, HamcmcMemory, ImpulseMode, MonteCarloAccumulator, Positivity, SamplerCounters,
     SamplingSettings,
@@ -31,6 +32,7 @@ pub use speech_track::{SpeechSegment, SpeechTrack};
 pub use stream::DenoiseStream;
 pub use voice_activity::{VoiceActivity, VoiceEvent};
 
+use crate::array::ARRAY_CHANNELS;
 use crate::model::Dictionary;
 use crate::presence::{HighBandPresenceNet, PoolNet, PresenceNet, PresenceNetError};
 use crate::samplers::SamplerError;
@@ -127,6 +129,14 @@ pub enum DenoiseError {
         /// Channels of the stream.
         expected: usize,
     },
+    /// A recording has too few or too many channels for [`ChannelMode::Array`].
+    #[error(
+        "{found} channels; an array has {} to {}", ARRAY_CHANNELS.start(), ARRAY_CHANNELS.end()
+    )]
+    ArrayChannels {
+        /// Channels of the recording.
+        found: usize,
+    },
     /// The recording has ended.
     #[error("the recording has ended")]
     Finished,
@@ -153,7 +163,9 @@ impl DenoiseError {
         match self {
             Self::PresenceNet(_) | Self::LevelNet(_) => ErrorKind::Model,
             Self::Settings(_) | Self::Sampler(_) | Self::NoNoise => ErrorKind::Setting,
-            Self::Signal(_) | Self::Channels { .. } | Self::NoiseRate { .. } => ErrorKind::Input,
+            Self::Signal(_) | Self::Channels { .. } | Self::ArrayChannels { .. } | Self::NoiseRate { .. } => {
+                ErrorKind::Input
+            }
             Self::Cancelled(_) => ErrorKind::Cancelled,
             Self::Window(_) | Self::Finished => ErrorKind::Other,
         }

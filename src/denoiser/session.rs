@@ -6,6 +6,7 @@ mod tests;
 
 use super::front_end::check_block;
 use super::{DenoiseError, DenoiseStream, Denoiser, NoiseProfile, SpeechLevels, SpeechTrack, Summary};
+use crate::array::Microphones;
 use crate::random::SeedTree;
 use crate::range::within;
 use crate::repair::Clipping;
@@ -57,6 +58,9 @@ pub enum ChannelMode {
     Shared,
     /// Each channel is denoised independently.
     Separate,
+    /// The channels are those of one microphone array of 2 to 16: speech is separated from noise by direction as well, and each
+    /// channel becomes the speech in it.
+    Array,
 }
 
 /// Finished samples of a recording.
@@ -99,6 +103,8 @@ pub struct Session {
     input_energy: Vec<f64>,
     /// Per channel.
     clipping: Vec<Clipping>,
+    /// Of an array.
+    microphones: Option<Microphones>,
     /// Finished samples per channel.
     samples: u64,
 }
@@ -113,11 +119,15 @@ impl Session {
         within("mix", settings.mix, 0.0..=1.0)?;
         check_recording(sample_rate, channels)?;
         let (count, width) = match settings.channels {
-            ChannelMode::Shared => (1, channels),
+            ChannelMode::Shared | ChannelMode::Array => (1, channels),
             ChannelMode::Separate => (channels, 1),
         };
+        let microphones = (settings.channels == ChannelMode::Array).then(|| Microphones::new(channels));
         let stream = |_| {
             let mut stream = denoiser.stream(sample_rate, width)?;
+            if microphones.is_some() {
+                stream.filter_as_array()?;
+            }
             if settings.deviation {
                 stream.record_gain_std();
             }
@@ -138,6 +148,7 @@ impl Session {
             waiting: vec![Vec::new(); channels],
             input_energy: vec![0.0; channels],
             clipping: vec![Clipping::default(); channels],
+            microphones,
             samples: 0,
         })
     }
@@ -190,6 +201,9 @@ impl Session {
             waiting.extend_from_slice(samples);
         }
         self.clipping.iter_mut().zip(block).for_each(|(clipping, samples)| clipping.count(samples));
+        if let Some(microphones) = &mut self.microphones {
+            microphones.add(block);
+        }
         let width = self.width();
         self.advance(progress, |stream, index, progress| {
             stream.push_with_progress(&block[index * width..(index + 1) * width], progress)
@@ -245,6 +259,7 @@ impl Session {
             channels: self.waiting.len(),
             samples: self.samples,
             duration_seconds: self.seconds(self.samples),
+            microphone_faults: self.microphones.as_ref().map(Microphones::faults).unwrap_or_default(),
             clipped_input_samples: self.clipping.iter().map(Clipping::samples).sum(),
             ..Statistics::of_streams(&summaries, &energies, self.settings.mix.into(), self.draws)
         }

@@ -10,11 +10,12 @@ use super::front_end::{BLOCK_FRAMES, FrontEnd};
 use super::levels::{LevelMeter, SpeechLevels};
 use super::speech_track::{SpeechTrack, TrackMeter};
 use super::{DenoiseError, NoiseProfile, Summary};
+use crate::array::{ARRAY_CHANNELS, SpatialFilter};
 use crate::denoiser::block::{GainSnapshots, Request, Separator};
 use crate::signal::progress::{self, ProgressCallback};
 use crate::transform::Spectrogram;
 use crate::wiener::floor::amplitude;
-use memory::{BlockGains, BlockMemory};
+use memory::{BlockGains, BlockMemory, OVERLAP_FRAMES};
 use output::Output;
 use record::Record;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub struct DenoiseStream {
     memory: BlockMemory,
     /// From frames to samples.
     output: Output,
+    /// Of several microphones.
+    array: Option<SpatialFilter>,
     /// What is reported.
     record: Record,
 }
@@ -56,6 +59,7 @@ impl DenoiseStream {
         Ok(Self {
             memory: BlockMemory::new(separator.settings.seed),
             output: Output::new(front_end.stft(), channels),
+            array: None,
             record: Record::default(),
             separator,
             front_end,
@@ -75,7 +79,7 @@ impl DenoiseStream {
         let stft = self.front_end.stft();
         // Less than a block of samples, less than a block of frames, and what later frames overlap. Blocks advance by
         // a block without its overlap, so at most that many frames wait.
-        let frames = BLOCK_FRAMES - memory::OVERLAP_FRAMES;
+        let frames = BLOCK_FRAMES - OVERLAP_FRAMES;
         self.block_samples() - 1 + frames * stft.hop() + stft.window() - stft.hop()
     }
 
@@ -94,6 +98,20 @@ impl DenoiseStream {
     /// Starts the noise estimate from the mean power per bin, summed over channels.
     pub(super) fn set_noise_power(&mut self, power: Vec<f32>) {
         self.memory.noise_profile = Some(power);
+    }
+
+    /// Filters the channels as those of one microphone array from now on, which should be the start: a multichannel Wiener filter with
+    /// the gain of all channels as prior gives the speech in each channel.
+    ///
+    /// # Errors
+    /// [`DenoiseError::ArrayChannels`] unless there are 2 to 16 channels.
+    pub fn filter_as_array(&mut self) -> Result<(), DenoiseError> {
+        let found = self.output.channels();
+        if !ARRAY_CHANNELS.contains(&found) {
+            return Err(DenoiseError::ArrayChannels { found });
+        }
+        self.array = Some(SpatialFilter::new(found, self.front_end.stft().bins()));
+        Ok(())
     }
 
     /// Records the standard deviation of the gain from now on, for [`take_gain_std`](Self::take_gain_std).
@@ -227,10 +245,14 @@ impl DenoiseStream {
         let gains = self.memory.join(gains, span, bins);
         self.record.add_gain_std(&gains);
         self.record.add_levels(&self.front_end, &gains, last);
-        let spectra = self.front_end.take(span.done);
+        let mut spectra = self.front_end.take(span.done);
         let first = self.memory.frames_done == 0;
         self.record.add_frames(self.front_end.stft(), &spectra, &gains, first, last);
-        self.output.push(spectra, &gains.applied);
+        match &mut self.array {
+            Some(array) => array.filter(&mut spectra, &gains.gain, &gains.applied, OVERLAP_FRAMES),
+            None => spectra.iter_mut().for_each(|channel| weight(channel, &gains.applied)),
+        }
+        self.output.push(spectra);
         self.memory.frames_done += span.done as u64;
         Ok(())
     }
@@ -305,11 +327,16 @@ impl DenoiseStream {
     fn filtered(&self, gain: &[f32]) -> Vec<Vec<f32>> {
         let filtered = |waiting: &Spectrogram| {
             let mut frames = waiting.clone();
-            frames.as_mut_slice().iter_mut().zip(gain).for_each(|(value, &gain)| *value *= gain);
+            weight(&mut frames, gain);
             self.front_end.stft().synthesise(&frames, self.front_end.samples() as usize)
         };
         self.front_end.spectrograms().map(filtered).collect()
     }
+}
+
+/// Multiplies frames by a gain (bins x frames).
+fn weight(frames: &mut Spectrogram, gain: &[f32]) {
+    frames.as_mut_slice().iter_mut().zip(gain).for_each(|(value, &gain)| *value *= gain);
 }
 
 /// Copies the frames of `partial` to their `places` in `whole`, bins each.

@@ -24,7 +24,6 @@ pub use header::{PresenceNetError, PresenceNetHeader};
 pub use high_band::{HighBandPresenceNet, HighBandPresenceNetHeader};
 pub use sizes::BANDS;
 
-use crate::kernels::vector;
 use bands::{Bands, Interpolation, edges, features};
 pub(crate) use causal::CausalPresenceNet;
 pub(crate) use near::{RecentPresence, frame_presence};

@@ -39,8 +39,10 @@ class Denoiser:
     :param mix: Set the fraction of denoised signal in the output. Range: 0 to 1. Default: 1. The rest is the input; 0
         returns the input.
     :param dereverb: Reduce late reverberation, 0 (off) to 1 (full). Range: 0 to 1. Default: 0. Start with 0.5.
-    :param channels: Couple or separate channels. Default: shared. shared applies one gain to all channels and keeps the
-        stereo image; separate denoises each channel alone. One of shared, separate.
+    :param channels: Couple or separate channels, or join microphones. Default: shared. shared applies one gain to all
+        channels and keeps the stereo image; separate denoises each channel alone; array takes the 2 to 16 channels for
+        microphones that record one scene, uses the direction of sounds, too, and gives the voice in each channel. One
+        of shared, separate, array.
     :param seed: Seed the random numbers. Range: 0 to 18446744073709551615. Default: 0. The same seed gives the same
         output, on any number of threads. It drives sampling and dither; with ``quality`` fast, dither alone.
     :param no_dither: Round to integers without dither. Pauses may then become digital silence and faint noise may be

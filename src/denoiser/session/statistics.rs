@@ -1,5 +1,6 @@
 //! Statistics of a session, over all of its streams.
 
+use crate::array::MicrophoneFault;
 use crate::denoiser::Summary;
 use crate::inference::{MonteCarloAccumulator, SamplerCounters};
 use serde::Serialize;
@@ -30,6 +31,8 @@ pub struct Statistics {
     /// Clipped input samples, summed over channels: those in runs of at least four at the extreme of their channel, if there
     /// are three or more such runs.
     pub clipped_input_samples: u64,
+    /// Faults of the microphones of an array; empty without.
+    pub microphone_faults: Vec<MicrophoneFault>,
     /// Removed time-domain clicks, summed over channels.
     pub clicks: usize,
     /// Blocks, summed over channels, in which heavy-tailed noise was suppressed in time.
@@ -100,6 +103,7 @@ impl Statistics {
                 .first()
                 .map_or([None; 6], |summary| summary.reverberation_seconds),
             clipped_input_samples: 0,
+            microphone_faults: Vec::new(),
             clicks: sum(|summary| summary.clicks),
             heavy_tailed_blocks: sum(|summary| summary.heavy_tailed_blocks),
             divergences: sum(|summary| summary.divergences),

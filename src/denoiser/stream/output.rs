@@ -22,10 +22,9 @@ impl Output {
         self.0.len()
     }
 
-    /// Filters the next frames of every channel by a gain (bins x frames), and synthesises them.
-    pub(super) fn push(&mut self, spectra: Vec<Spectrogram>, gain: &[f32]) {
-        for (channel, mut frames) in self.0.iter_mut().zip(spectra) {
-            frames.as_mut_slice().iter_mut().zip(gain).for_each(|(value, &gain)| *value *= gain);
+    /// Synthesises the next frames of every channel.
+    pub(super) fn push(&mut self, spectra: Vec<Spectrogram>) {
+        for (channel, frames) in self.0.iter_mut().zip(spectra) {
             channel.synthesiser.push(&frames, &mut channel.samples);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::speech::{SpeechFormat, Track};
 use crate::cli::terminal::{name, write_whole};
-use alphamf::denoiser::Statistics;
+use alphamf::denoiser::{MicrophoneFault, Statistics};
 use alphamf_eval::plot::Figure;
 use alphamf_files::Losses;
 use serde::Serialize;
@@ -73,6 +73,13 @@ impl Found {
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
         .chain(facts.into_iter().filter(|(is_so, _)| *is_so).map(|(_, what)| what.to_owned()))
+        .chain(self.statistics.microphone_faults.iter().map(|fault| match fault {
+            MicrophoneFault::Silent { channel } => format!("channel {channel} is silent"),
+            MicrophoneFault::Equal { channel, to } => format!("channel {channel} repeats channel {to}"),
+            MicrophoneFault::Inverted { channel } => {
+                format!("channel {channel} has the opposite sign of the others")
+            }
+        }))
         .chain(self.left_out.iter().cloned())
         .collect()
     }

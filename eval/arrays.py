@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Several microphones in simulated rooms: `denoise --channels array` beside one microphone, FastMNMF2 and AuxIVA.
+
+    pip install numpy scipy soundfile soxr pesq pystoi pyroomacoustics
+    python eval/arrays.py denoise DATA OUT [--mixtures 12] [--first 0]
+
+DATA holds dev/speech16 and dev/noise. Rooms of 4 to 8 m, 0.25 to 0.6 s of reverberation; 2 or 4 microphones in a row 5 cm apart, 8 in a
+circle of 20 cm; a voice at 0.8 to 2.5 m; one noise, two, or one from 12 directions; 5 and 0 dB in turn; 8 s at 16 kHz. Truth is the
+reverberant voice at the first microphone. Of FastMNMF2 and AuxIVA, the output that is nearest to the truth counts.
+"""
+
+import argparse
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pyroomacoustics as pra
+import soundfile as sf
+import soxr
+from pesq import pesq
+from pystoi import stoi
+from scipy.signal import istft, stft
+
+RATE, SECONDS = 16_000, 8
+LENGTH = RATE * SECONDS
+
+
+def read(path):
+    samples, rate = sf.read(path, always_2d=True)
+    return soxr.resample(samples[:, 0], rate, RATE) if rate != RATE else samples[:, 0]
+
+
+def noise_of(path):
+    samples = read(path)
+    samples = np.tile(samples, -(-LENGTH // len(samples)))[:LENGTH]
+    return samples / samples.std()
+
+
+def voice_of(path):
+    samples = read(path)
+    once = np.concatenate([samples, np.zeros(RATE // 4)])
+    return np.tile(once, -(-LENGTH // len(once)))[:LENGTH]
+
+
+def microphones(count, centre):
+    if count <= 4:
+        offsets = np.stack([0.05 * (np.arange(count) - (count - 1) / 2), np.zeros(count), np.zeros(count)])
+    else:
+        angles = 2 * np.pi * np.arange(count) / count
+        offsets = 0.1 * np.stack([np.cos(angles), np.sin(angles), 0 * angles])
+    return centre[:, None] + offsets
+
+
+def mixture(count, index, voices, noises):
+    """The voice at the first microphone, and all microphones (samples x microphones)."""
+    random = np.random.default_rng([count, index])
+    room = random.uniform([4, 3.5, 2.5], [8, 6, 3.2])
+    absorption, order = pra.inverse_sabine(random.uniform(0.25, 0.6), room)
+    centre = room / 2 + random.uniform(-0.5, 0.5, 3)
+    centre[2] = 1.2
+
+    def place():
+        while True:
+            place = random.uniform([0.4, 0.4, 1], room - [0.4, 0.4, 0.9])
+            if 0.8 < np.linalg.norm(place[:2] - centre[:2]) < 2.5:
+                return place
+
+    def heard(signals, places):
+        shoebox = pra.ShoeBox(room, fs=RATE, materials=pra.Material(absorption), max_order=min(order, 12))
+        shoebox.add_microphone_array(microphones(count, centre))
+        for signal, at in zip(signals, places):
+            shoebox.add_source(at, signal=signal)
+        shoebox.simulate()
+        return shoebox.mic_array.signals[:, :LENGTH]
+
+    kind = ("one noise", "two noises", "all around")[index % 3]
+    voice = heard([voice_of(random.choice(voices))], [place()])
+    drawn = [noise_of(random.choice(noises)) for _ in range(2 if kind == "two noises" else 1)]
+    if kind == "all around":
+        angles = 2 * np.pi * np.arange(12) / 12
+        around = [np.clip(centre + [3 * np.cos(a), 3 * np.sin(a), 0.3], 0.2, room - 0.2) for a in angles]
+        noise = heard([np.roll(drawn[0], i * LENGTH // 12) for i in range(12)], around)
+    else:
+        noise = heard(drawn, [place() for _ in drawn])
+    noise += 1e-3 * noise.std() * random.standard_normal(noise.shape)
+    snr = (5, 0)[index % 2]
+    noise *= np.sqrt((voice[0] ** 2).sum() / (noise[0] ** 2).sum()) * 10 ** (-snr / 20)
+    scale = 0.5 / np.abs(voice + noise).max()
+    return kind, scale * voice[0], scale * (voice + noise).T
+
+
+def si_sdr(truth, found):
+    scaled = (found @ truth) / (truth @ truth) * truth
+    return 10 * np.log10((scaled @ scaled) / ((found - scaled) @ (found - scaled)))
+
+
+def separated(name, samples, truth):
+    window = 1024 if name == "FastMNMF2" else 2048
+    spectra = stft(samples.T, RATE, nperseg=window, noverlap=3 * window // 4)[2].transpose(2, 1, 0)
+    np.random.seed(0)
+    if name == "FastMNMF2":
+        found = pra.bss.fastmnmf2(spectra, n_src=min(samples.shape[1], 3), n_iter=60, n_components=8, mic_index=0)
+    else:
+        found = pra.bss.auxiva(spectra, n_iter=40, proj_back=True)
+    found = np.asarray(found)
+    if found.shape[0] == spectra.shape[0]:
+        found = found.transpose(2, 0, 1)
+    outputs = [istft(source.T, RATE, nperseg=window, noverlap=3 * window // 4)[1][:LENGTH] for source in found]
+    return max(outputs, key=lambda output: si_sdr(truth, output))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("denoise")
+    parser.add_argument("data", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--mixtures", type=int, default=12)
+    parser.add_argument("--first", type=int, default=0, help="index of the first mixture")
+    given = parser.parse_args()
+    voices = sorted((given.data / "dev/speech16").iterdir())
+    noises = sorted((given.data / "dev/noise").iterdir())
+    for count in (2, 4, 8):
+        folder = given.out / str(count)
+        for name in ("first", "all"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        truths = {}
+        for index in range(given.first, given.first + given.mixtures):
+            kind, truth, samples = mixture(count, index, voices, noises)
+            truths[f"{index:03d}.wav"] = kind, truth
+            sf.write(folder / "all" / f"{index:03d}.wav", samples, RATE, "FLOAT")
+            sf.write(folder / "first" / f"{index:03d}.wav", samples[:, 0], RATE, "FLOAT")
+        for source, name, options in (("first", "one", []), ("all", "shared", []), ("all", "array", ["--channels", "array"])):
+            subprocess.run([given.denoise, folder / source, "-o", folder / name, "-q", "--force", *options], check=True)
+        scores = {}
+        for name in ("noisy", "one", "shared", "array", "FastMNMF2", "AuxIVA"):
+            rows = []
+            for file, (kind, truth) in truths.items():
+                if name in ("FastMNMF2", "AuxIVA"):
+                    found = separated(name, sf.read(folder / "all" / file)[0], truth)
+                else:
+                    found = sf.read(folder / ("first" if name == "noisy" else name) / file, always_2d=True)[0][:, 0]
+                truth = truth[: len(found)]
+                rows.append((si_sdr(truth, found), pesq(RATE, truth, found, "wb"), stoi(truth, found, RATE, extended=True)))
+            scores[name] = np.array(rows)
+            mean, change = scores[name].mean(0), scores[name] - scores.get("one", scores[name])
+            error = change.std(0, ddof=1) / np.sqrt(len(change))
+            print(f"{count} microphones, {name}: {mean[0]:.2f} / {mean[1]:.2f} / {mean[2]:.3f}; to one:", end=" ", flush=True)
+            print(" ".join(f"{c:+.3f}±{e:.3f}" for c, e in zip(change.mean(0), error)), flush=True)
+        for kind in sorted({kind for kind, _ in truths.values()}):
+            rows = [i for i, (of, _) in enumerate(truths.values()) if of == kind]
+            print(f"{count} microphones, {kind}: array to one {(scores['array'] - scores['one'])[rows].mean(0).round(2)}")
+
+
+if __name__ == "__main__":
+    main()

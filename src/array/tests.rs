@@ -1,0 +1,149 @@
+//! Several microphones: matrices against their definitions, and the filter where the answer is known.
+
+use super::bin::{BinFilter, Frame};
+use super::hermitian::{Matrix, Value};
+use super::*;
+use crate::random::SeedTree;
+use rand::Rng;
+use rand_distr::{Distribution, StandardNormal};
+
+/// A complex normal value of variance one.
+fn normal(random: &mut impl Rng) -> Value {
+    let mut part = || <StandardNormal as Distribution<f64>>::sample(&StandardNormal, random);
+    Complex::new(part(), part()) / 2f64.sqrt()
+}
+
+fn matrix(size: usize, random: &mut impl Rng) -> Matrix {
+    Matrix { size, values: (0..size * size).map(|_| normal(random)).collect() }
+}
+
+/// A positive definite matrix.
+fn covariance(size: usize, random: &mut impl Rng) -> Matrix {
+    let root = matrix(size, random);
+    root.congruent(&Matrix::identity(size))
+}
+
+fn distance(a: &Matrix, b: &Matrix) -> f64 {
+    a.values.iter().zip(&b.values).map(|(a, b)| (a - b).norm()).fold(0.0, f64::max)
+}
+
+fn diagonal(values: &[f64]) -> Matrix {
+    let mut matrix = Matrix::zero(values.len());
+    values.iter().enumerate().for_each(|(i, &value)| *matrix.at_mut(i, i) = value.into());
+    matrix
+}
+
+#[test]
+fn matrices_are_what_they_are_called() {
+    let mut random = SeedTree::new(1).rng(0);
+    for size in 1..=8 {
+        let a = covariance(size, &mut random);
+        let lower = a.cholesky();
+        assert!(distance(&lower.times(&lower.adjoint()), &a) < 1e-10, "{size}");
+        assert!((0..size).all(|i| (i + 1..size).all(|j| lower.at(i, j) == Value::ZERO)));
+        assert!(distance(&lower.inverse_of_lower().times(&lower), &Matrix::identity(size)) < 1e-8);
+        let (values, vectors) = a.clone().eigen();
+        assert!(distance(&vectors.congruent(&diagonal(&values)), &a) < 1e-10, "{size}");
+        assert!(distance(&vectors.adjoint().times(&vectors), &Matrix::identity(size)) < 1e-12);
+        assert!((values.iter().sum::<f64>() - a.trace()).abs() < 1e-10);
+    }
+    // Known by hand: [2 i; -i 2] has the eigenvalues 1 and 3.
+    let (mut values, _) =
+        Matrix { size: 2, values: vec![2.0.into(), Value::I, -Value::I, 2.0.into()] }.eigen();
+    values.sort_by(f64::total_cmp);
+    assert!((values[0] - 1.0).abs() < 1e-12 && (values[1] - 3.0).abs() < 1e-12, "{values:?}");
+}
+
+#[test]
+fn the_basis_diagonalises_both() {
+    let mut random = SeedTree::new(2).rng(0);
+    for size in [2, 4, 8] {
+        let (speech, noise) = (covariance(size, &mut random), covariance(size, &mut random));
+        let basis = super::bin::Basis::new(&speech, &noise);
+        let identity = Matrix::identity(size);
+        assert!(distance(&basis.analysis.congruent(&noise), &identity) < 1e-7);
+        assert!(distance(&basis.analysis.congruent(&speech), &diagonal(&basis.variances)) < 1e-5);
+        assert!(distance(&basis.synthesis.times(&basis.analysis), &identity) < 1e-7);
+    }
+}
+
+/// A voice and a noise of one direction each, in four channels with some noise of their own; frames x channels.
+struct Scene {
+    voice: Vec<Value>,
+    mixture: Vec<Value>,
+    /// The part of speech, with errors.
+    prior: Vec<f32>,
+}
+
+const CHANNELS: usize = 4;
+
+fn scene(frames: usize, seed: u64) -> Scene {
+    let mut random = SeedTree::new(seed).rng(0);
+    let [near, far]: [Vec<Value>; 2] = [0.4, -1.1].map(|phase: f64| {
+        (0..CHANNELS).map(|channel| Value::from_polar(1.0, phase * channel as f64)).collect()
+    });
+    let mut scene = Scene { voice: Vec::new(), mixture: Vec::new(), prior: Vec::new() };
+    for t in 0..frames {
+        let levels = [if t % 7 < 4 { 1.0 } else { 0.05 }, if t % 3 == 0 { 1.0 } else { 0.3 }];
+        let [s, n] = levels.map(|level: f64| normal(&mut random) * level);
+        for channel in 0..CHANNELS {
+            let image = near[channel] * s;
+            scene.voice.push(image);
+            scene.mixture.push(image + far[channel] * n + normal(&mut random) * 0.01);
+        }
+        let odds = (s.norm_sqr() / n.norm_sqr()).ln() + 2.0 * normal(&mut random).re;
+        scene.prior.push((1.0 / (1.0 + (-odds).exp())) as f32);
+    }
+    scene
+}
+
+fn error_db(found: impl Iterator<Item = Value>, voice: &[Value]) -> f64 {
+    let error: f64 = found.zip(voice).map(|(found, voice)| (found - voice).norm_sqr()).sum();
+    10.0 * (error / voice.iter().map(Value::norm_sqr).sum::<f64>()).log10()
+}
+
+fn frames(prior: &[f32]) -> Vec<Frame> {
+    prior.iter().map(|&prior| Frame::new(prior, 0.0)).collect()
+}
+
+fn widen(x: &Complex<f32>) -> Value {
+    Complex::new(x.re.into(), x.im.into())
+}
+
+#[test]
+fn directions_separate_what_the_gain_alone_does_not() {
+    let Scene { voice, mixture, prior } = scene(480, 3);
+    let alone = mixture.iter().enumerate().map(|(i, x)| x * f64::from(prior[i / CHANNELS]));
+    let alone = error_db(alone, &voice);
+    let found = BinFilter::new(CHANNELS).filter(&mixture, frames(&prior), 0);
+    let joint = error_db(found.iter().map(widen), &voice);
+    assert!(joint < alone - 12.0 && joint < -20.0, "{joint} dB, by the gain alone {alone} dB");
+}
+
+#[test]
+fn a_short_last_block_keeps_what_was_learned() {
+    let Scene { voice, mixture, prior } = scene(486, 4);
+    let (first, last) = mixture.split_at(480 * CHANNELS);
+    let mut filter = BinFilter::new(CHANNELS);
+    filter.filter(first, frames(&prior[..480]), 0);
+    let found = filter.filter(last, frames(&prior[480..]), 4);
+    let error = error_db(found.iter().map(widen), &voice[480 * CHANNELS..]);
+    assert!(error < -12.0, "{error} dB");
+    // Silence is silent.
+    let silence = filter.filter(&[Value::ZERO; 3 * CHANNELS], frames(&[0.5; 3]), 0);
+    assert!(silence.len() == 3 * CHANNELS && silence.iter().all(|x| *x == Complex::ZERO));
+}
+
+#[test]
+fn channels_that_say_the_same_are_filtered_by_the_gain() {
+    let mut random = SeedTree::new(5).rng(0);
+    let values: Vec<Value> = (0..400).flat_map(|_| [normal(&mut random); 2]).collect();
+    for (gain, floor) in [(0.9, 0.0), (0.1, 0.0), (0.1, 0.5)] {
+        let frames = vec![Frame::new(gain, floor); 400];
+        let found = BinFilter::new(2).filter(&values, frames, 0);
+        let energy = |values: &[Value]| values.iter().map(Value::norm_sqr).sum::<f64>();
+        let found: Vec<Value> = found.iter().map(widen).collect();
+        let ratio = (energy(&found) / energy(&values)).sqrt();
+        assert!((ratio - f64::from(gain.max(floor))).abs() < 0.1, "{gain} {floor}: {ratio}");
+    }
+}

@@ -1,0 +1,98 @@
+//! Several microphones in the whole chain: `ChannelMode::Array`.
+
+use alphamf::denoiser::{ChannelMode, MicrophoneFault, SessionSettings};
+use alphamf::{DenoiseError, Denoiser, Dictionary, Settings};
+use alphamf_eval::metrics;
+use std::sync::LazyLock;
+
+static DENOISER: LazyLock<Denoiser> =
+    LazyLock::new(|| Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap());
+
+const RATE: u32 = 16_000;
+
+fn demo(name: &str) -> Vec<f32> {
+    let path = format!("{}/audio/{name}", env!("CARGO_MANIFEST_DIR"));
+    alphamf_files::read(path).unwrap().into_channels().swap_remove(0)
+}
+
+/// The sum of the samples and an echo, each later by some samples.
+fn delayed(samples: &[f32], direct: usize, echo: usize) -> Vec<f32> {
+    let at = |n: usize, delay: usize| n.checked_sub(delay).map_or(0.0, |n| samples[n]);
+    (0..samples.len()).map(|n| at(n, direct) + 0.4 * at(n, echo)).collect()
+}
+
+/// The demo in a simple room, twice in a row: the voice in four channels, and the recording.
+fn room() -> (Vec<Vec<f32>>, Vec<Vec<f32>>) {
+    let (clean, noisy) = (demo("demo-clean.wav"), demo("demo-noisy.wav"));
+    let noise: Vec<f32> = noisy.iter().zip(&clean).map(|(noisy, clean)| 2.0 * (noisy - clean)).collect();
+    let twice = |samples: Vec<f32>| [&samples[..], &samples].concat();
+    let voice: Vec<Vec<f32>> = (0..4).map(|i| twice(delayed(&clean, 2 + i, 90 + 7 * i))).collect();
+    let noise = (0..4).map(|i| twice(delayed(&noise, 12 - 3 * i, 150 + 11 * i)));
+    let sum = |(noise, voice): (Vec<f32>, &Vec<f32>)| noise.iter().zip(voice).map(|(n, v)| n + v).collect();
+    let recording = noise.zip(&voice).map(sum).collect();
+    (voice, recording)
+}
+
+/// Denoises in pushes of `size` samples.
+fn denoise(recording: &[Vec<f32>], channels: ChannelMode, size: usize) -> Vec<Vec<f32>> {
+    let settings = SessionSettings { channels, ..SessionSettings::default() };
+    let mut session = DENOISER.session(RATE, recording.len(), settings).unwrap();
+    let mut denoised = vec![Vec::new(); recording.len()];
+    let mut append = |speech: Vec<Vec<f32>>| {
+        denoised.iter_mut().zip(speech).for_each(|(whole, samples)| whole.extend(samples));
+    };
+    for start in (0..recording[0].len()).step_by(size) {
+        let end = (start + size).min(recording[0].len());
+        let block: Vec<&[f32]> = recording.iter().map(|channel| &channel[start..end]).collect();
+        append(session.push(&block).unwrap().speech);
+    }
+    append(session.finish().unwrap().speech);
+    denoised
+}
+
+#[test]
+fn directions_help_in_every_channel() {
+    let (voice, recording) = room();
+    let [shared, array] =
+        [ChannelMode::Shared, ChannelMode::Array].map(|mode| denoise(&recording, mode, 1 << 30));
+    for (channel, voice) in voice.iter().enumerate() {
+        let [noisy, shared, array] =
+            [&recording, &shared, &array].map(|channels| metrics::si_sdr(voice, &channels[channel]).unwrap());
+        assert!(array > shared + 3.0, "{channel}: {noisy} dB noisy, {shared} dB shared, {array} dB array");
+    }
+}
+
+#[test]
+fn the_samples_depend_neither_on_pushes_nor_on_threads() {
+    let (_, recording) = room();
+    let whole = denoise(&recording, ChannelMode::Array, 1 << 30);
+    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let parts = one.install(|| denoise(&recording, ChannelMode::Array, 7_001));
+    assert!(whole == parts);
+    assert_eq!(whole[0].len(), recording[0].len());
+}
+
+#[test]
+fn silent_microphones_stay_silent() {
+    let (voice, mut recording) = room();
+    recording[2].fill(0.0);
+    let array = denoise(&recording, ChannelMode::Array, 1 << 30);
+    assert!(array[2].iter().all(|y| y.abs() < 1e-4));
+    let score = |channels: &[Vec<f32>]| metrics::si_sdr(&voice[0], &channels[0]).unwrap();
+    let shared = denoise(&recording, ChannelMode::Shared, 1 << 30);
+    assert!(score(&array) > score(&shared) + 2.0, "{} {}", score(&array), score(&shared));
+    let settings = SessionSettings { channels: ChannelMode::Array, ..SessionSettings::default() };
+    let mut session = DENOISER.session(RATE, 4, settings).unwrap();
+    let block: Vec<&[f32]> = recording.iter().map(|channel| &channel[..16_000]).collect();
+    session.push(&block).unwrap();
+    assert_eq!(session.statistics().microphone_faults, [MicrophoneFault::Silent { channel: 3 }]);
+}
+
+#[test]
+fn one_microphone_is_no_array() {
+    for found in [1, 17] {
+        let settings = SessionSettings { channels: ChannelMode::Array, ..SessionSettings::default() };
+        let error = DENOISER.session(RATE, found, settings).err().unwrap();
+        assert!(matches!(error, DenoiseError::ArrayChannels { found: of } if of == found), "{error}");
+    }
+}
