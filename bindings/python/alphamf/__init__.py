@@ -12,7 +12,7 @@ from . import _native, samplers
 from ._denoiser import Denoiser, denoise
 from ._live import Live, VoiceEvent
 from ._metrics import estoi, sdr, segmental_snr, si_sdr, snr, stoi
-from ._results import Denoised, Deviation, Levels, NoiseProfile
+from ._results import Denoised, Deviation, Levels, NoiseProfile, SpeechTrack
 from ._stream import Stream
 from ._training import evaluate, train
 
@@ -23,6 +23,7 @@ __all__ = [
     "Levels",
     "Live",
     "NoiseProfile",
+    "SpeechTrack",
     "Stream",
     "VoiceEvent",
     "denoise",

@@ -11,7 +11,7 @@ import numpy as np
 from . import _native
 from ._arrays import Model, Progress, as_channels, as_floats, check_dtype, check_rate, check_threads, file_bytes, to_json
 from ._live import Live
-from ._results import Denoised, NoiseProfile, read_stats, take_deviation, take_levels
+from ._results import Denoised, NoiseProfile, read_stats, take_deviation, take_levels, take_speech
 from ._stream import Stream
 
 if TYPE_CHECKING:
@@ -149,6 +149,7 @@ class Denoiser:
         residual: bool = False,
         deviation: bool = False,
         levels: bool = False,
+        track: bool = False,
         progress: Optional[Progress] = None,
     ) -> Denoised:
         """Denoises a recording.
@@ -160,6 +161,7 @@ class Denoiser:
         :param residual: return the residual, too.
         :param deviation: return the uncertainty of the gain, too.
         :param levels: return the speech level by band, with intervals, too.
+        :param track: return where speech is, too.
         :param progress: receives the completed fraction, 0 to 1; an exception cancels the work.
         :raises TypeError: for samples of other types than ``float32``, ``float64`` and ``int16``.
         :raises ValueError: for other shapes, samples that are not finite, and unsupported sample rates or numbers of
@@ -168,7 +170,7 @@ class Denoiser:
         recording = np.asarray(x)
         samples = as_floats(as_channels(recording))
         dtype = recording.dtype
-        session = self._session(sample_rate, len(samples), dtype, residual, deviation, levels)
+        session = self._session(sample_rate, len(samples), dtype, residual, deviation, levels, track)
         noise = self._noise(noise_from, samples, sample_rate)
         if noise is not None:
             session.set_noise_profile(noise._native)
@@ -186,6 +188,7 @@ class Denoiser:
             stats=read_stats(session, dtype),
             deviation=take_deviation(session, self._separate) if deviation else None,
             levels=take_levels(session, self._separate) if levels else None,
+            track=take_speech(session, self._separate) if track else None,
             noise=noise,
         )
 
@@ -199,13 +202,14 @@ class Denoiser:
         residual: bool = False,
         deviation: bool = False,
         levels: bool = False,
+        track: bool = False,
     ) -> Stream:
         """Starts a recording of any length in chunks of ``dtype``; memory does not grow with it.
 
         The parameters are those of :meth:`denoise`.
         """
         dtype = check_dtype(np.dtype(dtype))
-        session = self._session(sample_rate, channels, dtype, residual, deviation, levels)
+        session = self._session(sample_rate, channels, dtype, residual, deviation, levels, track)
         if noise_from is not None:
             session.set_noise_profile(noise_from._native)
         return Stream(session, channels, dtype, self._separate)
@@ -245,10 +249,17 @@ class Denoiser:
         return NoiseProfile(self._native.noise_profile(samples, check_rate(sample_rate)))
 
     def _session(
-        self, sample_rate: int, channels: int, dtype: np.dtype[Any], residual: bool, deviation: bool, levels: bool
+        self,
+        sample_rate: int,
+        channels: int,
+        dtype: np.dtype[Any],
+        residual: bool,
+        deviation: bool,
+        levels: bool,
+        track: bool,
     ) -> _native.Session:
         is_integer = dtype == np.int16
-        return self._native.session(check_rate(sample_rate), channels, is_integer, residual, deviation, levels)
+        return self._native.session(check_rate(sample_rate), channels, is_integer, residual, deviation, levels, track)
 
     def _noise(self, noise: Any, samples: Array, sample_rate: int) -> Optional[NoiseProfile]:
         if noise is None or isinstance(noise, NoiseProfile):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -44,12 +44,28 @@ class Levels:
 
 
 @dataclass(frozen=True)
+class SpeechTrack:
+    """Where speech is.
+
+    ``probability`` of speech per slot has shape ``(slots,)`` or, with separate channels, ``(channels, slots)``; slot 0
+    starts ``first_slot`` times ``slot_seconds`` after the start of the recording. ``segments`` has a row for each section
+    with speech that has ended: start and end in seconds, level in dBFS and SNR in dB. It is an array of shape ``(n, 4)``
+    in a tuple of one, or a tuple of one for each separate channel.
+    """
+
+    probability: Array
+    segments: Tuple[Array, ...]
+    slot_seconds: float
+    first_slot: int
+
+
+@dataclass(frozen=True)
 class Denoised:
     """A denoised recording.
 
     ``speech`` and ``residual``, the recording minus the speech, have the shape and type of the recording. ``stats`` has the
-    fields that ``denoise --stats`` reports of a file's samples. ``residual``, ``deviation`` and ``levels`` are ``None``
-    unless requested, ``noise`` (the noise profile) is ``None`` without ``noise_from``.
+    fields that ``denoise --stats`` reports of a file's samples. ``residual``, ``deviation``, ``levels`` and
+    ``track`` are ``None`` unless requested, ``noise`` (the noise profile) is ``None`` without ``noise_from``.
     """
 
     speech: Array
@@ -57,6 +73,7 @@ class Denoised:
     stats: Mapping[str, Any]
     deviation: Optional[Deviation]
     levels: Optional[Levels]
+    track: Optional[SpeechTrack]
     noise: Optional[NoiseProfile]
 
 
@@ -94,3 +111,10 @@ def take_levels(session: _native.Session, separate: bool) -> Levels:
     parts, edges_hertz, slot_seconds, first_slot = session.take_levels()
     values = np.stack([part.T for part in parts])
     return Levels(values if separate else values[0], np.asarray(edges_hertz), slot_seconds, first_slot)
+
+
+def take_speech(session: _native.Session, separate: bool) -> SpeechTrack:
+    tracks, slot_seconds, first_slot = session.take_speech()
+    values = np.stack([probability for probability, _ in tracks])
+    segments = tuple(rows for _, rows in tracks)
+    return SpeechTrack(values if separate else values[0], segments, slot_seconds, first_slot)

@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _native
 from ._arrays import as_floats, check_dtype
-from ._results import Deviation, Levels, read_stats, take_deviation, take_levels
+from ._results import Deviation, Levels, SpeechTrack, read_stats, take_deviation, take_levels, take_speech
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -77,6 +77,10 @@ class Stream:
     def take_levels(self) -> Levels:
         """Speech levels, of the slots completed since the last call."""
         return take_levels(self._session, self._separate)
+
+    def take_speech(self) -> SpeechTrack:
+        """Where speech is, of the slots completed and the sections ended since the last call."""
+        return take_speech(self._session, self._separate)
 
     def _give(self, blocks: Sequence[Array], flat: bool) -> Array:
         speech, *removed = (block.astype(self._dtype, copy=False) for block in blocks)

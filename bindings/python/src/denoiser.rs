@@ -4,7 +4,8 @@ use super::work::run;
 use super::{denoise_exception, value_error};
 use alphamf::Dictionary;
 use alphamf::denoiser::{
-    LiveControls, LiveSettings, Options, SessionOutput, SessionSettings, SpeechLevels, VoiceEvent,
+    LiveControls, LiveSettings, Options, SessionOutput, SessionSettings, SpeechLevels, SpeechTrack,
+    VoiceEvent,
 };
 use alphamf::transform::{FrameGrid, Stft};
 use alphamf_files::{Container, OutputSpec, Writer};
@@ -60,6 +61,7 @@ impl Denoiser {
         Ok(PyBytes::new(py, &self.denoiser.dictionary().to_bytes().map_err(value_error)?))
     }
 
+    #[allow(clippy::too_many_arguments, reason = "Python passes one flag for each result")]
     fn session(
         &self,
         sample_rate: u32,
@@ -68,8 +70,9 @@ impl Denoiser {
         residual: bool,
         deviation: bool,
         levels: bool,
+        speech: bool,
     ) -> PyResult<Session> {
-        let settings = SessionSettings { residual, deviation, levels, ..self.session.clone() };
+        let settings = SessionSettings { residual, deviation, levels, speech, ..self.session.clone() };
         let session = self.denoiser.session(sample_rate, channels, settings).map_err(denoise_exception)?;
         let layout = OutputSpec {
             sample_rate,
@@ -302,6 +305,12 @@ type Deviations<'py> = (Vec<Bound<'py, PyArray2<f32>>>, f64, f64);
 /// Speech levels, edges of their bands (Hz), duration of a slot (s) and number of the first slot.
 type Levels<'py> = (Vec<Bound<'py, PyArray3<f64>>>, Vec<f64>, f64, u64);
 
+/// Probability of speech per slot, and sections: start and end (s), level (dBFS) and SNR (dB).
+type Track<'py> = (Bound<'py, PyArray1<f32>>, Bound<'py, PyArray2<f64>>);
+
+/// Tracks, one or one per separate channel, duration of a slot (s) and number of the first slot.
+type Tracks<'py> = (Vec<Track<'py>>, f64, u64);
+
 /// Completed samples: result and, if requested, residual, channels x samples.
 type Blocks<'py> = Vec<Bound<'py, PyAny>>;
 
@@ -375,6 +384,22 @@ impl Session {
             PyArray1::from_vec(py, values.collect()).reshape([cells.len() / bands, bands, 3])
         });
         Ok((arrays.collect::<PyResult<_>>()?, edges_hertz, slot_seconds, first_slot))
+    }
+
+    /// One track, or one per separate channel.
+    fn take_speech<'py>(&self, py: Python<'py>) -> PyResult<Tracks<'py>> {
+        let found = locked(&self.state).session.take_speech();
+        let (slot_seconds, first_slot) =
+            found.first().map_or((0.0, 0), |track| (track.slot_seconds, track.first_slot));
+        let tracks = found.into_iter().map(|SpeechTrack { probability, segments, .. }| {
+            let count = segments.len();
+            let rows = segments.iter().flat_map(|segment| {
+                [segment.start_seconds, segment.end_seconds, segment.level_dbfs, segment.snr_db]
+            });
+            let rows = PyArray1::from_vec(py, rows.collect()).reshape([count, 4])?;
+            Ok((PyArray1::from_vec(py, probability), rows))
+        });
+        Ok((tracks.collect::<PyResult<_>>()?, slot_seconds, first_slot))
     }
 }
 

@@ -276,6 +276,28 @@ def test_levels_are_those_of_the_voice(noisy):
     assert alphamf.Denoiser(**FAST).denoise(samples, rate).levels is None
 
 
+def test_the_speech_track_is_the_streams_and_covers_the_recording(noisy):
+    samples, rate = noisy
+    track = alphamf.Denoiser(**FAST).denoise(samples, rate, track=True).track
+    assert (track.slot_seconds, track.first_slot) == (0.01, 0)
+    assert abs(len(track.probability) - len(samples) * 100 / rate) <= 1
+    assert 0 <= track.probability.min() and track.probability.max() <= 1
+    (segments,) = track.segments
+    assert len(segments) > 0 and np.all(segments[:, 0] < segments[:, 1]) and np.all(segments[1:, 0] > segments[:-1, 1])
+    stream = alphamf.Denoiser(**FAST).stream(rate, dtype=np.int16, track=True)
+    stream.push(samples)
+    parts = [stream.take_speech()]
+    stream.finish()
+    parts.append(stream.take_speech())
+    assert parts[1].first_slot == len(parts[0].probability)
+    assert np.array_equal(np.concatenate([part.probability for part in parts]), track.probability)
+    assert np.array_equal(np.concatenate([part.segments[0] for part in parts]), segments)
+    stereo = np.stack([samples, samples])
+    separate = alphamf.Denoiser(channels="separate", **FAST).denoise(stereo, rate, track=True).track
+    assert separate.probability.shape == (2, len(track.probability)) and len(separate.segments) == 2
+    assert alphamf.Denoiser(**FAST).denoise(samples, rate).track is None
+
+
 def test_a_denoiser_is_pickled_with_its_model(noisy, tmp_path):
     samples, rate = noisy
     path = tmp_path / "model.safetensors"
