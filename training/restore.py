@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from safetensors.numpy import load_file, safe_open
 
+import live
 from mixing import Mixer
-from losses import stft
+from losses import LIVE_HOPS, stft
 from network import HOP, PLACES, WINDOW, features
 from train import Run
 
@@ -91,8 +92,12 @@ def main():
 
     mixer = Mixer(a.prepared, 0)
     batch = mixer.batch(MIXTURES)
-    power = (stft(batch.noisy, WINDOW, HOP).abs() ** 2).transpose(1, 2)
-    seen = features(power[:, : power.shape[1] // 2 * 2], batch.half)
+    if a.live:
+        power = live.frames(batch.noisy, live.windows(LIVE_HOPS[1])[0]).abs() ** 2 * 10**-2.5
+    else:
+        power = (stft(batch.noisy, WINDOW, HOP).abs() ** 2).transpose(1, 2)
+    power = power[:, : power.shape[1] // 2 * 2]
+    seen = (live.features if a.live else features)(power, batch.half)
     net.eval()
     with torch.no_grad():
         net(seen)

@@ -128,7 +128,7 @@ def fitted(x, y, weights):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("prepared")
-    parser.add_argument("model", help="models/listener-live-16k.safetensors")
+    parser.add_argument("model", help="models/presence-live-16k.safetensors")
     parser.add_argument("--mixtures", type=int, default=120)
     parser.add_argument("--noises", type=int, default=48)
     parser.add_argument("--seed", type=int, default=4141)

@@ -52,7 +52,7 @@ for package in serde serde_core serde_json safetensors hashbrown tracing-core wa
     small+=(--config "profile.release.package.$package.opt-level=\"s\"")
 done
 # The weights of the causal network, which only real-time denoising loads.
-causal=../../models/listener-live-16k.safetensors
+causal=../../models/presence-live-16k.safetensors
 bindgen() {
     cargo run --locked --quiet --manifest-path bindgen/Cargo.toml --target-dir "$output/bindgen" -- "$@"
 }

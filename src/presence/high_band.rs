@@ -55,12 +55,12 @@ fn high_edges() -> [usize; HIGH_BANDS + 1] {
 }
 
 impl HighBandPresenceNet {
-    /// The network embedded in this crate: `models/listener-upper-48k.safetensors`.
+    /// The network embedded in this crate: `models/presence-high-band-48k.safetensors`.
     ///
     /// # Errors
     /// Only if the crate was built with a damaged file.
     pub fn built_in() -> Result<Self, PresenceNetError> {
-        Self::from_bytes(include_bytes!("../../models/listener-upper-48k.safetensors"))
+        Self::from_bytes(include_bytes!("../../models/presence-high-band-48k.safetensors"))
     }
 
     /// Reads a network from the bytes of its file, which has the layout of that of a [`PresenceNet`](super::PresenceNet).

@@ -38,20 +38,20 @@ pub struct PresenceNet {
 }
 
 impl PresenceNet {
-    /// The network embedded in this crate: `models/listener-16k.safetensors`.
+    /// The network embedded in this crate: `models/presence-16k.safetensors`.
     ///
     /// # Errors
     /// Only if the crate was built with a damaged file.
     pub fn built_in() -> Result<Self, PresenceNetError> {
-        Self::from_bytes(include_bytes!("../../models/listener-16k.safetensors"))
+        Self::from_bytes(include_bytes!("../../models/presence-16k.safetensors"))
     }
 
-    /// The causal network embedded in this crate: `models/listener-live-16k.safetensors`.
+    /// The causal network embedded in this crate: `models/presence-live-16k.safetensors`.
     ///
     /// # Errors
     /// Only if the crate was built with a damaged file.
     pub fn built_in_causal() -> Result<Self, PresenceNetError> {
-        Self::from_bytes(include_bytes!("../../models/listener-live-16k.safetensors"))
+        Self::from_bytes(include_bytes!("../../models/presence-live-16k.safetensors"))
     }
 
     /// Reads a network from the bytes of its file.

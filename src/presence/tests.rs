@@ -60,7 +60,7 @@ fn silence_and_a_single_frame_have_odds() {
 
 #[test]
 fn damaged_files_are_refused() {
-    let good = include_bytes!("../../models/listener-16k.safetensors");
+    let good = include_bytes!("../../models/presence-16k.safetensors");
     let read = |bytes: &[u8]| PresenceNet::from_bytes(bytes).unwrap_err();
     assert!(matches!(read(&good[..good.len() / 2]), PresenceNetError::File(TensorFileError::Bytes(_))));
     let text = String::from_utf8_lossy(&good[8..600]).into_owned();
