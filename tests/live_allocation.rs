@@ -28,7 +28,7 @@ fn nothing_is_allocated_while_it_runs() {
                 }
                 assert!(live.meters().noise_dbfs.is_finite());
             }
-            assert_eq!(allocations() - before, 0, "{rate} Hz, {latency_seconds} s, listener {listen}");
+            assert_eq!(allocations() - before, 0, "{rate} Hz, {latency_seconds} s, network {listen}");
         }
     }
     // Clicks are repaired, eight a second.

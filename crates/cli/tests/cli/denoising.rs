@@ -176,7 +176,7 @@ fn the_noise_can_be_estimated_from_a_section() {
         (0..64_000).map(|n| if n < 48_000 { 0.1 * tones(n as f32 / 16_000.0) } else { 0.0 }).collect();
     let noisy: Vec<f32> = clean.iter().zip(hiss(64_000)).map(|(s, n)| s + 0.1 * n).collect();
     write(&input, spec(16_000, 1), noisy.iter().copied());
-    // The listener knows by itself that tones are no voice.
+    // The speech-presence network finds by itself that tones are not speech.
     let quality = |options: &[&str]| {
         denoise([&input, &output]).args(FAST).arg("--no-neural").args(options).assert().success();
         si_sdr(&clean[..48_000], &read(&output).1[..48_000])

@@ -101,7 +101,6 @@ fn statistics_and_figures_hold_the_results() {
     assert_eq!(record["settings"]["seed"], 5);
     assert_eq!(record["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(record["dictionary_sha256"].as_str().unwrap().len(), 64);
-    // Nothing is refined where a listener hears.
     let file = &record["files"][0];
     for (key, value) in [("sample_rate", 16_000), ("channels", 2), ("samples", 16_000), ("clicks", 0)] {
         assert_eq!(file[key], value, "{key}");
@@ -166,6 +165,23 @@ fn manual_and_completions_have_the_options() {
     denoise(["man", "nothing"]).assert().code(USAGE);
     let help = printed(&["--help"]);
     assert!(help.contains("Exit codes") && help.contains("  130  interrupted\n"));
+}
+
+#[test]
+fn a_recording_without_speech_is_named() {
+    let folder = Folder::new();
+    let (input, output) = (folder.join("in.wav"), folder.join("out.wav"));
+    let said = |input: &Path| {
+        let assert = denoise([input, &output]).args(["--force", "--quality", "fast"]).assert().success();
+        String::from_utf8(assert.get_output().stderr.clone()).unwrap()
+    };
+    write(&input, spec(16_000, 1), hiss(48_000).map(|x| 0.1 * x));
+    assert!(
+        said(&input).contains("no speech found (if there is a voice, try --no-neural)"),
+        "{}",
+        said(&input)
+    );
+    assert!(!said(&demo("demo-noisy.wav")).contains("no speech found"));
 }
 
 #[test]

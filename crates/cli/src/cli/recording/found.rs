@@ -8,6 +8,10 @@ use alphamf_files::Losses;
 use serde::Serialize;
 use std::path::Path;
 
+/// Below this estimated SNR of the input no speech has been found, dB. Of 90 development mixtures at 0 to 15 dB none is below -18; 29 of 35
+/// noises alone are below this.
+const NO_SPEECH_DB: f64 = -30.0;
+
 /// The statistics of a denoised recording.
 #[derive(Debug, Serialize)]
 pub struct Found {
@@ -57,6 +61,10 @@ impl Found {
             (
                 self.other_recording_follows,
                 "another recording of another sample rate follows and was left out",
+            ),
+            (
+                self.statistics.snr_before_db.is_some_and(|snr| snr < NO_SPEECH_DB),
+                "no speech found (if there is a voice, try --no-neural)",
             ),
         ];
         [

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""The files that denoising improves least: a table of SI-SDR, and a picture of their spectrograms.
+
+    pip install numpy scipy soundfile matplotlib pillow
+    python eval/worst_files.py PICTURE.png FOLDER RESULT [FOLDER RESULT ...] [--count 10]
+
+FOLDER holds `noisy/NAME.wav` and `clean/NAME.wav`, as made by training/make_expressive.py; RESULT the denoised `NAME.wav`. SI-SDR is that
+above 75 Hz, dB. The picture has a row for each file: noisy, denoised and clean, 0 to half the rate, 60 dB from black to white.
+"""
+
+import argparse
+import io
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import soundfile
+from PIL import Image
+from scipy.signal import butter, sosfiltfilt, stft
+
+matplotlib.use("Agg")
+from matplotlib import pyplot
+
+RANGE = 60  # dB
+
+
+def si_sdr(estimate, clean, rate):
+    high_pass = butter(4, 75, "high", fs=rate, output="sos")
+    estimate, clean = (sosfiltfilt(high_pass, x) for x in (estimate, clean))
+    target = (estimate @ clean) / (clean @ clean) * clean
+    return 10 * np.log10((target @ target) / (np.square(estimate - target).sum() + 1e-20))
+
+
+def read(*paths):
+    """Signals of the same rate, cut to the shortest, and the rate in Hz."""
+    signals, rates = zip(*(soundfile.read(path) for path in paths))
+    assert len(set(rates)) == 1, f"{paths[0]}: rates differ: {rates}"
+    length = min(map(len, signals))
+    return [x[:length] for x in signals], rates[0]
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("picture")
+    a.add_argument("folders", nargs="+", metavar="FOLDER RESULT", type=Path)
+    a.add_argument("--count", type=int, default=10)
+    a = a.parse_args()
+    if len(a.folders) % 2:
+        raise SystemExit("a RESULT is missing: give FOLDER and RESULT in turn")
+    files = []
+    for folder, result in zip(a.folders[::2], a.folders[1::2]):
+        for noisy in sorted((folder / "noisy").glob("*.wav")):
+            signals, rate = read(noisy, result / noisy.name, folder / "clean" / noisy.name)
+            before, after = (si_sdr(x, signals[2], rate) for x in signals[:2])
+            files.append((after - before, before, after, noisy.stem, signals, rate))
+    if not files:
+        raise SystemExit(f"{a.folders[0]}/noisy: no WAV files")
+    worst = sorted(files, key=lambda file: file[0])[: a.count]
+    print("| file | noisy | denoised | change |\n|---|---|---|---|")
+    for change, before, after, name, *_ in worst:
+        print(f"| {name} | {before:.1f} | {after:.1f} | {change:+.1f} |")
+
+    figure, axes = pyplot.subplots(len(worst), 3, figsize=(9, 1.25 * len(worst)), sharex="col", squeeze=False)
+    for row, (*_, name, signals, rate) in zip(axes, worst):
+        spectra = [20 * np.log10(np.abs(stft(x, rate, nperseg=rate // 25)[2]) + 1e-9) for x in signals]
+        top = max(spectrum.max() for spectrum in spectra)
+        for axis, spectrum, signal in zip(row, spectra, signals):
+            extent = (0, len(signal) / rate, 0, rate / 2000)
+            axis.imshow(spectrum, cmap="gray", vmin=top - RANGE, vmax=top, origin="lower", aspect="auto", extent=extent)
+            axis.tick_params(labelsize=6)
+        row[0].set_ylabel(f"{name}\nkHz", fontsize=6)
+    for axis, title in zip(axes[0], ("noisy", "denoised", "clean")):
+        axis.set_title(title, fontsize=8)
+    for axis in axes[-1]:
+        axis.set_xlabel("s", fontsize=6)
+    figure.tight_layout(pad=0.4)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=100)
+    # Few shades of grey: a third of the size.
+    Image.open(drawn).convert("L").quantize(16).save(a.picture, optimize=True)
+
+
+if __name__ == "__main__":
+    main()
