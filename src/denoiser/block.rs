@@ -1,5 +1,6 @@
 //! One block of a recording: from powers to gains, through inference, speech presence and the Wiener filter.
 
+mod doubt;
 mod filter;
 mod presence;
 mod sweeps;
@@ -71,6 +72,8 @@ pub(crate) struct BlockState {
     levels: BinLevels,
     floors: Floors,
     pub decays: Decays,
+    /// Whether the speech-presence network was certain of speech so far.
+    speech_found: bool,
 }
 
 impl BlockState {
@@ -142,7 +145,29 @@ impl Separator {
         &self,
         grid: FrameGrid,
         power: &[f32],
-        request: Request,
+        request: &Request,
+        seeds: SeedTree,
+        progress: &mut dyn ProgressCallback,
+        snapshots: Option<GainSnapshots>,
+    ) -> Result<BlockResult, SeparationError> {
+        let net = self.presence_net.as_ref();
+        let mut result = self.separate_with(net, grid, power, request, seeds, progress, snapshots)?;
+        // Where the network has found a voice before, it finds it again.
+        if net.is_some() && !result.state.speech_found && doubt::is_without_speech(&result.gain, power) {
+            let alone = self.separate_with(None, grid, power, request, seeds, &mut (), None)?;
+            doubt::keep_a_part(&mut result.gain, &alone.gain, power);
+        }
+        Ok(result)
+    }
+
+    /// Separates one block with this speech-presence network, or by the model alone.
+    #[expect(clippy::too_many_arguments, reason = "those of a block, and the network")]
+    fn separate_with(
+        &self,
+        net: Option<&PresenceNet>,
+        grid: FrameGrid,
+        power: &[f32],
+        request: &Request,
         seeds: SeedTree,
         progress: &mut dyn ProgressCallback,
         snapshots: Option<GainSnapshots>,
@@ -150,7 +175,7 @@ impl Separator {
         let Settings { em, sampling, .. } = &self.settings;
         let bands = self.bands(grid, power, request.previous);
         let speech_spectra = self.dictionary.rows(bands.low);
-        let block = self.block(grid, bands, power, &request, &speech_spectra, seeds);
+        let block = self.block(net, grid, bands, power, request, &speech_spectra, seeds);
         let mut separation = Separation::new(&block.start, &block.power_low, &self.table, seeds.child(0));
         if let Some(presence) = block.presence.as_ref().filter(|_| self.settings.model.nonstationary_noise) {
             let noise = initial_noise_power(bands.low, &block.power_low, &presence.low);
@@ -164,7 +189,8 @@ impl Separator {
             let mut advance = |done: usize| advance(em.iterations + done);
             chain = block.sample(sampling, &mut separation, &mut advance, snapshots)?;
         }
-        let Filter { gain, model_gain, floors, high_band, levels, decays } = block.filter(&separation);
+        let Filter { gain, model_gain, floors, high_band, levels, decays, speech_found } =
+            block.filter(&separation);
         Ok(BlockResult {
             gain,
             model_gain,
@@ -180,6 +206,7 @@ impl Separator {
                 levels,
                 floors,
                 decays,
+                speech_found,
             },
         })
     }
@@ -192,8 +219,10 @@ impl Separator {
     }
 
     /// The inputs of a block, with the spectra of speech in the dictionary's band (bins x rank).
+    #[expect(clippy::too_many_arguments, reason = "those of a block, and the network")]
     fn block<'a>(
         &'a self,
+        net: Option<&PresenceNet>,
         grid: FrameGrid,
         bands: Bands,
         power: &'a [f32],
@@ -211,7 +240,7 @@ impl Separator {
         let power_high = rows(power, bins, low..occupied);
         Block {
             separator: self,
-            presence: self.presence_net.as_ref().map(|net| {
+            presence: net.map(|net| {
                 SpeechPresence::new(net, self.high_band_net.as_ref(), low, &power_low, &power_high)
             }),
             bins,
@@ -222,6 +251,7 @@ impl Separator {
             previous_high_band: factors.and_then(|previous| previous.high_band.as_ref()),
             previous_levels: previous.map(|previous| (&previous.levels, &previous.floors)),
             previous_decays: previous.map(|previous| &previous.decays),
+            speech_found: previous.is_some_and(|previous| previous.speech_found),
             start: Start {
                 bins: low,
                 speech_spectra,
@@ -269,6 +299,8 @@ struct Block<'a> {
     previous_high_band: Option<&'a HighBandState>,
     previous_levels: Option<(&'a BinLevels, &'a Floors)>,
     previous_decays: Option<&'a Decays>,
+    /// Whether the network was certain of speech before.
+    speech_found: bool,
     /// Inputs of the dictionary's band.
     start: Start<'a>,
     /// Whether to return the gain before fusion.

@@ -26,6 +26,8 @@ pub(super) struct Filter {
     pub levels: BinLevels,
     /// Decays of the room, of this block and those before it.
     pub decays: Decays,
+    /// Whether the network was certain of speech in this block or one before it.
+    pub speech_found: bool,
 }
 
 /// The gain of one band, bins x frames: the posterior mean, and after fusion with speech presence.
@@ -39,7 +41,7 @@ impl Block<'_> {
     pub(super) fn filter(&self, separation: &Separation) -> Filter {
         let Self { separator, bins, power, start, .. } = self;
         let settings = &separator.settings.gain;
-        let (low, split) = (self.low_band(separation), start.bins);
+        let ((low, speech_found), split) = (self.low_band(separation), start.bins);
         let (high, high_band) = self.high_band(separation, &low).unzip();
         let mut gain = self.join_bands(&low.pooled, high.as_ref().map(|high: &BandGain| &high.pooled));
         let model_gain = if self.model_gain {
@@ -60,13 +62,14 @@ impl Block<'_> {
         // The speech estimate of the high band is uncertain: no more noise is left there than just below.
         floors.level_off(split);
         let decays = self.suppress_reverberation(&mut gain);
-        Filter { gain, model_gain, floors, high_band, levels, decays }
+        Filter { gain, model_gain, floors, high_band, levels, decays, speech_found }
     }
 
-    /// The gain in the dictionary's band.
-    fn low_band(&self, separation: &Separation) -> BandGain {
+    /// The gain in the dictionary's band, and whether the network has found speech so far.
+    fn low_band(&self, separation: &Separation) -> (BandGain, bool) {
         let model = separation.mean_gain();
         let mut pooled = model.clone();
+        let mut speech_found = self.speech_found;
         if let Some(presence) = &self.presence {
             let nonstationary = self.separator.settings.model.nonstationary_noise;
             let weight = if nonstationary { NONSTATIONARY_WEIGHT } else { WEIGHT };
@@ -79,10 +82,13 @@ impl Block<'_> {
                         presence.frames.iter().map(|frame| frame + share * (1.0 - frame)).collect();
                     pool_changed(&mut pooled, &presence.low, &frames, weight, &more, &shift);
                 }
-                None => pool_log_odds(&mut pooled, &presence.low, &presence.frames, weight),
+                None => {
+                    speech_found = true;
+                    pool_log_odds(&mut pooled, &presence.low, &presence.frames, weight);
+                }
             }
         }
-        BandGain { model, pooled }
+        (BandGain { model, pooled }, speech_found)
     }
 
     /// The gain above the dictionary's band, and the state to carry over; `None` without occupied bins there.
