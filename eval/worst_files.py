@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The files that denoising improves least: a table of SI-SDR, and a picture of their spectrograms.
 
-    pip install numpy scipy soundfile matplotlib pillow
+    pip install numpy scipy soundfile matplotlib pillow bindings/python
     python eval/worst_files.py PICTURE.png FOLDER RESULT [FOLDER RESULT ...] [--count 10]
 
 FOLDER holds `noisy/NAME.wav` and `clean/NAME.wav`, as made by training/make_expressive.py; RESULT the denoised `NAME.wav`. SI-SDR is that
@@ -15,6 +15,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import soundfile
+from alphamf import si_sdr
 from PIL import Image
 from scipy.signal import butter, sosfiltfilt, stft
 
@@ -24,11 +25,8 @@ from matplotlib import pyplot
 RANGE = 60  # dB
 
 
-def si_sdr(estimate, clean, rate):
-    high_pass = butter(4, 75, "high", fs=rate, output="sos")
-    estimate, clean = (sosfiltfilt(high_pass, x) for x in (estimate, clean))
-    target = (estimate @ clean) / (clean @ clean) * clean
-    return 10 * np.log10((target @ target) / (np.square(estimate - target).sum() + 1e-20))
+def above_rumble(x, rate):
+    return sosfiltfilt(butter(4, 75, "high", fs=rate, output="sos"), x)
 
 
 def read(*paths):
@@ -51,7 +49,8 @@ def main():
     for folder, result in zip(a.folders[::2], a.folders[1::2]):
         for noisy in sorted((folder / "noisy").glob("*.wav")):
             signals, rate = read(noisy, result / noisy.name, folder / "clean" / noisy.name)
-            before, after = (si_sdr(x, signals[2], rate) for x in signals[:2])
+            *estimates, truth = (above_rumble(x, rate) for x in signals)
+            before, after = (si_sdr(truth, estimate) for estimate in estimates)
             files.append((after - before, before, after, noisy.stem, signals, rate))
     if not files:
         raise SystemExit(f"{a.folders[0]}/noisy: no WAV files")

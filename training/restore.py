@@ -93,11 +93,13 @@ def main():
     mixer = Mixer(a.prepared, 0)
     batch = mixer.batch(MIXTURES)
     if a.live:
+        # In the middle of the range of levels of `live_losses`.
         power = live.frames(batch.noisy, live.windows(LIVE_HOPS[1])[0]).abs() ** 2 * 10**-2.5
+        features_of_power = live.features
     else:
         power = (stft(batch.noisy, WINDOW, HOP).abs() ** 2).transpose(1, 2)
-    power = power[:, : power.shape[1] // 2 * 2]
-    seen = (live.features if a.live else features)(power, batch.half)
+        features_of_power = features
+    seen = features_of_power(power[:, : power.shape[1] // 2 * 2], batch.half)
     net.eval()
     with torch.no_grad():
         net(seen)

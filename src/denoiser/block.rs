@@ -29,7 +29,7 @@ use std::sync::Arc;
 use sweeps::ChainResult;
 
 /// What a block starts from, and what it returns beside its gain.
-#[derive(Default)]
+#[derive(Default, Clone, Copy)]
 pub(crate) struct Request<'a> {
     /// State of the previous block.
     pub previous: Option<&'a BlockState>,
@@ -39,6 +39,8 @@ pub(crate) struct Request<'a> {
     pub gain_std: bool,
     /// Whether to return the posterior-mean gain before fusion with speech presence.
     pub model_gain: bool,
+    /// Whether to leave the speech-presence network out.
+    pub model_alone: bool,
 }
 
 /// Intermediate results: every `every` Gibbs sweeps, `show` receives the number of sweeps and the gain (bins x frames).
@@ -139,35 +141,35 @@ impl Separator {
         OnlineSeparation::new(&self.dictionary, &self.table, alphas, bins, frame_seconds)
     }
 
-    /// Separates one block of powers (bins x frames): expectation maximisation, sampling, Wiener filter. `progress`
-    /// receives the completed fraction, 0 to 1.
+    /// Separates one block of powers (bins x frames), a second time by the model alone where the network finds no speech.
+    /// `progress` receives the completed fraction, 0 to 1, of the first time.
     pub(crate) fn separate(
         &self,
         grid: FrameGrid,
         power: &[f32],
-        request: &Request,
+        request: Request,
         seeds: SeedTree,
         progress: &mut dyn ProgressCallback,
         snapshots: Option<GainSnapshots>,
     ) -> Result<BlockResult, SeparationError> {
-        let net = self.presence_net.as_ref();
-        let mut result = self.separate_with(net, grid, power, request, seeds, progress, snapshots)?;
+        let mut result = self.separate_once(grid, power, request, seeds, progress, snapshots)?;
         // Where the network has found a voice before, it finds it again.
-        if net.is_some() && !result.state.speech_found && doubt::is_without_speech(&result.gain, power) {
-            let alone = self.separate_with(None, grid, power, request, seeds, &mut (), None)?;
+        result.state.speech_found |= request.previous.is_some_and(|previous| previous.speech_found);
+        let has_net = self.presence_net.is_some();
+        if has_net && !result.state.speech_found && doubt::is_without_speech(&result.gain, power) {
+            let request = Request { model_alone: true, gain_std: false, model_gain: false, ..request };
+            let alone = self.separate_once(grid, power, request, seeds, &mut (), None)?;
             doubt::keep_a_part(&mut result.gain, &alone.gain, power);
         }
         Ok(result)
     }
 
-    /// Separates one block with this speech-presence network, or by the model alone.
-    #[expect(clippy::too_many_arguments, reason = "those of a block, and the network")]
-    fn separate_with(
+    /// Separates one block: expectation maximisation, sampling, Wiener filter.
+    fn separate_once(
         &self,
-        net: Option<&PresenceNet>,
         grid: FrameGrid,
         power: &[f32],
-        request: &Request,
+        request: Request,
         seeds: SeedTree,
         progress: &mut dyn ProgressCallback,
         snapshots: Option<GainSnapshots>,
@@ -175,7 +177,7 @@ impl Separator {
         let Settings { em, sampling, .. } = &self.settings;
         let bands = self.bands(grid, power, request.previous);
         let speech_spectra = self.dictionary.rows(bands.low);
-        let block = self.block(net, grid, bands, power, request, &speech_spectra, seeds);
+        let block = self.block(grid, bands, power, &request, &speech_spectra, seeds);
         let mut separation = Separation::new(&block.start, &block.power_low, &self.table, seeds.child(0));
         if let Some(presence) = block.presence.as_ref().filter(|_| self.settings.model.nonstationary_noise) {
             let noise = initial_noise_power(bands.low, &block.power_low, &presence.low);
@@ -219,10 +221,8 @@ impl Separator {
     }
 
     /// The inputs of a block, with the spectra of speech in the dictionary's band (bins x rank).
-    #[expect(clippy::too_many_arguments, reason = "those of a block, and the network")]
     fn block<'a>(
         &'a self,
-        net: Option<&PresenceNet>,
         grid: FrameGrid,
         bands: Bands,
         power: &'a [f32],
@@ -233,14 +233,14 @@ impl Separator {
         let FrameGrid { bins, bin_hertz, frame_seconds } = grid;
         let Bands { low, occupied } = bands;
         let Settings { model, sampling, .. } = &self.settings;
-        let &Request { previous, noise_profile, gain_std, model_gain } = request;
+        let &Request { previous, noise_profile, gain_std, model_gain, model_alone } = request;
         // Factors of a narrower band do not cover the new bins.
         let factors = previous.filter(|previous| previous.occupied == occupied);
         let power_low = rows(power, bins, 0..low);
         let power_high = rows(power, bins, low..occupied);
         Block {
             separator: self,
-            presence: net.map(|net| {
+            presence: self.presence_net.as_ref().filter(|_| !model_alone).map(|net| {
                 SpeechPresence::new(net, self.high_band_net.as_ref(), low, &power_low, &power_high)
             }),
             bins,
@@ -251,7 +251,6 @@ impl Separator {
             previous_high_band: factors.and_then(|previous| previous.high_band.as_ref()),
             previous_levels: previous.map(|previous| (&previous.levels, &previous.floors)),
             previous_decays: previous.map(|previous| &previous.decays),
-            speech_found: previous.is_some_and(|previous| previous.speech_found),
             start: Start {
                 bins: low,
                 speech_spectra,
@@ -299,8 +298,6 @@ struct Block<'a> {
     previous_high_band: Option<&'a HighBandState>,
     previous_levels: Option<(&'a BinLevels, &'a Floors)>,
     previous_decays: Option<&'a Decays>,
-    /// Whether the network was certain of speech before.
-    speech_found: bool,
     /// Inputs of the dictionary's band.
     start: Start<'a>,
     /// Whether to return the gain before fusion.

@@ -309,11 +309,12 @@ impl DenoiseStream {
             noise_profile: noise_profile.as_deref(),
             gain_std,
             model_gain,
+            ..Request::default()
         };
         let duration = waiting as f64 * grid.frame_seconds;
         let progress: &mut dyn ProgressCallback =
             &mut |fraction: f64| progress.report(before + fraction * duration);
-        let result = self.separator.separate(grid, &power, &request, seeds, progress, snapshots)?;
+        let result = self.separator.separate(grid, &power, request, seeds, progress, snapshots)?;
         self.record.add_chain(&result);
         place(&places, &result.gain, &mut gains.gain, bins);
         place(&places, &result.gain_std, &mut gains.gain_std, bins);

@@ -26,7 +26,7 @@ pub(super) struct Filter {
     pub levels: BinLevels,
     /// Decays of the room, of this block and those before it.
     pub decays: Decays,
-    /// Whether the network was certain of speech in this block or one before it.
+    /// Whether the network is certain of speech in this block.
     pub speech_found: bool,
 }
 
@@ -65,11 +65,11 @@ impl Block<'_> {
         Filter { gain, model_gain, floors, high_band, levels, decays, speech_found }
     }
 
-    /// The gain in the dictionary's band, and whether the network has found speech so far.
+    /// The gain in the dictionary's band, and whether the network is certain of speech: nothing changes the pool then.
     fn low_band(&self, separation: &Separation) -> (BandGain, bool) {
         let model = separation.mean_gain();
         let mut pooled = model.clone();
-        let mut speech_found = self.speech_found;
+        let mut speech_found = false;
         if let Some(presence) = &self.presence {
             let nonstationary = self.separator.settings.model.nonstationary_noise;
             let weight = if nonstationary { NONSTATIONARY_WEIGHT } else { WEIGHT };

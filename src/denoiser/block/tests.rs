@@ -33,7 +33,7 @@ fn the_error_is_that_between_seeds() {
             .map(|seed| {
                 let request = Request::default();
                 let seeds = SeedTree::new(seed);
-                let separated = separator.separate(grid, &power, &request, seeds, &mut (), None).unwrap();
+                let separated = separator.separate(grid, &power, request, seeds, &mut (), None).unwrap();
                 (separated.gain, separated.monte_carlo)
             })
             .collect();
@@ -66,7 +66,7 @@ fn the_pool_is_changed_where_the_network_is_not_certain() {
         let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
         let request = Request::default();
         let seeds = SeedTree::new(3);
-        denoiser.separator.separate(grid, &power, &request, seeds, &mut (), None).unwrap().gain
+        denoiser.separator.separate(grid, &power, request, seeds, &mut (), None).unwrap().gain
     });
     assert_ne!(with, without);
     assert!(with.iter().all(|gain| (0.0..=1.0).contains(gain)));

@@ -57,7 +57,7 @@ fn denoise_at_once(samples: &[f32]) -> Vec<f32> {
     let streams = SeedTree::new(0);
     let request = Request::default();
     let separator = &denoiser.separator;
-    let separated = separator.separate(stft.grid(), &power, &request, streams, &mut (), None).unwrap();
+    let separated = separator.separate(stft.grid(), &power, request, streams, &mut (), None).unwrap();
     let mut gain = separated.gain;
     apply_floor(&mut gain, &separated.floor);
     frames.as_mut_slice().iter_mut().zip(&gain).for_each(|(x, gain)| *x *= gain);
