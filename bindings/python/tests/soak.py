@@ -31,6 +31,13 @@ def audio(rate: int) -> Any:
     return np.repeat(samples, rate // from_rate)
 
 
+def frames_of(rate: int, milliseconds: int) -> List[bytes]:
+    """The demo in frames."""
+    length = rate * milliseconds // 1000
+    samples = audio(rate)
+    return [samples[at : at + length].tobytes() for at in range(0, len(samples) - length, length)]
+
+
 def room_of(kind: str, denoiser: alphamf.Denoiser, rate: int) -> Callable[[bytes], object]:
     """A function that takes a frame through a filter."""
     if kind == "livekit":
@@ -63,9 +70,7 @@ def attend(work: Callable[[bytes], object], frames: List[bytes], start: float, p
 
 def soak(kind: str, rooms: int, rate: int, frame_ms: int, seconds: float) -> Tuple[Dict[str, Any], Any, Any]:
     """Figures of a soak; how late each frame of each room was, and each of the control, s."""
-    length = rate * frame_ms // 1000
-    samples = audio(rate)
-    frames = [samples[at : at + length].tobytes() for at in range(0, len(samples) - length, length)]
+    frames = frames_of(rate, frame_ms)
     period = frame_ms / 1000
     count = int(seconds / period)
     denoiser = alphamf.Denoiser()

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from conftest import AUDIO, read
-from soak import LIMIT, soak
+from soak import LIMIT, frames_of, room_of, soak
 
 import alphamf
 
@@ -347,17 +347,26 @@ def test_fifty_rooms_at_once_do_not_disturb_each_other(denoiser):
 
 
 @pytest.mark.parametrize("package", ["livekit", "pipecat"])
-def test_no_frame_of_a_call_is_late(package):
+def test_a_frame_takes_a_tenth_of_its_duration(package, denoiser):
     need(package)
-    # The system interrupts any thread at times, if rarely: one frame in a thousand. A slow filter is late in every attempt. That none at
-    # all is late in an hour is measured by soak.py, on a machine that does nothing else.
-    for _ in range(3):
-        figures, rows, control = soak(package, rooms=2, rate=48000, frame_ms=10, seconds=20)
-        print(figures)
-        if np.mean(rows > LIMIT) <= 1e-3:
-            return
-    if control.max() > LIMIT:
-        # A thread that computes nothing was late: nothing is on time here, and no filter is measured.
-        warnings.warn(f"the time of frames is NOT TESTED, as this machine is busy: {figures}", stacklevel=1)
-        pytest.skip("the machine is busy")
-    raise AssertionError(figures)
+    # By the clock of the process: another program's work does not count. Lateness in real time is measured by soak.py, on a machine
+    # that does nothing else.
+    work, frames = room_of(package, denoiser, 48000), frames_of(48000, 10)
+    times = []
+    for frame in frames:
+        before = time.process_time()
+        work(frame)
+        times.append(time.process_time() - before)
+    print(f"{package}: median {1e3 * np.median(times):.2f} ms, worst {1e3 * max(times):.2f} ms")
+    assert len(frames) > 300
+    assert np.median(times) < 0.1 * 0.01
+    assert np.quantile(times, 0.99) < LIMIT
+
+
+@pytest.mark.parametrize("package", ["livekit", "pipecat"])
+def test_a_call_in_real_time_is_measured(package):
+    need(package)
+    figures, rows, control = soak(package, rooms=2, rate=48000, frame_ms=10, seconds=1)
+    assert figures["frames"] == rows.size == 200 and control.size == 100
+    assert 0 < figures["median_ms"] <= figures["p99.9_ms"] <= figures["worst_ms"]
+    assert 0 < figures["cores_used"]
