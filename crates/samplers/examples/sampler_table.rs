@@ -1,6 +1,6 @@
 //! Every sampler on targets with known answers: the error of each expectation in units of its standard error.
 
-#[path = "../tests/proof/mod.rs"]
+#[path = "../tests/samplers/proof/mod.rs"]
 mod proof;
 mod shared;
 

@@ -1,13 +1,11 @@
 //! NUTS, Riemann manifold HMC, Fisher scoring and the recipe's own sampler: stationary laws against the exact answer.
 
-mod proof;
-
+use crate::proof::targets::WithMetric;
+use crate::proof::{self, Problem, constant};
 use alphamf_samplers::random::{SeedTree, SeededRng};
 use alphamf_samplers::recipe::*;
 use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
-use proof::targets::WithMetric;
-use proof::{Problem, constant};
 
 /// Asserts that a sampler finds the known moments, within five standard errors of a bias of so many deviations.
 fn assert_moments(

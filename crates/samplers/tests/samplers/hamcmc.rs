@@ -1,13 +1,11 @@
 //! HAMCMC: pairs, bias, positivity and bookkeeping.
 
-mod proof;
-
+use crate::proof::targets::gradient_at;
+use crate::proof::{self, constant, narrow, worst};
 use alphamf_samplers::lbfgs::InverseHessian;
 use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
-use proof::targets::gradient_at;
-use proof::{constant, narrow, worst};
 
 /// In one dimension a pair is the whole of `H`: `1 / (curvature + lambda)`, whichever states it is of.
 #[test]

@@ -1,6 +1,6 @@
 //! The first draws of every sampler, pinned bit for bit.
 //!
-//! To pin them anew: `cargo test -p alphamf-samplers --test golden -- --nocapture`, and copy what it
+//! To pin them anew: `cargo test -p alphamf-samplers --test samplers golden -- --nocapture`, and copy what it
 //! prints into the column of the CPU's kind.
 
 use alphamf_samplers::random::SeedTree;

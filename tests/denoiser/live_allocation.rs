@@ -1,10 +1,8 @@
 //! A live denoiser, once made, never allocates: here, that would count.
 
-mod counting;
-
+use crate::counting::allocations;
 use alphamf::denoiser::{LiveControls, LiveSettings};
 use alphamf::{Denoiser, Dictionary, Settings};
-use counting::allocations;
 
 #[test]
 fn nothing_is_allocated_while_it_runs() {

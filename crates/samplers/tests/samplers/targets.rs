@@ -1,14 +1,14 @@
 //! The example targets, as they are and in other coordinates: slopes by differences, values by other ways to them, data by
 //! their law.
 
-mod proof;
-
 use std::f64::consts::PI;
 
+use crate::proof::targets::{
+    Named, WithMetric, assert_close, gammas, gradient_at, gradient_on, logistic, targets,
+};
 use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
-use proof::targets::{Named, WithMetric, assert_close, gammas, gradient_at, gradient_on, logistic, targets};
 use rand::RngExt;
 
 /// How `f` changes with coordinate `row` of `theta`: central differences.

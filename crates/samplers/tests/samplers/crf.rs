@@ -1,6 +1,6 @@
 //! The conditional random field against exact enumeration of all labellings.
 
-#[path = "../examples/shared/crf.rs"]
+#[path = "../../examples/shared/crf.rs"]
 #[allow(dead_code)] // The example takes the rest.
 mod model;
 

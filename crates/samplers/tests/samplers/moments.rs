@@ -1,7 +1,6 @@
 //! Every sampler on at least three targets with known answers.
 
-mod proof;
-
+use crate::proof;
 use std::time::Instant;
 
 #[test]

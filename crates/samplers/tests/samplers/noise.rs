@@ -1,13 +1,11 @@
 //! Gradient noise of known covariance, masses, diffusions and momenta drawn anew: stationary laws against the exact
 //! answer.
 
-mod proof;
-
+use crate::proof::constant;
 use alphamf_samplers::random::{SeedTree, SeededRng};
 use alphamf_samplers::recipe::{Friction, RecipeSampler};
 use alphamf_samplers::targets::{Banana, Gaussian};
 use alphamf_samplers::*;
-use proof::constant;
 
 /// How the metric of [`Noisy`] looks.
 #[derive(Clone, Copy, PartialEq)]

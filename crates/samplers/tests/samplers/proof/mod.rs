@@ -1,11 +1,10 @@
 //! Estimates of known expectations with their standard errors, for tests and the table of samplers.
 
-#![allow(dead_code)] // Each user takes a part.
+#![allow(dead_code)] // The table of samplers takes a part.
 
 mod cases;
 pub mod targets;
 
-#[allow(unused_imports)] // Each user takes a part.
 pub use cases::*;
 
 use std::sync::OnceLock;

@@ -1,12 +1,10 @@
 //! Live: the promises of [`LiveDenoiser`], and what users of others complain of.
 
-mod counting;
-
+use crate::counting::allocations;
 use alphamf::denoiser::{LiveControls, LiveSettings};
 use alphamf::random::SeedTree;
 use alphamf::{Denoiser, Dictionary, LiveDenoiser, Settings};
 use alphamf_eval::metrics;
-use counting::allocations;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use std::f32::consts::TAU;
@@ -414,14 +412,14 @@ fn minutes_later_it_is_as_at_first() {
     long_run(150);
 }
 
-/// `cargo test --test live an_hour_later -- --ignored`
+/// `cargo test --test denoiser an_hour_later -- --ignored`
 #[test]
 #[ignore = "takes minutes"]
 fn an_hour_later_it_is_as_at_first() {
     long_run(3_600);
 }
 
-/// `cargo test --test live a_day_later -- --ignored`
+/// `cargo test --test denoiser a_day_later -- --ignored`
 #[test]
 #[ignore = "takes an hour"]
 fn a_day_later_it_is_as_at_first() {

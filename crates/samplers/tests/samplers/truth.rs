@@ -1,12 +1,10 @@
 //! Stationary laws on targets that the proofs of `moments.rs` do not use.
 
-mod proof;
-
+use crate::proof::{constant, narrow};
 use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::recipe;
 use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
-use proof::{constant, narrow};
 
 /// A function of the state.
 type Value<'a> = &'a dyn Fn(&[f64]) -> f64;

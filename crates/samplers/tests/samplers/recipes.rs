@@ -1,14 +1,12 @@
 //! Drifts and noise follow the recipe, and wrong variants are caught.
 
-mod proof;
-
+use crate::proof::targets::{assert_close, gradient_at, targets};
+use crate::proof::{self, constant, summarise, worst};
 use alphamf_samplers::lbfgs::InverseHessian;
 use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::recipe::{self, Recipe};
 use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
-use proof::targets::{assert_close, gradient_at, targets};
-use proof::{constant, summarise, worst};
 
 /// The move of one noiseless step of 1e-6, divided by the step.
 fn measured_drift(

@@ -1,11 +1,9 @@
 //! Blocks share a sampler and nothing else: neither each other's states nor gradients, whatever moves them.
 
-mod proof;
-
+use crate::proof::{boxed, constant};
 use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::Gaussian;
 use alphamf_samplers::*;
-use proof::{boxed, constant};
 
 const DIMENSION: usize = 3;
 const BLOCKS: usize = 4;

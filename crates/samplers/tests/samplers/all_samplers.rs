@@ -1,12 +1,10 @@
 //! Errors, divergences, adaptation and chains of all samplers.
 
-mod proof;
-
+use crate::proof::constant;
+use crate::proof::targets::assert_close;
 use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
-use proof::constant;
-use proof::targets::assert_close;
 
 #[test]
 fn bad_settings_and_starts_are_typed_errors() {

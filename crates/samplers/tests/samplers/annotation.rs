@@ -1,6 +1,6 @@
 //! The annotation model against exact enumeration of all classes.
 
-#[path = "../examples/shared/annotation.rs"]
+#[path = "../../examples/shared/annotation.rs"]
 #[allow(dead_code)] // The example takes the rest.
 mod model;
 

@@ -1,6 +1,6 @@
 //! What the library computes, pinned bit for bit: any change of these values is a change of what it does.
 //!
-//! To pin them anew: `cargo test --test golden -- --nocapture`, and copy what it prints.
+//! To pin them anew: `cargo test --test denoiser golden -- --nocapture`, and copy what it prints.
 
 use alphamf::denoiser::{Denoiser, GainSettings, Settings};
 use alphamf::learning::{Corpus, TrainingSettings};

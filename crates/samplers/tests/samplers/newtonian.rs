@@ -1,11 +1,9 @@
 //! Newtonian Monte Carlo: coordinates, burn-in and the edge of the support.
 
-mod proof;
-
+use crate::proof::targets::logistic;
 use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
-use proof::targets::logistic;
 
 /// The single-site view of logarithms, of mirrored unknowns and of other units.
 #[test]

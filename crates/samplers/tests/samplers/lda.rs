@@ -1,15 +1,14 @@
 //! Latent Dirichlet allocation against exact enumeration of all topics of all words.
 
-#[path = "../examples/shared/lda.rs"]
+#[path = "../../examples/shared/lda.rs"]
 #[allow(dead_code)] // The example takes the rest.
 mod model;
-mod proof;
 
+use crate::proof::{self, Problem, Quantity, constant};
 use alphamf_samplers::diagnostics::mean_and_variance;
 use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::*;
 use model::{Document, Lda, Shape};
-use proof::{Problem, Quantity, constant};
 use rand::RngExt;
 use rand_distr::{Distribution, Gamma};
 

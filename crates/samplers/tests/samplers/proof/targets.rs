@@ -1,6 +1,6 @@
 //! A state of every example target, as it is and in other coordinates.
 
-#[path = "../../examples/shared/with_metric.rs"]
+#[path = "../../../examples/shared/with_metric.rs"]
 mod with_metric;
 
 use alphamf_samplers::random::SeedTree;

@@ -1,0 +1,14 @@
+//! Promises of the library, in one program: a program for each file would compile and link the library again.
+
+mod array;
+mod counting;
+mod cries;
+mod golden;
+mod impulses;
+mod levels;
+mod live;
+mod live_allocation;
+mod properties;
+mod samplers;
+mod steady_noise;
+mod wide_band;
