@@ -2,7 +2,7 @@
 """The mean of two runs' weights, where one went on from the other: average.py FIRST SECOND SHARE OUT
 
 SHARE is what the first counts, 0 to 1. Runs that end at rest lie on either side of the same valley: the mean of their weights
-hears what neither has heard better than both (Wortsman and others 2022, "Model soups"). Only `export.py` reads OUT.
+does better on new recordings than both (Wortsman and others 2022, "Model soups"). Only `export.py` reads OUT.
 """
 
 import argparse

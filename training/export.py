@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write what was learned as the program reads it: export.py CHECKPOINT OUT.safetensors [--reference OUT.csv] [--live]
 
-Weights become whole numbers from -127 to 127 times a scale for every output: with them the listener on its own has the same
+Weights become whole numbers from -127 to 127 times a scale for every output: with them the network on its own has the same
 SI-SDR to 0.001 dB.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 import live
-from network import BANDS, BINS, HALF, HALF_BANDS, LIVE_SHAPE, PLACES, RATE, WINDOW, Listener, features_of, interpolation
+from network import BANDS, BINS, HALF, HALF_BANDS, LIVE_SHAPE, PLACES, RATE, WINDOW, PresenceNet, features_of, interpolation
 from train import weights_of
 
 
@@ -82,7 +82,7 @@ def listened(net, power, bands, is_live):
     if not is_live:
         return net(torch.from_numpy(features_of(power, bands))[None])[0]
     # Frames are 8 ms apart, those of a pair 16 ms: four sequences of pairs take turns.
-    seen = torch.from_numpy(live.features_of(power, bands, live.HEARD_HOP))
+    seen = torch.from_numpy(live.features_of(power, bands, live.FRAME_HOP))
     odds = torch.empty(len(power), BANDS)
     for turn in range(4):
         last = torch.arange(turn, len(power), 4)
@@ -104,10 +104,10 @@ def main():
     a.add_argument("checkpoint")
     a.add_argument("out")
     a.add_argument("--reference", help="where to write some of its log odds, for the test")
-    a.add_argument("--live", action="store_true", help="it hears the past alone")
+    a.add_argument("--live", action="store_true", help="it is causal")
     a = a.parse_args()
     c = torch.load(a.checkpoint, weights_only=False, map_location="cpu")
-    net = Listener(a.live, **(LIVE_SHAPE if a.live else {}))
+    net = PresenceNet(a.live, **(LIVE_SHAPE if a.live else {}))
     net.load_state_dict(weights_of(c))
     net.eval()
     n = net.n
@@ -140,7 +140,7 @@ def main():
         after=[l.convolution.dilation[0] for l in net.after],
         hours=round(c["seen"] / 3600, 2),
     )
-    write(a.out, "alphamf-listener", header, tensors)
+    write(a.out, "alphamf-presence", header, tensors)
     print(header, {name: len(values) for name, _, values in tensors})
     if a.reference:
         # At two bandwidths; values of a few bins as the test reads them.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A checkpoint for a listener that hears the past alone, from one that hears both sides: fold.py CHECKPOINT LIVE_CHECKPOINT
+"""A checkpoint of a causal network, from one that sees the future too: fold.py CHECKPOINT LIVE_CHECKPOINT
 
 Taps into the future are added to the present ones in the shares that served best without any learning.
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A checkpoint for the layers of `network.py`, from one that has fewer: grow.py CHECKPOINT OUT
 
-It hears what it heard before: layers that it lacked stand behind the others of their kind, and add nothing yet.
+It computes what it computed before: layers that it lacked stand behind the others of their kind, and add nothing yet.
 """
 
 import sys

@@ -1,12 +1,12 @@
-"""What the listener sees and is judged by live: frames of long windows that end soon, and statistics of the past alone."""
+"""What the speech-presence network sees and is judged by live: frames of long windows that end soon, and statistics of the past alone."""
 
 import numpy as np
 import torch
 
 from network import BANDS, BINS, HALF_BANDS, HOP, RATE, WINDOW, levels_of
 
-HEARD_HOP = 128  # samples from one frame that is listened to to the next
-# The same as in src/listener/live.rs.
+FRAME_HOP = 128  # samples between the frames that the network sees
+# The same as in src/presence/causal.rs.
 MEAN_SECONDS, QUIET_SECONDS, QUIET, LEAST = 3.0, 8.0, 0.1, 1e-9
 LOWEST, CELL, CELLS = -32.0, 0.4, 96
 

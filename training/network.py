@@ -1,4 +1,4 @@
-"""The listener: what a recording's own spectrum says of where the voice is. Shapes are (examples, channels, frames, places)."""
+"""The speech-presence network: what a recording's own spectrum says of where the voice is. Shapes are (examples, channels, frames, places)."""
 
 import numpy as np
 import torch
@@ -129,8 +129,8 @@ class Layer(nn.Module):
         return x + y if self.residual else y
 
 
-class Listener(nn.Module):
-    """live: it hears the past alone."""
+class PresenceNet(nn.Module):
+    """live: it is causal."""
 
     def __init__(
         self,

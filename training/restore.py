@@ -69,7 +69,7 @@ def main():
     a.add_argument("prepared")
     a.add_argument("model")
     a.add_argument("checkpoint")
-    a.add_argument("--live", action="store_true", help="it hears the past alone")
+    a.add_argument("--live", action="store_true", help="it is causal")
     a = a.parse_args()
     torch.manual_seed(0)
     run = Run(rate=1e-3, live=a.live)

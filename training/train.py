@@ -23,7 +23,7 @@ import torch.multiprocessing as mp
 
 from losses import live_losses, losses
 from mixing import Mixer
-from network import LIVE_SHAPE, Listener
+from network import LIVE_SHAPE, PresenceNet
 
 REPORT_EVERY = 20  # steps
 SAVE_SECONDS = 60
@@ -88,7 +88,7 @@ class Run:
     def __init__(self, rate, live=False, device="cpu", shape=None):
         self.device = torch.device(device)
         self.shape = dict(LIVE_SHAPE if live else {}) if shape is None else shape
-        self.net = Listener(live, **self.shape).to(self.device, memory_format=torch.channels_last)
+        self.net = PresenceNet(live, **self.shape).to(self.device, memory_format=torch.channels_last)
         self.average = {name: value.clone() for name, value in self.net.state_dict().items()}
         matrices = [p for p in self.net.parameters() if p.dim() > 2 and len(p) > 1]
         others = [p for p in self.net.parameters() if not (p.dim() > 2 and len(p) > 1)]
@@ -210,7 +210,7 @@ def learn(rank, a):
             means, pace = (sums / REPORT_EVERY).tolist(), per_step * REPORT_EVERY / (time.time() - since)
             print(
                 f"step {run.step} ({float(progress):.0%}) losses {means[0]:.4f} {means[1]:.4f} SNR {means[2]:.2f} dB "
-                f"ESTOI {means[3]:.4f} gradient {float(norm):.2f} heard {run.seen / 3600:.2f} h, {pace:.1f} s/s",
+                f"ESTOI {means[3]:.4f} gradient {float(norm):.2f} seen {run.seen / 3600:.2f} h, {pace:.1f} s/s",
                 flush=True,
             )
             sums.zero_()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Learn where the voice is above 8 kHz, given what is there and what the listener hears below.
+"""Learn where the voice is above 8 kHz, given what is there and what the speech-presence network finds below.
 
-    upper.py mix PREPARED LISTENER MIXTURES.npz [--count N] [--seed N]   PREPARED by prepare.py --full-band
+    upper.py mix PREPARED CHECKPOINT MIXTURES.npz [--count N] [--seed N]   PREPARED by prepare.py --full-band
     upper.py learn MIXTURES.npz CHECKPOINT [--epochs N]
     upper.py export CHECKPOINT OUT.safetensors [--reference OUT.csv]
 """
@@ -15,14 +15,14 @@ from torch import nn
 from export import Writer, spectrum, write
 from losses import stft
 from mixing import Mixer
-from network import BANDS, BINS, FEATURES, HOP, PAIR, RATE, WINDOW, Layer, Listener, Over, edges, features_of, levels, relative
+from network import BANDS, BINS, FEATURES, HOP, PAIR, RATE, WINDOW, Layer, Over, PresenceNet, edges, features_of, levels, relative
 from train import follow, weights_of
 
 FULL = 48000  # Hz
 UPPER, WIDTH = 20, 32  # bands above 8 kHz, bins of each: up to 18 kHz
 EDGES = BINS + WIDTH * np.arange(UPPER + 1)
-HEARD = 20  # groups of the listener's bands
-INPUTS = 2 * HEARD + FEATURES * UPPER
+GROUPS = 20  # of the speech-presence network's bands
+INPUTS = 2 * GROUPS + FEATURES * UPPER
 CHANNELS, DILATIONS = 64, (1, 2, 4, 8)
 SECONDS = 5.0
 # Voices whose recordings end before 18 kHz, Hz: nothing is learned from what is above.
@@ -46,11 +46,11 @@ class Upper(nn.Module):
 
 
 def seen(power, odds):
-    """What the network sees (frames x INPUTS) of powers (frames x bins) and the listener's log odds (frames x BANDS): these, and
-    levels against the whole, in groups of bands; above, what the listener sees below. Absent bands are zero."""
+    """What the network sees (frames x INPUTS) of powers (frames x bins) and the speech-presence network's log odds (frames x
+    BANDS): these, and levels against the whole, in groups of bands; above, what that network sees below. Absent bands are zero."""
     low = levels(power, edges())
     whole = np.log(low.mean() + 1e-30)
-    groups = lambda x: x.reshape(len(x), HEARD, -1).mean(2)
+    groups = lambda x: x.reshape(len(x), GROUPS, -1).mean(2)
     present = int(np.searchsorted(EDGES, power.shape[1], side="right") - 1)
     above = np.zeros((len(power), FEATURES, UPPER), np.float32)
     if present > 0:
@@ -81,9 +81,9 @@ def mix(a):
     """For every mixture: what is seen (f16), and of every band above the powers of the mixture, of the voice, and what they have
     in common (f32)."""
     torch.set_num_threads(1)
-    listener = Listener()
-    listener.load_state_dict(weights_of(a.listener))
-    listener.eval()
+    presence = PresenceNet()
+    presence.load_state_dict(weights_of(a.presence))
+    presence.eval()
     mixer = FullMixer(a.prepared, [a.seed, 48], SECONDS)
     scale = FULL // RATE
     inputs, targets = [], []
@@ -95,7 +95,7 @@ def mix(a):
         bins = min(int(top / (RATE / WINDOW)) + 1, EDGES[-1])
         power = np.abs(Y) ** 2
         with torch.no_grad():
-            odds = listener(torch.from_numpy(features_of(power[:, :BINS], BANDS))[None])[0].numpy()
+            odds = presence(torch.from_numpy(features_of(power[:, :BINS], BANDS))[None])[0].numpy()
         inputs.append(seen(power[:, :bins], odds).astype(np.float16))
         of_bands = [levels(v, EDGES) for v in (power, np.abs(X) ** 2, (Y * X.conj()).real)]
         # Bands that are not to be learned from count nothing.
@@ -168,7 +168,7 @@ def export(a):
         dilations=DILATIONS,
         hours=round(c["seen"] / 3600, 2),
     )
-    write(a.out, "alphamf-upper-listener", header, writer.tensors())
+    write(a.out, "alphamf-presence-high-band", header, writer.tensors())
     print(header, sum(p.numel() for p in net.parameters()))
     if a.reference:
         power = spectrum(EDGES[-1])
@@ -193,7 +193,7 @@ def main():
     commands = a.add_subparsers(required=True)
     b = commands.add_parser("mix")
     b.add_argument("prepared")
-    b.add_argument("listener", help="checkpoint of train.py")
+    b.add_argument("presence", help="checkpoint of train.py")
     b.add_argument("mixtures")
     b.add_argument("--count", type=int, default=4000)
     b.add_argument("--seed", type=int, default=1)

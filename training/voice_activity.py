@@ -16,7 +16,7 @@ from scipy.signal import lfilter
 
 import live
 from mixing import Mixer
-from network import BANDS, HALF, LIVE_SHAPE, PAIR, PLACES, RATE, WINDOW, Listener, interpolation
+from network import BANDS, HALF, LIVE_SHAPE, PAIR, PLACES, RATE, WINDOW, PresenceNet, interpolation
 from restore import Reader, fill
 
 SECONDS, BATCH = 8.0, 12
@@ -36,7 +36,7 @@ def shipped(path):
     """The causal network of a file of export.py; its normalisations do nothing."""
     from safetensors.numpy import load_file
 
-    net, reader = Listener(True, **LIVE_SHAPE), Reader(load_file(path))
+    net, reader = PresenceNet(True, **LIVE_SHAPE), Reader(load_file(path))
 
     def plain(layer, w, b):
         layer.convolution.weight.data = w.reshape(layer.convolution.weight.shape).clone()
@@ -64,8 +64,8 @@ def shipped(path):
 
 @torch.no_grad()
 def log_odds(net, noisy, half):
-    """Log odds (examples x frames x BANDS) of frames HEARD_HOP apart, each the last of a pair of its own turn, and mean powers."""
-    hop = live.HEARD_HOP
+    """Log odds (examples x frames x BANDS) of frames FRAME_HOP apart, each the last of a pair of its own turn, and mean powers."""
+    hop = live.FRAME_HOP
     analysis, _ = live.windows(hop)
     power = live.frames(noisy, analysis, hop).abs() ** 2
     power[half, :, HALF:] = 0
@@ -90,7 +90,7 @@ def fractions(odds, half):
 
 
 def smoothed(values, seconds):
-    step = 1 - np.exp(-live.HEARD_HOP / RATE / seconds)
+    step = 1 - np.exp(-live.FRAME_HOP / RATE / seconds)
     return lfilter([step], [1, step - 1], values, axis=0)
 
 
@@ -99,7 +99,7 @@ def inputs(odds, power, half, change_db=0):
     now = fractions(odds, half)
     fraction = smoothed(np.sort(now, 1)[:, -HIGHEST:].mean(1), FRACTION_SECONDS)
     level = np.log(smoothed(power * now.mean(1), POWER_SECONDS) * 10 ** (change_db / 10) + 1e-12)
-    fall = live.HEARD_HOP / RATE / LOUDEST_SECONDS * np.arange(len(level))
+    fall = live.FRAME_HOP / RATE / LOUDEST_SECONDS * np.arange(len(level))
     loudest = np.maximum(np.maximum.accumulate(level + fall), INITIAL_LOUDEST) - fall
     return np.stack([fraction, np.maximum(level - loudest, MIN_LEVEL)], 1)
 
@@ -108,7 +108,7 @@ def truth(voice, frames):
     """Whether each frame holds speech."""
     reach = int(SMOOTHED_SECONDS * RATE) // 2
     total = np.concatenate([[0], np.cumsum(np.square(voice, dtype=np.float64))])
-    at = WINDOW + live.HEARD_HOP * np.arange(frames) - int(AGE_SECONDS * RATE)
+    at = WINDOW + live.FRAME_HOP * np.arange(frames) - int(AGE_SECONDS * RATE)
     level = total[np.clip(at + reach, 0, len(voice))] - total[np.clip(at - reach, 0, len(voice))]
     return level > level.max() * 10 ** (SPEECH_DB / 10)
 

@@ -10,7 +10,7 @@ use crate::tensor_file::{self, Format, TensorFileError};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use std::ops::Range;
 
-const FORMAT: Format = Format { name: "alphamf-listener", version: 2 };
+const FORMAT: Format = Format { name: "alphamf-presence", version: 2 };
 /// Reads header and network from the bytes of a file.
 pub(super) fn read(bytes: &[u8]) -> Result<(PresenceNetHeader, Network), PresenceNetError> {
     let (header, tensors): (PresenceNetHeader, _) = tensor_file::read(bytes, &FORMAT)?;

@@ -14,7 +14,7 @@ use crate::tensor_file::{self, Format};
 use safetensors::SafeTensors;
 use serde::{Deserialize, Serialize};
 
-const FORMAT: Format = Format { name: "alphamf-upper-listener", version: 2 };
+const FORMAT: Format = Format { name: "alphamf-presence-high-band", version: 2 };
 /// Number of its bands, up to 18 kHz.
 const HIGH_BANDS: usize = 20;
 /// Bins of each band.

@@ -119,7 +119,7 @@ def test_exported_weights_give_the_written_reference(checkpoint, tmp_path):
     rows = np.genfromtxt(reference, delimiter=",", names=True)
     from export import spectrum
 
-    net = network.Listener()
+    net = network.PresenceNet()
     net.load_state_dict(weights_of(checkpoint))
     net.eval()
     with torch.no_grad():
