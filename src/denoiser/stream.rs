@@ -15,6 +15,7 @@ use crate::denoiser::block::{GainSnapshots, Request, Separator};
 use crate::signal::progress::{self, ProgressCallback};
 use crate::transform::Spectrogram;
 use crate::wiener::floor::amplitude;
+use crate::wiener::sparing;
 use memory::{BlockGains, BlockMemory, OVERLAP_FRAMES};
 use output::Output;
 use record::Record;
@@ -275,6 +276,7 @@ impl DenoiseStream {
         let mut gains = BlockGains {
             gain: zeros(true),
             floor: vec![amplitude(settings.gain.floor_db); bins],
+            share: 1.0,
             gain_std: zeros(gain_std && settings.sampling.is_some()),
             model_gain: zeros(model_gain),
         };
@@ -320,6 +322,9 @@ impl DenoiseStream {
         place(&places, &result.gain_std, &mut gains.gain_std, bins);
         place(&places, &result.model_gain, &mut gains.model_gain, bins);
         gains.floor = result.floor;
+        if self.separator.settings.gain.spare && self.array.is_none() {
+            gains.share = sparing::share(&result.gain, &power, grid);
+        }
         self.memory.previous = Some(result.state);
         Ok(gains)
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::denoiser::GainSettings;
 
 fn read(text: &str) -> Options {
     serde_json::from_str(text).unwrap()
@@ -46,8 +47,11 @@ fn the_purpose_sets_the_mix_unless_that_is_given() {
     assert_eq!(mix(r#"{"purpose": "transcription"}"#), 0.5);
     assert_eq!(mix(r#"{"purpose": "listening"}"#), 1.0);
     assert_eq!(mix(r#"{"purpose": "transcription", "mix": 0.8}"#), 0.8);
-    let settings = read(r#"{"purpose": "transcription"}"#).live_settings().unwrap();
-    assert_eq!(settings, Settings::default());
+    for (purpose, spare) in [("transcription", true), ("listening", false)] {
+        let settings = read(&format!(r#"{{"purpose": "{purpose}"}}"#)).live_settings().unwrap();
+        let gain = GainSettings { spare, ..GainSettings::default() };
+        assert_eq!(settings, Settings { gain, ..Settings::default() });
+    }
     let refused = read(r#"{"purpose": "transcription", "method": "published"}"#).settings();
     assert_eq!(refused.unwrap_err().to_string(), "`purpose` cannot be used with `method`: omit one of them");
 }

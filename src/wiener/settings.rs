@@ -23,6 +23,9 @@ pub struct GainSettings {
     pub band_floors: bool,
     /// Late-reverberation suppression, 0 (off) to 1 (full).
     pub dereverb: f64,
+    /// Whether the gain fades to 1 in blocks with an estimated signal-to-noise ratio of more than 12 dB; above 20 dB the input is
+    /// left as it is. For recognisers of speech. Without effect on the channels of an array, and in live denoising.
+    pub spare: bool,
 }
 
 impl Default for GainSettings {
@@ -34,6 +37,7 @@ impl Default for GainSettings {
             floor_db: NORMAL_FLOOR_DB,
             band_floors: true,
             dereverb: 0.0,
+            spare: false,
         }
     }
 }

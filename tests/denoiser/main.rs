@@ -11,4 +11,5 @@ mod live_allocation;
 mod properties;
 mod samplers;
 mod steady_noise;
+mod transcription;
 mod wide_band;

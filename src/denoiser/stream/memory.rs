@@ -5,6 +5,7 @@ use crate::denoiser::front_end::{BLOCK_FRAMES, FrontEnd};
 use crate::random::SeedTree;
 use crate::transform::Spectrogram;
 use crate::wiener::floor::apply_floor;
+use crate::wiener::sparing::spare;
 
 /// A last block with fewer frames is separated together with finished frames before it, whose output stays.
 const MIN_FRAMES: usize = BLOCK_FRAMES / 2;
@@ -19,6 +20,8 @@ pub(super) struct BlockGains {
     pub gain: Vec<f32>,
     /// Minimum gain per bin.
     pub floor: Vec<f32>,
+    /// How much of the gain with its floor counts, 0 to 1.
+    pub share: f32,
     /// Standard deviation over the draws; empty without.
     pub gain_std: Vec<f32>,
     /// Gain before fusion with speech presence; empty if not requested.
@@ -28,7 +31,7 @@ pub(super) struct BlockGains {
 /// The gains of the finished frames of a block, bins x frames.
 pub(super) struct FrameGains {
     pub gain: Vec<f32>,
-    /// The gain with its floor.
+    /// The gain with its floor, as far as it counts.
     pub applied: Vec<f32>,
     pub gain_std: Vec<f32>,
     pub model_gain: Vec<f32>,
@@ -171,6 +174,7 @@ impl BlockMemory {
     pub(super) fn join(&mut self, block: BlockGains, span: Span, bins: usize) -> FrameGains {
         let mut applied = block.gain.clone();
         apply_floor(&mut applied, &block.floor);
+        spare(&mut applied, block.share);
         FrameGains {
             gain: self.gain.join(block.gain, span, bins),
             applied: self.applied.join(applied, span, bins),

@@ -1,0 +1,50 @@
+//! For transcription: speech with little noise is left as it is, speech in noise is denoised.
+
+use alphamf::denoiser::Options;
+use alphamf::{Denoiser, Dictionary};
+use std::f64::consts::TAU;
+
+/// The demo voice twice, after 1 s of silence.
+fn voice() -> (u32, Vec<f32>) {
+    let voice = alphamf_files::read(format!("{}/audio/demo-clean.wav", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let mut samples = vec![0.0; voice.sample_rate() as usize];
+    samples.extend(voice.channels()[0].repeat(2));
+    (voice.sample_rate(), samples)
+}
+
+/// Two tones and their beats, 20 dB below full scale: a hum.
+fn hum(rate: u32, samples: usize) -> Vec<f32> {
+    let tone = |hertz: f64, n: usize| libm::sin(TAU * hertz * n as f64 / f64::from(rate));
+    (0..samples).map(|n| (0.07 * (tone(217.0, n) + tone(1_303.0, n))) as f32).collect()
+}
+
+/// Ratio of a recording to what denoising changes of it, dB.
+fn likeness_db(purpose: &str, samples: &[f32], rate: u32) -> f64 {
+    let text = format!(r#"{{"purpose": "{purpose}", "mix": 1, "quality": "fast"}}"#);
+    let options: Options = serde_json::from_str(&text).unwrap();
+    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), options.settings().unwrap()).unwrap();
+    let mut stream = denoiser.stream(rate, 1).unwrap();
+    let mut denoised = stream.push(&[samples]).unwrap().remove(0);
+    denoised.extend(&stream.finish().unwrap()[0]);
+    let energy = |values: &mut dyn Iterator<Item = f32>| values.map(|x| f64::from(x * x)).sum::<f64>();
+    let change = energy(&mut samples.iter().zip(&denoised).map(|(x, y)| x - y));
+    10.0 * libm::log10(energy(&mut samples.iter().copied()) / change)
+}
+
+#[test]
+fn a_voice_with_little_noise_is_left_as_it_is() {
+    let (rate, voice) = voice();
+    let (spared, whole) =
+        (likeness_db("transcription", &voice, rate), likeness_db("listening", &voice, rate));
+    assert!(spared > 60.0 && whole < 40.0, "{spared} dB, {whole} dB in all");
+}
+
+#[test]
+fn a_voice_in_noise_is_denoised() {
+    let (rate, mut noisy) = voice();
+    let hum = hum(rate, noisy.len());
+    noisy.iter_mut().zip(hum).for_each(|(x, hum)| *x += hum);
+    let (spared, whole) =
+        (likeness_db("transcription", &noisy, rate), likeness_db("listening", &noisy, rate));
+    assert!(spared < 10.0 && (spared - whole).abs() < 0.1, "{spared} dB, {whole} dB in all");
+}
