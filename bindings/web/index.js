@@ -85,15 +85,15 @@ export class Denoiser {
     return new Denoiser(new NativeDenoiser(JSON.stringify(options), model));
   }
 
-  stream(sampleRate, channels = 1, { deviation = false, noise } = {}) {
-    const session = this.#native.session(rateOf(sampleRate), channels, deviation);
+  stream(sampleRate, channels = 1, { deviation = false, track = false, noise } = {}) {
+    const session = this.#native.session(rateOf(sampleRate), channels, deviation, track);
     if (noise) session.setNoiseProfile(this.#native, channelsOf(noise), sampleRate);
     return new Stream(session, channels);
   }
 
-  denoise(samples, sampleRate, { deviation = false, noise, onProgress } = {}) {
+  denoise(samples, sampleRate, { deviation = false, track = false, noise, onProgress } = {}) {
     const channels = channelsOf(samples);
-    const stream = this.stream(sampleRate, channels.length, { deviation, noise });
+    const stream = this.stream(sampleRate, channels.length, { deviation, track, noise });
     try {
       const seconds = channels[0].length / sampleRate;
       const progress = onProgress && ((done) => onProgress(Math.min(done / seconds, 1)));
@@ -104,6 +104,7 @@ export class Denoiser {
         residual: joined("residual"),
         stats: stream.stats,
         deviation: deviation ? stream.takeGainStd() : undefined,
+        track: track ? stream.takeTrack() : undefined,
       };
     } finally {
       stream.free();
@@ -140,6 +141,13 @@ export class Stream {
     return this.#session.takeGainStd();
   }
 
+  takeTrack() {
+    const parts = this.#session.takeTrack();
+    const tracks = [];
+    for (let n = 0; n < parts.length; n += 2) tracks.push({ probability: parts[n], segments: segmentsOf(parts[n + 1]) });
+    return tracks;
+  }
+
   get stats() {
     return JSON.parse(this.#session.statistics());
   }
@@ -151,6 +159,15 @@ export class Stream {
   free() {
     this.#session.free();
   }
+}
+
+function segmentsOf(numbers) {
+  const segments = [];
+  for (let n = 0; n < numbers.length; n += 4) {
+    const [start_seconds, end_seconds, level_dbfs, snr_db] = numbers.subarray(n, n + 4);
+    segments.push({ start_seconds, end_seconds, level_dbfs, snr_db });
+  }
+  return segments;
 }
 
 function concat(parts) {

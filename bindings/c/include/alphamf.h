@@ -84,6 +84,28 @@ typedef void (*alphamf_voice)(bool speaking, uint64_t sample, void *user);
  */
 typedef int (*alphamf_progress)(double seconds, void *user);
 
+/*
+ Section with speech.
+ */
+typedef struct {
+  /*
+   Start, seconds from the start of the recording.
+   */
+  double start_seconds;
+  /*
+   End, seconds.
+   */
+  double end_seconds;
+  /*
+   Level of the speech in it, dBFS.
+   */
+  double level_dbfs;
+  /*
+   Ratio of speech to noise in it, dB, at most 100.
+   */
+  double snr_db;
+} alphamf_segment;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -206,8 +228,8 @@ alphamf_settings *alphamf_settings_new(void);
 
 /*
  Sets an option of the program `denoise` by name, with _ for -, such as ("strength", "gentle"), ("mix", "0.8"),
- ("channels", "separate") or ("no_neural", "true"); or the number of worker threads, ("threads", "2"). Existing streams
- keep their settings.
+ ("channels", "separate") or ("no_neural", "true"); or the number of worker threads, ("threads", "2"); or whether streams
+ record where there is speech, ("speech_track", "true"). Existing streams keep their settings.
 
  Returns ALPHAMF_SETTING for an unknown name or a value of the wrong type; alphamf_create checks most ranges and
  combinations.
@@ -349,6 +371,31 @@ alphamf_status alphamf_denoise(uint32_t sample_rate,
                                const float *const *noisy,
                                float *const *speech,
                                size_t samples);
+
+/*
+ Writes the next completed probabilities of speech, 0 to 1, at most `slots`: one for every 10 ms from the start of the
+ recording. Returns the number written: 0 if the setting "speech_track" is not "true". `track` is 0, or with the setting
+ ("channels", "separate") the number of a channel.
+
+ # Safety
+ `stream` is NULL or of `alphamf_create`; `probability` is NULL or points to room for `slots` numbers.
+ */
+size_t alphamf_pull_probability(alphamf_stream *stream,
+                                uint32_t track,
+                                float *probability,
+                                size_t slots);
+
+/*
+ Writes the next sections with speech that have ended, at most `count`, in order. Returns the number written; `track` as for
+ alphamf_pull_probability.
+
+ # Safety
+ `stream` is NULL or of `alphamf_create`; `segments` is NULL or points to room for `count` of them.
+ */
+size_t alphamf_pull_segments(alphamf_stream *stream,
+                             uint32_t track,
+                             alphamf_segment *segments,
+                             size_t count);
 
 #ifdef __cplusplus
 }  // extern "C"

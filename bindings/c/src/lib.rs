@@ -6,10 +6,12 @@ mod boundary;
 mod live;
 mod settings;
 mod stream;
+mod track;
 
 pub use live::*;
 pub use settings::*;
 pub use stream::*;
+pub use track::*;
 
 use std::ffi::c_char;
 

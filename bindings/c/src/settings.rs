@@ -14,6 +14,7 @@ use std::sync::{Arc, OnceLock};
 pub struct alphamf_settings {
     options: Map<String, Value>,
     threads: usize,
+    speech_track: bool,
     dictionary: Option<Dictionary>,
     /// Made on first use and shared by all streams of these settings.
     prepared: OnceLock<Prepared>,
@@ -29,7 +30,13 @@ pub(crate) struct Prepared {
 
 impl alphamf_settings {
     fn new() -> Self {
-        Self { options: Map::new(), threads: 0, dictionary: None, prepared: OnceLock::new() }
+        Self {
+            options: Map::new(),
+            threads: 0,
+            speech_track: false,
+            dictionary: None,
+            prepared: OnceLock::new(),
+        }
     }
 
     fn options(&self) -> Result<Options, Failure> {
@@ -43,6 +50,10 @@ impl alphamf_settings {
                 .ok()
                 .filter(|threads| (1..=1024).contains(threads))
                 .ok_or_else(|| setting(format!("threads is {value}; expected 1 to 1024")))?;
+        } else if name == "speech_track" {
+            self.speech_track = value
+                .parse()
+                .map_err(|_| setting(format!("speech_track is {value}; expected true or false")))?;
         } else {
             // Numbers and booleans as in JSON; anything else is text.
             let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
@@ -73,7 +84,8 @@ impl alphamf_settings {
                 Some(Arc::new(pool.map_err(|error| Failure(ALPHAMF_FAILED, error.to_string()))?))
             }
         };
-        Ok(self.prepared.get_or_init(|| Prepared { denoiser, session: options.session(), pool }).clone())
+        let session = SessionSettings { speech: self.speech_track, ..options.session() };
+        Ok(self.prepared.get_or_init(|| Prepared { denoiser, session, pool }).clone())
     }
 }
 
@@ -101,8 +113,8 @@ pub extern "C" fn alphamf_settings_new() -> *mut alphamf_settings {
 }
 
 /// Sets an option of the program `denoise` by name, with _ for -, such as ("strength", "gentle"), ("mix", "0.8"),
-/// ("channels", "separate") or ("no_neural", "true"); or the number of worker threads, ("threads", "2"). Existing streams
-/// keep their settings.
+/// ("channels", "separate") or ("no_neural", "true"); or the number of worker threads, ("threads", "2"); or whether streams
+/// record where there is speech, ("speech_track", "true"). Existing streams keep their settings.
 ///
 /// Returns ALPHAMF_SETTING for an unknown name or a value of the wrong type; alphamf_create checks most ranges and
 /// combinations.

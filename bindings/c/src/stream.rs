@@ -3,6 +3,7 @@
 use crate::alphamf_status::{self, ALPHAMF_OK};
 use crate::boundary::{Failure, blocks, guarded, null, reference, text};
 use crate::settings::{Prepared, alphamf_settings, prepare};
+use crate::track::Track;
 use alphamf::denoiser::{SessionOutput, SessionSettings};
 use alphamf::{DenoiseError, ProgressCallback, Session};
 use std::collections::VecDeque;
@@ -20,6 +21,8 @@ pub struct alphamf_stream {
     prepared: Prepared,
     /// Completed samples that were not pulled yet: of the speech, then of the residual.
     done: [Vec<VecDeque<f32>>; 2],
+    /// The speech that was found, of all channels or of each; empty if it is not recorded.
+    pub(crate) tracks: Vec<Track>,
     sample_rate: u32,
     progress: Callback,
     statistics: CString,
@@ -50,6 +53,7 @@ impl Prepared {
             session: self.denoiser.session(sample_rate, channels, settings)?,
             prepared: self.clone(),
             done: [vec![VecDeque::new(); channels], vec![VecDeque::new(); channels]],
+            tracks: Vec::new(),
             sample_rate,
             progress: Callback { function: None, user: std::ptr::null_mut() },
             statistics: CString::default(),
@@ -67,11 +71,16 @@ impl alphamf_stream {
         &mut self,
         work: impl FnOnce(&mut Session, &mut dyn ProgressCallback) -> Result<SessionOutput, DenoiseError> + Send,
     ) -> Result<(), Failure> {
-        let Self { session, progress, prepared, .. } = self;
+        let Self { session, progress, prepared, tracks, .. } = self;
         let SessionOutput { speech, residual } = match &prepared.pool {
             Some(pool) => pool.install(|| work(session, progress))?,
             None => work(session, progress)?,
         };
+        if prepared.session.speech {
+            let found = session.take_speech();
+            tracks.resize_with(found.len(), Track::default);
+            tracks.iter_mut().zip(found).for_each(|(track, found)| track.add(found));
+        }
         for (queues, samples) in self.done.iter_mut().zip([speech, residual]) {
             queues.iter_mut().zip(samples).for_each(|(queue, samples)| queue.extend(samples));
         }

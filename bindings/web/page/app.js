@@ -6,7 +6,7 @@ import { startLive } from "./live-page.js";
 import { microphone, record } from "./microphone.js";
 import { Player } from "./player.js";
 import { Queue, showQueue } from "./queue.js";
-import { Recording, resultName } from "./recording.js";
+import { Recording, resultName, segmentTable } from "./recording.js";
 import { SettingsPanel } from "./settings-panel.js";
 import { listenToKeys } from "./keys.js";
 import { Timeline } from "./timeline.js";
@@ -76,9 +76,10 @@ async function pump() {
     await engine.denoise(mine.recording, mine.options, { signal: abort.signal, onProgress: (fraction) => progress(mine, fraction, began) });
     const result = await mine.recording.wav("after");
     if (abort.signal.aborted) throw new Cancelled();
+    if (entry === current) timeline.update();
     const seconds = (performance.now() - began) / 1000;
     const speed = mine.recording.seconds / seconds;
-    queue.set(entry, { state: "done", text: "Done", result, stats: mine.recording.stats, options: mine.options, seconds });
+    queue.set(entry, { state: "done", text: "Done", result, stats: mine.recording.stats, segments: mine.recording.segments, options: mine.options, seconds });
     if (entry === current) say(`Done in ${seconds.toFixed(1)} s, ${speed.toFixed(1)} times real time.`);
   } catch (error) {
     if (!(error instanceof Cancelled)) {
@@ -152,7 +153,7 @@ function refresh() {
 }
 
 function controls() {
-  for (const id of ["save-result", "save-removed"]) at(id).disabled = !recording?.finished;
+  for (const id of ["save-result", "save-removed", "save-segments"]) at(id).disabled = !recording?.finished;
   at("part-after").disabled = at("part-removed").disabled = !recording?.ready;
   at("play").disabled = !recording || (player.part !== "before" && !recording.ready);
 }
@@ -262,6 +263,8 @@ at("earlier").addEventListener("click", () => timeline.zoom(1, 0.5, -0.5));
 at("later").addEventListener("click", () => timeline.zoom(1, 0.5, 0.5));
 at("save-result").addEventListener("click", () => saving(at("save-result"), async () => save(await recording.wav("after", settings.mix), resultName(recording.name))));
 at("save-removed").addEventListener("click", () => saving(at("save-removed"), async () => save(await recording.wav("removed", settings.mix), resultName(recording.name, "removed"))));
+at("save-segments").addEventListener("click", () =>
+  save(new Blob([segmentTable(recording.segments)], { type: "text/csv" }), resultName(recording.name, "speech", "csv")));
 at("zip").addEventListener("click", () => saving(at("zip"), async () => {
   const archive = await queue.archive(settings.mix, (done, all) => say(`Packing ${done + 1} of ${all} …`));
   save(archive, "denoised.zip");

@@ -61,10 +61,11 @@ export class Engine {
       };
       if (signal.aborted) return abort();
       signal.addEventListener("abort", abort);
-      this.#tasks.set(id, ({ seconds, output, stats, error }) => {
+      this.#tasks.set(id, ({ seconds, output, segments, stats, error }) => {
         if (error) return end(reject, new Error(error));
         if (seconds !== undefined) return onProgress((completed = Math.max(completed, Math.min(1, seconds / recording.seconds))));
         recording.append(output);
+        recording.segments.push(...segments);
         if (stats) recording.stats = stats;
         completed = Math.max(completed, recording.ready / frames);
         onProgress(completed);

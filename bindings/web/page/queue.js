@@ -57,7 +57,7 @@ export class Queue extends EventTarget {
   async open(entry) {
     const recording = await entry.load();
     recording.append((await readWav(entry.result)).channels);
-    recording.stats = entry.stats;
+    [recording.stats, recording.segments] = [entry.stats, entry.segments];
     return recording;
   }
 

@@ -24,6 +24,8 @@ export class Recording {
     /** Samples after denoising, of which the first `ready` frames are valid. */
     this.speech = undefined;
     this.ready = 0;
+    /** Sections with speech: { channel, start_seconds, end_seconds, level_dbfs, snr_db }. */
+    this.segments = [];
     this.stats = undefined;
   }
 
@@ -49,6 +51,13 @@ export class Recording {
   }
 }
 
+/** A table of the sections with speech. */
+export function segmentTable(segments) {
+  const rows = segments.map(({ channel, start_seconds, end_seconds, level_dbfs, snr_db }) =>
+    [channel, start_seconds.toFixed(2), end_seconds.toFixed(2), level_dbfs.toFixed(1), snr_db.toFixed(1)].join(","));
+  return ["channel,start_seconds,end_seconds,level_dbfs,snr_db", ...rows, ""].join("\r\n");
+}
+
 /** Samples of other formats than WAV: those that the browser plays, at 48 kHz where it does not report the rate. */
 async function decodeOther(file) {
   const bytes = await file.arrayBuffer();
@@ -71,4 +80,4 @@ export async function decode(file) {
 }
 
 /** The name of a result: voice.mp3 becomes voice-denoised.wav. */
-export const resultName = (name, part = "denoised") => `${name.replace(/\.[^.]*$/, "")}-${part}.wav`;
+export const resultName = (name, part = "denoised", ending = "wav") => `${name.replace(/\.[^.]*$/, "")}-${part}.${ending}`;

@@ -25,7 +25,7 @@ export class SettingsPanel extends EventTarget {
     });
     at("mix").addEventListener("input", () => this.#changed("kept"));
     at("dereverb").addEventListener("input", () => this.#read());
-    for (const id of ["floor", "dereverb", "quality", "channels", "no-neural"]) at(id).addEventListener("change", () => this.#changed("options"));
+    for (const id of ["floor", "dereverb", "quality", "purpose", "channels", "no-neural"]) at(id).addEventListener("change", () => this.#changed("options"));
     at("reset").addEventListener("click", () => {
       at("settings").reset();
       if (this.#floors) at("floor").value = this.#floors.normal;
@@ -54,6 +54,7 @@ export class SettingsPanel extends EventTarget {
       ...(strength === "custom" ? { floor_db: Number(at("floor").value) } : { strength }),
       dereverb: Number(at("dereverb").value) / 100,
       quality: at("quality").value,
+      purpose: at("purpose").value,
       channels: at("channels").value,
       no_neural: at("no-neural").checked,
     };

@@ -1,5 +1,5 @@
 // Denoises recordings chunk by chunk. Receives { start }, { push }, { finish }, { settings }, each with the `id` of its task, and
-// posts { seconds }, { output, stats }, { settings } or { error } with the same `id`.
+// posts { seconds }, { output, segments, stats }, { settings } or { error } with the same `id`.
 import { Denoiser, settings } from "./index.js";
 
 const REPORT_MS = 200;
@@ -19,7 +19,7 @@ async function begin(id, { sampleRate, channels, options }) {
     denoiser = await Denoiser.create(options);
     made = wanted;
   }
-  stream = { id, stream: denoiser.stream(sampleRate, channels) };
+  stream = { id, stream: denoiser.stream(sampleRate, channels, { track: true }) };
 }
 
 /** Posts the completed seconds, a few times a second. */
@@ -38,7 +38,8 @@ async function handle({ id, start, push, finish, settings: options }) {
   if (stream?.id !== id) return undefined; // superseded
   const report = progress(id);
   const { speech } = push ? stream.stream.push(push, report) : stream.stream.finish(report);
-  return { output: speech, stats: finish ? stream.stream.stats : undefined };
+  const segments = stream.stream.takeTrack().flatMap((track, n) => track.segments.map((segment) => ({ channel: n + 1, ...segment })));
+  return { output: speech, segments, stats: finish ? stream.stream.stats : undefined };
 }
 
 // One message after another: `begin` waits for the module.

@@ -58,6 +58,7 @@ export class Timeline extends EventTarget {
   /** Draws what has been denoised since. */
   update() {
     this.#pictures.update();
+    this.#markSpeech();
   }
 
   /** Fraction of the removed signal that is mixed into the result. */
@@ -108,7 +109,23 @@ export class Timeline extends EventTarget {
     if (at("before").width === 0) return;
     this.#pictures.show(this.#recording, this.#view, this.#kept);
     this.#axes();
+    this.#markSpeech();
     this.#place();
+  }
+
+  /** Marks the sections with speech below the waveform. */
+  #markSpeech() {
+    const { sampleRate, segments } = this.#recording;
+    const { start, end } = this.#view;
+    const percent = (seconds) => Math.min(100, Math.max(0, (100 * (seconds * sampleRate - start)) / (end - start)));
+    const marks = segments.flatMap(({ start_seconds, end_seconds }) => {
+      const [left, right] = [percent(start_seconds), percent(end_seconds)];
+      if (left === right) return [];
+      const mark = document.createElement("span");
+      Object.assign(mark.style, { left: `${left}%`, width: `${right - left}%` });
+      return [mark];
+    });
+    at("speech-marks").replaceChildren(...marks);
   }
 
   #axes() {

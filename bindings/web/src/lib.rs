@@ -2,7 +2,7 @@
 
 use alphamf::denoiser::{LiveControls, LiveSettings, Options, SessionOutput, SessionSettings};
 use alphamf::{Denoiser, Dictionary, LiveDenoiser, Session};
-use js_sys::{Array, Float32Array, Function};
+use js_sys::{Array, Float32Array, Float64Array, Function};
 use std::ops::ControlFlow;
 use wasm_bindgen::prelude::*;
 
@@ -52,9 +52,15 @@ impl WebDenoiser {
         Ok(Self { denoiser, session: options.session() })
     }
 
-    /// Starts a recording.
-    pub fn session(&self, sample_rate: u32, channels: usize, deviation: bool) -> Result<WebSession, JsError> {
-        let settings = SessionSettings { residual: true, deviation, ..self.session.clone() };
+    /// Starts a recording; `track`: whether to record where there is speech.
+    pub fn session(
+        &self,
+        sample_rate: u32,
+        channels: usize,
+        deviation: bool,
+        track: bool,
+    ) -> Result<WebSession, JsError> {
+        let settings = SessionSettings { residual: true, deviation, speech: track, ..self.session.clone() };
         let session = self.denoiser.session(sample_rate, channels, settings).map_err(error)?;
         Ok(WebSession { session })
     }
@@ -117,6 +123,21 @@ impl WebSession {
     #[wasm_bindgen(js_name = takeGainStd)]
     pub fn take_gain_std(&mut self) -> Array {
         self.session.take_gain_std().iter().map(|values| Float32Array::from(values.as_slice())).collect()
+    }
+
+    /// Where there is speech, since the last call; for all channels, or for each: its probability every 10 ms, and the sections
+    /// that have ended, four numbers each: start and end (s), level (dBFS), SNR (dB).
+    #[wasm_bindgen(js_name = takeTrack)]
+    pub fn take_track(&mut self) -> Array {
+        let parts = self.session.take_speech().into_iter().flat_map(|track| {
+            let numbers = track.segments.iter().flat_map(|segment| {
+                [segment.start_seconds, segment.end_seconds, segment.level_dbfs, segment.snr_db]
+            });
+            let segments: Vec<f64> = numbers.collect();
+            let probability = Float32Array::from(track.probability.as_slice());
+            [JsValue::from(probability), JsValue::from(Float64Array::from(segments.as_slice()))]
+        });
+        parts.collect()
     }
 
     /// Statistics so far, as JSON.

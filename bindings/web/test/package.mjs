@@ -14,11 +14,13 @@ export async function checkPackage(tab) {
     const whole = denoiser.denoise([hum, hum], 16000);
     const stream = denoiser.stream(16000);
     const parts = [stream.push(hum.subarray(0, 7000)), stream.push(hum.subarray(7000)), stream.finish()];
+    const tracked = denoiser.denoise(hum, 16000, { track: true }).track;
     const single = denoiser.denoise(hum, 16000, { noise: hum }).speech[0];
     return {
       lengths: [whole.speech.length, whole.residual.length, single.length],
       joined: parts.flatMap((part) => Array.from(part.speech[0])).length,
       samples: stream.stats.samples,
+      track: [whole.track === undefined, tracked.length, tracked[0].probability.length, Array.isArray(tracked[0].segments)],
       plain: (await denoise(hum, 16000, { quality: "fast" })).length,
       floor: (await settings({ floor_db: -20 })).gain.floor_db,
       errors: [
@@ -30,6 +32,7 @@ export async function checkPackage(tab) {
       ],
     };
   });
+  assert.deepEqual(found.track, [true, 1, 100, true]);
   assert.deepEqual([found.lengths, found.joined, found.samples, found.plain, found.floor], [[2, 2, 16000], 16000, 16000, 16000, -20]);
   for (const [index, words] of ["1000 Hz", "colour", "Float32Array", "", "floor"].entries()) {
     assert.ok(found.errors[index].includes(words) && found.errors[index], found.errors[index]);

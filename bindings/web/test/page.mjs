@@ -34,10 +34,25 @@ export async function checkResult(tab, noisy, program) {
   const [before, speech] = [samplesOf(readFileSync(noisy)), samplesOf(saved.bytes)];
   const removed = samplesOf((await download(tab, "#save-removed")).bytes);
   assert.ok(speech.every((x, n) => Math.abs(x + removed[n] - before[n]) <= 2));
+  // The sections with speech, as the program finds them, in a table and under the waveform.
+  const table = await download(tab, "#save-segments");
+  assert.equal(table.name, "demo-noisy-speech.csv");
+  const [head, ...rows] = table.bytes.toString().trim().split("\r\n");
+  assert.equal(head, "channel,start_seconds,end_seconds,level_dbfs,snr_db");
+  const marks = await tab.locator("#speech-marks span").evaluateAll((all) => all.map((mark) => mark.getClientRects().length));
+  assert.ok(rows.length > 0 && marks.length === rows.length && marks.every((boxes) => boxes === 1), `${rows}; ${marks}`);
   if (program) {
     const scratch = mkdtempSync(join(tmpdir(), "alphamf-"));
     const output = join(scratch, "speech.wav");
-    execFileSync(program, ["-q", "--no-dither", noisy, output]);
+    const track = join(scratch, "track.json");
+    execFileSync(program, ["-q", "--no-dither", noisy, output, "--speech", track]);
+    const { segments } = JSON.parse(readFileSync(track, "utf8")).channels[0];
+    assert.equal(segments.length, rows.length);
+    for (const [n, { start_seconds, end_seconds, level_dbfs, snr_db }] of segments.entries()) {
+      const [channel, start, end, level, snr] = rows[n].split(",").map(Number);
+      assert.ok(channel === 1 && Math.abs(start - start_seconds) < 0.03 && Math.abs(end - end_seconds) < 0.03, rows[n]);
+      assert.ok(Math.abs(level - level_dbfs) < 0.2 && Math.abs(snr - snr_db) < 0.2, rows[n]);
+    }
     const same = likeness(samplesOf(readFileSync(output)), speech);
     rmSync(scratch, { recursive: true });
     console.log(`${same.toFixed(1)} dB from the program's output`);
