@@ -29,7 +29,7 @@ fn the_guide_is_that_of_the_program() {
     // Every other part lies between fences, where programs of others have options, too.
     let prose: String = guide.split("```").step_by(2).collect();
     let spans: BTreeSet<String> = prose.split('`').skip(1).step_by(2).filter_map(long_option).collect();
-    let commands = [None, Some("live"), Some("train"), Some("eval"), Some("merge")];
+    let commands = [None, Some("live"), Some("train"), Some("eval"), Some("join"), Some("merge")];
     let mut known: BTreeSet<String> = commands.into_iter().flat_map(options).collect();
     assert!(known.len() > 50, "{known:?}");
     for clap in ["--help", "--version"] {

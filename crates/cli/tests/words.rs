@@ -130,6 +130,7 @@ fn help_has_plain_words() {
         &["train", "--help"],
         &["eval", "--help"],
         &["live", "--help"],
+        &["join", "--help"],
         &["merge", "--help"],
         &["man", "eval"],
     ] {

@@ -462,7 +462,7 @@ fn help_is_one_screen_and_all_is_behind_it() {
     let lines: Vec<&str> = short.trim_end().lines().collect();
     assert!((20..=24).contains(&lines.len()), "{} lines:\n{short}", lines.len());
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{short}");
-    for option in ["-o, --output-dir <DIR>", "--strength <HOW>", "--live", "train|eval|live|merge"] {
+    for option in ["-o, --output-dir <DIR>", "--strength <HOW>", "--live", "train|eval|live|join|merge"] {
         assert!(short.contains(option), "no {option} in\n{short}");
     }
     assert!(!short.contains("--live <"), "a value of a flag in\n{short}");

@@ -8,6 +8,7 @@ mod folder;
 #[cfg(test)]
 mod help;
 mod inputs;
+mod join;
 mod learning;
 mod listing;
 mod live;
@@ -19,6 +20,7 @@ mod processing;
 mod progress;
 mod record;
 mod recording;
+mod resampler;
 mod shard;
 mod short_help;
 mod stats;
@@ -95,6 +97,8 @@ enum Command {
     Eval(Box<eval::Arguments>),
     /// Denoise a microphone until Ctrl-C.
     Live(Box<live_audio::Arguments>),
+    /// Join takes of several recorders into one file, in time.
+    Join(join::Arguments),
     /// Merge the statistics or journals of sharded runs.
     Merge(shard::Arguments),
     /// Print shell completions.
@@ -107,7 +111,7 @@ enum Command {
         /// Choose the command.
         ///
         /// Default: denoise itself.
-        #[arg(value_parser = ["train", "eval", "live", "merge"])]
+        #[arg(value_parser = ["train", "eval", "live", "join", "merge"])]
         command: Option<String>,
     },
 }
@@ -172,6 +176,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Train(arguments)) => train::run(arguments, &common),
         Some(Command::Eval(arguments)) => eval::run(&arguments, &common),
         Some(Command::Live(arguments)) => live_audio::run(&arguments, &common),
+        Some(Command::Join(arguments)) => join::run(&arguments, &common),
         Some(Command::Merge(arguments)) => shard::run(&arguments),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

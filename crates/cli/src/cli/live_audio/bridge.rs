@@ -3,8 +3,8 @@
 //! A bounded ring buffer holds the input. The output reads it at its own clock, through a resampler whose ratio follows
 //! the fill level, so that the delay stays constant.
 
+use crate::cli::resampler::Resampler;
 use rtrb::{Consumer, Producer, RingBuffer};
-use std::f64::consts::PI;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -72,7 +72,7 @@ pub struct Entrance {
 pub struct Exit {
     ring: Consumer<Frame>,
     known: Arc<Known>,
-    resampler: Resampler,
+    resampler: Resampler<2>,
     /// Input frames per output frame, with exact clocks.
     nominal: f64,
     /// Sample rate of the input, Hz.
@@ -158,60 +158,6 @@ impl Exit {
     }
 }
 
-/// Resampler: windowed sinc interpolation.
-struct Resampler {
-    /// Weights of the frames around a time, for each of `PHASES + 1` fractions of a frame.
-    weights: Vec<[f32; TAPS]>,
-    frames: [Frame; TAPS],
-    /// Time since the middle frame, in frames.
-    at: f64,
-}
-
-const TAPS: usize = 32;
-const PHASES: usize = 256;
-
-impl Resampler {
-    /// A resampler that passes a fraction of the band.
-    fn new(band: f64) -> Self {
-        let cutoff = if band < 1.0 { 0.92 * band } else { 1.0 };
-        let weights = |phase: usize| {
-            let middle = (TAPS / 2 - 1) as f64 + phase as f64 / PHASES as f64;
-            let weight = |tap: usize| {
-                let time = tap as f64 - middle;
-                // Blackman window over all taps.
-                let turn = 2.0 * PI * time / TAPS as f64;
-                let window = 0.42 + 0.5 * turn.cos() + 0.08 * (2.0 * turn).cos();
-                let x = PI * cutoff * time;
-                window * cutoff * if x.abs() < 1e-9 { 1.0 } else { x.sin() / x }
-            };
-            let weights: [f64; TAPS] = std::array::from_fn(weight);
-            let sum: f64 = weights.iter().sum();
-            weights.map(|weight| (weight / sum) as f32)
-        };
-        Self { weights: (0..=PHASES).map(weights).collect(), frames: [[0.0; 2]; TAPS], at: 0.0 }
-    }
-
-    /// The frame `step` later, if its input is complete.
-    fn next(&mut self, step: f64, mut pull: impl FnMut() -> Option<Frame>) -> Option<Frame> {
-        while self.at >= 1.0 {
-            self.frames.copy_within(1.., 0);
-            self.frames[TAPS - 1] = pull()?;
-            self.at -= 1.0;
-        }
-        let place = self.at * PHASES as f64;
-        let (phase, fraction) = (place as usize, place.fract() as f32);
-        let (before, after) = (&self.weights[phase], &self.weights[phase + 1]);
-        let mut sum = [0.0; 2];
-        for ((frame, before), after) in self.frames.iter().zip(before).zip(after) {
-            let weight = before + fraction * (after - before);
-            sum[0] += weight * frame[0];
-            sum[1] += weight * frame[1];
-        }
-        self.at += step;
-        Some(sum)
-    }
-}
-
 /// A range of sample rates of a device, in Hz.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offer {
@@ -248,6 +194,7 @@ pub fn find(devices: &[(String, String)], wanted: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::f64::consts::PI;
 
     /// Fills a block, and gives its frames.
     fn fill(exit: &mut Exit, count: usize) -> Vec<Frame> {

@@ -1,0 +1,249 @@
+//! `denoise join TAKE... -o FILE`: takes of one scene by several recorders as the channels of one file.
+
+mod clock;
+
+use super::Common;
+use super::claims::{Claims, check_absent};
+use super::ffmpeg;
+use super::progress::Progress;
+use super::resampler::Resampler;
+use super::terminal::{Failure, check_output, is_standard, say, usage};
+use alphamf::Cancelled;
+use alphamf::signal::SampleFormat;
+use alphamf_files::{Container, OutputSpec, Reader, Writer};
+use anyhow::{anyhow, ensure};
+use clock::{Clock, ClockMeter, MOST_SHIFT_SECONDS};
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Samples per channel that are read at once.
+const BLOCK: usize = 1 << 16;
+/// Most channels of the file, those that `--channels array` takes.
+const MOST_CHANNELS: usize = 16;
+
+/// Arguments of `denoise join`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  denoise join phone.wav recorder.wav -o both.wav && denoise both.wav voice.wav --channels array
+
+Takes may start up to 10 s apart, and their clocks may drift. Both are found from the sound that takes have in common,
+and corrected. They must have the same sample rate. The file has the time that all takes have.")]
+pub struct Arguments {
+    /// Read these takes of one scene.
+    ///
+    /// The first sets the time. Other takes are shifted and resampled.
+    #[arg(required = true, num_args = 2.., value_name = "TAKE")]
+    takes: Vec<PathBuf>,
+
+    /// Write the channels of all takes.
+    #[arg(short, long, value_name = "FILE", help_heading = "Input and output")]
+    output: PathBuf,
+
+    /// Overwrite an existing output.
+    #[arg(long, help_heading = "Input and output")]
+    force: bool,
+}
+
+/// Joins takes.
+pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
+    let Arguments { takes, output, force } = arguments;
+    let mut claims = Claims::default();
+    takes.iter().for_each(|path| claims.read(path));
+    claims.write(output)?;
+    if takes.iter().any(|path| is_standard(path)) {
+        return Err(usage("takes are read twice: expected files"));
+    }
+    if is_standard(output) || ffmpeg::Kind::of(output).is_some() {
+        return Err(usage(format!("{}: expected the name of a WAV or FLAC file", output.display())));
+    }
+    check_output(output)?;
+    check_absent(output, *force, "")?;
+    let readers = takes.iter().map(Reader::open).collect::<Result<Vec<_>, _>>()?;
+    let channels: usize = readers.iter().map(Reader::channels).sum();
+    if channels > MOST_CHANNELS {
+        return Err(usage(format!("the takes have {channels} channels; expected at most {MOST_CHANNELS}")));
+    }
+    let rate = readers[0].sample_rate();
+    for (path, reader) in takes.iter().zip(&readers) {
+        let other = reader.sample_rate();
+        ensure!(
+            other == rate,
+            anyhow!("it has {other} Hz, {} has {rate} Hz: convert it first", takes[0].display())
+                .context(Failure::Input(path.clone()))
+        );
+    }
+    let progress = Progress::new("joining", common.quiet);
+    let length = readers[0].length().map_or(f64::INFINITY, |samples| samples as f64);
+    let proceed = |fraction: f64| match progress.update(fraction.min(1.0)) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(Cancelled),
+    };
+    // Half of the work is to find the clocks.
+    let plan = Plan::new(takes, readers, &|done| proceed(0.5 * done as f64 / length))?;
+    plan.write(takes, channels, output, &|done| proceed(0.5 + 0.5 * done as f64 / length))?;
+    drop(progress);
+    if !common.quiet {
+        for (path, clock) in takes[1..].iter().zip(&plan.clocks) {
+            say(&format!("{}: {}", path.display(), sentence(clock, rate)));
+        }
+        let [start, end] = [plan.start, plan.end].map(|position| position as f64 / f64::from(rate));
+        say(&format!(
+            "{}: {channels} channels, {start:.1} to {end:.1} s of {}",
+            output.display(),
+            takes[0].display()
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is corrected in a take.
+fn sentence(clock: &Clock, rate: u32) -> String {
+    let seconds = clock.shift / f64::from(rate);
+    let when = if seconds < 0.0 { "later" } else { "earlier" };
+    let speed = if clock.drift < 0.0 { "slow" } else { "fast" };
+    format!("starts {:.4} s {when}, clock {:.1} ppm {speed}", seconds.abs(), 1e6 * clock.drift.abs())
+}
+
+/// How takes become one file.
+struct Plan {
+    /// The clocks of all takes but the first against it.
+    clocks: Vec<Clock>,
+    /// What all takes have, samples of the first.
+    start: u64,
+    end: u64,
+}
+
+impl Plan {
+    /// Reads all takes. `proceed` receives the samples of the first that are done.
+    fn new(
+        takes: &[PathBuf],
+        mut readers: Vec<Reader>,
+        proceed: &dyn Fn(u64) -> Result<(), Cancelled>,
+    ) -> anyhow::Result<Self> {
+        let rate = readers[0].sample_rate();
+        let mut meters: Vec<ClockMeter> = takes[1..].iter().map(|_| ClockMeter::new(rate)).collect();
+        let mut lengths = vec![0; takes.len()];
+        loop {
+            let blocks = readers.iter_mut().map(|reader| reader.read_block(BLOCK).map(|block| mono(&block)));
+            let blocks = blocks.collect::<Result<Vec<Vec<f32>>, _>>()?;
+            if blocks.iter().all(Vec::is_empty) {
+                break;
+            }
+            lengths.iter_mut().zip(&blocks).for_each(|(length, block)| *length += block.len() as u64);
+            meters.iter_mut().zip(&blocks[1..]).for_each(|(meter, take)| meter.push(&blocks[0], take));
+            proceed(lengths[0])?;
+        }
+        let found = meters.into_iter().zip(&takes[1..]).map(|(meter, path)| {
+            meter.finish().ok_or_else(|| {
+                let first = takes[0].display();
+                anyhow!("it has no sound in common with {first} within {MOST_SHIFT_SECONDS} s: expected takes of one scene")
+                    .context(Failure::Input(path.clone()))
+            })
+        });
+        let clocks = found.collect::<anyhow::Result<Vec<Clock>>>()?;
+        let (mut start, mut end) = (0, lengths[0]);
+        for (clock, &length) in clocks.iter().zip(&lengths[1..]) {
+            // As unsigned numbers, what is before the first take's start is its start.
+            start = start.max(clock.to_reference(0.0).ceil() as u64);
+            end = end.min(clock.to_reference(length as f64) as u64);
+        }
+        ensure!(
+            start + u64::from(rate) <= end,
+            anyhow!("less than 1 s of it is in all takes").context(Failure::Input(takes[0].clone()))
+        );
+        Ok(Self { clocks, start, end })
+    }
+
+    /// Writes what all takes have. `proceed` receives the samples of the first that are done.
+    fn write(
+        &self,
+        takes: &[PathBuf],
+        channels: usize,
+        output: &Path,
+        proceed: &dyn Fn(u64) -> Result<(), Cancelled>,
+    ) -> anyhow::Result<()> {
+        let mut first = Reader::open(&takes[0])?;
+        let others = takes[1..].iter().zip(&self.clocks);
+        let others = others.map(|(path, clock)| Ok(Aligned::new(Reader::open(path)?, clock, self.start)));
+        let mut others = others.collect::<Result<Vec<Aligned>, alphamf_files::Error>>()?;
+        let container = Container::from_path(output);
+        let format = if container == Container::Flac { SampleFormat::Int24 } else { SampleFormat::Float32 };
+        let spec = OutputSpec {
+            sample_rate: first.sample_rate(),
+            channels,
+            format,
+            container,
+            length: Some(self.end - self.start),
+            channel_mask: Some(0),
+            dither: None,
+        };
+        let mut writer = Writer::create(output, spec)?;
+        let block = |left: u64| left.min(BLOCK as u64) as usize;
+        let mut done = 0;
+        while done < self.start {
+            done += first.read_block(block(self.start - done))?[0].len() as u64;
+        }
+        while done < self.end {
+            let mut samples = first.read_block(block(self.end - done))?;
+            let count = samples[0].len();
+            for take in &mut others {
+                samples.extend(take.read(count)?);
+            }
+            writer.write_block(&samples)?;
+            done += count as u64;
+            proceed(done)?;
+        }
+        writer.finish()?;
+        Ok(())
+    }
+}
+
+fn mono(block: &[Vec<f32>]) -> Vec<f32> {
+    let mut sum = block[0].clone();
+    for channel in &block[1..] {
+        sum.iter_mut().zip(channel).for_each(|(sum, sample)| *sum += sample);
+    }
+    sum
+}
+
+/// A take in the time of the reference.
+struct Aligned {
+    reader: Reader,
+    /// Samples of the take per sample of the reference.
+    step: f64,
+    channels: Vec<(Resampler<1>, VecDeque<f32>)>,
+}
+
+impl Aligned {
+    /// From a position in the reference on.
+    fn new(reader: Reader, clock: &Clock, start: u64) -> Self {
+        let channel = |_| {
+            let mut resampler = Resampler::new(1.0);
+            resampler.start_at(clock.to_take(start as f64));
+            (resampler, VecDeque::new())
+        };
+        let channels = (0..reader.channels()).map(channel).collect();
+        Self { reader, step: 1.0 + clock.drift, channels }
+    }
+
+    /// The next `count` samples of every channel; silence after the end.
+    fn read(&mut self, count: usize) -> Result<Vec<Vec<f32>>, alphamf_files::Error> {
+        let Self { reader, step, channels } = self;
+        let wanted = channels[0].0.wants(*step, count);
+        while channels[0].1.len() < wanted {
+            let block = reader.read_block(BLOCK)?;
+            if block[0].is_empty() {
+                break;
+            }
+            channels.iter_mut().zip(block).for_each(|((_, queue), samples)| queue.extend(samples));
+        }
+        let read = |(resampler, queue): &mut (Resampler<1>, VecDeque<f32>)| {
+            let mut pull = || Some([queue.pop_front().unwrap_or(0.0)]);
+            (0..count).filter_map(|_| resampler.next(*step, &mut pull)).map(|[sample]| sample).collect()
+        };
+        Ok(channels.iter_mut().map(read).collect())
+    }
+}

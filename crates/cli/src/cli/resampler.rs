@@ -1,0 +1,100 @@
+//! Resampling by a ratio near one, or that changes.
+
+use std::f64::consts::PI;
+
+/// Interpolation by a windowed sinc, of frames of some channels.
+pub struct Resampler<const CHANNELS: usize> {
+    /// Weights of the frames around a time, for each of `PHASES + 1` fractions of a frame.
+    weights: Vec<[f32; TAPS]>,
+    frames: [[f32; CHANNELS]; TAPS],
+    /// Time since the middle frame, in frames.
+    at: f64,
+}
+
+const TAPS: usize = 32;
+const PHASES: usize = 256;
+
+impl<const CHANNELS: usize> Resampler<CHANNELS> {
+    /// A resampler that passes a fraction of the band.
+    pub fn new(band: f64) -> Self {
+        let cutoff = if band < 1.0 { 0.92 * band } else { 1.0 };
+        let weights = |phase: usize| {
+            let middle = (TAPS / 2 - 1) as f64 + phase as f64 / PHASES as f64;
+            let weight = |tap: usize| {
+                let time = tap as f64 - middle;
+                // Blackman window over all taps.
+                let turn = 2.0 * PI * time / TAPS as f64;
+                let window = 0.42 + 0.5 * turn.cos() + 0.08 * (2.0 * turn).cos();
+                let x = PI * cutoff * time;
+                window * cutoff * if x.abs() < 1e-9 { 1.0 } else { x.sin() / x }
+            };
+            let weights: [f64; TAPS] = std::array::from_fn(weight);
+            let sum: f64 = weights.iter().sum();
+            weights.map(|weight| (weight / sum) as f32)
+        };
+        Self { weights: (0..=PHASES).map(weights).collect(), frames: [[0.0; CHANNELS]; TAPS], at: 0.0 }
+    }
+
+    /// Starts at this time, 0 or more, in frames after the first that will be pulled.
+    pub fn start_at(&mut self, time: f64) {
+        // The frame in the middle is that of the time before or at it.
+        self.at = time + (TAPS / 2 + 1) as f64;
+    }
+
+    /// How many frames the next `count` calls with this `step` pull, or one more.
+    pub fn wants(&self, step: f64, count: usize) -> usize {
+        (self.at + step * count as f64) as usize + 1
+    }
+
+    /// The frame `step` later, if its input is complete.
+    pub fn next(
+        &mut self,
+        step: f64,
+        mut pull: impl FnMut() -> Option<[f32; CHANNELS]>,
+    ) -> Option<[f32; CHANNELS]> {
+        while self.at >= 1.0 {
+            self.frames.copy_within(1.., 0);
+            self.frames[TAPS - 1] = pull()?;
+            self.at -= 1.0;
+        }
+        let place = self.at * PHASES as f64;
+        let (phase, fraction) = (place as usize, place.fract() as f32);
+        let (before, after) = (&self.weights[phase], &self.weights[phase + 1]);
+        let mut sum = [0.0; CHANNELS];
+        for ((frame, before), after) in self.frames.iter().zip(before).zip(after) {
+            let weight = before + fraction * (after - before);
+            sum.iter_mut().zip(frame).for_each(|(sum, value)| *sum += weight * value);
+        }
+        self.at += step;
+        Some(sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tone_is_itself_at_other_times() {
+        let tone = |time: f64| (0.3 * time).sin();
+        for (start, step) in [(0.0, 1.0), (2.75, 1.0), (40.5, 1.0001), (7.0, 0.9)] {
+            let mut resampler = Resampler::<1>::new(1.0);
+            resampler.start_at(start);
+            assert!(resampler.wants(step, 300) >= 300.min((start + 299.0 * step) as usize));
+            let mut pulled = 0;
+            for n in 0..300 {
+                let [found] = resampler
+                    .next(step, || {
+                        pulled += 1;
+                        Some([tone(f64::from(pulled - 1)) as f32])
+                    })
+                    .unwrap();
+                let time = start + step * f64::from(n);
+                // Before the first frame there is silence.
+                if time > 20.0 {
+                    assert!((f64::from(found) - tone(time)).abs() < 1e-3, "{start} {step} {n}: {found}");
+                }
+            }
+        }
+    }
+}

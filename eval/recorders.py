@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Several recorders in a simulated room: `denoise join`, then `--channels array`, beside one recorder and takes as they are.
+
+    pip install numpy scipy soundfile soxr pesq pystoi pyroomacoustics
+    python eval/recorders.py denoise DATA OUT [--mixtures 8] [--first 6]
+
+Rooms, voices and noises of arrays.py, 24 s, four microphones. All but the first are recorders of their own: they start up to 4 s apart, and
+their clocks deviate by up to 60 parts in a million. Scored is the time that all takes have. `one clock` is the array as it would be
+with one clock for all microphones; in `as they are` the takes are channels without being joined.
+"""
+
+import argparse
+import subprocess
+from pathlib import Path
+
+import arrays
+import numpy as np
+import soundfile as sf
+import soxr
+from arrays import RATE
+
+SECONDS, MICROPHONES = 24, 4
+SHIFT_SECONDS, DRIFT_PPM = 4, 60
+FINE = 16  # times the sample rate, for linear interpolation
+
+
+def recorded(samples, shift, ppm):
+    """What a recorder has that starts `shift` seconds earlier, by a clock that is fast by `ppm`."""
+    lead = int(5 * RATE)
+    fine = soxr.resample(np.pad(samples, lead), RATE, FINE * RATE, quality="VHQ")
+    times = np.arange(len(samples)) / (RATE * (1 + 1e-6 * ppm)) - shift
+    return np.interp((times * RATE + lead) * FINE, np.arange(len(fine)), fine)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("denoise")
+    parser.add_argument("data", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--mixtures", type=int, default=8)
+    parser.add_argument("--first", type=int, default=6, help="index of the first mixture")
+    given = parser.parse_args()
+    arrays.LENGTH = SECONDS * RATE
+    voices = sorted((given.data / "dev/speech16").glob("so762*"))
+    noises = sorted((given.data / "dev/noise").iterdir())
+    given.out.mkdir(parents=True, exist_ok=True)
+    at = lambda name: str(given.out / f"{name}.wav")
+
+    def run(*arguments):
+        subprocess.run([given.denoise, "-q", "--force", *arguments], check=True)
+
+    rows = []
+    for index in range(given.first, given.first + given.mixtures):
+        kind, truth, samples = arrays.mixture(MICROPHONES, index, voices, noises)
+        random = np.random.default_rng(index)
+        clocks = [(0, 0)] + [(random.uniform(-SHIFT_SECONDS, SHIFT_SECONDS), random.uniform(-DRIFT_PPM, DRIFT_PPM)) for _ in range(3)]
+        takes = [recorded(channel, *clock) for channel, clock in zip(samples.T, clocks)]
+        for n, take in enumerate(takes):
+            sf.write(at(f"take-{n}"), take, RATE, "FLOAT")
+        sf.write(at("one clock"), samples, RATE, "FLOAT")
+        sf.write(at("as they are"), np.stack(takes, 1), RATE, "FLOAT")
+        subprocess.run([given.denoise, "join", "-q", "--force", *(at(f"take-{n}") for n in range(4)), "-o", at("joined")], check=True)
+        # What all takes have, by the first channel.
+        joined = sf.read(at("joined"))[0][:, 0]
+        first = sf.read(at("take-0"))[0]
+        start = next(n for n in range(len(first)) if np.array_equal(first[n : n + RATE], joined[:RATE]))
+        common = slice(start, start + len(joined))
+        scores = []
+        for name in ("take-0", "one clock", "joined", "as they are"):
+            options = [] if name == "take-0" else ["--channels", "array"]
+            run(at(name), at("voice"), *options)
+            found = sf.read(at("voice"), always_2d=True)[0][:, 0]
+            found = found if name == "joined" else found[common]
+            score = lambda y: (arrays.si_sdr(truth[common], y), arrays.pesq(RATE, truth[common], y, "wb"))
+            scores.append(score(found))
+        print(index, kind, np.round(scores, 2).tolist(), flush=True)
+        rows.append(scores)
+    rows = np.array(rows)
+    change = rows - rows[:, :1]
+    for n, name in enumerate(("one recorder", "one clock", "joined", "as they are")):
+        error = change[:, n].std(0, ddof=1) / np.sqrt(len(rows))
+        print(f"{name}: {rows[:, n].mean(0).round(2)}; to one: {change[:, n].mean(0).round(2)} ± {error.round(2)}")
+
+
+if __name__ == "__main__":
+    main()
