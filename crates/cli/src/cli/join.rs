@@ -183,12 +183,20 @@ impl Plan {
         let mut writer = Writer::create(output, spec)?;
         let block = |left: u64| left.min(BLOCK as u64) as usize;
         let mut done = 0;
+        // A file that has become shorter since ends early.
+        let mut next = |left: u64| first.read_block(block(left)).map(|found| (found[0].len(), found));
         while done < self.start {
-            done += first.read_block(block(self.start - done))?[0].len() as u64;
+            let (count, _) = next(self.start - done)?;
+            if count == 0 {
+                break;
+            }
+            done += count as u64;
         }
         while done < self.end {
-            let mut samples = first.read_block(block(self.end - done))?;
-            let count = samples[0].len();
+            let (count, mut samples) = next(self.end - done)?;
+            if count == 0 {
+                break;
+            }
             for take in &mut others {
                 samples.extend(take.read(count)?);
             }

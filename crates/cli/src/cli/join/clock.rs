@@ -13,6 +13,8 @@ pub const MOST_SHIFT_SECONDS: f64 = 10.0;
 const MOST_DRIFT_PPM: f64 = 500.0;
 /// Length of the sections in which the shift is searched, s.
 const SEARCH_SECONDS: f64 = 30.0;
+/// What of one take may wait for the other, s: more than a section and the longest shift twice.
+const MOST_WAITING_SECONDS: f64 = 60.0;
 /// Length and distance of the windows after that, s, and how far from the last shift a peak may lie. In longer ones, drift blurs
 /// the peak.
 const WINDOW_SECONDS: f64 = 2.0;
@@ -69,6 +71,13 @@ struct Buffer {
 }
 
 impl Buffer {
+    /// Adds samples. Where so many wait for the other recording, that has ended, and no window comes to these any more.
+    fn extend(&mut self, samples: &[f32], most: usize) {
+        if self.samples.len() < most {
+            self.samples.extend_from_slice(samples);
+        }
+    }
+
     fn end(&self) -> usize {
         self.start + self.samples.len()
     }
@@ -98,10 +107,11 @@ impl ClockMeter {
         }
     }
 
-    /// Takes the next samples of both, of which one may have ended.
+    /// Takes the next samples of both, as many of each until one has ended.
     pub fn push(&mut self, reference: &[f32], take: &[f32]) {
-        self.reference.samples.extend_from_slice(reference);
-        self.take.samples.extend_from_slice(take);
+        let most = self.samples(MOST_WAITING_SECONDS);
+        self.reference.extend(reference, most);
+        self.take.extend(take, most);
         while self.advance(false) {}
     }
 
@@ -291,7 +301,7 @@ mod tests {
         while let Some([sample]) = resampler.next(1.0 / (1.0 + clock.drift), || samples.next().map(|x| [x])) {
             take.push(sample);
         }
-        take.iter_mut().zip(noise(120, seed)).for_each(|(x, noise)| *x += noise);
+        take.iter_mut().zip(noise(220, seed)).for_each(|(x, noise)| *x += noise);
         take
     }
 
@@ -321,6 +331,18 @@ mod tests {
         let sound = noise(6, 1);
         let found = measured(&sound, &take(&sound, Clock { shift: 4_000.0, drift: 5e-5 }, 2)).unwrap();
         assert!((found.shift - 4_000.0).abs() < 2.0 && found.drift == 0.0, "{found:?}");
+    }
+
+    #[test]
+    fn a_take_that_ends_early_is_found_and_the_rest_does_not_wait() {
+        let sound = noise(200, 1);
+        let clock = Clock { shift: -70_000.0, drift: 0.0 };
+        let take = &take(&sound, clock, 2)[..20 * RATE as usize];
+        let found = measured(&sound, take).unwrap();
+        assert!((found.shift - clock.shift).abs() < 0.5, "{found:?}");
+        let mut meter = ClockMeter::new(RATE);
+        sound.chunks(5_000).for_each(|block| meter.push(block, &[]));
+        assert!(meter.reference.samples.len() < 62 * RATE as usize);
     }
 
     #[test]
