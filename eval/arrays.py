@@ -109,14 +109,18 @@ def separated(name, samples, truth):
     return max(outputs, key=lambda output: si_sdr(truth, output))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def arguments(description, mixtures, first):
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("denoise")
     parser.add_argument("data", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--mixtures", type=int, default=12)
-    parser.add_argument("--first", type=int, default=0, help="index of the first mixture")
-    given = parser.parse_args()
+    parser.add_argument("--mixtures", type=int, default=mixtures)
+    parser.add_argument("--first", type=int, default=first, help="index of the first mixture")
+    return parser.parse_args()
+
+
+def main():
+    given = arguments(__doc__, mixtures=12, first=0)
     voices = sorted((given.data / "dev/speech16").iterdir())
     noises = sorted((given.data / "dev/noise").iterdir())
     for count in (2, 4, 8):

@@ -9,9 +9,7 @@ their clocks deviate by up to 60 parts in a million. Scored is the time that all
 with one clock for all microphones; in `as they are` the takes are channels without being joined.
 """
 
-import argparse
 import subprocess
-from pathlib import Path
 
 import arrays
 import numpy as np
@@ -33,13 +31,7 @@ def recorded(samples, shift, ppm):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("denoise")
-    parser.add_argument("data", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--mixtures", type=int, default=8)
-    parser.add_argument("--first", type=int, default=6, help="index of the first mixture")
-    given = parser.parse_args()
+    given = arrays.arguments(__doc__, mixtures=8, first=6)
     arrays.LENGTH = SECONDS * RATE
     voices = sorted((given.data / "dev/speech16").glob("so762*"))
     noises = sorted((given.data / "dev/noise").iterdir())

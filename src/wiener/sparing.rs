@@ -12,16 +12,20 @@ const LOWEST_HERTZ: f64 = 75.0;
 /// The share of a gain that counts, 0 to 1, by the ratio that it finds in these powers (bins x frames each): 1 for silence.
 pub(crate) fn share(gain: &[f32], power: &[f32], grid: FrameGrid) -> f32 {
     let first = (LOWEST_HERTZ / grid.bin_hertz).ceil() as usize;
-    let (mut speech, mut noise) = (0.0, 0.0);
-    for (gain, power) in gain.chunks_exact(grid.bins).zip(power.chunks_exact(grid.bins)) {
-        for (&gain, &power) in gain.iter().zip(power).skip(first) {
-            speech += f64::from(gain * power);
-            noise += f64::from((1.0 - gain) * power);
-        }
-    }
-    let snr_db = 10.0 * libm::log10(speech / noise);
+    let frames = gain.chunks_exact(grid.bins).zip(power.chunks_exact(grid.bins));
+    let snr_db = kept_db(frames.flat_map(|(gain, power)| gain.iter().zip(power).skip(first)));
     let (all, nothing) = (*FADE_DB.start(), *FADE_DB.end());
     if snr_db.is_nan() { 1.0 } else { ((nothing - snr_db) / (nothing - all)).clamp(0.0, 1.0) as f32 }
+}
+
+/// Ratio of the power that gains keep to the rest, dB, from pairs of gain and power; NaN for silence.
+pub(crate) fn kept_db<'a>(bins: impl Iterator<Item = (&'a f32, &'a f32)>) -> f64 {
+    let (mut kept, mut rest) = (0.0, 0.0);
+    for (gain, power) in bins {
+        kept += f64::from(gain * power);
+        rest += f64::from((1.0 - gain) * power);
+    }
+    10.0 * libm::log10(kept / rest)
 }
 
 /// Fades a gain towards one, of which `share` counts.

@@ -137,3 +137,14 @@ pub(crate) unsafe fn blocks<'a>(
     };
     (0..count).map(channel).collect()
 }
+
+/// Writes values one after another.
+///
+/// # Safety
+/// `place` points to room for all of them.
+pub(crate) unsafe fn write_all<T>(values: impl Iterator<Item = T>, place: *mut T) {
+    for (index, value) in values.enumerate() {
+        // SAFETY: as the caller promises.
+        unsafe { place.add(index).write(value) };
+    }
+}

@@ -1,7 +1,7 @@
 //! Streams: recordings of any length, block by block.
 
 use crate::alphamf_status::{self, ALPHAMF_OK};
-use crate::boundary::{Failure, blocks, guarded, null, reference, text};
+use crate::boundary::{Failure, blocks, guarded, null, reference, text, write_all};
 use crate::settings::{Prepared, alphamf_settings, prepare};
 use crate::track::Track;
 use alphamf::denoiser::{SessionOutput, SessionSettings};
@@ -233,10 +233,8 @@ pub unsafe extern "C" fn alphamf_pull(
             if place.is_null() {
                 continue;
             }
-            for (index, sample) in taken.enumerate() {
-                // SAFETY: there is room for `samples` numbers, and `index` is below that.
-                unsafe { place.add(index).write(sample) };
-            }
+            // SAFETY: there is room for `samples` numbers, and no more are taken.
+            unsafe { write_all(taken, place) };
         }
     }
     count

@@ -1,5 +1,6 @@
 //! The speech track of a stream.
 
+use crate::boundary::write_all;
 use crate::stream::alphamf_stream;
 use alphamf::denoiser::{SpeechSegment, SpeechTrack};
 use std::collections::VecDeque;
@@ -39,17 +40,23 @@ impl Track {
     }
 }
 
-/// Moves the first values of a queue to memory with room for `count` of them. Returns their number; 0 for NULL.
+/// Moves the first values of a queue of a track to memory with room for `count` of them. Returns their number; 0 for NULL.
 ///
 /// # Safety
-/// `place` is null, or points to room for `count` values.
-unsafe fn pull<T>(queue: Option<&mut VecDeque<T>>, place: *mut T, count: usize) -> usize {
-    let Some(queue) = queue.filter(|_| !place.is_null()) else { return 0 };
+/// `stream` is null or of `alphamf_create`; `place` is null, or points to room for `count` values.
+unsafe fn pull<T>(
+    stream: *mut alphamf_stream,
+    track: u32,
+    queue: impl FnOnce(&mut Track) -> &mut VecDeque<T>,
+    place: *mut T,
+    count: usize,
+) -> usize {
+    // SAFETY: as the caller promises.
+    let found = unsafe { stream.as_mut() }.and_then(|stream| stream.tracks.get_mut(track as usize));
+    let Some(queue) = found.map(queue).filter(|_| !place.is_null()) else { return 0 };
     let count = count.min(queue.len());
-    for (index, value) in queue.drain(..count).enumerate() {
-        // SAFETY: there is room for `count` values, and `index` is below that.
-        unsafe { place.add(index).write(value) };
-    }
+    // SAFETY: there is room for `count` values.
+    unsafe { write_all(queue.drain(..count), place) };
     count
 }
 
@@ -67,9 +74,7 @@ pub unsafe extern "C" fn alphamf_pull_probability(
     slots: usize,
 ) -> usize {
     // SAFETY: as the caller promises.
-    let found = unsafe { stream.as_mut() }.and_then(|stream| stream.tracks.get_mut(track as usize));
-    // SAFETY: as the caller promises.
-    unsafe { pull(found.map(|track| &mut track.probability), probability, slots) }
+    unsafe { pull(stream, track, |track| &mut track.probability, probability, slots) }
 }
 
 /// Writes the next sections with speech that have ended, at most `count`, in order. Returns the number written; `track` as for
@@ -85,7 +90,5 @@ pub unsafe extern "C" fn alphamf_pull_segments(
     count: usize,
 ) -> usize {
     // SAFETY: as the caller promises.
-    let found = unsafe { stream.as_mut() }.and_then(|stream| stream.tracks.get_mut(track as usize));
-    // SAFETY: as the caller promises.
-    unsafe { pull(found.map(|track| &mut track.segments), segments, count) }
+    unsafe { pull(stream, track, |track| &mut track.segments, segments, count) }
 }

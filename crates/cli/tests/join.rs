@@ -1,24 +1,19 @@
 //! `denoise join`: takes of one scene become channels that agree in time.
 
-use assert_cmd::Command;
+mod shared;
+
+use hound::{SampleFormat, WavSpec};
 use rand::RngExt;
+use shared::{Folder, denoise, spec, write};
 use std::f64::consts::TAU;
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 
 const RATE: u32 = 16_000;
 
-fn write(folder: &TempDir, name: &str, rate: u32, samples: &[f32]) -> PathBuf {
-    let path = folder.path().join(name);
-    let spec = hound::WavSpec {
-        channels: 1,
-        sample_rate: rate,
-        bits_per_sample: 32,
-        sample_format: hound::SampleFormat::Float,
-    };
-    let mut writer = hound::WavWriter::create(&path, spec).unwrap();
-    samples.iter().for_each(|&sample| writer.write_sample(sample).unwrap());
-    writer.finalize().unwrap();
+fn written(folder: &Folder, name: &str, rate: u32, samples: &[f32]) -> PathBuf {
+    let path = folder.join(name);
+    let float = WavSpec { bits_per_sample: 32, sample_format: SampleFormat::Float, ..spec(rate, 1) };
+    write(&path, float, samples.iter().copied());
     path
 }
 
@@ -37,7 +32,7 @@ fn take(start: f64, seconds: f64, ppm: f64, seed: u64) -> Vec<f32> {
 }
 
 fn join(takes: &[&Path], output: &Path) -> assert_cmd::assert::Assert {
-    Command::cargo_bin("denoise").unwrap().arg("join").args(takes).arg("-o").arg(output).assert()
+    denoise(["join"]).args(takes).arg("-o").arg(output).assert()
 }
 
 fn channels(path: &Path) -> Vec<Vec<f32>> {
@@ -46,11 +41,11 @@ fn channels(path: &Path) -> Vec<Vec<f32>> {
 
 #[test]
 fn shift_and_drift_are_taken_out() {
-    let folder = TempDir::new().unwrap();
-    let first = write(&folder, "first.wav", RATE, &take(3.0, 40.0, 0.0, 1));
-    let early = write(&folder, "early.wav", RATE, &take(1.2345, 44.0, 60.0, 2));
-    let late = write(&folder, "late.wav", RATE, &take(3.789, 40.0, -40.0, 3));
-    let output = folder.path().join("joined.wav");
+    let folder = Folder::new();
+    let first = written(&folder, "first.wav", RATE, &take(3.0, 40.0, 0.0, 1));
+    let early = written(&folder, "early.wav", RATE, &take(1.2345, 44.0, 60.0, 2));
+    let late = written(&folder, "late.wav", RATE, &take(3.789, 40.0, -40.0, 3));
+    let output = folder.join("joined.wav");
     let said = join(&[&first, &early, &late], &output).success().get_output().stderr.clone();
     let said = String::from_utf8(said).unwrap();
     assert!(said.contains("early.wav: starts 1.76") && said.contains("s earlier, clock 60."), "{said}");
@@ -74,18 +69,18 @@ fn shift_and_drift_are_taken_out() {
 
 #[test]
 fn what_cannot_be_joined_is_told() {
-    let folder = TempDir::new().unwrap();
-    let first = write(&folder, "first.wav", RATE, &take(3.0, 12.0, 0.0, 1));
-    let other_rate = write(&folder, "other.wav", 8_000, &take(3.0, 12.0, 0.0, 1));
+    let folder = Folder::new();
+    let first = written(&folder, "first.wav", RATE, &take(3.0, 12.0, 0.0, 1));
+    let other_rate = written(&folder, "other.wav", 8_000, &take(3.0, 12.0, 0.0, 1));
     let mut random = alphamf::random::SeedTree::new(9).rng(0);
     let noise: Vec<f32> = (0..12 * RATE).map(|_| random.random_range(-0.5..0.5_f32)).collect();
-    let noise = write(&folder, "noise.wav", RATE, &noise);
-    let output = folder.path().join("joined.wav");
+    let noise = written(&folder, "noise.wav", RATE, &noise);
+    let output = folder.join("joined.wav");
     for (takes, code, words) in [
         (vec![&first, &other_rate], 3, "other.wav: cannot be read: it has 8000 Hz"),
         (vec![&first, &noise], 3, "noise.wav: cannot be read: it has no sound in common with"),
         (vec![&first], 2, "2 values required"),
-        (vec![&first, &folder.path().join("none.wav")], 3, "none.wav"),
+        (vec![&first, &folder.join("none.wav")], 3, "none.wav"),
     ] {
         let takes: Vec<&Path> = takes.into_iter().map(PathBuf::as_path).collect();
         let found = join(&takes, &output).code(code).get_output().stderr.clone();

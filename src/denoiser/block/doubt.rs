@@ -4,6 +4,7 @@
 //! network has found any speech in the recording, keep a part of what the model alone takes for speech.
 
 use crate::wiener::floor::amplitude;
+use crate::wiener::sparing::kept_db;
 
 /// Below this ratio of speech to the rest a block has no speech, dB.
 const NO_SPEECH_DB: f64 = -30.0;
@@ -15,25 +16,15 @@ const ATTENUATION_DB: f64 = 12.0;
 
 /// Whether the gain (bins x frames) removes nearly all of these powers.
 pub(super) fn is_without_speech(gain: &[f32], power: &[f32]) -> bool {
-    ratio_db(gain, power) < NO_SPEECH_DB
+    kept_db(gain.iter().zip(power)) < NO_SPEECH_DB
 }
 
 /// Raises the gain to a part of that of the model alone, if that finds speech in these powers (bins x frames).
 pub(super) fn keep_a_part(gain: &mut [f32], alone: &[f32], power: &[f32]) {
-    if ratio_db(alone, power) > DOUBT_DB {
+    if kept_db(alone.iter().zip(power)) > DOUBT_DB {
         let part = amplitude(-ATTENUATION_DB);
         gain.iter_mut().zip(alone).for_each(|(gain, alone)| *gain = gain.max(part * alone));
     }
-}
-
-/// Ratio of the power that is kept to the rest, dB.
-fn ratio_db(gain: &[f32], power: &[f32]) -> f64 {
-    let (mut kept, mut rest) = (0.0, 0.0);
-    for (&gain, &power) in gain.iter().zip(power) {
-        kept += f64::from(gain * power);
-        rest += f64::from((1.0 - gain) * power);
-    }
-    10.0 * libm::log10(kept / rest)
 }
 
 #[cfg(test)]

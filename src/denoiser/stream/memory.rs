@@ -174,7 +174,9 @@ impl BlockMemory {
     pub(super) fn join(&mut self, block: BlockGains, span: Span, bins: usize) -> FrameGains {
         let mut applied = block.gain.clone();
         apply_floor(&mut applied, &block.floor);
-        spare(&mut applied, block.share);
+        if block.share < 1.0 {
+            spare(&mut applied, block.share);
+        }
         FrameGains {
             gain: self.gain.join(block.gain, span, bins),
             applied: self.applied.join(applied, span, bins),

@@ -4,8 +4,9 @@
 //! 1976): first over long sections, then, where it is expected, over windows of two seconds. A line through these
 //! shifts gives the start and the speed of the clock.
 
-use alphamf_fourier::{forward, inverse};
+use alphamf_fourier::{ComplexToReal, RealToComplex, forward, inverse};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 /// Longest time between the starts of two takes, s.
 pub const MOST_SHIFT_SECONDS: f64 = 10.0;
@@ -53,6 +54,8 @@ impl Clock {
 /// Follows the shift of a take against the reference.
 pub struct ClockMeter {
     rate: f64,
+    /// Of the windows.
+    correlator: Correlator,
     reference: Buffer,
     take: Buffer,
     /// Position in the reference of the next section or window, samples.
@@ -97,8 +100,11 @@ impl Buffer {
 impl ClockMeter {
     /// For takes of this sample rate, Hz.
     pub fn new(sample_rate: u32) -> Self {
+        let rate = f64::from(sample_rate);
+        let window = 2.0 * (WINDOW_SECONDS + REACH_SECONDS) * rate;
         Self {
-            rate: sample_rate.into(),
+            rate,
+            correlator: Correlator::new(window as usize, rate),
             reference: Buffer::default(),
             take: Buffer::default(),
             next: 0,
@@ -147,7 +153,8 @@ impl ClockMeter {
         }
         let most = self.samples(MOST_SHIFT_SECONDS) as isize;
         let (reference, take) = (self.reference.range(start, end), self.take.range(start, end));
-        self.last = shift(reference, take, -most..=most, SEARCHED_PEAK, self.rate);
+        let correlator = Correlator::new(reference.len() + take.len(), self.rate);
+        self.last = correlator.shift(reference, take, -most..=most, SEARCHED_PEAK);
         if self.last.is_none() {
             self.next = end;
             self.forget();
@@ -172,7 +179,7 @@ impl ClockMeter {
             return false;
         }
         let (reference, take) = (self.reference.range(self.next, end), self.take.range(start, take_end));
-        if let Some(found) = shift(reference, take, 0..=2 * reach as isize, WINDOW_PEAK, self.rate) {
+        if let Some(found) = self.correlator.shift(reference, take, 0..=2 * reach as isize, WINDOW_PEAK) {
             let found = found + offset as f64;
             self.found.push([(self.next + length / 2) as f64, found]);
             self.last = Some(found);
@@ -189,50 +196,65 @@ impl ClockMeter {
     }
 }
 
-/// The shift of `take` against `reference`, among `shifts`, samples: `take[n + shift]` is `reference[n]`. `None` without a
-/// peak of `least` times the root mean square.
-fn shift(
-    reference: &[f32],
-    take: &[f32],
-    shifts: RangeInclusive<isize>,
-    least: f64,
-    rate: f64,
-) -> Option<f64> {
-    let size = (reference.len() + take.len()).next_power_of_two();
-    let plan = forward::<f32>(size);
-    let spectrum = |samples: &[f32]| {
-        let (mut padded, mut bins) = (plan.make_input_vec(), plan.make_output_vec());
-        padded[..samples.len()].copy_from_slice(samples);
-        plan.process(&mut padded, &mut bins).ok().map(|()| bins)
-    };
-    let (of_reference, mut cross) = (spectrum(reference)?, spectrum(take)?);
-    let hertz = rate / size as f64;
-    for (bin, (take, reference)) in cross.iter_mut().zip(&of_reference).enumerate() {
-        let product = *take * reference.conj();
-        let power = product.norm();
-        let counts = BAND_HERTZ.contains(&(bin as f64 * hertz)) && power > f32::MIN_POSITIVE;
-        *take = if counts { product / power } else { Default::default() };
+/// Correlates two takes.
+struct Correlator {
+    /// Length of the transforms.
+    size: usize,
+    /// Distance of their bins, Hz.
+    hertz: f64,
+    forward: Arc<dyn RealToComplex<f32>>,
+    inverse: Arc<dyn ComplexToReal<f32>>,
+}
+
+impl Correlator {
+    /// For takes of so many samples together, of this sample rate.
+    fn new(samples: usize, rate: f64) -> Self {
+        let size = samples.next_power_of_two();
+        Self { size, hertz: rate / size as f64, forward: forward(size), inverse: inverse(size) }
     }
-    let plan = inverse::<f32>(size);
-    let mut correlation = plan.make_output_vec();
-    plan.process(&mut cross, &mut correlation).ok()?;
-    let at = |shift: isize| f64::from(correlation[shift.rem_euclid(size as isize) as usize]);
-    let (mut best, mut squares) = (*shifts.start(), 0.0);
-    for shift in shifts.clone() {
-        squares += at(shift) * at(shift);
-        if at(shift) > at(best) {
-            best = shift;
+
+    /// The shift of `take` against `reference`, among `shifts`, samples: `take[n + shift]` is `reference[n]`. `None` without a
+    /// peak of `least` times the root mean square.
+    fn shift(
+        &self,
+        reference: &[f32],
+        take: &[f32],
+        shifts: RangeInclusive<isize>,
+        least: f64,
+    ) -> Option<f64> {
+        let Self { size, hertz, forward, inverse } = self;
+        let spectrum = |samples: &[f32]| {
+            let (mut padded, mut bins) = (forward.make_input_vec(), forward.make_output_vec());
+            padded[..samples.len()].copy_from_slice(samples);
+            forward.process(&mut padded, &mut bins).ok().map(|()| bins)
+        };
+        let (of_reference, mut cross) = (spectrum(reference)?, spectrum(take)?);
+        for (bin, (take, reference)) in cross.iter_mut().zip(&of_reference).enumerate() {
+            let product = *take * reference.conj();
+            let power = product.norm();
+            let counts = BAND_HERTZ.contains(&(bin as f64 * hertz)) && power > f32::MIN_POSITIVE;
+            *take = if counts { product / power } else { Default::default() };
         }
+        let mut correlation = inverse.make_output_vec();
+        inverse.process(&mut cross, &mut correlation).ok()?;
+        let at = |shift: isize| f64::from(correlation[shift.rem_euclid(*size as isize) as usize]);
+        let (mut best, mut squares) = (*shifts.start(), 0.0);
+        for shift in shifts.clone() {
+            squares += at(shift) * at(shift);
+            if at(shift) > at(best) {
+                best = shift;
+            }
+        }
+        let deviation = (squares / shifts.count() as f64).sqrt();
+        if at(best) <= least * deviation {
+            return None;
+        }
+        // The top of the parabola through the peak and its neighbours.
+        let [before, peak, after] = [best - 1, best, best + 1].map(at);
+        let bend = before - 2.0 * peak + after;
+        let top = if bend < 0.0 { 0.5 * (before - after) / bend } else { 0.0 };
+        Some(best as f64 + top.clamp(-0.5, 0.5))
     }
-    let deviation = (squares / shifts.count() as f64).sqrt();
-    if at(best) <= least * deviation {
-        return None;
-    }
-    // The top of the parabola through the peak and its neighbours.
-    let [before, peak, after] = [best - 1, best, best + 1].map(at);
-    let bend = before - 2.0 * peak + after;
-    let top = if bend < 0.0 { 0.5 * (before - after) / bend } else { 0.0 };
-    Some(best as f64 + top.clamp(-0.5, 0.5))
 }
 
 /// The line through shifts: by medians (Theil and Sen), which a window with another sound does not bend, then by least squares
