@@ -29,8 +29,8 @@ const MOST_CHANNELS: usize = 16;
 Examples:
   denoise join phone.wav recorder.wav -o both.wav && denoise both.wav voice.wav --channels array
 
-Takes may start up to 10 s apart, and their clocks may drift. Both are found from the sound that takes have in common,
-and corrected. They must have the same sample rate. The file has the time that all takes have.")]
+Takes may start up to 10 s apart, and their clocks may drift. Both are found from the sound that takes have in \
+common, and corrected. The file has the sample rate of the first take, and the time that all takes have.")]
 pub struct Arguments {
     /// Read these takes of one scene.
     ///
@@ -67,14 +67,6 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         return Err(usage(format!("the takes have {channels} channels; expected at most {MOST_CHANNELS}")));
     }
     let rate = readers[0].sample_rate();
-    for (path, reader) in takes.iter().zip(&readers) {
-        let other = reader.sample_rate();
-        ensure!(
-            other == rate,
-            anyhow!("it has {other} Hz, {} has {rate} Hz: convert it first", takes[0].display())
-                .context(Failure::Input(path.clone()))
-        );
-    }
     let progress = Progress::new("joining", common.quiet);
     let length = readers[0].length().map_or(f64::INFINITY, |samples| samples as f64);
     let proceed = |fraction: f64| match progress.update(fraction.min(1.0)) {
@@ -126,9 +118,14 @@ impl Plan {
         let rate = readers[0].sample_rate();
         let mut meters: Vec<ClockMeter> = takes[1..].iter().map(|_| ClockMeter::new(rate)).collect();
         let mut lengths = vec![0; takes.len()];
+        let mut first = readers.remove(0);
+        let mut others: Vec<Aligned> =
+            readers.into_iter().map(|reader| Aligned::new(reader, Clock::default(), 0, rate)).collect();
         loop {
-            let blocks = readers.iter_mut().map(|reader| reader.read_block(BLOCK).map(|block| mono(&block)));
-            let blocks = blocks.collect::<Result<Vec<Vec<f32>>, _>>()?;
+            let mut blocks = vec![mono(&first.read_block(BLOCK)?)];
+            for take in &mut others {
+                blocks.push(mono(&take.read(BLOCK)?));
+            }
             if blocks.iter().all(Vec::is_empty) {
                 break;
             }
@@ -166,13 +163,14 @@ impl Plan {
         proceed: &dyn Fn(u64) -> Result<(), Cancelled>,
     ) -> anyhow::Result<()> {
         let mut first = Reader::open(&takes[0])?;
+        let rate = first.sample_rate();
         let others = takes[1..].iter().zip(&self.clocks);
-        let others = others.map(|(path, clock)| Ok(Aligned::new(Reader::open(path)?, clock, self.start)));
+        let others = others.map(|(path, &clock)| Ok(Aligned::new(Reader::open(path)?, clock, self.start, rate)));
         let mut others = others.collect::<Result<Vec<Aligned>, alphamf_files::Error>>()?;
         let container = Container::from_path(output);
         let format = if container == Container::Flac { SampleFormat::Int24 } else { SampleFormat::Float32 };
         let spec = OutputSpec {
-            sample_rate: first.sample_rate(),
+            sample_rate: rate,
             channels,
             format,
             container,
@@ -198,7 +196,9 @@ impl Plan {
                 break;
             }
             for take in &mut others {
-                samples.extend(take.read(count)?);
+                let mut channels = take.read(count)?;
+                channels.iter_mut().for_each(|channel| channel.resize(count, 0.0));
+                samples.extend(channels);
             }
             writer.write_block(&samples)?;
             done += count as u64;
@@ -222,32 +222,42 @@ struct Aligned {
     reader: Reader,
     /// Samples of the take per sample of the reference.
     step: f64,
+    /// Position in the take of the next sample of the reference, samples.
+    position: f64,
+    /// Samples per channel that have been read.
+    length: u64,
     channels: Vec<(Resampler<1>, VecDeque<f32>)>,
 }
 
 impl Aligned {
-    /// From a position in the reference on.
-    fn new(reader: Reader, clock: &Clock, start: u64) -> Self {
+    /// From a position on in a reference of this sample rate, Hz. The clock is that of the take at the rate of the reference.
+    fn new(reader: Reader, clock: Clock, start: u64, rate: u32) -> Self {
+        let ratio = f64::from(reader.sample_rate()) / f64::from(rate);
+        let position = ratio * clock.to_take(start as f64);
         let channel = |_| {
-            let mut resampler = Resampler::new(1.0);
-            resampler.start_at(clock.to_take(start as f64));
+            let mut resampler = Resampler::new((1.0 / ratio).min(1.0));
+            resampler.start_at(position);
             (resampler, VecDeque::new())
         };
         let channels = (0..reader.channels()).map(channel).collect();
-        Self { reader, step: 1.0 + clock.drift, channels }
+        Self { reader, step: ratio * (1.0 + clock.drift), position, length: 0, channels }
     }
 
-    /// The next `count` samples of every channel; silence after the end.
-    fn read(&mut self, count: usize) -> Result<Vec<Vec<f32>>, alphamf_files::Error> {
-        let Self { reader, step, channels } = self;
+    /// The next `count` samples of every channel, or fewer at the end.
+    fn read(&mut self, mut count: usize) -> Result<Vec<Vec<f32>>, alphamf_files::Error> {
+        let Self { reader, step, position, length, channels } = self;
         let wanted = channels[0].0.wants(*step, count);
         while channels[0].1.len() < wanted {
             let block = reader.read_block(BLOCK)?;
             if block[0].is_empty() {
+                let left = (*length as f64 - *position) / *step;
+                count = count.min(left.ceil() as usize);
                 break;
             }
+            *length += block[0].len() as u64;
             channels.iter_mut().zip(block).for_each(|((_, queue), samples)| queue.extend(samples));
         }
+        *position += *step * count as f64;
         let read = |(resampler, queue): &mut (Resampler<1>, VecDeque<f32>)| {
             let mut pull = || Some([queue.pop_front().unwrap_or(0.0)]);
             (0..count).filter_map(|_| resampler.next(*step, &mut pull)).map(|[sample]| sample).collect()

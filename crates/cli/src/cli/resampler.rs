@@ -1,44 +1,46 @@
-//! Resampling by a ratio near one, or that changes.
+//! Resampling by any ratio, which may change.
 
 use std::f64::consts::PI;
 
 /// Interpolation by a windowed sinc, of frames of some channels.
 pub struct Resampler<const CHANNELS: usize> {
     /// Weights of the frames around a time, for each of `PHASES + 1` fractions of a frame.
-    weights: Vec<[f32; TAPS]>,
-    frames: [[f32; CHANNELS]; TAPS],
+    weights: Vec<Vec<f32>>,
+    frames: Vec<[f32; CHANNELS]>,
     /// Time since the middle frame, in frames.
     at: f64,
 }
 
+/// Frames of a whole band; of a part of it there are as many times more.
 const TAPS: usize = 32;
 const PHASES: usize = 256;
 
 impl<const CHANNELS: usize> Resampler<CHANNELS> {
-    /// A resampler that passes a fraction of the band.
+    /// A resampler that passes a fraction of the band, above 0.
     pub fn new(band: f64) -> Self {
         let cutoff = if band < 1.0 { 0.92 * band } else { 1.0 };
+        let taps = TAPS * (1.0 / band).ceil().max(1.0) as usize;
         let weights = |phase: usize| {
-            let middle = (TAPS / 2 - 1) as f64 + phase as f64 / PHASES as f64;
+            let middle = (taps / 2 - 1) as f64 + phase as f64 / PHASES as f64;
             let weight = |tap: usize| {
                 let time = tap as f64 - middle;
                 // Blackman window over all taps.
-                let turn = 2.0 * PI * time / TAPS as f64;
+                let turn = 2.0 * PI * time / taps as f64;
                 let window = 0.42 + 0.5 * turn.cos() + 0.08 * (2.0 * turn).cos();
                 let x = PI * cutoff * time;
                 window * cutoff * if x.abs() < 1e-9 { 1.0 } else { x.sin() / x }
             };
-            let weights: [f64; TAPS] = std::array::from_fn(weight);
+            let weights: Vec<f64> = (0..taps).map(weight).collect();
             let sum: f64 = weights.iter().sum();
-            weights.map(|weight| (weight / sum) as f32)
+            weights.into_iter().map(|weight| (weight / sum) as f32).collect()
         };
-        Self { weights: (0..=PHASES).map(weights).collect(), frames: [[0.0; CHANNELS]; TAPS], at: 0.0 }
+        Self { weights: (0..=PHASES).map(weights).collect(), frames: vec![[0.0; CHANNELS]; taps], at: 0.0 }
     }
 
     /// Starts at this time, 0 or more, in frames after the first that will be pulled.
     pub fn start_at(&mut self, time: f64) {
         // The frame in the middle is that of the time before or at it.
-        self.at = time + (TAPS / 2 + 1) as f64;
+        self.at = time + (self.frames.len() / 2 + 1) as f64;
     }
 
     /// How many frames the next `count` calls with this `step` pull, or one more.
@@ -53,15 +55,18 @@ impl<const CHANNELS: usize> Resampler<CHANNELS> {
         mut pull: impl FnMut() -> Option<[f32; CHANNELS]>,
     ) -> Option<[f32; CHANNELS]> {
         while self.at >= 1.0 {
-            self.frames.copy_within(1.., 0);
-            self.frames[TAPS - 1] = pull()?;
+            let frame = pull()?;
+            self.frames.rotate_left(1);
+            if let Some(last) = self.frames.last_mut() {
+                *last = frame;
+            }
             self.at -= 1.0;
         }
         let place = self.at * PHASES as f64;
         let (phase, fraction) = (place as usize, place.fract() as f32);
         let (before, after) = (&self.weights[phase], &self.weights[phase + 1]);
         let mut sum = [0.0; CHANNELS];
-        for ((frame, before), after) in self.frames.iter().zip(before).zip(after) {
+        for ((frame, &before), &after) in self.frames.iter().zip(before).zip(after) {
             let weight = before + fraction * (after - before);
             sum.iter_mut().zip(frame).for_each(|(sum, value)| *sum += weight * value);
         }
@@ -75,10 +80,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_a_lower_rate_cannot_hold_is_left_out() {
+        let mut resampler = Resampler::<1>::new(1.0 / 3.0);
+        let mut time = 0.0;
+        // At 0.24 of the higher rate, 0.72 of the lower.
+        let mut pull = || {
+            time += 1.0;
+            Some([(std::f64::consts::TAU * 0.24 * time).sin() as f32])
+        };
+        let found: Vec<f32> = (0..200).filter_map(|_| resampler.next(3.0, &mut pull)).map(|[x]| x).collect();
+        assert!(found[50..].iter().all(|x| x.abs() < 2e-3), "{found:?}");
+    }
+
+    #[test]
     fn a_tone_is_itself_at_other_times() {
         let tone = |time: f64| (0.3 * time).sin();
-        for (start, step) in [(0.0, 1.0), (2.75, 1.0), (40.5, 1.0001), (7.0, 0.9)] {
-            let mut resampler = Resampler::<1>::new(1.0);
+        for (start, step) in [(0.0, 1.0), (2.75, 1.0), (40.5, 1.0001), (7.0, 0.9), (3.0, 0.17), (60.0, 3.0)] {
+            let mut resampler = Resampler::<1>::new(1.0 / f64::max(1.0, step));
             resampler.start_at(start);
             assert!(resampler.wants(step, 300) >= 300.min((start + 299.0 * step) as usize));
             let mut pulled = 0;
@@ -91,7 +109,7 @@ mod tests {
                     .unwrap();
                 let time = start + step * f64::from(n);
                 // Before the first frame there is silence.
-                if time > 20.0 {
+                if time > 60.0 {
                     assert!((f64::from(found) - tone(time)).abs() < 1e-3, "{start} {step} {n}: {found}");
                 }
             }

@@ -31,7 +31,7 @@ const WINDOW_PEAK: f64 = 5.0;
 const OUTLIER: f64 = 3.0;
 
 /// The clock of a take against that of the reference.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Clock {
     /// Position in the take of the first sample of the reference, samples: negative if the take starts later.
     pub shift: f64,
