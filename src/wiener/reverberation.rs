@@ -18,6 +18,9 @@ const STEADY: f64 = 0.6;
 const FAINT: f64 = 3.0;
 /// Quantile of the decay times that is the room's; tuned on simulated and measured rooms (eval/results).
 const STEEPER: f64 = 0.1;
+/// Of the octaves' reverberation times, the shortest where nothing is suppressed, and where all is: speech decays as fast, so
+/// that in a dry room one octave at least has its decay.
+const DRY_SECONDS: (f64, f64) = (0.25, 0.4);
 /// Early reflections support speech and are kept, s.
 const EARLY_SECONDS: f64 = 0.048;
 /// Minimum gain of a bin.
@@ -123,11 +126,19 @@ fn seconds_of(class: usize) -> f64 {
     SECONDS.0 * libm::pow(SECONDS.1 / SECONDS.0, (class as f64 + 0.5) / CLASSES as f64)
 }
 
-/// Attenuates late reverberation: multiplies the gain (bins x frames) by one minus `amount` (0 to 1) times the fraction of the
-/// tail in the power of speech (`speech`, bins x frames).
+/// How much of a room with such reverberation times there is to hear, 0 to 1.
+fn audible(seconds: &[Option<f64>; OCTAVES]) -> f32 {
+    let shortest = seconds.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+    ((shortest - DRY_SECONDS.0) / (DRY_SECONDS.1 - DRY_SECONDS.0)).clamp(0.0, 1.0) as f32
+}
+
+/// Attenuates late reverberation: multiplies the gain (bins x frames) by one minus `amount` (0 to 1, less in a dry room) times
+/// the fraction of the tail in the power of speech (`speech`, bins x frames).
 pub(crate) fn suppress(gain: &mut [f32], speech: &[f32], grid: FrameGrid, decays: &Decays, amount: f32) {
     let FrameGrid { bins, frame_seconds, .. } = grid;
-    let Some(per_frame) = per_frame(&decays.seconds(), grid) else { return };
+    let seconds = decays.seconds();
+    let Some(per_frame) = per_frame(&seconds, grid) else { return };
+    let amount = amount * audible(&seconds);
     let early = ((EARLY_SECONDS / frame_seconds).round() as usize).max(1);
     let past: Vec<f32> = per_frame.iter().map(|&decay| libm::powf(decay, early as f32)).collect();
     let mut tail = vec![0.0_f32; bins];
@@ -240,6 +251,18 @@ mod tests {
         let [start, half] = lowered(0.5);
         assert!(start > -0.3 && half < -3.0 && half > tail + 3.0, "{start} and {half} dB");
         assert_eq!(lowered(0.0), [0.0, 0.0]);
+    }
+
+    #[test]
+    fn in_a_dry_room_nothing_changes() {
+        let of = |seconds: [f64; OCTAVES]| audible(&seconds.map(Some));
+        assert_eq!(of([1.0, 0.6, 0.24, 0.5, 0.7, 0.4]), 0.0, "one octave has the decay of the voice");
+        assert_eq!(of([0.41, 0.6, 0.5, 0.5, 0.7, 0.5]), 1.0);
+        assert!((0.3..0.4).contains(&of([0.6, 0.5, 0.5, 0.3, 0.4, 0.5])));
+        let power = bursts(0.2, 20);
+        let mut gain = vec![1.0_f32; power.len()];
+        suppress(&mut gain, &power, GRID, &decays(&power), 1.0);
+        assert!(gain.iter().all(|&gain| gain == 1.0));
     }
 
     #[test]
