@@ -95,12 +95,16 @@ pub fn interruptible<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stati
     }
 }
 
-/// Threads for a run that asks for so many, or for one per core: a file takes some descriptors, and the system may allow few.
+/// Threads for a run that asks for so many, or for one per core: a file takes some descriptors, a thread some addresses, and
+/// the system may allow few.
 pub fn threads(asked: Option<u16>) -> usize {
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let files = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
-    let files = files.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
-    let most = files.map_or(usize::MAX, threads_for);
+    let limit = |name| {
+        let line = limits.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok())
+    };
+    let files = limit("Max open files").map_or(usize::MAX, threads_for_files);
+    let most = limit("Max address space").map_or(files, |bytes| files.min(threads_for_addresses(bytes)));
     match asked.map(usize::from) {
         Some(asked) => asked.min(most),
         // None are as many as there are cores.
@@ -110,11 +114,18 @@ pub fn threads(asked: Option<u16>) -> usize {
 }
 
 /// Threads for so many open files.
-fn threads_for(files: usize) -> usize {
+fn threads_for_files(files: usize) -> usize {
     /// Those of the run, and those of a file with two pipes to and from ffmpeg.
     const OWN: usize = 12;
     const EACH: usize = 6;
     (files.saturating_sub(OWN) / EACH).max(1)
+}
+
+/// Threads for so many bytes of addresses (`ulimit -v`).
+fn threads_for_addresses(bytes: usize) -> usize {
+    /// What glibc reserves for the memory of a thread, twice as it aligns it, whether or not it is used.
+    const EACH: usize = 128 << 20;
+    (bytes / EACH).max(1)
 }
 
 /// Whether standard error is a terminal that can redraw a line.
@@ -273,11 +284,12 @@ pub fn write_error(text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{printable, threads_for};
+    use super::{printable, threads_for_addresses, threads_for_files};
 
     #[test]
-    fn few_descriptors_are_for_few_threads() {
-        assert_eq!([0, 32, 1_024].map(threads_for), [1, 3, 168]);
+    fn few_descriptors_and_addresses_are_for_few_threads() {
+        assert_eq!([0, 32, 1_024].map(threads_for_files), [1, 3, 168]);
+        assert_eq!([0, 512 << 20, usize::MAX].map(threads_for_addresses), [1, 4, usize::MAX >> 27]);
     }
 
     #[test]
