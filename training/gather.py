@@ -129,7 +129,7 @@ def kept_apart(label):
 
 def speech_of(x, rate, source):
     """The clip to keep, or why not."""
-    if np.abs(x).max() < 0.003 or (np.abs(x) >= 0.999).mean() > 0.01:
+    if not len(x) or np.abs(x).max() < 0.003 or (np.abs(x) >= 0.999).mean() > 0.01:
         return None, "level"
     y = soxr.resample(x, rate, RATE, "VHQ") if rate != RATE else x
     y = trimmed(y - y.mean(), RATE)
