@@ -1,4 +1,4 @@
-"""What a network is judged by: spectra, the signal-to-noise ratio, ESTOI. All on the device of what comes in."""
+"""What a network is judged by: spectra, the signal-to-noise ratio, ESTOI, PESQ. All on the device of what comes in."""
 
 from functools import lru_cache
 
@@ -6,9 +6,10 @@ import numpy as np
 import torch
 
 import live
+import loudness
 from network import BANDS, BINS, HALF, HOP, PAIR, RATE, WINDOW, features, interpolation
 
-SHORT_WINDOW, SHORT_HOP = 512, 256
+SHORT_WINDOW, SHORT_HOP = loudness.WINDOW, loudness.HOP
 ESTOI_SECONDS = 0.384
 LIVE_HOPS = (64, 128, 128, 128, 256)  # half the latency, samples
 
@@ -91,12 +92,13 @@ def losses_of(gain, Y, X):
     S, length = gain * Y, HOP * (Y.shape[2] - 1)
     s, x = (torch.istft(Z, WINDOW, HOP, window=hann(WINDOW, Z.device), length=length) for Z in (S, X))
     fine = [stft(z, SHORT_WINDOW, SHORT_HOP) for z in (s, x)]
-    return spectral_loss(S, X), spectral_loss(*fine), ratio_of(x, s - x, 1), intelligibility(*fine, SHORT_HOP)
+    estoi, pesq = intelligibility(*fine, SHORT_HOP), loudness.quality(*fine).mean()
+    return spectral_loss(S, X), spectral_loss(*fine), ratio_of(x, s - x, 1), estoi, pesq
 
 
 def losses(net, noisy, voice, half):
     """Of a batch (examples x samples; half: which are recordings at 8 kHz): at the long window, at the short one, the
-    signal-to-noise ratio in dB, ESTOI."""
+    signal-to-noise ratio in dB, ESTOI, PESQ before its last map."""
     Y, X = stft(noisy, WINDOW, HOP), stft(voice, WINDOW, HOP)
     frames = Y.shape[2] // 2 * 2
     # Recordings at 8 kHz have no upper half.
@@ -128,4 +130,5 @@ def live_losses(net, noisy, voice, half, rng):
     long = spectral_loss(20 * S, 20 * X)
     s, x = (torch.fft.irfft(Z)[..., -2 * hop :] * synthesis for Z in (S, X))
     fine = [torch.fft.rfft(z, SHORT_WINDOW).transpose(1, 2) for z in (s, x)]
-    return long, spectral_loss(*fine), ratio_of(x, s - x, (1, 2)), intelligibility(*fine, PAIR * HOP)
+    estoi, pesq = intelligibility(*fine, PAIR * HOP), loudness.quality(*fine).mean()
+    return long, spectral_loss(*fine), ratio_of(x, s - x, (1, 2)), estoi, pesq

@@ -182,7 +182,7 @@ def learn(rank, a):
     spent = lambda: run.spent + time.time() - start
     budget = run.spent + end_of(a) - start
     per_step = a.processes * a.batch * a.seconds
-    sums, last = torch.zeros(4, device=run.device), run.step + a.steps if a.steps else float("inf")
+    sums, last = torch.zeros(5, device=run.device), run.step + a.steps if a.steps else float("inf")
     reduced = lambda: torch.autocast(run.device.type, torch.bfloat16) if a.bf16 else contextlib.nullcontext()
 
     def net(seen):
@@ -202,15 +202,15 @@ def learn(rank, a):
             terms = live_losses(net, batch.noisy, batch.voice, batch.half, mixer.rng)
         else:
             terms = losses(net, batch.noisy, batch.voice, batch.half)
-        long, short, ratio, estoi = terms
-        norm = run.descend(long + 2 * short - a.snr * ratio - a.estoi * estoi, a.processes)
+        long, short, ratio, estoi, pesq = terms
+        norm = run.descend(long + 2 * short - a.snr * ratio - a.estoi * estoi - a.pesq * pesq, a.processes)
         run.seen += per_step
         sums += torch.stack(terms).detach()
         if rank == 0 and (run.step % REPORT_EVERY == 0 or run.step == last):
             means, pace = (sums / REPORT_EVERY).tolist(), per_step * REPORT_EVERY / (time.time() - since)
             print(
                 f"step {run.step} ({float(progress):.0%}) losses {means[0]:.4f} {means[1]:.4f} SNR {means[2]:.2f} dB "
-                f"ESTOI {means[3]:.4f} gradient {float(norm):.2f} seen {run.seen / 3600:.2f} h, {pace:.1f} s/s",
+                f"ESTOI {means[3]:.4f} PESQ {means[4]:.3f} gradient {float(norm):.2f} seen {run.seen / 3600:.2f} h, {pace:.1f} s/s",
                 flush=True,
             )
             sums.zero_()
@@ -239,6 +239,7 @@ def arguments(words=None):
     parser.add_argument("--rate", type=float, default=2e-3, help="step size at its highest")
     parser.add_argument("--snr", type=float, default=0.02, help="what a decibel of SNR counts")
     parser.add_argument("--estoi", type=float, default=1.0, help="what ESTOI counts")
+    parser.add_argument("--pesq", type=float, default=0.0, help="what a point of PESQ counts")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--port", type=int, default=29517)
     return parser.parse_args(words)

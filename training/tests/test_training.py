@@ -12,6 +12,7 @@ from safetensors.numpy import load_file, safe_open
 
 import live
 import losses
+import loudness
 import network
 from conftest import TRAINING
 from mixing import Mixer
@@ -49,8 +50,8 @@ def test_steps_on_the_same_batch_lower_the_loss(prepared):
     run.set_rate(2e-3)
     totals = []
     for _ in range(10):
-        long, short, ratio, estoi = losses.losses(run.net, batch.noisy, batch.voice, batch.half)
-        total = long + 2 * short - 0.02 * ratio - estoi
+        long, short, ratio, estoi, pesq = losses.losses(run.net, batch.noisy, batch.voice, batch.half)
+        total = long + 2 * short - 0.02 * ratio - estoi - 0.1 * pesq
         run.descend(total, 1)
         totals.append(float(total.detach()))
     assert totals[-1] < totals[0] - 0.1
@@ -86,10 +87,31 @@ def test_true_gains_are_judged_better_than_none():
     half = torch.zeros(2, dtype=torch.bool)
     good = losses.losses(lambda seen: odds + 2, noisy, voice, half)
     none = losses.losses(lambda seen: torch.full_like(odds, 9.0), noisy, voice, half)
-    assert good[0] < none[0] and good[1] < none[1] and good[2] > none[2] and good[3] > none[3]
+    assert good[0] < none[0] and good[1] < none[1] and good[2] > none[2] and good[3] > none[3] and good[4] > none[4]
     perfect = losses.intelligibility(losses.stft(voice, 512, 256), losses.stft(voice, 512, 256), 256)
     assert abs(float(perfect) - 1) < 1e-3
     assert none[2] == pytest.approx(float(10 * torch.log10(voice.square().mean(1) / (noisy - voice).square().mean(1)).mean()), abs=0.3)
+
+
+def test_pesq_is_near_the_package_and_has_a_gradient():
+    """White noise of five levels: what the package `pesq` (0.0.4, wide band) gives."""
+    rng = np.random.default_rng(5)
+    time = np.arange(64000) / 16000
+    glottal = sum(np.sin(2 * np.pi * 120 * k * time + 0.02 * k * np.sin(2 * np.pi * 3 * time)) / k for k in range(1, 40))
+    voice = glottal * np.clip(np.sin(2 * np.pi * 0.5 * time), 0, 1)
+    spectra = lambda x: losses.stft(torch.from_numpy(np.float32(x))[None], 512, 256)
+    found = []
+    for level in (0.0003, 0.001, 0.003, 0.01, 0.03):
+        noisy = voice + level * rng.normal(size=voice.shape)
+        found.append(float(loudness.opinion(loudness.quality(spectra(noisy), spectra(voice)))[0]))
+    assert np.abs(np.array(found) - [4.217, 3.417, 2.688, 2.012, 1.397]).max() < 0.1, found
+    gain = torch.full((1, 257, 251), 0.9, requires_grad=True)
+    value = loudness.quality(gain * spectra(noisy), spectra(voice)).sum()
+    value.backward()
+    step = 1e-2 * torch.sign(gain.grad)
+    with torch.no_grad():
+        moved = loudness.quality((gain + step) * spectra(noisy), spectra(voice)).sum()
+    assert torch.isfinite(gain.grad).all() and moved > value
 
 
 def test_features_do_not_depend_on_the_level_or_on_other_recordings():
