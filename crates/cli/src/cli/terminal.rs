@@ -123,8 +123,9 @@ fn threads_for_files(files: usize) -> usize {
 
 /// Threads for so many bytes of addresses (`ulimit -v`).
 fn threads_for_addresses(bytes: usize) -> usize {
-    /// What glibc reserves for the memory of a thread, twice as it aligns it, whether or not it is used.
-    const EACH: usize = 128 << 20;
+    /// What glibc reserves for the memory of a thread, whether or not it is used: twice, as it aligns it, and for the thread of
+    /// a file of a folder, too.
+    const EACH: usize = 256 << 20;
     (bytes / EACH).max(1)
 }
 
@@ -289,7 +290,7 @@ mod tests {
     #[test]
     fn few_descriptors_and_addresses_are_for_few_threads() {
         assert_eq!([0, 32, 1_024].map(threads_for_files), [1, 3, 168]);
-        assert_eq!([0, 512 << 20, usize::MAX].map(threads_for_addresses), [1, 4, usize::MAX >> 27]);
+        assert_eq!([0, 512 << 20, usize::MAX].map(threads_for_addresses), [1, 2, usize::MAX >> 28]);
     }
 
     #[test]
