@@ -165,7 +165,8 @@ impl Plan {
         let mut first = Reader::open(&takes[0])?;
         let rate = first.sample_rate();
         let others = takes[1..].iter().zip(&self.clocks);
-        let others = others.map(|(path, &clock)| Ok(Aligned::new(Reader::open(path)?, clock, self.start, rate)));
+        let others =
+            others.map(|(path, &clock)| Ok(Aligned::new(Reader::open(path)?, clock, self.start, rate)));
         let mut others = others.collect::<Result<Vec<Aligned>, alphamf_files::Error>>()?;
         let container = Container::from_path(output);
         let format = if container == Container::Flac { SampleFormat::Int24 } else { SampleFormat::Float32 };
