@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Late reverberation in measured rooms: `denoise --dereverb` beside weighted prediction error (WPE) on one microphone.
 
-    pip install numpy scipy soundfile soxr pesq pystoi nara_wpe torchmetrics gammatone torchaudio
+    pip install numpy scipy soundfile soxr pesq pystoi pyroomacoustics nara_wpe torchmetrics gammatone torchaudio
     python eval/reverberation.py denoise DATA OUT [--voices 6]
 
 DATA holds dev/speech16, dev/rir and dev/noise. Each voice, 10 s, in each of the measured rooms, with steady noise 20 dB below. Scores of
@@ -13,10 +13,11 @@ import argparse
 import subprocess
 from pathlib import Path
 
+import arrays
 import numpy as np
 import soundfile as sf
-import soxr
 import torch
+from arrays import RATE
 from nara_wpe.utils import istft, stft
 from nara_wpe.wpe import wpe
 from pesq import pesq
@@ -24,18 +25,9 @@ from pystoi import stoi
 from scipy.signal import fftconvolve
 from torchmetrics.functional.audio.srmr import speech_reverberation_modulation_energy_ratio
 
-RATE, LENGTH = 16_000, 160_000
+LENGTH = 10 * RATE
 EARLY = RATE // 20  # samples after the direct sound that are not late
 TAPS = (10, 20, 40)
-
-
-def read(path):
-    samples, rate = sf.read(path, always_2d=True)
-    return soxr.resample(samples[:, 0], rate, RATE) if rate != RATE else samples[:, 0]
-
-
-def lasting(samples):
-    return np.tile(samples, -(-LENGTH // len(samples)))[:LENGTH]
 
 
 def predicted(samples, taps):
@@ -57,6 +49,7 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("--voices", type=int, default=6)
     given = parser.parse_args()
+    arrays.LENGTH = LENGTH
     given.out.mkdir(parents=True, exist_ok=True)
     denoise, dev = given.denoise.resolve(), given.data / "dev"
     voices = sorted((dev / "speech16").glob("so762*"))
@@ -72,15 +65,14 @@ def main():
     names += [f"WPE {taps}" for taps in TAPS] + [f"WPE {taps}, denoise" for taps in TAPS]
     everything = []
     for room in sorted((dev / "rir").glob("measured-*")):
-        response = read(room)
+        response = arrays.read(room)
         direct = int(np.abs(response).argmax())
         early = response[: direct + EARLY]
         rows = []
         for number, path in enumerate(voices):
-            voice = lasting(np.concatenate([read(path), np.zeros(RATE // 4)]))
+            voice = arrays.voice_of(path)
             heard, truth = (fftconvolve(voice, r)[direct : direct + LENGTH] for r in (response, early))
-            noise = lasting(read(noises[(7 * number) % len(noises)]))
-            heard = heard + noise * heard.std() / noise.std() / 10
+            heard = heard + arrays.noise_of(noises[(7 * number) % len(noises)]) * heard.std() / 10
             scale = 0.5 / np.abs(heard).max()
             heard, truth = scale * heard, scale * truth
             sf.write(at("input"), heard, RATE, "FLOAT")

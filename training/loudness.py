@@ -56,6 +56,7 @@ class Ear:
         return LOUDNESS_CALIBRATION * heard * (powers > quiet)
 
     def over_bands(self, values, p):
+        """The p-norm over bands, which count by their width (examples x frames)."""
         total = self.bark.sum()
         return ((values.abs() * self.bark + 1e-12) ** p).sum(2).clamp(min=1e-20) ** (1 / p) * total ** (1 - 1 / p)
 
