@@ -2,8 +2,12 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod double;
+
+use double::Double;
 use realfft::RealFftPlanner;
 pub use realfft::{ComplexToReal, FftError, RealToComplex};
+use rustfft::FftDirection;
 use std::sync::Arc;
 
 /// A type of samples: `f32` or `f64`.
@@ -14,23 +18,31 @@ pub trait Sample: realfft::FftNum {
     fn plan_inverse(length: usize) -> Arc<dyn ComplexToReal<Self>>;
 }
 
-macro_rules! sample {
-    ($kind:ty) => {
-        impl Sample for $kind {
-            #[inline(never)]
-            fn plan_forward(length: usize) -> Arc<dyn RealToComplex<Self>> {
-                RealFftPlanner::new().plan_fft_forward(length)
-            }
-            #[inline(never)]
-            fn plan_inverse(length: usize) -> Arc<dyn ComplexToReal<Self>> {
-                RealFftPlanner::new().plan_fft_inverse(length)
-            }
-        }
-    };
+impl Sample for f32 {
+    #[inline(never)]
+    fn plan_forward(length: usize) -> Arc<dyn RealToComplex<Self>> {
+        RealFftPlanner::new().plan_fft_forward(length)
+    }
+
+    #[inline(never)]
+    fn plan_inverse(length: usize) -> Arc<dyn ComplexToReal<Self>> {
+        RealFftPlanner::new().plan_fft_inverse(length)
+    }
 }
 
-sample!(f32);
-sample!(f64);
+// Metrics and diagnostics alone need it, and nobody waits for them: the kernels for each processor would take half a
+// megabyte of every program.
+impl Sample for f64 {
+    #[inline(never)]
+    fn plan_forward(length: usize) -> Arc<dyn RealToComplex<Self>> {
+        Arc::new(Double::new(length, FftDirection::Forward))
+    }
+
+    #[inline(never)]
+    fn plan_inverse(length: usize) -> Arc<dyn ComplexToReal<Self>> {
+        Arc::new(Double::new(length, FftDirection::Inverse))
+    }
+}
 
 /// The transform of `length` samples (at least one) to `length / 2 + 1` bins, not scaled.
 #[must_use]
@@ -43,4 +55,62 @@ pub fn forward<T: Sample>(length: usize) -> Arc<dyn RealToComplex<T>> {
 #[must_use]
 pub fn inverse<T: Sample>(length: usize) -> Arc<dyn ComplexToReal<T>> {
     T::plan_inverse(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use realfft::num_complex::Complex;
+    use std::f64::consts::TAU;
+
+    /// Samples without any symmetry.
+    fn samples(length: usize) -> Vec<f64> {
+        (0..length).map(|t| (1.7 * t as f64).sin() + 0.3 * ((t * t) % 7) as f64).collect()
+    }
+
+    #[test]
+    fn both_precisions_follow_the_definition() {
+        for length in [1, 2, 3, 8, 15, 64, 97] {
+            let samples = samples(length);
+            let mut double = forward::<f64>(length).make_output_vec();
+            forward(length).process(&mut samples.clone(), &mut double).unwrap();
+            let mut single = forward::<f32>(length).make_output_vec();
+            let mut rounded: Vec<f32> = samples.iter().map(|&x| x as f32).collect();
+            forward(length).process(&mut rounded, &mut single).unwrap();
+            assert_eq!((double.len(), single.len()), (length / 2 + 1, length / 2 + 1));
+            for (bin, (double, single)) in double.iter().zip(&single).enumerate() {
+                let turn =
+                    |t: usize| Complex::from_polar(1.0, -TAU * (bin * t % length) as f64 / length as f64);
+                let exact: Complex<f64> = samples.iter().enumerate().map(|(t, &x)| turn(t) * x).sum();
+                assert!((double - exact).norm() < 1e-11 * length as f64, "{length}, bin {bin}");
+                let single = Complex::new(f64::from(single.re), f64::from(single.im));
+                assert!((single - exact).norm() < 1e-5 * length as f64, "{length}, bin {bin}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_inverse_returns_the_samples() {
+        for length in [1, 2, 9, 64] {
+            let (samples, scale) = (samples(length), length as f64);
+            let mut spectrum = forward::<f64>(length).make_output_vec();
+            forward(length).process(&mut samples.clone(), &mut spectrum).unwrap();
+            let mut back = vec![0.0; length];
+            inverse(length).process(&mut spectrum, &mut back).unwrap();
+            assert!(samples.iter().zip(&back).all(|(x, y)| (x - y / scale).abs() < 1e-12), "{length}");
+        }
+    }
+
+    #[test]
+    fn wrong_lengths_are_refused() {
+        let (mut samples, mut bins) = ([0.0; 8], [Complex::new(0.0, 0.0); 5]);
+        let transform = forward::<f64>(8);
+        assert!(matches!(transform.process(&mut samples[..7], &mut bins), Err(FftError::InputBuffer(8, 7))));
+        assert!(matches!(transform.process(&mut samples, &mut bins[..4]), Err(FftError::OutputBuffer(5, 4))));
+        let short = transform.process_with_scratch(&mut samples, &mut bins, &mut []);
+        assert!(matches!(short, Err(FftError::ScratchBuffer(_, 0))));
+        let transform = inverse::<f64>(8);
+        assert!(matches!(transform.process(&mut bins[..4], &mut samples), Err(FftError::InputBuffer(5, 4))));
+        assert!(matches!(transform.process(&mut bins, &mut samples[..7]), Err(FftError::OutputBuffer(8, 7))));
+    }
 }
