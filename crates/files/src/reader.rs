@@ -64,7 +64,7 @@ impl Reader {
             if file.metadata().map_err(ReadError::Io)?.is_file() {
                 Self::from_source(path, Box::new(file))
             } else {
-                Self::from_bytes(path, file)
+                Self::from_bytes(path, Box::new(file))
             }
         };
         open().map_err(|reason| Error::Read { path: path.to_owned(), reason })
@@ -115,7 +115,8 @@ impl Reader {
         stream: impl Read + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         let name = name.as_ref();
-        Self::from_bytes(name, stream).map_err(|reason| Error::Read { path: name.to_owned(), reason })
+        Self::from_bytes(name, Box::new(stream))
+            .map_err(|reason| Error::Read { path: name.to_owned(), reason })
     }
 
     /// Reads raw samples from a stream such as standard input, called `name` in errors.

@@ -79,7 +79,7 @@ impl Reader {
 
     pub(super) fn from_bytes(
         name: &Path,
-        mut stream: impl Read + Send + Sync + 'static,
+        mut stream: Box<dyn Read + Send + Sync>,
     ) -> Result<Self, ReadError> {
         let mut start = start_of(&mut stream)?;
         let mut tag = None;
