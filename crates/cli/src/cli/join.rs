@@ -120,11 +120,11 @@ impl Plan {
         let mut lengths = vec![0; takes.len()];
         let mut first = readers.remove(0);
         let mut others: Vec<Aligned> =
-            readers.into_iter().map(|reader| Aligned::new(reader, Clock::default(), 0, rate)).collect();
+            readers.into_iter().map(|reader| Aligned::new(reader, 1, Clock::default(), 0, rate)).collect();
         loop {
             let mut blocks = vec![mono(&first.read_block(BLOCK)?)];
             for take in &mut others {
-                blocks.push(mono(&take.read(BLOCK)?));
+                blocks.extend(take.read(BLOCK)?);
             }
             if blocks.iter().all(Vec::is_empty) {
                 break;
@@ -165,8 +165,11 @@ impl Plan {
         let mut first = Reader::open(&takes[0])?;
         let rate = first.sample_rate();
         let others = takes[1..].iter().zip(&self.clocks);
-        let others =
-            others.map(|(path, &clock)| Ok(Aligned::new(Reader::open(path)?, clock, self.start, rate)));
+        let others = others.map(|(path, &clock)| {
+            let reader = Reader::open(path)?;
+            let channels = reader.channels();
+            Ok(Aligned::new(reader, channels, clock, self.start, rate))
+        });
         let mut others = others.collect::<Result<Vec<Aligned>, alphamf_files::Error>>()?;
         let container = Container::from_path(output);
         let format = if container == Container::Flac { SampleFormat::Int24 } else { SampleFormat::Float32 };
@@ -210,6 +213,7 @@ impl Plan {
     }
 }
 
+/// The sum of all channels.
 fn mono(block: &[Vec<f32>]) -> Vec<f32> {
     let mut sum = block[0].clone();
     for channel in &block[1..] {
@@ -227,12 +231,14 @@ struct Aligned {
     position: f64,
     /// Samples per channel that have been read.
     length: u64,
+    /// Every channel of the take, or one for their sum.
     channels: Vec<(Resampler<1>, VecDeque<f32>)>,
 }
 
 impl Aligned {
     /// From a position on in a reference of this sample rate, Hz. The clock is that of the take at the rate of the reference.
-    fn new(reader: Reader, clock: Clock, start: u64, rate: u32) -> Self {
+    /// `channels` are those of the take, or one: their sum.
+    fn new(reader: Reader, channels: usize, clock: Clock, start: u64, rate: u32) -> Self {
         let ratio = f64::from(reader.sample_rate()) / f64::from(rate);
         let position = ratio * clock.to_take(start as f64);
         let channel = |_| {
@@ -240,7 +246,7 @@ impl Aligned {
             resampler.start_at(position);
             (resampler, VecDeque::new())
         };
-        let channels = (0..reader.channels()).map(channel).collect();
+        let channels = (0..channels).map(channel).collect();
         Self { reader, step: ratio * (1.0 + clock.drift), position, length: 0, channels }
     }
 
@@ -249,13 +255,16 @@ impl Aligned {
         let Self { reader, step, position, length, channels } = self;
         let wanted = channels[0].0.wants(*step, count);
         while channels[0].1.len() < wanted {
-            let block = reader.read_block(BLOCK)?;
+            let mut block = reader.read_block(BLOCK)?;
             if block[0].is_empty() {
                 let left = (*length as f64 - *position) / *step;
                 count = count.min(left.ceil() as usize);
                 break;
             }
             *length += block[0].len() as u64;
+            if channels.len() < block.len() {
+                block = vec![mono(&block)];
+            }
             channels.iter_mut().zip(block).for_each(|((_, queue), samples)| queue.extend(samples));
         }
         *position += *step * count as f64;
