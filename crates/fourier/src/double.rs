@@ -39,7 +39,7 @@ impl Double {
     }
 }
 
-/// Checks the lengths of input and output.
+/// Checks the lengths of input and output, each as expected and as found.
 fn check(input: [usize; 2], output: [usize; 2]) -> Result<(), FftError> {
     if input[0] != input[1] {
         return Err(FftError::InputBuffer(input[0], input[1]));
@@ -107,6 +107,7 @@ impl ComplexToReal<f64> for Double {
         check([self.bins(), input.len()], [self.complex.len(), output.len()])?;
         self.transform(scratch, |buffer| {
             buffer[..input.len()].copy_from_slice(input);
+            // The upper half is the lower one, mirrored and conjugate.
             let mirrored = buffer.iter_mut().rev().zip(&input[1..]);
             mirrored.for_each(|(to, bin)| *to = bin.conj());
         })?;
