@@ -2,11 +2,11 @@
 """Several microphones in simulated rooms: `denoise --channels array` beside one microphone, FastMNMF2 and AuxIVA.
 
     pip install numpy scipy soundfile soxr pesq pystoi pyroomacoustics
-    python eval/arrays.py denoise DATA OUT [--mixtures 12] [--first 0]
+    python eval/arrays.py denoise DATA OUT [--mixtures 12] [--first 0] [--counts 2 4 8] [--circle]
 
-DATA holds dev/speech16 and dev/noise. Rooms of 4 to 8 m, 0.25 to 0.6 s of reverberation; 2 or 4 microphones in a row 5 cm apart, 8 in a
-circle of 20 cm; a voice at 0.8 to 2.5 m; one noise, two, or one from 12 directions; 5 and 0 dB in turn; 8 s at 16 kHz. Truth is the
-reverberant voice at the first microphone. Of FastMNMF2 and AuxIVA, the output that is nearest to the truth counts.
+DATA holds dev/speech16 and dev/noise. Rooms of 4 to 8 m, 0.25 to 0.6 s of reverberation; 2 or 4 microphones in a row 5 cm apart, 8 (with
+--circle, all) in a circle of 20 cm; a voice at 0.8 to 2.5 m; one noise, two, or one from 12 directions; 5 and 0 dB in turn; 8 s at 16 kHz.
+Truth is the reverberant voice at the first microphone. Of FastMNMF2 and AuxIVA, the output that is nearest to the truth counts.
 """
 
 import argparse
@@ -42,8 +42,8 @@ def voice_of(path):
     return np.tile(once, -(-LENGTH // len(once)))[:LENGTH]
 
 
-def microphones(count, centre):
-    if count <= 4:
+def microphones(count, centre, circle):
+    if not circle:
         offsets = np.stack([0.05 * (np.arange(count) - (count - 1) / 2), np.zeros(count), np.zeros(count)])
     else:
         angles = 2 * np.pi * np.arange(count) / count
@@ -51,8 +51,8 @@ def microphones(count, centre):
     return centre[:, None] + offsets
 
 
-def mixture(count, index, voices, noises):
-    """The voice at the first microphone, and all microphones (samples x microphones)."""
+def mixture(count, index, voices, noises, circle=False):
+    """The voice at the first microphone, and all microphones (samples x microphones), in a row or a circle."""
     random = np.random.default_rng([count, index])
     room = random.uniform([4, 3.5, 2.5], [8, 6, 3.2])
     absorption, order = pra.inverse_sabine(random.uniform(0.25, 0.6), room)
@@ -67,7 +67,7 @@ def mixture(count, index, voices, noises):
 
     def heard(signals, places):
         shoebox = pra.ShoeBox(room, fs=RATE, materials=pra.Material(absorption), max_order=min(order, 12))
-        shoebox.add_microphone_array(microphones(count, centre))
+        shoebox.add_microphone_array(microphones(count, centre, circle))
         for signal, at in zip(signals, places):
             shoebox.add_source(at, signal=signal)
         shoebox.simulate()
@@ -116,20 +116,23 @@ def arguments(description, mixtures, first):
     parser.add_argument("out", type=Path)
     parser.add_argument("--mixtures", type=int, default=mixtures)
     parser.add_argument("--first", type=int, default=first, help="index of the first mixture")
-    return parser.parse_args()
+    return parser
 
 
 def main():
-    given = arguments(__doc__, mixtures=12, first=0)
+    parser = arguments(__doc__, mixtures=12, first=0)
+    parser.add_argument("--counts", type=int, nargs="+", default=(2, 4, 8), metavar="COUNT", help="of microphones")
+    parser.add_argument("--circle", action="store_true", help="all microphones in a circle of 20 cm")
+    given = parser.parse_args()
     voices = sorted((given.data / "dev/speech16").iterdir())
     noises = sorted((given.data / "dev/noise").iterdir())
-    for count in (2, 4, 8):
+    for count in given.counts:
         folder = given.out / str(count)
         for name in ("first", "all"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         truths = {}
         for index in range(given.first, given.first + given.mixtures):
-            kind, truth, samples = mixture(count, index, voices, noises)
+            kind, truth, samples = mixture(count, index, voices, noises, given.circle or count > 4)
             truths[f"{index:03d}.wav"] = kind, truth
             sf.write(folder / "all" / f"{index:03d}.wav", samples, RATE, "FLOAT")
             sf.write(folder / "first" / f"{index:03d}.wav", samples[:, 0], RATE, "FLOAT")

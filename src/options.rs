@@ -44,7 +44,7 @@ pub struct Options {
 
     /// Choose the use of the output.
     ///
-    /// Default: listening. transcription sets --mix to 0.5, unless that is given, and, but for live denoising, leaves
+    /// Default: listening. transcription sets --mix to 0.8, unless that is given, and, but for live denoising, leaves
     /// speech with little noise as it is: recognisers then make fewer errors than on the input up to 10 dB of SNR, and as many
     /// above 20 dB. On the command line, --for is another name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -311,8 +311,8 @@ pub enum Quality {
 pub enum Purpose {
     /// The denoised signal alone.
     Listening,
-    /// Half denoised signal, half input; the input alone where there is little noise. Recognisers make fewer word errors than on
-    /// either (eval/results).
+    /// Four parts of denoised signal, one of input; the input alone where there is little noise. Recognisers make fewer word errors
+    /// than on either (eval/results).
     Transcription,
 }
 
@@ -321,7 +321,7 @@ impl Purpose {
     fn mix(self) -> f32 {
         match self {
             Self::Listening => 1.0,
-            Self::Transcription => 0.5,
+            Self::Transcription => 0.8,
         }
     }
 }

@@ -6,7 +6,7 @@ export interface Options {
    */
   quality?: "normal" | "fast";
   /**
-   * Choose the use of the output. Default: listening. transcription sets mix to 0.5, unless that is given, and, but for
+   * Choose the use of the output. Default: listening. transcription sets mix to 0.8, unless that is given, and, but for
    * live denoising, leaves speech with little noise as it is: recognisers then make fewer errors than on the input up
    * to 10 dB of SNR, and as many above 20 dB. On the command line, for is another name.
    */

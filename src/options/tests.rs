@@ -44,9 +44,9 @@ fn options_are_read_and_written_by_their_names() {
 #[test]
 fn the_purpose_sets_the_mix_unless_that_is_given() {
     let mix = |text: &str| read(text).session().mix;
-    assert_eq!(mix(r#"{"purpose": "transcription"}"#), 0.5);
+    assert_eq!(mix(r#"{"purpose": "transcription"}"#), 0.8);
     assert_eq!(mix(r#"{"purpose": "listening"}"#), 1.0);
-    assert_eq!(mix(r#"{"purpose": "transcription", "mix": 0.8}"#), 0.8);
+    assert_eq!(mix(r#"{"purpose": "transcription", "mix": 0.5}"#), 0.5);
     for (purpose, spare) in [("transcription", true), ("listening", false)] {
         let settings = read(&format!(r#"{{"purpose": "{purpose}"}}"#)).live_settings().unwrap();
         let gain = GainSettings { spare, ..GainSettings::default() };
