@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write what was learned as the program reads it: export.py CHECKPOINT OUT.safetensors [--reference OUT.csv] [--live]
+"""Write what was learned as the program reads it: export.py CHECKPOINT OUT.safetensors [--reference OUT.csv] [--live | --recurrent]
 
 Weights become whole numbers from -127 to 127 times a scale for every output: with them the network on its own has the same
 SI-SDR to 0.001 dB.
@@ -13,7 +13,20 @@ import numpy as np
 import torch
 
 import live
-from network import BANDS, BINS, HALF, HALF_BANDS, LIVE_SHAPE, PLACES, RATE, WINDOW, PresenceNet, features_of, interpolation
+from network import (
+    BANDS,
+    BINS,
+    HALF,
+    HALF_BANDS,
+    LIVE_SHAPE,
+    PLACES,
+    RATE,
+    WINDOW,
+    PresenceNet,
+    RecurrentPresenceNet,
+    features_of,
+    interpolation,
+)
 from train import weights_of
 
 
@@ -52,6 +65,27 @@ class Writer:
         self.weights.append(w.permute(2, 3, 1, 0).reshape(-1))
         self.scales.append(scale)
         self.bias(b)
+
+    def matrix(self, w, b):
+        """Weights (outputs x inputs) and biases; what the framework computes with from here on."""
+        layer = torch.nn.Conv1d(w.shape[1], w.shape[0], 1)
+        layer.weight.data, layer.bias.data = w.detach()[..., None], b.detach()
+        self.convolution(layer)
+        return layer.weight.data[..., 0], layer.bias.data
+
+    def turn(self, turn):
+        """A recurrence in both directions, the scale and shift of its normalisation folded in."""
+        norm, units = turn.norm, turn.recurrence
+        for end in ("l0", "l0_reverse"):
+            w, b = getattr(units, f"weight_ih_{end}"), getattr(units, f"bias_ih_{end}")
+            b.data = b.data + w.data @ norm.bias.data
+            w.data = w.data * norm.weight.data
+            for part in ("ih", "hh"):
+                w, b = getattr(units, f"weight_{part}_{end}"), getattr(units, f"bias_{part}_{end}")
+                w.data, b.data = self.matrix(w, b)
+        norm.weight.data.fill_(1)
+        norm.bias.data.zero_()
+        turn.join.weight.data, turn.join.bias.data = self.matrix(turn.join.weight, turn.join.bias)
 
     def tensors(self):
         """Name, type and values, those of wider types first."""
@@ -99,19 +133,9 @@ def spectrum(bins):
     return np.exp(4 * np.sin(0.05 * t * (1 + b % 7)) - b / 100 + 2 * np.cos(0.4 * b)).astype(np.float32)
 
 
-def main():
-    a = argparse.ArgumentParser(description=__doc__)
-    a.add_argument("checkpoint")
-    a.add_argument("out")
-    a.add_argument("--reference", help="where to write some of its log odds, for the test")
-    a.add_argument("--live", action="store_true", help="it is causal")
-    a = a.parse_args()
-    c = torch.load(a.checkpoint, weights_only=False, map_location="cpu")
-    net = PresenceNet(a.live, **(LIVE_SHAPE if a.live else {}))
-    net.load_state_dict(weights_of(c))
-    net.eval()
+def convolutional(net, is_live):
+    """Tensors and sizes of the network of convolutions."""
     n = net.n
-
     # Of places and channels the framework has places last, the program channels.
     channels_last = torch.arange(n * PLACES).reshape(n, PLACES).T.reshape(-1)
     writer = Writer()
@@ -128,19 +152,59 @@ def main():
     for layer in net.after:
         writer.convolution(layer.convolution, layer.norm)
     writer.convolution(net.last)
-    tensors = writer.tensors()
-    header = dict(
-        window_seconds=WINDOW / RATE,
-        live=a.live,
+    dilations = lambda layers: [l.convolution.dilation[0] for l in layers]
+    return writer.tensors(), dict(
+        live=is_live,
         channels=net.first.out_channels,
         narrow=n,
         width=net.spread.in_channels,
-        local=[l.convolution.dilation[0] for l in net.local],
-        wide=[l.convolution.dilation[0] for l in net.wide],
-        after=[l.convolution.dilation[0] for l in net.after],
-        hours=round(c["seen"] / 3600, 2),
+        local=dilations(net.local),
+        wide=dilations(net.wide),
+        after=dilations(net.after),
     )
-    write(a.out, "alphamf-presence", header, tensors)
+
+
+def recurrent(net):
+    """The same of the recurrent one."""
+    writer = Writer()
+    writer.convolution(net.first)
+    writer.bias(net.place[0, :, 0].T)
+    for layer in net.near:
+        writer.convolution(layer)
+    for turn in net.turns:
+        writer.turn(turn)
+    for layer in net.after:
+        writer.convolution(layer)
+    writer.convolution(net.last)
+    return writer.tensors(), dict(
+        channels=net.first.out_channels,
+        over_bands=net.turns[0].recurrence.hidden_size,
+        over_frames=net.turns[1].recurrence.hidden_size,
+        near=[layer.dilation[0] for layer in net.near],
+        turns=len(net.turns) // 2,
+        after=[layer.dilation[0] for layer in net.after],
+    )
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__)
+    a.add_argument("checkpoint")
+    a.add_argument("out")
+    a.add_argument("--reference", help="where to write some of its log odds, for the test")
+    kind = a.add_mutually_exclusive_group()
+    kind.add_argument("--live", action="store_true", help="it is causal")
+    kind.add_argument("--recurrent", action="store_true", help="it is the recurrent one")
+    a = a.parse_args()
+    c = torch.load(a.checkpoint, weights_only=False, map_location="cpu")
+    hours = round(c["seen"] / 3600, 2)
+    net = RecurrentPresenceNet() if a.recurrent else PresenceNet(a.live, **(LIVE_SHAPE if a.live else {}))
+    net.load_state_dict(weights_of(c))
+    net.eval()
+    name, version, (tensors, header) = (
+        ("alphamf-presence-recurrent", "1", recurrent(net)) if a.recurrent else ("alphamf-presence", "2", convolutional(net, a.live))
+    )
+    header.update(window_seconds=WINDOW / RATE, hours=hours)
+    write(a.out, name, header, tensors, version)
     print(header, {name: len(values) for name, _, values in tensors})
     if a.reference:
         # At two bandwidths; values of a few bins as the test reads them.

@@ -91,6 +91,19 @@ def features_of(power, bands):
     return features(torch.from_numpy(full), torch.tensor([bands == HALF_BANDS]))[0].numpy()
 
 
+def on_places(x):
+    """Features (n, FEATURES, frames, BANDS) -> (n, FEATURES * PAIR * GROUP, pairs of frames, PLACES)."""
+    n, _, t, _ = x.shape
+    x = x.reshape(n, FEATURES, t // PAIR, PAIR, PLACES, GROUP).permute(0, 1, 3, 5, 2, 4)
+    return x.reshape(n, FEATURES * PAIR * GROUP, t // PAIR, PLACES).contiguous(memory_format=torch.channels_last)
+
+
+def on_bands(x):
+    """(n, PAIR * GROUP, pairs of frames, PLACES) -> (n, frames, BANDS)."""
+    n, _, t, _ = x.shape
+    return x.reshape(n, PAIR, GROUP, t, PLACES).permute(0, 3, 1, 4, 2).reshape(n, t * PAIR, BANDS)
+
+
 class Near(nn.Conv2d):
     """Convolution over (frames, places): of every place and its neighbours, of frames on both sides or, live, of the past."""
 
@@ -158,17 +171,60 @@ class PresenceNet(nn.Module):
 
     def forward(self, x):
         """Features (n, FEATURES, frames, BANDS), an even number of frames -> log odds of speech (n, frames, BANDS)."""
+        x = on_places(x)
         n, _, t, _ = x.shape
-        t //= PAIR
-        x = (
-            x.reshape(n, FEATURES, t, PAIR, PLACES, GROUP)
-            .permute(0, 1, 3, 5, 2, 4)
-            .reshape(n, FEATURES * PAIR * GROUP, t, PLACES)
-        )
-        x = x.contiguous(memory_format=torch.channels_last)
         x = F.leaky_relu(self.first(x) + self.place, 0.1)
         x = self.local(x)
         y = self.narrow(x).permute(0, 1, 3, 2).reshape(n, self.n * PLACES, t)
         y = self.spread(self.wide(self.gather(y)))
         x = self.after(x + self.widen(y.reshape(n, self.n, PLACES, t).permute(0, 1, 3, 2)))
-        return self.last(x).reshape(n, PAIR, GROUP, t, PLACES).permute(0, 3, 1, 4, 2).reshape(n, t * PAIR, BANDS)
+        return on_bands(self.last(x))
+
+
+class Turn(nn.Module):
+    """Gated recurrent units in both directions over places or over frames, added to what comes in (n, frames, places, channels)."""
+
+    def __init__(self, channels, units, over_frames):
+        super().__init__()
+        self.norm = nn.LayerNorm(channels)
+        self.recurrence = nn.GRU(channels, units, batch_first=True, bidirectional=True)
+        self.join = nn.Linear(2 * units, channels)
+        self.over_frames = over_frames
+
+    def forward(self, x):
+        y = self.norm(x)
+        y = y.transpose(1, 2) if self.over_frames else y
+        y = self.join(self.recurrence(y.flatten(0, 1))[0]).reshape(y.shape)
+        return x + (y.transpose(1, 2) if self.over_frames else y)
+
+
+class RecurrentPresenceNet(nn.Module):
+    """Unlike the first, for the mean of both: convolutions around recurrence over places and over frames, in turns (dual-path;
+    Luo, Chen and Yoshioka 2020)."""
+
+    def __init__(self, channels=64, over_places=32, over_frames=48, near=(1, 1), turns=2, after=(1, 1)):
+        super().__init__()
+        convolution = lambda inputs, d=1: Near(inputs, channels, d, False, bias=True)
+        self.place = nn.Parameter(torch.zeros(1, channels, 1, PLACES))
+        self.first = convolution(FEATURES * PAIR * GROUP)
+        self.near = nn.ModuleList([convolution(channels, d) for d in near])
+        self.turns = nn.ModuleList(
+            [Turn(channels, units, i == 1) for _ in range(turns) for i, units in enumerate((over_places, over_frames))]
+        )
+        self.after = nn.ModuleList([convolution(channels, d) for d in after])
+        self.last = nn.Conv2d(channels, PAIR * GROUP, 1)
+
+    def forward(self, x):
+        """What PresenceNet.forward gives."""
+        x = F.leaky_relu(self.first(on_places(x)) + self.place, 0.1)
+        for layer in self.near:
+            x = x + F.leaky_relu(layer(x), 0.1)
+        # Recurrent layers gain nothing from bf16.
+        with torch.autocast(x.device.type, enabled=False):
+            x = x.float().permute(0, 2, 3, 1)
+            for turn in self.turns:
+                x = turn(x)
+            x = x.permute(0, 3, 1, 2).contiguous(memory_format=torch.channels_last)
+        for layer in self.after:
+            x = x + F.leaky_relu(layer(x), 0.1)
+        return on_bands(self.last(x))

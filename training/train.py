@@ -23,7 +23,7 @@ import torch.multiprocessing as mp
 
 from losses import live_losses, losses
 from mixing import Mixer
-from network import LIVE_SHAPE, PresenceNet
+from network import LIVE_SHAPE, PresenceNet, RecurrentPresenceNet
 
 REPORT_EVERY = 20  # steps
 SAVE_SECONDS = 60
@@ -85,13 +85,14 @@ def weights_of(checkpoint):
 class Run:
     """What goes on from one run to the next."""
 
-    def __init__(self, rate, live=False, device="cpu", shape=None):
+    def __init__(self, rate, live=False, device="cpu", shape=None, recurrent=False):
         self.device = torch.device(device)
         self.shape = dict(LIVE_SHAPE if live else {}) if shape is None else shape
-        self.net = PresenceNet(live, **self.shape).to(self.device, memory_format=torch.channels_last)
+        net = RecurrentPresenceNet(**self.shape) if recurrent else PresenceNet(live, **self.shape)
+        self.net = net.to(self.device, memory_format=torch.channels_last)
         self.average = {name: value.clone() for name, value in self.net.state_dict().items()}
-        matrices = [p for p in self.net.parameters() if p.dim() > 2 and len(p) > 1]
-        others = [p for p in self.net.parameters() if not (p.dim() > 2 and len(p) > 1)]
+        matrices = [p for p in self.net.parameters() if p.dim() > 1 and len(p) > 1]
+        others = [p for p in self.net.parameters() if not (p.dim() > 1 and len(p) > 1)]
         adam = torch.optim.AdamW(others, lr=rate, weight_decay=0.01, betas=(0.9, 0.98))
         self.optimisers = [Muon(matrices, lr=rate), adam]
         self.step, self.spent, self.seen = 0, 0.0, 0.0  # steps, seconds of time, seconds of mixtures
@@ -172,7 +173,7 @@ def learn(rank, a):
     if a.processes > 1:
         address = f"tcp://127.0.0.1:{a.port}"
         dist.init_process_group("gloo", init_method=address, rank=rank, world_size=a.processes)
-    run = Run(a.rate, a.live, a.device)
+    run = Run(a.rate, a.live, a.device, recurrent=a.recurrent)
     if os.path.exists(a.checkpoint):
         run.load(a.checkpoint)
     mixer = Mixer(a.prepared, [a.seed, run.step, rank], a.seconds, a.device)
@@ -232,7 +233,9 @@ def arguments(words=None):
     parser.add_argument("--steps", type=int, help="end after so many more steps, at half the step size all through")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--bf16", action="store_true", help="convolutions in bf16, where the device is fast at it")
-    parser.add_argument("--live", action="store_true", help="a network that knows the past alone")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--live", action="store_true", help="a network that knows the past alone")
+    kind.add_argument("--recurrent", action="store_true", help="the recurrent network")
     parser.add_argument("--processes", type=int, default=1, help="on processors: one a core")
     parser.add_argument("--batch", type=int, default=3, help="mixtures a step and process; 64 on an accelerator")
     parser.add_argument("--seconds", type=float, default=5.0, help="of a mixture")

@@ -72,7 +72,8 @@ impl Convolution {
         self.outputs * (self.patch() + 1)
     }
 
-    fn weights<'a>(&self, parameters: &'a [f32]) -> (Columns<'a, f32>, &'a [f32]) {
+    /// Its weights (outputs x (inputs x taps)) and biases.
+    pub(crate) fn weights<'a>(&self, parameters: &'a [f32]) -> (Columns<'a, f32>, &'a [f32]) {
         let (weights, biases) =
             parameters[self.offset..self.offset + self.size()].split_at(self.outputs * self.patch());
         (Columns::new(weights, self.outputs), biases)

@@ -118,6 +118,12 @@ pub fn logistic(log_odds: f32) -> f32 {
     1.0 / (1.0 + exp(-log_odds))
 }
 
+/// Hyperbolic tangent.
+#[inline(always)]
+pub fn tanh(x: f32) -> f32 {
+    2.0 * logistic(2.0 * x) - 1.0
+}
+
 /// The counter-based generator Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
 /// 1, 2, 3", SC 2011): any block of the sequence costs the same, so lanes are independent.
 #[derive(Debug, Clone, Copy)]

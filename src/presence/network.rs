@@ -37,7 +37,7 @@ impl Layout {
         self.0
     }
 
-    fn take(&mut self, size: usize) -> usize {
+    pub(super) fn take(&mut self, size: usize) -> usize {
         let offset = self.0;
         self.0 += size;
         offset
@@ -98,11 +98,7 @@ impl Network {
     pub(super) fn forward(&self, input: &Grid) -> Vec<f32> {
         let parameters = &self.parameters;
         let mut near = self.first.forward(parameters, input);
-        let row = near.row();
-        let biases = &parameters[self.places..self.places + row];
-        for row in near.values.chunks_exact_mut(row) {
-            row.iter_mut().zip(biases).for_each(|(value, bias)| *value = activation(*value + bias));
-        }
+        rectify_with(&mut near, &parameters[self.places..]);
         residual(parameters, &self.local, &mut near);
         let narrow = self.narrow.forward(parameters, &near);
         let mut whole = self.gather.forward(parameters, &narrow.reshaped(self.gather.inputs));
@@ -111,15 +107,27 @@ impl Network {
         let spread = self.spread.forward(parameters, &whole).reshaped(self.widen.inputs);
         add(&mut near, &self.widen.forward(parameters, &spread));
         residual(parameters, &self.after, &mut near);
-        let output = self.last.forward(parameters, &near);
-        let mut odds = Vec::with_capacity(output.values.len());
-        for row in output.values.chunks_exact(output.row()) {
-            for frame in 0..PAIR {
-                let places = row.chunks_exact(PAIR * GROUP);
-                odds.extend(places.flat_map(|place| &place[frame * GROUP..(frame + 1) * GROUP]));
-            }
+        odds_of(&self.last.forward(parameters, &near))
+    }
+}
+
+/// The log odds of both frames of every pair, bands x frames.
+pub(super) fn odds_of(output: &Grid) -> Vec<f32> {
+    let mut odds = Vec::with_capacity(output.values.len());
+    for row in output.values.chunks_exact(output.row()) {
+        for frame in 0..PAIR {
+            let places = row.chunks_exact(PAIR * GROUP);
+            odds.extend(places.flat_map(|place| &place[frame * GROUP..(frame + 1) * GROUP]));
         }
-        odds
+    }
+    odds
+}
+
+/// Adds the biases of the places to every frame, and rectifies.
+pub(super) fn rectify_with(grid: &mut Grid, biases: &[f32]) {
+    let row = grid.row();
+    for row in grid.values.chunks_exact_mut(row) {
+        row.iter_mut().zip(biases).for_each(|(value, bias)| *value = activation(*value + bias));
     }
 }
 
@@ -141,6 +149,6 @@ pub(super) fn activation(x: f32) -> f32 {
     x.max(LEAK * x)
 }
 
-fn add(sum: &mut Grid, term: &Grid) {
+pub(super) fn add(sum: &mut Grid, term: &Grid) {
     sum.values.iter_mut().zip(&term.values).for_each(|(sum, x)| *sum += x);
 }

@@ -116,7 +116,7 @@ impl PoolNet {
                     let second = rectified::<{ HIDDEN[1] }>(layer(&self.second, &first));
                     let [change, raised] = layer(&self.third, &second);
                     *weight = change;
-                    *shift = MAX_SHIFT * tanh(raised / MAX_SHIFT);
+                    *shift = MAX_SHIFT * vector::tanh(raised / MAX_SHIFT);
                 }
             },
         );
@@ -139,9 +139,4 @@ fn layer<const OUTPUTS: usize>(parameters: &[f32], inputs: &[f32]) -> [f32; OUTP
 fn rectified<const SIZE: usize>(mut values: [f32; SIZE]) -> [f32; SIZE] {
     values.iter_mut().for_each(|value| *value = value.max(LEAK * *value));
     values
-}
-
-#[inline(always)]
-fn tanh(x: f32) -> f32 {
-    2.0 * vector::logistic(2.0 * x) - 1.0
 }

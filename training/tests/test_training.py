@@ -138,18 +138,30 @@ def test_exported_weights_give_the_written_reference(checkpoint, tmp_path):
     tensors = load_file(out)
     assert tensors["weights"].dtype == np.int8 and np.isfinite(tensors["scales"]).all()
     assert header["window_seconds"] == 0.064
-    rows = np.genfromtxt(reference, delimiter=",", names=True)
+    agrees(network.PresenceNet(), checkpoint, reference)
+
+
+def agrees(net, checkpoint, reference):
+    """What was written as a reference is what the network of a checkpoint finds, up to weights of eight bits."""
     from export import spectrum
 
-    net = network.PresenceNet()
+    rows = np.genfromtxt(reference, delimiter=",", names=True)
     net.load_state_dict(weights_of(checkpoint))
     net.eval()
     with torch.no_grad():
         odds = net(torch.from_numpy(features_of(spectrum(BINS), BANDS))[None])[0].numpy() @ network.interpolation()
     whole = rows[rows["bins"] == BINS]
     found = odds[whole["frame"].astype(int), whole["bin"].astype(int)]
-    # Weights of eight bits move the log odds a little.
     assert len(whole) > 20 and np.abs(found - whole["log_odds"]).mean() < 0.05 * np.abs(odds).mean() + 0.02
+
+
+def test_the_recurrent_network_learns_and_is_exported(prepared, tmp_path):
+    path, reference = str(tmp_path / "checkpoint.pt"), tmp_path / "reference.csv"
+    words = [prepared, path, "--recurrent", "--minutes", "60", "--steps", "10", "--batch", "2", "--seconds", "1.5"]
+    learn(0, arguments(words))
+    run_script("export.py", path, tmp_path / "net.safetensors", "--recurrent", "--reference", reference)
+    assert load_file(tmp_path / "net.safetensors")["weights"].dtype == np.int8
+    agrees(network.RecurrentPresenceNet(), path, reference)
 
 
 def test_what_was_exported_can_be_restored(prepared, checkpoint, tmp_path):
