@@ -32,6 +32,9 @@ use network::Network;
 pub(crate) use pool::{PoolChange, PoolNet, trace_pool};
 pub(crate) use recurrent::RecurrentPresenceNet;
 
+/// Share of the recurrent network in the mean of the log odds; tuned on development mixtures (eval/results).
+const RECURRENT_SHARE: f32 = 0.3;
+
 /// Estimates the log odds of speech in each time-frequency bin of a recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PresenceNet {
@@ -75,14 +78,28 @@ impl PresenceNet {
     /// apart and bins 15.625 Hz apart. Bins above 8 kHz have the odds of the highest band.
     #[must_use]
     pub fn log_odds(&self, power: &[f32], bins: usize) -> Vec<f32> {
-        self.band_log_odds(power, bins).on_bins(bins)
+        self.band_log_odds(power, bins, None).on_bins(bins)
     }
 
-    /// Log odds of speech on bands.
-    pub(crate) fn band_log_odds(&self, power: &[f32], bins: usize) -> BandLogOdds {
+    /// Log odds of speech on bands: the mean with those of the recurrent network, if there is one.
+    pub(crate) fn band_log_odds(
+        &self,
+        power: &[f32],
+        bins: usize,
+        recurrent_net: Option<&RecurrentPresenceNet>,
+    ) -> BandLogOdds {
         let bands = Bands::new(power, bins, &edges(), None);
         let frames = power.len() / bins;
-        let mut odds = if frames == 0 { Vec::new() } else { self.network.forward(&features(&bands, frames)) };
+        let mut odds = Vec::new();
+        if frames > 0 {
+            let input = features(&bands, frames);
+            odds = self.network.forward(&input);
+            if let Some(net) = recurrent_net {
+                let others = net.forward(&input);
+                let pairs = odds.iter_mut().zip(others);
+                pairs.for_each(|(odds, other)| *odds += RECURRENT_SHARE * (other - *odds));
+            }
+        }
         odds.truncate(BANDS * frames);
         BandLogOdds { bands, odds }
     }
@@ -96,17 +113,7 @@ pub(crate) struct BandLogOdds {
     odds: Vec<f32>,
 }
 
-/// Share of the recurrent network in the mean of the log odds; tuned on development mixtures (eval/results).
-const RECURRENT_SHARE: f32 = 0.3;
-
 impl BandLogOdds {
-    /// The mean with what the recurrent network finds.
-    pub(crate) fn averaged(mut self, net: &RecurrentPresenceNet) -> Self {
-        let others = net.log_odds(&self.bands, self.odds.len() / BANDS);
-        self.odds.iter_mut().zip(others).for_each(|(odds, other)| *odds += RECURRENT_SHARE * (other - *odds));
-        self
-    }
-
     /// The log odds interpolated to `bins` bins: bins x frames.
     pub(crate) fn on_bins(&self, bins: usize) -> Vec<f32> {
         spread(&self.odds, &edges(), bins)

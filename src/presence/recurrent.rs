@@ -2,11 +2,10 @@
 //! Yoshioka 2020, "Dual-path RNN: efficient long sequence modeling for time-domain single-channel speech separation"). Errors
 //! of unlike estimators are unlike: the mean of the log odds of both is better than either.
 
-use super::bands::{Bands, features};
 use super::file;
 use super::header::{MAX_CHANNELS, PresenceNetError, within, within_reach};
 use super::network::{Layout, add, odds_of, rectify_with, residual};
-use super::sizes::{BANDS, FEATURES, GROUP, PAIR, PLACES};
+use super::sizes::{FEATURES, GROUP, PAIR, PLACES};
 use crate::kernels::convolution::{Convolution, Grid};
 use crate::kernels::products::{Columns, product};
 use crate::kernels::vector;
@@ -133,14 +132,8 @@ impl RecurrentPresenceNet {
         [first].into_iter().chain(near).chain(recurrent).chain(after).chain([last])
     }
 
-    /// Log odds of speech on bands, [`BANDS`] x frames.
-    pub(super) fn log_odds(&self, bands: &Bands, frames: usize) -> Vec<f32> {
-        let mut odds = if frames == 0 { Vec::new() } else { self.forward(&features(bands, frames)) };
-        odds.truncate(BANDS * frames);
-        odds
-    }
-
-    fn forward(&self, input: &Grid) -> Vec<f32> {
+    /// The log odds, bands x frames, two frames for each of the input.
+    pub(super) fn forward(&self, input: &Grid) -> Vec<f32> {
         let parameters = &self.parameters;
         let mut grid = self.first.forward(parameters, input);
         rectify_with(&mut grid, &parameters[self.places..]);

@@ -43,7 +43,7 @@ fn the_odds_of_the_recurrent_network_are_those_of_the_training_framework() {
     let mut compared = 0;
     for bins in [513, 257] {
         let bands = Bands::new(&spectrum(bins), bins, &edges(), None);
-        let odds = spread(&net.log_odds(&bands, 48), &edges(), bins);
+        let odds = spread(&net.forward(&features(&bands, 48)), &edges(), bins);
         compared += compare_with(include_str!("reference-recurrent.csv"), bins, |frame, bin| {
             odds[frame * bins + bin]
         });
@@ -55,13 +55,13 @@ fn the_odds_of_the_recurrent_network_are_those_of_the_training_framework() {
 fn the_mean_of_both_networks_lies_between_them() {
     let (first, second) =
         (PresenceNet::built_in().unwrap(), RecurrentPresenceNet::built_in().unwrap().unwrap());
-    let alone = first.band_log_odds(&spectrum(513), 513);
-    let others = second.log_odds(&alone.bands, 48);
-    let mean = first.band_log_odds(&spectrum(513), 513).averaged(&second);
+    let alone = first.band_log_odds(&spectrum(513), 513, None);
+    let others = second.forward(&features(&alone.bands, 48));
+    let mean = first.band_log_odds(&spectrum(513), 513, Some(&second));
     for ((alone, other), mean) in alone.odds.iter().zip(others).zip(&mean.odds) {
         assert!((mean - alone - RECURRENT_SHARE * (other - alone)).abs() < 1e-3);
     }
-    assert!(first.band_log_odds(&[], 513).averaged(&second).odds.is_empty());
+    assert!(first.band_log_odds(&[], 513, Some(&second)).odds.is_empty());
 }
 
 #[test]

@@ -28,10 +28,7 @@ impl SpeechPresence {
         power_low: &[f32],
         power_high: &[f32],
     ) -> Self {
-        let mut bands = net.band_log_odds(power_low, bins);
-        if let Some(net) = recurrent_net {
-            bands = bands.averaged(net);
-        }
+        let bands = net.band_log_odds(power_low, bins, recurrent_net);
         let low = bands.on_bins(bins);
         let frames = frame_presence(&low, bins);
         let mut high = high_band_net.and_then(|net| net.log_odds(&bands, power_high));
