@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write what was learned as the program reads it: export.py CHECKPOINT OUT.safetensors [--reference OUT.csv] [--live | --recurrent]
+"""Write what was learned as the program reads it: export.py CHECKPOINT OUT.safetensors [--reference OUT.csv] [--live]
 
 Weights become whole numbers from -127 to 127 times a scale for every output: with them the network on its own has the same
 SI-SDR to 0.001 dB.
@@ -18,12 +18,11 @@ from network import (
     BINS,
     HALF,
     HALF_BANDS,
-    LIVE_SHAPE,
     PLACES,
     RATE,
     WINDOW,
+    CausalPresenceNet,
     PresenceNet,
-    RecurrentPresenceNet,
     features_of,
     interpolation,
 )
@@ -133,8 +132,8 @@ def spectrum(bins):
     return np.exp(4 * np.sin(0.05 * t * (1 + b % 7)) - b / 100 + 2 * np.cos(0.4 * b)).astype(np.float32)
 
 
-def convolutional(net, is_live):
-    """Tensors and sizes of the network of convolutions."""
+def causal(net):
+    """Tensors and sizes of the causal network."""
     n = net.n
     # Of places and channels the framework has places last, the program channels.
     channels_last = torch.arange(n * PLACES).reshape(n, PLACES).T.reshape(-1)
@@ -154,7 +153,7 @@ def convolutional(net, is_live):
     writer.convolution(net.last)
     dilations = lambda layers: [l.convolution.dilation[0] for l in layers]
     return writer.tensors(), dict(
-        live=is_live,
+        live=True,
         channels=net.first.out_channels,
         narrow=n,
         width=net.spread.in_channels,
@@ -164,8 +163,8 @@ def convolutional(net, is_live):
     )
 
 
-def recurrent(net):
-    """The same of the recurrent one."""
+def whole(net):
+    """The same of the network of whole recordings."""
     writer = Writer()
     writer.convolution(net.first)
     writer.bias(net.place[0, :, 0].T)
@@ -191,18 +190,15 @@ def main():
     a.add_argument("checkpoint")
     a.add_argument("out")
     a.add_argument("--reference", help="where to write some of its log odds, for the test")
-    kind = a.add_mutually_exclusive_group()
-    kind.add_argument("--live", action="store_true", help="it is causal")
-    kind.add_argument("--recurrent", action="store_true", help="it is the recurrent one")
+    a.add_argument("--live", action="store_true", help="it is causal")
     a = a.parse_args()
     c = torch.load(a.checkpoint, weights_only=False, map_location="cpu")
     hours = round(c["seen"] / 3600, 2)
-    net = RecurrentPresenceNet() if a.recurrent else PresenceNet(a.live, **(LIVE_SHAPE if a.live else {}))
+    net = (CausalPresenceNet if a.live else PresenceNet)(**c["shape"])
     net.load_state_dict(weights_of(c))
     net.eval()
-    name, version, (tensors, header) = (
-        ("alphamf-presence-recurrent", "1", recurrent(net)) if a.recurrent else ("alphamf-presence", "2", convolutional(net, a.live))
-    )
+    tensors, header = (causal if a.live else whole)(net)
+    name, version = ("alphamf-presence-causal", "1") if a.live else ("alphamf-presence", "3")
     header.update(window_seconds=WINDOW / RATE, hours=hours)
     write(a.out, name, header, tensors, version)
     print(header, {name: len(values) for name, _, values in tensors})

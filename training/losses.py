@@ -48,7 +48,7 @@ def compressed_error(estimate, reference):
     return (0.4 * distance.square().sum(-1) + 0.6 * (magnitude - expected) ** 2 + 0.3 * lost**2).mean()
 
 
-compiled_error = torch.compile(compressed_error)
+compiled_error = torch.compile(compressed_error, dynamic=True)
 
 
 def spectral_loss(estimate, reference):

@@ -51,6 +51,10 @@ class Batch:
     def __init__(self, noisy, voice, half, who, parts=None):
         self.noisy, self.voice, self.half, self.who, self.parts = noisy, voice, half, who, parts
 
+    def __getitem__(self, some):
+        """Those examples alone."""
+        return Batch(*(of[some] for of in (self.noisy, self.voice, self.half, self.who, self.parts)))
+
 
 class Mixer:
     def __init__(self, folder, seed, seconds=5.0, device="cpu"):
@@ -96,7 +100,7 @@ class Mixer:
         rare = np.array([self.noise.labels[k].startswith(("event", "impulsive")) for k in labels]) & self.chosen(n, 0.4)
         gaps = np.where(rare[:, None], rng.exponential(0.7, at.shape), 0) * self.rate
         gain = np.where(rare[:, None], 10 ** (rng.normal(0, 4, at.shape) / 20), 1)
-        ratio = np.where(self.chosen(n, 0.7), np.exp(rng.uniform(np.log(0.67), np.log(1.45), n)), 1.0)
+        ratio = np.where(self.chosen(n, 0.7), np.exp(rng.uniform(np.log(0.6), np.log(1.7), n)), 1.0)
         # So that what follows does not wait for short ones: they come again.
         short = length.sum(1) < self.samples * ratio
         length_all = length.copy()
@@ -108,6 +112,9 @@ class Mixer:
             again = time[None] % torch.as_tensor(lasts, device=self.device)[:, None]
             rows = torch.as_tensor(np.flatnonzero(short), device=self.device)
             x[rows] = x[rows].gather(1, again)
+        # Backwards it is a noise as well.
+        rows = torch.as_tensor(np.flatnonzero(self.chosen(n, 0.2)), device=self.device)
+        x[rows] = x[rows].flip(1)
         return x
 
     def babble(self, n):
@@ -147,7 +154,14 @@ class Mixer:
         for those, source in ((u < 0.1, self.babble), ((u >= 0.1) & (u < 0.17), self.made), (u >= 0.17, self.recorded)):
             if those.any():
                 z[torch.as_tensor(np.flatnonzero(those), device=self.device)] = source(int(those.sum()))
-        return z / (z.square().mean(1, keepdim=True) + 1e-12).sqrt()
+        z = z / (z.square().mean(1, keepdim=True) + 1e-12).sqrt()
+        # Some swell and fade as others do.
+        like = torch.as_tensor(np.flatnonzero(self.chosen(n, 0.1)), device=self.device)
+        if len(like):
+            level = torch.nn.functional.avg_pool1d(z[(like + 1) % n, None].square(), self.rate // 25, self.rate // 50)[:, 0].sqrt()
+            z[like] *= 0.1 + interpolated(level, self.samples)
+            z[like] /= (z[like].square().mean(1, keepdim=True) + 1e-12).sqrt()
+        return z
 
     # --- ways -----------------------------------------------------------------------------------------------------
 
@@ -223,6 +237,13 @@ class Mixer:
         y = x + z
         scale = (y.square().mean(1, keepdim=True) + 1e-12).rsqrt()
         return y * scale, x * scale, who, z * scale
+
+    def batches(self, n, ahead=1):
+        """Batches of n without end; so many at a time are mixed as one, which an accelerator does in the time of one."""
+        while True:
+            several = self.batch(n * ahead)
+            for i in range(ahead):
+                yield several[i * n : (i + 1) * n]
 
     def batch(self, n):
         """A `Batch` of mixtures, as narrow as telephones and as damaged as recordings are, some of them."""

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """A checkpoint from what export.py wrote, to learn on from it: restore.py PREPARED IN.safetensors CHECKPOINT [--live]
 
-The batch normalisation that was folded into the convolutions is taken out again: its statistics come from mixtures.
+The batch normalisation that was folded into the convolutions of the causal network is set up anew: its statistics come from
+mixtures.
 """
 
 import argparse
@@ -13,8 +14,8 @@ from safetensors.numpy import load_file, safe_open
 
 import live
 from mixing import Mixer
-from losses import LIVE_HOPS, stft
-from network import HOP, PLACES, WINDOW, features
+from losses import LIVE_HOPS
+from network import PLACES
 from train import Run
 
 MIXTURES = 32
@@ -38,6 +39,12 @@ class Reader:
         frames, places = (*taps, 1)[:2]
         w = self.take("weights", frames, places, inputs, outputs) * self.take("scales", outputs)
         return w.permute(3, 2, 0, 1), self.take("biases", outputs)
+
+    def matrix(self, weights, biases):
+        """Fills weights (outputs x inputs) and biases."""
+        outputs, inputs = weights.shape
+        weights.data = (self.take("weights", inputs, outputs) * self.take("scales", outputs)).T.contiguous()
+        biases.data = self.take("biases", outputs)
 
 
 def fill(layer, w, b):
@@ -64,16 +71,25 @@ def normalised(layer, w, b):
     return layer.norm.register_forward_pre_hook(observe)
 
 
-def main():
-    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument("prepared")
-    a.add_argument("model")
-    a.add_argument("checkpoint")
-    a.add_argument("--live", action="store_true", help="it is causal")
-    a = a.parse_args()
-    torch.manual_seed(0)
-    run = Run(rate=1e-3, live=a.live)
-    net, reader = run.net, Reader(load_file(a.model))
+def whole(net, reader):
+    """Fills the network of whole recordings."""
+    fill(net.first, *reader.convolution(net.first))
+    net.place.data = reader.take("biases", PLACES, net.first.out_channels).T[None, :, None].clone()
+    for layer in net.near:
+        fill(layer, *reader.convolution(layer))
+    for turn in net.turns:
+        units = turn.recurrence
+        for end in ("l0", "l0_reverse"):
+            for part in ("ih", "hh"):
+                reader.matrix(getattr(units, f"weight_{part}_{end}"), getattr(units, f"bias_{part}_{end}"))
+        reader.matrix(turn.join.weight, turn.join.bias)
+    for layer in net.after:
+        fill(layer, *reader.convolution(layer))
+    fill(net.last, *reader.convolution(net.last))
+
+
+def causal(net, reader, prepared):
+    """Fills the causal network; its normalisations get their statistics from mixtures."""
     n = net.n
     fill(net.first, *reader.convolution(net.first))
     net.place.data = reader.take("biases", PLACES, net.first.out_channels).T[None, :, None].clone()
@@ -88,24 +104,32 @@ def main():
     fill(net.widen, *reader.convolution(net.widen))
     hooks += [normalised(layer, *reader.convolution(layer.convolution)) for layer in net.after]
     fill(net.last, *reader.convolution(net.last))
-    assert all(len(values) == 0 for values in reader.left.values())
-
-    mixer = Mixer(a.prepared, 0)
-    batch = mixer.batch(MIXTURES)
-    if a.live:
-        # In the middle of the range of levels of `live_losses`.
-        power = live.frames(batch.noisy, live.windows(LIVE_HOPS[1])[0]).abs() ** 2 * 10**-2.5
-        features_of_power = live.features
-    else:
-        power = (stft(batch.noisy, WINDOW, HOP).abs() ** 2).transpose(1, 2)
-        features_of_power = features
-    seen = features_of_power(power[:, : power.shape[1] // 2 * 2], batch.half)
+    batch = Mixer(prepared, 0).batch(MIXTURES)
+    # In the middle of the range of levels of `live_losses`.
+    power = live.frames(batch.noisy, live.windows(LIVE_HOPS[1])[0]).abs() ** 2 * 10**-2.5
+    seen = live.features(power[:, : power.shape[1] // 2 * 2], batch.half)
     net.eval()
     with torch.no_grad():
         net(seen)
     for hook in hooks:
         hook.remove()
-    run.average = {name: value.clone() for name, value in net.state_dict().items()}
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("prepared")
+    a.add_argument("model")
+    a.add_argument("checkpoint")
+    a.add_argument("--live", action="store_true", help="it is causal")
+    a = a.parse_args()
+    torch.manual_seed(0)
+    run, reader = Run(rate=1e-3, live=a.live), Reader(load_file(a.model))
+    if a.live:
+        causal(run.net, reader, a.prepared)
+    else:
+        whole(run.net, reader)
+    assert all(len(values) == 0 for values in reader.left.values())
+    run.average = {name: value.clone() for name, value in run.net.state_dict().items()}
     with safe_open(a.model, "np") as f:
         run.seen = 3600 * json.loads(f.metadata()["header"])["hours"]
     run.save(a.checkpoint, 0.0)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Learn the speech-presence network: train.py PREPARED CHECKPOINT --until HH:MM | --minutes M [--device cuda --bf16 --batch 64].
+"""Learn a speech-presence network: train.py PREPARED CHECKPOINT --until HH:MM | --minutes M [--device cuda --bf16 --batch 64].
 
 Resumes from CHECKPOINT. Everything, mixing too, runs on --device. On processors one process a core (--processes), one thread each;
 gradients are averaged after every step.
@@ -23,7 +23,7 @@ import torch.multiprocessing as mp
 
 from losses import live_losses, losses
 from mixing import Mixer
-from network import LIVE_SHAPE, PresenceNet, RecurrentPresenceNet
+from network import CausalPresenceNet, PresenceNet
 
 REPORT_EVERY = 20  # steps
 SAVE_SECONDS = 60
@@ -39,30 +39,37 @@ class Muon(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self):
         for g in self.param_groups:
+            # Matrices of one size go together.
+            sizes = {}
             for p in g["params"]:
-                m = self.state[p].setdefault("momentum", torch.zeros_like(p, memory_format=torch.contiguous_format))
-                m.lerp_(p.grad, 1 - g["momentum"])
-                x = p.grad.lerp(m, g["momentum"]).reshape(len(p), -1)
-                tall = x.shape[0] > x.shape[1]
-                x = x.T if tall else x
-                x = x / (x.norm() + 1e-12)
+                sizes.setdefault((len(p), p[0].numel()), []).append(p)
+            for (rows, columns), alike in sizes.items():
+                directions = []
+                for p in alike:
+                    m = self.state[p].setdefault("momentum", torch.zeros_like(p, memory_format=torch.contiguous_format))
+                    m.lerp_(p.grad, 1 - g["momentum"])
+                    directions.append(p.grad.lerp(m, g["momentum"]).reshape(rows, columns))
+                x = torch.stack(directions)
+                x = x.mT if rows > columns else x
+                x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-12)
                 # Newton and Schulz's iteration, with Jordan's coefficients.
                 for _ in range(5):
-                    y = x @ x.T
+                    y = x @ x.mT
                     x = 3.4445 * x + (-4.7750 * y + 2.0315 * y @ y) @ x
-                x = x.T if tall else x
-                p.mul_(1 - g["lr"] * g["weight_decay"])
-                p.add_(x.reshape(p.shape), alpha=-0.2 * max(x.shape) ** 0.5 * g["lr"])
+                x = x.mT if rows > columns else x
+                for p, direction in zip(alike, x):
+                    p.mul_(1 - g["lr"] * g["weight_decay"])
+                    p.add_(direction.reshape(p.shape), alpha=-0.2 * max(rows, columns) ** 0.5 * g["lr"])
 
 
 def follow(average, net, step, longest):
     """Moves an average of the weights towards them: of all steps at first, then with the decay `longest`."""
     decay = min(longest, (step + 1) / (step + 20))
-    for name, value in net.state_dict().items():
-        if value.dtype.is_floating_point:
-            average[name].mul_(decay).add_(value, alpha=1 - decay)
-        else:
-            average[name].copy_(value)
+    state = net.state_dict()
+    moving = [name for name, value in state.items() if value.dtype.is_floating_point]
+    torch._foreach_lerp_([average[name] for name in moving], [state[name] for name in moving], 1 - decay)
+    for name in state.keys() - set(moving):
+        average[name].copy_(state[name])
 
 
 def halved(tree, dtype=torch.bfloat16):
@@ -85,10 +92,10 @@ def weights_of(checkpoint):
 class Run:
     """What goes on from one run to the next."""
 
-    def __init__(self, rate, live=False, device="cpu", shape=None, recurrent=False):
+    def __init__(self, rate, live=False, device="cpu", shape=None):
         self.device = torch.device(device)
-        self.shape = dict(LIVE_SHAPE if live else {}) if shape is None else shape
-        net = RecurrentPresenceNet(**self.shape) if recurrent else PresenceNet(live, **self.shape)
+        self.shape = shape or {}
+        net = (CausalPresenceNet if live else PresenceNet)(**self.shape)
         self.net = net.to(self.device, memory_format=torch.channels_last)
         self.average = {name: value.clone() for name, value in self.net.state_dict().items()}
         matrices = [p for p in self.net.parameters() if p.dim() > 1 and len(p) > 1]
@@ -96,16 +103,6 @@ class Run:
         adam = torch.optim.AdamW(others, lr=rate, weight_decay=0.01, betas=(0.9, 0.98))
         self.optimisers = [Muon(matrices, lr=rate), adam]
         self.step, self.spent, self.seen = 0, 0.0, 0.0  # steps, seconds of time, seconds of mixtures
-
-    def begin(self, weights):
-        """From weights by name; a layer that has none adds nothing yet."""
-        state = self.net.state_dict()
-        for name, value in state.items():
-            if name in weights:
-                value.copy_(weights[name])
-            elif name.endswith("norm.weight"):
-                value.zero_()
-        self.average = {name: value.clone() for name, value in state.items()}
 
     def load(self, path):
         c = torch.load(path, weights_only=False, map_location=self.device)
@@ -173,10 +170,11 @@ def learn(rank, a):
     if a.processes > 1:
         address = f"tcp://127.0.0.1:{a.port}"
         dist.init_process_group("gloo", init_method=address, rank=rank, world_size=a.processes)
-    run = Run(a.rate, a.live, a.device, recurrent=a.recurrent)
+    run = Run(a.rate, a.live, a.device)
     if os.path.exists(a.checkpoint):
         run.load(a.checkpoint)
     mixer = Mixer(a.prepared, [a.seed, run.step, rank], a.seconds, a.device)
+    batches = mixer.batches(a.batch, a.ahead)
     start = saved = since = time.time()
     if rank == 0:
         print(sum(p.numel() for p in run.net.parameters()), "weights, from step", run.step, flush=True)
@@ -198,13 +196,15 @@ def learn(rank, a):
             break
         warm_up = min(1, (run.step + 1) / 300)
         run.set_rate(a.rate * warm_up * (0.5 + 0.5 * np.cos(np.pi * float(progress))) + 1e-6)
-        batch = mixer.batch(a.batch)
+        batch = next(batches)
         if a.live:
             terms = live_losses(net, batch.noisy, batch.voice, batch.half, mixer.rng)
         else:
             terms = losses(net, batch.noisy, batch.voice, batch.half)
         long, short, ratio, estoi, pesq = terms
-        norm = run.descend(long + 2 * short - a.snr * ratio - a.estoi * estoi - a.pesq * pesq, a.processes)
+        total = long + 2 * short - a.snr * ratio - a.estoi * estoi
+        # What does not count needs no gradient.
+        norm = run.descend(total - a.pesq * pesq if a.pesq else total, a.processes)
         run.seen += per_step
         sums += torch.stack(terms).detach()
         if rank == 0 and (run.step % REPORT_EVERY == 0 or run.step == last):
@@ -233,11 +233,10 @@ def arguments(words=None):
     parser.add_argument("--steps", type=int, help="end after so many more steps, at half the step size all through")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--bf16", action="store_true", help="convolutions in bf16, where the device is fast at it")
-    kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--live", action="store_true", help="a network that knows the past alone")
-    kind.add_argument("--recurrent", action="store_true", help="the recurrent network")
+    parser.add_argument("--live", action="store_true", help="the causal network")
     parser.add_argument("--processes", type=int, default=1, help="on processors: one a core")
     parser.add_argument("--batch", type=int, default=3, help="mixtures a step and process; 64 on an accelerator")
+    parser.add_argument("--ahead", type=int, default=1, help="batches mixed at once; 4 on an accelerator")
     parser.add_argument("--seconds", type=float, default=5.0, help="of a mixture")
     parser.add_argument("--rate", type=float, default=2e-3, help="step size at its highest")
     parser.add_argument("--snr", type=float, default=0.02, help="what a decibel of SNR counts")

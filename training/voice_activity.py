@@ -16,7 +16,7 @@ from scipy.signal import lfilter
 
 import live
 from mixing import Mixer
-from network import BANDS, HALF, LIVE_SHAPE, PAIR, PLACES, RATE, WINDOW, PresenceNet, interpolation
+from network import BANDS, HALF, PAIR, PLACES, RATE, WINDOW, CausalPresenceNet, interpolation
 from restore import Reader, fill
 
 SECONDS, BATCH = 8.0, 12
@@ -36,7 +36,7 @@ def shipped(path):
     """The causal network of a file of export.py; its normalisations do nothing."""
     from safetensors.numpy import load_file
 
-    net, reader = PresenceNet(True, **LIVE_SHAPE), Reader(load_file(path))
+    net, reader = CausalPresenceNet(), Reader(load_file(path))
 
     def plain(layer, w, b):
         layer.convolution.weight.data = w.reshape(layer.convolution.weight.shape).clone()

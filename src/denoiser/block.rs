@@ -15,7 +15,7 @@ use crate::inference::online::OnlineSeparation;
 use crate::inference::state::{BandState, Separation, Start};
 use crate::inference::{MonteCarloAccumulator, SamplerCounters, initial_noise_power};
 use crate::model::{Dictionary, MarginalTable, NoiseModel};
-use crate::presence::{HighBandPresenceNet, PoolNet, PresenceNet, RecurrentPresenceNet};
+use crate::presence::{HighBandPresenceNet, PoolNet, PresenceNet};
 use crate::random::SeedTree;
 use crate::samplers::SamplerError;
 use crate::signal::progress::{self, Cancelled, ProgressCallback};
@@ -106,7 +106,6 @@ pub(crate) struct Separator {
     /// Expectations given the dispersions of a bin, for the exponents in use.
     table: Arc<MarginalTable>,
     pub presence_net: Option<PresenceNet>,
-    pub recurrent_net: Option<RecurrentPresenceNet>,
     pub high_band_net: Option<HighBandPresenceNet>,
     pub pool_net: Option<PoolNet>,
     pub quantile_net: QuantileNet,
@@ -123,7 +122,6 @@ impl Separator {
             settings,
             table,
             presence_net: None,
-            recurrent_net: None,
             high_band_net: None,
             pool_net: None,
             quantile_net,
@@ -243,9 +241,7 @@ impl Separator {
         Block {
             separator: self,
             presence: self.presence_net.as_ref().filter(|_| !model_alone).map(|net| {
-                let (recurrent_net, high_band_net) =
-                    (self.recurrent_net.as_ref(), self.high_band_net.as_ref());
-                SpeechPresence::new(net, recurrent_net, high_band_net, low, &power_low, &power_high)
+                SpeechPresence::new(net, self.high_band_net.as_ref(), low, &power_low, &power_high)
             }),
             bins,
             power,

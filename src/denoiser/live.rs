@@ -5,7 +5,7 @@ use super::voice_activity::{VoiceActivity, VoiceDetector, VoiceEvent};
 use crate::denoiser::block::Separator;
 use crate::inference::online::OnlineSeparation;
 use crate::kernels::vector;
-use crate::presence::{CausalPresenceNet, PresenceNet, RecentPresence};
+use crate::presence::{CausalPresenceNet, RecentPresence};
 use crate::range::within;
 use crate::repair::{LiveClicks, LiveOffset};
 use crate::signal::check_recording;
@@ -217,7 +217,7 @@ impl LiveDenoiser {
             LowDelayStft::new(sample_rate, separator.dictionary.header().window_seconds, latency_seconds)?;
         let (bins, hop, seconds) = (stft.bins(), stft.hop(), stft.frame_seconds());
         // A denoiser with a network has a causal one too.
-        let net = separator.presence_net.as_ref().map(|_| PresenceNet::built_in_causal()).transpose()?;
+        let has_net = separator.presence_net.is_some();
         let step = |time: f64| (1.0 - libm::exp(-seconds / time)) as f32;
         let channel = || Channel {
             frames: stft.channel(),
@@ -230,7 +230,7 @@ impl LiveDenoiser {
         let mut live = Self {
             channels: (0..channels).map(|_| channel()).collect(),
             filled: 0,
-            presence_net: net.map(|net| CausalPresenceNet::new(&net, bins, seconds)),
+            presence_net: has_net.then(|| CausalPresenceNet::built_in(bins, seconds)).transpose()?,
             recent_presence: RecentPresence::new(bins, seconds),
             separation: separator.online(bins, seconds),
             missing: 0,

@@ -34,7 +34,7 @@ pub use voice_activity::{VoiceActivity, VoiceEvent};
 
 use crate::array::ARRAY_CHANNELS;
 use crate::model::Dictionary;
-use crate::presence::{HighBandPresenceNet, PoolNet, PresenceNet, PresenceNetError, RecurrentPresenceNet};
+use crate::presence::{HighBandPresenceNet, PoolNet, PresenceNet, PresenceNetError};
 use crate::samplers::SamplerError;
 use crate::signal::progress::{Cancelled, ProgressCallback};
 use crate::signal::{ErrorKind, InvalidSignal, Signal};
@@ -208,14 +208,6 @@ impl Denoiser {
             if separator.fits(net.header().window_seconds) {
                 separator.presence_net = Some(net);
                 separator.high_band_net = Some(HighBandPresenceNet::built_in()?);
-                if separator.settings.gain.recurrent_presence {
-                    separator.recurrent_net =
-                        Some(RecurrentPresenceNet::built_in()?.ok_or_else(|| SettingsError {
-                            name: "recurrent_presence",
-                            value: "true".to_owned(),
-                            expected: "false, or a build with the feature `recurrent-presence`".to_owned(),
-                        })?);
-                }
                 if separator.settings.gain.learned_pool {
                     separator.pool_net = Some(PoolNet::built_in().map_err(PresenceNetError::from)?);
                 }
@@ -349,20 +341,6 @@ mod tests {
         sent::<DenoiseStream>();
         sent::<NoiseProfile>();
         sent::<Session>();
-    }
-
-    #[test]
-    fn the_recurrent_network_is_used_if_it_is_asked_for() {
-        let network = |recurrent_presence| {
-            let gain = GainSettings { recurrent_presence, ..GainSettings::default() };
-            let settings = Settings { gain, ..Settings::fast() };
-            Denoiser::new(Dictionary::built_in().unwrap(), settings)
-                .unwrap()
-                .separator
-                .recurrent_net
-                .is_some()
-        };
-        assert!(network(true) && !network(false) && !GainSettings::default().recurrent_presence);
     }
 
     #[test]

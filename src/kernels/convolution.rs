@@ -30,11 +30,6 @@ impl Grid {
         self.values.len() / self.row()
     }
 
-    /// These values with another number of channels, and bands to match.
-    pub(crate) fn reshaped(self, channels: usize) -> Self {
-        Self { bands: self.row() / channels, channels, values: self.values }
-    }
-
     fn zeros_like(&self, channels: usize) -> Self {
         Self::new(channels, self.bands, self.frames())
     }

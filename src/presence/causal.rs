@@ -5,13 +5,15 @@ mod network;
 mod quiet;
 #[cfg(test)]
 mod tests;
+mod weights;
 
-use super::PresenceNet;
 use super::bands::{Interpolation, edges};
+use super::header::PresenceNetError;
 use super::sizes::{BANDS, FEATURES, GROUP, PAIR};
 use crate::kernels::vector;
 use network::{CausalNetwork, Memory, Rows};
 use quiet::QuietLevels;
+use weights::Weights;
 
 /// Distance between frames in training, s.
 const FRAME_SECONDS: f64 = 0.016;
@@ -22,7 +24,7 @@ const MEAN_SECONDS: f64 = 3.0;
 /// Minimum power, as a fraction of the mean.
 const MIN_RELATIVE_POWER: f32 = 1e-9;
 
-/// A causal [`PresenceNet`], evaluated frame by frame.
+/// A speech-presence network that uses the past alone, evaluated frame by frame.
 ///
 /// Its network takes pairs of frames 16 ms apart. For every frame to be the last of a pair, as many memories take turns as
 /// there are frames in 32 ms.
@@ -59,14 +61,17 @@ pub(crate) struct CausalPresenceNet {
 const ROW: usize = FEATURES * BANDS;
 
 impl CausalPresenceNet {
-    /// For frames of `bins` bins 15.625 Hz apart, `frame_seconds` apart, by a causal network.
-    pub(crate) fn new(net: &PresenceNet, bins: usize, frame_seconds: f64) -> Self {
+    /// The network embedded in this crate, for frames of `bins` bins 15.625 Hz apart, `frame_seconds` apart.
+    ///
+    /// # Errors
+    /// Only if the crate was built with a damaged file.
+    pub(crate) fn built_in(bins: usize, frame_seconds: f64) -> Result<Self, PresenceNetError> {
         let stride = ((MIN_SECONDS / frame_seconds).round() as usize).max(1);
         let evaluated_seconds = stride as f64 * frame_seconds;
         let spacing = ((FRAME_SECONDS / evaluated_seconds).round() as usize).max(1);
-        let network = CausalNetwork::new(&net.network);
+        let network = CausalNetwork::new(&Weights::built_in()?);
         let edges = edges();
-        Self {
+        Ok(Self {
             rows: network.rows(),
             memories: vec![network.memory(); PAIR * spacing],
             network,
@@ -85,7 +90,7 @@ impl CausalPresenceNet {
             evaluated: 0,
             odds: vec![0.0; BANDS],
             log_odds: vec![0.0; bins],
-        }
+        })
     }
 
     /// Takes the powers `|X|^2` of the next frame, not all zero, and returns the natural log odds of speech per bin.

@@ -2,24 +2,19 @@
 //! holds all convolutions one after the other (taps x inputs x outputs), `scales` (F32) the scale of each output's weights,
 //! `biases` (F32) the biases of all outputs, those of the places after those of the first layer.
 
-use super::header::{PresenceNetError, PresenceNetHeader};
-use super::network::Network;
-use super::sizes::PLACES;
+use super::header::PresenceNetError;
 use crate::kernels::convolution::Convolution;
-use crate::tensor_file::{self, Format, TensorFileError};
+use crate::tensor_file::{self, TensorFileError};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use std::ops::Range;
 
-const FORMAT: Format = Format { name: "alphamf-presence", version: 2 };
-/// Reads header and network from the bytes of a file.
-pub(super) fn read(bytes: &[u8]) -> Result<(PresenceNetHeader, Network), PresenceNetError> {
-    let (header, tensors): (PresenceNetHeader, _) = tensor_file::read(bytes, &FORMAT)?;
-    header.validate()?;
-    let mut network = Network::new(&header);
-    let layers: Vec<Convolution> = network.convolutions().cloned().collect();
-    let places = network.places..network.places + PLACES * header.channels;
-    network.parameters = parameters(&tensors, &layers, places, header.live)?;
-    Ok((header, network))
+/// Which taps over frames a file has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taps {
+    /// Of the past, the present and the future.
+    Both,
+    /// Of the past and the present.
+    Past,
 }
 
 /// Reads the parameters of `layers` to their offsets, and the biases at `places`, which follow those of the first layer.
@@ -27,10 +22,10 @@ pub(super) fn parameters(
     tensors: &SafeTensors,
     layers: &[Convolution],
     places: Range<usize>,
-    live: bool,
+    taps: Taps,
 ) -> Result<Vec<f32>, PresenceNetError> {
     let outputs: usize = layers.iter().map(|layer| layer.outputs).sum();
-    let weights = layers.iter().map(|layer| stored_weights(layer, live)).sum();
+    let weights = layers.iter().map(|layer| stored_weights(layer, taps)).sum();
     let weights = tensor(tensors, "weights", (Dtype::I8, "I8"), weights)?;
     let scales = finite_values(tensors, "scales", outputs)?;
     let biases = finite_values(tensors, "biases", outputs + places.len())?;
@@ -42,7 +37,7 @@ pub(super) fn parameters(
         let (own_weights, own_biases) = own.split_at_mut(layer.size() - layer.outputs);
         let scales = take(&mut scales, layer.outputs);
         // Taps into the future come last: those that a causal network lacks stay zero.
-        let stored = take(&mut weights, stored_weights(layer, live));
+        let stored = take(&mut weights, stored_weights(layer, taps));
         let rows = own_weights.chunks_exact_mut(layer.outputs).zip(stored.chunks_exact(layer.outputs));
         for (row, stored) in rows {
             for ((weight, &stored), scale) in row.iter_mut().zip(stored).zip(scales) {
@@ -58,9 +53,12 @@ pub(super) fn parameters(
 }
 
 /// Number of stored weights of a layer.
-fn stored_weights(layer: &Convolution, live: bool) -> usize {
+fn stored_weights(layer: &Convolution, taps: Taps) -> usize {
     let (over_frames, over_bands) = layer.reach;
-    let frames = if live { over_frames + 1 } else { 2 * over_frames + 1 };
+    let frames = match taps {
+        Taps::Both => 2 * over_frames + 1,
+        Taps::Past => over_frames + 1,
+    };
     frames * (2 * over_bands + 1) * layer.inputs * layer.outputs
 }
 

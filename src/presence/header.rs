@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Maximum number of channels.
 pub(super) const MAX_CHANNELS: usize = 1024;
-/// Maximum number of layers of one kind.
+/// Maximum number of layers of one kind, and of turns.
 const MAX_LAYERS: usize = 32;
 /// Maximum dilation, pairs of frames.
 const MAX_DILATION: usize = 256;
@@ -16,19 +16,17 @@ const MAX_DILATION: usize = 256;
 pub struct PresenceNetHeader {
     /// Length of the analysis window in training, s.
     pub window_seconds: f64,
-    /// Whether the network is causal.
-    pub live: bool,
     /// Channels of a place, 1 to 1024.
     pub channels: usize,
-    /// Channels of a place on the way to and from the trunk, 1 to 1024.
-    pub narrow: usize,
-    /// Channels of the trunk, 1 to 1024.
-    pub width: usize,
-    /// Dilations of the layers before the trunk, pairs of frames.
-    pub local: Vec<usize>,
-    /// Dilations of the trunk's layers, pairs of frames.
-    pub wide: Vec<usize>,
-    /// Dilations of the layers after the trunk, pairs of frames.
+    /// Gated recurrent units of each direction over bands, 1 to 1024.
+    pub over_bands: usize,
+    /// Gated recurrent units of each direction over frames, 1 to 1024.
+    pub over_frames: usize,
+    /// Dilations of the convolutions before the recurrence, pairs of frames.
+    pub near: Vec<usize>,
+    /// Turns over bands and frames, 1 to 32.
+    pub turns: usize,
+    /// Dilations of the convolutions after it, pairs of frames.
     pub after: Vec<usize>,
     /// Duration of the training mixtures, hours.
     pub hours: f64,
@@ -81,9 +79,10 @@ impl PresenceNetHeader {
     /// Checks every range.
     pub(super) fn validate(&self) -> Result<(), PresenceNetError> {
         within("channels", self.channels, MAX_CHANNELS)?;
-        within("narrow", self.narrow, MAX_CHANNELS)?;
-        within("width", self.width, MAX_CHANNELS)?;
-        for (name, dilations) in [("local", &self.local), ("wide", &self.wide), ("after", &self.after)] {
+        within("over_bands", self.over_bands, MAX_CHANNELS)?;
+        within("over_frames", self.over_frames, MAX_CHANNELS)?;
+        within("turns", self.turns, MAX_LAYERS)?;
+        for (name, dilations) in [("near", &self.near), ("after", &self.after)] {
             within_reach(name, dilations)?;
         }
         check_window(self.window_seconds)

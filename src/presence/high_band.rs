@@ -4,9 +4,10 @@
 //! convolutions over pairs of frames, with the bands as channels.
 
 use super::bands::Bands;
-use super::file::parameters;
+use super::file::{Taps, parameters};
 use super::header::{MAX_CHANNELS, PresenceNetError, check_window, within, within_reach};
-use super::network::{Layout, rectify, residual};
+use super::layout::Layout;
+use super::network::{rectify, residual};
 use super::sizes::{BANDS, FEATURES, PAIR};
 use super::{BandLogOdds, spread};
 use crate::kernels::convolution::{Convolution, Grid};
@@ -77,7 +78,7 @@ impl HighBandPresenceNet {
         let local = layout.convolutions(header.channels, (1, 0), &header.dilations);
         let last = layout.convolution([header.channels, HIGH_BANDS * PAIR], (0, 0), 1);
         let layers: Vec<Convolution> = [&first].into_iter().chain(&local).chain([&last]).cloned().collect();
-        let parameters = parameters(&tensors, &layers, 0..0, false)?;
+        let parameters = parameters(&tensors, &layers, 0..0, Taps::Both)?;
         Ok(Self { header, first, local, last, parameters })
     }
 

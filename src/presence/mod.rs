@@ -13,10 +13,10 @@ mod causal;
 mod file;
 mod header;
 mod high_band;
+mod layout;
 mod near;
 mod network;
 mod pool;
-mod recurrent;
 mod sizes;
 #[cfg(test)]
 mod tests;
@@ -30,10 +30,6 @@ pub(crate) use causal::CausalPresenceNet;
 pub(crate) use near::{RecentPresence, frame_presence};
 use network::Network;
 pub(crate) use pool::{PoolChange, PoolNet, trace_pool};
-pub(crate) use recurrent::RecurrentPresenceNet;
-
-/// Share of the recurrent network in the mean of the log odds; tuned on development mixtures (eval/results).
-const RECURRENT_SHARE: f32 = 0.3;
 
 /// Estimates the log odds of speech in each time-frequency bin of a recording.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,20 +47,12 @@ impl PresenceNet {
         Self::from_bytes(include_bytes!("../../models/presence-16k.safetensors"))
     }
 
-    /// The causal network embedded in this crate: `models/presence-live-16k.safetensors`.
-    ///
-    /// # Errors
-    /// Only if the crate was built with a damaged file.
-    pub fn built_in_causal() -> Result<Self, PresenceNetError> {
-        Self::from_bytes(include_bytes!("../../models/presence-live-16k.safetensors"))
-    }
-
     /// Reads a network from the bytes of its file.
     ///
     /// # Errors
     /// [`PresenceNetError`] if they are not a valid network.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, PresenceNetError> {
-        let (header, network) = file::read(bytes)?;
+        let (header, network) = Network::read(bytes)?;
         Ok(Self { header, network })
     }
 
@@ -78,27 +66,16 @@ impl PresenceNet {
     /// apart and bins 15.625 Hz apart. Bins above 8 kHz have the odds of the highest band.
     #[must_use]
     pub fn log_odds(&self, power: &[f32], bins: usize) -> Vec<f32> {
-        self.band_log_odds(power, bins, None).on_bins(bins)
+        self.band_log_odds(power, bins).on_bins(bins)
     }
 
-    /// Log odds of speech on bands: the mean with those of the recurrent network, if there is one.
-    pub(crate) fn band_log_odds(
-        &self,
-        power: &[f32],
-        bins: usize,
-        recurrent_net: Option<&RecurrentPresenceNet>,
-    ) -> BandLogOdds {
+    /// Log odds of speech on bands.
+    pub(crate) fn band_log_odds(&self, power: &[f32], bins: usize) -> BandLogOdds {
         let bands = Bands::new(power, bins, &edges(), None);
         let frames = power.len() / bins;
         let mut odds = Vec::new();
         if frames > 0 {
-            let input = features(&bands, frames);
-            odds = self.network.forward(&input);
-            if let Some(net) = recurrent_net {
-                let others = net.forward(&input);
-                let pairs = odds.iter_mut().zip(others);
-                pairs.for_each(|(odds, other)| *odds += RECURRENT_SHARE * (other - *odds));
-            }
+            odds = self.network.forward(&features(&bands, frames));
         }
         odds.truncate(BANDS * frames);
         BandLogOdds { bands, odds }

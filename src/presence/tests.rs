@@ -38,33 +38,6 @@ fn the_odds_are_those_of_the_training_framework() {
 }
 
 #[test]
-fn the_odds_of_the_recurrent_network_are_those_of_the_training_framework() {
-    let net = RecurrentPresenceNet::built_in().unwrap().unwrap();
-    let mut compared = 0;
-    for bins in [513, 257] {
-        let bands = Bands::new(&spectrum(bins), bins, &edges(), None);
-        let odds = spread(&net.forward(&features(&bands, 48)), &edges(), bins);
-        compared += compare_with(include_str!("reference-recurrent.csv"), bins, |frame, bin| {
-            odds[frame * bins + bin]
-        });
-    }
-    assert!(compared > 50);
-}
-
-#[test]
-fn the_mean_of_both_networks_lies_between_them() {
-    let (first, second) =
-        (PresenceNet::built_in().unwrap(), RecurrentPresenceNet::built_in().unwrap().unwrap());
-    let alone = first.band_log_odds(&spectrum(513), 513, None);
-    let others = second.forward(&features(&alone.bands, 48));
-    let mean = first.band_log_odds(&spectrum(513), 513, Some(&second));
-    for ((alone, other), mean) in alone.odds.iter().zip(others).zip(&mean.odds) {
-        assert!((mean - alone - RECURRENT_SHARE * (other - alone)).abs() < 1e-3);
-    }
-    assert!(first.band_log_odds(&[], 513, Some(&second)).odds.is_empty());
-}
-
-#[test]
 fn the_unit_of_power_and_an_odd_last_frame_do_not_matter() {
     let net = PresenceNet::built_in().unwrap();
     let power = spectrum(257);
@@ -99,16 +72,16 @@ fn damaged_files_are_refused() {
         bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
         bytes
     };
-    let channels = with(r#"\"channels\": 48"#, r#"\"channels\": 47"#);
+    let channels = with(r#"\"channels\": 64"#, r#"\"channels\": 63"#);
     assert!(matches!(read(&channels), PresenceNetError::Size { .. }));
-    let huge = with(r#"\"width\": 192"#, r#"\"width\":9e99"#);
+    let huge = with(r#"\"over_frames\": 64"#, r#"\"over_frames\":9e9"#);
     assert!(matches!(read(&huge), PresenceNetError::File(TensorFileError::Metadata("header"))));
-    let none = with(r#"\"width\": 192"#, r#"\"width\":   0"#);
-    assert!(matches!(read(&none), PresenceNetError::Range { name: "width", value: 0, .. }));
+    let none = with(r#"\"over_bands\": 40"#, r#"\"over_bands\":  0"#);
+    assert!(matches!(read(&none), PresenceNetError::Range { name: "over_bands", value: 0, .. }));
+    let many = with(r#"\"turns\": 3,"#, r#"\"turns\":99,"#);
+    assert!(matches!(read(&many), PresenceNetError::Range { name: "turns", value: 99, .. }));
     let brief = with(r#"\"window_seconds\": 0.064"#, r#"\"window_seconds\": 1e-09"#);
     assert!(matches!(read(&brief), PresenceNetError::File(TensorFileError::Metadata("window_seconds"))));
-    let bool = with(r#"\"live\": false"#, r#"\"live\": trues"#);
-    assert!(matches!(read(&bool), PresenceNetError::File(TensorFileError::Metadata("header"))));
     // Biases, scales and weights follow the header in the order of their sizes' types: the last values are weights.
     let length = usize::try_from(u64::from_le_bytes(*good.first_chunk().unwrap())).unwrap();
     let mut infinite = good.to_vec();

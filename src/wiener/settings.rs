@@ -10,10 +10,6 @@ pub struct GainSettings {
     /// Whether the gain is fused with the log odds of the speech-presence network. Without effect if the dictionary's window
     /// is not the network's, or if the noise has fixed spectra.
     pub speech_presence: bool,
-    /// Whether the log odds of speech are the mean of two networks, one of convolutions and one recurrent over bands and frames:
-    /// expressive voices are kept better, in a quarter more time. Needs the feature `recurrent-presence`. Without effect without
-    /// `speech_presence`, and in live denoising.
-    pub recurrent_presence: bool,
     /// Whether, in blocks where the network is not certain of speech, learned weights change the fusion by band and pair of
     /// frames: cries, shouts and whispers are lost less often. Without effect without the network, with a stationary noise
     /// estimate, and in live denoising.
@@ -36,7 +32,6 @@ impl Default for GainSettings {
     fn default() -> Self {
         Self {
             speech_presence: true,
-            recurrent_presence: false,
             learned_pool: true,
             smooth: true,
             floor_db: NORMAL_FLOOR_DB,

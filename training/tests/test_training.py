@@ -66,12 +66,12 @@ def test_a_gradient_that_is_not_finite_is_left_out(prepared):
 
 
 def test_large_networks_leave_out_what_does_not_fit(tmp_path):
-    run = Run(2e-3, shape=dict(width=384, channels=64))
+    run = Run(2e-3, shape=dict(channels=192, over_frames=192))
     run.descend(sum(p.square().sum() for p in run.net.parameters()), 1)
     path = str(tmp_path / "large.pt")
     run.save(path, 1.0)
     assert os.path.getsize(path) <= CHECKPOINT_BYTES
-    again = Run(2e-3, shape=dict(width=384, channels=64))
+    again = Run(2e-3, shape=dict(channels=192, over_frames=192))
     again.load(path)
     assert torch.allclose(again.average["last.weight"], run.average["last.weight"], rtol=1e-3)
 
@@ -155,13 +155,22 @@ def agrees(net, checkpoint, reference):
     assert len(whole) > 20 and np.abs(found - whole["log_odds"]).mean() < 0.05 * np.abs(odds).mean() + 0.02
 
 
-def test_the_recurrent_network_learns_and_is_exported(prepared, tmp_path):
+def test_the_causal_network_learns_and_is_exported(prepared, tmp_path):
     path, reference = str(tmp_path / "checkpoint.pt"), tmp_path / "reference.csv"
-    words = [prepared, path, "--recurrent", "--minutes", "60", "--steps", "10", "--batch", "2", "--seconds", "1.5"]
+    words = [prepared, path, "--live", "--minutes", "60", "--steps", "10", "--batch", "2", "--seconds", "1.5"]
     learn(0, arguments(words))
-    run_script("export.py", path, tmp_path / "net.safetensors", "--recurrent", "--reference", reference)
+    run_script("export.py", path, tmp_path / "net.safetensors", "--live", "--reference", reference)
     assert load_file(tmp_path / "net.safetensors")["weights"].dtype == np.int8
-    agrees(network.RecurrentPresenceNet(), path, reference)
+    again, second = tmp_path / "again.pt", tmp_path / "second.csv"
+    run_script("restore.py", prepared, tmp_path / "net.safetensors", again, "--live")
+    run_script("export.py", again, tmp_path / "second.safetensors", "--live", "--reference", second)
+    agree(reference, second)
+
+
+def agree(*references):
+    """Two written references, up to weights of eight bits."""
+    first, second = (np.genfromtxt(path, delimiter=",", names=True)["log_odds"] for path in references)
+    assert np.abs(first - second).max() < 0.05 * np.abs(first).max() + 0.02
 
 
 def test_what_was_exported_can_be_restored(prepared, checkpoint, tmp_path):
@@ -169,8 +178,7 @@ def test_what_was_exported_can_be_restored(prepared, checkpoint, tmp_path):
     run_script("export.py", checkpoint, out, "--reference", tmp_path / "first.csv")
     run_script("restore.py", prepared, out, again)
     run_script("export.py", again, tmp_path / "second.safetensors", "--reference", second)
-    first, second = (np.genfromtxt(p, delimiter=",", names=True)["log_odds"] for p in (tmp_path / "first.csv", second))
-    assert np.abs(first - second).max() < 0.05 * np.abs(first).max() + 0.02
+    agree(tmp_path / "first.csv", second)
 
 
 def test_live_losses_are_finite(prepared):

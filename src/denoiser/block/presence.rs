@@ -1,6 +1,6 @@
 //! Log odds of speech presence of a block.
 
-use crate::presence::{BandLogOdds, HighBandPresenceNet, PresenceNet, RecurrentPresenceNet, frame_presence};
+use crate::presence::{BandLogOdds, HighBandPresenceNet, PresenceNet, frame_presence};
 
 /// Added to the log odds of speech above the dictionary's band: a lost fricative is worse than residual noise of the same
 /// level (tuned on development mixtures, eval/results).
@@ -22,13 +22,12 @@ impl SpeechPresence {
     /// Evaluates the networks on the powers of `bins` bins in the dictionary's band and of those above (bins x frames each).
     pub(super) fn new(
         net: &PresenceNet,
-        recurrent_net: Option<&RecurrentPresenceNet>,
         high_band_net: Option<&HighBandPresenceNet>,
         bins: usize,
         power_low: &[f32],
         power_high: &[f32],
     ) -> Self {
-        let bands = net.band_log_odds(power_low, bins, recurrent_net);
+        let bands = net.band_log_odds(power_low, bins);
         let low = bands.on_bins(bins);
         let frames = frame_presence(&low, bins);
         let mut high = high_band_net.and_then(|net| net.log_odds(&bands, power_high));

@@ -1,9 +1,10 @@
 //! The network frame by frame, without future.
 
 use super::layer::{History, Layer};
+use super::weights::Weights;
 use crate::kernels::convolution::Convolution;
 use crate::kernels::vector;
-use crate::presence::network::{Network, activation};
+use crate::presence::network::activation;
 use crate::presence::sizes::PLACES;
 
 /// A network without its taps into the future.
@@ -45,23 +46,23 @@ pub(super) struct Rows {
 }
 
 impl CausalNetwork {
-    pub(super) fn new(network: &Network) -> Self {
-        let parameters = &network.parameters;
+    pub(super) fn new(weights: &Weights) -> Self {
+        let parameters = &weights.parameters;
         let layer = |layer: &Convolution, places: usize| Layer::new(layer, parameters, places);
         let layers = |layers: &[Convolution], places: usize| -> Vec<Layer> {
             layers.iter().map(|own| layer(own, places)).collect()
         };
-        let first = layer(&network.first, PLACES);
+        let first = layer(&weights.first, PLACES);
         Self {
-            places: parameters[network.places..][..PLACES * first.outputs].to_vec(),
-            local: layers(&network.local, PLACES),
-            narrow: layer(&network.narrow, PLACES),
-            gather: layer(&network.gather, 1),
-            wide: layers(&network.wide, 1),
-            spread: layer(&network.spread, 1),
-            widen: layer(&network.widen, PLACES),
-            after: layers(&network.after, PLACES),
-            last: layer(&network.last, PLACES),
+            places: parameters[weights.places..][..PLACES * first.outputs].to_vec(),
+            local: layers(&weights.local, PLACES),
+            narrow: layer(&weights.narrow, PLACES),
+            gather: layer(&weights.gather, 1),
+            wide: layers(&weights.wide, 1),
+            spread: layer(&weights.spread, 1),
+            widen: layer(&weights.widen, PLACES),
+            after: layers(&weights.after, PLACES),
+            last: layer(&weights.last, PLACES),
             first,
         }
     }
