@@ -6,7 +6,8 @@ Sources, licences and checksums are in sources.toml. A source is a git repositor
 download`. Writes OUT/speech/VOICE__*.flac (16 kHz) and OUT/noise/KIND__*.flac (native rate), mono, and a manifest.csv in each: source,
 path, SHA-256 of the original file, licence. A source that is done is not done again; with other settings it is.
 
-A voice is taken when its quiet frames are `snr` dB below its loud ones, when so many (`voiced`) of the loud ones are periodic, and
+At most `cap` clips and `minutes` are taken of a voice or kind. Noises below `rate` Hz are left out; with `join`, noises shorter than
+a second are put one after another. A voice is taken when its quiet frames are `snr` dB below its loud ones, when so many (`voiced`) of the loud ones are periodic, and
 when it lasts `min` to `max` s. Needs git, dpkg-deb, apt-get; ffmpeg for G.722.
 """
 
@@ -27,9 +28,11 @@ import soundfile as sf
 import soxr
 
 RATE = 16000
+MAX_RATE = 48000  # of noise, Hz
 COLUMNS = "file label seconds rate source path sha256 licence".split()
-DEFAULTS = dict(snr=25.0, voiced=0.3, min=0.5, max=15.0, cap=10**6)
+DEFAULTS = dict(snr=25.0, voiced=0.3, min=0.5, max=15.0, cap=10**6, minutes=10**6, rate=0, join=False)
 NOISE_SECONDS = (1.0, 40.0)
+JOINED_SECONDS, GAP_SECONDS, JOINED_DB = 12.0, (0.15, 0.6), (-8.0, 0.0)
 
 
 def command(*words, **more):
@@ -151,6 +154,22 @@ def noise_of(x, rate):
     return x * min(1.0, 0.95 / np.abs(x).max()), None
 
 
+def joined(pieces, rate):
+    """Clips of some seconds, of pieces (samples, path, SHA-256) one after another: samples, paths, SHA-256."""
+    rng = np.random.default_rng(1)
+    parts, paths, digest = [], [], hashlib.sha256()
+    for samples, path, checksum in sorted(pieces, key=lambda piece: piece[1]):
+        level = 0.7 * 10 ** (rng.uniform(*JOINED_DB) / 20) / np.abs(samples).max()
+        parts += [samples * level, np.zeros(int(rng.uniform(*GAP_SECONDS) * rate))]
+        paths.append(path)
+        digest.update(checksum.encode())
+        if sum(map(len, parts)) >= JOINED_SECONDS * rate:
+            yield np.concatenate(parts), " + ".join(paths), digest.hexdigest()
+            parts, paths, digest = [], [], hashlib.sha256()
+    if sum(map(len, parts)) >= NOISE_SECONDS[0] * rate:
+        yield np.concatenate(parts), " + ".join(paths), digest.hexdigest()
+
+
 def label_of(source, match):
     """Of a path that matched: the voice, or the kind of noise; none if it is to be left out."""
     if source["kind"] == "noise":
@@ -164,13 +183,24 @@ def gather(source, out, clones, packages):
     source = {**DEFAULTS, **source}
     files = git_files(source, clones) if "repository" in source else package_files(source, packages)
     order = sorted(files, key=lambda file: hashlib.sha1(file[0].encode()).hexdigest())
-    rows, seen, dropped, of_label = [], set(), {}, {}
+    rows, seen, dropped, of_label, seconds, short = [], set(), {}, {}, {}, {}
     folder = os.path.join(out, source["kind"])
     os.makedirs(folder, exist_ok=True)
+    speech = source["kind"] == "speech"
+
+    def keep(label, y, rate, path, digest):
+        name = f"{label}__{source['name']}-{digest[:12]}.flac"
+        sf.write(os.path.join(folder, name), y, rate, subtype="PCM_16")
+        of_label[label] = of_label.get(label, 0) + 1
+        seconds[label] = seconds.get(label, 0) + len(y) / rate
+        origin = source.get("repository", source.get("package"))
+        rows.append((name, label, f"{len(y) / rate:.2f}", rate, origin, path, digest, source["licence"]))
+
+    full = lambda label: of_label.get(label, 0) >= source["cap"] or seconds.get(label, 0) >= 60 * source["minutes"]
     for path, read in order:
         match = re.search(source["files"], path)
         label = match and label_of(source, match)
-        if not label or of_label.get(label, 0) >= source["cap"]:
+        if not label or full(label):
             continue
         data = read()
         digest = hashlib.sha256(data).hexdigest()
@@ -182,18 +212,26 @@ def gather(source, out, clones, packages):
         except (sf.LibsndfileError, subprocess.CalledProcessError):
             dropped["not decoded"] = dropped.get("not decoded", 0) + 1
             continue
-        speech = source["kind"] == "speech"
+        if rate > MAX_RATE:
+            x, rate = soxr.resample(x, rate, MAX_RATE, "VHQ"), MAX_RATE
         y, why = speech_of(x, rate, source) if speech else noise_of(x, rate)
+        if rate < source["rate"]:
+            why = "sample rate"
+        elif why and source["join"] and np.abs(x).max() > 0.01:
+            on = np.flatnonzero(np.abs(x) > 1e-3)
+            piece = x[on[0] : on[-1] + 1]
+            if 0.05 * rate <= len(piece) < NOISE_SECONDS[0] * rate:
+                short.setdefault((label, rate), []).append((piece, path, digest))
+                continue
         if why:
             dropped[why] = dropped.get(why, 0) + 1
             continue
-        rate = RATE if speech else min(rate, 48000)
-        name = f"{label}__{source['name']}-{digest[:12]}.flac"
-        sf.write(os.path.join(folder, name), y, rate, subtype="PCM_16")
-        of_label[label] = of_label.get(label, 0) + 1
-        origin = source.get("repository", source.get("package"))
-        rows.append((name, label, f"{len(y) / rate:.2f}", rate, origin, path, digest, source["licence"]))
-    minutes = sum(float(row[2]) for row in rows) / 60
+        keep(label, y, RATE if speech else rate, path, digest)
+    for (label, rate), pieces in short.items():
+        for y, paths, digest in joined(pieces, rate):
+            if not full(label):
+                keep(label, y, rate, paths, digest)
+    minutes = sum(seconds.values()) / 60
     print(f"{source['name']}: {len(rows)} clips, {minutes:.1f} min, {len(of_label)} labels, left out: {dropped}", flush=True)
     return rows
 

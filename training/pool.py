@@ -181,7 +181,7 @@ def dump(denoise, mixtures, out, jobs):
 NEAR, NEAR_BANDS = (4, 15, 47), 6  # pairs of frames, and bands, to either side
 CERTAIN = (1.0, 4.0)
 LEARNED = (5.0, 8.0)  # what is less certain is drawn more often
-MORE, LESS, EXPONENT = 0.95, 0.75, 1.1
+MORE, LESS = 0.95, 0.9
 FLOOR = 10 ** (-45 / 20)
 MOST = 8.0  # of the shift
 PRESENT_BINS, NEAR_FRAMES, MIN_LOG_ODDS, SLOPE = 8, 16, -1.0, 4.0
@@ -323,7 +323,7 @@ class Example:
             weight = torch.sigmoid(torch.logit(weight) + more)
             presence = presence + share * (1 - presence)
         odds = model + weight * (network - model) + shift
-        gain = (presence * torch.sigmoid(odds) ** EXPONENT).clamp(min=FLOOR)
+        gain = (presence * torch.sigmoid(odds)).clamp(min=FLOOR)
         # Empty bins at the top have no log odds.
         return F.pad(gain, (0, self.noisy_spectrum.shape[1] - gain.shape[1]))
 

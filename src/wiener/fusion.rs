@@ -16,15 +16,12 @@ pub(crate) const WEIGHT: PoolWeight = PoolWeight { more: 0.9, less: 0.9 };
 /// The weight with non-stationary noise, whose estimate starts low from the network's log odds. The model then overestimates
 /// speech in pauses, so the network counts more there; between harmonics, which the network's bands do not resolve, the
 /// model counts more.
-pub(crate) const NONSTATIONARY_WEIGHT: PoolWeight = PoolWeight { more: 0.95, less: 0.75 };
-
-/// Exponent of pooled gains; tuned on 30 held-out mixtures (eval/results).
-const GAIN_EXPONENT: f32 = 1.1;
+pub(crate) const NONSTATIONARY_WEIGHT: PoolWeight = PoolWeight { more: 0.95, less: 0.9 };
 
 /// Logarithmic opinion pool (Genest and Zidek 1986, section 3) of the posterior and the network: the log odds of the gain
-/// (bins x frames) become the weighted mean of its own and of `log_odds` (bins x frames). The pooled gain is raised to
-/// [`GAIN_EXPONENT`] and multiplied by the probability of speech near each frame (`presence`, frames), which removes peaks of
-/// steady noise that the model takes for speech.
+/// (bins x frames) become the weighted mean of its own and of `log_odds` (bins x frames). The pooled gain is multiplied by the
+/// probability of speech near each frame (`presence`, frames), which removes peaks of steady noise that the model takes for
+/// speech.
 pub(crate) fn pool_log_odds(gain: &mut [f32], log_odds: &[f32], presence: &[f32], weight: PoolWeight) {
     let bins = gain.len() / presence.len().max(1);
     vector::dispatch(
@@ -33,7 +30,7 @@ pub(crate) fn pool_log_odds(gain: &mut [f32], log_odds: &[f32], presence: &[f32]
             let frames = gain.chunks_exact_mut(bins).zip(log_odds.chunks_exact(bins));
             for ((gain, log_odds), presence) in frames.zip(presence) {
                 for (gain, log_odds) in gain.iter_mut().zip(log_odds) {
-                    *gain = presence * vector::powf(pooled_gain(*gain, *log_odds, weight), GAIN_EXPONENT);
+                    *gain = presence * pooled_gain(*gain, *log_odds, weight);
                 }
             }
         },
@@ -63,8 +60,7 @@ pub(crate) fn pool_changed(
                     let own = vector::log_odds(*gain);
                     let base = if own > *log_odds { more_than } else { less_than };
                     let weight = vector::logistic(base + more);
-                    let pooled = vector::logistic(own + weight * (log_odds - own) + shift);
-                    *gain = presence * vector::powf(pooled, GAIN_EXPONENT);
+                    *gain = presence * vector::logistic(own + weight * (log_odds - own) + shift);
                 }
             }
         },
@@ -98,7 +94,7 @@ mod tests {
     #[test]
     fn log_odds_are_averaged_by_the_weight_of_their_side() {
         let odds = |gain: f32| (gain / (1.0 - gain)).ln();
-        for (gain, log_odds, weight) in [(0.5, 2.0, 0.75), (0.5, -2.0, 0.95), (0.2, 0.0, 0.75)] {
+        for (gain, log_odds, weight) in [(0.5, 2.0, 0.9), (0.5, -2.0, 0.95), (0.2, 0.0, 0.9)] {
             let pooled = pooled_gain(gain, log_odds, NONSTATIONARY_WEIGHT);
             let expected = odds(gain) + weight * (log_odds - odds(gain));
             assert!((odds(pooled) - expected).abs() < 1e-3, "{pooled}");
@@ -113,11 +109,11 @@ mod tests {
         assert!(changed[0].iter().zip(&changed[1]).all(|(a, b)| (a - b).abs() < 1e-5), "{changed:?}");
         let mut changed = [0.5, 0.5];
         pool_changed(&mut changed, &[2.0, 0.0], &[1.0], WEIGHT, &[20.0, 0.0], &[0.0, 1.0]);
-        let expected = [2.0_f32, 1.0].map(|odds| vector::logistic(odds).powf(GAIN_EXPONENT));
+        let expected = [2.0_f32, 1.0].map(vector::logistic);
         assert!(changed.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-3), "{changed:?}");
         // Frames without speech nearby have no gain.
         let mut gain = [0.5, 0.5];
         pool_log_odds(&mut gain, &[0.0, 0.0], &[1.0, 0.0], WEIGHT);
-        assert!((gain[0] - 0.5_f32.powf(GAIN_EXPONENT)).abs() < 1e-5 && gain[1] == 0.0, "{gain:?}");
+        assert!((gain[0] - 0.5).abs() < 1e-5 && gain[1] == 0.0, "{gain:?}");
     }
 }
