@@ -125,10 +125,12 @@ fn recorded_rain_stays_steady() {
 #[test]
 fn the_pauses_of_a_voice_stay_steady() {
     let noise = white(40);
-    // Two seconds of a gliding voice in every four, that is now rich in high frequencies and now poor.
+    // Two seconds of a gliding voice in every four, that is now rich in high frequencies and now poor. It begins 0.1 s after
+    // a full second, so that no frame of the second before reaches into it.
     let voice = |n: usize| -> f32 {
         let t = n as f32 / RATE as f32;
-        let envelope = if t % 4.0 < 2.0 { (TAU * 2.0 * t).sin().abs() } else { 0.0 };
+        let since = (t + 3.9) % 4.0;
+        let envelope = if since < 2.0 { (TAU * 2.0 * since).sin().abs() } else { 0.0 };
         let pitch = TAU * (120.0 * t + 4.0 * (0.7 * t).sin());
         let tilt = if t % 16.0 < 8.0 { 0.6 } else { 1.4 };
         let harmonic = |h: i32| (h as f32 * pitch).sin() / (h as f32).powf(tilt);
