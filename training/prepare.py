@@ -4,7 +4,8 @@ each) and OUT/index.json.
 
     prepare.py --data DATA [--speech FOLDER ...] [--noise FOLDER ...] [--full-band] [--made 0.3] OUT
 
-Nothing of the voices kept for development (DATA/dev/voices16.txt) is taken. Mono, 16 kHz, or 48 kHz of what was recorded at 44.1
+Nothing of the voices kept for development (DATA/dev/voices16.txt) is taken, and from FOLDERs nothing of the voices and of the sources of
+noise that the development sets have (DATA/dev, DATA/dev_expressive). Mono, 16 kHz, or 48 kHz of what was recorded at 44.1
 kHz and more. Of so many clips (--made) a raised, shouted or whispered one is made, too (voices.py).
 """
 
@@ -82,12 +83,19 @@ class Pack:
         return self.rows
 
 
+def in_development(data, part):
+    """The parts of names, between `__`, of the recordings of development: voices (part 0) or sources of noise (part 1)."""
+    folders = ["dev/speech16", "dev/speech48", "dev_expressive"] if part == 0 else ["dev/noise"]
+    names = (os.path.basename(f).split("__") for folder in folders for f in glob.glob(os.path.join(data, folder, "*__*")))
+    return {name[part] for name in names}
+
+
 def speech_files(data, folders, full_band):
     """(voice, path) of clean speech; lossless folders come first, and a clip that two folders have is taken once."""
     kept = {line.strip() for line in open(os.path.join(data, "dev", "voices16.txt"))}
     kept_voices = {os.path.basename(f).split("-")[0].split("_")[0] for f in kept}
     own = ["speech48_train"] if full_band else ["librispeech251", "vctk4", "speech_train", "speech_expressive"]
-    taken, sources = {}, set()
+    taken, sources, apart = {}, set(), in_development(data, 0)
     for folder in [*folders, *(os.path.join(data, name) for name in own)]:
         manifest = os.path.join(folder, "manifest.csv")
         paths = {}
@@ -102,6 +110,8 @@ def speech_files(data, folders, full_band):
             voice = base.split("__")[0] if "__" in base else base.split("-")[0].split("_")[0]
             if os.path.basename(folder) in ("librispeech251", "vctk4") and voice in kept_voices:
                 continue
+            if folder in folders and voice in apart:
+                continue
             origin = paths.get(base, "").split(";")[0]
             if stem in taken or (origin and (voice, origin) in sources):
                 continue
@@ -112,7 +122,7 @@ def speech_files(data, folders, full_band):
 
 def noise_files(data, folders, full_band):
     """(kind, path) of noise."""
-    taken = {}
+    taken, apart = {}, in_development(data, 1)
     for folder in [*folders, os.path.join(data, "noise_train"), os.path.join(data, "noise_more")]:
         rates = {}
         manifest = os.path.join(folder, "manifest.csv")
@@ -122,6 +132,9 @@ def noise_files(data, folders, full_band):
         for f in sorted(glob.glob(os.path.join(folder, "*__*"))):
             base = os.path.basename(f)
             stem, ending = os.path.splitext(base)
+            # gather.py adds a checksum to the name of the source.
+            if folder in folders and stem.split("__")[1].rsplit("-", 1)[0] in apart:
+                continue
             if ending in ENDINGS and not (full_band and rates.get(base, FULL) < 44100):
                 taken.setdefault(stem, (base.split("__")[0], f))
     return list(taken.values())

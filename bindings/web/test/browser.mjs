@@ -10,10 +10,10 @@ import { checkLoading, checkPackage, checkPlainModule } from "./package.mjs";
 import { checkHour, checkKeyboard, checkPictures, checkPlayer, checkRecording, checkResult, checkSettings, checkSeveral } from "./page.mjs";
 import { serve, status } from "./tools.mjs";
 
-// Bytes that the page loads, each file once, as they are served: the module is compressed, all else is not. 1.5 MB are the
+// Bytes that the page loads, each file once, as they are served: the module is compressed, all else is not. 0.7 MB are the
 // weights and the dictionary for recordings, 0.7 MB the weights that real-time audio loads when it is first switched on.
-const MAX_BYTES = 2.5e6;
-const MAX_BYTES_WITH_LIVE = 3.15e6;
+const MAX_BYTES = 1.8e6;
+const MAX_BYTES_WITH_LIVE = 2.5e6;
 const CAUSAL = "/native/alphamf_causal.weights.gz";
 
 const [page = "../../target/page", executablePath = "/usr/bin/chromium"] = process.argv.slice(2);
