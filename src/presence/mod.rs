@@ -2,7 +2,7 @@
 //!
 //! The factorisation distinguishes speech from noise by spectra and stationarity, which fails for transient or harmonic
 //! noise. The network is trained on mixtures of speech with many kinds of real noise. Its input is the log power on [`BANDS`]
-//! bands, relative to the mean of the recording and to the quiet level of each band, up to 3 s to either side.
+//! bands, relative to the mean of the recording and to the quiet level of each band, in a whole block.
 //!
 //! The network resolves what distinguishes speech from other sounds; the posterior resolves the fine structure of the
 //! spectrum, the channel and steady noise. The noise estimate of the model starts from the network's log odds, and a
