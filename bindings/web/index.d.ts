@@ -1,8 +1,8 @@
 /** Options of the program `denoise`, by name; options that are not given keep their default. */
 export interface Options {
   /**
-   * Choose between quality and speed. Default: normal. fast takes about half the time: fewer sweeps of expectation
-   * maximisation, no Gibbs sweeps. The seed then affects the dither alone.
+   * Choose between quality and speed. Default: normal. fast takes about two thirds of the time: fewer sweeps of
+   * expectation maximisation, no Gibbs sweeps. The seed then affects the dither alone.
    */
   quality?: "normal" | "fast";
   /**

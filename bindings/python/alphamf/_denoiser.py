@@ -26,8 +26,9 @@ class Denoiser:
     Options that are ``None`` keep their default.
 
     :param model: Use the dictionary of a file of :func:`train` or ``denoise train``: its path, or its bytes.
-    :param quality: Choose between quality and speed. Default: normal. fast takes about half the time: fewer sweeps of
-        expectation maximisation, no Gibbs sweeps. The seed then affects the dither alone. One of normal, fast.
+    :param quality: Choose between quality and speed. Default: normal. fast takes about two thirds of the time: fewer
+        sweeps of expectation maximisation, no Gibbs sweeps. The seed then affects the dither alone. One of normal,
+        fast.
     :param purpose: Choose the use of the output. Default: listening. transcription sets ``mix`` to 0.8, unless that is
         given, and, but for live denoising, leaves speech with little noise as it is: recognisers then make fewer errors
         than on the input up to 10 dB of SNR, and as many above 20 dB. On the command line, ``for`` is another name. One
