@@ -110,14 +110,22 @@ impl Convolution {
         let (weights, biases) = self.weights(parameters);
         let mut output = input.zeros_like(self.outputs);
         let row = output.row();
-        let size = self.patch() * input.bands;
+        // The patches of a single tap are the input itself.
+        let is_single = self.reach == (0, 0);
+        let size = if is_single { 0 } else { self.patch() * input.bands };
         output.values.par_chunks_mut(FRAMES_AT_ONCE * row).enumerate().for_each_init(
             || vec![0.0; FRAMES_AT_ONCE * size],
             |patches, (index, rows)| {
-                let patches = &mut patches[..rows.len() / row * size];
-                for (frame, patches) in patches.chunks_exact_mut(size).enumerate() {
-                    self.gather(input, index * FRAMES_AT_ONCE + frame, patches);
-                }
+                let (first, frames) = (index * FRAMES_AT_ONCE, rows.len() / row);
+                let patches = if is_single {
+                    &input.values[first * input.row()..][..frames * input.row()]
+                } else {
+                    let patches = &mut patches[..frames * size];
+                    for (frame, patches) in patches.chunks_exact_mut(size).enumerate() {
+                        self.gather(input, first + frame, patches);
+                    }
+                    &*patches
+                };
                 product(weights, Columns::new(patches, self.patch()), rows);
                 for cell in rows.chunks_exact_mut(self.outputs) {
                     cell.iter_mut().zip(biases).for_each(|(value, bias)| *value += bias);
