@@ -6,8 +6,12 @@ use crate::model::Dictionary;
 use rand::RngExt;
 
 fn denoiser() -> Denoiser {
+    denoiser_with(GainSettings::default())
+}
+
+fn denoiser_with(gain: GainSettings) -> Denoiser {
     let em = EmSettings { iterations: 2, ..EmSettings::default() };
-    Denoiser::new(Dictionary::built_in().unwrap(), Settings { em, ..Settings::fast() }).unwrap()
+    Denoiser::new(Dictionary::built_in().unwrap(), Settings { gain, em, ..Settings::fast() }).unwrap()
 }
 
 fn recording() -> [Vec<f32>; 2] {
@@ -62,11 +66,8 @@ fn separate_channels_are_those_of_two_recordings() {
     // Of white noise the network keeps nothing in either case, so the model alone is asked.
     let model = |channels| {
         let gain = GainSettings { speech_presence: false, ..GainSettings::default() };
-        let em = EmSettings { iterations: 2, ..EmSettings::default() };
-        let settings = Settings { gain, em, ..Settings::fast() };
-        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
         let settings = SessionSettings { channels, ..SessionSettings::default() };
-        let mut session = denoiser.session(8_000, 2, settings).unwrap();
+        let mut session = denoiser_with(gain).session(8_000, 2, settings).unwrap();
         let [left, right] = recording();
         session.push(&[&left, &right]).unwrap();
         session.finish().unwrap().speech
