@@ -88,22 +88,29 @@ def whole(net, reader):
     fill(net.last, *reader.convolution(net.last))
 
 
-def causal(net, reader, prepared):
-    """Fills the causal network; its normalisations get their statistics from mixtures."""
-    n = net.n
+def read_causal(net, reader, read_layer):
+    """Fills the causal network; `read_layer` gets each normalised layer with its weights and biases. What it gives, of all of them."""
+    n, found = net.n, []
+    read = lambda layers: found.extend(read_layer(layer, *reader.convolution(layer.convolution)) for layer in layers)
     fill(net.first, *reader.convolution(net.first))
     net.place.data = reader.take("biases", PLACES, net.first.out_channels).T[None, :, None].clone()
-    hooks = [normalised(layer, *reader.convolution(layer.convolution)) for layer in net.local]
+    read(net.local)
     fill(net.narrow, *reader.convolution(net.narrow))
     w, b = reader.convolution(net.gather.convolution)
     w = w.reshape(len(w), PLACES, n, 1, 1).transpose(1, 2).reshape(len(w), n * PLACES, 1, 1)
-    hooks.append(normalised(net.gather, w, b))
-    hooks += [normalised(layer, *reader.convolution(layer.convolution)) for layer in net.wide]
+    found.append(read_layer(net.gather, w, b))
+    read(net.wide)
     w, b = reader.convolution(net.spread)
     fill(net.spread, w.reshape(PLACES, n, -1).transpose(0, 1), b.reshape(PLACES, n).T.flatten())
     fill(net.widen, *reader.convolution(net.widen))
-    hooks += [normalised(layer, *reader.convolution(layer.convolution)) for layer in net.after]
+    read(net.after)
     fill(net.last, *reader.convolution(net.last))
+    return found
+
+
+def causal(net, reader, prepared):
+    """Fills the causal network; its normalisations get their statistics from mixtures."""
+    hooks = read_causal(net, reader, normalised)
     batch = Mixer(prepared, 0).batch(MIXTURES)
     # In the middle of the range of levels of `live_losses`.
     power = live.frames(batch.noisy, live.windows(LIVE_HOPS[1])[0]).abs() ** 2 * 10**-2.5

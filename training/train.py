@@ -236,7 +236,7 @@ def arguments(words=None):
     parser.add_argument("--live", action="store_true", help="the causal network")
     parser.add_argument("--processes", type=int, default=1, help="on processors: one a core")
     parser.add_argument("--batch", type=int, default=3, help="mixtures a step and process; 64 on an accelerator")
-    parser.add_argument("--ahead", type=int, default=1, help="batches mixed at once; 4 on an accelerator")
+    parser.add_argument("--ahead", type=int, default=1, help="batches mixed at once; 6 on an accelerator")
     parser.add_argument("--seconds", type=float, default=5.0, help="of a mixture")
     parser.add_argument("--rate", type=float, default=2e-3, help="step size at its highest")
     parser.add_argument("--snr", type=float, default=0.02, help="what a decibel of SNR counts")

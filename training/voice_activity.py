@@ -16,8 +16,8 @@ from scipy.signal import lfilter
 
 import live
 from mixing import Mixer
-from network import BANDS, HALF, PAIR, PLACES, RATE, WINDOW, CausalPresenceNet, interpolation
-from restore import Reader, fill
+from network import BANDS, HALF, PAIR, RATE, WINDOW, CausalPresenceNet, interpolation
+from restore import Reader, read_causal
 
 SECONDS, BATCH = 8.0, 12
 SPEECH_DB, SMOOTHED_SECONDS = -40, 0.05
@@ -43,21 +43,7 @@ def shipped(path):
         layer.norm.eps = 0.0
         layer.norm.bias.data = b.clone()
 
-    fill(net.first, *reader.convolution(net.first))
-    net.place.data = reader.take("biases", PLACES, net.first.out_channels).T[None, :, None].clone()
-    for layer in net.local:
-        plain(layer, *reader.convolution(layer.convolution))
-    fill(net.narrow, *reader.convolution(net.narrow))
-    w, b = reader.convolution(net.gather.convolution)
-    plain(net.gather, w.reshape(len(w), PLACES, net.n, 1, 1).transpose(1, 2).reshape(len(w), net.n * PLACES, 1, 1), b)
-    for layer in net.wide:
-        plain(layer, *reader.convolution(layer.convolution))
-    w, b = reader.convolution(net.spread)
-    fill(net.spread, w.reshape(PLACES, net.n, -1).transpose(0, 1), b.reshape(PLACES, net.n).T.flatten())
-    fill(net.widen, *reader.convolution(net.widen))
-    for layer in net.after:
-        plain(layer, *reader.convolution(layer.convolution))
-    fill(net.last, *reader.convolution(net.last))
+    read_causal(net, reader, plain)
     assert all(len(values) == 0 for values in reader.left.values())
     return net.eval()
 
