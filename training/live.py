@@ -9,6 +9,7 @@ FRAME_HOP = 128  # samples between the frames that the network sees
 # The same as in src/presence/causal.rs.
 MEAN_SECONDS, QUIET_SECONDS, QUIET, LEAST = 3.0, 8.0, 0.1, 1e-9
 LOWEST, CELL, CELLS = -32.0, 0.4, 96
+TOGETHER = 16  # examples whose quiet levels are found at once
 
 
 def windows(hop):
@@ -26,6 +27,22 @@ def frames(x, window, hop=HOP):
     return torch.fft.rfft(x.unfold(-1, WINDOW, hop) * window)
 
 
+def quiet_levels(level, hop):
+    """The QUIET quantile of the past of every band, by a histogram that forgets; of logarithms (n x frames x BANDS)."""
+    # What is forgotten counts less against what comes: weights that grow do the same.
+    age = torch.arange(level.shape[1], device=level.device, dtype=torch.float64) * hop / RATE
+    weight = torch.exp(age / QUIET_SECONDS)
+    goal = (QUIET * weight.cumsum(0)).float()[:, None, None]
+    cell = ((level - LOWEST) / CELL).clamp(0, CELLS - 1).long()[..., None]
+    # Weight of the levels in lower cells.
+    below = torch.zeros(*level.shape, CELLS + 1, device=level.device)
+    below.scatter_(3, cell + 1, weight.float()[:, None, None].expand_as(cell))
+    below = below.cumsum(1).cumsum(3)
+    k = (below < goal).sum(3, keepdim=True) - 1
+    low, high = below.gather(3, k), below.gather(3, k + 1)
+    return (LOWEST + CELL * (k + (goal - low) / (high - low)))[..., 0]
+
+
 def features(power, half, hop=HOP):
     """power: n x frames x bins; half (n): which are at 8 kHz -> n x FEATURES x frames x BANDS, as `network.features`, with what was
     known at every frame."""
@@ -37,20 +54,7 @@ def features(power, half, hop=HOP):
     of_frame = (p.sum(2) / there.sum((1, 2))[:, None]).double()
     mean = ((weight * of_frame).cumsum(1) / weight.cumsum(0) + 1e-30).float()[..., None]
     level = torch.log(p + LEAST * mean)
-    # What is forgotten counts less against what comes: weights that grow do the same.
-    weight = torch.exp(age / QUIET_SECONDS)
-    goal = (QUIET * weight.cumsum(0)).float()
-    weight = weight.float()
-    cell = ((level - LOWEST) / CELL).clamp(0, CELLS - 1).long()
-    # Weight of the levels in lower cells, of every band.
-    below = torch.zeros(n, BANDS, CELLS + 1, device=device)
-    mask = (torch.arange(CELLS + 1, device=device)[None] > torch.arange(CELLS, device=device)[:, None]).float()
-    quiet = torch.empty_like(level)
-    for t in range(frames_):
-        below += mask[cell[:, t]] * weight[t]
-        k = (below < goal[t]).sum(2, keepdim=True) - 1
-        low, high = below.gather(2, k), below.gather(2, k + 1)
-        quiet[:, t] = (LOWEST + CELL * (k + (goal[t] - low) / (high - low)))[..., 0]
+    quiet = torch.cat([quiet_levels(some, hop) for some in level.split(TOGETHER)])
     whole = torch.log(mean)
     seen = torch.stack([(level - whole) / 4, (level - quiet) / 4 - 0.5, (quiet - whole) / 4 + 1], 1)
     return seen * there[:, None]
