@@ -1,11 +1,11 @@
 //! Convolutions over a grid of frames and bands.
 
-use crate::kernels::products::{Columns, product};
+use super::packed_matrix::PackedMatrix;
 use crate::parallel::*;
+use std::borrow::Cow;
 
-/// Frames whose patches are multiplied at once: a product reorders the weights first, which costs as much as the product of a
-/// single frame.
-const FRAMES_AT_ONCE: usize = 8;
+/// Frames that are computed together.
+pub(crate) const FRAMES_AT_ONCE: usize = 8;
 
 /// Values on a grid, channels x bands x frames; the channels of a cell are contiguous.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,108 +30,159 @@ impl Grid {
         self.values.len() / self.row()
     }
 
-    fn zeros_like(&self, channels: usize) -> Self {
-        Self::new(channels, self.bands, self.frames())
+    /// With so many bands of zeros on either side.
+    fn padded(&self, side: usize) -> Cow<'_, Self> {
+        if side == 0 {
+            return Cow::Borrowed(self);
+        }
+        let mut padded = Self::new(self.channels, self.bands + 2 * side, self.frames());
+        let row = padded.row();
+        for (padded, own) in padded.values.chunks_exact_mut(row).zip(self.values.chunks_exact(self.row())) {
+            padded[side * self.channels..][..own.len()].copy_from_slice(own);
+        }
+        Cow::Owned(padded)
+    }
+}
+
+/// Taps of a convolution around its output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reach {
+    /// Past and future taps over frames.
+    pub frames: (usize, usize),
+    /// Taps over bands on either side.
+    pub bands: usize,
+}
+
+impl Reach {
+    /// No taps but the one at the output.
+    pub(crate) const NONE: Self = Self { frames: (0, 0), bands: 0 };
+
+    /// Number of taps over frames.
+    pub(crate) fn frame_taps(self) -> usize {
+        self.frames.0 + 1 + self.frames.1
+    }
+
+    /// Number of taps over bands.
+    pub(crate) fn band_taps(self) -> usize {
+        2 * self.bands + 1
     }
 }
 
 /// A convolution with a rectangle of taps; cells beyond the grid are zero.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Convolution {
     pub inputs: usize,
     pub outputs: usize,
-    /// Taps on either side of the middle one, in frames and in bands.
-    pub reach: (usize, usize),
-    /// Dilation of the taps, in frames and in bands.
-    pub dilation: (usize, usize),
-    /// Offset of its parameters among those of a network: weights (outputs x inputs x taps), then biases.
-    pub offset: usize,
-}
-
-/// Input range of a tap: for outputs from `band` on, bands of a frame from `seen_band` on.
-struct Tap {
-    index: usize,
-    seen_frame: usize,
-    seen_band: usize,
-    band: usize,
-    count: usize,
+    reach: Reach,
+    /// Frames from one tap to the next.
+    dilation: usize,
+    /// Per tap over frames, the first one first: outputs x (inputs x taps over bands).
+    taps: Vec<PackedMatrix>,
+    biases: Vec<f32>,
 }
 
 impl Convolution {
-    fn patch(&self) -> usize {
-        (2 * self.reach.0 + 1) * (2 * self.reach.1 + 1) * self.inputs
-    }
-
-    /// Number of parameters.
-    pub(crate) fn size(&self) -> usize {
-        self.outputs * (self.patch() + 1)
-    }
-
-    /// Its weights (outputs x (inputs x taps)) and biases.
-    pub(crate) fn weights<'a>(&self, parameters: &'a [f32]) -> (Columns<'a, f32>, &'a [f32]) {
-        let (weights, biases) =
-            parameters[self.offset..self.offset + self.size()].split_at(self.outputs * self.patch());
-        (Columns::new(weights, self.outputs), biases)
-    }
-
-    /// The taps with inputs inside the grid, for outputs of `frame`.
-    fn taps(&self, frame: usize, frames: usize, bands: usize) -> impl Iterator<Item = Tap> {
-        let (frames_reached, bands_reached) = self.reach;
-        let (over_frames, over_bands) = self.dilation;
-        let side = 2 * bands_reached + 1;
-        (0..(2 * frames_reached + 1) * side).filter_map(move |index| {
-            let (i, j) = (index / side, index % side);
-            let seen_frame = (frame + i * over_frames)
-                .checked_sub(frames_reached * over_frames)
-                .filter(|&at| at < frames)?;
-            let (right, left) = (j * over_bands, bands_reached * over_bands);
-            let (band, seen_band) = (left.saturating_sub(right), right.saturating_sub(left));
-            let count = bands.checked_sub(band.max(seen_band)).filter(|&count| count > 0)?;
-            Some(Tap { index, seen_frame, seen_band, band, count })
-        })
-    }
-
-    /// The inputs of all taps for a frame, (inputs x taps) x bands.
-    fn gather(&self, input: &Grid, frame: usize, patches: &mut [f32]) {
-        patches.fill(0.0);
-        let (inputs, patch) = (self.inputs, self.patch());
-        for tap in self.taps(frame, input.frames(), input.bands) {
-            let first = tap.seen_frame * input.row() + tap.seen_band * inputs;
-            let seen = input.values[first..][..tap.count * inputs].chunks_exact(inputs);
-            let places = patches[tap.band * patch..].chunks_exact_mut(patch);
-            for (place, seen) in places.zip(seen) {
-                place[tap.index * inputs..][..inputs].copy_from_slice(seen);
-            }
-        }
+    /// From weights (outputs x inputs x taps over bands x taps over frames) and biases of the outputs.
+    pub(crate) fn new(reach: Reach, dilation: usize, weights: &[f32], biases: Vec<f32>) -> Self {
+        let outputs = biases.len();
+        let of_frame = weights.len() / reach.frame_taps();
+        let taps: Vec<PackedMatrix> =
+            weights.chunks_exact(of_frame).map(|weights| PackedMatrix::new(weights, outputs)).collect();
+        Self { inputs: taps[0].inputs / reach.band_taps(), outputs, reach, dilation, taps, biases }
     }
 
     /// The convolution of `input`.
-    pub(crate) fn forward(&self, parameters: &[f32], input: &Grid) -> Grid {
-        let (weights, biases) = self.weights(parameters);
-        let mut output = input.zeros_like(self.outputs);
-        let row = output.row();
-        // The patches of a single tap are the input itself.
-        let is_single = self.reach == (0, 0);
-        let size = if is_single { 0 } else { self.patch() * input.bands };
-        output.values.par_chunks_mut(FRAMES_AT_ONCE * row).enumerate().for_each_init(
-            || vec![0.0; FRAMES_AT_ONCE * size],
-            |patches, (index, rows)| {
-                let (first, frames) = (index * FRAMES_AT_ONCE, rows.len() / row);
-                let patches = if is_single {
-                    &input.values[first * input.row()..][..frames * input.row()]
-                } else {
-                    let patches = &mut patches[..frames * size];
-                    for (frame, patches) in patches.chunks_exact_mut(size).enumerate() {
-                        self.gather(input, first + frame, patches);
-                    }
-                    &*patches
-                };
-                product(weights, Columns::new(patches, self.patch()), rows);
-                for cell in rows.chunks_exact_mut(self.outputs) {
-                    cell.iter_mut().zip(biases).for_each(|(value, bias)| *value += bias);
+    pub(crate) fn forward(&self, input: &Grid) -> Grid {
+        let mut output = Grid::new(self.outputs, input.bands, input.frames());
+        let (frames, row) = (input.frames(), output.row());
+        let padded = input.padded(self.reach.bands);
+        output.values.par_chunks_mut(FRAMES_AT_ONCE * row).enumerate().for_each(|(index, rows)| {
+            let first = index * FRAMES_AT_ONCE;
+            self.fill_with_biases(rows);
+            for (tap, matrix) in self.taps.iter().enumerate() {
+                // The tap sees frame t + after - before.
+                let (after, before) = (tap * self.dilation, self.reach.frames.0 * self.dilation);
+                let begin = before.saturating_sub(first + after).min(rows.len() / row);
+                let end = (frames + before).saturating_sub(first + after).min(rows.len() / row).max(begin);
+                let rows = &mut rows[begin * row..end * row];
+                // Without padding between them, the frames are one.
+                let together = if self.reach.bands == 0 { rows.len().max(1) } else { row };
+                for (own, rows) in rows.chunks_mut(together).enumerate() {
+                    let seen = (first + begin + own + after - before) * padded.row();
+                    matrix.add_products(&padded.values[seen..], self.inputs, rows);
                 }
-            },
-        );
+            }
+        });
         output
+    }
+
+    /// Computes a frame from its row and that of the past frame, both with `reach.bands` bands of zeros on either side.
+    pub(crate) fn next_frame(&self, past: &[f32], now: &[f32], out: &mut [f32]) {
+        self.fill_with_biases(out);
+        let rows = if self.taps.len() == 1 { &[now][..] } else { &[past, now] };
+        for (matrix, row) in self.taps.iter().zip(rows) {
+            matrix.add_products(row, self.inputs, out);
+        }
+    }
+
+    /// Frames that [`next_frame`](Self::next_frame) looks back.
+    pub(crate) fn past_frames(&self) -> usize {
+        self.reach.frames.0 * self.dilation
+    }
+
+    fn fill_with_biases(&self, cells: &mut [f32]) {
+        fill(cells, &self.biases);
+    }
+}
+
+/// Fills every cell with the same values.
+pub(crate) fn fill(cells: &mut [f32], values: &[f32]) {
+    cells.chunks_exact_mut(values.len()).for_each(|cell| cell.copy_from_slice(values));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_convolution_sums_over_its_taps_inside_the_grid() {
+        let value = |n: usize| ((n * n * 7 + n * 3) % 101) as f32 / 50.0 - 1.0;
+        let (inputs, outputs, frames) = (3, 5, 19);
+        for (past, future, side, bands, dilation) in
+            [(1, 1, 1, 4, 2), (1, 0, 1, 8, 3), (0, 0, 0, 6, 1), (1, 1, 0, 1, 8), (1, 1, 0, 1, 32)]
+        {
+            let reach = Reach { frames: (past, future), bands: side };
+            let count = reach.frame_taps() * reach.band_taps() * inputs * outputs;
+            let weights: Vec<f32> = (0..count).map(value).collect();
+            let biases: Vec<f32> = (0..outputs).map(|n| value(n + 3)).collect();
+            let mut input = Grid::new(inputs, bands, frames);
+            input.values.iter_mut().enumerate().for_each(|(n, x)| *x = value(n + 5));
+            let convolution = Convolution::new(reach, dilation, &weights, biases.clone());
+            let found = convolution.forward(&input);
+            let expected = |frame: usize, band: usize, output: usize| {
+                let mut sum = biases[output];
+                for (i, j) in
+                    (0..reach.frame_taps()).flat_map(|i| (0..reach.band_taps()).map(move |j| (i, j)))
+                {
+                    let (Some(t), Some(b)) =
+                        ((frame + i * dilation).checked_sub(past * dilation), (band + j).checked_sub(side))
+                    else {
+                        continue;
+                    };
+                    if t < frames && b < bands {
+                        for k in 0..inputs {
+                            let weight =
+                                weights[((i * reach.band_taps() + j) * inputs + k) * outputs + output];
+                            sum += weight * input.values[(t * bands + b) * inputs + k];
+                        }
+                    }
+                }
+                sum
+            };
+            for (at, found) in found.values.iter().enumerate() {
+                let expected = expected(at / outputs / bands, at / outputs % bands, at % outputs);
+                assert!((found - expected).abs() < 1e-4, "{reach:?}, {at}: {found}, {expected}");
+            }
+        }
     }
 }

@@ -124,6 +124,26 @@ pub fn tanh(x: f32) -> f32 {
     2.0 * logistic(2.0 * x) - 1.0
 }
 
+/// Hyperbolic tangent within 2e-5, in a third of the time of [`tanh`]: what networks need.
+#[inline(always)]
+pub fn rough_tanh(x: f32) -> f32 {
+    // From here on the exact value is within 1.3e-5 of one.
+    const LARGEST: f32 = 6.0;
+    let x = if x > LARGEST { LARGEST } else { x };
+    let x = if x < -LARGEST { -LARGEST } else { x };
+    // A minimax fit, odd, of degrees 5 and 6.
+    let z = x * x;
+    let above = 0.999_971_2 + z * (0.114_472_86 + z * 1.495_558_4e-3);
+    let below = 1.0 + z * (0.447_714_27 + z * (1.748_748_7e-2 + z * 5.518_621e-5));
+    x * above / below
+}
+
+/// The fraction with these natural log odds within 1e-5, by [`rough_tanh`].
+#[inline(always)]
+pub fn rough_logistic(log_odds: f32) -> f32 {
+    0.5 + 0.5 * rough_tanh(0.5 * log_odds)
+}
+
 /// The counter-based generator Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
 /// 1, 2, 3", SC 2011): any block of the sequence costs the same, so lanes are independent.
 #[derive(Debug, Clone, Copy)]
@@ -258,6 +278,22 @@ mod tests {
     fn powf_is_accurate_over_its_range() {
         let error = worst(1e-19..=1e19, |x| powf(x, 1.9), |x| libm::pow(x, f64::from(1.9_f32)));
         assert!(error < 1e-5, "{error:e}");
+    }
+
+    #[test]
+    fn rough_functions_are_within_their_bounds_and_stay_inside_their_ranges() {
+        for n in -20_000..=20_000 {
+            let x = n as f32 / 1000.0;
+            let (tanh, logistic) = (rough_tanh(x), rough_logistic(x));
+            let exact = libm::tanh(f64::from(x));
+            assert!((f64::from(tanh) - exact).abs() < 2e-5 && tanh.abs() < 1.0, "{x}: {tanh}");
+            let exact = 1.0 / (1.0 + libm::exp(-f64::from(x)));
+            assert!(
+                (f64::from(logistic) - exact).abs() < 1e-5 && (0.0..1.0).contains(&logistic),
+                "{x}: {logistic}"
+            );
+        }
+        assert!(rough_tanh(f32::INFINITY) > 0.9999 && rough_tanh(f32::NEG_INFINITY) < -0.9999);
     }
 
     #[test]

@@ -1,11 +1,9 @@
 //! Causal speech-presence network, frame by frame.
 
-mod layer;
 mod network;
 mod quiet;
 #[cfg(test)]
 mod tests;
-mod weights;
 
 use super::bands::{Interpolation, edges};
 use super::header::PresenceNetError;
@@ -13,7 +11,6 @@ use super::sizes::{BANDS, FEATURES, GROUP, PAIR};
 use crate::kernels::vector;
 use network::{CausalNetwork, Memory, Rows};
 use quiet::QuietLevels;
-use weights::Weights;
 
 /// Distance between frames in training, s.
 const FRAME_SECONDS: f64 = 0.016;
@@ -69,7 +66,7 @@ impl CausalPresenceNet {
         let stride = ((MIN_SECONDS / frame_seconds).round() as usize).max(1);
         let evaluated_seconds = stride as f64 * frame_seconds;
         let spacing = ((FRAME_SECONDS / evaluated_seconds).round() as usize).max(1);
-        let network = CausalNetwork::new(&Weights::built_in()?);
+        let network = CausalNetwork::built_in()?;
         let edges = edges();
         Ok(Self {
             rows: network.rows(),

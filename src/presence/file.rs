@@ -1,104 +1,142 @@
 //! File format of speech-presence networks: a safetensors file with the sizes as metadata and three tensors. `weights` (I8)
-//! holds all convolutions one after the other (taps x inputs x outputs), `scales` (F32) the scale of each output's weights,
+//! holds all layers one after the other (taps x inputs x outputs), `scales` (F32) the scale of each output's weights,
 //! `biases` (F32) the biases of all outputs, those of the places after those of the first layer.
 
 use super::header::PresenceNetError;
-use crate::kernels::convolution::Convolution;
+use crate::kernels::convolution::{Convolution, Reach};
 use crate::tensor_file::{self, TensorFileError};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
-use std::ops::Range;
 
-/// Which taps over frames a file has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taps {
-    /// Of the past, the present and the future.
-    Both,
-    /// Of the past and the present.
-    Past,
+/// The parameters of a file, taken in its order.
+pub(super) struct Parameters {
+    weights: Tensor,
+    scales: Tensor,
+    biases: Tensor,
 }
 
-/// Reads the parameters of `layers` to their offsets, and the biases at `places`, which follow those of the first layer.
-pub(super) fn parameters(
-    tensors: &SafeTensors,
-    layers: &[Convolution],
-    places: Range<usize>,
-    taps: Taps,
-) -> Result<Vec<f32>, PresenceNetError> {
-    let outputs: usize = layers.iter().map(|layer| layer.outputs).sum();
-    let weights = layers.iter().map(|layer| stored_weights(layer, taps)).sum();
-    let weights = tensor(tensors, "weights", (Dtype::I8, "I8"), weights)?;
-    let scales = finite_values(tensors, "scales", outputs)?;
-    let biases = finite_values(tensors, "biases", outputs + places.len())?;
+/// A tensor of which the first values have been taken.
+struct Tensor {
+    name: &'static str,
+    values: Vec<f32>,
+    taken: usize,
+}
 
-    let mut parameters = vec![0.0; layers.iter().map(Convolution::size).sum::<usize>() + places.len()];
-    let (mut weights, mut scales, mut biases) = (weights.data(), &scales[..], &biases[..]);
-    for (index, layer) in layers.iter().enumerate() {
-        let own = &mut parameters[layer.offset..][..layer.size()];
-        let (own_weights, own_biases) = own.split_at_mut(layer.size() - layer.outputs);
-        let scales = take(&mut scales, layer.outputs);
-        // Taps into the future come last: those that a causal network lacks stay zero.
-        let stored = take(&mut weights, stored_weights(layer, taps));
-        let rows = own_weights.chunks_exact_mut(layer.outputs).zip(stored.chunks_exact(layer.outputs));
-        for (row, stored) in rows {
-            for ((weight, &stored), scale) in row.iter_mut().zip(stored).zip(scales) {
-                *weight = f32::from(stored.cast_signed()) * scale;
-            }
-        }
-        own_biases.copy_from_slice(take(&mut biases, layer.outputs));
-        if index == 0 {
-            parameters[places.clone()].copy_from_slice(take(&mut biases, places.len()));
+impl Parameters {
+    /// # Errors
+    /// A tensor is missing, is of another type, or has a value that is not finite.
+    pub(super) fn new(tensors: &SafeTensors) -> Result<Self, PresenceNetError> {
+        let (weights, scales, biases) = ("weights", "scales", "biases");
+        let read = |name, dtype| tensor(tensors, name, dtype);
+        let integers = read(weights, Dtype::I8)?.data().iter().map(|&value| f32::from(value.cast_signed()));
+        Ok(Self {
+            weights: Tensor { name: weights, values: integers.collect(), taken: 0 },
+            scales: Tensor::finite(scales, &read(scales, Dtype::F32)?)?,
+            biases: Tensor::finite(biases, &read(biases, Dtype::F32)?)?,
+        })
+    }
+
+    /// The weights of the next layer, outputs x inputs, and its biases.
+    ///
+    /// # Errors
+    /// A tensor has too few values.
+    pub(super) fn layer(
+        &mut self,
+        inputs: usize,
+        outputs: usize,
+    ) -> Result<(Vec<f32>, Vec<f32>), PresenceNetError> {
+        let weights = self.weights.take(inputs * outputs)?;
+        let scales = self.scales.take(outputs)?;
+        let scaled = weights
+            .chunks_exact(outputs)
+            .flat_map(|of_input| of_input.iter().zip(scales).map(|(weight, scale)| weight * scale));
+        Ok((scaled.collect(), self.biases.take(outputs)?.to_vec()))
+    }
+
+    /// The next layer as a convolution.
+    ///
+    /// # Errors
+    /// A tensor has too few values.
+    pub(super) fn convolution(
+        &mut self,
+        [inputs, outputs]: [usize; 2],
+        reach: Reach,
+        dilation: usize,
+    ) -> Result<Convolution, PresenceNetError> {
+        let (weights, biases) = self.layer(reach.frame_taps() * reach.band_taps() * inputs, outputs)?;
+        Ok(Convolution::new(reach, dilation, &weights, biases))
+    }
+
+    /// Convolutions of equal width, one per dilation.
+    ///
+    /// # Errors
+    /// A tensor has too few values.
+    pub(super) fn convolutions(
+        &mut self,
+        width: usize,
+        reach: Reach,
+        dilations: &[usize],
+    ) -> Result<Vec<Convolution>, PresenceNetError> {
+        dilations.iter().map(|&dilation| self.convolution([width, width], reach, dilation)).collect()
+    }
+
+    /// So many biases without a layer.
+    ///
+    /// # Errors
+    /// There are too few.
+    pub(super) fn biases(&mut self, count: usize) -> Result<Vec<f32>, PresenceNetError> {
+        Ok(self.biases.take(count)?.to_vec())
+    }
+
+    /// # Errors
+    /// A tensor has more values than were taken.
+    pub(super) fn finish(self) -> Result<(), PresenceNetError> {
+        self.weights.finish()?;
+        self.scales.finish()?;
+        self.biases.finish()
+    }
+}
+
+impl Tensor {
+    fn finite(name: &'static str, tensor: &TensorView) -> Result<Self, PresenceNetError> {
+        let values: Vec<f32> = tensor_file::floats(tensor).collect();
+        match values.iter().position(|value| !value.is_finite()) {
+            Some(index) => Err(PresenceNetError::Value { name, index, value: values[index] }),
+            None => Ok(Self { name, values, taken: 0 }),
         }
     }
-    Ok(parameters)
+
+    fn take(&mut self, count: usize) -> Result<&[f32], PresenceNetError> {
+        let begin = self.taken;
+        self.taken += count;
+        if self.taken > self.values.len() {
+            return Err(self.wrong_size());
+        }
+        Ok(&self.values[begin..self.taken])
+    }
+
+    fn finish(self) -> Result<(), PresenceNetError> {
+        if self.taken == self.values.len() { Ok(()) } else { Err(self.wrong_size()) }
+    }
+
+    /// What was taken is what was expected.
+    fn wrong_size(&self) -> PresenceNetError {
+        PresenceNetError::Size { name: self.name, found: self.values.len(), expected: self.taken }
+    }
 }
 
-/// Number of stored weights of a layer.
-fn stored_weights(layer: &Convolution, taps: Taps) -> usize {
-    let (over_frames, over_bands) = layer.reach;
-    let frames = match taps {
-        Taps::Both => 2 * over_frames + 1,
-        Taps::Past => over_frames + 1,
-    };
-    frames * (2 * over_bands + 1) * layer.inputs * layer.outputs
-}
-
-/// Takes the first `count` values.
-fn take<'a, T>(values: &mut &'a [T], count: usize) -> &'a [T] {
-    let (taken, rest) = values.split_at(count);
-    *values = rest;
-    taken
-}
-
-/// The tensor of this name, checked for type and number of values.
+/// The tensor of this name, checked for its type.
 fn tensor<'a>(
     tensors: &SafeTensors<'a>,
     name: &'static str,
-    (dtype, expected_dtype): (Dtype, &'static str),
-    expected: usize,
+    expected: Dtype,
 ) -> Result<TensorView<'a>, PresenceNetError> {
     let tensor = tensors.tensor(name).map_err(TensorFileError::from)?;
-    if tensor.dtype() == dtype && tensor.shape() == [expected] {
+    if tensor.dtype() == expected {
         return Ok(tensor);
     }
-    let found = tensor.shape().iter().product();
-    Err(PresenceNetError::Size {
+    Err(PresenceNetError::Type {
         name,
-        found,
-        dtype: format!("{:?}", tensor.dtype()),
-        expected,
-        expected_dtype,
+        found: format!("{:?}", tensor.dtype()),
+        expected: format!("{expected:?}"),
     })
-}
-
-fn finite_values(
-    tensors: &SafeTensors,
-    name: &'static str,
-    expected: usize,
-) -> Result<Vec<f32>, PresenceNetError> {
-    let values: Vec<f32> =
-        tensor_file::floats(&tensor(tensors, name, (Dtype::F32, "F32"), expected)?).collect();
-    match values.iter().position(|value| !value.is_finite()) {
-        Some(index) => Err(PresenceNetError::Value { name, index, value: values[index] }),
-        None => Ok(values),
-    }
 }

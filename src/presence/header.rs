@@ -49,19 +49,25 @@ pub enum PresenceNetError {
         /// Maximum of the size.
         most: usize,
     },
-    /// A tensor has the wrong type or number of values.
-    #[error("tensor '{name}' has {found} values ({dtype}); expected {expected} ({expected_dtype})")]
+    /// A tensor has the wrong element type.
+    #[error("tensor '{name}' has elements of type {found}; expected {expected}")]
+    Type {
+        /// The tensor's name.
+        name: &'static str,
+        /// Element type in the file.
+        found: String,
+        /// Expected element type.
+        expected: String,
+    },
+    /// A tensor has the wrong number of values.
+    #[error("tensor '{name}' has {found} values; expected {expected}")]
     Size {
         /// The tensor's name.
         name: &'static str,
         /// Number of values in the file.
         found: usize,
-        /// Element type in the file.
-        dtype: String,
-        /// Expected number of values.
+        /// Expected number of values; of a tensor with too few, those up to the first layer that lacks some.
         expected: usize,
-        /// Expected element type.
-        expected_dtype: &'static str,
     },
     /// A scale or bias is not finite.
     #[error("tensor '{name}', value {index} is {value}; expected a finite value")]

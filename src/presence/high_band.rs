@@ -4,13 +4,12 @@
 //! convolutions over pairs of frames, with the bands as channels.
 
 use super::bands::Bands;
-use super::file::{Taps, parameters};
+use super::file::Parameters;
 use super::header::{MAX_CHANNELS, PresenceNetError, check_window, within, within_reach};
-use super::layout::Layout;
 use super::network::{rectify, residual};
 use super::sizes::{BANDS, FEATURES, PAIR};
 use super::{BandLogOdds, spread};
-use crate::kernels::convolution::{Convolution, Grid};
+use crate::kernels::convolution::{Convolution, Grid, Reach};
 use crate::tensor_file::{self, Format};
 use safetensors::SafeTensors;
 use serde::{Deserialize, Serialize};
@@ -47,7 +46,6 @@ pub struct HighBandPresenceNet {
     first: Convolution,
     local: Vec<Convolution>,
     last: Convolution,
-    parameters: Vec<f32>,
 }
 
 /// First bin of each high band, from the lowest bin there, and the number of bins.
@@ -73,13 +71,13 @@ impl HighBandPresenceNet {
         check_window(header.window_seconds)?;
         within("channels", header.channels, MAX_CHANNELS)?;
         within_reach("dilations", &header.dilations)?;
-        let mut layout = Layout::new();
-        let first = layout.convolution([INPUTS * PAIR, header.channels], (1, 0), 1);
-        let local = layout.convolutions(header.channels, (1, 0), &header.dilations);
-        let last = layout.convolution([header.channels, HIGH_BANDS * PAIR], (0, 0), 1);
-        let layers: Vec<Convolution> = [&first].into_iter().chain(&local).chain([&last]).cloned().collect();
-        let parameters = parameters(&tensors, &layers, 0..0, Taps::Both)?;
-        Ok(Self { header, first, local, last, parameters })
+        let mut parameters = Parameters::new(&tensors)?;
+        let near = Reach { frames: (1, 1), bands: 0 };
+        let first = parameters.convolution([INPUTS * PAIR, header.channels], near, 1)?;
+        let local = parameters.convolutions(header.channels, near, &header.dilations)?;
+        let last = parameters.convolution([header.channels, HIGH_BANDS * PAIR], Reach::NONE, 1)?;
+        parameters.finish()?;
+        Ok(Self { header, first, local, last })
     }
 
     /// Parameters and training data.
@@ -109,10 +107,10 @@ impl HighBandPresenceNet {
 
     /// The log odds, high bands x frames, two frames for each of the input.
     fn forward(&self, input: &Grid) -> Vec<f32> {
-        let mut near = self.first.forward(&self.parameters, input);
+        let mut near = self.first.forward(input);
         rectify(&mut near);
-        residual(&self.parameters, &self.local, &mut near);
-        self.last.forward(&self.parameters, &near).values
+        residual(&self.local, &mut near);
+        self.last.forward(&near).values
     }
 }
 

@@ -13,10 +13,10 @@ mod causal;
 mod file;
 mod header;
 mod high_band;
-mod layout;
 mod near;
 mod network;
 mod pool;
+mod recurrence;
 mod sizes;
 #[cfg(test)]
 mod tests;

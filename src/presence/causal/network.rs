@@ -1,26 +1,48 @@
-//! The network frame by frame, without future.
+//! The causal network frame by frame: convolutions over the past and neighbouring bands, around a trunk over the whole spectrum.
 
-use super::layer::{History, Layer};
-use super::weights::Weights;
-use crate::kernels::convolution::Convolution;
+use crate::kernels::convolution::{Convolution, Reach};
 use crate::kernels::vector;
+use crate::presence::file::Parameters;
+use crate::presence::header::{MAX_CHANNELS, PresenceNetError, within, within_reach};
 use crate::presence::network::activation;
-use crate::presence::sizes::PLACES;
+use crate::presence::sizes::{FEATURES, GROUP, PAIR, PLACES};
+use crate::tensor_file::{self, Format};
+use serde::Deserialize;
+use std::ops::Range;
 
-/// A network without its taps into the future.
+const FORMAT: Format = Format { name: "alphamf-presence-causal", version: 1 };
+
+/// Sizes of the network.
+#[derive(Debug, Deserialize)]
+struct Header {
+    /// Channels of a place.
+    channels: usize,
+    /// Channels of a place on the way to and from the trunk.
+    narrow: usize,
+    /// Channels of the trunk.
+    width: usize,
+    /// Dilations of the layers before the trunk, pairs of frames.
+    local: Vec<usize>,
+    /// Dilations of the trunk's layers, pairs of frames.
+    wide: Vec<usize>,
+    /// Dilations of the layers after the trunk, pairs of frames.
+    after: Vec<usize>,
+}
+
+/// The layers.
 #[derive(Debug, Clone)]
 pub(super) struct CausalNetwork {
-    first: Layer,
+    first: Convolution,
     /// Biases of every place, places x channels.
     places: Vec<f32>,
-    local: Vec<Layer>,
-    narrow: Layer,
-    gather: Layer,
-    wide: Vec<Layer>,
-    spread: Layer,
-    widen: Layer,
-    after: Vec<Layer>,
-    last: Layer,
+    local: Vec<Convolution>,
+    narrow: Convolution,
+    gather: Convolution,
+    wide: Vec<Convolution>,
+    spread: Convolution,
+    widen: Convolution,
+    after: Vec<Convolution>,
+    last: Convolution,
 }
 
 /// Past rows of all layers.
@@ -46,34 +68,48 @@ pub(super) struct Rows {
 }
 
 impl CausalNetwork {
-    pub(super) fn new(weights: &Weights) -> Self {
-        let parameters = &weights.parameters;
-        let layer = |layer: &Convolution, places: usize| Layer::new(layer, parameters, places);
-        let layers = |layers: &[Convolution], places: usize| -> Vec<Layer> {
-            layers.iter().map(|own| layer(own, places)).collect()
-        };
-        let first = layer(&weights.first, PLACES);
-        Self {
-            places: parameters[weights.places..][..PLACES * first.outputs].to_vec(),
-            local: layers(&weights.local, PLACES),
-            narrow: layer(&weights.narrow, PLACES),
-            gather: layer(&weights.gather, 1),
-            wide: layers(&weights.wide, 1),
-            spread: layer(&weights.spread, 1),
-            widen: layer(&weights.widen, PLACES),
-            after: layers(&weights.after, PLACES),
-            last: layer(&weights.last, PLACES),
-            first,
+    /// The network embedded in this crate: `models/presence-live-16k.safetensors`.
+    pub(super) fn built_in() -> Result<Self, PresenceNetError> {
+        Self::from_bytes(include_bytes!("../../../models/presence-live-16k.safetensors"))
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, PresenceNetError> {
+        let (header, tensors): (Header, _) = tensor_file::read(bytes, &FORMAT)?;
+        let Header { channels, narrow, width, .. } = header;
+        for (name, size) in [("channels", channels), ("narrow", narrow), ("width", width)] {
+            within(name, size, MAX_CHANNELS)?;
         }
+        for (name, dilations) in [("local", &header.local), ("wide", &header.wide), ("after", &header.after)]
+        {
+            within_reach(name, dilations)?;
+        }
+        let mut parameters = Parameters::new(&tensors)?;
+        let near = Reach { frames: (1, 0), bands: 1 };
+        let past = Reach { frames: (1, 0), bands: 0 };
+        // Fields are evaluated in this order, which is that of the file.
+        let network = Self {
+            first: parameters.convolution([FEATURES * PAIR * GROUP, channels], near, 1)?,
+            places: parameters.biases(PLACES * channels)?,
+            local: parameters.convolutions(channels, near, &header.local)?,
+            narrow: parameters.convolution([channels, narrow], Reach::NONE, 1)?,
+            gather: parameters.convolution([narrow * PLACES, width], Reach::NONE, 1)?,
+            wide: parameters.convolutions(width, past, &header.wide)?,
+            spread: parameters.convolution([width, narrow * PLACES], Reach::NONE, 1)?,
+            widen: parameters.convolution([narrow, channels], Reach::NONE, 1)?,
+            after: parameters.convolutions(channels, near, &header.after)?,
+            last: parameters.convolution([channels, PAIR * GROUP], Reach::NONE, 1)?,
+        };
+        parameters.finish()?;
+        Ok(network)
     }
 
     pub(super) fn memory(&self) -> Memory {
-        let places = |layer: &Layer| History::new(layer, (PLACES + 2) * layer.inputs);
+        let near = |layer: &Convolution| History::new(layer, PLACES + 2);
         Memory {
-            first: places(&self.first),
-            local: self.local.iter().map(places).collect(),
-            wide: self.wide.iter().map(|layer| History::new(layer, layer.inputs)).collect(),
-            after: self.after.iter().map(places).collect(),
+            first: near(&self.first),
+            local: self.local.iter().map(near).collect(),
+            wide: self.wide.iter().map(|layer| History::new(layer, 1)).collect(),
+            after: self.after.iter().map(near).collect(),
         }
     }
 
@@ -93,45 +129,42 @@ impl CausalNetwork {
 
     /// Computes `rows.output`, the log odds on all places, from the pair of frames in `rows.input`.
     pub(super) fn forward(&self, memory: &mut Memory, rows: &mut Rows) {
-        vector::dispatch(
-            #[inline(always)]
-            || {
-                let Rows { input, near, branch, narrow, trunk, trunk_branch, spread, output } = rows;
-                let channels = self.first.outputs;
-                let inside = channels..(PLACES + 1) * channels;
-                self.first.forward(memory.first.past(), input, branch);
-                memory.first.keep(input);
-                let biased = branch.iter().zip(&self.places).map(|(x, bias)| activation(x + bias));
-                near[inside.clone()].iter_mut().zip(biased).for_each(|(near, x)| *near = x);
-                residual(&self.local, &mut memory.local, near, inside.clone(), branch);
-                self.narrow.forward(&[], &near[channels..], narrow);
-                self.gather.forward(&[], narrow, trunk);
-                trunk.iter_mut().for_each(|x| *x = activation(*x));
-                let whole = 0..trunk.len();
-                residual(&self.wide, &mut memory.wide, trunk, whole, trunk_branch);
-                self.spread.forward(&[], trunk, spread);
-                self.widen.forward(&[], spread, branch);
-                near[inside.clone()].iter_mut().zip(&*branch).for_each(|(near, x)| *near += x);
-                residual(&self.after, &mut memory.after, near, inside, branch);
-                self.last.forward(&[], &near[channels..], output);
-            },
-        );
+        let Rows { input, near, branch, narrow, trunk, trunk_branch, spread, output } = rows;
+        let channels = self.first.outputs;
+        let inside = channels..(PLACES + 1) * channels;
+        self.first.next_frame(memory.first.past(), input, branch);
+        memory.first.keep(input);
+        let biased = branch.iter().zip(&self.places).map(|(x, bias)| activation(x + bias));
+        near[inside.clone()].iter_mut().zip(biased).for_each(|(near, x)| *near = x);
+        residual(&self.local, &mut memory.local, near, inside.clone(), branch);
+        self.narrow.next_frame(&[], &near[channels..], narrow);
+        self.gather.next_frame(&[], narrow, trunk);
+        trunk.iter_mut().for_each(|x| *x = activation(*x));
+        let whole = 0..trunk.len();
+        residual(&self.wide, &mut memory.wide, trunk, whole, trunk_branch);
+        self.spread.next_frame(&[], trunk, spread);
+        self.widen.next_frame(&[], spread, branch);
+        near[inside.clone()].iter_mut().zip(&*branch).for_each(|(near, x)| *near += x);
+        residual(&self.after, &mut memory.after, near, inside, branch);
+        self.last.next_frame(&[], &near[channels..], output);
     }
 }
 
 /// `x <- x + activation(layer(x))` for every layer, on the part `inside` of the row.
-#[inline(always)]
 fn residual(
-    layers: &[Layer],
-    memories: &mut [History],
+    layers: &[Convolution],
+    histories: &mut [History],
     row: &mut [f32],
-    inside: std::ops::Range<usize>,
+    inside: Range<usize>,
     branch: &mut [f32],
 ) {
-    for (layer, memory) in layers.iter().zip(memories) {
-        layer.forward(memory.past(), row, branch);
-        memory.keep(row);
-        row[inside.clone()].iter_mut().zip(&*branch).for_each(|(sum, x)| *sum += activation(*x));
+    for (layer, history) in layers.iter().zip(histories) {
+        layer.next_frame(history.past(), row, branch);
+        history.keep(row);
+        vector::dispatch(
+            #[inline(always)]
+            || row[inside.clone()].iter_mut().zip(&*branch).for_each(|(sum, x)| *sum += activation(*x)),
+        );
     }
 }
 
@@ -139,5 +172,40 @@ impl Memory {
     pub(super) fn reset(&mut self) {
         let Self { first, local, wide, after } = self;
         [first].into_iter().chain(local).chain(wide).chain(after).for_each(History::reset);
+    }
+}
+
+/// The last input rows of a layer.
+#[derive(Debug, Clone)]
+struct History {
+    rows: Vec<f32>,
+    row: usize,
+    at: usize,
+}
+
+impl History {
+    /// For rows of so many places.
+    fn new(layer: &Convolution, places: usize) -> Self {
+        let row = places * layer.inputs;
+        Self { rows: vec![0.0; layer.past_frames() * row], row, at: 0 }
+    }
+
+    /// The past row of the layer.
+    fn past(&self) -> &[f32] {
+        &self.rows[self.at..self.at + self.row]
+    }
+
+    /// Replaces the past row by the present one.
+    fn keep(&mut self, now: &[f32]) {
+        self.rows[self.at..self.at + self.row].copy_from_slice(now);
+        self.at += self.row;
+        if self.at == self.rows.len() {
+            self.at = 0;
+        }
+    }
+
+    fn reset(&mut self) {
+        self.rows.fill(0.0);
+        self.at = 0;
     }
 }
