@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 pub struct Options {
     /// Choose between quality and speed.
     ///
-    /// Default: normal. fast takes about two thirds of the time: fewer sweeps of expectation maximisation, no Gibbs sweeps. The
+    /// Default: normal. fast takes about a third of the time: fewer sweeps of expectation maximisation, no Gibbs sweeps. The
     /// seed then affects the dither alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Denoising", value_name = "HOW", value_parser = words::<Quality>()))]
@@ -226,7 +226,7 @@ pub struct Options {
 
     /// Set the number of expectation-maximisation sweeps.
     ///
-    /// Range: 0 to 10000. Default: 18; with --quality fast, 12. They precede the Gibbs sweeps; without those, 1 is the
+    /// Range: 0 to 10000. Default: 18; with --quality fast, 2, or 12 with --no-neural. They precede the Gibbs sweeps; without those, 1 is the
     /// least.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
@@ -341,6 +341,10 @@ fn set<T: Copy>(setting: &mut T, option: Option<T>) {
     }
 }
 
+/// Sweeps of expectation maximisation at fast quality without the speech-presence network. The few that suffice with it cost the
+/// model alone 0.4 dB of SI-SDR.
+const FAST_EM_ITERATIONS_ALONE: usize = 12;
+
 /// Options that a published method leaves free.
 const WITH_METHOD: [&str; 5] = ["method", "seed", "mix", "channels", "no_dither"];
 
@@ -397,6 +401,9 @@ impl Options {
             Some(Quality::Normal) | None => Settings::normal(),
         };
         let Settings { model, em, gain, .. } = &mut settings;
+        if self.quality == Some(Quality::Fast) && self.no_neural {
+            em.iterations = FAST_EM_ITERATIONS_ALONE;
+        }
         set(&mut em.iterations, self.em_iterations);
         set(&mut model.alpha_noise, self.alpha_noise);
         model.alpha_speech = self.alpha_speech;

@@ -128,7 +128,7 @@ def noise_files(data, folders, full_band):
         manifest = os.path.join(folder, "manifest.csv")
         if os.path.exists(manifest):
             with open(manifest) as f:
-                rates = {row["file"]: int(row.get("native_rate") or 0) for row in csv.DictReader(f)}
+                rates = {row["file"]: int(row.get("native_rate") or row.get("rate") or 0) for row in csv.DictReader(f)}
         for f in sorted(glob.glob(os.path.join(folder, "*__*"))):
             base = os.path.basename(f)
             stem, ending = os.path.splitext(base)

@@ -64,7 +64,9 @@ class FullMixer(Mixer):
         """noisy, voice, the highest frequency of the recording, and that from which nothing may be learned, Hz."""
         rng = self.rng
         y, x, who, _ = self.scene(1)
-        end = ENDS.get(self.speech.labels[who[0]], FULL / 2)
+        label = self.speech.labels[who[0]]
+        # Of synthetic versions, too: made-HOW-VOICE.
+        end = ENDS.get(label.split("-", 2)[2] if label.startswith("made-") else label, FULL / 2)
         top, u = FULL / 2, rng.random()
         below = lambda v, hertz: self.through(v, (self.hertz < hertz).float())
         if u < 0.12:

@@ -1,7 +1,7 @@
 /** Options of the program `denoise`, by name; options that are not given keep their default. */
 export interface Options {
   /**
-   * Choose between quality and speed. Default: normal. fast takes about two thirds of the time: fewer sweeps of
+   * Choose between quality and speed. Default: normal. fast takes about a third of the time: fewer sweeps of
    * expectation maximisation, no Gibbs sweeps. The seed then affects the dither alone.
    */
   quality?: "normal" | "fast";
@@ -75,8 +75,8 @@ export interface Options {
    */
   burn_in?: number;
   /**
-   * Set the number of expectation-maximisation sweeps. Range: 0 to 10000. Default: 18; with quality fast, 12. They
-   * precede the Gibbs sweeps; without those, 1 is the least.
+   * Set the number of expectation-maximisation sweeps. Range: 0 to 10000. Default: 18; with quality fast, 2, or 12 with
+   * no_neural. They precede the Gibbs sweeps; without those, 1 is the least.
    */
   em_iterations?: number;
   /**
