@@ -341,10 +341,6 @@ fn set<T: Copy>(setting: &mut T, option: Option<T>) {
     }
 }
 
-/// Sweeps of expectation maximisation at fast quality without the speech-presence network. The few that suffice with it cost the
-/// model alone 0.4 dB of SI-SDR.
-const FAST_EM_ITERATIONS_ALONE: usize = 12;
-
 /// Options that a published method leaves free.
 const WITH_METHOD: [&str; 5] = ["method", "seed", "mix", "channels", "no_dither"];
 
@@ -397,13 +393,11 @@ impl Options {
             return self.published();
         }
         let mut settings = match self.quality {
+            Some(Quality::Fast) if self.no_neural => Settings::fast_model_alone(),
             Some(Quality::Fast) => Settings::fast(),
             Some(Quality::Normal) | None => Settings::normal(),
         };
         let Settings { model, em, gain, .. } = &mut settings;
-        if self.quality == Some(Quality::Fast) && self.no_neural {
-            em.iterations = FAST_EM_ITERATIONS_ALONE;
-        }
         set(&mut em.iterations, self.em_iterations);
         set(&mut model.alpha_noise, self.alpha_noise);
         model.alpha_speech = self.alpha_speech;

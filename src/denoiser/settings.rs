@@ -38,12 +38,21 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Fast settings: 2 sweeps of expectation maximisation, no sampling. They suit the speech-presence network: without it
-    /// ([`GainSettings::speech_presence`]), 12 sweeps separate better.
+    /// Fast settings: 2 sweeps of expectation maximisation, no sampling. Beside the speech-presence network more sweeps gain
+    /// nothing.
     #[must_use]
     pub fn fast() -> Self {
         let em = EmSettings { iterations: 2, ..EmSettings::default() };
         Self { em, sampling: None, ..Self::normal() }
+    }
+
+    /// Fast settings without the speech-presence network: 12 sweeps, as with 2 the model alone loses 0.4 dB of SI-SDR and
+    /// follows changing noise less well.
+    #[must_use]
+    pub fn fast_model_alone() -> Self {
+        let em = EmSettings { iterations: 12, ..EmSettings::default() };
+        let gain = GainSettings { speech_presence: false, ..GainSettings::default() };
+        Self { em, gain, ..Self::fast() }
     }
 
     /// The default settings.
@@ -167,7 +176,9 @@ mod tests {
 
     #[test]
     fn settings_are_read_as_they_were_written() {
-        for settings in [Settings::fast(), Settings::normal(), Settings::published()] {
+        for settings in
+            [Settings::fast(), Settings::fast_model_alone(), Settings::normal(), Settings::published()]
+        {
             let text = serde_json::to_string(&settings).unwrap();
             assert_eq!(serde_json::from_str::<Settings>(&text).unwrap(), settings);
         }

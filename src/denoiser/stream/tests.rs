@@ -4,7 +4,7 @@ use super::memory::OVERLAP_FRAMES;
 use super::*;
 use crate::denoiser::block::Request;
 use crate::denoiser::levels::{SlotBank, SlotPlan};
-use crate::denoiser::{Denoiser, EmSettings, GainSettings, SamplingSettings, Settings, SpeechLevel};
+use crate::denoiser::{Denoiser, EmSettings, SamplingSettings, Settings, SpeechLevel};
 use crate::model::Dictionary;
 use crate::random::SeedTree;
 use crate::transform::Stft;
@@ -20,8 +20,7 @@ fn one_sweep() -> Settings {
 
 /// The model alone: what has learned from voices takes the syllables below for noise at times.
 fn denoiser() -> Denoiser {
-    let gain = GainSettings { speech_presence: false, ..GainSettings::default() };
-    Denoiser::new(Dictionary::built_in().unwrap(), Settings { gain, ..Settings::fast() }).unwrap()
+    Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast_model_alone()).unwrap()
 }
 
 /// Syllables of a gliding voice for 0.6 s of every second, and white noise of the given level.
