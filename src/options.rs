@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 pub struct Options {
     /// Choose between quality and speed.
     ///
-    /// Default: normal. fast takes about a third of the time: fewer sweeps of expectation maximisation, no Gibbs sweeps. The
+    /// Default: normal. fast takes a third to a half of the time: fewer sweeps of expectation maximisation, no Gibbs sweeps. The
     /// seed then affects the dither alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Denoising", value_name = "HOW", value_parser = words::<Quality>()))]
@@ -226,7 +226,7 @@ pub struct Options {
 
     /// Set the number of expectation-maximisation sweeps.
     ///
-    /// Range: 0 to 10000. Default: 18; with --quality fast, 2, or 12 with --no-neural. They precede the Gibbs sweeps; without those, 1 is the
+    /// Range: 0 to 10000. Default: 18; with --quality fast, 2, or 12 with --no-neural; above 16 kHz at least 12. They precede the Gibbs sweeps; without those, 1 is the
     /// least.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(

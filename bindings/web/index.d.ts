@@ -1,7 +1,7 @@
 /** Options of the program `denoise`, by name; options that are not given keep their default. */
 export interface Options {
   /**
-   * Choose between quality and speed. Default: normal. fast takes about a third of the time: fewer sweeps of
+   * Choose between quality and speed. Default: normal. fast takes a third to a half of the time: fewer sweeps of
    * expectation maximisation, no Gibbs sweeps. The seed then affects the dither alone.
    */
   quality?: "normal" | "fast";
@@ -76,7 +76,7 @@ export interface Options {
   burn_in?: number;
   /**
    * Set the number of expectation-maximisation sweeps. Range: 0 to 10000. Default: 18; with quality fast, 2, or 12 with
-   * no_neural. They precede the Gibbs sweeps; without those, 1 is the least.
+   * no_neural; above 16 kHz at least 12. They precede the Gibbs sweeps; without those, 1 is the least.
    */
   em_iterations?: number;
   /**

@@ -174,7 +174,7 @@ impl Separator {
         progress: &mut dyn ProgressCallback,
         snapshots: Option<GainSnapshots>,
     ) -> Result<BlockResult, SeparationError> {
-        let Settings { em, sampling, .. } = &self.settings;
+        let Settings { sampling, .. } = &self.settings;
         let bands = self.bands(grid, power, request.previous);
         let speech_spectra = self.dictionary.rows(bands.low);
         let block = self.block(grid, bands, power, &request, &speech_spectra, seeds);
@@ -183,12 +183,13 @@ impl Separator {
             let noise = initial_noise_power(bands.low, &block.power_low, &presence.low);
             separation.init_noise_field(&noise);
         }
-        let sweeps = em.iterations + sampling.as_ref().map_or(0, |sampling| sampling.iterations);
+        let em_sweeps = block.em_sweeps();
+        let sweeps = em_sweeps + sampling.as_ref().map_or(0, |sampling| sampling.iterations);
         let mut advance = |done: usize| progress::report(progress, done as f64 / sweeps as f64);
         block.em_iterations(&mut separation, &mut advance)?;
         let mut chain = ChainResult::default();
         if let Some(sampling) = sampling {
-            let mut advance = |done: usize| advance(em.iterations + done);
+            let mut advance = |done: usize| advance(em_sweeps + done);
             chain = block.sample(sampling, &mut separation, &mut advance, snapshots)?;
         }
         let Filter { gain, model_gain, floors, high_band, levels, decays, speech_found } =

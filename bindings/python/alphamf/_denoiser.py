@@ -26,7 +26,7 @@ class Denoiser:
     Options that are ``None`` keep their default.
 
     :param model: Use the dictionary of a file of :func:`train` or ``denoise train``: its path, or its bytes.
-    :param quality: Choose between quality and speed. Default: normal. fast takes about a third of the time: fewer
+    :param quality: Choose between quality and speed. Default: normal. fast takes a third to a half of the time: fewer
         sweeps of expectation maximisation, no Gibbs sweeps. The seed then affects the dither alone. One of normal,
         fast.
     :param purpose: Choose the use of the output. Default: listening. transcription sets ``mix`` to 0.8, unless that is
@@ -69,7 +69,8 @@ class Denoiser:
     :param burn_in: Discard the first N Gibbs sweeps. Range: 0 to one less than ``iterations``. Default: 2; with
         ``iterations``, half of them. Needs Gibbs sweeps.
     :param em_iterations: Set the number of expectation-maximisation sweeps. Range: 0 to 10000. Default: 18; with
-        ``quality`` fast, 2, or 12 with ``no_neural``. They precede the Gibbs sweeps; without those, 1 is the least.
+        ``quality`` fast, 2, or 12 with ``no_neural``; above 16 kHz at least 12. They precede the Gibbs sweeps; without
+        those, 1 is the least.
     :param step_size: Set the step size of the sampler. Range: above 0 to 1000000. Default: the sampler's own. The
         sampler nmc has none. Needs Gibbs sweeps.
     :param minibatch: Set the fraction of bins in each gradient. Range: above 0 to 1. Default: 1. Samplers that accept
