@@ -220,7 +220,7 @@ mod tests {
         let mirrored = SamplingSettings { positivity: Positivity::Mirrored, ..newtonian };
         assert_eq!(refused(step_size), Some("step size"));
         assert_eq!(refused(mirrored), Some("positivity"));
-        let nothing = EmSettings { iterations: 12, ..EmSettings::default() };
+        let nothing = EmSettings { iterations: 0, ..EmSettings::default() };
         assert!(Settings { em: nothing.clone(), ..Settings::fast() }.validate().is_err());
         assert!(Settings { em: nothing, ..Settings::default() }.validate().is_ok());
     }
