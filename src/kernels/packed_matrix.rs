@@ -132,7 +132,11 @@ fn add_blocks<S: Simd, const R: usize, const B: usize, const C: usize>(
         let from = first + block * LANES;
         column * outputs + from..column * outputs + outputs.min(from + LANES)
     };
-    let blocks: [&[[f32; LANES]]; B] = std::array::from_fn(|block| &weights[block * inputs..][..inputs]);
+    // Seen as registers once, not at every input.
+    let blocks: [&[[S::f32s; R]]; B] = std::array::from_fn(|block| {
+        let weights = weights[block * inputs..][..inputs].as_flattened();
+        &S::as_simd_f32s(weights).0.as_chunks().0[..inputs]
+    });
     let seen = seen.map(|seen| &seen[..inputs]);
     // Held in registers through the loop.
     let mut sums: [[[S::f32s; R]; C]; B] = std::array::from_fn(|block| {
@@ -144,10 +148,10 @@ fn add_blocks<S: Simd, const R: usize, const B: usize, const C: usize>(
     for input in 0..inputs {
         let values = seen.map(|seen| simd.splat_f32s(seen[input]));
         for (sums, block) in sums.iter_mut().zip(blocks) {
-            let weights = S::as_simd_f32s(&block[input]).0;
+            let weights = &block[input];
             for (sums, value) in sums.iter_mut().zip(values) {
-                for (sum, weights) in sums.iter_mut().zip(weights) {
-                    *sum = simd.mul_add_e_f32s(*weights, value, *sum);
+                for register in 0..R {
+                    sums[register] = simd.mul_add_e_f32s(weights[register], value, sums[register]);
                 }
             }
         }
