@@ -47,9 +47,7 @@ def features(power, half, hop=HOP):
     """power: n x frames x bins; half (n): which are at 8 kHz -> n x FEATURES x frames x BANDS, as `network.features`, with what was
     known at every frame."""
     p, there = levels_of(power, half)
-    n, frames_, _ = p.shape
-    device = p.device
-    age = torch.arange(frames_, device=device, dtype=torch.float64) * hop / RATE
+    age = torch.arange(p.shape[1], device=p.device, dtype=torch.float64) * hop / RATE
     weight = torch.exp(age / MEAN_SECONDS)
     of_frame = (p.sum(2) / there.sum((1, 2))[:, None]).double()
     mean = ((weight * of_frame).cumsum(1) / weight.cumsum(0) + 1e-30).float()[..., None]

@@ -114,7 +114,7 @@ impl Block<'_> {
         let em = &separator.settings.em;
         let sweeps = match &self.presence {
             Some(presence) if presence.high.is_some() => HIGH_BAND_SWEEPS_WITH_NET,
-            _ => em.iterations.max(HIGH_BAND_SWEEPS),
+            _ => self.em_sweeps(),
         };
         for sweep in 0..sweeps {
             high.em_step(em.update_exponent as f32, is_settled(sweep, sweeps));
