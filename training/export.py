@@ -18,7 +18,6 @@ from network import (
     BINS,
     HALF,
     HALF_BANDS,
-    PLACES,
     RATE,
     WINDOW,
     CausalPresenceNet,
@@ -35,6 +34,11 @@ def quantised(w):
     return torch.round(w / scale.reshape(-1, *[1] * (w.dim() - 1))), scale
 
 
+def directions(recurrence):
+    """How the names of the weights of each direction end."""
+    return ("l0", "l0_reverse") if recurrence.bidirectional else ("l0",)
+
+
 class Writer:
     """Collects the parameters of layers in the order in which the program reads them."""
 
@@ -44,9 +48,8 @@ class Writer:
     def bias(self, values):
         self.biases.append(values.detach().double().reshape(-1))
 
-    def convolution(self, layer, norm=None, inputs=None, outputs=None):
-        """Weights as (frames x places of taps, inputs, outputs), then biases; batch normalisation folded in. `inputs` and
-        `outputs` say where those of the program stand in the framework."""
+    def convolution(self, layer, norm=None):
+        """Weights as (frames x places of taps, inputs, outputs), then biases; batch normalisation folded in."""
         w = layer.weight.detach().double()
         # What the framework computes with from here on is what is written.
         w, scale = quantised(w)
@@ -57,10 +60,6 @@ class Writer:
             factor = norm.weight.detach().double() / torch.sqrt(norm.running_var.double() + norm.eps)
             scale = scale * factor
             b = (b - norm.running_mean.double()) * factor + norm.bias.detach().double()
-        if inputs is not None:
-            w = w[:, inputs]
-        if outputs is not None:
-            w, scale, b = w[outputs], scale[outputs], b[outputs]
         self.weights.append(w.permute(2, 3, 1, 0).reshape(-1))
         self.scales.append(scale)
         self.bias(b)
@@ -73,9 +72,9 @@ class Writer:
         return layer.weight.data[..., 0], layer.bias.data
 
     def turn(self, turn):
-        """A recurrence in both directions, the scale and shift of its normalisation folded in."""
+        """A recurrence, the scale and shift of its normalisation folded in."""
         norm, units = turn.norm, turn.recurrence
-        for end in ("l0", "l0_reverse"):
+        for end in directions(units):
             w, b = getattr(units, f"weight_ih_{end}"), getattr(units, f"bias_ih_{end}")
             b.data = b.data + w.data @ norm.bias.data
             w.data = w.data * norm.weight.data
@@ -114,16 +113,9 @@ def listened(net, power, bands, is_live):
     """The log odds on bands of all frames (frames x BANDS) that the program finds for these powers (frames x bins)."""
     if not is_live:
         return net(torch.from_numpy(features_of(power, bands))[None])[0]
-    # Frames are 8 ms apart, those of a pair 16 ms: four sequences of pairs take turns.
+    # Frames are 8 ms apart, those of a sequence 16 ms: two sequences take turns.
     seen = torch.from_numpy(live.features_of(power, bands, live.FRAME_HOP))
-    odds = torch.empty(len(power), BANDS)
-    for turn in range(4):
-        last = torch.arange(turn, len(power), 4)
-        # The first ones have nothing before them.
-        first = torch.where(last >= 2, last - 2, last)
-        pairs = torch.stack([seen[:, first], seen[:, last]], 2).flatten(1, 2)
-        odds[last] = net(pairs[None])[0, 1::2]
-    return odds
+    return net(torch.stack([seen[:, ::2], seen[:, 1::2]])).transpose(0, 1).reshape(len(power), BANDS)
 
 
 def spectrum(bins):
@@ -132,39 +124,8 @@ def spectrum(bins):
     return np.exp(4 * np.sin(0.05 * t * (1 + b % 7)) - b / 100 + 2 * np.cos(0.4 * b)).astype(np.float32)
 
 
-def causal(net):
-    """Tensors and sizes of the causal network."""
-    n = net.n
-    # Of places and channels the framework has places last, the program channels.
-    channels_last = torch.arange(n * PLACES).reshape(n, PLACES).T.reshape(-1)
-    writer = Writer()
-    writer.convolution(net.first)
-    writer.bias(net.place[0, :, 0].T)
-    for layer in net.local:
-        writer.convolution(layer.convolution, layer.norm)
-    writer.convolution(net.narrow)
-    writer.convolution(net.gather.convolution, net.gather.norm, inputs=channels_last)
-    for layer in net.wide:
-        writer.convolution(layer.convolution, layer.norm)
-    writer.convolution(net.spread, outputs=channels_last)
-    writer.convolution(net.widen)
-    for layer in net.after:
-        writer.convolution(layer.convolution, layer.norm)
-    writer.convolution(net.last)
-    dilations = lambda layers: [l.convolution.dilation[0] for l in layers]
-    return writer.tensors(), dict(
-        live=True,
-        channels=net.first.out_channels,
-        narrow=n,
-        width=net.spread.in_channels,
-        local=dilations(net.local),
-        wide=dilations(net.wide),
-        after=dilations(net.after),
-    )
-
-
-def whole(net):
-    """The same of the network of whole recordings."""
+def parameters(net):
+    """Tensors and sizes."""
     writer = Writer()
     writer.convolution(net.first)
     writer.bias(net.place[0, :, 0].T)
@@ -197,8 +158,8 @@ def main():
     net = (CausalPresenceNet if a.live else PresenceNet)(**c["shape"])
     net.load_state_dict(weights_of(c))
     net.eval()
-    tensors, header = (causal if a.live else whole)(net)
-    name, version = ("alphamf-presence-causal", "1") if a.live else ("alphamf-presence", "3")
+    tensors, header = parameters(net)
+    name, version = ("alphamf-presence-causal", "2") if a.live else ("alphamf-presence", "3")
     header.update(window_seconds=WINDOW / RATE, hours=hours)
     write(a.out, name, header, tensors, version)
     print(header, {name: len(values) for name, _, values in tensors})

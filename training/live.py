@@ -32,15 +32,16 @@ def quiet_levels(level, hop):
     # What is forgotten counts less against what comes: weights that grow do the same.
     age = torch.arange(level.shape[1], device=level.device, dtype=torch.float64) * hop / RATE
     weight = torch.exp(age / QUIET_SECONDS)
-    goal = (QUIET * weight.cumsum(0)).float()[:, None, None]
-    cell = ((level - LOWEST) / CELL).clamp(0, CELLS - 1).long()[..., None]
-    # Weight of the levels in lower cells.
-    below = torch.zeros(*level.shape, CELLS + 1, device=level.device)
-    below.scatter_(3, cell + 1, weight.float()[:, None, None].expand_as(cell))
-    below = below.cumsum(1).cumsum(3)
-    k = (below < goal).sum(3, keepdim=True) - 1
-    low, high = below.gather(3, k), below.gather(3, k + 1)
-    return (LOWEST + CELL * (k + (goal - low) / (high - low)))[..., 0]
+    goal = (QUIET * weight.cumsum(0)).float()[:, None]
+    cell = ((level - LOWEST) / CELL).clamp(0, CELLS - 1).long()[:, None]
+    # Weight of the levels in lower cells; sums run fastest over axes that are not the last.
+    n, frames_, bands = level.shape
+    below = torch.zeros(n, CELLS + 1, frames_, bands, device=level.device)
+    below.scatter_(1, cell + 1, weight.float()[:, None].expand_as(cell))
+    below = below.cumsum(2).cumsum(1)
+    k = (below < goal).sum(1, keepdim=True, dtype=torch.int32).long() - 1
+    low, high = below.gather(1, k), below.gather(1, k + 1)
+    return (LOWEST + CELL * (k + (goal - low) / (high - low)))[:, 0]
 
 
 def features(power, half, hop=HOP):

@@ -7,7 +7,7 @@ import torch
 
 import live
 import loudness
-from network import BANDS, BINS, HALF, HOP, PAIR, RATE, WINDOW, features, interpolation
+from network import BANDS, BINS, HALF, HOP, RATE, WINDOW, features, interpolation
 
 SHORT_WINDOW, SHORT_HOP = loudness.WINDOW, loudness.HOP
 ESTOI_SECONDS = 0.384
@@ -112,23 +112,20 @@ def losses(net, noisy, voice, half):
 
 
 def live_losses(net, noisy, voice, half, rng):
-    """The same of a network that knows the past alone: of the frames that complete a pair, and of what they give out."""
+    """The same of a network that knows the past alone: of what every frame gives out."""
     hop = int(rng.choice(LIVE_HOPS))
     analysis, synthesis = (w.to(noisy.device) for w in live.windows(hop))
     Y, X = live.frames(noisy, analysis), live.frames(voice, analysis)
-    frames = Y.shape[1] // 2 * 2
     present = torch.ones(len(half), 1, BINS, device=noisy.device)
     present[half, :, HALF:] = 0
-    Y, X = Y[:, :frames] * present, X[:, :frames] * present
+    Y, X = Y * present, X * present
     # Recordings are as loud as they are: the statistics have a range.
     with torch.no_grad():
         seen = live.features(Y.abs() ** 2 * 10 ** rng.uniform(-4.5, -0.5), half)
-    gain = torch.sigmoid(net(seen).float()[:, 1::2] @ spread_of(noisy.device))
-    Y, X = Y[:, 1::2], X[:, 1::2]
-    S = gain * Y
+    S = torch.sigmoid(net(seen).float() @ spread_of(noisy.device)) * Y
     # As loud as with the other windows.
     long = spectral_loss(20 * S, 20 * X)
     s, x = (torch.fft.irfft(Z)[..., -2 * hop :] * synthesis for Z in (S, X))
     fine = [torch.fft.rfft(z, SHORT_WINDOW).transpose(1, 2) for z in (s, x)]
-    estoi, pesq = intelligibility(*fine, PAIR * HOP), loudness.quality(*fine).mean()
+    estoi, pesq = intelligibility(*fine, HOP), loudness.quality(*fine).mean()
     return long, spectral_loss(*fine), ratio_of(x, s - x, (1, 2)), estoi, pesq

@@ -88,98 +88,48 @@ def features_of(power, bands):
     return features(torch.from_numpy(full), torch.tensor([bands == HALF_BANDS]))[0].numpy()
 
 
-def on_places(x):
-    """Features (n, FEATURES, frames, BANDS) -> (n, FEATURES * PAIR * GROUP, pairs of frames, PLACES)."""
+def on_places(x, pair=PAIR):
+    """Features (n, FEATURES, frames, BANDS) -> (n, FEATURES * pair * GROUP, frames / pair, PLACES)."""
     n, _, t, _ = x.shape
-    x = x.reshape(n, FEATURES, t // PAIR, PAIR, PLACES, GROUP).permute(0, 1, 3, 5, 2, 4)
-    return x.reshape(n, FEATURES * PAIR * GROUP, t // PAIR, PLACES).contiguous(memory_format=torch.channels_last)
+    x = x.reshape(n, FEATURES, t // pair, pair, PLACES, GROUP).permute(0, 1, 3, 5, 2, 4)
+    return x.reshape(n, FEATURES * pair * GROUP, t // pair, PLACES).contiguous(memory_format=torch.channels_last)
 
 
-def on_bands(x):
-    """(n, PAIR * GROUP, pairs of frames, PLACES) -> (n, frames, BANDS)."""
+def on_bands(x, pair=PAIR):
+    """(n, pair * GROUP, frames / pair, PLACES) -> (n, frames, BANDS)."""
     n, _, t, _ = x.shape
-    return x.reshape(n, PAIR, GROUP, t, PLACES).permute(0, 3, 1, 4, 2).reshape(n, t * PAIR, BANDS)
+    return x.reshape(n, pair, GROUP, t, PLACES).permute(0, 3, 1, 4, 2).reshape(n, t * pair, BANDS)
 
 
 class Near(nn.Conv2d):
-    """Convolution over (frames, places): of every place and its neighbours, of frames on both sides or, live, of the past."""
+    """Convolution over (frames, places): of every place and its neighbours, of frames on both sides or, causal, of the past."""
 
-    def __init__(self, inputs, outputs, dilation, live, bias=False):
-        taps = 2 if live else 3
-        super().__init__(inputs, outputs, (taps, 3), padding=(dilation, 1), dilation=(dilation, 1), bias=bias)
+    def __init__(self, inputs, outputs, dilation, causal):
+        taps = 2 if causal else 3
+        super().__init__(inputs, outputs, (taps, 3), padding=(dilation, 1), dilation=(dilation, 1))
 
     def forward(self, x):
         # With two taps, the padding at the end would be the future.
         return super().forward(x)[:, :, : x.shape[2]]
 
 
-class Over(nn.Conv1d):
-    """Convolution over frames, likewise."""
-
-    def __init__(self, inputs, outputs, dilation, live):
-        taps = 2 if live else 3
-        super().__init__(inputs, outputs, taps, padding=dilation, dilation=dilation, bias=False)
-
-    def forward(self, x):
-        return super().forward(x)[:, :, : x.shape[2]]
-
-
-class Layer(nn.Module):
-    """A convolution, normalised, rectified; added to its input where the widths agree."""
-
-    def __init__(self, convolution, residual):
-        super().__init__()
-        self.convolution = convolution
-        norm = nn.BatchNorm2d if isinstance(convolution, nn.Conv2d) else nn.BatchNorm1d
-        self.norm = norm(convolution.out_channels, momentum=0.02)
-        self.residual = residual
-
-    def forward(self, x):
-        y = F.leaky_relu(self.norm(self.convolution(x)), 0.1)
-        return x + y if self.residual else y
-
-
-class CausalPresenceNet(nn.Module):
-    """Live: convolutions over the past, around a trunk over the whole spectrum."""
-
-    def __init__(self, channels=48, narrow=12, width=192, local=(1, 2, 4, 8), wide=(1, 2, 4, 8, 16, 32), after=(1, 4, 2)):
-        super().__init__()
-        near = lambda d: Layer(Near(channels, channels, d, True), True)
-        self.place = nn.Parameter(torch.zeros(1, channels, 1, PLACES))
-        self.first = Near(FEATURES * PAIR * GROUP, channels, 1, True, bias=True)
-        self.local = nn.Sequential(*[near(d) for d in local])
-        self.narrow = nn.Conv2d(channels, narrow, 1)
-        self.gather = Layer(nn.Conv1d(narrow * PLACES, width, 1, bias=False), False)
-        self.wide = nn.Sequential(*[Layer(Over(width, width, d, True), True) for d in wide])
-        self.spread = nn.Conv1d(width, narrow * PLACES, 1)
-        self.widen = nn.Conv2d(narrow, channels, 1)
-        self.after = nn.Sequential(*[near(d) for d in after])
-        self.last = nn.Conv2d(channels, PAIR * GROUP, 1)
-        self.n = narrow
-
-    def forward(self, x):
-        """What PresenceNet.forward gives."""
-        x = on_places(x)
-        n, _, t, _ = x.shape
-        x = F.leaky_relu(self.first(x) + self.place, 0.1)
-        x = self.local(x)
-        y = self.narrow(x).permute(0, 1, 3, 2).reshape(n, self.n * PLACES, t)
-        y = self.spread(self.wide(self.gather(y)))
-        x = self.after(x + self.widen(y.reshape(n, self.n, PLACES, t).permute(0, 1, 3, 2)))
-        return on_bands(self.last(x))
-
-
 class Turn(nn.Module):
-    """Gated recurrent units in both directions over places or over frames, added to what comes in (n, frames, places, channels)."""
+    """Gated recurrent units over places or over frames, in both directions or onwards, added to what comes in (n, frames, places,
+    channels)."""
 
-    def __init__(self, channels, units, over_frames):
+    def __init__(self, channels, units, over_frames, both):
         super().__init__()
         self.norm = nn.LayerNorm(channels)
-        self.recurrence = nn.GRU(channels, units, batch_first=True, bidirectional=True)
-        self.join = nn.Linear(2 * units, channels)
+        self.recurrence = nn.GRU(channels, units, batch_first=True, bidirectional=both)
+        self.join = nn.Linear(2 * units if both else units, channels)
         self.over_frames = over_frames
 
     def forward(self, x):
+        if x.is_cuda:
+            # Elsewhere there may be no Triton.
+            import recurrence
+
+            return x + self.join(recurrence.run(self.norm, self.recurrence, x, self.over_frames))
         y = self.norm(x)
         y = y.transpose(1, 2) if self.over_frames else y
         y = self.join(self.recurrence(y.flatten(0, 1))[0]).reshape(y.shape)
@@ -187,24 +137,24 @@ class Turn(nn.Module):
 
 
 class PresenceNet(nn.Module):
-    """Of whole recordings: convolutions around recurrence over places and over frames, in turns (dual-path; Luo, Chen and
-    Yoshioka 2020)."""
+    """Convolutions around recurrence over places and over frames, in turns (dual-path; Luo, Chen and Yoshioka 2020). Of whole
+    recordings, two frames share a place; the causal one takes frame by frame."""
 
-    def __init__(self, channels=64, over_places=40, over_frames=64, near=(1,), turns=3, after=(1,)):
+    def __init__(self, channels=64, over_places=40, over_frames=64, near=(1,), turns=3, after=(1,), causal=False):
         super().__init__()
-        convolution = lambda inputs, d=1: Near(inputs, channels, d, False, bias=True)
+        self.pair = 1 if causal else PAIR
+        convolution = lambda inputs, d=1: Near(inputs, channels, d, causal)
         self.place = nn.Parameter(torch.zeros(1, channels, 1, PLACES))
-        self.first = convolution(FEATURES * PAIR * GROUP)
+        self.first = convolution(FEATURES * self.pair * GROUP)
         self.near = nn.ModuleList([convolution(channels, d) for d in near])
-        self.turns = nn.ModuleList(
-            [Turn(channels, units, i == 1) for _ in range(turns) for i, units in enumerate((over_places, over_frames))]
-        )
+        units = ((over_places, False, True), (over_frames, True, not causal)) * turns
+        self.turns = nn.ModuleList([Turn(channels, *of_turn) for of_turn in units])
         self.after = nn.ModuleList([convolution(channels, d) for d in after])
-        self.last = nn.Conv2d(channels, PAIR * GROUP, 1)
+        self.last = nn.Conv2d(channels, self.pair * GROUP, 1)
 
     def forward(self, x):
         """Features (n, FEATURES, frames, BANDS), an even number of frames -> log odds of speech (n, frames, BANDS)."""
-        x = F.leaky_relu(self.first(on_places(x)) + self.place, 0.1)
+        x = F.leaky_relu(self.first(on_places(x, self.pair)) + self.place, 0.1)
         for layer in self.near:
             x = x + F.leaky_relu(layer(x), 0.1)
         # In bf16 a step takes two thirds of the time on an accelerator; processors gain nothing from it here.
@@ -216,4 +166,11 @@ class PresenceNet(nn.Module):
             x = x.permute(0, 3, 1, 2).contiguous(memory_format=torch.channels_last)
         for layer in self.after:
             x = x + F.leaky_relu(layer(x), 0.1)
-        return on_bands(self.last(x))
+        return on_bands(self.last(x), self.pair)
+
+
+class CausalPresenceNet(PresenceNet):
+    """The live one, as large as fits its share of a processor."""
+
+    def __init__(self, channels=48, over_places=24, over_frames=48, near=(), turns=3, after=()):
+        super().__init__(channels, over_places, over_frames, near, turns, after, causal=True)

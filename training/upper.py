@@ -10,12 +10,13 @@ import argparse
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from export import Writer, spectrum, write
 from losses import stft
 from mixing import Mixer
-from network import BANDS, BINS, FEATURES, HOP, PAIR, RATE, WINDOW, Layer, Over, PresenceNet, edges, features_of, levels, relative
+from network import BANDS, BINS, FEATURES, HOP, PAIR, RATE, WINDOW, PresenceNet, edges, features_of, levels, relative
 from train import follow, weights_of
 
 FULL = 48000  # Hz
@@ -29,13 +30,27 @@ SECONDS = 5.0
 ENDS = {"chenwang": 15500}
 
 
+class Layer(nn.Module):
+    """A convolution over three pairs of frames, normalised, rectified; added to its input where the widths agree."""
+
+    def __init__(self, inputs, dilation):
+        super().__init__()
+        self.convolution = nn.Conv1d(inputs, CHANNELS, 3, padding=dilation, dilation=dilation, bias=False)
+        self.norm = nn.BatchNorm1d(CHANNELS, momentum=0.02)
+        self.residual = inputs == CHANNELS
+
+    def forward(self, x):
+        y = F.leaky_relu(self.norm(self.convolution(x)), 0.1)
+        return x + y if self.residual else y
+
+
 class Upper(nn.Module):
     """Convolutions over pairs of frames; all bands are channels."""
 
     def __init__(self):
         super().__init__()
-        self.first = Layer(Over(INPUTS * PAIR, CHANNELS, 1, False), False)
-        self.local = nn.Sequential(*[Layer(Over(CHANNELS, CHANNELS, d, False), True) for d in DILATIONS])
+        self.first = Layer(INPUTS * PAIR, 1)
+        self.local = nn.Sequential(*[Layer(CHANNELS, d) for d in DILATIONS])
         self.last = nn.Conv1d(CHANNELS, UPPER * PAIR, 1)
 
     def forward(self, x):

@@ -16,8 +16,8 @@ from scipy.signal import lfilter
 
 import live
 from mixing import Mixer
-from network import BANDS, HALF, PAIR, RATE, WINDOW, CausalPresenceNet, interpolation
-from restore import Reader, read_causal
+from network import BANDS, HALF, RATE, WINDOW, CausalPresenceNet, interpolation
+from restore import fill
 
 SECONDS, BATCH = 8.0, 12
 SPEECH_DB, SMOOTHED_SECONDS = -40, 0.05
@@ -32,37 +32,17 @@ HIGHEST, FRACTION_SECONDS, POWER_SECONDS = 4, 0.06, 0.03
 INITIAL_LOUDEST, LOUDEST_SECONDS, MIN_LEVEL = -4.6, 5.0, -9.0
 
 
-def shipped(path):
-    """The causal network of a file of export.py; its normalisations do nothing."""
-    from safetensors.numpy import load_file
-
-    net, reader = CausalPresenceNet(), Reader(load_file(path))
-
-    def plain(layer, w, b):
-        layer.convolution.weight.data = w.reshape(layer.convolution.weight.shape).clone()
-        layer.norm.eps = 0.0
-        layer.norm.bias.data = b.clone()
-
-    read_causal(net, reader, plain)
-    assert all(len(values) == 0 for values in reader.left.values())
-    return net.eval()
-
-
 @torch.no_grad()
 def log_odds(net, noisy, half):
-    """Log odds (examples x frames x BANDS) of frames FRAME_HOP apart, each the last of a pair of its own turn, and mean powers."""
+    """Log odds (examples x frames x BANDS) of frames FRAME_HOP apart, in two sequences that take turns, and mean powers."""
     hop = live.FRAME_HOP
     analysis, _ = live.windows(hop)
     power = live.frames(noisy, analysis, hop).abs() ** 2
     power[half, :, HALF:] = 0
     seen = live.features(power, half, hop)
-    odds = torch.zeros(len(noisy), power.shape[1], BANDS)
-    turns = 2 * PAIR
-    for turn in range(turns):
-        # Pairs are 16 ms apart: every other frame.
-        own = seen[:, :, turn::2]
-        found = net(own[:, :, : own.shape[2] // PAIR * PAIR])[:, 1::2]
-        odds[:, turn + 2 + turns * torch.arange(found.shape[1])] = found
+    odds = torch.empty(len(noisy), power.shape[1], BANDS)
+    for turn in range(2):
+        odds[:, turn::2] = net(seen[:, :, turn::2])
     bins = torch.where(half, HALF, power.shape[2])[:, None]
     return odds.numpy(), (power.sum(2) / bins).numpy()
 
@@ -119,7 +99,8 @@ def main():
     parser.add_argument("--noises", type=int, default=48)
     parser.add_argument("--seed", type=int, default=4141)
     a = parser.parse_args()
-    net, mixer = shipped(a.model), Mixer(a.prepared, a.seed, SECONDS)
+    net, mixer = CausalPresenceNet().eval(), Mixer(a.prepared, a.seed, SECONDS)
+    fill(net, a.model)
     mixtures, labels, noises = [], [], []
     while len(labels) < a.mixtures * len(SOFTER_DB):
         batch = mixer.batch(BATCH)

@@ -176,7 +176,7 @@ def test_the_causal_network_learns_and_is_exported(prepared, tmp_path):
     run_script("export.py", path, tmp_path / "net.safetensors", "--live", "--reference", reference)
     assert load_file(tmp_path / "net.safetensors")["weights"].dtype == np.int8
     again, second = tmp_path / "again.pt", tmp_path / "second.csv"
-    run_script("restore.py", prepared, tmp_path / "net.safetensors", again, "--live")
+    run_script("restore.py", tmp_path / "net.safetensors", again, "--live")
     run_script("export.py", again, tmp_path / "second.safetensors", "--live", "--reference", second)
     agree(reference, second)
 
@@ -190,7 +190,7 @@ def agree(*references):
 def test_what_was_exported_can_be_restored(prepared, checkpoint, tmp_path):
     out, again, second = tmp_path / "net.safetensors", tmp_path / "again.pt", tmp_path / "second.csv"
     run_script("export.py", checkpoint, out, "--reference", tmp_path / "first.csv")
-    run_script("restore.py", prepared, out, again)
+    run_script("restore.py", out, again)
     run_script("export.py", again, tmp_path / "second.safetensors", "--reference", second)
     agree(tmp_path / "first.csv", second)
 
