@@ -38,8 +38,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Fast settings: 2 sweeps of expectation maximisation, no sampling. Beside the speech-presence network more sweeps gain
-    /// nothing, but for recordings with frequencies above those of the dictionary, which have 12 at least.
+    /// Fast settings: 2 sweeps of expectation maximisation, no sampling.
     #[must_use]
     pub fn fast() -> Self {
         let em = EmSettings { iterations: 2, ..EmSettings::default() };
@@ -50,15 +49,26 @@ impl Settings {
     /// follows changing noise less well.
     #[must_use]
     pub fn fast_model_alone() -> Self {
-        let em = EmSettings { iterations: 12, ..EmSettings::default() };
-        let gain = GainSettings { speech_presence: false, ..GainSettings::default() };
-        Self { em, gain, ..Self::fast() }
+        Self { sampling: None, ..Self::model_alone(12) }
     }
 
-    /// The default settings.
+    /// The default settings. Beside the speech-presence network more sweeps of expectation maximisation gain nothing, but for
+    /// recordings with frequencies above those of the dictionary, which have 12 at least.
     #[must_use]
     pub fn normal() -> Self {
         Self::default()
+    }
+
+    /// The default settings without the speech-presence network: 18 sweeps of expectation maximisation.
+    #[must_use]
+    pub fn normal_model_alone() -> Self {
+        Self::model_alone(18)
+    }
+
+    fn model_alone(iterations: usize) -> Self {
+        let em = EmSettings { iterations, ..EmSettings::default() };
+        let gain = GainSettings { speech_presence: false, ..GainSettings::default() };
+        Self { em, gain, ..Self::default() }
     }
 
     /// The method of `hamcmc-2016`, section 4.2: both sources are factorised with the paper's exponents, five noise spectra
@@ -177,7 +187,7 @@ mod tests {
     #[test]
     fn settings_are_read_as_they_were_written() {
         for settings in
-            [Settings::fast(), Settings::fast_model_alone(), Settings::normal(), Settings::published()]
+            [Settings::fast(), Settings::fast_model_alone(), Settings::normal_model_alone(), Settings::published()]
         {
             let text = serde_json::to_string(&settings).unwrap();
             assert_eq!(serde_json::from_str::<Settings>(&text).unwrap(), settings);

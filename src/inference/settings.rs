@@ -16,7 +16,7 @@ pub struct EmSettings {
 
 impl Default for EmSettings {
     fn default() -> Self {
-        Self { iterations: 18, update_exponent: 1.0 }
+        Self { iterations: 8, update_exponent: 1.0 }
     }
 }
 

@@ -12,6 +12,7 @@ fn options_that_are_not_given_leave_the_defaults() {
     assert_eq!(read(r#"{"quality": "fast"}"#).settings().unwrap(), Settings::fast());
     let alone = read(r#"{"quality": "fast", "no_neural": true}"#);
     assert_eq!(alone.settings().unwrap(), Settings::fast_model_alone());
+    assert_eq!(read(r#"{"no_neural": true}"#).settings().unwrap(), Settings::normal_model_alone());
     let published = read(r#"{"method": "published", "seed": 3, "mix": 0.5}"#);
     assert_eq!(published.settings().unwrap(), Settings { seed: 3, ..Settings::published() });
     assert_eq!(published.session().mix, 0.5);
