@@ -7,9 +7,9 @@ mod tests;
 
 use super::bands::{Interpolation, edges};
 use super::header::PresenceNetError;
-use super::sizes::{BANDS, FEATURES, GROUP, PAIR};
+use super::sizes::{BANDS, GROUP};
 use crate::kernels::vector;
-use network::{CausalNetwork, Memory, Rows};
+use network::{CausalNetwork, INPUTS, Memory, Rows};
 use quiet::QuietLevels;
 
 /// Distance between frames in training, s.
@@ -23,8 +23,7 @@ const MIN_RELATIVE_POWER: f32 = 1e-9;
 
 /// A speech-presence network that uses the past alone, evaluated frame by frame.
 ///
-/// Its network takes pairs of frames 16 ms apart. For every frame to be the last of a pair, as many memories take turns as
-/// there are frames in 32 ms.
+/// Its network takes frames 16 ms apart. As many memories take turns as there are frames in that time.
 #[derive(Debug, Clone)]
 pub(crate) struct CausalPresenceNet {
     network: CausalNetwork,
@@ -44,18 +43,12 @@ pub(crate) struct CausalPresenceNet {
     keep: f64,
     level: Vec<f32>,
     quiet: Vec<f32>,
-    /// Features of the last frames, features x bands each: first halves of pairs.
-    waiting: Vec<f32>,
     /// Frames so far, modulo the stride.
     frames: usize,
-    /// Evaluated frames, modulo whole rounds.
-    evaluated: usize,
-    odds: Vec<f32>,
+    /// The memory whose turn it is.
+    turn: usize,
     log_odds: Vec<f32>,
 }
-
-/// Features of all bands of a frame.
-const ROW: usize = FEATURES * BANDS;
 
 impl CausalPresenceNet {
     /// The network embedded in this crate, for frames of `bins` bins 15.625 Hz apart, `frame_seconds` apart.
@@ -70,7 +63,7 @@ impl CausalPresenceNet {
         let edges = edges();
         Ok(Self {
             rows: network.rows(),
-            memories: vec![network.memory(); PAIR * spacing],
+            memories: vec![network.memory(); spacing],
             network,
             interpolation: Interpolation::new(&edges, bins),
             present: edges[1..].iter().take_while(|&&end| end <= bins).count(),
@@ -82,10 +75,8 @@ impl CausalPresenceNet {
             keep: libm::exp(-evaluated_seconds / MEAN_SECONDS),
             level: vec![0.0; BANDS],
             quiet: vec![0.0; BANDS],
-            waiting: vec![0.0; spacing * ROW],
             frames: 0,
-            evaluated: 0,
-            odds: vec![0.0; BANDS],
+            turn: 0,
             log_odds: vec![0.0; bins],
         })
     }
@@ -96,20 +87,12 @@ impl CausalPresenceNet {
         self.frames = (self.frames + 1) % self.stride;
         if is_evaluated {
             self.measure(power);
-            let turn = self.evaluated % self.memories.len();
-            let oldest = self.evaluated % (self.memories.len() / PAIR) * ROW;
-            self.pair(oldest);
-            self.network.forward(&mut self.memories[turn], &mut self.rows);
-            self.odds.clear();
-            let places = self.rows.output.chunks_exact(PAIR * GROUP);
-            self.odds.extend(places.flat_map(|place| &place[GROUP..]));
+            self.write_input();
+            self.network.forward(&mut self.memories[self.turn], &mut self.rows);
+            self.turn = (self.turn + 1) % self.memories.len();
+            // The bands of a place, and places, lie in order.
             self.log_odds.clear();
-            self.interpolation.extend(&self.odds, &mut self.log_odds);
-            // Whole rounds are subtracted against overflow; in the first round no frame waits.
-            self.evaluated += 1;
-            if self.evaluated == 2 * self.memories.len() {
-                self.evaluated = self.memories.len();
-            }
+            self.interpolation.extend(&self.rows.output, &mut self.log_odds);
         }
         &self.log_odds
     }
@@ -135,22 +118,15 @@ impl CausalPresenceNet {
         (self.mean_sum / self.mean_weight) as f32
     }
 
-    /// Writes the input of the network: the waiting frame at `oldest` and the present one, which then waits there.
-    fn pair(&mut self, oldest: usize) {
+    /// Writes the input of the network: the features of the measured frame.
+    fn write_input(&mut self) {
         let whole = vector::ln(self.mean());
-        let is_first = self.evaluated < self.memories.len() / PAIR;
-        let inputs = FEATURES * PAIR * GROUP;
         for band in 0..self.present {
             let (level, quiet) = (self.level[band], self.quiet[band]);
-            let now = [(level - whole) / 4.0, (level - quiet) / 4.0 - 0.5, (quiet - whole) / 4.0 + 1.0];
-            let place = (band / GROUP + 1) * inputs + band % GROUP;
-            for (feature, now) in now.into_iter().enumerate() {
-                let waiting = &mut self.waiting[oldest + feature * BANDS + band];
-                let before = if is_first { now } else { *waiting };
-                *waiting = now;
-                for (frame, value) in [before, now].into_iter().enumerate() {
-                    self.rows.input[place + (feature * PAIR + frame) * GROUP] = value;
-                }
+            let features = [(level - whole) / 4.0, (level - quiet) / 4.0 - 0.5, (quiet - whole) / 4.0 + 1.0];
+            let place = (band / GROUP + 1) * INPUTS + band % GROUP;
+            for (feature, value) in features.into_iter().enumerate() {
+                self.rows.input[place + feature * GROUP] = value;
             }
         }
     }
@@ -159,6 +135,6 @@ impl CausalPresenceNet {
     pub(crate) fn reset(&mut self) {
         self.memories.iter_mut().for_each(Memory::reset);
         self.quiet_levels.reset();
-        (self.mean_sum, self.mean_weight, self.frames, self.evaluated) = (0.0, 0.0, 0, 0);
+        (self.mean_sum, self.mean_weight, self.frames, self.turn) = (0.0, 0.0, 0, 0);
     }
 }

@@ -100,9 +100,9 @@ pub(super) fn within(name: &'static str, value: usize, most: usize) -> Result<()
     if (1..=most).contains(&value) { Ok(()) } else { Err(PresenceNetError::Range { name, value, most }) }
 }
 
-/// Checks number and dilations of layers.
+/// Checks number and dilations of layers; there may be none.
 pub(super) fn within_reach(name: &'static str, dilations: &[usize]) -> Result<(), PresenceNetError> {
-    within(name, dilations.len(), MAX_LAYERS)?;
+    within(name, dilations.len().max(1), MAX_LAYERS)?;
     dilations.iter().try_for_each(|&dilation| within(name, dilation, MAX_DILATION))
 }
 

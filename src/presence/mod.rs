@@ -28,7 +28,7 @@ pub use sizes::BANDS;
 use bands::{Bands, Interpolation, edges, features};
 pub(crate) use causal::CausalPresenceNet;
 pub(crate) use near::{RecentPresence, frame_presence};
-use network::Network;
+use network::{Kind, Network};
 pub(crate) use pool::{PoolChange, PoolNet, trace_pool};
 
 /// Estimates the log odds of speech in each time-frequency bin of a recording.
@@ -52,7 +52,7 @@ impl PresenceNet {
     /// # Errors
     /// [`PresenceNetError`] if they are not a valid network.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, PresenceNetError> {
-        let (header, network) = Network::read(bytes)?;
+        let (header, network) = Network::read(bytes, &Kind::WHOLE)?;
         Ok(Self { header, network })
     }
 

@@ -1,5 +1,6 @@
-//! The network of whole recordings: convolutions around gated recurrent units over bands and over frames, in turns (Luo, Chen and Yoshioka 2020,
-//! "Dual-path RNN: efficient long sequence modeling for time-domain single-channel speech separation").
+//! The networks of whole recordings and of the past: convolutions around gated recurrent units over bands and over frames, in
+//! turns (Luo, Chen and Yoshioka 2020, "Dual-path RNN: efficient long sequence modeling for time-domain single-channel speech
+//! separation").
 
 use super::file::Parameters;
 use super::header::{PresenceNetError, PresenceNetHeader};
@@ -8,56 +9,78 @@ use super::sizes::{FEATURES, GROUP, PAIR, PLACES};
 use crate::kernels::convolution::{Convolution, Grid, Reach};
 use crate::tensor_file::{self, Format};
 
-const FORMAT: Format = Format { name: "alphamf-presence", version: 3 };
 /// Slope of the activation function below zero: a leaky rectifier.
 const LEAK: f32 = 0.1;
 
-/// The layers.
+/// A kind of network.
+pub(super) struct Kind {
+    format: Format,
+    /// Frames of a place.
+    frames: usize,
+    /// Whether a frame depends on later ones.
+    has_future: bool,
+}
+
+impl Kind {
+    /// Of whole recordings.
+    pub(super) const WHOLE: Self =
+        Self { format: Format { name: "alphamf-presence", version: 3 }, frames: PAIR, has_future: true };
+    /// Of the past alone.
+    pub(super) const CAUSAL: Self =
+        Self { format: Format { name: "alphamf-presence-causal", version: 2 }, frames: 1, has_future: false };
+}
+
+/// The layers of a network.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Network {
-    first: Convolution,
+    pub first: Convolution,
     /// Biases of the places, places x channels.
-    places: Vec<f32>,
-    near: Vec<Convolution>,
+    pub places: Vec<f32>,
+    pub near: Vec<Convolution>,
     /// Over bands, and over frames.
-    turns: Vec<[Recurrence; 2]>,
-    after: Vec<Convolution>,
-    last: Convolution,
+    pub turns: Vec<[Recurrence; 2]>,
+    pub after: Vec<Convolution>,
+    pub last: Convolution,
 }
 
 impl Network {
     /// Reads header and network from the bytes of a file.
-    pub(super) fn read(bytes: &[u8]) -> Result<(PresenceNetHeader, Self), PresenceNetError> {
-        let (header, tensors): (PresenceNetHeader, _) = tensor_file::read(bytes, &FORMAT)?;
+    pub(super) fn read(bytes: &[u8], kind: &Kind) -> Result<(PresenceNetHeader, Self), PresenceNetError> {
+        let (header, tensors): (PresenceNetHeader, _) = tensor_file::read(bytes, &kind.format)?;
         header.validate()?;
         let mut parameters = Parameters::new(&tensors)?;
-        let network = Self::new(&header, &mut parameters)?;
+        let network = Self::new(&header, kind, &mut parameters)?;
         parameters.finish()?;
         Ok((header, network))
     }
 
-    fn new(header: &PresenceNetHeader, parameters: &mut Parameters) -> Result<Self, PresenceNetError> {
+    fn new(
+        header: &PresenceNetHeader,
+        kind: &Kind,
+        parameters: &mut Parameters,
+    ) -> Result<Self, PresenceNetError> {
         let &PresenceNetHeader { channels, over_bands, over_frames, turns, .. } = header;
-        let reach = Reach { frames: (1, 1), bands: 1 };
+        let future = usize::from(kind.has_future);
+        let reach = Reach { frames: (1, future), bands: 1 };
         // Fields are evaluated in this order, which is that of the file.
         Ok(Self {
-            first: parameters.convolution([FEATURES * PAIR * GROUP, channels], reach, 1)?,
+            first: parameters.convolution([FEATURES * kind.frames * GROUP, channels], reach, 1)?,
             places: parameters.biases(PLACES * channels)?,
             near: parameters.convolutions(channels, reach, &header.near)?,
             turns: (0..turns)
                 .map(|_| {
                     Ok([
-                        Recurrence::new(parameters, channels, over_bands)?,
-                        Recurrence::new(parameters, channels, over_frames)?,
+                        Recurrence::new(parameters, channels, over_bands, 2)?,
+                        Recurrence::new(parameters, channels, over_frames, 1 + future)?,
                     ])
                 })
                 .collect::<Result<_, PresenceNetError>>()?,
             after: parameters.convolutions(channels, reach, &header.after)?,
-            last: parameters.convolution([channels, PAIR * GROUP], Reach::NONE, 1)?,
+            last: parameters.convolution([channels, kind.frames * GROUP], Reach::NONE, 1)?,
         })
     }
 
-    /// The log odds, bands x frames, two frames for each of the input.
+    /// The log odds of a whole recording, bands x frames, two frames for each of the input.
     pub(super) fn forward(&self, input: &Grid) -> Vec<f32> {
         let mut grid = self.first.forward(input);
         rectify_with(&mut grid, &self.places);

@@ -15,11 +15,11 @@ const LANES: usize = 16;
 /// Units that are computed together.
 const UNITS: usize = 8;
 
-/// A recurrence in both directions. Its input is normalised: every cell has mean zero and variance one.
+/// A recurrence in both directions, or onwards alone. Its input is normalised: every cell has mean zero and variance one.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Recurrence {
-    onwards: GatedUnits,
-    backwards: GatedUnits,
+    /// Onwards, then backwards.
+    directions: Vec<GatedUnits>,
     /// Of the output.
     biases: Vec<f32>,
 }
@@ -27,6 +27,7 @@ pub(super) struct Recurrence {
 /// One direction: reset gates, update gates and candidates, from the input and from the state; and the weights of the output.
 #[derive(Debug, Clone, PartialEq)]
 struct GatedUnits {
+    is_backwards: bool,
     input: PackedMatrix,
     input_biases: Vec<f32>,
     state: PackedMatrix,
@@ -57,7 +58,7 @@ impl Sequences {
 
 /// Buffers for rows of frames.
 #[derive(Debug, Clone)]
-struct Buffers {
+pub(super) struct Buffers {
     normalised: Vec<f32>,
     /// Initial states of the sequences over bands, which then advance.
     states: Vec<f32>,
@@ -80,25 +81,28 @@ impl Gates {
 }
 
 impl Recurrence {
+    /// The next recurrence of the file, in one or two directions.
+    ///
     /// # Errors
     /// A tensor has too few values.
     pub(super) fn new(
         parameters: &mut Parameters,
         channels: usize,
         units: usize,
+        directions: usize,
     ) -> Result<Self, PresenceNetError> {
-        let mut layers = || -> Result<_, PresenceNetError> {
-            Ok([parameters.layer(channels, 3 * units)?, parameters.layer(units, 3 * units)?])
-        };
-        let (onwards, backwards) = (layers()?, layers()?);
-        let (output, biases) = parameters.layer(2 * units, channels)?;
+        let layers = (0..directions)
+            .map(|_| Ok([parameters.layer(channels, 3 * units)?, parameters.layer(units, 3 * units)?]))
+            .collect::<Result<Vec<_>, PresenceNetError>>()?;
+        let (output, biases) = parameters.layer(directions * units, channels)?;
         // The states of both directions lie side by side.
-        let (of_onwards, of_backwards) = output.split_at(units * channels);
-        Ok(Self {
-            onwards: GatedUnits::new(onwards, of_onwards, channels),
-            backwards: GatedUnits::new(backwards, of_backwards, channels),
-            biases,
-        })
+        let directions = layers
+            .into_iter()
+            .zip(output.chunks_exact(units * channels))
+            .enumerate()
+            .map(|(index, (layers, output))| GatedUnits::new(index == 1, layers, output, channels))
+            .collect();
+        Ok(Self { directions, biases })
     }
 
     fn channels(&self) -> usize {
@@ -106,11 +110,11 @@ impl Recurrence {
     }
 
     fn units(&self) -> usize {
-        self.onwards.state.inputs
+        self.directions[0].state.inputs
     }
 
     /// Buffers for rows of `frames` frames.
-    fn buffers(&self, frames: usize, bands: usize) -> Buffers {
+    pub(super) fn buffers(&self, frames: usize, bands: usize) -> Buffers {
         let cells = frames * bands;
         Buffers {
             normalised: vec![0.0; cells * self.channels()],
@@ -130,7 +134,7 @@ impl Recurrence {
     }
 
     /// Adds the output over the bands of each of some rows of frames.
-    fn add_over_bands_of(&self, rows: &mut [f32], bands: usize, buffers: &mut Buffers) {
+    pub(super) fn add_over_bands_of(&self, rows: &mut [f32], bands: usize, buffers: &mut Buffers) {
         let Buffers { normalised, states, gates, passed } = buffers;
         let cells = rows.len() / self.channels();
         let (normalised, passed) = (&mut normalised[..rows.len()], &mut passed[..cells * self.units()]);
@@ -138,9 +142,9 @@ impl Recurrence {
         let states = &mut states[..sequences.count * self.units()];
         normalise(rows, self.channels(), normalised);
         add_to_cells(rows, &self.biases);
-        for (units, backwards) in [(&self.onwards, false), (&self.backwards, true)] {
+        for units in &self.directions {
             states.fill(0.0);
-            units.pass(normalised, sequences, backwards, states, gates, passed);
+            units.pass(normalised, sequences, states, gates, passed);
             units.output.add_products(passed, self.units(), rows);
         }
     }
@@ -151,24 +155,47 @@ impl Recurrence {
         let mut normalised = vec![0.0; grid.values.len()];
         let rows = grid.values.par_chunks(at_once).zip(normalised.par_chunks_mut(at_once));
         rows.for_each(|(rows, normalised)| normalise(rows, self.channels(), normalised));
-        let (onwards, backwards) = join(
-            || self.onwards.pass_frames(&normalised, bands, false),
-            || self.backwards.pass_frames(&normalised, bands, true),
-        );
+        let passed: Vec<Vec<f32>> =
+            self.directions.par_iter().map(|units| units.pass_frames(&normalised, bands)).collect();
         grid.values.par_chunks_mut(at_once).enumerate().for_each(|(index, rows)| {
             add_to_cells(rows, &self.biases);
             let first = index * FRAMES_AT_ONCE * bands * units;
-            self.onwards.output.add_products(&onwards[first..], units, rows);
-            self.backwards.output.add_products(&backwards[first..], units, rows);
+            for (direction, passed) in self.directions.iter().zip(&passed) {
+                direction.output.add_products(&passed[first..], units, rows);
+            }
         });
+    }
+
+    /// States of the recurrence over frames before the first frame.
+    pub(super) fn initial_states(&self, bands: usize) -> Vec<f32> {
+        vec![0.0; bands * self.units()]
+    }
+
+    /// Adds the output of the recurrence onwards over frames to the row of the next frame; `states` are those after the frame
+    /// before.
+    pub(super) fn add_next_frame(&self, row: &mut [f32], states: &mut [f32], buffers: &mut Buffers) {
+        let Buffers { normalised, gates, passed, .. } = buffers;
+        normalise(row, self.channels(), normalised);
+        add_to_cells(row, &self.biases);
+        let sequences = Sequences::over_frames(1, row.len() / self.channels());
+        for units in &self.directions {
+            units.pass(normalised, sequences, states, gates, passed);
+            units.output.add_products(states, self.units(), row);
+        }
     }
 }
 
 impl GatedUnits {
     /// From weights and biases of the layers of input and state, and weights of the output.
-    fn new([input, state]: [(Vec<f32>, Vec<f32>); 2], output: &[f32], channels: usize) -> Self {
+    fn new(
+        is_backwards: bool,
+        [input, state]: [(Vec<f32>, Vec<f32>); 2],
+        output: &[f32],
+        channels: usize,
+    ) -> Self {
         let pack = |(weights, biases): &(Vec<f32>, Vec<f32>)| PackedMatrix::new(weights, biases.len());
         Self {
+            is_backwards,
             input: pack(&input),
             input_biases: input.1,
             state: pack(&state),
@@ -178,7 +205,7 @@ impl GatedUnits {
     }
 
     /// The states after every step over frames.
-    fn pass_frames(&self, cells: &[f32], bands: usize, backwards: bool) -> Vec<f32> {
+    fn pass_frames(&self, cells: &[f32], bands: usize) -> Vec<f32> {
         let (units, channels) = (self.state.inputs, self.input.inputs);
         let mut passed = vec![0.0; cells.len() / channels * units];
         let mut states = vec![0.0; bands * units];
@@ -187,10 +214,10 @@ impl GatedUnits {
         let mut advance = |(cells, passed): (&[f32], &mut [f32])| {
             let frames = cells.len() / (bands * channels);
             let sequences = Sequences::over_frames(frames, bands);
-            self.pass(cells, sequences, backwards, &mut states, &mut gates, passed);
+            self.pass(cells, sequences, &mut states, &mut gates, passed);
         };
         let parts = cells.chunks(at_once * channels).zip(passed.chunks_mut(at_once * units));
-        if backwards {
+        if self.is_backwards {
             parts.rev().for_each(&mut advance)
         } else {
             parts.for_each(&mut advance)
@@ -203,7 +230,6 @@ impl GatedUnits {
         &self,
         cells: &[f32],
         sequences: Sequences,
-        backwards: bool,
         states: &mut [f32],
         gates: &mut Gates,
         passed: &mut [f32],
@@ -215,7 +241,7 @@ impl GatedUnits {
         fill(from_input, &self.input_biases);
         self.input.add_products(cells, self.input.inputs, from_input);
         for step in 0..steps {
-            let step = if backwards { steps - 1 - step } else { step };
+            let step = if self.is_backwards { steps - 1 - step } else { step };
             fill(from_states, &self.state_biases);
             self.state.add_products(states, units, from_states);
             vector::dispatch(
