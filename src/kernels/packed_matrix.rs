@@ -7,7 +7,7 @@ const LANES: usize = 16;
 /// Columns that are computed together.
 const COLUMNS: usize = 4;
 /// Blocks of outputs that are computed together for a single column.
-const BLOCKS: usize = 5;
+const BLOCKS: usize = 6;
 
 /// A matrix of weights, outputs x inputs, laid out for products.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +19,12 @@ pub(crate) struct PackedMatrix {
 }
 
 impl PackedMatrix {
+    /// With rows of zeros after the outputs, up to a number that is computed without a remainder.
+    pub(crate) fn padded(weights: &[f32], outputs: usize) -> Self {
+        let packed = Self::new(weights, outputs);
+        Self { outputs: outputs.next_multiple_of(LANES), ..packed }
+    }
+
     /// From weights outputs x inputs, those of an input contiguous.
     pub(crate) fn new(weights: &[f32], outputs: usize) -> Self {
         let inputs = weights.len() / outputs;
@@ -37,7 +43,25 @@ impl PackedMatrix {
     /// Adds the products with columns of inputs, which begin `stride` values apart, to as many columns of outputs, which lie end to
     /// end.
     pub(crate) fn add_products(&self, columns: &[f32], stride: usize, out: &mut [f32]) {
-        Arch::new().dispatch(Products { matrix: self, columns, stride, out });
+        Arch::new().dispatch(Products { matrix: self, columns, stride, added: None, out });
+    }
+
+    /// As [`add_products`](Self::add_products), to a column of values instead of what is in `out`.
+    pub(crate) fn products(&self, columns: &[f32], stride: usize, added: &[f32], out: &mut [f32]) {
+        Arch::new().dispatch(Products { matrix: self, columns, stride, added: Some(added), out });
+    }
+
+    /// As [`products`](Self::products), within what is compiled for the instructions of `simd` already.
+    #[inline(always)]
+    pub(crate) fn products_by<S: Simd>(
+        &self,
+        simd: S,
+        columns: &[f32],
+        stride: usize,
+        added: &[f32],
+        out: &mut [f32],
+    ) {
+        Products { matrix: self, columns, stride, added: Some(added), out }.with_simd(simd);
     }
 }
 
@@ -45,6 +69,8 @@ struct Products<'a> {
     matrix: &'a PackedMatrix,
     columns: &'a [f32],
     stride: usize,
+    /// What they are added to, if not to `out`.
+    added: Option<&'a [f32]>,
     out: &'a mut [f32],
 }
 
@@ -67,7 +93,11 @@ impl Products<'_> {
     /// `R` registers hold [`LANES`] values; `B` blocks are computed together for several columns.
     #[inline(always)]
     fn run<S: Simd, const R: usize, const B: usize>(self, simd: S) {
-        let Self { matrix: &PackedMatrix { inputs, outputs, ref weights }, columns, stride, out } = self;
+        let Self { matrix: &PackedMatrix { inputs, outputs, ref weights }, columns, stride, added, out } =
+            self;
+        if out.len() == outputs {
+            return add_column::<S, R>(simd, weights, &columns[..inputs], added, out);
+        }
         let whole = out.len() / outputs / COLUMNS * COLUMNS;
         let (together, single) = out.split_at_mut(whole * outputs);
         let column = |index: usize| &columns[index * stride..][..inputs];
@@ -76,25 +106,40 @@ impl Products<'_> {
             for (group, out) in together.chunks_exact_mut(COLUMNS * outputs).enumerate() {
                 let seen = std::array::from_fn(|index| column(COLUMNS * group + index));
                 if weights.len() == B * inputs {
-                    add_blocks::<S, R, B, COLUMNS>(simd, weights, seen, out, first);
+                    add_blocks::<S, R, B, COLUMNS>(simd, weights, seen, added, out, first);
                 } else {
-                    add_blocks::<S, R, 1, COLUMNS>(simd, weights, seen, out, first);
+                    add_blocks::<S, R, 1, COLUMNS>(simd, weights, seen, added, out, first);
                 }
             }
             first += B * LANES;
         }
         for (index, out) in single.chunks_exact_mut(outputs).enumerate() {
-            let seen = [column(whole + index)];
-            for (part, weights) in weights.chunks(BLOCKS * inputs).enumerate() {
-                let first = part * BLOCKS * LANES;
-                match weights.len() / inputs {
-                    1 => add_blocks::<S, R, 1, 1>(simd, weights, seen, out, first),
-                    2 => add_blocks::<S, R, 2, 1>(simd, weights, seen, out, first),
-                    3 => add_blocks::<S, R, 3, 1>(simd, weights, seen, out, first),
-                    4 => add_blocks::<S, R, 4, 1>(simd, weights, seen, out, first),
-                    _ => add_blocks::<S, R, BLOCKS, 1>(simd, weights, seen, out, first),
-                }
-            }
+            add_column::<S, R>(simd, weights, column(whole + index), added, out);
+        }
+    }
+}
+
+/// Adds the product with a single column.
+#[inline(always)]
+fn add_column<S: Simd, const R: usize>(
+    simd: S,
+    weights: &[[f32; LANES]],
+    seen: &[f32],
+    added: Option<&[f32]>,
+    out: &mut [f32],
+) {
+    let (inputs, blocks) = (seen.len(), out.len().div_ceil(LANES));
+    // In parts of equal size.
+    let at_once = blocks.div_ceil(blocks.div_ceil(BLOCKS));
+    for begin in (0..blocks).step_by(at_once) {
+        let (weights, first) = (&weights[begin * inputs..], begin * LANES);
+        match at_once.min(blocks - begin) {
+            1 => add_blocks::<S, R, 1, 1>(simd, weights, [seen], added, out, first),
+            2 => add_blocks::<S, R, 2, 1>(simd, weights, [seen], added, out, first),
+            3 => add_blocks::<S, R, 3, 1>(simd, weights, [seen], added, out, first),
+            4 => add_blocks::<S, R, 4, 1>(simd, weights, [seen], added, out, first),
+            5 => add_blocks::<S, R, 5, 1>(simd, weights, [seen], added, out, first),
+            _ => add_blocks::<S, R, BLOCKS, 1>(simd, weights, [seen], added, out, first),
         }
     }
 }
@@ -124,6 +169,7 @@ fn add_blocks<S: Simd, const R: usize, const B: usize, const C: usize>(
     simd: S,
     weights: &[[f32; LANES]],
     seen: [&[f32]; C],
+    added: Option<&[f32]>,
     out: &mut [f32],
     first: usize,
 ) {
@@ -139,12 +185,16 @@ fn add_blocks<S: Simd, const R: usize, const B: usize, const C: usize>(
     });
     let seen = seen.map(|seen| &seen[..inputs]);
     // Held in registers through the loop.
-    let mut sums: [[[S::f32s; R]; C]; B] = std::array::from_fn(|block| {
-        std::array::from_fn(|column| {
-            let values = load(&out[lanes(block, column)]);
-            std::array::from_fn(|register| S::as_simd_f32s(&values).0[register])
-        })
-    });
+    let mut sums = [[[simd.splat_f32s(0.0); R]; C]; B];
+    for (block, sums) in sums.iter_mut().enumerate() {
+        for (column, sums) in sums.iter_mut().enumerate() {
+            let values = match added {
+                Some(added) => load(&added[lanes(block, 0)]),
+                None => load(&out[lanes(block, column)]),
+            };
+            sums.copy_from_slice(S::as_simd_f32s(&values).0);
+        }
+    }
     for input in 0..inputs {
         let values = seen.map(|seen| simd.splat_f32s(seen[input]));
         for (sums, block) in sums.iter_mut().zip(blocks) {
@@ -183,19 +233,33 @@ mod tests {
             let weights: Vec<f32> = (0..outputs * inputs).map(value).collect();
             let seen: Vec<f32> = (0..(columns - 1) * stride + inputs).map(|n| value(n + 5)).collect();
             let mut out: Vec<f32> = (0..outputs * columns).map(|n| value(n + 9)).collect();
-            let expected: Vec<f64> = (0..outputs * columns)
-                .map(|at| {
+            let added: Vec<f32> = (0..outputs).map(|n| value(n + 2)).collect();
+            let check = |out: &[f32], before: &dyn Fn(usize) -> f32| {
+                for (at, found) in out.iter().enumerate() {
                     let (column, output) = (at / outputs, at % outputs);
                     let terms = (0..inputs).map(|input| {
                         f64::from(weights[input * outputs + output])
                             * f64::from(seen[column * stride + input])
                     });
-                    f64::from(out[at]) + terms.sum::<f64>()
-                })
-                .collect();
-            PackedMatrix::new(&weights, outputs).add_products(&seen, stride, &mut out);
-            let worst = out.iter().zip(&expected).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max);
-            assert!(worst < 2e-5, "{outputs} x {inputs}, {columns} columns: {worst:e}");
+                    let error = f64::from(*found) - f64::from(before(at)) - terms.sum::<f64>();
+                    assert!(error.abs() < 2e-5, "{outputs} x {inputs}, {columns} columns: {error:e}");
+                }
+            };
+            let matrix = PackedMatrix::new(&weights, outputs);
+            let before = out.clone();
+            matrix.add_products(&seen, stride, &mut out);
+            check(&out, &|at| before[at]);
+            matrix.products(&seen, stride, &added, &mut out);
+            check(&out, &|at| added[at % outputs]);
+            // The padding of zeros.
+            let padded = PackedMatrix::padded(&weights, outputs);
+            let width = padded.outputs;
+            let mut wide = vec![1.0; width * columns];
+            padded.products(&seen, stride, &vec![0.0; width], &mut wide);
+            assert!(wide.chunks_exact(width).all(|column| column[outputs..].iter().all(|&x| x == 0.0)));
+            let narrow: Vec<f32> =
+                wide.chunks_exact(width).flat_map(|column| &column[..outputs]).copied().collect();
+            check(&narrow, &|_| 0.0);
         }
     }
 }
