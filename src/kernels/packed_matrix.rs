@@ -6,16 +6,23 @@ use pulp::{Arch, Simd, WithSimd};
 const LANES: usize = 16;
 /// Columns that are computed together.
 const COLUMNS: usize = 4;
-/// Blocks of outputs that are computed together for a single column.
+/// Maximum number of blocks of outputs that are computed together.
 const BLOCKS: usize = 6;
+
+/// Weights of an input for [`LANES`] outputs, within a cache line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[repr(align(64))]
+struct Block([f32; LANES]);
 
 /// A matrix of weights, outputs x inputs, laid out for products.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PackedMatrix {
     pub inputs: usize,
     pub outputs: usize,
-    /// Per block of [`LANES`] outputs (the last padded with zeros), the weights of each input.
-    weights: Vec<[f32; LANES]>,
+    /// Blocks of [`LANES`] outputs (the last padded with zeros) of a part; the last part may have fewer.
+    part: usize,
+    /// Per part and input, the weights of its blocks.
+    weights: Vec<Block>,
 }
 
 impl PackedMatrix {
@@ -28,16 +35,16 @@ impl PackedMatrix {
     /// From weights outputs x inputs, those of an input contiguous.
     pub(crate) fn new(weights: &[f32], outputs: usize) -> Self {
         let inputs = weights.len() / outputs;
-        let mut packed = Vec::with_capacity(outputs.div_ceil(LANES) * inputs);
-        for first in (0..outputs).step_by(LANES) {
-            let end = outputs.min(first + LANES);
-            packed.extend(weights.chunks_exact(outputs).map(|of_input| {
-                let mut lanes = [0.0; LANES];
-                lanes[..end - first].copy_from_slice(&of_input[first..end]);
-                lanes
-            }));
+        let blocks = outputs.div_ceil(LANES);
+        let part = blocks.div_ceil(blocks.div_ceil(BLOCKS));
+        let mut packed = Vec::with_capacity(blocks * inputs);
+        for begin in (0..outputs).step_by(part * LANES) {
+            for of_input in weights.chunks_exact(outputs) {
+                let of_part = &of_input[begin..outputs.min(begin + part * LANES)];
+                packed.extend(of_part.chunks(LANES).map(|values| Block(load(values))));
+            }
         }
-        Self { inputs, outputs, weights: packed }
+        Self { inputs, outputs, part, weights: packed }
     }
 
     /// Adds the products with columns of inputs, which begin `stride` values apart, to as many columns of outputs, which lie end to
@@ -51,17 +58,37 @@ impl PackedMatrix {
         Arch::new().dispatch(Products { matrix: self, columns, stride, added: Some(added), out });
     }
 
-    /// As [`products`](Self::products), within what is compiled for the instructions of `simd` already.
+    /// The product with a single column, added to other values; within what is compiled for the instructions of `simd`.
     #[inline(always)]
-    pub(crate) fn products_by<S: Simd>(
-        &self,
-        simd: S,
-        columns: &[f32],
-        stride: usize,
-        added: &[f32],
-        out: &mut [f32],
-    ) {
-        Products { matrix: self, columns, stride, added: Some(added), out }.with_simd(simd);
+    pub(crate) fn product_by<S: Simd>(&self, simd: S, column: &[f32], added: &[f32], out: &mut [f32]) {
+        let (column, added, out) = (&column[..self.inputs], &added[..self.outputs], &mut out[..self.outputs]);
+        match S::F32_LANES {
+            16 => self.column::<S, 1>(simd, column, Some(added), out),
+            8 => self.column::<S, 2>(simd, column, Some(added), out),
+            4 => self.column::<S, 4>(simd, column, Some(added), out),
+            _ => self.column::<S, LANES>(simd, column, Some(added), out),
+        }
+    }
+
+    /// As [`Products::run`] for a single column.
+    #[inline(always)]
+    fn column<S: Simd, const R: usize>(&self, simd: S, seen: &[f32], added: Option<&[f32]>, out: &mut [f32]) {
+        let (mut weights, mut first) = (&self.weights[..], 0);
+        while !weights.is_empty() {
+            let blocks = self.part.min((self.outputs - first).div_ceil(LANES));
+            let (part, rest) = weights.split_at(blocks * self.inputs);
+            match blocks {
+                1 => add_blocks::<S, R, 1, 1>(simd, part.chunks_exact(1), [seen], added, out, first),
+                2 => add_blocks::<S, R, 2, 1>(simd, part.chunks_exact(2), [seen], added, out, first),
+                3 => add_blocks::<S, R, 3, 1>(simd, part.chunks_exact(3), [seen], added, out, first),
+                4 => add_blocks::<S, R, 4, 1>(simd, part.chunks_exact(4), [seen], added, out, first),
+                5 => add_blocks::<S, R, 5, 1>(simd, part.chunks_exact(5), [seen], added, out, first),
+                _ => {
+                    add_blocks::<S, R, BLOCKS, 1>(simd, part.chunks_exact(BLOCKS), [seen], added, out, first)
+                }
+            }
+            (weights, first) = (rest, first + blocks * LANES);
+        }
     }
 }
 
@@ -93,53 +120,31 @@ impl Products<'_> {
     /// `R` registers hold [`LANES`] values; `B` blocks are computed together for several columns.
     #[inline(always)]
     fn run<S: Simd, const R: usize, const B: usize>(self, simd: S) {
-        let Self { matrix: &PackedMatrix { inputs, outputs, ref weights }, columns, stride, added, out } =
-            self;
-        if out.len() == outputs {
-            return add_column::<S, R>(simd, weights, &columns[..inputs], added, out);
-        }
+        let Self { matrix, columns, stride, added, out } = self;
+        let &PackedMatrix { inputs, outputs, part, ref weights } = matrix;
+        let blocks = outputs.div_ceil(LANES);
+        let column = |index: usize| &columns[index * stride..][..inputs];
         let whole = out.len() / outputs / COLUMNS * COLUMNS;
         let (together, single) = out.split_at_mut(whole * outputs);
-        let column = |index: usize| &columns[index * stride..][..inputs];
-        let mut first = 0;
-        for weights in weights.chunks(B * inputs) {
-            for (group, out) in together.chunks_exact_mut(COLUMNS * outputs).enumerate() {
-                let seen = std::array::from_fn(|index| column(COLUMNS * group + index));
-                if weights.len() == B * inputs {
-                    add_blocks::<S, R, B, COLUMNS>(simd, weights, seen, added, out, first);
-                } else {
-                    add_blocks::<S, R, 1, COLUMNS>(simd, weights, seen, added, out, first);
+        for begin in (0..blocks).step_by(part) {
+            let of_part = part.min(blocks - begin);
+            let weights = &weights[begin * inputs..][..of_part * inputs];
+            for skip in (0..of_part).step_by(B) {
+                let first = (begin + skip) * LANES;
+                for (group, out) in together.chunks_exact_mut(COLUMNS * outputs).enumerate() {
+                    let seen: [&[f32]; COLUMNS] =
+                        std::array::from_fn(|index| column(COLUMNS * group + index));
+                    let rows = weights.chunks_exact(of_part).map(|row| &row[skip..]);
+                    if skip + B <= of_part {
+                        add_blocks::<S, R, B, COLUMNS>(simd, rows, seen, added, out, first);
+                    } else {
+                        add_blocks::<S, R, 1, COLUMNS>(simd, rows, seen, added, out, first);
+                    }
                 }
             }
-            first += B * LANES;
         }
         for (index, out) in single.chunks_exact_mut(outputs).enumerate() {
-            add_column::<S, R>(simd, weights, column(whole + index), added, out);
-        }
-    }
-}
-
-/// Adds the product with a single column.
-#[inline(always)]
-fn add_column<S: Simd, const R: usize>(
-    simd: S,
-    weights: &[[f32; LANES]],
-    seen: &[f32],
-    added: Option<&[f32]>,
-    out: &mut [f32],
-) {
-    let (inputs, blocks) = (seen.len(), out.len().div_ceil(LANES));
-    // In parts of equal size.
-    let at_once = blocks.div_ceil(blocks.div_ceil(BLOCKS));
-    for begin in (0..blocks).step_by(at_once) {
-        let (weights, first) = (&weights[begin * inputs..], begin * LANES);
-        match at_once.min(blocks - begin) {
-            1 => add_blocks::<S, R, 1, 1>(simd, weights, [seen], added, out, first),
-            2 => add_blocks::<S, R, 2, 1>(simd, weights, [seen], added, out, first),
-            3 => add_blocks::<S, R, 3, 1>(simd, weights, [seen], added, out, first),
-            4 => add_blocks::<S, R, 4, 1>(simd, weights, [seen], added, out, first),
-            5 => add_blocks::<S, R, 5, 1>(simd, weights, [seen], added, out, first),
-            _ => add_blocks::<S, R, BLOCKS, 1>(simd, weights, [seen], added, out, first),
+            matrix.column::<S, R>(simd, column(whole + index), added, out);
         }
     }
 }
@@ -163,26 +168,21 @@ fn store(lanes: &[f32; LANES], values: &mut [f32]) {
     }
 }
 
-/// Adds the products of `B` blocks of weights with `C` columns to the outputs from `first` on.
+/// Adds the products of the first `B` blocks of each input's weights with `C` columns to the outputs from `first` on.
 #[inline(always)]
-fn add_blocks<S: Simd, const R: usize, const B: usize, const C: usize>(
+fn add_blocks<'a, S: Simd, const R: usize, const B: usize, const C: usize>(
     simd: S,
-    weights: &[[f32; LANES]],
+    rows: impl ExactSizeIterator<Item = &'a [Block]>,
     seen: [&[f32]; C],
     added: Option<&[f32]>,
     out: &mut [f32],
     first: usize,
 ) {
-    let (outputs, inputs) = (out.len() / C, seen[0].len());
+    let (outputs, inputs) = (out.len() / C, rows.len());
     let lanes = |block: usize, column: usize| {
         let from = first + block * LANES;
         column * outputs + from..column * outputs + outputs.min(from + LANES)
     };
-    // Seen as registers once, not at every input.
-    let blocks: [&[[S::f32s; R]]; B] = std::array::from_fn(|block| {
-        let weights = weights[block * inputs..][..inputs].as_flattened();
-        &S::as_simd_f32s(weights).0.as_chunks().0[..inputs]
-    });
     let seen = seen.map(|seen| &seen[..inputs]);
     // Held in registers through the loop.
     let mut sums = [[[simd.splat_f32s(0.0); R]; C]; B];
@@ -195,10 +195,10 @@ fn add_blocks<S: Simd, const R: usize, const B: usize, const C: usize>(
             sums.copy_from_slice(S::as_simd_f32s(&values).0);
         }
     }
-    for input in 0..inputs {
+    for (input, row) in rows.enumerate() {
         let values = seen.map(|seen| simd.splat_f32s(seen[input]));
-        for (sums, block) in sums.iter_mut().zip(blocks) {
-            let weights = &block[input];
+        for (sums, block) in sums.iter_mut().zip(&row[..B]) {
+            let weights = S::as_simd_f32s(&block.0).0;
             for (sums, value) in sums.iter_mut().zip(values) {
                 for register in 0..R {
                     sums[register] = simd.mul_add_e_f32s(weights[register], value, sums[register]);

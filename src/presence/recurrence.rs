@@ -191,8 +191,10 @@ impl GatedUnits {
         output: &[f32],
         channels: usize,
     ) -> Self {
-        let pack = |(weights, mut biases): (Vec<f32>, Vec<f32>)| {
-            let matrix = PackedMatrix::padded(&weights, biases.len());
+        let pack = |(weights, biases): (Vec<f32>, Vec<f32>)| {
+            let outputs = biases.len();
+            let (weights, mut biases) = (in_groups(&weights, outputs / 3), in_groups(&biases, outputs / 3));
+            let matrix = PackedMatrix::padded(&weights, outputs);
             biases.resize(matrix.outputs, 0.0);
             (matrix, biases)
         };
@@ -204,6 +206,11 @@ impl GatedUnits {
     /// Number of gates of a cell, with those of no unit after the others.
     fn width(&self) -> usize {
         self.state.outputs
+    }
+
+    /// The place of a step in its sequence.
+    fn place(&self, step: usize, steps: usize) -> usize {
+        if self.is_backwards { steps - 1 - step } else { step }
     }
 
     /// The states after every step over frames.
@@ -228,6 +235,16 @@ impl GatedUnits {
     }
 }
 
+/// Rows of three gates of so many units in the order in which [`advance`] takes them: the gates of [`LANES`] units, then those of
+/// the next.
+fn in_groups(rows: &[f32], units: usize) -> Vec<f32> {
+    let of_group = |first: usize| {
+        (0..3).flat_map(move |gate| gate * units + first..gate * units + units.min(first + LANES))
+    };
+    let order: Vec<usize> = (0..units).step_by(LANES).flat_map(of_group).collect();
+    rows.chunks_exact(order.len()).flat_map(|row| order.iter().map(|&from| row[from])).collect()
+}
+
 /// Advances the states of all directions through all steps, and keeps those after every step.
 fn pass(
     directions: &[GatedUnits],
@@ -237,17 +254,40 @@ fn pass(
     gates: &mut Gates,
     passed: &mut [f32],
 ) {
-    let width = directions[0].width();
-    let parts = gates.from_input.chunks_exact_mut(sequences.cells() * width);
-    for (units, from_input) in directions.iter().zip(parts) {
-        units.input.products(cells, units.input.inputs, &units.input_biases, from_input);
+    let Gates { from_input, from_states } = gates;
+    let Sequences { count, steps, strides } = sequences;
+    let (units, width, cells_of_all) = (directions[0].state.inputs, directions[0].width(), sequences.cells());
+    for (direction, from_input) in directions.iter().zip(from_input.chunks_exact_mut(cells_of_all * width)) {
+        direction.input.products(cells, direction.input.inputs, &direction.input_biases, from_input);
     }
-    Arch::new().dispatch(Pass { directions, sequences, gates, states, passed });
+    if count == 1 {
+        return Arch::new().dispatch(Pass { directions, steps, gates, states, passed });
+    }
+    let from_states = &mut from_states[..count * width];
+    for (index, direction) in directions.iter().enumerate() {
+        let states = &mut states[index * count * units..][..count * units];
+        for step in 0..steps {
+            let first = index * cells_of_all + direction.place(step, steps) * strides.1;
+            direction.state.products(states, units, &direction.state_biases, from_states);
+            vector::dispatch(
+                #[inline(always)]
+                || {
+                    let sequences = states.chunks_exact_mut(units).zip(from_states.chunks_exact(width));
+                    for (sequence, (state, from_state)) in sequences.enumerate() {
+                        let cell = first + sequence * strides.0;
+                        let from_input = &from_input[cell * width..][..width];
+                        advance(state, from_state, from_input, &mut passed[cell * units..][..units]);
+                    }
+                },
+            );
+        }
+    }
 }
 
+/// The pass of a single sequence, of which a step takes as long as a call.
 struct Pass<'a> {
     directions: &'a [GatedUnits],
-    sequences: Sequences,
+    steps: usize,
     gates: &'a mut Gates,
     states: &'a mut [f32],
     passed: &'a mut [f32],
@@ -258,22 +298,17 @@ impl WithSimd for Pass<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { directions, sequences: Sequences { count, steps, strides }, gates, states, passed } = self;
-        let Gates { from_input, from_states } = gates;
-        let (units, width, cells) = (directions[0].state.inputs, directions[0].width(), count * steps);
+        let Self { directions, steps, gates: Gates { from_input, from_states }, states, passed } = self;
+        let (units, width) = (directions[0].state.inputs, directions[0].width());
+        let from_states = &mut from_states[..width];
         for step in 0..steps {
             // In turns, so that a step of one direction is computed while the other waits for its own.
             for (index, direction) in directions.iter().enumerate() {
-                let step = if direction.is_backwards { steps - 1 - step } else { step };
-                let states = &mut states[index * count * units..][..count * units];
-                let from_states = &mut from_states[..count * width];
-                direction.state.products_by(simd, states, units, &direction.state_biases, from_states);
-                let sequences = states.chunks_exact_mut(units).zip(from_states.chunks_exact(width));
-                for (sequence, (state, from_state)) in sequences.enumerate() {
-                    let cell = index * cells + sequence * strides.0 + step * strides.1;
-                    let from_input = &from_input[cell * width..][..width];
-                    advance(state, from_state, from_input, &mut passed[cell * units..][..units]);
-                }
+                let cell = index * steps + direction.place(step, steps);
+                let state = &mut states[index * units..][..units];
+                direction.state.product_by(simd, state, &direction.state_biases, from_states);
+                let from_input = &from_input[cell * width..][..width];
+                advance(state, from_states, from_input, &mut passed[cell * units..][..units]);
             }
         }
     }
@@ -283,17 +318,26 @@ impl WithSimd for Pass<'_> {
 /// `passed`, too.
 #[inline(always)]
 fn advance(state: &mut [f32], moved: &[f32], given: &[f32], passed: &mut [f32]) {
-    let units = state.len();
-    // Groups of a fixed size, so that all but the last units are computed by SIMD.
-    let (groups, rest) = state.as_chunks_mut::<UNITS>();
-    let (passed_groups, passed_rest) = passed.as_chunks_mut::<UNITS>();
-    for (group, (state, passed)) in groups.iter_mut().zip(passed_groups).enumerate() {
-        advance_units(state, units, group * UNITS, moved, given);
+    // Groups of fixed sizes, so that all but the last units are computed by SIMD.
+    let (states, rest) = state.as_chunks_mut::<LANES>();
+    let (moved, moved_rest) = moved.split_at(3 * LANES * states.len());
+    let (given, given_rest) = given.split_at(3 * LANES * states.len());
+    let (passed, passed_rest) = passed.as_chunks_mut::<LANES>();
+    let gates = moved.chunks_exact(3 * LANES).zip(given.chunks_exact(3 * LANES));
+    for ((state, passed), (moved, given)) in states.iter_mut().zip(passed).zip(gates) {
+        advance_units(state, LANES, 0, moved, given);
         *passed = *state;
     }
-    let first = units - rest.len();
-    for (unit, (state, passed)) in rest.iter_mut().zip(passed_rest).enumerate() {
-        advance_units(std::array::from_mut(state), units, first + unit, moved, given);
+    let units = rest.len();
+    let (states, last) = rest.as_chunks_mut::<UNITS>();
+    let (passed, passed_last) = passed_rest.as_chunks_mut::<UNITS>();
+    for (group, (state, passed)) in states.iter_mut().zip(passed).enumerate() {
+        advance_units(state, units, group * UNITS, moved_rest, given_rest);
+        *passed = *state;
+    }
+    let first = units - last.len();
+    for (unit, (state, passed)) in last.iter_mut().zip(passed_last).enumerate() {
+        advance_units(std::array::from_mut(state), units, first + unit, moved_rest, given_rest);
         *passed = *state;
     }
 }
@@ -360,5 +404,124 @@ fn sum(values: &[f32], of: impl Fn(f32) -> f32) -> f32 {
 fn add_to_cells(cells: &mut [f32], values: &[f32]) {
     for cell in cells.chunks_exact_mut(values.len()) {
         cell.iter_mut().zip(values).for_each(|(x, value)| *x += value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHANNELS: usize = 5;
+
+    fn value(n: usize) -> f32 {
+        ((n * n * 7 + n * 3) % 101) as f32 / 101.0 - 0.5
+    }
+
+    fn values(count: usize, first: usize) -> Vec<f32> {
+        (0..count).map(|n| value(n + first)).collect()
+    }
+
+    /// Weights and biases of a layer.
+    fn layer(inputs: usize, outputs: usize, first: usize) -> (Vec<f32>, Vec<f32>) {
+        (values(inputs * outputs, first), values(outputs, first + 7))
+    }
+
+    fn layers(units: usize, is_backwards: bool) -> [(Vec<f32>, Vec<f32>); 2] {
+        let first = 11 * usize::from(is_backwards);
+        [layer(CHANNELS, 3 * units, first), layer(units, 3 * units, first + 1)]
+    }
+
+    fn recurrence(units: usize) -> Recurrence {
+        let output = values(2 * units * CHANNELS, 5);
+        let directions = [false, true].into_iter().zip(output.chunks_exact(units * CHANNELS));
+        let directions = directions
+            .map(|(is_backwards, output)| {
+                GatedUnits::new(is_backwards, layers(units, is_backwards), output, CHANNELS)
+            })
+            .collect();
+        Recurrence { directions, biases: values(CHANNELS, 2) }
+    }
+
+    /// What the recurrence over the cells of one sequence adds to them, by its definition.
+    fn expected(units: usize, cells: &[f32]) -> Vec<f32> {
+        let count = cells.len() / CHANNELS;
+        let mut normalised = vec![0.0; cells.len()];
+        normalise(cells, CHANNELS, &mut normalised);
+        let product = |(weights, biases): &(Vec<f32>, Vec<f32>), x: &[f32]| -> Vec<f32> {
+            let of_output = |(output, bias): (usize, &f32)| {
+                bias + (0..x.len()).map(|k| weights[k * biases.len() + output] * x[k]).sum::<f32>()
+            };
+            biases.iter().enumerate().map(of_output).collect()
+        };
+        let logistic = |x: f32| 1.0 / (1.0 + libm::expf(-x));
+        let mut states = vec![0.0; count * 2 * units];
+        for (direction, is_backwards) in [false, true].into_iter().enumerate() {
+            let [input, of_state] = layers(units, is_backwards);
+            let mut state = vec![0.0; units];
+            for step in 0..count {
+                let cell = if is_backwards { count - 1 - step } else { step };
+                let given = product(&input, &normalised[cell * CHANNELS..][..CHANNELS]);
+                let moved = product(&of_state, &state);
+                for unit in 0..units {
+                    let reset = logistic(given[unit] + moved[unit]);
+                    let update = logistic(given[units + unit] + moved[units + unit]);
+                    let new = libm::tanhf(given[2 * units + unit] + reset * moved[2 * units + unit]);
+                    state[unit] = (1.0 - update) * new + update * state[unit];
+                }
+                states[(2 * cell + direction) * units..][..units].copy_from_slice(&state);
+            }
+        }
+        let output = (values(2 * units * CHANNELS, 5), values(CHANNELS, 2));
+        states.chunks_exact(2 * units).flat_map(|states| product(&output, states)).collect()
+    }
+
+    #[test]
+    fn any_number_of_units_and_of_sequences_is_computed_by_the_definition() {
+        let steps = 6;
+        for units in [1, 8, 21, 27, 48] {
+            let recurrence = recurrence(units);
+            for (count, over_frames) in [(1, false), (3, false), (5, true)] {
+                let before = values(count * steps * CHANNELS, 3);
+                let sequences = match over_frames {
+                    true => Sequences::over_frames(steps, count),
+                    false => Sequences::over_bands(count, steps),
+                };
+                let mut rows = before.clone();
+                let mut states = recurrence.initial_states(sequences);
+                recurrence.add(&mut rows, sequences, &mut states, &mut recurrence.buffers(sequences));
+                for sequence in 0..count {
+                    let cells: Vec<usize> = (0..steps)
+                        .map(|step| sequence * sequences.strides.0 + step * sequences.strides.1)
+                        .collect();
+                    let of_cells = |rows: &[f32]| -> Vec<f32> {
+                        cells.iter().flat_map(|cell| &rows[cell * CHANNELS..][..CHANNELS]).copied().collect()
+                    };
+                    let (before, found) = (of_cells(&before), of_cells(&rows));
+                    for ((found, before), added) in found.iter().zip(&before).zip(expected(units, &before)) {
+                        let error = found - before - added;
+                        assert!(error.abs() < 1e-3, "{units} units, {count} sequences: {error:e}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn frame_by_frame_is_all_frames_at_once() {
+        let (units, bands, frames) = (20, 4, 9);
+        let mut recurrence = recurrence(units);
+        recurrence.directions.truncate(1);
+        let mut grid = Grid::new(CHANNELS, bands, frames);
+        grid.values = values(grid.values.len(), 0);
+        let mut rows = grid.values.clone();
+        recurrence.add_over_frames(&mut grid);
+        let of_frame = Sequences::over_frames(1, bands);
+        let mut states = recurrence.initial_states(of_frame);
+        let mut buffers = recurrence.buffers(of_frame);
+        for row in rows.chunks_exact_mut(bands * CHANNELS) {
+            recurrence.add(row, of_frame, &mut states, &mut buffers);
+        }
+        let differences = rows.iter().zip(&grid.values).map(|(a, b)| (a - b).abs());
+        assert!(differences.fold(0.0, f32::max) < 1e-5);
     }
 }
