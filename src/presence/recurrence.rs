@@ -3,10 +3,11 @@
 
 use super::file::Parameters;
 use super::header::PresenceNetError;
-use crate::kernels::convolution::{FRAMES_AT_ONCE, Grid, fill};
+use crate::kernels::convolution::{FRAMES_AT_ONCE, Grid};
 use crate::kernels::packed_matrix::PackedMatrix;
 use crate::kernels::vector;
 use crate::parallel::*;
+use pulp::{Arch, Simd, WithSimd};
 
 /// Added to a variance before its root is divided by.
 const LEAST_VARIANCE: f32 = 1e-5;
@@ -37,7 +38,7 @@ struct GatedUnits {
 
 /// Sequences whose cells lie end to end.
 #[derive(Debug, Clone, Copy)]
-struct Sequences {
+pub(super) struct Sequences {
     count: usize,
     steps: usize,
     /// Cells from one sequence to the next, and from one step to the next.
@@ -46,22 +47,24 @@ struct Sequences {
 
 impl Sequences {
     /// Those of each frame, over its bands.
-    fn over_bands(frames: usize, bands: usize) -> Self {
+    pub(super) const fn over_bands(frames: usize, bands: usize) -> Self {
         Self { count: frames, steps: bands, strides: (bands, 1) }
     }
 
     /// Those of each band, over frames.
-    fn over_frames(frames: usize, bands: usize) -> Self {
+    pub(super) const fn over_frames(frames: usize, bands: usize) -> Self {
         Self { count: bands, steps: frames, strides: (1, bands) }
+    }
+
+    fn cells(self) -> usize {
+        self.count * self.steps
     }
 }
 
-/// Buffers for rows of frames.
+/// Buffers of a recurrence, those of its directions end to end.
 #[derive(Debug, Clone)]
 pub(super) struct Buffers {
     normalised: Vec<f32>,
-    /// Initial states of the sequences over bands, which then advance.
-    states: Vec<f32>,
     gates: Gates,
     /// States after every step.
     passed: Vec<f32>,
@@ -75,8 +78,9 @@ struct Gates {
 }
 
 impl Gates {
-    fn new(units: usize, cells: usize) -> Self {
-        Self { from_input: vec![0.0; 3 * units * cells], from_states: vec![0.0; 3 * units * cells] }
+    fn new(directions: &[GatedUnits], sequences: Sequences) -> Self {
+        let gates = |cells: usize| vec![0.0; directions.len() * cells * directions[0].width()];
+        Self { from_input: gates(sequences.cells()), from_states: gates(sequences.count) }
     }
 }
 
@@ -113,39 +117,51 @@ impl Recurrence {
         self.directions[0].state.inputs
     }
 
-    /// Buffers for rows of `frames` frames.
-    pub(super) fn buffers(&self, frames: usize, bands: usize) -> Buffers {
-        let cells = frames * bands;
+    /// Buffers for these sequences.
+    pub(super) fn buffers(&self, sequences: Sequences) -> Buffers {
+        let cells = sequences.cells();
         Buffers {
             normalised: vec![0.0; cells * self.channels()],
-            states: vec![0.0; frames * self.units()],
-            gates: Gates::new(self.units(), cells),
-            passed: vec![0.0; cells * self.units()],
+            gates: Gates::new(&self.directions, sequences),
+            passed: vec![0.0; self.directions.len() * cells * self.units()],
         }
+    }
+
+    /// States before the first step.
+    pub(super) fn initial_states(&self, sequences: Sequences) -> Vec<f32> {
+        vec![0.0; self.directions.len() * sequences.count * self.units()]
     }
 
     /// Adds the output over the bands of each frame.
     pub(super) fn add_over_bands(&self, grid: &mut Grid) {
         let (bands, row) = (grid.bands, grid.row());
+        let whole = Sequences::over_bands(FRAMES_AT_ONCE, bands);
         grid.values.par_chunks_mut(FRAMES_AT_ONCE * row).for_each_init(
-            || self.buffers(FRAMES_AT_ONCE, bands),
-            |buffers, rows| self.add_over_bands_of(rows, bands, buffers),
+            || (self.buffers(whole), self.initial_states(whole)),
+            |(buffers, states), rows| {
+                let sequences = Sequences::over_bands(rows.len() / row, bands);
+                states.fill(0.0);
+                self.add(rows, sequences, states, buffers);
+            },
         );
     }
 
-    /// Adds the output over the bands of each of some rows of frames.
-    pub(super) fn add_over_bands_of(&self, rows: &mut [f32], bands: usize, buffers: &mut Buffers) {
-        let Buffers { normalised, states, gates, passed } = buffers;
-        let cells = rows.len() / self.channels();
-        let (normalised, passed) = (&mut normalised[..rows.len()], &mut passed[..cells * self.units()]);
-        let sequences = Sequences::over_bands(cells / bands, bands);
-        let states = &mut states[..sequences.count * self.units()];
+    /// Adds the output to rows of cells; `states` are those before the first step, and then those after the last.
+    pub(super) fn add(
+        &self,
+        rows: &mut [f32],
+        sequences: Sequences,
+        states: &mut [f32],
+        buffers: &mut Buffers,
+    ) {
+        let Buffers { normalised, gates, passed } = buffers;
+        let (units, cells) = (self.units(), sequences.cells());
+        let normalised = &mut normalised[..rows.len()];
         normalise(rows, self.channels(), normalised);
+        pass(&self.directions, normalised, sequences, states, gates, passed);
         add_to_cells(rows, &self.biases);
-        for units in &self.directions {
-            states.fill(0.0);
-            units.pass(normalised, sequences, states, gates, passed);
-            units.output.add_products(passed, self.units(), rows);
+        for (direction, passed) in self.directions.iter().zip(passed.chunks_exact(cells * units)) {
+            direction.output.add_products(passed, units, rows);
         }
     }
 
@@ -165,24 +181,6 @@ impl Recurrence {
             }
         });
     }
-
-    /// States of the recurrence over frames before the first frame.
-    pub(super) fn initial_states(&self, bands: usize) -> Vec<f32> {
-        vec![0.0; bands * self.units()]
-    }
-
-    /// Adds the output of the recurrence onwards over frames to the row of the next frame; `states` are those after the frame
-    /// before.
-    pub(super) fn add_next_frame(&self, row: &mut [f32], states: &mut [f32], buffers: &mut Buffers) {
-        let Buffers { normalised, gates, passed, .. } = buffers;
-        normalise(row, self.channels(), normalised);
-        add_to_cells(row, &self.biases);
-        let sequences = Sequences::over_frames(1, row.len() / self.channels());
-        for units in &self.directions {
-            units.pass(normalised, sequences, states, gates, passed);
-            units.output.add_products(states, self.units(), row);
-        }
-    }
 }
 
 impl GatedUnits {
@@ -193,28 +191,39 @@ impl GatedUnits {
         output: &[f32],
         channels: usize,
     ) -> Self {
-        let pack = |(weights, biases): &(Vec<f32>, Vec<f32>)| PackedMatrix::new(weights, biases.len());
-        Self {
-            is_backwards,
-            input: pack(&input),
-            input_biases: input.1,
-            state: pack(&state),
-            state_biases: state.1,
-            output: PackedMatrix::new(output, channels),
-        }
+        let pack = |(weights, biases): (Vec<f32>, Vec<f32>)| {
+            let outputs = biases.len();
+            let (weights, mut biases) = (in_groups(&weights, outputs / 3), in_groups(&biases, outputs / 3));
+            let matrix = PackedMatrix::padded(&weights, outputs);
+            biases.resize(matrix.outputs, 0.0);
+            (matrix, biases)
+        };
+        let ((input, input_biases), (state, state_biases)) = (pack(input), pack(state));
+        let output = PackedMatrix::new(output, channels);
+        Self { is_backwards, input, input_biases, state, state_biases, output }
+    }
+
+    /// Number of gates of a cell, with those of no unit after the others.
+    fn width(&self) -> usize {
+        self.state.outputs
+    }
+
+    /// The place of a step in its sequence.
+    fn place(&self, step: usize, steps: usize) -> usize {
+        if self.is_backwards { steps - 1 - step } else { step }
     }
 
     /// The states after every step over frames.
     fn pass_frames(&self, cells: &[f32], bands: usize) -> Vec<f32> {
         let (units, channels) = (self.state.inputs, self.input.inputs);
         let mut passed = vec![0.0; cells.len() / channels * units];
-        let mut states = vec![0.0; bands * units];
-        let mut gates = Gates::new(units, FRAMES_AT_ONCE * bands);
         let at_once = FRAMES_AT_ONCE * bands;
+        let mut states = vec![0.0; bands * units];
+        let directions = std::slice::from_ref(self);
+        let mut gates = Gates::new(directions, Sequences::over_frames(FRAMES_AT_ONCE, bands));
         let mut advance = |(cells, passed): (&[f32], &mut [f32])| {
-            let frames = cells.len() / (bands * channels);
-            let sequences = Sequences::over_frames(frames, bands);
-            self.pass(cells, sequences, &mut states, &mut gates, passed);
+            let sequences = Sequences::over_frames(cells.len() / (bands * channels), bands);
+            pass(directions, cells, sequences, &mut states, &mut gates, passed);
         };
         let parts = cells.chunks(at_once * channels).zip(passed.chunks_mut(at_once * units));
         if self.is_backwards {
@@ -224,34 +233,50 @@ impl GatedUnits {
         }
         passed
     }
+}
 
-    /// Advances the states through all steps, and keeps those after every step.
-    fn pass(
-        &self,
-        cells: &[f32],
-        sequences: Sequences,
-        states: &mut [f32],
-        gates: &mut Gates,
-        passed: &mut [f32],
-    ) {
-        let Sequences { count, steps, strides } = sequences;
-        let (units, width) = (self.state.inputs, self.state.outputs);
-        let from_input = &mut gates.from_input[..count * steps * width];
-        let from_states = &mut gates.from_states[..count * width];
-        fill(from_input, &self.input_biases);
-        self.input.add_products(cells, self.input.inputs, from_input);
+/// Rows of three gates of so many units in the order in which [`advance`] takes them: the gates of [`LANES`] units, then those of
+/// the next.
+fn in_groups(rows: &[f32], units: usize) -> Vec<f32> {
+    let of_group = |first: usize| {
+        (0..3).flat_map(move |gate| gate * units + first..gate * units + units.min(first + LANES))
+    };
+    let order: Vec<usize> = (0..units).step_by(LANES).flat_map(of_group).collect();
+    rows.chunks_exact(order.len()).flat_map(|row| order.iter().map(|&from| row[from])).collect()
+}
+
+/// Advances the states of all directions through all steps, and keeps those after every step.
+fn pass(
+    directions: &[GatedUnits],
+    cells: &[f32],
+    sequences: Sequences,
+    states: &mut [f32],
+    gates: &mut Gates,
+    passed: &mut [f32],
+) {
+    let Gates { from_input, from_states } = gates;
+    let Sequences { count, steps, strides } = sequences;
+    let (units, width, cells_of_all) = (directions[0].state.inputs, directions[0].width(), sequences.cells());
+    for (direction, from_input) in directions.iter().zip(from_input.chunks_exact_mut(cells_of_all * width)) {
+        direction.input.products(cells, direction.input.inputs, &direction.input_biases, from_input);
+    }
+    if count == 1 {
+        return Arch::new().dispatch(Pass { directions, steps, gates, states, passed });
+    }
+    let from_states = &mut from_states[..count * width];
+    for (index, direction) in directions.iter().enumerate() {
+        let states = &mut states[index * count * units..][..count * units];
         for step in 0..steps {
-            let step = if self.is_backwards { steps - 1 - step } else { step };
-            fill(from_states, &self.state_biases);
-            self.state.add_products(states, units, from_states);
+            let first = index * cells_of_all + direction.place(step, steps) * strides.1;
+            direction.state.products(states, units, &direction.state_biases, from_states);
             vector::dispatch(
                 #[inline(always)]
                 || {
                     let sequences = states.chunks_exact_mut(units).zip(from_states.chunks_exact(width));
-                    for (index, (state, from_state)) in sequences.enumerate() {
-                        let cell = index * strides.0 + step * strides.1;
-                        advance(state, from_state, &from_input[cell * width..][..width]);
-                        passed[cell * units..][..units].copy_from_slice(state);
+                    for (sequence, (state, from_state)) in sequences.enumerate() {
+                        let cell = first + sequence * strides.0;
+                        let from_input = &from_input[cell * width..][..width];
+                        advance(state, from_state, from_input, &mut passed[cell * units..][..units]);
                     }
                 },
             );
@@ -259,18 +284,61 @@ impl GatedUnits {
     }
 }
 
-/// The next state, by what comes from the state and from the input: reset gates, update gates, candidates.
-#[inline(always)]
-fn advance(state: &mut [f32], moved: &[f32], given: &[f32]) {
-    let units = state.len();
-    // Groups of a fixed size, so that all but the last units are computed by SIMD.
-    let (groups, rest) = state.as_chunks_mut::<UNITS>();
-    for (group, state) in groups.iter_mut().enumerate() {
-        advance_units(state, units, group * UNITS, moved, given);
+/// The pass of a single sequence, of which a step takes as long as a call.
+struct Pass<'a> {
+    directions: &'a [GatedUnits],
+    steps: usize,
+    gates: &'a mut Gates,
+    states: &'a mut [f32],
+    passed: &'a mut [f32],
+}
+
+impl WithSimd for Pass<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { directions, steps, gates: Gates { from_input, from_states }, states, passed } = self;
+        let (units, width) = (directions[0].state.inputs, directions[0].width());
+        let from_states = &mut from_states[..width];
+        for step in 0..steps {
+            // In turns, so that a step of one direction is computed while the other waits for its own.
+            for (index, direction) in directions.iter().enumerate() {
+                let cell = index * steps + direction.place(step, steps);
+                let state = &mut states[index * units..][..units];
+                direction.state.product_by(simd, state, &direction.state_biases, from_states);
+                let from_input = &from_input[cell * width..][..width];
+                advance(state, from_states, from_input, &mut passed[cell * units..][..units]);
+            }
+        }
     }
-    let first = units - rest.len();
-    for (unit, state) in rest.iter_mut().enumerate() {
-        advance_units(std::array::from_mut(state), units, first + unit, moved, given);
+}
+
+/// The next state, by what comes from the state and from the input: reset gates, update gates, candidates. It is kept in
+/// `passed`, too.
+#[inline(always)]
+fn advance(state: &mut [f32], moved: &[f32], given: &[f32], passed: &mut [f32]) {
+    // Groups of fixed sizes, so that all but the last units are computed by SIMD.
+    let (states, rest) = state.as_chunks_mut::<LANES>();
+    let (moved, moved_rest) = moved.split_at(3 * LANES * states.len());
+    let (given, given_rest) = given.split_at(3 * LANES * states.len());
+    let (passed, passed_rest) = passed.as_chunks_mut::<LANES>();
+    let gates = moved.chunks_exact(3 * LANES).zip(given.chunks_exact(3 * LANES));
+    for ((state, passed), (moved, given)) in states.iter_mut().zip(passed).zip(gates) {
+        advance_units(state, LANES, 0, moved, given);
+        *passed = *state;
+    }
+    let units = rest.len();
+    let (states, last) = rest.as_chunks_mut::<UNITS>();
+    let (passed, passed_last) = passed_rest.as_chunks_mut::<UNITS>();
+    for (group, (state, passed)) in states.iter_mut().zip(passed).enumerate() {
+        advance_units(state, units, group * UNITS, moved_rest, given_rest);
+        *passed = *state;
+    }
+    let first = units - last.len();
+    for (unit, (state, passed)) in last.iter_mut().zip(passed_last).enumerate() {
+        advance_units(std::array::from_mut(state), units, first + unit, moved_rest, given_rest);
+        *passed = *state;
     }
 }
 
@@ -283,17 +351,26 @@ fn advance_units<const N: usize>(
     moved: &[f32],
     given: &[f32],
 ) {
-    let gate = |of: &[f32], gate: usize| -> [f32; N] {
-        std::array::from_fn(|unit| of[gate * units + first..][..N][unit])
-    };
-    let [moved_reset, moved_update, moved_new] = [0, 1, 2].map(|index| gate(moved, index));
-    let [given_reset, given_update, given_new] = [0, 1, 2].map(|index| gate(given, index));
+    let [moved_reset, moved_update, moved_new] = gates::<N>(moved, units, first);
+    let [given_reset, given_update, given_new] = gates::<N>(given, units, first);
     for unit in 0..N {
         let reset = vector::rough_logistic(given_reset[unit] + moved_reset[unit]);
         let update = vector::rough_logistic(given_update[unit] + moved_update[unit]);
         let new = vector::rough_tanh(given_new[unit] + reset * moved_new[unit]);
         state[unit] = new + update * (state[unit] - new);
     }
+}
+
+/// Each of the three gates of `N` of the units, from `first` on.
+#[inline(always)]
+fn gates<const N: usize>(of: &[f32], units: usize, first: usize) -> [&[f32; N]; 3] {
+    let [reset, update, new] = [first, units + first, 2 * units + first];
+    [gate(of, reset), gate(of, update), gate(of, new)]
+}
+
+#[inline(always)]
+fn gate<const N: usize>(of: &[f32], first: usize) -> &[f32; N] {
+    of[first..].first_chunk().expect("gates of all units")
 }
 
 /// Every cell with mean zero and variance one over its channels.
@@ -327,5 +404,124 @@ fn sum(values: &[f32], of: impl Fn(f32) -> f32) -> f32 {
 fn add_to_cells(cells: &mut [f32], values: &[f32]) {
     for cell in cells.chunks_exact_mut(values.len()) {
         cell.iter_mut().zip(values).for_each(|(x, value)| *x += value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHANNELS: usize = 5;
+
+    fn value(n: usize) -> f32 {
+        ((n * n * 7 + n * 3) % 101) as f32 / 101.0 - 0.5
+    }
+
+    fn values(count: usize, first: usize) -> Vec<f32> {
+        (0..count).map(|n| value(n + first)).collect()
+    }
+
+    /// Weights and biases of a layer.
+    fn layer(inputs: usize, outputs: usize, first: usize) -> (Vec<f32>, Vec<f32>) {
+        (values(inputs * outputs, first), values(outputs, first + 7))
+    }
+
+    fn layers(units: usize, is_backwards: bool) -> [(Vec<f32>, Vec<f32>); 2] {
+        let first = 11 * usize::from(is_backwards);
+        [layer(CHANNELS, 3 * units, first), layer(units, 3 * units, first + 1)]
+    }
+
+    fn recurrence(units: usize) -> Recurrence {
+        let output = values(2 * units * CHANNELS, 5);
+        let directions = [false, true].into_iter().zip(output.chunks_exact(units * CHANNELS));
+        let directions = directions
+            .map(|(is_backwards, output)| {
+                GatedUnits::new(is_backwards, layers(units, is_backwards), output, CHANNELS)
+            })
+            .collect();
+        Recurrence { directions, biases: values(CHANNELS, 2) }
+    }
+
+    /// What the recurrence over the cells of one sequence adds to them, by its definition.
+    fn expected(units: usize, cells: &[f32]) -> Vec<f32> {
+        let count = cells.len() / CHANNELS;
+        let mut normalised = vec![0.0; cells.len()];
+        normalise(cells, CHANNELS, &mut normalised);
+        let product = |(weights, biases): &(Vec<f32>, Vec<f32>), x: &[f32]| -> Vec<f32> {
+            let of_output = |(output, bias): (usize, &f32)| {
+                bias + (0..x.len()).map(|k| weights[k * biases.len() + output] * x[k]).sum::<f32>()
+            };
+            biases.iter().enumerate().map(of_output).collect()
+        };
+        let logistic = |x: f32| 1.0 / (1.0 + libm::expf(-x));
+        let mut states = vec![0.0; count * 2 * units];
+        for (direction, is_backwards) in [false, true].into_iter().enumerate() {
+            let [input, of_state] = layers(units, is_backwards);
+            let mut state = vec![0.0; units];
+            for step in 0..count {
+                let cell = if is_backwards { count - 1 - step } else { step };
+                let given = product(&input, &normalised[cell * CHANNELS..][..CHANNELS]);
+                let moved = product(&of_state, &state);
+                for unit in 0..units {
+                    let reset = logistic(given[unit] + moved[unit]);
+                    let update = logistic(given[units + unit] + moved[units + unit]);
+                    let new = libm::tanhf(given[2 * units + unit] + reset * moved[2 * units + unit]);
+                    state[unit] = (1.0 - update) * new + update * state[unit];
+                }
+                states[(2 * cell + direction) * units..][..units].copy_from_slice(&state);
+            }
+        }
+        let output = (values(2 * units * CHANNELS, 5), values(CHANNELS, 2));
+        states.chunks_exact(2 * units).flat_map(|states| product(&output, states)).collect()
+    }
+
+    #[test]
+    fn any_number_of_units_and_of_sequences_is_computed_by_the_definition() {
+        let steps = 6;
+        for units in [1, 8, 21, 27, 48] {
+            let recurrence = recurrence(units);
+            for (count, over_frames) in [(1, false), (3, false), (5, true)] {
+                let before = values(count * steps * CHANNELS, 3);
+                let sequences = match over_frames {
+                    true => Sequences::over_frames(steps, count),
+                    false => Sequences::over_bands(count, steps),
+                };
+                let mut rows = before.clone();
+                let mut states = recurrence.initial_states(sequences);
+                recurrence.add(&mut rows, sequences, &mut states, &mut recurrence.buffers(sequences));
+                for sequence in 0..count {
+                    let cells: Vec<usize> = (0..steps)
+                        .map(|step| sequence * sequences.strides.0 + step * sequences.strides.1)
+                        .collect();
+                    let of_cells = |rows: &[f32]| -> Vec<f32> {
+                        cells.iter().flat_map(|cell| &rows[cell * CHANNELS..][..CHANNELS]).copied().collect()
+                    };
+                    let (before, found) = (of_cells(&before), of_cells(&rows));
+                    for ((found, before), added) in found.iter().zip(&before).zip(expected(units, &before)) {
+                        let error = found - before - added;
+                        assert!(error.abs() < 1e-3, "{units} units, {count} sequences: {error:e}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn frame_by_frame_is_all_frames_at_once() {
+        let (units, bands, frames) = (20, 4, 9);
+        let mut recurrence = recurrence(units);
+        recurrence.directions.truncate(1);
+        let mut grid = Grid::new(CHANNELS, bands, frames);
+        grid.values = values(grid.values.len(), 0);
+        let mut rows = grid.values.clone();
+        recurrence.add_over_frames(&mut grid);
+        let of_frame = Sequences::over_frames(1, bands);
+        let mut states = recurrence.initial_states(of_frame);
+        let mut buffers = recurrence.buffers(of_frame);
+        for row in rows.chunks_exact_mut(bands * CHANNELS) {
+            recurrence.add(row, of_frame, &mut states, &mut buffers);
+        }
+        let differences = rows.iter().zip(&grid.values).map(|(a, b)| (a - b).abs());
+        assert!(differences.fold(0.0, f32::max) < 1e-5);
     }
 }

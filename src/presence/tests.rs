@@ -60,31 +60,42 @@ fn silence_and_a_single_frame_have_odds() {
 
 #[test]
 fn damaged_files_are_refused() {
-    let good = include_bytes!("../../models/presence-16k.safetensors");
-    let read = |bytes: &[u8]| PresenceNet::from_bytes(bytes).unwrap_err();
-    assert!(matches!(read(&good[..good.len() / 2]), PresenceNetError::File(TensorFileError::Bytes(_))));
-    let text = String::from_utf8_lossy(&good[8..600]).into_owned();
-    // The same number of bytes each, so that the rest of the file keeps its place.
-    let with = |from: &str, to: &str| {
-        assert!(from.len() == to.len() && text.contains(from), "{text}");
-        let at = good.windows(from.len()).position(|window| window == from.as_bytes()).unwrap();
-        let mut bytes = good.to_vec();
-        bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
-        bytes
-    };
-    let channels = with(r#"\"channels\": 64"#, r#"\"channels\": 63"#);
-    assert!(matches!(read(&channels), PresenceNetError::Size { .. }));
-    let huge = with(r#"\"over_frames\": 64"#, r#"\"over_frames\":9e9"#);
-    assert!(matches!(read(&huge), PresenceNetError::File(TensorFileError::Metadata("header"))));
-    let none = with(r#"\"over_bands\": 40"#, r#"\"over_bands\":  0"#);
-    assert!(matches!(read(&none), PresenceNetError::Range { name: "over_bands", value: 0, .. }));
-    let many = with(r#"\"turns\": 3,"#, r#"\"turns\":99,"#);
-    assert!(matches!(read(&many), PresenceNetError::Range { name: "turns", value: 99, .. }));
-    let brief = with(r#"\"window_seconds\": 0.064"#, r#"\"window_seconds\": 1e-09"#);
-    assert!(matches!(read(&brief), PresenceNetError::File(TensorFileError::Metadata("window_seconds"))));
-    // Biases, scales and weights follow the header in the order of their sizes' types: the last values are weights.
-    let length = usize::try_from(u64::from_le_bytes(*good.first_chunk().unwrap())).unwrap();
-    let mut infinite = good.to_vec();
-    infinite[8 + length..][..4].copy_from_slice(&f32::INFINITY.to_le_bytes());
-    assert!(matches!(read(&infinite), PresenceNetError::Value { name: "scales", index: 0, .. }));
+    let whole = &include_bytes!("../../models/presence-16k.safetensors")[..];
+    let causal = &include_bytes!("../../models/presence-live-16k.safetensors")[..];
+    for (good, kind, other) in [(whole, Kind::WHOLE, Kind::CAUSAL), (causal, Kind::CAUSAL, Kind::WHOLE)] {
+        assert!(Network::read(good, &kind).is_ok());
+        let read = |bytes: &[u8]| Network::read(bytes, &kind).unwrap_err();
+        let half = &good[..good.len() / 2];
+        assert!(matches!(read(half), PresenceNetError::File(TensorFileError::Bytes(_))));
+        let swapped = Network::read(good, &other).unwrap_err();
+        assert!(matches!(swapped, PresenceNetError::File(TensorFileError::Metadata("format"))), "{swapped}");
+        // The same number of bytes each, so that the rest of the file keeps its place.
+        let with = |name: &str, value: &str| {
+            let key = format!(r#"\"{name}\":"#);
+            let at = good.windows(key.len()).position(|window| window == key.as_bytes()).unwrap() + key.len();
+            let length = good[at..].iter().position(|&byte| byte == b',').unwrap();
+            let mut bytes = good.to_vec();
+            bytes[at..at + length].copy_from_slice(format!("{value:>length$}").as_bytes());
+            read(&bytes)
+        };
+        assert!(matches!(with("channels", "1"), PresenceNetError::Size { .. }));
+        let huge = with("over_frames", "9e9");
+        assert!(matches!(huge, PresenceNetError::File(TensorFileError::Metadata("header"))));
+        for name in ["channels", "over_bands", "over_frames", "turns"] {
+            let none = with(name, "0");
+            assert!(matches!(none, PresenceNetError::Range { name: of, value: 0, .. } if of == name));
+        }
+        assert!(matches!(with("turns", "99"), PresenceNetError::Range { name: "turns", value: 99, .. }));
+        for name in ["near", "after"] {
+            let none = with(name, "[0]");
+            assert!(matches!(none, PresenceNetError::Range { name: of, value: 0, .. } if of == name));
+        }
+        let brief = with("window_seconds", "1e-09");
+        assert!(matches!(brief, PresenceNetError::File(TensorFileError::Metadata("window_seconds"))));
+        // Biases, scales and weights follow the header in the order of their sizes' types: the last values are weights.
+        let length = usize::try_from(u64::from_le_bytes(*good.first_chunk().unwrap())).unwrap();
+        let mut infinite = good.to_vec();
+        infinite[8 + length..][..4].copy_from_slice(&f32::INFINITY.to_le_bytes());
+        assert!(matches!(read(&infinite), PresenceNetError::Value { name: "scales", index: 0, .. }));
+    }
 }

@@ -4,18 +4,21 @@ use crate::kernels::convolution::Convolution;
 use crate::kernels::vector;
 use crate::presence::header::PresenceNetError;
 use crate::presence::network::{Kind, Network, activation};
-use crate::presence::recurrence::{Buffers, Recurrence};
+use crate::presence::recurrence::{Buffers, Sequences};
 use crate::presence::sizes::{FEATURES, GROUP, PLACES};
 use std::ops::Range;
 
 /// Inputs of a place.
 pub(super) const INPUTS: usize = FEATURES * GROUP;
 
-/// A network that knows the past alone.
+/// The network's two recurrences of a turn see a frame as one sequence of bands, and as the next step of as many sequences.
+const SEQUENCES: [Sequences; 2] = [Sequences::over_bands(1, PLACES), Sequences::over_frames(1, PLACES)];
+
+/// A network of the past alone.
 #[derive(Debug, Clone)]
 pub(super) struct CausalNetwork(Network);
 
-/// What it remembers of a sequence of frames.
+/// What is kept of a sequence of frames.
 #[derive(Debug, Clone)]
 pub(super) struct Memory {
     first: History,
@@ -31,6 +34,8 @@ pub(super) struct Rows {
     pub input: Vec<f32>,
     near: Vec<f32>,
     branch: Vec<f32>,
+    /// States of the recurrence over bands.
+    states: Vec<f32>,
     /// Of the recurrence over bands, and over frames.
     buffers: [Buffers; 2],
     pub output: Vec<f32>,
@@ -49,7 +54,7 @@ impl CausalNetwork {
         Memory {
             first: History::new(first),
             near: histories(near),
-            states: turns.iter().map(|[_, over_frames]| over_frames.initial_states(PLACES)).collect(),
+            states: turns.iter().map(|[_, over_frames]| over_frames.initial_states(SEQUENCES[1])).collect(),
             after: histories(after),
         }
     }
@@ -62,7 +67,8 @@ impl CausalNetwork {
             near: row((PLACES + 2) * first.outputs),
             branch: row(PLACES * first.outputs),
             // All turns have the same size.
-            buffers: turns[0].each_ref().map(|recurrence: &Recurrence| recurrence.buffers(1, PLACES)),
+            states: turns[0][0].initial_states(SEQUENCES[0]),
+            buffers: [0, 1].map(|index| turns[0][index].buffers(SEQUENCES[index])),
             output: row(PLACES * last.outputs),
         }
     }
@@ -70,17 +76,18 @@ impl CausalNetwork {
     /// Computes `rows.output`, the log odds on all places, from the frame in `rows.input`.
     pub(super) fn forward(&self, memory: &mut Memory, rows: &mut Rows) {
         let Network { first, places, near: before, turns, after, last } = &self.0;
-        let Rows { input, near, branch, buffers: [of_bands, of_frames], output } = rows;
+        let Rows { input, near, branch, states: of_bands, buffers, output } = rows;
         let inside = first.outputs..(PLACES + 1) * first.outputs;
         first.next_frame(memory.first.past(), input, branch);
         memory.first.keep(input);
         let biased = branch.iter().zip(places).map(|(x, bias)| activation(x + bias));
         near[inside.clone()].iter_mut().zip(biased).for_each(|(near, x)| *near = x);
         residual(before, &mut memory.near, near, inside.clone(), branch);
-        for ([over_bands, over_frames], states) in turns.iter().zip(&mut memory.states) {
+        for ([over_bands, over_frames], of_frames) in turns.iter().zip(&mut memory.states) {
             let row = &mut near[inside.clone()];
-            over_bands.add_over_bands_of(row, PLACES, of_bands);
-            over_frames.add_next_frame(row, states, of_frames);
+            of_bands.fill(0.0);
+            over_bands.add(row, SEQUENCES[0], of_bands, &mut buffers[0]);
+            over_frames.add(row, SEQUENCES[1], of_frames, &mut buffers[1]);
         }
         residual(after, &mut memory.after, near, inside.clone(), branch);
         last.next_frame(&[], &near[inside], output);

@@ -18,6 +18,19 @@ fn the_odds_are_those_of_the_training_framework() {
 }
 
 #[test]
+fn after_a_reset_the_odds_are_those_of_the_start() {
+    let mut live = CausalPresenceNet::built_in(257, 0.008).unwrap();
+    let power = &spectrum(257)[..47 * 257];
+    let mut odds = || -> Vec<Vec<f32>> {
+        let odds = power.chunks_exact(257).map(|power| live.log_odds(power).to_vec()).collect();
+        live.reset();
+        odds
+    };
+    // An odd number of frames: the next one would be another sequence's turn.
+    assert_eq!(odds(), odds());
+}
+
+#[test]
 fn the_quiet_is_the_quantile_of_the_levels() {
     let mut quiet_levels = QuietLevels::new(0.008);
     let (mut random, mut quiet) = (SeedTree::new(2).rng(0), [0.0]);
