@@ -6,9 +6,11 @@ Sources, licences and checksums are in sources.toml. A source is a git repositor
 download`. Writes OUT/speech/VOICE__*.flac (16 kHz) and OUT/noise/KIND__*.flac (native rate), mono, and a manifest.csv in each: source,
 path, SHA-256 of the original file, licence. A source that is done is not done again; with other settings it is.
 
-At most `cap` clips and `minutes` are taken of a voice or kind. Noises below `rate` Hz are left out; with `join`, noises shorter than
-a second are put one after another. A voice is taken when its quiet frames are `snr` dB below its loud ones, when so many (`voiced`) of the loud ones are periodic, and
-when it lasts `min` to `max` s. Needs git, dpkg-deb, apt-get; ffmpeg for G.722.
+At most `cap` clips and `minutes` are taken of a voice or kind. Noises below `rate` Hz are left out; with `join`, noises that are
+too short are put one after another. A noise gives one clip of at most 40 s; with `pieces`, a longer one at most so many. A voice is
+taken when its quiet frames are `snr` dB below its loud ones, when so many (`voiced`) of the loud ones are periodic, and when it lasts
+`min` to `max` s. What an earlier source gave is left out. A source that is `like` another has its keys where it has none.
+Needs git, dpkg-deb, apt-get; ffmpeg for G.722 and AAC.
 """
 
 import argparse
@@ -20,6 +22,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 import zipfile
 
@@ -30,8 +33,10 @@ import soxr
 RATE = 16000
 MAX_RATE = 48000  # of noise, Hz
 COLUMNS = "file label seconds rate source path sha256 licence".split()
-DEFAULTS = dict(snr=25.0, voiced=0.3, min=0.5, max=15.0, cap=10**6, minutes=10**6, rate=0, join=False)
+DEFAULTS = dict(snr=25.0, voiced=0.3, min=0.5, max=15.0, cap=10**6, minutes=10**6, rate=0, join=False, pieces=1)
+FFMPEG_ENDINGS = (".g722", ".m4a")
 NOISE_SECONDS = (1.0, 40.0)
+SHORT_SECONDS = (0.05, 1.2)  # of the noises that are joined
 JOINED_SECONDS, GAP_SECONDS, JOINED_DB = 12.0, (0.15, 0.6), (-8.0, 0.0)
 
 
@@ -84,9 +89,11 @@ def package_files(source, folder):
 
 def decoded(data, path):
     """Mono samples and their rate."""
-    if path.endswith(".g722"):
-        raw = command("ffmpeg", "-v", "error", "-f", "g722", "-i", "-", "-f", "s16le", "-", input=data)
-        return np.frombuffer(raw, "<i2") / 32768.0, 16000
+    if path.endswith(FFMPEG_ENDINGS):
+        with tempfile.NamedTemporaryFile(suffix=os.path.splitext(path)[1]) as f:
+            f.write(data)
+            f.flush()
+            data = command("ffmpeg", "-v", "error", "-i", f.name, "-f", "wav", "-c:a", "pcm_s16le", "-")
     x, rate = sf.read(io.BytesIO(data), always_2d=True)
     mono, loud = x.mean(1), x[:, (x**2).sum(0).argmax()]
     return (mono if (mono**2).sum() > 0.1 * (loud**2).sum() else loud), rate
@@ -145,7 +152,15 @@ def speech_of(x, rate, source):
     return y * min(1.0, 0.9 / np.abs(y).max()), None
 
 
+def parts_of(x, rate, pieces):
+    """Of a long noise at most so many parts, equally far apart, of the longest that is taken; all of another."""
+    length = int(NOISE_SECONDS[1] * rate)
+    count = min(pieces, round(len(x) / length))
+    return [x[int(i * len(x) / count) :][:length] for i in range(count)] if count > 1 else [x]
+
+
 def noise_of(x, rate):
+    """The clip to keep, or why not."""
     on = np.flatnonzero(np.abs(x) > 1e-4)
     x = x[on[0] : on[-1] + 1] if len(on) else x[:0]
     x = x[: int(NOISE_SECONDS[1] * rate)]
@@ -178,25 +193,32 @@ def label_of(source, match):
     return None if kept_apart(label) else label
 
 
-def gather(source, out, clones, packages):
-    """Writes the clips of one source; its rows of the manifest."""
+def resolved(sources):
+    """Sources with the keys of those that they are `like`."""
+    by_name = {source["name"]: source for source in sources}
+    whole = [{**(by_name[source["like"]] if "like" in source else {}), **source} for source in sources]
+    return [{key: value for key, value in source.items() if key != "like"} for source in whole]
+
+
+def gather(source, out, clones, packages, taken=()):
+    """Writes the clips of one source without recordings whose SHA-256 is `taken`; its rows of the manifest."""
     source = {**DEFAULTS, **source}
     files = git_files(source, clones) if "repository" in source else package_files(source, packages)
     order = sorted(files, key=lambda file: hashlib.sha1(file[0].encode()).hexdigest())
-    rows, seen, dropped, of_label, seconds, short = [], set(), {}, {}, {}, {}
+    rows, seen, dropped, of_label, seconds, short = [], set(taken), {}, {}, {}, {}
     folder = os.path.join(out, source["kind"])
     os.makedirs(folder, exist_ok=True)
     speech = source["kind"] == "speech"
 
-    def keep(label, y, rate, path, digest):
-        name = f"{label}__{source['name']}-{digest[:12]}.flac"
+    def keep(label, y, rate, path, digest, number=0):
+        name = f"{label}__{source['name']}-{digest[:12]}{f'-{number}' if number else ''}.flac"
         sf.write(os.path.join(folder, name), y, rate, subtype="PCM_16")
         of_label[label] = of_label.get(label, 0) + 1
         seconds[label] = seconds.get(label, 0) + len(y) / rate
         origin = source.get("repository", source.get("package"))
         rows.append((name, label, f"{len(y) / rate:.2f}", rate, origin, path, digest, source["licence"]))
 
-    full = lambda label: of_label.get(label, 0) >= source["cap"] or seconds.get(label, 0) >= 60 * source["minutes"]
+    full = lambda label: of_label.get(label, 0) >= source["cap"] or seconds.get(label, 0) > 60 * source["minutes"]
     for path, read in order:
         match = re.search(source["files"], path)
         label = match and label_of(source, match)
@@ -214,19 +236,23 @@ def gather(source, out, clones, packages):
             continue
         if rate > MAX_RATE:
             x, rate = soxr.resample(x, rate, MAX_RATE, "VHQ"), MAX_RATE
-        y, why = speech_of(x, rate, source) if speech else noise_of(x, rate)
+        if speech:
+            clips = [speech_of(x, rate, source)]
+        else:
+            clips = [noise_of(part, rate) for part in parts_of(x, rate, source["pieces"])]
         if rate < source["rate"]:
-            why = "sample rate"
-        elif why and source["join"] and np.abs(x).max() > 0.01:
+            clips = [(None, "sample rate")]
+        elif clips[0][1] and source["join"] and len(x) and np.abs(x).max() > 0.01:
             on = np.flatnonzero(np.abs(x) > 1e-3)
             piece = x[on[0] : on[-1] + 1]
-            if 0.05 * rate <= len(piece) < NOISE_SECONDS[0] * rate:
+            if SHORT_SECONDS[0] * rate <= len(piece) < SHORT_SECONDS[1] * rate:
                 short.setdefault((label, rate), []).append((piece, path, digest))
                 continue
-        if why:
-            dropped[why] = dropped.get(why, 0) + 1
-            continue
-        keep(label, y, RATE if speech else rate, path, digest)
+        for number, (y, why) in enumerate(clips):
+            if why:
+                dropped[why] = dropped.get(why, 0) + 1
+            else:
+                keep(label, y, RATE if speech else rate, path, digest, number)
     for (label, rate), pieces in short.items():
         for y, paths, digest in joined(pieces, rate):
             if not full(label):
@@ -244,7 +270,7 @@ def main():
     a.add_argument("--only", nargs="*", help="names of sources")
     a = a.parse_args()
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "sources.toml"), "rb") as f:
-        sources = tomllib.load(f)["source"]
+        sources = resolved(tomllib.load(f)["source"])
     state = os.path.join(a.out, "done")
     os.makedirs(state, exist_ok=True)
     merged = {"speech": [], "noise": []}
@@ -254,7 +280,8 @@ def main():
         if not os.path.exists(done):
             if a.only is not None and source["name"] not in a.only:
                 continue
-            rows = gather(source, a.out, a.clones, a.packages or os.path.join(a.out, "packages"))
+            taken = {row[COLUMNS.index("sha256")] for rows in merged.values() for row in rows}
+            rows = gather(source, a.out, a.clones, a.packages or os.path.join(a.out, "packages"), taken)
             with open(done + ".part", "w") as f:
                 json.dump(rows, f)
             os.replace(done + ".part", done)

@@ -14,6 +14,7 @@ import csv
 import glob
 import json
 import os
+import re
 
 import numpy as np
 import soundfile as sf
@@ -132,8 +133,8 @@ def noise_files(data, folders, full_band):
         for f in sorted(glob.glob(os.path.join(folder, "*__*"))):
             base = os.path.basename(f)
             stem, ending = os.path.splitext(base)
-            # gather.py adds a checksum to the name of the source.
-            if folder in folders and stem.split("__")[1].rsplit("-", 1)[0] in apart:
+            # gather.py adds a checksum to the name of the source, and a number to the pieces of one recording.
+            if folder in folders and re.sub(r"-[0-9a-f]{12}(-\d+)?$", "", stem.split("__")[1]) in apart:
                 continue
             if ending in ENDINGS and not (full_band and rates.get(base, FULL) < 44100):
                 taken.setdefault(stem, (base.split("__")[0], f))

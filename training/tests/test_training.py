@@ -36,13 +36,14 @@ def test_nothing_of_the_development_sets_is_prepared(tmp_path):
     from prepare import noise_files, speech_files
 
     kept = ("dev/voices16.txt", "dev/noise/wind-outdoor__forest__1.opus", "dev/speech48/jo__x.flac", "dev_expressive/mia__cry-x.flac")
-    noise = ("noise/wind__forest-0a1b.flac", "noise/wind__meadow-0a1b.flac")
+    sums = ("0a1b2c3d4e5f", "0a1b2c3d4e5f-1", "012345678901-2")
+    noise = [f"noise/wind__{source}-{end}.flac" for source in ("forest", "meadow") for end in sums]
     for name in (*kept, *noise, "speech/jo__1.flac", "speech/mia__1.flac", "speech/lee__1.flac"):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     found = noise_files(str(tmp_path), [str(tmp_path / "noise")], False)
-    assert [os.path.basename(f) for _, f in found] == ["wind__meadow-0a1b.flac"]
+    assert sorted(os.path.basename(f) for _, f in found) == sorted(f"wind__meadow-{end}.flac" for end in sums)
     assert [voice for voice, _ in speech_files(str(tmp_path), [str(tmp_path / "speech")], False)] == ["lee"]
 
 

@@ -1,0 +1,85 @@
+"""Clips of a small repository: pieces, minutes, and recordings that other sources gave."""
+
+import subprocess
+
+import numpy as np
+import pytest
+import soundfile as sf
+
+import gather
+
+RATE = 4000
+SECONDS = {"rain/long.wav": 210, "rain/half.wav": 30, "rain/third.wav": 20, "wind/long.wav": 45, "wind/half.wav": 30}
+KINDS = [["rain", "steady-rain"], [".", "wind"]]
+
+
+@pytest.fixture(scope="module")
+def clones(tmp_path_factory):
+    """A folder with a clone, and its commit."""
+    folder = tmp_path_factory.mktemp("clones")
+    tree = folder / "someone+sounds"
+    rng = np.random.default_rng(0)
+    for name, seconds in SECONDS.items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        sf.write(tree / name, 0.1 * rng.standard_normal(seconds * RATE), RATE)
+
+    def git(*words):
+        return gather.command("git", "-C", str(tree), "-c", "user.name=a", "-c", "user.email=a@b", *words).decode().strip()
+
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-q", "-m", "sounds")
+    return str(folder), git("rev-parse", "HEAD")
+
+
+def rows_of(clones, out, taken=(), **keys):
+    source = dict(name="sounds", kind="noise", repository="someone/sounds", commit=clones[1], files="wav$", licence="CC0")
+    rows = gather.gather({**source, "kinds": KINDS, **keys}, str(out), clones[0], "", taken)
+    for name, _, seconds, rate, *_ in rows:
+        assert sf.info(out / "noise" / name).frames == pytest.approx(float(seconds) * rate, abs=0.01 * rate)
+    return rows
+
+
+def test_a_long_recording_gives_as_many_pieces_as_asked_for(clones, tmp_path):
+    for pieces, expected in ((1, 1), (3, 3), (9, 5)):
+        rows = [row for row in rows_of(clones, tmp_path, pieces=pieces) if row[5] == "rain/long.wav"]
+        assert [float(row[2]) for row in rows] == [40] * expected
+        stem = f"steady-rain__sounds-{rows[0][6][:12]}"
+        assert [row[0] for row in rows] == [f"{stem}{f'-{i}' if i else ''}.flac" for i in range(expected)]
+    x = np.arange(210.0)
+    assert [part[0] for part in gather.parts_of(x, 1, 3)] == [0, 70, 140]
+
+
+def test_of_each_kind_so_many_minutes_are_taken(clones, tmp_path):
+    rows = rows_of(clones, tmp_path, minutes=0.6)
+    for kind in ("steady-rain", "wind"):
+        seconds = [float(row[2]) for row in rows if row[1] == kind]
+        assert sum(seconds) >= 36 > sum(seconds[:-1])
+    assert len(rows) < len(SECONDS) == len(rows_of(clones, tmp_path))
+
+
+def test_what_an_earlier_source_gave_is_left_out(clones, tmp_path):
+    first = rows_of(clones, tmp_path, files="^rain")
+    later = rows_of(clones, tmp_path, taken={row[6] for row in first})
+    assert {row[5] for row in later} == {name for name in SECONDS if name.startswith("wind")}
+
+
+def test_a_source_has_the_keys_of_the_one_that_it_is_like():
+    first = dict(name="a", kind="noise", kinds=KINDS, commit="1")
+    assert gather.resolved([first, dict(name="b", like="a", commit="2")])[1] == dict(name="b", kind="noise", kinds=KINDS, commit="2")
+    with pytest.raises(KeyError):
+        gather.resolved([dict(name="b", like="a")])
+
+
+def test_other_formats_are_decoded(tmp_path):
+    x = 0.3 * np.sin(np.arange(RATE * 4) * 0.3)
+    sf.write(tmp_path / "a.wav", x, RATE * 4)
+    for ending in (".m4a", ".g722"):
+        try:
+            words = ["ffmpeg", "-v", "error", "-i", tmp_path / "a.wav", "-ar", "16000", tmp_path / f"a{ending}"]
+            subprocess.run(words, check=True)
+        except FileNotFoundError:
+            pytest.skip("no ffmpeg")
+        y, rate = gather.decoded((tmp_path / f"a{ending}").read_bytes(), f"a{ending}")
+        assert rate == 16000 and len(y) == pytest.approx(RATE * 4, rel=0.2)
+        assert y.std() == pytest.approx(x.std(), rel=0.1)
