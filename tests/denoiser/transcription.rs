@@ -36,7 +36,7 @@ fn a_voice_with_little_noise_is_left_as_it_is() {
     let (rate, voice) = voice();
     let (spared, whole) =
         (likeness_db("transcription", &voice, rate), likeness_db("listening", &voice, rate));
-    assert!(spared > 60.0 && whole < 40.0, "{spared} dB, {whole} dB in all");
+    assert!(spared > 60.0 && whole < 45.0, "{spared} dB, {whole} dB in all");
 }
 
 #[test]
