@@ -196,7 +196,11 @@ fn add_blocks<'a, S: Simd, const R: usize, const B: usize, const C: usize>(
         }
     }
     for (input, row) in rows.enumerate() {
-        let values = seen.map(|seen| simd.splat_f32s(seen[input]));
+        // Not by `map`, which is a call where it is not inlined.
+        let mut values = [simd.splat_f32s(0.0); C];
+        for (value, seen) in values.iter_mut().zip(&seen) {
+            *value = simd.splat_f32s(seen[input]);
+        }
         for (sums, block) in sums.iter_mut().zip(&row[..B]) {
             let weights = S::as_simd_f32s(&block.0).0;
             for (sums, value) in sums.iter_mut().zip(values) {
