@@ -186,9 +186,12 @@ mod tests {
 
     #[test]
     fn settings_are_read_as_they_were_written() {
-        for settings in
-            [Settings::fast(), Settings::fast_model_alone(), Settings::normal_model_alone(), Settings::published()]
-        {
+        for settings in [
+            Settings::fast(),
+            Settings::fast_model_alone(),
+            Settings::normal_model_alone(),
+            Settings::published(),
+        ] {
             let text = serde_json::to_string(&settings).unwrap();
             assert_eq!(serde_json::from_str::<Settings>(&text).unwrap(), settings);
         }
