@@ -22,6 +22,7 @@ from network import (
     WINDOW,
     CausalPresenceNet,
     PresenceNet,
+    ends_of,
     features_of,
     interpolation,
 )
@@ -32,11 +33,6 @@ def quantised(w):
     """Whole numbers (the same shape) and their scale for every output."""
     scale = w.flatten(1).abs().amax(1).clamp(min=1e-30) / 127
     return torch.round(w / scale.reshape(-1, *[1] * (w.dim() - 1))), scale
-
-
-def directions(recurrence):
-    """How the names of the weights of each direction end."""
-    return ("l0", "l0_reverse") if recurrence.bidirectional else ("l0",)
 
 
 class Writer:
@@ -74,7 +70,7 @@ class Writer:
     def turn(self, turn):
         """A recurrence, the scale and shift of its normalisation folded in."""
         norm, units = turn.norm, turn.recurrence
-        for end in directions(units):
+        for end in ends_of(units):
             w, b = getattr(units, f"weight_ih_{end}"), getattr(units, f"bias_ih_{end}")
             b.data = b.data + w.data @ norm.bias.data
             w.data = w.data * norm.weight.data
@@ -113,9 +109,7 @@ def listened(net, power, bands, is_live):
     """The log odds on bands of all frames (frames x BANDS) that the program finds for these powers (frames x bins)."""
     if not is_live:
         return net(torch.from_numpy(features_of(power, bands))[None])[0]
-    # Frames are 8 ms apart, those of a sequence 16 ms: two sequences take turns.
-    seen = torch.from_numpy(live.features_of(power, bands, live.FRAME_HOP))
-    return net(torch.stack([seen[:, ::2], seen[:, 1::2]])).transpose(0, 1).reshape(len(power), BANDS)
+    return live.in_turns(net, torch.from_numpy(live.features_of(power, bands, live.FRAME_HOP))[None])[0]
 
 
 def spectrum(bins):

@@ -59,6 +59,16 @@ def features(power, half, hop=HOP):
     return seen * there[:, None]
 
 
+def in_turns(net, seen):
+    """The log odds (n x frames x BANDS) of features (n x FEATURES x frames x BANDS) of frames FRAME_HOP apart, as the program finds them:
+    as the network takes frames HOP apart, so many sequences take turns."""
+    turns = HOP // FRAME_HOP
+    odds = seen.new_empty(len(seen), *seen.shape[2:])
+    for turn in range(turns):
+        odds[:, turn::turns] = net(seen[:, :, turn::turns])
+    return odds
+
+
 def features_of(power, bands, hop=HOP):
     """The same of one recording in numpy: frames x bins -> FEATURES x frames x BANDS."""
     full = np.zeros((1, len(power), BINS), np.float32)

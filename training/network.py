@@ -88,14 +88,14 @@ def features_of(power, bands):
     return features(torch.from_numpy(full), torch.tensor([bands == HALF_BANDS]))[0].numpy()
 
 
-def on_places(x, pair=PAIR):
+def on_places(x, pair):
     """Features (n, FEATURES, frames, BANDS) -> (n, FEATURES * pair * GROUP, frames / pair, PLACES)."""
     n, _, t, _ = x.shape
     x = x.reshape(n, FEATURES, t // pair, pair, PLACES, GROUP).permute(0, 1, 3, 5, 2, 4)
     return x.reshape(n, FEATURES * pair * GROUP, t // pair, PLACES).contiguous(memory_format=torch.channels_last)
 
 
-def on_bands(x, pair=PAIR):
+def on_bands(x, pair):
     """(n, pair * GROUP, frames / pair, PLACES) -> (n, frames, BANDS)."""
     n, _, t, _ = x.shape
     return x.reshape(n, pair, GROUP, t, PLACES).permute(0, 3, 1, 4, 2).reshape(n, t * pair, BANDS)
@@ -111,6 +111,11 @@ class Near(nn.Conv2d):
     def forward(self, x):
         # With two taps, the padding at the end would be the future.
         return super().forward(x)[:, :, : x.shape[2]]
+
+
+def ends_of(recurrence):
+    """How the names of the weights of each direction end."""
+    return ("l0", "l0_reverse") if recurrence.bidirectional else ("l0",)
 
 
 class Turn(nn.Module):

@@ -6,6 +6,8 @@ import torch.nn.functional as F
 import triton
 import triton.language as tl
 
+from network import ends_of
+
 SEQUENCES, ROWS = 16, 32  # of a program
 
 
@@ -70,6 +72,12 @@ def logistic(x):
 
 
 @triton.jit
+def three(at, distance, mask):
+    """What lies at three places so far apart: one value for each gate."""
+    return tl.load(at, mask, 0), tl.load(at + distance, mask, 0), tl.load(at + 2 * distance, mask, 0)
+
+
+@triton.jit
 def cells_of(count, inner, outer, step, steps, BLOCK: tl.constexpr):
     """Where the sequences of this program begin, which of them there are, and the distance from step to step of its direction."""
     sequence = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -92,35 +100,27 @@ def forward_kernel(
     # From unit k (rows) to unit j of a gate (columns).
     w = weights + direction * 3 * UNITS * UNITS + unit[None] * UNITS + unit[:, None]
     square = real[None] & real[:, None]
-    wr = tl.load(w, square, 0)
-    wz = tl.load(w + UNITS * UNITS, square, 0)
-    wn = tl.load(w + 2 * UNITS * UNITS, square, 0)
+    wr, wz, wn = three(w, UNITS * UNITS, square)
     b = biases + direction * 4 * UNITS + unit
-    br = tl.load(b, real, 0)[None]
-    bz = tl.load(b + UNITS, real, 0)[None]
-    bn = tl.load(b + 2 * UNITS, real, 0)[None]
-    bh = tl.load(b + 3 * UNITS, real, 0)[None]
+    br, bz, bn = three(b, UNITS, real)
+    bh = tl.load(b + 3 * UNITS, real, 0)
     g = gates + (cell[:, None] * DIRECTIONS + direction) * 3 * UNITS + unit[None]
     o = out + (cell[:, None] * DIRECTIONS + direction) * UNITS + unit[None]
     s = saved + (cell[:, None] * DIRECTIONS + direction) * 5 * UNITS + unit[None]
     over = step * DIRECTIONS * UNITS
     last = tl.full((BLOCK, 1), steps - 1, tl.int32)
     h = tl.zeros((BLOCK, PADDED), tl.float32)
-    xr = tl.load(g, mask, 0)
-    xz = tl.load(g + UNITS, mask, 0)
-    xn = tl.load(g + 2 * UNITS, mask, 0)
+    xr, xz, xn = three(g, UNITS, mask)
     for k in range(steps):
         # The next step's values arrive while this one computes.
         ahead = mask & (k < last)
         g += 3 * over
-        next_r = tl.load(g, ahead, 0)
-        next_z = tl.load(g + UNITS, ahead, 0)
-        next_n = tl.load(g + 2 * UNITS, ahead, 0)
+        next_r, next_z, next_n = three(g, UNITS, ahead)
         seen = h.to(kind)
-        r = logistic(xr.to(tl.float32) + br + tl.dot(seen, wr, input_precision="ieee"))
-        z = logistic(xz.to(tl.float32) + bz + tl.dot(seen, wz, input_precision="ieee"))
-        hn = bh + tl.dot(seen, wn, input_precision="ieee")
-        n = 2 * logistic(2 * (xn.to(tl.float32) + bn + r * hn)) - 1
+        r = logistic(xr.to(tl.float32) + br[None] + tl.dot(seen, wr, input_precision="ieee"))
+        z = logistic(xz.to(tl.float32) + bz[None] + tl.dot(seen, wz, input_precision="ieee"))
+        hn = bh[None] + tl.dot(seen, wn, input_precision="ieee")
+        n = 2 * logistic(2 * (xn.to(tl.float32) + bn[None] + r * hn)) - 1
         h = n + z * (h - n)
         tl.store(s, r.to(kind), mask)
         tl.store(s + UNITS, z.to(kind), mask)
@@ -148,9 +148,7 @@ def backward_kernel(
     # From unit j of a gate (rows) back to unit k (columns).
     w = weights + direction * 3 * UNITS * UNITS + unit[:, None] * UNITS + unit[None]
     square = real[None] & real[:, None]
-    wr = tl.load(w, square, 0)
-    wz = tl.load(w + UNITS * UNITS, square, 0)
-    wn = tl.load(w + 2 * UNITS * UNITS, square, 0)
+    wr, wz, wn = three(w, UNITS * UNITS, square)
     d = of_out + (cell[:, None] * DIRECTIONS + direction) * UNITS + unit[None]
     s = saved + (cell[:, None] * DIRECTIONS + direction) * 5 * UNITS + unit[None]
     g = of_gates + (cell[:, None] * DIRECTIONS + direction) * 3 * UNITS + unit[None]
@@ -163,9 +161,7 @@ def backward_kernel(
     sum_n = tl.zeros((BLOCK, PADDED), tl.float32)
     sum_h = tl.zeros((BLOCK, PADDED), tl.float32)
     dout = tl.load(d, mask, 0)
-    r = tl.load(s, mask, 0)
-    z = tl.load(s + UNITS, mask, 0)
-    n = tl.load(s + 2 * UNITS, mask, 0)
+    r, z, n = three(s, UNITS, mask)
     hn = tl.load(s + 3 * UNITS, mask, 0)
     before = tl.load(s + 4 * UNITS, mask, 0)
     for k in range(steps):
@@ -173,9 +169,7 @@ def backward_kernel(
         d -= over
         s -= 5 * over
         next_dout = tl.load(d, ahead, 0)
-        next_r = tl.load(s, ahead, 0)
-        next_z = tl.load(s + UNITS, ahead, 0)
-        next_n = tl.load(s + 2 * UNITS, ahead, 0)
+        next_r, next_z, next_n = three(s, UNITS, ahead)
         next_hn = tl.load(s + 3 * UNITS, ahead, 0)
         next_before = tl.load(s + 4 * UNITS, ahead, 0)
         r, z, n, hn = r.to(tl.float32), z.to(tl.float32), n.to(tl.float32), hn.to(tl.float32)
@@ -254,8 +248,7 @@ def run(norm, units, x, over_frames):
     """The outputs of gated recurrent units (`torch.nn.GRU`, batches first) of x (examples, frames, places, channels), normalised
     (`torch.nn.LayerNorm`), over frames or over places."""
     kind = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else x.dtype
-    ends = ("l0", "l0_reverse") if units.bidirectional else ("l0",)
-    of = lambda name: torch.stack([getattr(units, f"{name}_{end}") for end in ends])
+    of = lambda name: torch.stack([getattr(units, f"{name}_{end}") for end in ends_of(units)])
     # Scale and shift of the normalisation are the weights'.
     weights = of("weight_ih")
     outer = (of("bias_ih") + weights @ norm.bias).unflatten(1, (3, -1))

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from safetensors.numpy import load_file, safe_open
 
-from export import directions
-from network import PLACES
+from network import PLACES, ends_of
 from train import Run
 
 
@@ -45,7 +44,7 @@ def fill(net, path):
         reader.convolution(layer)
     for turn in net.turns:
         units = turn.recurrence
-        for end in directions(units):
+        for end in ends_of(units):
             for part in ("ih", "hh"):
                 reader.matrix(getattr(units, f"weight_{part}_{end}"), getattr(units, f"bias_{part}_{end}"))
         reader.matrix(turn.join.weight, turn.join.bias)

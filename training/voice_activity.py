@@ -34,15 +34,12 @@ INITIAL_LOUDEST, LOUDEST_SECONDS, MIN_LEVEL = -4.6, 5.0, -9.0
 
 @torch.no_grad()
 def log_odds(net, noisy, half):
-    """Log odds (examples x frames x BANDS) of frames FRAME_HOP apart, in two sequences that take turns, and mean powers."""
+    """Log odds (examples x frames x BANDS) of frames FRAME_HOP apart, and mean powers."""
     hop = live.FRAME_HOP
     analysis, _ = live.windows(hop)
     power = live.frames(noisy, analysis, hop).abs() ** 2
     power[half, :, HALF:] = 0
-    seen = live.features(power, half, hop)
-    odds = torch.empty(len(noisy), power.shape[1], BANDS)
-    for turn in range(2):
-        odds[:, turn::2] = net(seen[:, :, turn::2])
+    odds = live.in_turns(net, live.features(power, half, hop))
     bins = torch.where(half, HALF, power.shape[2])[:, None]
     return odds.numpy(), (power.sum(2) / bins).numpy()
 
