@@ -5,9 +5,12 @@
 //! two covariances are diagonalised jointly, and exactly so, as there are two; expectation maximisation in that basis is that
 //! of FastMNMF (Sekiguchi et al. 2020) with two sources. The gain that the denoiser finds for all channels together is the
 //! prior of which part of a bin is speech, so that no permutation has to be resolved.
+//!
+//! What this finds is the target of a [`LinearFilter`], whose output is denoised once more.
 
 mod bin;
 mod hermitian;
+mod linear;
 mod microphones;
 #[cfg(test)]
 mod tests;
@@ -15,6 +18,7 @@ mod tests;
 use crate::parallel::*;
 use crate::transform::Spectrogram;
 use bin::{BinFilter, Frame};
+pub(crate) use linear::LinearFilter;
 pub use microphones::MicrophoneFault;
 pub(crate) use microphones::Microphones;
 use num_complex::Complex;

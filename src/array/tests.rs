@@ -147,3 +147,74 @@ fn channels_that_say_the_same_are_filtered_by_the_gain() {
         assert!((ratio - f64::from(gain.max(floor))).abs() < 0.1, "{gain} {floor}: {ratio}");
     }
 }
+
+/// One bin of a voice and two noises in four channels, all with an echo a frame later: more than a single frame can tell apart.
+struct EchoingScene {
+    /// The voice in every channel.
+    images: Vec<Spectrogram>,
+    mixture: Vec<Spectrogram>,
+    /// The voice with errors.
+    estimate: Vec<Spectrogram>,
+}
+
+fn echoing_scene(frames: usize, seed: u64) -> EchoingScene {
+    let mut random = SeedTree::new(seed).rng(0);
+    let sources: [Vec<Value>; 3] = [0, 1, 2].map(|_| (0..=frames).map(|_| normal(&mut random)).collect());
+    let image = |source: &[Value], random: &mut _| -> Vec<Value> {
+        let [direct, echo] = [normal(random), normal(random) * 0.5];
+        (1..=frames).map(|t| direct * source[t] + echo * source[t - 1]).collect()
+    };
+    let spectrogram = |values: &[Value]| {
+        Spectrogram::from_values(1, values.iter().map(|x| Complex::new(x.re as f32, x.im as f32)).collect())
+    };
+    let mut scene = EchoingScene { images: Vec::new(), mixture: Vec::new(), estimate: Vec::new() };
+    for _ in 0..CHANNELS {
+        let [voice, first, second] = sources.each_ref().map(|source| image(source, &mut random));
+        let mut add = |values: &[Value], level: f64| -> Vec<Value> {
+            values.iter().map(|x| x + normal(&mut random) * level).collect()
+        };
+        let sum: Vec<Value> = (0..frames).map(|t| voice[t] + first[t] + second[t]).collect();
+        scene.mixture.push(spectrogram(&add(&sum, 0.01)));
+        scene.estimate.push(spectrogram(&add(&voice, 0.5)));
+        scene.images.push(spectrogram(&voice));
+    }
+    scene
+}
+
+/// Error of each of some spectrograms, together, dB.
+fn spectrogram_error_db(found: &[Spectrogram], voice: &[Spectrogram]) -> f64 {
+    let all = |channels: &[Spectrogram]| -> Vec<Value> {
+        channels.iter().flat_map(|channel| channel.as_slice()).map(widen).collect()
+    };
+    error_db(all(found).into_iter(), &all(voice))
+}
+
+#[test]
+fn a_constant_filter_keeps_directions_and_echoes_of_an_estimate_and_not_its_errors() {
+    let EchoingScene { images, mixture, estimate } = echoing_scene(1_000, 6);
+    let found = LinearFilter::new(CHANNELS, 1).filter(&mixture, &estimate, 0..1_000);
+    let [before, after] = [&estimate, &found].map(|channels| spectrogram_error_db(channels, &images));
+    assert!(after < before - 15.0, "{before} dB before, {after} dB after");
+}
+
+#[test]
+fn a_short_last_block_keeps_the_constant_filter() {
+    let EchoingScene { images, mixture, estimate } = echoing_scene(410, 7);
+    let rest = |channels: &[Spectrogram], first: usize| -> Vec<Spectrogram> {
+        let rest = |channel: &Spectrogram| Spectrogram::from_values(1, channel.as_slice()[first..].to_vec());
+        channels.iter().map(rest).collect()
+    };
+    let mut filter = LinearFilter::new(CHANNELS, 1);
+    filter.filter(&mixture, &estimate, 0..400);
+    // The last frame before them borders on the rest.
+    let found = filter.filter(&rest(&mixture, 399), &rest(&estimate, 399), 1..11);
+    let kept = spectrogram_error_db(&found, &rest(&images, 400));
+    let alone = LinearFilter::new(CHANNELS, 1).filter(&rest(&mixture, 399), &rest(&estimate, 399), 1..11);
+    let alone = spectrogram_error_db(&alone, &rest(&images, 400));
+    assert!(kept < alone - 3.0 && kept < -11.0, "{kept} dB, {alone} dB without the block before");
+    // Silence is silent, and so are channels without a target.
+    let silence = vec![Spectrogram::new(1, 3); CHANNELS];
+    assert!(filter.filter(&silence, &silence, 0..3) == silence);
+    let mut filter = LinearFilter::new(CHANNELS, 1);
+    assert!(filter.filter(&silence, &silence, 0..3) == silence);
+}

@@ -3,6 +3,7 @@
 mod memory;
 mod output;
 mod record;
+mod second_pass;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ use crate::wiener::sparing;
 use memory::{BlockGains, BlockMemory, OVERLAP_FRAMES};
 use output::Output;
 use record::Record;
+use second_pass::SecondPass;
 use std::sync::Arc;
 
 /// Frames with a mean power below this fraction of that of their block count as digital silence.
@@ -38,9 +40,17 @@ pub struct DenoiseStream {
     /// From frames to samples.
     output: Output,
     /// Of several microphones.
-    array: Option<SpatialFilter>,
+    array: Option<Array>,
     /// What is reported.
     record: Record,
+}
+
+/// What is done with several microphones.
+struct Array {
+    filter: SpatialFilter,
+    /// The input without offset and impulses, sample by sample with the output of the filter.
+    inputs: Output,
+    second_pass: SecondPass,
 }
 
 /// Intermediate results: every `every` Gibbs sweeps, `show` receives the number of sweeps and the samples by channel.
@@ -74,14 +84,15 @@ impl DenoiseStream {
     }
 
     /// Maximum number of samples per channel that have been pushed and not returned after a [`push`](Self::push): about
-    /// two blocks.
+    /// two blocks, or five of an array.
     #[must_use]
     pub fn latency(&self) -> usize {
         let stft = self.front_end.stft();
         // Less than a block of samples, less than a block of frames, and what later frames overlap. Blocks advance by
         // a block without its overlap, so at most that many frames wait.
         let frames = BLOCK_FRAMES - OVERLAP_FRAMES;
-        self.block_samples() - 1 + frames * stft.hop() + stft.window() - stft.hop()
+        let latency = self.block_samples() - 1 + frames * stft.hop() + stft.window() - stft.hop();
+        latency + self.array.as_ref().map_or(0, |array| array.second_pass.latency())
     }
 
     /// Starts the noise estimate from the profile of a noise section.
@@ -102,7 +113,8 @@ impl DenoiseStream {
     }
 
     /// Filters the channels as those of one microphone array from now on, which should be the start: a multichannel Wiener filter with
-    /// the gain of all channels as prior gives the speech in each channel.
+    /// the gain of all channels as prior gives the speech in each channel. In a second pass the channels are filtered linearly towards it,
+    /// and denoised.
     ///
     /// # Errors
     /// [`DenoiseError::ArrayChannels`] unless there are 2 to 16 channels.
@@ -111,7 +123,12 @@ impl DenoiseStream {
         if !ARRAY_CHANNELS.contains(&found) {
             return Err(DenoiseError::ArrayChannels { found });
         }
-        self.array = Some(SpatialFilter::new(found, self.front_end.stft().bins()));
+        let stft = self.front_end.stft();
+        self.array = Some(Array {
+            filter: SpatialFilter::new(found, stft.bins()),
+            inputs: Output::new(stft, found),
+            second_pass: SecondPass::new(Arc::clone(&self.separator), stft.sample_rate(), found)?,
+        });
         Ok(())
     }
 
@@ -156,12 +173,22 @@ impl DenoiseStream {
     /// Statistics of the blocks so far.
     #[must_use]
     pub fn summary(&self) -> Summary {
-        Summary {
+        let mut summary = Summary {
             reverberation_seconds: self.memory.reverberation_seconds(),
             clicks: self.front_end.clicks,
             heavy_tailed_blocks: self.front_end.heavy_tailed_blocks,
             ..self.record.summary()
+        };
+        if let Some(array) = &self.array {
+            let second = array.second_pass.stream.summary();
+            summary.snr_after_db = second.snr_after_db;
+            summary.expected_sdr_db = second.expected_sdr_db;
+            summary.noise_after_dbfs = second.noise_after_dbfs;
+            summary.monte_carlo.add(&second.monte_carlo);
+            summary.divergences += second.divergences;
+            summary.counters.add(&second.counters);
         }
+        summary
     }
 
     /// Takes the next samples of every channel and returns the finished ones, which may be fewer or more.
@@ -183,12 +210,15 @@ impl DenoiseStream {
         progress: &mut dyn ProgressCallback,
     ) -> Result<Vec<Vec<f32>>, DenoiseError> {
         self.front_end.push(block)?;
+        let done = self.second_pass_seconds();
+        let first_pass =
+            &mut |seconds: f64| progress.report(done.map_or(seconds, |done| (seconds + done) / 2.0));
         while self.front_end.next_block() {
             while self.front_end.frames() >= BLOCK_FRAMES {
-                self.separate(BLOCK_FRAMES, false, progress, None)?;
+                self.separate(BLOCK_FRAMES, false, first_pass, None)?;
             }
         }
-        Ok(self.output.take())
+        self.finished(false, progress)
     }
 
     /// Ends the recording and returns the remaining samples.
@@ -217,17 +247,54 @@ impl DenoiseStream {
         snapshots: Option<SampleSnapshots>,
     ) -> Result<Vec<Vec<f32>>, DenoiseError> {
         self.front_end.finish()?;
+        let done = self.second_pass_seconds();
+        let first_pass =
+            &mut |seconds: f64| progress.report(done.map_or(seconds, |done| (seconds + done) / 2.0));
         // A last block may be longer than others, but not short.
         while self.front_end.frames() > BLOCK_FRAMES * 3 / 2 {
-            self.separate(BLOCK_FRAMES, false, progress, None)?;
+            self.separate(BLOCK_FRAMES, false, first_pass, None)?;
         }
         let pending = self.front_end.frames();
         if pending > 0 {
             let snapshots = snapshots.filter(|snapshots| snapshots.every > 0 && self.memory.frames_done == 0);
-            self.separate(pending, true, progress, snapshots)?;
+            self.separate(pending, true, first_pass, snapshots)?;
         }
-        self.output.finish(self.front_end.stft(), self.front_end.samples());
-        Ok(self.output.take())
+        let (stft, samples) = (self.front_end.stft(), self.front_end.samples());
+        self.output.finish(stft, samples);
+        if let Some(array) = &mut self.array {
+            array.inputs.finish(stft, samples);
+        }
+        self.finished(true, progress)
+    }
+
+    /// The finished samples; those of an array after the second pass.
+    fn finished(
+        &mut self,
+        last: bool,
+        progress: &mut dyn ProgressCallback,
+    ) -> Result<Vec<Vec<f32>>, DenoiseError> {
+        let found = self.output.take();
+        let done = self.seconds_done();
+        let Some(Array { inputs, second_pass, .. }) = &mut self.array else {
+            return Ok(found);
+        };
+        let progress = &mut |seconds: f64| progress.report((done + seconds) / 2.0);
+        let mut speech = second_pass.push(&inputs.take(), &found, progress)?;
+        if last {
+            let rest = second_pass.finish(progress)?;
+            speech.iter_mut().zip(rest).for_each(|(speech, rest)| speech.extend(rest));
+        }
+        Ok(speech)
+    }
+
+    /// Duration of the finished part, s.
+    fn seconds_done(&self) -> f64 {
+        self.memory.frames_done as f64 * self.front_end.stft().grid().frame_seconds
+    }
+
+    /// Duration of the part that the second pass has finished, s; `None` without one.
+    fn second_pass_seconds(&self) -> Option<f64> {
+        self.array.as_ref().map(|array| array.second_pass.stream.seconds_done())
     }
 
     /// Separates the first `frames` waiting frames, and synthesises them up to the overlap with the next block.
@@ -250,7 +317,10 @@ impl DenoiseStream {
         let first = self.memory.frames_done == 0;
         self.record.add_frames(self.front_end.stft(), &spectra, &gains, first, last);
         match &mut self.array {
-            Some(array) => array.filter(&mut spectra, &gains.gain, &gains.applied, OVERLAP_FRAMES),
+            Some(array) => {
+                array.inputs.push(spectra.clone());
+                array.filter.filter(&mut spectra, &gains.gain, &gains.applied, OVERLAP_FRAMES);
+            }
             None => spectra.iter_mut().for_each(|channel| weight(channel, &gains.applied)),
         }
         self.output.push(spectra);
@@ -268,7 +338,7 @@ impl DenoiseStream {
     ) -> Result<BlockGains, DenoiseError> {
         let grid = self.front_end.stft().grid();
         let (bins, settings) = (grid.bins, &self.separator.settings);
-        let before = self.memory.frames_done as f64 * grid.frame_seconds;
+        let before = self.seconds_done();
         // Silence takes no sweeps, but can be cancelled too.
         progress::report(progress, before)?;
         let (gain_std, model_gain) = (self.record.gain_std.is_some(), self.record.levels.is_some());

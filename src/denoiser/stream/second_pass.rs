@@ -1,0 +1,150 @@
+//! The second pass over the channels of an array.
+
+use super::{DenoiseStream, Output};
+use crate::array::LinearFilter;
+use crate::denoiser::DenoiseError;
+use crate::denoiser::block::Separator;
+use crate::signal::progress::ProgressCallback;
+use crate::transform::{Analyser, Spectrogram, Stft};
+use std::sync::Arc;
+
+/// The window of the linear filter, s, which spans most echoes of a room.
+const WINDOW_SECONDS: f64 = 0.256;
+/// Frames that are filtered at a time, a quarter of a window apart: 12 s.
+const FRAMES: usize = 187;
+/// Louder samples, 600 dB above full scale, are limited: sums of them would overflow.
+const LOUDEST: f32 = 1e30;
+
+/// Filters the channels linearly towards what the first pass found, and denoises the result. That has less noise than any channel, so
+/// that the network finds more of the voice in it.
+pub(super) struct SecondPass {
+    stft: Stft,
+    inputs: Channels,
+    /// What the first pass found in each channel.
+    found: Channels,
+    filter: LinearFilter,
+    /// Number of frames, 0 or 1, that are kept from the last block as they border on the next.
+    kept: usize,
+    filtered: Output,
+    /// Samples so far.
+    samples: u64,
+    /// Denoises what is filtered.
+    pub stream: Box<DenoiseStream>,
+}
+
+/// Channels on their way to frames.
+struct Channels {
+    analysers: Vec<Analyser>,
+    frames: Vec<Spectrogram>,
+}
+
+impl Channels {
+    fn new(stft: &Stft, channels: usize) -> Self {
+        Self {
+            analysers: (0..channels).map(|_| stft.analyser()).collect(),
+            frames: vec![Spectrogram::new(stft.bins(), 0); channels],
+        }
+    }
+
+    fn push(&mut self, samples: &[Vec<f32>]) {
+        for ((analyser, frames), samples) in self.analysers.iter_mut().zip(&mut self.frames).zip(samples) {
+            let limited: Vec<f32> = samples.iter().map(|sample| sample.clamp(-LOUDEST, LOUDEST)).collect();
+            analyser.push(&limited, frames);
+        }
+    }
+
+    /// Completes the frames that overlap the end.
+    fn finish(&mut self) {
+        for (analyser, frames) in self.analysers.drain(..).zip(&mut self.frames) {
+            analyser.finish(frames);
+        }
+    }
+
+    /// Number of frames that wait.
+    fn waiting(&self) -> usize {
+        self.frames[0].frames()
+    }
+
+    fn remove(&mut self, frames: usize) {
+        self.frames.iter_mut().for_each(|channel| drop(channel.split_front(frames)));
+    }
+}
+
+impl SecondPass {
+    pub(super) fn new(
+        separator: Arc<Separator>,
+        sample_rate: u32,
+        channels: usize,
+    ) -> Result<Self, DenoiseError> {
+        let stft = Stft::new(sample_rate, WINDOW_SECONDS)?;
+        Ok(Self {
+            inputs: Channels::new(&stft, channels),
+            found: Channels::new(&stft, channels),
+            filter: LinearFilter::new(channels, stft.bins()),
+            kept: 0,
+            filtered: Output::new(&stft, channels),
+            samples: 0,
+            stream: Box::new(DenoiseStream::new(separator, sample_rate, channels)?),
+            stft,
+        })
+    }
+
+    /// Maximum number of samples that have been pushed and not returned.
+    pub(super) fn latency(&self) -> usize {
+        // The last frame that is complete waits for its neighbour.
+        FRAMES * self.stft.hop() + self.stft.window() + self.stream.latency()
+    }
+
+    /// Takes the next samples of every channel and what the first pass found in them, and returns finished ones.
+    pub(super) fn push(
+        &mut self,
+        inputs: &[Vec<f32>],
+        found: &[Vec<f32>],
+        progress: &mut dyn ProgressCallback,
+    ) -> Result<Vec<Vec<f32>>, DenoiseError> {
+        self.samples += inputs[0].len() as u64;
+        self.inputs.push(inputs);
+        self.found.push(found);
+        // One more than is filtered, as neighbours count.
+        while self.inputs.waiting() > self.kept + FRAMES {
+            self.filter(FRAMES);
+        }
+        self.denoise_filtered(progress)
+    }
+
+    /// Ends the recording and returns the remaining samples.
+    pub(super) fn finish(
+        &mut self,
+        progress: &mut dyn ProgressCallback,
+    ) -> Result<Vec<Vec<f32>>, DenoiseError> {
+        self.inputs.finish();
+        self.found.finish();
+        let rest = self.inputs.waiting() - self.kept;
+        if rest > 0 {
+            self.filter(rest);
+        }
+        self.filtered.finish(&self.stft, self.samples);
+        let mut speech = self.denoise_filtered(progress)?;
+        let rest = self.stream.finish_with_progress(progress)?;
+        speech.iter_mut().zip(rest).for_each(|(speech, rest)| speech.extend(rest));
+        Ok(speech)
+    }
+
+    /// Filters the next `frames` frames.
+    fn filter(&mut self, frames: usize) {
+        let end = self.kept + frames;
+        self.filtered.push(self.filter.filter(&self.inputs.frames, &self.found.frames, self.kept..end));
+        self.inputs.remove(end - 1);
+        self.found.remove(end - 1);
+        self.kept = 1;
+    }
+
+    fn denoise_filtered(
+        &mut self,
+        progress: &mut dyn ProgressCallback,
+    ) -> Result<Vec<Vec<f32>>, DenoiseError> {
+        let filtered = self.filtered.take();
+        let filtered: Vec<&[f32]> = filtered.iter().map(Vec::as_slice).collect();
+        self.stream.push_with_progress(&filtered, progress)
+    }
+}
