@@ -2,11 +2,13 @@
 """Several microphones in simulated rooms: `denoise --channels array` beside one microphone, FastMNMF2 and AuxIVA.
 
     pip install numpy scipy soundfile soxr pesq pystoi pyroomacoustics
-    python eval/arrays.py denoise DATA OUT [--mixtures 12] [--first 0] [--counts 2 4 8] [--circle]
+    python eval/arrays.py denoise DATA OUT [--mixtures 12] [--first 0] [--counts 2 4 8] [--circle | --rooms RESPONSES] [--alone]
 
 DATA holds dev/speech16 and dev/noise. Rooms of 4 to 8 m, 0.25 to 0.6 s of reverberation; 2 or 4 microphones in a row 5 cm apart, 8 (with
 --circle, all) in a circle of 20 cm; a voice at 0.8 to 2.5 m; one noise, two, or one from 12 directions; 5 and 0 dB in turn; 8 s at 16 kHz.
-Truth is the reverberant voice at the first microphone. Of FastMNMF2 and AuxIVA, the output that is nearest to the truth counts.
+RESPONSES is the folder impulse_dataset of github.com/kitamura-laboratory/impResDataset: a music room and an open lounge with a voice and
+one or two noises, measured with two or three rows of four microphones 1 cm apart. The rows count from the first on.
+Truth is the reverberant voice at the first microphone. With --alone, denoise alone is scored. Of FastMNMF2 and AuxIVA, the output that is nearest to the truth counts.
 """
 
 import argparse
@@ -19,7 +21,7 @@ import soundfile as sf
 import soxr
 from pesq import pesq
 from pystoi import stoi
-from scipy.signal import istft, stft
+from scipy.signal import fftconvolve, istft, stft
 
 RATE, SECONDS = 16_000, 8
 LENGTH = RATE * SECONDS
@@ -82,11 +84,32 @@ def mixture(count, index, voices, noises, circle=False):
         noise = heard([np.roll(drawn[0], i * LENGTH // 12) for i in range(12)], around)
     else:
         noise = heard(drawn, [place() for _ in drawn])
+    return kind, *mixed(voice, noise, (5, 0)[index % 2], random)
+
+
+def measured_mixture(count, index, voices, noises, responses):
+    """The same with measured responses, in every room and arrangement in turn."""
+    random = np.random.default_rng([count, index])
+    arrangements = sorted({file.name.split("_target")[0] for file in responses.glob("*_target_ir_*.wav")})
+    arrangement = arrangements[index % len(arrangements)]
+
+    def heard(signal, source):
+        files = sorted(responses.glob(f"{arrangement}_{source}_ir_*.wav"), key=lambda file: int(file.stem.split("_")[-1]))
+        return np.stack([fftconvolve(signal, read(file))[:LENGTH] for file in files[:count]])
+
+    kind = ("one noise", "two noises")[(index + index // len(arrangements)) % 2]
+    voice = heard(voice_of(random.choice(voices)), "target")
+    drawn = [noise_of(random.choice(noises)) for _ in range(2 if kind == "two noises" else 1)]
+    noise = sum(heard(signal, f"int{number}") for number, signal in enumerate(drawn, 1))
+    return kind, *mixed(voice, noise, (5, 0)[index // 2 % 2], random)
+
+
+def mixed(voice, noise, snr, random):
+    """The voice at the first microphone, and all microphones, with noise of their own."""
     noise += 1e-3 * noise.std() * random.standard_normal(noise.shape)
-    snr = (5, 0)[index % 2]
     noise *= np.sqrt((voice[0] ** 2).sum() / (noise[0] ** 2).sum()) * 10 ** (-snr / 20)
     scale = 0.5 / np.abs(voice + noise).max()
-    return kind, scale * voice[0], scale * (voice + noise).T
+    return scale * voice[0], scale * (voice + noise).T
 
 
 def si_sdr(truth, found):
@@ -122,7 +145,10 @@ def arguments(description, mixtures, first):
 def main():
     parser = arguments(__doc__, mixtures=12, first=0)
     parser.add_argument("--counts", type=int, nargs="+", default=(2, 4, 8), metavar="COUNT", help="of microphones")
-    parser.add_argument("--circle", action="store_true", help="all microphones in a circle of 20 cm")
+    places = parser.add_mutually_exclusive_group()
+    places.add_argument("--circle", action="store_true", help="all microphones in a circle of 20 cm")
+    places.add_argument("--rooms", type=Path, metavar="RESPONSES", help="measured rooms")
+    parser.add_argument("--alone", action="store_true", help="without FastMNMF2 and AuxIVA")
     given = parser.parse_args()
     voices = sorted((given.data / "dev/speech16").iterdir())
     noises = sorted((given.data / "dev/noise").iterdir())
@@ -132,14 +158,18 @@ def main():
             (folder / name).mkdir(parents=True, exist_ok=True)
         truths = {}
         for index in range(given.first, given.first + given.mixtures):
-            kind, truth, samples = mixture(count, index, voices, noises, given.circle or count > 4)
+            if given.rooms:
+                kind, truth, samples = measured_mixture(count, index, voices, noises, given.rooms)
+            else:
+                kind, truth, samples = mixture(count, index, voices, noises, given.circle or count > 4)
             truths[f"{index:03d}.wav"] = kind, truth
             sf.write(folder / "all" / f"{index:03d}.wav", samples, RATE, "FLOAT")
             sf.write(folder / "first" / f"{index:03d}.wav", samples[:, 0], RATE, "FLOAT")
         for source, name, options in (("first", "one", []), ("all", "shared", []), ("all", "array", ["--channels", "array"])):
             subprocess.run([given.denoise, folder / source, "-o", folder / name, "-q", "--force", *options], check=True)
         scores = {}
-        for name in ("noisy", "one", "shared", "array", "FastMNMF2", "AuxIVA"):
+        peers = () if given.alone else ("FastMNMF2", "AuxIVA")
+        for name in ("noisy", "one", "shared", "array", *peers):
             rows = []
             for file, (kind, truth) in truths.items():
                 if name in ("FastMNMF2", "AuxIVA"):
