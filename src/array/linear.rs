@@ -1,6 +1,7 @@
 //! A filter that is constant in time, and linear: what of the microphones tells of the voice that is known from elsewhere.
 
 use super::hermitian::{Matrix, Value};
+use super::{column, place};
 use crate::parallel::*;
 use crate::transform::Spectrogram;
 use num_complex::Complex;
@@ -43,35 +44,18 @@ impl LinearFilter {
         targets: &[Spectrogram],
         span: Range<usize>,
     ) -> Vec<Spectrogram> {
-        let (channels, bins, frames) = (self.channels, self.bins.len(), span.len());
         let of_bins: Vec<Vec<Complex<f32>>> = self
             .bins
             .par_iter_mut()
             .enumerate()
             .map(|(bin, regression)| {
-                let column = |spectra: &[Spectrogram]| -> Vec<Value> {
-                    let frames = 0..spectra[0].frames();
-                    frames
-                        .flat_map(|t| spectra.iter().map(move |channel| widened(channel.frame(t)[bin])))
-                        .collect()
-                };
-                regression.filter(&column(inputs), &column(targets), span.clone())
+                regression.filter(&column(inputs, bin), &column(targets, bin), span.clone())
             })
             .collect();
-        let mut filtered = vec![Spectrogram::new(bins, frames); channels];
-        for (channel, spectrogram) in filtered.iter_mut().enumerate() {
-            for (t, frame) in spectrogram.as_mut_slice().chunks_exact_mut(bins).enumerate() {
-                for (value, of_bin) in frame.iter_mut().zip(&of_bins) {
-                    *value = of_bin[t * channels + channel];
-                }
-            }
-        }
+        let mut filtered = vec![Spectrogram::new(self.bins.len(), span.len()); self.channels];
+        place(&of_bins, &mut filtered);
         filtered
     }
-}
-
-fn widened(x: Complex<f32>) -> Value {
-    Complex::new(x.re.into(), x.im.into())
 }
 
 /// One bin.
@@ -104,7 +88,7 @@ impl BinRegression {
 
     /// The filtered frames `span` (frames x channels), by a filter that is fitted to them and to those before.
     fn filter(&mut self, inputs: &[Value], targets: &[Value], span: Range<usize>) -> Vec<Complex<f32>> {
-        let share = (MEMORY_FRAMES / self.frames.max(MEMORY_FRAMES)).min(1.0);
+        let share = MEMORY_FRAMES / self.frames.max(MEMORY_FRAMES);
         self.covariance.values.iter_mut().for_each(|sum| *sum *= share);
         self.with_targets.iter_mut().flatten().for_each(|sum| *sum *= share);
         self.frames = share * self.frames + span.len() as f64;

@@ -18,6 +18,7 @@ mod tests;
 use crate::parallel::*;
 use crate::transform::Spectrogram;
 use bin::{BinFilter, Frame};
+use hermitian::Value;
 pub(crate) use linear::LinearFilter;
 pub use microphones::MicrophoneFault;
 pub(crate) use microphones::Microphones;
@@ -29,14 +30,13 @@ pub(crate) const ARRAY_CHANNELS: RangeInclusive<usize> = 2..=16;
 
 /// Filters the channels of one microphone array, block by block, with covariances carried over.
 pub(crate) struct SpatialFilter {
-    channels: usize,
     bins: Vec<BinFilter>,
 }
 
 impl SpatialFilter {
     /// For `channels` microphones and frames of `bins` bins.
     pub(crate) fn new(channels: usize, bins: usize) -> Self {
-        Self { channels, bins: vec![BinFilter::new(channels); bins] }
+        Self { bins: vec![BinFilter::new(channels); bins] }
     }
 
     /// Replaces the frames of every channel by its image of the speech. `gain` is the prior, `applied` the same with the minimum
@@ -48,33 +48,41 @@ impl SpatialFilter {
         applied: &[f32],
         overlap: usize,
     ) {
-        let (bins, channels) = (self.bins.len(), self.channels);
+        let bins = self.bins.len();
         let frames = gain.len() / bins;
         let inputs = &*spectra;
-        let filtered: Vec<Vec<Complex<f32>>> = self
+        let of_bins: Vec<Vec<Complex<f32>>> = self
             .bins
             .par_iter_mut()
             .enumerate()
             .map(|(bin, filter)| {
-                let at = |t: usize| t * bins + bin;
-                let values: Vec<Complex<f64>> = (0..frames)
-                    .flat_map(|t| inputs.iter().map(move |channel| channel.as_slice()[at(t)]))
-                    .map(|x| Complex::new(x.re.into(), x.im.into()))
-                    .collect();
                 let frames: Vec<Frame> = (0..frames)
                     .map(|t| {
-                        let (gain, applied) = (gain[at(t)], applied[at(t)]);
+                        let (gain, applied) = (gain[t * bins + bin], applied[t * bins + bin]);
                         Frame::new(gain, if applied > gain { applied } else { 0.0 })
                     })
                     .collect();
-                filter.filter(&values, frames, overlap)
+                filter.filter(&column(inputs, bin), frames, overlap)
             })
             .collect();
-        for (channel, spectrogram) in spectra.iter_mut().enumerate() {
-            for (t, frame) in spectrogram.as_mut_slice().chunks_exact_mut(bins).enumerate() {
-                for (value, of_bin) in frame.iter_mut().zip(&filtered) {
-                    *value = of_bin[t * channels + channel];
-                }
+        place(&of_bins, spectra);
+    }
+}
+
+/// One bin of some channels: frames x channels.
+fn column(spectra: &[Spectrogram], bin: usize) -> Vec<Value> {
+    let frames = 0..spectra.first().map_or(0, Spectrogram::frames);
+    let frame = |t: usize| spectra.iter().map(move |channel| channel.frame(t)[bin]);
+    frames.flat_map(frame).map(|x| Complex::new(x.re.into(), x.im.into())).collect()
+}
+
+/// Puts all bins (frames x channels each) into the spectrograms of the channels.
+fn place(of_bins: &[Vec<Complex<f32>>], spectra: &mut [Spectrogram]) {
+    let (bins, channels) = (of_bins.len(), spectra.len());
+    for (channel, spectrogram) in spectra.iter_mut().enumerate() {
+        for (t, frame) in spectrogram.as_mut_slice().chunks_exact_mut(bins).enumerate() {
+            for (value, of_bin) in frame.iter_mut().zip(of_bins) {
+                *value = of_bin[t * channels + channel];
             }
         }
     }
