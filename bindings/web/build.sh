@@ -19,8 +19,8 @@ assemble() {
     mkdir -p "$output/page"
     cp -r index.js live.js text.js worklet.js native page/* "$output/page"
     cp ../../audio/demo-noisy.wav "$output/page/example.wav"
-    printf '%s, of which a browser loads, without the example and real-time audio: ' "$output/page"
-    du -sh --apparent-size --exclude='*_plain_bg.wasm' --exclude='*.weights.gz' --exclude=example.wav "$output/page" | cut -f 1
+    printf '%s, of which a browser loads, without the example: ' "$output/page"
+    du -sh --apparent-size --exclude='*_plain_bg.wasm' --exclude=example.wav "$output/page" | cut -f 1
 }
 if [ "${1:-}" = page ]; then
     assemble
@@ -51,18 +51,12 @@ small=(--config 'profile.release.codegen-units=1' --config 'profile.release.stri
 for package in serde serde_core serde_json safetensors hashbrown tracing-core wasm-bindgen js-sys; do
     small+=(--config "profile.release.package.$package.opt-level=\"s\"")
 done
-# The weights of the causal network, which only real-time denoising loads.
-causal=../../models/presence-live-16k.safetensors
-bindgen() {
-    cargo run --locked --quiet --manifest-path bindgen/Cargo.toml --target-dir "$output/bindgen" -- "$@"
-}
 build() {
     RUSTFLAGS=$1 "${cargo[@]}" build --locked "${standard[@]}" "${small[@]}" --profile "$profile" \
         --package alphamf-web --target $target --target-dir "$output/$2"
-    bindgen "$output/$2/$target/${profile/dev/debug}/alphamf_web.wasm" "$output/$2/native"
+    cargo run --locked --quiet --manifest-path bindgen/Cargo.toml --target-dir "$output/bindgen" -- \
+        "$output/$2/$target/${profile/dev/debug}/alphamf_web.wasm" "$output/$2/native"
     local module=$output/$2/native/alphamf_web_bg.wasm
-    # Before wasm-opt, which cuts data at zeros.
-    [ "$2" != web ] || bindgen --split "$module" "$causal"
     if [ "$profile" = release ] && [ "$(wasm_opt_version)" -ge 116 ]; then
         wasm-opt -O3 "$module" -o "$module.smaller"
         mv "$module.smaller" "$module"
@@ -83,6 +77,5 @@ mkdir -p native
 cp "$output/web/native/alphamf_web.js" native
 # Current browsers load the compressed module. The plain one is for browsers that may not be able to decompress it.
 gzip -9 --no-name --stdout "$output/web/native/alphamf_web_bg.wasm" >native/alphamf_web_bg.wasm.gz
-gzip -9 --no-name --stdout "$causal" >native/alphamf_causal.weights.gz
 cp "$output/web-plain/native/alphamf_web_bg.wasm" native/alphamf_web_plain_bg.wasm
 assemble

@@ -174,8 +174,6 @@ export interface LiveOptions extends LiveControls {
   no_neural?: boolean;
   /** Bytes of the module, decompressed, if it is not beside this file. */
   source?: ArrayBuffer | Uint8Array;
-  /** Bytes of alphamf_causal.weights.gz, decompressed, if that is not beside the module with SIMD. */
-  weights?: ArrayBuffer;
 }
 
 /** Levels, smoothed over 0.1 s, and the probability of speech. */

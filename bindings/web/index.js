@@ -11,8 +11,8 @@ export function moduleAddress() {
     : new URL("./native/alphamf_web_plain_bg.wasm", import.meta.url);
 }
 
-async function fetchBytes(address) {
-  const response = await fetch(address);
+async function fetchModule() {
+  const response = await fetch(moduleAddress());
   if (!response.ok) throw new Error(`${response.url}: ${response.status} ${response.statusText}`);
   const bytes = await response.arrayBuffer();
   // A server may declare the encoding of .gz files: then the browser has decompressed it already.
@@ -21,20 +21,13 @@ async function fetchBytes(address) {
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 }
 
-const fetchModule = () => fetchBytes(moduleAddress());
+let bytes;
 
-// Weights of the causal network, which the compressed module lacks: only real-time denoising needs them.
-const fetchWeights = async () =>
-  moduleAddress().pathname.endsWith(".gz") ? fetchBytes(new URL("./native/alphamf_causal.weights.gz", import.meta.url)) : undefined;
-
-/** Loads once; a failed download is retried at the next call. */
-function once(download) {
-  let bytes;
-  return () => (bytes ??= download().catch((error) => ((bytes = undefined), Promise.reject(error))));
+/** Bytes of the module, loaded once; a failed download is retried at the next call. */
+function moduleBytes() {
+  bytes ??= fetchModule().catch((error) => ((bytes = undefined), Promise.reject(error)));
+  return bytes;
 }
-
-const moduleBytes = once(fetchModule);
-const weightBytes = once(fetchWeights);
 
 let loaded;
 
@@ -45,13 +38,10 @@ export function initialize(source) {
 }
 
 /** Creates a causal denoiser as a Web Audio node. */
-export async function createLiveNode(context, { source, weights, ...options } = {}) {
+export async function createLiveNode(context, { source, ...options } = {}) {
   // Imported on demand: workers have no AudioWorkletNode.
   const { createLive } = await import("./live.js");
-  // The audio thread rejects a module that lacks its weights.
-  const found = weights ?? (source ? weightBytes().catch(() => undefined) : weightBytes());
-  const [bytes, causal] = await Promise.all([source ?? moduleBytes(), found]);
-  return createLive(context, bytes, causal, options);
+  return createLive(context, source ?? (await moduleBytes()), options);
 }
 
 function channelsOf(samples) {

@@ -25,7 +25,7 @@ export class LiveNode extends AudioWorkletNode {
   #meters;
   #speaking = false;
 
-  /** @param {object} start what the audio thread starts with: bytes, weights, channels, latency, controls, options, model */
+  /** @param {object} start what the audio thread starts with: bytes, channels, latency, controls, options, model */
   constructor(context, start, controls) {
     super(context, "alphamf-live", {
       numberOfInputs: 1,
@@ -97,14 +97,13 @@ export class LiveNode extends AudioWorkletNode {
 
 const ready = new WeakMap(); // contexts with the processor registered
 
-/** Implements `createLiveNode` of index.js, which passes the bytes of the module and of the weights that it lacks, if any. */
-export async function createLive(context, bytes, weights, { channels = 1, latency = 16, model, no_neural = false, ...given } = {}) {
+/** Implements `createLiveNode` of index.js, which passes the bytes of the module. */
+export async function createLive(context, bytes, { channels = 1, latency = 16, model, no_neural = false, ...given } = {}) {
   const controls = { ...DEFAULTS, ...checked(given) };
   if (!ready.has(context)) ready.set(context, context.audioWorklet.addModule(new URL("./worklet.js", import.meta.url)));
   await ready.get(context);
   const start = {
     bytes,
-    weights,
     channels,
     latency,
     controls: JSON.stringify(controls),

@@ -6,20 +6,6 @@ const METERS_SECONDS = 0.1;
 // Most audio threads have a millisecond clock only; its rounding averages out over many blocks.
 const now = globalThis.performance ? () => performance.now() : () => Date.now();
 
-/** Instantiates the module and writes the weights of the causal network where it lacks them. Returns its memory. */
-function instantiate(bytes, weights) {
-  const module = new WebAssembly.Module(bytes);
-  const { memory } = initSync({ module });
-  const [place] = WebAssembly.Module.customSections(module, "alphamf-causal");
-  if (!place) return memory;
-  const [address, length] = [0, 4].map((at) => new DataView(place).getUint32(at, true));
-  if (weights?.byteLength !== length) {
-    throw new Error(`weights of the causal network: ${weights?.byteLength ?? 0} bytes; expected ${length}`);
-  }
-  new Uint8Array(memory.buffer, address, length).set(new Uint8Array(weights));
-  return memory;
-}
-
 class LiveProcessor extends AudioWorkletProcessor {
   #live;
   #memory;
@@ -40,8 +26,8 @@ class LiveProcessor extends AudioWorkletProcessor {
     }
   }
 
-  #start({ bytes, weights, channels, latency, controls, options, model }) {
-    this.#memory = instantiate(bytes, weights);
+  #start({ bytes, channels, latency, controls, options, model }) {
+    this.#memory = initSync({ module: new WebAssembly.Module(bytes) }).memory;
     const denoiser = new NativeDenoiser(options, model);
     this.#live = denoiser.live(sampleRate, channels, latency / 1000, controls);
     denoiser.free();

@@ -1,6 +1,6 @@
 // Service worker: the page works offline once it was loaded. Newer files are used where there is a network. The example is kept
 // once it was used.
-const NAME = "alphamf-2";
+const NAME = "alphamf-3";
 const PAGE = [
   "./", "style.css", "app.js", "engine.js", "figures.js", "fourier.js", "icon.svg", "icon-192.png", "icon-512.png", "keys.js",
   "live-page.js", "manifest.webmanifest", "microphone.js", "pictures.js", "player.js", "queue.js", "recorder.js", "recording.js",
