@@ -84,7 +84,7 @@ impl DenoiseStream {
     }
 
     /// Maximum number of samples per channel that have been pushed and not returned after a [`push`](Self::push): about
-    /// two blocks, or five of an array.
+    /// two blocks, or six of an array.
     #[must_use]
     pub fn latency(&self) -> usize {
         let stft = self.front_end.stft();
@@ -309,7 +309,7 @@ impl DenoiseStream {
         let span = self.memory.span(frames, last, bins);
         self.memory.choose_unit(&self.front_end);
         let power = self.memory.power(&self.front_end, frames, span, last);
-        let gains = self.gains(power, frames, progress, snapshots)?;
+        let gains = self.gains(power, span.done, progress, snapshots)?;
         let gains = self.memory.join(gains, span, bins);
         self.record.add_gain_std(&gains);
         self.record.add_levels(&self.front_end, &gains, last);
@@ -328,11 +328,11 @@ impl DenoiseStream {
         Ok(())
     }
 
-    /// The gains for powers of a block (bins x frames), of which the last `waiting` frames are not done.
+    /// The gains for powers of a block (bins x frames), which finishes `done` frames.
     fn gains(
         &mut self,
         mut power: Vec<f32>,
-        waiting: usize,
+        done: usize,
         progress: &mut dyn ProgressCallback,
         snapshots: Option<SampleSnapshots>,
     ) -> Result<BlockGains, DenoiseError> {
@@ -383,7 +383,7 @@ impl DenoiseStream {
             model_gain,
             ..Request::default()
         };
-        let duration = waiting as f64 * grid.frame_seconds;
+        let duration = done as f64 * grid.frame_seconds;
         let progress: &mut dyn ProgressCallback =
             &mut |fraction: f64| progress.report(before + fraction * duration);
         let result = self.separator.separate(grid, &power, request, seeds, progress, snapshots)?;

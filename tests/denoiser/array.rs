@@ -3,6 +3,7 @@
 use alphamf::denoiser::{ChannelMode, MicrophoneFault, SessionSettings};
 use alphamf::{DenoiseError, Denoiser, Dictionary, Settings};
 use alphamf_eval::metrics;
+use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 static DENOISER: LazyLock<Denoiser> =
@@ -94,5 +95,39 @@ fn one_microphone_is_no_array() {
         let settings = SessionSettings { channels: ChannelMode::Array, ..SessionSettings::default() };
         let error = DENOISER.session(RATE, found, settings).err().unwrap();
         assert!(matches!(error, DenoiseError::ArrayChannels { found: of } if of == found), "{error}");
+    }
+}
+
+#[test]
+fn samples_are_held_back_no_longer_than_said_and_progress_rises() {
+    let (_, recording) = room();
+    let mut stream = DENOISER.stream(RATE, 2).unwrap();
+    stream.filter_as_array().unwrap();
+    let (mut given, mut taken, mut reached) = (0, 0, 0.0);
+    let mut rises = true;
+    while given < 90 * RATE as usize {
+        let block: Vec<&[f32]> = recording[..2].iter().map(|channel| &channel[..RATE as usize]).collect();
+        given += block[0].len();
+        let mut progress = |seconds: f64| {
+            rises &= seconds >= reached;
+            reached = seconds;
+            ControlFlow::Continue(())
+        };
+        taken += stream.push_with_progress(&block, &mut progress).unwrap()[0].len();
+        assert!(given - taken <= stream.latency(), "{} samples after {given}", given - taken);
+    }
+    assert!(taken > 0 && rises && reached < 90.0, "{taken} samples, {reached} s");
+    taken += stream.finish().unwrap()[0].len();
+    assert_eq!(taken, given);
+}
+
+#[test]
+fn the_loudest_samples_are_no_error() {
+    let (_, recording) = room();
+    for level in [1e-30, 1e15, 1e36] {
+        let loud: Vec<Vec<f32>> =
+            recording[..2].iter().map(|channel| channel.iter().map(|x| x * level).collect()).collect();
+        let array = denoise(&loud, ChannelMode::Array, 1 << 30);
+        assert!(array.iter().flatten().all(|y| y.is_finite()), "{level}");
     }
 }
