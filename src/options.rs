@@ -226,8 +226,8 @@ pub struct Options {
 
     /// Set the number of expectation-maximisation sweeps.
     ///
-    /// Range: 0 to 10000. Default: 8; with --quality fast, 2; with --no-neural 18, or 12; above 16 kHz at least 12. They precede the Gibbs sweeps;
-    /// without those, 1 is the least.
+    /// Range: 0 to 10000. Default: 8; with --quality fast, 2; without the speech-presence network 18, or 12. Above 16 kHz
+    /// at least 12. They precede the Gibbs sweeps; without those, 1 is the least.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "clap",
@@ -393,13 +393,11 @@ impl Options {
             return self.published();
         }
         let mut settings = match self.quality {
-            Some(Quality::Fast) if self.no_neural => Settings::fast_model_alone(),
             Some(Quality::Fast) => Settings::fast(),
-            Some(Quality::Normal) | None if self.no_neural => Settings::normal_model_alone(),
             Some(Quality::Normal) | None => Settings::normal(),
         };
         let Settings { model, em, gain, .. } = &mut settings;
-        set(&mut em.iterations, self.em_iterations);
+        em.iterations = self.em_iterations;
         set(&mut model.alpha_noise, self.alpha_noise);
         model.alpha_speech = self.alpha_speech;
         if let Some(rank) = self.noise_rank {

@@ -75,8 +75,9 @@ export interface Options {
    */
   burn_in?: number;
   /**
-   * Set the number of expectation-maximisation sweeps. Range: 0 to 10000. Default: 8; with quality fast, 2; with
-   * no_neural 18, or 12; above 16 kHz at least 12. They precede the Gibbs sweeps; without those, 1 is the least.
+   * Set the number of expectation-maximisation sweeps. Range: 0 to 10000. Default: 8; with quality fast, 2; without the
+   * speech-presence network 18, or 12. Above 16 kHz at least 12. They precede the Gibbs sweeps; without those, 1 is the
+   * least.
    */
   em_iterations?: number;
   /**

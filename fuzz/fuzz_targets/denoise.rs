@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 fuzz_target!(|input: (u8, bool, Vec<f32>)| {
     static DENOISER: OnceLock<Denoiser> = OnceLock::new();
     let denoiser = DENOISER.get_or_init(|| {
-        let em = EmSettings { iterations: 3, ..EmSettings::default() };
+        let em = EmSettings { iterations: Some(3), ..EmSettings::default() };
         let sampling = SamplingSettings { iterations: 4, burn_in: 2, ..SamplingSettings::default() };
         let settings = Settings { em, sampling: Some(sampling), ..Settings::default() };
         Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap()

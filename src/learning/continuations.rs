@@ -1,7 +1,6 @@
 //! Training of a dictionary's continuation above its band, from full-band speech.
 
 use super::dictionaries::TrainingError;
-use crate::inference::EmSettings;
 use crate::inference::bands::{occupied_bins, rows};
 use crate::inference::high_band::{HighBand, HighBandSpectra};
 use crate::inference::state::{Separation, Start, UpdateMask};
@@ -19,6 +18,8 @@ use std::sync::Arc;
 const MAX_HERTZ: f64 = 24_000.0;
 /// Exponent of the multiplicative updates.
 const EXPONENT: f32 = 0.5;
+/// Number of sweeps that estimate the activations of a recording.
+const ACTIVATION_SWEEPS: usize = 8;
 
 /// Full-band speech, to train the continuation of a dictionary above its band.
 ///
@@ -89,7 +90,7 @@ impl FullBandCorpus {
             };
             let below = rows(&power, all, 0..known);
             let mut separation = Separation::new(&start, &below, &self.table, SeedTree::new(0));
-            for _ in 0..EmSettings::default().iterations {
+            for _ in 0..ACTIVATION_SWEEPS {
                 separation.em_step(EXPONENT, UpdateMask { noise: true, response: false });
             }
             let start = Start { bins, ..start };

@@ -11,11 +11,33 @@ fn options_that_are_not_given_leave_the_defaults() {
     assert_eq!(Options::default().session(), SessionSettings::default());
     assert_eq!(read(r#"{"quality": "fast"}"#).settings().unwrap(), Settings::fast());
     let alone = read(r#"{"quality": "fast", "no_neural": true}"#);
-    assert_eq!(alone.settings().unwrap(), Settings::fast_model_alone());
-    assert_eq!(read(r#"{"no_neural": true}"#).settings().unwrap(), Settings::normal_model_alone());
+    let gain = GainSettings { speech_presence: false, ..GainSettings::default() };
+    assert_eq!(alone.settings().unwrap(), Settings { gain, ..Settings::fast() });
     let published = read(r#"{"method": "published", "seed": 3, "mix": 0.5}"#);
     assert_eq!(published.settings().unwrap(), Settings { seed: 3, ..Settings::published() });
     assert_eq!(published.session().mix, 0.5);
+}
+
+#[test]
+fn the_documented_numbers_of_sweeps_are_those_in_use() {
+    let em = |options: &str| read(options).settings().unwrap().em;
+    let (normal, fast) = (em("{}"), em(r#"{"quality": "fast"}"#));
+    let [with, without] = [true, false].map(|has_net| [&normal, &fast].map(|em| em.sweeps(has_net, false)));
+    let least = fast.sweeps(true, true);
+    let documented = format!(
+        "Default: {}; with --quality fast, {}; without the speech-presence network {}, or {}. Above 16 kHz at least {least}.",
+        with[0], with[1], without[0], without[1],
+    );
+    let documentation = include_str!("../options.rs").replace("\n    /// ", " ");
+    assert!(documentation.contains(&documented), "{documented}");
+    // Sampling has no influence: `normal` without draws has the sweeps of `normal`, `fast` with draws those of `fast`.
+    assert_eq!(em(r#"{"iterations": 0}"#), normal);
+    assert_eq!(em(r#"{"quality": "fast", "iterations": 4}"#), fast);
+    for quality in ["normal", "fast"] {
+        let given = em(&format!(r#"{{"quality": "{quality}", "em_iterations": 5}}"#));
+        let sweeps = [true, false].map(|has_net| [false, true].map(|high| given.sweeps(has_net, high)));
+        assert_eq!(sweeps, [[5, least]; 2], "{quality}");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use rand::RngExt;
 use std::sync::LazyLock;
 
 static DENOISER: LazyLock<Denoiser> = LazyLock::new(|| {
-    let em = EmSettings { iterations: 4, ..EmSettings::default() };
+    let em = EmSettings { iterations: Some(4), ..EmSettings::default() };
     let sampling = SamplingSettings { iterations: 3, burn_in: 1, ..SamplingSettings::default() };
     let settings = Settings { em, sampling: Some(sampling), ..Settings::default() };
     Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap()

@@ -1,6 +1,6 @@
 //! Every sampler within the denoiser, at its defaults, on a piece of the demo clip.
 
-use alphamf::denoiser::{Denoiser, ImpulseMode, Positivity, SamplingSettings, Settings};
+use alphamf::denoiser::{Denoiser, GainSettings, ImpulseMode, Positivity, SamplingSettings, Settings};
 use alphamf::model::Dictionary;
 use alphamf::samplers::SamplerKind;
 use alphamf::signal::Signal;
@@ -31,7 +31,8 @@ fn no_sampler_at_its_defaults_spoils_the_warm_start() {
         si_sdr(&clean.channels()[0], &denoised.signal.channels()[0]).unwrap()
     };
     // The network would hide what the sampler does.
-    let with = |sampling| Settings { sampling, ..Settings::normal_model_alone() };
+    let gain = GainSettings { speech_presence: false, ..GainSettings::default() };
+    let with = |sampling| Settings { sampling, gain: gain.clone(), ..Settings::default() };
     let short = |sampler| SamplingSettings { sampler, iterations: 12, burn_in: 4, ..Default::default() };
     let warm = score(with(None));
     let worse: Vec<(SamplerKind, f64)> = SamplerKind::ALL

@@ -69,8 +69,8 @@ class Denoiser:
     :param burn_in: Discard the first N Gibbs sweeps. Range: 0 to one less than ``iterations``. Default: 2; with
         ``iterations``, half of them. Needs Gibbs sweeps.
     :param em_iterations: Set the number of expectation-maximisation sweeps. Range: 0 to 10000. Default: 8; with
-        ``quality`` fast, 2; with ``no_neural`` 18, or 12; above 16 kHz at least 12. They precede the Gibbs sweeps;
-        without those, 1 is the least.
+        ``quality`` fast, 2; without the speech-presence network 18, or 12. Above 16 kHz at least 12. They precede the
+        Gibbs sweeps; without those, 1 is the least.
     :param step_size: Set the step size of the sampler. Range: above 0 to 1000000. Default: the sampler's own. The
         sampler nmc has none. Needs Gibbs sweeps.
     :param minibatch: Set the fraction of bins in each gradient. Range: above 0 to 1. Default: 1. Samplers that accept

@@ -1,6 +1,6 @@
 //! The sweeps over a block: expectation maximisation, then Gibbs sampling.
 
-use super::{Block, GainSnapshots, SeparationError};
+use super::{Block, GainSnapshots, SeparationError, Separator};
 use crate::denoiser::settings::Settings;
 use crate::inference::high_band::{HighBand, HighBandState};
 use crate::inference::state::{Separation, Start, UpdateMask};
@@ -8,9 +8,6 @@ use crate::inference::{GainMonitor, Gibbs, MonteCarloAccumulator, SamplerCounter
 use crate::signal::progress::Cancelled;
 use crate::wiener::floor::apply_floor;
 
-/// The minimum number of sweeps of the high band, and of the band below, whose activations it follows: with 2, a pause keeps up to 1 dB
-/// more above 8 kHz.
-const HIGH_BAND_SWEEPS: usize = 12;
 /// Number of sweeps of the high band where the network for that band is used.
 const HIGH_BAND_SWEEPS_WITH_NET: usize = 5;
 /// Number of sweeps that a snapshot averages during the burn-in.
@@ -28,10 +25,10 @@ pub(super) struct ChainResult {
 pub(super) type Advance<'a> = dyn FnMut(usize) -> Result<(), Cancelled> + 'a;
 
 impl Block<'_> {
-    /// Number of sweeps of expectation maximisation.
+    /// Number of sweeps of expectation maximisation. A second separation by the model alone has those of the first.
     pub(super) fn em_sweeps(&self) -> usize {
-        let sweeps = self.separator.settings.em.iterations;
-        if self.power_high.is_empty() { sweeps } else { sweeps.max(HIGH_BAND_SWEEPS) }
+        let Separator { settings, presence_net, .. } = self.separator;
+        settings.em.sweeps(presence_net.is_some(), !self.power_high.is_empty())
     }
 
     /// Expectation maximisation. If no draws follow, the gains of its last quarter are averaged.

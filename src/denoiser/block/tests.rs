@@ -3,10 +3,11 @@
 use super::{Request, Separator};
 use crate::denoiser::{Denoiser, GainSettings, SamplingSettings, Settings};
 use crate::inference::{GainMonitor, MonteCarloAccumulator};
-use crate::model::Dictionary;
+use crate::model::{Dictionary, ModelSettings, NoiseModel};
 use crate::random::SeedTree;
 use crate::transform::FrameGrid;
 use rand_distr::{Distribution, Exp1};
+use std::ops::ControlFlow;
 
 /// Gains from several seeds differ by as much as the standard errors.
 #[test]
@@ -50,6 +51,36 @@ fn the_error_is_that_between_seeds() {
         let ratio = all.standard_error() / f64::from(between);
         // As if draws were independent, it would be 0.3 of the truth and less.
         assert!((0.45..1.5).contains(&ratio), "{iterations} iterations: {ratio} of the truth");
+    }
+}
+
+/// Settings may ask for the network and yet have a model that it does not fit.
+#[test]
+fn a_block_has_the_sweeps_of_the_network_that_is_used() {
+    let mut stream = SeedTree::new(4).rng(0);
+    let mut sweeps = |settings: Settings, bins: usize| {
+        let grid = FrameGrid { bins, bin_hertz: 15.625, frame_seconds: 0.016 };
+        let power: Vec<f32> = (0..bins * 8).map(|_| Exp1.sample(&mut stream)).collect();
+        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
+        let mut reports = 0;
+        let mut count = |_: f64| {
+            reports += 1;
+            ControlFlow::Continue(())
+        };
+        let seeds = SeedTree::new(5);
+        denoiser.separator.separate(grid, &power, Request::default(), seeds, &mut count, None).unwrap();
+        reports
+    };
+    let normal = Settings { sampling: None, ..Settings::default() };
+    let constant = NoiseModel::FixedSpectra { rank: 1 };
+    let unfit = ModelSettings { noise: constant, ..ModelSettings::default() };
+    for (settings, [with, without]) in [(normal, [8, 18]), (Settings::fast(), [2, 12])] {
+        let alone = GainSettings { speech_presence: false, ..GainSettings::default() };
+        assert_eq!(sweeps(settings.clone(), 257), with);
+        assert_eq!(sweeps(Settings { gain: alone, ..settings.clone() }, 257), without);
+        assert_eq!(sweeps(Settings { model: unfit.clone(), ..settings.clone() }, 257), without);
+        // Of 12 kHz; the dictionary ends at 8.
+        assert_eq!(sweeps(settings, 769), 12);
     }
 }
 

@@ -10,7 +10,7 @@ fn denoiser() -> Denoiser {
 }
 
 fn denoiser_with(gain: GainSettings) -> Denoiser {
-    let em = EmSettings { iterations: 2, ..EmSettings::default() };
+    let em = EmSettings { iterations: Some(2), ..EmSettings::default() };
     Denoiser::new(Dictionary::built_in().unwrap(), Settings { gain, em, ..Settings::fast() }).unwrap()
 }
 

@@ -4,7 +4,7 @@ use super::memory::OVERLAP_FRAMES;
 use super::*;
 use crate::denoiser::block::Request;
 use crate::denoiser::levels::{SlotBank, SlotPlan};
-use crate::denoiser::{Denoiser, EmSettings, SamplingSettings, Settings, SpeechLevel};
+use crate::denoiser::{Denoiser, EmSettings, GainSettings, SamplingSettings, Settings, SpeechLevel};
 use crate::model::Dictionary;
 use crate::random::SeedTree;
 use crate::transform::Stft;
@@ -15,12 +15,13 @@ use std::f32::consts::TAU;
 const RATE: usize = 8_000;
 
 fn one_sweep() -> Settings {
-    Settings { em: EmSettings { iterations: 1, ..EmSettings::default() }, ..Settings::fast() }
+    Settings { em: EmSettings { iterations: Some(1), ..EmSettings::default() }, ..Settings::fast() }
 }
 
 /// The model alone: what has learned from voices takes the syllables below for noise at times.
 fn denoiser() -> Denoiser {
-    Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast_model_alone()).unwrap()
+    let gain = GainSettings { speech_presence: false, ..GainSettings::default() };
+    Denoiser::new(Dictionary::built_in().unwrap(), Settings { gain, ..Settings::fast() }).unwrap()
 }
 
 /// Syllables of a gliding voice for 0.6 s of every second, and white noise of the given level.
@@ -279,7 +280,7 @@ fn every_frame_has_a_deviation_if_there_are_draws() {
     let samples: Vec<f32> =
         (0..16_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 8) as f32 / 2e8).collect();
     let deviations = |iterations| {
-        let em = EmSettings { iterations: 4, ..EmSettings::default() };
+        let em = EmSettings { iterations: Some(4), ..EmSettings::default() };
         let burn_in = iterations / 2;
         let sampling = SamplingSettings { iterations, burn_in, ..SamplingSettings::default() };
         let sampling = (iterations > 0).then_some(sampling);
