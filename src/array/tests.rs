@@ -218,3 +218,12 @@ fn a_short_last_block_keeps_the_constant_filter() {
     let mut filter = LinearFilter::new(CHANNELS, 1);
     assert!(filter.filter(&silence, &silence, 0..3) == silence);
 }
+
+#[test]
+fn channels_that_say_the_same_pass_the_constant_filter() {
+    let EchoingScene { mixture, estimate, .. } = echoing_scene(1_000, 8);
+    let mixture = vec![mixture[0].clone(); 2];
+    let found = LinearFilter::new(2, 1).filter(&mixture, &estimate[..2], 0..1_000);
+    let change = spectrogram_error_db(&found, &mixture);
+    assert!(change < -60.0, "{change} dB");
+}
