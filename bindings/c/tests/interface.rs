@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 /// Libraries that programs link beside this one.
@@ -38,6 +39,17 @@ fn libraries() -> PathBuf {
     let holds = |folder: &&PathBuf| folder.join("libalphamf_c.so").exists();
     folders.iter().find(holds).unwrap_or_else(|| panic!("no libalphamf_c.so in {folders:?}")).clone()
 }
+
+/// Folder with the library under the name that it declares. Copied once: tests run side by side, and a program that loads
+/// a library while it is copied crashes.
+static NAMED_LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lib");
+    std::fs::create_dir_all(&folder).unwrap();
+    let named = folder.join("libalphamf_c.so.0");
+    let _ = std::fs::remove_file(&named);
+    std::fs::copy(libraries().join("libalphamf_c.so"), &named).unwrap();
+    folder
+});
 
 fn is_there(program: &str) -> bool {
     let there = Command::new(program).arg("--version").stdout(Stdio::null()).status().is_ok();
@@ -70,15 +82,9 @@ fn compile(compiler: &str, source: &Path, name: &str, flags: &[&str]) -> PathBuf
 
 fn run<S: AsRef<OsStr>>(command: impl IntoIterator<Item = S>, input: &[i16]) -> Output {
     let mut words = command.into_iter();
-    // The name that the shared library declares.
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lib");
-    std::fs::create_dir_all(&folder).unwrap();
-    let named = folder.join("libalphamf_c.so.0");
-    let _ = std::fs::remove_file(&named);
-    std::fs::copy(libraries().join("libalphamf_c.so"), &named).unwrap();
     let mut child = Command::new(words.next().unwrap())
         .args(words)
-        .env("LD_LIBRARY_PATH", &folder)
+        .env("LD_LIBRARY_PATH", &*NAMED_LIBRARY)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -120,7 +126,6 @@ fn expected(codes: &[i16], mix: f32) -> Vec<i16> {
     speech.into_iter().map(|sample| (sample * 32_768.0).clamp(-32_768.0, 32_767.0) as i16).collect()
 }
 
-// In one test: they share files.
 #[test]
 fn programs_use_it() {
     if !is_there("cc") {
@@ -143,7 +148,7 @@ fn programs_use_it() {
     ] {
         let output = run([words(&example), vec![options.into()]].concat(), &noisy);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && said.contains(complaint), "{options}: {said}");
+        assert!(!output.status.success() && said.contains(complaint), "{options}: {}: {said}", output.status);
     }
 
     let misuse = compile("cc", &Path::new(ROOT).join("tests/misuse.c"), "misuse", &["-std=c99"]);
