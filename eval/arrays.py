@@ -8,7 +8,8 @@ DATA holds dev/speech16 and dev/noise. Rooms of 4 to 8 m, 0.25 to 0.6 s of rever
 --circle, all) in a circle of 20 cm; a voice at 0.8 to 2.5 m; one noise, two, or one from 12 directions; 5 and 0 dB in turn; 8 s at 16 kHz.
 RESPONSES is the folder impulse_dataset of github.com/kitamura-laboratory/impResDataset: a music room and an open lounge with a voice and
 one or two noises, measured with two or three rows of four microphones 1 cm apart. The rows count from the first on.
-Truth is the reverberant voice at the first microphone. With --alone, denoise alone is scored. Of FastMNMF2 and AuxIVA, the output that is nearest to the truth counts.
+Truth is the reverberant voice at the first microphone. Of FastMNMF2 and AuxIVA, the output that is nearest to the truth counts; with
+--alone they are left out.
 """
 
 import argparse
@@ -172,7 +173,7 @@ def main():
         for name in ("noisy", "one", "shared", "array", *peers):
             rows = []
             for file, (kind, truth) in truths.items():
-                if name in ("FastMNMF2", "AuxIVA"):
+                if name in peers:
                     found = separated(name, sf.read(folder / "all" / file)[0], truth)
                 else:
                     found = sf.read(folder / ("first" if name == "noisy" else name) / file, always_2d=True)[0][:, 0]

@@ -111,10 +111,12 @@ impl BinRegression {
         self.with_targets.iter_mut().flatten().for_each(|sum| *sum *= share);
         self.target_powers.iter_mut().for_each(|sum| *sum *= share);
         self.frames = share * self.frames + span.len() as f64;
-        for (t, target) in span.clone().zip(targets.chunks_exact(self.channels).skip(span.start)) {
-            self.add(&self.around(inputs, t), target);
-        }
         let size = self.covariance.size;
+        let padded = self.padded(inputs);
+        let rows = padded.windows(size).step_by(self.channels).zip(targets.chunks_exact(self.channels));
+        for (row, target) in rows.skip(span.start).take(span.len()) {
+            self.add(row, target);
+        }
         let all: Vec<usize> = (0..size).collect();
         let inverse = self.inverse_root(&all);
         self.solution = self.with_targets.iter().map(|sums| solved(inverse.as_ref(), sums)).collect();
@@ -140,13 +142,14 @@ impl BinRegression {
         }
         let before = std::mem::replace(&mut self.weights, weights);
         let mut filtered = Vec::with_capacity(span.len() * self.channels);
-        for (i, t) in span.enumerate() {
-            let row = self.around(inputs, t);
+        let padded = self.padded(inputs);
+        let rows = padded.windows(self.covariance.size).step_by(self.channels);
+        for (i, row) in rows.skip(span.start).take(span.len()).enumerate() {
             let fade = (i + 1) as f64 / (FADE_FRAMES + 1) as f64;
             for (channel, weights) in self.weights.iter().enumerate() {
-                let mut value = combined(weights, &row);
+                let mut value = combined(weights, row);
                 if let Some(before) = before.get(channel).filter(|_| fade < 1.0) {
-                    let earlier = combined(before, &row);
+                    let earlier = combined(before, row);
                     value = earlier + (value - earlier) * fade;
                 }
                 filtered.push(Complex::new(value.re as f32, value.im as f32));
@@ -155,13 +158,11 @@ impl BinRegression {
         filtered
     }
 
-    /// The values of all channels in the frames around frame `t` (frames x channels); frames that do not exist are silent.
-    fn around(&self, inputs: &[Value], t: usize) -> Vec<Value> {
-        let first = t as isize - (self.taps / 2) as isize;
-        let at = |tap: usize| usize::try_from(first + tap as isize).ok().map(|t| t * self.channels);
-        let frame = |tap: usize| at(tap).and_then(|start| inputs.get(start..start + self.channels));
-        let silence = vec![Value::ZERO; self.channels];
-        (0..self.taps).flat_map(|tap| frame(tap).unwrap_or(&silence).to_vec()).collect()
+    /// Values (frames x channels) with silence for the frames before the first and after the last that count: those around frame `t`
+    /// begin at its place.
+    fn padded(&self, inputs: &[Value]) -> Vec<Value> {
+        let silence = vec![Value::ZERO; self.taps / 2 * self.channels];
+        [&silence, inputs, &silence].concat()
     }
 
     /// Adds a frame to the sums: of the covariance, to the lower triangle alone.

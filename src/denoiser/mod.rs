@@ -325,6 +325,7 @@ impl Denoiser {
     }
 }
 
+/// Appends the samples of a block to those of every channel.
 fn append(channels: &mut [Vec<f32>], block: Vec<Vec<f32>>) {
     channels.iter_mut().zip(block).for_each(|(channel, samples)| channel.extend(samples));
 }

@@ -10,7 +10,7 @@ mod tests;
 use super::front_end::{BLOCK_FRAMES, FrontEnd};
 use super::levels::{LevelMeter, SpeechLevels};
 use super::speech_track::{SpeechTrack, TrackMeter};
-use super::{DenoiseError, NoiseProfile, Summary};
+use super::{DenoiseError, NoiseProfile, Summary, append};
 use crate::array::{ARRAY_CHANNELS, SpatialFilter};
 use crate::denoiser::block::{GainSnapshots, Request, Separator};
 use crate::signal::progress::{self, ProgressCallback};
@@ -210,12 +210,9 @@ impl DenoiseStream {
         progress: &mut dyn ProgressCallback,
     ) -> Result<Vec<Vec<f32>>, DenoiseError> {
         self.front_end.push(block)?;
-        let done = self.second_pass_seconds();
-        let first_pass =
-            &mut |seconds: f64| progress.report(done.map_or(seconds, |done| (seconds + done) / 2.0));
         while self.front_end.next_block() {
             while self.front_end.frames() >= BLOCK_FRAMES {
-                self.separate(BLOCK_FRAMES, false, first_pass, None)?;
+                self.separate(BLOCK_FRAMES, false, progress, None)?;
             }
         }
         self.finished(false, progress)
@@ -247,17 +244,14 @@ impl DenoiseStream {
         snapshots: Option<SampleSnapshots>,
     ) -> Result<Vec<Vec<f32>>, DenoiseError> {
         self.front_end.finish()?;
-        let done = self.second_pass_seconds();
-        let first_pass =
-            &mut |seconds: f64| progress.report(done.map_or(seconds, |done| (seconds + done) / 2.0));
         // A last block may be longer than others, but not short.
         while self.front_end.frames() > BLOCK_FRAMES * 3 / 2 {
-            self.separate(BLOCK_FRAMES, false, first_pass, None)?;
+            self.separate(BLOCK_FRAMES, false, progress, None)?;
         }
         let pending = self.front_end.frames();
         if pending > 0 {
             let snapshots = snapshots.filter(|snapshots| snapshots.every > 0 && self.memory.frames_done == 0);
-            self.separate(pending, true, first_pass, snapshots)?;
+            self.separate(pending, true, progress, snapshots)?;
         }
         let (stft, samples) = (self.front_end.stft(), self.front_end.samples());
         self.output.finish(stft, samples);
@@ -281,8 +275,7 @@ impl DenoiseStream {
         let progress = &mut |seconds: f64| progress.report((done + seconds) / 2.0);
         let mut speech = second_pass.push(&inputs.take(), &found, progress)?;
         if last {
-            let rest = second_pass.finish(progress)?;
-            speech.iter_mut().zip(rest).for_each(|(speech, rest)| speech.extend(rest));
+            append(&mut speech, second_pass.finish(progress)?);
         }
         Ok(speech)
     }
@@ -290,11 +283,6 @@ impl DenoiseStream {
     /// Duration of the finished part, s.
     fn seconds_done(&self) -> f64 {
         self.memory.frames_done as f64 * self.front_end.stft().grid().frame_seconds
-    }
-
-    /// Duration of the part that the second pass has finished, s; `None` without one.
-    fn second_pass_seconds(&self) -> Option<f64> {
-        self.array.as_ref().map(|array| array.second_pass.stream.seconds_done())
     }
 
     /// Separates the first `frames` waiting frames, and synthesises them up to the overlap with the next block.
@@ -309,6 +297,9 @@ impl DenoiseStream {
         let span = self.memory.span(frames, last, bins);
         self.memory.choose_unit(&self.front_end);
         let power = self.memory.power(&self.front_end, frames, span, last);
+        let second_pass = self.array.as_ref().map(|array| array.second_pass.stream.seconds_done());
+        let progress =
+            &mut |seconds: f64| progress.report(second_pass.map_or(seconds, |done| (seconds + done) / 2.0));
         let gains = self.gains(power, span.done, progress, snapshots)?;
         let gains = self.memory.join(gains, span, bins);
         self.record.add_gain_std(&gains);
@@ -318,12 +309,12 @@ impl DenoiseStream {
         self.record.add_frames(self.front_end.stft(), &spectra, &gains, first, last);
         match &mut self.array {
             Some(array) => {
-                array.inputs.push(spectra.clone());
+                array.inputs.push(&spectra);
                 array.filter.filter(&mut spectra, &gains.gain, &gains.applied, OVERLAP_FRAMES);
             }
             None => spectra.iter_mut().for_each(|channel| weight(channel, &gains.applied)),
         }
-        self.output.push(spectra);
+        self.output.push(&spectra);
         self.memory.frames_done += span.done as u64;
         Ok(())
     }

@@ -23,9 +23,9 @@ impl Output {
     }
 
     /// Synthesises the next frames of every channel.
-    pub(super) fn push(&mut self, spectra: Vec<Spectrogram>) {
+    pub(super) fn push(&mut self, spectra: &[Spectrogram]) {
         for (channel, frames) in self.0.iter_mut().zip(spectra) {
-            channel.synthesiser.push(&frames, &mut channel.samples);
+            channel.synthesiser.push(frames, &mut channel.samples);
         }
     }
 

@@ -2,8 +2,8 @@
 
 use super::{DenoiseStream, Output};
 use crate::array::LinearFilter;
-use crate::denoiser::DenoiseError;
 use crate::denoiser::block::Separator;
+use crate::denoiser::{DenoiseError, append};
 use crate::signal::progress::ProgressCallback;
 use crate::transform::{Analyser, Spectrogram, Stft};
 use std::sync::Arc;
@@ -125,15 +125,14 @@ impl SecondPass {
         }
         self.filtered.finish(&self.stft, self.samples);
         let mut speech = self.denoise_filtered(progress)?;
-        let rest = self.stream.finish_with_progress(progress)?;
-        speech.iter_mut().zip(rest).for_each(|(speech, rest)| speech.extend(rest));
+        append(&mut speech, self.stream.finish_with_progress(progress)?);
         Ok(speech)
     }
 
     /// Filters the next `frames` frames.
     fn filter(&mut self, frames: usize) {
         let end = self.kept + frames;
-        self.filtered.push(self.filter.filter(&self.inputs.frames, &self.found.frames, self.kept..end));
+        self.filtered.push(&self.filter.filter(&self.inputs.frames, &self.found.frames, self.kept..end));
         self.inputs.remove(end - 1);
         self.found.remove(end - 1);
         self.kept = 1;
