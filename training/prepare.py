@@ -5,8 +5,9 @@ each) and OUT/index.json.
     prepare.py --data DATA [--speech FOLDER ...] [--noise FOLDER ...] [--full-band] [--made 0.3] OUT
 
 Nothing of the voices kept for development (DATA/dev/voices16.txt) is taken, and from FOLDERs nothing of the voices and of the sources of
-noise that the development sets have (DATA/dev, DATA/dev_expressive). Mono, 16 kHz, or 48 kHz of what was recorded at 44.1
-kHz and more. Of so many clips (--made) a raised, shouted or whispered one is made, too (voices.py).
+noise that the development sets have (DATA/dev, DATA/dev_expressive). Other sources have the same recordings under other names. Therefore a
+recording with a second of one kept apart (KEPT) is left out by its sound (same_sound.py), and printed. Mono, 16 kHz, or 48 kHz of what
+was recorded at 44.1 kHz and more. Of so many clips (--made) a raised, shouted or whispered one is made, too (voices.py).
 """
 
 import argparse
@@ -20,11 +21,18 @@ import numpy as np
 import soundfile as sf
 import soxr
 
+import same_sound
 import voices
 
 NARROW, FULL = 16000, 48000  # Hz
 PART_BYTES = 60 << 20
 ENDINGS = (".flac", ".opus", ".wav", ".ogg")
+# Folders of DATA to develop on and to report on.
+KEPT = ("dev/noise", "dev/speech16", "dev/speech48", "dev_expressive", "noise", "noizeus/clean", "voicebank_p232/clean")
+
+
+def resampled(x, rate, want):
+    return soxr.resample(x, rate, want, quality="HQ") if rate != want else x
 
 
 def read(path, want):
@@ -32,7 +40,7 @@ def read(path, want):
     mono = x.mean(1)
     if len(x) and (mono**2).sum() < 0.05 * (x**2).sum() / x.shape[1]:
         mono = x[:, (x**2).sum(0).argmax()]
-    return soxr.resample(mono, rate, want, quality="HQ") if rate != want else mono
+    return resampled(mono, rate, want)
 
 
 def highpass(x, hertz, rate):
@@ -84,17 +92,76 @@ class Pack:
         return self.rows
 
 
+def plain(name):
+    """Without the zeros before numbers: gather.py writes so762-114, the development sets so762-0114."""
+    return re.sub(r"(?<!\d)0+(?=\d)", "", name)
+
+
 def in_development(data, part):
     """The parts of names, between `__`, of the recordings of development: voices (part 0) or sources of noise (part 1)."""
     folders = ["dev/speech16", "dev/speech48", "dev_expressive"] if part == 0 else ["dev/noise"]
     names = (os.path.basename(f).split("__") for folder in folders for f in glob.glob(os.path.join(data, folder, "*__*")))
-    return {name[part] for name in names}
+    return {plain(name[part]) for name in names}
+
+
+def sound_files(folder):
+    return [f for f in sorted(glob.glob(os.path.join(folder, "*"))) if f.endswith(ENDINGS)]
+
+
+def kept_clips(data):
+    """Paths below `data` of the clips in its folders to learn from that are kept for development."""
+    with open(os.path.join(data, "dev", "voices16.txt")) as f:
+        return sorted({line.strip() for line in f})
+
+
+def kept_apart(data):
+    """(path, samples at the rate of same_sound.py) of all recordings kept apart."""
+    paths = [f for folder in KEPT for f in sound_files(os.path.join(data, folder))]
+    paths += [os.path.join(data, f) for f in kept_clips(data)]
+    return ((f, read(f, same_sound.RATE)) for f in paths)
+
+
+def recordings_in(folder):
+    """(name, samples at the rate of same_sound.py) in a folder of sound files, or in one that this program has made."""
+    index = os.path.join(folder, "index.json")
+    if not os.path.exists(index):
+        yield from ((f, read(f, same_sound.RATE)) for f in sound_files(folder))
+        return
+    with open(index) as f:
+        index = json.load(f)
+    for kind in ("speech", "noise"):
+        for label, part, at, n in index[kind]:
+            if not label.startswith("made-"):
+                x = np.load(os.path.join(folder, f"{kind}-{part:02d}.npy"), mmap_mode="r")[at : at + n].astype(np.float32)
+                yield f"{kind} {label} in part {part} at {at}", resampled(x, index["rate"], same_sound.RATE)
+
+
+def readable(files, rate):
+    """((label, path, samples), samples at the rate of same_sound.py) of all files (label, path) without errors."""
+    for label, f in files:
+        try:
+            x = read(f, rate)
+        except Exception as e:
+            print("left out:", f, e)
+            continue
+        yield (label, f, x), resampled(x, rate, same_sound.RATE)
+
+
+def without_copies(kept, files, rate):
+    """(label, samples) of all files (label, path) that have nothing of the recordings kept apart."""
+    count = 0
+    for (label, f, x), match in kept.compared(readable(files, rate)):
+        if match:
+            count += 1
+            print(f"left out: {f} {same_sound.described(match)}", flush=True)
+        else:
+            yield label, x
+    print(f"left out: {count} recordings by their sound", flush=True)
 
 
 def speech_files(data, folders, full_band):
     """(voice, path) of clean speech; lossless folders come first, and a clip that two folders have is taken once."""
-    kept = {line.strip() for line in open(os.path.join(data, "dev", "voices16.txt"))}
-    kept_voices = {os.path.basename(f).split("-")[0].split("_")[0] for f in kept}
+    kept_voices = {os.path.basename(f).split("-")[0].split("_")[0] for f in kept_clips(data)}
     own = ["speech48_train"] if full_band else ["librispeech251", "vctk4", "speech_train", "speech_expressive"]
     taken, sources, apart = {}, set(), in_development(data, 0)
     for folder in [*folders, *(os.path.join(data, name) for name in own)]:
@@ -111,7 +178,7 @@ def speech_files(data, folders, full_band):
             voice = base.split("__")[0] if "__" in base else base.split("-")[0].split("_")[0]
             if os.path.basename(folder) in ("librispeech251", "vctk4") and voice in kept_voices:
                 continue
-            if folder in folders and voice in apart:
+            if folder in folders and plain(voice) in apart:
                 continue
             origin = paths.get(base, "").split(";")[0]
             if stem in taken or (origin and (voice, origin) in sources):
@@ -134,7 +201,7 @@ def noise_files(data, folders, full_band):
             base = os.path.basename(f)
             stem, ending = os.path.splitext(base)
             # gather.py adds a checksum to the name of the source, and a number to the pieces of one recording.
-            if folder in folders and re.sub(r"-[0-9a-f]{12}(-\d+)?$", "", stem.split("__")[1]) in apart:
+            if folder in folders and plain(re.sub(r"-[0-9a-f]{12}(-\d+)?$", "", stem.split("__")[1])) in apart:
                 continue
             if ending in ENDINGS and not (full_band and rates.get(base, FULL) < 44100):
                 taken.setdefault(stem, (base.split("__")[0], f))
@@ -153,13 +220,11 @@ def main():
     os.makedirs(a.out, exist_ok=True)
     rate = FULL if a.full_band else NARROW
 
+    kept = same_sound.Kept(kept_apart(a.data))
+
     def clips(files, work):
-        for label, f in files:
-            try:
-                x = work(read(f, rate))
-            except Exception as e:
-                print("left out:", f, e)
-                continue
+        for label, x in without_copies(kept, files, rate):
+            x = work(x)
             if len(x) >= rate // 20:
                 yield label, x
 

@@ -36,9 +36,10 @@ def test_nothing_of_the_development_sets_is_prepared(tmp_path):
     from prepare import noise_files, speech_files
 
     kept = ("dev/voices16.txt", "dev/noise/wind-outdoor__forest__1.opus", "dev/speech48/jo__x.flac", "dev_expressive/mia__cry-x.flac")
+    kept += ("dev/speech16/so-0010__x.flac",)
     sums = ("0a1b2c3d4e5f", "0a1b2c3d4e5f-1", "012345678901-2")
     noise = [f"noise/wind__{source}-{end}.flac" for source in ("forest", "meadow") for end in sums]
-    for name in (*kept, *noise, "speech/jo__1.flac", "speech/mia__1.flac", "speech/lee__1.flac"):
+    for name in (*kept, *noise, "speech/jo__1.flac", "speech/mia__1.flac", "speech/so-10__1.flac", "speech/lee__1.flac"):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
