@@ -33,6 +33,8 @@ const MAX_AMPLITUDE: f32 = 100.0;
 const PAUSE_DB: f64 = -15.0;
 /// Samples closer to zero are set to zero: subnormal numbers are slow.
 const MIN_AMPLITUDE: f32 = 1e-15;
+/// Difference from its target at which a control has reached it.
+const MIN_CONTROL_DIFFERENCE: f32 = 1e-6;
 
 /// Settings of a [`LiveDenoiser`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -275,10 +277,11 @@ impl LiveDenoiser {
         self.target = controls.clamped();
     }
 
-    /// Estimates the noise from the next `seconds` of input, which should hold noise alone.
+    /// Estimates the noise from the next `seconds` of input, which should hold noise alone; without end if they are infinite,
+    /// and no longer if they are zero. The output is muted meanwhile.
     pub fn learn_noise(&mut self, seconds: f64) {
-        let frames = seconds / self.stft.frame_seconds();
-        self.noise_capture.left = if frames.is_finite() { frames.round().max(0.0) as usize } else { 0 };
+        // A conversion from float to integer saturates.
+        self.noise_capture.left = (seconds / self.stft.frame_seconds()).round() as usize;
         self.noise_capture.done = 0;
     }
 
@@ -411,6 +414,9 @@ impl LiveDenoiser {
     /// Computes the gain of the frame.
     fn separate(&mut self) {
         self.gain_exponent += self.control_step * (self.target.gain_exponent - self.gain_exponent);
+        if (self.gain_exponent - self.target.gain_exponent).abs() < MIN_CONTROL_DIFFERENCE {
+            self.gain_exponent = self.target.gain_exponent;
+        }
         self.floor_db += self.control_step * (self.target.floor_db - self.floor_db);
         let floor = amplitude(f64::from(self.floor_db));
         let mean = self.power.iter().sum::<f32>() / self.power.len() as f32;

@@ -12,13 +12,16 @@ use alphamf_files::{Container, OutputSpec, Writer};
 use alphamf_signal::SampleFormat;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, ToPyArray};
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::PyBytes;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Locks without the interpreter lock while another thread holds the mutex. What runs on the thread pool must not lock: a
+/// thread that waits for a part of its work may take up another job, which would wait for that thread.
+fn locked<'a, T>(py: Python<'_>, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
+    mutex.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Number and spacing of bins, and spacing of frames.
@@ -104,7 +107,8 @@ impl Denoiser {
         let controls: LiveControls = serde_json::from_str(controls).map_err(value_error)?;
         let settings = LiveSettings { latency_seconds, controls };
         let live = run(py, self.threads, None, |_| self.denoiser.live(sample_rate, channels, settings));
-        Ok(Live { live: Mutex::new(live?.map_err(denoise_exception)?), events: Mutex::default() })
+        let live = live?.map_err(denoise_exception)?;
+        Ok(Live { state: Mutex::new(LiveState { live, events: VecDeque::new() }) })
     }
 
     fn noise_profile(
@@ -134,9 +138,13 @@ impl Denoiser {
 
 #[pyclass(frozen)]
 pub struct Live {
-    live: Mutex<alphamf::LiveDenoiser>,
+    state: Mutex<LiveState>,
+}
+
+struct LiveState {
+    live: alphamf::LiveDenoiser,
     /// Starts and ends of speech that were not asked for yet, [`MAX_EVENTS`] at most.
-    events: Mutex<VecDeque<VoiceEvent>>,
+    events: VecDeque<VoiceEvent>,
 }
 
 const MAX_EVENTS: usize = 4096;
@@ -150,17 +158,8 @@ impl Live {
         samples: PyReadonlyArray2<'_, f32>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let (input, shape) = (samples.as_slice()?, samples.as_array().raw_dim());
-        let mut output = vec![0.0; input.len()];
-        py.detach(|| {
-            locked(&self.live).process_with_events(input, &mut output, |event| {
-                let mut events = locked(&self.events);
-                if events.len() == MAX_EVENTS {
-                    events.pop_front();
-                }
-                events.push_back(event);
-            });
-        });
-        output.into_pyarray(py).reshape(shape)
+        let state = &mut *locked(py, &self.state);
+        py.detach(|| state.process(input)).into_pyarray(py).reshape(shape)
     }
 
     /// Like `process`, for 16-bit samples: rounded to the nearest, without dither.
@@ -170,12 +169,15 @@ impl Live {
         samples: PyReadonlyArray2<'_, i16>,
     ) -> PyResult<Bound<'py, PyArray2<i16>>> {
         let (input, shape) = (samples.as_slice()?, samples.as_array().raw_dim());
+        let state = &mut *locked(py, &self.state);
         let output = py.detach(|| {
             let input: Vec<f32> = input.iter().map(|code| f32::from(*code) / 32768.0).collect();
-            let mut output = vec![0.0; input.len()];
-            locked(&self.live).process(&input, &mut output);
             // A conversion from float to integer saturates.
-            output.into_iter().map(|x| (32768.0 * x).round_ties_even() as i16).collect::<Vec<_>>()
+            state
+                .process(&input)
+                .into_iter()
+                .map(|x| (32768.0 * x).round_ties_even() as i16)
+                .collect::<Vec<_>>()
         });
         output.into_pyarray(py).reshape(shape)
     }
@@ -183,41 +185,55 @@ impl Live {
     /// Sets the controls, given as JSON.
     fn set_controls(&self, py: Python<'_>, controls: &str) -> PyResult<()> {
         let controls = serde_json::from_str(controls).map_err(value_error)?;
-        // Another thread may hold the state for as long as a block takes.
-        py.detach(|| locked(&self.live).set_controls(controls));
+        locked(py, &self.state).live.set_controls(controls);
         Ok(())
     }
 
-    fn controls(&self) -> PyResult<String> {
-        serde_json::to_string(&locked(&self.live).controls()).map_err(value_error)
+    fn controls(&self, py: Python<'_>) -> PyResult<String> {
+        serde_json::to_string(&locked(py, &self.state).live.controls()).map_err(value_error)
     }
 
     /// Noise and speech level, dBFS, gain, dB, and probability of speech.
-    fn meters(&self) -> (f32, f32, f32, f32) {
-        let meters = locked(&self.live).meters();
+    fn meters(&self, py: Python<'_>) -> (f32, f32, f32, f32) {
+        let meters = locked(py, &self.state).live.meters();
         (meters.noise_dbfs, meters.speech_dbfs, meters.gain_db, meters.speech_probability)
     }
 
-    fn speaking(&self) -> bool {
-        locked(&self.live).voice_activity().speaking
+    fn speaking(&self, py: Python<'_>) -> bool {
+        locked(py, &self.state).live.voice_activity().speaking
     }
 
     /// Starts (true) and ends (false) of speech since the last call, with their positions in samples.
-    fn take_events(&self) -> Vec<(bool, u64)> {
-        locked(&self.events).drain(..).map(|event| (event.speaking, event.sample)).collect()
+    fn take_events(&self, py: Python<'_>) -> Vec<(bool, u64)> {
+        locked(py, &self.state).events.drain(..).map(|event| (event.speaking, event.sample)).collect()
     }
 
-    fn learn_noise(&self, seconds: f64) {
-        locked(&self.live).learn_noise(seconds);
+    fn learn_noise(&self, py: Python<'_>, seconds: f64) {
+        locked(py, &self.state).live.learn_noise(seconds);
     }
 
-    fn reset(&self) {
-        locked(&self.live).reset();
-        locked(&self.events).clear();
+    fn reset(&self, py: Python<'_>) {
+        let mut state = locked(py, &self.state);
+        state.live.reset();
+        state.events.clear();
     }
 
-    fn latency(&self) -> usize {
-        locked(&self.live).latency()
+    fn latency(&self, py: Python<'_>) -> usize {
+        locked(py, &self.state).live.latency()
+    }
+}
+
+impl LiveState {
+    /// Denoises interleaved samples and keeps the events.
+    fn process(&mut self, input: &[f32]) -> Vec<f32> {
+        let mut output = vec![0.0; input.len()];
+        self.live.process_with_events(input, &mut output, |event| {
+            if self.events.len() == MAX_EVENTS {
+                self.events.pop_front();
+            }
+            self.events.push_back(event);
+        });
+        output
     }
 }
 
@@ -260,9 +276,15 @@ struct Integers {
 #[derive(Clone, Default)]
 struct Sink(Arc<Mutex<Vec<u8>>>);
 
+impl Sink {
+    fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl io::Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        locked(&self.0).extend_from_slice(bytes);
+        self.bytes().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -283,7 +305,7 @@ impl Integers {
         if let Some(writer) = &mut self.writer {
             writer.write_block(samples).map_err(value_error)?;
         }
-        let bytes = std::mem::take(&mut *locked(&self.bytes.0));
+        let bytes = std::mem::take(&mut *self.bytes.bytes());
         Ok(bytes.chunks_exact(2).map(|code| i16::from_le_bytes([code[0], code[1]])).collect())
     }
 
@@ -325,43 +347,44 @@ impl Session {
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Blocks<'py>> {
         let channels = rows(&samples);
+        let mut state = locked(py, &self.state);
+        let session = &mut state.session;
         let output = run(py, self.threads, progress, |progress| {
             let channels: Vec<&[f32]> = channels.iter().map(Vec::as_slice).collect();
-            locked(&self.state).session.push_with_progress(&channels, progress)
+            session.push_with_progress(&channels, progress)
         });
-        self.blocks(py, output?.map_err(denoise_exception)?)
+        state.blocks(py, output?.map_err(denoise_exception)?)
     }
 
     #[pyo3(signature = (progress=None))]
     fn finish<'py>(&self, py: Python<'py>, progress: Option<&Bound<'py, PyAny>>) -> PyResult<Blocks<'py>> {
-        let output = run(py, self.threads, progress, |progress| {
-            locked(&self.state).session.finish_with_progress(progress)
-        });
-        let blocks = self.blocks(py, output?.map_err(denoise_exception)?)?;
-        let mut state = locked(&self.state);
+        let mut state = locked(py, &self.state);
+        let session = &mut state.session;
+        let output = run(py, self.threads, progress, |progress| session.finish_with_progress(progress));
+        let blocks = state.blocks(py, output?.map_err(denoise_exception)?)?;
         if let Some(Some(speech)) = state.codes.first_mut() {
             state.clipped = speech.finish()?;
         }
         Ok(blocks)
     }
 
-    fn set_noise_profile(&self, noise: &NoiseProfile) -> PyResult<()> {
-        locked(&self.state).session.set_noise_profile(&noise.profile).map_err(denoise_exception)
+    fn set_noise_profile(&self, py: Python<'_>, noise: &NoiseProfile) -> PyResult<()> {
+        locked(py, &self.state).session.set_noise_profile(&noise.profile).map_err(denoise_exception)
     }
 
     /// Maximum number of samples per channel held back after a push.
-    fn latency(&self) -> usize {
-        locked(&self.state).session.latency()
+    fn latency(&self, py: Python<'_>) -> usize {
+        locked(py, &self.state).session.latency()
     }
 
     /// Statistics as JSON, and the number of clipped samples.
-    fn statistics(&self) -> PyResult<(String, u64)> {
-        let state = locked(&self.state);
+    fn statistics(&self, py: Python<'_>) -> PyResult<(String, u64)> {
+        let state = locked(py, &self.state);
         Ok((serde_json::to_string(&state.session.statistics()).map_err(value_error)?, state.clipped))
     }
 
     fn take_gain_std<'py>(&self, py: Python<'py>) -> PyResult<Deviations<'py>> {
-        let mut state = locked(&self.state);
+        let mut state = locked(py, &self.state);
         let grid = state.grid;
         let arrays = state.session.take_gain_std().into_iter().map(|values| {
             let frames = values.len() / grid.bins;
@@ -372,7 +395,7 @@ impl Session {
 
     /// One array, or one per separate channel: slots x bands x (level, lower, upper).
     fn take_levels<'py>(&self, py: Python<'py>) -> PyResult<Levels<'py>> {
-        let found = locked(&self.state).session.take_levels();
+        let found = locked(py, &self.state).session.take_levels();
         let Some(SpeechLevels { edges_hertz, slot_seconds, first_slot, .. }) = found.first().cloned() else {
             return Ok((Vec::new(), Vec::new(), 0.0, 0));
         };
@@ -388,7 +411,7 @@ impl Session {
 
     /// One track, or one per separate channel.
     fn take_speech<'py>(&self, py: Python<'py>) -> PyResult<Tracks<'py>> {
-        let found = locked(&self.state).session.take_speech();
+        let found = locked(py, &self.state).session.take_speech();
         let (slot_seconds, first_slot) =
             found.first().map_or((0.0, 0), |track| (track.slot_seconds, track.first_slot));
         let tracks = found.into_iter().map(|SpeechTrack { probability, segments, .. }| {
@@ -403,11 +426,10 @@ impl Session {
     }
 }
 
-impl Session {
+impl State {
     /// Result and residual as arrays.
-    fn blocks<'py>(&self, py: Python<'py>, output: SessionOutput) -> PyResult<Blocks<'py>> {
-        let mut state = locked(&self.state);
-        let parts = [output.speech, output.residual].into_iter().zip(&mut state.codes);
+    fn blocks<'py>(&mut self, py: Python<'py>, output: SessionOutput) -> PyResult<Blocks<'py>> {
+        let parts = [output.speech, output.residual].into_iter().zip(&mut self.codes);
         let array = |(channels, codes): (Vec<Vec<f32>>, &mut Option<Integers>)| {
             let shape = [channels.len(), channels.first().map_or(0, Vec::len)];
             if let Some(codes) = codes {

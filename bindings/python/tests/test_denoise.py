@@ -1,3 +1,4 @@
+import concurrent.futures
 import json
 import multiprocessing
 import os
@@ -190,10 +191,23 @@ def test_speech_starts_and_ends(noisy):
     assert 0 <= min(probabilities) < 0.5 <= max(probabilities) <= 1
     assert [event.speaking for event in events] == [n % 2 == 0 for n in range(len(events))]
     assert all(0 < event.sample <= len(sound) for event in events)
+    integers = alphamf.Denoiser().live(rate, voice_hang_over_seconds=0.1)
+    integers.process(samples)
+    assert events and integers.events() == events
     live.reset()
     live.set(voice_threshold=1.0)
     live.process(sound)
     assert not live.speaking and live.events() == []
+
+
+def test_threads_take_turns_with_a_stream(noisy):
+    samples, rate = noisy
+    block = samples.astype(np.float32) / 32768
+    stream = alphamf.Denoiser(threads=2, channels="separate").stream(rate, 2)
+    blocks = [np.stack([block, block])] * 8
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        done = [push.result(timeout=120) for push in [threads.submit(stream.push, block) for block in blocks]]
+    assert sum(part.shape[1] for part in [*done, stream.finish()]) == 8 * len(block)
 
 
 def test_live_sound_equals_the_programs(program, noisy, tmp_path):

@@ -200,8 +200,14 @@ fn noise_that_is_shown_is_taken_out() {
     let hum: Vec<f32> =
         (0..16_000).map(|n| 0.1 * (1..6).map(|k| (n as f32 * 0.122 * k as f32).sin()).sum::<f32>()).collect();
     let shown = [now(LEARN, 1.0), Change { at: 8_000, parameter: LEARN, value: 0.0 }];
-    let (output, _) = run(16_000.0, std::slice::from_ref(&hum), &[160], &shown);
-    assert!(level(&output[0][10_000..]) < 0.01 * level(&hum[10_000..]));
+    let taken_out = |changes: &[Change]| {
+        let (output, _) = run(16_000.0, std::slice::from_ref(&hum), &[160], changes);
+        [1_000..8_000, 10_000..16_000].map(|part| level(&output[0][part.clone()]) / level(&hum[part]))
+    };
+    let [while_learning, after] = taken_out(&shown);
+    // The output is muted, to the floor of -45 dB.
+    assert!(while_learning < 1e-4 && after < 0.01, "{while_learning} {after}");
+    assert!(taken_out(&[])[0] > 1e-3);
 }
 
 #[test]

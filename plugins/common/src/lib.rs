@@ -90,7 +90,7 @@ impl<const WIDTH: usize> Plugin<WIDTH> {
     pub fn learn(&mut self, learning: bool) {
         if learning != self.learning {
             self.learning = learning;
-            self.live.learn_noise(if learning { f64::MAX } else { 0.0 });
+            self.live.learn_noise(if learning { f64::INFINITY } else { 0.0 });
         }
     }
 
