@@ -52,7 +52,9 @@ impl LinearFilter {
         };
         let left: Vec<Unexplained> = self.bins.par_iter_mut().enumerate().map(fit).collect();
         let sum = |part: fn(&Unexplained) -> f64| left.iter().map(part).sum::<f64>();
-        let gain = 1.0 - sum(|left| left.by_all) / sum(|left| left.by_one).max(f64::MIN_POSITIVE);
+        let (by_all, by_one) = (sum(|left| left.by_all), sum(|left| left.by_one));
+        // Silence explains nothing: channels pass as they are.
+        let gain = if by_one > 0.0 { 1.0 - by_all / by_one } else { 0.0 };
         let share = (gain / FULL_GAIN).clamp(0.0, 1.0);
         let apply = |(bin, regression): (usize, &mut BinRegression)| {
             regression.apply(&column(inputs, bin), span.clone(), share)

@@ -142,7 +142,7 @@ impl Separator {
     }
 
     /// Separates one block of powers (bins x frames), a second time by the model alone where the network finds no speech.
-    /// `progress` receives the completed fraction, 0 to 1, of the first time.
+    /// `progress` receives the completed fraction, 0 to 1, of the first time, and 1 during the second.
     pub(crate) fn separate(
         &self,
         grid: FrameGrid,
@@ -158,7 +158,8 @@ impl Separator {
         let has_net = self.presence_net.is_some();
         if has_net && !result.state.speech_found && doubt::is_without_speech(&result.gain, power) {
             let request = Request { model_alone: true, gain_std: false, model_gain: false, ..request };
-            let alone = self.separate_once(grid, power, request, seeds, &mut (), None)?;
+            let progress = &mut |_: f64| progress.report(1.0);
+            let alone = self.separate_once(grid, power, request, seeds, progress, None)?;
             doubt::keep_a_part(&mut result.gain, &alone.gain, power);
         }
         Ok(result)

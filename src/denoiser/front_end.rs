@@ -44,8 +44,9 @@ pub(super) fn check_block(block: &[&[f32]], expected: usize) -> Result<(), Denoi
 
 #[derive(Clone)]
 struct InputChannel {
-    /// Samples that wait for a complete block.
+    /// Samples that wait for a complete block, behind `taken` that do no longer.
     waiting: Vec<f32>,
+    taken: usize,
     offset: Offset,
     analyser: Analyser,
     /// Complete frames.
@@ -58,6 +59,7 @@ impl FrontEnd {
         let stft = Stft::new(sample_rate, window_seconds)?;
         let channel = || InputChannel {
             waiting: Vec::new(),
+            taken: 0,
             offset: Offset::default(),
             analyser: stft.analyser(),
             frames: Spectrogram::new(stft.bins(), 0),
@@ -103,6 +105,7 @@ impl FrontEnd {
         check_block(block, self.channels.len())?;
         self.samples += block[0].len() as u64;
         for (channel, samples) in self.channels.iter_mut().zip(block) {
+            channel.waiting.drain(..std::mem::take(&mut channel.taken));
             channel.waiting.extend(*samples);
         }
         Ok(())
@@ -111,7 +114,7 @@ impl FrontEnd {
     /// Transforms the next block, if it is complete.
     pub(super) fn next_block(&mut self) -> bool {
         let size = self.block_samples();
-        let complete = self.channels.first().is_some_and(|channel| channel.waiting.len() >= size);
+        let complete = self.waiting() >= size;
         if complete {
             self.analyse(size);
         }
@@ -120,8 +123,12 @@ impl FrontEnd {
 
     /// Transforms the waiting samples.
     pub(super) fn flush(&mut self) {
-        let rest = self.channels.first().map_or(0, |channel| channel.waiting.len());
-        self.analyse(rest);
+        self.analyse(self.waiting());
+    }
+
+    /// Samples per channel that wait.
+    fn waiting(&self) -> usize {
+        self.channels.first().map_or(0, |channel| channel.waiting.len() - channel.taken)
     }
 
     /// Ends the recording: transforms the waiting samples, and completes the frames that overlap the end.
@@ -139,7 +146,7 @@ impl FrontEnd {
 
     fn analyse(&mut self, samples: usize) {
         for channel in &mut self.channels {
-            let (bounded, outliers) = remove_outliers(&channel.waiting[..samples]);
+            let (bounded, outliers) = remove_outliers(&channel.waiting[channel.taken..][..samples]);
             self.clicks += outliers;
             let mut centred = bounded.into_owned();
             channel.offset.remove(&mut centred, self.stft.sample_rate());
@@ -153,7 +160,7 @@ impl FrontEnd {
                 tracing::info!(?found, "removed time-domain impulses");
             }
             channel.analyser.push(&repaired, &mut channel.frames);
-            channel.waiting.drain(..samples);
+            channel.taken += samples;
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::DenoiseError;
 use super::front_end::FrontEnd;
-use std::ops::Range;
+use crate::transform::bin_power;
 
 /// The mean power spectrum of a section of noise alone; made by [`Denoiser::noise_profile`](super::Denoiser::noise_profile)
 /// for [`DenoiseStream::set_noise_profile`](super::DenoiseStream::set_noise_profile). It does not depend on how the samples are
@@ -53,7 +53,7 @@ impl NoiseProfile {
         let frames = self.front_end.frames();
         for (channel, sum) in self.front_end.take(frames).iter().zip(&mut self.sums) {
             for frame in self.lead.min(frames)..frames {
-                let powers = channel.frame(frame).iter().map(|x| f64::from(x.norm_sqr()));
+                let powers = channel.frame(frame).iter().map(bin_power);
                 sum.iter_mut().zip(powers).for_each(|(sum, power)| *sum += power);
             }
         }
@@ -69,15 +69,18 @@ impl NoiseProfile {
         (whole.count > 0).then(|| whole.sums.iter().map(mean).collect())
     }
 
-    /// Mean power per bin, summed over `channels`; `None` if the section is silent or shorter than a window.
-    pub(super) fn power(&self, channels: Range<usize>) -> Option<Vec<f32>> {
+    /// Mean power per bin, summed over each `width` channels in turn; `None` if a part is silent or the section shorter than a
+    /// window.
+    pub(super) fn powers(&self, width: usize) -> Option<Vec<Vec<f32>>> {
         let whole = self.whole();
-        let mean = |bin: usize| {
-            let sum: f64 = whole.sums[channels.clone()].iter().map(|sum| sum[bin]).sum();
-            (sum / whole.count as f64) as f32
+        let mean = |sums: &[Vec<f64>]| {
+            let bin = |bin: usize| sums.iter().map(|sum| sum[bin]).sum::<f64>() / whole.count as f64;
+            // Samples may be so loud that their powers exceed single precision.
+            (0..whole.front_end.stft().bins()).map(|k| bin(k).min(f32::MAX.into()) as f32).collect()
         };
-        let power: Vec<f32> = (0..whole.front_end.stft().bins()).map(mean).collect();
-        (whole.count > 0 && power.iter().any(|&power| power > 0.0)).then_some(power)
+        let powers: Vec<Vec<f32>> = whole.sums.chunks(width).map(mean).collect();
+        let is_sound = |power: &Vec<f32>| power.iter().any(|&power| power > 0.0);
+        (whole.count > 0 && powers.iter().all(is_sound)).then_some(powers)
     }
 
     /// This profile with the samples that wait for a block.
@@ -100,7 +103,7 @@ mod tests {
     fn profile(denoiser: &Denoiser, samples: &[f32], size: usize) -> Vec<f32> {
         let mut profile = denoiser.noise_profile(16_000, 2).unwrap();
         samples.chunks(size).for_each(|block| profile.push(&[block, block]).unwrap());
-        profile.power(0..2).unwrap()
+        profile.powers(2).unwrap().remove(0)
     }
 
     fn whole_spectra(denoiser: &Denoiser, samples: &[f32]) -> Vec<Vec<f64>> {
@@ -155,7 +158,7 @@ mod tests {
         {
             let mut profile = denoiser.noise_profile(16_000, 1).unwrap();
             profile.push(&[&samples]).unwrap();
-            assert_eq!(profile.power(0..1).is_some(), known);
+            assert_eq!(profile.powers(1).is_some(), known);
             let started = denoiser.stream(16_000, 1).unwrap().set_noise_profile(&profile);
             assert_eq!(started.is_ok(), known);
         }

@@ -107,6 +107,8 @@ pub struct Session {
     microphones: Option<Microphones>,
     /// Finished samples per channel.
     samples: u64,
+    /// After its end, or an error of a stream.
+    ended: bool,
 }
 
 impl Session {
@@ -150,6 +152,7 @@ impl Session {
             clipping: vec![Clipping::default(); channels],
             microphones,
             samples: 0,
+            ended: false,
         })
     }
 
@@ -172,14 +175,13 @@ impl Session {
     pub fn set_noise_profile(&mut self, noise: &NoiseProfile) -> Result<(), DenoiseError> {
         let width = self.width();
         noise.check(self.sample_rate, self.waiting.len())?;
-        for (index, stream) in self.streams.iter_mut().enumerate() {
-            let power = noise.power(index * width..(index + 1) * width);
-            stream.set_noise_power(power.ok_or(DenoiseError::NoNoise)?);
-        }
+        let powers = noise.powers(width).ok_or(DenoiseError::NoNoise)?;
+        self.streams.iter_mut().zip(powers).for_each(|(stream, power)| stream.set_noise_power(power));
         Ok(())
     }
 
-    /// Takes the next samples of every channel and returns the finished ones, which may be fewer or more.
+    /// Takes the next samples of every channel and returns the finished ones, which may be fewer or more. A session that was
+    /// cancelled or failed has ended.
     ///
     /// # Errors
     /// As [`DenoiseStream::push`].
@@ -196,6 +198,9 @@ impl Session {
         block: &[&[f32]],
         progress: &mut dyn ProgressCallback,
     ) -> Result<SessionOutput, DenoiseError> {
+        if self.ended {
+            return Err(DenoiseError::Finished);
+        }
         check_block(block, self.waiting.len())?;
         for (waiting, samples) in self.waiting.iter_mut().zip(block) {
             waiting.extend_from_slice(samples);
@@ -226,6 +231,9 @@ impl Session {
         &mut self,
         progress: &mut dyn ProgressCallback,
     ) -> Result<SessionOutput, DenoiseError> {
+        if std::mem::replace(&mut self.ended, true) {
+            return Err(DenoiseError::Finished);
+        }
         self.advance(progress, |stream, _, progress| stream.finish_with_progress(progress))
     }
 
@@ -303,7 +311,10 @@ impl Session {
                 let done = index as f64 * span + (seconds - before).clamp(0.0, span);
                 progress.report(before + fraction * done)
             };
-            speech.extend(work(stream, index, &mut progress)?);
+            let done = work(stream, index, &mut progress);
+            // Channels would differ from here on.
+            self.ended |= done.is_err();
+            speech.extend(done?);
         }
         Ok(self.mixed(speech))
     }

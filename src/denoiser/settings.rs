@@ -113,7 +113,7 @@ impl Settings {
     /// Number of averaged Gibbs sweeps.
     #[must_use]
     pub fn draws(&self) -> usize {
-        self.sampling.as_ref().map_or(0, |sampling| sampling.iterations - sampling.burn_in)
+        self.sampling.as_ref().map_or(0, |sampling| sampling.iterations.saturating_sub(sampling.burn_in))
     }
 }
 

@@ -103,7 +103,8 @@ impl DenoiseStream {
     pub fn set_noise_profile(&mut self, noise: &NoiseProfile) -> Result<(), DenoiseError> {
         let channels = self.output.channels();
         noise.check(self.front_end.stft().sample_rate(), channels)?;
-        self.set_noise_power(noise.power(0..channels).ok_or(DenoiseError::NoNoise)?);
+        let powers = noise.powers(channels).ok_or(DenoiseError::NoNoise)?;
+        powers.into_iter().for_each(|power| self.set_noise_power(power));
         Ok(())
     }
 

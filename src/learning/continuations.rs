@@ -64,7 +64,9 @@ impl FullBandCorpus {
             let frames = spectrogram.as_slice().chunks_exact(all);
             let power: Vec<f32> =
                 frames.flat_map(|frame| frame.iter().map(num_complex::Complex::norm_sqr)).collect();
-            let mean = (power.iter().sum::<f32>() / power.len() as f32).max(MIN_POWER as f32);
+            // Single precision loses terms of long recordings.
+            let sum: f64 = power.iter().copied().map(f64::from).sum();
+            let mean = (sum / power.len() as f64).max(MIN_POWER) as f32;
             let power: Vec<f32> = power.iter().map(|power| power / mean).collect();
             let end = occupied_bins(&power, all, bin_hertz).min((MAX_HERTZ / bin_hertz) as usize);
             // A knot with only part of its bins would follow the recording's band-limiting filter.

@@ -11,6 +11,7 @@ use super::groups::{first_spectra, group_frames, groups, normalise, sum_in_order
 use crate::inference::em::multiply;
 use crate::model::{
     Dictionary, DictionaryError, DictionaryHeader, Factor, MIN_POWER, MarginalTable, Mixture, Prior,
+    validate_prior,
 };
 use crate::parallel::*;
 use crate::random::SeedTree;
@@ -39,7 +40,7 @@ const SILENCE: f32 = 1e-4;
 pub struct TrainingSettings {
     /// Number of spectra, 1 to 1,000.
     pub rank: usize,
-    /// Characteristic exponent of speech, in (0, 2].
+    /// Characteristic exponent of speech, 0.2 to 2.
     pub alpha: f64,
     /// Sweeps over the corpus, 1 to 100,000.
     pub iterations: usize,
@@ -146,6 +147,7 @@ impl Corpus {
         within("iterations", settings.iterations, 1..=100_000)?;
         within("window in seconds", settings.window_seconds, WINDOW_RANGE_SECONDS)?;
         within("sample rate in Hz", sample_rate, SAMPLE_RATE_RANGE)?;
+        validate_prior(&settings.prior)?;
         let bins = Stft::new(sample_rate, settings.window_seconds)?.bins();
         Ok(Self { settings, sample_rate, bins, power: Vec::new(), files: 0, hops: Vec::new() })
     }

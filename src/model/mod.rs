@@ -16,5 +16,6 @@ pub(crate) use marginal::MarginalTable;
 pub(crate) use mixture::{Factor, ImpulseVariables, MIN_POWER, Mixture};
 pub use priors::Prior;
 pub(crate) use published::{ImpulseStep, SampledVariables};
+pub(crate) use settings::validate_prior;
 pub use settings::{ModelSettings, NoiseDrift, NoiseModel};
 pub(crate) use workspace::{Dispersions, Workspace};

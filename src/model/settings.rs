@@ -85,7 +85,7 @@ impl ModelSettings {
 }
 
 /// Checks the ranges of a prior's parameters.
-fn validate_prior(prior: &Prior) -> Result<(), SettingsError> {
+pub(crate) fn validate_prior(prior: &Prior) -> Result<(), SettingsError> {
     match *prior {
         Prior::Flat => Ok(()),
         Prior::Gamma { shape, rate } => {

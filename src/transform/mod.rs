@@ -6,7 +6,13 @@ mod low_delay;
 mod stft;
 
 pub(crate) use low_delay::{LowDelayChannel, LowDelayStft};
+use num_complex::Complex;
 pub use stft::{
     Analyser, DEFAULT_WINDOW_SECONDS, FrameGrid, InvalidWindow, Spectrogram, Stft, Synthesiser,
     WINDOW_RANGE_SECONDS,
 };
+
+/// The power of a bin, in double precision: it may exceed the range of single.
+pub(crate) fn bin_power(value: &Complex<f32>) -> f64 {
+    f64::from(value.re).powi(2) + f64::from(value.im).powi(2)
+}

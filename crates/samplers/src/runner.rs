@@ -189,10 +189,11 @@ impl<T: Real> SampleResult<T> {
         self.parameters.iter().map(|parameter| parameter.r_hat).fold(1.0, worse)
     }
 
-    /// The smallest bulk effective size of all parameters.
+    /// The smallest bulk effective size of all parameters, NaN if one is.
     #[must_use]
     pub fn min_effective_size(&self) -> f64 {
-        self.parameters.iter().map(|parameter| parameter.effective_size).fold(f64::INFINITY, f64::min)
+        let worse = |worst: f64, size: f64| if worst.is_nan() || size >= worst { worst } else { size };
+        self.parameters.iter().map(|parameter| parameter.effective_size).fold(f64::INFINITY, worse)
     }
 
     /// Reasons not to trust the draws, most serious first; empty if there is none.
@@ -208,9 +209,11 @@ impl<T: Real> SampleResult<T> {
             let tested = self.runs.iter().all(|run| run.steps.iter().all(|step| step.energy.is_some()));
             warnings.push(Warning::Divergences { count: divergences, steps: total(|all| all.steps), tested });
         }
-        // The parameter where a number is largest; NaN is larger than all.
+        // The parameter where a number is largest; NaN, of either sign, is larger than all.
+        let order = |value: f64| if value.is_nan() { f64::INFINITY } else { value };
         let most = |value: &dyn Fn(usize) -> f64| {
-            (0..self.parameters.len()).map(|k| (k, value(k))).max_by(|a, b| a.1.total_cmp(&b.1))
+            let values = (0..self.parameters.len()).map(|k| (k, value(k)));
+            values.max_by(|a, b| order(a.1).total_cmp(&order(b.1)))
         };
         let blocks = self.runs[0].width / self.parameters.len().max(1);
         let bias = |parameter: usize| {
@@ -229,7 +232,9 @@ impl<T: Real> SampleResult<T> {
             warnings.push(Warning::RHat { parameter, value: value.abs() });
         }
         let size = |k: usize| self.parameters[k].effective_size.min(self.parameters[k].tail_effective_size);
-        if let Some((parameter, _)) = most(&|k| -size(k)).filter(|(k, _)| size(*k) < MIN_EFFECTIVE_SIZE) {
+        if let Some((parameter, _)) =
+            most(&|k| -size(k)).filter(|(k, _)| size(*k).is_nan() || size(*k) < MIN_EFFECTIVE_SIZE)
+        {
             let ParameterSummary { effective_size: bulk, tail_effective_size: tail, .. } =
                 self.parameters[parameter];
             warnings.push(Warning::EffectiveSize { parameter, bulk, tail });
@@ -304,4 +309,32 @@ pub fn sample<T: Real, G: Target<T> + Clone + Send + Sync, S: Sampler<T>>(
     #[cfg(not(feature = "rayon"))]
     let runs: Result<Vec<_>, SamplerError> = starts.iter().enumerate().map(run).collect();
     Ok(SampleResult::new(runs?, 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_that_never_moves_is_told() {
+        let run = |shift: f64| {
+            let mut run = RunRecord::new(2, 1000, 1);
+            for n in 0..1000 {
+                let step = Step { acceptance: 1.0, energy: Some(0.0), ..Step::default() };
+                run.add(&[f64::from(n * 7919 % 1000) + shift, 3.0], &step, None);
+            }
+            run
+        };
+        let result = SampleResult::new(vec![run(0.0), run(0.25)], 1);
+        assert!(result.parameters[1].r_hat.is_nan() && result.parameters[0].r_hat < 1.01);
+        let warnings = result.warnings();
+        let of_second = |warning: &Warning| {
+            matches!(
+                warning,
+                Warning::RHat { parameter: 1, .. } | Warning::EffectiveSize { parameter: 1, .. }
+            )
+        };
+        assert_eq!(warnings.iter().filter(|warning| of_second(warning)).count(), 2, "{warnings:?}");
+        assert!(result.min_effective_size().is_nan() && result.max_r_hat().is_nan());
+    }
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::denoiser::{EmSettings, GainSettings, Settings};
 use crate::model::Dictionary;
 use rand::RngExt;
+use std::ops::ControlFlow;
 
 fn denoiser() -> Denoiser {
     denoiser_with(GainSettings::default())
@@ -73,6 +74,26 @@ fn separate_channels_are_those_of_two_recordings() {
         session.finish().unwrap().speech
     };
     assert!(model(ChannelMode::Shared) != model(ChannelMode::Separate));
+}
+
+#[test]
+fn a_cancelled_session_has_ended() {
+    for channels in [ChannelMode::Shared, ChannelMode::Separate] {
+        let settings = SessionSettings { channels, ..SessionSettings::default() };
+        let mut session = denoiser().session(8_000, 2, settings).unwrap();
+        let [left, right] = recording().map(|samples| samples.repeat(5));
+        // In the second of two channels.
+        let mut calls = 0;
+        let cancelled = session.push_with_progress(&[&left, &right], &mut |seconds: f64| {
+            calls += 1;
+            if seconds > 4.5 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert!(matches!(cancelled, Err(DenoiseError::Cancelled(_))) && calls > 0, "{channels:?}");
+        let before = session.statistics();
+        assert!(matches!(session.push(&[&left, &right]), Err(DenoiseError::Finished)));
+        assert!(matches!(session.finish(), Err(DenoiseError::Finished)));
+        assert_eq!(session.statistics(), before);
+    }
 }
 
 #[test]

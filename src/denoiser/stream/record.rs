@@ -7,8 +7,7 @@ use crate::denoiser::front_end::FrontEnd;
 use crate::denoiser::levels::{LevelFrame, LevelMeter};
 use crate::denoiser::speech_track::TrackMeter;
 use crate::inference::{MonteCarloAccumulator, SamplerCounters};
-use crate::transform::{Spectrogram, Stft};
-use num_complex::Complex;
+use crate::transform::{Spectrogram, Stft, bin_power};
 
 /// What a stream reports.
 #[derive(Default)]
@@ -211,9 +210,4 @@ impl Energy {
 /// two noises (least absolute deviations).
 fn snr_correction_db(snr_db: f64) -> f64 {
     0.2 + 0.145 * (snr_db.clamp(7.0, 22.0) - 7.0)
-}
-
-/// The power of a bin, in double precision: it may exceed the range of single.
-pub(super) fn bin_power(value: &Complex<f32>) -> f64 {
-    f64::from(value.re).powi(2) + f64::from(value.im).powi(2)
 }
