@@ -21,8 +21,9 @@ fn learning_is_ended_within_a_second() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It learns by now, for minutes.
-    thread::sleep(Duration::from_secs(3));
+    // It learns by then, for minutes.
+    shared::wait_for_handlers(&child);
+    thread::sleep(Duration::from_secs(2));
     let pressed = Instant::now();
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();

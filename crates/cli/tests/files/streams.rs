@@ -47,7 +47,7 @@ fn endless_inputs_are_not_read_to_their_end() {
 /// Runs the program, interrupts it once, and returns its exit code; it must end soon.
 #[cfg(unix)]
 fn interrupted(mut child: Child, signal: &str) -> Option<i32> {
-    thread::sleep(Duration::from_millis(700));
+    wait_for_handlers(&child);
     assert!(child.try_wait().unwrap().is_none(), "it does not wait");
     let pid = child.id().to_string();
     assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
@@ -96,7 +96,7 @@ fn ignored_signals_stay_ignored() {
         .stdin(Stdio::piped())
         .spawn()
         .unwrap();
-    thread::sleep(Duration::from_millis(700));
+    wait_for_handlers(&child);
     let pid = child.id().to_string();
     assert!(std::process::Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
     thread::sleep(Duration::from_millis(200));

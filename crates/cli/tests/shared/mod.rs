@@ -9,6 +9,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::LazyLock;
+use std::thread;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 pub const USAGE: i32 = 2;
@@ -38,6 +40,28 @@ impl Folder {
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
+    }
+}
+
+/// Waits until the program handles Ctrl-C, which a busy machine may delay.
+#[cfg(unix)]
+pub fn wait_for_handlers(child: &Child) {
+    let status = format!("/proc/{}/status", child.id());
+    let handles = || {
+        let text = fs::read_to_string(&status).ok()?;
+        let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let caught = u64::from_str_radix(field("SigCgt:")?, 16).ok()?;
+        // A shell may run before it. Ctrl-C is signal 2.
+        Some(field("Name:") == Some("denoise") && caught >> 1 & 1 == 1)
+    };
+    // Elsewhere it has half a second.
+    if !cfg!(target_os = "linux") {
+        return thread::sleep(Duration::from_millis(500));
+    }
+    let began = Instant::now();
+    while handles() != Some(true) {
+        assert!(began.elapsed() < Duration::from_secs(60), "it does not handle signals");
+        thread::sleep(Duration::from_millis(10));
     }
 }
 
