@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Mixtures to learn levels and ratios from: make_levels.py OUT [--data ../../shared/data] [--seed 1] [--seconds 6]
 
-Writes OUT/clean/KIND__NNN.wav, OUT/noisy/KIND__NNN.wav and OUT/list.csv (kind, file, fold, rate, voice, noise, SNR dB), from material that may
+Writes OUT/clean/KIND__NNN.wav, OUT/noisy/KIND__NNN.wav and OUT/list.csv (kind, file, fold, rate, voice, noise, SNR dB, kbit/s), from material that may
 be learned from: speech_train, librispeech251 without the speakers of dev/voices16.txt, speech_expressive, speech48_train, noise_train,
 noise_more and rir_train. Kinds: those of noise (event, impulsive, babble, wind, steady, vehicle, tonal); `voice`, a second one; `two`, two noises;
 `room`, voice and noise in one room, the voice in that room being the truth; `telephone`, 300 to 3,400 Hz and mu-law, the truth being
-limited to that band; `opus`, `mp3` and `gsm`, mixtures coded at 16, 32 and 13 kbit/s, the truth being the voice as it was before;
-`full`, at 48 kHz; `clean`, the voice alone. SNR -5 to 30 dB in steps of 5, by energy above 75 Hz while the voice speaks; a third at 8 kHz.
+limited to that band; `opus`, `vorbis`, `mp3` and `aac`, files coded at 12 to 96 kbit/s, and `gsm`, decoded again, the truth being the voice coded
+alone; `full`, at 48 kHz; `clean`, the voice alone. So the truth is always the voice as the recording has it, after room, band and codec. SNR -5 to 30 dB
+in steps of 5, by energy above 75 Hz while the voice speaks; a third at 8 kHz.
 
 Voices and noises are divided into five folds, and a mixture takes all from one, so that a fold shares no source with another. Needs ffmpeg.
 The same arguments give the same samples.
@@ -27,10 +28,15 @@ from scipy.signal import fftconvolve
 FOLDS = 5
 SNRS = (-5, 0, 5, 10, 15, 20, 25, 30)
 NOISES = "event impulsive babble wind steady vehicle tonal".split()
+# What codes files, and at how many kbit/s, in turn.
+CODECS = {
+    "opus": ("opus", "libopus", (12, 16, 24, 32, 48, 64)),
+    "vorbis": ("ogg", "libvorbis", (32, 48, 64)),
+    "mp3": ("mp3", "libmp3lame", (32, 48, 64, 96)),
+    "aac": ("m4a", "aac", (24, 32, 48, 64)),
+}
 # Mixtures of each kind: three of every SNR and kind of noise, and others.
-COUNTS = dict.fromkeys(NOISES, 24) | dict(voice=32, two=32, room=40, telephone=24, opus=24, mp3=16, gsm=16, full=32, clean=32)
-# Of what is coded, and of the telephone's band.
-CODECS = {"opus": ("ogg", ["libopus", "-b:a", "16k"]), "mp3": ("mp3", ["libmp3lame", "-b:a", "32k"]), "gsm": ("wav", ["libgsm_ms"])}
+COUNTS = dict.fromkeys(NOISES, 24) | dict(voice=32, two=32, room=40, telephone=24, opus=48, vorbis=24, mp3=32, aac=32, gsm=16, full=32, clean=32)
 TELEPHONE = (300.0, 3400.0)
 # Voices with more noise than that are left out, dB.
 CLEAN_ENOUGH = 30.0
@@ -70,16 +76,20 @@ def part(x, samples, rng):
     return x[at : at + samples].copy()
 
 
-def coded(x, rate, kind):
-    ending, arguments = CODECS[kind]
+def code(x, rate, arguments, path):
+    """Writes a coded file."""
+    with tempfile.NamedTemporaryFile(suffix=".wav") as file:
+        soundfile.write(file.name, x, rate, "PCM_16")
+        subprocess.run(["ffmpeg", "-v", "error", "-y", "-i", file.name, "-c:a", *arguments, path], check=True)
+
+
+def coded(x, rate, arguments, ending):
+    """A signal that was coded and decoded, and its rate then."""
     with tempfile.TemporaryDirectory() as folder:
-        before, packed, after = f"{folder}/a.wav", f"{folder}/b.{ending}", f"{folder}/c.wav"
-        soundfile.write(before, x, rate, "PCM_16")
-        ffmpeg = ["ffmpeg", "-v", "error", "-i"]
-        subprocess.run([*ffmpeg, before, "-c:a", *arguments, packed], check=True)
-        subprocess.run([*ffmpeg, packed, "-ar", str(rate), after], check=True)
-        y = soundfile.read(after)[0]
-    return np.pad(y, (0, max(len(x) - len(y), 0)))[: len(x)]
+        path, decoded = f"{folder}/coded.{ending}", f"{folder}/decoded.wav"
+        code(x, rate, arguments, path)
+        subprocess.run(["ffmpeg", "-v", "error", "-i", path, "-c:a", "pcm_s24le", decoded], check=True)
+        return soundfile.read(decoded)
 
 
 def mu_law(x):
@@ -147,9 +157,8 @@ def mixture(sources, kind, number, seconds, seed):
     """The voice, the mixture, their rate and what they are made of."""
     rng = np.random.default_rng([seed, zlib.crc32(kind.encode()), number])
     fold, snr = number % FOLDS, SNRS[number % len(SNRS)]
-    rate = 48000 if kind == "full" else 8000 if kind in ("gsm", "telephone") or number % 3 == 2 else 16000
-    if kind in ("opus", "mp3"):
-        rate = 16000
+    low, high = (8000, 8000) if kind in ("gsm", "telephone") else (16000, 48000) if kind in CODECS else (16000, 8000)
+    rate = 48000 if kind == "full" else high if number % 3 == 2 else low
     samples = int(seconds * rate)
     name, x = sources.voice(fold, rate, samples, rng)
     if kind == "voice":
@@ -171,12 +180,8 @@ def mixture(sources, kind, number, seconds, seed):
     y = x + (0 if kind == "clean" else z)
     scale = 10 ** rng.uniform(-1.2, -0.15) / max(np.abs(y).max(), np.abs(x).max())
     x, y = x * scale, y * scale
-    if kind in CODECS:
-        y = coded(y, rate, kind)
-    elif kind == "telephone":
+    if kind == "telephone":
         y = mu_law(y)
-    elif kind == "clean" and number % 4 == 2:
-        y = coded(y, rate, "gsm" if rate == 8000 else "opus")
     return x, y, rate, (fold, rate, name, other if kind != "clean" else "", snr if kind != "clean" else "")
 
 
@@ -194,14 +199,23 @@ def main():
     for kind, count in COUNTS.items():
         for number in range(count):
             x, y, rate, (fold, _, voice, noise, snr) = mixture(sources, kind, number, a.seconds, a.seed)
-            file = f"{kind}__{number:03}.wav"
-            for side, signal in (("clean", x), ("noisy", y)):
-                soundfile.write(a.out / side / file, signal, rate, "PCM_24")
-            rows.append((kind, file, fold, rate, voice, noise, snr))
+            name, ending, kilobits = f"{kind}__{number:03}", "wav", ""
+            if kind in CODECS:
+                ending, codec, rates = CODECS[kind]
+                kilobits = rates[number // len(SNRS) % len(rates)]
+                arguments = [codec, "-b:a", f"{kilobits}k"]
+                code(y, rate, arguments, a.out / "noisy" / f"{name}.{ending}")
+                x, rate = coded(x, rate, arguments, ending)
+            else:
+                if kind == "gsm":
+                    x, y = (coded(signal, rate, ["libgsm_ms"], "wav")[0] for signal in (x, y))
+                soundfile.write(a.out / "noisy" / f"{name}.wav", y, rate, "PCM_24")
+            soundfile.write(a.out / "clean" / f"{name}.wav", x, rate, "PCM_24")
+            rows.append((kind, f"{name}.{ending}", fold, rate, voice, noise, snr, kilobits))
         print(kind, count, flush=True)
     with open(a.out / "list.csv", "w", newline="") as table:
         writer = csv.writer(table)
-        writer.writerow("kind file fold rate voice noise snr_db".split())
+        writer.writerow("kind file fold rate voice noise snr_db kilobits".split())
         writer.writerows(rows)
 
 

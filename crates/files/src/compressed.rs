@@ -68,6 +68,9 @@ pub(super) struct CompressedDecoder {
     /// Audio tracks besides this one.
     pub(super) other_tracks: usize,
     lossless: bool,
+    /// Bits of the packets decoded so far, and samples per channel in them.
+    coded_bits: u64,
+    coded_samples: u64,
     /// Bytes of one sample of all channels, if they are uncompressed.
     frame_bytes: Option<u64>,
     /// Whether packets are cut to the duration in the container if they decode to more samples.
@@ -189,6 +192,8 @@ impl CompressedDecoder {
             metadata: Metadata::default(),
             other_tracks: 0,
             lossless: !lossy,
+            coded_bits: 0,
+            coded_samples: 0,
             frame_bytes: None,
             trust_durations: false,
             skip: delay,
@@ -415,6 +420,8 @@ impl CompressedDecoder {
                 }
                 continue;
             };
+            self.coded_bits += 8 * packet.data.len() as u64;
+            self.coded_samples += frames as u64;
             let buffer = self.decoder.last_decoded();
             let count = buffer.spec().channels().count();
             if self.channels == 0 {
@@ -450,6 +457,12 @@ impl CompressedDecoder {
         let end = packet.data.last_chunk::<2>().map_or(0, |end| u16::from_be_bytes(*end));
         let is_marked = end.trailing_zeros() < 8 && end >> end.trailing_zeros() & END == END;
         is_marked && (!self.is(FORMAT_ID_ISOMP4) || packet.dur.get() == frames as u64)
+    }
+
+    /// Mean bit rate of a lossy codec so far, bit/s per channel.
+    pub(super) fn lossy_bit_rate(&self) -> Option<f64> {
+        let seconds = self.coded_samples as f64 / f64::from(self.sample_rate);
+        (!self.lossless && seconds > 0.0).then(|| self.coded_bits as f64 / seconds / self.channels as f64)
     }
 
     /// Losses so far.

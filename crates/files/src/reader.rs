@@ -208,6 +208,15 @@ impl Reader {
         &self.metadata
     }
 
+    /// Mean bit rate of what has been decoded so far, bit/s per channel, if a lossy codec coded the recording.
+    #[must_use]
+    pub fn lossy_bit_rate(&self) -> Option<f64> {
+        match &self.decoder {
+            Decoder::Pcm(_) => None,
+            Decoder::Compressed(decoder) => decoder.lossy_bit_rate(),
+        }
+    }
+
     /// Audio tracks besides the one that is read.
     #[must_use]
     pub fn other_tracks(&self) -> usize {

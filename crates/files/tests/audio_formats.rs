@@ -247,6 +247,34 @@ fn every_format_is_decoded_as_by_ffmpeg() {
 }
 
 #[test]
+fn lossy_recordings_have_their_bit_rate() {
+    if ffmpeg_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let tone = source(folder.path(), 48_000, 2, 96_000);
+    for (name, codec, bit_rate) in [
+        ("a.opus", "libopus", Some(16_000.0)),
+        ("a.mp3", "libmp3lame", Some(64_000.0)),
+        ("a.m4a", "aac", Some(48_000.0)),
+        ("a.ogg", "libvorbis", Some(48_000.0)),
+        ("a.flac", "flac", None),
+        ("a.wav", "pcm_s16le", None),
+        ("alac.m4a", "alac", None),
+    ] {
+        let total = bit_rate.map_or("0".into(), |rate: f64| format!("{}", 2.0 * rate));
+        let arguments = ["-i", "source.wav", "-c:a", codec, "-b:a", &total, name];
+        assert!(ffmpeg(&arguments).current_dir(folder.path()).status().unwrap().success(), "{name}");
+        let mut reader = Reader::open(folder.path().join(name)).unwrap();
+        assert!(reader.read_block(2 * tone.len()).unwrap()[0].len().abs_diff(tone.len()) < 3_000, "{name}");
+        let found = reader.lossy_bit_rate();
+        // Tones need fewer bits than a variable rate allows, and a codec may begin above a rate.
+        let is_near = |expected: f64| found.is_some_and(|found| (0.3..1.5).contains(&(found / expected)));
+        assert!(bit_rate.map_or(found.is_none(), is_near), "{name}: {found:?}");
+    }
+}
+
+#[test]
 fn piped_and_raw_output_of_ffmpeg_is_read() {
     if ffmpeg_is_missing() {
         return;

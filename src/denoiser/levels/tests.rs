@@ -54,6 +54,27 @@ fn speech_is_hardly_louder_than_the_recording() {
 }
 
 #[test]
+fn a_codec_widens_intervals_the_lower_its_rate() {
+    let plain = levels(&tone(16_000, 2.0, 1000.0), 16_000, 0.999);
+    let at = |bit_rate: f64| {
+        let mut coded = plain.clone();
+        coded.widen_for_codec(bit_rate);
+        coded.cells[10 * 18 + 9].unwrap()
+    };
+    let SpeechLevel { level_dbfs, lower_dbfs, upper_dbfs } = plain.cells[10 * 18 + 9].unwrap();
+    // The squares of the widths add up, that of 16 kbit/s being 10 dB by 16 to the power of 0.6.
+    let error_db = 10.0 / 16_f64.powf(0.6);
+    let coded = at(16_000.0);
+    assert_eq!(coded.level_dbfs, level_dbfs);
+    let squares = |level: SpeechLevel| (level.level_dbfs - level.lower_dbfs).powi(2);
+    assert!((squares(coded) - (level_dbfs - lower_dbfs).powi(2) - error_db.powi(2)).abs() < 1e-9);
+    let upper = [f64::INFINITY, 256_000.0, 64_000.0, 16_000.0, 4_000.0].map(|rate| at(rate).upper_dbfs);
+    assert!((upper[0] - upper_dbfs).abs() < 1e-9 && upper.is_sorted() && upper[4] > upper[3], "{upper:?}");
+    // A packet without bits.
+    assert_eq!(at(0.0), at(4_000.0));
+}
+
+#[test]
 fn silence_has_no_level_and_ends_have_their_slots() {
     assert!(levels(&[0.0; 8_000], 8_000, 1.0).cells.iter().all(Option::is_none));
     assert!(levels(&tone(8_000, 1.0, 500.0), 8_000, 0.0).cells.iter().all(Option::is_none));

@@ -4,7 +4,7 @@ use super::memory::OVERLAP_FRAMES;
 use super::*;
 use crate::denoiser::block::Request;
 use crate::denoiser::levels::{SlotBank, SlotPlan};
-use crate::denoiser::{Denoiser, EmSettings, GainSettings, SamplingSettings, Settings, SpeechLevel};
+use crate::denoiser::{Denoiser, EmSettings, GainSettings, SamplingSettings, Settings};
 use crate::model::Dictionary;
 use crate::random::SeedTree;
 use crate::transform::Stft;
@@ -228,9 +228,9 @@ fn noise_that_changes_is_followed() {
     }
 }
 
-/// Of a voice in white noise, whose own levels are known.
+/// Of a voice in white noise, whose own levels are known, however it is cut. tests/denoiser/levels.rs counts what intervals hold.
 #[test]
-fn intervals_hold_the_levels_of_the_voice() {
+fn levels_are_those_of_the_voice() {
     let (voice, noise) = recording(20, |_| 0.03);
     let noisy: Vec<f32> = voice.iter().zip(&noise).map(|(x, n)| x + n).collect();
     let gather = |samples: &[f32], size: usize| {
@@ -257,22 +257,18 @@ fn intervals_hold_the_levels_of_the_voice() {
     let mut truth = SlotBank::new(plan);
     truth.push(&voice);
     truth.finish(voice.len() as u64, 200);
-    let pairs: Vec<(SpeechLevel, f64)> = cells
-        .into_iter()
-        .zip(truth.rows.iter().map(|square| 10.0 * libm::log10(square + 1e-12)))
-        .filter_map(|(found, truth)| Some((found?, truth)))
-        .filter(|(found, _)| found.level_dbfs > -60.0)
-        .collect();
-    let held = |width: f64| {
-        let is_held = |&&(SpeechLevel { level_dbfs: level, lower_dbfs, upper_dbfs }, truth): &&(_, f64)| {
-            (level - width * (level - lower_dbfs)..=level + width * (upper_dbfs - level)).contains(&truth)
-        };
-        pairs.iter().filter(is_held).count() as f64 / pairs.len() as f64
+    // The median error, if levels were late by so many slots.
+    let error = |late: usize| {
+        let truth = truth.rows.iter().skip(15 * late).map(|square| 10.0 * libm::log10(square + 1e-12));
+        let pairs =
+            cells.iter().zip(truth).filter_map(|(found, truth)| Some((found.as_ref()?.level_dbfs, truth)));
+        let loud = pairs.filter(|(found, _)| *found > -60.0);
+        let mut errors: Vec<f64> = loud.map(|(found, truth)| (found - truth).abs()).collect();
+        assert!(errors.len() > 500, "{}", errors.len());
+        errors.sort_by(f64::total_cmp);
+        errors[errors.len() / 2]
     };
-    assert!(pairs.len() > 500, "{}", pairs.len());
-    // They are learned from real voices, whose gains were listened to.
-    assert!((0.7..=1.0).contains(&held(1.0)), "{}", held(1.0));
-    assert!(held(0.1) < 0.7, "{}", held(0.1));
+    assert!(error(0) < 1.5 && error(1) > 2.0, "{} {}", error(0), error(1));
 }
 
 #[test]

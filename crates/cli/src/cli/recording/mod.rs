@@ -66,7 +66,8 @@ impl Recording<'_> {
             let denoised = engine.denoise(&block, &mut |seconds| progress(seconds, duration));
             let denoised = denoised.with_context(|| self.input_name())?;
             outputs.write(&denoised)?;
-            reports.push(&block, &denoised.speech, &mut engine.session);
+            let bit_rate = source.reader().lossy_bit_rate();
+            reports.push(&block, &denoised.speech, &mut engine.session, bit_rate);
             if block[0].is_empty() {
                 break;
             }
@@ -352,9 +353,18 @@ struct Reports {
 }
 
 impl Reports {
-    /// Adds a block before and after denoising, and the session's results for it.
-    fn push(&mut self, before: &[Vec<f32>], after: &[Vec<f32>], session: &mut Session) {
-        let found: Vec<SpeechLevels> = session.take_levels();
+    /// Adds a block before and after denoising, and the session's results for it. The bit rate of a lossy codec is per channel.
+    fn push(
+        &mut self,
+        before: &[Vec<f32>],
+        after: &[Vec<f32>],
+        session: &mut Session,
+        lossy_bit_rate: Option<f64>,
+    ) {
+        let mut found: Vec<SpeechLevels> = session.take_levels();
+        if let Some(bit_rate) = lossy_bit_rate {
+            found.iter_mut().for_each(|levels| levels.widen_for_codec(bit_rate));
+        }
         if let Some(plot) = &mut self.plot {
             plot.push(before, after);
             plot.push_deviations(&session.take_gain_std());
