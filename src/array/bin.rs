@@ -7,7 +7,7 @@ use num_complex::Complex;
 const ITERATIONS: usize = 14;
 /// Updates of the powers an iteration.
 const POWER_UPDATES: usize = 2;
-/// What a covariance has of the identity, as a fraction: the noise of microphones and converters, and against singular ones.
+/// Diagonal loading of covariances, as a fraction: the noise of microphones and converters, and against singular ones.
 const LOADING: f64 = 1e-5;
 /// Frames that the past blocks count for at most.
 const MEMORY_FRAMES: f64 = 240.0;

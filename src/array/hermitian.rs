@@ -1,4 +1,4 @@
-//! Small complex matrices, row by row: as many rows as there are microphones.
+//! Small complex matrices, row by row: as many rows as there are microphones, or microphones times frames.
 
 use num_complex::Complex;
 

@@ -1,4 +1,4 @@
-//! A filter that is constant in time, and linear: what of the microphones tells of the voice that is known from elsewhere.
+//! Time-invariant multichannel linear filter, fitted to a target by least squares.
 
 use super::hermitian::{Matrix, Value};
 use super::{column, place};
@@ -12,7 +12,7 @@ const TAPS: usize = 3;
 /// Largest number of channels with so many frames: with more of them, the present frame alone counts, as the work grows with the
 /// square of both.
 const MAX_CHANNELS_WITH_TAPS: usize = 8;
-/// What a covariance has of the identity, as a fraction of its mean diagonal: against singular ones.
+/// Diagonal loading of covariances, as a fraction of their mean diagonal: against singular ones.
 const LOADING: f64 = 1e-6;
 /// Frames that the past blocks count for at most.
 const MEMORY_FRAMES: f64 = 94.0;
@@ -26,7 +26,8 @@ const FULL_GAIN: f64 = 0.25;
 /// squares.
 ///
 /// An estimate of a voice has errors that change from frame to frame. A filter that is the same in all frames cannot follow them: it
-/// keeps of the estimate what directions and echoes tell. Where other channels tell nothing, it lets each channel pass.
+/// keeps the part of the estimate that all channels explain linearly. Where other channels explain nothing, each channel passes
+/// unchanged.
 pub(crate) struct LinearFilter {
     channels: usize,
     bins: Vec<BinRegression>,

@@ -1,10 +1,10 @@
-//! Faults of microphones, from the samples: channels that are silent, that say the same, or that are wired the wrong way round.
+//! Microphone faults detected from the samples: silent, duplicated or inverted channels.
 
 use serde::Serialize;
 
 /// Level below that of the loudest channel from which on a channel counts as silent, as a ratio of energies: 60 dB.
 const SILENT: f64 = 1e-6;
-/// Correlation from which on two channels say the same.
+/// Correlation at and above which two channels count as duplicates.
 const EQUAL: f64 = 0.999_999;
 /// Correlation with the first channel from which on a channel has the opposite sign: near microphones agree at low frequencies,
 /// which hold most of the energy.
@@ -26,7 +26,7 @@ pub enum MicrophoneFault {
         /// The earlier one.
         to: usize,
     },
-    /// The channel has the opposite sign of the first. It is of use nevertheless.
+    /// The channel has the opposite sign of the first one that is not silent; it is still used.
     Inverted {
         /// The channel.
         channel: usize,

@@ -83,7 +83,7 @@ pub struct Summary {
     /// Level of the input in pauses of speech, dB: mean square relative to full scale ±1. Pauses are the fifth of a block's
     /// frames with the least speech, without digital silence; NaN without any.
     pub noise_before_dbfs: f64,
-    /// Level of the output in the same frames, dB.
+    /// Level of the output in the same frames, dB; for an array, in the pauses of its second pass.
     pub noise_after_dbfs: f64,
     /// Monte Carlo error of the posterior-mean gain.
     pub monte_carlo: MonteCarloAccumulator,
@@ -131,7 +131,7 @@ pub enum DenoiseError {
     },
     /// A recording has too few or too many channels for [`ChannelMode::Array`].
     #[error(
-        "{found} channels; an array has {} to {}", ARRAY_CHANNELS.start(), ARRAY_CHANNELS.end()
+        "an array needs {} to {} channels; found {found}", ARRAY_CHANNELS.start(), ARRAY_CHANNELS.end()
     )]
     ArrayChannels {
         /// Channels of the recording.

@@ -14,7 +14,7 @@ const HIGH_BAND_SWEEPS: usize = 12;
 #[serde(deny_unknown_fields, default)]
 pub struct EmSettings {
     /// Sweeps per block, 0 to 10,000; at least one without sampling. `None`: 8 beside the speech-presence network, 18
-    /// without it, or as [`fast`](Self::fast) says. Where a recording has frequencies above those of the dictionary,
+    /// without it, or fewer with [`fast`](Self::fast). Where a recording has frequencies above those of the dictionary,
     /// every number below 12, a given one too, becomes 12.
     pub iterations: Option<usize>,
     /// Whether fewer sweeps are enough: 2 beside the speech-presence network, 12 without it. No effect if `iterations` is

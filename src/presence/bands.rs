@@ -9,7 +9,7 @@ const SINGLE: usize = 76;
 /// Bins up to 8 kHz.
 const BINS: usize = 513;
 /// Minimum power, as a fraction of the mean.
-const MIN_RELATIVE_POWER: f32 = 1e-9;
+pub(super) const MIN_RELATIVE_POWER: f32 = 1e-9;
 /// Minimum mean power; [`MIN_RELATIVE_POWER`] times it is not subnormal.
 const SILENCE: f32 = 1e-28;
 
@@ -37,6 +37,11 @@ pub(super) struct Bands {
 /// Features of a level: relative to the whole recording; relative to the band's quiet level (its 10 % quantile over time);
 /// and the quiet level relative to the whole.
 pub(super) type Features = [f32; FEATURES];
+
+/// The features of a level of a band with this quiet level, in a recording of this mean.
+pub(super) fn features_of(level: f32, quiet: f32, whole: f32) -> Features {
+    [(level - whole) / 4.0, (level - quiet) / 4.0 - 0.5, (quiet - whole) / 4.0 + 1.0]
+}
 
 impl Bands {
     /// The bands with these edges, of powers (bins x frames); relative to the mean of `whole`, or to their own.
@@ -68,9 +73,7 @@ impl Bands {
             over_time.iter_mut().zip(levels()).for_each(|(value, &level)| *value = level);
             let (_, &mut quiet, _) = over_time.select_nth_unstable_by(frames / 10, f32::total_cmp);
             for (frame, level) in levels().enumerate() {
-                let features =
-                    [(level - whole) / 4.0, (level - quiet) / 4.0 - 0.5, (quiet - whole) / 4.0 + 1.0];
-                show(frame, band, features);
+                show(frame, band, features_of(*level, quiet, whole));
             }
         }
     }

@@ -5,7 +5,7 @@ mod quiet;
 #[cfg(test)]
 mod tests;
 
-use super::bands::{Interpolation, edges};
+use super::bands::{Interpolation, MIN_RELATIVE_POWER, edges, features_of};
 use super::header::PresenceNetError;
 use super::sizes::{BANDS, GROUP};
 use crate::kernels::vector;
@@ -18,8 +18,6 @@ const FRAME_SECONDS: f64 = 0.016;
 const MIN_SECONDS: f64 = 0.008;
 /// Time constant of the mean power, s.
 const MEAN_SECONDS: f64 = 3.0;
-/// Minimum power, as a fraction of the mean.
-const MIN_RELATIVE_POWER: f32 = 1e-9;
 
 /// A speech-presence network that uses the past alone, evaluated frame by frame.
 ///
@@ -123,7 +121,7 @@ impl CausalPresenceNet {
         let whole = vector::ln(self.mean());
         for band in 0..self.present {
             let (level, quiet) = (self.level[band], self.quiet[band]);
-            let features = [(level - whole) / 4.0, (level - quiet) / 4.0 - 0.5, (quiet - whole) / 4.0 + 1.0];
+            let features = features_of(level, quiet, whole);
             let place = (band / GROUP + 1) * INPUTS + band % GROUP;
             for (feature, value) in features.into_iter().enumerate() {
                 self.rows.input[place + feature * GROUP] = value;

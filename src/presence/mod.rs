@@ -64,6 +64,9 @@ impl PresenceNet {
 
     /// Natural log odds of speech (bins x frames, column-major), given `|X|^2` (bins x frames, in any unit) of frames 16 ms
     /// apart and bins 15.625 Hz apart. Bins above 8 kHz have the odds of the highest band.
+    ///
+    /// # Panics
+    /// If there are no bins.
     #[must_use]
     pub fn log_odds(&self, power: &[f32], bins: usize) -> Vec<f32> {
         self.band_log_odds(power, bins).on_bins(bins)

@@ -126,7 +126,7 @@ fn seconds_of(class: usize) -> f64 {
     SECONDS.0 * libm::pow(SECONDS.1 / SECONDS.0, (class as f64 + 0.5) / CLASSES as f64)
 }
 
-/// How much of a room with such reverberation times there is to hear, 0 to 1.
+/// Fraction of the suppression to apply at these reverberation times, 0 to 1.
 fn audible(seconds: &[Option<f64>; OCTAVES]) -> f32 {
     let shortest = seconds.iter().flatten().copied().fold(f64::INFINITY, f64::min);
     ((shortest - DRY_SECONDS.0) / (DRY_SECONDS.1 - DRY_SECONDS.0)).clamp(0.0, 1.0) as f32

@@ -20,8 +20,8 @@ pub struct alphamf_live {
 }
 
 /// Creates a real-time denoiser with a delay of `latency` milliseconds, 4 to 64. Of the settings, which may be NULL for the
-/// defaults, it uses the dictionary, no_neural, floor_db, purpose, mix, alpha_speech and alpha_noise. Free it
-/// with alphamf_live_free.
+/// defaults, it uses the dictionary, no_neural, strength, floor_db, purpose, mix, alpha_speech and
+/// alpha_noise. Free it with alphamf_live_free.
 ///
 /// # Safety
 /// `settings` is NULL or of `alphamf_settings_new`; `live` points to a pointer, which is set to NULL on failure.
