@@ -36,9 +36,9 @@ use super::terminal::{check_output, interruptible, print, printable, say, usage,
 #[command(mut_arg("no_dither", |argument| argument.hide(true)))]
 #[command(after_long_help = "\
 A recording is paired with the clean file of the same name or, as in NOIZEUS, of the name before its
-first '_': sp21_babble_sn5.wav with sp21.wav, in condition babble_sn5. The recording and the denoised
-signal are scored against the clean file by SDR (BSS-eval v3, 512 taps), SI-SDR, SNR, segmental SNR,
-STOI and ESTOI.
+first '_': sp21_babble_sn5.wav with sp21.wav, in condition babble_sn5. The recording and the
+denoised signal are scored against the clean file by SDR (BSS-eval v3, 512 taps), SI-SDR, SNR,
+segmental SNR, STOI, ESTOI and PESQ.
 
 Examples:
   denoise eval --clean clean --noisy noisy --report report.html

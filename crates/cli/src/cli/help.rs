@@ -484,6 +484,12 @@ fn help_is_one_screen_and_all_is_behind_it() {
         let name = format!("--{}", option.name);
         assert!(long.contains(&name) && page.contains(&name), "{name}");
     }
+    let live = program.find_subcommand("live").unwrap();
+    for argument in live.get_arguments() {
+        let name = argument.get_id().as_str();
+        let is_used = Options::LIVE.contains(&name) && !["seed", "no_dither"].contains(&name);
+        assert!(!Options::names().contains(&name) || argument.is_hide_set() != is_used, "{name}");
+    }
     for used in Options::LIVE {
         let name = format!("--{}", used.replace('_', "-"));
         let (_, live) = long.split_once("with low latency").unwrap();

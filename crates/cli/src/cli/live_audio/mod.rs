@@ -13,13 +13,13 @@ use super::Common;
 use super::live::parse_latency;
 use super::model::{Model, as_usage};
 use alphamf::denoiser::Options;
+use clap::Arg;
 use std::process::ExitCode;
 
 /// Arguments of `live`.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Input and output")]
-#[command(mut_arg("no_dither", |argument| argument.hide(true)))]
-#[command(mut_arg("seed", |argument| argument.hide(true)))]
+#[command(mut_args(hide_refused))]
 #[command(after_long_help = "\
 Exit codes:
   0    ended by Ctrl-C, or devices listed
@@ -56,12 +56,22 @@ pub struct Arguments {
     model: Model,
 }
 
+/// Options of a live denoiser but for those of its output files.
+fn used() -> Vec<&'static str> {
+    Options::LIVE.into_iter().filter(|name| !["seed", "no_dither"].contains(name)).collect()
+}
+
+/// Hides an option without effect from the help.
+fn hide_refused(argument: Arg) -> Arg {
+    let name = argument.get_id().as_str();
+    let refused = Options::names().contains(&name) && !used().contains(&name);
+    if refused { argument.hide(true) } else { argument }
+}
+
 /// Refuses options of the denoiser without effect, before a device is opened.
 fn check_options(arguments: &Arguments) -> anyhow::Result<()> {
-    let used: Vec<&str> =
-        Options::LIVE.into_iter().filter(|name| !["seed", "no_dither"].contains(name)).collect();
     let options = &arguments.model.options;
-    options.only(&used, "on audio devices").map_err(as_usage)?;
+    options.only(&used(), "on audio devices").map_err(as_usage)?;
     options.live_settings().map(drop).map_err(as_usage)
 }
 
