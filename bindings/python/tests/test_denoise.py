@@ -202,12 +202,15 @@ def test_speech_starts_and_ends(noisy):
 
 def test_threads_take_turns_with_a_stream(noisy):
     samples, rate = noisy
-    block = samples.astype(np.float32) / 32768
-    stream = alphamf.Denoiser(threads=2, channels="separate").stream(rate, 2)
-    blocks = [np.stack([block, block])] * 8
+    sound = np.tile(samples.astype(np.float32) / 32768, 3)
+    stream = alphamf.Denoiser(threads=2).stream(rate)
     with concurrent.futures.ThreadPoolExecutor(4) as threads:
-        done = [push.result(timeout=120) for push in [threads.submit(stream.push, block) for block in blocks]]
-    assert sum(part.shape[1] for part in [*done, stream.finish()]) == 8 * len(block)
+        pushes = []
+        for _ in range(4):
+            pushes.append(threads.submit(stream.push, sound))
+            time.sleep(0.1)  # The first is at work by then, on both threads of the pool.
+        done = [push.result(timeout=120) for push in pushes]
+    assert sum(len(part) for part in [*done, stream.finish()]) == 4 * len(sound)
 
 
 def test_live_sound_equals_the_programs(program, noisy, tmp_path):
