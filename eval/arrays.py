@@ -2,12 +2,13 @@
 """Several microphones in simulated rooms: `denoise --channels array` beside one microphone, FastMNMF2 and AuxIVA.
 
     pip install numpy scipy soundfile soxr pesq pystoi pyroomacoustics
-    python eval/arrays.py denoise DATA OUT [--mixtures 12] [--first 0] [--counts 2 4 8] [--circle | --rooms RESPONSES] [--alone]
+    python eval/arrays.py denoise DATA OUT [--mixtures 12] [--first 0] [--counts 2 4 8] [--circle | --rooms RESPONSES [--spread]] [--alone]
 
 DATA holds dev/speech16 and dev/noise. Rooms of 4 to 8 m, 0.25 to 0.6 s of reverberation; 2 or 4 microphones in a row 5 cm apart, 8 (with
 --circle, all) in a circle of 20 cm; a voice at 0.8 to 2.5 m; one noise, two, or one from 12 directions; 5 and 0 dB in turn; 8 s at 16 kHz.
 RESPONSES is the folder impulse_dataset of github.com/kitamura-laboratory/impResDataset: a music room and an open lounge with a voice and
-one or two noises, measured with two or three rows of four microphones 1 cm apart. The rows count from the first on.
+one or two noises, measured with two or three rows of four microphones 1 cm apart. Microphones count from the first row on; with
+--spread, they are taken evenly from all rows.
 Truth is the reverberant voice at the first microphone. Of FastMNMF2 and AuxIVA, the output that is nearest to the truth counts; with
 --alone they are left out.
 """
@@ -88,7 +89,7 @@ def mixture(count, index, voices, noises, circle=False):
     return kind, *mixed(voice, noise, (5, 0)[index % 2], random)
 
 
-def measured_mixture(count, index, voices, noises, responses):
+def measured_mixture(count, index, voices, noises, responses, spread):
     """The same with measured responses, in every room and arrangement in turn."""
     random = np.random.default_rng([count, index])
     arrangements = sorted({file.name.split("_target")[0] for file in responses.glob("*_target_ir_*.wav")})
@@ -96,7 +97,8 @@ def measured_mixture(count, index, voices, noises, responses):
 
     def heard(signal, source):
         files = sorted(responses.glob(f"{arrangement}_{source}_ir_*.wav"), key=lambda file: int(file.stem.split("_")[-1]))
-        return np.stack([fftconvolve(signal, read(file))[:LENGTH] for file in files[:count]])
+        chosen = np.linspace(0, len(files) - 1, count).round().astype(int) if spread else range(count)
+        return np.stack([fftconvolve(signal, read(files[number]))[:LENGTH] for number in chosen])
 
     kind = ("one noise", "two noises")[(index + index // len(arrangements)) % 2]
     voice = heard(voice_of(random.choice(voices)), "target")
@@ -149,6 +151,7 @@ def main():
     places = parser.add_mutually_exclusive_group()
     places.add_argument("--circle", action="store_true", help="all microphones in a circle of 20 cm")
     places.add_argument("--rooms", type=Path, metavar="RESPONSES", help="measured rooms")
+    parser.add_argument("--spread", action="store_true", help="measured rooms: microphones from all rows")
     parser.add_argument("--alone", action="store_true", help="without FastMNMF2 and AuxIVA")
     given = parser.parse_args()
     voices = sorted((given.data / "dev/speech16").iterdir())
@@ -160,7 +163,7 @@ def main():
         truths = {}
         for index in range(given.first, given.first + given.mixtures):
             if given.rooms:
-                kind, truth, samples = measured_mixture(count, index, voices, noises, given.rooms)
+                kind, truth, samples = measured_mixture(count, index, voices, noises, given.rooms, given.spread)
             else:
                 kind, truth, samples = mixture(count, index, voices, noises, given.circle or count > 4)
             truths[f"{index:03d}.wav"] = kind, truth
