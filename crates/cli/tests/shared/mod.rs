@@ -43,7 +43,7 @@ impl Folder {
     }
 }
 
-/// Waits until the program handles Ctrl-C, which a busy machine may delay.
+/// Waits until the program handles signals, which a busy machine may delay.
 #[cfg(unix)]
 pub fn wait_for_handlers(child: &Child) {
     let status = format!("/proc/{}/status", child.id());
@@ -51,8 +51,8 @@ pub fn wait_for_handlers(child: &Child) {
         let text = fs::read_to_string(&status).ok()?;
         let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         let caught = u64::from_str_radix(field("SigCgt:")?, 16).ok()?;
-        // A shell may run before it. Ctrl-C is signal 2.
-        Some(field("Name:") == Some("denoise") && caught >> 1 & 1 == 1)
+        // A shell may run before it. SIGTERM is number 15; scripts and `nohup` do not have it ignored.
+        Some(field("Name:") == Some("denoise") && caught >> 14 & 1 == 1)
     };
     // Elsewhere it has half a second.
     if !cfg!(target_os = "linux") {
