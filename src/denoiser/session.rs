@@ -5,7 +5,9 @@ mod statistics;
 mod tests;
 
 use super::front_end::check_block;
-use super::{DenoiseError, DenoiseStream, Denoiser, NoiseProfile, SpeechLevels, SpeechTrack, Summary};
+use super::{
+    DenoiseError, DenoiseStream, Denoiser, NoiseProfile, SpeechLevels, SpeechTrack, Summary, append,
+};
 use crate::array::Microphones;
 use crate::random::SeedTree;
 use crate::range::within;
@@ -202,16 +204,34 @@ impl Session {
             return Err(DenoiseError::Finished);
         }
         check_block(block, self.waiting.len())?;
-        for (waiting, samples) in self.waiting.iter_mut().zip(block) {
-            waiting.extend_from_slice(samples);
-        }
         self.clipping.iter_mut().zip(block).for_each(|(clipping, samples)| clipping.count(samples));
         if let Some(microphones) = &mut self.microphones {
             microphones.add(block);
         }
+        // A part at a time: a whole recording would be held several times.
+        let (samples, part) = (block[0].len(), self.block_samples());
+        let mut whole = self.mixed(vec![Vec::new(); block.len()]);
+        for start in (0..samples).step_by(part) {
+            let part: Vec<&[f32]> =
+                block.iter().map(|channel| &channel[start..samples.min(start + part)]).collect();
+            let done = self.push_part(&part, progress)?;
+            append(&mut whole.speech, done.speech);
+            append(&mut whole.residual, done.residual);
+        }
+        Ok(whole)
+    }
+
+    fn push_part(
+        &mut self,
+        part: &[&[f32]],
+        progress: &mut dyn ProgressCallback,
+    ) -> Result<SessionOutput, DenoiseError> {
+        for (waiting, samples) in self.waiting.iter_mut().zip(part) {
+            waiting.extend_from_slice(samples);
+        }
         let width = self.width();
         self.advance(progress, |stream, index, progress| {
-            stream.push_with_progress(&block[index * width..(index + 1) * width], progress)
+            stream.push_with_progress(&part[index * width..(index + 1) * width], progress)
         })
     }
 
