@@ -54,8 +54,8 @@ class Denoiser:
         Gibbs sweeps, slow. It departs from the paper: factors start at the level of the recording, a minibatch is a
         tenth of the bins across frames, each frame has an L-BFGS memory of its own, the drift of a step is limited, the
         gain is averaged over the impulse variables, and priors and step size were chosen here. It expects a dictionary
-        trained with alpha 1.2. Excludes all options but ``seed``, ``mix``, ``channels`` and ``no_dither``. One of
-        published.
+        trained with alpha 1.2. Of the options of the denoiser it takes only ``model``, ``noise_from``, ``seed``,
+        ``threads``, ``mix``, ``channels`` and ``no_dither``. One of published.
     :param alpha_speech: Set the characteristic exponent of speech. Range: 0.2 to 2. Default: that of the dictionary,
         whose spectra were trained with it.
     :param alpha_noise: Set the characteristic exponent of noise. Range: 0.2 to 2. Default: 1.9.

@@ -197,6 +197,8 @@ fn no_output_is_an_input_or_another_output() {
     fs::write(folder.join("pairs.csv"), pairs).unwrap();
     fs::write(folder.join("p.toml"), protocol).unwrap();
     let clean = fs::read(folder.join("clean/a.wav")).unwrap();
+    // Without a partner.
+    fs::write(folder.join("noisy/alone.wav"), &clean).unwrap();
     let folders = ["--clean", "clean", "--noisy", "noisy"];
     let manifest = ["--manifest", "pairs.csv"];
     for (arguments, code, expected) in [
@@ -204,6 +206,7 @@ fn no_output_is_an_input_or_another_output() {
         (["--protocol", "p.toml", "--data", ".", "--json", "p.toml"].to_vec(), 4, "same file"),
         ([&manifest[..], &["--json", "clean/a.wav"]].concat(), 4, "same file"),
         ([&folders[..], &["--save", "noisy"]].concat(), 4, "same file"),
+        ([&folders[..], &["--json", "noisy/alone.wav"]].concat(), 4, "same file"),
         ([&folders[..], &["--json", "x", "--resume", "x"]].concat(), 2, "twice"),
         ([&folders[..], &["--json", "x", "--csv", "./x"]].concat(), 2, "twice"),
     ] {
@@ -214,7 +217,9 @@ fn no_output_is_an_input_or_another_output() {
     }
     assert_eq!(fs::read_to_string(folder.join("pairs.csv")).unwrap(), pairs);
     assert_eq!(fs::read_to_string(folder.join("p.toml")).unwrap(), protocol);
-    assert!(fs::read(folder.join("clean/a.wav")).unwrap() == clean);
+    for name in ["clean/a.wav", "noisy/alone.wav"] {
+        assert!(fs::read(folder.join(name)).unwrap() == clean, "{name}");
+    }
     assert!(!folder.join("x").exists());
 }
 

@@ -32,6 +32,8 @@ pub(super) struct Chunks {
     pub(super) size_at: Option<u64>,
     /// Whether a packet is declared to be longer than the file, for which the demuxer would take memory.
     pub(super) excess: bool,
+    /// Whether packets are of different lengths, which a table has.
+    pub(super) has_packet_table: bool,
 }
 
 /// A file that is cut off, read with the size of what is there of its last part.
@@ -105,6 +107,7 @@ pub(super) fn chunks(file: &mut (impl Read + Seek)) -> io::Result<Chunks> {
         }
         if &chunk[..4] == b"pakt" && packet.0 == 0 {
             let mut table = BufReader::new(file.by_ref().take(size));
+            this.has_packet_table = true;
             this.excess |= longest_packet(&mut table, packet.1 == 0) > file_length.min(LONGEST_PACKET);
         }
         if &chunk[..4] == b"data" {

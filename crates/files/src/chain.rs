@@ -1,4 +1,4 @@
-//! Concatenated FLAC recordings in one stream of bytes, as `cat a.flac b.flac` makes them.
+//! Concatenated FLAC recordings in one stream of bytes, as `cat a.flac b.flac` makes them, without an ID3v1 tag at the end.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -8,6 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// (RFC 9639, section 8). Compressed samples match by chance with probability 2^-63 a byte.
 const STARTS: [[u8; 8]; 2] = [*b"fLaC\x00\x00\x00\x22", *b"fLaC\x80\x00\x00\x22"];
 const START_BYTES: usize = 8;
+/// An ID3v1 tag, which some programs append: the decoder takes it for a damaged frame.
+const TAG: &[u8; 3] = b"TAG";
+const TAG_BYTES: usize = 128;
 
 /// The FLAC streams of one stream of bytes.
 pub(super) struct Chain(Arc<Mutex<Bytes>>);
@@ -58,7 +61,9 @@ impl Read for Link {
             .skip(own_start)
             .position(|window| STARTS.iter().any(|start| window == start))
             .map(|position| position + own_start);
-        let whole = if exhausted { waiting.len() } else { waiting.len().saturating_sub(START_BYTES - 1) };
+        let end = waiting.len().saturating_sub(TAG_BYTES);
+        let is_tagged = waiting.len() >= TAG_BYTES && waiting[end..].starts_with(TAG);
+        let whole = if exhausted && !is_tagged { waiting.len() } else { end };
         let count = next.unwrap_or(whole).min(target.len());
         if next == Some(0) {
             bytes.at_start = true;
@@ -75,7 +80,7 @@ impl Bytes {
     /// Reads until a start can be recognised, or the source ends.
     fn fill(&mut self) -> io::Result<()> {
         let mut chunk = [0; 1 << 15];
-        while !self.exhausted && self.waiting.len() < START_BYTES {
+        while !self.exhausted && self.waiting.len() <= TAG_BYTES {
             match self.source.read(&mut chunk) {
                 Ok(0) => self.exhausted = true,
                 Ok(count) => self.waiting.extend(&chunk[..count]),
@@ -116,6 +121,24 @@ mod tests {
                 assert_eq!(&found, expected, "{size} bytes at a time");
             }
             assert!(chain.next().is_none());
+        }
+    }
+
+    #[test]
+    fn a_tag_at_the_end_is_left_out() {
+        let recording = [&STARTS[0][..], &[7; 300]].concat();
+        let tag = [&TAG[..], &[1; TAG_BYTES - 3]].concat();
+        for size in [1, 7, 127, 128, 1_000] {
+            for (bytes, expected) in [
+                ([&recording[..], &tag].concat(), recording.clone()),
+                ([&recording[..], &tag[..127]].concat(), [&recording[..], &tag[..127]].concat()),
+                (recording[..50].to_vec(), recording[..50].to_vec()),
+            ] {
+                let chain = Chain::new(Box::new(Slow(Cursor::new(bytes), size)));
+                let mut found = Vec::new();
+                chain.next().unwrap().read_to_end(&mut found).unwrap();
+                assert!(found == expected && chain.next().is_none(), "{size} bytes at a time");
+            }
         }
     }
 }

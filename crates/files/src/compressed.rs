@@ -104,7 +104,8 @@ impl CompressedDecoder {
             return Self::open_stream(source);
         }
         let about = matroska::About::read(&mut source);
-        let Declared { length: declared, tags, size_at, is_caf } = Declared::of(&mut source)?;
+        let Declared { length: declared, tags, size_at, has_packet_table, is_caf } =
+            Declared::of(&mut source)?;
         let cut_bytes =
             declared.filter(|&declared| declared::is_cut(declared, length)).map_or(0, |end| end - length);
         source.rewind().map_err(ReadError::Io)?;
@@ -119,6 +120,10 @@ impl CompressedDecoder {
             _ => Box::new(Seekable { source, length }),
         };
         let mut this = Self::new(probed(if is_caf { &CAF_PROBE } else { &PROBE }, source)?)?;
+        if has_packet_table {
+            // It counts the last packet as whole, which it may not be.
+            this.length = None;
+        }
         if cut_bytes > 0 {
             this.losses.ends_early = true;
             // Reported, but no error.

@@ -108,7 +108,7 @@ pub enum WriteError {
         maximum: usize,
     },
     /// A sample rate beyond what the file format can hold.
-    #[error("sample rate of {found} Hz: FLAC is written at up to {maximum} Hz")]
+    #[error("sample rate of {found} Hz: FLAC is written at up to {maximum} Hz, WAV at every rate")]
     SampleRate {
         /// Sample rate in Hz.
         found: u32,

@@ -100,6 +100,10 @@ impl Rest {
                 let rest = Self::behind(length, frame_bytes, self.big_endian);
                 return Ok(Next::Samples(Further { length: length / frame_bytes, rest }));
             }
+            // Another recording.
+            if [b"RIFF", b"RIFX", b"RF64", b"BW64", b"fLaC", b"OggS"].contains(&name) {
+                return Ok(Next::Unknown);
+            }
             if !name.iter().all(|byte| (0x20..0x7f).contains(byte)) {
                 let is_padding = chunk.iter().all(|byte| *byte == 0);
                 return Ok(if is_padding { Next::End } else { Next::Unknown });

@@ -57,6 +57,7 @@ const ANY_RATE: &[Format] = &[
     ("s24.aiff", &["-c:a", "pcm_s24be"], SampleFormat::Int24, Lossless),
     ("s32.aiff", &["-c:a", "pcm_s32be"], SampleFormat::Int32, Lossless),
     ("alac.m4a", &["-c:a", "alac", "-sample_fmt", "s16p"], SampleFormat::Int16, Lossless),
+    ("alac.caf", &["-c:a", "alac", "-sample_fmt", "s16p"], SampleFormat::Int16, Lossless),
     ("vorbis.ogg", &["-c:a", "libvorbis", "-q:a", "8"], SampleFormat::Int16, Source),
 ];
 
@@ -97,6 +98,7 @@ const AT_48_KILOHERTZ: &[Format] = &[
     ("vorbis.mka", &["-c:a", "libvorbis", "-q:a", "8"], SampleFormat::Int16, Padded),
     ("adpcm.wav", &["-c:a", "adpcm_ms"], SampleFormat::Int16, Padded),
     ("ima.wav", &["-c:a", "adpcm_ima_wav"], SampleFormat::Int16, Padded),
+    ("ima.caf", &["-c:a", "adpcm_ima_qt"], SampleFormat::Int16, Padded),
 ];
 
 fn ffmpeg_is_missing() -> bool {
@@ -231,7 +233,9 @@ fn every_format_is_decoded_as_by_ffmpeg() {
             let exists = match Path::new(format.0).extension().and_then(|e| e.to_str()) {
                 Some("mp3") => mp3_exists,
                 Some("m4a" | "aac") => aac_exists || format.0.starts_with("alac"),
-                Some("wav") if format.0.starts_with("adpcm") || format.0.starts_with("ima") => channels <= 2,
+                Some("wav" | "caf") if format.0.starts_with("adpcm") || format.0.starts_with("ima") => {
+                    channels <= 2
+                }
                 _ => true,
             };
             if exists {

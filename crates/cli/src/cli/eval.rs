@@ -17,6 +17,7 @@ use alphamf_eval::{
     Protocol, Provenance, Study, evaluate, pair_folders, read_manifest,
 };
 use alphamf_files as audio;
+use alphamf_files::FolderContents;
 use alphamf_files::output::ScratchDir;
 use anyhow::Context;
 
@@ -274,7 +275,7 @@ fn check_options(arguments: &Arguments, is_enhanced: bool) -> anyhow::Result<()>
 
 /// Refuses outputs that would overwrite an input or another output, before any work.
 fn check_apart(arguments: &Arguments, protocol: Option<&Protocol>, pairing: &Pairing) -> anyhow::Result<()> {
-    let Arguments { resume, json, csv, report, figure, save, .. } = arguments;
+    let Arguments { clean, noisy, enhanced, data, resume, json, csv, report, figure, save, .. } = arguments;
     let mut claims = Claims::default();
     let mut inputs: Vec<&Path> = arguments.model.files().collect();
     inputs.extend([&arguments.manifest, &arguments.protocol].into_iter().flatten().map(PathBuf::as_path));
@@ -283,6 +284,11 @@ fn check_apart(arguments: &Arguments, protocol: Option<&Protocol>, pairing: &Pai
         inputs.extend(files.into_iter().flatten().map(PathBuf::as_path));
     }
     inputs.into_iter().for_each(|path| claims.read(path));
+    // Recordings without a partner are inputs, too.
+    for folder in [clean, noisy, enhanced, data].into_iter().flatten() {
+        let contents = FolderContents::scan(folder, save.as_deref());
+        contents.iter().flat_map(|contents| &contents.audio).for_each(|path| claims.read(path));
+    }
     let mut systems = Vec::new();
     if let (Some(protocol), Some(data)) = (protocol, &arguments.data) {
         protocol.training_files(data)?.iter().for_each(|path| claims.read(path));

@@ -147,9 +147,11 @@ impl Plan {
             start = start.max(clock.to_reference(0.0).ceil() as u64);
             end = end.min(clock.to_reference(length as f64) as u64);
         }
+        let shortest = (0..takes.len()).min_by_key(|&take| lengths[take]).unwrap_or(0);
         ensure!(
             start + u64::from(rate) <= end,
-            anyhow!("less than 1 s of it is in all takes").context(Failure::Input(takes[0].clone()))
+            anyhow!("less than 1 s of it was found in all takes: expected takes with 5 s or more in common")
+                .context(Failure::Input(takes[shortest].clone()))
         );
         Ok(Self { clocks, start, end })
     }

@@ -191,7 +191,9 @@ impl Processing {
         if self.container().is_some() || is_standard(output) || is_device(output) || is_written(output) {
             return Ok(());
         }
-        Err(usage(format!("{name}: only WAV and FLAC are written: change the extension or set --format")))
+        Err(usage(format!(
+            "{name}: only WAV and FLAC are written, and by ffmpeg .mp3, .m4a, .opus, .ogg and video: change the extension or set --format"
+        )))
     }
 }
 

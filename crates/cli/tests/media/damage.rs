@@ -165,6 +165,12 @@ fn a_dead_recorder_leaves_more_than_its_header_declares() {
     assert_eq!((samples("told.wav"), samples("salvaged.wav")), (8_000, 16_000));
     let mut piped = denoise(&folder, &["-", "none.wav", "--strict"]);
     assert!(message(piped.write_stdin(bytes), INPUT).contains("more data follow"));
+    // `cat a.wav a.wav`.
+    alphamf_files::write(&path, &noisy().with_format(SampleFormat::Int16)).unwrap();
+    let twice = fs::read(&path).unwrap().repeat(2);
+    fs::write(folder.path().join("twice.wav"), &twice).unwrap();
+    let mut joined = denoise(&folder, &["twice.wav", "none.wav", "--strict"]);
+    assert!(message(&mut joined, INPUT).contains("more data follow"));
 }
 
 #[test]

@@ -10,8 +10,8 @@ use std::io::{self, Read, SeekFrom};
 use std::sync::LazyLock;
 use symphonia::core::audio::Channels;
 use symphonia::core::codecs::audio::well_known::{
-    CODEC_ID_AAC, CODEC_ID_ADPCM_IMA_WAV, CODEC_ID_ADPCM_MS, CODEC_ID_ALAC, CODEC_ID_MP1, CODEC_ID_MP2,
-    CODEC_ID_MP3, CODEC_ID_OPUS, CODEC_ID_VORBIS,
+    CODEC_ID_AAC, CODEC_ID_ADPCM_IMA_QT, CODEC_ID_ADPCM_IMA_WAV, CODEC_ID_ADPCM_MS, CODEC_ID_ALAC,
+    CODEC_ID_MP1, CODEC_ID_MP2, CODEC_ID_MP3, CODEC_ID_OPUS, CODEC_ID_VORBIS,
 };
 use symphonia::core::codecs::audio::{AudioCodecId, AudioDecoder, AudioDecoderOptions};
 use symphonia::core::codecs::registry::CodecRegistry;
@@ -30,8 +30,9 @@ pub(super) const END_OF_MASK: u32 = 1 << 18;
 const MAX_PACKET_SAMPLES: u64 = 1 << 17;
 
 /// Lossy codecs.
-pub(super) const LOSSY: [AudioCodecId; 8] = [
+pub(super) const LOSSY: [AudioCodecId; 9] = [
     CODEC_ID_AAC,
+    CODEC_ID_ADPCM_IMA_QT,
     CODEC_ID_ADPCM_IMA_WAV,
     CODEC_ID_ADPCM_MS,
     CODEC_ID_MP1,
@@ -163,8 +164,7 @@ impl AudioTrack {
             })?;
         let bits = match (parameters.codec, &parameters.extra_data) {
             (codec, _) if LOSSY.contains(&codec) => None,
-            // The sixth byte of what configures the decoder.
-            (CODEC_ID_ALAC, Some(cookie)) => cookie.get(5).map(|&bits| bits.into()),
+            (CODEC_ID_ALAC, Some(cookie)) => alac_bits(cookie),
             _ => parameters.bits_per_sample,
         };
         let head = parameters.extra_data.as_deref().filter(|_| parameters.codec == CODEC_ID_OPUS);
@@ -188,6 +188,20 @@ impl AudioTrack {
     }
 }
 
+/// Bits per sample: the sixth byte of what configures the decoder of ALAC, before which CAF files may have the headers of two
+/// atoms.
+fn alac_bits(cookie: &[u8]) -> Option<u32> {
+    let behind = |cookie: &mut &[u8], name: &[u8]| {
+        if cookie.get(4..8) == Some(name) {
+            *cookie = cookie.get(12..).unwrap_or_default();
+        }
+    };
+    let mut config = cookie;
+    behind(&mut config, b"frma");
+    behind(&mut config, b"alac");
+    config.get(5).map(|&bits| bits.into())
+}
+
 /// What a file says of itself that its demuxer leaves out.
 #[derive(Default)]
 pub(super) struct Declared {
@@ -196,6 +210,8 @@ pub(super) struct Declared {
     pub(super) tags: Vec<(String, String)>,
     /// Where the size of the samples of a CAF file stands.
     pub(super) size_at: Option<u64>,
+    /// Of a CAF file.
+    pub(super) has_packet_table: bool,
     pub(super) is_caf: bool,
 }
 
@@ -209,11 +225,12 @@ impl Declared {
         };
         let start = read_start().map_err(ReadError::Io)?;
         if start.starts_with(b"caff") {
-            let caf::Chunks { length, tags, size_at, excess } = caf::chunks(source).map_err(ReadError::Io)?;
+            let caf::Chunks { length, tags, size_at, excess, has_packet_table } =
+                caf::chunks(source).map_err(ReadError::Io)?;
             if excess {
                 return Err(ReadError::NotAudio("its index announces more than it can hold".into()));
             }
-            return Ok(Self { length, tags, size_at, is_caf: true });
+            return Ok(Self { length, tags, size_at, has_packet_table, is_caf: true });
         }
         Ok(Self { length: declared::length(&start), ..Self::default() })
     }
