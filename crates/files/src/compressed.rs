@@ -12,6 +12,7 @@ use super::matroska;
 use super::metadata::Metadata;
 use super::mp4;
 use super::mpeg::{self, Lost, Mended};
+use super::ogg;
 use super::source::ReadSeek;
 use alphamf_signal::SampleFormat;
 use clock::Clock;
@@ -104,6 +105,7 @@ impl CompressedDecoder {
             return Self::open_stream(source);
         }
         let about = matroska::About::read(&mut source);
+        let granules = ogg::last_granules(&mut source).map_err(ReadError::Io)?;
         let Declared { length: declared, tags, size_at, has_packet_table, is_caf } =
             Declared::of(&mut source)?;
         let cut_bytes =
@@ -131,6 +133,9 @@ impl CompressedDecoder {
             this.losses.missing_samples = cut_bytes / this.frame_bytes.unwrap_or(u64::MAX);
         }
         this.losses.ends_early |= about.is_cut;
+        if let Some((_, end)) = granules.iter().find(|(track, _)| *track == this.track) {
+            this.declared_end = Some((*end as f64 / f64::from(this.sample_rate), LOOSE_END_SLACK_SECONDS));
+        }
         if let Some(seconds) = about.seconds_of(this.track) {
             this.declared_end = Some((seconds, LOOSE_END_SLACK_SECONDS));
         }

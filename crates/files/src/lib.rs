@@ -29,6 +29,7 @@ mod matroska;
 mod metadata;
 mod mp4;
 mod mpeg;
+mod ogg;
 mod opus;
 pub mod output;
 mod pcm;

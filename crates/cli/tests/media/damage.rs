@@ -173,6 +173,27 @@ fn a_dead_recorder_leaves_more_than_its_header_declares() {
     assert!(message(&mut joined, INPUT).contains("more data follow"));
 }
 
+/// The demuxer takes the times of a page from the one before it, and there is none behind the last.
+#[test]
+fn a_damaged_page_before_the_last_one_is_reported() {
+    let folder = TempDir::new().unwrap();
+    let noise = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=48000:duration=5:amplitude=0.1:seed=1"];
+    for (name, codec) in [("in.opus", "libopus"), ("in.ogg", "libvorbis")] {
+        let page = ["-c:a", codec, "-page_duration", "1000000", name];
+        if !ffmpeg(folder.path(), &[&noise[..], &page].concat()) {
+            return;
+        }
+        denoise(&folder, &[name, "whole.wav", "--strict", "--force"]).assert().success();
+        let path = folder.path().join(name);
+        let mut bytes = fs::read(&path).unwrap();
+        let pages: Vec<usize> = (0..bytes.len() - 4).filter(|&at| bytes[at..].starts_with(b"OggS")).collect();
+        bytes[pages[pages.len() - 2] + 400] ^= 1;
+        fs::write(&path, &bytes).unwrap();
+        let mut damaged = denoise(&folder, &[name, "none.wav", "--strict"]);
+        assert!(message(&mut damaged, INPUT).contains("missing at the end"), "{name}");
+    }
+}
+
 #[test]
 fn a_chain_of_mp3s_of_other_rates_is_reported() {
     let folder = TempDir::new().unwrap();
