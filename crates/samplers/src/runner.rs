@@ -185,15 +185,13 @@ impl<T: Real> SampleResult<T> {
     /// The largest R-hat of all parameters, NaN if one is.
     #[must_use]
     pub fn max_r_hat(&self) -> f64 {
-        let worse = |worst: f64, r_hat: f64| if worst.is_nan() || r_hat <= worst { worst } else { r_hat };
-        self.parameters.iter().map(|parameter| parameter.r_hat).fold(1.0, worse)
+        largest(1.0, self.parameters.iter().map(|parameter| parameter.r_hat))
     }
 
     /// The smallest bulk effective size of all parameters, NaN if one is.
     #[must_use]
     pub fn min_effective_size(&self) -> f64 {
-        let worse = |worst: f64, size: f64| if worst.is_nan() || size >= worst { worst } else { size };
-        self.parameters.iter().map(|parameter| parameter.effective_size).fold(f64::INFINITY, worse)
+        -largest(f64::NEG_INFINITY, self.parameters.iter().map(|parameter| -parameter.effective_size))
     }
 
     /// Reasons not to trust the draws, most serious first; empty if there is none.
@@ -309,6 +307,13 @@ pub fn sample<T: Real, G: Target<T> + Clone + Send + Sync, S: Sampler<T>>(
     #[cfg(not(feature = "rayon"))]
     let runs: Result<Vec<_>, SamplerError> = starts.iter().enumerate().map(run).collect();
     Ok(SampleResult::new(runs?, 1))
+}
+
+/// The largest of the values and `least`, NaN if one is.
+fn largest(least: f64, values: impl Iterator<Item = f64>) -> f64 {
+    let larger =
+        |largest: f64, value: f64| if largest.is_nan() || value <= largest { largest } else { value };
+    values.fold(least, larger)
 }
 
 #[cfg(test)]

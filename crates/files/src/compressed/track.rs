@@ -191,14 +191,12 @@ impl AudioTrack {
 /// Bits per sample: the sixth byte of what configures the decoder of ALAC, before which CAF files may have the headers of two
 /// atoms.
 fn alac_bits(cookie: &[u8]) -> Option<u32> {
-    let behind = |cookie: &mut &[u8], name: &[u8]| {
-        if cookie.get(4..8) == Some(name) {
-            *cookie = cookie.get(12..).unwrap_or_default();
-        }
-    };
     let mut config = cookie;
-    behind(&mut config, b"frma");
-    behind(&mut config, b"alac");
+    for atom in [b"frma", b"alac"] {
+        if config.get(4..8) == Some(atom) {
+            config = config.get(12..)?;
+        }
+    }
     config.get(5).map(|&bits| bits.into())
 }
 
