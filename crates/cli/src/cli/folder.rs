@@ -18,7 +18,7 @@ use super::{Common, exit_code, one_line};
 use alphamf::Cancelled;
 use alphamf_eval::plot::FrequencyScale;
 use anyhow::{Context, anyhow};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
@@ -221,6 +221,7 @@ pub fn run(
     common: &Common,
 ) -> anyhow::Result<(Vec<Entry>, u8)> {
     let record = Record::open(results)?;
+    let made = missing_folders(tasks);
     let began = Instant::now();
     let sizes: Vec<u64> =
         tasks.iter().map(|task| fs::metadata(&task.input).map_or(0, |file| file.len())).collect();
@@ -246,6 +247,8 @@ pub fn run(
         }
     });
     drop(progress);
+    // Folders come after those that hold them. One that holds a result is not empty and stays.
+    made.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
     if interrupted().is_break() {
         return Err(Cancelled.into());
     }
@@ -266,6 +269,12 @@ pub fn run(
         write_error(&table(&entries, began.elapsed().as_secs_f64(), columns));
     }
     Ok((entries, code))
+}
+
+/// Folders of results that do not exist yet: those that a run leaves empty, as its files failed, are removed again.
+fn missing_folders(tasks: &[Task]) -> BTreeSet<PathBuf> {
+    let folders = tasks.iter().flat_map(Task::outputs).flat_map(|output| output.ancestors().skip(1));
+    folders.filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()).map(Path::to_owned).collect()
 }
 
 /// Where the manifest of the results goes, below their folder; `None` for a list of names. Refuses to replace a file that

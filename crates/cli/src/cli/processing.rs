@@ -181,6 +181,11 @@ impl Processing {
             return Err(usage("--raw-out has no container: set the sample format alone with --format"));
         }
         if let Some(kind) = self.encoded(output) {
+            if self.format.is_some() {
+                return Err(usage(format!(
+                    "{name}: --format is for WAV, FLAC and --raw-out, not for {kind}"
+                )));
+            }
             if Ffmpeg::find().is_some() {
                 return Ok(());
             }

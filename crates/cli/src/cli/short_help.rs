@@ -5,16 +5,19 @@ use clap::error::ErrorKind;
 use clap::{Arg, CommandFactory, Parser};
 use std::process::ExitCode;
 
-/// Parses the command line. `Err` holds the exit code of `denoise -h`; other help and errors end the program, as in
-/// [`Parser::parse`].
+/// Parses the command line. `Err` holds the exit code of help and of a wrong command line, which are printed.
 pub fn parse() -> Result<Arguments, ExitCode> {
     Arguments::try_parse().map_err(|error| {
         // That of the program, not of a command; a full stop and more follow in the long help.
         let start = format!("{}\n", about(&Arguments::command()));
-        if error.kind() != ErrorKind::DisplayHelp || !error.render().to_string().starts_with(&start) {
-            error.exit();
-        }
-        match terminal::print(text().as_bytes()) {
+        let is_short =
+            error.kind() == ErrorKind::DisplayHelp && error.render().to_string().starts_with(&start);
+        let printed = match error.use_stderr() {
+            true => error.exit(),
+            false if is_short => terminal::print(text().as_bytes()),
+            false => terminal::flushed(|| error.print()),
+        };
+        match printed {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 terminal::say(&format!("denoise: {}", super::one_line(&error)));

@@ -3,7 +3,7 @@
 use alphamf::Cancelled;
 use alphamf_files::output::remove_partial_files;
 use anyhow::Context;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, IsTerminal, Read, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -158,28 +158,51 @@ pub fn name<'a>(path: &'a Path, standard: &'a str) -> &'a Path {
     if is_standard(path) { Path::new(standard) } else { path }
 }
 
-/// Refuses an output whose folder does not exist, before any work.
+/// Refuses an output whose folder does not exist or cannot be written to, before any work.
 pub fn check_output(path: &Path) -> anyhow::Result<()> {
     if is_standard(path) {
         return Ok(());
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let found = fs::metadata(path);
+    let is = |kind: fn(&Metadata) -> bool| found.as_ref().is_ok_and(kind);
     let reason = if !folder.is_dir() {
-        format!("no such folder: {}", folder.display())
-    } else if fs::metadata(path).is_ok_and(|found| found.is_dir()) {
-        "is a folder".to_owned()
+        Some(format!("no such folder: {}", folder.display()))
+    } else if is(Metadata::is_dir) {
+        Some("is a folder".to_owned())
+    } else if found.is_err() || is(Metadata::is_file) {
+        write_error_of(folder).map(|error| error.to_string())
     } else {
-        return Ok(());
+        // A device or a pipe is written to where it is.
+        None
     };
-    Err(anyhow::anyhow!(reason).context(Failure::Output(path.to_owned())))
+    reason.map_or(Ok(()), |reason| Err(anyhow::anyhow!(reason).context(Failure::Output(path.to_owned()))))
+}
+
+/// Why files cannot be written to a folder, where the system tells in advance.
+#[cfg(unix)]
+fn write_error_of(folder: &Path) -> Option<io::Error> {
+    use rustix::fs::{Access, access};
+    access(folder, Access::WRITE_OK).err().map(io::Error::from)
+}
+
+/// Why files cannot be written to a folder, where the system tells in advance.
+#[cfg(not(unix))]
+fn write_error_of(_folder: &Path) -> Option<io::Error> {
+    None
 }
 
 /// Prints to standard output.
 pub fn print(bytes: &[u8]) -> anyhow::Result<()> {
+    flushed(|| io::stdout().write_all(bytes))
+}
+
+/// Prints to standard output, and fails if what was printed cannot be written.
+pub fn flushed(print: impl FnOnce() -> io::Result<()>) -> anyhow::Result<()> {
     let print = || {
         check_standard_output()?;
-        let mut output = std::io::stdout();
-        output.write_all(bytes).and_then(|()| output.flush())
+        print()?;
+        io::stdout().flush()
     };
     print().with_context(|| Failure::Output("standard output".into()))
 }

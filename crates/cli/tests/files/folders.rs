@@ -35,6 +35,28 @@ fn a_repeated_run_skips_its_results() {
 }
 
 #[test]
+fn folders_of_failed_files_alone_are_not_left_behind() {
+    let folder = Folder::new();
+    let (inputs, results) = (folder.join("in"), folder.join("made/out"));
+    for name in ["good", "bad"] {
+        fs::create_dir_all(inputs.join(name)).unwrap();
+    }
+    fs::write(inputs.join("bad/a.wav"), "Not a recording, though it has the name of one.").unwrap();
+    let residuals = folder.join("residuals");
+    let arguments = [&inputs, Path::new("-o"), &results, Path::new("--residual"), &residuals];
+    assert!(table(&arguments, &[], INPUT).contains("0 denoised, 0 skipped, 1 failed"));
+    assert_eq!(folder.names(), ["in"]);
+    recording(&inputs.join("good/b.wav"));
+    assert!(table(&arguments, &[], INPUT).contains("1 denoised, 0 skipped, 1 failed"));
+    assert!(results.join("good/b.wav").is_file() && residuals.join("good/b.wav").is_file());
+    assert!(!results.join("bad").exists() && !residuals.join("bad").exists());
+    // One that was there stays, though it is empty.
+    fs::create_dir(results.join("bad")).unwrap();
+    assert!(table(&arguments, &[], INPUT).contains("0 denoised, 1 skipped, 1 failed"));
+    assert!(results.join("bad").is_dir());
+}
+
+#[test]
 fn folders_report_skipped_files_and_keep_names_distinct() {
     let folder = Folder::new();
     let [inputs, more, results, residuals, plots, levels, speech] =

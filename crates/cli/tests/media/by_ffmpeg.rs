@@ -4,6 +4,8 @@ use crate::{INPUT, OUTPUT, USAGE, denoise, ffmpeg, message, noisy, tags};
 use alphamf_files::Reader;
 use assert_cmd::Command;
 use std::fs;
+#[cfg(target_os = "linux")]
+use std::{io, path::Path, process::Output};
 use tempfile::TempDir;
 
 #[test]
@@ -54,6 +56,10 @@ fn video_is_copied_and_its_audio_replaced() {
     let without = message(denoise(&folder, &["talk.mkv", "none.mp3"]).env("PATH", ""), USAGE);
     assert!(without.contains("ffmpeg") && without.contains("install it"), "{without}");
     denoise(&folder, &["talk.mkv", "plain.wav"]).env("PATH", "").assert().success();
+
+    let film = fs::read(folder.path().join("talk.mkv")).unwrap();
+    let said = message(denoise(&folder, &["-", "piped.mp4"]).write_stdin(film), 0);
+    assert!(said.contains("sound alone"), "{said}");
 
     // What cannot be held leaves what was there.
     fs::write(folder.path().join("kept.webm"), "before").unwrap();
@@ -121,15 +127,9 @@ fn a_full_disk_is_an_error_of_every_encoder() {
     if !ffmpeg(folder.path(), &sound) {
         return;
     }
-    let isolated = |script: &str| {
-        let mut command = std::process::Command::new("unshare");
-        command.args(["-rm", "sh", "-c", script]).arg(assert_cmd::cargo::cargo_bin!("denoise"));
-        command.current_dir(folder.path()).output()
-    };
     fs::create_dir(folder.path().join("disk")).unwrap();
     let mount = "mount -t tmpfs -o size=8k none disk";
-    if !isolated(mount).is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: no file system can be mounted here, so that a full disk was not tested");
+    if !can_mount(folder.path(), mount) {
         return;
     }
     for output in ["out.mp3", "out.m4a", "out.ogg", "out.opus", "out.mkv", "out.wav"] {
@@ -137,7 +137,7 @@ fn a_full_disk_is_an_error_of_every_encoder() {
             "{mount} && echo before > disk/{output} && \"$0\" in.wav disk/{output} --force -q --quality fast; \
              echo \"code $?\"; ls -A disk; cat disk/{output}"
         );
-        let found = isolated(&script).unwrap();
+        let found = isolated(folder.path(), &script).unwrap();
         let said = String::from_utf8_lossy(&found.stdout);
         assert_eq!(
             said,
@@ -146,6 +146,56 @@ fn a_full_disk_is_an_error_of_every_encoder() {
             String::from_utf8_lossy(&found.stderr)
         );
     }
+}
+
+/// Runs a script that may mount file systems for itself alone; `$0` is the program.
+#[cfg(target_os = "linux")]
+fn isolated(folder: &Path, script: &str) -> io::Result<Output> {
+    let mut command = std::process::Command::new("unshare");
+    command.args(["-rm", "sh", "-c", script]).arg(assert_cmd::cargo::cargo_bin!("denoise"));
+    command.current_dir(folder).output()
+}
+
+/// Whether a file system can be mounted so; if not, it is said loudly.
+#[cfg(target_os = "linux")]
+fn can_mount(folder: &Path, mount: &str) -> bool {
+    let can = isolated(folder, mount).is_ok_and(|output| output.status.success());
+    if !can {
+        eprintln!(
+            "SKIPPED: no file system can be mounted here, so that full and read-only disks were not tested"
+        );
+    }
+    can
+}
+
+/// Where no file can be written, that is known before an hour of work.
+#[test]
+#[cfg(target_os = "linux")]
+fn reports_to_a_disk_that_is_read_only_are_refused_before_any_work() {
+    let folder = TempDir::new().unwrap();
+    let mount = "mount -t tmpfs -o ro none disk";
+    fs::create_dir(folder.path().join("disk")).unwrap();
+    if !can_mount(folder.path(), mount) {
+        return;
+    }
+    // Before it is opened, even.
+    fs::write(folder.path().join("in.wav"), "Not a recording.").unwrap();
+    for report in ["--stats disk/s.json", "--levels disk/l.csv", "--plot disk/p.svg", "--residual disk/r.wav"]
+    {
+        let found = isolated(folder.path(), &format!("{mount} && \"$0\" in.wav out.wav {report}")).unwrap();
+        let said = String::from_utf8_lossy(&found.stderr);
+        assert_eq!(found.status.code(), Some(OUTPUT), "{said}");
+        assert!(said.contains("cannot be written: Read-only file system"), "{said}");
+    }
+    let written = isolated(folder.path(), &format!("{mount} && \"$0\" in.wav /dev/null")).unwrap();
+    assert_eq!(written.status.code(), Some(INPUT), "a device is no file of its folder");
+}
+
+#[test]
+fn encoders_of_ffmpeg_choose_their_own_sample_format() {
+    let folder = TempDir::new().unwrap();
+    let said = message(&mut denoise(&folder, &["in.wav", "out.m4a", "--format", "s24"]), USAGE);
+    assert!(said.contains("out.m4a") && said.contains("--format"), "{said}");
 }
 
 /// Playlists that name the recording beside them, under the names of recordings and films.

@@ -148,6 +148,8 @@ impl Ffmpeg {
                 command.args(["-map_metadata:s:a:0", "1:s:a:0"]);
             }
             handed = Some(original);
+        } else if kind.has_video() {
+            left_out.push(NO_VIDEO.to_owned());
         }
         command.args(kind.encoder);
         if let Some(maximum) = kind.max_channels().filter(|&maximum| layout.channels > maximum) {
@@ -175,6 +177,9 @@ pub const OTHER_TRACKS: &str = "further audio tracks left out";
 
 /// What is reported of pictures of the whole.
 pub const PICTURES: &str = "cover pictures left out";
+
+/// What is reported of a video without pictures.
+pub const NO_VIDEO: &str = "sound alone: pictures are copied from a file only";
 
 /// The most that is read of a file's tags, bytes.
 const MAX_METADATA_BYTES: u64 = 1 << 20;
