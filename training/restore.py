@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""A checkpoint from what export.py wrote, to learn on from it: restore.py IN.safetensors CHECKPOINT [--live]"""
+"""A checkpoint from what export.py wrote, to learn on from it: restore.py IN.safetensors CHECKPOINT [--live]
+
+With more units (--over-places, --over-frames) or turns (--turns), a larger network that computes the same at first.
+"""
 
 import argparse
 import json
@@ -8,7 +11,7 @@ import numpy as np
 import torch
 from safetensors.numpy import load_file, safe_open
 
-from network import PLACES, ends_of
+from network import PLACES, CausalPresenceNet, PresenceNet, ends_of
 from train import Run
 
 
@@ -54,18 +57,61 @@ def fill(net, path):
     assert all(len(values) == 0 for values in reader.left.values())
 
 
+@torch.no_grad()
+def grow(small, large):
+    """Fills a network that has more units and turns with the weights of a smaller one, so that it computes the same: nothing depends on
+    new units at first, and new turns add nothing."""
+    kept = small.state_dict()
+    for name, value in large.state_dict().items():
+        if not name.startswith("turns."):
+            value.copy_(kept[name])
+    for turn in large.turns[len(small.turns) :]:
+        turn.join.weight.zero_()
+        turn.join.bias.zero_()
+    for old, new in zip(small.turns, large.turns):
+        new.norm.load_state_dict(old.norm.state_dict())
+        before, after = old.recurrence.hidden_size, new.recurrence.hidden_size
+        # The three gates of a unit lie so far apart.
+        rows = torch.cat([torch.arange(before) + gate * after for gate in range(3)])
+        new.join.weight.zero_()
+        new.join.bias.copy_(old.join.bias)
+        for direction, end in enumerate(ends_of(new.recurrence)):
+            of = lambda turn, name: getattr(turn.recurrence, f"{name}_{end}")
+            for name in ("weight_ih", "bias_ih", "bias_hh"):
+                of(new, name)[rows] = of(old, name)
+            of(new, "weight_hh")[rows] = 0
+            of(new, "weight_hh")[rows, :before] = of(old, "weight_hh")
+            outputs = slice(direction * before, (direction + 1) * before)
+            new.join.weight[:, direction * after : direction * after + before] = old.join.weight[:, outputs]
+
+
+def sizes_of(header):
+    """The arguments of the network of a file with this header."""
+    written = dict(channels="channels", over_places="over_bands", over_frames="over_frames", near="near", turns="turns", after="after")
+    return {name: header[of_file] for name, of_file in written.items()}
+
+
 def main():
-    a = argparse.ArgumentParser(description=__doc__)
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("model")
     a.add_argument("checkpoint")
     a.add_argument("--live", action="store_true", help="it is causal")
+    for name in ("over_places", "over_frames", "turns"):
+        a.add_argument("--" + name.replace("_", "-"), type=int, help="as many as in the file, or more")
     a = a.parse_args()
     torch.manual_seed(0)
-    run = Run(rate=1e-3, live=a.live)
-    fill(run.net, a.model)
-    run.average = {name: value.clone() for name, value in run.net.state_dict().items()}
     with safe_open(a.model, "np") as f:
-        run.seen = 3600 * json.loads(f.metadata()["header"])["hours"]
+        header = json.loads(f.metadata()["header"])
+    sizes = sizes_of(header)
+    small = (CausalPresenceNet if a.live else PresenceNet)(**sizes)
+    fill(small, a.model)
+    larger = {name: asked for name in ("over_places", "over_frames", "turns") if (asked := getattr(a, name)) is not None}
+    if any(asked < sizes[name] for name, asked in larger.items()):
+        raise SystemExit(f"{a.model} has {sizes}: expected as many or more")
+    run = Run(rate=1e-3, live=a.live, shape={**sizes, **larger})
+    grow(small, run.net)
+    run.average = {name: value.clone() for name, value in run.net.state_dict().items()}
+    run.seen = 3600 * header["hours"]
     run.save(a.checkpoint, 0.0)
 
 

@@ -89,6 +89,11 @@ def weights_of(checkpoint):
     return {name: value.float() if value.dtype.is_floating_point else value for name, value in c["average"].items()}
 
 
+def shape_of(checkpoint):
+    """The sizes of the network of a checkpoint, where they are not the usual ones; none if there is no checkpoint."""
+    return torch.load(checkpoint, weights_only=False, map_location="cpu")["shape"] if os.path.exists(checkpoint) else None
+
+
 class Run:
     """What goes on from one run to the next."""
 
@@ -170,7 +175,7 @@ def learn(rank, a):
     if a.processes > 1:
         address = f"tcp://127.0.0.1:{a.port}"
         dist.init_process_group("gloo", init_method=address, rank=rank, world_size=a.processes)
-    run = Run(a.rate, a.live, a.device)
+    run = Run(a.rate, a.live, a.device, shape_of(a.checkpoint))
     if os.path.exists(a.checkpoint):
         run.load(a.checkpoint)
     mixer = Mixer(a.prepared, [a.seed, run.step, rank], a.seconds, a.device)

@@ -14,6 +14,7 @@ import live
 import losses
 import loudness
 import network
+import restore
 from conftest import TRAINING
 from mixing import Mixer
 from network import BANDS, BINS, HALF_BANDS, features_of
@@ -187,6 +188,29 @@ def agree(*references):
     """Two written references, up to weights of eight bits."""
     first, second = (np.genfromtxt(path, delimiter=",", names=True)["log_odds"] for path in references)
     assert np.abs(first - second).max() < 0.05 * np.abs(first).max() + 0.02
+
+
+def test_a_larger_network_computes_the_same_at_first_and_learns(prepared, checkpoint, tmp_path):
+    out, larger = tmp_path / "net.safetensors", str(tmp_path / "larger.pt")
+    run_script("export.py", checkpoint, out)
+    run_script("restore.py", out, larger, "--over-places", 48, "--over-frames", 72, "--turns", 4)
+    small = network.PresenceNet()
+    restore.fill(small, out)
+    shape = torch.load(larger, weights_only=False)["shape"]
+    large = network.PresenceNet(**shape)
+    large.load_state_dict(weights_of(larger))
+    assert (shape["over_places"], shape["over_frames"], len(large.turns)) == (48, 72, 8)
+    seen = torch.randn(2, 3, 20, BANDS)
+    with torch.no_grad():
+        assert torch.allclose(small(seen), large(seen), atol=1e-4)
+    learn(0, arguments([prepared, larger, "--minutes", "60", "--steps", "3", "--batch", "2", "--seconds", "1.5"]))
+    learned = torch.load(larger, weights_only=False)
+    changed = lambda name: not torch.equal(learned["net"][name].float(), large.state_dict()[name].bfloat16().float())
+    # The outputs of new units and of the new turn, which were zero.
+    assert learned["shape"] == shape and changed("turns.7.join.weight")
+    assert learned["net"]["turns.0.join.weight"][:, 40:48].abs().max() > 0
+    refused = [sys.executable, "restore.py", str(out), larger, "--turns", "2"]
+    assert b"or more" in subprocess.run(refused, cwd=TRAINING, capture_output=True).stderr
 
 
 def test_what_was_exported_can_be_restored(prepared, checkpoint, tmp_path):
