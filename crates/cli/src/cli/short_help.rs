@@ -5,7 +5,8 @@ use clap::error::ErrorKind;
 use clap::{Arg, CommandFactory, Parser};
 use std::process::ExitCode;
 
-/// Parses the command line. `Err` holds the exit code of help and of a wrong command line, which are printed.
+/// Parses the command line. `Err` holds the exit code of help and of the version, which are printed; a wrong command line ends the
+/// program, as in [`Parser::parse`].
 pub fn parse() -> Result<Arguments, ExitCode> {
     Arguments::try_parse().map_err(|error| {
         // That of the program, not of a command; a full stop and more follow in the long help.
