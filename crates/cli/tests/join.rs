@@ -114,8 +114,9 @@ fn what_cannot_be_joined_is_told() {
         assert!(!output.exists());
     }
     for takes in [[&first as &Path, Path::new("-")], [&first, &first]] {
-        join(&takes, Path::new("voices.mp3")).code(2);
-        join(&takes, Path::new("-")).code(2);
+        for name in ["voices.mp3", "voices.txt", "voices", "-"] {
+            join(&takes, Path::new(name)).code(2);
+        }
     }
     join(&[&first, Path::new("-")], &output).code(2);
     std::fs::write(&output, "mine").unwrap();

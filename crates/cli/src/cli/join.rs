@@ -4,10 +4,10 @@ mod clock;
 
 use super::Common;
 use super::claims::{Claims, check_absent};
-use super::ffmpeg;
+use super::processing::is_written;
 use super::progress::Progress;
 use super::resampler::Resampler;
-use super::terminal::{Failure, check_output, is_standard, say, usage};
+use super::terminal::{Failure, check_output, is_device, is_standard, say, usage};
 use alphamf::Cancelled;
 use alphamf::signal::SampleFormat;
 use alphamf_files::{Container, OutputSpec, Reader, Writer};
@@ -56,7 +56,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     if takes.iter().any(|path| is_standard(path)) {
         return Err(usage("takes are read twice: expected files"));
     }
-    if is_standard(output) || ffmpeg::Kind::of(output).is_some() {
+    if !is_written(output) && !is_device(output) {
         return Err(usage(format!("{}: expected the name of a WAV or FLAC file", output.display())));
     }
     check_output(output)?;

@@ -203,7 +203,7 @@ impl Processing {
 }
 
 /// Whether a file of this name is written in the container that its extension names.
-fn is_written(name: &Path) -> bool {
+pub fn is_written(name: &Path) -> bool {
     let extension = name.extension().unwrap_or_default();
     ["wav", "wave", "flac"].iter().any(|written| extension.eq_ignore_ascii_case(written))
 }
