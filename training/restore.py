@@ -15,6 +15,10 @@ from network import PLACES, CausalPresenceNet, PresenceNet, ends_of
 from train import Run
 
 
+# Sizes that may become larger.
+GROWING = ("over_places", "over_frames", "turns")
+
+
 class Reader:
     """Takes parameters in the order in which export.py writes them."""
 
@@ -61,11 +65,9 @@ def fill(net, path):
 def grow(small, large):
     """Fills a network that has more units and turns with the weights of a smaller one, so that it computes the same: nothing depends on
     new units at first, and new turns add nothing."""
-    kept = small.state_dict()
-    for name, value in large.state_dict().items():
-        if not name.startswith("turns."):
-            value.copy_(kept[name])
-    for turn in large.turns[len(small.turns) :]:
+    around = {name: value for name, value in small.state_dict().items() if not name.startswith("turns.")}
+    large.load_state_dict(around, strict=False)
+    for turn in large.turns:
         turn.join.weight.zero_()
         turn.join.bias.zero_()
     for old, new in zip(small.turns, large.turns):
@@ -73,7 +75,6 @@ def grow(small, large):
         before, after = old.recurrence.hidden_size, new.recurrence.hidden_size
         # The three gates of a unit lie so far apart.
         rows = torch.cat([torch.arange(before) + gate * after for gate in range(3)])
-        new.join.weight.zero_()
         new.join.bias.copy_(old.join.bias)
         for direction, end in enumerate(ends_of(new.recurrence)):
             of = lambda turn, name: getattr(turn.recurrence, f"{name}_{end}")
@@ -87,8 +88,8 @@ def grow(small, large):
 
 def sizes_of(header):
     """The arguments of the network of a file with this header."""
-    written = dict(channels="channels", over_places="over_bands", over_frames="over_frames", near="near", turns="turns", after="after")
-    return {name: header[of_file] for name, of_file in written.items()}
+    alike = {name: header[name] for name in ("channels", "over_frames", "near", "turns", "after")}
+    return {**alike, "over_places": header["over_bands"]}
 
 
 def main():
@@ -96,7 +97,7 @@ def main():
     a.add_argument("model")
     a.add_argument("checkpoint")
     a.add_argument("--live", action="store_true", help="it is causal")
-    for name in ("over_places", "over_frames", "turns"):
+    for name in GROWING:
         a.add_argument("--" + name.replace("_", "-"), type=int, help="as many as in the file, or more")
     a = a.parse_args()
     torch.manual_seed(0)
@@ -105,10 +106,10 @@ def main():
     sizes = sizes_of(header)
     small = (CausalPresenceNet if a.live else PresenceNet)(**sizes)
     fill(small, a.model)
-    larger = {name: asked for name in ("over_places", "over_frames", "turns") if (asked := getattr(a, name)) is not None}
-    if any(asked < sizes[name] for name, asked in larger.items()):
+    asked = {name: value for name, value in vars(a).items() if name in GROWING and value is not None}
+    if any(value < sizes[name] for name, value in asked.items()):
         raise SystemExit(f"{a.model} has {sizes}: expected as many or more")
-    run = Run(rate=1e-3, live=a.live, shape={**sizes, **larger})
+    run = Run(rate=1e-3, live=a.live, shape={**sizes, **asked})
     grow(small, run.net)
     run.average = {name: value.clone() for name, value in run.net.state_dict().items()}
     run.seen = 3600 * header["hours"]

@@ -89,11 +89,6 @@ def weights_of(checkpoint):
     return {name: value.float() if value.dtype.is_floating_point else value for name, value in c["average"].items()}
 
 
-def shape_of(checkpoint):
-    """The sizes of the network of a checkpoint, where they are not the usual ones; none if there is no checkpoint."""
-    return torch.load(checkpoint, weights_only=False, map_location="cpu")["shape"] if os.path.exists(checkpoint) else None
-
-
 class Run:
     """What goes on from one run to the next."""
 
@@ -109,8 +104,8 @@ class Run:
         self.optimisers = [Muon(matrices, lr=rate), adam]
         self.step, self.spent, self.seen = 0, 0.0, 0.0  # steps, seconds of time, seconds of mixtures
 
-    def load(self, path):
-        c = torch.load(path, weights_only=False, map_location=self.device)
+    def load(self, checkpoint):
+        c = torch.load(checkpoint, weights_only=False, map_location=self.device) if isinstance(checkpoint, str) else checkpoint
         self.average = weights_of(c)
         self.net.load_state_dict(c["net"] or self.average)
         for optimiser, state in zip(self.optimisers, c["optimisers"]):
@@ -175,9 +170,12 @@ def learn(rank, a):
     if a.processes > 1:
         address = f"tcp://127.0.0.1:{a.port}"
         dist.init_process_group("gloo", init_method=address, rank=rank, world_size=a.processes)
-    run = Run(a.rate, a.live, a.device, shape_of(a.checkpoint))
     if os.path.exists(a.checkpoint):
-        run.load(a.checkpoint)
+        checkpoint = torch.load(a.checkpoint, weights_only=False, map_location=a.device)
+        run = Run(a.rate, a.live, a.device, checkpoint["shape"])
+        run.load(checkpoint)
+    else:
+        run = Run(a.rate, a.live, a.device)
     mixer = Mixer(a.prepared, [a.seed, run.step, rank], a.seconds, a.device)
     batches = mixer.batches(a.batch, a.ahead)
     start = saved = since = time.time()

@@ -221,7 +221,7 @@ pub fn run(
     common: &Common,
 ) -> anyhow::Result<(Vec<Entry>, u8)> {
     let record = Record::open(results)?;
-    let made = missing_folders(tasks);
+    let missing = missing_folders(tasks);
     let began = Instant::now();
     let sizes: Vec<u64> =
         tasks.iter().map(|task| fs::metadata(&task.input).map_or(0, |file| file.len())).collect();
@@ -248,7 +248,7 @@ pub fn run(
     });
     drop(progress);
     // Folders come after those that hold them. One that holds a result is not empty and stays.
-    made.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
+    missing.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
     if interrupted().is_break() {
         return Err(Cancelled.into());
     }

@@ -3,7 +3,7 @@
 use alphamf::Cancelled;
 use alphamf_files::output::remove_partial_files;
 use anyhow::Context;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -160,23 +160,21 @@ pub fn name<'a>(path: &'a Path, standard: &'a str) -> &'a Path {
 
 /// Refuses an output whose folder does not exist or cannot be written to, before any work.
 pub fn check_output(path: &Path) -> anyhow::Result<()> {
-    if is_standard(path) {
+    // A device or a pipe is written to where it is.
+    if is_standard(path) || is_device(path) {
         return Ok(());
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let found = fs::metadata(path);
-    let is = |kind: fn(&Metadata) -> bool| found.as_ref().is_ok_and(kind);
     let reason = if !folder.is_dir() {
-        Some(format!("no such folder: {}", folder.display()))
-    } else if is(Metadata::is_dir) {
-        Some("is a folder".to_owned())
-    } else if found.is_err() || is(Metadata::is_file) {
-        write_error_of(folder).map(|error| error.to_string())
+        format!("no such folder: {}", folder.display())
+    } else if path.is_dir() {
+        "is a folder".to_owned()
+    } else if let Some(error) = write_error_of(folder) {
+        error.to_string()
     } else {
-        // A device or a pipe is written to where it is.
-        None
+        return Ok(());
     };
-    reason.map_or(Ok(()), |reason| Err(anyhow::anyhow!(reason).context(Failure::Output(path.to_owned()))))
+    Err(anyhow::anyhow!(reason).context(Failure::Output(path.to_owned())))
 }
 
 /// Why files cannot be written to a folder, where the system tells in advance.

@@ -179,7 +179,7 @@ pub const OTHER_TRACKS: &str = "further audio tracks left out";
 pub const PICTURES: &str = "cover pictures left out";
 
 /// What is reported of a video without pictures.
-pub const NO_VIDEO: &str = "sound alone: pictures are copied from a file only";
+const NO_VIDEO: &str = "sound alone: pictures are copied from a file only";
 
 /// The most that is read of a file's tags, bytes.
 const MAX_METADATA_BYTES: u64 = 1 << 20;
