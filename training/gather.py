@@ -9,8 +9,9 @@ path, SHA-256 of the original file, licence. A source that is done is not done a
 At most `cap` clips and `minutes` are taken of a voice or kind. Noises below `rate` Hz are left out; with `join`, noises that are
 too short are put one after another. A noise gives one clip of at most 40 s; with `pieces`, a longer one at most so many. A voice is
 taken when its quiet frames are `snr` dB below its loud ones, when so many (`voiced`) of the loud ones are periodic, and when it lasts
-`min` to `max` s. What an earlier source gave is left out. A source that is `like` another has its keys where it has none.
-Needs git, dpkg-deb, apt-get; ffmpeg for G.722 and AAC.
+`min` to `max` s. With `among`, a file is taken when a file that matches it has the same name. What an earlier source gave is left out.
+A source that is `like` another has its keys where it has none.
+Needs git, dpkg-deb, apt-get; ffmpeg for G.722, AAC and CAF.
 """
 
 import argparse
@@ -34,7 +35,7 @@ RATE = 16000
 MAX_RATE = 48000  # of noise, Hz
 COLUMNS = "file label seconds rate source path sha256 licence".split()
 DEFAULTS = dict(snr=25.0, voiced=0.3, min=0.5, max=15.0, cap=10**6, minutes=10**6, rate=0, join=False, pieces=1)
-FFMPEG_ENDINGS = (".g722", ".m4a")
+FFMPEG_ENDINGS = (".g722", ".m4a", ".caf")
 NOISE_SECONDS = (1.0, 40.0)
 SHORT_SECONDS = (0.05, 1.2)  # of the noises that are joined
 JOINED_SECONDS, GAP_SECONDS, JOINED_DB = 12.0, (0.15, 0.6), (-8.0, 0.0)
@@ -218,11 +219,13 @@ def gather(source, out, clones, packages, taken=()):
         origin = source.get("repository", source.get("package"))
         rows.append((name, label, f"{len(y) / rate:.2f}", rate, origin, path, digest, source["licence"]))
 
+    stem = lambda path: os.path.splitext(os.path.basename(path))[0]
+    named = {stem(path) for path, _ in order if re.search(source.get("among", ""), path)}
     full = lambda label: of_label.get(label, 0) >= source["cap"] or seconds.get(label, 0) > 60 * source["minutes"]
     for path, read in order:
         match = re.search(source["files"], path)
         label = match and label_of(source, match)
-        if not label or full(label):
+        if not label or full(label) or stem(path) not in named:
             continue
         data = read()
         digest = hashlib.sha256(data).hexdigest()

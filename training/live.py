@@ -27,6 +27,14 @@ def frames(x, window, hop=HOP):
     return torch.fft.rfft(x.unfold(-1, WINDOW, hop) * window)
 
 
+def continuous(spectra, window, hop):
+    """The signals (..., samples) that spectra (..., frames, bins) of windows HOP apart, of analysis windows with the last `hop` samples
+    falling, are of; parts before what falls cross over."""
+    part = torch.fft.irfft(spectra)[..., -hop - 2 * HOP : WINDOW - hop] / window[-hop - 2 * HOP : WINDOW - hop]
+    part = part * torch.sin(np.pi / 2 * (torch.arange(2 * HOP, device=part.device) + 0.5) / HOP) ** 2
+    return (part[..., 1:, :HOP] + part[..., :-1, HOP:]).flatten(-2)
+
+
 def quiet_levels(level, hop):
     """The QUIET quantile of the past of every band, by a histogram that forgets; of logarithms (n x frames x BANDS)."""
     # What is forgotten counts less against what comes: weights that grow do the same.

@@ -1,4 +1,4 @@
-"""What a network is judged by: spectra, the signal-to-noise ratio, ESTOI, PESQ. All on the device of what comes in."""
+"""What a network is judged by: spectra, the signal-to-noise ratio, ESTOI, PESQ, DNSMOS. All on the device of what comes in."""
 
 from functools import lru_cache
 
@@ -11,6 +11,7 @@ from network import BANDS, BINS, HALF, HOP, RATE, WINDOW, features, interpolatio
 
 SHORT_WINDOW, SHORT_HOP = loudness.WINDOW, loudness.HOP
 ESTOI_SECONDS = 0.384
+JUDGED = 4  # one in so many examples is judged by DNSMOS, which is a larger network than those that learn
 LIVE_HOPS = (64, 128, 128, 128, 256)  # half the latency, samples
 
 
@@ -87,18 +88,24 @@ def ratio_of(voice, error, axes):
     return (10 * torch.log10(signal / (error + 1e-4 * signal + 1e-9) + 1e-6)).mean()
 
 
-def losses_of(gain, Y, X):
+def opinion(judge, estimate, voice):
+    """DNSMOS of a part of a batch (see `dnsmos.Judge.no_better_than`); zero without a judge."""
+    some = max(1, len(voice) // JUDGED)
+    return judge.no_better_than(estimate[:some], voice[:some]) if judge else estimate.new_zeros(())
+
+
+def losses_of(gain, Y, X, judge=None):
     """What `losses` gives, of gains, spectra of mixtures, and spectra of their voices (examples x bins x frames)."""
     S, length = gain * Y, HOP * (Y.shape[2] - 1)
     s, x = (torch.istft(Z, WINDOW, HOP, window=hann(WINDOW, Z.device), length=length) for Z in (S, X))
     fine = [stft(z, SHORT_WINDOW, SHORT_HOP) for z in (s, x)]
     estoi, pesq = intelligibility(*fine, SHORT_HOP), loudness.quality(*fine).mean()
-    return spectral_loss(S, X), spectral_loss(*fine), ratio_of(x, s - x, 1), estoi, pesq
+    return spectral_loss(S, X), spectral_loss(*fine), ratio_of(x, s - x, 1), estoi, pesq, opinion(judge, s, x)
 
 
-def losses(net, noisy, voice, half):
+def losses(net, noisy, voice, half, judge=None):
     """Of a batch (examples x samples; half: which are recordings at 8 kHz): at the long window, at the short one, the
-    signal-to-noise ratio in dB, ESTOI, PESQ before its last map."""
+    signal-to-noise ratio in dB, ESTOI, PESQ before its last map, DNSMOS."""
     Y, X = stft(noisy, WINDOW, HOP), stft(voice, WINDOW, HOP)
     frames = Y.shape[2] // 2 * 2
     # Recordings at 8 kHz have no upper half.
@@ -108,10 +115,10 @@ def losses(net, noisy, voice, half):
     with torch.no_grad():
         seen = features((Y.abs() ** 2).transpose(1, 2), half)
     gain = torch.sigmoid((net(seen).float() @ spread_of(noisy.device)).transpose(1, 2))
-    return losses_of(gain, Y, X)
+    return losses_of(gain, Y, X, judge)
 
 
-def live_losses(net, noisy, voice, half, rng):
+def live_losses(net, noisy, voice, half, rng, judge=None):
     """The same of a network that knows the past alone: of what every frame gives out."""
     hop = int(rng.choice(LIVE_HOPS))
     analysis, synthesis = (w.to(noisy.device) for w in live.windows(hop))
@@ -128,4 +135,5 @@ def live_losses(net, noisy, voice, half, rng):
     s, x = (torch.fft.irfft(Z)[..., -2 * hop :] * synthesis for Z in (S, X))
     fine = [torch.fft.rfft(z, SHORT_WINDOW).transpose(1, 2) for z in (s, x)]
     estoi, pesq = intelligibility(*fine, HOP), loudness.quality(*fine).mean()
-    return long, spectral_loss(*fine), ratio_of(x, s - x, (1, 2)), estoi, pesq
+    whole = (live.continuous(Z, analysis, hop) for Z in (S, X))
+    return long, spectral_loss(*fine), ratio_of(x, s - x, (1, 2)), estoi, pesq, opinion(judge, *whole)

@@ -177,5 +177,5 @@ class PresenceNet(nn.Module):
 class CausalPresenceNet(PresenceNet):
     """The live one, as large as fits its share of a processor."""
 
-    def __init__(self, channels=48, over_places=24, over_frames=48, near=(), turns=3, after=()):
+    def __init__(self, channels=48, over_places=32, over_frames=64, near=(), turns=4, after=()):
         super().__init__(channels, over_places, over_frames, near, turns, after, causal=True)

@@ -92,6 +92,15 @@ def sizes_of(header):
     return {**alike, "over_places": header["over_bands"]}
 
 
+def read(path, live):
+    """The network of a file, and the file's header."""
+    with safe_open(path, "np") as f:
+        header = json.loads(f.metadata()["header"])
+    net = (CausalPresenceNet if live else PresenceNet)(**sizes_of(header))
+    fill(net, path)
+    return net, header
+
+
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("model")
@@ -101,11 +110,8 @@ def main():
         a.add_argument("--" + name.replace("_", "-"), type=int, help="as many as in the file, or more")
     a = a.parse_args()
     torch.manual_seed(0)
-    with safe_open(a.model, "np") as f:
-        header = json.loads(f.metadata()["header"])
+    small, header = read(a.model, a.live)
     sizes = sizes_of(header)
-    small = (CausalPresenceNet if a.live else PresenceNet)(**sizes)
-    fill(small, a.model)
     asked = {name: value for name, value in vars(a).items() if name in GROWING and value is not None}
     if any(value < sizes[name] for name, value in asked.items()):
         raise SystemExit(f"{a.model} has {sizes}: expected as many or more")

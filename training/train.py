@@ -21,6 +21,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
+from dnsmos import Judge
 from losses import live_losses, losses
 from mixing import Mixer
 from network import CausalPresenceNet, PresenceNet
@@ -178,13 +179,14 @@ def learn(rank, a):
         run = Run(a.rate, a.live, a.device)
     mixer = Mixer(a.prepared, [a.seed, run.step, rank], a.seconds, a.device)
     batches = mixer.batches(a.batch, a.ahead)
+    judge = Judge(a.dnsmos, run.device) if a.overall else None
     start = saved = since = time.time()
     if rank == 0:
         print(sum(p.numel() for p in run.net.parameters()), "weights, from step", run.step, flush=True)
     spent = lambda: run.spent + time.time() - start
     budget = run.spent + end_of(a) - start
     per_step = a.processes * a.batch * a.seconds
-    sums, last = torch.zeros(5, device=run.device), run.step + a.steps if a.steps else float("inf")
+    sums, last = torch.zeros(6, device=run.device), run.step + a.steps if a.steps else float("inf")
     reduced = lambda: torch.autocast(run.device.type, torch.bfloat16) if a.bf16 else contextlib.nullcontext()
 
     def net(seen):
@@ -201,11 +203,11 @@ def learn(rank, a):
         run.set_rate(a.rate * warm_up * (0.5 + 0.5 * np.cos(np.pi * float(progress))) + 1e-6)
         batch = next(batches)
         if a.live:
-            terms = live_losses(net, batch.noisy, batch.voice, batch.half, mixer.rng)
+            terms = live_losses(net, batch.noisy, batch.voice, batch.half, mixer.rng, judge)
         else:
-            terms = losses(net, batch.noisy, batch.voice, batch.half)
-        long, short, ratio, estoi, pesq = terms
-        total = long + 2 * short - a.snr * ratio - a.estoi * estoi
+            terms = losses(net, batch.noisy, batch.voice, batch.half, judge)
+        long, short, ratio, estoi, pesq, overall = terms
+        total = long + 2 * short - a.snr * ratio - a.estoi * estoi - a.overall * overall
         # What does not count needs no gradient.
         norm = run.descend(total - a.pesq * pesq if a.pesq else total, a.processes)
         run.seen += per_step
@@ -214,7 +216,7 @@ def learn(rank, a):
             means, pace = (sums / REPORT_EVERY).tolist(), per_step * REPORT_EVERY / (time.time() - since)
             print(
                 f"step {run.step} ({float(progress):.0%}) losses {means[0]:.4f} {means[1]:.4f} SNR {means[2]:.2f} dB "
-                f"ESTOI {means[3]:.4f} PESQ {means[4]:.3f} gradient {float(norm):.2f} seen {run.seen / 3600:.2f} h, {pace:.1f} s/s",
+                f"ESTOI {means[3]:.4f} PESQ {means[4]:.3f} DNSMOS {means[5]:.3f} gradient {float(norm):.2f} seen {run.seen / 3600:.2f} h, {pace:.1f} s/s",
                 flush=True,
             )
             sums.zero_()
@@ -245,9 +247,14 @@ def arguments(words=None):
     parser.add_argument("--snr", type=float, default=0.02, help="what a decibel of SNR counts")
     parser.add_argument("--estoi", type=float, default=1.0, help="what ESTOI counts")
     parser.add_argument("--pesq", type=float, default=0.0, help="what a point of PESQ counts")
+    parser.add_argument("--overall", type=float, default=0.0, help="what a point of DNSMOS' overall quality counts")
+    parser.add_argument("--dnsmos", metavar="FILE", help="its network, sig_bak_ovr.onnx of the package speechmos")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--port", type=int, default=29517)
-    return parser.parse_args(words)
+    a = parser.parse_args(words)
+    if a.overall and not a.dnsmos:
+        parser.error("--overall needs the network that judges: --dnsmos")
+    return a
 
 
 if __name__ == "__main__":

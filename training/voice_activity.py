@@ -16,8 +16,8 @@ from scipy.signal import lfilter
 
 import live
 from mixing import Mixer
-from network import BANDS, HALF, RATE, WINDOW, CausalPresenceNet, interpolation
-from restore import fill
+from network import BANDS, HALF, RATE, WINDOW, interpolation
+from restore import read
 
 SECONDS, BATCH = 8.0, 12
 SPEECH_DB, SMOOTHED_SECONDS = -40, 0.05
@@ -96,8 +96,7 @@ def main():
     parser.add_argument("--noises", type=int, default=48)
     parser.add_argument("--seed", type=int, default=4141)
     a = parser.parse_args()
-    net, mixer = CausalPresenceNet().eval(), Mixer(a.prepared, a.seed, SECONDS)
-    fill(net, a.model)
+    net, mixer = read(a.model, live=True)[0].eval(), Mixer(a.prepared, a.seed, SECONDS)
     mixtures, labels, noises = [], [], []
     while len(labels) < a.mixtures * len(SOFTER_DB):
         batch = mixer.batch(BATCH)

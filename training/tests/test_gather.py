@@ -50,6 +50,11 @@ def test_a_long_recording_gives_as_many_pieces_as_asked_for(clones, tmp_path):
     assert [part[0] for part in gather.parts_of(x, 1, 3)] == [0, 70, 140]
 
 
+def test_a_file_is_taken_when_one_of_its_name_is_among_others(clones, tmp_path):
+    rows = rows_of(clones, tmp_path, files="^rain/.*wav$", among="^wind/")
+    assert sorted(row[5] for row in rows) == ["rain/half.wav", "rain/long.wav"]
+
+
 def test_of_each_kind_so_many_minutes_are_taken(clones, tmp_path):
     rows = rows_of(clones, tmp_path, minutes=0.6)
     for kind in ("steady-rain", "wind"):

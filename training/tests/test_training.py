@@ -1,5 +1,6 @@
 """Ten steps of learning on the processor, checkpoints, losses, and the file that the program reads."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file, safe_open
 
+import dnsmos
 import live
 import losses
 import loudness
@@ -67,7 +69,7 @@ def test_steps_on_the_same_batch_lower_the_loss(prepared):
     run.set_rate(2e-3)
     totals = []
     for _ in range(10):
-        long, short, ratio, estoi, pesq = losses.losses(run.net, batch.noisy, batch.voice, batch.half)
+        long, short, ratio, estoi, pesq, _ = losses.losses(run.net, batch.noisy, batch.voice, batch.half)
         total = long + 2 * short - 0.02 * ratio - estoi - 0.1 * pesq
         run.descend(total, 1)
         totals.append(float(total.detach()))
@@ -129,6 +131,38 @@ def test_pesq_is_near_the_package_and_has_a_gradient():
     with torch.no_grad():
         moved = loudness.quality((gain + step) * spectra(noisy), spectra(voice)).sum()
     assert torch.isfinite(gain.grad).all() and moved > value
+
+
+def test_dnsmos_is_that_of_the_package_and_raises_no_estimate_above_its_voice():
+    """White noise and harmonics of 9.01 s: what the package `speechmos` (0.0.1.1) gives."""
+    speechmos = os.path.dirname(importlib.util.find_spec("speechmos").origin)
+    judge = dnsmos.Judge(os.path.join(speechmos, "dnsmos_models", "sig_bak_ovr.onnx"), "cpu")
+    rng, time = np.random.default_rng(6), np.arange(144160) / 16000
+    noise = 0.02 * rng.standard_normal(time.shape)
+    voice = 0.1 * sum(np.sin(2 * np.pi * 150 * k * time) / k for k in range(1, 20)) * np.clip(np.sin(2 * np.pi * 2.5 * time), 0, 1)
+    signals = torch.from_numpy(np.float32([noise, voice, voice + noise]))
+    expected = [1.0692, 2.3138, 1.7742]
+    assert np.abs(judge.overall(signals).numpy() - expected).max() < 1e-3
+    clean = signals[1:2, :48000]
+    estimate = (clean + 4 * signals[:1, :48000]).requires_grad_()
+    value = judge.no_better_than(estimate, clean)
+    value.backward()
+    moved = estimate.detach() + 1e-4 * torch.sign(estimate.grad)
+    best = judge.no_better_than(clean, clean)
+    assert value < judge.no_better_than(moved, clean) <= best
+    # Where the voice is worse than the estimate, nothing is gained.
+    better = clean.clone().requires_grad_()
+    judge.no_better_than(better, estimate.detach()).backward()
+    assert better.grad.abs().max() == 0
+
+
+def test_frames_of_every_latency_give_a_continuous_signal():
+    x = torch.randn(1, 16000)
+    for hop in losses.LIVE_HOPS:
+        analysis, _ = live.windows(hop)
+        y = live.continuous(live.frames(x, analysis), analysis, hop)
+        first = network.WINDOW - hop - network.HOP
+        assert torch.allclose(y, x[:, first : first + y.shape[1]], atol=1e-5)
 
 
 def test_features_do_not_depend_on_the_level_or_on_other_recordings():
@@ -194,8 +228,7 @@ def test_a_larger_network_computes_the_same_at_first_and_learns(prepared, checkp
     out, larger = tmp_path / "net.safetensors", str(tmp_path / "larger.pt")
     run_script("export.py", checkpoint, out)
     run_script("restore.py", out, larger, "--over-places", 48, "--over-frames", 72, "--turns", 4)
-    small = network.PresenceNet()
-    restore.fill(small, out)
+    small, _ = restore.read(out, live=False)
     shape = torch.load(larger, weights_only=False)["shape"]
     large = network.PresenceNet(**shape)
     large.load_state_dict(weights_of(larger))

@@ -1,0 +1,58 @@
+"""Differentiable DNSMOS P.835 (Reddy, Gopal and Cutler 2022): the overall quality that listeners would give, with the package's weights."""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+WINDOW, HOP = 320, 160  # of its spectra, samples at 16 kHz
+LEVELS_DB = (-34.0, -20.0)  # of the mixtures that it is given, against full scale: it depends on the level
+POOLED = (3, 4, 5)  # layers that a maximum over squares of two follows
+OVERALL = 2  # of its three numbers: signal, background, overall
+MAP = (-0.06766283, 1.11546468, 0.04602535)  # from its number to the score
+
+
+def weights_in(path):
+    """Arrays by name, of an ONNX file."""
+    import onnx
+
+    return {array.name: onnx.numpy_helper.to_array(array) for array in onnx.load(path).graph.initializer}
+
+
+class Judge:
+    """The network of `sig_bak_ovr.onnx` (package speechmos, MIT) on a device; its weights stay as they are."""
+
+    def __init__(self, path, device):
+        arrays = weights_in(path)
+        tensor = lambda name: torch.tensor(arrays[name].copy(), device=device)
+        transform = [arrays[f"time2freq/stft-{part}/kernel:0"][:, :, 0] for part in ("real", "imag")]
+        self.transform = torch.tensor(np.concatenate(transform).T.copy(), device=device)
+        names = ["conv2d", *(f"conv2d_{i}" for i in range(1, 7))]
+        self.layers = [(tensor(f"{name}/kernel:0"), tensor(f"{name}/bias:0")) for name in names]
+        dense = [f"mos_estimator_logpow/{name}/" for name in ("dense", "dense_1", "dense_3")]
+        ends = [f"{part}/ReadVariableOp/resource:0" for part in ("MatMul", "BiasAdd")]
+        self.dense = [tuple(tensor(name + end) for end in ends) for name in dense]
+
+    def overall(self, x):
+        """The score of every signal (examples x samples, full scale one)."""
+        real, imaginary = (x.float().unfold(1, WINDOW, HOP) @ self.transform).chunk(2, 2)
+        y = torch.log10((real.square() + imaginary.square()).clamp(min=1e-12))[:, None]
+        # In bf16 an accelerator takes a fraction of the time.
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=x.is_cuda):
+            y = y.contiguous(memory_format=torch.channels_last)
+            for i, (kernel, bias) in enumerate(self.layers):
+                y = F.relu(F.conv2d(y, kernel, bias, padding=1))
+                y = F.max_pool2d(y, 2) if i in POOLED else y
+        y = y.float().amax((2, 3))
+        for i, (matrix, bias) in enumerate(self.dense):
+            y = F.relu(y) if i else y
+            y = y @ matrix + bias
+        raw = y[:, OVERALL]
+        return MAP[0] * raw**2 + MAP[1] * raw + MAP[2]
+
+    def no_better_than(self, estimate, voice):
+        """The mean score of estimates (examples x samples), of which none counts for more than its clean voice: better than that is
+        an error of the judge. Mixtures, and so what is in them, have the level one."""
+        levels = 10 ** (torch.linspace(*LEVELS_DB, len(voice), device=voice.device)[:, None] / 20)
+        with torch.no_grad():
+            best = self.overall(levels * voice)
+        return torch.minimum(self.overall(levels * estimate), best).mean()
