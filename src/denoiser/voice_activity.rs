@@ -44,9 +44,9 @@ const MIN_POWER: f32 = 1e-12;
 
 /// Log odds of speech in a frame are linear in its fraction of speech and in the level of that speech relative to the
 /// loudest: bias and weights, by `training/voice_activity.py`.
-const BIAS: f32 = -0.729;
-const FRACTION_WEIGHT: f32 = 5.607;
-const LEVEL_WEIGHT: f32 = 0.242;
+const BIAS: f32 = -0.991;
+const FRACTION_WEIGHT: f32 = 6.442;
+const LEVEL_WEIGHT: f32 = 0.263;
 
 /// The bands in which a frame's fraction of speech is estimated.
 #[derive(Debug, Clone)]

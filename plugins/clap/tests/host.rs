@@ -198,7 +198,7 @@ fn a_project_is_found_as_it_was_saved() {
 fn noise_that_is_shown_is_taken_out() {
     let level = |samples: &[f32]| samples.iter().map(|x| x * x).sum::<f32>() / samples.len() as f32;
     let hum: Vec<f32> =
-        (0..16_000).map(|n| 0.1 * (1..6).map(|k| (n as f32 * 0.122 * k as f32).sin()).sum::<f32>()).collect();
+        (0..16_000).map(|n| 0.1 * (1..6).map(|k| (n as f32 * 0.06 * k as f32).sin()).sum::<f32>()).collect();
     let shown = [now(LEARN, 1.0), Change { at: 8_000, parameter: LEARN, value: 0.0 }];
     let taken_out = |changes: &[Change]| {
         let (output, _) = run(16_000.0, std::slice::from_ref(&hum), &[160], changes);
