@@ -34,9 +34,9 @@ const MIN_LOUDEST: f64 = 1e-7;
 const MIN_NOISE: f64 = 1e-10;
 
 /// Bias and weights of the log odds, by `training/speech_track.py`.
-const BIAS: f32 = -1.581;
-const FRACTION_WEIGHT: f32 = 5.560;
-const LEVEL_WEIGHT: f32 = 0.108;
+const BIAS: f32 = -1.539;
+const FRACTION_WEIGHT: f32 = 5.698;
+const LEVEL_WEIGHT: f32 = 0.122;
 
 /// Speech over time: its probability in slots of 10 ms, and the sections that have it.
 ///
