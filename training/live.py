@@ -27,10 +27,11 @@ def frames(x, window, hop=HOP):
     return torch.fft.rfft(x.unfold(-1, WINDOW, hop) * window)
 
 
-def continuous(spectra, window, hop):
-    """The signals (..., samples) that spectra (..., frames, bins) of windows HOP apart, of analysis windows with the last `hop` samples
-    falling, are of; parts before what falls cross over."""
-    part = torch.fft.irfft(spectra)[..., -hop - 2 * HOP : WINDOW - hop] / window[-hop - 2 * HOP : WINDOW - hop]
+def continuous(waves, window, hop):
+    """One signal (..., samples) of the inverse transforms (..., frames, WINDOW) of frames HOP apart. Of every frame the 2 HOP samples
+    before the analysis window falls (its last `hop` samples) are taken, and cross-faded with those of the next."""
+    taken = slice(WINDOW - hop - 2 * HOP, WINDOW - hop)
+    part = waves[..., taken] / window[taken]
     part = part * torch.sin(np.pi / 2 * (torch.arange(2 * HOP, device=part.device) + 0.5) / HOP) ** 2
     return (part[..., 1:, :HOP] + part[..., :-1, HOP:]).flatten(-2)
 

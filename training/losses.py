@@ -132,8 +132,9 @@ def live_losses(net, noisy, voice, half, rng, judge=None):
     S = torch.sigmoid(net(seen).float() @ spread_of(noisy.device)) * Y
     # As loud as with the other windows.
     long = spectral_loss(20 * S, 20 * X)
-    s, x = (torch.fft.irfft(Z)[..., -2 * hop :] * synthesis for Z in (S, X))
+    waves = [torch.fft.irfft(Z) for Z in (S, X)]
+    s, x = (wave[..., -2 * hop :] * synthesis for wave in waves)
     fine = [torch.fft.rfft(z, SHORT_WINDOW).transpose(1, 2) for z in (s, x)]
     estoi, pesq = intelligibility(*fine, HOP), loudness.quality(*fine).mean()
-    whole = (live.continuous(Z, analysis, hop) for Z in (S, X))
+    whole = (live.continuous(wave, analysis, hop) for wave in waves)
     return long, spectral_loss(*fine), ratio_of(x, s - x, (1, 2)), estoi, pesq, opinion(judge, *whole)
