@@ -9,7 +9,7 @@ import argparse
 
 import torch
 
-from train import weights_of
+from train import checkpoint_of, weights_of
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
@@ -18,7 +18,7 @@ if __name__ == "__main__":
     parser.add_argument("share", metavar="SHARE", type=float)
     parser.add_argument("out", metavar="OUT")
     a = parser.parse_args()
-    first, second = (torch.load(path, weights_only=False, map_location="cpu") for path in (a.first, a.second))
+    first, second = (checkpoint_of(path) for path in (a.first, a.second))
     before = weights_of(first)
     for name, value in second["average"].items():
         if value.dtype.is_floating_point:

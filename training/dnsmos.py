@@ -1,6 +1,5 @@
 """Differentiable DNSMOS P.835 (Reddy, Gopal and Cutler 2022): the overall quality that listeners would give, with the package's weights."""
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -11,26 +10,26 @@ OVERALL = 2  # of its three numbers: signal, background, overall
 MAP = (-0.06766283, 1.11546468, 0.04602535)  # from its number to the score
 
 
-def weights_in(path):
-    """Arrays by name, of an ONNX file."""
+def weights_in(path, device):
+    """Tensors by name, of an ONNX file."""
+    # Learning without DNSMOS does not need it.
     import onnx
 
-    return {array.name: onnx.numpy_helper.to_array(array) for array in onnx.load(path).graph.initializer}
+    arrays = onnx.load(path).graph.initializer
+    return {array.name: torch.tensor(onnx.numpy_helper.to_array(array), device=device) for array in arrays}
 
 
 class Judge:
     """The network of `sig_bak_ovr.onnx` (package speechmos, MIT) on a device; its weights stay as they are."""
 
     def __init__(self, path, device):
-        arrays = weights_in(path)
-        tensor = lambda name: torch.tensor(arrays[name].copy(), device=device)
-        transform = [arrays[f"time2freq/stft-{part}/kernel:0"][:, :, 0] for part in ("real", "imag")]
-        self.transform = torch.tensor(np.concatenate(transform).T.copy(), device=device)
+        weights = weights_in(path, device)
+        self.transform = torch.cat([weights[f"time2freq/stft-{part}/kernel:0"][:, :, 0] for part in ("real", "imag")]).T
         names = ["conv2d", *(f"conv2d_{i}" for i in range(1, 7))]
-        self.layers = [(tensor(f"{name}/kernel:0"), tensor(f"{name}/bias:0")) for name in names]
+        self.layers = [(weights[f"{name}/kernel:0"], weights[f"{name}/bias:0"]) for name in names]
         dense = [f"mos_estimator_logpow/{name}/" for name in ("dense", "dense_1", "dense_3")]
         ends = [f"{part}/ReadVariableOp/resource:0" for part in ("MatMul", "BiasAdd")]
-        self.dense = [tuple(tensor(name + end) for end in ends) for name in dense]
+        self.dense = [tuple(weights[name + end] for end in ends) for name in dense]
 
     def overall(self, x):
         """The score of every signal (examples x samples, full scale one)."""

@@ -26,7 +26,7 @@ from network import (
     features_of,
     interpolation,
 )
-from train import weights_of
+from train import checkpoint_of, weights_of
 
 
 def quantised(w):
@@ -147,7 +147,7 @@ def main():
     a.add_argument("--reference", help="where to write some of its log odds, for the test")
     a.add_argument("--live", action="store_true", help="it is causal")
     a = a.parse_args()
-    c = torch.load(a.checkpoint, weights_only=False, map_location="cpu")
+    c = checkpoint_of(a.checkpoint)
     hours = round(c["seen"] / 3600, 2)
     net = (CausalPresenceNet if a.live else PresenceNet)(**c["shape"])
     net.load_state_dict(weights_of(c))

@@ -88,10 +88,10 @@ def ratio_of(voice, error, axes):
     return (10 * torch.log10(signal / (error + 1e-4 * signal + 1e-9) + 1e-6)).mean()
 
 
-def opinion(judge, estimate, voice):
-    """DNSMOS of a part of a batch (see `dnsmos.Judge.no_better_than`); zero without a judge."""
+def opinion(judge, estimate, voice, signal_of=lambda x: x):
+    """DNSMOS of a part of a batch (see `dnsmos.Judge.no_better_than`), after `signal_of` has made signals of it; zero without a judge."""
     some = max(1, len(voice) // JUDGED)
-    return judge.no_better_than(estimate[:some], voice[:some]) if judge else estimate.new_zeros(())
+    return judge.no_better_than(signal_of(estimate[:some]), signal_of(voice[:some])) if judge else estimate.new_zeros(())
 
 
 def losses_of(gain, Y, X, judge=None):
@@ -136,5 +136,5 @@ def live_losses(net, noisy, voice, half, rng, judge=None):
     s, x = (wave[..., -2 * hop :] * synthesis for wave in waves)
     fine = [torch.fft.rfft(z, SHORT_WINDOW).transpose(1, 2) for z in (s, x)]
     estoi, pesq = intelligibility(*fine, HOP), loudness.quality(*fine).mean()
-    whole = (live.continuous(wave, analysis, hop) for wave in waves)
-    return long, spectral_loss(*fine), ratio_of(x, s - x, (1, 2)), estoi, pesq, opinion(judge, *whole)
+    overall = opinion(judge, *waves, lambda wave: live.continuous(wave, analysis, hop))
+    return long, spectral_loss(*fine), ratio_of(x, s - x, (1, 2)), estoi, pesq, overall

@@ -84,10 +84,15 @@ def halved(tree, dtype=torch.bfloat16):
     return tree
 
 
-def weights_of(checkpoint):
-    """The average weights by name, float32, that a checkpoint holds."""
-    c = torch.load(checkpoint, weights_only=False, map_location="cpu") if isinstance(checkpoint, str) else checkpoint
-    return {name: value.float() if value.dtype.is_floating_point else value for name, value in c["average"].items()}
+def checkpoint_of(source, device="cpu"):
+    """What a checkpoint holds: that of a path, or what was read already."""
+    return torch.load(source, weights_only=False, map_location=device) if isinstance(source, str) else source
+
+
+def weights_of(source):
+    """The average weights by name, float32, of a checkpoint (`checkpoint_of`)."""
+    average = checkpoint_of(source)["average"]
+    return {name: value.float() if value.dtype.is_floating_point else value for name, value in average.items()}
 
 
 class Run:
@@ -105,8 +110,8 @@ class Run:
         self.optimisers = [Muon(matrices, lr=rate), adam]
         self.step, self.spent, self.seen = 0, 0.0, 0.0  # steps, seconds of time, seconds of mixtures
 
-    def load(self, checkpoint):
-        c = torch.load(checkpoint, weights_only=False, map_location=self.device) if isinstance(checkpoint, str) else checkpoint
+    def load(self, source):
+        c = checkpoint_of(source, self.device)
         self.average = weights_of(c)
         self.net.load_state_dict(c["net"] or self.average)
         for optimiser, state in zip(self.optimisers, c["optimisers"]):
@@ -172,7 +177,7 @@ def learn(rank, a):
         address = f"tcp://127.0.0.1:{a.port}"
         dist.init_process_group("gloo", init_method=address, rank=rank, world_size=a.processes)
     if os.path.exists(a.checkpoint):
-        checkpoint = torch.load(a.checkpoint, weights_only=False, map_location=a.device)
+        checkpoint = checkpoint_of(a.checkpoint, a.device)
         run = Run(a.rate, a.live, a.device, checkpoint["shape"])
         run.load(checkpoint)
     else:

@@ -17,7 +17,7 @@ from export import Writer, spectrum, write
 from losses import stft
 from mixing import Mixer
 from network import BANDS, BINS, FEATURES, HOP, PAIR, RATE, WINDOW, PresenceNet, edges, features_of, levels, relative
-from train import follow, weights_of
+from train import checkpoint_of, follow, weights_of
 
 FULL = 48000  # Hz
 UPPER, WIDTH = 20, 32  # bands above 8 kHz, bins of each: up to 18 kHz
@@ -171,7 +171,7 @@ def learn(a):
 
 
 def export(a):
-    c = torch.load(a.checkpoint, weights_only=False, map_location="cpu")
+    c = checkpoint_of(a.checkpoint)
     net = Upper()
     net.load_state_dict(c["average"])
     net.eval()
