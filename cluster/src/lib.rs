@@ -4,6 +4,8 @@
 //! The feature `mpi` needs an MPI library, its headers and libclang.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
+#![cfg_attr(not(test), deny(clippy::expect_used, clippy::panic, clippy::unwrap_used))]
 
 #[cfg(feature = "mpi")]
 mod communicator;

@@ -369,6 +369,7 @@ fn gates<const N: usize>(of: &[f32], units: usize, first: usize) -> [&[f32; N]; 
 }
 
 #[inline(always)]
+#[expect(clippy::expect_used, reason = "the file's reader compares the shapes with the number of units")]
 fn gate<const N: usize>(of: &[f32], first: usize) -> &[f32; N] {
     of[first..].first_chunk().expect("gates of all units")
 }

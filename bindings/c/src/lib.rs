@@ -1,6 +1,8 @@
 //! C interface of alphamf. It is documented in the header, `include/alphamf.h`, which cbindgen generates from this crate.
 #![deny(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 #![allow(non_camel_case_types)] // names as in C
+#![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
+#![cfg_attr(not(test), deny(clippy::expect_used, clippy::panic, clippy::unwrap_used))]
 
 mod boundary;
 mod live;

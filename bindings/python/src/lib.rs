@@ -1,4 +1,6 @@
 //! Native part of the Python package `alphamf`; shapes, sample types and documentation are in `alphamf/`.
+#![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
+#![cfg_attr(not(test), deny(clippy::expect_used, clippy::panic, clippy::unwrap_used))]
 
 mod denoiser;
 mod metrics;

@@ -1,4 +1,6 @@
 //! WebAssembly part of the npm package; `index.js` wraps it and `index.d.ts` documents it.
+#![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
+#![cfg_attr(not(test), deny(clippy::expect_used, clippy::panic, clippy::unwrap_used))]
 
 use alphamf::denoiser::{LiveControls, LiveSettings, Options, SessionOutput, SessionSettings};
 use alphamf::{Denoiser, Dictionary, LiveDenoiser, Session};

@@ -267,6 +267,7 @@ pub(super) fn check_target<T: Real>(
 }
 
 /// The capability, or a panic with the error of [`Sampler::check`].
+#[expect(clippy::panic, reason = "`Sampler::check`, which `Chain` calls, gives the error instead")]
 pub(super) fn offered<O>(offered: Option<O>, sampler: &'static str, capability: &'static str) -> O {
     match offered {
         Some(offered) => offered,
