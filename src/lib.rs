@@ -28,9 +28,8 @@
 //! Methods of long computations have a variant `*_with_progress`, which takes a [`ProgressCallback`] that receives the
 //! progress and may cancel.
 //!
-//! The modules are the stages of the method: [`transform`], [`repair`], [`stable`], [`model`], [`presence`], [`denoiser`] and
-//! [`learning`]. The output is bit-identical for a given seed, on any number of threads, with and without the default
-//! feature `rayon`.
+//! The modules are the stages of the method: [`transform`], [`repair`], [`stable`], [`model`], [`denoiser`] and [`learning`]. The output is
+//! bit-identical for a given seed, on any number of threads, with and without the default feature `rayon`.
 //!
 //! Related crates: `alphamf-files` reads and writes audio files, `alphamf-eval` computes metrics, and `alphamf-samplers`
 //! ([`samplers`]) samples any posterior.
@@ -40,6 +39,7 @@
 #![cfg_attr(not(test), deny(clippy::expect_used, clippy::panic, clippy::unwrap_used))]
 
 mod array;
+mod decibels;
 pub mod denoiser;
 mod inference;
 mod kernels;
@@ -47,7 +47,7 @@ pub mod learning;
 pub mod model;
 mod options;
 mod parallel;
-pub mod presence;
+mod presence;
 mod range;
 pub mod repair;
 pub mod stable;

@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 pub struct Options {
     /// Choose between quality and speed.
     ///
-    /// Default: normal. fast takes less than half of the time up to 16 kHz, about 70 % above: fewer sweeps of expectation maximisation, no Gibbs sweeps. The
+    /// Default: normal. fast takes about half of the time up to 16 kHz, about three quarters above: fewer sweeps of expectation maximisation, no Gibbs sweeps. The
     /// seed then affects the dither alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Denoising", value_name = "HOW", value_parser = words::<Quality>()))]

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{name} is {value}; expected {expected}")]
 pub struct SettingsError {
-    /// Name of the setting.
+    /// The setting, by its path in the settings: `sampling.step_size`.
     pub name: &'static str,
     /// Its value.
     pub value: String,

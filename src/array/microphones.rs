@@ -70,11 +70,11 @@ impl Microphones {
                 if is_silent(i) {
                     return (loudest > 0.0).then_some(MicrophoneFault::Silent { channel });
                 }
-                let heard = (0..i).filter(|&j| !is_silent(j));
-                if let Some(j) = heard.clone().find(|&j| correlation(i, j) > EQUAL) {
+                let sounding = (0..i).filter(|&j| !is_silent(j));
+                if let Some(j) = sounding.clone().find(|&j| correlation(i, j) > EQUAL) {
                     return Some(MicrophoneFault::Equal { channel, to: j + 1 });
                 }
-                let first = heard.into_iter().next()?;
+                let first = sounding.into_iter().next()?;
                 (correlation(i, first) < INVERTED).then_some(MicrophoneFault::Inverted { channel })
             })
             .collect()

@@ -17,6 +17,7 @@ mod tests;
 pub(crate) use self::quantiles::QuantileNet;
 use self::quantiles::{INPUTS, Quantiles};
 pub(crate) use self::slots::{SlotBank, SlotPlan};
+use crate::decibels::decibels;
 use crate::transform::{Spectrogram, Stft, Synthesiser};
 use num_complex::Complex;
 use std::collections::VecDeque;
@@ -447,5 +448,5 @@ fn log_ratio(above: f64, below: f64) -> f64 {
 
 /// Level of a mean square, dB.
 fn level_db(square: f64) -> f64 {
-    10.0 * libm::log10(square.max(f64::MIN_POSITIVE))
+    decibels(square.max(f64::MIN_POSITIVE))
 }

@@ -2,6 +2,7 @@
 
 use super::DenoiseError;
 use super::voice_activity::{VoiceActivity, VoiceDetector, VoiceEvent};
+use crate::decibels::amplitude;
 use crate::denoiser::block::Separator;
 use crate::inference::online::OnlineSeparation;
 use crate::kernels::vector;
@@ -9,9 +10,8 @@ use crate::presence::{CausalPresenceNet, RecentPresence};
 use crate::range::within;
 use crate::repair::{LiveClicks, LiveOffset};
 use crate::signal::check_recording;
-use crate::transform::{LowDelayChannel, LowDelayStft};
+use crate::transform::{LowDelayChannel, LowDelayStft, WINDOW_RANGE_SECONDS};
 use crate::wiener::NORMAL_FLOOR_DB;
-use crate::wiener::floor::amplitude;
 use crate::wiener::fusion::pool_frame;
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
@@ -207,8 +207,9 @@ impl LiveDenoiser {
     ) -> Result<Self, DenoiseError> {
         let LiveSettings { latency_seconds, controls } = settings;
         let window_seconds = separator.dictionary.header().window_seconds;
-        let most = LATENCY_RANGE_SECONDS.end().min(window_seconds);
-        within("latency_seconds", latency_seconds, *LATENCY_RANGE_SECONDS.start()..=most)?;
+        let (least, most) = LATENCY_RANGE_SECONDS.into_inner();
+        within("dictionary.window_seconds", window_seconds, least..=*WINDOW_RANGE_SECONDS.end())?;
+        within("latency_seconds", latency_seconds, least..=most.min(window_seconds))?;
         within("gain_exponent", controls.gain_exponent, 0.0..=2.0)?;
         within("floor_db", controls.floor_db, -100.0..=0.0)?;
         within("mix", controls.mix, 0.0..=1.0)?;
@@ -278,7 +279,7 @@ impl LiveDenoiser {
     }
 
     /// Estimates the noise from the next `seconds` of input, which should hold noise alone; without end if they are infinite,
-    /// and no longer if they are zero. The output is muted meanwhile.
+    /// and no longer if they are zero. Meanwhile the output is attenuated to [`floor_db`](LiveControls::floor_db).
     pub fn learn_noise(&mut self, seconds: f64) {
         // A conversion from float to integer saturates.
         self.noise_capture.left = (seconds / self.stft.frame_seconds()).round() as usize;
@@ -427,7 +428,8 @@ impl LiveDenoiser {
             self.voice.clear();
             return;
         }
-        if self.noise_capture.left > 0 {
+        let capturing = self.noise_capture.left > 0;
+        if capturing {
             self.noise_capture.left -= 1;
             self.noise_capture.done += 1;
             let weight = 1.0 / self.noise_capture.done as f32;
@@ -443,7 +445,7 @@ impl LiveDenoiser {
             let factor = pause + (1.0 - pause) * self.recent_presence.update(log_odds);
             found.iter_mut().for_each(|gain| *gain *= factor);
         }
-        if self.noise_capture.left > 0 {
+        if capturing {
             self.gain.fill(floor);
             self.voice.clear();
             return;

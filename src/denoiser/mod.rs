@@ -18,8 +18,10 @@ pub use crate::inference::{
 };
 pub use crate::model::{ModelSettings, NoiseDrift, NoiseModel};
 pub use crate::options::{Method, Options, OptionsError, Purpose, Quality};
+pub use crate::presence::PresenceNetError;
 pub use crate::range::SettingsError;
 pub use crate::stable::ALPHA_RANGE;
+pub use crate::tensor_file::TensorFileError;
 pub use crate::wiener::{GainSettings, Strength};
 pub use levels::{SpeechLevel, SpeechLevels};
 pub use live::{LATENCY_RANGE_SECONDS, LiveControls, LiveDenoiser, LiveMeters, LiveSettings};
@@ -34,11 +36,10 @@ pub use voice_activity::{VoiceActivity, VoiceEvent};
 
 use crate::array::ARRAY_CHANNELS;
 use crate::model::Dictionary;
-use crate::presence::{HighBandPresenceNet, PoolNet, PresenceNet, PresenceNetError};
+use crate::presence::{HighBandPresenceNet, PoolNet, PresenceNet};
 use crate::samplers::SamplerError;
 use crate::signal::progress::{Cancelled, ProgressCallback};
 use crate::signal::{ErrorKind, InvalidSignal, Signal};
-use crate::tensor_file::TensorFileError;
 use crate::transform::InvalidWindow;
 use block::{SeparationError, Separator};
 use std::sync::Arc;
@@ -63,6 +64,7 @@ pub struct Denoiser {
 
 /// A denoised recording.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Denoised {
     /// The denoised signal, with sample rate, channels, length and sample format of the input.
     pub signal: Signal,
@@ -72,6 +74,7 @@ pub struct Denoised {
 
 /// Statistics of a denoised recording.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Summary {
     /// Estimated signal-to-noise ratio of the input, dB; NaN for silence.
     pub snr_before_db: f64,
@@ -137,6 +140,9 @@ pub enum DenoiseError {
         /// Channels of the recording.
         found: usize,
     },
+    /// An option of a stream was set after its first samples.
+    #[error("this option of a stream must be set before its first samples")]
+    Started,
     /// The recording has ended.
     #[error("the recording has ended")]
     Finished,
@@ -167,7 +173,7 @@ impl DenoiseError {
                 ErrorKind::Input
             }
             Self::Cancelled(_) => ErrorKind::Cancelled,
-            Self::Window(_) | Self::Finished => ErrorKind::Other,
+            Self::Window(_) | Self::Started | Self::Finished => ErrorKind::Other,
         }
     }
 }
@@ -231,8 +237,7 @@ impl Denoiser {
     /// Denoises a recording. All channels share one gain, which keeps the stereo image.
     ///
     /// # Errors
-    /// [`DenoiseError::Window`] if the dictionary's window is invalid at the sample rate; [`DenoiseError::Sampler`] if a sampler
-    /// rejects its settings.
+    /// As [`stream`](Self::stream), and [`DenoiseError::Sampler`] if a sampler rejects its settings.
     pub fn denoise(&self, noisy: &Signal) -> Result<Denoised, DenoiseError> {
         self.denoise_with_progress(noisy, &mut (), None)
     }

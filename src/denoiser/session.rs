@@ -136,10 +136,10 @@ impl Session {
                 stream.record_gain_std();
             }
             if settings.levels {
-                stream.record_levels();
+                stream.record_levels()?;
             }
             if settings.speech {
-                stream.record_speech();
+                stream.record_speech()?;
             }
             Ok(stream)
         };

@@ -200,14 +200,14 @@ mod tests {
             let plain = SamplingSettings { sampler, ..plain.clone() };
             let minibatch = SamplingSettings { minibatch: 0.5, ..plain.clone() };
             let step_decay = SamplingSettings { step_decay: 0.5, ..plain };
-            assert_eq!(refused(minibatch), Some("minibatch fraction"), "{sampler}");
-            assert_eq!(refused(step_decay), Some("step decay"), "{sampler}");
+            assert_eq!(refused(minibatch), Some("sampling.minibatch"), "{sampler}");
+            assert_eq!(refused(step_decay), Some("sampling.step_decay"), "{sampler}");
         }
         let newtonian = SamplingSettings { sampler: SamplerKind::Newtonian, ..plain.clone() };
         let step_size = SamplingSettings { step_size: Some(0.1), ..newtonian.clone() };
         let mirrored = SamplingSettings { positivity: Positivity::Mirrored, ..newtonian };
-        assert_eq!(refused(step_size), Some("step size"));
-        assert_eq!(refused(mirrored), Some("positivity"));
+        assert_eq!(refused(step_size), Some("sampling.step_size"));
+        assert_eq!(refused(mirrored), Some("sampling.positivity"));
         let nothing = EmSettings { iterations: Some(0), ..EmSettings::default() };
         assert!(Settings { em: nothing.clone(), ..Settings::fast() }.validate().is_err());
         assert!(Settings { em: nothing, ..Settings::default() }.validate().is_ok());
@@ -229,12 +229,15 @@ mod tests {
             error.name
         };
         for step_size in [0.0, -1.0, f64::NAN, 1e300].map(Some) {
-            assert_eq!(refused(sampled(SamplingSettings { step_size, ..Default::default() })), "step size");
+            assert_eq!(
+                refused(sampled(SamplingSettings { step_size, ..Default::default() })),
+                "sampling.step_size"
+            );
         }
         for value in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e300] {
             assert_eq!(
                 refused(sampled(SamplingSettings { minibatch: value, ..Default::default() })),
-                "minibatch fraction"
+                "sampling.minibatch"
             );
             for prior in [
                 Prior::Gamma { shape: value, rate: 1.0 },

@@ -8,6 +8,7 @@
 mod tests;
 
 use super::voice_activity::SpeechBands;
+use crate::decibels::decibels;
 use crate::kernels::vector;
 use crate::transform::FrameGrid;
 use std::collections::VecDeque;
@@ -125,8 +126,8 @@ impl Open {
         (slots >= MIN_SLOTS).then(|| SpeechSegment {
             start_seconds: self.start as f64 * SLOT_SECONDS,
             end_seconds: (self.end as f64 * SLOT_SECONDS).min(seconds),
-            level_dbfs: 10.0 * libm::log10(self.speech / slots as f64),
-            snr_db: 10.0 * libm::log10(self.speech / self.noise.max(MIN_NOISE * self.speech)),
+            level_dbfs: decibels(self.speech / slots as f64),
+            snr_db: decibels(self.speech / self.noise.max(MIN_NOISE * self.speech)),
         })
     }
 }

@@ -12,10 +12,10 @@ use super::levels::{LevelMeter, SpeechLevels};
 use super::speech_track::{SpeechTrack, TrackMeter};
 use super::{DenoiseError, NoiseProfile, Summary, append};
 use crate::array::{ARRAY_CHANNELS, SpatialFilter};
+use crate::decibels::amplitude;
 use crate::denoiser::block::{GainSnapshots, Request, Separator};
 use crate::signal::progress::{self, ProgressCallback};
 use crate::transform::Spectrogram;
-use crate::wiener::floor::amplitude;
 use crate::wiener::sparing;
 use memory::{BlockGains, BlockMemory, OVERLAP_FRAMES};
 use output::Output;
@@ -108,18 +108,23 @@ impl DenoiseStream {
         Ok(())
     }
 
+    fn check_unstarted(&self) -> Result<(), DenoiseError> {
+        if self.front_end.samples() > 0 { Err(DenoiseError::Started) } else { Ok(()) }
+    }
+
     /// Starts the noise estimate from the mean power per bin, summed over channels.
     pub(super) fn set_noise_power(&mut self, power: Vec<f32>) {
         self.memory.noise_profile = Some(power);
     }
 
-    /// Filters the channels as those of one microphone array from now on, which should be the start: a multichannel Wiener filter with
+    /// Filters the channels as those of one microphone array: a multichannel Wiener filter with
     /// the gain of all channels as prior gives the speech in each channel. In a second pass the channels are filtered linearly towards it,
     /// and denoised.
     ///
     /// # Errors
-    /// [`DenoiseError::ArrayChannels`] unless there are 2 to 16 channels.
+    /// [`DenoiseError::ArrayChannels`] unless there are 2 to 16 channels, and [`DenoiseError::Started`] after the first samples.
     pub fn filter_as_array(&mut self) -> Result<(), DenoiseError> {
+        self.check_unstarted()?;
         let found = self.output.channels();
         if !ARRAY_CHANNELS.contains(&found) {
             return Err(DenoiseError::ArrayChannels { found });
@@ -144,11 +149,16 @@ impl DenoiseStream {
         self.record.gain_std.as_mut().map_or_else(Vec::new, std::mem::take)
     }
 
-    /// Records the levels of speech from now on, which should be the start, for [`take_levels`](Self::take_levels).
-    pub fn record_levels(&mut self) {
+    /// Records the levels of speech for [`take_levels`](Self::take_levels).
+    ///
+    /// # Errors
+    /// [`DenoiseError::Started`] after the first samples.
+    pub fn record_levels(&mut self) -> Result<(), DenoiseError> {
+        self.check_unstarted()?;
         let stft = self.front_end.stft();
         let meter = LevelMeter::new(stft, self.output.channels(), self.separator.quantile_net.clone());
         self.record.levels.get_or_insert(meter);
+        Ok(())
     }
 
     /// Returns the levels of speech, summed over channels, in the slots finished since the last call; without cells if
@@ -157,12 +167,16 @@ impl DenoiseStream {
         self.record.levels.as_mut().map_or_else(SpeechLevels::default, LevelMeter::take)
     }
 
-    /// Records the probability of speech and its sections from now on, which should be the start, for
-    /// [`take_speech`](Self::take_speech).
-    pub fn record_speech(&mut self) {
+    /// Records the probability of speech and its sections for [`take_speech`](Self::take_speech).
+    ///
+    /// # Errors
+    /// [`DenoiseError::Started`] after the first samples.
+    pub fn record_speech(&mut self) -> Result<(), DenoiseError> {
+        self.check_unstarted()?;
         let stft = self.front_end.stft();
         let window_seconds = stft.window() as f64 / f64::from(stft.sample_rate());
         self.record.speech.get_or_insert_with(|| TrackMeter::new(stft.grid(), window_seconds));
+        Ok(())
     }
 
     /// Returns the probability of speech in all channels together, in the slots finished since the last call, and the

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 /// Voice activity of the present.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct VoiceActivity {
     /// Probability of speech in the last frame, 0 to 1.
     pub probability: f32,
@@ -15,6 +16,7 @@ pub struct VoiceActivity {
 
 /// Start or end of speech.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct VoiceEvent {
     /// Whether speech starts; otherwise it has ended.
     pub speaking: bool,

@@ -55,7 +55,7 @@ impl SamplerCounters {
     }
 
     /// Adds the counts of another block or channel.
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.steps += other.steps;
         self.step_sizes += other.step_sizes;
         self.columns += other.columns;

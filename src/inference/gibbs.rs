@@ -9,7 +9,7 @@ mod calibration;
 use super::counters::SamplerCounters;
 use super::factor_target::{ActivationTarget, NoiseTarget, transpose};
 use super::published::{Coordinates, SampledImpulses, minibatch, other_sampler, step_size};
-use super::settings::{HamcmcMemory, ImpulseMode, SamplingSettings};
+use super::settings::{DRIFT_LIMIT, HamcmcMemory, ImpulseMode, SamplingSettings};
 use super::state::Separation;
 use crate::model::{ImpulseVariables, MarginalTable};
 use crate::parallel::*;
@@ -21,8 +21,6 @@ use crate::samplers::{
 
 /// Default step size of HAMCMC, tuned in the denoiser (eval/results).
 const STEP_SIZE: f64 = 0.05;
-/// Maximum drift of a factor in one step, in units of itself.
-pub(crate) const DRIFT_LIMIT: f64 = 1.0;
 /// Range of a factor's logarithm: about that of [`ENTRIES`](super::state::ENTRIES).
 const LOGARITHMS: (f32, f32) = (-20.0, 20.0);
 

@@ -37,7 +37,7 @@ impl MonteCarloAccumulator {
     }
 
     /// Adds the gains of another block or channel.
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.gains += other.gains;
         self.variance += other.variance;
         self.squared_error += other.squared_error;

@@ -131,6 +131,7 @@ impl OnlineSeparation {
     /// Returns to the initial state.
     pub(crate) fn reset(&mut self) {
         self.started = false;
+        self.noise.fill(MIN_POWER as f32);
         self.activations.fill(ACTIVATIONS.0);
         self.presence.fill(0.0);
     }

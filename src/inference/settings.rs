@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 /// dictionary: with 2, a pause keeps up to 1 dB more there. Their activations follow those of the band below, which
 /// therefore has the same minimum.
 const HIGH_BAND_SWEEPS: usize = 12;
+/// Maximum drift of a factor in one step, in units of itself.
+pub(super) const DRIFT_LIMIT: f64 = 1.0;
 
 /// Settings of expectation maximisation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,9 +35,9 @@ impl Default for EmSettings {
 impl EmSettings {
     /// Checks every range; `sampled`: Gibbs sweeps follow.
     pub(crate) fn validate(&self, sampled: bool) -> Result<(), SettingsError> {
-        within("update exponent", self.update_exponent, 0.01..=1.0)?;
+        within("em.update_exponent", self.update_exponent, 0.01..=1.0)?;
         let Some(iterations) = self.iterations else { return Ok(()) };
-        within("iterations of expectation maximisation", iterations, usize::from(!sampled)..=10_000)
+        within("em.iterations", iterations, usize::from(!sampled)..=10_000)
     }
 
     /// Number of sweeps of a block. `has_net`: its denoiser has the speech-presence network; `has_high_band`: the recording
@@ -96,15 +98,15 @@ impl Default for SamplingSettings {
 
 impl SamplingSettings {
     pub(crate) fn validate(&self) -> Result<(), SettingsError> {
-        within("iterations of sampling", self.iterations, 1..=1_000_000)?;
-        within("burn-in", self.burn_in, 0..=self.iterations - 1)?;
+        within("sampling.iterations", self.iterations, 1..=1_000_000)?;
+        within("sampling.burn_in", self.burn_in, 0..=self.iterations - 1)?;
         if let Some(step) = self.step_size {
-            positive("step size", step, 1e6)?;
+            positive("sampling.step_size", step, 1e6)?;
         }
-        within("memory", self.hamcmc.size, 2..=100)?;
-        within("refresh interval", self.hamcmc.refresh_interval, 1..=1_000_000)?;
-        within("step decay", self.step_decay, 0.0..=1.0)?;
-        positive("minibatch fraction", self.minibatch, 1.0)?;
+        within("sampling.hamcmc.size", self.hamcmc.size, 2..=100)?;
+        within("sampling.hamcmc.refresh_interval", self.hamcmc.refresh_interval, 1..=1_000_000)?;
+        within("sampling.step_decay", self.step_decay, 0.0..=1.0)?;
+        positive("sampling.minibatch", self.minibatch, 1.0)?;
         let sampler = self.sampler;
         let rejects = matches!(
             sampler,
@@ -119,17 +121,17 @@ impl SamplingSettings {
             Err(SettingsError { name, value, expected: format!("{expected} with the sampler {sampler}") })
         };
         if rejects && self.minibatch != 1.0 {
-            return refuse("minibatch fraction", self.minibatch.to_string(), "1");
+            return refuse("sampling.minibatch", self.minibatch.to_string(), "1");
         }
         if rejects && self.step_decay != 0.0 {
-            return refuse("step decay", self.step_decay.to_string(), "0");
+            return refuse("sampling.step_decay", self.step_decay.to_string(), "0");
         }
         if sampler == SamplerKind::Newtonian {
             if let Some(step) = self.step_size {
-                return refuse("step size", step.to_string(), "none");
+                return refuse("sampling.step_size", step.to_string(), "none");
             }
             if self.positivity != Positivity::Log {
-                return refuse("positivity", "mirrored".to_owned(), "log");
+                return refuse("sampling.positivity", "mirrored".to_owned(), "log");
             }
         }
         Ok(())

@@ -55,7 +55,9 @@ impl FullBandCorpus {
     pub fn add(&mut self, speech: &Signal) -> Result<(), TrainingError> {
         let header = self.dictionary.header();
         let stft = Stft::new(speech.sample_rate(), header.window_seconds)?;
-        let FrameGrid { bins: all, bin_hertz, frame_seconds } = stft.grid();
+        let FrameGrid { bins: all, frame_seconds, .. } = stft.grid();
+        // Windows are rounded to samples: knots must be as far apart at every rate.
+        let bin_hertz = 1.0 / header.window_seconds;
         let spacing = knot_spacing(bin_hertz);
         let (known, model) = (header.bins(), ModelSettings::default());
         let mut has_high_band = false;

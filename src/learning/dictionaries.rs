@@ -7,7 +7,7 @@
 mod tests;
 
 use super::checkpoints::{CheckpointStore, fill};
-use super::groups::{first_spectra, group_frames, groups, normalise, sum_in_order};
+use super::groups::{Group, first_spectra, group_frames, groups, normalise, sum_in_order};
 use crate::inference::em::multiply;
 use crate::model::{
     Dictionary, DictionaryError, DictionaryHeader, Factor, MIN_POWER, MarginalTable, Mixture, Prior,
@@ -143,10 +143,10 @@ impl Corpus {
     /// [`TrainingError::Settings`] if a setting is out of range.
     pub fn new(sample_rate: u32, settings: TrainingSettings) -> Result<Self, TrainingError> {
         within("rank", settings.rank, 1..=1_000)?;
-        within("alpha of speech", settings.alpha, ALPHA_RANGE)?;
+        within("alpha", settings.alpha, ALPHA_RANGE)?;
         within("iterations", settings.iterations, 1..=100_000)?;
-        within("window in seconds", settings.window_seconds, WINDOW_RANGE_SECONDS)?;
-        within("sample rate in Hz", sample_rate, SAMPLE_RATE_RANGE)?;
+        within("window_seconds", settings.window_seconds, WINDOW_RANGE_SECONDS)?;
+        within("sample_rate", sample_rate, SAMPLE_RATE_RANGE)?;
         validate_prior(&settings.prior)?;
         let bins = Stft::new(sample_rate, settings.window_seconds)?.bins();
         Ok(Self { settings, sample_rate, bins, power: Vec::new(), files: 0, hops: Vec::new() })
@@ -240,17 +240,13 @@ impl Corpus {
         let mut groups = groups(bins, &power, frames, rank, alpha);
         drop(power);
         let start = checkpoints.latest().unwrap_or(0);
-        let failed = |sweeps| move |reason| TrainingError::Checkpoint { sweeps, reason };
+        if start > settings.iterations {
+            let reason = format!("it is of more sweeps than the {} to train", settings.iterations);
+            return Err(TrainingError::Checkpoint { sweeps: start, reason: io::Error::other(reason) });
+        }
         if start > 0 {
-            let mut load = |part, into: Vec<&mut [f32]>| {
-                let numbers = checkpoints.load(start, part).map_err(failed(start))?;
-                fill(into, &unpack(&numbers)).map_err(failed(start))
-            };
-            load(0, vec![&mut mixture.speech.spectra[..]])?;
-            for (index, group) in groups.iter_mut().enumerate() {
-                let activations = group.tiles.iter_mut().map(|(_, activations)| &mut activations[..]);
-                load(1 + first_group + index, activations.collect())?;
-            }
+            load_state(checkpoints, start, &mut mixture.speech.spectra, &mut groups, first_group)
+                .map_err(|reason| TrainingError::Checkpoint { sweeps: start, reason })?;
         }
         for iteration in start..settings.iterations {
             groups.par_iter_mut().for_each(|group| group.sweep(&mixture, &table, settings.prior));
@@ -264,18 +260,8 @@ impl Corpus {
             });
             let sweeps = iteration + 1;
             if checkpoints.is_due(sweeps) {
-                if processes.rank() == 0 {
-                    let spectra = pack(&mixture.speech.spectra);
-                    checkpoints.save(sweeps, 0, &spectra).map_err(failed(sweeps))?;
-                }
-                for (index, group) in groups.iter().enumerate() {
-                    let bytes: Vec<u8> = group.tiles.iter().flat_map(|(_, h)| pack(h)).collect();
-                    checkpoints.save(sweeps, 1 + first_group + index, &bytes).map_err(failed(sweeps))?;
-                }
-                processes.all_gather(&[]);
-                if processes.rank() == 0 {
-                    checkpoints.commit(sweeps).map_err(failed(sweeps))?;
-                }
+                save_state(checkpoints, sweeps, &mixture.speech.spectra, &groups, first_group, processes)
+                    .map_err(|reason| TrainingError::Checkpoint { sweeps, reason })?;
             }
             progress::report(progress, sweeps as f64 / settings.iterations as f64)?;
         }
@@ -373,4 +359,40 @@ fn add_hops(hops: &mut Vec<(f64, u64)>, seconds: f64, count: u64) {
 /// The duration of all frames, summed one by one: it must not depend on the division among processes.
 fn total(hops: &[(f64, u64)]) -> f64 {
     hops.iter().fold(0.0, |sum, &(seconds, count)| (0..count).fold(sum, |sum, _| sum + seconds))
+}
+
+/// Loads the state after `sweeps` sweeps: the spectra, and the activations of the groups, numbered from `first_group`.
+fn load_state(
+    checkpoints: &mut dyn CheckpointStore,
+    sweeps: usize,
+    spectra: &mut [f32],
+    groups: &mut [Group],
+    first_group: usize,
+) -> io::Result<()> {
+    fill(vec![spectra], &unpack(&checkpoints.load(sweeps, 0)?))?;
+    for (index, group) in groups.iter_mut().enumerate() {
+        let activations = group.tiles.iter_mut().map(|(_, activations)| &mut activations[..]);
+        fill(activations.collect(), &unpack(&checkpoints.load(sweeps, 1 + first_group + index)?))?;
+    }
+    Ok(())
+}
+
+/// Stores what [`load_state`] loads, and marks it as complete when all processes have stored their groups.
+fn save_state(
+    checkpoints: &mut dyn CheckpointStore,
+    sweeps: usize,
+    spectra: &[f32],
+    groups: &[Group],
+    first_group: usize,
+    processes: &mut dyn Communicator,
+) -> io::Result<()> {
+    if processes.rank() == 0 {
+        checkpoints.save(sweeps, 0, &pack(spectra))?;
+    }
+    for (index, group) in groups.iter().enumerate() {
+        let bytes: Vec<u8> = group.tiles.iter().flat_map(|(_, activations)| pack(activations)).collect();
+        checkpoints.save(sweeps, 1 + first_group + index, &bytes)?;
+    }
+    processes.all_gather(&[]);
+    if processes.rank() == 0 { checkpoints.commit(sweeps) } else { Ok(()) }
 }

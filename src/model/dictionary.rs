@@ -5,6 +5,7 @@
 
 use crate::stable::ALPHA_RANGE;
 use crate::tensor_file::{self, Format, TensorFileError};
+use crate::transform::window_samples;
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
@@ -119,7 +120,7 @@ impl DictionaryHeader {
     /// Number of frequency bins, from sample rate and window.
     #[must_use]
     pub fn bins(&self) -> usize {
-        crate::transform::Stft::new(self.sample_rate, self.window_seconds).map_or(0, |stft| stft.bins())
+        window_samples(self.sample_rate, self.window_seconds).map_or(0, |window| window / 2 + 1)
     }
 
     fn validate(&self) -> Result<(), DictionaryError> {

@@ -268,7 +268,7 @@ fn tabulate(
         |place: i32, axis: &Axis, law: &LatticeLaw| f64::from(place - origin(axis, law)) * law.spacing;
     let noise_variances: Vec<f64> = (noise_low..)
         .zip(&noise_needed)
-        .map(|(place, _)| log_variance(place, &noise, noise_law).exp())
+        .map(|(place, _)| libm::exp(log_variance(place, &noise, noise_law)))
         .collect();
     let over_noise: Vec<Vec<Sums>> = (0..speech_needed.len())
         .into_par_iter()
@@ -276,7 +276,7 @@ fn tabulate(
             if !speech_needed[at] {
                 return Vec::new();
             }
-            let speech_variance = log_variance(speech_low + at as i32, &speech, speech_law).exp();
+            let speech_variance = libm::exp(log_variance(speech_low + at as i32, &speech, speech_law));
             let terms: Vec<Sums> = noise_variances
                 .iter()
                 .zip(&noise_needed)
@@ -352,7 +352,7 @@ fn sum_over_nodes(law: &LatticeLaw, points: usize, low: i32, terms: &[Sums]) -> 
 /// The density of a power of one times pi, alone and times the gain and the powers, for given variances.
 fn likelihood(speech_variance: f64, noise_variance: f64) -> Sums {
     let precision = 1.0 / (speech_variance + noise_variance);
-    let weight = precision * (-precision).exp();
+    let weight = precision * libm::exp(-precision);
     let gain = speech_variance * precision;
     let power = weight * gain * precision;
     // Where variances underflow, so does the weight.
@@ -368,15 +368,17 @@ fn cell([evidence, gain, speech_power, noise_power]: Sums, log_speech: f64, log_
     /// Below this, sums lose precision.
     const MIN_EVIDENCE: f64 = 1e-290;
     let values = if evidence > MIN_EVIDENCE {
-        [gain / evidence, speech_power / evidence, noise_power / evidence, evidence.ln()]
+        [gain / evidence, speech_power / evidence, noise_power / evidence, libm::log(evidence)]
     } else {
         // The power is beyond the reach of the nodes: their outermost pair decides.
-        let log_variance = log_speech.max(log_noise) + (-(log_speech - log_noise).abs()).exp().ln_1p();
-        let gain = (log_speech - log_variance).exp();
-        let precision = (-log_variance).exp();
-        let noise = (log_noise - log_variance).exp();
+        let log_variance =
+            log_speech.max(log_noise) + libm::log1p(libm::exp(-(log_speech - log_noise).abs()));
+        let gain = libm::exp(log_speech - log_variance);
+        let precision = libm::exp(-log_variance);
+        let noise = libm::exp(log_noise - log_variance);
         [gain, gain * precision, noise * precision, -log_variance - precision]
     };
     let [gain, speech_power, noise_power, log_evidence] = values;
-    [gain, speech_power.powf(0.25), noise_power.powf(0.25), log_evidence].map(|value| value as f32)
+    [gain, libm::pow(speech_power, 0.25), libm::pow(noise_power, 0.25), log_evidence]
+        .map(|value| value as f32)
 }

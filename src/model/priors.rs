@@ -32,7 +32,7 @@ pub enum Prior {
 impl Prior {
     /// The negative log density at `x > 0`, up to a constant.
     #[must_use]
-    pub fn potential(&self, x: f64) -> f64 {
+    pub(crate) fn potential(&self, x: f64) -> f64 {
         match *self {
             Self::Flat => 0.0,
             Self::GeneralisedGamma { shape, scale, power } => {
@@ -44,7 +44,7 @@ impl Prior {
 
     /// The derivative of [`Prior::potential`] at `x > 0`.
     #[must_use]
-    pub fn slope(&self, x: f64) -> f64 {
+    pub(crate) fn slope(&self, x: f64) -> f64 {
         match *self {
             Self::Flat => 0.0,
             Self::GeneralisedGamma { shape, scale, power } => {
@@ -56,7 +56,7 @@ impl Prior {
 
     /// The second derivative of [`Prior::potential`] at `x > 0`.
     #[must_use]
-    pub fn curvature(&self, x: f64) -> f64 {
+    pub(crate) fn curvature(&self, x: f64) -> f64 {
         match *self {
             Self::Flat => 0.0,
             Self::GeneralisedGamma { shape, scale, power } => {
@@ -68,7 +68,7 @@ impl Prior {
     }
 
     /// Adds the slopes at every entry of `values` to `gradient`.
-    pub fn add_gradient<T: Scalar>(&self, values: &[T], gradient: &mut [T]) {
+    pub(crate) fn add_gradient<T: Scalar>(&self, values: &[T], gradient: &mut [T]) {
         let constant = |value: f64| T::from(value).unwrap_or_else(T::nan);
         let mut add = |slope: &dyn Fn(T) -> T| {
             gradient.iter_mut().zip(values).for_each(|(gradient, &x)| *gradient += slope(x));

@@ -70,14 +70,14 @@ impl ModelSettings {
     /// Checks every range.
     pub(crate) fn validate(&self) -> Result<(), SettingsError> {
         if let Some(alpha) = self.alpha_speech {
-            within("alpha of speech", alpha, ALPHA_RANGE)?;
+            within("model.alpha_speech", alpha, ALPHA_RANGE)?;
         }
-        within("alpha of noise", self.alpha_noise, ALPHA_RANGE)?;
+        within("model.alpha_noise", self.alpha_noise, ALPHA_RANGE)?;
         match self.noise {
-            NoiseModel::FixedSpectra { rank } => within("noise rank", rank, 1..=64)?,
+            NoiseModel::FixedSpectra { rank } => within("model.noise.rank", rank, 1..=64)?,
             NoiseModel::Drifting(drift) => {
-                within("seconds of drift", drift.seconds, 0.0..=1e6)?;
-                within("hertz of drift", drift.hertz, 0.0..=1e5)?;
+                within("model.noise.seconds", drift.seconds, 0.0..=1e6)?;
+                within("model.noise.hertz", drift.hertz, 0.0..=1e5)?;
             }
         }
         [self.speech_prior, self.noise_prior].iter().try_for_each(validate_prior)

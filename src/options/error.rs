@@ -39,21 +39,21 @@ pub enum OptionsError {
     },
 }
 
-/// The option that sets what an error of [`Settings`] names.
+/// The option that sets a field of [`Settings`](crate::Settings), by the field's path.
 fn option_of(setting: &str) -> Option<&'static str> {
     Some(match setting {
-        "alpha of noise" => "alpha_noise",
-        "alpha of speech" => "alpha_speech",
-        "burn-in" => "burn_in",
-        "dereverb" => "dereverb",
-        "gain floor in dB" => "floor_db",
-        "iterations of expectation maximisation" => "em_iterations",
-        "iterations of sampling" => "iterations",
-        "minibatch fraction" => "minibatch",
+        "em.iterations" => "em_iterations",
+        "gain.dereverb" => "dereverb",
+        "gain.floor_db" => "floor_db",
         "mix" => "mix",
-        "noise rank" => "noise_rank",
-        "positivity" => "positivity",
-        "step size" => "step_size",
+        "model.alpha_noise" => "alpha_noise",
+        "model.alpha_speech" => "alpha_speech",
+        "model.noise.rank" => "noise_rank",
+        "sampling.burn_in" => "burn_in",
+        "sampling.iterations" => "iterations",
+        "sampling.minibatch" => "minibatch",
+        "sampling.positivity" => "positivity",
+        "sampling.step_size" => "step_size",
         _ => return None,
     })
 }

@@ -42,7 +42,6 @@ pub struct HighBandPresenceNetHeader {
 /// Estimates the log odds of speech above 8 kHz.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HighBandPresenceNet {
-    header: HighBandPresenceNetHeader,
     first: Convolution,
     local: Vec<Convolution>,
     last: Convolution,
@@ -77,13 +76,7 @@ impl HighBandPresenceNet {
         let local = parameters.convolutions(header.channels, near, &header.dilations)?;
         let last = parameters.convolution([header.channels, HIGH_BANDS * PAIR], Reach::NONE, 1)?;
         parameters.finish()?;
-        Ok(Self { header, first, local, last })
-    }
-
-    /// Parameters and training data.
-    #[must_use]
-    pub fn header(&self) -> &HighBandPresenceNetHeader {
-        &self.header
+        Ok(Self { first, local, last })
     }
 
     /// Natural log odds of speech in the bins above 8 kHz (bins x frames), given the log odds on the bands below and `|X|^2`

@@ -22,7 +22,7 @@ mod sizes;
 mod tests;
 
 pub use header::{PresenceNetError, PresenceNetHeader};
-pub use high_band::{HighBandPresenceNet, HighBandPresenceNetHeader};
+pub use high_band::HighBandPresenceNet;
 pub use sizes::BANDS;
 
 use bands::{Bands, Interpolation, edges, features};
@@ -62,17 +62,8 @@ impl PresenceNet {
         &self.header
     }
 
-    /// Natural log odds of speech (bins x frames, column-major), given `|X|^2` (bins x frames, in any unit) of frames 16 ms
-    /// apart and bins 15.625 Hz apart. Bins above 8 kHz have the odds of the highest band.
-    ///
-    /// # Panics
-    /// If there are no bins.
-    #[must_use]
-    pub fn log_odds(&self, power: &[f32], bins: usize) -> Vec<f32> {
-        self.band_log_odds(power, bins).on_bins(bins)
-    }
-
-    /// Log odds of speech on bands.
+    /// Natural log odds of speech on bands, given `|X|^2` (bins x frames, in any unit) of frames 16 ms apart and bins
+    /// 15.625 Hz apart.
     pub(crate) fn band_log_odds(&self, power: &[f32], bins: usize) -> BandLogOdds {
         let bands = Bands::new(power, bins, &edges(), None);
         let frames = power.len() / bins;

@@ -23,10 +23,9 @@ impl Model {
         let n = samples.len();
         windowed.clear();
         windowed.extend(
-            samples
-                .iter()
-                .enumerate()
-                .map(|(i, x)| x * (std::f64::consts::PI * (i as f64 + 1.0) / (n as f64 + 1.0)).sin().powi(2)),
+            samples.iter().enumerate().map(|(i, x)| {
+                x * libm::sin(std::f64::consts::PI * (i as f64 + 1.0) / (n as f64 + 1.0)).powi(2)
+            }),
         );
         let lagged = |lag: usize| windowed.iter().zip(windowed.iter().skip(lag)).map(|(x, y)| x * y).sum();
         correlation.clear();

@@ -44,8 +44,8 @@ const ITERATIONS: usize = 3;
 pub fn detect(samples: &[f32], sample_rate: u32) -> Vec<Range<usize>> {
     let block = ((f64::from(sample_rate) * BLOCK).round() as usize).max(1);
     let seconds = samples.len() as f64 / f64::from(sample_rate);
-    let stretches = (seconds / SECTION_SECONDS).round().max(1.0) as usize;
-    let length = (samples.len() / stretches / block + 1) * block;
+    let sections = (seconds / SECTION_SECONDS).round().max(1.0) as usize;
+    let length = (samples.len() / sections / block + 1) * block;
     let mut clicks: Vec<Range<usize>> = Vec::new();
     for (index, samples) in samples.chunks(length).enumerate() {
         let seconds = samples.len() as f64 / f64::from(sample_rate);

@@ -15,12 +15,12 @@ struct Grid {
 
 impl Grid {
     fn value(&self, i: usize) -> f64 {
-        (self.low + i as f64 * self.step).exp()
+        libm::exp(self.low + i as f64 * self.step)
     }
 
     /// The cell of a value, and the position in it, 0 to 1; at the edge if outside.
     fn place(&self, value: f64) -> (usize, f64) {
-        let x = (value.max(f64::MIN_POSITIVE).ln() - self.low) / self.step;
+        let x = (libm::log(value.max(f64::MIN_POSITIVE)) - self.low) / self.step;
         let x = x.clamp(0.0, (self.points - 1) as f64 - 1e-9);
         (x as usize, x.fract())
     }
@@ -53,18 +53,19 @@ impl Score {
                 let (mut density, mut slope) = (0.0, 0.0);
                 for &(a, probability) in &impulses {
                     let v = 2.0 * a + tau * tau;
-                    let p = probability * (-0.5 * r * r / v).exp() / (2.0 * std::f64::consts::PI * v).sqrt();
+                    let p =
+                        probability * libm::exp(-0.5 * r * r / v) / (2.0 * std::f64::consts::PI * v).sqrt();
                     density += p;
                     slope += p / v;
                 }
                 // Beyond the reach of the last node the density underflows: the score is that of the power law.
                 let weight = if density > 1e-280 { slope / density } else { (1.0 + alpha) / (r * r) };
-                weights.push(weight.ln());
+                weights.push(libm::log(weight));
                 let term = 2.0 * (weight * r).powi(2) * density * r;
                 mean_square +=
                     if j == 0 { term * (0.5 * RESIDUAL.step + 1.0 / 3.0) } else { term * RESIDUAL.step };
             }
-            information.push(mean_square.ln());
+            information.push(libm::log(mean_square));
         }
         Self { weights, information }
     }
@@ -78,11 +79,11 @@ impl Score {
             let at = row * RESIDUAL.points + column;
             (1.0 - dx) * self.weights[at] + dx * self.weights[at + 1]
         };
-        let weight = ((1.0 - dy) * along(row) + dy * along(row + 1)).exp();
+        let weight = libm::exp((1.0 - dy) * along(row) + dy * along(row + 1));
         let last = RESIDUAL.value(RESIDUAL.points - 1);
         let beyond = (last / residual.abs().max(last)).powi(2);
         let information = (1.0 - dy) * self.information[row] + dy * self.information[row + 1];
-        (weight * beyond, information.exp())
+        (weight * beyond, libm::exp(information))
     }
 }
 

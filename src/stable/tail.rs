@@ -15,12 +15,12 @@ pub(crate) fn impulse_quadrature(alpha: f64, count: usize) -> Vec<(f64, f64)> {
         return vec![(1.0, 1.0)];
     }
     const LEVELS: (f64, f64) = (-8.0, 20.0);
-    let survival = |i: f64| 1.0 / (1.0 + (LEVELS.0 + (LEVELS.1 - LEVELS.0) * i / count as f64).exp());
+    let survival = |i: f64| 1.0 / (1.0 + libm::exp(LEVELS.0 + (LEVELS.1 - LEVELS.0) * i / count as f64));
     let mut nodes: Vec<_> = (0..count)
         .map(|i| {
             let i = i as f64;
             let probability = survival(i) - survival(i + 1.0);
-            (log_survival_quantile(alpha / 2.0, survival(i + 0.5)).exp(), probability)
+            (libm::exp(log_survival_quantile(alpha / 2.0, survival(i + 0.5))), probability)
         })
         .collect();
     let total: f64 = nodes.iter().map(|node| node.1).sum();
@@ -41,7 +41,7 @@ pub(crate) fn log_impulse_quadrature(alpha: f64) -> Vec<(f64, f64)> {
     (0..COUNT)
         .map(|i| {
             let logit = LEVELS.0 + (i as f64 + 0.5) * width;
-            let (above, below) = (1.0 / (1.0 + logit.exp()), 1.0 / (1.0 + (-logit).exp()));
+            let (above, below) = (1.0 / (1.0 + libm::exp(logit)), 1.0 / (1.0 + libm::exp(-logit)));
             (log_survival_quantile(alpha / 2.0, above), above * below * width)
         })
         .collect()
@@ -58,7 +58,7 @@ fn log_survival_quantile(a: f64, probability: f64) -> f64 {
     let kernel = Kernel::new(a);
     // P(A > x) lies between these: at -60 nothing of the law is below, and the tail
     // x^(-a) / gamma(1 - a) bounds it from above.
-    let (mut low, mut high) = (-60.0, 60.0 - probability.ln() / a);
+    let (mut low, mut high) = (-60.0, 60.0 - libm::log(probability) / a);
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
         if kernel.survival(middle) > probability { low = middle } else { high = middle }
@@ -100,11 +100,11 @@ impl Kernel {
         let points = (0..POINTS)
             .map(|i| {
                 let logit = LOGITS.0 + (i as f64 + 0.5) * step;
-                let (below, above) = (1.0 / (1.0 + (-logit).exp()), 1.0 / (1.0 + logit.exp()));
+                let (below, above) = (1.0 / (1.0 + libm::exp(-logit)), 1.0 / (1.0 + libm::exp(logit)));
                 // sin(U) from the end of the interval that is nearer, for its relative accuracy.
-                let sine = (PI * below.min(above)).sin();
-                let log_k = (a * (a * PI * below).sin().ln() - sine.ln()) / (1.0 - a)
-                    + ((1.0 - a) * PI * below).sin().ln();
+                let sine = libm::sin(PI * below.min(above));
+                let log_k = (a * libm::log(libm::sin(a * PI * below)) - libm::log(sine)) / (1.0 - a)
+                    + libm::log(libm::sin((1.0 - a) * PI * below));
                 (log_k, below * above * step)
             })
             .collect();
@@ -113,7 +113,7 @@ impl Kernel {
 
     fn survival(&self, log_x: f64) -> f64 {
         let shift = self.exponent * log_x;
-        self.points.iter().map(|&(log_k, weight)| -(-(log_k - shift).exp()).exp_m1() * weight).sum()
+        self.points.iter().map(|&(log_k, weight)| -libm::expm1(-libm::exp(log_k - shift)) * weight).sum()
     }
 }
 

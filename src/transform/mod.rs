@@ -7,6 +7,7 @@ mod stft;
 
 pub(crate) use low_delay::{LowDelayChannel, LowDelayStft};
 use num_complex::Complex;
+pub(crate) use stft::window_samples;
 pub use stft::{
     Analyser, DEFAULT_WINDOW_SECONDS, FrameGrid, InvalidWindow, Spectrogram, Stft, Synthesiser,
     WINDOW_RANGE_SECONDS,

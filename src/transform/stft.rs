@@ -68,6 +68,14 @@ pub struct Stft {
     inverse: Arc<dyn ComplexToReal<f32>>,
 }
 
+/// Length of a window in samples: the nearest even number.
+pub(crate) fn window_samples(sample_rate: u32, window_seconds: f64) -> Result<usize, InvalidWindow> {
+    if !WINDOW_RANGE_SECONDS.contains(&window_seconds) {
+        return Err(InvalidWindow { found: window_seconds });
+    }
+    Ok(2 * ((f64::from(sample_rate) * window_seconds / 2.0).round() as usize).max(2))
+}
+
 impl Stft {
     /// A transform for a sample rate in Hz and a window length in s.
     ///
@@ -78,13 +86,10 @@ impl Stft {
     /// # Errors
     /// [`InvalidWindow`] if `window_seconds` is outside [`WINDOW_RANGE_SECONDS`].
     pub fn new(sample_rate: u32, window_seconds: f64) -> Result<Self, InvalidWindow> {
-        if !WINDOW_RANGE_SECONDS.contains(&window_seconds) {
-            return Err(InvalidWindow { found: window_seconds });
-        }
-        let window = 2 * ((f64::from(sample_rate) * window_seconds / 2.0).round() as usize).max(2);
+        let window = window_samples(sample_rate, window_seconds)?;
         let hop = window / 4;
         let hann: Vec<f64> =
-            (0..window).map(|n| 0.5 - 0.5 * (2.0 * PI * n as f64 / window as f64).cos()).collect();
+            (0..window).map(|n| 0.5 - 0.5 * libm::cos(2.0 * PI * n as f64 / window as f64)).collect();
         // All samples are covered alike, so the sum of squared windows has the period hop.
         let mut sum_of_squares = vec![0.0; hop];
         for (n, w) in hann.iter().enumerate() {
@@ -351,10 +356,10 @@ impl Spectrogram {
     /// A silent spectrogram of `bins x frames`.
     ///
     /// # Panics
-    /// If there are no bins.
+    /// If there are no bins, or more values than memory can hold.
     #[must_use]
     pub fn new(bins: usize, frames: usize) -> Self {
-        Self::from_values(bins, vec![Complex::default(); bins * frames])
+        Self::from_values(bins, vec![Complex::default(); bins.saturating_mul(frames)])
     }
 
     /// A spectrogram from its values, frame after frame.
@@ -390,6 +395,9 @@ impl Spectrogram {
     }
 
     /// The bins of frame `t`.
+    ///
+    /// # Panics
+    /// If there are no more than `t` frames.
     #[must_use]
     pub fn frame(&self, t: usize) -> &[Complex<f32>] {
         &self.values[t * self.bins..(t + 1) * self.bins]

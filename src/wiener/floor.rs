@@ -5,6 +5,7 @@
 //! each bin, over the block.
 
 use super::settings::GainSettings;
+use crate::decibels::{amplitude, decibels};
 use std::ops::{Range, RangeInclusive};
 
 /// Half the width of the band around a bin, Hz.
@@ -75,10 +76,6 @@ fn around(levels: &[f64], bin_hertz: f64) -> Vec<f64> {
     let half = (HALF_BAND_HERTZ / bin_hertz).round() as usize;
     let band = |bin: usize| -> Range<usize> { bin.saturating_sub(half)..(bin + half + 1).min(levels.len()) };
     (0..levels.len()).map(|bin| levels[band(bin)].iter().sum()).collect()
-}
-
-fn decibels(ratio: f64) -> f64 {
-    10.0 * libm::log10(ratio)
 }
 
 /// The minimum gain of each bin in a block, and the noise level it applies to.
@@ -153,11 +150,6 @@ pub(crate) fn apply_floor(gain: &mut [f32], floor: &[f32]) {
     for frame in gain.chunks_exact_mut(floor.len()) {
         frame.iter_mut().zip(floor).for_each(|(gain, floor)| *gain = gain.max(*floor));
     }
-}
-
-/// The factor of amplitude of a level in dB.
-pub(crate) fn amplitude(level_db: f64) -> f32 {
-    libm::pow(10.0, level_db / 20.0) as f32
 }
 
 #[cfg(test)]

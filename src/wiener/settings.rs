@@ -51,8 +51,8 @@ impl GainSettings {
 
     /// Checks every range.
     pub(crate) fn validate(&self) -> Result<(), SettingsError> {
-        within("dereverb", self.dereverb, 0.0..=1.0)?;
-        within("gain floor in dB", self.floor_db, -100.0..=0.0)
+        within("gain.dereverb", self.dereverb, 0.0..=1.0)?;
+        within("gain.floor_db", self.floor_db, -100.0..=0.0)
     }
 
     /// These settings with the floor of `strength`.

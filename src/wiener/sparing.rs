@@ -1,6 +1,7 @@
 //! How much of the gain counts by the signal-to-noise ratio: where there is little noise, recognisers of speech make fewer errors
 //! on the input than on denoised speech.
 
+use crate::decibels::decibels;
 use crate::transform::FrameGrid;
 use std::ops::RangeInclusive;
 
@@ -25,7 +26,7 @@ pub(crate) fn kept_db<'a>(bins: impl Iterator<Item = (&'a f32, &'a f32)>) -> f64
         kept += f64::from(gain * power);
         rest += f64::from((1.0 - gain) * power);
     }
-    10.0 * libm::log10(kept / rest)
+    decibels(kept / rest)
 }
 
 /// Fades a gain towards one, of which `share` counts.

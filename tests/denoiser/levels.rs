@@ -44,7 +44,7 @@ fn quantile(values: impl Iterator<Item = f64>, fraction: f64) -> f64 {
 fn held(noisy: &[f32], voice: &[f32], rate: u32) -> f64 {
     let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
     let mut stream = denoiser.stream(rate, 1).unwrap();
-    stream.record_levels();
+    stream.record_levels().unwrap();
     stream.push(&[noisy]).unwrap();
     let SpeechLevels { mut cells, edges_hertz, .. } = stream.take_levels();
     stream.finish().unwrap();

@@ -334,6 +334,10 @@ fn noise_that_is_shown_is_taken_out_at_once() {
     let output = run(&mut live, &input, 160);
     let change = level(&output[2_000..]) - level(&input[2_000..]);
     assert!(change < -20.0, "{change} dB");
+    // Nothing but its floor meanwhile.
+    let floor = LiveControls::default().floor_db;
+    let change = level(&output[2_000..8_000]) - level(&input[2_000..8_000]);
+    assert!((change - floor).abs() < 1.0, "{change} dB");
 }
 
 #[test]
@@ -345,6 +349,12 @@ fn channels_have_one_gain_and_a_reset_is_a_new_start() {
     assert!(output.chunks_exact(2).all(|frame| frame[1] == 0.25 * frame[0]));
     live.reset();
     assert!(run(&mut live, &pairs, 77) == output);
+    // So are its meters, in silence as well, where no frame is separated.
+    live.reset();
+    run(&mut live, &[0.0; 3_200], 77);
+    let mut new = self::live(16_000, 2, LiveControls::default());
+    run(&mut new, &[0.0; 3_200], 77);
+    assert_eq!(live.meters(), new.meters());
 }
 
 /// A second of what a day brings, the same whenever the same second of a minute: noise that changes by 50 dB, voices made of

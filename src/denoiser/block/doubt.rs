@@ -3,7 +3,7 @@
 //! The network takes some cries and shouts for noise, and a removed voice is worse than noise that stays. Such blocks, before the
 //! network has found any speech in the recording, keep a part of what the model alone takes for speech.
 
-use crate::wiener::floor::amplitude;
+use crate::decibels::amplitude;
 use crate::wiener::sparing::kept_db;
 
 /// Below this ratio of speech to the rest a block has no speech, dB.

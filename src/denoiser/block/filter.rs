@@ -7,7 +7,7 @@ use crate::inference::state::Separation;
 use crate::presence::{PoolChange, trace_pool};
 use crate::transform::FrameGrid;
 use crate::wiener::floor::{BinLevels, Floors};
-use crate::wiener::fusion::{NONSTATIONARY_WEIGHT, WEIGHT, pool_changed, pool_log_odds};
+use crate::wiener::fusion::{HIGH_BAND_WEIGHT, NONSTATIONARY_WEIGHT, WEIGHT, pool_changed, pool_log_odds};
 use crate::wiener::high_band::attenuate_high_band;
 use crate::wiener::reverberation::{self, Decays};
 use crate::wiener::smoothing::smooth_over_frames;
@@ -100,7 +100,7 @@ impl Block<'_> {
         let mut pooled = model.clone();
         if let Some(presence) = &self.presence {
             match &presence.high {
-                Some(high) => pool_log_odds(&mut pooled, high, &presence.frames, WEIGHT),
+                Some(high) => pool_log_odds(&mut pooled, high, &presence.frames, HIGH_BAND_WEIGHT),
                 None => {
                     attenuate_high_band(
                         &mut pooled,

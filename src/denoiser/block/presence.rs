@@ -3,8 +3,8 @@
 use crate::presence::{BandLogOdds, HighBandPresenceNet, PresenceNet, frame_presence};
 
 /// Added to the log odds of speech above the dictionary's band: a lost fricative is worse than residual noise of the same
-/// level (tuned on development mixtures, eval/results).
-const HIGH_BAND_BIAS: f32 = 1.0;
+/// level (tuned on development mixtures, eval/results/full-band.md).
+const HIGH_BAND_BIAS: f32 = 0.5;
 
 /// The log odds of speech, bins x frames.
 pub(super) struct SpeechPresence {

@@ -1,12 +1,14 @@
 //! Statistics of a session, over all of its streams.
 
 use crate::array::MicrophoneFault;
+use crate::decibels::decibels;
 use crate::denoiser::Summary;
 use crate::inference::{MonteCarloAccumulator, SamplerCounters};
 use serde::Serialize;
 
 /// Statistics of a recording.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Statistics {
     /// Sample rate, Hz.
     pub sample_rate: u32,
@@ -47,6 +49,7 @@ pub struct Statistics {
 
 /// Counts of the samplers over the averaged sweeps; see [`SamplerCounters`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct SamplerStatistics {
     /// Mean step size of the samplers of activations and noise spectra.
     pub step_size: f64,
@@ -62,6 +65,7 @@ pub struct SamplerStatistics {
 
 /// Monte Carlo error of the posterior-mean gain; see [`MonteCarloAccumulator`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct MonteCarloError {
     /// Number of draws of a block.
     pub draws: usize,
@@ -97,8 +101,8 @@ impl Statistics {
             snr_after_db: estimated_snr(summaries, energies, |summary| summary.snr_after_db)
                 .filter(|_| mix == 1.0),
             expected_sdr_db: expected_sdr(summaries, energies).filter(|_| mix == 1.0),
-            noise_before_dbfs: noise_before.and_then(decibels),
-            noise_after_dbfs: noise_after.and_then(decibels),
+            noise_before_dbfs: noise_before.and_then(finite_decibels),
+            noise_after_dbfs: noise_after.and_then(finite_decibels),
             reverberation_seconds: summaries
                 .first()
                 .map_or([None; 6], |summary| summary.reverberation_seconds),
@@ -124,11 +128,13 @@ impl Statistics {
     }
 }
 
-/// Signal-to-noise ratio over all streams, dB, from their ratios and energies.
+/// Signal-to-noise ratio over all streams, dB, from their ratios and energies. Streams without a ratio, silent but for an
+/// offset, do not count.
 fn estimated_snr(summaries: &[Summary], energies: &[f64], snr_db: fn(&Summary) -> f64) -> Option<f64> {
-    let speech: f64 =
-        summaries.iter().zip(energies).map(|(summary, &energy)| speech(energy, snr_db(summary))).sum();
-    decibels(speech / (energies.iter().sum::<f64>() - speech))
+    let streams = summaries.iter().map(snr_db).zip(energies).filter(|(snr_db, _)| !snr_db.is_nan());
+    let (speech, whole) = streams
+        .fold((0.0, 0.0), |(sum, whole), (snr_db, &energy)| (sum + speech(energy, snr_db), whole + energy));
+    finite_decibels(speech / (whole - speech))
 }
 
 /// Expected ratio of speech to error over all streams, dB, from their ratios and energies.
@@ -140,7 +146,7 @@ fn expected_sdr(summaries: &[Summary], energies: &[f64]) -> Option<f64> {
     };
     let sums = summaries.iter().zip(energies).map(of_stream);
     let (speech, error) = sums.fold((0.0, 0.0), |sum, stream| (sum.0 + stream.0, sum.1 + stream.1));
-    decibels(speech / error)
+    finite_decibels(speech / error)
 }
 
 /// Energy of the speech in a recording.
@@ -159,6 +165,6 @@ fn mean_power(summaries: &[Summary], level_db: fn(&Summary) -> f64) -> Option<f6
     (!powers.is_empty()).then(|| powers.iter().sum::<f64>() / powers.len() as f64)
 }
 
-fn decibels(ratio: f64) -> Option<f64> {
-    Some(10.0 * libm::log10(ratio)).filter(|level| level.is_finite())
+fn finite_decibels(ratio: f64) -> Option<f64> {
+    Some(decibels(ratio)).filter(|level| level.is_finite())
 }

@@ -77,6 +77,23 @@ fn separate_channels_are_those_of_two_recordings() {
 }
 
 #[test]
+fn a_channel_of_a_constant_does_not_count_in_the_ratio_of_all() {
+    let [voice, _] = recording();
+    let settings = SessionSettings { channels: ChannelMode::Separate, ..SessionSettings::default() };
+    let snr_db = |other: &[&[f32]]| {
+        let channels = [&[&voice[..]], other].concat();
+        let gain = GainSettings { speech_presence: false, ..GainSettings::default() };
+        let mut session = denoiser_with(gain).session(8_000, channels.len(), settings.clone()).unwrap();
+        session.push(&channels).unwrap();
+        session.finish().unwrap();
+        session.statistics().snr_before_db
+    };
+    let alone = snr_db(&[]);
+    assert!(alone.is_some());
+    assert_eq!(snr_db(&[&vec![0.1; voice.len()]]), alone);
+}
+
+#[test]
 fn a_cancelled_session_has_ended() {
     for channels in [ChannelMode::Shared, ChannelMode::Separate] {
         let settings = SessionSettings { channels, ..SessionSettings::default() };

@@ -1,6 +1,7 @@
 //! Bookkeeping of a stream: energies, pauses, diagnostics of the draws, levels, speech track and standard deviations.
 
 use super::memory::FrameGains;
+use crate::decibels::decibels;
 use crate::denoiser::Summary;
 use crate::denoiser::block::BlockResult;
 use crate::denoiser::front_end::FrontEnd;
@@ -171,7 +172,6 @@ impl Record {
 
     /// The summary so far, without reverberation and impulses.
     pub(super) fn summary(&self) -> Summary {
-        let decibels = |ratio: f64| 10.0 * libm::log10(ratio);
         let Energy { input, speech, speech_left, noise_left, error } = self.energy;
         let [before, after] = self.pauses.levels().map(decibels);
         let snr_before_db = decibels(speech / (input - speech));

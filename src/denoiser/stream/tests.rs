@@ -236,7 +236,7 @@ fn levels_are_those_of_the_voice() {
     let gather = |samples: &[f32], size: usize| {
         let denoiser = denoiser();
         let mut stream = denoiser.stream(RATE as u32, 1).unwrap();
-        stream.record_levels();
+        stream.record_levels().unwrap();
         let mut cells = Vec::new();
         for chunk in samples.chunks(size) {
             stream.push(&[chunk]).unwrap();
@@ -295,4 +295,16 @@ fn every_frame_has_a_deviation_if_there_are_draws() {
     // One draw does not vary, and the maximum is no draw.
     assert!(deviations(1).iter().all(|&x| x < 1e-3));
     assert!(deviations(0).is_empty());
+}
+
+#[test]
+fn options_of_a_stream_are_refused_after_its_first_samples() {
+    let denoiser = denoiser();
+    let mut stream = denoiser.stream(RATE as u32, 2).unwrap();
+    stream.record_levels().unwrap();
+    stream.record_speech().unwrap();
+    stream.filter_as_array().unwrap();
+    stream.push(&[&[0.1], &[0.2]]).unwrap();
+    let refused = [stream.record_levels(), stream.record_speech(), stream.filter_as_array()];
+    assert!(refused.iter().all(|refused| matches!(refused, Err(DenoiseError::Started))), "{refused:?}");
 }

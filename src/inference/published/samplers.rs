@@ -1,6 +1,6 @@
 //! Samplers other than HAMCMC, decreasing steps, and minibatches.
 
-use super::super::gibbs::DRIFT_LIMIT;
+use super::super::settings::DRIFT_LIMIT;
 use super::super::settings::SamplingSettings;
 use crate::random::SeedTree;
 use crate::samplers::{Sampler, SamplerError, SamplerKind, SamplerOptions, StepSize};

@@ -1,0 +1,11 @@
+//! Levels in decibels.
+
+/// The level in dB of a ratio of powers.
+pub(crate) fn decibels(power: f64) -> f64 {
+    10.0 * libm::log10(power)
+}
+
+/// The factor of amplitude of a level in dB.
+pub(crate) fn amplitude(level_db: f64) -> f32 {
+    libm::pow(10.0, level_db / 20.0) as f32
+}
