@@ -1,4 +1,8 @@
-/** Options of the program `denoise`, by name; options that are not given keep their default. */
+/**
+ * Options of the program `denoise`, by name; options that are not given keep their default. A `seed` above 2^53 is rounded,
+ * as a `number` is exact up to there only. There is no `threads`, as the package uses one thread, no `no_dither`, as samples
+ * are floats, and no `noise_from`: pass `noise` to {@link Denoiser.denoise}.
+ */
 export interface Options {
   /**
    * Choose between quality and speed. Default: normal. fast takes less than half of the time up to 16 kHz, about 70 %
@@ -118,13 +122,25 @@ export interface SessionOutput {
 export interface Denoised extends SessionOutput {
   /** Statistics, as in the report of `denoise --stats`. */
   stats: Record<string, unknown>;
-  /**
-   * Uncertainty of the gain, on request: its standard deviation over the posterior draws, 0 to 0.5, frame by frame, each of
-   * round(0.064 * sampleRate) / 2 + 1 bins and 16 ms apart; one array, or one per channel if these are separate.
-   */
-  deviation?: Float32Array[];
-  /** Where there is speech, on request; one track, or one per channel if these are separate. */
+  /** Uncertainty of the gain, if `deviation` was requested. */
+  deviation?: Deviation;
+  /** Where there is speech, if `track` was requested; one track, or one per channel if these are separate. */
   track?: SpeechTrack[];
+}
+
+/** Uncertainty of the gain: its standard deviation over the posterior draws, 0 to 0.5. */
+export interface Deviation {
+  /**
+   * Frame by frame, `bins` numbers each; one array, or one per channel if these are separate. Without draws (`quality` fast)
+   * it is empty.
+   */
+  values: Float32Array[];
+  /** Number of bins of a frame. */
+  bins: number;
+  /** Distance between bins, Hz; the first is at 0 Hz. */
+  bin_hertz: number;
+  /** Distance between frames, s; the first ends that long after the start of the recording. */
+  frame_seconds: number;
 }
 
 /** Where there is speech. */
@@ -245,15 +261,18 @@ export class Denoiser {
   private constructor();
   static create(options?: Options): Promise<Denoiser>;
   /**
-   * Denoises a recording. `noise` is a section without speech; `onProgress` receives the completed fraction, 0 to 1, and
-   * cancels by throwing.
+   * Denoises a recording. `deviation` and `track` request the members of {@link Denoised} of these names; `noise` is a
+   * section without speech; `onProgress` receives the completed fraction, 0 to 1, and cancels by throwing.
    */
   denoise(
     samples: Samples,
     sampleRate: number,
     more?: { deviation?: boolean; track?: boolean; noise?: Samples; onProgress?: (fraction: number) => void },
   ): Denoised;
-  /** Starts a recording of any length that arrives in chunks. */
+  /**
+   * Starts a recording of any length that arrives in chunks. With `deviation`, {@link Stream.takeGainStd} returns the
+   * uncertainty of the gain; with `track`, {@link Stream.takeTrack} returns where there is speech.
+   */
   stream(sampleRate: number, channels?: number, more?: { deviation?: boolean; track?: boolean; noise?: Samples }): Stream;
   /** Frees the memory. */
   free(): void;
@@ -265,9 +284,11 @@ export class Stream {
   push(samples: Samples, onProgress?: (seconds: number) => void): SessionOutput;
   /** Ends the recording and returns the remaining samples. */
   finish(onProgress?: (seconds: number) => void): SessionOutput;
-  /** Standard deviations of the gain since the last call; see {@link Denoised}. */
-  takeGainStd(): Float32Array[];
-  /** Where there is speech, since the last call: of the slots completed, and of the sections that have ended. */
+  /** Uncertainty of the gain, of the frames completed since the last call, if `deviation` was requested. */
+  takeGainStd(): Deviation;
+  /**
+   * Where there is speech, of the slots completed and the sections ended since the last call, if `track` was requested.
+   */
   takeTrack(): SpeechTrack[];
   /** Statistics so far. */
   readonly stats: Record<string, unknown>;

@@ -128,7 +128,13 @@ export class Stream {
   }
 
   takeGainStd() {
-    return this.#session.takeGainStd();
+    const session = this.#session;
+    return {
+      values: session.takeGainStd(),
+      bins: session.bins(),
+      bin_hertz: session.binHertz(),
+      frame_seconds: session.frameSeconds(),
+    };
   }
 
   takeTrack() {

@@ -7,7 +7,7 @@ self.onmessage = async ({ data: { channels, sampleRate, options } }) => {
     const onProgress = (progress) => self.postMessage({ progress });
     const result = denoiser.denoise(channels, sampleRate, { deviation: true, onProgress });
     denoiser.free();
-    self.postMessage({ result }, [...result.speech, ...result.residual, ...result.deviation].map((array) => array.buffer));
+    self.postMessage({ result }, [...result.speech, ...result.residual, ...result.deviation.values].map((array) => array.buffer));
   } catch (error) {
     self.postMessage({ error: String(error?.message ?? error) });
   }

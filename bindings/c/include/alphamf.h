@@ -14,9 +14,10 @@
  *
  * For real-time audio there are alphamf_live_create and alphamf_live_process.
  *
- * Threads: any function may be called from any thread. A stream, or settings being changed, must be used by one thread
- * at a time; different streams, also of the same settings, may run concurrently. The library has its own worker threads
- * and must not be used in a forked child.
+ * Threads: any function may be called from any thread. A stream, a real-time denoiser, or settings being changed, must be
+ * used by one thread at a time; different ones, also of the same settings, may run concurrently. Functions that only read,
+ * such as alphamf_live_speech_probability, are no exception. The library has its own worker threads and must not be used in
+ * a forked child.
  */
 
 #ifndef ALPHAMF_H
@@ -58,7 +59,8 @@ typedef enum {
 } alphamf_status;
 
 /*
- Causal low-latency denoiser for calls and streams.
+ Causal low-latency denoiser for calls and streams. It must be used by one thread at a time: call the other functions on
+ it between calls of alphamf_live_process, not during one.
  */
 typedef struct alphamf_live alphamf_live;
 
@@ -77,6 +79,28 @@ typedef struct alphamf_stream alphamf_stream;
  start or the last reset. It is called by alphamf_live_process, on its thread, and must not use the same denoiser.
  */
 typedef void (*alphamf_voice)(bool speaking, uint64_t sample, void *user);
+
+/*
+ Levels measured by a real-time denoiser, smoothed over 0.1 s, and the probability of speech.
+ */
+typedef struct {
+  /*
+   Level of the estimated noise, dBFS, at least -120.
+   */
+  float noise_dbfs;
+  /*
+   Level of the denoised signal, dBFS, at least -120.
+   */
+  float speech_dbfs;
+  /*
+   Level of the denoised signal relative to the input, before they are mixed, dB.
+   */
+  float gain_db;
+  /*
+   Probability of speech in the last frame, 0 to 1.
+   */
+  float speech_probability;
+} alphamf_meters;
 
 /*
  Progress callback: receives the completed seconds of the recording and cancels by returning a value other than 0. It may
@@ -136,11 +160,12 @@ alphamf_status alphamf_live_create(uint32_t sample_rate,
 
 /*
  Processes `samples` samples per channel, interleaved, from `input` to `output`. It never allocates or blocks, so an
- audio callback may call it. The result does not depend on the size of the blocks.
+ audio callback may call it; only a failure allocates, for the message. The result does not depend on the size of the
+ blocks.
 
  # Safety
  `live` is of `alphamf_live_create`; `input` points to samples x channels numbers, `output` to room for as many,
- without overlap.
+ without overlap. With 0 samples, either may be NULL.
  */
 alphamf_status alphamf_live_process(alphamf_live *live,
                                     const float *input,
@@ -174,15 +199,40 @@ alphamf_status alphamf_live_set_voice(alphamf_live *live,
                                       float hang_over);
 
 /*
- Sets the voice callback, or removes it if `on_voice` is NULL.
+ Sets the voice callback, or removes it if `on_voice` is NULL. Call it between calls of alphamf_live_process, not during
+ one.
 
  # Safety
  `live` is of `alphamf_live_create`; `on_voice` may use `user` while it processes.
  */
-alphamf_status alphamf_live_on_voice(alphamf_live *live, alphamf_voice on_voice, void *user);
+alphamf_status alphamf_live_on_voice(alphamf_live *live,
+                                     alphamf_voice on_voice,
+                                     void *user);
 
 /*
- Probability of speech in the samples that were processed last, 0 to 1; 0 for NULL.
+ Estimates the noise from the next `seconds` of input, which must hold no speech: without end if they are INFINITY, no
+ longer if they are 0. The denoised signal is attenuated to the minimum gain meanwhile. Call it between calls of
+ alphamf_live_process, not during one.
+
+ # Safety
+ `live` is of `alphamf_live_create`.
+ */
+alphamf_status alphamf_live_learn_noise(alphamf_live *live,
+                                        double seconds);
+
+/*
+ Writes the meters of the samples that were processed last to `meters`. Call it between calls of alphamf_live_process, not
+ during one; it never allocates or blocks, but for the message of a failure.
+
+ # Safety
+ `live` is of `alphamf_live_create`; `meters` points to room for one.
+ */
+alphamf_status alphamf_live_meters(const alphamf_live *live,
+                                   alphamf_meters *meters);
+
+/*
+ Probability of speech in the samples that were processed last, 0 to 1; 0 for NULL. Call it between calls of
+ alphamf_live_process, not during one.
 
  # Safety
  `live` is NULL or of `alphamf_live_create`.
@@ -190,7 +240,8 @@ alphamf_status alphamf_live_on_voice(alphamf_live *live, alphamf_voice on_voice,
 float alphamf_live_speech_probability(const alphamf_live *live);
 
 /*
- Whether there is speech, by threshold and hang-over; false for NULL.
+ Whether there is speech, by threshold and hang-over; false for NULL. Call it between calls of alphamf_live_process, not
+ during one.
 
  # Safety
  `live` is NULL or of `alphamf_live_create`.
@@ -198,7 +249,7 @@ float alphamf_live_speech_probability(const alphamf_live *live);
 bool alphamf_live_speaking(const alphamf_live *live);
 
 /*
- Delay in samples; 0 for NULL.
+ Delay in samples; 0 for NULL. Call it between calls of alphamf_live_process, not during one.
 
  # Safety
  `live` is NULL or of `alphamf_live_create`.
@@ -206,7 +257,7 @@ bool alphamf_live_speaking(const alphamf_live *live);
 size_t alphamf_live_latency(const alphamf_live *live);
 
 /*
- Clears all state but the controls.
+ Clears all state but the controls. Call it between calls of alphamf_live_process, not during one.
 
  # Safety
  `live` is of `alphamf_live_create`.
@@ -229,7 +280,8 @@ alphamf_settings *alphamf_settings_new(void);
 /*
  Sets an option of the program `denoise` by name, with _ for -, such as ("strength", "gentle"), ("mix", "0.8"),
  ("channels", "separate") or ("no_neural", "true"); or the number of worker threads, ("threads", "2"); or whether streams
- record where there is speech, ("speech_track", "true"). Existing streams keep their settings.
+ record where there is speech, for alphamf_pull_probability and alphamf_pull_segments, ("speech_track", "true"). Existing
+ streams keep their settings.
 
  Returns ALPHAMF_SETTING for an unknown name or a value of the wrong type; alphamf_create checks most ranges and
  combinations.

@@ -82,6 +82,19 @@ pub(crate) unsafe fn reference<'a, T>(pointer: *mut T, what: &str) -> Result<&'a
     unsafe { pointer.as_mut() }.ok_or_else(|| null(what))
 }
 
+/// Writes to the target of a pointer, which may be uninitialised.
+///
+/// # Safety
+/// The pointer is null, or its target may be written.
+pub(crate) unsafe fn write<T>(pointer: *mut T, value: T, what: &str) -> Result<(), Failure> {
+    if pointer.is_null() {
+        return Err(null(what));
+    }
+    // SAFETY: as the caller promises, and it is not null.
+    unsafe { pointer.write(value) };
+    Ok(())
+}
+
 /// UTF-8 text of C.
 ///
 /// # Safety

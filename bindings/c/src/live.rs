@@ -1,17 +1,18 @@
 //! Real-time denoising.
 
 use crate::alphamf_status;
-use crate::boundary::{check_samples, guarded, null, reference};
+use crate::boundary::{check_samples, guarded, null, reference, write};
 use crate::settings::{alphamf_settings, prepare};
 use alphamf::LiveDenoiser;
-use alphamf::denoiser::{LiveControls, LiveSettings};
+use alphamf::denoiser::{LiveControls, LiveMeters, LiveSettings};
 use std::ffi::c_void;
 
 /// Voice callback: receives whether speech starts, or else has ended, and the position in the output, in samples since the
 /// start or the last reset. It is called by alphamf_live_process, on its thread, and must not use the same denoiser.
 pub type alphamf_voice = Option<unsafe extern "C" fn(speaking: bool, sample: u64, user: *mut c_void)>;
 
-/// Causal low-latency denoiser for calls and streams.
+/// Causal low-latency denoiser for calls and streams. It must be used by one thread at a time: call the other functions on
+/// it between calls of alphamf_live_process, not during one.
 pub struct alphamf_live {
     live: LiveDenoiser,
     on_voice: alphamf_voice,
@@ -35,25 +36,27 @@ pub unsafe extern "C" fn alphamf_live_create(
 ) -> alphamf_status {
     guarded(|| {
         // SAFETY: as the caller promises.
-        let place = unsafe { reference(live, "live")? };
-        *place = std::ptr::null_mut();
+        unsafe { write(live, std::ptr::null_mut(), "live")? };
         // SAFETY: as the caller promises.
         let prepared = unsafe { prepare(sample_rate, settings)? };
         let floor_db = prepared.denoiser.settings().gain.floor_db as f32;
         let controls = LiveControls { floor_db, mix: prepared.session.mix, ..LiveControls::default() };
         let settings = LiveSettings { latency_seconds: latency / 1000.0, controls };
-        let live = prepared.denoiser.live(sample_rate, channels as usize, settings)?;
-        *place = Box::into_raw(Box::new(alphamf_live { live, on_voice: None, user: std::ptr::null_mut() }));
-        Ok(())
+        let denoiser = || prepared.denoiser.live(sample_rate, channels as usize, settings);
+        let made = prepared.threads.run(denoiser)?;
+        let made = Box::new(alphamf_live { live: made, on_voice: None, user: std::ptr::null_mut() });
+        // SAFETY: as the caller promises.
+        unsafe { write(live, Box::into_raw(made), "live") }
     })
 }
 
 /// Processes `samples` samples per channel, interleaved, from `input` to `output`. It never allocates or blocks, so an
-/// audio callback may call it. The result does not depend on the size of the blocks.
+/// audio callback may call it; only a failure allocates, for the message. The result does not depend on the size of the
+/// blocks.
 ///
 /// # Safety
 /// `live` is of `alphamf_live_create`; `input` points to samples x channels numbers, `output` to room for as many,
-/// without overlap.
+/// without overlap. With 0 samples, either may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn alphamf_live_process(
     live: *mut alphamf_live,
@@ -64,6 +67,9 @@ pub unsafe extern "C" fn alphamf_live_process(
     guarded(|| {
         // SAFETY: as the caller promises.
         let alphamf_live { live, on_voice, user } = unsafe { reference(live, "live")? };
+        if samples == 0 {
+            return Ok(());
+        }
         if input.is_null() || output.is_null() {
             return Err(null("input or output"));
         }
@@ -129,7 +135,8 @@ pub unsafe extern "C" fn alphamf_live_set_voice(
     })
 }
 
-/// Sets the voice callback, or removes it if `on_voice` is NULL.
+/// Sets the voice callback, or removes it if `on_voice` is NULL. Call it between calls of alphamf_live_process, not during
+/// one.
 ///
 /// # Safety
 /// `live` is of `alphamf_live_create`; `on_voice` may use `user` while it processes.
@@ -147,7 +154,62 @@ pub unsafe extern "C" fn alphamf_live_on_voice(
     })
 }
 
-/// Probability of speech in the samples that were processed last, 0 to 1; 0 for NULL.
+/// Estimates the noise from the next `seconds` of input, which must hold no speech: without end if they are INFINITY, no
+/// longer if they are 0. The denoised signal is attenuated to the minimum gain meanwhile. Call it between calls of
+/// alphamf_live_process, not during one.
+///
+/// # Safety
+/// `live` is of `alphamf_live_create`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn alphamf_live_learn_noise(live: *mut alphamf_live, seconds: f64) -> alphamf_status {
+    guarded(|| {
+        // SAFETY: as the caller promises.
+        unsafe { reference(live, "live")? }.live.learn_noise(seconds);
+        Ok(())
+    })
+}
+
+/// Levels measured by a real-time denoiser, smoothed over 0.1 s, and the probability of speech.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct alphamf_meters {
+    /// Level of the estimated noise, dBFS, at least -120.
+    pub noise_dbfs: f32,
+    /// Level of the denoised signal, dBFS, at least -120.
+    pub speech_dbfs: f32,
+    /// Level of the denoised signal relative to the input, before they are mixed, dB.
+    pub gain_db: f32,
+    /// Probability of speech in the last frame, 0 to 1.
+    pub speech_probability: f32,
+}
+
+impl From<LiveMeters> for alphamf_meters {
+    fn from(meters: LiveMeters) -> Self {
+        let LiveMeters { noise_dbfs, speech_dbfs, gain_db, speech_probability } = meters;
+        Self { noise_dbfs, speech_dbfs, gain_db, speech_probability }
+    }
+}
+
+/// Writes the meters of the samples that were processed last to `meters`. Call it between calls of alphamf_live_process, not
+/// during one; it never allocates or blocks, but for the message of a failure.
+///
+/// # Safety
+/// `live` is of `alphamf_live_create`; `meters` points to room for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn alphamf_live_meters(
+    live: *const alphamf_live,
+    meters: *mut alphamf_meters,
+) -> alphamf_status {
+    guarded(|| {
+        // SAFETY: as the caller promises.
+        let live = unsafe { live.as_ref() }.ok_or_else(|| null("live"))?;
+        // SAFETY: as the caller promises.
+        unsafe { write(meters, live.live.meters().into(), "meters") }
+    })
+}
+
+/// Probability of speech in the samples that were processed last, 0 to 1; 0 for NULL. Call it between calls of
+/// alphamf_live_process, not during one.
 ///
 /// # Safety
 /// `live` is NULL or of `alphamf_live_create`.
@@ -157,7 +219,8 @@ pub unsafe extern "C" fn alphamf_live_speech_probability(live: *const alphamf_li
     unsafe { live.as_ref() }.map_or(0.0, |live| live.live.voice_activity().probability)
 }
 
-/// Whether there is speech, by threshold and hang-over; false for NULL.
+/// Whether there is speech, by threshold and hang-over; false for NULL. Call it between calls of alphamf_live_process, not
+/// during one.
 ///
 /// # Safety
 /// `live` is NULL or of `alphamf_live_create`.
@@ -167,7 +230,7 @@ pub unsafe extern "C" fn alphamf_live_speaking(live: *const alphamf_live) -> boo
     unsafe { live.as_ref() }.is_some_and(|live| live.live.voice_activity().speaking)
 }
 
-/// Delay in samples; 0 for NULL.
+/// Delay in samples; 0 for NULL. Call it between calls of alphamf_live_process, not during one.
 ///
 /// # Safety
 /// `live` is NULL or of `alphamf_live_create`.
@@ -177,7 +240,7 @@ pub unsafe extern "C" fn alphamf_live_latency(live: *const alphamf_live) -> usiz
     unsafe { live.as_ref() }.map_or(0, |live| live.live.latency())
 }
 
-/// Clears all state but the controls.
+/// Clears all state but the controls. Call it between calls of alphamf_live_process, not during one.
 ///
 /// # Safety
 /// `live` is of `alphamf_live_create`.

@@ -24,8 +24,30 @@ pub struct alphamf_settings {
 pub(crate) struct Prepared {
     pub(crate) denoiser: Denoiser,
     pub(crate) session: SessionSettings,
-    /// Own worker threads, if their number was set.
-    pub(crate) pool: Option<Arc<ThreadPool>>,
+    pub(crate) threads: Threads,
+}
+
+/// Worker threads: own ones if their number was set, else those of the process.
+#[derive(Clone)]
+pub(crate) struct Threads(Option<Arc<ThreadPool>>);
+
+impl Threads {
+    /// `count` threads, or those of the process if it is 0.
+    fn new(count: usize) -> Result<Self, Failure> {
+        if count == 0 {
+            return Ok(Self(None));
+        }
+        let pool = ThreadPoolBuilder::new().num_threads(count).build();
+        Ok(Self(Some(Arc::new(pool.map_err(|error| Failure(ALPHAMF_FAILED, error.to_string()))?))))
+    }
+
+    /// Runs work on the threads.
+    pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        match &self.0 {
+            Some(pool) => pool.install(work),
+            None => work(),
+        }
+    }
 }
 
 impl alphamf_settings {
@@ -76,16 +98,11 @@ impl alphamf_settings {
         }
         let options = self.options()?;
         let dictionary = self.dictionary.clone().map_or_else(Dictionary::built_in, Ok).map_err(model)?;
-        let denoiser = Denoiser::new(dictionary, options.settings().map_err(setting)?)?;
-        let pool = match self.threads {
-            0 => None,
-            threads => {
-                let pool = ThreadPoolBuilder::new().num_threads(threads).build();
-                Some(Arc::new(pool.map_err(|error| Failure(ALPHAMF_FAILED, error.to_string()))?))
-            }
-        };
+        let settings = options.settings().map_err(setting)?;
+        let threads = Threads::new(self.threads)?;
+        let denoiser = threads.run(|| Denoiser::new(dictionary, settings))?;
         let session = SessionSettings { speech: self.speech_track, ..options.session() };
-        Ok(self.prepared.get_or_init(|| Prepared { denoiser, session, pool }).clone())
+        Ok(self.prepared.get_or_init(|| Prepared { denoiser, session, threads }).clone())
     }
 }
 
@@ -114,7 +131,8 @@ pub extern "C" fn alphamf_settings_new() -> *mut alphamf_settings {
 
 /// Sets an option of the program `denoise` by name, with _ for -, such as ("strength", "gentle"), ("mix", "0.8"),
 /// ("channels", "separate") or ("no_neural", "true"); or the number of worker threads, ("threads", "2"); or whether streams
-/// record where there is speech, ("speech_track", "true"). Existing streams keep their settings.
+/// record where there is speech, for alphamf_pull_probability and alphamf_pull_segments, ("speech_track", "true"). Existing
+/// streams keep their settings.
 ///
 /// Returns ALPHAMF_SETTING for an unknown name or a value of the wrong type; alphamf_create checks most ranges and
 /// combinations.

@@ -1,7 +1,7 @@
 //! Streams: recordings of any length, block by block.
 
 use crate::alphamf_status::{self, ALPHAMF_OK};
-use crate::boundary::{Failure, blocks, guarded, null, reference, text, write_all};
+use crate::boundary::{Failure, blocks, guarded, null, reference, text, write, write_all};
 use crate::settings::{Prepared, alphamf_settings, prepare};
 use crate::track::Track;
 use alphamf::denoiser::{SessionOutput, SessionSettings};
@@ -50,7 +50,7 @@ impl Prepared {
         let channels = channels as usize;
         let settings = SessionSettings { residual: true, ..self.session.clone() };
         Ok(alphamf_stream {
-            session: self.denoiser.session(sample_rate, channels, settings)?,
+            session: self.threads.run(|| self.denoiser.session(sample_rate, channels, settings))?,
             prepared: self.clone(),
             done: [vec![VecDeque::new(); channels], vec![VecDeque::new(); channels]],
             tracks: Vec::new(),
@@ -72,10 +72,7 @@ impl alphamf_stream {
         work: impl FnOnce(&mut Session, &mut dyn ProgressCallback) -> Result<SessionOutput, DenoiseError> + Send,
     ) -> Result<(), Failure> {
         let Self { session, progress, prepared, tracks, .. } = self;
-        let SessionOutput { speech, residual } = match &prepared.pool {
-            Some(pool) => pool.install(|| work(session, progress))?,
-            None => work(session, progress)?,
-        };
+        let SessionOutput { speech, residual } = prepared.threads.run(|| work(session, progress))?;
         if prepared.session.speech {
             let found = session.take_speech();
             tracks.resize_with(found.len(), Track::default);
@@ -103,12 +100,12 @@ pub unsafe extern "C" fn alphamf_create(
 ) -> alphamf_status {
     guarded(|| {
         // SAFETY: as the caller promises.
-        let place = unsafe { reference(stream, "stream")? };
-        *place = std::ptr::null_mut();
+        unsafe { write(stream, std::ptr::null_mut(), "stream")? };
         // SAFETY: as the caller promises.
         let prepared = unsafe { prepare(sample_rate, settings)? };
-        *place = Box::into_raw(Box::new(prepared.stream(sample_rate, channels)?));
-        Ok(())
+        let made = Box::new(prepared.stream(sample_rate, channels)?);
+        // SAFETY: as the caller promises.
+        unsafe { write(stream, Box::into_raw(made), "stream") }
     })
 }
 
@@ -128,9 +125,13 @@ pub unsafe extern "C" fn alphamf_set_noise_profile(
         let stream = unsafe { reference(stream, "stream")? };
         // SAFETY: as the caller promises.
         let block = unsafe { blocks(channels, stream.channels(), samples)? };
-        let mut noise = stream.prepared.denoiser.noise_profile(stream.sample_rate, stream.channels())?;
-        noise.push(&block)?;
-        Ok(stream.session.set_noise_profile(&noise)?)
+        let (sample_rate, channels) = (stream.sample_rate, stream.channels());
+        let alphamf_stream { session, prepared, .. } = stream;
+        Ok(prepared.threads.run(|| {
+            let mut noise = prepared.denoiser.noise_profile(sample_rate, channels)?;
+            noise.push(&block)?;
+            session.set_noise_profile(&noise)
+        })?)
     })
 }
 

@@ -163,6 +163,16 @@ fn programs_use_it() {
     }
 }
 
+#[test]
+fn threads_are_limited() {
+    if !is_there("cc") {
+        return;
+    }
+    let program = compile("cc", &Path::new(ROOT).join("tests/threads.c"), "threads", &["-std=c99"]);
+    let output = run([&program], &[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 /// The program in C++ that the README shows.
 #[test]
 fn the_readme_holds_in_cpp() {

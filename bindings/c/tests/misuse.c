@@ -101,6 +101,7 @@ int main(void) {
     EXPECT(alphamf_live_create(8000, 2, settings, 100.0, &live) == ALPHAMF_SETTING && !live);
     EXPECT(alphamf_live_create(8000, 2, settings, 16.0, &live) == ALPHAMF_OK && alphamf_live_latency(live) == 128);
     EXPECT(alphamf_live_process(live, NULL, left, 10) == ALPHAMF_INPUT);
+    EXPECT(alphamf_live_process(live, NULL, NULL, 0) == ALPHAMF_OK);
     EXPECT(alphamf_live_process(live, left, right, 4000) == ALPHAMF_OK);
     EXPECT(alphamf_live_reset(live) == ALPHAMF_OK);
     EXPECT(alphamf_live_set(live, 1.0f, -20.0f, 1.0f, true) == ALPHAMF_OK);
@@ -117,6 +118,20 @@ int main(void) {
     EXPECT(alphamf_live_process(live, left, right, 4000) == ALPHAMF_OK);
     EXPECT(starts[0] == 1 && starts[1] == 64 && alphamf_live_speaking(live));
     EXPECT(alphamf_live_on_voice(live, NULL, NULL) == ALPHAMF_OK);
+
+    /* While noise is learned, the denoised signal is at the floor, and there is no speech. */
+    alphamf_meters meters = {1.0f, 1.0f, 1.0f, 1.0f};
+    EXPECT(alphamf_live_meters(NULL, &meters) == ALPHAMF_INPUT && alphamf_live_meters(live, NULL) == ALPHAMF_INPUT);
+    EXPECT(alphamf_live_learn_noise(NULL, 1.0) == ALPHAMF_INPUT);
+    EXPECT(alphamf_live_set(live, 1.0f, -20.0f, 1.0f, false) == ALPHAMF_OK && alphamf_live_reset(live) == ALPHAMF_OK);
+    EXPECT(alphamf_live_meters(live, &meters) == ALPHAMF_OK && meters.noise_dbfs < -119.0f && meters.gain_db == 0.0f);
+    EXPECT(alphamf_live_learn_noise(live, INFINITY) == ALPHAMF_OK);
+    EXPECT(alphamf_live_process(live, left, right, 8000) == ALPHAMF_OK && alphamf_live_meters(live, &meters) == ALPHAMF_OK);
+    EXPECT(fabsf(meters.gain_db + 20.0f) < 0.1f && meters.speech_probability == 0.0f);
+    EXPECT(meters.speech_dbfs < meters.noise_dbfs - 10.0f && meters.noise_dbfs < -10.0f);
+    EXPECT(alphamf_live_learn_noise(live, 0.0) == ALPHAMF_OK);
+    EXPECT(alphamf_live_process(live, left, right, 8000) == ALPHAMF_OK && alphamf_live_meters(live, &meters) == ALPHAMF_OK);
+    EXPECT(meters.speech_probability == alphamf_live_speech_probability(live));
     alphamf_live_free(live);
     alphamf_live_free(NULL);
     alphamf_settings_free(settings);

@@ -208,7 +208,9 @@ class Denoiser:
     ) -> Stream:
         """Starts a recording of any length in chunks of ``dtype``; memory does not grow with it.
 
-        The parameters are those of :meth:`denoise`.
+        The parameters are those of :meth:`denoise`. Results are read from the stream: the residual from
+        :attr:`Stream.residual`, the deviation by :meth:`Stream.take_gain_std`, the levels by :meth:`Stream.take_levels`,
+        the track by :meth:`Stream.take_speech`.
         """
         dtype = check_dtype(np.dtype(dtype))
         session = self._session(sample_rate, channels, dtype, residual, deviation, levels, track)

@@ -71,15 +71,15 @@ class Stream:
         return read_stats(self._session, self._dtype)
 
     def take_gain_std(self) -> Deviation:
-        """Uncertainty of the gain, of the frames completed since the last call."""
+        """Uncertainty of the gain, of the frames completed since the last call; needs ``deviation=True``."""
         return take_deviation(self._session, self._separate)
 
     def take_levels(self) -> Levels:
-        """Speech levels, of the slots completed since the last call."""
+        """Speech levels, of the slots completed since the last call; needs ``levels=True``."""
         return take_levels(self._session, self._separate)
 
     def take_speech(self) -> SpeechTrack:
-        """Where speech is, of the slots completed and the sections ended since the last call."""
+        """Where speech is, of the slots completed and the sections ended since the last call; needs ``track=True``."""
         return take_speech(self._session, self._separate)
 
     def _give(self, blocks: Sequence[Array], flat: bool) -> Array:

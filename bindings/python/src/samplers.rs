@@ -3,7 +3,7 @@
 use super::value_error;
 use alphamf::random::SeedTree;
 use alphamf::samplers::{
-    Chain, LogMapped, Metric, MetricShape, Minibatch, Pairs, RunRecord, SampleResult, SamplerKind,
+    Chain, LogMapped, Metric, MetricShape, Minibatch, Pairs, RunRecord, SampleResult, Sampler, SamplerKind,
     SamplerOptions, Site, Sites, Step, StepSize, Support, Target,
 };
 use numpy::{AllowTypeChange, PyArray1, PyArray2, PyArrayLikeDyn, PyArrayMethods};
@@ -260,53 +260,70 @@ pub fn sample<'py>(
         target_acceptance,
         ..SamplerOptions::default()
     };
-    // Newtonian Monte Carlo knows the half line itself.
-    let is_mapped = positive && kind != SamplerKind::Newtonian;
-    let starts = match vectorized {
-        true => vec![starts.concat()],
-        false => starts,
-    };
+    let (starts, blocks) = if vectorized { (vec![starts.concat()], chains) } else { (starts, 1) };
+    let mut progress = Progress::new(py, progress, starts.len() * (draws + burn_in));
     let mut runs = Vec::new();
-    let mut watch =
-        Watch { py, progress, asked: Instant::now(), done: 0, all: starts.len() * (draws + burn_in) };
-    for (run, mut start) in starts.into_iter().enumerate() {
+    for (run, start) in starts.into_iter().enumerate() {
+        let seeds = if vectorized { SeedTree::new(seed) } else { SeedTree::new(seed).child(run as u64) };
         let states = start.len() / dimension.max(1);
-        let streams = if vectorized { SeedTree::new(seed) } else { SeedTree::new(seed).child(run as u64) };
-        let sampler = kind.build::<f64>(dimension, states, &options, streams).map_err(value_error)?;
-        let in_turn = alphamf::samplers::Sampler::chains(&sampler);
-        if draws / in_turn < 4 {
-            return Err(PyValueError::new_err(format!(
-                "{draws} draws of {kind}, which moves {in_turn} chains in turn: expected at least {}",
-                4 * in_turn
-            )));
-        }
-        let mut record = RunRecord::new(start.len(), draws, in_turn);
-        let schedule = (burn_in, draws);
-        if is_mapped {
-            start.iter_mut().for_each(|x| *x = x.ln());
-            let unmap = LogMapped::<(), f64>::new(());
-            let mut keep = |x: &[f64], step: &Step, start: Option<(&[f64], &[f64])>| {
-                let mut theta = x.to_vec();
-                unmap.unmap(&mut theta, dimension);
-                record.add(&theta, step, start);
-            };
-            let target = LogMapped::new(posterior.clone());
-            let chain = Chain::new(target, sampler, start);
-            go(raised(chain, &posterior)?, schedule, &posterior, &mut watch, &mut keep)?;
-        } else {
-            let mut keep =
-                |theta: &[f64], step: &Step, start: Option<(&[f64], &[f64])>| record.add(theta, step, start);
-            let chain = Chain::new(posterior.clone(), sampler, start);
-            go(raised(chain, &posterior)?, schedule, &posterior, &mut watch, &mut keep)?;
-        }
-        runs.push(record);
+        let sampler = build(kind, (dimension, states), &options, seeds, draws)?;
+        // Newtonian Monte Carlo samples positive parameters itself.
+        let is_mapped = positive && kind != SamplerKind::Newtonian;
+        runs.push(record(&posterior, sampler, start, is_mapped, (burn_in, draws), &mut progress)?);
     }
-    let blocks = if vectorized { chains } else { 1 };
-    told(py, &SampleResult::new(runs, blocks), (draws, dimension, blocks))
+    to_dict(py, &SampleResult::new(runs, blocks), (draws, dimension, blocks))
+}
+
+/// Builds a sampler and checks that it makes enough draws of each of its chains.
+fn build(
+    kind: SamplerKind,
+    (dimension, states): (usize, usize),
+    options: &SamplerOptions,
+    seeds: SeedTree,
+    draws: usize,
+) -> PyResult<Box<dyn Sampler<f64>>> {
+    let sampler = kind.build::<f64>(dimension, states, options, seeds).map_err(value_error)?;
+    let in_turn = sampler.chains();
+    if draws / in_turn < 4 {
+        return Err(PyValueError::new_err(format!(
+            "{draws} draws of {kind}, which moves {in_turn} chains in turn: expected at least {}",
+            4 * in_turn
+        )));
+    }
+    Ok(sampler)
+}
+
+/// Runs a sampler from a start and records its draws; `is_mapped`: it samples the logarithms.
+fn record(
+    posterior: &Posterior<'_>,
+    sampler: Box<dyn Sampler<f64>>,
+    mut start: Vec<f64>,
+    is_mapped: bool,
+    schedule: (usize, usize),
+    progress: &mut Progress<'_>,
+) -> PyResult<RunRecord<f64>> {
+    let mut record = RunRecord::new(start.len(), schedule.1, sampler.chains());
+    if is_mapped {
+        start.iter_mut().for_each(|x| *x = x.ln());
+        let unmap = LogMapped::<(), f64>::new(());
+        let mut keep = |x: &[f64], step: &Step, start: Option<(&[f64], &[f64])>| {
+            let mut theta = x.to_vec();
+            unmap.unmap(&mut theta, posterior.dimension);
+            record.add(&theta, step, start);
+        };
+        let chain = Chain::new(LogMapped::new(posterior.clone()), sampler, start);
+        go(raised(chain, posterior)?, schedule, posterior, progress, &mut keep)?;
+    } else {
+        let mut keep =
+            |theta: &[f64], step: &Step, start: Option<(&[f64], &[f64])>| record.add(theta, step, start);
+        let chain = Chain::new(posterior.clone(), sampler, start);
+        go(raised(chain, posterior)?, schedule, posterior, progress, &mut keep)?;
+    }
+    Ok(record)
 }
 
 /// A result as arrays, by name.
-fn told<'py>(
+fn to_dict<'py>(
     py: Python<'py>,
     result: &SampleResult<f64>,
     (draws, dimension, blocks): (usize, usize, usize),
@@ -321,24 +338,24 @@ fn told<'py>(
             }
         }
     }
-    let told = PyDict::new(py);
-    told.set_item("draws", PyArray1::from_vec(py, all))?;
+    let dict = PyDict::new(py);
+    dict.set_item("draws", PyArray1::from_vec(py, all))?;
     let parameters = |value: fn(&alphamf::samplers::ParameterSummary) -> f64| {
         PyArray1::from_iter(py, result.parameters.iter().map(value))
     };
-    told.set_item("mean", parameters(|parameter| parameter.mean))?;
-    told.set_item("deviation", parameters(|parameter| parameter.deviation))?;
-    told.set_item("standard_error", parameters(|parameter| parameter.standard_error))?;
-    told.set_item("r_hat", parameters(|parameter| parameter.r_hat))?;
-    told.set_item("effective_size", parameters(|parameter| parameter.effective_size))?;
-    told.set_item("tail_effective_size", parameters(|parameter| parameter.tail_effective_size))?;
+    dict.set_item("mean", parameters(|parameter| parameter.mean))?;
+    dict.set_item("deviation", parameters(|parameter| parameter.deviation))?;
+    dict.set_item("standard_error", parameters(|parameter| parameter.standard_error))?;
+    dict.set_item("r_hat", parameters(|parameter| parameter.r_hat))?;
+    dict.set_item("effective_size", parameters(|parameter| parameter.effective_size))?;
+    dict.set_item("tail_effective_size", parameters(|parameter| parameter.tail_effective_size))?;
     let runs = &result.statistics;
-    told.set_item("acceptance", PyArray1::from_iter(py, runs.iter().map(|run| run.acceptance())))?;
-    told.set_item("divergences", PyArray1::from_iter(py, runs.iter().map(|run| run.divergences as i64)))?;
-    told.set_item("depth_limited", PyArray1::from_iter(py, runs.iter().map(|run| run.depth_limited as i64)))?;
-    told.set_item("energy_fraction", PyArray1::from_vec(py, result.energy_fractions()))?;
+    dict.set_item("acceptance", PyArray1::from_iter(py, runs.iter().map(|run| run.acceptance())))?;
+    dict.set_item("divergences", PyArray1::from_iter(py, runs.iter().map(|run| run.divergences as i64)))?;
+    dict.set_item("depth_limited", PyArray1::from_iter(py, runs.iter().map(|run| run.depth_limited as i64)))?;
+    dict.set_item("energy_fraction", PyArray1::from_vec(py, result.energy_fractions()))?;
     let warnings: Vec<String> = result.warnings().iter().map(ToString::to_string).collect();
-    told.set_item("warnings", warnings)?;
+    dict.set_item("warnings", warnings)?;
     let steps = |value: fn(&Step) -> f64| {
         PyArray1::from_iter(py, result.runs().flat_map(move |run| run.steps().iter().map(value)))
     };
@@ -349,8 +366,8 @@ fn told<'py>(
     statistics.set_item("n_steps", steps(|step| step.leapfrog_steps as f64))?;
     statistics.set_item("lp", steps(|step| step.energy.map_or(f64::NAN, |potential| -potential)))?;
     statistics.set_item("energy", steps(|step| step.hamiltonian.unwrap_or(f64::NAN)))?;
-    told.set_item("statistics", statistics)?;
-    Ok(told)
+    dict.set_item("statistics", statistics)?;
+    Ok(dict)
 }
 
 /// Determines whether the metric is diagonal.
@@ -373,22 +390,26 @@ fn raised<T>(outcome: Result<T, impl std::fmt::Display>, posterior: &Posterior<'
 }
 
 /// Checks for signals and reports progress.
-struct Watch<'py> {
+struct Progress<'py> {
     py: Python<'py>,
-    progress: Option<Bound<'py, PyAny>>,
-    asked: Instant,
+    callback: Option<Bound<'py, PyAny>>,
+    last_check: Instant,
     done: usize,
-    all: usize,
+    total: usize,
 }
 
-impl Watch<'_> {
+impl<'py> Progress<'py> {
+    fn new(py: Python<'py>, callback: Option<Bound<'py, PyAny>>, total: usize) -> Self {
+        Self { py, callback, last_check: Instant::now(), done: 0, total }
+    }
+
     fn step(&mut self) -> PyResult<()> {
         self.done += 1;
-        if self.asked.elapsed() >= INTERVAL || self.done == self.all {
-            self.asked = Instant::now();
+        if self.last_check.elapsed() >= INTERVAL || self.done == self.total {
+            self.last_check = Instant::now();
             self.py.check_signals()?;
-            if let Some(progress) = &self.progress {
-                progress.call1((self.done as f64 / self.all as f64,))?;
+            if let Some(callback) = &self.callback {
+                callback.call1((self.done as f64 / self.total as f64,))?;
             }
         }
         Ok(())
@@ -399,11 +420,11 @@ impl Watch<'_> {
 type Keep<'a> = dyn FnMut(&[f64], &Step, Option<(&[f64], &[f64])>) + 'a;
 
 /// Warms a chain up and passes its draws to `keep`.
-fn go<G: Target<f64>, S: alphamf::samplers::Sampler<f64>>(
+fn go<G: Target<f64>, S: Sampler<f64>>(
     mut chain: Chain<f64, G, S>,
     (burn_in, draws): (usize, usize),
     posterior: &Posterior<'_>,
-    watch: &mut Watch<'_>,
+    progress: &mut Progress<'_>,
     keep: &mut Keep<'_>,
 ) -> PyResult<()> {
     chain.warm_up(burn_in);
@@ -414,7 +435,7 @@ fn go<G: Target<f64>, S: alphamf::samplers::Sampler<f64>>(
         let mut taken = Step::default();
         chain.run(1, |draw| taken = draw.step);
         raised(Ok::<_, &str>(()), posterior)?;
-        watch.step()?;
+        progress.step()?;
         if step >= burn_in {
             keep(chain.state(), &taken, chain.start());
         }

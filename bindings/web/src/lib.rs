@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), deny(clippy::expect_used, clippy::panic, clippy::unwrap_used))]
 
 use alphamf::denoiser::{LiveControls, LiveSettings, Options, SessionOutput, SessionSettings};
+use alphamf::transform::{FrameGrid, Stft};
 use alphamf::{Denoiser, Dictionary, LiveDenoiser, Session};
 use js_sys::{Array, Float32Array, Float64Array, Function};
 use std::ops::ControlFlow;
@@ -64,7 +65,9 @@ impl WebDenoiser {
     ) -> Result<WebSession, JsError> {
         let settings = SessionSettings { residual: true, deviation, speech: track, ..self.session.clone() };
         let session = self.denoiser.session(sample_rate, channels, settings).map_err(error)?;
-        Ok(WebSession { session })
+        let window_seconds = self.denoiser.dictionary().header().window_seconds;
+        let grid = Stft::new(sample_rate, window_seconds).map_err(error)?.grid();
+        Ok(WebSession { session, grid })
     }
 
     /// Creates a causal denoiser; `controls` is JSON.
@@ -87,6 +90,7 @@ impl WebDenoiser {
 #[wasm_bindgen(js_name = NativeSession)]
 pub struct WebSession {
     session: Session,
+    grid: FrameGrid,
 }
 
 #[wasm_bindgen(js_class = NativeSession)]
@@ -125,6 +129,23 @@ impl WebSession {
     #[wasm_bindgen(js_name = takeGainStd)]
     pub fn take_gain_std(&mut self) -> Array {
         self.session.take_gain_std().iter().map(|values| Float32Array::from(values.as_slice())).collect()
+    }
+
+    /// Number of bins of a frame.
+    pub fn bins(&self) -> usize {
+        self.grid.bins
+    }
+
+    /// Distance between bins, Hz.
+    #[wasm_bindgen(js_name = binHertz)]
+    pub fn bin_hertz(&self) -> f64 {
+        self.grid.bin_hertz
+    }
+
+    /// Distance between frames, s.
+    #[wasm_bindgen(js_name = frameSeconds)]
+    pub fn frame_seconds(&self) -> f64 {
+        self.grid.frame_seconds
     }
 
     /// Where there is speech, since the last call; for all channels, or for each: its probability every 10 ms, and the sections

@@ -15,11 +15,24 @@ export async function checkPackage(tab) {
     const stream = denoiser.stream(16000);
     const parts = [stream.push(hum.subarray(0, 7000)), stream.push(hum.subarray(7000)), stream.finish()];
     const tracked = denoiser.denoise(hum, 16000, { track: true }).track;
+    const sampler = await Denoiser.create({ no_neural: true, iterations: 4, em_iterations: 2 });
+    const { values, ...grid } = sampler.denoise(hum, 22050, { deviation: true }).deviation;
+    const sampled = sampler.stream(22050, 1, { deviation: true });
+    const deviations = [() => sampled.push(hum), () => sampled.finish()].map((work) => (work(), sampled.takeGainStd().values[0]));
     const single = denoiser.denoise(hum, 16000, { noise: hum }).speech[0];
     return {
       lengths: [whole.speech.length, whole.residual.length, single.length],
       joined: parts.flatMap((part) => Array.from(part.speech[0])).length,
       samples: stream.stats.samples,
+      grid,
+      deviation: [
+        whole.deviation === undefined,
+        values.length,
+        values[0].length / grid.bins,
+        Math.max(...values[0]) > 0,
+        deviations.flatMap((part) => Array.from(part)).every((x, n) => x === values[0][n]),
+        deviations[0].length + deviations[1].length === values[0].length,
+      ],
       track: [whole.track === undefined, tracked.length, tracked[0].probability.length, Array.isArray(tracked[0].segments)],
       plain: (await denoise(hum, 16000, { quality: "fast" })).length,
       floor: (await settings({ floor_db: -20 })).gain.floor_db,
@@ -32,6 +45,9 @@ export async function checkPackage(tab) {
       ],
     };
   });
+  assert.deepEqual(found.grid, { bins: 707, bin_hertz: 22050 / 1412, frame_seconds: 353 / 22050 });
+  const frames = Math.ceil((16000 + 1412 - 353) / 353);
+  assert.deepEqual(found.deviation, [true, 1, frames, true, true, true]);
   assert.deepEqual(found.track, [true, 1, 100, true]);
   assert.deepEqual([found.lengths, found.joined, found.samples, found.plain, found.floor], [[2, 2, 16000], 16000, 16000, 16000, -20]);
   for (const [index, words] of ["1000 Hz", "colour", "Float32Array", "", "floor"].entries()) {

@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-#![deny(missing_docs, unsafe_op_in_unsafe_fn)]
+#![deny(missing_docs, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 #![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 #![cfg_attr(not(test), deny(clippy::expect_used, clippy::panic, clippy::unwrap_used))]
 
@@ -36,7 +36,7 @@ impl<const WIDTH: usize, const PORTS: usize> Instance<WIDTH, PORTS> {
     /// Connected ports must be readable.
     unsafe fn control(&self, index: usize, default: f32) -> f32 {
         let port = self.ports[2 * WIDTH + index];
-        // SAFETY: it is not null, so it was connected.
+        // SAFETY: it is not null, so it was connected; the caller promises that it is readable.
         if port.is_null() { default } else { unsafe { *port } }
     }
 
@@ -66,7 +66,7 @@ impl<const WIDTH: usize, const PORTS: usize> Instance<WIDTH, PORTS> {
         unsafe { self.apply_controls() };
         let latency = self.ports[2 * WIDTH + 4];
         if !latency.is_null() {
-            // SAFETY: it is not null, so it was connected.
+            // SAFETY: it is not null, so it was connected; the caller promises that it is valid.
             unsafe { *latency = self.plugin.latency() as f32 };
         }
         let (audio, _) = self.ports.split_at(2 * WIDTH);
@@ -74,27 +74,41 @@ impl<const WIDTH: usize, const PORTS: usize> Instance<WIDTH, PORTS> {
             return;
         }
         let (inputs, outputs) = audio.split_at(WIDTH);
-        self.plugin.run(0..count, &mut Ports { inputs, outputs });
+        self.plugin.run(0..count, &mut Ports { inputs, outputs, count });
     }
 }
 
-/// Audio ports, each valid for the samples of the run.
+/// Audio ports, each valid for `count` samples.
 struct Ports<'a> {
     inputs: &'a [*mut f32],
     outputs: &'a [*mut f32],
+    count: usize,
+}
+
+impl Ports<'_> {
+    /// Whether the ports have a range, of `length` samples.
+    fn have(&self, range: &Range<usize>, length: usize) -> bool {
+        range.start <= range.end && range.end <= self.count && range.len() == length
+    }
 }
 
 impl Buffers for Ports<'_> {
     fn take(&self, channel: usize, range: Range<usize>, samples: &mut [f32]) {
+        if !self.have(&range, samples.len()) {
+            return samples.fill(0.0);
+        }
         let port = self.inputs[channel];
-        // SAFETY: the port is valid for the whole run, and the plugin's samples are not the host's.
-        unsafe { ptr::copy_nonoverlapping(port.add(range.start), samples.as_mut_ptr(), range.len()) };
+        // SAFETY: the port is valid for the range, which is as long as `samples`, and those are not the host's memory.
+        unsafe { ptr::copy_nonoverlapping(port.add(range.start), samples.as_mut_ptr(), samples.len()) };
     }
 
     fn give(&mut self, channel: usize, range: Range<usize>, samples: &[f32]) {
+        if !self.have(&range, samples.len()) {
+            return;
+        }
         let port = self.outputs[channel];
-        // SAFETY: as above.
-        unsafe { ptr::copy_nonoverlapping(samples.as_ptr(), port.add(range.start), range.len()) };
+        // SAFETY: as in `take`.
+        unsafe { ptr::copy_nonoverlapping(samples.as_ptr(), port.add(range.start), samples.len()) };
     }
 }
 
@@ -327,6 +341,22 @@ mod tests {
         let mut channels = [signal(3)];
         assert_eq!(host(0, &mut channels, 512, [1.0, -45.0, 1.0, 1.0]), 768.0);
         assert!(channels[0][768..] == signal(3)[..24_000 - 768]);
+    }
+
+    #[test]
+    fn samples_outside_of_the_run_or_of_another_length_are_not_copied() {
+        let mut memory = [1.0_f32; 8];
+        let port = [memory.as_mut_ptr()];
+        let mut ports = Ports { inputs: &port, outputs: &port, count: 4 };
+        let mut samples = [2.0_f32; 8];
+        ports.take(0, 0..4, &mut samples[..2]);
+        assert_eq!(samples[..4], [0.0, 0.0, 2.0, 2.0]);
+        ports.take(0, 2..6, &mut samples[4..]);
+        assert_eq!(samples[4..], [0.0; 4]);
+        ports.give(0, 2..6, &samples[..4]);
+        ports.give(0, 0..4, &samples[..2]);
+        ports.give(0, 1..3, &samples[2..4]);
+        assert_eq!(memory, [1.0, 2.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
     }
 
     #[test]
