@@ -83,6 +83,7 @@ share() {
     "$program" completions fish >"$share/fish/vendor_completions.d/denoise.fish"
     cp README.md LICENSE-MIT LICENSE-APACHE "$share/doc/alphamf/"
     cp models/README.md "$share/doc/alphamf/MODELS.md"
+    cp models/ATTRIBUTION.md "$share/doc/alphamf/"
     third_parties "$target" >"$share/doc/alphamf/THIRD-PARTY.txt"
 }
 
