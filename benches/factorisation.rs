@@ -8,13 +8,13 @@ use rand::RngExt;
 
 const ALPHA_RANGE: (f64, f64) = (1.2, 1.9);
 
-struct Stretch {
+struct Section {
     mixture: Mixture<f32>,
     activations: Vec<f32>,
     power: Vec<f32>,
 }
 
-impl Stretch {
+impl Section {
     fn new(bins: usize, rank: usize, frames: usize, stream: &mut SeededRng) -> Self {
         let mut positive = |count: usize| -> Vec<f32> {
             (0..count).map(|_| stream.random_range(1e-3..1.0_f32).powi(3)).collect()
@@ -35,7 +35,7 @@ fn products(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("products");
     let mut stream = SeedTree::new(1).rng(0);
     for (bins, rank, frames) in [(513, 102, 250), (257, 102, 80), (513, 102, 32)] {
-        let Stretch { mixture, activations, power } = Stretch::new(bins, rank, frames, &mut stream);
+        let Section { mixture, activations, power } = Section::new(bins, rank, frames, &mut stream);
         let mut workspace = Workspace::default();
         group.throughput(Throughput::Elements((2 * bins * rank * frames) as u64));
         group.bench_function(format!("dispersions/{bins}x{rank}x{frames}"), |b| {
@@ -59,7 +59,7 @@ fn tile(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("tile");
     let mut stream = SeedTree::new(1).rng(0);
     let (bins, rank, frames) = (513, 102, 32);
-    let Stretch { mixture, activations, power } = Stretch::new(bins, rank, frames, &mut stream);
+    let Section { mixture, activations, power } = Section::new(bins, rank, frames, &mut stream);
     group.throughput(Throughput::Elements((bins * frames) as u64));
     let mut workspace = Workspace::default();
     let table = MarginalTable::new(ALPHA_RANGE.0, ALPHA_RANGE.1);

@@ -173,7 +173,8 @@ def main():
             subprocess.run([given.denoise, folder / source, "-o", folder / name, "-q", "--force", *options], check=True)
         scores = {}
         peers = () if given.alone else ("FastMNMF2", "AuxIVA")
-        for name in ("noisy", "one", "shared", "array", *peers):
+        # First what all others are compared with.
+        for name in ("one", "noisy", "shared", "array", *peers):
             rows = []
             for file, (kind, truth) in truths.items():
                 if name in peers:
@@ -183,10 +184,12 @@ def main():
                 truth = truth[: len(found)]
                 rows.append((si_sdr(truth, found), pesq(RATE, truth, found, "wb"), stoi(truth, found, RATE, extended=True)))
             scores[name] = np.array(rows)
-            mean, change = scores[name].mean(0), scores[name] - scores.get("one", scores[name])
-            error = change.std(0, ddof=1) / np.sqrt(len(change))
-            print(f"{count} microphones, {name}: {mean[0]:.2f} / {mean[1]:.2f} / {mean[2]:.3f}; to one:", end=" ", flush=True)
-            print(" ".join(f"{c:+.3f}±{e:.3f}" for c, e in zip(change.mean(0), error)), flush=True)
+            mean, change = scores[name].mean(0), scores[name] - scores["one"]
+            line = f"{count} microphones, {name}: {mean[0]:.2f} / {mean[1]:.2f} / {mean[2]:.3f}"
+            if name != "one":
+                error = change.std(0, ddof=1) / np.sqrt(len(change))
+                line += "; to one: " + " ".join(f"{c:+.3f}±{e:.3f}" for c, e in zip(change.mean(0), error))
+            print(line, flush=True)
         for kind in sorted({kind for kind, _ in truths.values()}):
             rows = [i for i, (of, _) in enumerate(truths.values()) if of == kind]
             print(f"{count} microphones, {kind}: array to one {(scores['array'] - scores['one'])[rows].mean(0).round(2)}")

@@ -45,13 +45,14 @@ def main():
     for index in range(given.first, given.first + given.mixtures):
         kind, truth, samples = arrays.mixture(MICROPHONES, index, voices, noises)
         random = np.random.default_rng(index)
-        clocks = [(0, 0)] + [(random.uniform(-SHIFT_SECONDS, SHIFT_SECONDS), random.uniform(-DRIFT_PPM, DRIFT_PPM)) for _ in range(3)]
+        clocks = [(0, 0)] + [(random.uniform(-SHIFT_SECONDS, SHIFT_SECONDS), random.uniform(-DRIFT_PPM, DRIFT_PPM)) for _ in range(MICROPHONES - 1)]
         takes = [recorded(channel, *clock) for channel, clock in zip(samples.T, clocks)]
         for n, take in enumerate(takes):
             sf.write(at(f"take-{n}"), take, RATE, "FLOAT")
         sf.write(at("one clock"), samples, RATE, "FLOAT")
         sf.write(at("as they are"), np.stack(takes, 1), RATE, "FLOAT")
-        subprocess.run([given.denoise, "join", "-q", "--force", *(at(f"take-{n}") for n in range(4)), "-o", at("joined")], check=True)
+        inputs = [at(f"take-{n}") for n in range(MICROPHONES)]
+        subprocess.run([given.denoise, "join", "-q", "--force", *inputs, "-o", at("joined")], check=True)
         # What all takes have, by the first channel.
         joined = sf.read(at("joined"))[0][:, 0]
         first = sf.read(at("take-0"))[0]

@@ -5,8 +5,9 @@
     python eval/reverberation.py denoise DATA OUT [--voices 6]
 
 DATA holds dev/speech16, dev/rir and dev/noise. Each voice, 10 s, in each of the measured rooms, with steady noise 20 dB below. Scores of
-the output against the voice with its room's first 50 ms: ESTOI, wide-band PESQ; without a reference, SRMR (torchmetrics). WPE has the
-taps (10, 20 or 40 frames of 8 ms, behind a delay of three) that serve it best in the mean of each room, and is denoised after it as well.
+the output against the voice with its room's first 50 ms: ESTOI, wide-band PESQ; without a reference, SRMR (torchmetrics). WPE runs with
+10, 20 and 40 taps (frames of 8 ms, behind a delay of three), each alone and with `denoise` after it; all are printed. Standard errors are
+over rooms, each the mean of its voices.
 """
 
 import argparse
@@ -85,14 +86,14 @@ def main():
             rows.append([scores(truth, samples) for samples in found])
         everything.append(rows)
         print(room.name.split("__")[0], *(f"{name}: {np.round(m, 3)}" for name, m in zip(names, np.mean(rows, 0))), sep="\n  ", flush=True)
-    everything = np.array(everything)
     np.save(given.out / "scores.npy", everything)
-    change = everything - everything[:, :, 1:2]
-    count = change.shape[0] * change.shape[1]
-    print("all, and change to denoise")
-    for n, name in enumerate(names):
-        error = change[:, :, n].reshape(count, 3).std(0, ddof=1) / np.sqrt(count)
-        print(f"  {name}: {everything[:, :, n].mean((0, 1)).round(3)}; {change[:, :, n].mean((0, 1)).round(3)} ± {error.round(3)}")
+    # Voices of one room are not independent.
+    of_rooms = np.mean(everything, 1)
+    change = of_rooms - of_rooms[:, 1:2]
+    errors = change.std(0, ddof=1) / np.sqrt(len(change))
+    print("all, and change to denoise ± standard error over rooms")
+    for name, score, difference, error in zip(names, of_rooms.mean(0), change.mean(0), errors):
+        print(f"  {name}: {score.round(3)}; {difference.round(3)} ± {error.round(3)}")
 
 
 if __name__ == "__main__":

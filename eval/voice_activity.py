@@ -17,6 +17,7 @@ the best of its modes.
 
 import argparse
 import csv
+import functools
 import json
 import os
 import subprocess
@@ -96,22 +97,22 @@ def webrtc_scores():
     return scores
 
 
-def track_scores(program, segments=False, known={}):
-    """The probabilities of `denoise --speech`, or whether there is a segment; `known` are the tracks so far."""
+@functools.cache
+def track_of(program, samples):
+    """What `denoise --speech` finds in a channel of 32-bit float samples, given as bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        recording, voice, track = (os.path.join(folder, name) for name in ("in.wav", "out.wav", "track.json"))
+        soundfile.write(recording, np.frombuffer(samples, np.float32), RATE, "FLOAT")
+        subprocess.run([program, recording, voice, "--speech", track, "-q", "--threads", "1"], check=True)
+        with open(track) as found:
+            return json.load(found)["channels"][0]
 
-    def track(noisy):
-        with tempfile.TemporaryDirectory() as folder:
-            recording, voice, track = (os.path.join(folder, name) for name in ("in.wav", "out.wav", "track.json"))
-            soundfile.write(recording, noisy, RATE, "FLOAT")
-            subprocess.run([program, recording, voice, "--speech", track, "-q", "--threads", "1"], check=True)
-            with open(track) as found:
-                return json.load(found)["channels"][0]
+
+def track_scores(program, segments=False):
+    """The probabilities of `denoise --speech`, or whether there is a segment."""
 
     def scores(noisy):
-        key = noisy.tobytes()
-        if key not in known:
-            known[key] = track(noisy)
-        channel = known[key]
+        channel = track_of(program, noisy.tobytes())
         probability = np.array(channel["probability"])
         if not segments:
             return probability

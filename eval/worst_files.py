@@ -32,7 +32,8 @@ def above_rumble(x, rate):
 def read(*paths):
     """Signals of the same rate, cut to the shortest, and the rate in Hz."""
     signals, rates = zip(*(soundfile.read(path) for path in paths))
-    assert len(set(rates)) == 1, f"{paths[0]}: rates differ: {rates}"
+    if len(set(rates)) > 1:
+        raise SystemExit(f"{paths[0]}: rates of the recording, the result and the clean file differ: {rates}")
     length = min(map(len, signals))
     return [x[:length] for x in signals], rates[0]
 

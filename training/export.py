@@ -105,7 +105,7 @@ def write(path, name, header, tensors, version="2"):
         f.write(struct.pack("<Q", len(text)) + text + b"".join(values.tobytes() for _, _, values in tensors))
 
 
-def listened(net, power, bands, is_live):
+def log_odds(net, power, bands, is_live):
     """The log odds on bands of all frames (frames x BANDS) that the program finds for these powers (frames x bins)."""
     if not is_live:
         return net(torch.from_numpy(features_of(power, bands))[None])[0]
@@ -164,7 +164,7 @@ def main():
             f.write("bins,frame,bin,log_odds\n")
             for bins, bands in ((BINS, BANDS), (HALF, HALF_BANDS)):
                 with torch.no_grad():
-                    odds = listened(net, power[:, :bins], bands, a.live).numpy() @ interpolation()
+                    odds = log_odds(net, power[:, :bins], bands, a.live).numpy() @ interpolation()
                 f.writelines(
                     f"{bins},{i},{j},{odds[i, j]:.4f}\n"
                     for i in (0, 1, 17, 30, 47)

@@ -11,7 +11,6 @@ same arguments give the same samples.
 
 import argparse
 import csv
-import glob
 import os
 import zlib
 
@@ -19,7 +18,8 @@ import numpy as np
 import soundfile as sf
 
 import voices
-from prepare import ENDINGS, highpass, read, trim
+from common import active_power
+from prepare import highpass, read, sound_files, trim
 
 RATE = 16000
 NOISES = ("event", "impulsive", "babble", "wind", "steady", "vehicle", "tonal")
@@ -33,14 +33,9 @@ KINDS = dict(
 )
 
 
-def active_power(x):
-    x = highpass(x, 75, RATE)
-    p = (x[: len(x) // 320 * 320].reshape(-1, 320) ** 2).mean(1)
-    return p[p > 1e-3 * p.max()].mean()
-
-
-def files_of(folder):
-    return sorted(f for f in glob.glob(os.path.join(folder, "*")) if f.endswith(ENDINGS))
+def power_above_75_hz(x):
+    """Mean power while the voice speaks."""
+    return active_power(highpass(x, 75, RATE), RATE)
 
 
 def sources(data):
@@ -51,7 +46,7 @@ def sources(data):
     by_kind = {}
     for kind, those in KINDS.items():
         by_kind[kind] = (None, [os.path.join(folder, name) for name, emotion in sorted(emotions.items()) if emotion in those])
-    plain = files_of(os.path.join(data, "dev", "speech16"))
+    plain = sound_files(os.path.join(data, "dev", "speech16"))
     high = lambda rng: (np.exp(rng.uniform(np.log(1.5), np.log(2.5))), rng.uniform(1.1, 1.3))
     by_kind["whispered"] = (lambda x, rng: voices.whispered(x, rng), plain)
     by_kind["raised"] = (lambda x, rng: voices.raised(x, *high(rng), decibels=rng.uniform(0, 4)), plain)
@@ -70,7 +65,7 @@ def main():
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--seconds", type=float, default=5.0)
     a = a.parse_args()
-    noises = {kind: [f for f in files_of(os.path.join(a.data, "dev", "noise")) if os.path.basename(f).startswith(kind)] for kind in NOISES}
+    noises = {kind: [f for f in sound_files(os.path.join(a.data, "dev", "noise")) if os.path.basename(f).startswith(kind)] for kind in NOISES}
     for side in ("clean", "noisy"):
         os.makedirs(os.path.join(a.out, side), exist_ok=True)
     n, rows = int(a.seconds * RATE), []
@@ -90,7 +85,7 @@ def main():
             z = np.tile(z, -(-n // len(z)) + 1)
             at = int(rng.integers(0, len(z) - n + 1))
             z = z[at : at + n]
-            z = z * np.sqrt(active_power(x) / max((highpass(z, 75, RATE) ** 2).mean(), 1e-20) / 10 ** (snr / 10))
+            z = z * np.sqrt(power_above_75_hz(x) / max((highpass(z, 75, RATE) ** 2).mean(), 1e-20) / 10 ** (snr / 10))
             y, name = x + z, f"{kind}__{i:02d}.wav"
             scale = 0.5 / max(np.abs(y).max(), np.abs(x).max())
             for side, values in (("clean", x), ("noisy", y)):

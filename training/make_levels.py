@@ -22,8 +22,9 @@ from pathlib import Path
 
 import numpy as np
 import soundfile
-import soxr
 from scipy.signal import fftconvolve
+
+from common import active_power, read_mono
 
 FOLDS = 5
 SNRS = (-5, 0, 5, 10, 15, 20, 25, 30)
@@ -47,8 +48,7 @@ def fold_of(name):
 
 
 def read(path, rate):
-    x, own = soundfile.read(path, dtype="float64", always_2d=True)
-    return soxr.resample(x.mean(1), own, rate, quality="VHQ") if own != rate else x.mean(1)
+    return read_mono(path, rate, "VHQ")
 
 
 def band(x, rate, low, high):
@@ -59,9 +59,7 @@ def band(x, rate, low, high):
 
 def spoken_power(x, rate):
     """Mean power above 75 Hz of the frames of 20 ms within 30 dB of the loudest."""
-    x, m = band(x, rate, 75, rate), rate // 50
-    power = (x[: len(x) // m * m].reshape(-1, m) ** 2).mean(1)
-    return power[power > 1e-3 * power.max()].mean()
+    return active_power(band(x, rate, 75, rate), rate)
 
 
 def part(x, samples, rng):

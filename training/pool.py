@@ -28,9 +28,9 @@ from torch.nn import functional as F
 import voices
 from export import write
 from losses import compressed_error
-from make_expressive import active_power, files_of
+from make_expressive import power_above_75_hz
 from network import BANDS, BINS, HOP, PAIR, RATE, WINDOW, edges, interpolation
-from prepare import highpass, read, speech_files, trim
+from prepare import highpass, read, sound_files, speech_files, trim
 
 # --- mixtures -----------------------------------------------------------------------------------------------------------
 
@@ -63,7 +63,7 @@ def sources(data):
 
 def noises(data):
     """Files, and how often each is drawn."""
-    files = files_of(Path(data) / "noise_train") + files_of(Path(data) / "noise_more")
+    files = sound_files(Path(data) / "noise_train") + sound_files(Path(data) / "noise_more")
     kinds = [Path(f).name.split("__")[0] for f in files]
     counts = {kind: kinds.count(kind) for kind in kinds}
     weight = [next((w for key, w in LIKE_VOICES.items() if key in kind), 2) / counts[kind] ** 0.5 for kind in kinds]
@@ -96,7 +96,7 @@ def voice_track(kind, files, n, rng):
 
 def mix(out, data, count, seed):
     kinds, (files, weights) = sources(data), noises(data)
-    rooms = files_of(Path(data) / "rir_train")
+    rooms = sound_files(Path(data) / "rir_train")
     for side in ("clean", "noisy"):
         (Path(out) / side).mkdir(parents=True, exist_ok=True)
     rows = []
@@ -121,7 +121,7 @@ def mix(out, data, count, seed):
                 x, z = through(x, peak), through(z, peak)
             snr = rng.uniform(*SNR)
             if names:
-                power = active_power(x)
+                power = power_above_75_hz(x)
             else:
                 power, snr = (z**2).mean(), 0.0
             z = z * np.sqrt(power / max((highpass(z, 75, RATE) ** 2).mean(), 1e-20) / 10 ** (snr / 10))

@@ -141,7 +141,8 @@ def readable(files, rate):
     for label, f in files:
         try:
             x = read(f, rate)
-        except Exception as e:
+        # A damaged header may claim more samples than fit.
+        except (sf.LibsndfileError, MemoryError) as e:
             print("left out:", f, e)
             continue
         yield (label, f, x), resampled(x, rate, same_sound.RATE)

@@ -19,25 +19,18 @@ import tempfile
 
 import numpy as np
 import soundfile
-import soxr
-from scipy.optimize import minimize
 
-RATE, SECONDS = 16_000, 10.0
+from common import RATE, is_speech, logistic_regression, read_mono
+
+SECONDS = 10.0
 SNR_DB = (-5, 20)
 PAUSE_SECONDS = (0.2, 2.0)
 SOFTER_DB = (0, -15)
 NOISE_DB = (-45, -12)
-SPEECH_DB, SMOOTHED_SECONDS = -40, 0.05
 # As in speech_track.rs.
 HOP_SECONDS = 0.016
 FRACTION_REACH, POWER_REACH, LOOK_AHEAD = 2, 1, 125
 LOUDEST_SECONDS, MIN_LEVEL, MIN_LOUDEST = 5.0, -9.0, 1e-7
-
-
-def read(path):
-    samples, rate = soundfile.read(path, dtype="float64", always_2d=True)
-    samples = samples.mean(1)
-    return soxr.resample(samples, rate, RATE) if rate != RATE else samples
 
 
 def cut(samples, length, rng):
@@ -60,18 +53,14 @@ def voice(files, length, rng):
     part = files[rng.integers(len(files))]
     parts = [np.zeros(int(rng.uniform(*PAUSE_SECONDS) * RATE))]
     while sum(map(len, parts)) < length:
-        clip = read(part[rng.integers(len(part))])[: int(rng.uniform(1, 6) * RATE)]
+        clip = read_mono(part[rng.integers(len(part))], RATE)[: int(rng.uniform(1, 6) * RATE)]
         parts += [clip * 0.05 / max(np.sqrt(np.mean(clip**2)), 1e-6), np.zeros(int(rng.uniform(*PAUSE_SECONDS) * RATE))]
     return np.concatenate(parts)[:length]
 
 
 def truth(clean, frames):
     """Whether each frame holds speech, about its centre."""
-    reach = int(SMOOTHED_SECONDS * RATE) // 2
-    total = np.concatenate([[0], np.cumsum(clean**2)])
-    at = (HOP_SECONDS * RATE * (np.arange(frames) - 1)).astype(int)
-    level = total[np.clip(at + reach, 0, len(clean))] - total[np.clip(at - reach, 0, len(clean))]
-    return level > level.max() * 10 ** (SPEECH_DB / 10)
+    return is_speech(clean, (HOP_SECONDS * RATE * (np.arange(frames) - 1)).astype(int))
 
 
 def logged(program, samples):
@@ -100,17 +89,6 @@ def inputs(fraction, power, change_db=0):
     return np.stack([smoothed(fraction, FRACTION_REACH), np.clip(level - ahead, MIN_LEVEL, 0)], 1)
 
 
-def fitted(x, y, weights):
-    """Bias and weights."""
-
-    def loss(parameters):
-        z = x @ parameters[1:] + parameters[0]
-        slope = weights * (1 / (1 + np.exp(-z)) - y)
-        return (weights * (np.logaddexp(0, z) - y * z)).sum(), np.concatenate([[slope.sum()], slope @ x])
-
-    return minimize(loss, np.zeros(x.shape[1] + 1), jac=True, method="L-BFGS-B").x
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
@@ -125,7 +103,7 @@ def main():
     noises = sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith((".opus", ".flac")))
     files, mixtures, alone = voices(a.data), [], []
     for _ in range(a.mixtures):
-        clean, noise = voice(files, length, rng), cut(read(noises[rng.integers(len(noises))]), length, rng)
+        clean, noise = voice(files, length, rng), cut(read_mono(noises[rng.integers(len(noises))], RATE), length, rng)
         level = np.sqrt(np.mean(clean[np.abs(clean) > 0] ** 2) / max(np.mean(noise**2), 1e-12))
         noisy = clean + noise * level * 10 ** (-rng.uniform(*SNR_DB) / 20)
         scale = 0.5 / np.abs(noisy).max()
@@ -133,7 +111,7 @@ def main():
         mixtures.append((frames, truth(clean, frames.shape[1])))
     for number in range(a.noises):
         # A quarter of it white.
-        noise = cut(read(noises[rng.integers(len(noises))]), length, rng) if number % 4 else rng.standard_normal(length)
+        noise = cut(read_mono(noises[rng.integers(len(noises))], RATE), length, rng) if number % 4 else rng.standard_normal(length)
         noise *= 10 ** (rng.uniform(*NOISE_DB) / 20) / max(np.sqrt(np.mean(noise**2)), 1e-9)
         alone.append(logged(a.program, noise))
     if a.save:
@@ -142,7 +120,7 @@ def main():
     y = np.concatenate([found for _, found in mixtures for _ in SOFTER_DB])
     quiet = np.concatenate([inputs(*frames) for frames in alone])
     weights = np.where(y, 2 / y.sum(), 1 / (~y).sum())
-    bias, fraction, level = fitted(
+    bias, fraction, level = logistic_regression(
         np.concatenate([x, quiet]),
         np.concatenate([y, np.zeros(len(quiet))]),
         np.concatenate([weights, np.full(len(quiet), 1 / len(quiet))]) * 1e4,

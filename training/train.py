@@ -192,6 +192,7 @@ def learn(rank, a):
     budget = run.spent + end_of(a) - start
     per_step = a.processes * a.batch * a.seconds
     sums, last = torch.zeros(6, device=run.device), run.step + a.steps if a.steps else float("inf")
+    reported = run.step
     reduced = lambda: torch.autocast(run.device.type, torch.bfloat16) if a.bf16 else contextlib.nullcontext()
 
     def net(seen):
@@ -218,14 +219,16 @@ def learn(rank, a):
         run.seen += per_step
         sums += torch.stack(terms).detach()
         if rank == 0 and (run.step % REPORT_EVERY == 0 or run.step == last):
-            means, pace = (sums / REPORT_EVERY).tolist(), per_step * REPORT_EVERY / (time.time() - since)
+            # Fewer than REPORT_EVERY at the end, and after a start in between.
+            steps = run.step - reported
+            means, pace = (sums / steps).tolist(), per_step * steps / (time.time() - since)
             print(
                 f"step {run.step} ({float(progress):.0%}) losses {means[0]:.4f} {means[1]:.4f} SNR {means[2]:.2f} dB "
                 f"ESTOI {means[3]:.4f} PESQ {means[4]:.3f} DNSMOS {means[5]:.3f} gradient {float(norm):.2f} seen {run.seen / 3600:.2f} h, {pace:.1f} s/s",
                 flush=True,
             )
             sums.zero_()
-            since = time.time()
+            reported, since = run.step, time.time()
         if rank == 0 and time.time() > saved + SAVE_SECONDS:
             run.save(a.checkpoint, spent())
             saved = time.time()

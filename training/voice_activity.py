@@ -11,16 +11,15 @@ import argparse
 
 import numpy as np
 import torch
-from scipy.optimize import minimize
 from scipy.signal import lfilter
 
 import live
+from common import is_speech, logistic_regression
 from mixing import Mixer
 from network import BANDS, HALF, RATE, WINDOW, interpolation
 from restore import read
 
 SECONDS, BATCH = 8.0, 12
-SPEECH_DB, SMOOTHED_SECONDS = -40, 0.05
 # The samples of a frame and of its smoothing are on average so old when it ends.
 AGE_SECONDS = 0.05
 SOFTER_DB = (0, -15)
@@ -69,23 +68,7 @@ def inputs(odds, power, half, change_db=0):
 
 def truth(voice, frames):
     """Whether each frame holds speech."""
-    reach = int(SMOOTHED_SECONDS * RATE) // 2
-    total = np.concatenate([[0], np.cumsum(np.square(voice, dtype=np.float64))])
-    at = WINDOW + live.FRAME_HOP * np.arange(frames) - int(AGE_SECONDS * RATE)
-    level = total[np.clip(at + reach, 0, len(voice))] - total[np.clip(at - reach, 0, len(voice))]
-    return level > level.max() * 10 ** (SPEECH_DB / 10)
-
-
-def fitted(x, y, weights):
-    """Bias and weights."""
-
-    def loss(parameters):
-        z = x @ parameters[1:] + parameters[0]
-        slope = weights * (1 / (1 + np.exp(-z)) - y)
-        value = (weights * (np.logaddexp(0, z) - y * z)).sum()
-        return value, np.concatenate([[slope.sum()], slope @ x])
-
-    return minimize(loss, np.zeros(x.shape[1] + 1), jac=True, method="L-BFGS-B").x
+    return is_speech(voice, WINDOW + live.FRAME_HOP * np.arange(frames) - int(AGE_SECONDS * RATE))
 
 
 def main():
@@ -116,7 +99,7 @@ def main():
     x, y = np.concatenate(mixtures + noises), np.concatenate(labels + [np.zeros(sum(map(len, noises)), bool)])
     alone = np.arange(len(y)) >= sum(map(len, mixtures))
     parts = (y, 0.5), (~y & ~alone, 0.25), (alone, 0.25)
-    bias, fraction, level = fitted(x, y, sum(share * part / part.sum() for part, share in parts))
+    bias, fraction, level = logistic_regression(x, y, sum(share * part / part.sum() for part, share in parts))
     print(f"const BIAS: f32 = {bias:.3f};")
     print(f"const FRACTION_WEIGHT: f32 = {fraction:.3f};")
     print(f"const LEVEL_WEIGHT: f32 = {level:.3f};")

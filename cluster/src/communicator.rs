@@ -27,6 +27,17 @@ impl Mpi {
     pub fn abort(&self, code: u8) -> ! {
         self.world.abort(i32::from(code))
     }
+
+    /// Number of bytes for MPI, which takes at most 2 GiB - 1. More of them terminate all processes: there is no way to
+    /// return an error, and the others wait for the message.
+    #[expect(clippy::print_stderr, reason = "the process ends here")]
+    fn count(&self, bytes: usize) -> i32 {
+        i32::try_from(bytes).unwrap_or_else(|_| {
+            let rank = self.world.rank();
+            eprintln!("process {rank}: MPI message of {bytes} bytes: expected at most {}", i32::MAX);
+            self.abort(1)
+        })
+    }
 }
 
 impl Communicator for Mpi {
@@ -44,7 +55,10 @@ impl Communicator for Mpi {
             // Non-blocking: two processes that both wait for the other to receive would deadlock.
             let sending: Vec<_> = outgoing
                 .iter()
-                .map(|(to, message)| process(*to).immediate_send(scope, &message[..]))
+                .map(|(to, message)| {
+                    self.count(message.len());
+                    process(*to).immediate_send(scope, &message[..])
+                })
                 .collect();
             let received = sources.iter().map(|&from| process(from).receive_vec::<u8>().0).collect();
             for request in sending {
@@ -58,7 +72,9 @@ impl Communicator for Mpi {
         // Never empty: Open MPI takes the address of an empty slice for MPI_IN_PLACE.
         let own = [own, &[0_u8][..]].concat();
         let mut lengths = vec![0_i32; self.world.size() as usize];
-        self.world.all_gather_into(&(own.len() as i32), &mut lengths[..]);
+        self.world.all_gather_into(&self.count(own.len()), &mut lengths[..]);
+        let total = lengths.iter().map(|&length| length as usize).sum();
+        self.count(total);
         let starts: Vec<i32> = lengths
             .iter()
             .scan(0, |end, length| {
@@ -67,7 +83,7 @@ impl Communicator for Mpi {
                 Some(start)
             })
             .collect();
-        let mut all = vec![0_u8; lengths.iter().map(|&length| length as usize).sum()];
+        let mut all = vec![0_u8; total];
         self.world.all_gather_varcount_into(
             &own[..],
             &mut PartitionMut::new(&mut all[..], &lengths[..], &starts[..]),
@@ -89,6 +105,7 @@ impl Post for Mpi {
     fn send(&mut self, to: usize, message: &[u8]) {
         // Never empty, as in `all_gather`.
         let message = [message, &[0_u8][..]].concat();
+        self.count(message.len());
         self.world.process_at_rank(to as i32).send(&message[..]);
     }
 

@@ -1,10 +1,9 @@
 //! Work sharing: each part is done once, by an idle process. Threads stand in for processes, so that this runs without MPI.
 
 use std::ops::ControlFlow;
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
-use std::time::Duration;
 
 use alphamf_cluster::{Post, share_out};
 
@@ -37,73 +36,97 @@ impl Post for Local {
     }
 }
 
-/// Process of each part, and the reports to the first process.
+/// Progress of a distribution.
 #[derive(Debug, Default)]
 struct Log {
-    done: Vec<(usize, usize)>,
-    told: Vec<(usize, Vec<u8>)>,
+    /// Parts that were started, and their processes.
+    started: Vec<(usize, usize)>,
+    /// Reports to the first process.
+    reports: Vec<(usize, Vec<u8>)>,
 }
 
-/// One process takes `slow` ms for a part, the others 2 ms; part `last` stops the distribution.
-fn shared(ranks: usize, parts: usize, slow: (usize, u64), last: usize) -> Log {
-    let log = Mutex::new(Log::default());
+/// Each part waits until `is_ready` of the log, itself and its process; the report of part `last` stops the distribution.
+fn shared(
+    ranks: usize,
+    parts: usize,
+    last: Option<usize>,
+    is_ready: impl Fn(&Log, usize, usize) -> bool + Copy + Send + 'static,
+) -> Log {
+    let log = Arc::new((Mutex::new(Log::default()), Condvar::new()));
+    let change = |log: &(Mutex<Log>, Condvar), change: &mut dyn FnMut(&mut Log)| {
+        change(&mut log.0.lock().unwrap());
+        log.1.notify_all();
+    };
     thread::scope(|scope| {
         for mut local in Local::group(ranks) {
             let log = &log;
             scope.spawn(move || {
                 let rank = local.rank;
-                let pause = Duration::from_millis(if rank == slow.0 { slow.1 } else { 2 });
                 let mut begin = |part: usize| {
-                    log.lock().unwrap().done.push((part, rank));
+                    change(log, &mut |log| log.started.push((part, rank)));
+                    let log = Arc::clone(log);
                     thread::spawn(move || {
-                        thread::sleep(pause);
+                        let guard = log.0.lock().unwrap();
+                        drop(log.1.wait_while(guard, |log| !is_ready(log, part, rank)).unwrap());
                         format!("{part} by {rank}").into_bytes()
                     })
                 };
-                let mut told = |part: usize, report: &[u8]| {
+                let mut on_report = |part: usize, report: &[u8]| {
                     assert_eq!(rank, 0);
-                    log.lock().unwrap().told.push((part, report.to_vec()));
-                    if part == last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                    change(log, &mut |log| log.reports.push((part, report.to_vec())));
+                    if Some(part) == last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                 };
-                share_out(&mut local, parts, &mut begin, &mut told);
+                share_out(&mut local, parts, &mut begin, &mut on_report);
             });
         }
     });
-    let mut log = log.into_inner().unwrap();
-    log.done.sort_unstable();
-    log.told.sort_unstable();
+    let mut log = std::mem::take(&mut *log.0.lock().unwrap());
+    log.started.sort_unstable();
+    log.reports.sort_unstable();
     log
 }
 
 #[test]
-fn every_part_is_done_once_and_told_of() {
+fn every_part_is_done_and_reported_once() {
     for ranks in 1..=4 {
         for parts in [0, 1, 3, 40] {
-            let Log { done, told } = shared(ranks, parts, (0, 2), usize::MAX);
+            let Log { started, reports } = shared(ranks, parts, None, |_, _, _| true);
             assert!(
-                done.iter().map(|(part, _)| *part).eq(0..parts),
-                "{ranks} ranks, {parts} parts: {done:?}"
+                started.iter().map(|(part, _)| *part).eq(0..parts),
+                "{ranks} ranks, {parts} parts: {started:?}"
             );
-            let expected = done.iter().map(|(part, rank)| (*part, format!("{part} by {rank}").into_bytes()));
-            assert!(told.into_iter().eq(expected));
+            let expected =
+                started.iter().map(|(part, rank)| (*part, format!("{part} by {rank}").into_bytes()));
+            assert!(reports.into_iter().eq(expected));
         }
     }
 }
 
 #[test]
-fn a_slow_rank_is_given_less() {
+fn a_slow_process_is_given_less() {
+    const PARTS: usize = 60;
     // The first process distributes parts while it works.
     for slow in 0..3 {
-        let Log { done, .. } = shared(3, 60, (slow, 300), usize::MAX);
-        let parts = done.iter().filter(|(_, rank)| *rank == slow).count();
-        // A third of them would take it six seconds.
-        assert!((1..10).contains(&parts) && done.len() == 60, "rank {slow}: {parts} of {}", done.len());
+        let is_ready = move |log: &Log, _, rank| {
+            if rank == slow {
+                // Its first part takes as long as all parts of the others.
+                log.started.len() == PARTS
+            } else {
+                log.started.iter().any(|&(_, rank)| rank == slow)
+            }
+        };
+        let Log { started, .. } = shared(3, PARTS, None, is_ready);
+        let parts = started.iter().filter(|(_, rank)| *rank == slow).count();
+        assert_eq!((parts, started.len()), (1, PARTS), "process {slow}");
     }
 }
 
 #[test]
-fn nothing_is_handed_out_when_there_is_no_hope() {
-    let Log { done, told } = shared(2, 1_000, (0, 2), 5);
-    assert!(done.len() < 30, "{}", done.len());
-    assert_eq!(done.len(), told.len());
+fn nothing_is_handed_out_after_a_stop() {
+    const LAST: usize = 5;
+    let is_ready = |log: &Log, part, _| part <= LAST || log.reports.iter().any(|&(part, _)| part == LAST);
+    let Log { started, reports } = shared(2, 1_000, Some(LAST), is_ready);
+    // The other process may have one part more.
+    assert!((LAST + 1..=LAST + 2).contains(&started.len()), "{}", started.len());
+    assert_eq!(started.len(), reports.len());
 }

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+import soundfile as sf
 import torch
 from safetensors.numpy import load_file, safe_open
 
@@ -17,6 +18,7 @@ import losses
 import loudness
 import network
 import restore
+import train
 from conftest import TRAINING
 from mixing import Mixer
 from network import BANDS, BINS, HALF_BANDS, features_of
@@ -33,6 +35,29 @@ def checkpoint(prepared, tmp_path_factory):
     words = [prepared, path, "--minutes", "60", "--steps", "10", "--batch", "2", "--seconds", "1.5"]
     learn(0, arguments(words))
     return path
+
+
+def test_damaged_recordings_are_left_out_and_other_errors_are_not(tmp_path, monkeypatch, capsys):
+    import prepare
+
+    whole, cut, text, large = (str(tmp_path / name) for name in ("a.flac", "b.flac", "c.wav", "d.flac"))
+    sf.write(whole, np.random.default_rng(0).standard_normal(16000) * 0.1, 16000)
+    with open(whole, "rb") as f:
+        data = bytearray(f.read())
+    with open(cut, "wb") as f:
+        f.write(data[: len(data) // 2])
+    with open(text, "w") as f:
+        f.write("not a recording")
+    # A header that claims 2^36 samples.
+    data[21:26] = [data[21] | 15, 255, 255, 255, 255]
+    with open(large, "wb") as f:
+        f.write(data)
+    files = [("a", f) for f in (cut, text, large, whole)]
+    assert [f for (_, f, _), _ in prepare.readable(files, 16000)] == [whole]
+    assert capsys.readouterr().out.count("left out: ") == 3
+    monkeypatch.setattr(prepare, "read", lambda *_: [][0])
+    with pytest.raises(IndexError):
+        list(prepare.readable(files, 16000))
 
 
 def test_nothing_of_the_development_sets_is_prepared(tmp_path):
@@ -61,6 +86,21 @@ def test_ten_steps_change_the_weights_and_can_be_gone_on_from(prepared, checkpoi
     assert new.step == 10
     assert not torch.allclose(new.net.state_dict()["first.weight"], before, atol=1e-4)
     assert os.path.getsize(checkpoint) <= CHECKPOINT_BYTES
+
+
+def test_reports_are_means_over_the_steps_since_the_last_one(prepared, tmp_path, monkeypatch, capsys):
+    def constant(net, *_):
+        zero = 0 * net(torch.zeros(1, 3, 2, BANDS)).mean()
+        return [zero + k for k in range(1, 7)]
+
+    monkeypatch.setattr(train, "losses", constant)
+    monkeypatch.setattr(train, "REPORT_EVERY", 4)
+    words = [prepared, str(tmp_path / "checkpoint.pt"), "--minutes", "60", "--batch", "2", "--seconds", "1.5"]
+    for steps in ("6", "3"):
+        learn(0, arguments([*words, "--steps", steps]))
+    reports = [line for line in capsys.readouterr().out.splitlines() if line.startswith("step ")]
+    assert [line.split()[1] for line in reports] == ["4", "6", "8", "9"]
+    assert all("losses 1.0000 2.0000 SNR 3.00 dB ESTOI 4.0000 PESQ 5.000 DNSMOS 6.000" in line for line in reports), reports
 
 
 def test_steps_on_the_same_batch_lower_the_loss(prepared):

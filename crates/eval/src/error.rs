@@ -56,6 +56,16 @@ pub enum EvaluationError {
         /// The other.
         second: PathBuf,
     },
+    /// The denoised audio of two pairs has one path.
+    #[error("{first} and {second} would both be saved as {}: rename one of them", path.display())]
+    SameOutput {
+        /// Name of one pair.
+        first: String,
+        /// Name of the other.
+        second: String,
+        /// The path.
+        path: PathBuf,
+    },
     /// A manifest is invalid.
     #[error("{}, line {line}: {reason}", path.display())]
     Manifest {

@@ -54,6 +54,36 @@ fn content(pair: &Pair) -> io::Result<String> {
     Ok(checksum(sums.as_bytes()))
 }
 
+fn invalid(path: &Path, line: usize, reason: String) -> EvaluationError {
+    EvaluationError::Journal { path: path.to_owned(), line, reason }
+}
+
+/// Opens a file or creates it, locks it, and reads it.
+fn read_locked(path: &Path) -> Result<(File, Vec<u8>), EvaluationError> {
+    let io = || EvaluationError::io(path);
+    let mut file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io())?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(invalid(path, 1, "in use by another run".into())),
+        Err(TryLockError::Error(error)) => return Err(io()(error)),
+    }
+    // A device may be endless.
+    if !file.metadata().map_err(io())?.is_file() {
+        return Err(invalid(path, 1, "not a regular file".into()));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(io())?;
+    Ok((file, bytes))
+}
+
+/// Whether bytes without an end of line are the beginning of a result, which an interruption leaves.
+fn is_torn(line: &[u8]) -> bool {
+    // A number torn behind its sign or point is a syntax error at the end of the line.
+    let ends = |error: serde_json::Error| error.is_eof() || error.column() >= line.len();
+    serde_json::from_slice::<IgnoredAny>(line).map_or_else(ends, |_| true)
+}
+
 impl Journal {
     /// Opens the journal at `path`, or starts one, for a run with this provenance.
     ///
@@ -63,21 +93,8 @@ impl Journal {
     /// provenance (the message names what differs).
     pub fn open(path: &Path, provenance: &Provenance) -> Result<Self, EvaluationError> {
         let io = || EvaluationError::io(path);
-        let wrong =
-            |line: usize, reason: String| EvaluationError::Journal { path: path.to_owned(), line, reason };
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io())?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(wrong(1, "in use by another run".into())),
-            Err(TryLockError::Error(error)) => return Err(io()(error)),
-        }
-        // A device may be endless.
-        if !file.metadata().map_err(io())?.is_file() {
-            return Err(wrong(1, "not a regular file".into()));
-        }
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(io())?;
+        let wrong = |line: usize, reason: String| invalid(path, line, reason);
+        let (mut file, bytes) = read_locked(path)?;
         let header = JournalHeader { journal: VERSION, provenance };
         let first = serde_json::to_vec(&header).map_err(|error| io()(error.into()))?;
 
@@ -89,15 +106,8 @@ impl Journal {
             let damaged =
                 |error: &dyn std::fmt::Display| wrong(number, format!("not a line of a journal: {error}"));
             if last && line.last() != Some(&b'\n') {
-                // An interruption leaves the beginning of one line. A first line without its end may belong to another
-                // kind of file.
-                let torn = if number == 1 {
-                    first.starts_with(line)
-                } else {
-                    // A number torn behind its sign or point is a syntax error at the end of the line.
-                    let ends = |error: serde_json::Error| error.is_eof() || error.column() >= line.len();
-                    serde_json::from_slice::<IgnoredAny>(line).map_or_else(ends, |_| true)
-                };
+                // A first line without its end may belong to another kind of file.
+                let torn = if number == 1 { first.starts_with(line) } else { is_torn(line) };
                 if torn {
                     break;
                 }

@@ -136,13 +136,8 @@ pub(super) fn pair_lists(
 /// empty cell, a recording listed twice, or no line at all.
 pub fn read_manifest(path: &Path) -> Result<Pairing, EvaluationError> {
     let folder = path.parent().unwrap_or(Path::new(""));
-    let wrong = |line: u64, reason: String| EvaluationError::Manifest { path: path.to_owned(), line, reason };
-    let text = String::from_utf8(read_text(path)?).map_err(|error| {
-        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        wrong(1 + before.iter().filter(|&&byte| byte == b'\n').count() as u64, "not UTF-8 text".into())
-    })?;
-    // The CSV reader would count `\r\n` as two lines.
-    let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
+    let wrong = |line: u64, reason: String| invalid_manifest(path, line, reason);
+    let text = manifest_text(path)?;
     let csv_error = |error: csv::Error| {
         let line = error.position().map_or(1, csv::Position::line);
         wrong(
@@ -199,6 +194,21 @@ pub fn read_manifest(path: &Path) -> Result<Pairing, EvaluationError> {
         return Err(wrong(2, "no pairs: expected at least one line below the header".into()));
     }
     Ok(Pairing { pairs: pairs.into_values().collect(), unpaired: Vec::new() })
+}
+
+fn invalid_manifest(path: &Path, line: u64, reason: String) -> EvaluationError {
+    EvaluationError::Manifest { path: path.to_owned(), line, reason }
+}
+
+/// The text of a manifest, without a byte order mark and with `\n` at the end of lines.
+fn manifest_text(path: &Path) -> Result<String, EvaluationError> {
+    let text = String::from_utf8(read_text(path)?).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        invalid_manifest(path, line, "not UTF-8 text".into())
+    })?;
+    // The CSV reader would count `\r\n` as two lines.
+    Ok(text.trim_start_matches('\u{feff}').replace("\r\n", "\n"))
 }
 
 /// The audio files in and below a folder, by their path below it without extension.

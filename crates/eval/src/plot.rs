@@ -147,6 +147,9 @@ impl RecordingPlot {
     }
 
     /// Adds input and output samples of every channel; the output may lag behind the input.
+    ///
+    /// # Panics
+    /// If the channels of `before`, or those of `after`, differ in length, or some of them are missing.
     pub fn push(&mut self, before: &[Vec<f32>], after: &[Vec<f32>]) {
         self.before.push(&slices(before));
         for (waiting, samples) in self.waiting.iter_mut().zip(before) {

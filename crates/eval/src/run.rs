@@ -1,5 +1,6 @@
 //! Denoising and scoring every file of a corpus.
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::fs;
 use std::ops::ControlFlow;
@@ -82,6 +83,19 @@ impl Options {
         let name: PathBuf = Path::new(&pair.name).components().filter(below).collect();
         Some(self.save.as_ref()?.join(name.with_extension("wav")))
     }
+
+    /// Checks that no two pairs have one path for their denoised audio.
+    fn check_saved(&self, pairs: &[Pair]) -> Result<(), EvaluationError> {
+        let mut names = HashMap::new();
+        for pair in pairs {
+            let Some(path) = self.saved(pair) else { return Ok(()) };
+            if let Some(first) = names.insert(path.clone(), &pair.name) {
+                let (first, second) = (first.clone(), pair.name.clone());
+                return Err(EvaluationError::SameOutput { first, second, path });
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Denoises and scores all pairs, in parallel, and returns results and failures in their order.
@@ -92,8 +106,8 @@ impl Options {
 /// may stop the run. Results do not depend on the number of threads if those of `denoise` do not.
 ///
 /// # Errors
-/// If the journal cannot be written or belongs to other audio, or `finished` stops the run. Any other error of a file is
-/// returned as its [`Failure`].
+/// If the journal cannot be written or belongs to other audio, two pairs would be saved as one file, or `finished` stops
+/// the run. Any other error of a file, such as denoised audio that would overwrite it, is returned as its [`Failure`].
 pub fn evaluate<D, P>(
     pairs: &[Pair],
     options: &Options,
@@ -105,6 +119,7 @@ where
     D: Fn(&Signal, &mut Observer) -> Result<Signal, Box<dyn Error + Send + Sync>> + Sync,
     P: Fn(Result<&FileResult, &Failure>) -> ControlFlow<()> + Sync,
 {
+    options.check_saved(pairs)?;
     let outcomes = pairs
         .par_iter()
         .with_max_len(1)
@@ -136,74 +151,38 @@ where
     Ok((results, failures))
 }
 
-fn evaluate_pair<D>(
-    pair: &Pair,
-    options: &Options,
-    denoise: &D,
-) -> Result<FileResult, Box<dyn Error + Send + Sync>>
+type FileError = Box<dyn Error + Send + Sync>;
+
+fn evaluate_pair<D>(pair: &Pair, options: &Options, denoise: &D) -> Result<FileResult, FileError>
 where
-    D: Fn(&Signal, &mut Observer) -> Result<Signal, Box<dyn Error + Send + Sync>>,
+    D: Fn(&Signal, &mut Observer) -> Result<Signal, FileError>,
 {
-    let mut losses = Vec::new();
-    let mut read = |path: &Path| -> Result<Signal, Box<dyn Error + Send + Sync>> {
-        let (signal, lost) = audio::read_with_losses(path)?;
-        if lost.any() {
-            let line = format!("{}: {lost}", path.display());
-            if options.strict {
-                return Err(line.into());
-            }
-            losses.push(line);
-        }
-        Ok(signal)
-    };
-    let clean = read(&pair.clean)?;
-    let in_file = |path: &Path| {
-        let path = path.display().to_string();
-        move |error| format!("{path}: {error}")
-    };
+    let mut files = Files { options, losses: Vec::new() };
+    let clean = files.read(&pair.clean)?;
     let noisy = match &pair.noisy {
-        Some(path) => Some((path, read(path)?)),
+        Some(path) => Some((path, files.read(path)?)),
         None => None,
     };
-    let input = noisy
-        .as_ref()
-        .map(|(path, noisy)| score(&clean, noisy, options.high_pass_hz).map_err(in_file(path)))
-        .transpose()?;
-    let mut trace = Vec::new();
-    let (estimate, output, processing_seconds) = match (&pair.enhanced, &noisy) {
+    let input = noisy.as_ref().map(|(path, noisy)| files.score(&clean, noisy, path)).transpose()?;
+    let (estimate, output, denoising) = match (&pair.enhanced, &noisy) {
         (Some(path), _) => {
-            let enhanced = read(path)?;
-            let output = score(&clean, &enhanced, options.high_pass_hz).map_err(in_file(path))?;
+            let enhanced = files.read(path)?;
+            let output = files.score(&clean, &enhanced, path)?;
             (enhanced, output, None)
         }
         (None, Some((path, noisy))) => {
-            let start = Instant::now();
-            let mut scoring = Duration::ZERO;
-            let denoised = denoise(noisy, &mut |iteration, estimate| {
-                let shown = Instant::now();
-                // Errors are reported by the score of the final estimate.
-                let sdr = score(&clean, estimate, options.high_pass_hz).ok().and_then(|s| s.get(Metric::Sdr));
-                let seconds = (shown - start - scoring).as_secs_f64();
-                trace.extend(sdr.map(|sdr| TracePoint { iteration, seconds, sdr }));
-                scoring += shown.elapsed();
-            })?;
-            let seconds = (start.elapsed() - scoring).as_secs_f64();
+            let (denoised, denoising) = denoise_timed(&clean, noisy, options, denoise)?;
             let output = score(&clean, &denoised, options.high_pass_hz)
                 .map_err(|error| format!("{}, denoised: {error}", path.display()))?;
-            (denoised, output, Some(seconds))
+            (denoised, output, Some(denoising))
         }
         (None, None) => return Err("neither a noisy nor an enhanced file".into()),
     };
     if let Some(path) = options.saved(pair) {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(EvaluationError::io(folder))?;
-        }
-        if let Some((noisy, _)) = &noisy {
-            audio::check_distinct(noisy, &path)?;
-        }
-        audio::check_distinct(&pair.clean, &path)?;
-        audio::write(&path, &estimate)?;
+        save(&estimate, pair, &path)?;
     }
+    let (processing_seconds, trace) =
+        denoising.map_or((None, Vec::new()), |(seconds, trace)| (Some(seconds), trace));
     Ok(FileResult {
         name: pair.name.clone(),
         condition: pair.condition.clone(),
@@ -211,7 +190,68 @@ where
         processing_seconds,
         input,
         output,
-        losses,
+        losses: files.losses,
         trace,
     })
+}
+
+/// Reads and scores the files of a pair.
+struct Files<'a> {
+    options: &'a Options,
+    /// [`FileResult::losses`] so far.
+    losses: Vec<String>,
+}
+
+impl Files<'_> {
+    fn read(&mut self, path: &Path) -> Result<Signal, FileError> {
+        let (signal, lost) = audio::read_with_losses(path)?;
+        if lost.any() {
+            let line = format!("{}: {lost}", path.display());
+            if self.options.strict {
+                return Err(line.into());
+            }
+            self.losses.push(line);
+        }
+        Ok(signal)
+    }
+
+    /// Scores the signal of the file at `path`.
+    fn score(&self, clean: &Signal, signal: &Signal, path: &Path) -> Result<Scores, FileError> {
+        score(clean, signal, self.options.high_pass_hz)
+            .map_err(|error| format!("{}: {error}", path.display()).into())
+    }
+}
+
+/// Denoises, and returns the estimate, the time in seconds without the scoring of intermediate estimates, and their scores.
+fn denoise_timed<D>(
+    clean: &Signal,
+    noisy: &Signal,
+    options: &Options,
+    denoise: &D,
+) -> Result<(Signal, (f64, Vec<TracePoint>)), FileError>
+where
+    D: Fn(&Signal, &mut Observer) -> Result<Signal, FileError>,
+{
+    let (mut trace, mut scoring, start) = (Vec::new(), Duration::ZERO, Instant::now());
+    let denoised = denoise(noisy, &mut |iteration, estimate| {
+        let shown = Instant::now();
+        // Errors are reported by the score of the final estimate.
+        let sdr = score(clean, estimate, options.high_pass_hz).ok().and_then(|s| s.get(Metric::Sdr));
+        let seconds = (shown - start - scoring).as_secs_f64();
+        trace.extend(sdr.map(|sdr| TracePoint { iteration, seconds, sdr }));
+        scoring += shown.elapsed();
+    })?;
+    Ok((denoised, ((start.elapsed() - scoring).as_secs_f64(), trace)))
+}
+
+/// Writes the denoised audio of a pair, but over none of its files.
+fn save(estimate: &Signal, pair: &Pair, path: &Path) -> Result<(), FileError> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(EvaluationError::io(folder))?;
+    }
+    for input in [pair.noisy.as_ref(), pair.enhanced.as_ref(), Some(&pair.clean)].into_iter().flatten() {
+        audio::check_distinct(input, path)?;
+    }
+    audio::write(path, estimate)?;
+    Ok(())
 }

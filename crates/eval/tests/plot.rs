@@ -150,3 +150,21 @@ fn charts_hold_their_titles_units_and_names() {
         }
     }
 }
+
+#[test]
+fn charts_leave_out_what_is_not_finite() {
+    let unlike = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+    let bar = |value, error| Bar { label: "babble".to_owned(), value, error };
+    let point = |x, y| Point { name: "a".to_owned(), x, y };
+    for bad in unlike {
+        let lists = [vec![bar(-1.5, 0.2)], vec![bar(bad, 0.1), bar(-1.5, 0.2), bar(1.0, bad)]];
+        let [good, mixed] = lists.map(|list| bars("By noise", "dB", &list).unwrap());
+        assert_eq!(good, mixed);
+        let lists = [vec![point(1.0, 4.0)], vec![point(1.0, bad), point(1.0, 4.0), point(bad, 1.0)]];
+        let [good, mixed] = lists.map(|list| scatter("Gain", ["in", "out"], &list).unwrap());
+        assert_eq!(good, mixed);
+        let lists = [vec![1.0, 2.0], vec![1.0, bad, 2.0]];
+        let [good, mixed] = lists.map(|list| histogram("Gains", ["dB", "files"], &list).unwrap());
+        assert_eq!(good, mixed);
+    }
+}

@@ -147,11 +147,12 @@ pub fn curves(title: &str, [x_title, y_title]: [&str; 2], curves: &[Curve]) -> R
     })
 }
 
-/// Points on axes with equal scales, with the diagonal of no change.
+/// Points on axes with equal scales, with the diagonal of no change. Points that are not finite are left out.
 ///
 /// # Errors
 /// [`PlotError`]; none is known for any points.
 pub fn scatter(title: &str, [x_title, y_title]: [&str; 2], points: &[Point]) -> Result<String, PlotError> {
+    let points: Vec<_> = points.iter().filter(|point| point.x.is_finite() && point.y.is_finite()).collect();
     let axis = Axis::over(points.iter().flat_map(|point| [point.x, point.y]));
     let frame = Frame::new(axis, axis, 420.0);
     svg((WIDTH, 420.0), [title, ""], false, |canvas| {
@@ -180,12 +181,13 @@ pub fn scatter(title: &str, [x_title, y_title]: [&str; 2], points: &[Point]) -> 
     })
 }
 
-/// Horizontal bars from zero, with their intervals.
+/// Horizontal bars from zero, with their intervals. Bars whose value or error is not finite are left out.
 ///
 /// # Errors
 /// [`PlotError`]; none is known for any bars.
 pub fn bars(title: &str, x_title: &str, bars: &[Bar]) -> Result<String, PlotError> {
     const ROW: f64 = 24.0;
+    let bars: Vec<_> = bars.iter().filter(|bar| bar.value.is_finite() && bar.error.is_finite()).collect();
     let axis = Axis::over(bars.iter().flat_map(|b| [b.value - b.error, b.value + b.error]).chain([0.0]));
     let area = Area { left: 150.0, top: 30.0, width: WIDTH - 150.0 - 62.0, height: ROW * bars.len() as f64 };
     let height = area.bottom() + 46.0;
@@ -216,11 +218,12 @@ pub fn bars(title: &str, x_title: &str, bars: &[Bar]) -> Result<String, PlotErro
     })
 }
 
-/// Histogram with 8 to 24 intervals of equal width.
+/// Histogram with 8 to 24 intervals of equal width. Values that are not finite are left out.
 ///
 /// # Errors
 /// [`PlotError`]; none is known for any values.
 pub fn histogram(title: &str, [x_title, y_title]: [&str; 2], values: &[f64]) -> Result<String, PlotError> {
+    let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     let axis = Axis::over(values.iter().copied());
     // Sturges' rule asks for fewer than shows the shape of skewed scores.
     let bins = ((2.0 * (values.len() as f64).cbrt()).ceil() as usize).clamp(8, 24);

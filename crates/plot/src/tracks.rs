@@ -25,7 +25,10 @@ impl Envelope {
         Self { merged: 16, samples: 0, columns: Vec::new() }
     }
 
-    /// Appends the next samples of every channel, of one length.
+    /// Appends the next samples of every channel.
+    ///
+    /// # Panics
+    /// If a channel is shorter than the first.
     pub fn push(&mut self, channels: &[&[f32]]) {
         let length = channels.first().map_or(0, |channel| channel.len());
         let mut start = 0;

@@ -7,6 +7,7 @@ use num_complex::Complex;
 
 use super::resample::resample;
 use super::{MetricError, Sample, check, energy};
+use alphamf::signal::SAMPLE_RATE_RANGE;
 
 /// Sample rate of the analysis in Hz.
 const RATE: u32 = 10_000;
@@ -73,8 +74,8 @@ pub fn estoi<R: Sample, E: Sample>(
 /// implementation has tiny random numbers in that place.
 ///
 /// # Errors
-/// [`MetricError`] for unlike lengths, non-finite samples, a silent reference, a sample rate of
-/// zero, or fewer than 30 frames (about 0.4 s) that are not silent.
+/// [`MetricError`] for unlike lengths, non-finite samples, a silent reference, a sample rate outside
+/// [`SAMPLE_RATE_RANGE`], or fewer than 30 frames (about 0.4 s) that are not silent.
 pub fn intelligibility<R: Sample, E: Sample>(
     reference: &[R],
     estimate: &[E],
@@ -82,8 +83,12 @@ pub fn intelligibility<R: Sample, E: Sample>(
 ) -> Result<Intelligibility, MetricError> {
     let (reference, estimate) = (&*R::widen(reference), &*E::widen(estimate));
     check(reference, estimate)?;
-    if sample_rate == 0 {
-        return Err(MetricError::SampleRate { metric: "STOI", rate: 0, expected: "a positive rate" });
+    if !SAMPLE_RATE_RANGE.contains(&sample_rate) {
+        return Err(MetricError::SampleRate {
+            metric: "STOI",
+            rate: sample_rate,
+            expected: "8000 to 192000 Hz",
+        });
     }
     let window = hann();
     let (reference, estimate) = without_silence(

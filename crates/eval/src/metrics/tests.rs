@@ -309,7 +309,10 @@ fn short_signals_are_refused_where_frames_are_needed() {
     let sound = noise(2000, 9);
     assert!(matches!(stoi(&sound, &sound, 8000), Err(MetricError::TooShort { metric: "STOI", .. })));
     assert!(matches!(stoi(&sound[..1], &sound[..1], 8000), Err(MetricError::TooShort { .. })));
-    assert!(matches!(stoi(&sound, &sound, 0), Err(MetricError::SampleRate { rate: 0, .. })));
+    for outside in [0, 7_999, 192_001, u32::MAX] {
+        let found = stoi(&sound, &sound, outside);
+        assert!(matches!(found, Err(MetricError::SampleRate { rate, .. }) if rate == outside), "{found:?}");
+    }
     for (length, rate) in [(239, 8000), (1, 8000), (2000, 0), (2000, 30)] {
         let found = segmental_snr(&sound[..length], &sound[..length], rate);
         assert!(matches!(found, Err(MetricError::TooShort { .. })), "{length} samples at {rate} Hz");

@@ -35,6 +35,45 @@ fn bad_files_are_reported_and_stop_nothing() {
 }
 
 #[test]
+fn denoised_audio_overwrites_no_file_of_its_pair() {
+    let (folder, pairing) = corpus();
+    let data = folder.path();
+    let run = |pair: Pair| {
+        let options = Options { save: Some(data.to_owned()), ..Options::default() };
+        let (_, failures) = evaluate(&[pair], &options, None, smooth, |_| ControlFlow::Continue(())).unwrap();
+        failures
+    };
+    let enhanced = put(data, "enhanced/sp01.wav", &sound(0.1));
+    let pair = Pair { enhanced: Some(enhanced.clone()), ..pairing.pairs[0].clone() };
+    for input in [&pair.clean, pair.noisy.as_ref().unwrap(), &enhanced] {
+        let before = fs::read(input).unwrap();
+        let name = input.strip_prefix(data).unwrap().display().to_string();
+        let failures = run(Pair { name, ..pair.clone() });
+        assert!(failures[0].reason.contains(&input.display().to_string()), "{failures:?}");
+        assert_eq!(fs::read(input).unwrap(), before);
+    }
+    assert_eq!(run(Pair { name: "other.wav".into(), ..pair }), []);
+}
+
+#[test]
+fn pairs_that_would_be_saved_as_one_file_are_refused_at_once() {
+    let (folder, pairing) = corpus();
+    for (name, other) in [("a.wav", "a.flac"), ("a.wav", "../a.wav"), ("b/a.wav", "/b/./a.wav")] {
+        let pairs = [name, other].map(|name| Pair { name: name.into(), ..pairing.pairs[0].clone() });
+        let save = folder.path().join("saved");
+        let run = |save| {
+            let options = Options { save, ..Options::default() };
+            evaluate(&pairs, &options, None, smooth, |_| ControlFlow::Continue(()))
+        };
+        let error = run(Some(save.clone())).unwrap_err();
+        let EvaluationError::SameOutput { first, second, path } = error else { panic!("{error}") };
+        assert_eq!((first.as_str(), second.as_str()), (name, other));
+        assert!(path.starts_with(&save) && !path.exists());
+        assert_eq!(run(None).unwrap().0.len(), 2);
+    }
+}
+
+#[test]
 fn lengths_up_to_a_tenth_of_a_second_apart_are_cut() {
     let clean = sound(0.0);
     let cut = |length: usize| clean.with_channels(vec![sound(0.1).channels()[0][..length].to_vec()]).unwrap();
