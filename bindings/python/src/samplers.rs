@@ -255,7 +255,7 @@ pub fn sample<'py>(
         }),
         minibatch,
         metric: preconditioner.map(str::parse::<MetricShape>).transpose().map_err(value_error)?,
-        pairs: Some(Pairs::States),
+        pairs: (kind == SamplerKind::Hamcmc).then_some(Pairs::States),
         metropolis,
         target_acceptance,
         ..SamplerOptions::default()

@@ -123,7 +123,7 @@ impl Method {
         Ok(match self {
             Self::Sgld => Box::new(Sgld::new(dimension, 1, gradient, streams)?),
             Self::Sghmc => {
-                let settings = SghmcSettings { gradient, friction: 5.0, ..SghmcSettings::default() };
+                let settings = SghmcSettings { gradient, friction: 5.0 };
                 Box::new(Sghmc::new(dimension, 1, settings, streams)?)
             }
             Self::Sgrld => Box::new(Sgrld::new(dimension, 1, gradient, streams)?),

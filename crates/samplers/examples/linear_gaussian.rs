@@ -1,13 +1,16 @@
 //! The linear Gaussian model of `hamcmc-2016` section 4.1 and its Figures 1 and 2: the error of the posterior
 //! mean against iterations and time, in 2, 10 and 100 dimensions, with gradients on one percent of the data.
 
+#[path = "shared/curvature.rs"]
+mod curvature;
 mod shared;
 
 use std::time::Instant;
 
 use alphamf_samplers::random::SeedTree;
-use alphamf_samplers::targets::{Gaussian, LinearGaussian};
+use alphamf_samplers::targets::LinearGaussian;
 use alphamf_samplers::*;
+use curvature::largest_curvature;
 use shared::{Outcome, Report, plot, row};
 
 const STEPS: usize = 20 << 10;
@@ -89,17 +92,6 @@ fn errors(model: &LinearGaussian, sampler: &mut dyn Sampler<f64>, steps: usize) 
         }
     }
     found
-}
-
-fn largest_curvature(gaussian: &Gaussian) -> f64 {
-    let n = gaussian.mean().len();
-    let (mut v, mut norm) = (vec![1.0; n], 1.0);
-    for _ in 0..50 {
-        let w: Vec<f64> = (0..n).map(|i| (0..n).map(|j| gaussian.precision(i, j) * v[j]).sum()).collect();
-        norm = w.iter().map(|w| w * w).sum::<f64>().sqrt();
-        v = w.iter().map(|w| w / norm).collect();
-    }
-    norm
 }
 
 fn main() -> Outcome {

@@ -157,8 +157,7 @@ fn main() -> Outcome {
             None => synthetic(dimension, terms, 7),
         };
         let dimension = regressors.len() / labels.len();
-        let target =
-            LogisticRegression::new(regressors, labels, &vec![100.0; dimension]).ok_or("sizes do not fit")?;
+        let target = LogisticRegression::new(regressors, labels, &vec![100.0; dimension])?;
         let mut cells = vec![name.to_owned(), dimension.to_string()];
         for ((method, ..), total) in methods.iter().zip(&mut totals) {
             let found = mixing(*method, &target, dimension)?;

@@ -56,8 +56,7 @@ fn main() -> Outcome {
     let (regressors, labels) = read_mnist(&folder, "train")?;
     let (test, truth) = read_mnist(&folder, "test")?;
     let dimension = 28 * 28 + 1;
-    let mut target =
-        LogisticRegression::new(regressors, labels, &vec![1.0; dimension]).ok_or("sizes do not fit")?;
+    let mut target = LogisticRegression::new(regressors, labels, &vec![1.0; dimension])?;
     let hmc = HmcSettings { step_size: 0.003, leaps: 5, ..HmcSettings::default() };
     let streams = SeedTree::new(1);
     let bfgs = HmcBfgsSettings { hmc, ensemble: 5, initial_scale: InitialScale::Pairs(1e-5) };

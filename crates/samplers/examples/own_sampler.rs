@@ -17,8 +17,7 @@ impl Recipe for Turning {
 
 fn run(name: &str, recipe: impl Recipe) -> Result<(), SamplerError> {
     // Variances 1 and 1/16.
-    let target = Gaussian::new(vec![0.0; 2], vec![1.0, 0.0, 0.0, 16.0])
-        .unwrap_or_else(|| Gaussian::equicorrelated(2, 1.0, 0.0));
+    let target = Gaussian::new(vec![0.0; 2], vec![1.0, 0.0, 0.0, 16.0])?;
     let settings = GradientSettings { step_size: StepSize::Constant(0.005), ..GradientSettings::default() };
     let sampler = RecipeSampler::new(2, recipe, settings, SeedTree::new(1))?;
     let mut chain = Chain::new(target, sampler, vec![0.0; 2])?;

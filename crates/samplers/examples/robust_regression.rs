@@ -43,7 +43,7 @@ fn main() -> Outcome {
     }
     let split = terms * SLOPES;
     let target = RobustRegression::new(&regressors[..split], observations[..terms].to_vec(), SLOPES);
-    let mut target = target.ok_or("sizes do not fit")?;
+    let mut target = target?;
     let dimension = SLOPES + 3;
     let mut start = vec![0.0; dimension];
     (start[0], start[1]) = (10.0, 10.0);

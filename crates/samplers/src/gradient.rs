@@ -18,7 +18,7 @@ pub struct GradientSettings {
     /// Largest move of a coordinate by the drift in one step; infinite by default. Noise is not limited. A limit that rarely
     /// binds helps from a bad start; one that binds often biases the draws.
     pub drift_limit: f64,
-    /// Scale of the injected noise's variance: 1 samples, 0 descends.
+    /// Temperature: draws follow `exp(-U / temperature)`. 1 samples, 0 descends.
     pub temperature: f64,
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::gradient::check;
 use super::*;
 use crate::random::SeedTree;
 
@@ -41,28 +42,30 @@ pub enum SamplerKind {
     Newtonian,
 }
 
-/// Settings common to most samplers; `None` keeps the sampler's own default.
+/// Settings common to most samplers; `None` keeps the sampler's own default. `step_size`, `minibatch` and `drift_limit` are
+/// without effect on samplers that have none; any other setting that a sampler does not have is an error.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SamplerOptions {
     /// The step size; accept-reject samplers start their adaptation from its first value.
     pub step_size: Option<StepSize>,
     /// Number of data terms in each gradient; accept-reject samplers always use all.
     pub minibatch: Option<usize>,
-    /// Fold every draw into the positive orthant. Accept-reject samplers ignore this: give them a
-    /// [`Mirrored`] target.
+    /// Fold every draw into the positive orthant, in the target's own coordinates: without a `metric`. Not for samplers with an
+    /// acceptance test and `sgrhmc`: give them a [`Mirrored`] target.
     pub mirror: bool,
     /// The largest drift per coordinate and step of a gradient sampler.
     pub drift_limit: Option<f64>,
     /// Shape of the metric that a [warm-up](Sampler::warm_up) estimates. `None` is [`MetricShape::Diagonal`], but
-    /// [`MetricShape::None`] for samplers without an acceptance test that are given a step size, and for those that have
-    /// a metric of the target's or none to adapt (`sgrld`, `sgrhmc`, `nmc`).
+    /// [`MetricShape::None`] for samplers without an acceptance test that are given a step size or mirror, and for those that have
+    /// a metric of the target's or none to adapt (`sgrld`, `sgrhmc`, `nmc`), which allow no other.
     pub metric: Option<MetricShape>,
-    /// The pairs of HAMCMC; [`Pairs::Moves`], as published, unless given.
+    /// The pairs of HAMCMC: [`Pairs::Moves`], as published, unless given; [`Pairs::States`] with `metropolis`, which allows no
+    /// other.
     pub pairs: Option<Pairs>,
-    /// Test the moves of HAMCMC ([`Hamcmc::with_metropolis`]); its pairs are then those of states.
+    /// Test the moves of HAMCMC ([`Hamcmc::with_metropolis`]).
     pub metropolis: bool,
     /// The mean acceptance probability that samplers with a test adapt their step to, in (0, 1); their own default if
-    /// `None`: 0.8 for Hamiltonian samplers, 0.574 for `mh-bfgs` and HAMCMC with a test.
+    /// `None`: 0.8 for Hamiltonian samplers, 0.574 for `mh-bfgs` and HAMCMC with a test and without a given step.
     pub target_acceptance: Option<f64>,
 }
 
@@ -119,7 +122,7 @@ impl SamplerKind {
     /// Builds the sampler for `blocks` independent blocks of `dimension` unknowns.
     ///
     /// # Errors
-    /// If an option is out of range.
+    /// If an option is out of range, or the sampler does not have it.
     pub fn build<T: Real>(
         self,
         dimension: usize,
@@ -127,6 +130,7 @@ impl SamplerKind {
         options: &SamplerOptions,
         streams: SeedTree,
     ) -> Result<Box<dyn Sampler<T>>, SamplerError> {
+        self.check(options)?;
         let gradient = options.gradient(GradientSettings::default());
         let step_size = options.step_size.map(|step_size| step_size.at(1));
         let hmc = HmcSettings::default();
@@ -182,6 +186,27 @@ impl SamplerKind {
         })
     }
 
+    /// Refuses options that the sampler does not have.
+    fn check(self, options: &SamplerOptions) -> Result<(), SamplerError> {
+        let off =
+            |name, on: bool, has: bool| check(name, f64::from(on), "0 (off) with this sampler", has || !on);
+        let is_hamcmc = self == Self::Hamcmc;
+        // A given step of HAMCMC is not adapted.
+        let adapts = is_hamcmc && options.metropolis && options.step_size.is_none();
+        let aims = self.has_test() && self != Self::Newtonian || adapts;
+        let metric = options.metric.is_some_and(|metric| metric != MetricShape::None);
+        off("mirroring", options.mirror, !self.has_test() && self != Self::Sgrhmc)?;
+        off("metric of the warm-up", metric, self.has_warm_up())?;
+        off("pairs", options.pairs.is_some(), is_hamcmc)?;
+        off("metropolis", options.metropolis, is_hamcmc)?;
+        off("target acceptance", options.target_acceptance.is_some(), aims)
+    }
+
+    /// Whether a warm-up may adapt a metric and the step.
+    fn has_warm_up(self) -> bool {
+        !matches!(self, Self::Sgrld | Self::Sgrhmc | Self::Newtonian)
+    }
+
     /// Whether the sampler tests its moves, and adapts its step to the acceptance.
     fn has_test(self) -> bool {
         matches!(self, Self::Hmc | Self::MhBfgs | Self::HmcBfgs | Self::Qnhmc | Self::Nuts | Self::Newtonian)
@@ -189,11 +214,11 @@ impl SamplerKind {
 
     /// The settings of the sampler's warm-up, if it has one.
     fn warm_up_settings(self, options: &SamplerOptions) -> Option<WarmUpSettings> {
-        if matches!(self, Self::Sgrld | Self::Sgrhmc | Self::Newtonian) {
+        if !self.has_warm_up() {
             return None;
         }
         // Folding draws at zero needs coordinates in which zero is where it was.
-        let is_given = options.mirror || options.step_size.is_some() && !self.has_test();
+        let is_given = !self.has_test() && (options.mirror || options.step_size.is_some());
         let metric =
             options.metric.unwrap_or(if is_given { MetricShape::None } else { MetricShape::Diagonal });
         Some(WarmUpSettings { metric, adapt_step: !is_given, ..WarmUpSettings::default() })
@@ -212,20 +237,19 @@ fn hamcmc<T: Real>(
     streams: SeedTree,
 ) -> Result<Hamcmc<T>, SamplerError> {
     let settings = HamcmcSettings { gradient, ..HamcmcSettings::default() };
-    let pairs = if options.metropolis { Pairs::States } else { options.pairs.unwrap_or_default() };
+    let default = if options.metropolis { Pairs::States } else { Pairs::default() };
+    let pairs = options.pairs.unwrap_or(default);
     // States make one pair less of the same memory.
     let memory = settings.memory + usize::from(pairs == Pairs::States);
     let sampler = Hamcmc::new(dimension, blocks, HamcmcSettings { memory, ..settings }, streams)?
         .with_pairs(pairs)?
         .with_curvature_bounds(MIN_CURVATURE, f64::INFINITY)?;
     let sampler = if options.metropolis { sampler.with_metropolis()? } else { sampler };
-    let acceptance = options.target_acceptance.filter(|_| options.metropolis);
-    match options.step_size {
-        Some(_) => Ok(sampler),
-        None => {
-            sampler.with_step_adaptation(acceptance.unwrap_or(ACCEPTANCE[usize::from(options.metropolis)]))
-        }
+    if options.step_size.is_some() || options.mirror {
+        return Ok(sampler);
     }
+    let acceptance = options.target_acceptance.unwrap_or(ACCEPTANCE[usize::from(options.metropolis)]);
+    sampler.with_step_adaptation(acceptance)
 }
 
 impl fmt::Display for SamplerKind {

@@ -101,7 +101,11 @@ impl<T: Real> InverseHessian<T> {
     }
 
     /// Updates by one pair; returns false and does nothing if its curvature is not positive or memory is full.
+    ///
+    /// # Panics
+    /// If `s` or `y` has another length than the dimension.
     pub fn push(&mut self, s: &[T], y: &[T]) -> bool {
+        assert!([s.len(), y.len()] == [self.dimension; 2], "lengths of a pair");
         if self.pairs == self.capacity || !Self::is_usable(s, y) {
             return false;
         }
@@ -137,7 +141,8 @@ impl<T: Real> InverseHessian<T> {
         &of[pair * self.dimension..][..self.dimension]
     }
 
-    /// `v <- S v` with `S S^T = H`: a standard normal `v` becomes a draw from `N(0, H)`.
+    /// `v <- S v` with `S S^T = H`: a standard normal `v` becomes a draw from `N(0, H)`. `v`, as that of the other products, has
+    /// as many numbers as the dimension.
     pub fn multiply_root(&self, v: &mut [T]) {
         let root = self.scale.sqrt();
         v.iter_mut().for_each(|v| *v *= root);

@@ -65,8 +65,8 @@
 //!
 //! [`Mirrored`] and [`LogMapped`] turn a target on the positive orthant into one on the whole space, for any sampler;
 //! [`Scaled`] measures parameters in units. All three offer what the inner target does. Gradient samplers can
-//! also fold each draw ([`GradientSettings::mirror`]), which is exact for diagonal dynamics only; [`Newtonian`] needs
-//! neither, and moves bounded and discrete parameters, too.
+//! also fold each draw ([`GradientSettings::mirror`]), which is exact for diagonal dynamics only and allows no metric of the
+//! warm-up; [`Newtonian`] needs neither, and moves bounded and discrete parameters, too.
 //!
 //! # Features
 //!

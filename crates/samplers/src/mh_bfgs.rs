@@ -17,7 +17,7 @@
 use rand::RngExt;
 
 use super::ensemble::Ensemble;
-use super::gradient::{check, check_shape};
+use super::gradient::{DIVERGENCE, check, check_shape};
 use super::lbfgs::InverseHessian;
 use super::vector::{dot, for_blocks, is_sound_for_test};
 use super::{DualAveraging, InitialScale, Real, Sampler, SamplerError, Step, Target};
@@ -94,7 +94,7 @@ impl<T: Real> MhBfgs<T> {
         let walker = |block: usize| Walker {
             stream: noise.rng(block as u64),
             inverse: InverseHessian::new(dimension, ensemble - 2),
-            averaging: DualAveraging::new(scale, target_acceptance),
+            averaging: DualAveraging::start(scale, target_acceptance),
             base_scale: scale,
             scale,
             z: zeros.clone(),
@@ -160,7 +160,7 @@ impl<T: Real> Sampler<T> for MhBfgs<T> {
             let reverse =
                 0.5 * z.iter().zip(whitened).map(|(&z, w)| (half * *w - z).widen().powi(2)).sum::<f64>();
             let log_ratio = start_potential[index] - potential[index] + forward - reverse;
-            walker.diverged |= log_ratio.is_nan();
+            walker.diverged |= log_ratio.is_nan() || log_ratio <= -DIVERGENCE;
             walker.probability = if walker.diverged { 0.0 } else { libm::exp(log_ratio.min(0.0)) };
             walker.accepted = stream.random::<f64>() < walker.probability;
             if !walker.accepted {
@@ -181,6 +181,7 @@ impl<T: Real> Sampler<T> for MhBfgs<T> {
             ),
             divergences: blocks.iter().filter(|walker| walker.diverged).count(),
             step_size: blocks.iter().map(|walker| walker.scale).sum::<f64>() / count,
+            tested: true,
             ..Step::default()
         }
     }
@@ -198,7 +199,7 @@ impl<T: Real> Sampler<T> for MhBfgs<T> {
 
     fn restart_step(&mut self, block: usize, step: f64) {
         let walker = &mut self.blocks[block];
-        walker.averaging = DualAveraging::new(step, self.settings.target_acceptance);
+        walker.averaging = DualAveraging::start(step, self.settings.target_acceptance);
         walker.base_scale = step;
     }
 

@@ -13,6 +13,8 @@ pub(super) struct Momenta<T, Rest> {
     /// The estimate of the covariance of the stochastic gradient, where one is given.
     pub gradient_noise: Option<Spectrum<T>>,
     started: bool,
+    /// Standard deviation of a momentum: the root of the temperature.
+    pub deviation: T,
     /// Number of steps after which momenta are redrawn.
     resampling: Option<u64>,
 }
@@ -36,7 +38,9 @@ impl<T: Real, Rest: Clone + Send> Momenta<T, Rest> {
             rest: rest.clone(),
         };
         let movers = engine.new_blocks(streams).map(mover).collect();
-        Self { movers, gradient_noise: None, started: false, resampling: None }
+        // Under `exp(-(U + r'r / 2) / temperature)` momenta follow `N(0, temperature)`.
+        let deviation = T::narrow(engine.settings.temperature.sqrt());
+        Self { movers, gradient_noise: None, started: false, deviation, resampling: None }
     }
 
     /// Sets the estimate of the covariance of the stochastic gradient.
@@ -57,7 +61,7 @@ impl<T: Real, Rest: Clone + Send> Momenta<T, Rest> {
         if !self.started || self.resampling.is_some_and(is_due) {
             self.started = true;
             for Mover { block, momentum, .. } in &mut self.movers {
-                momentum.iter_mut().for_each(|r| *r = T::normal(&mut block.stream));
+                momentum.iter_mut().for_each(|r| *r = self.deviation * T::normal(&mut block.stream));
             }
         }
     }
@@ -117,10 +121,10 @@ pub(super) fn advance<T: Real>(theta: &mut [T], momentum: &mut [T], step: T, mir
     }
 }
 
-/// Undoes a diverged move and stops its block.
-pub(super) fn settle<T: Real>(block: &mut Block<T>, theta: &mut [T], momentum: &mut [T]) {
+/// Undoes a diverged move and redraws its momentum, of standard deviation `deviation`.
+pub(super) fn settle<T: Real>(block: &mut Block<T>, theta: &mut [T], momentum: &mut [T], deviation: T) {
     block.settle(theta);
     if block.diverged || !momentum.iter().all(|r| r.is_finite()) {
-        momentum.iter_mut().for_each(|r| *r = T::normal(&mut block.stream));
+        momentum.iter_mut().for_each(|r| *r = deviation * T::normal(&mut block.stream));
     }
 }

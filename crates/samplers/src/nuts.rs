@@ -333,7 +333,7 @@ impl<T: Real> Nuts<T> {
         let noise = streams.child(0);
         let tree = |block: usize| Tree {
             stream: noise.rng(block as u64),
-            averaging: DualAveraging::new(step_size, target_acceptance),
+            averaging: DualAveraging::start(step_size, target_acceptance),
             base_step: step_size,
             step_size,
             ends: [Place::new(dimension), Place::new(dimension)],
@@ -441,6 +441,7 @@ impl<T: Real> Sampler<T> for Nuts<T> {
             hamiltonian: Some(hamiltonian),
             leapfrog_steps: blocks.iter().map(|tree| tree.steps as usize).max().unwrap_or(0),
             depth_limited: blocks.iter().filter(|tree| tree.depth == settings.depth).count(),
+            tested: true,
         }
     }
 
@@ -450,7 +451,7 @@ impl<T: Real> Sampler<T> for Nuts<T> {
 
     fn restart_step(&mut self, block: usize, step: f64) {
         let tree = &mut self.blocks[block];
-        tree.averaging = DualAveraging::new(step, self.settings.target_acceptance);
+        tree.averaging = DualAveraging::start(step, self.settings.target_acceptance);
         tree.base_step = step;
     }
 

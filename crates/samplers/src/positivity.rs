@@ -74,9 +74,16 @@ pub struct Scaled<'a, Inner, T> {
     offered: Offered,
 }
 
-impl<'a, Inner, T: Real> Scaled<'a, Inner, T> {
+impl<'a, Inner: Target<T>, T: Real> Scaled<'a, Inner, T> {
     /// Measures the unknowns of `inner` in `units` (`dimension x blocks`, above 0).
+    ///
+    /// # Panics
+    /// If there are not as many units as unknowns, or one is not a finite number above 0.
     pub fn new(inner: Inner, units: &'a [T]) -> Self {
+        let unknowns = inner.dimension() * inner.blocks();
+        assert!(units.len() == unknowns, "{} units of {unknowns} unknowns", units.len());
+        let wrong = units.iter().find(|unit| !(unit.is_finite() && **unit > T::zero()));
+        assert!(wrong.is_none(), "a unit of {wrong:?}");
         Self { inner, units, theta: Vec::new(), offered: Offered::default() }
     }
 }
@@ -266,6 +273,10 @@ macro_rules! target_in_coordinates {
 
             fn is_folded(&self) -> bool {
                 self.folds() || self.inner.is_folded()
+            }
+
+            fn is_fixed(&self) -> bool {
+                self.inner.is_fixed()
             }
 
             fn gradient(&mut self, x: &[T], batch: Minibatch<'_>, gradient: &mut [T]) {

@@ -102,6 +102,7 @@ impl<T: Real> Sampler<T> for Psgld<T> {
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
         let (step, mirror) = (T::narrow(step_size), engine.settings.mirror);
         let noise = T::narrow(2.0 * step_size * engine.settings.temperature);
+        let temperature = T::narrow(engine.settings.temperature);
         let terms = T::narrow(target.terms() as f64);
         let memory = T::narrow(self.settings.forgetting);
         let floor = T::narrow(self.settings.regularisation);
@@ -119,7 +120,7 @@ impl<T: Real> Sampler<T> for Psgld<T> {
                 let mut drift = g * gradient;
                 if !curvature.is_empty() && root > T::zero() {
                     let slope = curvature[index * dimension + i] / terms;
-                    drift += (T::one() - memory) * g * g * mean * slope / root;
+                    drift += temperature * (T::one() - memory) * g * g * mean * slope / root;
                 }
                 *theta += (noise * g).sqrt() * T::normal(&mut block.stream) - limit(step * drift);
                 if mirror {
@@ -156,6 +157,10 @@ impl<T: Real> Sampler<T> for Psgld<T> {
 
     fn start_gradient(&self) -> Option<&[T]> {
         self.engine.last().map(|[_, gradient]| gradient)
+    }
+
+    fn mirrors(&self) -> bool {
+        self.engine.settings.mirror
     }
 
     fn shape(&self) -> (usize, usize) {

@@ -15,7 +15,7 @@
 //! **Do not use where** dimensions are many or curvature is unbounded: matrices are dense, and Euler steps diverge.
 
 use super::dense::{cholesky, semidefinite_root, solve, solve_lower};
-use super::gradient::Engine;
+use super::gradient::{Engine, check};
 use super::matrix::{Matrix, Spectrum};
 use super::vector::is_sound;
 use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
@@ -81,6 +81,17 @@ pub fn drift<R: Recipe + ?Sized>(
     gradient: &[f64],
     drift: &mut [f64],
 ) {
+    drift_at(recipe, target, z, (gradient, 1.0), drift);
+}
+
+/// Like [`drift`], at a temperature: under `exp(-H / temperature)` it multiplies Gamma, as it does the noise.
+fn drift_at<R: Recipe + ?Sized>(
+    recipe: &mut R,
+    target: &mut dyn Target<f64>,
+    z: &[f64],
+    (gradient, temperature): (&[f64], f64),
+    drift: &mut [f64],
+) {
     let n = z.len();
     let mut energy = gradient.to_vec();
     energy.resize(n, 0.0);
@@ -89,6 +100,7 @@ pub fn drift<R: Recipe + ?Sized>(
     if !recipe.correction(target, z, drift) {
         numerical_correction(recipe, target, z, drift);
     }
+    drift.iter_mut().for_each(|gamma| *gamma *= temperature);
     recipe.matrix(target, z, &mut matrix);
     for (column, energy) in matrix.chunks_exact(n).zip(&energy) {
         drift.iter_mut().zip(column).for_each(|(drift, value)| *drift -= value * energy);
@@ -114,13 +126,14 @@ impl<R: Recipe> RecipeSampler<R> {
     /// For a target of `dimension` unknowns.
     ///
     /// # Errors
-    /// If a setting is out of range.
+    /// If a setting is out of range, or the settings mirror.
     pub fn new(
         dimension: usize,
         recipe: R,
         settings: GradientSettings,
         streams: SeedTree,
     ) -> Result<Self, SamplerError> {
+        check("mirroring of a recipe", f64::from(settings.mirror), "0 (off)", !settings.mirror)?;
         let engine = Engine::new(dimension, 1, settings, streams)?;
         let size = dimension + recipe.auxiliary(dimension);
         let stream = streams.child(0).rng(0);
@@ -158,7 +171,8 @@ impl<R: Recipe> Sampler<f64> for RecipeSampler<R> {
         self.z[..dimension].copy_from_slice(theta);
         let step_size = self.engine.begin(target);
         self.engine.evaluate_and_watch(target, theta, 0.0);
-        drift(&mut self.recipe, target, &self.z, &self.engine.gradient, &mut self.next);
+        let gradient = (&self.engine.gradient[..], self.engine.settings.temperature);
+        drift_at(&mut self.recipe, target, &self.z, gradient, &mut self.next);
         self.recipe.matrix(target, &self.z, &mut self.root);
         let noise = (2.0 * step_size * self.engine.settings.temperature).sqrt();
         if let Some((covariance, made)) = &mut self.gradient_noise {

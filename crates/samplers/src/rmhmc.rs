@@ -232,7 +232,7 @@ impl<T: Real> Rmhmc<T> {
         let noise = streams.child(0);
         let leaper = |block: usize| Leaper {
             stream: noise.rng(block as u64),
-            averaging: DualAveraging::new(settings.step_size, settings.target_acceptance),
+            averaging: DualAveraging::start(settings.step_size, settings.target_acceptance),
             base_step: settings.step_size,
             step_size: settings.step_size,
             momentum: zeros.clone(),
@@ -384,6 +384,7 @@ impl<T: Real> Sampler<T> for Rmhmc<T> {
             hamiltonian: Some(hamiltonian),
             leapfrog_steps: self.settings.leaps,
             depth_limited: 0,
+            tested: true,
         }
     }
 

@@ -55,7 +55,7 @@ impl<T: Real> RunRecord<T> {
         self.draws.extend_from_slice(theta);
         self.steps.push(*step);
         // Tested moves need no check of their bias.
-        if let (Some((state, gradient)), None) = (start, step.energy) {
+        if let Some((state, gradient)) = start.filter(|_| !step.tested) {
             self.identity.add(state, gradient);
         }
     }
@@ -111,7 +111,7 @@ impl<T: Real> SampleResult<T> {
     /// Summarises runs of equal length and width, `blocks` chains in the state of each.
     ///
     /// # Panics
-    /// If there is no run, or runs differ in size.
+    /// If there is no run, runs differ in size, or their width is not a multiple of `blocks`.
     #[must_use]
     pub fn new(runs: Vec<RunRecord<T>>, blocks: usize) -> Self {
         let first = runs.first().map(|run| (run.width, run.steps.len()));
@@ -119,10 +119,12 @@ impl<T: Real> SampleResult<T> {
             runs.iter().all(|run| Some((run.width, run.steps.len())) == first) && first.is_some(),
             "runs of one size"
         );
+        let width = first.map_or(0, |(width, _)| width);
+        assert!(blocks > 0 && width.is_multiple_of(blocks), "{blocks} blocks of a state of {width} numbers");
         let statistics = runs.iter().map(RunRecord::statistics).collect();
         let mut result = Self { parameters: Vec::new(), statistics, runs };
-        let width = first.map_or(0, |(width, _)| width) / blocks;
-        result.parameters = (0..width).map(|parameter| result.summarise(parameter, blocks)).collect();
+        result.parameters =
+            (0..width / blocks).map(|parameter| result.summarise(parameter, blocks)).collect();
         result
     }
 
@@ -173,13 +175,18 @@ impl<T: Real> SampleResult<T> {
         self.traces_of(coordinate)
     }
 
-    /// E-BFMI of every run ([`energy_fraction`]); empty for samplers without momenta or without an acceptance test.
+    /// E-BFMI of every run ([`energy_fraction`]), the smallest of its interleaved chains; empty for samplers without momenta or
+    /// without an acceptance test.
     #[must_use]
     pub fn energy_fractions(&self) -> Vec<f64> {
         let energies = |run: &RunRecord<T>| -> Option<Vec<f64>> {
             run.steps.iter().map(|step| step.hamiltonian).collect()
         };
-        self.runs.iter().filter_map(|run| energies(run).map(|energies| energy_fraction(&energies))).collect()
+        let smallest = |run: &RunRecord<T>| {
+            let chains = interleaved(&energies(run)?, run.interleaved);
+            chains.iter().map(|chain| energy_fraction(chain)).reduce(f64::min)
+        };
+        self.runs.iter().filter_map(smallest).collect()
     }
 
     /// The largest R-hat of all parameters, NaN if one is.
@@ -204,7 +211,7 @@ impl<T: Real> SampleResult<T> {
         let total = |count: fn(&ChainStatistics) -> usize| self.statistics.iter().map(count).sum::<usize>();
         let divergences = total(|all| all.divergences);
         if divergences > 0 {
-            let tested = self.runs.iter().all(|run| run.steps.iter().all(|step| step.energy.is_some()));
+            let tested = self.runs.iter().all(|run| run.steps.iter().all(|step| step.tested));
             warnings.push(Warning::Divergences { count: divergences, steps: total(|all| all.steps), tested });
         }
         // The parameter where a number is largest; NaN, of either sign, is larger than all.
@@ -238,8 +245,9 @@ impl<T: Real> SampleResult<T> {
             warnings.push(Warning::EffectiveSize { parameter, bulk, tail });
         }
         let fractions = self.energy_fractions();
-        let lowest = fractions.iter().copied().enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
-        if let Some((chain, fraction)) = lowest.filter(|(_, fraction)| *fraction < MIN_ENERGY_FRACTION) {
+        let low =
+            fractions.iter().copied().enumerate().filter(|(_, fraction)| *fraction < MIN_ENERGY_FRACTION);
+        if let Some((chain, fraction)) = low.min_by(|a, b| a.1.total_cmp(&b.1)) {
             warnings.push(Warning::Energy { chain, fraction });
         }
         let depth_limited = total(|all| all.depth_limited);
@@ -319,6 +327,39 @@ fn largest(least: f64, values: impl Iterator<Item = f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each of the interleaved chains has an energy of its own that moves slowly; between them it jumps.
+    #[test]
+    fn slow_energies_of_interleaved_chains_are_warned_of() {
+        use crate::random::SeedTree;
+        let run = |chains: usize, coefficient: f64| {
+            let mut rng = SeedTree::new(5).rng(0);
+            let mut energies = vec![0.0; chains];
+            let mut run = RunRecord::new(1, 5000, chains);
+            for n in 0..5000 {
+                let energy = &mut energies[n % chains];
+                *energy = coefficient * *energy + f64::normal(&mut rng);
+                let step = Step { hamiltonian: Some(*energy), tested: true, ..Step::default() };
+                run.add(&[f64::normal(&mut rng)], &step, None);
+            }
+            SampleResult::new(vec![run], 1)
+        };
+        for chains in [1, 5] {
+            let (slow, fast) = (run(chains, 0.95), run(chains, 0.5));
+            let fraction = slow.energy_fractions()[0];
+            assert!(slow.energy_fractions().len() == 1 && (0.03..0.17).contains(&fraction), "{fraction}");
+            let warns = |result: &SampleResult<f64>| {
+                result.warnings().iter().any(|warning| matches!(warning, Warning::Energy { .. }))
+            };
+            assert!(warns(&slow) && !warns(&fast), "{chains}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "0 blocks of a state of 2 numbers")]
+    fn a_state_has_blocks() {
+        let _ = SampleResult::new(vec![RunRecord::<f64>::new(2, 10, 1)], 0);
+    }
 
     #[test]
     fn a_parameter_that_never_moves_is_told() {

@@ -84,7 +84,8 @@ pub struct Step {
     /// The total potential after the step, if the sampler computes it.
     pub energy: Option<f64>,
     /// Blocks whose step diverged, as in Stan: the energy error is above 1000 nats or not a number, or the state is not finite
-    /// or beyond all bounds. Tested moves are rejected. Moves without a test stand unless they are not finite; their error is
+    /// or beyond all bounds. The error of a proposal without a trajectory is minus its log acceptance ratio. Tested moves are
+    /// rejected. Moves without a test stand unless they are not finite; their error is
     /// estimated from the gradients at both ends (for the move before, except by HAMCMC, which measures the present move
     /// when it refreshes a pair), and a rise of the potential by more than 1000 nats per parameter counts, too.
     pub divergences: usize,
@@ -97,12 +98,15 @@ pub struct Step {
     pub leapfrog_steps: usize,
     /// Blocks whose NUTS trajectory ended at the maximum depth.
     pub depth_limited: usize,
+    /// Whether moves are accepted or rejected by a test that makes the sampler exact.
+    pub tested: bool,
 }
 
 /// A Markov chain transition on a [`Target`].
 ///
 /// A sampler owns its random generators, step size and memory, not the state: the caller passes the last draw and receives the
-/// next in its place. Steps do not depend on the number of threads, and allocate at most during warm-up.
+/// next in its place. Steps do not depend on the number of threads. Most samplers allocate in the first steps and the warm-up
+/// alone; [`RecipeSampler`](super::recipe::RecipeSampler), and `sgrld` and `sgrhmc` with gradient noise, at every step.
 pub trait Sampler<T: Real>: Send {
     /// Replaces `theta` (`dimension x blocks`) by the next draw.
     ///
@@ -127,8 +131,8 @@ pub trait Sampler<T: Real>: Send {
         let _ = on;
     }
 
-    /// Starts a warm-up of `steps` steps, which `adapt(false)` ends. The default adapts the step size alone;
-    /// [`Preconditioned`](super::Preconditioned) estimates a metric, too.
+    /// Starts a warm-up of `steps` steps, which `adapt(false)` ends: the caller's task, [`Chain`]'s where there is one. The
+    /// default adapts the step size alone; [`Preconditioned`](super::Preconditioned) estimates a metric, too.
     fn warm_up(&mut self, steps: usize) {
         let _ = steps;
         self.adapt(true);
@@ -164,6 +168,11 @@ pub trait Sampler<T: Real>: Send {
     /// The state that the last step started from, if the sampler kept it beside its gradient.
     fn start_state(&self) -> Option<&[T]> {
         None
+    }
+
+    /// Whether each draw is folded into the positive orthant ([`GradientSettings::mirror`](super::GradientSettings::mirror)).
+    fn mirrors(&self) -> bool {
+        false
     }
 
     /// Number of interleaved chains: the memory of HAMCMC, the ensemble of HMC-BFGS and MH-BFGS, else 1.
@@ -231,6 +240,9 @@ macro_rules! pointer_to_sampler {
             }
             fn start_state(&self) -> Option<&[T]> {
                 (**self).start_state()
+            }
+            fn mirrors(&self) -> bool {
+                (**self).mirrors()
             }
             fn chains(&self) -> usize {
                 (**self).chains()
@@ -319,7 +331,7 @@ impl ChainStatistics {
 /// One draw, as passed to the callback of [`Chain::run`].
 #[derive(Debug, Clone, Copy)]
 pub struct Draw<'a, T> {
-    /// Number of the step, counted from zero over the life of the chain.
+    /// Number of the step, counted from zero since the start or the last [burn-in](Chain::burn_in).
     pub index: usize,
     /// The state, `dimension x blocks`.
     pub theta: &'a [T],
@@ -349,6 +361,8 @@ pub struct Chain<T, G, S> {
     sampler: S,
     theta: Vec<T>,
     statistics: ChainStatistics,
+    /// Steps left of a warm-up.
+    warming: usize,
 }
 
 impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
@@ -371,22 +385,37 @@ impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
         if let Some(block) = potential.iter().position(|value| !value.is_finite()) {
             return Err(SamplerError::StartPotential { block, value: potential[block] });
         }
-        Ok(Self { target, sampler, theta: start, statistics: ChainStatistics::default() })
+        Ok(Self { target, sampler, theta: start, statistics: ChainStatistics::default(), warming: 0 })
     }
 
     /// Takes `steps` steps of [warm-up](Sampler::warm_up), keeps none, and resets the statistics.
     pub fn burn_in(&mut self, steps: usize) {
-        self.sampler.warm_up(steps);
-        for _ in 0..steps {
-            self.sampler.step(&mut self.target, &mut self.theta);
-        }
-        self.sampler.adapt(false);
+        self.warm_up(steps);
+        self.run(steps, |_| ());
         self.statistics = ChainStatistics::default();
     }
 
-    /// Starts a warm-up of `steps` steps, which are then taken by [`run`](Self::run) and end with `adapt(false)`.
+    /// Starts a [warm-up](Sampler::warm_up) of `steps` steps, the next that [`run`](Self::run) and [`record`](Self::record) take.
+    /// Adaptation ends with the last of them, or with `adapt(false)` before.
     pub fn warm_up(&mut self, steps: usize) {
         self.sampler.warm_up(steps);
+        self.warming = steps;
+        if steps == 0 {
+            self.sampler.adapt(false);
+        }
+    }
+
+    /// Takes one step and counts it; ends the warm-up after its last.
+    fn step(&mut self) -> Step {
+        let step = self.sampler.step(&mut self.target, &mut self.theta);
+        self.statistics.add(&step);
+        if self.warming > 0 {
+            self.warming -= 1;
+            if self.warming == 0 {
+                self.sampler.adapt(false);
+            }
+        }
+        step
     }
 
     /// The sampler.
@@ -395,17 +424,19 @@ impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
         &self.sampler
     }
 
-    /// Turns adaptation of the step size alone on or off.
+    /// Turns adaptation of the step size alone on or off; off ends a warm-up, too.
     pub fn adapt(&mut self, on: bool) {
+        if !on {
+            self.warming = 0;
+        }
         self.sampler.adapt(on);
     }
 
     /// Takes `steps` steps and passes each draw to `observe`.
     pub fn run(&mut self, steps: usize, mut observe: impl FnMut(Draw<'_, T>)) {
         for _ in 0..steps {
-            let step = self.sampler.step(&mut self.target, &mut self.theta);
             let index = self.statistics.steps;
-            self.statistics.add(&step);
+            let step = self.step();
             observe(Draw { index, theta: &self.theta, step });
         }
     }
@@ -413,15 +444,18 @@ impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
     /// Takes `steps` steps and records each.
     pub fn record(&mut self, steps: usize, record: &mut RunRecord<T>) {
         for _ in 0..steps {
-            let step = self.sampler.step(&mut self.target, &mut self.theta);
-            self.statistics.add(&step);
+            let step = self.step();
             record.add(&self.theta, &step, self.start());
         }
     }
 
-    /// The state and gradient that the last step started from, if the sampler kept both.
+    /// The state and gradient that the last step started from, if the sampler kept both. `None` if it
+    /// [mirrors](Sampler::mirrors): the identities of the target, which they are for, have another value at a fold.
     #[must_use]
     pub fn start(&self) -> Option<(&[T], &[T])> {
+        if self.sampler.mirrors() {
+            return None;
+        }
         self.sampler.start_state().zip(self.sampler.start_gradient())
     }
 

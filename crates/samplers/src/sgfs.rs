@@ -86,6 +86,9 @@ impl<T: Real> Sgfs<T> {
     }
 
     /// The estimate of the information `N I` of all data in one block (`dimension^2`).
+    ///
+    /// # Panics
+    /// If there is no block of this number.
     #[must_use]
     pub fn information(&self, block: usize) -> &[f64] {
         &self.blocks[block].information
@@ -155,6 +158,10 @@ impl<T: Real> Sampler<T> for Sgfs<T> {
             block.settle(theta);
         });
         engine.step(step_size, blocks.iter().filter(|scorer| scorer.block.diverged).count())
+    }
+
+    fn mirrors(&self) -> bool {
+        self.engine.settings.mirror
     }
 
     fn shape(&self) -> (usize, usize) {

@@ -8,8 +8,8 @@
 //! move, half a kick, exact friction, half a kick, half a move.
 //! **Cost.** One gradient per step, no acceptance test.
 //! **Bias.** Second order in `dt` with full gradients. Minibatch noise of variance `V` heats the chain by about
-//! `dt V / (2 C)`; an estimate, a number (`gradient_noise`) or a matrix ([`Sghmc::with_gradient_noise`]), is subtracted from
-//! the injected noise (the papers' `B` is `dt V / 2`).
+//! `dt V / (2 C)`; an estimate ([`Sghmc::with_gradient_noise`]) is subtracted from the injected noise (the papers' `B`
+//! is `dt V / 2`).
 //! **Use where** valleys are long and narrow, or data large.
 //! **Do not use where** tails are heavy or curvature is unbounded: `dt` must stay below `2 / sqrt(lambda_max(Hessian))`
 //! everywhere, and nothing is rejected. `dt` corresponds to a Langevin step of `dt^2 / 2`.
@@ -28,13 +28,11 @@ pub struct SghmcSettings {
     pub gradient: GradientSettings,
     /// The friction `C`, above 0. Default 1.
     pub friction: f64,
-    /// The estimate of the variance `V` of each coordinate of the stochastic gradient, from 0. Default 0.
-    pub gradient_noise: f64,
 }
 
 impl Default for SghmcSettings {
     fn default() -> Self {
-        Self { gradient: GradientSettings::default(), friction: 1.0, gradient_noise: 0.0 }
+        Self { gradient: GradientSettings::default(), friction: 1.0 }
     }
 }
 
@@ -57,17 +55,15 @@ impl<T: Real> Sghmc<T> {
         settings: SghmcSettings,
         streams: SeedTree,
     ) -> Result<Self, SamplerError> {
-        let SghmcSettings { friction, gradient_noise, .. } = settings;
+        let friction = settings.friction;
         check("SGHMC friction", friction, "a finite number above 0", friction.is_finite() && friction > 0.0)?;
-        let range = gradient_noise.is_finite() && gradient_noise >= 0.0;
-        check("SGHMC gradient noise", gradient_noise, "a finite number from 0", range)?;
         let engine = Engine::new(dimension, blocks, settings.gradient, streams)?;
         let momenta = Momenta::new(&engine, (), streams);
         Ok(Self { engine, settings, momenta })
     }
 
-    /// The sampler with the covariance `V` of its stochastic gradient as a matrix, which is subtracted from the injected
-    /// noise. The excess of `V` over `2 C / dt` remains as a bias.
+    /// The sampler with the covariance `V` of its stochastic gradient, which is subtracted from the injected noise. The
+    /// excess of `V` over `2 C / dt` remains as a bias.
     ///
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive semidefinite.
@@ -86,11 +82,17 @@ impl<T: Real> Sghmc<T> {
     }
 
     /// Sets the momentum of one block; without it the first step draws one.
+    ///
+    /// # Panics
+    /// If there is no block of this number, or the momentum has another length than the dimension.
     pub fn set_momentum(&mut self, block: usize, momentum: &[T]) {
         self.momenta.set(block, momentum);
     }
 
     /// The momentum of one block.
+    ///
+    /// # Panics
+    /// If there is no block of this number.
     #[must_use]
     pub fn momentum(&self, block: usize) -> &[T] {
         &self.momenta.movers[block].momentum
@@ -109,19 +111,19 @@ impl<T: Real> Sampler<T> for Sghmc<T> {
         let decay = libm::exp(-step_size * self.settings.friction);
         let variance = (1.0 - decay * decay) * engine.settings.temperature;
         let share = kicked(step_size, decay);
-        let deviation = |gradient_noise: f64| (variance - share * gradient_noise).max(0.0).sqrt();
-        let noise = T::narrow(deviation(self.settings.gradient_noise));
-        let Momenta { movers, gradient_noise, .. } = &mut self.momenta;
+        let injected = |gradient_noise: f64| (variance - share * gradient_noise).max(0.0).sqrt();
+        let noise = T::narrow(injected(0.0));
+        let Momenta { movers, gradient_noise, deviation, .. } = &mut self.momenta;
         let (decay, half) = (T::narrow(decay), T::narrow(0.5) * step);
         for_blocks(movers, theta, |index, Mover { block, momentum, scratch: [z, scratch], .. }, theta| {
             z.iter_mut().for_each(|z| *z = T::normal(&mut block.stream));
             match gradient_noise.as_ref() {
                 None => z.iter_mut().for_each(|z| *z *= noise),
-                Some(covariance) => covariance.apply_mapped(deviation, z, scratch),
+                Some(covariance) => covariance.apply_mapped(injected, z, scratch),
             }
             kick(momentum, &gradient[index * dimension..], z, (half, decay), limit);
             advance(theta, momentum, step, mirror);
-            settle(block, theta, momentum);
+            settle(block, theta, momentum, *deviation);
         });
         engine.step(step_size, self.momenta.divergences())
     }
@@ -145,6 +147,10 @@ impl<T: Real> Sampler<T> for Sghmc<T> {
 
     fn start_gradient(&self) -> Option<&[T]> {
         self.engine.last().map(|[_, gradient]| gradient)
+    }
+
+    fn mirrors(&self) -> bool {
+        self.engine.settings.mirror
     }
 
     fn shape(&self) -> (usize, usize) {

@@ -156,6 +156,10 @@ impl<T: Real> Sampler<T> for Sgld<T> {
         self.engine.last().map(|[_, gradient]| gradient)
     }
 
+    fn mirrors(&self) -> bool {
+        self.engine.settings.mirror
+    }
+
     fn shape(&self) -> (usize, usize) {
         (self.engine.dimension, self.engine.blocks)
     }

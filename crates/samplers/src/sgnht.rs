@@ -4,6 +4,7 @@
 //! d theta = r dt,   d r = -(grad U~ + xi r) dt + N(0, (2 A - dt V) dt),   d xi = (r'r / d - 1) dt
 //! ```
 //!
+//! At a temperature other than 1, `A` and the 1 of `d xi` are multiplied by it.
 //! **Source.** Ding and others (2014); `complete-recipe` eq. 15. Each block has its own thermostat. The step is split
 //! symmetrically with exact friction, as in [`sghmc`](super::sghmc).
 //! **Cost.** One gradient per step, no acceptance test.
@@ -83,12 +84,18 @@ impl<T: Real> Sgnht<T> {
     }
 
     /// Sets the momentum and the thermostat of one block.
+    ///
+    /// # Panics
+    /// If there is no block of this number, or the momentum has another length than the dimension.
     pub fn set_auxiliary(&mut self, block: usize, momentum: &[T], thermostat: f64) {
         self.momenta.set(block, momentum);
         self.momenta.movers[block].rest = thermostat;
     }
 
     /// The momentum and the thermostat `xi` of one block.
+    ///
+    /// # Panics
+    /// If there is no block of this number.
     #[must_use]
     pub fn auxiliary(&self, block: usize) -> (&[T], f64) {
         let Mover { momentum, rest: thermostat, .. } = &self.momenta.movers[block];
@@ -106,11 +113,13 @@ impl<T: Real> Sampler<T> for Sgnht<T> {
         engine.evaluate_and_watch(target, theta, 0.125 * step_size * step_size);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
         let start = self.settings.diffusion;
-        let diffusion = start * engine.settings.temperature;
+        let temperature = engine.settings.temperature;
+        let diffusion = start * temperature;
         let half = T::narrow(0.5) * step;
-        let heat =
-            |momentum: &[T]| 0.5 * step_size * (dot(momentum, momentum).widen() / dimension as f64 - 1.0);
-        let Momenta { movers, gradient_noise, .. } = &mut self.momenta;
+        let heat = |momentum: &[T]| {
+            0.5 * step_size * (dot(momentum, momentum).widen() / dimension as f64 - temperature)
+        };
+        let Momenta { movers, gradient_noise, deviation, .. } = &mut self.momenta;
         for_blocks(movers, theta, |index, mover, theta| {
             let Mover { block, momentum, scratch: [z, scratch], rest: thermostat } = mover;
             *thermostat += heat(momentum);
@@ -131,7 +140,7 @@ impl<T: Real> Sampler<T> for Sgnht<T> {
             kick(momentum, &gradient[index * dimension..], z, (half, decay), limit);
             *thermostat += heat(momentum);
             advance(theta, momentum, step, mirror);
-            settle(block, theta, momentum);
+            settle(block, theta, momentum, *deviation);
             if block.diverged || !thermostat.is_finite() {
                 *thermostat = start;
             }
@@ -160,6 +169,10 @@ impl<T: Real> Sampler<T> for Sgnht<T> {
 
     fn start_gradient(&self) -> Option<&[T]> {
         self.engine.last().map(|[_, gradient]| gradient)
+    }
+
+    fn mirrors(&self) -> bool {
+        self.engine.settings.mirror
     }
 
     fn shape(&self) -> (usize, usize) {

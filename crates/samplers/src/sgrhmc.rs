@@ -15,7 +15,7 @@
 //! **Use where** the local scale varies over the target and a metric follows it.
 //! **Do not use where** the metric falls to zero or does not bound the curvature: Euler steps then diverge.
 
-use super::gradient::Engine;
+use super::gradient::{Engine, check};
 use super::matrix::Matrix;
 use super::metric::{FactoredMetric, Power, Room};
 use super::momentum::{Momenta, Mover, settle};
@@ -23,7 +23,7 @@ use super::vector::for_blocks;
 use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
 use crate::random::SeedTree;
 
-/// Generalised SGRHMC; see the [module](self). The mirror setting has no effect: fold the target instead.
+/// Generalised SGRHMC; see the [module](self). It does not mirror: give it a [`Mirrored`](super::Mirrored) target.
 #[derive(Debug, Clone)]
 pub struct Sgrhmc<T> {
     engine: Engine<T>,
@@ -35,13 +35,14 @@ impl<T: Real> Sgrhmc<T> {
     /// For `blocks` independent blocks of `dimension` unknowns.
     ///
     /// # Errors
-    /// If a setting is out of range.
+    /// If a setting is out of range, or the settings mirror.
     pub fn new(
         dimension: usize,
         blocks: usize,
         settings: GradientSettings,
         streams: SeedTree,
     ) -> Result<Self, SamplerError> {
+        check("SGRHMC mirroring", f64::from(settings.mirror), "0 (off)", !settings.mirror)?;
         let engine = Engine::new(dimension, blocks, settings, streams)?;
         let momenta = Momenta::new(&engine, Room::default(), streams);
         Ok(Self { engine, metric: FactoredMetric::new(dimension, blocks), momenta })
@@ -67,11 +68,17 @@ impl<T: Real> Sgrhmc<T> {
     }
 
     /// Sets the momentum of one block; without it the first step draws one.
+    ///
+    /// # Panics
+    /// If there is no block of this number, or the momentum has another length than the dimension.
     pub fn set_momentum(&mut self, block: usize, momentum: &[T]) {
         self.momenta.set(block, momentum);
     }
 
     /// The momentum of one block.
+    ///
+    /// # Panics
+    /// If there is no block of this number.
     #[must_use]
     pub fn momentum(&self, block: usize) -> &[T] {
         &self.momenta.movers[block].momentum
@@ -91,7 +98,8 @@ impl<T: Real> Sampler<T> for Sgrhmc<T> {
         let noise = T::narrow((2.0 * step_size * engine.settings.temperature).sqrt());
         let shares = (2.0 * step_size * engine.settings.temperature, step_size * step_size);
         let metric = &self.metric;
-        let Momenta { movers, gradient_noise, .. } = &mut self.momenta;
+        let temperature = T::narrow(engine.settings.temperature);
+        let Momenta { movers, gradient_noise, deviation, .. } = &mut self.momenta;
         for_blocks(movers, theta, |index, mover, theta| {
             let Mover { block, momentum, scratch: [scratch, _], rest: room } = mover;
             let column = index * dimension..(index + 1) * dimension;
@@ -103,7 +111,7 @@ impl<T: Real> Sampler<T> for Sgrhmc<T> {
             scratch.copy_from_slice(momentum);
             metric.inverse(index, scratch);
             for i in 0..dimension {
-                momentum[i] -= limit(step * (theta[i] - correction[i])) + step * scratch[i];
+                momentum[i] -= limit(step * (theta[i] - temperature * correction[i])) + step * scratch[i];
                 let weight = if gradient_noise.is_none() { noise } else { T::one() };
                 scratch[i] = weight * T::normal(&mut block.stream);
             }
@@ -121,7 +129,7 @@ impl<T: Real> Sampler<T> for Sgrhmc<T> {
             for (theta, &old) in theta.iter_mut().zip(&block.old) {
                 *theta = old + step * *theta;
             }
-            settle(block, theta, momentum);
+            settle(block, theta, momentum, *deviation);
         });
         engine.step(step_size, self.momenta.divergences())
     }

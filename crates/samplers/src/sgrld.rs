@@ -72,6 +72,7 @@ impl<T: Real> Sampler<T> for Sgrld<T> {
         let (step, mirror) = (T::narrow(step_size), engine.settings.mirror);
         let scale = T::narrow((2.0 * step_size * engine.settings.temperature).sqrt());
         let shares = (2.0 * step_size * engine.settings.temperature, step_size * step_size);
+        let temperature = T::narrow(engine.settings.temperature);
         let (metric, gradient_noise) = (&self.metric, &self.gradient_noise);
         for_blocks(&mut self.blocks, theta, |index, (block, noise, room), theta| {
             let column = index * dimension..(index + 1) * dimension;
@@ -88,7 +89,7 @@ impl<T: Real> Sampler<T> for Sgrld<T> {
             }
             let correction = &metric.divergence[column];
             for (i, theta) in theta.iter_mut().enumerate() {
-                *theta = block.old[i] - limit(step * (*theta - correction[i])) + noise[i];
+                *theta = block.old[i] - limit(step * (*theta - temperature * correction[i])) + noise[i];
                 if mirror {
                     *theta = theta.abs();
                 }
@@ -104,6 +105,10 @@ impl<T: Real> Sampler<T> for Sgrld<T> {
 
     fn start_gradient(&self) -> Option<&[T]> {
         self.engine.last().map(|[_, gradient]| gradient)
+    }
+
+    fn mirrors(&self) -> bool {
+        self.engine.settings.mirror
     }
 
     fn shape(&self) -> (usize, usize) {

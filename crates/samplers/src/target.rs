@@ -57,9 +57,13 @@ impl<'a> Minibatch<'a> {
         Self { indices: None, terms }
     }
 
-    /// The terms `indices` (each below `terms`, repeats allowed) out of `terms`.
+    /// The terms `indices` (at least one, each below `terms`, repeats allowed) out of `terms`.
+    ///
+    /// # Panics
+    /// If there are no indices.
     #[must_use]
     pub fn subsample(indices: &'a [usize], terms: usize) -> Self {
+        assert!(!indices.is_empty(), "a subsample of no terms");
         Self { indices: Some(indices), terms }
     }
 

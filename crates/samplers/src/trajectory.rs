@@ -113,7 +113,7 @@ impl<T: Real> Trajectory<T> {
             stream: noise.rng(block as u64),
             inverse: InverseHessian::new(dimension, memory),
             accepted: false,
-            averaging: DualAveraging::new(settings.step_size, settings.target_acceptance),
+            averaging: DualAveraging::start(settings.step_size, settings.target_acceptance),
             step_size: settings.step_size,
             base_step: settings.step_size,
             momentum: zeros.clone(),
@@ -230,6 +230,7 @@ impl<T: Real> Trajectory<T> {
             hamiltonian: Some(self.blocks.iter().map(|block| block.hamiltonian).sum()),
             leapfrog_steps: leaps,
             depth_limited: 0,
+            tested: true,
         }
     }
 }
@@ -242,7 +243,7 @@ impl<T: Real> Leaper<T> {
 
     /// Adapts from `step` on.
     pub fn restart_step(&mut self, step: f64, target_acceptance: f64) {
-        self.averaging = DualAveraging::new(step, target_acceptance);
+        self.averaging = DualAveraging::start(step, target_acceptance);
         self.base_step = step;
     }
 

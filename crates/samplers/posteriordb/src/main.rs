@@ -87,12 +87,6 @@ fn run(name: &str, density: &Arc<dyn models::Density>) -> Run {
         run.gradients[0] += after;
         run.gradients[1] += before + after;
         run.divergences += chain.statistics().divergences;
-        if std::env::var_os("STEPS").is_some() {
-            let mut last = 0.0;
-            chain.run(1, |draw| last = draw.step.step_size);
-            let state = density.report(chain.state());
-            eprintln!("{name}: step {last:.3}, acceptance {:.3}, at {state:.3?}", chain.statistics().acceptance());
-        }
     }
     run
 }

@@ -2,7 +2,7 @@
 //!
 //! The estimators are those of Vehtari and others (2021), "Rank-normalization, folding, and localization: an
 //! improved R-hat", and agree with the package `arviz` to rounding. A set of chains is a slice of equally long
-//! slices, one number per draw.
+//! slices, one number per draw; functions panic if lengths differ.
 
 mod warnings;
 
@@ -102,13 +102,13 @@ fn effective_size<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
         }
         t += 2;
     }
-    // t is at least 3 here because n is at least 5 or the first pair has ended the loop.
-    let last = t.saturating_sub(2);
+    // The lags that count in full end before `last`: there are none if the loop did not run.
+    let last = t - 1;
     if even > 0.0 {
-        rho[last + 1] = even;
+        rho[last] = even;
     }
     let mut t = 1;
-    while t + 2 <= last {
+    while t + 2 < last {
         if rho[t + 1] + rho[t + 2] > rho[t - 1] + rho[t] {
             rho[t + 1] = 0.5 * (rho[t - 1] + rho[t]);
             rho[t + 2] = rho[t + 1];
@@ -116,12 +116,18 @@ fn effective_size<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
         t += 2;
     }
     let draws = (m * n) as f64;
-    let time = -1.0 + 2.0 * rho[..=last].iter().sum::<f64>() + rho[last + 1];
+    let time = -1.0 + 2.0 * rho[..last].iter().sum::<f64>() + rho[last];
+    if rho.iter().any(|rho| rho.is_nan()) {
+        return f64::NAN;
+    }
     draws / time.max(1.0 / draws.log10())
 }
 
 /// Halves of all chains; the middle draw of an odd chain is left out.
+#[track_caller]
 fn split<C: AsRef<[f64]>>(chains: &[C]) -> Vec<&[f64]> {
+    let lengths = || chains.iter().map(|chain| chain.as_ref().len());
+    assert!(lengths().all(|length| Some(length) == lengths().next()), "chains of one length");
     let halves = chains.iter().flat_map(|chain| {
         let chain = chain.as_ref();
         let half = chain.len() / 2;
@@ -194,12 +200,18 @@ fn rank_normalise<C: AsRef<[f64]>>(chains: &[C]) -> Vec<Vec<f64>> {
 }
 
 /// Bulk effective sample size: of the mean of the rank-normalised split chains.
+///
+/// # Panics
+/// If chains differ in length.
 #[must_use]
 pub fn effective_size_bulk<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     effective_size(&rank_normalise(&split(chains)))
 }
 
 /// Tail effective sample size: the smaller of those of the 5 % and 95 % quantiles, as indicators on the split chains.
+///
+/// # Panics
+/// If chains differ in length.
 #[must_use]
 pub fn effective_size_tail<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     let halves = split(chains);
@@ -234,12 +246,18 @@ pub fn energy_fraction(hamiltonians: &[f64]) -> f64 {
 }
 
 /// Effective sample size of the mean of the split chains.
+///
+/// # Panics
+/// If chains differ in length.
 #[must_use]
 pub fn effective_size_mean<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     effective_size(&split(chains))
 }
 
 /// Monte Carlo standard error of the mean. Interleaved chains must be separated first ([`interleaved`]), or it is too small.
+///
+/// # Panics
+/// If chains differ in length.
 #[must_use]
 pub fn standard_error<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     let pooled: Vec<f64> = chains.iter().flat_map(|chain| chain.as_ref().iter().copied()).collect();
@@ -255,12 +273,18 @@ fn potential_scale_reduction<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
 }
 
 /// Split R-hat, without ranks.
+///
+/// # Panics
+/// If chains differ in length.
 #[must_use]
 pub fn split_r_hat<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     potential_scale_reduction(&split(chains))
 }
 
 /// Rank-normalised split R-hat: the larger of that of the draws and that of their distances from the median.
+///
+/// # Panics
+/// If chains differ in length.
 #[must_use]
 pub fn rank_r_hat<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     let halves = split(chains);

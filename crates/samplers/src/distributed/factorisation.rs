@@ -26,6 +26,9 @@ pub struct Factorisation {
 impl Factorisation {
     /// Of `rows x columns` with `rank` components, in `blocks x blocks` blocks. Of `entries`, (row, column, value) with
     /// places from 0, those in the row blocks `held` are kept, and none of places out of range.
+    ///
+    /// # Panics
+    /// If `rank`, `rows`, `columns` or `blocks` is 0, or `held` is not within the blocks.
     #[must_use]
     pub fn new(
         rank: usize,
@@ -34,6 +37,8 @@ impl Factorisation {
         held: Range<usize>,
         entries: impl IntoIterator<Item = (usize, usize, f64)>,
     ) -> Self {
+        assert!(rank > 0 && rows > 0 && columns > 0 && blocks > 0, "a factorisation without numbers");
+        assert!(held.start <= held.end && held.end <= blocks, "row blocks {held:?} of {blocks}");
         let mut kept = vec![Vec::new(); held.len() * blocks];
         for (i, j, value) in entries.into_iter().filter(|&(i, j, _)| i < rows && j < columns) {
             let (row_block, column_block) = (block_of(i, rows, blocks), block_of(j, columns, blocks));

@@ -1,9 +1,9 @@
 //! Pairs, states and the inverse Hessian of one block.
 
-use crate::gradient::{Block, DIVERGENCE};
+use crate::gradient::{Block, DIVERGENCE, is_runaway};
 use crate::lbfgs::InverseHessian;
 use crate::vector::dot;
-use crate::{InitialScale, Real};
+use crate::{InitialScale, Pairs, Real};
 
 /// Memory of one block, by slot (`dimension x M`): pairs, or the states and gradients that make them.
 #[derive(Debug, Clone)]
@@ -36,6 +36,13 @@ impl<T: Real> Memory<T> {
         dot(room, room).widen()
     }
 
+    /// Determines whether the last move ran away; `weight` times the change of the squared gradient is its energy error.
+    pub(super) fn watch(&mut self, theta: &[T], [before, after]: [&[T]; 2], weight: f64) {
+        let error = weight * (self.steepness_of(after) - self.steepness);
+        self.ran_away = error > DIVERGENCE || is_runaway([&self.block.old, theta], [before, after]);
+        self.rejected = false;
+    }
+
     /// The acceptance probability of the last move, `potential` the fall of the potential and `half` half the step.
     pub(super) fn test(&mut self, potential: f64, half: f64, [before, after]: [&[T]; 2]) {
         let [z, room] = &mut self.whitened;
@@ -47,6 +54,40 @@ impl<T: Real> Memory<T> {
         self.ran_away |= log_ratio.is_nan() || log_ratio < -DIVERGENCE;
         self.probability =
             if log_ratio.is_nan() || self.block.diverged { 0.0 } else { libm::exp(log_ratio.min(0.0)) };
+    }
+
+    /// Stores the pair of the last move, or the state and gradient at its end, in `slot`; takes a move back that ends without a
+    /// finite gradient. Of a tested chain all depends on the state alone, and nothing on a proposal that was rejected.
+    pub(super) fn refresh(
+        &mut self,
+        slot: usize,
+        theta: &mut [T],
+        [before, after]: [&[T]; 2],
+        (pairs, (trust_region, bounds), tested): (Pairs, (T, [T; 2]), bool),
+    ) {
+        let dimension = self.noise.len();
+        let column = slot * dimension..(slot + 1) * dimension;
+        let (s, y) = (&mut self.s[column.clone()], &mut self.y[column]);
+        let finite = after.iter().all(|gradient| gradient.is_finite());
+        let usable = match pairs {
+            Pairs::Moves => {
+                for i in 0..dimension {
+                    s[i] = theta[i] - self.block.old[i];
+                    y[i] = after[i] - before[i] + trust_region * s[i];
+                }
+                is_curved(s, y, bounds)
+            }
+            Pairs::States => {
+                s.copy_from_slice(theta);
+                y.copy_from_slice(after);
+                finite
+            }
+        };
+        self.usable[slot] = usable && (tested || !self.block.diverged);
+        if !self.block.diverged && !finite {
+            self.block.diverged = true;
+            theta.copy_from_slice(&self.block.old);
+        }
     }
 
     /// Builds `H` from the pairs of all slots but `slot`, oldest first.
@@ -99,7 +140,7 @@ impl<T: Real> Memory<T> {
 
 /// Whether a pair may enter `H`: where its curvature is within bounds. Curvature that is only positive thanks to lambda
 /// would make `H` as large as its distance from zero is small.
-pub(super) fn is_curved<T: Real>(s: &[T], y: &[T], [least, largest]: [T; 2]) -> bool {
+fn is_curved<T: Real>(s: &[T], y: &[T], [least, largest]: [T; 2]) -> bool {
     let curvature = dot(s, y);
     let steep = largest < T::infinity() && dot(y, y) > largest * curvature;
     curvature >= least * dot(s, s) && !steep && InverseHessian::is_usable(s, y)

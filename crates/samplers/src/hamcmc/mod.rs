@@ -23,15 +23,16 @@
 //! these steps. They reach as far as the law itself, so they average the curvature over it, and they need one chain
 //! more for as many pairs.
 //! **Cost.** Two gradients and `O(M^2 dimension)` per step; memory `O(M dimension)` per block. With `refresh_interval` above 1
-//! a chain renews its pair, and evaluates the second gradient, at every `refresh_interval`-th of its steps only: the other
-//! chains use the older pair, which depends on their states no more than a new one would.
+//! a chain refreshes its pair, and evaluates the second gradient, at every `refresh_interval`-th of its steps only. The other
+//! chains have moved with the older pair, and so depend on it: the bias at a given step is larger. A Metropolis test
+//! refreshes at every step, as it would not be exact otherwise.
 //! **Mirroring.** With `mirror` each draw is folded into the positive orthant and the pairs are taken between
 //! folded states (the paper's form). A dense `H` makes this reflection oblique, which distorts the density
 //! within one step length of the boundary however small the step. Wrapping the target in
 //! [`Mirrored`](super::Mirrored) instead is free of that: the chain then runs on the even extension of the
 //! density to all signs.
-//! **Metropolis.** [`Hamcmc::with_metropolis`] accepts or rejects each move, and is exact at any step with pairs of states; it
-//! costs two potentials of all data and a second gradient at every step. [`Hamcmc::with_step_adaptation`] uses the same test
+//! **Metropolis.** [`Hamcmc::with_metropolis`] accepts or rejects each move, and is exact at any step; it requires pairs of
+//! states, and costs two potentials of all data and a second gradient at every step. [`Hamcmc::with_step_adaptation`] uses the same test
 //! as a shadow, which rejects nothing, to adapt the step during a warm-up. [`Hamcmc::with_curvature_bounds`] bounds `H`.
 //! **Use where** targets are correlated or badly scaled and gradients come from minibatches. The step is nearly scale-free: 0.05
 //! to 0.5 of a Newton step.
@@ -42,12 +43,12 @@ mod memory;
 
 use rand::RngExt;
 
-use super::gradient::{DIVERGENCE, Engine, check, is_runaway};
+use super::gradient::{Engine, check};
 use super::lbfgs::InverseHessian;
 use super::vector::{add_scaled, dot, for_blocks};
 use super::{DualAveraging, GradientSettings, InitialScale, Real, Sampler, SamplerError, Step, Target};
 use crate::random::SeedTree;
-use memory::{Memory, is_curved};
+use memory::Memory;
 
 /// Settings of [`Hamcmc`]; see [`SamplerOptions`](super::SamplerOptions) for scale-free defaults.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,7 +59,8 @@ pub struct HamcmcSettings {
     pub memory: usize,
     /// Matrix `gamma I` at the start of the recursion. Default `Fixed(1.0)`.
     pub initial_scale: InitialScale,
-    /// Steps of a chain between two refreshes of its pair, at least 1. Default 1, as published.
+    /// Steps of a chain between two refreshes of its pair, at least 1; without effect [with a Metropolis
+    /// test](Hamcmc::with_metropolis). Default 1, as published.
     pub refresh_interval: u64,
     /// The trust region `lambda`, from 0: `H` approximates `(Hessian + lambda I)^-1`. Default 0.
     pub trust_region: f64,
@@ -168,18 +170,20 @@ impl<T: Real> Hamcmc<T> {
     /// Sets the kind of pairs, before the first step.
     ///
     /// # Errors
-    /// If the memory is below 3 for [`Pairs::States`]: a difference takes two other chains.
+    /// If the memory is below 3 for [`Pairs::States`]: a difference takes two other chains. If moves are
+    /// [tested](Self::with_metropolis) and the pairs are those of moves.
     pub fn with_pairs(mut self, pairs: Pairs) -> Result<Self, SamplerError> {
         let memory = self.settings.memory;
         let enough = pairs == Pairs::Moves || memory >= 3;
         check("HAMCMC memory with pairs of states", memory as f64, "at least 3", enough)?;
+        check_metropolis(pairs, self.metropolis)?;
         self.pairs = pairs;
         Ok(self)
     }
 
     /// Tests every move: the Metropolis correction of the proposal `N(theta - eps H g, 2 eps H)`. With [`Pairs::States`]
     /// the draws then follow the target at any step, with minibatches too, as long as potentials are those of all data.
-    /// Costs two potentials a step and a gradient at every one, whatever the `refresh_interval`.
+    /// Costs two potentials and two gradients a step: pairs are refreshed at every one, whatever the `refresh_interval`.
     ///
     /// # Errors
     /// If the gradient settings mirror, limit the drift or have a temperature other than 1: the proposal's density is then
@@ -189,8 +193,7 @@ impl<T: Real> Hamcmc<T> {
         check("HAMCMC mirroring with Metropolis", f64::from(mirror), "0 (off)", !mirror)?;
         check("HAMCMC drift limit with Metropolis", drift_limit, "infinite", drift_limit == f64::INFINITY)?;
         check("HAMCMC temperature with Metropolis", temperature, "1", temperature == 1.0)?;
-        let states = self.pairs == Pairs::States;
-        check("HAMCMC pairs of states with Metropolis", f64::from(states), "1 (on)", states)?;
+        check_metropolis(self.pairs, true)?;
         self.metropolis = true;
         Ok(self)
     }
@@ -215,8 +218,12 @@ impl<T: Real> Hamcmc<T> {
     /// nothing, unless [`with_metropolis`](Self::with_metropolis) is on. Costs what that costs, during the warm-up alone.
     ///
     /// # Errors
-    /// If the acceptance is not in (0, 1).
+    /// If the acceptance is not in (0, 1). If the gradient settings mirror or have a temperature other than 1: the proposal's
+    /// density is then another.
     pub fn with_step_adaptation(mut self, target_acceptance: f64) -> Result<Self, SamplerError> {
+        let GradientSettings { mirror, temperature, .. } = self.settings.gradient;
+        check("HAMCMC mirroring with step adaptation", f64::from(mirror), "0 (off)", !mirror)?;
+        check("HAMCMC temperature with step adaptation", temperature, "1", temperature == 1.0)?;
         let inside = target_acceptance > 0.0 && target_acceptance < 1.0;
         check("target acceptance", target_acceptance, "in (0, 1)", inside)?;
         self.target_acceptance = Some(target_acceptance);
@@ -232,37 +239,52 @@ impl<T: Real> Hamcmc<T> {
     }
 }
 
-impl<T: Real> Sampler<T> for Hamcmc<T> {
-    fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
-        if !self.started {
-            self.states.iter_mut().for_each(|state| state.copy_from_slice(theta));
-            self.started = true;
-        }
-        let engine = &mut self.engine;
-        let slot = self.slot;
-        let step_size = engine.begin(target);
-        let steps_of_chain = (engine.iteration - 1) / self.states.len() as u64;
-        let start = &mut self.states[slot];
+/// Refuses a test of moves with pairs of moves, which depend on the chain that moves.
+fn check_metropolis(pairs: Pairs, metropolis: bool) -> Result<(), SamplerError> {
+    let states = pairs == Pairs::States;
+    check("HAMCMC pairs of states with Metropolis", f64::from(states), "1 (on)", states || !metropolis)
+}
+
+impl<T: Real> Hamcmc<T> {
+    /// Whether the acceptance of a move is computed, to test it or to adapt the step.
+    fn tests(&self) -> bool {
+        self.metropolis || self.averaging.is_some()
+    }
+
+    /// Whether this step refreshes the pair of its chain. A tested chain's pair is always that of its present state: an older one
+    /// depends on the states of the others.
+    fn is_due(&self) -> bool {
+        let steps_of_chain = (self.engine.iteration - 1) / self.states.len() as u64;
+        self.metropolis || steps_of_chain.is_multiple_of(self.settings.refresh_interval)
+    }
+
+    /// The trust region, and the bounds of a pair's curvature.
+    fn trust_region(&self) -> (T, [T; 2]) {
+        let trust_region = T::narrow(self.settings.trust_region);
+        let least = T::narrow(self.bounds[0]).max(if self.shifted { T::zero() } else { trust_region });
+        (trust_region, [least, T::narrow(self.bounds[1])])
+    }
+
+    /// Assembles `H` and moves the chain of this step.
+    fn propose(&mut self, target: &mut dyn Target<T>, theta: &mut [T], step_size: f64) {
+        let (slot, tests, curvature) = (self.slot, self.tests(), self.trust_region());
+        let (initial, pairs) = (self.settings.initial_scale, self.pairs);
+        let (engine, start) = (&mut self.engine, &self.states[slot]);
         engine.evaluate(target, start);
         let (dimension, gradient) = (engine.dimension, &engine.gradient);
         let GradientSettings { temperature, mirror, drift_limit, .. } = engine.settings;
         let (step, limit) = (T::narrow(step_size), engine.limit());
         let noise = T::narrow((2.0 * step_size * temperature).sqrt());
-        let column = |index: usize| index * dimension..(index + 1) * dimension;
-        let (initial, pairs) = (self.settings.initial_scale, self.pairs);
-        let trust_region = T::narrow(self.settings.trust_region);
-        let least = T::narrow(self.bounds[0]).max(if self.shifted { T::zero() } else { trust_region });
-        let bounds = [least, T::narrow(self.bounds[1])];
-        let tests = self.metropolis || self.averaging.is_some();
         for_blocks(&mut self.blocks, theta, |index, memory, theta| {
+            let column = index * dimension..(index + 1) * dimension;
             match pairs {
                 Pairs::Moves => memory.assemble(slot, initial),
-                Pairs::States => memory.assemble_from_states(slot, initial, (trust_region, bounds)),
+                Pairs::States => memory.assemble_from_states(slot, initial, curvature),
             }
             memory.ran_away = false;
             memory.limited = 0;
-            memory.block.old.copy_from_slice(&start[column(index)]);
-            theta.copy_from_slice(&gradient[column(index)]);
+            memory.block.old.copy_from_slice(&start[column.clone()]);
+            theta.copy_from_slice(&gradient[column]);
             // A state without a finite gradient would hold this chain for ever: noise moves it until there is one.
             if !theta.iter().all(|gradient| gradient.is_finite()) {
                 theta.fill(T::zero());
@@ -293,65 +315,47 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
             }
             block.settle(theta);
         });
-        let is_due = steps_of_chain.is_multiple_of(self.settings.refresh_interval);
-        if is_due || tests {
-            let batch = engine.batch(target);
-            target.gradient(theta, batch, &mut self.next_gradient);
-            let [start_potential, end_potential] = &mut self.potentials;
-            if tests {
-                target.potential(start, start_potential);
-                target.potential(theta, end_potential);
-            }
-            let folded = mirror || target.is_folded();
-            let (next_gradient, metropolis) = (&self.next_gradient, self.metropolis);
-            for_blocks(&mut self.blocks, theta, |index, memory, theta| {
-                let (before, mut after) = (&gradient[column(index)], &next_gradient[column(index)]);
-                let weight = if folded { 0.0 } else { 0.25 * step_size };
-                let error = weight * (memory.steepness_of(after) - memory.steepness);
-                memory.ran_away =
-                    error > DIVERGENCE || is_runaway([&memory.block.old, theta], [before, after]);
-                memory.rejected = false;
-                if tests {
-                    let potential = start_potential[index] - end_potential[index];
-                    memory.test(potential, 0.5 * step_size, [before, after]);
-                    if metropolis && memory.block.stream.random::<f64>() >= memory.probability {
-                        memory.rejected = true;
-                        theta.copy_from_slice(&memory.block.old);
-                        after = before;
-                    }
-                }
-                if !is_due {
-                    return;
-                }
-                let (s, y) = (&mut memory.s[column(slot)], &mut memory.y[column(slot)]);
-                let finite = after.iter().all(|gradient| gradient.is_finite());
-                let usable = match pairs {
-                    Pairs::Moves => {
-                        for i in 0..dimension {
-                            s[i] = theta[i] - memory.block.old[i];
-                            y[i] = after[i] - before[i] + trust_region * s[i];
-                        }
-                        is_curved(s, y, bounds)
-                    }
-                    Pairs::States => {
-                        s.copy_from_slice(theta);
-                        y.copy_from_slice(after);
-                        finite
-                    }
-                };
-                memory.usable[slot] = !memory.block.diverged && usable;
-                if !memory.block.diverged && !finite {
-                    memory.block.diverged = true;
-                    theta.copy_from_slice(&memory.block.old);
-                }
-            });
-        }
-        start.copy_from_slice(theta);
-        self.slot = (slot + 1) % self.states.len();
-        let mut step =
-            engine.step(step_size, self.blocks.iter().filter(|memory| memory.block.diverged).count());
-        step.divergences += self.blocks.iter().filter(|memory| memory.ran_away).count();
+    }
+
+    /// Evaluates the target where the chain has moved to, tests the move and refreshes the chain's pair.
+    fn conclude(&mut self, target: &mut dyn Target<T>, theta: &mut [T], step_size: f64) {
+        let (slot, is_due, tests, curvature) = (self.slot, self.is_due(), self.tests(), self.trust_region());
+        let (pairs, metropolis) = (self.pairs, self.metropolis);
+        let Self { engine, next_gradient, potentials: [start_potential, end_potential], .. } = self;
+        target.gradient(theta, engine.batch(target), next_gradient);
         if tests {
+            target.potential(&self.states[slot], start_potential);
+            target.potential(theta, end_potential);
+        }
+        let folded = engine.settings.mirror || target.is_folded();
+        let weight = if folded { 0.0 } else { 0.25 * step_size };
+        let (dimension, gradient, next_gradient) = (engine.dimension, &engine.gradient, &*next_gradient);
+        for_blocks(&mut self.blocks, theta, |index, memory, theta| {
+            let column = index * dimension..(index + 1) * dimension;
+            let (before, mut after) = (&gradient[column.clone()], &next_gradient[column]);
+            memory.watch(theta, [before, after], weight);
+            if tests {
+                let potential = start_potential[index] - end_potential[index];
+                memory.test(potential, 0.5 * step_size, [before, after]);
+                if metropolis && memory.block.stream.random::<f64>() >= memory.probability {
+                    memory.rejected = true;
+                    theta.copy_from_slice(&memory.block.old);
+                    after = before;
+                }
+            }
+            if is_due {
+                memory.refresh(slot, theta, [before, after], (pairs, curvature, metropolis));
+            }
+        });
+    }
+
+    /// The report of this step; adapts the step size.
+    fn report(&mut self, step_size: f64) -> Step {
+        let taken_back = self.blocks.iter().filter(|memory| memory.block.diverged).count();
+        let mut step = self.engine.step(step_size, taken_back);
+        step.divergences += self.blocks.iter().filter(|memory| memory.ran_away).count();
+        step.tested = self.metropolis;
+        if self.tests() {
             let count = self.blocks.len() as f64;
             let acceptance = self.blocks.iter().map(|memory| memory.probability).sum::<f64>() / count;
             if let Some(averaging) = &mut self.averaging {
@@ -367,12 +371,29 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
         }
         step
     }
+}
+
+impl<T: Real> Sampler<T> for Hamcmc<T> {
+    fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
+        if !self.started {
+            self.states.iter_mut().for_each(|state| state.copy_from_slice(theta));
+            self.started = true;
+        }
+        let step_size = self.engine.begin(target);
+        self.propose(target, theta, step_size);
+        if self.is_due() || self.tests() {
+            self.conclude(target, theta, step_size);
+        }
+        self.states[self.slot].copy_from_slice(theta);
+        self.slot = (self.slot + 1) % self.states.len();
+        self.report(step_size)
+    }
 
     /// Adapts the step if [`with_step_adaptation`](Hamcmc::with_step_adaptation) asked for it.
     fn warm_up(&mut self, _: usize) {
         if let Some(target) = self.target_acceptance {
             let step = (2.0 * self.engine.settings.step_size.at(1)).sqrt();
-            self.averaging = Some(DualAveraging::new(step, target));
+            self.averaging = Some(DualAveraging::start(step, target));
         }
     }
 
@@ -387,7 +408,7 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
     fn restart_step(&mut self, _: usize, step: f64) {
         if let (Some(averaging), Some(target)) = (&mut self.averaging, self.target_acceptance) {
             *averaging = match self.metropolis {
-                true => DualAveraging::new(step, target),
+                true => DualAveraging::start(step, target),
                 false => DualAveraging::cautious(step, target),
             };
             let step = averaging.current();
@@ -405,6 +426,10 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
 
     fn shape(&self) -> (usize, usize) {
         (self.engine.dimension, self.engine.blocks)
+    }
+
+    fn mirrors(&self) -> bool {
+        self.engine.settings.mirror
     }
 
     fn chains(&self) -> usize {

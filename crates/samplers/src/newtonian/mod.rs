@@ -40,7 +40,7 @@ mod tests;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 
-use super::gradient::{check, check_shape};
+use super::gradient::{DIVERGENCE, check, check_shape};
 use super::{Real, Sampler, SamplerError, Site, Sites, Step, Support, Target};
 use crate::random::{SeedTree, SeededRng};
 use law::{Family, Law};
@@ -298,11 +298,12 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
                     - law.log_density(&self.new);
                 // An infinite potential is an ordinary rejection, NaN is not.
                 let outside = self.after.potential[block] == f64::INFINITY;
-                divergences += usize::from(log_ratio.is_nan() && !outside);
                 let probability =
                     if log_ratio.is_nan() || outside { 0.0 } else { libm::exp(log_ratio.min(0.0)) };
                 let fall = self.before.potential[block] - self.after.potential[block];
                 let downhill = self.adapting && fall > FAR;
+                let is_lost = log_ratio.is_nan() || log_ratio <= -DIVERGENCE && !downhill;
+                divergences += usize::from(is_lost && !outside);
                 let probability = if downhill { 1.0 } else { probability };
                 acceptance += probability / (blocks * count) as f64;
                 let column = block * n + site.rows.start..block * n + site.rows.end;
@@ -313,7 +314,7 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
                 }
             }
         }
-        Step { acceptance, divergences, step_size: 1.0, ..Step::default() }
+        Step { acceptance, divergences, step_size: 1.0, tested: true, ..Step::default() }
     }
 
     fn shape(&self) -> (usize, usize) {
@@ -326,6 +327,19 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
 
     fn check(&self, target: &mut dyn Target<T>) -> Result<(), SamplerError> {
         super::check_target(self.shape(), target)?;
-        super::need(target.sites().is_some(), "Newtonian Monte Carlo", "a single-site view")
+        let sites = target.sites();
+        super::need(sites.is_some(), "Newtonian Monte Carlo", "a single-site view")?;
+        let Some(sites) = sites else { return Ok(()) };
+        for index in 0..sites.count() {
+            let Site { rows, support } = sites.site(index);
+            if rows.end > self.dimension {
+                let (what, found) = ("the end of a site's rows", rows.end);
+                return Err(SamplerError::Shape { what, found, expected: self.dimension });
+            }
+            if let Support::Discrete(values) = support {
+                check("number of values of a discrete site", values as f64, "at least 1", values > 0)?;
+            }
+        }
+        Ok(())
     }
 }

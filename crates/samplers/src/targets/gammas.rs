@@ -1,6 +1,7 @@
 //! Products of Gamma laws.
 
-use crate::{Curvature, Metric, Minibatch, Real, Site, Sites, Support, Target};
+use super::{check_positive, check_size};
+use crate::{Curvature, Metric, Minibatch, Real, SamplerError, Site, Sites, Support, Target};
 
 /// Independent Gamma variables on the half line, the same law in each block: the simplest positive target.
 /// Its metric is the Fisher information of the logarithm's scale, `shape / theta^2`.
@@ -12,10 +13,16 @@ pub struct Gammas {
 }
 
 impl Gammas {
-    /// One variable per shape and rate, all above 0.
-    #[must_use]
-    pub fn new(shapes: Vec<f64>, rates: Vec<f64>) -> Self {
-        Self { shapes, rates, blocks: 1 }
+    /// One variable per shape and rate.
+    ///
+    /// # Errors
+    /// If there are none, or not as many rates as shapes; if one is not a finite number above 0.
+    pub fn new(shapes: Vec<f64>, rates: Vec<f64>) -> Result<Self, SamplerError> {
+        check_size("shapes of Gamma laws", shapes.len(), shapes.len().max(1))?;
+        check_size("rates of Gamma laws", rates.len(), shapes.len())?;
+        check_positive("shape of a Gamma law", &shapes)?;
+        check_positive("rate of a Gamma law", &rates)?;
+        Ok(Self { shapes, rates, blocks: 1 })
     }
 
     /// The same law in `blocks` independent blocks.

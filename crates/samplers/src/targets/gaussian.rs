@@ -1,7 +1,8 @@
 //! Gaussian laws.
 
 use crate::dense::{cholesky, solve};
-use crate::{Curvature, Metric, Minibatch, Real, Site, Sites, Support, Target};
+use crate::gradient::check;
+use crate::{Curvature, Matrix, Metric, Minibatch, Real, SamplerError, Site, Sites, Support, Target};
 
 /// A Gaussian with known mean and covariance, the same in each of any number of independent blocks.
 #[derive(Debug, Clone)]
@@ -20,13 +21,14 @@ pub(super) enum Precision {
 }
 
 impl Gaussian {
-    /// `N(mean, precision^-1)`; `precision` is symmetric, `dimension^2` numbers. `None` if it is not positive
-    /// definite or sizes differ.
-    #[must_use]
-    pub fn new(mean: Vec<f64>, precision: Vec<f64>) -> Option<Self> {
-        let fits = precision.len() == mean.len() * mean.len();
-        let valid = fits && cholesky(&mut precision.clone(), mean.len());
-        valid.then_some(Self { mean, precision: Precision::Dense(precision), blocks: 1 })
+    /// `N(mean, precision^-1)`; `precision` is symmetric, `dimension^2` numbers.
+    ///
+    /// # Errors
+    /// If the precision has another size, or is not symmetric and positive definite.
+    pub fn new(mean: Vec<f64>, precision: Vec<f64>) -> Result<Self, SamplerError> {
+        check("dimension", mean.len() as f64, "at least 1", !mean.is_empty())?;
+        Matrix::Dense(precision.clone()).decompose::<f64>("the precision", mean.len(), true)?;
+        Ok(Self { mean, precision: Precision::Dense(precision), blocks: 1 })
     }
 
     /// `N(0, variance I + covariance 11')`: `quasi-newton-mcmc` and `quasi-newton-hmc` use 4 and 1.

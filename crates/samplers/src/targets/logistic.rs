@@ -1,9 +1,9 @@
 //! Bayesian logistic regression.
 
-use super::{logistic, softplus, widened};
+use super::{check_positive, check_size, logistic, softplus, widened};
 use crate::dense::{cholesky, solve};
 use crate::vector::dot;
-use crate::{Metric, Minibatch, Real, Site, Sites, Support, Target};
+use crate::{Metric, Minibatch, Real, SamplerError, Site, Sites, Support, Target};
 
 /// Bayesian logistic regression: `y_n ~ Bernoulli(logistic(x_n' theta))`, `theta_i ~ N(0, variance_i)`.
 /// Its metric is the expected Fisher information plus the prior precision; one site, all coefficients.
@@ -17,17 +17,31 @@ pub struct LogisticRegression {
 
 impl LogisticRegression {
     /// `regressors` is `dimension x terms`, one column per label; `variances` has one entry per coefficient.
-    /// `None` if the sizes do not fit.
-    #[must_use]
-    pub fn new(regressors: Vec<f64>, labels: Vec<bool>, variances: &[f64]) -> Option<Self> {
-        let fits = !variances.is_empty() && regressors.len() == labels.len() * variances.len();
+    ///
+    /// # Errors
+    /// If sizes do not fit, or a variance is not a finite number above 0.
+    pub fn new(regressors: Vec<f64>, labels: Vec<bool>, variances: &[f64]) -> Result<Self, SamplerError> {
+        check_size("variances", variances.len(), variances.len().max(1))?;
+        check_size("regressors", regressors.len(), labels.len() * variances.len())?;
+        check_positive("variance of a coefficient", variances)?;
         let labels = labels.into_iter().map(f64::from).collect();
-        fits.then(|| Self { regressors, labels, precisions: variances.iter().map(|v| 1.0 / v).collect() })
+        Ok(Self { regressors, labels, precisions: variances.iter().map(|v| 1.0 / v).collect() })
     }
 
     /// Minus the mean log probability of `labels` given `regressors` (of the same form) at `theta`.
+    ///
+    /// # Panics
+    /// If sizes do not fit.
     #[must_use]
     pub fn loss(regressors: &[f64], labels: &[bool], theta: &[f64]) -> f64 {
+        let fits = !theta.is_empty() && regressors.len() == labels.len() * theta.len();
+        assert!(
+            fits,
+            "{} regressors, {} labels, {} coefficients",
+            regressors.len(),
+            labels.len(),
+            theta.len()
+        );
         let columns = regressors.chunks_exact(theta.len()).zip(labels);
         let terms = columns.map(|(x, &label)| {
             let activation: f64 = x.iter().zip(theta).map(|(x, t)| x * t).sum();

@@ -10,7 +10,8 @@ mod logistic;
 mod quartic;
 mod robust;
 
-use crate::Real;
+use crate::gradient::check;
+use crate::{Real, SamplerError};
 
 pub use banana::Banana;
 pub use dirichlet::Dirichlet;
@@ -21,6 +22,18 @@ pub use linear_gaussian::LinearGaussian;
 pub use logistic::LogisticRegression;
 pub use quartic::Quartic;
 pub use robust::RobustRegression;
+
+/// Refuses a number of values other than the expected one.
+fn check_size(what: &'static str, found: usize, expected: usize) -> Result<(), SamplerError> {
+    if found == expected { Ok(()) } else { Err(SamplerError::Shape { what, found, expected }) }
+}
+
+/// Refuses values that are not finite and above 0.
+fn check_positive(name: &'static str, values: &[f64]) -> Result<(), SamplerError> {
+    values.iter().try_for_each(|&value| {
+        check(name, value, "a finite number above 0", value.is_finite() && value > 0.0)
+    })
+}
 
 fn logistic(x: f64) -> f64 {
     1.0 / (1.0 + libm::exp(-x))

@@ -1,8 +1,8 @@
 //! Robust regression with Student noise.
 
-use super::widened;
+use super::{check_size, widened};
 use crate::vector::dot;
-use crate::{Minibatch, Real, Site, Sites, Support, Target};
+use crate::{Minibatch, Real, SamplerError, Site, Sites, Support, Target};
 
 /// Robust regression (`newtonian` section 4.1): `y_n ~ Student-t(nu, alpha + beta' x_n, sigma)` with
 /// `nu ~ Gamma(2, 0.1)`, `sigma ~ Exponential(1)`, `alpha ~ N(0, 10^2)`, `beta_i ~ N(0, 2.5^2)`.
@@ -38,22 +38,29 @@ impl RobustRegression {
     const NU_RATE: f64 = 0.1;
     const VARIANCES: [f64; 2] = [100.0, 6.25];
 
-    /// `regressors` is `slopes x terms`. `None` if the sizes do not fit.
-    #[must_use]
-    pub fn new(regressors: &[f64], observations: Vec<f64>, slopes: usize) -> Option<Self> {
-        if slopes == 0 || regressors.len() != slopes * observations.len() {
-            return None;
-        }
+    /// `regressors` is `slopes x terms`.
+    ///
+    /// # Errors
+    /// If sizes do not fit, or there is no slope.
+    pub fn new(regressors: &[f64], observations: Vec<f64>, slopes: usize) -> Result<Self, SamplerError> {
+        check_size("slopes", slopes, slopes.max(1))?;
+        check_size("regressors", regressors.len(), slopes * observations.len())?;
         let with_ones =
             regressors.chunks_exact(slopes).flat_map(|x| std::iter::once(1.0).chain(x.iter().copied()));
-        Some(Self { regressors: with_ones.collect(), observations, slopes })
+        Ok(Self { regressors: with_ones.collect(), observations, slopes })
     }
 
     /// Mean log probability of `observations` given `regressors` (`slopes x terms`) at `theta`.
+    ///
+    /// # Panics
+    /// If sizes do not fit, or there is no slope.
     #[must_use]
     pub fn log_likelihood(regressors: &[f64], observations: &[f64], theta: &[f64]) -> f64 {
+        let (slopes, terms) = (theta.len().saturating_sub(3), observations.len());
+        let fits = slopes > 0 && regressors.len() == slopes * terms;
+        assert!(fits, "{} regressors, {terms} observations, {slopes} slopes", regressors.len());
         let (nu, sigma) = (theta[0], theta[1]);
-        let columns = regressors.chunks_exact(theta.len() - 3).zip(observations);
+        let columns = regressors.chunks_exact(slopes).zip(observations);
         let terms = columns.map(|(x, y)| {
             let mean = theta[2] + x.iter().zip(&theta[3..]).map(|(x, b)| x * b).sum::<f64>();
             -0.5 * (nu + 1.0) * libm::log1p(((y - mean) / sigma).powi(2) / nu)

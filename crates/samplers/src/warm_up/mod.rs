@@ -148,13 +148,21 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
     /// Wraps `inner`.
     ///
     /// # Errors
-    /// If a setting is out of range.
+    /// If a setting is out of range. If a metric is to be estimated for a sampler that [mirrors](Sampler::mirrors): zero, where
+    /// it folds, would be elsewhere.
     pub fn new(inner: S, settings: WarmUpSettings, streams: SeedTree) -> Result<Self, SamplerError> {
         let acceptance = settings.shadow_acceptance;
         check("shadow acceptance", acceptance, "in (0, 1)", acceptance > 0.0 && acceptance < 1.0)?;
         if let MetricShape::LowRank(rank) = settings.metric {
             check("rank of the metric", rank as f64, "at least 1", rank > 0)?;
         }
+        let (mirrors, plain) = (inner.mirrors(), settings.metric == MetricShape::None);
+        check(
+            "mirroring with a metric",
+            f64::from(mirrors),
+            "0 (off), or the metric none",
+            plain || !mirrors,
+        )?;
         let (dimension, blocks) = inner.shape();
         Ok(Self {
             inner,
@@ -359,6 +367,10 @@ impl<T: Real, S: Sampler<T>> Sampler<T> for Preconditioned<T, S> {
 
     fn start_state(&self) -> Option<&[T]> {
         self.record.is_set.then_some(&self.record.theta[..])
+    }
+
+    fn mirrors(&self) -> bool {
+        self.inner.mirrors()
     }
 
     fn chains(&self) -> usize {

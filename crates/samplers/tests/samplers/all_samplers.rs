@@ -69,7 +69,7 @@ fn bad_settings_and_starts_are_typed_errors() {
     assert!(matches!(error, Some(SamplerError::Shape { found: 1, expected: 2, .. })));
     let error = Chain::new(&mut target, &mut sampler, vec![0.0, f64::NAN]).err();
     assert!(matches!(error, Some(SamplerError::Start { index: 1, .. })));
-    let mut target = Gammas::new(vec![1.0, 1.0], vec![1.0, 1.0]);
+    let mut target = Gammas::new(vec![1.0, 1.0], vec![1.0, 1.0]).unwrap();
     let error = Chain::new(&mut target, &mut sampler, vec![1.0, -1.0]).err();
     assert!(matches!(error, Some(SamplerError::StartPotential { block: 0, .. })));
 }
@@ -86,7 +86,7 @@ fn samplers_say_which_chain_is_next() {
             _ => 1,
         };
         assert_eq!(sampler.chains(), expected, "{kind}");
-        let mut target = Gammas::new(vec![3.0, 2.0], vec![2.0, 1.0]);
+        let mut target = Gammas::new(vec![3.0, 2.0], vec![2.0, 1.0]).unwrap();
         let mut theta = [1.0, 1.5];
         for step in 0..2 * expected {
             assert_eq!(sampler.next_chain(), step % expected, "{kind}");
@@ -465,5 +465,24 @@ fn great_losses_of_energy_are_divergences() {
             chain.run(20, |_| ());
             assert_eq!(chain.statistics().divergences > 0, diverges);
         }
+        let settings = MhBfgsSettings { scale: step, ..MhBfgsSettings::default() };
+        let sampler = MhBfgs::new(1, 1, settings, SeedTree::new(1)).unwrap();
+        let mut chain = Chain::new(Gaussian::equicorrelated(1, 1.0, 0.0), sampler, vec![0.1]).unwrap();
+        chain.run(20, |_| ());
+        assert_eq!(chain.statistics().divergences > 0, diverges, "MH-BFGS at {step}");
+    }
+    // The curvature of `x^4` near zero fits a law that is far too wide.
+    for (target, diverges) in [(Quartic::new(0.0, 1.0), false), (Quartic::new(1.0, 0.0), true)] {
+        let starts = [vec![1e-3], vec![-1e-3]];
+        let result = sample(&target, &starts, Schedule { burn_in: 0, draws: 20 }, |chain| {
+            Newtonian::<f64>::new(1, 1, SeedTree::new(1).child(chain as u64))?.with_local_share(0.0)
+        })
+        .unwrap();
+        let divergences: usize = result.statistics.iter().map(|statistics| statistics.divergences).sum();
+        assert_eq!(divergences > 0, diverges, "{target:?}");
+        let warns = |warning: &diagnostics::Warning| {
+            matches!(warning, diagnostics::Warning::Divergences { tested: true, .. })
+        };
+        assert_eq!(result.warnings().iter().any(warns), diverges);
     }
 }

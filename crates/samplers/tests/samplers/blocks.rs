@@ -127,7 +127,7 @@ fn samplers(blocks: usize) -> Vec<(String, Box<dyn Sampler<f64>>)> {
     let hmc = HmcSettings { step_size: 0.05, ..HmcSettings::default() };
     let near = MhBfgsSettings { scale: 0.1, ..MhBfgsSettings::default() };
     let hamcmc = HamcmcSettings { gradient, ..HamcmcSettings::default() };
-    let sghmc = SghmcSettings { gradient, friction: 1.0, gradient_noise: 0.0 };
+    let sghmc = SghmcSettings { gradient, friction: 1.0 };
     let sgnht = SgnhtSettings { gradient, diffusion: 1.0 };
     let corrected = PsgldSettings { gradient, correction: true, ..PsgldSettings::default() };
     let mut all: Vec<(String, Box<dyn Sampler<f64>>)> = vec![

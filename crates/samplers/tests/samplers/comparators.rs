@@ -67,7 +67,7 @@ fn nuts_is_exact_at_long_steps() {
 /// Trajectories follow the scale of the target, and blocks have trees of their own.
 #[test]
 fn nuts_turns_where_it_should() {
-    let target = Gaussian::new(vec![0.0; 2], vec![500.5, -499.5, -499.5, 500.5]).unwrap();
+    let target = proof::narrow();
     let nuts = Nuts::new(2, 1, NutsSettings::default(), SeedTree::new(1)).unwrap();
     let mut chain = Chain::new(target, nuts, vec![0.1; 2]).unwrap();
     chain.burn_in(500);

@@ -123,7 +123,34 @@ fn histograms_take_what_lies_in_their_interval() {
 #[test]
 fn eight_draws_are_enough() {
     let draws = [0.3, -1.0, 0.8, 0.1, -0.2, 1.4, -0.7, 0.5];
-    assert!(effective_size_mean(&[draws]).is_finite() && effective_size_mean(&[&draws[..7]]).is_nan());
+    // As arviz: of two halves of four draws no autocorrelation counts.
+    assert_close(effective_size_mean(&[draws]), 8.0 * 8.0_f64.log10());
+    assert!(effective_size_mean(&[&draws[..7]]).is_nan());
+}
+
+/// The first pair of autocorrelations is negative and ends the sum before it begins.
+#[test]
+fn alternating_draws_have_the_largest_size() {
+    let draws: Vec<f64> = (0..200).map(|k| if k % 2 == 0 { 1.0 } else { -1.0 }).collect();
+    assert_close(effective_size_mean(&[&draws]), 200.0 * 200.0_f64.log10());
+    let broken: Vec<f64> = (0..200).map(|k| if k == 7 { f64::NAN } else { f64::from(k % 5) }).collect();
+    assert!(effective_size_mean(&[broken]).is_nan());
+}
+
+#[test]
+#[should_panic(expected = "chains of one length")]
+fn chains_of_unlike_length_are_refused() {
+    let _ = effective_size_mean(&[vec![0.0; 20], vec![0.0; 10]]);
+}
+
+/// `2 (1 - a)` for an autoregression: the mean squared change over the variance.
+#[test]
+fn energy_fraction_of_an_autoregression() {
+    for coefficient in [0.0, 0.5, 0.9] {
+        let fraction = energy_fraction(&chain(5, coefficient, 3.0, 100_000));
+        let expected = 2.0 * (1.0 - coefficient);
+        assert!((fraction / expected - 1.0).abs() < 0.03, "{fraction} of {expected}");
+    }
 }
 
 #[test]

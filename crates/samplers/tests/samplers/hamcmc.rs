@@ -1,11 +1,15 @@
 //! HAMCMC: pairs, bias, positivity and bookkeeping.
 
+#[path = "../../examples/shared/curvature.rs"]
+mod curvature;
+
 use crate::proof::targets::gradient_at;
 use crate::proof::{self, constant, narrow, worst};
 use alphamf_samplers::lbfgs::InverseHessian;
 use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
+use curvature::largest_curvature;
 
 /// In one dimension a pair is the whole of `H`: `1 / (curvature + lambda)`, whichever states it is of.
 #[test]
@@ -68,18 +72,6 @@ fn hamcmc_samples_the_linear_gaussian_posterior_and_the_printed_root_does_not() 
         let covariance = printed_hamcmc(&mut model, memory, gamma).errors(&exact).1;
         assert!(covariance > 0.45, "{covariance}");
     }
-}
-
-fn largest_curvature(gaussian: &Gaussian) -> f64 {
-    let n = gaussian.mean().len();
-    let mut v = vec![1.0; n];
-    let mut norm = 1.0;
-    for _ in 0..200 {
-        let w: Vec<f64> = (0..n).map(|i| (0..n).map(|j| gaussian.precision(i, j) * v[j]).sum()).collect();
-        norm = w.iter().map(|w| w * w).sum::<f64>().sqrt();
-        v = w.iter().map(|w| w / norm).collect();
-    }
-    norm
 }
 
 /// Sums of draws and of their products.

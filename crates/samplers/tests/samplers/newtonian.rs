@@ -8,7 +8,7 @@ use alphamf_samplers::*;
 /// The single-site view of logarithms, of mirrored unknowns and of other units.
 #[test]
 fn newtonian_steps_see_through_other_coordinates() {
-    let gammas = Gammas::new(vec![3.0, 6.0], vec![2.0, 1.0]);
+    let gammas = Gammas::new(vec![3.0, 6.0], vec![2.0, 1.0]).unwrap();
     let (mean, _) = gammas.moments()[1];
     let units = [2.0, 0.5];
     let starts = [vec![0.5, 0.5], vec![1.5, 1.5]];
@@ -118,4 +118,50 @@ fn newtonian_burn_in_leaves_a_settled_chain_alone() {
     };
     assert_eq!(run(true), run(false));
     assert!(run(true).1 < 0.97, "{}", run(true).1);
+}
+
+/// A site without values, or beyond the state.
+struct Wrong(Site);
+
+impl Target<f64> for Wrong {
+    fn dimension(&self) -> usize {
+        1
+    }
+
+    fn gradient(&mut self, _: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
+        gradient.fill(0.0);
+    }
+
+    fn potential(&mut self, _: &[f64], potential: &mut [f64]) {
+        potential.fill(0.0);
+    }
+
+    fn sites(&mut self) -> Option<&mut dyn Sites<f64>> {
+        Some(self)
+    }
+}
+
+impl Sites<f64> for Wrong {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn site(&self, _: usize) -> Site {
+        self.0.clone()
+    }
+
+    fn expand(&mut self, _: &[f64], _: usize, u: &mut [f64], g: &mut [f64], h: &mut [f64]) {
+        [u, g, h].into_iter().for_each(|values| values.fill(0.0));
+    }
+}
+
+#[test]
+fn sites_that_cannot_be_drawn_are_refused() {
+    let refusal = |rows, support| {
+        let sampler = Newtonian::<f64>::new(1, 1, SeedTree::new(1)).unwrap();
+        Chain::new(Wrong(Site { rows, support }), sampler, vec![0.0]).err()
+    };
+    assert!(matches!(refusal(0..1, Support::Discrete(0)), Some(SamplerError::Setting { .. })));
+    assert!(matches!(refusal(0..2, Support::Real), Some(SamplerError::Shape { found: 2, expected: 1, .. })));
+    assert!(refusal(0..1, Support::Discrete(1)).is_none());
 }

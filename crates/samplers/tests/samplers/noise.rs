@@ -1,9 +1,9 @@
 //! Gradient noise of known covariance, masses, diffusions and momenta drawn anew: stationary laws against the exact
 //! answer.
 
-use crate::proof::constant;
+use crate::proof::{constant, narrow};
 use alphamf_samplers::random::{SeedTree, SeededRng};
-use alphamf_samplers::recipe::{Friction, RecipeSampler};
+use alphamf_samplers::recipe::{Friction, RecipeSampler, RiemannianLangevin};
 use alphamf_samplers::targets::{Banana, Gaussian};
 use alphamf_samplers::*;
 
@@ -146,7 +146,7 @@ fn known_gradient_noise_is_taken_off() {
     let known = error(sgld().with_gradient_noise(&noise(8.0)).unwrap(), Shape::Dense, 8.0, 3_000);
     check("SGLD with D", known, error(sgld(), Shape::Dense, 8.0, 3_000), 0.06);
 
-    let settings = SghmcSettings { gradient: constant(0.1), friction: 1.5, gradient_noise: 0.0 };
+    let settings = SghmcSettings { gradient: constant(0.1), friction: 1.5 };
     let sghmc = || Sghmc::new(2, BLOCKS, settings, streams).unwrap();
     let known = error(sghmc().with_gradient_noise(&noise(15.0)).unwrap(), Shape::Dense, 15.0, 3_000);
     check("SGHMC", known, error(sghmc(), Shape::Dense, 15.0, 3_000), 0.04);
@@ -162,27 +162,25 @@ fn known_gradient_noise_is_taken_off() {
     assert!(failures.is_empty(), "{failures:?}");
 }
 
-/// A number as the noise of every coordinate does what the same multiple of one does.
+/// A scalar, a diagonal and a dense multiple of the identity have equal effect as gradient noise.
 #[test]
-fn a_number_is_a_matrix_too() {
-    let gradient = constant(0.1);
-    let number = SghmcSettings { gradient, friction: 1.5, gradient_noise: 3.0 };
-    let none = SghmcSettings { gradient_noise: 0.0, ..number };
+fn multiples_of_the_identity_are_one_gradient_noise() {
+    let settings = SghmcSettings { gradient: constant(0.1), friction: 1.5 };
     let run = |sampler: Sghmc<f64>| {
         let target = Gaussian::new(vec![0.0; 2], PRECISION.to_vec()).unwrap();
         let mut chain = Chain::new(target, sampler, vec![0.5; 2]).unwrap();
         chain.run(20, |_| ());
         chain.state().to_vec()
     };
-    let by_number = run(Sghmc::new(2, 1, number, SeedTree::new(2)).unwrap());
-    for matrix in
-        [Matrix::Scalar(3.0), Matrix::Diagonal(vec![3.0; 2]), Matrix::Dense(vec![3.0, 0.0, 0.0, 3.0])]
-    {
-        let sampler = Sghmc::new(2, 1, none, SeedTree::new(2)).unwrap().with_gradient_noise(&matrix).unwrap();
-        for (a, b) in run(sampler).iter().zip(&by_number) {
+    let sghmc = || Sghmc::new(2, 1, settings, SeedTree::new(2)).unwrap();
+    let by = |matrix: &Matrix| run(sghmc().with_gradient_noise(matrix).unwrap());
+    let by_number = by(&Matrix::Scalar(3.0));
+    for matrix in [Matrix::Diagonal(vec![3.0; 2]), Matrix::Dense(vec![3.0, 0.0, 0.0, 3.0])] {
+        for (a, b) in by(&matrix).iter().zip(&by_number) {
             assert!((a - b).abs() < 1e-12, "{matrix:?}");
         }
     }
+    assert!(run(sghmc()).iter().zip(&by_number).all(|(a, b)| (a - b).abs() > 1e-3));
 }
 
 /// Momenta drawn anew leave the law as it is, and are new.
@@ -190,7 +188,7 @@ fn a_number_is_a_matrix_too() {
 fn momenta_may_be_drawn_anew() {
     let streams = SeedTree::new(3);
     let gradient = constant(0.1);
-    let sghmc = SghmcSettings { gradient, friction: 0.05, gradient_noise: 0.0 };
+    let sghmc = SghmcSettings { gradient, friction: 0.05 };
     let sghmc = || Sghmc::new(2, BLOCKS, sghmc, streams).unwrap();
     let sghmc_error = error(sghmc().with_resampling(20).unwrap(), Shape::Dense, 0.0, 2_000);
     let sgnht = SgnhtSettings { gradient, diffusion: 1.0 };
@@ -219,9 +217,85 @@ fn momenta_may_be_drawn_anew() {
     assert!(matches!(sghmc().with_resampling(0), Err(SamplerError::Setting { .. })));
 }
 
-/// Variances 1 and 1/1000 along axes turned by half a right angle.
-fn narrow() -> Gaussian {
-    Gaussian::new(vec![0.0; 2], vec![500.5, -499.5, -499.5, 500.5]).unwrap()
+/// `N(0, 1)` in every coordinate, with a metric that varies, `1 + x^2`.
+#[derive(Clone)]
+struct Bent {
+    blocks: usize,
+}
+
+impl Target<f64> for Bent {
+    fn dimension(&self) -> usize {
+        1
+    }
+
+    fn blocks(&self) -> usize {
+        self.blocks
+    }
+
+    fn gradient(&mut self, theta: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
+        gradient.copy_from_slice(theta);
+    }
+
+    fn potential(&mut self, theta: &[f64], potential: &mut [f64]) {
+        potential.iter_mut().zip(theta).for_each(|(potential, x)| *potential = 0.5 * x * x);
+    }
+
+    fn metric(&mut self) -> Option<&mut dyn Metric<f64>> {
+        Some(self)
+    }
+}
+
+impl Metric<f64> for Bent {
+    fn is_diagonal(&self) -> bool {
+        true
+    }
+
+    fn metric(&mut self, theta: &[f64], metric: &mut [f64]) {
+        metric.iter_mut().zip(theta).for_each(|(metric, x)| *metric = 1.0 + x * x);
+    }
+}
+
+/// Under `exp(-U / temperature)` the variance of a standard normal law is the temperature, also with momenta that are redrawn.
+#[test]
+fn draws_follow_the_temperature() {
+    let (streams, mut failures) = (SeedTree::new(6), Vec::new());
+    for temperature in [0.25, 2.0] {
+        let at = |step| GradientSettings { temperature, ..constant(step) };
+        let sghmc = SghmcSettings { gradient: at(0.1), friction: 0.5 };
+        let sghmc = || Sghmc::new(1, BLOCKS, sghmc, streams).unwrap();
+        let sgnht = SgnhtSettings { gradient: at(0.1), diffusion: 1.0 };
+        let sgnht = || Sgnht::new(1, BLOCKS, sgnht, streams).unwrap();
+        let samplers: [(&str, Box<dyn Sampler<f64>>, usize); 7] = [
+            ("SGLD", Box::new(Sgld::new(1, BLOCKS, at(0.02), streams).unwrap()), 10_000),
+            ("SGHMC", Box::new(sghmc()), 10_000),
+            ("SGHMC, redrawn", Box::new(sghmc().with_resampling(5).unwrap()), 10_000),
+            ("SGNHT", Box::new(sgnht()), 10_000),
+            ("SGNHT, redrawn", Box::new(sgnht().with_resampling(5).unwrap()), 10_000),
+            ("SGRLD", Box::new(Sgrld::new(1, BLOCKS, at(0.02), streams).unwrap()), 20_000),
+            ("SGRHMC", Box::new(Sgrhmc::new(1, BLOCKS, at(0.02), streams).unwrap()), 20_000),
+        ];
+        for (name, sampler, steps) in samplers {
+            let mut chain = Chain::new(Bent { blocks: BLOCKS }, sampler, vec![0.1; BLOCKS]).unwrap();
+            chain.run(steps / 5, |_| ());
+            let mut square = 0.0;
+            chain.run(steps, |draw| square += draw.theta.iter().map(|x| x * x).sum::<f64>());
+            let ratio = square / (steps * BLOCKS) as f64 / temperature;
+            println!("{name} at {temperature}: {ratio:.4}");
+            if (ratio - 1.0).abs() > 0.04 {
+                failures.push((name, temperature, ratio));
+            }
+        }
+        // By the recipe, in a block of its own.
+        let recipe = RecipeSampler::new(1, RiemannianLangevin, at(0.02), streams).unwrap();
+        let mut chain = Chain::new(Bent { blocks: 1 }, recipe, vec![0.1]).unwrap();
+        let mut square = 0.0;
+        chain.run(400_000, |draw| square += draw.theta[0].powi(2) / 4e5 / temperature);
+        println!("recipe at {temperature}: {square:.4}");
+        if (square - 1.0).abs() > 0.1 {
+            failures.push(("recipe", temperature, square));
+        }
+    }
+    assert!(failures.is_empty(), "{failures:?}");
 }
 
 /// The effective size of the wide direction, and its variance and that of the narrow one, a thousand times.

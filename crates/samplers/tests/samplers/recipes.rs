@@ -8,110 +8,94 @@ use alphamf_samplers::recipe::{self, Recipe};
 use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
 
-/// The move of one noiseless step of 1e-6, divided by the step.
-fn measured_drift(
-    target: &mut dyn Target<f64>,
-    theta: &[f64],
-    step: impl FnOnce(&mut dyn Target<f64>, &mut [f64]) -> Vec<f64>,
-    auxiliary: &[f64],
-) -> Vec<f64> {
-    let mut state = theta.to_vec();
-    let after = step(target, &mut state);
-    let moves = state.iter().zip(theta).chain(after.iter().zip(auxiliary));
-    moves.map(|(after, before)| (after - before) / 1e-6).collect()
+/// The mean move at temperature 1 of one step of 1e-6 from `z`, divided by the step. `end` gives the end of the step, by equal
+/// random numbers at every temperature: all but the noise is affine in it, and the noise is proportional to its root.
+fn measured_drift(z: &[f64], mut end: impl FnMut(GradientSettings) -> Vec<f64>) -> Vec<f64> {
+    let ends = [0.0, 1.0, 4.0].map(|temperature| end(GradientSettings { temperature, ..constant(1e-6) }));
+    let [cold, warm, hot] = ends;
+    assert_eq!(cold.len(), z.len());
+    let without_noise = |i: usize| 1.5 * cold[i] - warm[i] + 0.5 * hot[i];
+    (0..z.len()).map(|i| (without_noise(i) - z[i]) / 1e-6).collect()
 }
 
 #[test]
 fn drifts_follow_the_recipe() {
-    let still = GradientSettings { temperature: 0.0, ..constant(1e-6) };
     let streams = SeedTree::new(1);
     for (name, mut target, theta) in targets() {
         let n = theta.len();
         let target = &mut *target;
         let gradient = gradient_at(target, &theta);
+        let r: Vec<f64> = (0..n).map(|i| 0.8 - 0.5 * i as f64).collect();
+        let check = |sampler: &str, measured: &[f64], expected: &[f64]| {
+            assert_close(&format!("{sampler} on {name}"), measured, expected, 1e-3);
+        };
         let expected = |recipe: &mut dyn Recipe, target: &mut dyn Target<f64>, auxiliary: &[f64]| {
             let z = [&theta, auxiliary].concat();
             let mut drift = vec![0.0; z.len()];
             recipe::drift(recipe, target, &z, &gradient, &mut drift);
             drift
         };
-        let r: Vec<f64> = (0..n).map(|i| 0.8 - 0.5 * i as f64).collect();
-        let check = |sampler: &str, measured: &[f64], expected: &[f64]| {
-            assert_close(&format!("{sampler} on {name}"), measured, expected, 1e-3);
+        // The state after one step from `theta`.
+        let moved = |sampler: &mut dyn Sampler<f64>, target: &mut dyn Target<f64>| {
+            let mut state = theta.clone();
+            sampler.step(target, &mut state);
+            state
         };
+        let with_momentum = [&theta[..], &r].concat();
 
-        let mut sampler = Sgld::new(n, 1, still, streams).unwrap();
-        let run = |target: &mut dyn Target<f64>, theta: &mut [f64]| {
-            sampler.step(target, theta);
-            Vec::new()
-        };
-        let measured = measured_drift(target, &theta, run, &[]);
+        let measured =
+            measured_drift(&theta, |set| moved(&mut Sgld::new(n, 1, set, streams).unwrap(), target));
         check("SGLD", &measured, &expected(&mut recipe::Langevin, target, &[]));
 
         let diffusion: Vec<f64> = (0..n).map(|i| 0.5 + i as f64).collect();
         let matrix = Matrix::Diagonal(diffusion.clone());
-        let mut sampler = Sgld::new(n, 1, still, streams).unwrap().with_diffusion(&matrix).unwrap();
-        let run = |target: &mut dyn Target<f64>, theta: &mut [f64]| {
-            sampler.step(target, theta);
-            Vec::new()
-        };
-        let measured = measured_drift(target, &theta, run, &[]);
+        let measured = measured_drift(&theta, |set| {
+            moved(&mut Sgld::new(n, 1, set, streams).unwrap().with_diffusion(&matrix).unwrap(), target)
+        });
         let by_hand: Vec<f64> = diffusion.iter().zip(&gradient).map(|(d, g)| -d * g).collect();
         check("SGLD with D", &measured, &by_hand);
 
-        let settings = SghmcSettings { gradient: still, friction: 1.7, gradient_noise: 0.0 };
-        let mut sampler = Sghmc::new(n, 1, settings, streams).unwrap();
-        sampler.set_momentum(0, &r);
-        let run = |target: &mut dyn Target<f64>, theta: &mut [f64]| {
-            sampler.step(target, theta);
-            sampler.momentum(0).to_vec()
-        };
-        let measured = measured_drift(target, &theta, run, &r);
+        let measured = measured_drift(&with_momentum, |gradient| {
+            let settings = SghmcSettings { gradient, friction: 1.7 };
+            let mut sampler = Sghmc::new(n, 1, settings, streams).unwrap();
+            sampler.set_momentum(0, &r);
+            [&moved(&mut sampler, target), sampler.momentum(0)].concat()
+        });
         check("SGHMC", &measured, &expected(&mut recipe::Friction(1.7), target, &r));
 
-        let settings = SgnhtSettings { gradient: still, diffusion: 1.3 };
-        let mut sampler = Sgnht::new(n, 1, settings, streams).unwrap();
-        sampler.set_auxiliary(0, &r, 0.9);
         let auxiliary = [&r[..], &[0.9]].concat();
-        let run = |target: &mut dyn Target<f64>, theta: &mut [f64]| {
-            sampler.step(target, theta);
+        let measured = measured_drift(&[&theta[..], &auxiliary].concat(), |gradient| {
+            let settings = SgnhtSettings { gradient, diffusion: 1.3 };
+            let mut sampler = Sgnht::new(n, 1, settings, streams).unwrap();
+            sampler.set_auxiliary(0, &r, 0.9);
+            let state = moved(&mut sampler, target);
             let (r, thermostat) = sampler.auxiliary(0);
-            [r, &[thermostat]].concat()
-        };
-        let measured = measured_drift(target, &theta, run, &auxiliary);
+            [&state, r, &[thermostat]].concat()
+        });
         check("SGNHT", &measured, &expected(&mut recipe::Thermostat(1.3), target, &auxiliary));
 
         if target.metric().is_some() {
-            let mut sampler = Sgrld::new(n, 1, still, streams).unwrap();
-            let run = |target: &mut dyn Target<f64>, theta: &mut [f64]| {
-                sampler.step(target, theta);
-                Vec::new()
-            };
-            let measured = measured_drift(target, &theta, run, &[]);
+            let measured =
+                measured_drift(&theta, |set| moved(&mut Sgrld::new(n, 1, set, streams).unwrap(), target));
             check("SGRLD", &measured, &expected(&mut recipe::RiemannianLangevin, target, &[]));
 
-            let mut sampler = Sgrhmc::new(n, 1, still, streams).unwrap();
-            sampler.set_momentum(0, &r);
-            let run = |target: &mut dyn Target<f64>, theta: &mut [f64]| {
-                sampler.step(target, theta);
-                sampler.momentum(0).to_vec()
-            };
-            let measured = measured_drift(target, &theta, run, &r);
+            let measured = measured_drift(&with_momentum, |settings| {
+                let mut sampler = Sgrhmc::new(n, 1, settings, streams).unwrap();
+                sampler.set_momentum(0, &r);
+                [&moved(&mut sampler, target), sampler.momentum(0)].concat()
+            });
             check("SGRHMC", &measured, &expected(&mut recipe::RiemannianFriction, target, &r));
         }
         if target.curvature().is_some() {
-            let settings =
-                PsgldSettings { gradient: still, forgetting: 0.6, regularisation: 0.3, correction: true };
-            let mut sampler = Psgld::new(n, 1, settings, streams).unwrap();
-            let mut first = theta.clone();
-            sampler.step(target, &mut first);
+            let measured = measured_drift(&theta, |gradient| {
+                let settings =
+                    PsgldSettings { gradient, forgetting: 0.6, regularisation: 0.3, correction: true };
+                let mut sampler = Psgld::new(n, 1, settings, streams).unwrap();
+                moved(&mut sampler, target);
+                moved(&mut sampler, target)
+            });
             let terms = target.terms() as f64;
             let past = gradient.iter().map(|g| (g / terms).powi(2)).collect();
-            let run = |target: &mut dyn Target<f64>, theta: &mut [f64]| {
-                sampler.step(target, theta);
-                Vec::new()
-            };
-            let measured = measured_drift(target, &theta, run, &[]);
             let mut recipe = recipe::RootMeanSquare { past, forgetting: 0.6, regularisation: 0.3 };
             check("PSGLD", &measured, &expected(&mut recipe, target, &[]));
         }
@@ -213,7 +197,7 @@ fn noise_of_a_step_is_that_of_the_recipe() {
             state(theta)
         });
 
-        let friction = SghmcSettings { gradient: settings, friction: 2.0, gradient_noise: 0.0 };
+        let friction = SghmcSettings { gradient: settings, friction: 2.0 };
         let mut sampler = Sghmc::new(2, 1, friction, streams).unwrap();
         if is_known {
             sampler = sampler.with_gradient_noise(&known).unwrap();
@@ -407,7 +391,7 @@ fn half_preconditioned_hmc_is_caught() {
 fn a_move_that_is_taken_back_ends_its_momentum() {
     let still = GradientSettings { temperature: 0.0, ..constant(0.01) };
     let streams = SeedTree::new(1);
-    let sghmc = SghmcSettings { gradient: still, friction: 0.1, gradient_noise: 0.0 };
+    let sghmc = SghmcSettings { gradient: still, friction: 0.1 };
     let (mut sghmc, mut sgrhmc, mut sgnht) = (
         Sghmc::new(2, 1, sghmc, streams).unwrap(),
         Sgrhmc::new(2, 1, still, streams).unwrap(),

@@ -135,6 +135,62 @@ fn tested_hamcmc_has_no_bias_at_any_step() {
     let settings = HamcmcSettings { gradient: mirrored, memory: 3, ..HamcmcSettings::default() };
     let sampler =
         Hamcmc::<f64>::new(2, 1, settings, SeedTree::new(1)).unwrap().with_pairs(Pairs::States).unwrap();
-    assert!(matches!(sampler.with_metropolis().unwrap_err(), SamplerError::Setting { .. }));
+    assert!(matches!(sampler.clone().with_metropolis().unwrap_err(), SamplerError::Setting { .. }));
+    assert!(matches!(sampler.with_step_adaptation(0.9).unwrap_err(), SamplerError::Setting { .. }));
+    let cold =
+        HamcmcSettings { gradient: GradientSettings { temperature: 0.0, ..self::settings(0.1) }, ..settings };
+    let cold =
+        || Hamcmc::<f64>::new(2, 1, cold, SeedTree::new(1)).unwrap().with_pairs(Pairs::States).unwrap();
+    assert!(cold().with_metropolis().is_err() && cold().with_step_adaptation(0.9).is_err());
     assert!(hamcmc(0.1, Pairs::Moves).unwrap().with_metropolis().is_err());
+    // Nor in the other order.
+    let tested = || hamcmc(0.1, Pairs::States).unwrap().with_metropolis().unwrap();
+    assert!(tested().with_pairs(Pairs::Moves).is_err() && tested().with_pairs(Pairs::States).is_ok());
+}
+
+/// Blocks of `U = e^x - x / 2`: the logarithm of a Gamma(1/2) variable, whose curvature varies without bound.
+struct LogGamma {
+    blocks: usize,
+}
+
+impl Target<f64> for LogGamma {
+    fn dimension(&self) -> usize {
+        1
+    }
+
+    fn blocks(&self) -> usize {
+        self.blocks
+    }
+
+    fn gradient(&mut self, theta: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
+        gradient.iter_mut().zip(theta).for_each(|(g, x)| *g = x.exp() - 0.5);
+    }
+
+    fn potential(&mut self, theta: &[f64], potential: &mut [f64]) {
+        potential.iter_mut().zip(theta).for_each(|(u, x)| *u = x.exp() - 0.5 * x);
+    }
+}
+
+/// A tested chain's pair is that of its present state, however seldom it is asked to refresh it.
+#[test]
+fn tested_hamcmc_refreshes_at_every_step() {
+    for refresh_interval in [1, 8] {
+        let settings = HamcmcSettings {
+            gradient: settings(0.5),
+            memory: 3,
+            initial_scale: InitialScale::Fixed(0.5),
+            refresh_interval,
+            ..HamcmcSettings::default()
+        };
+        let sampler = Hamcmc::new(1, 200, settings, SeedTree::new(SEEDS)).unwrap();
+        let sampler = sampler.with_pairs(Pairs::States).unwrap().with_metropolis().unwrap();
+        let mut chain = Chain::new(LogGamma { blocks: 200 }, sampler, vec![-2.0; 200]).unwrap();
+        chain.burn_in(600);
+        let mut means = vec![0.0; 200];
+        chain.run(6000, |draw| means.iter_mut().zip(draw.theta).for_each(|(mean, x)| *mean += x / 6000.0));
+        let (mean, variance) = diagnostics::mean_and_variance(&means);
+        let error = (variance / 200.0).sqrt();
+        println!("interval {refresh_interval}: {mean:.4} +- {error:.4}");
+        assert!((mean + 1.963_510).abs() < 4.0 * error && error < 0.05, "{mean} +- {error}");
+    }
 }

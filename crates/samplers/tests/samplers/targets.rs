@@ -217,6 +217,17 @@ fn targets_offer_what_they_have() {
     check_offer("closure", &mut nothing, &[0.0; 2], offer(None));
 }
 
+/// A target that stays the same between steps does so in other coordinates.
+#[test]
+fn fixed_targets_are_fixed_in_other_coordinates() {
+    let fixed = || from_fn(2, |_: &[f64], _: &mut [f64]| 0.0);
+    let units = [0.5, 3.0];
+    let is_fixed = |target: &dyn Target<f64>| target.is_fixed();
+    assert!(is_fixed(&Mirrored::new(fixed())) && is_fixed(&LogMapped::new(fixed())));
+    assert!(is_fixed(&Scaled::new(fixed(), &units)));
+    assert!(!is_fixed(&Mirrored::new(Gaussian::equicorrelated(2, 4.0, 1.0))));
+}
+
 /// The same metric everywhere, diagonal.
 struct Flat;
 
@@ -292,7 +303,10 @@ fn other_coordinates_are_those_of_every_block() {
     let units = [0.5, 3.0].repeat(BLOCKS);
     type Make<'a> = Box<dyn Fn(usize) -> Box<dyn Target<f64> + 'a> + 'a>;
     let targets: [(&str, Make<'_>); 3] = [
-        ("units", Box::new(|blocks| Box::new(Scaled::new(gaussian().with_blocks(blocks), &units)))),
+        (
+            "units",
+            Box::new(|blocks| Box::new(Scaled::new(gaussian().with_blocks(blocks), &units[..2 * blocks]))),
+        ),
         ("logarithms", Box::new(|blocks| Box::new(LogMapped::new(gaussian().with_blocks(blocks))))),
         ("mirrored", Box::new(|blocks| Box::new(Mirrored::new(gaussian().with_blocks(blocks))))),
     ];
@@ -357,7 +371,7 @@ fn close(found: f64, expected: f64, what: &str) {
 
 #[test]
 fn potentials_are_infinite_where_nothing_lies() {
-    let mut gamma = Gammas::new(vec![0.5], vec![1.0]);
+    let mut gamma = Gammas::new(vec![0.5], vec![1.0]).unwrap();
     for x in [0.0, -1.0] {
         assert_eq!(potential_at(&mut gamma, &[x]), [f64::INFINITY]);
     }
@@ -464,4 +478,26 @@ fn synthetic_regressions_have_the_law_of_their_page() {
     });
     let square = squares.sum::<f64>() / 400.0;
     assert!((square - 1.0).abs() < 0.25, "{square}");
+}
+
+#[test]
+fn sizes_and_values_of_targets_are_checked() {
+    let shape = |error: Option<SamplerError>| matches!(error, Some(SamplerError::Shape { .. }));
+    let setting = |error: Option<SamplerError>| matches!(error, Some(SamplerError::Setting { .. }));
+    assert!(shape(Gaussian::new(vec![0.0; 2], vec![1.0; 3]).err()));
+    let indefinite = Gaussian::new(vec![0.0; 2], vec![1.0, 2.0, 2.0, 1.0]).err();
+    assert!(matches!(indefinite, Some(SamplerError::Matrix { value, .. }) if (value + 1.0).abs() < 1e-9));
+    assert!(shape(Gammas::new(vec![1.0, 2.0], vec![1.0]).err()) && shape(Gammas::new(vec![], vec![]).err()));
+    assert!(setting(Gammas::new(vec![1.0, 0.0], vec![1.0; 2]).err()));
+    assert!(setting(Gammas::new(vec![1.0], vec![f64::NAN]).err()));
+    assert!(shape(LogisticRegression::new(vec![1.0; 3], vec![true, false], &[1.0; 2]).err()));
+    assert!(setting(LogisticRegression::new(vec![1.0; 2], vec![true], &[1.0, -1.0]).err()));
+    assert!(shape(RobustRegression::new(&[1.0; 3], vec![0.0; 2], 1).err()));
+    assert!(shape(RobustRegression::new(&[], vec![], 0).err()));
+}
+
+#[test]
+#[should_panic(expected = "a unit of Some(0.0)")]
+fn units_are_above_zero() {
+    let _ = Scaled::new(Gaussian::equicorrelated(2, 1.0, 0.0), &[1.0, 0.0]);
 }

@@ -402,7 +402,7 @@ fn exact_samplers_are_exact_on_two_peaks_and_narrow_laws() {
 #[test]
 fn exact_samplers_are_exact_on_positive_unknowns() {
     // Shapes 0.7 and 4: the first density is infinite at zero.
-    let gammas = LogMapped::new(Gammas::new(vec![0.7, 4.0], vec![1.0, 2.0]));
+    let gammas = LogMapped::new(Gammas::new(vec![0.7, 4.0], vec![1.0, 2.0]).unwrap());
     let truth = [(0.7, 0.7_f64.sqrt()), (2.0, 1.0)];
     exact_on("log map of Gammas", &gammas, &[-0.5, 0.5], 0.5, &[&|x| x[0].exp(), &|x| x[1].exp()], &truth);
 

@@ -1,6 +1,6 @@
-//! Default settings on eleven targets with known moments: right within 5 standard errors, or a warning says otherwise.
+//! Default settings on eleven targets with known moments: means and deviations within 5 standard errors, or a warning.
 
-use alphamf_samplers::diagnostics::Warning;
+use alphamf_samplers::diagnostics::{Warning, mean_and_variance, standard_error};
 use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::*;
 
@@ -119,17 +119,30 @@ fn draw(known: &Known, kind: SamplerKind, metropolis: bool, draws: usize) -> Sam
         let places = known.mean.iter().zip(known.deviation).enumerate();
         places.map(|(k, (mean, deviation))| mean + x * deviation * if k == 0 { 1.0 } else { 0.3 }).collect()
     });
-    let options = SamplerOptions { pairs: Some(Pairs::States), metropolis, ..SamplerOptions::default() };
+    let pairs = (kind == SamplerKind::Hamcmc).then_some(Pairs::States);
+    let options = SamplerOptions { pairs, metropolis, ..SamplerOptions::default() };
     sample(&target, &starts, Schedule { burn_in: 1500, draws }, |chain| {
         kind.build::<f64>(dimension, 1, &options, SeedTree::new(21).child(chain as u64))
     })
     .unwrap()
 }
 
-/// The largest error of a mean in standard errors.
-fn error(known: &Known, result: &SampleResult<f64>) -> f64 {
-    let errors = result.parameters.iter().zip(known.mean);
-    errors.map(|(found, mean)| (found.mean - mean).abs() / found.standard_error).fold(0.0, f64::max)
+/// The largest error of a mean and that of a deviation, in standard errors, after forgiving a fraction of the deviation.
+fn errors(known: &Known, result: &SampleResult<f64>, forgiven: f64) -> [f64; 2] {
+    let (mut mean_error, mut deviation_error) = (0.0_f64, 0.0_f64);
+    for (k, (found, (mean, deviation))) in
+        result.parameters.iter().zip(known.mean.iter().zip(known.deviation)).enumerate()
+    {
+        mean_error = mean_error.max((found.mean - mean).abs() / found.standard_error);
+        // Of the variance about the known mean; a deviation changes by half as much, relatively.
+        let squares = |trace: Vec<f64>| trace.iter().map(|x| (x - mean).powi(2)).collect();
+        let squares: Vec<Vec<f64>> = result.traces(k).into_iter().map(squares).collect();
+        let variance = mean_and_variance(&squares.concat()).0;
+        let error = 0.5 * standard_error(&squares) / variance.sqrt();
+        let distance = (variance.sqrt() - deviation).abs() - forgiven * deviation;
+        deviation_error = deviation_error.max(distance / error);
+    }
+    [mean_error, deviation_error]
 }
 
 /// Warnings of wrong draws, rather than of too few.
@@ -151,12 +164,19 @@ fn exact_samplers_are_right_or_warn() {
     for known in &TARGETS {
         for (kind, metropolis) in TESTED {
             let result = draw(known, kind, metropolis, 3000);
-            let (error, warnings) = (error(known, &result), result.warnings());
+            let (errors, warnings) = (errors(known, &result, 0.0), result.warnings());
+            let is_right = errors.iter().all(|error| *error < 5.0);
             let says_so = warnings.iter().any(is_serious);
-            assert!(error < 5.0 || says_so, "{kind} on {}: {error} {warnings:?}", known.name);
-            // Where all is tame nothing is to be warned of.
+            println!("{kind} on {}: {errors:.1?} {warnings:?}", known.name);
+            // Where all is tame no warning excuses an error.
+            assert!(
+                is_right || says_so && !known.is_tame,
+                "{kind} on {}: {errors:?} {warnings:?}",
+                known.name
+            );
+            // Nor is there anything to warn of.
             if known.is_tame && kind == SamplerKind::Nuts {
-                assert!(error < 5.0 && !says_so, "{kind} on {}: {error} {warnings:?}", known.name);
+                assert!(!says_so, "{kind} on {}: {warnings:?}", known.name);
             }
         }
     }
@@ -167,11 +187,14 @@ fn samplers_without_a_test_are_right_or_warn() {
     for known in &TARGETS {
         for kind in [SamplerKind::Sgld, SamplerKind::Hamcmc, SamplerKind::Sghmc, SamplerKind::Sgnht] {
             let result = draw(known, kind, false, 20_000);
-            let (error, warnings) = (error(known, &result), result.warnings());
+            // Steps bias deviations by some percent.
+            let (errors, warnings) = (errors(known, &result, 0.03), result.warnings());
             let says_so = warnings.iter().any(is_serious);
-            assert!(error < 5.0 || says_so, "{kind} on {}: {error} {warnings:?}", known.name);
+            println!("{kind} on {}: {errors:.1?} {warnings:?}", known.name);
+            let is_right = errors.iter().all(|error| *error < 5.0);
+            assert!(is_right || says_so, "{kind} on {}: {errors:?} {warnings:?}", known.name);
             if known.is_tame {
-                assert!(error < 5.0, "{kind} on {}: {error}", known.name);
+                assert!(errors[0] < 5.0, "{kind} on {}: {errors:?}", known.name);
                 let diverged = warnings.iter().any(|warning| matches!(warning, Warning::Divergences { .. }));
                 assert!(!diverged, "{kind} on {}: {warnings:?}", known.name);
             }

@@ -32,7 +32,8 @@ fn default_settings_fit_targets_of_any_scale() {
         if matches!(kind, SamplerKind::Sgrld | SamplerKind::Sgrhmc | SamplerKind::Newtonian) {
             continue;
         }
-        let options = SamplerOptions { pairs: Some(Pairs::States), ..SamplerOptions::default() };
+        let pairs = (kind == SamplerKind::Hamcmc).then_some(Pairs::States);
+        let options = SamplerOptions { pairs, ..SamplerOptions::default() };
         // Samplers without a test take short steps.
         let draws = match kind {
             SamplerKind::Sgld | SamplerKind::Psgld | SamplerKind::Sghmc | SamplerKind::Sgnht => 10_000,
@@ -68,5 +69,109 @@ fn default_settings_fit_targets_of_any_scale() {
         if tested {
             assert!(result.max_r_hat() < 1.02, "{kind}: {}", result.max_r_hat());
         }
+    }
+}
+
+/// Adaptation ends with the last step of the warm-up, whoever takes the steps.
+#[test]
+fn a_warm_up_ends_by_itself() {
+    use SamplerKind::*;
+    for kind in [Nuts, Qnhmc, MhBfgs, Sgld, Sghmc, Hamcmc] {
+        let build = || kind.build::<f64>(6, 1, &SamplerOptions::default(), SeedTree::new(3)).unwrap();
+        let chain = || Chain::new(scaled(&SCALES), build(), SCALES.to_vec()).unwrap();
+        let (mut burnt_in, mut warmed_up) = (chain(), chain());
+        burnt_in.burn_in(100);
+        let mut steps = Vec::new();
+        warmed_up.warm_up(100);
+        warmed_up.run(100, |draw| steps.push(draw.step.step_size));
+        assert!(steps.iter().any(|step| *step != steps[0]), "{kind}: {steps:?}");
+        let mut draws = [Vec::new(), Vec::new()];
+        for (chain, draws) in [&mut burnt_in, &mut warmed_up].into_iter().zip(&mut draws) {
+            chain.run(50, |draw| draws.push((draw.theta.to_vec(), draw.step)));
+        }
+        assert_eq!(draws[0], draws[1], "{kind}");
+    }
+    // A step of NUTS has no jitter.
+    let nuts = alphamf_samplers::Nuts::new(6, 1, NutsSettings::default(), SeedTree::new(1)).unwrap();
+    let mut chain = Chain::new(scaled(&SCALES), nuts, SCALES.to_vec()).unwrap();
+    let mut steps = Vec::new();
+    chain.warm_up(20);
+    chain.run(40, |draw| steps.push(draw.step.step_size));
+    assert!(steps[20..].iter().all(|step| *step == steps[20]) && steps[19] != steps[20], "{steps:?}");
+    chain.warm_up(20);
+    chain.adapt(false);
+    chain.run(20, |draw| assert_eq!(draw.step.step_size, steps[20]));
+}
+
+/// Every setting that a sampler does not have is refused, and all others are taken.
+#[test]
+fn settings_without_effect_are_refused() {
+    use SamplerKind::*;
+    let none = SamplerOptions::default();
+    let step_size = Some(StepSize::Constant(0.01));
+    let adapted = [Sgld, Psgld, Hamcmc, Sghmc, Sgnht, Hmc, MhBfgs, HmcBfgs, Qnhmc, Nuts];
+    let tested = [Hmc, MhBfgs, HmcBfgs, Qnhmc, Nuts];
+    let folding = [Sgld, Psgld, Sgrld, Hamcmc, Sghmc, Sgnht];
+    let cases: [(&str, SamplerOptions, &[SamplerKind]); 12] = [
+        ("nothing", none, &SamplerKind::ALL),
+        ("step", SamplerOptions { step_size, ..none }, &SamplerKind::ALL),
+        ("minibatch", SamplerOptions { minibatch: Some(2), ..none }, &SamplerKind::ALL),
+        ("limit", SamplerOptions { drift_limit: Some(1.0), ..none }, &SamplerKind::ALL),
+        ("metric", SamplerOptions { metric: Some(MetricShape::Dense), ..none }, &adapted),
+        ("no metric", SamplerOptions { metric: Some(MetricShape::None), ..none }, &SamplerKind::ALL),
+        ("mirror", SamplerOptions { mirror: true, ..none }, &folding),
+        ("mirror, step", SamplerOptions { mirror: true, step_size, ..none }, &folding),
+        (
+            "mirror, metric",
+            SamplerOptions { mirror: true, metric: Some(MetricShape::Diagonal), step_size, ..none },
+            &[],
+        ),
+        ("pairs", SamplerOptions { pairs: Some(Pairs::Moves), ..none }, &[Hamcmc]),
+        ("metropolis", SamplerOptions { metropolis: true, ..none }, &[Hamcmc]),
+        ("acceptance", SamplerOptions { target_acceptance: Some(0.7), ..none }, &tested),
+    ];
+    for (name, options, allowed) in cases {
+        for kind in SamplerKind::ALL {
+            let built = kind.build::<f64>(2, 1, &options, SeedTree::new(1));
+            assert_eq!(built.is_ok(), allowed.contains(&kind), "{name}: {kind}");
+            assert!(built.is_ok() || matches!(built, Err(SamplerError::Setting { .. })));
+        }
+    }
+    let tested = SamplerOptions { metropolis: true, target_acceptance: Some(0.7), ..none };
+    assert!(Hamcmc.build::<f64>(2, 1, &tested, SeedTree::new(1)).is_ok());
+    let fixed = SamplerOptions { step_size, ..tested };
+    assert!(Hamcmc.build::<f64>(2, 1, &fixed, SeedTree::new(1)).is_err());
+    let moves = SamplerOptions { pairs: Some(Pairs::Moves), ..tested };
+    assert!(Hamcmc.build::<f64>(2, 1, &moves, SeedTree::new(1)).is_err());
+    // By hand as by name.
+    let mirror = GradientSettings { mirror: true, ..GradientSettings::default() };
+    let sgld = || alphamf_samplers::Sgld::<f64>::new(2, 1, mirror, SeedTree::new(1)).unwrap();
+    assert!(Preconditioned::new(sgld(), WarmUpSettings::default(), SeedTree::new(1)).is_err());
+    let plain = WarmUpSettings { metric: MetricShape::None, ..WarmUpSettings::default() };
+    assert!(Preconditioned::new(sgld(), plain, SeedTree::new(1)).is_ok());
+    assert!(alphamf_samplers::Sgrhmc::<f64>::new(2, 1, mirror, SeedTree::new(1)).is_err());
+    assert!(recipe::RecipeSampler::new(2, recipe::Langevin, mirror, SeedTree::new(1)).is_err());
+}
+
+/// At a fold the mean gradient is the density there, not zero: correct draws are not warned of.
+#[test]
+fn correct_draws_at_a_fold_are_not_called_biased() {
+    let exponential = from_fn(1, |theta: &[f64], gradient: &mut [f64]| {
+        gradient[0] = 1.0;
+        if theta[0] < 0.0 { f64::INFINITY } else { theta[0] }
+    });
+    let starts = [0.2, 0.6, 1.4, 2.5].map(|x| vec![x]);
+    let options =
+        SamplerOptions { mirror: true, step_size: Some(StepSize::Constant(0.02)), ..Default::default() };
+    for kind in [SamplerKind::Sgld, SamplerKind::Sghmc, SamplerKind::Hamcmc] {
+        let result = sample(&exponential, &starts, Schedule { burn_in: 1000, draws: 20_000 }, |chain| {
+            kind.build::<f64>(1, 1, &options, SeedTree::new(3).child(chain as u64))
+        })
+        .unwrap();
+        let parameter = result.parameters[0];
+        let error = (parameter.mean - 1.0) / parameter.standard_error;
+        assert!(error.abs() < 5.0 && parameter.standard_error < 0.1, "{kind}: {parameter:?}");
+        let biased = |warning: &Warning| matches!(warning, Warning::Bias { .. });
+        assert!(!result.warnings().iter().any(biased), "{kind}: {:?}", result.warnings());
     }
 }

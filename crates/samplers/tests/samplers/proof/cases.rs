@@ -183,7 +183,7 @@ pub fn cases() -> Vec<Case> {
         Box::new(move |s| boxed(Hamcmc::new(2, 1, seldom(hamcmc(constant(0.1), 3, 0.04, 20.0)), s))),
     );
 
-    let sghmc = |gradient| SghmcSettings { gradient, friction: 1.5, gradient_noise: 0.0 };
+    let sghmc = |gradient| SghmcSettings { gradient, friction: 1.5 };
     add(
         SamplerKind::Sghmc,
         gaussian(),

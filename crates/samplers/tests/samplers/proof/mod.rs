@@ -178,7 +178,7 @@ pub fn banana() -> Problem {
 
 pub fn gammas() -> Problem {
     fn law() -> Gammas {
-        Gammas::new(vec![3.0, 6.0], vec![2.0, 1.0])
+        Gammas::new(vec![3.0, 6.0], vec![2.0, 1.0]).unwrap()
     }
     let moments = law().moments();
     Problem {
@@ -203,7 +203,7 @@ pub fn gammas() -> Problem {
 pub fn log_gammas() -> Problem {
     let mut problem = gammas();
     problem.name = "Gammas, log map";
-    problem.target = || Box::new(LogMapped::new(Gammas::new(vec![3.0, 6.0], vec![2.0, 1.0])));
+    problem.target = || Box::new(LogMapped::new(Gammas::new(vec![3.0, 6.0], vec![2.0, 1.0]).unwrap()));
     problem.start = vec![0.0, 1.6];
     problem.quantities[0].value = |t| t[0].exp();
     problem.quantities[1].value = |t| t[1].exp();
@@ -215,7 +215,7 @@ pub fn log_gammas() -> Problem {
 pub fn mirrored_gammas() -> Problem {
     let mut problem = gammas();
     problem.name = "Gammas, mirrored";
-    problem.target = || Box::new(Mirrored::new(Gammas::new(vec![3.0, 6.0], vec![2.0, 1.0])));
+    problem.target = || Box::new(Mirrored::new(Gammas::new(vec![3.0, 6.0], vec![2.0, 1.0]).unwrap()));
     problem.quantities[0].value = |t| t[0].abs();
     problem.quantities[1].value = |t| t[1].abs();
     problem.quantities[2].value = |t| t[0].abs().ln();

@@ -40,7 +40,7 @@ impl Metric<f64> for NoDivergence {
 }
 
 pub fn gammas() -> Gammas {
-    Gammas::new(vec![3.0, 0.5], vec![2.0, 1.0])
+    Gammas::new(vec![3.0, 0.5], vec![2.0, 1.0]).unwrap()
 }
 
 /// A target, its name and a state inside its support.
