@@ -1,5 +1,6 @@
 //! Information chunk and declared length of CAF files, which the demuxer of symphonia lacks.
 
+use super::source::array_at;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 /// Limit on chunks; files have fewer.
@@ -8,8 +9,8 @@ const MAX_CHUNKS: usize = 10_000;
 const MAX_INFORMATION_BYTES: u64 = 1 << 20;
 
 /// The longest packet of a table, and the longest of those that are all as long, bytes: 256 channels are far shorter.
-const LONGEST_PACKET: u64 = 16 << 20;
-const LONGEST_FIXED_PACKET: u32 = 1 << 16;
+const MAX_PACKET: u64 = 16 << 20;
+const MAX_FIXED_PACKET: u32 = 1 << 16;
 
 /// Keys of the information chunk whose names differ from those of Vorbis comments.
 const NAMES: [(&str, &str); 6] = [
@@ -23,7 +24,7 @@ const NAMES: [(&str, &str); 6] = [
 
 /// Contents of the chunks of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Chunks {
+pub(super) struct Declarations {
     /// Declared length in bytes, if there is one.
     pub(super) length: Option<u64>,
     /// Names, as in Vorbis comments, and values.
@@ -36,53 +37,16 @@ pub(super) struct Chunks {
     pub(super) has_packet_table: bool,
 }
 
-/// A file that is cut off, read with the size of what is there of its last part.
-pub(super) struct Mended<R> {
-    source: R,
-    size_at: u64,
-    size: [u8; 8],
-    position: u64,
-}
-
-impl<R: Read + Seek> Mended<R> {
-    /// Eight bytes at a place are others.
-    pub(super) fn new(mut source: R, size_at: u64, size: [u8; 8]) -> io::Result<Self> {
-        source.rewind()?;
-        Ok(Self { source, size_at, size, position: 0 })
-    }
-}
-
 /// The size of the samples if they end with a file of this length in bytes.
 pub(super) fn size_to_end(size_at: u64, length: u64) -> [u8; 8] {
     length.saturating_sub(size_at.saturating_add(8)).to_be_bytes()
 }
 
-impl<R: Read> Read for Mended<R> {
-    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
-        let count = self.source.read(target)?;
-        for (at, byte) in (self.size_at..).zip(self.size) {
-            let place = at.checked_sub(self.position).and_then(|place| usize::try_from(place).ok());
-            if let Some(target) = place.and_then(|place| target[..count].get_mut(place)) {
-                *target = byte;
-            }
-        }
-        self.position += count as u64;
-        Ok(count)
-    }
-}
-
-impl<R: Seek> Seek for Mended<R> {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.position = self.source.seek(to)?;
-        Ok(self.position)
-    }
-}
-
 /// Walks the chunks of a file that begins as CAF.
-pub(super) fn chunks(file: &mut (impl Read + Seek)) -> io::Result<Chunks> {
+pub(super) fn declarations(file: &mut (impl Read + Seek)) -> io::Result<Declarations> {
     let file_length = file.seek(SeekFrom::End(0))?;
     let (mut position, mut is_open) = (8, false);
-    let mut this = Chunks::default();
+    let mut this = Declarations::default();
     // Bytes and samples of a packet.
     let mut packet = (0, 0);
     for _ in 0..MAX_CHUNKS {
@@ -101,14 +65,14 @@ pub(super) fn chunks(file: &mut (impl Read + Seek)) -> io::Result<Chunks> {
             if file.read_exact(&mut body).is_err() {
                 break;
             }
-            let number = |at: usize| u32::from_be_bytes([body[at], body[at + 1], body[at + 2], body[at + 3]]);
+            let number = |at: usize| u32::from_be_bytes(array_at(&body, at));
             packet = (number(16), number(20));
-            this.excess |= packet.0 > LONGEST_FIXED_PACKET;
+            this.excess |= packet.0 > MAX_FIXED_PACKET;
         }
         if &chunk[..4] == b"pakt" && packet.0 == 0 {
             let mut table = BufReader::new(file.by_ref().take(size));
             this.has_packet_table = true;
-            this.excess |= longest_packet(&mut table, packet.1 == 0) > file_length.min(LONGEST_PACKET);
+            this.excess |= longest_packet(&mut table, packet.1 == 0) > file_length.min(MAX_PACKET);
         }
         if &chunk[..4] == b"data" {
             this.size_at = Some(position + 4);
@@ -165,6 +129,7 @@ fn tags(body: &[u8]) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::Patched;
     use std::io::Cursor;
 
     fn chunk(name: &[u8; 4], size: u64, body: &[u8]) -> Vec<u8> {
@@ -176,21 +141,21 @@ mod tests {
         let whole = [b"caff\0\x01\0\0".to_vec(), chunk(b"data", 100, &[7; 40])].concat();
         let expected = [b"caff\0\x01\0\0".to_vec(), chunk(b"data", 40, &[7; 40])].concat();
         for step in 1..whole.len() {
-            let mut mended =
-                Mended::new(Cursor::new(&whole), 12, size_to_end(12, whole.len() as u64)).unwrap();
+            let mut patched =
+                Patched::new(Cursor::new(&whole), 12, size_to_end(12, whole.len() as u64)).unwrap();
             let mut found: Vec<u8> = Vec::new();
             let mut block = vec![0; step];
             loop {
-                let count = mended.read(&mut block).unwrap();
+                let count = patched.read(&mut block).unwrap();
                 if count == 0 {
                     break;
                 }
                 found.extend(&block[..count]);
             }
             assert_eq!(found, expected, "{step} bytes at a time");
-            mended.seek(SeekFrom::Start(14)).unwrap();
+            patched.seek(SeekFrom::Start(14)).unwrap();
             let mut rest = [0; 6];
-            mended.read_exact(&mut rest).unwrap();
+            patched.read_exact(&mut rest).unwrap();
             assert_eq!(rest, expected[14..20]);
         }
     }
@@ -204,7 +169,9 @@ mod tests {
         let excess = |description: Vec<u8>, table: &[u8]| {
             let table = [&[0; 24][..], table].concat();
             let parts = [description, chunk(b"pakt", table.len() as u64, &table), chunk(b"data", 9, &[0; 9])];
-            chunks(&mut Cursor::new([b"caff\0\x01\0\0".to_vec(), parts.concat()].concat())).unwrap().excess
+            declarations(&mut Cursor::new([b"caff\0\x01\0\0".to_vec(), parts.concat()].concat()))
+                .unwrap()
+                .excess
         };
         assert!(
             !excess(description(0, 64), &[7, 0x80, 9]) && excess(description(0, 64), &[7, 0x90, 0x80, 0])
@@ -219,7 +186,7 @@ mod tests {
         let information = b"\0\0\0\x02title\0A title\0track number\x003\0empty\0\0";
         let start =
             [b"caff\0\x01\0\0".to_vec(), chunk(b"info", information.len() as u64, information)].concat();
-        let of = |data: &[u8]| chunks(&mut Cursor::new([&start, data].concat())).unwrap();
+        let of = |data: &[u8]| declarations(&mut Cursor::new([&start, data].concat())).unwrap();
         let found = of(&chunk(b"data", 100, &[0; 40]));
         assert_eq!(found.length, Some(start.len() as u64 + 12 + 100));
         let expected = [("TITLE", "A title"), ("TRACKNUMBER", "3")];
@@ -228,7 +195,7 @@ mod tests {
         assert_eq!(of(&chunk(b"data", u64::MAX, &[0; 40])).length, None);
         assert_eq!(of(&chunk(b"data", u64::MAX - 1, &[])).length, Some(start.len() as u64));
         for length in 0..start.len() {
-            assert!(chunks(&mut Cursor::new(&start[..length])).unwrap().tags.len() < 3);
+            assert!(declarations(&mut Cursor::new(&start[..length])).unwrap().tags.len() < 3);
         }
     }
 }

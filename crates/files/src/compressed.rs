@@ -1,23 +1,18 @@
 //! Every format but WAV and raw samples, by the symphonia crate.
 
 mod clock;
+mod open;
 mod track;
 
-use super::caf;
 use super::chain::Chain;
-use super::declared::{self, Measured};
 use super::error::ReadError;
 use super::losses::Losses;
-use super::matroska;
 use super::metadata::Metadata;
-use super::mp4;
-use super::mpeg::{self, Lost, Mended};
-use super::ogg;
-use super::source::ReadSeek;
+use super::mpeg::Lost;
 use alphamf_signal::SampleFormat;
-use clock::Clock;
+use clock::PacketClock;
 use std::collections::VecDeque;
-use std::io::{self, Read};
+use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,14 +20,20 @@ use symphonia::core::audio::GenericAudioBufferRef;
 use symphonia::core::codecs::audio::AudioDecoder;
 use symphonia::core::codecs::audio::well_known::{CODEC_ID_ALAC, CODEC_ID_FLAC};
 use symphonia::core::errors::Error as SymphoniaError;
-use symphonia::core::formats::well_known::{FORMAT_ID_AIFF, FORMAT_ID_CAF, FORMAT_ID_ISOMP4, FORMAT_ID_MKV};
+use symphonia::core::formats::well_known::{
+    FORMAT_ID_AIFF, FORMAT_ID_CAF, FORMAT_ID_FLAC, FORMAT_ID_ISOMP4, FORMAT_ID_MKV, FORMAT_ID_MP3,
+    FORMAT_ID_WAVE,
+};
 use symphonia::core::formats::{FormatId, FormatReader, Track};
-use symphonia::core::io::{MediaSource, ReadOnlySource};
+use symphonia::core::io::ReadOnlySource;
 use symphonia::core::packet::Packet;
-use track::{AudioTrack, CAF_PROBE, Declared, MP4_PROBE, PROBE, Seekable, probed};
+use track::{AudioTrack, PROBE, probed};
 
 /// Limit on the samples that replace a damaged packet; real packets are shorter.
-const LONGEST_PACKET: u64 = 1 << 16;
+const MAX_PACKET: u64 = 1 << 16;
+
+/// Limit on the silence in place of missing packets beyond the length of the decoded ones, s: a few bytes can declare hours.
+const MAX_SILENCE_SECONDS: u64 = 600;
 
 /// Samples that a lossy recording may lack at its end without loss: encoders count their delay and padding in various
 /// ways.
@@ -80,7 +81,7 @@ pub(super) struct CompressedDecoder {
     skip: u64,
     /// Samples per channel passed on so far.
     position: u64,
-    clock: Clock,
+    clock: PacketClock,
     /// When the track ends by what its file declares, s, and how much earlier it may.
     declared_end: Option<(f64, f64)>,
     /// Samples per channel of silence before the next packet.
@@ -89,6 +90,8 @@ pub(super) struct CompressedDecoder {
     ahead: VecDeque<Packet>,
     /// Whether further recordings follow the first, so that its length is no limit.
     chained: bool,
+    /// Whether the checksum of the present recording has been compared.
+    is_verified: bool,
     losses: Losses,
     /// Losses of the stream of frames, found before it was demuxed.
     lost: Arc<Lost>,
@@ -97,93 +100,6 @@ pub(super) struct CompressedDecoder {
 }
 
 impl CompressedDecoder {
-    /// Opens a file of any format but MP4.
-    pub(super) fn open(mut source: Box<dyn ReadSeek>, length: u64) -> Result<Self, ReadError> {
-        let is_damaged = mpeg::is_damaged(&mut source).map_err(ReadError::Io)?;
-        source.rewind().map_err(ReadError::Io)?;
-        if is_damaged {
-            return Self::open_stream(source);
-        }
-        let about = matroska::About::read(&mut source);
-        let granules = ogg::last_granules(&mut source).map_err(ReadError::Io)?;
-        let Declared { length: declared, tags, size_at, has_packet_table, is_caf } =
-            Declared::of(&mut source)?;
-        let cut_bytes =
-            declared.filter(|&declared| declared::is_cut(declared, length)).map_or(0, |end| end - length);
-        source.rewind().map_err(ReadError::Io)?;
-        // Demuxers that can seek read the end first and refuse a file without one; that of CAF always does.
-        let source: Box<dyn MediaSource> = match size_at {
-            Some(size_at) if cut_bytes > 0 => {
-                let size = caf::size_to_end(size_at, length);
-                let mended = caf::Mended::new(source, size_at, size).map_err(ReadError::Io)?;
-                Box::new(Seekable { source: Box::new(mended), length })
-            }
-            None if cut_bytes > 0 || about.is_open => Box::new(ReadOnlySource::new(source)),
-            _ => Box::new(Seekable { source, length }),
-        };
-        let mut this = Self::new(probed(if is_caf { &CAF_PROBE } else { &PROBE }, source)?)?;
-        if has_packet_table {
-            // It counts the last packet as whole, which it may not be.
-            this.length = None;
-        }
-        if cut_bytes > 0 {
-            this.losses.ends_early = true;
-            // Reported, but no error.
-            this.length = None;
-            this.losses.missing_samples = cut_bytes / this.frame_bytes.unwrap_or(u64::MAX);
-        }
-        this.losses.ends_early |= about.is_cut;
-        if let Some((_, end)) = granules.iter().find(|(track, _)| *track == this.track) {
-            this.declared_end = Some((*end as f64 / f64::from(this.sample_rate), LOOSE_END_SLACK_SECONDS));
-        }
-        if let Some(seconds) = about.seconds_of(this.track) {
-            this.declared_end = Some((seconds, LOOSE_END_SLACK_SECONDS));
-        }
-        if let Some(title) = about.title {
-            this.metadata.set_title(&title);
-        }
-        tags.iter().for_each(|(name, value)| this.metadata.push_tag(name, value));
-        Ok(this)
-    }
-
-    /// Opens a stream of any format but MP4.
-    pub(super) fn open_stream(stream: impl Read + Send + Sync + 'static) -> Result<Self, ReadError> {
-        let lost = Arc::<Lost>::default();
-        let seen = Arc::clone(&lost);
-        let stream = Measured::new(stream, move || seen.ends_early.store(true, Relaxed));
-        let stream = Mended::counting(stream, Arc::clone(&lost));
-        let mut this = Self::new(probed(&PROBE, Box::new(ReadOnlySource::new(stream)))?)?;
-        this.lost = lost;
-        Ok(this)
-    }
-
-    /// Opens FLAC, of which one stream may follow another.
-    pub(super) fn open_flac(stream: Box<dyn Read + Send + Sync>) -> Result<Self, ReadError> {
-        let chain = Chain::new(stream);
-        let first = chain.next().ok_or(ReadError::Empty)?;
-        let mut this = Self::new(probed(&PROBE, Box::new(ReadOnlySource::new(first)))?)?;
-        this.chain = Some(chain);
-        Ok(this)
-    }
-
-    /// Opens an MP4 file.
-    pub(super) fn open_mp4(mut source: Box<dyn ReadSeek>, length: u64) -> Result<Self, ReadError> {
-        let index = mp4::Index::read(&mut source)?;
-        source.rewind().map_err(ReadError::Io)?;
-        if let Some((place, size)) = index.cut {
-            source = Box::new(caf::Mended::new(source, place, size).map_err(ReadError::Io)?);
-        }
-        let mut this = Self::new(probed(&MP4_PROBE, Box::new(Seekable { source, length }))?)?;
-        this.losses.ends_early |= index.cut.is_some();
-        this.declared_end = index.seconds.map(|seconds| (seconds, LOOSE_END_SLACK_SECONDS));
-        if let Some(start) = index.start {
-            this.trust_durations = true;
-            this.skip = start.samples(this.sample_rate);
-            this.length = this.length.map(|length| length.saturating_sub(this.skip));
-        }
-        Ok(this)
-    }
-
     fn new(reader: Box<dyn FormatReader>) -> Result<Self, ReadError> {
         let AudioTrack { id, decoder, time_base, length, end, bits, lossy, channel_mask, delay } =
             AudioTrack::of(reader.as_ref())?;
@@ -208,11 +124,12 @@ impl CompressedDecoder {
             trust_durations: false,
             skip: delay,
             position: 0,
-            clock: Clock::new(time_base),
+            clock: PacketClock::new(time_base),
             declared_end: None,
             gap: 0,
             ahead: VecDeque::new(),
             chained: false,
+            is_verified: false,
             losses: Losses::default(),
             lost: Arc::default(),
             pending: Vec::new(),
@@ -258,8 +175,8 @@ impl CompressedDecoder {
     fn go_on(&mut self) -> Result<(), ReadError> {
         let AudioTrack { id, decoder, time_base, length, delay, .. } = AudioTrack::of(self.reader.as_ref())?;
         (self.track, self.decoder, self.length) = (id, decoder, length);
-        (self.skip, self.clock, self.declared_end) = (delay, Clock::new(time_base), None);
-        self.chained = true;
+        (self.skip, self.clock, self.declared_end) = (delay, PacketClock::new(time_base), None);
+        (self.chained, self.is_verified) = (true, false);
         Ok(())
     }
 
@@ -286,7 +203,7 @@ impl CompressedDecoder {
     pub(super) fn decode(&mut self, channels: &mut [Vec<f32>]) -> Result<(), ReadError> {
         loop {
             if self.gap > 0 {
-                let count = self.gap.min(LONGEST_PACKET);
+                let count = self.gap.min(MAX_PACKET);
                 self.gap -= count;
                 self.position += count;
                 self.losses.silent_samples += count;
@@ -382,11 +299,27 @@ impl CompressedDecoder {
     }
 
     /// Adds silence before a packet if the expected one before it is missing.
-    fn look_for_gap(&mut self, packet: &Packet) {
+    fn look_for_gap(&mut self, packet: &Packet) -> Result<(), ReadError> {
         if let Some(gap) = self.clock.gap_before(packet) {
-            self.gap += (gap.seconds * f64::from(self.sample_rate)).round() as u64;
+            let count = (gap.seconds * f64::from(self.rate())).round() as u64;
+            self.check_silence(count)?;
+            self.gap += count;
             self.losses.damaged_packets += u64::from(!gap.is_counted);
         }
+        Ok(())
+    }
+
+    /// Refuses further silence beyond [`MAX_SILENCE_SECONDS`] and the length of what has been decoded.
+    fn check_silence(&self, more: u64) -> Result<(), ReadError> {
+        let limit = MAX_SILENCE_SECONDS * u64::from(self.rate()) + self.coded_samples;
+        let silence = self.losses.silent_samples.saturating_add(self.gap).saturating_add(more);
+        if silence > limit { Err(self.damaged(&"more packets are missing than present")) } else { Ok(()) }
+    }
+
+    /// Sample rate in Hz, before the first packet that of the header.
+    fn rate(&self) -> u32 {
+        let of_header = || self.decoder.codec_params().sample_rate.unwrap_or(48_000);
+        if self.sample_rate > 0 { self.sample_rate } else { of_header() }
     }
 
     /// Decodes a packet: its sample rate, and its samples per channel.
@@ -416,18 +349,19 @@ impl CompressedDecoder {
         let mut silence = 0_u64;
         loop {
             let Some(packet) = self.take_packet()? else { return Ok(()) };
-            self.look_for_gap(&packet);
-            let duration = packet.dur.get();
+            self.look_for_gap(&packet)?;
             let decoded = self.decode_packet(&packet)?;
             self.clock.pass(&packet, decoded.map(|(rate, frames)| frames as f64 / f64::from(rate.max(1))));
             let Some((sample_rate, frames)) = decoded.filter(|&(_, frames)| self.is_whole(&packet, frames))
             else {
                 // Replaced with silence, so that the following packets stay in time.
                 self.losses.damaged_packets += 1;
-                silence = silence.saturating_add(duration.min(LONGEST_PACKET));
-                if silence > 16 * LONGEST_PACKET {
+                let (duration, _) = self.clock.samples(packet.dur.get(), self.rate());
+                silence = silence.saturating_add(duration.min(MAX_PACKET));
+                if silence > 16 * MAX_PACKET {
                     return Err(self.damaged(&"no packet can be decoded any more"));
                 }
+                self.check_silence(silence)?;
                 continue;
             };
             self.coded_bits += 8 * packet.data.len() as u64;
@@ -446,15 +380,22 @@ impl CompressedDecoder {
                 continue;
             }
             buffer.copy_to_vecs_planar(planes);
+            let length = self.declared_samples(&packet, frames);
             for plane in planes.iter_mut() {
-                if self.trust_durations && duration > 0 {
-                    plane.truncate(usize::try_from(duration).unwrap_or(usize::MAX));
-                }
+                plane.truncate(length);
                 plane.splice(..0, std::iter::repeat_n(0.0, silence as usize));
             }
             self.losses.silent_samples += silence;
             return Ok(());
         }
+    }
+
+    /// Samples per channel of a packet that are not padding, of those that were decoded.
+    fn declared_samples(&self, packet: &Packet, decoded: usize) -> usize {
+        let (declared, error) = self.clock.samples(packet.dur.get(), self.rate());
+        // A duration is rounded to its unit.
+        let is_padded = (decoded as u64).saturating_sub(declared) > error;
+        if self.trust_durations && packet.dur.get() > 0 && is_padded { declared as usize } else { decoded }
     }
 
     /// Whether a packet is what its codec makes of so many samples. ALAC has no checksums, but a mark at the end, behind which
@@ -466,7 +407,8 @@ impl CompressedDecoder {
         }
         let end = packet.data.last_chunk::<2>().map_or(0, |end| u16::from_be_bytes(*end));
         let is_marked = end.trailing_zeros() < 8 && end >> end.trailing_zeros() & END == END;
-        is_marked && (!self.is(FORMAT_ID_ISOMP4) || packet.dur.get() == frames as u64)
+        let (declared, error) = self.clock.samples(packet.dur.get(), self.rate());
+        is_marked && (!self.is(FORMAT_ID_ISOMP4) || declared.abs_diff(frames as u64) <= error)
     }
 
     /// Mean bit rate of a lossy codec so far, bit/s per channel.
@@ -487,7 +429,10 @@ impl CompressedDecoder {
 
     /// Compares what was found with what is declared.
     fn at_end(&mut self) -> Result<(), ReadError> {
-        let slack = if self.lossless { 0 } else { LOSSY_SLACK };
+        // WAV and MP3 declare their length with the delay and the padding of the encoder.
+        let is_exact = [FORMAT_ID_WAVE, FORMAT_ID_MP3].iter().any(|&format| self.is(format));
+        let is_cut = is_exact && self.losses().ends_early;
+        let slack = if self.lossless || is_cut { 0 } else { LOSSY_SLACK };
         if let Some(expected) = self.length.filter(|&expected| self.position.saturating_add(slack) < expected)
         {
             // Uncompressed samples may end anywhere, and MP4 says where each packet is: reported, but no error.
@@ -501,7 +446,19 @@ impl CompressedDecoder {
         {
             self.losses.missing_samples = ((declared - found) * f64::from(self.sample_rate)) as u64;
         }
+        self.verify();
         Ok(())
+    }
+
+    /// Compares the samples of a complete FLAC recording with their checksum. In other containers, it may be that of a longer
+    /// recording from which they were cut.
+    fn verify(&mut self) {
+        let is_complete = self.losses.damaged_packets == 0
+            && self.length.is_none_or(|expected| expected == self.position)
+            && !std::mem::replace(&mut self.is_verified, true);
+        if is_complete && self.is(FORMAT_ID_FLAC) {
+            self.losses.checksum_mismatch |= self.decoder.finalize().verify_ok == Some(false);
+        }
     }
 
     fn damaged(&self, reason: &dyn std::fmt::Display) -> ReadError {

@@ -1,6 +1,6 @@
 //! Declared lengths of AIFF and Matroska files, and of CAF by `caf`: their demuxers do not report a truncated file.
 
-use super::matroska::Elements;
+use super::matroska::{self, Elements};
 use std::io::{self, Read};
 
 /// The first bytes, which hold the length of AIFF and Matroska files.
@@ -9,29 +9,22 @@ pub(super) const START_BYTES: usize = 256;
 /// Lengths from here on are placeholders of programs that write to a pipe.
 const OPEN_LENGTH: u32 = 0x7fff_0000;
 
-/// The names of the elements of Matroska (RFC 9559).
-const HEADER: &[u8] = &[0x1a, 0x45, 0xdf, 0xa3];
-const SEGMENT: &[u8] = &[0x18, 0x53, 0x80, 0x67];
-
 /// The declared length in bytes of a file that begins like this, if there is one.
 pub(super) fn length(start: &[u8]) -> Option<u64> {
     if let Some(form) = start.strip_prefix(b"FORM").filter(|form| form.get(4..7) == Some(b"AIF")) {
         let length = u32::from_be_bytes(*form.first_chunk()?);
         return (1..OPEN_LENGTH).contains(&length).then(|| u64::from(length) + 8);
     }
-    let (header, after_size) = element_size(start.strip_prefix(HEADER)?)?;
-    let segment = after_size.get(usize::try_from(header).ok()?..)?.strip_prefix(SEGMENT)?;
-    let (size, body) = element_size(segment)?;
+    let (header, after_size) = element_size(start.strip_prefix(&matroska::HEADER.to_be_bytes())?)?;
+    let segment = after_size.get(usize::try_from(header).ok()?..)?;
+    let (size, body) = element_size(segment.strip_prefix(&matroska::SEGMENT.to_be_bytes())?)?;
     Some((start.len() - body.len()) as u64 + size)
 }
 
-/// The size of an element and the bytes that follow it (RFC 8794, section 6); none if the size is unknown.
-fn element_size(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let length = 1 + bytes.first()?.leading_zeros() as usize;
-    let (size, rest) = bytes.split_at_checked(length).filter(|_| length <= 8)?;
-    let size = size.iter().fold(0, |size, byte| size << 8 | u64::from(*byte));
-    let mask = (1 << (7 * length)) - 1;
-    (size & mask != mask).then_some((size & mask, rest))
+/// The size of an element and the bytes that follow it; none if the size is unknown.
+fn element_size(mut bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (size, is_open) = matroska::size(&mut bytes).ok()?;
+    (!is_open).then_some((size, bytes))
 }
 
 /// Whether a file is shorter than declared, padding aside.
@@ -62,7 +55,7 @@ impl<R: Read> Read for Measured<R> {
         let missing = START_BYTES.saturating_sub(self.start.len());
         self.start.extend(&target[..count.min(missing)]);
         self.found += count as u64;
-        if self.start.starts_with(HEADER) {
+        if self.start.starts_with(&matroska::HEADER.to_be_bytes()) {
             self.elements.push(&target[..count]);
         }
         if count == 0 && !target.is_empty() {
@@ -90,7 +83,8 @@ mod tests {
         for open in [b"FORM\0\0\0\0AIFF", b"FORM\x7f\xff\xff\xffAIFC", b"FORM\0\0\x01\0ILBM"] {
             assert_eq!(length(open), None);
         }
-        let webm = |size: &[u8]| [HEADER, &[0x83, 1, 2, 3], SEGMENT, size, &[0xec]].concat();
+        let (header, segment) = (matroska::HEADER.to_be_bytes(), matroska::SEGMENT.to_be_bytes());
+        let webm = |size: &[u8]| [&header[..], &[0x83, 1, 2, 3], &segment, size, &[0xec]].concat();
         assert_eq!(length(&webm(&[0x41, 0x00])), Some(4 + 4 + 4 + 2 + 256));
         assert_eq!(length(&webm(&[0x01, 0, 0, 0, 0, 0, 1, 0])), Some(4 + 4 + 4 + 8 + 256));
         assert_eq!(length(&webm(&[0x01, 255, 255, 255, 255, 255, 255, 255])), None, "unknown, of a stream");

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 /// Why an audio file could not be read or written.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A file cannot serve as input.
     #[error("{}: {reason}", path.display())]
@@ -28,13 +29,14 @@ pub enum Error {
 
 /// What is wrong with an input file.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ReadError {
     /// There is no such file.
     #[error("no such file")]
     Missing,
     /// The file cannot be opened or read.
     #[error("cannot be read: {0}")]
-    Io(io::Error),
+    Io(#[source] io::Error),
     /// The file has no bytes.
     #[error("the file is empty: expected audio")]
     Empty,
@@ -58,10 +60,7 @@ pub enum ReadError {
         reason: String,
     },
     /// Raw samples end within a frame, so the format is probably wrong.
-    #[error(
-        "ends with {found} of the {expected} bytes of a sample of every channel: \
-         is its raw format another?"
-    )]
+    #[error("{found} trailing bytes; a frame has {expected}: check the raw format")]
     PartialSample {
         /// Bytes found.
         found: usize,
@@ -84,13 +83,14 @@ pub enum ReadError {
 
 /// What is wrong with an output file.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum WriteError {
     /// The output is the input file, or a link to it.
     #[error("the output is the same file as the input {}", .0.display())]
     SameAsInput(PathBuf),
     /// The file cannot be created or written, for lack of permission or space for example.
     #[error("cannot be written: {0}")]
-    Io(io::Error),
+    Io(#[source] io::Error),
     /// More samples than were announced, and than fit into a WAV file of less than 4 GiB.
     #[error("{samples} samples of {format} are too long for a WAV file whose length was announced shorter")]
     TooLong {

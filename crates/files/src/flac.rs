@@ -13,10 +13,10 @@ const BLOCK: usize = 4096;
 pub(super) const MAX_CHANNELS: usize = 8;
 
 /// Upper bound on the headers of a frame and its subframes, bits.
-const LONGEST_OVERHEAD_BITS: usize = 512;
+const MAX_OVERHEAD_BITS: usize = 512;
 
 /// Maximum sample rate of the encoder, Hz.
-pub(super) const HIGHEST_SAMPLE_RATE: u32 = 96_000;
+pub(super) const MAX_SAMPLE_RATE: u32 = 96_000;
 
 /// Speaker positions to store, as the bits of `dwChannelMask`: only if they are not the default of this number of channels
 /// (RFC 9639, section 9.1.3).
@@ -105,7 +105,7 @@ impl FlacEncoder {
         };
         let mut frame = encode(&self.settings)?;
         // The encoder misjudges steps of full scale in 24 bits: such a frame takes megabytes, and no decoder reads it.
-        if frame.count_bits() > samples.len() * self.info.bits_per_sample() + LONGEST_OVERHEAD_BITS {
+        if frame.count_bits() > samples.len() * self.info.bits_per_sample() + MAX_OVERHEAD_BITS {
             frame = encode(&self.verbatim)?;
         }
         self.info.update_frame_info(&frame);
@@ -134,11 +134,7 @@ mod tests {
             let mut bytes = Vec::new();
             encoder.encode(&samples, &mut bytes).unwrap();
             encoder.finish(&mut bytes).unwrap();
-            assert!(
-                bytes.len() <= samples.len() * bits / 8 + LONGEST_OVERHEAD_BITS / 8,
-                "{} bytes",
-                bytes.len()
-            );
+            assert!(bytes.len() <= samples.len() * bits / 8 + MAX_OVERHEAD_BITS / 8, "{} bytes", bytes.len());
         }
     }
 }

@@ -17,6 +17,8 @@ pub struct Losses {
     /// Whether more data follow the samples that the header of a WAV file declares, as a recorder leaves them that was
     /// interrupted. [`Reader::salvage`](crate::Reader::salvage) reads them.
     pub data_follow: bool,
+    /// Whether the samples of a FLAC file differ from those that its MD5 signature was computed of, though all of them are there.
+    pub checksum_mismatch: bool,
     /// Whether another recording follows, of another sample rate, which is not read.
     pub other_recording: bool,
 }
@@ -45,6 +47,7 @@ impl std::fmt::Display for Losses {
         let facts = [
             (self.ends_early, "the file ends early"),
             (self.data_follow, "more data follow the declared end"),
+            (self.checksum_mismatch, "the samples do not match their MD5 signature"),
             (self.other_recording, "another recording of another sample rate follows"),
         ];
         parts.extend(facts.iter().filter(|(is_so, _)| *is_so).map(|(_, what)| (*what).to_owned()));

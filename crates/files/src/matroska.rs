@@ -4,8 +4,8 @@
 use std::io::{self, Read, Seek, SeekFrom};
 
 /// The elements on the way to them, and what begins the samples, behind which nobody looks.
-const HEADER: u32 = 0x1a45_dfa3;
-const SEGMENT: u32 = 0x1853_8067;
+pub(super) const HEADER: u32 = 0x1a45_dfa3;
+pub(super) const SEGMENT: u32 = 0x1853_8067;
 const INFO: u32 = 0x1549_a966;
 const TITLE: u32 = 0x7ba9;
 const TRACKS: u32 = 0x1654_ae6b;
@@ -24,7 +24,7 @@ const CLUSTER: u32 = 0x1f43_b675;
 /// More elements than any file has before its samples.
 const MAX_ELEMENTS: usize = 10_000;
 /// The longest text that is kept, bytes.
-const LONGEST: u64 = 1 << 16;
+const MAX_TEXT: u64 = 1 << 16;
 
 /// What a file says of itself before its samples.
 #[derive(Debug, Default, PartialEq)]
@@ -100,12 +100,12 @@ impl About {
                 TRACK_NUMBER => self.last_track().0 = unsigned(file, length)?,
                 TRACK_UID => self.last_track().1 = unsigned(file, length)?,
                 TARGET_TRACK => target = unsigned(file, length)?,
-                TITLE if length <= LONGEST => {
+                TITLE if length <= MAX_TEXT => {
                     let title = text(file, length)?;
                     self.title = self.title.take().or(Some(title)).filter(|title| !title.is_empty());
                 }
-                TAG_NAME if length <= LONGEST => is_duration = text(file, length)? == "DURATION",
-                TAG_TEXT if length <= LONGEST && is_duration => {
+                TAG_NAME if length <= MAX_TEXT => is_duration = text(file, length)? == "DURATION",
+                TAG_TEXT if length <= MAX_TEXT && is_duration => {
                     let seconds = seconds(&text(file, length)?);
                     self.ends.extend(seconds.map(|seconds| (target, seconds)));
                 }
@@ -162,7 +162,7 @@ impl Elements {
 }
 
 /// The size of an element, and whether it is left open.
-fn size(file: &mut impl Read) -> io::Result<(u64, bool)> {
+pub(super) fn size(file: &mut impl Read) -> io::Result<(u64, bool)> {
     let mut counted = Counted { source: file, count: 0 };
     let size = number(&mut counted, false)?;
     Ok((size, size == (1 << (7 * counted.count)) - 1))

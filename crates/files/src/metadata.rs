@@ -3,6 +3,8 @@
 mod id3;
 
 use super::error::ReadError;
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::io::{self, Read};
 use symphonia::core::formats::FormatReader;
 use symphonia::core::meta::{RawValue, StandardVisualKey, Tag};
@@ -27,7 +29,7 @@ const PICTURE: u8 = 6;
 const RIFF: &[u8] = b"riff";
 
 /// The longest FLAC block.
-const LONGEST_BLOCK: usize = (1 << 24) - 1;
+const MAX_BLOCK: usize = (1 << 24) - 1;
 
 /// The tag under which FLAC keeps the speaker positions of its channels (RFC 9639, section 8.6.2).
 const CHANNEL_MASK: &str = "WAVEFORMATEXTENSIBLE_CHANNEL_MASK";
@@ -81,6 +83,11 @@ impl Metadata {
         }
     }
 
+    /// The names of all tags.
+    fn names(&self) -> HashSet<String> {
+        self.tags.iter().map(|(name, _)| name.clone()).collect()
+    }
+
     /// Adds a title unless there is one.
     pub(super) fn set_title(&mut self, title: &str) {
         if self.tags.iter().all(|(name, _)| name != TITLE) {
@@ -118,11 +125,9 @@ impl Metadata {
 
     fn push_chunk(&mut self, name: [u8; 4], bytes: Vec<u8>) {
         if &name == b"LIST" && bytes.starts_with(b"INFO") {
-            for (chunk, body) in Chunks(&bytes[4..]) {
-                let text = String::from_utf8_lossy(body);
-                let text = text.trim_end_matches('\0');
+            for (chunk, text) in texts(&bytes[4..]) {
                 if let Some((name, _)) = INFORMATION.iter().find(|(_, known)| **known == chunk) {
-                    self.push_tag(name, text);
+                    self.push_tag(name, text.trim_end_matches('\0'));
                 }
             }
         }
@@ -134,9 +139,9 @@ impl Metadata {
 
     /// Adds the texts of an ID3 tag under names that are not taken.
     fn push_texts(&mut self, tag: &[u8]) {
-        let known: Vec<String> = self.tags.iter().map(|(name, _)| name.clone()).collect();
+        let known = self.names();
         for (name, value) in id3::texts(tag) {
-            if known.iter().all(|known| !known.eq_ignore_ascii_case(&name)) {
+            if !known.contains(&name.to_ascii_uppercase()) {
                 self.push_tag(&name, &value);
             }
         }
@@ -150,7 +155,7 @@ impl Metadata {
         let body =
             [&kind.to_be_bytes(), &length(media_type.len())[..], media_type, &[0; 20], &image_length, image]
                 .concat();
-        if body.len() <= LONGEST_BLOCK && self.take(body.len()) {
+        if body.len() <= MAX_BLOCK && self.take(body.len()) {
             self.blocks.push((PICTURE, body));
         }
     }
@@ -175,7 +180,7 @@ impl Metadata {
         let mut found = reader.metadata();
         // Matroska has one revision per element; an MP3 with both versions of ID3 has two, the first with more tags.
         while let Some(revision) = found.current() {
-            let known: Vec<String> = this.tags.iter().map(|(name, _)| name.clone()).collect();
+            let known = this.names();
             for visual in &revision.media.visuals {
                 const FRONT_COVER: u32 = 3;
                 const OTHER: u32 = 0;
@@ -186,7 +191,7 @@ impl Metadata {
             let of_tracks = revision.per_track.iter().flat_map(|track| &track.metadata.tags);
             for tag in revision.media.tags.iter().chain(of_tracks) {
                 let name = name_of(tag);
-                if known.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+                if known.contains(&name.to_ascii_uppercase()) {
                     continue;
                 }
                 match &tag.raw.value {
@@ -254,13 +259,16 @@ impl Metadata {
             bytes.extend(body);
             bytes.resize(bytes.len().next_multiple_of(2), 0);
         };
-        let (mut is_listed, mut has_id3) = (false, false);
+        let (mut listed, mut has_id3) = (None::<HashSet<String>>, false);
         let kept = self.blocks.iter().filter(|(kind, _)| *kind == APPLICATION).filter_map(|(_, body)| {
-            let mut chunk = Chunks(body.strip_prefix(RIFF)?);
+            let mut chunk = RiffChunks(body.strip_prefix(RIFF)?);
             chunk.next().filter(|(name, _)| !STRUCTURE.contains(&name))
         });
         for (name, body) in self.chunks.iter().map(|(name, body)| (*name, &body[..])).chain(kept) {
-            is_listed |= &name == b"LIST" && body.starts_with(b"INFO");
+            if &name == b"LIST" && body.starts_with(b"INFO") {
+                let values = texts(&body[4..]).map(|(_, text)| text.trim_end_matches('\0').to_owned());
+                listed.get_or_insert_default().extend(values);
+            }
             has_id3 |= name.eq_ignore_ascii_case(b"id3 ");
             add(&name, body);
         }
@@ -274,12 +282,12 @@ impl Metadata {
                 list.resize(list.len().next_multiple_of(2), 0);
             }
         }
-        if !is_listed && list.len() > 4 {
+        if listed.is_none() && list.len() > 4 {
             add(b"LIST", &list);
         }
         // A list that is kept byte for byte takes no further tag: they go into an ID3 tag.
         let others = self.tags().filter(|(name, value)| match information(name) {
-            Some(_) => is_listed && !self.is_in_list(value),
+            Some(_) => listed.as_ref().is_some_and(|listed| !listed.contains(*value)),
             None => true,
         });
         let id3 = id3::tag(others);
@@ -287,15 +295,6 @@ impl Metadata {
             add(b"id3 ", &id3);
         }
         bytes
-    }
-
-    /// Whether an `INFO` list that is kept byte for byte holds a value.
-    fn is_in_list(&self, value: &str) -> bool {
-        let lists = self.chunks.iter().filter(|(name, body)| name == b"LIST" && body.starts_with(b"INFO"));
-        let of_list = |body| {
-            Chunks(body).any(|(_, text)| String::from_utf8_lossy(text).trim_end_matches('\0') == value)
-        };
-        lists.map(|(_, body)| &body[4..]).any(of_list)
     }
 
     /// Blocks for a FLAC stream, which end its header; `channel_mask` unless the speaker positions are the default ones.
@@ -320,7 +319,7 @@ impl Metadata {
             }
             blocks.push((VORBIS_COMMENT, body));
         }
-        blocks.retain(|(_, body)| body.len() <= LONGEST_BLOCK);
+        blocks.retain(|(_, body)| body.len() <= MAX_BLOCK);
         let last = blocks.len().wrapping_sub(1);
         let mut bytes = Vec::new();
         for (index, (kind, body)) in blocks.iter().enumerate() {
@@ -380,9 +379,9 @@ fn standard_name(tag: &symphonia::core::meta::StandardTag) -> Option<&'static st
 }
 
 /// Complete chunks of a list.
-struct Chunks<'a>(&'a [u8]);
+struct RiffChunks<'a>(&'a [u8]);
 
-impl<'a> Iterator for Chunks<'a> {
+impl<'a> Iterator for RiffChunks<'a> {
     type Item = ([u8; 4], &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -393,6 +392,11 @@ impl<'a> Iterator for Chunks<'a> {
         self.0 = rest.get(length.next_multiple_of(2)..).unwrap_or_default();
         Some((*name, body))
     }
+}
+
+/// The texts of an `INFO` list, with the zeros behind them.
+fn texts(list: &[u8]) -> impl Iterator<Item = ([u8; 4], Cow<'_, str>)> {
+    RiffChunks(list).map(|(name, text)| (name, String::from_utf8_lossy(text)))
 }
 
 /// Complete comments of a block.

@@ -5,7 +5,9 @@
 //! busy for minutes.
 
 use super::error::ReadError;
+use super::source::{array, array_at};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 
 /// Boxes at the top of a file (ISO/IEC 14496-12, table 1): what begins with another name behind the last of them is no
 /// part of it.
@@ -129,49 +131,57 @@ impl Walk {
                 return Ok(());
             }
             let (body, next) = (start + header_bytes, start + size);
-            match &header[4..] {
-                b"trak" if depth < DEPTH => {
-                    self.track = Track::default();
-                    self.tracks += 1;
-                    self.boxes(file, body, next, depth + 1)?;
-                    if self.track.is_audio && self.declared.is_none() {
-                        self.declared =
-                            Some((self.track.duration.unwrap_or(0), self.track.time_scale.unwrap_or(0)));
-                    }
-                    if let Track {
-                        is_audio: true,
-                        time_scale: Some(time_scale),
-                        media_time: Some(media_time),
-                        ..
-                    } = self.track
-                        && self.start.is_none()
-                    {
-                        self.start = Some(EditStart { media_time, time_scale });
-                    }
-                }
-                b"moov" | b"mdia" | b"edts" | b"mvex" | b"moof" | b"traf" if depth < DEPTH => {
-                    self.boxes(file, body, next, depth + 1)?;
-                }
-                b"mvhd" => self.time_scale = Some(header_times(file)?.0),
-                b"mdhd" => {
-                    let (time_scale, duration) = header_times(file)?;
-                    (self.track.time_scale, self.track.duration) = (Some(time_scale), duration);
-                }
-                b"mehd" => {
-                    let version = array::<4>(file)?[0];
-                    self.fragments = duration(file, version)?;
-                }
-                b"hdlr" => self.track.is_audio = &array::<12>(file)?[8..] == b"soun",
-                b"elst" => self.track.media_time = first_edit(file)?,
-                b"trun" => {
-                    let count = u32_at(&array::<8>(file)?, 4);
-                    self.excess |= u64::from(count) > self.length || count > MAX_PACKETS;
-                }
-                _ => {}
-            }
+            self.read_box(file, &header[4..], body..next, depth)?;
             start = next;
         }
         Ok(())
+    }
+
+    /// Reads a box of this name, from the start of its body, which is the present position.
+    fn read_box(
+        &mut self,
+        file: &mut (impl Read + Seek),
+        name: &[u8],
+        body: Range<u64>,
+        depth: u32,
+    ) -> io::Result<()> {
+        match name {
+            b"trak" if depth < DEPTH => {
+                self.track = Track::default();
+                self.tracks += 1;
+                self.boxes(file, body.start, body.end, depth + 1)?;
+                self.end_track();
+            }
+            b"moov" | b"mdia" | b"edts" | b"mvex" | b"moof" | b"traf" if depth < DEPTH => {
+                self.boxes(file, body.start, body.end, depth + 1)?;
+            }
+            b"mvhd" => self.time_scale = Some(header_times(file)?.0),
+            b"mdhd" => {
+                let (time_scale, duration) = header_times(file)?;
+                (self.track.time_scale, self.track.duration) = (Some(time_scale), duration);
+            }
+            b"mehd" => {
+                let version = array::<4>(file)?[0];
+                self.fragments = duration(file, version)?;
+            }
+            b"hdlr" => self.track.is_audio = &array::<12>(file)?[8..] == b"soun",
+            b"elst" => self.track.media_time = first_edit(file)?,
+            b"trun" => {
+                let count = u32_at(&array::<8>(file)?, 4);
+                self.excess |= u64::from(count) > self.length || count > MAX_PACKETS;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Keeps the duration and the start of the first audio track.
+    fn end_track(&mut self) {
+        let Track { is_audio: true, time_scale, duration, media_time } = self.track else { return };
+        self.declared = self.declared.or(Some((duration.unwrap_or(0), time_scale.unwrap_or(0))));
+        let start = media_time.zip(time_scale);
+        self.start =
+            self.start.or(start.map(|(media_time, time_scale)| EditStart { media_time, time_scale }));
     }
 }
 
@@ -222,14 +232,8 @@ fn first_edit(file: &mut impl Read) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-fn array<const N: usize>(file: &mut impl Read) -> io::Result<[u8; N]> {
-    let mut array = [0; N];
-    file.read_exact(&mut array)?;
-    Ok(array)
-}
-
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+    u32::from_be_bytes(array_at(bytes, at))
 }
 
 #[cfg(test)]

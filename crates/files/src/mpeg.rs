@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 /// Bytes of a frame header that are read.
 const HEADER: usize = 7;
 /// Maximum length of damage that is searched, bytes.
-const LONGEST_GAP: usize = 1 << 22;
+const MAX_GAP: usize = 1 << 22;
 /// The largest ID3 tag, bytes.
-const LONGEST_TAG: u64 = 1 << 29;
+const MAX_TAG: u64 = 1 << 29;
 /// Length of a tag's header, bytes.
-const LONGEST_NAME: usize = 10;
+const MAX_NAME: usize = 10;
 const CHUNK: usize = 1 << 16;
 
 /// Bit rates of MPEG-1 layers I, II and III and of MPEG-2 layers I and the others, kbit/s (ISO/IEC 11172-3, 13818-3).
@@ -123,7 +123,7 @@ impl Lost {
 
 /// A stream of bytes with silent frames in place of damaged ones, up to the end of the recording; any other stream stays
 /// as it is.
-pub(super) struct Mended<R> {
+pub(super) struct MendedFrames<R> {
     source: R,
     exhausted: bool,
     /// Bytes read, of which those before `place` are given out.
@@ -141,7 +141,7 @@ pub(super) struct Mended<R> {
     lost: Arc<Lost>,
 }
 
-impl<R: Read> Mended<R> {
+impl<R: Read> MendedFrames<R> {
     pub(super) fn counting(source: R, lost: Arc<Lost>) -> Self {
         Self {
             source,
@@ -179,7 +179,7 @@ impl<R: Read> Mended<R> {
 
     /// Determines the number of valid bytes ahead, and the frames lost before them.
     fn advance(&mut self) -> io::Result<()> {
-        let start = self.peek(0, LONGEST_NAME)?;
+        let start = self.peek(0, MAX_NAME)?;
         if let Some(bytes) = tag_bytes(start) {
             self.sound = bytes;
             return Ok(());
@@ -209,8 +209,8 @@ impl<R: Read> Mended<R> {
         if self.peek(0, HEADER)?.len() < HEADER && self.peek(0, 1)? == [0xff] {
             self.lost.ends_early.store(true, Relaxed);
         }
-        for gap in 1..LONGEST_GAP {
-            let start = self.peek(gap, LONGEST_NAME)?;
+        for gap in 1..MAX_GAP {
+            let start = self.peek(gap, MAX_NAME)?;
             if start.is_empty() {
                 break;
             }
@@ -229,7 +229,7 @@ impl<R: Read> Mended<R> {
     }
 }
 
-impl<R: Read> Read for Mended<R> {
+impl<R: Read> Read for MendedFrames<R> {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
         loop {
             if !self.silence.is_empty() || target.is_empty() {
@@ -252,10 +252,10 @@ impl<R: Read> Read for Mended<R> {
 
 /// Whether a stream of frames has lost data.
 pub(super) fn is_damaged(source: impl Read) -> io::Result<bool> {
-    let mut mended = Mended::counting(source, Arc::default());
+    let mut mended = MendedFrames::counting(source, Arc::default());
     let mut target = vec![0; CHUNK];
     // Only as far as frames go: other formats are not read through.
-    while mended.sound <= LONGEST_TAG && mended.read(&mut target)? > 0 {}
+    while mended.sound <= MAX_TAG && mended.read(&mut target)? > 0 {}
     Ok(mended.lost.any())
 }
 
@@ -289,7 +289,7 @@ mod tests {
 
     fn mended(bytes: &[u8]) -> (Vec<u8>, u64, u64, bool) {
         let lost = Arc::<Lost>::default();
-        let mut mended = Mended::counting(bytes, Arc::clone(&lost));
+        let mut mended = MendedFrames::counting(bytes, Arc::clone(&lost));
         let mut result = Vec::new();
         mended.read_to_end(&mut result).unwrap();
         assert_eq!(is_damaged(bytes).unwrap(), lost.any());
@@ -352,7 +352,7 @@ mod tests {
         let lost = Arc::<Lost>::default();
         let joined = [&first[..], &second].concat();
         let mut result = Vec::new();
-        Mended::counting(&joined[..], Arc::clone(&lost)).read_to_end(&mut result).unwrap();
+        MendedFrames::counting(&joined[..], Arc::clone(&lost)).read_to_end(&mut result).unwrap();
         assert!(lost.other_recording.load(Relaxed) && result == first);
         assert!(is_damaged(&joined[..]).unwrap());
     }

@@ -266,7 +266,7 @@ fn keep_owner(_file: &File, _other: &Metadata) {}
 /// Removes partial files of killed runs from a folder, the first time that this run writes into it.
 fn remove_leftovers(folder: &Path) {
     let Ok(place) = fs::canonicalize(folder) else { return };
-    if !SWEPT.lock().unwrap_or_else(PoisonError::into_inner).insert(place) {
+    if !lock(&SWEPT).insert(place) {
         return;
     }
     let Ok(entries) = fs::read_dir(folder) else { return };

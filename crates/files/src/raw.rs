@@ -26,6 +26,7 @@ pub struct RawFormat {
 
 /// Why a text is not a [`RawFormat`].
 #[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
 pub enum InvalidRawFormat {
     /// It does not consist of three parts.
     #[error("raw format {0:?}: expected RATE:CHANNELS:FORMAT, such as 16000:1:s16")]

@@ -238,6 +238,7 @@ impl Reader {
                 losses.silent_samples += decoded.silent_samples;
                 losses.missing_samples += decoded.missing_samples;
                 losses.ends_early |= decoded.ends_early;
+                losses.checksum_mismatch |= decoded.checksum_mismatch;
                 losses.other_recording |= decoded.other_recording;
             }
         }

@@ -3,11 +3,11 @@
 use super::error::ReadError;
 use super::{mp4, wav};
 use std::fs::File;
-use std::io::{self, Cursor, Read, Seek};
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// Limit on an ID3 tag before WAV, and on blocks before FLAC, in a stream, bytes.
-pub(super) const LONGEST_START: u64 = 32 << 20;
+pub(super) const MAX_START: u64 = 32 << 20;
 
 /// A source that can be rewound.
 pub(super) trait ReadSeek: Read + Seek + Send + Sync {}
@@ -15,7 +15,7 @@ impl<T: Read + Seek + Send + Sync> ReadSeek for T {}
 
 /// The format of a file by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FileKind {
     Wav,
     Wave64,
     Au,
@@ -40,7 +40,7 @@ pub(super) const FOREIGN: [(&[u8], &str); 9] = [
     (b"GIF8", "an image (GIF)"),
 ];
 
-impl Kind {
+impl FileKind {
     pub(super) fn of(start: &[u8]) -> Self {
         match start {
             start if wav::is_wav(start) => Self::Wav,
@@ -91,13 +91,62 @@ impl<R: Read> Recorded<R> {
 
 impl<R: Read> Read for Recorded<R> {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
-        if self.seen.len() as u64 > LONGEST_START {
+        if self.seen.len() as u64 > MAX_START {
             return Err(io::Error::other("its header is too long"));
         }
         let count = self.source.read(target)?;
         self.seen.extend(&target[..count]);
         Ok(count)
     }
+}
+
+/// A source with eight bytes replaced, such as the size of a part that is cut off.
+pub(super) struct Patched<R> {
+    source: R,
+    at: u64,
+    bytes: [u8; 8],
+    position: u64,
+}
+
+impl<R: Read + Seek> Patched<R> {
+    /// Replaces the bytes from `at`.
+    pub(super) fn new(mut source: R, at: u64, bytes: [u8; 8]) -> io::Result<Self> {
+        source.rewind()?;
+        Ok(Self { source, at, bytes, position: 0 })
+    }
+}
+
+impl<R: Read> Read for Patched<R> {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        let count = self.source.read(target)?;
+        for (at, byte) in (self.at..).zip(self.bytes) {
+            let place = at.checked_sub(self.position).and_then(|place| usize::try_from(place).ok());
+            if let Some(target) = place.and_then(|place| target[..count].get_mut(place)) {
+                *target = byte;
+            }
+        }
+        self.position += count as u64;
+        Ok(count)
+    }
+}
+
+impl<R: Seek> Seek for Patched<R> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.position = self.source.seek(to)?;
+        Ok(self.position)
+    }
+}
+
+/// The next `N` bytes.
+pub(super) fn array<const N: usize>(bytes: &mut impl Read) -> io::Result<[u8; N]> {
+    let mut array = [0; N];
+    bytes.read_exact(&mut array)?;
+    Ok(array)
+}
+
+/// The `N` bytes from `at`.
+pub(super) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    std::array::from_fn(|n| bytes[at + n])
 }
 
 /// The first bytes of a stream, enough to recognise its format.

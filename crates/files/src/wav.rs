@@ -7,6 +7,7 @@
 use super::error::ReadError;
 use super::metadata::Metadata;
 use super::sample::{Encoding, Kind};
+use super::source::{self, array_at};
 use super::spec::OutputSpec;
 use alphamf_signal::{SampleFormat, check_channels, check_sample_rate};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -148,7 +149,7 @@ pub(super) fn read_header(bytes: &mut impl Read) -> Result<WavHeader, ReadError>
     let riff_length = word(&riff[4..], big_endian);
     let mut position = 12_u64;
     let mut data_length_64 = None;
-    let mut format = None;
+    let mut format: Option<Format> = None;
     let mut metadata = Metadata::default();
     loop {
         let chunk: [u8; 8] = array(bytes)?;
@@ -162,31 +163,14 @@ pub(super) fn read_header(bytes: &mut impl Read) -> Result<WavHeader, ReadError>
             }
             b"fmt " => format = Some(read_format(length.into(), &mut body, big_endian)?),
             b"data" => {
-                let Format { sample_rate, channels, encoding, channel_mask } =
-                    format.ok_or_else(|| not_audio("its data come before their format"))?;
+                let format = format.ok_or_else(|| not_audio("its data come before their format"))?;
                 // An interrupted or streaming writer leaves zeros or its first value there.
-                let open =
+                let is_open =
                     riff_length == 0 || riff_length == OPEN_LENGTH || u64::from(riff_length) + 8 <= position;
-                let data_bytes = match (length, data_length_64) {
-                    (OPEN_LENGTH, Some(length)) if length > 0 => Some(length),
-                    (OPEN_LENGTH, _) => None,
-                    (0, _) if open => None,
-                    // Placeholders of recorders and converters that write before the length is known.
-                    (0x7fff_f000..=0x8000_0000, _) => None,
-                    (length, _) => Some(u64::from(length)),
-                };
-                let frame_bytes = (encoding.bytes() * channels) as u64;
-                let length = data_bytes.map(|bytes| bytes / frame_bytes);
+                let data_bytes = data_bytes(length, data_length_64, is_open);
+                let frame_bytes = (format.encoding.bytes() * format.channels) as u64;
                 let rest = data_bytes.map(|bytes| Rest::behind(bytes, frame_bytes, big_endian));
-                return Ok(WavHeader {
-                    sample_rate,
-                    channels,
-                    encoding,
-                    length,
-                    channel_mask,
-                    metadata,
-                    rest,
-                });
+                return Ok(format.header(data_bytes.map(|bytes| bytes / frame_bytes), metadata, rest));
             }
             name => {
                 // Big-endian numbers in chunks would be wrong in the little-endian files that are written.
@@ -200,6 +184,19 @@ pub(super) fn read_header(bytes: &mut impl Read) -> Result<WavHeader, ReadError>
             return Err(not_audio("it ends within its header"));
         }
         position += u64::from(length) + u64::from(length % 2);
+    }
+}
+
+/// Bytes of samples by the lengths in their own chunk and in a `ds64` chunk; none if they extend to the end of the file, as
+/// a length of zero does if that of the file `is_open`.
+fn data_bytes(length: u32, length_64: Option<u64>, is_open: bool) -> Option<u64> {
+    match (length, length_64) {
+        (OPEN_LENGTH, Some(length)) if length > 0 => Some(length),
+        (OPEN_LENGTH, _) => None,
+        (0, _) if is_open => None,
+        // Placeholders of recorders and converters that write before the length is known.
+        (0x7fff_f000..=0x8000_0000, _) => None,
+        (length, _) => Some(u64::from(length)),
     }
 }
 
@@ -252,7 +249,7 @@ pub(super) fn read_wave64_header(bytes: &mut impl Read) -> Result<WavHeader, Rea
     if !is_wave64(&start) || start[4..16] != WAVE64_RIFF || &start[24..28] != b"wave" {
         return Err(not_audio("no Wave64 header"));
     }
-    let mut format = None;
+    let mut format: Option<Format> = None;
     loop {
         let chunk: [u8; 24] = array(bytes)?;
         // With its own header, and padded to eight bytes.
@@ -260,21 +257,11 @@ pub(super) fn read_wave64_header(bytes: &mut impl Read) -> Result<WavHeader, Rea
             .checked_sub(24)
             .ok_or_else(|| not_audio("a chunk of it is shorter than its own header"))?;
         if chunk[4..16] == WAVE64_TAIL && &chunk[..4] == b"data" {
-            let Format { sample_rate, channels, encoding, channel_mask } =
-                format.ok_or_else(|| not_audio("its data come before their format"))?;
-            let frame_bytes = (encoding.bytes() * channels) as u64;
+            let format = format.ok_or_else(|| not_audio("its data come before their format"))?;
+            let frame_bytes = (format.encoding.bytes() * format.channels) as u64;
             // Writers to a pipe leave zero or the largest length.
             let length = Some(length / frame_bytes).filter(|&n| n > 0 && length < u64::MAX / 4);
-            let metadata = Metadata::default();
-            return Ok(WavHeader {
-                sample_rate,
-                channels,
-                encoding,
-                length,
-                channel_mask,
-                metadata,
-                rest: None,
-            });
+            return Ok(format.header(length, Metadata::default(), None));
         }
         let mut body = bytes.by_ref().take(length.saturating_add(7) / 8 * 8);
         if chunk[4..16] == WAVE64_TAIL && &chunk[..4] == b"fmt " {
@@ -327,6 +314,13 @@ struct Format {
     channel_mask: Option<u32>,
 }
 
+impl Format {
+    fn header(self, length: Option<u64>, metadata: Metadata, rest: Option<Rest>) -> WavHeader {
+        let Self { sample_rate, channels, encoding, channel_mask } = self;
+        WavHeader { sample_rate, channels, encoding, length, channel_mask, metadata, rest }
+    }
+}
+
 fn read_format(length: u64, body: &mut impl Read, big_endian: bool) -> Result<Format, ReadError> {
     if length < 16 {
         return Err(not_audio("its format chunk is shorter than 16 bytes"));
@@ -377,32 +371,10 @@ fn read_format(length: u64, body: &mut impl Read, big_endian: bool) -> Result<Fo
 ///
 /// `samples` is the length per channel, `None` if it is unknown and cannot be filled in later. `reserve` adds room
 /// for the 64-bit lengths of RF64, which replaces RIFF above 4 GiB. `chunks` are written before the samples.
-pub(super) fn header(layout: &OutputSpec, samples: Option<u64>, reserve: bool, chunks: &[u8]) -> Vec<u8> {
-    let OutputSpec { sample_rate, format, .. } = *layout;
-    let channels = layout.channels as u16;
-    let sample_bytes = format.bits() / 8;
-    let frame_bytes = u32::from(channels) * u32::from(sample_bytes);
-    let tag = if format.is_integer() { PCM } else { IEEE_FLOAT };
-    let channel_mask = layout.channel_mask.unwrap_or(0);
-    let usual = matches!((channels, channel_mask), (1, 0 | MONO) | (2, 0 | STEREO));
-    let extensible = !usual || (format.is_integer() && format.bits() > 16);
-
-    let mut fmt = Vec::with_capacity(40);
-    fmt.extend(if extensible { EXTENSIBLE } else { tag }.to_le_bytes());
-    fmt.extend(channels.to_le_bytes());
-    fmt.extend(sample_rate.to_le_bytes());
-    fmt.extend(sample_rate.wrapping_mul(frame_bytes).to_le_bytes());
-    fmt.extend((frame_bytes as u16).to_le_bytes());
-    fmt.extend(format.bits().to_le_bytes());
-    if extensible {
-        fmt.extend(22_u16.to_le_bytes());
-        fmt.extend(format.bits().to_le_bytes());
-        fmt.extend(channel_mask.to_le_bytes());
-        fmt.extend(tag.to_le_bytes());
-        fmt.extend(GUID_TAIL);
-    } else if tag != PCM {
-        fmt.extend(0_u16.to_le_bytes());
-    }
+pub(super) fn header(spec: &OutputSpec, samples: Option<u64>, reserve: bool, chunks: &[u8]) -> Vec<u8> {
+    let format = spec.format;
+    let frame_bytes = spec.channels as u32 * u32::from(format.bits() / 8);
+    let fmt = format_chunk(spec, frame_bytes);
     let fact = !format.is_integer();
 
     const DS64: u32 = 28;
@@ -445,6 +417,33 @@ pub(super) fn header(layout: &OutputSpec, samples: Option<u64>, reserve: bool, c
     header
 }
 
+/// The body of a format chunk.
+fn format_chunk(spec: &OutputSpec, frame_bytes: u32) -> Vec<u8> {
+    let OutputSpec { sample_rate, format, .. } = *spec;
+    let channels = spec.channels as u16;
+    let tag = if format.is_integer() { PCM } else { IEEE_FLOAT };
+    let channel_mask = spec.channel_mask.unwrap_or(0);
+    let usual = matches!((channels, channel_mask), (1, 0 | MONO) | (2, 0 | STEREO));
+    let extensible = !usual || (format.is_integer() && format.bits() > 16);
+    let mut fmt = Vec::with_capacity(40);
+    fmt.extend(if extensible { EXTENSIBLE } else { tag }.to_le_bytes());
+    fmt.extend(channels.to_le_bytes());
+    fmt.extend(sample_rate.to_le_bytes());
+    fmt.extend(sample_rate.wrapping_mul(frame_bytes).to_le_bytes());
+    fmt.extend((frame_bytes as u16).to_le_bytes());
+    fmt.extend(format.bits().to_le_bytes());
+    if extensible {
+        fmt.extend(22_u16.to_le_bytes());
+        fmt.extend(format.bits().to_le_bytes());
+        fmt.extend(channel_mask.to_le_bytes());
+        fmt.extend(tag.to_le_bytes());
+        fmt.extend(GUID_TAIL);
+    } else if tag != PCM {
+        fmt.extend(0_u16.to_le_bytes());
+    }
+    fmt
+}
+
 /// Whether a plain header can hold the length of these samples, behind `chunk_bytes` bytes of other chunks.
 pub(super) fn fits(samples: u64, channels: u16, format: SampleFormat, chunk_bytes: usize) -> bool {
     const HEADER: u64 = 128; // more than any header takes
@@ -452,13 +451,12 @@ pub(super) fn fits(samples: u64, channels: u16, format: SampleFormat, chunk_byte
     samples.saturating_mul(frame_bytes) < u64::from(OPEN_LENGTH) - HEADER - chunk_bytes as u64
 }
 
+/// The next `N` bytes of a header.
 fn array<const N: usize>(bytes: &mut impl Read) -> Result<[u8; N], ReadError> {
-    let mut array = [0; N];
-    bytes.read_exact(&mut array).map_err(|error| match error.kind() {
+    source::array(bytes).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => not_audio("it ends within its header"),
         _ => ReadError::Io(error),
-    })?;
-    Ok(array)
+    })
 }
 
 fn not_audio(reason: &str) -> ReadError {
@@ -466,15 +464,15 @@ fn not_audio(reason: &str) -> ReadError {
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+    u16::from_le_bytes(array_at(bytes, at))
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from(u16_at(bytes, at)) | u32::from(u16_at(bytes, at + 2)) << 16
+    u32::from_le_bytes(array_at(bytes, at))
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
+    u64::from_le_bytes(array_at(bytes, at))
 }
 
 #[cfg(test)]

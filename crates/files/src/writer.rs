@@ -19,11 +19,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// writer leaves nothing, and whatever was there before remains.
 pub struct Writer {
     name: PathBuf,
-    layout: OutputSpec,
+    spec: OutputSpec,
     sink: Sink,
     encoder: Encoder,
-    /// Chunks before the samples of a WAV file.
-    chunks: Vec<u8>,
     /// One stream of dither per channel, or none.
     dither: Vec<SeededRng>,
     bytes: Vec<u8>,
@@ -43,7 +41,12 @@ trait WriteSeek: Write + Seek + Send {}
 impl<T: Write + Seek + Send> WriteSeek for T {}
 
 enum Encoder {
-    Wav { channels: u16, reserve: bool },
+    Wav {
+        channels: u16,
+        reserve: bool,
+        /// Chunks before the samples.
+        chunks: Vec<u8>,
+    },
     Flac(Box<FlacEncoder>),
     Raw,
 }
@@ -52,23 +55,19 @@ impl Writer {
     /// Begins a file.
     ///
     /// # Errors
-    /// [`Error::Write`] if it cannot be created or the layout does not fit its format.
-    pub fn create(path: impl AsRef<Path>, layout: OutputSpec) -> Result<Self, Error> {
-        Self::create_with(path, layout, &Metadata::default())
+    /// [`Error::Write`] if it cannot be created or the specification does not fit its format.
+    pub fn create(path: impl AsRef<Path>, spec: OutputSpec) -> Result<Self, Error> {
+        Self::create_with(path, spec, &Metadata::default())
     }
 
     /// Begins a file with metadata.
     ///
     /// # Errors
     /// As for [`Writer::create`].
-    pub fn create_with(
-        path: impl AsRef<Path>,
-        layout: OutputSpec,
-        metadata: &Metadata,
-    ) -> Result<Self, Error> {
+    pub fn create_with(path: impl AsRef<Path>, spec: OutputSpec, metadata: &Metadata) -> Result<Self, Error> {
         let path = path.as_ref();
         let sink = || Ok(Sink::File(BufWriter::new(OutputFile::create(path).map_err(WriteError::Io)?)));
-        Self::begin(path, layout, metadata, sink)
+        Self::begin(path, spec, metadata, sink)
     }
 
     /// Begins a recording at the present position of a seekable target, such as bytes in memory or a redirected standard
@@ -77,13 +76,13 @@ impl Writer {
     /// Every block is written at once; the length in the header is filled in at the end.
     ///
     /// # Errors
-    /// [`Error::Write`] if it cannot be written or the layout does not fit its format.
+    /// [`Error::Write`] if it cannot be written or the specification does not fit its format.
     pub fn to_seekable(
         name: impl AsRef<Path>,
-        layout: OutputSpec,
+        spec: OutputSpec,
         target: impl Write + Seek + Send + 'static,
     ) -> Result<Self, Error> {
-        Self::to_seekable_with(name, layout, &Metadata::default(), target)
+        Self::to_seekable_with(name, spec, &Metadata::default(), target)
     }
 
     /// Begins a recording with metadata in a seekable target.
@@ -92,7 +91,7 @@ impl Writer {
     /// As for [`Writer::to_seekable`].
     pub fn to_seekable_with(
         name: impl AsRef<Path>,
-        layout: OutputSpec,
+        spec: OutputSpec,
         metadata: &Metadata,
         mut target: impl Write + Seek + Send + 'static,
     ) -> Result<Self, Error> {
@@ -100,7 +99,7 @@ impl Writer {
             let start = target.stream_position().map_err(WriteError::Io)?;
             Ok(Sink::Seekable(Box::new(target), start))
         };
-        Self::begin(name.as_ref(), layout, metadata, sink)
+        Self::begin(name.as_ref(), spec, metadata, sink)
     }
 
     /// Begins a stream such as standard output, called `name` in errors.
@@ -108,13 +107,13 @@ impl Writer {
     /// Its header leaves the length open, as it cannot be filled in later. Every block is flushed.
     ///
     /// # Errors
-    /// [`Error::Write`] if it cannot be written or the layout does not fit its format.
+    /// [`Error::Write`] if it cannot be written or the specification does not fit its format.
     pub fn to_stream(
         name: impl AsRef<Path>,
-        layout: OutputSpec,
+        spec: OutputSpec,
         stream: impl Write + Send + 'static,
     ) -> Result<Self, Error> {
-        Self::to_stream_with(name, layout, &Metadata::default(), stream)
+        Self::to_stream_with(name, spec, &Metadata::default(), stream)
     }
 
     /// Begins a stream with metadata.
@@ -123,44 +122,37 @@ impl Writer {
     /// As for [`Writer::to_stream`].
     pub fn to_stream_with(
         name: impl AsRef<Path>,
-        layout: OutputSpec,
+        spec: OutputSpec,
         metadata: &Metadata,
         stream: impl Write + Send + 'static,
     ) -> Result<Self, Error> {
-        Self::begin(name.as_ref(), layout, metadata, || Ok(Sink::Stream(Box::new(stream))))
+        Self::begin(name.as_ref(), spec, metadata, || Ok(Sink::Stream(Box::new(stream))))
     }
 
     fn begin(
         name: &Path,
-        layout: OutputSpec,
+        spec: OutputSpec,
         metadata: &Metadata,
         sink: impl FnOnce() -> Result<Sink, WriteError>,
     ) -> Result<Self, Error> {
         let begin = || {
-            let encoder = Encoder::new(&layout, metadata)?;
-            Self::begin_with(name, layout, metadata, sink()?, encoder)
+            let encoder = Encoder::new(&spec, metadata)?;
+            Self::begin_with(name, spec, sink()?, encoder)
         };
         begin().map_err(|reason| Error::Write { path: name.to_owned(), reason })
     }
 
-    fn begin_with(
-        name: &Path,
-        layout: OutputSpec,
-        metadata: &Metadata,
-        sink: Sink,
-        encoder: Encoder,
-    ) -> Result<Self, WriteError> {
-        let dither = match layout.dither {
-            Some(streams) if layout.format.is_integer() => {
-                (0..layout.channels as u64).map(|channel| streams.rng(channel)).collect()
+    fn begin_with(name: &Path, spec: OutputSpec, sink: Sink, encoder: Encoder) -> Result<Self, WriteError> {
+        let dither = match spec.dither {
+            Some(streams) if spec.format.is_integer() => {
+                (0..spec.channels as u64).map(|channel| streams.rng(channel)).collect()
             }
             _ => Vec::new(),
         };
         let mut this = Self {
             name: name.to_owned(),
-            layout,
+            spec,
             sink,
-            chunks: if let Encoder::Wav { .. } = encoder { metadata.to_chunks() } else { Vec::new() },
             encoder,
             dither,
             bytes: Vec::new(),
@@ -169,7 +161,7 @@ impl Writer {
         };
         let header = match &this.encoder {
             // The length is filled in at the end of a file and left open in a stream.
-            Encoder::Wav { .. } => wav::header(&layout, None, this.reserve(), &this.chunks),
+            Encoder::Wav { chunks, .. } => wav::header(&spec, None, this.reserve(), chunks),
             Encoder::Flac(encoder) => encoder.header().map_err(WriteError::Io)?,
             Encoder::Raw => Vec::new(),
         };
@@ -195,7 +187,7 @@ impl Writer {
     /// # Panics
     /// If there are more or fewer channels than announced, or of unequal length.
     pub fn write_block(&mut self, channels: &[Vec<f32>]) -> Result<(), Error> {
-        assert_eq!(channels.len(), self.layout.channels, "channels of the block and of the file");
+        assert_eq!(channels.len(), self.spec.channels, "channels of the block and of the file");
         let length = channels.first().map_or(0, Vec::len);
         assert!(channels.iter().all(|c| c.len() == length), "channels of equal length");
         self.encode(channels, length).map_err(|reason| Error::Write { path: self.name.clone(), reason })
@@ -212,7 +204,7 @@ impl Writer {
         let mut codes = Vec::new();
         for n in 0..length {
             for (channel, samples) in channels.iter().enumerate() {
-                match (&self.encoder, self.layout.format) {
+                match (&self.encoder, self.spec.format) {
                     (Encoder::Wav { .. } | Encoder::Raw, SampleFormat::Float32) => {
                         self.bytes.extend(samples[n].to_le_bytes());
                     }
@@ -271,12 +263,12 @@ impl Writer {
     }
 
     fn complete(mut self) -> Result<u64, WriteError> {
-        let format = self.layout.format;
+        let format = self.spec.format;
         let (reserve, is_stream) = (self.reserve(), self.is_stream());
         self.bytes.clear();
         let header = match &mut self.encoder {
-            Encoder::Wav { channels, .. } => {
-                if !reserve && !is_stream && !wav::fits(self.length, *channels, format, self.chunks.len()) {
+            Encoder::Wav { channels, chunks, .. } => {
+                if !reserve && !is_stream && !wav::fits(self.length, *channels, format, chunks.len()) {
                     return Err(WriteError::TooLong { samples: self.length, format });
                 }
                 let data = self.length * u64::from(*channels) * u64::from(format.bits() / 8);
@@ -284,7 +276,7 @@ impl Writer {
                 if !data.is_multiple_of(2) && !is_stream {
                     self.bytes.push(0);
                 }
-                wav::header(&self.layout, Some(self.length), reserve, &self.chunks)
+                wav::header(&self.spec, Some(self.length), reserve, chunks)
             }
             Encoder::Flac(encoder) => {
                 encoder.finish(&mut self.bytes).map_err(WriteError::Io)?;
@@ -320,41 +312,41 @@ impl std::fmt::Debug for Writer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Writer")
             .field("name", &self.name)
-            .field("layout", &self.layout)
+            .field("spec", &self.spec)
             .field("length", &self.length)
             .finish_non_exhaustive()
     }
 }
 
 impl Encoder {
-    fn new(layout: &OutputSpec, metadata: &Metadata) -> Result<Self, WriteError> {
-        let maximum = match layout.container {
+    fn new(spec: &OutputSpec, metadata: &Metadata) -> Result<Self, WriteError> {
+        let maximum = match spec.container {
             Container::Wav | Container::Raw => MAX_CHANNELS,
             Container::Flac => flac::MAX_CHANNELS,
         };
-        if !(1..=maximum).contains(&layout.channels) {
-            return Err(WriteError::Channels { found: layout.channels, maximum });
+        if !(1..=maximum).contains(&spec.channels) {
+            return Err(WriteError::Channels { found: spec.channels, maximum });
         }
-        check_sample_rate(layout.sample_rate)?;
-        Ok(match layout.container {
+        check_sample_rate(spec.sample_rate)?;
+        Ok(match spec.container {
             Container::Wav => {
-                let channels = layout.channels as u16;
-                let chunks = metadata.to_chunks().len();
-                let short = layout.length.is_some_and(|n| wav::fits(n, channels, layout.format, chunks));
-                Self::Wav { channels, reserve: !short }
+                let channels = spec.channels as u16;
+                let chunks = metadata.to_chunks();
+                let short = spec.length.is_some_and(|n| wav::fits(n, channels, spec.format, chunks.len()));
+                Self::Wav { channels, reserve: !short, chunks }
             }
             Container::Raw => Self::Raw,
-            Container::Flac if layout.sample_rate > flac::HIGHEST_SAMPLE_RATE => {
+            Container::Flac if spec.sample_rate > flac::MAX_SAMPLE_RATE => {
                 return Err(WriteError::SampleRate {
-                    found: layout.sample_rate,
-                    maximum: flac::HIGHEST_SAMPLE_RATE,
+                    found: spec.sample_rate,
+                    maximum: flac::MAX_SAMPLE_RATE,
                 });
             }
             Container::Flac => {
-                let bits = usize::from(layout.format.bits().min(24));
-                let blocks = metadata.to_blocks(flac::to_name(layout.channels, layout.channel_mask));
+                let bits = usize::from(spec.format.bits().min(24));
+                let blocks = metadata.to_blocks(flac::to_name(spec.channels, spec.channel_mask));
                 Self::Flac(Box::new(
-                    FlacEncoder::new(layout.sample_rate, layout.channels, bits, blocks)
+                    FlacEncoder::new(spec.sample_rate, spec.channels, bits, blocks)
                         .map_err(WriteError::Io)?,
                 ))
             }
@@ -394,8 +386,8 @@ pub fn write(path: impl AsRef<Path>, signal: &Signal) -> Result<u64, Error> {
 /// [`Error::Write`] if the signal does not fit the file format.
 pub fn encode(signal: &Signal, container: Container) -> Result<Vec<u8>, Error> {
     let memory = Memory::default();
-    let layout = OutputSpec::of(signal, container);
-    let mut writer = Writer::to_seekable("memory", layout, memory.clone())?;
+    let spec = OutputSpec::of(signal, container);
+    let mut writer = Writer::to_seekable("memory", spec, memory.clone())?;
     writer.write_block(signal.channels())?;
     writer.finish()?;
     Ok(std::mem::take(&mut *memory.lock()).into_inner())

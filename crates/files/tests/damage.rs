@@ -5,7 +5,8 @@
 
 mod shared;
 
-use alphamf_files::{Losses, Reader};
+use alphamf_files::{Container, Error, Losses, ReadError, Reader, encode};
+use alphamf_signal::{SampleFormat, Signal};
 use shared::ffmpeg;
 use std::fs;
 use std::io::Cursor;
@@ -296,5 +297,201 @@ fn audio_that_ends_before_its_own_declared_end_is_told_beside_a_video() {
             assert_eq!(losses.missing_samples > 40_000, is_told, "{more}: {losses}");
             assert_eq!(losses.any(), is_told, "{more}: {losses}");
         }
+    }
+}
+
+/// Replaces the numbers of 32 bits at these offsets from the name of a box, if it is there, by their quotient.
+fn divide(bytes: &mut [u8], name: &[u8; 4], offsets: &[usize], by: u32) {
+    let Some(at) = bytes.windows(4).position(|window| window == name) else { return };
+    for place in offsets.iter().map(|offset| at + offset..at + offset + 4) {
+        let number = u32::from_be_bytes(bytes[place.clone()].try_into().unwrap());
+        assert_eq!(number % by, 0, "{number}");
+        bytes[place].copy_from_slice(&(number / by).to_be_bytes());
+    }
+}
+
+#[test]
+fn time_scales_other_than_the_sample_rate_change_nothing() {
+    let folder = TempDir::new().unwrap();
+    for (name, codec) in [("aac.m4a", "aac"), ("alac.m4a", "alac")] {
+        if !sound(folder.path(), 2, &["-ar", "16000", "-c:a", codec], name) {
+            return;
+        }
+        let mut bytes = fs::read(folder.path().join(name)).unwrap();
+        let [whole, _] = all(&bytes, false);
+        // Milliseconds: a packet has 64 or 256 of them.
+        let entries = bytes[find(&bytes, b"stts") + 11];
+        let durations: Vec<usize> = (0..entries).map(|entry| 16 + 8 * usize::from(entry)).collect();
+        divide(&mut bytes, b"mdhd", &[16, 20], 16);
+        divide(&mut bytes, b"stts", &durations, 16);
+        divide(&mut bytes, b"elst", &[16], 16);
+        for (samples, losses) in all(&bytes, false) {
+            assert!(!losses.any(), "{name}: {losses}");
+            assert!(samples == whole.0, "{name}: {} samples of {}", samples.len(), whole.0.len());
+        }
+    }
+    // Of 44.1 kHz, a packet has 23.2 of them: what is rounded is no padding.
+    assert!(sound(folder.path(), 2, &["-ar", "44100", "-c:a", "aac"], "a.m4a"));
+    let mut bytes = fs::read(folder.path().join("a.m4a")).unwrap();
+    let [whole, _] = all(&bytes, false);
+    let mut set = |name: &[u8; 4], offset: usize, number: u32| {
+        let at = find(&bytes, name) + offset;
+        bytes[at..at + 4].copy_from_slice(&number.to_be_bytes());
+    };
+    let packets = (whole.0.len() as u32).div_ceil(1_024) + 1;
+    set(b"mdhd", 16, 1_000);
+    set(b"mdhd", 20, 23 * packets);
+    set(b"stts", 16, 23);
+    // The last one.
+    set(b"stts", 24, 3);
+    set(b"elst", 16, 23);
+    for (samples, losses) in all(&bytes, false) {
+        assert!(!losses.any() && samples.len().abs_diff(whole.0.len()) < 50, "{} samples", samples.len());
+    }
+}
+
+#[test]
+fn silence_is_as_long_as_the_packets_that_it_replaces() {
+    let folder = TempDir::new().unwrap();
+    if !sound(folder.path(), 2, &["-c:a", "libopus", "-frame_duration", "10"], "a.mka") {
+        return;
+    }
+    let mut bytes = fs::read(folder.path().join("a.mka")).unwrap();
+    let [whole, _] = all(&bytes, false);
+    // The language becomes the duration of a packet, 10 ms.
+    let language = find(&bytes, b"\x22\xb5\x9c\x83und");
+    bytes[language..language + 7].copy_from_slice(&[0x23, 0xe3, 0x83, 0x83, 0x98, 0x96, 0x80]);
+    let blocks = blocks(&bytes, 1);
+    for &block in &blocks[60..64] {
+        let packet = block + 1 + bytes[block + 1].leading_zeros() as usize + 1 + 4;
+        // No frames.
+        bytes[packet..packet + 2].copy_from_slice(&[0x7b, 0]);
+    }
+    for (samples, losses) in all(&bytes, false) {
+        assert_eq!((losses.damaged_packets, losses.silent_samples), (4, 4 * 480));
+        assert_eq!(samples.len(), whole.0.len());
+    }
+}
+
+/// An element of Matroska.
+fn element(kind: u32, body: &[u8]) -> Vec<u8> {
+    let kind = kind.to_be_bytes();
+    let start = kind.iter().take_while(|byte| **byte == 0).count();
+    [&kind[start..], &(body.len() as u32 | 1 << 28).to_be_bytes(), body].concat()
+}
+
+#[test]
+fn silence_is_bounded_by_what_is_there() {
+    // Samples of 16 bits at 16 kHz, in packets of 20 ms.
+    let format = [element(0xb5, &16_000_f32.to_be_bytes()), element(0x6264, &[16])].concat();
+    let track = [
+        element(0xd7, &[1]),
+        element(0x73c5, &[1]),
+        element(0x83, &[2]),
+        element(0x86, b"A_PCM/INT/LIT"),
+        element(0x23_e383, &20_000_000_u32.to_be_bytes()),
+        element(0xe1, &format),
+    ];
+    let header = element(0x1a45_dfa3, &element(0x4282, b"matroska"));
+    let scale = element(0x2a_d7b1, &1_000_000_u32.to_be_bytes());
+    let information = [scale, element(0x4d80, b"none"), element(0x5741, b"none")].concat();
+    let file = |seconds_apart: u32| {
+        let mut parts = element(0x1549_a966, &information);
+        parts.extend(element(0x1654_ae6b, &element(0xae, &track.concat())));
+        for number in 0..101 {
+            let time = element(0xe7, &(1_000 * seconds_apart * number).to_be_bytes());
+            let block = element(0xa3, &[&[0x81, 0, 0, 0x80][..], &[7; 640]].concat());
+            parts.extend(element(0x1f43_b675, &[time, block].concat()));
+        }
+        [header.clone(), element(0x1853_8067, &parts)].concat()
+    };
+    // 500 s of gaps in all, which is possible.
+    for (samples, losses) in all(&file(5), false) {
+        assert_eq!((samples.len(), losses.damaged_packets), ((100 * 5 * 50 + 1) * 320, 100));
+    }
+    let jumps = file(500);
+    let mut reader = Reader::from_seekable("file", Cursor::new(jumps.clone())).unwrap();
+    let failed = loop {
+        match reader.read_block(1 << 16) {
+            Ok(block) => assert!(!block[0].is_empty(), "read as a whole"),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(failed, Error::Read { reason: ReadError::Damaged { .. }, .. }), "{failed}");
+    for (samples, losses) in all(&jumps, true) {
+        assert!(losses.ends_early && samples.len() < 601 * 16_000, "{} samples", samples.len());
+    }
+}
+
+#[test]
+fn flac_is_compared_with_its_signature() {
+    for (format, channels) in [
+        (SampleFormat::Int8, 1),
+        (SampleFormat::Int16, 2),
+        (SampleFormat::Int16, 6),
+        (SampleFormat::Int24, 2),
+    ] {
+        let channel = |c: usize| (0..9_000).map(|n| ((n * 7 + c * 31) % 256) as f32 / 256.0 - 0.5).collect();
+        let signal = Signal::new(8_000, format, (0..channels).map(channel).collect()).unwrap();
+        let right = encode(&signal, Container::Flac).unwrap();
+        let mut wrong = right.clone();
+        // It ends the information on the stream.
+        wrong[41] ^= 1;
+        let joined = [&right[..], &wrong].concat();
+        for (bytes, is_wrong) in [(&right, false), (&wrong, true), (&joined, true)] {
+            for (samples, losses) in all(bytes, false) {
+                assert_eq!(samples.len() % 9_000, 0);
+                assert_eq!(losses.checksum_mismatch, is_wrong, "{format} {channels}: {losses}");
+                assert_eq!(losses.any(), is_wrong);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_short_cut_of_a_declared_length_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let files: [(&str, &[&str], usize); 3] = [
+        ("ms.wav", &["-c:a", "adpcm_ms"], 1_024),
+        ("ima.wav", &["-c:a", "adpcm_ima_wav"], 1_024),
+        ("a.mp3", &["-c:a", "libmp3lame", "-b:a", "96k"], 100),
+    ];
+    for (name, options, cut) in files {
+        if !sound(folder.path(), 2, &[&["-ar", "16000"], options].concat(), name) {
+            return;
+        }
+        let bytes = fs::read(folder.path().join(name)).unwrap();
+        for (_, losses) in all(&bytes, false) {
+            assert!(!losses.any(), "{name}: {losses}");
+        }
+        let cut = &bytes[..bytes.len() - cut];
+        for reader in [
+            Reader::from_seekable(name, Cursor::new(cut.to_vec())),
+            Reader::from_stream(name, Cursor::new(cut.to_vec())),
+        ] {
+            let read = reader.unwrap().read_all();
+            assert!(matches!(read, Err(Error::Read { reason: ReadError::Truncated { .. }, .. })), "{name}");
+        }
+        for (_, losses) in all(cut, true) {
+            assert!((1..4_000).contains(&losses.missing_samples), "{name}: {losses}");
+        }
+    }
+}
+
+#[test]
+fn codecs_without_a_decoder_are_named() {
+    let folder = TempDir::new().unwrap();
+    for (codec, name, expected) in [
+        ("ac3", "a.mka", "AC-3"),
+        ("ac3", "a.mp4", "AC-3"),
+        ("eac3", "b.mp4", "E-AC-3"),
+        ("wavpack", "b.mka", "WavPack"),
+        ("tta", "c.mka", "TTA"),
+    ] {
+        if !sound(folder.path(), 1, &["-c:a", codec], name) {
+            return;
+        }
+        let error = Reader::open(folder.path().join(name)).unwrap_err().to_string();
+        assert!(error.ends_with(&format!("unsupported encoding: {expected}")), "{name}: {error}");
     }
 }

@@ -17,7 +17,7 @@ fn ramp(channels: usize, length: usize) -> Signal {
     Signal::new(8_000, SampleFormat::Int16, (0..channels).map(channel).collect()).unwrap()
 }
 
-fn layout(channels: usize, container: Container, channel_mask: Option<u32>) -> OutputSpec {
+fn spec(channels: usize, container: Container, channel_mask: Option<u32>) -> OutputSpec {
     OutputSpec {
         sample_rate: 8_000,
         channels,
@@ -194,7 +194,7 @@ fn loudspeakers_stay_where_they_are() {
             let signal = ramp(channels, 100);
             let folder = TempDir::new().unwrap();
             let path = folder.path().join("a");
-            let mut writer = Writer::create(&path, layout(channels, container, Some(channel_mask))).unwrap();
+            let mut writer = Writer::create(&path, spec(channels, container, Some(channel_mask))).unwrap();
             writer.write_block(signal.channels()).unwrap();
             writer.finish().unwrap();
             let found = Reader::open(&path).unwrap().channel_mask();
@@ -217,8 +217,8 @@ fn rewritten(reader: Reader, container: Container) -> (Vec<u8>, Metadata) {
     let path = folder.path().join("a");
     let metadata = reader.metadata().clone();
     let signal = reader.read_all().unwrap();
-    let layout = layout(signal.channels().len(), container, None);
-    let mut writer = Writer::create_with(&path, layout, &metadata).unwrap();
+    let spec = spec(signal.channels().len(), container, None);
+    let mut writer = Writer::create_with(&path, spec, &metadata).unwrap();
     writer.write_block(signal.channels()).unwrap();
     writer.finish().unwrap();
     let again = read(&path).unwrap();
@@ -412,4 +412,27 @@ fn headers_cost_no_memory_and_streams_are_held_up_to_a_bound() {
     let refused = Reader::from_stream("stream", Endless(0)).unwrap_err();
     assert!(matches!(refused, Error::Read { reason: ReadError::TooLongToHold { .. }, .. }), "{refused:?}");
     assert!(refused.to_string().contains("256 MB"));
+}
+
+/// Work grows with the number of tags, not with its square: else this would take hours.
+#[test]
+fn hundreds_of_thousands_of_tags_are_kept() {
+    let count = 300_000;
+    let titles: Vec<Vec<u8>> = (0..count).map(|n| chunk(b"INAM", format!("{n}\0").as_bytes())).collect();
+    let list = chunk(b"LIST", &[b"INFO".to_vec(), titles.concat()].concat());
+    let texts: Vec<u8> = (0..count)
+        .flat_map(|n| {
+            let body = format!("\x03{n}\0x");
+            let size = [21, 14, 7, 0].map(|shift| (body.len() >> shift) as u8 & 0x7f);
+            [b"TXXX", &size[..], &[0, 0], body.as_bytes()].concat()
+        })
+        .collect();
+    let size = [21, 14, 7, 0].map(|shift| (texts.len() >> shift) as u8 & 0x7f);
+    let id3 = chunk(b"id3 ", &[b"ID3\x04\0\0", &size[..], &texts].concat());
+    for kept in [list, id3] {
+        let bytes = riff(&[format(), kept, chunk(b"data", &[1; 60])]);
+        let (wav, again) = rewritten(from_bytes(&bytes), Container::Wav);
+        // Nothing is written twice; the header has room for RF64.
+        assert_eq!((wav.len(), again.tags().count()), (bytes.len() + 36, count));
+    }
 }

@@ -4,19 +4,19 @@ use symphonia::core::packet::Packet;
 use symphonia::core::units::TimeBase;
 
 /// Shortest gap between packets that counts as a loss, s; containers round times to a millisecond.
-const SHORTEST_GAP_SECONDS: f64 = 0.005;
+const MIN_GAP_SECONDS: f64 = 0.005;
 
 /// Longest gap that counts as a loss, s; a longer one is an error of the time stamps.
-const LONGEST_GAP_SECONDS: f64 = 600.0;
+const MAX_GAP_SECONDS: f64 = 600.0;
 
 /// Shortest gap in packets, where the container leaves out how long they are: some of them are stamped as they come in.
-const SHORTEST_GAP_PACKETS: f64 = 0.75;
+const MIN_GAP_PACKETS: f64 = 0.75;
 
 /// The time behind the last packet.
 #[derive(Debug, Default)]
-pub(super) struct Clock {
-    /// Unit of times, s.
-    unit: Option<f64>,
+pub(super) struct PacketClock {
+    /// Unit of times.
+    base: Option<TimeBase>,
     /// Time of the last packet, in units.
     last: Option<i64>,
     /// Expected time of the next packet, in units.
@@ -34,17 +34,32 @@ pub(super) struct Gap {
     pub(super) is_counted: bool,
 }
 
-impl Clock {
+impl PacketClock {
     pub(super) fn new(time_base: Option<TimeBase>) -> Self {
-        let seconds = |base: TimeBase| f64::from(base.numer.get()) / f64::from(base.denom.get());
-        Self { unit: time_base.map(seconds), ..Self::default() }
+        Self { base: time_base, ..Self::default() }
+    }
+
+    /// Unit of times, s.
+    fn unit(&self) -> Option<f64> {
+        self.base.map(|base| f64::from(base.numer.get()) / f64::from(base.denom.get()))
+    }
+
+    /// The samples of a duration in units at a sample rate in Hz, and the most by which they may be wrong, as durations are
+    /// rounded to units.
+    pub(super) fn samples(&self, duration: u64, sample_rate: u32) -> (u64, u64) {
+        let Some(base) = self.base else { return (duration, 0) };
+        let (numerator, denominator) =
+            (u128::from(base.numer.get()) * u128::from(sample_rate), u128::from(base.denom.get()));
+        let samples = (u128::from(duration) * numerator + denominator / 2) / denominator;
+        let error = if numerator == denominator { 0 } else { numerator.div_ceil(denominator) };
+        (u64::try_from(samples).unwrap_or(u64::MAX), u64::try_from(error).unwrap_or(u64::MAX))
     }
 
     /// The gap before a packet, if there is one.
     pub(super) fn gap_before(&self, packet: &Packet) -> Option<Gap> {
-        let seconds = self.unit? * packet.pts.get().saturating_sub(self.due?) as f64;
-        let shortest = SHORTEST_GAP_PACKETS * self.measured.unwrap_or(0.0);
-        let is_gap = (SHORTEST_GAP_SECONDS.max(shortest)..LONGEST_GAP_SECONDS).contains(&seconds);
+        let seconds = self.unit()? * packet.pts.get().saturating_sub(self.due?) as f64;
+        let shortest = MIN_GAP_PACKETS * self.measured.unwrap_or(0.0);
+        let is_gap = (MIN_GAP_SECONDS.max(shortest)..MAX_GAP_SECONDS).contains(&seconds);
         is_gap.then_some(Gap { seconds, is_counted: self.is_counted })
     }
 
@@ -61,7 +76,7 @@ impl Clock {
         }
         match decoded_seconds {
             Some(seconds) if seconds > 0.0 => {
-                let units = self.unit.map_or(0.0, |unit| (seconds / unit).round());
+                let units = self.unit().map_or(0.0, |unit| (seconds / unit).round());
                 (self.due, self.measured) = (Some(start.saturating_add(units as i64)), Some(seconds));
             }
             // The first packet of Vorbis, for example: when the next is due is unknown.
@@ -73,7 +88,7 @@ impl Clock {
 
     /// Time behind the last packet, s.
     pub(super) fn seconds(&self) -> Option<f64> {
-        Some(self.unit? * self.due? as f64)
+        Some(self.unit()? * self.due? as f64)
     }
 }
 
@@ -89,7 +104,7 @@ mod tests {
     #[test]
     fn gaps_are_found_with_and_without_durations() {
         for (duration, decoded) in [(20, 0.0), (0, 0.02)] {
-            let mut clock = Clock::new(TimeBase::try_new(1, 1000));
+            let mut clock = PacketClock::new(TimeBase::try_new(1, 1000));
             assert!(clock.gap_before(&packet(500, duration)).is_none(), "nothing is expected yet");
             clock.pass(&packet(500, duration), Some(decoded));
             for time in [480, 520, 524] {
@@ -101,18 +116,32 @@ mod tests {
             assert_eq!(clock.seconds(), Some(0.52));
         }
         // Three packets in one block.
-        let mut clock = Clock::new(TimeBase::try_new(1, 1000));
+        let mut clock = PacketClock::new(TimeBase::try_new(1, 1000));
         (0..3).for_each(|_| clock.pass(&packet(40, 0), Some(0.02)));
         assert!(clock.gap_before(&packet(100, 0)).is_none() && clock.gap_before(&packet(120, 0)).is_some());
         // Times that jitter by less than a packet are none.
-        let mut clock = Clock::new(TimeBase::try_new(1, 1000));
+        let mut clock = PacketClock::new(TimeBase::try_new(1, 1000));
         clock.pass(&packet(0, 0), Some(0.06));
         assert!(clock.gap_before(&packet(100, 0)).is_none() && clock.gap_before(&packet(120, 0)).is_some());
     }
 
     #[test]
+    fn durations_are_converted_to_samples() {
+        let samples = |denominator: u32, duration: u64, rate: u32| {
+            PacketClock::new(TimeBase::try_new(1, denominator)).samples(duration, rate)
+        };
+        assert_eq!(samples(48_000, 1_024, 48_000), (1_024, 0));
+        assert_eq!(samples(1_000, 64, 16_000), (1_024, 16));
+        // 1024 samples and an error of less than a millisecond.
+        assert_eq!(samples(1_000, 23, 44_100), (1_014, 45));
+        assert_eq!(samples(90_000, 2_089, 44_100), (1_024, 1));
+        assert_eq!(samples(1, u64::MAX, u32::MAX).0, u64::MAX);
+        assert_eq!(PacketClock::new(None).samples(7, 48_000), (7, 0));
+    }
+
+    #[test]
     fn a_packet_that_is_not_decoded_is_a_gap_of_its_own() {
-        let mut clock = Clock::new(TimeBase::try_new(1, 1000));
+        let mut clock = PacketClock::new(TimeBase::try_new(1, 1000));
         clock.pass(&packet(0, 0), Some(0.02));
         clock.pass(&packet(20, 0), None);
         let gap = clock.gap_before(&packet(40, 0)).unwrap();

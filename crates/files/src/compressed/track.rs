@@ -10,13 +10,18 @@ use std::io::{self, Read, SeekFrom};
 use std::sync::LazyLock;
 use symphonia::core::audio::Channels;
 use symphonia::core::codecs::audio::well_known::{
-    CODEC_ID_AAC, CODEC_ID_ADPCM_IMA_QT, CODEC_ID_ADPCM_IMA_WAV, CODEC_ID_ADPCM_MS, CODEC_ID_ALAC,
-    CODEC_ID_MP1, CODEC_ID_MP2, CODEC_ID_MP3, CODEC_ID_OPUS, CODEC_ID_VORBIS,
+    CODEC_ID_AAC, CODEC_ID_AC3, CODEC_ID_AC4, CODEC_ID_ADPCM_G722, CODEC_ID_ADPCM_G726,
+    CODEC_ID_ADPCM_G726LE, CODEC_ID_ADPCM_IMA_QT, CODEC_ID_ADPCM_IMA_WAV, CODEC_ID_ADPCM_MS, CODEC_ID_ALAC,
+    CODEC_ID_ATRAC1, CODEC_ID_ATRAC3, CODEC_ID_ATRAC3PLUS, CODEC_ID_COOK, CODEC_ID_DCA, CODEC_ID_EAC3,
+    CODEC_ID_MONKEYS_AUDIO, CODEC_ID_MP1, CODEC_ID_MP2, CODEC_ID_MP3, CODEC_ID_MUSEPACK, CODEC_ID_OPUS,
+    CODEC_ID_RA10, CODEC_ID_RA20, CODEC_ID_RALF, CODEC_ID_SIPR, CODEC_ID_SPEEX, CODEC_ID_TRUEHD,
+    CODEC_ID_TTA, CODEC_ID_VORBIS, CODEC_ID_WAVPACK, CODEC_ID_WMA,
 };
-use symphonia::core::codecs::audio::{AudioCodecId, AudioDecoder, AudioDecoderOptions};
+use symphonia::core::codecs::audio::{AudioCodecId, AudioDecoder, AudioDecoderOptions, CODEC_ID_NULL_AUDIO};
 use symphonia::core::codecs::registry::CodecRegistry;
 use symphonia::core::errors::Error as SymphoniaError;
 use symphonia::core::formats::probe::{Hint, Probe};
+use symphonia::core::formats::well_known::FORMAT_ID_FLAC;
 use symphonia::core::formats::{FormatOptions, FormatReader, TrackType};
 use symphonia::core::io::{MediaSource, MediaSourceStream};
 use symphonia::core::meta::MetadataOptions;
@@ -40,6 +45,33 @@ pub(super) const LOSSY: [AudioCodecId; 9] = [
     CODEC_ID_MP3,
     CODEC_ID_OPUS,
     CODEC_ID_VORBIS,
+];
+
+/// Codecs without a decoder, and their names.
+const UNSUPPORTED: [(AudioCodecId, &str); 23] = [
+    (CODEC_ID_AC3, "AC-3"),
+    (CODEC_ID_AC4, "AC-4"),
+    (CODEC_ID_ADPCM_G722, "G.722"),
+    (CODEC_ID_ADPCM_G726, "G.726"),
+    (CODEC_ID_ADPCM_G726LE, "G.726"),
+    (CODEC_ID_ATRAC1, "ATRAC1"),
+    (CODEC_ID_ATRAC3, "ATRAC3"),
+    (CODEC_ID_ATRAC3PLUS, "ATRAC3+"),
+    (CODEC_ID_COOK, "RealAudio Cook"),
+    (CODEC_ID_DCA, "DTS"),
+    (CODEC_ID_EAC3, "E-AC-3"),
+    (CODEC_ID_MONKEYS_AUDIO, "Monkey's Audio"),
+    (CODEC_ID_MUSEPACK, "Musepack"),
+    (CODEC_ID_RA10, "RealAudio 14.4"),
+    (CODEC_ID_RA20, "RealAudio 28.8"),
+    (CODEC_ID_RALF, "RealAudio Lossless"),
+    (CODEC_ID_SIPR, "RealAudio Sipro"),
+    (CODEC_ID_SPEEX, "Speex"),
+    (CODEC_ID_TRUEHD, "TrueHD"),
+    (CODEC_ID_TTA, "TTA"),
+    (CODEC_ID_WAVPACK, "WavPack"),
+    (CODEC_ID_WMA, "WMA"),
+    (CODEC_ID_NULL_AUDIO, "an unknown codec"),
 ];
 
 /// Detects every format but MP4 and CAF; searches for its start if a file begins with other bytes.
@@ -152,16 +184,15 @@ impl AudioTrack {
         if let Some(rate) = parameters.sample_rate.filter(|&rate| rate > 0) {
             check_sample_rate(rate)?;
         }
-        let decoder =
-            CODECS.make_audio_decoder(parameters, &AudioDecoderOptions::default()).map_err(|error| {
-                match error {
-                    SymphoniaError::Unsupported(what) if what.starts_with("core (codec)") => {
-                        ReadError::Unsupported("a codec that is not read".into())
-                    }
-                    SymphoniaError::Unsupported(what) => ReadError::Unsupported(what.into()),
-                    error => in_header(error),
-                }
-            })?;
+        // Only a FLAC file has the checksum of its own samples.
+        let options = AudioDecoderOptions::default().verify(reader.format_info().format == FORMAT_ID_FLAC);
+        let decoder = CODECS.make_audio_decoder(parameters, &options).map_err(|error| match error {
+            SymphoniaError::Unsupported(what) if what.starts_with("core (codec)") => {
+                ReadError::Unsupported(codec_name(parameters.codec))
+            }
+            SymphoniaError::Unsupported(what) => ReadError::Unsupported(what.into()),
+            error => in_header(error),
+        })?;
         let bits = match (parameters.codec, &parameters.extra_data) {
             (codec, _) if LOSSY.contains(&codec) => None,
             (CODEC_ID_ALAC, Some(cookie)) => alac_bits(cookie),
@@ -185,6 +216,23 @@ impl AudioTrack {
         let is_mpeg = [CODEC_ID_MP1, CODEC_ID_MP2, CODEC_ID_MP3].contains(&parameters.codec);
         let end = track.num_frames.filter(|_| is_mpeg).and_then(|end| i64::try_from(end).ok());
         Ok(Self { id, decoder, time_base, length, end, bits, lossy, channel_mask, delay })
+    }
+}
+
+/// Name of a codec without a decoder.
+fn codec_name(codec: AudioCodecId) -> String {
+    if let Some((_, name)) = UNSUPPORTED.iter().find(|(id, _)| *id == codec) {
+        return (*name).into();
+    }
+    // The number of the codec, or the four characters by which its container names it behind a mark.
+    let number = codec.to_string();
+    let code = number.strip_prefix("0x").and_then(|digits| u32::from_str_radix(digits, 16).ok());
+    let characters = code.map(|code| (code & 0x7fff_ffff).to_be_bytes());
+    match characters {
+        Some(name) if name.iter().all(|byte| (0x20..0x7f).contains(byte)) => {
+            format!("codec {:?}", String::from_utf8_lossy(&name))
+        }
+        _ => format!("codec {number}"),
     }
 }
 
@@ -223,8 +271,8 @@ impl Declared {
         };
         let start = read_start().map_err(ReadError::Io)?;
         if start.starts_with(b"caff") {
-            let caf::Chunks { length, tags, size_at, excess, has_packet_table } =
-                caf::chunks(source).map_err(ReadError::Io)?;
+            let caf::Declarations { length, tags, size_at, excess, has_packet_table } =
+                caf::declarations(source).map_err(ReadError::Io)?;
             if excess {
                 return Err(ReadError::NotAudio("its index announces more than it can hold".into()));
             }

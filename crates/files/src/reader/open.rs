@@ -5,7 +5,7 @@ use crate::compressed::CompressedDecoder;
 use crate::error::ReadError;
 use crate::metadata::Metadata;
 use crate::pcm::PcmDecoder;
-use crate::source::{Kind, LONGEST_START, ReadSeek, Recorded, id3_bytes, start_of};
+use crate::source::{FileKind, MAX_START, ReadSeek, Recorded, id3_bytes, start_of};
 use crate::wav;
 use alphamf_signal::{check_channels, check_sample_rate};
 use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
@@ -16,60 +16,25 @@ impl Reader {
         let length = source.seek(SeekFrom::End(0)).map_err(ReadError::Io)?;
         source.rewind().map_err(ReadError::Io)?;
         let mut bytes = BufReader::new(source);
-        let mut start = start_of(&mut bytes)?;
-        let mut begin = 0;
-        let mut tag = None;
-        if let Some(tag_bytes) = id3_bytes(&start) {
-            bytes.seek(SeekFrom::Start(tag_bytes)).map_err(ReadError::Io)?;
-            let behind = start_of(&mut bytes).unwrap_or_default();
-            if wav::is_wav(&behind) {
-                bytes.rewind().map_err(ReadError::Io)?;
-                if tag_bytes <= LONGEST_START {
-                    let mut whole = Vec::new();
-                    bytes.by_ref().take(tag_bytes).read_to_end(&mut whole).map_err(ReadError::Io)?;
-                    tag = Some(whole);
-                }
-                (start, begin) = (behind, tag_bytes);
-            }
-        }
-        bytes.seek(SeekFrom::Start(begin)).map_err(ReadError::Io)?;
-        let kind = Kind::of(&start);
+        let (start, tag) = skip_tag(&mut bytes)?;
+        let kind = FileKind::of(&start);
         match kind {
-            Kind::Wav | Kind::Wave64 | Kind::Au => match read_header(kind, &mut bytes) {
-                Ok(mut header) => {
-                    if let Some(tag) = tag {
-                        header.metadata.push_id3(tag);
-                    }
-                    let behind = wav::look_behind(&mut bytes, &header)?;
-                    let mut this = Self::from_wav(name, &header, behind.length, Box::new(bytes));
-                    this.metadata = behind.metadata;
-                    if let Decoder::Pcm(decoder) = &mut this.decoder {
-                        decoder.data_follow = behind.data_follow;
-                    }
-                    Ok(this)
-                }
-                // ADPCM, for example.
-                Err(ReadError::Unsupported(reason)) if kind == Kind::Wav => {
-                    let mut source = bytes.into_inner();
-                    source.rewind().map_err(ReadError::Io)?;
-                    Self::from_compressed(name, || CompressedDecoder::open(source, length))
-                        .map_err(|_| ReadError::Unsupported(reason))
-                }
-                Err(error) => Err(error),
-            },
-            Kind::Mp4 => {
+            FileKind::Wav | FileKind::Wave64 | FileKind::Au => {
+                Self::wav_from_source(name, kind, bytes, tag, length)
+            }
+            FileKind::Mp4 => {
                 let source = bytes.into_inner();
                 Self::from_compressed(name, || CompressedDecoder::open_mp4(source, length))
             }
-            Kind::Flac => {
+            FileKind::Flac => {
                 // Errors are left to the decoder, which meets them again.
                 let (metadata, channel_mask) = Metadata::of_flac(&mut bytes).unwrap_or_default();
                 bytes.rewind().map_err(ReadError::Io)?;
                 let this = Self::from_compressed(name, || CompressedDecoder::open_flac(Box::new(bytes)))?;
                 Ok(this.with_flac_metadata(metadata, channel_mask))
             }
-            Kind::Foreign(what) => Err(ReadError::NotAudio(what.into())),
-            Kind::Caf | Kind::Other => {
+            FileKind::Foreign(what) => Err(ReadError::NotAudio(what.into())),
+            FileKind::Caf | FileKind::Other => {
                 let mut source = bytes.into_inner();
                 source.rewind().map_err(ReadError::Io)?;
                 Self::from_compressed(name, || CompressedDecoder::open(source, length))
@@ -77,46 +42,48 @@ impl Reader {
         }
     }
 
+    /// Opens a file of WAV or its kin behind an ID3 tag, if there is one.
+    fn wav_from_source(
+        name: &Path,
+        kind: FileKind,
+        mut bytes: BufReader<Box<dyn ReadSeek>>,
+        tag: Option<Vec<u8>>,
+        length: u64,
+    ) -> Result<Self, ReadError> {
+        match read_header(kind, &mut bytes) {
+            Ok(mut header) => {
+                if let Some(tag) = tag {
+                    header.metadata.push_id3(tag);
+                }
+                let behind = wav::look_behind(&mut bytes, &header)?;
+                let mut this = Self::from_wav(name, &header, behind.length, Box::new(bytes));
+                this.metadata = behind.metadata;
+                if let Decoder::Pcm(decoder) = &mut this.decoder {
+                    decoder.data_follow = behind.data_follow;
+                }
+                Ok(this)
+            }
+            // ADPCM, for example.
+            Err(ReadError::Unsupported(reason)) if kind == FileKind::Wav => {
+                let mut source = bytes.into_inner();
+                source.rewind().map_err(ReadError::Io)?;
+                Self::from_compressed(name, || CompressedDecoder::open(source, length))
+                    .map_err(|_| ReadError::Unsupported(reason))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     pub(super) fn from_bytes(
         name: &Path,
         mut stream: Box<dyn Read + Send + Sync>,
     ) -> Result<Self, ReadError> {
-        let mut start = start_of(&mut stream)?;
-        let mut tag = None;
-        if let Some(tag_bytes) = id3_bytes(&start).filter(|&bytes| bytes <= LONGEST_START) {
-            stream
-                .by_ref()
-                .take(tag_bytes.saturating_sub(start.len() as u64))
-                .read_to_end(&mut start)
-                .map_err(ReadError::Io)?;
-            let behind = start_of(&mut stream).unwrap_or_default();
-            if wav::is_wav(&behind) {
-                tag = Some(std::mem::replace(&mut start, behind));
-            } else {
-                start.extend(behind);
-            }
-        }
-        let kind = Kind::of(&start);
+        let (start, tag) = take_tag(&mut stream)?;
+        let kind = FileKind::of(&start);
         let bytes = Cursor::new(start).chain(stream);
         match kind {
-            Kind::Wav | Kind::Wave64 | Kind::Au => {
-                let mut bytes = Recorded::new(bytes);
-                match read_header(kind, &mut bytes) {
-                    Ok(mut header) => {
-                        if let Some(tag) = tag {
-                            header.metadata.push_id3(tag);
-                        }
-                        Ok(Self::from_wav(name, &header, None, Box::new(bytes.source)))
-                    }
-                    Err(ReadError::Unsupported(reason)) if kind == Kind::Wav => {
-                        let again = Box::new(bytes.again());
-                        Self::from_compressed(name, || CompressedDecoder::open_stream(again))
-                            .map_err(|_| ReadError::Unsupported(reason))
-                    }
-                    Err(error) => Err(error),
-                }
-            }
-            Kind::Mp4 | Kind::Caf => {
+            FileKind::Wav | FileKind::Wave64 | FileKind::Au => Self::wav_from_bytes(name, kind, bytes, tag),
+            FileKind::Mp4 | FileKind::Caf => {
                 // The index may follow the samples.
                 let mut held = Vec::new();
                 bytes.take(MAX_HELD_BYTES + 1).read_to_end(&mut held).map_err(ReadError::Io)?;
@@ -126,19 +93,43 @@ impl Reader {
                 }
                 let held = Box::new(Cursor::new(held));
                 Self::from_compressed(name, || match kind {
-                    Kind::Mp4 => CompressedDecoder::open_mp4(held, length),
+                    FileKind::Mp4 => CompressedDecoder::open_mp4(held, length),
                     _ => CompressedDecoder::open(held, length),
                 })
             }
-            Kind::Flac => {
+            FileKind::Flac => {
                 let mut bytes = Recorded::new(bytes);
                 let (metadata, channel_mask) = Metadata::of_flac(&mut bytes).unwrap_or_default();
                 let again = Box::new(bytes.again());
                 let this = Self::from_compressed(name, || CompressedDecoder::open_flac(again))?;
                 Ok(this.with_flac_metadata(metadata, channel_mask))
             }
-            Kind::Foreign(what) => Err(ReadError::NotAudio(what.into())),
-            Kind::Other => Self::from_compressed(name, || CompressedDecoder::open_stream(bytes)),
+            FileKind::Foreign(what) => Err(ReadError::NotAudio(what.into())),
+            FileKind::Other => Self::from_compressed(name, || CompressedDecoder::open_stream(bytes)),
+        }
+    }
+
+    /// Like [`Reader::wav_from_source`], of a stream.
+    fn wav_from_bytes(
+        name: &Path,
+        kind: FileKind,
+        bytes: impl Read + Send + Sync + 'static,
+        tag: Option<Vec<u8>>,
+    ) -> Result<Self, ReadError> {
+        let mut bytes = Recorded::new(bytes);
+        match read_header(kind, &mut bytes) {
+            Ok(mut header) => {
+                if let Some(tag) = tag {
+                    header.metadata.push_id3(tag);
+                }
+                Ok(Self::from_wav(name, &header, None, Box::new(bytes.source)))
+            }
+            Err(ReadError::Unsupported(reason)) if kind == FileKind::Wav => {
+                let again = Box::new(bytes.again());
+                Self::from_compressed(name, || CompressedDecoder::open_stream(again))
+                    .map_err(|_| ReadError::Unsupported(reason))
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -177,10 +168,45 @@ impl Reader {
     }
 }
 
-fn read_header(kind: Kind, bytes: &mut impl Read) -> Result<wav::WavHeader, ReadError> {
+/// The first bytes of a file, and the ID3 tag before them if they are those of WAV; leaves the file at them.
+fn skip_tag(bytes: &mut (impl Read + Seek)) -> Result<(Vec<u8>, Option<Vec<u8>>), ReadError> {
+    let start = start_of(bytes)?;
+    if let Some(tag_bytes) = id3_bytes(&start) {
+        bytes.seek(SeekFrom::Start(tag_bytes)).map_err(ReadError::Io)?;
+        let behind = start_of(bytes).unwrap_or_default();
+        if wav::is_wav(&behind) {
+            bytes.rewind().map_err(ReadError::Io)?;
+            let mut tag = Vec::new();
+            if tag_bytes <= MAX_START {
+                bytes.by_ref().take(tag_bytes).read_to_end(&mut tag).map_err(ReadError::Io)?;
+            }
+            bytes.seek(SeekFrom::Start(tag_bytes)).map_err(ReadError::Io)?;
+            return Ok((behind, Some(tag).filter(|tag| !tag.is_empty())));
+        }
+    }
+    bytes.rewind().map_err(ReadError::Io)?;
+    Ok((start, None))
+}
+
+/// Like [`skip_tag`], of a stream: takes the first bytes of it, with a tag before anything but WAV.
+fn take_tag(stream: &mut impl Read) -> Result<(Vec<u8>, Option<Vec<u8>>), ReadError> {
+    let mut start = start_of(stream)?;
+    if let Some(tag_bytes) = id3_bytes(&start).filter(|&bytes| bytes <= MAX_START) {
+        let rest = tag_bytes.saturating_sub(start.len() as u64);
+        stream.by_ref().take(rest).read_to_end(&mut start).map_err(ReadError::Io)?;
+        let behind = start_of(stream).unwrap_or_default();
+        if wav::is_wav(&behind) {
+            return Ok((behind, Some(start)));
+        }
+        start.extend(behind);
+    }
+    Ok((start, None))
+}
+
+fn read_header(kind: FileKind, bytes: &mut impl Read) -> Result<wav::WavHeader, ReadError> {
     match kind {
-        Kind::Wave64 => wav::read_wave64_header(bytes),
-        Kind::Au => wav::read_au_header(bytes),
+        FileKind::Wave64 => wav::read_wave64_header(bytes),
+        FileKind::Au => wav::read_au_header(bytes),
         _ => wav::read_header(bytes),
     }
 }

@@ -18,7 +18,7 @@ fn reason<T: std::fmt::Debug>(path: &Path, result: Result<T, Error>) -> ReadErro
     }
 }
 
-fn layout(channels: usize, format: SampleFormat) -> OutputSpec {
+fn spec(channels: usize, format: SampleFormat) -> OutputSpec {
     OutputSpec {
         sample_rate: 8_000,
         channels,
@@ -96,16 +96,16 @@ fn huge_announcements_cost_nothing() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.wav");
     for channels in [1, MAX_CHANNELS as u16] {
-        let layout = layout(channels.into(), SampleFormat::Int8);
-        let mut bytes = wav::header(&layout, Some(10_000), false, &[]);
+        let spec = spec(channels.into(), SampleFormat::Int8);
+        let mut bytes = wav::header(&spec, Some(10_000), false, &[]);
         let end = bytes.len();
         bytes[end - 4..].copy_from_slice(&0xf000_0000_u32.to_le_bytes());
         bytes.extend(vec![0; usize::from(channels)]);
         fs::write(&path, &bytes).unwrap();
         assert!(matches!(reason(&path, read(&path)), ReadError::Truncated { found: 1, .. }));
     }
-    let layout = layout(u16::MAX.into(), SampleFormat::Int8);
-    fs::write(&path, wav::header(&layout, Some(1), false, &[])).unwrap();
+    let spec = spec(u16::MAX.into(), SampleFormat::Int8);
+    fs::write(&path, wav::header(&spec, Some(1), false, &[])).unwrap();
     assert!(matches!(
         reason(&path, read(&path)),
         ReadError::Signal(InvalidSignal::TooManyChannels { found: 65_535 })
@@ -154,7 +154,7 @@ fn a_live_stream_is_read_as_it_comes() {
 
     // What has come is given out, whether or not the header declares how much is to come.
     for length in [None, Some(1_000)] {
-        let mut bytes = wav::header(&layout(2, SampleFormat::Int16), length, false, &[]);
+        let mut bytes = wav::header(&spec(2, SampleFormat::Int16), length, false, &[]);
         bytes.extend([1; 80]);
         let mut reader = Reader::from_stream("stdin", Trickle(bytes, 0)).unwrap();
         let mut found = 0;
@@ -194,7 +194,7 @@ fn recordings_beyond_4_gib_keep_their_length() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("long.wav");
     let length = 3_u64 << 30;
-    let header = wav::header(&layout(1, SampleFormat::Int16), Some(length), true, &[]);
+    let header = wav::header(&spec(1, SampleFormat::Int16), Some(length), true, &[]);
     fs::write(&path, &header).unwrap();
     let file = fs::File::options().append(true).open(&path).unwrap();
     file.set_len(header.len() as u64 + 2 * length).unwrap();
@@ -205,8 +205,8 @@ fn recordings_beyond_4_gib_keep_their_length() {
 fn a_length_announced_too_short_is_no_harm() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.wav");
-    let layout = OutputSpec { length: Some(1), ..layout(1, SampleFormat::Int8) };
-    let mut writer = Writer::create(&path, layout).unwrap();
+    let spec = OutputSpec { length: Some(1), ..spec(1, SampleFormat::Int8) };
+    let mut writer = Writer::create(&path, spec).unwrap();
     writer.write_block(&[vec![0.5; 7]]).unwrap();
     writer.finish().unwrap();
     assert_eq!(read(&path).unwrap().channels(), [[0.5; 7]]);

@@ -28,7 +28,7 @@ fn data(length: u32) -> Vec<u8> {
     [&b"data"[..], &length.to_le_bytes()].concat()
 }
 
-fn layout(sample_rate: u32, channels: u16, format: SampleFormat) -> OutputSpec {
+fn spec(sample_rate: u32, channels: u16, format: SampleFormat) -> OutputSpec {
     OutputSpec {
         sample_rate,
         channels: channels.into(),
@@ -54,20 +54,20 @@ fn a_header_written_is_read_again() {
                     if !reserve && samples.is_some_and(|n| !fits(n, channels, format, 0)) {
                         continue;
                     }
-                    let layout = layout(48_000, channels, format);
-                    let bytes = header(&layout, samples, reserve, &[]);
+                    let spec = spec(48_000, channels, format);
+                    let bytes = header(&spec, samples, reserve, &[]);
                     let read = header_of(&bytes).unwrap();
                     assert_eq!(read.sample_rate, 48_000);
                     assert_eq!((read.channels, read.encoding.format()), (channels.into(), format));
                     assert_eq!(read.length, samples);
                     assert_eq!(bytes.len() % 2, 0);
-                    let empty = header(&layout, None, reserve, &[]);
+                    let empty = header(&spec, None, reserve, &[]);
                     assert_eq!(bytes.len(), empty.len(), "it can be filled in later");
                 }
             }
         }
     }
-    let plain = header(&layout(16_000, 1, SampleFormat::Int16), Some(0), false, &[]);
+    let plain = header(&spec(16_000, 1, SampleFormat::Int16), Some(0), false, &[]);
     assert_eq!(plain.len(), 44, "the canonical header");
 }
 

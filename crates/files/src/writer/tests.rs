@@ -20,7 +20,7 @@ fn channels(count: usize, length: usize) -> Vec<Vec<f32>> {
     (0..count).map(|c| (0..length).map(|n| ((n * 7 + c * 31) % 256) as f32 / 128.0 - 1.0).collect()).collect()
 }
 
-fn layout(sample_rate: u32, channels: usize, format: SampleFormat, container: Container) -> OutputSpec {
+fn spec(sample_rate: u32, channels: usize, format: SampleFormat, container: Container) -> OutputSpec {
     OutputSpec { sample_rate, channels, format, container, length: None, channel_mask: None, dither: None }
 }
 
@@ -146,9 +146,9 @@ fn dither_decouples_the_error_from_the_signal() {
     let step = 1.0 / 128.0;
     let value = 10.25 * step;
     let samples = vec![vec![value; 100_000]; 2];
-    let layout =
-        OutputSpec { dither: Some(SeedTree::new(1)), ..layout(8_000, 2, SampleFormat::Int8, Container::Wav) };
-    let mut writer = Writer::create(&path, layout).unwrap();
+    let spec =
+        OutputSpec { dither: Some(SeedTree::new(1)), ..spec(8_000, 2, SampleFormat::Int8, Container::Wav) };
+    let mut writer = Writer::create(&path, spec).unwrap();
     for block in [0..17, 17..40_000, 40_000..100_000] {
         let block: Vec<Vec<f32>> = samples.iter().map(|c| c[block.clone()].to_vec()).collect();
         writer.write_block(&block).unwrap();
@@ -165,12 +165,12 @@ fn dither_decouples_the_error_from_the_signal() {
     assert_ne!(dithered.channels()[0], dithered.channels()[1]);
 
     let whole = folder.path().join("b.wav");
-    let mut writer = Writer::create(&whole, layout).unwrap();
+    let mut writer = Writer::create(&whole, spec).unwrap();
     writer.write_block(&samples).unwrap();
     writer.finish().unwrap();
     assert!(fs::read(&path).unwrap() == fs::read(&whole).unwrap(), "blocks change nothing");
 
-    let mut writer = Writer::create(&path, layout).unwrap();
+    let mut writer = Writer::create(&path, spec).unwrap();
     writer.write_block(&vec![vec![0.0; 1_000]; 2]).unwrap();
     writer.finish().unwrap();
     assert!(read(&path).unwrap().channels()[0].iter().all(|&x| x == 0.0), "silence stays silent");
@@ -183,8 +183,8 @@ fn streams_are_read_again_though_their_length_is_open() {
             // An odd number of bytes at 8 bits.
             let samples = channels(3, 9_001);
             let stream = Shared::default();
-            let layout = layout(16_000, 3, format, container);
-            let mut writer = Writer::to_stream("stdout", layout, stream.clone()).unwrap();
+            let spec = spec(16_000, 3, format, container);
+            let mut writer = Writer::to_stream("stdout", spec, stream.clone()).unwrap();
             for block in [0..0, 0..5_000, 5_000..9_001] {
                 let block: Vec<Vec<f32>> = samples.iter().map(|c| c[block.clone()].to_vec()).collect();
                 writer.write_block(&block).unwrap();
@@ -211,8 +211,8 @@ fn a_closed_pipe_is_an_error_and_no_panic() {
             Ok(())
         }
     }
-    let layout = layout(16_000, 1, SampleFormat::Int16, Container::Wav);
-    let error = Writer::to_stream("stdout", layout, Closed).unwrap_err();
+    let spec = spec(16_000, 1, SampleFormat::Int16, Container::Wav);
+    let error = Writer::to_stream("stdout", spec, Closed).unwrap_err();
     assert!(matches!(error, Error::Write { reason: WriteError::Io(_), .. }));
     assert_eq!(error.to_string(), "stdout: cannot be written: broken pipe");
 }
@@ -221,15 +221,15 @@ fn a_closed_pipe_is_an_error_and_no_panic() {
 fn a_file_appears_when_it_is_finished() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.wav");
-    let layout = layout(8_000, 1, SampleFormat::Int16, Container::Wav);
-    let mut writer = Writer::create(&path, layout).unwrap();
+    let spec = spec(8_000, 1, SampleFormat::Int16, Container::Wav);
+    let mut writer = Writer::create(&path, spec).unwrap();
     writer.write_block(&[vec![0.5; 100_000]]).unwrap();
     assert!(!path.exists());
     drop(writer);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 
     fs::write(&path, b"before").unwrap();
-    let mut writer = Writer::create(&path, layout).unwrap();
+    let mut writer = Writer::create(&path, spec).unwrap();
     let error = writer.write_block(&[vec![0.0, f32::NAN]]).unwrap_err();
     assert!(error.to_string().ends_with("sample 1 of channel 0 is NaN: expected a finite value"));
     drop(writer);

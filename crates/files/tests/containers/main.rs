@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 /// Files of each kind.
 const FILES: usize = 700;
 /// More than the decoders need for their tables and their packets, and far less than sizes in a file can ask for.
-const MOST_MEMORY: usize = 32 << 20;
-const LONGEST: Duration = Duration::from_secs(4);
+const MAX_MEMORY: usize = 32 << 20;
+const MAX_TIME: Duration = Duration::from_secs(4);
 
 /// Choices by a linear congruential generator.
 fn choices(seed: u64) -> Vec<u8> {
@@ -69,7 +69,7 @@ fn wrong_fields_do_no_harm() {
                 Err(_) => failures.push(format!("kind {kind}, seed {seed}: panic")),
             }
             let (most, time) = (memory::most_since(used), began.elapsed());
-            if most > MOST_MEMORY || time > LONGEST {
+            if most > MAX_MEMORY || time > MAX_TIME {
                 failures.push(format!("kind {kind}, seed {seed}: {most} bytes, {time:?}"));
             }
         }
