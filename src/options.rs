@@ -14,6 +14,11 @@ pub use error::OptionsError;
 use error::by_option;
 #[cfg(feature = "clap")]
 use names::words;
+
+/// Reads a seed, as the option does.
+#[cfg(feature = "clap")]
+#[doc(hidden)]
+pub use names::seed as parse_seed;
 use serde::{Deserialize, Serialize};
 
 /// Options of a denoiser, by name; what is `None` keeps its default.

@@ -5,8 +5,8 @@
  */
 export interface Options {
   /**
-   * Choose between quality and speed. Default: normal. fast takes less than half of the time up to 16 kHz, about 70 %
-   * above: fewer sweeps of expectation maximisation, no Gibbs sweeps. The seed then affects the dither alone.
+   * Choose between quality and speed. Default: normal. fast takes about half of the time up to 16 kHz, about three
+   * quarters above: fewer sweeps of expectation maximisation, no Gibbs sweeps. The seed then affects the dither alone.
    */
   quality?: "normal" | "fast";
   /**
@@ -37,7 +37,7 @@ export interface Options {
    */
   channels?: "shared" | "separate" | "array";
   /**
-   * Seed the random numbers. Range: 0 to 18446744073709551615. Default: 0. The same seed gives the same output, on any
+   * Seed the random numbers. Range: 0 to 9007199254740992. Default: 0. The same seed gives the same output, on any
    * number of threads. It drives sampling and dither; with quality fast, dither alone.
    */
   seed?: number;

@@ -17,6 +17,9 @@ pub use crate::inference::{
     SamplingSettings,
 };
 pub use crate::model::{ModelSettings, NoiseDrift, NoiseModel};
+#[cfg(feature = "clap")]
+#[doc(hidden)]
+pub use crate::options::parse_seed;
 pub use crate::options::{Method, Options, OptionsError, Purpose, Quality};
 pub use crate::presence::PresenceNetError;
 pub use crate::range::SettingsError;

@@ -66,7 +66,10 @@ where
 }
 
 /// Reads a seed.
+///
+/// # Errors
+/// A text that says what was expected.
 #[cfg(feature = "clap")]
-pub(super) fn seed(text: &str) -> Result<u64, String> {
+pub fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
 }

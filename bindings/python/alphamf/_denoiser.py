@@ -26,8 +26,8 @@ class Denoiser:
     Options that are ``None`` keep their default.
 
     :param model: Use the dictionary of a file of :func:`train` or ``denoise train``: its path, or its bytes.
-    :param quality: Choose between quality and speed. Default: normal. fast takes less than half of the time up to 16
-        kHz, about 70 % above: fewer sweeps of expectation maximisation, no Gibbs sweeps. The seed then affects the
+    :param quality: Choose between quality and speed. Default: normal. fast takes about half of the time up to 16 kHz,
+        about three quarters above: fewer sweeps of expectation maximisation, no Gibbs sweeps. The seed then affects the
         dither alone. One of normal, fast.
     :param purpose: Choose the use of the output. Default: listening. transcription sets ``mix`` to 0.8, unless that is
         given, and, but for live denoising, leaves speech with little noise as it is: recognisers then make fewer errors

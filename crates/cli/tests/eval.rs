@@ -97,13 +97,12 @@ fn a_killed_run_resumes_to_equal_results_and_repeats_nothing() {
     assert!(after.starts_with(&before[..kept]), "finished files are not done again");
 
     // Other settings are another experiment.
-    let other = run(folder, &[&resumable[..], &["--alpha-noise", "1.8"]].concat());
+    let other = run(folder, &[&resumable[..], &["--alpha-noise", "1.8", "--force"]].concat());
     assert_eq!(other.status.code(), Some(3));
-    assert!(
-        text(&other.stderr).contains("settings.model.alpha_noise was 1.9, now 1.8"),
-        "{}",
-        text(&other.stderr)
-    );
+    let errors = text(&other.stderr);
+    for words in ["settings.model.alpha_noise was 1.9, now 1.8", "or another --resume file"] {
+        assert!(errors.contains(words), "{errors}");
+    }
 }
 
 #[test]
@@ -127,6 +126,23 @@ fn a_corpus_is_scored_saved_and_shown() {
     assert!(page.contains("<th>SDR<br><small>(dB)</small>"), "a unit in the table");
     let scales = "kHz</span><span>0</span><span>";
     assert_eq!(page.matches(scales).count(), 18, "frequencies and the length of every spectrogram");
+
+    // None of it is lost to another run, but by --force.
+    let before: Vec<_> = ["out/a_low.wav", "r.json", "r.csv", "r.html"]
+        .map(|name| fs::read(folder.join(name)).unwrap())
+        .into();
+    for outputs in [["--save", "out"], ["--json", "r.json"], ["--csv", "r.csv"], ["--report", "r.html"]] {
+        let refused = run(folder, &[&inputs[..], &outputs, &["--iterations", "1"]].concat());
+        let errors = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(4), "{errors}");
+        assert!(errors.contains("already exists: use --force"), "{errors}");
+    }
+    let after: Vec<_> = ["out/a_low.wav", "r.json", "r.csv", "r.html"]
+        .map(|name| fs::read(folder.join(name)).unwrap())
+        .into();
+    assert!(before == after);
+    let forced = ["--csv", "r.csv", "--force", "--quality", "fast", "-q"];
+    assert!(run(folder, &[&inputs[..], &forced].concat()).status.success());
 
     // What was saved scores the same, up to its 16 bits.
     let again = run(folder, &["--clean", "clean", "--enhanced", "out", "--json", "again.json", "--quiet"]);
@@ -179,7 +195,7 @@ fn mistakes_get_one_line_and_leave_earlier_results_alone() {
         (&["--clean", "clean"], 2, "--noisy or --enhanced"),
         (&["--protocol", "p.toml", "--data", ".", "--seed", "1"], 2, "--seed"),
     ] {
-        let refused = run(folder, &[arguments, &["--json", "r.json"]].concat());
+        let refused = run(folder, &[arguments, &["--json", "r.json", "--force"]].concat());
         let errors = text(&refused.stderr);
         assert_eq!(refused.status.code(), Some(code), "{arguments:?}: {errors}");
         assert!(errors.contains(expected), "{arguments:?}: {errors}");
@@ -250,7 +266,7 @@ fn protocols_and_manifests_are_checked() {
         ("[[variant]]\nname = \"../../escaped\"\n", 3, "name of a folder"),
         ("[[variant]]\nname = \"a/b\"\n", 3, "name of a folder"),
         ("[[variant]]\nname = \"\"\n", 3, "name of a folder"),
-        ("[settings.model]\nalpha_noise = 3.0\n", 2, "p: alpha of noise"),
+        ("[settings.model]\nalpha_noise = 3.0\n", 2, "p: model.alpha_noise"),
         (
             "[settings.model]\nspeech_prior = { gamma = { shape = nan, rate = 0.0 } }\n",
             2,

@@ -124,3 +124,42 @@ fn what_cannot_be_joined_is_told() {
     assert_eq!(std::fs::read(&output).unwrap(), b"mine");
     join(&[&first, &output], &output).code(4);
 }
+
+#[test]
+fn what_cannot_be_written_is_refused_before_takes_are_read() {
+    let folder = Folder::new();
+    let first = written(&folder, "first.wav", RATE, &take(3.0, 12.0, 0.0, 1));
+    let output = folder.join("joined.flac");
+    let many = folder.join("many.wav");
+    write(&many, spec(RATE, 8), (0..8 * RATE).map(|_| 0.0));
+    // Silence: that they have no sound in common would be found by reading them.
+    let found = join(&[&first, &many], &output).code(4).get_output().stderr.clone();
+    let said = String::from_utf8(found).unwrap();
+    assert!(said.contains("9 channels: expected 1 to 8"), "{said}");
+    #[cfg(unix)]
+    {
+        join(&[&first, &first], Path::new("/dev/null")).code(2);
+        // Without a writer, opening it would never end.
+        let pipe = folder.join("pipe.wav");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        join(&[&first, &pipe], &folder.join("joined.wav")).code(2);
+    }
+}
+
+#[test]
+fn damage_of_takes_is_reported() {
+    let folder = Folder::new();
+    let samples = take(3.0, 12.0, 0.0, 1);
+    let first = written(&folder, "first.wav", RATE, &samples);
+    // More samples than its header declares, as an interrupted recorder leaves them.
+    let second = folder.join("second.wav");
+    write(&second, spec(RATE, 1), samples);
+    let mut bytes = std::fs::read(&second).unwrap();
+    let (start, declared) = (44, 10 * 2 * RATE);
+    bytes[start - 4..start].copy_from_slice(&declared.to_le_bytes());
+    bytes[4..8].copy_from_slice(&(declared + 36).to_le_bytes());
+    std::fs::write(&second, bytes).unwrap();
+    let found = join(&[&first, &second], &folder.join("joined.wav")).success().get_output().stderr.clone();
+    let said = String::from_utf8(found).unwrap();
+    assert!(said.contains("second.wav: more data follow the declared end"), "{said}");
+}

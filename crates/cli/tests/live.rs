@@ -149,7 +149,7 @@ fn what_is_not_live_is_refused() {
         (["--live", "--residual", "r.wav"].as_slice(), ["--live", "--residual"]),
         (&["--live", "--noise-from", "0..1"], ["--live", "--noise-from"]),
         (&["--live", "--latency", "100"], ["--latency", "4 to 64"]),
-        (&["--latency", "8"], ["--live", ""]),
+        (&["--latency", "8"], ["--latency has no effect without --live: omit it", ""]),
         (&["--live", "--quality", "fast"], ["--quality has no effect", "omit it"]),
         (&["--live", "--sampler", "sgld"], ["--sampler has no effect", "omit it"]),
         (&["--live", "--iterations", "4"], ["--iterations has no effect", "omit it"]),

@@ -93,6 +93,10 @@ pub fn check_absent(path: &Path, force: bool, advice: &str) -> anyhow::Result<()
         expect_absent(path);
         return Ok(());
     }
-    let reason = anyhow!("it already exists: use --force to overwrite it{advice}");
-    Err(reason.context(Failure::Output(path.to_owned())))
+    Err(exists(Failure::Exists(path.to_owned()), advice))
+}
+
+/// The error of an existing output.
+pub fn exists(failure: Failure, advice: &str) -> anyhow::Error {
+    anyhow!("use --force to overwrite it{advice}").context(failure)
 }

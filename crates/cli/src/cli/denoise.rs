@@ -1,7 +1,7 @@
 //! `denoise IN OUT` and `denoise IN... -o DIR`.
 
 use super::claims::{Claims, check_absent};
-use super::folder::{self, Folders, Plan};
+use super::folder::{self, Folders, Plan, plain};
 use super::inputs::{left_out_code, say_left_out};
 use super::listing::Manifest;
 use super::model::Model;
@@ -11,9 +11,12 @@ use super::progress::Progress;
 use super::recording::{Found, Recording, SpeechFormat};
 use super::shard::Shard;
 use super::stats::{Entry, Run};
-use super::terminal::{check_output, is_standard, name, say, usage, write_whole};
+use super::terminal::{Failure, check_output, is_standard, name, say, usage};
 use super::{Common, describe, meant_command};
 use alphamf::denoiser::Denoiser;
+use alphamf_eval::plot::FrequencyScale;
+use anyhow::Context;
+use std::fs;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -44,7 +47,8 @@ pub struct Arguments {
     /// Read input names from a file, one per line.
     ///
     /// Or a manifest of NeMo (JSON lines with audio_filepath) or of lhotse (cuts.jsonl.gz), which the output folder then
-    /// holds with the results in place of the inputs. Needs -o. Adds to the inputs that are named.
+    /// holds with the results in place of the inputs. Needs -o. Adds to the inputs that are named. Names may come from
+    /// standard input: -.
     #[arg(long, value_name = "LIST", requires = "output_dir", hide_short_help = true)]
     manifest: Option<PathBuf>,
 
@@ -72,9 +76,10 @@ pub struct Arguments {
     plot: Option<PathBuf>,
 
     /// Set the frequency scale of --plot.
-    #[arg(long, value_name = "SCALE", default_value = "linear", requires = "plot", help_heading = "Reports")]
-    #[arg(hide_short_help = true)]
-    plot_scale: picture::PlotScale,
+    ///
+    /// Default: linear.
+    #[arg(long, value_name = "SCALE", help_heading = "Reports", hide_short_help = true)]
+    plot_scale: Option<picture::PlotScale>,
 
     /// Write speech levels and their intervals (CSV).
     ///
@@ -127,37 +132,43 @@ pub struct Arguments {
 /// Denoises one recording or several.
 pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     arguments.check_command()?;
-    let (processing, force) = (&arguments.processing, arguments.force);
-    arguments.model.settings(processing.live.mode())?;
+    arguments.processing.live.check()?;
+    if arguments.plot.is_none() && arguments.plot_scale.is_some() {
+        return Err(usage("--plot-scale has no effect without --plot: omit it"));
+    }
+    arguments.model.settings(arguments.processing.live.mode())?;
     let mut claims = Claims::default();
-    arguments.model.files().for_each(|path| claims.read(path));
-    let Some(results) = &arguments.output_dir else {
-        let (input, output) = arguments.check(&mut claims)?;
-        let denoiser = arguments.denoiser()?;
-        let run = Run::new(&denoiser, &arguments.model, processing)?;
-        let entry = one(arguments, input, output, &run, common)?;
-        if let Some(path) = &arguments.stats {
-            run.write(path, &[entry], &[])?;
-        }
-        return Ok(ExitCode::SUCCESS);
-    };
-    let stats = arguments.stats.as_deref();
-    let (one_stats, stats_folder) = if stats.is_some_and(is_folder) { (None, stats) } else { (stats, None) };
-    if let Some(path) = one_stats {
+    arguments.model.dictionary_file().iter().for_each(|path| claims.read(path));
+    if let Some(results) = &arguments.output_dir {
+        return several(arguments, results, claims, common);
+    }
+    let (input, output) = arguments.check(&mut claims)?;
+    let denoiser = arguments.denoiser()?;
+    let run = Run::new(&denoiser, &arguments.model, &arguments.processing)?;
+    let entry = one(arguments, input, output, &run, common)?;
+    if let Some(path) = &arguments.stats {
+        run.write(path, &[entry], &[])?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Denoises several recordings into a folder.
+fn several(
+    arguments: &Arguments,
+    results: &Path,
+    mut claims: Claims,
+    common: &Common,
+) -> anyhow::Result<ExitCode> {
+    let (processing, force) = (&arguments.processing, arguments.force);
+    let folders = arguments.folders(results);
+    // A file, for all recordings.
+    let stats = arguments.stats.as_deref().filter(|_| folders.stats.is_none());
+    // The run creates the folder of the results.
+    let is_made = |folder: &&Path| !folder.exists() && plain(folder).starts_with(plain(results));
+    let made = stats.and_then(Path::parent).filter(is_made);
+    if let Some(path) = stats.filter(|_| made.is_none()) {
         check_output(path)?;
     }
-    let folders = Folders {
-        results,
-        residuals: arguments.residual.as_deref(),
-        plots: arguments.plot.as_deref(),
-        plot_scale: arguments.plot_scale.into(),
-        levels: arguments.levels.as_deref(),
-        speech: arguments
-            .speech
-            .as_deref()
-            .map(|folder| (folder, arguments.speech_format.unwrap_or(SpeechFormat::Json))),
-        stats: stats_folder,
-    };
     let manifest = arguments.manifest.as_deref().map(Manifest::read).transpose()?;
     let listed = manifest.as_ref().map(Manifest::recordings).unwrap_or_default();
     arguments.manifest.iter().for_each(|path| claims.read(path));
@@ -166,7 +177,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     if let Some(shard) = arguments.shard {
         tasks.retain(|task| shard.holds_file(task.name()));
     }
-    if let Some(path) = one_stats {
+    if let Some(path) = stats {
         claims.write(path)?;
         check_absent(path, force, "")?;
     }
@@ -188,7 +199,8 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         say(&format!("denoise: {}: kept, as --plot did not write it", plots.join(picture::INDEX).display()));
     }
     say_left_out(&left_out, common.quiet);
-    if let Some(path) = one_stats {
+    if let Some(path) = stats {
+        made.map_or(Ok(()), fs::create_dir_all).with_context(|| Failure::Output(path.to_owned()))?;
         run.write(path, &entries, &left_out)?;
     }
     Ok(if code == 0 { left_out_code(&left_out) } else { code }.into())
@@ -207,6 +219,10 @@ fn one(
     run: &Run,
     common: &Common,
 ) -> anyhow::Result<Entry> {
+    let speech = match arguments.speech.as_deref() {
+        Some(path) => Some((path, arguments.speech_format(path)?)),
+        None => None,
+    };
     let recording = Recording {
         denoiser: run.denoiser(),
         session: run.session(),
@@ -214,22 +230,14 @@ fn one(
         input,
         output,
         residual: arguments.residual.as_deref(),
-        draw: arguments.plot.is_some().then(|| arguments.plot_scale.into()),
-        levels: arguments.levels.is_some(),
-        speech: arguments.speech.is_some(),
+        plot: arguments.plot.as_deref().map(|path| (path, arguments.plot_scale())),
+        levels: arguments.levels.as_deref(),
+        speech,
+        complete: None,
     };
     let progress = Progress::new("denoising", common.quiet);
     let found = recording.denoise(&mut |seconds, duration| progress.update_seconds(seconds, duration))?;
     drop(progress);
-    if let (Some(path), Some(figure)) = (&arguments.plot, &found.figure) {
-        picture::write(figure, path)?;
-    }
-    if let (Some(path), Some(table)) = (&arguments.levels, &found.levels) {
-        write_whole(path, table.as_bytes())?;
-    }
-    if let Some(path) = &arguments.speech {
-        found.write_speech(path, arguments.speech_format(path)?, input)?;
-    }
     if !common.quiet {
         say(&sentence(name(output, "standard output"), &found));
     }
@@ -241,6 +249,24 @@ impl Arguments {
         let denoiser = self.model.denoiser(self.processing.live.mode())?;
         tracing::info!("dictionary: {}", describe(&denoiser));
         Ok(denoiser)
+    }
+
+    /// The output folders of several recordings.
+    fn folders<'a>(&'a self, results: &'a Path) -> Folders<'a> {
+        let format = self.speech_format.unwrap_or(SpeechFormat::Json);
+        Folders {
+            results,
+            residuals: self.residual.as_deref(),
+            plots: self.plot.as_deref(),
+            plot_scale: self.plot_scale(),
+            levels: self.levels.as_deref(),
+            speech: self.speech.as_deref().map(|folder| (folder, format)),
+            stats: self.stats.as_deref().filter(|path| is_folder(path)),
+        }
+    }
+
+    fn plot_scale(&self) -> FrequencyScale {
+        self.plot_scale.unwrap_or_default().into()
     }
 
     /// Format of the speech track at `path`.
@@ -320,7 +346,7 @@ fn sentence(output: &Path, found: &Found) -> String {
         }
         (Some(before), None) => line += &format!("; noise {before:.1} dBFS before, none after"),
         (None, _) if statistics.snr_before_db.is_none() && found.latency_seconds.is_none() => {
-            line += "; digital silence"
+            line += "; silence or a constant level"
         }
         (None, _) => {}
     }

@@ -13,22 +13,22 @@ use alphamf::signal::Signal;
 use alphamf_eval::plot::{self, PlotError};
 use alphamf_eval::report::{self, Example, Examples};
 use alphamf_eval::{
-    Abscissa, ConditionSummary, Evaluation, Failure, FileResult, Journal, Metric, Options, Pair, Pairing,
-    Protocol, Provenance, Study, evaluate, pair_folders, read_manifest,
+    Abscissa, ConditionSummary, Evaluation, EvaluationError, Failure, FileResult, Journal, Metric, Options,
+    Pair, Pairing, Protocol, Provenance, Study, evaluate, pair_folders, read_manifest,
 };
 use alphamf_files as audio;
 use alphamf_files::FolderContents;
 use alphamf_files::output::ScratchDir;
 use anyhow::Context;
 
-use super::Common;
-use super::claims::Claims;
+use super::claims::{Claims, check_absent};
 use super::live::Live;
 use super::model::{Mode, Model, as_usage};
 use super::progress::Progress;
 use super::shard::Shard;
 use super::systems::System;
-use super::terminal::{check_output, interruptible, print, printable, say, usage, write_whole};
+use super::terminal::{check_output, files, interruptible, print, printable, say, usage, write_whole};
+use super::{Common, INPUT};
 
 /// Arguments of `denoise eval`.
 #[derive(Debug, clap::Args)]
@@ -94,6 +94,12 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
 
+    /// Overwrite existing outputs.
+    ///
+    /// The file of --resume is continued in any case, and so is the audio of --save with it.
+    #[arg(long)]
+    force: bool,
+
     /// Count damaged or incomplete files as failures.
     #[arg(long)]
     strict: bool,
@@ -132,17 +138,14 @@ pub struct Arguments {
 
 /// Files shown in the report, of the best and of the worst.
 const EXAMPLES: usize = 3;
-/// Exit code of a run in which some files could not be scored: input that is not usable.
-const SOME_FAILED: u8 = 3;
 /// Failures named on the terminal.
 const NAMED: usize = 20;
 
 /// Scores a corpus.
 pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
-    for output in [&arguments.json, &arguments.csv, &arguments.report, &arguments.figure, &arguments.resume]
-        .into_iter()
-        .flatten()
-    {
+    let Arguments { live, shard, .. } = arguments;
+    live.check()?;
+    for output in arguments.reports().chain(arguments.resume.as_deref()) {
         check_output(output)?;
     }
     let protocol = match arguments.protocol.clone() {
@@ -154,49 +157,86 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     // Of the whole corpus: a part without recordings has a journal of the same run.
     let is_enhanced =
         arguments.enhanced.is_some() || pairing.pairs.iter().all(|pair| pair.enhanced.is_some());
-    if let Some(shard) = arguments.shard {
+    if let Some(shard) = shard {
         pairing.pairs.retain(|pair| shard.holds(&pair.name));
         pairing.unpaired.retain(|unpaired| shard.holds(&unpaired.name));
     }
     check_options(arguments, protocol.is_none() && is_enhanced)?;
     check_apart(arguments, protocol.as_ref(), &pairing)?;
     let systems = match (&protocol, &arguments.data) {
-        (Some(protocol), Some(data)) => {
-            System::of_protocol(protocol, data, &arguments.live, arguments.strict, common)?
-        }
+        (Some(protocol), Some(data)) => System::of_protocol(protocol, data, live, arguments.strict, common)?,
         _ if is_enhanced => vec![System::enhanced()],
-        _ => vec![System::of_arguments(&arguments.model, &arguments.live)?],
+        _ => vec![System::of_arguments(&arguments.model, live)?],
     };
-    let high_pass_hz = protocol.as_ref().map_or(arguments.high_pass, |protocol| protocol.corpus.high_pass_hz);
     // The report plays the denoised audio.
     let scratch = match (&arguments.save, &arguments.report) {
         (None, Some(_)) => Some(ScratchDir::new().context("cannot create a folder for temporary audio")?),
         _ => None,
     };
-    let audio = arguments.save.as_deref().or(scratch.as_ref().map(ScratchDir::path));
+    let corpus = Scored {
+        pairing,
+        audio: arguments.save.as_deref().or(scratch.as_ref().map(ScratchDir::path)),
+        protocol,
+        systems,
+    };
+    let (mut evaluations, mut options) = (Vec::new(), Vec::new());
+    for system in &corpus.systems {
+        let (evaluation, scored_with) = corpus.score(system, arguments, common)?;
+        evaluations.push(evaluation);
+        options.push(scored_with);
+    }
+    let study = Study::new(evaluations);
+    if !common.quiet {
+        show(&comparisons(&study))?;
+    }
+    corpus.write(&study, &options, arguments)?;
+    if study.evaluations.iter().all(|evaluation| evaluation.files.is_empty()) {
+        say("denoise: no file could be scored");
+    }
+    let failed = study.evaluations.iter().any(|evaluation| !evaluation.failures.is_empty());
+    // Input that is not usable.
+    Ok(if failed { ExitCode::from(INPUT) } else { ExitCode::SUCCESS })
+}
 
-    let several = systems.len() > 1;
-    let (mut evaluations, mut all_options) = (Vec::new(), Vec::new());
-    for system in &systems {
+/// A corpus, and the systems that are scored on it.
+struct Scored<'a> {
+    pairing: Pairing,
+    protocol: Option<Protocol>,
+    systems: Vec<System>,
+    /// Folder of the denoised audio.
+    audio: Option<&'a Path>,
+}
+
+impl Scored<'_> {
+    /// Scores a system, and reports its scores.
+    fn score(
+        &self,
+        system: &System,
+        arguments: &Arguments,
+        common: &Common,
+    ) -> anyhow::Result<(Evaluation, Options)> {
+        let several = self.systems.len() > 1;
+        let protocol = self.protocol.as_ref();
+        let high_pass_hz = protocol.map_or(arguments.high_pass, |protocol| protocol.corpus.high_pass_hz);
         let provenance = Provenance {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             system: system.name.clone(),
-            protocol: protocol.as_ref().map(|protocol| protocol.name.clone()),
+            protocol: protocol.map(|protocol| protocol.name.clone()),
             settings: system.settings.clone(),
             seed: system.seed,
             dictionary_sha256: system.dictionary_sha256.clone(),
             high_pass_hz,
         };
-        let save = audio.map(|folder| if several { folder.join(&system.name) } else { folder.to_owned() });
+        let save =
+            self.audio.map(|folder| if several { folder.join(&system.name) } else { folder.to_owned() });
         let options = Options { high_pass_hz, save, strict: arguments.strict };
         let journal = arguments.resume.as_deref().map(|path| {
             let path = if several { beside(path, &system.name) } else { path.to_owned() };
-            Journal::open(&path, &provenance)
+            Journal::open(&path, &provenance).map_err(with_remedy)
         });
         let (files, mut failures) =
-            score_all(&pairing.pairs, &options, journal.transpose()?.as_ref(), system, common)?;
-        failures.extend(pairing.unpaired.iter().cloned());
-        all_options.push(options);
+            score_all(&self.pairing.pairs, &options, journal.transpose()?.as_ref(), system, common)?;
+        failures.extend(self.pairing.unpaired.iter().cloned());
         let evaluation = Evaluation::new(provenance, files, failures);
         if !common.quiet {
             let name = if several { format!("{}\n", system.name) } else { String::new() };
@@ -206,32 +246,51 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         if !common.quiet {
             report_losses(&evaluation.files);
         }
-        evaluations.push(evaluation);
+        Ok((evaluation, options))
     }
-    let study = Study::new(evaluations);
-    if !common.quiet {
-        show(&comparisons(&study))?;
+
+    /// Writes the results; `options` are those that each system was scored with.
+    fn write(&self, study: &Study, options: &[Options], arguments: &Arguments) -> anyhow::Result<()> {
+        let curves =
+            |against, title| plot::curves("Convergence", [title, "SDR in dB"], &study.curves(against));
+        let write =
+            |path: Option<&Path>, content: &dyn Fn() -> Result<String, PlotError>| -> anyhow::Result<()> {
+                let Some(path) = path else { return Ok(()) };
+                write_whole(path, content().with_context(|| path.display().to_string())?.as_bytes())
+            };
+        write(arguments.json.as_deref(), &|| Ok(study.to_json()))?;
+        write(arguments.csv.as_deref(), &|| Ok(study.to_csv()))?;
+        write(arguments.report.as_deref(), &|| {
+            report::render(study, &choose_examples(&self.pairing.pairs, study, options, &self.systems))
+        })?;
+        write(arguments.figure.as_deref(), &|| {
+            curves(Abscissa::Time, "seconds of processing per second of audio")
+        })?;
+        write(arguments.figure_by_iterations().as_deref(), &|| curves(Abscissa::Iterations, "iterations"))
     }
-    let curves = |against, title| plot::curves("Convergence", [title, "SDR in dB"], &study.curves(against));
-    let by_iterations = arguments.figure.as_deref().map(|path| beside(path, "iterations"));
-    let write =
-        |path: &Option<PathBuf>, content: &dyn Fn() -> Result<String, PlotError>| -> anyhow::Result<()> {
-            let Some(path) = path else { return Ok(()) };
-            write_whole(path, content().with_context(|| path.display().to_string())?.as_bytes())
-        };
-    write(&arguments.json, &|| Ok(study.to_json()))?;
-    write(&arguments.csv, &|| Ok(study.to_csv()))?;
-    if arguments.report.is_some() {
-        let examples = choose_examples(&pairing.pairs, &study, &all_options, &systems);
-        write(&arguments.report, &|| report::render(&study, &examples))?;
+}
+
+/// Adds the remedy to the error of a journal of other options.
+fn with_remedy(error: EvaluationError) -> EvaluationError {
+    match error {
+        EvaluationError::Journal { path, line, reason } if reason.starts_with("made by another run") => {
+            let reason = reason + ": give the same options, or another --resume file";
+            EvaluationError::Journal { path, line, reason }
+        }
+        other => other,
     }
-    write(&arguments.figure, &|| curves(Abscissa::Time, "seconds of processing per second of audio"))?;
-    write(&by_iterations, &|| curves(Abscissa::Iterations, "iterations"))?;
-    if study.evaluations.iter().all(|evaluation| evaluation.files.is_empty()) {
-        say("denoise: no file could be scored");
+}
+
+impl Arguments {
+    /// Files of results.
+    fn reports(&self) -> impl Iterator<Item = &Path> {
+        [&self.json, &self.csv, &self.report, &self.figure].into_iter().flatten().map(PathBuf::as_path)
     }
-    let failed = study.evaluations.iter().any(|evaluation| !evaluation.failures.is_empty());
-    Ok(if failed { ExitCode::from(SOME_FAILED) } else { ExitCode::SUCCESS })
+
+    /// The second file of --figure.
+    fn figure_by_iterations(&self) -> Option<PathBuf> {
+        self.figure.as_deref().map(|path| beside(path, "iterations"))
+    }
 }
 
 fn pairs(arguments: &Arguments, protocol: Option<&Protocol>) -> anyhow::Result<Pairing> {
@@ -275,9 +334,9 @@ fn check_options(arguments: &Arguments, is_enhanced: bool) -> anyhow::Result<()>
 
 /// Refuses outputs that would overwrite an input or another output, before any work.
 fn check_apart(arguments: &Arguments, protocol: Option<&Protocol>, pairing: &Pairing) -> anyhow::Result<()> {
-    let Arguments { clean, noisy, enhanced, data, resume, json, csv, report, figure, save, .. } = arguments;
+    let Arguments { clean, noisy, enhanced, data, resume, save, force, .. } = arguments;
     let mut claims = Claims::default();
-    let mut inputs: Vec<&Path> = arguments.model.files().collect();
+    let mut inputs: Vec<&Path> = arguments.model.dictionary_file().into_iter().collect();
     inputs.extend([&arguments.manifest, &arguments.protocol].into_iter().flatten().map(PathBuf::as_path));
     for pair in &pairing.pairs {
         let files = [Some(&pair.clean), pair.noisy.as_ref(), pair.enhanced.as_ref()];
@@ -294,23 +353,25 @@ fn check_apart(arguments: &Arguments, protocol: Option<&Protocol>, pairing: &Pai
         protocol.training_files(data)?.iter().for_each(|path| claims.read(path));
         systems.extend(protocol.variants::<Settings>()?.into_iter().map(|variant| variant.name));
     }
-    for path in [json, csv, report, figure].into_iter().flatten() {
+    let by_iterations = arguments.figure_by_iterations();
+    for path in arguments.reports().chain(by_iterations.as_deref()) {
         claims.write(path)?;
-    }
-    if let Some(figure) = figure {
-        claims.write(&beside(figure, "iterations"))?;
+        check_absent(path, *force, "")?;
     }
     if systems.len() < 2 {
         systems = vec![String::new()];
     }
     for system in &systems {
-        if let Some(path) = resume {
-            claims.write(&if system.is_empty() { path.clone() } else { beside(path, system) })?;
-        }
+        let journal =
+            resume.as_ref().map(|path| if system.is_empty() { path.clone() } else { beside(path, system) });
+        journal.iter().try_for_each(|path| claims.write(path))?;
+        // An interrupted run may have saved a file that its journal lacks.
+        let force = *force || journal.is_some_and(|path| path.exists());
         let save = save.as_ref().map(|folder| folder.join(system));
         let options = Options { save, ..Options::default() };
         for path in pairing.pairs.iter().filter_map(|pair| options.saved(pair)) {
             claims.write(&path)?;
+            check_absent(&path, force, "")?;
         }
     }
     Ok(())
@@ -474,10 +535,6 @@ fn list(title: &str, lines: impl ExactSizeIterator<Item = String>) {
     if more > 0 {
         say(&format!("  and {more} more"));
     }
-}
-
-fn files(count: usize) -> String {
-    if count == 1 { "1 file".to_owned() } else { format!("{count} files") }
 }
 
 fn parse_frequency(text: &str) -> Result<f64, String> {

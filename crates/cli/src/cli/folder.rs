@@ -1,9 +1,8 @@
 //! Denoising of several recordings: which to process, in parallel, and the table of the results.
 
-use super::claims::{Claims, check_absent};
+use super::claims::{Claims, check_absent, exists};
 use super::inputs::{LeftOut, audio_files_below};
 use super::listing::{Listed, Manifest};
-use super::picture;
 use super::processing::Processing;
 use super::progress::{FileProgress, FolderProgress};
 use super::record::{Record, State};
@@ -12,14 +11,15 @@ use super::shard::Shard;
 use super::stats::{Entry, Outcome, Run};
 use super::terminal::{
     Failure, columns, interrupted, is_interactive, is_standard, printable, say, usage, write_error,
-    write_whole,
 };
 use super::{Common, exit_code, one_line};
 use alphamf::Cancelled;
 use alphamf_eval::plot::FrequencyScale;
+use alphamf_files::output::{OutputFile, follow_links, is_partial};
 use anyhow::{Context, anyhow};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,8 +34,7 @@ pub struct Task {
     /// Path of the output, relative to the results folder.
     name: PathBuf,
     residual: Option<PathBuf>,
-    plot: Option<PathBuf>,
-    plot_scale: FrequencyScale,
+    plot: Option<(PathBuf, FrequencyScale)>,
     levels: Option<PathBuf>,
     speech: Option<(PathBuf, SpeechFormat)>,
     stats: Option<PathBuf>,
@@ -68,73 +67,11 @@ pub fn plan(
     processing: &Processing,
     claims: &mut Claims,
 ) -> anyhow::Result<Plan> {
-    let mut found: Vec<(PathBuf, PathBuf)> = Vec::new();
-    let mut left_out = Vec::new();
-    let speech = folders.speech.map(|(folder, _)| folder);
-    let others = [folders.residuals, folders.plots, folders.levels, speech, folders.stats];
-    for folder in others.into_iter().flatten().chain([folders.results]) {
-        if folder.exists() && !folder.is_dir() {
-            return Err(anyhow!("it is not a folder").context(Failure::Output(folder.to_owned())));
-        }
-    }
-    for input in inputs {
-        if is_standard(input) {
-            return Err(usage("standard input has no name to keep: name an output instead of -o DIR"));
-        }
-        if input.is_dir() {
-            if fs::canonicalize(input).ok() == fs::canonicalize(folders.results).ok() {
-                return Err(usage(format!("{}: the results would replace the recordings", input.display())));
-            }
-            let (files, others) = audio_files_below(input, Some(folders.results))?;
-            left_out.extend(others);
-            for file in files {
-                let name = file.strip_prefix(input).unwrap_or(&file).to_owned();
-                found.push((file, name));
-            }
-        } else {
-            found.push((input.clone(), PathBuf::from(input.file_name().unwrap_or(input.as_os_str()))));
-        }
-    }
-    for Listed { input, name: file } in listed {
-        // Those below the present folder stay in theirs.
-        let is_below = file.components().all(|part| matches!(part, Component::Normal(_)));
-        let name = if is_below { file.as_os_str() } else { file.file_name().unwrap_or(file.as_os_str()) };
-        found.push((input.clone(), PathBuf::from(name)));
-    }
+    folders.check(inputs)?;
+    let (mut found, left_out) = find(inputs, listed, folders)?;
     let mut named_before = HashSet::new();
-    found.retain(|(input, _)| named_before.insert(input.clone()));
-    let names = names(found.iter().map(|(_, name)| name.as_path()), processing);
-    let mut stems: HashMap<PathBuf, usize> = HashMap::new();
-    names.iter().for_each(|name| *stems.entry(name.with_extension("")).or_default() += 1);
-    let tasks: Vec<Task> = found
-        .into_iter()
-        .zip(names)
-        .map(|((input, _), name)| {
-            // Beside `talk.flac`, what belongs to `talk.wav` has the whole name.
-            let is_alone = stems.get(&name.with_extension("")).is_none_or(|&count| count == 1);
-            let below = |folder: Option<&Path>, ending: &str| {
-                let mut named = folder?.join(&name);
-                if is_alone {
-                    return Some(with_ending(&named, ending));
-                }
-                named.as_mut_os_string().push(format!(".{ending}"));
-                Some(named)
-            };
-            Task {
-                output: folders.results.join(&name),
-                residual: folders.residuals.map(|folder| folder.join(&name)),
-                plot: below(folders.plots, "svg"),
-                plot_scale: folders.plot_scale,
-                levels: below(folders.levels, "csv"),
-                speech: folders
-                    .speech
-                    .and_then(|(folder, format)| Some((below(Some(folder), format.ending())?, format))),
-                stats: below(folders.stats, "json"),
-                input,
-                name,
-            }
-        })
-        .collect();
+    found.retain(|Listed { input, .. }| named_before.insert(input.clone()));
+    let tasks = tasks(found, folders, processing);
     tasks.iter().for_each(|task| claims.read(&task.input));
     for task in &tasks {
         processing.check_name(&task.output)?;
@@ -145,6 +82,114 @@ pub fn plan(
     Ok(Plan { tasks, left_out })
 }
 
+/// A path without the `.` in front that names the present folder. `-` stays standard input, and `./-` a file.
+pub fn plain(path: &Path) -> PathBuf {
+    let plain: PathBuf = path.components().filter(|part| !matches!(part, Component::CurDir)).collect();
+    if plain.as_os_str().is_empty() || is_standard(&plain) { path.to_owned() } else { plain }
+}
+
+/// Recordings with their names below the output folders, and what is left out. One of several folders that cannot be used
+/// is left out as a failure.
+fn find(
+    inputs: &[PathBuf],
+    listed: &[Listed],
+    folders: Folders,
+) -> anyhow::Result<(Vec<Listed>, Vec<LeftOut>)> {
+    let mut found = Vec::new();
+    let mut left_out = Vec::new();
+    let outputs: Vec<&Path> = folders.all().collect();
+    for input in inputs {
+        let input = &plain(input);
+        if !input.is_dir() {
+            let name = PathBuf::from(input.file_name().unwrap_or(input.as_os_str()));
+            found.push(Listed { input: input.clone(), name });
+            continue;
+        }
+        let (files, others) = match audio_files_below(input, &outputs) {
+            Ok(contents) => contents,
+            Err(error) if inputs.len() + listed.len() == 1 => return Err(error),
+            Err(error) => (Vec::new(), vec![LeftOut::failed(input, &error)]),
+        };
+        left_out.extend(others);
+        for file in files {
+            let file = plain(&file);
+            let name = file.strip_prefix(input).unwrap_or(&file).to_owned();
+            found.push(Listed { input: file, name });
+        }
+    }
+    for Listed { input, name: file } in listed {
+        // Those below the present folder stay in theirs.
+        let is_below = file.components().all(|part| matches!(part, Component::Normal(_)));
+        let name = if is_below { file.as_os_str() } else { file.file_name().unwrap_or(file.as_os_str()) };
+        found.push(Listed { input: input.clone(), name: PathBuf::from(name) });
+    }
+    Ok((found, left_out))
+}
+
+/// The tasks of recordings with their names below the output folders.
+fn tasks(found: Vec<Listed>, folders: Folders, processing: &Processing) -> Vec<Task> {
+    let names = names(found.iter().map(|listed| listed.name.as_path()), processing);
+    let mut stems: HashMap<PathBuf, usize> = HashMap::new();
+    names.iter().for_each(|name| *stems.entry(name.with_extension("")).or_default() += 1);
+    let task = |(Listed { input, .. }, name): (Listed, PathBuf)| {
+        // Beside `talk.flac`, what belongs to `talk.wav` has the whole name.
+        let is_alone = stems.get(&name.with_extension("")).is_none_or(|&count| count == 1);
+        let below = |folder: &Path, ending: &str| {
+            let mut named = folder.join(&name);
+            if is_alone {
+                return with_ending(&named, ending);
+            }
+            named.as_mut_os_string().push(format!(".{ending}"));
+            named
+        };
+        Task {
+            output: folders.results.join(&name),
+            residual: folders.residuals.map(|folder| folder.join(&name)),
+            plot: folders.plots.map(|folder| (below(folder, "svg"), folders.plot_scale)),
+            levels: folders.levels.map(|folder| below(folder, "csv")),
+            speech: folders.speech.map(|(folder, format)| (below(folder, format.ending()), format)),
+            stats: folders.stats.map(|folder| below(folder, "json")),
+            input,
+            name,
+        }
+    };
+    found.into_iter().zip(names).map(task).collect()
+}
+
+impl<'a> Folders<'a> {
+    /// All of them, that of the results first.
+    fn all(self) -> impl Iterator<Item = &'a Path> {
+        let speech = self.speech.map(|(folder, _)| folder);
+        let others = [self.residuals, self.plots, self.levels, speech, self.stats];
+        std::iter::once(self.results).chain(others.into_iter().flatten())
+    }
+
+    /// Refuses files, and inputs that results or statistics would mix with.
+    fn check(self, inputs: &[PathBuf]) -> anyhow::Result<()> {
+        for folder in self.all() {
+            if folder.exists() && !folder.is_dir() {
+                return Err(anyhow!("it is not a folder").context(Failure::Output(folder.to_owned())));
+            }
+        }
+        let apart = [
+            (Some(self.results), "the results would replace the recordings"),
+            (self.stats, "the statistics would lie among the recordings"),
+        ];
+        for input in inputs {
+            if is_standard(input) {
+                return Err(usage("standard input has no name to keep: name an output instead of -o DIR"));
+            }
+            for (folder, reason) in apart {
+                let same = |folder: &Path| fs::canonicalize(input).ok() == fs::canonicalize(folder).ok();
+                if input.is_dir() && folder.is_some_and(same) {
+                    return Err(usage(format!("{}: {reason}: choose another folder", input.display())));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Task {
     /// Path of the output, relative to the results folder.
     pub fn name(&self) -> &Path {
@@ -152,9 +197,19 @@ impl Task {
     }
 
     fn outputs(&self) -> impl Iterator<Item = &Path> {
+        let plot = self.plot.as_ref().map(|(path, _)| path);
         let speech = self.speech.as_ref().map(|(path, _)| path);
-        let others = [&self.residual, &self.plot, &self.levels, &self.stats].into_iter().flatten();
-        [self.output.as_path()].into_iter().chain(others.chain(speech).map(PathBuf::as_path))
+        let others = [self.residual.as_ref(), plot, self.levels.as_ref(), speech, self.stats.as_ref()];
+        std::iter::once(&self.output).chain(others.into_iter().flatten()).map(PathBuf::as_path)
+    }
+
+    /// Removes what an earlier run reported, so that a run that is killed leaves no reports of another result.
+    fn remove_reports(&self) -> anyhow::Result<()> {
+        for report in self.outputs().skip(1).filter(|report| report.is_file()) {
+            let target = follow_links(report).and_then(fs::remove_file);
+            target.with_context(|| Failure::Output(report.to_owned()))?;
+        }
+        Ok(())
     }
 
     /// Whether the outputs are up to date. Fails if an existing output is not a recorded result of this program.
@@ -170,13 +225,16 @@ impl Task {
         match state {
             State::Current if !missing => return Ok(true),
             State::Current | State::Outdated => return Ok(false),
+            State::Changed => return Err(exists(Failure::Changed(self.output.clone()), "")),
             State::Foreign => {}
         }
-        let advice = " (it is not a recorded result)";
-        self.outputs().try_for_each(|output| check_absent(output, false, advice))?;
+        self.outputs().try_for_each(|output| check_absent(output, false, NOT_RECORDED))?;
         Ok(false)
     }
 }
+
+/// Advice on a file that this program did not write.
+const NOT_RECORDED: &str = " (it is not a recorded result)";
 
 /// Distinct output names: `talk.mp3` becomes `talk.wav`, or `talk.mp3.wav` beside `talk.wav`; recordings with the same name in
 /// two folders are numbered.
@@ -186,6 +244,8 @@ fn names<'a>(names: impl Iterator<Item = &'a Path> + Clone, processing: &Process
     let mut count: HashMap<PathBuf, usize> = HashMap::new();
     names.clone().for_each(|name| *count.entry(renamed(name)).or_default() += 1);
     let mut taken = HashSet::new();
+    // The next number of a name that is taken.
+    let mut next: HashMap<PathBuf, usize> = HashMap::new();
     let result = names.map(|name| {
         let mut result = renamed(name);
         if count.get(&result).is_some_and(|&count| count > 1) && result != name {
@@ -193,13 +253,12 @@ fn names<'a>(names: impl Iterator<Item = &'a Path> + Clone, processing: &Process
             result.as_mut_os_string().push(format!(".{}", ending(name)));
         }
         let mut unique = result.clone();
-        for number in 2.. {
-            if taken.insert(unique.clone()) {
-                break;
-            }
+        while !taken.insert(unique.clone()) {
+            let number = next.entry(result.clone()).or_insert(2);
             let mut stem = result.file_stem().unwrap_or_default().to_owned();
             stem.push(format!("-{number}.{}", ending(name)));
             unique = result.with_file_name(stem);
+            *number += 1;
         }
         unique
     });
@@ -241,11 +300,7 @@ pub fn run(
         }
     };
     // Threads beside those of the pool, which all files use: one starts a file when it has finished another.
-    thread::scope(|scope| {
-        for _ in 0..rayon::current_num_threads().min(tasks.len()) {
-            scope.spawn(work);
-        }
-    });
+    on_threads(rayon::current_num_threads().min(tasks.len()), work);
     drop(progress);
     // Folders come after those that hold them. One that holds a result is not empty and stays.
     missing.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
@@ -271,10 +326,31 @@ pub fn run(
     Ok((entries, code))
 }
 
-/// Folders of results that do not exist yet: those that a run leaves empty, as its files failed, are removed again.
+/// Works on so many threads, or on as many as the system allows.
+fn on_threads(count: usize, work: impl Fn() + Sync) {
+    thread::scope(|scope| {
+        let start = |_: &usize| thread::Builder::new().spawn_scoped(scope, &work).is_ok();
+        if (0..count).take_while(start).count() == 0 {
+            work();
+        }
+    });
+}
+
+/// Folders of results that do not exist yet, or that a killed run has made: those that a run leaves empty, as its files
+/// failed, are removed again.
 fn missing_folders(tasks: &[Task]) -> BTreeSet<PathBuf> {
     let folders = tasks.iter().flat_map(Task::outputs).flat_map(|output| output.ancestors().skip(1));
-    folders.filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()).map(Path::to_owned).collect()
+    let folders: BTreeSet<&Path> = folders.filter(|folder| !folder.as_os_str().is_empty()).collect();
+    let is_missing = |folder: &&Path| !folder.exists() || holds_partial_files_alone(folder);
+    folders.into_iter().filter(is_missing).map(Path::to_owned).collect()
+}
+
+/// Whether a folder holds files, and all of them are partial.
+fn holds_partial_files_alone(folder: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else { return false };
+    let mut is_partial =
+        entries.map(|entry| entry.is_ok_and(|entry| is_partial(&entry.file_name()))).peekable();
+    is_partial.peek().is_some() && is_partial.all(|is_partial| is_partial)
 }
 
 /// Where the manifest of the results goes, below their folder; `None` for a list of names. Refuses to replace a file that
@@ -292,8 +368,10 @@ pub fn result_manifest(
     let (name, output) = (PathBuf::from(&whole), results.join(&whole));
     if !force && output.exists() {
         let record = Record::open(results)?;
-        if record.state(&name, &output, manifest.path(), run.settings_checksum()) == State::Foreign {
-            check_absent(&output, false, " (it is not a recorded result)")?;
+        match record.state(&name, &output, manifest.path(), run.settings_checksum()) {
+            State::Current | State::Outdated => {}
+            State::Changed => return Err(exists(Failure::Changed(output), "")),
+            State::Foreign => check_absent(&output, false, NOT_RECORDED)?,
         }
     }
     Ok(Some(name))
@@ -313,15 +391,26 @@ pub fn write_manifest(
     }
     let output = results.join(name);
     fs::create_dir_all(results).with_context(|| Failure::Output(results.to_owned()))?;
-    write_whole(&output, &manifest.of_results(&outputs)?)?;
-    Record::open(results)?.add(name, &output, manifest.path(), run.settings_checksum())
+    let content = manifest.of_results(&outputs)?;
+    let failed = || Failure::Output(output.clone());
+    let mut file = OutputFile::create(&output).with_context(failed)?;
+    file.write_all(&content).with_context(failed)?;
+    let record = Record::open(results)?;
+    record.add(name, file.temporary_path(), manifest.path(), run.settings_checksum())?;
+    file.persist().with_context(failed)
 }
 
 /// Denoises one file. Returns the outcome and its exit code.
 fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut FileProgress) -> (Entry, u8) {
-    let Task { input, output, name, residual, plot, plot_scale, levels, speech, stats } = task;
+    let Task { input, output, name, residual, plot, levels, speech, stats } = task;
     let entry =
         |outcome, error| Entry { input: input.clone(), output: output.clone(), outcome, error, found: None };
+    let settings = run.settings_checksum();
+    // A result that is recorded may be replaced, whatever happens to the run before it is reported.
+    let complete = |content: &Path| {
+        task.remove_reports()?;
+        record.add(name, content, input, settings)
+    };
     let recording = Recording {
         denoiser: run.denoiser(),
         session: run.session(),
@@ -329,11 +418,11 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
         input,
         output,
         residual: residual.as_deref(),
-        draw: plot.is_some().then_some(*plot_scale),
-        levels: levels.is_some(),
-        speech: speech.is_some(),
+        plot: plot.as_ref().map(|(path, scale)| (path.as_path(), *scale)),
+        levels: levels.as_deref(),
+        speech: speech.as_ref().map(|(path, format)| (path.as_path(), *format)),
+        complete: Some(&complete),
     };
-    let settings = run.settings_checksum();
     let mut denoise = || -> anyhow::Result<Option<Entry>> {
         if task.is_done(record, settings, force)? {
             return Ok(None);
@@ -342,20 +431,10 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
             fs::create_dir_all(folder).with_context(|| Failure::Output(folder.to_owned()))?;
         }
         let found = recording.denoise(&mut |seconds, duration| progress.update(seconds, duration))?;
-        if let (Some(path), Some(figure)) = (plot, &found.figure) {
-            picture::write(figure, path)?;
-        }
-        if let (Some(path), Some(table)) = (levels, &found.levels) {
-            write_whole(path, table.as_bytes())?;
-        }
-        if let Some((path, format)) = speech {
-            found.write_speech(path, *format, input)?;
-        }
         let entry = Entry::denoised(input, output, found);
         if let Some(stats) = stats {
             run.write(stats, slice::from_ref(&entry), &[])?;
         }
-        record.add(name, output, input, settings)?;
         Ok(Some(entry))
     };
     match denoise() {

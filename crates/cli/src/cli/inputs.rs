@@ -1,12 +1,13 @@
-//! Audio files of folders and lists.
+//! Audio files of folders, and what is left out.
 
-use super::INPUT;
 use super::record;
-use super::terminal::{Failure, say};
+use super::terminal::{Failure, files, say};
+use super::{INPUT, one_line};
 use alphamf_files::FolderContents;
 use anyhow::{Context, anyhow};
 use serde::{Serialize, Serializer};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A file or folder that is left out.
@@ -20,26 +21,66 @@ pub struct LeftOut {
     failed: bool,
 }
 
-/// Audio files in and below a folder, except those below `except`, sorted by name; and what is left out. At least one;
-/// only the folder itself must be readable.
-pub fn audio_files_below(
-    folder: &Path,
-    except: Option<&Path>,
-) -> anyhow::Result<(Vec<PathBuf>, Vec<LeftOut>)> {
-    let FolderContents { audio, others, special, unreadable, .. } =
-        FolderContents::scan(folder, except).with_context(|| Failure::Input(folder.to_owned()))?;
-    if audio.is_empty() {
-        return Err(anyhow!("no audio file in or below it").context(Failure::Input(folder.to_owned())));
+impl LeftOut {
+    /// An input that failed.
+    pub fn failed(path: &Path, error: &anyhow::Error) -> Self {
+        let reason = one_line(error);
+        let named = format!("{}: ", path.display());
+        Self {
+            path: path.to_owned(),
+            reason: reason.strip_prefix(&named).unwrap_or(&reason).to_owned(),
+            failed: true,
+        }
     }
+}
+
+/// Audio files in and below a folder, except those below the folders in `except`, sorted by name; and what is left out.
+/// At least one; only the folder itself must be readable.
+pub fn audio_files_below(folder: &Path, except: &[&Path]) -> anyhow::Result<(Vec<PathBuf>, Vec<LeftOut>)> {
+    let FolderContents { mut audio, mut others, mut special, mut unreadable, .. } =
+        FolderContents::scan(folder, except.first().copied())
+            .with_context(|| Failure::Input(folder.to_owned()))?;
+    let except = below(folder, except);
+    let mut hidden = BTreeSet::new();
+    let mut is_kept = |path: &PathBuf| {
+        let name = path.strip_prefix(folder).unwrap_or(path);
+        if except.iter().any(|except| name.starts_with(except)) {
+            return false;
+        }
+        let first = hidden_part(name);
+        hidden.extend(first.map(|first| folder.join(first)));
+        first.is_none()
+    };
+    others.retain(|path| !path.ends_with(record::NAME) && is_kept(path));
+    [&mut audio, &mut special].into_iter().for_each(|paths| paths.retain(&mut is_kept));
+    unreadable.retain(|(path, _)| path == folder || is_kept(path));
+    if audio.is_empty() {
+        return Err(anyhow!("no audio file in or below it").context(Failure::Unusable(folder.to_owned())));
+    }
+    let hidden = hidden.into_iter().map(|path| LeftOut { path, reason: "hidden".to_owned(), failed: false });
     let left = |reason: &'static str| move |path| LeftOut { path, reason: reason.to_owned(), failed: false };
-    let others = others.into_iter().filter(|path| !path.ends_with(record::NAME));
-    let others = others.map(left("unsupported file extension"));
+    let others = others.into_iter().map(left("unsupported file extension"));
     let special = special.into_iter().map(left("not a regular file"));
     let unreadable =
         unreadable.into_iter().map(|(path, error)| LeftOut { path, reason: error.to_string(), failed: true });
-    let mut left_out: Vec<LeftOut> = others.chain(special).chain(unreadable).collect();
+    let mut left_out: Vec<LeftOut> = others.chain(special).chain(hidden).chain(unreadable).collect();
     left_out.sort_by(|a, b| a.path.cmp(&b.path));
     Ok((audio, left_out))
+}
+
+/// Those of some folders that lie below another, by their paths there.
+fn below(folder: &Path, others: &[&Path]) -> Vec<PathBuf> {
+    let Ok(folder) = fs::canonicalize(folder) else { return Vec::new() };
+    let others = others.iter().filter_map(|other| fs::canonicalize(other).ok());
+    let below = others.filter_map(|other| other.strip_prefix(&folder).map(Path::to_owned).ok());
+    below.filter(|path| !path.as_os_str().is_empty()).collect()
+}
+
+/// The part of a path up to the first name that begins with a dot, as those have that a system keeps for itself.
+fn hidden_part(path: &Path) -> Option<&Path> {
+    let is_hidden =
+        |path: &&Path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    path.ancestors().filter(is_hidden).last()
 }
 
 /// Reports what was left out, the first few of each reason by name; only failures if `quiet`.
@@ -58,7 +99,7 @@ pub fn say_left_out(left_out: &[LeftOut], quiet: bool) {
     }
     for (reason, paths) in reasons {
         let more = if paths.len() > NAMED { ", ..." } else { "" };
-        let files = if paths.len() == 1 { "1 file" } else { &format!("{} files", paths.len()) };
+        let files = files(paths.len());
         let named: Vec<&str> = paths.iter().take(NAMED).map(String::as_str).collect();
         say(&format!("{files} left out ({reason}): {}{more}", named.join(", ")));
     }

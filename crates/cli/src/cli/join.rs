@@ -6,14 +6,16 @@ use super::Common;
 use super::claims::{Claims, check_absent};
 use super::processing::is_written;
 use super::progress::Progress;
+use super::recording::Source;
 use super::resampler::Resampler;
-use super::terminal::{Failure, check_output, is_device, is_standard, say, usage};
+use super::terminal::{Failure, check_output, is_device, is_standard, name, printable, say, usage};
 use alphamf::Cancelled;
 use alphamf::signal::SampleFormat;
-use alphamf_files::{Container, OutputSpec, Reader, Writer};
+use alphamf_files::{Container, OutputSpec, Writer};
 use anyhow::{anyhow, ensure};
-use clock::{Clock, ClockMeter, MOST_SHIFT_SECONDS};
+use clock::{Clock, ClockMeter, MAX_SHIFT_SECONDS};
 use std::collections::VecDeque;
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,7 +23,7 @@ use std::process::ExitCode;
 /// Samples per channel that are read at once.
 const BLOCK: usize = 1 << 16;
 /// Most channels of the file, those that `--channels array` takes.
-const MOST_CHANNELS: usize = 16;
+const MAX_CHANNELS: usize = 16;
 
 /// Arguments of `denoise join`.
 #[derive(Debug, clap::Args)]
@@ -53,28 +55,32 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let mut claims = Claims::default();
     takes.iter().for_each(|path| claims.read(path));
     claims.write(output)?;
-    if takes.iter().any(|path| is_standard(path)) {
-        return Err(usage("takes are read twice: expected files"));
+    // One that is missing is reported on opening it.
+    if let Some(take) = takes.iter().find(|path| is_standard(path) || path.exists() && !path.is_file()) {
+        let name = name(take, "standard input").display();
+        return Err(usage(format!("{name}: expected a regular file: takes are read twice")));
     }
-    if !is_written(output) && !is_device(output) {
+    if !is_written(output) || is_device(output) {
         return Err(usage(format!("{}: expected the name of a WAV or FLAC file", output.display())));
     }
     check_output(output)?;
     check_absent(output, *force, "")?;
-    let readers = takes.iter().map(Reader::open).collect::<Result<Vec<_>, _>>()?;
-    let channels: usize = readers.iter().map(Reader::channels).sum();
-    if channels > MOST_CHANNELS {
-        return Err(usage(format!("the takes have {channels} channels; expected at most {MOST_CHANNELS}")));
+    let sources = takes.iter().map(|path| open(path)).collect::<Result<Vec<_>, _>>()?;
+    let channels: usize = sources.iter().map(|source| source.reader().channels()).sum();
+    if channels > MAX_CHANNELS {
+        return Err(usage(format!("the takes have {channels} channels; expected at most {MAX_CHANNELS}")));
     }
-    let rate = readers[0].sample_rate();
+    let rate = sources[0].reader().sample_rate();
+    // Refuses what the format cannot hold before the takes are read.
+    Writer::to_stream(output, spec(rate, channels, output, None), io::sink())?;
     let progress = Progress::new("joining", common.quiet);
-    let length = readers[0].length().map_or(f64::INFINITY, |samples| samples as f64);
+    let length = sources[0].reader().length().map_or(f64::INFINITY, |samples| samples as f64);
     let proceed = |fraction: f64| match progress.update(fraction.min(1.0)) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Cancelled),
     };
     // Half of the work is to find the clocks.
-    let plan = Plan::new(takes, readers, &|done| proceed(0.5 * done as f64 / length))?;
+    let plan = Plan::new(takes, sources, &|done| proceed(0.5 * done as f64 / length))?;
     plan.write(takes, channels, output, &|done| proceed(0.5 + 0.5 * done as f64 / length))?;
     drop(progress);
     if !common.quiet {
@@ -89,6 +95,26 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Opens a take, by way of ffmpeg where that is needed.
+fn open(take: &Path) -> anyhow::Result<Source> {
+    Source::open(take, None, false, false)
+}
+
+/// The format of the file; the time of the first take counts.
+fn spec(sample_rate: u32, channels: usize, output: &Path, length: Option<u64>) -> OutputSpec {
+    let container = Container::from_path(output);
+    let format = if container == Container::Flac { SampleFormat::Int24 } else { SampleFormat::Float32 };
+    OutputSpec { sample_rate, channels, format, container, length, channel_mask: Some(0), dither: None }
+}
+
+/// Reports missing and damaged parts of a take, of which `samples` per channel were read.
+fn warn_of_losses(take: &Path, source: &Source, samples: u64) {
+    let losses = source.losses(samples);
+    if losses.any() {
+        tracing::warn!("{}", printable(&format!("{}: {losses}", take.display())));
+    }
 }
 
 /// What is corrected in a take.
@@ -112,15 +138,15 @@ impl Plan {
     /// Reads all takes. `proceed` receives the samples of the first that are done.
     fn new(
         takes: &[PathBuf],
-        mut readers: Vec<Reader>,
+        mut sources: Vec<Source>,
         proceed: &dyn Fn(u64) -> Result<(), Cancelled>,
     ) -> anyhow::Result<Self> {
-        let rate = readers[0].sample_rate();
+        let rate = sources[0].reader().sample_rate();
         let mut meters: Vec<ClockMeter> = takes[1..].iter().map(|_| ClockMeter::new(rate)).collect();
         let mut lengths = vec![0; takes.len()];
-        let mut first = readers.remove(0);
+        let mut first = sources.remove(0);
         let mut others: Vec<Aligned> =
-            readers.into_iter().map(|reader| Aligned::new(reader, 1, Clock::default(), 0, rate)).collect();
+            sources.into_iter().map(|source| Aligned::new(source, 1, Clock::default(), 0, rate)).collect();
         loop {
             let mut blocks = vec![mono(&first.read_block(BLOCK)?)];
             for take in &mut others {
@@ -133,10 +159,15 @@ impl Plan {
             meters.iter_mut().zip(&blocks[1..]).for_each(|(meter, take)| meter.push(&blocks[0], take));
             proceed(lengths[0])?;
         }
+        warn_of_losses(&takes[0], &first, lengths[0]);
+        takes[1..]
+            .iter()
+            .zip(&others)
+            .for_each(|(path, take)| warn_of_losses(path, &take.source, take.length));
         let found = meters.into_iter().zip(&takes[1..]).map(|(meter, path)| {
             meter.finish().ok_or_else(|| {
                 let first = takes[0].display();
-                anyhow!("it has no sound in common with {first} within {MOST_SHIFT_SECONDS} s: expected takes of one scene")
+                anyhow!("it has no sound in common with {first} within {MAX_SHIFT_SECONDS} s: expected takes of one scene")
                     .context(Failure::Input(path.clone()))
             })
         });
@@ -164,27 +195,16 @@ impl Plan {
         output: &Path,
         proceed: &dyn Fn(u64) -> Result<(), Cancelled>,
     ) -> anyhow::Result<()> {
-        let mut first = Reader::open(&takes[0])?;
-        let rate = first.sample_rate();
+        let mut first = open(&takes[0])?;
+        let rate = first.reader().sample_rate();
         let others = takes[1..].iter().zip(&self.clocks);
         let others = others.map(|(path, &clock)| {
-            let reader = Reader::open(path)?;
-            let channels = reader.channels();
-            Ok(Aligned::new(reader, channels, clock, self.start, rate))
+            let source = open(path)?;
+            let channels = source.reader().channels();
+            Ok(Aligned::new(source, channels, clock, self.start, rate))
         });
-        let mut others = others.collect::<Result<Vec<Aligned>, alphamf_files::Error>>()?;
-        let container = Container::from_path(output);
-        let format = if container == Container::Flac { SampleFormat::Int24 } else { SampleFormat::Float32 };
-        let spec = OutputSpec {
-            sample_rate: rate,
-            channels,
-            format,
-            container,
-            length: Some(self.end - self.start),
-            channel_mask: Some(0),
-            dither: None,
-        };
-        let mut writer = Writer::create(output, spec)?;
+        let mut others = others.collect::<anyhow::Result<Vec<Aligned>>>()?;
+        let mut writer = Writer::create(output, spec(rate, channels, output, Some(self.end - self.start)))?;
         let block = |left: u64| left.min(BLOCK as u64) as usize;
         let mut done = 0;
         // A file that has become shorter since ends early.
@@ -226,7 +246,7 @@ fn mono(block: &[Vec<f32>]) -> Vec<f32> {
 
 /// A take in the time of the reference.
 struct Aligned {
-    reader: Reader,
+    source: Source,
     /// Samples of the take per sample of the reference.
     step: f64,
     /// Position in the take of the next sample of the reference, samples.
@@ -240,8 +260,8 @@ struct Aligned {
 impl Aligned {
     /// From a position on in a reference of this sample rate, Hz. The clock is that of the take at the rate of the reference.
     /// `channels` are those of the take, or one: their sum.
-    fn new(reader: Reader, channels: usize, clock: Clock, start: u64, rate: u32) -> Self {
-        let ratio = f64::from(reader.sample_rate()) / f64::from(rate);
+    fn new(source: Source, channels: usize, clock: Clock, start: u64, rate: u32) -> Self {
+        let ratio = f64::from(source.reader().sample_rate()) / f64::from(rate);
         let position = ratio * clock.to_take(start as f64);
         let channel = |_| {
             let mut resampler = Resampler::new((1.0 / ratio).min(1.0));
@@ -249,15 +269,15 @@ impl Aligned {
             (resampler, VecDeque::new())
         };
         let channels = (0..channels).map(channel).collect();
-        Self { reader, step: ratio * (1.0 + clock.drift), position, length: 0, channels }
+        Self { source, step: ratio * (1.0 + clock.drift), position, length: 0, channels }
     }
 
     /// The next `count` samples of every channel, or fewer at the end.
     fn read(&mut self, mut count: usize) -> Result<Vec<Vec<f32>>, alphamf_files::Error> {
-        let Self { reader, step, position, length, channels } = self;
+        let Self { source, step, position, length, channels } = self;
         let wanted = channels[0].0.wants(*step, count);
         while channels[0].1.len() < wanted {
-            let mut block = reader.read_block(BLOCK)?;
+            let mut block = source.read_block(BLOCK)?;
             if block[0].is_empty() {
                 let left = (*length as f64 - *position) / *step;
                 count = count.min(left.ceil() as usize);

@@ -3,8 +3,9 @@
 #[cfg(test)]
 mod tests;
 
+use super::folder::plain;
 use super::manifest;
-use super::terminal::{Failure, read_bounded};
+use super::terminal::{Failure, is_standard, name, read_bounded, read_standard_input, usage};
 use anyhow::{Context, anyhow, bail, ensure};
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
@@ -52,11 +53,21 @@ enum Kind {
 impl Manifest {
     /// Reads a list. The format is determined by its contents: one that begins with a brace is JSON.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
-        Self::parse(path).with_context(|| Failure::Input(path.to_owned()))
+        let manifest = Self::parse(path);
+        let manifest = manifest.with_context(|| Failure::Input(name(path, "standard input").to_owned()))?;
+        if is_standard(path) && manifest.kind != Kind::Names {
+            return Err(usage(
+                "--manifest -: expected a list of names; a manifest of NeMo or lhotse needs a file",
+            ));
+        }
+        Ok(manifest)
     }
 
     fn parse(path: &Path) -> anyhow::Result<Self> {
-        let mut bytes = read_bounded(path, MAX_BYTES)?;
+        let mut bytes = match is_standard(path) {
+            true => read_standard_input(MAX_BYTES)?,
+            false => read_bounded(path, MAX_BYTES)?,
+        };
         let compressed = bytes.starts_with(&GZIP);
         if compressed {
             bytes = decompressed(&bytes, MAX_BYTES)?;
@@ -121,7 +132,7 @@ impl Manifest {
     /// Determines the kind, and gathers the recordings.
     fn listed(&mut self) -> anyhow::Result<Vec<Listed>> {
         if !self.text.trim_start().starts_with('{') {
-            let named = |path: PathBuf| Listed { input: path.clone(), name: path };
+            let named = |path: PathBuf| Listed { input: plain(&path), name: plain(&path) };
             return Ok(manifest::paths(&self.text).into_iter().map(named).collect());
         }
         let mut kind = None;
@@ -133,7 +144,7 @@ impl Manifest {
                 let (found, files) = files(&mut entry)?;
                 ensure!(*kind.get_or_insert(found) == found, "NeMo and lhotse entries in one manifest");
                 for file in files {
-                    listed.push(Listed { input: self.resolve(file), name: PathBuf::from(file.as_str()) });
+                    listed.push(Listed { input: self.resolve(file), name: plain(Path::new(file)) });
                 }
                 Ok(())
             };
@@ -146,7 +157,8 @@ impl Manifest {
     /// Where a file is that JSON names: as it stands or, if there is none, beside the manifest, as NeMo has it.
     fn resolve(&self, file: &str) -> PathBuf {
         let beside = self.path.parent().map(|folder| folder.join(file));
-        beside.filter(|beside| !Path::new(file).exists() && beside.is_file()).unwrap_or_else(|| file.into())
+        let beside = beside.filter(|beside| !Path::new(file).exists() && beside.is_file());
+        plain(&beside.unwrap_or_else(|| file.into()))
     }
 }
 

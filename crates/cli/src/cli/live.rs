@@ -1,9 +1,10 @@
 //! `--live`: causal denoising of recordings and pipes.
 
 use super::model::Mode;
+use super::terminal::{interrupted, usage};
 use alphamf::denoiser::{LATENCY_RANGE_SECONDS, LiveControls, LiveDenoiser, LiveSettings};
 use alphamf::signal::Signal;
-use alphamf::{DenoiseError, Denoiser};
+use alphamf::{Cancelled, DenoiseError, Denoiser};
 
 /// Options of `--live`.
 #[derive(Debug, Clone, clap::Args)]
@@ -18,9 +19,9 @@ pub struct Live {
 
     /// Set the latency of --live, in ms.
     ///
-    /// Range: 4 to 64.
-    #[arg(long, value_name = "MS", default_value_t = 16.0, requires = "live", value_parser = parse_latency)]
-    latency: f64,
+    /// Range: 4 to 64. Default: 16.
+    #[arg(long, value_name = "MS", value_parser = parse_latency)]
+    latency: Option<f64>,
 }
 
 pub fn parse_latency(text: &str) -> Result<f64, String> {
@@ -31,7 +32,16 @@ pub fn parse_latency(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Latency of `--live` unless another is set, ms.
+const LATENCY: f64 = 16.0;
+
 impl Live {
+    /// Refuses a latency without `--live`.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let has_effect = self.live || self.latency.is_none();
+        if has_effect { Ok(()) } else { Err(usage("--latency has no effect without --live: omit it")) }
+    }
+
     /// Whether `--live` was given.
     pub fn mode(&self) -> Mode {
         if self.live { Mode::Live } else { Mode::Offline }
@@ -39,7 +49,7 @@ impl Live {
 
     /// Latency in seconds, with `--live`.
     pub fn latency_seconds(&self) -> Option<f64> {
-        self.live.then_some(self.latency / 1000.0)
+        self.live.then(|| self.latency.unwrap_or(LATENCY) / 1000.0)
     }
 
     /// Live settings, with `--live`; `mix` is the fraction of denoised signal.
@@ -129,10 +139,19 @@ impl Sections {
     }
 }
 
-/// Denoises a whole recording.
+/// Denoises a whole recording, until Ctrl-C.
 pub fn denoise(denoiser: &Denoiser, noisy: &Signal, settings: &LiveSettings) -> Result<Signal, DenoiseError> {
     let mut live = Aligned::new(denoiser, noisy.sample_rate(), noisy.channels().len(), settings.clone())?;
-    let mut channels = live.push(noisy.channels());
+    let mut channels: Vec<Vec<f32>> = vec![Vec::new(); noisy.channels().len()];
+    let block = noisy.sample_rate() as usize;
+    for start in (0..noisy.len()).step_by(block) {
+        if interrupted().is_break() {
+            return Err(Cancelled.into());
+        }
+        let end = noisy.len().min(start + block);
+        let block: Vec<_> = noisy.channels().iter().map(|samples| samples[start..end].to_vec()).collect();
+        channels.iter_mut().zip(live.push(&block)).for_each(|(samples, next)| samples.extend(next));
+    }
     for (samples, rest) in channels.iter_mut().zip(live.finish()) {
         samples.extend(rest);
     }

@@ -6,10 +6,9 @@ mod eval;
 mod ffmpeg;
 mod folder;
 #[cfg(test)]
-mod help;
+mod help_tests;
 mod inputs;
 mod join;
-mod learning;
 mod listing;
 mod live;
 mod live_audio;
@@ -36,7 +35,7 @@ use alphamf_eval::EvaluationError;
 use alphamf_files as audio;
 use anyhow::Context;
 use clap::builder::TypedValueParser;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
@@ -50,7 +49,7 @@ pub use terminal::say;
 /// Reads a noisy recording and writes the speech at the same sample rate, depth and length. Speech is modelled by
 /// spectra trained on clean speech, noise by spectra estimated from the recording; a Wiener gain keeps the speech.
 #[derive(Debug, Parser)]
-#[command(name = "denoise", version, max_term_width = 100)]
+#[command(name = "denoise", bin_name = "denoise", version, max_term_width = 100)]
 #[command(disable_help_flag = true, disable_version_flag = true)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(override_usage = "denoise [OPTIONS] <IN> <OUT>\n       \
@@ -102,11 +101,13 @@ enum Command {
     /// Merge the statistics or journals of sharded runs.
     Merge(shard::Arguments),
     /// Print shell completions.
+    #[command(args = without_effect())]
     Completions {
         /// Choose the shell.
         shell: clap_complete::Shell,
     },
     /// Print the manual page, in troff.
+    #[command(args = without_effect())]
     Man {
         /// Choose the command.
         ///
@@ -142,6 +143,13 @@ pub struct Common {
     /// Print help: common options with -h, all with --help.
     #[arg(short, long, global = true, action = clap::ArgAction::Help)]
     help: Option<bool>,
+}
+
+/// The options of every command but help, hidden, for commands on which they have no effect.
+fn without_effect() -> Vec<clap::Arg> {
+    let common = Common::augment_args(clap::Command::new("denoise"));
+    let others = common.get_arguments().filter(|option| option.get_id() != "help");
+    others.map(|option| option.clone().hide(true)).collect()
 }
 
 const FAILED: u8 = 1;
@@ -245,8 +253,10 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
     // A context is not a link of the chain.
     let failure = || {
         Some(match error.downcast_ref::<terminal::Failure>()? {
-            terminal::Failure::Input(_) => INPUT,
-            terminal::Failure::Output(_) => OUTPUT,
+            terminal::Failure::Input(_) | terminal::Failure::Unusable(_) => INPUT,
+            terminal::Failure::Output(_) | terminal::Failure::Exists(_) | terminal::Failure::Changed(_) => {
+                OUTPUT
+            }
             terminal::Failure::Dictionary(_) => DICTIONARY,
             terminal::Failure::Usage(_) => USAGE,
         })

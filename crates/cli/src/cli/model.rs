@@ -30,11 +30,6 @@ pub enum Mode {
 }
 
 impl Model {
-    /// Files that replace what is built in.
-    pub fn files(&self) -> impl Iterator<Item = &Path> {
-        self.dictionary_file().into_iter()
-    }
-
     /// The dictionary that replaces the built-in one.
     pub fn dictionary_file(&self) -> Option<&Path> {
         self.dictionary.as_deref()

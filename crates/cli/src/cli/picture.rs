@@ -88,13 +88,13 @@ fn find_figures(folder: &Path, below: &Path, figures: &mut Vec<PathBuf>) -> io::
     Ok(())
 }
 
-/// The escaped `<desc>` of a figure.
+/// The `<desc>` of a figure, escaped. Foreign pictures may hold markup there, which the page does not take over.
 fn description(path: &Path) -> String {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(4_096).read_to_end(&mut head));
     let head = String::from_utf8_lossy(&head);
     let found = read.ok().and_then(|_| head.split_once("<desc>")?.1.split_once("</desc>"));
-    found.map(|(text, _)| text.to_owned()).unwrap_or_default()
+    found.map(|(text, _)| text).filter(|text| !text.contains('<')).unwrap_or_default().to_owned()
 }
 
 fn index(folder: &Path, figures: &[PathBuf]) -> String {
@@ -142,4 +142,23 @@ fn link(path: &Path) -> String {
 
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_of_foreign_pictures_is_not_taken_over() {
+        let folder = tempfile::tempdir().unwrap();
+        for (found, expected) in [
+            ("1:02, 16 kHz &amp; mono", "1:02, 16 kHz &amp; mono"),
+            ("<script>alert(1)</script>", ""),
+            ("a<![CDATA[b]]>", ""),
+        ] {
+            let path = folder.path().join("a.svg");
+            fs::write(&path, format!("<svg><desc>{found}</desc></svg>")).unwrap();
+            assert_eq!(description(&path), expected);
+        }
+    }
 }

@@ -125,7 +125,7 @@ impl FromStr for Section {
 }
 
 /// Seconds from `seconds`, `minutes:seconds` or `hours:minutes:seconds`.
-fn parse_time(text: &str) -> Option<f64> {
+pub fn parse_time(text: &str) -> Option<f64> {
     let mut total = 0.0;
     let parts: Vec<&str> = text.split(':').collect();
     for (place, part) in parts.iter().enumerate() {

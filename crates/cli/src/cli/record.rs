@@ -6,21 +6,24 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::UNIX_EPOCH;
 
 /// Name of the record in a folder of results.
 pub const NAME: &str = ".alphamf-results.jsonl";
-/// Maximum size of a record that is read: about 100,000 files.
+/// Maximum size of the end of a record that is read: about 500,000 results, the newest.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// The results in a folder, one line of JSON each, in chronological order; the last line of a result is valid.
+/// The results in a folder, one line of JSON each, in chronological order.
+///
+/// A line is written before its result gets its name. The last one of a result is valid, unless that run was killed in
+/// between: then an earlier one is.
 #[derive(Debug)]
 pub struct Record {
     path: PathBuf,
-    made: HashMap<String, Made>,
+    made: HashMap<String, Vec<Made>>,
     /// Opened for the first result.
     file: Mutex<Option<File>>,
 }
@@ -52,7 +55,9 @@ pub enum State {
     Current,
     /// Made from another input or with other settings, or empty: may be replaced.
     Outdated,
-    /// Not made by this program, or changed since.
+    /// Changed since this program made it.
+    Changed,
+    /// Not made by this program.
     Foreign,
 }
 
@@ -86,13 +91,14 @@ impl Record {
         let mut text = Vec::new();
         match open_regular(File::options().read(true), &path) {
             Ok(file) => {
-                file.take(MAX_BYTES).read_to_end(&mut text).with_context(|| Failure::Input(path.clone()))?;
+                read_end(file, MAX_BYTES, &mut text).with_context(|| Failure::Input(path.clone()))?;
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error).with_context(|| Failure::Output(path)),
         }
         let lines = text.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
-        let made = lines.map(|made: Made| (made.output.clone(), made)).collect();
+        let mut made: HashMap<String, Vec<Made>> = HashMap::new();
+        lines.for_each(|line: Made| made.entry(line.output.clone()).or_default().push(line));
         Ok(Self { path, made, file: Mutex::new(None) })
     }
 
@@ -101,22 +107,22 @@ impl Record {
         if fs::metadata(output).is_ok_and(|found| found.len() == 0) {
             return State::Outdated;
         }
-        match self.made.get(&key(name)) {
-            Some(made) if made.result.holds(output) => {
-                let current = made.settings == settings && made.input.holds(input);
-                if current { State::Current } else { State::Outdated }
-            }
-            _ => State::Foreign,
-        }
+        let Some(lines) = self.made.get(&key(name)) else { return State::Foreign };
+        let Some(made) = lines.iter().rev().find(|made| made.result.holds(output)) else {
+            return State::Changed;
+        };
+        let current = made.settings == settings && made.input.holds(input);
+        if current { State::Current } else { State::Outdated }
     }
 
-    /// Adds a new result. Results from pipes are not recorded, as these can be read only once.
-    pub fn add(&self, name: &Path, output: &Path, input: &Path, settings: &str) -> anyhow::Result<()> {
+    /// Adds a new result, whose `content` has another name until it is complete. Results from pipes are not recorded, as
+    /// these can be read only once.
+    pub fn add(&self, name: &Path, content: &Path, input: &Path, settings: &str) -> anyhow::Result<()> {
         if !input.is_file() {
             return Ok(());
         }
         let add = || -> anyhow::Result<()> {
-            let (input, result) = (Stamp::of(input)?, Stamp::of(output)?);
+            let (input, result) = (Stamp::of(input)?, Stamp::of(content)?);
             let made = Made { output: key(name), settings: settings.to_owned(), input, result };
             let mut line = serde_json::to_vec(&made)?;
             line.push(b'\n');
@@ -132,6 +138,13 @@ impl Record {
         };
         add().with_context(|| Failure::Output(self.path.clone()))
     }
+}
+
+/// Reads the last bytes of a file.
+fn read_end(mut file: File, max_bytes: u64, text: &mut Vec<u8>) -> io::Result<()> {
+    let start = file.metadata()?.len().saturating_sub(max_bytes);
+    file.seek(SeekFrom::Start(start))?;
+    file.take(max_bytes).read_to_end(text).map(drop)
 }
 
 /// Opens a file without blocking, unless it is a link, pipe or device.
@@ -154,4 +167,39 @@ fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
 /// The name of a result in the record, distinct also for names that are not UTF-8.
 fn key(name: &Path) -> String {
     name.to_str().map_or_else(|| format!("{:?}", name.as_os_str()), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_lines_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(NAME);
+        fs::write(&path, "one\ntwo\nthree\n").unwrap();
+        let mut text = Vec::new();
+        read_end(File::open(&path).unwrap(), 9, &mut text).unwrap();
+        assert_eq!(text, b"wo\nthree\n");
+    }
+
+    /// A run that is killed between the line of a result and its name leaves the result before it.
+    #[test]
+    fn results_before_an_interrupted_one_are_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let [input, output, next] = ["in", "out", "next"].map(|name| folder.path().join(name));
+        fs::write(&input, "input").unwrap();
+        fs::write(&output, "result").unwrap();
+        fs::write(&next, "another result").unwrap();
+        let (name, record) = (Path::new("out"), || Record::open(folder.path()).unwrap());
+        assert_eq!(record().state(name, &output, &input, "1"), State::Foreign);
+        record().add(name, &output, &input, "1").unwrap();
+        assert_eq!(record().state(name, &output, &input, "1"), State::Current);
+        record().add(name, &next, &input, "2").unwrap();
+        assert_eq!(record().state(name, &output, &input, "2"), State::Outdated);
+        fs::rename(&next, &output).unwrap();
+        assert_eq!(record().state(name, &output, &input, "2"), State::Current);
+        fs::write(&output, "edited").unwrap();
+        assert_eq!(record().state(name, &output, &input, "2"), State::Changed);
+    }
 }

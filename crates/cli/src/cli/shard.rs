@@ -41,7 +41,7 @@ impl FromStr for Shard {
         let numbers = text.split_once('/').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
         match numbers {
             Some((number, count)) if (1..=count).contains(&number) => Ok(Self { number, count }),
-            _ => Err("expected K/N, such as 3/16".to_owned()),
+            _ => Err("expected K/N with 1 ≤ K ≤ N, such as 3/16".to_owned()),
         }
     }
 }
@@ -87,7 +87,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|path| {
             ensure!(path.is_file(), anyhow!("no such file").context(Failure::Input(path.clone())));
-            let text = fs::read_to_string(path).with_context(|| Failure::Input(path.clone()))?;
+            let bytes = fs::read(path).with_context(|| Failure::Input(path.clone()))?;
+            let neither = || anyhow!("not statistics or a journal").context(Failure::Unusable(path.clone()));
+            let text = String::from_utf8(bytes).map_err(|_| neither())?;
             Ok((path.as_path(), text))
         })
         .collect::<anyhow::Result<Vec<_>>>()?;

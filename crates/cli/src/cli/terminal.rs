@@ -20,9 +20,18 @@ pub enum Failure {
     /// An input is invalid.
     #[error("{}: cannot be read", .0.display())]
     Input(PathBuf),
+    /// An input can be read, but not used.
+    #[error("{}", .0.display())]
+    Unusable(PathBuf),
     /// An output cannot be written.
     #[error("{}: cannot be written", .0.display())]
     Output(PathBuf),
+    /// An output exists.
+    #[error("{} already exists", .0.display())]
+    Exists(PathBuf),
+    /// A result exists that somebody has changed.
+    #[error("{} was changed since it was written", .0.display())]
+    Changed(PathBuf),
     /// A dictionary is invalid.
     #[error("{}: cannot be read as a dictionary", .0.display())]
     Dictionary(PathBuf),
@@ -177,14 +186,14 @@ pub fn check_output(path: &Path) -> anyhow::Result<()> {
     Err(anyhow::anyhow!(reason).context(Failure::Output(path.to_owned())))
 }
 
-/// Why files cannot be written to a folder, where the system tells in advance.
+/// Why files cannot be written to a folder, where the system reports it in advance.
 #[cfg(unix)]
 fn write_error_of(folder: &Path) -> Option<io::Error> {
     use rustix::fs::{Access, access};
     access(folder, Access::WRITE_OK).err().map(io::Error::from)
 }
 
-/// Why files cannot be written to a folder, where the system tells in advance.
+/// Why files cannot be written to a folder, where the system reports it in advance.
 #[cfg(not(unix))]
 fn write_error_of(_folder: &Path) -> Option<io::Error> {
     None
@@ -197,31 +206,8 @@ pub fn print(bytes: &[u8]) -> anyhow::Result<()> {
 
 /// Prints to standard output, and fails if what was printed cannot be written.
 pub fn flushed(print: impl FnOnce() -> io::Result<()>) -> anyhow::Result<()> {
-    let print = || {
-        check_standard_output()?;
-        print()?;
-        io::stdout().flush()
-    };
+    let print = || print().and_then(|()| io::stdout().flush());
     print().with_context(|| Failure::Output("standard output".into()))
-}
-
-/// Fails if standard output was closed (`>&-`): the runtime then opens the null device for reading and writing, which no
-/// shell does.
-#[cfg(unix)]
-pub fn check_standard_output() -> io::Result<()> {
-    use rustix::fs::{OFlags, fcntl_getfl, fstat, stat};
-    let output = io::stdout();
-    let flags = fcntl_getfl(&output)?;
-    let null = stat("/dev/null").map(|null| null.st_rdev);
-    if flags.contains(OFlags::RDWR) && null == fstat(&output).map(|found| found.st_rdev) {
-        return Err(io::Error::other("it is closed"));
-    }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-pub fn check_standard_output() -> io::Result<()> {
-    Ok(())
 }
 
 /// Standard output, if it is a file that can be sought, at its present position.
@@ -268,15 +254,22 @@ pub fn is_device(path: &Path) -> bool {
 /// Reads a file of at most `max_bytes`; Ctrl-C interrupts the wait for a pipe.
 pub fn read_bounded(path: &Path, max_bytes: u64) -> anyhow::Result<Vec<u8>> {
     let path = path.to_owned();
-    let read = move || {
-        let mut bytes = Vec::new();
-        File::open(path)?.take(max_bytes + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > max_bytes {
-            return Err(io::Error::other(format!("more than {} MB", max_bytes >> 20)));
-        }
-        Ok(bytes)
-    };
-    Ok(interruptible(read)??)
+    Ok(interruptible(move || at_most(max_bytes, File::open(path)?))??)
+}
+
+/// Reads standard input, of at most `max_bytes`; Ctrl-C interrupts the wait for it.
+pub fn read_standard_input(max_bytes: u64) -> anyhow::Result<Vec<u8>> {
+    Ok(interruptible(move || at_most(max_bytes, io::stdin()))??)
+}
+
+/// Reads a source to its end, unless that is beyond `max_bytes`.
+fn at_most(max_bytes: u64, source: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(max_bytes + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes {
+        return Err(io::Error::other(format!("more than {} MB", max_bytes >> 20)));
+    }
+    Ok(bytes)
 }
 
 /// Text for a terminal: escapes control characters, including those that change the direction of writing.
@@ -292,6 +285,11 @@ pub fn printable(text: &str) -> String {
         }
     }
     shown
+}
+
+/// A number of files, in words.
+pub fn files(count: usize) -> String {
+    if count == 1 { "1 file".to_owned() } else { format!("{count} files") }
 }
 
 /// Prints a line on standard error.

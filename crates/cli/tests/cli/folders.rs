@@ -121,7 +121,7 @@ fn a_dictionary_trained_on_a_folder_denoises() {
     let summary = String::from_utf8_lossy(&summary.get_output().stderr).into_owned();
     assert!(summary.contains("low.wav: no content above 8000 Hz"), "{summary}");
     assert!(
-        summary.contains("mine.safetensors with its spectra extended") && summary.contains("1 files"),
+        summary.contains("mine.safetensors with its spectra extended") && summary.contains("in 1 file,"),
         "{summary}"
     );
     assert!(fs::metadata(&continued).unwrap().len() > fs::metadata(&model).unwrap().len());

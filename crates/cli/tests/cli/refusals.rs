@@ -104,6 +104,15 @@ fn options_out_of_range_report_their_range() {
     ] {
         fails(&[&input, &output], &options, USAGE, &words);
     }
+    for (options, words) in [
+        (["--plot-scale", "mel"], "--plot-scale has no effect without --plot: omit it"),
+        (["--latency", "8"], "--latency has no effect without --live: omit it"),
+        (["--noise-from", "0..0.00001"], "--noise-from: the section is shorter than one sample"),
+    ] {
+        fails(&[&input, &output], &options, USAGE, &[words]);
+    }
+    let assert = denoise([&input]).args(["-o", "out", "--shard", "4/3"]).assert().code(USAGE);
+    assert!(String::from_utf8_lossy(&assert.get_output().stderr).contains("K/N with 1 ≤ K ≤ N"));
     fails(
         &[&input, &output],
         &["--channels", "array"],

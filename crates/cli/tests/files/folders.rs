@@ -29,9 +29,50 @@ fn a_repeated_run_skips_its_results() {
     // What somebody has changed is theirs.
     fs::write(results.join("a.wav"), "edited").unwrap();
     let message = run(&["--mix", "0.5"], OUTPUT);
-    assert!(message.contains("0 denoised, 1 skipped, 1 failed") && message.contains("--force"), "{message}");
+    let words = "was changed since it was written: use --force to overwrite it";
+    assert!(message.contains("0 denoised, 1 skipped, 1 failed") && message.contains(words), "{message}");
     assert_eq!(fs::read(results.join("a.wav")).unwrap(), b"edited");
     assert!(run(&["--mix", "0.5", "--force"], 0).contains("2 denoised"));
+}
+
+/// The command can be repeated once the reason is gone.
+#[test]
+fn a_report_that_cannot_be_written_costs_no_result() {
+    let folder = Folder::new();
+    let (inputs, results, speech) = (folder.join("in"), folder.join("out"), folder.join("speech"));
+    fs::create_dir(&inputs).unwrap();
+    recording(&inputs.join("a.wav"));
+    // A folder has the name of the report.
+    fs::create_dir_all(speech.join("a.json")).unwrap();
+    let run = |options: &[&str], code: i32| {
+        table(&[&inputs, Path::new("-o"), &results, Path::new("--speech"), &speech], options, code)
+    };
+    assert!(run(&[], OUTPUT).contains("1 failed"));
+    fs::remove_dir(speech.join("a.json")).unwrap();
+    assert!(run(&[], 0).contains("1 denoised"));
+    assert!(run(&[], 0).contains("1 skipped"));
+    // Nor does a report of another result stay beside a new one.
+    let report = fs::metadata(speech.join("a.json")).unwrap().modified().unwrap();
+    assert!(run(&["--mix", "0.5"], 0).contains("1 denoised"));
+    assert!(fs::metadata(speech.join("a.json")).unwrap().modified().unwrap() > report);
+}
+
+/// With them, a killed run left its folder.
+#[test]
+#[cfg(unix)]
+fn folders_of_partial_files_alone_are_not_left_behind() {
+    let folder = Folder::new();
+    let (input, results) = (folder.join("bad.wav"), folder.join("out"));
+    fs::write(&input, "Not a recording, though it has the name of one.").unwrap();
+    fs::create_dir(&results).unwrap();
+    fs::write(results.join(".alphamf-AbCdEf.part"), "left by a killed run").unwrap();
+    // One more file, which begins an output and fails.
+    let cut = folder.join("cut.wav");
+    recording(&cut);
+    let whole = fs::read(&cut).unwrap();
+    fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
+    assert!(table(&[&input, &cut, Path::new("-o"), &results], &[], INPUT).contains("2 failed"));
+    assert_eq!(folder.names(), ["bad.wav", "cut.wav"]);
 }
 
 #[test]
@@ -199,6 +240,99 @@ fn a_folder_that_cannot_be_read_does_not_stop_the_rest() {
     eval(&[Path::new("--protocol"), &protocol, Path::new("--data"), folder.0.path()]);
 }
 
+/// One of several; alone, it is the whole run.
+#[test]
+fn an_empty_folder_does_not_stop_the_others() {
+    let folder = Folder::new();
+    let [inputs, empty, results] = ["in", "empty", "out"].map(|name| folder.join(name));
+    [&inputs, &empty].into_iter().for_each(|path| fs::create_dir(path).unwrap());
+    recording(&inputs.join("a.wav"));
+    let message = table(&[&empty, &inputs, Path::new("-o"), &results], &[], INPUT);
+    let words = format!("denoise: {}: no audio file in or below it", empty.display());
+    assert!(message.contains("1 denoised, 0 skipped, 0 failed") && message.contains(&words), "{message}");
+    let message = table(&[&empty, Path::new("-o"), &results], &[], INPUT);
+    assert_eq!(message.trim_end(), words);
+}
+
+#[test]
+fn hidden_files_are_read_only_if_they_are_named() {
+    let folder = Folder::new();
+    fs::create_dir_all(folder.join("in/.hidden/deep")).unwrap();
+    let names = ["in/a.wav", "in/._a.wav", "in/.hidden/b.wav", "in/.hidden/deep/c.wav"];
+    names.into_iter().for_each(|name| recording(&folder.join(name)));
+    fs::write(folder.join("in/.DS_Store"), "").unwrap();
+    let run = |inputs: &[&str]| {
+        let mut command = denoise(inputs);
+        command.args(["-o", "out", "--quality", "fast"]).current_dir(folder.0.path());
+        String::from_utf8(command.assert().success().get_output().stderr.clone()).unwrap()
+    };
+    let message = run(&["in"]);
+    assert!(message.contains("1 denoised"), "{message}");
+    let words = "3 files left out (hidden): in/.DS_Store, in/._a.wav, in/.hidden\n";
+    assert!(message.contains(words), "{message}");
+    assert!(run(&["in/.hidden", "in/._a.wav"]).contains("3 denoised"));
+}
+
+#[test]
+fn names_are_one_however_they_are_spelled() {
+    let folder = Folder::new();
+    fs::create_dir_all(folder.join("in/b")).unwrap();
+    ["in/a.wav", "in/b/c.wav"].into_iter().for_each(|name| recording(&folder.join(name)));
+    let run = |arguments: &[&str], list: &str| {
+        let mut command = denoise(arguments);
+        command.args(["--quality", "fast"]).current_dir(folder.0.path()).write_stdin(list);
+        String::from_utf8(command.assert().success().get_output().stderr.clone()).unwrap()
+    };
+    // As `find .` lists them.
+    let message = run(&["--manifest", "-", "-o", "listed"], "./in/a.wav\n./in/b/c.wav\nin/a.wav\n");
+    assert!(message.contains("2 denoised"), "{message}");
+    assert!(folder.join("listed/in/b/c.wav").is_file() && folder.join("listed/in/a.wav").is_file());
+    assert!(run(&["in/a.wav", "./in/a.wav", "in", "./in", "-o", "named"], "").contains("2 denoised"));
+}
+
+/// Each takes its number at once, where all before it would be tried for each.
+#[test]
+fn many_equal_names_are_numbered_quickly() {
+    let folder = Folder::new();
+    let names: String = (0..20_000).map(|n| format!("/none/{n}/a.wav\n")).collect();
+    fs::write(folder.join("list"), names).unwrap();
+    let began = std::time::Instant::now();
+    let mut command = denoise(["--manifest", "list", "-o", "out", "-q"]);
+    let assert = command.current_dir(folder.0.path()).assert().code(INPUT);
+    assert!(assert.get_output().stdout.is_empty());
+    let seconds = began.elapsed().as_secs_f64();
+    assert!(seconds < 20.0, "{seconds} s");
+}
+
+#[test]
+fn output_folders_are_no_inputs() {
+    let folder = Folder::new();
+    fs::create_dir(folder.join("in")).unwrap();
+    recording(&folder.join("in/a.wav"));
+    let run = |options: &[&str], code: i32| {
+        let mut command = denoise(["in", "-o", "in/out"]);
+        command.args(["--quality", "fast"]).args(options).current_dir(folder.0.path());
+        String::from_utf8(command.assert().code(code).get_output().stderr.clone()).unwrap()
+    };
+    let reports = ["--residual", "in/residual", "--plot", "in/plots", "--speech", "in/speech"];
+    assert!(run(&reports, 0).contains("1 denoised"));
+    let message = run(&reports, 0);
+    assert!(
+        message.contains("0 denoised, 1 skipped, 0 failed") && !message.contains("left out"),
+        "{message}"
+    );
+    assert!(run(&["--stats", "in"], USAGE).contains("choose another folder"));
+}
+
+#[test]
+fn statistics_may_go_to_a_folder_that_the_run_creates() {
+    let folder = Folder::new();
+    recording(&folder.join("a.wav"));
+    let mut command = denoise(["a.wav", "-o", "new/q", "--stats", "new/q/stats.json"]);
+    command.args(FAST).current_dir(folder.0.path()).assert().success();
+    assert!(folder.join("new/q/stats.json").is_file());
+}
+
 #[test]
 fn many_folders_are_searched_quickly() {
     let folder = Folder::new();
@@ -318,6 +452,8 @@ fn shards_together_equal_one_run() {
     let new = folder.join("new.json");
     fails(&[onto[0], onto[1], &new, statistics, &other], &[], INPUT, &["other.json", "another run"]);
     fails(&[onto[0], onto[1], &new, &inputs.join("notes.txt")], &[], INPUT, &["notes.txt", "not statistics"]);
+    let wav = inputs.join("a.wav");
+    fails(&[onto[0], onto[1], &new, &wav], &[], INPUT, &["a.wav: not statistics or a journal"]);
     denoise([&inputs, &new]).args(["--shard", "1/3"]).assert().code(USAGE);
     assert!(!new.exists());
 }

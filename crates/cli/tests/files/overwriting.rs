@@ -18,7 +18,7 @@ fn existing_files_are_replaced_with_force_only() {
     let [first, second, new] = ["a.wav", "b.wav", "new.wav"].map(|name| folder.join(name));
     [&first, &second].into_iter().for_each(|path| recording(path));
     let before = fs::read(&second).unwrap();
-    fails(&[&first, &second], &["-q"], OUTPUT, &["b.wav", "already exists", "--force", "-o DIR"]);
+    fails(&[&first, &second], &["-q"], OUTPUT, &["b.wav already exists: use --force", "-o DIR"]);
     for option in ["--residual", "--stats"] {
         fails(&[&first, &new], &[option, second.to_str().unwrap()], OUTPUT, &["b.wav", "already exists"]);
     }
@@ -26,6 +26,8 @@ fn existing_files_are_replaced_with_force_only() {
     fs::create_dir(&speech).unwrap();
     recording(&speech.join("c.wav"));
     fails(&[Path::new("train"), &speech, Path::new("-o"), &second], &[], OUTPUT, &["already exists"]);
+    let train = [Path::new("train"), &first, Path::new("-o"), &new];
+    fails(&train, &[], INPUT, &["a.wav: expected a folder of clean speech"]);
     assert!(fs::read(&second).unwrap() == before);
     assert_eq!(folder.names(), ["a.wav", "b.wav", "speech"]);
     denoise([&first, &second]).args(FAST).assert().success();

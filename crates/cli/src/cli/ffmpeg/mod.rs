@@ -55,7 +55,7 @@ impl Ffmpeg {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(&self.0);
+        let mut command = apart(&self.0);
         command.args(["-nostdin", "-hide_banner", "-nostats", "-loglevel", "repeat+level+info", "-y"]);
         command
     }
@@ -98,6 +98,48 @@ impl Ffmpeg {
         Ok((input, audio_tags(&String::from_utf8_lossy(&tags))))
     }
 
+    /// Adds what the second input, at `path`, has besides the samples to the output. Returns that input, and what of it the
+    /// output lacks.
+    fn keep_of(
+        &self,
+        path: &Path,
+        output: &Path,
+        kind: Kind,
+        command: &mut Command,
+    ) -> io::Result<(Original, Vec<String>)> {
+        let original = Original::open(path)?;
+        let (input, tags) = self.inspect(&original)?;
+        original.as_second(command);
+        if kind.has_video() {
+            command.args(["-map", "1:v?", "-c:v", "copy", "-map_chapters", "1"]);
+        }
+        command.args(["-map", "0:a"]);
+        if kind.has_cover() {
+            let covers = input.streams.iter().filter(|stream| stream.kind == StreamKind::Picture);
+            for (number, cover) in covers.enumerate() {
+                command.args(["-map", &format!("1:{}", cover.index)]);
+                command.args(["-c:v", "copy", &format!("-disposition:v:{number}"), "attached_pic"]);
+            }
+        }
+        command.args(["-map_metadata", "1"]);
+        // The first mapping of a tag wins.
+        if is_ogg(path) {
+            command.args(["-map_metadata", "1:s:a:0"]);
+        }
+        command.args(["-map_metadata", "0"]);
+        // Once the tags of one stream are mapped, those of no other are: video and subtitles would lose theirs.
+        if kind.has_video() {
+            command.args(kind.subtitles);
+            for tag in tags {
+                command.arg("-metadata:s:a:0").arg(tag);
+            }
+        } else if !is_ogg(output) {
+            command.args(["-map_metadata:s:a:0", "1:s:a:0"]);
+        }
+        let left_out = not_kept(&input, kind);
+        Ok((original, left_out))
+    }
+
     /// Begins to write a file of a kind, with the tags in `metadata` and in `original`, and the video and the cover of
     /// that.
     pub fn encode(
@@ -109,48 +151,17 @@ impl Ffmpeg {
         original: Option<&Path>,
     ) -> Result<(Writer, Encoding), Error> {
         let refused = |reason| Error::Write { path: output.to_owned(), reason: WriteError::Io(reason) };
-        let unread =
-            |path: &Path, reason| Error::Read { path: path.to_owned(), reason: ReadError::Io(reason) };
         let file = OutputFile::create(output).map_err(refused)?;
         let mut command = self.command();
         command.args(["-f", "wav", "-i", "pipe:0"]);
-        let mut handed = None;
-        let mut left_out = Vec::new();
-        if let Some(path) = original {
-            let original = Original::open(path).map_err(|error| unread(path, error))?;
-            let (input, tags) = self.inspect(&original).map_err(|error| unread(path, error))?;
-            left_out = not_kept(&input, kind);
-            original.as_second(&mut command);
-            if kind.has_video() {
-                command.args(["-map", "1:v?", "-c:v", "copy", "-map_chapters", "1"]);
-            }
-            command.args(["-map", "0:a"]);
-            if kind.has_cover() {
-                let covers = input.streams.iter().filter(|stream| stream.kind == StreamKind::Picture);
-                for (number, cover) in covers.enumerate() {
-                    command.args(["-map", &format!("1:{}", cover.index)]);
-                    command.args(["-c:v", "copy", &format!("-disposition:v:{number}"), "attached_pic"]);
-                }
-            }
-            command.args(["-map_metadata", "1"]);
-            // The first mapping of a tag wins.
-            if is_ogg(path) {
-                command.args(["-map_metadata", "1:s:a:0"]);
-            }
-            command.args(["-map_metadata", "0"]);
-            // Once the tags of one stream are mapped, those of no other are: video and subtitles would lose theirs.
-            if kind.has_video() {
-                command.args(kind.subtitles);
-                for tag in tags {
-                    command.arg("-metadata:s:a:0").arg(tag);
-                }
-            } else if !is_ogg(output) {
-                command.args(["-map_metadata:s:a:0", "1:s:a:0"]);
-            }
-            handed = Some(original);
-        } else if kind.has_video() {
-            left_out.push(NO_VIDEO.to_owned());
-        }
+        let original = original.map(|path| {
+            let kept = self.keep_of(path, output, kind, &mut command);
+            kept.map_err(|reason| Error::Read { path: path.to_owned(), reason: ReadError::Io(reason) })
+        });
+        let (handed, mut left_out) = match original.transpose()? {
+            Some((original, left_out)) => (Some(original), left_out),
+            None => (None, Vec::from_iter(kind.has_video().then(|| NO_VIDEO.to_owned()))),
+        };
         command.args(kind.encoder);
         if let Some(maximum) = kind.max_channels().filter(|&maximum| layout.channels > maximum) {
             command.args(["-ac", &maximum.to_string()]);
@@ -167,7 +178,7 @@ impl Ffmpeg {
         match Writer::to_stream_with(output, layout, metadata, sound) {
             Ok(writer) => Ok((writer, encoding)),
             // Why it does not read any more says more than that it does not.
-            Err(error) => Err(encoding.finish().err().unwrap_or(error)),
+            Err(error) => Err(encoding.complete().err().unwrap_or(error)),
         }
     }
 }
@@ -191,15 +202,25 @@ fn not_kept(input: &Input, kind: Kind) -> Vec<String> {
     lost.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
 }
 
+/// A program that Ctrl-C at the terminal does not reach: this one ends it, and what it has completed stays.
+fn apart(program: &Path) -> Command {
+    #[cfg_attr(not(unix), expect(unused_mut))]
+    let mut command = Command::new(program);
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    command
+}
+
 /// Whether a program is ffmpeg, as its version says; one that says nothing for so long is not.
 fn is_ffmpeg(program: &Path, patience: Duration) -> bool {
     const MARK: &[u8] = b"ffmpeg version";
-    let mut command = Command::new(program);
+    let mut command = apart(program);
     command.arg("-version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let Ok(mut child) = command.spawn() else { return false };
     let (sender, receiver) = mpsc::sync_channel(1);
     if let Some(output) = child.stdout.take() {
-        thread::spawn(move || {
+        // Without a thread nothing is received, and the program is not used.
+        let _ = thread::Builder::new().spawn(move || {
             let mut start = Vec::new();
             let _ = output.take(MARK.len() as u64).read_to_end(&mut start);
             sender.send(start)
@@ -311,9 +332,12 @@ impl Running {
         handed.map(|file| file.set_inherited(true)).transpose()?;
         let child = command.spawn();
         handed.map(|file| file.set_inherited(false)).transpose()?;
-        let mut child = child?;
-        let report = child.stderr.take().map(|errors| thread::spawn(move || Report::read(errors)));
-        Ok(Self { child, report })
+        // Dropped on an error, it is stopped.
+        let mut this = Self { child: child?, report: None };
+        if let Some(errors) = this.child.stderr.take() {
+            this.report = Some(thread::Builder::new().spawn(move || Report::read(errors))?);
+        }
+        Ok(this)
     }
 
     /// Waits for its end: how it ended, and what it reported.
@@ -418,18 +442,21 @@ impl Encoding {
         &self.left_out
     }
 
-    /// Gives the file its name, once all of the audio has been written.
-    pub fn finish(mut self) -> Result<(), Error> {
-        let complete = || -> io::Result<()> {
+    /// The file, complete but without its name, once all of the audio has been written.
+    pub fn complete(mut self) -> Result<OutputFile, Error> {
+        let mut complete = || -> io::Result<()> {
             let report = self.program.finish()?;
             // It may end well though the end of the file is not written.
             if report.is_unwritten() {
                 let reason = report.reason.unwrap_or_default();
                 return Err(io::Error::other(format!("ffmpeg: {reason}")));
             }
-            self.file.persist()
+            Ok(())
         };
-        complete().map_err(|reason| Error::Write { path: self.output, reason: WriteError::Io(reason) })
+        match complete() {
+            Ok(()) => Ok(self.file),
+            Err(reason) => Err(Error::Write { path: self.output, reason: WriteError::Io(reason) }),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What ffmpeg reports on its standard error, line by line, at `-loglevel repeat+level+info`.
 
+use crate::cli::processing::parse_time;
 use std::io::{BufRead, BufReader, Read};
 
 /// Longer lines are cut, bytes.
@@ -164,12 +165,9 @@ fn is_of_system(text: &str) -> bool {
     .any(|words| text.contains(words))
 }
 
-/// Seconds of `hours:minutes:seconds`, at the start of a text.
+/// Seconds of a time at the start of a text, up to a comma.
 fn seconds(text: &str) -> Option<f64> {
-    let time = text.split(',').next()?;
-    let mut parts = time.splitn(3, ':').map(|part| part.trim().parse::<f64>().ok());
-    let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next()??);
-    Some(3600.0 * hours + 60.0 * minutes + seconds)
+    parse_time(text.split(',').next()?.trim())
 }
 
 impl Report {

@@ -9,13 +9,13 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Longest time between the starts of two takes, s.
-pub const MOST_SHIFT_SECONDS: f64 = 10.0;
+pub const MAX_SHIFT_SECONDS: f64 = 10.0;
 /// Largest deviation of a clock, parts per million: cheap recorders have 100.
-const MOST_DRIFT_PPM: f64 = 500.0;
+const MAX_DRIFT_PPM: f64 = 500.0;
 /// Length of the sections in which the shift is searched, s.
 const SEARCH_SECONDS: f64 = 30.0;
 /// What of one take may wait for the other, s: more than a section and the longest shift twice.
-const MOST_WAITING_SECONDS: f64 = 60.0;
+const MAX_WAITING_SECONDS: f64 = 60.0;
 /// Length and distance of the windows after that, s, and how far from the last shift a peak may lie. In longer ones, drift blurs
 /// the peak.
 const WINDOW_SECONDS: f64 = 2.0;
@@ -115,7 +115,7 @@ impl ClockMeter {
 
     /// Takes the next samples of both, as many of each until one has ended.
     pub fn push(&mut self, reference: &[f32], take: &[f32]) {
-        let most = self.samples(MOST_WAITING_SECONDS);
+        let most = self.samples(MAX_WAITING_SECONDS);
         self.reference.extend(reference, most);
         self.take.extend(take, most);
         while self.advance(false) {}
@@ -151,7 +151,7 @@ impl ClockMeter {
         if end > there || end < start + self.samples(1.0) {
             return false;
         }
-        let most = self.samples(MOST_SHIFT_SECONDS) as isize;
+        let most = self.samples(MAX_SHIFT_SECONDS) as isize;
         let (reference, take) = (self.reference.range(start, end), self.take.range(start, end));
         let correlator = Correlator::new(reference.len() + take.len(), self.rate);
         self.last = correlator.shift(reference, take, -most..=most, SEARCHED_PEAK);
@@ -192,7 +192,7 @@ impl ClockMeter {
     /// Forgets what no later window reaches.
     fn forget(&mut self) {
         self.reference.forget_before(self.next);
-        self.take.forget_before(self.next.saturating_sub(self.samples(MOST_SHIFT_SECONDS + 1.0)));
+        self.take.forget_before(self.next.saturating_sub(self.samples(MAX_SHIFT_SECONDS + 1.0)));
     }
 }
 
@@ -271,7 +271,7 @@ fn line(found: &[[f64; 2]], rate: f64) -> Clock {
     let shift = middle(drift);
     let near = spread(drift, shift).max(1e-6 * rate);
     // Few windows, or a drift that no clock has, tell nothing.
-    let likely = found.len() >= 3 && drift.abs() < 1e-6 * MOST_DRIFT_PPM;
+    let likely = found.len() >= 3 && drift.abs() < 1e-6 * MAX_DRIFT_PPM;
     let constant = middle(0.0);
     if !likely || near > 0.5 * spread(0.0, constant) {
         return Clock { shift: constant, drift: 0.0 };

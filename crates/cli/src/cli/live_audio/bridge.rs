@@ -18,7 +18,7 @@ const LONGEST_SECONDS: f64 = 2.0;
 /// Relative change of the ratio per second of excess delay: too small to be audible.
 const HURRY: f64 = 0.2;
 /// Largest relative change; clocks deviate by a tenth of it.
-const MOST_HURRY: f64 = 0.005;
+const MAX_HURRY: f64 = 0.005;
 /// Averaging time of the delay, in seconds: longer than the blocks of devices.
 const AVERAGE_SECONDS: f64 = 1.0;
 
@@ -138,7 +138,7 @@ impl Exit {
         if let Some(average) = &mut self.average {
             *average +=
                 (count / (AVERAGE_SECONDS * self.rate / self.nominal)).min(1.0) * (waiting - *average);
-            hurry = (HURRY * (*average - wanted) / self.rate).clamp(-MOST_HURRY, MOST_HURRY);
+            hurry = (HURRY * (*average - wanted) / self.rate).clamp(-MAX_HURRY, MAX_HURRY);
             self.known.waiting.store(*average as u32, Ordering::Relaxed);
         }
         let step = self.nominal * (1.0 + hurry);

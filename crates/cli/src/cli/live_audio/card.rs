@@ -146,6 +146,11 @@ impl Chosen {
         self.direction.failure(&self.name)
     }
 
+    /// Channels of the device.
+    fn channels(&self) -> usize {
+        usize::from(self.own.channels()).max(1)
+    }
+
     /// Requested configurations: short blocks first, then the default of the device.
     fn configurations(&self, sample_rate: u32) -> [StreamConfig; 2] {
         let own = StreamConfig { sample_rate, ..self.own.config() };
@@ -155,7 +160,7 @@ impl Chosen {
 }
 
 /// An error of an audio thread.
-struct Told {
+struct DeviceError {
     direction: Direction,
     error: cpal::Error,
 }
@@ -175,8 +180,8 @@ impl Meters {
     }
 }
 
-/// State of the input thread.
-struct Listening {
+/// Denoises on the input thread.
+struct Capture {
     live: LiveDenoiser,
     entrance: Entrance,
     meters: Arc<Meters>,
@@ -184,8 +189,8 @@ struct Listening {
     channels: usize,
 }
 
-impl Listening {
-    fn hear<T: SizedSample>(&mut self, data: &[T])
+impl Capture {
+    fn process<T: SizedSample>(&mut self, data: &[T])
     where
         f32: FromSample<T>,
     {
@@ -206,14 +211,14 @@ impl Listening {
     }
 }
 
-/// State of the output thread.
-struct Playing {
+/// Plays on the output thread.
+struct Playback {
     exit: Exit,
     channels: usize,
 }
 
-impl Playing {
-    fn play<T: SizedSample + FromSample<f32>>(&mut self, data: &mut [T]) {
+impl Playback {
+    fn process<T: SizedSample + FromSample<f32>>(&mut self, data: &mut [T]) {
         let write = |place: &mut [T], [left, right]: Frame| match place {
             [only] => *only = T::from_sample((0.5 * (left + right)).clamp(-1.0, 1.0)),
             [first, second, rest @ ..] => {
@@ -251,22 +256,22 @@ type Shared<T> = Arc<Mutex<T>>;
 fn open_input<T: SizedSample>(
     chosen: &Chosen,
     configuration: StreamConfig,
-    listening: &Shared<Listening>,
-    told: &SyncSender<Told>,
+    capture: &Shared<Capture>,
+    errors: &SyncSender<DeviceError>,
 ) -> Result<Stream, cpal::Error>
 where
     f32: FromSample<T>,
 {
-    let (listening, told) = (Arc::clone(listening), told.clone());
+    let (capture, errors) = (Arc::clone(capture), errors.clone());
     chosen.device.build_input_stream(
         configuration,
         // Nothing else locks it while the stream runs, so it never waits.
         move |data: &[T], _: &cpal::InputCallbackInfo| {
-            if let Ok(mut listening) = listening.try_lock() {
-                listening.hear(data);
+            if let Ok(mut capture) = capture.try_lock() {
+                capture.process(data);
             }
         },
-        move |error| drop(told.try_send(Told { direction: Direction::Input, error })),
+        move |error| drop(errors.try_send(DeviceError { direction: Direction::Input, error })),
         None,
     )
 }
@@ -274,17 +279,17 @@ where
 fn open_output<T: SizedSample + FromSample<f32>>(
     chosen: &Chosen,
     configuration: StreamConfig,
-    playing: &Shared<Playing>,
-    told: &SyncSender<Told>,
+    playback: &Shared<Playback>,
+    errors: &SyncSender<DeviceError>,
 ) -> Result<Stream, cpal::Error> {
-    let (playing, told) = (Arc::clone(playing), told.clone());
+    let (playback, errors) = (Arc::clone(playback), errors.clone());
     chosen.device.build_output_stream(
         configuration,
-        move |data: &mut [T], _: &cpal::OutputCallbackInfo| match playing.try_lock() {
-            Ok(mut playing) => playing.play(data),
+        move |data: &mut [T], _: &cpal::OutputCallbackInfo| match playback.try_lock() {
+            Ok(mut playback) => playback.process(data),
             Err(_) => data.fill(T::EQUILIBRIUM),
         },
-        move |error| drop(told.try_send(Told { direction: Direction::Output, error })),
+        move |error| drop(errors.try_send(DeviceError { direction: Direction::Output, error })),
         None,
     )
 }
@@ -300,49 +305,26 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let own = (input.own.sample_rate(), output.own.sample_rate());
     let offers = [&input, &output].map(|chosen| chosen.direction.offers(&chosen.device, &chosen.own));
     let rates = choose_rates(&offers[0], &offers[1], own);
-
-    let denoiser = arguments.model.denoiser(Mode::Live)?;
-    let floor_db = denoiser.settings().gain.floor_db as f32;
-    let settings = LiveSettings {
-        latency_seconds: arguments.latency / 1000.0,
-        controls: LiveControls {
-            floor_db,
-            mix: arguments.model.options.session().mix,
-            ..LiveControls::default()
-        },
-    };
-    let channels = [&input, &output].map(|chosen| usize::from(chosen.own.channels()).max(1));
-    let live = denoiser.live(rates.0, channels[0].min(2), settings).with_context(|| input.failure())?;
+    let live = denoiser(arguments, &input, rates.0)?;
     let latency_seconds = live.latency() as f64 / f64::from(rates.0);
 
     let (entrance, exit, known) = bridge(rates.0, rates.1);
     let meters = Arc::new(Meters::default());
-    let (sender, told) = mpsc::sync_channel(ERRORS);
-    let listening = Listening { live, entrance, meters: Arc::clone(&meters), channels: channels[0] };
-    let (listening, playing) =
-        (Arc::new(Mutex::new(listening)), Arc::new(Mutex::new(Playing { exit, channels: channels[1] })));
-    let first = |configurations: [StreamConfig; 2],
-                 open: &dyn Fn(StreamConfig) -> Result<Stream, cpal::Error>| {
-        let [short, own] = configurations;
-        open(short).or_else(|_| open(own))
-    };
-    let playback = first(output.configurations(rates.1), &|configuration| {
-        with_format!(output.own.sample_format(), open_output, &output, configuration, &playing, &sender)
-    })
-    .with_context(|| output.failure())?;
-    let capture = first(input.configurations(rates.0), &|configuration| {
-        with_format!(input.own.sample_format(), open_input, &input, configuration, &listening, &sender)
-    })
-    .with_context(|| input.failure())?;
-    playback.play().with_context(|| output.failure())?;
-    capture.play().with_context(|| input.failure())?;
+    let (sender, errors) = mpsc::sync_channel(ERRORS);
+    let capture = Capture { live, entrance, meters: Arc::clone(&meters), channels: input.channels() };
+    let streams = Streams::start(
+        [&input, &output],
+        [rates.0, rates.1],
+        capture,
+        Playback { exit, channels: output.channels() },
+        &sender,
+    )?;
     if !common.quiet {
         say(&format!(
             "{} ({} Hz) -> {} ({} Hz): press Ctrl-C to stop",
             input.name, rates.0, output.name, rates.1
         ));
     }
-
     let shown = match (common.quiet, is_interactive()) {
         (true, _) => Shown::Nothing,
         (false, true) => Shown::Meters { colours: has_colours() },
@@ -361,16 +343,8 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
             missing_seconds: seconds(known.missing(), rates.1),
         }
     };
-    let ended = wait(&told, &known, shown, &readings, [&input, &output]);
-    // Streams end before they are reported on.
-    let (done, ending) = mpsc::channel::<()>();
-    let end = move || {
-        drop((capture, playback));
-        drop(done);
-    };
-    if std::thread::Builder::new().spawn(end).is_ok() {
-        let _ended = ending.recv_timeout(FAREWELL);
-    }
+    let ended = wait(&errors, &known, shown, &readings, [&input, &output]);
+    streams.end();
     if matches!(shown, Shown::Meters { .. }) {
         write_error("\n");
     }
@@ -378,6 +352,67 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         say(&readings().words());
     }
     ended.map(|()| ExitCode::SUCCESS)
+}
+
+/// The denoiser of an input at a sample rate, of its first one or two channels.
+fn denoiser(arguments: &Arguments, input: &Chosen, sample_rate: u32) -> anyhow::Result<LiveDenoiser> {
+    let denoiser = arguments.model.denoiser(Mode::Live)?;
+    let settings = LiveSettings {
+        latency_seconds: arguments.latency / 1000.0,
+        controls: LiveControls {
+            floor_db: denoiser.settings().gain.floor_db as f32,
+            mix: arguments.model.options.session().mix,
+            ..LiveControls::default()
+        },
+    };
+    denoiser.live(sample_rate, input.channels().min(2), settings).with_context(|| input.failure())
+}
+
+/// The running streams of both devices.
+struct Streams {
+    capture: Stream,
+    playback: Stream,
+}
+
+impl Streams {
+    /// Opens input and output at their sample rates, and starts the output first.
+    fn start(
+        [input, output]: [&Chosen; 2],
+        rates: [u32; 2],
+        capture: Capture,
+        playback: Playback,
+        errors: &SyncSender<DeviceError>,
+    ) -> anyhow::Result<Self> {
+        let (capture, playback) = (Arc::new(Mutex::new(capture)), Arc::new(Mutex::new(playback)));
+        let first = |configurations: [StreamConfig; 2],
+                     open: &dyn Fn(StreamConfig) -> Result<Stream, cpal::Error>| {
+            let [short, own] = configurations;
+            open(short).or_else(|_| open(own))
+        };
+        let playback = first(output.configurations(rates[1]), &|configuration| {
+            with_format!(output.own.sample_format(), open_output, output, configuration, &playback, errors)
+        })
+        .with_context(|| output.failure())?;
+        let capture = first(input.configurations(rates[0]), &|configuration| {
+            with_format!(input.own.sample_format(), open_input, input, configuration, &capture, errors)
+        })
+        .with_context(|| input.failure())?;
+        playback.play().with_context(|| output.failure())?;
+        capture.play().with_context(|| input.failure())?;
+        Ok(Self { capture, playback })
+    }
+
+    /// Ends both, before they are reported on; one of a lost device may never end.
+    fn end(self) {
+        let (done, ending) = mpsc::channel::<()>();
+        let end = move || {
+            drop((self.capture, self.playback));
+            drop(done);
+        };
+        if std::thread::Builder::new().spawn(end).is_ok() {
+            let _ended = ending.recv_timeout(FAREWELL);
+        }
+    }
 }
 
 /// How levels are shown.
@@ -389,7 +424,7 @@ enum Shown {
 }
 
 /// Whether a device still delivers or takes audio.
-struct Watched<'a> {
+struct Monitored<'a> {
     chosen: &'a Chosen,
     /// Frames delivered or taken, and when the count last changed.
     frames: u64,
@@ -398,7 +433,7 @@ struct Watched<'a> {
     error: Option<cpal::Error>,
 }
 
-impl<'a> Watched<'a> {
+impl<'a> Monitored<'a> {
     fn new(chosen: &'a Chosen) -> Self {
         Self { chosen, frames: 0, changed: Instant::now(), error: None }
     }
@@ -422,28 +457,28 @@ impl<'a> Watched<'a> {
 
 /// Shows the levels until Ctrl-C; fails if a device does.
 fn wait(
-    told: &mpsc::Receiver<Told>,
+    errors: &mpsc::Receiver<DeviceError>,
     known: &Known,
     shown: Shown,
     readings: &dyn Fn() -> Readings,
     [input, output]: [&Chosen; 2],
 ) -> anyhow::Result<()> {
     use cpal::ErrorKind::{BackendError, DeviceChanged, RealtimeDenied, Xrun};
-    let mut watched = [input, output].map(Watched::new);
+    let mut monitored = [input, output].map(Monitored::new);
     let mut logged = Instant::now();
     while interrupted().is_continue() {
-        for (watched, now) in watched.iter_mut().zip([known.came(), known.went()]) {
-            watched.look(now)?;
+        for (monitored, now) in monitored.iter_mut().zip([known.came(), known.went()]) {
+            monitored.look(now)?;
         }
-        match told.recv_timeout(REFRESH) {
-            Ok(Told { direction, error }) => match error.kind() {
+        match errors.recv_timeout(REFRESH) {
+            Ok(DeviceError { direction, error }) => match error.kind() {
                 // Lost samples are counted by the bridge.
                 Xrun => tracing::debug!("{}: {error}", direction.name()),
                 DeviceChanged | RealtimeDenied => tracing::warn!("{}: {error}", direction.name()),
                 // It may pass: ALSA's plugin for PulseAudio has one where the server's time is not known yet
                 // (alsa-plugins, issue 65).
-                BackendError => watched[direction as usize].error = Some(error),
-                _ => return Err(error).with_context(|| watched[direction as usize].chosen.failure()),
+                BackendError => monitored[direction as usize].error = Some(error),
+                _ => return Err(error).with_context(|| monitored[direction as usize].chosen.failure()),
             },
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => anyhow::bail!("both devices stopped"),

@@ -8,25 +8,26 @@ mod speech;
 
 use super::ffmpeg::{self, Kind};
 use super::live::Aligned;
+use super::picture;
 use super::processing::{Processing, Section};
-use super::terminal::{interrupted, is_standard, name, usage};
+use super::terminal::{interrupted, is_standard, name, usage, write_whole};
 use alphamf::denoiser::{NoiseProfile, SessionOutput, SessionSettings, SpeechLevels, Statistics};
 use alphamf::signal::SampleFormat;
 use alphamf::{Cancelled, Denoiser, Session};
-use alphamf_eval::plot::{Caption, Figure, FrequencyScale, MIN_DRAWS, RecordingPlot};
+use alphamf_eval::plot::{Caption, FrequencyScale, MIN_DRAWS, RecordingPlot};
 use alphamf_files::{Container, OutputSpec};
 use anyhow::Context;
 pub use found::{Found, Incomplete};
-use sink::Output;
-pub use source::read_whole;
-use source::{Count, Source};
+use sink::{Complete, Output};
+use source::Count;
+pub use source::{Source, read_whole};
 pub use speech::SpeechFormat;
 use speech::Track;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
-/// A recording to denoise.
+/// A recording to denoise, and the files that it becomes.
 pub struct Recording<'a> {
     pub denoiser: &'a Denoiser,
     /// Mix, channels and dither.
@@ -36,19 +37,24 @@ pub struct Recording<'a> {
     pub output: &'a Path,
     /// Output file of the residual.
     pub residual: Option<&'a Path>,
-    /// Frequency scale of the figure, if requested.
-    pub draw: Option<FrequencyScale>,
-    /// Whether to report speech levels.
-    pub levels: bool,
-    /// Whether to report where speech is.
-    pub speech: bool,
+    /// File of the figure, and its frequency scale.
+    pub plot: Option<(&'a Path, FrequencyScale)>,
+    /// File of the speech levels.
+    pub levels: Option<&'a Path>,
+    /// File of the speech track, and its format.
+    pub speech: Option<(&'a Path, SpeechFormat)>,
+    /// Runs before a complete output gets its name, with the file that holds its content.
+    pub complete: Option<OnComplete<'a>>,
 }
+
+/// Receives the file that holds the content of a complete output.
+pub type OnComplete<'a> = &'a dyn Fn(&Path) -> anyhow::Result<()>;
 
 /// Receives the processed seconds and, if known, the duration; may cancel.
 pub type OnProgress<'a> = &'a mut (dyn FnMut(f64, Option<f64>) -> ControlFlow<()> + Send);
 
 impl Recording<'_> {
-    /// Denoises the recording.
+    /// Denoises the recording, and writes its outputs and reports.
     pub fn denoise(&self, progress: OnProgress) -> anyhow::Result<Found> {
         let began = Instant::now();
         self.check_input()?;
@@ -80,9 +86,9 @@ impl Recording<'_> {
             return Err(Incomplete { name: self.input_name(), losses }.into());
         }
         let left_out = outputs.left_out(&source);
-        let clipped_samples = outputs.finish()?;
+        let clipped_samples = outputs.finish(self.complete)?;
         let (statistics, taken) = (engine.statistics(), began.elapsed().as_secs_f64());
-        let (figure, levels, speech) = reports.finish(self.caption(&spec, &statistics));
+        reports.write(self, self.caption(&spec, &statistics))?;
         Ok(Found {
             input_format: input_format.to_string(),
             output_format: match self.processing.encoded(self.output) {
@@ -90,21 +96,12 @@ impl Recording<'_> {
                 None => format!("{} {:?}", spec.format, spec.container),
             },
             clipped_samples,
-            damaged_packets: losses.damaged_packets,
-            silent_samples: losses.silent_samples,
-            missing_samples: losses.missing_samples,
-            samples_not_finite: losses.not_finite,
-            ends_early: losses.ends_early,
-            data_follow: losses.data_follow,
-            other_recording_follows: losses.other_recording,
+            losses,
             left_out,
             latency_seconds: engine.latency_seconds(),
             speech_sections_seconds: engine.speech_sections(),
             processing_seconds: taken,
             real_time_factor: taken / statistics.duration_seconds,
-            figure,
-            levels,
-            speech,
             statistics,
         })
     }
@@ -136,9 +133,9 @@ impl Recording<'_> {
         let (sample_rate, channels) = (source.reader().sample_rate(), source.reader().channels());
         let settings = SessionSettings {
             residual: self.residual.is_some(),
-            deviation: self.draw.is_some() && self.denoiser.settings().draws() >= MIN_DRAWS,
-            levels: self.levels || self.draw.is_some(),
-            speech: self.speech,
+            deviation: self.plot.is_some() && self.denoiser.settings().draws() >= MIN_DRAWS,
+            levels: self.levels.is_some() || self.plot.is_some(),
+            speech: self.speech.is_some(),
             ..self.session.clone()
         };
         let in_input = || self.input_name();
@@ -184,11 +181,12 @@ impl Recording<'_> {
     /// Starts the requested reports.
     fn reports(&self, spec: &OutputSpec) -> anyhow::Result<Reports> {
         let window = self.denoiser.dictionary().header().window_seconds;
-        let plot = self.draw.map(|scale| RecordingPlot::new(spec.sample_rate, spec.channels, window, scale));
+        let plot =
+            self.plot.map(|(_, scale)| RecordingPlot::new(spec.sample_rate, spec.channels, window, scale));
         Ok(Reports {
             plot: plot.transpose().with_context(|| self.input_name())?,
-            levels: self.levels.then(|| levels::HEADER.to_owned()),
-            speech: self.speech.then(Track::default),
+            levels: self.levels.map(|_| levels::HEADER.to_owned()),
+            speech: self.speech.map(|_| Track::default()),
         })
     }
 
@@ -221,6 +219,9 @@ impl Recording<'_> {
         let (sample_rate, channels) = (source.reader().sample_rate(), source.reader().channels());
         let sample = |seconds: f64| (seconds * f64::from(sample_rate)).round() as u64;
         let (start, end) = (sample(section.start), section.end.map_or(u64::MAX, sample));
+        if end <= start {
+            return Err(usage("--noise-from: the section is shorter than one sample"));
+        }
         let mut profile = self.denoiser.noise_profile(sample_rate, channels)?;
         let block_samples = 16 * u64::from(sample_rate);
         let mut position = 0;
@@ -331,17 +332,25 @@ impl Outputs {
         let mut left_out = self.speech.left_out();
         let pictures = if self.has_pictures { 0 } else { source.reader().metadata().pictures() };
         for (count, what) in [(source.other_tracks(), ffmpeg::OTHER_TRACKS), (pictures, ffmpeg::PICTURES)] {
-            if count > 0 && !left_out.iter().any(|told| told.ends_with(what)) {
+            if count > 0 && !left_out.iter().any(|found| found.ends_with(what)) {
                 left_out.push(format!("{count} {what}"));
             }
         }
         left_out
     }
 
-    /// Completes the outputs. Returns the number of clipped samples of the first.
-    fn finish(self) -> anyhow::Result<u64> {
-        self.residual.map(Output::finish).transpose()?;
-        Ok(self.speech.finish()?)
+    /// Completes the outputs, and gives them their names; `complete` runs between the two. Returns the number of clipped
+    /// samples of the first.
+    fn finish(self, complete: Option<OnComplete>) -> anyhow::Result<u64> {
+        let speech = self.speech.complete()?;
+        let residual = self.residual.map(Output::complete).transpose()?;
+        if let (Some(complete), Some(content)) = (complete, speech.content()) {
+            complete(content)?;
+        }
+        let clipped = speech.clipped;
+        speech.persist()?;
+        residual.map(Complete::persist).transpose()?;
+        Ok(clipped)
     }
 }
 
@@ -378,7 +387,19 @@ impl Reports {
         }
     }
 
-    fn finish(self, caption: Caption) -> (Option<Figure>, Option<String>, Option<Track>) {
-        (self.plot.map(|plot| plot.finish(caption)), self.levels, self.speech)
+    /// Writes the reports of a recording.
+    fn write(self, recording: &Recording, caption: Caption) -> anyhow::Result<()> {
+        let Self { plot, levels, speech } = self;
+        let (name, seconds) = (caption.name.clone(), caption.seconds);
+        if let (Some((path, _)), Some(plot)) = (recording.plot, plot) {
+            picture::write(&plot.finish(caption), path)?;
+        }
+        if let (Some(path), Some(table)) = (recording.levels, levels) {
+            write_whole(path, table.as_bytes())?;
+        }
+        if let (Some((path, format)), Some(track)) = (recording.speech, speech) {
+            write_whole(path, track.render(format, &name, seconds).as_bytes())?;
+        }
+        Ok(())
     }
 }

@@ -18,7 +18,7 @@ pub(super) enum Count {
 }
 
 /// A recording that is being read.
-pub(super) struct Source {
+pub struct Source {
     reader: Reader,
     /// A recording that ffmpeg decodes.
     report: Option<DecodeReport>,
@@ -74,12 +74,7 @@ pub fn read_whole(path: &Path, strict: bool) -> anyhow::Result<Signal> {
 
 impl Source {
     /// Opens a file, or standard input if it is `-`. Ctrl-C interrupts waiting for a pipe.
-    pub(super) fn open(
-        input: &Path,
-        raw: Option<RawFormat>,
-        salvage: bool,
-        in_time: bool,
-    ) -> anyhow::Result<Self> {
+    pub fn open(input: &Path, raw: Option<RawFormat>, salvage: bool, in_time: bool) -> anyhow::Result<Self> {
         let input = input.to_owned();
         let open = move || {
             let standard = name(&input, "standard input");
@@ -95,8 +90,13 @@ impl Source {
     }
 
     /// The reader, before the first block.
-    pub(super) fn reader(&self) -> &Reader {
+    pub fn reader(&self) -> &Reader {
         &self.reader
+    }
+
+    /// The next samples of every channel, of a file that does not make wait.
+    pub fn read_block(&mut self, samples: usize) -> Result<Vec<Vec<f32>>, Error> {
+        self.reader.read_block(samples)
     }
 
     /// The next samples of every channel, and the source of the rest. Ctrl-C interrupts waiting for them.
@@ -113,7 +113,7 @@ impl Source {
     }
 
     /// Missing and damaged parts of the input, of which `samples` per channel were read.
-    pub(super) fn losses(&self, samples: u64) -> Losses {
+    pub fn losses(&self, samples: u64) -> Losses {
         let mut losses = self.reader.losses();
         if let Some(report) = &self.report {
             let rate = self.reader.sample_rate();

@@ -267,7 +267,8 @@ fn web_interface() -> String {
             (_, false) => option.words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(" | "),
             _ => "number".to_owned(),
         };
-        let text = as_names(&option.prose(), as_plain);
+        // Numbers are exact up to 2^53.
+        let text = as_names(&option.prose(), as_plain).replace(&u64::MAX.to_string(), "9007199254740992");
         let line = format!("  /** {text} */\n");
         let comment = if line.chars().count() <= 121 {
             line
@@ -495,5 +496,14 @@ fn help_is_one_screen_and_all_is_behind_it() {
         let (_, live) = long.split_once("with low latency").unwrap();
         let (live, _) = live.split_once("--latency <MS>").unwrap();
         assert!(live.contains(&name), "{name} is not in the help of --live");
+    }
+}
+
+#[test]
+fn options_without_effect_are_hidden() {
+    for command in commands().iter().filter(|command| ["man", "completions"].contains(&command.get_name())) {
+        let options = command.get_arguments().filter(|argument| !argument.is_positional());
+        let shown = options.filter(|option| !option.is_hide_set());
+        assert_eq!(shown.map(Arg::get_id).collect::<Vec<_>>(), ["help"], "{}", command.get_name());
     }
 }
