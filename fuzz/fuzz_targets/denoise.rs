@@ -1,9 +1,9 @@
 //! Any short recording through the whole chain, with few iterations.
 #![no_main]
 
-use alphamf::signal::{SampleFormat, Signal};
 use alphamf::denoiser::{Denoiser, EmSettings, SamplingSettings, Settings};
 use alphamf::model::Dictionary;
+use alphamf::signal::{SampleFormat, Signal};
 use libfuzzer_sys::fuzz_target;
 use std::sync::OnceLock;
 

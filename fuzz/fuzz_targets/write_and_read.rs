@@ -21,7 +21,8 @@ fuzz_target!(|input: (u8, u8, u32, Vec<f32>)| {
         SampleFormat::Float64,
     ];
     let layout = OutputSpec {
-        sample_rate: SAMPLE_RATE_RANGE.start() + rate % (SAMPLE_RATE_RANGE.end() - SAMPLE_RATE_RANGE.start() + 1),
+        sample_rate: SAMPLE_RATE_RANGE.start()
+            + rate % (SAMPLE_RATE_RANGE.end() - SAMPLE_RATE_RANGE.start() + 1),
         channels,
         format: formats[usize::from(format) % formats.len()],
         container: if format < 128 { Container::Wav } else { Container::Flac },

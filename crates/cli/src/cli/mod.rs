@@ -25,6 +25,7 @@ mod short_help;
 mod stats;
 mod systems;
 mod terminal;
+mod time;
 mod train;
 
 use alphamf::denoiser::SettingsError;
