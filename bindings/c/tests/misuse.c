@@ -1,16 +1,9 @@
 /* Misuse returns a status code and a message, and has no effect. */
+#include "expect.h"
 #include <alphamf.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#define EXPECT(condition)                                                            \
-    do {                                                                             \
-        if (!(condition)) {                                                          \
-            fprintf(stderr, "%d: %s (%s)\n", __LINE__, #condition, alphamf_error()); \
-            return 1;                                                                \
-        }                                                                            \
-    } while (0)
 
 static int stop(double seconds, void *user) {
     *(double *)user = seconds;

@@ -1,15 +1,8 @@
 /* The setting "threads" limits the threads of all work, that of preparing settings and of noise profiles included. */
+#include "expect.h"
 #include <alphamf.h>
 #include <stdio.h>
 #include <string.h>
-
-#define EXPECT(condition)                                                            \
-    do {                                                                             \
-        if (!(condition)) {                                                          \
-            fprintf(stderr, "%d: %s (%s)\n", __LINE__, #condition, alphamf_error()); \
-            return 1;                                                                \
-        }                                                                            \
-    } while (0)
 
 /* Number of threads of this process, by Linux. */
 static int threads(void) {

@@ -22,7 +22,7 @@ pub fn sample_rates(files: Vec<PathBuf>) -> PyResult<Vec<u32>> {
 /// Audio files in and below a folder, in the order of the program.
 #[pyfunction]
 pub fn audio_files(folder: PathBuf) -> PyResult<Vec<PathBuf>> {
-    Ok(alphamf_files::FolderContents::scan(&folder, None)?.audio)
+    Ok(alphamf_files::FolderContents::scan(&folder, &[])?.audio)
 }
 
 /// Trains a dictionary; returns the bytes of its file.

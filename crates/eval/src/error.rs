@@ -109,6 +109,14 @@ pub enum EvaluationError {
         /// What is wrong.
         reason: String,
     },
+    /// A journal is of a run with other settings.
+    #[error("{}, line 1: made by another run: {difference}", path.display())]
+    AnotherRun {
+        /// The journal.
+        path: PathBuf,
+        /// What differs.
+        difference: String,
+    },
 }
 
 impl EvaluationError {

@@ -89,8 +89,8 @@ impl Journal {
     ///
     /// # Errors
     /// [`EvaluationError::Io`]; [`EvaluationError::Journal`] if the file is something else, has a
-    /// damaged line before the last, is in use by another run, or comes from a run with another
-    /// provenance (the message names what differs).
+    /// damaged line before the last, or is in use by another run; [`EvaluationError::AnotherRun`] if it comes from a run with
+    /// another provenance.
     pub fn open(path: &Path, provenance: &Provenance) -> Result<Self, EvaluationError> {
         let io = || EvaluationError::io(path);
         let wrong = |line: usize, reason: String| invalid(path, line, reason);
@@ -117,7 +117,7 @@ impl Journal {
                 match serde_json::from_slice::<JournalHeader<serde_json::Value>>(line) {
                     Ok(header) if header.journal == VERSION => {
                         if let Some(difference) = provenance.difference(&header.provenance) {
-                            return Err(wrong(1, format!("made by another run: {difference}")));
+                            return Err(EvaluationError::AnotherRun { path: path.to_owned(), difference });
                         }
                     }
                     Ok(header) => {

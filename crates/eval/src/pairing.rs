@@ -222,7 +222,7 @@ impl Folder {
     /// Folders below it that cannot be read are added to `unread`.
     fn read(folder: &Path, unread: &mut Vec<Failure>) -> Result<Self, EvaluationError> {
         let FolderContents { audio, others, unreadable, .. } =
-            FolderContents::scan(folder, None).map_err(EvaluationError::io(folder))?;
+            FolderContents::scan(folder, &[]).map_err(EvaluationError::io(folder))?;
         if audio.is_empty() {
             let found = match (others.first(), unreadable.first()) {
                 (Some(path), _) => format!("found {} other files, such as {}", others.len(), path.display()),

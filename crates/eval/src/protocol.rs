@@ -254,7 +254,7 @@ impl Protocol {
             let names = Pattern::new(names)
                 .map_err(|error| wrong(&self.path, format!("{key} = \"{pattern}\": {}", error.msg)))?;
             let folder = data.join(folder);
-            let found = match FolderContents::scan(&folder, None) {
+            let found = match FolderContents::scan(&folder, &[]) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => FolderContents::default(),
                 found => found.map_err(EvaluationError::io(&folder))?,
             };

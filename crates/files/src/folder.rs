@@ -30,19 +30,19 @@ pub struct UnreadableFolder(#[from] io::Error);
 type Pending = (PathBuf, PathBuf);
 
 impl FolderContents {
-    /// Lists a folder, except the contents of `except`. Links are followed; a folder with several paths is listed once, by the
+    /// Lists a folder, except the contents of the folders `except`. Links are followed; a folder with several paths is listed once, by the
     /// shortest.
     ///
     /// # Errors
     /// If the folder itself cannot be read.
-    pub fn scan(folder: &Path, except: Option<&Path>) -> io::Result<Self> {
-        let except = except.and_then(|except| fs::canonicalize(except).ok());
+    pub fn scan(folder: &Path, except: &[&Path]) -> io::Result<Self> {
+        let except: Vec<_> = except.iter().filter_map(|except| fs::canonicalize(except).ok()).collect();
         let mut contents = Self::default();
         let mut pending = VecDeque::from([(folder.to_owned(), fs::canonicalize(folder)?)]);
         // Links can make a circle of folders.
         let mut seen = HashSet::new();
         while let Some((path, place)) = pending.pop_front() {
-            if except.as_ref() == Some(&place) || !seen.insert(place.clone()) {
+            if except.contains(&place) || !seen.insert(place.clone()) {
                 continue;
             }
             match contents.add(&path, &place, &mut pending) {
@@ -115,11 +115,11 @@ mod tests {
             assert!(std::process::Command::new("mkfifo").arg(path(name)).status().unwrap().success());
         }
         symlink("/dev/zero", path("zero.wav")).unwrap();
-        let found = FolderContents::scan(root.path(), Some(&path("out"))).unwrap();
+        let found = FolderContents::scan(root.path(), &[&path("out")]).unwrap();
         assert_eq!(found.audio, [path("d.wav"), path("other/a.WAV"), path("z/b.flac")]);
         assert_eq!(found.others, [path("round"), path("z/notes")]);
         assert_eq!(found.special, [path("pipe.wav"), path("z/pipe"), path("zero.wav")]);
         assert!(found.unreadable.is_empty());
-        assert!(FolderContents::scan(&path("gone"), None).is_err());
+        assert!(FolderContents::scan(&path("gone"), &[]).is_err());
     }
 }

@@ -60,7 +60,7 @@ impl Learning {
         if !force && output.exists() {
             return Err(anyhow!("{} already exists: use --force to overwrite it", output.display()));
         }
-        let contents = FolderContents::scan(folder, None).with_context(|| folder.display().to_string())?;
+        let contents = FolderContents::scan(folder, &[]).with_context(|| folder.display().to_string())?;
         for (path, reason) in &contents.unreadable {
             eprintln!("denoise-mpi: skipped: {}: {reason}", path.display());
         }

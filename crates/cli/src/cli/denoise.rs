@@ -1,8 +1,8 @@
 //! `denoise IN OUT` and `denoise IN... -o DIR`.
 
 use super::claims::{Claims, check_absent};
-use super::folder::{self, Folders, Plan, plain};
-use super::inputs::{left_out_code, say_left_out};
+use super::folder::{self, Folders, Plan};
+use super::inputs::{left_out_code, plain, say_left_out};
 use super::listing::Manifest;
 use super::model::Model;
 use super::picture;
@@ -219,10 +219,7 @@ fn one(
     run: &Run,
     common: &Common,
 ) -> anyhow::Result<Entry> {
-    let speech = match arguments.speech.as_deref() {
-        Some(path) => Some((path, arguments.speech_format(path)?)),
-        None => None,
-    };
+    let speech = arguments.speech.as_deref().map(|path| anyhow::Ok((path, arguments.speech_format(path)?)));
     let recording = Recording {
         denoiser: run.denoiser(),
         session: run.session(),
@@ -232,7 +229,7 @@ fn one(
         residual: arguments.residual.as_deref(),
         plot: arguments.plot.as_deref().map(|path| (path, arguments.plot_scale())),
         levels: arguments.levels.as_deref(),
-        speech,
+        speech: speech.transpose()?,
         complete: None,
     };
     let progress = Progress::new("denoising", common.quiet);

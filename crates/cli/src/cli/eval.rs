@@ -273,9 +273,9 @@ impl Scored<'_> {
 /// Adds the remedy to the error of a journal of other options.
 fn with_remedy(error: EvaluationError) -> EvaluationError {
     match error {
-        EvaluationError::Journal { path, line, reason } if reason.starts_with("made by another run") => {
-            let reason = reason + ": give the same options, or another --resume file";
-            EvaluationError::Journal { path, line, reason }
+        EvaluationError::AnotherRun { path, difference } => {
+            let difference = difference + ": give the same options, or another --resume file";
+            EvaluationError::AnotherRun { path, difference }
         }
         other => other,
     }
@@ -345,7 +345,7 @@ fn check_apart(arguments: &Arguments, protocol: Option<&Protocol>, pairing: &Pai
     inputs.into_iter().for_each(|path| claims.read(path));
     // Recordings without a partner are inputs, too.
     for folder in [clean, noisy, enhanced, data].into_iter().flatten() {
-        let contents = FolderContents::scan(folder, save.as_deref());
+        let contents = FolderContents::scan(folder, save.as_deref().as_slice());
         contents.iter().flat_map(|contents| &contents.audio).for_each(|path| claims.read(path));
     }
     let mut systems = Vec::new();

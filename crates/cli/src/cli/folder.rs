@@ -1,7 +1,7 @@
 //! Denoising of several recordings: which to process, in parallel, and the table of the results.
 
 use super::claims::{Claims, check_absent, exists};
-use super::inputs::{LeftOut, audio_files_below};
+use super::inputs::{LeftOut, audio_files_below, plain};
 use super::listing::{Listed, Manifest};
 use super::processing::Processing;
 use super::progress::{FileProgress, FolderProgress};
@@ -80,12 +80,6 @@ pub fn plan(
         }
     }
     Ok(Plan { tasks, left_out })
-}
-
-/// A path without the `.` in front that names the present folder. `-` stays standard input, and `./-` a file.
-pub fn plain(path: &Path) -> PathBuf {
-    let plain: PathBuf = path.components().filter(|part| !matches!(part, Component::CurDir)).collect();
-    if plain.as_os_str().is_empty() || is_standard(&plain) { path.to_owned() } else { plain }
 }
 
 /// Recordings with their names below the output folders, and what is left out. One of several folders that cannot be used

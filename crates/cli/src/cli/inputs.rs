@@ -1,14 +1,14 @@
 //! Audio files of folders, and what is left out.
 
 use super::record;
-use super::terminal::{Failure, files, say};
+use super::terminal::{Failure, files, is_standard, say};
 use super::{INPUT, one_line};
 use alphamf_files::FolderContents;
 use anyhow::{Context, anyhow};
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// A file or folder that is left out.
 #[derive(Debug, Serialize)]
@@ -34,19 +34,23 @@ impl LeftOut {
     }
 }
 
+/// A path without the `.` in front that names the present folder. `-` stays standard input, and `./-` a file.
+pub fn plain(path: &Path) -> PathBuf {
+    let plain: PathBuf = path.components().filter(|part| !matches!(part, Component::CurDir)).collect();
+    if plain.as_os_str().is_empty() || is_standard(&plain) { path.to_owned() } else { plain }
+}
+
 /// Audio files in and below a folder, except those below the folders in `except`, sorted by name; and what is left out.
 /// At least one; only the folder itself must be readable.
 pub fn audio_files_below(folder: &Path, except: &[&Path]) -> anyhow::Result<(Vec<PathBuf>, Vec<LeftOut>)> {
+    // Reports may lie beside the recordings.
+    let is_itself = |other: &Path| fs::canonicalize(other).ok() == fs::canonicalize(folder).ok();
+    let except: Vec<&Path> = except.iter().copied().filter(|except| !is_itself(except)).collect();
     let FolderContents { mut audio, mut others, mut special, mut unreadable, .. } =
-        FolderContents::scan(folder, except.first().copied())
-            .with_context(|| Failure::Input(folder.to_owned()))?;
-    let except = below(folder, except);
+        FolderContents::scan(folder, &except).with_context(|| Failure::Input(folder.to_owned()))?;
     let mut hidden = BTreeSet::new();
     let mut is_kept = |path: &PathBuf| {
         let name = path.strip_prefix(folder).unwrap_or(path);
-        if except.iter().any(|except| name.starts_with(except)) {
-            return false;
-        }
         let first = hidden_part(name);
         hidden.extend(first.map(|first| folder.join(first)));
         first.is_none()
@@ -66,14 +70,6 @@ pub fn audio_files_below(folder: &Path, except: &[&Path]) -> anyhow::Result<(Vec
     let mut left_out: Vec<LeftOut> = others.chain(special).chain(hidden).chain(unreadable).collect();
     left_out.sort_by(|a, b| a.path.cmp(&b.path));
     Ok((audio, left_out))
-}
-
-/// Those of some folders that lie below another, by their paths there.
-fn below(folder: &Path, others: &[&Path]) -> Vec<PathBuf> {
-    let Ok(folder) = fs::canonicalize(folder) else { return Vec::new() };
-    let others = others.iter().filter_map(|other| fs::canonicalize(other).ok());
-    let below = others.filter_map(|other| other.strip_prefix(&folder).map(Path::to_owned).ok());
-    below.filter(|path| !path.as_os_str().is_empty()).collect()
 }
 
 /// The part of a path up to the first name that begins with a dot, as those have that a system keeps for itself.

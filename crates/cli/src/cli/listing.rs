@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::folder::plain;
+use super::inputs::plain;
 use super::manifest;
 use super::terminal::{Failure, is_standard, name, read_bounded, read_standard_input, usage};
 use anyhow::{Context, anyhow, bail, ensure};
@@ -132,8 +132,8 @@ impl Manifest {
     /// Determines the kind, and gathers the recordings.
     fn listed(&mut self) -> anyhow::Result<Vec<Listed>> {
         if !self.text.trim_start().starts_with('{') {
-            let named = |path: PathBuf| Listed { input: plain(&path), name: plain(&path) };
-            return Ok(manifest::paths(&self.text).into_iter().map(named).collect());
+            let named = |path: PathBuf| Listed { input: path.clone(), name: path };
+            return Ok(manifest::paths(&self.text).iter().map(|path| named(plain(path))).collect());
         }
         let mut kind = None;
         let mut listed = Vec::new();
