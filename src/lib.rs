@@ -21,9 +21,8 @@
 //! |---|---|
 //! | [`Denoiser`] | whole recordings in memory |
 //! | [`Session`] | recordings of any length in blocks, with mix, residual and statistics |
-//! | [`DenoiseStream`] | recordings of any length in blocks: denoised samples alone |
 //! | [`LiveDenoiser`] | real-time audio, causally, with 16 ms of latency |
-//! | [`Settings`], [`denoiser::Options`] | parameters by stage; options by the names of the program |
+//! | [`Settings`], [`Options`] | parameters by stage; options by the names of the program |
 //!
 //! Methods of long computations have a variant `*_with_progress`, which takes a [`ProgressCallback`] that receives the
 //! progress and may cancel.
@@ -76,7 +75,11 @@ pub mod internals {
 
 pub use alphamf_samplers::{self as samplers, random};
 pub use alphamf_signal as signal;
-pub use denoiser::{DenoiseError, DenoiseStream, Denoised, Denoiser, LiveDenoiser, Session, Settings};
+pub use denoiser::{DenoiseError, Denoised, Denoiser, LiveDenoiser, Session, Settings};
 pub use model::Dictionary;
+#[cfg(feature = "clap")]
+#[doc(hidden)]
+pub use options::parse_seed;
+pub use options::{Method, Options, OptionsError, Purpose, Quality};
 pub use signal::progress::{Cancelled, ProgressCallback};
 pub use signal::{ErrorKind, Signal};

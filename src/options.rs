@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 /// the settings. `--name` stands for another option.
 ///
 /// ```
-/// use alphamf::denoiser::{Options, Settings};
+/// use alphamf::{Options, Settings};
 /// let options: Options = serde_json::from_str(r#"{"quality": "fast", "floor_db": -20, "seed": 7}"#)?;
 /// let settings = options.settings()?;
 /// assert_eq!((settings.sampling, settings.gain.floor_db, settings.seed), (None, -20.0, 7));

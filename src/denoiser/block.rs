@@ -7,6 +7,7 @@ mod sweeps;
 #[cfg(test)]
 mod tests;
 
+use super::DenoiseError;
 use super::settings::Settings;
 use crate::denoiser::levels::QuantileNet;
 use crate::inference::bands::{occupied_bins, place_rows, rows};
@@ -15,16 +16,16 @@ use crate::inference::online::OnlineSeparation;
 use crate::inference::state::{BandState, Separation, Start};
 use crate::inference::{MonteCarloAccumulator, SamplerCounters, initial_noise_power};
 use crate::model::{Dictionary, MarginalTable, NoiseModel};
-use crate::presence::{HighBandPresenceNet, PoolNet, PresenceNet};
+use crate::presence::{HighBandPresenceNet, PoolNet, PresenceNet, PresenceNetError};
 use crate::random::SeedTree;
 use crate::samplers::SamplerError;
 use crate::signal::progress::{self, Cancelled, ProgressCallback};
-use crate::tensor_file::TensorFileError;
 use crate::transform::FrameGrid;
 use crate::wiener::floor::{BinLevels, Floors};
 use crate::wiener::reverberation::Decays;
 use filter::Filter;
 use presence::SpeechPresence;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use sweeps::ChainResult;
 
@@ -43,10 +44,10 @@ pub(crate) struct Request<'a> {
     pub model_alone: bool,
 }
 
-/// Intermediate results: every `every` Gibbs sweeps, `show` receives the number of sweeps and the gain (bins x frames).
-pub(crate) struct GainSnapshots<'a> {
-    pub every: usize,
-    pub show: &'a mut dyn FnMut(usize, &[f32]),
+/// Intermediate results: every `every` Gibbs sweeps, `show` receives the number of sweeps and the result so far.
+pub(crate) struct Snapshots<'a, T> {
+    pub every: NonZeroUsize,
+    pub show: &'a mut dyn FnMut(usize, T),
 }
 
 /// The outcome of one block.
@@ -105,34 +106,44 @@ pub(crate) struct Separator {
     pub settings: Settings,
     /// Expectations given the dispersions of a bin, for the exponents in use.
     table: Arc<MarginalTable>,
-    pub presence_net: Option<PresenceNet>,
-    pub high_band_net: Option<HighBandPresenceNet>,
-    pub pool_net: Option<PoolNet>,
+    /// The networks of speech presence, if they are used.
+    pub networks: Option<Networks>,
     pub quantile_net: QuantileNet,
 }
 
+/// The networks of speech presence.
+#[derive(Debug, Clone)]
+pub(crate) struct Networks {
+    pub presence: PresenceNet,
+    pub high_band: HighBandPresenceNet,
+    /// Of the pool, if the settings ask for it.
+    pub pool: Option<PoolNet>,
+}
+
+impl Networks {
+    /// The networks embedded in this crate. They were trained with the non-stationary noise of the model and one window: `None`
+    /// if dictionary or settings have others, or leave them out.
+    fn built_in(dictionary: &Dictionary, settings: &Settings) -> Result<Option<Self>, PresenceNetError> {
+        let drifting = matches!(settings.model.noise, NoiseModel::Drifting(_));
+        if !(settings.gain.speech_presence && drifting) {
+            return Ok(None);
+        }
+        let presence = PresenceNet::built_in()?;
+        if dictionary.header().window_seconds != presence.header().window_seconds {
+            return Ok(None);
+        }
+        let pool = settings.gain.learned_pool.then(PoolNet::built_in).transpose()?;
+        Ok(Some(Self { presence, high_band: HighBandPresenceNet::built_in()?, pool }))
+    }
+}
+
 impl Separator {
-    /// A separator without speech-presence networks.
-    pub(crate) fn new(dictionary: Dictionary, settings: Settings) -> Result<Self, TensorFileError> {
+    /// A separator with the built-in networks that fit the dictionary and the settings.
+    pub(crate) fn new(dictionary: Dictionary, settings: Settings) -> Result<Self, DenoiseError> {
+        let networks = Networks::built_in(&dictionary, &settings)?;
         let alpha = settings.model.alpha_speech.unwrap_or(dictionary.header().alpha);
         let table = Arc::new(MarginalTable::new(alpha, settings.model.alpha_noise));
-        let quantile_net = QuantileNet::built_in()?;
-        Ok(Self {
-            dictionary,
-            settings,
-            table,
-            presence_net: None,
-            high_band_net: None,
-            pool_net: None,
-            quantile_net,
-        })
-    }
-
-    /// Whether a network trained with windows of `window_seconds` fits the model: it needs noise that drifts and the
-    /// window of the dictionary.
-    pub(crate) fn fits(&self, window_seconds: f64) -> bool {
-        matches!(self.settings.model.noise, NoiseModel::Drifting(_))
-            && self.dictionary.header().window_seconds == window_seconds
+        Ok(Self { dictionary, settings, table, networks, quantile_net: QuantileNet::built_in()? })
     }
 
     /// Causal separation of frames of `bins` bins, `frame_seconds` apart.
@@ -150,13 +161,15 @@ impl Separator {
         request: Request,
         seeds: SeedTree,
         progress: &mut dyn ProgressCallback,
-        snapshots: Option<GainSnapshots>,
+        snapshots: Option<Snapshots<Vec<f32>>>,
     ) -> Result<BlockResult, SeparationError> {
         let mut result = self.separate_once(grid, power, request, seeds, progress, snapshots)?;
         // Where the network has found a voice before, it finds it again.
         result.state.speech_found |= request.previous.is_some_and(|previous| previous.speech_found);
-        let has_net = self.presence_net.is_some();
-        if has_net && !result.state.speech_found && doubt::is_without_speech(&result.gain, power) {
+        if self.networks.is_some()
+            && !result.state.speech_found
+            && doubt::is_without_speech(&result.gain, power)
+        {
             let request = Request { model_alone: true, gain_std: false, model_gain: false, ..request };
             let progress = &mut |_: f64| progress.report(1.0);
             let alone = self.separate_once(grid, power, request, seeds, progress, None)?;
@@ -173,7 +186,7 @@ impl Separator {
         request: Request,
         seeds: SeedTree,
         progress: &mut dyn ProgressCallback,
-        snapshots: Option<GainSnapshots>,
+        snapshots: Option<Snapshots<Vec<f32>>>,
     ) -> Result<BlockResult, SeparationError> {
         let Settings { sampling, .. } = &self.settings;
         let bands = self.bands(grid, power, request.previous);
@@ -242,9 +255,11 @@ impl Separator {
         let power_high = rows(power, bins, low..occupied);
         Block {
             separator: self,
-            presence: self.presence_net.as_ref().filter(|_| !model_alone).map(|net| {
-                SpeechPresence::new(net, self.high_band_net.as_ref(), low, &power_low, &power_high)
-            }),
+            presence: self
+                .networks
+                .as_ref()
+                .filter(|_| !model_alone)
+                .map(|networks| SpeechPresence::new(networks, low, &power_low, &power_high)),
             bins,
             power,
             power_low,

@@ -220,7 +220,7 @@ impl LiveDenoiser {
             LowDelayStft::new(sample_rate, separator.dictionary.header().window_seconds, latency_seconds)?;
         let (bins, hop, seconds) = (stft.bins(), stft.hop(), stft.frame_seconds());
         // A denoiser with a network has a causal one too.
-        let has_net = separator.presence_net.is_some();
+        let has_net = separator.networks.is_some();
         let step = |time: f64| (1.0 - libm::exp(-seconds / time)) as f32;
         let channel = || Channel {
             frames: stft.channel(),

@@ -12,15 +12,8 @@ mod stream;
 mod voice_activity;
 
 pub use crate::array::MicrophoneFault;
-pub use crate::inference::{
-    EmSettings, HamcmcMemory, ImpulseMode, MonteCarloAccumulator, Positivity, SamplerCounters,
-    SamplingSettings,
-};
+pub use crate::inference::{EmSettings, HamcmcMemory, ImpulseMode, Positivity, SamplingSettings};
 pub use crate::model::{ModelSettings, NoiseDrift, NoiseModel};
-#[cfg(feature = "clap")]
-#[doc(hidden)]
-pub use crate::options::parse_seed;
-pub use crate::options::{Method, Options, OptionsError, Purpose, Quality};
 pub use crate::presence::PresenceNetError;
 pub use crate::range::SettingsError;
 pub use crate::stable::ALPHA_RANGE;
@@ -34,19 +27,18 @@ pub use session::{
 };
 pub use settings::Settings;
 pub use speech_track::{SpeechSegment, SpeechTrack};
-pub use stream::DenoiseStream;
 pub use voice_activity::{VoiceActivity, VoiceEvent};
 
 use crate::array::ARRAY_CHANNELS;
 use crate::model::Dictionary;
-use crate::presence::{HighBandPresenceNet, PoolNet, PresenceNet};
 use crate::samplers::SamplerError;
 use crate::signal::progress::{Cancelled, ProgressCallback};
 use crate::signal::{ErrorKind, InvalidSignal, Signal};
-use crate::transform::InvalidWindow;
-use block::{SeparationError, Separator};
+use crate::transform::{FrameGrid, InvalidWindow, Stft};
+use block::{SeparationError, Separator, Snapshots};
+use std::fmt;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
-use stream::SampleSnapshots;
 
 /// Separates speech from noise. Clones share the dictionary and the tables of the original.
 ///
@@ -60,9 +52,16 @@ use stream::SampleSnapshots;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Denoiser {
     separator: Arc<Separator>,
+}
+
+impl fmt::Debug for Denoiser {
+    /// The settings: dictionary and networks are hundreds of thousands of numbers.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Denoiser").field("settings", self.settings()).finish_non_exhaustive()
+    }
 }
 
 /// A denoised recording.
@@ -72,37 +71,7 @@ pub struct Denoised {
     /// The denoised signal, with sample rate, channels, length and sample format of the input.
     pub signal: Signal,
     /// Statistics of the recording.
-    pub summary: Summary,
-}
-
-/// Statistics of a denoised recording.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub struct Summary {
-    /// Estimated signal-to-noise ratio of the input, dB; NaN for silence.
-    pub snr_before_db: f64,
-    /// Estimated signal-to-noise ratio of the output, dB; NaN for silence.
-    pub snr_after_db: f64,
-    /// Ratio of speech to the expected error of the output under the posterior, dB; NaN for silence. Its accuracy is in
-    /// eval/results; it does not detect interfering speech.
-    pub expected_sdr_db: f64,
-    /// Level of the input in pauses of speech, dB: mean square relative to full scale ±1. Pauses are the fifth of a block's
-    /// frames with the least speech, without digital silence; NaN without any.
-    pub noise_before_dbfs: f64,
-    /// Level of the output in the same frames, dB; for an array, in the pauses of its second pass.
-    pub noise_after_dbfs: f64,
-    /// Monte Carlo error of the posterior-mean gain.
-    pub monte_carlo: MonteCarloAccumulator,
-    /// Sampler moves rejected because they were not finite.
-    pub divergences: usize,
-    /// Counts of the samplers over the averaged sweeps.
-    pub counters: SamplerCounters,
-    /// Reverberation time (RT60) per octave, 125 Hz to 8 kHz, s; `None` where too few decays were found.
-    pub reverberation_seconds: [Option<f64>; 6],
-    /// Removed time-domain clicks, summed over channels.
-    pub clicks: usize,
-    /// Number of blocks, summed over channels, in which heavy-tailed noise was suppressed in time.
-    pub heavy_tailed_blocks: usize,
+    pub statistics: Statistics,
 }
 
 /// Why a recording could not be denoised.
@@ -143,9 +112,6 @@ pub enum DenoiseError {
         /// Channels of the recording.
         found: usize,
     },
-    /// An option of a stream was set after its first samples.
-    #[error("this option of a stream must be set before its first samples")]
-    Started,
     /// The recording has ended.
     #[error("the recording has ended")]
     Finished,
@@ -176,7 +142,7 @@ impl DenoiseError {
                 ErrorKind::Input
             }
             Self::Cancelled(_) => ErrorKind::Cancelled,
-            Self::Window(_) | Self::Started | Self::Finished => ErrorKind::Other,
+            Self::Window(_) | Self::Finished => ErrorKind::Other,
         }
     }
 }
@@ -194,14 +160,6 @@ impl From<SeparationError> for DenoiseError {
 /// the burn-in.
 pub type SnapshotCallback<'a> = dyn FnMut(usize, &Signal) + 'a;
 
-/// Requests intermediate results of [`Denoiser::denoise_with_progress`].
-pub struct Snapshots<'a> {
-    /// Gibbs sweeps between snapshots; 0 for none.
-    pub every: usize,
-    /// Receives the snapshots.
-    pub callback: &'a mut SnapshotCallback<'a>,
-}
-
 impl Denoiser {
     /// Builds a denoiser from a dictionary of speech. The built-in speech-presence network is used unless the settings
     /// disable it, the dictionary has another window than 64 ms, or the noise has fixed spectra.
@@ -211,18 +169,7 @@ impl Denoiser {
     /// [`DenoiseError::LevelNet`] if the crate was built with a damaged network.
     pub fn new(dictionary: Dictionary, settings: Settings) -> Result<Self, DenoiseError> {
         settings.validate()?;
-        let mut separator = Separator::new(dictionary, settings)?;
-        if separator.settings.gain.speech_presence {
-            let net = PresenceNet::built_in()?;
-            if separator.fits(net.header().window_seconds) {
-                separator.presence_net = Some(net);
-                separator.high_band_net = Some(HighBandPresenceNet::built_in()?);
-                if separator.settings.gain.learned_pool {
-                    separator.pool_net = Some(PoolNet::built_in().map_err(PresenceNetError::from)?);
-                }
-            }
-        }
-        Ok(Self { separator: Arc::new(separator) })
+        Ok(Self { separator: Arc::new(Separator::new(dictionary, settings)?) })
     }
 
     /// The dictionary in use.
@@ -240,13 +187,12 @@ impl Denoiser {
     /// Denoises a recording. All channels share one gain, which keeps the stereo image.
     ///
     /// # Errors
-    /// As [`stream`](Self::stream), and [`DenoiseError::Sampler`] if a sampler rejects its settings.
+    /// As [`session`](Self::session), and [`DenoiseError::Sampler`] if a sampler rejects its settings.
     pub fn denoise(&self, noisy: &Signal) -> Result<Denoised, DenoiseError> {
-        self.denoise_with_progress(noisy, &mut (), None)
+        self.denoise_with_progress(noisy, &mut ())
     }
 
-    /// Like [`denoise`](Self::denoise); `progress` receives the completed fraction, 0 to 1. `snapshots`, if given, receive
-    /// intermediate results, and leave the result as it is; recordings of more than one block (8 s) have none.
+    /// Like [`denoise`](Self::denoise); `progress` receives the completed fraction, 0 to 1.
     ///
     /// # Errors
     /// As [`denoise`](Self::denoise), and [`DenoiseError::Cancelled`] if `progress` cancels it.
@@ -254,51 +200,63 @@ impl Denoiser {
         &self,
         noisy: &Signal,
         progress: &mut dyn ProgressCallback,
-        snapshots: Option<Snapshots>,
     ) -> Result<Denoised, DenoiseError> {
-        let mut stream = self.stream(noisy.sample_rate(), noisy.channels().len())?;
-        let length = noisy.len();
-        let mut channels = vec![Vec::with_capacity(length); noisy.channels().len()];
-        let step = stream.block_samples();
+        self.denoise_whole(noisy, progress, None)
+    }
+
+    /// Like [`denoise_with_progress`](Self::denoise_with_progress); `on_snapshot` receives an intermediate result after `every`
+    /// Gibbs sweeps. They leave the result as it is. Recordings of more than one block (8 s) have none.
+    ///
+    /// # Errors
+    /// As [`denoise_with_progress`](Self::denoise_with_progress).
+    pub fn denoise_with_snapshots(
+        &self,
+        noisy: &Signal,
+        every: NonZeroUsize,
+        on_snapshot: &mut SnapshotCallback,
+        progress: &mut dyn ProgressCallback,
+    ) -> Result<Denoised, DenoiseError> {
+        let show = &mut |sweeps: usize, channels: Vec<Vec<f32>>| {
+            // Samples that do not form a signal are reported at the end.
+            if let Ok(signal) = noisy.with_channels(channels) {
+                on_snapshot(sweeps, &signal);
+            }
+        };
+        self.denoise_whole(noisy, progress, Some(Snapshots { every, show }))
+    }
+
+    fn denoise_whole(
+        &self,
+        noisy: &Signal,
+        progress: &mut dyn ProgressCallback,
+        snapshots: Option<Snapshots<Vec<Vec<f32>>>>,
+    ) -> Result<Denoised, DenoiseError> {
+        let mut session =
+            self.session(noisy.sample_rate(), noisy.channels().len(), SessionSettings::default())?;
         let duration = noisy.duration();
         let progress: &mut dyn ProgressCallback =
             &mut |seconds: f64| progress.report((seconds / duration).min(1.0));
-        for start in (0..length).step_by(step) {
-            let end = (start + step).min(length);
-            let block: Vec<&[f32]> = noisy.channels().iter().map(|samples| &samples[start..end]).collect();
-            append(&mut channels, stream.push_with_progress(&block, progress)?);
-        }
-        let (every, callback) = snapshots.map(|snapshots| (snapshots.every, snapshots.callback)).unzip();
-        let mut show = callback.map(|callback| {
-            |sweep: usize, channels: Vec<Vec<f32>>| {
-                // Samples that do not form a signal are reported at the end.
-                if let Ok(signal) = noisy.with_channels(channels) {
-                    callback(sweep, &signal);
-                }
-            }
-        });
-        let snapshots = match (every, &mut show) {
-            (Some(every), Some(show)) => Some(SampleSnapshots { every, show }),
-            _ => None,
-        };
-        append(&mut channels, stream.finish_with_snapshots(progress, snapshots)?);
-        Ok(Denoised { signal: noisy.with_channels(channels)?, summary: stream.summary() })
+        let whole: Vec<&[f32]> = noisy.channels().iter().map(Vec::as_slice).collect();
+        let mut channels = session.push_with_progress(&whole, progress)?.speech;
+        append(&mut channels, session.finish_with_snapshots(progress, snapshots)?.speech);
+        Ok(Denoised { signal: noisy.with_channels(channels)?, statistics: session.statistics() })
     }
 
-    /// A stream that denoises a recording of any length block by block, in bounded memory. `sample_rate` in Hz.
+    /// The frames of a recording of this sample rate, Hz.
     ///
     /// # Errors
-    /// [`DenoiseError::Signal`] if the sample rate or the number of channels is out of range, or their product above
-    /// [`MAX_SAMPLES_PER_SECOND`](crate::signal::MAX_SAMPLES_PER_SECOND); [`DenoiseError::Window`] if the dictionary's window is
-    /// invalid at this rate.
-    pub fn stream(&self, sample_rate: u32, channels: usize) -> Result<DenoiseStream, DenoiseError> {
-        DenoiseStream::new(Arc::clone(&self.separator), sample_rate, channels)
+    /// [`DenoiseError::Window`] if the dictionary's window is invalid at this rate.
+    pub fn grid(&self, sample_rate: u32) -> Result<FrameGrid, DenoiseError> {
+        Ok(Stft::new(sample_rate, self.dictionary().header().window_seconds)?.grid())
     }
 
-    /// A session: a stream with mix, residual, channel mode and statistics as `settings` ask. `sample_rate` in Hz.
+    /// A session that denoises a recording of any length block by block, in bounded memory. `sample_rate` in Hz.
     ///
     /// # Errors
-    /// As [`stream`](Self::stream), and [`DenoiseError::Settings`] if a setting is out of range.
+    /// [`DenoiseError::Settings`] if a setting is out of range; [`DenoiseError::Signal`] if the sample rate or the number of
+    /// channels is, or their product above [`MAX_SAMPLES_PER_SECOND`](crate::signal::MAX_SAMPLES_PER_SECOND);
+    /// [`DenoiseError::ArrayChannels`] unless an array has 2 to 16 channels; [`DenoiseError::Window`] if the dictionary's
+    /// window is invalid at this rate.
     pub fn session(
         &self,
         sample_rate: u32,
@@ -312,7 +270,7 @@ impl Denoiser {
     /// exponents of this denoiser, and a causal network if this one uses a network; it draws nothing.
     ///
     /// # Errors
-    /// As [`stream`](Self::stream); [`DenoiseError::Settings`] if a setting is out of range, and
+    /// As [`session`](Self::session); [`DenoiseError::Settings`] if a setting is out of range, and
     /// [`DenoiseError::PresenceNet`] if the crate was built with a damaged network.
     pub fn live(
         &self,
@@ -326,7 +284,7 @@ impl Denoiser {
     /// An empty noise profile, to be filled from a section of noise alone. `sample_rate` in Hz.
     ///
     /// # Errors
-    /// As [`stream`](Self::stream).
+    /// As [`session`](Self::session).
     pub fn noise_profile(&self, sample_rate: u32, channels: usize) -> Result<NoiseProfile, DenoiseError> {
         let window_seconds = self.dictionary().header().window_seconds;
         NoiseProfile::new(window_seconds, sample_rate, channels)
@@ -343,19 +301,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn denoisers_are_shared_and_streams_are_sent_between_threads() {
+    fn denoisers_are_shared_and_sessions_are_sent_between_threads() {
         fn shared<T: Clone + Send + Sync + 'static>() {}
         fn sent<T: Send + 'static>() {}
         shared::<Denoiser>();
-        sent::<DenoiseStream>();
         sent::<NoiseProfile>();
         sent::<Session>();
     }
 
     #[test]
-    fn invalid_streams_and_blocks_are_refused() {
+    fn invalid_sessions_and_blocks_are_refused() {
         let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
-        let error = |rate, channels| denoiser.stream(rate, channels).err().map(|error| error.to_string());
+        let session = |rate, channels| denoiser.session(rate, channels, SessionSettings::default());
+        let error = |rate, channels| session(rate, channels).err().map(|error| error.to_string());
         assert_eq!(error(1, 1).unwrap(), "sample rate of 1 Hz: expected 8000 to 192000 Hz");
         assert_eq!(error(16_000, 0).unwrap(), "no channels: expected at least one");
         assert_eq!(error(16_000, 257).unwrap(), "257 channels: expected 256 at most");
@@ -368,7 +326,7 @@ mod tests {
         assert!(denoiser.session(48_000, 65, separate).is_err());
         assert!(denoiser.noise_profile(1, 1).is_err() && denoiser.noise_profile(16_000, 0).is_err());
 
-        let mut stream = denoiser.stream(16_000, 2).unwrap();
+        let mut session_of_two = session(16_000, 2).unwrap();
         let mut profile = denoiser.noise_profile(16_000, 2).unwrap();
         let (none, one, two): (&[f32], &[f32], &[f32]) = (&[], &[0.5], &[0.5, 0.25]);
         for (block, expected) in [
@@ -378,18 +336,18 @@ mod tests {
             (vec![none, one], "channel 1 has 1 samples: expected 0, as in channel 0"),
             (vec![one, &[f32::NAN]], "sample 0 of channel 1 is NaN: expected a finite value"),
         ] {
-            assert_eq!(stream.push(&block).unwrap_err().to_string(), expected);
+            assert_eq!(session_of_two.push(&block).unwrap_err().to_string(), expected);
             assert_eq!(profile.push(&block).unwrap_err().to_string(), expected);
         }
         // Refused blocks leave no samples behind.
-        stream.push(&[two, two]).unwrap();
-        assert_eq!(stream.finish().unwrap()[1].len(), 2);
-        assert!(matches!(stream.push(&[one, one]), Err(DenoiseError::Finished)));
-        assert!(matches!(stream.finish(), Err(DenoiseError::Finished)));
+        session_of_two.push(&[two, two]).unwrap();
+        assert_eq!(session_of_two.finish().unwrap().speech[1].len(), 2);
+        assert!(matches!(session_of_two.push(&[one, one]), Err(DenoiseError::Finished)));
+        assert!(matches!(session_of_two.finish(), Err(DenoiseError::Finished)));
 
         let mut other = denoiser.noise_profile(8_000, 1).unwrap();
         other.push(&[&[0.1; 8_000]]).unwrap();
-        let error = denoiser.stream(16_000, 1).unwrap().set_noise_profile(&other).unwrap_err();
+        let error = session(16_000, 1).unwrap().set_noise_profile(&other).unwrap_err();
         assert_eq!(error.to_string(), "noise section has 8000 Hz; expected 16000 Hz");
     }
 }

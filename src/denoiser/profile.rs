@@ -5,7 +5,7 @@ use super::front_end::FrontEnd;
 use crate::transform::bin_power;
 
 /// The mean power spectrum of a section of noise alone; made by [`Denoiser::noise_profile`](super::Denoiser::noise_profile)
-/// for [`DenoiseStream::set_noise_profile`](super::DenoiseStream::set_noise_profile). It does not depend on how the samples are
+/// for [`Session::set_noise_profile`](super::Session::set_noise_profile). It does not depend on how the samples are
 /// divided into calls of [`push`](Self::push).
 #[derive(Clone)]
 pub struct NoiseProfile {
@@ -94,7 +94,7 @@ impl NoiseProfile {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Denoiser, Settings};
+    use super::super::{Denoiser, SessionSettings, Settings};
     use crate::model::Dictionary;
     use crate::random::SeedTree;
     use rand_distr::{Distribution, StandardNormal};
@@ -159,7 +159,8 @@ mod tests {
             let mut profile = denoiser.noise_profile(16_000, 1).unwrap();
             profile.push(&[&samples]).unwrap();
             assert_eq!(profile.powers(1).is_some(), known);
-            let started = denoiser.stream(16_000, 1).unwrap().set_noise_profile(&profile);
+            let mut session = denoiser.session(16_000, 1, SessionSettings::default()).unwrap();
+            let started = session.set_noise_profile(&profile);
             assert_eq!(started.is_ok(), known);
         }
     }

@@ -4,10 +4,10 @@ mod statistics;
 #[cfg(test)]
 mod tests;
 
+use super::block::Snapshots;
 use super::front_end::check_block;
-use super::{
-    DenoiseError, DenoiseStream, Denoiser, NoiseProfile, SpeechLevels, SpeechTrack, Summary, append,
-};
+use super::stream::{DenoiseStream, Summary};
+use super::{DenoiseError, Denoiser, NoiseProfile, SpeechLevels, SpeechTrack, append};
 use crate::array::Microphones;
 use crate::random::SeedTree;
 use crate::range::within;
@@ -16,6 +16,8 @@ use crate::signal::progress::ProgressCallback;
 use crate::signal::{SampleFormat, check_recording};
 use serde::{Deserialize, Serialize};
 pub use statistics::{MonteCarloError, SamplerStatistics, Statistics};
+use std::fmt;
+use std::sync::Arc;
 
 /// Settings of a [`Session`], beside those of its denoiser.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,11 +32,11 @@ pub struct SessionSettings {
     /// Whether to return the residual too.
     pub residual: bool,
     /// Whether to record the standard deviation of the gain, for [`Session::take_gain_std`].
-    pub deviation: bool,
+    pub gain_std: bool,
     /// Whether to record the levels of speech, for [`Session::take_levels`].
     pub levels: bool,
-    /// Whether to record the probability of speech and its sections, for [`Session::take_speech`].
-    pub speech: bool,
+    /// Whether to record the probability of speech and its sections, for [`Session::take_speech_track`].
+    pub speech_track: bool,
 }
 
 impl Default for SessionSettings {
@@ -44,9 +46,9 @@ impl Default for SessionSettings {
             channels: ChannelMode::default(),
             dither: true,
             residual: false,
-            deviation: false,
+            gain_std: false,
             levels: false,
-            speech: false,
+            speech_track: false,
         }
     }
 }
@@ -113,6 +115,20 @@ pub struct Session {
     ended: bool,
 }
 
+impl fmt::Debug for Session {
+    /// Settings and position: the state of its streams is megabytes.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { settings, sample_rate, samples, ended, .. } = self;
+        formatter
+            .debug_struct("Session")
+            .field("settings", settings)
+            .field("sample_rate", sample_rate)
+            .field("samples", samples)
+            .field("ended", ended)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Session {
     pub(super) fn new(
         denoiser: &Denoiser,
@@ -128,18 +144,18 @@ impl Session {
         };
         let microphones = (settings.channels == ChannelMode::Array).then(|| Microphones::new(channels));
         let stream = |_| {
-            let mut stream = denoiser.stream(sample_rate, width)?;
+            let mut stream = DenoiseStream::new(Arc::clone(&denoiser.separator), sample_rate, width)?;
             if microphones.is_some() {
                 stream.filter_as_array()?;
             }
-            if settings.deviation {
+            if settings.gain_std {
                 stream.record_gain_std();
             }
             if settings.levels {
-                stream.record_levels()?;
+                stream.record_levels();
             }
-            if settings.speech {
-                stream.record_speech()?;
+            if settings.speech_track {
+                stream.record_speech_track();
             }
             Ok(stream)
         };
@@ -173,7 +189,8 @@ impl Session {
     /// Starts the noise estimate from the profile of a noise section with all channels of the recording.
     ///
     /// # Errors
-    /// As [`DenoiseStream::set_noise_profile`].
+    /// [`DenoiseError::NoNoise`] if the section is silent or shorter than a window, [`DenoiseError::NoiseRate`] or
+    /// [`DenoiseError::Channels`] if it has another sample rate or number of channels.
     pub fn set_noise_profile(&mut self, noise: &NoiseProfile) -> Result<(), DenoiseError> {
         let width = self.width();
         noise.check(self.sample_rate, self.waiting.len())?;
@@ -186,7 +203,8 @@ impl Session {
     /// cancelled or failed has ended.
     ///
     /// # Errors
-    /// As [`DenoiseStream::push`].
+    /// [`DenoiseError::Channels`] or [`DenoiseError::Signal`] if the number of channels is another, their lengths differ, or
+    /// a sample is not finite: nothing is taken then. [`DenoiseError::Finished`] after its end.
     pub fn push(&mut self, block: &[&[f32]]) -> Result<SessionOutput, DenoiseError> {
         self.push_with_progress(block, &mut ())
     }
@@ -231,14 +249,14 @@ impl Session {
         }
         let width = self.width();
         self.advance(progress, |stream, index, progress| {
-            stream.push_with_progress(&part[index * width..(index + 1) * width], progress)
+            stream.push(&part[index * width..(index + 1) * width], progress)
         })
     }
 
     /// Ends the recording and returns the remaining samples.
     ///
     /// # Errors
-    /// As [`DenoiseStream::finish`].
+    /// [`DenoiseError::Finished`] if it has ended already.
     pub fn finish(&mut self) -> Result<SessionOutput, DenoiseError> {
         self.finish_with_progress(&mut ())
     }
@@ -251,10 +269,19 @@ impl Session {
         &mut self,
         progress: &mut dyn ProgressCallback,
     ) -> Result<SessionOutput, DenoiseError> {
+        self.finish_with_snapshots(progress, None)
+    }
+
+    /// Like [`finish_with_progress`](Self::finish_with_progress), with snapshots of a recording of one block and one stream.
+    pub(super) fn finish_with_snapshots(
+        &mut self,
+        progress: &mut dyn ProgressCallback,
+        mut snapshots: Option<Snapshots<Vec<Vec<f32>>>>,
+    ) -> Result<SessionOutput, DenoiseError> {
         if std::mem::replace(&mut self.ended, true) {
             return Err(DenoiseError::Finished);
         }
-        self.advance(progress, |stream, _, progress| stream.finish_with_progress(progress))
+        self.advance(progress, |stream, _, progress| stream.finish(progress, snapshots.take()))
     }
 
     /// Returns the standard deviation of the gain over the posterior draws (bins x frames, column-major, 0 to 0.5) of the frames
@@ -271,8 +298,8 @@ impl Session {
 
     /// Returns the probability of speech in the slots finished since the last call, and the sections with speech that ended:
     /// one track for all channels, or one each.
-    pub fn take_speech(&mut self) -> Vec<SpeechTrack> {
-        self.streams.iter_mut().map(DenoiseStream::take_speech).collect()
+    pub fn take_speech_track(&mut self) -> Vec<SpeechTrack> {
+        self.streams.iter_mut().map(DenoiseStream::take_speech_track).collect()
     }
 
     /// Statistics of the samples so far.
@@ -347,8 +374,10 @@ impl Session {
         self.samples += speech.first().map_or(0, |samples| samples.len() as u64);
         for ((waiting, sum), result) in self.waiting.iter_mut().zip(&mut self.input_energy).zip(&mut speech) {
             let before: Vec<f32> = waiting.drain(..result.len()).collect();
-            for (after, before) in result.iter_mut().zip(&before) {
-                *after = mix * *after + (1.0 - mix) * before;
+            if mix < 1.0 {
+                for (after, before) in result.iter_mut().zip(&before) {
+                    *after = mix * *after + (1.0 - mix) * before;
+                }
             }
             *sum += energy(&before);
             if self.settings.residual {

@@ -10,28 +10,28 @@ mod tests;
 use super::front_end::{BLOCK_FRAMES, FrontEnd};
 use super::levels::{LevelMeter, SpeechLevels};
 use super::speech_track::{SpeechTrack, TrackMeter};
-use super::{DenoiseError, NoiseProfile, Summary, append};
+use super::{DenoiseError, append};
 use crate::array::{ARRAY_CHANNELS, SpatialFilter};
 use crate::decibels::amplitude;
-use crate::denoiser::block::{GainSnapshots, Request, Separator};
+use crate::denoiser::block::{Request, Separator, Snapshots};
 use crate::signal::progress::{self, ProgressCallback};
 use crate::transform::Spectrogram;
 use crate::wiener::sparing;
 use memory::{BlockGains, BlockMemory, OVERLAP_FRAMES};
 use output::Output;
 use record::Record;
+pub(super) use record::Summary;
 use second_pass::SecondPass;
 use std::sync::Arc;
 
 /// Frames with a mean power below this fraction of that of their block count as digital silence.
 const SILENCE: f32 = 1e-9;
 
-/// Denoises a recording in blocks as its samples arrive, in bounded memory; made by
-/// [`Denoiser::stream`](super::Denoiser::stream).
+/// Denoises channels with one gain, in blocks as their samples arrive, in bounded memory.
 ///
 /// Blocks overlap, and carry over the state of the noise and the channel. The result does not depend on how the samples
 /// are divided into calls of [`push`](Self::push).
-pub struct DenoiseStream {
+pub(super) struct DenoiseStream {
     separator: Arc<Separator>,
     /// From samples to frames.
     front_end: FrontEnd,
@@ -53,12 +53,6 @@ struct Array {
     second_pass: SecondPass,
 }
 
-/// Intermediate results: every `every` Gibbs sweeps, `show` receives the number of sweeps and the samples by channel.
-pub(super) struct SampleSnapshots<'a> {
-    pub every: usize,
-    pub show: &'a mut dyn FnMut(usize, Vec<Vec<f32>>),
-}
-
 impl DenoiseStream {
     pub(super) fn new(
         separator: Arc<Separator>,
@@ -78,38 +72,19 @@ impl DenoiseStream {
     }
 
     /// Samples per channel of a block; a good size for [`push`](Self::push).
-    #[must_use]
-    pub fn block_samples(&self) -> usize {
+    pub(super) fn block_samples(&self) -> usize {
         self.front_end.block_samples()
     }
 
     /// Maximum number of samples per channel that have been pushed and not returned after a [`push`](Self::push): about
     /// two blocks, or six of an array.
-    #[must_use]
-    pub fn latency(&self) -> usize {
+    pub(super) fn latency(&self) -> usize {
         let stft = self.front_end.stft();
         // Less than a block of samples, less than a block of frames, and what later frames overlap. Blocks advance by
         // a block without its overlap, so at most that many frames wait.
         let frames = BLOCK_FRAMES - OVERLAP_FRAMES;
         let latency = self.block_samples() - 1 + frames * stft.hop() + stft.window() - stft.hop();
         latency + self.array.as_ref().map_or(0, |array| array.second_pass.latency())
-    }
-
-    /// Starts the noise estimate from the profile of a noise section.
-    ///
-    /// # Errors
-    /// [`DenoiseError::NoNoise`] if the section is silent or shorter than a window, [`DenoiseError::NoiseRate`] or
-    /// [`DenoiseError::Channels`] if it has another sample rate or number of channels.
-    pub fn set_noise_profile(&mut self, noise: &NoiseProfile) -> Result<(), DenoiseError> {
-        let channels = self.output.channels();
-        noise.check(self.front_end.stft().sample_rate(), channels)?;
-        let powers = noise.powers(channels).ok_or(DenoiseError::NoNoise)?;
-        powers.into_iter().for_each(|power| self.set_noise_power(power));
-        Ok(())
-    }
-
-    fn check_unstarted(&self) -> Result<(), DenoiseError> {
-        if self.front_end.samples() > 0 { Err(DenoiseError::Started) } else { Ok(()) }
     }
 
     /// Starts the noise estimate from the mean power per bin, summed over channels.
@@ -122,9 +97,8 @@ impl DenoiseStream {
     /// and denoised.
     ///
     /// # Errors
-    /// [`DenoiseError::ArrayChannels`] unless there are 2 to 16 channels, and [`DenoiseError::Started`] after the first samples.
-    pub fn filter_as_array(&mut self) -> Result<(), DenoiseError> {
-        self.check_unstarted()?;
+    /// [`DenoiseError::ArrayChannels`] unless there are 2 to 16 channels.
+    pub(super) fn filter_as_array(&mut self) -> Result<(), DenoiseError> {
         let found = self.output.channels();
         if !ARRAY_CHANNELS.contains(&found) {
             return Err(DenoiseError::ArrayChannels { found });
@@ -139,55 +113,45 @@ impl DenoiseStream {
     }
 
     /// Records the standard deviation of the gain from now on, for [`take_gain_std`](Self::take_gain_std).
-    pub fn record_gain_std(&mut self) {
+    pub(super) fn record_gain_std(&mut self) {
         self.record.gain_std.get_or_insert_default();
     }
 
     /// Returns the standard deviation of the gain over the posterior draws (bins x frames, column-major, 0 to 0.5) of the
     /// frames finished since the last call; empty if it is not recorded or the settings draw nothing.
-    pub fn take_gain_std(&mut self) -> Vec<f32> {
+    pub(super) fn take_gain_std(&mut self) -> Vec<f32> {
         self.record.gain_std.as_mut().map_or_else(Vec::new, std::mem::take)
     }
 
-    /// Records the levels of speech for [`take_levels`](Self::take_levels).
-    ///
-    /// # Errors
-    /// [`DenoiseError::Started`] after the first samples.
-    pub fn record_levels(&mut self) -> Result<(), DenoiseError> {
-        self.check_unstarted()?;
+    /// Records the levels of speech for [`take_levels`](Self::take_levels), from the first samples on.
+    pub(super) fn record_levels(&mut self) {
         let stft = self.front_end.stft();
         let meter = LevelMeter::new(stft, self.output.channels(), self.separator.quantile_net.clone());
         self.record.levels.get_or_insert(meter);
-        Ok(())
     }
 
     /// Returns the levels of speech, summed over channels, in the slots finished since the last call; without cells if
     /// they are not recorded.
-    pub fn take_levels(&mut self) -> SpeechLevels {
+    pub(super) fn take_levels(&mut self) -> SpeechLevels {
         self.record.levels.as_mut().map_or_else(SpeechLevels::default, LevelMeter::take)
     }
 
-    /// Records the probability of speech and its sections for [`take_speech`](Self::take_speech).
-    ///
-    /// # Errors
-    /// [`DenoiseError::Started`] after the first samples.
-    pub fn record_speech(&mut self) -> Result<(), DenoiseError> {
-        self.check_unstarted()?;
+    /// Records the probability of speech and its sections for [`take_speech_track`](Self::take_speech_track), from the first
+    /// samples on.
+    pub(super) fn record_speech_track(&mut self) {
         let stft = self.front_end.stft();
         let window_seconds = stft.window() as f64 / f64::from(stft.sample_rate());
         self.record.speech.get_or_insert_with(|| TrackMeter::new(stft.grid(), window_seconds));
-        Ok(())
     }
 
     /// Returns the probability of speech in all channels together, in the slots finished since the last call, and the
     /// sections with speech that ended; empty if it is not recorded. The slots lag behind the samples by 2 s.
-    pub fn take_speech(&mut self) -> SpeechTrack {
+    pub(super) fn take_speech_track(&mut self) -> SpeechTrack {
         self.record.speech.as_mut().map_or_else(SpeechTrack::default, TrackMeter::take)
     }
 
     /// Statistics of the blocks so far.
-    #[must_use]
-    pub fn summary(&self) -> Summary {
+    pub(super) fn summary(&self) -> Summary {
         let mut summary = Summary {
             reverberation_seconds: self.memory.reverberation_seconds(),
             clicks: self.front_end.clicks,
@@ -206,20 +170,14 @@ impl DenoiseStream {
         summary
     }
 
-    /// Takes the next samples of every channel and returns the finished ones, which may be fewer or more.
+    /// Takes the next samples of every channel and returns the finished ones, which may be fewer or more; `progress` receives the
+    /// duration of the finished part of the recording, s.
     ///
     /// # Errors
     /// [`DenoiseError::Channels`] or [`DenoiseError::Signal`] if the number of channels is another, their lengths differ, or
-    /// a sample is not finite: nothing is taken then. [`DenoiseError::Finished`] after [`finish`](Self::finish).
-    pub fn push(&mut self, block: &[&[f32]]) -> Result<Vec<Vec<f32>>, DenoiseError> {
-        self.push_with_progress(block, &mut ())
-    }
-
-    /// Like [`push`](Self::push); `progress` receives the duration of the finished part of the recording, s.
-    ///
-    /// # Errors
-    /// As [`push`](Self::push), and [`DenoiseError::Cancelled`] if `progress` cancels it.
-    pub fn push_with_progress(
+    /// a sample is not finite: nothing is taken then. [`DenoiseError::Finished`] after [`finish`](Self::finish), and
+    /// [`DenoiseError::Cancelled`] if `progress` cancels it.
+    pub(super) fn push(
         &mut self,
         block: &[&[f32]],
         progress: &mut dyn ProgressCallback,
@@ -233,30 +191,14 @@ impl DenoiseStream {
         self.finished(false, progress)
     }
 
-    /// Ends the recording and returns the remaining samples.
+    /// Ends the recording and returns the remaining samples, with snapshots if it is a single block.
     ///
     /// # Errors
-    /// [`DenoiseError::Finished`] if it has ended already.
-    pub fn finish(&mut self) -> Result<Vec<Vec<f32>>, DenoiseError> {
-        self.finish_with_progress(&mut ())
-    }
-
-    /// Like [`finish`](Self::finish); `progress` receives the duration of the finished part of the recording, s.
-    ///
-    /// # Errors
-    /// As [`finish`](Self::finish), and [`DenoiseError::Cancelled`] if `progress` cancels it.
-    pub fn finish_with_progress(
+    /// [`DenoiseError::Finished`] if it has ended already, and [`DenoiseError::Cancelled`] if `progress` cancels it.
+    pub(super) fn finish(
         &mut self,
         progress: &mut dyn ProgressCallback,
-    ) -> Result<Vec<Vec<f32>>, DenoiseError> {
-        self.finish_with_snapshots(progress, None)
-    }
-
-    /// Ends the recording, with snapshots if it is a single block.
-    pub(super) fn finish_with_snapshots(
-        &mut self,
-        progress: &mut dyn ProgressCallback,
-        snapshots: Option<SampleSnapshots>,
+        snapshots: Option<Snapshots<Vec<Vec<f32>>>>,
     ) -> Result<Vec<Vec<f32>>, DenoiseError> {
         self.front_end.finish()?;
         // A last block may be longer than others, but not short.
@@ -265,7 +207,7 @@ impl DenoiseStream {
         }
         let pending = self.front_end.frames();
         if pending > 0 {
-            let snapshots = snapshots.filter(|snapshots| snapshots.every > 0 && self.memory.frames_done == 0);
+            let snapshots = snapshots.filter(|_| self.memory.frames_done == 0);
             self.separate(pending, true, progress, snapshots)?;
         }
         let (stft, samples) = (self.front_end.stft(), self.front_end.samples());
@@ -306,7 +248,7 @@ impl DenoiseStream {
         frames: usize,
         last: bool,
         progress: &mut dyn ProgressCallback,
-        snapshots: Option<SampleSnapshots>,
+        snapshots: Option<Snapshots<Vec<Vec<f32>>>>,
     ) -> Result<(), DenoiseError> {
         let bins = self.front_end.stft().bins();
         let span = self.memory.span(frames, last, bins);
@@ -340,7 +282,7 @@ impl DenoiseStream {
         mut power: Vec<f32>,
         done: usize,
         progress: &mut dyn ProgressCallback,
-        snapshots: Option<SampleSnapshots>,
+        snapshots: Option<Snapshots<Vec<Vec<f32>>>>,
     ) -> Result<BlockGains, DenoiseError> {
         let grid = self.front_end.stft().grid();
         let (bins, settings) = (grid.bins, &self.separator.settings);
@@ -371,14 +313,14 @@ impl DenoiseStream {
         let seeds = self.memory.next_seeds();
         let (every, show) = snapshots.map(|snapshots| (snapshots.every, snapshots.show)).unzip();
         let mut show = show.map(|show| {
-            |sweep: usize, partial: &[f32]| {
+            |sweep: usize, partial: Vec<f32>| {
                 let mut gain = vec![0.0; bins * frames];
-                place(&places, partial, &mut gain, bins);
+                place(&places, &partial, &mut gain, bins);
                 show(sweep, self.filtered(&gain));
             }
         });
         let snapshots = match (every, &mut show) {
-            (Some(every), Some(show)) => Some(GainSnapshots { every, show }),
+            (Some(every), Some(show)) => Some(Snapshots { every, show }),
             _ => None,
         };
         let noise_profile = self.memory.scaled_noise_profile();

@@ -101,8 +101,8 @@ fn one_microphone_is_no_array() {
 #[test]
 fn samples_are_held_back_no_longer_than_said_and_progress_rises() {
     let (_, recording) = room();
-    let mut stream = DENOISER.stream(RATE, 2).unwrap();
-    stream.filter_as_array().unwrap();
+    let settings = SessionSettings { channels: ChannelMode::Array, ..SessionSettings::default() };
+    let mut session = DENOISER.session(RATE, 2, settings).unwrap();
     let (mut given, mut taken, mut reached) = (0, 0, 0.0);
     let mut rises = true;
     while given < 90 * RATE as usize {
@@ -113,11 +113,11 @@ fn samples_are_held_back_no_longer_than_said_and_progress_rises() {
             reached = seconds;
             ControlFlow::Continue(())
         };
-        taken += stream.push_with_progress(&block, &mut progress).unwrap()[0].len();
-        assert!(given - taken <= stream.latency(), "{} samples after {given}", given - taken);
+        taken += session.push_with_progress(&block, &mut progress).unwrap().speech[0].len();
+        assert!(given - taken <= session.latency(), "{} samples after {given}", given - taken);
     }
     assert!(taken > 0 && rises && reached < 90.0, "{taken} samples, {reached} s");
-    taken += stream.finish().unwrap()[0].len();
+    taken += session.finish().unwrap().speech[0].len();
     assert_eq!(taken, given);
 }
 

@@ -1,7 +1,7 @@
 //! Speech levels by the definition that a user has: the voice through ideal third-octave filters, its mean square in exactly
 //! the 100 ms of a slot.
 
-use alphamf::denoiser::SpeechLevels;
+use alphamf::denoiser::{SessionSettings, SpeechLevels};
 use alphamf::{Denoiser, Dictionary, Settings};
 use num_complex::Complex;
 use std::path::Path;
@@ -43,12 +43,12 @@ fn quantile(values: impl Iterator<Item = f64>, fraction: f64) -> f64 {
 /// The fraction of intervals that hold the level of the voice, of those within 40 dB of the loud ones.
 fn held(noisy: &[f32], voice: &[f32], rate: u32) -> f64 {
     let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
-    let mut stream = denoiser.stream(rate, 1).unwrap();
-    stream.record_levels().unwrap();
-    stream.push(&[noisy]).unwrap();
-    let SpeechLevels { mut cells, edges_hertz, .. } = stream.take_levels();
-    stream.finish().unwrap();
-    cells.extend(stream.take_levels().cells);
+    let settings = SessionSettings { levels: true, ..SessionSettings::default() };
+    let mut session = denoiser.session(rate, 1, settings).unwrap();
+    session.push(&[noisy]).unwrap();
+    let SpeechLevels { mut cells, edges_hertz, .. } = session.take_levels().remove(0);
+    session.finish().unwrap();
+    cells.extend(session.take_levels().remove(0).cells);
     let truth = levels(voice, rate.into(), &edges_hertz);
     assert_eq!(cells.len(), truth.len());
     let loud = quantile(cells.iter().flatten().map(|cell| cell.level_dbfs), 0.95);

@@ -1,6 +1,6 @@
 //! Properties of the whole chain for arbitrary input.
 
-use alphamf::denoiser::{Denoiser, EmSettings, GainSettings, SamplingSettings, Settings};
+use alphamf::denoiser::{Denoiser, EmSettings, GainSettings, SamplingSettings, SessionSettings, Settings};
 use alphamf::model::Dictionary;
 use alphamf::random::SeedTree;
 use alphamf::signal::{SampleFormat, Signal};
@@ -20,9 +20,9 @@ fn denoise(rate: u32, channels: Vec<Vec<f32>>) -> Vec<Vec<f32>> {
     DENOISER.denoise(&noisy).unwrap().signal.into_channels()
 }
 
-/// Output of a stream with the input divided at `cuts`.
-fn stream(rate: u32, channels: &[Vec<f32>], cuts: &[usize]) -> Vec<Vec<f32>> {
-    let mut stream = DENOISER.stream(rate, channels.len()).unwrap();
+/// Output of a session with the input divided at `cuts`.
+fn in_session(rate: u32, channels: &[Vec<f32>], cuts: &[usize]) -> Vec<Vec<f32>> {
+    let mut session = DENOISER.session(rate, channels.len(), SessionSettings::default()).unwrap();
     let mut out = vec![Vec::new(); channels.len()];
     let mut append = |block: Vec<Vec<f32>>| {
         out.iter_mut().zip(block).for_each(|(out, samples)| out.extend(samples));
@@ -32,10 +32,10 @@ fn stream(rate: u32, channels: &[Vec<f32>], cuts: &[usize]) -> Vec<Vec<f32>> {
     let mut start = 0;
     for end in ends {
         let block: Vec<&[f32]> = channels.iter().map(|samples| &samples[start..end]).collect();
-        append(stream.push(&block).unwrap());
+        append(session.push(&block).unwrap().speech);
         start = end;
     }
-    append(stream.finish().unwrap());
+    append(session.finish().unwrap().speech);
     out
 }
 
@@ -106,7 +106,7 @@ proptest! {
         let length = channels[0].len();
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(length + 1)).collect();
         cuts.sort_unstable();
-        prop_assert_eq!(stream(rate, &channels, &cuts), denoise(rate, channels));
+        prop_assert_eq!(in_session(rate, &channels, &cuts), denoise(rate, channels));
     }
 }
 
@@ -117,7 +117,7 @@ fn blocks_do_not_depend_on_the_pushes_either() {
     let noise: Vec<f32> = (0..30 * 8_000).map(|_| stream_of_noise.random_range(-0.1..0.1)).collect();
     let whole = denoise(8_000, vec![noise.clone()]);
     assert_eq!(whole[0].len(), noise.len());
-    assert_eq!(stream(8_000, &[noise], &[1, 777, 100_000, 100_000, 239_999]), whole);
+    assert_eq!(in_session(8_000, &[noise], &[1, 777, 100_000, 100_000, 239_999]), whole);
 }
 
 #[test]

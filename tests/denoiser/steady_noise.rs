@@ -1,6 +1,6 @@
 //! Noise that is steady comes out as steady: what is left of it does not change from block to block, nor within one.
 
-use alphamf::denoiser::{Denoiser, Settings};
+use alphamf::denoiser::{Denoiser, SessionSettings, Settings};
 use alphamf::model::Dictionary;
 use alphamf::random::{SeedTree, SeededRng};
 use alphamf::transform::Stft;
@@ -51,12 +51,12 @@ fn fan(seconds: usize) -> Vec<f32> {
 /// What comes out if so many samples go in at a time.
 fn denoise(settings: Settings, samples: &[f32], rate: usize, size: usize) -> Vec<f32> {
     let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
-    let mut stream = denoiser.stream(rate as u32, 1).unwrap();
+    let mut session = denoiser.session(rate as u32, 1, SessionSettings::default()).unwrap();
     let mut output = Vec::new();
     for samples in samples.chunks(size) {
-        output.append(&mut stream.push(&[samples]).unwrap()[0]);
+        output.append(&mut session.push(&[samples]).unwrap().speech[0]);
     }
-    output.append(&mut stream.finish().unwrap()[0]);
+    output.append(&mut session.finish().unwrap().speech[0]);
     output
 }
 

@@ -1,7 +1,7 @@
 //! For transcription: speech with little noise is left as it is, speech in noise is denoised.
 
-use alphamf::denoiser::Options;
-use alphamf::{Denoiser, Dictionary};
+use alphamf::denoiser::SessionSettings;
+use alphamf::{Denoiser, Dictionary, Options};
 use std::f64::consts::TAU;
 
 /// The demo voice twice, after 1 s of silence.
@@ -23,9 +23,9 @@ fn likeness_db(purpose: &str, samples: &[f32], rate: u32) -> f64 {
     let text = format!(r#"{{"purpose": "{purpose}", "mix": 1, "quality": "fast"}}"#);
     let options: Options = serde_json::from_str(&text).unwrap();
     let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), options.settings().unwrap()).unwrap();
-    let mut stream = denoiser.stream(rate, 1).unwrap();
-    let mut denoised = stream.push(&[samples]).unwrap().remove(0);
-    denoised.extend(&stream.finish().unwrap()[0]);
+    let mut session = denoiser.session(rate, 1, SessionSettings::default()).unwrap();
+    let mut denoised = session.push(&[samples]).unwrap().speech.remove(0);
+    denoised.extend(&session.finish().unwrap().speech[0]);
     let energy = |values: &mut dyn Iterator<Item = f32>| values.map(|x| f64::from(x * x)).sum::<f64>();
     let change = energy(&mut samples.iter().zip(&denoised).map(|(x, y)| x - y));
     10.0 * libm::log10(energy(&mut samples.iter().copied()) / change)

@@ -2,8 +2,8 @@
 
 use crate::alphamf_status::{self, ALPHAMF_FAILED, ALPHAMF_INPUT};
 use crate::boundary::{Failure, guarded, memory, model, reference, setting, string};
-use alphamf::denoiser::{Options, SessionSettings};
-use alphamf::{Denoiser, Dictionary};
+use alphamf::denoiser::SessionSettings;
+use alphamf::{Denoiser, Dictionary, Options};
 use alphamf_signal::check_sample_rate;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::{Map, Value};
@@ -101,7 +101,7 @@ impl alphamf_settings {
         let settings = options.settings().map_err(setting)?;
         let threads = Threads::new(self.threads)?;
         let denoiser = threads.run(|| Denoiser::new(dictionary, settings))?;
-        let session = SessionSettings { speech: self.speech_track, ..options.session() };
+        let session = SessionSettings { speech_track: self.speech_track, ..options.session() };
         Ok(self.prepared.get_or_init(|| Prepared { denoiser, session, threads }).clone())
     }
 }

@@ -73,8 +73,8 @@ impl alphamf_stream {
     ) -> Result<(), Failure> {
         let Self { session, progress, prepared, tracks, .. } = self;
         let SessionOutput { speech, residual } = prepared.threads.run(|| work(session, progress))?;
-        if prepared.session.speech {
-            let found = session.take_speech();
+        if prepared.session.speech_track {
+            let found = session.take_speech_track();
             tracks.resize_with(found.len(), Track::default);
             tracks.iter_mut().zip(found).for_each(|(track, found)| track.add(found));
         }

@@ -2,12 +2,11 @@
 
 use super::work::run;
 use super::{denoise_exception, value_error};
-use alphamf::Dictionary;
 use alphamf::denoiser::{
-    LiveControls, LiveSettings, Options, SessionOutput, SessionSettings, SpeechLevels, SpeechTrack,
-    VoiceEvent,
+    LiveControls, LiveSettings, SessionOutput, SessionSettings, SpeechLevels, SpeechTrack, VoiceEvent,
 };
-use alphamf::transform::{FrameGrid, Stft};
+use alphamf::transform::FrameGrid;
+use alphamf::{Dictionary, Options};
 use alphamf_files::{Container, OutputSpec, Writer};
 use alphamf_signal::SampleFormat;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, ToPyArray};
@@ -26,8 +25,7 @@ fn locked<'a, T>(py: Python<'_>, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
 
 /// Number and spacing of bins, and spacing of frames.
 fn grid(denoiser: &alphamf::Denoiser, sample_rate: u32) -> PyResult<FrameGrid> {
-    let window_seconds = denoiser.dictionary().header().window_seconds;
-    Ok(Stft::new(sample_rate, window_seconds).map_err(value_error)?.grid())
+    denoiser.grid(sample_rate).map_err(value_error)
 }
 
 #[pyclass(frozen)]
@@ -75,7 +73,13 @@ impl Denoiser {
         levels: bool,
         speech: bool,
     ) -> PyResult<Session> {
-        let settings = SessionSettings { residual, deviation, levels, speech, ..self.session.clone() };
+        let settings = SessionSettings {
+            residual,
+            gain_std: deviation,
+            levels,
+            speech_track: speech,
+            ..self.session.clone()
+        };
         let session = self.denoiser.session(sample_rate, channels, settings).map_err(denoise_exception)?;
         let layout = OutputSpec {
             sample_rate,
@@ -411,7 +415,7 @@ impl Session {
 
     /// One track, or one per separate channel.
     fn take_speech<'py>(&self, py: Python<'py>) -> PyResult<Tracks<'py>> {
-        let found = locked(py, &self.state).session.take_speech();
+        let found = locked(py, &self.state).session.take_speech_track();
         let (slot_seconds, first_slot) =
             found.first().map_or((0.0, 0), |track| (track.slot_seconds, track.first_slot));
         let tracks = found.into_iter().map(|SpeechTrack { probability, segments, .. }| {

@@ -39,7 +39,7 @@ fn denoise(
 ) -> Result<Signal, Box<dyn Error + Send + Sync>> {
     match with {
         With::Denoiser(denoiser) => {
-            Ok(denoiser.denoise_with_progress(noisy, &mut |_: f64| cancelled(), None)?.signal)
+            Ok(denoiser.denoise_with_progress(noisy, &mut |_: f64| cancelled())?.signal)
         }
         With::Function(function) => Python::attach(|py| {
             let samples = PyArray2::from_vec2(py, noisy.channels())?;

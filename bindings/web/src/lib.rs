@@ -2,9 +2,9 @@
 #![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 #![cfg_attr(not(test), deny(clippy::expect_used, clippy::panic, clippy::unwrap_used))]
 
-use alphamf::denoiser::{LiveControls, LiveSettings, Options, SessionOutput, SessionSettings};
-use alphamf::transform::{FrameGrid, Stft};
-use alphamf::{Denoiser, Dictionary, LiveDenoiser, Session};
+use alphamf::denoiser::{LiveControls, LiveSettings, SessionOutput, SessionSettings};
+use alphamf::transform::FrameGrid;
+use alphamf::{Denoiser, Dictionary, LiveDenoiser, Options, Session};
 use js_sys::{Array, Float32Array, Float64Array, Function};
 use std::ops::ControlFlow;
 use wasm_bindgen::prelude::*;
@@ -63,10 +63,14 @@ impl WebDenoiser {
         deviation: bool,
         track: bool,
     ) -> Result<WebSession, JsError> {
-        let settings = SessionSettings { residual: true, deviation, speech: track, ..self.session.clone() };
+        let settings = SessionSettings {
+            residual: true,
+            gain_std: deviation,
+            speech_track: track,
+            ..self.session.clone()
+        };
         let session = self.denoiser.session(sample_rate, channels, settings).map_err(error)?;
-        let window_seconds = self.denoiser.dictionary().header().window_seconds;
-        let grid = Stft::new(sample_rate, window_seconds).map_err(error)?.grid();
+        let grid = self.denoiser.grid(sample_rate).map_err(error)?;
         Ok(WebSession { session, grid })
     }
 
@@ -152,7 +156,7 @@ impl WebSession {
     /// that have ended, four numbers each: start and end (s), level (dBFS), SNR (dB).
     #[wasm_bindgen(js_name = takeTrack)]
     pub fn take_track(&mut self) -> Array {
-        let parts = self.session.take_speech().into_iter().flat_map(|track| {
+        let parts = self.session.take_speech_track().into_iter().flat_map(|track| {
             let numbers = track.segments.iter().flat_map(|segment| {
                 [segment.start_seconds, segment.end_seconds, segment.level_dbfs, segment.snr_db]
             });

@@ -75,7 +75,8 @@ impl Block<'_> {
             let weight = if nonstationary { NONSTATIONARY_WEIGHT } else { WEIGHT };
             trace_pool(&presence.bands, &model, self.start.bins);
             // The pool's network learned from blocks with non-stationary noise.
-            let net = self.separator.pool_net.as_ref().filter(|_| nonstationary);
+            let net = self.separator.networks.as_ref().and_then(|networks| networks.pool.as_ref());
+            let net = net.filter(|_| nonstationary);
             match net.and_then(|net| net.change(&presence.bands, &model, self.start.bins)) {
                 Some(PoolChange { weight: more, shift, share }) => {
                     let frames: Vec<f32> =

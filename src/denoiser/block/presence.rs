@@ -1,6 +1,7 @@
 //! Log odds of speech presence of a block.
 
-use crate::presence::{BandLogOdds, HighBandPresenceNet, PresenceNet, frame_presence};
+use super::Networks;
+use crate::presence::{BandLogOdds, frame_presence};
 
 /// Added to the log odds of speech above the dictionary's band: a lost fricative is worse than residual noise of the same
 /// level (tuned on development mixtures, eval/results/full-band.md).
@@ -12,7 +13,7 @@ pub(super) struct SpeechPresence {
     pub bands: BandLogOdds,
     /// In the dictionary's band.
     pub low: Vec<f32>,
-    /// Above it; `None` without a network for it, or without bins there.
+    /// Above it; `None` without bins there.
     pub high: Option<Vec<f32>>,
     /// Probability of speech near every frame.
     pub frames: Vec<f32>,
@@ -20,17 +21,11 @@ pub(super) struct SpeechPresence {
 
 impl SpeechPresence {
     /// Evaluates the networks on the powers of `bins` bins in the dictionary's band and of those above (bins x frames each).
-    pub(super) fn new(
-        net: &PresenceNet,
-        high_band_net: Option<&HighBandPresenceNet>,
-        bins: usize,
-        power_low: &[f32],
-        power_high: &[f32],
-    ) -> Self {
-        let bands = net.band_log_odds(power_low, bins);
+    pub(super) fn new(networks: &Networks, bins: usize, power_low: &[f32], power_high: &[f32]) -> Self {
+        let bands = networks.presence.band_log_odds(power_low, bins);
         let low = bands.on_bins(bins);
         let frames = frame_presence(&low, bins);
-        let mut high = high_band_net.and_then(|net| net.log_odds(&bands, power_high));
+        let mut high = networks.high_band.log_odds(&bands, power_high);
         high.iter_mut().flatten().for_each(|odds| *odds += HIGH_BAND_BIAS);
         Self { bands, low, high, frames }
     }

@@ -1,6 +1,6 @@
 //! The sweeps over a block: expectation maximisation, then Gibbs sampling.
 
-use super::{Block, GainSnapshots, SeparationError, Separator};
+use super::{Block, SeparationError, Separator, Snapshots};
 use crate::denoiser::settings::Settings;
 use crate::inference::high_band::{HighBand, HighBandState};
 use crate::inference::state::{Separation, Start, UpdateMask};
@@ -27,8 +27,8 @@ pub(super) type Advance<'a> = dyn FnMut(usize) -> Result<(), Cancelled> + 'a;
 impl Block<'_> {
     /// Number of sweeps of expectation maximisation. A second separation by the model alone has those of the first.
     pub(super) fn em_sweeps(&self) -> usize {
-        let Separator { settings, presence_net, .. } = self.separator;
-        settings.em.sweeps(presence_net.is_some(), !self.power_high.is_empty())
+        let Separator { settings, networks, .. } = self.separator;
+        settings.em.sweeps(networks.is_some(), !self.power_high.is_empty())
     }
 
     /// Expectation maximisation. If no draws follow, the gains of its last quarter are averaged.
@@ -57,7 +57,7 @@ impl Block<'_> {
         settings: &SamplingSettings,
         separation: &mut Separation,
         advance: &mut Advance,
-        mut snapshots: Option<GainSnapshots>,
+        mut snapshots: Option<Snapshots<Vec<f32>>>,
     ) -> Result<ChainResult, SeparationError> {
         let mut gibbs = Gibbs::new(separation, settings, self.seeds.child(1))?;
         gibbs.adapt(true);
@@ -70,8 +70,8 @@ impl Block<'_> {
             if sweep == settings.burn_in {
                 separation.reset_averages();
             }
-            let before_snapshot = snapshots.as_ref().is_some_and(|GainSnapshots { every, .. }| {
-                (sweep / every + 1) * every - sweep <= SNAPSHOT_SWEEPS
+            let before_snapshot = snapshots.as_ref().is_some_and(|Snapshots { every, .. }| {
+                (sweep / every.get() + 1) * every.get() - sweep <= SNAPSHOT_SWEEPS
             });
             if sweep >= settings.burn_in || before_snapshot {
                 separation.accumulate();
@@ -79,12 +79,12 @@ impl Block<'_> {
             if sweep >= settings.burn_in {
                 monitor.record(separation);
             }
-            if let Some(GainSnapshots { every, show }) = &mut snapshots
-                && (sweep + 1) % *every == 0
+            if let Some(Snapshots { every, show }) = &mut snapshots
+                && (sweep + 1).is_multiple_of(every.get())
             {
                 let mut filter = self.filter(separation);
                 apply_floor(&mut filter.gain, &filter.floors.amplitudes());
-                show(sweep + 1, &filter.gain);
+                show(sweep + 1, filter.gain);
                 if sweep < settings.burn_in {
                     separation.reset_averages();
                 }

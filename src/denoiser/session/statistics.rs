@@ -2,7 +2,7 @@
 
 use crate::array::MicrophoneFault;
 use crate::decibels::decibels;
-use crate::denoiser::Summary;
+use crate::denoiser::stream::Summary;
 use crate::inference::{MonteCarloAccumulator, SamplerCounters};
 use serde::Serialize;
 
@@ -22,11 +22,13 @@ pub struct Statistics {
     pub snr_before_db: Option<f64>,
     /// Estimated signal-to-noise ratio of the output, dB; `None` for silence, or if `mix` is below 1.
     pub snr_after_db: Option<f64>,
-    /// Ratio of speech to the expected error of the output, dB; see [`Summary`]. `None` for silence, or if `mix` is below 1.
+    /// Ratio of speech to the expected error of the output under the posterior, dB; `None` for silence, or if `mix` is below 1.
+    /// Its accuracy is in eval/results; it does not detect interfering speech.
     pub expected_sdr_db: Option<f64>,
-    /// Level of the input in pauses of speech, dBFS (mean square); `None` for silence.
+    /// Level of the input in pauses of speech, dB: mean square relative to full scale ±1. Pauses are the fifth of a block's
+    /// frames with the least speech, without digital silence; `None` without any.
     pub noise_before_dbfs: Option<f64>,
-    /// Level of the output in the same frames, dBFS.
+    /// Level of the output in the same frames, dB; for an array, in the pauses of its second pass.
     pub noise_after_dbfs: Option<f64>,
     /// RT60 per octave, 125 Hz to 8 kHz, s, from the first stream; `None` where too few decays were found.
     pub reverberation_seconds: [Option<f64>; 6],
@@ -47,7 +49,7 @@ pub struct Statistics {
     pub sampler: Option<SamplerStatistics>,
 }
 
-/// Counts of the samplers over the averaged sweeps; see [`SamplerCounters`].
+/// Counts of the samplers over the averaged sweeps.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SamplerStatistics {
@@ -63,7 +65,7 @@ pub struct SamplerStatistics {
     pub impulse_acceptance: Option<f64>,
 }
 
-/// Monte Carlo error of the posterior-mean gain; see [`MonteCarloAccumulator`].
+/// Monte Carlo error of the posterior-mean gain.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct MonteCarloError {

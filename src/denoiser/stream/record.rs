@@ -2,7 +2,6 @@
 
 use super::memory::FrameGains;
 use crate::decibels::decibels;
-use crate::denoiser::Summary;
 use crate::denoiser::block::BlockResult;
 use crate::denoiser::front_end::FrontEnd;
 use crate::denoiser::levels::{LevelFrame, LevelMeter};
@@ -24,6 +23,31 @@ pub(super) struct Record {
     pub levels: Option<LevelMeter>,
     /// Probability and sections of speech, if recorded.
     pub speech: Option<TrackMeter>,
+}
+
+/// Statistics of a stream; levels and ratios are NaN for silence.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::denoiser) struct Summary {
+    /// Estimated signal-to-noise ratio of the input, dB.
+    pub snr_before_db: f64,
+    /// Estimated signal-to-noise ratio of the output, dB.
+    pub snr_after_db: f64,
+    /// Ratio of speech to the expected error of the output under the posterior, dB.
+    pub expected_sdr_db: f64,
+    /// Level of the input in pauses of speech, dBFS.
+    pub noise_before_dbfs: f64,
+    /// Level of the output in the same frames, dBFS; for an array, in the pauses of its second pass.
+    pub noise_after_dbfs: f64,
+    pub monte_carlo: MonteCarloAccumulator,
+    /// Sampler moves rejected because they were not finite.
+    pub divergences: usize,
+    pub counters: SamplerCounters,
+    /// RT60 per octave, 125 Hz to 8 kHz, s; `None` where too few decays were found.
+    pub reverberation_seconds: [Option<f64>; 6],
+    /// Removed clicks, summed over channels.
+    pub clicks: usize,
+    /// Blocks, summed over channels, in which heavy-tailed noise was suppressed in time.
+    pub heavy_tailed_blocks: usize,
 }
 
 /// Sums over all bins.

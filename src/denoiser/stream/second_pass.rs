@@ -125,7 +125,7 @@ impl SecondPass {
         }
         self.filtered.finish(&self.stft, self.samples);
         let mut speech = self.denoise_filtered(progress)?;
-        append(&mut speech, self.stream.finish_with_progress(progress)?);
+        append(&mut speech, self.stream.finish(progress, None)?);
         Ok(speech)
     }
 
@@ -144,6 +144,6 @@ impl SecondPass {
     ) -> Result<Vec<Vec<f32>>, DenoiseError> {
         let filtered = self.filtered.take();
         let filtered: Vec<&[f32]> = filtered.iter().map(Vec::as_slice).collect();
-        self.stream.push_with_progress(&filtered, progress)
+        self.stream.push(&filtered, progress)
     }
 }

@@ -24,6 +24,10 @@ fn denoiser() -> Denoiser {
     Denoiser::new(Dictionary::built_in().unwrap(), Settings { gain, ..Settings::fast() }).unwrap()
 }
 
+fn stream_of(denoiser: &Denoiser, sample_rate: u32, channels: usize) -> DenoiseStream {
+    DenoiseStream::new(Arc::clone(&denoiser.separator), sample_rate, channels).unwrap()
+}
+
 /// Syllables of a gliding voice for 0.6 s of every second, and white noise of the given level.
 fn recording(seconds: usize, level: impl Fn(f32) -> f32) -> (Vec<f32>, Vec<f32>) {
     let mut stream = SeedTree::new(1).rng(0);
@@ -40,9 +44,9 @@ fn recording(seconds: usize, level: impl Fn(f32) -> f32) -> (Vec<f32>, Vec<f32>)
 
 fn denoise(samples: &[f32]) -> Vec<f32> {
     let denoiser = denoiser();
-    let mut stream = denoiser.stream(RATE as u32, 1).unwrap();
-    let mut output = stream.push(&[samples]).unwrap().remove(0);
-    output.extend(&stream.finish().unwrap()[0]);
+    let mut stream = stream_of(&denoiser, RATE as u32, 1);
+    let mut output = stream.push(&[samples], &mut ()).unwrap().remove(0);
+    output.extend(&stream.finish(&mut (), None).unwrap()[0]);
     output
 }
 
@@ -144,11 +148,11 @@ fn the_first_output_comes_after_one_block() {
     // The last block looks back.
     let (_, noise) = recording(17, |_| 0.1);
     let in_chunks = |size: usize| {
-        let mut stream = denoiser.stream(RATE as u32, 1).unwrap();
+        let mut stream = stream_of(&denoiser, RATE as u32, 1);
         let (block, hop) = (stream.block_samples(), stream.front_end.stft().hop());
         let (mut given, mut output) = (0, Vec::new());
         for chunk in noise.chunks(size) {
-            let mut new = stream.push(&[chunk]).unwrap().remove(0);
+            let mut new = stream.push(&[chunk], &mut ()).unwrap().remove(0);
             given += chunk.len();
             if given < block {
                 assert!(new.is_empty(), "{} samples after {given}", new.len());
@@ -159,7 +163,7 @@ fn the_first_output_comes_after_one_block() {
             }
             output.append(&mut new);
         }
-        output.append(&mut stream.finish().unwrap()[0]);
+        output.append(&mut stream.finish(&mut (), None).unwrap()[0]);
         output
     };
     let whole = in_chunks(noise.len());
@@ -173,12 +177,12 @@ fn the_first_output_comes_after_one_block() {
 fn what_waits_does_not_grow_with_the_recording() {
     let settings = one_sweep();
     let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
-    let mut stream = denoiser.stream(RATE as u32, 1).unwrap();
+    let mut stream = stream_of(&denoiser, RATE as u32, 1);
     let (_, noise) = recording(20, |_| 0.1);
     let (mut given, mut taken) = (0, 0);
     for _ in 0..8 {
         given += noise.len();
-        taken += stream.push(&[&noise]).unwrap()[0].len();
+        taken += stream.push(&[&noise], &mut ()).unwrap()[0].len();
         assert!(given - taken <= stream.latency(), "{} samples after {} s", given - taken, given / RATE);
     }
 }
@@ -189,9 +193,9 @@ fn the_summary_agrees_with_the_signals() {
     let (voice, noise) = recording(20, |_| 0.01 * 3.0_f32.sqrt());
     let noisy: Vec<f32> = voice.iter().zip(&noise).map(|(x, n)| x + n).collect();
     let denoiser = denoiser();
-    let mut stream = denoiser.stream(RATE as u32, 1).unwrap();
-    let mut output = stream.push(&[&noisy]).unwrap().remove(0);
-    output.extend(&stream.finish().unwrap()[0]);
+    let mut stream = stream_of(&denoiser, RATE as u32, 1);
+    let mut output = stream.push(&[&noisy], &mut ()).unwrap().remove(0);
+    output.extend(&stream.finish(&mut (), None).unwrap()[0]);
     let summary = stream.summary();
     let pause = |x: &[f32]| -> f64 {
         let pauses: Vec<f32> =
@@ -235,16 +239,16 @@ fn levels_are_those_of_the_voice() {
     let noisy: Vec<f32> = voice.iter().zip(&noise).map(|(x, n)| x + n).collect();
     let gather = |samples: &[f32], size: usize| {
         let denoiser = denoiser();
-        let mut stream = denoiser.stream(RATE as u32, 1).unwrap();
-        stream.record_levels().unwrap();
+        let mut stream = stream_of(&denoiser, RATE as u32, 1);
+        stream.record_levels();
         let mut cells = Vec::new();
         for chunk in samples.chunks(size) {
-            stream.push(&[chunk]).unwrap();
+            stream.push(&[chunk], &mut ()).unwrap();
             let levels = stream.take_levels();
             assert_eq!(levels.first_slot * 15, cells.len() as u64);
             cells.extend(levels.cells);
         }
-        stream.finish().unwrap();
+        stream.finish(&mut (), None).unwrap();
         let levels = stream.take_levels();
         cells.extend(levels.cells);
         (cells, levels.edges_hertz)
@@ -282,10 +286,10 @@ fn every_frame_has_a_deviation_if_there_are_draws() {
         let sampling = (iterations > 0).then_some(sampling);
         let settings = Settings { em, sampling, ..Settings::default() };
         let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
-        let mut stream = denoiser.stream(16_000, 1).unwrap();
+        let mut stream = stream_of(&denoiser, 16_000, 1);
         stream.record_gain_std();
-        stream.push(&[&samples]).unwrap();
-        stream.finish().unwrap();
+        stream.push(&[&samples], &mut ()).unwrap();
+        stream.finish(&mut (), None).unwrap();
         stream.take_gain_std()
     };
     let stft = Stft::new(16_000, 0.064).unwrap();
@@ -295,16 +299,4 @@ fn every_frame_has_a_deviation_if_there_are_draws() {
     // One draw does not vary, and the maximum is no draw.
     assert!(deviations(1).iter().all(|&x| x < 1e-3));
     assert!(deviations(0).is_empty());
-}
-
-#[test]
-fn options_of_a_stream_are_refused_after_its_first_samples() {
-    let denoiser = denoiser();
-    let mut stream = denoiser.stream(RATE as u32, 2).unwrap();
-    stream.record_levels().unwrap();
-    stream.record_speech().unwrap();
-    stream.filter_as_array().unwrap();
-    stream.push(&[&[0.1], &[0.2]]).unwrap();
-    let refused = [stream.record_levels(), stream.record_speech(), stream.filter_as_array()];
-    assert!(refused.iter().all(|refused| matches!(refused, Err(DenoiseError::Started))), "{refused:?}");
 }

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use alphamf::Settings;
-use alphamf::denoiser::Options as DenoiserOptions;
 use alphamf::signal::Signal;
+use alphamf::{Options as DenoiserOptions, Settings};
 use alphamf_eval::plot::{self, PlotError};
 use alphamf_eval::report::{self, Example, Examples};
 use alphamf_eval::{

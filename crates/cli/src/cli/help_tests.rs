@@ -5,7 +5,8 @@
 mod page;
 
 use super::Arguments;
-use alphamf::denoiser::{GainSettings, Options, Settings, Strength};
+use alphamf::Options;
+use alphamf::denoiser::{GainSettings, Settings, Strength};
 use clap::{Arg, Args, Command, CommandFactory};
 use std::fmt::Write as _;
 use std::fs;

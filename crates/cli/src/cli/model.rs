@@ -1,8 +1,7 @@
 //! The denoiser that the options describe.
 
 use super::terminal::{Failure, read_bounded, usage};
-use alphamf::denoiser::{Denoiser, Method, Options, OptionsError, Settings};
-use alphamf::model::Dictionary;
+use alphamf::{Denoiser, Dictionary, Method, Options, OptionsError, Settings};
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 

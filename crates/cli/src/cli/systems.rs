@@ -1,9 +1,10 @@
 //! What `denoise eval` scores: the denoiser of the command line, those of a protocol, or enhanced files.
 
 use std::error::Error;
+use std::num::NonZeroUsize;
 use std::path::Path;
 
-use alphamf::denoiser::{DenoiseError, Denoiser, SessionSettings, Settings, Snapshots};
+use alphamf::denoiser::{DenoiseError, Denoiser, SessionSettings, Settings};
 use alphamf::learning::{Corpus, TrainingSettings};
 use alphamf::model::Dictionary;
 use alphamf::signal::Signal;
@@ -115,9 +116,11 @@ impl System {
                 if let Some(settings) = &session {
                     return Ok(in_session(&denoiser, noisy, settings.clone())?);
                 }
-                let snapshots = Snapshots { every: trace_every, callback: observer };
-                let denoised =
-                    denoiser.denoise_with_progress(noisy, &mut |_: f64| interrupted(), Some(snapshots))?;
+                let progress = &mut |_: f64| interrupted();
+                let denoised = match NonZeroUsize::new(trace_every) {
+                    Some(every) => denoiser.denoise_with_snapshots(noisy, every, observer, progress)?,
+                    None => denoiser.denoise_with_progress(noisy, progress)?,
+                };
                 Ok(denoised.signal)
             }),
         })

@@ -69,7 +69,7 @@ pub struct Arguments {
     /// Seed the random numbers.
     ///
     /// The same seed gives the same file.
-    #[arg(long, value_name = "N", help_heading = "Model", default_value_t = 0, allow_negative_numbers = true, value_parser = alphamf::denoiser::parse_seed)]
+    #[arg(long, value_name = "N", help_heading = "Model", default_value_t = 0, allow_negative_numbers = true, value_parser = alphamf::parse_seed)]
     seed: u64,
 
     /// Stop at the first invalid or damaged recording.

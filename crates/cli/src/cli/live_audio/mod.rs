@@ -12,7 +12,7 @@ mod meters;
 use super::Common;
 use super::live::parse_latency;
 use super::model::{Model, as_usage};
-use alphamf::denoiser::Options;
+use alphamf::Options;
 use clap::Arg;
 use std::process::ExitCode;
 

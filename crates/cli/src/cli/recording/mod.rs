@@ -133,9 +133,9 @@ impl Recording<'_> {
         let (sample_rate, channels) = (source.reader().sample_rate(), source.reader().channels());
         let settings = SessionSettings {
             residual: self.residual.is_some(),
-            deviation: self.plot.is_some() && self.denoiser.settings().draws() >= MIN_DRAWS,
+            gain_std: self.plot.is_some() && self.denoiser.settings().draws() >= MIN_DRAWS,
             levels: self.levels.is_some() || self.plot.is_some(),
-            speech: self.speech.is_some(),
+            speech_track: self.speech.is_some(),
             ..self.session.clone()
         };
         let in_input = || self.input_name();
@@ -383,7 +383,7 @@ impl Reports {
             found.iter().enumerate().for_each(|(channel, levels)| levels::add(table, channel, levels));
         }
         if let Some(track) = &mut self.speech {
-            track.add(session.take_speech());
+            track.add(session.take_speech_track());
         }
     }
 
