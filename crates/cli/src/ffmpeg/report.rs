@@ -1,6 +1,6 @@
 //! What ffmpeg reports on its standard error, line by line, at `-loglevel repeat+level+info`.
 
-use crate::cli::time::parse_time;
+use crate::time::parse_time;
 use std::io::{BufRead, BufReader, Read};
 
 /// Longer lines are cut, bytes.

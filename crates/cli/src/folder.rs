@@ -2,7 +2,7 @@
 
 use super::claims::{Claims, check_absent, exists};
 use super::inputs::{LeftOut, audio_files_below, plain};
-use super::listing::{Listed, Manifest};
+use super::manifest::{Listed, Manifest};
 use super::processing::Processing;
 use super::progress::{FileProgress, FolderProgress};
 use super::record::{Record, State};

@@ -1,10 +1,10 @@
 //! `--manifest`: recordings by name, by NeMo's JSON lines or by lhotse's cuts, and the same manifest of the results.
 
+mod names;
 #[cfg(test)]
 mod tests;
 
 use super::inputs::plain;
-use super::manifest;
 use super::terminal::{Failure, is_standard, name, read_bounded, read_standard_input, usage};
 use anyhow::{Context, anyhow, bail, ensure};
 use flate2::Compression;
@@ -133,7 +133,7 @@ impl Manifest {
     fn listed(&mut self) -> anyhow::Result<Vec<Listed>> {
         if !self.text.trim_start().starts_with('{') {
             let named = |path: PathBuf| Listed { input: path.clone(), name: path };
-            return Ok(manifest::paths(&self.text).iter().map(|path| named(plain(path))).collect());
+            return Ok(names::paths(&self.text).iter().map(|path| named(plain(path))).collect());
         }
         let mut kind = None;
         let mut listed = Vec::new();

@@ -1,8 +1,8 @@
 //! Inputs: files that this program or ffmpeg decodes, and streams.
 
 use super::found::Incomplete;
-use crate::cli::ffmpeg::{DecodeReport, Ffmpeg};
-use crate::cli::terminal::{interruptible, is_standard, name, printable};
+use crate::ffmpeg::{DecodeReport, Ffmpeg};
+use crate::terminal::{interruptible, is_standard, name, printable};
 use alphamf::signal::Signal;
 use alphamf_files::{Error, Losses, RawFormat, ReadError, Reader};
 use std::io;

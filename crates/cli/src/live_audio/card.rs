@@ -3,9 +3,9 @@
 use super::Arguments;
 use super::bridge::{Entrance, Exit, Frame, Known, Offer, bridge, choose_rates, find};
 use super::meters::Readings;
-use crate::cli::Common;
-use crate::cli::model::Mode;
-use crate::cli::terminal::{
+use crate::Common;
+use crate::model::Mode;
+use crate::terminal::{
     Failure, columns, has_colours, interrupted, is_interactive, print, printable, say, write_error,
 };
 use alphamf::LiveDenoiser;

@@ -3,7 +3,7 @@
 //! A bounded ring buffer holds the input. The output reads it at its own clock, through a resampler whose ratio follows
 //! the fill level, so that the delay stays constant.
 
-use crate::cli::resampler::Resampler;
+use crate::resampler::Resampler;
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

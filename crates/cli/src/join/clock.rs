@@ -300,7 +300,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::resampler::Resampler;
+    use crate::resampler::Resampler;
     use alphamf::random::SeedTree;
     use rand::RngExt;
 

@@ -3,7 +3,7 @@
 use super::claims::{Claims, check_absent};
 use super::folder::{self, Folders, Plan};
 use super::inputs::{left_out_code, plain, say_left_out};
-use super::listing::Manifest;
+use super::manifest::Manifest;
 use super::model::Model;
 use super::picture;
 use super::processing::Processing;
