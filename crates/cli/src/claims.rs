@@ -1,6 +1,7 @@
 //! Rejects outputs that would overwrite an input, another output, or a file that exists.
 
-use super::terminal::{Failure, is_standard, name, usage};
+use super::failure::{Failure, usage};
+use super::streams::{is_standard, name};
 use alphamf_files::output::{expect_absent, place};
 use alphamf_files::{Error, WriteError};
 use anyhow::anyhow;

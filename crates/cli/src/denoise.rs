@@ -1,6 +1,8 @@
 //! `denoise IN OUT` and `denoise IN... -o DIR`.
 
 use super::claims::{Claims, check_absent};
+use super::common::Common;
+use super::failure::{Failure, usage};
 use super::folder::{self, Folders, Plan};
 use super::inputs::{left_out_code, plain, say_left_out};
 use super::manifest::Manifest;
@@ -11,8 +13,9 @@ use super::progress::Progress;
 use super::recording::{Found, Recording, SpeechFormat};
 use super::shard::Shard;
 use super::stats::{Entry, Run};
-use super::terminal::{Failure, check_output, is_standard, name, say, usage};
-use super::{Common, describe, meant_command};
+use super::streams::{check_output, is_standard, name};
+use super::terminal::say;
+use super::{describe, meant_command};
 use alphamf::denoiser::Denoiser;
 use alphamf_eval::plot::FrequencyScale;
 use anyhow::Context;

@@ -22,13 +22,16 @@ use alphamf_files::output::ScratchDir;
 use anyhow::Context;
 
 use super::claims::{Claims, check_absent};
+use super::common::Common;
+use super::failure::{INPUT, usage};
+use super::interrupts::interruptible;
 use super::live::Live;
 use super::model::{Mode, Model, as_usage};
 use super::progress::Progress;
 use super::shard::Shard;
+use super::streams::{check_output, write_whole};
 use super::systems::System;
-use super::terminal::{check_output, files, interruptible, print, printable, say, usage, write_whole};
-use super::{Common, INPUT};
+use super::terminal::{files, print, printable, say};
 
 /// Arguments of `denoise eval`.
 #[derive(Debug, clap::Args)]

@@ -1,7 +1,10 @@
 //! Denoising of several recordings: which to process, in parallel, and the table of the results.
 
 use super::claims::{Claims, check_absent, exists};
+use super::common::Common;
+use super::failure::{Failure, exit_code, one_line, usage};
 use super::inputs::{LeftOut, audio_files_below, plain};
+use super::interrupts::interrupted;
 use super::manifest::{Listed, Manifest};
 use super::processing::Processing;
 use super::progress::{FileProgress, FolderProgress};
@@ -9,10 +12,8 @@ use super::record::{Record, State};
 use super::recording::{Found, Recording, SpeechFormat};
 use super::shard::Shard;
 use super::stats::{Entry, Outcome, Run};
-use super::terminal::{
-    Failure, columns, interrupted, is_interactive, is_standard, printable, say, usage, write_error,
-};
-use super::{Common, exit_code, one_line};
+use super::streams::is_standard;
+use super::terminal::{columns, is_interactive, printable, say, write_error};
 use alphamf::Cancelled;
 use alphamf_eval::plot::FrequencyScale;
 use alphamf_files::output::{OutputFile, follow_links, is_partial};

@@ -1,8 +1,9 @@
 //! Audio files of folders, and what is left out.
 
+use super::failure::{Failure, INPUT, one_line};
 use super::record;
-use super::terminal::{Failure, files, is_standard, say};
-use super::{INPUT, one_line};
+use super::streams::is_standard;
+use super::terminal::{files, say};
 use alphamf_files::FolderContents;
 use anyhow::{Context, anyhow};
 use serde::{Serialize, Serializer};

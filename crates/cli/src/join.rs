@@ -2,13 +2,15 @@
 
 mod clock;
 
-use super::Common;
 use super::claims::{Claims, check_absent};
+use super::common::Common;
+use super::failure::{Failure, usage};
 use super::processing::is_written;
 use super::progress::Progress;
 use super::recording::Source;
 use super::resampler::Resampler;
-use super::terminal::{Failure, check_output, is_device, is_standard, name, printable, say, usage};
+use super::streams::{check_output, is_device, is_standard, name};
+use super::terminal::{printable, say};
 use alphamf::Cancelled;
 use alphamf::signal::SampleFormat;
 use alphamf_files::{Container, OutputSpec, Writer};

@@ -1,7 +1,8 @@
 //! `--live`: causal denoising of recordings and pipes.
 
+use super::failure::usage;
+use super::interrupts::interrupted;
 use super::model::Mode;
-use super::terminal::{interrupted, usage};
 use alphamf::denoiser::{LATENCY_RANGE_SECONDS, LiveControls, LiveDenoiser, LiveSettings};
 use alphamf::signal::Signal;
 use alphamf::{Cancelled, DenoiseError, Denoiser};

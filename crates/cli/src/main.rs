@@ -3,13 +3,16 @@
 #![cfg_attr(not(test), deny(clippy::expect_used, clippy::panic, clippy::unwrap_used))]
 
 mod claims;
+mod common;
 mod denoise;
 mod eval;
+mod failure;
 mod ffmpeg;
 mod folder;
 #[cfg(test)]
 mod help_tests;
 mod inputs;
+mod interrupts;
 mod join;
 mod live;
 mod live_audio;
@@ -24,20 +27,17 @@ mod resampler;
 mod shard;
 mod short_help;
 mod stats;
+mod streams;
 mod systems;
 mod terminal;
 mod time;
 mod train;
 
-use alphamf::denoiser::SettingsError;
-use alphamf::learning::TrainingError;
-use alphamf::model::DictionaryError;
-use alphamf::{Cancelled, DenoiseError, Denoiser, ErrorKind};
-use alphamf_eval::EvaluationError;
-use alphamf_files as audio;
+use alphamf::Denoiser;
 use anyhow::Context;
-use clap::builder::TypedValueParser;
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use common::{Common, without_effect};
+use failure::{exit_code, one_line};
 use std::panic;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -148,53 +148,10 @@ enum Command {
     },
 }
 
-/// Options of every command.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "General")]
-pub struct Common {
-    /// Set the number of worker threads.
-    ///
-    /// Range: 1 to 1024. Default: one per core. Output does not depend on it.
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
-
-    /// Print errors only.
-    #[arg(short, long, global = true)]
-    quiet: bool,
-
-    /// Set the log level.
-    ///
-    /// Excludes --quiet.
-    #[arg(long, global = true, value_name = "LEVEL", default_value = "warn", conflicts_with = "quiet")]
-    #[arg(hide_short_help = true)]
-    #[arg(value_parser = clap::builder::PossibleValuesParser::new(["error", "warn", "info", "debug", "trace"])
-        .try_map(|level| level.parse::<tracing::Level>()))]
-    log: tracing::Level,
-
-    /// Print help: common options with -h, all with --help.
-    #[arg(short, long, global = true, action = clap::ArgAction::Help)]
-    help: Option<bool>,
-}
-
-/// The options of every command but help, hidden, for commands on which they have no effect.
-fn without_effect() -> Vec<clap::Arg> {
-    let common = Common::augment_args(clap::Command::new("denoise"));
-    let others = common.get_arguments().filter(|option| option.get_id() != "help");
-    others.map(|option| option.clone().hide(true)).collect()
-}
-
-const FAILED: u8 = 1;
-const USAGE: u8 = 2;
-/// Exit code for invalid input.
-pub const INPUT: u8 = 3;
-const OUTPUT: u8 = 4;
-const DICTIONARY: u8 = 5;
-const INTERRUPTED: u8 = 130;
-
 /// Runs the command.
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let Arguments { command, denoise, common, version: _ } = arguments;
-    let level = if common.quiet { tracing::Level::ERROR } else { common.log };
+    let level = common.level();
     // Other libraries log what this program reports as an error.
     let own = Targets::new().with_target("alphamf", level).with_target("denoise", level);
     let layer = tracing_subscriber::fmt::layer()
@@ -206,10 +163,10 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         .without_time();
     tracing_subscriber::registry().with(layer).with(own).init();
     rayon::ThreadPoolBuilder::new()
-        .num_threads(terminal::threads(common.threads))
+        .num_threads(common.threads())
         .build_global()
         .context("cannot start worker threads")?;
-    terminal::watch_for_interrupts()?;
+    interrupts::watch_for_interrupts()?;
     match command {
         None => denoise::run(&denoise, &common),
         Some(Command::Train(arguments)) => train::run(arguments, &common),
@@ -238,61 +195,6 @@ fn manual(command: Option<&str>) -> clap_mangen::Man {
     program.build();
     let found = command.and_then(|name| program.find_subcommand(name)).cloned();
     clap_mangen::Man::new(found.unwrap_or(program))
-}
-
-/// The chain of an error in one line.
-pub fn one_line(error: &anyhow::Error) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    for cause in error.chain().map(|cause| cause.to_string().replace('\n', " ")) {
-        // Some errors include their source.
-        if parts.last().is_none_or(|last| !last.contains(&cause)) {
-            parts.push(cause);
-        }
-    }
-    parts.join(": ")
-}
-
-/// Exit code of an error; see `denoise --help`.
-pub fn exit_code(error: &anyhow::Error) -> u8 {
-    let of = |cause: &(dyn std::error::Error + 'static)| {
-        fn ask<E: std::error::Error + 'static>(
-            cause: &(dyn std::error::Error + 'static),
-            kind: fn(&E) -> ErrorKind,
-        ) -> Option<ErrorKind> {
-            cause.downcast_ref().map(kind)
-        }
-        if let Some(error) = cause.downcast_ref::<audio::Error>() {
-            return Some(if matches!(error, audio::Error::Write { .. }) { OUTPUT } else { INPUT });
-        }
-        if cause.is::<recording::Incomplete>() {
-            return Some(INPUT);
-        }
-        let kind = ask(cause, DenoiseError::kind)
-            .or_else(|| ask(cause, TrainingError::kind))
-            .or_else(|| ask(cause, EvaluationError::kind))
-            .or_else(|| ask(cause, |_: &SettingsError| ErrorKind::Setting))
-            .or_else(|| ask(cause, |_: &DictionaryError| ErrorKind::Model))
-            .or_else(|| ask(cause, |_: &Cancelled| ErrorKind::Cancelled))?;
-        match kind {
-            ErrorKind::Setting => Some(USAGE),
-            ErrorKind::Input => Some(INPUT),
-            ErrorKind::Model => Some(DICTIONARY),
-            ErrorKind::Cancelled => Some(INTERRUPTED),
-            _ => None,
-        }
-    };
-    // A context is not a link of the chain.
-    let failure = || {
-        Some(match error.downcast_ref::<terminal::Failure>()? {
-            terminal::Failure::Input(_) | terminal::Failure::Unusable(_) => INPUT,
-            terminal::Failure::Output(_) | terminal::Failure::Exists(_) | terminal::Failure::Changed(_) => {
-                OUTPUT
-            }
-            terminal::Failure::Dictionary(_) => DICTIONARY,
-            terminal::Failure::Usage(_) => USAGE,
-        })
-    };
-    error.chain().find_map(of).or_else(failure).unwrap_or(FAILED)
 }
 
 /// The command that a mistyped word most likely means.

@@ -4,8 +4,9 @@ mod names;
 #[cfg(test)]
 mod tests;
 
+use super::failure::{Failure, usage};
 use super::inputs::plain;
-use super::terminal::{Failure, is_standard, name, read_bounded, read_standard_input, usage};
+use super::streams::{is_standard, name, read_bounded, read_standard_input};
 use anyhow::{Context, anyhow, bail, ensure};
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;

@@ -1,6 +1,7 @@
 //! The denoiser that the options describe.
 
-use super::terminal::{Failure, read_bounded, usage};
+use super::failure::{Failure, usage};
+use super::streams::read_bounded;
 use alphamf::denoiser::{Denoiser, Method, Options, OptionsError, Settings};
 use alphamf::model::Dictionary;
 use anyhow::Context;

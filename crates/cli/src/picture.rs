@@ -1,6 +1,7 @@
 //! `--plot`: the figure of a recording as a file, and a page of all figures of a folder.
 
-use super::terminal::{Failure, write_whole};
+use super::failure::Failure;
+use super::streams::write_whole;
 use alphamf_eval::plot::{Figure, FrequencyScale};
 use anyhow::Context;
 use clap::ValueEnum;

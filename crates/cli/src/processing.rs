@@ -1,8 +1,9 @@
 //! Options of what is read and written, and of the noise section.
 
+use super::failure::usage;
 use super::ffmpeg::{self, Ffmpeg};
 use super::live::Live;
-use super::terminal::{is_device, is_standard, usage};
+use super::streams::{is_device, is_standard};
 use super::time::parse_time;
 use alphamf::denoiser::SessionSettings;
 use alphamf::signal::SampleFormat;

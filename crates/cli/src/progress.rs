@@ -1,6 +1,7 @@
 //! Progress of one task, and of the files of a folder: bars on a terminal, a line per file elsewhere.
 
-use super::terminal::{interrupted, is_interactive, printable, say};
+use super::interrupts::interrupted;
+use super::terminal::{is_interactive, printable, say};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::ops::ControlFlow;
 use std::path::Path;

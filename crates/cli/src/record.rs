@@ -1,6 +1,6 @@
 //! Record of the results in a folder and of their inputs, by which a repeated run skips those that are up to date.
 
-use super::terminal::Failure;
+use super::failure::Failure;
 use alphamf_eval::checksum_of_file;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};

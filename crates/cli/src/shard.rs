@@ -1,7 +1,8 @@
 //! Division of work among machines, and merging of their results.
 
 use super::claims::{Claims, check_absent};
-use super::terminal::{Failure, check_output, usage, write_whole};
+use super::failure::{Failure, usage};
+use super::streams::{check_output, write_whole};
 use alphamf_eval::checksum;
 use anyhow::{Context, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};

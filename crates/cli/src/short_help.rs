@@ -1,5 +1,6 @@
 //! The help of `denoise -h`: common options, a line each, on one screen.
 
+use super::failure::{exit_code, one_line};
 use super::{Arguments, terminal};
 use clap::error::ErrorKind;
 use clap::{Arg, CommandFactory, Parser};
@@ -21,8 +22,8 @@ pub fn parse() -> Result<Arguments, ExitCode> {
         match printed {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                terminal::say(&format!("denoise: {}", super::one_line(&error)));
-                super::exit_code(&error).into()
+                terminal::say(&format!("denoise: {}", one_line(&error)));
+                exit_code(&error).into()
             }
         }
     })

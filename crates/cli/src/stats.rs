@@ -4,7 +4,7 @@ use super::inputs::{LeftOut, lossy};
 use super::model::Model;
 use super::processing::Processing;
 use super::recording::Found;
-use super::terminal::write_whole;
+use super::streams::write_whole;
 use alphamf::denoiser::{Denoiser, Options, SessionSettings, Settings};
 use alphamf_eval::checksum;
 use serde::Serialize;

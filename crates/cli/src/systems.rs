@@ -11,12 +11,12 @@ use alphamf::signal::progress::ProgressCallback;
 use alphamf_eval::{Observer, Protocol, checksum};
 use anyhow::Context;
 
-use super::Common;
+use super::common::Common;
+use super::interrupts::interrupted;
 use super::live::{self, Live};
 use super::model::Model;
 use super::progress::Progress;
 use super::recording::read_whole;
-use super::terminal::interrupted;
 
 /// Denoises one recording, and may pass snapshots to an observer.
 type Denoise = dyn Fn(&Signal, &mut Observer) -> Result<Signal, Box<dyn Error + Send + Sync>> + Sync;

@@ -1,12 +1,15 @@
 //! `denoise train DIR -o FILE`.
 
 use super::claims::{Claims, check_absent};
+use super::common::Common;
+use super::failure::{Failure, INPUT, one_line};
 use super::inputs::{LeftOut, audio_files_below, left_out_code, say_left_out};
+use super::interrupts::{interrupted, interruptible};
 use super::model;
 use super::progress::Progress;
 use super::recording::read_whole;
-use super::terminal::{Failure, check_output, files, interrupted, interruptible, say, write_whole};
-use super::{Common, INPUT, one_line};
+use super::streams::{check_output, write_whole};
+use super::terminal::{files, say};
 use alphamf::Cancelled;
 use alphamf::learning::{Corpus, FullBandCorpus, TrainingSettings};
 use alphamf::model::Dictionary;

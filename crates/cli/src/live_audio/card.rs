@@ -3,11 +3,11 @@
 use super::Arguments;
 use super::bridge::{Entrance, Exit, Frame, Known, Offer, bridge, choose_rates, find};
 use super::meters::Readings;
-use crate::Common;
+use crate::common::Common;
+use crate::failure::Failure;
+use crate::interrupts::interrupted;
 use crate::model::Mode;
-use crate::terminal::{
-    Failure, columns, has_colours, interrupted, is_interactive, print, printable, say, write_error,
-};
+use crate::terminal::{columns, has_colours, is_interactive, print, printable, say, write_error};
 use alphamf::LiveDenoiser;
 use alphamf::denoiser::{LiveControls, LiveSettings};
 use anyhow::Context;

@@ -9,7 +9,7 @@ mod card;
 #[cfg_attr(not(feature = "live-audio"), allow(dead_code))]
 mod meters;
 
-use super::Common;
+use super::common::Common;
 use super::live::parse_latency;
 use super::model::{Model, as_usage};
 use alphamf::denoiser::Options;
@@ -86,5 +86,5 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
 pub fn run(arguments: &Arguments, _: &Common) -> anyhow::Result<ExitCode> {
     check_options(arguments)?;
     let how = "cargo install --locked --path crates/cli --features live-audio";
-    Err(super::terminal::usage(format!("built without audio devices: install with {how}")))
+    Err(super::failure::usage(format!("built without audio devices: install with {how}")))
 }

@@ -6,11 +6,13 @@ mod sink;
 mod source;
 mod speech;
 
+use super::failure::usage;
 use super::ffmpeg::{self, Kind};
+use super::interrupts::interrupted;
 use super::live::Aligned;
 use super::picture;
 use super::processing::{Processing, Section};
-use super::terminal::{interrupted, is_standard, name, usage, write_whole};
+use super::streams::{is_standard, name, write_whole};
 use alphamf::denoiser::{NoiseProfile, SessionOutput, SessionSettings, SpeechLevels, Statistics};
 use alphamf::signal::SampleFormat;
 use alphamf::{Cancelled, Denoiser, Session};

@@ -1,7 +1,7 @@
 //! Outputs: files, which appear when they are complete; files that ffmpeg writes; devices and standard output.
 
 use crate::ffmpeg::{Encoding, Ffmpeg, Kind};
-use crate::terminal::{is_device, is_standard, open_device, seekable_output};
+use crate::streams::{is_device, is_standard, open_device, seekable_output};
 use alphamf_files::output::OutputFile;
 use alphamf_files::{Error, Metadata, OutputSpec, WriteError, Writer};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};

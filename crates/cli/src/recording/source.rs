@@ -2,7 +2,9 @@
 
 use super::found::Incomplete;
 use crate::ffmpeg::{DecodeReport, Ffmpeg};
-use crate::terminal::{interruptible, is_standard, name, printable};
+use crate::interrupts::interruptible;
+use crate::streams::{is_standard, name};
+use crate::terminal::printable;
 use alphamf::signal::Signal;
 use alphamf_files::{Error, Losses, RawFormat, ReadError, Reader};
 use std::io;
