@@ -2,11 +2,11 @@
 
 use super::failure::Failure;
 use super::interrupts::interruptible;
-use super::terminal::print;
+use alphamf_files::output::OutputFile;
 use anyhow::Context;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
-use std::path::Path;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
 
 /// Whether a path stands for standard input or output.
 pub fn is_standard(path: &Path) -> bool {
@@ -67,17 +67,61 @@ pub fn seekable_output() -> Option<File> {
     None
 }
 
+/// An output that is written as its contents come: a file, which appears when it is complete; a device or a pipe; standard
+/// output. What fails names it.
+pub struct Sheet {
+    path: PathBuf,
+    target: Target,
+}
+
+enum Target {
+    Standard,
+    Device(File),
+    File(OutputFile),
+}
+
+impl Sheet {
+    /// Begins an output at `path`, or on standard output if it is `-`; Ctrl-C interrupts the wait for a pipe's reader.
+    pub fn create(path: &Path) -> anyhow::Result<Self> {
+        let failed = || Failure::Output(path.to_owned());
+        let target = if is_standard(path) {
+            Target::Standard
+        } else if is_device(path) {
+            Target::Device(open_device(path)?.with_context(failed)?)
+        } else {
+            Target::File(OutputFile::create(path).with_context(failed)?)
+        };
+        Ok(Self { path: name(path, "standard output").to_owned(), target })
+    }
+
+    /// Writes what `write` writes, in any number of pieces.
+    pub fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+        let mut standard = io::stdout();
+        let target: &mut dyn Write = match &mut self.target {
+            Target::Standard => &mut standard,
+            Target::Device(device) => device,
+            Target::File(file) => file,
+        };
+        let mut buffer = BufWriter::new(target);
+        let written = write(&mut buffer).and_then(|()| buffer.flush());
+        written.with_context(|| Failure::Output(self.path.clone()))
+    }
+
+    /// Completes the output, and gives a file its name.
+    pub fn finish(self) -> anyhow::Result<()> {
+        let finished = match self.target {
+            Target::Standard | Target::Device(_) => Ok(()),
+            Target::File(file) => file.persist(),
+        };
+        finished.with_context(|| Failure::Output(self.path))
+    }
+}
+
 /// Replaces the file at `path` atomically; writes to a device or pipe, and to standard output if it is `-`.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    if is_standard(path) {
-        return print(bytes);
-    }
-    let written = if is_device(path) {
-        open_device(path)?.and_then(|mut device| device.write_all(bytes))
-    } else {
-        alphamf_files::output::write_atomic(path, bytes)
-    };
-    written.with_context(|| Failure::Output(path.to_owned()))
+    let mut sheet = Sheet::create(path)?;
+    sheet.write(|target| target.write_all(bytes))?;
+    sheet.finish()
 }
 
 /// Opens a device or a pipe for writing; Ctrl-C interrupts the wait for a reader.

@@ -12,7 +12,7 @@ use super::interrupts::interrupted;
 use super::live::Aligned;
 use super::picture;
 use super::processing::{Processing, Section};
-use super::streams::{is_standard, name, write_whole};
+use super::streams::{is_standard, name};
 use alphamf::denoiser::{NoiseProfile, SessionOutput, SessionSettings, SpeechLevels, Statistics};
 use alphamf::signal::SampleFormat;
 use alphamf::{Cancelled, Denoiser, Session};
@@ -75,7 +75,7 @@ impl Recording<'_> {
             let denoised = denoised.with_context(|| self.input_name())?;
             outputs.write(&denoised)?;
             let bit_rate = source.reader().lossy_bit_rate();
-            reports.push(&block, &denoised.speech, &mut engine.session, bit_rate);
+            reports.push(&block, &denoised.speech, &mut engine.session, bit_rate)?;
             if block[0].is_empty() {
                 break;
             }
@@ -90,7 +90,7 @@ impl Recording<'_> {
         let left_out = outputs.left_out(&source);
         let clipped_samples = outputs.finish(self.complete)?;
         let (statistics, taken) = (engine.statistics(), began.elapsed().as_secs_f64());
-        reports.write(self, self.caption(&spec, &statistics))?;
+        reports.finish(self, self.caption(&spec, &statistics))?;
         Ok(Found {
             input_format: input_format.to_string(),
             output_format: match self.processing.encoded(self.output) {
@@ -187,7 +187,7 @@ impl Recording<'_> {
             self.plot.map(|(_, scale)| RecordingPlot::new(spec.sample_rate, spec.channels, window, scale));
         Ok(Reports {
             plot: plot.transpose().with_context(|| self.input_name())?,
-            levels: self.levels.map(|_| levels::HEADER.to_owned()),
+            levels: self.levels.map(levels::Table::create).transpose()?,
             speech: self.speech.map(|_| Track::default()),
         })
     }
@@ -359,7 +359,7 @@ impl Outputs {
 /// Reports beside the outputs.
 struct Reports {
     plot: Option<RecordingPlot>,
-    levels: Option<String>,
+    levels: Option<levels::Table>,
     speech: Option<Track>,
 }
 
@@ -371,7 +371,7 @@ impl Reports {
         after: &[Vec<f32>],
         session: &mut Session,
         lossy_bit_rate: Option<f64>,
-    ) {
+    ) -> anyhow::Result<()> {
         let mut found: Vec<SpeechLevels> = session.take_levels();
         if let Some(bit_rate) = lossy_bit_rate {
             found.iter_mut().for_each(|levels| levels.widen_for_codec(bit_rate));
@@ -382,25 +382,24 @@ impl Reports {
             plot.push_levels(&found);
         }
         if let Some(table) = &mut self.levels {
-            found.iter().enumerate().for_each(|(channel, levels)| levels::add(table, channel, levels));
+            table.add(&found)?;
         }
         if let Some(track) = &mut self.speech {
             track.add(session.take_speech());
         }
+        Ok(())
     }
 
-    /// Writes the reports of a recording.
-    fn write(self, recording: &Recording, caption: Caption) -> anyhow::Result<()> {
+    /// Completes the reports of a recording.
+    fn finish(self, recording: &Recording, caption: Caption) -> anyhow::Result<()> {
         let Self { plot, levels, speech } = self;
         let (name, seconds) = (caption.name.clone(), caption.seconds);
         if let (Some((path, _)), Some(plot)) = (recording.plot, plot) {
             picture::write(&plot.finish(caption), path)?;
         }
-        if let (Some(path), Some(table)) = (recording.levels, levels) {
-            write_whole(path, table.as_bytes())?;
-        }
+        levels.map(levels::Table::finish).transpose()?;
         if let (Some((path, format)), Some(track)) = (recording.speech, speech) {
-            write_whole(path, track.render(format, &name, seconds).as_bytes())?;
+            track.write(path, format, &name, seconds)?;
         }
         Ok(())
     }

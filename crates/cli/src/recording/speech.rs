@@ -1,9 +1,10 @@
 //! `--speech`: probability of speech and sections with speech, as CSV, JSON, RTTM or TextGrid.
 
+use crate::streams::Sheet;
 use alphamf::denoiser::{SpeechSegment, SpeechTrack};
 use clap::ValueEnum;
-use serde::Serialize;
-use std::fmt::Write as _;
+use serde::{Serialize, Serializer};
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Format of a speech track.
@@ -66,6 +67,11 @@ fn decibels(level: f64) -> f64 {
     (level * 100.0).round() / 100.0
 }
 
+/// Thousandths as fractions of 1.
+fn probabilities<S: Serializer>(thousandths: &[u16], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(thousandths.iter().map(|&p| f64::from(p) / f64::from(UNIT)))
+}
+
 impl Track {
     /// Adds what has been found since the last call, by channel.
     pub(super) fn add(&mut self, found: Vec<SpeechTrack>) {
@@ -77,19 +83,21 @@ impl Track {
         }
     }
 
-    /// The track of a recording of this name and duration.
-    pub fn render(&self, format: SpeechFormat, name: &str, duration: f64) -> String {
-        match format {
-            SpeechFormat::Csv => self.csv(),
-            SpeechFormat::Json => self.json(name, duration),
-            SpeechFormat::Rttm => self.rttm(name),
-            SpeechFormat::TextGrid => self.text_grid(duration),
-        }
+    /// Writes the track of a recording of this name and duration.
+    pub fn write(&self, path: &Path, format: SpeechFormat, name: &str, duration: f64) -> anyhow::Result<()> {
+        let mut sheet = Sheet::create(path)?;
+        sheet.write(|file| match format {
+            SpeechFormat::Csv => self.csv(file),
+            SpeechFormat::Json => self.json(file, name, duration),
+            SpeechFormat::Rttm => self.rttm(file, name),
+            SpeechFormat::TextGrid => self.text_grid(file, duration),
+        })?;
+        sheet.finish()
     }
 
     /// A row per slot, with level and SNR of its segment, if any.
-    fn csv(&self) -> String {
-        let mut text = "channel,start_seconds,probability,segment,level_dbfs,snr_db\n".to_owned();
+    fn csv(&self, file: &mut dyn Write) -> io::Result<()> {
+        writeln!(file, "channel,start_seconds,probability,segment,level_dbfs,snr_db")?;
         for (number, channel) in (1..).zip(&self.channels) {
             let mut segments = (1..).zip(&channel.segments).peekable();
             for (slot, &probability) in channel.probability.iter().enumerate() {
@@ -97,19 +105,19 @@ impl Track {
                 let start = slot as f64 * self.slot_seconds;
                 while segments.next_if(|(_, segment)| segment.end_seconds <= start + 1e-6).is_some() {}
                 let probability = f32::from(probability) / UNIT;
-                let _ = write!(text, "{number},{start:.2},{probability:.3},");
-                let _ = match segments.peek().filter(|(_, segment)| segment.start_seconds < middle) {
+                write!(file, "{number},{start:.2},{probability:.3},")?;
+                match segments.peek().filter(|(_, segment)| segment.start_seconds < middle) {
                     Some((index, SpeechSegment { level_dbfs, snr_db, .. })) => {
-                        writeln!(text, "{index},{level_dbfs:.2},{snr_db:.2}")
+                        writeln!(file, "{index},{level_dbfs:.2},{snr_db:.2}")?
                     }
-                    None => writeln!(text, ",,"),
-                };
+                    None => writeln!(file, ",,")?,
+                }
             }
         }
-        text
+        Ok(())
     }
 
-    fn json(&self, name: &str, duration: f64) -> String {
+    fn json(&self, file: &mut dyn Write, name: &str, duration: f64) -> io::Result<()> {
         #[derive(Serialize)]
         struct Segment {
             start_seconds: f64,
@@ -118,17 +126,18 @@ impl Track {
             snr_db: f64,
         }
         #[derive(Serialize)]
-        struct Part {
+        struct Part<'a> {
             channel: usize,
             segments: Vec<Segment>,
-            probability: Vec<f64>,
+            #[serde(serialize_with = "probabilities")]
+            probability: &'a [u16],
         }
         #[derive(Serialize)]
         struct File<'a> {
             file: &'a str,
             duration_seconds: f64,
             slot_seconds: f64,
-            channels: Vec<Part>,
+            channels: Vec<Part<'a>>,
         }
         let segment = |found: &SpeechSegment| Segment {
             start_seconds: seconds(found.start_seconds),
@@ -136,41 +145,40 @@ impl Track {
             level_dbfs: decibels(found.level_dbfs),
             snr_db: decibels(found.snr_db),
         };
-        let part = |(channel, found): (usize, &Channel)| Part {
+        let channels = (1..).zip(&self.channels).map(|(channel, found)| Part {
             channel,
             segments: found.segments.iter().map(segment).collect(),
-            probability: found.probability.iter().map(|&p| f64::from(p) / f64::from(UNIT)).collect(),
-        };
-        let channels = (1..).zip(&self.channels).map(part).collect();
-        let file = File {
+            probability: &found.probability,
+        });
+        let channels = channels.collect();
+        let content = File {
             file: name,
             duration_seconds: seconds(duration),
             slot_seconds: self.slot_seconds,
             channels,
         };
-        // Numbers and text alone: this does not fail.
-        serde_json::to_string(&file).unwrap_or_default() + "\n"
+        serde_json::to_writer(&mut *file, &content)?;
+        writeln!(file)
     }
 
     /// A line per segment; white space divides fields, so names have none.
-    fn rttm(&self, name: &str) -> String {
+    fn rttm(&self, file: &mut dyn Write, name: &str) -> io::Result<()> {
         let stem = Path::new(name).file_stem().unwrap_or_default().to_string_lossy();
         let stem: String = stem.chars().map(|c| if c.is_whitespace() { '_' } else { c }).collect();
-        let mut text = String::new();
         for (number, channel) in (1..).zip(&self.channels) {
             for SpeechSegment { start_seconds, end_seconds, .. } in &channel.segments {
                 let length = end_seconds - start_seconds;
-                let _ = writeln!(
-                    text,
+                writeln!(
+                    file,
                     "SPEAKER {stem} {number} {start_seconds:.3} {length:.3} <NA> <NA> speech <NA> <NA>"
-                );
+                )?;
             }
         }
-        text
+        Ok(())
     }
 
     /// Praat's long text format: tiers of segments, their levels (dBFS) and their SNR (dB), of every channel.
-    fn text_grid(&self, duration: f64) -> String {
+    fn text_grid(&self, file: &mut dyn Write, duration: f64) -> io::Result<()> {
         type Label = fn(&SpeechSegment) -> String;
         let labels: [(&str, Label); 3] = [
             ("speech", |_| "speech".to_owned()),
@@ -178,11 +186,12 @@ impl Track {
             ("snr_db", |found| format!("{:.1}", found.snr_db)),
         ];
         let end = seconds(duration);
-        let mut text = format!(
+        write!(
+            file,
             "File type = \"ooTextFile\"\nObject class = \"TextGrid\"\n\nxmin = 0\nxmax = {end}\ntiers? <exists>\n\
              size = {}\nitem []:\n",
             labels.len() * self.channels.len()
-        );
+        )?;
         let mut item = 0;
         for (number, channel) in (1..).zip(&self.channels) {
             for (name, label) in &labels {
@@ -190,22 +199,22 @@ impl Track {
                 let name =
                     if self.channels.len() == 1 { (*name).to_owned() } else { format!("{name} {number}") };
                 let intervals = intervals(&channel.segments, end, *label);
-                let _ = write!(
-                    text,
+                write!(
+                    file,
                     "    item [{item}]:\n        class = \"IntervalTier\"\n        name = \"{name}\"\n        xmin = 0\n        \
                      xmax = {end}\n        intervals: size = {}\n",
                     intervals.len()
-                );
+                )?;
                 for (number, (from, to, label)) in (1..).zip(intervals) {
-                    let _ = write!(
-                        text,
+                    write!(
+                        file,
                         "        intervals [{number}]:\n            xmin = {from}\n            xmax = {to}\n            \
                          text = \"{label}\"\n"
-                    );
+                    )?;
                 }
             }
         }
-        text
+        Ok(())
     }
 }
 
