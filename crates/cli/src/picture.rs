@@ -51,6 +51,9 @@ pub fn write(figure: &Figure, path: &Path) -> anyhow::Result<()> {
 pub const INDEX: &str = "index.html";
 /// Marks a page as written by this program.
 const MARK: &str = "<meta name=generator content=\"denoise --plot\">";
+const STYLE: &str = include_str!("picture/page.css");
+/// Hides the figures whose names do not hold the text of the filter.
+const SCRIPT: &str = include_str!("picture/page.js");
 
 /// Writes the page of all figures in and below a folder, in place of an older one; `None` if a page that this program
 /// did not write has its name.
@@ -101,15 +104,9 @@ fn description(path: &Path) -> String {
 fn index(folder: &Path, figures: &[PathBuf]) -> String {
     let mut page = format!(
         "<!doctype html><html lang=en><head><meta charset=utf-8>{MARK}\
-         <meta name=viewport content=\"width=device-width,initial-scale=1\"><title>Denoised recordings</title><style>\
-         body{{margin:0 auto;max-width:1400px;padding:20px;font:15px/1.5 system-ui,sans-serif;color:#1c2024;\
-         background:#fbfbfa}}h1{{font-size:24px}}input{{font:inherit;padding:6px 10px;width:min(100%,400px)}}\
-         ul{{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,420px),1fr));gap:18px;padding:0;\
-         list-style:none}}li{{background:#fff;border:1px solid #e4e4e7;border-radius:8px;padding:12px;\
-         overflow-wrap:anywhere}}img{{width:100%;aspect-ratio:1;object-fit:contain}}\
-         small{{display:block;color:#60646c}}a{{color:inherit}}</style></head><body><h1>Denoised recordings</h1>\
-         <p><label>Show names with <input type=search id=filter></label> <span id=count>{} of {}</span></p><ul>\n",
-        figures.len(),
+         <meta name=viewport content=\"width=device-width,initial-scale=1\"><title>Denoised recordings</title>\
+         <style>{STYLE}</style></head><body><h1>Denoised recordings</h1>\
+         <p><label>Show names with <input type=search id=filter></label> <span id=count>{0} of {0}</span></p><ul>\n",
         figures.len()
     );
     for figure in figures {
@@ -123,10 +120,7 @@ fn index(folder: &Path, figures: &[PathBuf]) -> String {
             link = link(figure),
         );
     }
-    page + "</ul><script>const filter=document.getElementById('filter'),items=[...document.querySelectorAll('li')];\
-            filter.oninput=()=>{let shown=0;for(const item of items){item.hidden=!item.textContent.toLowerCase()\
-            .includes(filter.value.toLowerCase());shown+=!item.hidden}\
-            document.getElementById('count').textContent=shown+' of '+items.length}</script></body></html>\n"
+    page + &format!("</ul><script>{SCRIPT}</script></body></html>\n")
 }
 
 /// A relative address of a file.

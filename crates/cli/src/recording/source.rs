@@ -82,7 +82,7 @@ impl Source {
             let standard = name(&input, "standard input");
             let Self { reader, report } = match (is_standard(&input), raw) {
                 (true, None) => Reader::from_stream(standard, io::stdin())?.into(),
-                (true, Some(raw)) => Reader::from_raw_stream(standard, io::stdin(), raw)?.into(),
+                (true, Some(raw)) => Reader::from_raw_stream(standard, io::stdin(), raw).into(),
                 (false, None) => open_any(&input, in_time)?,
                 (false, Some(raw)) => Reader::open_raw(&input, raw)?.into(),
             };

@@ -22,12 +22,10 @@ pub enum SpeechFormat {
 }
 
 impl SpeechFormat {
-    const ALL: [Self; 4] = [Self::Csv, Self::Json, Self::Rttm, Self::TextGrid];
-
     /// The format that a file's name ends with.
     pub fn of(path: &Path) -> Option<Self> {
         let found = path.extension()?;
-        Self::ALL.into_iter().find(|format| found.eq_ignore_ascii_case(format.ending()))
+        Self::value_variants().iter().copied().find(|format| found.eq_ignore_ascii_case(format.ending()))
     }
 
     /// Ending of a file's name.
