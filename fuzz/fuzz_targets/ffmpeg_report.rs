@@ -2,15 +2,10 @@
 #![no_main]
 
 #[allow(dead_code, reason = "the program uses the rest")]
-#[path = "../../crates/cli/src/cli/ffmpeg/report.rs"]
+#[path = "../../crates/cli/src/ffmpeg/report.rs"]
 mod report;
-#[path = "../../crates/cli/src/cli/time.rs"]
+#[path = "../../crates/cli/src/time.rs"]
 mod time;
-
-/// Where the program has the times that its report of ffmpeg reads.
-mod cli {
-    pub(crate) use super::time;
-}
 
 use arbitrary::Unstructured;
 use libfuzzer_sys::fuzz_target;

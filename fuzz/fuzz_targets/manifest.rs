@@ -1,8 +1,8 @@
 //! Lines of a list of recordings, with either end of a line and a mark of the byte order: all that has a name comes out.
 #![no_main]
 
-#[path = "../../crates/cli/src/cli/manifest.rs"]
-mod manifest;
+#[path = "../../crates/cli/src/manifest/names.rs"]
+mod names;
 
 use libfuzzer_sys::fuzz_target;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ fuzz_target!(|input: (bool, bool, Vec<String>, String)| {
     let end = if is_carriage { "\r\n" } else { "\n" };
     let mark = if is_marked { "\u{feff}" } else { "" };
     let text = format!("{mark}{}{end}{rest}", lines.join(end));
-    let found = manifest::paths(&text);
+    let found = names::paths(&text);
     assert!(found.iter().all(|path| !path.to_string_lossy().trim().is_empty()));
     let is_plain = |line: &String| !line.contains(['\n', '\r', '\u{feff}']);
     if rest.is_empty() && lines.iter().all(is_plain) {

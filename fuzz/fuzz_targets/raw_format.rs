@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
     match format.parse::<RawFormat>() {
         Ok(raw) => {
             let stream = Cursor::new(samples.to_vec());
-            let _ = Reader::from_raw_stream("stream", stream, raw).and_then(Reader::read_all);
+            let _ = Reader::from_raw_stream("stream", stream, raw).read_all();
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }

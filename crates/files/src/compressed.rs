@@ -421,10 +421,13 @@ impl CompressedDecoder {
     /// Losses so far.
     pub(super) fn losses(&self) -> Losses {
         let mut losses = self.losses;
-        losses.damaged_packets += self.lost.gaps.load(Relaxed);
-        losses.silent_samples += self.lost.samples.load(Relaxed);
-        losses.ends_early |= self.lost.ends_early.load(Relaxed);
-        losses.other_recording |= self.lost.other_recording.load(Relaxed);
+        losses += Losses {
+            damaged_packets: self.lost.gaps.load(Relaxed),
+            silent_samples: self.lost.samples.load(Relaxed),
+            ends_early: self.lost.ends_early.load(Relaxed),
+            other_recording: self.lost.other_recording.load(Relaxed),
+            ..Losses::default()
+        };
         losses
     }
 

@@ -1,5 +1,7 @@
 //! Counts of what is missing or damaged in a recording.
 
+use std::ops::AddAssign;
+
 /// Missing and damaged parts of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -28,6 +30,19 @@ impl Losses {
     #[must_use]
     pub fn any(&self) -> bool {
         *self != Self::default()
+    }
+}
+
+impl AddAssign for Losses {
+    fn add_assign(&mut self, other: Self) {
+        self.damaged_packets += other.damaged_packets;
+        self.silent_samples += other.silent_samples;
+        self.missing_samples += other.missing_samples;
+        self.not_finite += other.not_finite;
+        self.ends_early |= other.ends_early;
+        self.data_follow |= other.data_follow;
+        self.checksum_mismatch |= other.checksum_mismatch;
+        self.other_recording |= other.other_recording;
     }
 }
 

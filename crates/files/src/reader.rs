@@ -102,7 +102,7 @@ impl Reader {
     pub fn open_raw(path: impl AsRef<Path>, raw: RawFormat) -> Result<Self, Error> {
         let path = path.as_ref();
         let file = open_file(path).map_err(|reason| Error::Read { path: path.to_owned(), reason })?;
-        Self::from_raw_stream(path, file, raw)
+        Ok(Self::from_raw_stream(path, file, raw))
     }
 
     /// Reads from a stream such as standard input, called `name` in errors. Of MP4 and CAF no more than [`MAX_HELD_BYTES`]
@@ -119,23 +119,15 @@ impl Reader {
             .map_err(|reason| Error::Read { path: name.to_owned(), reason })
     }
 
-    /// Reads raw samples from a stream such as standard input, called `name` in errors.
-    ///
-    /// # Errors
-    /// None at present: errors of the stream are returned on reading.
+    /// Reads raw samples from a stream such as standard input, called `name` in errors, which are returned on reading.
+    #[must_use]
     pub fn from_raw_stream(
         name: impl AsRef<Path>,
         stream: impl Read + Send + Sync + 'static,
         raw: RawFormat,
-    ) -> Result<Self, Error> {
-        let decoder = PcmDecoder::raw(Box::new(stream), raw);
-        Ok(Self::new(
-            name.as_ref(),
-            Decoder::Pcm(decoder),
-            raw.sample_rate,
-            raw.channels,
-            raw.encoding.format(),
-        ))
+    ) -> Self {
+        let decoder = Decoder::Pcm(PcmDecoder::raw(Box::new(stream), raw));
+        Self::new(name.as_ref(), decoder, raw.sample_rate, raw.channels, raw.encoding.format())
     }
 
     /// Reads a damaged recording as far as possible: it ends where it is truncated or undecodable, samples behind its
@@ -232,15 +224,7 @@ impl Reader {
         let mut losses = self.losses;
         match &self.decoder {
             Decoder::Pcm(decoder) => losses.data_follow |= decoder.data_follow,
-            Decoder::Compressed(decoder) => {
-                let decoded = decoder.losses();
-                losses.damaged_packets += decoded.damaged_packets;
-                losses.silent_samples += decoded.silent_samples;
-                losses.missing_samples += decoded.missing_samples;
-                losses.ends_early |= decoded.ends_early;
-                losses.checksum_mismatch |= decoded.checksum_mismatch;
-                losses.other_recording |= decoded.other_recording;
-            }
+            Decoder::Compressed(decoder) => losses += decoder.losses(),
         }
         losses
     }

@@ -3,9 +3,12 @@
 mod by_ffmpeg;
 mod damage;
 mod metadata;
+#[path = "../../../files/tests/shared/mod.rs"]
+mod shared;
 
 use alphamf::signal::{SampleFormat, Signal};
 use assert_cmd::Command;
+use shared::ffmpeg;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
@@ -24,25 +27,6 @@ fn denoise(folder: &TempDir, arguments: &[&str]) -> Command {
 
 fn message(command: &mut Command, code: i32) -> String {
     String::from_utf8(command.assert().code(code).get_output().stderr.clone()).unwrap()
-}
-
-/// Runs ffmpeg; false, and loudly so, if it is not installed.
-fn ffmpeg(folder: &Path, arguments: &[&str]) -> bool {
-    let mut command = std::process::Command::new("ffmpeg");
-    command
-        .args(["-nostdin", "-hide_banner", "-loglevel", "error", "-y"])
-        .args(arguments)
-        .current_dir(folder);
-    match command.status() {
-        Ok(status) => {
-            assert!(status.success(), "{arguments:?}");
-            true
-        }
-        Err(_) => {
-            eprintln!("SKIPPED: ffmpeg is not installed, so that {arguments:?} was not tested");
-            false
-        }
-    }
 }
 
 /// A second of a hum in a hiss.

@@ -148,7 +148,7 @@ fn a_live_stream_is_read_as_it_comes() {
     }
     let raw: RawFormat = "8000:2:s16".parse().unwrap();
     let bytes = (0..80).collect();
-    let mut reader = Reader::from_raw_stream("stdin", Trickle(bytes, 0), raw).unwrap();
+    let mut reader = Reader::from_raw_stream("stdin", Trickle(bytes, 0), raw);
     assert_eq!(reader.read_block(20).unwrap()[0].len(), 20);
     assert!(matches!(reason(Path::new("stdin"), reader.read_block(1)), ReadError::Io(_)));
 

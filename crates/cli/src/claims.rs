@@ -1,0 +1,103 @@
+//! Rejects outputs that would overwrite an input, another output, or a file that exists.
+
+use super::failure::{Failure, usage};
+use super::streams::{is_standard, name};
+use alphamf_files::output::{expect_absent, place};
+use alphamf_files::{Error, WriteError};
+use anyhow::anyhow;
+use std::collections::HashMap;
+use std::fs::{self, Metadata};
+use std::path::{Path, PathBuf};
+
+/// The files of a run, identified by device and inode (or place) and not by spelling.
+#[derive(Debug, Default)]
+pub struct Claims {
+    read: HashMap<Identity, PathBuf>,
+    written: HashMap<Identity, PathBuf>,
+}
+
+/// The identity that all paths to one file share.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Identity {
+    /// An existing file or folder: its device and its number on it.
+    #[cfg(unix)]
+    Node(u64, u64),
+    /// Where a file is or will be.
+    Place(PathBuf),
+}
+
+impl Identity {
+    /// The identity of an existing file.
+    fn of_existing(path: &Path, found: &Metadata) -> Self {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            let _ = path;
+            Self::Node(found.dev(), found.ino())
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = found;
+            Self::Place(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()))
+        }
+    }
+
+    /// The identity of a file, existing or not; none for a device, a pipe or a folder, which are not replaced.
+    fn of(path: &Path) -> Option<Self> {
+        match fs::metadata(path) {
+            Ok(found) => found.is_file().then(|| Self::of_existing(path, &found)),
+            Err(_) => Some(Self::Place(place(path))),
+        }
+    }
+}
+
+impl Claims {
+    /// Registers an input, standard input if it is `-`.
+    pub fn read(&mut self, path: &Path) {
+        // Standard input may be a file, too.
+        let real = if is_standard(path) { Path::new("/dev/stdin") } else { path };
+        if let Some(identity) = Identity::of(real) {
+            self.read.entry(identity).or_insert_with(|| name(path, "standard input").to_owned());
+        }
+    }
+
+    /// Registers an output, standard output if it is `-`; all inputs must be registered before.
+    ///
+    /// Fails if the file is an input or an output already.
+    pub fn write(&mut self, path: &Path) -> anyhow::Result<()> {
+        let identities = if is_standard(path) {
+            [Some(Identity::Place(path.to_owned())), Identity::of(Path::new("/dev/stdout"))]
+        } else {
+            [Identity::of(path), None]
+        };
+        for identity in identities.into_iter().flatten() {
+            if let Some(input) = self.read.get(&identity) {
+                let path = name(path, "standard output").to_owned();
+                return Err(Error::Write { path, reason: WriteError::SameAsInput(input.clone()) }.into());
+            }
+            if let Some(other) = self.written.insert(identity, path.to_owned()) {
+                let (path, other) = (name(path, "standard output"), name(&other, "standard output"));
+                let also = if path == other { String::new() } else { format!(", as {}", other.display()) };
+                return Err(usage(format!("{} would be written twice{also}", path.display())));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses to replace a file that exists, unless `force`; one that appears later is not replaced, either.
+pub fn check_absent(path: &Path, force: bool, advice: &str) -> anyhow::Result<()> {
+    if force || is_standard(path) {
+        return Ok(());
+    }
+    if !path.is_file() {
+        expect_absent(path);
+        return Ok(());
+    }
+    Err(exists(Failure::Exists(path.to_owned()), advice))
+}
+
+/// The error of an existing output.
+pub fn exists(failure: Failure, advice: &str) -> anyhow::Error {
+    anyhow!("use --force to overwrite it{advice}").context(failure)
+}

@@ -1,0 +1,92 @@
+//! Options of every command.
+
+use clap::Args;
+use clap::builder::TypedValueParser;
+use std::{fs, thread};
+
+/// Options of every command.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "General")]
+pub struct Common {
+    /// Set the number of worker threads.
+    ///
+    /// Range: 1 to 1024. Default: one per core. Output does not depend on it.
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+
+    /// Print errors only.
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+
+    /// Set the log level.
+    ///
+    /// Excludes --quiet.
+    #[arg(long, global = true, value_name = "LEVEL", default_value = "warn", conflicts_with = "quiet")]
+    #[arg(hide_short_help = true)]
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(["error", "warn", "info", "debug", "trace"])
+        .try_map(|level| level.parse::<tracing::Level>()))]
+    log: tracing::Level,
+
+    /// Print help: common options with -h, all with --help.
+    #[arg(short, long, global = true, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+}
+
+/// The options of every command but help, hidden, for commands on which they have no effect.
+pub fn without_effect() -> Vec<clap::Arg> {
+    let common = Common::augment_args(clap::Command::new("denoise"));
+    let others = common.get_arguments().filter(|option| option.get_id() != "help");
+    others.map(|option| option.clone().hide(true)).collect()
+}
+
+impl Common {
+    /// The least level to log.
+    pub fn level(&self) -> tracing::Level {
+        if self.quiet { tracing::Level::ERROR } else { self.log }
+    }
+
+    /// The number of worker threads, 0 for one per core: a file takes some descriptors, a thread some addresses, and the
+    /// system may allow few.
+    pub fn threads(&self) -> usize {
+        let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+        let limit = |name| {
+            let line = limits.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok())
+        };
+        let files = limit("Max open files").map_or(usize::MAX, threads_for_files);
+        let most = limit("Max address space").map_or(files, |bytes| files.min(threads_for_addresses(bytes)));
+        match self.threads.map(usize::from) {
+            Some(asked) => asked.min(most),
+            // None are as many as there are cores.
+            None if thread::available_parallelism().is_ok_and(|cores| cores.get() <= most) => 0,
+            None => most,
+        }
+    }
+}
+
+/// Threads for so many open files.
+fn threads_for_files(files: usize) -> usize {
+    /// Those of the run, and those of a file with two pipes to and from ffmpeg.
+    const OWN: usize = 12;
+    const EACH: usize = 6;
+    (files.saturating_sub(OWN) / EACH).max(1)
+}
+
+/// Threads for so many bytes of addresses (`ulimit -v`).
+fn threads_for_addresses(bytes: usize) -> usize {
+    /// What glibc reserves for the memory of a thread, whether or not it is used: twice, as it aligns it, and for the thread of
+    /// a file of a folder, too.
+    const EACH: usize = 256 << 20;
+    (bytes / EACH).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{threads_for_addresses, threads_for_files};
+
+    #[test]
+    fn few_descriptors_and_addresses_are_for_few_threads() {
+        assert_eq!([0, 32, 1_024].map(threads_for_files), [1, 3, 168]);
+        assert_eq!([0, 512 << 20, usize::MAX].map(threads_for_addresses), [1, 2, usize::MAX >> 28]);
+    }
+}

@@ -1,0 +1,364 @@
+//! `denoise IN OUT` and `denoise IN... -o DIR`.
+
+use super::claims::{Claims, check_absent};
+use super::common::Common;
+use super::failure::{Failure, usage};
+use super::folder::{self, Folders, Plan};
+use super::inputs::{left_out_code, plain, say_left_out};
+use super::manifest::Manifest;
+use super::model::Model;
+use super::picture;
+use super::processing::Processing;
+use super::progress::Progress;
+use super::recording::{Found, Recording, SpeechFormat};
+use super::shard::Shard;
+use super::stats::{Entry, Run};
+use super::streams::{check_output, is_standard, name};
+use super::terminal::say;
+use super::{describe, meant_command};
+use alphamf::denoiser::Denoiser;
+use alphamf_eval::plot::FrequencyScale;
+use anyhow::Context;
+use std::fs;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Arguments of the main command.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+#[command(next_help_heading = "Input and output")]
+pub struct Arguments {
+    /// Read IN and write OUT; with -o, read several.
+    ///
+    /// Files and, with -o, folders. - is standard input or output.
+    #[arg(required_unless_present = "manifest", value_name = "FILE", help_heading = "Arguments")]
+    files: Vec<PathBuf>,
+
+    /// Write results to this folder, under the input names.
+    ///
+    /// Up-to-date results are skipped.
+    #[arg(short, long, value_name = "DIR")]
+    output_dir: Option<PathBuf>,
+
+    /// Overwrite existing outputs.
+    ///
+    /// With -o, up-to-date results are recomputed, too.
+    #[arg(long)]
+    force: bool,
+
+    /// Read input names from a file, one per line.
+    ///
+    /// Or a manifest of NeMo (JSON lines with audio_filepath) or of lhotse (cuts.jsonl.gz), which the output folder then
+    /// holds with the results in place of the inputs. Needs -o. Adds to the inputs that are named. Names may come from
+    /// standard input: -.
+    #[arg(long, value_name = "LIST", requires = "output_dir", hide_short_help = true)]
+    manifest: Option<PathBuf>,
+
+    /// Process part K of N.
+    ///
+    /// Needs -o. Files are assigned by a hash of their names: machines need no coordination, and part sizes vary.
+    #[arg(long, value_name = "K/N", requires = "output_dir", hide_short_help = true)]
+    shard: Option<Shard>,
+
+    #[command(flatten)]
+    processing: Processing,
+
+    /// Write the removed signal: input minus output.
+    ///
+    /// With -o, a folder. Excludes --live.
+    #[arg(long, value_name = "FILE", conflicts_with = "live", help_heading = "Reports")]
+    residual: Option<PathBuf>,
+
+    /// Plot the recording before and after (SVG or PNG).
+    ///
+    /// Waveforms and spectrograms before, after and of the removed signal; speech level with its 90 % interval, and SNR,
+    /// over time. From 20 posterior draws also the standard deviation of the gain. With -o, a folder: an SVG file for each
+    /// recording and a page of all, index.html. Excludes --live.
+    #[arg(long, value_name = "FILE", conflicts_with = "live", help_heading = "Reports")]
+    plot: Option<PathBuf>,
+
+    /// Set the frequency scale of --plot.
+    ///
+    /// Default: linear.
+    #[arg(long, value_name = "SCALE", help_heading = "Reports", hide_short_help = true)]
+    plot_scale: Option<picture::PlotScale>,
+
+    /// Write speech levels and their intervals (CSV).
+    ///
+    /// In third octaves and slots of 100 ms, with nominal 90 % intervals. - is standard output. With -o, a folder.
+    /// Excludes --live.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "live",
+        help_heading = "Reports",
+        hide_short_help = true
+    )]
+    levels: Option<PathBuf>,
+
+    /// Write where speech is: probability and segments.
+    ///
+    /// Probability per 10 ms; segments with start, end, level and SNR. CSV, JSON, RTTM or Praat TextGrid, by the ending:
+    /// .csv, .json, .rttm or .TextGrid. - is standard output. With -o, a folder. Excludes --live.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "live",
+        help_heading = "Reports",
+        hide_short_help = true
+    )]
+    speech: Option<PathBuf>,
+
+    /// Set the format of --speech.
+    ///
+    /// Default: by the ending; json for a folder and standard output.
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        requires = "speech",
+        help_heading = "Reports",
+        hide_short_help = true
+    )]
+    speech_format: Option<SpeechFormat>,
+
+    /// Write statistics, options and settings (JSON).
+    ///
+    /// - is standard output. With -o and a folder, such as stats/, a file for each recording.
+    #[arg(long, value_name = "FILE", help_heading = "Reports")]
+    stats: Option<PathBuf>,
+
+    #[command(flatten)]
+    model: Model,
+}
+
+/// Denoises one recording or several.
+pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
+    arguments.check_command()?;
+    arguments.processing.live.check()?;
+    if arguments.plot.is_none() && arguments.plot_scale.is_some() {
+        return Err(usage("--plot-scale has no effect without --plot: omit it"));
+    }
+    arguments.model.settings(arguments.processing.live.mode())?;
+    let mut claims = Claims::default();
+    arguments.model.dictionary_file().iter().for_each(|path| claims.read(path));
+    if let Some(results) = &arguments.output_dir {
+        return several(arguments, results, claims, common);
+    }
+    let (input, output) = arguments.check(&mut claims)?;
+    let denoiser = arguments.denoiser()?;
+    let run = Run::new(&denoiser, &arguments.model, &arguments.processing)?;
+    let entry = one(arguments, input, output, &run, common)?;
+    if let Some(path) = &arguments.stats {
+        run.write(path, &[entry], &[])?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Denoises several recordings into a folder.
+fn several(
+    arguments: &Arguments,
+    results: &Path,
+    mut claims: Claims,
+    common: &Common,
+) -> anyhow::Result<ExitCode> {
+    let (processing, force) = (&arguments.processing, arguments.force);
+    let folders = arguments.folders(results);
+    // A file, for all recordings.
+    let stats = arguments.stats.as_deref().filter(|_| folders.stats.is_none());
+    // The run creates the folder of the results.
+    let is_made = |folder: &&Path| !folder.exists() && plain(folder).starts_with(plain(results));
+    let made = stats.and_then(Path::parent).filter(is_made);
+    if let Some(path) = stats.filter(|_| made.is_none()) {
+        check_output(path)?;
+    }
+    let manifest = arguments.manifest.as_deref().map(Manifest::read).transpose()?;
+    let listed = manifest.as_ref().map(Manifest::recordings).unwrap_or_default();
+    arguments.manifest.iter().for_each(|path| claims.read(path));
+    let Plan { mut tasks, left_out } =
+        folder::plan(&arguments.files, listed, folders, processing, &mut claims)?;
+    if let Some(shard) = arguments.shard {
+        tasks.retain(|task| shard.holds_file(task.name()));
+    }
+    if let Some(path) = stats {
+        claims.write(path)?;
+        check_absent(path, force, "")?;
+    }
+    let denoiser = arguments.denoiser()?;
+    let run = Run::new(&denoiser, &arguments.model, processing)?;
+    let manifest = manifest.as_ref().map(|manifest| -> anyhow::Result<_> {
+        let name = folder::result_manifest(manifest, arguments.shard, &run, results, force)?;
+        name.iter().try_for_each(|name| claims.write(&results.join(name)))?;
+        Ok(name.map(|name| (manifest, name)))
+    });
+    let manifest = manifest.transpose()?.flatten();
+    let (entries, code) = folder::run(&tasks, &run, results, force, common)?;
+    if let Some((manifest, name)) = &manifest {
+        folder::write_manifest(manifest, name, &entries, &run, results)?;
+    }
+    if let Some(plots) = folders.plots.filter(|plots| plots.is_dir())
+        && picture::write_index(plots)?.is_none()
+    {
+        say(&format!("denoise: {}: kept, as --plot did not write it", plots.join(picture::INDEX).display()));
+    }
+    say_left_out(&left_out, common.quiet);
+    if let Some(path) = stats {
+        made.map_or(Ok(()), fs::create_dir_all).with_context(|| Failure::Output(path.to_owned()))?;
+        run.write(path, &entries, &left_out)?;
+    }
+    Ok(if code == 0 { left_out_code(&left_out) } else { code }.into())
+}
+
+/// Whether a path is a folder or ends like one.
+fn is_folder(path: &Path) -> bool {
+    path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
+}
+
+/// Denoises one recording.
+fn one(
+    arguments: &Arguments,
+    input: &Path,
+    output: &Path,
+    run: &Run,
+    common: &Common,
+) -> anyhow::Result<Entry> {
+    let speech = arguments.speech.as_deref().map(|path| anyhow::Ok((path, arguments.speech_format(path)?)));
+    let recording = Recording {
+        denoiser: run.denoiser(),
+        session: run.session(),
+        processing: run.processing(),
+        input,
+        output,
+        residual: arguments.residual.as_deref(),
+        plot: arguments.plot.as_deref().map(|path| (path, arguments.plot_scale())),
+        levels: arguments.levels.as_deref(),
+        speech: speech.transpose()?,
+        complete: None,
+    };
+    let progress = Progress::new("denoising", common.quiet);
+    let found = recording.denoise(&mut |seconds, duration| progress.update_seconds(seconds, duration))?;
+    drop(progress);
+    if !common.quiet {
+        say(&sentence(name(output, "standard output"), &found));
+    }
+    Ok(Entry::denoised(input, output, found))
+}
+
+impl Arguments {
+    fn denoiser(&self) -> anyhow::Result<Denoiser> {
+        let denoiser = self.model.denoiser(self.processing.live.mode())?;
+        tracing::info!("dictionary: {}", describe(&denoiser));
+        Ok(denoiser)
+    }
+
+    /// The output folders of several recordings.
+    fn folders<'a>(&'a self, results: &'a Path) -> Folders<'a> {
+        let format = self.speech_format.unwrap_or(SpeechFormat::Json);
+        Folders {
+            results,
+            residuals: self.residual.as_deref(),
+            plots: self.plot.as_deref(),
+            plot_scale: self.plot_scale(),
+            levels: self.levels.as_deref(),
+            speech: self.speech.as_deref().map(|folder| (folder, format)),
+            stats: self.stats.as_deref().filter(|path| is_folder(path)),
+        }
+    }
+
+    fn plot_scale(&self) -> FrequencyScale {
+        self.plot_scale.unwrap_or_default().into()
+    }
+
+    /// Format of the speech track at `path`.
+    fn speech_format(&self, path: &Path) -> anyhow::Result<SpeechFormat> {
+        let of_name = || if is_standard(path) { Some(SpeechFormat::Json) } else { SpeechFormat::of(path) };
+        self.speech_format.or_else(of_name).ok_or_else(|| {
+            let name = path.display();
+            usage(format!("{name}: expected .csv, .json, .rttm or .TextGrid, or --speech-format"))
+        })
+    }
+
+    /// Refuses a missing file that looks like a mistyped command.
+    fn check_command(&self) -> anyhow::Result<()> {
+        let first = self.files.first().filter(|first| !first.exists());
+        let meant = first.and_then(|first| meant_command(first.to_str()?));
+        let Some((first, meant)) = first.zip(meant) else { return Ok(()) };
+        Err(usage(format!("no such file or command: {}; did you mean `denoise {meant}`?", first.display())))
+    }
+
+    /// The one input and output. Refuses unusable ones before any work.
+    fn check(&self, claims: &mut Claims) -> anyhow::Result<(&Path, &Path)> {
+        let [input, output] = self.files.as_slice() else {
+            return Err(usage(match self.files.as_slice() {
+                [_] => "no output: name a file, - for standard output, or -o DIR",
+                _ => "more than one input and one output: use -o DIR to denoise several files",
+            }));
+        };
+        if !is_standard(input) && input.is_dir() {
+            return Err(usage(format!(
+                "{} is a folder: use -o DIR to set the folder of the results",
+                input.display()
+            )));
+        }
+        if !is_standard(output) && output.is_dir() {
+            return Err(usage(format!("{0} is a folder: use -o {0} to write into it", output.display())));
+        }
+        if let Some(plot) = self.plot.as_deref().filter(|plot| !picture::is_known(plot)) {
+            return Err(usage(format!("{}: expected an SVG or PNG file", plot.display())));
+        }
+        if let Some(speech) = &self.speech {
+            self.speech_format(speech)?;
+        }
+        let sounds = [Some(output), self.residual.as_ref()];
+        if sounds.into_iter().flatten().any(|path| is_standard(path)) && std::io::stdout().is_terminal() {
+            return Err(usage("standard output is a terminal: redirect it or name a file"));
+        }
+        for path in sounds.into_iter().flatten() {
+            self.processing.check_name(path)?;
+        }
+        let others =
+            [self.plot.as_deref(), self.levels.as_deref(), self.speech.as_deref(), self.stats.as_deref()];
+        let outputs = sounds.into_iter().flatten().map(PathBuf::as_path).chain(others.into_iter().flatten());
+        claims.read(input);
+        for path in outputs.clone() {
+            claims.write(path)?;
+        }
+        for path in outputs {
+            let advice = if path == output { ", or -o DIR to denoise several files" } else { "" };
+            check_absent(path, self.force, advice)?;
+            check_output(path)?;
+        }
+        Ok((input, output))
+    }
+}
+
+/// Summary of a recording, in a line.
+fn sentence(output: &Path, found: &Found) -> String {
+    let (statistics, taken) = (&found.statistics, found.processing_seconds);
+    let duration = statistics.duration_seconds;
+    let mut line = format!("{}: {duration:.2} s of audio in {taken:.2} s", output.display());
+    if let Some(seconds) = found.latency_seconds {
+        line += &format!("; latency {:.0} ms", 1000.0 * seconds);
+    }
+    match (statistics.noise_before_dbfs, statistics.noise_after_dbfs) {
+        (Some(before), Some(after)) => {
+            line += &format!("; noise {before:.1} dBFS before, {after:.1} dBFS after")
+        }
+        (Some(before), None) => line += &format!("; noise {before:.1} dBFS before, none after"),
+        (None, _) if statistics.snr_before_db.is_none() && found.latency_seconds.is_none() => {
+            line += "; silence or a constant level"
+        }
+        (None, _) => {}
+    }
+    if let Some(before) = statistics.snr_before_db {
+        line += &format!("; estimated SNR {before:.1} dB before");
+        if let Some(after) = statistics.snr_after_db {
+            line += &format!(", {after:.1} dB after");
+        }
+    }
+    for note in found.notes() {
+        line += "; ";
+        line += &note;
+    }
+    line
+}

@@ -1,0 +1,547 @@
+//! `denoise eval`: scores a denoiser on a corpus.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use alphamf::signal::Signal;
+use alphamf::{Options as DenoiserOptions, Settings};
+use alphamf_eval::plot::{self, PlotError};
+use alphamf_eval::report::{self, Example, Examples};
+use alphamf_eval::{
+    Abscissa, ConditionSummary, Evaluation, EvaluationError, Failure, FileResult, Journal, Metric, Options,
+    Pair, Pairing, Protocol, Provenance, Study, evaluate, pair_folders, read_manifest,
+};
+use alphamf_files as audio;
+use alphamf_files::FolderContents;
+use alphamf_files::output::ScratchDir;
+use anyhow::Context;
+
+use super::claims::{Claims, check_absent};
+use super::common::Common;
+use super::failure::{INPUT, usage};
+use super::interrupts::interruptible;
+use super::live::Live;
+use super::model::{Mode, Model, as_usage};
+use super::progress::Progress;
+use super::shard::Shard;
+use super::streams::{check_output, write_whole};
+use super::systems::System;
+use super::terminal::{files, print, printable, say};
+
+/// Arguments of `denoise eval`.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Input and output")]
+// Scores are computed before any rounding.
+#[command(mut_arg("no_dither", |argument| argument.hide(true)))]
+#[command(after_long_help = "\
+A recording is paired with the clean file of the same name or, as in NOIZEUS, of the name before its
+first '_': sp21_babble_sn5.wav with sp21.wav, in condition babble_sn5. The recording and the
+denoised signal are scored against the clean file by SDR (BSS-eval v3, 512 taps), SI-SDR, SNR,
+segmental SNR, STOI, ESTOI and PESQ.
+
+Examples:
+  denoise eval --clean clean --noisy noisy --report report.html
+  denoise eval --clean clean --enhanced out --csv scores.csv
+  denoise eval --protocol eval/noizeus-5db.toml --data noizeus --resume run.jsonl --json result.json
+
+Exit codes are those of denoise; 3 also if a file could not be scored.")]
+pub struct Arguments {
+    /// Read clean speech from this folder.
+    ///
+    /// Needs --noisy or --enhanced.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["manifest", "protocol"])]
+    clean: Option<PathBuf>,
+
+    /// Read the recordings to denoise from this folder.
+    #[arg(long, value_name = "DIR", requires = "clean")]
+    noisy: Option<PathBuf>,
+
+    /// Score files that were denoised elsewhere.
+    ///
+    /// They are scored as they are: options of the denoiser are refused.
+    #[arg(long, value_name = "DIR", requires = "clean")]
+    enhanced: Option<PathBuf>,
+
+    /// Read pairs of files from a table (CSV).
+    ///
+    /// Columns: noisy, clean and, optionally, condition and enhanced.
+    #[arg(long, value_name = "CSV", conflicts_with = "protocol")]
+    manifest: Option<PathBuf>,
+
+    /// Run an experiment: corpus, training and settings.
+    ///
+    /// Needs --data. Excludes the options of the denoiser.
+    #[arg(long, value_name = "TOML", requires = "data", conflicts_with_all = ["Model", "Options"])]
+    protocol: Option<PathBuf>,
+
+    /// Read the corpus of --protocol from this folder.
+    #[arg(long, value_name = "DIR", requires = "protocol")]
+    data: Option<PathBuf>,
+
+    /// Score part K of N.
+    ///
+    /// Files are assigned by a hash of their names; part sizes vary.
+    #[arg(long, value_name = "K/N")]
+    shard: Option<Shard>,
+
+    /// Keep the denoised audio in this folder.
+    #[arg(long, value_name = "DIR")]
+    save: Option<PathBuf>,
+
+    /// Record finished files, and continue an interrupted run.
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
+
+    /// Overwrite existing outputs.
+    ///
+    /// The file of --resume is continued in any case, and so is the audio of --save with it.
+    #[arg(long)]
+    force: bool,
+
+    /// Count damaged or incomplete files as failures.
+    #[arg(long)]
+    strict: bool,
+
+    /// Remove lower frequencies before scoring, in Hz.
+    ///
+    /// Range: 0 to 20000. A protocol sets its own.
+    #[arg(long, value_name = "HZ", default_value_t = 0.0, value_parser = parse_frequency)]
+    #[arg(conflicts_with = "protocol")]
+    high_pass: f64,
+
+    #[command(flatten)]
+    live: Live,
+
+    /// Write all results (JSON).
+    #[arg(long, value_name = "FILE", help_heading = "Reports")]
+    json: Option<PathBuf>,
+
+    /// Write the scores of each file (CSV).
+    #[arg(long, value_name = "FILE", help_heading = "Reports")]
+    csv: Option<PathBuf>,
+
+    /// Write a page with tables, charts, spectrograms and audio.
+    #[arg(long, value_name = "HTML", help_heading = "Reports")]
+    report: Option<PathBuf>,
+
+    /// Plot the convergence of the protocol's samplers (SVG).
+    ///
+    /// Against time, and in NAME.iterations.svg against iterations. Needs --protocol.
+    #[arg(long, value_name = "SVG", requires = "protocol", help_heading = "Reports")]
+    figure: Option<PathBuf>,
+
+    #[command(flatten)]
+    model: Model,
+}
+
+/// Files shown in the report, of the best and of the worst.
+const EXAMPLES: usize = 3;
+/// Failures named on the terminal.
+const NAMED: usize = 20;
+
+/// Scores a corpus.
+pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
+    let Arguments { live, shard, .. } = arguments;
+    live.check()?;
+    for output in arguments.reports().chain(arguments.resume.as_deref()) {
+        check_output(output)?;
+    }
+    let protocol = match arguments.protocol.clone() {
+        Some(path) => Some(interruptible(move || Protocol::read(&path))??),
+        None => None,
+    };
+    check_source(arguments)?;
+    let mut pairing = pairs(arguments, protocol.as_ref())?;
+    // Of the whole corpus: a part without recordings has a journal of the same run.
+    let is_enhanced =
+        arguments.enhanced.is_some() || pairing.pairs.iter().all(|pair| pair.enhanced.is_some());
+    if let Some(shard) = shard {
+        pairing.pairs.retain(|pair| shard.holds(&pair.name));
+        pairing.unpaired.retain(|unpaired| shard.holds(&unpaired.name));
+    }
+    check_options(arguments, protocol.is_none() && is_enhanced)?;
+    check_apart(arguments, protocol.as_ref(), &pairing)?;
+    let systems = match (&protocol, &arguments.data) {
+        (Some(protocol), Some(data)) => System::of_protocol(protocol, data, live, arguments.strict, common)?,
+        _ if is_enhanced => vec![System::enhanced()],
+        _ => vec![System::of_arguments(&arguments.model, live)?],
+    };
+    // The report plays the denoised audio.
+    let scratch = match (&arguments.save, &arguments.report) {
+        (None, Some(_)) => Some(ScratchDir::new().context("cannot create a folder for temporary audio")?),
+        _ => None,
+    };
+    let corpus = Scored {
+        pairing,
+        audio: arguments.save.as_deref().or(scratch.as_ref().map(ScratchDir::path)),
+        protocol,
+        systems,
+    };
+    let (mut evaluations, mut options) = (Vec::new(), Vec::new());
+    for system in &corpus.systems {
+        let (evaluation, scored_with) = corpus.score(system, arguments, common)?;
+        evaluations.push(evaluation);
+        options.push(scored_with);
+    }
+    let study = Study::new(evaluations);
+    if !common.quiet {
+        show(&comparisons(&study))?;
+    }
+    corpus.write(&study, &options, arguments)?;
+    if study.evaluations.iter().all(|evaluation| evaluation.files.is_empty()) {
+        say("denoise: no file could be scored");
+    }
+    let failed = study.evaluations.iter().any(|evaluation| !evaluation.failures.is_empty());
+    // Input that is not usable.
+    Ok(if failed { ExitCode::from(INPUT) } else { ExitCode::SUCCESS })
+}
+
+/// A corpus, and the systems that are scored on it.
+struct Scored<'a> {
+    pairing: Pairing,
+    protocol: Option<Protocol>,
+    systems: Vec<System>,
+    /// Folder of the denoised audio.
+    audio: Option<&'a Path>,
+}
+
+impl Scored<'_> {
+    /// Scores a system, and reports its scores.
+    fn score(
+        &self,
+        system: &System,
+        arguments: &Arguments,
+        common: &Common,
+    ) -> anyhow::Result<(Evaluation, Options)> {
+        let several = self.systems.len() > 1;
+        let protocol = self.protocol.as_ref();
+        let high_pass_hz = protocol.map_or(arguments.high_pass, |protocol| protocol.corpus.high_pass_hz);
+        let provenance = Provenance {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            system: system.name.clone(),
+            protocol: protocol.map(|protocol| protocol.name.clone()),
+            settings: system.settings.clone(),
+            seed: system.seed,
+            dictionary_sha256: system.dictionary_sha256.clone(),
+            high_pass_hz,
+        };
+        let save =
+            self.audio.map(|folder| if several { folder.join(&system.name) } else { folder.to_owned() });
+        let options = Options { high_pass_hz, save, strict: arguments.strict };
+        let journal = arguments.resume.as_deref().map(|path| {
+            let path = if several { beside(path, &system.name) } else { path.to_owned() };
+            Journal::open(&path, &provenance).map_err(with_remedy)
+        });
+        let (files, mut failures) =
+            score_all(&self.pairing.pairs, &options, journal.transpose()?.as_ref(), system, common)?;
+        failures.extend(self.pairing.unpaired.iter().cloned());
+        let evaluation = Evaluation::new(provenance, files, failures);
+        if !common.quiet {
+            let name = if several { format!("{}\n", system.name) } else { String::new() };
+            show(&format!("{name}{}", tables(&evaluation.summary)))?;
+        }
+        report_failures(&evaluation.failures);
+        if !common.quiet {
+            report_losses(&evaluation.files);
+        }
+        Ok((evaluation, options))
+    }
+
+    /// Writes the results; `options` are those that each system was scored with.
+    fn write(&self, study: &Study, options: &[Options], arguments: &Arguments) -> anyhow::Result<()> {
+        let curves =
+            |against, title| plot::curves("Convergence", [title, "SDR in dB"], &study.curves(against));
+        let write =
+            |path: Option<&Path>, content: &dyn Fn() -> Result<String, PlotError>| -> anyhow::Result<()> {
+                let Some(path) = path else { return Ok(()) };
+                write_whole(path, content().with_context(|| path.display().to_string())?.as_bytes())
+            };
+        write(arguments.json.as_deref(), &|| Ok(study.to_json()))?;
+        write(arguments.csv.as_deref(), &|| Ok(study.to_csv()))?;
+        write(arguments.report.as_deref(), &|| {
+            report::render(study, &choose_examples(&self.pairing.pairs, study, options, &self.systems))
+        })?;
+        write(arguments.figure.as_deref(), &|| {
+            curves(Abscissa::Time, "seconds of processing per second of audio")
+        })?;
+        write(arguments.figure_by_iterations().as_deref(), &|| curves(Abscissa::Iterations, "iterations"))
+    }
+}
+
+/// Adds the remedy to the error of a journal of other options.
+fn with_remedy(error: EvaluationError) -> EvaluationError {
+    match error {
+        EvaluationError::AnotherRun { path, difference } => {
+            let difference = difference + ": give the same options, or another --resume file";
+            EvaluationError::AnotherRun { path, difference }
+        }
+        other => other,
+    }
+}
+
+impl Arguments {
+    /// Files of results.
+    fn reports(&self) -> impl Iterator<Item = &Path> {
+        [&self.json, &self.csv, &self.report, &self.figure].into_iter().flatten().map(PathBuf::as_path)
+    }
+
+    /// The second file of --figure.
+    fn figure_by_iterations(&self) -> Option<PathBuf> {
+        self.figure.as_deref().map(|path| beside(path, "iterations"))
+    }
+}
+
+fn pairs(arguments: &Arguments, protocol: Option<&Protocol>) -> anyhow::Result<Pairing> {
+    Ok(match (protocol, &arguments.data, &arguments.manifest, &arguments.clean) {
+        (Some(protocol), Some(data), ..) => protocol.pairs(data)?,
+        (_, _, Some(manifest), _) => {
+            let manifest = manifest.clone();
+            interruptible(move || read_manifest(&manifest))??
+        }
+        (.., Some(clean)) => pair_folders(clean, arguments.noisy.as_deref(), arguments.enhanced.as_deref())?,
+        _ => return Err(usage(NOTHING)),
+    })
+}
+
+/// Why nothing can be scored.
+const NOTHING: &str = "nothing to score: expected --clean with --noisy or --enhanced, --manifest, or --protocol \
+                       with --data";
+
+/// Refuses arguments that name no recordings.
+fn check_source(arguments: &Arguments) -> anyhow::Result<()> {
+    let Arguments { clean, noisy, enhanced, manifest, protocol, .. } = arguments;
+    let is_paired = clean.is_some() && (noisy.is_some() || enhanced.is_some());
+    if is_paired || manifest.is_some() || protocol.is_some() { Ok(()) } else { Err(usage(NOTHING)) }
+}
+
+/// Refuses options of the denoiser without effect: all of them where files are scored as they are.
+fn check_options(arguments: &Arguments, is_enhanced: bool) -> anyhow::Result<()> {
+    let Arguments { model, live, .. } = arguments;
+    if !is_enhanced {
+        let used: Vec<&str> =
+            DenoiserOptions::names().iter().copied().filter(|name| *name != "no_dither").collect();
+        return model.options.only(&used, "on scores").map_err(as_usage);
+    }
+    model.options.only(&[], "on enhanced files").map_err(as_usage)?;
+    match (model.dictionary_file(), live.mode()) {
+        (Some(_), _) => Err(usage("--model has no effect on enhanced files: omit it")),
+        (None, Mode::Live) => Err(usage("--live has no effect on enhanced files: omit it")),
+        (None, Mode::Offline) => Ok(()),
+    }
+}
+
+/// Refuses outputs that would overwrite an input or another output, before any work.
+fn check_apart(arguments: &Arguments, protocol: Option<&Protocol>, pairing: &Pairing) -> anyhow::Result<()> {
+    let Arguments { clean, noisy, enhanced, data, resume, save, force, .. } = arguments;
+    let mut claims = Claims::default();
+    let mut inputs: Vec<&Path> = arguments.model.dictionary_file().into_iter().collect();
+    inputs.extend([&arguments.manifest, &arguments.protocol].into_iter().flatten().map(PathBuf::as_path));
+    for pair in &pairing.pairs {
+        let files = [Some(&pair.clean), pair.noisy.as_ref(), pair.enhanced.as_ref()];
+        inputs.extend(files.into_iter().flatten().map(PathBuf::as_path));
+    }
+    inputs.into_iter().for_each(|path| claims.read(path));
+    // Recordings without a partner are inputs, too.
+    for folder in [clean, noisy, enhanced, data].into_iter().flatten() {
+        let contents = FolderContents::scan(folder, save.as_deref().as_slice());
+        contents.iter().flat_map(|contents| &contents.audio).for_each(|path| claims.read(path));
+    }
+    let mut systems = Vec::new();
+    if let (Some(protocol), Some(data)) = (protocol, &arguments.data) {
+        protocol.training_files(data)?.iter().for_each(|path| claims.read(path));
+        systems.extend(protocol.variants::<Settings>()?.into_iter().map(|variant| variant.name));
+    }
+    let by_iterations = arguments.figure_by_iterations();
+    for path in arguments.reports().chain(by_iterations.as_deref()) {
+        claims.write(path)?;
+        check_absent(path, *force, "")?;
+    }
+    if systems.len() < 2 {
+        systems = vec![String::new()];
+    }
+    for system in &systems {
+        let journal =
+            resume.as_ref().map(|path| if system.is_empty() { path.clone() } else { beside(path, system) });
+        journal.iter().try_for_each(|path| claims.write(path))?;
+        // An interrupted run may have saved a file that its journal lacks.
+        let force = *force || journal.is_some_and(|path| path.exists());
+        let save = save.as_ref().map(|folder| folder.join(system));
+        let options = Options { save, ..Options::default() };
+        for path in pairing.pairs.iter().filter_map(|pair| options.saved(pair)) {
+            claims.write(&path)?;
+            check_absent(&path, force, "")?;
+        }
+    }
+    Ok(())
+}
+
+/// Prints lines of results.
+fn show(text: &str) -> anyhow::Result<()> {
+    let lines = text.split('\n').map(printable).collect::<Vec<_>>().join("\n");
+    if lines.is_empty() { Ok(()) } else { print(lines.as_bytes()) }
+}
+
+fn score_all(
+    pairs: &[Pair],
+    options: &Options,
+    journal: Option<&Journal>,
+    system: &System,
+    common: &Common,
+) -> anyhow::Result<(Vec<FileResult>, Vec<Failure>)> {
+    let progress = Progress::new(&system.name, common.quiet);
+    let done = AtomicUsize::new(0);
+    let finished = |_: Result<&FileResult, &Failure>| {
+        let done = 1 + done.fetch_add(1, Ordering::Relaxed);
+        progress.update(done as f64 / pairs.len() as f64)
+    };
+    Ok(evaluate(pairs, options, journal, &*system.denoise, finished)?)
+}
+
+/// Audio and pictures for the report, of the files that the first system is best and worst on. Files without audio are
+/// left out.
+fn choose_examples(pairs: &[Pair], study: &Study, options: &[Options], systems: &[System]) -> Examples {
+    let Some(first) = study.evaluations.first() else { return Examples::default() };
+    let (best, worst) = report::best_and_worst(&first.files, EXAMPLES);
+    let example = |index: usize| -> Option<Example> {
+        let pair = pairs.iter().find(|pair| pair.name == first.files[index].name)?;
+        let clean = audio::read(&pair.clean).ok()?;
+        let noisy = pair.noisy.as_ref().and_then(|path| audio::read(path).ok());
+        let denoised = |(system, options): (&System, &Options)| -> Option<Signal> {
+            let path = pair.enhanced.clone().or_else(|| options.saved(pair));
+            // A file that an earlier run finished may have no audio: it is denoised again, equal by its seed.
+            let again = || (system.denoise)(noisy.as_ref()?, &mut |_, _| ()).ok();
+            path.and_then(|path| audio::read(path).ok()).or_else(again)
+        };
+        let denoised: Vec<_> = systems.iter().zip(options).map(denoised).collect();
+        let name = pair.name.clone();
+        denoised.iter().any(Option::is_some).then_some(Example { name, clean, noisy, denoised })
+    };
+    Examples {
+        best: best.into_iter().filter_map(example).collect(),
+        worst: worst.into_iter().filter_map(example).collect(),
+    }
+}
+
+/// `run.jsonl` and `PSGLD` make `run.PSGLD.jsonl`.
+fn beside(path: &Path, name: &str) -> PathBuf {
+    let mut ending = OsString::from(name);
+    if let Some(extension) = path.extension() {
+        ending.push(".");
+        ending.push(extension);
+    }
+    path.with_extension(ending)
+}
+
+/// All metrics over all files, then the conditions by the most informative metrics.
+fn tables(summary: &[ConditionSummary]) -> String {
+    let mut text = String::new();
+    let Some((all, conditions)) = summary.split_first() else { return text };
+    if all.files == 0 {
+        return text;
+    }
+    let _ = writeln!(text, "{:<16}{:>9}{:>18}{:>18}", files(all.files), "input", "output", "change");
+    for row in &all.metrics {
+        let digits = row.metric.digits();
+        let name = match row.metric.unit() {
+            "dB" => format!("{} (dB)", row.metric),
+            _ => row.metric.to_string(),
+        };
+        let input = row.input.map(|input| format!("{:.digits$}", input.mean)).unwrap_or_default();
+        let with_error = |estimate: alphamf_eval::Estimate, sign: bool| {
+            let error =
+                estimate.standard_error.map(|error| format!(" ± {error:.digits$}")).unwrap_or_default();
+            if sign {
+                format!("{:+.digits$}{error}", estimate.mean)
+            } else {
+                format!("{:.digits$}{error}", estimate.mean)
+            }
+        };
+        let change = row.improvement.map(|change| with_error(change, true)).unwrap_or_default();
+        let output = with_error(row.output, false);
+        let _ = writeln!(text, "{}", format!("{name:<16}{input:>9}{output:>18}{change:>18}").trim_end());
+    }
+    if !conditions.is_empty() {
+        let width =
+            conditions.iter().filter_map(|row| row.condition.as_ref()).map(|name| name.chars().count());
+        let width = width.max().unwrap_or(0).max("condition".len());
+        let shown = [Metric::Sdr, Metric::SiSdr, Metric::Estoi];
+        let _ = write!(text, "\n{:<width$}{:>7}", "condition", "files");
+        shown.iter().for_each(|metric| {
+            let _ = write!(text, "{:>17}", metric.title());
+        });
+        text.push('\n');
+        for row in conditions {
+            let _ = write!(text, "{:<width$}{:>7}", row.condition.as_deref().unwrap_or_default(), row.files);
+            for metric in shown {
+                let digits = metric.digits();
+                let cell = row.get(metric).map(|summary| {
+                    let change = summary.improvement.map(|gain| format!(" ({:+.digits$})", gain.mean));
+                    format!("{:.digits$}{}", summary.output.mean, change.unwrap_or_default())
+                });
+                let _ = write!(text, "{:>17}", cell.unwrap_or_default());
+            }
+            text.push('\n');
+        }
+    }
+    text.push('\n');
+    text
+}
+
+fn comparisons(study: &Study) -> String {
+    let mut text = String::new();
+    // The rest stands in the report and in JSON.
+    for row in study.comparisons.iter().filter(|row| row.metric == Metric::Sdr) {
+        let difference = row.comparison.difference;
+        let error = difference.standard_error.map(|error| format!(" ± {error:.2}")).unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "{} - {}: {} {:+.2}{error} {} on {}, p = {:.2e} (sign-flip permutation)",
+            row.first,
+            row.second,
+            row.metric,
+            difference.mean,
+            row.metric.unit(),
+            files(row.comparison.files),
+            row.comparison.p_value
+        );
+    }
+    text
+}
+
+fn report_failures(failures: &[Failure]) {
+    if failures.is_empty() {
+        return;
+    }
+    let lines = failures.iter().map(|failure| format!("{}: {}", failure.name, failure.reason));
+    list(&format!("{} could not be scored:", files(failures.len())), lines);
+}
+
+/// Reports files that were scored although they are damaged or incomplete; each clean file once.
+fn report_losses(results: &[FileResult]) {
+    let lines: BTreeSet<&String> = results.iter().flat_map(|result| &result.losses).collect();
+    if !lines.is_empty() {
+        let scored = "scored without their damaged or missing parts (--strict refuses them):";
+        list(&format!("{} {scored}", files(lines.len())), lines.into_iter().cloned());
+    }
+}
+
+/// Reports the first few of some lines below a title.
+fn list(title: &str, lines: impl ExactSizeIterator<Item = String>) {
+    say(title);
+    let more = lines.len().saturating_sub(NAMED);
+    lines.take(NAMED).for_each(|line| say(&format!("  {line}")));
+    if more > 0 {
+        say(&format!("  and {more} more"));
+    }
+}
+
+fn parse_frequency(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(hertz) if (0.0..=20_000.0).contains(&hertz) => Ok(hertz),
+        _ => Err("expected a frequency of 0 to 20000 Hz".to_owned()),
+    }
+}

@@ -1,0 +1,101 @@
+//! Failures, their exit codes, and their text.
+
+use super::recording::Incomplete;
+use alphamf::denoiser::SettingsError;
+use alphamf::learning::TrainingError;
+use alphamf::model::DictionaryError;
+use alphamf::{Cancelled, DenoiseError, ErrorKind};
+use alphamf_eval::EvaluationError;
+use std::path::PathBuf;
+
+const FAILED: u8 = 1;
+const USAGE: u8 = 2;
+/// Exit code for invalid input.
+pub const INPUT: u8 = 3;
+const OUTPUT: u8 = 4;
+const DICTIONARY: u8 = 5;
+const INTERRUPTED: u8 = 130;
+
+/// A failure whose kind decides the exit code.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// An input is invalid.
+    #[error("{}: cannot be read", .0.display())]
+    Input(PathBuf),
+    /// An input can be read, but not used.
+    #[error("{}", .0.display())]
+    Unusable(PathBuf),
+    /// An output cannot be written.
+    #[error("{}: cannot be written", .0.display())]
+    Output(PathBuf),
+    /// An output exists.
+    #[error("{} already exists", .0.display())]
+    Exists(PathBuf),
+    /// A result exists that somebody has changed.
+    #[error("{} was changed since it was written", .0.display())]
+    Changed(PathBuf),
+    /// A dictionary is invalid.
+    #[error("{}: cannot be read as a dictionary", .0.display())]
+    Dictionary(PathBuf),
+    /// The arguments are invalid or incompatible.
+    #[error("{0}")]
+    Usage(String),
+}
+
+/// A failure for invalid or incompatible arguments.
+pub fn usage(what: impl Into<String>) -> anyhow::Error {
+    Failure::Usage(what.into()).into()
+}
+
+/// The chain of an error in one line.
+pub fn one_line(error: &anyhow::Error) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for cause in error.chain().map(|cause| cause.to_string().replace('\n', " ")) {
+        // Some errors include their source.
+        if parts.last().is_none_or(|last| !last.contains(&cause)) {
+            parts.push(cause);
+        }
+    }
+    parts.join(": ")
+}
+
+/// Exit code of an error; see `denoise --help`.
+pub fn exit_code(error: &anyhow::Error) -> u8 {
+    let of = |cause: &(dyn std::error::Error + 'static)| {
+        fn ask<E: std::error::Error + 'static>(
+            cause: &(dyn std::error::Error + 'static),
+            kind: fn(&E) -> ErrorKind,
+        ) -> Option<ErrorKind> {
+            cause.downcast_ref().map(kind)
+        }
+        if let Some(error) = cause.downcast_ref::<alphamf_files::Error>() {
+            return Some(if matches!(error, alphamf_files::Error::Write { .. }) { OUTPUT } else { INPUT });
+        }
+        if cause.is::<Incomplete>() {
+            return Some(INPUT);
+        }
+        let kind = ask(cause, DenoiseError::kind)
+            .or_else(|| ask(cause, TrainingError::kind))
+            .or_else(|| ask(cause, EvaluationError::kind))
+            .or_else(|| ask(cause, |_: &SettingsError| ErrorKind::Setting))
+            .or_else(|| ask(cause, |_: &DictionaryError| ErrorKind::Model))
+            .or_else(|| ask(cause, |_: &Cancelled| ErrorKind::Cancelled))?;
+        match kind {
+            ErrorKind::Setting => Some(USAGE),
+            ErrorKind::Input => Some(INPUT),
+            ErrorKind::Model => Some(DICTIONARY),
+            ErrorKind::Cancelled => Some(INTERRUPTED),
+            _ => None,
+        }
+    };
+    // A context is not a link of the chain.
+    let failure = || {
+        Some(match error.downcast_ref::<Failure>()? {
+            Failure::Input(_) | Failure::Unusable(_) => INPUT,
+            Failure::Output(_) | Failure::Exists(_) | Failure::Changed(_) => OUTPUT,
+            Failure::Dictionary(_) => DICTIONARY,
+            Failure::Usage(_) => USAGE,
+        })
+    };
+    error.chain().find_map(of).or_else(failure).unwrap_or(FAILED)
+}

@@ -1,0 +1,231 @@
+//! What ffmpeg reports on its standard error, line by line, at `-loglevel repeat+level+info`.
+
+use crate::time::parse_time;
+use std::io::{BufRead, BufReader, Read};
+
+/// Longer lines are cut, bytes.
+const MAX_LINE: u64 = 1 << 12;
+/// More streams than any recording has are not listed.
+const MAX_STREAMS: usize = 256;
+
+/// What ffmpeg has reported of a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Report {
+    /// The inputs, in the order of its arguments.
+    pub inputs: Vec<Input>,
+    /// Packets that were damaged or could not be decoded.
+    pub damaged_packets: u64,
+    /// Whether an input ends within an element of its format.
+    pub ends_early: bool,
+    /// Errors of any kind, but those of video and subtitles, which are not decoded.
+    pub errors: u64,
+    /// The error that says most of why it failed.
+    pub reason: Option<String>,
+    /// Whether `reason` is one of those that further errors only follow from.
+    is_cause: bool,
+    in_output: bool,
+}
+
+/// A file that ffmpeg reads.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Input {
+    /// Declared by the file and not estimated from its size, s.
+    pub duration_seconds: Option<f64>,
+    pub streams: Vec<Stream>,
+}
+
+/// A part of an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stream {
+    pub kind: StreamKind,
+    /// Among all of the file.
+    pub index: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamKind {
+    Audio,
+    Video,
+    /// A picture of the whole, such as a cover.
+    Picture,
+    Other,
+}
+
+impl Input {
+    /// How many streams of a kind there are.
+    pub fn count(&self, kind: StreamKind) -> usize {
+        self.streams.iter().filter(|stream| stream.kind == kind).count()
+    }
+}
+
+impl Report {
+    /// Reads all that is reported.
+    pub fn read(errors: impl Read) -> Self {
+        let (mut this, mut codecs, mut is_estimated) = (Self::default(), Vec::new(), false);
+        let mut lines = BufReader::new(errors);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            match lines.by_ref().take(MAX_LINE).read_until(b'\n', &mut line) {
+                Ok(0) | Err(_) => break,
+                Ok(_) => {}
+            }
+            for line in String::from_utf8_lossy(&line).split(['\n', '\r']) {
+                this.add(line, &mut codecs, &mut is_estimated);
+            }
+        }
+        this
+    }
+
+    /// Adds a line. `codecs` are those of streams that are not audio.
+    fn add(&mut self, line: &str, codecs: &mut Vec<String>, is_estimated: &mut bool) {
+        let Some((context, level, text)) = parts(line) else { return };
+        match level {
+            "error" | "fatal" | "panic" => {
+                if context.is_some_and(|context| codecs.iter().any(|codec| codec == context)) {
+                    return;
+                }
+                self.add_error(context, text);
+            }
+            "warning" => {
+                self.damaged_packets += u64::from(text.contains(": corrupt input packet"));
+                *is_estimated |= text.starts_with("Estimating duration");
+            }
+            _ => self.add_information(text, codecs, is_estimated),
+        }
+    }
+
+    fn add_error(&mut self, context: Option<&str>, text: &str) {
+        self.errors += 1;
+        let undecoded = ["Error while decoding", "Error submitting packet to decoder"];
+        self.damaged_packets += u64::from(undecoded.iter().any(|words| text.contains(words)));
+        self.ends_early |= text.contains("ended prematurely") || text.contains("partial file");
+        if text.starts_with("Format not on whitelist") {
+            let format = context.unwrap_or("unknown");
+            self.reason = Some(format!("files of the format {format} are not read"));
+            self.is_cause = true;
+        } else if is_of_system(text) && !self.is_cause {
+            (self.reason, self.is_cause) = (Some(text.to_owned()), true);
+        } else if !self.is_cause && text != "Conversion failed!" {
+            self.reason = Some(text.to_owned());
+        }
+    }
+
+    fn add_information(&mut self, text: &str, codecs: &mut Vec<String>, is_estimated: &mut bool) {
+        let line = text.trim_start();
+        if line.starts_with("Input #") {
+            self.inputs.push(Input::default());
+            self.in_output = false;
+        }
+        self.in_output |= line.starts_with("Output #") || line.starts_with("Stream mapping");
+        let Some(input) = self.inputs.last_mut().filter(|_| !self.in_output) else { return };
+        if let Some(rest) = line.strip_prefix("Duration: ") {
+            input.duration_seconds = seconds(rest).filter(|_| !std::mem::take(is_estimated));
+        } else if let Some((_, rest)) = line.strip_prefix("Stream #").and_then(|rest| rest.split_once(':')) {
+            let index = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+            let (Ok(index), Some((_, description))) = (index.parse(), rest.split_once(": ")) else { return };
+            let codec = description.split_once(": ").and_then(|(_, codec)| codec.split([' ', ',']).next());
+            let kind = match description.split(':').next() {
+                Some("Audio") => StreamKind::Audio,
+                Some("Video") if description.contains("(attached pic)") => StreamKind::Picture,
+                Some("Video") => StreamKind::Video,
+                _ => StreamKind::Other,
+            };
+            if input.streams.len() < MAX_STREAMS {
+                input.streams.push(Stream { kind, index });
+                codecs.extend(codec.filter(|_| kind != StreamKind::Audio).map(str::to_owned));
+            }
+        }
+    }
+}
+
+/// Who reports, if it is named; at which level; and what.
+fn parts(line: &str) -> Option<(Option<&str>, &str, &str)> {
+    let line = line.trim_end().strip_prefix('[')?;
+    let (first, rest) = line.split_once("] ")?;
+    match first.split_once(" @ ") {
+        Some((context, _)) => {
+            let (level, text) = rest.strip_prefix('[')?.split_once("] ")?;
+            Some((context.split(',').next(), level, text))
+        }
+        None => Some((None, first, rest)),
+    }
+}
+
+/// Whether a message is the system's of why a file cannot be written.
+fn is_of_system(text: &str) -> bool {
+    [
+        "No space left on device",
+        "File too large",
+        "Disk quota exceeded",
+        "Input/output error",
+        "Read-only file system",
+    ]
+    .iter()
+    .any(|words| text.contains(words))
+}
+
+/// Seconds of a time at the start of a text, up to a comma.
+fn seconds(text: &str) -> Option<f64> {
+    parse_time(text.split(',').next()?.trim())
+}
+
+impl Report {
+    /// Whether the system has refused to write a file, whatever else happened.
+    pub fn is_unwritten(&self) -> bool {
+        self.reason.as_deref().is_some_and(is_of_system)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_and_durations_are_read_of_every_input() {
+        let text = "[info] Input #0, wav, from 'pipe:0':\n\
+             [info]   Duration: N/A, bitrate: 512 kb/s\n\
+             [info]   Stream #0:0: Audio: pcm_f32le ([3][0][0][0] / 0x0003), 16000 Hz\n\
+             [info] Input #1, mov,mp4,m4a,3gp,3g2,mj2, from 'file:/dev/fd/3':\n\
+             [info]   Duration: 01:00:04.06, start: 0.000000, bitrate: 103 kb/s\n\
+             [info]   Stream #1:0[0x1](und): Audio: aac (LC) (mp4a / 0x6134706D), 16000 Hz, mono\n\
+             [info]   Stream #1:1[0x0]: Video: png, rgb24(pc), 64x64, 90k tbr (attached pic)\n\
+             [info]   Stream #1:2(eng): Video: h264 (High), yuv420p\n\
+             [info]   Stream #1:3: Subtitle: mov_text\n\
+             [info] Output #0, null, to 'pipe:':\n\
+             [info]   Duration: 00:00:09.00\n\
+             [info]   Stream #0:0: Audio: pcm_s16le\n\
+             [h264 @ 0x5] [error] mmco: unref short failure\n";
+        let report = Report::read(text.as_bytes());
+        let kinds = |input: &Input| input.streams.iter().map(|stream| stream.kind).collect::<Vec<_>>();
+        let [sound, film] = &report.inputs[..] else { panic!("{report:?}") };
+        assert_eq!((sound.duration_seconds, kinds(sound)), (None, vec![StreamKind::Audio]));
+        assert_eq!(film.duration_seconds, Some(3604.06));
+        use StreamKind::{Audio, Other, Picture, Video};
+        assert_eq!(kinds(film), [Audio, Picture, Video, Other]);
+        assert_eq!((report.errors, &report.reason), (0, &None), "video is not decoded");
+    }
+
+    #[test]
+    fn errors_are_counted_and_their_cause_is_kept() {
+        let text = "[asf @ 0x1] [warning] Estimating duration from bitrate, this may be inaccurate\n\
+             [info] Input #0, asf, from 'file:/dev/fd/0':\n\
+             [info]   Duration: 00:00:02.08, start: 0.000000, bitrate: 130 kb/s\n\
+             [info]   Stream #0:0: Audio: wmav2\n\
+             [warning] file:/dev/fd/0: corrupt input packet in stream 0\n\
+             [wmav2 @ 0x2] [error] Input packet size too small (240 < 512)\n\
+             [error] Error while decoding stream #0:0: Invalid data found when processing input\n\
+             [matroska,webm @ 0x3] [error] File ended prematurely\n";
+        let report = Report::read(text.as_bytes());
+        assert_eq!(report.inputs[0].duration_seconds, None, "an estimate is no declaration");
+        assert_eq!((report.damaged_packets, report.errors, report.ends_early), (2, 3, true));
+        let full =
+            "[error] av_interleaved_write_frame(): No space left on device\n[error] Error closing file x\n";
+        let full = Report::read(full.as_bytes());
+        assert!(full.is_unwritten() && full.reason.unwrap().contains("No space"));
+        let list =
+            "[hls @ 0x1] [error] Format not on whitelist 'wav'\n[error] file:/dev/fd/0: Invalid argument\n";
+        assert!(Report::read(list.as_bytes()).reason.unwrap().contains("format hls"));
+        assert_eq!(Report::read(&[0xff; 100_000][..]), Report::default());
+    }
+}

@@ -1,0 +1,521 @@
+//! Denoising of several recordings: which to process, in parallel, and the table of the results.
+
+use super::claims::{Claims, check_absent, exists};
+use super::common::Common;
+use super::failure::{Failure, exit_code, one_line, usage};
+use super::inputs::{LeftOut, audio_files_below, plain};
+use super::interrupts::interrupted;
+use super::manifest::{Listed, Manifest};
+use super::processing::Processing;
+use super::progress::{FileProgress, FolderProgress};
+use super::record::{Record, State};
+use super::recording::{Found, Recording, SpeechFormat};
+use super::shard::Shard;
+use super::stats::{Entry, Outcome, Run};
+use super::streams::is_standard;
+use super::terminal::{columns, is_interactive, printable, say, write_error};
+use alphamf::Cancelled;
+use alphamf_eval::plot::FrequencyScale;
+use alphamf_files::output::{OutputFile, follow_links, is_partial};
+use anyhow::{Context, anyhow};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+use std::{fs, slice, thread};
+
+/// A recording to denoise, and its outputs.
+#[derive(Debug)]
+pub struct Task {
+    input: PathBuf,
+    output: PathBuf,
+    /// Path of the output, relative to the results folder.
+    name: PathBuf,
+    residual: Option<PathBuf>,
+    plot: Option<(PathBuf, FrequencyScale)>,
+    levels: Option<PathBuf>,
+    speech: Option<(PathBuf, SpeechFormat)>,
+    stats: Option<PathBuf>,
+}
+
+/// Output folders; every recording has the same relative path in each.
+#[derive(Debug, Clone, Copy)]
+pub struct Folders<'a> {
+    pub results: &'a Path,
+    pub residuals: Option<&'a Path>,
+    pub plots: Option<&'a Path>,
+    pub plot_scale: FrequencyScale,
+    pub levels: Option<&'a Path>,
+    pub speech: Option<(&'a Path, SpeechFormat)>,
+    pub stats: Option<&'a Path>,
+}
+
+/// Recordings to process, and files that are left out.
+#[derive(Debug)]
+pub struct Plan {
+    pub tasks: Vec<Task>,
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Plans the outputs of files and folders. No output replaces an input or another output.
+pub fn plan(
+    inputs: &[PathBuf],
+    listed: &[Listed],
+    folders: Folders,
+    processing: &Processing,
+    claims: &mut Claims,
+) -> anyhow::Result<Plan> {
+    folders.check(inputs)?;
+    let (mut found, left_out) = find(inputs, listed, folders)?;
+    let mut named_before = HashSet::new();
+    found.retain(|Listed { input, .. }| named_before.insert(input.clone()));
+    let tasks = tasks(found, folders, processing);
+    tasks.iter().for_each(|task| claims.read(&task.input));
+    for task in &tasks {
+        processing.check_name(&task.output)?;
+        for output in task.outputs() {
+            claims.write(output)?;
+        }
+    }
+    Ok(Plan { tasks, left_out })
+}
+
+/// Recordings with their names below the output folders, and what is left out. One of several folders that cannot be used
+/// is left out as a failure.
+fn find(
+    inputs: &[PathBuf],
+    listed: &[Listed],
+    folders: Folders,
+) -> anyhow::Result<(Vec<Listed>, Vec<LeftOut>)> {
+    let mut found = Vec::new();
+    let mut left_out = Vec::new();
+    let outputs: Vec<&Path> = folders.all().collect();
+    for input in inputs {
+        let input = &plain(input);
+        if !input.is_dir() {
+            let name = PathBuf::from(input.file_name().unwrap_or(input.as_os_str()));
+            found.push(Listed { input: input.clone(), name });
+            continue;
+        }
+        let (files, others) = match audio_files_below(input, &outputs) {
+            Ok(contents) => contents,
+            Err(error) if inputs.len() + listed.len() == 1 => return Err(error),
+            Err(error) => (Vec::new(), vec![LeftOut::failed(input, &error)]),
+        };
+        left_out.extend(others);
+        for file in files {
+            let file = plain(&file);
+            let name = file.strip_prefix(input).unwrap_or(&file).to_owned();
+            found.push(Listed { input: file, name });
+        }
+    }
+    for Listed { input, name: file } in listed {
+        // Those below the present folder stay in theirs.
+        let is_below = file.components().all(|part| matches!(part, Component::Normal(_)));
+        let name = if is_below { file.as_os_str() } else { file.file_name().unwrap_or(file.as_os_str()) };
+        found.push(Listed { input: input.clone(), name: PathBuf::from(name) });
+    }
+    Ok((found, left_out))
+}
+
+/// The tasks of recordings with their names below the output folders.
+fn tasks(found: Vec<Listed>, folders: Folders, processing: &Processing) -> Vec<Task> {
+    let names = names(found.iter().map(|listed| listed.name.as_path()), processing);
+    let mut stems: HashMap<PathBuf, usize> = HashMap::new();
+    names.iter().for_each(|name| *stems.entry(name.with_extension("")).or_default() += 1);
+    let task = |(Listed { input, .. }, name): (Listed, PathBuf)| {
+        // Beside `talk.flac`, what belongs to `talk.wav` has the whole name.
+        let is_alone = stems.get(&name.with_extension("")).is_none_or(|&count| count == 1);
+        let below = |folder: &Path, ending: &str| {
+            let mut named = folder.join(&name);
+            if is_alone {
+                return with_ending(&named, ending);
+            }
+            named.as_mut_os_string().push(format!(".{ending}"));
+            named
+        };
+        Task {
+            output: folders.results.join(&name),
+            residual: folders.residuals.map(|folder| folder.join(&name)),
+            plot: folders.plots.map(|folder| (below(folder, "svg"), folders.plot_scale)),
+            levels: folders.levels.map(|folder| below(folder, "csv")),
+            speech: folders.speech.map(|(folder, format)| (below(folder, format.ending()), format)),
+            stats: folders.stats.map(|folder| below(folder, "json")),
+            input,
+            name,
+        }
+    };
+    found.into_iter().zip(names).map(task).collect()
+}
+
+impl<'a> Folders<'a> {
+    /// All of them, that of the results first.
+    fn all(self) -> impl Iterator<Item = &'a Path> {
+        let speech = self.speech.map(|(folder, _)| folder);
+        let others = [self.residuals, self.plots, self.levels, speech, self.stats];
+        std::iter::once(self.results).chain(others.into_iter().flatten())
+    }
+
+    /// Refuses files, and inputs that results or statistics would mix with.
+    fn check(self, inputs: &[PathBuf]) -> anyhow::Result<()> {
+        for folder in self.all() {
+            if folder.exists() && !folder.is_dir() {
+                return Err(anyhow!("it is not a folder").context(Failure::Output(folder.to_owned())));
+            }
+        }
+        let apart = [
+            (Some(self.results), "the results would replace the recordings"),
+            (self.stats, "the statistics would lie among the recordings"),
+        ];
+        for input in inputs {
+            if is_standard(input) {
+                return Err(usage("standard input has no name to keep: name an output instead of -o DIR"));
+            }
+            for (folder, reason) in apart {
+                let same = |folder: &Path| fs::canonicalize(input).ok() == fs::canonicalize(folder).ok();
+                if input.is_dir() && folder.is_some_and(same) {
+                    return Err(usage(format!("{}: {reason}: choose another folder", input.display())));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Task {
+    /// Path of the output, relative to the results folder.
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
+    fn outputs(&self) -> impl Iterator<Item = &Path> {
+        let plot = self.plot.as_ref().map(|(path, _)| path);
+        let speech = self.speech.as_ref().map(|(path, _)| path);
+        let others = [self.residual.as_ref(), plot, self.levels.as_ref(), speech, self.stats.as_ref()];
+        std::iter::once(&self.output).chain(others.into_iter().flatten()).map(PathBuf::as_path)
+    }
+
+    /// Removes what an earlier run reported, so that a run that is killed leaves no reports of another result.
+    fn remove_reports(&self) -> anyhow::Result<()> {
+        for report in self.outputs().skip(1).filter(|report| report.is_file()) {
+            let target = follow_links(report).and_then(fs::remove_file);
+            target.with_context(|| Failure::Output(report.to_owned()))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the outputs are up to date. Fails if an existing output is not a recorded result of this program.
+    fn is_done(&self, record: &Record, settings: &str, force: bool) -> anyhow::Result<bool> {
+        if force {
+            return Ok(false);
+        }
+        let state = match self.output.exists() {
+            true => record.state(&self.name, &self.output, &self.input, settings),
+            false => State::Foreign,
+        };
+        let missing = self.outputs().any(|output| !output.exists());
+        match state {
+            State::Current if !missing => return Ok(true),
+            State::Current | State::Outdated => return Ok(false),
+            State::Changed => return Err(exists(Failure::Changed(self.output.clone()), "")),
+            State::Foreign => {}
+        }
+        self.outputs().try_for_each(|output| check_absent(output, false, NOT_RECORDED))?;
+        Ok(false)
+    }
+}
+
+/// Advice on a file that this program did not write.
+const NOT_RECORDED: &str = " (it is not a recorded result)";
+
+/// Distinct output names: `talk.mp3` becomes `talk.wav`, or `talk.mp3.wav` beside `talk.wav`; recordings with the same name in
+/// two folders are numbered.
+fn names<'a>(names: impl Iterator<Item = &'a Path> + Clone, processing: &Processing) -> Vec<PathBuf> {
+    let ending = |name: &Path| processing.ending(name);
+    let renamed = |name: &Path| with_ending(name, ending(name));
+    let mut count: HashMap<PathBuf, usize> = HashMap::new();
+    names.clone().for_each(|name| *count.entry(renamed(name)).or_default() += 1);
+    let mut taken = HashSet::new();
+    // The next number of a name that is taken.
+    let mut next: HashMap<PathBuf, usize> = HashMap::new();
+    let result = names.map(|name| {
+        let mut result = renamed(name);
+        if count.get(&result).is_some_and(|&count| count > 1) && result != name {
+            result = name.to_owned();
+            result.as_mut_os_string().push(format!(".{}", ending(name)));
+        }
+        let mut unique = result.clone();
+        while !taken.insert(unique.clone()) {
+            let number = next.entry(result.clone()).or_insert(2);
+            let mut stem = result.file_stem().unwrap_or_default().to_owned();
+            stem.push(format!("-{number}.{}", ending(name)));
+            unique = result.with_file_name(stem);
+            *number += 1;
+        }
+        unique
+    });
+    result.collect()
+}
+
+/// Replaces the extension of a name, unless it is already `ending` in upper or lower case.
+fn with_ending(name: &Path, ending: &str) -> PathBuf {
+    let has = name.extension().is_some_and(|found| found.eq_ignore_ascii_case(ending));
+    if has { name.to_owned() } else { name.with_extension(ending) }
+}
+
+/// Processes the tasks in parallel. Returns the outcome of each, and the exit code of the first failure, or 0.
+pub fn run(
+    tasks: &[Task],
+    run: &Run,
+    results: &Path,
+    force: bool,
+    common: &Common,
+) -> anyhow::Result<(Vec<Entry>, u8)> {
+    let record = Record::open(results)?;
+    let missing = missing_folders(tasks);
+    let began = Instant::now();
+    let sizes: Vec<u64> =
+        tasks.iter().map(|task| fs::metadata(&task.input).map_or(0, |file| file.len())).collect();
+    let progress = FolderProgress::new(sizes.iter().copied(), common.quiet);
+    let next = AtomicUsize::new(0);
+    let finished: Mutex<Vec<(usize, Entry, u8)>> = Mutex::new(Vec::new());
+    let work = || {
+        while interrupted().is_continue() {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some((task, &size)) = tasks.get(index).zip(sizes.get(index)) else { break };
+            let mut file = progress.file(&task.name, size);
+            let (entry, code) = one(task, run, &record, force, &mut file);
+            file.finish(entry.found.as_ref().map(|found| found.statistics.duration_seconds));
+            if let Ok(mut finished) = finished.lock() {
+                finished.push((index, entry, code));
+            }
+        }
+    };
+    // Threads beside those of the pool, which all files use: one starts a file when it has finished another.
+    on_threads(rayon::current_num_threads().min(tasks.len()), work);
+    drop(progress);
+    // Folders come after those that hold them. One that holds a result is not empty and stays.
+    missing.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
+    if interrupted().is_break() {
+        return Err(Cancelled.into());
+    }
+    let mut finished = finished.into_inner().unwrap_or_default();
+    finished.sort_by_key(|(index, ..)| *index);
+    let code = finished.iter().map(|(.., code)| *code).find(|&code| code != 0).unwrap_or(0);
+    let mut entries: Vec<Entry> = finished.into_iter().map(|(_, entry, _)| entry).collect();
+    // As `denoise merge` has them.
+    entries.sort_by(|a, b| a.input.to_string_lossy().cmp(&b.input.to_string_lossy()));
+    if common.quiet {
+        for entry in &entries {
+            if let Some(error) = &entry.error {
+                say(&format!("denoise: {error}"));
+            }
+        }
+    } else {
+        let columns = is_interactive().then(columns);
+        write_error(&table(&entries, began.elapsed().as_secs_f64(), columns));
+    }
+    Ok((entries, code))
+}
+
+/// Works on so many threads, or on as many as the system allows.
+fn on_threads(count: usize, work: impl Fn() + Sync) {
+    thread::scope(|scope| {
+        let start = |_: &usize| thread::Builder::new().spawn_scoped(scope, &work).is_ok();
+        if (0..count).take_while(start).count() == 0 {
+            work();
+        }
+    });
+}
+
+/// Folders of results that do not exist yet, or that a killed run has made: those that a run leaves empty, as its files
+/// failed, are removed again.
+fn missing_folders(tasks: &[Task]) -> BTreeSet<PathBuf> {
+    let folders = tasks.iter().flat_map(Task::outputs).flat_map(|output| output.ancestors().skip(1));
+    let folders: BTreeSet<&Path> = folders.filter(|folder| !folder.as_os_str().is_empty()).collect();
+    let is_missing = |folder: &&Path| !folder.exists() || holds_partial_files_alone(folder);
+    folders.into_iter().filter(is_missing).map(Path::to_owned).collect()
+}
+
+/// Whether a folder holds files, and all of them are partial.
+fn holds_partial_files_alone(folder: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else { return false };
+    let mut is_partial =
+        entries.map(|entry| entry.is_ok_and(|entry| is_partial(&entry.file_name()))).peekable();
+    is_partial.peek().is_some() && is_partial.all(|is_partial| is_partial)
+}
+
+/// Where the manifest of the results goes, below their folder; `None` for a list of names. Refuses to replace a file that
+/// this program did not write.
+pub fn result_manifest(
+    manifest: &Manifest,
+    shard: Option<Shard>,
+    run: &Run,
+    results: &Path,
+    force: bool,
+) -> anyhow::Result<Option<PathBuf>> {
+    let Some(name) = manifest.result_name() else { return Ok(None) };
+    let mut whole = shard.map_or_else(OsString::new, |shard| format!("{shard}.").replace('/', "-of-").into());
+    whole.push(name);
+    let (name, output) = (PathBuf::from(&whole), results.join(&whole));
+    if !force && output.exists() {
+        let record = Record::open(results)?;
+        match record.state(&name, &output, manifest.path(), run.settings_checksum()) {
+            State::Current | State::Outdated => {}
+            State::Changed => return Err(exists(Failure::Changed(output), "")),
+            State::Foreign => check_absent(&output, false, NOT_RECORDED)?,
+        }
+    }
+    Ok(Some(name))
+}
+
+/// Writes the manifest of the results.
+pub fn write_manifest(
+    manifest: &Manifest,
+    name: &Path,
+    entries: &[Entry],
+    run: &Run,
+    results: &Path,
+) -> anyhow::Result<()> {
+    let mut outputs: HashMap<&Path, PathBuf> = HashMap::new();
+    for Entry { input, output, .. } in entries.iter().filter(|entry| entry.outcome != Outcome::Failed) {
+        outputs.insert(input, std::path::absolute(output)?);
+    }
+    let output = results.join(name);
+    fs::create_dir_all(results).with_context(|| Failure::Output(results.to_owned()))?;
+    let content = manifest.of_results(&outputs)?;
+    let failed = || Failure::Output(output.clone());
+    let mut file = OutputFile::create(&output).with_context(failed)?;
+    file.write_all(&content).with_context(failed)?;
+    let record = Record::open(results)?;
+    record.add(name, file.temporary_path(), manifest.path(), run.settings_checksum())?;
+    file.persist().with_context(failed)
+}
+
+/// Denoises one file. Returns the outcome and its exit code.
+fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut FileProgress) -> (Entry, u8) {
+    let Task { input, output, name, residual, plot, levels, speech, stats } = task;
+    let entry =
+        |outcome, error| Entry { input: input.clone(), output: output.clone(), outcome, error, found: None };
+    let settings = run.settings_checksum();
+    // A result that is recorded may be replaced, whatever happens to the run before it is reported.
+    let complete = |content: &Path| {
+        task.remove_reports()?;
+        record.add(name, content, input, settings)
+    };
+    let recording = Recording {
+        denoiser: run.denoiser(),
+        session: run.session(),
+        processing: run.processing(),
+        input,
+        output,
+        residual: residual.as_deref(),
+        plot: plot.as_ref().map(|(path, scale)| (path.as_path(), *scale)),
+        levels: levels.as_deref(),
+        speech: speech.as_ref().map(|(path, format)| (path.as_path(), *format)),
+        complete: Some(&complete),
+    };
+    let mut denoise = || -> anyhow::Result<Option<Entry>> {
+        if task.is_done(record, settings, force)? {
+            return Ok(None);
+        }
+        for folder in task.outputs().filter_map(Path::parent) {
+            fs::create_dir_all(folder).with_context(|| Failure::Output(folder.to_owned()))?;
+        }
+        let found = recording.denoise(&mut |seconds, duration| progress.update(seconds, duration))?;
+        let entry = Entry::denoised(input, output, found);
+        if let Some(stats) = stats {
+            run.write(stats, slice::from_ref(&entry), &[])?;
+        }
+        Ok(Some(entry))
+    };
+    match denoise() {
+        Ok(Some(entry)) => (entry, 0),
+        Ok(None) => (entry(Outcome::Skipped, None), 0),
+        Err(error) => (entry(Outcome::Failed, Some(one_line(&error))), exit_code(&error)),
+    }
+}
+
+/// Minimum columns for the name of a file.
+const MIN_NAME_COLUMNS: usize = 16;
+
+/// Replaces the beginning of a name of more than `room` characters with an ellipsis.
+fn shorten(name: &mut String, room: usize) {
+    let length = name.chars().count();
+    if length > room {
+        *name = std::iter::once('…').chain(name.chars().skip(length + 1 - room)).collect();
+    }
+}
+
+/// A line for each file, and a summary line. Long names are shortened to fit `columns`, the width of the terminal.
+fn table(entries: &[Entry], seconds: f64, columns: Option<usize>) -> String {
+    let level = |level: Option<f64>| level.map(|level| format!("{level:.1} dB")).unwrap_or_default();
+    let row = |entry: &Entry| -> [String; 6] {
+        let name = entry.input.display().to_string();
+        let shown = printable(&name);
+        let (note, found) = match (&entry.found, &entry.error) {
+            (Some(found), _) => (found.notes().join("; "), Some(found)),
+            // The name stands in the first column.
+            (None, Some(error)) => {
+                let error = error.strip_prefix(&format!("{name}: ")).unwrap_or(error);
+                (printable(&format!("failed: {error}")), None)
+            }
+            (None, None) => ("skipped: up to date".to_owned(), None),
+        };
+        let duration =
+            found.map(|found| format!("{:.2} s", found.statistics.duration_seconds)).unwrap_or_default();
+        let of = |value: fn(&Found) -> Option<f64>| level(found.and_then(value));
+        let snr = of(|found| found.statistics.snr_before_db);
+        [
+            shown,
+            duration,
+            snr,
+            of(|found| found.statistics.noise_before_dbfs),
+            of(|found| found.statistics.noise_after_dbfs),
+            note,
+        ]
+    };
+    let mut rows = vec![["file", "length", "SNR before", "noise before", "after", ""].map(str::to_owned)];
+    rows.extend(entries.iter().map(row));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let mut widths: [usize; 5] = std::array::from_fn(width);
+    if let Some(columns) = columns {
+        let figures = widths[1..].iter().map(|width| width + 2).sum();
+        let room = columns.saturating_sub(figures).max(MIN_NAME_COLUMNS);
+        rows.iter_mut().for_each(|[name, ..]| shorten(name, room));
+        widths[0] = widths[0].min(room);
+    }
+    let mut text = String::new();
+    for [name, length, snr, before, after, note] in &rows {
+        let [first, second, third, fourth, fifth] = widths;
+        let line = format!(
+            "{name:<first$}  {length:>second$}  {snr:>third$}  {before:>fourth$}  {after:>fifth$}  {note}"
+        );
+        text += line.trim_end();
+        text.push('\n');
+    }
+    let count = |outcome| entries.iter().filter(|entry| entry.outcome == outcome).count();
+    text + &format!(
+        "{} denoised, {} skipped, {} failed in {seconds:.1} s\n",
+        count(Outcome::Denoised),
+        count(Outcome::Skipped),
+        count(Outcome::Failed)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shorten;
+
+    #[test]
+    fn long_names_lose_their_beginning() {
+        for (room, expected) in [(12, "a/folder/b.ä"), (11, "…folder/b.ä"), (4, "…b.ä")] {
+            let mut name = "a/folder/b.ä".to_owned();
+            shorten(&mut name, room);
+            assert_eq!(name, expected);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Audio files of folders, and what is left out.
+
+use super::failure::{Failure, INPUT, one_line};
+use super::record;
+use super::streams::is_standard;
+use super::terminal::{files, say};
+use alphamf_files::FolderContents;
+use anyhow::{Context, anyhow};
+use serde::{Serialize, Serializer};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+/// A file or folder that is left out.
+#[derive(Debug, Serialize)]
+pub struct LeftOut {
+    #[serde(serialize_with = "lossy")]
+    pub path: PathBuf,
+    pub reason: String,
+    /// Whether this is a failure: a folder that cannot be read.
+    #[serde(skip)]
+    failed: bool,
+}
+
+impl LeftOut {
+    /// An input that failed.
+    pub fn failed(path: &Path, error: &anyhow::Error) -> Self {
+        let reason = one_line(error);
+        let named = format!("{}: ", path.display());
+        Self {
+            path: path.to_owned(),
+            reason: reason.strip_prefix(&named).unwrap_or(&reason).to_owned(),
+            failed: true,
+        }
+    }
+}
+
+/// A path without the `.` in front that names the present folder. `-` stays standard input, and `./-` a file.
+pub fn plain(path: &Path) -> PathBuf {
+    let plain: PathBuf = path.components().filter(|part| !matches!(part, Component::CurDir)).collect();
+    if plain.as_os_str().is_empty() || is_standard(&plain) { path.to_owned() } else { plain }
+}
+
+/// Audio files in and below a folder, except those below the folders in `except`, sorted by name; and what is left out.
+/// At least one; only the folder itself must be readable.
+pub fn audio_files_below(folder: &Path, except: &[&Path]) -> anyhow::Result<(Vec<PathBuf>, Vec<LeftOut>)> {
+    // Reports may lie beside the recordings.
+    let is_itself = |other: &Path| fs::canonicalize(other).ok() == fs::canonicalize(folder).ok();
+    let except: Vec<&Path> = except.iter().copied().filter(|except| !is_itself(except)).collect();
+    let FolderContents { mut audio, mut others, mut special, mut unreadable, .. } =
+        FolderContents::scan(folder, &except).with_context(|| Failure::Input(folder.to_owned()))?;
+    let mut hidden = BTreeSet::new();
+    let mut is_kept = |path: &PathBuf| {
+        let name = path.strip_prefix(folder).unwrap_or(path);
+        let first = hidden_part(name);
+        hidden.extend(first.map(|first| folder.join(first)));
+        first.is_none()
+    };
+    others.retain(|path| !path.ends_with(record::NAME) && is_kept(path));
+    [&mut audio, &mut special].into_iter().for_each(|paths| paths.retain(&mut is_kept));
+    unreadable.retain(|(path, _)| path == folder || is_kept(path));
+    if audio.is_empty() {
+        return Err(anyhow!("no audio file in or below it").context(Failure::Unusable(folder.to_owned())));
+    }
+    let hidden = hidden.into_iter().map(|path| LeftOut { path, reason: "hidden".to_owned(), failed: false });
+    let left = |reason: &'static str| move |path| LeftOut { path, reason: reason.to_owned(), failed: false };
+    let others = others.into_iter().map(left("unsupported file extension"));
+    let special = special.into_iter().map(left("not a regular file"));
+    let unreadable =
+        unreadable.into_iter().map(|(path, error)| LeftOut { path, reason: error.to_string(), failed: true });
+    let mut left_out: Vec<LeftOut> = others.chain(special).chain(hidden).chain(unreadable).collect();
+    left_out.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok((audio, left_out))
+}
+
+/// The part of a path up to the first name that begins with a dot, as those have that a system keeps for itself.
+fn hidden_part(path: &Path) -> Option<&Path> {
+    let is_hidden =
+        |path: &&Path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    path.ancestors().filter(is_hidden).last()
+}
+
+/// Reports what was left out, the first few of each reason by name; only failures if `quiet`.
+pub fn say_left_out(left_out: &[LeftOut], quiet: bool) {
+    const NAMED: usize = 10;
+    let (failed, other): (Vec<_>, Vec<_>) = left_out.iter().partition(|left| left.failed);
+    for LeftOut { path, reason, .. } in failed {
+        say(&format!("denoise: {}: {reason}", path.display()));
+    }
+    if quiet {
+        return;
+    }
+    let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for LeftOut { path, reason, .. } in other {
+        reasons.entry(reason).or_default().push(path.display().to_string());
+    }
+    for (reason, paths) in reasons {
+        let more = if paths.len() > NAMED { ", ..." } else { "" };
+        let files = files(paths.len());
+        let named: Vec<&str> = paths.iter().take(NAMED).map(String::as_str).collect();
+        say(&format!("{files} left out ({reason}): {}{more}", named.join(", ")));
+    }
+}
+
+/// Exit code for what was left out.
+pub fn left_out_code(left_out: &[LeftOut]) -> u8 {
+    if left_out.iter().any(|left| left.failed) { INPUT } else { 0 }
+}
+
+/// Serialises a path; bytes that are not UTF-8 are replaced.
+pub fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
+}

@@ -1,0 +1,301 @@
+//! `denoise join TAKE... -o FILE`: takes of one scene by several recorders as the channels of one file.
+
+mod clock;
+
+use super::claims::{Claims, check_absent};
+use super::common::Common;
+use super::failure::{Failure, usage};
+use super::processing::is_written;
+use super::progress::Progress;
+use super::recording::Source;
+use super::resampler::Resampler;
+use super::streams::{check_output, is_device, is_standard, name};
+use super::terminal::{printable, say};
+use alphamf::Cancelled;
+use alphamf::signal::SampleFormat;
+use alphamf_files::{Container, OutputSpec, Writer};
+use anyhow::{anyhow, ensure};
+use clock::{Clock, ClockMeter, MAX_SHIFT_SECONDS};
+use std::collections::VecDeque;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Samples per channel that are read at once.
+const BLOCK: usize = 1 << 16;
+/// Most channels of the file, those that `--channels array` takes.
+const MAX_CHANNELS: usize = 16;
+
+/// Arguments of `denoise join`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  denoise join phone.wav recorder.wav -o both.wav && denoise both.wav voice.wav --channels array
+
+Takes may start up to 10 s apart, and their clocks may drift. Both are found from the sound that takes have in \
+common, and corrected. The file has the sample rate of the first take, and the time that all takes have.")]
+pub struct Arguments {
+    /// Read these takes of one scene.
+    ///
+    /// The first sets the time. Other takes are shifted and resampled.
+    #[arg(required = true, num_args = 2.., value_name = "TAKE")]
+    takes: Vec<PathBuf>,
+
+    /// Write the channels of all takes.
+    #[arg(short, long, value_name = "FILE", help_heading = "Input and output")]
+    output: PathBuf,
+
+    /// Overwrite an existing output.
+    #[arg(long, help_heading = "Input and output")]
+    force: bool,
+}
+
+/// Joins takes.
+pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
+    let Arguments { takes, output, force } = arguments;
+    let mut claims = Claims::default();
+    takes.iter().for_each(|path| claims.read(path));
+    claims.write(output)?;
+    // One that is missing is reported on opening it.
+    if let Some(take) = takes.iter().find(|path| is_standard(path) || path.exists() && !path.is_file()) {
+        let name = name(take, "standard input").display();
+        return Err(usage(format!("{name}: expected a regular file: takes are read twice")));
+    }
+    if !is_written(output) || is_device(output) {
+        return Err(usage(format!("{}: expected the name of a WAV or FLAC file", output.display())));
+    }
+    check_output(output)?;
+    check_absent(output, *force, "")?;
+    let sources = takes.iter().map(|path| open(path)).collect::<Result<Vec<_>, _>>()?;
+    let channels: usize = sources.iter().map(|source| source.reader().channels()).sum();
+    if channels > MAX_CHANNELS {
+        return Err(usage(format!("the takes have {channels} channels; expected at most {MAX_CHANNELS}")));
+    }
+    let rate = sources[0].reader().sample_rate();
+    // Refuses what the format cannot hold before the takes are read.
+    Writer::to_stream(output, spec(rate, channels, output, None), io::sink())?;
+    let progress = Progress::new("joining", common.quiet);
+    let length = sources[0].reader().length().map_or(f64::INFINITY, |samples| samples as f64);
+    let proceed = |fraction: f64| match progress.update(fraction.min(1.0)) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(Cancelled),
+    };
+    // Half of the work is to find the clocks.
+    let plan = Plan::new(takes, sources, &|done| proceed(0.5 * done as f64 / length))?;
+    plan.write(takes, channels, output, &|done| proceed(0.5 + 0.5 * done as f64 / length))?;
+    drop(progress);
+    if !common.quiet {
+        for (path, clock) in takes[1..].iter().zip(&plan.clocks) {
+            say(&format!("{}: {}", path.display(), sentence(clock, rate)));
+        }
+        let [start, end] = [plan.start, plan.end].map(|position| position as f64 / f64::from(rate));
+        say(&format!(
+            "{}: {channels} channels, {start:.1} to {end:.1} s of {}",
+            output.display(),
+            takes[0].display()
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Opens a take, by way of ffmpeg where that is needed.
+fn open(take: &Path) -> anyhow::Result<Source> {
+    Source::open(take, None, false, false)
+}
+
+/// The format of the file; the time of the first take counts.
+fn spec(sample_rate: u32, channels: usize, output: &Path, length: Option<u64>) -> OutputSpec {
+    let container = Container::from_path(output);
+    let format = if container == Container::Flac { SampleFormat::Int24 } else { SampleFormat::Float32 };
+    OutputSpec { sample_rate, channels, format, container, length, channel_mask: Some(0), dither: None }
+}
+
+/// Reports missing and damaged parts of a take, of which `samples` per channel were read.
+fn warn_of_losses(take: &Path, source: &Source, samples: u64) {
+    let losses = source.losses(samples);
+    if losses.any() {
+        tracing::warn!("{}", printable(&format!("{}: {losses}", take.display())));
+    }
+}
+
+/// What is corrected in a take.
+fn sentence(clock: &Clock, rate: u32) -> String {
+    let seconds = clock.shift / f64::from(rate);
+    let when = if seconds < 0.0 { "later" } else { "earlier" };
+    let speed = if clock.drift < 0.0 { "slow" } else { "fast" };
+    format!("starts {:.4} s {when}, clock {:.1} ppm {speed}", seconds.abs(), 1e6 * clock.drift.abs())
+}
+
+/// How takes become one file.
+struct Plan {
+    /// The clocks of all takes but the first against it.
+    clocks: Vec<Clock>,
+    /// What all takes have, samples of the first.
+    start: u64,
+    end: u64,
+}
+
+impl Plan {
+    /// Reads all takes. `proceed` receives the samples of the first that are done.
+    fn new(
+        takes: &[PathBuf],
+        mut sources: Vec<Source>,
+        proceed: &dyn Fn(u64) -> Result<(), Cancelled>,
+    ) -> anyhow::Result<Self> {
+        let rate = sources[0].reader().sample_rate();
+        let mut meters: Vec<ClockMeter> = takes[1..].iter().map(|_| ClockMeter::new(rate)).collect();
+        let mut lengths = vec![0; takes.len()];
+        let mut first = sources.remove(0);
+        let mut others: Vec<Aligned> =
+            sources.into_iter().map(|source| Aligned::new(source, 1, Clock::default(), 0, rate)).collect();
+        loop {
+            let mut blocks = vec![mono(&first.read_block(BLOCK)?)];
+            for take in &mut others {
+                blocks.extend(take.read(BLOCK)?);
+            }
+            if blocks.iter().all(Vec::is_empty) {
+                break;
+            }
+            lengths.iter_mut().zip(&blocks).for_each(|(length, block)| *length += block.len() as u64);
+            meters.iter_mut().zip(&blocks[1..]).for_each(|(meter, take)| meter.push(&blocks[0], take));
+            proceed(lengths[0])?;
+        }
+        warn_of_losses(&takes[0], &first, lengths[0]);
+        takes[1..]
+            .iter()
+            .zip(&others)
+            .for_each(|(path, take)| warn_of_losses(path, &take.source, take.length));
+        let found = meters.into_iter().zip(&takes[1..]).map(|(meter, path)| {
+            meter.finish().ok_or_else(|| {
+                let first = takes[0].display();
+                anyhow!("it has no sound in common with {first} within {MAX_SHIFT_SECONDS} s: expected takes of one scene")
+                    .context(Failure::Input(path.clone()))
+            })
+        });
+        let clocks = found.collect::<anyhow::Result<Vec<Clock>>>()?;
+        let (mut start, mut end) = (0, lengths[0]);
+        for (clock, &length) in clocks.iter().zip(&lengths[1..]) {
+            // As unsigned numbers, what is before the first take's start is its start.
+            start = start.max(clock.to_reference(0.0).ceil() as u64);
+            end = end.min(clock.to_reference(length as f64) as u64);
+        }
+        let shortest = (0..takes.len()).min_by_key(|&take| lengths[take]).unwrap_or(0);
+        ensure!(
+            start + u64::from(rate) <= end,
+            anyhow!("less than 1 s of it was found in all takes: expected takes with 5 s or more in common")
+                .context(Failure::Input(takes[shortest].clone()))
+        );
+        Ok(Self { clocks, start, end })
+    }
+
+    /// Writes what all takes have. `proceed` receives the samples of the first that are done.
+    fn write(
+        &self,
+        takes: &[PathBuf],
+        channels: usize,
+        output: &Path,
+        proceed: &dyn Fn(u64) -> Result<(), Cancelled>,
+    ) -> anyhow::Result<()> {
+        let mut first = open(&takes[0])?;
+        let rate = first.reader().sample_rate();
+        let others = takes[1..].iter().zip(&self.clocks);
+        let others = others.map(|(path, &clock)| {
+            let source = open(path)?;
+            let channels = source.reader().channels();
+            Ok(Aligned::new(source, channels, clock, self.start, rate))
+        });
+        let mut others = others.collect::<anyhow::Result<Vec<Aligned>>>()?;
+        let mut writer = Writer::create(output, spec(rate, channels, output, Some(self.end - self.start)))?;
+        let block = |left: u64| left.min(BLOCK as u64) as usize;
+        let mut done = 0;
+        // A file that has become shorter since ends early.
+        let mut next = |left: u64| first.read_block(block(left)).map(|found| (found[0].len(), found));
+        while done < self.start {
+            let (count, _) = next(self.start - done)?;
+            if count == 0 {
+                break;
+            }
+            done += count as u64;
+        }
+        while done < self.end {
+            let (count, mut samples) = next(self.end - done)?;
+            if count == 0 {
+                break;
+            }
+            for take in &mut others {
+                let mut channels = take.read(count)?;
+                channels.iter_mut().for_each(|channel| channel.resize(count, 0.0));
+                samples.extend(channels);
+            }
+            writer.write_block(&samples)?;
+            done += count as u64;
+            proceed(done)?;
+        }
+        writer.finish()?;
+        Ok(())
+    }
+}
+
+/// The sum of all channels.
+fn mono(block: &[Vec<f32>]) -> Vec<f32> {
+    let mut sum = block[0].clone();
+    for channel in &block[1..] {
+        sum.iter_mut().zip(channel).for_each(|(sum, sample)| *sum += sample);
+    }
+    sum
+}
+
+/// A take in the time of the reference.
+struct Aligned {
+    source: Source,
+    /// Samples of the take per sample of the reference.
+    step: f64,
+    /// Position in the take of the next sample of the reference, samples.
+    position: f64,
+    /// Samples per channel that have been read.
+    length: u64,
+    /// Every channel of the take, or one for their sum.
+    channels: Vec<(Resampler<1>, VecDeque<f32>)>,
+}
+
+impl Aligned {
+    /// From a position on in a reference of this sample rate, Hz. The clock is that of the take at the rate of the reference.
+    /// `channels` are those of the take, or one: their sum.
+    fn new(source: Source, channels: usize, clock: Clock, start: u64, rate: u32) -> Self {
+        let ratio = f64::from(source.reader().sample_rate()) / f64::from(rate);
+        let position = ratio * clock.to_take(start as f64);
+        let channel = |_| {
+            let mut resampler = Resampler::new((1.0 / ratio).min(1.0));
+            resampler.start_at(position);
+            (resampler, VecDeque::new())
+        };
+        let channels = (0..channels).map(channel).collect();
+        Self { source, step: ratio * (1.0 + clock.drift), position, length: 0, channels }
+    }
+
+    /// The next `count` samples of every channel, or fewer at the end.
+    fn read(&mut self, mut count: usize) -> Result<Vec<Vec<f32>>, alphamf_files::Error> {
+        let Self { source, step, position, length, channels } = self;
+        let wanted = channels[0].0.wants(*step, count);
+        while channels[0].1.len() < wanted {
+            let mut block = source.read_block(BLOCK)?;
+            if block[0].is_empty() {
+                let left = (*length as f64 - *position) / *step;
+                count = count.min(left.ceil() as usize);
+                break;
+            }
+            *length += block[0].len() as u64;
+            if channels.len() < block.len() {
+                block = vec![mono(&block)];
+            }
+            channels.iter_mut().zip(block).for_each(|((_, queue), samples)| queue.extend(samples));
+        }
+        *position += *step * count as f64;
+        let read = |(resampler, queue): &mut (Resampler<1>, VecDeque<f32>)| {
+            let mut pull = || Some([queue.pop_front().unwrap_or(0.0)]);
+            (0..count).filter_map(|_| resampler.next(*step, &mut pull)).map(|[sample]| sample).collect()
+        };
+        Ok(channels.iter_mut().map(read).collect())
+    }
+}

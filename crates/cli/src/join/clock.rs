@@ -1,0 +1,376 @@
+//! How the clock of one recorder runs against that of another, from the sound that both have recorded.
+//!
+//! The shift between two takes is the peak of their generalised cross-correlation with phase transform (Knapp and Carter
+//! 1976): first over long sections, then, where it is expected, over windows of two seconds. A line through these
+//! shifts gives the start and the speed of the clock.
+
+use alphamf_fourier::{ComplexToReal, RealToComplex, forward, inverse};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// Longest time between the starts of two takes, s.
+pub const MAX_SHIFT_SECONDS: f64 = 10.0;
+/// Largest deviation of a clock, parts per million: cheap recorders have 100.
+const MAX_DRIFT_PPM: f64 = 500.0;
+/// Length of the sections in which the shift is searched, s.
+const SEARCH_SECONDS: f64 = 30.0;
+/// What of one take may wait for the other, s: more than a section and the longest shift twice.
+const MAX_WAITING_SECONDS: f64 = 60.0;
+/// Length and distance of the windows after that, s, and how far from the last shift a peak may lie. In longer ones, drift blurs
+/// the peak.
+const WINDOW_SECONDS: f64 = 2.0;
+const STEP_SECONDS: f64 = 2.0;
+const REACH_SECONDS: f64 = 0.05;
+/// Frequencies that count, Hz: rumble, and what the microphones of telephones lack, tell nothing.
+const BAND_HERTZ: RangeInclusive<f64> = 100.0..=6_000.0;
+/// A peak is so many times the root mean square of the correlation around it, in a search and in a window. Of a million values of
+/// noise the largest is 5, of a thousand 3.
+const SEARCHED_PEAK: f64 = 8.0;
+const WINDOW_PEAK: f64 = 5.0;
+/// Shifts so many times their median distance from the line belong to other sounds, or to echoes.
+const OUTLIER: f64 = 3.0;
+
+/// The clock of a take against that of the reference.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Clock {
+    /// Position in the take of the first sample of the reference, samples: negative if the take starts later.
+    pub shift: f64,
+    /// Samples of the take per sample of the reference, less one.
+    pub drift: f64,
+}
+
+impl Clock {
+    /// The position in the take of a position in the reference, samples.
+    pub fn to_take(self, position: f64) -> f64 {
+        self.shift + position * (1.0 + self.drift)
+    }
+
+    /// The position in the reference of a position in the take, samples.
+    pub fn to_reference(self, position: f64) -> f64 {
+        (position - self.shift) / (1.0 + self.drift)
+    }
+}
+
+/// Follows the shift of a take against the reference.
+pub struct ClockMeter {
+    rate: f64,
+    /// Of the windows.
+    correlator: Correlator,
+    reference: Buffer,
+    take: Buffer,
+    /// Position in the reference of the next section or window, samples.
+    next: usize,
+    /// The last shift, samples, once there is one.
+    last: Option<f64>,
+    /// Middle of a window, and the shift in it, samples.
+    found: Vec<[f64; 2]>,
+}
+
+/// Samples of a recording from a position on.
+#[derive(Default)]
+struct Buffer {
+    start: usize,
+    samples: Vec<f32>,
+}
+
+impl Buffer {
+    /// Adds samples. Where so many wait for the other recording, that has ended, and no window comes to these any more.
+    fn extend(&mut self, samples: &[f32], most: usize) {
+        if self.samples.len() < most {
+            self.samples.extend_from_slice(samples);
+        }
+    }
+
+    fn end(&self) -> usize {
+        self.start + self.samples.len()
+    }
+
+    /// Those of a range that is there.
+    fn range(&self, start: usize, end: usize) -> &[f32] {
+        &self.samples[start - self.start..end - self.start]
+    }
+
+    fn forget_before(&mut self, position: usize) {
+        let count = position.saturating_sub(self.start).min(self.samples.len());
+        self.samples.drain(..count);
+        self.start += count;
+    }
+}
+
+impl ClockMeter {
+    /// For takes of this sample rate, Hz.
+    pub fn new(sample_rate: u32) -> Self {
+        let rate = f64::from(sample_rate);
+        let window = 2.0 * (WINDOW_SECONDS + REACH_SECONDS) * rate;
+        Self {
+            rate,
+            correlator: Correlator::new(window as usize, rate),
+            reference: Buffer::default(),
+            take: Buffer::default(),
+            next: 0,
+            last: None,
+            found: Vec::new(),
+        }
+    }
+
+    /// Takes the next samples of both, as many of each until one has ended.
+    pub fn push(&mut self, reference: &[f32], take: &[f32]) {
+        let most = self.samples(MAX_WAITING_SECONDS);
+        self.reference.extend(reference, most);
+        self.take.extend(take, most);
+        while self.advance(false) {}
+    }
+
+    /// The clock, after the end of both; `None` if they have no sound in common.
+    pub fn finish(mut self) -> Option<Clock> {
+        while self.advance(true) {}
+        // Too short for windows.
+        if self.found.is_empty() {
+            self.found.push([0.0, self.last?]);
+        }
+        Some(line(&self.found, self.rate))
+    }
+
+    fn samples(&self, seconds: f64) -> usize {
+        (seconds * self.rate) as usize
+    }
+
+    /// Whether there was a section or window to look at.
+    fn advance(&mut self, ended: bool) -> bool {
+        match self.last {
+            None => self.search(ended),
+            Some(last) => self.follow(last),
+        }
+    }
+
+    /// Looks for the shift in the next section of both.
+    fn search(&mut self, ended: bool) -> bool {
+        let (start, length) = (self.next, self.samples(SEARCH_SECONDS));
+        let there = self.reference.end().min(self.take.end());
+        let end = if ended { (start + length).min(there) } else { start + length };
+        if end > there || end < start + self.samples(1.0) {
+            return false;
+        }
+        let most = self.samples(MAX_SHIFT_SECONDS) as isize;
+        let (reference, take) = (self.reference.range(start, end), self.take.range(start, end));
+        let correlator = Correlator::new(reference.len() + take.len(), self.rate);
+        self.last = correlator.shift(reference, take, -most..=most, SEARCHED_PEAK);
+        if self.last.is_none() {
+            self.next = end;
+            self.forget();
+        }
+        true
+    }
+
+    /// Looks for the shift in the next window, near the last one.
+    fn follow(&mut self, last: f64) -> bool {
+        let (length, reach) = (self.samples(WINDOW_SECONDS), self.samples(REACH_SECONDS));
+        let offset = last.round() as isize - reach as isize;
+        // The window of the take begins `reach` before where the shift puts it.
+        let earliest = self.take.start.saturating_add_signed(-offset);
+        self.next = self.next.max(earliest).max(self.reference.start);
+        let Some(start) = self.next.checked_add_signed(offset).filter(|start| *start >= self.take.start)
+        else {
+            self.next += self.samples(STEP_SECONDS);
+            return true;
+        };
+        let (end, take_end) = (self.next + length, start + length + 2 * reach);
+        if end > self.reference.end() || take_end > self.take.end() {
+            return false;
+        }
+        let (reference, take) = (self.reference.range(self.next, end), self.take.range(start, take_end));
+        if let Some(found) = self.correlator.shift(reference, take, 0..=2 * reach as isize, WINDOW_PEAK) {
+            let found = found + offset as f64;
+            self.found.push([(self.next + length / 2) as f64, found]);
+            self.last = Some(found);
+        }
+        self.next += self.samples(STEP_SECONDS);
+        self.forget();
+        true
+    }
+
+    /// Forgets what no later window reaches.
+    fn forget(&mut self) {
+        self.reference.forget_before(self.next);
+        self.take.forget_before(self.next.saturating_sub(self.samples(MAX_SHIFT_SECONDS + 1.0)));
+    }
+}
+
+/// Correlates two takes.
+struct Correlator {
+    /// Length of the transforms.
+    size: usize,
+    /// Distance of their bins, Hz.
+    hertz: f64,
+    forward: Arc<dyn RealToComplex<f32>>,
+    inverse: Arc<dyn ComplexToReal<f32>>,
+}
+
+impl Correlator {
+    /// For takes of so many samples together, of this sample rate.
+    fn new(samples: usize, rate: f64) -> Self {
+        let size = samples.next_power_of_two();
+        Self { size, hertz: rate / size as f64, forward: forward(size), inverse: inverse(size) }
+    }
+
+    /// The shift of `take` against `reference`, among `shifts`, samples: `take[n + shift]` is `reference[n]`. `None` without a
+    /// peak of `least` times the root mean square.
+    fn shift(
+        &self,
+        reference: &[f32],
+        take: &[f32],
+        shifts: RangeInclusive<isize>,
+        least: f64,
+    ) -> Option<f64> {
+        let Self { size, hertz, forward, inverse } = self;
+        let spectrum = |samples: &[f32]| {
+            let (mut padded, mut bins) = (forward.make_input_vec(), forward.make_output_vec());
+            padded[..samples.len()].copy_from_slice(samples);
+            forward.process(&mut padded, &mut bins).ok().map(|()| bins)
+        };
+        let (of_reference, mut cross) = (spectrum(reference)?, spectrum(take)?);
+        for (bin, (take, reference)) in cross.iter_mut().zip(&of_reference).enumerate() {
+            let product = *take * reference.conj();
+            let power = product.norm();
+            let counts = BAND_HERTZ.contains(&(bin as f64 * hertz)) && power > f32::MIN_POSITIVE;
+            *take = if counts { product / power } else { Default::default() };
+        }
+        let mut correlation = inverse.make_output_vec();
+        inverse.process(&mut cross, &mut correlation).ok()?;
+        let at = |shift: isize| f64::from(correlation[shift.rem_euclid(*size as isize) as usize]);
+        let (mut best, mut squares) = (*shifts.start(), 0.0);
+        for shift in shifts.clone() {
+            squares += at(shift) * at(shift);
+            if at(shift) > at(best) {
+                best = shift;
+            }
+        }
+        let deviation = (squares / shifts.count() as f64).sqrt();
+        if at(best) <= least * deviation {
+            return None;
+        }
+        // The top of the parabola through the peak and its neighbours.
+        let [before, peak, after] = [best - 1, best, best + 1].map(at);
+        let bend = before - 2.0 * peak + after;
+        let top = if bend < 0.0 { 0.5 * (before - after) / bend } else { 0.0 };
+        Some(best as f64 + top.clamp(-0.5, 0.5))
+    }
+}
+
+/// The line through shifts: by medians (Theil and Sen), which a window with another sound does not bend, then by least squares
+/// through those near it. The clock drifts if that explains more than half of the spread.
+fn line(found: &[[f64; 2]], rate: f64) -> Clock {
+    let slopes = found.iter().enumerate().flat_map(|(n, [time, shift])| {
+        found[n + 1..].iter().map(move |[later, other]| (other - shift) / (later - time))
+    });
+    let residual = |drift: f64, [time, shift]: [f64; 2]| shift - drift * time;
+    let middle = |drift: f64| median(found.iter().map(|&point| residual(drift, point)));
+    let spread =
+        |drift: f64, middle: f64| median(found.iter().map(|&point| (residual(drift, point) - middle).abs()));
+    let drift = median(slopes);
+    let shift = middle(drift);
+    let near = spread(drift, shift).max(1e-6 * rate);
+    // Few windows, or a drift that no clock has, tell nothing.
+    let likely = found.len() >= 3 && drift.abs() < 1e-6 * MAX_DRIFT_PPM;
+    let constant = middle(0.0);
+    if !likely || near > 0.5 * spread(0.0, constant) {
+        return Clock { shift: constant, drift: 0.0 };
+    }
+    let inliers: Vec<[f64; 2]> = found
+        .iter()
+        .copied()
+        .filter(|&point| (residual(drift, point) - shift).abs() <= OUTLIER * near)
+        .collect();
+    let count = inliers.len() as f64;
+    let mean = |part: usize| inliers.iter().map(|point| point[part]).sum::<f64>() / count;
+    let (time, level) = (mean(0), mean(1));
+    let sum =
+        |of: fn(f64, f64) -> f64| inliers.iter().map(|[t, shift]| of(t - time, shift - level)).sum::<f64>();
+    let drift = sum(|t, shift| t * shift) / sum(|t, _| t * t);
+    Clock { shift: level - drift * time, drift }
+}
+
+/// The median; zero of nothing.
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resampler::Resampler;
+    use alphamf::random::SeedTree;
+    use rand::RngExt;
+
+    const RATE: u32 = 8_000;
+
+    fn noise(seconds: usize, seed: u64) -> Vec<f32> {
+        let mut random = SeedTree::new(seed).rng(0);
+        (0..seconds * RATE as usize).map(|_| random.random_range(-1.0..1.0_f32)).collect()
+    }
+
+    /// A sound as another recorder has it, whose own noise is as loud.
+    fn take(sound: &[f32], clock: Clock, seed: u64) -> Vec<f32> {
+        let mut resampler = Resampler::<1>::new(1.0);
+        // The reference's position of the take's first sample.
+        let start = clock.to_reference(0.0);
+        let silence = (-start).max(0.0).ceil();
+        resampler.start_at(start + silence);
+        let mut samples = std::iter::repeat_n(0.0, silence as usize).chain(sound.iter().copied());
+        let mut take = Vec::new();
+        while let Some([sample]) = resampler.next(1.0 / (1.0 + clock.drift), || samples.next().map(|x| [x])) {
+            take.push(sample);
+        }
+        take.iter_mut().zip(noise(220, seed)).for_each(|(x, noise)| *x += noise);
+        take
+    }
+
+    fn measured(reference: &[f32], take: &[f32]) -> Option<Clock> {
+        let mut meter = ClockMeter::new(RATE);
+        let most = reference.len().max(take.len());
+        let block = |samples: &[f32], at: usize| {
+            samples[at.min(samples.len())..(at + 5_000).min(samples.len())].to_vec()
+        };
+        (0..most).step_by(5_000).for_each(|at| meter.push(&block(reference, at), &block(take, at)));
+        meter.finish()
+    }
+
+    #[test]
+    fn shift_and_drift_are_found_in_noise() {
+        let sound = noise(90, 1);
+        for (shift, ppm) in [(9_876.4, 50.0), (-12_345.6, -80.0), (0.0, 0.0), (79_000.0, 7.0)] {
+            let clock = Clock { shift, drift: 1e-6 * ppm };
+            let found = measured(&sound, &take(&sound, clock, 2)).unwrap();
+            assert!((found.shift - shift).abs() < 0.5, "{clock:?}: {found:?}");
+            assert!((found.drift - clock.drift).abs() < 2e-6, "{clock:?}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_short_take_has_a_shift_and_no_drift() {
+        let sound = noise(6, 1);
+        let found = measured(&sound, &take(&sound, Clock { shift: 4_000.0, drift: 5e-5 }, 2)).unwrap();
+        assert!((found.shift - 4_000.0).abs() < 2.0 && found.drift == 0.0, "{found:?}");
+    }
+
+    #[test]
+    fn a_take_that_ends_early_is_found_and_the_rest_does_not_wait() {
+        let sound = noise(200, 1);
+        let clock = Clock { shift: -70_000.0, drift: 0.0 };
+        let take = &take(&sound, clock, 2)[..20 * RATE as usize];
+        let found = measured(&sound, take).unwrap();
+        assert!((found.shift - clock.shift).abs() < 0.5, "{found:?}");
+        let mut meter = ClockMeter::new(RATE);
+        sound.chunks(5_000).for_each(|block| meter.push(block, &[]));
+        assert!(meter.reference.samples.len() < 62 * RATE as usize);
+    }
+
+    #[test]
+    fn takes_of_other_sounds_have_no_clock() {
+        assert_eq!(measured(&noise(60, 1), &noise(60, 2)), None);
+        assert_eq!(measured(&noise(60, 1), &vec![0.0; 60 * RATE as usize]), None);
+        assert_eq!(measured(&noise(60, 1), &[]), None);
+    }
+}

@@ -1,0 +1,160 @@
+//! `--live`: causal denoising of recordings and pipes.
+
+use super::failure::usage;
+use super::interrupts::interrupted;
+use super::model::Mode;
+use alphamf::denoiser::{LATENCY_RANGE_SECONDS, LiveControls, LiveDenoiser, LiveSettings};
+use alphamf::signal::Signal;
+use alphamf::{Cancelled, DenoiseError, Denoiser};
+
+/// Options of `--live`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Live")]
+pub struct Live {
+    /// Denoise causally, with low latency.
+    ///
+    /// Uses --latency, --model, --purpose, --strength, --floor-db, --mix, --no-neural, --alpha-speech and --alpha-noise;
+    /// --seed and --no-dither affect the file that is written. Other options of the denoiser are refused.
+    #[arg(long)]
+    live: bool,
+
+    /// Set the latency of --live, in ms.
+    ///
+    /// Range: 4 to 64. Default: 16.
+    #[arg(long, value_name = "MS", value_parser = parse_latency)]
+    latency: Option<f64>,
+}
+
+pub fn parse_latency(text: &str) -> Result<f64, String> {
+    let (least, most) = (1000.0 * LATENCY_RANGE_SECONDS.start(), 1000.0 * LATENCY_RANGE_SECONDS.end());
+    match text.parse() {
+        Ok(latency) if (least..=most).contains(&latency) => Ok(latency),
+        _ => Err(format!("expected {least} to {most}")),
+    }
+}
+
+/// Latency of `--live` unless another is set, ms.
+const LATENCY: f64 = 16.0;
+
+impl Live {
+    /// Refuses a latency without `--live`.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let has_effect = self.live || self.latency.is_none();
+        if has_effect { Ok(()) } else { Err(usage("--latency has no effect without --live: omit it")) }
+    }
+
+    /// Whether `--live` was given.
+    pub fn mode(&self) -> Mode {
+        if self.live { Mode::Live } else { Mode::Offline }
+    }
+
+    /// Latency in seconds, with `--live`.
+    pub fn latency_seconds(&self) -> Option<f64> {
+        self.live.then(|| self.latency.unwrap_or(LATENCY) / 1000.0)
+    }
+
+    /// Live settings, with `--live`; `mix` is the fraction of denoised signal.
+    pub fn settings(&self, denoiser: &Denoiser, mix: f32) -> Option<LiveSettings> {
+        let floor_db = denoiser.settings().gain.floor_db as f32;
+        let controls = LiveControls { floor_db, mix, ..LiveControls::default() };
+        self.latency_seconds().map(|latency_seconds| LiveSettings { latency_seconds, controls })
+    }
+}
+
+/// A [`LiveDenoiser`] whose output is aligned with its input: without the initial delay, and as long.
+pub struct Aligned {
+    live: LiveDenoiser,
+    sections: Sections,
+    /// Samples per channel of the delay that are still to be dropped.
+    early: usize,
+    input: Vec<f32>,
+    output: Vec<f32>,
+}
+
+impl Aligned {
+    pub fn new(
+        denoiser: &Denoiser,
+        sample_rate: u32,
+        channels: usize,
+        settings: LiveSettings,
+    ) -> Result<Self, DenoiseError> {
+        let live = denoiser.live(sample_rate, channels, settings)?;
+        Ok(Self {
+            early: live.latency(),
+            live,
+            sections: Sections::default(),
+            input: Vec::new(),
+            output: Vec::new(),
+        })
+    }
+
+    /// Samples per channel by which the output lags behind the input while it comes.
+    pub fn latency(&self) -> usize {
+        self.live.latency()
+    }
+
+    /// Takes the next samples of every channel and returns those that are due.
+    pub fn push(&mut self, block: &[Vec<f32>]) -> Vec<Vec<f32>> {
+        let (width, count) = (block.len(), block.first().map_or(0, Vec::len));
+        self.input.clear();
+        self.input.extend((0..count).flat_map(|n| block.iter().map(move |samples| samples[n])));
+        self.output.resize(self.input.len(), 0.0);
+        let latency = self.live.latency() as u64;
+        self.live.process_with_events(&self.input, &mut self.output, |event| {
+            self.sections.push(event.speaking, event.sample.saturating_sub(latency));
+        });
+        let early = self.early.min(count);
+        self.early -= early;
+        let due = &self.output[early * width..];
+        (0..width).map(|channel| due.iter().skip(channel).step_by(width).copied().collect()).collect()
+    }
+
+    /// Returns the rest.
+    pub fn finish(&mut self) -> Vec<Vec<f32>> {
+        self.push(&vec![vec![0.0; self.live.latency()]; self.live.channels()])
+    }
+
+    /// Starts and ends of speech, in samples per channel of the output, of which there are `length` in all.
+    pub fn speech_sections(&self, length: u64) -> Vec<[u64; 2]> {
+        let open = self.sections.open.map(|start| [start, length]);
+        let all = self.sections.closed.iter().copied().chain(open);
+        all.map(|[start, end]| [start, end.min(length)]).filter(|[start, end]| start < end).collect()
+    }
+}
+
+/// Sections with speech, in samples per channel.
+#[derive(Default)]
+struct Sections {
+    closed: Vec<[u64; 2]>,
+    /// Start of the one that has not ended yet.
+    open: Option<u64>,
+}
+
+impl Sections {
+    fn push(&mut self, starts: bool, sample: u64) {
+        match (starts, self.open.take()) {
+            (true, _) => self.open = Some(sample),
+            (false, Some(start)) => self.closed.push([start, sample]),
+            (false, None) => {}
+        }
+    }
+}
+
+/// Denoises a whole recording, until Ctrl-C.
+pub fn denoise(denoiser: &Denoiser, noisy: &Signal, settings: &LiveSettings) -> Result<Signal, DenoiseError> {
+    let mut live = Aligned::new(denoiser, noisy.sample_rate(), noisy.channels().len(), settings.clone())?;
+    let mut channels: Vec<Vec<f32>> = vec![Vec::new(); noisy.channels().len()];
+    let block = noisy.sample_rate() as usize;
+    for start in (0..noisy.len()).step_by(block) {
+        if interrupted().is_break() {
+            return Err(Cancelled.into());
+        }
+        let end = noisy.len().min(start + block);
+        let block: Vec<_> = noisy.channels().iter().map(|samples| samples[start..end].to_vec()).collect();
+        channels.iter_mut().zip(live.push(&block)).for_each(|(samples, next)| samples.extend(next));
+    }
+    for (samples, rest) in channels.iter_mut().zip(live.finish()) {
+        samples.extend(rest);
+    }
+    Ok(noisy.with_channels(channels)?)
+}

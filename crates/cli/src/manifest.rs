@@ -1,0 +1,204 @@
+//! `--manifest`: recordings by name, by NeMo's JSON lines or by lhotse's cuts, and the same manifest of the results.
+
+mod names;
+#[cfg(test)]
+mod tests;
+
+use super::failure::{Failure, usage};
+use super::inputs::plain;
+use super::streams::{is_standard, name, read_bounded, read_standard_input};
+use anyhow::{Context, anyhow, bail, ensure};
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+/// Size of a list of a million recordings; compressed ones are no larger when decompressed.
+const MAX_BYTES: u64 = 256 << 20;
+/// The first bytes of a gzip file.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// A list of recordings.
+#[derive(Debug)]
+pub struct Manifest {
+    path: PathBuf,
+    kind: Kind,
+    compressed: bool,
+    text: String,
+    recordings: Vec<Listed>,
+}
+
+/// A recording in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Where it is.
+    pub input: PathBuf,
+    /// As the list names it.
+    pub name: PathBuf,
+}
+
+/// Format of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A name per line.
+    Names,
+    /// A JSON object per line with `audio_filepath`.
+    Nemo,
+    /// A cut per line, as JSON, of a recording in files.
+    Lhotse,
+}
+
+impl Manifest {
+    /// Reads a list. The format is determined by its contents: one that begins with a brace is JSON.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let manifest = Self::parse(path);
+        let manifest = manifest.with_context(|| Failure::Input(name(path, "standard input").to_owned()))?;
+        if is_standard(path) && manifest.kind != Kind::Names {
+            return Err(usage(
+                "--manifest -: expected a list of names; a manifest of NeMo or lhotse needs a file",
+            ));
+        }
+        Ok(manifest)
+    }
+
+    fn parse(path: &Path) -> anyhow::Result<Self> {
+        let mut bytes = match is_standard(path) {
+            true => read_standard_input(MAX_BYTES)?,
+            false => read_bounded(path, MAX_BYTES)?,
+        };
+        let compressed = bytes.starts_with(&GZIP);
+        if compressed {
+            bytes = decompressed(&bytes, MAX_BYTES)?;
+        }
+        let text = String::from_utf8(bytes)?;
+        // The mark of the byte order is no part of JSON, either.
+        let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
+        let mut manifest =
+            Self { path: path.to_owned(), kind: Kind::Names, compressed, text, recordings: Vec::new() };
+        manifest.recordings = manifest.listed()?;
+        ensure!(!manifest.recordings.is_empty(), "no recording in the list");
+        Ok(manifest)
+    }
+
+    /// Recordings, in the order of the list; cuts may name one repeatedly.
+    pub fn recordings(&self) -> &[Listed] {
+        &self.recordings
+    }
+
+    /// Name of the manifest of the results: that of this one. A list of names has none.
+    pub fn result_name(&self) -> Option<&Path> {
+        (self.kind != Kind::Names).then(|| Path::new(self.path.file_name().unwrap_or(self.path.as_os_str())))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// This manifest with the results in place of the recordings, without entries that lack one. `results` maps inputs to
+    /// outputs.
+    pub fn of_results(&self, results: &HashMap<&Path, PathBuf>) -> anyhow::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        for (_, line) in self.lines() {
+            let mut entry: Value = serde_json::from_str(line)?;
+            let files = files(&mut entry)?.1;
+            let outputs: Option<Vec<&str>> =
+                files.iter().map(|file| results.get(self.resolve(file).as_path())?.to_str()).collect();
+            let Some(outputs) = outputs else { continue };
+            for (file, output) in files.into_iter().zip(outputs) {
+                output.clone_into(file);
+            }
+            if let (Kind::Lhotse, Some(cut)) = (self.kind, entry.as_object_mut()) {
+                // They are those of the noisy recording.
+                cut.remove("features");
+            }
+            serde_json::to_writer(&mut text, &entry)?;
+            text.push(b'\n');
+        }
+        if !self.compressed {
+            return Ok(text);
+        }
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(&text)?;
+        Ok(encoder.finish()?)
+    }
+
+    /// Lines that are not empty, with their numbers.
+    fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        (1..).zip(self.text.lines()).filter(|(_, line)| !line.trim().is_empty())
+    }
+
+    /// Determines the kind, and gathers the recordings.
+    fn listed(&mut self) -> anyhow::Result<Vec<Listed>> {
+        if !self.text.trim_start().starts_with('{') {
+            let named = |path: PathBuf| Listed { input: path.clone(), name: path };
+            return Ok(names::paths(&self.text).iter().map(|path| named(plain(path))).collect());
+        }
+        let mut kind = None;
+        let mut listed = Vec::new();
+        for (number, line) in self.lines() {
+            let mut read = || -> anyhow::Result<()> {
+                let mut entry: Value =
+                    serde_json::from_str(line).map_err(|error| anyhow!("not JSON: {error}"))?;
+                let (found, files) = files(&mut entry)?;
+                ensure!(*kind.get_or_insert(found) == found, "NeMo and lhotse entries in one manifest");
+                for file in files {
+                    listed.push(Listed { input: self.resolve(file), name: plain(Path::new(file)) });
+                }
+                Ok(())
+            };
+            read().with_context(|| format!("line {number}"))?;
+        }
+        self.kind = kind.unwrap_or(Kind::Names);
+        Ok(listed)
+    }
+
+    /// Where a file is that JSON names: as it stands or, if there is none, beside the manifest, as NeMo has it.
+    fn resolve(&self, file: &str) -> PathBuf {
+        let beside = self.path.parent().map(|folder| folder.join(file));
+        let beside = beside.filter(|beside| !Path::new(file).exists() && beside.is_file());
+        plain(&beside.unwrap_or_else(|| file.into()))
+    }
+}
+
+/// The contents of a gzip file, of at most `max_bytes`.
+fn decompressed(bytes: &[u8], max_bytes: u64) -> anyhow::Result<Vec<u8>> {
+    let mut whole = Vec::new();
+    MultiGzDecoder::new(bytes).take(max_bytes + 1).read_to_end(&mut whole)?;
+    ensure!(whole.len() as u64 <= max_bytes, "more than {} MB when decompressed", max_bytes >> 20);
+    Ok(whole)
+}
+
+/// The names of files in an entry.
+fn files(entry: &mut Value) -> anyhow::Result<(Kind, Vec<&mut String>)> {
+    let expect_name = |value: &Value, key: &str| match value {
+        Value::String(name) if !name.is_empty() => Ok(()),
+        _ => Err(anyhow!("`{key}` is {value}; expected the name of a file")),
+    };
+    if let Some(file) = entry.get("audio_filepath") {
+        expect_name(file, "audio_filepath")?;
+        let file = entry.get_mut("audio_filepath").and_then(as_string_mut);
+        return Ok((Kind::Nemo, file.into_iter().collect()));
+    }
+    if entry.get("recording").is_none() {
+        bail!("expected an entry of NeMo with `audio_filepath`, or a cut of lhotse with one `recording`");
+    }
+    let sources = entry.pointer_mut("/recording/sources").and_then(Value::as_array_mut);
+    let sources = sources.filter(|sources| !sources.is_empty()).context("the recording has no `sources`")?;
+    for source in &*sources {
+        let kind = source.get("type").unwrap_or(&Value::Null);
+        ensure!(kind == "file", "a source of type {kind}; expected \"file\"");
+        expect_name(source.get("source").unwrap_or(&Value::Null), "source")?;
+    }
+    let files = sources.iter_mut().filter_map(|source| source.get_mut("source").and_then(as_string_mut));
+    Ok((Kind::Lhotse, files.collect()))
+}
+
+fn as_string_mut(value: &mut Value) -> Option<&mut String> {
+    match value {
+        Value::String(text) => Some(text),
+        _ => None,
+    }
+}

@@ -1,0 +1,195 @@
+//! Options of what is read and written, and of the noise section.
+
+use super::failure::usage;
+use super::ffmpeg::{self, Ffmpeg};
+use super::live::Live;
+use super::streams::{is_device, is_standard};
+use super::time::parse_time;
+use alphamf::denoiser::SessionSettings;
+use alphamf::signal::SampleFormat;
+use alphamf_files::{Container, RawFormat};
+use std::path::Path;
+use std::str::FromStr;
+
+/// Options of what is read and written.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Input and output")]
+pub struct Processing {
+    /// Set the output container and sample format.
+    ///
+    /// wav or flac; u8, s16, s24, s32, f32 or f64; or both, such as flac:s24. Default: the container by the output's
+    /// name, the sample format of the input.
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
+
+    /// Read headerless samples.
+    ///
+    /// RATE:CHANNELS:FORMAT, such as 16000:1:s16. Formats: u8, s8, s16, s24, s32, f32, f64, alaw, mulaw.
+    #[arg(long, value_name = "RATE:CHANNELS:FORMAT", hide_short_help = true)]
+    pub raw: Option<RawFormat>,
+
+    /// Write headerless samples.
+    ///
+    /// Takes the sample format of --format.
+    #[arg(long, hide_short_help = true)]
+    raw_out: bool,
+
+    /// Process truncated or damaged input.
+    ///
+    /// By default a truncated file is refused. Non-finite samples become zero.
+    #[arg(long, hide_short_help = true)]
+    pub salvage: bool,
+
+    /// Refuse input with lost or damaged packets.
+    ///
+    /// By default they become silence and are reported. Excludes --salvage.
+    #[arg(long, conflicts_with = "salvage", hide_short_help = true)]
+    pub strict: bool,
+
+    /// Estimate the noise from a noise-only section.
+    ///
+    /// In seconds or minutes:seconds, such as 0..1.5 or 1:20..1:24. Needs a file. Excludes --live.
+    #[arg(long, value_name = "START..END", conflicts_with = "live")]
+    #[arg(help_heading = "Denoising", display_order = 100)]
+    pub noise_from: Option<Section>,
+
+    #[command(flatten)]
+    pub live: Live,
+}
+
+/// A container, a sample format, or both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Format {
+    pub container: Option<Container>,
+    pub depth: Option<SampleFormat>,
+}
+
+/// Why FLAC is not written as asked.
+const SHALLOW: &str = "FLAC has 24 bits at most";
+
+impl Format {
+    /// Whether it asks for more than 24 bits.
+    fn is_deep(self) -> bool {
+        self.depth.is_some_and(|depth| depth.bits() > 24)
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut format = Self::default();
+        for part in text.split(':') {
+            let repeated = match part {
+                "wav" => format.container.replace(Container::Wav).is_some(),
+                "flac" => format.container.replace(Container::Flac).is_some(),
+                "u8" => format.depth.replace(SampleFormat::Int8).is_some(),
+                "s16" => format.depth.replace(SampleFormat::Int16).is_some(),
+                "s24" => format.depth.replace(SampleFormat::Int24).is_some(),
+                "s32" => format.depth.replace(SampleFormat::Int32).is_some(),
+                "f32" => format.depth.replace(SampleFormat::Float32).is_some(),
+                "f64" => format.depth.replace(SampleFormat::Float64).is_some(),
+                _ => return Err(format!("{part:?}: expected u8, s16, s24, s32, f32, f64, wav or flac")),
+            };
+            if repeated {
+                return Err("expected one container and one sample format at most".to_owned());
+            }
+        }
+        if format.container == Some(Container::Flac) && format.is_deep() {
+            return Err(SHALLOW.to_owned());
+        }
+        Ok(format)
+    }
+}
+
+/// A section of a recording, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Section {
+    pub start: f64,
+    /// `None` is the end of the recording.
+    pub end: Option<f64>,
+}
+
+impl FromStr for Section {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const EXPECTED: &str =
+            "expected START..END in seconds or minutes:seconds, such as 0..1.5 or 1:20..1:24";
+        let (start, end) = text.split_once("..").ok_or(EXPECTED)?;
+        let start = if start.is_empty() { 0.0 } else { parse_time(start).ok_or(EXPECTED)? };
+        let end = if end.is_empty() { None } else { Some(parse_time(end).ok_or(EXPECTED)?) };
+        if end.is_some_and(|end| end <= start) {
+            return Err("expected an end after the start".to_owned());
+        }
+        Ok(Self { start, end })
+    }
+}
+
+impl Processing {
+    /// The container that is asked for, whatever the output's name.
+    pub fn container(&self) -> Option<Container> {
+        if self.raw_out { Some(Container::Raw) } else { self.format.and_then(|format| format.container) }
+    }
+
+    /// The file extension of the result of a recording with this name.
+    pub fn ending(&self, name: &Path) -> &'static str {
+        match self.container().unwrap_or_else(|| Container::from_path(name)) {
+            Container::Wav => "wav",
+            Container::Flac => "flac",
+            Container::Raw => "raw",
+        }
+    }
+
+    /// The kind of file that ffmpeg writes under this name, if any.
+    pub fn encoded(&self, output: &Path) -> Option<ffmpeg::Kind> {
+        ffmpeg::Kind::of(output).filter(|_| self.container().is_none())
+    }
+
+    /// These options in the record of a run, with those of the session.
+    pub fn record(&self, session: &SessionSettings) -> serde_json::Value {
+        let noise_from = self.noise_from.map(|section| (section.start, section.end));
+        serde_json::json!({
+            "mix": session.mix, "channels": session.channels, "noise_from_seconds": noise_from,
+            "dither": session.dither, "live_latency_seconds": self.live.latency_seconds(),
+        })
+    }
+
+    /// Refuses incompatible options, a sample format that cannot be written, and an extension that promises another
+    /// container.
+    pub fn check_name(&self, output: &Path) -> anyhow::Result<()> {
+        let container = self.container().unwrap_or_else(|| Container::from_path(output));
+        let name = output.display();
+        if container == Container::Flac && self.format.is_some_and(Format::is_deep) {
+            return Err(usage(format!("{name}: {SHALLOW}")));
+        }
+        if self.raw_out && self.format.is_some_and(|format| format.container.is_some()) {
+            return Err(usage("--raw-out has no container: set the sample format alone with --format"));
+        }
+        if let Some(kind) = self.encoded(output) {
+            if self.format.is_some() {
+                return Err(usage(format!(
+                    "{name}: --format is for WAV, FLAC and --raw-out, not for {kind}"
+                )));
+            }
+            if Ffmpeg::find().is_some() {
+                return Ok(());
+            }
+            return Err(usage(format!(
+                "{name}: only WAV and FLAC are written without ffmpeg, which is not on the PATH: install it to write {kind}"
+            )));
+        }
+        if self.container().is_some() || is_standard(output) || is_device(output) || is_written(output) {
+            return Ok(());
+        }
+        Err(usage(format!(
+            "{name}: only WAV and FLAC are written, and by ffmpeg .mp3, .m4a, .opus, .ogg and video: change the extension or set --format"
+        )))
+    }
+}
+
+/// Whether a file of this name is written in the container that its extension names.
+pub fn is_written(name: &Path) -> bool {
+    let extension = name.extension().unwrap_or_default();
+    ["wav", "wave", "flac"].iter().any(|written| extension.eq_ignore_ascii_case(written))
+}

@@ -1,0 +1,205 @@
+//! Record of the results in a folder and of their inputs, by which a repeated run skips those that are up to date.
+
+use super::failure::Failure;
+use alphamf_eval::checksum_of_file;
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::UNIX_EPOCH;
+
+/// Name of the record in a folder of results.
+pub const NAME: &str = ".alphamf-results.jsonl";
+/// Maximum size of the end of a record that is read: about 500,000 results, the newest.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// The results in a folder, one line of JSON each, in chronological order.
+///
+/// A line is written before its result gets its name. The last one of a result is valid, unless that run was killed in
+/// between: then an earlier one is.
+#[derive(Debug)]
+pub struct Record {
+    path: PathBuf,
+    made: HashMap<String, Vec<Made>>,
+    /// Opened for the first result.
+    file: Mutex<Option<File>>,
+}
+
+/// A result.
+#[derive(Debug, Serialize, Deserialize)]
+struct Made {
+    /// Below the folder.
+    output: String,
+    /// Checksum of the program's version, the models and all settings.
+    settings: String,
+    input: Stamp,
+    result: Stamp,
+}
+
+/// Identifies the content of a file.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Stamp {
+    bytes: u64,
+    /// ns since 1970.
+    modified: u64,
+    sha256: String,
+}
+
+/// The state of an existing result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Up to date: made from this input with these settings.
+    Current,
+    /// Made from another input or with other settings, or empty: may be replaced.
+    Outdated,
+    /// Changed since this program made it.
+    Changed,
+    /// Not made by this program.
+    Foreign,
+}
+
+impl Stamp {
+    fn of(path: &Path) -> io::Result<Self> {
+        let (bytes, modified) = size_and_time(path)?;
+        Ok(Self { bytes, modified, sha256: checksum_of_file(path)? })
+    }
+
+    /// Whether the file is unchanged. It is read only if its modification time differs.
+    fn holds(&self, path: &Path) -> bool {
+        size_and_time(path).is_ok_and(|(bytes, modified)| {
+            bytes == self.bytes
+                && (modified == self.modified || checksum_of_file(path).is_ok_and(|sum| sum == self.sha256))
+        })
+    }
+}
+
+fn size_and_time(path: &Path) -> io::Result<(u64, u64)> {
+    let found = fs::metadata(path)?;
+    let modified = found.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok((found.len(), modified.as_nanos() as u64))
+}
+
+impl Record {
+    /// Opens the record of a folder, which need not exist. Lines that cannot be parsed are ignored.
+    ///
+    /// Fails if it is a link, a pipe or a device: writing would change another file, or block.
+    pub fn open(folder: &Path) -> anyhow::Result<Self> {
+        let path = folder.join(NAME);
+        let mut text = Vec::new();
+        match open_regular(File::options().read(true), &path) {
+            Ok(file) => {
+                read_end(file, MAX_BYTES, &mut text).with_context(|| Failure::Input(path.clone()))?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error).with_context(|| Failure::Output(path)),
+        }
+        let lines = text.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+        let mut made: HashMap<String, Vec<Made>> = HashMap::new();
+        lines.for_each(|line: Made| made.entry(line.output.clone()).or_default().push(line));
+        Ok(Self { path, made, file: Mutex::new(None) })
+    }
+
+    /// The state of a result that exists.
+    pub fn state(&self, name: &Path, output: &Path, input: &Path, settings: &str) -> State {
+        if fs::metadata(output).is_ok_and(|found| found.len() == 0) {
+            return State::Outdated;
+        }
+        let Some(lines) = self.made.get(&key(name)) else { return State::Foreign };
+        let Some(made) = lines.iter().rev().find(|made| made.result.holds(output)) else {
+            return State::Changed;
+        };
+        let current = made.settings == settings && made.input.holds(input);
+        if current { State::Current } else { State::Outdated }
+    }
+
+    /// Adds a new result, whose `content` has another name until it is complete. Results from pipes are not recorded, as
+    /// these can be read only once.
+    pub fn add(&self, name: &Path, content: &Path, input: &Path, settings: &str) -> anyhow::Result<()> {
+        if !input.is_file() {
+            return Ok(());
+        }
+        let add = || -> anyhow::Result<()> {
+            let (input, result) = (Stamp::of(input)?, Stamp::of(content)?);
+            let made = Made { output: key(name), settings: settings.to_owned(), input, result };
+            let mut line = serde_json::to_vec(&made)?;
+            line.push(b'\n');
+            let mut file = self.file.lock().map_err(|_| io::Error::other("a thread failed"))?;
+            if file.is_none() {
+                *file = Some(open_regular(File::options().create(true).append(true), &self.path)?);
+            }
+            // In one write, so that runs at the same time do not mix their lines.
+            if let Some(file) = file.as_mut() {
+                file.write_all(&line)?;
+            }
+            Ok(())
+        };
+        add().with_context(|| Failure::Output(self.path.clone()))
+    }
+}
+
+/// Reads the last bytes of a file.
+fn read_end(mut file: File, max_bytes: u64, text: &mut Vec<u8>) -> io::Result<()> {
+    let start = file.metadata()?.len().saturating_sub(max_bytes);
+    file.seek(SeekFrom::Start(start))?;
+    file.take(max_bytes).read_to_end(text).map(drop)
+}
+
+/// Opens a file without blocking, unless it is a link, pipe or device.
+fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
+    }
+    let irregular = || io::Error::other("it is not a regular file: remove it, or choose another folder");
+    if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(irregular());
+    }
+    let file = options.open(path)?;
+    // It may have been replaced meanwhile.
+    if file.metadata()?.is_file() { Ok(file) } else { Err(irregular()) }
+}
+
+/// The name of a result in the record, distinct also for names that are not UTF-8.
+fn key(name: &Path) -> String {
+    name.to_str().map_or_else(|| format!("{:?}", name.as_os_str()), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_lines_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(NAME);
+        fs::write(&path, "one\ntwo\nthree\n").unwrap();
+        let mut text = Vec::new();
+        read_end(File::open(&path).unwrap(), 9, &mut text).unwrap();
+        assert_eq!(text, b"wo\nthree\n");
+    }
+
+    /// A run that is killed between the line of a result and its name leaves the result before it.
+    #[test]
+    fn results_before_an_interrupted_one_are_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let [input, output, next] = ["in", "out", "next"].map(|name| folder.path().join(name));
+        fs::write(&input, "input").unwrap();
+        fs::write(&output, "result").unwrap();
+        fs::write(&next, "another result").unwrap();
+        let (name, record) = (Path::new("out"), || Record::open(folder.path()).unwrap());
+        assert_eq!(record().state(name, &output, &input, "1"), State::Foreign);
+        record().add(name, &output, &input, "1").unwrap();
+        assert_eq!(record().state(name, &output, &input, "1"), State::Current);
+        record().add(name, &next, &input, "2").unwrap();
+        assert_eq!(record().state(name, &output, &input, "2"), State::Outdated);
+        fs::rename(&next, &output).unwrap();
+        assert_eq!(record().state(name, &output, &input, "2"), State::Current);
+        fs::write(&output, "edited").unwrap();
+        assert_eq!(record().state(name, &output, &input, "2"), State::Changed);
+    }
+}

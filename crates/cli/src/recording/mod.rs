@@ -1,0 +1,406 @@
+//! One recording from its source to its outputs, block by block.
+
+mod found;
+mod levels;
+mod sink;
+mod source;
+mod speech;
+
+use super::failure::usage;
+use super::ffmpeg::{self, Kind};
+use super::interrupts::interrupted;
+use super::live::Aligned;
+use super::picture;
+use super::processing::{Processing, Section};
+use super::streams::{is_standard, name};
+use alphamf::denoiser::{NoiseProfile, SessionOutput, SessionSettings, SpeechLevels, Statistics};
+use alphamf::signal::SampleFormat;
+use alphamf::{Cancelled, Denoiser, Session};
+use alphamf_eval::plot::{Caption, FrequencyScale, MIN_DRAWS, RecordingPlot};
+use alphamf_files::{Container, OutputSpec};
+use anyhow::Context;
+pub use found::{Found, Incomplete};
+use sink::{Complete, Output};
+use source::Count;
+pub use source::{Source, read_whole};
+pub use speech::SpeechFormat;
+use speech::Track;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Instant;
+
+/// A recording to denoise, and the files that it becomes.
+pub struct Recording<'a> {
+    pub denoiser: &'a Denoiser,
+    /// Mix, channels and dither.
+    pub session: &'a SessionSettings,
+    pub processing: &'a Processing,
+    pub input: &'a Path,
+    pub output: &'a Path,
+    /// Output file of the residual.
+    pub residual: Option<&'a Path>,
+    /// File of the figure, and its frequency scale.
+    pub plot: Option<(&'a Path, FrequencyScale)>,
+    /// File of the speech levels.
+    pub levels: Option<&'a Path>,
+    /// File of the speech track, and its format.
+    pub speech: Option<(&'a Path, SpeechFormat)>,
+    /// Runs before a complete output gets its name, with the file that holds its content.
+    pub complete: Option<OnComplete<'a>>,
+}
+
+/// Receives the file that holds the content of a complete output.
+pub type OnComplete<'a> = &'a dyn Fn(&Path) -> anyhow::Result<()>;
+
+/// Receives the processed seconds and, if known, the duration; may cancel.
+pub type OnProgress<'a> = &'a mut (dyn FnMut(f64, Option<f64>) -> ControlFlow<()> + Send);
+
+impl Recording<'_> {
+    /// Denoises the recording, and writes its outputs and reports.
+    pub fn denoise(&self, progress: OnProgress) -> anyhow::Result<Found> {
+        let began = Instant::now();
+        self.check_input()?;
+        let mut source = self.open()?;
+        let input_format = source.reader().format();
+        let mut engine = self.engine(&source)?;
+        let spec = self.output_spec(&source, &engine.session);
+        let mut outputs = self.outputs(spec, &source)?;
+        let mut reports = self.reports(&spec)?;
+        let seconds = |samples: u64| samples as f64 / f64::from(spec.sample_rate);
+        let duration = spec.length.map(seconds);
+        loop {
+            let block;
+            (source, block) = source.read(engine.count())?;
+            let denoised = engine.denoise(&block, &mut |seconds| progress(seconds, duration));
+            let denoised = denoised.with_context(|| self.input_name())?;
+            outputs.write(&denoised)?;
+            let bit_rate = source.reader().lossy_bit_rate();
+            reports.push(&block, &denoised.speech, &mut engine.session, bit_rate)?;
+            if block[0].is_empty() {
+                break;
+            }
+            if interrupted().is_break() {
+                return Err(Cancelled.into());
+            }
+        }
+        let losses = source.losses(engine.samples);
+        if self.processing.strict && losses.any() {
+            return Err(Incomplete { name: self.input_name(), losses }.into());
+        }
+        let left_out = outputs.left_out(&source);
+        let clipped_samples = outputs.finish(self.complete)?;
+        let (statistics, taken) = (engine.statistics(), began.elapsed().as_secs_f64());
+        reports.finish(self, self.caption(&spec, &statistics))?;
+        Ok(Found {
+            input_format: input_format.to_string(),
+            output_format: match self.processing.encoded(self.output) {
+                Some(kind) => format!("{kind} by ffmpeg"),
+                None => format!("{} {:?}", spec.format, spec.container),
+            },
+            clipped_samples,
+            losses,
+            left_out,
+            latency_seconds: engine.latency_seconds(),
+            speech_sections_seconds: engine.speech_sections(),
+            processing_seconds: taken,
+            real_time_factor: taken / statistics.duration_seconds,
+            statistics,
+        })
+    }
+
+    /// Refuses options that need to read a stream twice.
+    fn check_input(&self) -> anyhow::Result<()> {
+        let is_file = !is_standard(self.input) && (self.input.is_file() || !self.input.exists());
+        if self.processing.noise_from.is_some() && !is_file {
+            return Err(usage("--noise-from needs a file, as the section is read before the rest"));
+        }
+        Ok(())
+    }
+
+    /// The input's name in messages.
+    fn input_name(&self) -> String {
+        name(self.input, "standard input").display().to_string()
+    }
+
+    fn open(&self) -> anyhow::Result<Source> {
+        let Processing { raw, salvage, .. } = *self.processing;
+        // The audio of a video begins with its pictures.
+        let is_video = |kind: Option<Kind>| kind.is_some_and(Kind::has_video);
+        let in_time = is_video(self.processing.encoded(self.output)) && is_video(Kind::of(self.input));
+        Source::open(self.input, raw, salvage, in_time)
+    }
+
+    /// The denoising engine for a source.
+    fn engine(&self, source: &Source) -> anyhow::Result<Engine> {
+        let (sample_rate, channels) = (source.reader().sample_rate(), source.reader().channels());
+        let settings = SessionSettings {
+            residual: self.residual.is_some(),
+            gain_std: self.plot.is_some() && self.denoiser.settings().draws() >= MIN_DRAWS,
+            levels: self.levels.is_some() || self.plot.is_some(),
+            speech_track: self.speech.is_some(),
+            ..self.session.clone()
+        };
+        let in_input = || self.input_name();
+        let mut session = self.denoiser.session(sample_rate, channels, settings).with_context(in_input)?;
+        if let Some(section) = self.processing.noise_from {
+            session.set_noise_profile(&self.noise(section)?).with_context(in_input)?;
+        }
+        let live = self.processing.live.settings(self.denoiser, self.session.mix);
+        let live = live.map(|settings| Aligned::new(self.denoiser, sample_rate, channels, settings));
+        Ok(Engine { session, live: live.transpose().with_context(in_input)?, sample_rate, samples: 0 })
+    }
+
+    /// Begins the outputs.
+    fn outputs(&self, spec: OutputSpec, source: &Source) -> anyhow::Result<Outputs> {
+        let is_original = !is_standard(self.input) && self.input.is_file() && self.processing.raw.is_none();
+        let original = is_original.then_some(self.input);
+        let create = |path: &Path| {
+            let spec = OutputSpec { container: self.container(path), ..spec };
+            Output::create(path, spec, source.reader().metadata(), self.processing.encoded(path), original)
+        };
+        let has_pictures =
+            spec.container == Container::Flac || self.processing.encoded(self.output).is_some();
+        Ok(Outputs {
+            speech: create(self.output)?,
+            residual: self.residual.map(create).transpose()?,
+            has_pictures,
+        })
+    }
+
+    /// The caption of its figure.
+    fn caption(&self, spec: &OutputSpec, statistics: &Statistics) -> Caption {
+        let name = name(self.input, "standard input").file_name().unwrap_or_default();
+        Caption {
+            name: name.display().to_string(),
+            sample_rate: spec.sample_rate,
+            channels: spec.channels,
+            seconds: statistics.duration_seconds,
+            snr_before_db: statistics.snr_before_db,
+            snr_after_db: statistics.snr_after_db,
+        }
+    }
+
+    /// Starts the requested reports.
+    fn reports(&self, spec: &OutputSpec) -> anyhow::Result<Reports> {
+        let window = self.denoiser.dictionary().header().window_seconds;
+        let plot =
+            self.plot.map(|(_, scale)| RecordingPlot::new(spec.sample_rate, spec.channels, window, scale));
+        Ok(Reports {
+            plot: plot.transpose().with_context(|| self.input_name())?,
+            levels: self.levels.map(levels::Table::create).transpose()?,
+            speech: self.speech.map(|_| Track::default()),
+        })
+    }
+
+    fn container(&self, path: &Path) -> Container {
+        self.processing.container().unwrap_or_else(|| Container::from_path(path))
+    }
+
+    fn output_spec(&self, source: &Source, session: &Session) -> OutputSpec {
+        let reader = source.reader();
+        let container = self.container(self.output);
+        let depth = self.processing.format.and_then(|format| format.depth).unwrap_or(reader.format());
+        let format = match (container, depth) {
+            (Container::Flac, depth) if depth.bits() > 24 => SampleFormat::Int24,
+            _ => depth,
+        };
+        OutputSpec {
+            sample_rate: reader.sample_rate(),
+            channels: reader.channels(),
+            format,
+            container,
+            length: reader.length(),
+            channel_mask: reader.channel_mask(),
+            dither: session.dither(reader.format(), format),
+        }
+    }
+
+    /// The noise profile of a section of the recording.
+    fn noise(&self, section: Section) -> anyhow::Result<NoiseProfile> {
+        let mut source = self.open()?;
+        let (sample_rate, channels) = (source.reader().sample_rate(), source.reader().channels());
+        let sample = |seconds: f64| (seconds * f64::from(sample_rate)).round() as u64;
+        let (start, end) = (sample(section.start), section.end.map_or(u64::MAX, sample));
+        if end <= start {
+            return Err(usage("--noise-from: the section is shorter than one sample"));
+        }
+        let mut profile = self.denoiser.noise_profile(sample_rate, channels)?;
+        let block_samples = 16 * u64::from(sample_rate);
+        let mut position = 0;
+        while position < end {
+            let goal = if position < start { start } else { end };
+            let block;
+            (source, block) = source.read(Count::Exact((goal - position).min(block_samples) as usize))?;
+            if block[0].is_empty() {
+                break;
+            }
+            if position >= start {
+                let block: Vec<&[f32]> = block.iter().map(Vec::as_slice).collect();
+                profile.push(&block)?;
+            }
+            position += block[0].len() as u64;
+        }
+        if position <= start || position < section.end.map_or(0, sample) {
+            let seconds = position as f64 / f64::from(sample_rate);
+            return Err(usage(format!("--noise-from: {} ends at {seconds:.2} s", self.input.display())));
+        }
+        Ok(profile)
+    }
+}
+
+/// Denoises block by block: a session, or live.
+struct Engine {
+    session: Session,
+    live: Option<Aligned>,
+    sample_rate: u32,
+    /// Samples per channel taken so far.
+    samples: u64,
+}
+
+impl Engine {
+    /// Samples to read at a time. A session collects blocks itself; live, all available samples are processed at once.
+    fn count(&self) -> Count {
+        let samples = self.session.block_samples().div_ceil(8);
+        if self.live.is_some() { Count::Available(samples) } else { Count::Exact(samples) }
+    }
+
+    /// Takes the next samples of every channel, or none at the end, and returns the output that is complete.
+    fn denoise(
+        &mut self,
+        block: &[Vec<f32>],
+        progress: &mut (dyn FnMut(f64) -> ControlFlow<()> + Send),
+    ) -> anyhow::Result<SessionOutput> {
+        self.samples += block[0].len() as u64;
+        let is_last = block[0].is_empty();
+        let Some(live) = &mut self.live else {
+            let mut progress = progress;
+            return Ok(if is_last {
+                self.session.finish_with_progress(&mut progress)?
+            } else {
+                let block: Vec<&[f32]> = block.iter().map(Vec::as_slice).collect();
+                self.session.push_with_progress(&block, &mut progress)?
+            });
+        };
+        if progress(self.samples as f64 / f64::from(self.sample_rate)).is_break() {
+            return Err(Cancelled.into());
+        }
+        let speech = if is_last { live.finish() } else { live.push(block) };
+        Ok(SessionOutput { speech, residual: Vec::new() })
+    }
+
+    /// Delay of the output, live.
+    fn latency_seconds(&self) -> Option<f64> {
+        self.live.as_ref().map(|live| live.latency() as f64 / f64::from(self.sample_rate))
+    }
+
+    /// Starts and ends of speech, s, live.
+    fn speech_sections(&self) -> Option<Vec<[f64; 2]>> {
+        let seconds = |sample: u64| sample as f64 / f64::from(self.sample_rate);
+        let live = self.live.as_ref()?;
+        Some(live.speech_sections(self.samples).into_iter().map(|section| section.map(seconds)).collect())
+    }
+
+    fn statistics(&self) -> Statistics {
+        let mut statistics = self.session.statistics();
+        if self.live.is_some() {
+            // A session estimates all else.
+            statistics.samples = self.samples;
+            statistics.duration_seconds = self.samples as f64 / f64::from(self.sample_rate);
+        }
+        statistics
+    }
+}
+
+/// The outputs of a recording.
+struct Outputs {
+    speech: Output,
+    residual: Option<Output>,
+    /// Whether the first keeps a cover picture.
+    has_pictures: bool,
+}
+
+impl Outputs {
+    fn write(&mut self, denoised: &SessionOutput) -> anyhow::Result<()> {
+        self.speech.write_block(&denoised.speech)?;
+        if let Some(residual) = &mut self.residual {
+            residual.write_block(&denoised.residual)?;
+        }
+        Ok(())
+    }
+
+    /// Parts of the input that the output lacks, a few words each.
+    fn left_out(&self, source: &Source) -> Vec<String> {
+        // ffmpeg has looked for itself.
+        let mut left_out = self.speech.left_out();
+        let pictures = if self.has_pictures { 0 } else { source.reader().metadata().pictures() };
+        for (count, what) in [(source.other_tracks(), ffmpeg::OTHER_TRACKS), (pictures, ffmpeg::PICTURES)] {
+            if count > 0 && !left_out.iter().any(|found| found.ends_with(what)) {
+                left_out.push(format!("{count} {what}"));
+            }
+        }
+        left_out
+    }
+
+    /// Completes the outputs, and gives them their names; `complete` runs between the two. Returns the number of clipped
+    /// samples of the first.
+    fn finish(self, complete: Option<OnComplete>) -> anyhow::Result<u64> {
+        let speech = self.speech.complete()?;
+        let residual = self.residual.map(Output::complete).transpose()?;
+        if let (Some(complete), Some(content)) = (complete, speech.content()) {
+            complete(content)?;
+        }
+        let clipped = speech.clipped;
+        speech.persist()?;
+        residual.map(Complete::persist).transpose()?;
+        Ok(clipped)
+    }
+}
+
+/// Reports beside the outputs.
+struct Reports {
+    plot: Option<RecordingPlot>,
+    levels: Option<levels::Table>,
+    speech: Option<Track>,
+}
+
+impl Reports {
+    /// Adds a block before and after denoising, and the session's results for it. The bit rate of a lossy codec is per channel.
+    fn push(
+        &mut self,
+        before: &[Vec<f32>],
+        after: &[Vec<f32>],
+        session: &mut Session,
+        lossy_bit_rate: Option<f64>,
+    ) -> anyhow::Result<()> {
+        let mut found: Vec<SpeechLevels> = session.take_levels();
+        if let Some(bit_rate) = lossy_bit_rate {
+            found.iter_mut().for_each(|levels| levels.widen_for_codec(bit_rate));
+        }
+        if let Some(plot) = &mut self.plot {
+            plot.push(before, after);
+            plot.push_deviations(&session.take_gain_std());
+            plot.push_levels(&found);
+        }
+        if let Some(table) = &mut self.levels {
+            table.add(&found)?;
+        }
+        if let Some(track) = &mut self.speech {
+            track.add(session.take_speech_track());
+        }
+        Ok(())
+    }
+
+    /// Completes the reports of a recording.
+    fn finish(self, recording: &Recording, caption: Caption) -> anyhow::Result<()> {
+        let Self { plot, levels, speech } = self;
+        let (name, seconds) = (caption.name.clone(), caption.seconds);
+        if let (Some((path, _)), Some(plot)) = (recording.plot, plot) {
+            picture::write(&plot.finish(caption), path)?;
+        }
+        levels.map(levels::Table::finish).transpose()?;
+        if let (Some((path, format)), Some(track)) = (recording.speech, speech) {
+            track.write(path, format, &name, seconds)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,131 @@
+//! Inputs: files that this program or ffmpeg decodes, and streams.
+
+use super::found::Incomplete;
+use crate::ffmpeg::{DecodeReport, Ffmpeg};
+use crate::interrupts::interruptible;
+use crate::streams::{is_standard, name};
+use crate::terminal::printable;
+use alphamf::signal::Signal;
+use alphamf_files::{Error, Losses, RawFormat, ReadError, Reader};
+use std::io;
+use std::path::Path;
+
+/// Number of samples per channel to read.
+#[derive(Clone, Copy)]
+pub(super) enum Count {
+    /// Exactly this number; fewer only at the end.
+    Exact(usize),
+    /// Those available, at most this number.
+    Available(usize),
+}
+
+/// A recording that is being read.
+pub struct Source {
+    reader: Reader,
+    /// A recording that ffmpeg decodes.
+    report: Option<DecodeReport>,
+}
+
+impl From<Reader> for Source {
+    fn from(reader: Reader) -> Self {
+        Self { reader, report: None }
+    }
+}
+
+/// Opens a file, by way of ffmpeg where that is needed; see [`Ffmpeg::decode`] for `in_time`.
+fn open_any(input: &Path, in_time: bool) -> Result<Source, Error> {
+    const WITHOUT_FFMPEG: &str = " (ffmpeg, which reads more formats, is not on the PATH)";
+    let decode = |ffmpeg: Ffmpeg| {
+        let (reader, report) = ffmpeg.decode(input, in_time)?;
+        Ok(Source { reader, report: Some(report) })
+    };
+    if in_time && let Some(ffmpeg) = Ffmpeg::find() {
+        return decode(ffmpeg);
+    }
+    let (path, reason) = match Reader::open(input) {
+        Err(Error::Read { path, reason: reason @ (ReadError::Unsupported(_) | ReadError::NotAudio(_)) }) => {
+            (path, reason)
+        }
+        other => return other.map(Source::from),
+    };
+    let Some(ffmpeg) = Ffmpeg::find() else {
+        let reason = match reason {
+            ReadError::Unsupported(what) => ReadError::Unsupported(what + WITHOUT_FFMPEG),
+            ReadError::NotAudio(what) => ReadError::NotAudio(what + WITHOUT_FFMPEG),
+            other => other,
+        };
+        return Err(Error::Read { path, reason });
+    };
+    // The first reason stands for what ffmpeg does not read, either.
+    let decoded = if input.is_file() { decode(ffmpeg).ok() } else { None };
+    decoded.ok_or(Error::Read { path, reason })
+}
+
+/// Reads a whole recording. Missing and damaged parts are logged, or refused if `strict`.
+pub fn read_whole(path: &Path, strict: bool) -> anyhow::Result<Signal> {
+    let (signal, losses) = alphamf_files::read_with_losses(path)?;
+    let name = path.display().to_string();
+    if losses.any() {
+        if strict {
+            return Err(Incomplete { name, losses }.into());
+        }
+        tracing::warn!("{}", printable(&format!("{name}: {losses}")));
+    }
+    Ok(signal)
+}
+
+impl Source {
+    /// Opens a file, or standard input if it is `-`. Ctrl-C interrupts waiting for a pipe.
+    pub fn open(input: &Path, raw: Option<RawFormat>, salvage: bool, in_time: bool) -> anyhow::Result<Self> {
+        let input = input.to_owned();
+        let open = move || {
+            let standard = name(&input, "standard input");
+            let Self { reader, report } = match (is_standard(&input), raw) {
+                (true, None) => Reader::from_stream(standard, io::stdin())?.into(),
+                (true, Some(raw)) => Reader::from_raw_stream(standard, io::stdin(), raw).into(),
+                (false, None) => open_any(&input, in_time)?,
+                (false, Some(raw)) => Reader::open_raw(&input, raw)?.into(),
+            };
+            Ok::<_, Error>(Self { reader: reader.salvage(salvage), report })
+        };
+        Ok(interruptible(open)??)
+    }
+
+    /// The reader, before the first block.
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// The next samples of every channel, of a file that does not make wait.
+    pub fn read_block(&mut self, samples: usize) -> Result<Vec<Vec<f32>>, Error> {
+        self.reader.read_block(samples)
+    }
+
+    /// The next samples of every channel, and the source of the rest. Ctrl-C interrupts waiting for them.
+    pub(super) fn read(self, count: Count) -> anyhow::Result<(Self, Vec<Vec<f32>>)> {
+        let Self { mut reader, report } = self;
+        let (reader, block) = interruptible(move || {
+            let block = match count {
+                Count::Exact(samples) => reader.read_block(samples),
+                Count::Available(most) => reader.read_available(most),
+            };
+            (reader, block)
+        })?;
+        Ok((Self { reader, report }, block?))
+    }
+
+    /// Missing and damaged parts of the input, of which `samples` per channel were read.
+    pub fn losses(&self, samples: u64) -> Losses {
+        let mut losses = self.reader.losses();
+        if let Some(report) = &self.report {
+            let rate = self.reader.sample_rate();
+            report.add_to(&mut losses, samples as f64 / f64::from(rate), rate);
+        }
+        losses
+    }
+
+    /// Audio tracks besides the one that was read.
+    pub(super) fn other_tracks(&self) -> usize {
+        self.report.as_ref().map_or_else(|| self.reader.other_tracks(), DecodeReport::other_tracks)
+    }
+}

@@ -1,0 +1,77 @@
+//! The help of `denoise -h`: common options, a line each, on one screen.
+
+use super::failure::{exit_code, one_line};
+use super::{Arguments, terminal};
+use clap::error::ErrorKind;
+use clap::{Arg, CommandFactory, Parser};
+use std::process::ExitCode;
+
+/// Parses the command line. `Err` holds the exit code of help and of the version, which are printed; a wrong command line ends the
+/// program, as in [`Parser::parse`].
+pub fn parse() -> Result<Arguments, ExitCode> {
+    Arguments::try_parse().map_err(|error| {
+        // That of the program, not of a command; a full stop and more follow in the long help.
+        let start = format!("{}\n", about(&Arguments::command()));
+        let is_short =
+            error.kind() == ErrorKind::DisplayHelp && error.render().to_string().starts_with(&start);
+        let printed = match error.use_stderr() {
+            true => error.exit(),
+            false if is_short => terminal::print(text().as_bytes()),
+            false => terminal::flushed(|| error.print()),
+        };
+        match printed {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                terminal::say(&format!("denoise: {}", one_line(&error)));
+                exit_code(&error).into()
+            }
+        }
+    })
+}
+
+/// Name and value of an option, as in `-o, --output-dir <DIR>`; `None` for other arguments.
+fn spelled(option: &Arg) -> Option<String> {
+    let short = option.get_short().map(|short| format!("-{short}, ")).unwrap_or_default();
+    let mut name = format!("{short}--{}", option.get_long()?);
+    if let Some([value, ..]) = option.get_value_names()
+        && option.get_action().takes_values()
+    {
+        name += &format!(" <{value}>");
+    }
+    Some(name)
+}
+
+/// What the program does, in a line.
+fn about(program: &clap::Command) -> String {
+    program.get_about().map(ToString::to_string).unwrap_or_default()
+}
+
+/// At most 24 lines of 80 columns.
+pub fn text() -> String {
+    let mut program = Arguments::command();
+    let commands: Vec<&str> = program.get_subcommands().map(clap::Command::get_name).collect();
+    let commands = format!("<{}> --help", commands.join("|"));
+    let usage = program.render_usage().to_string().replace("<COMMAND>", &commands);
+    // In the order of their headings in the long help; general options are only there.
+    let shown = |option: &&Arg| {
+        !option.is_hide_short_help_set() && option.get_help_heading().is_some_and(|name| name != "General")
+    };
+    let mut headings: Vec<Option<&str>> = Vec::new();
+    for option in program.get_arguments() {
+        if !headings.contains(&option.get_help_heading()) {
+            headings.push(option.get_help_heading());
+        }
+    }
+    let mut options: Vec<&Arg> = program.get_arguments().filter(shown).collect();
+    options.sort_by_key(|option| headings.iter().position(|name| *name == option.get_help_heading()));
+    let rows: Vec<(String, String)> = options
+        .into_iter()
+        .filter_map(|option| Some((spelled(option)?, option.get_help()?.to_string())))
+        .collect();
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let rows: String = rows.iter().map(|(name, summary)| format!("  {name:width$}  {summary}\n")).collect();
+    format!(
+        "{}\n\n{usage}\n\n{rows}\n`denoise --help` lists all options, examples and exit codes.\n",
+        about(&program)
+    )
+}

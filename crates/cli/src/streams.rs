@@ -1,0 +1,157 @@
+//! Standard streams, devices and small files.
+
+use super::failure::Failure;
+use super::interrupts::interruptible;
+use alphamf_files::output::OutputFile;
+use anyhow::Context;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// Whether a path stands for standard input or output.
+pub fn is_standard(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Name of an input or output in messages; `standard` names `-`.
+pub fn name<'a>(path: &'a Path, standard: &'a str) -> &'a Path {
+    if is_standard(path) { Path::new(standard) } else { path }
+}
+
+/// Refuses an output whose folder does not exist or cannot be written to, before any work.
+pub fn check_output(path: &Path) -> anyhow::Result<()> {
+    // A device or a pipe is written to where it is.
+    if is_standard(path) || is_device(path) {
+        return Ok(());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let reason = if !folder.is_dir() {
+        format!("no such folder: {}", folder.display())
+    } else if path.is_dir() {
+        "is a folder".to_owned()
+    } else if let Some(error) = write_error_of(folder) {
+        error.to_string()
+    } else {
+        return Ok(());
+    };
+    Err(anyhow::anyhow!(reason).context(Failure::Output(path.to_owned())))
+}
+
+/// Why files cannot be written to a folder, where the system reports it in advance.
+#[cfg(unix)]
+fn write_error_of(folder: &Path) -> Option<io::Error> {
+    use rustix::fs::{Access, access};
+    access(folder, Access::WRITE_OK).err().map(io::Error::from)
+}
+
+/// Why files cannot be written to a folder, where the system reports it in advance.
+#[cfg(not(unix))]
+fn write_error_of(_folder: &Path) -> Option<io::Error> {
+    None
+}
+
+/// Standard output, if it is a file that can be sought, at its present position.
+#[cfg(unix)]
+pub fn seekable_output() -> Option<File> {
+    use rustix::fs::{OFlags, fcntl_getfl};
+    use std::os::fd::AsFd;
+    let output = io::stdout();
+    // A file opened for appending is written at its end, wherever one seeks.
+    let appends = fcntl_getfl(&output).is_ok_and(|flags| flags.contains(OFlags::APPEND));
+    let file = File::from(output.as_fd().try_clone_to_owned().ok()?);
+    (!appends && file.metadata().is_ok_and(|found| found.is_file())).then_some(file)
+}
+
+#[cfg(not(unix))]
+pub fn seekable_output() -> Option<File> {
+    None
+}
+
+/// An output that is written as its contents come: a file, which appears when it is complete; a device or a pipe; standard
+/// output. What fails names it.
+pub struct Sheet {
+    path: PathBuf,
+    target: Target,
+}
+
+enum Target {
+    Standard,
+    Device(File),
+    File(OutputFile),
+}
+
+impl Sheet {
+    /// Begins an output at `path`, or on standard output if it is `-`; Ctrl-C interrupts the wait for a pipe's reader.
+    pub fn create(path: &Path) -> anyhow::Result<Self> {
+        let failed = || Failure::Output(path.to_owned());
+        let target = if is_standard(path) {
+            Target::Standard
+        } else if is_device(path) {
+            Target::Device(open_device(path)?.with_context(failed)?)
+        } else {
+            Target::File(OutputFile::create(path).with_context(failed)?)
+        };
+        Ok(Self { path: name(path, "standard output").to_owned(), target })
+    }
+
+    /// Writes what `write` writes, in any number of pieces.
+    pub fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+        let mut standard = io::stdout();
+        let target: &mut dyn Write = match &mut self.target {
+            Target::Standard => &mut standard,
+            Target::Device(device) => device,
+            Target::File(file) => file,
+        };
+        let mut buffer = BufWriter::new(target);
+        let written = write(&mut buffer).and_then(|()| buffer.flush());
+        written.with_context(|| Failure::Output(self.path.clone()))
+    }
+
+    /// Completes the output, and gives a file its name.
+    pub fn finish(self) -> anyhow::Result<()> {
+        let finished = match self.target {
+            Target::Standard | Target::Device(_) => Ok(()),
+            Target::File(file) => file.persist(),
+        };
+        finished.with_context(|| Failure::Output(self.path))
+    }
+}
+
+/// Replaces the file at `path` atomically; writes to a device or pipe, and to standard output if it is `-`.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let mut sheet = Sheet::create(path)?;
+    sheet.write(|target| target.write_all(bytes))?;
+    sheet.finish()
+}
+
+/// Opens a device or a pipe for writing; Ctrl-C interrupts the wait for a reader.
+pub fn open_device(path: &Path) -> anyhow::Result<io::Result<File>> {
+    let path = path.to_owned();
+    interruptible(move || File::options().write(true).open(path))
+}
+
+/// Whether a path is a device or pipe, which cannot be replaced.
+pub fn is_device(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|existing| !existing.is_file() && !existing.is_dir())
+}
+
+/// Reads a file of at most `max_bytes`; Ctrl-C interrupts the wait for a pipe.
+pub fn read_bounded(path: &Path, max_bytes: u64) -> anyhow::Result<Vec<u8>> {
+    let path = path.to_owned();
+    Ok(interruptible(move || at_most(max_bytes, File::open(path)?))??)
+}
+
+/// Reads standard input, of at most `max_bytes`; Ctrl-C interrupts the wait for it.
+pub fn read_standard_input(max_bytes: u64) -> anyhow::Result<Vec<u8>> {
+    Ok(interruptible(move || at_most(max_bytes, io::stdin()))??)
+}
+
+/// Reads a source to its end, unless that is beyond `max_bytes`.
+fn at_most(max_bytes: u64, source: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(max_bytes + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes {
+        return Err(io::Error::other(format!("more than {} MB", max_bytes >> 20)));
+    }
+    Ok(bytes)
+}
