@@ -21,14 +21,14 @@
 //! |---|---|
 //! | [`Denoiser`] | whole recordings in memory |
 //! | [`Session`] | recordings of any length in blocks, with mix, residual and statistics |
-//! | [`LiveDenoiser`] | real-time audio, causally, with 16 ms of latency |
+//! | [`LiveDenoiser`] | real-time audio, causally, with 4 to 64 ms of latency, 16 by default |
 //! | [`Settings`], [`Options`] | parameters by stage; options by the names of the program |
 //!
 //! Methods of long computations have a variant `*_with_progress`, which takes a [`ProgressCallback`] that receives the
 //! progress and may cancel.
 //!
-//! The modules are the stages of the method: [`transform`], [`repair`], [`stable`], [`model`], [`denoiser`] and [`learning`]. The output is
-//! bit-identical for a given seed, on any number of threads, with and without the default feature `rayon`.
+//! The public modules are listed below; ARCHITECTURE.md has all stages. The output is bit-identical for a given seed, on
+//! any number of threads, with and without the default feature `rayon`.
 //!
 //! Related crates: `alphamf-files` reads and writes audio files, `alphamf-eval` computes metrics, and `alphamf-samplers`
 //! ([`samplers`]) samples any posterior.
