@@ -49,9 +49,9 @@ class Judge:
         return MAP[0] * raw**2 + MAP[1] * raw + MAP[2]
 
     def no_better_than(self, estimate, voice):
-        """The mean score of estimates (examples x samples). None counts for more than its clean voice, as a better one is an error of
+        """The score of every estimate (examples x samples). None counts for more than its clean voice, as a better one is an error of
         the judge. Both come out of mixtures of level one, and are brought to LEVELS_DB."""
         levels = 10 ** (torch.linspace(*LEVELS_DB, len(voice), device=voice.device)[:, None] / 20)
         with torch.no_grad():
             best = self.overall(levels * voice)
-        return torch.minimum(self.overall(levels * estimate), best).mean()
+        return torch.minimum(self.overall(levels * estimate), best)

@@ -12,6 +12,7 @@ from network import BANDS, BINS, HALF, HOP, RATE, WINDOW, features, interpolatio
 SHORT_WINDOW, SHORT_HOP = loudness.WINDOW, loudness.HOP
 ESTOI_SECONDS = 0.384
 JUDGED = 4  # one in so many examples is judged by DNSMOS, which is a larger network than those that learn
+SILENCE = 1e-6  # mean square, of mixtures of one: softer voices are none
 LIVE_HOPS = (64, 128, 128, 128, 256)  # half the latency, samples
 
 
@@ -83,15 +84,23 @@ def intelligibility(estimate, reference, hop):
 
 
 def ratio_of(voice, error, axes):
-    """The mean signal-to-noise ratio in dB; no example counts beyond 40 dB."""
+    """The mean signal-to-noise ratio in dB of the examples with a voice; none counts beyond 40 dB."""
     signal, error = voice.square().mean(axes), error.square().mean(axes)
-    return (10 * torch.log10(signal / (error + 1e-4 * signal + 1e-9) + 1e-6)).mean()
+    return mean_over(10 * torch.log10(signal / (error + 1e-4 * signal + 1e-9) + 1e-6), signal > SILENCE)
+
+
+def mean_over(values, some):
+    """The mean of some of the values; zero of none."""
+    return torch.where(some, values, torch.zeros_like(values)).sum() / some.sum().clamp(min=1)
 
 
 def opinion(judge, estimate, voice, signal_of=lambda x: x):
     """DNSMOS of a part of a batch (see `dnsmos.Judge.no_better_than`), after `signal_of` has made signals of it; zero without a judge."""
     some = max(1, len(voice) // JUDGED)
-    return judge.no_better_than(signal_of(estimate[:some]), signal_of(voice[:some])) if judge else estimate.new_zeros(())
+    if not judge:
+        return estimate.new_zeros(())
+    estimate, voice = signal_of(estimate[:some]), signal_of(voice[:some])
+    return mean_over(judge.no_better_than(estimate, voice), voice.square().mean(1) > SILENCE)
 
 
 def losses_of(gain, Y, X, judge=None):
@@ -99,7 +108,7 @@ def losses_of(gain, Y, X, judge=None):
     S, length = gain * Y, HOP * (Y.shape[2] - 1)
     s, x = (torch.istft(Z, WINDOW, HOP, window=hann(WINDOW, Z.device), length=length) for Z in (S, X))
     fine = [stft(z, SHORT_WINDOW, SHORT_HOP) for z in (s, x)]
-    estoi, pesq = intelligibility(*fine, SHORT_HOP), loudness.quality(*fine).mean()
+    estoi, pesq = intelligibility(*fine, SHORT_HOP), mean_over(loudness.quality(*fine), x.square().mean(1) > SILENCE)
     return spectral_loss(S, X), spectral_loss(*fine), ratio_of(x, s - x, 1), estoi, pesq, opinion(judge, s, x)
 
 
@@ -135,6 +144,6 @@ def live_losses(net, noisy, voice, half, rng, judge=None):
     waves = [torch.fft.irfft(Z) for Z in (S, X)]
     s, x = (wave[..., -2 * hop :] * synthesis for wave in waves)
     fine = [torch.fft.rfft(z, SHORT_WINDOW).transpose(1, 2) for z in (s, x)]
-    estoi, pesq = intelligibility(*fine, HOP), loudness.quality(*fine).mean()
+    estoi, pesq = intelligibility(*fine, HOP), mean_over(loudness.quality(*fine), x.square().mean((1, 2)) > SILENCE)
     overall = opinion(judge, *waves, lambda wave: live.continuous(wave, analysis, hop))
     return long, spectral_loss(*fine), ratio_of(x, s - x, (1, 2)), estoi, pesq, overall

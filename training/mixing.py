@@ -11,6 +11,8 @@ from recordings import Recordings, render, Plan, index_of
 PIECES = 10  # of a track, at most
 NOISES = 3  # in an example, at most
 MADE_KNOTS = 12
+GUST_KNOTS = 24
+RUMBLE_HERTZ = 75  # below, noise does not count for the signal-to-noise ratio, as scores leave it out
 FADE = dict(speech=20, noise=200)  # samples
 
 
@@ -92,6 +94,18 @@ class Mixer:
         plan = Plan.of(at, length, gaps * self.rate, gain, ratio)
         return render(self.speech, plan, self.samples, FADE["speech"])
 
+    def silenced(self, x):
+        """Voices, of which some begin late or end early, and some are not there at all."""
+        rng, n = self.rng, len(x)
+        time, at = torch.arange(self.samples, device=self.device)[None], rng.uniform(0.2, 0.8, n) * self.samples
+        u = rng.random(n)
+        first, last = np.where(u < 0.035, at, 0), np.where((u >= 0.035) & (u < 0.07), at, self.samples)
+        first = np.where((u >= 0.07) & (u < 0.1), self.samples, first)
+        fade = FADE["speech"]
+        inside = torch.minimum(time - self.tensor(first)[:, None], self.tensor(last)[:, None] - time).clamp(0, fade) / fade
+        whole = torch.as_tensor(u >= 0.1, device=self.device)[:, None]
+        return torch.where(whole, x, x * inside)
+
     def recorded(self, n):
         """Real noises; events and impacts now and then with pauses between."""
         rng = self.rng
@@ -118,21 +132,25 @@ class Mixer:
         return x
 
     def babble(self, n):
-        count = self.rng.choice([2, 3, 4, 6, 8], n)
+        # Of two, nothing would say which is the noise.
+        count = self.rng.choice([3, 4, 6, 8], n)
         owner = torch.as_tensor(np.repeat(np.arange(n), count), device=self.device)
         single = self.voices(self.speech.draw(self.rng, len(owner)), pauses=False)
         gain = self.tensor(10 ** (self.rng.normal(0, 3, len(owner)) / 20))
         return torch.zeros(n, self.samples, device=self.device).index_add_(0, owner, single * gain[:, None])
 
     def made(self, n):
-        """Coloured noise, some of it modulated, or hum."""
+        """Coloured noise, some of it modulated, or gusts of wind, or hum."""
         rng, samples = self.rng, self.samples
-        slope = self.tensor(rng.uniform(-0.3, 1.2, n))[:, None]
+        wind = self.chosen(n, 0.3)
+        slope = self.tensor(np.where(wind, rng.uniform(1.5, 3, n), rng.uniform(-0.3, 1.2, n)))[:, None]
         white = torch.fft.rfft(self.white(n, samples), self.size)
         x = torch.fft.irfft(white * self.hertz.clamp(min=30) ** -slope, self.size)[:, :samples]
-        moved = self.tensor(np.where(self.chosen(n, 0.4), 1.0, 0.0))[:, None]
-        x = x * torch.exp(moved * interpolated(self.white(n, MADE_KNOTS), samples))
-        hums = np.flatnonzero(self.chosen(n, 0.3))
+        moved = self.tensor(np.where(wind | self.chosen(n, 0.4), 1.0, 0.0))[:, None]
+        gusty = torch.as_tensor(wind, device=self.device)[:, None]
+        swell = torch.where(gusty, interpolated(self.white(n, GUST_KNOTS), samples), interpolated(self.white(n, MADE_KNOTS), samples))
+        x = x * torch.exp(moved * swell)
+        hums = np.flatnonzero(self.chosen(n, 0.3) & ~wind)
         if len(hums):
             f0 = np.choose(rng.integers(0, 3, len(hums)), [50.0, 60.0, rng.uniform(40, 400, len(hums))])
             k = np.arange(1, 30)
@@ -151,7 +169,7 @@ class Mixer:
         """n noises of level one: recorded, of many voices, or made."""
         u = self.rng.random(n)
         z = torch.zeros(n, self.samples, device=self.device)
-        for those, source in ((u < 0.1, self.babble), ((u >= 0.1) & (u < 0.17), self.made), (u >= 0.17, self.recorded)):
+        for those, source in ((u < 0.1, self.babble), ((u >= 0.1) & (u < 0.2), self.made), (u >= 0.2, self.recorded)):
             if those.any():
                 z[torch.as_tensor(np.flatnonzero(those), device=self.device)] = source(int(those.sum()))
         z = z / (z.square().mean(1, keepdim=True) + 1e-12).sqrt()
@@ -170,12 +188,47 @@ class Mixer:
         weights = self.tensor(self.rng.normal(0, 1, (len(decibels), 5)) * np.asarray(decibels)[:, None])
         return 10 ** (weights @ self.waves / 20)
 
-    def rooms(self, labels, far):
-        """Responses of rooms (examples x frequencies); `far`: the direct sound is that much weaker."""
-        rng, n = self.rng, len(labels)
-        at, length = self.room.clips(rng, labels, self.reach)
-        ones = np.ones((n, 1))
-        r = render(self.room, Plan(at[:, None], length[:, None], 0 * ones, ones, ones[:, 0]), self.reach, 1)
+    def rooms(self, n, far):
+        """Responses of n rooms (examples x frequencies) at two places each, half of them made; `far`: the direct sound is that much weaker."""
+        recorded = torch.as_tensor(self.chosen(n, 0.5), device=self.device)[:, None]
+        labels = self.room.draw(self.rng, n)
+        decay = self.decays(n)
+        places = (torch.where(recorded, self.recorded_rooms(labels), self.made_rooms(decay)) for _ in range(2))
+        return [self.heard(place, far) for place in places]
+
+    def recorded_rooms(self, labels):
+        """Responses of rooms of these labels (examples x samples)."""
+        at, length = self.room.clips(self.rng, labels[:, None], self.reach)
+        ones = np.ones((len(labels), 1))
+        return render(self.room, Plan(at, length, 0 * ones, ones, ones[:, 0]), self.reach, 1)
+
+    def decays(self, n):
+        """Decays of made rooms, nepers a sample: below and above some 1.5 kHz (examples x 1 each), for 0.15 to 1.2 s to -60 dB."""
+        seconds = np.exp(self.rng.uniform(np.log(0.15), np.log(1.2), n))
+        above = seconds * self.rng.uniform(0.4, 1.0, n)
+        return [self.tensor(np.log(1e3) / (self.rate * of))[:, None] for of in (seconds, above)]
+
+    def made_rooms(self, decay):
+        """Responses with these decays (examples x samples): noise that decays, some early reflections, the direct sound."""
+        rng, n = self.rng, len(decay[0])
+        time = torch.arange(self.reach, device=self.device)[None]
+        white = torch.fft.rfft(self.white(n, self.reach), self.size)
+        above = (self.hertz / 1500).square()
+        parts = [white / (1 + above), white * (above / (1 + above))]
+        low, high = (torch.fft.irfft(part, self.size)[:, : self.reach] * torch.exp(-d * time) for part, d in zip(parts, decay))
+        ratio_db = self.tensor(rng.uniform(-5, 15, n))[:, None]
+        tail = low + high
+        # It begins after the first reflections.
+        tail = tail * (time > self.tensor(rng.uniform(0.002, 0.01, n) * self.rate)[:, None])
+        early = torch.as_tensor(rng.integers(8, int(0.03 * self.rate), (n, 6)), device=self.device)
+        tail = tail.scatter_add(1, early, self.tensor(rng.normal(0, 1, (n, 6))) * tail.abs().amax(1, keepdim=True))
+        tail = tail / (tail.square().sum(1, keepdim=True) + 1e-12).sqrt()
+        tail[:, 0] = 10 ** (ratio_db[:, 0] / 20)
+        return tail
+
+    def heard(self, r, far):
+        """Spectra of responses (examples x samples) from their peak on, of level one; in some the room is damped."""
+        rng, n = self.rng, len(r)
         time = torch.arange(self.reach, device=self.device)[None]
         peak = r.abs().argmax(1, keepdim=True)
         shifted = (time + peak - 8).clamp(0, self.reach - 1)
@@ -200,7 +253,7 @@ class Mixer:
         """noisy, voice, who, and the noise: before they are narrowed or damaged."""
         rng, one = self.rng, torch.ones((), device=self.device)
         who = self.speech.draw(rng, n)
-        x = self.voices(who)
+        x = self.silenced(self.voices(who))
         levels = 10 ** (rng.uniform(-12, 0, (n, NOISES)) / 20)
         levels[:, 0] = 1
         levels *= np.stack([np.ones(n, bool), self.chosen(n, 0.4), self.chosen(n, 0.12)], 1)
@@ -222,15 +275,16 @@ class Mixer:
         voice_way, noise_way = voice_way.to(torch.complex64), noise_way.to(torch.complex64)
         if len(inside):
             rows = torch.as_tensor(inside, device=self.device)
-            labels = self.room.draw(rng, len(inside))
             far = np.where(self.chosen(len(inside), 0.25), rng.uniform(0.2, 0.7, len(inside)), 1.0)
-            voice_way[rows] *= self.rooms(labels, far)
             too = self.chosen(len(inside), 0.7)
-            if too.any():
-                noise_way[rows[torch.as_tensor(too, device=self.device)]] *= self.rooms(labels[too], far[too])
+            voice_room, noise_room = self.rooms(len(inside), far)
+            voice_way[rows] *= voice_room
+            noise_way[rows[torch.as_tensor(too, device=self.device)]] *= noise_room[torch.as_tensor(too, device=self.device)]
         microphone = self.colours(np.where(self.chosen(n, 0.5), 6.0, 0))
         x, z = self.through(x, voice_way * microphone), self.through(z, noise_way * microphone)
-        a, b = active_power(x, self.rate), z.square().mean(1)
+        a, b = active_power(x, self.rate), self.through(z, (self.hertz >= RUMBLE_HERTZ).to(torch.complex64)).square().mean(1)
+        # Pauses of another voice do not count.
+        b = torch.where(torch.as_tensor(other, device=self.device), active_power(z, self.rate), b)
         # Where no voice is, the noise keeps its level.
         goal = torch.where(a > 0, a, one)
         z = z * (goal / (b + 1e-12) / 10 ** (self.tensor(self.snr(n, other)) / 10)).sqrt()[:, None]
@@ -252,10 +306,10 @@ class Mixer:
         clipped = self.tensor(np.where(self.chosen(n, 0.03), rng.uniform(2, 4, n), 1e9))[:, None]
         y = y.clamp(-clipped, clipped)
         u = rng.random(n)
-        half = u < 0.28
-        top = np.where(half, 4000.0, np.where(u < 0.36, rng.uniform(3300, 7500, n), self.rate))
-        line = self.chosen(n, 0.11)  # a telephone's band
-        narrow = np.flatnonzero((u < 0.36) | line)
+        half = u < 0.15
+        top = np.where(half, 4000.0, np.where(u < 0.23, rng.uniform(3300, 7500, n), self.rate))
+        line = self.chosen(n, 0.06)  # a telephone's band
+        narrow = np.flatnonzero((u < 0.23) | line)
         if len(narrow):
             rows = torch.as_tensor(narrow, device=self.device)
             k = len(narrow)

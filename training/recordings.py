@@ -7,10 +7,14 @@ import os
 import numpy as np
 import torch
 
-# How much more often kinds of noise, and voices, are drawn than by how much there is of them: less often those that are made, and
-# those of speechocean762, which are many and recorded at home.
-PREFERENCE = dict(event=1.3, impulsive=1.3, vehicle=1.6, babble=2.5, wind=1.5, tonal=0.9, made=0.45, so762=0.45)
+# How much more often kinds of noise, and voices, are drawn than by how much there is of them: less often those of speechocean762, which
+# are many and recorded at home.
+PREFERENCE = dict(event=1.3, impulsive=1.3, vehicle=1.6, babble=2.5, wind=3.0, tonal=0.9, so762=0.3)
+MADE = 0.2  # the same of what voices.py makes of a voice, `made-KIND-VOICE`
+ENOUGH = 15  # seconds: of which there is less is drawn less often, as tracks would repeat its clips
 SCALE = 32000  # of whole numbers, for one
+TAPS = 16  # of the interpolation between samples
+KAISER = 6.0  # shape of its window
 
 
 def index_of(folder):
@@ -36,8 +40,9 @@ class Recordings:
         self.first = np.searchsorted(owner, np.arange(len(self.labels)))
         self.count = np.bincount(owner, minlength=len(self.labels))
         # A voice is drawn by the root of how much of it there is, a kind of noise likewise.
-        share = np.sqrt(np.bincount(owner, self.length, minlength=len(self.labels)))
-        share *= [PREFERENCE.get(label.split("-")[0], 1.0) for label in self.labels]
+        samples = np.bincount(owner, self.length, minlength=len(self.labels))
+        share = np.sqrt(samples) * [preference(label) for label in self.labels]
+        share *= np.minimum(1, samples / (ENOUGH * index_of(folder)["rate"]))
         self.cumulative = np.cumsum(share) / share.sum()
 
     def draw(self, rng, *shape):
@@ -45,8 +50,14 @@ class Recordings:
         return np.minimum(np.searchsorted(self.cumulative, rng.random(shape)), len(self.labels) - 1)
 
     def clips(self, rng, labels, longest):
-        """Of every label a clip, or a part of it of at most `longest` samples: first sample, samples."""
-        clip = self.first[labels] + (rng.random(labels.shape) * self.count[labels]).astype(int)
+        """Of every label a clip, or a part of it of at most `longest` samples: first sample, samples. Labels are equal along the last
+        axis, and a clip comes again once all of its label have come."""
+        count, pieces = self.count[labels], np.arange(labels.shape[-1])
+        # A step without a common factor visits all clips of a label, from a random one on.
+        start = (rng.random(labels.shape[:-1] + (1,)) * count).astype(int)
+        step = 1 + (rng.random(labels.shape[:-1] + (1,)) * np.maximum(count - 1, 1)).astype(int)
+        step += (np.gcd(step, count) > 1) * (1 - step)
+        clip = self.first[labels] + (start + pieces * step) % count
         at, length = self.at[clip], self.length[clip]
         cut = np.minimum(length, longest)
         return at + (rng.random(labels.shape) * (length - cut + 1)).astype(int), cut
@@ -63,11 +74,26 @@ class Plan:
         """One after the other; `gaps` (samples) before each."""
         lasts = length / ratio[:, None] + gaps
         start = np.concatenate([np.zeros((len(at), 1)), np.cumsum(lasts, 1)[:, :-1]], 1) + gaps
-        return Plan(at, length, start, gain, ratio)
+        # On whole samples, what runs at its own speed stays as it is.
+        return Plan(at, length, np.round(start), gain, ratio)
+
+
+def preference(label):
+    """How much more often recordings of this label are drawn than by how much there is of them."""
+    parts = label.split("-", 2)
+    made = parts[0] == "made"
+    return PREFERENCE.get(parts[-1].split("-")[0] if made else parts[0], 1.0) * (MADE if made else 1)
+
+
+def sinc(away, cutoff):
+    """Weights of samples so far away (samples) in the interpolation, of frequencies up to `cutoff` times half the sample rate."""
+    window = torch.special.i0(KAISER * (1 - (2 * away / TAPS).square()).clamp(min=0).sqrt()) / float(np.i0(KAISER))
+    return cutoff * torch.sinc(cutoff * away) * window
 
 
 def render(recordings, plan, samples, fade, offset=0):
-    """The tracks of a plan from the sample `offset` on: a cubic through four neighbours where they run faster or slower."""
+    """The tracks of a plan from the sample `offset` on. Where they run faster or slower, a sinc of TAPS samples in a Kaiser window, as low
+    as keeps what runs faster below half the sample rate."""
     data = recordings.data
     device = data.device
     tensor = lambda values, dtype: torch.as_tensor(np.ascontiguousarray(values), dtype=dtype, device=device)
@@ -84,9 +110,11 @@ def render(recordings, plan, samples, fade, offset=0):
     whole = whole.long()
     inside = (whole < length) & ~none
     take = lambda k: data[at + (whole + k).clamp(min=0).minimum(length - 1)].to(torch.float32)
-    a, b, c, d = (take(k) for k in (-1, 0, 1, 2))
-    # Catmull and Rom's.
-    value = b + 0.5 * part * (c - a + part * (2 * a - 5 * b + 4 * c - d + part * (3 * (b - c) + d - a)))
+    if bool((part == 0).all()):
+        value = take(0)
+    else:
+        cutoff = (1 / tensor(plan.ratio, torch.float32)).clamp(max=1)[:, None]
+        value = sum(take(k) * sinc(k - part, cutoff) for k in range(1 - TAPS // 2, 1 + TAPS // 2))
     edge = torch.minimum(within, length - within).clamp(0, fade) / fade
     gain = tensor(plan.gain, torch.float32).gather(1, piece)
     return torch.where(inside, value * edge * gain / SCALE, torch.zeros((), device=device))

@@ -180,6 +180,8 @@ def learn(rank, a):
         checkpoint = checkpoint_of(a.checkpoint, a.device)
         run = Run(a.rate, a.live, a.device, checkpoint["shape"])
         run.load(checkpoint)
+        if a.new_schedule:
+            run.spent = 0.0
     else:
         run = Run(a.rate, a.live, a.device)
     mixer = Mixer(a.prepared, [a.seed, run.step, rank], a.seconds, a.device)
@@ -243,6 +245,7 @@ def arguments(words=None):
     end = parser.add_mutually_exclusive_group(required=True)
     end.add_argument("--until", metavar="HH:MM", help="today, UTC")
     end.add_argument("--minutes", type=float)
+    parser.add_argument("--new-schedule", action="store_true", help="begin the schedule of the step size anew, from the weights and the optimiser's state of CHECKPOINT")
     parser.add_argument("--steps", type=int, help="end after so many more steps, at half the step size all through")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--bf16", action="store_true", help="convolutions in bf16, where the device is fast at it")

@@ -152,6 +152,25 @@ def test_true_gains_are_judged_better_than_none():
     assert none[2] == pytest.approx(float(10 * torch.log10(voice.square().mean(1) / (noisy - voice).square().mean(1)).mean()), abs=0.3)
 
 
+def test_mixtures_without_a_voice_count_as_noise_to_be_removed_alone():
+    """For SNR and PESQ they are not there; the spectra are those of silence, and every gradient is finite."""
+    torch.manual_seed(3)
+    voice = torch.randn(2, 32000) * torch.sin(torch.arange(32000) / 4000).clamp(min=0)
+    noisy = voice + 0.3 * torch.randn(2, 32000)
+    voice[1] = 0
+    level = torch.tensor(2.0, requires_grad=True)
+    of = lambda rows: losses.losses(
+        lambda seen: level.expand(len(seen), seen.shape[2], BANDS), noisy[rows], voice[rows], torch.zeros(len(voice[rows]), dtype=torch.bool)
+    )
+    both, first = of(slice(2)), of(slice(1))
+    for term in (2, 4):
+        assert torch.allclose(both[term], first[term], atol=1e-4), term
+    gradients = [torch.autograd.grad(term, level, retain_graph=True)[0] for term in both[:5]]
+    assert all(torch.isfinite(gradient) for gradient in gradients), gradients
+    silent = torch.autograd.grad(of(slice(1, 2))[0], level)[0]
+    assert silent > 0  # less is better
+
+
 def test_pesq_is_near_the_package_and_has_a_gradient():
     """White noise of five levels: what the package `pesq` (0.0.4, wide band) gives."""
     rng = np.random.default_rng(5)
