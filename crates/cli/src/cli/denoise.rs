@@ -172,7 +172,7 @@ fn several(
     let manifest = arguments.manifest.as_deref().map(Manifest::read).transpose()?;
     let listed = manifest.as_ref().map(Manifest::recordings).unwrap_or_default();
     arguments.manifest.iter().for_each(|path| claims.read(path));
-    let Plan { mut tasks, left_out } =
+    let Plan { mut tasks, left_out, record } =
         folder::plan(&arguments.files, listed, folders, processing, &mut claims)?;
     if let Some(shard) = arguments.shard {
         tasks.retain(|task| shard.holds_file(task.name()));
@@ -189,7 +189,7 @@ fn several(
         Ok(name.map(|name| (manifest, name)))
     });
     let manifest = manifest.transpose()?.flatten();
-    let (entries, code) = folder::run(&tasks, &run, results, force, common)?;
+    let (entries, code) = folder::run(&tasks, &run, &record, force, common)?;
     if let Some((manifest, name)) = &manifest {
         folder::write_manifest(manifest, name, &entries, &run, results)?;
     }

@@ -5,7 +5,7 @@ use super::inputs::{LeftOut, audio_files_below, plain};
 use super::listing::{Listed, Manifest};
 use super::processing::Processing;
 use super::progress::{FileProgress, FolderProgress};
-use super::record::{Record, State};
+use super::record::{self, Record, State};
 use super::recording::{Found, Recording, SpeechFormat};
 use super::shard::Shard;
 use super::stats::{Entry, Outcome, Run};
@@ -57,6 +57,8 @@ pub struct Folders<'a> {
 pub struct Plan {
     pub tasks: Vec<Task>,
     pub left_out: Vec<LeftOut>,
+    /// Results of earlier runs in the folder.
+    pub record: Record,
 }
 
 /// Plans the outputs of files and folders. No output replaces an input or another output.
@@ -71,7 +73,8 @@ pub fn plan(
     let (mut found, left_out) = find(inputs, listed, folders)?;
     let mut named_before = HashSet::new();
     found.retain(|Listed { input, .. }| named_before.insert(input.clone()));
-    let tasks = tasks(found, folders, processing);
+    let record = Record::open(folders.results)?;
+    let tasks = tasks(found, folders, processing, &record.sources());
     tasks.iter().for_each(|task| claims.read(&task.input));
     for task in &tasks {
         processing.check_name(&task.output)?;
@@ -79,7 +82,7 @@ pub fn plan(
             claims.write(output)?;
         }
     }
-    Ok(Plan { tasks, left_out })
+    Ok(Plan { tasks, left_out, record })
 }
 
 /// Recordings with their names below the output folders, and what is left out. One of several folders that cannot be used
@@ -120,9 +123,14 @@ fn find(
     Ok((found, left_out))
 }
 
-/// The tasks of recordings with their names below the output folders.
-fn tasks(found: Vec<Listed>, folders: Folders, processing: &Processing) -> Vec<Task> {
-    let names = names(found.iter().map(|listed| listed.name.as_path()), processing);
+/// The tasks of recordings with their names below the output folders. `sources` are the inputs of earlier results.
+fn tasks(
+    found: Vec<Listed>,
+    folders: Folders,
+    processing: &Processing,
+    sources: &HashMap<String, String>,
+) -> Vec<Task> {
+    let names = names(&found, processing, sources);
     let mut stems: HashMap<PathBuf, usize> = HashMap::new();
     names.iter().for_each(|name| *stems.entry(name.with_extension("")).or_default() += 1);
     let task = |(Listed { input, .. }, name): (Listed, PathBuf)| {
@@ -220,6 +228,7 @@ impl Task {
             State::Current if !missing => return Ok(true),
             State::Current | State::Outdated => return Ok(false),
             State::Changed => return Err(exists(Failure::Changed(self.output.clone()), "")),
+            State::OfAnother(input) => return Err(of_another(&self.output, &input)),
             State::Foreign => {}
         }
         self.outputs().try_for_each(|output| check_absent(output, false, NOT_RECORDED))?;
@@ -230,33 +239,94 @@ impl Task {
 /// Advice on a file that this program did not write.
 const NOT_RECORDED: &str = " (it is not a recorded result)";
 
+/// The error of a result that another recording with the same name has.
+fn of_another(output: &Path, input: &Path) -> anyhow::Error {
+    let here = std::env::current_dir().and_then(fs::canonicalize).ok();
+    let input = here.and_then(|here| input.strip_prefix(here).ok()).unwrap_or(input);
+    let failure = Failure::OfAnother(output.to_owned(), input.to_owned());
+    anyhow!("choose another folder, or use --force to replace it").context(failure)
+}
+
 /// Distinct output names: `talk.mp3` becomes `talk.wav`, or `talk.mp3.wav` beside `talk.wav`; recordings with the same name in
-/// two folders are numbered.
-fn names<'a>(names: impl Iterator<Item = &'a Path> + Clone, processing: &Processing) -> Vec<PathBuf> {
+/// two folders are numbered. A recording that has a result keeps its name, whatever else is listed.
+fn names(found: &[Listed], processing: &Processing, sources: &HashMap<String, String>) -> Vec<PathBuf> {
     let ending = |name: &Path| processing.ending(name);
     let renamed = |name: &Path| with_ending(name, ending(name));
     let mut count: HashMap<PathBuf, usize> = HashMap::new();
-    names.clone().for_each(|name| *count.entry(renamed(name)).or_default() += 1);
+    found.iter().for_each(|listed| *count.entry(renamed(&listed.name)).or_default() += 1);
     let mut taken = HashSet::new();
+    let mut kept = kept_names(found, processing, sources);
+    for name in &mut kept {
+        name.take_if(|name| !taken.insert(name.clone()));
+    }
     // The next number of a name that is taken.
     let mut next: HashMap<PathBuf, usize> = HashMap::new();
-    let result = names.map(|name| {
+    let result = found.iter().zip(kept).map(|(Listed { input, name }, kept)| {
+        if let Some(kept) = kept {
+            return kept;
+        }
+        let is_of_another = |name: &Path| {
+            let owner = sources.get(&record::key(name));
+            owner.is_some_and(|owner| *owner != record::source(input) && Path::new(owner).exists())
+        };
         let mut result = renamed(name);
-        if count.get(&result).is_some_and(|&count| count > 1) && result != name {
+        if count.get(&result).is_some_and(|&count| count > 1) && result != *name {
             result = name.to_owned();
             result.as_mut_os_string().push(format!(".{}", ending(name)));
         }
         let mut unique = result.clone();
-        while !taken.insert(unique.clone()) {
+        while taken.contains(&unique) || (unique != result && is_of_another(&unique)) {
             let number = next.entry(result.clone()).or_insert(2);
             let mut stem = result.file_stem().unwrap_or_default().to_owned();
             stem.push(format!("-{number}.{}", ending(name)));
             unique = result.with_file_name(stem);
             *number += 1;
         }
+        taken.insert(unique.clone());
         unique
     });
     result.collect()
+}
+
+/// The names of results that recordings have from earlier runs.
+fn kept_names(
+    found: &[Listed],
+    processing: &Processing,
+    sources: &HashMap<String, String>,
+) -> Vec<Option<PathBuf>> {
+    if sources.is_empty() {
+        return vec![None; found.len()];
+    }
+    let mut results: HashMap<&str, Vec<&str>> = HashMap::new();
+    sources.iter().for_each(|(result, source)| results.entry(source).or_default().push(result));
+    let kept = |Listed { input, name }: &Listed| {
+        let results = results.get(record::source(input).as_str())?;
+        let fitting =
+            results.iter().map(Path::new).filter(|result| fits(result, name, processing.ending(name)));
+        fitting.min().map(Path::to_owned)
+    };
+    found.iter().map(kept).collect()
+}
+
+/// Whether a recording of this name may have a result of that one: with its name, with or without its extension, and with or
+/// without a number.
+fn fits(result: &Path, name: &Path, ending: &str) -> bool {
+    let is_numbered = |rest: &str| {
+        rest.is_empty()
+            || rest.strip_prefix('-').is_some_and(|number| {
+                !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+            })
+    };
+    let (Some(stem), Some(whole), Some(found)) = (name.file_stem(), name.file_name(), result.file_stem())
+    else {
+        return false;
+    };
+    let found = found.to_string_lossy();
+    result.parent() == name.parent()
+        && result.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(ending))
+        && [whole, stem]
+            .iter()
+            .any(|name| found.strip_prefix(&*name.to_string_lossy()).is_some_and(is_numbered))
 }
 
 /// Replaces the extension of a name, unless it is already `ending` in upper or lower case.
@@ -269,11 +339,10 @@ fn with_ending(name: &Path, ending: &str) -> PathBuf {
 pub fn run(
     tasks: &[Task],
     run: &Run,
-    results: &Path,
+    record: &Record,
     force: bool,
     common: &Common,
 ) -> anyhow::Result<(Vec<Entry>, u8)> {
-    let record = Record::open(results)?;
     let missing = missing_folders(tasks);
     let began = Instant::now();
     let sizes: Vec<u64> =
@@ -286,7 +355,7 @@ pub fn run(
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some((task, &size)) = tasks.get(index).zip(sizes.get(index)) else { break };
             let mut file = progress.file(&task.name, size);
-            let (entry, code) = one(task, run, &record, force, &mut file);
+            let (entry, code) = one(task, run, record, force, &mut file);
             file.finish(entry.found.as_ref().map(|found| found.statistics.duration_seconds));
             if let Ok(mut finished) = finished.lock() {
                 finished.push((index, entry, code));
@@ -365,6 +434,7 @@ pub fn result_manifest(
         match record.state(&name, &output, manifest.path(), run.settings_checksum()) {
             State::Current | State::Outdated => {}
             State::Changed => return Err(exists(Failure::Changed(output), "")),
+            State::OfAnother(input) => return Err(of_another(&output, &input)),
             State::Foreign => check_absent(&output, false, NOT_RECORDED)?,
         }
     }

@@ -255,9 +255,10 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
     let failure = || {
         Some(match error.downcast_ref::<terminal::Failure>()? {
             terminal::Failure::Input(_) | terminal::Failure::Unusable(_) => INPUT,
-            terminal::Failure::Output(_) | terminal::Failure::Exists(_) | terminal::Failure::Changed(_) => {
-                OUTPUT
-            }
+            terminal::Failure::Output(_)
+            | terminal::Failure::Exists(_)
+            | terminal::Failure::Changed(_)
+            | terminal::Failure::OfAnother(..) => OUTPUT,
             terminal::Failure::Dictionary(_) => DICTIONARY,
             terminal::Failure::Usage(_) => USAGE,
         })

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::UNIX_EPOCH;
 
 /// Name of the record in a folder of results.
@@ -23,20 +24,31 @@ const MAX_BYTES: u64 = 256 << 20;
 #[derive(Debug)]
 pub struct Record {
     path: PathBuf,
-    made: HashMap<String, Vec<Made>>,
+    known: Mutex<Known>,
     /// Opened for the first result.
     file: Mutex<Option<File>>,
 }
 
+/// The lines that have been read.
+#[derive(Debug, Default)]
+struct Known {
+    made: HashMap<String, Vec<Made>>,
+    /// Length of the record when it was read.
+    length: u64,
+}
+
 /// A result.
 #[derive(Debug, Serialize, Deserialize)]
-struct Made {
+pub struct Made {
     /// Below the folder.
     output: String,
     /// Checksum of the program's version, the models and all settings.
     settings: String,
     input: Stamp,
     result: Stamp,
+    /// Absolute path of the input; lines of older versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
 }
 
 /// Identifies the content of a file.
@@ -49,12 +61,14 @@ struct Stamp {
 }
 
 /// The state of an existing result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// Up to date: made from this input with these settings.
     Current,
-    /// Made from another input or with other settings, or empty: may be replaced.
+    /// Made from an earlier content of this input or with other settings, or empty: may be replaced.
     Outdated,
+    /// Made from another input, which still exists at this path.
+    OfAnother(PathBuf),
     /// Changed since this program made it.
     Changed,
     /// Not made by this program.
@@ -82,24 +96,35 @@ fn size_and_time(path: &Path) -> io::Result<(u64, u64)> {
     Ok((found.len(), modified.as_nanos() as u64))
 }
 
+impl Made {
+    /// The other input that this result belongs to, if that still exists.
+    fn other_source(&self, input: &Path) -> Option<PathBuf> {
+        let source = self.source.as_deref().filter(|&other| other != source(input))?;
+        Path::new(source).exists().then(|| source.into())
+    }
+}
+
 impl Record {
     /// Opens the record of a folder, which need not exist. Lines that cannot be parsed are ignored.
     ///
     /// Fails if it is a link, a pipe or a device: writing would change another file, or block.
     pub fn open(folder: &Path) -> anyhow::Result<Self> {
-        let path = folder.join(NAME);
-        let mut text = Vec::new();
-        match open_regular(File::options().read(true), &path) {
-            Ok(file) => {
-                read_end(file, MAX_BYTES, &mut text).with_context(|| Failure::Input(path.clone()))?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error).with_context(|| Failure::Output(path)),
+        let record = Self { path: folder.join(NAME), known: Mutex::default(), file: Mutex::new(None) };
+        record.refresh()?;
+        Ok(record)
+    }
+
+    /// Reads the lines that this run and others have added.
+    pub fn refresh(&self) -> anyhow::Result<()> {
+        match open_regular(File::options().read(true), &self.path) {
+            Ok(file) => self.known().read_on(file).with_context(|| Failure::Input(self.path.clone())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error).with_context(|| Failure::Output(self.path.clone())),
         }
-        let lines = text.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
-        let mut made: HashMap<String, Vec<Made>> = HashMap::new();
-        lines.for_each(|line: Made| made.entry(line.output.clone()).or_default().push(line));
-        Ok(Self { path, made, file: Mutex::new(None) })
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The state of a result that exists.
@@ -107,12 +132,23 @@ impl Record {
         if fs::metadata(output).is_ok_and(|found| found.len() == 0) {
             return State::Outdated;
         }
-        let Some(lines) = self.made.get(&key(name)) else { return State::Foreign };
+        let known = self.known();
+        let Some(lines) = known.made.get(&key(name)) else { return State::Foreign };
         let Some(made) = lines.iter().rev().find(|made| made.result.holds(output)) else {
             return State::Changed;
         };
-        let current = made.settings == settings && made.input.holds(input);
-        if current { State::Current } else { State::Outdated }
+        if made.settings == settings && made.input.holds(input) {
+            return State::Current;
+        }
+        made.other_source(input).map_or(State::Outdated, State::OfAnother)
+    }
+
+    /// The results in the folder, by name, with the absolute paths of their inputs.
+    pub fn sources(&self) -> HashMap<String, String> {
+        let known = self.known();
+        let source =
+            |(output, lines): (&String, &Vec<Made>)| Some((output.clone(), lines.last()?.source.clone()?));
+        known.made.iter().filter_map(source).collect()
     }
 
     /// Adds a new result, whose `content` has another name until it is complete. Results from pipes are not recorded, as
@@ -122,8 +158,9 @@ impl Record {
             return Ok(());
         }
         let add = || -> anyhow::Result<()> {
+            let source = Some(source(input));
             let (input, result) = (Stamp::of(input)?, Stamp::of(content)?);
-            let made = Made { output: key(name), settings: settings.to_owned(), input, result };
+            let made = Made { output: key(name), settings: settings.to_owned(), input, result, source };
             let mut line = serde_json::to_vec(&made)?;
             line.push(b'\n');
             let mut file = self.file.lock().map_err(|_| io::Error::other("a thread failed"))?;
@@ -140,11 +177,37 @@ impl Record {
     }
 }
 
-/// Reads the last bytes of a file.
-fn read_end(mut file: File, max_bytes: u64, text: &mut Vec<u8>) -> io::Result<()> {
-    let start = file.metadata()?.len().saturating_sub(max_bytes);
-    file.seek(SeekFrom::Start(start))?;
-    file.take(max_bytes).read_to_end(text).map(drop)
+impl Known {
+    /// Reads the lines after those that are known.
+    fn read_on(&mut self, file: File) -> io::Result<()> {
+        let length = file.metadata()?.len();
+        if length == self.length {
+            return Ok(());
+        }
+        if length < self.length {
+            *self = Self::default();
+        }
+        let mut text = Vec::new();
+        read_range(file, self.length.max(length.saturating_sub(MAX_BYTES))..length, &mut text)?;
+        let lines = text.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+        lines.for_each(|line: Made| self.made.entry(line.output.clone()).or_default().push(line));
+        // Another run may be writing the last line.
+        let unfinished = text.iter().rev().take_while(|&&byte| byte != b'\n').count();
+        self.length = length - unfinished as u64;
+        Ok(())
+    }
+}
+
+/// Absolute path of an input, the same for all links to it.
+pub fn source(input: &Path) -> String {
+    let path = fs::canonicalize(input).or_else(|_| std::path::absolute(input));
+    key(&path.unwrap_or_else(|_| input.to_owned()))
+}
+
+/// Reads bytes of a file.
+fn read_range(mut file: File, bytes: Range<u64>, text: &mut Vec<u8>) -> io::Result<()> {
+    file.seek(SeekFrom::Start(bytes.start))?;
+    file.take(bytes.end - bytes.start).read_to_end(text).map(drop)
 }
 
 /// Opens a file without blocking, unless it is a link, pipe or device.
@@ -165,7 +228,7 @@ fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
 }
 
 /// The name of a result in the record, distinct also for names that are not UTF-8.
-fn key(name: &Path) -> String {
+pub fn key(name: &Path) -> String {
     name.to_str().map_or_else(|| format!("{:?}", name.as_os_str()), str::to_owned)
 }
 
@@ -179,7 +242,7 @@ mod tests {
         let path = folder.path().join(NAME);
         fs::write(&path, "one\ntwo\nthree\n").unwrap();
         let mut text = Vec::new();
-        read_end(File::open(&path).unwrap(), 9, &mut text).unwrap();
+        read_range(File::open(&path).unwrap(), 5..14, &mut text).unwrap();
         assert_eq!(text, b"wo\nthree\n");
     }
 

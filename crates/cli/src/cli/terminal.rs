@@ -32,6 +32,9 @@ pub enum Failure {
     /// A result exists that somebody has changed.
     #[error("{} was changed since it was written", .0.display())]
     Changed(PathBuf),
+    /// A result of another recording, the second path, exists.
+    #[error("{} is the result of {}", .0.display(), .1.display())]
+    OfAnother(PathBuf, PathBuf),
     /// A dictionary is invalid.
     #[error("{}: cannot be read as a dictionary", .0.display())]
     Dictionary(PathBuf),

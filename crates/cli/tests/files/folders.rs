@@ -35,6 +35,60 @@ fn a_repeated_run_skips_its_results() {
     assert!(run(&["--mix", "0.5", "--force"], 0).contains("2 denoised"));
 }
 
+/// Two days with one name each, into one folder.
+#[test]
+fn a_result_of_another_recording_stays() {
+    let folder = Folder::new();
+    ["mon", "tue", "wed"].iter().for_each(|day| fs::create_dir(folder.join(day)).unwrap());
+    for (day, seconds) in [("mon", 0.3), ("tue", 0.4), ("wed", 0.5)] {
+        write(&folder.join(day).join("rec.wav"), spec(16_000, 1), noisy(seconds));
+    }
+    let run = |arguments: &[&str], code: i32| {
+        let mut command = denoise(arguments);
+        command.args(["-o", "out", "--quality", "fast"]).current_dir(folder.0.path());
+        String::from_utf8(command.assert().code(code).get_output().stderr.clone()).unwrap()
+    };
+    run(&["mon/rec.wav"], 0);
+    let words = "out/rec.wav is the result of mon/rec.wav: choose another folder";
+    for options in [&["tue/rec.wav"][..], &["tue", "--mix", "0.5"]] {
+        let message = run(options, OUTPUT);
+        assert!(message.contains("1 failed") && message.contains(words), "{message}");
+    }
+    let samples = |name: &str| read(&folder.join("out").join(name)).1.len();
+    assert_eq!(samples("rec.wav"), 4_800);
+    // Numbers stay with their recordings, wherever these stand in the list.
+    assert!(run(&["tue", "mon"], 0).contains("1 denoised, 1 skipped"));
+    assert!(run(&["wed", "mon", "tue"], 0).contains("1 denoised, 2 skipped"));
+    assert!(run(&["tue/rec.wav"], 0).contains("0 denoised, 1 skipped"));
+    assert!(run(&["wed", "mon"], 0).contains("0 denoised, 2 skipped"));
+    let all = ["rec.wav", "rec-2.wav", "rec-3.wav"];
+    assert_eq!(all.map(samples), [4_800, 6_400, 8_000]);
+    // One that has moved keeps its result, too.
+    fs::rename(folder.join("mon"), folder.join("thu")).unwrap();
+    assert!(run(&["thu"], 0).contains("0 denoised, 1 skipped"));
+    assert!(run(&["tue", "thu", "--mix", "0.5"], 0).contains("2 denoised"));
+    assert_eq!(all.map(samples), [4_800, 6_400, 8_000]);
+}
+
+/// As versions before have written them, without the path of the input.
+#[test]
+fn records_without_paths_are_read() {
+    let folder = Folder::new();
+    recording(&folder.join("a.wav"));
+    let run = || {
+        let mut command = denoise(["a.wav", "-o", "out", "--quality", "fast"]);
+        let assert = command.current_dir(folder.0.path()).assert().success();
+        String::from_utf8(assert.get_output().stderr.clone()).unwrap()
+    };
+    assert!(run().contains("1 denoised"));
+    let record = folder.join("out/.alphamf-results.jsonl");
+    let mut line: Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+    let source = line.as_object_mut().unwrap().remove("source").unwrap();
+    assert_eq!(Path::new(source.as_str().unwrap()), fs::canonicalize(folder.join("a.wav")).unwrap());
+    fs::write(&record, format!("{line}\n")).unwrap();
+    assert!(run().contains("1 skipped"));
+}
+
 /// The command can be repeated once the reason is gone.
 #[test]
 fn a_report_that_cannot_be_written_costs_no_result() {
