@@ -5,7 +5,7 @@ use super::inputs::{LeftOut, audio_files_below, plain};
 use super::listing::{Listed, Manifest};
 use super::processing::Processing;
 use super::progress::{FileProgress, FolderProgress};
-use super::record::{self, Record, State};
+use super::record::{self, Record, Report, ReportState, State};
 use super::recording::{Found, Recording, SpeechFormat};
 use super::shard::Shard;
 use super::stats::{Entry, Outcome, Run};
@@ -17,6 +17,7 @@ use alphamf::Cancelled;
 use alphamf_eval::plot::FrequencyScale;
 use alphamf_files::output::{OutputFile, follow_links, is_partial};
 use anyhow::{Context, anyhow};
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::io::Write;
@@ -199,15 +200,22 @@ impl Task {
     }
 
     fn outputs(&self) -> impl Iterator<Item = &Path> {
-        let plot = self.plot.as_ref().map(|(path, _)| path);
-        let speech = self.speech.as_ref().map(|(path, _)| path);
-        let others = [self.residual.as_ref(), plot, self.levels.as_ref(), speech, self.stats.as_ref()];
-        std::iter::once(&self.output).chain(others.into_iter().flatten()).map(PathBuf::as_path)
+        std::iter::once(self.output.as_path()).chain(self.reports().map(|report| report.path))
+    }
+
+    /// All outputs but the result.
+    fn reports(&self) -> impl Iterator<Item = Report<'_>> {
+        let Self { residual, plot, levels, speech, stats, .. } = self;
+        let plain = |path| Report { path, options: String::new() };
+        let plot = plot.as_ref().map(|(path, scale)| Report { path, options: format!("{scale:?}") });
+        let speech = speech.as_ref().map(|(path, format)| Report { path, options: format!("{format:?}") });
+        let others = [residual, levels, stats].map(|report| report.as_deref().map(plain));
+        [plot, speech].into_iter().chain(others).flatten()
     }
 
     /// Removes what an earlier run reported, so that a run that is killed leaves no reports of another result.
     fn remove_reports(&self) -> anyhow::Result<()> {
-        for report in self.outputs().skip(1).filter(|report| report.is_file()) {
+        for report in self.reports().map(|report| report.path).filter(|report| report.is_file()) {
             let target = follow_links(report).and_then(fs::remove_file);
             target.with_context(|| Failure::Output(report.to_owned()))?;
         }
@@ -223,16 +231,25 @@ impl Task {
             true => record.state(&self.name, &self.output, &self.input, settings),
             false => State::Foreign,
         };
-        let missing = self.outputs().any(|output| !output.exists());
-        match state {
-            State::Current if !missing => return Ok(true),
-            State::Current | State::Outdated => return Ok(false),
+        match &state {
+            State::Current | State::Outdated => {}
             State::Changed => return Err(exists(Failure::Changed(self.output.clone()), "")),
-            State::OfAnother(input) => return Err(of_another(&self.output, &input)),
-            State::Foreign => {}
+            State::OfAnother(input) => return Err(of_another(&self.output, input)),
+            State::Foreign => check_absent(&self.output, false, NOT_RECORDED)?,
         }
-        self.outputs().try_for_each(|output| check_absent(output, false, NOT_RECORDED))?;
-        Ok(false)
+        let mut is_done = state == State::Current;
+        for report in self.reports() {
+            match record.report_state(&self.name, &report, &self.input, settings) {
+                ReportState::Current => {}
+                ReportState::Outdated => is_done = false,
+                ReportState::Changed => return Err(exists(Failure::Changed(report.path.to_owned()), "")),
+                ReportState::Foreign => {
+                    check_absent(report.path, false, NOT_RECORDED)?;
+                    is_done = false;
+                }
+            }
+        }
+        Ok(is_done)
     }
 }
 
@@ -460,7 +477,7 @@ pub fn write_manifest(
     let mut file = OutputFile::create(&output).with_context(failed)?;
     file.write_all(&content).with_context(failed)?;
     let record = Record::open(results)?;
-    record.add(name, file.temporary_path(), manifest.path(), run.settings_checksum())?;
+    record.add(name, file.temporary_path(), manifest.path(), run.settings_checksum(), &[])?;
     file.persist().with_context(failed)
 }
 
@@ -470,10 +487,13 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
     let entry =
         |outcome, error| Entry { input: input.clone(), output: output.clone(), outcome, error, found: None };
     let settings = run.settings_checksum();
+    let reports: Vec<Report> = task.reports().collect();
+    let made = RefCell::new(None);
     // A result that is recorded may be replaced, whatever happens to the run before it is reported.
     let complete = |content: &Path| {
         task.remove_reports()?;
-        record.add(name, content, input, settings)
+        made.replace(record.add(name, content, input, settings, &reports)?);
+        Ok(())
     };
     let recording = Recording {
         denoiser: run.denoiser(),
@@ -499,6 +519,7 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
         if let Some(stats) = stats {
             run.write(stats, slice::from_ref(&entry), &[])?;
         }
+        made.take().map_or(Ok(()), |made| record.add_reports(made, &reports))?;
         Ok(Some(entry))
     };
     match denoise() {

@@ -2,6 +2,7 @@
 
 use super::terminal::Failure;
 use alphamf_eval::checksum_of_file;
+use alphamf_files::output::place;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -49,6 +50,41 @@ pub struct Made {
     /// Absolute path of the input; lines of older versions have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     source: Option<String>,
+    /// Reports of the result; lines of older versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reports: Option<Vec<MadeReport>>,
+}
+
+/// A report of a result.
+#[derive(Debug, Serialize, Deserialize)]
+struct MadeReport {
+    /// Absolute path.
+    path: String,
+    /// Options that shape this report alone.
+    options: String,
+    /// None until it is written.
+    stamp: Option<Stamp>,
+}
+
+/// A report that a run asks for.
+#[derive(Debug, Clone)]
+pub struct Report<'a> {
+    pub path: &'a Path,
+    /// Options that shape this report alone.
+    pub options: String,
+}
+
+/// The state of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportState {
+    /// Up to date: of this input, these settings and these options.
+    Current,
+    /// Missing, or of another result: may be replaced.
+    Outdated,
+    /// Changed since this program made it.
+    Changed,
+    /// Not made by this program.
+    Foreign,
 }
 
 /// Identifies the content of a file.
@@ -143,6 +179,37 @@ impl Record {
         made.other_source(input).map_or(State::Outdated, State::OfAnother)
     }
 
+    /// The state of a report of a result with this name.
+    pub fn report_state(&self, name: &Path, report: &Report, input: &Path, settings: &str) -> ReportState {
+        if !report.path.exists() {
+            return ReportState::Outdated;
+        }
+        let known = self.known();
+        let lines = known.made.get(&key(name)).map(Vec::as_slice).unwrap_or_default();
+        let path = place_key(report.path);
+        let of_line = |made: &'_ Made| made.reports.iter().flatten().position(|made| made.path == path);
+        let found: Vec<(&Made, &MadeReport)> = lines
+            .iter()
+            .rev()
+            .filter_map(|made| Some((made, &made.reports.as_ref()?[of_line(made)?])))
+            .collect();
+        let holds = |made: &MadeReport| made.stamp.as_ref().is_some_and(|stamp| stamp.holds(report.path));
+        let mut written = found.iter().filter(|(_, made)| holds(made)).peekable();
+        if written.peek().is_some() {
+            let is_current = |(line, made): &(&Made, &MadeReport)| {
+                line.settings == settings && made.options == report.options && line.input.holds(input)
+            };
+            return if written.any(is_current) { ReportState::Current } else { ReportState::Outdated };
+        }
+        match found.first() {
+            // A run that was killed may have written it.
+            Some((_, made)) if made.stamp.is_none() => ReportState::Outdated,
+            Some(_) => ReportState::Changed,
+            None if lines.iter().any(|made| made.reports.is_none()) => ReportState::Outdated,
+            None => ReportState::Foreign,
+        }
+    }
+
     /// The results in the folder, by name, with the absolute paths of their inputs.
     pub fn sources(&self) -> HashMap<String, String> {
         let known = self.known();
@@ -151,29 +218,59 @@ impl Record {
         known.made.iter().filter_map(source).collect()
     }
 
-    /// Adds a new result, whose `content` has another name until it is complete. Results from pipes are not recorded, as
-    /// these can be read only once.
-    pub fn add(&self, name: &Path, content: &Path, input: &Path, settings: &str) -> anyhow::Result<()> {
+    /// Adds a new result, whose `content` has another name until it is complete, and the names of its reports, which follow.
+    /// Results from pipes are not recorded, as these can be read only once.
+    pub fn add(
+        &self,
+        name: &Path,
+        content: &Path,
+        input: &Path,
+        settings: &str,
+        reports: &[Report],
+    ) -> anyhow::Result<Option<Made>> {
         if !input.is_file() {
-            return Ok(());
+            return Ok(None);
         }
-        let add = || -> anyhow::Result<()> {
+        let planned = |report: &Report| MadeReport {
+            path: place_key(report.path),
+            options: report.options.clone(),
+            stamp: None,
+        };
+        let made = || -> io::Result<Made> {
             let source = Some(source(input));
             let (input, result) = (Stamp::of(input)?, Stamp::of(content)?);
-            let made = Made { output: key(name), settings: settings.to_owned(), input, result, source };
-            let mut line = serde_json::to_vec(&made)?;
+            let reports = Some(reports.iter().map(planned).collect());
+            Ok(Made { output: key(name), settings: settings.to_owned(), input, result, source, reports })
+        };
+        let made = made().with_context(|| Failure::Output(self.path.clone()))?;
+        self.append(&made)?;
+        Ok(Some(made))
+    }
+
+    /// Adds the reports of a result, which are written.
+    pub fn add_reports(&self, mut made: Made, reports: &[Report]) -> anyhow::Result<()> {
+        if reports.is_empty() {
+            return Ok(());
+        }
+        for (made, report) in made.reports.iter_mut().flatten().zip(reports) {
+            let stamp = Stamp::of(report.path).with_context(|| Failure::Output(report.path.to_owned()))?;
+            made.stamp = Some(stamp);
+        }
+        self.append(&made)
+    }
+
+    fn append(&self, made: &Made) -> anyhow::Result<()> {
+        let append = || -> io::Result<()> {
+            let mut line = serde_json::to_vec(made)?;
             line.push(b'\n');
             let mut file = self.file.lock().map_err(|_| io::Error::other("a thread failed"))?;
             if file.is_none() {
                 *file = Some(open_regular(File::options().create(true).append(true), &self.path)?);
             }
             // In one write, so that runs at the same time do not mix their lines.
-            if let Some(file) = file.as_mut() {
-                file.write_all(&line)?;
-            }
-            Ok(())
+            file.as_mut().map_or(Ok(()), |file| file.write_all(&line))
         };
-        add().with_context(|| Failure::Output(self.path.clone()))
+        append().with_context(|| Failure::Output(self.path.clone()))
     }
 }
 
@@ -202,6 +299,11 @@ impl Known {
 pub fn source(input: &Path) -> String {
     let path = fs::canonicalize(input).or_else(|_| std::path::absolute(input));
     key(&path.unwrap_or_else(|_| input.to_owned()))
+}
+
+/// Absolute path of an output, which need not exist.
+fn place_key(output: &Path) -> String {
+    key(&place(output))
 }
 
 /// Reads bytes of a file.
@@ -256,9 +358,9 @@ mod tests {
         fs::write(&next, "another result").unwrap();
         let (name, record) = (Path::new("out"), || Record::open(folder.path()).unwrap());
         assert_eq!(record().state(name, &output, &input, "1"), State::Foreign);
-        record().add(name, &output, &input, "1").unwrap();
+        record().add(name, &output, &input, "1", &[]).unwrap();
         assert_eq!(record().state(name, &output, &input, "1"), State::Current);
-        record().add(name, &next, &input, "2").unwrap();
+        record().add(name, &next, &input, "2", &[]).unwrap();
         assert_eq!(record().state(name, &output, &input, "2"), State::Outdated);
         fs::rename(&next, &output).unwrap();
         assert_eq!(record().state(name, &output, &input, "2"), State::Current);

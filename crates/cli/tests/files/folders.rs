@@ -89,6 +89,58 @@ fn records_without_paths_are_read() {
     assert!(run().contains("1 skipped"));
 }
 
+#[test]
+fn reports_of_another_run_are_not_up_to_date() {
+    let folder = Folder::new();
+    fs::create_dir(folder.join("in")).unwrap();
+    let input = folder.join("in/a.wav");
+    recording(&input);
+    let run = |options: &[&str], code: i32| {
+        let mut command = denoise(["in", "-o", "out", "--quality", "fast"]);
+        command.args(options).current_dir(folder.0.path());
+        String::from_utf8(command.assert().code(code).get_output().stderr.clone()).unwrap()
+    };
+    let content = |name: &str| fs::read(folder.join(name)).unwrap();
+    let gentle = ["--strength", "gentle"];
+    let made = |options: &[&str]| {
+        assert!(run(options, 0).contains("1 denoised"), "{options:?}");
+        assert!(run(options, 0).contains("1 skipped"), "{options:?}");
+    };
+    let reports = ["--residual", "rm", "--stats", "st/", "--speech", "sp"];
+    let both = [&gentle[..], &reports].concat();
+    let files = ["rm/a.wav", "st/a.json", "sp/a.json"];
+    made(&reports);
+    let before = files.map(content);
+    // Of other settings.
+    made(&gentle);
+    made(&both);
+    assert!(files[..2].iter().zip(&before).all(|(name, before)| content(name) != *before));
+    // Of another input.
+    write(&input, spec(16_000, 1), noisy(0.4));
+    made(&gentle);
+    made(&both);
+    assert_eq!(read(&folder.join("rm/a.wav")).1.len(), 6_400);
+    // In another form.
+    let plot = |scale| [&gentle[..], &["--plot", "pl", "--plot-scale", scale]].concat();
+    made(&plot("linear"));
+    let linear = content("pl/a.svg");
+    made(&plot("mel"));
+    assert!(content("pl/a.svg") != linear);
+    // All are still known.
+    assert!(run(&[&plot("mel")[..], &reports].concat(), 0).contains("1 skipped"));
+    // What somebody has changed, or made, is theirs.
+    fs::create_dir(folder.join("tg")).unwrap();
+    for name in ["sp/a.json", "tg/a.TextGrid"] {
+        fs::write(folder.join(name), "edited").unwrap();
+    }
+    let words = "a.json was changed since it was written: use --force to overwrite it";
+    assert!(run(&both, OUTPUT).contains(words));
+    let other = [&gentle[..], &["--speech", "tg", "--speech-format", "textgrid"]].concat();
+    assert!(run(&other, OUTPUT).contains("a.TextGrid already exists"));
+    assert_eq!(["sp/a.json", "tg/a.TextGrid"].map(content), [b"edited", b"edited"]);
+    assert!(run(&[&both[..], &["--force"]].concat(), 0).contains("1 denoised"));
+}
+
 /// The command can be repeated once the reason is gone.
 #[test]
 fn a_report_that_cannot_be_written_costs_no_result() {
