@@ -5,7 +5,7 @@ use super::inputs::{LeftOut, audio_files_below, plain};
 use super::listing::{Listed, Manifest};
 use super::processing::Processing;
 use super::progress::{FileProgress, FolderProgress};
-use super::record::{self, Record, Report, ReportState, State};
+use super::record::{self, Original, Record, Report, ReportState, State};
 use super::recording::{Found, Recording, SpeechFormat};
 use super::shard::Shard;
 use super::stats::{Entry, Outcome, Run};
@@ -477,7 +477,7 @@ pub fn write_manifest(
     let mut file = OutputFile::create(&output).with_context(failed)?;
     file.write_all(&content).with_context(failed)?;
     let record = Record::open(results)?;
-    record.add(name, file.temporary_path(), manifest.path(), run.settings_checksum(), &[])?;
+    record.add(name, file.temporary_path(), &Original::of(manifest.path()), run.settings_checksum(), &[])?;
     file.persist().with_context(failed)
 }
 
@@ -489,10 +489,12 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
     let settings = run.settings_checksum();
     let reports: Vec<Report> = task.reports().collect();
     let made = RefCell::new(None);
+    let original = Original::of(input);
     // A result that is recorded may be replaced, whatever happens to the run before it is reported.
     let complete = |content: &Path| {
+        original.check()?;
         task.remove_reports()?;
-        made.replace(record.add(name, content, input, settings, &reports)?);
+        made.replace(record.add(name, content, &original, settings, &reports)?);
         Ok(())
     };
     let recording = Recording {

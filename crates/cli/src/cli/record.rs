@@ -3,10 +3,10 @@
 use super::terminal::Failure;
 use alphamf_eval::checksum_of_file;
 use alphamf_files::output::place;
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -219,18 +219,16 @@ impl Record {
     }
 
     /// Adds a new result, whose `content` has another name until it is complete, and the names of its reports, which follow.
-    /// Results from pipes are not recorded, as these can be read only once.
+    /// Fails if the input has changed. Results from pipes are not recorded, as these can be read only once.
     pub fn add(
         &self,
         name: &Path,
         content: &Path,
-        input: &Path,
+        original: &Original,
         settings: &str,
         reports: &[Report],
     ) -> anyhow::Result<Option<Made>> {
-        if !input.is_file() {
-            return Ok(None);
-        }
+        let Original { path: input, found: Some(_) } = original else { return Ok(None) };
         let planned = |report: &Report| MadeReport {
             path: place_key(report.path),
             options: report.options.clone(),
@@ -243,6 +241,7 @@ impl Record {
             Ok(Made { output: key(name), settings: settings.to_owned(), input, result, source, reports })
         };
         let made = made().with_context(|| Failure::Output(self.path.clone()))?;
+        original.check()?;
         self.append(&made)?;
         Ok(Some(made))
     }
@@ -292,6 +291,39 @@ impl Known {
         let unfinished = text.iter().rev().take_while(|&&byte| byte != b'\n').count();
         self.length = length - unfinished as u64;
         Ok(())
+    }
+}
+
+/// An input as it was before it was read.
+#[derive(Debug)]
+pub struct Original<'a> {
+    path: &'a Path,
+    /// None for pipes.
+    found: Option<Metadata>,
+}
+
+impl<'a> Original<'a> {
+    /// Takes the size, the modification time and the inode of an input.
+    pub fn of(path: &'a Path) -> Self {
+        Self { path, found: fs::metadata(path).ok().filter(Metadata::is_file) }
+    }
+
+    /// Fails if the input has been changed or replaced meanwhile.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let Some(before) = &self.found else { return Ok(()) };
+        let is_same = |now: Metadata| {
+            let times = before.modified().ok() == now.modified().ok();
+            #[cfg(unix)]
+            let times = {
+                use std::os::unix::fs::MetadataExt;
+                times && (before.dev(), before.ino()) == (now.dev(), now.ino())
+            };
+            times && before.len() == now.len()
+        };
+        if fs::metadata(self.path).is_ok_and(is_same) {
+            return Ok(());
+        }
+        Err(anyhow!("it changed while it was read").context(Failure::Unusable(self.path.to_owned())))
     }
 }
 
@@ -358,9 +390,9 @@ mod tests {
         fs::write(&next, "another result").unwrap();
         let (name, record) = (Path::new("out"), || Record::open(folder.path()).unwrap());
         assert_eq!(record().state(name, &output, &input, "1"), State::Foreign);
-        record().add(name, &output, &input, "1", &[]).unwrap();
+        record().add(name, &output, &Original::of(&input), "1", &[]).unwrap();
         assert_eq!(record().state(name, &output, &input, "1"), State::Current);
-        record().add(name, &next, &input, "2", &[]).unwrap();
+        record().add(name, &next, &Original::of(&input), "2", &[]).unwrap();
         assert_eq!(record().state(name, &output, &input, "2"), State::Outdated);
         fs::rename(&next, &output).unwrap();
         assert_eq!(record().state(name, &output, &input, "2"), State::Current);

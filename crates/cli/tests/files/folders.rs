@@ -141,6 +141,33 @@ fn reports_of_another_run_are_not_up_to_date() {
     assert!(run(&[&both[..], &["--force"]].concat(), 0).contains("1 denoised"));
 }
 
+/// A recorder may still be writing it.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_input_that_changes_while_it_is_read_has_no_result() {
+    let folder = Folder::new();
+    let (input, output) = (folder.join("a.wav"), folder.join("out/a.wav"));
+    write(&input, spec(16_000, 1), noisy(30.0));
+    let longer = folder.join("longer.wav");
+    write(&longer, spec(16_000, 1), noisy(31.0));
+    let mut command = program();
+    command.args(["a.wav", "-o", "out", "--quality", "fast"]).current_dir(folder.0.path());
+    let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    // Once it has begun, as its unfinished output tells.
+    let began = std::time::Instant::now();
+    while fs::read_dir(folder.join("out")).map_or(0, Iterator::count) == 0 {
+        assert!(began.elapsed().as_secs() < 60);
+    }
+    fs::rename(&longer, &input).unwrap();
+    let output_of = child.wait_with_output().unwrap();
+    let message = String::from_utf8(output_of.stderr).unwrap();
+    assert_eq!(output_of.status.code(), Some(INPUT), "{message}");
+    assert!(message.contains("failed: it changed while it was read"), "{message}");
+    assert!(!output.exists());
+    let again = table(&[&input, Path::new("-o"), &folder.join("out")], &[], 0);
+    assert!(again.contains("1 denoised"), "{again}");
+}
+
 /// The command can be repeated once the reason is gone.
 #[test]
 fn a_report_that_cannot_be_written_costs_no_result() {
