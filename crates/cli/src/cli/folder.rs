@@ -35,6 +35,8 @@ pub struct Task {
     /// Path of the output, relative to the results folder.
     name: PathBuf,
     residual: Option<PathBuf>,
+    /// The folder of the residuals, unless it holds recordings.
+    residuals: Option<PathBuf>,
     plot: Option<(PathBuf, FrequencyScale)>,
     levels: Option<PathBuf>,
     speech: Option<(PathBuf, SpeechFormat)>,
@@ -134,6 +136,13 @@ fn tasks(
     let names = names(&found, processing, sources);
     let mut stems: HashMap<PathBuf, usize> = HashMap::new();
     names.iter().for_each(|name| *stems.entry(name.with_extension("")).or_default() += 1);
+    let holds_recording = |folder: &&Path| {
+        let place = fs::canonicalize(folder).ok();
+        place.is_some_and(|place| {
+            found.iter().any(|listed| Path::new(&record::source(&listed.input)).starts_with(&place))
+        })
+    };
+    let marked = folders.residuals.filter(|folder| !holds_recording(folder)).map(Path::to_owned);
     let task = |(Listed { input, .. }, name): (Listed, PathBuf)| {
         // Beside `talk.flac`, what belongs to `talk.wav` has the whole name.
         let is_alone = stems.get(&name.with_extension("")).is_none_or(|&count| count == 1);
@@ -148,6 +157,7 @@ fn tasks(
         Task {
             output: folders.results.join(&name),
             residual: folders.residuals.map(|folder| folder.join(&name)),
+            residuals: marked.clone(),
             plot: folders.plots.map(|folder| (below(folder, "svg"), folders.plot_scale)),
             levels: folders.levels.map(|folder| below(folder, "csv")),
             speech: folders.speech.map(|(folder, format)| (below(folder, format.ending()), format)),
@@ -483,7 +493,7 @@ pub fn write_manifest(
 
 /// Denoises one file. Returns the outcome and its exit code.
 fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut FileProgress) -> (Entry, u8) {
-    let Task { input, output, name, residual, plot, levels, speech, stats } = task;
+    let Task { input, output, name, residual, residuals, plot, levels, speech, stats } = task;
     let entry =
         |outcome, error| Entry { input: input.clone(), output: output.clone(), outcome, error, found: None };
     let settings = run.settings_checksum();
@@ -517,6 +527,7 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
             fs::create_dir_all(folder).with_context(|| Failure::Output(folder.to_owned()))?;
         }
         let found = recording.denoise(&mut |seconds, duration| progress.update(seconds, duration))?;
+        residuals.as_deref().map_or(Ok(()), record::mark)?;
         let entry = Entry::denoised(input, output, found);
         if let Some(stats) = stats {
             run.write(stats, slice::from_ref(&entry), &[])?;

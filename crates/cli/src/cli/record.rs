@@ -327,6 +327,16 @@ impl<'a> Original<'a> {
     }
 }
 
+/// Marks a folder as one of results, like the record of such a folder.
+pub fn mark(folder: &Path) -> anyhow::Result<()> {
+    let path = folder.join(NAME);
+    if path.exists() {
+        return Ok(());
+    }
+    let made = open_regular(File::options().create(true).append(true), &path);
+    made.map(drop).with_context(|| Failure::Output(path))
+}
+
 /// Absolute path of an input, the same for all links to it.
 pub fn source(input: &Path) -> String {
     let path = fs::canonicalize(input).or_else(|_| std::path::absolute(input));

@@ -458,6 +458,40 @@ fn output_folders_are_no_inputs() {
 }
 
 #[test]
+fn results_of_earlier_runs_are_no_inputs() {
+    let folder = Folder::new();
+    fs::create_dir_all(folder.join("talks/old")).unwrap();
+    ["talks/a.wav", "talks/old/b.flac"].iter().for_each(|name| {
+        recording(&folder.join("c.wav"));
+        let signal = alphamf_files::read(folder.join("c.wav")).unwrap();
+        alphamf_files::write(folder.join(name), &signal).unwrap();
+    });
+    let run = |arguments: &[&str]| {
+        let mut command = denoise(arguments);
+        command.args(["--quality", "fast"]).current_dir(folder.0.path());
+        String::from_utf8(command.assert().success().get_output().stderr.clone()).unwrap()
+    };
+    let message = run(&["talks", "-o", "talks/normal", "--residual", "talks/removed"]);
+    assert!(message.contains("2 denoised") && !message.contains("left out"), "{message}");
+    let message = run(&["talks", "-o", "talks/strong", "--strength", "strong"]);
+    let words = "2 files left out (results of an earlier run): talks/normal, talks/removed\n";
+    assert!(message.contains("2 denoised") && message.contains(words), "{message}");
+    // If they are asked for, they are denoised again.
+    assert!(run(&["talks/removed", "-o", "again"]).contains("2 denoised"));
+    let results = [folder.join("talks/normal"), folder.join("twice")];
+    fs::create_dir(folder.join("alone")).unwrap();
+    fs::rename(&results[0], folder.join("alone/normal")).unwrap();
+    let alone = folder.join("alone");
+    let arguments = [&alone, Path::new("-o"), &results[1]];
+    fails(&arguments, &[], INPUT, &["no audio file in or below it but results of an earlier run"]);
+    // Recordings beside results stay recordings.
+    run(&["talks/old/b.flac", "-o", "talks/old", "--format", "wav", "--residual", "talks/old/r"]);
+    let message = run(&["talks", "-o", "third"]);
+    let words = "talks/old/b.wav, talks/old/r, talks/removed, talks/strong\n";
+    assert!(message.contains("2 denoised") && message.contains(words), "{message}");
+}
+
+#[test]
 fn statistics_may_go_to_a_folder_that_the_run_creates() {
     let folder = Folder::new();
     recording(&folder.join("a.wav"));
