@@ -523,6 +523,7 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
         if task.is_done(record, settings, force)? {
             return Ok(None);
         }
+        record.check_writable()?;
         for folder in task.outputs().filter_map(Path::parent) {
             fs::create_dir_all(folder).with_context(|| Failure::Output(folder.to_owned()))?;
         }

@@ -258,19 +258,54 @@ impl Record {
         self.append(&made)
     }
 
+    /// Fails if a record that exists cannot be written to, before any work.
+    pub fn check_writable(&self) -> anyhow::Result<()> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if file.is_none() {
+            match open_regular(File::options().read(true).append(true), &self.path) {
+                Ok(opened) => *file = Some(opened),
+                // Where it is made, outputs are begun before.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error).with_context(|| Failure::Output(self.path.clone())),
+            }
+        }
+        Ok(())
+    }
+
     fn append(&self, made: &Made) -> anyhow::Result<()> {
         let append = || -> io::Result<()> {
-            let mut line = serde_json::to_vec(made)?;
-            line.push(b'\n');
+            let line = serde_json::to_vec(made)?;
             let mut file = self.file.lock().map_err(|_| io::Error::other("a thread failed"))?;
-            if file.is_none() {
-                *file = Some(open_regular(File::options().create(true).append(true), &self.path)?);
-            }
-            // In one write, so that runs at the same time do not mix their lines.
-            file.as_mut().map_or(Ok(()), |file| file.write_all(&line))
+            let file = match &mut *file {
+                Some(file) => file,
+                none => none
+                    .insert(open_regular(File::options().create(true).read(true).append(true), &self.path)?),
+            };
+            // Other runs wait; where the system has no locks, they still write each line at once.
+            let _unsupported = file.lock();
+            let appended = append_line(file, line);
+            let _unsupported = file.unlock();
+            appended
         };
         append().with_context(|| Failure::Output(self.path.clone()))
     }
+}
+
+/// Adds a line as a whole or not at all, after the end of the line before, which a run that was killed may have left out.
+fn append_line(file: &mut File, mut line: Vec<u8>) -> io::Result<()> {
+    let length = file.metadata()?.len();
+    if length > 0 {
+        let mut last = [0];
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+        if last != *b"\n" {
+            line.insert(0, b'\n');
+        }
+    }
+    line.push(b'\n');
+    file.write_all(&line).inspect_err(|_| {
+        let _left = file.set_len(length);
+    })
 }
 
 impl Known {
