@@ -15,12 +15,13 @@ use super::terminal::{
 use super::{Common, exit_code, one_line};
 use alphamf::Cancelled;
 use alphamf_eval::plot::FrequencyScale;
-use alphamf_files::output::{OutputFile, follow_links, is_partial};
+use alphamf_files::output::{OutputFile, expect_absent, follow_links, is_partial};
+use alphamf_files::{Error, WriteError};
 use anyhow::{Context, anyhow};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -232,12 +233,15 @@ impl Task {
         Ok(())
     }
 
-    /// Whether the outputs are up to date. Fails if an existing output is not a recorded result of this program.
-    fn is_done(&self, record: &Record, settings: &str, force: bool) -> anyhow::Result<bool> {
+    /// What is to be done. Fails if an existing output is not a recorded result of this program.
+    fn work(&self, record: &Record, settings: &str, force: bool) -> anyhow::Result<Work> {
         if force {
-            return Ok(false);
+            return Ok(Work::All);
         }
-        let state = match self.output.exists() {
+        // Results are recorded before they have their names, by other runs too.
+        let is_there = self.output.exists();
+        record.refresh()?;
+        let state = match is_there {
             true => record.state(&self.name, &self.output, &self.input, settings),
             false => State::Foreign,
         };
@@ -245,22 +249,55 @@ impl Task {
             State::Current | State::Outdated => {}
             State::Changed => return Err(exists(Failure::Changed(self.output.clone()), "")),
             State::OfAnother(input) => return Err(of_another(&self.output, input)),
-            State::Foreign => check_absent(&self.output, false, NOT_RECORDED)?,
+            State::Foreign if is_there => check_absent(&self.output, false, NOT_RECORDED)?,
+            State::Foreign => expect_absent(&self.output),
         }
-        let mut is_done = state == State::Current;
+        let mut work = if state == State::Current { Work::Nothing } else { Work::All };
         for report in self.reports() {
+            let is_missing = !report.path.exists();
             match record.report_state(&self.name, &report, &self.input, settings) {
-                ReportState::Current => {}
-                ReportState::Outdated => is_done = false,
+                ReportState::Current => continue,
+                ReportState::Outdated if is_missing && state == State::Foreign => expect_absent(report.path),
+                ReportState::Outdated => {}
                 ReportState::Changed => return Err(exists(Failure::Changed(report.path.to_owned()), "")),
-                ReportState::Foreign => {
-                    check_absent(report.path, false, NOT_RECORDED)?;
-                    is_done = false;
-                }
+                ReportState::Foreign => check_absent(report.path, false, NOT_RECORDED)?,
+            }
+            if work == Work::Nothing {
+                work = Work::Reports;
             }
         }
-        Ok(is_done)
+        Ok(work)
     }
+
+    /// Whether another run has made the result meanwhile, with all reports that this one is to have.
+    fn is_made(&self, record: &Record, settings: &str) -> anyhow::Result<bool> {
+        let is_there = self.output.exists();
+        record.refresh()?;
+        let state = || record.state(&self.name, &self.output, &self.input, settings);
+        Ok(is_there && state() == State::Current && record.lists(&self.name, self.reports()))
+    }
+}
+
+/// What is to be done for a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Work {
+    Nothing,
+    /// The result is up to date, but not all reports are.
+    Reports,
+    All,
+}
+
+/// Another run has made the result while this one worked on it.
+#[derive(Debug, thiserror::Error)]
+#[error("another run has made it")]
+struct MadeByAnother;
+
+/// Whether an error is that another file has got the name of an output.
+fn is_taken(error: &anyhow::Error, output: &Path) -> bool {
+    let Some(Error::Write { path, reason: WriteError::Io(reason) }) = error.downcast_ref() else {
+        return false;
+    };
+    path == output && reason.kind() == io::ErrorKind::AlreadyExists
 }
 
 /// Advice on a file that this program did not write.
@@ -501,7 +538,14 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
     let made = RefCell::new(None);
     let original = Original::of(input);
     // A result that is recorded may be replaced, whatever happens to the run before it is reported.
+    let work = Cell::new(Work::All);
+    let is_made = || -> anyhow::Result<bool> {
+        Ok(work.get() == Work::All && !force && task.is_made(record, settings)?)
+    };
     let complete = |content: &Path| {
+        if is_made()? {
+            return Err(MadeByAnother.into());
+        }
         original.check()?;
         task.remove_reports()?;
         made.replace(record.add(name, content, &original, settings, &reports)?);
@@ -520,14 +564,20 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
         complete: Some(&complete),
     };
     let mut denoise = || -> anyhow::Result<Option<Entry>> {
-        if task.is_done(record, settings, force)? {
+        work.set(task.work(record, settings, force)?);
+        if work.get() == Work::Nothing {
             return Ok(None);
         }
         record.check_writable()?;
         for folder in task.outputs().filter_map(Path::parent) {
             fs::create_dir_all(folder).with_context(|| Failure::Output(folder.to_owned()))?;
         }
-        let found = recording.denoise(&mut |seconds, duration| progress.update(seconds, duration))?;
+        let found = recording.denoise(&mut |seconds, duration| progress.update(seconds, duration));
+        let found = match found {
+            Err(error) if error.is::<MadeByAnother>() => return Ok(None),
+            Err(error) if is_taken(&error, output) && is_made()? => return Ok(None),
+            found => found?,
+        };
         residuals.as_deref().map_or(Ok(()), record::mark)?;
         let entry = Entry::denoised(input, output, found);
         if let Some(stats) = stats {

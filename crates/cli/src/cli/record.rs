@@ -210,6 +210,17 @@ impl Record {
         }
     }
 
+    /// Whether the newest result of this name has these reports, or is to have them once its run has written them.
+    pub fn lists<'a>(&self, name: &Path, mut reports: impl Iterator<Item = Report<'a>>) -> bool {
+        let known = self.known();
+        let made = known.made.get(&key(name)).and_then(|lines| lines.last()?.reports.as_deref());
+        let made = made.unwrap_or_default();
+        reports.all(|report| {
+            let path = place_key(report.path);
+            made.iter().any(|made| made.path == path && made.options == report.options)
+        })
+    }
+
     /// The results in the folder, by name, with the absolute paths of their inputs.
     pub fn sources(&self) -> HashMap<String, String> {
         let known = self.known();
@@ -252,8 +263,8 @@ impl Record {
             return Ok(());
         }
         for (made, report) in made.reports.iter_mut().flatten().zip(reports) {
-            let stamp = Stamp::of(report.path).with_context(|| Failure::Output(report.path.to_owned()))?;
-            made.stamp = Some(stamp);
+            // Another run may just have removed it, to write it again.
+            made.stamp = Stamp::of(report.path).ok();
         }
         self.append(&made)
     }
