@@ -10,7 +10,7 @@ use super::processing::Processing;
 use super::progress::Progress;
 use super::recording::{Found, Recording, SpeechFormat};
 use super::shard::Shard;
-use super::stats::{Entry, Run};
+use super::stats::{Earlier, Entry, Run};
 use super::terminal::{Failure, check_output, is_standard, name, say, usage};
 use super::{Common, describe, meant_command};
 use alphamf::denoiser::Denoiser;
@@ -147,7 +147,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let run = Run::new(&denoiser, &arguments.model, &arguments.processing)?;
     let entry = one(arguments, input, output, &run, common)?;
     if let Some(path) = &arguments.stats {
-        run.write(path, &[entry], &[])?;
+        run.write(path, &[entry], &[], None)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -179,6 +179,10 @@ fn several(
     }
     if let Some(path) = stats {
         claims.write(path)?;
+    }
+    // Those of an earlier run are replaced, as its results are.
+    let earlier = stats.filter(|path| !force && path.is_file()).map(Earlier::read).transpose()?;
+    if let Some(path) = stats.filter(|_| earlier.is_none()) {
         check_absent(path, force, "")?;
     }
     let denoiser = arguments.denoiser()?;
@@ -201,7 +205,7 @@ fn several(
     say_left_out(&left_out, common.quiet);
     if let Some(path) = stats {
         made.map_or(Ok(()), fs::create_dir_all).with_context(|| Failure::Output(path.to_owned()))?;
-        run.write(path, &entries, &left_out)?;
+        run.write(path, &entries, &left_out, earlier.as_ref())?;
     }
     Ok(if code == 0 { left_out_code(&left_out) } else { code }.into())
 }

@@ -581,7 +581,7 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
         residuals.as_deref().map_or(Ok(()), record::mark)?;
         let entry = Entry::denoised(input, output, found);
         if let Some(stats) = stats {
-            run.write(stats, slice::from_ref(&entry), &[])?;
+            run.write(stats, slice::from_ref(&entry), &[], None)?;
         }
         made.take().map_or(Ok(()), |made| record.add_reports(made, &reports))?;
         Ok(Some(entry))

@@ -519,6 +519,51 @@ fn results_of_earlier_runs_are_no_inputs() {
 }
 
 #[test]
+fn statistics_of_an_earlier_run_are_replaced_and_keep_their_figures() {
+    let folder = Folder::new();
+    fs::create_dir(folder.join("in")).unwrap();
+    let stats = folder.join("s.json");
+    let run = |options: &[&str], code: i32| {
+        let mut command = denoise(["in", "-o", "out", "--stats", "s.json", "--quality", "fast"]);
+        command.args(options).current_dir(folder.0.path());
+        String::from_utf8(command.assert().code(code).get_output().stderr.clone()).unwrap()
+    };
+    let files = || {
+        let record: Value = serde_json::from_slice(&fs::read(&stats).unwrap()).unwrap();
+        let files = record["files"].as_array().unwrap().clone();
+        files
+            .iter()
+            .map(|file| (file["outcome"].as_str().unwrap().to_owned(), file["duration_seconds"].as_f64()))
+            .collect::<Vec<_>>()
+    };
+    let of = |outcome: &str, seconds| (outcome.to_owned(), seconds);
+    recording(&folder.join("in/a.wav"));
+    run(&[], 0);
+    recording(&folder.join("in/b.wav"));
+    assert!(run(&[], 0).contains("1 denoised, 1 skipped"));
+    assert_eq!(files(), [of("skipped", Some(0.3)), of("denoised", Some(0.3))]);
+    assert!(run(&[], 0).contains("0 denoised, 2 skipped"));
+    assert_eq!(files(), [of("skipped", Some(0.3)), of("skipped", Some(0.3))]);
+    denoise(["merge", "s.json", "-o", "merged.json"]).current_dir(folder.0.path()).assert().success();
+    // Not those of an earlier result.
+    write(&folder.join("in/a.wav"), spec(16_000, 1), noisy(0.4));
+    let mut command = denoise(["in", "-o", "out", "-q", "--quality", "fast"]);
+    command.current_dir(folder.0.path()).assert().success();
+    run(&[], 0);
+    assert_eq!(files(), [of("skipped", None), of("skipped", Some(0.3))]);
+    run(&["--mix", "0.5"], 0);
+    assert_eq!(files(), [of("denoised", Some(0.4)), of("denoised", Some(0.3))]);
+    // Somebody else's file stays.
+    for text in ["{\"files\": []}", "notes"] {
+        fs::write(&stats, text).unwrap();
+        let message = run(&["--mix", "0.5"], OUTPUT);
+        let words = "s.json already exists: remove it or name another: --force would replace all results";
+        assert!(message.contains(words), "{message}");
+        assert_eq!(fs::read_to_string(&stats).unwrap(), text);
+    }
+}
+
+#[test]
 fn statistics_may_go_to_a_folder_that_the_run_creates() {
     let folder = Folder::new();
     recording(&folder.join("a.wav"));
