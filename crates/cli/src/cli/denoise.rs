@@ -1,6 +1,7 @@
 //! `denoise IN OUT` and `denoise IN... -o DIR`.
 
 use super::claims::{Claims, check_absent};
+use super::ffmpeg::Kind;
 use super::folder::{self, Folders, Plan};
 use super::inputs::{left_out_code, plain, say_left_out};
 use super::listing::Manifest;
@@ -160,6 +161,7 @@ fn several(
     common: &Common,
 ) -> anyhow::Result<ExitCode> {
     let (processing, force) = (&arguments.processing, arguments.force);
+    arguments.check_results(results)?;
     let folders = arguments.folders(results);
     // A file, for all recordings.
     let stats = arguments.stats.as_deref().filter(|_| folders.stats.is_none());
@@ -287,6 +289,19 @@ impl Arguments {
         Err(usage(format!("no such file or command: {}; did you mean `denoise {meant}`?", first.display())))
     }
 
+    /// Refuses a name for the folder of results that looks like that of a file.
+    fn check_results(&self, results: &Path) -> anyhow::Result<()> {
+        if results.exists() || !(alphamf_files::has_extension(results) || Kind::of(results).is_some()) {
+            return Ok(());
+        }
+        let input = self.files.first().map_or("IN".to_owned(), |input| input.display().to_string());
+        let name = results.display();
+        Err(usage(match self.files.len() {
+            0 | 1 if self.manifest.is_none() => format!("-o is a folder: use `denoise {input} {name}`"),
+            _ => format!("-o is a folder, and {name} ends like a file: choose another name"),
+        }))
+    }
+
     /// The one input and output. Refuses unusable ones before any work.
     fn check(&self, claims: &mut Claims) -> anyhow::Result<(&Path, &Path)> {
         let [input, output] = self.files.as_slice() else {
@@ -303,6 +318,9 @@ impl Arguments {
         }
         if !is_standard(output) && output.is_dir() {
             return Err(usage(format!("{0} is a folder: use -o {0} to write into it", output.display())));
+        }
+        if is_folder(output) {
+            return Err(usage(format!("{0}: no such folder: use -o {0}", output.display())));
         }
         if let Some(plot) = self.plot.as_deref().filter(|plot| !picture::is_known(plot)) {
             return Err(usage(format!("{}: expected an SVG or PNG file", plot.display())));
