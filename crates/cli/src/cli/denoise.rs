@@ -322,6 +322,12 @@ impl Arguments {
         if is_folder(output) {
             return Err(usage(format!("{0}: no such folder: use -o {0}", output.display())));
         }
+        let reports = [&self.residual, &self.plot, &self.levels, &self.speech, &self.stats];
+        let is_missing_folder = |path: &&PathBuf| is_folder(path) && !path.is_dir();
+        if let Some(report) = reports.into_iter().flatten().find(is_missing_folder) {
+            let name = report.display();
+            return Err(usage(format!("{name} is a folder: name a file, or use -o DIR")));
+        }
         if let Some(plot) = self.plot.as_deref().filter(|plot| !picture::is_known(plot)) {
             return Err(usage(format!("{}: expected an SVG or PNG file", plot.display())));
         }

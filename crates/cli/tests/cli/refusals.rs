@@ -220,6 +220,9 @@ fn folders_and_files_are_not_taken_for_each_other() {
     }
     refused(&["n.wav", "m.wav", "-o", "clean.wav"], "-o is a folder, and clean.wav ends like a file");
     refused(&["n.wav", "newdir/"], "newdir/: no such folder: use -o newdir/");
+    for report in ["--stats", "--levels", "--residual"] {
+        refused(&["n.wav", "out.wav", report, "new/"], "new/ is a folder: name a file, or use -o DIR");
+    }
     // A folder of that name may be there.
     std::fs::create_dir(folder.join("clean.wav")).unwrap();
     denoise(["n.wav", "-o", "clean.wav"]).args(FAST).current_dir(folder.0.path()).assert().success();
