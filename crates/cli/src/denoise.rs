@@ -3,6 +3,7 @@
 use super::claims::{Claims, check_absent};
 use super::common::Common;
 use super::failure::{Failure, usage};
+use super::ffmpeg::Kind;
 use super::folder::{self, Folders, Plan};
 use super::inputs::{left_out_code, plain, say_left_out};
 use super::manifest::Manifest;
@@ -12,7 +13,7 @@ use super::processing::Processing;
 use super::progress::Progress;
 use super::recording::{Found, Recording, SpeechFormat};
 use super::shard::Shard;
-use super::stats::{Entry, Run};
+use super::stats::{Earlier, Entry, Run};
 use super::streams::{check_output, is_standard, name};
 use super::terminal::say;
 use super::{describe, meant_command};
@@ -150,7 +151,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let run = Run::new(&denoiser, &arguments.model, &arguments.processing)?;
     let entry = one(arguments, input, output, &run, common)?;
     if let Some(path) = &arguments.stats {
-        run.write(path, &[entry], &[])?;
+        run.write(path, &[entry], &[], None)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -163,6 +164,7 @@ fn several(
     common: &Common,
 ) -> anyhow::Result<ExitCode> {
     let (processing, force) = (&arguments.processing, arguments.force);
+    arguments.check_results(results)?;
     let folders = arguments.folders(results);
     // A file, for all recordings.
     let stats = arguments.stats.as_deref().filter(|_| folders.stats.is_none());
@@ -175,13 +177,17 @@ fn several(
     let manifest = arguments.manifest.as_deref().map(Manifest::read).transpose()?;
     let listed = manifest.as_ref().map(Manifest::recordings).unwrap_or_default();
     arguments.manifest.iter().for_each(|path| claims.read(path));
-    let Plan { mut tasks, left_out } =
+    let Plan { mut tasks, left_out, record } =
         folder::plan(&arguments.files, listed, folders, processing, &mut claims)?;
     if let Some(shard) = arguments.shard {
         tasks.retain(|task| shard.holds_file(task.name()));
     }
     if let Some(path) = stats {
         claims.write(path)?;
+    }
+    // Those of an earlier run are replaced, as its results are.
+    let earlier = stats.filter(|path| !force && path.is_file()).map(Earlier::read).transpose()?;
+    if let Some(path) = stats.filter(|_| earlier.is_none()) {
         check_absent(path, force, "")?;
     }
     let denoiser = arguments.denoiser()?;
@@ -192,7 +198,7 @@ fn several(
         Ok(name.map(|name| (manifest, name)))
     });
     let manifest = manifest.transpose()?.flatten();
-    let (entries, code) = folder::run(&tasks, &run, results, force, common)?;
+    let (entries, code) = folder::run(&tasks, &run, &record, force, common)?;
     if let Some((manifest, name)) = &manifest {
         folder::write_manifest(manifest, name, &entries, &run, results)?;
     }
@@ -204,7 +210,7 @@ fn several(
     say_left_out(&left_out, common.quiet);
     if let Some(path) = stats {
         made.map_or(Ok(()), fs::create_dir_all).with_context(|| Failure::Output(path.to_owned()))?;
-        run.write(path, &entries, &left_out)?;
+        run.write(path, &entries, &left_out, earlier.as_ref())?;
     }
     Ok(if code == 0 { left_out_code(&left_out) } else { code }.into())
 }
@@ -286,6 +292,19 @@ impl Arguments {
         Err(usage(format!("no such file or command: {}; did you mean `denoise {meant}`?", first.display())))
     }
 
+    /// Refuses a name for the folder of results that looks like that of a file.
+    fn check_results(&self, results: &Path) -> anyhow::Result<()> {
+        if results.exists() || !(alphamf_files::has_extension(results) || Kind::of(results).is_some()) {
+            return Ok(());
+        }
+        let input = self.files.first().map_or("IN".to_owned(), |input| input.display().to_string());
+        let name = results.display();
+        Err(usage(match self.files.len() {
+            0 | 1 if self.manifest.is_none() => format!("-o is a folder: use `denoise {input} {name}`"),
+            _ => format!("-o is a folder, and {name} ends like a file: choose another name"),
+        }))
+    }
+
     /// The one input and output. Refuses unusable ones before any work.
     fn check(&self, claims: &mut Claims) -> anyhow::Result<(&Path, &Path)> {
         let [input, output] = self.files.as_slice() else {
@@ -302,6 +321,15 @@ impl Arguments {
         }
         if !is_standard(output) && output.is_dir() {
             return Err(usage(format!("{0} is a folder: use -o {0} to write into it", output.display())));
+        }
+        if is_folder(output) {
+            return Err(usage(format!("{0}: no such folder: use -o {0}", output.display())));
+        }
+        let reports = [&self.residual, &self.plot, &self.levels, &self.speech, &self.stats];
+        let is_missing_folder = |path: &&PathBuf| is_folder(path) && !path.is_dir();
+        if let Some(report) = reports.into_iter().flatten().find(is_missing_folder) {
+            let name = report.display();
+            return Err(usage(format!("{name} is a folder: name a file, or use -o DIR")));
         }
         if let Some(plot) = self.plot.as_deref().filter(|plot| !picture::is_known(plot)) {
             return Err(usage(format!("{}: expected an SVG or PNG file", plot.display())));

@@ -34,6 +34,9 @@ pub enum Failure {
     /// A result exists that somebody has changed.
     #[error("{} was changed since it was written", .0.display())]
     Changed(PathBuf),
+    /// A result of another recording, the second path, exists.
+    #[error("{} is the result of {}", .0.display(), .1.display())]
+    OfAnother(PathBuf, PathBuf),
     /// A dictionary is invalid.
     #[error("{}: cannot be read as a dictionary", .0.display())]
     Dictionary(PathBuf),
@@ -92,7 +95,7 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
     let failure = || {
         Some(match error.downcast_ref::<Failure>()? {
             Failure::Input(_) | Failure::Unusable(_) => INPUT,
-            Failure::Output(_) | Failure::Exists(_) | Failure::Changed(_) => OUTPUT,
+            Failure::Output(_) | Failure::Exists(_) | Failure::Changed(_) | Failure::OfAnother(..) => OUTPUT,
             Failure::Dictionary(_) => DICTIONARY,
             Failure::Usage(_) => USAGE,
         })

@@ -8,7 +8,7 @@ use super::interrupts::interrupted;
 use super::manifest::{Listed, Manifest};
 use super::processing::Processing;
 use super::progress::{FileProgress, FolderProgress};
-use super::record::{Record, State};
+use super::record::{self, Original, Record, Report, ReportState, State};
 use super::recording::{Found, Recording, SpeechFormat};
 use super::shard::Shard;
 use super::stats::{Entry, Outcome, Run};
@@ -16,11 +16,13 @@ use super::streams::is_standard;
 use super::terminal::{columns, is_interactive, printable, say, write_error};
 use alphamf::Cancelled;
 use alphamf_eval::plot::FrequencyScale;
-use alphamf_files::output::{OutputFile, follow_links, is_partial};
+use alphamf_files::output::{OutputFile, expect_absent, follow_links, is_partial};
+use alphamf_files::{Error, WriteError};
 use anyhow::{Context, anyhow};
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,6 +37,8 @@ pub struct Task {
     /// Path of the output, relative to the results folder.
     name: PathBuf,
     residual: Option<PathBuf>,
+    /// The folder of the residuals, unless it holds recordings.
+    residuals: Option<PathBuf>,
     plot: Option<(PathBuf, FrequencyScale)>,
     levels: Option<PathBuf>,
     speech: Option<(PathBuf, SpeechFormat)>,
@@ -58,6 +62,8 @@ pub struct Folders<'a> {
 pub struct Plan {
     pub tasks: Vec<Task>,
     pub left_out: Vec<LeftOut>,
+    /// Results of earlier runs in the folder.
+    pub record: Record,
 }
 
 /// Plans the outputs of files and folders. No output replaces an input or another output.
@@ -72,7 +78,8 @@ pub fn plan(
     let (mut found, left_out) = find(inputs, listed, folders)?;
     let mut named_before = HashSet::new();
     found.retain(|Listed { input, .. }| named_before.insert(input.clone()));
-    let tasks = tasks(found, folders, processing);
+    let record = Record::open(folders.results)?;
+    let tasks = tasks(found, folders, processing, &record.sources());
     tasks.iter().for_each(|task| claims.read(&task.input));
     for task in &tasks {
         processing.check_name(&task.output)?;
@@ -80,7 +87,7 @@ pub fn plan(
             claims.write(output)?;
         }
     }
-    Ok(Plan { tasks, left_out })
+    Ok(Plan { tasks, left_out, record })
 }
 
 /// Recordings with their names below the output folders, and what is left out. One of several folders that cannot be used
@@ -121,11 +128,23 @@ fn find(
     Ok((found, left_out))
 }
 
-/// The tasks of recordings with their names below the output folders.
-fn tasks(found: Vec<Listed>, folders: Folders, processing: &Processing) -> Vec<Task> {
-    let names = names(found.iter().map(|listed| listed.name.as_path()), processing);
+/// The tasks of recordings with their names below the output folders. `sources` are the inputs of earlier results.
+fn tasks(
+    found: Vec<Listed>,
+    folders: Folders,
+    processing: &Processing,
+    sources: &HashMap<String, String>,
+) -> Vec<Task> {
+    let names = names(&found, processing, sources);
     let mut stems: HashMap<PathBuf, usize> = HashMap::new();
     names.iter().for_each(|name| *stems.entry(name.with_extension("")).or_default() += 1);
+    let holds_recording = |folder: &&Path| {
+        let place = fs::canonicalize(folder).ok();
+        place.is_some_and(|place| {
+            found.iter().any(|listed| Path::new(&record::source(&listed.input)).starts_with(&place))
+        })
+    };
+    let marked = folders.residuals.filter(|folder| !holds_recording(folder)).map(Path::to_owned);
     let task = |(Listed { input, .. }, name): (Listed, PathBuf)| {
         // Beside `talk.flac`, what belongs to `talk.wav` has the whole name.
         let is_alone = stems.get(&name.with_extension("")).is_none_or(|&count| count == 1);
@@ -140,6 +159,7 @@ fn tasks(found: Vec<Listed>, folders: Folders, processing: &Processing) -> Vec<T
         Task {
             output: folders.results.join(&name),
             residual: folders.residuals.map(|folder| folder.join(&name)),
+            residuals: marked.clone(),
             plot: folders.plots.map(|folder| (below(folder, "svg"), folders.plot_scale)),
             levels: folders.levels.map(|folder| below(folder, "csv")),
             speech: folders.speech.map(|(folder, format)| (below(folder, format.ending()), format)),
@@ -192,72 +212,186 @@ impl Task {
     }
 
     fn outputs(&self) -> impl Iterator<Item = &Path> {
-        let plot = self.plot.as_ref().map(|(path, _)| path);
-        let speech = self.speech.as_ref().map(|(path, _)| path);
-        let others = [self.residual.as_ref(), plot, self.levels.as_ref(), speech, self.stats.as_ref()];
-        std::iter::once(&self.output).chain(others.into_iter().flatten()).map(PathBuf::as_path)
+        std::iter::once(self.output.as_path()).chain(self.reports().map(|report| report.path))
+    }
+
+    /// All outputs but the result.
+    fn reports(&self) -> impl Iterator<Item = Report<'_>> {
+        let Self { residual, plot, levels, speech, stats, .. } = self;
+        let plain = |path| Report { path, options: String::new() };
+        let plot = plot.as_ref().map(|(path, scale)| Report { path, options: format!("{scale:?}") });
+        let speech = speech.as_ref().map(|(path, format)| Report { path, options: format!("{format:?}") });
+        let others = [residual, levels, stats].map(|report| report.as_deref().map(plain));
+        [plot, speech].into_iter().chain(others).flatten()
     }
 
     /// Removes what an earlier run reported, so that a run that is killed leaves no reports of another result.
     fn remove_reports(&self) -> anyhow::Result<()> {
-        for report in self.outputs().skip(1).filter(|report| report.is_file()) {
+        for report in self.reports().map(|report| report.path).filter(|report| report.is_file()) {
             let target = follow_links(report).and_then(fs::remove_file);
             target.with_context(|| Failure::Output(report.to_owned()))?;
         }
         Ok(())
     }
 
-    /// Whether the outputs are up to date. Fails if an existing output is not a recorded result of this program.
-    fn is_done(&self, record: &Record, settings: &str, force: bool) -> anyhow::Result<bool> {
+    /// What is to be done. Fails if an existing output is not a recorded result of this program.
+    fn work(&self, record: &Record, settings: &str, force: bool) -> anyhow::Result<Work> {
         if force {
-            return Ok(false);
+            return Ok(Work::All);
         }
-        let state = match self.output.exists() {
+        // Results are recorded before they have their names, by other runs too.
+        let is_there = self.output.exists();
+        record.refresh()?;
+        let state = match is_there {
             true => record.state(&self.name, &self.output, &self.input, settings),
             false => State::Foreign,
         };
-        let missing = self.outputs().any(|output| !output.exists());
-        match state {
-            State::Current if !missing => return Ok(true),
-            State::Current | State::Outdated => return Ok(false),
+        match &state {
+            State::Current | State::Outdated => {}
             State::Changed => return Err(exists(Failure::Changed(self.output.clone()), "")),
-            State::Foreign => {}
+            State::OfAnother(input) => return Err(of_another(&self.output, input)),
+            State::Foreign if is_there => check_absent(&self.output, false, NOT_RECORDED)?,
+            State::Foreign => expect_absent(&self.output),
         }
-        self.outputs().try_for_each(|output| check_absent(output, false, NOT_RECORDED))?;
-        Ok(false)
+        let mut work = if state == State::Current { Work::Nothing } else { Work::All };
+        for report in self.reports() {
+            let is_missing = !report.path.exists();
+            match record.report_state(&self.name, &report, &self.input, settings) {
+                ReportState::Current => continue,
+                ReportState::Outdated if is_missing && state == State::Foreign => expect_absent(report.path),
+                ReportState::Outdated => {}
+                ReportState::Changed => return Err(exists(Failure::Changed(report.path.to_owned()), "")),
+                ReportState::Foreign => check_absent(report.path, false, NOT_RECORDED)?,
+            }
+            if work == Work::Nothing {
+                work = Work::Reports;
+            }
+        }
+        Ok(work)
     }
+
+    /// Whether another run has made the result meanwhile, with all reports that this one is to have.
+    fn is_made(&self, record: &Record, settings: &str) -> anyhow::Result<bool> {
+        let is_there = self.output.exists();
+        record.refresh()?;
+        let state = || record.state(&self.name, &self.output, &self.input, settings);
+        Ok(is_there && state() == State::Current && record.lists(&self.name, self.reports()))
+    }
+}
+
+/// What is to be done for a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Work {
+    Nothing,
+    /// The result is up to date, but not all reports are.
+    Reports,
+    All,
+}
+
+/// Another run has made the result while this one worked on it.
+#[derive(Debug, thiserror::Error)]
+#[error("another run has made it")]
+struct MadeByAnother;
+
+/// Whether an error is that another file has got the name of an output.
+fn is_taken(error: &anyhow::Error, output: &Path) -> bool {
+    let Some(Error::Write { path, reason: WriteError::Io(reason) }) = error.downcast_ref() else {
+        return false;
+    };
+    path == output && reason.kind() == io::ErrorKind::AlreadyExists
 }
 
 /// Advice on a file that this program did not write.
 const NOT_RECORDED: &str = " (it is not a recorded result)";
 
+/// The error of a result that another recording with the same name has.
+fn of_another(output: &Path, input: &Path) -> anyhow::Error {
+    let here = std::env::current_dir().and_then(fs::canonicalize).ok();
+    let input = here.and_then(|here| input.strip_prefix(here).ok()).unwrap_or(input);
+    let failure = Failure::OfAnother(output.to_owned(), input.to_owned());
+    anyhow!("choose another folder, or use --force to replace it").context(failure)
+}
+
 /// Distinct output names: `talk.mp3` becomes `talk.wav`, or `talk.mp3.wav` beside `talk.wav`; recordings with the same name in
-/// two folders are numbered.
-fn names<'a>(names: impl Iterator<Item = &'a Path> + Clone, processing: &Processing) -> Vec<PathBuf> {
+/// two folders are numbered. A recording that has a result keeps its name, whatever else is listed.
+fn names(found: &[Listed], processing: &Processing, sources: &HashMap<String, String>) -> Vec<PathBuf> {
     let ending = |name: &Path| processing.ending(name);
     let renamed = |name: &Path| with_ending(name, ending(name));
     let mut count: HashMap<PathBuf, usize> = HashMap::new();
-    names.clone().for_each(|name| *count.entry(renamed(name)).or_default() += 1);
+    found.iter().for_each(|listed| *count.entry(renamed(&listed.name)).or_default() += 1);
     let mut taken = HashSet::new();
+    let mut kept = kept_names(found, processing, sources);
+    for name in &mut kept {
+        name.take_if(|name| !taken.insert(name.clone()));
+    }
     // The next number of a name that is taken.
     let mut next: HashMap<PathBuf, usize> = HashMap::new();
-    let result = names.map(|name| {
+    let result = found.iter().zip(kept).map(|(Listed { input, name }, kept)| {
+        if let Some(kept) = kept {
+            return kept;
+        }
+        let is_of_another = |name: &Path| {
+            let owner = sources.get(&record::key(name));
+            owner.is_some_and(|owner| *owner != record::source(input) && Path::new(owner).exists())
+        };
         let mut result = renamed(name);
-        if count.get(&result).is_some_and(|&count| count > 1) && result != name {
+        if count.get(&result).is_some_and(|&count| count > 1) && result != *name {
             result = name.to_owned();
             result.as_mut_os_string().push(format!(".{}", ending(name)));
         }
         let mut unique = result.clone();
-        while !taken.insert(unique.clone()) {
+        while taken.contains(&unique) || (unique != result && is_of_another(&unique)) {
             let number = next.entry(result.clone()).or_insert(2);
             let mut stem = result.file_stem().unwrap_or_default().to_owned();
             stem.push(format!("-{number}.{}", ending(name)));
             unique = result.with_file_name(stem);
             *number += 1;
         }
+        taken.insert(unique.clone());
         unique
     });
     result.collect()
+}
+
+/// The names of results that recordings have from earlier runs.
+fn kept_names(
+    found: &[Listed],
+    processing: &Processing,
+    sources: &HashMap<String, String>,
+) -> Vec<Option<PathBuf>> {
+    if sources.is_empty() {
+        return vec![None; found.len()];
+    }
+    let mut results: HashMap<&str, Vec<&str>> = HashMap::new();
+    sources.iter().for_each(|(result, source)| results.entry(source).or_default().push(result));
+    let kept = |Listed { input, name }: &Listed| {
+        let results = results.get(record::source(input).as_str())?;
+        let fitting =
+            results.iter().map(Path::new).filter(|result| fits(result, name, processing.ending(name)));
+        fitting.min().map(Path::to_owned)
+    };
+    found.iter().map(kept).collect()
+}
+
+/// Whether a recording of this name may have a result of that one: with its name, with or without its extension, and with or
+/// without a number.
+fn fits(result: &Path, name: &Path, ending: &str) -> bool {
+    let is_numbered = |rest: &str| {
+        rest.is_empty()
+            || rest.strip_prefix('-').is_some_and(|number| {
+                !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+            })
+    };
+    let (Some(stem), Some(whole), Some(found)) = (name.file_stem(), name.file_name(), result.file_stem())
+    else {
+        return false;
+    };
+    let found = found.to_string_lossy();
+    result.parent() == name.parent()
+        && result.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(ending))
+        && [whole, stem]
+            .iter()
+            .any(|name| found.strip_prefix(&*name.to_string_lossy()).is_some_and(is_numbered))
 }
 
 /// Replaces the extension of a name, unless it is already `ending` in upper or lower case.
@@ -270,11 +404,10 @@ fn with_ending(name: &Path, ending: &str) -> PathBuf {
 pub fn run(
     tasks: &[Task],
     run: &Run,
-    results: &Path,
+    record: &Record,
     force: bool,
     common: &Common,
 ) -> anyhow::Result<(Vec<Entry>, u8)> {
-    let record = Record::open(results)?;
     let missing = missing_folders(tasks);
     let began = Instant::now();
     let sizes: Vec<u64> =
@@ -287,7 +420,7 @@ pub fn run(
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some((task, &size)) = tasks.get(index).zip(sizes.get(index)) else { break };
             let mut file = progress.file(&task.name, size);
-            let (entry, code) = one(task, run, &record, force, &mut file);
+            let (entry, code) = one(task, run, record, force, &mut file);
             file.finish(entry.found.as_ref().map(|found| found.statistics.duration_seconds));
             if let Ok(mut finished) = finished.lock() {
                 finished.push((index, entry, code));
@@ -366,6 +499,7 @@ pub fn result_manifest(
         match record.state(&name, &output, manifest.path(), run.settings_checksum()) {
             State::Current | State::Outdated => {}
             State::Changed => return Err(exists(Failure::Changed(output), "")),
+            State::OfAnother(input) => return Err(of_another(&output, &input)),
             State::Foreign => check_absent(&output, false, NOT_RECORDED)?,
         }
     }
@@ -391,20 +525,32 @@ pub fn write_manifest(
     let mut file = OutputFile::create(&output).with_context(failed)?;
     file.write_all(&content).with_context(failed)?;
     let record = Record::open(results)?;
-    record.add(name, file.temporary_path(), manifest.path(), run.settings_checksum())?;
+    record.add(name, file.temporary_path(), &Original::of(manifest.path()), run.settings_checksum(), &[])?;
     file.persist().with_context(failed)
 }
 
 /// Denoises one file. Returns the outcome and its exit code.
 fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut FileProgress) -> (Entry, u8) {
-    let Task { input, output, name, residual, plot, levels, speech, stats } = task;
+    let Task { input, output, name, residual, residuals, plot, levels, speech, stats } = task;
     let entry =
         |outcome, error| Entry { input: input.clone(), output: output.clone(), outcome, error, found: None };
     let settings = run.settings_checksum();
+    let reports: Vec<Report> = task.reports().collect();
+    let made = RefCell::new(None);
+    let original = Original::of(input);
     // A result that is recorded may be replaced, whatever happens to the run before it is reported.
+    let work = Cell::new(Work::All);
+    let is_made = || -> anyhow::Result<bool> {
+        Ok(work.get() == Work::All && !force && task.is_made(record, settings)?)
+    };
     let complete = |content: &Path| {
+        if is_made()? {
+            return Err(MadeByAnother.into());
+        }
+        original.check()?;
         task.remove_reports()?;
-        record.add(name, content, input, settings)
+        made.replace(record.add(name, content, &original, settings, &reports)?);
+        Ok(())
     };
     let recording = Recording {
         denoiser: run.denoiser(),
@@ -419,17 +565,26 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
         complete: Some(&complete),
     };
     let mut denoise = || -> anyhow::Result<Option<Entry>> {
-        if task.is_done(record, settings, force)? {
+        work.set(task.work(record, settings, force)?);
+        if work.get() == Work::Nothing {
             return Ok(None);
         }
+        record.check_writable()?;
         for folder in task.outputs().filter_map(Path::parent) {
             fs::create_dir_all(folder).with_context(|| Failure::Output(folder.to_owned()))?;
         }
-        let found = recording.denoise(&mut |seconds, duration| progress.update(seconds, duration))?;
+        let found = recording.denoise(&mut |seconds, duration| progress.update(seconds, duration));
+        let found = match found {
+            Err(error) if error.is::<MadeByAnother>() => return Ok(None),
+            Err(error) if is_taken(&error, output) && is_made()? => return Ok(None),
+            found => found?,
+        };
+        residuals.as_deref().map_or(Ok(()), record::mark)?;
         let entry = Entry::denoised(input, output, found);
         if let Some(stats) = stats {
-            run.write(stats, slice::from_ref(&entry), &[])?;
+            run.write(stats, slice::from_ref(&entry), &[], None)?;
         }
+        made.take().map_or(Ok(()), |made| record.add_reports(made, &reports))?;
         Ok(Some(entry))
     };
     match denoise() {

@@ -1,13 +1,13 @@
 //! Audio files of folders, and what is left out.
 
 use super::failure::{Failure, INPUT, one_line};
-use super::record;
+use super::record::{self, Record};
 use super::streams::is_standard;
 use super::terminal::{files, say};
 use alphamf_files::FolderContents;
 use anyhow::{Context, anyhow};
 use serde::{Serialize, Serializer};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -49,6 +49,15 @@ pub fn audio_files_below(folder: &Path, except: &[&Path]) -> anyhow::Result<(Vec
     let except: Vec<&Path> = except.iter().copied().filter(|except| !is_itself(except)).collect();
     let FolderContents { mut audio, mut others, mut special, mut unreadable, .. } =
         FolderContents::scan(folder, &except).with_context(|| Failure::Input(folder.to_owned()))?;
+    let earlier = Earlier::below(folder, &others);
+    let mut results = BTreeSet::new();
+    let mut is_new = |path: &PathBuf| {
+        let found = earlier.holding(path);
+        results.extend(found.map(Path::to_owned));
+        found.is_none()
+    };
+    [&mut audio, &mut others, &mut special].into_iter().for_each(|paths| paths.retain(&mut is_new));
+    unreadable.retain(|(path, _)| is_new(path));
     let mut hidden = BTreeSet::new();
     let mut is_kept = |path: &PathBuf| {
         let name = path.strip_prefix(folder).unwrap_or(path);
@@ -60,17 +69,56 @@ pub fn audio_files_below(folder: &Path, except: &[&Path]) -> anyhow::Result<(Vec
     [&mut audio, &mut special].into_iter().for_each(|paths| paths.retain(&mut is_kept));
     unreadable.retain(|(path, _)| path == folder || is_kept(path));
     if audio.is_empty() {
-        return Err(anyhow!("no audio file in or below it").context(Failure::Unusable(folder.to_owned())));
+        let reason = match results.is_empty() {
+            true => "no audio file in or below it",
+            false => {
+                "no audio file in or below it but results of an earlier run: name their folder to denoise them"
+            }
+        };
+        return Err(anyhow!(reason).context(Failure::Unusable(folder.to_owned())));
     }
     let hidden = hidden.into_iter().map(|path| LeftOut { path, reason: "hidden".to_owned(), failed: false });
     let left = |reason: &'static str| move |path| LeftOut { path, reason: reason.to_owned(), failed: false };
+    let results = results.into_iter().map(left("results of an earlier run"));
     let others = others.into_iter().map(left("unsupported file extension"));
     let special = special.into_iter().map(left("not a regular file"));
     let unreadable =
         unreadable.into_iter().map(|(path, error)| LeftOut { path, reason: error.to_string(), failed: true });
-    let mut left_out: Vec<LeftOut> = others.chain(special).chain(hidden).chain(unreadable).collect();
+    let mut left_out: Vec<LeftOut> =
+        others.chain(results).chain(special).chain(hidden).chain(unreadable).collect();
     left_out.sort_by(|a, b| a.path.cmp(&b.path));
     Ok((audio, left_out))
+}
+
+/// Results of earlier runs below a folder.
+struct Earlier(HashSet<PathBuf>);
+
+impl Earlier {
+    /// Those in the folders that hold a record: all of such a folder, or the recorded results alone where the recordings lie
+    /// beside them. `others` are the files that are not audio. The folder itself was asked for.
+    fn below(folder: &Path, others: &[PathBuf]) -> Self {
+        let records =
+            others.iter().filter(|path| path.ends_with(record::NAME)).filter_map(|path| path.parent());
+        let mut found = HashSet::new();
+        for results in records.filter(|&results| results != folder) {
+            let sources = Record::open(results).map(|record| record.sources()).unwrap_or_default();
+            let place = fs::canonicalize(results).unwrap_or_else(|_| results.to_owned());
+            if sources.values().any(|source| Path::new(source).starts_with(&place)) {
+                found.extend(sources.keys().map(|name| results.join(name)));
+            } else {
+                found.insert(results.to_owned());
+            }
+        }
+        Self(found)
+    }
+
+    /// The folder of results that holds a path, or the path itself if it is one of them.
+    fn holding(&self, path: &Path) -> Option<&Path> {
+        if self.0.is_empty() {
+            return None;
+        }
+        path.ancestors().find_map(|above| self.0.get(above)).map(PathBuf::as_path)
+    }
 }
 
 /// The part of a path up to the first name that begins with a dot, as those have that a system keeps for itself.

@@ -2,13 +2,15 @@
 
 use super::failure::Failure;
 use alphamf_eval::checksum_of_file;
-use anyhow::Context;
+use alphamf_files::output::place;
+use anyhow::{Context, anyhow};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::UNIX_EPOCH;
 
 /// Name of the record in a folder of results.
@@ -23,20 +25,66 @@ const MAX_BYTES: u64 = 256 << 20;
 #[derive(Debug)]
 pub struct Record {
     path: PathBuf,
-    made: HashMap<String, Vec<Made>>,
+    known: Mutex<Known>,
     /// Opened for the first result.
     file: Mutex<Option<File>>,
 }
 
+/// The lines that have been read.
+#[derive(Debug, Default)]
+struct Known {
+    made: HashMap<String, Vec<Made>>,
+    /// Length of the record when it was read.
+    length: u64,
+}
+
 /// A result.
 #[derive(Debug, Serialize, Deserialize)]
-struct Made {
+pub struct Made {
     /// Below the folder.
     output: String,
     /// Checksum of the program's version, the models and all settings.
     settings: String,
     input: Stamp,
     result: Stamp,
+    /// Absolute path of the input; lines of older versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    /// Reports of the result; lines of older versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reports: Option<Vec<MadeReport>>,
+}
+
+/// A report of a result.
+#[derive(Debug, Serialize, Deserialize)]
+struct MadeReport {
+    /// Absolute path.
+    path: String,
+    /// Options that shape this report alone.
+    options: String,
+    /// None until it is written.
+    stamp: Option<Stamp>,
+}
+
+/// A report that a run asks for.
+#[derive(Debug, Clone)]
+pub struct Report<'a> {
+    pub path: &'a Path,
+    /// Options that shape this report alone.
+    pub options: String,
+}
+
+/// The state of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportState {
+    /// Up to date: of this input, these settings and these options.
+    Current,
+    /// Missing, or of another result: may be replaced.
+    Outdated,
+    /// Changed since this program made it.
+    Changed,
+    /// Not made by this program.
+    Foreign,
 }
 
 /// Identifies the content of a file.
@@ -49,12 +97,14 @@ struct Stamp {
 }
 
 /// The state of an existing result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// Up to date: made from this input with these settings.
     Current,
-    /// Made from another input or with other settings, or empty: may be replaced.
+    /// Made from an earlier content of this input or with other settings, or empty: may be replaced.
     Outdated,
+    /// Made from another input, which still exists at this path.
+    OfAnother(PathBuf),
     /// Changed since this program made it.
     Changed,
     /// Not made by this program.
@@ -82,24 +132,35 @@ fn size_and_time(path: &Path) -> io::Result<(u64, u64)> {
     Ok((found.len(), modified.as_nanos() as u64))
 }
 
+impl Made {
+    /// The other input that this result belongs to, if that still exists.
+    fn other_source(&self, input: &Path) -> Option<PathBuf> {
+        let source = self.source.as_deref().filter(|&other| other != source(input))?;
+        Path::new(source).exists().then(|| source.into())
+    }
+}
+
 impl Record {
     /// Opens the record of a folder, which need not exist. Lines that cannot be parsed are ignored.
     ///
     /// Fails if it is a link, a pipe or a device: writing would change another file, or block.
     pub fn open(folder: &Path) -> anyhow::Result<Self> {
-        let path = folder.join(NAME);
-        let mut text = Vec::new();
-        match open_regular(File::options().read(true), &path) {
-            Ok(file) => {
-                read_end(file, MAX_BYTES, &mut text).with_context(|| Failure::Input(path.clone()))?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error).with_context(|| Failure::Output(path)),
+        let record = Self { path: folder.join(NAME), known: Mutex::default(), file: Mutex::new(None) };
+        record.refresh()?;
+        Ok(record)
+    }
+
+    /// Reads the lines that this run and others have added.
+    pub fn refresh(&self) -> anyhow::Result<()> {
+        match open_regular(File::options().read(true), &self.path) {
+            Ok(file) => self.known().read_on(file).with_context(|| Failure::Input(self.path.clone())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error).with_context(|| Failure::Output(self.path.clone())),
         }
-        let lines = text.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
-        let mut made: HashMap<String, Vec<Made>> = HashMap::new();
-        lines.for_each(|line: Made| made.entry(line.output.clone()).or_default().push(line));
-        Ok(Self { path, made, file: Mutex::new(None) })
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The state of a result that exists.
@@ -107,44 +168,236 @@ impl Record {
         if fs::metadata(output).is_ok_and(|found| found.len() == 0) {
             return State::Outdated;
         }
-        let Some(lines) = self.made.get(&key(name)) else { return State::Foreign };
+        let known = self.known();
+        let Some(lines) = known.made.get(&key(name)) else { return State::Foreign };
         let Some(made) = lines.iter().rev().find(|made| made.result.holds(output)) else {
             return State::Changed;
         };
-        let current = made.settings == settings && made.input.holds(input);
-        if current { State::Current } else { State::Outdated }
+        if made.settings == settings && made.input.holds(input) {
+            return State::Current;
+        }
+        made.other_source(input).map_or(State::Outdated, State::OfAnother)
     }
 
-    /// Adds a new result, whose `content` has another name until it is complete. Results from pipes are not recorded, as
-    /// these can be read only once.
-    pub fn add(&self, name: &Path, content: &Path, input: &Path, settings: &str) -> anyhow::Result<()> {
-        if !input.is_file() {
+    /// The state of a report of a result with this name.
+    pub fn report_state(&self, name: &Path, report: &Report, input: &Path, settings: &str) -> ReportState {
+        if !report.path.exists() {
+            return ReportState::Outdated;
+        }
+        let known = self.known();
+        let lines = known.made.get(&key(name)).map(Vec::as_slice).unwrap_or_default();
+        let path = place_key(report.path);
+        let of_line = |made: &'_ Made| made.reports.iter().flatten().position(|made| made.path == path);
+        let found: Vec<(&Made, &MadeReport)> = lines
+            .iter()
+            .rev()
+            .filter_map(|made| Some((made, &made.reports.as_ref()?[of_line(made)?])))
+            .collect();
+        let holds = |made: &MadeReport| made.stamp.as_ref().is_some_and(|stamp| stamp.holds(report.path));
+        let mut written = found.iter().filter(|(_, made)| holds(made)).peekable();
+        if written.peek().is_some() {
+            let is_current = |(line, made): &(&Made, &MadeReport)| {
+                line.settings == settings && made.options == report.options && line.input.holds(input)
+            };
+            return if written.any(is_current) { ReportState::Current } else { ReportState::Outdated };
+        }
+        match found.first() {
+            // A run that was killed may have written it.
+            Some((_, made)) if made.stamp.is_none() => ReportState::Outdated,
+            Some(_) => ReportState::Changed,
+            None if lines.iter().any(|made| made.reports.is_none()) => ReportState::Outdated,
+            None => ReportState::Foreign,
+        }
+    }
+
+    /// Whether the newest result of this name has these reports, or is to have them once its run has written them.
+    pub fn lists<'a>(&self, name: &Path, mut reports: impl Iterator<Item = Report<'a>>) -> bool {
+        let known = self.known();
+        let made = known.made.get(&key(name)).and_then(|lines| lines.last()?.reports.as_deref());
+        let made = made.unwrap_or_default();
+        reports.all(|report| {
+            let path = place_key(report.path);
+            made.iter().any(|made| made.path == path && made.options == report.options)
+        })
+    }
+
+    /// The results in the folder, by name, with the absolute paths of their inputs.
+    pub fn sources(&self) -> HashMap<String, String> {
+        let known = self.known();
+        let source =
+            |(output, lines): (&String, &Vec<Made>)| Some((output.clone(), lines.last()?.source.clone()?));
+        known.made.iter().filter_map(source).collect()
+    }
+
+    /// Adds a new result, whose `content` has another name until it is complete, and the names of its reports, which follow.
+    /// Fails if the input has changed. Results from pipes are not recorded, as these can be read only once.
+    pub fn add(
+        &self,
+        name: &Path,
+        content: &Path,
+        original: &Original,
+        settings: &str,
+        reports: &[Report],
+    ) -> anyhow::Result<Option<Made>> {
+        let Original { path: input, found: Some(_) } = original else { return Ok(None) };
+        let planned = |report: &Report| MadeReport {
+            path: place_key(report.path),
+            options: report.options.clone(),
+            stamp: None,
+        };
+        let made = || -> io::Result<Made> {
+            let source = Some(source(input));
+            let (input, result) = (Stamp::of(input)?, Stamp::of(content)?);
+            let reports = Some(reports.iter().map(planned).collect());
+            Ok(Made { output: key(name), settings: settings.to_owned(), input, result, source, reports })
+        };
+        let made = made().with_context(|| Failure::Output(self.path.clone()))?;
+        original.check()?;
+        self.append(&made)?;
+        Ok(Some(made))
+    }
+
+    /// Adds the reports of a result, which are written.
+    pub fn add_reports(&self, mut made: Made, reports: &[Report]) -> anyhow::Result<()> {
+        if reports.is_empty() {
             return Ok(());
         }
-        let add = || -> anyhow::Result<()> {
-            let (input, result) = (Stamp::of(input)?, Stamp::of(content)?);
-            let made = Made { output: key(name), settings: settings.to_owned(), input, result };
-            let mut line = serde_json::to_vec(&made)?;
-            line.push(b'\n');
+        for (made, report) in made.reports.iter_mut().flatten().zip(reports) {
+            // Another run may just have removed it, to write it again.
+            made.stamp = Stamp::of(report.path).ok();
+        }
+        self.append(&made)
+    }
+
+    /// Fails if a record that exists cannot be written to, before any work.
+    pub fn check_writable(&self) -> anyhow::Result<()> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if file.is_none() {
+            match open_regular(File::options().read(true).append(true), &self.path) {
+                Ok(opened) => *file = Some(opened),
+                // Where it is made, outputs are begun before.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error).with_context(|| Failure::Output(self.path.clone())),
+            }
+        }
+        Ok(())
+    }
+
+    fn append(&self, made: &Made) -> anyhow::Result<()> {
+        let append = || -> io::Result<()> {
+            let line = serde_json::to_vec(made)?;
             let mut file = self.file.lock().map_err(|_| io::Error::other("a thread failed"))?;
-            if file.is_none() {
-                *file = Some(open_regular(File::options().create(true).append(true), &self.path)?);
-            }
-            // In one write, so that runs at the same time do not mix their lines.
-            if let Some(file) = file.as_mut() {
-                file.write_all(&line)?;
-            }
-            Ok(())
+            let file = match &mut *file {
+                Some(file) => file,
+                none => none
+                    .insert(open_regular(File::options().create(true).read(true).append(true), &self.path)?),
+            };
+            // Other runs wait; where the system has no locks, they still write each line at once.
+            let _unsupported = file.lock();
+            let appended = append_line(file, line);
+            let _unsupported = file.unlock();
+            appended
         };
-        add().with_context(|| Failure::Output(self.path.clone()))
+        append().with_context(|| Failure::Output(self.path.clone()))
     }
 }
 
-/// Reads the last bytes of a file.
-fn read_end(mut file: File, max_bytes: u64, text: &mut Vec<u8>) -> io::Result<()> {
-    let start = file.metadata()?.len().saturating_sub(max_bytes);
-    file.seek(SeekFrom::Start(start))?;
-    file.take(max_bytes).read_to_end(text).map(drop)
+/// Adds a line as a whole or not at all, after the end of the line before, which a run that was killed may have left out.
+fn append_line(file: &mut File, mut line: Vec<u8>) -> io::Result<()> {
+    let length = file.metadata()?.len();
+    if length > 0 {
+        let mut last = [0];
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+        if last != *b"\n" {
+            line.insert(0, b'\n');
+        }
+    }
+    line.push(b'\n');
+    file.write_all(&line).inspect_err(|_| {
+        let _left = file.set_len(length);
+    })
+}
+
+impl Known {
+    /// Reads the lines after those that are known.
+    fn read_on(&mut self, file: File) -> io::Result<()> {
+        let length = file.metadata()?.len();
+        if length == self.length {
+            return Ok(());
+        }
+        if length < self.length {
+            *self = Self::default();
+        }
+        let mut text = Vec::new();
+        read_range(file, self.length.max(length.saturating_sub(MAX_BYTES))..length, &mut text)?;
+        let lines = text.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+        lines.for_each(|line: Made| self.made.entry(line.output.clone()).or_default().push(line));
+        // Another run may be writing the last line.
+        let unfinished = text.iter().rev().take_while(|&&byte| byte != b'\n').count();
+        self.length = length - unfinished as u64;
+        Ok(())
+    }
+}
+
+/// An input as it was before it was read.
+#[derive(Debug)]
+pub struct Original<'a> {
+    path: &'a Path,
+    /// None for pipes.
+    found: Option<Metadata>,
+}
+
+impl<'a> Original<'a> {
+    /// Takes the size, the modification time and the inode of an input.
+    pub fn of(path: &'a Path) -> Self {
+        Self { path, found: fs::metadata(path).ok().filter(Metadata::is_file) }
+    }
+
+    /// Fails if the input has been changed or replaced meanwhile.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let Some(before) = &self.found else { return Ok(()) };
+        let is_same = |now: Metadata| {
+            let times = before.modified().ok() == now.modified().ok();
+            #[cfg(unix)]
+            let times = {
+                use std::os::unix::fs::MetadataExt;
+                times && (before.dev(), before.ino()) == (now.dev(), now.ino())
+            };
+            times && before.len() == now.len()
+        };
+        if fs::metadata(self.path).is_ok_and(is_same) {
+            return Ok(());
+        }
+        Err(anyhow!("it changed while it was read").context(Failure::Unusable(self.path.to_owned())))
+    }
+}
+
+/// Marks a folder as one of results, like the record of such a folder.
+pub fn mark(folder: &Path) -> anyhow::Result<()> {
+    let path = folder.join(NAME);
+    if path.exists() {
+        return Ok(());
+    }
+    let made = open_regular(File::options().create(true).append(true), &path);
+    made.map(drop).with_context(|| Failure::Output(path))
+}
+
+/// Absolute path of an input, the same for all links to it.
+pub fn source(input: &Path) -> String {
+    let path = fs::canonicalize(input).or_else(|_| std::path::absolute(input));
+    key(&path.unwrap_or_else(|_| input.to_owned()))
+}
+
+/// Absolute path of an output, which need not exist.
+fn place_key(output: &Path) -> String {
+    key(&place(output))
+}
+
+/// Reads bytes of a file.
+fn read_range(mut file: File, bytes: Range<u64>, text: &mut Vec<u8>) -> io::Result<()> {
+    file.seek(SeekFrom::Start(bytes.start))?;
+    file.take(bytes.end - bytes.start).read_to_end(text).map(drop)
 }
 
 /// Opens a file without blocking, unless it is a link, pipe or device.
@@ -165,7 +418,7 @@ fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
 }
 
 /// The name of a result in the record, distinct also for names that are not UTF-8.
-fn key(name: &Path) -> String {
+pub fn key(name: &Path) -> String {
     name.to_str().map_or_else(|| format!("{:?}", name.as_os_str()), str::to_owned)
 }
 
@@ -179,7 +432,7 @@ mod tests {
         let path = folder.path().join(NAME);
         fs::write(&path, "one\ntwo\nthree\n").unwrap();
         let mut text = Vec::new();
-        read_end(File::open(&path).unwrap(), 9, &mut text).unwrap();
+        read_range(File::open(&path).unwrap(), 5..14, &mut text).unwrap();
         assert_eq!(text, b"wo\nthree\n");
     }
 
@@ -193,9 +446,9 @@ mod tests {
         fs::write(&next, "another result").unwrap();
         let (name, record) = (Path::new("out"), || Record::open(folder.path()).unwrap());
         assert_eq!(record().state(name, &output, &input, "1"), State::Foreign);
-        record().add(name, &output, &input, "1").unwrap();
+        record().add(name, &output, &Original::of(&input), "1", &[]).unwrap();
         assert_eq!(record().state(name, &output, &input, "1"), State::Current);
-        record().add(name, &next, &input, "2").unwrap();
+        record().add(name, &next, &Original::of(&input), "2", &[]).unwrap();
         assert_eq!(record().state(name, &output, &input, "2"), State::Outdated);
         fs::rename(&next, &output).unwrap();
         assert_eq!(record().state(name, &output, &input, "2"), State::Current);

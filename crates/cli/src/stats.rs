@@ -1,15 +1,22 @@
 //! Statistics of a run, as JSON.
 
+use super::failure::Failure;
 use super::inputs::{LeftOut, lossy};
 use super::model::Model;
 use super::processing::Processing;
 use super::recording::Found;
-use super::streams::write_whole;
+use super::streams::{read_bounded, write_whole};
 use alphamf::denoiser::SessionSettings;
 use alphamf::{Denoiser, Options, Settings};
 use alphamf_eval::checksum;
-use serde::Serialize;
+use anyhow::anyhow;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::HashMap;
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// What all files of a run share.
 #[derive(Debug)]
@@ -103,18 +110,108 @@ impl<'a> Run<'a> {
         &self.settings_checksum
     }
 
-    /// Writes the statistics of files as JSON.
-    pub fn write(&self, path: &Path, files: &[Entry], left_out: &[LeftOut]) -> anyhow::Result<()> {
+    /// Writes the statistics of files as JSON. Files that were skipped keep their figures in `earlier` statistics.
+    pub fn write(
+        &self,
+        path: &Path,
+        files: &[Entry],
+        left_out: &[LeftOut],
+        earlier: Option<&Earlier>,
+    ) -> anyhow::Result<()> {
+        #[derive(Serialize)]
+        #[serde(untagged)]
+        enum File<'a> {
+            New(&'a Entry),
+            Kept(&'a RawValue),
+        }
         #[derive(Serialize)]
         struct Record<'a> {
             #[serde(flatten)]
             stats: &'a Stats<'a>,
-            files: &'a [Entry],
+            files: &'a [File<'a>],
             #[serde(skip_serializing_if = "<[_]>::is_empty")]
             left_out: &'a [LeftOut],
         }
-        let mut json = serde_json::to_string_pretty(&Record { stats: &self.stats, files, left_out })?;
+        let own = serde_json::from_str(&serde_json::to_string(&self.stats)?)?;
+        let earlier = earlier.filter(|earlier| earlier.made_by == own);
+        let kept = |entry: &Entry| {
+            let earlier = earlier.filter(|_| entry.outcome == Outcome::Skipped)?;
+            earlier.of(entry)
+        };
+        let kept: Vec<Option<Box<RawValue>>> = files.iter().map(kept).collect();
+        let files: Vec<File> = files
+            .iter()
+            .zip(&kept)
+            .map(|(entry, kept)| kept.as_deref().map_or(File::New(entry), File::Kept))
+            .collect();
+        let mut json = serde_json::to_string_pretty(&Record { stats: &self.stats, files: &files, left_out })?;
         json.push('\n');
         write_whole(path, json.as_bytes())
+    }
+}
+
+/// Statistics that an earlier run has written.
+#[derive(Debug)]
+pub struct Earlier {
+    made_by: MadeBy,
+    files: HashMap<String, Box<RawValue>>,
+    /// When they were written.
+    modified: SystemTime,
+}
+
+/// What the results depend on.
+#[derive(Debug, PartialEq, Deserialize)]
+struct MadeBy {
+    version: Value,
+    dictionary_sha256: Value,
+    options: Value,
+    settings: Value,
+    processing: Value,
+}
+
+/// What is read of a file's statistics.
+#[derive(Debug, Deserialize)]
+struct Known {
+    input: String,
+    output: String,
+    /// Missing without figures.
+    duration_seconds: Option<f64>,
+}
+
+impl Earlier {
+    /// Reads statistics, which are recognised by their contents. Anything else is kept: it is refused.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        #[derive(Deserialize)]
+        struct Whole {
+            files: Vec<Box<RawValue>>,
+        }
+        const MAX_BYTES: u64 = 1 << 30;
+        let read = || -> anyhow::Result<Self> {
+            let modified = fs::metadata(path)?.modified()?;
+            let text = String::from_utf8(read_bounded(path, MAX_BYTES)?)?;
+            let made_by = serde_json::from_str(&text)?;
+            let Whole { files } = serde_json::from_str(&text)?;
+            let named = |file: Box<RawValue>| {
+                let known: Known = serde_json::from_str(file.get())?;
+                Ok((known.input, file))
+            };
+            let files = files.into_iter().map(named).collect::<serde_json::Result<_>>()?;
+            Ok(Self { made_by, files, modified })
+        };
+        // Why it is none matters little.
+        read().map_err(|_| {
+            anyhow!("remove it or name another: --force would replace all results, edited ones too")
+                .context(Failure::Exists(path.to_owned()))
+        })
+    }
+
+    /// The figures of a file that was skipped, unless its result is newer than they are.
+    fn of(&self, entry: &Entry) -> Option<Box<RawValue>> {
+        let file = self.files.get(&*entry.input.to_string_lossy())?;
+        let known: Known = serde_json::from_str(file.get()).ok()?;
+        let is_older = fs::metadata(&entry.output).and_then(|found| found.modified()).ok()? <= self.modified;
+        let has_figures = known.duration_seconds.is_some() && known.output == entry.output.to_string_lossy();
+        let kept = file.get().replacen("\"outcome\": \"denoised\"", "\"outcome\": \"skipped\"", 1);
+        (is_older && has_figures).then(|| RawValue::from_string(kept).ok()).flatten()
     }
 }

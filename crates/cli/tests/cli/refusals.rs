@@ -203,3 +203,27 @@ fn damaged_files_that_make_decoders_panic_cost_one_line() {
     }
     assert!(folder.names().is_empty());
 }
+
+#[test]
+fn folders_and_files_are_not_taken_for_each_other() {
+    let folder = Folder::new();
+    write(&folder.join("n.wav"), spec(16_000, 1), noisy(0.3));
+    let refused = |arguments: &[&str], words: &str| {
+        let mut command = denoise(arguments);
+        let assert = command.args(["--quality", "fast"]).current_dir(folder.0.path()).assert().code(USAGE);
+        let message = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+        assert!(message.contains(words), "{message}");
+        assert_eq!(folder.names(), ["n.wav"]);
+    };
+    for name in ["clean.wav", "clean.FLAC", "clean.mp4", "clean.mkv"] {
+        refused(&["n.wav", "-o", name], &format!("-o is a folder: use `denoise n.wav {name}`"));
+    }
+    refused(&["n.wav", "m.wav", "-o", "clean.wav"], "-o is a folder, and clean.wav ends like a file");
+    refused(&["n.wav", "newdir/"], "newdir/: no such folder: use -o newdir/");
+    for report in ["--stats", "--levels", "--residual"] {
+        refused(&["n.wav", "out.wav", report, "new/"], "new/ is a folder: name a file, or use -o DIR");
+    }
+    // A folder of that name may be there.
+    std::fs::create_dir(folder.join("clean.wav")).unwrap();
+    denoise(["n.wav", "-o", "clean.wav"]).args(FAST).current_dir(folder.0.path()).assert().success();
+}

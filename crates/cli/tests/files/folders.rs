@@ -35,6 +35,166 @@ fn a_repeated_run_skips_its_results() {
     assert!(run(&["--mix", "0.5", "--force"], 0).contains("2 denoised"));
 }
 
+/// Two days with one name each, into one folder.
+#[test]
+fn a_result_of_another_recording_stays() {
+    let folder = Folder::new();
+    ["mon", "tue", "wed"].iter().for_each(|day| fs::create_dir(folder.join(day)).unwrap());
+    for (day, seconds) in [("mon", 0.3), ("tue", 0.4), ("wed", 0.5)] {
+        write(&folder.join(day).join("rec.wav"), spec(16_000, 1), noisy(seconds));
+    }
+    let run = |arguments: &[&str], code: i32| {
+        let mut command = denoise(arguments);
+        command.args(["-o", "out", "--quality", "fast"]).current_dir(folder.0.path());
+        String::from_utf8(command.assert().code(code).get_output().stderr.clone()).unwrap()
+    };
+    run(&["mon/rec.wav"], 0);
+    let words = "out/rec.wav is the result of mon/rec.wav: choose another folder";
+    for options in [&["tue/rec.wav"][..], &["tue", "--mix", "0.5"]] {
+        let message = run(options, OUTPUT);
+        assert!(message.contains("1 failed") && message.contains(words), "{message}");
+    }
+    let samples = |name: &str| read(&folder.join("out").join(name)).1.len();
+    assert_eq!(samples("rec.wav"), 4_800);
+    // Numbers stay with their recordings, wherever these stand in the list.
+    assert!(run(&["tue", "mon"], 0).contains("1 denoised, 1 skipped"));
+    assert!(run(&["wed", "mon", "tue"], 0).contains("1 denoised, 2 skipped"));
+    assert!(run(&["tue/rec.wav"], 0).contains("0 denoised, 1 skipped"));
+    assert!(run(&["wed", "mon"], 0).contains("0 denoised, 2 skipped"));
+    let all = ["rec.wav", "rec-2.wav", "rec-3.wav"];
+    assert_eq!(all.map(samples), [4_800, 6_400, 8_000]);
+    // One that has moved keeps its result, too.
+    fs::rename(folder.join("mon"), folder.join("thu")).unwrap();
+    assert!(run(&["thu"], 0).contains("0 denoised, 1 skipped"));
+    assert!(run(&["tue", "thu", "--mix", "0.5"], 0).contains("2 denoised"));
+    assert_eq!(all.map(samples), [4_800, 6_400, 8_000]);
+}
+
+/// As versions before have written them, without the path of the input.
+#[test]
+fn records_without_paths_are_read() {
+    let folder = Folder::new();
+    recording(&folder.join("a.wav"));
+    let run = || {
+        let mut command = denoise(["a.wav", "-o", "out", "--quality", "fast"]);
+        let assert = command.current_dir(folder.0.path()).assert().success();
+        String::from_utf8(assert.get_output().stderr.clone()).unwrap()
+    };
+    assert!(run().contains("1 denoised"));
+    let record = folder.join("out/.alphamf-results.jsonl");
+    let mut line: Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+    let source = line.as_object_mut().unwrap().remove("source").unwrap();
+    assert_eq!(Path::new(source.as_str().unwrap()), fs::canonicalize(folder.join("a.wav")).unwrap());
+    fs::write(&record, format!("{line}\n")).unwrap();
+    assert!(run().contains("1 skipped"));
+}
+
+#[test]
+fn reports_of_another_run_are_not_up_to_date() {
+    let folder = Folder::new();
+    fs::create_dir(folder.join("in")).unwrap();
+    let input = folder.join("in/a.wav");
+    recording(&input);
+    let run = |options: &[&str], code: i32| {
+        let mut command = denoise(["in", "-o", "out", "--quality", "fast"]);
+        command.args(options).current_dir(folder.0.path());
+        String::from_utf8(command.assert().code(code).get_output().stderr.clone()).unwrap()
+    };
+    let content = |name: &str| fs::read(folder.join(name)).unwrap();
+    let gentle = ["--strength", "gentle"];
+    let made = |options: &[&str]| {
+        assert!(run(options, 0).contains("1 denoised"), "{options:?}");
+        assert!(run(options, 0).contains("1 skipped"), "{options:?}");
+    };
+    let reports = ["--residual", "rm", "--stats", "st/", "--speech", "sp"];
+    let both = [&gentle[..], &reports].concat();
+    let files = ["rm/a.wav", "st/a.json", "sp/a.json"];
+    made(&reports);
+    let before = files.map(content);
+    // Of other settings.
+    made(&gentle);
+    made(&both);
+    assert!(files[..2].iter().zip(&before).all(|(name, before)| content(name) != *before));
+    // Of another input.
+    write(&input, spec(16_000, 1), noisy(0.4));
+    made(&gentle);
+    made(&both);
+    assert_eq!(read(&folder.join("rm/a.wav")).1.len(), 6_400);
+    // In another form.
+    let plot = |scale| [&gentle[..], &["--plot", "pl", "--plot-scale", scale]].concat();
+    made(&plot("linear"));
+    let linear = content("pl/a.svg");
+    made(&plot("mel"));
+    assert!(content("pl/a.svg") != linear);
+    // All are still known.
+    assert!(run(&[&plot("mel")[..], &reports].concat(), 0).contains("1 skipped"));
+    // What somebody has changed, or made, is theirs.
+    fs::create_dir(folder.join("tg")).unwrap();
+    for name in ["sp/a.json", "tg/a.TextGrid"] {
+        fs::write(folder.join(name), "edited").unwrap();
+    }
+    let words = "a.json was changed since it was written: use --force to overwrite it";
+    assert!(run(&both, OUTPUT).contains(words));
+    let other = [&gentle[..], &["--speech", "tg", "--speech-format", "textgrid"]].concat();
+    assert!(run(&other, OUTPUT).contains("a.TextGrid already exists"));
+    assert_eq!(["sp/a.json", "tg/a.TextGrid"].map(content), [b"edited", b"edited"]);
+    assert!(run(&[&both[..], &["--force"]].concat(), 0).contains("1 denoised"));
+}
+
+/// A recorder may still be writing it.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_input_that_changes_while_it_is_read_has_no_result() {
+    let folder = Folder::new();
+    let (input, output) = (folder.join("a.wav"), folder.join("out/a.wav"));
+    write(&input, spec(16_000, 1), noisy(30.0));
+    let longer = folder.join("longer.wav");
+    write(&longer, spec(16_000, 1), noisy(31.0));
+    let mut command = program();
+    command.args(["a.wav", "-o", "out", "--quality", "fast"]).current_dir(folder.0.path());
+    let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    // Once it has begun, as its unfinished output tells.
+    let began = std::time::Instant::now();
+    while fs::read_dir(folder.join("out")).map_or(0, Iterator::count) == 0 {
+        assert!(began.elapsed().as_secs() < 60);
+    }
+    fs::rename(&longer, &input).unwrap();
+    let output_of = child.wait_with_output().unwrap();
+    let message = String::from_utf8(output_of.stderr).unwrap();
+    assert_eq!(output_of.status.code(), Some(INPUT), "{message}");
+    assert!(message.contains("failed: it changed while it was read"), "{message}");
+    assert!(!output.exists());
+    let again = table(&[&input, Path::new("-o"), &folder.join("out")], &[], 0);
+    assert!(again.contains("1 denoised"), "{again}");
+}
+
+#[test]
+fn two_runs_at_once_share_a_folder() {
+    let folder = Folder::new();
+    fs::create_dir(folder.join("in")).unwrap();
+    for (name, seconds) in [("a.wav", 40.0), ("b.wav", 20.0), ("c.wav", 0.3)] {
+        write(&folder.join("in").join(name), spec(16_000, 1), noisy(seconds));
+    }
+    let start = || {
+        let mut command = program();
+        command.args(["in", "-o", "out", "--stats", "stats/", "--residual", "rest", "--threads", "1"]);
+        command.args(["--quality", "fast"]).current_dir(folder.0.path());
+        command.stderr(std::process::Stdio::piped()).spawn().unwrap()
+    };
+    let runs = [start(), start()];
+    let messages = runs.map(|run| {
+        let output = run.wait_with_output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && message.contains(", 0 failed"), "{message}");
+        message
+    });
+    let words = |message: &String| message.contains("3 denoised, 0 skipped");
+    assert!(!messages.iter().all(words), "{messages:?}");
+    let again = start().wait_with_output().unwrap();
+    let message = String::from_utf8_lossy(&again.stderr);
+    assert!(message.contains("0 denoised, 3 skipped"), "{message}");
+}
+
 /// The command can be repeated once the reason is gone.
 #[test]
 fn a_report_that_cannot_be_written_costs_no_result() {
@@ -322,6 +482,85 @@ fn output_folders_are_no_inputs() {
         "{message}"
     );
     assert!(run(&["--stats", "in"], USAGE).contains("choose another folder"));
+}
+
+#[test]
+fn results_of_earlier_runs_are_no_inputs() {
+    let folder = Folder::new();
+    fs::create_dir_all(folder.join("talks/old")).unwrap();
+    ["talks/a.wav", "talks/old/b.flac"].iter().for_each(|name| {
+        recording(&folder.join("c.wav"));
+        let signal = alphamf_files::read(folder.join("c.wav")).unwrap();
+        alphamf_files::write(folder.join(name), &signal).unwrap();
+    });
+    let run = |arguments: &[&str]| {
+        let mut command = denoise(arguments);
+        command.args(["--quality", "fast"]).current_dir(folder.0.path());
+        String::from_utf8(command.assert().success().get_output().stderr.clone()).unwrap()
+    };
+    let message = run(&["talks", "-o", "talks/normal", "--residual", "talks/removed"]);
+    assert!(message.contains("2 denoised") && !message.contains("left out"), "{message}");
+    let message = run(&["talks", "-o", "talks/strong", "--strength", "strong"]);
+    let words = "2 files left out (results of an earlier run): talks/normal, talks/removed\n";
+    assert!(message.contains("2 denoised") && message.contains(words), "{message}");
+    // If they are asked for, they are denoised again.
+    assert!(run(&["talks/removed", "-o", "again"]).contains("2 denoised"));
+    let results = [folder.join("talks/normal"), folder.join("twice")];
+    fs::create_dir(folder.join("alone")).unwrap();
+    fs::rename(&results[0], folder.join("alone/normal")).unwrap();
+    let alone = folder.join("alone");
+    let arguments = [&alone, Path::new("-o"), &results[1]];
+    fails(&arguments, &[], INPUT, &["no audio file in or below it but results of an earlier run"]);
+    // Recordings beside results stay recordings.
+    run(&["talks/old/b.flac", "-o", "talks/old", "--format", "wav", "--residual", "talks/old/r"]);
+    let message = run(&["talks", "-o", "third"]);
+    let words = "talks/old/b.wav, talks/old/r, talks/removed, talks/strong\n";
+    assert!(message.contains("2 denoised") && message.contains(words), "{message}");
+}
+
+#[test]
+fn statistics_of_an_earlier_run_are_replaced_and_keep_their_figures() {
+    let folder = Folder::new();
+    fs::create_dir(folder.join("in")).unwrap();
+    let stats = folder.join("s.json");
+    let run = |options: &[&str], code: i32| {
+        let mut command = denoise(["in", "-o", "out", "--stats", "s.json", "--quality", "fast"]);
+        command.args(options).current_dir(folder.0.path());
+        String::from_utf8(command.assert().code(code).get_output().stderr.clone()).unwrap()
+    };
+    let files = || {
+        let record: Value = serde_json::from_slice(&fs::read(&stats).unwrap()).unwrap();
+        let files = record["files"].as_array().unwrap().clone();
+        files
+            .iter()
+            .map(|file| (file["outcome"].as_str().unwrap().to_owned(), file["duration_seconds"].as_f64()))
+            .collect::<Vec<_>>()
+    };
+    let of = |outcome: &str, seconds| (outcome.to_owned(), seconds);
+    recording(&folder.join("in/a.wav"));
+    run(&[], 0);
+    recording(&folder.join("in/b.wav"));
+    assert!(run(&[], 0).contains("1 denoised, 1 skipped"));
+    assert_eq!(files(), [of("skipped", Some(0.3)), of("denoised", Some(0.3))]);
+    assert!(run(&[], 0).contains("0 denoised, 2 skipped"));
+    assert_eq!(files(), [of("skipped", Some(0.3)), of("skipped", Some(0.3))]);
+    denoise(["merge", "s.json", "-o", "merged.json"]).current_dir(folder.0.path()).assert().success();
+    // Not those of an earlier result.
+    write(&folder.join("in/a.wav"), spec(16_000, 1), noisy(0.4));
+    let mut command = denoise(["in", "-o", "out", "-q", "--quality", "fast"]);
+    command.current_dir(folder.0.path()).assert().success();
+    run(&[], 0);
+    assert_eq!(files(), [of("skipped", None), of("skipped", Some(0.3))]);
+    run(&["--mix", "0.5"], 0);
+    assert_eq!(files(), [of("denoised", Some(0.4)), of("denoised", Some(0.3))]);
+    // Somebody else's file stays.
+    for text in ["{\"files\": []}", "notes"] {
+        fs::write(&stats, text).unwrap();
+        let message = run(&["--mix", "0.5"], OUTPUT);
+        let words = "s.json already exists: remove it or name another: --force would replace all results";
+        assert!(message.contains(words), "{message}");
+        assert_eq!(fs::read_to_string(&stats).unwrap(), text);
+    }
 }
 
 #[test]

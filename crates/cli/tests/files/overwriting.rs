@@ -125,6 +125,61 @@ fn the_record_of_a_folder_is_not_followed_elsewhere() {
     assert!(!folder.join("nowhere").exists() && !results.join("a.wav").exists());
 }
 
+/// Of a full disk, as of a limit on the size of files.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_record_keeps_whole_lines_where_one_does_not_fit() {
+    let folder = Folder::new();
+    ["a.wav", "b.wav"].iter().for_each(|name| write(&folder.join(name), spec(8_000, 1), noisy(0.05)));
+    let record = folder.join("out/.alphamf-results.jsonl");
+    fs::create_dir(folder.join("out")).unwrap();
+    // Two lines do not fit, in blocks of 512 bytes or of 1,024.
+    let count_lines = || fs::read_to_string(&record).unwrap().lines().count();
+    for bytes in [3_500, 7_600] {
+        fs::write(&record, format!("{}\n", "x".repeat(bytes))).unwrap();
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "ulimit -f 8; exec \"$0\" \"$@\""]).arg(assert_cmd::cargo::cargo_bin!("denoise"));
+        command.args(["a.wav", "b.wav", "-o", "out", "--threads", "1", "--force", "--quality", "fast"]);
+        let output = command.current_dir(folder.0.path()).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        let text = fs::read_to_string(&record).unwrap();
+        assert!(text.ends_with('\n') && text.lines().skip(1).all(|line| line.ends_with('}')), "{text}");
+        if !output.status.success() {
+            assert!(message.contains(".alphamf-results.jsonl: cannot be written"), "{message}");
+        }
+    }
+    let before = count_lines();
+    // After a line without an end, of a run that was killed.
+    fs::write(&record, fs::read_to_string(&record).unwrap() + "{\"output\":\"a.w").unwrap();
+    for words in ["2 denoised", "2 skipped"] {
+        let options: &[&str] = if words.starts_with("2 d") { &["--force"] } else { &[] };
+        let mut command = denoise(["a.wav", "b.wav", "-o", "out", "--quality", "fast"]);
+        let assert = command.args(options).current_dir(folder.0.path()).assert().success();
+        let message = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        assert!(message.contains(words), "{message}");
+    }
+    assert_eq!(count_lines(), before + 3);
+}
+
+/// A program that runs cannot be written to, even by root.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_record_that_cannot_be_written_ends_the_run_before_its_work() {
+    let folder = Folder::new();
+    let record = folder.join("out/.alphamf-results.jsonl");
+    fs::create_dir(folder.join("out")).unwrap();
+    fs::copy("/bin/sleep", &record).unwrap();
+    let mut busy = std::process::Command::new(&record).arg("60").spawn().unwrap();
+    fs::write(folder.join("a.wav"), "Not a recording, though it has the name of one.").unwrap();
+    let mut command = denoise(["a.wav", "-o", "out", "-q"]);
+    let output = command.current_dir(folder.0.path()).output().unwrap();
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(OUTPUT), "{message}");
+    assert!(message.contains(".alphamf-results.jsonl: cannot be written"), "{message}");
+}
+
 #[test]
 #[cfg(unix)]
 fn a_file_that_appears_while_the_run_works_stays() {
