@@ -95,7 +95,7 @@ fn levels_of_several_blocks_are_one_table_and_a_run_that_fails_leaves_none() {
     let table = fs::read_to_string(&levels).unwrap();
     let starts: Vec<f64> =
         table.lines().skip(1).map(|row| row.split(',').nth(1).unwrap().parse().unwrap()).collect();
-    assert!(starts.len() % 200 == 0 && starts.is_sorted(), "{}", starts.len());
+    assert!(starts.len().is_multiple_of(200) && starts.is_sorted(), "{}", starts.len());
     let bands = starts.len() / 200;
     assert!(starts.iter().enumerate().all(|(row, &start)| start == (row / bands) as f64 / 10.0));
     let said = denoise([&input, &output]).args(FAST).args(["--levels", "-"]).assert().success();
