@@ -86,6 +86,28 @@ fn levels_are_a_table_of_bands_and_slots() {
 }
 
 #[test]
+fn levels_of_several_blocks_are_one_table_and_a_run_that_fails_leaves_none() {
+    let folder = Folder::new();
+    let (input, output, levels) = (folder.join("in.wav"), folder.join("out.wav"), folder.join("levels.csv"));
+    write(&input, spec(8_000, 1), voice(8_000, 20.0, 130.0));
+    let file = levels.to_str().unwrap();
+    denoise([&input, &output]).args(FAST).args(["--levels", file]).assert().success();
+    let table = fs::read_to_string(&levels).unwrap();
+    let starts: Vec<f64> =
+        table.lines().skip(1).map(|row| row.split(',').nth(1).unwrap().parse().unwrap()).collect();
+    assert!(starts.len().is_multiple_of(200) && starts.is_sorted(), "{}", starts.len());
+    let bands = starts.len() / 200;
+    assert!(starts.iter().enumerate().all(|(row, &start)| start == (row / bands) as f64 / 10.0));
+    let said = denoise([&input, &output]).args(FAST).args(["--levels", "-"]).assert().success();
+    assert!(said.get_output().stdout == table.as_bytes());
+    let bytes = fs::read(&input).unwrap();
+    fs::write(&input, &bytes[..bytes.len() - 1_000]).unwrap();
+    [&output, &levels].into_iter().for_each(|path| fs::remove_file(path).unwrap());
+    fails(&[&input, &output], &[&FAST[..], &["--levels", file]].concat(), INPUT, &["in.wav"]);
+    assert_eq!(folder.names(), ["in.wav"]);
+}
+
+#[test]
 fn statistics_and_figures_hold_the_results() {
     let folder = Folder::new();
     let [input, output, stats, svg, png] =
