@@ -53,7 +53,8 @@ pub struct SamplerOptions {
     /// Fold every draw into the positive orthant, in the target's own coordinates: without a `metric`. Not for samplers with an
     /// acceptance test and `sgrhmc`: give them a [`Mirrored`] target.
     pub mirror: bool,
-    /// The largest drift per coordinate and step of a gradient sampler.
+    /// The largest drift per coordinate and step of a gradient sampler: with a metric in the coordinates of the warm-up, where
+    /// every deviation is about 1, else in the target's own.
     pub drift_limit: Option<f64>,
     /// Shape of the metric that a [warm-up](Sampler::warm_up) estimates. `None` is [`MetricShape::Diagonal`], but
     /// [`MetricShape::None`] for samplers without an acceptance test that are given a step size or mirror, and for those that have
@@ -150,7 +151,10 @@ impl SamplerKind {
                 Box::new(Psgld::new(dimension, blocks, settings, streams)?)
             }
             Self::Sgrld => Box::new(Sgrld::new(dimension, blocks, gradient, streams)?),
-            Self::Hamcmc => Box::new(hamcmc(dimension, blocks, (gradient, options), streams)?),
+            Self::Hamcmc => {
+                let is_raw = settings.is_none_or(|settings| settings.metric == MetricShape::None);
+                Box::new(hamcmc(dimension, blocks, (gradient, options, is_raw), streams)?)
+            }
             Self::Sghmc => {
                 let settings = SghmcSettings { gradient, ..SghmcSettings::default() };
                 Box::new(Sghmc::new(dimension, blocks, settings, streams)?)
@@ -230,20 +234,22 @@ const MIN_CURVATURE: f64 = 1e-2;
 /// Shadow acceptance that HAMCMC's step aims for, without and with a Metropolis test.
 const ACCEPTANCE: [f64; 2] = [0.98, 0.574];
 
+/// `is_raw`: it moves in the target's coordinates, where curvature has any scale.
 fn hamcmc<T: Real>(
     dimension: usize,
     blocks: usize,
-    (gradient, options): (GradientSettings, &SamplerOptions),
+    (gradient, options, is_raw): (GradientSettings, &SamplerOptions, bool),
     streams: SeedTree,
 ) -> Result<Hamcmc<T>, SamplerError> {
-    let settings = HamcmcSettings { gradient, ..HamcmcSettings::default() };
+    let initial_scale = if is_raw { InitialScale::Pairs(1.0) } else { InitialScale::Fixed(1.0) };
+    let settings = HamcmcSettings { gradient, initial_scale, ..HamcmcSettings::default() };
     let default = if options.metropolis { Pairs::States } else { Pairs::default() };
     let pairs = options.pairs.unwrap_or(default);
     // States make one pair less of the same memory.
     let memory = settings.memory + usize::from(pairs == Pairs::States);
     let sampler = Hamcmc::new(dimension, blocks, HamcmcSettings { memory, ..settings }, streams)?
         .with_pairs(pairs)?
-        .with_curvature_bounds(MIN_CURVATURE, f64::INFINITY)?;
+        .with_curvature_bounds(if is_raw { 0.0 } else { MIN_CURVATURE }, f64::INFINITY)?;
     let sampler = if options.metropolis { sampler.with_metropolis()? } else { sampler };
     if options.step_size.is_some() || options.mirror {
         return Ok(sampler);
