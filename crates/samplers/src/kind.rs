@@ -46,7 +46,8 @@ pub enum SamplerKind {
 /// without effect on samplers that have none; any other setting that a sampler does not have is an error.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SamplerOptions {
-    /// The step size; accept-reject samplers start their adaptation from its first value.
+    /// The step size. Samplers without an acceptance test keep it. Accept-reject samplers keep its first value until a
+    /// [warm-up](Sampler::warm_up), which finds a step of its own; adaptation [without one](Sampler::adapt) starts from it.
     pub step_size: Option<StepSize>,
     /// Number of data terms in each gradient; accept-reject samplers always use all.
     pub minibatch: Option<usize>,
