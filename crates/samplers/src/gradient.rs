@@ -236,7 +236,8 @@ impl<T: Real> Engine<T> {
     /// Report of a step that took back `taken_back` blocks; runaways are added to its divergences.
     pub fn step(&self, step_size: f64, taken_back: usize) -> Step {
         let acceptance = 1.0 - taken_back as f64 / self.blocks as f64;
-        Step { acceptance, divergences: taken_back + self.last.runaways, step_size, ..Step::default() }
+        let divergences = taken_back + self.last.runaways;
+        Step { acceptance, divergences, step_size, temperature: self.settings.temperature, ..Step::default() }
     }
 }
 

@@ -442,6 +442,7 @@ impl<T: Real> Sampler<T> for Nuts<T> {
             leapfrog_steps: blocks.iter().map(|tree| tree.steps as usize).max().unwrap_or(0),
             depth_limited: blocks.iter().filter(|tree| tree.depth == settings.depth).count(),
             tested: true,
+            ..Step::default()
         }
     }
 

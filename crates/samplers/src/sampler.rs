@@ -77,7 +77,7 @@ pub enum SamplerError {
 }
 
 /// Report of one step of a sampler.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
     /// Mean acceptance probability over the blocks. Samplers without a test: the share of blocks that moved.
     pub acceptance: f64,
@@ -100,6 +100,26 @@ pub struct Step {
     pub depth_limited: usize,
     /// Whether moves are accepted or rejected by a test that makes the sampler exact.
     pub tested: bool,
+    /// The temperature of the draws, which follow `exp(-U / temperature)`; see
+    /// [`GradientSettings::temperature`](super::GradientSettings::temperature).
+    pub temperature: f64,
+}
+
+impl Default for Step {
+    /// Zeros and `None`, without a test, at temperature 1.
+    fn default() -> Self {
+        Self {
+            acceptance: 0.0,
+            energy: None,
+            divergences: 0,
+            step_size: 0.0,
+            hamiltonian: None,
+            leapfrog_steps: 0,
+            depth_limited: 0,
+            tested: false,
+            temperature: 1.0,
+        }
+    }
 }
 
 /// A Markov chain transition on a [`Target`].
