@@ -107,6 +107,8 @@ pub struct Hamcmc<T> {
     /// The target acceptance of a warm-up of the step, if there is one.
     target_acceptance: Option<f64>,
     averaging: Option<DualAveraging>,
+    /// The least first step of the blocks so far.
+    first_step: f64,
     /// The potentials of every block where a move starts and ends.
     potentials: [Vec<f64>; 2],
     next_gradient: Vec<T>,
@@ -160,6 +162,7 @@ impl<T: Real> Hamcmc<T> {
             bounds: [0.0, f64::INFINITY],
             target_acceptance: None,
             averaging: None,
+            first_step: f64::INFINITY,
             potentials,
             next_gradient: zeros,
             blocks,
@@ -405,7 +408,10 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
         }
     }
 
-    fn restart_step(&mut self, _: usize, step: f64) {
+    /// One step serves all blocks: that of the narrowest.
+    fn restart_step(&mut self, block: usize, step: f64) {
+        let step = if block == 0 { step } else { step.min(self.first_step) };
+        self.first_step = step;
         if let (Some(averaging), Some(target)) = (&mut self.averaging, self.target_acceptance) {
             *averaging = match self.metropolis {
                 true => DualAveraging::start(step, target),

@@ -419,3 +419,62 @@ fn pairs_help_hamcmc() {
         assert!((variance - 1.0).abs() < 0.2, "{pairs:?}: {variance}");
     }
 }
+
+/// Without a metric coordinates are raw: curvatures of any size make pairs.
+#[test]
+fn a_given_step_finds_pairs_in_raw_coordinates() {
+    let step_size = Some(StepSize::Constant(0.1));
+    let options = SamplerOptions { step_size, ..SamplerOptions::default() };
+    for (deviation, mirror) in [(100.0_f64, false), (1e-3, false), (100.0, true)] {
+        let precision = deviation.powi(-2);
+        let target = Gaussian::new(vec![0.0; 2], vec![precision, 0.0, 0.0, precision]).unwrap();
+        let options = SamplerOptions { mirror, ..options };
+        let sampler = SamplerKind::Hamcmc.build::<f64>(2, 1, &options, SeedTree::new(2)).unwrap();
+        let mut chain = Chain::new(target, sampler, vec![deviation; 2]).unwrap();
+        chain.run(20, |_| ());
+        assert!(chain.sampler().pairs() > Some(0), "{deviation} {mirror}");
+    }
+}
+
+/// The step that all blocks share starts from that of the narrowest, wherever it is.
+#[test]
+fn the_narrowest_block_sets_the_step() {
+    let step = |scales: [f64; 2]| {
+        let mut target = Widths(scales);
+        let options = SamplerOptions { metric: Some(MetricShape::None), ..SamplerOptions::default() };
+        let sampler = SamplerKind::Hamcmc.build::<f64>(1, 2, &options, SeedTree::new(3)).unwrap();
+        let mut chain = Chain::new(&mut target, sampler, scales.to_vec()).unwrap();
+        chain.warm_up(10);
+        let mut size = 0.0;
+        chain.run(1, |draw| size = draw.step.step_size);
+        size
+    };
+    let steps = [step([1.0, 1e-3]), step([1e-3, 1.0])];
+    println!("{steps:?}");
+    // First steps are powers of two, found with random momenta.
+    assert!(
+        steps.iter().all(|step| *step < 1e-5) && (0.05..20.0).contains(&(steps[0] / steps[1])),
+        "{steps:?}"
+    );
+}
+
+/// A normal law of its own deviation in each of two blocks.
+struct Widths([f64; 2]);
+
+impl Target<f64> for Widths {
+    fn dimension(&self) -> usize {
+        1
+    }
+
+    fn blocks(&self) -> usize {
+        2
+    }
+
+    fn gradient(&mut self, theta: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
+        (0..2).for_each(|k| gradient[k] = theta[k] / self.0[k].powi(2));
+    }
+
+    fn potential(&mut self, theta: &[f64], potential: &mut [f64]) {
+        (0..2).for_each(|k| potential[k] = 0.5 * (theta[k] / self.0[k]).powi(2));
+    }
+}
