@@ -461,6 +461,10 @@ impl<T: Real> Sampler<T> for Nuts<T> {
         self.last.clear();
     }
 
+    fn forget(&mut self) {
+        self.last.clear();
+    }
+
     fn start_gradient(&self) -> Option<&[T]> {
         Some(&self.start_gradient)
     }

@@ -147,8 +147,7 @@ impl<T: Real> Sampler<T> for Psgld<T> {
     }
 
     fn change_coordinates(&mut self, _: &mut dyn FnMut(usize, &mut [T])) {
-        self.engine.forget();
-        self.blocks.iter_mut().for_each(|(_, squares)| squares.started = false);
+        self.forget();
     }
 
     fn start_state(&self) -> Option<&[T]> {
@@ -161,6 +160,11 @@ impl<T: Real> Sampler<T> for Psgld<T> {
 
     fn mirrors(&self) -> bool {
         self.engine.settings.mirror
+    }
+
+    fn forget(&mut self) {
+        self.engine.forget();
+        self.blocks.iter_mut().for_each(|(_, squares)| squares.started = false);
     }
 
     fn shape(&self) -> (usize, usize) {

@@ -221,6 +221,10 @@ impl<R: Recipe> Sampler<f64> for RecipeSampler<R> {
         self.engine.step(step_size, usize::from(!sound))
     }
 
+    fn forget(&mut self) {
+        self.engine.forget();
+    }
+
     fn shape(&self) -> (usize, usize) {
         (self.engine.dimension, 1)
     }

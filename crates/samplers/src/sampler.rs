@@ -175,6 +175,10 @@ pub trait Sampler<T: Real>: Send {
         let _ = change;
     }
 
+    /// Drops what belongs to the last states and their target: kept potentials and gradients, the states of interleaved chains and
+    /// their pairs. Step size, metric, momenta and random streams remain. [`Chain::new`] calls it.
+    fn forget(&mut self) {}
+
     /// Steps at the end of a warm-up of `steps` steps during which the metric stays as it is.
     fn closing_steps(&self, steps: usize) -> usize {
         (steps / 5).max(50).min(steps / 3)
@@ -251,6 +255,9 @@ macro_rules! pointer_to_sampler {
             }
             fn change_coordinates(&mut self, change: &mut dyn FnMut(usize, &mut [T])) {
                 (**self).change_coordinates(change);
+            }
+            fn forget(&mut self) {
+                (**self).forget();
             }
             fn closing_steps(&self, steps: usize) -> usize {
                 (**self).closing_steps(steps)
@@ -386,11 +393,13 @@ pub struct Chain<T, G, S> {
 }
 
 impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
-    /// Starts at `start` (`dimension x blocks`).
+    /// Starts at `start` (`dimension x blocks`). A sampler that has run before [forgets](Sampler::forget) its states, and keeps its
+    /// step size and metric.
     ///
     /// # Errors
-    /// If shapes differ, the start or its potential are not finite, or the target lacks what the sampler needs.
-    pub fn new(mut target: G, sampler: S, start: Vec<T>) -> Result<Self, SamplerError> {
+    /// If shapes differ, the start is not finite or outside the support of the target's [sites](Target::sites), its potential is
+    /// not finite, or the target lacks what the sampler needs.
+    pub fn new(mut target: G, mut sampler: S, start: Vec<T>) -> Result<Self, SamplerError> {
         sampler.check(&mut target)?;
         let (dimension, blocks) = sampler.shape();
         if start.len() != dimension * blocks {
@@ -405,6 +414,17 @@ impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
         if let Some(block) = potential.iter().position(|value| !value.is_finite()) {
             return Err(SamplerError::StartPotential { block, value: potential[block] });
         }
+        if let Some(sites) = target.sites() {
+            for Site { rows, support } in (0..sites.count()).map(|index| sites.site(index)) {
+                let mut places =
+                    (0..blocks).flat_map(|block| rows.clone().map(move |row| block * dimension + row));
+                let outside = |place: &usize| start.get(*place).is_some_and(|x| !support.holds(x.widen()));
+                if let Some(index) = places.find(outside) {
+                    return Err(SamplerError::Start { index, value: start[index].widen() });
+                }
+            }
+        }
+        sampler.forget();
         Ok(Self { target, sampler, theta: start, statistics: ChainStatistics::default(), warming: 0 })
     }
 

@@ -153,6 +153,10 @@ impl<T: Real> Sampler<T> for Sghmc<T> {
         self.engine.settings.mirror
     }
 
+    fn forget(&mut self) {
+        self.engine.forget();
+    }
+
     fn shape(&self) -> (usize, usize) {
         (self.engine.dimension, self.engine.blocks)
     }

@@ -175,6 +175,10 @@ impl<T: Real> Sampler<T> for Sgnht<T> {
         self.engine.settings.mirror
     }
 
+    fn forget(&mut self) {
+        self.engine.forget();
+    }
+
     fn shape(&self) -> (usize, usize) {
         (self.engine.dimension, self.engine.blocks)
     }

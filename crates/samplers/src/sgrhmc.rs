@@ -142,6 +142,10 @@ impl<T: Real> Sampler<T> for Sgrhmc<T> {
         self.engine.last().map(|[_, gradient]| gradient)
     }
 
+    fn forget(&mut self) {
+        self.engine.forget();
+    }
+
     fn shape(&self) -> (usize, usize) {
         (self.engine.dimension, self.engine.blocks)
     }

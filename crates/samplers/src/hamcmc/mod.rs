@@ -430,6 +430,14 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
         self.blocks.iter_mut().for_each(|memory| memory.usable.fill(false));
     }
 
+    /// Puts all chains at the next state, without pairs.
+    fn forget(&mut self) {
+        self.engine.forget();
+        self.started = false;
+        self.slot = 0;
+        self.blocks.iter_mut().for_each(|memory| memory.usable.fill(false));
+    }
+
     fn shape(&self) -> (usize, usize) {
         (self.engine.dimension, self.engine.blocks)
     }

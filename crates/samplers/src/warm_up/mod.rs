@@ -361,6 +361,13 @@ impl<T: Real, S: Sampler<T>> Sampler<T> for Preconditioned<T, S> {
         self.inner.warm_up(steps);
     }
 
+    fn forget(&mut self) {
+        self.inner.forget();
+        self.last.clear();
+        self.next.clear();
+        self.record.is_set = false;
+    }
+
     fn start_gradient(&self) -> Option<&[T]> {
         self.record.is_set.then_some(&self.record.gradient[..])
     }
