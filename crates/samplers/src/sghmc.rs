@@ -129,7 +129,7 @@ impl<T: Real> Sampler<T> for Sghmc<T> {
     }
 
     fn step_rule(&self) -> StepRule {
-        StepRule::Leapfrog
+        StepRule::Leapfrog { friction: Some(self.settings.friction) }
     }
 
     fn restart_step(&mut self, _: usize, step: f64) {

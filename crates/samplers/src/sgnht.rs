@@ -149,7 +149,7 @@ impl<T: Real> Sampler<T> for Sgnht<T> {
     }
 
     fn step_rule(&self) -> StepRule {
-        StepRule::Leapfrog
+        StepRule::Leapfrog { friction: None }
     }
 
     fn restart_step(&mut self, _: usize, step: f64) {
