@@ -265,7 +265,17 @@ fn draws_follow_the_temperature() {
         let sghmc = || Sghmc::new(1, BLOCKS, sghmc, streams).unwrap();
         let sgnht = SgnhtSettings { gradient: at(0.1), diffusion: 1.0 };
         let sgnht = || Sgnht::new(1, BLOCKS, sgnht, streams).unwrap();
-        let samplers: [(&str, Box<dyn Sampler<f64>>, usize); 7] = [
+        // A long memory of squared gradients makes a metric that hardly depends on the state.
+        let psgld = PsgldSettings {
+            gradient: at(0.02),
+            forgetting: 0.9999,
+            regularisation: 1.0,
+            ..PsgldSettings::default()
+        };
+        let hamcmc = HamcmcSettings { gradient: at(0.05), ..HamcmcSettings::default() };
+        let samplers: [(&str, Box<dyn Sampler<f64>>, usize); 9] = [
+            ("PSGLD", Box::new(Psgld::new(1, BLOCKS, psgld, streams).unwrap()), 20_000),
+            ("HAMCMC", Box::new(Hamcmc::new(1, BLOCKS, hamcmc, streams).unwrap()), 10_000),
             ("SGLD", Box::new(Sgld::new(1, BLOCKS, at(0.02), streams).unwrap()), 10_000),
             ("SGHMC", Box::new(sghmc()), 10_000),
             ("SGHMC, redrawn", Box::new(sghmc().with_resampling(5).unwrap()), 10_000),
