@@ -76,16 +76,17 @@ struct Subsample {
 
 impl Subsample {
     fn draw(&mut self, terms: usize) {
-        if let Some(size) = self.size {
+        if let Some(size) = self.size.filter(|_| terms > 0) {
             self.indices.clear();
             self.indices.extend((0..size).map(|_| self.stream.random_range(0..terms)));
         }
     }
 
+    /// Of a target without data terms there is nothing to choose: its gradient is that of the prior.
     fn get(&self, terms: usize) -> Minibatch<'_> {
         match self.size {
-            Some(_) => Minibatch::subsample(&self.indices, terms),
-            None => Minibatch::full(terms),
+            Some(_) if terms > 0 => Minibatch::subsample(&self.indices, terms),
+            _ => Minibatch::full(terms),
         }
     }
 }

@@ -103,7 +103,7 @@ impl<T: Real> Sampler<T> for Psgld<T> {
         let (step, mirror) = (T::narrow(step_size), engine.settings.mirror);
         let noise = T::narrow(2.0 * step_size * engine.settings.temperature);
         let temperature = T::narrow(engine.settings.temperature);
-        let terms = T::narrow(target.terms() as f64);
+        let terms = T::narrow(target.terms().max(1) as f64);
         let memory = T::narrow(self.settings.forgetting);
         let floor = T::narrow(self.settings.regularisation);
         let curvature = &self.curvature;

@@ -1,6 +1,6 @@
 //! The [`Sampler`] trait, its errors, and chains.
 
-use super::{Real, RunRecord, StepRule, Target};
+use super::{Real, RunRecord, Site, StepRule, Target};
 
 /// Reason why a sampler cannot be built or does not fit a target.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -333,8 +333,26 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
                 let (what, found) = ("the end of a site's rows", rows.end);
                 return Err(SamplerError::Shape { what, found, expected: self.dimension });
             }
-            if let Support::Discrete(values) = support {
-                check("number of values of a discrete site", values as f64, "at least 1", values > 0)?;
+            let is_single =
+                matches!(support, Support::HalfLine | Support::Interval { .. } | Support::Discrete(_));
+            if rows.is_empty() || is_single && rows.len() > 1 {
+                let what = if is_single { "a site of one number" } else { "a site" };
+                return Err(SamplerError::Shape { what, found: rows.len(), expected: 1 });
+            }
+            match support {
+                Support::Discrete(values) => {
+                    check("number of values of a discrete site", values as f64, "at least 1", values > 0)?;
+                }
+                Support::Interval { low, high } => {
+                    let width = high - low;
+                    check(
+                        "width of an interval",
+                        width,
+                        "a finite number above 0",
+                        width.is_finite() && width > 0.0,
+                    )?;
+                }
+                _ => (),
             }
         }
         Ok(())

@@ -120,7 +120,7 @@ fn newtonian_burn_in_leaves_a_settled_chain_alone() {
     assert!(run(true).1 < 0.97, "{}", run(true).1);
 }
 
-/// A site without values, or beyond the state.
+/// One number with one site, which may have no values, no order or a row too many.
 struct Wrong(Site);
 
 impl Target<f64> for Wrong {
@@ -142,6 +142,41 @@ impl Target<f64> for Wrong {
 }
 
 impl Sites<f64> for Wrong {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn site(&self, _: usize) -> Site {
+        self.0.clone()
+    }
+
+    fn expand(&mut self, _: &[f64], _: usize, u: &mut [f64], g: &mut [f64], h: &mut [f64]) {
+        [u, g, h].into_iter().for_each(|values| values.fill(0.0));
+    }
+}
+
+/// [`Wrong`] of two numbers.
+struct Pair(Site);
+
+impl Target<f64> for Pair {
+    fn dimension(&self) -> usize {
+        2
+    }
+
+    fn gradient(&mut self, _: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
+        gradient.fill(0.0);
+    }
+
+    fn potential(&mut self, _: &[f64], potential: &mut [f64]) {
+        potential.fill(0.0);
+    }
+
+    fn sites(&mut self) -> Option<&mut dyn Sites<f64>> {
+        Some(self)
+    }
+}
+
+impl Sites<f64> for Pair {
     fn count(&self) -> usize {
         1
     }
