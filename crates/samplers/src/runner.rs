@@ -363,23 +363,24 @@ mod tests {
     #[test]
     fn draws_are_judged_at_their_temperature_and_by_coordinates_with_gradients() {
         use crate::random::SeedTree;
-        let is_biased = |variance: f64, temperature: f64, other: f64| {
+        let is_biased = |variance: f64, temperature: f64, has_other: bool| {
             let mut rng = SeedTree::new(8).rng(0);
             let mut run = RunRecord::new(2, 20_000, 1);
             for _ in 0..20_000 {
                 let x = variance.sqrt() * f64::normal(&mut rng);
+                let y = temperature.sqrt() * f64::normal(&mut rng);
                 let step = Step { temperature, ..Step::default() };
-                run.add(&[x, 1.0], &step, Some((&[x, 1.0], &[x, other])));
+                run.add(&[x, y], &step, Some((&[x, y], &[x, if has_other { y } else { f64::NAN }])));
             }
             let warnings = SampleResult::new(vec![run], 1).warnings();
             warnings.iter().any(|warning| matches!(warning, Warning::Bias { parameter: 0, .. }))
         };
         for temperature in [0.25, 1.0, 4.0] {
-            assert!(!is_biased(temperature, temperature, 0.0), "{temperature}");
-            assert!(is_biased(1.2 * temperature, temperature, 0.0), "{temperature}");
-            assert!(is_biased(1.2 * temperature, temperature, f64::NAN), "{temperature}");
+            assert!(!is_biased(temperature, temperature, true), "{temperature}");
+            assert!(is_biased(1.2 * temperature, temperature, true), "{temperature}");
+            assert!(is_biased(1.2 * temperature, temperature, false), "{temperature}");
         }
-        assert!(!is_biased(1.0, 0.0, 0.0));
+        assert!(!is_biased(1.0, 0.0, true));
     }
 
     #[test]
