@@ -10,6 +10,7 @@ use crate::random::SeedTree;
 /// The samplers of this library, each constructible by name with default settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
+#[non_exhaustive]
 pub enum SamplerKind {
     /// [`Sgld`]: stochastic gradient Langevin dynamics.
     Sgld,
@@ -212,8 +213,10 @@ impl SamplerKind {
         !matches!(self, Self::Sgrld | Self::Sgrhmc | Self::Newtonian)
     }
 
-    /// Whether the sampler tests its moves, and adapts its step to the acceptance.
-    fn has_test(self) -> bool {
+    /// Whether the sampler accepts or rejects its moves by a test, which takes full gradients and, where there is a step, adapts
+    /// it to the acceptance. HAMCMC has one [by choice](SamplerOptions::metropolis), and is not among them.
+    #[must_use]
+    pub fn has_test(self) -> bool {
         matches!(self, Self::Hmc | Self::MhBfgs | Self::HmcBfgs | Self::Qnhmc | Self::Nuts | Self::Newtonian)
     }
 
