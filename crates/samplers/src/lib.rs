@@ -140,9 +140,10 @@ pub use sgld::Sgld;
 pub use sgnht::{Sgnht, SgnhtSettings};
 pub use sgrhmc::Sgrhmc;
 pub use sgrld::Sgrld;
-pub use step_size::{DualAveraging, StepSize};
+pub use step_size::StepSize;
 pub use target::{Curvature, Metric, Minibatch, Real, Site, Sites, Support, Target};
 pub use trajectory::HmcSettings;
 pub use warm_up::{MetricShape, Preconditioned, StepRule, WarmUpSettings};
 
 use sampler::{check_target, need, offered};
+use step_size::DualAveraging;
