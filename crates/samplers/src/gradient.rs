@@ -3,7 +3,7 @@
 use rand::RngExt;
 
 use super::vector::{dot, is_sound};
-use super::{Minibatch, Real, SamplerError, Step, StepSize, Target};
+use super::{Minibatch, Real, SamplerError, Start, Step, StepSize, Target};
 use crate::random::{SeedTree, SeededRng};
 
 /// Settings of all minibatch gradient samplers.
@@ -214,8 +214,9 @@ impl<T: Real> Engine<T> {
     }
 
     /// The last state whose gradient was evaluated, and the gradient.
-    pub fn last(&self) -> Option<[&[T]; 2]> {
-        (!self.last.theta.is_empty()).then_some([&self.last.theta, &self.last.gradient])
+    pub fn start(&self) -> Option<Start<'_, T>> {
+        let Last { theta, gradient, .. } = &self.last;
+        (!theta.is_empty()).then_some(Start { gradient, state: Some(theta) })
     }
 
     /// Takes `step` as the constant step from now on.

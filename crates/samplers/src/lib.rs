@@ -133,7 +133,7 @@ pub use psgld::{Psgld, PsgldSettings};
 pub use qnhmc::{Qnhmc, QnhmcSettings};
 pub use rmhmc::Rmhmc;
 pub use runner::{ParameterSummary, RunRecord, SampleResult, Schedule, sample};
-pub use sampler::{Chain, ChainStatistics, Draw, Sampler, SamplerError, Step};
+pub use sampler::{Chain, ChainStatistics, Draw, Sampler, SamplerError, Start, Step};
 pub use sgfs::Sgfs;
 pub use sghmc::{Sghmc, SghmcSettings};
 pub use sgld::Sgld;

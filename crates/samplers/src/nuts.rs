@@ -22,7 +22,7 @@ use rand::RngExt;
 use super::gradient::{DIVERGENCE, check, check_shape};
 use super::matrix::Spectrum;
 use super::vector::{add_scaled, dot, is_sound_for_test};
-use super::{DualAveraging, Matrix, Real, Sampler, SamplerError, Step, Target};
+use super::{DualAveraging, Matrix, Real, Sampler, SamplerError, Start, Step, Target};
 use crate::random::{SeedTree, SeededRng};
 
 /// Settings of [`Nuts`].
@@ -465,8 +465,8 @@ impl<T: Real> Sampler<T> for Nuts<T> {
         self.last.clear();
     }
 
-    fn start_gradient(&self) -> Option<&[T]> {
-        Some(&self.start_gradient)
+    fn start(&self) -> Option<Start<'_, T>> {
+        Some(Start { gradient: &self.start_gradient, state: None })
     }
 
     fn adapt(&mut self, on: bool) {

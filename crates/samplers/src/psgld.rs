@@ -21,13 +21,13 @@
 
 use super::gradient::{Block, Engine, check};
 use super::vector::for_blocks;
-use super::{GradientSettings, Real, Sampler, SamplerError, Step, StepRule, Target};
+use super::{GradientSettings, Real, Sampler, SamplerError, Start, Step, StepRule, Target};
 use crate::random::SeedTree;
 
 /// Settings of [`Psgld`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PsgldSettings {
-    /// Step, minibatch and positivity.
+    /// Start, Step, minibatch and positivity.
     pub gradient: GradientSettings,
     /// The memory `a` of the squared gradients, in [0, 1). Default 0.99.
     pub forgetting: f64,
@@ -150,12 +150,8 @@ impl<T: Real> Sampler<T> for Psgld<T> {
         self.forget();
     }
 
-    fn start_state(&self) -> Option<&[T]> {
-        self.engine.last().map(|[theta, _]| theta)
-    }
-
-    fn start_gradient(&self) -> Option<&[T]> {
-        self.engine.last().map(|[_, gradient]| gradient)
+    fn start(&self) -> Option<Start<'_, T>> {
+        self.engine.start()
     }
 
     fn mirrors(&self) -> bool {

@@ -46,7 +46,7 @@ impl<T: Real> RunRecord<T> {
     }
 
     /// Records a draw, its step, and the state and gradient at the start of the step, if known
-    /// ([`Sampler::start_state`]).
+    /// ([`Sampler::start`]).
     ///
     /// # Panics
     /// If `theta` has another size than the record.

@@ -103,6 +103,19 @@ pub struct Step {
     /// The temperature of the draws, which follow `exp(-U / temperature)`; see
     /// [`GradientSettings::temperature`](super::GradientSettings::temperature).
     pub temperature: f64,
+    /// Pairs in the metric of the step, over all blocks; `None` for samplers without a memory of pairs.
+    pub pairs: Option<usize>,
+    /// Parameters whose drift was cut to its limit, over all blocks; `None` for samplers that do not count them.
+    pub clipped: Option<usize>,
+}
+
+/// Where a step started, as far as the sampler kept it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Start<'a, T> {
+    /// The gradient, `dimension x blocks`.
+    pub gradient: &'a [T],
+    /// The state there; `None` if it is the draw before the step.
+    pub state: Option<&'a [T]>,
 }
 
 impl Default for Step {
@@ -118,6 +131,8 @@ impl Default for Step {
             depth_limited: 0,
             tested: false,
             temperature: 1.0,
+            pairs: None,
+            clipped: None,
         }
     }
 }
@@ -185,12 +200,7 @@ pub trait Sampler<T: Real>: Send {
     }
 
     /// The gradient at the state that the last step started from, if the sampler kept it.
-    fn start_gradient(&self) -> Option<&[T]> {
-        None
-    }
-
-    /// The state that the last step started from, if the sampler kept it beside its gradient.
-    fn start_state(&self) -> Option<&[T]> {
+    fn start(&self) -> Option<Start<'_, T>> {
         None
     }
 
@@ -207,17 +217,6 @@ pub trait Sampler<T: Real>: Send {
     /// Index of the [chain](Self::chains) that the next step moves.
     fn next_chain(&self) -> usize {
         0
-    }
-
-    /// Number of pairs in the metric of the last step, over all blocks; `None` for samplers without a memory of pairs.
-    fn pairs(&self) -> Option<usize> {
-        None
-    }
-
-    /// Number of parameters whose drift was cut to its limit in the last step, over all blocks; `None` for samplers that do not
-    /// count them.
-    fn limited(&self) -> Option<usize> {
-        None
     }
 
     /// The state that the next step starts from, given the last draw: for a single chain the draw itself, for
@@ -262,11 +261,8 @@ macro_rules! pointer_to_sampler {
             fn closing_steps(&self, steps: usize) -> usize {
                 (**self).closing_steps(steps)
             }
-            fn start_gradient(&self) -> Option<&[T]> {
-                (**self).start_gradient()
-            }
-            fn start_state(&self) -> Option<&[T]> {
-                (**self).start_state()
+            fn start(&self) -> Option<Start<'_, T>> {
+                (**self).start()
             }
             fn mirrors(&self) -> bool {
                 (**self).mirrors()
@@ -276,12 +272,6 @@ macro_rules! pointer_to_sampler {
             }
             fn next_chain(&self) -> usize {
                 (**self).next_chain()
-            }
-            fn pairs(&self) -> Option<usize> {
-                (**self).pairs()
-            }
-            fn limited(&self) -> Option<usize> {
-                (**self).limited()
             }
             fn next_start<'a>(&'a self, last: &'a [T]) -> &'a [T] {
                 (**self).next_start(last)
@@ -496,7 +486,8 @@ impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
         if self.sampler.mirrors() {
             return None;
         }
-        self.sampler.start_state().zip(self.sampler.start_gradient())
+        let Start { gradient, state } = self.sampler.start()?;
+        Some((state?, gradient))
     }
 
     /// The last draw.

@@ -358,6 +358,8 @@ impl<T: Real> Hamcmc<T> {
         let mut step = self.engine.step(step_size, taken_back);
         step.divergences += self.blocks.iter().filter(|memory| memory.ran_away).count();
         step.tested = self.metropolis;
+        step.pairs = Some(self.blocks.iter().map(|memory| memory.inverse.pairs()).sum());
+        step.clipped = Some(self.blocks.iter().map(|memory| memory.limited).sum());
         if self.tests() {
             let count = self.blocks.len() as f64;
             let acceptance = self.blocks.iter().map(|memory| memory.probability).sum::<f64>() / count;
@@ -448,14 +450,6 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
 
     fn chains(&self) -> usize {
         self.states.len()
-    }
-
-    fn pairs(&self) -> Option<usize> {
-        Some(self.blocks.iter().map(|memory| memory.inverse.pairs()).sum())
-    }
-
-    fn limited(&self) -> Option<usize> {
-        Some(self.blocks.iter().map(|memory| memory.limited).sum())
     }
 
     fn next_chain(&self) -> usize {

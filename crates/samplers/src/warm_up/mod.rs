@@ -30,7 +30,7 @@ mod view;
 use std::str::FromStr;
 
 use super::gradient::check;
-use super::{DualAveraging, Minibatch, Real, Sampler, SamplerError, Step, Target};
+use super::{DualAveraging, Minibatch, Real, Sampler, SamplerError, Start, Step, Target};
 use crate::random::{SeedTree, SeededRng};
 use estimate::{Estimate, scale_of_gradient};
 use leapfrog::Leapfrog;
@@ -374,7 +374,7 @@ impl<T: Real, S: Sampler<T>> Sampler<T> for Preconditioned<T, S> {
         let is_plain = self.settings.metric == MetricShape::None;
         let Self { inner, maps, phi, theta: room, record, .. } = self;
         let step = inner.step(&mut View { target, maps, theta: room, record, is_plain }, phi);
-        if let (Some(gradient), None) = (inner.start_gradient(), inner.start_state()) {
+        if let Some(Start { gradient, state: None }) = inner.start() {
             // The sampler did not evaluate the gradient at its start again.
             record.theta.clone_from(&self.last);
             record.gradient.clear();
@@ -443,12 +443,9 @@ impl<T: Real, S: Sampler<T>> Sampler<T> for Preconditioned<T, S> {
         self.record.is_set = false;
     }
 
-    fn start_gradient(&self) -> Option<&[T]> {
-        self.record.is_set.then_some(&self.record.gradient[..])
-    }
-
-    fn start_state(&self) -> Option<&[T]> {
-        self.record.is_set.then_some(&self.record.theta[..])
+    fn start(&self) -> Option<Start<'_, T>> {
+        let Record { theta, gradient, is_set, .. } = &self.record;
+        is_set.then_some(Start { gradient, state: Some(theta) })
     }
 
     fn mirrors(&self) -> bool {
@@ -461,14 +458,6 @@ impl<T: Real, S: Sampler<T>> Sampler<T> for Preconditioned<T, S> {
 
     fn next_chain(&self) -> usize {
         self.inner.next_chain()
-    }
-
-    fn pairs(&self) -> Option<usize> {
-        self.inner.pairs()
-    }
-
-    fn limited(&self) -> Option<usize> {
-        self.inner.limited()
     }
 
     fn next_start<'a>(&'a self, last: &'a [T]) -> &'a [T] {
