@@ -169,8 +169,8 @@ impl FactorChain {
             None => sampler.step(&mut LogMapped::new(target), theta),
             Some(coordinates) => coordinates.step(&mut **sampler, target, theta, moves),
         };
-        moves.count_clipped(theta.len(), sampler.limited());
-        moves.count_step(&step, columns, sampler.pairs());
+        moves.count_clipped(theta.len(), step.clipped);
+        moves.count_step(&step, columns, step.pairs);
         factor.copy_from_slice(theta);
         self.unmap(factor);
         step.divergences

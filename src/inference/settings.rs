@@ -108,15 +108,7 @@ impl SamplingSettings {
         within("sampling.step_decay", self.step_decay, 0.0..=1.0)?;
         positive("sampling.minibatch", self.minibatch, 1.0)?;
         let sampler = self.sampler;
-        let rejects = matches!(
-            sampler,
-            SamplerKind::Hmc
-                | SamplerKind::MhBfgs
-                | SamplerKind::HmcBfgs
-                | SamplerKind::Qnhmc
-                | SamplerKind::Nuts
-                | SamplerKind::Newtonian
-        );
+        let rejects = sampler.has_test();
         let refuse = |name, value: String, expected: &str| {
             Err(SettingsError { name, value, expected: format!("{expected} with the sampler {sampler}") })
         };

@@ -98,9 +98,10 @@ pub(super) fn eigen(a: &mut [f64], n: usize, into: &mut Vec<f64>) {
     into.extend((0..n).map(|i| a[i * n + i]));
 }
 
-/// Replaces the positive semidefinite `a` (`n x n`) by a lower triangular root `L L' = a`; directions without
-/// variance get columns of zeros.
+/// Replaces the symmetric `a` (`n x n`) by a root `L L' = a`; directions without variance get columns of zeros, and negative
+/// eigenvalues count as zero.
 pub(super) fn semidefinite_root(a: &mut [f64], n: usize) {
+    let given = a.to_vec();
     let largest = (0..n).map(|i| a[i * n + i]).fold(0.0, f64::max);
     for j in 0..n {
         for k in 0..j {
@@ -110,10 +111,28 @@ pub(super) fn semidefinite_root(a: &mut [f64], n: usize) {
             }
         }
         let pivot = a[j * n + j];
-        let inverse = if pivot > 1e-12 * largest { 1.0 / pivot.sqrt() } else { 0.0 };
+        let varies = pivot > 1e-12 * largest;
+        // Beside a pivot of no more than rounding, a semidefinite matrix has entries below its root.
+        let beside = a[j * n + j + 1..(j + 1) * n].iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+        if pivot < -1e-12 * largest || !varies && beside > 2e-6 * largest {
+            clipped_root(given, n, a);
+            return;
+        }
+        let inverse = if varies { 1.0 / pivot.sqrt() } else { 0.0 };
         for i in 0..n {
             a[j * n + i] = if i < j { 0.0 } else { a[j * n + i] * inverse };
         }
+    }
+}
+
+/// Writes `v sqrt(max(lambda, 0))` of every eigenvector `v` of `matrix` to the columns of `root`.
+fn clipped_root(mut matrix: Vec<f64>, n: usize, root: &mut [f64]) {
+    let mut both = Vec::new();
+    eigen(&mut matrix, n, &mut both);
+    let (vectors, values) = both.split_at(n * n);
+    for ((column, vector), &value) in root.chunks_exact_mut(n).zip(vectors.chunks_exact(n)).zip(values) {
+        let scale = value.max(0.0).sqrt();
+        column.iter_mut().zip(vector).for_each(|(to, x)| *to = scale * x);
     }
 }
 
@@ -155,6 +174,25 @@ mod tests {
         for k in 0..9 {
             let entry: f64 = (0..3).map(|m| root[m * 3 + k % 3] * root[m * 3 + k / 3]).sum();
             assert!((entry - singular[k]).abs() < 1e-12);
+        }
+    }
+
+    /// Each with the matrix of its clipped eigenvalues.
+    #[test]
+    fn roots_of_indefinite_matrices_clip_their_eigenvalues() {
+        let cases = [
+            ([0.1, 1.9, 1.9, 0.1], [1.0, 1.0, 1.0, 1.0]),
+            ([0.0, 1.0, 1.0, 0.0], [0.5, 0.5, 0.5, 0.5]),
+            ([-1.0, 0.0, 0.0, 2.0], [0.0, 0.0, 0.0, 2.0]),
+            ([-1.0, 0.0, 0.0, -2.0], [0.0; 4]),
+        ];
+        for (matrix, expected) in cases {
+            let mut root = matrix;
+            semidefinite_root(&mut root, 2);
+            for k in 0..4 {
+                let entry: f64 = (0..2).map(|m| root[m * 2 + k % 2] * root[m * 2 + k / 2]).sum();
+                assert!((entry - expected[k]).abs() < 1e-12, "{matrix:?}: {root:?}");
+            }
         }
     }
 

@@ -121,6 +121,11 @@ impl<T: Real> Ensemble<T> {
         self.stale = self.started;
     }
 
+    /// Puts every chain at the next state.
+    pub fn forget(&mut self) {
+        (self.started, self.stale, self.slot) = (false, false, 0);
+    }
+
     pub fn chains(&self) -> usize {
         self.members.len()
     }

@@ -3,7 +3,7 @@
 use rand::RngExt;
 
 use super::vector::{dot, is_sound};
-use super::{Minibatch, Real, SamplerError, Step, StepSize, Target};
+use super::{Minibatch, Real, SamplerError, Start, Step, StepSize, Target};
 use crate::random::{SeedTree, SeededRng};
 
 /// Settings of all minibatch gradient samplers.
@@ -76,16 +76,17 @@ struct Subsample {
 
 impl Subsample {
     fn draw(&mut self, terms: usize) {
-        if let Some(size) = self.size {
+        if let Some(size) = self.size.filter(|_| terms > 0) {
             self.indices.clear();
             self.indices.extend((0..size).map(|_| self.stream.random_range(0..terms)));
         }
     }
 
+    /// Of a target without data terms there is nothing to choose: its gradient is that of the prior.
     fn get(&self, terms: usize) -> Minibatch<'_> {
         match self.size {
-            Some(_) => Minibatch::subsample(&self.indices, terms),
-            None => Minibatch::full(terms),
+            Some(_) if terms > 0 => Minibatch::subsample(&self.indices, terms),
+            _ => Minibatch::full(terms),
         }
     }
 }
@@ -213,8 +214,9 @@ impl<T: Real> Engine<T> {
     }
 
     /// The last state whose gradient was evaluated, and the gradient.
-    pub fn last(&self) -> Option<[&[T]; 2]> {
-        (!self.last.theta.is_empty()).then_some([&self.last.theta, &self.last.gradient])
+    pub fn start(&self) -> Option<Start<'_, T>> {
+        let Last { theta, gradient, .. } = &self.last;
+        (!theta.is_empty()).then_some(Start { gradient, state: Some(theta) })
     }
 
     /// Takes `step` as the constant step from now on.
@@ -236,7 +238,8 @@ impl<T: Real> Engine<T> {
     /// Report of a step that took back `taken_back` blocks; runaways are added to its divergences.
     pub fn step(&self, step_size: f64, taken_back: usize) -> Step {
         let acceptance = 1.0 - taken_back as f64 / self.blocks as f64;
-        Step { acceptance, divergences: taken_back + self.last.runaways, step_size, ..Step::default() }
+        let divergences = taken_back + self.last.runaways;
+        Step { acceptance, divergences, step_size, temperature: self.settings.temperature, ..Step::default() }
     }
 }
 

@@ -93,6 +93,10 @@ impl<T: Real> Sampler<T> for HmcBfgs<T> {
         self.ensemble.change_coordinates(change);
     }
 
+    fn forget(&mut self) {
+        self.ensemble.forget();
+    }
+
     fn chains(&self) -> usize {
         self.ensemble.chains()
     }

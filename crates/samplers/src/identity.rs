@@ -5,7 +5,8 @@ use crate::Real;
 /// Sums of gradients and of states times gradients, in batches of steps.
 ///
 /// Under `exp(-U)`, by integration by parts, `E[dU/dx_i] = 0` and `E[(x_i - c) dU/dx_i] = 1` for any `c`; minibatch
-/// gradients are unbiased for both. The batches give the standard error.
+/// gradients are unbiased for both. At another temperature this holds of the gradient divided by it. The batches give the
+/// standard error.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct IdentitySums {
     width: usize,
@@ -25,15 +26,15 @@ impl IdentitySums {
         Self { width, length: (steps / BATCHES).max(1), steps: 0, batches: Vec::new() }
     }
 
-    /// Counts a state and the gradient there.
-    pub fn add<T: Real>(&mut self, state: &[T], gradient: &[T]) {
+    /// Counts a state and the gradient there, of draws at `temperature`, above 0.
+    pub fn add<T: Real>(&mut self, state: &[T], gradient: &[T], temperature: f64) {
         if self.steps.is_multiple_of(self.length) {
             self.batches.push(vec![[0.0; 3]; self.width]);
         }
         self.steps += 1;
         let Some(batch) = self.batches.last_mut() else { return };
         for (sums, (&state, &gradient)) in batch.iter_mut().zip(state.iter().zip(gradient)) {
-            let (x, g) = (state.widen(), gradient.widen());
+            let (x, g) = (state.widen(), gradient.widen() / temperature);
             sums.iter_mut().zip([g, x, x * g]).for_each(|(sum, value)| *sum += value);
         }
     }
@@ -75,7 +76,7 @@ mod tests {
             let mut sums = IdentitySums::new(1, 20_000);
             for _ in 0..20_000 {
                 let x = 3.0 + width * f64::normal(&mut rng);
-                sums.add(&[x], &[x - 3.0]);
+                sums.add(&[x], &[x - 3.0], 1.0);
             }
             let errors = standard_errors(std::iter::once((&sums, 0)));
             assert_eq!(errors > 5.0, biased, "{errors}");

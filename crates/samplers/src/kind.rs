@@ -10,6 +10,7 @@ use crate::random::SeedTree;
 /// The samplers of this library, each constructible by name with default settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
+#[non_exhaustive]
 pub enum SamplerKind {
     /// [`Sgld`]: stochastic gradient Langevin dynamics.
     Sgld,
@@ -46,14 +47,16 @@ pub enum SamplerKind {
 /// without effect on samplers that have none; any other setting that a sampler does not have is an error.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SamplerOptions {
-    /// The step size; accept-reject samplers start their adaptation from its first value.
+    /// The step size. Samplers without an acceptance test keep it. Accept-reject samplers keep its first value until a
+    /// [warm-up](Sampler::warm_up), which finds a step of its own; adaptation [without one](Sampler::adapt) starts from it.
     pub step_size: Option<StepSize>,
     /// Number of data terms in each gradient; accept-reject samplers always use all.
     pub minibatch: Option<usize>,
     /// Fold every draw into the positive orthant, in the target's own coordinates: without a `metric`. Not for samplers with an
     /// acceptance test and `sgrhmc`: give them a [`Mirrored`] target.
     pub mirror: bool,
-    /// The largest drift per coordinate and step of a gradient sampler.
+    /// The largest drift per coordinate and step of a gradient sampler: with a metric in the coordinates of the warm-up, where
+    /// every deviation is about 1, else in the target's own.
     pub drift_limit: Option<f64>,
     /// Shape of the metric that a [warm-up](Sampler::warm_up) estimates. `None` is [`MetricShape::Diagonal`], but
     /// [`MetricShape::None`] for samplers without an acceptance test that are given a step size or mirror, and for those that have
@@ -150,7 +153,10 @@ impl SamplerKind {
                 Box::new(Psgld::new(dimension, blocks, settings, streams)?)
             }
             Self::Sgrld => Box::new(Sgrld::new(dimension, blocks, gradient, streams)?),
-            Self::Hamcmc => Box::new(hamcmc(dimension, blocks, (gradient, options), streams)?),
+            Self::Hamcmc => {
+                let is_raw = settings.is_none_or(|settings| settings.metric == MetricShape::None);
+                Box::new(hamcmc(dimension, blocks, (gradient, options, is_raw), streams)?)
+            }
             Self::Sghmc => {
                 let settings = SghmcSettings { gradient, ..SghmcSettings::default() };
                 Box::new(Sghmc::new(dimension, blocks, settings, streams)?)
@@ -207,8 +213,10 @@ impl SamplerKind {
         !matches!(self, Self::Sgrld | Self::Sgrhmc | Self::Newtonian)
     }
 
-    /// Whether the sampler tests its moves, and adapts its step to the acceptance.
-    fn has_test(self) -> bool {
+    /// Whether the sampler accepts or rejects its moves by a test, which takes full gradients and, where there is a step, adapts
+    /// it to the acceptance. HAMCMC has one [by choice](SamplerOptions::metropolis), and is not among them.
+    #[must_use]
+    pub fn has_test(self) -> bool {
         matches!(self, Self::Hmc | Self::MhBfgs | Self::HmcBfgs | Self::Qnhmc | Self::Nuts | Self::Newtonian)
     }
 
@@ -230,20 +238,22 @@ const MIN_CURVATURE: f64 = 1e-2;
 /// Shadow acceptance that HAMCMC's step aims for, without and with a Metropolis test.
 const ACCEPTANCE: [f64; 2] = [0.98, 0.574];
 
+/// `is_raw`: it moves in the target's coordinates, where curvature has any scale.
 fn hamcmc<T: Real>(
     dimension: usize,
     blocks: usize,
-    (gradient, options): (GradientSettings, &SamplerOptions),
+    (gradient, options, is_raw): (GradientSettings, &SamplerOptions, bool),
     streams: SeedTree,
 ) -> Result<Hamcmc<T>, SamplerError> {
-    let settings = HamcmcSettings { gradient, ..HamcmcSettings::default() };
+    let initial_scale = if is_raw { InitialScale::Pairs(1.0) } else { InitialScale::Fixed(1.0) };
+    let settings = HamcmcSettings { gradient, initial_scale, ..HamcmcSettings::default() };
     let default = if options.metropolis { Pairs::States } else { Pairs::default() };
     let pairs = options.pairs.unwrap_or(default);
     // States make one pair less of the same memory.
     let memory = settings.memory + usize::from(pairs == Pairs::States);
     let sampler = Hamcmc::new(dimension, blocks, HamcmcSettings { memory, ..settings }, streams)?
         .with_pairs(pairs)?
-        .with_curvature_bounds(MIN_CURVATURE, f64::INFINITY)?;
+        .with_curvature_bounds(if is_raw { 0.0 } else { MIN_CURVATURE }, f64::INFINITY)?;
     let sampler = if options.metropolis { sampler.with_metropolis()? } else { sampler };
     if options.step_size.is_some() || options.mirror {
         return Ok(sampler);

@@ -207,6 +207,10 @@ impl<T: Real> Sampler<T> for MhBfgs<T> {
         self.ensemble.change_coordinates(change);
     }
 
+    fn forget(&mut self) {
+        self.ensemble.forget();
+    }
+
     fn chains(&self) -> usize {
         self.ensemble.chains()
     }

@@ -22,7 +22,7 @@ use rand::RngExt;
 use super::gradient::{DIVERGENCE, check, check_shape};
 use super::matrix::Spectrum;
 use super::vector::{add_scaled, dot, is_sound_for_test};
-use super::{DualAveraging, Matrix, Real, Sampler, SamplerError, Step, Target};
+use super::{DualAveraging, Matrix, Real, Sampler, SamplerError, Start, Step, Target};
 use crate::random::{SeedTree, SeededRng};
 
 /// Settings of [`Nuts`].
@@ -442,6 +442,7 @@ impl<T: Real> Sampler<T> for Nuts<T> {
             leapfrog_steps: blocks.iter().map(|tree| tree.steps as usize).max().unwrap_or(0),
             depth_limited: blocks.iter().filter(|tree| tree.depth == settings.depth).count(),
             tested: true,
+            ..Step::default()
         }
     }
 
@@ -460,8 +461,12 @@ impl<T: Real> Sampler<T> for Nuts<T> {
         self.last.clear();
     }
 
-    fn start_gradient(&self) -> Option<&[T]> {
-        Some(&self.start_gradient)
+    fn forget(&mut self) {
+        self.last.clear();
+    }
+
+    fn start(&self) -> Option<Start<'_, T>> {
+        Some(Start { gradient: &self.start_gradient, state: None })
     }
 
     fn adapt(&mut self, on: bool) {

@@ -21,13 +21,13 @@
 
 use super::gradient::{Block, Engine, check};
 use super::vector::for_blocks;
-use super::{GradientSettings, Real, Sampler, SamplerError, Step, StepRule, Target};
+use super::{GradientSettings, Real, Sampler, SamplerError, Start, Step, StepRule, Target};
 use crate::random::SeedTree;
 
 /// Settings of [`Psgld`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PsgldSettings {
-    /// Step, minibatch and positivity.
+    /// Start, Step, minibatch and positivity.
     pub gradient: GradientSettings,
     /// The memory `a` of the squared gradients, in [0, 1). Default 0.99.
     pub forgetting: f64,
@@ -103,7 +103,7 @@ impl<T: Real> Sampler<T> for Psgld<T> {
         let (step, mirror) = (T::narrow(step_size), engine.settings.mirror);
         let noise = T::narrow(2.0 * step_size * engine.settings.temperature);
         let temperature = T::narrow(engine.settings.temperature);
-        let terms = T::narrow(target.terms() as f64);
+        let terms = T::narrow(target.terms().max(1) as f64);
         let memory = T::narrow(self.settings.forgetting);
         let floor = T::narrow(self.settings.regularisation);
         let curvature = &self.curvature;
@@ -147,20 +147,20 @@ impl<T: Real> Sampler<T> for Psgld<T> {
     }
 
     fn change_coordinates(&mut self, _: &mut dyn FnMut(usize, &mut [T])) {
-        self.engine.forget();
-        self.blocks.iter_mut().for_each(|(_, squares)| squares.started = false);
+        self.forget();
     }
 
-    fn start_state(&self) -> Option<&[T]> {
-        self.engine.last().map(|[theta, _]| theta)
-    }
-
-    fn start_gradient(&self) -> Option<&[T]> {
-        self.engine.last().map(|[_, gradient]| gradient)
+    fn start(&self) -> Option<Start<'_, T>> {
+        self.engine.start()
     }
 
     fn mirrors(&self) -> bool {
         self.engine.settings.mirror
+    }
+
+    fn forget(&mut self) {
+        self.engine.forget();
+        self.blocks.iter_mut().for_each(|(_, squares)| squares.started = false);
     }
 
     fn shape(&self) -> (usize, usize) {

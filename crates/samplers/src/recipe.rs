@@ -150,7 +150,8 @@ impl<R: Recipe> RecipeSampler<R> {
     }
 
     /// The sampler with the covariance `V` of its stochastic gradient, which is subtracted from the injected noise
-    /// (`complete-recipe` eq. 5, with `B = eps (D + Q) V (D + Q)'`, the rows of the unknowns).
+    /// (`complete-recipe` eq. 5, with `B = eps (D + Q) V (D + Q)'`, the rows of the unknowns). Negative eigenvalues of the
+    /// difference count as zero: the excess of `B` remains as a bias.
     ///
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive semidefinite.
@@ -218,6 +219,10 @@ impl<R: Recipe> Sampler<f64> for RecipeSampler<R> {
             theta.copy_from_slice(&self.z[..dimension]);
         }
         self.engine.step(step_size, usize::from(!sound))
+    }
+
+    fn forget(&mut self) {
+        self.engine.forget();
     }
 
     fn shape(&self) -> (usize, usize) {

@@ -383,8 +383,8 @@ impl<T: Real> Sampler<T> for Rmhmc<T> {
             step_size: blocks.iter().map(|leaper| leaper.step_size).sum::<f64>() / count,
             hamiltonian: Some(hamiltonian),
             leapfrog_steps: self.settings.leaps,
-            depth_limited: 0,
             tested: true,
+            ..Step::default()
         }
     }
 

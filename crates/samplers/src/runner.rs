@@ -46,7 +46,7 @@ impl<T: Real> RunRecord<T> {
     }
 
     /// Records a draw, its step, and the state and gradient at the start of the step, if known
-    /// ([`Sampler::start_state`]).
+    /// ([`Sampler::start`]).
     ///
     /// # Panics
     /// If `theta` has another size than the record.
@@ -55,8 +55,8 @@ impl<T: Real> RunRecord<T> {
         self.draws.extend_from_slice(theta);
         self.steps.push(*step);
         // Tested moves need no check of their bias.
-        if let Some((state, gradient)) = start.filter(|_| !step.tested) {
-            self.identity.add(state, gradient);
+        if let Some((state, gradient)) = start.filter(|_| !step.tested && step.temperature > 0.0) {
+            self.identity.add(state, gradient, step.temperature);
         }
     }
 
@@ -223,7 +223,11 @@ impl<T: Real> SampleResult<T> {
         let blocks = self.runs[0].width / self.parameters.len().max(1);
         let bias = |parameter: usize| {
             let places = (0..blocks).map(|block| block * self.parameters.len() + parameter);
-            standard_errors(places.flat_map(|place| self.runs.iter().map(move |run| (&run.identity, place))))
+            let errors = standard_errors(
+                places.flat_map(|place| self.runs.iter().map(move |run| (&run.identity, place))),
+            );
+            // A parameter whose gradient is no number cannot be judged, and must not hide another.
+            if errors.is_nan() { 0.0 } else { errors }
         };
         if let Some((parameter, standard_errors)) =
             most(&bias).filter(|(_, errors)| *errors > MAX_STANDARD_ERRORS)
@@ -353,6 +357,30 @@ mod tests {
             };
             assert!(warns(&slow) && !warns(&fast), "{chains}");
         }
+    }
+
+    /// Draws of `N(0, T)` follow `exp(-U / T)` with `U = x^2 / 2`; a second coordinate may have no gradient.
+    #[test]
+    fn draws_are_judged_at_their_temperature_and_by_coordinates_with_gradients() {
+        use crate::random::SeedTree;
+        let is_biased = |variance: f64, temperature: f64, has_other: bool| {
+            let mut rng = SeedTree::new(8).rng(0);
+            let mut run = RunRecord::new(2, 20_000, 1);
+            for _ in 0..20_000 {
+                let x = variance.sqrt() * f64::normal(&mut rng);
+                let y = temperature.sqrt() * f64::normal(&mut rng);
+                let step = Step { temperature, ..Step::default() };
+                run.add(&[x, y], &step, Some((&[x, y], &[x, if has_other { y } else { f64::NAN }])));
+            }
+            let warnings = SampleResult::new(vec![run], 1).warnings();
+            warnings.iter().any(|warning| matches!(warning, Warning::Bias { parameter: 0, .. }))
+        };
+        for temperature in [0.25, 1.0, 4.0] {
+            assert!(!is_biased(temperature, temperature, true), "{temperature}");
+            assert!(is_biased(1.2 * temperature, temperature, true), "{temperature}");
+            assert!(is_biased(1.2 * temperature, temperature, false), "{temperature}");
+        }
+        assert!(!is_biased(1.0, 0.0, true));
     }
 
     #[test]

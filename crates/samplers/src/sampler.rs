@@ -1,6 +1,6 @@
 //! The [`Sampler`] trait, its errors, and chains.
 
-use super::{Real, RunRecord, StepRule, Target};
+use super::{Real, RunRecord, Site, StepRule, Target};
 
 /// Reason why a sampler cannot be built or does not fit a target.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -77,7 +77,7 @@ pub enum SamplerError {
 }
 
 /// Report of one step of a sampler.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
     /// Mean acceptance probability over the blocks. Samplers without a test: the share of blocks that moved.
     pub acceptance: f64,
@@ -100,6 +100,41 @@ pub struct Step {
     pub depth_limited: usize,
     /// Whether moves are accepted or rejected by a test that makes the sampler exact.
     pub tested: bool,
+    /// The temperature of the draws, which follow `exp(-U / temperature)`; see
+    /// [`GradientSettings::temperature`](super::GradientSettings::temperature).
+    pub temperature: f64,
+    /// Pairs in the metric of the step, over all blocks; `None` for samplers without a memory of pairs.
+    pub pairs: Option<usize>,
+    /// Parameters whose drift was cut to its limit, over all blocks; `None` for samplers that do not count them.
+    pub clipped: Option<usize>,
+}
+
+/// Where a step started, as far as the sampler kept it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Start<'a, T> {
+    /// The gradient, `dimension x blocks`.
+    pub gradient: &'a [T],
+    /// The state there; `None` if it is the draw before the step.
+    pub state: Option<&'a [T]>,
+}
+
+impl Default for Step {
+    /// Zeros and `None`, without a test, at temperature 1.
+    fn default() -> Self {
+        Self {
+            acceptance: 0.0,
+            energy: None,
+            divergences: 0,
+            step_size: 0.0,
+            hamiltonian: None,
+            leapfrog_steps: 0,
+            depth_limited: 0,
+            tested: false,
+            temperature: 1.0,
+            pairs: None,
+            clipped: None,
+        }
+    }
 }
 
 /// A Markov chain transition on a [`Target`].
@@ -155,18 +190,17 @@ pub trait Sampler<T: Real>: Send {
         let _ = change;
     }
 
+    /// Drops what belongs to the last states and their target: kept potentials and gradients, the states of interleaved chains and
+    /// their pairs. Step size, metric, momenta and random streams remain. [`Chain::new`] calls it.
+    fn forget(&mut self) {}
+
     /// Steps at the end of a warm-up of `steps` steps during which the metric stays as it is.
     fn closing_steps(&self, steps: usize) -> usize {
         (steps / 5).max(50).min(steps / 3)
     }
 
     /// The gradient at the state that the last step started from, if the sampler kept it.
-    fn start_gradient(&self) -> Option<&[T]> {
-        None
-    }
-
-    /// The state that the last step started from, if the sampler kept it beside its gradient.
-    fn start_state(&self) -> Option<&[T]> {
+    fn start(&self) -> Option<Start<'_, T>> {
         None
     }
 
@@ -183,17 +217,6 @@ pub trait Sampler<T: Real>: Send {
     /// Index of the [chain](Self::chains) that the next step moves.
     fn next_chain(&self) -> usize {
         0
-    }
-
-    /// Number of pairs in the metric of the last step, over all blocks; `None` for samplers without a memory of pairs.
-    fn pairs(&self) -> Option<usize> {
-        None
-    }
-
-    /// Number of parameters whose drift was cut to its limit in the last step, over all blocks; `None` for samplers that do not
-    /// count them.
-    fn limited(&self) -> Option<usize> {
-        None
     }
 
     /// The state that the next step starts from, given the last draw: for a single chain the draw itself, for
@@ -232,14 +255,14 @@ macro_rules! pointer_to_sampler {
             fn change_coordinates(&mut self, change: &mut dyn FnMut(usize, &mut [T])) {
                 (**self).change_coordinates(change);
             }
+            fn forget(&mut self) {
+                (**self).forget();
+            }
             fn closing_steps(&self, steps: usize) -> usize {
                 (**self).closing_steps(steps)
             }
-            fn start_gradient(&self) -> Option<&[T]> {
-                (**self).start_gradient()
-            }
-            fn start_state(&self) -> Option<&[T]> {
-                (**self).start_state()
+            fn start(&self) -> Option<Start<'_, T>> {
+                (**self).start()
             }
             fn mirrors(&self) -> bool {
                 (**self).mirrors()
@@ -249,12 +272,6 @@ macro_rules! pointer_to_sampler {
             }
             fn next_chain(&self) -> usize {
                 (**self).next_chain()
-            }
-            fn pairs(&self) -> Option<usize> {
-                (**self).pairs()
-            }
-            fn limited(&self) -> Option<usize> {
-                (**self).limited()
             }
             fn next_start<'a>(&'a self, last: &'a [T]) -> &'a [T] {
                 (**self).next_start(last)
@@ -366,11 +383,13 @@ pub struct Chain<T, G, S> {
 }
 
 impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
-    /// Starts at `start` (`dimension x blocks`).
+    /// Starts at `start` (`dimension x blocks`). A sampler that has run before [forgets](Sampler::forget) its states, and keeps its
+    /// step size and metric.
     ///
     /// # Errors
-    /// If shapes differ, the start or its potential are not finite, or the target lacks what the sampler needs.
-    pub fn new(mut target: G, sampler: S, start: Vec<T>) -> Result<Self, SamplerError> {
+    /// If shapes differ, the start is not finite or outside the support of the target's [sites](Target::sites), its potential is
+    /// not finite, or the target lacks what the sampler needs.
+    pub fn new(mut target: G, mut sampler: S, start: Vec<T>) -> Result<Self, SamplerError> {
         sampler.check(&mut target)?;
         let (dimension, blocks) = sampler.shape();
         if start.len() != dimension * blocks {
@@ -385,6 +404,17 @@ impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
         if let Some(block) = potential.iter().position(|value| !value.is_finite()) {
             return Err(SamplerError::StartPotential { block, value: potential[block] });
         }
+        if let Some(sites) = target.sites() {
+            for Site { rows, support } in (0..sites.count()).map(|index| sites.site(index)) {
+                let mut places =
+                    (0..blocks).flat_map(|block| rows.clone().map(move |row| block * dimension + row));
+                let outside = |place: &usize| start.get(*place).is_some_and(|x| !support.holds(x.widen()));
+                if let Some(index) = places.find(outside) {
+                    return Err(SamplerError::Start { index, value: start[index].widen() });
+                }
+            }
+        }
+        sampler.forget();
         Ok(Self { target, sampler, theta: start, statistics: ChainStatistics::default(), warming: 0 })
     }
 
@@ -456,7 +486,8 @@ impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
         if self.sampler.mirrors() {
             return None;
         }
-        self.sampler.start_state().zip(self.sampler.start_gradient())
+        let Start { gradient, state } = self.sampler.start()?;
+        Some((state?, gradient))
     }
 
     /// The last draw.

@@ -30,6 +30,8 @@ pub struct Sgfs<T> {
     dense: Vec<f64>,
     /// The terms' gradients, one after the other, each `dimension x blocks`.
     scores: Vec<Vec<T>>,
+    /// Steps since the estimate of the information began.
+    steps: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -43,7 +45,8 @@ struct Scorer<T> {
 }
 
 impl<T: Real> Sgfs<T> {
-    /// For `blocks` independent blocks of `dimension` unknowns. The settings' minibatch must be of at least 2 terms.
+    /// For `blocks` independent blocks of `dimension` unknowns. The settings' minibatch must be of at least 2 terms, and their
+    /// temperature 1: gradient noise, which the step does not scale, is that of the posterior.
     ///
     /// # Errors
     /// If a setting is out of range.
@@ -55,6 +58,8 @@ impl<T: Real> Sgfs<T> {
     ) -> Result<Self, SamplerError> {
         let size = settings.minibatch.unwrap_or(0);
         check("SGFS minibatch size", size as f64, "at least 2", size >= 2)?;
+        let temperature = settings.temperature;
+        check("SGFS temperature", temperature, "1", temperature == 1.0)?;
         let engine = Engine::new(dimension, blocks, settings, streams)?;
         let scorer = |block| Scorer {
             block,
@@ -65,7 +70,7 @@ impl<T: Real> Sgfs<T> {
         };
         let states = engine.new_blocks(streams).map(scorer).collect();
         let scores = vec![engine.gradient.clone(); size];
-        Self { engine, blocks: states, conditioner: unit(dimension)?, dense: Vec::new(), scores }
+        Self { engine, blocks: states, conditioner: unit(dimension)?, dense: Vec::new(), scores, steps: 0 }
             .with_conditioner(&Matrix::Scalar(1.0))
     }
 
@@ -101,7 +106,8 @@ fn unit(dimension: usize) -> Result<Spectrum<f64>, SamplerError> {
 
 impl<T: Real> Sampler<T> for Sgfs<T> {
     fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
-        let Self { engine, blocks, conditioner, dense, scores } = self;
+        let Self { engine, blocks, conditioner, dense, scores, steps } = self;
+        *steps += 1;
         let step_size = engine.begin(target);
         let terms = target.terms();
         let n = engine.dimension;
@@ -118,8 +124,8 @@ impl<T: Real> Sampler<T> for Sgfs<T> {
             }
         }
         let (gradient, limit) = (&engine.gradient, engine.limit());
-        let (mirror, temperature) = (engine.settings.mirror, engine.settings.temperature);
-        let share = 1.0 / engine.iteration as f64;
+        let mirror = engine.settings.mirror;
+        let share = 1.0 / *steps as f64;
         let (weight, strength) = ((size + all) / size, 4.0 / step_size);
         for_blocks(blocks, theta, |index, scorer, theta| {
             let Scorer { block, information, factor, step, scratch } = scorer;
@@ -142,7 +148,7 @@ impl<T: Real> Sampler<T> for Sgfs<T> {
                 *factor = weight * information + strength * dense;
             }
             step.iter_mut().for_each(|z| *z = f64::normal(&mut block.stream));
-            conditioner.apply_mapped(|value| (strength * value * temperature).sqrt(), step, scratch);
+            conditioner.apply_mapped(|value| (strength * value).sqrt(), step, scratch);
             step.iter_mut().zip(mean).for_each(|(step, mean)| *step = mean.widen() - *step);
             if cholesky(factor, n) {
                 solve(factor, step);
@@ -158,6 +164,20 @@ impl<T: Real> Sampler<T> for Sgfs<T> {
             block.settle(theta);
         });
         engine.step(step_size, blocks.iter().filter(|scorer| scorer.block.diverged).count())
+    }
+
+    /// Begins the estimate of the information again; the conditioner is taken for that of the new coordinates.
+    fn change_coordinates(&mut self, _: &mut dyn FnMut(usize, &mut [T])) {
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        self.steps = 0;
+    }
+
+    fn check(&self, target: &mut dyn Target<T>) -> Result<(), SamplerError> {
+        super::check_target(self.shape(), target)?;
+        super::need(target.terms() > 0, "SGFS", "data terms")
     }
 
     fn mirrors(&self) -> bool {

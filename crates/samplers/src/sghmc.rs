@@ -18,7 +18,7 @@ use super::gradient::{Engine, check};
 use super::matrix::Matrix;
 use super::momentum::{Momenta, Mover, advance, kick, kicked, settle};
 use super::vector::for_blocks;
-use super::{GradientSettings, Real, Sampler, SamplerError, Step, StepRule, Target};
+use super::{GradientSettings, Real, Sampler, SamplerError, Start, Step, StepRule, Target};
 use crate::random::SeedTree;
 
 /// Settings of [`Sghmc`].
@@ -129,7 +129,7 @@ impl<T: Real> Sampler<T> for Sghmc<T> {
     }
 
     fn step_rule(&self) -> StepRule {
-        StepRule::Leapfrog
+        StepRule::Leapfrog { friction: Some(self.settings.friction) }
     }
 
     fn restart_step(&mut self, _: usize, step: f64) {
@@ -141,16 +141,16 @@ impl<T: Real> Sampler<T> for Sghmc<T> {
         self.momenta.restart();
     }
 
-    fn start_state(&self) -> Option<&[T]> {
-        self.engine.last().map(|[theta, _]| theta)
-    }
-
-    fn start_gradient(&self) -> Option<&[T]> {
-        self.engine.last().map(|[_, gradient]| gradient)
+    fn start(&self) -> Option<Start<'_, T>> {
+        self.engine.start()
     }
 
     fn mirrors(&self) -> bool {
         self.engine.settings.mirror
+    }
+
+    fn forget(&mut self) {
+        self.engine.forget();
     }
 
     fn shape(&self) -> (usize, usize) {

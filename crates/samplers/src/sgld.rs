@@ -18,7 +18,7 @@
 use super::gradient::{Block, Engine};
 use super::matrix::{Matrix, Spectrum};
 use super::vector::for_blocks;
-use super::{GradientSettings, Real, Sampler, SamplerError, Step, StepRule, Target};
+use super::{GradientSettings, Real, Sampler, SamplerError, Start, Step, StepRule, Target};
 use crate::random::SeedTree;
 
 /// Stochastic gradient Langevin dynamics; see the [module](self).
@@ -148,16 +148,16 @@ impl<T: Real> Sampler<T> for Sgld<T> {
         self.engine.forget();
     }
 
-    fn start_state(&self) -> Option<&[T]> {
-        self.engine.last().map(|[theta, _]| theta)
-    }
-
-    fn start_gradient(&self) -> Option<&[T]> {
-        self.engine.last().map(|[_, gradient]| gradient)
+    fn start(&self) -> Option<Start<'_, T>> {
+        self.engine.start()
     }
 
     fn mirrors(&self) -> bool {
         self.engine.settings.mirror
+    }
+
+    fn forget(&mut self) {
+        self.engine.forget();
     }
 
     fn shape(&self) -> (usize, usize) {

@@ -19,7 +19,7 @@ use super::gradient::{Engine, check};
 use super::matrix::Matrix;
 use super::momentum::{Momenta, Mover, advance, kick, kicked, settle};
 use super::vector::{dot, for_blocks};
-use super::{GradientSettings, Real, Sampler, SamplerError, Step, StepRule, Target};
+use super::{GradientSettings, Real, Sampler, SamplerError, Start, Step, StepRule, Target};
 use crate::random::SeedTree;
 
 /// Settings of [`Sgnht`].
@@ -149,7 +149,7 @@ impl<T: Real> Sampler<T> for Sgnht<T> {
     }
 
     fn step_rule(&self) -> StepRule {
-        StepRule::Leapfrog
+        StepRule::Leapfrog { friction: None }
     }
 
     fn restart_step(&mut self, _: usize, step: f64) {
@@ -163,16 +163,16 @@ impl<T: Real> Sampler<T> for Sgnht<T> {
         self.momenta.movers.iter_mut().for_each(|mover| mover.rest = start);
     }
 
-    fn start_state(&self) -> Option<&[T]> {
-        self.engine.last().map(|[theta, _]| theta)
-    }
-
-    fn start_gradient(&self) -> Option<&[T]> {
-        self.engine.last().map(|[_, gradient]| gradient)
+    fn start(&self) -> Option<Start<'_, T>> {
+        self.engine.start()
     }
 
     fn mirrors(&self) -> bool {
         self.engine.settings.mirror
+    }
+
+    fn forget(&mut self) {
+        self.engine.forget();
     }
 
     fn shape(&self) -> (usize, usize) {

@@ -20,7 +20,7 @@ use super::matrix::Matrix;
 use super::metric::{FactoredMetric, Power, Room};
 use super::momentum::{Momenta, Mover, settle};
 use super::vector::for_blocks;
-use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
+use super::{GradientSettings, Real, Sampler, SamplerError, Start, Step, Target};
 use crate::random::SeedTree;
 
 /// Generalised SGRHMC; see the [module](self). It does not mirror: give it a [`Mirrored`](super::Mirrored) target.
@@ -134,12 +134,12 @@ impl<T: Real> Sampler<T> for Sgrhmc<T> {
         engine.step(step_size, self.momenta.divergences())
     }
 
-    fn start_state(&self) -> Option<&[T]> {
-        self.engine.last().map(|[theta, _]| theta)
+    fn start(&self) -> Option<Start<'_, T>> {
+        self.engine.start()
     }
 
-    fn start_gradient(&self) -> Option<&[T]> {
-        self.engine.last().map(|[_, gradient]| gradient)
+    fn forget(&mut self) {
+        self.engine.forget();
     }
 
     fn shape(&self) -> (usize, usize) {

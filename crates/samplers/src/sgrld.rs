@@ -18,7 +18,7 @@ use super::gradient::{Block, Engine};
 use super::matrix::{Matrix, Spectrum};
 use super::metric::{FactoredMetric, Power, Room};
 use super::vector::for_blocks;
-use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
+use super::{GradientSettings, Real, Sampler, SamplerError, Start, Step, Target};
 use crate::random::SeedTree;
 
 /// Riemannian SGLD; see the [module](self).
@@ -99,16 +99,16 @@ impl<T: Real> Sampler<T> for Sgrld<T> {
         engine.step(step_size, self.blocks.iter().filter(|(block, ..)| block.diverged).count())
     }
 
-    fn start_state(&self) -> Option<&[T]> {
-        self.engine.last().map(|[theta, _]| theta)
-    }
-
-    fn start_gradient(&self) -> Option<&[T]> {
-        self.engine.last().map(|[_, gradient]| gradient)
+    fn start(&self) -> Option<Start<'_, T>> {
+        self.engine.start()
     }
 
     fn mirrors(&self) -> bool {
         self.engine.settings.mirror
+    }
+
+    fn forget(&mut self) {
+        self.engine.forget();
     }
 
     fn shape(&self) -> (usize, usize) {

@@ -240,6 +240,18 @@ pub enum Support {
     Discrete(usize),
 }
 
+impl Support {
+    /// Whether a number of a site may have this value.
+    pub(super) fn holds(self, x: f64) -> bool {
+        match self {
+            Self::Real => x.is_finite(),
+            Self::HalfLine | Self::Simplex => x.is_finite() && x > 0.0,
+            Self::Interval { low, high } => low < x && x < high,
+            Self::Discrete(count) => x >= 0.0 && x < count as f64 && x == libm::trunc(x),
+        }
+    }
+}
+
 /// Group of coordinates that a single-site sampler moves together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Site {

@@ -229,8 +229,8 @@ impl<T: Real> Trajectory<T> {
             step_size: self.blocks.iter().map(|block| block.step_size).sum::<f64>() / count,
             hamiltonian: Some(self.blocks.iter().map(|block| block.hamiltonian).sum()),
             leapfrog_steps: leaps,
-            depth_limited: 0,
             tested: true,
+            ..Step::default()
         }
     }
 }

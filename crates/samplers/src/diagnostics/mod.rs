@@ -331,15 +331,19 @@ impl Histogram {
     /// normalised over the interval by Simpson's rule in each cell.
     #[must_use]
     pub fn divergence(&self, potential: impl Fn(f64) -> f64) -> f64 {
-        let density = |x: f64| libm::exp(-potential(x));
-        // Up to the factor that all cells share.
-        let masses: Vec<f64> = (0..self.counts.len())
+        let potentials: Vec<[f64; 3]> = (0..self.counts.len())
             .map(|cell| {
                 let left = self.low + cell as f64 * self.width;
-                let middle = density(left + 0.5 * self.width);
-                density(left) + 4.0 * middle + density(left + self.width)
+                [left, left + 0.5 * self.width, left + self.width].map(&potential)
             })
             .collect();
+        // Where the density is largest it is one: a constant neither overflows nor makes it vanish.
+        let finite = potentials.iter().flatten().filter(|potential| potential.is_finite());
+        let least = finite.fold(f64::INFINITY, |a: f64, &b| a.min(b));
+        let density = |potential: f64| libm::exp(least - potential);
+        // Up to the factor that all cells share.
+        let mass = |ends: &[f64; 3]| density(ends[0]) + 4.0 * density(ends[1]) + density(ends[2]);
+        let masses: Vec<f64> = potentials.iter().map(mass).collect();
         let normaliser: f64 = masses.iter().sum();
         let cells = self.counts.iter().zip(&masses).filter(|(count, _)| **count > 0.0);
         cells

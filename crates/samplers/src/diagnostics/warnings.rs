@@ -43,7 +43,7 @@ pub enum Warning {
         /// How many of all chains.
         count: usize,
     },
-    /// The draws of a sampler without an acceptance test fail `E[grad U] = 0` or `E[(theta - mean) grad U] = 1`.
+    /// The draws of a sampler without an acceptance test fail `E[grad U] = 0` or `E[(theta - mean) grad U] = temperature`.
     Bias {
         /// The parameter where they fail most.
         parameter: usize,

@@ -107,6 +107,8 @@ pub struct Hamcmc<T> {
     /// The target acceptance of a warm-up of the step, if there is one.
     target_acceptance: Option<f64>,
     averaging: Option<DualAveraging>,
+    /// The least first step of the blocks so far.
+    first_step: f64,
     /// The potentials of every block where a move starts and ends.
     potentials: [Vec<f64>; 2],
     next_gradient: Vec<T>,
@@ -160,6 +162,7 @@ impl<T: Real> Hamcmc<T> {
             bounds: [0.0, f64::INFINITY],
             target_acceptance: None,
             averaging: None,
+            first_step: f64::INFINITY,
             potentials,
             next_gradient: zeros,
             blocks,
@@ -355,6 +358,8 @@ impl<T: Real> Hamcmc<T> {
         let mut step = self.engine.step(step_size, taken_back);
         step.divergences += self.blocks.iter().filter(|memory| memory.ran_away).count();
         step.tested = self.metropolis;
+        step.pairs = Some(self.blocks.iter().map(|memory| memory.inverse.pairs()).sum());
+        step.clipped = Some(self.blocks.iter().map(|memory| memory.limited).sum());
         if self.tests() {
             let count = self.blocks.len() as f64;
             let acceptance = self.blocks.iter().map(|memory| memory.probability).sum::<f64>() / count;
@@ -405,7 +410,10 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
         }
     }
 
-    fn restart_step(&mut self, _: usize, step: f64) {
+    /// One step serves all blocks: that of the narrowest.
+    fn restart_step(&mut self, block: usize, step: f64) {
+        let step = if block == 0 { step } else { step.min(self.first_step) };
+        self.first_step = step;
         if let (Some(averaging), Some(target)) = (&mut self.averaging, self.target_acceptance) {
             *averaging = match self.metropolis {
                 true => DualAveraging::start(step, target),
@@ -424,6 +432,14 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
         self.blocks.iter_mut().for_each(|memory| memory.usable.fill(false));
     }
 
+    /// Puts all chains at the next state, without pairs.
+    fn forget(&mut self) {
+        self.engine.forget();
+        self.started = false;
+        self.slot = 0;
+        self.blocks.iter_mut().for_each(|memory| memory.usable.fill(false));
+    }
+
     fn shape(&self) -> (usize, usize) {
         (self.engine.dimension, self.engine.blocks)
     }
@@ -434,14 +450,6 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
 
     fn chains(&self) -> usize {
         self.states.len()
-    }
-
-    fn pairs(&self) -> Option<usize> {
-        Some(self.blocks.iter().map(|memory| memory.inverse.pairs()).sum())
-    }
-
-    fn limited(&self) -> Option<usize> {
-        Some(self.blocks.iter().map(|memory| memory.limited).sum())
     }
 
     fn next_chain(&self) -> usize {

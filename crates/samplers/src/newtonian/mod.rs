@@ -24,7 +24,8 @@
 //! local: a Normal around `x` of precision `|K| + g g'`, or a Gamma or Dirichlet law of mean `x`, as narrow as the
 //! gradient and the curvature demand.
 //! **Burn-in.** From a far start a Newton step is almost always right and almost always rejected: the way back is
-//! too improbable. While it adapts, the sampler therefore takes every proposal that lowers the potential by more than 10 nats.
+//! too improbable. While it adapts, the sampler therefore takes every proposal that lowers the potential by more than 10 nats,
+//! to a finite one, and from which it can propose again.
 //! **Parameters.** None: proposals take their scale from the Hessian, so a warm-up has no metric or step to adapt.
 //! **Cost.** Two expansions per site and step, `d^3 / 3` for a site of `d` rows; one expansion for each value of a discrete
 //! site. Nothing else depends on the size of the state.
@@ -271,14 +272,8 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
                 law.fit(local, site.support, &self.old, gradient, hessian);
                 self.new.resize(rows, 0.0);
                 law.draw(&mut self.streams[block], &mut self.new);
-                let inside = |x: &f64| match site.support {
-                    Support::Real => x.is_finite(),
-                    Support::Interval { low, high } => {
-                        let rounded = T::narrow(*x).widen();
-                        low < rounded && rounded < high
-                    }
-                    _ => x.is_finite() && *x > 0.0,
-                };
+                // The state holds the rounded value.
+                let inside = |x: &f64| site.support.holds(T::narrow(*x).widen());
                 if !self.new.iter().all(inside) {
                     law.family = Family::None;
                     continue;
@@ -301,7 +296,9 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
                 let probability =
                     if log_ratio.is_nan() || outside { 0.0 } else { libm::exp(log_ratio.min(0.0)) };
                 let fall = self.before.potential[block] - self.after.potential[block];
-                let downhill = self.adapting && fall > FAR;
+                // Not to where no law can be fitted, or that no fall of the potential leaves.
+                let is_end = self.reverse.family == Family::None || !self.after.potential[block].is_finite();
+                let downhill = self.adapting && fall > FAR && !is_end;
                 let is_lost = log_ratio.is_nan() || log_ratio <= -DIVERGENCE && !downhill;
                 divergences += usize::from(is_lost && !outside);
                 let probability = if downhill { 1.0 } else { probability };
@@ -336,8 +333,26 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
                 let (what, found) = ("the end of a site's rows", rows.end);
                 return Err(SamplerError::Shape { what, found, expected: self.dimension });
             }
-            if let Support::Discrete(values) = support {
-                check("number of values of a discrete site", values as f64, "at least 1", values > 0)?;
+            let is_single =
+                matches!(support, Support::HalfLine | Support::Interval { .. } | Support::Discrete(_));
+            if rows.is_empty() || is_single && rows.len() > 1 {
+                let what = if is_single { "a site of one number" } else { "a site" };
+                return Err(SamplerError::Shape { what, found: rows.len(), expected: 1 });
+            }
+            match support {
+                Support::Discrete(values) => {
+                    check("number of values of a discrete site", values as f64, "at least 1", values > 0)?;
+                }
+                Support::Interval { low, high } => {
+                    let width = high - low;
+                    check(
+                        "width of an interval",
+                        width,
+                        "a finite number above 0",
+                        width.is_finite() && width > 0.0,
+                    )?;
+                }
+                _ => (),
             }
         }
         Ok(())

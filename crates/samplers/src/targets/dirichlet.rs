@@ -10,9 +10,14 @@ pub struct Dirichlet {
 }
 
 impl Dirichlet {
-    /// Prior concentrations plus counts, all above 0.
+    /// Prior concentrations plus counts.
+    ///
+    /// # Panics
+    /// If there are none, or one is not a finite number above 0.
     #[must_use]
     pub fn new(concentrations: Vec<f64>) -> Self {
+        let positive = concentrations.iter().all(|value| value.is_finite() && *value > 0.0);
+        assert!(positive && !concentrations.is_empty(), "concentrations {concentrations:?}");
         Self { concentrations }
     }
 

@@ -32,8 +32,15 @@ impl Gaussian {
     }
 
     /// `N(0, variance I + covariance 11')`: `quasi-newton-mcmc` and `quasi-newton-hmc` use 4 and 1.
+    ///
+    /// # Panics
+    /// If the dimension is 0 or the matrix is not finite and positive definite: `variance` and
+    /// `variance + dimension covariance` must be above 0.
     #[must_use]
     pub fn equicorrelated(dimension: usize, variance: f64, covariance: f64) -> Self {
+        let eigenvalues = [variance, variance + dimension as f64 * covariance];
+        let definite = eigenvalues.iter().all(|value| value.is_finite() && *value > 0.0);
+        assert!(dimension > 0 && definite, "eigenvalues {eigenvalues:?} in {dimension} dimensions");
         let diagonal = 1.0 / variance;
         let shared = -diagonal * covariance / (variance + covariance * dimension as f64);
         Self {

@@ -21,6 +21,9 @@ impl LinearGaussian {
     /// Draws `terms` regressors, a true `theta` and observations. Each regressor is a standard normal vector
     /// plus `coupling` times a normal number common to all its coordinates: the larger, the more correlated
     /// the posterior.
+    ///
+    /// # Panics
+    /// If the dimension is 0, the variance not a finite number above 0, or the coupling not finite.
     #[must_use]
     pub fn synthetic(
         dimension: usize,
@@ -29,6 +32,10 @@ impl LinearGaussian {
         coupling: f64,
         streams: SeedTree,
     ) -> Self {
+        assert!(
+            dimension > 0 && variance > 0.0 && variance.is_finite() && coupling.is_finite(),
+            "dimension {dimension}, variance {variance}, coupling {coupling}"
+        );
         let mut stream = streams.rng(0);
         let mut normal = || f64::normal(&mut stream);
         let truth: Vec<f64> = (0..dimension).map(|_| normal()).collect();

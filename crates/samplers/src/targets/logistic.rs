@@ -19,9 +19,10 @@ impl LogisticRegression {
     /// `regressors` is `dimension x terms`, one column per label; `variances` has one entry per coefficient.
     ///
     /// # Errors
-    /// If sizes do not fit, or a variance is not a finite number above 0.
+    /// If there are no coefficients or no labels, sizes do not fit, or a variance is not a finite number above 0.
     pub fn new(regressors: Vec<f64>, labels: Vec<bool>, variances: &[f64]) -> Result<Self, SamplerError> {
         check_size("variances", variances.len(), variances.len().max(1))?;
+        check_size("labels", labels.len(), labels.len().max(1))?;
         check_size("regressors", regressors.len(), labels.len() * variances.len())?;
         check_positive("variance of a coefficient", variances)?;
         let labels = labels.into_iter().map(f64::from).collect();

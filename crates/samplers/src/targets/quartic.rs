@@ -16,8 +16,13 @@ pub struct Quartic {
 
 impl Quartic {
     /// `quartic > 0`, or `quartic = 0` and `quadratic > 0`.
+    ///
+    /// # Panics
+    /// With other coefficients, of which there is no density.
     #[must_use]
     pub fn new(quartic: f64, quadratic: f64) -> Self {
+        let rises = quartic > 0.0 || quartic == 0.0 && quadratic > 0.0;
+        assert!(rises && quartic.is_finite() && quadratic.is_finite(), "{quartic} x^4 + {quadratic} x^2");
         Self { quartic, quadratic, blocks: 1 }
     }
 

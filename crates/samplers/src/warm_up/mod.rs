@@ -12,6 +12,10 @@
 //! shadow step, one leapfrog step with a Metropolis test that moves nothing, and dual averaging aims at an acceptance
 //! of 0.98. A shadow step costs two full evaluations of the target; it ends with the warm-up.
 //!
+//! A shadow step has no gradient noise. Where the sampler's gradients are those of minibatches, each step of the warm-up
+//! compares them with the full gradient, for one evaluation more, and keeps the step so short that their noise adds at most
+//! 5 % to the draws' variance. The metric is then estimated from the full gradients.
+//!
 //! **Source.** Windows and initial step as in Stan (Carpenter and others 2017) and Hoffman and Gelman (2014); the
 //! diagonal from draws and gradients as in nutpie (Seyboldt and others 2026, "Preconditioning HMC by minimising Fisher
 //! divergence"). **Do not use where** a target changes between steps (Gibbs sweeps): call [`Sampler::adapt`] instead,
@@ -26,7 +30,7 @@ mod view;
 use std::str::FromStr;
 
 use super::gradient::check;
-use super::{DualAveraging, Real, Sampler, SamplerError, Step, Target};
+use super::{DualAveraging, Minibatch, Real, Sampler, SamplerError, Start, Step, Target};
 use crate::random::{SeedTree, SeededRng};
 use estimate::{Estimate, scale_of_gradient};
 use leapfrog::Leapfrog;
@@ -65,15 +69,35 @@ impl FromStr for MetricShape {
 }
 
 /// The rule by which a sampler's step is adapted; see [`Sampler::step_rule`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum StepRule {
     /// By the sampler itself, or not at all.
     #[default]
     Own,
     /// A step `eps` with noise of variance `2 eps`: one leapfrog step of size `sqrt(2 eps)`.
     Langevin,
-    /// A leapfrog step of a sampler with momentum.
-    Leapfrog,
+    /// A leapfrog step of a sampler with momentum, by its friction.
+    Leapfrog {
+        /// The friction that the noise of gradients is set against; `None` if a thermostat adapts it to that.
+        friction: Option<f64>,
+    },
+}
+
+/// The variance that gradient noise may add to the draws, or of a thermostat to a momentum in one step.
+const HEAT: f64 = 0.05;
+
+impl StepRule {
+    /// The longest leapfrog step for gradient noise of variance `noise` in a coordinate.
+    fn longest_step(self, noise: f64) -> f64 {
+        match self {
+            Self::Own => f64::INFINITY,
+            // A variance of `eps^2 noise` beside the `2 eps` that are injected.
+            Self::Langevin => (4.0 * HEAT / noise).sqrt(),
+            // `step^2 noise` beside the `2 friction step` that are injected.
+            Self::Leapfrog { friction: Some(friction) } => 2.0 * HEAT * friction / noise,
+            Self::Leapfrog { friction: None } => (HEAT / noise).sqrt(),
+        }
+    }
 }
 
 /// Settings of [`Preconditioned`].
@@ -142,6 +166,47 @@ struct Warming<T> {
     leapfrog: Leapfrog<T>,
     shadow: Option<DualAveraging>,
     acceptance: Vec<f64>,
+    noise: Noise<T>,
+}
+
+/// The noise of the sampler's gradients, in its present coordinates.
+#[derive(Debug, Clone, Default)]
+struct Noise<T> {
+    /// The gradient of all data where the sampler evaluated its own.
+    full: Vec<T>,
+    difference: Vec<T>,
+    /// Sums of squared differences, `dimension x blocks`.
+    squares: Vec<f64>,
+    count: f64,
+}
+
+impl<T: Real> Noise<T> {
+    /// Compares the recorded gradient with that of all data there.
+    fn measure(&mut self, target: &mut dyn Target<T>, record: &Record<T>, maps: &[LinearMap<T>]) {
+        self.full.resize(record.theta.len(), T::zero());
+        let terms = target.terms();
+        target.gradient(&record.theta, Minibatch::full(terms), &mut self.full);
+        self.difference.clear();
+        self.difference.extend(record.gradient.iter().zip(&self.full).map(|(&noisy, &full)| noisy - full));
+        map_blocks(maps, &mut self.difference, LinearMap::apply_transposed);
+        if self.difference.iter().all(|value| value.is_finite()) {
+            self.squares.resize(record.theta.len(), 0.0);
+            self.count += 1.0;
+            let squares = self.squares.iter_mut().zip(&self.difference);
+            squares.for_each(|(sum, value)| *sum += value.widen().powi(2));
+        }
+    }
+
+    /// The largest variance of a coordinate, 0 while there is no noise.
+    fn variance(&self) -> f64 {
+        self.squares.iter().fold(0.0, |a: f64, &b| a.max(b)) / self.count.max(1.0)
+    }
+
+    /// Forgets what was measured in other coordinates.
+    fn reset(&mut self) {
+        self.squares.clear();
+        self.count = 0.0;
+    }
 }
 
 impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
@@ -261,7 +326,8 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
             let steps = vec![shadow.current(); self.blocks];
             warming.leapfrog.acceptance(&mut view, phi, (&steps, rng), &mut warming.acceptance);
             shadow.update(warming.acceptance.iter().sum::<f64>() / self.blocks as f64);
-            self.inner.restart_step(0, shadow.current());
+            let longest = self.inner.step_rule().longest_step(warming.noise.variance());
+            self.inner.restart_step(0, shadow.current().min(longest));
         }
     }
 
@@ -271,7 +337,13 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
         warming.steps += 1;
         let n = self.dimension;
         if self.record.is_set {
-            let draws = self.record.theta.chunks_exact(n).zip(self.record.gradient.chunks_exact(n));
+            let gradient = if self.record.is_subsampled {
+                warming.noise.measure(target, &self.record, &self.maps);
+                &warming.noise.full
+            } else {
+                &self.record.gradient
+            };
+            let draws = self.record.theta.chunks_exact(n).zip(gradient.chunks_exact(n));
             for (estimate, (theta, gradient)) in warming.estimates.iter_mut().zip(draws) {
                 estimate.add(theta, gradient);
             }
@@ -284,6 +356,7 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
                 map
             });
             let maps = maps.collect();
+            warming.noise.reset();
             self.replace_maps(maps);
             self.restart_steps(target);
         }
@@ -301,13 +374,13 @@ impl<T: Real, S: Sampler<T>> Sampler<T> for Preconditioned<T, S> {
         let is_plain = self.settings.metric == MetricShape::None;
         let Self { inner, maps, phi, theta: room, record, .. } = self;
         let step = inner.step(&mut View { target, maps, theta: room, record, is_plain }, phi);
-        if let (Some(gradient), None) = (inner.start_gradient(), inner.start_state()) {
+        if let Some(Start { gradient, state: None }) = inner.start() {
             // The sampler did not evaluate the gradient at its start again.
             record.theta.clone_from(&self.last);
             record.gradient.clear();
             record.gradient.extend_from_slice(gradient);
             map_blocks(maps, &mut record.gradient, LinearMap::invert_transposed);
-            record.is_set = true;
+            (record.is_set, record.is_subsampled) = (true, false);
         }
         theta.copy_from_slice(phi);
         map_blocks(maps, theta, LinearMap::apply);
@@ -334,7 +407,8 @@ impl<T: Real, S: Sampler<T>> Sampler<T> for Preconditioned<T, S> {
     fn adapt(&mut self, on: bool) {
         if let (Some(warming), false) = (&mut self.warming, on) {
             if let Some(shadow) = warming.shadow.take().filter(|_| warming.steps > 0) {
-                self.inner.restart_step(0, shadow.adapted());
+                let longest = self.inner.step_rule().longest_step(warming.noise.variance());
+                self.inner.restart_step(0, shadow.adapted().min(longest));
             }
             self.warming = None;
         }
@@ -357,16 +431,21 @@ impl<T: Real, S: Sampler<T>> Sampler<T> for Preconditioned<T, S> {
             leapfrog: Leapfrog::default(),
             shadow: None,
             acceptance: Vec::new(),
+            noise: Noise::default(),
         });
         self.inner.warm_up(steps);
     }
 
-    fn start_gradient(&self) -> Option<&[T]> {
-        self.record.is_set.then_some(&self.record.gradient[..])
+    fn forget(&mut self) {
+        self.inner.forget();
+        self.last.clear();
+        self.next.clear();
+        self.record.is_set = false;
     }
 
-    fn start_state(&self) -> Option<&[T]> {
-        self.record.is_set.then_some(&self.record.theta[..])
+    fn start(&self) -> Option<Start<'_, T>> {
+        let Record { theta, gradient, is_set, .. } = &self.record;
+        is_set.then_some(Start { gradient, state: Some(theta) })
     }
 
     fn mirrors(&self) -> bool {
@@ -379,14 +458,6 @@ impl<T: Real, S: Sampler<T>> Sampler<T> for Preconditioned<T, S> {
 
     fn next_chain(&self) -> usize {
         self.inner.next_chain()
-    }
-
-    fn pairs(&self) -> Option<usize> {
-        self.inner.pairs()
-    }
-
-    fn limited(&self) -> Option<usize> {
-        self.inner.limited()
     }
 
     fn next_start<'a>(&'a self, last: &'a [T]) -> &'a [T] {

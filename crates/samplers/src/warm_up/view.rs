@@ -9,6 +9,8 @@ pub(super) struct Record<T> {
     pub theta: Vec<T>,
     pub gradient: Vec<T>,
     pub is_set: bool,
+    /// Whether the gradient is that of a subsample.
+    pub is_subsampled: bool,
 }
 
 /// A target in the coordinates `phi`, `theta = L phi` with one map for each block. The first gradient is recorded.
@@ -28,9 +30,10 @@ impl<T: Real> View<'_, T> {
         map_blocks(self.maps, self.theta, LinearMap::apply);
     }
 
-    fn finish(&mut self, gradient: &mut [T]) {
+    fn finish(&mut self, gradient: &mut [T], is_subsampled: bool) {
         if !self.record.is_set {
             self.record.is_set = true;
+            self.record.is_subsampled = is_subsampled;
             self.record.theta.clone_from(self.theta);
             self.record.gradient.clear();
             self.record.gradient.extend_from_slice(gradient);
@@ -87,7 +90,7 @@ impl<T: Real> Target<T> for View<'_, T> {
     fn gradient(&mut self, phi: &[T], batch: Minibatch<'_>, gradient: &mut [T]) {
         self.load(phi);
         self.target.gradient(self.theta, batch, gradient);
-        self.finish(gradient);
+        self.finish(gradient, batch.indices().is_some());
     }
 
     fn potential(&mut self, phi: &[T], potential: &mut [f64]) {
@@ -98,6 +101,6 @@ impl<T: Real> Target<T> for View<'_, T> {
     fn evaluate(&mut self, phi: &[T], potential: &mut [f64], gradient: &mut [T]) {
         self.load(phi);
         self.target.evaluate(self.theta, potential, gradient);
-        self.finish(gradient);
+        self.finish(gradient, false);
     }
 }

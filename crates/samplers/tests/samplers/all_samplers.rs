@@ -90,10 +90,10 @@ fn samplers_say_which_chain_is_next() {
         let mut theta = [1.0, 1.5];
         for step in 0..2 * expected {
             assert_eq!(sampler.next_chain(), step % expected, "{kind}");
-            sampler.step(&mut target, &mut theta);
+            let step = sampler.step(&mut target, &mut theta);
+            assert_eq!(step.pairs.is_some(), kind == SamplerKind::Hamcmc, "{kind}");
+            assert_eq!(step.clipped.is_some(), kind == SamplerKind::Hamcmc, "{kind}");
         }
-        assert_eq!(sampler.pairs().is_some(), kind == SamplerKind::Hamcmc, "{kind}");
-        assert_eq!(sampler.limited().is_some(), kind == SamplerKind::Hamcmc, "{kind}");
     }
 }
 
@@ -484,5 +484,43 @@ fn great_losses_of_energy_are_divergences() {
             matches!(warning, diagnostics::Warning::Divergences { tested: true, .. })
         };
         assert_eq!(result.warnings().iter().any(warns), diverges);
+    }
+}
+
+/// A sampler that has run on another target knows nothing of it in a new chain, not even at the state where it stopped.
+#[test]
+fn a_new_chain_forgets_the_target_before() {
+    let weak = from_fn(1, |theta: &[f64], gradient: &mut [f64]| {
+        gradient[0] = 0.1 * theta[0];
+        0.05 * theta[0] * theta[0]
+    });
+    let strong = from_fn(1, |theta: &[f64], gradient: &mut [f64]| {
+        gradient[0] = theta[0];
+        0.5 * theta[0] * theta[0]
+    });
+    // The energy, or the start of the next step, is that of the new chain.
+    let mut nuts = Nuts::new(1, 1, NutsSettings::default(), SeedTree::new(1)).unwrap();
+    let mut first = Chain::new(weak.clone(), &mut nuts, vec![3.0]).unwrap();
+    first.run(5, |_| ());
+    let state = first.state().to_vec();
+    let mut second = Chain::new(strong.clone(), &mut nuts, state.clone()).unwrap();
+    second.run(1, |_| ());
+    let gradient = second.sampler().start().unwrap().gradient;
+    assert_eq!(gradient, &state[..]);
+    for kind in [SamplerKind::Hamcmc, SamplerKind::HmcBfgs, SamplerKind::MhBfgs, SamplerKind::Nuts] {
+        for warms_up in [false, true] {
+            let mut sampler = kind.build::<f64>(1, 1, &SamplerOptions::default(), SeedTree::new(2)).unwrap();
+            let mut first = Chain::new(weak.clone(), &mut sampler, vec![3.0]).unwrap();
+            if warms_up {
+                first.burn_in(50);
+            }
+            first.run(7, |_| ());
+            let mut second = Chain::new(strong.clone(), &mut sampler, vec![50.0]).unwrap();
+            for _ in 0..second.sampler().chains() {
+                let start = second.sampler().next_start(&[50.0])[0];
+                assert!((start - 50.0).abs() < 1e-9, "{kind}, {warms_up}: starts at {start}");
+                second.run(1, |_| ());
+            }
+        }
     }
 }

@@ -434,3 +434,22 @@ fn a_transposed_curl_is_caught() {
     }
     assert!(theta[0].abs() < 1.0, "a spring pulls back: {theta:?}");
 }
+
+/// In a warm-up's coordinates the information is estimated in these alone, not in those before.
+#[test]
+fn fisher_scoring_begins_again_in_other_coordinates() {
+    let target = LinearGaussian::synthetic(1, 1_000, 0.1, 0.0, SeedTree::new(4));
+    let precision = target.posterior().precision(0, 0);
+    // So near the mode the first scale is far too large.
+    let start = vec![target.posterior().mean()[0] + 1e-6 / precision.sqrt()];
+    let settings = GradientSettings { minibatch: Some(100), ..constant(0.1) };
+    let sgfs = Sgfs::<f64>::new(1, 1, settings, SeedTree::new(5)).unwrap();
+    let sampler = Preconditioned::new(sgfs, WarmUpSettings::default(), SeedTree::new(6)).unwrap();
+    let mut chain = Chain::new(target, sampler, start).unwrap();
+    chain.burn_in(300);
+    chain.run(300, |_| ());
+    let scale = chain.sampler().scales().next().unwrap();
+    let ratio = chain.sampler().inner().information(0)[0] / (scale * scale * precision);
+    println!("{ratio:.3} of the information, scale {:.3} deviations", scale * precision.sqrt());
+    assert!((ratio - 1.0).abs() < 0.5, "{ratio}");
+}

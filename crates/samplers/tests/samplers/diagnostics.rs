@@ -96,6 +96,19 @@ fn divergence_of_a_histogram() {
     assert!(divergence.abs() < 1e-12, "{divergence}");
 }
 
+/// A constant of any size in the potential is without effect.
+#[test]
+fn divergences_do_not_depend_on_a_constant() {
+    let mut histogram = Histogram::new(-3.0, 3.0, 60);
+    chain(5, 0.0, 0.0, 2_000).iter().for_each(|x| histogram.add(*x));
+    let plain = histogram.divergence(|x| 0.5 * x * x);
+    assert!((0.0..0.5).contains(&plain), "{plain}");
+    for c in [800.0, -800.0, 1e6] {
+        let moved = histogram.divergence(|x| 0.5 * x * x + c);
+        assert!((moved - plain).abs() < 1e-8, "{c}: {moved} against {plain}");
+    }
+}
+
 /// Where a chain is does not matter, also for how wide it is; ranks do not care for how far apart draws are.
 #[test]
 fn r_hat_does_not_depend_on_the_origin() {

@@ -439,7 +439,8 @@ fn errors(
         let mut moments: Vec<_> = (0..blocks * blocks).map(|_| None).collect();
         for step in 0..steps {
             chain.step();
-            if step >= 2_000 && step % 10 == 0 {
+            // An odd interval, or all draws would be those of one of HAMCMC's two chains.
+            if step >= 2_000 && step % 11 == 0 {
                 chain.visit(|_, (row, column), (w, h)| {
                     let draw = product(w, h);
                     moments[row * blocks + column].get_or_insert_with(|| Moments::new(draw.len())).add(&draw);

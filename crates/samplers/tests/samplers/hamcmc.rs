@@ -29,9 +29,9 @@ fn pairs_of_hamcmc_have_lambda_in_their_curvature() {
         let (mut theta, mut square, mut count) = (vec![0.5_f64], 0.0, 0.0);
         for _ in 0..100_000 {
             let start = sampler.next_start(&theta)[0];
-            sampler.step(&mut target, &mut theta);
+            let step = sampler.step(&mut target, &mut theta);
             // The first steps have no pairs, a few others none that can be used.
-            if sampler.pairs() > Some(0) {
+            if step.pairs > Some(0) {
                 square += (theta[0] - start).powi(2);
                 count += 1.0;
             }
@@ -252,10 +252,7 @@ fn pairs_that_the_trust_region_makes_positive_count_as_published_only() {
     };
     let pairs = |mut sampler: Hamcmc<f64>| {
         let mut theta = [1.0, 1.0];
-        for _ in 0..9 {
-            sampler.step(&mut Saddle, &mut theta);
-        }
-        sampler.pairs()
+        (0..9).map(|_| sampler.step(&mut Saddle, &mut theta).pairs).last().flatten()
     };
     assert_eq!(pairs(sampler(1.0)), Some(0));
     assert_eq!(pairs(sampler(1.0).with_shifted_pairs()), Some(2));
@@ -269,8 +266,7 @@ fn drifts_that_are_cut_are_counted() {
         let gradient = GradientSettings { drift_limit, ..constant(0.01) };
         let settings = HamcmcSettings { gradient, ..HamcmcSettings::default() };
         let mut sampler = Hamcmc::new(2, 1, settings, SeedTree::new(1)).unwrap();
-        sampler.step(&mut Saddle, &mut [1.0, 100.0]);
-        sampler.limited()
+        sampler.step(&mut Saddle, &mut [1.0, 100.0]).clipped
     };
     // The drifts are 0.005 and 0.5.
     assert_eq!([0.001, 0.1, 1.0, f64::INFINITY].map(limited), [2, 1, 0, 0].map(Some));
@@ -301,10 +297,8 @@ fn hamcmc_renews_at_the_first_step_of_each_chain() {
     };
     let mut sampler = Hamcmc::new(2, 1, settings, SeedTree::new(1)).unwrap();
     let (mut target, mut theta) = (Gaussian::equicorrelated(2, 1.0, 0.3), vec![0.0; 2]);
-    for _ in 0..5 {
-        sampler.step(&mut target, &mut theta);
-    }
-    assert_eq!(Sampler::<f64>::pairs(&sampler), Some(3));
+    let pairs = (0..5).map(|_| sampler.step(&mut target, &mut theta).pairs).last();
+    assert_eq!(pairs, Some(Some(3)));
 }
 
 /// Two logarithms of Gamma(5, 1) variables, `u` and `v`, seen as `(u, 2 u + v)`: correlated, with a Hessian that varies.
@@ -417,5 +411,65 @@ fn pairs_help_hamcmc() {
         println!("{pairs:?}: {size:.0} ({variance:.3}); SGLD: {:.0}", plain.0);
         assert!(size > 20.0 * plain.0, "{pairs:?}: {size} against {}", plain.0);
         assert!((variance - 1.0).abs() < 0.2, "{pairs:?}: {variance}");
+    }
+}
+
+/// Without a metric coordinates are raw: curvatures of any size make pairs.
+#[test]
+fn a_given_step_finds_pairs_in_raw_coordinates() {
+    let step_size = Some(StepSize::Constant(0.1));
+    let options = SamplerOptions { step_size, ..SamplerOptions::default() };
+    for (deviation, mirror) in [(100.0_f64, false), (1e-3, false), (100.0, true)] {
+        let precision = deviation.powi(-2);
+        let target = Gaussian::new(vec![0.0; 2], vec![precision, 0.0, 0.0, precision]).unwrap();
+        let options = SamplerOptions { mirror, ..options };
+        let sampler = SamplerKind::Hamcmc.build::<f64>(2, 1, &options, SeedTree::new(2)).unwrap();
+        let mut chain = Chain::new(target, sampler, vec![deviation; 2]).unwrap();
+        let mut pairs = None;
+        chain.run(20, |draw| pairs = draw.step.pairs);
+        assert!(pairs > Some(0), "{deviation} {mirror}");
+    }
+}
+
+/// The step that all blocks share starts from that of the narrowest, wherever it is.
+#[test]
+fn the_narrowest_block_sets_the_step() {
+    let step = |scales: [f64; 2]| {
+        let mut target = Widths(scales);
+        let options = SamplerOptions { metric: Some(MetricShape::None), ..SamplerOptions::default() };
+        let sampler = SamplerKind::Hamcmc.build::<f64>(1, 2, &options, SeedTree::new(3)).unwrap();
+        let mut chain = Chain::new(&mut target, sampler, scales.to_vec()).unwrap();
+        chain.warm_up(10);
+        let mut size = 0.0;
+        chain.run(1, |draw| size = draw.step.step_size);
+        size
+    };
+    let steps = [step([1.0, 1e-3]), step([1e-3, 1.0])];
+    println!("{steps:?}");
+    // First steps are powers of two, found with random momenta.
+    assert!(
+        steps.iter().all(|step| *step < 1e-5) && (0.05..20.0).contains(&(steps[0] / steps[1])),
+        "{steps:?}"
+    );
+}
+
+/// A normal law of its own deviation in each of two blocks.
+struct Widths([f64; 2]);
+
+impl Target<f64> for Widths {
+    fn dimension(&self) -> usize {
+        1
+    }
+
+    fn blocks(&self) -> usize {
+        2
+    }
+
+    fn gradient(&mut self, theta: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
+        (0..2).for_each(|k| gradient[k] = theta[k] / self.0[k].powi(2));
+    }
+
+    fn potential(&mut self, theta: &[f64], potential: &mut [f64]) {
+        (0..2).for_each(|k| potential[k] = 0.5 * (theta[k] / self.0[k]).powi(2));
     }
 }

@@ -120,7 +120,7 @@ fn newtonian_burn_in_leaves_a_settled_chain_alone() {
     assert!(run(true).1 < 0.97, "{}", run(true).1);
 }
 
-/// A site without values, or beyond the state.
+/// One number with one site, which may have no values, no order or a row too many.
 struct Wrong(Site);
 
 impl Target<f64> for Wrong {
@@ -155,6 +155,41 @@ impl Sites<f64> for Wrong {
     }
 }
 
+/// [`Wrong`] of two numbers.
+struct Pair(Site);
+
+impl Target<f64> for Pair {
+    fn dimension(&self) -> usize {
+        2
+    }
+
+    fn gradient(&mut self, _: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
+        gradient.fill(0.0);
+    }
+
+    fn potential(&mut self, _: &[f64], potential: &mut [f64]) {
+        potential.fill(0.0);
+    }
+
+    fn sites(&mut self) -> Option<&mut dyn Sites<f64>> {
+        Some(self)
+    }
+}
+
+impl Sites<f64> for Pair {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn site(&self, _: usize) -> Site {
+        self.0.clone()
+    }
+
+    fn expand(&mut self, _: &[f64], _: usize, u: &mut [f64], g: &mut [f64], h: &mut [f64]) {
+        [u, g, h].into_iter().for_each(|values| values.fill(0.0));
+    }
+}
+
 #[test]
 fn sites_that_cannot_be_drawn_are_refused() {
     let refusal = |rows, support| {
@@ -164,4 +199,51 @@ fn sites_that_cannot_be_drawn_are_refused() {
     assert!(matches!(refusal(0..1, Support::Discrete(0)), Some(SamplerError::Setting { .. })));
     assert!(matches!(refusal(0..2, Support::Real), Some(SamplerError::Shape { found: 2, expected: 1, .. })));
     assert!(refusal(0..1, Support::Discrete(1)).is_none());
+    for support in [Support::HalfLine, Support::Interval { low: -1.0, high: 1.0 }, Support::Discrete(2)] {
+        let sampler = Newtonian::<f64>::new(2, 1, SeedTree::new(1)).unwrap();
+        let target = Pair(Site { rows: 0..2, support });
+        let error = Chain::new(target, sampler, vec![0.5; 2]).err();
+        assert!(matches!(error, Some(SamplerError::Shape { found: 2, expected: 1, .. })), "{support:?}");
+    }
+    assert!(matches!(refusal(0..0, Support::Real), Some(SamplerError::Shape { found: 0, .. })));
+    for (low, high) in [(1.0, -1.0), (0.0, 0.0), (f64::NAN, 1.0), (0.0, f64::INFINITY)] {
+        let error = refusal(0..1, Support::Interval { low, high });
+        assert!(matches!(error, Some(SamplerError::Setting { .. })), "{low} {high}");
+    }
+}
+
+/// A start must lie in the support of every site.
+#[test]
+fn starts_outside_of_their_support_are_refused() {
+    let refuses = |support, start| {
+        let sampler = Newtonian::<f64>::new(1, 1, SeedTree::new(1)).unwrap();
+        match Chain::new(Wrong(Site { rows: 0..1, support }), sampler, vec![start]) {
+            Ok(_) => false,
+            Err(SamplerError::Start { index: 0, value }) => value == start,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    for start in [7.0, 3.0, -1.0, 0.5] {
+        assert!(refuses(Support::Discrete(3), start), "{start}");
+    }
+    let interval = Support::Interval { low: -1.0, high: 2.0 };
+    assert!(refuses(interval, 2.0) && refuses(interval, -1.5) && refuses(Support::HalfLine, 0.0));
+    assert!(!refuses(Support::Discrete(3), 2.0) && !refuses(interval, 1.9) && !refuses(Support::Real, -1.0));
+}
+
+/// A burn-in takes no state from which nothing can be proposed: every block moves after it.
+#[test]
+fn newtonian_burn_in_ends_where_it_can_move_on() {
+    const BLOCKS: usize = 200;
+    let target = Gammas::new(vec![0.05], vec![1.0]).unwrap().with_blocks(BLOCKS);
+    let sampler = Newtonian::<f32>::new(1, BLOCKS, SeedTree::new(6)).unwrap();
+    let mut chain = Chain::new(target, sampler, vec![1.0_f32; BLOCKS]).unwrap();
+    chain.burn_in(500);
+    let start = chain.state().to_vec();
+    let mut moved = [false; BLOCKS];
+    chain.run(100, |draw| {
+        moved.iter_mut().zip(draw.theta).zip(&start).for_each(|((moved, now), start)| *moved |= now != start);
+    });
+    let still: Vec<f32> = start.iter().zip(moved).filter(|(_, moved)| !moved).map(|(x, _)| *x).collect();
+    assert!(still.is_empty(), "{} blocks stay where they are: {still:?}", still.len());
 }

@@ -265,7 +265,17 @@ fn draws_follow_the_temperature() {
         let sghmc = || Sghmc::new(1, BLOCKS, sghmc, streams).unwrap();
         let sgnht = SgnhtSettings { gradient: at(0.1), diffusion: 1.0 };
         let sgnht = || Sgnht::new(1, BLOCKS, sgnht, streams).unwrap();
-        let samplers: [(&str, Box<dyn Sampler<f64>>, usize); 7] = [
+        // A long memory of squared gradients makes a metric that hardly depends on the state.
+        let psgld = PsgldSettings {
+            gradient: at(0.02),
+            forgetting: 0.9999,
+            regularisation: 1.0,
+            ..PsgldSettings::default()
+        };
+        let hamcmc = HamcmcSettings { gradient: at(0.05), ..HamcmcSettings::default() };
+        let samplers: [(&str, Box<dyn Sampler<f64>>, usize); 9] = [
+            ("PSGLD", Box::new(Psgld::new(1, BLOCKS, psgld, streams).unwrap()), 20_000),
+            ("HAMCMC", Box::new(Hamcmc::new(1, BLOCKS, hamcmc, streams).unwrap()), 10_000),
             ("SGLD", Box::new(Sgld::new(1, BLOCKS, at(0.02), streams).unwrap()), 10_000),
             ("SGHMC", Box::new(sghmc()), 10_000),
             ("SGHMC, redrawn", Box::new(sghmc().with_resampling(5).unwrap()), 10_000),
@@ -374,4 +384,69 @@ fn masses_and_diffusions_help_and_change_nothing() {
     let refused =
         Sgld::<f64>::new(2, 1, constant(0.1), streams).unwrap().with_diffusion(&Matrix::Scalar(0.0));
     assert!(matches!(refused, Err(SamplerError::Matrix { .. })));
+}
+
+/// No force, and a dense metric of one.
+struct Flat;
+
+impl Target<f64> for Flat {
+    fn dimension(&self) -> usize {
+        2
+    }
+
+    fn blocks(&self) -> usize {
+        FLAT_BLOCKS
+    }
+
+    fn gradient(&mut self, _: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
+        gradient.fill(0.0);
+    }
+
+    fn potential(&mut self, _: &[f64], potential: &mut [f64]) {
+        potential.fill(0.0);
+    }
+
+    fn metric(&mut self) -> Option<&mut dyn Metric<f64>> {
+        Some(self)
+    }
+}
+
+impl Metric<f64> for Flat {
+    fn is_diagonal(&self) -> bool {
+        false
+    }
+
+    fn is_constant(&self) -> bool {
+        true
+    }
+
+    fn metric(&mut self, _: &[f64], metric: &mut [f64]) {
+        metric.chunks_exact_mut(4).for_each(|g| g.copy_from_slice(&[1.0, 0.0, 0.0, 1.0]));
+    }
+}
+
+const FLAT_BLOCKS: usize = 40_000;
+
+/// Gradient noise beyond what a step injects leaves no noise along it, and all across it.
+#[test]
+fn excess_gradient_noise_is_clipped_to_zero() {
+    const EPS: f64 = 0.01;
+    for excess in [0.5, 1.9, 1.999] {
+        // Of 2 eps I - eps^2 V the eigenvalue along (1, 1) is 2 eps, along (1, -1) it is 2 eps (1 - excess).
+        let v = excess / EPS;
+        let noise = Matrix::Dense(vec![v, -v, -v, v]);
+        let left = 2.0 * f64::max(1.0 - excess, 0.0);
+        let expected = [0.5 * (2.0 + left), 0.5 * (2.0 - left)];
+        let sgrld = Sgrld::new(2, FLAT_BLOCKS, constant(EPS), SeedTree::new(2)).unwrap();
+        let mut theta = vec![0.0; 2 * FLAT_BLOCKS];
+        sgrld.with_gradient_noise(&noise).unwrap().step(&mut Flat, &mut theta);
+        let mean = |i: usize, j: usize| {
+            theta.chunks_exact(2).map(|x| x[i] * x[j]).sum::<f64>() / (EPS * FLAT_BLOCKS as f64)
+        };
+        let found = [mean(0, 0), mean(1, 1), mean(0, 1)];
+        println!("{excess}: {found:.3?} of {expected:.3?}");
+        for (found, expected) in found.iter().zip([expected[0], expected[0], expected[1]]) {
+            assert!((found - expected).abs() < 0.05, "{excess}: {found:?} of {expected:?}");
+        }
+    }
 }

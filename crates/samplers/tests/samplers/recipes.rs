@@ -230,12 +230,12 @@ fn noise_of_a_step_is_that_of_the_recipe() {
         state(theta)
     });
 
-    // Without any information the step is that of the conditioner.
-    let pair = GradientSettings { minibatch: Some(2), ..settings };
+    // Without any information the step is that of the conditioner. It has no other temperature than 1.
+    let pair = GradientSettings { minibatch: Some(2), ..constant(eps) };
     for conditioner in [[1.0, 1.0], [0.4, 2.5]] {
         let matrix = Matrix::Diagonal(conditioner.to_vec());
         let mut sampler = Sgfs::new(2, 1, pair, streams).unwrap().with_conditioner(&matrix).unwrap();
-        check("SGFS", conditioner.map(|b| eps * heat / b), &mut |theta| {
+        check("SGFS", conditioner.map(|b| eps / b), &mut |theta| {
             sampler.step(&mut Flat, theta);
             state(theta)
         });

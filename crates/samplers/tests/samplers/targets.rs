@@ -494,6 +494,47 @@ fn sizes_and_values_of_targets_are_checked() {
     assert!(setting(LogisticRegression::new(vec![1.0; 2], vec![true], &[1.0, -1.0]).err()));
     assert!(shape(RobustRegression::new(&[1.0; 3], vec![0.0; 2], 1).err()));
     assert!(shape(RobustRegression::new(&[], vec![], 0).err()));
+    assert!(shape(LogisticRegression::new(vec![], vec![], &[1.0; 2]).err()));
+}
+
+/// Laws that do not exist stop where they are made.
+#[test]
+fn laws_that_do_not_exist_are_not_made() {
+    let stops = |make: fn()| std::panic::catch_unwind(make).is_err();
+    assert!(stops(|| drop(Gaussian::equicorrelated(2, 1.0, -0.9))));
+    assert!(stops(|| drop(Gaussian::equicorrelated(0, 1.0, 0.5))));
+    assert!(!stops(|| drop(Gaussian::equicorrelated(2, 1.0, -0.4))));
+    assert!(stops(|| drop(Dirichlet::new(vec![]))) && stops(|| drop(Dirichlet::new(vec![1.0, 0.0]))));
+    assert!(stops(|| drop(Quartic::new(0.0, 0.0))) && stops(|| drop(Quartic::new(-1.0, 1.0))));
+    let linear = |dimension, variance| {
+        std::panic::catch_unwind(|| LinearGaussian::synthetic(dimension, 5, variance, 0.5, SeedTree::new(1)))
+    };
+    assert!(linear(0, 1.0).is_err() && linear(2, 0.0).is_err() && linear(2, 1.0).is_ok());
+}
+
+/// Where there are no data terms, a minibatch has none either, and the gradient is that of the prior.
+#[test]
+fn minibatches_of_no_terms_are_the_prior() {
+    use SamplerKind::*;
+    for kind in [Sgld, Psgld, Sgrld, Hamcmc, Sghmc, Sgnht, Sgrhmc] {
+        let end = |minibatch| {
+            let step_size = Some(StepSize::Constant(0.01));
+            let options = SamplerOptions { minibatch, step_size, ..SamplerOptions::default() };
+            let target = LinearGaussian::synthetic(2, 0, 1.0, 0.0, SeedTree::new(1));
+            let sampler = kind.build::<f64>(2, 1, &options, SeedTree::new(2)).unwrap();
+            let mut chain = Chain::new(target, sampler, vec![0.5, -0.5]).unwrap();
+            chain.run(20, |_| ());
+            chain.state().to_vec()
+        };
+        assert_eq!(end(Some(3)), end(None), "{kind}");
+        assert!(end(None) != [0.5, -0.5], "{kind}");
+    }
+    let gradient = GradientSettings { minibatch: Some(3), ..GradientSettings::default() };
+    let target = LinearGaussian::synthetic(2, 0, 1.0, 0.0, SeedTree::new(1));
+    let sgfs = Sgfs::<f64>::new(2, 1, gradient, SeedTree::new(2)).unwrap();
+    assert!(matches!(Chain::new(target, sgfs, vec![0.0; 2]), Err(SamplerError::Capability { .. })));
+    let warm = GradientSettings { temperature: 2.0, ..gradient };
+    assert!(matches!(Sgfs::<f64>::new(2, 1, warm, SeedTree::new(2)), Err(SamplerError::Setting { .. })));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use alphamf_samplers::diagnostics::Warning;
 use alphamf_samplers::random::SeedTree;
+use alphamf_samplers::targets::LinearGaussian;
 use alphamf_samplers::*;
 
 /// A Gaussian of unlike deviations, coordinates in pairs of correlation 0.8.
@@ -173,5 +174,30 @@ fn correct_draws_at_a_fold_are_not_called_biased() {
         assert!(error.abs() < 5.0 && parameter.standard_error < 0.1, "{kind}: {parameter:?}");
         let biased = |warning: &Warning| matches!(warning, Warning::Bias { .. });
         assert!(!result.warnings().iter().any(biased), "{kind}: {:?}", result.warnings());
+    }
+}
+
+/// A warm-up by name finds a step short enough for the noise of the minibatches, a hundred times the curvature.
+#[test]
+fn steps_by_name_fit_the_noise_of_minibatches() {
+    let target = LinearGaussian::synthetic(2, 10_000, 4.0, 0.5, SeedTree::new(8));
+    let (mean, covariance) = (target.posterior().mean(), target.posterior().covariance());
+    let deviations = [covariance[0].sqrt(), covariance[3].sqrt()];
+    let starts: Vec<Vec<f64>> = (0..8)
+        .map(|k| (0..2).map(|i| mean[i] + (f64::from(k) - 3.5) * 0.5 * deviations[i]).collect())
+        .collect();
+    let options = SamplerOptions { minibatch: Some(100), ..SamplerOptions::default() };
+    use SamplerKind::*;
+    for kind in [Sgld, Psgld, Sghmc, Sgnht] {
+        let schedule = Schedule { burn_in: 3_000, draws: 100_000 };
+        let result = sample(&target, &starts, schedule, |chain| {
+            kind.build::<f64>(2, 1, &options, SeedTree::new(9).child(chain as u64))
+        })
+        .unwrap();
+        let ratios: Vec<f64> = (0..2).map(|i| result.parameters[i].deviation / deviations[i]).collect();
+        println!("{kind}: {ratios:.3?} deviations, {:.0} effective draws", result.min_effective_size());
+        for ratio in ratios {
+            assert!((ratio - 1.0).abs() < 0.2, "{kind}: {ratio}");
+        }
     }
 }
