@@ -239,7 +239,8 @@ export interface LiveNode extends AudioWorkletNode {
 
 /**
  * Creates a causal denoiser for a context of 8 to 192 kHz, with one input and one output. Rejects values out of range.
- * The module is compiled on the audio thread, which interrupts audio that is playing.
+ * The first node of a context compiles the module on the audio thread, which interrupts audio that is playing; later nodes
+ * with the same `no_neural`, and without `model`, start at once.
  */
 export function createLiveNode(context: BaseAudioContext, options?: LiveOptions): Promise<LiveNode>;
 
