@@ -263,7 +263,8 @@ export class Denoiser {
   static create(options?: Options): Promise<Denoiser>;
   /**
    * Denoises a recording. `deviation` and `track` request the members of {@link Denoised} of these names; `noise` is a
-   * section without speech; `onProgress` receives the completed fraction, 0 to 1, and cancels by throwing.
+   * section without speech; `onProgress` receives the completed fraction, 0 to 1; an error that it throws cancels the work
+   * and is thrown.
    */
   denoise(
     samples: Samples,
@@ -281,7 +282,10 @@ export class Denoiser {
 
 export class Stream {
   private constructor();
-  /** Takes the next samples and returns those completed; `onProgress` receives the completed seconds. */
+  /**
+   * Takes the next samples and returns those completed; `onProgress` receives the completed seconds. An error that it throws
+   * cancels the stream and is thrown.
+   */
   push(samples: Samples, onProgress?: (seconds: number) => void): SessionOutput;
   /** Ends the recording and returns the remaining samples. */
   finish(onProgress?: (seconds: number) => void): SessionOutput;

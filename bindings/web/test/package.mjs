@@ -42,6 +42,11 @@ export async function checkPackage(tab) {
         await words(() => denoise([1, 2], 16000)),
         await words(async () => denoiser.denoise(hum, 16000, { onProgress() { throw new Error("enough"); } })),
         await words(() => settings({ floor_db: 3 })),
+        await words(() => denoise(hum, 16000, { floor_db: NaN })),
+        await words(() => settings({ mix: -Infinity })),
+        await words(() => denoise(hum, 16000 + 2 ** 32)),
+        await words(async () => denoiser.stream(16000, 1 + 2 ** 32)),
+        await words(async () => stream.finish(() => {})),
       ],
     };
   });
@@ -50,7 +55,9 @@ export async function checkPackage(tab) {
   assert.deepEqual(found.deviation, [true, 1, frames, true, true, true]);
   assert.deepEqual(found.track, [true, 1, 100, true]);
   assert.deepEqual([found.lengths, found.joined, found.samples, found.plain, found.floor], [[2, 2, 16000], 16000, 16000, 16000, -20]);
-  for (const [index, words] of ["1000 Hz", "colour", "Float32Array", "", "floor"].entries()) {
+  for (const [index, words] of [
+    "1000 Hz", "colour", "Float32Array", "enough", "floor", "floor_db is NaN", "mix is -Infinity", "4294983296 Hz", "4294967297 channels", "ended",
+  ].entries()) {
     assert.ok(found.errors[index].includes(words) && found.errors[index], found.errors[index]);
   }
 }
