@@ -129,7 +129,7 @@ impl Denoiser {
             profile.push(&channels)
         });
         pushed?.map_err(denoise_exception)?;
-        Ok(NoiseProfile { profile, grid: grid(&self.denoiser, sample_rate)? })
+        Ok(NoiseProfile { profile, grid: grid(&self.denoiser, sample_rate)?, threads: self.threads })
     }
 }
 
@@ -245,13 +245,15 @@ impl LiveState {
 pub struct NoiseProfile {
     profile: alphamf::denoiser::NoiseProfile,
     grid: FrameGrid,
+    threads: Option<usize>,
 }
 
 #[pymethods]
 impl NoiseProfile {
     /// Channels x bins, and the spacing of bins in hertz; `None` if the section is shorter than a window.
     fn spectra<'py>(&self, py: Python<'py>) -> PyResult<Option<(Bound<'py, PyArray2<f64>>, f64)>> {
-        let Some(spectra) = self.profile.spectra() else { return Ok(None) };
+        // Samples that wait for a block are analysed, on the threads.
+        let Some(spectra) = run(py, self.threads, None, |_| self.profile.spectra())? else { return Ok(None) };
         Ok(Some((PyArray2::from_vec2(py, &spectra)?, self.grid.bin_hertz)))
     }
 }
@@ -373,7 +375,9 @@ impl Session {
     }
 
     fn set_noise_profile(&self, py: Python<'_>, noise: &NoiseProfile) -> PyResult<()> {
-        locked(py, &self.state).session.set_noise_profile(&noise.profile).map_err(denoise_exception)
+        let session = &mut locked(py, &self.state).session;
+        let set = run(py, self.threads, None, |_| session.set_noise_profile(&noise.profile));
+        set?.map_err(denoise_exception)
     }
 
     /// Maximum number of samples per channel held back after a push.

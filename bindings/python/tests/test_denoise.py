@@ -362,12 +362,12 @@ def test_other_threads_run_meanwhile(noisy):
 
 
 def _in_child(samples, rate, queue):
-    queue.put(alphamf.denoise(samples, rate, **FAST))
+    queue.put(alphamf.denoise(samples, rate, noise_from=(0, 0.5), **FAST))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 def test_a_forked_process_denoises(noisy):
-    expected = alphamf.denoise(*noisy, **FAST)  # The parent has its threads.
+    expected = alphamf.denoise(*noisy, noise_from=(0, 0.5), **FAST)  # The parent has its threads.
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
     child = context.Process(target=_in_child, args=(*noisy, queue), daemon=True)
