@@ -161,11 +161,11 @@ alphamf_status alphamf_live_create(uint32_t sample_rate,
 /*
  Processes `samples` samples per channel, interleaved, from `input` to `output`. It never allocates or blocks, so an
  audio callback may call it; only a failure allocates, for the message. The result does not depend on the size of the
- blocks.
+ blocks. Output and input may be the same memory.
 
  # Safety
- `live` is of `alphamf_live_create`; `input` points to samples x channels numbers, `output` to room for as many,
- without overlap. With 0 samples, either may be NULL.
+ `live` is of `alphamf_live_create`; `input` points to samples x channels numbers, `output` to room for as many: the
+ same memory, or without overlap. With 0 samples, either may be NULL.
  */
 alphamf_status alphamf_live_process(alphamf_live *live,
                                     const float *input,

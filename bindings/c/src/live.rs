@@ -15,10 +15,15 @@ pub type alphamf_voice = Option<unsafe extern "C" fn(speaking: bool, sample: u64
 /// it between calls of alphamf_live_process, not during one.
 pub struct alphamf_live {
     live: LiveDenoiser,
+    /// Copy of a part of the input, whose memory may be that of the output.
+    input: Box<[f32]>,
     on_voice: alphamf_voice,
     /// Argument of `on_voice`.
     user: *mut c_void,
 }
+
+/// Maximum number of samples per channel that are copied at once.
+const PART: usize = 256;
 
 /// Creates a real-time denoiser with a delay of `latency` milliseconds, 4 to 64. Of the settings, which may be NULL for the
 /// defaults, it uses the dictionary, no_neural, strength, floor_db, purpose, mix, alpha_speech and
@@ -44,7 +49,8 @@ pub unsafe extern "C" fn alphamf_live_create(
         let settings = LiveSettings { latency_seconds: latency / 1000.0, controls };
         let denoiser = || prepared.denoiser.live(sample_rate, channels as usize, settings);
         let made = prepared.threads.run(denoiser)?;
-        let made = Box::new(alphamf_live { live: made, on_voice: None, user: std::ptr::null_mut() });
+        let input = vec![0.0; PART * made.channels()].into_boxed_slice();
+        let made = Box::new(alphamf_live { live: made, input, on_voice: None, user: std::ptr::null_mut() });
         // SAFETY: as the caller promises.
         unsafe { write(live, Box::into_raw(made), "live") }
     })
@@ -52,11 +58,11 @@ pub unsafe extern "C" fn alphamf_live_create(
 
 /// Processes `samples` samples per channel, interleaved, from `input` to `output`. It never allocates or blocks, so an
 /// audio callback may call it; only a failure allocates, for the message. The result does not depend on the size of the
-/// blocks.
+/// blocks. Output and input may be the same memory.
 ///
 /// # Safety
-/// `live` is of `alphamf_live_create`; `input` points to samples x channels numbers, `output` to room for as many,
-/// without overlap. With 0 samples, either may be NULL.
+/// `live` is of `alphamf_live_create`; `input` points to samples x channels numbers, `output` to room for as many: the
+/// same memory, or without overlap. With 0 samples, either may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn alphamf_live_process(
     live: *mut alphamf_live,
@@ -66,7 +72,7 @@ pub unsafe extern "C" fn alphamf_live_process(
 ) -> alphamf_status {
     guarded(|| {
         // SAFETY: as the caller promises.
-        let alphamf_live { live, on_voice, user } = unsafe { reference(live, "live")? };
+        let alphamf_live { live, input: part, on_voice, user } = unsafe { reference(live, "live")? };
         if samples == 0 {
             return Ok(());
         }
@@ -75,16 +81,21 @@ pub unsafe extern "C" fn alphamf_live_process(
         }
         let count = samples.saturating_mul(live.channels());
         check_samples(count)?;
-        // SAFETY: as the caller promises, and neither is null.
-        let (input, output) = unsafe {
-            (std::slice::from_raw_parts(input, count), std::slice::from_raw_parts_mut(output, count))
-        };
-        live.process_with_events(input, output, |event| {
-            if let Some(on_voice) = on_voice {
-                // SAFETY: the function has these parameters, and `user` was set with it.
-                unsafe { on_voice(event.speaking, event.sample, *user) };
-            }
-        });
+        let most = part.len();
+        for start in (0..count).step_by(most) {
+            let part = &mut part[..most.min(count - start)];
+            // SAFETY: as the caller promises, neither is null, and this slice has ended before the next one begins: both may
+            // be the same memory.
+            part.copy_from_slice(unsafe { std::slice::from_raw_parts(input.add(start), part.len()) });
+            // SAFETY: as before.
+            let output = unsafe { std::slice::from_raw_parts_mut(output.add(start), part.len()) };
+            live.process_with_events(part, output, |event| {
+                if let Some(on_voice) = on_voice {
+                    // SAFETY: the function has these parameters, and `user` was set with it.
+                    unsafe { on_voice(event.speaking, event.sample, *user) };
+                }
+            });
+        }
         Ok(())
     })
 }

@@ -15,6 +15,25 @@ static void count_starts(bool speaking, uint64_t sample, void *user) {
     ((uint64_t *)user)[1] = sample;
 }
 
+/* Output in the memory of the input is that in other memory. */
+static int in_place(const alphamf_settings *settings, uint32_t width) {
+    static float same[16000], input[16000], output[16000];
+    alphamf_live *live, *other;
+    double loud = 0.0;
+    EXPECT(alphamf_live_create(8000, width, settings, 16.0, &live) == ALPHAMF_OK);
+    EXPECT(alphamf_live_create(8000, width, settings, 16.0, &other) == ALPHAMF_OK);
+    for (int i = 0; i < 16000; i++) same[i] = input[i] = 0.1f * (float)(i * 7919 % 101 - 50) / 50.0f;
+    for (size_t i = 0; i < 16000; i += 1600) {
+        EXPECT(alphamf_live_process(live, same + i, same + i, 1600 / width) == ALPHAMF_OK);
+        EXPECT(alphamf_live_process(other, input + i, output + i, 1600 / width) == ALPHAMF_OK);
+    }
+    for (int i = 0; i < 16000; i++) loud += fabsf(output[i]);
+    EXPECT(loud > 0.1 && memcmp(same, output, sizeof same) == 0);
+    alphamf_live_free(live);
+    alphamf_live_free(other);
+    return 0;
+}
+
 int main(void) {
     static float left[80000], right[80000];
     const float *channels[] = {left, right};
@@ -111,6 +130,8 @@ int main(void) {
     EXPECT(alphamf_live_process(live, left, right, 4000) == ALPHAMF_OK);
     EXPECT(starts[0] == 1 && starts[1] == 64 && alphamf_live_speaking(live));
     EXPECT(alphamf_live_on_voice(live, NULL, NULL) == ALPHAMF_OK);
+
+    EXPECT(in_place(settings, 1) == 0 && in_place(settings, 2) == 0);
 
     /* While noise is learned, the denoised signal is at the floor, and there is no speech. */
     alphamf_meters meters = {1.0f, 1.0f, 1.0f, 1.0f};
