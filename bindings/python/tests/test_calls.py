@@ -291,7 +291,7 @@ class TestPipecat:
 
         async def call():
             noise_filter = NoiseFilter(denoiser)
-            settings = {"mix": 1.5, "floor_db": float("-inf")}
+            settings = {"mix": 1.5, "floor_db": -200}
             await noise_filter.process_frame(FilterUpdateSettingsFrame(settings=settings))
             await noise_filter.start(16000)
             return np.frombuffer(await noise_filter.filter(samples.tobytes()), np.int16)

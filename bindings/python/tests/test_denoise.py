@@ -399,3 +399,27 @@ def test_ctrl_c_ends_it_within_a_second(noisy):
     with pytest.raises(KeyboardInterrupt):
         alphamf.denoise(*noisy, iterations=1_000_000)
     assert time.monotonic() - began < 2.0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are others there")
+def test_a_signal_handler_that_uses_the_busy_stream_gets_an_error():
+    code = """
+import os, signal, threading
+import numpy as np
+import alphamf
+
+def handle(*_):
+    try:
+        stream.latency
+    except RuntimeError as error:
+        print(error)
+
+stream = alphamf.Denoiser(no_neural=True, iterations=40).stream(16000)
+signal.signal(signal.SIGUSR1, handle)
+noise = np.random.default_rng(1).normal(0, 0.1, 160000).astype(np.float32)
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+print(len(stream.push(noise)) > 0, stream.latency > 0)
+"""
+    # In a process of its own, as it would wait for ever.
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
+    assert run.stdout.splitlines() == ["the stream is at work on this thread", "True True"]
