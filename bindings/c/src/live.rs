@@ -102,7 +102,7 @@ pub unsafe extern "C" fn alphamf_live_process(
 
 /// Sets the controls, with smooth transitions: exponent of the gain (0 to 2, initially 1), minimum gain (-100 to 0 dB),
 /// fraction of the denoised signal in the output (0 to 1), and whether the input passes unchanged. Values out of range are
-/// clamped. Call it between calls of alphamf_live_process, not during one.
+/// clamped, and NAN keeps the present value. Call it between calls of alphamf_live_process, not during one.
 ///
 /// # Safety
 /// `live` is of `alphamf_live_create`.
@@ -117,14 +117,59 @@ pub unsafe extern "C" fn alphamf_live_set(
     guarded(|| {
         // SAFETY: as the caller promises.
         let live = &mut unsafe { reference(live, "live")? }.live;
-        live.set_controls(LiveControls { gain_exponent, floor_db, mix, bypass, ..live.controls() });
+        let present = live.controls();
+        live.set_controls(LiveControls {
+            gain_exponent: or(gain_exponent, present.gain_exponent),
+            floor_db: or(floor_db, present.floor_db),
+            mix: or(mix, present.mix),
+            bypass,
+            ..present
+        });
+        Ok(())
+    })
+}
+
+/// A value or, if it is NaN, the present one.
+fn or(value: f32, present: f32) -> f32 {
+    if value.is_nan() { present } else { value }
+}
+
+/// Writes the controls that alphamf_live_create or alphamf_live_set has set last. Each place may be NULL. Call it between
+/// calls of alphamf_live_process, not during one.
+///
+/// # Safety
+/// `live` is of `alphamf_live_create`; the other pointers are NULL or point to room for one value each.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn alphamf_live_controls(
+    live: *const alphamf_live,
+    gain_exponent: *mut f32,
+    floor_db: *mut f32,
+    mix: *mut f32,
+    bypass: *mut bool,
+) -> alphamf_status {
+    guarded(|| {
+        // SAFETY: as the caller promises.
+        let live = unsafe { live.as_ref() }.ok_or_else(|| null("live"))?;
+        let controls = live.live.controls();
+        let numbers =
+            [(gain_exponent, controls.gain_exponent), (floor_db, controls.floor_db), (mix, controls.mix)];
+        for (place, value) in numbers {
+            if !place.is_null() {
+                // SAFETY: as the caller promises, and it is not null.
+                unsafe { place.write(value) };
+            }
+        }
+        if !bypass.is_null() {
+            // SAFETY: as before.
+            unsafe { bypass.write(controls.bypass) };
+        }
         Ok(())
     })
 }
 
 /// Sets when there is speech: from a probability of speech on (0 to 1, initially 0.5), until it has been lower for the
-/// hang-over, in milliseconds (0 to 10000, initially 300). Values out of range are clamped. The sound does not depend on it.
-/// Call it between calls of alphamf_live_process, not during one.
+/// hang-over, in milliseconds (0 to 10000, initially 300). Values out of range are clamped, and NAN keeps the present value.
+/// The sound does not depend on it. Call it between calls of alphamf_live_process, not during one.
 ///
 /// # Safety
 /// `live` is of `alphamf_live_create`.
@@ -137,10 +182,11 @@ pub unsafe extern "C" fn alphamf_live_set_voice(
     guarded(|| {
         // SAFETY: as the caller promises.
         let live = &mut unsafe { reference(live, "live")? }.live;
+        let present = live.controls();
         live.set_controls(LiveControls {
-            voice_threshold: threshold,
-            voice_hang_over_seconds: hang_over / 1000.0,
-            ..live.controls()
+            voice_threshold: or(threshold, present.voice_threshold),
+            voice_hang_over_seconds: or(hang_over / 1000.0, present.voice_hang_over_seconds),
+            ..present
         });
         Ok(())
     })

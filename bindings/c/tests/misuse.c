@@ -133,6 +133,25 @@ int main(void) {
 
     EXPECT(in_place(settings, 1) == 0 && in_place(settings, 2) == 0);
 
+    /* Controls that are not set stay: NAN keeps a number. */
+    float exponent = 7.0f, floor = 7.0f, mix = 7.0f;
+    bool bypass = true;
+    EXPECT(alphamf_live_controls(NULL, &exponent, &floor, &mix, &bypass) == ALPHAMF_INPUT && floor == 7.0f);
+    alphamf_live *gentle;
+    EXPECT(alphamf_set(settings, "strength", "gentle") == ALPHAMF_OK && alphamf_set(settings, "mix", "0.75") == ALPHAMF_OK);
+    EXPECT(alphamf_live_create(8000, 1, settings, 16.0, &gentle) == ALPHAMF_OK);
+    for (int turn = 0; turn < 3; turn++) {
+        EXPECT(alphamf_live_controls(gentle, &exponent, &floor, &mix, &bypass) == ALPHAMF_OK);
+        EXPECT(exponent == 1.0f && floor == -12.0f && mix == 0.75f && bypass == (turn == 1));
+        EXPECT(alphamf_live_set(gentle, NAN, NAN, NAN, turn == 0) == ALPHAMF_OK);
+    }
+    EXPECT(alphamf_live_set(gentle, 5.0f, NAN, NAN, false) == ALPHAMF_OK);
+    EXPECT(alphamf_live_controls(gentle, &exponent, NULL, NULL, NULL) == ALPHAMF_OK && exponent == 2.0f);
+    EXPECT(alphamf_live_set_voice(gentle, 0.0f, 300.0f) == ALPHAMF_OK);
+    EXPECT(alphamf_live_set_voice(gentle, NAN, NAN) == ALPHAMF_OK);
+    EXPECT(alphamf_live_process(gentle, left, right, 4000) == ALPHAMF_OK && alphamf_live_speaking(gentle));
+    alphamf_live_free(gentle);
+
     /* While noise is learned, the denoised signal is at the floor, and there is no speech. */
     alphamf_meters meters = {1.0f, 1.0f, 1.0f, 1.0f};
     EXPECT(alphamf_live_meters(NULL, &meters) == ALPHAMF_INPUT && alphamf_live_meters(live, NULL) == ALPHAMF_INPUT);
