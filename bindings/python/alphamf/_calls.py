@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Mapping, Optional
 
 import numpy as np
 
+from ._arrays import check_finite
 from ._denoiser import Denoiser
 
 if TYPE_CHECKING:
@@ -23,10 +23,9 @@ RANGES = {"gain_exponent": (0.0, 2.0), "floor_db": (-100.0, 0.0), "mix": (0.0, 1
 def clamped(name: str, value: float) -> float:
     """The nearest value in the range of a control.
 
-    :raises ValueError: if it is not a number.
+    :raises ValueError: if it is not finite.
     """
-    if math.isnan(value):
-        raise ValueError(f"{name} is {value}; expected a number")
+    check_finite(name, value)
     least, most = RANGES[name]
     return float(min(max(value, least), most))
 
@@ -54,7 +53,7 @@ class LiveOptions:
     def update(self, controls: Mapping[str, Any], live: Optional[Live]) -> None:
         """Changes controls, also those of ``live``; values out of range are clamped.
 
-        :raises ValueError: if one has another name, or is not a number.
+        :raises ValueError: if one has another name, or is not finite.
         """
         unknown = sorted(set(controls) - set(self.controls))
         if unknown:

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any, Mapping, Optional, Tuple, Union
 import numpy as np
 
 from . import _native
-from ._arrays import Model, Progress, as_channels, as_floats, check_dtype, check_rate, check_threads, file_bytes, to_json
+from ._arrays import (
+    Model,
+    Progress,
+    as_channels,
+    as_floats,
+    check_count,
+    check_dtype,
+    check_rate,
+    check_threads,
+    file_bytes,
+    to_json,
+)
 from ._live import Live
 from ._results import Denoised, NoiseProfile, read_stats, take_deviation, take_levels, take_speech
 from ._stream import Stream
@@ -175,7 +186,7 @@ class Denoiser:
         session = self._session(sample_rate, len(samples), dtype, residual, deviation, levels, track)
         noise = self._noise(noise_from, samples, sample_rate)
         if noise is not None:
-            session.set_noise_profile(noise._native)
+            session.set_noise_profile(noise._learned())
         fraction = None
         if progress is not None:
             seconds = samples.shape[1] / sample_rate
@@ -212,10 +223,10 @@ class Denoiser:
         :attr:`Stream.residual`, the deviation by :meth:`Stream.take_gain_std`, the levels by :meth:`Stream.take_levels`,
         the track by :meth:`Stream.take_speech`.
         """
-        dtype = check_dtype(np.dtype(dtype))
+        dtype, channels = check_dtype(np.dtype(dtype)), check_count(channels)
         session = self._session(sample_rate, channels, dtype, residual, deviation, levels, track)
         if noise_from is not None:
-            session.set_noise_profile(noise_from._native)
+            session.set_noise_profile(noise_from._learned())
         return Stream(session, channels, dtype, self._separate)
 
     def live(
@@ -244,6 +255,7 @@ class Denoiser:
             "voice_threshold": voice_threshold,
             "voice_hang_over_seconds": voice_hang_over_seconds,
         }
+        channels = check_count(channels)
         native = self._native.live(check_rate(sample_rate), channels, latency / 1000, to_json(controls))
         return Live(native, channels)
 
@@ -270,10 +282,10 @@ class Denoiser:
             return noise
         start, end = noise
         length = samples.shape[1]
-        first = math.floor(start * sample_rate + 0.5)
-        last = length if end is None else math.floor(end * sample_rate + 0.5)
+        seconds = length / sample_rate
+        bounds = (start, seconds if end is None else end)
+        first, last = (math.floor(bound * sample_rate + 0.5) if math.isfinite(bound) else -1 for bound in bounds)
         if not 0 <= first < last <= length:
-            seconds = length / sample_rate
             raise ValueError(f"noise_from is {start}..{end} s; expected a section of the recording's {seconds:.2f} s")
         return NoiseProfile(self._native.noise_profile(samples[:, first:last], sample_rate))
 

@@ -1,5 +1,6 @@
 # The part in Rust; the package's modules document it.
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from numpy import float32, float64, int16
 from numpy.typing import NDArray
@@ -53,10 +54,10 @@ class Denoiser:
     def live(self, sample_rate: int, channels: int, latency_seconds: float, controls: str) -> Live: ...
     def noise_profile(self, samples: NDArray[float32], sample_rate: int) -> NoiseProfile: ...
 
-def audio_files(folder: str) -> List[str]: ...
-def sample_rates(files: Sequence[str]) -> List[int]: ...
+def audio_files(folder: str) -> List[Path]: ...
+def sample_rates(files: Sequence[Union[str, Path]]) -> List[int]: ...
 def train(
-    files: Sequence[str],
+    files: Sequence[Union[str, Path]],
     sample_rate: int,
     rank: int,
     alpha: float,

@@ -81,16 +81,30 @@ class NoiseProfile:
     """Mean power spectrum of a section without speech; made by :meth:`Denoiser.noise_profile`.
 
     ``power`` has shape ``(channels, bins)``: ``|X|^2`` over the dictionary's windows, 64 ms for the built-in one.
-    ``frequencies`` are those of the bins, in Hz.
+    ``frequencies`` are those of the bins, in Hz. A copy made by :mod:`pickle` has them, but is no ``noise_from``.
     """
 
     def __init__(self, native: _native.NoiseProfile) -> None:
-        self._native = native
+        self._native: Optional[_native.NoiseProfile] = native
         spectra = native.spectra()
         if spectra is None:
             raise ValueError("noise section is shorter than one analysis window")
         self.power, bin_hertz = spectra
         self.frequencies = bin_hertz * np.arange(self.power.shape[1])
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {**self.__dict__, "_native": None}
+
+    def __copy__(self) -> NoiseProfile:
+        return self
+
+    def __deepcopy__(self, _memo: Dict[int, Any]) -> NoiseProfile:
+        return self
+
+    def _learned(self) -> _native.NoiseProfile:
+        if self._native is None:
+            raise ValueError("a noise profile that was pickled has only its spectrum: learn it again (Denoiser.noise_profile)")
+        return self._native
 
 
 def read_stats(session: _native.Session, dtype: np.dtype[Any]) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyBytes;
+use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -239,10 +240,16 @@ impl Live {
         output.into_pyarray(py).reshape(shape)
     }
 
-    /// Sets the controls, given as JSON.
+    /// Sets the controls that are given as JSON; the others stay.
     fn set_controls(&self, py: Python<'_>, controls: &str) -> PyResult<()> {
-        let controls = serde_json::from_str(controls).map_err(value_error)?;
-        self.state.lock(py)?.live.set_controls(controls);
+        let given: Map<String, Value> = serde_json::from_str(controls).map_err(value_error)?;
+        // Read and written under one lock: another thread may set another control.
+        let live = &mut self.state.lock(py)?.live;
+        let mut all = serde_json::to_value(live.controls()).map_err(value_error)?;
+        if let Value::Object(all) = &mut all {
+            all.extend(given);
+        }
+        live.set_controls(serde_json::from_value(all).map_err(value_error)?);
         Ok(())
     }
 
