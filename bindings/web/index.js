@@ -107,15 +107,15 @@ export class Denoiser {
     return new Denoiser(new NativeDenoiser(jsonOf(options), model));
   }
 
-  stream(sampleRate, channels = 1, { deviation = false, track = false, noise } = {}) {
-    const session = this.#native.session(rateOf(sampleRate), within(`${channels} channels`, channels, 1, 256), deviation, track);
+  stream(sampleRate, channels = 1, { gainStd = false, speechTrack = false, noise } = {}) {
+    const session = this.#native.session(rateOf(sampleRate), within(`${channels} channels`, channels, 1, 256), gainStd, speechTrack);
     if (noise) session.setNoiseProfile(this.#native, channelsOf(noise), sampleRate);
     return new Stream(session, channels);
   }
 
-  denoise(samples, sampleRate, { deviation = false, track = false, noise, onProgress } = {}) {
+  denoise(samples, sampleRate, { gainStd = false, speechTrack = false, noise, onProgress } = {}) {
     const channels = channelsOf(samples);
-    const stream = this.stream(sampleRate, channels.length, { deviation, track, noise });
+    const stream = this.stream(sampleRate, channels.length, { gainStd, speechTrack, noise });
     try {
       const seconds = channels[0].length / sampleRate;
       const progress = onProgress && ((done) => onProgress(Math.min(done / seconds, 1)));
@@ -125,8 +125,8 @@ export class Denoiser {
         speech: joined("speech"),
         residual: joined("residual"),
         stats: stream.stats,
-        deviation: deviation ? stream.takeGainStd() : undefined,
-        track: track ? stream.takeTrack() : undefined,
+        gainStd: gainStd ? stream.takeGainStd() : undefined,
+        speechTrack: speechTrack ? stream.takeSpeechTrack() : undefined,
       };
     } finally {
       stream.free();
@@ -170,8 +170,8 @@ export class Stream {
     };
   }
 
-  takeTrack() {
-    const parts = this.#session.takeTrack();
+  takeSpeechTrack() {
+    const parts = this.#session.takeSpeechTrack();
     const tracks = [];
     for (let n = 0; n < parts.length; n += 2) tracks.push({ probability: parts[n], segments: segmentsOf(parts[n + 1]) });
     return tracks;

@@ -22,7 +22,7 @@ from ._arrays import (
     to_json,
 )
 from ._live import Live
-from ._results import Denoised, NoiseProfile, read_stats, take_deviation, take_levels, take_speech
+from ._results import Denoised, NoiseProfile, read_stats, take_gain_std, take_levels, take_speech_track
 from ._stream import Stream
 
 if TYPE_CHECKING:
@@ -160,9 +160,9 @@ class Denoiser:
         *,
         noise_from: Union[None, NoiseProfile, Tuple[float, Optional[float]]] = None,
         residual: bool = False,
-        deviation: bool = False,
+        gain_std: bool = False,
         levels: bool = False,
-        track: bool = False,
+        speech_track: bool = False,
         progress: Optional[Progress] = None,
     ) -> Denoised:
         """Denoises a recording.
@@ -172,9 +172,9 @@ class Denoiser:
         :param noise_from: section without speech, as start and end in seconds (``None``: end of the recording), or a
             noise profile.
         :param residual: return the residual, too.
-        :param deviation: return the uncertainty of the gain, too.
+        :param gain_std: return the uncertainty of the gain, too.
         :param levels: return the speech level by band, with intervals, too.
-        :param track: return where speech is, too.
+        :param speech_track: return where speech is, too.
         :param progress: receives the completed fraction, 0 to 1; an exception cancels the work.
         :raises TypeError: for samples of other types than ``float32``, ``float64`` and ``int16``.
         :raises ValueError: for other shapes, samples that are not finite, and unsupported sample rates or numbers of
@@ -183,7 +183,7 @@ class Denoiser:
         recording = np.asarray(x)
         samples = as_floats(as_channels(recording))
         dtype = recording.dtype
-        session = self._session(sample_rate, len(samples), dtype, residual, deviation, levels, track)
+        session = self._session(sample_rate, len(samples), dtype, residual, gain_std, levels, speech_track)
         noise = self._noise(noise_from, samples, sample_rate)
         if noise is not None:
             session.set_noise_profile(noise._learned())
@@ -199,9 +199,9 @@ class Denoiser:
             speech=speech,
             residual=removed[0] if residual else None,
             stats=read_stats(session, dtype),
-            deviation=take_deviation(session, self._separate) if deviation else None,
+            gain_std=take_gain_std(session, self._separate) if gain_std else None,
             levels=take_levels(session, self._separate) if levels else None,
-            track=take_speech(session, self._separate) if track else None,
+            speech_track=take_speech_track(session, self._separate) if speech_track else None,
             noise=noise,
         )
 
@@ -213,18 +213,18 @@ class Denoiser:
         dtype: Any = np.float32,
         noise_from: Optional[NoiseProfile] = None,
         residual: bool = False,
-        deviation: bool = False,
+        gain_std: bool = False,
         levels: bool = False,
-        track: bool = False,
+        speech_track: bool = False,
     ) -> Stream:
         """Starts a recording of any length in chunks of ``dtype``; memory does not grow with it.
 
         The parameters are those of :meth:`denoise`. Results are read from the stream: the residual from
-        :attr:`Stream.residual`, the deviation by :meth:`Stream.take_gain_std`, the levels by :meth:`Stream.take_levels`,
-        the track by :meth:`Stream.take_speech`.
+        :attr:`Stream.residual`, the uncertainty of the gain by :meth:`Stream.take_gain_std`, the levels by :meth:`Stream.take_levels`,
+        where speech is by :meth:`Stream.take_speech_track`.
         """
         dtype, channels = check_dtype(np.dtype(dtype)), check_count(channels)
-        session = self._session(sample_rate, channels, dtype, residual, deviation, levels, track)
+        session = self._session(sample_rate, channels, dtype, residual, gain_std, levels, speech_track)
         if noise_from is not None:
             session.set_noise_profile(noise_from._learned())
         return Stream(session, channels, dtype, self._separate)
@@ -270,12 +270,12 @@ class Denoiser:
         channels: int,
         dtype: np.dtype[Any],
         residual: bool,
-        deviation: bool,
+        gain_std: bool,
         levels: bool,
-        track: bool,
+        speech_track: bool,
     ) -> _native.Session:
         is_integer = dtype == np.int16
-        return self._native.session(check_rate(sample_rate), channels, is_integer, residual, deviation, levels, track)
+        return self._native.session(check_rate(sample_rate), channels, is_integer, residual, gain_std, levels, speech_track)
 
     def _noise(self, noise: Any, samples: Array, sample_rate: int) -> Optional[NoiseProfile]:
         if noise is None or isinstance(noise, NoiseProfile):

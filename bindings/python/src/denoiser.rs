@@ -123,17 +123,11 @@ impl Denoiser {
         channels: usize,
         is_integer: bool,
         residual: bool,
-        deviation: bool,
+        gain_std: bool,
         levels: bool,
-        speech: bool,
+        speech_track: bool,
     ) -> PyResult<Session> {
-        let settings = SessionSettings {
-            residual,
-            gain_std: deviation,
-            levels,
-            speech_track: speech,
-            ..self.session.clone()
-        };
+        let settings = SessionSettings { residual, gain_std, levels, speech_track, ..self.session.clone() };
         let session = self.denoiser.session(sample_rate, channels, settings).map_err(denoise_exception)?;
         let layout = OutputSpec {
             sample_rate,
@@ -482,7 +476,7 @@ impl Session {
     }
 
     /// One track, or one per separate channel.
-    fn take_speech<'py>(&self, py: Python<'py>) -> PyResult<Tracks<'py>> {
+    fn take_speech_track<'py>(&self, py: Python<'py>) -> PyResult<Tracks<'py>> {
         let found = self.state.lock(py)?.session.take_speech_track();
         let (slot_seconds, first_slot) =
             found.first().map_or((0.0, 0), |track| (track.slot_seconds, track.first_slot));

@@ -262,13 +262,13 @@ def test_a_noise_profile_is_that_of_the_noise():
 def test_the_deviation_has_the_frames_of_the_recording(noisy):
     samples, rate = noisy
     stereo = np.stack([samples, samples])
-    found = alphamf.Denoiser().denoise(stereo, rate, deviation=True).deviation
+    found = alphamf.Denoiser().denoise(stereo, rate, gain_std=True).gain_std
     frames = -(-(len(samples) + 768) // 256)
     assert found.values.shape == (513, frames) and (found.bin_hertz, found.frame_seconds) == (15.625, 0.016)
     assert 0 < found.values.max() <= 0.5 and found.values.min() >= 0
-    separate = alphamf.Denoiser(channels="separate").denoise(stereo, rate, deviation=True).deviation
+    separate = alphamf.Denoiser(channels="separate").denoise(stereo, rate, gain_std=True).gain_std
     assert separate.values.shape == (2, 513, frames)
-    assert alphamf.Denoiser(**FAST).denoise(samples, rate, deviation=True).deviation.values.size == 0
+    assert alphamf.Denoiser(**FAST).denoise(samples, rate, gain_std=True).gain_std.values.size == 0
 
 
 def test_levels_are_those_of_the_voice(noisy):
@@ -296,24 +296,24 @@ def test_levels_are_those_of_the_voice(noisy):
 
 def test_the_speech_track_is_the_streams_and_covers_the_recording(noisy):
     samples, rate = noisy
-    track = alphamf.Denoiser(**FAST).denoise(samples, rate, track=True).track
+    track = alphamf.Denoiser(**FAST).denoise(samples, rate, speech_track=True).speech_track
     assert (track.slot_seconds, track.first_slot) == (0.01, 0)
     assert abs(len(track.probability) - len(samples) * 100 / rate) <= 1
     assert 0 <= track.probability.min() and track.probability.max() <= 1
     (segments,) = track.segments
     assert len(segments) > 0 and np.all(segments[:, 0] < segments[:, 1]) and np.all(segments[1:, 0] > segments[:-1, 1])
-    stream = alphamf.Denoiser(**FAST).stream(rate, dtype=np.int16, track=True)
+    stream = alphamf.Denoiser(**FAST).stream(rate, dtype=np.int16, speech_track=True)
     stream.push(samples)
-    parts = [stream.take_speech()]
+    parts = [stream.take_speech_track()]
     stream.finish()
-    parts.append(stream.take_speech())
+    parts.append(stream.take_speech_track())
     assert parts[1].first_slot == len(parts[0].probability)
     assert np.array_equal(np.concatenate([part.probability for part in parts]), track.probability)
     assert np.array_equal(np.concatenate([part.segments[0] for part in parts]), segments)
     stereo = np.stack([samples, samples])
-    separate = alphamf.Denoiser(channels="separate", **FAST).denoise(stereo, rate, track=True).track
+    separate = alphamf.Denoiser(channels="separate", **FAST).denoise(stereo, rate, speech_track=True).speech_track
     assert separate.probability.shape == (2, len(track.probability)) and len(separate.segments) == 2
-    assert alphamf.Denoiser(**FAST).denoise(samples, rate).track is None
+    assert alphamf.Denoiser(**FAST).denoise(samples, rate).speech_track is None
 
 
 def test_a_denoiser_is_pickled_with_its_model(noisy, tmp_path):

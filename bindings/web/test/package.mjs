@@ -14,10 +14,10 @@ export async function checkPackage(tab) {
     const whole = denoiser.denoise([hum, hum], 16000);
     const stream = denoiser.stream(16000);
     const parts = [stream.push(hum.subarray(0, 7000)), stream.push(hum.subarray(7000)), stream.finish()];
-    const tracked = denoiser.denoise(hum, 16000, { track: true }).track;
+    const tracked = denoiser.denoise(hum, 16000, { speechTrack: true }).speechTrack;
     const sampler = await Denoiser.create({ no_neural: true, iterations: 4, em_iterations: 2 });
-    const { values, ...grid } = sampler.denoise(hum, 22050, { deviation: true }).deviation;
-    const sampled = sampler.stream(22050, 1, { deviation: true });
+    const { values, ...grid } = sampler.denoise(hum, 22050, { gainStd: true }).gainStd;
+    const sampled = sampler.stream(22050, 1, { gainStd: true });
     const deviations = [() => sampled.push(hum), () => sampled.finish()].map((work) => (work(), sampled.takeGainStd().values[0]));
     const single = denoiser.denoise(hum, 16000, { noise: hum }).speech[0];
     return {
@@ -26,14 +26,14 @@ export async function checkPackage(tab) {
       samples: stream.stats.samples,
       grid,
       deviation: [
-        whole.deviation === undefined,
+        whole.gainStd === undefined,
         values.length,
         values[0].length / grid.bins,
         Math.max(...values[0]) > 0,
         deviations.flatMap((part) => Array.from(part)).every((x, n) => x === values[0][n]),
         deviations[0].length + deviations[1].length === values[0].length,
       ],
-      track: [whole.track === undefined, tracked.length, tracked[0].probability.length, Array.isArray(tracked[0].segments)],
+      track: [whole.speechTrack === undefined, tracked.length, tracked[0].probability.length, Array.isArray(tracked[0].segments)],
       plain: (await denoise(hum, 16000, { quality: "fast" })).length,
       floor: (await settings({ floor_db: -20 })).gain.floor_db,
       errors: [
