@@ -12,11 +12,17 @@ cargo build --locked --profile "$profile" --package alphamf-c
 target=${CARGO_TARGET_DIR:-../../target}/${profile/dev/debug}
 to=${DESTDIR:-}$prefix
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' ../../Cargo.toml | head -n 1)
+# The name that programs look for when they start, as in build.rs.
+case $version in
+0.*) interface=$(cut -d . -f 1-2 <<<"$version") ;;
+*) interface=${version%%.*} ;;
+esac
+soname=libalphamf_c.so.$interface
 install -d "$to/include" "$to/lib/pkgconfig"
 install -m 644 include/alphamf.h "$to/include/"
 install -m 644 "$target/libalphamf_c.a" "$to/lib/"
 install -m 755 "$target/libalphamf_c.so" "$to/lib/libalphamf_c.so.$version"
-ln -sf "libalphamf_c.so.$version" "$to/lib/libalphamf_c.so.0"
-ln -sf libalphamf_c.so.0 "$to/lib/libalphamf_c.so"
+ln -sf "libalphamf_c.so.$version" "$to/lib/$soname"
+ln -sf "$soname" "$to/lib/libalphamf_c.so"
 sed -e "s|@prefix@|$prefix|; s|@version@|$version|" alphamf.pc.in >"$to/lib/pkgconfig/alphamf.pc"
 echo "installed in $to: cc program.c \$(pkg-config --cflags --libs alphamf)"

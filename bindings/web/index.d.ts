@@ -122,10 +122,10 @@ export interface SessionOutput {
 export interface Denoised extends SessionOutput {
   /** Statistics, as in the report of `denoise --stats`. */
   stats: Record<string, unknown>;
-  /** Uncertainty of the gain, if `deviation` was requested. */
-  deviation?: Deviation;
-  /** Where there is speech, if `track` was requested; one track, or one per channel if these are separate. */
-  track?: SpeechTrack[];
+  /** Uncertainty of the gain, if `gainStd` was requested. */
+  gainStd?: Deviation;
+  /** Where there is speech, if `speechTrack` was requested; one track, or one per channel if these are separate. */
+  speechTrack?: SpeechTrack[];
 }
 
 /** Uncertainty of the gain: its standard deviation over the posterior draws, 0 to 0.5. */
@@ -239,7 +239,8 @@ export interface LiveNode extends AudioWorkletNode {
 
 /**
  * Creates a causal denoiser for a context of 8 to 192 kHz, with one input and one output. Rejects values out of range.
- * The module is compiled on the audio thread, which interrupts audio that is playing.
+ * The first node of a context compiles the module on the audio thread, which interrupts audio that is playing; later nodes
+ * with the same `no_neural`, and without `model`, start at once.
  */
 export function createLiveNode(context: BaseAudioContext, options?: LiveOptions): Promise<LiveNode>;
 
@@ -261,35 +262,40 @@ export class Denoiser {
   private constructor();
   static create(options?: Options): Promise<Denoiser>;
   /**
-   * Denoises a recording. `deviation` and `track` request the members of {@link Denoised} of these names; `noise` is a
-   * section without speech; `onProgress` receives the completed fraction, 0 to 1, and cancels by throwing.
+   * Denoises a recording. `gainStd` and `speechTrack` request the members of {@link Denoised} of these names; `noise` is a
+   * section without speech; `onProgress` receives the completed fraction, 0 to 1; an error that it throws cancels the work
+   * and is thrown.
    */
   denoise(
     samples: Samples,
     sampleRate: number,
-    more?: { deviation?: boolean; track?: boolean; noise?: Samples; onProgress?: (fraction: number) => void },
+    more?: { gainStd?: boolean; speechTrack?: boolean; noise?: Samples; onProgress?: (fraction: number) => void },
   ): Denoised;
   /**
-   * Starts a recording of any length that arrives in chunks. With `deviation`, {@link Stream.takeGainStd} returns the
-   * uncertainty of the gain; with `track`, {@link Stream.takeTrack} returns where there is speech.
+   * Starts a recording of any length that arrives in chunks. With `gainStd`, {@link Stream.takeGainStd} returns the
+   * uncertainty of the gain; with `speechTrack`, {@link Stream.takeSpeechTrack} returns where there is speech.
    */
-  stream(sampleRate: number, channels?: number, more?: { deviation?: boolean; track?: boolean; noise?: Samples }): Stream;
+  stream(sampleRate: number, channels?: number, more?: { gainStd?: boolean; speechTrack?: boolean; noise?: Samples }): Stream;
   /** Frees the memory. */
   free(): void;
 }
 
 export class Stream {
   private constructor();
-  /** Takes the next samples and returns those completed; `onProgress` receives the completed seconds. */
+  /**
+   * Takes the next samples and returns those completed; `onProgress` receives the completed seconds. An error that it throws
+   * cancels the stream and is thrown.
+   */
   push(samples: Samples, onProgress?: (seconds: number) => void): SessionOutput;
   /** Ends the recording and returns the remaining samples. */
   finish(onProgress?: (seconds: number) => void): SessionOutput;
-  /** Uncertainty of the gain, of the frames completed since the last call, if `deviation` was requested. */
+  /** Uncertainty of the gain, of the frames completed since the last call, if `gainStd` was requested. */
   takeGainStd(): Deviation;
   /**
-   * Where there is speech, of the slots completed and the sections ended since the last call, if `track` was requested.
+   * Where there is speech, of the slots completed and the sections ended since the last call, if `speechTrack` was
+   * requested.
    */
-  takeTrack(): SpeechTrack[];
+  takeSpeechTrack(): SpeechTrack[];
   /** Statistics so far. */
   readonly stats: Record<string, unknown>;
   /** Maximum number of samples per channel held back after a push. */

@@ -52,15 +52,47 @@ function channelsOf(samples) {
   return channels;
 }
 
-function rateOf(sampleRate) {
-  if (!Number.isInteger(sampleRate)) throw new RangeError(`sample rate of ${sampleRate} Hz: expected a whole number`);
-  return sampleRate;
+// Integers are passed to the module modulo 2^32.
+function within(name, value, least, most) {
+  if (!Number.isInteger(value) || value < least || value > most) {
+    throw new RangeError(`${name}: expected a whole number from ${least} to ${most}`);
+  }
+  return value;
+}
+
+const rateOf = (sampleRate) => within(`sample rate of ${sampleRate} Hz`, sampleRate, 8000, 192000);
+
+/** Options as JSON, which has no NaN and no Infinity. */
+function jsonOf(options) {
+  for (const [name, value] of Object.entries(options)) {
+    if (typeof value === "number" && !Number.isFinite(value)) throw new RangeError(`${name} is ${value}: expected a finite number`);
+  }
+  return JSON.stringify(options);
+}
+
+/** Runs work with a callback, which cancels it by throwing, and throws that error. */
+function withProgress(onProgress, work) {
+  if (!onProgress) return work();
+  let thrown;
+  const progress = (done) => {
+    try {
+      onProgress(done);
+    } catch (error) {
+      thrown ??= { error };
+      throw error;
+    }
+  };
+  try {
+    return work(progress);
+  } catch (error) {
+    throw thrown ? thrown.error : error;
+  }
 }
 
 /** All settings that options stand for. */
 export async function settings(options = {}) {
   await initialize();
-  return JSON.parse(settingsOf(JSON.stringify(options)));
+  return JSON.parse(settingsOf(jsonOf(options)));
 }
 
 export class Denoiser {
@@ -72,18 +104,18 @@ export class Denoiser {
 
   static async create({ model, ...options } = {}) {
     await initialize();
-    return new Denoiser(new NativeDenoiser(JSON.stringify(options), model));
+    return new Denoiser(new NativeDenoiser(jsonOf(options), model));
   }
 
-  stream(sampleRate, channels = 1, { deviation = false, track = false, noise } = {}) {
-    const session = this.#native.session(rateOf(sampleRate), channels, deviation, track);
+  stream(sampleRate, channels = 1, { gainStd = false, speechTrack = false, noise } = {}) {
+    const session = this.#native.session(rateOf(sampleRate), within(`${channels} channels`, channels, 1, 256), gainStd, speechTrack);
     if (noise) session.setNoiseProfile(this.#native, channelsOf(noise), sampleRate);
     return new Stream(session, channels);
   }
 
-  denoise(samples, sampleRate, { deviation = false, track = false, noise, onProgress } = {}) {
+  denoise(samples, sampleRate, { gainStd = false, speechTrack = false, noise, onProgress } = {}) {
     const channels = channelsOf(samples);
-    const stream = this.stream(sampleRate, channels.length, { deviation, track, noise });
+    const stream = this.stream(sampleRate, channels.length, { gainStd, speechTrack, noise });
     try {
       const seconds = channels[0].length / sampleRate;
       const progress = onProgress && ((done) => onProgress(Math.min(done / seconds, 1)));
@@ -93,8 +125,8 @@ export class Denoiser {
         speech: joined("speech"),
         residual: joined("residual"),
         stats: stream.stats,
-        deviation: deviation ? stream.takeGainStd() : undefined,
-        track: track ? stream.takeTrack() : undefined,
+        gainStd: gainStd ? stream.takeGainStd() : undefined,
+        speechTrack: speechTrack ? stream.takeSpeechTrack() : undefined,
       };
     } finally {
       stream.free();
@@ -120,11 +152,12 @@ export class Stream {
   }
 
   push(samples, onProgress) {
-    return this.#output(this.#session.push(channelsOf(samples), onProgress));
+    const channels = channelsOf(samples);
+    return this.#output(withProgress(onProgress, (progress) => this.#session.push(channels, progress)));
   }
 
   finish(onProgress) {
-    return this.#output(this.#session.finish(onProgress));
+    return this.#output(withProgress(onProgress, (progress) => this.#session.finish(progress)));
   }
 
   takeGainStd() {
@@ -137,8 +170,8 @@ export class Stream {
     };
   }
 
-  takeTrack() {
-    const parts = this.#session.takeTrack();
+  takeSpeechTrack() {
+    const parts = this.#session.takeSpeechTrack();
     const tracks = [];
     for (let n = 0; n < parts.length; n += 2) tracks.push({ probability: parts[n], segments: segmentsOf(parts[n + 1]) });
     return tracks;

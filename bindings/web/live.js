@@ -95,13 +95,21 @@ export class LiveNode extends AudioWorkletNode {
   }
 }
 
-const ready = new WeakMap(); // contexts with the processor registered
+const ready = new WeakMap(); // contexts with the processor registered, or being registered
+
+/** Registers the processor, once; a failure is retried at the next call. */
+function register(context) {
+  if (!ready.has(context)) {
+    const added = context.audioWorklet.addModule(new URL("./worklet.js", import.meta.url));
+    ready.set(context, added.catch((error) => (ready.delete(context), Promise.reject(error))));
+  }
+  return ready.get(context);
+}
 
 /** Implements `createLiveNode` of index.js, which passes the bytes of the module. */
 export async function createLive(context, bytes, { channels = 1, latency = 16, model, no_neural = false, ...given } = {}) {
   const controls = { ...DEFAULTS, ...checked(given) };
-  if (!ready.has(context)) ready.set(context, context.audioWorklet.addModule(new URL("./worklet.js", import.meta.url)));
-  await ready.get(context);
+  await register(context);
   const start = {
     bytes,
     channels,

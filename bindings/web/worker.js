@@ -5,9 +5,9 @@ self.onmessage = async ({ data: { channels, sampleRate, options } }) => {
   try {
     const denoiser = await Denoiser.create(options);
     const onProgress = (progress) => self.postMessage({ progress });
-    const result = denoiser.denoise(channels, sampleRate, { deviation: true, onProgress });
+    const result = denoiser.denoise(channels, sampleRate, { gainStd: true, onProgress });
     denoiser.free();
-    self.postMessage({ result }, [...result.speech, ...result.residual, ...result.deviation.values].map((array) => array.buffer));
+    self.postMessage({ result }, [...result.speech, ...result.residual, ...result.gainStd.values].map((array) => array.buffer));
   } catch (error) {
     self.postMessage({ error: String(error?.message ?? error) });
   }

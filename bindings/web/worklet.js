@@ -6,6 +6,24 @@ const METERS_SECONDS = 0.1;
 // Most audio threads have a millisecond clock only; its rounding averages out over many blocks.
 const now = globalThis.performance ? () => performance.now() : () => Date.now();
 
+let wasm; // exports of the module, compiled once for all nodes of the context
+const denoisers = new Map(); // by options, for the built-in dictionary: their tables take a fraction of a second
+
+/** A real-time denoiser. */
+function liveOf({ channels, latency, controls, options, model }) {
+  const live = (denoiser) => denoiser.live(sampleRate, channels, latency / 1000, controls);
+  if (model) {
+    const denoiser = new NativeDenoiser(options, model);
+    try {
+      return live(denoiser);
+    } finally {
+      denoiser.free();
+    }
+  }
+  if (!denoisers.has(options)) denoisers.set(options, new NativeDenoiser(options));
+  return live(denoisers.get(options));
+}
+
 class LiveProcessor extends AudioWorkletProcessor {
   #live;
   #memory;
@@ -26,12 +44,11 @@ class LiveProcessor extends AudioWorkletProcessor {
     }
   }
 
-  #start({ bytes, channels, latency, controls, options, model }) {
-    this.#memory = initSync({ module: new WebAssembly.Module(bytes) }).memory;
-    const denoiser = new NativeDenoiser(options, model);
-    this.#live = denoiser.live(sampleRate, channels, latency / 1000, controls);
-    denoiser.free();
-    this.#channels = channels;
+  #start({ bytes, ...options }) {
+    wasm ??= initSync({ module: new WebAssembly.Module(bytes) });
+    this.#memory = wasm.memory;
+    this.#live = liveOf(options);
+    this.#channels = options.channels;
     this.#capacity = NativeLive.capacity();
     this.port.onmessage = ({ data }) => this.#receive(data);
     this.port.postMessage({ latency: this.#live.latency() });

@@ -161,11 +161,11 @@ alphamf_status alphamf_live_create(uint32_t sample_rate,
 /*
  Processes `samples` samples per channel, interleaved, from `input` to `output`. It never allocates or blocks, so an
  audio callback may call it; only a failure allocates, for the message. The result does not depend on the size of the
- blocks.
+ blocks. Output and input may be the same memory.
 
  # Safety
- `live` is of `alphamf_live_create`; `input` points to samples x channels numbers, `output` to room for as many,
- without overlap. With 0 samples, either may be NULL.
+ `live` is of `alphamf_live_create`; `input` points to samples x channels numbers, `output` to room for as many: the
+ same memory, or without overlap. With 0 samples, either may be NULL.
  */
 alphamf_status alphamf_live_process(alphamf_live *live,
                                     const float *input,
@@ -175,7 +175,7 @@ alphamf_status alphamf_live_process(alphamf_live *live,
 /*
  Sets the controls, with smooth transitions: exponent of the gain (0 to 2, initially 1), minimum gain (-100 to 0 dB),
  fraction of the denoised signal in the output (0 to 1), and whether the input passes unchanged. Values out of range are
- clamped. Call it between calls of alphamf_live_process, not during one.
+ clamped, and NAN keeps the present value. Call it between calls of alphamf_live_process, not during one.
 
  # Safety
  `live` is of `alphamf_live_create`.
@@ -187,9 +187,22 @@ alphamf_status alphamf_live_set(alphamf_live *live,
                                 bool bypass);
 
 /*
+ Writes the controls that alphamf_live_create or alphamf_live_set has set last. Each place may be NULL. Call it between
+ calls of alphamf_live_process, not during one.
+
+ # Safety
+ `live` is of `alphamf_live_create`; the other pointers are NULL or point to room for one value each.
+ */
+alphamf_status alphamf_live_controls(const alphamf_live *live,
+                                     float *gain_exponent,
+                                     float *floor_db,
+                                     float *mix,
+                                     bool *bypass);
+
+/*
  Sets when there is speech: from a probability of speech on (0 to 1, initially 0.5), until it has been lower for the
- hang-over, in milliseconds (0 to 10000, initially 300). Values out of range are clamped. The sound does not depend on it.
- Call it between calls of alphamf_live_process, not during one.
+ hang-over, in milliseconds (0 to 10000, initially 300). Values out of range are clamped, and NAN keeps the present value.
+ The sound does not depend on it. Call it between calls of alphamf_live_process, not during one.
 
  # Safety
  `live` is of `alphamf_live_create`.

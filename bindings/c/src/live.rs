@@ -15,10 +15,15 @@ pub type alphamf_voice = Option<unsafe extern "C" fn(speaking: bool, sample: u64
 /// it between calls of alphamf_live_process, not during one.
 pub struct alphamf_live {
     live: LiveDenoiser,
+    /// Copy of a part of the input, whose memory may be that of the output.
+    input: Box<[f32]>,
     on_voice: alphamf_voice,
     /// Argument of `on_voice`.
     user: *mut c_void,
 }
+
+/// Maximum number of samples per channel that are copied at once.
+const PART: usize = 256;
 
 /// Creates a real-time denoiser with a delay of `latency` milliseconds, 4 to 64. Of the settings, which may be NULL for the
 /// defaults, it uses the dictionary, no_neural, strength, floor_db, purpose, mix, alpha_speech and
@@ -44,7 +49,8 @@ pub unsafe extern "C" fn alphamf_live_create(
         let settings = LiveSettings { latency_seconds: latency / 1000.0, controls };
         let denoiser = || prepared.denoiser.live(sample_rate, channels as usize, settings);
         let made = prepared.threads.run(denoiser)?;
-        let made = Box::new(alphamf_live { live: made, on_voice: None, user: std::ptr::null_mut() });
+        let input = vec![0.0; PART * made.channels()].into_boxed_slice();
+        let made = Box::new(alphamf_live { live: made, input, on_voice: None, user: std::ptr::null_mut() });
         // SAFETY: as the caller promises.
         unsafe { write(live, Box::into_raw(made), "live") }
     })
@@ -52,11 +58,11 @@ pub unsafe extern "C" fn alphamf_live_create(
 
 /// Processes `samples` samples per channel, interleaved, from `input` to `output`. It never allocates or blocks, so an
 /// audio callback may call it; only a failure allocates, for the message. The result does not depend on the size of the
-/// blocks.
+/// blocks. Output and input may be the same memory.
 ///
 /// # Safety
-/// `live` is of `alphamf_live_create`; `input` points to samples x channels numbers, `output` to room for as many,
-/// without overlap. With 0 samples, either may be NULL.
+/// `live` is of `alphamf_live_create`; `input` points to samples x channels numbers, `output` to room for as many: the
+/// same memory, or without overlap. With 0 samples, either may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn alphamf_live_process(
     live: *mut alphamf_live,
@@ -66,7 +72,7 @@ pub unsafe extern "C" fn alphamf_live_process(
 ) -> alphamf_status {
     guarded(|| {
         // SAFETY: as the caller promises.
-        let alphamf_live { live, on_voice, user } = unsafe { reference(live, "live")? };
+        let alphamf_live { live, input: part, on_voice, user } = unsafe { reference(live, "live")? };
         if samples == 0 {
             return Ok(());
         }
@@ -75,23 +81,28 @@ pub unsafe extern "C" fn alphamf_live_process(
         }
         let count = samples.saturating_mul(live.channels());
         check_samples(count)?;
-        // SAFETY: as the caller promises, and neither is null.
-        let (input, output) = unsafe {
-            (std::slice::from_raw_parts(input, count), std::slice::from_raw_parts_mut(output, count))
-        };
-        live.process_with_events(input, output, |event| {
-            if let Some(on_voice) = on_voice {
-                // SAFETY: the function has these parameters, and `user` was set with it.
-                unsafe { on_voice(event.speaking, event.sample, *user) };
-            }
-        });
+        let most = part.len();
+        for start in (0..count).step_by(most) {
+            let part = &mut part[..most.min(count - start)];
+            // SAFETY: as the caller promises, neither is null, and this slice has ended before the next one begins: both may
+            // be the same memory.
+            part.copy_from_slice(unsafe { std::slice::from_raw_parts(input.add(start), part.len()) });
+            // SAFETY: as before.
+            let output = unsafe { std::slice::from_raw_parts_mut(output.add(start), part.len()) };
+            live.process_with_events(part, output, |event| {
+                if let Some(on_voice) = on_voice {
+                    // SAFETY: the function has these parameters, and `user` was set with it.
+                    unsafe { on_voice(event.speaking, event.sample, *user) };
+                }
+            });
+        }
         Ok(())
     })
 }
 
 /// Sets the controls, with smooth transitions: exponent of the gain (0 to 2, initially 1), minimum gain (-100 to 0 dB),
 /// fraction of the denoised signal in the output (0 to 1), and whether the input passes unchanged. Values out of range are
-/// clamped. Call it between calls of alphamf_live_process, not during one.
+/// clamped, and NAN keeps the present value. Call it between calls of alphamf_live_process, not during one.
 ///
 /// # Safety
 /// `live` is of `alphamf_live_create`.
@@ -106,14 +117,59 @@ pub unsafe extern "C" fn alphamf_live_set(
     guarded(|| {
         // SAFETY: as the caller promises.
         let live = &mut unsafe { reference(live, "live")? }.live;
-        live.set_controls(LiveControls { gain_exponent, floor_db, mix, bypass, ..live.controls() });
+        let present = live.controls();
+        live.set_controls(LiveControls {
+            gain_exponent: or(gain_exponent, present.gain_exponent),
+            floor_db: or(floor_db, present.floor_db),
+            mix: or(mix, present.mix),
+            bypass,
+            ..present
+        });
+        Ok(())
+    })
+}
+
+/// A value or, if it is NaN, the present one.
+fn or(value: f32, present: f32) -> f32 {
+    if value.is_nan() { present } else { value }
+}
+
+/// Writes the controls that alphamf_live_create or alphamf_live_set has set last. Each place may be NULL. Call it between
+/// calls of alphamf_live_process, not during one.
+///
+/// # Safety
+/// `live` is of `alphamf_live_create`; the other pointers are NULL or point to room for one value each.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn alphamf_live_controls(
+    live: *const alphamf_live,
+    gain_exponent: *mut f32,
+    floor_db: *mut f32,
+    mix: *mut f32,
+    bypass: *mut bool,
+) -> alphamf_status {
+    guarded(|| {
+        // SAFETY: as the caller promises.
+        let live = unsafe { live.as_ref() }.ok_or_else(|| null("live"))?;
+        let controls = live.live.controls();
+        let numbers =
+            [(gain_exponent, controls.gain_exponent), (floor_db, controls.floor_db), (mix, controls.mix)];
+        for (place, value) in numbers {
+            if !place.is_null() {
+                // SAFETY: as the caller promises, and it is not null.
+                unsafe { place.write(value) };
+            }
+        }
+        if !bypass.is_null() {
+            // SAFETY: as before.
+            unsafe { bypass.write(controls.bypass) };
+        }
         Ok(())
     })
 }
 
 /// Sets when there is speech: from a probability of speech on (0 to 1, initially 0.5), until it has been lower for the
-/// hang-over, in milliseconds (0 to 10000, initially 300). Values out of range are clamped. The sound does not depend on it.
-/// Call it between calls of alphamf_live_process, not during one.
+/// hang-over, in milliseconds (0 to 10000, initially 300). Values out of range are clamped, and NAN keeps the present value.
+/// The sound does not depend on it. Call it between calls of alphamf_live_process, not during one.
 ///
 /// # Safety
 /// `live` is of `alphamf_live_create`.
@@ -126,10 +182,11 @@ pub unsafe extern "C" fn alphamf_live_set_voice(
     guarded(|| {
         // SAFETY: as the caller promises.
         let live = &mut unsafe { reference(live, "live")? }.live;
+        let present = live.controls();
         live.set_controls(LiveControls {
-            voice_threshold: threshold,
-            voice_hang_over_seconds: hang_over / 1000.0,
-            ..live.controls()
+            voice_threshold: or(threshold, present.voice_threshold),
+            voice_hang_over_seconds: or(hang_over / 1000.0, present.voice_hang_over_seconds),
+            ..present
         });
         Ok(())
     })

@@ -45,7 +45,12 @@ fn libraries() -> PathBuf {
 static NAMED_LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lib");
     std::fs::create_dir_all(&folder).unwrap();
-    let named = folder.join("libalphamf_c.so.0");
+    let interface = match (env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR")) {
+        // Before 1.0, every minor version may remove functions.
+        ("0", minor) => format!("0.{minor}"),
+        (major, _) => major.to_owned(),
+    };
+    let named = folder.join(format!("libalphamf_c.so.{interface}"));
     let _ = std::fs::remove_file(&named);
     std::fs::copy(libraries().join("libalphamf_c.so"), &named).unwrap();
     folder

@@ -15,6 +15,25 @@ static void count_starts(bool speaking, uint64_t sample, void *user) {
     ((uint64_t *)user)[1] = sample;
 }
 
+/* Output in the memory of the input is that in other memory. */
+static int in_place(const alphamf_settings *settings, uint32_t width) {
+    static float same[16000], input[16000], output[16000];
+    alphamf_live *live, *other;
+    double loud = 0.0;
+    EXPECT(alphamf_live_create(8000, width, settings, 16.0, &live) == ALPHAMF_OK);
+    EXPECT(alphamf_live_create(8000, width, settings, 16.0, &other) == ALPHAMF_OK);
+    for (int i = 0; i < 16000; i++) same[i] = input[i] = 0.1f * (float)(i * 7919 % 101 - 50) / 50.0f;
+    for (size_t i = 0; i < 16000; i += 1600) {
+        EXPECT(alphamf_live_process(live, same + i, same + i, 1600 / width) == ALPHAMF_OK);
+        EXPECT(alphamf_live_process(other, input + i, output + i, 1600 / width) == ALPHAMF_OK);
+    }
+    for (int i = 0; i < 16000; i++) loud += fabsf(output[i]);
+    EXPECT(loud > 0.1 && memcmp(same, output, sizeof same) == 0);
+    alphamf_live_free(live);
+    alphamf_live_free(other);
+    return 0;
+}
+
 int main(void) {
     static float left[80000], right[80000];
     const float *channels[] = {left, right};
@@ -111,6 +130,27 @@ int main(void) {
     EXPECT(alphamf_live_process(live, left, right, 4000) == ALPHAMF_OK);
     EXPECT(starts[0] == 1 && starts[1] == 64 && alphamf_live_speaking(live));
     EXPECT(alphamf_live_on_voice(live, NULL, NULL) == ALPHAMF_OK);
+
+    EXPECT(in_place(settings, 1) == 0 && in_place(settings, 2) == 0);
+
+    /* Controls that are not set stay: NAN keeps a number. */
+    float exponent = 7.0f, floor = 7.0f, mix = 7.0f;
+    bool bypass = true;
+    EXPECT(alphamf_live_controls(NULL, &exponent, &floor, &mix, &bypass) == ALPHAMF_INPUT && floor == 7.0f);
+    alphamf_live *gentle;
+    EXPECT(alphamf_set(settings, "strength", "gentle") == ALPHAMF_OK && alphamf_set(settings, "mix", "0.75") == ALPHAMF_OK);
+    EXPECT(alphamf_live_create(8000, 1, settings, 16.0, &gentle) == ALPHAMF_OK);
+    for (int turn = 0; turn < 3; turn++) {
+        EXPECT(alphamf_live_controls(gentle, &exponent, &floor, &mix, &bypass) == ALPHAMF_OK);
+        EXPECT(exponent == 1.0f && floor == -12.0f && mix == 0.75f && bypass == (turn == 1));
+        EXPECT(alphamf_live_set(gentle, NAN, NAN, NAN, turn == 0) == ALPHAMF_OK);
+    }
+    EXPECT(alphamf_live_set(gentle, 5.0f, NAN, NAN, false) == ALPHAMF_OK);
+    EXPECT(alphamf_live_controls(gentle, &exponent, NULL, NULL, NULL) == ALPHAMF_OK && exponent == 2.0f);
+    EXPECT(alphamf_live_set_voice(gentle, 0.0f, 300.0f) == ALPHAMF_OK);
+    EXPECT(alphamf_live_set_voice(gentle, NAN, NAN) == ALPHAMF_OK);
+    EXPECT(alphamf_live_process(gentle, left, right, 4000) == ALPHAMF_OK && alphamf_live_speaking(gentle));
+    alphamf_live_free(gentle);
 
     /* While noise is learned, the denoised signal is at the floor, and there is no speech. */
     alphamf_meters meters = {1.0f, 1.0f, 1.0f, 1.0f};

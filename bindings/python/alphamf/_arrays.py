@@ -32,7 +32,14 @@ def to_json(options: Mapping[str, Any]) -> str:
             return value.item()
         raise TypeError(f"{value!r}: expected a number, a string or a bool")
 
+    for name, value in options.items():
+        check_finite(name, value)
     return json.dumps(options, default=plain)
+
+
+def check_finite(name: str, value: Any) -> None:
+    if isinstance(value, (float, np.floating)) and not np.isfinite(value):
+        raise ValueError(f"{name} is {value}; expected a finite number")
 
 
 def check_threads(threads: Optional[int]) -> Optional[int]:
@@ -46,6 +53,13 @@ def check_rate(sample_rate: Any) -> int:
     if rate != sample_rate or not 8000 <= rate <= 192000:
         raise ValueError(f"sample rate of {sample_rate} Hz: expected an integer from 8000 to 192000")
     return rate
+
+
+def check_count(channels: Any) -> int:
+    count = int(channels)
+    if count != channels or not 1 <= count <= 256:
+        raise ValueError(f"{channels} channels: expected an integer from 1 to 256")
+    return count
 
 
 def check_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

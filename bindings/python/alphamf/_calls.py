@@ -9,12 +9,25 @@ from typing import TYPE_CHECKING, Any, Mapping, Optional
 
 import numpy as np
 
+from ._arrays import check_finite
 from ._denoiser import Denoiser
 
 if TYPE_CHECKING:
     from ._arrays import Array
     from ._live import Live
 
+#: Range of each control.
+RANGES = {"gain_exponent": (0.0, 2.0), "floor_db": (-100.0, 0.0), "mix": (0.0, 1.0)}
+
+
+def clamped(name: str, value: float) -> float:
+    """The nearest value in the range of a control.
+
+    :raises ValueError: if it is not finite.
+    """
+    check_finite(name, value)
+    least, most = RANGES[name]
+    return float(min(max(value, least), most))
 
 
 @functools.lru_cache(maxsize=1)
@@ -38,16 +51,18 @@ class LiveOptions:
         return denoiser.live(sample_rate, channels, latency=self.latency, bypass=bypass, **options)
 
     def update(self, controls: Mapping[str, Any], live: Optional[Live]) -> None:
-        """Changes controls, also those of ``live``.
+        """Changes controls, also those of ``live``; values out of range are clamped.
 
-        :raises ValueError: if one has another name.
+        :raises ValueError: if one has another name, or is not finite.
         """
         unknown = sorted(set(controls) - set(self.controls))
         if unknown:
             raise ValueError(f"no control {', '.join(unknown)}: expected {', '.join(self.controls)}")
+        # Denoisers made later take values in range alone.
+        in_range = {name: clamped(name, value) for name, value in controls.items()}
         if live is not None:
-            live.set(**controls)
-        self.controls.update(controls)
+            live.set(**in_range)
+        self.controls.update(in_range)
 
 
 def worker_threads() -> ThreadPoolExecutor:

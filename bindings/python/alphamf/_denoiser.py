@@ -9,9 +9,20 @@ from typing import TYPE_CHECKING, Any, Mapping, Optional, Tuple, Union
 import numpy as np
 
 from . import _native
-from ._arrays import Model, Progress, as_channels, as_floats, check_dtype, check_rate, check_threads, file_bytes, to_json
+from ._arrays import (
+    Model,
+    Progress,
+    as_channels,
+    as_floats,
+    check_count,
+    check_dtype,
+    check_rate,
+    check_threads,
+    file_bytes,
+    to_json,
+)
 from ._live import Live
-from ._results import Denoised, NoiseProfile, read_stats, take_deviation, take_levels, take_speech
+from ._results import Denoised, NoiseProfile, read_stats, take_gain_std, take_levels, take_speech_track
 from ._stream import Stream
 
 if TYPE_CHECKING:
@@ -149,9 +160,9 @@ class Denoiser:
         *,
         noise_from: Union[None, NoiseProfile, Tuple[float, Optional[float]]] = None,
         residual: bool = False,
-        deviation: bool = False,
+        gain_std: bool = False,
         levels: bool = False,
-        track: bool = False,
+        speech_track: bool = False,
         progress: Optional[Progress] = None,
     ) -> Denoised:
         """Denoises a recording.
@@ -161,9 +172,9 @@ class Denoiser:
         :param noise_from: section without speech, as start and end in seconds (``None``: end of the recording), or a
             noise profile.
         :param residual: return the residual, too.
-        :param deviation: return the uncertainty of the gain, too.
+        :param gain_std: return the uncertainty of the gain, too.
         :param levels: return the speech level by band, with intervals, too.
-        :param track: return where speech is, too.
+        :param speech_track: return where speech is, too.
         :param progress: receives the completed fraction, 0 to 1; an exception cancels the work.
         :raises TypeError: for samples of other types than ``float32``, ``float64`` and ``int16``.
         :raises ValueError: for other shapes, samples that are not finite, and unsupported sample rates or numbers of
@@ -172,10 +183,10 @@ class Denoiser:
         recording = np.asarray(x)
         samples = as_floats(as_channels(recording))
         dtype = recording.dtype
-        session = self._session(sample_rate, len(samples), dtype, residual, deviation, levels, track)
+        session = self._session(sample_rate, len(samples), dtype, residual, gain_std, levels, speech_track)
         noise = self._noise(noise_from, samples, sample_rate)
         if noise is not None:
-            session.set_noise_profile(noise._native)
+            session.set_noise_profile(noise._learned())
         fraction = None
         if progress is not None:
             seconds = samples.shape[1] / sample_rate
@@ -188,9 +199,9 @@ class Denoiser:
             speech=speech,
             residual=removed[0] if residual else None,
             stats=read_stats(session, dtype),
-            deviation=take_deviation(session, self._separate) if deviation else None,
+            gain_std=take_gain_std(session, self._separate) if gain_std else None,
             levels=take_levels(session, self._separate) if levels else None,
-            track=take_speech(session, self._separate) if track else None,
+            speech_track=take_speech_track(session, self._separate) if speech_track else None,
             noise=noise,
         )
 
@@ -202,20 +213,20 @@ class Denoiser:
         dtype: Any = np.float32,
         noise_from: Optional[NoiseProfile] = None,
         residual: bool = False,
-        deviation: bool = False,
+        gain_std: bool = False,
         levels: bool = False,
-        track: bool = False,
+        speech_track: bool = False,
     ) -> Stream:
         """Starts a recording of any length in chunks of ``dtype``; memory does not grow with it.
 
         The parameters are those of :meth:`denoise`. Results are read from the stream: the residual from
-        :attr:`Stream.residual`, the deviation by :meth:`Stream.take_gain_std`, the levels by :meth:`Stream.take_levels`,
-        the track by :meth:`Stream.take_speech`.
+        :attr:`Stream.residual`, the uncertainty of the gain by :meth:`Stream.take_gain_std`, the levels by :meth:`Stream.take_levels`,
+        where speech is by :meth:`Stream.take_speech_track`.
         """
-        dtype = check_dtype(np.dtype(dtype))
-        session = self._session(sample_rate, channels, dtype, residual, deviation, levels, track)
+        dtype, channels = check_dtype(np.dtype(dtype)), check_count(channels)
+        session = self._session(sample_rate, channels, dtype, residual, gain_std, levels, speech_track)
         if noise_from is not None:
-            session.set_noise_profile(noise_from._native)
+            session.set_noise_profile(noise_from._learned())
         return Stream(session, channels, dtype, self._separate)
 
     def live(
@@ -244,6 +255,7 @@ class Denoiser:
             "voice_threshold": voice_threshold,
             "voice_hang_over_seconds": voice_hang_over_seconds,
         }
+        channels = check_count(channels)
         native = self._native.live(check_rate(sample_rate), channels, latency / 1000, to_json(controls))
         return Live(native, channels)
 
@@ -258,22 +270,22 @@ class Denoiser:
         channels: int,
         dtype: np.dtype[Any],
         residual: bool,
-        deviation: bool,
+        gain_std: bool,
         levels: bool,
-        track: bool,
+        speech_track: bool,
     ) -> _native.Session:
         is_integer = dtype == np.int16
-        return self._native.session(check_rate(sample_rate), channels, is_integer, residual, deviation, levels, track)
+        return self._native.session(check_rate(sample_rate), channels, is_integer, residual, gain_std, levels, speech_track)
 
     def _noise(self, noise: Any, samples: Array, sample_rate: int) -> Optional[NoiseProfile]:
         if noise is None or isinstance(noise, NoiseProfile):
             return noise
         start, end = noise
         length = samples.shape[1]
-        first = math.floor(start * sample_rate + 0.5)
-        last = length if end is None else math.floor(end * sample_rate + 0.5)
+        seconds = length / sample_rate
+        bounds = (start, seconds if end is None else end)
+        first, last = (math.floor(bound * sample_rate + 0.5) if math.isfinite(bound) else -1 for bound in bounds)
         if not 0 <= first < last <= length:
-            seconds = length / sample_rate
             raise ValueError(f"noise_from is {start}..{end} s; expected a section of the recording's {seconds:.2f} s")
         return NoiseProfile(self._native.noise_profile(samples[:, first:last], sample_rate))
 

@@ -59,8 +59,10 @@ class Live:
         (0 to 1) the fraction of denoised signal in the output; ``bypass`` returns the delayed input. ``voice_threshold`` (0
         to 1) is the probability from which on there is speech, ``voice_hang_over_seconds`` (0 to 10) how long it is lower
         before speech has ended; the sound does not depend on them.
+
+        :raises ValueError: if a control is unknown, or not a finite number.
         """
-        self._native.set_controls(to_json({**self.controls, **controls}))
+        self._native.set_controls(to_json(controls))
 
     @property
     def controls(self) -> Mapping[str, Any]:

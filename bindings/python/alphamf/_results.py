@@ -64,16 +64,16 @@ class Denoised:
     """A denoised recording.
 
     ``speech`` and ``residual``, the recording minus the speech, have the shape and type of the recording. ``stats`` has the
-    fields that ``denoise --stats`` reports of a file's samples. ``residual``, ``deviation``, ``levels`` and
-    ``track`` are ``None`` unless requested, ``noise`` (the noise profile) is ``None`` without ``noise_from``.
+    fields that ``denoise --stats`` reports of a file's samples. ``residual``, ``gain_std``, ``levels`` and
+    ``speech_track`` are ``None`` unless requested, ``noise`` (the noise profile) is ``None`` without ``noise_from``.
     """
 
     speech: Array
     residual: Optional[Array]
     stats: Mapping[str, Any]
-    deviation: Optional[Deviation]
+    gain_std: Optional[Deviation]
     levels: Optional[Levels]
-    track: Optional[SpeechTrack]
+    speech_track: Optional[SpeechTrack]
     noise: Optional[NoiseProfile]
 
 
@@ -81,16 +81,30 @@ class NoiseProfile:
     """Mean power spectrum of a section without speech; made by :meth:`Denoiser.noise_profile`.
 
     ``power`` has shape ``(channels, bins)``: ``|X|^2`` over the dictionary's windows, 64 ms for the built-in one.
-    ``frequencies`` are those of the bins, in Hz.
+    ``frequencies`` are those of the bins, in Hz. A copy made by :mod:`pickle` has them, but is no ``noise_from``.
     """
 
     def __init__(self, native: _native.NoiseProfile) -> None:
-        self._native = native
+        self._native: Optional[_native.NoiseProfile] = native
         spectra = native.spectra()
         if spectra is None:
             raise ValueError("noise section is shorter than one analysis window")
         self.power, bin_hertz = spectra
         self.frequencies = bin_hertz * np.arange(self.power.shape[1])
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {**self.__dict__, "_native": None}
+
+    def __copy__(self) -> NoiseProfile:
+        return self
+
+    def __deepcopy__(self, _memo: Dict[int, Any]) -> NoiseProfile:
+        return self
+
+    def _learned(self) -> _native.NoiseProfile:
+        if self._native is None:
+            raise ValueError("a noise profile that was pickled has only its spectrum: learn it again (Denoiser.noise_profile)")
+        return self._native
 
 
 def read_stats(session: _native.Session, dtype: np.dtype[Any]) -> Mapping[str, Any]:
@@ -101,7 +115,7 @@ def read_stats(session: _native.Session, dtype: np.dtype[Any]) -> Mapping[str, A
     return stats
 
 
-def take_deviation(session: _native.Session, separate: bool) -> Deviation:
+def take_gain_std(session: _native.Session, separate: bool) -> Deviation:
     parts, bin_hertz, frame_seconds = session.take_gain_std()
     values = np.stack([part.T for part in parts])
     return Deviation(values if separate else values[0], bin_hertz, frame_seconds)
@@ -113,8 +127,8 @@ def take_levels(session: _native.Session, separate: bool) -> Levels:
     return Levels(values if separate else values[0], np.asarray(edges_hertz), slot_seconds, first_slot)
 
 
-def take_speech(session: _native.Session, separate: bool) -> SpeechTrack:
-    tracks, slot_seconds, first_slot = session.take_speech()
+def take_speech_track(session: _native.Session, separate: bool) -> SpeechTrack:
+    tracks, slot_seconds, first_slot = session.take_speech_track()
     values = np.stack([probability for probability, _ in tracks])
     segments = tuple(rows for _, rows in tracks)
     return SpeechTrack(values if separate else values[0], segments, slot_seconds, first_slot)

@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _native
 from ._arrays import as_floats, check_dtype
-from ._results import Deviation, Levels, SpeechTrack, read_stats, take_deviation, take_levels, take_speech
+from ._results import Deviation, Levels, SpeechTrack, read_stats, take_gain_std, take_levels, take_speech_track
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -71,16 +71,16 @@ class Stream:
         return read_stats(self._session, self._dtype)
 
     def take_gain_std(self) -> Deviation:
-        """Uncertainty of the gain, of the frames completed since the last call; needs ``deviation=True``."""
-        return take_deviation(self._session, self._separate)
+        """Uncertainty of the gain, of the frames completed since the last call; needs ``gain_std=True``."""
+        return take_gain_std(self._session, self._separate)
 
     def take_levels(self) -> Levels:
         """Speech levels, of the slots completed since the last call; needs ``levels=True``."""
         return take_levels(self._session, self._separate)
 
-    def take_speech(self) -> SpeechTrack:
-        """Where speech is, of the slots completed and the sections ended since the last call; needs ``track=True``."""
-        return take_speech(self._session, self._separate)
+    def take_speech_track(self) -> SpeechTrack:
+        """Where speech is, of the slots completed and the sections ended since the last call; needs ``speech_track=True``."""
+        return take_speech_track(self._session, self._separate)
 
     def _give(self, blocks: Sequence[Array], flat: bool) -> Array:
         speech, *removed = (block.astype(self._dtype, copy=False) for block in blocks)

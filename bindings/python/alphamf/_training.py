@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, Union
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -42,7 +43,7 @@ def train(
     :raises ValueError: if a file is invalid, or there is too little speech.
     """
     if isinstance(files, (str, os.PathLike)):
-        paths = _native.audio_files(os.fspath(files))
+        paths: Sequence[Union[str, Path]] = _native.audio_files(os.fspath(files))
     else:
         paths = [os.fspath(path) for path in files]
     if not paths:

@@ -10,17 +10,71 @@ use alphamf::{Dictionary, Options};
 use alphamf_files::{Container, OutputSpec, Writer};
 use alphamf_signal::SampleFormat;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, ToPyArray};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyBytes;
+use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::io;
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
 
-/// Locks without the interpreter lock while another thread holds the mutex. What runs on the thread pool must not lock: a
-/// thread that waits for a part of its work may take up another job, which would wait for that thread.
-fn locked<'a, T>(py: Python<'_>, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
-    mutex.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+/// Value for one thread at a time, which remembers the thread: a signal handler or a callback for progress runs in the midst
+/// of the work of its own thread, and would wait for itself.
+struct Shared<T> {
+    value: Mutex<T>,
+    owner: Mutex<Option<ThreadId>>,
+}
+
+/// Access to a shared value, until it is dropped.
+struct Access<'a, T> {
+    value: MutexGuard<'a, T>,
+    owner: &'a Mutex<Option<ThreadId>>,
+}
+
+impl<T> Shared<T> {
+    fn new(value: T) -> Self {
+        Self { value: Mutex::new(value), owner: Mutex::new(None) }
+    }
+
+    /// Locks without the interpreter lock while another thread holds the value. What runs on the thread pool must not lock: a
+    /// thread that waits for a part of its work may take up another job, which would wait for that thread.
+    fn lock(&self, py: Python<'_>) -> PyResult<Access<'_, T>> {
+        let this = std::thread::current().id();
+        if *owned(&self.owner) == Some(this) {
+            return Err(PyRuntimeError::new_err("the stream is at work on this thread"));
+        }
+        let value = self.value.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        *owned(&self.owner) = Some(this);
+        Ok(Access { value, owner: &self.owner })
+    }
+}
+
+fn owned(owner: &Mutex<Option<ThreadId>>) -> MutexGuard<'_, Option<ThreadId>> {
+    owner.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<T> Deref for Access<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> DerefMut for Access<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
+impl<T> Drop for Access<'_, T> {
+    fn drop(&mut self) {
+        // The value itself is released after this.
+        *owned(self.owner) = None;
+    }
 }
 
 /// Number and spacing of bins, and spacing of frames.
@@ -69,17 +123,11 @@ impl Denoiser {
         channels: usize,
         is_integer: bool,
         residual: bool,
-        deviation: bool,
+        gain_std: bool,
         levels: bool,
-        speech: bool,
+        speech_track: bool,
     ) -> PyResult<Session> {
-        let settings = SessionSettings {
-            residual,
-            gain_std: deviation,
-            levels,
-            speech_track: speech,
-            ..self.session.clone()
-        };
+        let settings = SessionSettings { residual, gain_std, levels, speech_track, ..self.session.clone() };
         let session = self.denoiser.session(sample_rate, channels, settings).map_err(denoise_exception)?;
         let layout = OutputSpec {
             sample_rate,
@@ -97,7 +145,7 @@ impl Denoiser {
         }
         let grid = grid(&self.denoiser, sample_rate)?;
         let state = State { session, codes, grid, clipped: 0 };
-        Ok(Session { state: Mutex::new(state), threads: self.threads })
+        Ok(Session { state: Shared::new(state), threads: self.threads })
     }
 
     fn live(
@@ -112,7 +160,7 @@ impl Denoiser {
         let settings = LiveSettings { latency_seconds, controls };
         let live = run(py, self.threads, None, |_| self.denoiser.live(sample_rate, channels, settings));
         let live = live?.map_err(denoise_exception)?;
-        Ok(Live { state: Mutex::new(LiveState { live, events: VecDeque::new() }) })
+        Ok(Live { state: Shared::new(LiveState { live, events: VecDeque::new() }) })
     }
 
     fn noise_profile(
@@ -129,7 +177,7 @@ impl Denoiser {
             profile.push(&channels)
         });
         pushed?.map_err(denoise_exception)?;
-        Ok(NoiseProfile { profile, grid: grid(&self.denoiser, sample_rate)? })
+        Ok(NoiseProfile { profile, grid: grid(&self.denoiser, sample_rate)?, threads: self.threads })
     }
 }
 
@@ -142,7 +190,7 @@ impl Denoiser {
 
 #[pyclass(frozen)]
 pub struct Live {
-    state: Mutex<LiveState>,
+    state: Shared<LiveState>,
 }
 
 struct LiveState {
@@ -162,7 +210,7 @@ impl Live {
         samples: PyReadonlyArray2<'_, f32>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let (input, shape) = (samples.as_slice()?, samples.as_array().raw_dim());
-        let state = &mut *locked(py, &self.state);
+        let state = &mut *self.state.lock(py)?;
         py.detach(|| state.process(input)).into_pyarray(py).reshape(shape)
     }
 
@@ -173,7 +221,7 @@ impl Live {
         samples: PyReadonlyArray2<'_, i16>,
     ) -> PyResult<Bound<'py, PyArray2<i16>>> {
         let (input, shape) = (samples.as_slice()?, samples.as_array().raw_dim());
-        let state = &mut *locked(py, &self.state);
+        let state = &mut *self.state.lock(py)?;
         let output = py.detach(|| {
             let input: Vec<f32> = input.iter().map(|code| f32::from(*code) / 32768.0).collect();
             // A conversion from float to integer saturates.
@@ -186,44 +234,53 @@ impl Live {
         output.into_pyarray(py).reshape(shape)
     }
 
-    /// Sets the controls, given as JSON.
+    /// Sets the controls that are given as JSON; the others stay.
     fn set_controls(&self, py: Python<'_>, controls: &str) -> PyResult<()> {
-        let controls = serde_json::from_str(controls).map_err(value_error)?;
-        locked(py, &self.state).live.set_controls(controls);
+        let given: Map<String, Value> = serde_json::from_str(controls).map_err(value_error)?;
+        // Read and written under one lock: another thread may set another control.
+        let live = &mut self.state.lock(py)?.live;
+        let mut all = serde_json::to_value(live.controls()).map_err(value_error)?;
+        if let Value::Object(all) = &mut all {
+            all.extend(given);
+        }
+        live.set_controls(serde_json::from_value(all).map_err(value_error)?);
         Ok(())
     }
 
     fn controls(&self, py: Python<'_>) -> PyResult<String> {
-        serde_json::to_string(&locked(py, &self.state).live.controls()).map_err(value_error)
+        serde_json::to_string(&self.state.lock(py)?.live.controls()).map_err(value_error)
     }
 
     /// Noise and speech level, dBFS, gain, dB, and probability of speech.
-    fn meters(&self, py: Python<'_>) -> (f32, f32, f32, f32) {
-        let meters = locked(py, &self.state).live.meters();
-        (meters.noise_dbfs, meters.speech_dbfs, meters.gain_db, meters.speech_probability)
+    fn meters(&self, py: Python<'_>) -> PyResult<(f32, f32, f32, f32)> {
+        let meters = self.state.lock(py)?.live.meters();
+        Ok((meters.noise_dbfs, meters.speech_dbfs, meters.gain_db, meters.speech_probability))
     }
 
-    fn speaking(&self, py: Python<'_>) -> bool {
-        locked(py, &self.state).live.voice_activity().speaking
+    fn speaking(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.state.lock(py)?.live.voice_activity().speaking)
     }
 
     /// Starts (true) and ends (false) of speech since the last call, with their positions in samples.
-    fn take_events(&self, py: Python<'_>) -> Vec<(bool, u64)> {
-        locked(py, &self.state).events.drain(..).map(|event| (event.speaking, event.sample)).collect()
+    fn take_events(&self, py: Python<'_>) -> PyResult<Vec<(bool, u64)>> {
+        let mut state = self.state.lock(py)?;
+        Ok(state.events.drain(..).map(|event| (event.speaking, event.sample)).collect())
     }
 
-    fn learn_noise(&self, py: Python<'_>, seconds: f64) {
-        locked(py, &self.state).live.learn_noise(seconds);
+    fn learn_noise(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
+        self.state.lock(py)?.live.learn_noise(seconds);
+        Ok(())
     }
 
-    fn reset(&self, py: Python<'_>) {
-        let mut state = locked(py, &self.state);
+    fn reset(&self, py: Python<'_>) -> PyResult<()> {
+        let mut state = self.state.lock(py)?;
         state.live.reset();
         state.events.clear();
+        Ok(())
     }
 
-    fn latency(&self, py: Python<'_>) -> usize {
-        locked(py, &self.state).live.latency()
+    fn latency(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.state.lock(py)?.live.latency())
     }
 }
 
@@ -245,20 +302,22 @@ impl LiveState {
 pub struct NoiseProfile {
     profile: alphamf::denoiser::NoiseProfile,
     grid: FrameGrid,
+    threads: Option<usize>,
 }
 
 #[pymethods]
 impl NoiseProfile {
     /// Channels x bins, and the spacing of bins in hertz; `None` if the section is shorter than a window.
     fn spectra<'py>(&self, py: Python<'py>) -> PyResult<Option<(Bound<'py, PyArray2<f64>>, f64)>> {
-        let Some(spectra) = self.profile.spectra() else { return Ok(None) };
+        // Samples that wait for a block are analysed, on the threads.
+        let Some(spectra) = run(py, self.threads, None, |_| self.profile.spectra())? else { return Ok(None) };
         Ok(Some((PyArray2::from_vec2(py, &spectra)?, self.grid.bin_hertz)))
     }
 }
 
 #[pyclass(frozen)]
 pub struct Session {
-    state: Mutex<State>,
+    state: Shared<State>,
     threads: Option<usize>,
 }
 
@@ -351,7 +410,7 @@ impl Session {
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Blocks<'py>> {
         let channels = rows(&samples);
-        let mut state = locked(py, &self.state);
+        let mut state = self.state.lock(py)?;
         let session = &mut state.session;
         let output = run(py, self.threads, progress, |progress| {
             let channels: Vec<&[f32]> = channels.iter().map(Vec::as_slice).collect();
@@ -362,7 +421,7 @@ impl Session {
 
     #[pyo3(signature = (progress=None))]
     fn finish<'py>(&self, py: Python<'py>, progress: Option<&Bound<'py, PyAny>>) -> PyResult<Blocks<'py>> {
-        let mut state = locked(py, &self.state);
+        let mut state = self.state.lock(py)?;
         let session = &mut state.session;
         let output = run(py, self.threads, progress, |progress| session.finish_with_progress(progress));
         let blocks = state.blocks(py, output?.map_err(denoise_exception)?)?;
@@ -373,22 +432,25 @@ impl Session {
     }
 
     fn set_noise_profile(&self, py: Python<'_>, noise: &NoiseProfile) -> PyResult<()> {
-        locked(py, &self.state).session.set_noise_profile(&noise.profile).map_err(denoise_exception)
+        let mut state = self.state.lock(py)?;
+        let session = &mut state.session;
+        let set = run(py, self.threads, None, |_| session.set_noise_profile(&noise.profile));
+        set?.map_err(denoise_exception)
     }
 
     /// Maximum number of samples per channel held back after a push.
-    fn latency(&self, py: Python<'_>) -> usize {
-        locked(py, &self.state).session.latency()
+    fn latency(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.state.lock(py)?.session.latency())
     }
 
     /// Statistics as JSON, and the number of clipped samples.
     fn statistics(&self, py: Python<'_>) -> PyResult<(String, u64)> {
-        let state = locked(py, &self.state);
+        let state = self.state.lock(py)?;
         Ok((serde_json::to_string(&state.session.statistics()).map_err(value_error)?, state.clipped))
     }
 
     fn take_gain_std<'py>(&self, py: Python<'py>) -> PyResult<Deviations<'py>> {
-        let mut state = locked(py, &self.state);
+        let mut state = self.state.lock(py)?;
         let grid = state.grid;
         let arrays = state.session.take_gain_std().into_iter().map(|values| {
             let frames = values.len() / grid.bins;
@@ -399,7 +461,7 @@ impl Session {
 
     /// One array, or one per separate channel: slots x bands x (level, lower, upper).
     fn take_levels<'py>(&self, py: Python<'py>) -> PyResult<Levels<'py>> {
-        let found = locked(py, &self.state).session.take_levels();
+        let found = self.state.lock(py)?.session.take_levels();
         let Some(SpeechLevels { edges_hertz, slot_seconds, first_slot, .. }) = found.first().cloned() else {
             return Ok((Vec::new(), Vec::new(), 0.0, 0));
         };
@@ -414,8 +476,8 @@ impl Session {
     }
 
     /// One track, or one per separate channel.
-    fn take_speech<'py>(&self, py: Python<'py>) -> PyResult<Tracks<'py>> {
-        let found = locked(py, &self.state).session.take_speech_track();
+    fn take_speech_track<'py>(&self, py: Python<'py>) -> PyResult<Tracks<'py>> {
+        let found = self.state.lock(py)?.session.take_speech_track();
         let (slot_seconds, first_slot) =
             found.first().map_or((0.0, 0), |track| (track.slot_seconds, track.first_slot));
         let tracks = found.into_iter().map(|SpeechTrack { probability, segments, .. }| {

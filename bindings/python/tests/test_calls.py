@@ -127,6 +127,19 @@ class TestLiveKit:
         with pytest.raises(ValueError, match="latency"):
             NoiseFilter(denoiser, latency=100)
 
+    def test_controls_out_of_range_are_clamped_at_another_rate_too(self, denoiser):
+        from alphamf.livekit import NoiseFilter
+
+        noise_filter = NoiseFilter(denoiser, sample_rate=16000)
+        noise_filter.set(mix=1.5, floor_db=-200)
+        for rate in (16000, 24000):
+            samples = recording(rate)
+            done = [noise_filter._process(frame) for frame in self.frames(samples, rate, rate // 100)]
+            if rate == 24000:
+                assert np.array_equal(self.samples(done), expected(denoiser, samples, rate, mix=1.0, floor_db=-100.0))
+        with pytest.raises(ValueError, match="mix is nan"):
+            noise_filter.set(mix=float("nan"))
+
     def test_after_a_pause_nothing_from_before_it_is_heard(self, denoiser):
         from alphamf.livekit import NoiseFilter
 
@@ -268,6 +281,22 @@ class TestPipecat:
         live.set(bypass=False, mix=1.0)
         assert np.array_equal(denoised, live.process(samples[8000:]))
         assert np.abs(denoised).sum() < 0.9 * np.abs(samples[8000:].astype(int)).sum()
+
+    def test_controls_out_of_range_are_clamped_before_the_start_too(self, denoiser):
+        from pipecat.frames.frames import FilterUpdateSettingsFrame
+
+        from alphamf.pipecat import NoiseFilter
+
+        samples = recording(16000)
+
+        async def call():
+            noise_filter = NoiseFilter(denoiser)
+            settings = {"mix": 1.5, "floor_db": -200}
+            await noise_filter.process_frame(FilterUpdateSettingsFrame(settings=settings))
+            await noise_filter.start(16000)
+            return np.frombuffer(await noise_filter.filter(samples.tobytes()), np.int16)
+
+        assert np.array_equal(asyncio.run(call()), expected(denoiser, samples, 16000, mix=1.0, floor_db=-100.0))
 
     def test_a_transport_of_pipecat_takes_it(self, denoiser):
         from pipecat.frames.frames import InputAudioRawFrame

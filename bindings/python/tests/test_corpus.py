@@ -1,5 +1,6 @@
 import json
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -78,6 +79,8 @@ def test_training_equals_the_programs(program, corpus):
     learned = alphamf.train(corpus / "clean", **options, progress=shares.append)
     assert learned == path.read_bytes() and shares[-1] == 1
     assert alphamf.train(sorted((corpus / "clean").iterdir()), threads=1, **options) == learned
+    listed = alphamf._native.audio_files(str(corpus / "clean"))
+    assert len(listed) == 2 and all(isinstance(path, Path) for path in listed)
     voice = alphamf.denoise(*read(AUDIO / "demo-noisy.wav"), model=learned, **FAST)
     assert voice.any()
     with pytest.raises(ValueError, match="rank"):

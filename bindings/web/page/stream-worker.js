@@ -19,7 +19,7 @@ async function begin(id, { sampleRate, channels, options }) {
     denoiser = await Denoiser.create(options);
     made = wanted;
   }
-  stream = { id, stream: denoiser.stream(sampleRate, channels, { track: true }) };
+  stream = { id, stream: denoiser.stream(sampleRate, channels, { speechTrack: true }) };
 }
 
 /** Posts the completed seconds, a few times a second. */
@@ -38,7 +38,7 @@ async function handle({ id, start, push, finish, settings: options }) {
   if (stream?.id !== id) return undefined; // superseded
   const report = progress(id);
   const { speech } = push ? stream.stream.push(push, report) : stream.stream.finish(report);
-  const segments = stream.stream.takeTrack().flatMap((track, n) => track.segments.map((segment) => ({ channel: n + 1, ...segment })));
+  const segments = stream.stream.takeSpeechTrack().flatMap((track, n) => track.segments.map((segment) => ({ channel: n + 1, ...segment })));
   return { output: speech, segments, stats: finish ? stream.stream.stats : undefined };
 }
 

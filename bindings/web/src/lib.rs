@@ -55,20 +55,15 @@ impl WebDenoiser {
         Ok(Self { denoiser, session: options.session() })
     }
 
-    /// Starts a recording; `track`: whether to record where there is speech.
+    /// Starts a recording; `speech_track`: whether to record where there is speech.
     pub fn session(
         &self,
         sample_rate: u32,
         channels: usize,
-        deviation: bool,
-        track: bool,
+        gain_std: bool,
+        speech_track: bool,
     ) -> Result<WebSession, JsError> {
-        let settings = SessionSettings {
-            residual: true,
-            gain_std: deviation,
-            speech_track: track,
-            ..self.session.clone()
-        };
+        let settings = SessionSettings { residual: true, gain_std, speech_track, ..self.session.clone() };
         let session = self.denoiser.session(sample_rate, channels, settings).map_err(error)?;
         let grid = self.denoiser.grid(sample_rate).map_err(error)?;
         Ok(WebSession { session, grid })
@@ -154,8 +149,8 @@ impl WebSession {
 
     /// Where there is speech, since the last call; for all channels, or for each: its probability every 10 ms, and the sections
     /// that have ended, four numbers each: start and end (s), level (dBFS), SNR (dB).
-    #[wasm_bindgen(js_name = takeTrack)]
-    pub fn take_track(&mut self) -> Array {
+    #[wasm_bindgen(js_name = takeSpeechTrack)]
+    pub fn take_speech_track(&mut self) -> Array {
         let parts = self.session.take_speech_track().into_iter().flat_map(|track| {
             let numbers = track.segments.iter().flat_map(|segment| {
                 [segment.start_seconds, segment.end_seconds, segment.level_dbfs, segment.snr_db]

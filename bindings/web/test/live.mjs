@@ -108,6 +108,8 @@ export async function checkLiveNode(tab, noisy, program) {
     assert.ok(meters.noise_dbfs < -15 && meters.gain_db < -5, JSON.stringify(meters));
   }
 
+  await checkStarts(tab);
+
   const told = await tab.evaluate(async () => {
     const { createLiveNode } = await import("./index.js");
     const context = new OfflineAudioContext(1, 48000, 48000);
@@ -127,4 +129,57 @@ export async function checkLiveNode(tab, noisy, program) {
   for (const [index, part] of ["latency", "colour", "mix", "gain_exponent"].entries()) {
     assert.ok(told[index + 2].includes(part), told[index + 2]);
   }
+}
+
+/** One compilation and one denoiser serve all nodes of a context, and a failed download of the audio thread's code is retried. */
+async function checkStarts(tab) {
+  const found = await tab.evaluate(async () => {
+    const { createLiveNode } = await import("./index.js");
+    const context = new OfflineAudioContext(1, 48000, 48000);
+    // Counts what the audio thread makes.
+    const counter = `
+      const made = { modules: 0, denoisers: 0 };
+      const { Instance, Module } = WebAssembly;
+      WebAssembly.Module = class extends Module {
+        constructor(bytes) {
+          super(bytes);
+          made.modules++;
+        }
+      };
+      WebAssembly.Instance = class {
+        constructor(module, imports) {
+          const { exports } = new Instance(module, imports);
+          const counted = (...given) => (made.denoisers++, exports.nativedenoiser_new(...given));
+          return { __proto__: Instance.prototype, exports: { ...exports, nativedenoiser_new: counted } };
+        }
+      };
+      registerProcessor("counter", class extends AudioWorkletProcessor {
+        constructor() {
+          super();
+          this.port.postMessage(made);
+        }
+        process() {
+          return false;
+        }
+      });`;
+    await context.audioWorklet.addModule(URL.createObjectURL(new Blob([counter], { type: "text/javascript" })));
+    const nodes = [];
+    for (const options of [{}, { mix: 0.5 }, { latency: 8 }, { no_neural: true }]) nodes.push(await createLiveNode(context, options));
+    const made = await new Promise((resolve) => {
+      new AudioWorkletNode(context, "counter").port.onmessage = ({ data }) => resolve(data);
+    });
+    for (const node of nodes) node.close();
+
+    const failing = new OfflineAudioContext(1, 48000, 48000);
+    const worklet = failing.audioWorklet;
+    worklet.addModule = async () => {
+      throw new Error("offline");
+    };
+    const tried = () => createLiveNode(failing).then((node) => (node.close(), "started"), (error) => error.message);
+    const tries = [await tried()];
+    delete worklet.addModule;
+    tries.push(await tried());
+    return { made, tries };
+  });
+  assert.deepEqual(found, { made: { modules: 1, denoisers: 2 }, tries: ["offline", "started"] });
 }

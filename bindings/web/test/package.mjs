@@ -14,10 +14,10 @@ export async function checkPackage(tab) {
     const whole = denoiser.denoise([hum, hum], 16000);
     const stream = denoiser.stream(16000);
     const parts = [stream.push(hum.subarray(0, 7000)), stream.push(hum.subarray(7000)), stream.finish()];
-    const tracked = denoiser.denoise(hum, 16000, { track: true }).track;
+    const tracked = denoiser.denoise(hum, 16000, { speechTrack: true }).speechTrack;
     const sampler = await Denoiser.create({ no_neural: true, iterations: 4, em_iterations: 2 });
-    const { values, ...grid } = sampler.denoise(hum, 22050, { deviation: true }).deviation;
-    const sampled = sampler.stream(22050, 1, { deviation: true });
+    const { values, ...grid } = sampler.denoise(hum, 22050, { gainStd: true }).gainStd;
+    const sampled = sampler.stream(22050, 1, { gainStd: true });
     const deviations = [() => sampled.push(hum), () => sampled.finish()].map((work) => (work(), sampled.takeGainStd().values[0]));
     const single = denoiser.denoise(hum, 16000, { noise: hum }).speech[0];
     return {
@@ -26,14 +26,14 @@ export async function checkPackage(tab) {
       samples: stream.stats.samples,
       grid,
       deviation: [
-        whole.deviation === undefined,
+        whole.gainStd === undefined,
         values.length,
         values[0].length / grid.bins,
         Math.max(...values[0]) > 0,
         deviations.flatMap((part) => Array.from(part)).every((x, n) => x === values[0][n]),
         deviations[0].length + deviations[1].length === values[0].length,
       ],
-      track: [whole.track === undefined, tracked.length, tracked[0].probability.length, Array.isArray(tracked[0].segments)],
+      track: [whole.speechTrack === undefined, tracked.length, tracked[0].probability.length, Array.isArray(tracked[0].segments)],
       plain: (await denoise(hum, 16000, { quality: "fast" })).length,
       floor: (await settings({ floor_db: -20 })).gain.floor_db,
       errors: [
@@ -42,6 +42,11 @@ export async function checkPackage(tab) {
         await words(() => denoise([1, 2], 16000)),
         await words(async () => denoiser.denoise(hum, 16000, { onProgress() { throw new Error("enough"); } })),
         await words(() => settings({ floor_db: 3 })),
+        await words(() => denoise(hum, 16000, { floor_db: NaN })),
+        await words(() => settings({ mix: -Infinity })),
+        await words(() => denoise(hum, 16000 + 2 ** 32)),
+        await words(async () => denoiser.stream(16000, 1 + 2 ** 32)),
+        await words(async () => stream.finish(() => {})),
       ],
     };
   });
@@ -50,7 +55,9 @@ export async function checkPackage(tab) {
   assert.deepEqual(found.deviation, [true, 1, frames, true, true, true]);
   assert.deepEqual(found.track, [true, 1, 100, true]);
   assert.deepEqual([found.lengths, found.joined, found.samples, found.plain, found.floor], [[2, 2, 16000], 16000, 16000, 16000, -20]);
-  for (const [index, words] of ["1000 Hz", "colour", "Float32Array", "", "floor"].entries()) {
+  for (const [index, words] of [
+    "1000 Hz", "colour", "Float32Array", "enough", "floor", "floor_db is NaN", "mix is -Infinity", "4294983296 Hz", "4294967297 channels", "ended",
+  ].entries()) {
     assert.ok(found.errors[index].includes(words) && found.errors[index], found.errors[index]);
   }
 }

@@ -20,7 +20,7 @@ done
 "$python" -c 'import numpy' 2>/dev/null || { echo 'SKIPPED: no Python with numpy' >&2; exit 77; }
 # `cargo build` and `cargo test` put the plugin into different folders.
 if ! { [ -x "$target/denoise" ] && [ -n "$(find "$target" -maxdepth 2 -name libalphamf_ladspa.so)" ]; }; then
-    echo "$target has no plugin or no program: cargo build -p alphamf-ladspa -p alphamf-cli" >&2
+    echo "$target has no plugin or no program: cargo build -p alphamf-ladspa && cargo build -p alphamf-cli" >&2
     exit 1
 fi
 

@@ -22,12 +22,14 @@ const CONTROLS: usize = 5;
 struct Instance<const WIDTH: usize, const PORTS: usize> {
     plugin: Plugin<WIDTH>,
     ports: [*mut f32; PORTS],
+    /// Whether the next run starts from the initial state.
+    fresh: bool,
 }
 
 impl<const WIDTH: usize, const PORTS: usize> Instance<WIDTH, PORTS> {
     fn new(sample_rate: c_ulong) -> Option<Self> {
         let sample_rate = u32::try_from(sample_rate).ok()?;
-        Some(Self { plugin: Plugin::new(sample_rate).ok()?, ports: [ptr::null_mut(); PORTS] })
+        Some(Self { plugin: Plugin::new(sample_rate).ok()?, ports: [ptr::null_mut(); PORTS], fresh: true })
     }
 
     /// Value of a control, or `default` if it is not connected.
@@ -64,6 +66,10 @@ impl<const WIDTH: usize, const PORTS: usize> Instance<WIDTH, PORTS> {
     unsafe fn run(&mut self, count: usize) {
         // SAFETY: as of the caller.
         unsafe { self.apply_controls() };
+        if std::mem::take(&mut self.fresh) {
+            // After the controls: they need no transition.
+            self.plugin.reset();
+        }
         let latency = self.ports[2 * WIDTH + 4];
         if !latency.is_null() {
             // SAFETY: it is not null, so it was connected; the caller promises that it is valid.
@@ -133,11 +139,9 @@ unsafe extern "C" fn connect_port<const WIDTH: usize, const PORTS: usize>(
 }
 
 unsafe extern "C" fn activate<const WIDTH: usize, const PORTS: usize>(handle: Handle) {
+    // A host may connect ports after this, so none is read.
     // SAFETY: as in `connect_port`.
-    let instance = unsafe { &mut *handle.cast::<Instance<WIDTH, PORTS>>() };
-    // SAFETY: connected ports are valid. Applied before `reset`, the controls need no transition.
-    unsafe { instance.apply_controls() };
-    instance.plugin.reset();
+    unsafe { (*handle.cast::<Instance<WIDTH, PORTS>>()).fresh = true };
 }
 
 unsafe extern "C" fn run<const WIDTH: usize, const PORTS: usize>(handle: Handle, count: c_ulong) {
@@ -272,7 +276,24 @@ mod tests {
     use alphamf::denoiser::LiveSettings;
     use alphamf::{Denoiser, Dictionary, Settings};
 
-    /// Runs a plugin in place, in blocks of `size` samples.
+    /// Connects the control ports of a plugin of `width` channels.
+    ///
+    /// # Safety
+    /// `handle` is of the descriptor.
+    unsafe fn connect_controls(
+        descriptor: &Descriptor,
+        handle: Handle,
+        width: usize,
+        controls: [*mut f32; CONTROLS],
+    ) {
+        for (n, control) in controls.into_iter().enumerate() {
+            // SAFETY: as the caller promises.
+            unsafe { (descriptor.connect_port)(handle, (2 * width + n) as c_ulong, control) };
+        }
+    }
+
+    /// Runs a plugin in place, in blocks of `size` samples. Its controls are connected before and after its activation, to
+    /// valid memory only after it.
     fn host(index: c_ulong, channels: &mut [Vec<f32>], size: usize, controls: [f32; 4]) -> f32 {
         // SAFETY: the descriptor is constant; what is connected outlives the runs.
         unsafe {
@@ -281,11 +302,11 @@ mod tests {
             assert!(!handle.is_null());
             let width = channels.len();
             let (mut controls, mut latency) = (controls, 0.0);
-            for (n, control) in controls.iter_mut().enumerate() {
-                (descriptor.connect_port)(handle, (2 * width + n) as c_ulong, control);
-            }
-            (descriptor.connect_port)(handle, (2 * width + 4) as c_ulong, &mut latency);
+            let [strength, floor, mix, bypass] = &mut controls;
+            let nowhere = ptr::without_provenance_mut(align_of::<f32>());
+            connect_controls(descriptor, handle, width, [nowhere; CONTROLS]);
             (descriptor.activate.unwrap())(handle);
+            connect_controls(descriptor, handle, width, [strength, floor, mix, bypass, &mut latency]);
             let length = channels[0].len();
             for first in (0..length).step_by(size) {
                 for (n, samples) in channels.iter_mut().enumerate() {
