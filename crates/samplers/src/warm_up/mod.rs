@@ -85,6 +85,8 @@ pub enum StepRule {
 
 /// The variance that gradient noise may add to the draws, or of a thermostat to a momentum in one step.
 const HEAT: f64 = 0.05;
+/// The step that measures the noise, as a share of that of a full gradient.
+const MEASURING: f64 = 1e-3;
 
 impl StepRule {
     /// The longest leapfrog step for gradient noise of variance `noise` in a coordinate.
@@ -197,9 +199,10 @@ impl<T: Real> Noise<T> {
         }
     }
 
-    /// The largest variance of a coordinate, 0 while there is no noise.
+    /// The largest variance of a coordinate, 0 while there is no noise; the fewer the gradients, the more above their mean.
     fn variance(&self) -> f64 {
-        self.squares.iter().fold(0.0, |a: f64, &b| a.max(b)) / self.count.max(1.0)
+        let count = self.count.max(1.0);
+        self.squares.iter().fold(0.0, |a: f64, &b| a.max(b)) / count * (1.0 + 4.0 / count)
     }
 
     /// Forgets what was measured in other coordinates.
@@ -326,7 +329,12 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
             let steps = vec![shadow.current(); self.blocks];
             warming.leapfrog.acceptance(&mut view, phi, (&steps, rng), &mut warming.acceptance);
             shadow.update(warming.acceptance.iter().sum::<f64>() / self.blocks as f64);
-            let longest = self.inner.step_rule().longest_step(warming.noise.variance());
+            // In new coordinates the first step measures the noise and hardly moves: one long kick takes a momentum far out.
+            let may_be_noisy = record.is_subsampled || warming.steps == 0 && target.terms() > 1;
+            let longest = match warming.noise.count == 0.0 && may_be_noisy {
+                true => MEASURING * shadow.current(),
+                false => self.inner.step_rule().longest_step(warming.noise.variance()),
+            };
             self.inner.restart_step(0, shadow.current().min(longest));
         }
     }
