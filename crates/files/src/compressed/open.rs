@@ -79,7 +79,7 @@ impl CompressedDecoder {
             _ => Box::new(Seekable { source, length }),
         };
         let reader = probed(if is_caf { &CAF_PROBE } else { &PROBE }, source)?;
-        let mut this = Self::new(without_stray_frames(reader, has_frames)?)?;
+        let mut this = Self::new(without_stray_frames(reader, has_frames)?, about.default_audio())?;
         if has_packet_table {
             // It counts the last packet as whole, which it may not be.
             this.length = None;
@@ -113,7 +113,7 @@ impl CompressedDecoder {
         let stream = Measured::new(stream, move || seen.ends_early.store(true, Relaxed));
         let stream = MendedFrames::counting(stream, Arc::clone(&lost));
         let reader = probed(&PROBE, Box::new(ReadOnlySource::new(stream)))?;
-        let mut this = Self::new(without_stray_frames(reader, has_frames)?)?;
+        let mut this = Self::new(without_stray_frames(reader, has_frames)?, None)?;
         this.lost = lost;
         Ok(this)
     }
@@ -122,7 +122,7 @@ impl CompressedDecoder {
     pub(crate) fn open_flac(stream: Box<dyn Read + Send + Sync>) -> Result<Self, ReadError> {
         let chain = Chain::new(stream);
         let first = chain.next().ok_or(ReadError::Empty)?;
-        let mut this = Self::new(probed(&PROBE, Box::new(ReadOnlySource::new(first)))?)?;
+        let mut this = Self::new(probed(&PROBE, Box::new(ReadOnlySource::new(first)))?, None)?;
         this.chain = Some(chain);
         Ok(this)
     }
@@ -134,7 +134,7 @@ impl CompressedDecoder {
         if let Some((place, size)) = index.cut {
             source = Box::new(Patched::new(source, place, size).map_err(ReadError::Io)?);
         }
-        let mut this = Self::new(probed(&MP4_PROBE, Box::new(Seekable { source, length }))?)?;
+        let mut this = Self::new(probed(&MP4_PROBE, Box::new(Seekable { source, length }))?, index.track)?;
         this.losses.ends_early |= index.cut.is_some();
         this.declared_end = index.seconds.map(|seconds| (seconds, LOOSE_END_SLACK_SECONDS));
         if let Some(start) = index.start {

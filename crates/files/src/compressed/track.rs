@@ -22,7 +22,7 @@ use symphonia::core::codecs::registry::CodecRegistry;
 use symphonia::core::errors::Error as SymphoniaError;
 use symphonia::core::formats::probe::{Hint, Probe};
 use symphonia::core::formats::well_known::FORMAT_ID_FLAC;
-use symphonia::core::formats::{FormatOptions, FormatReader, TrackType};
+use symphonia::core::formats::{FormatOptions, FormatReader, Track, TrackType};
 use symphonia::core::io::{MediaSource, MediaSourceStream};
 use symphonia::core::meta::MetadataOptions;
 use symphonia::core::units::TimeBase;
@@ -140,7 +140,7 @@ impl MediaSource for Seekable {
     }
 }
 
-/// The first audio track of a source.
+/// The audio track of a source that players take.
 pub(super) struct AudioTrack {
     pub(super) id: u32,
     pub(super) decoder: Box<dyn AudioDecoder>,
@@ -164,9 +164,14 @@ pub(super) fn probed(
 }
 
 impl AudioTrack {
-    pub(super) fn of(reader: &dyn FormatReader) -> Result<Self, ReadError> {
-        let track = reader
-            .default_track(TrackType::Audio)
+    /// That of a number, or the default one.
+    pub(super) fn of(reader: &dyn FormatReader, number: Option<u32>) -> Result<Self, ReadError> {
+        let is_meant = |track: &&Track| {
+            number == Some(track.id)
+                && track.codec_params.as_ref().is_some_and(|codec| codec.audio().is_some())
+        };
+        let track = (reader.tracks().iter().find(is_meant))
+            .or_else(|| reader.default_track(TrackType::Audio))
             .ok_or_else(|| ReadError::Unsupported("no audio track of a known kind".into()))?;
         let parameters = track
             .codec_params
