@@ -1,7 +1,7 @@
 //! Inputs: files that this program or ffmpeg decodes, and streams.
 
 use super::found::Incomplete;
-use crate::ffmpeg::{DecodeReport, Ffmpeg};
+use crate::ffmpeg::{DecodeReport, Ffmpeg, NO_AUDIO};
 use crate::interrupts::interruptible;
 use crate::streams::{is_standard, name};
 use crate::terminal::printable;
@@ -64,9 +64,16 @@ fn open_any(input: &Path, in_time: bool) -> Result<Source, Error> {
     let Some(ffmpeg) = Ffmpeg::find() else {
         return Err(with_hint(Error::Read { path, reason }, WITHOUT_FFMPEG));
     };
-    // The first reason stands for what ffmpeg does not read, either.
-    let decoded = if input.is_file() { decode(ffmpeg).ok() } else { None };
-    decoded.ok_or(Error::Read { path, reason })
+    if !input.is_file() {
+        return Err(Error::Read { path, reason });
+    }
+    match decode(ffmpeg) {
+        Err(Error::Read { reason: ReadError::NotAudio(what), .. }) if what == NO_AUDIO => {
+            Err(Error::Read { path, reason: ReadError::NotAudio(what) })
+        }
+        // The first reason stands for what ffmpeg does not read, either.
+        decoded => decoded.map_err(|_| Error::Read { path, reason }),
+    }
 }
 
 /// Reads a whole recording. Missing and damaged parts are logged, or refused if `strict`.
