@@ -5,6 +5,9 @@ use std::io::{BufRead, BufReader, Read};
 
 /// Longer lines are cut, bytes.
 const MAX_LINE: u64 = 1 << 12;
+/// Why a film without its index cannot be read.
+const NO_INDEX: &str =
+    "the recorder stopped before it wrote the index (moov): a repair tool such as untrunc is needed";
 /// More streams than any recording has are not listed.
 const MAX_STREAMS: usize = 256;
 
@@ -168,6 +171,10 @@ impl Report {
             let format = context.unwrap_or("unknown");
             self.reason = Some(format!("files of the format {format} are not read"));
             self.weight = Weight::Cause;
+            return;
+        }
+        if text.contains("moov atom not found") {
+            (self.reason, self.weight) = (Some(NO_INDEX.to_owned()), Weight::Cause);
             return;
         }
         let weight = match level {
@@ -348,6 +355,6 @@ mod tests {
         assert_eq!(reason(unmapped), "Stream map '0:a:7' matches no streams.");
         assert_eq!(reason("[error] Conversion failed!\n"), "Conversion failed!", "better than nothing");
         let cut = "[mov @ 0x1] [error] moov atom not found\n[error] file:/dev/fd/0: Invalid data found\n";
-        assert_eq!(reason(cut), "moov atom not found");
+        assert!(reason(cut).contains("untrunc"), "{}", reason(cut));
     }
 }

@@ -47,6 +47,10 @@ pub(super) const LOSSY: [AudioCodecId; 9] = [
     CODEC_ID_VORBIS,
 ];
 
+/// Why an MP4 file without its index cannot be read.
+const NO_INDEX: &str =
+    "the recorder stopped before it wrote the index (moov): a repair tool such as untrunc is needed";
+
 /// Codecs without a decoder, and their names.
 const UNSUPPORTED: [(AudioCodecId, &str); 23] = [
     (CODEC_ID_AC3, "AC-3"),
@@ -293,6 +297,11 @@ pub(super) fn in_header(error: SymphoniaError) -> ReadError {
             ReadError::NotAudio("it ends within its header".into())
         }
         SymphoniaError::IoError(error) => ReadError::Io(error),
+        SymphoniaError::Unsupported(reason) | SymphoniaError::DecodeError(reason)
+            if reason.contains("missing moov atom") =>
+        {
+            ReadError::Damaged { sample: 0, reason: NO_INDEX.into() }
+        }
         // The probe's own words say no more.
         SymphoniaError::Unsupported(reason) if reason.starts_with("core (probe)") => {
             ReadError::NotAudio("unrecognised format".into())
