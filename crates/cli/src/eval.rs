@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,6 +21,7 @@ use alphamf_files as audio;
 use alphamf_files::FolderContents;
 use alphamf_files::output::ScratchDir;
 use anyhow::Context;
+use serde_json::Value;
 
 use super::claims::{Claims, check_absent};
 use super::common::Common;
@@ -28,9 +31,9 @@ use super::live::Live;
 use super::model::{Mode, Model, as_usage};
 use super::progress::Progress;
 use super::shard::Shard;
-use super::streams::{check_output, write_whole};
-use super::systems::System;
-use super::terminal::{files, print, printable, say};
+use super::streams::{check_output, is_standard, write_whole};
+use super::systems::{System, settings_of};
+use super::terminal::{files, print, printable, say, write_error};
 
 /// Arguments of `denoise eval`.
 #[derive(Debug, clap::Args)]
@@ -140,6 +143,8 @@ pub struct Arguments {
 
 /// Files shown in the report, of the best and of the worst.
 const EXAMPLES: usize = 3;
+/// The longest first line of a journal that is read again, bytes.
+const MAX_HEADER_BYTES: u64 = 1 << 20;
 /// Failures named on the terminal.
 const NAMED: usize = 20;
 
@@ -189,7 +194,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     }
     let study = Study::new(evaluations);
     if !common.quiet {
-        show(&comparisons(&study))?;
+        show(&comparisons(&study), arguments)?;
     }
     corpus.write(&study, &options, arguments)?;
     if study.evaluations.iter().all(|evaluation| evaluation.files.is_empty()) {
@@ -234,7 +239,7 @@ impl Scored<'_> {
         let options = Options { high_pass_hz, save, strict: arguments.strict };
         let journal = arguments.resume.as_deref().map(|path| {
             let path = if several { beside(path, &system.name) } else { path.to_owned() };
-            Journal::open(&path, &provenance).map_err(with_remedy)
+            Journal::open(&path, &provenance).map_err(|error| with_remedy(error, arguments))
         });
         let (files, mut failures) =
             score_all(&self.pairing.pairs, &options, journal.transpose()?.as_ref(), system, common)?;
@@ -242,7 +247,7 @@ impl Scored<'_> {
         let evaluation = Evaluation::new(provenance, files, failures);
         if !common.quiet {
             let name = if several { format!("{}\n", system.name) } else { String::new() };
-            show(&format!("{name}{}", tables(&evaluation.summary)))?;
+            show(&format!("{name}{}", tables(&evaluation.summary)), arguments)?;
         }
         report_failures(&evaluation.failures);
         if !common.quiet {
@@ -272,15 +277,67 @@ impl Scored<'_> {
     }
 }
 
-/// Adds the remedy to the error of a journal of other options.
-fn with_remedy(error: EvaluationError) -> EvaluationError {
+/// Adds the remedy to the error of a journal of other options, and the option if a single one makes the difference.
+fn with_remedy(error: EvaluationError, arguments: &Arguments) -> EvaluationError {
     match error {
         EvaluationError::AnotherRun { path, difference } => {
-            let difference = difference + ": give the same options, or another --resume file";
+            let option =
+                other_option(&path, arguments).map(|option| format!(" ({option})")).unwrap_or_default();
+            let difference = difference + &option + ": give the same options, or another --resume file";
             EvaluationError::AnotherRun { path, difference }
         }
         other => other,
     }
+}
+
+/// Options that change several settings, or one of another name, and their values.
+const WORDS: [(&str, &[&str]); 5] = [
+    ("quality", &["fast"]),
+    ("purpose", &["transcription"]),
+    ("strength", &["gentle", "strong"]),
+    ("channels", &["separate", "array"]),
+    ("method", &["published"]),
+];
+
+/// The option by which the run of a journal differs from this one, in words, if it is a single one of the denoiser.
+fn other_option(journal: &Path, arguments: &Arguments) -> Option<String> {
+    if arguments.live.mode() == Mode::Live || arguments.protocol.is_some() {
+        return None;
+    }
+    let mut first = Vec::new();
+    BufReader::new(File::open(journal).ok()?).take(MAX_HEADER_BYTES).read_until(b'\n', &mut first).ok()?;
+    let header: Value = serde_json::from_slice(&first).ok()?;
+    let recorded = header.pointer("/provenance/settings")?;
+    let explains = |options: &Value| {
+        let options: Option<DenoiserOptions> = serde_json::from_value(options.clone()).ok();
+        let settings =
+            options.and_then(|options| settings_of(&options.settings().ok()?, &options.session()).ok());
+        settings.as_ref() == Some(recorded)
+    };
+    let ours = serde_json::to_value(&arguments.model.options).ok()?;
+    let given = ours.as_object()?;
+    let flag = |name: &str, value: &Value| match value {
+        Value::Bool(_) => format!("--{}", name.replace('_', "-")),
+        Value::String(word) => format!("--{} {word}", name.replace('_', "-")),
+        value => format!("--{} {value}", name.replace('_', "-")),
+    };
+    let without = given.iter().find(|(name, _)| {
+        let mut options = ours.clone();
+        options.as_object_mut().is_some_and(|options| options.remove(*name).is_some()) && explains(&options)
+    });
+    if let Some((name, value)) = without {
+        return Some(format!("{} was not given then", flag(name, value)));
+    }
+    let words =
+        WORDS.into_iter().flat_map(|(name, words)| words.iter().map(move |&word| (name, word.into())));
+    let switches = ["no_neural"].into_iter().map(|name| (name, Value::Bool(true)));
+    let (name, value) = words.chain(switches).find(|(name, value)| {
+        let mut options = ours.clone();
+        options[*name] = value.clone();
+        explains(&options)
+    })?;
+    let now = given.get(name).map(|now| format!(", now {}", flag(name, now))).unwrap_or_default();
+    Some(format!("{} was given then{now}", flag(name, &value)))
 }
 
 impl Arguments {
@@ -379,10 +436,17 @@ fn check_apart(arguments: &Arguments, protocol: Option<&Protocol>, pairing: &Pai
     Ok(())
 }
 
-/// Prints lines of results.
-fn show(text: &str) -> anyhow::Result<()> {
+/// Prints lines of results: on standard error if a report goes to standard output.
+fn show(text: &str, arguments: &Arguments) -> anyhow::Result<()> {
     let lines = text.split('\n').map(printable).collect::<Vec<_>>().join("\n");
-    if lines.is_empty() { Ok(()) } else { print(lines.as_bytes()) }
+    if lines.is_empty() {
+        return Ok(());
+    }
+    if arguments.reports().any(is_standard) {
+        write_error(&lines);
+        return Ok(());
+    }
+    print(lines.as_bytes())
 }
 
 fn score_all(

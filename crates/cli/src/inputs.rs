@@ -70,12 +70,12 @@ pub fn audio_files_below(folder: &Path, except: &[&Path]) -> anyhow::Result<(Vec
     unreadable.retain(|(path, _)| path == folder || is_kept(path));
     if audio.is_empty() {
         let reason = match results.is_empty() {
-            true => "no audio file in or below it",
-            false => {
+            true => anyhow!("no audio file in or below it{}", named_others(folder, &mut others)),
+            false => anyhow!(
                 "no audio file in or below it but results of an earlier run: name their folder to denoise them"
-            }
+            ),
         };
-        return Err(anyhow!(reason).context(Failure::Unusable(folder.to_owned())));
+        return Err(reason.context(Failure::Unusable(folder.to_owned())));
     }
     let hidden = hidden.into_iter().map(|path| LeftOut { path, reason: "hidden".to_owned(), failed: false });
     let left = |reason: &'static str| move |path| LeftOut { path, reason: reason.to_owned(), failed: false };
@@ -119,6 +119,23 @@ impl Earlier {
         }
         path.ancestors().find_map(|above| self.0.get(above)).map(PathBuf::as_path)
     }
+}
+
+/// The first few files of a folder without any audio file, for its error: ffmpeg may read them if they are named.
+fn named_others(folder: &Path, others: &mut [PathBuf]) -> String {
+    const NAMED: usize = 3;
+    if others.is_empty() {
+        return String::new();
+    }
+    others.sort();
+    let name = |path: &PathBuf| path.strip_prefix(folder).unwrap_or(path).display().to_string();
+    let named: Vec<String> = others.iter().take(NAMED).map(name).collect();
+    let more = if others.len() > NAMED { ", ..." } else { "" };
+    format!(
+        "; {} of other kinds left out: {}{more} (name them to have them read, by ffmpeg if need be)",
+        files(others.len()),
+        named.join(", ")
+    )
 }
 
 /// The part of a path up to the first name that begins with a dot, as those have that a system keeps for itself.

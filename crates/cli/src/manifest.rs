@@ -73,7 +73,11 @@ impl Manifest {
         if compressed {
             bytes = decompressed(&bytes, MAX_BYTES)?;
         }
-        let text = String::from_utf8(bytes)?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+            anyhow!("line {line}: not UTF-8 text: save the list as UTF-8")
+        })?;
         // The mark of the byte order is no part of JSON, either.
         let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
         let mut manifest =
@@ -104,8 +108,10 @@ impl Manifest {
         for (_, line) in self.lines() {
             let mut entry: Value = serde_json::from_str(line)?;
             let files = files(&mut entry)?.1;
-            let outputs: Option<Vec<&str>> =
-                files.iter().map(|file| results.get(self.resolve(file).as_path())?.to_str()).collect();
+            let outputs: Option<Vec<&str>> = files
+                .iter()
+                .map(|file| results.get(self.resolve(Path::new(file)).as_path())?.to_str())
+                .collect();
             let Some(outputs) = outputs else { continue };
             for (file, output) in files.into_iter().zip(outputs) {
                 output.clone_into(file);
@@ -133,8 +139,8 @@ impl Manifest {
     /// Determines the kind, and gathers the recordings.
     fn listed(&mut self) -> anyhow::Result<Vec<Listed>> {
         if !self.text.trim_start().starts_with('{') {
-            let named = |path: PathBuf| Listed { input: path.clone(), name: path };
-            return Ok(names::paths(&self.text).iter().map(|path| named(plain(path))).collect());
+            let named = |path: PathBuf| Listed { input: self.resolve(&path), name: plain(&path) };
+            return Ok(names::paths(&self.text).into_iter().map(named).collect());
         }
         let mut kind = None;
         let mut listed = Vec::new();
@@ -145,7 +151,8 @@ impl Manifest {
                 let (found, files) = files(&mut entry)?;
                 ensure!(*kind.get_or_insert(found) == found, "NeMo and lhotse entries in one manifest");
                 for file in files {
-                    listed.push(Listed { input: self.resolve(file), name: plain(Path::new(file)) });
+                    listed
+                        .push(Listed { input: self.resolve(Path::new(file)), name: plain(Path::new(file)) });
                 }
                 Ok(())
             };
@@ -155,10 +162,10 @@ impl Manifest {
         Ok(listed)
     }
 
-    /// Where a file is that JSON names: as it stands or, if there is none, beside the manifest, as NeMo has it.
-    fn resolve(&self, file: &str) -> PathBuf {
+    /// Where a file is: as it is named or, if there is none, beside the list, as NeMo has it.
+    fn resolve(&self, file: &Path) -> PathBuf {
         let beside = self.path.parent().map(|folder| folder.join(file));
-        let beside = beside.filter(|beside| !Path::new(file).exists() && beside.is_file());
+        let beside = beside.filter(|beside| !file.exists() && beside.is_file());
         plain(&beside.unwrap_or_else(|| file.into()))
     }
 }

@@ -2,8 +2,10 @@
 
 use super::failure::{exit_code, one_line};
 use super::{Arguments, terminal};
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ErrorKind};
 use clap::{Arg, CommandFactory, Parser};
+use std::error::Error as _;
+use std::num::ParseFloatError;
 use std::process::ExitCode;
 
 /// Parses the command line. `Err` holds the exit code of help and of the version, which are printed; a wrong command line ends the
@@ -15,7 +17,7 @@ pub fn parse() -> Result<Arguments, ExitCode> {
         let is_short =
             error.kind() == ErrorKind::DisplayHelp && error.render().to_string().starts_with(&start);
         let printed = match error.use_stderr() {
-            true => error.exit(),
+            true => in_plain_words(error).exit(),
             false if is_short => terminal::print(text().as_bytes()),
             false => terminal::flushed(|| error.print()),
         };
@@ -27,6 +29,24 @@ pub fn parse() -> Result<Arguments, ExitCode> {
             }
         }
     })
+}
+
+/// The error of a command line; what is no number, such as `0,8` and `80%`, with an example of one.
+fn in_plain_words(error: clap::Error) -> clap::Error {
+    let is_number = error.source().is_some_and(|source| source.is::<ParseFloatError>());
+    let context = |kind| error.get(kind).map(ToString::to_string);
+    let Some((argument, value)) = context(ContextKind::InvalidArg).zip(context(ContextKind::InvalidValue))
+    else {
+        return error;
+    };
+    if !is_number {
+        return error;
+    }
+    let message = format!(
+        "invalid value '{value}' for '{argument}': expected a number such as 0.8\n\n\
+         For more information, try '--help'.\n"
+    );
+    clap::Error::raw(error.kind(), message)
 }
 
 /// Name and value of an option, as in `-o, --output-dir <DIR>`; `None` for other arguments.

@@ -22,6 +22,15 @@ use super::recording::read_whole;
 /// Denoises one recording, and may pass snapshots to an observer.
 type Denoise = dyn Fn(&Signal, &mut Observer) -> Result<Signal, Box<dyn Error + Send + Sync>> + Sync;
 
+/// Settings for the record, without those of live denoising.
+pub fn settings_of(settings: &Settings, session: &SessionSettings) -> serde_json::Result<serde_json::Value> {
+    let mut record = serde_json::to_value(settings)?;
+    if *session != SessionSettings::default() {
+        record["session"] = serde_json::to_value(session)?;
+    }
+    Ok(record)
+}
+
 /// Something to score.
 pub struct System {
     /// Name in the results.
@@ -96,11 +105,8 @@ impl System {
         trace_every: usize,
     ) -> anyhow::Result<Self> {
         let live = live.settings(&denoiser, session.mix);
+        let mut settings = settings_of(denoiser.settings(), session)?;
         let session = (*session != SessionSettings::default()).then(|| session.clone());
-        let mut settings = serde_json::to_value(denoiser.settings())?;
-        if let Some(session) = &session {
-            settings["session"] = serde_json::to_value(session)?;
-        }
         if let Some(live) = &live {
             settings["live"] = serde_json::to_value(live)?;
         }

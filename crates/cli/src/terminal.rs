@@ -34,12 +34,12 @@ pub fn flushed(print: impl FnOnce() -> io::Result<()>) -> anyhow::Result<()> {
     print().with_context(|| Failure::Output("standard output".into()))
 }
 
-/// Text for a terminal: escapes control characters, including those that change the direction of writing.
+/// Text for a terminal: escapes control characters, including those that change the direction of writing. The two that join
+/// and separate letters are part of Persian and Indian names and of some emoji.
 pub fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
-        let is_directional =
-            matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        let is_directional = matches!(character, '\u{200b}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         if character.is_control() || is_directional {
             shown.extend(character.escape_default());
         } else {
@@ -71,6 +71,12 @@ mod tests {
     #[test]
     fn terminals_are_not_controlled_by_names() {
         assert_eq!(printable("a\x1b[2Jb\r\u{202e}c\u{9b}"), "a\\u{1b}[2Jb\\r\\u{202e}c\\u{9b}");
+        assert_eq!(
+            printable("می\u{200c}خواهم क्\u{200d}ष"),
+            "می\u{200c}خواهم क्\u{200d}ष",
+            "joiners are letters"
+        );
+        assert_eq!(printable("\u{200b}\u{200e}\u{200f}"), "\\u{200b}\\u{200e}\\u{200f}");
         assert_eq!(printable("Grüße, 世界 \u{fffd}.wav"), "Grüße, 世界 \u{fffd}.wav");
     }
 }

@@ -42,3 +42,13 @@ fn documents_name_options_of_the_program() {
         assert!(unknown.is_empty(), "{document} has {unknown:?}, which the program has not");
     }
 }
+
+#[test]
+fn the_guide_names_the_endings_that_folders_are_searched_for() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (_, named) = text.split_once("**Searched for** are the endings").unwrap();
+    let (named, _) = named.split_once("\n- ").unwrap();
+    let named: BTreeSet<&str> = named.split('`').skip(1).step_by(2).map(|name| &name[1..]).collect();
+    assert_eq!(named, BTreeSet::from(alphamf_files::EXTENSIONS));
+}

@@ -96,6 +96,26 @@ fn a_killed_run_resumes_to_equal_results_and_repeats_nothing() {
     let kept = before.iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
     assert!(after.starts_with(&before[..kept]), "finished files are not done again");
 
+    // An option that makes the difference is named.
+    for (options, words) in [
+        (&["--strength", "strong"][..], "(--strength strong was not given then)"),
+        (&["--alpha-noise", "1.8"], "(--alpha-noise 1.8 was not given then)"),
+        (&["--mix", "0.5"], "(--mix 0.5 was not given then)"),
+    ] {
+        let other = run(folder, &[&resumable[..], options, &["--force"]].concat());
+        assert!(text(&other.stderr).contains(words), "{}", text(&other.stderr));
+    }
+    let strong = ["--clean", "clean", "--noisy", "noisy", "--quality", "fast", "--resume", "strong.jsonl"];
+    let scored = run(folder, &[&strong[..], &["--strength", "strong", "--quiet"]].concat());
+    assert!(scored.status.success(), "{}", text(&scored.stderr));
+    for (options, words) in [
+        (&[][..], "(--strength strong was given then)"),
+        (&["--strength", "gentle"], "(--strength strong was given then, now --strength gentle)"),
+    ] {
+        let other = run(folder, &[&strong[..], options].concat());
+        assert!(text(&other.stderr).contains(words), "{}", text(&other.stderr));
+    }
+
     // Other settings are another experiment.
     let other = run(folder, &[&resumable[..], &["--alpha-noise", "1.8", "--force"]].concat());
     assert_eq!(other.status.code(), Some(3));
@@ -126,6 +146,15 @@ fn a_corpus_is_scored_saved_and_shown() {
     assert!(page.contains("<th>SDR<br><small>(dB)</small>"), "a unit in the table");
     let scales = "kHz</span><span>0</span><span>";
     assert_eq!(page.matches(scales).count(), 18, "frequencies and the length of every spectrogram");
+
+    // A report on standard output has it for itself.
+    let scored = ["--clean", "clean", "--noisy", "noisy", "--quality", "fast"];
+    let to_output = run(folder, &[&scored[..], &["--json", "-"]].concat());
+    let study: Value = serde_json::from_slice(&to_output.stdout).expect("JSON alone");
+    assert_eq!(study["evaluations"][0]["files"].as_array().map(Vec::len), Some(6));
+    assert!(text(&to_output.stderr).contains("6 files"), "{}", text(&to_output.stderr));
+    let to_output = run(folder, &[&scored[..], &["--csv", "-"]].concat());
+    assert_eq!(text(&to_output.stdout).lines().count(), 7, "{}", text(&to_output.stdout));
 
     // None of it is lost to another run, but by --force.
     let before: Vec<_> = ["out/a_low.wav", "r.json", "r.csv", "r.html"]

@@ -50,6 +50,19 @@ fn corpus() -> (TempDir, Pairing) {
     (folder, pairing)
 }
 
+/// What a Mac puts beside files on foreign disks has their names and endings.
+#[test]
+fn hidden_files_are_not_paired() {
+    let (folder, pairing) = corpus();
+    for name in ["noisy/hiss_sn5/._sp01_hiss_sn5.wav", "clean/._sp01.wav", "noisy/.cache/sp02.wav"] {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "no recording").unwrap();
+    }
+    let [clean, noisy] = ["clean", "noisy"].map(|name| folder.path().join(name));
+    assert_eq!(pair_folders(&clean, Some(&noisy), None).unwrap(), pairing);
+}
+
 type Denoised = Result<Signal, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Stands in for a denoiser: halves the signal's higher half of the band.

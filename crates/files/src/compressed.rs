@@ -101,9 +101,9 @@ pub(super) struct CompressedDecoder {
 }
 
 impl CompressedDecoder {
-    fn new(reader: Box<dyn FormatReader>) -> Result<Self, ReadError> {
+    fn new(reader: Box<dyn FormatReader>, track: Option<u32>) -> Result<Self, ReadError> {
         let AudioTrack { id, decoder, time_base, length, end, bits, lossy, channel_mask, delay } =
-            AudioTrack::of(reader.as_ref())?;
+            AudioTrack::of(reader.as_ref(), track)?;
         let is_packed = [CODEC_ID_ALAC, CODEC_ID_FLAC].contains(&decoder.codec_params().codec);
         let mut this = Self {
             reader,
@@ -174,7 +174,8 @@ impl CompressedDecoder {
 
     /// Makes a decoder for the present track.
     fn go_on(&mut self) -> Result<(), ReadError> {
-        let AudioTrack { id, decoder, time_base, length, delay, .. } = AudioTrack::of(self.reader.as_ref())?;
+        let AudioTrack { id, decoder, time_base, length, delay, .. } =
+            AudioTrack::of(self.reader.as_ref(), None)?;
         (self.track, self.decoder, self.length) = (id, decoder, length);
         (self.skip, self.clock, self.declared_end) = (delay, PacketClock::new(time_base), None);
         (self.chained, self.is_verified) = (true, false);
@@ -339,7 +340,7 @@ impl CompressedDecoder {
             Ok(Ok(decoded)) => Ok(decoded),
             Ok(Err(error)) => Err(self.damaged(&error)),
             Err(_) => {
-                self.decoder = AudioTrack::of(self.reader.as_ref())?.decoder;
+                self.decoder = AudioTrack::of(self.reader.as_ref(), Some(self.track))?.decoder;
                 Ok(None)
             }
         }

@@ -12,6 +12,8 @@ const TRACKS: u32 = 0x1654_ae6b;
 const TRACK: u32 = 0xae;
 const TRACK_NUMBER: u32 = 0xd7;
 const TRACK_UID: u32 = 0x73c5;
+const TRACK_TYPE: u32 = 0x83;
+const FLAG_DEFAULT: u32 = 0x88;
 const TAGS: u32 = 0x1254_c367;
 const TAG: u32 = 0x7373;
 const TARGETS: u32 = 0x63c0;
@@ -32,6 +34,8 @@ pub(super) struct About {
     pub(super) title: Option<String>,
     /// Numbers of tracks and what they are called in tags.
     tracks: Vec<(u64, u64)>,
+    /// Of the same tracks: whether they are audio and whether they are marked as default, as they are without a mark.
+    marks: Vec<(bool, bool)>,
     /// What tracks are called in tags, and when they end, s.
     ends: Vec<(u64, f64)>,
     /// Whether its size is left open, as in a stream: what its index points to may not be there.
@@ -69,6 +73,12 @@ impl About {
         self.ends.iter().find(|(end, _)| end == called).map(|(_, seconds)| *seconds)
     }
 
+    /// The number of the first audio track that is marked as default.
+    pub(super) fn default_audio(&self) -> Option<u32> {
+        let marked = self.tracks.iter().zip(&self.marks).find(|(_, mark)| **mark == (true, true));
+        marked.and_then(|((number, _), _)| u32::try_from(*number).ok())
+    }
+
     fn last_track(&mut self) -> &mut (u64, u64) {
         if self.tracks.is_empty() {
             self.tracks.push((0, 0));
@@ -95,10 +105,23 @@ impl About {
             }
             match kind {
                 SEGMENT | INFO | TRACKS | TAGS | TARGETS | SIMPLE_TAG => {}
-                TRACK => self.tracks.push((0, 0)),
+                TRACK => {
+                    self.tracks.push((0, 0));
+                    self.marks.push((false, true));
+                }
                 TAG => (target, is_duration) = (0, false),
                 TRACK_NUMBER => self.last_track().0 = unsigned(file, length)?,
                 TRACK_UID => self.last_track().1 = unsigned(file, length)?,
+                TRACK_TYPE | FLAG_DEFAULT => {
+                    const AUDIO: u64 = 2;
+                    let value = unsigned(file, length)?;
+                    if let Some((is_audio, is_default)) = self.marks.last_mut() {
+                        match kind {
+                            TRACK_TYPE => *is_audio = value == AUDIO,
+                            _ => *is_default = value != 0,
+                        }
+                    }
+                }
                 TARGET_TRACK => target = unsigned(file, length)?,
                 TITLE if length <= MAX_TEXT => {
                     let title = text(file, length)?;
@@ -287,6 +310,27 @@ mod tests {
         let mut garbage = Elements::default();
         garbage.push(&[0; 40]);
         assert!(!garbage.is_within());
+    }
+
+    /// A track without a mark is a default one (RFC 9559, section 5.1.4.1.6).
+    #[test]
+    fn the_default_audio_track_is_found() {
+        let found = |tracks: &[(u8, Option<u8>)]| {
+            let track = |(number, &(kind, mark)): (u8, &(u8, Option<u8>))| {
+                let mark = mark.map(|mark| element(FLAG_DEFAULT, &[mark])).unwrap_or_default();
+                element(
+                    TRACK,
+                    &[element(TRACK_NUMBER, &[number]), element(TRACK_TYPE, &[kind]), mark].concat(),
+                )
+            };
+            let tracks: Vec<_> = (1_u8..).zip(tracks).map(track).collect();
+            let whole = [element(HEADER, &[]), element(SEGMENT, &element(TRACKS, &tracks.concat()))].concat();
+            About::read(&mut Cursor::new(&whole)).default_audio()
+        };
+        assert_eq!(found(&[(1, None), (2, None), (2, Some(1))]), Some(2));
+        assert_eq!(found(&[(1, Some(1)), (2, Some(0)), (2, None)]), Some(3));
+        assert_eq!(found(&[(2, Some(0)), (2, Some(1)), (2, Some(1))]), Some(2));
+        assert_eq!(found(&[(1, None), (2, Some(0))]), None);
     }
 
     #[test]

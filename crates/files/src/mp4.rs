@@ -48,9 +48,11 @@ pub(super) fn is_mp4(start: &[u8]) -> bool {
     start.get(4..8) == Some(b"ftyp")
 }
 
-/// What the boxes of a file declare of its first audio track.
+/// What the boxes of a file declare of its audio track: the first that is enabled, as players take it, or the first.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(super) struct Index {
+    /// Its identity.
+    pub(super) track: Option<u32>,
     /// If it has a readable edit list.
     pub(super) start: Option<EditStart>,
     /// When it ends, s, if that is declared.
@@ -75,7 +77,8 @@ impl Index {
         // The length of the whole is that of the only track.
         let of_all = walk.fragments.zip(walk.time_scale).filter(|_| walk.tracks == 1);
         let declared = walk.declared.and_then(seconds).or_else(|| of_all.and_then(seconds));
-        Ok(Self { start: walk.start, seconds: declared, cut: walk.cut })
+        let track = walk.chosen.and_then(|(id, _)| id);
+        Ok(Self { track, start: walk.start, seconds: declared, cut: walk.cut })
     }
 }
 
@@ -86,8 +89,10 @@ struct Walk {
     boxes: u32,
     tracks: u32,
     track: Track,
+    /// The audio track so far: its identity, and whether it is enabled.
+    chosen: Option<(Option<u32>, bool)>,
     start: Option<EditStart>,
-    /// Duration of the first audio track and units a second.
+    /// Duration of that track and units a second.
     declared: Option<(u64, u32)>,
     /// Units a second, and duration of all fragments.
     time_scale: Option<u32>,
@@ -100,6 +105,8 @@ struct Walk {
 #[derive(Default)]
 struct Track {
     is_audio: bool,
+    id: Option<u32>,
+    is_enabled: bool,
     time_scale: Option<u32>,
     duration: Option<u64>,
     media_time: Option<u64>,
@@ -156,6 +163,12 @@ impl Walk {
                 self.boxes(file, body.start, body.end, depth + 1)?;
             }
             b"mvhd" => self.time_scale = Some(header_times(file)?.0),
+            b"tkhd" => {
+                let [version, .., flags] = array::<4>(file)?;
+                file.seek(SeekFrom::Current(if version == 1 { 16 } else { 8 }))?;
+                self.track.id = Some(u32::from_be_bytes(array(file)?));
+                self.track.is_enabled = flags & 1 != 0;
+            }
             b"mdhd" => {
                 let (time_scale, duration) = header_times(file)?;
                 (self.track.time_scale, self.track.duration) = (Some(time_scale), duration);
@@ -175,13 +188,18 @@ impl Walk {
         Ok(())
     }
 
-    /// Keeps the duration and the start of the first audio track.
+    /// Keeps the duration and the start of the track if it is the one to read.
     fn end_track(&mut self) {
-        let Track { is_audio: true, time_scale, duration, media_time } = self.track else { return };
-        self.declared = self.declared.or(Some((duration.unwrap_or(0), time_scale.unwrap_or(0))));
-        let start = media_time.zip(time_scale);
-        self.start =
-            self.start.or(start.map(|(media_time, time_scale)| EditStart { media_time, time_scale }));
+        let Track { is_audio: true, id, is_enabled, time_scale, duration, media_time } = self.track else {
+            return;
+        };
+        let is_chosen = self.chosen.is_none_or(|(_, enabled)| is_enabled && !enabled);
+        if is_chosen {
+            self.chosen = Some((id, is_enabled));
+            self.declared = Some((duration.unwrap_or(0), time_scale.unwrap_or(0)));
+            let start = media_time.zip(time_scale);
+            self.start = start.map(|(media_time, time_scale)| EditStart { media_time, time_scale });
+        }
     }
 }
 
@@ -280,6 +298,23 @@ mod tests {
             assert_eq!(start(file[..length].to_vec()), None, "{length} bytes");
         }
         assert_eq!(start(boxed(b"moov", &track(b"soun", 48_000, &[]))), None);
+    }
+
+    #[test]
+    fn the_enabled_track_is_the_one_to_read() {
+        let tracks = |enabled: [u8; 3]| {
+            let tracks = (1_u8..).zip(enabled).map(|(id, enabled)| {
+                let tkhd = boxed(b"tkhd", &[&[0, 0, 0, enabled], &[0; 8][..], &[0, 0, 0, id]].concat());
+                let whole = track(if id == 1 { b"vide" } else { b"soun" }, 100, &[id.into()]);
+                boxed(b"trak", &[&tkhd, &whole[8..]].concat())
+            });
+            read(boxed(b"moov", &tracks.collect::<Vec<_>>().concat())).unwrap()
+        };
+        for (enabled, chosen) in [([3, 2, 3], 3), ([1, 1, 1], 2), ([0, 0, 0], 2), ([1, 7, 0], 2)] {
+            let found = tracks(enabled);
+            assert_eq!(found.track, Some(chosen), "{enabled:?}");
+            assert_eq!(found.start.map(|start| start.media_time), Some(chosen.into()), "{enabled:?}");
+        }
     }
 
     #[test]

@@ -259,6 +259,28 @@ pub(super) fn is_damaged(source: impl Read) -> io::Result<bool> {
     Ok(mended.lost.any())
 }
 
+/// Whether a tag, or frames that follow one another, say that the bytes are a stream of frames: a header alone may be any
+/// data. `is_whole` if there are no further bytes.
+pub(super) fn has_frames(bytes: &[u8], is_whole: bool) -> bool {
+    /// Of the same kind, one behind the other.
+    const FRAMES: usize = 4;
+    if tag_bytes(bytes).is_some() {
+        return true;
+    }
+    (0..bytes.len()).any(|start| {
+        let (mut rest, mut last, mut count) = (&bytes[start..], None, 0);
+        while let Some(frame) = Frame::parse(rest)
+            && last.is_none_or(|last| frame.is_like(&last))
+            && count < FRAMES
+        {
+            (rest, last, count) = (rest.get(frame.bytes..).unwrap_or_default(), Some(frame), count + 1);
+        }
+        // A short recording ends with its last frame, or within it.
+        let is_short = is_whole && (rest.len() < HEADER || tag_bytes(rest).is_some());
+        count == FRAMES || is_short && (count > 1 || count == 1 && start == 0)
+    })
+}
+
 /// Number of bytes to pass on for an ID3 (v1, v2) or APE tag at this position.
 fn tag_bytes(start: &[u8]) -> Option<u64> {
     if start.starts_with(b"TAG") {
@@ -364,6 +386,24 @@ mod tests {
             let cut = &bytes[..bytes.len() - missing];
             assert_eq!(mended(cut), (cut.to_vec(), 0, 0, true));
         }
+    }
+
+    #[test]
+    fn frames_that_follow_one_another_are_told_from_stray_headers() {
+        for is_adts in [false, true] {
+            let frames = frames(is_adts, 6).concat();
+            let rubbish = vec![0x11; 5_000];
+            assert!(has_frames(&frames, true) && has_frames(&[&rubbish[..], &frames].concat(), true));
+            let length = frames.len() / 6;
+            assert!(has_frames(&frames[..length], true), "a single frame");
+            assert!(has_frames(&frames[..2 * length - 9], true), "cut off");
+            assert!(has_frames(&[&frames[..length], b"TAG and more"].concat(), true));
+            assert!(!has_frames(&frames[..3 * length], false), "as far as read");
+            let stray: Vec<u8> =
+                (0..6).flat_map(|n| [&frames[..2 * length], &rubbish[..100 + n]].concat()).collect();
+            assert!(!has_frames(&stray, true), "none follow");
+        }
+        assert!(has_frames(b"ID3\x03\0\0\0\0\x01\x02", false) && !has_frames(b"", true));
     }
 
     /// Any bytes come out again, or silence for some of them, without end or panic.

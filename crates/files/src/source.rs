@@ -22,6 +22,8 @@ pub(super) enum FileKind {
     Mp4,
     Caf,
     Flac,
+    /// A container that is not demuxed here; its name.
+    Container(&'static str),
     /// Not audio; its description.
     Foreign(&'static str),
     Other,
@@ -40,6 +42,40 @@ pub(super) const FOREIGN: [(&[u8], &str); 9] = [
     (b"GIF8", "an image (GIF)"),
 ];
 
+/// Starts of containers that are not demuxed here. Their video data hold bytes that pass for frames of MPEG audio.
+const CONTAINERS: [(&[u8], &str); 6] = [
+    (b"\x00\x00\x01\xba", "an MPEG program stream"),
+    (b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", "Windows Media (ASF)"),
+    (b"FLV\x01", "Flash Video"),
+    (b"\x06\x0e\x2b\x34\x02\x05\x01\x01", "MXF"),
+    (b".RMF", "RealMedia"),
+    (b"nut/multimed", "NUT"),
+];
+
+/// Bytes that [`transport_stream`] reads.
+pub(super) const TRANSPORT_BYTES: u64 = 4 + 192 * TRANSPORT_PACKETS as u64;
+
+/// Packets of a transport stream that must follow one another.
+const TRANSPORT_PACKETS: usize = 5;
+
+/// The name of an MPEG transport stream, if a file begins as one: packets of 188 bytes that begin with 0x47, on discs and in
+/// camcorders (M2TS) behind a time of 4 bytes each.
+pub(super) fn transport_stream(start: &[u8]) -> Option<&'static str> {
+    let is_packed = |offset: usize, step: usize| {
+        (0..TRANSPORT_PACKETS).all(|packet| start.get(offset + packet * step) == Some(&0x47))
+    };
+    (is_packed(0, 188) || is_packed(4, 192)).then_some("an MPEG transport stream")
+}
+
+/// The name of a container in RIFF that is not WAV.
+fn riff(start: &[u8]) -> Option<&'static str> {
+    match (start.get(..4)?, start.get(8..12)?) {
+        (b"RIFF", b"AVI ") => Some("AVI"),
+        (b"RIFF", b"CDXA") => Some("an MPEG program stream"),
+        _ => None,
+    }
+}
+
 impl FileKind {
     pub(super) fn of(start: &[u8]) -> Self {
         match start {
@@ -49,10 +85,12 @@ impl FileKind {
             start if mp4::is_mp4(start) => Self::Mp4,
             start if start.starts_with(b"caff") => Self::Caf,
             start if start.starts_with(b"fLaC") => Self::Flac,
-            _ => match FOREIGN.iter().find(|(mark, _)| start.starts_with(mark)) {
-                Some((_, what)) => Self::Foreign(what),
-                None => Self::Other,
-            },
+            _ => {
+                let begins = |(mark, _): &&(&[u8], _)| start.starts_with(mark);
+                let container = CONTAINERS.iter().find(begins).map(|(_, name)| *name).or_else(|| riff(start));
+                let foreign = FOREIGN.iter().find(begins).map(|(_, what)| Self::Foreign(what));
+                container.map(Self::Container).or(foreign).unwrap_or(Self::Other)
+            }
         }
     }
 }

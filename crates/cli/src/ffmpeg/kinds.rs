@@ -1,5 +1,6 @@
 //! File formats that ffmpeg writes for this program, and those that it may read.
 
+use super::report::SubtitleKind;
 use std::path::Path;
 
 /// A kind of file that ffmpeg writes.
@@ -11,8 +12,6 @@ pub struct Kind {
     pub(super) encoder: &'static [&'static str],
     /// Whether it holds video, which is copied from the input.
     has_video: bool,
-    /// Options of the subtitles that are copied with the video, if it holds any.
-    pub(super) subtitles: &'static [&'static str],
 }
 
 const AAC: &[&str] = &["-c:a", "aac", "-b:a", "192k"];
@@ -23,20 +22,12 @@ const WMA: &[&str] = &["-c:a", "wmav2", "-b:a", "192k"];
 /// Its own chunks hold no more than a title and a comment.
 const AIFF: &[&str] = &["-write_id3v2", "1"];
 
-const COPIED: &[&str] = &["-map", "1:s?", "-c:s", "copy"];
-const TIMED_TEXT: &[&str] = &["-map", "1:s?", "-c:s", "mov_text"];
-
 const fn audio(extension: &'static str, muxer: &'static str, encoder: &'static [&'static str]) -> Kind {
-    Kind { extension, muxer, encoder, has_video: false, subtitles: &[] }
+    Kind { extension, muxer, encoder, has_video: false }
 }
 
-const fn video(
-    extension: &'static str,
-    muxer: &'static str,
-    encoder: &'static [&'static str],
-    subtitles: &'static [&'static str],
-) -> Kind {
-    Kind { extension, muxer, encoder, has_video: true, subtitles }
+const fn video(extension: &'static str, muxer: &'static str, encoder: &'static [&'static str]) -> Kind {
+    Kind { extension, muxer, encoder, has_video: true }
 }
 
 const KINDS: [Kind; 16] = [
@@ -50,12 +41,12 @@ const KINDS: [Kind; 16] = [
     audio("wma", "asf", WMA),
     audio("aif", "aiff", AIFF),
     audio("aiff", "aiff", AIFF),
-    video("mp4", "mp4", AAC, TIMED_TEXT),
-    video("m4v", "mp4", AAC, TIMED_TEXT),
-    video("mov", "mov", AAC, TIMED_TEXT),
-    video("mkv", "matroska", AAC, COPIED),
-    video("webm", "webm", OPUS, &[]),
-    video("avi", "avi", MP3, &[]),
+    video("mp4", "mp4", AAC),
+    video("m4v", "mp4", AAC),
+    video("mov", "mov", AAC),
+    video("mkv", "matroska", AAC),
+    video("webm", "webm", OPUS),
+    video("avi", "avi", MP3),
 ];
 
 /// The demuxers that may read an input: formats that hold their audio and video themselves. Playlists and scripts (hls,
@@ -79,6 +70,23 @@ impl Kind {
     /// Whether it holds a cover picture beside the audio.
     pub(super) fn has_cover(self) -> bool {
         ["mp3", "ipod"].contains(&self.muxer)
+    }
+
+    /// What the subtitles of a video become in it; none if it cannot hold them.
+    pub(super) fn subtitle_codec(self, kind: SubtitleKind) -> Option<&'static str> {
+        use SubtitleKind::{Bitmap, Text, TimedText};
+        match (self.muxer, kind) {
+            ("matroska", Text | Bitmap) => Some("copy"),
+            ("matroska", TimedText) => Some("srt"),
+            ("mp4" | "mov", Text | TimedText) => Some("mov_text"),
+            ("webm", Text | TimedText) => Some("webvtt"),
+            _ => None,
+        }
+    }
+
+    /// Whether it holds files, such as the fonts of subtitles.
+    pub(super) fn has_attachments(self) -> bool {
+        self.has_video && self.muxer == "matroska"
     }
 
     /// The most channels that its encoder takes, if that is fewer than anyone records.

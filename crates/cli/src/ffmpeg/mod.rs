@@ -12,7 +12,7 @@ use report::{Input, Report, StreamKind};
 use std::env::consts::EXE_SUFFIX;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
@@ -60,16 +60,21 @@ impl Ffmpeg {
         command
     }
 
-    /// Decodes the first audio track of a file; with `in_time` it begins with the file, as its video does, and keeps its
+    /// Decodes the audio track of a file that players take; with `in_time` it begins with the file, as its video does, and keeps its
     /// pauses. What ffmpeg reports can be had once all is read.
     pub fn decode(&self, input: &Path, in_time: bool) -> Result<(Reader, DecodeReport), Error> {
         let refused = |reason| Error::Read { path: input.to_owned(), reason: ReadError::Io(reason) };
         let original = Original::open(input).map_err(refused)?;
+        let streams = self.streams(&original).map_err(refused)?;
+        if streams.is_silent() {
+            let reason = ReadError::NotAudio(NO_AUDIO.to_owned());
+            return Err(Error::Read { path: input.to_owned(), reason });
+        }
         let mut command = self.command();
         // Damage is looked for and counted: however much there is, what can be decoded is.
         command.args(["-max_error_rate", "1", "-err_detect", "crccheck"]);
         original.as_stdin(&mut command).map_err(refused)?;
-        command.args(["-map", "0:a:0"]);
+        command.args(["-map", &audio_of(&streams)]);
         if in_time {
             command.args(["-af", "aresample=async=1:first_pts=0"]);
         }
@@ -82,19 +87,29 @@ impl Ffmpeg {
         Ok((reader, report))
     }
 
-    /// What a file holds besides the samples: its streams, and the language and the title of its audio, as `key=value`.
-    fn inspect(&self, original: &Original) -> io::Result<(Input, Vec<String>)> {
+    /// The streams of a file; none if ffmpeg cannot read it.
+    fn streams(&self, original: &Original) -> io::Result<Input> {
         let mut command = self.command();
         original.as_stdin(&mut command)?;
-        command.args(["-map", "0:a:0", "-c", "copy", "-t", "0", "-f", "ffmetadata", "pipe:1"]);
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        // Without an output it ends with an error.
+        let report = Running::start(command, None)?.wait()?.1;
+        Ok(report.inputs.into_iter().next().unwrap_or_default())
+    }
+
+    /// What a file holds besides the samples: its streams, and the language and the title of its audio, as `key=value`.
+    fn inspect(&self, original: &Original) -> io::Result<(Input, Vec<String>)> {
+        let input = self.streams(original)?;
+        let mut command = self.command();
+        original.as_stdin(&mut command)?;
+        command.args(["-map", &audio_of(&input), "-c", "copy", "-t", "0", "-f", "ffmetadata", "pipe:1"]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut program = Running::start(command, None)?;
         let mut tags = Vec::new();
         if let Some(output) = program.child.stdout.take() {
             output.take(MAX_METADATA_BYTES).read_to_end(&mut tags)?;
         }
-        let report = program.wait()?.1;
-        let input = report.inputs.into_iter().next().unwrap_or_default();
+        program.wait()?;
         Ok((input, audio_tags(&String::from_utf8_lossy(&tags))))
     }
 
@@ -109,6 +124,7 @@ impl Ffmpeg {
     ) -> io::Result<(Original, Vec<String>)> {
         let original = Original::open(path)?;
         let (input, tags) = self.inspect(&original)?;
+        (&original.file).rewind()?;
         original.as_second(command);
         if kind.has_video() {
             command.args(["-map", "1:v?", "-c:v", "copy", "-map_chapters", "1"]);
@@ -121,20 +137,26 @@ impl Ffmpeg {
                 command.args(["-c:v", "copy", &format!("-disposition:v:{number}"), "attached_pic"]);
             }
         }
+        let audio = input.audio().map_or_else(|| "a:0".to_owned(), |track| track.index.to_string());
         command.args(["-map_metadata", "1"]);
         // The first mapping of a tag wins.
         if is_ogg(path) {
-            command.args(["-map_metadata", "1:s:a:0"]);
+            command.args(["-map_metadata", &format!("1:s:{audio}")]);
         }
         command.args(["-map_metadata", "0"]);
         // Once the tags of one stream are mapped, those of no other are: video and subtitles would lose theirs.
         if kind.has_video() {
-            command.args(kind.subtitles);
+            for (number, (index, codec)) in kept_subtitles(&input, kind).enumerate() {
+                command.args(["-map", &format!("1:{index}"), &format!("-c:s:{number}"), codec]);
+            }
+            if kind.has_attachments() {
+                command.args(["-map", "1:t?", "-c:t", "copy"]);
+            }
             for tag in tags {
                 command.arg("-metadata:s:a:0").arg(tag);
             }
         } else if !is_ogg(output) {
-            command.args(["-map_metadata:s:a:0", "1:s:a:0"]);
+            command.args(["-map_metadata:s:a:0", &format!("1:s:{audio}")]);
         }
         let left_out = not_kept(&input, kind);
         Ok((original, left_out))
@@ -183,11 +205,19 @@ impl Ffmpeg {
     }
 }
 
-/// What is reported of audio tracks besides the first.
-pub const OTHER_TRACKS: &str = "further audio tracks left out";
+/// What is reported of audio tracks besides the one that is read, by [`left_out`].
+pub const OTHER_TRACKS: &str = "further audio track";
 
 /// What is reported of pictures of the whole.
-pub const PICTURES: &str = "cover pictures left out";
+pub const PICTURES: &str = "cover picture";
+
+/// What is reported of so many parts of an input that an output lacks.
+pub fn left_out(count: usize, what: &str) -> String {
+    format!("{count} {what}{} left out", if count == 1 { "" } else { "s" })
+}
+
+/// Why a video without sound is refused.
+pub const NO_AUDIO: &str = "it has no audio track";
 
 /// What is reported of a video without pictures.
 const NO_VIDEO: &str = "sound alone: pictures are copied from a file only";
@@ -195,11 +225,34 @@ const NO_VIDEO: &str = "sound alone: pictures are copied from a file only";
 /// The most that is read of a file's tags, bytes.
 const MAX_METADATA_BYTES: u64 = 1 << 20;
 
+/// The audio track of a file that players take, in the words of `-map`.
+fn audio_of(input: &Input) -> String {
+    input.audio().map_or_else(|| "0:a:0".to_owned(), |track| format!("0:{}", track.index))
+}
+
+/// The numbers of the subtitles of a video that an output of this kind can hold, and the codecs that they get.
+fn kept_subtitles(input: &Input, kind: Kind) -> impl Iterator<Item = (usize, &'static str)> {
+    input.streams.iter().filter_map(move |stream| match stream.kind {
+        StreamKind::Subtitles(subtitles) => Some((stream.index, kind.subtitle_codec(subtitles)?)),
+        _ => None,
+    })
+}
+
 /// What of an input is not kept in an output of this kind, each in a few words.
 fn not_kept(input: &Input, kind: Kind) -> Vec<String> {
     let pictures = if kind.has_video() || kind.has_cover() { 0 } else { input.count(StreamKind::Picture) };
-    let lost = [(input.count(StreamKind::Audio).saturating_sub(1), OTHER_TRACKS), (pictures, PICTURES)];
-    lost.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
+    let of_film = |count: usize| if kind.has_video() { count } else { 0 };
+    let is_subtitle = |stream: &&report::Stream| matches!(stream.kind, StreamKind::Subtitles(_));
+    let subtitles = input.streams.iter().filter(is_subtitle).count() - kept_subtitles(input, kind).count();
+    let attachments = if kind.has_attachments() { 0 } else { input.count(StreamKind::Attachment) };
+    let lost = [
+        (input.count(StreamKind::Audio).saturating_sub(1), OTHER_TRACKS),
+        (pictures, PICTURES),
+        (of_film(subtitles), "subtitle track"),
+        (of_film(attachments), "attached file"),
+        (of_film(input.count(StreamKind::Data)), "data track"),
+    ];
+    lost.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| left_out(count, what)).collect()
 }
 
 /// A program that Ctrl-C at the terminal does not reach: this one ends it, and what it has completed stays.
@@ -258,6 +311,8 @@ impl Original {
 
     /// Makes it the first input, and standard input.
     fn as_stdin(&self, command: &mut Command) -> io::Result<()> {
+        // Where a descriptor keeps its place when it is opened by name, a run before this one has moved it.
+        (&self.file).rewind()?;
         command.args(INPUT_OPTIONS).arg("-i").arg(self.name(0)).stdin(self.file.try_clone()?);
         Ok(())
     }

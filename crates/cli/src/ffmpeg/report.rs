@@ -5,6 +5,9 @@ use std::io::{BufRead, BufReader, Read};
 
 /// Longer lines are cut, bytes.
 const MAX_LINE: u64 = 1 << 12;
+/// Why a film without its index cannot be read.
+const NO_INDEX: &str =
+    "the recorder stopped before it wrote the index (moov): a repair tool such as untrunc is needed";
 /// More streams than any recording has are not listed.
 const MAX_STREAMS: usize = 256;
 
@@ -19,11 +22,24 @@ pub struct Report {
     pub ends_early: bool,
     /// Errors of any kind, but those of video and subtitles, which are not decoded.
     pub errors: u64,
-    /// The error that says most of why it failed.
+    /// The error that says most of why it failed: of several that say as much, the first.
     pub reason: Option<String>,
-    /// Whether `reason` is one of those that further errors only follow from.
-    is_cause: bool,
+    /// How much it says.
+    weight: Weight,
     in_output: bool,
+}
+
+/// How much an error says of why a run failed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Weight {
+    /// It only says that there was another one.
+    #[default]
+    Consequence,
+    Error,
+    /// It ended the run.
+    Fatal,
+    /// Further errors only follow from it.
+    Cause,
 }
 
 /// A file that ffmpeg reads.
@@ -40,6 +56,8 @@ pub struct Stream {
     pub kind: StreamKind,
     /// Among all of the file.
     pub index: usize,
+    /// Whether players take it if nobody chooses.
+    pub is_default: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,10 +66,59 @@ pub enum StreamKind {
     Video,
     /// A picture of the whole, such as a cover.
     Picture,
+    Subtitles(SubtitleKind),
+    /// A file within the file, such as a font.
+    Attachment,
+    /// Measurements of a camera, for example.
+    Data,
+    /// A time code or titles of chapters, which a container makes for itself.
     Other,
 }
 
+/// Subtitles by what a container needs to hold them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SubtitleKind {
+    Text,
+    /// The text of MP4, `mov_text`.
+    TimedText,
+    Bitmap,
+    /// Such as teletext, which no container of video here holds.
+    Other,
+}
+
+impl StreamKind {
+    /// By what follows the number of a stream.
+    fn of(description: &str) -> Self {
+        let (kind, codec) = description.split_once(": ").unwrap_or((description, ""));
+        match kind {
+            "Audio" => Self::Audio,
+            "Video" if codec.contains("(attached pic)") => Self::Picture,
+            "Video" => Self::Video,
+            "Subtitle" => Self::Subtitles(match codec.split([' ', ',']).next().unwrap_or_default() {
+                "subrip" | "srt" | "ass" | "ssa" | "webvtt" | "text" => SubtitleKind::Text,
+                "mov_text" => SubtitleKind::TimedText,
+                "dvd_subtitle" | "dvb_subtitle" | "hdmv_pgs_subtitle" => SubtitleKind::Bitmap,
+                _ => SubtitleKind::Other,
+            }),
+            "Attachment" => Self::Attachment,
+            "Data" if !["(tmcd", "bin_data (text"].iter().any(|own| codec.contains(own)) => Self::Data,
+            _ => Self::Other,
+        }
+    }
+}
+
 impl Input {
+    /// The audio track that players take: the first that is marked as default, or the first.
+    pub fn audio(&self) -> Option<Stream> {
+        let mut tracks = self.streams.iter().filter(|stream| stream.kind == StreamKind::Audio);
+        tracks.clone().find(|track| track.is_default).or_else(|| tracks.next()).copied()
+    }
+
+    /// Whether streams were found, and no audio among them.
+    pub fn is_silent(&self) -> bool {
+        !self.streams.is_empty() && self.audio().is_none()
+    }
+
     /// How many streams of a kind there are.
     pub fn count(&self, kind: StreamKind) -> usize {
         self.streams.iter().filter(|stream| stream.kind == kind).count()
@@ -85,7 +152,7 @@ impl Report {
                 if context.is_some_and(|context| codecs.iter().any(|codec| codec == context)) {
                     return;
                 }
-                self.add_error(context, text);
+                self.add_error(context, level, text);
             }
             "warning" => {
                 self.damaged_packets += u64::from(text.contains(": corrupt input packet"));
@@ -95,7 +162,7 @@ impl Report {
         }
     }
 
-    fn add_error(&mut self, context: Option<&str>, text: &str) {
+    fn add_error(&mut self, context: Option<&str>, level: &str, text: &str) {
         self.errors += 1;
         let undecoded = ["Error while decoding", "Error submitting packet to decoder"];
         self.damaged_packets += u64::from(undecoded.iter().any(|words| text.contains(words)));
@@ -103,11 +170,21 @@ impl Report {
         if text.starts_with("Format not on whitelist") {
             let format = context.unwrap_or("unknown");
             self.reason = Some(format!("files of the format {format} are not read"));
-            self.is_cause = true;
-        } else if is_of_system(text) && !self.is_cause {
-            (self.reason, self.is_cause) = (Some(text.to_owned()), true);
-        } else if !self.is_cause && text != "Conversion failed!" {
-            self.reason = Some(text.to_owned());
+            self.weight = Weight::Cause;
+            return;
+        }
+        if text.contains("moov atom not found") {
+            (self.reason, self.weight) = (Some(NO_INDEX.to_owned()), Weight::Cause);
+            return;
+        }
+        let weight = match level {
+            _ if is_of_system(text) => Weight::Cause,
+            _ if is_consequence(text) => Weight::Consequence,
+            "error" => Weight::Error,
+            _ => Weight::Fatal,
+        };
+        if self.reason.is_none() || weight > self.weight {
+            (self.reason, self.weight) = (Some(text.trim().to_owned()), weight);
         }
     }
 
@@ -125,14 +202,10 @@ impl Report {
             let index = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
             let (Ok(index), Some((_, description))) = (index.parse(), rest.split_once(": ")) else { return };
             let codec = description.split_once(": ").and_then(|(_, codec)| codec.split([' ', ',']).next());
-            let kind = match description.split(':').next() {
-                Some("Audio") => StreamKind::Audio,
-                Some("Video") if description.contains("(attached pic)") => StreamKind::Picture,
-                Some("Video") => StreamKind::Video,
-                _ => StreamKind::Other,
-            };
+            let kind = StreamKind::of(description);
+            let is_default = description.contains("(default)");
             if input.streams.len() < MAX_STREAMS {
-                input.streams.push(Stream { kind, index });
+                input.streams.push(Stream { kind, index, is_default });
                 codecs.extend(codec.filter(|_| kind != StreamKind::Audio).map(str::to_owned));
             }
         }
@@ -163,6 +236,22 @@ fn is_of_system(text: &str) -> bool {
     ]
     .iter()
     .any(|words| text.contains(words))
+}
+
+/// Whether a message only says that there was another one.
+fn is_consequence(text: &str) -> bool {
+    [
+        "Conversion failed",
+        "Could not write header",
+        "Error initializing output stream",
+        "Error opening output file",
+        "Error while opening encoder",
+        "Nothing was written into output file",
+        "Task finished with error code",
+        "Terminating thread with return code",
+    ]
+    .iter()
+    .any(|words| text.starts_with(words))
 }
 
 /// Seconds of a time at the start of a text, up to a comma.
@@ -201,8 +290,8 @@ mod tests {
         let [sound, film] = &report.inputs[..] else { panic!("{report:?}") };
         assert_eq!((sound.duration_seconds, kinds(sound)), (None, vec![StreamKind::Audio]));
         assert_eq!(film.duration_seconds, Some(3604.06));
-        use StreamKind::{Audio, Other, Picture, Video};
-        assert_eq!(kinds(film), [Audio, Picture, Video, Other]);
+        use StreamKind::{Audio, Picture, Subtitles, Video};
+        assert_eq!(kinds(film), [Audio, Picture, Video, Subtitles(SubtitleKind::TimedText)]);
         assert_eq!((report.errors, &report.reason), (0, &None), "video is not decoded");
     }
 
@@ -227,5 +316,45 @@ mod tests {
             "[hls @ 0x1] [error] Format not on whitelist 'wav'\n[error] file:/dev/fd/0: Invalid argument\n";
         assert!(Report::read(list.as_bytes()).reason.unwrap().contains("format hls"));
         assert_eq!(Report::read(&[0xff; 100_000][..]), Report::default());
+    }
+
+    #[test]
+    fn the_default_track_is_found_and_what_else_there_is() {
+        let text = "[info] Input #0, mov,mp4,m4a,3gp,3g2,mj2, from 'file:/dev/fd/0':\n\
+             [info]   Stream #0:0[0x1](und): Video: h264 (avc1 / 0x31637661), yuv444p, 78 kb/s (default)\n\
+             [info]   Stream #0:1[0x2](deu): Audio: aac (LC) (mp4a / 0x6134706D), 16000 Hz, mono, 71 kb/s\n\
+             [info]   Stream #0:2[0x3](eng): Audio: aac (LC) (mp4a / 0x6134706D), 16000 Hz, mono, 64 kb/s (default)\n\
+             [info]   Stream #0:3(eng): Subtitle: hdmv_pgs_subtitle\n\
+             [info]   Stream #0:4: Subtitle: ass (default)\n\
+             [info]   Stream #0:5: Subtitle: dvb_teletext, 1x1\n\
+             [info]   Stream #0:6: Attachment: ttf\n\
+             [info]   Stream #0:7(eng): Data: none (gpmd / 0x646D7067), 29 kb/s (default)\n\
+             [info]   Stream #0:8(eng): Data: none (tmcd / 0x64636D74)\n\
+             [info]   Stream #0:9(eng): Data: bin_data (text / 0x74786574)\n";
+        let input = &Report::read(text.as_bytes()).inputs[0];
+        assert_eq!(input.audio().map(|track| track.index), Some(2));
+        let kinds: Vec<StreamKind> = input.streams[3..].iter().map(|stream| stream.kind).collect();
+        use StreamKind::{Attachment, Data, Other, Subtitles};
+        let subtitles = [SubtitleKind::Bitmap, SubtitleKind::Text, SubtitleKind::Other].map(Subtitles);
+        assert_eq!(kinds, [&subtitles[..], &[Attachment, Data, Other, Other]].concat());
+        let unmarked = Report::read(text.replace(" (default)", "").as_bytes());
+        assert_eq!(unmarked.inputs[0].audio().map(|track| track.index), Some(1));
+        let silent = text.replace("Audio:", "Data:");
+        assert!(Report::read(silent.as_bytes()).inputs[0].is_silent() && !input.is_silent());
+        assert!(!Input::default().is_silent(), "nothing is known of it");
+    }
+
+    #[test]
+    fn the_first_error_that_says_anything_is_the_reason() {
+        let reason = |text: &str| Report::read(text.as_bytes()).reason.unwrap_or_default();
+        let unheld = "[matroska @ 0x1] [error] Subtitle codec 94213 is not supported.\n\
+             [error] Could not write header for output file #0 (incorrect codec parameters ?): Function not implemented\n\
+             [error] Error initializing output stream 0:3 -- \n[error] \n[error] Conversion failed!\n";
+        assert_eq!(reason(unheld), "Subtitle codec 94213 is not supported.");
+        let unmapped = "[mp3 @ 0x1] [error] Header missing\n[fatal] Stream map '0:a:7' matches no streams.\n";
+        assert_eq!(reason(unmapped), "Stream map '0:a:7' matches no streams.");
+        assert_eq!(reason("[error] Conversion failed!\n"), "Conversion failed!", "better than nothing");
+        let cut = "[mov @ 0x1] [error] moov atom not found\n[error] file:/dev/fd/0: Invalid data found\n";
+        assert!(reason(cut).contains("untrunc"), "{}", reason(cut));
     }
 }

@@ -334,8 +334,8 @@ impl Outputs {
         let mut left_out = self.speech.left_out();
         let pictures = if self.has_pictures { 0 } else { source.reader().metadata().pictures() };
         for (count, what) in [(source.other_tracks(), ffmpeg::OTHER_TRACKS), (pictures, ffmpeg::PICTURES)] {
-            if count > 0 && !left_out.iter().any(|found| found.ends_with(what)) {
-                left_out.push(format!("{count} {what}"));
+            if count > 0 && !left_out.iter().any(|found| found.contains(what)) {
+                left_out.push(ffmpeg::left_out(count, what));
             }
         }
         left_out

@@ -1,7 +1,7 @@
 //! Inputs: files that this program or ffmpeg decodes, and streams.
 
 use super::found::Incomplete;
-use crate::ffmpeg::{DecodeReport, Ffmpeg};
+use crate::ffmpeg::{DecodeReport, Ffmpeg, NO_AUDIO};
 use crate::interrupts::interruptible;
 use crate::streams::{is_standard, name};
 use crate::terminal::printable;
@@ -32,9 +32,22 @@ impl From<Reader> for Source {
     }
 }
 
+const WITHOUT_FFMPEG: &str = " (ffmpeg, which reads more formats, is not on the PATH)";
+const PIPED: &str = " (ffmpeg is not used for pipes: name the file)";
+
+/// Says why ffmpeg was not asked, if a format is not read without it.
+fn with_hint(error: Error, hint: &str) -> Error {
+    let Error::Read { path, reason } = error else { return error };
+    let reason = match reason {
+        ReadError::Unsupported(what) => ReadError::Unsupported(what + hint),
+        ReadError::NotAudio(what) => ReadError::NotAudio(what + hint),
+        other => other,
+    };
+    Error::Read { path, reason }
+}
+
 /// Opens a file, by way of ffmpeg where that is needed; see [`Ffmpeg::decode`] for `in_time`.
 fn open_any(input: &Path, in_time: bool) -> Result<Source, Error> {
-    const WITHOUT_FFMPEG: &str = " (ffmpeg, which reads more formats, is not on the PATH)";
     let decode = |ffmpeg: Ffmpeg| {
         let (reader, report) = ffmpeg.decode(input, in_time)?;
         Ok(Source { reader, report: Some(report) })
@@ -49,16 +62,18 @@ fn open_any(input: &Path, in_time: bool) -> Result<Source, Error> {
         other => return other.map(Source::from),
     };
     let Some(ffmpeg) = Ffmpeg::find() else {
-        let reason = match reason {
-            ReadError::Unsupported(what) => ReadError::Unsupported(what + WITHOUT_FFMPEG),
-            ReadError::NotAudio(what) => ReadError::NotAudio(what + WITHOUT_FFMPEG),
-            other => other,
-        };
-        return Err(Error::Read { path, reason });
+        return Err(with_hint(Error::Read { path, reason }, WITHOUT_FFMPEG));
     };
-    // The first reason stands for what ffmpeg does not read, either.
-    let decoded = if input.is_file() { decode(ffmpeg).ok() } else { None };
-    decoded.ok_or(Error::Read { path, reason })
+    if !input.is_file() {
+        return Err(Error::Read { path, reason });
+    }
+    match decode(ffmpeg) {
+        Err(Error::Read { reason: ReadError::NotAudio(what), .. }) if what == NO_AUDIO => {
+            Err(Error::Read { path, reason: ReadError::NotAudio(what) })
+        }
+        // The first reason stands for what ffmpeg does not read, either.
+        decoded => decoded.map_err(|_| Error::Read { path, reason }),
+    }
 }
 
 /// Reads a whole recording. Missing and damaged parts are logged, or refused if `strict`.
@@ -81,7 +96,10 @@ impl Source {
         let open = move || {
             let standard = name(&input, "standard input");
             let Self { reader, report } = match (is_standard(&input), raw) {
-                (true, None) => Reader::from_stream(standard, io::stdin())?.into(),
+                (true, None) => {
+                    let reader = Reader::from_stream(standard, io::stdin());
+                    reader.map_err(|error| with_hint(error, PIPED))?.into()
+                }
                 (true, Some(raw)) => Reader::from_raw_stream(standard, io::stdin(), raw).into(),
                 (false, None) => open_any(&input, in_time)?,
                 (false, Some(raw)) => Reader::open_raw(&input, raw)?.into(),

@@ -6,6 +6,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 #[test]
+fn a_number_that_is_none_is_answered_with_an_example() {
+    for value in ["0,8", "80%"] {
+        let assert = denoise(["in.wav", "out.wav", "--mix", value]).assert().code(USAGE);
+        let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        let expected =
+            format!("invalid value '{value}' for '--mix <FRACTION>': expected a number such as 0.8");
+        assert!(said.contains(&expected) && !said.contains("literal"), "{said}");
+    }
+}
+
+#[test]
 fn invalid_inputs_are_named_and_leave_no_output() {
     let folder = Folder::new();
     let output = folder.join("out.wav");

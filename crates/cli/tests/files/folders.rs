@@ -412,6 +412,15 @@ fn an_empty_folder_does_not_stop_the_others() {
     assert!(message.contains("1 denoised, 0 skipped, 0 failed") && message.contains(&words), "{message}");
     let message = table(&[&empty, Path::new("-o"), &results], &[], INPUT);
     assert_eq!(message.trim_end(), words);
+    // What ffmpeg may read if it is named.
+    ["d.amr", "a.wma", "b.mkv", "c.ac3"]
+        .into_iter()
+        .for_each(|name| fs::write(empty.join(name), "x").unwrap());
+    let message = table(&[&empty, Path::new("-o"), &results], &[], INPUT);
+    assert!(
+        message.contains("4 files of other kinds left out: a.wma, b.mkv, c.ac3, ... (name them"),
+        "{message}"
+    );
 }
 
 #[test]

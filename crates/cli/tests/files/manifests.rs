@@ -39,6 +39,27 @@ fn cut(id: &str, start: f64, file: &str) -> Value {
 }
 
 #[test]
+fn names_of_a_list_are_looked_up_beside_it() {
+    let folder = Folder::new();
+    fs::create_dir_all(folder.join("lists/b")).unwrap();
+    ["lists/a.wav", "lists/b/c.wav"].into_iter().for_each(|name| recording(&folder.join(name)));
+    let list = folder.join("lists/list.txt");
+    fs::write(&list, "a.wav\r\nb/c.wav\n").unwrap();
+    let run = |arguments: &[&str], code: i32| {
+        let assert =
+            denoise(arguments).args(["--quality", "fast"]).current_dir(folder.0.path()).assert().code(code);
+        String::from_utf8(assert.get_output().stderr.clone()).unwrap()
+    };
+    let said = run(&["--manifest", "lists/list.txt", "-o", "voices"], 0);
+    assert!(said.contains("2 denoised"), "{said}");
+    assert!(folder.join("voices/a.wav").is_file() && folder.join("voices/b/c.wav").is_file());
+    // In Latin-1.
+    fs::write(&list, b"a.wav\nGr\xfc\xdfe.wav\n").unwrap();
+    let said = run(&["--manifest", "lists/list.txt", "-o", "other"], INPUT);
+    assert!(said.contains("list.txt") && said.contains("line 2: not UTF-8 text"), "{said}");
+}
+
+#[test]
 fn results_of_a_manifest_are_one_of_its_kind() {
     let folder = Folder::new();
     fs::create_dir_all(folder.join("in/b")).unwrap();

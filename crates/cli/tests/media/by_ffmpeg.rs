@@ -267,6 +267,39 @@ fn formats_of_ffmpeg_alone_are_read_by_it() {
     assert!(message(&mut denoise(&folder, &["text.wma", "none.wav"]), INPUT).contains("not an audio file"));
 }
 
+/// Containers of video by camcorders, broadcasters and recorders of the screen, whose data hold headers of MPEG audio.
+#[test]
+fn the_audio_of_any_container_is_read_and_not_its_video() {
+    let folder = TempDir::new().unwrap();
+    let pictures = ["-f", "lavfi", "-i", "mandelbrot=size=320x240:rate=25"];
+    let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=48000:duration=2:amplitude=0.1:seed=1"];
+    let files: [(&str, &[&str]); 8] = [
+        ("a.ts", &["-c:v", "mpeg2video", "-c:a", "ac3"]),
+        ("a.m2ts", &["-c:v", "mpeg2video", "-c:a", "ac3", "-mpegts_m2ts_mode", "1"]),
+        ("a.mpg", &["-c:v", "mpeg2video", "-c:a", "mp2", "-f", "vob"]),
+        ("a.avi", &["-c:v", "mpeg4", "-c:a", "ac3"]),
+        ("a.wmv", &["-c:v", "wmv2", "-c:a", "wmav2"]),
+        ("a.flv", &["-c:v", "flv", "-c:a", "pcm_s16le", "-ar", "44100"]),
+        ("a.mxf", &["-c:v", "mpeg2video", "-c:a", "pcm_s16le"]),
+        ("a.nut", &["-c:v", "mpeg4", "-c:a", "ac3"]),
+    ];
+    for (name, options) in files {
+        let rate = ["-b:v", "6M", "-t", "2", name];
+        if !ffmpeg(folder.path(), &[&pictures[..], &sound, options, &rate].concat()) {
+            return;
+        }
+        denoise(&folder, &[name, "out.wav", "--force"]).assert().success();
+        let duration = alphamf_files::read(folder.path().join("out.wav")).unwrap().duration();
+        assert!((1.7..2.2).contains(&duration), "{name}: {duration} s");
+        let film = fs::read(folder.path().join(name)).unwrap();
+        let said = message(denoise(&folder, &["-", "none.wav"]).write_stdin(film), INPUT);
+        assert!(said.contains("unsupported encoding"), "{name}: {said}");
+        assert!(said.contains("ffmpeg is not used for pipes: name the file"), "{name}: {said}");
+        let said = message(denoise(&folder, &[name, "none.wav"]).env("PATH", ""), INPUT);
+        assert!(said.contains("not on the PATH"), "{name}: {said}");
+    }
+}
+
 /// It takes a twentieth of a second and more memory than denoising at 8 kHz.
 #[test]
 #[cfg(unix)]

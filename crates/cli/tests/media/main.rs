@@ -2,6 +2,7 @@
 
 mod by_ffmpeg;
 mod damage;
+mod films;
 mod metadata;
 #[path = "../../../files/tests/shared/mod.rs"]
 mod shared;
@@ -36,6 +37,13 @@ fn noisy() -> Signal {
         0.2 * (n as f32 * 0.1).sin() + 0.05 * hiss
     };
     Signal::new(16_000, SampleFormat::Float32, vec![(0..16_000).map(sample).collect()]).unwrap()
+}
+
+/// What ffprobe shows of a file by these arguments, a line each.
+fn probed(folder: &Path, name: &str, entries: &str) -> Vec<String> {
+    let arguments = ["-v", "error", "-show_entries", entries, "-of", "csv=p=0", name];
+    let output = std::process::Command::new("ffprobe").args(arguments).current_dir(folder).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
 }
 
 /// What ffmpeg shows to be said of a file or its sound.

@@ -96,13 +96,13 @@ fn tracks_covers_and_channels_are_kept_or_reported() {
         }
         for output in ["out.wav", "out.ogg"] {
             let (stats, said) = statistics(&folder, &[input, output]);
-            assert!(said.contains("1 cover pictures left out"), "{input} to {output}: {said}");
-            assert_eq!(stats["left_out"][0], "1 cover pictures left out");
+            assert!(said.contains("1 cover picture left out"), "{input} to {output}: {said}");
+            assert_eq!(stats["left_out"][0], "1 cover picture left out");
         }
     }
     for output in ["out.wav", "out.mka", "out.mkv"] {
         let (_, said) = statistics(&folder, &["two.mka", output]);
-        assert!(said.contains("1 further audio tracks left out"), "{output}: {said}");
+        assert!(said.contains("1 further audio track left out"), "{output}: {said}");
     }
     let six = ["-af", "pan=5.1|c0=c0|c1=c0|c2=c0|c3=c0|c4=c0|c5=c0", "six.wav"];
     assert!(ffmpeg(folder.path(), &[&sound[..], &six].concat()));

@@ -11,10 +11,46 @@ use crate::mp4;
 use crate::mpeg::{self, Lost, MendedFrames};
 use crate::ogg;
 use crate::source::{Patched, ReadSeek};
-use std::io::Read;
+use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use symphonia::core::formats::FormatReader;
+use symphonia::core::formats::well_known::{FORMAT_ID_ADTS, FORMAT_ID_MP1, FORMAT_ID_MP2, FORMAT_ID_MP3};
 use symphonia::core::io::{MediaSource, ReadOnlySource};
+
+/// The first bytes, as many as it takes to find frames of MPEG audio or as [`PROBE`] searches, and whether they hold any.
+fn looked_ahead(source: &mut impl Read) -> io::Result<(Vec<u8>, bool)> {
+    /// What symphonia searches by default.
+    const PROBED: usize = 1 << 20;
+    /// Starts of formats with a mark of their own: the frames of others within them are no stream.
+    const MARKS: [&[u8]; 5] = [b"OggS", b"\x1a\x45\xdf\xa3", b"FORM", b"caff", b"fLaC"];
+    let mut start = Vec::new();
+    let mut step = 1 << 14;
+    loop {
+        let missing = step - start.len();
+        let is_whole = source.by_ref().take(missing as u64).read_to_end(&mut start)? < missing;
+        if MARKS.iter().any(|mark| start.starts_with(mark)) {
+            return Ok((start, false));
+        }
+        let has_frames = mpeg::has_frames(&start, is_whole);
+        if has_frames || is_whole || step >= PROBED {
+            return Ok((start, has_frames));
+        }
+        step *= 4;
+    }
+}
+
+/// Refuses what the probe takes for frames of MPEG audio by a header alone, such as the data of a video.
+fn without_stray_frames(
+    reader: Box<dyn FormatReader>,
+    has_frames: bool,
+) -> Result<Box<dyn FormatReader>, ReadError> {
+    let frames = [FORMAT_ID_ADTS, FORMAT_ID_MP1, FORMAT_ID_MP2, FORMAT_ID_MP3];
+    if !has_frames && frames.contains(&reader.format_info().format) {
+        return Err(ReadError::NotAudio("unrecognised format".into()));
+    }
+    Ok(reader)
+}
 
 impl CompressedDecoder {
     /// Opens a file of any format but MP4.
@@ -24,6 +60,7 @@ impl CompressedDecoder {
         if is_damaged {
             return Self::open_stream(source);
         }
+        let has_frames = looked_ahead(&mut source).map_err(ReadError::Io)?.1;
         let about = matroska::About::read(&mut source);
         let granules = ogg::last_granules(&mut source).map_err(ReadError::Io)?;
         let Declared { length: declared, tags, size_at, has_packet_table, is_caf } =
@@ -41,7 +78,8 @@ impl CompressedDecoder {
             None if cut_bytes > 0 || about.is_open => Box::new(ReadOnlySource::new(source)),
             _ => Box::new(Seekable { source, length }),
         };
-        let mut this = Self::new(probed(if is_caf { &CAF_PROBE } else { &PROBE }, source)?)?;
+        let reader = probed(if is_caf { &CAF_PROBE } else { &PROBE }, source)?;
+        let mut this = Self::new(without_stray_frames(reader, has_frames)?, about.default_audio())?;
         if has_packet_table {
             // It counts the last packet as whole, which it may not be.
             this.length = None;
@@ -67,12 +105,15 @@ impl CompressedDecoder {
     }
 
     /// Opens a stream of any format but MP4.
-    pub(crate) fn open_stream(stream: impl Read + Send + Sync + 'static) -> Result<Self, ReadError> {
+    pub(crate) fn open_stream(mut stream: impl Read + Send + Sync + 'static) -> Result<Self, ReadError> {
+        let (start, has_frames) = looked_ahead(&mut stream).map_err(ReadError::Io)?;
+        let stream = Cursor::new(start).chain(stream);
         let lost = Arc::<Lost>::default();
         let seen = Arc::clone(&lost);
         let stream = Measured::new(stream, move || seen.ends_early.store(true, Relaxed));
         let stream = MendedFrames::counting(stream, Arc::clone(&lost));
-        let mut this = Self::new(probed(&PROBE, Box::new(ReadOnlySource::new(stream)))?)?;
+        let reader = probed(&PROBE, Box::new(ReadOnlySource::new(stream)))?;
+        let mut this = Self::new(without_stray_frames(reader, has_frames)?, None)?;
         this.lost = lost;
         Ok(this)
     }
@@ -81,7 +122,7 @@ impl CompressedDecoder {
     pub(crate) fn open_flac(stream: Box<dyn Read + Send + Sync>) -> Result<Self, ReadError> {
         let chain = Chain::new(stream);
         let first = chain.next().ok_or(ReadError::Empty)?;
-        let mut this = Self::new(probed(&PROBE, Box::new(ReadOnlySource::new(first)))?)?;
+        let mut this = Self::new(probed(&PROBE, Box::new(ReadOnlySource::new(first)))?, None)?;
         this.chain = Some(chain);
         Ok(this)
     }
@@ -93,7 +134,7 @@ impl CompressedDecoder {
         if let Some((place, size)) = index.cut {
             source = Box::new(Patched::new(source, place, size).map_err(ReadError::Io)?);
         }
-        let mut this = Self::new(probed(&MP4_PROBE, Box::new(Seekable { source, length }))?)?;
+        let mut this = Self::new(probed(&MP4_PROBE, Box::new(Seekable { source, length }))?, index.track)?;
         this.losses.ends_early |= index.cut.is_some();
         this.declared_end = index.seconds.map(|seconds| (seconds, LOOSE_END_SLACK_SECONDS));
         if let Some(start) = index.start {

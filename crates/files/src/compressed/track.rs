@@ -22,7 +22,7 @@ use symphonia::core::codecs::registry::CodecRegistry;
 use symphonia::core::errors::Error as SymphoniaError;
 use symphonia::core::formats::probe::{Hint, Probe};
 use symphonia::core::formats::well_known::FORMAT_ID_FLAC;
-use symphonia::core::formats::{FormatOptions, FormatReader, TrackType};
+use symphonia::core::formats::{FormatOptions, FormatReader, Track, TrackType};
 use symphonia::core::io::{MediaSource, MediaSourceStream};
 use symphonia::core::meta::MetadataOptions;
 use symphonia::core::units::TimeBase;
@@ -46,6 +46,10 @@ pub(super) const LOSSY: [AudioCodecId; 9] = [
     CODEC_ID_OPUS,
     CODEC_ID_VORBIS,
 ];
+
+/// Why an MP4 file without its index cannot be read.
+const NO_INDEX: &str =
+    "the recorder stopped before it wrote the index (moov): a repair tool such as untrunc is needed";
 
 /// Codecs without a decoder, and their names.
 const UNSUPPORTED: [(AudioCodecId, &str); 23] = [
@@ -140,7 +144,7 @@ impl MediaSource for Seekable {
     }
 }
 
-/// The first audio track of a source.
+/// The audio track of a source that players take.
 pub(super) struct AudioTrack {
     pub(super) id: u32,
     pub(super) decoder: Box<dyn AudioDecoder>,
@@ -164,9 +168,14 @@ pub(super) fn probed(
 }
 
 impl AudioTrack {
-    pub(super) fn of(reader: &dyn FormatReader) -> Result<Self, ReadError> {
-        let track = reader
-            .default_track(TrackType::Audio)
+    /// That of a number, or the default one.
+    pub(super) fn of(reader: &dyn FormatReader, number: Option<u32>) -> Result<Self, ReadError> {
+        let is_meant = |track: &&Track| {
+            number == Some(track.id)
+                && track.codec_params.as_ref().is_some_and(|codec| codec.audio().is_some())
+        };
+        let track = (reader.tracks().iter().find(is_meant))
+            .or_else(|| reader.default_track(TrackType::Audio))
             .ok_or_else(|| ReadError::Unsupported("no audio track of a known kind".into()))?;
         let parameters = track
             .codec_params
@@ -288,6 +297,11 @@ pub(super) fn in_header(error: SymphoniaError) -> ReadError {
             ReadError::NotAudio("it ends within its header".into())
         }
         SymphoniaError::IoError(error) => ReadError::Io(error),
+        SymphoniaError::Unsupported(reason) | SymphoniaError::DecodeError(reason)
+            if reason.contains("missing moov atom") =>
+        {
+            ReadError::Damaged { sample: 0, reason: NO_INDEX.into() }
+        }
         // The probe's own words say no more.
         SymphoniaError::Unsupported(reason) if reason.starts_with("core (probe)") => {
             ReadError::NotAudio("unrecognised format".into())

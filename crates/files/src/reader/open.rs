@@ -5,7 +5,9 @@ use crate::compressed::CompressedDecoder;
 use crate::error::ReadError;
 use crate::metadata::Metadata;
 use crate::pcm::PcmDecoder;
-use crate::source::{FileKind, MAX_START, ReadSeek, Recorded, id3_bytes, start_of};
+use crate::source::{
+    FileKind, MAX_START, ReadSeek, Recorded, TRANSPORT_BYTES, id3_bytes, start_of, transport_stream,
+};
 use crate::wav;
 use alphamf_signal::{check_channels, check_sample_rate};
 use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
@@ -34,7 +36,13 @@ impl Reader {
                 Ok(this.with_flac_metadata(metadata, channel_mask))
             }
             FileKind::Foreign(what) => Err(ReadError::NotAudio(what.into())),
+            FileKind::Container(name) => Err(ReadError::Unsupported(name.into())),
             FileKind::Caf | FileKind::Other => {
+                let mut more = Vec::new();
+                bytes.by_ref().take(TRANSPORT_BYTES).read_to_end(&mut more).map_err(ReadError::Io)?;
+                if let Some(name) = transport_stream(&more) {
+                    return Err(ReadError::Unsupported(name.into()));
+                }
                 let mut source = bytes.into_inner();
                 source.rewind().map_err(ReadError::Io)?;
                 Self::from_compressed(name, || CompressedDecoder::open(source, length))
@@ -78,8 +86,15 @@ impl Reader {
         name: &Path,
         mut stream: Box<dyn Read + Send + Sync>,
     ) -> Result<Self, ReadError> {
-        let (start, tag) = take_tag(&mut stream)?;
+        let (mut start, tag) = take_tag(&mut stream)?;
         let kind = FileKind::of(&start);
+        if kind == FileKind::Other {
+            let rest = TRANSPORT_BYTES.saturating_sub(start.len() as u64);
+            stream.by_ref().take(rest).read_to_end(&mut start).map_err(ReadError::Io)?;
+            if let Some(name) = transport_stream(&start) {
+                return Err(ReadError::Unsupported(name.into()));
+            }
+        }
         let bytes = Cursor::new(start).chain(stream);
         match kind {
             FileKind::Wav | FileKind::Wave64 | FileKind::Au => Self::wav_from_bytes(name, kind, bytes, tag),
@@ -105,6 +120,7 @@ impl Reader {
                 Ok(this.with_flac_metadata(metadata, channel_mask))
             }
             FileKind::Foreign(what) => Err(ReadError::NotAudio(what.into())),
+            FileKind::Container(name) => Err(ReadError::Unsupported(name.into())),
             FileKind::Other => Self::from_compressed(name, || CompressedDecoder::open_stream(bytes)),
         }
     }

@@ -212,3 +212,77 @@ fn a_length_announced_too_short_is_no_harm() {
     assert_eq!(read(&path).unwrap().channels(), [[0.5; 7]]);
     assert_eq!(fs::metadata(&path).unwrap().len(), 44 + 8);
 }
+
+/// Frames of MPEG-1 layer III, 128 kbit/s at 44.1 kHz, that decode to silence.
+fn silent_mp3(frames: usize) -> Vec<u8> {
+    let mut frame = vec![0; 417];
+    frame[..4].copy_from_slice(&[0xff, 0xfb, 0x90, 0xc0]);
+    frame.repeat(frames)
+}
+
+/// Video data hold bytes that pass for headers of MPEG audio.
+#[test]
+fn stray_frame_headers_are_no_recording() {
+    let frame = silent_mp3(1);
+    let stray: Vec<u8> = (0..2_000_u32)
+        .flat_map(|n| {
+            let data = n
+                .wrapping_mul(2_654_435_761)
+                .to_le_bytes()
+                .map(|byte| byte & 0x7f)
+                .repeat(n as usize % 9 + 1);
+            [&frame[..4], &data].concat()
+        })
+        .collect();
+    let transport = |before: usize| -> Vec<u8> {
+        let packet = |bytes: &[u8]| [&vec![0; before][..], &[0x47, 0x40, 0x11, 0x10], bytes].concat();
+        stray.chunks_exact(184).flat_map(packet).collect()
+    };
+    let containers: [(&str, Vec<u8>); 9] = [
+        ("transport", transport(0)),
+        ("transport", transport(4)),
+        ("program", [b"\0\0\x01\xba", &stray[..]].concat()),
+        ("ASF", [b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", &stray[..]].concat()),
+        ("Flash", [b"FLV\x01", &stray[..]].concat()),
+        ("AVI", [b"RIFF\0\0\0\0AVI LIST", &stray[..]].concat()),
+        ("MXF", [b"\x06\x0e\x2b\x34\x02\x05\x01\x01", &stray[..]].concat()),
+        ("RealMedia", [b".RMF", &stray[..]].concat()),
+        ("NUT", [b"nut/multimedia container\0", &stray[..]].concat()),
+    ];
+    for (name, bytes) in containers {
+        for result in [
+            Reader::from_seekable("a", io::Cursor::new(bytes.clone())),
+            Reader::from_stream("a", io::Cursor::new(bytes)),
+        ] {
+            let reason = reason(Path::new("a"), result);
+            assert!(
+                matches!(&reason, ReadError::Unsupported(what) if what.contains(name)),
+                "{name}: {reason:?}"
+            );
+        }
+    }
+    for start in [&b"unknown"[..], b"\x1a\x45\xdf\xa3", b"OggS"] {
+        let bytes = [start, &stray].concat();
+        for result in [
+            Reader::from_seekable("a", io::Cursor::new(bytes.clone())),
+            Reader::from_stream("a", io::Cursor::new(bytes)),
+        ] {
+            assert!(matches!(reason(Path::new("a"), result), ReadError::NotAudio(_)), "{start:?}");
+        }
+    }
+}
+
+#[test]
+fn frames_behind_other_bytes_are_read() {
+    let rubbish = |count: usize| vec![0x55; count];
+    for before in [vec![], rubbish(7), rubbish(100_000), b"ID3\x03\0\0\0\0\0\x0a0123456789".to_vec()] {
+        let bytes = [&before[..], &silent_mp3(40)].concat();
+        for reader in [
+            Reader::from_seekable("a", io::Cursor::new(bytes.clone())),
+            Reader::from_stream("a", io::Cursor::new(bytes)),
+        ] {
+            let length = reader.unwrap().read_all().unwrap().len();
+            assert!((38 * 1152..=40 * 1152).contains(&length), "{} bytes before: {length}", before.len());
+        }
+    }
+}

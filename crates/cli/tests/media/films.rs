@@ -1,0 +1,118 @@
+//! Films: their subtitles, fonts and further audio tracks are kept or reported.
+
+use crate::{INPUT, OUTPUT, denoise, ffmpeg, message, probed, statistics};
+use std::fs;
+use tempfile::TempDir;
+
+const PICTURES: [&str; 4] = ["-f", "lavfi", "-i", "testsrc=size=64x48:rate=10:duration=2"];
+const SOUND: [&str; 4] = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=48000:duration=2:amplitude=0.1:seed=1"];
+
+/// A film of a container, with subtitles; false if ffmpeg is not installed.
+fn film(folder: &TempDir, name: &str, codecs: &[&str]) -> bool {
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("in.srt"), "1\n00:00:00,200 --> 00:00:01,500\nA line\n").unwrap();
+    ffmpeg(folder.path(), &[&PICTURES[..], &SOUND, &["-i", "in.srt"], codecs, &[name]].concat())
+}
+
+#[test]
+fn subtitles_of_a_film_are_kept_in_every_container_that_holds_them() {
+    let folder = TempDir::new().unwrap();
+    let inputs: [(&str, &[&str]); 4] = [
+        ("in.mp4", &["-c:v", "mpeg4", "-c:a", "aac", "-c:s", "mov_text"]),
+        ("srt.mkv", &["-c:v", "libvpx", "-c:a", "libopus", "-c:s", "srt"]),
+        ("ass.mkv", &["-c:v", "mpeg4", "-c:a", "aac", "-c:s", "ass"]),
+        ("in.webm", &["-c:v", "libvpx", "-c:a", "libopus", "-c:s", "webvtt"]),
+    ];
+    for (input, codecs) in inputs {
+        if !film(&folder, input, codecs) {
+            return;
+        }
+        // WebM holds no MPEG-4, and MP4 holds no VP8 here.
+        let has_vp8 = ["srt.mkv", "in.webm"].contains(&input);
+        let outputs: &[(&str, &str)] = if has_vp8 {
+            &[("out.webm", "webvtt"), ("out.mkv", "")]
+        } else {
+            &[("out.mp4", "mov_text"), ("out.mov", "mov_text"), ("out.mkv", "")]
+        };
+        for (output, codec) in outputs {
+            let (stats, said) = statistics(&folder, &[input, output]);
+            assert!(stats["left_out"].is_null() && !said.contains("left out"), "{input}: {said}");
+            let found = probed(folder.path(), output, "stream=codec_name,codec_type");
+            let is_kept = |line: &String| line.ends_with(",subtitle") && line.starts_with(codec);
+            assert_eq!(found.iter().filter(|line| is_kept(line)).count(), 1, "{input}, {output}: {found:?}");
+            let text = ["-i", output, "-map", "0:s", "text.srt"];
+            assert!(ffmpeg(folder.path(), &text));
+            assert!(fs::read_to_string(folder.path().join("text.srt")).unwrap().contains("A line"));
+        }
+        if !has_vp8 {
+            let (stats, said) = statistics(&folder, &[input, "out.avi"]);
+            assert!(said.contains("1 subtitle track left out"), "{said}");
+            assert_eq!(stats["left_out"][0], "1 subtitle track left out");
+            let said = message(&mut denoise(&folder, &[input, "none.webm"]), OUTPUT);
+            assert!(said.contains("Only VP8 or VP9"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn fonts_of_a_film_are_kept_or_reported() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("a.ttf"), "a font").unwrap();
+    let font = ["-c:v", "libvpx", "-c:a", "libopus", "-attach", "a.ttf"];
+    let named = ["-metadata:s:t", "mimetype=application/x-truetype-font"];
+    if !film(&folder, "in.mkv", &[&font[..], &named].concat()) {
+        return;
+    }
+    let (stats, said) = statistics(&folder, &["in.mkv", "out.mkv"]);
+    assert!(stats["left_out"].is_null(), "{said}");
+    let found = probed(folder.path(), "out.mkv", "stream=codec_type:stream_tags=filename,mimetype");
+    assert!(found.iter().any(|line| line.starts_with("attachment") && line.contains("a.ttf")), "{found:?}");
+    let (_, said) = statistics(&folder, &["in.mkv", "out.webm"]);
+    assert!(said.contains("1 attached file left out"), "{said}");
+}
+
+#[test]
+fn a_film_without_sound_is_refused_with_the_reason() {
+    let folder = TempDir::new().unwrap();
+    for name in ["in.mkv", "in.avi", "in.ts"] {
+        if !ffmpeg(folder.path(), &[&PICTURES[..], &["-c:v", "mpeg4", name]].concat()) {
+            return;
+        }
+        for output in ["none.wav", "none.mkv"] {
+            let said = message(&mut denoise(&folder, &[name, output]), INPUT);
+            assert!(said.contains("it has no audio track"), "{name} to {output}: {said}");
+        }
+    }
+}
+
+/// The first of two audio tracks is silent, the second is marked as default, as players take it.
+#[test]
+fn the_audio_track_that_is_marked_as_default_is_taken() {
+    let folder = TempDir::new().unwrap();
+    let silence = ["-f", "lavfi", "-i", "anullsrc=sample_rate=48000:channel_layout=mono"];
+    let tracks = ["-map", "0", "-map", "1", "-map", "2", "-shortest", "-c:v", "mpeg4", "-c:a", "aac"];
+    // Of German, QuickTime has only this code.
+    let languages = ["-metadata:s:a:0", "language=ger", "-metadata:s:a:1", "language=eng"];
+    for (mark, is_second) in [(["0", "default"], true), (["default", "0"], false)] {
+        let marks = ["-disposition:a:0", mark[0], "-disposition:a:1", mark[1]];
+        for input in ["in.mp4", "in.mkv", "in.mov"] {
+            let made = [&PICTURES[..], &silence, &SOUND, &tracks, &languages, &marks, &[input]].concat();
+            if !ffmpeg(folder.path(), &made) {
+                return;
+            }
+            // By this program itself, and by ffmpeg.
+            for output in ["out.wav", "out.mkv", "out.mka"] {
+                let (_, said) = statistics(&folder, &[input, output, "--mix", "1", "--residual", "rest.wav"]);
+                assert!(said.contains("1 further audio track left out"), "{output}: {said}");
+                let rest = alphamf_files::read(folder.path().join("rest.wav")).unwrap();
+                let loudest = rest.channels()[0].iter().fold(0.0_f32, |peak, sample| peak.max(sample.abs()));
+                assert_eq!(loudest > 0.01, is_second, "{input} to {output}, {mark:?}: {loudest}");
+                if output != "out.wav" {
+                    let found = probed(folder.path(), output, "stream=codec_type:stream_tags=language");
+                    let language = if is_second { "audio,eng" } else { "audio,ger" };
+                    assert!(found.iter().any(|line| line == language), "{found:?}");
+                }
+            }
+        }
+    }
+}
