@@ -284,6 +284,7 @@ impl LiveDenoiser {
         // A conversion from float to integer saturates.
         self.noise_capture.left = (seconds / self.stft.frame_seconds()).round() as usize;
         self.noise_capture.done = 0;
+        self.noise_capture.power.fill(0.0);
     }
 
     /// Levels over the last 0.1 s.

@@ -69,18 +69,19 @@ impl NoiseProfile {
         (whole.count > 0).then(|| whole.sums.iter().map(mean).collect())
     }
 
-    /// Mean power per bin, summed over each `width` channels in turn; `None` if a part is silent or the section shorter than a
-    /// window.
-    pub(super) fn powers(&self, width: usize) -> Option<Vec<Vec<f32>>> {
+    /// Mean power per bin, summed over each `width` channels in turn, `None` for silent ones; `None` if all are silent or the
+    /// section is shorter than a window.
+    pub(super) fn powers(&self, width: usize) -> Option<Vec<Option<Vec<f32>>>> {
         let whole = self.whole();
         let mean = |sums: &[Vec<f64>]| {
             let bin = |bin: usize| sums.iter().map(|sum| sum[bin]).sum::<f64>() / whole.count as f64;
             // Samples may be so loud that their powers exceed single precision.
             (0..whole.front_end.stft().bins()).map(|k| bin(k).min(f32::MAX.into()) as f32).collect()
         };
-        let powers: Vec<Vec<f32>> = whole.sums.chunks(width).map(mean).collect();
         let is_sound = |power: &Vec<f32>| power.iter().any(|&power| power > 0.0);
-        (whole.count > 0 && powers.iter().all(is_sound)).then_some(powers)
+        let powers: Vec<Option<Vec<f32>>> =
+            whole.sums.chunks(width).map(|sums| Some(mean(sums)).filter(is_sound)).collect();
+        (whole.count > 0 && powers.iter().any(Option::is_some)).then_some(powers)
     }
 
     /// This profile with the samples that wait for a block.
@@ -94,7 +95,7 @@ impl NoiseProfile {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Denoiser, SessionSettings, Settings};
+    use super::super::{ChannelMode, Denoiser, SessionSettings, Settings};
     use crate::model::Dictionary;
     use crate::random::SeedTree;
     use rand_distr::{Distribution, StandardNormal};
@@ -103,7 +104,7 @@ mod tests {
     fn profile(denoiser: &Denoiser, samples: &[f32], size: usize) -> Vec<f32> {
         let mut profile = denoiser.noise_profile(16_000, 2).unwrap();
         samples.chunks(size).for_each(|block| profile.push(&[block, block]).unwrap());
-        profile.powers(2).unwrap().remove(0)
+        profile.powers(2).unwrap().remove(0).unwrap()
     }
 
     fn whole_spectra(denoiser: &Denoiser, samples: &[f32]) -> Vec<Vec<f64>> {
@@ -148,6 +149,20 @@ mod tests {
         for size in [1, 4_000, 64_000] {
             assert!(profile(&denoiser, &samples, size) == whole, "in pushes of {size}");
         }
+    }
+
+    /// The other is denoised without a profile.
+    #[test]
+    fn one_silent_channel_of_separate_ones_does_no_harm() {
+        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
+        let settings = SessionSettings { channels: ChannelMode::Separate, ..SessionSettings::default() };
+        let samples: Vec<f32> = (0..16_000).map(|n| 0.1 * libm::sinf(0.3 * n as f32)).collect();
+        let silence = vec![0.0; samples.len()];
+        let mut profile = denoiser.noise_profile(16_000, 2).unwrap();
+        profile.push(&[&samples, &silence]).unwrap();
+        let powers = profile.powers(1).unwrap();
+        assert!(powers[0].is_some() && powers[1].is_none());
+        denoiser.session(16_000, 2, settings).unwrap().set_noise_profile(&profile).unwrap();
     }
 
     #[test]

@@ -195,7 +195,11 @@ impl Session {
         let width = self.width();
         noise.check(self.sample_rate, self.waiting.len())?;
         let powers = noise.powers(width).ok_or(DenoiseError::NoNoise)?;
-        self.streams.iter_mut().zip(powers).for_each(|(stream, power)| stream.set_noise_power(power));
+        for (stream, power) in self.streams.iter_mut().zip(powers) {
+            if let Some(power) = power {
+                stream.set_noise_power(power);
+            }
+        }
         Ok(())
     }
 

@@ -41,6 +41,8 @@ pub(super) struct DenoiseStream {
     output: Output,
     /// Of several microphones.
     array: Option<Array>,
+    /// Whether blocks with little noise are left as they are; those of an array are not.
+    spares: bool,
     /// What is reported.
     record: Record,
 }
@@ -65,6 +67,7 @@ impl DenoiseStream {
             memory: BlockMemory::new(separator.settings.seed),
             output: Output::new(front_end.stft(), channels),
             array: None,
+            spares: separator.settings.gain.spare,
             record: Record::default(),
             separator,
             front_end,
@@ -109,6 +112,7 @@ impl DenoiseStream {
             inputs: Output::new(stft, found),
             second_pass: SecondPass::new(Arc::clone(&self.separator), stft.sample_rate(), found)?,
         });
+        self.spares = false;
         Ok(())
     }
 
@@ -130,7 +134,7 @@ impl DenoiseStream {
         self.record.levels.get_or_insert(meter);
     }
 
-    /// Returns the levels of speech, summed over channels, in the slots finished since the last call; without cells if
+    /// Returns the levels of speech, the mean over channels, in the slots finished since the last call; without cells if
     /// they are not recorded.
     pub(super) fn take_levels(&mut self) -> SpeechLevels {
         self.record.levels.as_mut().map_or_else(SpeechLevels::default, LevelMeter::take)
@@ -340,7 +344,7 @@ impl DenoiseStream {
         place(&places, &result.gain_std, &mut gains.gain_std, bins);
         place(&places, &result.model_gain, &mut gains.model_gain, bins);
         gains.floor = result.floor;
-        if self.separator.settings.gain.spare && self.array.is_none() {
+        if self.spares {
             gains.share = sparing::share(&result.gain, &power, grid);
         }
         self.memory.previous = Some(result.state);

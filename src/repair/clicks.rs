@@ -26,8 +26,8 @@ pub(super) struct Threshold {
 pub(super) const CERTAIN: Threshold = Threshold { over_surroundings: 8.0, over_recording: 3.0, longest: 8 };
 /// Likely clicks, in a section that has certain ones.
 const LIKELY: Threshold = Threshold { over_surroundings: 6.0, over_recording: 1.0, longest: 12 };
-/// Minimum number of certain clicks of a section, in all and per second.
-const EVIDENCE: (usize, f64) = (4, 2.0);
+/// Minimum number of certain clicks of a section, in all and per second. In a short section, pulses of a low voice reach any rate.
+const EVIDENCE: (usize, f64) = (20, 2.5);
 /// Length of the sections that are judged independently, s.
 const SECTION_SECONDS: f64 = 10.0;
 /// Coefficients of the first-order high-passes of detection: sharp clicks stand out of whitened speech, rounded ones of the

@@ -90,7 +90,10 @@ pub fn suppress(samples: &[f32], sample_rate: u32, noise: &StableFit) -> Option<
     const ITERATIONS: usize = 8;
     let stft = Stft::new(sample_rate, DEFAULT_WINDOW_SECONDS).ok()?;
     let score = Score::new(noise.alpha);
-    let sigma = noise.sigma;
+    // At any level the powers below are within single precision.
+    let unit = libm::exp2(libm::log2(noise.sigma).round());
+    let sigma = noise.sigma / unit;
+    let samples: &[f32] = &samples.iter().map(|&x| (f64::from(x) / unit) as f32).collect::<Vec<f32>>();
     let mut output = vec![0.0_f32; samples.len()];
     let mut estimate = vec![0.0_f32; samples.len()];
     let mut variance = levels_above_floor(samples, stft.hop(), sigma);
@@ -109,7 +112,7 @@ pub fn suppress(samples: &[f32], sample_rate: u32, noise: &StableFit) -> Option<
         let noise_variance = quantile(&noise_variances, 0.5)?;
         (estimate, variance) = wiener(&output, &stft, noise_variance);
     }
-    Some(output)
+    Some(output.into_iter().map(|x| (f64::from(x) * unit) as f32).collect())
 }
 
 /// For each hop, the variance of the signal over the noise floor, from medians.

@@ -10,9 +10,9 @@ const KEPT: usize = 2_000;
 /// Minimum number of levels.
 const MIN_LEVELS: usize = 200;
 /// Time constant of the count of clicks, s.
-const MEMORY: f64 = 2.0;
-/// Minimum count, with its decay: two clicks per second. Speech has at most one.
-const EVIDENCE: f64 = 3.5;
+const MEMORY: f64 = 5.0;
+/// Minimum count, with its decay: 2.5 clicks per second, as in recordings. Six a second are found after 2.7 s.
+const EVIDENCE: f64 = 12.5;
 /// Maximum order of the model before a click; half of it at high sample rates.
 const ORDER: usize = 32;
 /// Sample rate from which the order is halved, Hz.
@@ -22,10 +22,11 @@ const CONTEXT: f64 = 0.02;
 /// Fits of the model; the first takes the click for silence.
 const ITERATIONS: usize = 2;
 
-/// Repairs the clicks of a channel causally, if there are two or more per second. Allocates nothing.
+/// Repairs the clicks of a channel causally, if there are more than 2.5 per second. Allocates nothing.
 ///
 /// They are the certain clicks of [`repair`](super::repair): sharp, far above their surroundings and above the loud parts of
-/// the last ten seconds, and of at most 8 ms. Each is replaced while it lasts; from 8 ms on, the signal passes.
+/// the last ten seconds, and of at most 8 ms. Each is replaced while it lasts; from 8 ms on, the signal passes. A click counts once it
+/// is above what follows it, too: the first pulse of a voice after a pause is not.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveClicks {
     /// Samples of a hop, and the levels of its blocks.
@@ -43,8 +44,11 @@ pub(crate) struct LiveClicks {
     far: Vec<f32>,
     count: usize,
     sorted: Vec<f32>,
-    /// Blocks of the present click.
+    /// Blocks of the present click, and their highest level.
     lasts: usize,
+    highest: f32,
+    /// Highest level of the last click, and blocks until it is known what follows it; 0 without one.
+    ended: (f32, usize),
     evidence: f64,
     forget: f64,
 }
@@ -69,6 +73,8 @@ impl LiveClicks {
             count: 0,
             sorted: vec![0.0; KEPT],
             lasts: 0,
+            highest: 0.0,
+            ended: (0.0, 0),
             evidence: 0.0,
             forget: libm::exp(-(hop as f64 / rate / blocks as f64) / MEMORY),
         }
@@ -94,6 +100,7 @@ impl LiveClicks {
             self.evidence *= self.forget;
             if !self.is_click(level, loud) {
                 self.learn(level);
+                self.count_ended();
             } else if has_clicks {
                 let click = free.max(range.start.saturating_sub(half))..(range.end + half).min(self.hop);
                 free = click.end;
@@ -113,23 +120,43 @@ impl LiveClicks {
     /// Whether the next block is of a click, given the level of loud parts.
     fn is_click(&mut self, level: f32, loud: Option<f32>) -> bool {
         let Some(loud) = loud else { return false };
-        let floor = 0.1 * loud + 1e-9;
-        let mut near = self.near;
-        let surroundings = near.select_nth_unstable_by(NEIGHBOURS / 2, f32::total_cmp).1.max(floor);
+        let surroundings = self.surroundings(loud);
         let over = |factor: f64| level > factor as f32 * surroundings;
         if self.lasts == 0 {
             if over(CERTAIN.over_surroundings) && level > CERTAIN.over_recording as f32 * loud {
-                self.lasts = 1;
+                (self.lasts, self.highest) = (1, level);
             }
         } else if over(EDGE) {
-            self.lasts += 1;
+            (self.lasts, self.highest) = (self.lasts + 1, self.highest.max(level));
         } else {
-            if self.lasts <= CERTAIN.longest {
-                self.evidence += 1.0;
+            if self.lasts <= CERTAIN.longest && self.ended.1 == 0 {
+                self.ended = (self.highest, NEIGHBOURS);
             }
             self.lasts = 0;
         }
         (1..=CERTAIN.longest).contains(&self.lasts)
+    }
+
+    /// The level of the last blocks without clicks, given that of loud parts.
+    fn surroundings(&self, loud: f32) -> f32 {
+        let mut near = self.near;
+        near.select_nth_unstable_by(NEIGHBOURS / 2, f32::total_cmp).1.max(0.1 * loud + 1e-9)
+    }
+
+    /// Counts the last click once as many blocks follow it as precede it, if it is above these as well.
+    fn count_ended(&mut self) {
+        let (highest, blocks) = &mut self.ended;
+        if *blocks == 0 {
+            return;
+        }
+        *blocks -= 1;
+        let (highest, blocks) = (*highest, *blocks);
+        if blocks == 0
+            && let Some(loud) = self.loud()
+            && highest > CERTAIN.over_surroundings as f32 * self.surroundings(loud)
+        {
+            self.evidence += 1.0;
+        }
     }
 
     /// Number of levels in the statistics.
@@ -168,6 +195,7 @@ impl LiveClicks {
         self.samples.fill(0.0);
         self.near.fill(0.0);
         (self.last, self.count, self.lasts, self.evidence) = (0.0, 0, 0, 0.0);
+        self.ended = (0.0, 0);
     }
 }
 

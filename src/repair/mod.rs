@@ -230,6 +230,20 @@ mod tests {
     }
 
     #[test]
+    fn heavy_tails_do_not_depend_on_the_level() {
+        let x = single(&stable_noise(&voice(RATE, 1), 1.5, 1).0);
+        let (repaired, found) = repair(&x, RATE);
+        assert!(matches!(found, Impulses::HeavyTails { .. }), "{found:?}");
+        for exponent in [-70, -40, 40, 70] {
+            let level = 2.0_f32.powi(exponent);
+            let scaled: Vec<f32> = x.iter().map(|x| level * x).collect();
+            let (scaled, found) = repair(&scaled, RATE);
+            assert!(matches!(found, Impulses::HeavyTails { .. }), "2^{exponent}: {found:?}");
+            assert!(scaled.iter().zip(repaired.iter()).all(|(y, x)| *y == level * x), "2^{exponent}");
+        }
+    }
+
+    #[test]
     fn clicks_are_cut_out_and_the_rest_is_untouched() {
         for rate in [8_000, 16_000, 44_100] {
             let (voice, seed) = (voice(rate, 2), 3);

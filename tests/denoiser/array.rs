@@ -1,7 +1,7 @@
 //! Several microphones in the whole chain: `ChannelMode::Array`.
 
 use alphamf::denoiser::{ChannelMode, MicrophoneFault, SessionSettings};
-use alphamf::{DenoiseError, Denoiser, Dictionary, Settings};
+use alphamf::{DenoiseError, Denoiser, Dictionary, Options, Settings};
 use alphamf_eval::metrics;
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
@@ -87,6 +87,25 @@ fn silent_microphones_stay_silent() {
     let block: Vec<&[f32]> = recording.iter().map(|channel| &channel[..16_000]).collect();
     session.push(&block).unwrap();
     assert_eq!(session.statistics().microphone_faults, [MicrophoneFault::Silent { channel: 3 }]);
+}
+
+/// Blocks with little noise are left as they are elsewhere alone.
+#[test]
+fn for_transcription_an_array_is_mixed_and_no_more() {
+    let (_, recording) = room();
+    let denoise = |options: &str| {
+        let options: Options = serde_json::from_str(options).unwrap();
+        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), options.settings().unwrap()).unwrap();
+        let settings = SessionSettings { channels: ChannelMode::Array, ..options.session() };
+        let mut session = denoiser.session(RATE, 2, settings).unwrap();
+        let block: Vec<&[f32]> = recording[..2].iter().map(Vec::as_slice).collect();
+        let mut speech = session.push(&block).unwrap().speech;
+        let rest = session.finish().unwrap().speech;
+        speech.iter_mut().zip(rest).for_each(|(whole, samples)| whole.extend(samples));
+        speech
+    };
+    let transcription = denoise(r#"{"quality": "fast", "purpose": "transcription"}"#);
+    assert!(transcription == denoise(r#"{"quality": "fast", "mix": 0.8}"#));
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! The impulse stage on real speech: it never acts without impulses, and takes out those there are.
+//! The impulse stage on speech: it never acts without impulses, and removes those that are present.
 //!
-//! Needs the NOIZEUS corpus (8 kHz) in `shared/data` beside the checkout.
+//! All but the demo needs the NOIZEUS corpus (8 kHz) in `shared/data` beside the checkout.
 
 use alphamf::random::{SeedTree, SeededRng};
 use alphamf::repair::{Impulses, repair};
@@ -51,6 +51,22 @@ fn speech_and_its_noises_pass_bit_for_bit() {
             let (y, found) = repair(&signal.channels()[0], signal.sample_rate());
             assert_eq!(found, Impulses::None, "{}", file.display());
             assert!(*y == signal.channels()[0][..]);
+        }
+    }
+}
+
+/// Its glottal pulses are sharp: whatever is cut off, and wherever the blocks of levels begin, they are no clicks.
+#[test]
+fn the_voice_of_the_demo_passes_in_parts_and_at_every_delay() {
+    let clean = read(format!("{}/audio/demo-clean.wav", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let (samples, rate) = (&clean.channels()[0], clean.sample_rate());
+    for delay in 0..17 {
+        let later = [&vec![0.0; delay][..], samples].concat();
+        assert_eq!(repair(&later, rate).1, Impulses::None, "{delay} samples later");
+    }
+    for seconds in [1, 2, 3, 5] {
+        for part in samples.chunks(seconds * rate as usize) {
+            assert_eq!(repair(part, rate).1, Impulses::None, "parts of {seconds} s");
         }
     }
 }

@@ -43,6 +43,18 @@ fn level(samples: &[f32]) -> f32 {
     10.0 * (samples.iter().map(|x| x * x).sum::<f32>() / samples.len() as f32).log10()
 }
 
+/// Plosives and glottal pulses are no clicks.
+#[test]
+fn a_clean_voice_passes_where_nothing_is_attenuated() {
+    let clean = alphamf_files::read(format!("{}/audio/demo-clean.wav", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let input = clean.channels()[0].repeat(4);
+    let mut live = live(clean.sample_rate(), 1, LiveControls { floor_db: 0.0, ..LiveControls::default() });
+    let output = run(&mut live, &input, 160);
+    let latency = live.latency();
+    let error: Vec<f32> = output[latency..].iter().zip(&input).map(|(y, x)| y - x).collect();
+    assert!(level(&error) - level(&input) < -60.0, "{} dB", level(&error) - level(&input));
+}
+
 #[test]
 fn blocks_of_any_size_give_the_same_samples() {
     let input = noise(2 * 24_000, 0.1, 1);

@@ -77,6 +77,8 @@ impl SecondPass {
         channels: usize,
     ) -> Result<Self, DenoiseError> {
         let stft = Stft::new(sample_rate, WINDOW_SECONDS)?;
+        let mut stream = Box::new(DenoiseStream::new(separator, sample_rate, channels)?);
+        stream.spares = false;
         Ok(Self {
             inputs: Channels::new(&stft, channels),
             found: Channels::new(&stft, channels),
@@ -84,7 +86,7 @@ impl SecondPass {
             kept: 0,
             filtered: Output::new(&stft, channels),
             samples: 0,
-            stream: Box::new(DenoiseStream::new(separator, sample_rate, channels)?),
+            stream,
             stft,
         })
     }

@@ -11,7 +11,7 @@
 //! | [`stoi`], [`estoi`] | Taal et al. 2011; Jensen and Taal 2016 | `pystoi.stoi` |
 #![cfg_attr(
     feature = "pesq",
-    doc = "| [`narrow_band_pesq`] | ITU-T P.862.1 MOS-LQO at 8 and 16 kHz, by the `pesq` crate | within 0.1 of the `pesq` package for Python |\n| [`wide_band_pesq`] | ITU-T P.862.2 MOS-LQO at 16 kHz, by the `pesq` crate | the `pesq` package for Python |"
+    doc = "| [`narrow_band_pesq`] | ITU-T P.862.1 MOS-LQO, at 8 kHz whatever the rate, by the `pesq` crate | within 0.1 of the `pesq` package for Python |\n| [`wide_band_pesq`] | ITU-T P.862.2 MOS-LQO at 16 kHz, by the `pesq` crate | the `pesq` package for Python |"
 )]
 //!
 //! All take the reference first. A signal is a slice of samples in any common unit, both of one

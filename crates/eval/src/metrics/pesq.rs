@@ -1,9 +1,9 @@
 //! PESQ, narrow and wide band, by the `pesq` crate.
 
-use super::{MetricError, Sample, check};
+use super::{MetricError, Sample, check, resample};
 
 /// Wide-band PESQ (ITU-T P.862.2): predicted mean opinion score, 1.02 (bad) to 4.64 (excellent),
-/// of 16 kHz signals in which the full range is -1 to 1.
+/// of signals at 16 kHz. Like narrow-band PESQ it does not depend on their level.
 ///
 /// # Errors
 /// [`MetricError`] for unlike lengths, non-finite samples, a silent reference, a rate other than
@@ -27,7 +27,7 @@ pub fn wide_band_pesq<R: Sample, E: Sample>(
 }
 
 /// Narrow-band PESQ (ITU-T P.862 with the mapping of P.862.1): predicted mean opinion score, 1.02 (bad) to 4.55
-/// (excellent), of 8 or 16 kHz signals in which the full range is -1 to 1.
+/// (excellent), of signals at 8 or 16 kHz; those at 16 kHz are scored at 8 kHz.
 ///
 /// # Errors
 /// [`MetricError`] for unlike lengths, non-finite samples, a silent reference, another rate, or less than a quarter of a
@@ -40,24 +40,31 @@ pub fn narrow_band_pesq<R: Sample, E: Sample>(
     const METRIC: &str = "narrow-band PESQ";
     let (reference, estimate) = (&*R::widen(reference), &*E::widen(estimate));
     check(reference, estimate)?;
-    let score = match sample_rate {
-        8_000 => pesq::pesq_8k,
-        16_000 => pesq::pesq,
-        rate => {
-            return Err(MetricError::SampleRate { metric: METRIC, rate, expected: "8000 or 16000 Hz" });
-        }
-    };
-    let (reference, estimate) = audible(METRIC, reference, estimate)?;
-    let raw = score(&reference, &estimate).map_err(too_short(METRIC))?;
+    if ![8_000, 16_000].contains(&sample_rate) {
+        return Err(MetricError::SampleRate {
+            metric: METRIC,
+            rate: sample_rate,
+            expected: "8000 or 16000 Hz",
+        });
+    }
+    // At 16 kHz the crate's narrow-band scores are up to 1.3 off those of the reference.
+    let [reference, estimate] = [reference, estimate].map(|samples| resample(samples, sample_rate, 8_000));
+    let (reference, estimate) = audible(METRIC, &reference, &estimate)?;
+    let raw = pesq::pesq_8k(&reference, &estimate).map_err(too_short(METRIC))?;
     Ok(f64::from(pesq::score::mos_lqo(f64::from(raw))))
 }
 
-/// Both signals in 16 bits; PESQ does not define a score for silence.
+/// Both signals in 16 bits, the loudest sample at full scale, as the package `pesq` for Python has them; PESQ does not define a
+/// score for silence.
 fn audible(
     metric: &'static str,
     reference: &[f64],
     estimate: &[f64],
 ) -> Result<(Vec<i16>, Vec<i16>), MetricError> {
+    let loudest = reference.iter().chain(estimate).fold(0.0_f64, |loudest, x| loudest.max(x.abs()));
+    let integers = |samples: &[f64]| -> Vec<i16> {
+        samples.iter().map(|x| (x / loudest * 32_767.0).round() as i16).collect()
+    };
     let signals = (integers(reference), integers(estimate));
     if [&signals.0, &signals.1].into_iter().all(|samples| samples.iter().any(|x| *x != 0)) {
         return Ok(signals);
@@ -67,10 +74,6 @@ fn audible(
         required: "speech of at least 0.25 s".into(),
         found: "silence".into(),
     })
-}
-
-fn integers(samples: &[f64]) -> Vec<i16> {
-    samples.iter().map(|x| (x * 32_768.0).round().clamp(-32_768.0, 32_767.0) as i16).collect()
 }
 
 fn too_short(metric: &'static str) -> impl FnOnce(pesq::PesqError) -> MetricError {
