@@ -12,6 +12,7 @@ const TRACKS: u32 = 0x1654_ae6b;
 const TRACK: u32 = 0xae;
 const TRACK_NUMBER: u32 = 0xd7;
 const TRACK_UID: u32 = 0x73c5;
+const CONTENT_ENCODINGS: u32 = 0x6d80;
 const TAGS: u32 = 0x1254_c367;
 const TAG: u32 = 0x7373;
 const TARGETS: u32 = 0x63c0;
@@ -32,6 +33,8 @@ pub(super) struct About {
     pub(super) title: Option<String>,
     /// Numbers of tracks and what they are called in tags.
     tracks: Vec<(u64, u64)>,
+    /// Positions in `tracks` of those whose packets are compressed or encrypted, which the demuxer passes on as they are.
+    encoded: Vec<usize>,
     /// What tracks are called in tags, and when they end, s.
     ends: Vec<(u64, f64)>,
     /// Whether its size is left open, as in a stream: what its index points to may not be there.
@@ -69,6 +72,12 @@ impl About {
         self.ends.iter().find(|(end, _)| end == called).map(|(_, seconds)| *seconds)
     }
 
+    /// Whether the packets of the track of this number are compressed or encrypted.
+    pub(super) fn is_encoded(&self, track: u32) -> bool {
+        let mut encoded = self.encoded.iter().filter_map(|&at| self.tracks.get(at));
+        encoded.any(|(number, _)| *number == u64::from(track))
+    }
+
     fn last_track(&mut self) -> &mut (u64, u64) {
         if self.tracks.is_empty() {
             self.tracks.push((0, 0));
@@ -99,6 +108,12 @@ impl About {
                 TAG => (target, is_duration) = (0, false),
                 TRACK_NUMBER => self.last_track().0 = unsigned(file, length)?,
                 TRACK_UID => self.last_track().1 = unsigned(file, length)?,
+                CONTENT_ENCODINGS if length > 0 => {
+                    self.last_track();
+                    self.encoded.push(self.tracks.len() - 1);
+                    let Ok(length) = i64::try_from(length) else { break };
+                    file.seek(SeekFrom::Current(length))?;
+                }
                 TARGET_TRACK => target = unsigned(file, length)?,
                 TITLE if length <= MAX_TEXT => {
                     let title = text(file, length)?;
@@ -287,6 +302,18 @@ mod tests {
         let mut garbage = Elements::default();
         garbage.push(&[0; 40]);
         assert!(!garbage.is_within());
+    }
+
+    #[test]
+    fn compressed_tracks_are_noticed() {
+        let track = |number: u8, rest: &[u8]| {
+            element(TRACK, &[&element(TRACK_NUMBER, &[number])[..], &element(0x83, &[2]), rest].concat())
+        };
+        let compression = element(CONTENT_ENCODINGS, &element(0x6240, &element(0x5034, &[])));
+        let tracks = [track(1, &[]), track(2, &compression), track(3, &element(CONTENT_ENCODINGS, &[]))];
+        let whole = [element(HEADER, &[]), element(SEGMENT, &element(TRACKS, &tracks.concat()))].concat();
+        let about = About::read(&mut Cursor::new(&whole));
+        assert_eq!([1, 2, 3, 4].map(|track| about.is_encoded(track)), [false, true, false, false]);
     }
 
     #[test]

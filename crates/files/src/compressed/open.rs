@@ -11,9 +11,10 @@ use crate::mp4;
 use crate::mpeg::{self, Lost, MendedFrames};
 use crate::ogg;
 use crate::source::{Patched, ReadSeek};
-use std::io::Read;
-use std::sync::Arc;
+use std::io::{self, Cursor, Read};
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+use symphonia::core::formats::{FormatReader, TrackType};
 use symphonia::core::io::{MediaSource, ReadOnlySource};
 
 impl CompressedDecoder {
@@ -41,7 +42,9 @@ impl CompressedDecoder {
             None if cut_bytes > 0 || about.is_open => Box::new(ReadOnlySource::new(source)),
             _ => Box::new(Seekable { source, length }),
         };
-        let mut this = Self::new(probed(if is_caf { &CAF_PROBE } else { &PROBE }, source)?)?;
+        let reader = probed(if is_caf { &CAF_PROBE } else { &PROBE }, source)?;
+        refuse_encoded(reader.as_ref(), &about)?;
+        let mut this = Self::new(reader)?;
         if has_packet_table {
             // It counts the last packet as whole, which it may not be.
             this.length = None;
@@ -72,7 +75,13 @@ impl CompressedDecoder {
         let seen = Arc::clone(&lost);
         let stream = Measured::new(stream, move || seen.ends_early.store(true, Relaxed));
         let stream = MendedFrames::counting(stream, Arc::clone(&lost));
-        let mut this = Self::new(probed(&PROBE, Box::new(ReadOnlySource::new(stream)))?)?;
+        let start = Arc::new(Mutex::new(Some(Vec::new())));
+        let stream = Noted { source: stream, start: Arc::clone(&start) };
+        let reader = probed(&PROBE, Box::new(ReadOnlySource::new(stream)))?;
+        // The demuxer has read as far as the samples.
+        let start = start.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
+        refuse_encoded(reader.as_ref(), &matroska::About::read(&mut Cursor::new(start)))?;
+        let mut this = Self::new(reader)?;
         this.lost = lost;
         Ok(this)
     }
@@ -102,5 +111,32 @@ impl CompressedDecoder {
             this.length = this.length.map(|length| length.saturating_sub(this.skip));
         }
         Ok(this)
+    }
+}
+
+/// Refuses Matroska whose packets the demuxer does not decompress.
+fn refuse_encoded(reader: &dyn FormatReader, about: &matroska::About) -> Result<(), ReadError> {
+    let is_encoded = reader.default_track(TrackType::Audio).is_some_and(|track| about.is_encoded(track.id));
+    match is_encoded {
+        true => Err(ReadError::Unsupported("a compressed or encrypted Matroska track".into())),
+        false => Ok(()),
+    }
+}
+
+/// Keeps the first bytes that are read, until they are taken.
+struct Noted<R> {
+    source: R,
+    start: Arc<Mutex<Option<Vec<u8>>>>,
+}
+
+impl<R: Read> Read for Noted<R> {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        const MOST: usize = 1 << 20;
+        let count = self.source.read(target)?;
+        if let Some(start) = &mut *self.start.lock().unwrap_or_else(PoisonError::into_inner) {
+            let missing = MOST.saturating_sub(start.len());
+            start.extend(&target[..count.min(missing)]);
+        }
+        Ok(count)
     }
 }
