@@ -110,6 +110,9 @@ impl CompressedDecoder {
             this.skip = start.samples(this.sample_rate);
             this.length = this.length.map(|length| length.saturating_sub(this.skip));
         }
+        if let Some(edit) = index.length {
+            this.end_at(edit.samples(this.sample_rate));
+        }
         Ok(this)
     }
 }
