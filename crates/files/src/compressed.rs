@@ -204,9 +204,8 @@ impl CompressedDecoder {
 
     /// Leaves out what follows so many samples per channel.
     fn end_at(&mut self, limit: u64) {
-        if self.length.is_none_or(|length| limit < length) {
-            (self.limit, self.length, self.declared_end) = (Some(limit), Some(limit), None);
-        }
+        self.limit = Some(limit);
+        self.length = self.length.map(|length| length.min(limit));
     }
 
     /// Opens the next recording, if there is one.
@@ -252,6 +251,7 @@ impl CompressedDecoder {
         loop {
             let left = self.limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.position));
             if left == 0 {
+                self.declared_end = None;
                 return self.at_end();
             }
             if self.gap > 0 {
