@@ -145,6 +145,29 @@ fn several_chunks_of_samples_are_one_recording() {
 }
 
 #[test]
+fn samples_behind_the_declared_end_are_told_whatever_they_begin_with() {
+    let data = chunk(b"data", &[7; 200]);
+    let zeros = [0; 1_000];
+    for start in [&b"\0\0\0\0\0\0\0\0"[..], &zeros, b"abcd\x40\x40\x40\x40"] {
+        let file = [riff(&[format(), data.clone()]), start.to_vec(), vec![1; 2_000]].concat();
+        let (samples, reader) = all(from_bytes(&file));
+        assert!(samples.len() == 100 && reader.losses().data_follow);
+        let (samples, reader) = all(from_stream(&file));
+        assert!(samples.len() == 100 && reader.losses().data_follow);
+        let (samples, reader) = all(from_bytes(&file).salvage(true));
+        assert_eq!(samples.len(), 100 + (start.len() + 2_000) / 2);
+        assert!(reader.losses().data_follow);
+    }
+    // Padding, a chunk, and one that is cut off.
+    for rest in [&zeros[..], &chunk(b"abcd", &[1; 9]), &chunk(b"LIST", &[1; 9])[..12]] {
+        let file = [&riff(&[format(), data.clone()])[..], rest].concat();
+        for (samples, reader) in [all(from_bytes(&file).salvage(true)), all(from_stream(&file))] {
+            assert!(samples.len() == 100 && !reader.losses().any());
+        }
+    }
+}
+
+#[test]
 fn big_endian_wav_and_wav_behind_a_tag_are_read() {
     let rifx = [
         &b"RIFX\x00\x00\x00\x28WAVEfmt \x00\x00\x00\x10\x00\x01\x00\x01\x00\x00\x1f\x40\x00\x00\x3e\x80\x00\x02\x00\x10"

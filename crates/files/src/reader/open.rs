@@ -55,6 +55,7 @@ impl Reader {
                 if let Some(tag) = tag {
                     header.metadata.push_id3(tag);
                 }
+                wav::believe_length(&mut bytes, &mut header).map_err(ReadError::Io)?;
                 let behind = wav::look_behind(&mut bytes, &header)?;
                 let mut this = Self::from_wav(name, &header, behind.length, Box::new(bytes));
                 this.metadata = behind.metadata;
