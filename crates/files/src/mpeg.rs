@@ -1,7 +1,7 @@
 //! Damaged streams of MPEG audio frames (MP1, MP2, MP3, and AAC in ADTS). Decoders silently skip to the next frame, which
 //! shifts all later audio; here, silent frames replace lost ones.
 
-use super::source::id3_bytes;
+use super::source::{array_at, id3_bytes};
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -13,8 +13,12 @@ const HEADER: usize = 7;
 const MAX_GAP: usize = 1 << 22;
 /// The largest ID3 tag, bytes.
 const MAX_TAG: u64 = 1 << 29;
-/// Length of a tag's header, bytes.
-const MAX_NAME: usize = 10;
+/// Length of the longest header of a tag, bytes: that of APEv2.
+const MAX_NAME: usize = 32;
+/// Starts and ends of lyrics between frames and an ID3v1 tag (Lyrics3), and the longest of them, bytes.
+const LYRICS: &[u8] = b"LYRICSBEGIN";
+const LYRICS_ENDS: [&[u8; 9]; 2] = [b"LYRICS200", b"LYRICSEND"];
+const MAX_LYRICS: usize = 1 << 20;
 const CHUNK: usize = 1 << 16;
 
 /// Bit rates of MPEG-1 layers I, II and III and of MPEG-2 layers I and the others, kbit/s (ISO/IEC 11172-3, 13818-3).
@@ -177,8 +181,22 @@ impl<R: Read> MendedFrames<R> {
         Ok(Some(frame).filter(|frame| next.is_some_and(|next| next.is_like(frame))))
     }
 
+    /// The length of lyrics at this position, if they are there, bytes.
+    fn lyrics(&mut self) -> io::Result<Option<u64>> {
+        if self.peek(0, LYRICS.len())? != LYRICS {
+            return Ok(None);
+        }
+        let is_end = |bytes: &[u8]| LYRICS_ENDS.iter().any(|end| bytes == &end[..]);
+        let end = self.peek(0, MAX_LYRICS)?.windows(LYRICS_ENDS[0].len()).position(is_end);
+        Ok(end.map(|end| (end + LYRICS_ENDS[0].len()) as u64))
+    }
+
     /// Determines the number of valid bytes ahead, and the frames lost before them.
     fn advance(&mut self) -> io::Result<()> {
+        if let Some(bytes) = self.lyrics()? {
+            self.sound = bytes;
+            return Ok(());
+        }
         let start = self.peek(0, MAX_NAME)?;
         if let Some(bytes) = tag_bytes(start) {
             self.sound = bytes;
@@ -214,7 +232,9 @@ impl<R: Read> MendedFrames<R> {
             if start.is_empty() {
                 break;
             }
-            if tag_bytes(start).is_some() || self.confirmed(gap)?.is_some_and(|frame| frame.is_like(&last)) {
+            // Frames, or a tag before them: any other tag may have more of itself in front.
+            let tag = id3_bytes(start).and_then(|bytes| usize::try_from(bytes).ok()).filter(|&n| n < MAX_GAP);
+            if self.confirmed(gap + tag.unwrap_or(0))?.is_some_and(|frame| frame.is_like(&last)) {
                 let lost = (2 * gap * self.frames / self.frame_bytes).div_ceil(2);
                 self.place += gap;
                 (0..lost).for_each(|_| self.silence.extend(last.silent()));
@@ -259,12 +279,23 @@ pub(super) fn is_damaged(source: impl Read) -> io::Result<bool> {
     Ok(mended.lost.any())
 }
 
+/// Number of bytes of an APE tag from its header or its footer, both of which have its length without the header (APEv2).
+pub(super) fn ape_bytes(start: &[u8]) -> u64 {
+    const HAS_HEADER: u32 = 1 << 31;
+    const IS_HEADER: u32 = 1 << 29;
+    const HEADER_BYTES: u64 = 32;
+    let Some(header) = start.first_chunk::<{ HEADER_BYTES as usize }>() else { return HEADER_BYTES };
+    let number = |at: usize| u32::from_le_bytes(array_at(header, at));
+    let body = u64::from(number(12)).min(MAX_TAG - HEADER_BYTES);
+    HEADER_BYTES + if number(20) & HAS_HEADER != 0 && number(20) & IS_HEADER != 0 { body } else { 0 }
+}
+
 /// Number of bytes to pass on for an ID3 (v1, v2) or APE tag at this position.
 fn tag_bytes(start: &[u8]) -> Option<u64> {
     if start.starts_with(b"TAG") {
         Some(128)
     } else if start.starts_with(b"APETAGEX") {
-        Some(32)
+        Some(ape_bytes(start))
     } else {
         id3_bytes(start)
     }
@@ -309,6 +340,34 @@ mod tests {
                 [&frames, &joined, &[&frames[..], b"LYRICSBEGIN"].concat(), &b"OggS and so on".to_vec()]
             {
                 assert_eq!(mended(bytes), (bytes.clone(), 0, 0, false));
+            }
+        }
+    }
+
+    #[test]
+    fn tags_behind_frames_are_no_damage() {
+        let mut id3v1 = b"TAG".to_vec();
+        id3v1.resize(128, b' ');
+        // Items, among them a picture of several frames, and what is before and behind them.
+        let ape = |has_header: bool, item_bytes: usize| {
+            let size = (item_bytes as u32 + 32).to_le_bytes();
+            let part = |flags: u32| {
+                [&b"APETAGEX\xd0\x07\0\0"[..], &size, &[1, 0, 0, 0], &flags.to_le_bytes(), &[0; 8]].concat()
+            };
+            let header = if has_header { part(0xa000_0000) } else { Vec::new() };
+            let footer = part(if has_header { 0x8000_0000 } else { 0 });
+            [header, vec![b'x'; item_bytes], footer].concat()
+        };
+        let lyrics = [&b"LYRICSBEGININD0000210"[..], &[b'a'; 3_000], b"003021LYRICS200"].concat();
+        for is_adts in [false, true] {
+            let frames = frames(is_adts, 200).concat();
+            for tag in [ape(true, 40), ape(true, 9_000), ape(false, 9_000), lyrics.clone(), vec![0; 5_000]] {
+                let whole = [&frames[..], &tag, &id3v1].concat();
+                assert_eq!(mended(&whole), (whole.clone(), 0, 0, false));
+            }
+            for tag in [ape(true, 9_000), [&lyrics[..], &id3v1].concat()] {
+                let joined = [&frames[..], &tag, &frames].concat();
+                assert_eq!(mended(&joined), (joined.clone(), 0, 0, false));
             }
         }
     }
