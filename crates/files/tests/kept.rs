@@ -341,6 +341,39 @@ fn what_is_said_may_be_nonsense() {
 }
 
 #[test]
+fn tags_of_other_formats_around_flac_change_nothing() {
+    let signal = ramp(3, 5_000);
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a");
+    let mut writer = Writer::create(&path, spec(3, Container::Flac, Some(0x103))).unwrap();
+    writer.write_block(signal.channels()).unwrap();
+    writer.finish().unwrap();
+    let flac = fs::read(&path).unwrap();
+    let id3 = b"ID3\x04\0\0\0\0\0\x12TIT2\0\0\0\x08\0\0\x03A title".to_vec();
+    let id3v1 = [&b"TAG"[..], &[b' '; 125]].concat();
+    for file in [
+        [&id3[..], &flac].concat(),
+        [&id3[..], &flac, &id3v1].concat(),
+        [&flac[..], &id3].concat(),
+        [&id3[..], &flac, &id3, &flac].concat(),
+    ] {
+        for reader in [from_bytes(&file), from_stream(&file)] {
+            assert_eq!(reader.channel_mask(), Some(0x103));
+            let has_title = reader.metadata().tags().any(|tag| tag == ("TITLE", "A title"));
+            assert_eq!(has_title, file.starts_with(b"ID3"));
+            let (samples, reader) = all(reader);
+            assert_eq!(samples.len() % 5_000, 0);
+            assert_eq!(samples.len() / 5_000, file.windows(4).filter(|bytes| bytes == b"fLaC").count());
+            assert!(
+                samples[..5_000] == signal.channels()[0] && !reader.losses().any(),
+                "{}",
+                reader.losses()
+            );
+        }
+    }
+}
+
+#[test]
 fn joined_recordings_are_read_to_the_end() {
     let folder = TempDir::new().unwrap();
     let signal = ramp(2, 20_000);
