@@ -30,7 +30,7 @@ use symphonia::core::formats::well_known::{
 use symphonia::core::formats::{FormatId, FormatReader, Track};
 use symphonia::core::io::ReadOnlySource;
 use symphonia::core::packet::Packet;
-use track::{AudioTrack, PROBE, probed};
+use track::{AudioTrack, END_OF_MASK, PROBE, probed};
 
 /// Limit on the samples that replace a damaged packet; real packets are shorter.
 const MAX_PACKET: u64 = 1 << 16;
@@ -169,6 +169,11 @@ impl CompressedDecoder {
         this.other_tracks =
             this.reader.tracks().iter().filter(|track| is_audio(track)).count().saturating_sub(1);
         this.metadata = Metadata::of_demuxer(this.reader.as_mut());
+        // FLAC in Ogg.
+        if this.decoder.codec_params().codec == CODEC_ID_FLAC {
+            let named = this.metadata.take_channel_mask().filter(|&mask| mask < END_OF_MASK);
+            this.channel_mask = named.or(this.channel_mask);
+        }
         if this.is(FORMAT_ID_MKV) && this.reader.tracks().len() == 1 {
             let about = this.reader.media_info();
             let seconds = about.time_base.zip(about.duration).and_then(|(base, n)| base.calc_duration(n));

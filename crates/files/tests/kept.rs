@@ -374,6 +374,90 @@ fn tags_of_other_formats_around_flac_change_nothing() {
 }
 
 #[test]
+fn speaker_positions_of_flac_are_kept_in_ogg() {
+    let signal = ramp(6, 5_000);
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.flac");
+    let mut writer = Writer::create(&path, spec(6, Container::Flac, Some(0x60f))).unwrap();
+    writer.write_block(signal.channels()).unwrap();
+    writer.finish().unwrap();
+    // It leaves out what it knows by itself.
+    let mask = "WAVEFORMATEXTENSIBLE_CHANNEL_MASK=0x060F";
+    if !ffmpeg(folder.path(), &["-i", "a.flac", "-c", "copy", "-metadata", mask, "a.oga"]) {
+        return;
+    }
+    let reader = Reader::open(folder.path().join("a.oga")).unwrap();
+    assert_eq!(reader.channel_mask(), Some(0x60f));
+    assert!(reader.metadata().tags().all(|(name, _)| !name.contains("MASK")));
+}
+
+/// CAF of these chunks.
+fn caf(chunks: &[(&[u8; 4], &[u8])]) -> Vec<u8> {
+    let mut bytes = b"caff\0\x01\0\0".to_vec();
+    for (name, body) in chunks {
+        bytes.extend([&name[..], &(body.len() as u64).to_be_bytes(), body].concat());
+    }
+    bytes
+}
+
+/// The description of a format in CAF.
+fn caf_format(rate: f64, kind: &[u8; 4], numbers: [u32; 4]) -> Vec<u8> {
+    [&rate.to_be_bytes()[..], kind, &[0; 4], &numbers.map(u32::to_be_bytes).concat()].concat()
+}
+
+#[test]
+fn positions_of_caf_are_not_guessed() {
+    let format = caf_format(8_000.0, b"lpcm", [6, 1, 3, 16]);
+    let data = [0; 4 + 60];
+    let without = caf(&[(b"desc", &format), (b"data", &data)]);
+    assert_eq!(from_bytes(&without).channel_mask(), None);
+    for (layout, mask) in [([0, 1, 0, 0, 0, 0, 0, 0xb], Some(0xb)), ([0, 113, 0, 3, 0, 0, 0, 0], Some(0x7))] {
+        let chan = [&layout[..], &[0; 4]].concat();
+        let file = caf(&[(b"desc", &format), (b"chan", &chan), (b"data", &data)]);
+        assert_eq!(from_bytes(&file).channel_mask(), mask);
+    }
+}
+
+#[test]
+fn delay_and_padding_of_aac_in_caf_are_left_out() {
+    let folder = TempDir::new().unwrap();
+    let chirp = "aevalsrc='0.5*sin(2000*t*t)':sample_rate=44100:duration=1.1";
+    if !ffmpeg(folder.path(), &["-f", "lavfi", "-i", chirp, "-ac", "2", "-c:a", "aac", "a.aac"]) {
+        return;
+    }
+    let adts = fs::read(folder.path().join("a.aac")).unwrap();
+    let (before, _) = all(from_bytes(&adts));
+    let (mut rest, mut lengths, mut packets) = (&adts[..], Vec::new(), vec![0; 4]);
+    let mut count = 0_u64;
+    while rest.len() > 7 {
+        let length = usize::from(rest[3] & 3) << 11 | usize::from(rest[4]) << 3 | usize::from(rest[5] >> 5);
+        lengths.extend([0x80 | ((length - 7) >> 7) as u8, (length - 7) as u8 & 0x7f]);
+        packets.extend(&rest[7..length]);
+        rest = &rest[length..];
+        count += 1;
+    }
+    let config = [0x05, 0x80, 0x80, 0x80, 0x02, 0x12, 0x10];
+    let decoder = [&[0x04, 0x80, 0x80, 0x80, 0x14, 0x40, 0x15, 0, 0, 0][..], &[0; 8], &config].concat();
+    let cookie =
+        [&[0x03, 0x80, 0x80, 0x80, 0x22, 0, 0, 0][..], &decoder, &[0x06, 0x80, 0x80, 0x80, 0x01, 0x02]]
+            .concat();
+    let header =
+        [&count.to_be_bytes()[..], &44_000_u64.to_be_bytes(), &2_112_u32.to_be_bytes(), &[0; 4]].concat();
+    let file = caf(&[
+        (b"desc", &caf_format(44_100.0, b"aac ", [0, 1_024, 2, 0])),
+        (b"kuki", &cookie),
+        (b"pakt", &[header, lengths].concat()),
+        (b"data", &packets),
+    ]);
+    for reader in [from_bytes(&file), from_stream(&file)] {
+        let (samples, reader) = all(reader);
+        assert!(!reader.losses().any(), "{}", reader.losses());
+        assert_eq!(samples.len(), 44_000);
+        assert!(samples == before[2_112..46_112]);
+    }
+}
+
+#[test]
 fn joined_recordings_are_read_to_the_end() {
     let folder = TempDir::new().unwrap();
     let signal = ramp(2, 20_000);

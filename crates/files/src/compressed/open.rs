@@ -1,6 +1,6 @@
 //! Opening: demuxers, and declarations that demuxers leave out.
 
-use super::track::{CAF_PROBE, Declared, MP4_PROBE, PROBE, Seekable, probed};
+use super::track::{CAF_PROBE, Declared, END_OF_MASK, MP4_PROBE, PROBE, Seekable, probed};
 use super::{CompressedDecoder, LOOSE_END_SLACK_SECONDS};
 use crate::caf;
 use crate::chain::Chain;
@@ -14,6 +14,7 @@ use crate::source::{Patched, ReadSeek};
 use std::io::{self, Cursor, Read};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
+use symphonia::core::codecs::audio::well_known::{CODEC_ID_AAC, CODEC_ID_ALAC};
 use symphonia::core::formats::{FormatReader, TrackType};
 use symphonia::core::io::{MediaSource, ReadOnlySource};
 
@@ -27,8 +28,16 @@ impl CompressedDecoder {
         }
         let about = matroska::About::read(&mut source);
         let granules = ogg::last_granules(&mut source).map_err(ReadError::Io)?;
-        let Declared { length: declared, tags, size_at, has_packet_table, is_caf } =
-            Declared::of(&mut source)?;
+        let Declared {
+            length: declared,
+            tags,
+            size_at,
+            has_packet_table,
+            priming,
+            valid,
+            channel_mask,
+            is_caf,
+        } = Declared::of(&mut source)?;
         let cut_bytes =
             declared.filter(|&declared| declared::is_cut(declared, length)).map_or(0, |end| end - length);
         source.rewind().map_err(ReadError::Io)?;
@@ -48,6 +57,16 @@ impl CompressedDecoder {
         if has_packet_table {
             // It counts the last packet as whole, which it may not be.
             this.length = None;
+        }
+        let codec = this.decoder.codec_params().codec;
+        if is_caf && codec == CODEC_ID_AAC {
+            this.skip = priming;
+            valid.into_iter().for_each(|valid| this.end_at(valid));
+        }
+        // The demuxer guesses them where the file says nothing. The decoder of ALAC has an order of its own.
+        if is_caf && codec != CODEC_ID_ALAC {
+            let is_usable = |mask: &u32| mask.count_ones() as usize == this.channels && *mask < END_OF_MASK;
+            this.channel_mask = channel_mask.filter(|mask| this.channels > 2 && is_usable(mask));
         }
         if cut_bytes > 0 {
             this.losses.ends_early = true;
