@@ -458,6 +458,42 @@ fn delay_and_padding_of_aac_in_caf_are_left_out() {
 }
 
 #[test]
+fn delay_and_length_of_itunes_count_without_an_edit_list() {
+    let folder = TempDir::new().unwrap();
+    let chirp = "aevalsrc='0.5*sin(2000*t*t)':sample_rate=44100:duration=1.1";
+    if !ffmpeg(folder.path(), &["-f", "lavfi", "-i", chirp, "-c:a", "aac", "a.m4a"]) {
+        return;
+    }
+    let mut bytes = fs::read(folder.path().join("a.m4a")).unwrap();
+    let (edited, _) = all(from_bytes(&bytes));
+    for name in [b"edts", b"udta"] {
+        let at = bytes.windows(4).position(|found| found == name).unwrap();
+        bytes[at..at + 4].copy_from_slice(b"free");
+    }
+    let (whole, _) = all(from_bytes(&bytes));
+    assert!(whole[1_024..].starts_with(&edited[..48_000]));
+    let boxed = |name: &[u8], body: &[u8]| [&(body.len() as u32 + 8).to_be_bytes()[..], name, body].concat();
+    for (samples, expected) in [(48_000, &whole[1_024..49_024]), (60_000, &whole[..])] {
+        let numbers = format!(" 00000000 00000400 0000032B {samples:016X} 00000000 00000000");
+        let tag = [
+            boxed(b"mean", b"\0\0\0\0com.apple.iTunes"),
+            boxed(b"name", b"\0\0\0\0iTunSMPB"),
+            boxed(b"data", &[b"\0\0\0\x01\0\0\0\0", numbers.as_bytes()].concat()),
+        ];
+        let hdlr = boxed(b"hdlr", b"\0\0\0\0\0\0\0\0mdirappl\0\0\0\0\0\0\0\0\0");
+        let meta = [&[0; 4], &hdlr[..], &boxed(b"ilst", &boxed(b"----", &tag.concat()))].concat();
+        let udta = boxed(b"udta", &boxed(b"meta", &meta));
+        // The index is the last box.
+        let mut file = [&bytes[..], &udta].concat();
+        let at = bytes.windows(4).rposition(|found| found == b"moov").unwrap() - 4;
+        let size = ((file.len() - at) as u32).to_be_bytes();
+        file[at..at + 4].copy_from_slice(&size);
+        let (found, reader) = all(from_bytes(&file));
+        assert!(found == expected && !reader.losses().any(), "{} samples: {}", found.len(), reader.losses());
+    }
+}
+
+#[test]
 fn joined_recordings_are_read_to_the_end() {
     let folder = TempDir::new().unwrap();
     let signal = ramp(2, 20_000);

@@ -7,6 +7,7 @@ use crate::chain::Chain;
 use crate::declared::{self, Measured};
 use crate::error::ReadError;
 use crate::matroska;
+use crate::metadata::Metadata;
 use crate::mp4;
 use crate::mpeg::{self, Lost, MendedFrames};
 use crate::ogg;
@@ -132,8 +133,27 @@ impl CompressedDecoder {
         if let Some(edit) = index.length {
             this.end_at(edit.samples(this.sample_rate));
         }
+        let is_aac = this.decoder.codec_params().codec == CODEC_ID_AAC;
+        let gapless = itunes_gapless(&this.metadata).filter(|_| is_aac && index.start.is_none());
+        if let Some((delay, samples)) = gapless
+            // Otherwise, it is that of a file from which this was cut.
+            && this.length.is_none_or(|length| delay.saturating_add(samples) <= length)
+        {
+            this.skip = delay;
+            this.length = this.length.map(|length| length - delay);
+            this.end_at(samples);
+        }
         Ok(this)
     }
+}
+
+/// The delay of the encoder and the length of the recording in samples per channel, where iTunes keeps them: the second and the
+/// fourth of the hexadecimal numbers of a tag.
+fn itunes_gapless(metadata: &Metadata) -> Option<(u64, u64)> {
+    let (_, value) = metadata.tags().find(|(name, _)| name.ends_with("ITUNSMPB"))?;
+    let mut numbers = value.split_ascii_whitespace().map(|number| u64::from_str_radix(number, 16).ok());
+    let (delay, samples) = (numbers.nth(1)??, numbers.nth(1)??);
+    (samples > 0).then_some((delay, samples))
 }
 
 /// Refuses Matroska whose packets the demuxer does not decompress.
