@@ -15,6 +15,8 @@ const MAX_GAP: usize = 1 << 22;
 const MAX_TAG: u64 = 1 << 29;
 /// Length of the longest header of a tag, bytes: that of APEv2.
 const MAX_NAME: usize = 32;
+/// Names of the tables in first frames that hold the number of frames.
+const DECLARATIONS: [&[u8; 4]; 3] = [b"Xing", b"Info", b"VBRI"];
 /// Starts and ends of lyrics between frames and an ID3v1 tag (Lyrics3), and the longest of them, bytes.
 const LYRICS: &[u8] = b"LYRICSBEGIN";
 const LYRICS_ENDS: [&[u8; 9]; 2] = [b"LYRICS200", b"LYRICSEND"];
@@ -142,6 +144,8 @@ pub(super) struct MendedFrames<R> {
     /// Number of valid frames and their bytes; the mean length estimates the number of frames lost in a gap.
     frames: usize,
     frame_bytes: usize,
+    /// Whether the first frame declares how many there are.
+    is_declared: bool,
     lost: Arc<Lost>,
 }
 
@@ -157,6 +161,7 @@ impl<R: Read> MendedFrames<R> {
             last: None,
             frames: 0,
             frame_bytes: 0,
+            is_declared: false,
             lost,
         }
     }
@@ -211,7 +216,13 @@ impl<R: Read> MendedFrames<R> {
                 self.lost.other_recording.store(true, Relaxed);
                 return Ok(());
             }
-            if self.peek(0, frame.bytes)?.len() < frame.bytes {
+            let found = self.peek(0, frame.bytes)?.len();
+            if self.frames == 0 {
+                let body = self.peek(0, frame.bytes)?;
+                self.is_declared =
+                    body.windows(4).any(|four| DECLARATIONS.iter().any(|name| four == &name[..]));
+            }
+            if found < frame.bytes {
                 self.lost.ends_early.store(true, Relaxed);
             }
             self.sound = frame.bytes as u64;
@@ -270,13 +281,22 @@ impl<R: Read> Read for MendedFrames<R> {
     }
 }
 
-/// Whether a stream of frames has lost data.
-pub(super) fn is_damaged(source: impl Read) -> io::Result<bool> {
+/// What there is of a stream of frames.
+pub(super) struct Survey {
+    /// Whether it has lost data.
+    pub(super) is_damaged: bool,
+    /// Samples per channel in its frames, unless the first of them declares them: demuxers guess them by its bytes, among which
+    /// may be tags.
+    pub(super) samples: Option<u64>,
+}
+
+/// Reads through a stream of frames; other formats are not read through.
+pub(super) fn survey(source: impl Read) -> io::Result<Survey> {
     let mut mended = MendedFrames::counting(source, Arc::default());
     let mut target = vec![0; CHUNK];
-    // Only as far as frames go: other formats are not read through.
     while mended.sound <= MAX_TAG && mended.read(&mut target)? > 0 {}
-    Ok(mended.lost.any())
+    let samples = mended.last.map(|last| mended.frames as u64 * last.samples);
+    Ok(Survey { is_damaged: mended.lost.any(), samples: samples.filter(|_| !mended.is_declared) })
 }
 
 /// Number of bytes of an APE tag from its header or its footer, both of which have its length without the header (APEv2).
@@ -323,7 +343,7 @@ mod tests {
         let mut mended = MendedFrames::counting(bytes, Arc::clone(&lost));
         let mut result = Vec::new();
         mended.read_to_end(&mut result).unwrap();
-        assert_eq!(is_damaged(bytes).unwrap(), lost.any());
+        assert_eq!(survey(bytes).unwrap().is_damaged, lost.any());
         (result, lost.gaps.load(Relaxed), lost.samples.load(Relaxed), lost.ends_early.load(Relaxed))
     }
 
@@ -364,7 +384,12 @@ mod tests {
             for tag in [ape(true, 40), ape(true, 9_000), ape(false, 9_000), lyrics.clone(), vec![0; 5_000]] {
                 let whole = [&frames[..], &tag, &id3v1].concat();
                 assert_eq!(mended(&whole), (whole.clone(), 0, 0, false));
+                let samples = if is_adts { 200 * 1_024 } else { 200 * 1_152 };
+                assert_eq!(survey(&whole[..]).unwrap().samples, Some(samples));
             }
+            let mut declared = frames.clone();
+            declared[36..40].copy_from_slice(b"Info");
+            assert_eq!(survey(&declared[..]).unwrap().samples, None);
             for tag in [ape(true, 9_000), [&lyrics[..], &id3v1].concat()] {
                 let joined = [&frames[..], &tag, &frames].concat();
                 assert_eq!(mended(&joined), (joined.clone(), 0, 0, false));
@@ -413,7 +438,7 @@ mod tests {
         let mut result = Vec::new();
         MendedFrames::counting(&joined[..], Arc::clone(&lost)).read_to_end(&mut result).unwrap();
         assert!(lost.other_recording.load(Relaxed) && result == first);
-        assert!(is_damaged(&joined[..]).unwrap());
+        assert!(survey(&joined[..]).unwrap().is_damaged);
     }
 
     #[test]

@@ -494,6 +494,34 @@ fn delay_and_length_of_itunes_count_without_an_edit_list() {
 }
 
 #[test]
+fn tags_behind_mpeg_frames_count_as_no_audio() {
+    let folder = TempDir::new().unwrap();
+    let tone = "sine=frequency=440:sample_rate=44100:duration=2";
+    let size = 30_032_u32.to_le_bytes();
+    let part =
+        |flag: u8| [&b"APETAGEX\xd0\x07\0\0"[..], &size, &[1, 0, 0, 0, 0, 0, 0, flag], &[0; 8]].concat();
+    let ape = [&part(0xa0)[..], &[b'x'; 30_000], &part(0x80)].concat();
+    let id3v1 = [&b"TAG"[..], &[b' '; 125]].concat();
+    for (name, options) in
+        [("a.mp3", ["-write_xing", "0"]), ("b.mp3", ["-write_xing", "1"]), ("a.aac", ["-ac", "1"])]
+    {
+        if !ffmpeg(folder.path(), &["-f", "lavfi", "-i", tone, options[0], options[1], name]) {
+            return;
+        }
+        let bytes = fs::read(folder.path().join(name)).unwrap();
+        let (plain, _) = all(from_bytes(&bytes));
+        for tag in [ape.clone(), [&ape[..], &id3v1].concat(), [&[0; 20_000][..], &id3v1].concat()] {
+            let tagged = [&bytes[..], &tag].concat();
+            for reader in [from_bytes(&tagged), from_stream(&tagged)] {
+                let (samples, reader) = all(reader);
+                assert!(!reader.losses().any(), "{name}: {}", reader.losses());
+                assert_eq!(samples.len(), plain.len(), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
 fn joined_recordings_are_read_to_the_end() {
     let folder = TempDir::new().unwrap();
     let signal = ramp(2, 20_000);

@@ -22,9 +22,9 @@ use symphonia::core::io::{MediaSource, ReadOnlySource};
 impl CompressedDecoder {
     /// Opens a file of any format but MP4.
     pub(crate) fn open(mut source: Box<dyn ReadSeek>, length: u64) -> Result<Self, ReadError> {
-        let is_damaged = mpeg::is_damaged(&mut source).map_err(ReadError::Io)?;
+        let frames = mpeg::survey(&mut source).map_err(ReadError::Io)?;
         source.rewind().map_err(ReadError::Io)?;
-        if is_damaged {
+        if frames.is_damaged {
             return Self::open_stream(source);
         }
         let about = matroska::About::read(&mut source);
@@ -55,6 +55,9 @@ impl CompressedDecoder {
         let reader = probed(if is_caf { &CAF_PROBE } else { &PROBE }, source)?;
         refuse_encoded(reader.as_ref(), &about)?;
         let mut this = Self::new(reader)?;
+        if let Some(samples) = frames.samples {
+            this.length = this.length.map(|length| length.min(samples));
+        }
         if has_packet_table {
             // It counts the last packet as whole, which it may not be.
             this.length = None;
