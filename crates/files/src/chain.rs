@@ -20,6 +20,9 @@ const TAG_STARTS: [&[u8]; 2] = [b"ID3", b"APETAGEX"];
 const TAG_HEADER: usize = 32;
 const MAX_TAG: u64 = 64 << 20;
 
+/// The end of a recording that is kept, bytes: more than a frame of eight channels has.
+const MAX_TAIL: usize = 1 << 20;
+
 /// The FLAC streams of one stream of bytes.
 pub(super) struct Chain(Arc<Mutex<Bytes>>);
 
@@ -27,6 +30,8 @@ struct Bytes {
     source: Box<dyn Read + Send + Sync>,
     /// Read from the source, not yet passed on.
     waiting: VecDeque<u8>,
+    /// The end of what was passed on of the present recording.
+    tail: VecDeque<u8>,
     /// Whether the next byte begins a recording.
     at_start: bool,
     exhausted: bool,
@@ -34,7 +39,8 @@ struct Bytes {
 
 impl Chain {
     pub(super) fn new(source: Box<dyn Read + Send + Sync>) -> Self {
-        let bytes = Bytes { source, waiting: VecDeque::new(), at_start: true, exhausted: false };
+        let (waiting, tail) = (VecDeque::new(), VecDeque::new());
+        let bytes = Bytes { source, waiting, tail, at_start: true, exhausted: false };
         Self(Arc::new(Mutex::new(bytes)))
     }
 
@@ -43,9 +49,29 @@ impl Chain {
         let mut bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         (bytes.at_start && !(bytes.exhausted && bytes.waiting.is_empty())).then(|| {
             bytes.at_start = false;
+            bytes.tail.clear();
             Link { bytes: Arc::clone(&self.0), begun: false }
         })
     }
+}
+
+impl Chain {
+    /// Whether the present recording, which was read to its end, ends within a frame.
+    pub(super) fn ends_within_frame(&self) -> bool {
+        let mut bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let tail = bytes.tail.make_contiguous();
+        // The checksum of a frame with its own checksum is zero (RFC 9639, section 9.3).
+        let is_start = |start: &[u8]| matches!(start, [0xff, 0xf8 | 0xf9]);
+        let mut starts = (0..tail.len().saturating_sub(1)).rev().filter(|&at| is_start(&tail[at..at + 2]));
+        !starts.any(|at| checksum(&tail[at..]) == 0)
+    }
+}
+
+/// The checksum of a FLAC frame.
+fn checksum(frame: &[u8]) -> u16 {
+    frame.iter().fold(0, |sum, byte| {
+        (0..8).fold(sum ^ u16::from(*byte) << 8, |sum, _| sum << 1 ^ if sum >> 15 == 1 { 0x8005 } else { 0 })
+    })
 }
 
 /// One recording, up to the start of the next.
@@ -90,6 +116,9 @@ impl Read for Link {
             *target = byte;
         }
         self.begun |= count > 0;
+        bytes.tail.extend(&target[..count]);
+        let surplus = bytes.tail.len().saturating_sub(MAX_TAIL);
+        bytes.tail.drain(..surplus);
         Ok(count)
     }
 }

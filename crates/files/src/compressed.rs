@@ -510,6 +510,10 @@ impl CompressedDecoder {
         {
             self.losses.missing_samples = ((declared - found) * f64::from(self.sample_rate)) as u64;
         }
+        // The demuxer leaves out what is there of a last frame.
+        if let Some(chain) = self.chain.as_ref().filter(|_| self.length.is_none() && !self.losses.any()) {
+            self.losses.ends_early = chain.ends_within_frame();
+        }
         self.verify();
         Ok(())
     }

@@ -522,6 +522,27 @@ fn tags_behind_mpeg_frames_count_as_no_audio() {
 }
 
 #[test]
+fn flac_of_unknown_length_that_is_cut_is_told() {
+    let signal = ramp(2, 20_000);
+    let mut whole = encode(&signal, Container::Flac).unwrap();
+    // As from a stream: neither its length nor its checksum.
+    whole[21] &= 0xf0;
+    whole[22..42].fill(0);
+    for cut in [0, 1, 2, 100, 1_000] {
+        let file = &whole[..whole.len() - cut];
+        for reader in [from_bytes(file), from_stream(file)] {
+            assert_eq!(reader.length(), None);
+            let (samples, reader) = all(reader);
+            assert_eq!(samples.len(), if cut > 0 { 16_384 } else { 20_000 });
+            assert_eq!(reader.losses().ends_early, cut > 0, "{cut} bytes");
+        }
+    }
+    let joined = [&whole[..], &whole].concat();
+    let (samples, reader) = all(from_bytes(&joined));
+    assert!(samples.len() == 40_000 && !reader.losses().any(), "{}", reader.losses());
+}
+
+#[test]
 fn joined_recordings_are_read_to_the_end() {
     let folder = TempDir::new().unwrap();
     let signal = ramp(2, 20_000);
