@@ -22,6 +22,20 @@ const NAMES: [(&str, &str); 6] = [
     ("encoding application", "ENCODER"),
 ];
 
+/// Channel layouts whose order is that of `dwChannelMask`, and its bits (Core Audio, `AudioChannelLayoutTag`), beside that which
+/// names the bits itself.
+const LAYOUTS: [(u32, u32); 8] = [
+    (108 << 16 | 4, 0x33),
+    (113 << 16 | 3, 0x7),
+    (115 << 16 | 4, 0x107),
+    (117 << 16 | 5, 0x37),
+    (121 << 16 | 6, 0x3f),
+    (125 << 16 | 7, 0x13f),
+    (126 << 16 | 8, 0xff),
+    (132 << 16 | 4, 0x33),
+];
+const BITMAP_LAYOUT: u32 = 1 << 16;
+
 /// Contents of the chunks of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Declarations {
@@ -35,6 +49,11 @@ pub(super) struct Declarations {
     pub(super) excess: bool,
     /// Whether packets are of different lengths, which a table has.
     pub(super) has_packet_table: bool,
+    /// Samples per channel before the recording and in it, by that table.
+    pub(super) priming: u64,
+    pub(super) valid: Option<u64>,
+    /// Speaker positions, as the bits of `dwChannelMask`, if they are known and in that order.
+    pub(super) channel_mask: Option<u32>,
 }
 
 /// The size of the samples if they end with a file of this length in bytes.
@@ -69,10 +88,25 @@ pub(super) fn declarations(file: &mut (impl Read + Seek)) -> io::Result<Declarat
             packet = (number(16), number(20));
             this.excess |= packet.0 > MAX_FIXED_PACKET;
         }
+        if &chunk[..4] == b"chan" {
+            let mut body = [0; 8];
+            if file.read_exact(&mut body).is_err() {
+                break;
+            }
+            let [layout, bitmap] = [0, 4].map(|at| u32::from_be_bytes(array_at(&body, at)));
+            let known = LAYOUTS.iter().find(|(known, _)| *known == layout).map(|(_, mask)| *mask);
+            this.channel_mask = if layout == BITMAP_LAYOUT { Some(bitmap) } else { known };
+        }
         if &chunk[..4] == b"pakt" && packet.0 == 0 {
             let mut table = BufReader::new(file.by_ref().take(size));
+            let mut header = [0; 24];
             this.has_packet_table = true;
-            this.excess |= longest_packet(&mut table, packet.1 == 0) > file_length.min(MAX_PACKET);
+            if table.read_exact(&mut header).is_ok() {
+                let valid = i64::from_be_bytes(array_at(&header, 8));
+                this.valid = u64::try_from(valid).ok().filter(|&valid| valid > 0);
+                this.priming = i32::from_be_bytes(array_at(&header, 16)).try_into().unwrap_or(0);
+                this.excess |= longest_packet(&mut table, packet.1 == 0) > file_length.min(MAX_PACKET);
+            }
         }
         if &chunk[..4] == b"data" {
             this.size_at = Some(position + 4);
@@ -86,13 +120,9 @@ pub(super) fn declarations(file: &mut (impl Read + Seek)) -> io::Result<Declarat
     Ok(this)
 }
 
-/// The longest packet of a table in bytes, as far as it can be read; beside the length of each may stand its samples.
+/// The longest packet of a table behind its header in bytes, as far as it can be read; beside the length of each may stand its samples.
 fn longest_packet(table: &mut impl Read, has_samples: bool) -> u64 {
     let mut longest = 0;
-    let mut header = [0; 24];
-    if table.read_exact(&mut header).is_err() {
-        return 0;
-    }
     while let Some(length) = variable(table) {
         longest = longest.max(length);
         if has_samples && variable(table).is_none() {
@@ -179,6 +209,28 @@ mod tests {
         // The second number of each is that of its samples.
         assert!(!excess(description(0, 0), &[7, 0x90, 0x80, 0]));
         assert!(!excess(description(2, 1), &[]) && excess(description(1 << 20, 1), &[]));
+    }
+
+    #[test]
+    fn known_layouts_have_speaker_positions() {
+        let mask = |layout: u32, bitmap: u32| {
+            let body = [layout.to_be_bytes(), bitmap.to_be_bytes(), [0; 4]].concat();
+            let file = [b"caff\0\x01\0\0".to_vec(), chunk(b"chan", 12, &body)].concat();
+            declarations(&mut Cursor::new(file)).unwrap().channel_mask
+        };
+        assert_eq!((mask(BITMAP_LAYOUT, 0x60f), mask(121 << 16 | 6, 0)), (Some(0x60f), Some(0x3f)));
+        // Centre, left, right and so on.
+        assert_eq!(mask(124 << 16 | 6, 0), None);
+    }
+
+    #[test]
+    fn delay_and_length_are_those_of_the_packet_table() {
+        let table =
+            [&7_i64.to_be_bytes()[..], &5_000_i64.to_be_bytes(), &2_112_i32.to_be_bytes(), &[0; 4]].concat();
+        let description = chunk(b"desc", 32, &[0; 32]);
+        let parts = [b"caff\0\x01\0\0".to_vec(), description, chunk(b"pakt", 24, &table)];
+        let found = declarations(&mut Cursor::new(parts.concat())).unwrap();
+        assert_eq!((found.valid, found.priming, found.has_packet_table), (Some(5_000), 2_112, true));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod clock;
 mod open;
+mod sbr;
 mod track;
 
 use super::chain::Chain;
@@ -18,7 +19,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use symphonia::core::audio::GenericAudioBufferRef;
 use symphonia::core::codecs::audio::AudioDecoder;
-use symphonia::core::codecs::audio::well_known::{CODEC_ID_ALAC, CODEC_ID_FLAC};
+use symphonia::core::codecs::audio::well_known::{
+    CODEC_ID_AAC, CODEC_ID_ALAC, CODEC_ID_FLAC, CODEC_ID_VORBIS,
+};
 use symphonia::core::errors::Error as SymphoniaError;
 use symphonia::core::formats::well_known::{
     FORMAT_ID_AIFF, FORMAT_ID_CAF, FORMAT_ID_FLAC, FORMAT_ID_ISOMP4, FORMAT_ID_MKV, FORMAT_ID_MP3,
@@ -27,7 +30,7 @@ use symphonia::core::formats::well_known::{
 use symphonia::core::formats::{FormatId, FormatReader, Track};
 use symphonia::core::io::ReadOnlySource;
 use symphonia::core::packet::Packet;
-use track::{AudioTrack, PROBE, probed};
+use track::{AudioTrack, END_OF_MASK, PROBE, probed};
 
 /// Limit on the samples that replace a damaged packet; real packets are shorter.
 const MAX_PACKET: u64 = 1 << 16;
@@ -47,6 +50,10 @@ const LOOSE_END_SLACK_SECONDS: f64 = 0.5;
 
 /// Errors in a row after which a container is given up, of which each may be a byte of damage.
 const MAX_ERRORS: usize = 1 << 16;
+
+/// Packets of AAC that are searched for spectral band replication, and how many it takes at least: in any packet, chance looks
+/// like it once in a hundred times.
+const SBR_PACKETS: (usize, usize) = (8, 3);
 
 /// Packets behind the announced end that may be padding; more of them are another recording.
 const MAX_PADDING: usize = 4;
@@ -80,6 +87,8 @@ pub(super) struct CompressedDecoder {
     trust_durations: bool,
     /// Samples per channel still to be dropped at the start.
     skip: u64,
+    /// Samples per channel behind which the container says to leave out the rest.
+    limit: Option<u64>,
     /// Samples per channel passed on so far.
     position: u64,
     clock: PacketClock,
@@ -124,6 +133,7 @@ impl CompressedDecoder {
             frame_bytes: None,
             trust_durations: false,
             skip: delay,
+            limit: None,
             position: 0,
             clock: PacketClock::new(time_base),
             declared_end: None,
@@ -135,12 +145,17 @@ impl CompressedDecoder {
             lost: Arc::default(),
             pending: Vec::new(),
         };
+        this.refuse_sbr()?;
         // Some containers do not declare their format: the first packet does.
         let mut pending = Vec::new();
         this.next_packet(&mut pending)?;
         this.pending = pending;
         if this.channels == 0 {
             return Err(ReadError::NotAudio("no packet of it can be decoded".into()));
+        }
+        // The decoder undoes the coupling of more channels in the wrong order.
+        if this.channels > 2 && this.decoder.codec_params().codec == CODEC_ID_VORBIS {
+            return Err(ReadError::Unsupported("Vorbis with more than two channels".into()));
         }
         this.settle_format(bits);
         let is_plain =
@@ -154,12 +169,48 @@ impl CompressedDecoder {
         this.other_tracks =
             this.reader.tracks().iter().filter(|track| is_audio(track)).count().saturating_sub(1);
         this.metadata = Metadata::of_demuxer(this.reader.as_mut());
+        // FLAC in Ogg.
+        if this.decoder.codec_params().codec == CODEC_ID_FLAC {
+            let named = this.metadata.take_channel_mask().filter(|&mask| mask < END_OF_MASK);
+            this.channel_mask = named.or(this.channel_mask);
+        }
         if this.is(FORMAT_ID_MKV) && this.reader.tracks().len() == 1 {
             let about = this.reader.media_info();
             let seconds = about.time_base.zip(about.duration).and_then(|(base, n)| base.calc_duration(n));
             this.declared_end = seconds.map(|time| (time.as_secs_f64(), END_SLACK_SECONDS));
         }
         Ok(this)
+    }
+
+    /// Refuses AAC with spectral band replication that is not declared.
+    fn refuse_sbr(&mut self) -> Result<(), ReadError> {
+        if self.decoder.codec_params().codec != CODEC_ID_AAC {
+            return Ok(());
+        }
+        let (most, least) = SBR_PACKETS;
+        let mut packets = VecDeque::new();
+        while packets.len() < most {
+            match self.take_packet() {
+                Ok(Some(packet)) => packets.push_back(packet),
+                Ok(None) => break,
+                Err(error) if packets.is_empty() => return Err(error),
+                // Damage that is no reason to leave out what is before it.
+                Err(_) => {
+                    self.losses.damaged_packets += 1;
+                    break;
+                }
+            }
+        }
+        let has_sbr = packets.len() >= least && packets.iter().all(|packet| sbr::has_sbr(&packet.data));
+        packets.append(&mut self.ahead);
+        self.ahead = packets;
+        if has_sbr { Err(ReadError::Unsupported("HE-AAC".into())) } else { Ok(()) }
+    }
+
+    /// Leaves out what follows so many samples per channel.
+    fn end_at(&mut self, limit: u64) {
+        self.limit = Some(limit);
+        self.length = self.length.map(|length| length.min(limit));
     }
 
     /// Opens the next recording, if there is one.
@@ -204,8 +255,13 @@ impl CompressedDecoder {
     /// Appends some samples to every channel, none at the end.
     pub(super) fn decode(&mut self, channels: &mut [Vec<f32>]) -> Result<(), ReadError> {
         loop {
+            let left = self.limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.position));
+            if left == 0 {
+                self.declared_end = None;
+                return self.at_end();
+            }
             if self.gap > 0 {
-                let count = self.gap.min(MAX_PACKET);
+                let count = self.gap.min(MAX_PACKET).min(left);
                 self.gap -= count;
                 self.position += count;
                 self.losses.silent_samples += count;
@@ -225,10 +281,11 @@ impl CompressedDecoder {
             }
             let length = decoded.first().map_or(0, Vec::len);
             let skip = usize::try_from(self.skip).unwrap_or(usize::MAX).min(length);
+            let end = length.min(usize::try_from(left).unwrap_or(usize::MAX).saturating_add(skip));
             self.skip -= skip as u64;
-            self.position += (length - skip) as u64;
+            self.position += (end - skip) as u64;
             for (channel, samples) in channels.iter_mut().zip(&decoded) {
-                channel.extend(&samples[skip..]);
+                channel.extend(&samples[skip..end]);
             }
             if length == 0 {
                 self.at_end()?;
@@ -382,6 +439,9 @@ impl CompressedDecoder {
                 continue;
             }
             buffer.copy_to_vecs_planar(planes);
+            if self.decoder.codec_params().codec == CODEC_ID_ALAC {
+                sort_alac(planes);
+            }
             let length = self.declared_samples(&packet, frames);
             for plane in planes.iter_mut() {
                 plane.truncate(length);
@@ -451,6 +511,10 @@ impl CompressedDecoder {
         {
             self.losses.missing_samples = ((declared - found) * f64::from(self.sample_rate)) as u64;
         }
+        // The demuxer leaves out what is there of a last frame.
+        if let Some(chain) = self.chain.as_ref().filter(|_| self.length.is_none() && !self.losses.any()) {
+            self.losses.ends_early = chain.ends_within_frame();
+        }
         self.verify();
         Ok(())
     }
@@ -468,5 +532,15 @@ impl CompressedDecoder {
 
     fn damaged(&self, reason: &dyn std::fmt::Display) -> ReadError {
         ReadError::Damaged { sample: self.position, reason: reason.to_string() }
+    }
+}
+
+/// Puts the channels of ALAC into the order of their speaker positions: with seven or eight of them, its decoder has the rear
+/// left and right ones behind others that follow them.
+fn sort_alac(planes: &mut [Vec<f32>]) {
+    match planes.len() {
+        7 => planes[4..].rotate_left(1),
+        8 => planes[4..].rotate_left(2),
+        _ => {}
     }
 }

@@ -14,6 +14,7 @@ const TRACK_NUMBER: u32 = 0xd7;
 const TRACK_UID: u32 = 0x73c5;
 const TRACK_TYPE: u32 = 0x83;
 const FLAG_DEFAULT: u32 = 0x88;
+const CONTENT_ENCODINGS: u32 = 0x6d80;
 const TAGS: u32 = 0x1254_c367;
 const TAG: u32 = 0x7373;
 const TARGETS: u32 = 0x63c0;
@@ -36,6 +37,8 @@ pub(super) struct About {
     tracks: Vec<(u64, u64)>,
     /// Of the same tracks: whether they are audio and whether they are marked as default, as they are without a mark.
     marks: Vec<(bool, bool)>,
+    /// Positions in `tracks` of those whose packets are compressed or encrypted, which the demuxer passes on as they are.
+    encoded: Vec<usize>,
     /// What tracks are called in tags, and when they end, s.
     ends: Vec<(u64, f64)>,
     /// Whether its size is left open, as in a stream: what its index points to may not be there.
@@ -77,6 +80,12 @@ impl About {
     pub(super) fn default_audio(&self) -> Option<u32> {
         let marked = self.tracks.iter().zip(&self.marks).find(|(_, mark)| **mark == (true, true));
         marked.and_then(|((number, _), _)| u32::try_from(*number).ok())
+    }
+
+    /// Whether the packets of the track of this number are compressed or encrypted.
+    pub(super) fn is_encoded(&self, track: u32) -> bool {
+        let mut encoded = self.encoded.iter().filter_map(|&at| self.tracks.get(at));
+        encoded.any(|(number, _)| *number == u64::from(track))
     }
 
     fn last_track(&mut self) -> &mut (u64, u64) {
@@ -121,6 +130,12 @@ impl About {
                             _ => *is_default = value != 0,
                         }
                     }
+                }
+                CONTENT_ENCODINGS if length > 0 => {
+                    self.last_track();
+                    self.encoded.push(self.tracks.len() - 1);
+                    let Ok(length) = i64::try_from(length) else { break };
+                    file.seek(SeekFrom::Current(length))?;
                 }
                 TARGET_TRACK => target = unsigned(file, length)?,
                 TITLE if length <= MAX_TEXT => {
@@ -331,6 +346,18 @@ mod tests {
         assert_eq!(found(&[(1, Some(1)), (2, Some(0)), (2, None)]), Some(3));
         assert_eq!(found(&[(2, Some(0)), (2, Some(1)), (2, Some(1))]), Some(2));
         assert_eq!(found(&[(1, None), (2, Some(0))]), None);
+    }
+
+    #[test]
+    fn compressed_tracks_are_noticed() {
+        let track = |number: u8, rest: &[u8]| {
+            element(TRACK, &[&element(TRACK_NUMBER, &[number])[..], &element(0x83, &[2]), rest].concat())
+        };
+        let compression = element(CONTENT_ENCODINGS, &element(0x6240, &element(0x5034, &[])));
+        let tracks = [track(1, &[]), track(2, &compression), track(3, &element(CONTENT_ENCODINGS, &[]))];
+        let whole = [element(HEADER, &[]), element(SEGMENT, &element(TRACKS, &tracks.concat()))].concat();
+        let about = About::read(&mut Cursor::new(&whole));
+        assert_eq!([1, 2, 3, 4].map(|track| about.is_encoded(track)), [false, true, false, false]);
     }
 
     #[test]

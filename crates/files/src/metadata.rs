@@ -88,6 +88,12 @@ impl Metadata {
         self.tags.iter().map(|(name, _)| name.clone()).collect()
     }
 
+    /// Takes the speaker positions from the tags, where FLAC has them.
+    pub(super) fn take_channel_mask(&mut self) -> Option<u32> {
+        let place = self.tags.iter().position(|(name, _)| name == CHANNEL_MASK)?;
+        mask_of(&self.tags.remove(place).1)
+    }
+
     /// Adds a title unless there is one.
     pub(super) fn set_title(&mut self, title: &str) {
         if self.tags.iter().all(|(name, _)| name != TITLE) {
@@ -233,8 +239,7 @@ impl Metadata {
                     VORBIS_COMMENT => {
                         for (name, value) in comments(&bytes) {
                             if name.eq_ignore_ascii_case(CHANNEL_MASK) {
-                                let digits = value.trim_start_matches("0x").trim_start_matches("0X");
-                                channel_mask = u32::from_str_radix(digits, 16).ok();
+                                channel_mask = mask_of(&value);
                             } else {
                                 this.push_tag(&name, &value);
                             }
@@ -329,6 +334,11 @@ impl Metadata {
         }
         bytes
     }
+}
+
+/// The bits of a comment of speaker positions.
+fn mask_of(value: &str) -> Option<u32> {
+    u32::from_str_radix(value.trim_start_matches("0x").trim_start_matches("0X"), 16).ok()
 }
 
 /// The chunk of an `INFO` list for a Vorbis comment.

@@ -16,14 +16,25 @@ const TOP: [&[u8; 4]; 12] = [
     b"emsg",
 ];
 
-/// Nesting depth of the boxes that are read: moov, trak, edts.
-const DEPTH: u32 = 3;
+/// Nesting depth of the boxes that are read: moov, trak, mdia, minf, stbl.
+const DEPTH: u32 = 5;
 
 /// Limit on boxes; hours in fragments of a second need fewer.
 const MAX_BOXES: u32 = 1_000_000;
 
 /// Limit on the packets of a fragment: an hour and a half of AAC. The demuxer's work grows with their square.
 const MAX_PACKETS: u32 = 1 << 18;
+
+/// Codecs of QuickTime whose samples are big-endian unless a box of this name and content says otherwise (QuickTime File Format,
+/// sound sample descriptions); the demuxer takes all of them for little-endian.
+const BIG_ENDIAN: [&[u8; 4]; 4] = [b"in24", b"in32", b"fl32", b"fl64"];
+const LITTLE_ENDIAN: &[u8; 6] = b"enda\0\x01";
+
+/// The rate of an edit that plays as fast as it was recorded; some programs leave it out.
+const NORMAL_RATE: u32 = 1 << 16;
+
+/// Limit on the description of a codec, bytes.
+const MAX_DESCRIPTION: u64 = 1 << 16;
 
 /// The start of the audio track by its edit list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +54,23 @@ impl EditStart {
     }
 }
 
+/// The length of the audio track by its edit list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct EditLength {
+    duration: u64,
+    /// Units a second.
+    time_scale: u32,
+}
+
+impl EditLength {
+    /// Samples at a sample rate in Hz: up to a unit more, as the duration is rounded.
+    pub(super) fn samples(self, sample_rate: u32) -> u64 {
+        let units = u128::from(self.duration) + 1;
+        let samples = (units * u128::from(sample_rate)).div_ceil(u128::from(self.time_scale.max(1)));
+        u64::try_from(samples).unwrap_or(u64::MAX)
+    }
+}
+
 /// Whether the first bytes of a file are those of MP4.
 pub(super) fn is_mp4(start: &[u8]) -> bool {
     start.get(4..8) == Some(b"ftyp")
@@ -55,6 +83,8 @@ pub(super) struct Index {
     pub(super) track: Option<u32>,
     /// If it has a readable edit list.
     pub(super) start: Option<EditStart>,
+    /// If its edit list declares one, and no fragments follow.
+    pub(super) length: Option<EditLength>,
     /// When it ends, s, if that is declared.
     pub(super) seconds: Option<f64>,
     /// If the file ends within a box: where its size stands, and the size of what is there of it.
@@ -63,7 +93,8 @@ pub(super) struct Index {
 
 impl Index {
     /// # Errors
-    /// If the file holds more boxes or announces more packets than it can or needs.
+    /// If the file holds more boxes or announces more packets than it can or needs, or if its audio would be read as something
+    /// else.
     pub(super) fn read(file: &mut (impl Read + Seek)) -> Result<Self, ReadError> {
         let length = file.seek(SeekFrom::End(0)).map_err(ReadError::Io)?;
         let mut walk = Walk { length, ..Walk::default() };
@@ -72,13 +103,19 @@ impl Index {
         if walk.excess {
             return Err(ReadError::NotAudio("its index announces more than it can hold".into()));
         }
+        if let Some(what) = walk.unsupported {
+            return Err(ReadError::Unsupported(what.into()));
+        }
         let seconds =
             |(units, scale): (u64, u32)| (units > 0 && scale > 0).then(|| units as f64 / f64::from(scale));
         // The length of the whole is that of the only track.
         let of_all = walk.fragments.zip(walk.time_scale).filter(|_| walk.tracks == 1);
         let declared = walk.declared.and_then(seconds).or_else(|| of_all.and_then(seconds));
+        let edit = walk.edit_duration.filter(|&duration| duration > 0 && !walk.is_fragmented);
+        let length =
+            edit.zip(walk.time_scale).map(|(duration, time_scale)| EditLength { duration, time_scale });
         let track = walk.chosen.and_then(|(id, _)| id);
-        Ok(Self { track, start: walk.start, seconds: declared, cut: walk.cut })
+        Ok(Self { track, start: walk.start, length, seconds: declared, cut: walk.cut })
     }
 }
 
@@ -92,6 +129,9 @@ struct Walk {
     /// The audio track so far: its identity, and whether it is enabled.
     chosen: Option<(Option<u32>, bool)>,
     start: Option<EditStart>,
+    /// Duration of its edit, in units of the whole.
+    edit_duration: Option<u64>,
+    is_fragmented: bool,
     /// Duration of that track and units a second.
     declared: Option<(u64, u32)>,
     /// Units a second, and duration of all fragments.
@@ -99,6 +139,8 @@ struct Walk {
     fragments: Option<u64>,
     cut: Option<(u64, [u8; 8])>,
     excess: bool,
+    /// What of the first audio track would be read as something else.
+    unsupported: Option<&'static str>,
 }
 
 /// Boxes of a track, as far as they were read.
@@ -109,7 +151,18 @@ struct Track {
     is_enabled: bool,
     time_scale: Option<u32>,
     duration: Option<u64>,
+    edits: Edits,
+    is_big_endian: bool,
+}
+
+/// Edits that are not empty.
+#[derive(Default)]
+struct Edits {
+    count: u32,
+    /// Of the first: its start in units of the track, its duration in those of the whole, and its rate.
     media_time: Option<u64>,
+    duration: u64,
+    rate: u32,
 }
 
 impl Walk {
@@ -152,6 +205,7 @@ impl Walk {
         body: Range<u64>,
         depth: u32,
     ) -> io::Result<()> {
+        self.is_fragmented |= matches!(name, b"mvex" | b"moof");
         match name {
             b"trak" if depth < DEPTH => {
                 self.track = Track::default();
@@ -159,7 +213,9 @@ impl Walk {
                 self.boxes(file, body.start, body.end, depth + 1)?;
                 self.end_track();
             }
-            b"moov" | b"mdia" | b"edts" | b"mvex" | b"moof" | b"traf" if depth < DEPTH => {
+            b"moov" | b"mdia" | b"minf" | b"stbl" | b"edts" | b"mvex" | b"moof" | b"traf"
+                if depth < DEPTH =>
+            {
                 self.boxes(file, body.start, body.end, depth + 1)?;
             }
             b"mvhd" => self.time_scale = Some(header_times(file)?.0),
@@ -177,8 +233,14 @@ impl Walk {
                 let version = array::<4>(file)?[0];
                 self.fragments = duration(file, version)?;
             }
-            b"hdlr" => self.track.is_audio = &array::<12>(file)?[8..] == b"soun",
-            b"elst" => self.track.media_time = first_edit(file)?,
+            // That of the data in QuickTime is of another kind.
+            b"hdlr" => self.track.is_audio |= &array::<12>(file)?[8..] == b"soun",
+            b"stsd" => {
+                let mut description = Vec::new();
+                file.take(MAX_DESCRIPTION.min(body.end - body.start)).read_to_end(&mut description)?;
+                self.track.is_big_endian = is_big_endian(&description);
+            }
+            b"elst" => self.track.edits = edits(file)?,
             b"trun" => {
                 let count = u32_at(&array::<8>(file)?, 4);
                 self.excess |= u64::from(count) > self.length || count > MAX_PACKETS;
@@ -190,16 +252,26 @@ impl Walk {
 
     /// Keeps the duration and the start of the track if it is the one to read.
     fn end_track(&mut self) {
-        let Track { is_audio: true, id, is_enabled, time_scale, duration, media_time } = self.track else {
+        let Track { is_audio: true, id, is_enabled, time_scale, duration, edits, is_big_endian } =
+            &self.track
+        else {
             return;
         };
-        let is_chosen = self.chosen.is_none_or(|(_, enabled)| is_enabled && !enabled);
-        if is_chosen {
-            self.chosen = Some((id, is_enabled));
-            self.declared = Some((duration.unwrap_or(0), time_scale.unwrap_or(0)));
-            let start = media_time.zip(time_scale);
-            self.start = start.map(|(media_time, time_scale)| EditStart { media_time, time_scale });
+        if !self.chosen.is_none_or(|(_, enabled)| *is_enabled && !enabled) {
+            return;
         }
+        self.chosen = Some((*id, *is_enabled));
+        self.declared = Some((duration.unwrap_or(0), time_scale.unwrap_or(0)));
+        let start = edits.media_time.zip(*time_scale);
+        self.start = start.map(|(media_time, time_scale)| EditStart { media_time, time_scale });
+        self.edit_duration = edits.media_time.map(|_| edits.duration);
+        self.unsupported = if *is_big_endian {
+            Some("big-endian samples in QuickTime")
+        } else if edits.count > 1 || ![0, NORMAL_RATE].contains(&edits.rate) {
+            Some("an MP4 edit list of several parts")
+        } else {
+            None
+        };
     }
 }
 
@@ -230,24 +302,35 @@ fn duration(file: &mut impl Read, version: u8) -> io::Result<Option<u64>> {
     Ok(Some(units).filter(|&units| units != unknown))
 }
 
-/// The start of the first edit that is not empty.
-fn first_edit(file: &mut impl Read) -> io::Result<Option<u64>> {
+/// Whether the samples of the first codec of a description are big-endian and not taken for such.
+fn is_big_endian(description: &[u8]) -> bool {
+    let Some(entry) = description.get(8..) else { return false };
+    BIG_ENDIAN.iter().any(|name| entry.get(4..8) == Some(&name[..]))
+        && !entry.windows(LITTLE_ENDIAN.len()).any(|window| window == LITTLE_ENDIAN)
+}
+
+/// The edits that are not empty.
+fn edits(file: &mut impl Read) -> io::Result<Edits> {
     let version = array::<4>(file)?[0];
     let entries = u32::from_be_bytes(array(file)?);
+    let mut edits = Edits::default();
     for _ in 0..entries.min(16) {
-        let media_time = if version == 1 {
-            let entry: [u8; 20] = array(file)?;
-            i64::from(u32_at(&entry, 8).cast_signed()) << 32 | i64::from(u32_at(&entry, 12))
+        let (duration, media_time) = if version == 1 {
+            let entry: [u8; 16] = array(file)?;
+            (u64::from_be_bytes(array_at(&entry, 0)), i64::from_be_bytes(array_at(&entry, 8)))
         } else {
-            let entry: [u8; 12] = array(file)?;
-            i64::from(u32_at(&entry, 4).cast_signed())
+            let entry: [u8; 8] = array(file)?;
+            (u32_at(&entry, 0).into(), u32_at(&entry, 4).cast_signed().into())
         };
+        let rate = u32::from_be_bytes(array(file)?);
         // An empty edit has -1.
-        if let Ok(media_time) = u64::try_from(media_time) {
-            return Ok(Some(media_time));
+        let Ok(media_time) = u64::try_from(media_time) else { continue };
+        edits.count += 1;
+        if edits.count == 1 {
+            (edits.media_time, edits.duration, edits.rate) = (Some(media_time), duration, rate);
         }
     }
-    Ok(None)
+    Ok(edits)
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -315,6 +398,53 @@ mod tests {
             assert_eq!(found.track, Some(chosen), "{enabled:?}");
             assert_eq!(found.start.map(|start| start.media_time), Some(chosen.into()), "{enabled:?}");
         }
+    }
+
+    #[test]
+    fn edits_count_up_to_one() {
+        let file = |media_times: &[i32], rate: u8, fragments: &[u8]| {
+            let mut track = track(b"soun", 48_000, media_times);
+            if let Some(at) = track.windows(4).rposition(|bytes| bytes == [0, 1, 0, 0]) {
+                track[at + 1] = rate;
+            }
+            let mvhd = boxed(b"mvhd", &[&[0; 12][..], &600_u32.to_be_bytes(), &[0; 8]].concat());
+            boxed(b"moov", &[&mvhd[..], &track, fragments].concat())
+        };
+        let one = read(file(&[-1, 1_024], 1, &[])).unwrap().length.unwrap();
+        assert_eq!(one, EditLength { duration: 256, time_scale: 600 });
+        assert_eq!(one.samples(48_000), 257 * 80);
+        assert_eq!(read(file(&[1_024], 1, &boxed(b"mvex", &[]))).unwrap().length, None);
+        assert_eq!(read(file(&[-1], 1, &[])).unwrap().length, None);
+        for (media_times, rate) in [(&[0, 9][..], 1), (&[7, -1, 9], 1), (&[7], 2)] {
+            let refused = read(file(media_times, rate, &[]));
+            assert!(matches!(refused, Err(ReadError::Unsupported(_))), "{media_times:?}");
+        }
+    }
+
+    #[test]
+    fn big_endian_samples_are_refused() {
+        let description = |codec: &[u8; 4], rest: &[u8]| {
+            let entry = boxed(codec, &[&[0; 44][..], rest].concat());
+            boxed(b"stsd", &[&[0, 0, 0, 0, 0, 0, 0, 1][..], &entry].concat())
+        };
+        let order = |value: u8| boxed(b"wave", &boxed(b"enda", &[0, value]));
+        let file = |kind: &[u8; 4], description: Vec<u8>| {
+            let hdlr = |of: &[u8; 4], kind| boxed(b"hdlr", &[&[0; 4][..], of, kind, &[0; 12]].concat());
+            // QuickTime names the handler of the data, too.
+            let minf = boxed(b"minf", &[hdlr(b"dhlr", b"alis"), boxed(b"stbl", &description)].concat());
+            let mdhd = boxed(b"mdhd", &[&[0; 12][..], &48_000_u32.to_be_bytes(), &[0; 8]].concat());
+            let mdia = boxed(b"mdia", &[mdhd, hdlr(b"mhlr", kind), minf].concat());
+            boxed(b"moov", &[boxed(b"trak", &mdia), track(b"soun", 48_000, &[0])].concat())
+        };
+        for codec in BIG_ENDIAN {
+            for rest in [&[][..], &order(0)] {
+                let refused = read(file(b"soun", description(codec, rest)));
+                assert!(matches!(refused, Err(ReadError::Unsupported(_))), "{codec:?}");
+                assert!(read(file(b"vide", description(codec, rest))).is_ok());
+            }
+            assert!(read(file(b"soun", description(codec, &order(1)))).is_ok());
+        }
+        assert!(read(file(b"soun", description(b"twos", &[]))).is_ok());
     }
 
     #[test]

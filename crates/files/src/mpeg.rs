@@ -1,7 +1,7 @@
 //! Damaged streams of MPEG audio frames (MP1, MP2, MP3, and AAC in ADTS). Decoders silently skip to the next frame, which
 //! shifts all later audio; here, silent frames replace lost ones.
 
-use super::source::id3_bytes;
+use super::source::{array_at, id3_bytes};
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -13,8 +13,14 @@ const HEADER: usize = 7;
 const MAX_GAP: usize = 1 << 22;
 /// The largest ID3 tag, bytes.
 const MAX_TAG: u64 = 1 << 29;
-/// Length of a tag's header, bytes.
-const MAX_NAME: usize = 10;
+/// Length of the longest header of a tag, bytes: that of APEv2.
+const MAX_NAME: usize = 32;
+/// Names of the tables in first frames that hold the number of frames.
+const DECLARATIONS: [&[u8; 4]; 3] = [b"Xing", b"Info", b"VBRI"];
+/// Starts and ends of lyrics between frames and an ID3v1 tag (Lyrics3), and the longest of them, bytes.
+const LYRICS: &[u8] = b"LYRICSBEGIN";
+const LYRICS_ENDS: [&[u8; 9]; 2] = [b"LYRICS200", b"LYRICSEND"];
+const MAX_LYRICS: usize = 1 << 20;
 const CHUNK: usize = 1 << 16;
 
 /// Bit rates of MPEG-1 layers I, II and III and of MPEG-2 layers I and the others, kbit/s (ISO/IEC 11172-3, 13818-3).
@@ -138,6 +144,8 @@ pub(super) struct MendedFrames<R> {
     /// Number of valid frames and their bytes; the mean length estimates the number of frames lost in a gap.
     frames: usize,
     frame_bytes: usize,
+    /// Whether the first frame declares how many there are.
+    is_declared: bool,
     lost: Arc<Lost>,
 }
 
@@ -153,6 +161,7 @@ impl<R: Read> MendedFrames<R> {
             last: None,
             frames: 0,
             frame_bytes: 0,
+            is_declared: false,
             lost,
         }
     }
@@ -177,8 +186,22 @@ impl<R: Read> MendedFrames<R> {
         Ok(Some(frame).filter(|frame| next.is_some_and(|next| next.is_like(frame))))
     }
 
+    /// The length of lyrics at this position, if they are there, bytes.
+    fn lyrics(&mut self) -> io::Result<Option<u64>> {
+        if self.peek(0, LYRICS.len())? != LYRICS {
+            return Ok(None);
+        }
+        let is_end = |bytes: &[u8]| LYRICS_ENDS.iter().any(|end| bytes == &end[..]);
+        let end = self.peek(0, MAX_LYRICS)?.windows(LYRICS_ENDS[0].len()).position(is_end);
+        Ok(end.map(|end| (end + LYRICS_ENDS[0].len()) as u64))
+    }
+
     /// Determines the number of valid bytes ahead, and the frames lost before them.
     fn advance(&mut self) -> io::Result<()> {
+        if let Some(bytes) = self.lyrics()? {
+            self.sound = bytes;
+            return Ok(());
+        }
         let start = self.peek(0, MAX_NAME)?;
         if let Some(bytes) = tag_bytes(start) {
             self.sound = bytes;
@@ -193,7 +216,13 @@ impl<R: Read> MendedFrames<R> {
                 self.lost.other_recording.store(true, Relaxed);
                 return Ok(());
             }
-            if self.peek(0, frame.bytes)?.len() < frame.bytes {
+            let found = self.peek(0, frame.bytes)?.len();
+            if self.frames == 0 {
+                let body = self.peek(0, frame.bytes)?;
+                self.is_declared =
+                    body.windows(4).any(|four| DECLARATIONS.iter().any(|name| four == &name[..]));
+            }
+            if found < frame.bytes {
                 self.lost.ends_early.store(true, Relaxed);
             }
             self.sound = frame.bytes as u64;
@@ -214,7 +243,9 @@ impl<R: Read> MendedFrames<R> {
             if start.is_empty() {
                 break;
             }
-            if tag_bytes(start).is_some() || self.confirmed(gap)?.is_some_and(|frame| frame.is_like(&last)) {
+            // Frames, or a tag before them: any other tag may have more of itself in front.
+            let tag = id3_bytes(start).and_then(|bytes| usize::try_from(bytes).ok()).filter(|&n| n < MAX_GAP);
+            if self.confirmed(gap + tag.unwrap_or(0))?.is_some_and(|frame| frame.is_like(&last)) {
                 let lost = (2 * gap * self.frames / self.frame_bytes).div_ceil(2);
                 self.place += gap;
                 (0..lost).for_each(|_| self.silence.extend(last.silent()));
@@ -250,13 +281,33 @@ impl<R: Read> Read for MendedFrames<R> {
     }
 }
 
-/// Whether a stream of frames has lost data.
-pub(super) fn is_damaged(source: impl Read) -> io::Result<bool> {
+/// What there is of a stream of frames.
+pub(super) struct Survey {
+    /// Whether it has lost data.
+    pub(super) is_damaged: bool,
+    /// Samples per channel in its frames, unless the first of them declares them: demuxers guess them by its bytes, among which
+    /// may be tags.
+    pub(super) samples: Option<u64>,
+}
+
+/// Reads through a stream of frames; other formats are not read through.
+pub(super) fn survey(source: impl Read) -> io::Result<Survey> {
     let mut mended = MendedFrames::counting(source, Arc::default());
     let mut target = vec![0; CHUNK];
-    // Only as far as frames go: other formats are not read through.
     while mended.sound <= MAX_TAG && mended.read(&mut target)? > 0 {}
-    Ok(mended.lost.any())
+    let samples = mended.last.map(|last| mended.frames as u64 * last.samples);
+    Ok(Survey { is_damaged: mended.lost.any(), samples: samples.filter(|_| !mended.is_declared) })
+}
+
+/// Number of bytes of an APE tag from its header or its footer, both of which have its length without the header (APEv2).
+pub(super) fn ape_bytes(start: &[u8]) -> u64 {
+    const HAS_HEADER: u32 = 1 << 31;
+    const IS_HEADER: u32 = 1 << 29;
+    const HEADER_BYTES: u64 = 32;
+    let Some(header) = start.first_chunk::<{ HEADER_BYTES as usize }>() else { return HEADER_BYTES };
+    let number = |at: usize| u32::from_le_bytes(array_at(header, at));
+    let body = u64::from(number(12)).min(MAX_TAG - HEADER_BYTES);
+    HEADER_BYTES + if number(20) & HAS_HEADER != 0 && number(20) & IS_HEADER != 0 { body } else { 0 }
 }
 
 /// Whether a tag, or frames that follow one another, say that the bytes are a stream of frames: a header alone may be any
@@ -286,7 +337,7 @@ fn tag_bytes(start: &[u8]) -> Option<u64> {
     if start.starts_with(b"TAG") {
         Some(128)
     } else if start.starts_with(b"APETAGEX") {
-        Some(32)
+        Some(ape_bytes(start))
     } else {
         id3_bytes(start)
     }
@@ -314,7 +365,7 @@ mod tests {
         let mut mended = MendedFrames::counting(bytes, Arc::clone(&lost));
         let mut result = Vec::new();
         mended.read_to_end(&mut result).unwrap();
-        assert_eq!(is_damaged(bytes).unwrap(), lost.any());
+        assert_eq!(survey(bytes).unwrap().is_damaged, lost.any());
         (result, lost.gaps.load(Relaxed), lost.samples.load(Relaxed), lost.ends_early.load(Relaxed))
     }
 
@@ -331,6 +382,39 @@ mod tests {
                 [&frames, &joined, &[&frames[..], b"LYRICSBEGIN"].concat(), &b"OggS and so on".to_vec()]
             {
                 assert_eq!(mended(bytes), (bytes.clone(), 0, 0, false));
+            }
+        }
+    }
+
+    #[test]
+    fn tags_behind_frames_are_no_damage() {
+        let mut id3v1 = b"TAG".to_vec();
+        id3v1.resize(128, b' ');
+        // Items, among them a picture of several frames, and what is before and behind them.
+        let ape = |has_header: bool, item_bytes: usize| {
+            let size = (item_bytes as u32 + 32).to_le_bytes();
+            let part = |flags: u32| {
+                [&b"APETAGEX\xd0\x07\0\0"[..], &size, &[1, 0, 0, 0], &flags.to_le_bytes(), &[0; 8]].concat()
+            };
+            let header = if has_header { part(0xa000_0000) } else { Vec::new() };
+            let footer = part(if has_header { 0x8000_0000 } else { 0 });
+            [header, vec![b'x'; item_bytes], footer].concat()
+        };
+        let lyrics = [&b"LYRICSBEGININD0000210"[..], &[b'a'; 3_000], b"003021LYRICS200"].concat();
+        for is_adts in [false, true] {
+            let frames = frames(is_adts, 200).concat();
+            for tag in [ape(true, 40), ape(true, 9_000), ape(false, 9_000), lyrics.clone(), vec![0; 5_000]] {
+                let whole = [&frames[..], &tag, &id3v1].concat();
+                assert_eq!(mended(&whole), (whole.clone(), 0, 0, false));
+                let samples = if is_adts { 200 * 1_024 } else { 200 * 1_152 };
+                assert_eq!(survey(&whole[..]).unwrap().samples, Some(samples));
+            }
+            let mut declared = frames.clone();
+            declared[36..40].copy_from_slice(b"Info");
+            assert_eq!(survey(&declared[..]).unwrap().samples, None);
+            for tag in [ape(true, 9_000), [&lyrics[..], &id3v1].concat()] {
+                let joined = [&frames[..], &tag, &frames].concat();
+                assert_eq!(mended(&joined), (joined.clone(), 0, 0, false));
             }
         }
     }
@@ -376,7 +460,7 @@ mod tests {
         let mut result = Vec::new();
         MendedFrames::counting(&joined[..], Arc::clone(&lost)).read_to_end(&mut result).unwrap();
         assert!(lost.other_recording.load(Relaxed) && result == first);
-        assert!(is_damaged(&joined[..]).unwrap());
+        assert!(survey(&joined[..]).unwrap().is_damaged);
     }
 
     #[test]

@@ -30,6 +30,16 @@ const OPEN_LENGTH: u32 = u32::MAX;
 /// Limit on `data` chunks behind the first; recorders write fewer.
 const MAX_CHUNKS: usize = 10_000;
 
+/// Lengths that recorders and converters write before the length is known.
+const PLACEHOLDERS: std::ops::RangeInclusive<u32> = 0x7fff_f000..=0x8000_0000;
+
+/// Chunks behind samples: if the file ends within one of them, it is cut off; within any other name are samples.
+const CHUNKS: [&[u8; 4]; 25] = [
+    b"LIST", b"id3 ", b"ID3 ", b"bext", b"iXML", b"axml", b"chna", b"cue ", b"plst", b"smpl", b"inst",
+    b"acid", b"fact", b"PEAK", b"JUNK", b"junk", b"FLLR", b"PAD ", b"cart", b"DISP", b"afsp", b"LGWV",
+    b"umid", b"_PMX", b"strc",
+];
+
 /// The ends of the chunk identifiers of Wave64, whose first four bytes are those of RIFF.
 const WAVE64_RIFF: [u8; 12] = *b"\x2e\x91\xcf\x11\xa5\xd6\x28\xdb\x04\xc1\x00\x00";
 const WAVE64_TAIL: [u8; 12] = *b"\xf3\xac\xd3\x11\x8c\xd1\x00\xc0\x4f\x8e\xdb\x8a";
@@ -47,6 +57,8 @@ pub(super) struct WavHeader {
     pub(super) metadata: Metadata,
     /// The position of further chunks, if there can be any.
     pub(super) rest: Option<Rest>,
+    /// Bytes of samples that are declared, if they are one of [`PLACEHOLDERS`].
+    pub(super) doubtful_bytes: Option<u64>,
 }
 
 /// The part of a RIFF file behind its samples.
@@ -105,13 +117,36 @@ impl Rest {
             if [b"RIFF", b"RIFX", b"RF64", b"BW64", b"fLaC", b"OggS"].contains(&name) {
                 return Ok(Next::Unknown);
             }
-            if !name.iter().all(|byte| (0x20..0x7f).contains(byte)) {
-                let is_padding = chunk.iter().all(|byte| *byte == 0);
+            if !is_name(name) {
+                let is_padding =
+                    chunk.iter().all(|byte| *byte == 0) && is_zero(bytes).map_err(ReadError::Io)?;
                 return Ok(if is_padding { Next::End } else { Next::Unknown });
             }
             let mut body = bytes.by_ref().take(length);
             metadata.read_chunk(*name, length, &mut body)?;
-            skip = body.limit() + length % 2;
+            io::copy(&mut body, &mut io::sink()).map_err(ReadError::Io)?;
+            if body.limit() > 0 {
+                return Ok(if CHUNKS.contains(&name) { Next::End } else { Next::Unknown });
+            }
+            skip = length % 2;
+        }
+    }
+}
+
+/// Whether these may be the name of a chunk.
+fn is_name(name: &[u8]) -> bool {
+    name.iter().all(|byte| (0x20..0x7f).contains(byte))
+}
+
+/// Whether all bytes that are left are zero.
+fn is_zero(bytes: &mut impl Read) -> io::Result<bool> {
+    let mut block = vec![0; 1 << 16];
+    loop {
+        match bytes.read(&mut block) {
+            Ok(0) => return Ok(true),
+            Ok(count) if block[..count].iter().any(|byte| *byte != 0) => return Ok(false),
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+            _ => {}
         }
     }
 }
@@ -170,7 +205,9 @@ pub(super) fn read_header(bytes: &mut impl Read) -> Result<WavHeader, ReadError>
                 let data_bytes = data_bytes(length, data_length_64, is_open);
                 let frame_bytes = (format.encoding.bytes() * format.channels) as u64;
                 let rest = data_bytes.map(|bytes| Rest::behind(bytes, frame_bytes, big_endian));
-                return Ok(format.header(data_bytes.map(|bytes| bytes / frame_bytes), metadata, rest));
+                let mut header = format.header(data_bytes.map(|bytes| bytes / frame_bytes), metadata, rest);
+                header.doubtful_bytes = PLACEHOLDERS.contains(&length).then(|| length.into());
+                return Ok(header);
             }
             name => {
                 // Big-endian numbers in chunks would be wrong in the little-endian files that are written.
@@ -194,10 +231,29 @@ fn data_bytes(length: u32, length_64: Option<u64>, is_open: bool) -> Option<u64>
         (OPEN_LENGTH, Some(length)) if length > 0 => Some(length),
         (OPEN_LENGTH, _) => None,
         (0, _) if is_open => None,
-        // Placeholders of recorders and converters that write before the length is known.
-        (0x7fff_f000..=0x8000_0000, _) => None,
+        (length, _) if PLACEHOLDERS.contains(&length) => None,
         (length, _) => Some(u64::from(length)),
     }
+}
+
+/// Believes a length that may be a placeholder if the file, which stands at its samples, ends there or goes on with a chunk;
+/// restores the position.
+pub(super) fn believe_length(file: &mut (impl Read + Seek), header: &mut WavHeader) -> io::Result<()> {
+    let Some(data_bytes) = header.doubtful_bytes else { return Ok(()) };
+    let start = file.stream_position()?;
+    let (behind, end) = (start.saturating_add(data_bytes), file.seek(SeekFrom::End(0))?);
+    let mut name = Vec::new();
+    if behind < end {
+        file.seek(SeekFrom::Start(behind + data_bytes % 2))?;
+        file.by_ref().take(4).read_to_end(&mut name)?;
+    }
+    file.seek(SeekFrom::Start(start))?;
+    if behind == end || name.len() == 4 && is_name(&name) {
+        let frame_bytes = (header.encoding.bytes() * header.channels) as u64;
+        header.length = Some(data_bytes / frame_bytes);
+        header.rest = Some(Rest::behind(data_bytes, frame_bytes, header.encoding.big_endian));
+    }
+    Ok(())
 }
 
 /// Contents of a file behind its first samples.
@@ -303,7 +359,16 @@ pub(super) fn read_au_header(bytes: &mut impl Read) -> Result<WavHeader, ReadErr
     let frame_bytes = (encoding.bytes() * channels) as u64;
     let length = (data_bytes != OPEN_LENGTH).then(|| u64::from(data_bytes) / frame_bytes);
     let metadata = Metadata::default();
-    Ok(WavHeader { sample_rate, channels, encoding, length, channel_mask: None, metadata, rest: None })
+    Ok(WavHeader {
+        sample_rate,
+        channels,
+        encoding,
+        length,
+        channel_mask: None,
+        metadata,
+        rest: None,
+        doubtful_bytes: None,
+    })
 }
 
 /// Contents of a format chunk.
@@ -317,7 +382,16 @@ struct Format {
 impl Format {
     fn header(self, length: Option<u64>, metadata: Metadata, rest: Option<Rest>) -> WavHeader {
         let Self { sample_rate, channels, encoding, channel_mask } = self;
-        WavHeader { sample_rate, channels, encoding, length, channel_mask, metadata, rest }
+        WavHeader {
+            sample_rate,
+            channels,
+            encoding,
+            length,
+            channel_mask,
+            metadata,
+            rest,
+            doubtful_bytes: None,
+        }
     }
 }
 

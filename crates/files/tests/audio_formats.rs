@@ -233,6 +233,8 @@ fn every_format_is_decoded_as_by_ffmpeg() {
             let exists = match Path::new(format.0).extension().and_then(|e| e.to_str()) {
                 Some("mp3") => mp3_exists,
                 Some("m4a" | "aac") => aac_exists || format.0.starts_with("alac"),
+                // Refused, as below.
+                Some(_) if format.0.starts_with("vorbis") => channels <= 2,
                 Some("wav" | "caf") if format.0.starts_with("adpcm") || format.0.starts_with("ima") => {
                     channels <= 2
                 }
@@ -248,6 +250,129 @@ fn every_format_is_decoded_as_by_ffmpeg() {
     }
     println!("{checked} files compared");
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+}
+
+/// Why a file is refused.
+fn refusal(path: &Path) -> String {
+    Reader::open(path).map_or_else(|error| error.to_string(), |reader| format!("{reader:?}"))
+}
+
+#[test]
+fn vorbis_of_many_channels_is_refused() {
+    if ffmpeg_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    for channels in [3, 6] {
+        source(folder.path(), 48_000, channels, 12_000);
+        for name in ["a.ogg", "a.mka", "a.webm"] {
+            // Of a low quality, the channels are coupled.
+            let arguments = ["-i", "source.wav", "-c:a", "libvorbis", "-q:a", "3", name];
+            assert!(ffmpeg(&arguments).current_dir(folder.path()).status().unwrap().success(), "{name}");
+            let refused = refusal(&folder.path().join(name));
+            assert!(
+                refused.ends_with("unsupported encoding: Vorbis with more than two channels"),
+                "{refused}"
+            );
+        }
+    }
+}
+
+#[test]
+fn seven_and_eight_channels_of_alac_stay_where_they_are() {
+    if ffmpeg_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    for (channels, layout, mask) in [(7, "6.1(back)", 0x13f), (8, "7.1(wide)", 0xff)] {
+        let source = source(folder.path(), 48_000, channels, 12_000);
+        let map = format!("channelmap=channel_layout={layout}");
+        for name in ["a.m4a", "a.mka", "a.caf"] {
+            let arguments = ["-i", "source.wav", "-af", &map, "-c:a", "alac", name];
+            assert!(ffmpeg(&arguments).current_dir(folder.path()).status().unwrap().success(), "{name}");
+            let reader = Reader::open(folder.path().join(name)).unwrap();
+            assert!(reader.channel_mask().is_none_or(|found| found == mask), "{name}");
+            let signal = reader.read_all().unwrap();
+            assert!(signal.channels() == source.channels(), "{channels} channels in {name}");
+        }
+    }
+}
+
+/// Adds a fill element of spectral band replication to every packet of AAC in ADTS.
+fn with_sbr(adts: &[u8]) -> Vec<u8> {
+    let (mut rest, mut result) = (adts, Vec::new());
+    while rest.len() > 7 {
+        let length = usize::from(rest[3] & 3) << 11 | usize::from(rest[4]) << 3 | usize::from(rest[5] >> 5);
+        let bits = rest[7..length].iter().flat_map(|byte| (0..8).rev().map(move |at| byte >> at & 1 == 1));
+        let mut bits: Vec<bool> = bits.collect();
+        let end = bits.iter().rposition(|bit| *bit).unwrap() - 2;
+        // The element, its length in bytes, its type, nothing, and the end.
+        bits.splice(end.., format!("110{:04b}{:04b}{:020b}111", 3, 0xd, 0).chars().map(|bit| bit == '1'));
+        bits.resize(bits.len().next_multiple_of(8), false);
+        let mut header: [u8; 7] = rest[..7].try_into().unwrap();
+        let new = 7 + bits.len() / 8;
+        header[3] = header[3] & 0xfc | (new >> 11) as u8;
+        header[4] = (new >> 3) as u8;
+        header[5] = (new << 5) as u8 | header[5] & 0x1f;
+        result.extend(header);
+        result.extend(bits.chunks(8).map(|byte| byte.iter().fold(0, |byte, &bit| byte << 1 | u8::from(bit))));
+        rest = &rest[length..];
+    }
+    result
+}
+
+#[test]
+fn undeclared_band_replication_is_refused() {
+    if ffmpeg_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    source(folder.path(), 24_000, 1, 24_000);
+    let run = |arguments: &[&str]| {
+        assert!(ffmpeg(arguments).current_dir(folder.path()).status().unwrap().success(), "{arguments:?}");
+    };
+    run(&["-i", "source.wav", "-c:a", "aac", "-b:a", "48k", "-f", "adts", "low.aac"]);
+    let bytes = with_sbr(&fs::read(folder.path().join("low.aac")).unwrap());
+    fs::write(folder.path().join("high.aac"), &bytes).unwrap();
+    for extension in ["m4a", "mka"] {
+        run(&["-i", "low.aac", "-c", "copy", &format!("low.{extension}")]);
+        run(&["-i", "high.aac", "-c", "copy", &format!("high.{extension}")]);
+    }
+    for extension in ["aac", "m4a", "mka"] {
+        let [low, high] =
+            ["low", "high"].map(|name| refusal(&folder.path().join(format!("{name}.{extension}"))));
+        assert!(low.contains("sample_rate: 24000"), "{extension}: {low}");
+        assert!(high.contains("unsupported encoding"), "{extension}: {high}");
+    }
+    let refused = Reader::from_stream("stream", std::io::Cursor::new(bytes)).unwrap_err().to_string();
+    assert!(refused.ends_with("unsupported encoding: HE-AAC"), "{refused}");
+}
+
+#[test]
+fn big_endian_samples_in_quicktime_are_refused() {
+    if ffmpeg_is_missing() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let source = source(folder.path(), 48_000, 2, 12_000);
+    for codec in ["pcm_s24", "pcm_s32", "pcm_f32", "pcm_f64"] {
+        for order in ["be", "le"] {
+            let arguments = ["-i", "source.wav", "-c:a", &format!("{codec}{order}"), "a.mov"];
+            assert!(ffmpeg(&arguments).current_dir(folder.path()).status().unwrap().success(), "{codec}");
+            match Reader::open(folder.path().join("a.mov")) {
+                Ok(reader) => {
+                    assert!(reader.read_all().unwrap().channels() == source.channels(), "{codec}{order}");
+                }
+                Err(error) => {
+                    let refused = error.to_string();
+                    assert!(
+                        order == "be" && refused.ends_with("big-endian samples in QuickTime"),
+                        "{refused}"
+                    );
+                }
+            }
+        }
+    }
 }
 
 #[test]

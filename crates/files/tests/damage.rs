@@ -424,6 +424,104 @@ fn silence_is_bounded_by_what_is_there() {
 }
 
 #[test]
+fn a_compressed_track_of_matroska_is_refused() {
+    let format = [element(0xb5, &16_000_f32.to_be_bytes()), element(0x6264, &[16])].concat();
+    let track = |number: u8, kind: u8, codec: &[u8], rest: &[u8]| {
+        let parts = [
+            &element(0xd7, &[number])[..],
+            &element(0x73c5, &[number]),
+            &element(0x83, &[kind]),
+            &element(0x86, codec),
+            rest,
+        ];
+        element(0xae, &parts.concat())
+    };
+    let audio = element(0xe1, &format);
+    let compression = element(0x6d80, &element(0x6240, &element(0x5034, &element(0x4254, &[0]))));
+    let information = [element(0x4d80, b"none"), element(0x5741, b"none")].concat();
+    let file = |of_audio: &[u8], of_text: &[u8]| {
+        let tracks = [
+            track(1, 17, b"S_TEXT/UTF8", of_text),
+            track(2, 2, b"A_PCM/INT/LIT", &[&audio, of_audio].concat()),
+        ];
+        let mut parts = element(0x1549_a966, &information);
+        parts.extend(element(0x1654_ae6b, &tracks.concat()));
+        let block = element(0xa3, &[&[0x82, 0, 0, 0x80][..], &[7; 640]].concat());
+        parts.extend(element(0x1f43_b675, &[element(0xe7, &[0]), block].concat()));
+        [element(0x1a45_dfa3, &element(0x4282, b"matroska")), element(0x1853_8067, &parts)].concat()
+    };
+    for (samples, losses) in all(&file(&[], &compression), false) {
+        assert!(samples.len() == 320 && !losses.any(), "subtitles are often compressed");
+    }
+    let bytes = file(&compression, &[]);
+    for refused in [
+        Reader::from_seekable("file", Cursor::new(bytes.clone())).unwrap_err(),
+        Reader::from_stream("stream", Cursor::new(bytes)).unwrap_err(),
+    ] {
+        assert!(matches!(refused, Error::Read { reason: ReadError::Unsupported(_), .. }), "{refused}");
+    }
+}
+
+#[test]
+fn audio_behind_an_edit_stays_out() {
+    let folder = TempDir::new().unwrap();
+    for (name, codec) in [("aac.m4a", "aac"), ("alac.m4a", "alac")] {
+        if !sound(folder.path(), 3, &["-c:a", codec], name) {
+            return;
+        }
+        let mut bytes = fs::read(folder.path().join(name)).unwrap();
+        let [whole, _] = all(&bytes, false);
+        // One second of it, from half a second on.
+        let at = find(&bytes, b"elst") + 12;
+        let start = u32::from_be_bytes(bytes[at + 4..at + 8].try_into().unwrap());
+        bytes[at..at + 4].copy_from_slice(&1_000_u32.to_be_bytes());
+        bytes[at + 4..at + 8].copy_from_slice(&(start + 24_000).to_be_bytes());
+        for (samples, losses) in all(&bytes, false) {
+            assert!(!losses.any(), "{name}: {losses}");
+            assert!((48_000..48_100).contains(&samples.len()), "{name}: {} samples", samples.len());
+            assert!(samples == whole.0[24_000..24_000 + samples.len()], "{name}");
+        }
+    }
+}
+
+/// The checksum of a page of Ogg (RFC 3533).
+fn checksum(page: &[u8]) -> u32 {
+    page.iter().fold(0_u32, |sum, byte| {
+        (0..8).fold(sum ^ u32::from(*byte) << 24, |sum, _| {
+            sum << 1 ^ if sum >> 31 == 1 { 0x04c1_1db7 } else { 0 }
+        })
+    })
+}
+
+#[test]
+fn the_middle_of_an_ogg_stream_is_whole() {
+    let folder = TempDir::new().unwrap();
+    for (name, options) in [("a.opus", OPUS), ("a.ogg", VORBIS), ("a.oga", &["-c:a", "flac"])] {
+        if !sound(folder.path(), 2, options, name) {
+            return;
+        }
+        let mut bytes = fs::read(folder.path().join(name)).unwrap();
+        let [whole, _] = all(&bytes, false);
+        let mut starts = pages(&bytes);
+        starts.push(bytes.len());
+        for ends in starts.windows(2) {
+            let page = &mut bytes[ends[0]..ends[1]];
+            let granule = i64::from_le_bytes(page[6..14].try_into().unwrap());
+            if granule > 0 {
+                page[6..14].copy_from_slice(&(granule + 480_000).to_le_bytes());
+            }
+            page[22..26].fill(0);
+            let sum = checksum(page);
+            page[22..26].copy_from_slice(&sum.to_le_bytes());
+        }
+        for (samples, losses) in all(&bytes, false) {
+            assert!(!losses.any(), "{name}: {losses}");
+            assert!(samples.len().abs_diff(whole.0.len()) < 1_000, "{name}: {} samples", samples.len());
+        }
+    }
+}
+
+#[test]
 fn flac_is_compared_with_its_signature() {
     for (format, channels) in [
         (SampleFormat::Int8, 1),

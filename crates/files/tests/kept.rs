@@ -145,6 +145,29 @@ fn several_chunks_of_samples_are_one_recording() {
 }
 
 #[test]
+fn samples_behind_the_declared_end_are_told_whatever_they_begin_with() {
+    let data = chunk(b"data", &[7; 200]);
+    let zeros = [0; 1_000];
+    for start in [&b"\0\0\0\0\0\0\0\0"[..], &zeros, b"abcd\x40\x40\x40\x40"] {
+        let file = [riff(&[format(), data.clone()]), start.to_vec(), vec![1; 2_000]].concat();
+        let (samples, reader) = all(from_bytes(&file));
+        assert!(samples.len() == 100 && reader.losses().data_follow);
+        let (samples, reader) = all(from_stream(&file));
+        assert!(samples.len() == 100 && reader.losses().data_follow);
+        let (samples, reader) = all(from_bytes(&file).salvage(true));
+        assert_eq!(samples.len(), 100 + (start.len() + 2_000) / 2);
+        assert!(reader.losses().data_follow);
+    }
+    // Padding, a chunk, and one that is cut off.
+    for rest in [&zeros[..], &chunk(b"abcd", &[1; 9]), &chunk(b"LIST", &[1; 9])[..12]] {
+        let file = [&riff(&[format(), data.clone()])[..], rest].concat();
+        for (samples, reader) in [all(from_bytes(&file).salvage(true)), all(from_stream(&file))] {
+            assert!(samples.len() == 100 && !reader.losses().any());
+        }
+    }
+}
+
+#[test]
 fn big_endian_wav_and_wav_behind_a_tag_are_read() {
     let rifx = [
         &b"RIFX\x00\x00\x00\x28WAVEfmt \x00\x00\x00\x10\x00\x01\x00\x01\x00\x00\x1f\x40\x00\x00\x3e\x80\x00\x02\x00\x10"
@@ -315,6 +338,208 @@ fn what_is_said_may_be_nonsense() {
     }
     let huge = riff(&[format(), [&b"LIST\xf0\xff\xff\x7f"[..], b"INFO"].concat()]);
     assert!(Reader::from_seekable("bytes", Cursor::new(huge)).is_err());
+}
+
+#[test]
+fn tags_of_other_formats_around_flac_change_nothing() {
+    let signal = ramp(3, 5_000);
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a");
+    let mut writer = Writer::create(&path, spec(3, Container::Flac, Some(0x103))).unwrap();
+    writer.write_block(signal.channels()).unwrap();
+    writer.finish().unwrap();
+    let flac = fs::read(&path).unwrap();
+    let id3 = b"ID3\x04\0\0\0\0\0\x12TIT2\0\0\0\x08\0\0\x03A title".to_vec();
+    let id3v1 = [&b"TAG"[..], &[b' '; 125]].concat();
+    for file in [
+        [&id3[..], &flac].concat(),
+        [&id3[..], &flac, &id3v1].concat(),
+        [&flac[..], &id3].concat(),
+        [&id3[..], &flac, &id3, &flac].concat(),
+    ] {
+        for reader in [from_bytes(&file), from_stream(&file)] {
+            assert_eq!(reader.channel_mask(), Some(0x103));
+            let has_title = reader.metadata().tags().any(|tag| tag == ("TITLE", "A title"));
+            assert_eq!(has_title, file.starts_with(b"ID3"));
+            let (samples, reader) = all(reader);
+            assert_eq!(samples.len() % 5_000, 0);
+            assert_eq!(samples.len() / 5_000, file.windows(4).filter(|bytes| bytes == b"fLaC").count());
+            assert!(
+                samples[..5_000] == signal.channels()[0] && !reader.losses().any(),
+                "{}",
+                reader.losses()
+            );
+        }
+    }
+}
+
+#[test]
+fn speaker_positions_of_flac_are_kept_in_ogg() {
+    let signal = ramp(6, 5_000);
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.flac");
+    let mut writer = Writer::create(&path, spec(6, Container::Flac, Some(0x60f))).unwrap();
+    writer.write_block(signal.channels()).unwrap();
+    writer.finish().unwrap();
+    // It leaves out what it knows by itself.
+    let mask = "WAVEFORMATEXTENSIBLE_CHANNEL_MASK=0x060F";
+    if !ffmpeg(folder.path(), &["-i", "a.flac", "-c", "copy", "-metadata", mask, "a.oga"]) {
+        return;
+    }
+    let reader = Reader::open(folder.path().join("a.oga")).unwrap();
+    assert_eq!(reader.channel_mask(), Some(0x60f));
+    assert!(reader.metadata().tags().all(|(name, _)| !name.contains("MASK")));
+}
+
+/// CAF of these chunks.
+fn caf(chunks: &[(&[u8; 4], &[u8])]) -> Vec<u8> {
+    let mut bytes = b"caff\0\x01\0\0".to_vec();
+    for (name, body) in chunks {
+        bytes.extend([&name[..], &(body.len() as u64).to_be_bytes(), body].concat());
+    }
+    bytes
+}
+
+/// The description of a format in CAF.
+fn caf_format(rate: f64, kind: &[u8; 4], numbers: [u32; 4]) -> Vec<u8> {
+    [&rate.to_be_bytes()[..], kind, &[0; 4], &numbers.map(u32::to_be_bytes).concat()].concat()
+}
+
+#[test]
+fn positions_of_caf_are_not_guessed() {
+    let format = caf_format(8_000.0, b"lpcm", [6, 1, 3, 16]);
+    let data = [0; 4 + 60];
+    let without = caf(&[(b"desc", &format), (b"data", &data)]);
+    assert_eq!(from_bytes(&without).channel_mask(), None);
+    for (layout, mask) in [([0, 1, 0, 0, 0, 0, 0, 0xb], Some(0xb)), ([0, 113, 0, 3, 0, 0, 0, 0], Some(0x7))] {
+        let chan = [&layout[..], &[0; 4]].concat();
+        let file = caf(&[(b"desc", &format), (b"chan", &chan), (b"data", &data)]);
+        assert_eq!(from_bytes(&file).channel_mask(), mask);
+    }
+}
+
+#[test]
+fn delay_and_padding_of_aac_in_caf_are_left_out() {
+    let folder = TempDir::new().unwrap();
+    let chirp = "aevalsrc='0.5*sin(2000*t*t)':sample_rate=44100:duration=1.1";
+    if !ffmpeg(folder.path(), &["-f", "lavfi", "-i", chirp, "-ac", "2", "-c:a", "aac", "a.aac"]) {
+        return;
+    }
+    let adts = fs::read(folder.path().join("a.aac")).unwrap();
+    let (before, _) = all(from_bytes(&adts));
+    let (mut rest, mut lengths, mut packets) = (&adts[..], Vec::new(), vec![0; 4]);
+    let mut count = 0_u64;
+    while rest.len() > 7 {
+        let length = usize::from(rest[3] & 3) << 11 | usize::from(rest[4]) << 3 | usize::from(rest[5] >> 5);
+        lengths.extend([0x80 | ((length - 7) >> 7) as u8, (length - 7) as u8 & 0x7f]);
+        packets.extend(&rest[7..length]);
+        rest = &rest[length..];
+        count += 1;
+    }
+    let config = [0x05, 0x80, 0x80, 0x80, 0x02, 0x12, 0x10];
+    let decoder = [&[0x04, 0x80, 0x80, 0x80, 0x14, 0x40, 0x15, 0, 0, 0][..], &[0; 8], &config].concat();
+    let cookie =
+        [&[0x03, 0x80, 0x80, 0x80, 0x22, 0, 0, 0][..], &decoder, &[0x06, 0x80, 0x80, 0x80, 0x01, 0x02]]
+            .concat();
+    let header =
+        [&count.to_be_bytes()[..], &44_000_u64.to_be_bytes(), &2_112_u32.to_be_bytes(), &[0; 4]].concat();
+    let file = caf(&[
+        (b"desc", &caf_format(44_100.0, b"aac ", [0, 1_024, 2, 0])),
+        (b"kuki", &cookie),
+        (b"pakt", &[header, lengths].concat()),
+        (b"data", &packets),
+    ]);
+    for reader in [from_bytes(&file), from_stream(&file)] {
+        let (samples, reader) = all(reader);
+        assert!(!reader.losses().any(), "{}", reader.losses());
+        assert_eq!(samples.len(), 44_000);
+        assert!(samples == before[2_112..46_112]);
+    }
+}
+
+#[test]
+fn delay_and_length_of_itunes_count_without_an_edit_list() {
+    let folder = TempDir::new().unwrap();
+    let chirp = "aevalsrc='0.5*sin(2000*t*t)':sample_rate=44100:duration=1.1";
+    if !ffmpeg(folder.path(), &["-f", "lavfi", "-i", chirp, "-c:a", "aac", "a.m4a"]) {
+        return;
+    }
+    let mut bytes = fs::read(folder.path().join("a.m4a")).unwrap();
+    let (edited, _) = all(from_bytes(&bytes));
+    for name in [b"edts", b"udta"] {
+        let at = bytes.windows(4).position(|found| found == name).unwrap();
+        bytes[at..at + 4].copy_from_slice(b"free");
+    }
+    let (whole, _) = all(from_bytes(&bytes));
+    assert!(whole[1_024..].starts_with(&edited[..48_000]));
+    let boxed = |name: &[u8], body: &[u8]| [&(body.len() as u32 + 8).to_be_bytes()[..], name, body].concat();
+    for (samples, expected) in [(48_000, &whole[1_024..49_024]), (60_000, &whole[..])] {
+        let numbers = format!(" 00000000 00000400 0000032B {samples:016X} 00000000 00000000");
+        let tag = [
+            boxed(b"mean", b"\0\0\0\0com.apple.iTunes"),
+            boxed(b"name", b"\0\0\0\0iTunSMPB"),
+            boxed(b"data", &[b"\0\0\0\x01\0\0\0\0", numbers.as_bytes()].concat()),
+        ];
+        let hdlr = boxed(b"hdlr", b"\0\0\0\0\0\0\0\0mdirappl\0\0\0\0\0\0\0\0\0");
+        let meta = [&[0; 4], &hdlr[..], &boxed(b"ilst", &boxed(b"----", &tag.concat()))].concat();
+        let udta = boxed(b"udta", &boxed(b"meta", &meta));
+        // The index is the last box.
+        let mut file = [&bytes[..], &udta].concat();
+        let at = bytes.windows(4).rposition(|found| found == b"moov").unwrap() - 4;
+        let size = ((file.len() - at) as u32).to_be_bytes();
+        file[at..at + 4].copy_from_slice(&size);
+        let (found, reader) = all(from_bytes(&file));
+        assert!(found == expected && !reader.losses().any(), "{} samples: {}", found.len(), reader.losses());
+    }
+}
+
+#[test]
+fn tags_behind_mpeg_frames_count_as_no_audio() {
+    let folder = TempDir::new().unwrap();
+    let tone = "sine=frequency=440:sample_rate=44100:duration=2";
+    let size = 30_032_u32.to_le_bytes();
+    let part =
+        |flag: u8| [&b"APETAGEX\xd0\x07\0\0"[..], &size, &[1, 0, 0, 0, 0, 0, 0, flag], &[0; 8]].concat();
+    let ape = [&part(0xa0)[..], &[b'x'; 30_000], &part(0x80)].concat();
+    let id3v1 = [&b"TAG"[..], &[b' '; 125]].concat();
+    for (name, options) in
+        [("a.mp3", ["-write_xing", "0"]), ("b.mp3", ["-write_xing", "1"]), ("a.aac", ["-ac", "1"])]
+    {
+        if !ffmpeg(folder.path(), &["-f", "lavfi", "-i", tone, options[0], options[1], name]) {
+            return;
+        }
+        let bytes = fs::read(folder.path().join(name)).unwrap();
+        let (plain, _) = all(from_bytes(&bytes));
+        for tag in [ape.clone(), [&ape[..], &id3v1].concat(), [&[0; 20_000][..], &id3v1].concat()] {
+            let tagged = [&bytes[..], &tag].concat();
+            for reader in [from_bytes(&tagged), from_stream(&tagged)] {
+                let (samples, reader) = all(reader);
+                assert!(!reader.losses().any(), "{name}: {}", reader.losses());
+                assert_eq!(samples.len(), plain.len(), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn flac_of_unknown_length_that_is_cut_is_told() {
+    let signal = ramp(2, 20_000);
+    let mut whole = encode(&signal, Container::Flac).unwrap();
+    // As from a stream: neither its length nor its checksum.
+    whole[21] &= 0xf0;
+    whole[22..42].fill(0);
+    for cut in [0, 1, 2, 100, 1_000] {
+        let file = &whole[..whole.len() - cut];
+        for reader in [from_bytes(file), from_stream(file)] {
+            assert_eq!(reader.length(), None);
+            let (samples, reader) = all(reader);
+            assert_eq!(samples.len(), if cut > 0 { 16_384 } else { 20_000 });
+            assert_eq!(reader.losses().ends_early, cut > 0, "{cut} bytes");
+        }
+    }
+    let joined = [&whole[..], &whole].concat();
+    let (samples, reader) = all(from_bytes(&joined));
+    assert!(samples.len() == 40_000 && !reader.losses().any(), "{}", reader.losses());
 }
 
 #[test]

@@ -1,21 +1,23 @@
 //! Opening: demuxers, and declarations that demuxers leave out.
 
-use super::track::{CAF_PROBE, Declared, MP4_PROBE, PROBE, Seekable, probed};
+use super::track::{CAF_PROBE, Declared, END_OF_MASK, MP4_PROBE, PROBE, Seekable, probed};
 use super::{CompressedDecoder, LOOSE_END_SLACK_SECONDS};
 use crate::caf;
 use crate::chain::Chain;
 use crate::declared::{self, Measured};
 use crate::error::ReadError;
 use crate::matroska;
+use crate::metadata::Metadata;
 use crate::mp4;
 use crate::mpeg::{self, Lost, MendedFrames};
 use crate::ogg;
 use crate::source::{Patched, ReadSeek};
 use std::io::{self, Cursor, Read};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use symphonia::core::formats::FormatReader;
+use std::sync::{Arc, Mutex, PoisonError};
+use symphonia::core::codecs::audio::well_known::{CODEC_ID_AAC, CODEC_ID_ALAC};
 use symphonia::core::formats::well_known::{FORMAT_ID_ADTS, FORMAT_ID_MP1, FORMAT_ID_MP2, FORMAT_ID_MP3};
+use symphonia::core::formats::{FormatReader, TrackType};
 use symphonia::core::io::{MediaSource, ReadOnlySource};
 
 /// The first bytes, as many as it takes to find frames of MPEG audio or as [`PROBE`] searches, and whether they hold any.
@@ -55,16 +57,24 @@ fn without_stray_frames(
 impl CompressedDecoder {
     /// Opens a file of any format but MP4.
     pub(crate) fn open(mut source: Box<dyn ReadSeek>, length: u64) -> Result<Self, ReadError> {
-        let is_damaged = mpeg::is_damaged(&mut source).map_err(ReadError::Io)?;
+        let frames = mpeg::survey(&mut source).map_err(ReadError::Io)?;
         source.rewind().map_err(ReadError::Io)?;
-        if is_damaged {
+        if frames.is_damaged {
             return Self::open_stream(source);
         }
         let has_frames = looked_ahead(&mut source).map_err(ReadError::Io)?.1;
         let about = matroska::About::read(&mut source);
         let granules = ogg::last_granules(&mut source).map_err(ReadError::Io)?;
-        let Declared { length: declared, tags, size_at, has_packet_table, is_caf } =
-            Declared::of(&mut source)?;
+        let Declared {
+            length: declared,
+            tags,
+            size_at,
+            has_packet_table,
+            priming,
+            valid,
+            channel_mask,
+            is_caf,
+        } = Declared::of(&mut source)?;
         let cut_bytes =
             declared.filter(|&declared| declared::is_cut(declared, length)).map_or(0, |end| end - length);
         source.rewind().map_err(ReadError::Io)?;
@@ -79,10 +89,26 @@ impl CompressedDecoder {
             _ => Box::new(Seekable { source, length }),
         };
         let reader = probed(if is_caf { &CAF_PROBE } else { &PROBE }, source)?;
-        let mut this = Self::new(without_stray_frames(reader, has_frames)?, about.default_audio())?;
+        let reader = without_stray_frames(reader, has_frames)?;
+        let chosen = about.default_audio();
+        refuse_encoded(reader.as_ref(), chosen, &about)?;
+        let mut this = Self::new(reader, chosen)?;
+        if let Some(samples) = frames.samples {
+            this.length = this.length.map(|length| length.min(samples));
+        }
         if has_packet_table {
             // It counts the last packet as whole, which it may not be.
             this.length = None;
+        }
+        let codec = this.decoder.codec_params().codec;
+        if is_caf && codec == CODEC_ID_AAC {
+            this.skip = priming;
+            valid.into_iter().for_each(|valid| this.end_at(valid));
+        }
+        // The demuxer guesses them where the file says nothing. The decoder of ALAC has an order of its own.
+        if is_caf && codec != CODEC_ID_ALAC {
+            let is_usable = |mask: &u32| mask.count_ones() as usize == this.channels && *mask < END_OF_MASK;
+            this.channel_mask = channel_mask.filter(|mask| this.channels > 2 && is_usable(mask));
         }
         if cut_bytes > 0 {
             this.losses.ends_early = true;
@@ -112,8 +138,14 @@ impl CompressedDecoder {
         let seen = Arc::clone(&lost);
         let stream = Measured::new(stream, move || seen.ends_early.store(true, Relaxed));
         let stream = MendedFrames::counting(stream, Arc::clone(&lost));
-        let reader = probed(&PROBE, Box::new(ReadOnlySource::new(stream)))?;
-        let mut this = Self::new(without_stray_frames(reader, has_frames)?, None)?;
+        let start = Arc::new(Mutex::new(Some(Vec::new())));
+        let stream = Noted { source: stream, start: Arc::clone(&start) };
+        let reader =
+            without_stray_frames(probed(&PROBE, Box::new(ReadOnlySource::new(stream)))?, has_frames)?;
+        // The demuxer has read as far as the samples.
+        let start = start.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
+        refuse_encoded(reader.as_ref(), None, &matroska::About::read(&mut Cursor::new(start)))?;
+        let mut this = Self::new(reader, None)?;
         this.lost = lost;
         Ok(this)
     }
@@ -142,6 +174,59 @@ impl CompressedDecoder {
             this.skip = start.samples(this.sample_rate);
             this.length = this.length.map(|length| length.saturating_sub(this.skip));
         }
+        if let Some(edit) = index.length {
+            this.end_at(edit.samples(this.sample_rate));
+        }
+        let is_aac = this.decoder.codec_params().codec == CODEC_ID_AAC;
+        let gapless = itunes_gapless(&this.metadata).filter(|_| is_aac && index.start.is_none());
+        if let Some((delay, samples)) = gapless
+            // Otherwise, it is that of a file from which this was cut.
+            && this.length.is_none_or(|length| delay.saturating_add(samples) <= length)
+        {
+            this.skip = delay;
+            this.length = this.length.map(|length| length - delay);
+            this.end_at(samples);
+        }
         Ok(this)
+    }
+}
+
+/// The delay of the encoder and the length of the recording in samples per channel, where iTunes keeps them: the second and the
+/// fourth of the hexadecimal numbers of a tag.
+fn itunes_gapless(metadata: &Metadata) -> Option<(u64, u64)> {
+    let (_, value) = metadata.tags().find(|(name, _)| name.ends_with("ITUNSMPB"))?;
+    let mut numbers = value.split_ascii_whitespace().map(|number| u64::from_str_radix(number, 16).ok());
+    let (delay, samples) = (numbers.nth(1)??, numbers.nth(1)??);
+    (samples > 0).then_some((delay, samples))
+}
+
+/// Refuses Matroska whose packets the demuxer does not decompress.
+fn refuse_encoded(
+    reader: &dyn FormatReader,
+    chosen: Option<u32>,
+    about: &matroska::About,
+) -> Result<(), ReadError> {
+    let track = chosen.or_else(|| reader.default_track(TrackType::Audio).map(|track| track.id));
+    match track.is_some_and(|track| about.is_encoded(track)) {
+        true => Err(ReadError::Unsupported("a compressed or encrypted Matroska track".into())),
+        false => Ok(()),
+    }
+}
+
+/// Keeps the first bytes that are read, until they are taken.
+struct Noted<R> {
+    source: R,
+    start: Arc<Mutex<Option<Vec<u8>>>>,
+}
+
+impl<R: Read> Read for Noted<R> {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        const MOST: usize = 1 << 20;
+        let count = self.source.read(target)?;
+        if let Some(start) = &mut *self.start.lock().unwrap_or_else(PoisonError::into_inner) {
+            let missing = MOST.saturating_sub(start.len());
+            start.extend(&target[..count.min(missing)]);
+        }
+        Ok(count)
     }
 }

@@ -208,7 +208,7 @@ impl AudioTrack {
             _ => parameters.bits_per_sample,
         };
         let head = parameters.extra_data.as_deref().filter(|_| parameters.codec == CODEC_ID_OPUS);
-        let delay = head.and_then(OpusHead::parse).map_or(0, |head| head.pre_skip.into());
+        let delay: u64 = head.and_then(OpusHead::parse).map_or(0, |head| head.pre_skip.into());
         // AIFF does not say: there they are guessed from the number of channels.
         let channel_mask = match &parameters.channels {
             Some(Channels::Positioned(places)) if reader.format_info().short_name != "aiff" => {
@@ -218,9 +218,12 @@ impl AudioTrack {
             _ => None,
         };
         let (id, time_base) = (track.id, track.time_base);
-        // The granules of Ogg count what is left out at the start.
-        let ogg_delay = if reader.format_info().short_name == "ogg" { delay } else { 0 };
-        let length = track.num_frames.map(|frames| frames.saturating_sub(ogg_delay)).filter(|&n| n > 0);
+        // The granules of Ogg count what is left out at the start, and what was before it if it is the middle of a stream.
+        let ogg_start = match reader.format_info().short_name {
+            "ogg" => delay.saturating_add_signed(track.start_ts.get().max(0)),
+            _ => 0,
+        };
+        let length = track.num_frames.map(|frames| frames.saturating_sub(ogg_start)).filter(|&n| n > 0);
         let lossy = LOSSY.contains(&parameters.codec);
         let is_mpeg = [CODEC_ID_MP1, CODEC_ID_MP2, CODEC_ID_MP3].contains(&parameters.codec);
         let end = track.num_frames.filter(|_| is_mpeg).and_then(|end| i64::try_from(end).ok());
@@ -267,6 +270,11 @@ pub(super) struct Declared {
     pub(super) size_at: Option<u64>,
     /// Of a CAF file.
     pub(super) has_packet_table: bool,
+    /// Samples per channel before the recording and in it, by that table.
+    pub(super) priming: u64,
+    pub(super) valid: Option<u64>,
+    /// Of a CAF file.
+    pub(super) channel_mask: Option<u32>,
     pub(super) is_caf: bool,
 }
 
@@ -280,12 +288,20 @@ impl Declared {
         };
         let start = read_start().map_err(ReadError::Io)?;
         if start.starts_with(b"caff") {
-            let caf::Declarations { length, tags, size_at, excess, has_packet_table } =
-                caf::declarations(source).map_err(ReadError::Io)?;
-            if excess {
+            let caf = caf::declarations(source).map_err(ReadError::Io)?;
+            if caf.excess {
                 return Err(ReadError::NotAudio("its index announces more than it can hold".into()));
             }
-            return Ok(Self { length, tags, size_at, has_packet_table, is_caf: true });
+            return Ok(Self {
+                length: caf.length,
+                tags: caf.tags,
+                size_at: caf.size_at,
+                has_packet_table: caf.has_packet_table,
+                priming: caf.priming,
+                valid: caf.valid,
+                channel_mask: caf.channel_mask,
+                is_caf: true,
+            });
         }
         Ok(Self { length: declared::length(&start), ..Self::default() })
     }

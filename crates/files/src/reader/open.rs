@@ -29,9 +29,11 @@ impl Reader {
                 Self::from_compressed(name, || CompressedDecoder::open_mp4(source, length))
             }
             FileKind::Flac => {
+                let place = bytes.stream_position().map_err(ReadError::Io)?;
                 // Errors are left to the decoder, which meets them again.
-                let (metadata, channel_mask) = Metadata::of_flac(&mut bytes).unwrap_or_default();
-                bytes.rewind().map_err(ReadError::Io)?;
+                let (mut metadata, channel_mask) = Metadata::of_flac(&mut bytes).unwrap_or_default();
+                tag.into_iter().for_each(|tag| metadata.push_id3(tag));
+                bytes.seek(SeekFrom::Start(place)).map_err(ReadError::Io)?;
                 let this = Self::from_compressed(name, || CompressedDecoder::open_flac(Box::new(bytes)))?;
                 Ok(this.with_flac_metadata(metadata, channel_mask))
             }
@@ -63,6 +65,7 @@ impl Reader {
                 if let Some(tag) = tag {
                     header.metadata.push_id3(tag);
                 }
+                wav::believe_length(&mut bytes, &mut header).map_err(ReadError::Io)?;
                 let behind = wav::look_behind(&mut bytes, &header)?;
                 let mut this = Self::from_wav(name, &header, behind.length, Box::new(bytes));
                 this.metadata = behind.metadata;
@@ -114,7 +117,8 @@ impl Reader {
             }
             FileKind::Flac => {
                 let mut bytes = Recorded::new(bytes);
-                let (metadata, channel_mask) = Metadata::of_flac(&mut bytes).unwrap_or_default();
+                let (mut metadata, channel_mask) = Metadata::of_flac(&mut bytes).unwrap_or_default();
+                tag.into_iter().for_each(|tag| metadata.push_id3(tag));
                 let again = Box::new(bytes.again());
                 let this = Self::from_compressed(name, || CompressedDecoder::open_flac(again))?;
                 Ok(this.with_flac_metadata(metadata, channel_mask))
@@ -184,13 +188,18 @@ impl Reader {
     }
 }
 
-/// The first bytes of a file, and the ID3 tag before them if they are those of WAV; leaves the file at them.
+/// Whether these are the first bytes of a format that is read without the ID3 tag before it.
+fn is_tagged(start: &[u8]) -> bool {
+    matches!(FileKind::of(start), FileKind::Wav | FileKind::Flac)
+}
+
+/// The first bytes of a file, and the ID3 tag before them if they are those of WAV or FLAC; leaves the file at them.
 fn skip_tag(bytes: &mut (impl Read + Seek)) -> Result<(Vec<u8>, Option<Vec<u8>>), ReadError> {
     let start = start_of(bytes)?;
     if let Some(tag_bytes) = id3_bytes(&start) {
         bytes.seek(SeekFrom::Start(tag_bytes)).map_err(ReadError::Io)?;
         let behind = start_of(bytes).unwrap_or_default();
-        if wav::is_wav(&behind) {
+        if is_tagged(&behind) {
             bytes.rewind().map_err(ReadError::Io)?;
             let mut tag = Vec::new();
             if tag_bytes <= MAX_START {
@@ -204,14 +213,14 @@ fn skip_tag(bytes: &mut (impl Read + Seek)) -> Result<(Vec<u8>, Option<Vec<u8>>)
     Ok((start, None))
 }
 
-/// Like [`skip_tag`], of a stream: takes the first bytes of it, with a tag before anything but WAV.
+/// Like [`skip_tag`], of a stream: takes the first bytes of it, with a tag before anything but WAV and FLAC.
 fn take_tag(stream: &mut impl Read) -> Result<(Vec<u8>, Option<Vec<u8>>), ReadError> {
     let mut start = start_of(stream)?;
     if let Some(tag_bytes) = id3_bytes(&start).filter(|&bytes| bytes <= MAX_START) {
         let rest = tag_bytes.saturating_sub(start.len() as u64);
         stream.by_ref().take(rest).read_to_end(&mut start).map_err(ReadError::Io)?;
         let behind = start_of(stream).unwrap_or_default();
-        if wav::is_wav(&behind) {
+        if is_tagged(&behind) {
             return Ok((behind, Some(start)));
         }
         start.extend(behind);

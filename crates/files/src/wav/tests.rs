@@ -110,6 +110,7 @@ fn chunks_may_come_in_any_number_and_the_format_may_be_extended() {
             channel_mask: Some(3),
             metadata: read.metadata.clone(),
             rest: Some(Rest { skip: 0, big_endian: false }),
+            doubtful_bytes: None,
         }
     );
     for (tag, bits, bytes, kind) in [
@@ -150,4 +151,29 @@ fn bad_headers_are_refused() {
     assert!(matches!(header_of(&no_format), Err(ReadError::NotAudio(_))));
     let huge = riff(b"RIFF", 0, &[[&b"LIST"[..], &u32::MAX.to_le_bytes()].concat()]);
     assert!(matches!(header_of(&huge), Err(ReadError::NotAudio(_))));
+}
+
+#[test]
+fn a_length_like_a_placeholder_is_believed_if_the_file_is_that_long() {
+    let format = chunk(b"fmt ", &fmt(PCM, 1, 8_000, 16, 2));
+    let length_of = |data_bytes: u32, file_bytes: u64, rest: &[u8]| {
+        let start = riff(b"RIFF", 36 + data_bytes, &[format.clone(), data(data_bytes)]);
+        let mut header = header_of(&start).unwrap();
+        let mut file = tempfile::tempfile().unwrap();
+        file.set_len(start.len() as u64 + file_bytes).unwrap();
+        file.seek(SeekFrom::End(0)).unwrap();
+        io::Write::write_all(&mut file, rest).unwrap();
+        file.seek(SeekFrom::Start(start.len() as u64)).unwrap();
+        believe_length(&mut file, &mut header).unwrap();
+        assert_eq!(file.stream_position().unwrap(), start.len() as u64);
+        assert_eq!(header.length.is_some(), header.rest.is_some());
+        header.length
+    };
+    for bytes in [0x7fff_f000, 0x7fff_f800, 0x8000_0000] {
+        let whole = Some(u64::from(bytes) / 2);
+        assert_eq!(length_of(bytes, bytes.into(), &[]), whole);
+        assert_eq!(length_of(bytes, bytes.into(), b"LIST\0\0\0\0"), whole);
+        assert_eq!(length_of(bytes, bytes.into(), &[1; 8]), None, "samples that go on");
+        assert_eq!(length_of(bytes, u64::from(bytes) - 2, &[]), None, "a recording that ended before");
+    }
 }
