@@ -210,7 +210,10 @@ fn damaged_files_that_make_decoders_panic_cost_one_line() {
     let files: Vec<PathBuf> = fs::read_dir(regressions).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(!files.is_empty());
     for file in files {
-        fails(&[&file, &folder.join("out.wav")], &["-q"], INPUT, &[&file.display().to_string()]);
+        // Some of them ffmpeg can read.
+        let mut command = denoise([&file, &folder.join("out.wav")]);
+        command.arg("-q").env("PATH", "");
+        fails_as(command, INPUT, &[&file.display().to_string()]);
     }
     assert!(folder.names().is_empty());
 }

@@ -74,7 +74,13 @@ pub fn denoise(arguments: impl IntoIterator<Item = impl AsRef<std::ffi::OsStr>>)
 /// Runs the program and expects it to fail with an exit code and one line that holds all of `words`.
 pub fn fails(arguments: &[&Path], options: &[&str], code: i32, words: &[&str]) {
     let mut command = denoise(arguments);
-    let assert = command.args(options).assert().code(code);
+    command.args(options);
+    fails_as(command, code, words);
+}
+
+/// The same of a command.
+pub fn fails_as(mut command: Command, code: i32, words: &[&str]) {
+    let assert = command.assert().code(code);
     let output = assert.get_output();
     assert!(output.stdout.is_empty());
     let message = String::from_utf8(output.stderr.clone()).unwrap();
