@@ -120,12 +120,15 @@ fn newtonian_burn_in_leaves_a_settled_chain_alone() {
     assert!(run(true).1 < 0.97, "{}", run(true).1);
 }
 
-/// One number with one site, which may have no values, no order or a row too many.
-struct Wrong(Site);
+/// A few numbers with one site, which may have no values, no order or a row too many.
+struct Wrong {
+    site: Site,
+    dimension: usize,
+}
 
 impl Target<f64> for Wrong {
     fn dimension(&self) -> usize {
-        1
+        self.dimension
     }
 
     fn gradient(&mut self, _: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
@@ -147,42 +150,7 @@ impl Sites<f64> for Wrong {
     }
 
     fn site(&self, _: usize) -> Site {
-        self.0.clone()
-    }
-
-    fn expand(&mut self, _: &[f64], _: usize, u: &mut [f64], g: &mut [f64], h: &mut [f64]) {
-        [u, g, h].into_iter().for_each(|values| values.fill(0.0));
-    }
-}
-
-/// [`Wrong`] of two numbers.
-struct Pair(Site);
-
-impl Target<f64> for Pair {
-    fn dimension(&self) -> usize {
-        2
-    }
-
-    fn gradient(&mut self, _: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
-        gradient.fill(0.0);
-    }
-
-    fn potential(&mut self, _: &[f64], potential: &mut [f64]) {
-        potential.fill(0.0);
-    }
-
-    fn sites(&mut self) -> Option<&mut dyn Sites<f64>> {
-        Some(self)
-    }
-}
-
-impl Sites<f64> for Pair {
-    fn count(&self) -> usize {
-        1
-    }
-
-    fn site(&self, _: usize) -> Site {
-        self.0.clone()
+        self.site.clone()
     }
 
     fn expand(&mut self, _: &[f64], _: usize, u: &mut [f64], g: &mut [f64], h: &mut [f64]) {
@@ -194,14 +162,14 @@ impl Sites<f64> for Pair {
 fn sites_that_cannot_be_drawn_are_refused() {
     let refusal = |rows, support| {
         let sampler = Newtonian::<f64>::new(1, 1, SeedTree::new(1)).unwrap();
-        Chain::new(Wrong(Site { rows, support }), sampler, vec![0.0]).err()
+        Chain::new(Wrong { site: Site { rows, support }, dimension: 1 }, sampler, vec![0.0]).err()
     };
     assert!(matches!(refusal(0..1, Support::Discrete(0)), Some(SamplerError::Setting { .. })));
     assert!(matches!(refusal(0..2, Support::Real), Some(SamplerError::Shape { found: 2, expected: 1, .. })));
     assert!(refusal(0..1, Support::Discrete(1)).is_none());
     for support in [Support::HalfLine, Support::Interval { low: -1.0, high: 1.0 }, Support::Discrete(2)] {
         let sampler = Newtonian::<f64>::new(2, 1, SeedTree::new(1)).unwrap();
-        let target = Pair(Site { rows: 0..2, support });
+        let target = Wrong { site: Site { rows: 0..2, support }, dimension: 2 };
         let error = Chain::new(target, sampler, vec![0.5; 2]).err();
         assert!(matches!(error, Some(SamplerError::Shape { found: 2, expected: 1, .. })), "{support:?}");
     }
@@ -217,7 +185,7 @@ fn sites_that_cannot_be_drawn_are_refused() {
 fn starts_outside_of_their_support_are_refused() {
     let refuses = |support, start| {
         let sampler = Newtonian::<f64>::new(1, 1, SeedTree::new(1)).unwrap();
-        match Chain::new(Wrong(Site { rows: 0..1, support }), sampler, vec![start]) {
+        match Chain::new(Wrong { site: Site { rows: 0..1, support }, dimension: 1 }, sampler, vec![start]) {
             Ok(_) => false,
             Err(SamplerError::Start { index: 0, value }) => value == start,
             Err(error) => panic!("{error}"),
