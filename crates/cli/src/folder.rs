@@ -8,7 +8,7 @@ use super::interrupts::interrupted;
 use super::manifest::{Listed, Manifest};
 use super::processing::Processing;
 use super::progress::{FileProgress, FolderProgress};
-use super::record::{self, Original, Record, Report, ReportState, State};
+use super::record::{self, Original, Record, Report, State};
 use super::recording::{Found, Recording, SpeechFormat};
 use super::shard::Shard;
 use super::stats::{Entry, Outcome, Run};
@@ -242,26 +242,24 @@ impl Task {
         // Results are recorded before they have their names, by other runs too.
         let is_there = self.output.exists();
         record.refresh()?;
-        let state = match is_there {
-            true => record.state(&self.name, &self.output, &self.input, settings),
-            false => State::Foreign,
+        let state = if is_there {
+            let state = record.state(&self.name, &self.output, &self.input, settings);
+            check_replaceable(&state, &self.output)?;
+            state
+        } else {
+            expect_absent(&self.output);
+            State::Foreign
         };
-        match &state {
-            State::Current | State::Outdated => {}
-            State::Changed => return Err(exists(Failure::Changed(self.output.clone()), "")),
-            State::OfAnother(input) => return Err(of_another(&self.output, input)),
-            State::Foreign if is_there => check_absent(&self.output, false, NOT_RECORDED)?,
-            State::Foreign => expect_absent(&self.output),
-        }
         let mut work = if state == State::Current { Work::Nothing } else { Work::All };
         for report in self.reports() {
             let is_missing = !report.path.exists();
-            match record.report_state(&self.name, &report, &self.input, settings) {
-                ReportState::Current => continue,
-                ReportState::Outdated if is_missing && state == State::Foreign => expect_absent(report.path),
-                ReportState::Outdated => {}
-                ReportState::Changed => return Err(exists(Failure::Changed(report.path.to_owned()), "")),
-                ReportState::Foreign => check_absent(report.path, false, NOT_RECORDED)?,
+            let report_state = record.report_state(&self.name, &report, &self.input, settings);
+            if report_state == State::Current {
+                continue;
+            }
+            check_replaceable(&report_state, report.path)?;
+            if is_missing && state == State::Foreign {
+                expect_absent(report.path);
             }
             if work == Work::Nothing {
                 work = Work::Reports;
@@ -303,6 +301,16 @@ fn is_taken(error: &anyhow::Error, output: &Path) -> bool {
 
 /// Advice on a file that this program did not write.
 const NOT_RECORDED: &str = " (it is not a recorded result)";
+
+/// Refuses to replace what this program did not write, or what was written for another recording or changed since.
+fn check_replaceable(state: &State, output: &Path) -> anyhow::Result<()> {
+    match state {
+        State::Current | State::Outdated => Ok(()),
+        State::Changed => Err(exists(Failure::Changed(output.to_owned()), "")),
+        State::OfAnother(input) => Err(of_another(output, input)),
+        State::Foreign => check_absent(output, false, NOT_RECORDED),
+    }
+}
 
 /// The error of a result that another recording with the same name has.
 fn of_another(output: &Path, input: &Path) -> anyhow::Error {
@@ -496,12 +504,8 @@ pub fn result_manifest(
     let (name, output) = (PathBuf::from(&whole), results.join(&whole));
     if !force && output.exists() {
         let record = Record::open(results)?;
-        match record.state(&name, &output, manifest.path(), run.settings_checksum()) {
-            State::Current | State::Outdated => {}
-            State::Changed => return Err(exists(Failure::Changed(output), "")),
-            State::OfAnother(input) => return Err(of_another(&output, &input)),
-            State::Foreign => check_absent(&output, false, NOT_RECORDED)?,
-        }
+        let state = record.state(&name, &output, manifest.path(), run.settings_checksum());
+        check_replaceable(&state, &output)?;
     }
     Ok(Some(name))
 }

@@ -74,19 +74,6 @@ pub struct Report<'a> {
     pub options: String,
 }
 
-/// The state of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReportState {
-    /// Up to date: of this input, these settings and these options.
-    Current,
-    /// Missing, or of another result: may be replaced.
-    Outdated,
-    /// Changed since this program made it.
-    Changed,
-    /// Not made by this program.
-    Foreign,
-}
-
 /// Identifies the content of a file.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
@@ -96,14 +83,14 @@ struct Stamp {
     sha256: String,
 }
 
-/// The state of an existing result.
+/// The state of a result or report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// Up to date: made from this input with these settings.
+    /// Up to date: made from this input with these settings and options.
     Current,
-    /// Made from an earlier content of this input or with other settings, or empty: may be replaced.
+    /// Made from an earlier content of this input or with other settings, empty, or a missing report: may be replaced.
     Outdated,
-    /// Made from another input, which still exists at this path.
+    /// A result that was made from another input, which still exists at this path.
     OfAnother(PathBuf),
     /// Changed since this program made it.
     Changed,
@@ -180,9 +167,9 @@ impl Record {
     }
 
     /// The state of a report of a result with this name.
-    pub fn report_state(&self, name: &Path, report: &Report, input: &Path, settings: &str) -> ReportState {
+    pub fn report_state(&self, name: &Path, report: &Report, input: &Path, settings: &str) -> State {
         if !report.path.exists() {
-            return ReportState::Outdated;
+            return State::Outdated;
         }
         let known = self.known();
         let lines = known.made.get(&key(name)).map(Vec::as_slice).unwrap_or_default();
@@ -199,14 +186,14 @@ impl Record {
             let is_current = |(line, made): &(&Made, &MadeReport)| {
                 line.settings == settings && made.options == report.options && line.input.holds(input)
             };
-            return if written.any(is_current) { ReportState::Current } else { ReportState::Outdated };
+            return if written.any(is_current) { State::Current } else { State::Outdated };
         }
         match found.first() {
             // A run that was killed may have written it.
-            Some((_, made)) if made.stamp.is_none() => ReportState::Outdated,
-            Some(_) => ReportState::Changed,
-            None if lines.iter().any(|made| made.reports.is_none()) => ReportState::Outdated,
-            None => ReportState::Foreign,
+            Some((_, made)) if made.stamp.is_none() => State::Outdated,
+            Some(_) => State::Changed,
+            None if lines.iter().any(|made| made.reports.is_none()) => State::Outdated,
+            None => State::Foreign,
         }
     }
 
