@@ -351,7 +351,7 @@ const WITH_METHOD: [&str; 5] = ["method", "seed", "mix", "channels", "no_dither"
 
 impl Options {
     /// Options that a live denoiser uses; seed and dither affect files that it is written to.
-    pub const LIVE: [&str; 9] = [
+    pub const LIVE: &[&str] = &[
         "purpose",
         "strength",
         "floor_db",

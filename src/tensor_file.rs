@@ -2,7 +2,7 @@
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 /// Name and version of a format.
 pub(crate) struct Format {
@@ -18,8 +18,16 @@ pub enum TensorFileError {
     #[error("not a safetensors file, or truncated: {0}")]
     Bytes(String),
     /// A safetensors file of another format.
-    #[error("missing or invalid metadata '{0}'")]
-    Metadata(&'static str),
+    #[error("format is '{found}'; expected '{expected}'")]
+    Format {
+        /// The file's format; empty if it names none.
+        found: String,
+        /// The expected format.
+        expected: &'static str,
+    },
+    /// The header is missing or invalid.
+    #[error("header: {0}")]
+    Header(String),
     /// Written by another version of the format.
     #[error("format version {found}; expected {expected}")]
     Version {
@@ -28,6 +36,9 @@ pub enum TensorFileError {
         /// The supported version.
         expected: u32,
     },
+    /// A tensor is missing.
+    #[error("tensor '{0}' is missing")]
+    Tensor(&'static str),
     /// A tensor has the wrong shape, or is not F32.
     #[error("tensor '{tensor}' has shape {found:?} ({dtype}); expected {expected:?} (F32)")]
     Shape {
@@ -55,17 +66,16 @@ pub(crate) fn read<'a, H: DeserializeOwned>(
 ) -> Result<(H, SafeTensors<'a>), TensorFileError> {
     let (_, metadata) = SafeTensors::read_metadata(bytes)?;
     let metadata = metadata.metadata().clone().unwrap_or_default();
-    if metadata.get("format").map(String::as_str) != Some(format.name) {
-        return Err(TensorFileError::Metadata("format"));
+    let text = |key: &str| metadata.get(key).cloned().unwrap_or_default();
+    let (name, version) = (text("format"), text("version"));
+    if name != format.name {
+        return Err(TensorFileError::Format { found: name, expected: format.name });
     }
-    let version = metadata.get("version").cloned().unwrap_or_default();
     if version != format.version.to_string() {
         return Err(TensorFileError::Version { found: version, expected: format.version });
     }
-    let header = metadata
-        .get("header")
-        .and_then(|text| serde_json::from_str(text).ok())
-        .ok_or(TensorFileError::Metadata("header"))?;
+    let header =
+        serde_json::from_str(&text("header")).map_err(|error| TensorFileError::Header(error.to_string()))?;
     Ok((header, SafeTensors::deserialize(bytes)?))
 }
 
@@ -75,12 +85,23 @@ pub(crate) fn values(
     name: &'static str,
     shape: &[usize],
 ) -> Result<Vec<f32>, TensorFileError> {
-    let tensor = tensors.tensor(name)?;
+    let tensor = tensors.tensor(name).map_err(|_| TensorFileError::Tensor(name))?;
     if tensor.dtype() == Dtype::F32 && tensor.shape() == shape {
         return Ok(floats(&tensor).collect());
     }
     let (found, dtype) = (tensor.shape().to_vec(), format!("{:?}", tensor.dtype()));
     Err(TensorFileError::Shape { tensor: name, found, dtype, expected: shape.to_vec() })
+}
+
+/// The three layers of a small network with these numbers of inputs, hidden units and outputs, each with its biases.
+pub(crate) fn three_layers(
+    bytes: &[u8],
+    format: &Format,
+    sizes: [usize; 4],
+) -> Result<[Vec<f32>; 3], TensorFileError> {
+    let (_, tensors): (IgnoredAny, _) = read(bytes, format)?;
+    let layer = |name, at: usize| values(&tensors, name, &[(sizes[at] + 1) * sizes[at + 1]]);
+    Ok([layer("first", 0)?, layer("second", 1)?, layer("third", 2)?])
 }
 
 /// The values of a tensor of type F32.

@@ -33,38 +33,47 @@ pub enum MicrophoneFault {
     },
 }
 
-/// Energies and products of the channels of an array.
+/// Covariances of the channels of an array: a constant offset is none of a channel's sound.
 #[derive(Debug, Clone)]
 pub(crate) struct Microphones {
-    channels: usize,
+    /// Samples per channel.
+    samples: u64,
+    /// Sums of the samples of every channel.
+    sums: Vec<f64>,
     /// Sums of products of two channels.
     products: Vec<f64>,
 }
 
 impl Microphones {
     pub(crate) fn new(channels: usize) -> Self {
-        Self { channels, products: vec![0.0; channels * channels] }
+        Self { samples: 0, sums: vec![0.0; channels], products: vec![0.0; channels * channels] }
     }
 
     /// Takes samples, by channel.
     pub(crate) fn add(&mut self, block: &[&[f32]]) {
+        self.samples += block.first().map_or(0, |samples| samples.len() as u64);
+        let channels = self.sums.len();
         for (i, first) in block.iter().enumerate() {
+            self.sums[i] += first.iter().map(|&x| f64::from(x)).sum::<f64>();
             for (j, second) in block[..=i].iter().enumerate() {
                 let product: f64 =
                     first.iter().zip(*second).map(|(&x, &y)| f64::from(x) * f64::from(y)).sum();
-                self.products[i * self.channels + j] += product;
+                self.products[i * channels + j] += product;
             }
         }
     }
 
     /// The faults so far, channel by channel.
     pub(crate) fn faults(&self) -> Vec<MicrophoneFault> {
-        let product = |i: usize, j: usize| self.products[i * self.channels + j];
+        let channels = self.sums.len();
+        let samples = self.samples.max(1) as f64;
+        let product =
+            |i: usize, j: usize| self.products[i * channels + j] - self.sums[i] * self.sums[j] / samples;
         let energy = |i: usize| product(i, i);
-        let loudest = (0..self.channels).map(energy).fold(0.0, f64::max);
+        let loudest = (0..channels).map(energy).fold(0.0, f64::max);
         let is_silent = |i: usize| energy(i) <= SILENT * loudest;
         let correlation = |i: usize, j: usize| product(i, j) / (energy(i) * energy(j)).sqrt();
-        (0..self.channels)
+        (0..channels)
             .filter_map(|i| {
                 let channel = i + 1;
                 if is_silent(i) {
@@ -112,5 +121,9 @@ mod tests {
             ]
         );
         assert_eq!(faults(&[&[0.0; 9], &[0.0; 9]]), []);
+        // Offsets of either sign, louder than the voice.
+        let [raised, lowered] = [(&voice, 2.0), (&far, -2.0)]
+            .map(|(channel, by)| channel.iter().map(|x| x + by).collect::<Vec<f32>>());
+        assert_eq!(faults(&[&raised, &lowered]), []);
     }
 }

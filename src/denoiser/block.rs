@@ -12,14 +12,13 @@ use super::settings::Settings;
 use crate::denoiser::levels::QuantileNet;
 use crate::inference::bands::{occupied_bins, place_rows, rows};
 use crate::inference::high_band::HighBandState;
+use crate::inference::initial_noise_power;
 use crate::inference::online::OnlineSeparation;
 use crate::inference::state::{BandState, Separation, Start};
-use crate::inference::{MonteCarloAccumulator, SamplerCounters, initial_noise_power};
 use crate::model::{Dictionary, MarginalTable, NoiseModel};
-use crate::presence::{HighBandPresenceNet, PoolNet, PresenceNet, PresenceNetError};
+use crate::presence::{CausalNetwork, HighBandPresenceNet, PoolNet, PresenceNet, PresenceNetError};
 use crate::random::SeedTree;
-use crate::samplers::SamplerError;
-use crate::signal::progress::{self, Cancelled, ProgressCallback};
+use crate::signal::progress::{self, ProgressCallback};
 use crate::transform::FrameGrid;
 use crate::wiener::floor::{BinLevels, Floors};
 use crate::wiener::reverberation::Decays;
@@ -27,7 +26,7 @@ use filter::Filter;
 use presence::SpeechPresence;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use sweeps::ChainResult;
+pub(crate) use sweeps::ChainResult;
 
 /// What a block starts from, and what it returns beside its gain.
 #[derive(Default, Clone, Copy)]
@@ -60,9 +59,7 @@ pub(crate) struct BlockResult {
     pub gain_std: Vec<f32>,
     /// Posterior-mean gain before fusion with speech presence, bins x frames; empty if not requested.
     pub model_gain: Vec<f32>,
-    pub monte_carlo: MonteCarloAccumulator,
-    pub divergences: usize,
-    pub counters: SamplerCounters,
+    pub chain: ChainResult,
     pub state: BlockState,
 }
 
@@ -90,15 +87,6 @@ impl BlockState {
     }
 }
 
-/// Why a block could not be separated.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum SeparationError {
-    #[error(transparent)]
-    Sampler(#[from] SamplerError),
-    #[error(transparent)]
-    Cancelled(#[from] Cancelled),
-}
-
 /// The model and the settings by which blocks are separated.
 #[derive(Debug, Clone)]
 pub(crate) struct Separator {
@@ -116,6 +104,8 @@ pub(crate) struct Separator {
 pub(crate) struct Networks {
     pub presence: PresenceNet,
     pub high_band: HighBandPresenceNet,
+    /// Of the past alone; live denoisers share it.
+    pub causal: Arc<CausalNetwork>,
     /// Of the pool, if the settings ask for it.
     pub pool: Option<PoolNet>,
 }
@@ -133,7 +123,12 @@ impl Networks {
             return Ok(None);
         }
         let pool = settings.gain.learned_pool.then(PoolNet::built_in).transpose()?;
-        Ok(Some(Self { presence, high_band: HighBandPresenceNet::built_in()?, pool }))
+        Ok(Some(Self {
+            presence,
+            high_band: HighBandPresenceNet::built_in()?,
+            causal: Arc::new(CausalNetwork::built_in()?),
+            pool,
+        }))
     }
 }
 
@@ -162,7 +157,7 @@ impl Separator {
         seeds: SeedTree,
         progress: &mut dyn ProgressCallback,
         snapshots: Option<Snapshots<Vec<f32>>>,
-    ) -> Result<BlockResult, SeparationError> {
+    ) -> Result<BlockResult, DenoiseError> {
         let mut result = self.separate_once(grid, power, request, seeds, progress, snapshots)?;
         // Where the network has found a voice before, it finds it again.
         result.state.speech_found |= request.previous.is_some_and(|previous| previous.speech_found);
@@ -187,7 +182,7 @@ impl Separator {
         seeds: SeedTree,
         progress: &mut dyn ProgressCallback,
         snapshots: Option<Snapshots<Vec<f32>>>,
-    ) -> Result<BlockResult, SeparationError> {
+    ) -> Result<BlockResult, DenoiseError> {
         let Settings { sampling, .. } = &self.settings;
         let bands = self.bands(grid, power, request.previous);
         let speech_spectra = self.dictionary.rows(bands.low);
@@ -213,9 +208,7 @@ impl Separator {
             model_gain,
             floor: floors.amplitudes(),
             gain_std: block.gain_std(&separation),
-            monte_carlo: chain.monte_carlo,
-            divergences: chain.divergences,
-            counters: chain.counters,
+            chain,
             state: BlockState {
                 occupied: bands.occupied,
                 band: separation.into_state(),

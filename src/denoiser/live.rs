@@ -14,7 +14,9 @@ use crate::transform::{LowDelayChannel, LowDelayStft, WINDOW_RANGE_SECONDS};
 use crate::wiener::NORMAL_FLOOR_DB;
 use crate::wiener::fusion::pool_frame;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 /// Range of the latency of a [`LiveDenoiser`], s.
 pub const LATENCY_RANGE_SECONDS: RangeInclusive<f64> = 0.004..=0.064;
@@ -198,6 +200,18 @@ struct Meters {
     levels: [f32; 3],
 }
 
+impl fmt::Debug for LiveDenoiser {
+    /// Latency, channels and controls, without the state.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("LiveDenoiser")
+            .field("latency", &self.latency())
+            .field("channels", &self.channels())
+            .field("controls", &self.target)
+            .finish_non_exhaustive()
+    }
+}
+
 impl LiveDenoiser {
     pub(super) fn new(
         separator: &Separator,
@@ -219,8 +233,8 @@ impl LiveDenoiser {
         let stft =
             LowDelayStft::new(sample_rate, separator.dictionary.header().window_seconds, latency_seconds)?;
         let (bins, hop, seconds) = (stft.bins(), stft.hop(), stft.frame_seconds());
-        // A denoiser with a network has a causal one too.
-        let has_net = separator.networks.is_some();
+        let causal = separator.networks.as_ref().map(|networks| Arc::clone(&networks.causal));
+        let presence_net = causal.map(|network| CausalPresenceNet::new(network, bins, seconds));
         let step = |time: f64| (1.0 - libm::exp(-seconds / time)) as f32;
         let channel = || Channel {
             frames: stft.channel(),
@@ -233,7 +247,7 @@ impl LiveDenoiser {
         let mut live = Self {
             channels: (0..channels).map(|_| channel()).collect(),
             filled: 0,
-            presence_net: has_net.then(|| CausalPresenceNet::built_in(bins, seconds)).transpose()?,
+            presence_net,
             recent_presence: RecentPresence::new(bins, seconds),
             separation: separator.online(bins, seconds),
             missing: 0,
@@ -421,17 +435,18 @@ impl LiveDenoiser {
         }
         self.floor_db += self.control_step * (self.target.floor_db - self.floor_db);
         let floor = amplitude(f64::from(self.floor_db));
+        // Exponent 0 passes the input, even without an estimate.
+        let held = if self.gain_exponent > 0.0 { floor } else { 1.0 };
+        let capturing = self.noise_capture.left > 0;
+        self.noise_capture.left -= usize::from(capturing);
         let mean = self.power.iter().sum::<f32>() / self.power.len() as f32;
         if self.missing > 0 || mean < SILENT_POWER {
             self.missing = self.missing.saturating_sub(usize::from(mean >= SILENT_POWER));
-            // Exponent 0 passes the input even here.
-            self.gain.fill(if self.gain_exponent > 0.0 { floor } else { 1.0 });
+            self.gain.fill(held);
             self.voice.clear();
             return;
         }
-        let capturing = self.noise_capture.left > 0;
         if capturing {
-            self.noise_capture.left -= 1;
             self.noise_capture.done += 1;
             let weight = 1.0 / self.noise_capture.done as f32;
             let captured = self.noise_capture.power.iter_mut().zip(&self.power);
@@ -447,7 +462,7 @@ impl LiveDenoiser {
             found.iter_mut().for_each(|gain| *gain *= factor);
         }
         if capturing {
-            self.gain.fill(floor);
+            self.gain.fill(held);
             self.voice.clear();
             return;
         }

@@ -12,6 +12,7 @@ mod stream;
 mod voice_activity;
 
 pub use crate::array::MicrophoneFault;
+pub use crate::inference::SamplerStatistics;
 pub use crate::inference::{EmSettings, HamcmcMemory, ImpulseMode, Positivity, SamplingSettings};
 pub use crate::model::{ModelSettings, NoiseDrift, NoiseModel};
 pub use crate::presence::PresenceNetError;
@@ -22,9 +23,7 @@ pub use crate::wiener::{GainSettings, Strength};
 pub use levels::{SpeechLevel, SpeechLevels};
 pub use live::{LATENCY_RANGE_SECONDS, LiveControls, LiveDenoiser, LiveMeters, LiveSettings};
 pub use profile::NoiseProfile;
-pub use session::{
-    ChannelMode, MonteCarloError, SamplerStatistics, Session, SessionOutput, SessionSettings, Statistics,
-};
+pub use session::{ChannelMode, MonteCarloError, Session, SessionOutput, SessionSettings, Statistics};
 pub use settings::Settings;
 pub use speech_track::{SpeechSegment, SpeechTrack};
 pub use voice_activity::{VoiceActivity, VoiceEvent};
@@ -33,9 +32,9 @@ use crate::array::ARRAY_CHANNELS;
 use crate::model::Dictionary;
 use crate::samplers::SamplerError;
 use crate::signal::progress::{Cancelled, ProgressCallback};
-use crate::signal::{ErrorKind, InvalidSignal, Signal};
-use crate::transform::{FrameGrid, InvalidWindow, Stft};
-use block::{SeparationError, Separator, Snapshots};
+use crate::signal::{ErrorKind, InvalidSignal, Signal, check_sample_rate};
+use crate::transform::{FrameGrid, Stft};
+use block::{Separator, Snapshots};
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -90,9 +89,6 @@ pub enum DenoiseError {
     /// The sampler rejected its settings.
     #[error(transparent)]
     Sampler(#[from] SamplerError),
-    /// The dictionary's window is invalid at this sample rate.
-    #[error(transparent)]
-    Window(#[from] InvalidWindow),
     /// Samples, sample rate or number of channels do not form a signal.
     #[error(transparent)]
     Signal(#[from] InvalidSignal),
@@ -118,6 +114,9 @@ pub enum DenoiseError {
     /// The noise section holds no noise.
     #[error("noise section is silent or shorter than one analysis window")]
     NoNoise,
+    /// The noise section came after the first samples of the recording.
+    #[error("noise section after the first samples; expected before them")]
+    Started,
     /// The noise section has another sample rate.
     #[error("noise section has {found} Hz; expected {expected} Hz")]
     NoiseRate {
@@ -138,20 +137,13 @@ impl DenoiseError {
         match self {
             Self::PresenceNet(_) | Self::LevelNet(_) => ErrorKind::Model,
             Self::Settings(_) | Self::Sampler(_) | Self::NoNoise => ErrorKind::Setting,
-            Self::Signal(_) | Self::Channels { .. } | Self::ArrayChannels { .. } | Self::NoiseRate { .. } => {
-                ErrorKind::Input
-            }
+            Self::Signal(_)
+            | Self::Channels { .. }
+            | Self::ArrayChannels { .. }
+            | Self::NoiseRate { .. }
+            | Self::Started
+            | Self::Finished => ErrorKind::Input,
             Self::Cancelled(_) => ErrorKind::Cancelled,
-            Self::Window(_) | Self::Finished => ErrorKind::Other,
-        }
-    }
-}
-
-impl From<SeparationError> for DenoiseError {
-    fn from(error: SeparationError) -> Self {
-        match error {
-            SeparationError::Sampler(error) => Self::Sampler(error),
-            SeparationError::Cancelled(error) => Self::Cancelled(error),
         }
     }
 }
@@ -245,8 +237,9 @@ impl Denoiser {
     /// The frames of a recording of this sample rate, Hz.
     ///
     /// # Errors
-    /// [`DenoiseError::Window`] if the dictionary's window is invalid at this rate.
+    /// [`DenoiseError::Signal`] if the sample rate is out of range.
     pub fn grid(&self, sample_rate: u32) -> Result<FrameGrid, DenoiseError> {
+        check_sample_rate(sample_rate)?;
         Ok(Stft::new(sample_rate, self.dictionary().header().window_seconds)?.grid())
     }
 
@@ -255,8 +248,7 @@ impl Denoiser {
     /// # Errors
     /// [`DenoiseError::Settings`] if a setting is out of range; [`DenoiseError::Signal`] if the sample rate or the number of
     /// channels is, or their product above [`MAX_SAMPLES_PER_SECOND`](crate::signal::MAX_SAMPLES_PER_SECOND);
-    /// [`DenoiseError::ArrayChannels`] unless an array has 2 to 16 channels; [`DenoiseError::Window`] if the dictionary's
-    /// window is invalid at this rate.
+    /// [`DenoiseError::ArrayChannels`] unless an array has 2 to 16 channels.
     pub fn session(
         &self,
         sample_rate: u32,
@@ -270,8 +262,7 @@ impl Denoiser {
     /// exponents of this denoiser, and a causal network if this one uses a network; it draws nothing.
     ///
     /// # Errors
-    /// As [`session`](Self::session); [`DenoiseError::Settings`] if a setting is out of range, and
-    /// [`DenoiseError::PresenceNet`] if the crate was built with a damaged network.
+    /// [`DenoiseError::Settings`] if a setting is out of range; [`DenoiseError::Signal`] as [`session`](Self::session).
     pub fn live(
         &self,
         sample_rate: u32,

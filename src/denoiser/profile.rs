@@ -3,6 +3,7 @@
 use super::DenoiseError;
 use super::front_end::FrontEnd;
 use crate::transform::bin_power;
+use std::fmt;
 
 /// The mean power spectrum of a section of noise alone; made by [`Denoiser::noise_profile`](super::Denoiser::noise_profile)
 /// for [`Session::set_noise_profile`](super::Session::set_noise_profile). It does not depend on how the samples are
@@ -15,6 +16,18 @@ pub struct NoiseProfile {
     /// Sums of powers over frames, per channel and bin.
     sums: Vec<Vec<f64>>,
     count: u64,
+}
+
+impl fmt::Debug for NoiseProfile {
+    /// The number of frames, without their sums.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("NoiseProfile")
+            .field("stft", self.front_end.stft())
+            .field("channels", &self.sums.len())
+            .field("frames", &self.count)
+            .finish_non_exhaustive()
+    }
 }
 
 impl NoiseProfile {

@@ -15,7 +15,7 @@ use crate::repair::Clipping;
 use crate::signal::progress::ProgressCallback;
 use crate::signal::{SampleFormat, check_recording};
 use serde::{Deserialize, Serialize};
-pub use statistics::{MonteCarloError, SamplerStatistics, Statistics};
+pub use statistics::{MonteCarloError, Statistics};
 use std::fmt;
 use std::sync::Arc;
 
@@ -27,7 +27,8 @@ pub struct SessionSettings {
     pub mix: f32,
     /// How channels are treated.
     pub channels: ChannelMode,
-    /// Whether integer output is dithered; without dither, pauses may become digital silence, and faint noise may gate.
+    /// Whether [`Session::dither`] has seeds for integer output, which whoever writes it uses: samples of a session are not
+    /// dithered. Without dither, pauses may become digital silence, and faint noise may gate.
     pub dither: bool,
     /// Whether to return the residual too.
     pub residual: bool,
@@ -103,14 +104,14 @@ pub struct Session {
     streams: Vec<DenoiseStream>,
     /// Input samples of every channel that are not finished.
     waiting: Vec<Vec<f32>>,
-    /// Energy of the finished input, per channel.
-    input_energy: Vec<f64>,
     /// Per channel.
     clipping: Vec<Clipping>,
     /// Of an array.
     microphones: Option<Microphones>,
     /// Finished samples per channel.
     samples: u64,
+    /// After the first samples, or its end.
+    started: bool,
     /// After its end, or an error of a stream.
     ended: bool,
 }
@@ -166,10 +167,10 @@ impl Session {
             seed: denoiser.settings().seed,
             draws: denoiser.settings().draws(),
             waiting: vec![Vec::new(); channels],
-            input_energy: vec![0.0; channels],
             clipping: vec![Clipping::default(); channels],
             microphones,
             samples: 0,
+            started: false,
             ended: false,
         })
     }
@@ -190,8 +191,12 @@ impl Session {
     ///
     /// # Errors
     /// [`DenoiseError::NoNoise`] if the section is silent or shorter than a window, [`DenoiseError::NoiseRate`] or
-    /// [`DenoiseError::Channels`] if it has another sample rate or number of channels.
+    /// [`DenoiseError::Channels`] if it has another sample rate or number of channels, and [`DenoiseError::Started`] after the first
+    /// samples.
     pub fn set_noise_profile(&mut self, noise: &NoiseProfile) -> Result<(), DenoiseError> {
+        if self.started {
+            return Err(DenoiseError::Started);
+        }
         let width = self.width();
         noise.check(self.sample_rate, self.waiting.len())?;
         let powers = noise.powers(width).ok_or(DenoiseError::NoNoise)?;
@@ -226,6 +231,7 @@ impl Session {
             return Err(DenoiseError::Finished);
         }
         check_block(block, self.waiting.len())?;
+        self.started |= !block[0].is_empty();
         self.clipping.iter_mut().zip(block).for_each(|(clipping, samples)| clipping.count(samples));
         if let Some(microphones) = &mut self.microphones {
             microphones.add(block);
@@ -285,6 +291,7 @@ impl Session {
         if std::mem::replace(&mut self.ended, true) {
             return Err(DenoiseError::Finished);
         }
+        self.started = true;
         self.advance(progress, |stream, _, progress| stream.finish(progress, snapshots.take()))
     }
 
@@ -309,10 +316,7 @@ impl Session {
     /// Statistics of the samples so far.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        let width = self.width();
         let summaries: Vec<Summary> = self.streams.iter().map(DenoiseStream::summary).collect();
-        let energies: Vec<f64> =
-            self.input_energy.chunks(width).map(|channels| channels.iter().sum()).collect();
         Statistics {
             sample_rate: self.sample_rate,
             channels: self.waiting.len(),
@@ -320,7 +324,7 @@ impl Session {
             duration_seconds: self.seconds(self.samples),
             microphone_faults: self.microphones.as_ref().map(Microphones::faults).unwrap_or_default(),
             clipped_input_samples: self.clipping.iter().map(Clipping::samples).sum(),
-            ..Statistics::of_streams(&summaries, &energies, self.settings.mix.into(), self.draws)
+            ..Statistics::of_streams(&summaries, self.settings.mix.into(), self.draws)
         }
     }
 
@@ -372,18 +376,16 @@ impl Session {
 
     /// Mixes denoised samples with the input.
     fn mixed(&mut self, mut speech: Vec<Vec<f32>>) -> SessionOutput {
-        let energy = |samples: &[f32]| samples.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>();
         let mix = self.settings.mix;
         let mut residual = Vec::new();
         self.samples += speech.first().map_or(0, |samples| samples.len() as u64);
-        for ((waiting, sum), result) in self.waiting.iter_mut().zip(&mut self.input_energy).zip(&mut speech) {
+        for (waiting, result) in self.waiting.iter_mut().zip(&mut speech) {
             let before: Vec<f32> = waiting.drain(..result.len()).collect();
             if mix < 1.0 {
                 for (after, before) in result.iter_mut().zip(&before) {
                     *after = mix * *after + (1.0 - mix) * before;
                 }
             }
-            *sum += energy(&before);
             if self.settings.residual {
                 residual.push(before.iter().zip(&*result).map(|(before, after)| before - after).collect());
             }

@@ -156,20 +156,13 @@ impl DenoiseStream {
 
     /// Statistics of the blocks so far.
     pub(super) fn summary(&self) -> Summary {
-        let mut summary = Summary {
-            reverberation_seconds: self.memory.reverberation_seconds(),
-            clicks: self.front_end.clicks,
-            heavy_tailed_blocks: self.front_end.heavy_tailed_blocks,
-            ..self.record.summary()
-        };
+        let mut summary = self.record.summary(&self.front_end, &self.memory);
         if let Some(array) = &self.array {
             let second = array.second_pass.stream.summary();
             summary.snr_after_db = second.snr_after_db;
             summary.expected_sdr_db = second.expected_sdr_db;
             summary.noise_after_dbfs = second.noise_after_dbfs;
-            summary.monte_carlo.add(&second.monte_carlo);
-            summary.divergences += second.divergences;
-            summary.counters.add(&second.counters);
+            summary.chain.add(&second.chain);
         }
         summary
     }
@@ -339,7 +332,7 @@ impl DenoiseStream {
         let progress: &mut dyn ProgressCallback =
             &mut |fraction: f64| progress.report(before + fraction * duration);
         let result = self.separator.separate(grid, &power, request, seeds, progress, snapshots)?;
-        self.record.add_chain(&result);
+        self.record.chain.add(&result.chain);
         place(&places, &result.gain, &mut gains.gain, bins);
         place(&places, &result.gain_std, &mut gains.gain_std, bins);
         place(&places, &result.model_gain, &mut gains.model_gain, bins);

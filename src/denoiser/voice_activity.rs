@@ -84,8 +84,8 @@ impl SpeechBands {
         let mut means = [0.0; BANDS];
         let mut last = 0.0;
         for (band, mean) in means.iter_mut().enumerate() {
-            // Bands that the recording lacks have the fraction of the highest.
-            if let Some(bins) = self.bins.get(band) {
+            // Bands that the recording lacks, or that are narrower than a bin, have the fraction of the one below.
+            if let Some(bins) = self.bins.get(band).filter(|bins| !bins.is_empty()) {
                 last = bins.clone().map(&of_bin).sum::<f32>() / bins.len() as f32;
             }
             *mean = last;
@@ -181,5 +181,20 @@ impl VoiceDetector {
         self.clear();
         self.loudest = INITIAL_LOUDEST;
         (self.speaking, self.quiet, self.position) = (false, 0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With short windows, as in dictionaries of 4 to 8 ms, low bands have no bin of their own.
+    #[test]
+    fn bands_without_bins_have_the_fraction_of_the_one_below() {
+        for bin_hertz in [15.625, 125.0, 250.0, 1_000.0] {
+            let bands = SpeechBands::new((8_000.0 / bin_hertz) as usize + 1, bin_hertz);
+            let SpeechFraction { highest, whole } = bands.fraction(|_| 0.5);
+            assert_eq!((highest, whole <= 0.5), (0.5, true), "{bin_hertz} Hz");
+        }
     }
 }

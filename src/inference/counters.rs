@@ -1,10 +1,28 @@
 //! Counters of the samplers.
 
 use crate::samplers::Step;
+use serde::Serialize;
+
+/// Counts of the samplers over the averaged sweeps.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct SamplerStatistics {
+    /// Mean step size of the samplers of activations and noise spectra.
+    pub step_size: f64,
+    /// Mean number of HAMCMC's `M - 1` pairs with positive curvature, which form the metric (`hamcmc-2016`, algorithm 1);
+    /// `None` for samplers without memory.
+    pub usable_pairs: Option<f64>,
+    /// Fraction of the unknowns' moves that were mirrored at zero; `None` without mirroring.
+    pub mirrored_fraction: Option<f64>,
+    /// Fraction of the unknowns' moves with clipped drift; `None` for samplers that do not count them.
+    pub clipped_drift_fraction: Option<f64>,
+    /// Acceptance rate of the Metropolis proposals for impulse variables; `None` if they are integrated out.
+    pub impulse_acceptance: Option<f64>,
+}
 
 /// Counts of the samplers of activations, noise spectra and impulse variables over the averaged sweeps.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct SamplerCounters {
+pub(crate) struct SamplerCounters {
     /// Steps of the samplers, and the sum of their sizes.
     steps: u64,
     step_sizes: f64,
@@ -23,35 +41,15 @@ pub struct SamplerCounters {
 }
 
 impl SamplerCounters {
-    /// Mean step size; `None` without steps.
-    #[must_use]
-    pub fn step_size(&self) -> Option<f64> {
-        (self.steps > 0).then(|| self.step_sizes / self.steps as f64)
-    }
-
-    /// Mean number of HAMCMC's `M - 1` pairs with positive curvature, which form the metric (`hamcmc-2016`, algorithm 1);
-    /// `None` for samplers without memory.
-    #[must_use]
-    pub fn usable_pairs(&self) -> Option<f64> {
-        self.pairs.map(|pairs| pairs as f64 / self.columns as f64)
-    }
-
-    /// Fraction of an unknown's moves that crossed zero and were mirrored; `None` without mirroring.
-    #[must_use]
-    pub fn mirrored_fraction(&self) -> Option<f64> {
-        fraction(self.mirrored, self.unknowns)
-    }
-
-    /// Fraction of an unknown's moves with clipped drift; `None` for samplers that do not count them.
-    #[must_use]
-    pub fn clipped_drift_fraction(&self) -> Option<f64> {
-        fraction(self.clipped, self.counted)
-    }
-
-    /// Acceptance rate of the Metropolis proposals for impulse variables; `None` if they are integrated out.
-    #[must_use]
-    pub fn impulse_acceptance(&self) -> Option<f64> {
-        fraction(self.accepted, self.proposals)
+    /// What the counts say; `None` without steps.
+    pub(crate) fn statistics(&self) -> Option<SamplerStatistics> {
+        (self.steps > 0).then(|| SamplerStatistics {
+            step_size: self.step_sizes / self.steps as f64,
+            usable_pairs: self.pairs.map(|pairs| pairs as f64 / self.columns as f64),
+            mirrored_fraction: fraction(self.mirrored, self.unknowns),
+            clipped_drift_fraction: fraction(self.clipped, self.counted),
+            impulse_acceptance: fraction(self.accepted, self.proposals),
+        })
     }
 
     /// Adds the counts of another block or channel.
@@ -115,8 +113,7 @@ mod tests {
     fn moves_are_counted_by_kind() {
         let step = |step_size| Step { acceptance: 1.0, step_size, ..Step::default() };
         let nothing = SamplerCounters::default();
-        assert_eq!((nothing.step_size(), nothing.usable_pairs()), (None, None));
-        assert_eq!((nothing.mirrored_fraction(), nothing.impulse_acceptance()), (None, None));
+        assert_eq!(nothing.statistics(), None);
         let mut moves = nothing;
         moves.count_step(&step(0.1), 10, Some(25));
         moves.count_step(&step(0.3), 30, Some(75));
@@ -124,18 +121,25 @@ mod tests {
         moves.count_mirrored(&[1.0, -1.0, 0.0, 2.0, -3.0], &[-0.5, 1.0, 0.5, 2.5, -0.0]);
         moves.count_impulses([30, 40]);
         moves.count_clipped(8, None);
-        assert_eq!(moves.clipped_drift_fraction(), None);
+        assert_eq!(moves.statistics().unwrap().clipped_drift_fraction, None);
         moves.count_clipped(8, Some(2));
-        assert!((moves.step_size().unwrap() - 0.2).abs() < 1e-15);
-        assert_eq!(moves.usable_pairs(), Some(2.5));
-        assert_eq!((moves.mirrored_fraction(), moves.impulse_acceptance()), (Some(0.4), Some(0.75)));
+        let found = moves.statistics().unwrap();
+        assert!((found.step_size - 0.2).abs() < 1e-15);
+        assert_eq!(found.usable_pairs, Some(2.5));
+        assert_eq!((found.mirrored_fraction, found.impulse_acceptance), (Some(0.4), Some(0.75)));
         // Those of another block, without memory or mirror, count in what both have.
         let mut other = SamplerCounters::default();
         other.count_step(&step(0.6), 5, None);
+        let found = other.statistics().unwrap();
+        assert_eq!(
+            (found.usable_pairs, found.mirrored_fraction, found.impulse_acceptance),
+            (None, None, None)
+        );
         other.count_impulses([0, 20]);
         moves.add(&other);
-        assert!((moves.step_size().unwrap() - 1.0 / 3.0).abs() < 1e-15);
-        assert_eq!((moves.mirrored_fraction(), moves.impulse_acceptance()), (Some(0.4), Some(0.5)));
-        assert_eq!(moves.clipped_drift_fraction(), Some(0.25));
+        let found = moves.statistics().unwrap();
+        assert!((found.step_size - 1.0 / 3.0).abs() < 1e-15);
+        assert_eq!((found.mirrored_fraction, found.impulse_acceptance), (Some(0.4), Some(0.5)));
+        assert_eq!(found.clipped_drift_fraction, Some(0.25));
     }
 }

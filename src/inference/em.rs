@@ -6,7 +6,7 @@ use crate::model::ImpulseVariables;
 use crate::parallel::*;
 
 /// Keeps ratios of update terms finite.
-const MIN_TERM: f32 = 1e-20;
+pub(super) const MIN_TERM: f32 = 1e-20;
 
 impl Separation {
     /// One sweep of expectation maximisation on the posterior with the impulse variables integrated out: every free factor

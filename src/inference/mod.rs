@@ -18,9 +18,10 @@ pub(crate) mod state;
 mod tests;
 mod workspace_pool;
 
-pub use counters::SamplerCounters;
+pub(crate) use counters::SamplerCounters;
+pub use counters::SamplerStatistics;
 pub(crate) use gibbs::Gibbs;
 pub(crate) use monte_carlo::GainMonitor;
-pub use monte_carlo::MonteCarloAccumulator;
+pub(crate) use monte_carlo::MonteCarloAccumulator;
 pub use settings::{EmSettings, HamcmcMemory, ImpulseMode, Positivity, SamplingSettings};
 pub(crate) use start::initial_noise_power;

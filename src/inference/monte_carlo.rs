@@ -13,7 +13,7 @@ const CONSTANT: f64 = 1e-9;
 /// its halves). Correlation over more draws than there are is not detected: seeds may differ by up to twice the standard
 /// error.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct MonteCarloAccumulator {
+pub(crate) struct MonteCarloAccumulator {
     /// Number of monitored gains; 0 with fewer than eight draws.
     pub gains: u64,
     /// Sum of their variances over the draws.

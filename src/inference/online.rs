@@ -4,7 +4,9 @@
 //! steps on the posterior with the impulse variables integrated out. The power of the noise is a recursive mean weighted
 //! by the probability of speech absence.
 
+use super::em::MIN_TERM;
 use super::high_band::HighBandSpectra;
+use super::state::ENTRIES;
 use crate::kernels::vector;
 use crate::model::{Dictionary, MIN_POWER, MarginalTable};
 use std::sync::Arc;
@@ -13,12 +15,8 @@ use std::sync::Arc;
 const STEPS: usize = 2;
 /// Added to the activations before, in units of the level of the frame: multiplicative steps cannot leave zero.
 const REVIVAL: f32 = 1.0;
-/// Range of activations.
-const ACTIVATIONS: (f32, f32) = (1e-9, 1e9);
 /// Keeps dispersions away from zero.
 const MIN_DISPERSION: f32 = 1e-12;
-/// Keeps ratios of update terms finite.
-const MIN_TERM: f32 = 1e-20;
 
 /// Time constant of the noise estimate, s.
 const NOISE_SECONDS: f64 = 0.7;
@@ -102,7 +100,7 @@ impl OnlineSeparation {
             spectra,
             knots: vec![0.0; high_band.continuation.knots()],
             high_band,
-            activations: vec![ACTIVATIONS.0; rank],
+            activations: vec![ENTRIES.0; rank],
             noise_step: (1.0 - libm::exp(-frame_seconds / NOISE_SECONDS)) as f32,
             noise: whole(),
             started: false,
@@ -132,7 +130,7 @@ impl OnlineSeparation {
     pub(crate) fn reset(&mut self) {
         self.started = false;
         self.noise.fill(MIN_POWER as f32);
-        self.activations.fill(ACTIVATIONS.0);
+        self.activations.fill(ENTRIES.0);
         self.presence.fill(0.0);
     }
 
@@ -172,7 +170,7 @@ impl OnlineSeparation {
     #[inline(always)]
     fn start(&mut self) {
         self.noise.copy_from_slice(&self.power);
-        let level = self.level().max(ACTIVATIONS.0);
+        let level = self.level().max(ENTRIES.0);
         self.activations.fill(level);
     }
 
@@ -252,7 +250,7 @@ impl OnlineSeparation {
                 }
             }
             let (up, down) = (up.iter().sum::<f32>(), down.iter().sum::<f32>());
-            *h = (*h * (up / down.max(MIN_TERM))).clamp(ACTIVATIONS.0, ACTIVATIONS.1);
+            *h = (*h * (up / down.max(MIN_TERM))).clamp(ENTRIES.0, ENTRIES.1);
         }
     }
 

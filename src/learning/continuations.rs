@@ -12,6 +12,7 @@ use crate::range::within;
 use crate::signal::Signal;
 use crate::signal::progress::{self, ProgressCallback};
 use crate::transform::{FrameGrid, Stft};
+use std::fmt;
 use std::sync::Arc;
 
 /// Maximum frequency of a continuation, Hz.
@@ -27,7 +28,7 @@ const ACTIVATION_SWEEPS: usize = 8;
 /// all voices. This takes little full-band speech.
 pub struct FullBandCorpus {
     dictionary: Dictionary,
-    sweeps: usize,
+    iterations: usize,
     table: Arc<MarginalTable>,
     /// Maximum number of bins of a recording above the dictionary's band.
     bins: usize,
@@ -36,16 +37,28 @@ pub struct FullBandCorpus {
     seconds: f64,
 }
 
+impl fmt::Debug for FullBandCorpus {
+    /// The number of files and their duration, without the recordings.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("FullBandCorpus")
+            .field("iterations", &self.iterations)
+            .field("files", &self.files)
+            .field("seconds", &self.seconds)
+            .finish_non_exhaustive()
+    }
+}
+
 impl FullBandCorpus {
-    /// An empty corpus for a dictionary's continuation, trained in 1 to 100,000 sweeps.
+    /// An empty corpus for a dictionary's continuation, trained in 1 to 100,000 iterations.
     ///
     /// # Errors
     /// [`TrainingError::Settings`] if their number is out of range.
-    pub fn new(dictionary: Dictionary, sweeps: usize) -> Result<Self, TrainingError> {
-        within("iterations", sweeps, 1..=100_000)?;
+    pub fn new(dictionary: Dictionary, iterations: usize) -> Result<Self, TrainingError> {
+        within("iterations", iterations, 1..=100_000)?;
         let alpha = dictionary.header().alpha;
         let table = Arc::new(MarginalTable::new(alpha, ModelSettings::default().alpha_noise));
-        Ok(Self { dictionary, sweeps, table, bins: 0, recordings: Vec::new(), files: 0, seconds: 0.0 })
+        Ok(Self { dictionary, iterations, table, bins: 0, recordings: Vec::new(), files: 0, seconds: 0.0 })
     }
 
     /// Adds all channels of a recording, up to its highest occupied frequency. It may have steady noise.
@@ -116,23 +129,30 @@ impl FullBandCorpus {
         self.seconds
     }
 
-    /// Trains the continuation by expectation maximisation, and returns the dictionary with it. `progress` receives the
-    /// completed fraction, 0 to 1.
+    /// Trains the continuation by expectation maximisation, and returns the dictionary with it.
     ///
     /// # Errors
-    /// [`TrainingError::TooLittleSpeech`] without speech, and [`TrainingError::Cancelled`] if `progress` cancels it.
+    /// [`TrainingError::TooLittleSpeech`] without speech.
+    pub fn train(self) -> Result<Dictionary, TrainingError> {
+        self.train_with_progress(&mut ())
+    }
+
+    /// Like [`train`](Self::train); `progress` receives the completed fraction, 0 to 1.
+    ///
+    /// # Errors
+    /// As [`train`](Self::train), and [`TrainingError::Cancelled`] if `progress` cancels it.
     pub fn train_with_progress(
         self,
         progress: &mut dyn ProgressCallback,
     ) -> Result<Dictionary, TrainingError> {
-        let Self { dictionary, sweeps, bins, mut recordings, files, seconds, .. } = self;
+        let Self { dictionary, iterations, bins, mut recordings, files, seconds, .. } = self;
         let header = dictionary.header();
         if recordings.is_empty() {
             return Err(TrainingError::TooLittleSpeech { frames: 0, rank: header.rank });
         }
         let bin_hertz = 1.0 / header.window_seconds;
         let mut spectra = HighBandSpectra::new(bins, bin_hertz, dictionary.spectra(), header.bins(), None);
-        for sweep in 0..sweeps {
+        for iteration in 0..iterations {
             let mut sums = [vec![0.0; spectra.knots.len()], vec![0.0; spectra.knots.len()]];
             for recording in &mut recordings {
                 recording.set_spectra(&spectra);
@@ -142,7 +162,7 @@ impl FullBandCorpus {
                 }
             }
             spectra.update(&sums[0], &sums[1], EXPONENT);
-            progress::report(progress, (sweep + 1) as f64 / sweeps as f64)?;
+            progress::report(progress, (iteration + 1) as f64 / iterations as f64)?;
         }
         let header = ContinuationHeader { knots: spectra.continuation.knots(), files, seconds };
         Ok(dictionary.with_continuation(header, spectra.ratios())?)

@@ -21,7 +21,7 @@ use crate::signal::ErrorKind;
 use crate::signal::progress::{self, Cancelled, ProgressCallback};
 use crate::signal::{SAMPLE_RATE_RANGE, Signal};
 use crate::stable::ALPHA_RANGE;
-use crate::transform::{InvalidWindow, Stft, WINDOW_RANGE_SECONDS};
+use crate::transform::Stft;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::ops::Range;
@@ -66,9 +66,6 @@ pub enum TrainingError {
     /// A setting is out of range.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// The window is out of range.
-    #[error(transparent)]
-    Window(#[from] InvalidWindow),
     /// The sample rate of a recording is below that of the dictionary.
     #[error("sample rate is {found} Hz; expected at least {expected} Hz")]
     SampleRate {
@@ -112,7 +109,7 @@ impl TrainingError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Settings(_) | Self::Window(_) => ErrorKind::Setting,
+            Self::Settings(_) => ErrorKind::Setting,
             Self::SampleRate { .. } | Self::NothingAbove { .. } | Self::TooLittleSpeech { .. } => {
                 ErrorKind::Input
             }
@@ -145,7 +142,6 @@ impl Corpus {
         within("rank", settings.rank, 1..=1_000)?;
         within("alpha", settings.alpha, ALPHA_RANGE)?;
         within("iterations", settings.iterations, 1..=100_000)?;
-        within("window_seconds", settings.window_seconds, WINDOW_RANGE_SECONDS)?;
         within("sample_rate", sample_rate, SAMPLE_RATE_RANGE)?;
         validate_prior(&settings.prior)?;
         let bins = Stft::new(sample_rate, settings.window_seconds)?.bins();

@@ -3,9 +3,11 @@
 //! A dictionary is a [safetensors](https://docs.rs/safetensors) file with a tensor `spectra` (rank x bins, row-major, F32),
 //! optionally a tensor `continuation` (rank x knots) of the spectra above the dictionary's band, and its header as metadata.
 
+use crate::range::{SettingsError, within};
+use crate::signal::SAMPLE_RATE_RANGE;
 use crate::stable::ALPHA_RANGE;
 use crate::tensor_file::{self, Format, TensorFileError};
-use crate::transform::window_samples;
+use crate::transform::{WINDOW_RANGE_SECONDS, window_samples};
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
@@ -68,32 +70,12 @@ pub struct ContinuationHeader {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DictionaryError {
-    /// The bytes are not a complete safetensors file.
-    #[error("not a dictionary, or truncated: {0}")]
-    TensorFile(String),
-    /// A safetensors file of another format, or a header value out of range.
-    #[error("not a speech dictionary: missing or invalid metadata '{0}'")]
-    Metadata(&'static str),
-    /// Written by another version of the format.
-    #[error("dictionary format version {found}; expected {FORMAT_VERSION}")]
-    Version {
-        /// The file's version.
-        found: String,
-    },
-    /// A tensor's shape or type disagrees with the metadata.
-    #[error("tensor '{tensor}' has shape {found:?} ({dtype}); expected [{rank}, {columns}] (F32)")]
-    Shape {
-        /// The tensor's name.
-        tensor: &'static str,
-        /// Shape in the file.
-        found: Vec<usize>,
-        /// Element type in the file.
-        dtype: String,
-        /// Rank by the metadata.
-        rank: usize,
-        /// Bins or knots by the metadata.
-        columns: usize,
-    },
+    /// The bytes are not a dictionary's file.
+    #[error("not a speech dictionary: {0}")]
+    File(#[from] TensorFileError),
+    /// A value of the header is out of range.
+    #[error("{0}")]
+    Header(#[from] SettingsError),
     /// An entry that is not positive, or too large.
     #[error("spectrum {spectrum}, bin {bin} is {value}; expected more than 0, and {MAX_ENTRY:e} at most")]
     Entry {
@@ -123,42 +105,17 @@ impl DictionaryHeader {
         window_samples(self.sample_rate, self.window_seconds).map_or(0, |window| window / 2 + 1)
     }
 
-    fn validate(&self) -> Result<(), DictionaryError> {
-        if !ALPHA_RANGE.contains(&self.alpha) {
-            return Err(DictionaryError::Metadata("alpha"));
-        }
-        if !crate::signal::SAMPLE_RATE_RANGE.contains(&self.sample_rate) {
-            return Err(DictionaryError::Metadata("sample_rate"));
-        }
-        if !crate::transform::WINDOW_RANGE_SECONDS.contains(&self.window_seconds) {
-            return Err(DictionaryError::Metadata("window_seconds"));
-        }
-        if self.rank == 0 {
-            return Err(DictionaryError::Metadata("rank"));
-        }
-        if !(self.seconds.is_finite() && self.seconds >= 0.0) {
-            return Err(DictionaryError::Metadata("seconds"));
-        }
-        if let Some(ContinuationHeader { knots, seconds, .. }) = self.continuation
-            && !((1..=MAX_KNOTS).contains(&knots) && seconds.is_finite() && seconds >= 0.0)
-        {
-            return Err(DictionaryError::Metadata("continuation"));
+    fn validate(&self) -> Result<(), SettingsError> {
+        within("alpha", self.alpha, ALPHA_RANGE)?;
+        within("sample_rate", self.sample_rate, SAMPLE_RATE_RANGE)?;
+        within("window_seconds", self.window_seconds, WINDOW_RANGE_SECONDS)?;
+        within("rank", self.rank, 1..=usize::MAX)?;
+        within("seconds", self.seconds, 0.0..=f64::MAX)?;
+        if let Some(ContinuationHeader { knots, seconds, .. }) = self.continuation {
+            within("continuation.knots", knots, 1..=MAX_KNOTS)?;
+            within("continuation.seconds", seconds, 0.0..=f64::MAX)?;
         }
         Ok(())
-    }
-}
-
-impl From<TensorFileError> for DictionaryError {
-    fn from(error: TensorFileError) -> Self {
-        match error {
-            TensorFileError::Bytes(error) => Self::TensorFile(error),
-            TensorFileError::Metadata(key) => Self::Metadata(key),
-            TensorFileError::Version { found, .. } => Self::Version { found },
-            TensorFileError::Shape { tensor, found, dtype, expected } => {
-                let [rank, columns] = [0, 1].map(|at| expected.get(at).copied().unwrap_or(1));
-                Self::Shape { tensor, found, dtype, rank, columns }
-            }
-        }
     }
 }
 
@@ -277,12 +234,12 @@ fn check_size(
     values: &[f32],
     rank: usize,
     columns: usize,
-) -> Result<(), DictionaryError> {
+) -> Result<(), TensorFileError> {
     if rank.checked_mul(columns) == Some(values.len()) {
         return Ok(());
     }
     let found = vec![values.len() / columns, columns];
-    Err(DictionaryError::Shape { tensor, found, dtype: "F32".into(), rank, columns })
+    Err(TensorFileError::Shape { tensor, found, dtype: "F32".into(), expected: vec![rank, columns] })
 }
 
 #[cfg(test)]
@@ -343,13 +300,17 @@ mod tests {
 
         let error = |header, ratios: &[f32]| small().with_continuation(header, ratios.to_vec()).unwrap_err();
         for knots in [0, MAX_KNOTS + 1] {
-            assert!(matches!(error(header(knots), &ratios), DictionaryError::Metadata("continuation")));
+            assert!(
+                matches!(error(header(knots), &ratios), DictionaryError::Header(found) if found.name == "continuation.knots")
+            );
         }
         let endless = ContinuationHeader { seconds: f64::INFINITY, ..header(2) };
-        assert!(matches!(error(endless, &ratios), DictionaryError::Metadata("continuation")));
+        assert!(
+            matches!(error(endless, &ratios), DictionaryError::Header(found) if found.name == "continuation.seconds")
+        );
         assert!(matches!(
             error(header(3), &ratios),
-            DictionaryError::Shape { tensor: "continuation", columns: 3, .. }
+            DictionaryError::File(TensorFileError::Shape { tensor: "continuation", expected, .. }) if expected == [3, 3]
         ));
         for value in [f32::NAN, 0.0, -1.0, 1e10] {
             let mut flawed = ratios.clone();
@@ -361,7 +322,10 @@ mod tests {
         let text = serde_json::to_string(continued.header()).unwrap();
         let metadata = [("format", FORMAT.name), ("version", "1"), ("header", text.as_str())];
         let lacking = file(&metadata, TENSOR, vec![3, 5], small().spectra());
-        assert!(matches!(Dictionary::from_bytes(&lacking), Err(DictionaryError::TensorFile(_))));
+        assert!(matches!(
+            Dictionary::from_bytes(&lacking),
+            Err(DictionaryError::File(TensorFileError::Tensor("continuation")))
+        ));
     }
 
     #[test]
@@ -379,19 +343,27 @@ mod tests {
         let error = |bytes: &[u8]| Dictionary::from_bytes(bytes).unwrap_err();
         assert!(Dictionary::from_bytes(&file(&good, TENSOR, vec![3, 5], &entries)).is_ok());
 
-        assert!(matches!(error(b""), DictionaryError::TensorFile(_)));
-        assert!(matches!(error(b"RIFF, but no dictionary at all"), DictionaryError::TensorFile(_)));
+        let file_error = |bytes: &[u8]| match error(bytes) {
+            DictionaryError::File(error) => error,
+            error => panic!("{error}"),
+        };
+        assert!(matches!(file_error(b""), TensorFileError::Bytes(_)));
+        assert!(matches!(file_error(b"RIFF, but no dictionary at all"), TensorFileError::Bytes(_)));
         let other = file(&[], TENSOR, vec![3, 5], &entries);
-        assert!(matches!(error(&other), DictionaryError::Metadata("format")));
+        assert!(matches!(file_error(&other), TensorFileError::Format { found, .. } if found.is_empty()));
         let later = file(&[good[0], ("version", "2"), good[2]], TENSOR, vec![3, 5], &entries);
-        assert!(matches!(error(&later), DictionaryError::Version { found } if found == "2"));
+        assert!(matches!(file_error(&later), TensorFileError::Version { found, .. } if found == "2"));
         let headless = file(&good[..2], TENSOR, vec![3, 5], &entries);
-        assert!(matches!(error(&headless), DictionaryError::Metadata("header")));
-        assert!(matches!(error(&file(&good, "other", vec![3, 5], &entries)), DictionaryError::TensorFile(_)));
+        assert!(matches!(file_error(&headless), TensorFileError::Header(_)));
+        let text = text.replace("\"files\"", "\"recordings\"");
+        let nameless = file(&[good[0], good[1], ("header", &text)], TENSOR, vec![3, 5], &entries);
+        assert!(matches!(file_error(&nameless), TensorFileError::Header(reason) if reason.contains("files")));
+        let unnamed = file(&good, "other", vec![3, 5], &entries);
+        assert!(matches!(file_error(&unnamed), TensorFileError::Tensor("spectra")));
         for shape in [vec![5, 3], vec![15], vec![1, 3, 5]] {
-            let turned = error(&file(&good, TENSOR, shape.clone(), &entries));
+            let turned = file_error(&file(&good, TENSOR, shape.clone(), &entries));
             assert!(
-                matches!(turned, DictionaryError::Shape { found, rank: 3, columns: 5, .. } if found == shape)
+                matches!(turned, TensorFileError::Shape { found, expected, .. } if found == shape && expected == [3, 5])
             );
         }
         for value in [f32::NAN, f32::INFINITY, -0.5, 0.0, 1e20] {
@@ -409,17 +381,23 @@ mod tests {
             (DictionaryHeader { rank: 0, ..header() }, "rank"),
         ] {
             let flawed = Dictionary::new(header, entries.clone()).unwrap_err();
-            assert!(matches!(flawed, DictionaryError::Metadata(found) if found == name), "{flawed}");
+            assert!(matches!(&flawed, DictionaryError::Header(found) if found.name == name), "{flawed}");
         }
         let huge = DictionaryHeader { rank: usize::MAX, ..header() };
-        assert!(matches!(Dictionary::new(huge, entries), Err(DictionaryError::Shape { .. })));
+        assert!(matches!(
+            Dictionary::new(huge, entries),
+            Err(DictionaryError::File(TensorFileError::Shape { .. }))
+        ));
     }
 
     #[test]
     fn every_truncation_is_an_error() {
         for length in 0..BYTES.len() {
             let error = Dictionary::from_bytes(&BYTES[..length]).unwrap_err();
-            assert!(matches!(error, DictionaryError::TensorFile(_)), "{length} bytes: {error}");
+            assert!(
+                matches!(error, DictionaryError::File(TensorFileError::Bytes(_))),
+                "{length} bytes: {error}"
+            );
         }
     }
 

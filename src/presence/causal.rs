@@ -6,11 +6,12 @@ mod quiet;
 mod tests;
 
 use super::bands::{Interpolation, MIN_RELATIVE_POWER, edges, features_of};
-use super::header::PresenceNetError;
 use super::sizes::{BANDS, GROUP};
 use crate::kernels::vector;
-use network::{CausalNetwork, INPUTS, Memory, Rows};
+pub(crate) use network::CausalNetwork;
+use network::{INPUTS, Memory, Rows};
 use quiet::QuietLevels;
+use std::sync::Arc;
 
 /// Distance between frames in training, s.
 const FRAME_SECONDS: f64 = 0.016;
@@ -24,7 +25,7 @@ const MEAN_SECONDS: f64 = 3.0;
 /// Its network takes frames 16 ms apart. As many memories take turns as there are frames in that time.
 #[derive(Debug, Clone)]
 pub(crate) struct CausalPresenceNet {
-    network: CausalNetwork,
+    network: Arc<CausalNetwork>,
     rows: Rows,
     /// One per turn.
     memories: Vec<Memory>,
@@ -49,17 +50,13 @@ pub(crate) struct CausalPresenceNet {
 }
 
 impl CausalPresenceNet {
-    /// The network embedded in this crate, for frames of `bins` bins 15.625 Hz apart, `frame_seconds` apart.
-    ///
-    /// # Errors
-    /// Only if the crate was built with a damaged file.
-    pub(crate) fn built_in(bins: usize, frame_seconds: f64) -> Result<Self, PresenceNetError> {
+    /// For frames of `bins` bins 15.625 Hz apart, `frame_seconds` apart.
+    pub(crate) fn new(network: Arc<CausalNetwork>, bins: usize, frame_seconds: f64) -> Self {
         let stride = ((MIN_SECONDS / frame_seconds).round() as usize).max(1);
         let evaluated_seconds = stride as f64 * frame_seconds;
         let spacing = ((FRAME_SECONDS / evaluated_seconds).round() as usize).max(1);
-        let network = CausalNetwork::built_in()?;
         let edges = edges();
-        Ok(Self {
+        Self {
             rows: network.rows(),
             memories: vec![network.memory(); spacing],
             network,
@@ -76,7 +73,7 @@ impl CausalPresenceNet {
             frames: 0,
             turn: 0,
             log_odds: vec![0.0; bins],
-        })
+        }
     }
 
     /// Takes the powers `|X|^2` of the next frame, not all zero, and returns the natural log odds of speech per bin.

@@ -130,7 +130,7 @@ fn tensor<'a>(
     name: &'static str,
     expected: Dtype,
 ) -> Result<TensorView<'a>, PresenceNetError> {
-    let tensor = tensors.tensor(name).map_err(TensorFileError::from)?;
+    let tensor = tensors.tensor(name).map_err(|_| TensorFileError::Tensor(name))?;
     if tensor.dtype() == expected {
         return Ok(tensor);
     }

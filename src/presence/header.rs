@@ -1,5 +1,6 @@
 //! Headers of speech-presence networks, their limits, and why a file is refused.
 
+use crate::range;
 use crate::tensor_file::TensorFileError;
 use crate::transform::WINDOW_RANGE_SECONDS;
 use serde::{Deserialize, Serialize};
@@ -108,9 +109,6 @@ pub(super) fn within_reach(name: &'static str, dilations: &[usize]) -> Result<()
 
 /// Checks the length of a window, s.
 pub(super) fn check_window(seconds: f64) -> Result<(), PresenceNetError> {
-    if WINDOW_RANGE_SECONDS.contains(&seconds) {
-        Ok(())
-    } else {
-        Err(TensorFileError::Metadata("window_seconds").into())
-    }
+    range::within("window_seconds", seconds, WINDOW_RANGE_SECONDS)
+        .map_err(|error| TensorFileError::Header(error.to_string()).into())
 }

@@ -26,10 +26,13 @@ pub use high_band::HighBandPresenceNet;
 pub use sizes::BANDS;
 
 use bands::{Bands, Interpolation, edges, features};
-pub(crate) use causal::CausalPresenceNet;
+pub(crate) use causal::{CausalNetwork, CausalPresenceNet};
 pub(crate) use near::{RecentPresence, frame_presence};
 use network::{Kind, Network};
 pub(crate) use pool::{PoolChange, PoolNet, trace_pool};
+
+/// Of the log odds of a recording, one in so many lies above its certainty.
+const LIKELIEST: usize = 200;
 
 /// Estimates the log odds of speech in each time-frequency bin of a recording.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,6 +88,24 @@ pub(crate) struct BandLogOdds {
 }
 
 impl BandLogOdds {
+    /// The log odds of the bands of the recording, frame after frame.
+    fn present_odds(&self) -> Vec<f32> {
+        let present = self.bands.present;
+        self.odds.chunks_exact(BANDS).flat_map(|frame| &frame[..present]).copied().collect()
+    }
+
+    /// The log odds above which one in [`LIKELIEST`] lies; `None` without bands.
+    fn certainty(&self) -> Option<f32> {
+        let mut odds = self.present_odds();
+        let place = (odds.len() - odds.len() / LIKELIEST).checked_sub(1)?;
+        Some(*odds.select_nth_unstable_by(place, f32::total_cmp).1)
+    }
+
+    /// Whether the network is certain of speech somewhere; it is without bands, as nothing could make it more so.
+    pub(crate) fn is_certain(&self) -> bool {
+        self.certainty().is_none_or(|certainty| certainty >= pool::CERTAIN.1)
+    }
+
     /// The log odds interpolated to `bins` bins: bins x frames.
     pub(crate) fn on_bins(&self, bins: usize) -> Vec<f32> {
         spread(&self.odds, &edges(), bins)

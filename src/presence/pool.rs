@@ -9,24 +9,21 @@ mod inputs;
 #[cfg(test)]
 mod tests;
 
-use super::bands::edges;
+use super::BandLogOdds;
+use super::bands::{Interpolation, edges};
+use super::network::activation;
 use super::sizes::{BANDS, PAIR};
-use super::{BandLogOdds, spread};
 use crate::kernels::vector;
 use crate::tensor_file::{self, Format, TensorFileError};
 pub(crate) use inputs::trace_pool;
 use inputs::{Evidence, INPUTS};
-use safetensors::SafeTensors;
-use serde::Deserialize;
 
 /// Units of the hidden layers.
 const HIDDEN: [usize; 2] = [32, 16];
-/// Slope of the activation function below zero.
-const LEAK: f32 = 0.1;
 /// Bound of the shift.
 const MAX_SHIFT: f32 = 8.0;
 /// Certainty below which changes apply in full, and above which not at all.
-const CERTAIN: (f32, f32) = (1.0, 4.0);
+pub(super) const CERTAIN: (f32, f32) = (1.0, 4.0);
 const FORMAT: Format = Format { name: "alphamf-pool", version: 1 };
 
 /// A network of three layers; of each the weights (inputs x outputs, row by row), then the biases.
@@ -48,13 +45,6 @@ pub(crate) struct PoolChange {
     pub share: f32,
 }
 
-/// Sizes of the network.
-#[derive(Deserialize)]
-struct Header {
-    inputs: usize,
-    hidden: [usize; 2],
-}
-
 impl PoolNet {
     /// The network embedded in this crate: `models/pool.safetensors`.
     pub(crate) fn built_in() -> Result<Self, TensorFileError> {
@@ -62,29 +52,22 @@ impl PoolNet {
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, TensorFileError> {
-        let (header, tensors): (Header, SafeTensors) = tensor_file::read(bytes, &FORMAT)?;
-        if (header.inputs, header.hidden) != (INPUTS, HIDDEN) {
-            return Err(TensorFileError::Metadata("header"));
-        }
-        let layer = |name, inputs: usize, outputs: usize| {
-            tensor_file::values(&tensors, name, &[(inputs + 1) * outputs])
-        };
-        Ok(Self {
-            first: layer("first", INPUTS, HIDDEN[0])?,
-            second: layer("second", HIDDEN[0], HIDDEN[1])?,
-            third: layer("third", HIDDEN[1], 2)?,
-        })
+        let sizes = [INPUTS, HIDDEN[0], HIDDEN[1], 2];
+        let [first, second, third] = tensor_file::three_layers(bytes, &FORMAT, sizes)?;
+        Ok(Self { first, second, third })
     }
 
     /// The change of the pool of a block, given the network's log odds and the model's gain (bins x frames); `None` where the
     /// network is certain.
     pub(crate) fn change(&self, network: &BandLogOdds, gain: &[f32], bins: usize) -> Option<PoolChange> {
-        let evidence = Evidence::new(network, gain, bins);
-        let certainty = evidence.certainty()?;
+        let certainty = network.certainty()?;
         let share = ((CERTAIN.1 - certainty) / (CERTAIN.1 - CERTAIN.0)).min(1.0);
         if share <= 0.0 {
             return None;
         }
+        let evidence = Evidence::new(network, gain, bins);
+        let interpolation = Interpolation::new(&edges(), bins);
+        let mut on_bins = Vec::with_capacity(bins);
         let frames = gain.len() / bins;
         let (mut weight, mut shift) = (Vec::new(), Vec::new());
         let mut bands = ([0.0; BANDS], [0.0; BANDS]);
@@ -97,7 +80,8 @@ impl PoolNet {
                 let highest = of_bands[inputs.len() - 1];
                 of_bands[inputs.len()..].fill(highest);
                 of_bands.iter_mut().for_each(|value| *value *= share);
-                let on_bins = spread(of_bands, &edges(), bins);
+                on_bins.clear();
+                interpolation.extend(of_bands, &mut on_bins);
                 for _ in pair * PAIR..frames.min((pair + 1) * PAIR) {
                     of_bins.extend_from_slice(&on_bins);
                 }
@@ -137,6 +121,6 @@ fn layer<const OUTPUTS: usize>(parameters: &[f32], inputs: &[f32]) -> [f32; OUTP
 
 #[inline(always)]
 fn rectified<const SIZE: usize>(mut values: [f32; SIZE]) -> [f32; SIZE] {
-    values.iter_mut().for_each(|value| *value = value.max(LEAK * *value));
+    values.iter_mut().for_each(|value| *value = activation(*value));
     values
 }

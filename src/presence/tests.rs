@@ -73,7 +73,7 @@ fn damaged_files_are_refused() {
         let half = &good[..good.len() / 2];
         assert!(matches!(read(half), PresenceNetError::File(TensorFileError::Bytes(_))));
         let swapped = Network::read(good, &other).unwrap_err();
-        assert!(matches!(swapped, PresenceNetError::File(TensorFileError::Metadata("format"))), "{swapped}");
+        assert!(matches!(swapped, PresenceNetError::File(TensorFileError::Format { .. })), "{swapped}");
         // The same number of bytes each, so that the rest of the file keeps its place.
         let with = |name: &str, value: &str| {
             let key = format!(r#"\"{name}\":"#);
@@ -85,7 +85,7 @@ fn damaged_files_are_refused() {
         };
         assert!(matches!(with("channels", "1"), PresenceNetError::Size { .. }));
         let huge = with("over_frames", "9e9");
-        assert!(matches!(huge, PresenceNetError::File(TensorFileError::Metadata("header"))));
+        assert!(matches!(huge, PresenceNetError::File(TensorFileError::Header(_))));
         for name in ["channels", "over_bands", "over_frames", "turns"] {
             let none = with(name, "0");
             assert!(matches!(none, PresenceNetError::Range { name: of, value: 0, .. } if of == name));
@@ -96,7 +96,7 @@ fn damaged_files_are_refused() {
             assert!(matches!(none, PresenceNetError::Range { name: of, value: 0, .. } if of == name));
         }
         let brief = with("window_seconds", "1e-09");
-        assert!(matches!(brief, PresenceNetError::File(TensorFileError::Metadata("window_seconds"))));
+        assert!(matches!(brief, PresenceNetError::File(TensorFileError::Header(_))));
         // Biases, scales and weights follow the header in the order of their sizes' types: the last values are weights.
         let length = usize::try_from(u64::from_le_bytes(*good.first_chunk().unwrap())).unwrap();
         let mut infinite = good.to_vec();

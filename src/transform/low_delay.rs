@@ -1,6 +1,7 @@
 //! Low-delay transform: long windows for analysis, short windows at their end for synthesis.
 
-use super::stft::{InvalidWindow, window_samples};
+use super::stft::window_samples;
+use crate::range::{SettingsError, within};
 use alphamf_fourier::{ComplexToReal, RealToComplex};
 use num_complex::Complex;
 use std::f64::consts::FRAC_PI_2;
@@ -32,22 +33,20 @@ impl LowDelayStft {
     /// A transform for a sample rate in Hz, a window length in s, and a delay of at most that in s.
     ///
     /// # Errors
-    /// [`InvalidWindow`] if the window is outside [`WINDOW_RANGE_SECONDS`](super::WINDOW_RANGE_SECONDS), or the delay longer than it or shorter than two
-    /// samples.
+    /// [`SettingsError`] if the window is outside [`WINDOW_RANGE_SECONDS`](super::WINDOW_RANGE_SECONDS), or the delay longer than
+    /// it or shorter than two samples.
     pub(crate) fn new(
         sample_rate: u32,
         window_seconds: f64,
         delay_seconds: f64,
-    ) -> Result<Self, InvalidWindow> {
+    ) -> Result<Self, SettingsError> {
         let rate = f64::from(sample_rate);
         let window = window_samples(sample_rate, window_seconds)?;
+        within("latency_seconds", delay_seconds, 2.0 / rate..=window_seconds)?;
         let quarters = 4.0 * delay_seconds / window_seconds;
-        // Casts saturate, and take what is not a number as zero. A delay of three quarters may be rounded up.
+        // A delay of three quarters may be rounded up.
         let overlap = ((quarters - 1e-9).ceil() as usize).clamp(2, 4);
         let hop = ((rate * delay_seconds / overlap as f64).round() as usize).min(window / overlap);
-        if hop == 0 || quarters > 4.0 {
-            return Err(InvalidWindow { found: delay_seconds });
-        }
         let delay = overlap * hop;
         let fall = delay / 2;
         let rise = window - fall;

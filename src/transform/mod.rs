@@ -9,8 +9,7 @@ pub(crate) use low_delay::{LowDelayChannel, LowDelayStft};
 use num_complex::Complex;
 pub(crate) use stft::window_samples;
 pub use stft::{
-    Analyser, DEFAULT_WINDOW_SECONDS, FrameGrid, InvalidWindow, Spectrogram, Stft, Synthesiser,
-    WINDOW_RANGE_SECONDS,
+    Analyser, DEFAULT_WINDOW_SECONDS, FrameGrid, Spectrogram, Stft, Synthesiser, WINDOW_RANGE_SECONDS,
 };
 
 /// The power of a bin, in double precision: it may exceed the range of single.

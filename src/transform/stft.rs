@@ -3,28 +3,19 @@
 #[cfg(test)]
 mod tests;
 
+use crate::range::{SettingsError, within};
 use alphamf_fourier::{ComplexToReal, RealToComplex};
 use num_complex::Complex;
 use std::f64::consts::PI;
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use thiserror::Error;
 
 /// Default window length, s: bins 15.625 Hz apart.
 pub const DEFAULT_WINDOW_SECONDS: f64 = 0.064;
 
 /// Range of the window length, s.
 pub const WINDOW_RANGE_SECONDS: RangeInclusive<f64> = 0.001..=1.0;
-
-/// A window length outside [`WINDOW_RANGE_SECONDS`].
-#[derive(Debug, Clone, Copy, PartialEq, Error)]
-#[error(
-    "window is {found} s; expected {} to {} s", WINDOW_RANGE_SECONDS.start(), WINDOW_RANGE_SECONDS.end()
-)]
-pub struct InvalidWindow {
-    /// The requested window length, s.
-    pub found: f64,
-}
 
 /// The grid of frames and bins.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,7 +46,7 @@ pub struct FrameGrid {
 /// assert_eq!((spectrogram.bins(), stft.bin_spacing()), (513, 15.625));
 /// let again = stft.synthesise(&spectrogram, samples.len());
 /// assert!(samples.iter().zip(&again).all(|(a, b)| (a - b).abs() < 1e-6));
-/// # Ok::<(), alphamf::transform::InvalidWindow>(())
+/// # Ok::<(), alphamf::denoiser::SettingsError>(())
 /// ```
 #[derive(Clone)]
 pub struct Stft {
@@ -69,10 +60,8 @@ pub struct Stft {
 }
 
 /// Length of a window in samples: the nearest even number.
-pub(crate) fn window_samples(sample_rate: u32, window_seconds: f64) -> Result<usize, InvalidWindow> {
-    if !WINDOW_RANGE_SECONDS.contains(&window_seconds) {
-        return Err(InvalidWindow { found: window_seconds });
-    }
+pub(crate) fn window_samples(sample_rate: u32, window_seconds: f64) -> Result<usize, SettingsError> {
+    within("window_seconds", window_seconds, WINDOW_RANGE_SECONDS)?;
     Ok(2 * ((f64::from(sample_rate) * window_seconds / 2.0).round() as usize).max(2))
 }
 
@@ -84,8 +73,8 @@ impl Stft {
     /// multiples) bins are therefore up to 0.06% closer or wider than at the others.
     ///
     /// # Errors
-    /// [`InvalidWindow`] if `window_seconds` is outside [`WINDOW_RANGE_SECONDS`].
-    pub fn new(sample_rate: u32, window_seconds: f64) -> Result<Self, InvalidWindow> {
+    /// [`SettingsError`] if `window_seconds` is outside [`WINDOW_RANGE_SECONDS`].
+    pub fn new(sample_rate: u32, window_seconds: f64) -> Result<Self, SettingsError> {
         let window = window_samples(sample_rate, window_seconds)?;
         let hop = window / 4;
         let hann: Vec<f64> =
@@ -174,8 +163,7 @@ impl Stft {
         Analyser {
             stft: self.clone(),
             waiting: vec![0.0; self.lead()],
-            samples: 0,
-            frames: 0,
+            is_empty: true,
             windowed: self.forward.make_input_vec(),
             spectrum: self.forward.make_output_vec(),
             scratch: self.forward.make_scratch_vec(),
@@ -219,8 +207,8 @@ impl Stft {
     }
 }
 
-impl std::fmt::Debug for Stft {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Stft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stft")
             .field("sample_rate", &self.sample_rate)
             .field("window", &self.window())
@@ -238,11 +226,17 @@ pub struct Analyser {
     stft: Stft,
     /// Samples that later frames overlap, including the zeros before the first.
     waiting: Vec<f32>,
-    samples: usize,
-    frames: usize,
+    /// Whether no sample came yet.
+    is_empty: bool,
     windowed: Vec<f32>,
     spectrum: Vec<Complex<f32>>,
     scratch: Vec<Complex<f32>>,
+}
+
+impl fmt::Debug for Analyser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Analyser").field("stft", &self.stft).finish_non_exhaustive()
+    }
 }
 
 impl Analyser {
@@ -252,7 +246,7 @@ impl Analyser {
     /// If `frames` does not have the bins of the transform.
     pub fn push(&mut self, samples: &[f32], frames: &mut Spectrogram) {
         assert_eq!(frames.bins(), self.stft.bins(), "bins of the spectrogram and of the transform");
-        self.samples += samples.len();
+        self.is_empty &= samples.is_empty();
         self.waiting.extend(samples);
         let (window, hop) = (self.stft.window(), self.stft.hop);
         let mut start = 0;
@@ -268,7 +262,6 @@ impl Analyser {
             );
             debug_assert!(transformed.is_ok(), "all lengths come from the plan");
             frames.values.extend(&self.spectrum);
-            self.frames += 1;
             start += hop;
         }
         self.waiting.drain(..start);
@@ -276,13 +269,13 @@ impl Analyser {
 
     /// Appends the frames that overlap the last samples.
     pub fn finish(mut self, frames: &mut Spectrogram) {
-        let (samples, missing) = (self.samples, self.stft.frames(self.samples) - self.frames);
-        if missing > 0 {
+        if !self.is_empty {
+            // A frame starts at every hop of the samples that wait.
+            let missing = self.waiting.len().div_ceil(self.stft.hop);
             let end = (missing - 1) * self.stft.hop + self.stft.window();
             let silence = vec![0.0; end - self.waiting.len()];
             self.push(&silence, frames);
         }
-        debug_assert_eq!(self.frames, self.stft.frames(samples));
     }
 }
 
@@ -300,6 +293,12 @@ pub struct Synthesiser {
     spectrum: Vec<Complex<f32>>,
     output: Vec<f32>,
     scratch: Vec<Complex<f32>>,
+}
+
+impl fmt::Debug for Synthesiser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Synthesiser").field("stft", &self.stft).finish_non_exhaustive()
+    }
 }
 
 impl Synthesiser {

@@ -352,6 +352,22 @@ fn noise_that_is_shown_is_taken_out_at_once() {
     assert!((change - floor).abs() < 1.0, "{change} dB");
 }
 
+/// A muted microphone spends the time too, and an exponent of zero passes the input even meanwhile.
+#[test]
+fn noise_is_estimated_from_the_next_seconds_whatever_they_hold() {
+    let input = [vec![0.0; 16_000], noise(8_000, 0.2, 3)].concat();
+    let mut muted = live(16_000, 1, LiveControls::default());
+    muted.learn_noise(0.5);
+    let mut usual = live(16_000, 1, LiveControls::default());
+    assert!(run(&mut muted, &input, 160) == run(&mut usual, &input, 160));
+
+    let mut passing = live(16_000, 1, LiveControls { gain_exponent: 0.0, ..LiveControls::default() });
+    passing.learn_noise(0.5);
+    let output = run(&mut passing, &input[16_000..], 160);
+    let change = level(&output[2_000..6_000]) - level(&input[18_000..22_000]);
+    assert!(change.abs() < 1.0, "{change} dB");
+}
+
 #[test]
 fn channels_have_one_gain_and_a_reset_is_a_new_start() {
     let mono = noise(8_000, 0.2, 8);

@@ -18,7 +18,6 @@ impl From<DenoiseError> for Failure {
             ErrorKind::Input => ALPHAMF_INPUT,
             ErrorKind::Model => ALPHAMF_MODEL,
             ErrorKind::Cancelled => ALPHAMF_CANCELLED,
-            _ if matches!(error, DenoiseError::Finished) => ALPHAMF_INPUT,
             _ => ALPHAMF_FAILED,
         };
         Self(status, error.to_string())

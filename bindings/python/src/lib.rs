@@ -23,10 +23,7 @@ fn exception(kind: ErrorKind, error: &dyn std::error::Error) -> PyErr {
 }
 
 fn denoise_exception(error: DenoiseError) -> PyErr {
-    match error {
-        DenoiseError::Finished => value_error(error),
-        _ => exception(error.kind(), &error),
-    }
+    exception(error.kind(), &error)
 }
 
 fn value_error(error: impl std::fmt::Display) -> PyErr {

@@ -1,7 +1,7 @@
 //! Figures of recordings as they are denoised, by [`alphamf_plot`], which is re-exported here.
 
-use alphamf::denoiser::SpeechLevels;
-use alphamf::transform::{Analyser, InvalidWindow, Spectrogram, Stft};
+use alphamf::denoiser::{SettingsError, SpeechLevels};
+use alphamf::transform::{Analyser, Spectrogram, Stft};
 pub use alphamf_plot::*;
 use std::collections::VecDeque;
 
@@ -122,7 +122,7 @@ impl RecordingPlot {
         channels: usize,
         window_seconds: f64,
         scale: FrequencyScale,
-    ) -> Result<Self, InvalidWindow> {
+    ) -> Result<Self, SettingsError> {
         let stft = Stft::new(sample_rate, window_seconds)?;
         let highest_hertz = f64::from(sample_rate) / 2.0;
         let gatherer = || Gatherer::new(&stft, channels, scale);

@@ -41,7 +41,7 @@ impl Block<'_> {
     pub(super) fn filter(&self, separation: &Separation) -> Filter {
         let Self { separator, bins, power, start, .. } = self;
         let settings = &separator.settings.gain;
-        let ((low, speech_found), split) = (self.low_band(separation), start.bins);
+        let (low, split) = (self.low_band(separation), start.bins);
         let (high, high_band) = self.high_band(separation, &low).unzip();
         let mut gain = self.join_bands(&low.pooled, high.as_ref().map(|high: &BandGain| &high.pooled));
         let model_gain = if self.model_gain {
@@ -62,14 +62,14 @@ impl Block<'_> {
         // The speech estimate of the high band is uncertain: no more noise is left there than just below.
         floors.level_off(split);
         let decays = self.suppress_reverberation(&mut gain);
+        let speech_found = self.presence.as_ref().is_some_and(|presence| presence.bands.is_certain());
         Filter { gain, model_gain, floors, high_band, levels, decays, speech_found }
     }
 
-    /// The gain in the dictionary's band, and whether the network is certain of speech: nothing changes the pool then.
-    fn low_band(&self, separation: &Separation) -> (BandGain, bool) {
+    /// The gain in the dictionary's band.
+    fn low_band(&self, separation: &Separation) -> BandGain {
         let model = separation.mean_gain();
         let mut pooled = model.clone();
-        let mut speech_found = false;
         if let Some(presence) = &self.presence {
             let nonstationary = self.separator.settings.model.nonstationary_noise;
             let weight = if nonstationary { NONSTATIONARY_WEIGHT } else { WEIGHT };
@@ -83,13 +83,10 @@ impl Block<'_> {
                         presence.frames.iter().map(|frame| frame + share * (1.0 - frame)).collect();
                     pool_changed(&mut pooled, &presence.low, &frames, weight, &more, &shift);
                 }
-                None => {
-                    speech_found = true;
-                    pool_log_odds(&mut pooled, &presence.low, &presence.frames, weight);
-                }
+                None => pool_log_odds(&mut pooled, &presence.low, &presence.frames, weight),
             }
         }
-        (BandGain { model, pooled }, speech_found)
+        BandGain { model, pooled }
     }
 
     /// The gain above the dictionary's band, and the state to carry over; `None` without occupied bins there.

@@ -1,6 +1,7 @@
 //! The sweeps over a block: expectation maximisation, then Gibbs sampling.
 
-use super::{Block, SeparationError, Separator, Snapshots};
+use super::{Block, Separator, Snapshots};
+use crate::denoiser::DenoiseError;
 use crate::denoiser::settings::Settings;
 use crate::inference::high_band::{HighBand, HighBandState};
 use crate::inference::state::{Separation, Start, UpdateMask};
@@ -14,11 +15,21 @@ const HIGH_BAND_SWEEPS_WITH_NET: usize = 5;
 const SNAPSHOT_SWEEPS: usize = 20;
 
 /// Diagnostics of the draws.
-#[derive(Default)]
-pub(super) struct ChainResult {
-    pub divergences: usize,
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct ChainResult {
     pub monte_carlo: MonteCarloAccumulator,
+    /// Sampler moves rejected because they were not finite.
+    pub divergences: usize,
     pub counters: SamplerCounters,
+}
+
+impl ChainResult {
+    /// Adds the draws of another block or channel.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.monte_carlo.add(&other.monte_carlo);
+        self.divergences += other.divergences;
+        self.counters.add(&other.counters);
+    }
 }
 
 /// Receives the number of completed sweeps.
@@ -58,7 +69,7 @@ impl Block<'_> {
         separation: &mut Separation,
         advance: &mut Advance,
         mut snapshots: Option<Snapshots<Vec<f32>>>,
-    ) -> Result<ChainResult, SeparationError> {
+    ) -> Result<ChainResult, DenoiseError> {
         let mut gibbs = Gibbs::new(separation, settings, self.seeds.child(1))?;
         gibbs.adapt(true);
         let mut monitor = GainMonitor::new(self.start.bins, self.power.len() / self.bins);
@@ -92,7 +103,7 @@ impl Block<'_> {
             advance(sweep + 1)?;
         }
         let (divergences, monte_carlo) = (gibbs.divergences(), monitor.finish());
-        Ok(ChainResult { divergences, monte_carlo, counters: gibbs.finish() })
+        Ok(ChainResult { monte_carlo, divergences, counters: gibbs.finish() })
     }
 
     /// The mean gain (bins x frames) above the dictionary's band, whose separation is `low`, and the state to carry over.

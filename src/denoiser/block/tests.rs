@@ -35,7 +35,7 @@ fn the_error_is_that_between_seeds() {
                 let request = Request::default();
                 let seeds = SeedTree::new(seed);
                 let separated = separator.separate(grid, &power, request, seeds, &mut (), None).unwrap();
-                (separated.gain, separated.monte_carlo)
+                (separated.gain, separated.chain.monte_carlo)
             })
             .collect();
         let variance_at = |i: usize| {

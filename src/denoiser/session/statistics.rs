@@ -2,8 +2,9 @@
 
 use crate::array::MicrophoneFault;
 use crate::decibels::decibels;
+use crate::denoiser::block::ChainResult;
 use crate::denoiser::stream::Summary;
-use crate::inference::{MonteCarloAccumulator, SamplerCounters};
+use crate::inference::SamplerStatistics;
 use serde::Serialize;
 
 /// Statistics of a recording.
@@ -49,22 +50,6 @@ pub struct Statistics {
     pub sampler: Option<SamplerStatistics>,
 }
 
-/// Counts of the samplers over the averaged sweeps.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct SamplerStatistics {
-    /// Mean step size of the samplers of activations and noise spectra.
-    pub step_size: f64,
-    /// Mean number of pairs in the metric of HAMCMC; `None` for other samplers.
-    pub usable_pairs: Option<f64>,
-    /// Fraction of the unknowns' moves that were mirrored at zero; `None` without mirroring.
-    pub mirrored_fraction: Option<f64>,
-    /// Fraction of the unknowns' moves with clipped drift; `None` for samplers that do not count them.
-    pub clipped_drift_fraction: Option<f64>,
-    /// Acceptance rate of the proposals for impulse variables; `None` if they are integrated out.
-    pub impulse_acceptance: Option<f64>,
-}
-
 /// Monte Carlo error of the posterior-mean gain.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -80,15 +65,11 @@ pub struct MonteCarloError {
 }
 
 impl Statistics {
-    /// The statistics of streams with these summaries and input energies, `mix` of whose output is denoised. Those of the
-    /// session itself are zero.
-    pub(super) fn of_streams(summaries: &[Summary], energies: &[f64], mix: f64, draws: usize) -> Self {
-        let mut monte_carlo = MonteCarloAccumulator::default();
-        let mut counters = SamplerCounters::default();
-        for summary in summaries {
-            monte_carlo.add(&summary.monte_carlo);
-            counters.add(&summary.counters);
-        }
+    /// The statistics of streams with these summaries, `mix` of whose output is denoised. Those of the session itself are zero.
+    pub(super) fn of_streams(summaries: &[Summary], mix: f64, draws: usize) -> Self {
+        let mut chain = ChainResult::default();
+        summaries.iter().for_each(|summary| chain.add(&summary.chain));
+        let ChainResult { monte_carlo, divergences, counters } = chain;
         let noise_before = mean_power(summaries, |summary| summary.noise_before_dbfs);
         let noise_after = mean_power(summaries, |summary| summary.noise_after_dbfs)
             .zip(noise_before)
@@ -99,10 +80,9 @@ impl Statistics {
             channels: 0,
             samples: 0,
             duration_seconds: 0.0,
-            snr_before_db: estimated_snr(summaries, energies, |summary| summary.snr_before_db),
-            snr_after_db: estimated_snr(summaries, energies, |summary| summary.snr_after_db)
-                .filter(|_| mix == 1.0),
-            expected_sdr_db: expected_sdr(summaries, energies).filter(|_| mix == 1.0),
+            snr_before_db: estimated_snr(summaries, |summary| summary.snr_before_db),
+            snr_after_db: estimated_snr(summaries, |summary| summary.snr_after_db).filter(|_| mix == 1.0),
+            expected_sdr_db: expected_sdr(summaries).filter(|_| mix == 1.0),
             noise_before_dbfs: noise_before.and_then(finite_decibels),
             noise_after_dbfs: noise_after.and_then(finite_decibels),
             reverberation_seconds: summaries
@@ -112,42 +92,37 @@ impl Statistics {
             microphone_faults: Vec::new(),
             clicks: sum(|summary| summary.clicks),
             heavy_tailed_blocks: sum(|summary| summary.heavy_tailed_blocks),
-            divergences: sum(|summary| summary.divergences),
+            divergences,
             monte_carlo: (monte_carlo.gains > 0).then(|| MonteCarloError {
                 draws,
                 monitored_gains: monte_carlo.gains,
                 gain_standard_error: monte_carlo.standard_error(),
                 effective_draws: Some(monte_carlo.effective_draws()).filter(|draws| draws.is_finite()),
             }),
-            sampler: counters.step_size().map(|step_size| SamplerStatistics {
-                step_size,
-                usable_pairs: counters.usable_pairs(),
-                mirrored_fraction: counters.mirrored_fraction(),
-                clipped_drift_fraction: counters.clipped_drift_fraction(),
-                impulse_acceptance: counters.impulse_acceptance(),
-            }),
+            sampler: counters.statistics(),
         }
     }
 }
 
-/// Signal-to-noise ratio over all streams, dB, from their ratios and energies. Streams without a ratio, silent but for an
-/// offset, do not count.
-fn estimated_snr(summaries: &[Summary], energies: &[f64], snr_db: fn(&Summary) -> f64) -> Option<f64> {
-    let streams = summaries.iter().map(snr_db).zip(energies).filter(|(snr_db, _)| !snr_db.is_nan());
-    let (speech, whole) = streams
-        .fold((0.0, 0.0), |(sum, whole), (snr_db, &energy)| (sum + speech(energy, snr_db), whole + energy));
+/// Signal-to-noise ratio over all streams, dB, from their ratios and energies. Streams without a ratio, which are silent, do
+/// not count.
+fn estimated_snr(summaries: &[Summary], snr_db: fn(&Summary) -> f64) -> Option<f64> {
+    let streams = summaries.iter().filter(|summary| !snr_db(summary).is_nan());
+    let (speech, whole) = streams.fold((0.0, 0.0), |(sum, whole), summary| {
+        (sum + speech(summary.input_energy, snr_db(summary)), whole + summary.input_energy)
+    });
     finite_decibels(speech / (whole - speech))
 }
 
 /// Expected ratio of speech to error over all streams, dB, from their ratios and energies.
-fn expected_sdr(summaries: &[Summary], energies: &[f64]) -> Option<f64> {
-    let of_stream = |(summary, &energy): (&Summary, &f64)| {
-        let speech = speech(energy, summary.snr_before_db);
+fn expected_sdr(summaries: &[Summary]) -> Option<f64> {
+    let of_stream = |summary: &Summary| {
+        let speech = speech(summary.input_energy, summary.snr_before_db);
         let error = speech * libm::pow(10.0, -summary.expected_sdr_db / 10.0);
         if speech > 0.0 { (speech, error) } else { (0.0, 0.0) }
     };
-    let sums = summaries.iter().zip(energies).map(of_stream);
-    let (speech, error) = sums.fold((0.0, 0.0), |sum, stream| (sum.0 + stream.0, sum.1 + stream.1));
+    let (speech, error) =
+        summaries.iter().map(of_stream).fold((0.0, 0.0), |sum, stream| (sum.0 + stream.0, sum.1 + stream.1));
     finite_decibels(speech / error)
 }
 

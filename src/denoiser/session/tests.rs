@@ -93,6 +93,42 @@ fn a_channel_of_a_constant_does_not_count_in_the_ratio_of_all() {
     assert_eq!(snr_db(&[&vec![0.1; voice.len()]]), alone);
 }
 
+/// The ratios of several streams are weighted by what they are of: the input without offset and outliers.
+#[test]
+fn an_offset_or_an_outlier_in_one_channel_leaves_the_ratios_of_all() {
+    let settings = SessionSettings { channels: ChannelMode::Separate, ..SessionSettings::default() };
+    let snr_db = |change: fn(&mut [f32])| {
+        let [left, mut right] = recording();
+        change(&mut right);
+        let gain = GainSettings { speech_presence: false, ..GainSettings::default() };
+        let mut session = denoiser_with(gain).session(8_000, 2, settings.clone()).unwrap();
+        session.push(&[&left, &right]).unwrap();
+        session.finish().unwrap();
+        session.statistics().snr_before_db.unwrap()
+    };
+    let expected = snr_db(|_| {});
+    let raised = snr_db(|samples| samples.iter_mut().for_each(|x| *x += 0.5));
+    assert!((raised - expected).abs() < 0.1, "{raised} dB, {expected} dB without an offset");
+    let broken = snr_db(|samples| samples[9_000] = 1e9);
+    assert!((broken - expected).abs() < 0.1, "{broken} dB, {expected} dB without an outlier");
+}
+
+#[test]
+fn a_noise_profile_comes_before_the_first_samples() {
+    let denoiser = denoiser();
+    let [left, _] = recording();
+    let mut noise = denoiser.noise_profile(8_000, 1).unwrap();
+    noise.push(&[&left]).unwrap();
+    let mut session = denoiser.session(8_000, 1, SessionSettings::default()).unwrap();
+    session.push(&[&[]]).unwrap();
+    session.set_noise_profile(&noise).unwrap();
+    session.push(&[&left]).unwrap();
+    assert!(matches!(session.set_noise_profile(&noise), Err(DenoiseError::Started)));
+    let mut ended = denoiser.session(8_000, 1, SessionSettings::default()).unwrap();
+    ended.finish().unwrap();
+    assert!(matches!(ended.set_noise_profile(&noise), Err(DenoiseError::Started)));
+}
+
 #[test]
 fn a_cancelled_session_has_ended() {
     for channels in [ChannelMode::Shared, ChannelMode::Separate] {

@@ -1,12 +1,11 @@
 //! Bookkeeping of a stream: energies, pauses, diagnostics of the draws, levels, speech track and standard deviations.
 
-use super::memory::FrameGains;
+use super::memory::{BlockMemory, FrameGains};
 use crate::decibels::decibels;
-use crate::denoiser::block::BlockResult;
+use crate::denoiser::block::ChainResult;
 use crate::denoiser::front_end::FrontEnd;
 use crate::denoiser::levels::{LevelFrame, LevelMeter};
 use crate::denoiser::speech_track::TrackMeter;
-use crate::inference::{MonteCarloAccumulator, SamplerCounters};
 use crate::transform::{Spectrogram, Stft, bin_power};
 
 /// What a stream reports.
@@ -14,9 +13,7 @@ use crate::transform::{Spectrogram, Stft, bin_power};
 pub(super) struct Record {
     energy: Energy,
     pauses: Pauses,
-    monte_carlo: MonteCarloAccumulator,
-    divergences: usize,
-    counters: SamplerCounters,
+    pub chain: ChainResult,
     /// Standard deviation of the gain (bins x frames) of finished frames that was not taken yet, if recorded.
     pub gain_std: Option<Vec<f32>>,
     /// Levels of speech, if recorded.
@@ -28,6 +25,8 @@ pub(super) struct Record {
 /// Statistics of a stream; levels and ratios are NaN for silence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::denoiser) struct Summary {
+    /// Energy of the input over all bins, without offset, clicks and outliers; its unit is that of the other streams.
+    pub input_energy: f64,
     /// Estimated signal-to-noise ratio of the input, dB.
     pub snr_before_db: f64,
     /// Estimated signal-to-noise ratio of the output, dB.
@@ -38,10 +37,7 @@ pub(in crate::denoiser) struct Summary {
     pub noise_before_dbfs: f64,
     /// Level of the output in the same frames, dBFS; for an array, in the pauses of its second pass.
     pub noise_after_dbfs: f64,
-    pub monte_carlo: MonteCarloAccumulator,
-    /// Sampler moves rejected because they were not finite.
-    pub divergences: usize,
-    pub counters: SamplerCounters,
+    pub chain: ChainResult,
     /// RT60 per octave, 125 Hz to 8 kHz, s; `None` where too few decays were found.
     pub reverberation_seconds: [Option<f64>; 6],
     /// Removed clicks, summed over channels.
@@ -117,13 +113,6 @@ impl MeanSquare {
 }
 
 impl Record {
-    /// Adds the diagnostics of a block's draws.
-    pub(super) fn add_chain(&mut self, block: &BlockResult) {
-        self.monte_carlo.add(&block.monte_carlo);
-        self.divergences += block.divergences;
-        self.counters.add(&block.counters);
-    }
-
     /// Adds the standard deviations of finished frames.
     pub(super) fn add_gain_std(&mut self, gains: &FrameGains) {
         if let Some(gain_std) = &mut self.gain_std {
@@ -194,24 +183,23 @@ impl Record {
         self.pauses.add(&levels[start..end]);
     }
 
-    /// The summary so far, without reverberation and impulses.
-    pub(super) fn summary(&self) -> Summary {
+    /// The summary so far, with what front end and memory have found.
+    pub(super) fn summary(&self, front_end: &FrontEnd, memory: &BlockMemory) -> Summary {
         let Energy { input, speech, speech_left, noise_left, error } = self.energy;
         let [before, after] = self.pauses.levels().map(decibels);
         let snr_before_db = decibels(speech / (input - speech));
         let correction_db = snr_correction_db(snr_before_db);
         Summary {
+            input_energy: input,
             snr_before_db: snr_before_db + correction_db,
             snr_after_db: decibels(speech_left / noise_left) + correction_db,
             expected_sdr_db: decibels(speech / error),
             noise_before_dbfs: before,
             noise_after_dbfs: after,
-            monte_carlo: self.monte_carlo,
-            divergences: self.divergences,
-            counters: self.counters,
-            reverberation_seconds: [None; 6],
-            clicks: 0,
-            heavy_tailed_blocks: 0,
+            chain: self.chain,
+            reverberation_seconds: memory.reverberation_seconds(),
+            clicks: front_end.clicks,
+            heavy_tailed_blocks: front_end.heavy_tailed_blocks,
         }
     }
 }

@@ -16,7 +16,7 @@ const SEQUENCES: [Sequences; 2] = [Sequences::over_bands(1, PLACES), Sequences::
 
 /// A network of the past alone.
 #[derive(Debug, Clone)]
-pub(super) struct CausalNetwork(Network);
+pub(crate) struct CausalNetwork(Network);
 
 /// What is kept of a sequence of frames.
 #[derive(Debug, Clone)]
@@ -43,7 +43,10 @@ pub(super) struct Rows {
 
 impl CausalNetwork {
     /// The network embedded in this crate: `models/presence-live-16k.safetensors`.
-    pub(super) fn built_in() -> Result<Self, PresenceNetError> {
+    ///
+    /// # Errors
+    /// Only if the crate was built with a damaged file.
+    pub(crate) fn built_in() -> Result<Self, PresenceNetError> {
         let bytes = include_bytes!("../../../models/presence-live-16k.safetensors");
         Ok(Self(Network::read(bytes, &Kind::CAUSAL)?.1))
     }

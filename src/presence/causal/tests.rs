@@ -5,11 +5,15 @@ use crate::presence::tests::{compare_with, spectrum};
 use crate::random::SeedTree;
 use rand::RngExt;
 
+fn net(bins: usize) -> CausalPresenceNet {
+    CausalPresenceNet::new(Arc::new(CausalNetwork::built_in().unwrap()), bins, 0.008)
+}
+
 #[test]
 fn the_odds_are_those_of_the_training_framework() {
     let mut compared = 0;
     for bins in [513, 257] {
-        let mut live = CausalPresenceNet::built_in(bins, 0.008).unwrap();
+        let mut live = net(bins);
         let odds: Vec<Vec<f32>> =
             spectrum(bins).chunks_exact(bins).map(|power| live.log_odds(power).to_vec()).collect();
         compared += compare_with(include_str!("../reference-live.csv"), bins, |frame, bin| odds[frame][bin]);
@@ -19,7 +23,7 @@ fn the_odds_are_those_of_the_training_framework() {
 
 #[test]
 fn after_a_reset_the_odds_are_those_of_the_start() {
-    let mut live = CausalPresenceNet::built_in(257, 0.008).unwrap();
+    let mut live = net(257);
     let power = &spectrum(257)[..47 * 257];
     let mut odds = || -> Vec<Vec<f32>> {
         let odds = power.chunks_exact(257).map(|power| live.log_odds(power).to_vec()).collect();

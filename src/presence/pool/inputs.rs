@@ -11,8 +11,6 @@ pub(super) const INPUTS: usize = 23;
 const NEAR_PAIRS: [usize; 3] = [4, 15, 47];
 /// Bands to either side of the mean and unevenness over 13 bands.
 const NEAR_BANDS: usize = 6;
-/// Of the log odds of the network, one in so many lies above its certainty.
-const LIKELIEST: usize = 200;
 /// Fractions of power are kept this far from 0 and 1 in log odds.
 const CLOSEST: f32 = 1e-3;
 
@@ -45,24 +43,12 @@ impl<'a> Evidence<'a> {
         self.network.bands.present
     }
 
-    /// The network's log odds of frame after frame.
-    fn odds(&self) -> impl Iterator<Item = &[f32]> {
-        self.network.odds.chunks_exact(BANDS).map(|frame| &frame[..self.bands()])
-    }
-
-    /// The log odds above which one in [`LIKELIEST`] of the network's lies; `None` without bands.
-    pub(super) fn certainty(&self) -> Option<f32> {
-        let mut odds: Vec<f32> = self.odds().flatten().copied().collect();
-        let place = (odds.len() - odds.len() / LIKELIEST).checked_sub(1)?;
-        Some(*odds.select_nth_unstable_by(place, f32::total_cmp).1)
-    }
-
     /// Log levels against the mean of the block, bands x frames.
     fn levels(&self) -> impl Iterator<Item = f32> {
         levels(self.network)
     }
 
-    /// The inputs of every band and pair of frames, bands x pairs, given the [certainty](Self::certainty). In order, log odds and natural logarithms divided by 4:
+    /// The inputs of every band and pair of frames, bands x pairs, given the [certainty](BandLogOdds::certainty). In order, log odds and natural logarithms divided by 4:
     ///
     /// - log odds of the model, of the network, and their distance;
     /// - means of the model's over 0.3, 1 and 3 s, and of the network's;
@@ -74,7 +60,7 @@ impl<'a> Evidence<'a> {
     /// - the position of the band.
     pub(super) fn inputs(&self, certainty: f32) -> Vec<[f32; INPUTS]> {
         let bands = self.bands();
-        let odds: Vec<f32> = self.odds().flatten().copied().collect();
+        let odds = self.network.present_odds();
         let levels: Vec<f32> = self.levels().collect();
         let [model, network, level] = [&self.model, &odds, &levels].map(|values| paired(values, bands));
         let quiet = quiet_levels(&level, bands);

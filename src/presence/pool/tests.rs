@@ -43,7 +43,7 @@ fn reference() -> impl Iterator<Item = (&'static str, Vec<f32>)> {
 fn inputs_are_those_of_the_training_framework() {
     let (network, gain) = block(BINS, FRAMES, 0.0);
     let evidence = Evidence::new(&network, &gain, BINS);
-    let inputs = evidence.inputs(evidence.certainty().unwrap());
+    let inputs = evidence.inputs(network.certainty().unwrap());
     let mut compared = 0;
     for (place, expected) in reference().filter(|(name, _)| name.contains(':')) {
         let (pair, band) = place.split_once(':').unwrap();
@@ -112,9 +112,5 @@ fn damaged_files_are_refused() {
         bytes[at..at + to.len()].copy_from_slice(to);
         PoolNet::from_bytes(&bytes).unwrap_err()
     };
-    assert!(matches!(
-        read(b"\\\"inputs\\\": 23", b"\\\"inputs\\\": 24"),
-        TensorFileError::Metadata("header")
-    ));
-    assert!(matches!(read(b"\"third\"", b"\"thurd\""), TensorFileError::Bytes(_)));
+    assert!(matches!(read(b"\"third\"", b"\"thurd\""), TensorFileError::Tensor("third")));
 }

@@ -58,7 +58,7 @@ pub struct Arguments {
 
 /// Options of a live denoiser but for those of its output files.
 fn used() -> Vec<&'static str> {
-    Options::LIVE.into_iter().filter(|name| !["seed", "no_dither"].contains(name)).collect()
+    Options::LIVE.iter().copied().filter(|name| !["seed", "no_dither"].contains(name)).collect()
 }
 
 /// Hides an option without effect from the help.
