@@ -4,10 +4,10 @@
     make_development.py OUT --data DATA [--rate 16000|8000|48000] [--each 10] [--seed 1] [--seconds 6]
 
 Voices of DATA/dev/speech16 and of the list DATA/dev/voices16.txt, above 16 kHz of DATA/dev/speech48; noises of DATA/dev/noise; rooms of
-DATA/dev/rir. Kinds: event, impulsive, babble, wind, steady, vehicle, tonal; `voice`, one other voice; `room`, voice and noise in one room,
-the clean side being the voice in that room. SNR 0, 5, 10, 15 dB in turn (another voice 5 at least), by energy above 75 Hz while the voice
-speaks. Writes OUT/clean/KIND__NN.wav, OUT/noisy/KIND__NN.wav (the same names) and OUT/list.csv. The same arguments give the same samples,
-another seed other mixtures.
+DATA/dev/rir. Kinds, as far as there are noises: event, impulsive, babble, wind, steady, vehicle, tonal; `voice`, one other voice; `room`,
+voice and noise in one room, the clean side being the voice in that room. SNR 0, 5, 10, 15 dB in turn (another voice 5 at least), by energy
+above 75 Hz while the voice speaks. Writes OUT/clean/KIND__NN.wav, OUT/noisy/KIND__NN.wav (the same names) and OUT/list.csv. The same
+arguments give the same samples, another seed other mixtures.
 """
 
 import argparse
@@ -91,12 +91,13 @@ def main():
             voices += [os.path.join(a.data, line.strip()) for line in f]
     noises = noises_by_kind(os.path.join(dev, "noise"), a.rate, a.seed)
     rooms = sound_files(os.path.join(dev, "rir"))
-    if not (voices and rooms and all(noises.values())):
-        raise SystemExit(f"{dev}: voices, rooms or noises of a kind are missing")
+    if not (voices and rooms and any(noises.values())):
+        raise SystemExit(f"{dev}: no voices, noises or rooms")
+    kinds = [kind for kind in (*KINDS, "voice", "room") if noises.get(kind) != []]
     for side in ("clean", "noisy"):
         os.makedirs(os.path.join(a.out, side), exist_ok=True)
     rows = []
-    for kind in (*KINDS, "voice", "room"):
+    for kind in kinds:
         for number in range(a.each):
             x, y, row = mixture(kind, number, voices, noises, rooms, a.rate, a.seconds, a.seed)
             for side, values in (("clean", x), ("noisy", y)):
