@@ -1,4 +1,4 @@
-"""Helpers of several scripts: reading, levels of speech, logistic regression."""
+"""Helpers of several scripts: reading, parts and bands of signals, levels of speech, logistic regression."""
 
 import numpy as np
 import soundfile
@@ -21,6 +21,29 @@ def active_power(x, rate):
     m = rate // 50
     p = (x[: len(x) // m * m].reshape(-1, m) ** 2).mean(1)
     return p[p > 1e-3 * p.max()].mean()
+
+
+def band(x, rate, low, high):
+    spectrum, hertz = np.fft.rfft(x), np.fft.rfftfreq(len(x), 1 / rate)
+    spectrum[(hertz < low) | (hertz > high)] = 0
+    return np.fft.irfft(spectrum, len(x))
+
+
+def spoken_power(x, rate):
+    """Mean power above 75 Hz of the frames of 20 ms within 30 dB of the loudest."""
+    return active_power(band(x, rate, 75, rate), rate)
+
+
+def part(x, samples, rng):
+    """A part of a noise, which begins anew where it ends."""
+    at = rng.integers(max(len(x) - samples, 0) + 1)
+    if len(x) < samples:
+        edge = np.linspace(0, 1, min(len(x) // 4, 400))
+        x = x.copy()
+        x[: len(edge)] *= edge
+        x[len(x) - len(edge) :] *= edge[::-1]
+        x = np.tile(x, -(-samples // len(x)))
+    return x[at : at + samples].copy()
 
 
 def is_speech(voice, at):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How sure the level of the voice is, learned from mixtures: levels.py cells DENOISE CELLS MIXTURES..., levels.py learn CELLS OUT [--reference OUT.csv]
+"""Trains the quantiles of the speech level: levels.py cells DENOISE CELLS MIXTURES..., levels.py learn CELLS OUT [--reference OUT.csv]
 
-MIXTURES are folders as of make_levels.py or mkdev.py: `noisy/KIND__NAME.wav`, the voices alone as `clean/KIND__NAME.wav`, and list.csv. `cells` runs
-the program DENOISE on the noisy side and keeps what it sees of every third octave in every 100 ms, and the level of the voice there: its mean
+MIXTURES are folders as of make_levels.py or make_development.py: `noisy/KIND__NAME.wav`, the voices alone as `clean/KIND__NAME.wav`, and
+list.csv. `cells` runs the program DENOISE on the noisy side and keeps its features of every third octave in every 100 ms, and the level of the voice there: its mean
 square through an ideal filter, by one Fourier transform of the recording, in exactly that time. `learn` fits three quantiles of
-the level to that, says how many levels they hold by kind, by SNR and by codec, every fold by a network that has not seen its voices and noises, and
+the level to that, prints how many levels they hold by kind, by SNR and by codec, every fold by a network that has not seen its voices and noises, and
 writes the network as OUT (models/speech-levels.safetensors); --reference writes some of its results for the tests of the program
 (src/denoiser/levels/reference.csv).
 """

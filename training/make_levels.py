@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Mixtures to learn levels and ratios from: make_levels.py OUT [--data ../../shared/data] [--seed 1] [--seconds 6]
+"""Mixtures to learn levels and ratios from: make_levels.py OUT --data DATA [--seed 1] [--seconds 6]
 
 Writes OUT/clean/KIND__NNN.wav, OUT/noisy/KIND__NNN.wav and OUT/list.csv (kind, file, fold, rate, voice, noise, SNR dB, kbit/s), from material that may
 be learned from: speech_train, librispeech251 without the speakers of dev/voices16.txt, speech_expressive, speech48_train, noise_train,
@@ -24,7 +24,7 @@ import numpy as np
 import soundfile
 from scipy.signal import fftconvolve
 
-from common import active_power, read_mono
+from common import band, part, read_mono, spoken_power
 
 FOLDS = 5
 SNRS = (-5, 0, 5, 10, 15, 20, 25, 30)
@@ -49,29 +49,6 @@ def fold_of(name):
 
 def read(path, rate):
     return read_mono(path, rate, "VHQ")
-
-
-def band(x, rate, low, high):
-    spectrum, hertz = np.fft.rfft(x), np.fft.rfftfreq(len(x), 1 / rate)
-    spectrum[(hertz < low) | (hertz > high)] = 0
-    return np.fft.irfft(spectrum, len(x))
-
-
-def spoken_power(x, rate):
-    """Mean power above 75 Hz of the frames of 20 ms within 30 dB of the loudest."""
-    return active_power(band(x, rate, 75, rate), rate)
-
-
-def part(x, samples, rng):
-    """A part of a noise, which begins anew where it ends."""
-    at = rng.integers(max(len(x) - samples, 0) + 1)
-    if len(x) < samples:
-        edge = np.linspace(0, 1, min(len(x) // 4, 400))
-        x = x.copy()
-        x[: len(edge)] *= edge
-        x[len(x) - len(edge) :] *= edge[::-1]
-        x = np.tile(x, -(-samples // len(x)))
-    return x[at : at + samples].copy()
 
 
 def code(x, rate, arguments, path):
@@ -186,7 +163,7 @@ def mixture(sources, kind, number, seconds, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--data", type=Path, default=Path(__file__).resolve().parents[2] / "shared/data")
+    parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=6.0)
     a = parser.parse_args()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Weights of the pool of model and network where the network is not sure: `pool.py mix`, `pool.py dump`, `pool.py learn`.
+"""Weights of the pool of model and network where the network is not certain: `pool.py mix`, `pool.py dump`, `pool.py learn`.
 
     pool.py mix MIXTURES --data DATA                    mixtures of expressive and ordinary voices, and of noise alone
     pool.py dump DENOISE MIXTURES DUMPS                 the log odds that the program DENOISE finds for them

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Learn where the voice is above 8 kHz, given what is there and what the speech-presence network finds below.
+"""Trains the high-band network: where the voice is above 8 kHz, from the levels there and the speech-presence network's output below.
 
     upper.py mix PREPARED CHECKPOINT MIXTURES.npz [--count N] [--seed N]   PREPARED by prepare.py --full-band
     upper.py learn MIXTURES.npz CHECKPOINT [--epochs N]

@@ -1,11 +1,11 @@
 """Voices that recordings under free licences hardly have, made from those that they have: raised, shouted, whispered.
 
 All functions take and give mono float32 at `rate` Hz, of the same length. They are made once, by `prepare.py`, so that
-they can be looked at and listened to: `voices.py IN.flac OUT_FOLDER` writes one of each.
+they can be inspected: `voices.py IN.flac OUT_FOLDER` writes one of each.
 """
 
+import argparse
 import os
-import sys
 
 import numpy as np
 import soundfile as sf
@@ -137,9 +137,12 @@ def make(x, rng, rate=16000):
 
 
 if __name__ == "__main__":
-    source, folder = sys.argv[1:]
-    os.makedirs(folder, exist_ok=True)
-    samples, at = sf.read(source, dtype="float32")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", metavar="IN.flac")
+    parser.add_argument("folder", metavar="OUT_FOLDER")
+    a = parser.parse_args()
+    os.makedirs(a.folder, exist_ok=True)
+    samples, at = sf.read(a.source, dtype="float32")
     draw = np.random.default_rng(0)
     made = dict(
         raised=raised(samples, 1.8, 1.15, at, 3.0),
@@ -148,4 +151,4 @@ if __name__ == "__main__":
         whispered=whispered(samples, draw, at),
     )
     for name, values in made.items():
-        sf.write(os.path.join(folder, name + ".flac"), values, at)
+        sf.write(os.path.join(a.folder, name + ".flac"), values, at)

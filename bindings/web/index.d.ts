@@ -5,14 +5,15 @@
  */
 export interface Options {
   /**
-   * Choose between quality and speed. Default: normal. fast takes about half of the time up to 16 kHz, about three
-   * quarters above: fewer sweeps of expectation maximisation, no Gibbs sweeps. The seed then affects the dither alone.
+   * Choose between quality and speed. Default: normal. fast takes about half the time at sample rates up to 16 kHz,
+   * three quarters at higher rates: fewer sweeps of expectation maximisation, no Gibbs sweeps. The seed then affects
+   * the dither alone.
    */
   quality?: "normal" | "fast";
   /**
-   * Choose the use of the output. Default: listening. transcription sets mix to 0.8, unless that is given, and, but for
-   * live denoising, leaves speech with little noise as it is: recognisers then make fewer errors than on the input up
-   * to 10 dB of SNR, and as many above 20 dB.
+   * Choose the use of the output. Default: listening. transcription sets mix to 0.8, unless that is given. Except in
+   * live denoising, it leaves speech with little noise unchanged. Recognisers then make fewer errors than on the input
+   * up to 10 dB of SNR, and as many above 20 dB.
    */
   purpose?: "listening" | "transcription";
   /**
@@ -32,8 +33,8 @@ export interface Options {
   dereverb?: number;
   /**
    * Couple or separate channels, or join microphones. Default: shared. shared applies one gain to all channels and
-   * keeps the stereo image; separate denoises each channel alone; array takes the 2 to 16 channels for microphones that
-   * record one scene, uses the direction of sounds, too, and gives the voice in each channel.
+   * keeps the stereo image; separate denoises each channel alone; array treats the 2 to 16 channels as microphones in
+   * one scene: it also uses the direction of sounds, and returns the voice in each channel.
    */
   channels?: "shared" | "separate" | "array";
   /**
@@ -51,7 +52,8 @@ export interface Options {
    * slow. It departs from the paper: factors start at the level of the recording, a minibatch is a tenth of the bins
    * across frames, each frame has an L-BFGS memory of its own, the drift of a step is limited, the gain is averaged
    * over the impulse variables, and priors and step size were chosen here. It expects a dictionary trained with alpha
-   * 1.2. Of the options of the denoiser it takes only model, noise_from, seed, threads, mix, channels and no_dither.
+   * 1.2. Of the options of the denoiser it takes only model, noise_from, seed, threads, mix, channels and no_dither,
+   * where a command has them.
    */
   method?: "published";
   /**
@@ -79,9 +81,9 @@ export interface Options {
    */
   burn_in?: number;
   /**
-   * Set the number of expectation-maximisation sweeps. Range: 0 to 10000. Default: 8; with quality fast, 2; without the
-   * speech-presence network 18, or 12. Above 16 kHz at least 12. They precede the Gibbs sweeps; without those, 1 is the
-   * least.
+   * Set the number of expectation-maximisation sweeps. Range: 0 to 10000. Default: 8 (fast: 2); without the
+   * speech-presence network 18 (fast: 12). Above 16 kHz at least 12. They precede the Gibbs sweeps; without those, 1 is
+   * the least.
    */
   em_iterations?: number;
   /**

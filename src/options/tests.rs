@@ -25,7 +25,7 @@ fn the_documented_numbers_of_sweeps_are_those_in_use() {
     let [with, without] = [true, false].map(|has_net| [&normal, &fast].map(|em| em.sweeps(has_net, false)));
     let least = fast.sweeps(true, true);
     let documented = format!(
-        "Default: {}; with --quality fast, {}; without the speech-presence network {}, or {}. Above 16 kHz at least {least}.",
+        "Default: {} (fast: {}); without the speech-presence network {} (fast: {}). Above 16 kHz at least {least}.",
         with[0], with[1], without[0], without[1],
     );
     let documentation = include_str!("../options.rs").replace("\n    /// ", " ");

@@ -37,12 +37,12 @@ class Denoiser:
     Options that are ``None`` keep their default.
 
     :param model: Use the dictionary of a file of :func:`train` or ``denoise train``: its path, or its bytes.
-    :param quality: Choose between quality and speed. Default: normal. fast takes about half of the time up to 16 kHz,
-        about three quarters above: fewer sweeps of expectation maximisation, no Gibbs sweeps. The seed then affects the
-        dither alone. One of normal, fast.
+    :param quality: Choose between quality and speed. Default: normal. fast takes about half the time at sample rates up
+        to 16 kHz, three quarters at higher rates: fewer sweeps of expectation maximisation, no Gibbs sweeps. The seed
+        then affects the dither alone. One of normal, fast.
     :param purpose: Choose the use of the output. Default: listening. transcription sets ``mix`` to 0.8, unless that is
-        given, and, but for live denoising, leaves speech with little noise as it is: recognisers then make fewer errors
-        than on the input up to 10 dB of SNR, and as many above 20 dB. One of listening, transcription.
+        given. Except in live denoising, it leaves speech with little noise unchanged. Recognisers then make fewer
+        errors than on the input up to 10 dB of SNR, and as many above 20 dB. One of listening, transcription.
     :param strength: Set the noise reduction. Default: normal. gentle removes 12 dB at most, normal 45 dB, strong 70 dB.
         With ``no_neural``, normal removes about 26 dB, more where noise is louder than speech and less where it is
         barely audible. Excludes ``floor_db``. One of gentle, normal, strong.
@@ -52,9 +52,9 @@ class Denoiser:
         returns the input.
     :param dereverb: Reduce late reverberation, 0 (off) to 1 (full). Range: 0 to 1. Default: 0. Start with 0.5.
     :param channels: Couple or separate channels, or join microphones. Default: shared. shared applies one gain to all
-        channels and keeps the stereo image; separate denoises each channel alone; array takes the 2 to 16 channels for
-        microphones that record one scene, uses the direction of sounds, too, and gives the voice in each channel. One
-        of shared, separate, array.
+        channels and keeps the stereo image; separate denoises each channel alone; array treats the 2 to 16 channels as
+        microphones in one scene: it also uses the direction of sounds, and returns the voice in each channel. One of
+        shared, separate, array.
     :param seed: Seed the random numbers. Range: 0 to 18446744073709551615. Default: 0. The same seed gives the same
         output, on any number of threads. It drives sampling and dither; with ``quality`` fast, dither alone.
     :param no_dither: Round to integers without dither. Pauses may then become digital silence and faint noise may be
@@ -66,7 +66,7 @@ class Denoiser:
         tenth of the bins across frames, each frame has an L-BFGS memory of its own, the drift of a step is limited, the
         gain is averaged over the impulse variables, and priors and step size were chosen here. It expects a dictionary
         trained with alpha 1.2. Of the options of the denoiser it takes only ``model``, ``noise_from``, ``seed``,
-        ``threads``, ``mix``, ``channels`` and ``no_dither``. One of published.
+        ``threads``, ``mix``, ``channels`` and ``no_dither``, where a command has them. One of published.
     :param alpha_speech: Set the characteristic exponent of speech. Range: 0.2 to 2. Default: that of the dictionary,
         whose spectra were trained with it.
     :param alpha_noise: Set the characteristic exponent of noise. Range: 0.2 to 2. Default: 1.9.
@@ -78,9 +78,9 @@ class Denoiser:
         Without sweeps nothing is sampled.
     :param burn_in: Discard the first N Gibbs sweeps. Range: 0 to one less than ``iterations``. Default: 2; with
         ``iterations``, half of them. Needs Gibbs sweeps.
-    :param em_iterations: Set the number of expectation-maximisation sweeps. Range: 0 to 10000. Default: 8; with
-        ``quality`` fast, 2; without the speech-presence network 18, or 12. Above 16 kHz at least 12. They precede the
-        Gibbs sweeps; without those, 1 is the least.
+    :param em_iterations: Set the number of expectation-maximisation sweeps. Range: 0 to 10000. Default: 8 (fast: 2);
+        without the speech-presence network 18 (fast: 12). Above 16 kHz at least 12. They precede the Gibbs sweeps;
+        without those, 1 is the least.
     :param step_size: Set the step size of the sampler. Range: above 0 to 1000000. Default: the sampler's own. The
         sampler nmc has none. Needs Gibbs sweeps.
     :param minibatch: Set the fraction of bins in each gradient. Range: above 0 to 1. Default: 1. Samplers that accept

@@ -2,6 +2,7 @@
 
 use alphamf_samplers::random::SeedTree;
 use alphamf_signal::{SampleFormat, Signal};
+use std::fmt;
 use std::path::Path;
 
 /// The file formats that can be written.
@@ -14,6 +15,16 @@ pub enum Container {
     Flac,
     /// Samples alone, little-endian, interleaved.
     Raw,
+}
+
+impl fmt::Display for Container {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Wav => "WAV",
+            Self::Flac => "FLAC",
+            Self::Raw => "raw samples",
+        })
+    }
 }
 
 impl Container {

@@ -95,7 +95,7 @@ impl Recording<'_> {
             input_format: input_format.to_string(),
             output_format: match self.processing.encoded(self.output) {
                 Some(kind) => format!("{kind} by ffmpeg"),
-                None => format!("{} {:?}", spec.format, spec.container),
+                None => format!("{} {}", spec.format, spec.container),
             },
             clipped_samples,
             losses,

@@ -140,6 +140,7 @@ fn statistics_and_figures_hold_the_results() {
     ] {
         assert!(file[key].is_number(), "{key}");
     }
+    assert_eq!(file["output_format"], "16-bit integer WAV");
     assert_eq!(file["reverberation_seconds"].as_array().map(Vec::len), Some(6));
     let precision = &file["monte_carlo"];
     assert_eq!(precision["draws"], 10);

@@ -1,0 +1,73 @@
+"""Scores of made signals, of which the true values are known."""
+
+import csv
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import soundfile
+
+import score
+
+RATE = 16000
+
+
+@pytest.fixture
+def signals():
+    rng = np.random.default_rng(0)
+    return rng.standard_normal(2 * RATE), rng.standard_normal(2 * RATE)
+
+
+def test_ratios_are_those_of_their_definitions(signals):
+    clean, noise = signals
+    noise -= (clean @ noise) / (clean @ clean) * clean
+    noise *= np.sqrt((clean @ clean) / (noise @ noise) / 10)
+    assert score.si_sdr(clean, 3 * (clean + noise)) == pytest.approx(10)
+    assert score.segmental_snr(clean, clean + noise, RATE) == pytest.approx(10, abs=0.1)
+    assert score.segmental_snr(clean, 0 * clean, RATE) == 0
+    assert score.segmental_snr(clean, clean, RATE) == 35
+
+
+def test_a_result_is_divided_into_voice_noise_and_the_rest(signals):
+    clean, noise = signals
+    left, lost, artifact = score.residual(clean, noise, 0.5 * clean + 0.1 * noise, RATE)
+    assert (left, lost) == (pytest.approx(-20, abs=0.01), pytest.approx(-6.02, abs=0.01))
+    assert artifact < -60
+    # Delayed voices are fitted; a tenth of something else is not.
+    other = np.random.default_rng(1).standard_normal(2 * RATE)
+    _, lost, artifact = score.residual(clean, noise, np.roll(clean, 3) + 0.1 * other, RATE)
+    assert lost == pytest.approx(3, abs=0.2) and artifact == pytest.approx(-20, abs=0.2)
+
+
+def test_what_lies_below_the_high_pass_is_removed():
+    t = np.arange(RATE) / RATE
+    low, high = np.sin(2 * np.pi * 50 * t), np.sin(2 * np.pi * 100 * t)
+    assert np.allclose(score.high_pass(low + high, RATE, 75), high, atol=1e-9)
+
+
+def test_files_are_paired_by_name_and_scored_by_kind(tmp_path, signals):
+    for package in ("fast_bss_eval", "pesq", "pystoi"):
+        pytest.importorskip(package)
+    clean, noise = (0.1 * x for x in signals)
+    for folder in ("clean", "results"):
+        (tmp_path / folder).mkdir()
+    soundfile.write(tmp_path / "clean/sp21.wav", clean, RATE, "FLOAT")
+    soundfile.write(tmp_path / "results/sp21_babble.wav", clean + 0.1 * noise, RATE, "FLOAT")
+    for name, factor in (("wind__00.wav", 1), ("wind__01.wav", 0.1)):
+        soundfile.write(tmp_path / "clean" / name, clean, RATE, "FLOAT")
+        soundfile.write(tmp_path / "results" / name, clean + factor * noise, RATE, "FLOAT")
+
+    def run():
+        words = [sys.executable, score.__file__, "clean", "results", "--csv", "scores.csv"]
+        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+
+    done = run()
+    kinds = [line.split("  ")[0] for line in done.stdout.splitlines()]
+    assert kinds == ["wind: 2 files", "all: 3 files"], done
+    with open(tmp_path / "scores.csv") as table:
+        rows = {row["file"]: row for row in csv.DictReader(table)}
+    assert float(rows["wind__00.wav"]["si_sdr"]) == pytest.approx(0, abs=0.1)
+    assert float(rows["sp21_babble.wav"]["sdr"]) == pytest.approx(20, abs=0.5)
+    soundfile.write(tmp_path / "results/other.wav", clean, RATE)
+    assert "no clean file for other.wav" in run().stderr

@@ -1,0 +1,55 @@
+"""Development mixtures have the ratios of their list, and the same arguments give the same samples."""
+
+import csv
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import soundfile as sf
+
+import make_development
+from common import band, spoken_power
+from conftest import RATE, TRAINING, syllables
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(0)
+    clips = {f"speech16/{voice}__{i}": syllables(rng, 0.6, RATE) for voice in ("anna", "ben") for i in range(2)}
+    # None is tonal.
+    clips |= {f"noise/{kind}-x__a": 0.1 * rng.standard_normal(RATE // 2) for kind in make_development.KINDS[:-1]}
+    clips |= {"rir/hall__a": np.exp(-np.arange(2000) / 300) * rng.standard_normal(2000)}
+    for name, x in clips.items():
+        path = folder / "dev" / f"{name}.wav"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        sf.write(path, x / np.abs(x).max() * 0.8, RATE)
+    os.makedirs(folder / "librispeech251")
+    sf.write(folder / "librispeech251/7-0-0000.wav", syllables(rng, 1.5, RATE), RATE)
+    (folder / "dev/voices16.txt").write_text("librispeech251/7-0-0000.wav\n")
+    return folder
+
+
+def made(data, out, *words):
+    script = os.path.join(TRAINING, "make_development.py")
+    subprocess.run([sys.executable, script, out, "--data", data, "--each", "4", "--seconds", "1", *words], check=True)
+    return {path.relative_to(out): path.read_bytes() for path in out.rglob("*.*")}
+
+
+def test_mixtures_have_the_ratios_of_their_list(data, tmp_path):
+    files = made(data, tmp_path / "a")
+    with open(tmp_path / "a/list.csv") as table:
+        rows = list(csv.DictReader(table))
+    assert len(files) == 2 * len(rows) + 1 == 2 * 8 * 4 + 1
+    for row in rows:
+        clean, noisy = (sf.read(tmp_path / "a" / side / row["file"])[0] for side in ("clean", "noisy"))
+        assert len(clean) == len(noisy) == RATE
+        noise = (band(noisy - clean, RATE, 75, RATE) ** 2).mean()
+        assert 10 * np.log10(spoken_power(clean, RATE) / noise) == pytest.approx(float(row["snr_db"]), abs=0.01)
+        if row["kind"] == "voice":
+            assert make_development.speaker(row["voice"]) != make_development.speaker(row["noise"])
+            assert float(row["snr_db"]) >= 5
+    assert made(data, tmp_path / "b") == files
+    assert made(data, tmp_path / "c", "--seed", "2") != files
