@@ -23,7 +23,7 @@ const DEPTH: u32 = 5;
 const MAX_BOXES: u32 = 1_000_000;
 
 /// Limit on the packets of a fragment: an hour and a half of AAC. The demuxer's work grows with their square.
-const MAX_PACKETS: u32 = 1 << 18;
+const MAX_PACKETS: u64 = 1 << 18;
 
 /// Codecs of QuickTime whose samples are big-endian unless a box of this name and content says otherwise (QuickTime File Format,
 /// sound sample descriptions); the demuxer takes all of them for little-endian.
@@ -132,6 +132,9 @@ struct Walk {
     /// Duration of its edit, in units of the whole.
     edit_duration: Option<u64>,
     is_fragmented: bool,
+    /// Packets of all fragments, and of the present one, in which a run without any counts as one.
+    packets: u64,
+    of_fragment: u64,
     /// Duration of that track and units a second.
     declared: Option<(u64, u32)>,
     /// Units a second, and duration of all fragments.
@@ -206,6 +209,7 @@ impl Walk {
         depth: u32,
     ) -> io::Result<()> {
         self.is_fragmented |= matches!(name, b"mvex" | b"moof");
+        self.of_fragment = if name == b"traf" { 0 } else { self.of_fragment };
         match name {
             b"trak" if depth < DEPTH => {
                 self.track = Track::default();
@@ -242,8 +246,10 @@ impl Walk {
             }
             b"elst" => self.track.edits = edits(file)?,
             b"trun" => {
-                let count = u32_at(&array::<8>(file)?, 4);
-                self.excess |= u64::from(count) > self.length || count > MAX_PACKETS;
+                let count = u64::from(u32_at(&array::<8>(file)?, 4));
+                self.packets += count;
+                self.of_fragment += count.max(1);
+                self.excess |= self.packets > self.length || self.of_fragment > MAX_PACKETS;
             }
             _ => {}
         }
@@ -449,14 +455,23 @@ mod tests {
 
     #[test]
     fn fragments_cannot_hold_more_packets_than_the_file_has_bytes() {
-        let fragment = |count: u32| {
-            boxed(b"moof", &boxed(b"traf", &boxed(b"trun", &[[0; 4], count.to_be_bytes()].concat())))
+        let run = |count: u64| boxed(b"trun", &[[0; 4], (count as u32).to_be_bytes()].concat());
+        let fragment = |counts: &[u64]| {
+            let runs: Vec<_> = counts.iter().flat_map(|&count| run(count)).collect();
+            boxed(b"moof", &boxed(b"traf", &runs))
         };
-        assert_eq!(start(fragment(32)), None);
-        assert!(read(fragment(33)).is_err());
+        assert_eq!(start(fragment(&[32])), None);
+        assert!(read(fragment(&[33])).is_err());
+        // All of them together.
+        assert_eq!(start(fragment(&[24, 24])), None);
+        assert!(read(fragment(&[24, 25])).is_err());
+        assert_eq!(start([fragment(&[40]), fragment(&[24])].concat()), None);
+        assert!(read([fragment(&[40]), fragment(&[25])].concat()).is_err());
         let behind = |file: Vec<u8>| [file, boxed(b"mdat", &vec![0; 2 * MAX_PACKETS as usize])].concat();
-        assert_eq!(start(behind(fragment(MAX_PACKETS))), None);
-        assert!(read(behind(fragment(MAX_PACKETS + 1))).is_err());
+        assert_eq!(start(behind([fragment(&[MAX_PACKETS]), fragment(&[MAX_PACKETS])].concat())), None);
+        assert!(read(behind(fragment(&[MAX_PACKETS + 1]))).is_err());
+        assert!(read(behind(fragment(&[MAX_PACKETS, 1]))).is_err());
+        assert!(read(behind(fragment(&[MAX_PACKETS, 0]))).is_err(), "nor runs without any");
     }
 
     #[test]
