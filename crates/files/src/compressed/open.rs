@@ -117,7 +117,7 @@ impl CompressedDecoder {
             this.losses.missing_samples = cut_bytes / this.frame_bytes.unwrap_or(u64::MAX);
         }
         this.losses.ends_early |= about.is_cut;
-        if let Some((_, end)) = granules.iter().find(|(track, _)| *track == this.track) {
+        if let Some(end) = granules.get(&this.track) {
             this.declared_end = Some((*end as f64 / f64::from(this.sample_rate), LOOSE_END_SLACK_SECONDS));
         }
         if let Some(seconds) = about.seconds_of(this.track) {
