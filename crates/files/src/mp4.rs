@@ -24,6 +24,12 @@ const MAX_BOXES: u32 = 1_000_000;
 
 /// Limit on the packets of a fragment: an hour and a half of AAC. The demuxer's work grows with their square.
 const MAX_PACKETS: u64 = 1 << 18;
+/// The packets that a run of them counts as, at least: the demuxer goes through the runs, too.
+const RUN_PACKETS: u64 = 16;
+
+/// Limit on the durations in the table of a track: ten hours of video of which no two frames are as long. The demuxer goes through
+/// them for every packet.
+const MAX_DURATIONS: u32 = 1 << 20;
 
 /// Codecs of QuickTime whose samples are big-endian unless a box of this name and content says otherwise (QuickTime File Format,
 /// sound sample descriptions); the demuxer takes all of them for little-endian.
@@ -132,7 +138,7 @@ struct Walk {
     /// Duration of its edit, in units of the whole.
     edit_duration: Option<u64>,
     is_fragmented: bool,
-    /// Packets of all fragments, and of the present one, in which a run without any counts as one.
+    /// Packets of all fragments, and what counts as such in the present one.
     packets: u64,
     of_fragment: u64,
     /// Duration of that track and units a second.
@@ -248,9 +254,10 @@ impl Walk {
             b"trun" => {
                 let count = u64::from(u32_at(&array::<8>(file)?, 4));
                 self.packets += count;
-                self.of_fragment += count.max(1);
+                self.of_fragment += count.max(RUN_PACKETS);
                 self.excess |= self.packets > self.length || self.of_fragment > MAX_PACKETS;
             }
+            b"stts" => self.excess |= u32_at(&array::<8>(file)?, 4) > MAX_DURATIONS,
             _ => {}
         }
         Ok(())
@@ -471,7 +478,16 @@ mod tests {
         assert_eq!(start(behind([fragment(&[MAX_PACKETS]), fragment(&[MAX_PACKETS])].concat())), None);
         assert!(read(behind(fragment(&[MAX_PACKETS + 1]))).is_err());
         assert!(read(behind(fragment(&[MAX_PACKETS, 1]))).is_err());
-        assert!(read(behind(fragment(&[MAX_PACKETS, 0]))).is_err(), "nor runs without any");
+        let runs = (MAX_PACKETS / RUN_PACKETS) as usize;
+        assert_eq!(start(behind(fragment(&vec![1; runs]))), None);
+        assert!(read(behind(fragment(&vec![0; runs + 1]))).is_err(), "nor as many runs without any");
+    }
+
+    #[test]
+    fn tables_of_durations_that_no_recording_needs_are_refused() {
+        let table = |count: u32| boxed(b"stbl", &boxed(b"stts", &[[0; 4], count.to_be_bytes()].concat()));
+        assert_eq!(start(table(MAX_DURATIONS)), None);
+        assert!(read(table(MAX_DURATIONS + 1)).is_err());
     }
 
     #[test]
