@@ -228,6 +228,15 @@ fn a_file_appears_when_it_is_finished() {
     drop(writer);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 
+    let mut writer = Writer::create(&path, spec, &Metadata::default()).unwrap();
+    writer.write_block(&[vec![2.0, 0.5]]).unwrap();
+    let (clipped, file) = writer.complete().unwrap();
+    let file = file.unwrap();
+    let content = fs::read(file.temporary_path()).unwrap();
+    assert!(clipped == 1 && !path.exists());
+    file.persist().unwrap();
+    assert!(fs::read(&path).unwrap() == content && read(&path).unwrap().len() == 2);
+
     fs::write(&path, b"before").unwrap();
     let mut writer = Writer::create(&path, spec, &Metadata::default()).unwrap();
     let error = writer.write_block(&[vec![0.0, f32::NAN]]).unwrap_err();
