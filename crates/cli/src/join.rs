@@ -13,7 +13,7 @@ use super::streams::{check_output, is_device, is_standard, name};
 use super::terminal::{printable, say};
 use alphamf::Cancelled;
 use alphamf::signal::SampleFormat;
-use alphamf_files::{Container, OutputSpec, Writer};
+use alphamf_files::{Container, Metadata, OutputSpec, Writer};
 use anyhow::{anyhow, ensure};
 use clock::{Clock, ClockMeter, MAX_SHIFT_SECONDS};
 use std::collections::VecDeque;
@@ -74,7 +74,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     }
     let rate = sources[0].reader().sample_rate();
     // Refuses what the format cannot hold before the takes are read.
-    Writer::to_stream(output, spec(rate, channels, output, None), io::sink())?;
+    Writer::to_stream(output, spec(rate, channels, output, None), &Metadata::default(), io::sink())?;
     let progress = Progress::new("joining", common.quiet);
     let length = sources[0].reader().length().map_or(f64::INFINITY, |samples| samples as f64);
     let proceed = |fraction: f64| match progress.update(fraction.min(1.0)) {
@@ -206,7 +206,11 @@ impl Plan {
             Ok(Aligned::new(source, channels, clock, self.start, rate))
         });
         let mut others = others.collect::<anyhow::Result<Vec<Aligned>>>()?;
-        let mut writer = Writer::create(output, spec(rate, channels, output, Some(self.end - self.start)))?;
+        let mut writer = Writer::create(
+            output,
+            spec(rate, channels, output, Some(self.end - self.start)),
+            &Metadata::default(),
+        )?;
         let block = |left: u64| left.min(BLOCK as u64) as usize;
         let mut done = 0;
         // A file that has become shorter since ends early.
