@@ -7,7 +7,7 @@ from network import BANDS, BINS, HALF_BANDS, HOP, RATE, WINDOW, levels_of
 
 FRAME_HOP = 128  # samples between the frames that the network sees
 # The same as in src/presence/causal.rs.
-MEAN_SECONDS, QUIET_SECONDS, QUIET, LEAST = 3.0, 8.0, 0.1, 1e-9
+MEAN_SECONDS, QUIET_SECONDS, QUIET, LEAST = 0.7, 8.0, 0.1, 1e-9
 LOWEST, CELL, CELLS = -32.0, 0.4, 96
 TOGETHER = 16  # examples whose quiet levels are found at once
 

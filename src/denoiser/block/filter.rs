@@ -8,7 +8,7 @@ use crate::presence::{PoolChange, trace_pool};
 use crate::transform::FrameGrid;
 use crate::wiener::floor::{BinLevels, Floors};
 use crate::wiener::fusion::{HIGH_BAND_WEIGHT, NONSTATIONARY_WEIGHT, WEIGHT, pool_changed, pool_log_odds};
-use crate::wiener::high_band::attenuate_high_band;
+use crate::wiener::high_band::{attenuate_high_band, lower_tones};
 use crate::wiener::reverberation::{self, Decays};
 use crate::wiener::smoothing::smooth_over_frames;
 
@@ -98,7 +98,11 @@ impl Block<'_> {
         let mut pooled = model.clone();
         if let Some(presence) = &self.presence {
             match &presence.high {
-                Some(high) => pool_log_odds(&mut pooled, high, &presence.frames, HIGH_BAND_WEIGHT),
+                Some(high) => {
+                    let mut log_odds = high.clone();
+                    lower_tones(&mut log_odds, &model, high.len() / presence.frames.len());
+                    pool_log_odds(&mut pooled, &log_odds, &presence.frames, HIGH_BAND_WEIGHT);
+                }
                 None => {
                     attenuate_high_band(
                         &mut pooled,
