@@ -562,6 +562,8 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
         processing: run.processing(),
         input,
         output,
+        // What appeared or was edited since the run began stays, too.
+        task.work(record, settings, force)?;
         residual: residual.as_deref(),
         plot: plot.as_ref().map(|(path, scale)| (path.as_path(), *scale)),
         levels: levels.as_deref(),

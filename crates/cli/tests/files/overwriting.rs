@@ -6,8 +6,10 @@ use std::fs;
 use std::path::Path;
 #[cfg(unix)]
 use std::{
+    fs::File,
+    io::{self, Write},
     os::unix::fs::{PermissionsExt, symlink},
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -193,7 +195,7 @@ fn a_file_that_appears_while_the_run_works_stays() {
     };
     let finish = |mut child: Child| {
         let mut input = child.stdin.take().unwrap();
-        std::io::Write::write_all(&mut input, &[1; 32_000]).unwrap();
+        input.write_all(&[1; 32_000]).unwrap();
         drop(input);
         let output = child.wait_with_output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
@@ -210,4 +212,47 @@ fn a_file_that_appears_while_the_run_works_stays() {
     assert_eq!(second.0, Some(OUTPUT), "{}", second.1);
     assert!(second.1.contains("out.wav") && second.1.contains("has appeared"), "{}", second.1);
     assert_eq!((folder.names(), read(&output).1.len()), (vec!["out.wav".to_owned()], 16_000));
+}
+
+/// The state that decides is that at the end of the run, not the one at its beginning.
+#[test]
+#[cfg(unix)]
+fn what_is_edited_or_appears_while_a_folder_is_worked_on_stays() {
+    let folder = Folder::new();
+    let [pipe, result, report] = ["a.wav", "out/a.wav", "levels/a.csv"].map(|name| folder.join(name));
+    recording(&pipe);
+    let sound = fs::read(&pipe).unwrap();
+    denoise(["a.wav", "-o", "out", "--quality", "fast"]).current_dir(folder.0.path()).assert().success();
+    // The input comes by a pipe, so that the run ends when the result or its report is another's.
+    fs::remove_file(&pipe).unwrap();
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let made = fs::read(&result).unwrap();
+    for (changed, other, words) in
+        [(&result, &report, "a.wav was changed since"), (&report, &result, "a.csv already exists")]
+    {
+        let mut command = program();
+        command.args(["a.wav", "-o", "out", "--levels", "levels", "-q", "--quality", "fast", "--mix", "0.5"]);
+        let run = command.current_dir(folder.0.path()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut input = File::options().write(true).open(&pipe).unwrap();
+        input.write_all(&sound[..1_000]).unwrap();
+        let began = Instant::now();
+        let is_partial = |entry: io::Result<fs::DirEntry>| {
+            entry.unwrap().file_name().to_str().is_some_and(|name| name.ends_with(".part"))
+        };
+        while !fs::read_dir(folder.join("levels")).is_ok_and(|mut names| names.any(is_partial)) {
+            assert!(began.elapsed() < Duration::from_secs(60), "it has not begun");
+            thread::sleep(Duration::from_millis(10));
+        }
+        fs::write(changed, "somebody's").unwrap();
+        input.write_all(&sound[1_000..]).unwrap();
+        drop(input);
+        let output = run.wait_with_output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(OUTPUT), "{message}");
+        assert!(message.contains(words), "{message}");
+        assert_eq!(fs::read(changed).unwrap(), b"somebody's", "{words}");
+        assert!(!other.exists() || fs::read(other).unwrap() == made, "{words}");
+        // Known by its content.
+        fs::write(&result, &made).unwrap();
+    }
 }
