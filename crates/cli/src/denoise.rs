@@ -297,6 +297,9 @@ impl Arguments {
         if results.exists() || !(alphamf_files::has_extension(results) || Kind::of(results).is_some()) {
             return Ok(());
         }
+        if first.as_os_str() == meant.as_str() {
+            return Err(usage(format!("options follow the command: use `denoise {meant} [OPTIONS]`")));
+        }
         let input = self.files.first().map_or("IN".to_owned(), |input| input.display().to_string());
         let name = results.display();
         Err(usage(match self.files.len() {
