@@ -205,7 +205,7 @@ fn meant_command(word: &str) -> Option<String> {
     let program = Arguments::command();
     let names = program.get_subcommands().map(|command| command.get_name().to_owned());
     let best = names.max_by(|a, b| alike(a).total_cmp(&alike(b)))?;
-    (!word.contains(['.', '/']) && alike(&best) > ALIKE).then_some(best)
+    (!word.contains(|c| c == '.' || std::path::is_separator(c)) && alike(&best) > ALIKE).then_some(best)
 }
 
 /// Description of the dictionary in the summary line.
