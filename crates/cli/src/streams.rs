@@ -29,12 +29,17 @@ pub fn check_output(path: &Path) -> anyhow::Result<()> {
         format!("no such folder: {}", folder.display())
     } else if path.is_dir() {
         "is a folder".to_owned()
-    } else if let Some(error) = write_error_of(folder) {
+    } else if let Some(error) = write_error_of(folder).or_else(|| name_error_of(path)) {
         error.to_string()
     } else {
         return Ok(());
     };
     Err(anyhow::anyhow!(reason).context(Failure::Output(path.to_owned())))
+}
+
+/// Why no file can have this name: it is too long, for example.
+fn name_error_of(path: &Path) -> Option<io::Error> {
+    fs::symlink_metadata(path).err().filter(|error| error.kind() != io::ErrorKind::NotFound)
 }
 
 /// Why files cannot be written to a folder, where the system reports it in advance.

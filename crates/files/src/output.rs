@@ -130,10 +130,16 @@ impl OutputFile {
     /// Begins a file. A link is followed, so that it is its target that is replaced or made.
     ///
     /// # Errors
-    /// If `path` exists and is not a regular file, its links make a circle, or its folder cannot be written to.
+    /// If `path` exists and is not a regular file, its name is too long, its links make a circle, or its folder cannot be
+    /// written to.
     pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = follow_links(path.as_ref())?;
-        let replaced = fs::metadata(&path).ok().map(Box::new);
+        let replaced = match fs::metadata(&path) {
+            Ok(found) => Some(Box::new(found)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            // A name that is too long, for example: the temporary one is shorter.
+            Err(error) => return Err(error),
+        };
         if replaced.as_ref().is_some_and(|found| !found.is_file()) {
             return Err(io::Error::other("exists and is not a regular file"));
         }
@@ -365,6 +371,14 @@ mod tests {
         let error = write_atomic(&circle, b"x").unwrap_err().to_string();
         assert!(error.contains("symbolic links"), "{error}");
         assert_eq!(names(&folder), ["circle", "link", "target"]);
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_is_refused_before_any_work() {
+        let folder = TempDir::new().unwrap();
+        let error = OutputFile::create(folder.path().join("a".repeat(300))).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidFilename);
+        assert!(names(&folder).is_empty());
     }
 
     #[test]
