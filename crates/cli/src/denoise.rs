@@ -199,19 +199,27 @@ fn several(
     });
     let manifest = manifest.transpose()?.flatten();
     let (entries, code) = folder::run(&tasks, &run, &record, force, common)?;
-    if let Some((manifest, name)) = &manifest {
-        folder::write_manifest(manifest, name, &entries, &run, results)?;
-    }
-    if let Some(plots) = folders.plots.filter(|plots| plots.is_dir())
-        && picture::write_index(plots)?.is_none()
-    {
-        say(&format!("denoise: {}: kept, as --plot did not write it", plots.join(picture::INDEX).display()));
-    }
     say_left_out(&left_out, common.quiet);
-    if let Some(path) = stats {
+    let write_stats = |path: &Path| {
         made.map_or(Ok(()), fs::create_dir_all).with_context(|| Failure::Output(path.to_owned()))?;
-        run.write(path, &entries, &left_out, earlier.as_ref())?;
-    }
+        run.write(path, &entries, &left_out, earlier.as_ref())
+    };
+    let write_page = |plots: &Path| {
+        if picture::write_index(plots)?.is_none() {
+            let page = plots.join(picture::INDEX);
+            say(&format!("denoise: {}: kept, as --plot did not write it", page.display()));
+        }
+        Ok(())
+    };
+    // One that fails does not stop the others.
+    let written = [
+        stats.map_or(Ok(()), write_stats),
+        manifest.map_or(Ok(()), |(manifest, name)| {
+            folder::write_manifest(manifest, &name, &entries, &run, results)
+        }),
+        folders.plots.filter(|plots| plots.is_dir()).map_or(Ok(()), write_page),
+    ];
+    written.into_iter().collect::<anyhow::Result<()>>()?;
     Ok(if code == 0 { left_out_code(&left_out) } else { code }.into())
 }
 
@@ -289,6 +297,9 @@ impl Arguments {
         let first = self.files.first().filter(|first| !first.exists());
         let meant = first.and_then(|first| meant_command(first.to_str()?));
         let Some((first, meant)) = first.zip(meant) else { return Ok(()) };
+        if first.as_os_str() == meant.as_str() {
+            return Err(usage(format!("options follow the command: use `denoise {meant} [OPTIONS]`")));
+        }
         Err(usage(format!("no such file or command: {}; did you mean `denoise {meant}`?", first.display())))
     }
 
@@ -296,9 +307,6 @@ impl Arguments {
     fn check_results(&self, results: &Path) -> anyhow::Result<()> {
         if results.exists() || !(alphamf_files::has_extension(results) || Kind::of(results).is_some()) {
             return Ok(());
-        }
-        if first.as_os_str() == meant.as_str() {
-            return Err(usage(format!("options follow the command: use `denoise {meant} [OPTIONS]`")));
         }
         let input = self.files.first().map_or("IN".to_owned(), |input| input.display().to_string());
         let name = results.display();

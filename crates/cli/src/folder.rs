@@ -448,7 +448,7 @@ pub fn run(
     let code = finished.iter().map(|(.., code)| *code).find(|&code| code != 0).unwrap_or(0);
     let mut entries: Vec<Entry> = finished.into_iter().map(|(_, entry, _)| entry).collect();
     // As `denoise merge` has them.
-    entries.sort_by(|a, b| a.input.to_string_lossy().cmp(&b.input.to_string_lossy()));
+    entries.sort_by_cached_key(|entry| record::key(&entry.input));
     if common.quiet {
         for entry in &entries {
             if let Some(error) = &entry.error {

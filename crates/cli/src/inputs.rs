@@ -14,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 /// A file or folder that is left out.
 #[derive(Debug, Serialize)]
 pub struct LeftOut {
-    #[serde(serialize_with = "lossy")]
+    #[serde(serialize_with = "by_key")]
     pub path: PathBuf,
     pub reason: String,
     /// Whether this is a failure: a folder that cannot be read.
@@ -172,7 +172,7 @@ pub fn left_out_code(left_out: &[LeftOut]) -> u8 {
     if left_out.iter().any(|left| left.failed) { INPUT } else { 0 }
 }
 
-/// Serialises a path; bytes that are not UTF-8 are replaced.
-pub fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&path.to_string_lossy())
+/// Serialises a path, distinct also if it is not UTF-8.
+pub fn by_key<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&record::key(path))
 }

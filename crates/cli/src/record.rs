@@ -404,7 +404,7 @@ fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(irregular()) }
 }
 
-/// The name of a result in the record, distinct also for names that are not UTF-8.
+/// A path as text in the record and in statistics, distinct also for names that are not UTF-8.
 pub fn key(name: &Path) -> String {
     name.to_str().map_or_else(|| format!("{:?}", name.as_os_str()), str::to_owned)
 }
