@@ -499,6 +499,7 @@ pub fn result_manifest(
     force: bool,
 ) -> anyhow::Result<Option<PathBuf>> {
     let Some(name) = manifest.result_name() else { return Ok(None) };
+    name_in_manifest(results)?;
     let mut whole = shard.map_or_else(OsString::new, |shard| format!("{shard}.").replace('/', "-of-").into());
     whole.push(name);
     let (name, output) = (PathBuf::from(&whole), results.join(&whole));
@@ -510,6 +511,15 @@ pub fn result_manifest(
     Ok(Some(name))
 }
 
+/// The absolute path of a result as a manifest names it: in UTF-8.
+fn name_in_manifest(output: &Path) -> anyhow::Result<String> {
+    let name = std::path::absolute(output)?.into_os_string().into_string();
+    name.map_err(|_| {
+        anyhow!("not UTF-8, as names in a manifest are: choose another folder")
+            .context(Failure::Output(output.to_owned()))
+    })
+}
+
 /// Writes the manifest of the results.
 pub fn write_manifest(
     manifest: &Manifest,
@@ -518,9 +528,9 @@ pub fn write_manifest(
     run: &Run,
     results: &Path,
 ) -> anyhow::Result<()> {
-    let mut outputs: HashMap<&Path, PathBuf> = HashMap::new();
+    let mut outputs: HashMap<&Path, String> = HashMap::new();
     for Entry { input, output, .. } in entries.iter().filter(|entry| entry.outcome != Outcome::Failed) {
-        outputs.insert(input, std::path::absolute(output)?);
+        outputs.insert(input, name_in_manifest(output)?);
     }
     let output = results.join(name);
     fs::create_dir_all(results).with_context(|| Failure::Output(results.to_owned()))?;
@@ -552,6 +562,8 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
             return Err(MadeByAnother.into());
         }
         original.check()?;
+        // What appeared or was edited since the run began stays, too.
+        task.work(record, settings, force)?;
         task.remove_reports()?;
         made.replace(record.add(name, content, &original, settings, &reports)?);
         Ok(())
@@ -562,8 +574,6 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
         processing: run.processing(),
         input,
         output,
-        // What appeared or was edited since the run began stays, too.
-        task.work(record, settings, force)?;
         residual: residual.as_deref(),
         plot: plot.as_ref().map(|(path, scale)| (path.as_path(), *scale)),
         levels: levels.as_deref(),

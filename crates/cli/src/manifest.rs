@@ -103,15 +103,13 @@ impl Manifest {
 
     /// This manifest with the results in place of the recordings, without entries that lack one. `results` maps inputs to
     /// outputs.
-    pub fn of_results(&self, results: &HashMap<&Path, PathBuf>) -> anyhow::Result<Vec<u8>> {
+    pub fn of_results(&self, results: &HashMap<&Path, String>) -> anyhow::Result<Vec<u8>> {
         let mut text = Vec::new();
         for (_, line) in self.lines() {
             let mut entry: Value = serde_json::from_str(line)?;
             let files = files(&mut entry)?.1;
-            let outputs: Option<Vec<&str>> = files
-                .iter()
-                .map(|file| results.get(self.resolve(Path::new(file)).as_path())?.to_str())
-                .collect();
+            let outputs: Option<Vec<&String>> =
+                files.iter().map(|file| results.get(self.resolve(Path::new(file)).as_path())).collect();
             let Some(outputs) = outputs else { continue };
             for (file, output) in files.into_iter().zip(outputs) {
                 output.clone_into(file);
