@@ -695,6 +695,16 @@ fn shards_together_equal_one_run() {
     let onto = ["merge", "-o"].map(Path::new);
     fails(&[onto[0], onto[1], statistics, statistics], &[], OUTPUT, &["1.json", "same file"]);
     fails(&[onto[0], onto[1], &merged, statistics], &[], OUTPUT, &["merged.json", "already exists"]);
+    let none = [onto[0], onto[1], &folder.join("none.json"), &folder.join("gone.json")];
+    fails(&none, &[], INPUT, &["gone.json: cannot be read"]);
+    #[cfg(unix)]
+    {
+        fails(&[onto[0], onto[1], none[2], &inputs], &[], INPUT, &["in: cannot be read: Is a directory"]);
+        let piped = folder.join("piped.json");
+        let mut command = denoise(["merge", "/dev/stdin", "-o"]);
+        command.arg(&piped).write_stdin(fs::read(statistics).unwrap()).assert().success();
+        assert!(fs::read(&piped).unwrap() == fs::read(statistics).unwrap());
+    }
     let other = folder.join("other.json");
     fs::write(&other, expected.replace("\"mix\": 1.0", "\"mix\": 0.5")).unwrap();
     let new = folder.join("new.json");
