@@ -7,7 +7,7 @@ use anyhow::Context;
 use std::fs;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
@@ -59,11 +59,16 @@ pub fn interrupted() -> ControlFlow<()> {
 
 /// Runs work that may block in a thread of its own, so that Ctrl-C interrupts the wait.
 pub fn interruptible<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> anyhow::Result<T> {
-    const LOOK: Duration = Duration::from_millis(50);
     let (sender, receiver) = mpsc::sync_channel(1);
     thread::Builder::new().spawn(move || sender.send(work())).context("cannot start a thread")?;
     loop {
         match receiver.recv_timeout(LOOK) {
+    receive(&receiver)
+}
+
+/// Waits for another thread, unless Ctrl-C interrupts the wait.
+pub fn receive<T>(receiver: &Receiver<T>) -> anyhow::Result<T> {
+    const LOOK: Duration = Duration::from_millis(50);
             Ok(result) => return Ok(result),
             Err(RecvTimeoutError::Timeout) if interrupted().is_continue() => {}
             Err(RecvTimeoutError::Timeout) => return Err(Cancelled.into()),
