@@ -64,6 +64,8 @@ fn main() -> ExitCode {
     match panic::catch_unwind(|| run(arguments)) {
         Ok(Ok(code)) => code,
         Ok(Err(error)) => {
+            // A thread may still wait for one.
+            let _stopped = ffmpeg::stop_all();
             say(&format!("denoise: {}", one_line(&error)));
             exit_code(&error).into()
         }
