@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::streams::write_whole;
-use alphamf_eval::plot::{Figure, FrequencyScale};
+use alphamf_eval::plot::{Figure, FrequencyScale, escape};
 use anyhow::Context;
 use clap::ValueEnum;
 use std::fmt::Write as _;
@@ -133,10 +133,6 @@ fn link(path: &Path) -> String {
             .collect::<String>()
     });
     parts.collect::<Vec<_>>().join("/")
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
