@@ -33,8 +33,14 @@ pub fn parse_latency(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Latency of `--live` unless another is set, ms.
-const LATENCY: f64 = 16.0;
+/// Latency unless another is set, ms.
+pub const LATENCY: f64 = 16.0;
+
+/// Settings for a latency; `mix` is the fraction of denoised signal.
+pub fn settings(denoiser: &Denoiser, latency_seconds: f64, mix: f32) -> LiveSettings {
+    let floor_db = denoiser.settings().gain.floor_db as f32;
+    LiveSettings { latency_seconds, controls: LiveControls { floor_db, mix, ..LiveControls::default() } }
+}
 
 impl Live {
     /// Refuses a latency without `--live`.
@@ -55,9 +61,7 @@ impl Live {
 
     /// Live settings, with `--live`; `mix` is the fraction of denoised signal.
     pub fn settings(&self, denoiser: &Denoiser, mix: f32) -> Option<LiveSettings> {
-        let floor_db = denoiser.settings().gain.floor_db as f32;
-        let controls = LiveControls { floor_db, mix, ..LiveControls::default() };
-        self.latency_seconds().map(|latency_seconds| LiveSettings { latency_seconds, controls })
+        self.latency_seconds().map(|latency_seconds| settings(denoiser, latency_seconds, mix))
     }
 }
 
