@@ -4,7 +4,7 @@ use super::claims::{Claims, check_absent};
 use super::common::Common;
 use super::failure::{Failure, usage};
 use super::ffmpeg::Kind;
-use super::folder::{self, Folders, Plan};
+use super::folder::{self, Batch, Folders};
 use super::inputs::{left_out_code, plain, say_left_out};
 use super::manifest::Manifest;
 use super::model::Model;
@@ -177,7 +177,7 @@ fn several(
     let manifest = arguments.manifest.as_deref().map(Manifest::read).transpose()?;
     let listed = manifest.as_ref().map(Manifest::recordings).unwrap_or_default();
     arguments.manifest.iter().for_each(|path| claims.read(path));
-    let Plan { mut tasks, left_out, record } =
+    let Batch { mut tasks, left_out, record } =
         folder::plan(&arguments.files, listed, folders, processing, &mut claims)?;
     if let Some(shard) = arguments.shard {
         tasks.retain(|task| shard.holds_file(task.name()));

@@ -8,7 +8,7 @@ use super::interrupts::interrupted;
 use super::manifest::{Listed, Manifest};
 use super::processing::Processing;
 use super::progress::{FileProgress, FolderProgress};
-use super::record::{self, Original, Record, Report, State};
+use super::record::{self, Record, Snapshot, State, WantedReport};
 use super::recording::{Found, Recording, SpeechFormat};
 use super::shard::Shard;
 use super::stats::{Entry, Outcome, Run};
@@ -59,7 +59,7 @@ pub struct Folders<'a> {
 
 /// Recordings to process, and files that are left out.
 #[derive(Debug)]
-pub struct Plan {
+pub struct Batch {
     pub tasks: Vec<Task>,
     pub left_out: Vec<LeftOut>,
     /// Results of earlier runs in the folder.
@@ -73,7 +73,7 @@ pub fn plan(
     folders: Folders,
     processing: &Processing,
     claims: &mut Claims,
-) -> anyhow::Result<Plan> {
+) -> anyhow::Result<Batch> {
     folders.check(inputs)?;
     let (mut found, left_out) = find(inputs, listed, folders)?;
     let mut named_before = HashSet::new();
@@ -87,7 +87,7 @@ pub fn plan(
             claims.write(output)?;
         }
     }
-    Ok(Plan { tasks, left_out, record })
+    Ok(Batch { tasks, left_out, record })
 }
 
 /// Recordings with their names below the output folders, and what is left out. One of several folders that cannot be used
@@ -216,11 +216,12 @@ impl Task {
     }
 
     /// All outputs but the result.
-    fn reports(&self) -> impl Iterator<Item = Report<'_>> {
+    fn reports(&self) -> impl Iterator<Item = WantedReport<'_>> {
         let Self { residual, plot, levels, speech, stats, .. } = self;
-        let plain = |path| Report { path, options: String::new() };
-        let plot = plot.as_ref().map(|(path, scale)| Report { path, options: format!("{scale:?}") });
-        let speech = speech.as_ref().map(|(path, format)| Report { path, options: format!("{format:?}") });
+        let plain = |path| WantedReport { path, options: String::new() };
+        let plot = plot.as_ref().map(|(path, scale)| WantedReport { path, options: format!("{scale:?}") });
+        let speech =
+            speech.as_ref().map(|(path, format)| WantedReport { path, options: format!("{format:?}") });
         let others = [residual, levels, stats].map(|report| report.as_deref().map(plain));
         [plot, speech].into_iter().chain(others).flatten()
     }
@@ -539,7 +540,7 @@ pub fn write_manifest(
     let mut file = OutputFile::create(&output).with_context(failed)?;
     file.write_all(&content).with_context(failed)?;
     let record = Record::open(results)?;
-    record.add(name, file.temporary_path(), &Original::of(manifest.path()), run.settings_checksum(), &[])?;
+    record.add(name, file.temporary_path(), &Snapshot::of(manifest.path()), run.settings_checksum(), &[])?;
     file.persist().with_context(failed)
 }
 
@@ -549,9 +550,9 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
     let entry =
         |outcome, error| Entry { input: input.clone(), output: output.clone(), outcome, error, found: None };
     let settings = run.settings_checksum();
-    let reports: Vec<Report> = task.reports().collect();
+    let reports: Vec<WantedReport> = task.reports().collect();
     let made = RefCell::new(None);
-    let original = Original::of(input);
+    let original = Snapshot::of(input);
     // A result that is recorded may be replaced, whatever happens to the run before it is reported.
     let work = Cell::new(Work::All);
     let is_made = || -> anyhow::Result<bool> {

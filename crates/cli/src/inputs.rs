@@ -49,7 +49,7 @@ pub fn audio_files_below(folder: &Path, except: &[&Path]) -> anyhow::Result<(Vec
     let except: Vec<&Path> = except.iter().copied().filter(|except| !is_itself(except)).collect();
     let FolderContents { mut audio, mut others, mut special, mut unreadable, .. } =
         FolderContents::scan(folder, &except).with_context(|| Failure::Input(folder.to_owned()))?;
-    let earlier = Earlier::below(folder, &others);
+    let earlier = EarlierResults::below(folder, &others);
     let mut results = BTreeSet::new();
     let mut is_new = |path: &PathBuf| {
         let found = earlier.holding(path);
@@ -91,9 +91,9 @@ pub fn audio_files_below(folder: &Path, except: &[&Path]) -> anyhow::Result<(Vec
 }
 
 /// Results of earlier runs below a folder.
-struct Earlier(HashSet<PathBuf>);
+struct EarlierResults(HashSet<PathBuf>);
 
-impl Earlier {
+impl EarlierResults {
     /// Those in the folders that hold a record: all of such a folder, or the recorded results alone where the recordings lie
     /// beside them. `others` are the files that are not audio. The folder itself was asked for.
     fn below(folder: &Path, others: &[PathBuf]) -> Self {

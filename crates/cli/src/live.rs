@@ -66,7 +66,7 @@ impl Live {
 }
 
 /// A [`LiveDenoiser`] whose output is aligned with its input: without the initial delay, and as long.
-pub struct Aligned {
+pub struct AlignedDenoiser {
     live: LiveDenoiser,
     sections: Sections,
     /// Samples per channel of the delay that are still to be dropped.
@@ -75,7 +75,7 @@ pub struct Aligned {
     output: Vec<f32>,
 }
 
-impl Aligned {
+impl AlignedDenoiser {
     pub fn new(
         denoiser: &Denoiser,
         sample_rate: u32,
@@ -146,7 +146,8 @@ impl Sections {
 
 /// Denoises a whole recording, until Ctrl-C.
 pub fn denoise(denoiser: &Denoiser, noisy: &Signal, settings: &LiveSettings) -> Result<Signal, DenoiseError> {
-    let mut live = Aligned::new(denoiser, noisy.sample_rate(), noisy.channels().len(), settings.clone())?;
+    let mut live =
+        AlignedDenoiser::new(denoiser, noisy.sample_rate(), noisy.channels().len(), settings.clone())?;
     let mut channels: Vec<Vec<f32>> = vec![Vec::new(); noisy.channels().len()];
     let block = noisy.sample_rate() as usize;
     for start in (0..noisy.len()).step_by(block) {

@@ -69,7 +69,7 @@ struct MadeReport {
 
 /// A report that a run asks for.
 #[derive(Debug, Clone)]
-pub struct Report<'a> {
+pub struct WantedReport<'a> {
     pub path: &'a Path,
     /// Options that shape this report alone.
     pub options: String,
@@ -199,7 +199,7 @@ impl Record {
     }
 
     /// The state of a report of a result with this name.
-    pub fn report_state(&self, name: &Path, report: &Report, input: &Path, settings: &str) -> State {
+    pub fn report_state(&self, name: &Path, report: &WantedReport, input: &Path, settings: &str) -> State {
         if !report.path.exists() {
             return State::Outdated;
         }
@@ -256,7 +256,7 @@ impl Record {
     }
 
     /// Whether the newest result of this name has these reports, or is to have them once its run has written them.
-    pub fn lists<'a>(&self, name: &Path, mut reports: impl Iterator<Item = Report<'a>>) -> bool {
+    pub fn lists<'a>(&self, name: &Path, mut reports: impl Iterator<Item = WantedReport<'a>>) -> bool {
         let known = self.known();
         let made = known.made.get(&key(name)).and_then(|lines| lines.last()?.reports.as_deref());
         let made = made.unwrap_or_default();
@@ -281,12 +281,12 @@ impl Record {
         &self,
         name: &Path,
         content: &Path,
-        original: &Original,
+        original: &Snapshot,
         settings: &str,
-        reports: &[Report],
+        reports: &[WantedReport],
     ) -> anyhow::Result<Option<Made>> {
-        let Original { path: input, found: Some(_) } = original else { return Ok(None) };
-        let planned = |report: &Report| MadeReport {
+        let Snapshot { path: input, found: Some(_) } = original else { return Ok(None) };
+        let planned = |report: &WantedReport| MadeReport {
             path: place_key(report.path),
             options: report.options.clone(),
             stamp: None,
@@ -304,7 +304,7 @@ impl Record {
     }
 
     /// Adds the reports of a result, which are written.
-    pub fn add_reports(&self, mut made: Made, reports: &[Report]) -> anyhow::Result<()> {
+    pub fn add_reports(&self, mut made: Made, reports: &[WantedReport]) -> anyhow::Result<()> {
         if reports.is_empty() {
             return Ok(());
         }
@@ -388,13 +388,13 @@ impl Known {
 
 /// An input as it was before it was read.
 #[derive(Debug)]
-pub struct Original<'a> {
+pub struct Snapshot<'a> {
     path: &'a Path,
     /// None for pipes.
     found: Option<Metadata>,
 }
 
-impl<'a> Original<'a> {
+impl<'a> Snapshot<'a> {
     /// Takes the size, the modification time and the inode of an input.
     pub fn of(path: &'a Path) -> Self {
         Self { path, found: fs::metadata(path).ok().filter(Metadata::is_file) }
@@ -492,9 +492,9 @@ mod tests {
         fs::write(&next, "another result").unwrap();
         let (name, record) = (Path::new("out"), || Record::open(folder.path()).unwrap());
         assert_eq!(record().state(name, &output, &input, "1"), State::Foreign);
-        record().add(name, &output, &Original::of(&input), "1", &[]).unwrap();
+        record().add(name, &output, &Snapshot::of(&input), "1", &[]).unwrap();
         assert_eq!(record().state(name, &output, &input, "1"), State::Current);
-        record().add(name, &next, &Original::of(&input), "2", &[]).unwrap();
+        record().add(name, &next, &Snapshot::of(&input), "2", &[]).unwrap();
         assert_eq!(record().state(name, &output, &input, "2"), State::Outdated);
         fs::rename(&next, &output).unwrap();
         assert_eq!(record().state(name, &output, &input, "2"), State::Current);
@@ -509,10 +509,10 @@ mod tests {
         let [input, output, levels, plot] =
             ["in", "out", "levels", "plot"].map(|name| folder.path().join(name));
         [&input, &output, &levels, &plot].iter().for_each(|path| fs::write(path, "content").unwrap());
-        let reports = [&levels, &plot].map(|path| Report { path, options: String::new() });
+        let reports = [&levels, &plot].map(|path| WantedReport { path, options: String::new() });
         let name = Path::new("out");
         let record = Record::open(folder.path()).unwrap();
-        let made = record.add(name, &output, &Original::of(&input), "1", &reports).unwrap().unwrap();
+        let made = record.add(name, &output, &Snapshot::of(&input), "1", &reports).unwrap().unwrap();
         record.add_reports(made, &reports).unwrap();
         let count = || {
             let record = Record::open(folder.path()).unwrap();

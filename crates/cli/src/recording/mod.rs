@@ -9,7 +9,7 @@ mod speech;
 use super::failure::usage;
 use super::ffmpeg::{self, Kind};
 use super::interrupts::interrupted;
-use super::live::Aligned;
+use super::live::AlignedDenoiser;
 use super::picture;
 use super::processing::{Processing, Section};
 use super::streams::{is_standard, name};
@@ -146,7 +146,7 @@ impl Recording<'_> {
             session.set_noise_profile(&self.noise(section)?).with_context(in_input)?;
         }
         let live = self.processing.live.settings(self.denoiser, self.session.mix);
-        let live = live.map(|settings| Aligned::new(self.denoiser, sample_rate, channels, settings));
+        let live = live.map(|settings| AlignedDenoiser::new(self.denoiser, sample_rate, channels, settings));
         Ok(Engine { session, live: live.transpose().with_context(in_input)?, sample_rate, samples: 0 })
     }
 
@@ -181,11 +181,11 @@ impl Recording<'_> {
     }
 
     /// Starts the requested reports.
-    fn reports(&self, spec: &OutputSpec) -> anyhow::Result<Reports> {
+    fn reports(&self, spec: &OutputSpec) -> anyhow::Result<ReportWriters> {
         let window = self.denoiser.dictionary().header().window_seconds;
         let plot =
             self.plot.map(|(_, scale)| RecordingPlot::new(spec.sample_rate, spec.channels, window, scale));
-        Ok(Reports {
+        Ok(ReportWriters {
             plot: plot.transpose().with_context(|| self.input_name())?,
             levels: self.levels.map(levels::Table::create).transpose()?,
             speech: self.speech.map(|_| Track::default()),
@@ -251,7 +251,7 @@ impl Recording<'_> {
 /// Denoises block by block: a session, or live.
 struct Engine {
     session: Session,
-    live: Option<Aligned>,
+    live: Option<AlignedDenoiser>,
     sample_rate: u32,
     /// Samples per channel taken so far.
     samples: u64,
@@ -357,13 +357,13 @@ impl Outputs {
 }
 
 /// Reports beside the outputs.
-struct Reports {
+struct ReportWriters {
     plot: Option<RecordingPlot>,
     levels: Option<levels::Table>,
     speech: Option<Track>,
 }
 
-impl Reports {
+impl ReportWriters {
     /// Adds a block before and after denoising, and the session's results for it. The bit rate of a lossy codec is per channel.
     fn push(
         &mut self,
