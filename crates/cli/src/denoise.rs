@@ -7,18 +7,18 @@ use super::ffmpeg::Kind;
 use super::folder::{self, Batch, Folders};
 use super::inputs::{left_out_code, plain, say_left_out};
 use super::manifest::Manifest;
+use super::meant_command;
 use super::model::Model;
 use super::picture;
 use super::processing::Processing;
 use super::progress::Progress;
 use super::recording::{Found, Recording, SpeechFormat};
+use super::reports::Reports;
 use super::shard::Shard;
 use super::stats::{Earlier, Entry, Run};
 use super::streams::{check_output, is_standard, name};
 use super::terminal::say;
-use super::{describe, meant_command};
 use alphamf::denoiser::Denoiser;
-use alphamf_eval::plot::FrequencyScale;
 use anyhow::Context;
 use std::fs;
 use std::io::IsTerminal;
@@ -167,7 +167,7 @@ fn several(
     arguments.check_results(results)?;
     let folders = arguments.folders(results);
     // A file, for all recordings.
-    let stats = arguments.stats.as_deref().filter(|_| folders.stats.is_none());
+    let stats = arguments.stats.as_deref().filter(|_| folders.reports.stats.is_none());
     // The run creates the folder of the results.
     let is_made = |folder: &&Path| !folder.exists() && plain(folder).starts_with(plain(results));
     let made = stats.and_then(Path::parent).filter(is_made);
@@ -217,7 +217,12 @@ fn several(
         manifest.map_or(Ok(()), |(manifest, name)| {
             folder::write_manifest(manifest, &name, &entries, &run, results)
         }),
-        folders.plots.filter(|plots| plots.is_dir()).map_or(Ok(()), write_page),
+        folders
+            .reports
+            .plot
+            .map(|(plots, _)| plots)
+            .filter(|plots| plots.is_dir())
+            .map_or(Ok(()), write_page),
     ];
     written.into_iter().collect::<anyhow::Result<()>>()?;
     Ok(if code == 0 { left_out_code(&left_out) } else { code }.into())
@@ -236,17 +241,13 @@ fn one(
     run: &Run,
     common: &Common,
 ) -> anyhow::Result<Entry> {
-    let speech = arguments.speech.as_deref().map(|path| anyhow::Ok((path, arguments.speech_format(path)?)));
     let recording = Recording {
         denoiser: run.denoiser(),
         session: run.session(),
         processing: run.processing(),
         input,
         output,
-        residual: arguments.residual.as_deref(),
-        plot: arguments.plot.as_deref().map(|path| (path, arguments.plot_scale())),
-        levels: arguments.levels.as_deref(),
-        speech: speech.transpose()?,
+        reports: arguments.reports(),
         complete: None,
     };
     let progress = Progress::new("denoising", common.quiet);
@@ -267,29 +268,24 @@ impl Arguments {
 
     /// The output folders of several recordings.
     fn folders<'a>(&'a self, results: &'a Path) -> Folders<'a> {
-        let format = self.speech_format.unwrap_or(SpeechFormat::Json);
-        Folders {
-            results,
-            residuals: self.residual.as_deref(),
-            plots: self.plot.as_deref(),
-            plot_scale: self.plot_scale(),
+        let stats = self.stats.as_deref().filter(|path| is_folder(path));
+        Folders { results, reports: Reports { stats, ..self.reports() } }
+    }
+
+    /// The reports of one recording, or their folders.
+    fn reports(&self) -> Reports<&Path> {
+        let scale = self.plot_scale.unwrap_or_default().into();
+        let format = |path: &Path| {
+            let of_name = || SpeechFormat::of(path).filter(|_| self.output_dir.is_none());
+            self.speech_format.or_else(of_name).unwrap_or(SpeechFormat::Json)
+        };
+        Reports {
+            residual: self.residual.as_deref(),
+            plot: self.plot.as_deref().map(|path| (path, scale)),
             levels: self.levels.as_deref(),
-            speech: self.speech.as_deref().map(|folder| (folder, format)),
-            stats: self.stats.as_deref().filter(|path| is_folder(path)),
+            speech: self.speech.as_deref().map(|path| (path, format(path))),
+            stats: self.stats.as_deref(),
         }
-    }
-
-    fn plot_scale(&self) -> FrequencyScale {
-        self.plot_scale.unwrap_or_default().into()
-    }
-
-    /// Format of the speech track at `path`.
-    fn speech_format(&self, path: &Path) -> anyhow::Result<SpeechFormat> {
-        let of_name = || if is_standard(path) { Some(SpeechFormat::Json) } else { SpeechFormat::of(path) };
-        self.speech_format.or_else(of_name).ok_or_else(|| {
-            let name = path.display();
-            usage(format!("{name}: expected .csv, .json, .rttm or .TextGrid, or --speech-format"))
-        })
     }
 
     /// Refuses a missing file that looks like a mistyped command.
@@ -336,17 +332,23 @@ impl Arguments {
         if is_folder(output) {
             return Err(usage(format!("{0}: no such folder: use -o {0}", output.display())));
         }
-        let reports = [&self.residual, &self.plot, &self.levels, &self.speech, &self.stats];
-        let is_missing_folder = |path: &&PathBuf| is_folder(path) && !path.is_dir();
-        if let Some(report) = reports.into_iter().flatten().find(is_missing_folder) {
+        let reports = self.reports();
+        let is_missing_folder = |path: &&Path| is_folder(path) && !path.is_dir();
+        if let Some(report) = reports.paths().find(is_missing_folder) {
             let name = report.display();
             return Err(usage(format!("{name} is a folder: name a file, or use -o DIR")));
         }
         if let Some(plot) = self.plot.as_deref().filter(|plot| !picture::is_known(plot)) {
             return Err(usage(format!("{}: expected an SVG or PNG file", plot.display())));
         }
-        if let Some(speech) = &self.speech {
-            self.speech_format(speech)?;
+        let is_clear = |path: &&PathBuf| {
+            is_standard(path) || self.speech_format.is_some() || SpeechFormat::of(path).is_some()
+        };
+        if let Some(speech) = self.speech.as_ref().filter(|path| !is_clear(path)) {
+            let name = speech.display();
+            return Err(usage(format!(
+                "{name}: expected .csv, .json, .rttm or .TextGrid, or --speech-format"
+            )));
         }
         let sounds = [Some(output), self.residual.as_ref()];
         if sounds.into_iter().flatten().any(|path| is_standard(path)) && std::io::stdout().is_terminal() {
@@ -355,13 +357,9 @@ impl Arguments {
         for path in sounds.into_iter().flatten() {
             self.processing.check_name(path)?;
         }
-        let others =
-            [self.plot.as_deref(), self.levels.as_deref(), self.speech.as_deref(), self.stats.as_deref()];
-        let outputs = sounds.into_iter().flatten().map(PathBuf::as_path).chain(others.into_iter().flatten());
+        let outputs: Vec<&Path> = std::iter::once(output.as_path()).chain(reports.paths()).collect();
         claims.read(input);
-        for path in outputs.clone() {
-            claims.write(path)?;
-        }
+        outputs.iter().try_for_each(|path| claims.write(path))?;
         for path in outputs {
             let advice = if path == output { ", or -o DIR to denoise several files" } else { "" };
             check_absent(path, self.force, advice)?;
@@ -400,4 +398,10 @@ fn sentence(output: &Path, found: &Found) -> String {
         line += &note;
     }
     line
+}
+
+/// Description of the dictionary for the log.
+fn describe(denoiser: &Denoiser) -> String {
+    let header = denoiser.dictionary().header();
+    format!("{} spectra, alpha {}, {} Hz", header.rank, header.alpha, header.sample_rate)
 }

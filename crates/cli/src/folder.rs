@@ -9,13 +9,13 @@ use super::manifest::{Listed, Manifest};
 use super::processing::Processing;
 use super::progress::{FileProgress, FolderProgress};
 use super::record::{self, Record, Snapshot, State, WantedReport};
-use super::recording::{Found, Recording, SpeechFormat};
+use super::recording::{Found, Recording};
+use super::reports::Reports;
 use super::shard::Shard;
 use super::stats::{Entry, Outcome, Run};
 use super::streams::is_standard;
 use super::terminal::{columns, is_interactive, printable, say, write_error};
 use alphamf::Cancelled;
-use alphamf_eval::plot::FrequencyScale;
 use alphamf_files::output::{OutputFile, expect_absent, follow_links, is_partial};
 use alphamf_files::{Error, WriteError};
 use anyhow::{Context, anyhow};
@@ -36,25 +36,16 @@ pub struct Task {
     output: PathBuf,
     /// Path of the output, relative to the results folder.
     name: PathBuf,
-    residual: Option<PathBuf>,
+    reports: Reports<PathBuf>,
     /// The folder of the residuals, unless it holds recordings.
     residuals: Option<PathBuf>,
-    plot: Option<(PathBuf, FrequencyScale)>,
-    levels: Option<PathBuf>,
-    speech: Option<(PathBuf, SpeechFormat)>,
-    stats: Option<PathBuf>,
 }
 
 /// Output folders; every recording has the same relative path in each.
 #[derive(Debug, Clone, Copy)]
 pub struct Folders<'a> {
     pub results: &'a Path,
-    pub residuals: Option<&'a Path>,
-    pub plots: Option<&'a Path>,
-    pub plot_scale: FrequencyScale,
-    pub levels: Option<&'a Path>,
-    pub speech: Option<(&'a Path, SpeechFormat)>,
-    pub stats: Option<&'a Path>,
+    pub reports: Reports<&'a Path>,
 }
 
 /// Recordings to process, and files that are left out.
@@ -144,7 +135,7 @@ fn tasks(
             found.iter().any(|listed| Path::new(&record::source(&listed.input)).starts_with(&place))
         })
     };
-    let marked = folders.residuals.filter(|folder| !holds_recording(folder)).map(Path::to_owned);
+    let marked = folders.reports.residual.filter(|folder| !holds_recording(folder)).map(Path::to_owned);
     let task = |(Listed { input, .. }, name): (Listed, PathBuf)| {
         // Beside `talk.flac`, what belongs to `talk.wav` has the whole name.
         let is_alone = stems.get(&name.with_extension("")).is_none_or(|&count| count == 1);
@@ -158,12 +149,11 @@ fn tasks(
         };
         Task {
             output: folders.results.join(&name),
-            residual: folders.residuals.map(|folder| folder.join(&name)),
+            reports: folders.reports.map(|folder, ending| match ending {
+                Some(ending) => below(folder, ending),
+                None => folder.join(&name),
+            }),
             residuals: marked.clone(),
-            plot: folders.plots.map(|folder| (below(folder, "svg"), folders.plot_scale)),
-            levels: folders.levels.map(|folder| below(folder, "csv")),
-            speech: folders.speech.map(|(folder, format)| (below(folder, format.ending()), format)),
-            stats: folders.stats.map(|folder| below(folder, "json")),
             input,
             name,
         }
@@ -171,16 +161,14 @@ fn tasks(
     found.into_iter().zip(names).map(task).collect()
 }
 
-impl<'a> Folders<'a> {
+impl Folders<'_> {
     /// All of them, that of the results first.
-    fn all(self) -> impl Iterator<Item = &'a Path> {
-        let speech = self.speech.map(|(folder, _)| folder);
-        let others = [self.residuals, self.plots, self.levels, speech, self.stats];
-        std::iter::once(self.results).chain(others.into_iter().flatten())
+    fn all(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(self.results).chain(self.reports.paths())
     }
 
     /// Refuses files, and inputs that results or statistics would mix with.
-    fn check(self, inputs: &[PathBuf]) -> anyhow::Result<()> {
+    fn check(&self, inputs: &[PathBuf]) -> anyhow::Result<()> {
         for folder in self.all() {
             if folder.exists() && !folder.is_dir() {
                 return Err(anyhow!("it is not a folder").context(Failure::Output(folder.to_owned())));
@@ -188,7 +176,7 @@ impl<'a> Folders<'a> {
         }
         let apart = [
             (Some(self.results), "the results would replace the recordings"),
-            (self.stats, "the statistics would lie among the recordings"),
+            (self.reports.stats, "the statistics would lie among the recordings"),
         ];
         for input in inputs {
             if is_standard(input) {
@@ -212,23 +200,12 @@ impl Task {
     }
 
     fn outputs(&self) -> impl Iterator<Item = &Path> {
-        std::iter::once(self.output.as_path()).chain(self.reports().map(|report| report.path))
-    }
-
-    /// All outputs but the result.
-    fn reports(&self) -> impl Iterator<Item = WantedReport<'_>> {
-        let Self { residual, plot, levels, speech, stats, .. } = self;
-        let plain = |path| WantedReport { path, options: String::new() };
-        let plot = plot.as_ref().map(|(path, scale)| WantedReport { path, options: format!("{scale:?}") });
-        let speech =
-            speech.as_ref().map(|(path, format)| WantedReport { path, options: format!("{format:?}") });
-        let others = [residual, levels, stats].map(|report| report.as_deref().map(plain));
-        [plot, speech].into_iter().chain(others).flatten()
+        std::iter::once(self.output.as_path()).chain(self.reports.paths())
     }
 
     /// Removes what an earlier run reported, so that a run that is killed leaves no reports of another result.
     fn remove_reports(&self) -> anyhow::Result<()> {
-        for report in self.reports().map(|report| report.path).filter(|report| report.is_file()) {
+        for report in self.reports.paths().filter(|report| report.is_file()) {
             let target = follow_links(report).and_then(fs::remove_file);
             target.with_context(|| Failure::Output(report.to_owned()))?;
         }
@@ -252,7 +229,7 @@ impl Task {
             State::Foreign
         };
         let mut work = if state == State::Current { Work::Nothing } else { Work::All };
-        for report in self.reports() {
+        for report in self.reports.wanted() {
             let is_missing = !report.path.exists();
             let report_state = record.report_state(&self.name, &report, &self.input, settings);
             if report_state == State::Current {
@@ -274,7 +251,7 @@ impl Task {
         let is_there = self.output.exists();
         record.refresh()?;
         let state = || record.state(&self.name, &self.output, &self.input, settings);
-        Ok(is_there && state() == State::Current && record.lists(&self.name, self.reports()))
+        Ok(is_there && state() == State::Current && record.lists(&self.name, self.reports.wanted()))
     }
 }
 
@@ -546,11 +523,11 @@ pub fn write_manifest(
 
 /// Denoises one file. Returns the outcome and its exit code.
 fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut FileProgress) -> (Entry, u8) {
-    let Task { input, output, name, residual, residuals, plot, levels, speech, stats } = task;
+    let Task { input, output, name, reports, residuals } = task;
     let entry =
         |outcome, error| Entry { input: input.clone(), output: output.clone(), outcome, error, found: None };
     let settings = run.settings_checksum();
-    let reports: Vec<WantedReport> = task.reports().collect();
+    let wanted: Vec<WantedReport> = reports.wanted().collect();
     let made = RefCell::new(None);
     let original = Snapshot::of(input);
     // A result that is recorded may be replaced, whatever happens to the run before it is reported.
@@ -566,7 +543,7 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
         // What appeared or was edited since the run began stays, too.
         task.work(record, settings, force)?;
         task.remove_reports()?;
-        made.replace(record.add(name, content, &original, settings, &reports)?);
+        made.replace(record.add(name, content, &original, settings, &wanted)?);
         Ok(())
     };
     let recording = Recording {
@@ -575,10 +552,7 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
         processing: run.processing(),
         input,
         output,
-        residual: residual.as_deref(),
-        plot: plot.as_ref().map(|(path, scale)| (path.as_path(), *scale)),
-        levels: levels.as_deref(),
-        speech: speech.as_ref().map(|(path, format)| (path.as_path(), *format)),
+        reports: reports.map(|path, _| path.as_path()),
         complete: Some(&complete),
     };
     let mut denoise = || -> anyhow::Result<Option<Entry>> {
@@ -598,10 +572,10 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
         };
         residuals.as_deref().map_or(Ok(()), record::mark)?;
         let entry = Entry::denoised(input, output, found);
-        if let Some(stats) = stats {
+        if let Some(stats) = &reports.stats {
             run.write(stats, slice::from_ref(&entry), &[], None)?;
         }
-        made.take().map_or(Ok(()), |made| record.add_reports(made, &reports))?;
+        made.take().map_or(Ok(()), |made| record.add_reports(made, &wanted))?;
         Ok(Some(entry))
     };
     match denoise() {

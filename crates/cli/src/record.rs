@@ -248,7 +248,7 @@ impl Record {
         }
         match found.first() {
             // A run that was killed may have written it.
-            Some((_, made)) if made.stamp.is_none() => State::Outdated,
+            Some((.., made)) if made.stamp.is_none() => State::Outdated,
             Some(_) => State::Changed,
             None if lines.iter().any(|made| made.reports.is_none()) => State::Outdated,
             None => State::Foreign,

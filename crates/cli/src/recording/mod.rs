@@ -12,11 +12,12 @@ use super::interrupts::interrupted;
 use super::live::AlignedDenoiser;
 use super::picture;
 use super::processing::{Processing, Section};
+use super::reports::Reports;
 use super::streams::{is_standard, name};
 use alphamf::denoiser::{NoiseProfile, SessionOutput, SessionSettings, SpeechLevels, Statistics};
 use alphamf::signal::SampleFormat;
 use alphamf::{Cancelled, Denoiser, Session};
-use alphamf_eval::plot::{Caption, FrequencyScale, MIN_DRAWS, RecordingPlot};
+use alphamf_eval::plot::{Caption, MIN_DRAWS, RecordingPlot};
 use alphamf_files::{Container, OutputSpec};
 use anyhow::Context;
 pub use found::{Found, Incomplete};
@@ -37,14 +38,8 @@ pub struct Recording<'a> {
     pub processing: &'a Processing,
     pub input: &'a Path,
     pub output: &'a Path,
-    /// Output file of the residual.
-    pub residual: Option<&'a Path>,
-    /// File of the figure, and its frequency scale.
-    pub plot: Option<(&'a Path, FrequencyScale)>,
-    /// File of the speech levels.
-    pub levels: Option<&'a Path>,
-    /// File of the speech track, and its format.
-    pub speech: Option<(&'a Path, SpeechFormat)>,
+    /// All but the statistics, which follow.
+    pub reports: Reports<&'a Path>,
     /// Runs before a complete output gets its name, with the file that holds its content.
     pub complete: Option<OnComplete<'a>>,
 }
@@ -134,10 +129,10 @@ impl Recording<'_> {
     fn engine(&self, source: &Source) -> anyhow::Result<Engine> {
         let (sample_rate, channels) = (source.reader().sample_rate(), source.reader().channels());
         let settings = SessionSettings {
-            residual: self.residual.is_some(),
-            gain_std: self.plot.is_some() && self.denoiser.settings().draws() >= MIN_DRAWS,
-            levels: self.levels.is_some() || self.plot.is_some(),
-            speech_track: self.speech.is_some(),
+            residual: self.reports.residual.is_some(),
+            gain_std: self.reports.plot.is_some() && self.denoiser.settings().draws() >= MIN_DRAWS,
+            levels: self.reports.levels.is_some() || self.reports.plot.is_some(),
+            speech_track: self.reports.speech.is_some(),
             ..self.session.clone()
         };
         let in_input = || self.input_name();
@@ -162,7 +157,7 @@ impl Recording<'_> {
             spec.container == Container::Flac || self.processing.encoded(self.output).is_some();
         Ok(Outputs {
             speech: create(self.output)?,
-            residual: self.residual.map(create).transpose()?,
+            residual: self.reports.residual.map(create).transpose()?,
             has_pictures,
         })
     }
@@ -183,12 +178,14 @@ impl Recording<'_> {
     /// Starts the requested reports.
     fn reports(&self, spec: &OutputSpec) -> anyhow::Result<ReportWriters> {
         let window = self.denoiser.dictionary().header().window_seconds;
-        let plot =
-            self.plot.map(|(_, scale)| RecordingPlot::new(spec.sample_rate, spec.channels, window, scale));
+        let plot = self
+            .reports
+            .plot
+            .map(|(_, scale)| RecordingPlot::new(spec.sample_rate, spec.channels, window, scale));
         Ok(ReportWriters {
             plot: plot.transpose().with_context(|| self.input_name())?,
-            levels: self.levels.map(levels::Table::create).transpose()?,
-            speech: self.speech.map(|_| Track::default()),
+            levels: self.reports.levels.map(levels::Table::create).transpose()?,
+            speech: self.reports.speech.map(|_| Track::default()),
         })
     }
 
@@ -394,11 +391,11 @@ impl ReportWriters {
     fn finish(self, recording: &Recording, caption: Caption) -> anyhow::Result<()> {
         let Self { plot, levels, speech } = self;
         let (name, seconds) = (caption.name.clone(), caption.seconds);
-        if let (Some((path, _)), Some(plot)) = (recording.plot, plot) {
+        if let (Some((path, _)), Some(plot)) = (recording.reports.plot, plot) {
             picture::write(&plot.finish(caption), path)?;
         }
         levels.map(levels::Table::finish).transpose()?;
-        if let (Some((path, format)), Some(track)) = (recording.speech, speech) {
+        if let (Some((path, format)), Some(track)) = (recording.reports.speech, speech) {
             track.write(path, format, &name, seconds)?;
         }
         Ok(())
