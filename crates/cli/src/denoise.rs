@@ -6,7 +6,7 @@ use super::failure::{Failure, usage};
 use super::ffmpeg::Kind;
 use super::folder::{self, Batch, Folders};
 use super::inputs::{left_out_code, plain, say_left_out};
-use super::manifest::Manifest;
+use super::manifest::{Manifest, ResultManifest};
 use super::meant_command;
 use super::model::Model;
 use super::picture;
@@ -192,12 +192,11 @@ fn several(
     }
     let denoiser = arguments.denoiser()?;
     let run = Run::new(&denoiser, &arguments.model, processing)?;
-    let manifest = manifest.as_ref().map(|manifest| -> anyhow::Result<_> {
-        let name = folder::result_manifest(manifest, arguments.shard, &run, results, force)?;
-        name.iter().try_for_each(|name| claims.write(&results.join(name)))?;
-        Ok(name.map(|name| (manifest, name)))
-    });
+    let settings = run.settings_checksum();
+    let manifest =
+        manifest.as_ref().map(|of| ResultManifest::new(of, arguments.shard, results, settings, force));
     let manifest = manifest.transpose()?.flatten();
+    manifest.iter().try_for_each(|manifest| claims.write(&manifest.path()))?;
     let (entries, code) = folder::run(&tasks, &run, &record, force, common)?;
     say_left_out(&left_out, common.quiet);
     let write_stats = |path: &Path| {
@@ -211,18 +210,12 @@ fn several(
         }
         Ok(())
     };
+    let plots = folders.reports.plot.map(|(plots, _)| plots).filter(|plots| plots.is_dir());
     // One that fails does not stop the others.
     let written = [
         stats.map_or(Ok(()), write_stats),
-        manifest.map_or(Ok(()), |(manifest, name)| {
-            folder::write_manifest(manifest, &name, &entries, &run, results)
-        }),
-        folders
-            .reports
-            .plot
-            .map(|(plots, _)| plots)
-            .filter(|plots| plots.is_dir())
-            .map_or(Ok(()), write_page),
+        manifest.map_or(Ok(()), |manifest| manifest.write(&entries)),
+        plots.map_or(Ok(()), write_page),
     ];
     written.into_iter().collect::<anyhow::Result<()>>()?;
     Ok(if code == 0 { left_out_code(&left_out) } else { code }.into())

@@ -1,6 +1,7 @@
 //! `--manifest`: recordings by name, by NeMo's JSON lines or by lhotse's cuts, and the same manifest of the results.
 
 mod names;
+mod results;
 #[cfg(test)]
 mod tests;
 
@@ -11,6 +12,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
+pub use results::ResultManifest;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::io::{Read, Write};
