@@ -3,7 +3,7 @@
 use super::failure::{Failure, usage};
 use super::record::State;
 use super::streams::{is_standard, name};
-use alphamf_files::output::{expect_absent, place};
+use alphamf_files::output::place;
 use alphamf_files::{Error, WriteError};
 use anyhow::anyhow;
 use std::collections::HashMap;
@@ -86,13 +86,9 @@ impl Claims {
     }
 }
 
-/// Refuses to replace a file that exists, unless `force`; one that appears later is not replaced, either.
+/// Refuses to replace a file that exists, unless `force`; see [`begin`](super::streams::begin) for one that appears later.
 pub fn check_absent(path: &Path, force: bool, advice: &str) -> anyhow::Result<()> {
-    if force || is_standard(path) {
-        return Ok(());
-    }
-    if !path.is_file() {
-        expect_absent(path);
+    if force || is_standard(path) || !path.is_file() {
         return Ok(());
     }
     Err(exists(Failure::Exists(path.to_owned()), advice))

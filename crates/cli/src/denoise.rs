@@ -151,7 +151,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let run = Run::new(&denoiser, &arguments.model, &arguments.processing)?;
     let entry = one(arguments, input, output, &run, common)?;
     if let Some(path) = &arguments.stats {
-        run.write(path, &[entry], &[], None)?;
+        run.write(path, &[entry], &[], None, arguments.force)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -201,7 +201,7 @@ fn several(
     say_left_out(&left_out, common.quiet);
     let write_stats = |path: &Path| {
         made.map_or(Ok(()), fs::create_dir_all).with_context(|| Failure::Output(path.to_owned()))?;
-        run.write(path, &entries, &left_out, earlier.as_ref())
+        run.write(path, &entries, &left_out, earlier.as_ref(), force || earlier.is_some())
     };
     let write_page = |plots: &Path| {
         if picture::write_index(plots)?.is_none() {
@@ -241,6 +241,7 @@ fn one(
         input,
         output,
         reports: arguments.reports(),
+        replace: arguments.force,
         complete: None,
     };
     let progress = Progress::new("denoising", common.quiet);

@@ -237,11 +237,13 @@ impl Scored<'_> {
         };
         let save =
             self.audio.map(|folder| if several { folder.join(&system.name) } else { folder.to_owned() });
-        let options = Options { high_pass_hz, save, strict: arguments.strict };
-        let journal = arguments.resume.as_deref().map(|path| {
-            let path = if several { beside(path, &system.name) } else { path.to_owned() };
-            Journal::open(&path, &provenance).map_err(|error| with_remedy(error, arguments))
-        });
+        let journal = arguments.resume.as_deref();
+        let journal = journal.map(|path| if several { beside(path, &system.name) } else { path.to_owned() });
+        // An interrupted run may have saved a file that its journal lacks.
+        let replace = arguments.force || journal.as_ref().is_some_and(|path| path.exists());
+        let options = Options { high_pass_hz, save, replace, strict: arguments.strict };
+        let journal = journal
+            .map(|path| Journal::open(&path, &provenance).map_err(|error| with_remedy(error, arguments)));
         let (files, mut failures) =
             score_all(&self.pairing.pairs, &options, journal.transpose()?.as_ref(), system, common)?;
         failures.extend(self.pairing.unpaired.iter().cloned());
@@ -264,7 +266,11 @@ impl Scored<'_> {
         let write =
             |path: Option<&Path>, content: &dyn Fn() -> Result<String, PlotError>| -> anyhow::Result<()> {
                 let Some(path) = path else { return Ok(()) };
-                write_whole(path, content().with_context(|| path.display().to_string())?.as_bytes())
+                write_whole(
+                    path,
+                    content().with_context(|| path.display().to_string())?.as_bytes(),
+                    arguments.force,
+                )
             };
         write(arguments.json.as_deref(), &|| Ok(study.to_json()))?;
         write(arguments.csv.as_deref(), &|| Ok(study.to_csv()))?;

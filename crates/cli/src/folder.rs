@@ -18,7 +18,7 @@ use super::stats::{Entry, Outcome, Run};
 use super::streams::is_standard;
 use super::terminal::{columns, is_interactive, say, write_error};
 use alphamf::Cancelled;
-use alphamf_files::output::{expect_absent, follow_links, is_partial};
+use alphamf_files::output::{follow_links, is_partial};
 use alphamf_files::{Error, WriteError};
 use anyhow::{Context, anyhow};
 use names::{names, with_ending};
@@ -228,20 +228,15 @@ impl Task {
             check_replaceable(&state, &self.output)?;
             state
         } else {
-            expect_absent(&self.output);
             State::Foreign
         };
         let mut work = if state == State::Current { Work::Nothing } else { Work::All };
         for report in self.reports.wanted() {
-            let is_missing = !report.path.exists();
             let report_state = record.report_state(&self.name, &report, &self.input, settings);
             if report_state == State::Current {
                 continue;
             }
             check_replaceable(&report_state, report.path)?;
-            if is_missing && state == State::Foreign {
-                expect_absent(report.path);
-            }
             if work == Work::Nothing {
                 work = Work::Reports;
             }
@@ -370,6 +365,7 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
     let wanted: Vec<WantedReport> = reports.wanted().collect();
     let made = RefCell::new(None);
     let original = Snapshot::of(input);
+    let replace = force || output.exists();
     // A result that is recorded may be replaced, whatever happens to the run before it is reported.
     let work = Cell::new(Work::All);
     let is_made = || -> anyhow::Result<bool> {
@@ -393,6 +389,7 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
         input,
         output,
         reports: reports.map(|path, _| path.as_path()),
+        replace,
         complete: Some(&complete),
     };
     let mut denoise = || -> anyhow::Result<Option<Entry>> {
@@ -413,7 +410,7 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
         residuals.as_deref().map_or(Ok(()), record::mark)?;
         let entry = Entry::denoised(input, output, found);
         if let Some(stats) = &reports.stats {
-            run.write(stats, slice::from_ref(&entry), &[], None)?;
+            run.write(stats, slice::from_ref(&entry), &[], None, replace)?;
         }
         made.take().map_or(Ok(()), |made| record.add_reports(made, &wanted))?;
         Ok(Some(entry))

@@ -232,13 +232,9 @@ impl Record {
             let is_newest = lines.last().is_some_and(|newest| std::ptr::eq(&**newest, *line));
             if is_newest && made.stamp.as_ref() != Some(stamp) {
                 let mut renewed = Made::clone(line);
-                renewed
-                    .reports
-                    .iter_mut()
-                    .flatten()
-                    .skip(*index)
-                    .take(1)
-                    .for_each(|made| made.stamp = Some(stamp.clone()));
+                if let Some(report) = renewed.reports.iter_mut().flatten().nth(*index) {
+                    report.stamp = Some(stamp.clone());
+                }
                 self.renew(&renewed);
             }
             return State::Current;

@@ -102,7 +102,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         count if count == texts.len() => merge_journals(&texts)?,
         _ => return Err(usage("statistics and journals cannot be merged with each other")),
     };
-    write_whole(output, merged.as_bytes())?;
+    write_whole(output, merged.as_bytes(), *force)?;
     Ok(ExitCode::SUCCESS)
 }
 

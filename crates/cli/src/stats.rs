@@ -111,13 +111,15 @@ impl<'a> Run<'a> {
         &self.settings_checksum
     }
 
-    /// Writes the statistics of files as JSON. Files that were skipped keep their figures in `earlier` statistics.
+    /// Writes the statistics of files as JSON, over a file if `replace`. Files that were skipped keep their figures in `earlier`
+    /// statistics.
     pub fn write(
         &self,
         path: &Path,
         files: &[Entry],
         left_out: &[LeftOut],
         earlier: Option<&Earlier>,
+        replace: bool,
     ) -> anyhow::Result<()> {
         #[derive(Serialize)]
         #[serde(untagged)]
@@ -147,7 +149,7 @@ impl<'a> Run<'a> {
             .collect();
         let mut json = serde_json::to_string_pretty(&Record { stats: &self.stats, files: &files, left_out })?;
         json.push('\n');
-        write_whole(path, json.as_bytes())
+        write_whole(path, json.as_bytes(), replace)
     }
 }
 

@@ -163,10 +163,11 @@ impl Ffmpeg {
         Ok((original, left_out))
     }
 
-    /// Begins to write a file of a kind, with the tags in `metadata` and in `original`, and the video and the cover of
+    /// Begins to write `file`, of a kind, with the tags in `metadata` and in `original`, and the video and the cover of
     /// that.
     pub fn encode(
         &self,
+        file: OutputFile,
         output: &Path,
         kind: Kind,
         layout: OutputSpec,
@@ -174,7 +175,6 @@ impl Ffmpeg {
         original: Option<&Path>,
     ) -> Result<(Writer, Encoding), Error> {
         let refused = |reason| Error::Write { path: output.to_owned(), reason: WriteError::Io(reason) };
-        let file = OutputFile::create(output).map_err(refused)?;
         let mut command = self.command();
         command.args(["-f", "wav", "-i", "pipe:0"]);
         let original = original.map(|path| {

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::record::{Record, Snapshot};
 use crate::shard::Shard;
 use crate::stats::{Entry, Outcome};
-use alphamf_files::output::OutputFile;
+use crate::streams::begin;
 use anyhow::{Context, anyhow};
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -71,7 +71,7 @@ impl<'a> ResultManifest<'a> {
         let content = manifest.of_results(&outputs)?;
         let path = self.path();
         let failed = || Failure::Output(path.clone());
-        let mut file = OutputFile::create(&path).with_context(failed)?;
+        let mut file = begin(&path, self.force || path.exists()).with_context(failed)?;
         file.write_all(&content).with_context(failed)?;
         // What appeared or was edited since the run began stays, too.
         self.check()?;

@@ -13,7 +13,7 @@ use super::live::AlignedDenoiser;
 use super::picture;
 use super::processing::{Processing, Section};
 use super::reports::Reports;
-use super::streams::{is_standard, name};
+use super::streams::{Sheet, is_standard, name};
 use alphamf::denoiser::{NoiseProfile, SessionOutput, SessionSettings, SpeechLevels, Statistics};
 use alphamf::signal::SampleFormat;
 use alphamf::{Cancelled, Denoiser, Session};
@@ -40,6 +40,8 @@ pub struct Recording<'a> {
     pub output: &'a Path,
     /// All but the statistics, which follow.
     pub reports: Reports<&'a Path>,
+    /// Whether outputs and reports replace files of their names.
+    pub replace: bool,
     /// Runs before a complete output gets its name, with the file that holds its content.
     pub complete: Option<OnComplete<'a>>,
 }
@@ -151,7 +153,14 @@ impl Recording<'_> {
         let original = is_original.then_some(self.input);
         let create = |path: &Path| {
             let spec = OutputSpec { container: self.container(path), ..spec };
-            Output::create(path, spec, source.reader().metadata(), self.processing.encoded(path), original)
+            Output::create(
+                path,
+                self.replace,
+                spec,
+                source.reader().metadata(),
+                self.processing.encoded(path),
+                original,
+            )
         };
         let has_pictures =
             spec.container == Container::Flac || self.processing.encoded(self.output).is_some();
@@ -184,7 +193,7 @@ impl Recording<'_> {
             .map(|(_, scale)| RecordingPlot::new(spec.sample_rate, spec.channels, window, scale));
         Ok(ReportWriters {
             plot: plot.transpose().with_context(|| self.input_name())?,
-            levels: self.reports.levels.map(levels::Table::create).transpose()?,
+            levels: self.reports.levels.map(|path| levels::Table::create(path, self.replace)).transpose()?,
             speech: self.reports.speech.map(|_| Track::default()),
         })
     }
@@ -392,11 +401,11 @@ impl ReportWriters {
         let Self { plot, levels, speech } = self;
         let (name, seconds) = (caption.name.clone(), caption.seconds);
         if let (Some((path, _)), Some(plot)) = (recording.reports.plot, plot) {
-            picture::write(&plot.finish(caption), path)?;
+            picture::write(&plot.finish(caption), path, recording.replace)?;
         }
         levels.map(levels::Table::finish).transpose()?;
         if let (Some((path, format)), Some(track)) = (recording.reports.speech, speech) {
-            track.write(path, format, &name, seconds)?;
+            track.write(Sheet::create(path, recording.replace)?, format, &name, seconds)?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Outputs: files, which appear when they are complete; files that ffmpeg writes; devices and standard output.
 
 use crate::ffmpeg::{Encoding, Ffmpeg, Kind};
-use crate::streams::{is_device, is_standard, open_device, seekable_output};
+use crate::streams::{begin, is_device, is_standard, open_device, seekable_output};
 use alphamf_files::output::OutputFile;
 use alphamf_files::{Error, Metadata, OutputSpec, WriteError, Writer};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -45,8 +45,8 @@ impl Complete {
 struct SharedFile(Arc<Mutex<BufWriter<OutputFile>>>);
 
 impl SharedFile {
-    fn create(path: &Path) -> io::Result<Self> {
-        Ok(Self(Arc::new(Mutex::new(BufWriter::new(OutputFile::create(path)?)))))
+    fn create(path: &Path, replace: bool) -> io::Result<Self> {
+        Ok(Self(Arc::new(Mutex::new(BufWriter::new(begin(path, replace)?)))))
     }
 
     fn lock(&self) -> io::Result<MutexGuard<'_, BufWriter<OutputFile>>> {
@@ -106,9 +106,10 @@ impl Output {
     }
 
     /// Begins an output: standard output if it is `-`, a device, a file by ffmpeg if it is of such a kind, with what the
-    /// original holds besides the samples, or a file.
+    /// original holds besides the samples, or a file. See [`begin`] for `replace`.
     pub(super) fn create(
         path: &Path,
+        replace: bool,
         spec: OutputSpec,
         metadata: &Metadata,
         kind: Option<Kind>,
@@ -134,10 +135,17 @@ impl Output {
         if let Some(kind) = kind
             && let Some(ffmpeg) = Ffmpeg::find()
         {
-            let (writer, encoding) = ffmpeg.encode(path, kind, spec, metadata, original)?;
+            let (writer, encoding) = ffmpeg.encode(
+                begin(path, replace).map_err(failed(path))?,
+                path,
+                kind,
+                spec,
+                metadata,
+                original,
+            )?;
             return Ok(Self { encoding: Some(encoding), ..plain(writer) });
         }
-        let file = SharedFile::create(path).map_err(failed(path))?;
+        let file = SharedFile::create(path, replace).map_err(failed(path))?;
         let writer = Writer::to_seekable_with(path, spec, metadata, file.clone())?;
         Ok(Self { file: Some(file), ..plain(writer) })
     }
