@@ -34,7 +34,7 @@ fuzz_target!(|input: (bool, Vec<u8>, Vec<u8>)| {
             dither: None,
         };
         let stream = Stream::default();
-        let mut writer = Writer::to_stream_with("stream", layout, &metadata, stream.clone()).unwrap();
+        let mut writer = Writer::to_stream("stream", layout, &metadata, stream.clone()).unwrap();
         writer.write_block(signal.channels()).unwrap();
         writer.finish().unwrap();
         let bytes = stream.bytes();

@@ -4,7 +4,7 @@
 mod stream;
 
 use alphamf::signal::{SAMPLE_RATE_RANGE, SampleFormat};
-use alphamf_files::{Container, OutputSpec, Reader, Writer};
+use alphamf_files::{Container, Metadata, OutputSpec, Reader, Writer};
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
 use stream::Stream;
@@ -34,7 +34,7 @@ fuzz_target!(|input: (u8, u8, u32, Vec<f32>)| {
     let signal: Vec<Vec<f32>> =
         (0..channels).map(|c| samples[c * length..(c + 1) * length].to_vec()).collect();
     let stream = Stream::default();
-    let Ok(mut writer) = Writer::to_stream("stream", layout, stream.clone()) else {
+    let Ok(mut writer) = Writer::to_stream("stream", layout, &Metadata::default(), stream.clone()) else {
         assert_eq!(layout.container, Container::Flac);
         return;
     };

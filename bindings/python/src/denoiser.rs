@@ -7,7 +7,7 @@ use alphamf::denoiser::{
 };
 use alphamf::transform::FrameGrid;
 use alphamf::{Dictionary, Options};
-use alphamf_files::{Container, OutputSpec, Writer};
+use alphamf_files::{Container, Metadata, OutputSpec, Writer};
 use alphamf_signal::SampleFormat;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, ToPyArray};
 use pyo3::exceptions::PyRuntimeError;
@@ -359,7 +359,8 @@ impl io::Write for Sink {
 impl Integers {
     fn new(layout: OutputSpec) -> PyResult<Self> {
         let bytes = Sink::default();
-        let writer = Writer::to_stream("samples", layout, bytes.clone()).map_err(value_error)?;
+        let writer =
+            Writer::to_stream("samples", layout, &Metadata::default(), bytes.clone()).map_err(value_error)?;
         Ok(Self { writer: Some(writer), bytes })
     }
 

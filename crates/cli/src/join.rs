@@ -74,7 +74,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     }
     let rate = sources[0].reader().sample_rate();
     // Refuses what the format cannot hold before the takes are read.
-    Writer::to_stream(output, spec(rate, channels, output, None), io::sink())?;
+    Writer::to_stream(output, spec(rate, channels, output, None), &Metadata::default(), io::sink())?;
     let progress = Progress::new("joining", common.quiet);
     let length = sources[0].reader().length().map_or(f64::INFINITY, |samples| samples as f64);
     let proceed = |fraction: f64| match progress.update(fraction.min(1.0)) {

@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Starts of a FLAC stream: its name and the header of a stream information block of 34 bytes, which may be the last
 /// (RFC 9639, section 8). Compressed samples match by chance with probability 2^-63 a byte.
 const STARTS: [[u8; 8]; 2] = [*b"fLaC\x00\x00\x00\x22", *b"fLaC\x80\x00\x00\x22"];
-const START_BYTES: usize = 8;
 /// An ID3v1 tag, which some programs append: the decoder takes it for a damaged frame.
 const TAG: &[u8; 3] = b"TAG";
 const TAG_BYTES: usize = 128;
@@ -28,8 +27,9 @@ pub(super) struct Chain(Arc<Mutex<Bytes>>);
 
 struct Bytes {
     source: Box<dyn Read + Send + Sync>,
-    /// Read from the source, not yet passed on.
-    waiting: VecDeque<u8>,
+    /// Read from the source; the first `passed` of them are passed on.
+    read: Vec<u8>,
+    passed: usize,
     /// The end of what was passed on of the present recording.
     tail: VecDeque<u8>,
     /// Whether the next byte begins a recording.
@@ -39,15 +39,15 @@ struct Bytes {
 
 impl Chain {
     pub(super) fn new(source: Box<dyn Read + Send + Sync>) -> Self {
-        let (waiting, tail) = (VecDeque::new(), VecDeque::new());
-        let bytes = Bytes { source, waiting, tail, at_start: true, exhausted: false };
+        let (read, tail) = (Vec::new(), VecDeque::new());
+        let bytes = Bytes { source, read, passed: 0, tail, at_start: true, exhausted: false };
         Self(Arc::new(Mutex::new(bytes)))
     }
 
     /// The next recording, if there is one.
     pub(super) fn next(&self) -> Option<impl Read + Send + Sync + 'static> {
         let mut bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (bytes.at_start && !(bytes.exhausted && bytes.waiting.is_empty())).then(|| {
+        (bytes.at_start && !(bytes.exhausted && bytes.waiting().is_empty())).then(|| {
             bytes.at_start = false;
             bytes.tail.clear();
             Link { bytes: Arc::clone(&self.0), begun: false }
@@ -59,18 +59,21 @@ impl Chain {
     /// Whether the present recording, which was read to its end, ends within a frame.
     pub(super) fn ends_within_frame(&self) -> bool {
         let mut bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let tail = bytes.tail.make_contiguous();
-        // The checksum of a frame with its own checksum is zero (RFC 9639, section 9.3).
-        let is_start = |start: &[u8]| matches!(start, [0xff, 0xf8 | 0xf9]);
-        let mut starts = (0..tail.len().saturating_sub(1)).rev().filter(|&at| is_start(&tail[at..at + 2]));
-        !starts.any(|at| checksum(&tail[at..]) == 0)
+        !ends_with_frame(bytes.tail.make_contiguous())
     }
 }
 
-/// The checksum of a FLAC frame.
-fn checksum(frame: &[u8]) -> u16 {
-    frame.iter().fold(0, |sum, byte| {
-        (0..8).fold(sum ^ u16::from(*byte) << 8, |sum, _| sum << 1 ^ if sum >> 15 == 1 { 0x8005 } else { 0 })
+/// Whether one of the starts of frames in these bytes is that of a frame which ends with them: its checksum with that at its end
+/// is zero (RFC 9639, section 9.3). From the end on, every bit adds its own to that of those behind it: one pass for all starts.
+fn ends_with_frame(bytes: &[u8]) -> bool {
+    const POLYNOMIAL: u16 = 0x8005;
+    let (mut checksum, mut of_bit) = (0, POLYNOMIAL);
+    (0..bytes.len()).rev().any(|at| {
+        for bit in 0..8 {
+            checksum ^= if bytes[at] >> bit & 1 == 1 { of_bit } else { 0 };
+            of_bit = of_bit << 1 ^ if of_bit >> 15 == 1 { POLYNOMIAL } else { 0 };
+        }
+        checksum == 0 && matches!(bytes[at..], [0xff, 0xf8 | 0xf9, ..])
     })
 }
 
@@ -87,34 +90,25 @@ impl Read for Link {
             return Ok(0);
         }
         bytes.fill(TAG_BYTES)?;
-        let own_start = usize::from(!self.begun);
-        let mut count = None;
-        while self.begun && tag_bytes(bytes.waiting.make_contiguous()).is_some() {
-            if !bytes.skip_tag()? {
-                // What looks like one.
-                count = Some(1);
-                break;
-            }
+        let mut is_false_tag = false;
+        while self.begun && !is_false_tag && tag_bytes(bytes.waiting()).is_some() {
+            is_false_tag = !bytes.skip_tag()?;
             bytes.fill(TAG_BYTES)?;
         }
-        let exhausted = bytes.exhausted;
-        let waiting = bytes.waiting.make_contiguous();
-        let next = waiting
-            .windows(START_BYTES)
-            .skip(own_start)
-            .position(|window| STARTS.iter().any(|start| window == start))
-            .map(|position| position + own_start);
+        let waiting = bytes.waiting();
+        if self.begun && is_start(waiting) {
+            bytes.at_start = true;
+            return Ok(0);
+        }
         let end = waiting.len().saturating_sub(TAG_BYTES);
         let is_tagged = waiting.len() >= TAG_BYTES && waiting[end..].starts_with(TAG);
-        let whole = if exhausted && !is_tagged { waiting.len() } else { end };
-        let before_tag = (1..whole).find(|&at| tag_bytes(&waiting[at..]).is_some());
-        let count = count.or(next).unwrap_or(whole).min(before_tag.unwrap_or(whole)).min(target.len());
-        if next == Some(0) {
-            bytes.at_start = true;
-        }
-        for (target, byte) in target.iter_mut().zip(bytes.waiting.drain(..count)) {
-            *target = byte;
-        }
+        let whole = if bytes.exhausted && !is_tagged { waiting.len() } else { end };
+        // No more is looked at than is passed on.
+        let most = whole.min(target.len());
+        let is_other = |at: &usize| is_start(&waiting[*at..]) || tag_bytes(&waiting[*at..]).is_some();
+        let count = (1..most).find(is_other).unwrap_or(most);
+        target[..count].copy_from_slice(&waiting[..count]);
+        bytes.passed += count;
         self.begun |= count > 0;
         bytes.tail.extend(&target[..count]);
         let surplus = bytes.tail.len().saturating_sub(MAX_TAIL);
@@ -124,34 +118,45 @@ impl Read for Link {
 }
 
 impl Bytes {
+    /// Read from the source, not yet passed on.
+    fn waiting(&self) -> &[u8] {
+        &self.read[self.passed..]
+    }
+
     /// Leaves out a tag at the present position; false if it is none.
     fn skip_tag(&mut self) -> io::Result<bool> {
-        let Some(length) = tag_bytes(self.waiting.make_contiguous()) else { return Ok(false) };
+        let Some(length) = tag_bytes(self.waiting()) else { return Ok(false) };
         self.fill(length + TAG_BYTES)?;
-        let Some(rest) = self.waiting.make_contiguous().get(length..) else { return Ok(false) };
-        let is_tag = rest.is_empty()
-            || rest.starts_with(TAG)
-            || tag_bytes(rest).is_some()
-            || STARTS.iter().any(|start| rest.starts_with(start));
+        let Some(rest) = self.waiting().get(length..) else { return Ok(false) };
+        let is_tag = rest.is_empty() || rest.starts_with(TAG) || tag_bytes(rest).is_some() || is_start(rest);
         if is_tag {
-            self.waiting.drain(..length);
+            self.passed += length;
         }
         Ok(is_tag)
     }
 
     /// Reads more than so many bytes, if the source has them.
     fn fill(&mut self, most: usize) -> io::Result<()> {
-        let mut chunk = [0; 1 << 15];
-        while !self.exhausted && self.waiting.len() <= most {
+        while !self.exhausted && self.waiting().len() <= most {
+            // As few as were passed on are moved, at most.
+            if self.passed >= self.waiting().len() {
+                self.read.drain(..std::mem::take(&mut self.passed));
+            }
+            let mut chunk = [0; 1 << 15];
             match self.source.read(&mut chunk) {
                 Ok(0) => self.exhausted = true,
-                Ok(count) => self.waiting.extend(&chunk[..count]),
+                Ok(count) => self.read.extend(&chunk[..count]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
         Ok(())
     }
+}
+
+/// Whether a FLAC stream begins here.
+fn is_start(bytes: &[u8]) -> bool {
+    STARTS.iter().any(|start| bytes.starts_with(start))
 }
 
 /// The length of a tag that may begin here.
@@ -176,6 +181,7 @@ fn tag_bytes(start: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
     use std::io::Cursor;
+    use std::time::{Duration, Instant};
 
     /// Returns this number of bytes at a time.
     struct Slow(Cursor<Vec<u8>>, usize);
@@ -248,6 +254,44 @@ mod tests {
                     assert!(chain.next().is_none());
                 }
             }
+        }
+    }
+
+    #[test]
+    fn the_last_frame_is_known_by_its_checksum() {
+        let checksum = |bytes: &[u8]| {
+            bytes.iter().fold(0_u16, |sum, byte| {
+                (0..8).fold(sum ^ u16::from(*byte) << 8, |sum, _| {
+                    sum << 1 ^ if sum >> 15 == 1 { 0x8005 } else { 0 }
+                })
+            })
+        };
+        for length in 0..50_u8 {
+            let body: Vec<u8> = (0..length).map(|n| n.wrapping_mul(89) ^ length).collect();
+            let frame = [&[0xff, 0xf8 + length % 2][..], &body].concat();
+            let whole = [&frame[..], &checksum(&frame).to_be_bytes()].concat();
+            assert!(ends_with_frame(&whole) && ends_with_frame(&[b"before \xff\xf8", &whole[..]].concat()));
+            assert!(!ends_with_frame(&whole[..whole.len() - 1]) && !ends_with_frame(&whole[1..]));
+        }
+        assert!(!ends_with_frame(&[]) && !ends_with_frame(&[0xff]));
+    }
+
+    /// What takes time in proportion to the square of the size takes minutes here.
+    #[test]
+    fn much_that_looks_like_something_else_takes_no_longer() {
+        let starts_of_frames = [0xff, 0xf8].repeat(1 << 17);
+        // Of a length beyond the end, and of one that is there without anything behind that would make it a tag.
+        let tags = [[0, 0, 9, 0], [1, 0, 0, 0]].map(|length| [&b"ID3\x04\0\0"[..], &length].concat());
+        for looks_alike in [starts_of_frames, tags[0].repeat(1 << 17), tags[1].repeat(1 << 17)] {
+            let bytes = [&STARTS[0][..], &[7; 300], &looks_alike].concat();
+            let start = Instant::now();
+            let chain = Chain::new(Box::new(Cursor::new(bytes.clone())));
+            let mut found = Vec::new();
+            chain.next().unwrap().read_to_end(&mut found).unwrap();
+            // By chance, some of the starts may be that of a frame.
+            let _ = chain.ends_within_frame();
+            assert!(found == bytes, "{} of {} bytes", found.len(), bytes.len());
+            assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
         }
     }
 }

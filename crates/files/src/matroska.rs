@@ -33,18 +33,25 @@ const MAX_TEXT: u64 = 1 << 16;
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct About {
     pub(super) title: Option<String>,
-    /// Numbers of tracks and what they are called in tags.
-    tracks: Vec<(u64, u64)>,
-    /// Of the same tracks: whether they are audio and whether they are marked as default, as they are without a mark.
-    marks: Vec<(bool, bool)>,
-    /// Positions in `tracks` of those whose packets are compressed or encrypted, which the demuxer passes on as they are.
-    encoded: Vec<usize>,
+    tracks: Vec<Track>,
     /// What tracks are called in tags, and when they end, s.
     ends: Vec<(u64, f64)>,
     /// Whether its size is left open, as in a stream: what its index points to may not be there.
     pub(super) is_open: bool,
     /// Whether it is, and ends within an element.
     pub(super) is_cut: bool,
+}
+
+#[derive(Debug, PartialEq)]
+struct Track {
+    number: u64,
+    /// What it is called in tags.
+    uid: u64,
+    is_audio: bool,
+    /// As it is without a mark.
+    is_default: bool,
+    /// Whether its packets are compressed or encrypted: the demuxer passes them on as they are.
+    is_encoded: bool,
 }
 
 impl About {
@@ -72,28 +79,19 @@ impl About {
 
     /// When the track of this number ends, s, if that is declared.
     pub(super) fn seconds_of(&self, track: u32) -> Option<f64> {
-        let (_, called) = self.tracks.iter().find(|(number, _)| *number == u64::from(track))?;
-        self.ends.iter().find(|(end, _)| end == called).map(|(_, seconds)| *seconds)
+        let track = self.tracks.iter().find(|found| found.number == u64::from(track))?;
+        self.ends.iter().find(|(end, _)| *end == track.uid).map(|(_, seconds)| *seconds)
     }
 
     /// The number of the first audio track that is marked as default.
     pub(super) fn default_audio(&self) -> Option<u32> {
-        let marked = self.tracks.iter().zip(&self.marks).find(|(_, mark)| **mark == (true, true));
-        marked.and_then(|((number, _), _)| u32::try_from(*number).ok())
+        let marked = self.tracks.iter().find(|track| track.is_audio && track.is_default)?;
+        u32::try_from(marked.number).ok()
     }
 
     /// Whether the packets of the track of this number are compressed or encrypted.
     pub(super) fn is_encoded(&self, track: u32) -> bool {
-        let mut encoded = self.encoded.iter().filter_map(|&at| self.tracks.get(at));
-        encoded.any(|(number, _)| *number == u64::from(track))
-    }
-
-    fn last_track(&mut self) -> &mut (u64, u64) {
-        if self.tracks.is_empty() {
-            self.tracks.push((0, 0));
-        }
-        let last = self.tracks.len() - 1;
-        &mut self.tracks[last]
+        self.tracks.iter().any(|found| found.number == u64::from(track) && found.is_encoded)
     }
 
     fn walk(&mut self, file: &mut (impl Read + Seek)) -> io::Result<()> {
@@ -106,7 +104,8 @@ impl About {
         for _ in 0..MAX_ELEMENTS {
             let kind = u32::try_from(number(file, true)?).unwrap_or(0);
             let (length, is_open) = size(file)?;
-            if kind == SEGMENT && is_open {
+            // Once, however many there are.
+            if kind == SEGMENT && is_open && !self.is_open {
                 let place = file.stream_position()?;
                 self.is_open = true;
                 self.look_for_the_end(file)?;
@@ -114,26 +113,28 @@ impl About {
             }
             match kind {
                 SEGMENT | INFO | TRACKS | TAGS | TARGETS | SIMPLE_TAG => {}
-                TRACK => {
-                    self.tracks.push((0, 0));
-                    self.marks.push((false, true));
-                }
+                TRACK => self.tracks.push(Track {
+                    number: 0,
+                    uid: 0,
+                    is_audio: false,
+                    is_default: true,
+                    is_encoded: false,
+                }),
                 TAG => (target, is_duration) = (0, false),
-                TRACK_NUMBER => self.last_track().0 = unsigned(file, length)?,
-                TRACK_UID => self.last_track().1 = unsigned(file, length)?,
-                TRACK_TYPE | FLAG_DEFAULT => {
+                TRACK_NUMBER | TRACK_UID | TRACK_TYPE | FLAG_DEFAULT => {
                     const AUDIO: u64 = 2;
                     let value = unsigned(file, length)?;
-                    if let Some((is_audio, is_default)) = self.marks.last_mut() {
+                    if let Some(track) = self.tracks.last_mut() {
                         match kind {
-                            TRACK_TYPE => *is_audio = value == AUDIO,
-                            _ => *is_default = value != 0,
+                            TRACK_NUMBER => track.number = value,
+                            TRACK_UID => track.uid = value,
+                            TRACK_TYPE => track.is_audio = value == AUDIO,
+                            _ => track.is_default = value != 0,
                         }
                     }
                 }
                 CONTENT_ENCODINGS if length > 0 => {
-                    self.last_track();
-                    self.encoded.push(self.tracks.len() - 1);
+                    self.tracks.last_mut().into_iter().for_each(|track| track.is_encoded = true);
                     let Ok(length) = i64::try_from(length) else { break };
                     file.seek(SeekFrom::Current(length))?;
                 }
@@ -325,6 +326,29 @@ mod tests {
         let mut garbage = Elements::default();
         garbage.push(&[0; 40]);
         assert!(!garbage.is_within());
+    }
+
+    #[test]
+    fn a_file_is_read_to_its_end_once() {
+        struct Counting(Cursor<Vec<u8>>, usize);
+        impl Read for Counting {
+            fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+                let count = self.0.read(target)?;
+                self.1 += count;
+                Ok(count)
+            }
+        }
+        impl Seek for Counting {
+            fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+                self.0.seek(to)
+            }
+        }
+        let segments = [&SEGMENT.to_be_bytes()[..], &[0xff]].concat().repeat(9_000);
+        let bytes = [element(HEADER, &[]), segments].concat();
+        let length = bytes.len();
+        let mut file = Counting(Cursor::new(bytes), 0);
+        assert!(About::read(&mut file).is_open);
+        assert!(file.1 <= 3 * length, "{} bytes of {length}", file.1);
     }
 
     /// A track without a mark is a default one (RFC 9559, section 5.1.4.1.6).

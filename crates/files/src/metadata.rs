@@ -61,6 +61,8 @@ const INFORMATION: [(&str, &[u8; 4]); 13] = [
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Metadata {
     tags: Vec<(String, String)>,
+    /// The names of the tags.
+    names: HashSet<String>,
     /// Chunks of a WAV file.
     chunks: Vec<([u8; 4], Vec<u8>)>,
     /// Blocks of a FLAC file, by their kind.
@@ -79,26 +81,29 @@ impl Metadata {
         let is_name =
             !name.is_empty() && name.bytes().all(|byte| (0x20..=0x7d).contains(&byte) && byte != b'=');
         if is_name && self.take(name.len() + value.len()) {
-            self.tags.push((name.to_ascii_uppercase(), value.to_owned()));
+            let name = name.to_ascii_uppercase();
+            self.names.insert(name.clone());
+            self.tags.push((name, value.to_owned()));
         }
     }
 
-    /// The names of all tags.
-    fn names(&self) -> HashSet<String> {
-        self.tags.iter().map(|(name, _)| name.clone()).collect()
+    /// Adds tags, of which several may have one name, but those whose names were taken before.
+    fn push_new_tags(&mut self, tags: impl IntoIterator<Item = (String, String)>) {
+        let mut tags = Vec::from_iter(tags);
+        tags.retain(|(name, _)| !self.names.contains(&name.to_ascii_uppercase()));
+        tags.iter().for_each(|(name, value)| self.push_tag(name, value));
     }
 
     /// Takes the speaker positions from the tags, where FLAC has them.
     pub(super) fn take_channel_mask(&mut self) -> Option<u32> {
         let place = self.tags.iter().position(|(name, _)| name == CHANNEL_MASK)?;
+        self.names.remove(CHANNEL_MASK);
         mask_of(&self.tags.remove(place).1)
     }
 
     /// Adds a title unless there is one.
     pub(super) fn set_title(&mut self, title: &str) {
-        if self.tags.iter().all(|(name, _)| name != TITLE) {
-            self.push_tag(TITLE, title);
-        }
+        self.push_new_tags([(TITLE.to_owned(), title.to_owned())]);
     }
 
     /// Counts `bytes` more, if they fit within the limit.
@@ -138,19 +143,9 @@ impl Metadata {
             }
         }
         if name.eq_ignore_ascii_case(b"id3 ") {
-            self.push_texts(&bytes);
+            self.push_new_tags(id3::texts(&bytes));
         }
         self.chunks.push((name, bytes));
-    }
-
-    /// Adds the texts of an ID3 tag under names that are not taken.
-    fn push_texts(&mut self, tag: &[u8]) {
-        let known = self.names();
-        for (name, value) in id3::texts(tag) {
-            if !known.contains(&name.to_ascii_uppercase()) {
-                self.push_tag(&name, &value);
-            }
-        }
     }
 
     /// Adds a picture as a block of a FLAC file.
@@ -175,7 +170,7 @@ impl Metadata {
     /// Keeps the ID3 tag before a WAV file.
     pub(super) fn push_id3(&mut self, tag: Vec<u8>) {
         if self.take(tag.len()) {
-            self.push_texts(&tag);
+            self.push_new_tags(id3::texts(&tag));
             self.chunks.push((*b"id3 ", tag));
         }
     }
@@ -186,7 +181,6 @@ impl Metadata {
         let mut found = reader.metadata();
         // Matroska has one revision per element; an MP3 with both versions of ID3 has two, the first with more tags.
         while let Some(revision) = found.current() {
-            let known = this.names();
             for visual in &revision.media.visuals {
                 const FRONT_COVER: u32 = 3;
                 const OTHER: u32 = 0;
@@ -195,21 +189,16 @@ impl Metadata {
                 this.push_picture(kind, visual.media_type.as_deref().unwrap_or_default(), &visual.data);
             }
             let of_tracks = revision.per_track.iter().flat_map(|track| &track.metadata.tags);
-            for tag in revision.media.tags.iter().chain(of_tracks) {
-                let name = name_of(tag);
-                if known.contains(&name.to_ascii_uppercase()) {
-                    continue;
-                }
-                match &tag.raw.value {
-                    RawValue::String(value) => this.push_tag(name, value),
-                    RawValue::StringList(values) => {
-                        values.iter().for_each(|value| this.push_tag(name, value));
-                    }
-                    RawValue::UnsignedInt(value) => this.push_tag(name, &value.to_string()),
-                    RawValue::SignedInt(value) => this.push_tag(name, &value.to_string()),
-                    _ => {}
-                }
-            }
+            this.push_new_tags(revision.media.tags.iter().chain(of_tracks).flat_map(|tag| {
+                let values = match &tag.raw.value {
+                    RawValue::String(value) => vec![value.to_string()],
+                    RawValue::StringList(values) => values.to_vec(),
+                    RawValue::UnsignedInt(value) => vec![value.to_string()],
+                    RawValue::SignedInt(value) => vec![value.to_string()],
+                    _ => Vec::new(),
+                };
+                values.into_iter().map(|value| (name_of(tag).to_owned(), value))
+            }));
             if found.pop().is_none() {
                 break;
             }
@@ -428,4 +417,33 @@ fn comments(mut bytes: &[u8]) -> Vec<(String, String)> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn texts_of_a_tag_are_added_under_names_that_are_not_taken() {
+        let mut metadata = Metadata::default();
+        metadata.push_tag("title", "first");
+        let later = [("TITLE", "second"), ("MOOD", "glad"), ("MOOD", "sad")];
+        metadata.push_chunk(*b"id3 ", id3::tag(later.into_iter()));
+        metadata.set_title("third");
+        let expected = [("TITLE", "first"), ("MOOD", "glad"), ("MOOD", "sad")];
+        assert!(metadata.tags().eq(expected), "{:?}", metadata.tags);
+    }
+
+    /// With a list of all names for each chunk, it takes minutes.
+    #[test]
+    fn many_tags_and_many_chunks_take_no_longer_together() {
+        let start = Instant::now();
+        let mut metadata = Metadata::default();
+        (0..1 << 16).for_each(|n| metadata.push_tag(&format!("N{n}"), "v"));
+        let chunk = id3::tag([("N7", "again")].into_iter());
+        (0..1 << 16).for_each(|_| metadata.push_chunk(*b"id3 ", chunk.clone()));
+        assert_eq!(metadata.tags().count(), 1 << 16);
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    }
 }

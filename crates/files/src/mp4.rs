@@ -23,7 +23,13 @@ const DEPTH: u32 = 5;
 const MAX_BOXES: u32 = 1_000_000;
 
 /// Limit on the packets of a fragment: an hour and a half of AAC. The demuxer's work grows with their square.
-const MAX_PACKETS: u32 = 1 << 18;
+const MAX_PACKETS: u64 = 1 << 18;
+/// The packets that a run of them counts as, at least: the demuxer goes through the runs, too.
+const RUN_PACKETS: u64 = 16;
+
+/// Limit on the durations in the table of a track: ten hours of video of which no two frames are as long. The demuxer goes through
+/// them for every packet.
+const MAX_DURATIONS: u32 = 1 << 20;
 
 /// Codecs of QuickTime whose samples are big-endian unless a box of this name and content says otherwise (QuickTime File Format,
 /// sound sample descriptions); the demuxer takes all of them for little-endian.
@@ -132,6 +138,9 @@ struct Walk {
     /// Duration of its edit, in units of the whole.
     edit_duration: Option<u64>,
     is_fragmented: bool,
+    /// Packets of all fragments, and what counts as such in the present one.
+    packets: u64,
+    of_fragment: u64,
     /// Duration of that track and units a second.
     declared: Option<(u64, u32)>,
     /// Units a second, and duration of all fragments.
@@ -206,6 +215,7 @@ impl Walk {
         depth: u32,
     ) -> io::Result<()> {
         self.is_fragmented |= matches!(name, b"mvex" | b"moof");
+        self.of_fragment = if name == b"traf" { 0 } else { self.of_fragment };
         match name {
             b"trak" if depth < DEPTH => {
                 self.track = Track::default();
@@ -242,9 +252,12 @@ impl Walk {
             }
             b"elst" => self.track.edits = edits(file)?,
             b"trun" => {
-                let count = u32_at(&array::<8>(file)?, 4);
-                self.excess |= u64::from(count) > self.length || count > MAX_PACKETS;
+                let count = u64::from(u32_at(&array::<8>(file)?, 4));
+                self.packets += count;
+                self.of_fragment += count.max(RUN_PACKETS);
+                self.excess |= self.packets > self.length || self.of_fragment > MAX_PACKETS;
             }
+            b"stts" => self.excess |= u32_at(&array::<8>(file)?, 4) > MAX_DURATIONS,
             _ => {}
         }
         Ok(())
@@ -449,14 +462,32 @@ mod tests {
 
     #[test]
     fn fragments_cannot_hold_more_packets_than_the_file_has_bytes() {
-        let fragment = |count: u32| {
-            boxed(b"moof", &boxed(b"traf", &boxed(b"trun", &[[0; 4], count.to_be_bytes()].concat())))
+        let run = |count: u64| boxed(b"trun", &[[0; 4], (count as u32).to_be_bytes()].concat());
+        let fragment = |counts: &[u64]| {
+            let runs: Vec<_> = counts.iter().flat_map(|&count| run(count)).collect();
+            boxed(b"moof", &boxed(b"traf", &runs))
         };
-        assert_eq!(start(fragment(32)), None);
-        assert!(read(fragment(33)).is_err());
+        assert_eq!(start(fragment(&[32])), None);
+        assert!(read(fragment(&[33])).is_err());
+        // All of them together.
+        assert_eq!(start(fragment(&[24, 24])), None);
+        assert!(read(fragment(&[24, 25])).is_err());
+        assert_eq!(start([fragment(&[40]), fragment(&[24])].concat()), None);
+        assert!(read([fragment(&[40]), fragment(&[25])].concat()).is_err());
         let behind = |file: Vec<u8>| [file, boxed(b"mdat", &vec![0; 2 * MAX_PACKETS as usize])].concat();
-        assert_eq!(start(behind(fragment(MAX_PACKETS))), None);
-        assert!(read(behind(fragment(MAX_PACKETS + 1))).is_err());
+        assert_eq!(start(behind([fragment(&[MAX_PACKETS]), fragment(&[MAX_PACKETS])].concat())), None);
+        assert!(read(behind(fragment(&[MAX_PACKETS + 1]))).is_err());
+        assert!(read(behind(fragment(&[MAX_PACKETS, 1]))).is_err());
+        let runs = (MAX_PACKETS / RUN_PACKETS) as usize;
+        assert_eq!(start(behind(fragment(&vec![1; runs]))), None);
+        assert!(read(behind(fragment(&vec![0; runs + 1]))).is_err(), "nor as many runs without any");
+    }
+
+    #[test]
+    fn tables_of_durations_that_no_recording_needs_are_refused() {
+        let table = |count: u32| boxed(b"stbl", &boxed(b"stts", &[[0; 4], count.to_be_bytes()].concat()));
+        assert_eq!(start(table(MAX_DURATIONS)), None);
+        assert!(read(table(MAX_DURATIONS + 1)).is_err());
     }
 
     #[test]

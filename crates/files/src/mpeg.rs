@@ -137,8 +137,9 @@ pub(super) struct MendedFrames<R> {
     place: usize,
     /// Bytes to pass on unchecked.
     sound: u64,
-    /// Silent frames to pass on first.
+    /// Silent frames to pass on first: what is left of one, and how many follow it.
     silence: VecDeque<u8>,
+    silent_frames: usize,
     /// The last valid frame.
     last: Option<Frame>,
     /// Number of valid frames and their bytes; the mean length estimates the number of frames lost in a gap.
@@ -146,6 +147,8 @@ pub(super) struct MendedFrames<R> {
     frame_bytes: usize,
     /// Whether the first frame declares how many there are.
     is_declared: bool,
+    /// Whether lyrics had no end: no further ones are searched for theirs.
+    has_false_lyrics: bool,
     lost: Arc<Lost>,
 }
 
@@ -158,10 +161,12 @@ impl<R: Read> MendedFrames<R> {
             place: 0,
             sound: 0,
             silence: VecDeque::new(),
+            silent_frames: 0,
             last: None,
             frames: 0,
             frame_bytes: 0,
             is_declared: false,
+            has_false_lyrics: false,
             lost,
         }
     }
@@ -188,11 +193,12 @@ impl<R: Read> MendedFrames<R> {
 
     /// The length of lyrics at this position, if they are there, bytes.
     fn lyrics(&mut self) -> io::Result<Option<u64>> {
-        if self.peek(0, LYRICS.len())? != LYRICS {
+        if self.has_false_lyrics || self.peek(0, LYRICS.len())? != LYRICS {
             return Ok(None);
         }
         let is_end = |bytes: &[u8]| LYRICS_ENDS.iter().any(|end| bytes == &end[..]);
         let end = self.peek(0, MAX_LYRICS)?.windows(LYRICS_ENDS[0].len()).position(is_end);
+        self.has_false_lyrics = end.is_none();
         Ok(end.map(|end| (end + LYRICS_ENDS[0].len()) as u64))
     }
 
@@ -248,7 +254,7 @@ impl<R: Read> MendedFrames<R> {
             if self.confirmed(gap + tag.unwrap_or(0))?.is_some_and(|frame| frame.is_like(&last)) {
                 let lost = (2 * gap * self.frames / self.frame_bytes).div_ceil(2);
                 self.place += gap;
-                (0..lost).for_each(|_| self.silence.extend(last.silent()));
+                self.silent_frames = lost;
                 self.lost.gaps.fetch_add(1, Relaxed);
                 self.lost.samples.fetch_add(lost as u64 * last.samples, Relaxed);
                 return Ok(());
@@ -265,6 +271,11 @@ impl<R: Read> Read for MendedFrames<R> {
         loop {
             if !self.silence.is_empty() || target.is_empty() {
                 return self.silence.read(target);
+            }
+            if let Some(last) = self.last.filter(|_| self.silent_frames > 0) {
+                self.silent_frames -= 1;
+                self.silence.extend(last.silent());
+                continue;
             }
             if self.sound > 0 {
                 let most = usize::try_from(self.sound).unwrap_or(usize::MAX).min(CHUNK);
@@ -367,6 +378,18 @@ mod tests {
         mended.read_to_end(&mut result).unwrap();
         assert_eq!(survey(bytes).unwrap().is_damaged, lost.any());
         (result, lost.gaps.load(Relaxed), lost.samples.load(Relaxed), lost.ends_early.load(Relaxed))
+    }
+
+    /// What searches a megabyte for the end of each takes minutes.
+    #[test]
+    fn lyrics_without_an_end_are_damage_and_searched_for_it_once() {
+        let damaged: Vec<u8> =
+            (0..1 << 14).flat_map(|_| [LYRICS.to_vec(), frames(true, 2).concat()].concat()).collect();
+        let start = std::time::Instant::now();
+        let (result, gaps, ..) = mended(&[frames(true, 3).concat(), damaged].concat());
+        assert!(gaps > 1 << 13, "{gaps} gaps");
+        assert!(!result.windows(LYRICS.len()).any(|bytes| bytes == LYRICS));
+        assert!(start.elapsed() < std::time::Duration::from_secs(5), "{:?}", start.elapsed());
     }
 
     #[test]

@@ -56,15 +56,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::Write`] if it cannot be created or the specification does not fit its format.
-    pub fn create(path: impl AsRef<Path>, spec: OutputSpec) -> Result<Self, Error> {
-        Self::create_with(path, spec, &Metadata::default())
-    }
-
-    /// Begins a file with metadata.
-    ///
-    /// # Errors
-    /// As for [`Writer::create`].
-    pub fn create_with(path: impl AsRef<Path>, spec: OutputSpec, metadata: &Metadata) -> Result<Self, Error> {
+    pub fn create(path: impl AsRef<Path>, spec: OutputSpec, metadata: &Metadata) -> Result<Self, Error> {
         let path = path.as_ref();
         let sink = || Ok(Sink::File(BufWriter::new(OutputFile::create(path).map_err(WriteError::Io)?)));
         Self::begin(path, spec, metadata, sink)
@@ -93,18 +85,6 @@ impl Writer {
     pub fn to_seekable(
         name: impl AsRef<Path>,
         spec: OutputSpec,
-        target: impl Write + Seek + Send + 'static,
-    ) -> Result<Self, Error> {
-        Self::to_seekable_with(name, spec, &Metadata::default(), target)
-    }
-
-    /// Begins a recording with metadata in a seekable target.
-    ///
-    /// # Errors
-    /// As for [`Writer::to_seekable`].
-    pub fn to_seekable_with(
-        name: impl AsRef<Path>,
-        spec: OutputSpec,
         metadata: &Metadata,
         mut target: impl Write + Seek + Send + 'static,
     ) -> Result<Self, Error> {
@@ -122,18 +102,6 @@ impl Writer {
     /// # Errors
     /// [`Error::Write`] if it cannot be written or the specification does not fit its format.
     pub fn to_stream(
-        name: impl AsRef<Path>,
-        spec: OutputSpec,
-        stream: impl Write + Send + 'static,
-    ) -> Result<Self, Error> {
-        Self::to_stream_with(name, spec, &Metadata::default(), stream)
-    }
-
-    /// Begins a stream with metadata.
-    ///
-    /// # Errors
-    /// As for [`Writer::to_stream`].
-    pub fn to_stream_with(
         name: impl AsRef<Path>,
         spec: OutputSpec,
         metadata: &Metadata,
@@ -270,12 +238,24 @@ impl Writer {
     /// # Errors
     /// [`Error::Write`] if it cannot be written, or a WAV file has become longer than announced
     /// and than 4 GiB.
-    pub fn finish(mut self) -> Result<u64, Error> {
-        let name = std::mem::take(&mut self.name);
-        self.complete().map_err(|reason| Error::Write { path: name, reason })
+    pub fn finish(self) -> Result<u64, Error> {
+        let path = self.name.clone();
+        let (clipped, file) = self.complete()?;
+        file.map_or(Ok(()), OutputFile::persist)
+            .map_err(|reason| Error::Write { path, reason: WriteError::Io(reason) })?;
+        Ok(clipped)
     }
 
-    fn complete(mut self) -> Result<u64, WriteError> {
+    /// Like [`Writer::finish`], but a file does not get its name yet: it is returned with all its content.
+    ///
+    /// # Errors
+    /// As for [`Writer::finish`].
+    pub fn complete(mut self) -> Result<(u64, Option<OutputFile>), Error> {
+        let path = std::mem::take(&mut self.name);
+        self.end().map_err(|reason| Error::Write { path, reason })
+    }
+
+    fn end(mut self) -> Result<(u64, Option<OutputFile>), WriteError> {
         let format = self.spec.format;
         let (reserve, is_stream) = (self.reserve(), self.is_stream());
         self.bytes.clear();
@@ -298,12 +278,14 @@ impl Writer {
             Encoder::Raw => Vec::new(),
         };
         self.sink.write_all(&self.bytes).map_err(WriteError::Io)?;
-        match self.sink {
-            Sink::Stream(mut stream) => stream.flush().map_err(WriteError::Io)?,
+        let file = match self.sink {
+            Sink::Stream(mut stream) => {
+                stream.flush().map_err(WriteError::Io)?;
+                None
+            }
             Sink::File(mut file) => {
                 file.rewind().and_then(|()| file.write_all(&header)).map_err(WriteError::Io)?;
-                let file = file.into_inner().map_err(|error| WriteError::Io(error.into_error()))?;
-                file.persist().map_err(WriteError::Io)?;
+                Some(file.into_inner().map_err(|error| WriteError::Io(error.into_error()))?)
             }
             Sink::Seekable(mut target, start) => {
                 let mut fill = || {
@@ -315,9 +297,10 @@ impl Writer {
                     target.flush()
                 };
                 fill().map_err(WriteError::Io)?;
+                None
             }
-        }
-        Ok(self.clipped)
+        };
+        Ok((self.clipped, file))
     }
 }
 
@@ -388,7 +371,8 @@ impl Sink {
 /// [`Error::Write`] with the reason.
 pub fn write(path: impl AsRef<Path>, signal: &Signal) -> Result<u64, Error> {
     let path = path.as_ref();
-    let mut writer = Writer::create(path, OutputSpec::of(signal, Container::from_path(path)))?;
+    let mut writer =
+        Writer::create(path, OutputSpec::of(signal, Container::from_path(path)), &Metadata::default())?;
     writer.write_block(signal.channels())?;
     writer.finish()
 }
@@ -400,7 +384,7 @@ pub fn write(path: impl AsRef<Path>, signal: &Signal) -> Result<u64, Error> {
 pub fn encode(signal: &Signal, container: Container) -> Result<Vec<u8>, Error> {
     let memory = Memory::default();
     let spec = OutputSpec::of(signal, container);
-    let mut writer = Writer::to_seekable("memory", spec, memory.clone())?;
+    let mut writer = Writer::to_seekable("memory", spec, &Metadata::default(), memory.clone())?;
     writer.write_block(signal.channels())?;
     writer.finish()?;
     Ok(std::mem::take(&mut *memory.lock()).into_inner())

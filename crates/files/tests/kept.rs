@@ -217,7 +217,9 @@ fn loudspeakers_stay_where_they_are() {
             let signal = ramp(channels, 100);
             let folder = TempDir::new().unwrap();
             let path = folder.path().join("a");
-            let mut writer = Writer::create(&path, spec(channels, container, Some(channel_mask))).unwrap();
+            let mut writer =
+                Writer::create(&path, spec(channels, container, Some(channel_mask)), &Metadata::default())
+                    .unwrap();
             writer.write_block(signal.channels()).unwrap();
             writer.finish().unwrap();
             let found = Reader::open(&path).unwrap().channel_mask();
@@ -241,7 +243,7 @@ fn rewritten(reader: Reader, container: Container) -> (Vec<u8>, Metadata) {
     let metadata = reader.metadata().clone();
     let signal = reader.read_all().unwrap();
     let spec = spec(signal.channels().len(), container, None);
-    let mut writer = Writer::create_with(&path, spec, &metadata).unwrap();
+    let mut writer = Writer::create(&path, spec, &metadata).unwrap();
     writer.write_block(signal.channels()).unwrap();
     writer.finish().unwrap();
     let again = read(&path).unwrap();
@@ -345,7 +347,8 @@ fn tags_of_other_formats_around_flac_change_nothing() {
     let signal = ramp(3, 5_000);
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a");
-    let mut writer = Writer::create(&path, spec(3, Container::Flac, Some(0x103))).unwrap();
+    let mut writer =
+        Writer::create(&path, spec(3, Container::Flac, Some(0x103)), &Metadata::default()).unwrap();
     writer.write_block(signal.channels()).unwrap();
     writer.finish().unwrap();
     let flac = fs::read(&path).unwrap();
@@ -378,7 +381,8 @@ fn speaker_positions_of_flac_are_kept_in_ogg() {
     let signal = ramp(6, 5_000);
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.flac");
-    let mut writer = Writer::create(&path, spec(6, Container::Flac, Some(0x60f))).unwrap();
+    let mut writer =
+        Writer::create(&path, spec(6, Container::Flac, Some(0x60f)), &Metadata::default()).unwrap();
     writer.write_block(signal.channels()).unwrap();
     writer.finish().unwrap();
     // It leaves out what it knows by itself.

@@ -150,6 +150,7 @@ pub fn check_recording(sample_rate: u32, channels: usize) -> Result<(), InvalidS
 
 /// Why samples do not make a [`Signal`].
 #[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
 pub enum InvalidSignal {
     /// The sample rate is not supported.
     #[error(

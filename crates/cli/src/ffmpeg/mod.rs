@@ -198,7 +198,7 @@ impl Ffmpeg {
         let layout =
             OutputSpec { format: SampleFormat::Float32, container: Container::Wav, dither: None, ..layout };
         let encoding = Encoding { program, file, output: output.to_owned(), left_out };
-        match Writer::to_stream_with(output, layout, metadata, sound) {
+        match Writer::to_stream(output, layout, metadata, sound) {
             Ok(writer) => Ok((writer, encoding)),
             // Why it does not read any more says more than that it does not.
             Err(error) => Err(encoding.complete().err().unwrap_or(error)),

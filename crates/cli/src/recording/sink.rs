@@ -4,16 +4,14 @@ use crate::ffmpeg::{Encoding, Ffmpeg, Kind};
 use crate::streams::{begin, is_device, is_standard, open_device, seekable_output};
 use alphamf_files::output::OutputFile;
 use alphamf_files::{Error, Metadata, OutputSpec, WriteError, Writer};
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use anyhow::Context;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A file or stream that is being written.
 pub(super) struct Output {
     path: PathBuf,
     writer: Writer,
-    /// A file that this program writes.
-    file: Option<SharedFile>,
     /// A file that ffmpeg writes.
     encoding: Option<Encoding>,
 }
@@ -40,43 +38,6 @@ impl Complete {
     }
 }
 
-/// A file that outlives its writer.
-#[derive(Clone)]
-struct SharedFile(Arc<Mutex<BufWriter<OutputFile>>>);
-
-impl SharedFile {
-    fn create(path: &Path, replace: bool) -> io::Result<Self> {
-        Ok(Self(Arc::new(Mutex::new(BufWriter::new(begin(path, replace)?)))))
-    }
-
-    fn lock(&self) -> io::Result<MutexGuard<'_, BufWriter<OutputFile>>> {
-        self.0.lock().map_err(|_| io::Error::other("a thread failed"))
-    }
-
-    /// The file, once its writer has ended.
-    fn into_file(self) -> io::Result<OutputFile> {
-        let file = Arc::into_inner(self.0).ok_or_else(|| io::Error::other("it is still being written"))?;
-        let file = file.into_inner().map_err(|_| io::Error::other("a thread failed"))?;
-        file.into_inner().map_err(io::IntoInnerError::into_error)
-    }
-}
-
-impl Write for SharedFile {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.lock()?.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.lock()?.flush()
-    }
-}
-
-impl Seek for SharedFile {
-    fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
-        self.lock()?.seek(position)
-    }
-}
-
 impl Output {
     /// Parts of the input that the output lacks, a few words each.
     pub(super) fn left_out(&self) -> Vec<String> {
@@ -94,15 +55,12 @@ impl Output {
 
     /// Completes the content of the output.
     pub(super) fn complete(self) -> Result<Complete, Error> {
-        let Self { path, writer, file, encoding } = self;
-        let clipped = writer.finish();
+        let Self { path, writer, encoding } = self;
+        let completed = writer.complete();
+        // Why ffmpeg has ended says more than that it does not read any more.
         let encoded = encoding.map(Encoding::complete).transpose()?;
-        let clipped = clipped?;
-        let file = match file.map(SharedFile::into_file).transpose() {
-            Ok(file) => encoded.or(file),
-            Err(reason) => return Err(Error::Write { path, reason: WriteError::Io(reason) }),
-        };
-        Ok(Complete { path, file, clipped })
+        let (clipped, file) = completed?;
+        Ok(Complete { path, file: encoded.or(file), clipped })
     }
 
     /// Begins an output: standard output if it is `-`, a device, a file by ffmpeg if it is of such a kind, with what the
@@ -115,7 +73,7 @@ impl Output {
         kind: Option<Kind>,
         original: Option<&Path>,
     ) -> anyhow::Result<Self> {
-        let plain = |writer| Self { path: path.to_owned(), writer, file: None, encoding: None };
+        let plain = |writer| Self { path: path.to_owned(), writer, encoding: None };
         let failed = |path: &Path| {
             let path = path.to_owned();
             |error| Error::Write { path, reason: WriteError::Io(error) }
@@ -123,30 +81,21 @@ impl Output {
         if is_standard(path) {
             let name = Path::new("standard output");
             let writer = match seekable_output() {
-                Some(file) => Writer::to_seekable_with(name, spec, metadata, file)?,
-                None => Writer::to_stream_with(name, spec, metadata, io::stdout())?,
+                Some(file) => Writer::to_seekable(name, spec, metadata, file)?,
+                None => Writer::to_stream(name, spec, metadata, io::stdout())?,
             };
             return Ok(plain(writer));
         }
         if is_device(path) {
             let stream = open_device(path)?.map_err(failed(path))?;
-            return Ok(plain(Writer::to_stream_with(path, spec, metadata, stream)?));
+            return Ok(plain(Writer::to_stream(path, spec, metadata, stream)?));
         }
-        if let Some(kind) = kind
-            && let Some(ffmpeg) = Ffmpeg::find()
-        {
-            let (writer, encoding) = ffmpeg.encode(
-                begin(path, replace).map_err(failed(path))?,
-                path,
-                kind,
-                spec,
-                metadata,
-                original,
-            )?;
+        let file = begin(path, replace).map_err(failed(path))?;
+        if let Some(kind) = kind {
+            let ffmpeg = Ffmpeg::find().context("ffmpeg is not on the PATH any more")?;
+            let (writer, encoding) = ffmpeg.encode(file, path, kind, spec, metadata, original)?;
             return Ok(Self { encoding: Some(encoding), ..plain(writer) });
         }
-        let file = SharedFile::create(path, replace).map_err(failed(path))?;
-        let writer = Writer::to_seekable_with(path, spec, metadata, file.clone())?;
-        Ok(Self { file: Some(file), ..plain(writer) })
+        Ok(plain(Writer::to_file(path, spec, metadata, file)?))
     }
 }

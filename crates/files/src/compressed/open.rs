@@ -1,6 +1,6 @@
 //! Opening: demuxers, and declarations that demuxers leave out.
 
-use super::track::{CAF_PROBE, Declared, END_OF_MASK, MP4_PROBE, PROBE, Seekable, probed};
+use super::track::{CAF_PROBE, END_OF_MASK, MP4_PROBE, PROBE, Seekable, probed};
 use super::{CompressedDecoder, LOOSE_END_SLACK_SECONDS};
 use crate::caf;
 use crate::chain::Chain;
@@ -12,7 +12,7 @@ use crate::mp4;
 use crate::mpeg::{self, Lost, MendedFrames};
 use crate::ogg;
 use crate::source::{Patched, ReadSeek};
-use std::io::{self, Cursor, Read};
+use std::io::{self, Cursor, Read, Seek};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use symphonia::core::codecs::audio::well_known::{CODEC_ID_AAC, CODEC_ID_ALAC};
@@ -42,6 +42,21 @@ fn looked_ahead(source: &mut impl Read) -> io::Result<(Vec<u8>, bool)> {
     }
 }
 
+/// What a file declares that its demuxer leaves out, and whether it is CAF; of the length alone if it is not.
+fn declarations(source: &mut (impl Read + Seek)) -> Result<(caf::Declarations, bool), ReadError> {
+    let mut start = Vec::new();
+    source.rewind().map_err(ReadError::Io)?;
+    source.by_ref().take(declared::START_BYTES as u64).read_to_end(&mut start).map_err(ReadError::Io)?;
+    if !start.starts_with(b"caff") {
+        return Ok((caf::Declarations { length: declared::length(&start), ..Default::default() }, false));
+    }
+    let declared = caf::declarations(source).map_err(ReadError::Io)?;
+    if declared.excess {
+        return Err(ReadError::NotAudio("its index announces more than it can hold".into()));
+    }
+    Ok((declared, true))
+}
+
 /// Refuses what the probe takes for frames of MPEG audio by a header alone, such as the data of a video.
 fn without_stray_frames(
     reader: Box<dyn FormatReader>,
@@ -65,21 +80,12 @@ impl CompressedDecoder {
         let has_frames = looked_ahead(&mut source).map_err(ReadError::Io)?.1;
         let about = matroska::About::read(&mut source);
         let granules = ogg::last_granules(&mut source).map_err(ReadError::Io)?;
-        let Declared {
-            length: declared,
-            tags,
-            size_at,
-            has_packet_table,
-            priming,
-            valid,
-            channel_mask,
-            is_caf,
-        } = Declared::of(&mut source)?;
-        let cut_bytes =
-            declared.filter(|&declared| declared::is_cut(declared, length)).map_or(0, |end| end - length);
+        let (declared, is_caf) = declarations(&mut source)?;
+        let is_cut = |&end: &u64| declared::is_cut(end, length);
+        let cut_bytes = declared.length.filter(is_cut).map_or(0, |end| end - length);
         source.rewind().map_err(ReadError::Io)?;
         // Demuxers that can seek read the end first and refuse a file without one; that of CAF always does.
-        let source: Box<dyn MediaSource> = match size_at {
+        let source: Box<dyn MediaSource> = match declared.size_at {
             Some(size_at) if cut_bytes > 0 => {
                 let size = caf::size_to_end(size_at, length);
                 let patched = Patched::new(source, size_at, size).map_err(ReadError::Io)?;
@@ -96,19 +102,19 @@ impl CompressedDecoder {
         if let Some(samples) = frames.samples {
             this.length = this.length.map(|length| length.min(samples));
         }
-        if has_packet_table {
+        if declared.has_packet_table {
             // It counts the last packet as whole, which it may not be.
             this.length = None;
         }
         let codec = this.decoder.codec_params().codec;
         if is_caf && codec == CODEC_ID_AAC {
-            this.skip = priming;
-            valid.into_iter().for_each(|valid| this.end_at(valid));
+            this.skip = declared.priming;
+            declared.valid.into_iter().for_each(|valid| this.end_at(valid));
         }
         // The demuxer guesses them where the file says nothing. The decoder of ALAC has an order of its own.
         if is_caf && codec != CODEC_ID_ALAC {
             let is_usable = |mask: &u32| mask.count_ones() as usize == this.channels && *mask < END_OF_MASK;
-            this.channel_mask = channel_mask.filter(|mask| this.channels > 2 && is_usable(mask));
+            this.channel_mask = declared.channel_mask.filter(|mask| this.channels > 2 && is_usable(mask));
         }
         if cut_bytes > 0 {
             this.losses.ends_early = true;
@@ -117,7 +123,7 @@ impl CompressedDecoder {
             this.losses.missing_samples = cut_bytes / this.frame_bytes.unwrap_or(u64::MAX);
         }
         this.losses.ends_early |= about.is_cut;
-        if let Some((_, end)) = granules.iter().find(|(track, _)| *track == this.track) {
+        if let Some(end) = granules.get(&this.track) {
             this.declared_end = Some((*end as f64 / f64::from(this.sample_rate), LOOSE_END_SLACK_SECONDS));
         }
         if let Some(seconds) = about.seconds_of(this.track) {
@@ -126,7 +132,7 @@ impl CompressedDecoder {
         if let Some(title) = about.title {
             this.metadata.set_title(&title);
         }
-        tags.iter().for_each(|(name, value)| this.metadata.push_tag(name, value));
+        declared.tags.iter().for_each(|(name, value)| this.metadata.push_tag(name, value));
         Ok(this)
     }
 

@@ -1,7 +1,5 @@
 //! The audio track of a file: which demuxer and decoder read it, and what its header says.
 
-use crate::caf;
-use crate::declared;
 use crate::error::ReadError;
 use crate::opus::{OpusDecoder, OpusHead};
 use crate::source::ReadSeek;
@@ -258,53 +256,6 @@ fn alac_bits(cookie: &[u8]) -> Option<u32> {
         }
     }
     config.get(5).map(|&bits| bits.into())
-}
-
-/// What a file says of itself that its demuxer leaves out.
-#[derive(Default)]
-pub(super) struct Declared {
-    /// In bytes.
-    pub(super) length: Option<u64>,
-    pub(super) tags: Vec<(String, String)>,
-    /// Where the size of the samples of a CAF file stands.
-    pub(super) size_at: Option<u64>,
-    /// Of a CAF file.
-    pub(super) has_packet_table: bool,
-    /// Samples per channel before the recording and in it, by that table.
-    pub(super) priming: u64,
-    pub(super) valid: Option<u64>,
-    /// Of a CAF file.
-    pub(super) channel_mask: Option<u32>,
-    pub(super) is_caf: bool,
-}
-
-impl Declared {
-    pub(super) fn of(source: &mut Box<dyn ReadSeek>) -> Result<Self, ReadError> {
-        let mut read_start = || -> io::Result<Vec<u8>> {
-            source.rewind()?;
-            let mut start = Vec::new();
-            source.by_ref().take(declared::START_BYTES as u64).read_to_end(&mut start)?;
-            Ok(start)
-        };
-        let start = read_start().map_err(ReadError::Io)?;
-        if start.starts_with(b"caff") {
-            let caf = caf::declarations(source).map_err(ReadError::Io)?;
-            if caf.excess {
-                return Err(ReadError::NotAudio("its index announces more than it can hold".into()));
-            }
-            return Ok(Self {
-                length: caf.length,
-                tags: caf.tags,
-                size_at: caf.size_at,
-                has_packet_table: caf.has_packet_table,
-                priming: caf.priming,
-                valid: caf.valid,
-                channel_mask: caf.channel_mask,
-                is_caf: true,
-            });
-        }
-        Ok(Self { length: declared::length(&start), ..Self::default() })
-    }
 }
 
 pub(super) fn in_header(error: SymphoniaError) -> ReadError {

@@ -206,7 +206,7 @@ fn a_length_announced_too_short_is_no_harm() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.wav");
     let spec = OutputSpec { length: Some(1), ..spec(1, SampleFormat::Int8) };
-    let mut writer = Writer::create(&path, spec).unwrap();
+    let mut writer = Writer::create(&path, spec, &Metadata::default()).unwrap();
     writer.write_block(&[vec![0.5; 7]]).unwrap();
     writer.finish().unwrap();
     assert_eq!(read(&path).unwrap().channels(), [[0.5; 7]]);

@@ -148,7 +148,7 @@ fn dither_decouples_the_error_from_the_signal() {
     let samples = vec![vec![value; 100_000]; 2];
     let spec =
         OutputSpec { dither: Some(SeedTree::new(1)), ..spec(8_000, 2, SampleFormat::Int8, Container::Wav) };
-    let mut writer = Writer::create(&path, spec).unwrap();
+    let mut writer = Writer::create(&path, spec, &Metadata::default()).unwrap();
     for block in [0..17, 17..40_000, 40_000..100_000] {
         let block: Vec<Vec<f32>> = samples.iter().map(|c| c[block.clone()].to_vec()).collect();
         writer.write_block(&block).unwrap();
@@ -165,12 +165,12 @@ fn dither_decouples_the_error_from_the_signal() {
     assert_ne!(dithered.channels()[0], dithered.channels()[1]);
 
     let whole = folder.path().join("b.wav");
-    let mut writer = Writer::create(&whole, spec).unwrap();
+    let mut writer = Writer::create(&whole, spec, &Metadata::default()).unwrap();
     writer.write_block(&samples).unwrap();
     writer.finish().unwrap();
     assert!(fs::read(&path).unwrap() == fs::read(&whole).unwrap(), "blocks change nothing");
 
-    let mut writer = Writer::create(&path, spec).unwrap();
+    let mut writer = Writer::create(&path, spec, &Metadata::default()).unwrap();
     writer.write_block(&vec![vec![0.0; 1_000]; 2]).unwrap();
     writer.finish().unwrap();
     assert!(read(&path).unwrap().channels()[0].iter().all(|&x| x == 0.0), "silence stays silent");
@@ -184,7 +184,7 @@ fn streams_are_read_again_though_their_length_is_open() {
             let samples = channels(3, 9_001);
             let stream = Shared::default();
             let spec = spec(16_000, 3, format, container);
-            let mut writer = Writer::to_stream("stdout", spec, stream.clone()).unwrap();
+            let mut writer = Writer::to_stream("stdout", spec, &Metadata::default(), stream.clone()).unwrap();
             for block in [0..0, 0..5_000, 5_000..9_001] {
                 let block: Vec<Vec<f32>> = samples.iter().map(|c| c[block.clone()].to_vec()).collect();
                 writer.write_block(&block).unwrap();
@@ -212,7 +212,7 @@ fn a_closed_pipe_is_an_error_and_no_panic() {
         }
     }
     let spec = spec(16_000, 1, SampleFormat::Int16, Container::Wav);
-    let error = Writer::to_stream("stdout", spec, Closed).unwrap_err();
+    let error = Writer::to_stream("stdout", spec, &Metadata::default(), Closed).unwrap_err();
     assert!(matches!(error, Error::Write { reason: WriteError::Io(_), .. }));
     assert_eq!(error.to_string(), "stdout: cannot be written: broken pipe");
 }
@@ -222,14 +222,14 @@ fn a_file_appears_when_it_is_finished() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.wav");
     let spec = spec(8_000, 1, SampleFormat::Int16, Container::Wav);
-    let mut writer = Writer::create(&path, spec).unwrap();
+    let mut writer = Writer::create(&path, spec, &Metadata::default()).unwrap();
     writer.write_block(&[vec![0.5; 100_000]]).unwrap();
     assert!(!path.exists());
     drop(writer);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 
     fs::write(&path, b"before").unwrap();
-    let mut writer = Writer::create(&path, spec).unwrap();
+    let mut writer = Writer::create(&path, spec, &Metadata::default()).unwrap();
     let error = writer.write_block(&[vec![0.0, f32::NAN]]).unwrap_err();
     assert!(error.to_string().ends_with("sample 1 of channel 0 is NaN: expected a finite value"));
     drop(writer);
