@@ -1,8 +1,9 @@
 //! Rejects outputs that would overwrite an input, another output, or a file that exists.
 
 use super::failure::{Failure, usage};
+use super::record::State;
 use super::streams::{is_standard, name};
-use alphamf_files::output::{expect_absent, place};
+use alphamf_files::output::place;
 use alphamf_files::{Error, WriteError};
 use anyhow::anyhow;
 use std::collections::HashMap;
@@ -85,19 +86,36 @@ impl Claims {
     }
 }
 
-/// Refuses to replace a file that exists, unless `force`; one that appears later is not replaced, either.
+/// Refuses to replace a file that exists, unless `force`; see [`begin`](super::streams::begin) for one that appears later.
 pub fn check_absent(path: &Path, force: bool, advice: &str) -> anyhow::Result<()> {
-    if force || is_standard(path) {
-        return Ok(());
-    }
-    if !path.is_file() {
-        expect_absent(path);
+    if force || is_standard(path) || !path.is_file() {
         return Ok(());
     }
     Err(exists(Failure::Exists(path.to_owned()), advice))
 }
 
 /// The error of an existing output.
-pub fn exists(failure: Failure, advice: &str) -> anyhow::Error {
+fn exists(failure: Failure, advice: &str) -> anyhow::Error {
     anyhow!("use --force to overwrite it{advice}").context(failure)
+}
+
+/// Advice on a file that this program did not write.
+const NOT_RECORDED: &str = " (it is not a recorded result)";
+
+/// Refuses to replace what this program did not write, or what was written for another recording or changed since.
+pub fn check_replaceable(state: &State, output: &Path) -> anyhow::Result<()> {
+    match state {
+        State::Current | State::Outdated => Ok(()),
+        State::Changed => Err(exists(Failure::Changed(output.to_owned()), "")),
+        State::OfAnother(input) => Err(of_another(output, input)),
+        State::Foreign => check_absent(output, false, NOT_RECORDED),
+    }
+}
+
+/// The error of a result that another recording with the same name has.
+fn of_another(output: &Path, input: &Path) -> anyhow::Error {
+    let here = std::env::current_dir().and_then(fs::canonicalize).ok();
+    let input = here.and_then(|here| input.strip_prefix(here).ok()).unwrap_or(input);
+    let failure = Failure::OfAnother(output.to_owned(), input.to_owned());
+    anyhow!("choose another folder, or use --force to replace it").context(failure)
 }

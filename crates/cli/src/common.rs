@@ -2,7 +2,7 @@
 
 use clap::Args;
 use clap::builder::TypedValueParser;
-use std::{fs, thread};
+use std::thread;
 
 /// Options of every command.
 #[derive(Debug, clap::Args)]
@@ -48,13 +48,8 @@ impl Common {
     /// The number of worker threads, 0 for one per core: a file takes some descriptors, a thread some addresses, and the
     /// system may allow few.
     pub fn threads(&self) -> usize {
-        let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
-        let limit = |name| {
-            let line = limits.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok())
-        };
-        let files = limit("Max open files").map_or(usize::MAX, threads_for_files);
-        let most = limit("Max address space").map_or(files, |bytes| files.min(threads_for_addresses(bytes)));
+        let [files, bytes] = limits();
+        let most = threads_for_files(files).min(threads_for_addresses(bytes));
         match self.threads.map(usize::from) {
             Some(asked) => asked.min(most),
             // None are as many as there are cores.
@@ -62,6 +57,21 @@ impl Common {
             None => most,
         }
     }
+}
+
+/// The most open files, and the most bytes of addresses, that the system allows.
+#[cfg(unix)]
+fn limits() -> [usize; 2] {
+    use rustix::process::{Resource, getrlimit};
+    [Resource::Nofile, Resource::As].map(|resource| {
+        let limit = getrlimit(resource).current;
+        limit.and_then(|limit| limit.try_into().ok()).unwrap_or(usize::MAX)
+    })
+}
+
+#[cfg(not(unix))]
+fn limits() -> [usize; 2] {
+    [usize::MAX; 2]
 }
 
 /// Threads for so many open files.

@@ -4,21 +4,21 @@ use super::claims::{Claims, check_absent};
 use super::common::Common;
 use super::failure::{Failure, usage};
 use super::ffmpeg::Kind;
-use super::folder::{self, Folders, Plan};
+use super::folder::{self, Batch, Folders};
 use super::inputs::{left_out_code, plain, say_left_out};
-use super::manifest::Manifest;
+use super::manifest::{Manifest, ResultManifest};
+use super::meant_command;
 use super::model::Model;
 use super::picture;
 use super::processing::Processing;
 use super::progress::Progress;
 use super::recording::{Found, Recording, SpeechFormat};
+use super::reports::Reports;
 use super::shard::Shard;
 use super::stats::{Earlier, Entry, Run};
 use super::streams::{check_output, is_standard, name};
 use super::terminal::say;
-use super::{describe, meant_command};
 use alphamf::denoiser::Denoiser;
-use alphamf_eval::plot::FrequencyScale;
 use anyhow::Context;
 use std::fs;
 use std::io::IsTerminal;
@@ -151,7 +151,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let run = Run::new(&denoiser, &arguments.model, &arguments.processing)?;
     let entry = one(arguments, input, output, &run, common)?;
     if let Some(path) = &arguments.stats {
-        run.write(path, &[entry], &[], None)?;
+        run.write(path, &[entry], &[], None, arguments.force)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -167,7 +167,7 @@ fn several(
     arguments.check_results(results)?;
     let folders = arguments.folders(results);
     // A file, for all recordings.
-    let stats = arguments.stats.as_deref().filter(|_| folders.stats.is_none());
+    let stats = arguments.stats.as_deref().filter(|_| folders.reports.stats.is_none());
     // The run creates the folder of the results.
     let is_made = |folder: &&Path| !folder.exists() && plain(folder).starts_with(plain(results));
     let made = stats.and_then(Path::parent).filter(is_made);
@@ -177,7 +177,7 @@ fn several(
     let manifest = arguments.manifest.as_deref().map(Manifest::read).transpose()?;
     let listed = manifest.as_ref().map(Manifest::recordings).unwrap_or_default();
     arguments.manifest.iter().for_each(|path| claims.read(path));
-    let Plan { mut tasks, left_out, record } =
+    let Batch { mut tasks, left_out, record } =
         folder::plan(&arguments.files, listed, folders, processing, &mut claims)?;
     if let Some(shard) = arguments.shard {
         tasks.retain(|task| shard.holds_file(task.name()));
@@ -192,32 +192,38 @@ fn several(
     }
     let denoiser = arguments.denoiser()?;
     let run = Run::new(&denoiser, &arguments.model, processing)?;
-    let manifest = manifest.as_ref().map(|manifest| -> anyhow::Result<_> {
-        let name = folder::result_manifest(manifest, arguments.shard, &run, results, force)?;
-        name.iter().try_for_each(|name| claims.write(&results.join(name)))?;
-        Ok(name.map(|name| (manifest, name)))
-    });
+    let settings = run.settings_checksum();
+    let manifest =
+        manifest.as_ref().map(|of| ResultManifest::new(of, arguments.shard, results, settings, force));
     let manifest = manifest.transpose()?.flatten();
+    manifest.iter().try_for_each(|manifest| claims.write(&manifest.path()))?;
     let (entries, code) = folder::run(&tasks, &run, &record, force, common)?;
-    if let Some((manifest, name)) = &manifest {
-        folder::write_manifest(manifest, name, &entries, &run, results)?;
-    }
-    if let Some(plots) = folders.plots.filter(|plots| plots.is_dir())
-        && picture::write_index(plots)?.is_none()
-    {
-        say(&format!("denoise: {}: kept, as --plot did not write it", plots.join(picture::INDEX).display()));
-    }
     say_left_out(&left_out, common.quiet);
-    if let Some(path) = stats {
+    let write_stats = |path: &Path| {
         made.map_or(Ok(()), fs::create_dir_all).with_context(|| Failure::Output(path.to_owned()))?;
-        run.write(path, &entries, &left_out, earlier.as_ref())?;
-    }
+        run.write(path, &entries, &left_out, earlier.as_ref(), force || earlier.is_some())
+    };
+    let write_page = |plots: &Path| {
+        if picture::write_index(plots)?.is_none() {
+            let page = plots.join(picture::INDEX);
+            say(&format!("denoise: {}: kept, as --plot did not write it", page.display()));
+        }
+        Ok(())
+    };
+    let plots = folders.reports.plot.map(|(plots, _)| plots).filter(|plots| plots.is_dir());
+    // One that fails does not stop the others.
+    let written = [
+        stats.map_or(Ok(()), write_stats),
+        manifest.map_or(Ok(()), |manifest| manifest.write(&entries)),
+        plots.map_or(Ok(()), write_page),
+    ];
+    written.into_iter().collect::<anyhow::Result<()>>()?;
     Ok(if code == 0 { left_out_code(&left_out) } else { code }.into())
 }
 
 /// Whether a path is a folder or ends like one.
 fn is_folder(path: &Path) -> bool {
-    path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
+    path.is_dir() || path.to_string_lossy().ends_with(std::path::is_separator)
 }
 
 /// Denoises one recording.
@@ -228,17 +234,14 @@ fn one(
     run: &Run,
     common: &Common,
 ) -> anyhow::Result<Entry> {
-    let speech = arguments.speech.as_deref().map(|path| anyhow::Ok((path, arguments.speech_format(path)?)));
     let recording = Recording {
         denoiser: run.denoiser(),
         session: run.session(),
         processing: run.processing(),
         input,
         output,
-        residual: arguments.residual.as_deref(),
-        plot: arguments.plot.as_deref().map(|path| (path, arguments.plot_scale())),
-        levels: arguments.levels.as_deref(),
-        speech: speech.transpose()?,
+        reports: arguments.reports(),
+        replace: arguments.force,
         complete: None,
     };
     let progress = Progress::new("denoising", common.quiet);
@@ -259,29 +262,24 @@ impl Arguments {
 
     /// The output folders of several recordings.
     fn folders<'a>(&'a self, results: &'a Path) -> Folders<'a> {
-        let format = self.speech_format.unwrap_or(SpeechFormat::Json);
-        Folders {
-            results,
-            residuals: self.residual.as_deref(),
-            plots: self.plot.as_deref(),
-            plot_scale: self.plot_scale(),
+        let stats = self.stats.as_deref().filter(|path| is_folder(path));
+        Folders { results, reports: Reports { stats, ..self.reports() } }
+    }
+
+    /// The reports of one recording, or their folders.
+    fn reports(&self) -> Reports<&Path> {
+        let scale = self.plot_scale.unwrap_or_default().into();
+        let format = |path: &Path| {
+            let of_name = || SpeechFormat::of(path).filter(|_| self.output_dir.is_none());
+            self.speech_format.or_else(of_name).unwrap_or(SpeechFormat::Json)
+        };
+        Reports {
+            residual: self.residual.as_deref(),
+            plot: self.plot.as_deref().map(|path| (path, scale)),
             levels: self.levels.as_deref(),
-            speech: self.speech.as_deref().map(|folder| (folder, format)),
-            stats: self.stats.as_deref().filter(|path| is_folder(path)),
+            speech: self.speech.as_deref().map(|path| (path, format(path))),
+            stats: self.stats.as_deref(),
         }
-    }
-
-    fn plot_scale(&self) -> FrequencyScale {
-        self.plot_scale.unwrap_or_default().into()
-    }
-
-    /// Format of the speech track at `path`.
-    fn speech_format(&self, path: &Path) -> anyhow::Result<SpeechFormat> {
-        let of_name = || if is_standard(path) { Some(SpeechFormat::Json) } else { SpeechFormat::of(path) };
-        self.speech_format.or_else(of_name).ok_or_else(|| {
-            let name = path.display();
-            usage(format!("{name}: expected .csv, .json, .rttm or .TextGrid, or --speech-format"))
-        })
     }
 
     /// Refuses a missing file that looks like a mistyped command.
@@ -289,6 +287,9 @@ impl Arguments {
         let first = self.files.first().filter(|first| !first.exists());
         let meant = first.and_then(|first| meant_command(first.to_str()?));
         let Some((first, meant)) = first.zip(meant) else { return Ok(()) };
+        if first.as_os_str() == meant.as_str() {
+            return Err(usage(format!("options follow the command: use `denoise {meant} [OPTIONS]`")));
+        }
         Err(usage(format!("no such file or command: {}; did you mean `denoise {meant}`?", first.display())))
     }
 
@@ -325,17 +326,23 @@ impl Arguments {
         if is_folder(output) {
             return Err(usage(format!("{0}: no such folder: use -o {0}", output.display())));
         }
-        let reports = [&self.residual, &self.plot, &self.levels, &self.speech, &self.stats];
-        let is_missing_folder = |path: &&PathBuf| is_folder(path) && !path.is_dir();
-        if let Some(report) = reports.into_iter().flatten().find(is_missing_folder) {
+        let reports = self.reports();
+        let is_missing_folder = |path: &&Path| is_folder(path) && !path.is_dir();
+        if let Some(report) = reports.paths().find(is_missing_folder) {
             let name = report.display();
             return Err(usage(format!("{name} is a folder: name a file, or use -o DIR")));
         }
         if let Some(plot) = self.plot.as_deref().filter(|plot| !picture::is_known(plot)) {
             return Err(usage(format!("{}: expected an SVG or PNG file", plot.display())));
         }
-        if let Some(speech) = &self.speech {
-            self.speech_format(speech)?;
+        let is_clear = |path: &&PathBuf| {
+            is_standard(path) || self.speech_format.is_some() || SpeechFormat::of(path).is_some()
+        };
+        if let Some(speech) = self.speech.as_ref().filter(|path| !is_clear(path)) {
+            let name = speech.display();
+            return Err(usage(format!(
+                "{name}: expected .csv, .json, .rttm or .TextGrid, or --speech-format"
+            )));
         }
         let sounds = [Some(output), self.residual.as_ref()];
         if sounds.into_iter().flatten().any(|path| is_standard(path)) && std::io::stdout().is_terminal() {
@@ -344,13 +351,9 @@ impl Arguments {
         for path in sounds.into_iter().flatten() {
             self.processing.check_name(path)?;
         }
-        let others =
-            [self.plot.as_deref(), self.levels.as_deref(), self.speech.as_deref(), self.stats.as_deref()];
-        let outputs = sounds.into_iter().flatten().map(PathBuf::as_path).chain(others.into_iter().flatten());
+        let outputs: Vec<&Path> = std::iter::once(output.as_path()).chain(reports.paths()).collect();
         claims.read(input);
-        for path in outputs.clone() {
-            claims.write(path)?;
-        }
+        outputs.iter().try_for_each(|path| claims.write(path))?;
         for path in outputs {
             let advice = if path == output { ", or -o DIR to denoise several files" } else { "" };
             check_absent(path, self.force, advice)?;
@@ -389,4 +392,10 @@ fn sentence(output: &Path, found: &Found) -> String {
         line += &note;
     }
     line
+}
+
+/// Description of the dictionary for the log.
+fn describe(denoiser: &Denoiser) -> String {
+    let header = denoiser.dictionary().header();
+    format!("{} spectra, alpha {}, {} Hz", header.rank, header.alpha, header.sample_rate)
 }

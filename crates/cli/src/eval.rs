@@ -21,6 +21,7 @@ use alphamf_files as audio;
 use alphamf_files::FolderContents;
 use alphamf_files::output::ScratchDir;
 use anyhow::Context;
+use clap::Args;
 use serde_json::Value;
 
 use super::claims::{Claims, check_absent};
@@ -236,11 +237,13 @@ impl Scored<'_> {
         };
         let save =
             self.audio.map(|folder| if several { folder.join(&system.name) } else { folder.to_owned() });
-        let options = Options { high_pass_hz, save, strict: arguments.strict };
-        let journal = arguments.resume.as_deref().map(|path| {
-            let path = if several { beside(path, &system.name) } else { path.to_owned() };
-            Journal::open(&path, &provenance).map_err(|error| with_remedy(error, arguments))
-        });
+        let journal = arguments.resume.as_deref();
+        let journal = journal.map(|path| if several { beside(path, &system.name) } else { path.to_owned() });
+        // An interrupted run may have saved a file that its journal lacks.
+        let replace = arguments.force || journal.as_ref().is_some_and(|path| path.exists());
+        let options = Options { high_pass_hz, save, replace, strict: arguments.strict };
+        let journal = journal
+            .map(|path| Journal::open(&path, &provenance).map_err(|error| with_remedy(error, arguments)));
         let (files, mut failures) =
             score_all(&self.pairing.pairs, &options, journal.transpose()?.as_ref(), system, common)?;
         failures.extend(self.pairing.unpaired.iter().cloned());
@@ -263,7 +266,11 @@ impl Scored<'_> {
         let write =
             |path: Option<&Path>, content: &dyn Fn() -> Result<String, PlotError>| -> anyhow::Result<()> {
                 let Some(path) = path else { return Ok(()) };
-                write_whole(path, content().with_context(|| path.display().to_string())?.as_bytes())
+                write_whole(
+                    path,
+                    content().with_context(|| path.display().to_string())?.as_bytes(),
+                    arguments.force,
+                )
             };
         write(arguments.json.as_deref(), &|| Ok(study.to_json()))?;
         write(arguments.csv.as_deref(), &|| Ok(study.to_csv()))?;
@@ -290,14 +297,19 @@ fn with_remedy(error: EvaluationError, arguments: &Arguments) -> EvaluationError
     }
 }
 
-/// Options that change several settings, or one of another name, and their values.
-const WORDS: [(&str, &[&str]); 5] = [
-    ("quality", &["fast"]),
-    ("purpose", &["transcription"]),
-    ("strength", &["gentle", "strong"]),
-    ("channels", &["separate", "array"]),
-    ("method", &["published"]),
-];
+/// The options of the denoiser that take one of a few words, with each of these, and its switches.
+fn choices() -> Vec<(String, Value)> {
+    let options = DenoiserOptions::augment_args(clap::Command::new("denoise"));
+    let values = |option: &clap::Arg| match option.get_action().takes_values() {
+        true => option.get_possible_values().iter().map(|word| word.get_name().into()).collect(),
+        false => vec![Value::Bool(true)],
+    };
+    let named = |option: &clap::Arg| {
+        let name = option.get_id().to_string();
+        values(option).into_iter().map(move |value| (name.clone(), value)).collect::<Vec<_>>()
+    };
+    options.get_arguments().flat_map(named).collect()
+}
 
 /// The option by which the run of a journal differs from this one, in words, if it is a single one of the denoiser.
 fn other_option(journal: &Path, arguments: &Arguments) -> Option<String> {
@@ -328,16 +340,13 @@ fn other_option(journal: &Path, arguments: &Arguments) -> Option<String> {
     if let Some((name, value)) = without {
         return Some(format!("{} was not given then", flag(name, value)));
     }
-    let words =
-        WORDS.into_iter().flat_map(|(name, words)| words.iter().map(move |&word| (name, word.into())));
-    let switches = ["no_neural"].into_iter().map(|name| (name, Value::Bool(true)));
-    let (name, value) = words.chain(switches).find(|(name, value)| {
+    let (name, value) = choices().into_iter().find(|(name, value)| {
         let mut options = ours.clone();
-        options[*name] = value.clone();
+        options[name.as_str()] = value.clone();
         explains(&options)
     })?;
-    let now = given.get(name).map(|now| format!(", now {}", flag(name, now))).unwrap_or_default();
-    Some(format!("{} was given then{now}", flag(name, &value)))
+    let now = given.get(&name).map(|now| format!(", now {}", flag(&name, now))).unwrap_or_default();
+    Some(format!("{} was given then{now}", flag(&name, &value)))
 }
 
 impl Arguments {

@@ -1,33 +1,36 @@
 //! Denoising of several recordings: which to process, in parallel, and the table of the results.
 
-use super::claims::{Claims, check_absent, exists};
+mod names;
+mod table;
+
+use super::claims::{Claims, check_replaceable};
 use super::common::Common;
 use super::failure::{Failure, exit_code, one_line, usage};
 use super::inputs::{LeftOut, audio_files_below, plain};
 use super::interrupts::interrupted;
-use super::manifest::{Listed, Manifest};
+use super::manifest::Listed;
 use super::processing::Processing;
 use super::progress::{FileProgress, FolderProgress};
-use super::record::{self, Original, Record, Report, State};
-use super::recording::{Found, Recording, SpeechFormat};
-use super::shard::Shard;
+use super::record::{self, Record, Snapshot, State, WantedReport};
+use super::recording::Recording;
+use super::reports::Reports;
 use super::stats::{Entry, Outcome, Run};
 use super::streams::is_standard;
-use super::terminal::{columns, is_interactive, printable, say, write_error};
+use super::terminal::{columns, is_interactive, say, write_error};
 use alphamf::Cancelled;
-use alphamf_eval::plot::FrequencyScale;
-use alphamf_files::output::{OutputFile, expect_absent, follow_links, is_partial};
+use alphamf_files::output::{follow_links, is_partial};
 use alphamf_files::{Error, WriteError};
 use anyhow::{Context, anyhow};
+use names::{names, with_ending};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use std::{fs, slice, thread};
+use table::table;
 
 /// A recording to denoise, and its outputs.
 #[derive(Debug)]
@@ -36,30 +39,21 @@ pub struct Task {
     output: PathBuf,
     /// Path of the output, relative to the results folder.
     name: PathBuf,
-    residual: Option<PathBuf>,
+    reports: Reports<PathBuf>,
     /// The folder of the residuals, unless it holds recordings.
     residuals: Option<PathBuf>,
-    plot: Option<(PathBuf, FrequencyScale)>,
-    levels: Option<PathBuf>,
-    speech: Option<(PathBuf, SpeechFormat)>,
-    stats: Option<PathBuf>,
 }
 
 /// Output folders; every recording has the same relative path in each.
 #[derive(Debug, Clone, Copy)]
 pub struct Folders<'a> {
     pub results: &'a Path,
-    pub residuals: Option<&'a Path>,
-    pub plots: Option<&'a Path>,
-    pub plot_scale: FrequencyScale,
-    pub levels: Option<&'a Path>,
-    pub speech: Option<(&'a Path, SpeechFormat)>,
-    pub stats: Option<&'a Path>,
+    pub reports: Reports<&'a Path>,
 }
 
 /// Recordings to process, and files that are left out.
 #[derive(Debug)]
-pub struct Plan {
+pub struct Batch {
     pub tasks: Vec<Task>,
     pub left_out: Vec<LeftOut>,
     /// Results of earlier runs in the folder.
@@ -73,7 +67,7 @@ pub fn plan(
     folders: Folders,
     processing: &Processing,
     claims: &mut Claims,
-) -> anyhow::Result<Plan> {
+) -> anyhow::Result<Batch> {
     folders.check(inputs)?;
     let (mut found, left_out) = find(inputs, listed, folders)?;
     let mut named_before = HashSet::new();
@@ -87,7 +81,7 @@ pub fn plan(
             claims.write(output)?;
         }
     }
-    Ok(Plan { tasks, left_out, record })
+    Ok(Batch { tasks, left_out, record })
 }
 
 /// Recordings with their names below the output folders, and what is left out. One of several folders that cannot be used
@@ -144,7 +138,7 @@ fn tasks(
             found.iter().any(|listed| Path::new(&record::source(&listed.input)).starts_with(&place))
         })
     };
-    let marked = folders.residuals.filter(|folder| !holds_recording(folder)).map(Path::to_owned);
+    let marked = folders.reports.residual.filter(|folder| !holds_recording(folder)).map(Path::to_owned);
     let task = |(Listed { input, .. }, name): (Listed, PathBuf)| {
         // Beside `talk.flac`, what belongs to `talk.wav` has the whole name.
         let is_alone = stems.get(&name.with_extension("")).is_none_or(|&count| count == 1);
@@ -158,12 +152,11 @@ fn tasks(
         };
         Task {
             output: folders.results.join(&name),
-            residual: folders.residuals.map(|folder| folder.join(&name)),
+            reports: folders.reports.map(|folder, ending| match ending {
+                Some(ending) => below(folder, ending),
+                None => folder.join(&name),
+            }),
             residuals: marked.clone(),
-            plot: folders.plots.map(|folder| (below(folder, "svg"), folders.plot_scale)),
-            levels: folders.levels.map(|folder| below(folder, "csv")),
-            speech: folders.speech.map(|(folder, format)| (below(folder, format.ending()), format)),
-            stats: folders.stats.map(|folder| below(folder, "json")),
             input,
             name,
         }
@@ -171,16 +164,14 @@ fn tasks(
     found.into_iter().zip(names).map(task).collect()
 }
 
-impl<'a> Folders<'a> {
+impl Folders<'_> {
     /// All of them, that of the results first.
-    fn all(self) -> impl Iterator<Item = &'a Path> {
-        let speech = self.speech.map(|(folder, _)| folder);
-        let others = [self.residuals, self.plots, self.levels, speech, self.stats];
-        std::iter::once(self.results).chain(others.into_iter().flatten())
+    fn all(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(self.results).chain(self.reports.paths())
     }
 
     /// Refuses files, and inputs that results or statistics would mix with.
-    fn check(self, inputs: &[PathBuf]) -> anyhow::Result<()> {
+    fn check(&self, inputs: &[PathBuf]) -> anyhow::Result<()> {
         for folder in self.all() {
             if folder.exists() && !folder.is_dir() {
                 return Err(anyhow!("it is not a folder").context(Failure::Output(folder.to_owned())));
@@ -188,7 +179,7 @@ impl<'a> Folders<'a> {
         }
         let apart = [
             (Some(self.results), "the results would replace the recordings"),
-            (self.stats, "the statistics would lie among the recordings"),
+            (self.reports.stats, "the statistics would lie among the recordings"),
         ];
         for input in inputs {
             if is_standard(input) {
@@ -212,22 +203,12 @@ impl Task {
     }
 
     fn outputs(&self) -> impl Iterator<Item = &Path> {
-        std::iter::once(self.output.as_path()).chain(self.reports().map(|report| report.path))
-    }
-
-    /// All outputs but the result.
-    fn reports(&self) -> impl Iterator<Item = Report<'_>> {
-        let Self { residual, plot, levels, speech, stats, .. } = self;
-        let plain = |path| Report { path, options: String::new() };
-        let plot = plot.as_ref().map(|(path, scale)| Report { path, options: format!("{scale:?}") });
-        let speech = speech.as_ref().map(|(path, format)| Report { path, options: format!("{format:?}") });
-        let others = [residual, levels, stats].map(|report| report.as_deref().map(plain));
-        [plot, speech].into_iter().chain(others).flatten()
+        std::iter::once(self.output.as_path()).chain(self.reports.paths())
     }
 
     /// Removes what an earlier run reported, so that a run that is killed leaves no reports of another result.
     fn remove_reports(&self) -> anyhow::Result<()> {
-        for report in self.reports().map(|report| report.path).filter(|report| report.is_file()) {
+        for report in self.reports.paths().filter(|report| report.is_file()) {
             let target = follow_links(report).and_then(fs::remove_file);
             target.with_context(|| Failure::Output(report.to_owned()))?;
         }
@@ -247,20 +228,15 @@ impl Task {
             check_replaceable(&state, &self.output)?;
             state
         } else {
-            expect_absent(&self.output);
             State::Foreign
         };
         let mut work = if state == State::Current { Work::Nothing } else { Work::All };
-        for report in self.reports() {
-            let is_missing = !report.path.exists();
+        for report in self.reports.wanted() {
             let report_state = record.report_state(&self.name, &report, &self.input, settings);
             if report_state == State::Current {
                 continue;
             }
             check_replaceable(&report_state, report.path)?;
-            if is_missing && state == State::Foreign {
-                expect_absent(report.path);
-            }
             if work == Work::Nothing {
                 work = Work::Reports;
             }
@@ -273,7 +249,7 @@ impl Task {
         let is_there = self.output.exists();
         record.refresh()?;
         let state = || record.state(&self.name, &self.output, &self.input, settings);
-        Ok(is_there && state() == State::Current && record.lists(&self.name, self.reports()))
+        Ok(is_there && state() == State::Current && record.lists(&self.name, self.reports.wanted()))
     }
 }
 
@@ -297,115 +273,6 @@ fn is_taken(error: &anyhow::Error, output: &Path) -> bool {
         return false;
     };
     path == output && reason.kind() == io::ErrorKind::AlreadyExists
-}
-
-/// Advice on a file that this program did not write.
-const NOT_RECORDED: &str = " (it is not a recorded result)";
-
-/// Refuses to replace what this program did not write, or what was written for another recording or changed since.
-fn check_replaceable(state: &State, output: &Path) -> anyhow::Result<()> {
-    match state {
-        State::Current | State::Outdated => Ok(()),
-        State::Changed => Err(exists(Failure::Changed(output.to_owned()), "")),
-        State::OfAnother(input) => Err(of_another(output, input)),
-        State::Foreign => check_absent(output, false, NOT_RECORDED),
-    }
-}
-
-/// The error of a result that another recording with the same name has.
-fn of_another(output: &Path, input: &Path) -> anyhow::Error {
-    let here = std::env::current_dir().and_then(fs::canonicalize).ok();
-    let input = here.and_then(|here| input.strip_prefix(here).ok()).unwrap_or(input);
-    let failure = Failure::OfAnother(output.to_owned(), input.to_owned());
-    anyhow!("choose another folder, or use --force to replace it").context(failure)
-}
-
-/// Distinct output names: `talk.mp3` becomes `talk.wav`, or `talk.mp3.wav` beside `talk.wav`; recordings with the same name in
-/// two folders are numbered. A recording that has a result keeps its name, whatever else is listed.
-fn names(found: &[Listed], processing: &Processing, sources: &HashMap<String, String>) -> Vec<PathBuf> {
-    let ending = |name: &Path| processing.ending(name);
-    let renamed = |name: &Path| with_ending(name, ending(name));
-    let mut count: HashMap<PathBuf, usize> = HashMap::new();
-    found.iter().for_each(|listed| *count.entry(renamed(&listed.name)).or_default() += 1);
-    let mut taken = HashSet::new();
-    let mut kept = kept_names(found, processing, sources);
-    for name in &mut kept {
-        name.take_if(|name| !taken.insert(name.clone()));
-    }
-    // The next number of a name that is taken.
-    let mut next: HashMap<PathBuf, usize> = HashMap::new();
-    let result = found.iter().zip(kept).map(|(Listed { input, name }, kept)| {
-        if let Some(kept) = kept {
-            return kept;
-        }
-        let is_of_another = |name: &Path| {
-            let owner = sources.get(&record::key(name));
-            owner.is_some_and(|owner| *owner != record::source(input) && Path::new(owner).exists())
-        };
-        let mut result = renamed(name);
-        if count.get(&result).is_some_and(|&count| count > 1) && result != *name {
-            result = name.to_owned();
-            result.as_mut_os_string().push(format!(".{}", ending(name)));
-        }
-        let mut unique = result.clone();
-        while taken.contains(&unique) || (unique != result && is_of_another(&unique)) {
-            let number = next.entry(result.clone()).or_insert(2);
-            let mut stem = result.file_stem().unwrap_or_default().to_owned();
-            stem.push(format!("-{number}.{}", ending(name)));
-            unique = result.with_file_name(stem);
-            *number += 1;
-        }
-        taken.insert(unique.clone());
-        unique
-    });
-    result.collect()
-}
-
-/// The names of results that recordings have from earlier runs.
-fn kept_names(
-    found: &[Listed],
-    processing: &Processing,
-    sources: &HashMap<String, String>,
-) -> Vec<Option<PathBuf>> {
-    if sources.is_empty() {
-        return vec![None; found.len()];
-    }
-    let mut results: HashMap<&str, Vec<&str>> = HashMap::new();
-    sources.iter().for_each(|(result, source)| results.entry(source).or_default().push(result));
-    let kept = |Listed { input, name }: &Listed| {
-        let results = results.get(record::source(input).as_str())?;
-        let fitting =
-            results.iter().map(Path::new).filter(|result| fits(result, name, processing.ending(name)));
-        fitting.min().map(Path::to_owned)
-    };
-    found.iter().map(kept).collect()
-}
-
-/// Whether a recording of this name may have a result of that one: with its name, with or without its extension, and with or
-/// without a number.
-fn fits(result: &Path, name: &Path, ending: &str) -> bool {
-    let is_numbered = |rest: &str| {
-        rest.is_empty()
-            || rest.strip_prefix('-').is_some_and(|number| {
-                !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
-            })
-    };
-    let (Some(stem), Some(whole), Some(found)) = (name.file_stem(), name.file_name(), result.file_stem())
-    else {
-        return false;
-    };
-    let found = found.to_string_lossy();
-    result.parent() == name.parent()
-        && result.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(ending))
-        && [whole, stem]
-            .iter()
-            .any(|name| found.strip_prefix(&*name.to_string_lossy()).is_some_and(is_numbered))
-}
-
-/// Replaces the extension of a name, unless it is already `ending` in upper or lower case.
-fn with_ending(name: &Path, ending: &str) -> PathBuf {
-    let has = name.extension().is_some_and(|found| found.eq_ignore_ascii_case(ending));
-    if has { name.to_owned() } else { name.with_extension(ending) }
 }
 
 /// Processes the tasks in parallel. Returns the outcome of each, and the exit code of the first failure, or 0.
@@ -448,7 +315,7 @@ pub fn run(
     let code = finished.iter().map(|(.., code)| *code).find(|&code| code != 0).unwrap_or(0);
     let mut entries: Vec<Entry> = finished.into_iter().map(|(_, entry, _)| entry).collect();
     // As `denoise merge` has them.
-    entries.sort_by(|a, b| a.input.to_string_lossy().cmp(&b.input.to_string_lossy()));
+    entries.sort_by_cached_key(|entry| record::key(&entry.input));
     if common.quiet {
         for entry in &entries {
             if let Some(error) = &entry.error {
@@ -489,59 +356,16 @@ fn holds_partial_files_alone(folder: &Path) -> bool {
     is_partial.peek().is_some() && is_partial.all(|is_partial| is_partial)
 }
 
-/// Where the manifest of the results goes, below their folder; `None` for a list of names. Refuses to replace a file that
-/// this program did not write.
-pub fn result_manifest(
-    manifest: &Manifest,
-    shard: Option<Shard>,
-    run: &Run,
-    results: &Path,
-    force: bool,
-) -> anyhow::Result<Option<PathBuf>> {
-    let Some(name) = manifest.result_name() else { return Ok(None) };
-    let mut whole = shard.map_or_else(OsString::new, |shard| format!("{shard}.").replace('/', "-of-").into());
-    whole.push(name);
-    let (name, output) = (PathBuf::from(&whole), results.join(&whole));
-    if !force && output.exists() {
-        let record = Record::open(results)?;
-        let state = record.state(&name, &output, manifest.path(), run.settings_checksum());
-        check_replaceable(&state, &output)?;
-    }
-    Ok(Some(name))
-}
-
-/// Writes the manifest of the results.
-pub fn write_manifest(
-    manifest: &Manifest,
-    name: &Path,
-    entries: &[Entry],
-    run: &Run,
-    results: &Path,
-) -> anyhow::Result<()> {
-    let mut outputs: HashMap<&Path, PathBuf> = HashMap::new();
-    for Entry { input, output, .. } in entries.iter().filter(|entry| entry.outcome != Outcome::Failed) {
-        outputs.insert(input, std::path::absolute(output)?);
-    }
-    let output = results.join(name);
-    fs::create_dir_all(results).with_context(|| Failure::Output(results.to_owned()))?;
-    let content = manifest.of_results(&outputs)?;
-    let failed = || Failure::Output(output.clone());
-    let mut file = OutputFile::create(&output).with_context(failed)?;
-    file.write_all(&content).with_context(failed)?;
-    let record = Record::open(results)?;
-    record.add(name, file.temporary_path(), &Original::of(manifest.path()), run.settings_checksum(), &[])?;
-    file.persist().with_context(failed)
-}
-
 /// Denoises one file. Returns the outcome and its exit code.
 fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut FileProgress) -> (Entry, u8) {
-    let Task { input, output, name, residual, residuals, plot, levels, speech, stats } = task;
+    let Task { input, output, name, reports, residuals } = task;
     let entry =
         |outcome, error| Entry { input: input.clone(), output: output.clone(), outcome, error, found: None };
     let settings = run.settings_checksum();
-    let reports: Vec<Report> = task.reports().collect();
+    let wanted: Vec<WantedReport> = reports.wanted().collect();
     let made = RefCell::new(None);
-    let original = Original::of(input);
+    let original = Snapshot::of(input);
+    let replace = force || output.exists();
     // A result that is recorded may be replaced, whatever happens to the run before it is reported.
     let work = Cell::new(Work::All);
     let is_made = || -> anyhow::Result<bool> {
@@ -552,8 +376,10 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
             return Err(MadeByAnother.into());
         }
         original.check()?;
+        // What appeared or was edited since the run began stays, too.
+        task.work(record, settings, force)?;
         task.remove_reports()?;
-        made.replace(record.add(name, content, &original, settings, &reports)?);
+        made.replace(record.add(name, content, &original, settings, &wanted)?);
         Ok(())
     };
     let recording = Recording {
@@ -562,10 +388,8 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
         processing: run.processing(),
         input,
         output,
-        residual: residual.as_deref(),
-        plot: plot.as_ref().map(|(path, scale)| (path.as_path(), *scale)),
-        levels: levels.as_deref(),
-        speech: speech.as_ref().map(|(path, format)| (path.as_path(), *format)),
+        reports: reports.map(|path, _| path.as_path()),
+        replace,
         complete: Some(&complete),
     };
     let mut denoise = || -> anyhow::Result<Option<Entry>> {
@@ -585,96 +409,15 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
         };
         residuals.as_deref().map_or(Ok(()), record::mark)?;
         let entry = Entry::denoised(input, output, found);
-        if let Some(stats) = stats {
-            run.write(stats, slice::from_ref(&entry), &[], None)?;
+        if let Some(stats) = &reports.stats {
+            run.write(stats, slice::from_ref(&entry), &[], None, replace)?;
         }
-        made.take().map_or(Ok(()), |made| record.add_reports(made, &reports))?;
+        made.take().map_or(Ok(()), |made| record.add_reports(made, &wanted))?;
         Ok(Some(entry))
     };
     match denoise() {
         Ok(Some(entry)) => (entry, 0),
         Ok(None) => (entry(Outcome::Skipped, None), 0),
         Err(error) => (entry(Outcome::Failed, Some(one_line(&error))), exit_code(&error)),
-    }
-}
-
-/// Minimum columns for the name of a file.
-const MIN_NAME_COLUMNS: usize = 16;
-
-/// Replaces the beginning of a name of more than `room` characters with an ellipsis.
-fn shorten(name: &mut String, room: usize) {
-    let length = name.chars().count();
-    if length > room {
-        *name = std::iter::once('…').chain(name.chars().skip(length + 1 - room)).collect();
-    }
-}
-
-/// A line for each file, and a summary line. Long names are shortened to fit `columns`, the width of the terminal.
-fn table(entries: &[Entry], seconds: f64, columns: Option<usize>) -> String {
-    let level = |level: Option<f64>| level.map(|level| format!("{level:.1} dB")).unwrap_or_default();
-    let row = |entry: &Entry| -> [String; 6] {
-        let name = entry.input.display().to_string();
-        let shown = printable(&name);
-        let (note, found) = match (&entry.found, &entry.error) {
-            (Some(found), _) => (found.notes().join("; "), Some(found)),
-            // The name stands in the first column.
-            (None, Some(error)) => {
-                let error = error.strip_prefix(&format!("{name}: ")).unwrap_or(error);
-                (printable(&format!("failed: {error}")), None)
-            }
-            (None, None) => ("skipped: up to date".to_owned(), None),
-        };
-        let duration =
-            found.map(|found| format!("{:.2} s", found.statistics.duration_seconds)).unwrap_or_default();
-        let of = |value: fn(&Found) -> Option<f64>| level(found.and_then(value));
-        let snr = of(|found| found.statistics.snr_before_db);
-        [
-            shown,
-            duration,
-            snr,
-            of(|found| found.statistics.noise_before_dbfs),
-            of(|found| found.statistics.noise_after_dbfs),
-            note,
-        ]
-    };
-    let mut rows = vec![["file", "length", "SNR before", "noise before", "after", ""].map(str::to_owned)];
-    rows.extend(entries.iter().map(row));
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let mut widths: [usize; 5] = std::array::from_fn(width);
-    if let Some(columns) = columns {
-        let figures = widths[1..].iter().map(|width| width + 2).sum();
-        let room = columns.saturating_sub(figures).max(MIN_NAME_COLUMNS);
-        rows.iter_mut().for_each(|[name, ..]| shorten(name, room));
-        widths[0] = widths[0].min(room);
-    }
-    let mut text = String::new();
-    for [name, length, snr, before, after, note] in &rows {
-        let [first, second, third, fourth, fifth] = widths;
-        let line = format!(
-            "{name:<first$}  {length:>second$}  {snr:>third$}  {before:>fourth$}  {after:>fifth$}  {note}"
-        );
-        text += line.trim_end();
-        text.push('\n');
-    }
-    let count = |outcome| entries.iter().filter(|entry| entry.outcome == outcome).count();
-    text + &format!(
-        "{} denoised, {} skipped, {} failed in {seconds:.1} s\n",
-        count(Outcome::Denoised),
-        count(Outcome::Skipped),
-        count(Outcome::Failed)
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shorten;
-
-    #[test]
-    fn long_names_lose_their_beginning() {
-        for (room, expected) in [(12, "a/folder/b.ä"), (11, "…folder/b.ä"), (4, "…b.ä")] {
-            let mut name = "a/folder/b.ä".to_owned();
-            shorten(&mut name, room);
-            assert_eq!(name, expected);
-        }
     }
 }

@@ -14,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 /// A file or folder that is left out.
 #[derive(Debug, Serialize)]
 pub struct LeftOut {
-    #[serde(serialize_with = "lossy")]
+    #[serde(serialize_with = "by_key")]
     pub path: PathBuf,
     pub reason: String,
     /// Whether this is a failure: a folder that cannot be read.
@@ -49,7 +49,7 @@ pub fn audio_files_below(folder: &Path, except: &[&Path]) -> anyhow::Result<(Vec
     let except: Vec<&Path> = except.iter().copied().filter(|except| !is_itself(except)).collect();
     let FolderContents { mut audio, mut others, mut special, mut unreadable, .. } =
         FolderContents::scan(folder, &except).with_context(|| Failure::Input(folder.to_owned()))?;
-    let earlier = Earlier::below(folder, &others);
+    let earlier = EarlierResults::below(folder, &others);
     let mut results = BTreeSet::new();
     let mut is_new = |path: &PathBuf| {
         let found = earlier.holding(path);
@@ -91,9 +91,9 @@ pub fn audio_files_below(folder: &Path, except: &[&Path]) -> anyhow::Result<(Vec
 }
 
 /// Results of earlier runs below a folder.
-struct Earlier(HashSet<PathBuf>);
+struct EarlierResults(HashSet<PathBuf>);
 
-impl Earlier {
+impl EarlierResults {
     /// Those in the folders that hold a record: all of such a folder, or the recorded results alone where the recordings lie
     /// beside them. `others` are the files that are not audio. The folder itself was asked for.
     fn below(folder: &Path, others: &[PathBuf]) -> Self {
@@ -172,7 +172,7 @@ pub fn left_out_code(left_out: &[LeftOut]) -> u8 {
     if left_out.iter().any(|left| left.failed) { INPUT } else { 0 }
 }
 
-/// Serialises a path; bytes that are not UTF-8 are replaced.
-pub fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&path.to_string_lossy())
+/// Serialises a path, distinct also if it is not UTF-8.
+pub fn by_key<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&record::key(path))
 }

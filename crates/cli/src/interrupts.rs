@@ -1,5 +1,6 @@
 //! Ctrl-C and requests to terminate.
 
+use super::ffmpeg;
 use alphamf::Cancelled;
 use alphamf_files::output::remove_partial_files;
 use anyhow::Context;
@@ -7,7 +8,7 @@ use anyhow::Context;
 use std::fs;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
@@ -47,6 +48,7 @@ pub fn watch_for_interrupts() -> anyhow::Result<()> {
 
 fn interrupt() {
     if INTERRUPTED.swap(true, Ordering::Relaxed) {
+        let _stopped = ffmpeg::stop_all();
         let _discarded = remove_partial_files();
         std::process::exit(130);
     }
@@ -59,9 +61,14 @@ pub fn interrupted() -> ControlFlow<()> {
 
 /// Runs work that may block in a thread of its own, so that Ctrl-C interrupts the wait.
 pub fn interruptible<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> anyhow::Result<T> {
-    const LOOK: Duration = Duration::from_millis(50);
     let (sender, receiver) = mpsc::sync_channel(1);
     thread::Builder::new().spawn(move || sender.send(work())).context("cannot start a thread")?;
+    receive(&receiver)
+}
+
+/// Waits for another thread, unless Ctrl-C interrupts the wait.
+pub fn receive<T>(receiver: &Receiver<T>) -> anyhow::Result<T> {
+    const LOOK: Duration = Duration::from_millis(50);
     loop {
         match receiver.recv_timeout(LOOK) {
             Ok(result) => return Ok(result),

@@ -9,12 +9,12 @@ use super::processing::is_written;
 use super::progress::Progress;
 use super::recording::Source;
 use super::resampler::Resampler;
-use super::streams::{check_output, is_device, is_standard, name};
+use super::streams::{begin, check_output, is_device, is_standard, name};
 use super::terminal::{printable, say};
 use alphamf::Cancelled;
 use alphamf::signal::SampleFormat;
 use alphamf_files::{Container, Metadata, OutputSpec, Writer};
-use anyhow::{anyhow, ensure};
+use anyhow::{Context, anyhow, ensure};
 use clock::{Clock, ClockMeter, MAX_SHIFT_SECONDS};
 use std::collections::VecDeque;
 use std::io;
@@ -83,7 +83,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     };
     // Half of the work is to find the clocks.
     let plan = Plan::new(takes, sources, &|done| proceed(0.5 * done as f64 / length))?;
-    plan.write(takes, channels, output, &|done| proceed(0.5 + 0.5 * done as f64 / length))?;
+    plan.write(takes, channels, (output, *force), &|done| proceed(0.5 + 0.5 * done as f64 / length))?;
     drop(progress);
     if !common.quiet {
         for (path, clock) in takes[1..].iter().zip(&plan.clocks) {
@@ -189,12 +189,12 @@ impl Plan {
         Ok(Self { clocks, start, end })
     }
 
-    /// Writes what all takes have. `proceed` receives the samples of the first that are done.
+    /// Writes what all takes have, over a file if `replace`. `proceed` receives the samples of the first that are done.
     fn write(
         &self,
         takes: &[PathBuf],
         channels: usize,
-        output: &Path,
+        (output, replace): (&Path, bool),
         proceed: &dyn Fn(u64) -> Result<(), Cancelled>,
     ) -> anyhow::Result<()> {
         let mut first = open(&takes[0])?;
@@ -206,11 +206,9 @@ impl Plan {
             Ok(Aligned::new(source, channels, clock, self.start, rate))
         });
         let mut others = others.collect::<anyhow::Result<Vec<Aligned>>>()?;
-        let mut writer = Writer::create(
-            output,
-            spec(rate, channels, output, Some(self.end - self.start)),
-            &Metadata::default(),
-        )?;
+        let file = begin(output, replace).with_context(|| Failure::Output(output.to_owned()))?;
+        let spec = spec(rate, channels, output, Some(self.end - self.start));
+        let mut writer = Writer::to_file(output, spec, &Metadata::default(), file)?;
         let block = |left: u64| left.min(BLOCK as u64) as usize;
         let mut done = 0;
         // A file that has become shorter since ends early.

@@ -33,8 +33,14 @@ pub fn parse_latency(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Latency of `--live` unless another is set, ms.
-const LATENCY: f64 = 16.0;
+/// Latency unless another is set, ms.
+pub const LATENCY: f64 = 16.0;
+
+/// Settings for a latency; `mix` is the fraction of denoised signal.
+pub fn settings(denoiser: &Denoiser, latency_seconds: f64, mix: f32) -> LiveSettings {
+    let floor_db = denoiser.settings().gain.floor_db as f32;
+    LiveSettings { latency_seconds, controls: LiveControls { floor_db, mix, ..LiveControls::default() } }
+}
 
 impl Live {
     /// Refuses a latency without `--live`.
@@ -55,14 +61,12 @@ impl Live {
 
     /// Live settings, with `--live`; `mix` is the fraction of denoised signal.
     pub fn settings(&self, denoiser: &Denoiser, mix: f32) -> Option<LiveSettings> {
-        let floor_db = denoiser.settings().gain.floor_db as f32;
-        let controls = LiveControls { floor_db, mix, ..LiveControls::default() };
-        self.latency_seconds().map(|latency_seconds| LiveSettings { latency_seconds, controls })
+        self.latency_seconds().map(|latency_seconds| settings(denoiser, latency_seconds, mix))
     }
 }
 
 /// A [`LiveDenoiser`] whose output is aligned with its input: without the initial delay, and as long.
-pub struct Aligned {
+pub struct AlignedDenoiser {
     live: LiveDenoiser,
     sections: Sections,
     /// Samples per channel of the delay that are still to be dropped.
@@ -71,7 +75,7 @@ pub struct Aligned {
     output: Vec<f32>,
 }
 
-impl Aligned {
+impl AlignedDenoiser {
     pub fn new(
         denoiser: &Denoiser,
         sample_rate: u32,
@@ -142,7 +146,8 @@ impl Sections {
 
 /// Denoises a whole recording, until Ctrl-C.
 pub fn denoise(denoiser: &Denoiser, noisy: &Signal, settings: &LiveSettings) -> Result<Signal, DenoiseError> {
-    let mut live = Aligned::new(denoiser, noisy.sample_rate(), noisy.channels().len(), settings.clone())?;
+    let mut live =
+        AlignedDenoiser::new(denoiser, noisy.sample_rate(), noisy.channels().len(), settings.clone())?;
     let mut channels: Vec<Vec<f32>> = vec![Vec::new(); noisy.channels().len()];
     let block = noisy.sample_rate() as usize;
     for start in (0..noisy.len()).step_by(block) {

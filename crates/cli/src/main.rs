@@ -23,6 +23,7 @@ mod processing;
 mod progress;
 mod record;
 mod recording;
+mod reports;
 mod resampler;
 mod shard;
 mod short_help;
@@ -33,7 +34,6 @@ mod terminal;
 mod time;
 mod train;
 
-use alphamf::Denoiser;
 use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand};
 use common::{Common, without_effect};
@@ -64,6 +64,8 @@ fn main() -> ExitCode {
     match panic::catch_unwind(|| run(arguments)) {
         Ok(Ok(code)) => code,
         Ok(Err(error)) => {
+            // A thread may still wait for one.
+            let _stopped = ffmpeg::stop_all();
             say(&format!("denoise: {}", one_line(&error)));
             exit_code(&error).into()
         }
@@ -205,11 +207,5 @@ fn meant_command(word: &str) -> Option<String> {
     let program = Arguments::command();
     let names = program.get_subcommands().map(|command| command.get_name().to_owned());
     let best = names.max_by(|a, b| alike(a).total_cmp(&alike(b)))?;
-    (!word.contains(['.', '/']) && alike(&best) > ALIKE).then_some(best)
-}
-
-/// Description of the dictionary in the summary line.
-fn describe(denoiser: &Denoiser) -> String {
-    let header = denoiser.dictionary().header();
-    format!("{} spectra, alpha {}, {} Hz", header.rank, header.alpha, header.sample_rate)
+    (!word.contains(|c| c == '.' || std::path::is_separator(c)) && alike(&best) > ALIKE).then_some(best)
 }

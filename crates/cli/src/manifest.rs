@@ -1,6 +1,7 @@
 //! `--manifest`: recordings by name, by NeMo's JSON lines or by lhotse's cuts, and the same manifest of the results.
 
 mod names;
+mod results;
 #[cfg(test)]
 mod tests;
 
@@ -11,6 +12,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
+pub use results::ResultManifest;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -25,7 +27,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 #[derive(Debug)]
 pub struct Manifest {
     path: PathBuf,
-    kind: Kind,
+    kind: ListFormat,
     compressed: bool,
     text: String,
     recordings: Vec<Listed>,
@@ -42,7 +44,7 @@ pub struct Listed {
 
 /// Format of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ListFormat {
     /// A name per line.
     Names,
     /// A JSON object per line with `audio_filepath`.
@@ -56,7 +58,7 @@ impl Manifest {
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let manifest = Self::parse(path);
         let manifest = manifest.with_context(|| Failure::Input(name(path, "standard input").to_owned()))?;
-        if is_standard(path) && manifest.kind != Kind::Names {
+        if is_standard(path) && manifest.kind != ListFormat::Names {
             return Err(usage(
                 "--manifest -: expected a list of names; a manifest of NeMo or lhotse needs a file",
             ));
@@ -81,7 +83,7 @@ impl Manifest {
         // The mark of the byte order is no part of JSON, either.
         let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
         let mut manifest =
-            Self { path: path.to_owned(), kind: Kind::Names, compressed, text, recordings: Vec::new() };
+            Self { path: path.to_owned(), kind: ListFormat::Names, compressed, text, recordings: Vec::new() };
         manifest.recordings = manifest.listed()?;
         ensure!(!manifest.recordings.is_empty(), "no recording in the list");
         Ok(manifest)
@@ -94,7 +96,8 @@ impl Manifest {
 
     /// Name of the manifest of the results: that of this one. A list of names has none.
     pub fn result_name(&self) -> Option<&Path> {
-        (self.kind != Kind::Names).then(|| Path::new(self.path.file_name().unwrap_or(self.path.as_os_str())))
+        (self.kind != ListFormat::Names)
+            .then(|| Path::new(self.path.file_name().unwrap_or(self.path.as_os_str())))
     }
 
     pub fn path(&self) -> &Path {
@@ -103,20 +106,18 @@ impl Manifest {
 
     /// This manifest with the results in place of the recordings, without entries that lack one. `results` maps inputs to
     /// outputs.
-    pub fn of_results(&self, results: &HashMap<&Path, PathBuf>) -> anyhow::Result<Vec<u8>> {
+    pub fn of_results(&self, results: &HashMap<&Path, String>) -> anyhow::Result<Vec<u8>> {
         let mut text = Vec::new();
         for (_, line) in self.lines() {
             let mut entry: Value = serde_json::from_str(line)?;
             let files = files(&mut entry)?.1;
-            let outputs: Option<Vec<&str>> = files
-                .iter()
-                .map(|file| results.get(self.resolve(Path::new(file)).as_path())?.to_str())
-                .collect();
+            let outputs: Option<Vec<&String>> =
+                files.iter().map(|file| results.get(self.resolve(Path::new(file)).as_path())).collect();
             let Some(outputs) = outputs else { continue };
             for (file, output) in files.into_iter().zip(outputs) {
                 output.clone_into(file);
             }
-            if let (Kind::Lhotse, Some(cut)) = (self.kind, entry.as_object_mut()) {
+            if let (ListFormat::Lhotse, Some(cut)) = (self.kind, entry.as_object_mut()) {
                 // They are those of the noisy recording.
                 cut.remove("features");
             }
@@ -158,7 +159,7 @@ impl Manifest {
             };
             read().with_context(|| format!("line {number}"))?;
         }
-        self.kind = kind.unwrap_or(Kind::Names);
+        self.kind = kind.unwrap_or(ListFormat::Names);
         Ok(listed)
     }
 
@@ -179,7 +180,7 @@ fn decompressed(bytes: &[u8], max_bytes: u64) -> anyhow::Result<Vec<u8>> {
 }
 
 /// The names of files in an entry.
-fn files(entry: &mut Value) -> anyhow::Result<(Kind, Vec<&mut String>)> {
+fn files(entry: &mut Value) -> anyhow::Result<(ListFormat, Vec<&mut String>)> {
     let expect_name = |value: &Value, key: &str| match value {
         Value::String(name) if !name.is_empty() => Ok(()),
         _ => Err(anyhow!("`{key}` is {value}; expected the name of a file")),
@@ -187,7 +188,7 @@ fn files(entry: &mut Value) -> anyhow::Result<(Kind, Vec<&mut String>)> {
     if let Some(file) = entry.get("audio_filepath") {
         expect_name(file, "audio_filepath")?;
         let file = entry.get_mut("audio_filepath").and_then(as_string_mut);
-        return Ok((Kind::Nemo, file.into_iter().collect()));
+        return Ok((ListFormat::Nemo, file.into_iter().collect()));
     }
     if entry.get("recording").is_none() {
         bail!("expected an entry of NeMo with `audio_filepath`, or a cut of lhotse with one `recording`");
@@ -200,7 +201,7 @@ fn files(entry: &mut Value) -> anyhow::Result<(Kind, Vec<&mut String>)> {
         expect_name(source.get("source").unwrap_or(&Value::Null), "source")?;
     }
     let files = sources.iter_mut().filter_map(|source| source.get_mut("source").and_then(as_string_mut));
-    Ok((Kind::Lhotse, files.collect()))
+    Ok((ListFormat::Lhotse, files.collect()))
 }
 
 fn as_string_mut(value: &mut Value) -> Option<&mut String> {

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::streams::write_whole;
-use alphamf_eval::plot::{Figure, FrequencyScale};
+use alphamf_eval::plot::{Figure, FrequencyScale, escape};
 use anyhow::Context;
 use clap::ValueEnum;
 use std::fmt::Write as _;
@@ -41,10 +41,10 @@ fn has_extension(path: &Path, expected: &str) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(expected))
 }
 
-/// Writes the figure in the format of the file's name.
-pub fn write(figure: &Figure, path: &Path) -> anyhow::Result<()> {
+/// Writes the figure in the format of the file's name, over one of that name if `replace`.
+pub fn write(figure: &Figure, path: &Path, replace: bool) -> anyhow::Result<()> {
     let bytes = if has_extension(path, "svg") { figure.svg().map(String::into_bytes) } else { figure.png() };
-    write_whole(path, &bytes.with_context(|| Failure::Output(path.to_owned()))?)
+    write_whole(path, &bytes.with_context(|| Failure::Output(path.to_owned()))?, replace)
 }
 
 /// Name of the page of a folder's figures.
@@ -74,7 +74,7 @@ pub fn write_index(folder: &Path) -> anyhow::Result<Option<PathBuf>> {
     let mut figures = Vec::new();
     find_figures(folder, Path::new(""), &mut figures).with_context(failed)?;
     figures.sort();
-    write_whole(&page, index(folder, &figures).as_bytes())?;
+    write_whole(&page, index(folder, &figures).as_bytes(), true)?;
     Ok(Some(page))
 }
 
@@ -133,10 +133,6 @@ fn link(path: &Path) -> String {
             .collect::<String>()
     });
     parts.collect::<Vec<_>>().join("/")
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -5,12 +5,13 @@ use alphamf_eval::checksum_of_file;
 use alphamf_files::output::place;
 use anyhow::{Context, anyhow};
 use serde::{Deserialize, Serialize};
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::UNIX_EPOCH;
 
 /// Name of the record in a folder of results.
@@ -33,13 +34,13 @@ pub struct Record {
 /// The lines that have been read.
 #[derive(Debug, Default)]
 struct Known {
-    made: HashMap<String, Vec<Made>>,
+    made: HashMap<String, Vec<Arc<Made>>>,
     /// Length of the record when it was read.
     length: u64,
 }
 
 /// A result.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Made {
     /// Below the folder.
     output: String,
@@ -56,7 +57,7 @@ pub struct Made {
 }
 
 /// A report of a result.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct MadeReport {
     /// Absolute path.
     path: String,
@@ -68,14 +69,14 @@ struct MadeReport {
 
 /// A report that a run asks for.
 #[derive(Debug, Clone)]
-pub struct Report<'a> {
+pub struct WantedReport<'a> {
     pub path: &'a Path,
     /// Options that shape this report alone.
     pub options: String,
 }
 
 /// Identifies the content of a file.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
     bytes: u64,
     /// ns since 1970.
@@ -103,13 +104,27 @@ impl Stamp {
         let (bytes, modified) = size_and_time(path)?;
         Ok(Self { bytes, modified, sha256: checksum_of_file(path)? })
     }
+}
 
-    /// Whether the file is unchanged. It is read only if its modification time differs.
-    fn holds(&self, path: &Path) -> bool {
-        size_and_time(path).is_ok_and(|(bytes, modified)| {
-            bytes == self.bytes
-                && (modified == self.modified || checksum_of_file(path).is_ok_and(|sum| sum == self.sha256))
-        })
+/// A file to compare with stamps.
+struct Content<'a> {
+    path: &'a Path,
+    /// None if it cannot be read.
+    size_and_time: Option<(u64, u64)>,
+    sha256: OnceCell<Option<String>>,
+}
+
+impl<'a> Content<'a> {
+    fn of(path: &'a Path) -> Self {
+        Self { path, size_and_time: size_and_time(path).ok(), sha256: OnceCell::new() }
+    }
+
+    /// Its stamp if it has the content of `stamp`. It is read only if its modification time differs, and once.
+    fn stamp_if(&self, stamp: &Stamp) -> Option<Stamp> {
+        let (_, modified) = self.size_and_time.filter(|&(bytes, _)| bytes == stamp.bytes)?;
+        let sha256 = || self.sha256.get_or_init(|| checksum_of_file(self.path).ok()).as_ref();
+        (modified == stamp.modified || sha256() == Some(&stamp.sha256))
+            .then(|| Stamp { modified, ..stamp.clone() })
     }
 }
 
@@ -155,42 +170,81 @@ impl Record {
         if fs::metadata(output).is_ok_and(|found| found.len() == 0) {
             return State::Outdated;
         }
-        let known = self.known();
-        let Some(lines) = known.made.get(&key(name)) else { return State::Foreign };
-        let Some(made) = lines.iter().rev().find(|made| made.result.holds(output)) else {
-            return State::Changed;
-        };
-        if made.settings == settings && made.input.holds(input) {
+        let lines = self.lines(name);
+        if lines.is_empty() {
+            return State::Foreign;
+        }
+        let content = Content::of(output);
+        let found = lines.iter().rev().find_map(|made| Some((made, content.stamp_if(&made.result)?)));
+        let Some((made, result)) = found else { return State::Changed };
+        let input_stamp = || Content::of(input).stamp_if(&made.input);
+        if let Some(input) = (made.settings == settings).then(input_stamp).flatten() {
+            if result != made.result || input != made.input {
+                self.renew(&Made { input, result, ..Made::clone(made) });
+            }
             return State::Current;
         }
         made.other_source(input).map_or(State::Outdated, State::OfAnother)
     }
 
+    /// Adds what is up to date with other modification times, so that it need not be read again.
+    fn renew(&self, made: &Made) {
+        // Nothing depends on it.
+        let _unwritten = self.append(made).and_then(|()| self.refresh());
+    }
+
+    /// The lines of a result, the newest last.
+    fn lines(&self, name: &Path) -> Vec<Arc<Made>> {
+        self.known().made.get(&key(name)).cloned().unwrap_or_default()
+    }
+
     /// The state of a report of a result with this name.
-    pub fn report_state(&self, name: &Path, report: &Report, input: &Path, settings: &str) -> State {
+    pub fn report_state(&self, name: &Path, report: &WantedReport, input: &Path, settings: &str) -> State {
         if !report.path.exists() {
             return State::Outdated;
         }
-        let known = self.known();
-        let lines = known.made.get(&key(name)).map(Vec::as_slice).unwrap_or_default();
+        let lines = self.lines(name);
         let path = place_key(report.path);
         let of_line = |made: &'_ Made| made.reports.iter().flatten().position(|made| made.path == path);
-        let found: Vec<(&Made, &MadeReport)> = lines
+        let found: Vec<(&Made, usize, &MadeReport)> = lines
             .iter()
             .rev()
-            .filter_map(|made| Some((made, &made.reports.as_ref()?[of_line(made)?])))
+            .filter_map(|made| {
+                let index = of_line(made)?;
+                Some((&**made, index, &made.reports.as_ref()?[index]))
+            })
             .collect();
-        let holds = |made: &MadeReport| made.stamp.as_ref().is_some_and(|stamp| stamp.holds(report.path));
-        let mut written = found.iter().filter(|(_, made)| holds(made)).peekable();
-        if written.peek().is_some() {
-            let is_current = |(line, made): &(&Made, &MadeReport)| {
-                line.settings == settings && made.options == report.options && line.input.holds(input)
-            };
-            return if written.any(is_current) { State::Current } else { State::Outdated };
+        let (content, input) = (Content::of(report.path), Content::of(input));
+        let written: Vec<(&Made, usize, &MadeReport, Stamp)> = found
+            .iter()
+            .filter_map(|&(line, index, made)| {
+                Some((line, index, made, content.stamp_if(made.stamp.as_ref()?)?))
+            })
+            .collect();
+        let is_current = |line: &Made, made: &MadeReport| {
+            line.settings == settings
+                && made.options == report.options
+                && input.stamp_if(&line.input).is_some()
+        };
+        if let Some((line, index, made, stamp)) =
+            written.iter().find(|(line, _, made, _)| is_current(line, made))
+        {
+            let is_newest = lines.last().is_some_and(|newest| std::ptr::eq(&**newest, *line));
+            if is_newest && made.stamp.as_ref() != Some(stamp) {
+                let mut renewed = Made::clone(line);
+                if let Some(report) = renewed.reports.iter_mut().flatten().nth(*index) {
+                    report.stamp = Some(stamp.clone());
+                }
+                self.renew(&renewed);
+            }
+            return State::Current;
+        }
+        if !written.is_empty() {
+            return State::Outdated;
         }
         match found.first() {
             // A run that was killed may have written it.
-            Some((_, made)) if made.stamp.is_none() => State::Outdated,
+            Some((.., made)) if made.stamp.is_none() => State::Outdated,
             Some(_) => State::Changed,
             None if lines.iter().any(|made| made.reports.is_none()) => State::Outdated,
             None => State::Foreign,
@@ -198,7 +252,7 @@ impl Record {
     }
 
     /// Whether the newest result of this name has these reports, or is to have them once its run has written them.
-    pub fn lists<'a>(&self, name: &Path, mut reports: impl Iterator<Item = Report<'a>>) -> bool {
+    pub fn lists<'a>(&self, name: &Path, mut reports: impl Iterator<Item = WantedReport<'a>>) -> bool {
         let known = self.known();
         let made = known.made.get(&key(name)).and_then(|lines| lines.last()?.reports.as_deref());
         let made = made.unwrap_or_default();
@@ -211,8 +265,9 @@ impl Record {
     /// The results in the folder, by name, with the absolute paths of their inputs.
     pub fn sources(&self) -> HashMap<String, String> {
         let known = self.known();
-        let source =
-            |(output, lines): (&String, &Vec<Made>)| Some((output.clone(), lines.last()?.source.clone()?));
+        let source = |(output, lines): (&String, &Vec<Arc<Made>>)| {
+            Some((output.clone(), lines.last()?.source.clone()?))
+        };
         known.made.iter().filter_map(source).collect()
     }
 
@@ -222,12 +277,12 @@ impl Record {
         &self,
         name: &Path,
         content: &Path,
-        original: &Original,
+        original: &Snapshot,
         settings: &str,
-        reports: &[Report],
+        reports: &[WantedReport],
     ) -> anyhow::Result<Option<Made>> {
-        let Original { path: input, found: Some(_) } = original else { return Ok(None) };
-        let planned = |report: &Report| MadeReport {
+        let Snapshot { path: input, found: Some(_) } = original else { return Ok(None) };
+        let planned = |report: &WantedReport| MadeReport {
             path: place_key(report.path),
             options: report.options.clone(),
             stamp: None,
@@ -245,7 +300,7 @@ impl Record {
     }
 
     /// Adds the reports of a result, which are written.
-    pub fn add_reports(&self, mut made: Made, reports: &[Report]) -> anyhow::Result<()> {
+    pub fn add_reports(&self, mut made: Made, reports: &[WantedReport]) -> anyhow::Result<()> {
         if reports.is_empty() {
             return Ok(());
         }
@@ -319,7 +374,7 @@ impl Known {
         let mut text = Vec::new();
         read_range(file, self.length.max(length.saturating_sub(MAX_BYTES))..length, &mut text)?;
         let lines = text.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
-        lines.for_each(|line: Made| self.made.entry(line.output.clone()).or_default().push(line));
+        lines.for_each(|line: Made| self.made.entry(line.output.clone()).or_default().push(Arc::new(line)));
         // Another run may be writing the last line.
         let unfinished = text.iter().rev().take_while(|&&byte| byte != b'\n').count();
         self.length = length - unfinished as u64;
@@ -329,13 +384,13 @@ impl Known {
 
 /// An input as it was before it was read.
 #[derive(Debug)]
-pub struct Original<'a> {
+pub struct Snapshot<'a> {
     path: &'a Path,
     /// None for pipes.
     found: Option<Metadata>,
 }
 
-impl<'a> Original<'a> {
+impl<'a> Snapshot<'a> {
     /// Takes the size, the modification time and the inode of an input.
     pub fn of(path: &'a Path) -> Self {
         Self { path, found: fs::metadata(path).ok().filter(Metadata::is_file) }
@@ -404,7 +459,7 @@ fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(irregular()) }
 }
 
-/// The name of a result in the record, distinct also for names that are not UTF-8.
+/// A path as text in the record and in statistics, distinct also for names that are not UTF-8.
 pub fn key(name: &Path) -> String {
     name.to_str().map_or_else(|| format!("{:?}", name.as_os_str()), str::to_owned)
 }
@@ -433,13 +488,41 @@ mod tests {
         fs::write(&next, "another result").unwrap();
         let (name, record) = (Path::new("out"), || Record::open(folder.path()).unwrap());
         assert_eq!(record().state(name, &output, &input, "1"), State::Foreign);
-        record().add(name, &output, &Original::of(&input), "1", &[]).unwrap();
+        record().add(name, &output, &Snapshot::of(&input), "1", &[]).unwrap();
         assert_eq!(record().state(name, &output, &input, "1"), State::Current);
-        record().add(name, &next, &Original::of(&input), "2", &[]).unwrap();
+        record().add(name, &next, &Snapshot::of(&input), "2", &[]).unwrap();
         assert_eq!(record().state(name, &output, &input, "2"), State::Outdated);
         fs::rename(&next, &output).unwrap();
         assert_eq!(record().state(name, &output, &input, "2"), State::Current);
         fs::write(&output, "edited").unwrap();
         assert_eq!(record().state(name, &output, &input, "2"), State::Changed);
+    }
+
+    /// The second time, nothing is read but the times.
+    #[test]
+    fn what_was_only_touched_is_recorded_with_its_new_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let [input, output, levels, plot] =
+            ["in", "out", "levels", "plot"].map(|name| folder.path().join(name));
+        [&input, &output, &levels, &plot].iter().for_each(|path| fs::write(path, "content").unwrap());
+        let reports = [&levels, &plot].map(|path| WantedReport { path, options: String::new() });
+        let name = Path::new("out");
+        let record = Record::open(folder.path()).unwrap();
+        let made = record.add(name, &output, &Snapshot::of(&input), "1", &reports).unwrap().unwrap();
+        record.add_reports(made, &reports).unwrap();
+        let count = || {
+            let record = Record::open(folder.path()).unwrap();
+            let states = [record.state(name, &output, &input, "1")]
+                .into_iter()
+                .chain(reports.iter().map(|report| record.report_state(name, report, &input, "1")));
+            assert!(states.into_iter().all(|state| state == State::Current));
+            fs::read_to_string(folder.path().join(NAME)).unwrap().lines().count()
+        };
+        assert_eq!([count(), count()], [2, 2]);
+        for (number, touched) in (3..).zip([&input, &output, &levels, &plot]) {
+            let file = File::options().write(true).open(touched).unwrap();
+            file.set_modified(UNIX_EPOCH + std::time::Duration::from_secs(number)).unwrap();
+            assert_eq!([count(), count()], [number, number].map(|number| number as usize), "{touched:?}");
+        }
     }
 }

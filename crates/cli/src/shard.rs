@@ -2,16 +2,19 @@
 
 use super::claims::{Claims, check_absent};
 use super::failure::{Failure, usage};
-use super::streams::{check_output, write_whole};
+use super::streams::{check_output, read_bounded, write_whole};
 use alphamf_eval::checksum;
 use anyhow::{Context, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
-use std::{fmt, fs};
+
+/// Maximum size of a file of results, as of those that runs read again.
+const MAX_BYTES: u64 = 1 << 30;
 
 /// One of the parts into which files are divided by a hash of their names, the same on every machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,8 +90,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let texts = files
         .iter()
         .map(|path| {
-            ensure!(path.is_file(), anyhow!("no such file").context(Failure::Input(path.clone())));
-            let bytes = fs::read(path).with_context(|| Failure::Input(path.clone()))?;
+            let bytes = read_bounded(path, MAX_BYTES).with_context(|| Failure::Input(path.clone()))?;
             let neither = || anyhow!("not statistics or a journal").context(Failure::Unusable(path.clone()));
             let text = String::from_utf8(bytes).map_err(|_| neither())?;
             Ok((path.as_path(), text))
@@ -100,7 +102,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         count if count == texts.len() => merge_journals(&texts)?,
         _ => return Err(usage("statistics and journals cannot be merged with each other")),
     };
-    write_whole(output, merged.as_bytes())?;
+    write_whole(output, merged.as_bytes(), *force)?;
     Ok(ExitCode::SUCCESS)
 }
 

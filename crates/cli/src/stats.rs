@@ -1,9 +1,10 @@
 //! Statistics of a run, as JSON.
 
 use super::failure::Failure;
-use super::inputs::{LeftOut, lossy};
+use super::inputs::{LeftOut, by_key};
 use super::model::Model;
 use super::processing::Processing;
+use super::record;
 use super::recording::Found;
 use super::streams::{read_bounded, write_whole};
 use alphamf::denoiser::SessionSettings;
@@ -44,9 +45,9 @@ struct Stats<'a> {
 /// The outcome of a file.
 #[derive(Debug, Serialize)]
 pub struct Entry {
-    #[serde(serialize_with = "lossy")]
+    #[serde(serialize_with = "by_key")]
     pub input: PathBuf,
-    #[serde(serialize_with = "lossy")]
+    #[serde(serialize_with = "by_key")]
     pub output: PathBuf,
     pub outcome: Outcome,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,13 +111,15 @@ impl<'a> Run<'a> {
         &self.settings_checksum
     }
 
-    /// Writes the statistics of files as JSON. Files that were skipped keep their figures in `earlier` statistics.
+    /// Writes the statistics of files as JSON, over a file if `replace`. Files that were skipped keep their figures in `earlier`
+    /// statistics.
     pub fn write(
         &self,
         path: &Path,
         files: &[Entry],
         left_out: &[LeftOut],
         earlier: Option<&Earlier>,
+        replace: bool,
     ) -> anyhow::Result<()> {
         #[derive(Serialize)]
         #[serde(untagged)]
@@ -146,7 +149,7 @@ impl<'a> Run<'a> {
             .collect();
         let mut json = serde_json::to_string_pretty(&Record { stats: &self.stats, files: &files, left_out })?;
         json.push('\n');
-        write_whole(path, json.as_bytes())
+        write_whole(path, json.as_bytes(), replace)
     }
 }
 
@@ -207,10 +210,10 @@ impl Earlier {
 
     /// The figures of a file that was skipped, unless its result is newer than they are.
     fn of(&self, entry: &Entry) -> Option<Box<RawValue>> {
-        let file = self.files.get(&*entry.input.to_string_lossy())?;
+        let file = self.files.get(&record::key(&entry.input))?;
         let known: Known = serde_json::from_str(file.get()).ok()?;
         let is_older = fs::metadata(&entry.output).and_then(|found| found.modified()).ok()? <= self.modified;
-        let has_figures = known.duration_seconds.is_some() && known.output == entry.output.to_string_lossy();
+        let has_figures = known.duration_seconds.is_some() && known.output == record::key(&entry.output);
         let kept = file.get().replacen("\"outcome\": \"denoised\"", "\"outcome\": \"skipped\"", 1);
         (is_older && has_figures).then(|| RawValue::from_string(kept).ok()).flatten()
     }

@@ -29,12 +29,17 @@ pub fn check_output(path: &Path) -> anyhow::Result<()> {
         format!("no such folder: {}", folder.display())
     } else if path.is_dir() {
         "is a folder".to_owned()
-    } else if let Some(error) = write_error_of(folder) {
+    } else if let Some(error) = write_error_of(folder).or_else(|| name_error_of(path)) {
         error.to_string()
     } else {
         return Ok(());
     };
     Err(anyhow::anyhow!(reason).context(Failure::Output(path.to_owned())))
+}
+
+/// Why no file can have this name: it is too long, for example.
+fn name_error_of(path: &Path) -> Option<io::Error> {
+    fs::symlink_metadata(path).err().filter(|error| error.kind() != io::ErrorKind::NotFound)
 }
 
 /// Why files cannot be written to a folder, where the system reports it in advance.
@@ -80,16 +85,22 @@ enum Target {
     File(OutputFile),
 }
 
+/// Begins a file, which replaces none, not even one that appears meanwhile, unless `replace`.
+pub fn begin(path: &Path, replace: bool) -> io::Result<OutputFile> {
+    if replace { OutputFile::create(path) } else { OutputFile::create_new(path) }
+}
+
 impl Sheet {
-    /// Begins an output at `path`, or on standard output if it is `-`; Ctrl-C interrupts the wait for a pipe's reader.
-    pub fn create(path: &Path) -> anyhow::Result<Self> {
+    /// Begins an output at `path`, or on standard output if it is `-`; Ctrl-C interrupts the wait for a pipe's reader. See
+    /// [`begin`] for `replace`.
+    pub fn create(path: &Path, replace: bool) -> anyhow::Result<Self> {
         let failed = || Failure::Output(path.to_owned());
         let target = if is_standard(path) {
             Target::Standard
         } else if is_device(path) {
             Target::Device(open_device(path)?.with_context(failed)?)
         } else {
-            Target::File(OutputFile::create(path).with_context(failed)?)
+            Target::File(begin(path, replace).with_context(failed)?)
         };
         Ok(Self { path: name(path, "standard output").to_owned(), target })
     }
@@ -117,9 +128,10 @@ impl Sheet {
     }
 }
 
-/// Replaces the file at `path` atomically; writes to a device or pipe, and to standard output if it is `-`.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let mut sheet = Sheet::create(path)?;
+/// Writes the file at `path` as a whole; writes to a device or pipe, and to standard output if it is `-`. See [`begin`] for
+/// `replace`.
+pub fn write_whole(path: &Path, bytes: &[u8], replace: bool) -> anyhow::Result<()> {
+    let mut sheet = Sheet::create(path, replace)?;
     sheet.write(|target| target.write_all(bytes))?;
     sheet.finish()
 }

@@ -140,7 +140,7 @@ impl Arguments {
         sentence: &str,
         common: &Common,
     ) -> anyhow::Result<ExitCode> {
-        write_whole(&self.output, bytes)?;
+        write_whole(&self.output, bytes, self.force)?;
         say_left_out(&speech.left_out, common.quiet);
         if !common.quiet {
             say(&format!("{}: {sentence}", self.output.display()));

@@ -1,4 +1,4 @@
-//! Ctrl-C while something is learned.
+//! Ctrl-C while something is learned, and while ffmpeg works.
 #![cfg(unix)]
 
 mod shared;
@@ -33,4 +33,56 @@ fn learning_is_ended_within_a_second() {
     // A second on a machine at rest.
     assert!(pressed.elapsed() < Duration::from_secs(5), "{:?}", pressed.elapsed());
     assert!(!dictionary.exists());
+}
+
+/// It runs in a group of its own, which the terminal's Ctrl-C does not reach.
+#[test]
+#[cfg(target_os = "linux")]
+fn ffmpeg_ends_with_the_program() {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let join = |name: &str| folder.path().join(name);
+    let script = "#!/bin/sh\n[ \"$5\" = '' ] && exec echo ffmpeg version 7\n\
+                  echo $$ >\"${0%/*}/started\"; mv \"${0%/*}/started\" \"${0%/*}/number\"; exec sleep 600\n";
+    fs::write(join("ffmpeg"), script).unwrap();
+    fs::set_permissions(join("ffmpeg"), PermissionsExt::from_mode(0o755)).unwrap();
+    fs::write(join("in.xyz"), "Of a kind that only ffmpeg may be able to read.").unwrap();
+    shared::write(&join("in.wav"), shared::spec(16_000, 1), shared::noisy(0.3));
+    let wait = |what: &str, is_so: &dyn Fn() -> bool| {
+        let began = Instant::now();
+        while !is_so() {
+            assert!(began.elapsed() < Duration::from_secs(60), "{what}");
+            thread::sleep(Duration::from_millis(10));
+        }
+    };
+    // Where the program itself waits for ffmpeg, the first time does not end it.
+    for (input, output, times) in [("in.xyz", "out.wav", 1), ("in.wav", "out.mp3", 2)] {
+        let child = shared::program()
+            .args([join(input), join(output)])
+            .env("PATH", format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap()))
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        wait("ffmpeg is not started", &|| join("number").exists());
+        let state = format!("/proc/{}/stat", fs::read_to_string(join("number")).unwrap().trim());
+        fs::remove_file(join("number")).unwrap();
+        for _ in 0..times {
+            assert!(fs::exists(&state).unwrap(), "{output}: it has ended by itself");
+            let press = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+            assert!(press.unwrap().success());
+            thread::sleep(Duration::from_millis(200));
+        }
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(130), "{}", String::from_utf8_lossy(&ended.stderr));
+        // Nobody may have waited for it yet.
+        wait(output, &|| fs::read_to_string(&state).map_or(true, |state| state.contains(") Z ")));
+        assert!(
+            !fs::read_dir(folder.path()).unwrap().any(|entry| entry
+                .unwrap()
+                .path()
+                .extension()
+                .is_some_and(|name| name == "part"))
+        );
+    }
 }

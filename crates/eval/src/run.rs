@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::error::Error;
 use std::fs;
+use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,6 +16,8 @@ use super::{EvaluationError, Journal, Metric, Pair, Scores, score};
 use alphamf::Cancelled;
 use alphamf::signal::Signal;
 use alphamf_files as audio;
+use alphamf_files::Container;
+use alphamf_files::output::OutputFile;
 
 /// The result of one file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,6 +73,8 @@ pub struct Options {
     pub high_pass_hz: f64,
     /// Folder for the denoised audio: WAV files named as the recordings.
     pub save: Option<PathBuf>,
+    /// Replace files in that folder; otherwise they stay, and their pairs count as failures.
+    pub replace: bool,
     /// Count files with damaged or missing parts as failures.
     pub strict: bool,
 }
@@ -179,7 +184,7 @@ where
         (None, None) => return Err("neither a noisy nor an enhanced file".into()),
     };
     if let Some(path) = options.saved(pair) {
-        save(&estimate, pair, &path)?;
+        save(&estimate, pair, &path, options.replace)?;
     }
     let (processing_seconds, trace) =
         denoising.map_or((None, Vec::new()), |(seconds, trace)| (Some(seconds), trace));
@@ -245,13 +250,19 @@ where
 }
 
 /// Writes the denoised audio of a pair, but over none of its files.
-fn save(estimate: &Signal, pair: &Pair, path: &Path) -> Result<(), FileError> {
+fn save(estimate: &Signal, pair: &Pair, path: &Path, replace: bool) -> Result<(), FileError> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(EvaluationError::io(folder))?;
     }
     for input in [pair.noisy.as_ref(), pair.enhanced.as_ref(), Some(&pair.clean)].into_iter().flatten() {
         audio::check_distinct(input, path)?;
     }
-    audio::write(path, estimate)?;
+    let bytes = audio::encode(estimate, Container::from_path(path))?;
+    let write = || {
+        let mut file = if replace { OutputFile::create(path) } else { OutputFile::create_new(path) }?;
+        file.write_all(&bytes)?;
+        file.persist()
+    };
+    write().map_err(EvaluationError::io(path))?;
     Ok(())
 }

@@ -19,8 +19,6 @@ type Paths = Mutex<BTreeSet<PathBuf>>;
 static UNFINISHED: Paths = Mutex::new(BTreeSet::new());
 /// The folders that were searched for partial files of other runs.
 static SWEPT: Paths = Mutex::new(BTreeSet::new());
-/// The outputs that must not replace a file; see [`expect_absent`].
-static ABSENT: Paths = Mutex::new(BTreeSet::new());
 
 fn lock(paths: &'static Paths) -> MutexGuard<'static, BTreeSet<PathBuf>> {
     paths.lock().unwrap_or_else(PoisonError::into_inner)
@@ -28,14 +26,6 @@ fn lock(paths: &'static Paths) -> MutexGuard<'static, BTreeSet<PathBuf>> {
 
 fn unfinished() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     lock(&UNFINISHED)
-}
-
-/// Declares that there is no file at `path`, so that the next [`OutputFile`] there replaces none: if one has appeared by
-/// the time it is complete, it fails with [`io::ErrorKind::AlreadyExists`].
-///
-/// What this process has completed itself may be replaced again.
-pub fn expect_absent(path: impl AsRef<Path>) {
-    lock(&ABSENT).insert(place(path.as_ref()));
 }
 
 /// The folder and the name that a path resolves to, whether or not the file exists.
@@ -103,7 +93,7 @@ impl ScratchDir {
 /// It is written beside its target under a temporary name; dropped before it is complete, it leaves nothing,
 /// and whatever had its name before remains. A killed run's leftovers are removed by the next run that writes into
 /// the same folder. The new file has the permissions and, as far as the system allows, the owner of the one that it
-/// replaces; see [`expect_absent`] for one that must not replace any. Errors do not mention the temporary name.
+/// replaces; see [`create_new`](Self::create_new) for one that must not replace any. Errors do not mention the temporary name.
 #[derive(Debug)]
 pub struct OutputFile {
     file: tempfile::NamedTempFile<File>,
@@ -127,19 +117,34 @@ impl Drop for Listed {
 }
 
 impl OutputFile {
-    /// Begins a file. A link is followed, so that it is its target that is replaced or made.
+    /// Begins a file, in place of one of its name. A link is followed, so that it is its target that is replaced or made.
     ///
     /// # Errors
-    /// If `path` exists and is not a regular file, its links make a circle, or its folder cannot be written to.
+    /// If `path` exists and is not a regular file, its name is too long, its links make a circle, or its folder cannot be
+    /// written to.
     pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
-        let path = follow_links(path.as_ref())?;
-        let replaced = fs::metadata(&path).ok().map(Box::new);
+        Self::begin(path.as_ref(), false)
+    }
+
+    /// Begins a file that replaces none: if there is another when it is complete, [`persist`](Self::persist) fails with
+    /// [`io::ErrorKind::AlreadyExists`].
+    ///
+    /// # Errors
+    /// As for [`create`](Self::create).
+    pub fn create_new(path: impl AsRef<Path>) -> io::Result<Self> {
+        Self::begin(path.as_ref(), true)
+    }
+
+    fn begin(path: &Path, keeps_others: bool) -> io::Result<Self> {
+        let path = follow_links(path)?;
+        let replaced = match fs::metadata(&path) {
+            Ok(found) => Some(Box::new(found)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            // A name that is too long, for example: the temporary one is shorter.
+            Err(error) => return Err(error),
+        };
         if replaced.as_ref().is_some_and(|found| !found.is_file()) {
             return Err(io::Error::other("exists and is not a regular file"));
-        }
-        let keeps_others = lock(&ABSENT).contains(&place(&path));
-        if keeps_others && replaced.is_some() {
-            return Err(appeared());
         }
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -174,8 +179,7 @@ impl OutputFile {
     /// Gives the file its name, once its content is on the disk.
     ///
     /// # Errors
-    /// If it cannot be stored or renamed, or if another file has got the name of one that was [expected to be
-    /// absent](expect_absent).
+    /// If it cannot be stored or renamed, or if another file has the name of one that replaces none.
     pub fn persist(self) -> io::Result<()> {
         let file = self.file.as_file();
         if let Some(replaced) = &self.replaced {
@@ -187,9 +191,7 @@ impl OutputFile {
         if !self.keeps_others {
             return self.file.persist(&self.path).map(drop).map_err(|error| error.error);
         }
-        persist_beside(self.file, &self.path)?;
-        lock(&ABSENT).remove(&place(&self.path));
-        Ok(())
+        persist_beside(self.file, &self.path)
     }
 }
 
@@ -368,6 +370,14 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_is_too_long_is_refused_before_any_work() {
+        let folder = TempDir::new().unwrap();
+        let error = OutputFile::create(folder.path().join("a".repeat(300))).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidFilename);
+        assert!(names(&folder).is_empty());
+    }
+
+    #[test]
     fn leftovers_go_and_what_is_being_written_stays() {
         let folder = TempDir::new().unwrap();
         let being_written = OutputFile::create(folder.path().join("a")).unwrap();
@@ -384,31 +394,26 @@ mod tests {
     #[test]
     fn a_file_that_appears_meanwhile_stays() {
         let folder = TempDir::new().unwrap();
-        let [path, link, other] = ["a", "link", "other"].map(|name| folder.path().join(name));
+        let [path, link] = ["a", "link"].map(|name| folder.path().join(name));
         symlink("a", &link).unwrap();
-        for (expected, written) in [(&path, &path), (&link, &path), (&path, &link)] {
-            expect_absent(expected);
-            let mut file = OutputFile::create(written).unwrap();
+        for written in [&path, &link] {
+            let mut file = OutputFile::create_new(written).unwrap();
             file.write_all(b"mine").unwrap();
             fs::write(&path, "another's").unwrap();
+            let error = file.persist().unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+            assert!(error.to_string().contains("has appeared"), "{error}");
+            let content = fs::read_to_string(&path).unwrap();
+            assert_eq!((content.as_str(), names(&folder)), ("another's", vec!["a".into(), "link".into()]));
+            // Not even before it has begun.
+            let file = OutputFile::create_new(written).unwrap();
             assert_eq!(file.persist().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-            let again = OutputFile::create(written).map(drop).unwrap_err();
-            assert!(again.to_string().contains("has appeared"), "{again}");
-            assert_eq!(
-                (fs::read(&path).unwrap(), names(&folder)),
-                (b"another's".to_vec(), vec!["a".into(), "link".into()])
-            );
             fs::remove_file(&path).unwrap();
         }
-        // Nobody's, and then its own.
-        for content in ["first", "second"] {
-            write_atomic(&link, content.as_bytes()).unwrap();
-            assert_eq!(fs::read_to_string(&path).unwrap(), content);
-        }
-        // Of others nothing is expected.
-        fs::write(&other, "before").unwrap();
-        write_atomic(&other, b"after").unwrap();
-        assert_eq!(fs::read(&other).unwrap(), b"after");
+        let mut file = OutputFile::create_new(&link).unwrap();
+        file.write_all(b"mine").unwrap();
+        file.persist().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
     }
 
     #[test]

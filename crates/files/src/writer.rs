@@ -62,6 +62,19 @@ impl Writer {
         Self::begin(path, spec, metadata, sink)
     }
 
+    /// Begins a file that appears as `file` does, with metadata; `name` stands for it in errors.
+    ///
+    /// # Errors
+    /// [`Error::Write`] if the specification does not fit its format.
+    pub fn to_file(
+        name: impl AsRef<Path>,
+        spec: OutputSpec,
+        metadata: &Metadata,
+        file: OutputFile,
+    ) -> Result<Self, Error> {
+        Self::begin(name.as_ref(), spec, metadata, || Ok(Sink::File(BufWriter::new(file))))
+    }
+
     /// Begins a recording at the present position of a seekable target, such as bytes in memory or a redirected standard
     /// output, called `name` in errors.
     ///

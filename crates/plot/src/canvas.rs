@@ -299,8 +299,9 @@ pub(super) fn bitmap(
     encode_png(width as usize, height as usize, None, &pixels).map_err(PlotError::of)
 }
 
-/// Escapes text for XML.
-pub(super) fn escape(text: &str) -> String {
+/// Escapes text for XML and HTML; control characters become spaces.
+#[must_use]
+pub fn escape(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -25,7 +25,7 @@ mod tests;
 mod tracks;
 
 pub use axis::Axis;
-pub use canvas::PlotError;
+pub use canvas::{PlotError, escape};
 pub use charts::{Bar, Curve, Point, bars, curves, histogram, scatter};
 pub use columns::Columns;
 pub use figure::{Caption, Figure, SLOT_SECONDS, Stage};

@@ -9,13 +9,14 @@ use alphamf_files::{Container, Error, Losses, Metadata, OutputSpec, ReadError, R
 use kinds::DEMUXERS;
 pub use kinds::Kind;
 use report::{Input, Report, StreamKind};
+use std::collections::BTreeSet;
 use std::env::consts::EXE_SUFFIX;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -162,10 +163,11 @@ impl Ffmpeg {
         Ok((original, left_out))
     }
 
-    /// Begins to write a file of a kind, with the tags in `metadata` and in `original`, and the video and the cover of
+    /// Begins to write `file`, of a kind, with the tags in `metadata` and in `original`, and the video and the cover of
     /// that.
     pub fn encode(
         &self,
+        file: OutputFile,
         output: &Path,
         kind: Kind,
         layout: OutputSpec,
@@ -173,7 +175,6 @@ impl Ffmpeg {
         original: Option<&Path>,
     ) -> Result<(Writer, Encoding), Error> {
         let refused = |reason| Error::Write { path: output.to_owned(), reason: WriteError::Io(reason) };
-        let file = OutputFile::create(output).map_err(refused)?;
         let mut command = self.command();
         command.args(["-f", "wav", "-i", "pipe:0"]);
         let original = original.map(|path| {
@@ -378,17 +379,39 @@ struct Running {
     report: Option<JoinHandle<Report>>,
 }
 
+/// The numbers of the programs that run.
+static PROCESSES: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+fn processes() -> MutexGuard<'static, BTreeSet<u32>> {
+    PROCESSES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Stops all that run, of all threads, before a process ends without dropping them. As long as the returned guard lives, no
+/// thread can start one.
+#[must_use]
+pub fn stop_all() -> impl Drop {
+    let processes = processes();
+    // Elsewhere, Ctrl-C reaches them.
+    #[cfg(unix)]
+    for process in processes.iter().filter_map(|&id| rustix::process::Pid::from_raw(id.cast_signed())) {
+        // One that has ended cannot be stopped.
+        let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
+    }
+    processes
+}
+
 impl Running {
     /// Starts it with one descriptor more than its standard ones.
     fn start(mut command: Command, handed: Option<&Original>) -> io::Result<Self> {
-        // No program that is started at the same time gets the descriptor.
-        static STARTS: Mutex<()> = Mutex::new(());
-        let _alone = STARTS.lock().unwrap_or_else(PoisonError::into_inner);
+        // One at a time: no program that is started at the same time gets the descriptor.
+        let mut processes = processes();
         handed.map(|file| file.set_inherited(true)).transpose()?;
         let child = command.spawn();
         handed.map(|file| file.set_inherited(false)).transpose()?;
         // Dropped on an error, it is stopped.
         let mut this = Self { child: child?, report: None };
+        processes.insert(this.child.id());
+        drop(processes);
         if let Some(errors) = this.child.stderr.take() {
             this.report = Some(thread::Builder::new().spawn(move || Report::read(errors))?);
         }
@@ -398,6 +421,7 @@ impl Running {
     /// Waits for its end: how it ended, and what it reported.
     fn wait(&mut self) -> io::Result<(ExitStatus, Report)> {
         let status = self.child.wait()?;
+        processes().remove(&self.child.id());
         let report = self.report.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
         Ok((status, report))
     }
@@ -420,6 +444,7 @@ impl Drop for Running {
         // One that has ended cannot be stopped.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        processes().remove(&self.child.id());
     }
 }
 

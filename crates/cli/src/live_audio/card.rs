@@ -6,10 +6,10 @@ use super::meters::Readings;
 use crate::common::Common;
 use crate::failure::Failure;
 use crate::interrupts::interrupted;
+use crate::live::settings;
 use crate::model::Mode;
 use crate::terminal::{columns, has_colours, is_interactive, print, printable, say, write_error};
 use alphamf::LiveDenoiser;
-use alphamf::denoiser::{LiveControls, LiveSettings};
 use anyhow::Context;
 use cpal::traits::{DeviceTrait, HostTrait, StreamTrait};
 use cpal::{
@@ -357,14 +357,8 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
 /// The denoiser of an input at a sample rate, of its first one or two channels.
 fn denoiser(arguments: &Arguments, input: &Chosen, sample_rate: u32) -> anyhow::Result<LiveDenoiser> {
     let denoiser = arguments.model.denoiser(Mode::Live)?;
-    let settings = LiveSettings {
-        latency_seconds: arguments.latency / 1000.0,
-        controls: LiveControls {
-            floor_db: denoiser.settings().gain.floor_db as f32,
-            mix: arguments.model.options.session().mix,
-            ..LiveControls::default()
-        },
-    };
+    let mix = arguments.model.options.session().mix;
+    let settings = settings(&denoiser, arguments.latency / 1000.0, mix);
     denoiser.live(sample_rate, input.channels().min(2), settings).with_context(|| input.failure())
 }
 

@@ -12,9 +12,9 @@ const HEADER: &str = "channel,start_seconds,low_hz,high_hz,level_dbfs,lower_dbfs
 pub(super) struct Table(Sheet);
 
 impl Table {
-    /// Begins a table.
-    pub(super) fn create(path: &Path) -> anyhow::Result<Self> {
-        let mut sheet = Sheet::create(path)?;
+    /// Begins a table, over a file if `replace`.
+    pub(super) fn create(path: &Path, replace: bool) -> anyhow::Result<Self> {
+        let mut sheet = Sheet::create(path, replace)?;
         sheet.write(|target| target.write_all(HEADER.as_bytes()))?;
         Ok(Self(sheet))
     }

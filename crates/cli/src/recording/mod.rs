@@ -9,14 +9,15 @@ mod speech;
 use super::failure::usage;
 use super::ffmpeg::{self, Kind};
 use super::interrupts::interrupted;
-use super::live::Aligned;
+use super::live::AlignedDenoiser;
 use super::picture;
 use super::processing::{Processing, Section};
-use super::streams::{is_standard, name};
+use super::reports::Reports;
+use super::streams::{Sheet, is_standard, name};
 use alphamf::denoiser::{NoiseProfile, SessionOutput, SessionSettings, SpeechLevels, Statistics};
 use alphamf::signal::SampleFormat;
 use alphamf::{Cancelled, Denoiser, Session};
-use alphamf_eval::plot::{Caption, FrequencyScale, MIN_DRAWS, RecordingPlot};
+use alphamf_eval::plot::{Caption, MIN_DRAWS, RecordingPlot};
 use alphamf_files::{Container, OutputSpec};
 use anyhow::Context;
 pub use found::{Found, Incomplete};
@@ -37,14 +38,10 @@ pub struct Recording<'a> {
     pub processing: &'a Processing,
     pub input: &'a Path,
     pub output: &'a Path,
-    /// Output file of the residual.
-    pub residual: Option<&'a Path>,
-    /// File of the figure, and its frequency scale.
-    pub plot: Option<(&'a Path, FrequencyScale)>,
-    /// File of the speech levels.
-    pub levels: Option<&'a Path>,
-    /// File of the speech track, and its format.
-    pub speech: Option<(&'a Path, SpeechFormat)>,
+    /// All but the statistics, which follow.
+    pub reports: Reports<&'a Path>,
+    /// Whether outputs and reports replace files of their names.
+    pub replace: bool,
     /// Runs before a complete output gets its name, with the file that holds its content.
     pub complete: Option<OnComplete<'a>>,
 }
@@ -134,10 +131,10 @@ impl Recording<'_> {
     fn engine(&self, source: &Source) -> anyhow::Result<Engine> {
         let (sample_rate, channels) = (source.reader().sample_rate(), source.reader().channels());
         let settings = SessionSettings {
-            residual: self.residual.is_some(),
-            gain_std: self.plot.is_some() && self.denoiser.settings().draws() >= MIN_DRAWS,
-            levels: self.levels.is_some() || self.plot.is_some(),
-            speech_track: self.speech.is_some(),
+            residual: self.reports.residual.is_some(),
+            gain_std: self.reports.plot.is_some() && self.denoiser.settings().draws() >= MIN_DRAWS,
+            levels: self.reports.levels.is_some() || self.reports.plot.is_some(),
+            speech_track: self.reports.speech.is_some(),
             ..self.session.clone()
         };
         let in_input = || self.input_name();
@@ -146,7 +143,7 @@ impl Recording<'_> {
             session.set_noise_profile(&self.noise(section)?).with_context(in_input)?;
         }
         let live = self.processing.live.settings(self.denoiser, self.session.mix);
-        let live = live.map(|settings| Aligned::new(self.denoiser, sample_rate, channels, settings));
+        let live = live.map(|settings| AlignedDenoiser::new(self.denoiser, sample_rate, channels, settings));
         Ok(Engine { session, live: live.transpose().with_context(in_input)?, sample_rate, samples: 0 })
     }
 
@@ -156,13 +153,20 @@ impl Recording<'_> {
         let original = is_original.then_some(self.input);
         let create = |path: &Path| {
             let spec = OutputSpec { container: self.container(path), ..spec };
-            Output::create(path, spec, source.reader().metadata(), self.processing.encoded(path), original)
+            Output::create(
+                path,
+                self.replace,
+                spec,
+                source.reader().metadata(),
+                self.processing.encoded(path),
+                original,
+            )
         };
         let has_pictures =
             spec.container == Container::Flac || self.processing.encoded(self.output).is_some();
         Ok(Outputs {
             speech: create(self.output)?,
-            residual: self.residual.map(create).transpose()?,
+            residual: self.reports.residual.map(create).transpose()?,
             has_pictures,
         })
     }
@@ -181,14 +185,16 @@ impl Recording<'_> {
     }
 
     /// Starts the requested reports.
-    fn reports(&self, spec: &OutputSpec) -> anyhow::Result<Reports> {
+    fn reports(&self, spec: &OutputSpec) -> anyhow::Result<ReportWriters> {
         let window = self.denoiser.dictionary().header().window_seconds;
-        let plot =
-            self.plot.map(|(_, scale)| RecordingPlot::new(spec.sample_rate, spec.channels, window, scale));
-        Ok(Reports {
+        let plot = self
+            .reports
+            .plot
+            .map(|(_, scale)| RecordingPlot::new(spec.sample_rate, spec.channels, window, scale));
+        Ok(ReportWriters {
             plot: plot.transpose().with_context(|| self.input_name())?,
-            levels: self.levels.map(levels::Table::create).transpose()?,
-            speech: self.speech.map(|_| Track::default()),
+            levels: self.reports.levels.map(|path| levels::Table::create(path, self.replace)).transpose()?,
+            speech: self.reports.speech.map(|_| Track::default()),
         })
     }
 
@@ -251,7 +257,7 @@ impl Recording<'_> {
 /// Denoises block by block: a session, or live.
 struct Engine {
     session: Session,
-    live: Option<Aligned>,
+    live: Option<AlignedDenoiser>,
     sample_rate: u32,
     /// Samples per channel taken so far.
     samples: u64,
@@ -357,13 +363,13 @@ impl Outputs {
 }
 
 /// Reports beside the outputs.
-struct Reports {
+struct ReportWriters {
     plot: Option<RecordingPlot>,
     levels: Option<levels::Table>,
     speech: Option<Track>,
 }
 
-impl Reports {
+impl ReportWriters {
     /// Adds a block before and after denoising, and the session's results for it. The bit rate of a lossy codec is per channel.
     fn push(
         &mut self,
@@ -394,12 +400,12 @@ impl Reports {
     fn finish(self, recording: &Recording, caption: Caption) -> anyhow::Result<()> {
         let Self { plot, levels, speech } = self;
         let (name, seconds) = (caption.name.clone(), caption.seconds);
-        if let (Some((path, _)), Some(plot)) = (recording.plot, plot) {
-            picture::write(&plot.finish(caption), path)?;
+        if let (Some((path, _)), Some(plot)) = (recording.reports.plot, plot) {
+            picture::write(&plot.finish(caption), path, recording.replace)?;
         }
         levels.map(levels::Table::finish).transpose()?;
-        if let (Some((path, format)), Some(track)) = (recording.speech, speech) {
-            track.write(path, format, &name, seconds)?;
+        if let (Some((path, format)), Some(track)) = (recording.reports.speech, speech) {
+            track.write(Sheet::create(path, recording.replace)?, format, &name, seconds)?;
         }
         Ok(())
     }

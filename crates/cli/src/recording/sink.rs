@@ -1,7 +1,7 @@
 //! Outputs: files, which appear when they are complete; files that ffmpeg writes; devices and standard output.
 
 use crate::ffmpeg::{Encoding, Ffmpeg, Kind};
-use crate::streams::{is_device, is_standard, open_device, seekable_output};
+use crate::streams::{begin, is_device, is_standard, open_device, seekable_output};
 use alphamf_files::output::OutputFile;
 use alphamf_files::{Error, Metadata, OutputSpec, WriteError, Writer};
 use anyhow::Context;
@@ -64,9 +64,10 @@ impl Output {
     }
 
     /// Begins an output: standard output if it is `-`, a device, a file by ffmpeg if it is of such a kind, with what the
-    /// original holds besides the samples, or a file.
+    /// original holds besides the samples, or a file. See [`begin`] for `replace`.
     pub(super) fn create(
         path: &Path,
+        replace: bool,
         spec: OutputSpec,
         metadata: &Metadata,
         kind: Option<Kind>,
@@ -89,11 +90,12 @@ impl Output {
             let stream = open_device(path)?.map_err(failed(path))?;
             return Ok(plain(Writer::to_stream(path, spec, metadata, stream)?));
         }
+        let file = begin(path, replace).map_err(failed(path))?;
         if let Some(kind) = kind {
             let ffmpeg = Ffmpeg::find().context("ffmpeg is not on the PATH any more")?;
-            let (writer, encoding) = ffmpeg.encode(path, kind, spec, metadata, original)?;
+            let (writer, encoding) = ffmpeg.encode(file, path, kind, spec, metadata, original)?;
             return Ok(Self { encoding: Some(encoding), ..plain(writer) });
         }
-        Ok(plain(Writer::create(path, spec, metadata)?))
+        Ok(plain(Writer::to_file(path, spec, metadata, file)?))
     }
 }

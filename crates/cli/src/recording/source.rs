@@ -2,13 +2,16 @@
 
 use super::found::Incomplete;
 use crate::ffmpeg::{DecodeReport, Ffmpeg, NO_AUDIO};
-use crate::interrupts::interruptible;
+use crate::interrupts::{interruptible, receive};
 use crate::streams::{is_standard, name};
 use crate::terminal::printable;
 use alphamf::signal::Signal;
 use alphamf_files::{Error, Losses, RawFormat, ReadError, Reader};
+use anyhow::Context;
 use std::io;
 use std::path::Path;
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread;
 
 /// Number of samples per channel to read.
 #[derive(Clone, Copy)]
@@ -24,11 +27,42 @@ pub struct Source {
     reader: Reader,
     /// A recording that ffmpeg decodes.
     report: Option<DecodeReport>,
+    /// Started for the first block that may have to be waited for.
+    thread: Option<ReadThread>,
 }
 
 impl From<Reader> for Source {
     fn from(reader: Reader) -> Self {
-        Self { reader, report: None }
+        Self { reader, report: None, thread: None }
+    }
+}
+
+/// Samples of every channel.
+type Block = Vec<Vec<f32>>;
+
+/// A thread that reads blocks, so that Ctrl-C interrupts the wait for them. It ends when this is dropped.
+struct ReadThread {
+    orders: SyncSender<(Reader, Count)>,
+    blocks: Receiver<(Reader, Result<Block, Error>)>,
+}
+
+impl ReadThread {
+    fn start() -> anyhow::Result<Self> {
+        let (orders, ordered) = mpsc::sync_channel::<(Reader, Count)>(1);
+        let (finished, blocks) = mpsc::sync_channel(1);
+        let work = move || {
+            for (mut reader, count) in ordered {
+                let block = match count {
+                    Count::Exact(samples) => reader.read_block(samples),
+                    Count::Available(most) => reader.read_available(most),
+                };
+                if finished.send((reader, block)).is_err() {
+                    return;
+                }
+            }
+        };
+        thread::Builder::new().spawn(work).context("cannot start a thread")?;
+        Ok(Self { orders, blocks })
     }
 }
 
@@ -50,7 +84,7 @@ fn with_hint(error: Error, hint: &str) -> Error {
 fn open_any(input: &Path, in_time: bool) -> Result<Source, Error> {
     let decode = |ffmpeg: Ffmpeg| {
         let (reader, report) = ffmpeg.decode(input, in_time)?;
-        Ok(Source { reader, report: Some(report) })
+        Ok(Source { report: Some(report), ..reader.into() })
     };
     if in_time && let Some(ffmpeg) = Ffmpeg::find() {
         return decode(ffmpeg);
@@ -95,7 +129,7 @@ impl Source {
         let input = input.to_owned();
         let open = move || {
             let standard = name(&input, "standard input");
-            let Self { reader, report } = match (is_standard(&input), raw) {
+            let Self { reader, report, .. } = match (is_standard(&input), raw) {
                 (true, None) => {
                     let reader = Reader::from_stream(standard, io::stdin());
                     reader.map_err(|error| with_hint(error, PIPED))?.into()
@@ -104,7 +138,7 @@ impl Source {
                 (false, None) => open_any(&input, in_time)?,
                 (false, Some(raw)) => Reader::open_raw(&input, raw)?.into(),
             };
-            Ok::<_, Error>(Self { reader: reader.salvage(salvage), report })
+            Ok::<_, Error>(Self { report, ..reader.salvage(salvage).into() })
         };
         Ok(interruptible(open)??)
     }
@@ -115,21 +149,17 @@ impl Source {
     }
 
     /// The next samples of every channel, of a file that does not make wait.
-    pub fn read_block(&mut self, samples: usize) -> Result<Vec<Vec<f32>>, Error> {
+    pub fn read_block(&mut self, samples: usize) -> Result<Block, Error> {
         self.reader.read_block(samples)
     }
 
     /// The next samples of every channel, and the source of the rest. Ctrl-C interrupts waiting for them.
-    pub(super) fn read(self, count: Count) -> anyhow::Result<(Self, Vec<Vec<f32>>)> {
-        let Self { mut reader, report } = self;
-        let (reader, block) = interruptible(move || {
-            let block = match count {
-                Count::Exact(samples) => reader.read_block(samples),
-                Count::Available(most) => reader.read_available(most),
-            };
-            (reader, block)
-        })?;
-        Ok((Self { reader, report }, block?))
+    pub(super) fn read(self, count: Count) -> anyhow::Result<(Self, Block)> {
+        let Self { reader, report, thread } = self;
+        let thread = thread.map_or_else(ReadThread::start, Ok)?;
+        thread.orders.send((reader, count)).ok().context("a thread failed")?;
+        let (reader, block) = receive(&thread.blocks)?;
+        Ok((Self { reader, report, thread: Some(thread) }, block?))
     }
 
     /// Missing and damaged parts of the input, of which `samples` per channel were read.
@@ -145,5 +175,39 @@ impl Source {
     /// Audio tracks besides the one that was read.
     pub(super) fn other_tracks(&self) -> usize {
         self.report.as_ref().map_or_else(|| self.reader.other_tracks(), DecodeReport::other_tracks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::sync::{Arc, Mutex};
+    use std::thread::ThreadId;
+
+    /// Silence, and the threads that have read it.
+    struct Silence(Arc<Mutex<Vec<ThreadId>>>);
+
+    impl Read for Silence {
+        fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().push(thread::current().id());
+            bytes.fill(0);
+            Ok(bytes.len())
+        }
+    }
+
+    #[test]
+    fn one_thread_reads_all_blocks() {
+        let threads = Arc::new(Mutex::new(Vec::new()));
+        let raw = "16000:1:s16".parse().unwrap();
+        let reader = Reader::from_raw_stream("silence", Silence(threads.clone()), raw);
+        let mut source = Source::from(reader);
+        for count in [Count::Exact(100_000), Count::Available(100_000), Count::Exact(200_000)] {
+            let block;
+            (source, block) = source.read(count).unwrap();
+            assert!(!block[0].is_empty());
+        }
+        let threads = threads.lock().unwrap();
+        assert!(threads.len() > 2 && threads.iter().all(|id| *id == threads[0]), "{threads:?}");
     }
 }

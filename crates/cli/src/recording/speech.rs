@@ -82,8 +82,13 @@ impl Track {
     }
 
     /// Writes the track of a recording of this name and duration.
-    pub fn write(&self, path: &Path, format: SpeechFormat, name: &str, duration: f64) -> anyhow::Result<()> {
-        let mut sheet = Sheet::create(path)?;
+    pub fn write(
+        &self,
+        mut sheet: Sheet,
+        format: SpeechFormat,
+        name: &str,
+        duration: f64,
+    ) -> anyhow::Result<()> {
         sheet.write(|file| match format {
             SpeechFormat::Csv => self.csv(file),
             SpeechFormat::Json => self.json(file, name, duration),

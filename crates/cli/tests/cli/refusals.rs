@@ -56,6 +56,10 @@ fn invalid_outputs_are_named_and_nothing_is_overwritten() {
         &["out.wav", "cannot be written"],
     );
     fails(&[&input, folder.0.path()], &["-q"], USAGE, &["is a folder"]);
+    // Before the input is read.
+    let long = format!("{}.svg", "a".repeat(300));
+    let missing = folder.join("missing.wav");
+    fails(&[&missing, &folder.join("out.wav")], &["--plot", &long], OUTPUT, &[&long, "cannot be written"]);
     #[cfg(unix)]
     {
         let link = folder.join("link.wav");

@@ -695,6 +695,16 @@ fn shards_together_equal_one_run() {
     let onto = ["merge", "-o"].map(Path::new);
     fails(&[onto[0], onto[1], statistics, statistics], &[], OUTPUT, &["1.json", "same file"]);
     fails(&[onto[0], onto[1], &merged, statistics], &[], OUTPUT, &["merged.json", "already exists"]);
+    let none = [onto[0], onto[1], &folder.join("none.json"), &folder.join("gone.json")];
+    fails(&none, &[], INPUT, &["gone.json: cannot be read"]);
+    #[cfg(unix)]
+    {
+        fails(&[onto[0], onto[1], none[2], &inputs], &[], INPUT, &["in: cannot be read: Is a directory"]);
+        let piped = folder.join("piped.json");
+        let mut command = denoise(["merge", "/dev/stdin", "-o"]);
+        command.arg(&piped).write_stdin(fs::read(statistics).unwrap()).assert().success();
+        assert!(fs::read(&piped).unwrap() == fs::read(statistics).unwrap());
+    }
     let other = folder.join("other.json");
     fs::write(&other, expected.replace("\"mix\": 1.0", "\"mix\": 0.5")).unwrap();
     let new = folder.join("new.json");
@@ -704,4 +714,49 @@ fn shards_together_equal_one_run() {
     fails(&[onto[0], onto[1], &new, &wav], &[], INPUT, &["a.wav: not statistics or a journal"]);
     denoise([&inputs, &new]).args(["--shard", "1/3"]).assert().code(USAGE);
     assert!(!new.exists());
+}
+
+#[test]
+fn a_page_that_cannot_be_written_costs_no_statistics() {
+    let folder = Folder::new();
+    recording(&folder.join("a.wav"));
+    fs::write(folder.join("list.json"), "{\"audio_filepath\":\"a.wav\"}").unwrap();
+    fs::create_dir_all(folder.join("plots/index.html")).unwrap();
+    let mut command =
+        denoise(["--manifest", "list.json", "-o", "out", "--plot", "plots", "--stats", "s.json"]);
+    let assert = command.args(["--quality", "fast"]).current_dir(folder.0.path()).assert().code(OUTPUT);
+    let message = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+    assert!(message.contains("1 denoised") && message.contains("index.html: cannot be written"), "{message}");
+    assert!(folder.join("out/list.json").is_file());
+    let record: Value = serde_json::from_slice(&fs::read(folder.join("s.json")).unwrap()).unwrap();
+    assert_eq!(record["files"][0]["outcome"], "denoised");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn statistics_tell_names_apart_that_are_not_utf_8() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = Folder::new();
+    fs::create_dir(folder.join("in")).unwrap();
+    for (name, seconds) in [(b"\xe8.wav", 0.3), (b"\xe9.wav", 0.4)] {
+        let path = folder.join("in").join(std::ffi::OsStr::from_bytes(name));
+        write(&path, spec(16_000, 1), noisy(seconds));
+    }
+    // Kept of the first run in the second, and merged of itself.
+    for _ in 0..2 {
+        let mut command = denoise(["in", "-o", "out", "--stats", "s.json", "-q", "--quality", "fast"]);
+        command.current_dir(folder.0.path()).assert().success();
+        denoise(["merge", "s.json", "-o", "merged.json"])
+            .arg("--force")
+            .current_dir(folder.0.path())
+            .assert()
+            .success();
+        for name in ["s.json", "merged.json"] {
+            let record: Value = serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap();
+            let files = record["files"].as_array().unwrap();
+            let seconds: Vec<f64> =
+                files.iter().map(|file| file["duration_seconds"].as_f64().unwrap()).collect();
+            assert_eq!(seconds, [0.3, 0.4], "{name}");
+        }
+    }
 }

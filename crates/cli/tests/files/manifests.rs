@@ -124,3 +124,18 @@ fn results_of_a_manifest_are_one_of_its_kind() {
         "{said}"
     );
 }
+
+/// Before any work: all names in it would be left out.
+#[test]
+#[cfg(target_os = "linux")]
+fn results_of_a_manifest_have_names_in_utf_8() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = Folder::new();
+    recording(&folder.join("a.wav"));
+    write_lines(&folder.join("train.json"), &[json!({"audio_filepath": "a.wav"})]);
+    let results = folder.0.path().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+    let mut command = denoise(["--manifest", "train.json", "-q", "-o"]);
+    command.arg(&results).current_dir(folder.0.path());
+    fails_as(command, OUTPUT, &["caf", "not UTF-8"]);
+    assert!(!results.exists());
+}

@@ -6,8 +6,10 @@ use std::fs;
 use std::path::Path;
 #[cfg(unix)]
 use std::{
+    fs::File,
+    io::{self, Write},
     os::unix::fs::{PermissionsExt, symlink},
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -193,7 +195,7 @@ fn a_file_that_appears_while_the_run_works_stays() {
     };
     let finish = |mut child: Child| {
         let mut input = child.stdin.take().unwrap();
-        std::io::Write::write_all(&mut input, &[1; 32_000]).unwrap();
+        input.write_all(&[1; 32_000]).unwrap();
         drop(input);
         let output = child.wait_with_output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
@@ -210,4 +212,69 @@ fn a_file_that_appears_while_the_run_works_stays() {
     assert_eq!(second.0, Some(OUTPUT), "{}", second.1);
     assert!(second.1.contains("out.wav") && second.1.contains("has appeared"), "{}", second.1);
     assert_eq!((folder.names(), read(&output).1.len()), (vec!["out.wav".to_owned()], 16_000));
+}
+
+/// Runs the program in a folder on a pipe `a.wav` with the recording of that name, which ends after `change`.
+#[cfg(unix)]
+fn change_during(folder: &Folder, arguments: &[&str], sound: &[u8], change: impl FnOnce()) -> (i32, String) {
+    let pipe = folder.join("a.wav");
+    fs::remove_file(&pipe).unwrap();
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut command = program();
+    command.args(arguments).args(["-o", "out", "-q", "--quality", "fast", "--mix", "0.5"]);
+    let run = command.current_dir(folder.0.path()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = File::options().write(true).open(&pipe).unwrap();
+    input.write_all(&sound[..1_000]).unwrap();
+    let began = Instant::now();
+    let is_partial = |entry: io::Result<fs::DirEntry>| {
+        entry.unwrap().file_name().to_str().is_some_and(|name| name.ends_with(".part"))
+    };
+    while !fs::read_dir(folder.join("out")).unwrap().any(is_partial) {
+        assert!(began.elapsed() < Duration::from_secs(60), "it has not begun");
+        thread::sleep(Duration::from_millis(10));
+    }
+    change();
+    input.write_all(&sound[1_000..]).unwrap();
+    drop(input);
+    let output = run.wait_with_output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+/// The state that decides is that at the end of the run, not the one at its beginning.
+#[test]
+#[cfg(unix)]
+fn what_is_edited_or_appears_while_a_folder_is_worked_on_stays() {
+    let folder = Folder::new();
+    let [input, result, report] = ["a.wav", "out/a.wav", "levels/a.csv"].map(|name| folder.join(name));
+    recording(&input);
+    let sound = fs::read(&input).unwrap();
+    denoise(["a.wav", "-o", "out", "--quality", "fast"]).current_dir(folder.0.path()).assert().success();
+    let made = fs::read(&result).unwrap();
+    for (changed, other, words) in
+        [(&result, &report, "a.wav was changed since"), (&report, &result, "a.csv already exists")]
+    {
+        let change = || fs::write(changed, "somebody's").unwrap();
+        let (code, message) = change_during(&folder, &["a.wav", "--levels", "levels"], &sound, change);
+        assert!(code == OUTPUT && message.contains(words), "{code}: {message}");
+        assert_eq!(fs::read(changed).unwrap(), b"somebody's", "{words}");
+        assert!(!other.exists() || fs::read(other).unwrap() == made, "{words}");
+        // Known by its content.
+        fs::write(&result, &made).unwrap();
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_manifest_of_results_that_is_edited_during_the_run_stays() {
+    let folder = Folder::new();
+    let [input, made] = ["a.wav", "out/list.json"].map(|name| folder.join(name));
+    recording(&input);
+    let sound = fs::read(&input).unwrap();
+    fs::write(folder.join("list.json"), "{\"audio_filepath\":\"a.wav\"}").unwrap();
+    let list = ["--manifest", "list.json"];
+    let mut command = denoise(list);
+    command.args(["-o", "out", "--quality", "fast"]).current_dir(folder.0.path()).assert().success();
+    let (code, message) = change_during(&folder, &list, &sound, || fs::write(&made, "edited").unwrap());
+    assert!(code == OUTPUT && message.contains("list.json was changed since"), "{code}: {message}");
+    assert_eq!(fs::read(&made).unwrap(), b"edited");
 }

@@ -4,7 +4,7 @@ mod media;
 mod player;
 mod tables;
 
-use crate::plot::{self, Bar, PlotError, Point};
+use crate::plot::{self, Bar, PlotError, Point, escape};
 use std::fmt::Write;
 
 use super::{Abscissa, Evaluation, Metric, Scores, Study};
@@ -188,8 +188,4 @@ fn definitions(evaluation: &Evaluation, several: bool) -> String {
         add("Dictionary (SHA-256)", checksum);
     }
     list + "</dl></section>"
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -52,7 +52,10 @@ fn denoised_audio_overwrites_no_file_of_its_pair() {
         assert!(failures[0].reason.contains(&input.display().to_string()), "{failures:?}");
         assert_eq!(fs::read(input).unwrap(), before);
     }
-    assert_eq!(run(Pair { name: "other.wav".into(), ..pair }), []);
+    let other = Pair { name: "other.wav".into(), ..pair };
+    assert_eq!(run(other.clone()), []);
+    let again = run(other);
+    assert!(again[0].reason.contains("other.wav") && again[0].reason.contains("has appeared"), "{again:?}");
 }
 
 #[test]

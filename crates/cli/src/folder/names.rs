@@ -1,0 +1,99 @@
+//! Names of results.
+
+use crate::manifest::Listed;
+use crate::processing::Processing;
+use crate::record;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+/// Distinct output names: `talk.mp3` becomes `talk.wav`, or `talk.mp3.wav` beside `talk.wav`; recordings with the same name in
+/// two folders are numbered. A recording that has a result keeps its name, whatever else is listed.
+pub(super) fn names(
+    found: &[Listed],
+    processing: &Processing,
+    sources: &HashMap<String, String>,
+) -> Vec<PathBuf> {
+    let ending = |name: &Path| processing.ending(name);
+    let renamed = |name: &Path| with_ending(name, ending(name));
+    let mut count: HashMap<PathBuf, usize> = HashMap::new();
+    found.iter().for_each(|listed| *count.entry(renamed(&listed.name)).or_default() += 1);
+    let mut taken = HashSet::new();
+    let mut kept = kept_names(found, processing, sources);
+    for name in &mut kept {
+        name.take_if(|name| !taken.insert(name.clone()));
+    }
+    // The next number of a name that is taken.
+    let mut next: HashMap<PathBuf, usize> = HashMap::new();
+    let result = found.iter().zip(kept).map(|(Listed { input, name }, kept)| {
+        if let Some(kept) = kept {
+            return kept;
+        }
+        let is_of_another = |name: &Path| {
+            let owner = sources.get(&record::key(name));
+            owner.is_some_and(|owner| *owner != record::source(input) && Path::new(owner).exists())
+        };
+        let mut result = renamed(name);
+        if count.get(&result).is_some_and(|&count| count > 1) && result != *name {
+            result = name.to_owned();
+            result.as_mut_os_string().push(format!(".{}", ending(name)));
+        }
+        let mut unique = result.clone();
+        while taken.contains(&unique) || (unique != result && is_of_another(&unique)) {
+            let number = next.entry(result.clone()).or_insert(2);
+            let mut stem = result.file_stem().unwrap_or_default().to_owned();
+            stem.push(format!("-{number}.{}", ending(name)));
+            unique = result.with_file_name(stem);
+            *number += 1;
+        }
+        taken.insert(unique.clone());
+        unique
+    });
+    result.collect()
+}
+
+/// The names of results that recordings have from earlier runs.
+fn kept_names(
+    found: &[Listed],
+    processing: &Processing,
+    sources: &HashMap<String, String>,
+) -> Vec<Option<PathBuf>> {
+    if sources.is_empty() {
+        return vec![None; found.len()];
+    }
+    let mut results: HashMap<&str, Vec<&str>> = HashMap::new();
+    sources.iter().for_each(|(result, source)| results.entry(source).or_default().push(result));
+    let kept = |Listed { input, name }: &Listed| {
+        let results = results.get(record::source(input).as_str())?;
+        let fitting =
+            results.iter().map(Path::new).filter(|result| fits(result, name, processing.ending(name)));
+        fitting.min().map(Path::to_owned)
+    };
+    found.iter().map(kept).collect()
+}
+
+/// Whether a recording of this name may have a result of that one: with its name, with or without its extension, and with or
+/// without a number.
+fn fits(result: &Path, name: &Path, ending: &str) -> bool {
+    let is_numbered = |rest: &str| {
+        rest.is_empty()
+            || rest.strip_prefix('-').is_some_and(|number| {
+                !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+            })
+    };
+    let (Some(stem), Some(whole), Some(found)) = (name.file_stem(), name.file_name(), result.file_stem())
+    else {
+        return false;
+    };
+    let found = found.to_string_lossy();
+    result.parent() == name.parent()
+        && result.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(ending))
+        && [whole, stem]
+            .iter()
+            .any(|name| found.strip_prefix(&*name.to_string_lossy()).is_some_and(is_numbered))
+}
+
+/// Replaces the extension of a name, unless it is already `ending` in upper or lower case.
+pub(super) fn with_ending(name: &Path, ending: &str) -> PathBuf {
+    let has = name.extension().is_some_and(|found| found.eq_ignore_ascii_case(ending));
+    if has { name.to_owned() } else { name.with_extension(ending) }
+}

@@ -1,0 +1,86 @@
+//! The table of the results.
+
+use crate::recording::Found;
+use crate::stats::{Entry, Outcome};
+use crate::terminal::printable;
+
+/// Minimum columns for the name of a file.
+const MIN_NAME_COLUMNS: usize = 16;
+
+/// Replaces the beginning of a name of more than `room` characters with an ellipsis.
+fn shorten(name: &mut String, room: usize) {
+    let length = name.chars().count();
+    if length > room {
+        *name = std::iter::once('…').chain(name.chars().skip(length + 1 - room)).collect();
+    }
+}
+
+/// A line for each file, and a summary line. Long names are shortened to fit `columns`, the width of the terminal.
+pub(super) fn table(entries: &[Entry], seconds: f64, columns: Option<usize>) -> String {
+    let level = |level: Option<f64>| level.map(|level| format!("{level:.1} dB")).unwrap_or_default();
+    let row = |entry: &Entry| -> [String; 6] {
+        let name = entry.input.display().to_string();
+        let shown = printable(&name);
+        let (note, found) = match (&entry.found, &entry.error) {
+            (Some(found), _) => (found.notes().join("; "), Some(found)),
+            // The name stands in the first column.
+            (None, Some(error)) => {
+                let error = error.strip_prefix(&format!("{name}: ")).unwrap_or(error);
+                (printable(&format!("failed: {error}")), None)
+            }
+            (None, None) => ("skipped: up to date".to_owned(), None),
+        };
+        let duration =
+            found.map(|found| format!("{:.2} s", found.statistics.duration_seconds)).unwrap_or_default();
+        let of = |value: fn(&Found) -> Option<f64>| level(found.and_then(value));
+        let snr = of(|found| found.statistics.snr_before_db);
+        [
+            shown,
+            duration,
+            snr,
+            of(|found| found.statistics.noise_before_dbfs),
+            of(|found| found.statistics.noise_after_dbfs),
+            note,
+        ]
+    };
+    let mut rows = vec![["file", "length", "SNR before", "noise before", "after", ""].map(str::to_owned)];
+    rows.extend(entries.iter().map(row));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let mut widths: [usize; 5] = std::array::from_fn(width);
+    if let Some(columns) = columns {
+        let figures = widths[1..].iter().map(|width| width + 2).sum();
+        let room = columns.saturating_sub(figures).max(MIN_NAME_COLUMNS);
+        rows.iter_mut().for_each(|[name, ..]| shorten(name, room));
+        widths[0] = widths[0].min(room);
+    }
+    let mut text = String::new();
+    for [name, length, snr, before, after, note] in &rows {
+        let [first, second, third, fourth, fifth] = widths;
+        let line = format!(
+            "{name:<first$}  {length:>second$}  {snr:>third$}  {before:>fourth$}  {after:>fifth$}  {note}"
+        );
+        text += line.trim_end();
+        text.push('\n');
+    }
+    let count = |outcome| entries.iter().filter(|entry| entry.outcome == outcome).count();
+    text + &format!(
+        "{} denoised, {} skipped, {} failed in {seconds:.1} s\n",
+        count(Outcome::Denoised),
+        count(Outcome::Skipped),
+        count(Outcome::Failed)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shorten;
+
+    #[test]
+    fn long_names_lose_their_beginning() {
+        for (room, expected) in [(12, "a/folder/b.ä"), (11, "…folder/b.ä"), (4, "…b.ä")] {
+            let mut name = "a/folder/b.ä".to_owned();
+            shorten(&mut name, room);
+            assert_eq!(name, expected);
+        }
+    }
+}
