@@ -6,7 +6,7 @@
 export interface Options {
   /**
    * Choose between quality and speed. Default: normal. fast takes about half of the time up to 16 kHz, about three
-   * quarters above: fewer sweeps of expectation maximisation, no Gibbs sweeps. The seed then affects the dither alone.
+   * quarters above: fewer sweeps of expectation maximisation, no Gibbs sweeps. The seed then has no effect.
    */
   quality?: "normal" | "fast";
   /**
@@ -38,7 +38,7 @@ export interface Options {
   channels?: "shared" | "separate" | "array";
   /**
    * Seed the random numbers. Range: 0 to 9007199254740992. Default: 0. The same seed gives the same output, on any
-   * number of threads. It drives sampling and dither; with quality fast, dither alone.
+   * number of threads. It drives sampling.
    */
   seed?: number;
   /**
@@ -51,7 +51,7 @@ export interface Options {
    * slow. It departs from the paper: factors start at the level of the recording, a minibatch is a tenth of the bins
    * across frames, each frame has an L-BFGS memory of its own, the drift of a step is limited, the gain is averaged
    * over the impulse variables, and priors and step size were chosen here. It expects a dictionary trained with alpha
-   * 1.2. Of the options of the denoiser it takes only model, noise_from, seed, threads, mix, channels and no_dither.
+   * 1.2. Of the options of the denoiser it takes only model, noise_from, seed, threads, mix and channels.
    */
   method?: "published";
   /**
