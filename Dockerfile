@@ -6,7 +6,7 @@
 FROM rust:1-slim-bookworm AS build
 WORKDIR /source
 COPY . .
-RUN cargo build --locked --release --package alphamf-cli
+RUN cargo build --locked --release --package alphamf-cli && packaging/licences.sh alphamf-cli licences
 
 FROM debian:bookworm-slim
 RUN apt-get update \
@@ -14,7 +14,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --no-create-home --shell /usr/sbin/nologin denoise
 COPY --from=build /source/target/release/denoise /usr/local/bin/denoise
-COPY LICENSE-MIT LICENSE-APACHE models/README.md models/ATTRIBUTION.md /usr/local/share/doc/alphamf/
+COPY --from=build /source/licences models/README.md /usr/local/share/doc/alphamf/
 RUN ln -s denoise /usr/local/bin/alphamf
 USER denoise
 WORKDIR /audio

@@ -31,7 +31,6 @@ done
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 output=${CARGO_TARGET_DIR:-target}
 packages=$output/packages
-vendored=$packages/sources
 mkdir -p "$packages"
 # Cargo and cargo-deb must agree with this script on the place.
 CARGO_TARGET_DIR=$(cd "$output" && pwd)
@@ -42,29 +41,6 @@ build() {
     # Nothing is written in C: the linker that comes with Rust is enough for either processor.
     linker=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$target")_LINKER
     env "$linker=${!linker:-rust-lld}" cargo build --locked --release --package alphamf-cli --target "$target"
-}
-
-# What MPL, MIT and BSD ask of who passes on programs: every library's licence, and where its source is.
-third_parties() {
-    local target=$1 name version licence source folder text
-    local -a texts
-    printf 'Besides its own code, the program holds the standard library of Rust (MIT OR Apache-2.0), musl (MIT), and:\n'
-    cargo tree --locked --package alphamf-cli --edges normal --target "$target" --prefix none \
-        --format '{p}|{l}|{r}' | sed 's/ (\*)$//; s/ (proc-macro)|/|/' | sort -u |
-        while IFS='|' read -r name licence source; do
-            read -r name version _ <<<"$name"
-            folder=$vendored/$name-${version#v}
-            [ -d "$folder" ] || continue # its own
-            printf '\n%s\n%s %s, %s\n%s\n' "$(printf '=%.0s' {1..80})" "$name" "$version" "$licence" "$source"
-            # Where MIT is offered, it is taken.
-            mapfile -t texts < <(find "$folder" -maxdepth 1 -iname '*licen[cs]e*mit*' | sort)
-            [ "${#texts[@]}" -gt 0 ] || mapfile -t texts < <(find "$folder" -maxdepth 1 -type f \
-                \( -iname '*licen[cs]e*' -o -iname 'copying*' -o -iname 'notice*' \) | sort)
-            for text in "${texts[@]}"; do
-                printf '\n'
-                cat "$text"
-            done
-        done
 }
 
 # Everything but the program, the same for every processor but for the libraries.
@@ -81,10 +57,9 @@ share() {
     "$program" completions bash >"$share/bash-completion/completions/denoise"
     "$program" completions zsh >"$share/zsh/site-functions/_denoise"
     "$program" completions fish >"$share/fish/vendor_completions.d/denoise.fish"
-    cp README.md LICENSE-MIT LICENSE-APACHE "$share/doc/alphamf/"
+    cp README.md "$share/doc/alphamf/"
     cp models/README.md "$share/doc/alphamf/MODELS.md"
-    cp models/ATTRIBUTION.md "$share/doc/alphamf/"
-    third_parties "$target" >"$share/doc/alphamf/THIRD-PARTY.txt"
+    packaging/licences.sh alphamf-cli "$share/doc/alphamf" "$target"
 }
 
 archive() {
@@ -101,7 +76,6 @@ archive() {
 }
 
 build "$native"
-cargo vendor --locked --versioned-dirs --quiet "$vendored" >/dev/null
 for target in "${targets[@]}"; do
     [ "$target" = "$native" ] || build "$target"
     built=$CARGO_TARGET_DIR/$target/release
@@ -113,4 +87,3 @@ for target in "${targets[@]}"; do
         printf 'no Debian package for %s: cargo-deb is missing (cargo install --locked cargo-deb)\n' "$target" >&2
     fi
 done
-rm -rf "$vendored"

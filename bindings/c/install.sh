@@ -24,5 +24,9 @@ install -m 644 "$target/libalphamf_c.a" "$to/lib/"
 install -m 755 "$target/libalphamf_c.so" "$to/lib/libalphamf_c.so.$version"
 ln -sf "libalphamf_c.so.$version" "$to/lib/$soname"
 ln -sf "$soname" "$to/lib/libalphamf_c.so"
-sed -e "s|@prefix@|$prefix|; s|@version@|$version|" alphamf.pc.in >"$to/lib/pkgconfig/alphamf.pc"
+{
+    printf 'prefix=%s\n' "$prefix"
+    sed "s/@version@/$version/" alphamf.pc.in
+} >"$to/lib/pkgconfig/alphamf.pc"
+../../packaging/licences.sh alphamf-c "$to/share/doc/alphamf"
 echo "installed in $to: cc program.c \$(pkg-config --cflags --libs alphamf)"

@@ -19,6 +19,7 @@ done
 [ -x "$tools/bin/maturin" ] || python3 -m venv "$tools"
 "$tools/bin/pip" install --quiet 'maturin[zig]>=1.9,<2'
 for target in "${targets[@]}"; do
+    ../../packaging/licences.sh alphamf-python licences "$target"
     PATH=$tools/bin:$PATH maturin build --release --locked --zig --compatibility manylinux2014 \
         --target "$target" --out "$output/wheels"
 done

@@ -17,10 +17,10 @@ output=$(cd "$output" && pwd)
 assemble() {
     rm -rf "$output/page"
     mkdir -p "$output/page"
-    cp -r index.js live.js text.js worklet.js native page/* "$output/page"
+    cp -r index.js live.js text.js worklet.js native licences page/* "$output/page"
     cp ../../audio/demo-noisy.wav "$output/page/example.wav"
     printf '%s, of which a browser loads, without the example: ' "$output/page"
-    du -sh --apparent-size --exclude='*_plain_bg.wasm' --exclude=example.wav "$output/page" | cut -f 1
+    du -sh --apparent-size --exclude='*_plain_bg.wasm' --exclude=example.wav --exclude=licences "$output/page" | cut -f 1
 }
 if [ "${1:-}" = page ]; then
     assemble
@@ -74,8 +74,20 @@ build '' web-plain
 cmp "$output/web/native/alphamf_web.js" "$output/web-plain/native/alphamf_web.js"
 rm -rf native
 mkdir -p native
-cp "$output/web/native/alphamf_web.js" native
+# Without comments: index.d.ts is the documentation.
+sed -e '/^ *\/\*\*.*\*\/$/d' -e '/^ *\/\*\*/,/\*\//d' "$output/web/native/alphamf_web.js" >native/alphamf_web.js
 # Current browsers load the compressed module. The plain one is for browsers that may not be able to decompress it.
 gzip -9 --no-name --stdout "$output/web/native/alphamf_web_bg.wasm" >native/alphamf_web_bg.wasm.gz
 cp "$output/web-plain/native/alphamf_web_bg.wasm" native/alphamf_web_plain_bg.wasm
+../../packaging/licences.sh alphamf-web licences "$target"
+# The code of the audio thread in one file, which needs no other.
+{
+    cat text.js
+    sed -E 's/^export (class|function) /\1 /; /^export \{.*\};$/d' native/alphamf_web.js
+    sed '/^import /d' worklet.js
+} >native/worklet.js
+if grep -nE '^(import|export) ' native/worklet.js; then
+    echo 'native/worklet.js is not in one file' >&2
+    exit 1
+fi
 assemble

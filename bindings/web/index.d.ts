@@ -5,9 +5,8 @@
  */
 export interface Options {
   /**
-   * Choose between quality and speed. Default: normal. fast takes about half the time at sample rates up to 16 kHz,
-   * three quarters at higher rates: fewer sweeps of expectation maximisation, no Gibbs sweeps. The seed then affects
-   * the dither alone.
+   * Choose between quality and speed. Default: normal. fast takes about half of the time up to 16 kHz, about three
+   * quarters above: fewer sweeps of expectation maximisation, no Gibbs sweeps. The seed then has no effect.
    */
   quality?: "normal" | "fast";
   /**
@@ -39,7 +38,7 @@ export interface Options {
   channels?: "shared" | "separate" | "array";
   /**
    * Seed the random numbers. Range: 0 to 9007199254740992. Default: 0. The same seed gives the same output, on any
-   * number of threads. It drives sampling and dither; with quality fast, dither alone.
+   * number of threads. It drives sampling.
    */
   seed?: number;
   /**
@@ -52,8 +51,7 @@ export interface Options {
    * slow. It departs from the paper: factors start at the level of the recording, a minibatch is a tenth of the bins
    * across frames, each frame has an L-BFGS memory of its own, the drift of a step is limited, the gain is averaged
    * over the impulse variables, and priors and step size were chosen here. It expects a dictionary trained with alpha
-   * 1.2. Of the options of the denoiser it takes only model, noise_from, seed, threads, mix, channels and no_dither,
-   * where a command has them.
+   * 1.2. Of the options of the denoiser it takes only model, noise_from, seed, threads, mix and channels.
    */
   method?: "published";
   /**
@@ -165,13 +163,13 @@ export interface SpeechSegment {
   snr_db: number;
 }
 
-/** Controls of a {@link LiveNode}. Values out of range are clamped; changes are smoothed. */
+/** Controls of a {@link LiveNode} or a {@link Live}. Values out of range are clamped; changes are smoothed. */
 export interface LiveControls {
   /** Exponent applied to the gain, 0 to 2: 0 passes the input unchanged, 2 doubles the attenuation in dB. Default 1. */
   gain_exponent?: number;
-  /** Minimum gain, -100 to 0 dB. Default -45. */
+  /** Minimum gain, -100 to 0 dB. Default: that of `strength`. */
   floor_db?: number;
-  /** Fraction of the denoised signal in the output, 0 to 1; the rest is the delayed input. Default 1. */
+  /** Fraction of the denoised signal in the output, 0 to 1; the rest is the delayed input. Default: that of `purpose`. */
   mix?: number;
   /** Pass the delayed input unchanged. */
   bypass?: boolean;
@@ -182,17 +180,17 @@ export interface LiveControls {
 }
 
 /** Initial controls, which must be in range, and fixed parameters. */
-export interface LiveOptions extends LiveControls {
+export interface LiveOptions
+  extends LiveControls,
+    Pick<Options, "purpose" | "strength" | "no_neural" | "alpha_speech" | "alpha_noise" | "model"> {
   /** Delay, 4 to 64 ms. Default 16. A shorter delay costs more work and some quality. */
   latency?: number;
   /** Number of channels, which share one gain. Default 1. */
   channels?: number;
-  /** Bytes of a dictionary file; replaces the built-in dictionary. */
-  model?: Uint8Array;
-  /** Disable the speech-presence network. */
-  no_neural?: boolean;
   /** Bytes of the module, decompressed, if it is not beside this file. */
   source?: ArrayBuffer | Uint8Array;
+  /** Address of `alphamf/worklet.js`, if it is not beside this file. */
+  worklet?: string | URL;
 }
 
 /** Levels, smoothed over 0.1 s, and the probability of speech. */
@@ -205,6 +203,10 @@ export interface LiveMeters {
   gain_db: number;
   /** Probability of speech in the last frame, 0 to 1. */
   speech_probability: number;
+}
+
+/** Meters of a {@link LiveNode}. */
+export interface LiveNodeMeters extends LiveMeters {
   /** Fraction of its time that the audio thread spent here; above 1, audio drops out. */
   load: number;
 }
@@ -217,16 +219,32 @@ export interface VoiceEvent {
   time: number;
 }
 
-/**
- * Denoises its input. Dispatches `meters`, a `CustomEvent<LiveMeters>`, about ten times a second, and `voice`, a
- * `CustomEvent<VoiceEvent>`, when speech starts or has ended.
- */
+export interface LiveNodeEventMap extends AudioWorkletNodeEventMap {
+  /** About ten times a second. */
+  meters: CustomEvent<LiveNodeMeters>;
+  /** Speech starts or has ended. */
+  voice: CustomEvent<VoiceEvent>;
+}
+
+/** Denoises its input, and dispatches the events of {@link LiveNodeEventMap}. */
 export interface LiveNode extends AudioWorkletNode {
+  addEventListener<K extends keyof LiveNodeEventMap>(
+    type: K,
+    listener: (this: LiveNode, event: LiveNodeEventMap[K]) => void,
+    options?: boolean | AddEventListenerOptions,
+  ): void;
+  addEventListener(type: string, listener: EventListenerOrEventListenerObject, options?: boolean | AddEventListenerOptions): void;
+  removeEventListener<K extends keyof LiveNodeEventMap>(
+    type: K,
+    listener: (this: LiveNode, event: LiveNodeEventMap[K]) => void,
+    options?: boolean | EventListenerOptions,
+  ): void;
+  removeEventListener(type: string, listener: EventListenerOrEventListenerObject, options?: boolean | EventListenerOptions): void;
   /** Delay, samples. */
   readonly latency: number;
   readonly controls: Required<LiveControls>;
   /** The most recent meters. */
-  readonly meters?: LiveMeters;
+  readonly meters?: LiveNodeMeters;
   /** Whether there is speech. */
   readonly speaking: boolean;
   /** Sets controls; those not named keep their value. */
@@ -242,7 +260,7 @@ export interface LiveNode extends AudioWorkletNode {
 /**
  * Creates a causal denoiser for a context of 8 to 192 kHz, with one input and one output. Rejects values out of range.
  * The first node of a context compiles the module on the audio thread, which interrupts audio that is playing; later nodes
- * with the same `no_neural`, and without `model`, start at once.
+ * with the same options, and without `model`, start at once.
  */
 export function createLiveNode(context: BaseAudioContext, options?: LiveOptions): Promise<LiveNode>;
 
@@ -255,29 +273,60 @@ export function initialize(source?: URL | string | Request | Response | BufferSo
 /** All settings that options stand for, by stage, such as `settings.gain.floor_db`. Rejects values out of range. */
 export function settings(options?: Omit<Options, "model">): Promise<Record<string, unknown>>;
 
+/** Of errors: what is invalid; "cancelled" and "other" are further failures. Errors of a browser's own have none. */
+export type ErrorKind = "setting" | "input" | "model" | "cancelled" | "other";
+
+/** Options of a recording. */
+export interface RecordingOptions {
+  /** Section without speech. */
+  noise?: Samples;
+  /** Receives the completed fraction, 0 to 1. An error that it throws cancels the work and is thrown. */
+  onProgress?: (fraction: number) => void;
+}
+
 /** Denoises a recording on the calling thread; a page calls it in a worker. Rejects values out of range. */
-export function denoise(samples: Float32Array, sampleRate: number, options?: Options): Promise<Float32Array>;
-export function denoise(samples: Float32Array[], sampleRate: number, options?: Options): Promise<Float32Array[]>;
+export function denoise(samples: Float32Array, sampleRate: number, options?: Options & RecordingOptions): Promise<Float32Array>;
+export function denoise(samples: Float32Array[], sampleRate: number, options?: Options & RecordingOptions): Promise<Float32Array[]>;
+export function denoise(samples: Samples, sampleRate: number, options?: Options & RecordingOptions): Promise<Samples>;
 
 /** Denoiser with its precomputed tables, for several recordings. */
 export class Denoiser {
   private constructor();
   static create(options?: Options): Promise<Denoiser>;
   /**
-   * Denoises a recording. `gainStd` and `speechTrack` request the members of {@link Denoised} of these names; `noise` is a
-   * section without speech; `onProgress` receives the completed fraction, 0 to 1; an error that it throws cancels the work
-   * and is thrown.
+   * Denoises a recording. `gainStd` and `speechTrack` request the members of {@link Denoised} of these names.
    */
-  denoise(
-    samples: Samples,
-    sampleRate: number,
-    more?: { gainStd?: boolean; speechTrack?: boolean; noise?: Samples; onProgress?: (fraction: number) => void },
-  ): Denoised;
+  denoise(samples: Samples, sampleRate: number, more?: { gainStd?: boolean; speechTrack?: boolean } & RecordingOptions): Denoised;
   /**
    * Starts a recording of any length that arrives in chunks. With `gainStd`, {@link Stream.takeGainStd} returns the
    * uncertainty of the gain; with `speechTrack`, {@link Stream.takeSpeechTrack} returns where there is speech.
    */
   stream(sampleRate: number, channels?: number, more?: { gainStd?: boolean; speechTrack?: boolean; noise?: Samples }): Stream;
+  /** Creates a causal denoiser for real-time audio outside of Web Audio: initial controls, and a delay of 4 to 64 ms, by default 16. */
+  live(sampleRate: number, channels?: number, more?: LiveControls & { latency?: number }): Live;
+  /** Frees the memory. */
+  free(): void;
+}
+
+/** Causal denoiser for real-time audio. The first 50 ms are assumed to be noise. */
+export class Live {
+  private constructor();
+  /** Denoises a block of any length; the output is {@link Live.latency} samples late. */
+  process(samples: Float32Array): Float32Array;
+  process(samples: Float32Array[]): Float32Array[];
+  process(samples: Samples): Samples;
+  /** Sets controls; those not named keep their value. */
+  set(controls: LiveControls): void;
+  readonly controls: Required<LiveControls>;
+  readonly meters: LiveMeters;
+  /** Whether there is speech. */
+  readonly speaking: boolean;
+  /** Delay, samples. */
+  readonly latency: number;
+  /** Learns the noise from the next `seconds` of input. */
+  learnNoise(seconds: number): void;
+  /** Clears all state but the controls. */
+  reset(): void;
   /** Frees the memory. */
   free(): void;
 }

@@ -38,16 +38,28 @@ export function initialize(source) {
 }
 
 /** Creates a causal denoiser as a Web Audio node. */
-export async function createLiveNode(context, { source, ...options } = {}) {
+export async function createLiveNode(context, { source, worklet, model, channels = 1, latency = 16, ...given } = {}) {
   // Imported on demand: workers have no AudioWorkletNode.
   const { createLive } = await import("./live.js");
-  return createLive(context, source ?? (await moduleBytes()), options);
+  const { purpose, strength, no_neural, alpha_speech, alpha_noise, ...controls } = given;
+  const options = jsonOf({ purpose, strength, no_neural, alpha_speech, alpha_noise });
+  const bytes = source ?? (await moduleBytes());
+  return createLive(context, { bytes, model, channels, latency, options, controls: jsonOf(controls) }, worklet);
 }
+
+/** An error with the member `kind` of the module's own errors. */
+const failure = (kind, error) => Object.assign(error, { kind });
 
 function channelsOf(samples) {
   const channels = samples instanceof Float32Array ? [samples] : Array.from(samples);
   if (channels.length === 0 || !channels.every((channel) => channel instanceof Float32Array)) {
-    throw new TypeError("samples: expected a Float32Array, or an array of them");
+    throw failure("input", new TypeError("samples: expected a Float32Array, or an array of them"));
+  }
+  try {
+    // Throws for an array without memory. Thrown in the module, which does not unwind, it would lock a stream for good.
+    for (const channel of channels) channel.keys();
+  } catch {
+    throw failure("input", new TypeError("samples: the array is detached, as after a transfer to another thread"));
   }
   return channels;
 }
@@ -55,9 +67,15 @@ function channelsOf(samples) {
 // Integers are passed to the module modulo 2^32.
 function within(name, value, least, most) {
   if (!Number.isInteger(value) || value < least || value > most) {
-    throw new RangeError(`${name}: expected a whole number from ${least} to ${most}`);
+    throw failure("input", new RangeError(`${name}: expected a whole number from ${least} to ${most}`));
   }
   return value;
+}
+
+/** Refuses names that a function does not take. */
+function noneOf(unknown) {
+  const [name] = Object.keys(unknown);
+  if (name !== undefined) throw failure("setting", new TypeError(`unknown option ${name}: those of the denoiser belong to Denoiser.create`));
 }
 
 const rateOf = (sampleRate) => within(`sample rate of ${sampleRate} Hz`, sampleRate, 8000, 192000);
@@ -65,7 +83,9 @@ const rateOf = (sampleRate) => within(`sample rate of ${sampleRate} Hz`, sampleR
 /** Options as JSON, which has no NaN and no Infinity. */
 function jsonOf(options) {
   for (const [name, value] of Object.entries(options)) {
-    if (typeof value === "number" && !Number.isFinite(value)) throw new RangeError(`${name} is ${value}: expected a finite number`);
+    if (typeof value === "number" && !Number.isFinite(value)) {
+      throw failure("setting", new RangeError(`${name} is ${value}: expected a finite number`));
+    }
   }
   return JSON.stringify(options);
 }
@@ -107,18 +127,20 @@ export class Denoiser {
     return new Denoiser(new NativeDenoiser(jsonOf(options), model));
   }
 
-  stream(sampleRate, channels = 1, { gainStd = false, speechTrack = false, noise } = {}) {
+  stream(sampleRate, channels = 1, { gainStd = false, speechTrack = false, noise, ...unknown } = {}) {
+    noneOf(unknown);
     const session = this.#native.session(rateOf(sampleRate), within(`${channels} channels`, channels, 1, 256), gainStd, speechTrack);
     if (noise) session.setNoiseProfile(this.#native, channelsOf(noise), sampleRate);
     return new Stream(session, channels);
   }
 
-  denoise(samples, sampleRate, { gainStd = false, speechTrack = false, noise, onProgress } = {}) {
+  denoise(samples, sampleRate, { onProgress, ...more } = {}) {
     const channels = channelsOf(samples);
-    const stream = this.stream(sampleRate, channels.length, { gainStd, speechTrack, noise });
+    const { gainStd, speechTrack } = more;
+    const stream = this.stream(sampleRate, channels.length, more);
     try {
       const seconds = channels[0].length / sampleRate;
-      const progress = onProgress && ((done) => onProgress(Math.min(done / seconds, 1)));
+      const progress = onProgress && ((done) => onProgress(seconds > done ? done / seconds : 1));
       const parts = [stream.push(channels, progress), stream.finish(progress)];
       const joined = (name) => channels.map((_, index) => concat(parts.map((part) => part[name][index])));
       return {
@@ -131,6 +153,61 @@ export class Denoiser {
     } finally {
       stream.free();
     }
+  }
+
+  live(sampleRate, channels = 1, { latency = 16, ...controls } = {}) {
+    return new Live(this.#native.live(rateOf(sampleRate), within(`${channels} channels`, channels, 1, 256), latency, jsonOf(controls)));
+  }
+
+  free() {
+    this.#native.free();
+  }
+}
+
+export class Live {
+  #native;
+
+  constructor(native) {
+    this.#native = native;
+  }
+
+  process(samples) {
+    const done = this.#native.processArrays(channelsOf(samples));
+    return samples instanceof Float32Array ? done[0] : done;
+  }
+
+  set(controls) {
+    this.#native.set(jsonOf(controls));
+  }
+
+  get controls() {
+    return JSON.parse(this.#native.controls());
+  }
+
+  get meters() {
+    const live = this.#native;
+    return {
+      noise_dbfs: live.noiseDbfs(),
+      speech_dbfs: live.speechDbfs(),
+      gain_db: live.gainDb(),
+      speech_probability: live.speechProbability(),
+    };
+  }
+
+  get speaking() {
+    return this.#native.speaking();
+  }
+
+  get latency() {
+    return this.#native.latency();
+  }
+
+  learnNoise(seconds) {
+    this.#native.learnNoise(seconds);
+  }
+
+  reset() {
+    this.#native.reset();
   }
 
   free() {
@@ -209,10 +286,10 @@ function concat(parts) {
   return all;
 }
 
-export async function denoise(samples, sampleRate, options) {
+export async function denoise(samples, sampleRate, { noise, onProgress, ...options } = {}) {
   const denoiser = await Denoiser.create(options);
   try {
-    const { speech } = denoiser.denoise(samples, sampleRate);
+    const { speech } = denoiser.denoise(samples, sampleRate, { noise, onProgress });
     return samples instanceof Float32Array ? speech[0] : speech;
   } finally {
     denoiser.free();

@@ -1,32 +1,13 @@
 // Causal denoising as a Web Audio node; index.d.ts is its documentation.
-const DEFAULTS = {
-  gain_exponent: 1,
-  floor_db: -45,
-  mix: 1,
-  bypass: false,
-  voice_threshold: 0.5,
-  voice_hang_over_seconds: 0.3,
-};
-
-function checked(controls) {
-  const given = Object.entries(controls).filter(([, value]) => value !== undefined);
-  for (const [name, value] of given) {
-    if (!(name in DEFAULTS)) throw new TypeError(`unknown control ${name}: expected ${Object.keys(DEFAULTS).join(", ")}`);
-    if (typeof value !== typeof DEFAULTS[name] || Number.isNaN(value)) {
-      throw new TypeError(`${name}: expected a ${typeof DEFAULTS[name]}`);
-    }
-  }
-  return Object.fromEntries(given);
-}
-
 export class LiveNode extends AudioWorkletNode {
   #latency;
   #controls;
+  #ranges; // lowest and highest controls
   #meters;
   #speaking = false;
 
   /** @param {object} start what the audio thread starts with: bytes, channels, latency, controls, options, model */
-  constructor(context, start, controls) {
+  constructor(context, start) {
     super(context, "alphamf-live", {
       numberOfInputs: 1,
       numberOfOutputs: 1,
@@ -35,17 +16,18 @@ export class LiveNode extends AudioWorkletNode {
       channelCountMode: "explicit",
       processorOptions: start,
     });
-    this.#controls = controls;
   }
 
   /** Resolves once the audio thread runs; rejects with its error. */
   started() {
     return new Promise((resolve, reject) => {
       this.onprocessorerror = () => reject(new Error("audio thread failed"));
-      this.port.onmessage = ({ data: { latency, meters, voice, error } }) => {
-        if (error !== undefined) reject(new Error(error));
-        if (latency !== undefined) {
-          this.#latency = latency;
+      this.port.onmessage = ({ data: { started, meters, voice, error } }) => {
+        if (error) reject(Object.assign(new Error(error.message), { kind: error.kind }));
+        if (started) {
+          this.#latency = started.latency;
+          this.#controls = JSON.parse(started.controls);
+          this.#ranges = JSON.parse(started.ranges);
           resolve(this);
         }
         if (meters) {
@@ -77,8 +59,16 @@ export class LiveNode extends AudioWorkletNode {
   }
 
   set(controls) {
-    Object.assign(this.#controls, checked(controls));
-    this.port.postMessage({ controls: this.#controls });
+    const present = this.#controls;
+    const [least, most] = this.#ranges;
+    const given = Object.entries(controls).filter(([, value]) => value !== undefined);
+    const inRange = given.map(([name, value]) => {
+      if (!Object.hasOwn(present, name)) throw invalid(`unknown control ${name}: expected ${Object.keys(present).join(", ")}`);
+      if (typeof value !== typeof present[name] || Number.isNaN(value)) throw invalid(`${name}: expected a ${typeof present[name]}`);
+      return [name, typeof value === "number" ? Math.min(Math.max(value, least[name]), most[name]) : value];
+    });
+    Object.assign(present, Object.fromEntries(inRange));
+    this.port.postMessage({ controls: present });
   }
 
   learnNoise(seconds) {
@@ -95,28 +85,21 @@ export class LiveNode extends AudioWorkletNode {
   }
 }
 
+const invalid = (message) => Object.assign(new TypeError(message), { kind: "setting" });
+
 const ready = new WeakMap(); // contexts with the processor registered, or being registered
 
 /** Registers the processor, once; a failure is retried at the next call. */
-function register(context) {
+function register(context, worklet) {
   if (!ready.has(context)) {
-    const added = context.audioWorklet.addModule(new URL("./worklet.js", import.meta.url));
+    const added = context.audioWorklet.addModule(worklet ?? new URL("./native/worklet.js", import.meta.url));
     ready.set(context, added.catch((error) => (ready.delete(context), Promise.reject(error))));
   }
   return ready.get(context);
 }
 
-/** Implements `createLiveNode` of index.js, which passes the bytes of the module. */
-export async function createLive(context, bytes, { channels = 1, latency = 16, model, no_neural = false, ...given } = {}) {
-  const controls = { ...DEFAULTS, ...checked(given) };
-  await register(context);
-  const start = {
-    bytes,
-    channels,
-    latency,
-    controls: JSON.stringify(controls),
-    options: JSON.stringify({ no_neural }),
-    model,
-  };
-  return new LiveNode(context, start, controls).started();
+/** Implements `createLiveNode` of index.js. */
+export async function createLive(context, start, worklet) {
+  await register(context, worklet);
+  return new LiveNode(context, start).started();
 }

@@ -1,4 +1,5 @@
-// Denoises whole recordings in a worker. Receives { channels, sampleRate, options }; posts { progress }, { result } or { error }.
+// Denoises whole recordings in a worker. Receives { channels, sampleRate, options }; posts { progress }, { result } or
+// { error, kind }.
 import { Denoiser } from "./index.js";
 
 self.onmessage = async ({ data: { channels, sampleRate, options } }) => {
@@ -9,6 +10,6 @@ self.onmessage = async ({ data: { channels, sampleRate, options } }) => {
     denoiser.free();
     self.postMessage({ result }, [...result.speech, ...result.residual, ...result.gainStd.values].map((array) => array.buffer));
   } catch (error) {
-    self.postMessage({ error: String(error?.message ?? error) });
+    self.postMessage({ error: String(error?.message ?? error), kind: error?.kind });
   }
 };

@@ -1,4 +1,5 @@
-// The audio thread's side of live.js.
+// The audio thread's side of live.js. Bundlers copy files of audio threads as they are: build.sh writes native/worklet.js, this
+// file with the two that it imports. The page loads it in parts.
 import "./text.js";
 import { NativeDenoiser, NativeLive, initSync } from "./native/alphamf_web.js";
 
@@ -6,12 +7,12 @@ const METERS_SECONDS = 0.1;
 // Most audio threads have a millisecond clock only; its rounding averages out over many blocks.
 const now = globalThis.performance ? () => performance.now() : () => Date.now();
 
-let wasm; // exports of the module, compiled once for all nodes of the context
+let native; // exports of the module, compiled once for all nodes of the context
 const denoisers = new Map(); // by options, for the built-in dictionary: their tables take a fraction of a second
 
 /** A real-time denoiser. */
 function liveOf({ channels, latency, controls, options, model }) {
-  const live = (denoiser) => denoiser.live(sampleRate, channels, latency / 1000, controls);
+  const live = (denoiser) => denoiser.live(sampleRate, channels, latency, controls);
   if (model) {
     const denoiser = new NativeDenoiser(options, model);
     try {
@@ -40,18 +41,19 @@ class LiveProcessor extends AudioWorkletProcessor {
     try {
       this.#start(processorOptions);
     } catch (error) {
-      this.port.postMessage({ error: String(error?.message ?? error) });
+      this.port.postMessage({ error: { message: String(error?.message ?? error), kind: error?.kind } });
     }
   }
 
   #start({ bytes, ...options }) {
-    wasm ??= initSync({ module: new WebAssembly.Module(bytes) });
-    this.#memory = wasm.memory;
+    native ??= initSync({ module: new WebAssembly.Module(bytes) });
+    this.#memory = native.memory;
     this.#live = liveOf(options);
     this.#channels = options.channels;
     this.#capacity = NativeLive.capacity();
     this.port.onmessage = ({ data }) => this.#receive(data);
-    this.port.postMessage({ latency: this.#live.latency() });
+    const started = { latency: this.#live.latency(), controls: this.#live.controls(), ranges: NativeLive.controlRanges() };
+    this.port.postMessage({ started });
   }
 
   #receive({ controls, learn, reset, close }) {

@@ -1,7 +1,7 @@
 //! Causal low-latency denoiser for real-time audio.
 
-use super::DenoiseError;
 use super::voice_activity::{VoiceActivity, VoiceDetector, VoiceEvent};
+use super::{DenoiseError, SettingsError};
 use crate::decibels::amplitude;
 use crate::denoiser::block::Separator;
 use crate::inference::online::OnlineSeparation;
@@ -52,6 +52,18 @@ pub struct LiveSettings {
 impl Default for LiveSettings {
     fn default() -> Self {
         Self { latency_seconds: 0.016, controls: LiveControls::default() }
+    }
+}
+
+impl LiveSettings {
+    /// Settings with a latency in ms, as interfaces take it.
+    ///
+    /// # Errors
+    /// If it is not in [`LATENCY_RANGE_SECONDS`].
+    pub fn with_latency_ms(latency: f64, controls: LiveControls) -> Result<Self, SettingsError> {
+        let (least, most) = LATENCY_RANGE_SECONDS.into_inner();
+        within("latency", latency, 1000.0 * least..=1000.0 * most)?;
+        Ok(Self { latency_seconds: latency / 1000.0, controls })
     }
 }
 

@@ -10,6 +10,7 @@ use alphamf_eval::metrics::sdr;
 use alphamf_files::read;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 fn noizeus() -> Option<PathBuf> {
@@ -19,7 +20,9 @@ fn noizeus() -> Option<PathBuf> {
         .map(|folder| folder.join("shared/data/noizeus"))
         .find(|folder| folder.is_dir());
     if folder.is_none() {
-        eprintln!("SKIPPED: no NOIZEUS corpus in shared/data beside the checkout");
+        std::io::stderr()
+            .write_all(b"SKIPPED: no NOIZEUS corpus in shared/data beside the checkout\n")
+            .unwrap();
     }
     folder
 }

@@ -7,6 +7,7 @@ use alphamf::transform::Stft;
 use alphamf_files::read;
 use rand_distr::{Distribution, StandardNormal};
 use std::f32::consts::TAU;
+use std::io::Write;
 use std::path::Path;
 
 const RATE: usize = 8_000;
@@ -111,7 +112,9 @@ fn recorded_rain_stays_steady() {
     const RAIN: &str = "shared/data/noise_train/steady-rain__openclonk__Liquids-ocg-StereoRain.opus";
     let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().skip(1);
     let Some(file) = above.map(|folder| folder.join(RAIN)).find(|file| file.is_file()) else {
-        return eprintln!("SKIPPED: no recording of rain in shared/data beside the checkout");
+        return std::io::stderr()
+            .write_all(b"SKIPPED: no recording of rain in shared/data beside the checkout\n")
+            .unwrap();
     };
     let rain = read(file).unwrap();
     let rate = rain.sample_rate() as usize;

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders that hold no document or source of this repository.
-const SKIPPED: [&str; 5] = ["target", "node_modules", "vendor", "shared", "venv"];
+const SKIPPED: [&str; 6] = ["target", "node_modules", "vendor", "shared", "venv", "licences"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

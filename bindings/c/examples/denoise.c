@@ -3,6 +3,7 @@
  *     denoise RATE [NAME=VALUE]... < noisy.raw > speech.raw
  */
 #include <alphamf.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +23,8 @@ static int drain(alphamf_stream *stream) {
     while ((count = alphamf_pull(stream, channels, NULL, BLOCK)) > 0) {
         short codes[BLOCK];
         for (size_t i = 0; i < count; i++) {
-            float code = speech[i] * 32768.0f;
-            codes[i] = (short)(code > 32767.0f ? 32767.0f : code < -32768.0f ? -32768.0f : code);
+            long code = lrintf(speech[i] * 32768.0f);
+            codes[i] = (short)(code > 32767 ? 32767 : code < -32768 ? -32768 : code);
         }
         if (fwrite(codes, sizeof codes[0], count, stdout) != count) return -1;
     }

@@ -3,8 +3,8 @@
 use crate::alphamf_status;
 use crate::boundary::{check_samples, guarded, null, reference, write};
 use crate::settings::{alphamf_settings, prepare};
-use alphamf::LiveDenoiser;
 use alphamf::denoiser::{LiveControls, LiveMeters, LiveSettings};
+use alphamf::{DenoiseError, LiveDenoiser};
 use std::ffi::c_void;
 
 /// Voice callback: receives whether speech starts, or else has ended, and the position in the output, in samples since the
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn alphamf_live_create(
         let prepared = unsafe { prepare(sample_rate, settings)? };
         let floor_db = prepared.denoiser.settings().gain.floor_db as f32;
         let controls = LiveControls { floor_db, mix: prepared.session.mix, ..LiveControls::default() };
-        let settings = LiveSettings { latency_seconds: latency / 1000.0, controls };
+        let settings = LiveSettings::with_latency_ms(latency, controls).map_err(DenoiseError::from)?;
         let denoiser = || prepared.denoiser.live(sample_rate, channels as usize, settings);
         let made = prepared.threads.run(denoiser)?;
         let input = vec![0.0; PART * made.channels()].into_boxed_slice();

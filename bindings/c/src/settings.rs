@@ -76,6 +76,8 @@ impl alphamf_settings {
             self.speech_track = value
                 .parse()
                 .map_err(|_| setting(format!("speech_track is {value}; expected true or false")))?;
+        } else if name == "no_dither" {
+            return Err(setting("no_dither has no effect: samples are floats"));
         } else {
             // Numbers and booleans as in JSON; anything else is text.
             let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));

@@ -59,7 +59,7 @@ static NAMED_LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
 fn is_there(program: &str) -> bool {
     let there = Command::new(program).arg("--version").stdout(Stdio::null()).status().is_ok();
     if !there {
-        eprintln!("SKIPPED: {program} is not installed");
+        std::io::stderr().write_all(format!("SKIPPED: {program} is not installed\n").as_bytes()).unwrap();
     }
     there
 }
@@ -128,7 +128,10 @@ fn expected(codes: &[i16], mix: f32) -> Vec<i16> {
     let samples: Vec<f32> = codes.iter().map(|&code| f32::from(code) / 32_768.0).collect();
     let mut speech = session.push(&[&samples]).unwrap().speech.remove(0);
     speech.extend(session.finish().unwrap().speech.remove(0));
-    speech.into_iter().map(|sample| (sample * 32_768.0).clamp(-32_768.0, 32_767.0) as i16).collect()
+    speech
+        .into_iter()
+        .map(|sample| (sample * 32_768.0).round_ties_even().clamp(-32_768.0, 32_767.0) as i16)
+        .collect()
 }
 
 #[test]
@@ -147,6 +150,7 @@ fn programs_use_it() {
     for (options, complaint) in [
         ("strength=brutal", "unknown variant `brutal`"),
         ("colour=red", "unknown field `colour`"),
+        ("no_dither=true", "no_dither has no effect"),
         ("mix=2", "`mix` is 2: expected 0 to 1"),
         ("threads=0", "threads is 0; expected 1 to 1024"),
         ("mix", "value is a null pointer"),

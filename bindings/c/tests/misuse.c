@@ -111,6 +111,7 @@ int main(void) {
 
     alphamf_live *live;
     EXPECT(alphamf_live_create(8000, 2, settings, 100.0, &live) == ALPHAMF_SETTING && !live);
+    EXPECT(strstr(alphamf_error(), "latency is 100; expected 4 to 64"));
     EXPECT(alphamf_live_create(8000, 2, settings, 16.0, &live) == ALPHAMF_OK && alphamf_live_latency(live) == 128);
     EXPECT(alphamf_live_process(live, NULL, left, 10) == ALPHAMF_INPUT);
     EXPECT(alphamf_live_process(live, NULL, NULL, 0) == ALPHAMF_OK);

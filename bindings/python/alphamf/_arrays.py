@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Union
 
 import numpy as np
 
+from . import _native
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 #: A file, by path or as its bytes.
 Model = Union[str, "os.PathLike[str]", bytes]
-#: Receives the completed fraction, 0 to 1; an exception cancels the work.
+#: Receives what is completed, a fraction from 0 to 1 or seconds; an exception cancels the work.
 Progress = Callable[[float], object]
 
 DTYPES = (np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int16))
@@ -50,15 +52,16 @@ def check_threads(threads: Optional[int]) -> Optional[int]:
 
 def check_rate(sample_rate: Any) -> int:
     rate = int(sample_rate)
-    if rate != sample_rate or not 8000 <= rate <= 192000:
-        raise ValueError(f"sample rate of {sample_rate} Hz: expected an integer from 8000 to 192000")
+    least, most = _native.MIN_SAMPLE_RATE, _native.MAX_SAMPLE_RATE
+    if rate != sample_rate or not least <= rate <= most:
+        raise ValueError(f"sample rate of {sample_rate} Hz: expected an integer from {least} to {most}")
     return rate
 
 
 def check_count(channels: Any) -> int:
     count = int(channels)
-    if count != channels or not 1 <= count <= 256:
-        raise ValueError(f"{channels} channels: expected an integer from 1 to 256")
+    if count != channels or not 1 <= count <= _native.MAX_CHANNELS:
+        raise ValueError(f"{channels} channels: expected an integer from 1 to {_native.MAX_CHANNELS}")
     return count
 
 
@@ -71,11 +74,11 @@ def check_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def as_channels(samples: Array) -> Array:
     """Samples of a recording, with shape (channels, n)."""
     check_dtype(samples.dtype)
-    if samples.ndim not in (1, 2) or samples.size == 0:
-        raise ValueError(f"samples of shape {samples.shape}: expected (n,) or (channels, n), and at least one sample")
+    if samples.ndim not in (1, 2):
+        raise ValueError(f"samples of shape {samples.shape}: expected (n,) or (channels, n)")
     if samples.ndim == 1:
         return samples[np.newaxis]
-    if samples.shape[0] > samples.shape[1]:
+    if samples.shape[0] > samples.shape[1] > 0:
         raise ValueError(
             f"samples of shape {samples.shape}: expected (channels, n); transpose an array of (n, channels): x.T"
         )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Mapping, Optional
 
 import numpy as np
 
+from . import _native
 from ._arrays import check_finite
 from ._denoiser import Denoiser
 
@@ -16,8 +18,8 @@ if TYPE_CHECKING:
     from ._arrays import Array
     from ._live import Live
 
-#: Range of each control.
-RANGES = {"gain_exponent": (0.0, 2.0), "floor_db": (-100.0, 0.0), "mix": (0.0, 1.0)}
+#: Lowest and highest value of each control.
+LEAST, MOST = json.loads(_native.control_ranges())
 
 
 def clamped(name: str, value: float) -> float:
@@ -26,8 +28,7 @@ def clamped(name: str, value: float) -> float:
     :raises ValueError: if it is not finite.
     """
     check_finite(name, value)
-    least, most = RANGES[name]
-    return float(min(max(value, least), most))
+    return float(min(max(value, LEAST[name]), MOST[name]))
 
 
 @functools.lru_cache(maxsize=1)
@@ -88,7 +89,8 @@ def as_rows(audio: object, channels: int, used: Optional[int] = None) -> Array:
         samples = samples[: 2 * used]
     if samples.size % width:
         raise ValueError(f"{samples.size} bytes of audio: expected a multiple of {width} for {channels} channels")
-    return samples.view(np.int16).reshape(-1, channels).T
+    rows: Array = samples.view(np.int16).reshape(-1, channels).T
+    return rows
 
 
 def as_bytes(rows: Array) -> bytes:

@@ -190,7 +190,7 @@ class Denoiser:
         fraction = None
         if progress is not None:
             seconds = samples.shape[1] / sample_rate
-            fraction = lambda done: progress(min(done / seconds, 1.0))  # noqa: E731
+            fraction = lambda done: progress(done / seconds if done < seconds else 1.0)  # noqa: E731
         parts = [session.push(samples, fraction), session.finish(fraction)]
         speech, *removed = (
             np.concatenate(blocks, axis=1).astype(dtype, copy=False).reshape(recording.shape) for blocks in zip(*parts)
@@ -235,12 +235,12 @@ class Denoiser:
         channels: int = 1,
         *,
         latency: float = 16.0,
-        gain_exponent: float = 1.0,
+        gain_exponent: Optional[float] = None,
         floor_db: Optional[float] = None,
         mix: Optional[float] = None,
         bypass: bool = False,
-        voice_threshold: float = 0.5,
-        voice_hang_over_seconds: float = 0.3,
+        voice_threshold: Optional[float] = None,
+        voice_hang_over_seconds: Optional[float] = None,
     ) -> Live:
         """Creates a real-time denoiser with a delay of ``latency`` milliseconds, 4 to 64.
 
@@ -249,15 +249,15 @@ class Denoiser:
         """
         controls = {
             "gain_exponent": gain_exponent,
-            "floor_db": self.settings["gain"]["floor_db"] if floor_db is None else floor_db,
-            "mix": self._native.mix() if mix is None else mix,
+            "floor_db": floor_db,
+            "mix": mix,
             "bypass": bypass,
             "voice_threshold": voice_threshold,
             "voice_hang_over_seconds": voice_hang_over_seconds,
         }
+        given = {name: value for name, value in controls.items() if value is not None}
         channels = check_count(channels)
-        native = self._native.live(check_rate(sample_rate), channels, latency / 1000, to_json(controls))
-        return Live(native, channels)
+        return Live(self._native.live(check_rate(sample_rate), channels, latency, to_json(given)), channels)
 
     def noise_profile(self, x: ArrayLike, sample_rate: int) -> NoiseProfile:
         """Learns the noise from samples without speech, ``(n,)`` or ``(channels, n)``."""

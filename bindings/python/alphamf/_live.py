@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Mapping, NamedTuple
 import numpy as np
 
 from . import _native
-from ._arrays import check_dtype, to_json
+from ._arrays import as_floats, check_dtype, to_json
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -47,18 +47,19 @@ class Live:
         if rows.ndim != 2 or len(rows) != self._channels:
             raise ValueError(f"a block of shape {samples.shape}: expected ({self._channels}, n)")
         if samples.dtype == np.int16:
-            done = self._native.process_int16(np.ascontiguousarray(rows.T))
+            done: Array = self._native.process_int16(np.ascontiguousarray(rows.T))
         else:
-            done = self._native.process(np.ascontiguousarray(rows.T, np.float32))
+            done = self._native.process(as_floats(rows.T))
         return np.ascontiguousarray(done.T, samples.dtype).reshape(samples.shape)
 
     def set(self, **controls: Any) -> None:
         """Sets controls, with smooth transitions; values out of range are clamped.
 
-        ``gain_exponent`` (0 to 2) is the exponent applied to the gain, ``floor_db`` (-100 to 0) the minimum gain, ``mix``
-        (0 to 1) the fraction of denoised signal in the output; ``bypass`` returns the delayed input. ``voice_threshold`` (0
-        to 1) is the probability from which on there is speech, ``voice_hang_over_seconds`` (0 to 10) how long it is lower
-        before speech has ended; the sound does not depend on them.
+        ``gain_exponent`` (0 to 2, initially 1) is the exponent applied to the gain, ``floor_db`` (-100 to 0) the minimum
+        gain, ``mix`` (0 to 1) the fraction of denoised signal in the output; ``bypass`` returns the delayed input.
+        ``voice_threshold`` (0 to 1, initially 0.5) is the probability from which on there is speech,
+        ``voice_hang_over_seconds`` (0 to 10, initially 0.3) how long it is lower before speech has ended; the sound does not
+        depend on them.
 
         :raises ValueError: if a control is unknown, or not a finite number.
         """

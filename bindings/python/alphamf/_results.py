@@ -48,9 +48,9 @@ class SpeechTrack:
     """Where speech is.
 
     ``probability`` of speech per slot has shape ``(slots,)`` or, with separate channels, ``(channels, slots)``; slot 0
-    starts ``first_slot`` times ``slot_seconds`` after the start of the recording. ``segments`` has a row for each section
-    with speech that has ended: start and end in seconds, level in dBFS and SNR in dB. It is an array of shape ``(n, 4)``
-    in a tuple of one, or a tuple of one for each separate channel.
+    starts ``first_slot`` times ``slot_seconds`` after the start of the recording. ``segments`` has an element for each
+    section with speech that has ended, with the fields ``start_seconds``, ``end_seconds``, ``level_dbfs`` and ``snr_db``. It
+    is an array of shape ``(n,)`` in a tuple of one, or a tuple of one for each separate channel.
     """
 
     probability: Array
@@ -130,5 +130,6 @@ def take_levels(session: _native.Session, separate: bool) -> Levels:
 def take_speech_track(session: _native.Session, separate: bool) -> SpeechTrack:
     tracks, slot_seconds, first_slot = session.take_speech_track()
     values = np.stack([probability for probability, _ in tracks])
-    segments = tuple(rows for _, rows in tracks)
+    fields = np.dtype([(name, np.float64) for name in ("start_seconds", "end_seconds", "level_dbfs", "snr_db")])
+    segments = tuple(rows.view(fields).reshape(-1) for _, rows in tracks)
     return SpeechTrack(values if separate else values[0], segments, slot_seconds, first_slot)

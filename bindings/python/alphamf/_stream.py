@@ -13,7 +13,7 @@ from ._results import Deviation, Levels, SpeechTrack, read_stats, take_gain_std,
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ._arrays import Array
+    from ._arrays import Array, Progress
 
 
 class Stream:
@@ -32,11 +32,12 @@ class Stream:
         #: requested.
         self.residual: Optional[Array] = None
 
-    def push(self, chunk: ArrayLike) -> Array:
+    def push(self, chunk: ArrayLike, progress: Optional[Progress] = None) -> Array:
         """Takes the next samples and returns those completed.
 
         Both have shape ``(channels, n)``, or both ``(n,)`` for a single channel.
 
+        :param progress: receives the completed seconds of the recording; an exception cancels the stream.
         :raises ValueError: for another number of channels than the stream's, and after :meth:`finish`.
         """
         samples = np.asarray(chunk)
@@ -48,11 +49,14 @@ class Stream:
         if samples.ndim != 2 or len(samples) != self._channels:
             hint = "; transpose it (chunk.T)" if samples.shape[1:] == (self._channels,) else ""
             raise ValueError(f"a chunk of shape {samples.shape}: expected ({self._channels}, n){hint}")
-        return self._give(self._session.push(as_floats(samples)), flat)
+        return self._give(self._session.push(as_floats(samples), progress), flat)
 
-    def finish(self) -> Array:
-        """Ends the recording and returns the remaining samples, ``(channels, n)``, or ``(n,)`` for a single channel."""
-        return self._give(self._session.finish(), self._channels == 1)
+    def finish(self, progress: Optional[Progress] = None) -> Array:
+        """Ends the recording and returns the remaining samples, ``(channels, n)``, or ``(n,)`` for a single channel.
+
+        :param progress: as of :meth:`push`.
+        """
+        return self._give(self._session.finish(progress), self._channels == 1)
 
     def denoise(self, chunks: Iterable[ArrayLike]) -> Iterator[Array]:
         """Denoises all chunks of a recording: yields the samples completed after each, and finally the rest."""

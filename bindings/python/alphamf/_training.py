@@ -33,7 +33,7 @@ def train(
 ) -> bytes:
     """Trains a speech dictionary; returns the bytes of its file, for ``Denoiser(model=...)``.
 
-    :param files: clean speech: a folder, searched recursively for audio files, or files.
+    :param files: clean speech: a folder, searched recursively for audio files, a file, or files.
     :param rate: sample rate of the dictionary in Hz; default: the lowest of the files.
     :param rank: number of spectra, 1 to 1,000.
     :param alpha: characteristic exponent of speech, 0.2 to 2.

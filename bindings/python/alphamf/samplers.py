@@ -34,6 +34,10 @@ __all__ = ["NAMES", "SampleResult", "SamplingWarning", "sample"]
 NAMES: Tuple[str, ...] = tuple(_native.names())
 
 
+#: Most draws, terms and steps, whose sums and products in the library do not overflow.
+MAX_COUNT = 2**48
+
+
 class SamplingWarning(UserWarning):
     """A reason not to trust the draws: divergences, R-hat above 1.01, fewer than 400 effective draws, and the like."""
 
@@ -69,7 +73,7 @@ class SampleResult:
         """Returns ArviZ's own type (``InferenceData``, or ``DataTree`` from version 1), with statistics of the steps."""
         import arviz
 
-        groups = {"posterior": {name: self.draws}}
+        groups: Dict[str, Dict[str, Any]] = {"posterior": {name: self.draws}}
         if all(values.shape == self.draws.shape[:2] for values in self.statistics.values()):
             groups["sample_stats"] = {
                 key: values > 0 if key == "diverging" else values
@@ -78,7 +82,8 @@ class SampleResult:
             }
         if int(arviz.__version__.split(".")[0]) >= 1:
             return arviz.from_dict(groups)
-        return arviz.from_dict(**groups)
+        arguments: Dict[str, Any] = groups
+        return arviz.from_dict(**arguments)
 
 
 def sample(
@@ -131,13 +136,20 @@ def sample(
     :param metropolis: test the moves of ``hamcmc``, which are exact then, at the cost of a full potential a step.
     :param progress: receives the completed fraction, 0 to 1. An exception that it raises ends the work.
     :raises ValueError: if a setting is out of its range, or the target lacks what the sampler needs.
+    :raises MemoryError: if there is no room for the draws.
     """
     # A copy, so that later changes of the argument have no effect.
     begin = np.array(starts, np.float64, ndmin=2)
     if begin.ndim != 2 or begin.size == 0:
         raise ValueError(f"starts of shape {begin.shape}: expected (chains, dimension)")
-    if draws < 4:
-        raise ValueError(f"draws is {draws}; expected at least 4")
+    ranges = [("draws", draws, 4, MAX_COUNT), ("burn_in", burn_in, 0, MAX_COUNT), ("seed", seed, 0, 2**64 - 1)]
+    if terms is not None:
+        ranges += [("terms", terms, 1, MAX_COUNT), ("minibatch", 1 if minibatch is None else minibatch, 1, terms)]
+    for name, value, least, most in ranges:
+        if not least <= value <= most:
+            raise ValueError(f"{name} is {value}; expected {least} to {most}")
+    # Too many raise MemoryError here; in the library they would end the process.
+    np.empty((4, draws, *begin.shape))
     if positive and not (begin > 0.0).all():
         raise ValueError("a start that is not positive")
     if minibatch is not None and terms is None:

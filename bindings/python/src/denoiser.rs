@@ -107,11 +107,6 @@ impl Denoiser {
         serde_json::to_string(self.denoiser.settings()).map_err(value_error)
     }
 
-    /// Fraction of the denoised signal in the output.
-    fn mix(&self) -> f32 {
-        self.session.mix
-    }
-
     fn dictionary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, &self.denoiser.dictionary().to_bytes().map_err(value_error)?))
     }
@@ -148,16 +143,19 @@ impl Denoiser {
         Ok(Session { state: Shared::new(state), threads: self.threads })
     }
 
+    /// A real-time denoiser with a latency in ms; `controls` is JSON of those that replace the denoiser's own.
     fn live(
         &self,
         py: Python<'_>,
         sample_rate: u32,
         channels: usize,
-        latency_seconds: f64,
+        latency: f64,
         controls: &str,
     ) -> PyResult<Live> {
-        let controls: LiveControls = serde_json::from_str(controls).map_err(value_error)?;
-        let settings = LiveSettings { latency_seconds, controls };
+        let floor_db = self.denoiser.settings().gain.floor_db as f32;
+        let own = LiveControls { floor_db, mix: self.session.mix, ..LiveControls::default() };
+        let settings = LiveSettings::with_latency_ms(latency, with_controls(own, controls)?);
+        let settings = settings.map_err(value_error)?;
         let live = run(py, self.threads, None, |_| self.denoiser.live(sample_rate, channels, settings));
         let live = live?.map_err(denoise_exception)?;
         Ok(Live { state: Shared::new(LiveState { live, events: VecDeque::new() }) })
@@ -236,14 +234,9 @@ impl Live {
 
     /// Sets the controls that are given as JSON; the others stay.
     fn set_controls(&self, py: Python<'_>, controls: &str) -> PyResult<()> {
-        let given: Map<String, Value> = serde_json::from_str(controls).map_err(value_error)?;
         // Read and written under one lock: another thread may set another control.
         let live = &mut self.state.lock(py)?.live;
-        let mut all = serde_json::to_value(live.controls()).map_err(value_error)?;
-        if let Value::Object(all) = &mut all {
-            all.extend(given);
-        }
-        live.set_controls(serde_json::from_value(all).map_err(value_error)?);
+        live.set_controls(with_controls(live.controls(), controls)?);
         Ok(())
     }
 
@@ -282,6 +275,30 @@ impl Live {
     fn latency(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.state.lock(py)?.live.latency())
     }
+}
+
+/// Controls with those of a JSON object in place of the present ones.
+fn with_controls(present: LiveControls, given: &str) -> PyResult<LiveControls> {
+    let given: Map<String, Value> = serde_json::from_str(given).map_err(value_error)?;
+    given.into_iter().try_fold(present, |controls, (name, value)| {
+        let mut all = serde_json::to_value(controls).map_err(value_error)?;
+        all[&name] = value;
+        serde_json::from_value(all).map_err(|error| value_error(format!("{name}: {error}")))
+    })
+}
+
+/// Lowest and highest controls, as JSON.
+#[pyfunction]
+pub fn control_ranges() -> PyResult<String> {
+    let all = |x: f32| LiveControls {
+        gain_exponent: x,
+        floor_db: x,
+        mix: x,
+        bypass: x > 0.0,
+        voice_threshold: x,
+        voice_hang_over_seconds: x,
+    };
+    serde_json::to_string(&[f32::NEG_INFINITY, f32::INFINITY].map(|x| all(x).clamped())).map_err(value_error)
 }
 
 impl LiveState {

@@ -33,7 +33,7 @@ fn value_error(error: impl std::fmt::Display) -> PyErr {
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::denoiser::{Denoiser, Live, NoiseProfile, Session};
+    use super::denoiser::{Denoiser, Live, NoiseProfile, Session, control_ranges};
     #[pymodule_export]
     use super::metrics::{estoi, evaluate, sdr, segmental_snr, si_sdr, snr, stoi};
     #[pymodule_export]
@@ -42,4 +42,10 @@ mod _native {
     use super::training::{audio_files, sample_rates, train};
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
+    #[pymodule_export]
+    const MIN_SAMPLE_RATE: u32 = *alphamf_signal::SAMPLE_RATE_RANGE.start();
+    #[pymodule_export]
+    const MAX_SAMPLE_RATE: u32 = *alphamf_signal::SAMPLE_RATE_RANGE.end();
+    #[pymodule_export]
+    const MAX_CHANNELS: usize = alphamf_signal::MAX_CHANNELS;
 }

@@ -6,23 +6,33 @@ use alphamf::ProgressCallback;
 use alphamf::learning::{Corpus, TrainingError, TrainingSettings};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 fn training_exception(error: TrainingError) -> PyErr {
     exception(error.kind(), &error)
 }
 
+fn in_file(path: &Path, error: impl std::fmt::Display) -> PyErr {
+    value_error(format!("{}: {error}", path.display()))
+}
+
 /// Sample rates of files, Hz.
 #[pyfunction]
 pub fn sample_rates(files: Vec<PathBuf>) -> PyResult<Vec<u32>> {
-    let rate = |path| Ok(alphamf_files::Reader::open(path).map_err(value_error)?.sample_rate());
+    let rate = |path: PathBuf| {
+        let reader = alphamf_files::Reader::open(&path).map_err(|error| in_file(&path, error))?;
+        Ok(reader.sample_rate())
+    };
     files.into_iter().map(rate).collect()
 }
 
-/// Audio files in and below a folder, in the order of the program.
+/// A file, or the audio files in and below a folder, in the order of the program.
 #[pyfunction]
-pub fn audio_files(folder: PathBuf) -> PyResult<Vec<PathBuf>> {
-    Ok(alphamf_files::FolderContents::scan(&folder, &[])?.audio)
+pub fn audio_files(path: PathBuf) -> PyResult<Vec<PathBuf>> {
+    if path.is_file() {
+        return Ok(vec![path]);
+    }
+    Ok(alphamf_files::FolderContents::scan(&path, &[]).map_err(|error| in_file(&path, error))?.audio)
 }
 
 /// Trains a dictionary; returns the bytes of its file.
@@ -45,9 +55,8 @@ pub fn train<'py>(
     let trained = run(py, threads, progress, |progress: &mut dyn ProgressCallback| -> PyResult<_> {
         let mut corpus = Corpus::new(sample_rate, settings).map_err(training_exception)?;
         for path in &files {
-            let in_file = |error: &dyn std::fmt::Display| value_error(format!("{}: {error}", path.display()));
-            let speech = alphamf_files::read(path).map_err(value_error)?;
-            corpus.add(&speech).map_err(|error| in_file(&error))?;
+            let speech = alphamf_files::read(path).map_err(|error| in_file(path, error))?;
+            corpus.add(&speech).map_err(|error| in_file(path, error))?;
             // Reading does not count as progress, but can be cancelled.
             if progress.report(0.0).is_break() {
                 return Err(training_exception(alphamf::Cancelled.into()));

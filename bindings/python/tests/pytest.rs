@@ -2,6 +2,7 @@
 
 #![cfg(target_os = "linux")]
 
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -11,7 +12,7 @@ fn the_package_passes_its_tests() {
     let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
     let able = Command::new(&python).args(["-c", "import numpy, pytest"]).output();
     if !able.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: no Python with numpy and pytest: set PYTHON");
+        std::io::stderr().write_all(b"SKIPPED: no Python with numpy and pytest: set PYTHON\n").unwrap();
         return;
     }
     let dependencies = std::env::current_exe().unwrap().parent().unwrap().to_owned();
@@ -35,6 +36,7 @@ fn the_package_passes_its_tests() {
         "-m",
         "pytest",
         "-q",
+        "-rs",
         "-p",
         "no:cacheprovider",
         "--import-mode=append",

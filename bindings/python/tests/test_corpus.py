@@ -78,7 +78,9 @@ def test_training_equals_the_programs(program, corpus):
     options = {"rank": 8, "iterations": 5, "seed": 2}
     learned = alphamf.train(corpus / "clean", **options, progress=shares.append)
     assert learned == path.read_bytes() and shares[-1] == 1
-    assert alphamf.train(sorted((corpus / "clean").iterdir()), threads=1, **options) == learned
+    files = sorted((corpus / "clean").iterdir())
+    assert alphamf.train(files, threads=1, **options) == learned
+    assert alphamf.train(files[0], **options) == alphamf.train(files[:1], **options)
     listed = alphamf._native.audio_files(str(corpus / "clean"))
     assert len(listed) == 2 and all(isinstance(path, Path) for path in listed)
     voice = alphamf.denoise(*read(AUDIO / "demo-noisy.wav"), model=learned, **FAST)
@@ -87,5 +89,11 @@ def test_training_equals_the_programs(program, corpus):
         alphamf.train(corpus / "clean", rank=0)
     with pytest.raises(ValueError, match="no audio files"):
         alphamf.train([])
-    with pytest.raises((ValueError, OSError), match="absent"):
-        alphamf.train(["absent.wav"])
+    broken = corpus / "broken.wav"
+    broken.write_bytes(b"RIFF")
+    for wrong in ("absent.wav", broken):
+        for rate in (None, 8000):
+            with pytest.raises(ValueError, match=Path(wrong).name):
+                alphamf.train([wrong], rate=rate)
+    with pytest.raises(ValueError, match="absent"):
+        alphamf.train("absent")

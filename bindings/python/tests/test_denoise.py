@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -17,6 +18,7 @@ import pytest
 from conftest import read, write
 
 import alphamf
+from alphamf import _calls
 
 FAST = {"quality": "fast", "no_neural": True}
 
@@ -74,6 +76,11 @@ def test_shape_and_type_stay(noisy):
     # Any layout in memory is read as it means.
     assert np.array_equal(alphamf.denoise(np.asfortranarray(stereo), rate, **FAST), both)
     assert np.array_equal(alphamf.denoise(np.repeat(floats, 2)[::2], rate, **FAST), single)
+    # A recording may be empty.
+    fractions = []
+    for shape, dtype in (((0,), np.int16), ((2, 0), np.float64)):
+        empty = alphamf.denoise(np.zeros(shape, dtype), rate, progress=fractions.append, **FAST)
+        assert (empty.shape, empty.dtype) == (shape, dtype) and all(0 <= fraction <= 1 for fraction in fractions)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +88,7 @@ def test_shape_and_type_stay(noisy):
     [
         ((4000, 2), np.float32, 8000, ValueError, "x.T"),
         ((2, 2, 100), np.float32, 8000, ValueError, "(channels, n)"),
-        ((2, 0), np.float32, 8000, ValueError, "at least one sample"),
+        ((0, 2), np.float32, 8000, ValueError, "no channels"),
         ((), np.float32, 8000, ValueError, "(channels, n)"),
         ((4000,), np.int32, 8000, TypeError, "int16"),
         ((4000,), np.complex64, 8000, TypeError, "complex64"),
@@ -240,8 +247,28 @@ def test_live_sound_equals_the_programs(program, noisy, tmp_path):
             stereo.process(wrong)
     with pytest.raises(ValueError, match="colour"):
         stereo.set(colour=1)
-    with pytest.raises(ValueError, match="latency"):
+    with pytest.raises(ValueError, match="latency is 100; expected 4 to 64"):
         alphamf.Denoiser().live(rate, latency=100)
+    with pytest.raises(ValueError, match="mix: invalid type"):
+        live.set(mix="half")
+    # A float64 beyond float32 is limited, without a warning.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(live.process(np.full(8000, 1e300))).all()
+
+
+def test_a_live_denoiser_starts_with_the_controls_of_the_denoiser():
+    live = alphamf.Denoiser(strength="gentle", purpose="transcription").live(16000, voice_threshold=0.25)
+    assert live.controls == {
+        "gain_exponent": 1.0, "floor_db": -12.0, "mix": 0.8, "bypass": False, "voice_threshold": 0.25,
+        "voice_hang_over_seconds": 0.3,
+    }  # fmt: skip
+    # Ranges are those of the library.
+    for bound, controls in zip((-np.inf, np.inf), (_calls.LEAST, _calls.MOST)):
+        assert set(controls) == set(live.controls)
+        for name in ("gain_exponent", "floor_db", "mix"):
+            live.set(**{name: float(np.clip(bound, -1e9, 1e9))})
+            assert live.controls[name] == controls[name] == _calls.clamped(name, np.clip(bound, -1e9, 1e9))
 
 
 def test_a_noise_profile_is_that_of_the_noise():
@@ -301,7 +328,9 @@ def test_the_speech_track_is_the_streams_and_covers_the_recording(noisy):
     assert abs(len(track.probability) - len(samples) * 100 / rate) <= 1
     assert 0 <= track.probability.min() and track.probability.max() <= 1
     (segments,) = track.segments
-    assert len(segments) > 0 and np.all(segments[:, 0] < segments[:, 1]) and np.all(segments[1:, 0] > segments[:-1, 1])
+    starts, ends = segments["start_seconds"], segments["end_seconds"]
+    assert len(segments) > 0 and np.all(starts < ends) and np.all(starts[1:] > ends[:-1])
+    assert np.all(segments["level_dbfs"] < 0) and np.all(segments["snr_db"] <= 100)
     stream = alphamf.Denoiser(**FAST).stream(rate, dtype=np.int16, speech_track=True)
     stream.push(samples)
     parts = [stream.take_speech_track()]
@@ -433,6 +462,14 @@ def test_progress_is_told_and_may_end_it(noisy):
     shares = []
     alphamf.denoise(*noisy, iterations=200, progress=shares.append)
     assert len(shares) > 3 and shares == sorted(shares) and 0 <= shares[0] and shares[-1] <= 1
+
+    # A stream reports seconds.
+    samples, rate = noisy
+    stream = alphamf.Denoiser(**FAST).stream(rate, dtype=np.int16)
+    seconds = []
+    stream.push(samples, seconds.append)
+    stream.finish(progress=seconds.append)
+    assert len(seconds) > 0 and seconds == sorted(seconds) and abs(seconds[-1] - len(samples) / rate) < 0.1
 
     class Enough(Exception):
         pass

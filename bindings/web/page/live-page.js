@@ -16,7 +16,8 @@ async function start() {
   stream.getTracks()[0].addEventListener("ended", () => running?.stream === stream && toggle());
   await context.resume();
   const source = context.createMediaStreamSource(stream);
-  const node = await createLiveNode(context, { ...controls(), channels: 1 });
+  // In parts, of which the page has loaded the largest.
+  const node = await createLiveNode(context, { ...controls(), channels: 1, worklet: "./worklet.js" });
   running.node = node;
   node.addEventListener("meters", ({ detail }) => meter(detail));
   source.connect(node).connect(context.destination);

@@ -4,13 +4,34 @@
 
 use alphamf::denoiser::{LiveControls, LiveSettings, SessionOutput, SessionSettings};
 use alphamf::transform::FrameGrid;
-use alphamf::{Denoiser, Dictionary, LiveDenoiser, Options, Session};
-use js_sys::{Array, Float32Array, Float64Array, Function};
+use alphamf::{DenoiseError, Denoiser, Dictionary, ErrorKind, LiveDenoiser, Options, Session};
+use js_sys::{Array, Float32Array, Float64Array, Function, Reflect};
+use serde_json::{Map, Value};
 use std::ops::ControlFlow;
 use wasm_bindgen::prelude::*;
 
-fn error(error: impl std::fmt::Display) -> JsError {
-    JsError::new(&error.to_string())
+/// A JavaScript `Error` with a member `kind`.
+fn failure(kind: &str, error: impl std::fmt::Display) -> JsValue {
+    let failure = JsValue::from(js_sys::Error::new(&error.to_string()));
+    // It fails on frozen objects alone.
+    let _ = Reflect::set(&failure, &"kind".into(), &kind.into());
+    failure
+}
+
+fn invalid_setting(error: impl std::fmt::Display) -> JsValue {
+    failure("setting", error)
+}
+
+fn denoise_failure(error: DenoiseError) -> JsValue {
+    let kind = match error.kind() {
+        ErrorKind::Setting => "setting",
+        ErrorKind::Input => "input",
+        ErrorKind::Model => "model",
+        ErrorKind::Cancelled => "cancelled",
+        _ if matches!(error, DenoiseError::Finished) => "input",
+        _ => "other",
+    };
+    failure(kind, error)
 }
 
 /// Calls a JavaScript function with the seconds completed; an exception cancels the work.
@@ -29,11 +50,20 @@ impl Progress<'_> {
 #[cfg(not(target_feature = "atomics"))]
 unsafe impl Send for Progress<'_> {}
 
+/// Options from JSON.
+fn options_of(text: &str) -> Result<Options, JsValue> {
+    let options: Options = serde_json::from_str(text).map_err(invalid_setting)?;
+    if options.no_dither {
+        return Err(invalid_setting("no_dither has no effect: samples are floats"));
+    }
+    Ok(options)
+}
+
 /// All settings that options, as JSON, stand for, as JSON.
 #[wasm_bindgen(js_name = settingsOf)]
-pub fn settings_of(options: &str) -> Result<String, JsError> {
-    let options: Options = serde_json::from_str(options).map_err(error)?;
-    serde_json::to_string(&options.settings().map_err(error)?).map_err(error)
+pub fn settings_of(options: &str) -> Result<String, JsValue> {
+    let settings = options_of(options)?.settings().map_err(invalid_setting)?;
+    json(serde_json::to_string(&settings))
 }
 
 /// Denoiser with its precomputed tables.
@@ -47,11 +77,12 @@ pub struct WebDenoiser {
 impl WebDenoiser {
     /// Creates a denoiser from options as JSON and, optionally, the bytes of a dictionary file.
     #[wasm_bindgen(constructor)]
-    pub fn new(options: &str, model: Option<Vec<u8>>) -> Result<Self, JsError> {
-        let options: Options = serde_json::from_str(options).map_err(error)?;
-        let dictionary =
-            model.map_or_else(Dictionary::built_in, |bytes| Dictionary::from_bytes(&bytes)).map_err(error)?;
-        let denoiser = Denoiser::new(dictionary, options.settings().map_err(error)?).map_err(error)?;
+    pub fn new(options: &str, model: Option<Vec<u8>>) -> Result<Self, JsValue> {
+        let options = options_of(options)?;
+        let dictionary = model.map_or_else(Dictionary::built_in, |bytes| Dictionary::from_bytes(&bytes));
+        let dictionary = dictionary.map_err(|error| failure("model", error))?;
+        let settings = options.settings().map_err(invalid_setting)?;
+        let denoiser = Denoiser::new(dictionary, settings).map_err(denoise_failure)?;
         Ok(Self { denoiser, session: options.session() })
     }
 
@@ -62,24 +93,26 @@ impl WebDenoiser {
         channels: usize,
         gain_std: bool,
         speech_track: bool,
-    ) -> Result<WebSession, JsError> {
+    ) -> Result<WebSession, JsValue> {
         let settings = SessionSettings { residual: true, gain_std, speech_track, ..self.session.clone() };
-        let session = self.denoiser.session(sample_rate, channels, settings).map_err(error)?;
-        let grid = self.denoiser.grid(sample_rate).map_err(error)?;
+        let session = self.denoiser.session(sample_rate, channels, settings).map_err(denoise_failure)?;
+        let grid = self.denoiser.grid(sample_rate).map_err(denoise_failure)?;
         Ok(WebSession { session, grid })
     }
 
-    /// Creates a causal denoiser; `controls` is JSON.
+    /// Creates a causal denoiser with a latency in ms; `controls` is JSON of those that replace the denoiser's own.
     pub fn live(
         &self,
         sample_rate: u32,
         channels: usize,
-        latency_seconds: f64,
+        latency: f64,
         controls: &str,
-    ) -> Result<WebLive, JsError> {
-        let controls = serde_json::from_str(controls).map_err(error)?;
-        let settings = LiveSettings { latency_seconds, controls };
-        let live = self.denoiser.live(sample_rate, channels, settings).map_err(error)?;
+    ) -> Result<WebLive, JsValue> {
+        let floor_db = self.denoiser.settings().gain.floor_db as f32;
+        let own = LiveControls { floor_db, mix: self.session.mix, ..LiveControls::default() };
+        let settings = LiveSettings::with_latency_ms(latency, with_controls(own, controls)?);
+        let settings = settings.map_err(invalid_setting)?;
+        let live = self.denoiser.live(sample_rate, channels, settings).map_err(denoise_failure)?;
         let buffer = vec![0.0; channels * LIVE_BLOCK];
         Ok(WebLive { live, input: buffer.clone(), output: buffer })
     }
@@ -101,27 +134,28 @@ impl WebSession {
         denoiser: &WebDenoiser,
         noise: Vec<Float32Array>,
         sample_rate: u32,
-    ) -> Result<(), JsError> {
+    ) -> Result<(), JsValue> {
         let channels: Vec<Vec<f32>> = noise.iter().map(Float32Array::to_vec).collect();
-        let mut profile = denoiser.denoiser.noise_profile(sample_rate, channels.len()).map_err(error)?;
-        profile.push(&channels.iter().map(Vec::as_slice).collect::<Vec<_>>()).map_err(error)?;
-        self.session.set_noise_profile(&profile).map_err(error)
+        let mut profile =
+            denoiser.denoiser.noise_profile(sample_rate, channels.len()).map_err(denoise_failure)?;
+        profile.push(&channels.iter().map(Vec::as_slice).collect::<Vec<_>>()).map_err(denoise_failure)?;
+        self.session.set_noise_profile(&profile).map_err(denoise_failure)
     }
 
     /// Takes one array per channel; returns the completed speech arrays, then the residual arrays.
-    pub fn push(&mut self, block: Vec<Float32Array>, progress: Option<Function>) -> Result<Array, JsError> {
+    pub fn push(&mut self, block: Vec<Float32Array>, progress: Option<Function>) -> Result<Array, JsValue> {
         let channels: Vec<Vec<f32>> = block.iter().map(Float32Array::to_vec).collect();
         let channels: Vec<&[f32]> = channels.iter().map(Vec::as_slice).collect();
         let progress = Progress(progress.as_ref());
         let output = self.session.push_with_progress(&channels, &mut |seconds: f64| progress.report(seconds));
-        Ok(arrays(&output.map_err(error)?))
+        Ok(arrays(&output.map_err(denoise_failure)?))
     }
 
     /// Ends the recording and returns the remaining samples, as `push` does.
-    pub fn finish(&mut self, progress: Option<Function>) -> Result<Array, JsError> {
+    pub fn finish(&mut self, progress: Option<Function>) -> Result<Array, JsValue> {
         let progress = Progress(progress.as_ref());
         let output = self.session.finish_with_progress(&mut |seconds: f64| progress.report(seconds));
-        Ok(arrays(&output.map_err(error)?))
+        Ok(arrays(&output.map_err(denoise_failure)?))
     }
 
     /// Standard deviations of the gain since the last call, frame by frame; one array, or one per separate channel.
@@ -163,14 +197,24 @@ impl WebSession {
     }
 
     /// Statistics so far, as JSON.
-    pub fn statistics(&self) -> Result<String, JsError> {
-        serde_json::to_string(&self.session.statistics()).map_err(error)
+    pub fn statistics(&self) -> Result<String, JsValue> {
+        json(serde_json::to_string(&self.session.statistics()))
     }
 
     /// Maximum number of samples per channel held back after a `push`.
     pub fn latency(&self) -> usize {
         self.session.latency()
     }
+}
+
+/// Controls with those of a JSON object in place of the present ones.
+fn with_controls(present: LiveControls, given: &str) -> Result<LiveControls, JsValue> {
+    let given: Map<String, Value> = serde_json::from_str(given).map_err(invalid_setting)?;
+    given.into_iter().try_fold(present, |controls, (name, value)| {
+        let mut all = serde_json::to_value(controls).map_err(invalid_setting)?;
+        all[&name] = value;
+        serde_json::from_value(all).map_err(|error| invalid_setting(format!("{name}: {error}")))
+    })
 }
 
 /// Maximum number of samples per channel in one call of [`WebLive::process`]; browsers pass fewer.
@@ -206,6 +250,54 @@ impl WebLive {
     pub fn process(&mut self, frames: usize) {
         let count = self.input.len().min(frames * self.live.channels());
         self.live.process(&self.input[..count], &mut self.output[..count]);
+    }
+
+    /// Like `process`, for one array per channel; returns arrays.
+    #[wasm_bindgen(js_name = processArrays)]
+    pub fn process_arrays(&mut self, block: Vec<Float32Array>) -> Result<Array, JsValue> {
+        let (width, found) = (self.live.channels(), block.len());
+        if found != width {
+            return Err(denoise_failure(DenoiseError::Channels { found, expected: width }));
+        }
+        let channels: Vec<Vec<f32>> = block.iter().map(Float32Array::to_vec).collect();
+        let length = channels.first().map_or(0, Vec::len);
+        if channels.iter().any(|channel| channel.len() != length) {
+            return Err(failure("input", "channels have different lengths"));
+        }
+        let input: Vec<f32> = (0..length)
+            .flat_map(|n| channels.iter().filter_map(move |channel| channel.get(n)))
+            .copied()
+            .collect();
+        let mut output = vec![0.0; input.len()];
+        self.live.process(&input, &mut output);
+        let of_channel =
+            |channel| -> Vec<f32> { output.iter().skip(channel).step_by(width).copied().collect() };
+        Ok((0..width).map(|channel| Float32Array::from(of_channel(channel).as_slice())).collect())
+    }
+
+    /// Sets the controls that are given as JSON; the others stay, and values out of range are clamped.
+    pub fn set(&mut self, controls: &str) -> Result<(), JsValue> {
+        self.live.set_controls(with_controls(self.live.controls(), controls)?);
+        Ok(())
+    }
+
+    /// Controls, as JSON.
+    pub fn controls(&self) -> Result<String, JsValue> {
+        json(serde_json::to_string(&self.live.controls()))
+    }
+
+    /// Lowest and highest controls, as JSON.
+    #[wasm_bindgen(js_name = controlRanges)]
+    pub fn control_ranges() -> Result<String, JsValue> {
+        let all = |x: f32| LiveControls {
+            gain_exponent: x,
+            floor_db: x,
+            mix: x,
+            bypass: x > 0.0,
+            voice_threshold: x,
+            voice_hang_over_seconds: x,
+        };
+        json(serde_json::to_string(&[f32::NEG_INFINITY, f32::INFINITY].map(|x| all(x).clamped())))
     }
 
     /// Sets the controls of the sound.
@@ -266,6 +358,10 @@ impl WebLive {
     pub fn latency(&self) -> usize {
         self.live.latency()
     }
+}
+
+fn json(text: serde_json::Result<String>) -> Result<String, JsValue> {
+    text.map_err(|error| failure("other", error))
 }
 
 fn arrays(output: &SessionOutput) -> Array {

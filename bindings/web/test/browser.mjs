@@ -6,7 +6,7 @@ import { join, resolve } from "node:path";
 import { chromium } from "playwright-core";
 import { checkLiveNode, checkLivePage } from "./live.mjs";
 import { checkLooks } from "./looks.mjs";
-import { checkLoading, checkPackage, checkPlainModule } from "./package.mjs";
+import { checkLive, checkLoading, checkPackage, checkPlainModule } from "./package.mjs";
 import { checkHour, checkKeyboard, checkPictures, checkPlayer, checkRecording, checkResult, checkSettings, checkSeveral } from "./page.mjs";
 import { serve, status } from "./tools.mjs";
 
@@ -55,6 +55,7 @@ try {
   await tab.evaluate(() => navigator.serviceWorker.ready);
 
   await checkPackage(tab);
+  await checkLive(tab);
   await checkLiveNode(tab, noisy, process.env.DENOISE);
   assert.deepEqual(errors, []);
   await checkLoading(browser, address, root);

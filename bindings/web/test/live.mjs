@@ -122,11 +122,11 @@ export async function checkLiveNode(tab, noisy, program) {
     node.close();
     const compressed = (await fetch("./native/alphamf_web_bg.wasm.gz")).body.pipeThrough(new DecompressionStream("gzip"));
     const source = await new Response(compressed).arrayBuffer();
-    return [controls, await words({ source }), await words({ latency: 100 }), await words({ colour: 1 }), await words({ mix: "half" }), await words({ gain_exponent: 3 })];
+    return [controls, await words({ source, worklet: new URL("./native/worklet.js", location) }), await words({ latency: 100 }), await words({ colour: 1 }), await words({ mix: "half" }), await words({ gain_exponent: 3 })];
   });
   assert.deepEqual(told[0], { gain_exponent: 1, floor_db: -45, mix: 0.5, bypass: true, voice_threshold: 0.5, voice_hang_over_seconds: 0.3 });
   assert.equal(told[1], "");
-  for (const [index, part] of ["latency", "colour", "mix", "gain_exponent"].entries()) {
+  for (const [index, part] of ["latency is 100; expected 4 to 64", "colour", "mix", "gain_exponent"].entries()) {
     assert.ok(told[index + 2].includes(part), told[index + 2]);
   }
 }

@@ -1,6 +1,7 @@
 // Parts of the page that need no browser: node --test test/parts.mjs
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import test from "node:test";
 import { crc32 } from "node:zlib";
@@ -136,4 +137,40 @@ test("labels of the page are taken from the library", () => {
   const parts = [...page.matchAll(/data-option="(\w+)" title="([^"]*)"/g)];
   assert.ok(parts.length >= 6 && parts.length === page.match(/data-option=/g).length);
   for (const [, name, title] of parts) assert.equal(title, expected.get(name).split(/\. (?=[A-Z])/)[0].replace(/\.$/, "") + ".", name);
+});
+
+test("the interface has the types that the README uses", () => {
+  const readme = readFileSync(join(folder, "README.md"), "utf8");
+  const blocks = [...readme.matchAll(/```js\n(.*?)```/gs)].map(([, code]) => code);
+  assert.ok(blocks.length >= 2);
+  const names = `
+    declare const samples: Float32Array, channels: Float32Array[], sampleRate: number, chunk: Float32Array;
+    declare const audioContext: AudioContext, microphone: AudioNode;
+    declare function show(...values: (number | boolean)[]): void;
+    declare const either: import("alphamf").Samples;
+    export const same: import("alphamf").Samples = await denoise(either, sampleRate, { noise: either, onProgress: (done: number) => show(done) });
+    node.addEventListener("processorerror", () => show(0));
+    // @ts-expect-error: there is no such option
+    denoiser.stream(sampleRate, 1, { gainstd: true });
+  `;
+  const scratch = mkdtempSync(join(folder, ".types-"));
+  try {
+    const file = join(scratch, "readme.mts");
+    writeFileSync(file, blocks.join("\n") + names);
+    const options = ["--noEmit", "--strict", "--target", "esnext", "--module", "nodenext", "--lib", "esnext,dom"];
+    execFileSync(join(folder, "node_modules/.bin/tsc"), [...options, file], { encoding: "utf8", cwd: folder });
+  } catch (error) {
+    assert.fail(error.stdout || error.message);
+  } finally {
+    rmSync(scratch, { recursive: true });
+  }
+});
+
+test("rates and channels have the ranges of the library", () => {
+  const library = readFileSync(join(folder, "../../crates/signal/src/signal.rs"), "utf8").replaceAll("_000", "000");
+  const [, least, most] = library.match(/const SAMPLE_RATE_RANGE: .* = (\d+)\.\.=(\d+);/);
+  const [, channels] = library.match(/const MAX_CHANNELS: usize = (\d+);/);
+  const index = readFileSync(join(folder, "index.js"), "utf8");
+  const found = [...index.matchAll(/within\(.*, (\d+), (\d+)\)/g)].map(([, least, most]) => `${least} to ${most}`);
+  assert.deepEqual([...new Set(found)].sort(), [`1 to ${channels}`, `${least} to ${most}`].sort());
 });

@@ -210,9 +210,27 @@ fn options_page() -> String {
     page
 }
 
-/// The table of the denoiser's options by their names.
-fn options_table() -> String {
-    TABLE.to_owned() + &options().iter().map(|option| option.row(as_key)).collect::<String>()
+/// Options of interfaces whose samples are floats, which have no dither.
+fn options_without_dither() -> Vec<Described> {
+    let mut options = options();
+    options.retain(|option| option.name != "no-dither");
+    for option in &mut options {
+        option.details = option
+            .details
+            .replace("The seed then affects the dither alone.", "The seed then has no effect.")
+            .replace(
+                "It drives sampling and dither; with --quality fast, dither alone.",
+                "It drives sampling.",
+            )
+            .replace(", --channels and --no-dither.", " and --channels.");
+        assert!(!option.prose().contains("dither"), "{}", option.prose());
+    }
+    options
+}
+
+/// The table of options by their names.
+fn options_table(options: &[Described]) -> String {
+    TABLE.to_owned() + &options.iter().map(|option| option.row(as_key)).collect::<String>()
 }
 
 /// Breaks a text into lines of at most `width` characters, the first after `first` and the others after `next`.
@@ -261,7 +279,7 @@ fn python_arguments() -> String {
     options().iter().map(argument).collect()
 }
 
-/// The interface of options in TypeScript. Samples are floats there, which have no dither.
+/// The interface of options in TypeScript.
 fn web_interface() -> String {
     let member = |option: &Described| {
         let kind = match (option.is_flag, option.words.is_empty()) {
@@ -279,7 +297,7 @@ fn web_interface() -> String {
         };
         format!("{comment}  {}?: {kind};\n", option.key())
     };
-    options().iter().filter(|option| option.name != "no-dither").map(member).collect()
+    options_without_dither().iter().map(member).collect()
 }
 
 fn root() -> PathBuf {
@@ -308,9 +326,8 @@ fn documentation_is_that_of_the_options() {
     let first = page.lines().next().unwrap();
     compare("docs/options.md", first, "<!-- end -->\n", &page[first.len()..]);
     let (begin, end) = ("<!-- options -->\n", "<!-- /options -->\n");
-    for file in ["bindings/python/README.md", "bindings/c/README.md"] {
-        compare(file, begin, end, &options_table());
-    }
+    compare("bindings/python/README.md", begin, end, &options_table(&options()));
+    compare("bindings/c/README.md", begin, end, &options_table(&options_without_dither()));
     let python = "bindings/python/alphamf/_denoiser.py";
     compare(python, "its path, or its bytes.\n", "    :param threads:", &python_parameters());
     compare(python, "model: Optional[Model] = None,\n", "        threads:", &python_arguments());

@@ -5,6 +5,7 @@ mod shared;
 
 use shared::*;
 use std::fs;
+use std::io::Write;
 use std::process::Output;
 
 /// Runs the program on `in.wav` after a shell script that takes something away from it.
@@ -62,7 +63,9 @@ fn a_limit_on_the_size_of_files_is_an_error() {
     assert_eq!(fs::read(folder.join("out.wav")).unwrap(), b"before");
     // So is one that ends ffmpeg.
     if std::process::Command::new("ffmpeg").arg("-version").output().is_err() {
-        eprintln!("SKIPPED: ffmpeg is not installed, so that its limit was not tested");
+        std::io::stderr()
+            .write_all(b"SKIPPED: ffmpeg is not installed, so that its limit was not tested\n")
+            .unwrap();
         return;
     }
     let output = limited(&folder, "ulimit -f 4", "in.wav out.mp3");
@@ -115,7 +118,9 @@ fn a_temporary_folder_and_a_home_that_are_read_only_are_not_missed() {
         command.current_dir(folder.0.path()).env_remove("TMPDIR").output()
     };
     if !isolated("test -x \"$0\" -a -r \"$PWD/in.wav\"").is_ok_and(|run| run.status.success()) {
-        eprintln!("SKIPPED: no file system can be mounted here, so that a read-only /tmp was not tested");
+        std::io::stderr()
+            .write_all(b"SKIPPED: no file system can be mounted here to test a read-only /tmp\n")
+            .unwrap();
         return;
     }
     let run = isolated("! touch /tmp/x \"$HOME/x\" && exec \"$0\" in.wav out.wav -q --quality fast").unwrap();

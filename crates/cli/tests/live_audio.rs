@@ -6,7 +6,7 @@ mod shared;
 
 use shared::{Folder, INPUT, OUTPUT, demo, rest_of};
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -102,9 +102,9 @@ fn code(mut child: Child) -> i32 {
 #[test]
 fn a_microphone_is_heard_until_ctrl_c_or_until_the_devices_are_lost() {
     let Some(mut server) = Server::new() else {
-        eprintln!(
-            "SKIPPED: denoise live on devices needs pulseaudio, pulseaudio-utils and libasound2-plugins"
-        );
+        std::io::stderr()
+            .write_all(b"SKIPPED: devices need pulseaudio, pulseaudio-utils and libasound2-plugins\n")
+            .unwrap();
         return;
     };
     let (live, told) = server.live();
@@ -138,7 +138,9 @@ fn a_microphone_is_heard_until_ctrl_c_or_until_the_devices_are_lost() {
 #[test]
 fn meters_fit_a_terminal_of_eighty_columns() {
     let Some(server) = Server::new() else {
-        eprintln!("SKIPPED: the meters need pulseaudio, pulseaudio-utils and libasound2-plugins");
+        std::io::stderr()
+            .write_all(b"SKIPPED: the meters need pulseaudio, pulseaudio-utils and libasound2-plugins\n")
+            .unwrap();
         return;
     };
     let noisy = demo("demo-noisy.wav");

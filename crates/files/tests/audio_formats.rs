@@ -6,6 +6,7 @@ use alphamf_files::{RawFormat, Reader, read};
 use alphamf_signal::{SampleFormat, Signal};
 use std::f32::consts::TAU;
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -104,7 +105,9 @@ const AT_48_KILOHERTZ: &[Format] = &[
 fn ffmpeg_is_missing() -> bool {
     let missing = Command::new("ffmpeg").arg("-version").output().is_err();
     if missing {
-        eprintln!("SKIPPED: ffmpeg is not installed, so that no input format was compared with it");
+        std::io::stderr()
+            .write_all(b"SKIPPED: ffmpeg is not installed, so that no input format was compared with it\n")
+            .unwrap();
     }
     missing
 }

@@ -1,7 +1,7 @@
 //! Parameters for the host: values, texts, and the state saved with a project.
 
 use alphamf::denoiser::LiveControls;
-use alphamf_plugin::{FLOOR_DB, Knob, MIX, STRENGTH};
+use alphamf_plugin::{FLOOR_DB, GAIN_EXPONENT, Knob, MIX};
 use clack_extensions::params::{ParamInfo, ParamInfoFlags};
 use clack_plugin::events::UnknownEvent;
 use clack_plugin::events::spaces::CoreEventSpace;
@@ -36,14 +36,14 @@ const fn parameter(name: &'static str, key: &'static str, unit: Unit, knob: Knob
 
 /// All parameters, by index.
 pub static ALL: [Parameter; 5] = [
-    parameter("Strength", "strength", Unit::Number, STRENGTH),
+    parameter("Gain exponent", "strength", Unit::Number, GAIN_EXPONENT),
     parameter("Floor", "floor_db", Unit::Decibels, FLOOR_DB),
     parameter("Mix", "mix", Unit::Percent, MIX),
     Parameter { bypasses: true, ..parameter("Bypass", "bypass", Unit::Switch, OFF) },
     parameter("Learn noise", "learn_noise", Unit::Switch, OFF),
 ];
 
-const STRENGTH_AT: usize = 0;
+const GAIN_EXPONENT_AT: usize = 0;
 const FLOOR_AT: usize = 1;
 const MIX_AT: usize = 2;
 const BYPASS_AT: usize = 3;
@@ -146,7 +146,7 @@ impl Parameters {
     /// The controls of the denoiser.
     pub fn controls(&self) -> LiveControls {
         LiveControls {
-            gain_exponent: self.at(STRENGTH_AT) as f32,
+            gain_exponent: self.at(GAIN_EXPONENT_AT) as f32,
             floor_db: self.at(FLOOR_AT) as f32,
             mix: self.at(MIX_AT) as f32,
             bypass: self.at(BYPASS_AT) > 0.5,
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn texts_round_trip() {
         for (index, value, text) in [
-            (STRENGTH_AT, 0.75, "0.75"),
+            (GAIN_EXPONENT_AT, 0.75, "0.75"),
             (FLOOR_AT, -20.0, "-20.0 dB"),
             (MIX_AT, 0.4, "40 %"),
             (BYPASS_AT, 1.0, "On"),
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(ALL[MIX_AT].read("50"), Some(0.5));
         assert_eq!(ALL[BYPASS_AT].read("on"), Some(1.0));
         for wrong in ["", "loud", "nan", "1 2"] {
-            assert_eq!(ALL[STRENGTH_AT].read(wrong), None, "{wrong}");
+            assert_eq!(ALL[GAIN_EXPONENT_AT].read(wrong), None, "{wrong}");
         }
     }
 
@@ -225,7 +225,7 @@ mod tests {
         for wrong in ["", "nonsense", "alphamf 2\n", "alphamf 1\nmix\n", "alphamf 1\nstrength 2\nmix loud\n"]
         {
             assert!(parameters.set_state(wrong).is_err(), "{wrong}");
-            assert_eq!(parameters.get(STRENGTH_AT as u32), Some(1.0));
+            assert_eq!(parameters.get(GAIN_EXPONENT_AT as u32), Some(1.0));
         }
         assert_eq!(ForeignState("x".into()).to_string(), "\"x\": expected a saved state of alphamf");
         parameters.set_state(&state).unwrap();

@@ -39,7 +39,7 @@ fn nothing_is_allocated_while_it_runs() {
         let mut processor = activate(&mut plugin, 48_000.0).unwrap();
         let channels: Vec<_> = (0..width).map(|n| sound(24_000, n + 1)).collect();
         let changes: Vec<_> = [
-            (100, shared::STRENGTH, 1.5),
+            (100, shared::GAIN_EXPONENT, 1.5),
             (5_000, shared::LEARN, 1.0),
             (9_000, shared::LEARN, 0.0),
             (9_001, shared::FLOOR, -40.0),

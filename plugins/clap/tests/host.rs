@@ -10,7 +10,9 @@ use clack_extensions::params::{ParamInfoBuffer, ParamInfoFlags, PluginParams};
 use clack_extensions::state::PluginState;
 use clack_extensions::tail::{PluginTail, TailLength};
 use clack_host::prelude::*;
-use shared::{BYPASS, Change, FLOOR, LEARN, MIX, MONO, STEREO, STRENGTH, activate, instance, now, sound};
+use shared::{
+    BYPASS, Change, FLOOR, GAIN_EXPONENT, LEARN, MIX, MONO, STEREO, activate, instance, now, sound,
+};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -84,7 +86,7 @@ fn hosts_find_two_plugins_with_ports_and_parameters() {
             })
             .collect();
         let expected = [
-            ("Strength", 0.0, 2.0, 1.0),
+            ("Gain exponent", 0.0, 2.0, 1.0),
             ("Floor", -60.0, 0.0, -45.0),
             ("Mix", 0.0, 1.0, 1.0),
             ("Bypass", 0.0, 1.0, 0.0),
@@ -144,7 +146,7 @@ fn what_is_late_is_late_by_what_is_told_and_the_mix_is_in_time() {
             assert!(output[0][settled + latency..] == channels[0][settled..channels[0].len() - latency]);
         }
         // Half denoised and half input, where nothing is removed: no comb filter.
-        let (output, latency) = run(rate, &channels, &[64], &[now(MIX, 0.5), now(STRENGTH, 0.0)]);
+        let (output, latency) = run(rate, &channels, &[64], &[now(MIX, 0.5), now(GAIN_EXPONENT, 0.0)]);
         let settled = 2 * rate as usize / 5;
         let error =
             output[0][settled + latency..].iter().zip(&channels[0][settled..]).map(|(y, x)| (y - x).abs());
@@ -173,7 +175,8 @@ fn a_project_is_found_as_it_was_saved() {
     let mut plugin = instance(&ENTRY, STEREO);
     let mut processor = activate(&mut plugin, 48_000.0).unwrap();
     let channels = [sound(64, 6), sound(64, 7)];
-    let changes = [now(STRENGTH, 1.25), now(FLOOR, -31.0), now(MIX, 0.7), now(BYPASS, 1.0), now(LEARN, 1.0)];
+    let changes =
+        [now(GAIN_EXPONENT, 1.25), now(FLOOR, -31.0), now(MIX, 0.7), now(BYPASS, 1.0), now(LEARN, 1.0)];
     shared::process(&mut processor, &channels, &[64], &changes, |_| ());
     let handle = plugin.plugin_handle();
     let mut saved = Vec::new();

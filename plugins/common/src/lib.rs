@@ -25,7 +25,7 @@ pub struct Knob {
 }
 
 /// Exponent applied to the gain.
-pub const STRENGTH: Knob = Knob { min: 0.0, max: 2.0, default: 1.0 };
+pub const GAIN_EXPONENT: Knob = Knob { min: 0.0, max: 2.0, default: 1.0 };
 /// Minimum gain, dB. LADSPA can express this default: a quarter of the range.
 pub const FLOOR_DB: Knob = Knob { min: -60.0, max: 0.0, default: -45.0 };
 /// Fraction of the denoised signal in the output.

@@ -10,7 +10,7 @@ use abi::{
     Handle, INPUT, INTEGER, OUTPUT, PortRangeHint, TOGGLED,
 };
 use alphamf::denoiser::LiveControls;
-use alphamf_plugin::{Buffers, FLOOR_DB, Knob, MIX, Plugin, STRENGTH};
+use alphamf_plugin::{Buffers, FLOOR_DB, GAIN_EXPONENT, Knob, MIX, Plugin};
 use std::ffi::{CStr, c_char, c_int, c_ulong};
 use std::ops::Range;
 use std::ptr;
@@ -174,7 +174,7 @@ const fn knob(knob: Knob, default: c_int) -> PortRangeHint {
     range(BOUNDED | default, knob.min, knob.max)
 }
 
-const STRENGTH_RANGE: PortRangeHint = knob(STRENGTH, DEFAULT_MIDDLE);
+const GAIN_EXPONENT_RANGE: PortRangeHint = knob(GAIN_EXPONENT, DEFAULT_MIDDLE);
 const FLOOR_RANGE: PortRangeHint = knob(FLOOR_DB, DEFAULT_LOW);
 const MIX_RANGE: PortRangeHint = knob(MIX, DEFAULT_1);
 const BYPASS: PortRangeHint = range(TOGGLED | DEFAULT_0, 0.0, 0.0);
@@ -195,7 +195,7 @@ static MONO_NAMES: [Text; MONO_PORTS] = [
     text(c"latency"),
 ];
 static MONO_RANGES: [PortRangeHint; MONO_PORTS] =
-    [SIGNAL, SIGNAL, STRENGTH_RANGE, FLOOR_RANGE, MIX_RANGE, BYPASS, LATENCY];
+    [SIGNAL, SIGNAL, GAIN_EXPONENT_RANGE, FLOOR_RANGE, MIX_RANGE, BYPASS, LATENCY];
 
 const STEREO_PORTS: usize = 4 + CONTROLS;
 static STEREO_KINDS: [c_int; STEREO_PORTS] =
@@ -212,7 +212,7 @@ static STEREO_NAMES: [Text; STEREO_PORTS] = [
     text(c"latency"),
 ];
 static STEREO_RANGES: [PortRangeHint; STEREO_PORTS] =
-    [SIGNAL, SIGNAL, SIGNAL, SIGNAL, STRENGTH_RANGE, FLOOR_RANGE, MIX_RANGE, BYPASS, LATENCY];
+    [SIGNAL, SIGNAL, SIGNAL, SIGNAL, GAIN_EXPONENT_RANGE, FLOOR_RANGE, MIX_RANGE, BYPASS, LATENCY];
 
 const fn descriptor<const WIDTH: usize, const PORTS: usize>(
     unique_id: c_ulong,

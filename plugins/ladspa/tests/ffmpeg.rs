@@ -4,6 +4,7 @@ mod hosts;
 
 use alphamf::denoiser::LiveControls;
 use hosts::{FORMATS, Format, RATES, Recording, expected, floats, plugin, recording};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -11,7 +12,7 @@ fn has_filter() -> bool {
     let filters = Command::new("ffmpeg").args(["-hide_banner", "-filters"]).output();
     let found = filters.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(" ladspa "));
     if !found {
-        eprintln!("SKIPPED: no ffmpeg with the filter ladspa");
+        std::io::stderr().write_all(b"SKIPPED: no ffmpeg with the filter ladspa\n").unwrap();
     }
     found
 }

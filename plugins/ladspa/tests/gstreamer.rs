@@ -4,6 +4,7 @@ mod hosts;
 
 use alphamf::denoiser::LiveControls;
 use hosts::{FORMATS, Format, RATES, expected, floats, plugin, recording};
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -25,7 +26,9 @@ fn every_rate_sample_format_and_buffer_size_gives_the_librarys_output_bit_for_bi
     let folder = tempfile::tempdir().unwrap();
     let found = tool("gst-inspect-1.0", folder.path()).arg(element("alphamf_mono")).output();
     if !found.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: no gst-launch-1.0 with LADSPA (gstreamer1.0-tools, gstreamer1.0-plugins-bad)");
+        std::io::stderr()
+            .write_all(b"SKIPPED: no gst-launch-1.0 with LADSPA (gstreamer1.0-plugins-bad)\n")
+            .unwrap();
         return;
     }
     let (source, target) = (folder.path().join("in.raw"), folder.path().join("out.raw"));

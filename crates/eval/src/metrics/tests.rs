@@ -1,6 +1,7 @@
 //! The measures against values that public packages gave: `reference.py` recorded them.
 
 use std::f64::consts::PI;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::*;
@@ -168,7 +169,7 @@ fn distances_of_spectra_are_those_recorded() {
 #[test]
 fn real_files_score_as_in_public_packages() {
     let Some(data) = shared_data() else {
-        eprintln!("SKIPPED: no folder shared/data beside the checkout");
+        std::io::stderr().write_all(b"SKIPPED: no folder shared/data beside the checkout\n").unwrap();
         return;
     };
     for (clean, noisy, recorded) in REAL {
@@ -325,7 +326,7 @@ fn short_signals_are_refused_where_frames_are_needed() {
 #[test]
 fn wide_band_pesq_equals_the_package_for_python() {
     let Some(data) = shared_data() else {
-        eprintln!("SKIPPED: no folder shared/data beside the checkout");
+        std::io::stderr().write_all(b"SKIPPED: no folder shared/data beside the checkout\n").unwrap();
         return;
     };
     let score = |clean: &str, noisy: &str| {
@@ -370,7 +371,7 @@ fn pesq_of_the_demo_is_that_of_the_package_at_any_level() {
 #[test]
 fn narrow_band_pesq_is_near_the_package_for_python() {
     let Some(data) = shared_data() else {
-        eprintln!("SKIPPED: no folder shared/data beside the checkout");
+        std::io::stderr().write_all(b"SKIPPED: no folder shared/data beside the checkout\n").unwrap();
         return;
     };
     for (clean, noisy, recorded) in

@@ -1,5 +1,6 @@
 //! What tests of files share.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -16,7 +17,9 @@ pub fn ffmpeg(folder: &Path, arguments: &[&str]) -> bool {
             true
         }
         Err(_) => {
-            eprintln!("SKIPPED: ffmpeg is not installed, so that {arguments:?} was not tested");
+            std::io::stderr()
+                .write_all(format!("SKIPPED: no ffmpeg to test {arguments:?}\n").as_bytes())
+                .unwrap();
             false
         }
     }

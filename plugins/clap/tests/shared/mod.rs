@@ -9,7 +9,7 @@ pub const STEREO: &str = "alphamf.speech-denoiser.stereo";
 pub const MONO: &str = "alphamf.speech-denoiser.mono";
 
 /// Indices of the parameters.
-pub const STRENGTH: u32 = 0;
+pub const GAIN_EXPONENT: u32 = 0;
 pub const FLOOR: u32 = 1;
 pub const MIX: u32 = 2;
 pub const BYPASS: u32 = 3;
