@@ -137,7 +137,7 @@ pub struct Options {
     /// start at the level of the recording, a minibatch is a tenth of the bins across frames, each frame has an L-BFGS
     /// memory of its own, the drift of a step is limited, the gain is averaged over the impulse variables, and priors
     /// and step size were chosen here. It expects a dictionary trained with alpha 1.2. Of the options of the denoiser it
-    /// takes only --model, --noise-from, --seed, --threads, --mix, --channels and --no-dither, where a command has them.
+    /// takes only --model, --noise-from, --seed, --threads, --mix, --channels and --no-dither.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Model", value_name = "NAME", value_parser = words::<Method>(), hide_short_help = true))]
     pub method: Option<Method>,

@@ -5,8 +5,9 @@
  */
 export interface Options {
   /**
-   * Choose between quality and speed. Default: normal. fast takes about half of the time up to 16 kHz, about three
-   * quarters above: fewer sweeps of expectation maximisation, no Gibbs sweeps. The seed then has no effect.
+   * Choose between quality and speed. Default: normal. fast takes about half the time at sample rates up to 16 kHz,
+   * three quarters at higher rates: fewer sweeps of expectation maximisation, no Gibbs sweeps. The seed then has no
+   * effect.
    */
   quality?: "normal" | "fast";
   /**

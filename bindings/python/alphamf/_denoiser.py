@@ -66,7 +66,7 @@ class Denoiser:
         tenth of the bins across frames, each frame has an L-BFGS memory of its own, the drift of a step is limited, the
         gain is averaged over the impulse variables, and priors and step size were chosen here. It expects a dictionary
         trained with alpha 1.2. Of the options of the denoiser it takes only ``model``, ``noise_from``, ``seed``,
-        ``threads``, ``mix``, ``channels`` and ``no_dither``, where a command has them. One of published.
+        ``threads``, ``mix``, ``channels`` and ``no_dither``. One of published.
     :param alpha_speech: Set the characteristic exponent of speech. Range: 0.2 to 2. Default: that of the dictionary,
         whose spectra were trained with it.
     :param alpha_noise: Set the characteristic exponent of noise. Range: 0.2 to 2. Default: 1.9.
