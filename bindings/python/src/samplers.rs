@@ -3,7 +3,7 @@
 use super::value_error;
 use alphamf::random::SeedTree;
 use alphamf::samplers::{
-    Chain, LogMapped, Metric, MetricShape, Minibatch, Pairs, RunRecord, SampleResult, Sampler, SamplerKind,
+    Chain, LogMapped, Metric, MetricShape, Minibatch, RunRecord, SampleResult, Sampler, SamplerKind,
     SamplerOptions, Site, Sites, Step, StepSize, Support, Target,
 };
 use numpy::{AllowTypeChange, PyArray1, PyArray2, PyArrayLikeDyn, PyArrayMethods};
@@ -255,7 +255,6 @@ pub fn sample<'py>(
         }),
         minibatch,
         metric: preconditioner.map(str::parse::<MetricShape>).transpose().map_err(value_error)?,
-        pairs: (kind == SamplerKind::Hamcmc).then_some(Pairs::States),
         metropolis,
         target_acceptance,
         ..SamplerOptions::default()

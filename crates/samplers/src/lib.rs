@@ -40,7 +40,7 @@
 //! | [`Qnhmc`] | `qnhmc` | potential | yes, after burn-in; never with `adapt_after_burn_in` | wide directions must mix fast |
 //! | [`Newtonian`] | `nmc` | [`Sites`] | yes | second derivatives are cheap |
 //! | [`Rmhmc`] | | potential, [`Metric`] | yes | a comparator in few dimensions |
-//! | [`Hamcmc`] | `hamcmc` | gradient | as the step falls, with [`Pairs::States`]; yes [with a test](Hamcmc::with_metropolis); as published on Gaussians and in one dimension only | minibatches, badly scaled targets |
+//! | [`Hamcmc`] | `hamcmc` | gradient | as the step falls; yes [with a test](Hamcmc::with_metropolis); as published ([`Pairs::Moves`]) on Gaussians and in one dimension only | minibatches, badly scaled targets |
 //! | [`Sgld`] | `sgld` | gradient | as the step falls | the baseline |
 //! | [`Sghmc`] | `sghmc` | gradient | as the step falls | long valleys, large data |
 //! | [`Sgnht`] | `sgnht` | gradient | as the step falls | gradient noise of unknown strength |

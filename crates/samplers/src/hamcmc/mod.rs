@@ -13,7 +13,7 @@
 //!
 //! **Source.** `hamcmc-2016` algorithm 1, with the square root of [`lbfgs`](super::lbfgs) instead of its
 //! eq. 11. Pairs without positive curvature are left out of `H`; until there are pairs, `H = gamma I`.
-//! **Bias.** As published ([`Pairs::Moves`], the default), some remains however small the step, in two or more
+//! **Bias.** As published ([`Pairs::Moves`]), some remains however small the step, in two or more
 //! dimensions and where the Hessian varies: `H` does not depend on `theta[t-M]` itself, but its pairs are moves made
 //! with matrices that did, and `s` enters `H` free of scale, so that this does not vanish with the step. On a
 //! product of two log-Gamma(5) laws, sheared by 2, a mean is off by 0.04 standard deviations at `M = 2` and by 0.03 at
@@ -79,12 +79,12 @@ impl Default for HamcmcSettings {
 }
 
 /// Differences that make up the pairs of `H`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pairs {
-    /// Each of the other chains' last move, as published: `M - 1` pairs. The default.
-    #[default]
+    /// Each of the other chains' last move: `M - 1` pairs. As published, and of [`Hamcmc::new`].
     Moves,
-    /// States of the other chains, one minus the next: `M - 2` pairs, independent of the chain that moves.
+    /// States of the other chains, one minus the next: `M - 2` pairs, independent of the chain that moves. Of HAMCMC
+    /// [by name](super::SamplerKind::Hamcmc).
     States,
 }
 
@@ -116,7 +116,7 @@ pub struct Hamcmc<T> {
 }
 
 impl<T: Real> Hamcmc<T> {
-    /// For `blocks` independent blocks of `dimension` unknowns, each with a memory of its own.
+    /// For `blocks` independent blocks of `dimension` unknowns, each with a memory of its own; its pairs are [`Pairs::Moves`].
     ///
     /// # Errors
     /// If a setting is out of range; the memory must be at least 2.

@@ -33,8 +33,7 @@ fn default_settings_fit_targets_of_any_scale() {
         if matches!(kind, SamplerKind::Sgrld | SamplerKind::Sgrhmc | SamplerKind::Newtonian) {
             continue;
         }
-        let pairs = (kind == SamplerKind::Hamcmc).then_some(Pairs::States);
-        let options = SamplerOptions { pairs, ..SamplerOptions::default() };
+        let options = SamplerOptions::default();
         // Samplers without a test take short steps.
         let draws = match kind {
             SamplerKind::Sgld | SamplerKind::Psgld | SamplerKind::Sghmc | SamplerKind::Sgnht => 10_000,
