@@ -208,7 +208,8 @@ pub fn effective_size_bulk<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     effective_size(&rank_normalise(&split(chains)))
 }
 
-/// Tail effective sample size: the smaller of those of the 5 % and 95 % quantiles, as indicators on the split chains.
+/// Tail effective sample size: the smaller of those of the 5 % and 95 % quantiles, as indicators on the split chains. A quantile
+/// of a discrete parameter that is its largest value is told from the values below it; arviz takes all such draws for independent.
 ///
 /// # Panics
 /// If chains differ in length.
@@ -228,12 +229,13 @@ pub fn effective_size_tail<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     };
     let size = |share: f64| {
         let limit = quantile(share);
+        let is_largest = pooled.last() == Some(&limit);
+        let is_within = |x: f64| if is_largest { x < limit } else { x <= limit };
         let indicators: Vec<Vec<f64>> =
-            halves.iter().map(|half| half.iter().map(|&x| f64::from(x <= limit)).collect()).collect();
+            halves.iter().map(|half| half.iter().map(|&x| f64::from(is_within(x))).collect()).collect();
         effective_size(&indicators)
     };
-    let (low, high) = (size(0.05), size(0.95));
-    if low.is_nan() { low } else { low.min(high) }
+    size(0.05).min(size(0.95))
 }
 
 /// Energy Bayesian fraction of missing information of one chain: the mean squared change of its Hamiltonian over the

@@ -49,6 +49,23 @@ fn well_mixed_chains() {
     }
 }
 
+/// Of a parameter of two values both tails are the same event, whatever its probability and the labels.
+#[test]
+fn tails_of_a_discrete_parameter() {
+    let chains = chains(500, &[(0.7, 0.0); 4]);
+    assert_close(effective_size_tail(&chains), 654.411_254_888_164);
+    let sizes =
+        [(-1.5, 804.795_185_652_874), (-0.9, 588.370_424_776_790), (0.9, 540.360_332_950_486), (1.5, 641.392_947_298_031)];
+    for (bound, expected) in sizes {
+        for labels in [[0.0, 1.0], [1.0, 0.0]] {
+            let label = |chain: &Vec<f64>| chain.iter().map(|x| labels[usize::from(*x > bound)]).collect();
+            let binary: Vec<Vec<f64>> = chains.iter().map(label).collect();
+            assert_close(effective_size_tail(&binary), expected);
+        }
+    }
+    assert!(effective_size_tail(&[[1.0; 20]]).is_nan());
+}
+
 #[test]
 fn chains_that_disagree() {
     let chains = chains(200, &[(0.95, 0.0), (0.9, 0.5), (-0.5, 0.0), (0.3, -1.0)]);
