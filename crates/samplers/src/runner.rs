@@ -209,10 +209,11 @@ impl<T: Real> SampleResult<T> {
     pub fn warnings(&self) -> Vec<Warning> {
         let mut warnings = Vec::new();
         let total = |count: fn(&ChainStatistics) -> usize| self.statistics.iter().map(count).sum::<usize>();
-        let divergences = total(|all| all.divergences);
-        if divergences > 0 {
+        let blocks = self.runs[0].width / self.parameters.len().max(1);
+        let count = total(|all| all.divergences);
+        if count > 0 {
             let tested = self.runs.iter().all(|run| run.steps.iter().all(|step| step.tested));
-            warnings.push(Warning::Divergences { count: divergences, steps: total(|all| all.steps), tested });
+            warnings.push(Warning::Divergences { count, steps: blocks * total(|all| all.steps), tested });
         }
         // The parameter where a number is largest; NaN, of either sign, is larger than all.
         let order = |value: f64| if value.is_nan() { f64::INFINITY } else { value };
@@ -220,7 +221,6 @@ impl<T: Real> SampleResult<T> {
             let values = (0..self.parameters.len()).map(|k| (k, value(k)));
             values.max_by(|a, b| order(a.1).total_cmp(&order(b.1)))
         };
-        let blocks = self.runs[0].width / self.parameters.len().max(1);
         let bias = |parameter: usize| {
             let places = (0..blocks).map(|block| block * self.parameters.len() + parameter);
             let errors = standard_errors(
@@ -381,6 +381,18 @@ mod tests {
             assert!(is_biased(1.2 * temperature, temperature, false), "{temperature}");
         }
         assert!(!is_biased(1.0, 0.0, true));
+    }
+
+    /// Steps and divergences are both those of every block.
+    #[test]
+    fn divergences_are_counted_among_the_steps_of_all_blocks() {
+        let mut run = RunRecord::new(6, 10, 1);
+        for n in 0..10 {
+            let step = Step { divergences: 3, tested: true, ..Step::default() };
+            run.add(&[f64::from(n); 6], &step, None);
+        }
+        let expected = Warning::Divergences { count: 30, steps: 30, tested: true };
+        assert_eq!(SampleResult::new(vec![run], 3).warnings().first(), Some(&expected));
     }
 
     #[test]

@@ -8,9 +8,9 @@ use std::fmt;
 pub enum Warning {
     /// Steps diverged: an energy error above 1000 nats, a state that is not finite, or a move beyond all bounds.
     Divergences {
-        /// Divergences of all chains.
+        /// Divergences of all chains and blocks.
         count: usize,
-        /// Steps of all chains.
+        /// Steps of all chains and blocks.
         steps: usize,
         /// Whether the sampler tests its moves; if not, diverged moves are among the draws.
         tested: bool,
