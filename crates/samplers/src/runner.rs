@@ -212,8 +212,10 @@ impl<T: Real> SampleResult<T> {
         let blocks = self.runs[0].width / self.parameters.len().max(1);
         let count = total(|all| all.divergences);
         if count > 0 {
-            let tested = self.runs.iter().all(|run| run.steps.iter().all(|step| step.tested));
-            warnings.push(Warning::Divergences { count, steps: blocks * total(|all| all.steps), tested });
+            let all = |holds: fn(&Step) -> bool| self.runs.iter().all(|run| run.steps.iter().all(holds));
+            let (tested, has_step) = (all(|step| step.tested), !all(|step| step.step_size == 0.0));
+            let steps = blocks * total(|all| all.steps);
+            warnings.push(Warning::Divergences { count, steps, tested, has_step });
         }
         // The parameter where a number is largest; NaN, of either sign, is larger than all.
         let order = |value: f64| if value.is_nan() { f64::INFINITY } else { value };
@@ -388,10 +390,10 @@ mod tests {
     fn divergences_are_counted_among_the_steps_of_all_blocks() {
         let mut run = RunRecord::new(6, 10, 1);
         for n in 0..10 {
-            let step = Step { divergences: 3, tested: true, ..Step::default() };
+            let step = Step { divergences: 3, tested: true, step_size: 0.1, ..Step::default() };
             run.add(&[f64::from(n); 6], &step, None);
         }
-        let expected = Warning::Divergences { count: 30, steps: 30, tested: true };
+        let expected = Warning::Divergences { count: 30, steps: 30, tested: true, has_step: true };
         assert_eq!(SampleResult::new(vec![run], 3).warnings().first(), Some(&expected));
     }
 

@@ -45,8 +45,11 @@ fn newtonian_burn_in_takes_great_falls_unasked() {
     assert!(end(true) < 10.0 && end(false) > 50.0, "{} {}", end(true), end(false));
 }
 
-/// Nothing below one, and no number beyond.
-struct Edge;
+/// Nothing below one, and no number beyond; with a label of which nothing is possible, or without.
+#[derive(Clone)]
+struct Edge {
+    labels: usize,
+}
 
 impl Edge {
     fn height(x: f64) -> f64 {
@@ -74,10 +77,9 @@ impl Target<f64> for Edge {
 
 impl Sites<f64> for Edge {
     fn count(&self) -> usize {
-        2
+        1 + self.labels
     }
 
-    /// A number, and a label of which nothing is possible.
     fn site(&self, index: usize) -> Site {
         Site { rows: index..index + 1, support: [Support::Real, Support::Discrete(2)][index] }
     }
@@ -93,17 +95,24 @@ impl Sites<f64> for Edge {
 
 #[test]
 fn newtonian_counts_what_is_no_number_and_never_goes_there() {
-    let sampler = Newtonian::new(2, 1, SeedTree::new(4)).unwrap();
-    let mut chain = Chain::new(Edge, sampler, vec![0.0; 2]).unwrap();
-    let mut beyond = 0;
-    chain.run(100, |draw| {
-        assert!(draw.theta[0] < 1.0 && draw.theta[1] == 0.0);
-        assert!(draw.step.acceptance <= 1.0);
-        // The label at every step.
-        assert!((1..=2).contains(&draw.step.divergences));
-        beyond += draw.step.divergences - 1;
+    let count = |labels| {
+        let sampler = Newtonian::new(2, 1, SeedTree::new(4)).unwrap();
+        let mut chain = Chain::new(Edge { labels }, sampler, vec![0.0; 2]).unwrap();
+        chain.run(100, |draw| {
+            assert!(draw.theta[0] < 1.0 && draw.theta[1] == 0.0);
+            assert!(draw.step.acceptance <= 1.0 && draw.step.divergences <= 1);
+        });
+        chain.statistics().divergences
+    };
+    // Beyond the edge now and then; a label at every step, which counts once, wherever else it fails.
+    assert!((5..95).contains(&count(0)), "{}", count(0));
+    assert_eq!(count(1), 100);
+    let edge = Edge { labels: 0 };
+    let result = sample(&edge, &[vec![0.0; 2]], Schedule { burn_in: 0, draws: 100 }, |_| {
+        Newtonian::new(2, 1, SeedTree::new(4))
     });
-    assert!((5..95).contains(&beyond), "{beyond}");
+    let warning = result.unwrap().warnings()[0].to_string();
+    assert!(warning.contains("steps met a potential or derivatives that are not numbers"), "{warning}");
 }
 
 /// Only falls that a chain in its target does not see are taken unasked while it burns in.
