@@ -18,7 +18,7 @@ use super::dense::{cholesky, solve};
 use super::gradient::{Block, Engine, check};
 use super::matrix::{Matrix, Spectrum};
 use super::vector::for_blocks;
-use super::{GradientSettings, Minibatch, Real, Sampler, SamplerError, Step, Target};
+use super::{GradientSettings, Minibatch, Real, Sampler, SamplerError, Start, Step, Target};
 use crate::random::SeedTree;
 
 /// Stochastic gradient Fisher scoring; see the [module](self).
@@ -123,6 +123,7 @@ impl<T: Real> Sampler<T> for Sgfs<T> {
                 *sum += score / T::narrow(size);
             }
         }
+        engine.keep(theta);
         let (gradient, limit) = (&engine.gradient, engine.limit());
         let mirror = engine.settings.mirror;
         let share = 1.0 / *steps as f64;
@@ -172,7 +173,12 @@ impl<T: Real> Sampler<T> for Sgfs<T> {
     }
 
     fn forget(&mut self) {
+        self.engine.forget();
         self.steps = 0;
+    }
+
+    fn start(&self) -> Option<Start<'_, T>> {
+        self.engine.start()
     }
 
     fn check(&self, target: &mut dyn Target<T>) -> Result<(), SamplerError> {

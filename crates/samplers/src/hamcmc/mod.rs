@@ -46,7 +46,7 @@ use rand::RngExt;
 use super::gradient::{Engine, check};
 use super::lbfgs::InverseHessian;
 use super::vector::{add_scaled, dot, for_blocks};
-use super::{DualAveraging, GradientSettings, InitialScale, Real, Sampler, SamplerError, Step, Target};
+use super::{DualAveraging, GradientSettings, InitialScale, Real, Sampler, SamplerError, Start, Step, Target};
 use crate::random::SeedTree;
 use memory::Memory;
 
@@ -100,6 +100,8 @@ pub struct Hamcmc<T> {
     states: Vec<Vec<T>>,
     slot: usize,
     started: bool,
+    /// The state that the last step started from; empty before the first.
+    start: Vec<T>,
     /// Whether moves are tested.
     metropolis: bool,
     /// The least and the largest curvature of a pair.
@@ -158,6 +160,7 @@ impl<T: Real> Hamcmc<T> {
             states: vec![zeros.clone(); memory],
             slot: 0,
             started: false,
+            start: Vec::new(),
             metropolis: false,
             bounds: [0.0, f64::INFINITY],
             target_acceptance: None,
@@ -389,7 +392,10 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
         if self.is_due() || self.tests() {
             self.conclude(target, theta, step_size);
         }
-        self.states[self.slot].copy_from_slice(theta);
+        let state = &mut self.states[self.slot];
+        self.start.clear();
+        self.start.extend_from_slice(state);
+        state.copy_from_slice(theta);
         self.slot = (self.slot + 1) % self.states.len();
         self.report(step_size)
     }
@@ -429,6 +435,7 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
         for state in &mut self.states {
             state.chunks_exact_mut(dimension).enumerate().for_each(|(block, state)| change(block, state));
         }
+        self.start.clear();
         self.blocks.iter_mut().for_each(|memory| memory.usable.fill(false));
     }
 
@@ -436,12 +443,18 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
     fn forget(&mut self) {
         self.engine.forget();
         self.started = false;
+        self.start.clear();
         self.slot = 0;
         self.blocks.iter_mut().for_each(|memory| memory.usable.fill(false));
     }
 
     fn shape(&self) -> (usize, usize) {
         (self.engine.dimension, self.engine.blocks)
+    }
+
+    fn start(&self) -> Option<Start<'_, T>> {
+        let Self { start, engine, .. } = self;
+        (!start.is_empty()).then_some(Start { gradient: &engine.gradient, state: Some(start) })
     }
 
     fn mirrors(&self) -> bool {
