@@ -130,7 +130,8 @@ pub struct LogMapped<Inner, T> {
 }
 
 impl<Inner, T: Real> LogMapped<Inner, T> {
-    /// Maps every unknown of `inner`, which is evaluated at positive states only.
+    /// Maps every unknown of `inner`, which is evaluated at positive, finite states only: the smallest or largest normal number
+    /// stands for those beyond.
     pub fn new(inner: Inner) -> Self {
         Self::rows(inner, 0..usize::MAX)
     }
@@ -149,7 +150,8 @@ impl<Inner, T: Real> LogMapped<Inner, T> {
     pub fn unmap(&self, x: &mut [T], dimension: usize) {
         for (i, x) in x.iter_mut().enumerate() {
             if self.rows.contains(&(i % dimension)) {
-                *x = T::narrow(libm::exp(x.widen()));
+                let range = [T::min_positive_value(), T::max_value()].map(T::widen);
+                *x = T::narrow(libm::exp(x.widen()).clamp(range[0], range[1]));
             }
         }
     }

@@ -537,6 +537,23 @@ fn minibatches_of_no_terms_are_the_prior() {
     assert!(matches!(Sgfs::<f64>::new(2, 1, warm, SeedTree::new(2)), Err(SamplerError::Setting { .. })));
 }
 
+/// The target of a log map is evaluated at positive numbers, from whatever logarithm; what is no number stays none.
+#[test]
+fn logarithms_have_positive_states() {
+    fn theta<T: Real>(x: f64) -> f64 {
+        let mut theta = [T::narrow(x)];
+        LogMapped::<(), T>::new(()).unmap(&mut theta, 1);
+        theta[0].widen()
+    }
+    for x in [-1e4, -800.0, -200.0, 200.0, 800.0, 1e4] {
+        for theta in [theta::<f32>(x), theta::<f64>(x)] {
+            assert!(theta > 0.0 && theta < f64::INFINITY, "{x}: {theta}");
+        }
+    }
+    assert_eq!(theta::<f64>(-200.0), libm::exp(-200.0));
+    assert!(theta::<f64>(f64::NAN).is_nan());
+}
+
 #[test]
 #[should_panic(expected = "a unit of Some(0.0)")]
 fn units_are_above_zero() {
