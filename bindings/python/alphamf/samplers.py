@@ -42,7 +42,8 @@ class SamplingWarning(UserWarning):
 class SampleResult:
     """Draws of :func:`sample`, their summary and statistics.
 
-    ``draws`` has shape ``(chain, draw, dimension)``. Arrays with one number for each parameter: ``mean``, ``deviation``,
+    ``draws`` has shape ``(start, draw, dimension)``. ``hamcmc``, ``hmc-bfgs`` and ``mh-bfgs`` move ``chains_in_turn`` chains from
+    each start in turn: ``draws[0, ::chains_in_turn]`` is one of them, and diagnostics must not take them for one. Arrays with one number for each parameter: ``mean``, ``deviation``,
     ``standard_error`` (Monte Carlo, of the mean), ``r_hat`` (rank-normalised; above 1.01 the chains do not agree),
     ``effective_size`` (bulk) and ``tail_effective_size`` (5 % and 95 % quantiles). One number for each chain, or for all
     together if the target is vectorized: ``acceptance``, ``divergences``, ``depth_limited`` (trajectories of NUTS at the
@@ -62,23 +63,35 @@ class SampleResult:
     divergences: NDArray[np.int64]
     depth_limited: NDArray[np.int64]
     energy_fraction: Array
+    chains_in_turn: int = 1
     warnings: Tuple[str, ...] = ()
     statistics: Dict[str, Array] = field(default_factory=dict, repr=False)
 
     def to_arviz(self, name: str = "theta") -> Any:
-        """Returns ArviZ's own type (``InferenceData``, or ``DataTree`` from version 1), with statistics of the steps."""
+        """Returns ArviZ's own type (``InferenceData``, or ``DataTree`` from version 1).
+
+        Chains that were moved in turn are told apart; draws at the end that would make some longer are left out. It has
+        statistics of the steps, unless the target is vectorized.
+        """
         import arviz
 
-        groups = {"posterior": {name: self.draws}}
+        groups = {"posterior": {name: self._in_chains(self.draws)}}
         if all(values.shape == self.draws.shape[:2] for values in self.statistics.values()):
             groups["sample_stats"] = {
-                key: values > 0 if key == "diverging" else values
+                key: self._in_chains(values > 0 if key == "diverging" else values)
                 for key, values in self.statistics.items()
                 if not np.isnan(values).any()
             }
         if int(arviz.__version__.split(".")[0]) >= 1:
             return arviz.from_dict(groups)
         return arviz.from_dict(**groups)
+
+    def _in_chains(self, values: Array) -> Array:
+        """Tells the chains of ``(start, draw, ...)`` apart that were moved in turn."""
+        turns = self.chains_in_turn
+        rounds = values.shape[1] // turns
+        chains = [values[:, turn : rounds * turns : turns] for turn in range(turns)]
+        return np.stack(chains, axis=1).reshape(-1, rounds, *values.shape[2:])
 
 
 def sample(

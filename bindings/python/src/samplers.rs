@@ -348,6 +348,7 @@ fn to_dict<'py>(
     dict.set_item("r_hat", parameters(|parameter| parameter.r_hat))?;
     dict.set_item("effective_size", parameters(|parameter| parameter.effective_size))?;
     dict.set_item("tail_effective_size", parameters(|parameter| parameter.tail_effective_size))?;
+    dict.set_item("chains_in_turn", result.runs().next().map_or(1, RunRecord::chains))?;
     let runs = &result.statistics;
     dict.set_item("acceptance", PyArray1::from_iter(py, runs.iter().map(|run| run.acceptance())))?;
     dict.set_item("divergences", PyArray1::from_iter(py, runs.iter().map(|run| run.divergences as i64)))?;

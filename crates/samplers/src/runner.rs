@@ -60,6 +60,12 @@ impl<T: Real> RunRecord<T> {
         }
     }
 
+    /// Number of interleaved chains ([`Sampler::chains`]).
+    #[must_use]
+    pub fn chains(&self) -> usize {
+        self.interleaved
+    }
+
     /// The steps, in order.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
