@@ -315,8 +315,12 @@ pub struct Histogram {
 
 impl Histogram {
     /// `cells` equal cells between `low` and `high`.
+    ///
+    /// # Panics
+    /// Unless `low` is below `high`, both are finite, and there is a cell.
     #[must_use]
     pub fn new(low: f64, high: f64, cells: usize) -> Self {
+        assert!(low < high && (high - low).is_finite() && cells > 0, "{cells} cells between {low} and {high}");
         Self { low, width: (high - low) / cells as f64, counts: vec![0.0; cells], total: 0.0 }
     }
 
@@ -330,9 +334,12 @@ impl Histogram {
     }
 
     /// `KL(draws || density)` in nats, both restricted to the interval, where `potential` is minus the log of the density up to a constant,
-    /// normalised over the interval by Simpson's rule in each cell.
+    /// normalised over the interval by Simpson's rule in each cell. NaN if no draw is in the interval.
     #[must_use]
     pub fn divergence(&self, potential: impl Fn(f64) -> f64) -> f64 {
+        if self.total == 0.0 {
+            return f64::NAN;
+        }
         let potentials: Vec<[f64; 3]> = (0..self.counts.len())
             .map(|cell| {
                 let left = self.low + cell as f64 * self.width;

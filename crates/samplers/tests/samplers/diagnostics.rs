@@ -151,6 +151,18 @@ fn histograms_take_what_lies_in_their_interval() {
 }
 
 #[test]
+fn histograms_without_draws_have_no_divergence() {
+    let mut histogram = Histogram::new(0.0, 1.0, 2);
+    for x in [-1.0, 2.0, f64::NAN] {
+        histogram.add(x);
+    }
+    assert!(histogram.divergence(|_| 0.0).is_nan());
+    for (low, high, cells) in [(1.0, 1.0, 2), (1.0, 0.0, 2), (0.0, f64::NAN, 2), (0.0, f64::INFINITY, 2), (0.0, 1.0, 0)] {
+        assert!(std::panic::catch_unwind(|| Histogram::new(low, high, cells)).is_err(), "{low} {high} {cells}");
+    }
+}
+
+#[test]
 fn eight_draws_are_enough() {
     let draws = [0.3, -1.0, 0.8, 0.1, -0.2, 1.4, -0.7, 0.5];
     // As arviz: of two halves of four draws no autocorrelation counts.
