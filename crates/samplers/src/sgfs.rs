@@ -45,8 +45,9 @@ struct Scorer<T> {
 }
 
 impl<T: Real> Sgfs<T> {
-    /// For `blocks` independent blocks of `dimension` unknowns. The settings' minibatch must be of at least 2 terms, and their
-    /// temperature 1: gradient noise, which the step does not scale, is that of the posterior.
+    /// For `blocks` independent blocks of `dimension` unknowns. The settings' minibatch must be of at least 2 terms, their
+    /// temperature 1, as gradient noise, which the step does not scale, is that of the posterior, and their drift limit infinite, as
+    /// drift and noise are one.
     ///
     /// # Errors
     /// If a setting is out of range.
@@ -60,6 +61,8 @@ impl<T: Real> Sgfs<T> {
         check("SGFS minibatch size", size as f64, "at least 2", size >= 2)?;
         let temperature = settings.temperature;
         check("SGFS temperature", temperature, "1", temperature == 1.0)?;
+        let limit = settings.drift_limit;
+        check("SGFS drift limit", limit, "infinite", limit == f64::INFINITY)?;
         let engine = Engine::new(dimension, blocks, settings, streams)?;
         let scorer = |block| Scorer {
             block,
@@ -124,7 +127,7 @@ impl<T: Real> Sampler<T> for Sgfs<T> {
             }
         }
         engine.keep(theta);
-        let (gradient, limit) = (&engine.gradient, engine.limit());
+        let gradient = &engine.gradient;
         let mirror = engine.settings.mirror;
         let share = 1.0 / *steps as f64;
         let (weight, strength) = ((size + all) / size, 4.0 / step_size);
@@ -157,7 +160,7 @@ impl<T: Real> Sampler<T> for Sgfs<T> {
                 step.fill(f64::NAN);
             }
             for (theta, step) in theta.iter_mut().zip(step.iter()) {
-                *theta -= limit(T::narrow(2.0 * step));
+                *theta -= T::narrow(2.0 * step);
                 if mirror {
                     *theta = theta.abs();
                 }
