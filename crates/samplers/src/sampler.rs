@@ -1,6 +1,6 @@
 //! The [`Sampler`] trait, its errors, and chains.
 
-use super::{Real, RunRecord, Site, StepRule, Target};
+use super::{Real, RunRecord, Site, StepRule, Support, Target};
 
 /// Reason why a sampler cannot be built or does not fit a target.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -43,6 +43,14 @@ pub enum SamplerError {
         index: usize,
         /// The offending value.
         value: f64,
+    },
+    /// The start of a site on the simplex does not sum to one.
+    #[error("start[{index}] and the numbers of its simplex sum to {sum}; expected 1")]
+    StartSum {
+        /// The first place of the site in the state.
+        index: usize,
+        /// The sum.
+        sum: f64,
     },
     /// The potential is not finite at the start.
     #[error("the potential of block {block} is {value} at the start; expected a finite number")]
@@ -411,6 +419,15 @@ impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
                 let outside = |place: &usize| start.get(*place).is_some_and(|x| !support.holds(x.widen()));
                 if let Some(index) = places.find(outside) {
                     return Err(SamplerError::Start { index, value: start[index].widen() });
+                }
+                if support == Support::Simplex {
+                    let rounding = 4.0 * rows.len() as f64 * T::epsilon().widen();
+                    for index in (0..blocks).map(|block| block * dimension + rows.start) {
+                        let sum: f64 = start.iter().skip(index).take(rows.len()).map(|x| x.widen()).sum();
+                        if (sum - 1.0).abs() > rounding {
+                            return Err(SamplerError::StartSum { index, sum });
+                        }
+                    }
                 }
             }
         }

@@ -208,6 +208,24 @@ fn starts_outside_of_their_support_are_refused() {
     assert!(!refuses(Support::Discrete(3), 2.0) && !refuses(interval, 1.9) && !refuses(Support::Real, -1.0));
 }
 
+/// Numbers on a simplex sum to one, but for rounding.
+#[test]
+fn starts_on_a_simplex_sum_to_one() {
+    let target = || Dirichlet::new(vec![2.0, 3.0, 4.0]);
+    fn refusal<T: Real>(target: impl Target<T>, start: [f64; 3]) -> Option<SamplerError> {
+        let sampler = Newtonian::<T>::new(3, 1, SeedTree::new(1)).unwrap();
+        Chain::new(target, sampler, start.map(T::narrow).to_vec()).err()
+    }
+    let third = 1.0 / 3.0;
+    for start in [[third; 3], [0.1, 0.2, 0.7]] {
+        assert!(refusal::<f32>(target(), start).is_none() && refusal::<f64>(target(), start).is_none());
+    }
+    for start in [[0.3; 3], [0.5, 0.5, 1e-4]] {
+        let error = refusal::<f64>(target(), start);
+        assert!(matches!(error, Some(SamplerError::StartSum { index: 0, .. })), "{error:?}");
+    }
+}
+
 /// A burn-in takes no state from which nothing can be proposed: every block moves after it.
 #[test]
 fn newtonian_burn_in_ends_where_it_can_move_on() {
