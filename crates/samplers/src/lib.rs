@@ -14,8 +14,8 @@
 //!     0.5 * theta[0].powi(2) + 0.5e6 * theta[1].powi(2)
 //! });
 //! let starts = [vec![-2.0, 1.0], vec![2.0, 1.0], vec![-2.0, -1.0], vec![2.0, -1.0]];
-//! let result = sample(&target, &starts, Schedule::default(), |chain| {
-//!     SamplerKind::Nuts.build::<f64>(2, 1, &SamplerOptions::default(), SeedTree::new(7).child(chain as u64))
+//! let result = sample(&target, &starts, Schedule::default(), SeedTree::new(7), |streams| {
+//!     SamplerKind::Nuts.build::<f64>(2, 1, &SamplerOptions::default(), streams)
 //! })?;
 //! assert!(result.warnings().is_empty());
 //! assert!((result.parameters[1].deviation / 1e-3 - 1.0).abs() < 0.1);

@@ -6,6 +6,7 @@ use super::diagnostics::{
 };
 use super::identity::{IdentitySums, standard_errors};
 use super::{Chain, ChainStatistics, Real, Sampler, SamplerError, Step, Target};
+use crate::random::SeedTree;
 
 /// Length of every chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -271,7 +272,7 @@ impl<T: Real> SampleResult<T> {
 }
 
 /// Runs one chain of `target` from each of the `starts` (`dimension x blocks` each, far apart) and summarises the draws;
-/// see [`SampleResult::warnings`]. `sampler` makes the sampler of each chain from its number, each with its own seeds. With the
+/// see [`SampleResult::warnings`]. `sampler` makes the sampler of each chain from its seeds, children of `streams`. With the
 /// feature `rayon` chains run in parallel; the result is the same without.
 ///
 /// ```
@@ -286,8 +287,8 @@ impl<T: Real> SampleResult<T> {
 /// });
 /// let starts = [vec![-2.0, 1.0], vec![2.0, 1.0], vec![-2.0, -1.0], vec![2.0, -1.0]];
 /// let schedule = Schedule { burn_in: 200, draws: 500 };
-/// let sampled = sample(&target, &starts, schedule, |chain| {
-///     Hmc::new(2, 1, HmcSettings::default(), SeedTree::new(7).child(chain as u64))
+/// let sampled = sample(&target, &starts, schedule, SeedTree::new(7), |streams| {
+///     Hmc::new(2, 1, HmcSettings::default(), streams)
 /// })?;
 /// assert!(sampled.max_r_hat() < 1.05 && sampled.min_effective_size() > 200.0);
 /// assert!((sampled.parameters[0].deviation - 1.0).abs() < 0.1);
@@ -301,7 +302,8 @@ pub fn sample<T: Real, G: Target<T> + Clone + Send + Sync, S: Sampler<T>>(
     target: &G,
     starts: &[Vec<T>],
     schedule: Schedule,
-    sampler: impl Fn(usize) -> Result<S, SamplerError> + Sync,
+    streams: SeedTree,
+    sampler: impl Fn(SeedTree) -> Result<S, SamplerError> + Sync,
 ) -> Result<SampleResult<T>, SamplerError> {
     let least = |name, value: usize, least, expected| {
         let value = value as f64;
@@ -309,7 +311,7 @@ pub fn sample<T: Real, G: Target<T> + Clone + Send + Sync, S: Sampler<T>>(
     };
     least("starts", starts.len(), 1.0, "at least 1")?;
     let run = |(chain, start): (usize, &Vec<T>)| {
-        let sampler = sampler(chain)?;
+        let sampler = sampler(streams.child(chain as u64))?;
         let chains = sampler.chains();
         // R-hat compares halves of chains, of two draws each.
         least("draws of each chain", schedule.draws / chains, 4.0, "at least 4")?;
@@ -343,7 +345,6 @@ mod tests {
     /// Each of the interleaved chains has an energy of its own that moves slowly; between them it jumps.
     #[test]
     fn slow_energies_of_interleaved_chains_are_warned_of() {
-        use crate::random::SeedTree;
         let run = |chains: usize, coefficient: f64| {
             let mut rng = SeedTree::new(5).rng(0);
             let mut energies = vec![0.0; chains];
@@ -370,7 +371,6 @@ mod tests {
     /// Draws of `N(0, T)` follow `exp(-U / T)` with `U = x^2 / 2`; a second coordinate may have no gradient.
     #[test]
     fn draws_are_judged_at_their_temperature_and_by_coordinates_with_gradients() {
-        use crate::random::SeedTree;
         let is_biased = |variance: f64, temperature: f64, has_other: bool| {
             let mut rng = SeedTree::new(8).rng(0);
             let mut run = RunRecord::new(2, 20_000, 1);

@@ -320,7 +320,10 @@ impl Histogram {
     /// Unless `low` is below `high`, both are finite, and there is a cell.
     #[must_use]
     pub fn new(low: f64, high: f64, cells: usize) -> Self {
-        assert!(low < high && (high - low).is_finite() && cells > 0, "{cells} cells between {low} and {high}");
+        assert!(
+            low < high && (high - low).is_finite() && cells > 0,
+            "{cells} cells between {low} and {high}"
+        );
         Self { low, width: (high - low) / cells as f64, counts: vec![0.0; cells], total: 0.0 }
     }
 

@@ -46,7 +46,9 @@ use rand::RngExt;
 use super::gradient::{Engine, check};
 use super::lbfgs::InverseHessian;
 use super::vector::{add_scaled, dot, for_blocks};
-use super::{DualAveraging, GradientSettings, InitialScale, Real, Sampler, SamplerError, Start, Step, Target};
+use super::{
+    DualAveraging, GradientSettings, InitialScale, Real, Sampler, SamplerError, Start, Step, Target,
+};
 use crate::random::SeedTree;
 use memory::Memory;
 

@@ -352,8 +352,8 @@ fn chains_from_several_starts_tell_whether_they_agree() {
     let starts = [vec![-3.0, 2.0], vec![3.0, 2.0], vec![-3.0, -2.0], vec![3.0, -2.0]];
     let schedule = Schedule { burn_in: 200, draws: 500 };
     let target = Gaussian::new(vec![1.0, -0.5], vec![2.0, 1.2, 1.2, 1.5]).unwrap();
-    let hmc = |chain: usize| Hmc::new(2, 1, HmcSettings::default(), SeedTree::new(5).child(chain as u64));
-    let sampled = sample(&target, &starts, schedule, hmc).unwrap();
+    let (seeds, hmc) = (SeedTree::new(5), |streams| Hmc::new(2, 1, HmcSettings::default(), streams));
+    let sampled = sample(&target, &starts, schedule, seeds, hmc).unwrap();
     assert!(sampled.max_r_hat() < 1.02, "{:?}", sampled.parameters);
     assert!(sampled.min_effective_size() > 400.0, "{:?}", sampled.parameters);
     let covariance = target.covariance();
@@ -367,21 +367,24 @@ fn chains_from_several_starts_tell_whether_they_agree() {
         assert!(traces[1].iter().zip(sampled.draws(1)).all(|(trace, draw)| *trace == draw[i]));
     }
     assert!(sampled.statistics.iter().all(|statistics| statistics.steps == 500));
+    // Chains have seeds of their own.
+    let together = sample(&target, &vec![starts[0].clone(); 2], schedule, seeds, hmc).unwrap();
+    assert_ne!(together.draws(0).last(), together.draws(1).last());
     // Each is the chain that runs alone, on any number of threads.
-    let mut alone = Chain::new(target.clone(), hmc(2).unwrap(), starts[2].clone()).unwrap();
+    let mut alone = Chain::new(target.clone(), hmc(seeds.child(2)).unwrap(), starts[2].clone()).unwrap();
     alone.burn_in(200);
     alone.run(500, |_| ());
     assert_eq!(sampled.draws(2).last(), Some(alone.state()));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-    assert_eq!(pool.install(|| sample(&target, &starts, schedule, hmc)), Ok(sampled));
+    assert_eq!(pool.install(|| sample(&target, &starts, schedule, seeds, hmc)), Ok(sampled));
     // Two peaks that no chain leaves.
     let peaks = from_fn(1, |theta: &[f64], gradient: &mut [f64]| {
         let x = theta[0];
         gradient[0] = 40.0 * x * (x * x - 1.0);
         10.0 * (x * x - 1.0).powi(2)
     });
-    let hmc = |chain: usize| Hmc::new(1, 1, HmcSettings::default(), SeedTree::new(6).child(chain as u64));
-    let apart = sample(&peaks, &[vec![-1.0], vec![1.0]], schedule, hmc).unwrap();
+    let (seeds, hmc) = (SeedTree::new(6), |streams| Hmc::new(1, 1, HmcSettings::default(), streams));
+    let apart = sample(&peaks, &[vec![-1.0], vec![1.0]], schedule, seeds, hmc).unwrap();
     assert!(apart.max_r_hat() > 1.5 && apart.min_effective_size() < 20.0, "{:?}", apart.parameters);
     // The worst unknown is not the last one; and one that stands still cannot be judged, nor can all.
     let first = from_fn(2, |theta: &[f64], gradient: &mut [f64]| {
@@ -389,8 +392,8 @@ fn chains_from_several_starts_tell_whether_they_agree() {
         gradient.copy_from_slice(&[40.0 * x * (x * x - 1.0), y]);
         10.0 * (x * x - 1.0).powi(2) + 0.5 * y * y
     });
-    let pair = |chain: usize| Hmc::new(2, 1, HmcSettings::default(), SeedTree::new(6).child(chain as u64));
-    let mixed = sample(&first, &[vec![-1.0, 0.0], vec![1.0, 0.0]], schedule, pair).unwrap();
+    let pair = |streams| Hmc::new(2, 1, HmcSettings::default(), streams);
+    let mixed = sample(&first, &[vec![-1.0, 0.0], vec![1.0, 0.0]], schedule, seeds, pair).unwrap();
     assert_eq!(mixed.max_r_hat(), mixed.parameters[0].r_hat);
     assert!(mixed.parameters[1].r_hat < 1.1, "{:?}", mixed.parameters);
     let mut judged = mixed.clone();
@@ -398,7 +401,9 @@ fn chains_from_several_starts_tell_whether_they_agree() {
     assert!(judged.max_r_hat().is_nan());
     // What cannot be judged is refused.
     let refused = |starts: &[Vec<f64>], draws| {
-        sample(&peaks, starts, Schedule { burn_in: 0, draws }, hmc).err().map(|error| error.to_string())
+        sample(&peaks, starts, Schedule { burn_in: 0, draws }, seeds, hmc)
+            .err()
+            .map(|error| error.to_string())
     };
     assert!(refused(&[], 10).is_some_and(|error| error.contains("starts is 0; expected at least 1")));
     assert!(
@@ -473,9 +478,13 @@ fn great_losses_of_energy_are_divergences() {
     }
     // The curvature of `x^4` near zero fits a law that is far too wide: without a step, an ordinary rejection.
     let starts = [vec![1e-3], vec![-1e-3]];
-    let stuck = sample(&Quartic::new(1.0, 0.0), &starts, Schedule { burn_in: 0, draws: 20 }, |chain| {
-        Newtonian::<f64>::new(1, 1, SeedTree::new(1).child(chain as u64))?.with_local_share(0.0)
-    })
+    let stuck = sample(
+        &Quartic::new(1.0, 0.0),
+        &starts,
+        Schedule { burn_in: 0, draws: 20 },
+        SeedTree::new(1),
+        |streams| Newtonian::<f64>::new(1, 1, streams)?.with_local_share(0.0),
+    )
     .unwrap();
     assert!(stuck.statistics.iter().all(|statistics| statistics.divergences == 0));
     assert!(stuck.warnings().iter().any(|warning| matches!(warning, diagnostics::Warning::RHat { .. })));

@@ -54,8 +54,12 @@ fn well_mixed_chains() {
 fn tails_of_a_discrete_parameter() {
     let chains = chains(500, &[(0.7, 0.0); 4]);
     assert_close(effective_size_tail(&chains), 654.411_254_888_164);
-    let sizes =
-        [(-1.5, 804.795_185_652_874), (-0.9, 588.370_424_776_790), (0.9, 540.360_332_950_486), (1.5, 641.392_947_298_031)];
+    let sizes = [
+        (-1.5, 804.795_185_652_874),
+        (-0.9, 588.370_424_776_790),
+        (0.9, 540.360_332_950_486),
+        (1.5, 641.392_947_298_031),
+    ];
     for (bound, expected) in sizes {
         for labels in [[0.0, 1.0], [1.0, 0.0]] {
             let label = |chain: &Vec<f64>| chain.iter().map(|x| labels[usize::from(*x > bound)]).collect();
@@ -157,8 +161,13 @@ fn histograms_without_draws_have_no_divergence() {
         histogram.add(x);
     }
     assert!(histogram.divergence(|_| 0.0).is_nan());
-    for (low, high, cells) in [(1.0, 1.0, 2), (1.0, 0.0, 2), (0.0, f64::NAN, 2), (0.0, f64::INFINITY, 2), (0.0, 1.0, 0)] {
-        assert!(std::panic::catch_unwind(|| Histogram::new(low, high, cells)).is_err(), "{low} {high} {cells}");
+    for (low, high, cells) in
+        [(1.0, 1.0, 2), (1.0, 0.0, 2), (0.0, f64::NAN, 2), (0.0, f64::INFINITY, 2), (0.0, 1.0, 0)]
+    {
+        assert!(
+            std::panic::catch_unwind(|| Histogram::new(low, high, cells)).is_err(),
+            "{low} {high} {cells}"
+        );
     }
 }
 

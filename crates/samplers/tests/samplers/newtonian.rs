@@ -13,8 +13,9 @@ fn newtonian_steps_see_through_other_coordinates() {
     let units = [2.0, 0.5];
     let starts = [vec![0.5, 0.5], vec![1.5, 1.5]];
     fn draws<G: Target<f64> + Clone + Send + Sync>(target: &G, starts: &[Vec<f64>]) -> Vec<Vec<f64>> {
-        let newtonian = |chain: usize| Newtonian::new(2, 1, SeedTree::new(8).child(chain as u64));
-        sample(target, starts, Schedule { burn_in: 100, draws: 3000 }, newtonian).unwrap().traces(1)
+        let newtonian = |streams| Newtonian::new(2, 1, streams);
+        let schedule = Schedule { burn_in: 100, draws: 3000 };
+        sample(target, starts, schedule, SeedTree::new(8), newtonian).unwrap().traces(1)
     }
     for (name, traces, unmap) in [
         ("units", draws(&Scaled::new(gammas.clone(), &units), &starts), (|x| 0.5 * x) as fn(f64) -> f64),
@@ -108,9 +109,9 @@ fn newtonian_counts_what_is_no_number_and_never_goes_there() {
     assert!((5..95).contains(&count(0)), "{}", count(0));
     assert_eq!(count(1), 100);
     let edge = Edge { labels: 0 };
-    let result = sample(&edge, &[vec![0.0; 2]], Schedule { burn_in: 0, draws: 100 }, |_| {
-        Newtonian::new(2, 1, SeedTree::new(4))
-    });
+    let schedule = Schedule { burn_in: 0, draws: 100 };
+    let result =
+        sample(&edge, &[vec![0.0; 2]], schedule, SeedTree::new(4), |streams| Newtonian::new(2, 1, streams));
     let warning = result.unwrap().warnings()[0].to_string();
     assert!(warning.contains("steps met a potential or derivatives that are not numbers"), "{warning}");
 }

@@ -533,10 +533,9 @@ fn minibatches_of_no_terms_are_the_prior() {
     let target = LinearGaussian::synthetic(2, 0, 1.0, 0.0, SeedTree::new(1));
     let sgfs = Sgfs::<f64>::new(2, 1, gradient, SeedTree::new(2)).unwrap();
     assert!(matches!(Chain::new(target, sgfs, vec![0.0; 2]), Err(SamplerError::Capability { .. })));
-    for settings in [
-        GradientSettings { temperature: 2.0, ..gradient },
-        GradientSettings { drift_limit: 1.0, ..gradient },
-    ] {
+    for settings in
+        [GradientSettings { temperature: 2.0, ..gradient }, GradientSettings { drift_limit: 1.0, ..gradient }]
+    {
         let sgfs = Sgfs::<f64>::new(2, 1, settings, SeedTree::new(2));
         assert!(matches!(sgfs, Err(SamplerError::Setting { .. })), "{settings:?}");
     }

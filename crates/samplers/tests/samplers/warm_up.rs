@@ -40,10 +40,11 @@ fn default_settings_fit_targets_of_any_scale() {
             SamplerKind::Hamcmc => 10_000,
             _ => 2000,
         };
-        let result = sample(&target, &starts, Schedule { burn_in: 1500, draws }, |chain| {
-            kind.build::<f64>(6, 1, &options, SeedTree::new(3).child(chain as u64))
-        })
-        .unwrap();
+        let result =
+            sample(&target, &starts, Schedule { burn_in: 1500, draws }, SeedTree::new(3), |streams| {
+                kind.build::<f64>(6, 1, &options, streams)
+            })
+            .unwrap();
         let tested = result.runs().all(|run| run.steps().iter().all(|step| step.energy.is_some()));
         // Steps that are not tested bias deviations by some percent, and those of PSGLD by more.
         let (bound, least) = match kind {
@@ -164,9 +165,13 @@ fn correct_draws_at_a_fold_are_not_called_biased() {
     let options =
         SamplerOptions { mirror: true, step_size: Some(StepSize::Constant(0.02)), ..Default::default() };
     for kind in [SamplerKind::Sgld, SamplerKind::Sghmc, SamplerKind::Hamcmc] {
-        let result = sample(&exponential, &starts, Schedule { burn_in: 1000, draws: 20_000 }, |chain| {
-            kind.build::<f64>(1, 1, &options, SeedTree::new(3).child(chain as u64))
-        })
+        let result = sample(
+            &exponential,
+            &starts,
+            Schedule { burn_in: 1000, draws: 20_000 },
+            SeedTree::new(3),
+            |streams| kind.build::<f64>(1, 1, &options, streams),
+        )
         .unwrap();
         let parameter = result.parameters[0];
         let error = (parameter.mean - 1.0) / parameter.standard_error;
@@ -202,12 +207,18 @@ fn wide_steps_of_samplers_by_type_are_warned_of() {
     ];
     for (name, unit, build) in samplers {
         for (step, is_wide) in [(0.05, false), (0.8, true)] {
-            let gradient =
-                GradientSettings { step_size: StepSize::Constant(unit * step), ..GradientSettings::default() };
+            let gradient = GradientSettings {
+                step_size: StepSize::Constant(unit * step),
+                ..GradientSettings::default()
+            };
             let starts = [vec![-1.0, 1.0], vec![1.0, -1.0]];
-            let result = sample(&normal, &starts, Schedule { burn_in: 200, draws: 5000 }, |chain| {
-                build(gradient, SeedTree::new(5).child(chain as u64))
-            })
+            let result = sample(
+                &normal,
+                &starts,
+                Schedule { burn_in: 200, draws: 5000 },
+                SeedTree::new(5),
+                |streams| build(gradient, streams),
+            )
             .unwrap();
             let biased = result.warnings().iter().any(|warning| matches!(warning, Warning::Bias { .. }));
             assert_eq!(biased, is_wide, "{name}: {:?}", result.warnings());
@@ -228,8 +239,8 @@ fn steps_by_name_fit_the_noise_of_minibatches() {
     use SamplerKind::*;
     for kind in [Sgld, Psgld, Sghmc, Sgnht] {
         let schedule = Schedule { burn_in: 3_000, draws: 100_000 };
-        let result = sample(&target, &starts, schedule, |chain| {
-            kind.build::<f64>(2, 1, &options, SeedTree::new(9).child(chain as u64))
+        let result = sample(&target, &starts, schedule, SeedTree::new(9), |streams| {
+            kind.build::<f64>(2, 1, &options, streams)
         })
         .unwrap();
         let ratios: Vec<f64> = (0..2).map(|i| result.parameters[i].deviation / deviations[i]).collect();
