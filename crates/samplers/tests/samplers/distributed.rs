@@ -5,7 +5,7 @@ use std::thread;
 use alphamf_samplers::InitialScale;
 use alphamf_samplers::distributed::{
     BlockTarget, Communicator, Counted, DistributedChain, DistributedSettings, Factorisation, Local, Method,
-    Side,
+    Side, held_blocks,
 };
 use alphamf_samplers::random::{SeedTree, SeededRng};
 use rand::RngExt;
@@ -32,9 +32,20 @@ fn entries() -> Vec<(usize, usize, f64)> {
 }
 
 fn target(blocks: usize, ranks: usize, rank: usize) -> Factorisation {
-    let held: Vec<usize> = (0..blocks).filter(|block| block * ranks / blocks == rank).collect();
-    let held = held[0]..held[0] + held.len();
-    Factorisation::new(RANK, [ROWS, COLUMNS], blocks, held, entries())
+    Factorisation::new(RANK, [ROWS, COLUMNS], blocks, held_blocks(blocks, ranks, rank), entries())
+}
+
+/// Every block has one rank, and no rank has two blocks more than another.
+#[test]
+fn ranks_share_the_blocks() {
+    for blocks in 1..20 {
+        for ranks in 1..=blocks {
+            let held: Vec<_> = (0..ranks).map(|rank| held_blocks(blocks, ranks, rank)).collect();
+            assert!(held.iter().cloned().flatten().eq(0..blocks), "{held:?}");
+            let lengths = held.iter().map(ExactSizeIterator::len);
+            assert!(lengths.clone().max().unwrap() - lengths.min().unwrap() <= 1, "{held:?}");
+        }
+    }
 }
 
 /// What `each` makes of every rank's chain, by rank.
