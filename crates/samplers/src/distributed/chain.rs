@@ -238,7 +238,7 @@ impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
         Ok(Self { target, communicator, settings, places, parts, part: 0, steps: 0, streams })
     }
 
-    /// Takes one step.
+    /// Takes one step. Moves are not tested, and a step that is too long has no end: see [`diverged`](Self::diverged).
     pub fn step(&mut self) {
         let total: usize = self.parts.iter().sum();
         let mut left = self.streams.child(0).rng(self.steps).random_range(0..total);
@@ -420,6 +420,14 @@ impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
             }
             self.bring((self.part + 1) % self.parts.len());
         }
+    }
+
+    /// Number of blocks of unknowns at this rank, of rows or columns, with a state that is not finite: draws are worthless then.
+    #[must_use]
+    pub fn diverged(&self) -> usize {
+        let (states, _) = self.settings.method.vectors();
+        let halves = self.places.iter().flat_map(|place| [&place.rows, &place.columns]);
+        halves.filter(|half| !half.vectors[..states * half.length].iter().all(|x| x.is_finite())).count()
     }
 
     /// Observations of the largest part relative to the mean: 1 if all are equal.

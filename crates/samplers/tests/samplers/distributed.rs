@@ -135,6 +135,19 @@ fn a_chain_knows_how_uneven_its_parts_are() {
     assert_eq!(imbalance(all[..2].to_vec()), 2.0);
 }
 
+/// A step that is too long is told.
+#[test]
+fn blocks_that_are_not_finite_are_counted() {
+    for method in [Method::Sgld, HAMCMC] {
+        for (step_size, expected) in [(0.01, 0), (1e3, 4)] {
+            let settings = DistributedSettings { method, step_size, seed: 1 };
+            let mut chain = DistributedChain::new(target(2, 1, 0), Local::alone(), settings).unwrap();
+            (0..500).for_each(|_| chain.step());
+            assert_eq!(chain.diverged(), expected, "{method:?} at {step_size}");
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_run_is_refused() {
     let refusal = |method, step_size| {
