@@ -225,7 +225,11 @@ fn fixed_targets_are_fixed_in_other_coordinates() {
     let is_fixed = |target: &dyn Target<f64>| target.is_fixed();
     assert!(is_fixed(&Mirrored::new(fixed())) && is_fixed(&LogMapped::new(fixed())));
     assert!(is_fixed(&Scaled::new(fixed(), &units)));
-    assert!(!is_fixed(&Mirrored::new(Gaussian::equicorrelated(2, 4.0, 1.0))));
+    // Those of this library are, one with a metric of whatever kind is not.
+    let gaussian = || Gaussian::equicorrelated(2, 4.0, 1.0);
+    assert!(is_fixed(&gaussian()) && !is_fixed(&Mirrored::new(WithMetric { law: gaussian(), metric: Flat })));
+    assert!(is_fixed(&gammas()) && is_fixed(&Quartic::new(0.0, 1.0)) && is_fixed(&Funnel { scale: 3.0 }));
+    assert!(is_fixed(&logistic()) && is_fixed(&Dirichlet::new(vec![1.0; 2])));
 }
 
 /// The same metric everywhere, diagonal.
