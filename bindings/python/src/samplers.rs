@@ -364,8 +364,8 @@ fn to_dict<'py>(
     statistics.set_item("diverging", steps(|step| step.divergences as f64))?;
     statistics.set_item("step_size", steps(|step| step.step_size))?;
     statistics.set_item("n_steps", steps(|step| step.leapfrog_steps as f64))?;
-    statistics.set_item("lp", steps(|step| step.energy.map_or(f64::NAN, |potential| -potential)))?;
-    statistics.set_item("energy", steps(|step| step.hamiltonian.unwrap_or(f64::NAN)))?;
+    statistics.set_item("lp", steps(|step| step.potential.map_or(f64::NAN, |potential| -potential)))?;
+    statistics.set_item("energy", steps(|step| step.energy.unwrap_or(f64::NAN)))?;
     dict.set_item("statistics", statistics)?;
     Ok(dict)
 }

@@ -172,12 +172,12 @@ impl<T: Real> Sampler<T> for MhBfgs<T> {
         });
         let blocks = &self.blocks;
         self.ensemble.finish(theta, &self.gradient, &self.potential, |block| blocks[block].accepted);
-        let energies = self.potential.iter().zip(&self.start_potential).zip(blocks);
+        let potentials = self.potential.iter().zip(&self.start_potential).zip(blocks);
         let count = blocks.len() as f64;
         Step {
             acceptance: blocks.iter().map(|walker| walker.probability).sum::<f64>() / count,
-            energy: Some(
-                energies.map(|((&after, &before), w)| if w.accepted { after } else { before }).sum(),
+            potential: Some(
+                potentials.map(|((&after, &before), w)| if w.accepted { after } else { before }).sum(),
             ),
             divergences: blocks.iter().filter(|walker| walker.diverged).count(),
             step_size: blocks.iter().map(|walker| walker.scale).sum::<f64>() / count,

@@ -186,9 +186,8 @@ impl<T: Real> SampleResult<T> {
     /// without an acceptance test.
     #[must_use]
     pub fn energy_fractions(&self) -> Vec<f64> {
-        let energies = |run: &RunRecord<T>| -> Option<Vec<f64>> {
-            run.steps.iter().map(|step| step.hamiltonian).collect()
-        };
+        let energies =
+            |run: &RunRecord<T>| -> Option<Vec<f64>> { run.steps.iter().map(|step| step.energy).collect() };
         let smallest = |run: &RunRecord<T>| {
             let chains = interleaved(&energies(run)?, run.interleaved);
             chains.iter().map(|chain| energy_fraction(chain)).reduce(f64::min)
@@ -352,7 +351,7 @@ mod tests {
             for n in 0..5000 {
                 let energy = &mut energies[n % chains];
                 *energy = coefficient * *energy + f64::normal(&mut rng);
-                let step = Step { hamiltonian: Some(*energy), tested: true, ..Step::default() };
+                let step = Step { energy: Some(*energy), tested: true, ..Step::default() };
                 run.add(&[f64::normal(&mut rng)], &step, None);
             }
             SampleResult::new(vec![run], 1)
@@ -414,7 +413,7 @@ mod tests {
         let run = |shift: f64| {
             let mut run = RunRecord::new(2, 1000, 1);
             for n in 0..1000 {
-                let step = Step { acceptance: 1.0, energy: Some(0.0), ..Step::default() };
+                let step = Step { acceptance: 1.0, potential: Some(0.0), ..Step::default() };
                 run.add(&[f64::from(n * 7919 % 1000) + shift, 3.0], &step, None);
             }
             run

@@ -90,7 +90,7 @@ pub struct Step {
     /// Mean acceptance probability over the blocks. Samplers without a test: the share of blocks that moved.
     pub acceptance: f64,
     /// The total potential after the step, if the sampler computes it.
-    pub energy: Option<f64>,
+    pub potential: Option<f64>,
     /// Blocks whose step diverged, as in Stan: the energy error is above 1000 nats or not a number, or the state is not finite
     /// or beyond all bounds. The error of a proposal without a trajectory is minus its log acceptance ratio; that of `nmc` counts
     /// only where it is not a number, as its proposals have no step to be too long. Tested moves are rejected. Moves without a test stand unless they are not finite; their error is
@@ -99,9 +99,8 @@ pub struct Step {
     pub divergences: usize,
     /// The step size used; 0 for [`Newtonian`](super::Newtonian), which has none.
     pub step_size: f64,
-    /// The total Hamiltonian, potential and kinetic energy, of the draw; `None` for samplers without momenta or without
-    /// an acceptance test.
-    pub hamiltonian: Option<f64>,
+    /// The total energy, potential and kinetic, of the draw; `None` for samplers without momenta or without an acceptance test.
+    pub energy: Option<f64>,
     /// Leapfrog steps of the trajectory, the longest over the blocks; 0 for samplers without trajectories.
     pub leapfrog_steps: usize,
     /// Blocks whose NUTS trajectory ended at the maximum depth.
@@ -131,10 +130,10 @@ impl Default for Step {
     fn default() -> Self {
         Self {
             acceptance: 0.0,
-            energy: None,
+            potential: None,
             divergences: 0,
             step_size: 0.0,
-            hamiltonian: None,
+            energy: None,
             leapfrog_steps: 0,
             depth_limited: 0,
             tested: false,

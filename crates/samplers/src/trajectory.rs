@@ -219,15 +219,15 @@ impl<T: Real> Trajectory<T> {
         });
         let accepted = self.blocks.iter().map(|block| block.accepted);
         let ends = self.potential.iter().zip(&self.start_potential);
-        let energy =
+        let potential =
             ends.zip(accepted).map(|((&after, &before), accepted)| if accepted { after } else { before });
         let count = self.blocks.len() as f64;
         Step {
             acceptance: self.blocks.iter().map(|block| block.probability).sum::<f64>() / count,
-            energy: Some(energy.sum()),
+            potential: Some(potential.sum()),
             divergences: self.blocks.iter().filter(|block| block.diverged).count(),
             step_size: self.blocks.iter().map(|block| block.step_size).sum::<f64>() / count,
-            hamiltonian: Some(self.blocks.iter().map(|block| block.hamiltonian).sum()),
+            energy: Some(self.blocks.iter().map(|block| block.hamiltonian).sum()),
             leapfrog_steps: leaps,
             tested: true,
             ..Step::default()

@@ -238,13 +238,13 @@ pub fn effective_size_tail<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     size(0.05).min(size(0.95))
 }
 
-/// Energy Bayesian fraction of missing information of one chain: the mean squared change of its Hamiltonian over the
+/// Energy Bayesian fraction of missing information of one chain: the mean squared change of its energy over the
 /// variance (Betancourt 2016, "Diagnosing suboptimal cotangent disintegrations"). Below 0.3 momenta explore the energy slowly.
 #[must_use]
-pub fn energy_fraction(hamiltonians: &[f64]) -> f64 {
-    let changes: f64 = hamiltonians.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
-    let n = hamiltonians.len() as f64;
-    changes / (mean_and_variance(hamiltonians).1 * (n - 1.0))
+pub fn energy_fraction(energies: &[f64]) -> f64 {
+    let changes: f64 = energies.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
+    let n = energies.len() as f64;
+    changes / (mean_and_variance(energies).1 * (n - 1.0))
 }
 
 /// Effective sample size of the mean of the split chains.

@@ -376,7 +376,7 @@ impl<T: Real> Hamcmc<T> {
             if self.metropolis {
                 step.acceptance = acceptance;
                 let ends = self.potentials[0].iter().zip(&self.potentials[1]).zip(&self.blocks);
-                step.energy = Some(ends.map(|((a, b), memory)| if memory.rejected { a } else { b }).sum());
+                step.potential = Some(ends.map(|((a, b), memory)| if memory.rejected { a } else { b }).sum());
             }
         }
         step

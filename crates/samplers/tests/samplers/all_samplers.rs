@@ -221,7 +221,7 @@ fn acceptance_is_the_share_of_blocks_that_stay() {
         let step = sampler.step(&mut target, &mut theta);
         assert_eq!((step.divergences, &theta[4..6]), (1, &[1e308, 1e307][..]), "{name}");
         assert!(theta.iter().enumerate().all(|(i, x)| i / 2 == 2 || x.abs() < 10.0), "{name}: {theta:?}");
-        assert!(step.energy.is_some() || step.acceptance == 0.75, "{name}: {step:?}");
+        assert!(step.potential.is_some() || step.acceptance == 0.75, "{name}: {step:?}");
     }
 }
 
@@ -443,7 +443,7 @@ fn steps_report_where_they_end_and_how_far_they_went() {
             let step = sampler.step(&mut target, &mut theta);
             let mut potential = [0.0];
             Target::<f64>::potential(&mut target, &theta, &mut potential);
-            assert!((step.energy.unwrap() - potential[0]).abs() < 1e-9, "{name}: {step:?}, {potential:?}");
+            assert!((step.potential.unwrap() - potential[0]).abs() < 1e-9, "{name}: {step:?}, {potential:?}");
             moves += usize::from(start != theta);
             (least, most) = (least.min(step.step_size), most.max(step.step_size));
         }

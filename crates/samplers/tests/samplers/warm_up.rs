@@ -45,7 +45,7 @@ fn default_settings_fit_targets_of_any_scale() {
                 kind.build::<f64>(6, 1, &options, streams)
             })
             .unwrap();
-        let tested = result.runs().all(|run| run.steps().iter().all(|step| step.energy.is_some()));
+        let tested = result.runs().all(|run| run.steps().iter().all(|step| step.potential.is_some()));
         // Steps that are not tested bias deviations by some percent, and those of PSGLD by more.
         let (bound, least) = match kind {
             SamplerKind::Psgld => (0.5, 10.0),
