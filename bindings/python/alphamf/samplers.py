@@ -126,7 +126,8 @@ def sample(
     :param burn_in: steps before those. They adapt a preconditioner and the step size.
     :param seed: seed of all random numbers: equal seeds give equal draws.
     :param step_size: step size of the sampler, or ``(scale, power)`` for ``(scale / t)**power`` at step t. Samplers without
-        an acceptance test keep it and are not preconditioned then, unless ``preconditioner`` is given.
+        an acceptance test keep it and are not preconditioned then, unless ``preconditioner`` is given; the others keep it
+        without burn-in only, which finds a step of its own. Not for ``nmc``.
     :param terms: number of data terms. The target is then called with a second argument: indices of the terms to use, or
         ``None`` for all. A sum over n of them is to be multiplied by ``terms / n``.
     :param minibatch: number of terms in each gradient, for samplers that need no exact one.
@@ -143,7 +144,7 @@ def sample(
         0.574]. Raise it if steps diverge.
     :param metropolis: test the moves of ``hamcmc``, which are exact then, at the cost of a full potential a step.
     :param progress: receives the completed fraction, 0 to 1. An exception that it raises ends the work.
-    :raises ValueError: if a setting is out of its range, or the target lacks what the sampler needs.
+    :raises ValueError: if a setting is out of its range or not used by the sampler, or the target lacks what the sampler needs.
     """
     # A copy, so that later changes of the argument have no effect.
     begin = np.array(starts, np.float64, ndmin=2)

@@ -235,6 +235,15 @@ pub fn sample<'py>(
         starts.readonly().as_array().rows().into_iter().map(|row| row.to_vec()).collect();
     let (chains, dimension) = (starts.len(), starts.first().map_or(0, Vec::len));
     let kind: SamplerKind = sampler.parse().map_err(value_error)?;
+    refuse_unused(
+        kind,
+        [
+            ("step_size", step_size.is_some(), kind != SamplerKind::Newtonian),
+            ("minibatch", minibatch.is_some(), !kind.has_test()),
+            ("metric", metric.is_some(), matches!(kind, SamplerKind::Sgrld | SamplerKind::Sgrhmc)),
+            ("hessian", hessian.is_some(), kind == SamplerKind::Newtonian),
+        ],
+    )?;
     let posterior = Posterior {
         py,
         dimension,
@@ -271,6 +280,16 @@ pub fn sample<'py>(
         runs.push(record(&posterior, sampler, start, is_mapped, (burn_in, draws), &mut progress)?);
     }
     to_dict(py, &SampleResult::new(runs, blocks), (draws, dimension, blocks))
+}
+
+/// Refuses what is given and of no effect: name, whether it is given, whether the sampler uses it.
+fn refuse_unused(kind: SamplerKind, settings: [(&str, bool, bool); 4]) -> PyResult<()> {
+    match settings.into_iter().find(|(_, is_given, is_used)| *is_given && !is_used) {
+        Some((name, ..)) => {
+            Err(PyValueError::new_err(format!("{name} is given, but {kind} does not use it")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Builds a sampler and checks that it makes enough draws of each of its chains.

@@ -136,6 +136,18 @@ def test_what_a_target_raises_is_raised():
         samplers.sample(gaussian, STARTS, preconditioner="round")
 
 
+def test_settings_without_effect_are_refused():
+    unused = [
+        ("nuts", {"terms": 5, "minibatch": 2}, "minibatch"),
+        ("hmc", {"metric": lambda theta: np.ones(2)}, "metric"),
+        ("sgld", {"hessian": lambda theta: np.eye(2)}, "hessian"),
+        ("nmc", {"hessian": lambda theta: np.eye(2), "step_size": 0.1}, "step_size"),
+    ]
+    for sampler, settings, name in unused:
+        with pytest.raises(ValueError, match=f"{name} is given, but {sampler} does not use it"):
+            samplers.sample(gaussian, STARTS, sampler=sampler, **settings)
+
+
 def test_an_interrupt_ends_it():
     def interrupt(share):
         raise KeyboardInterrupt
