@@ -19,7 +19,8 @@ use crate::random::{SeedTree, SeededRng};
 pub struct HmcSettings {
     /// The leapfrog step, above 0; where adaptation starts. Default 0.1.
     pub step_size: f64,
-    /// Leapfrog steps per proposal, at least 1. Default 10.
+    /// Leapfrog steps per proposal, at least 1; the most of them once a [warm-up](super::Preconditioned) has chosen the step, as each
+    /// proposal then draws their number, the same for all blocks. Default 10.
     pub leaps: usize,
     /// Each proposal's step is uniform between `1 - jitter` and 1 times the step size; in [0, 1). Default 0.1.
     pub jitter: f64,

@@ -88,8 +88,8 @@ impl fmt::Display for Warning {
             ),
             Self::Depth { count } => write!(
                 f,
-                "{count} trajectories ended at the maximum tree depth: draws are correct but costly; raise the depth or \
-                 adapt a dense metric"
+                "{count} trajectories ended at the maximum tree depth: draws are correct but costly; adapt a dense metric or \
+                 reparametrise the target"
             ),
             Self::Bias { parameter, standard_errors } => write!(
                 f,
