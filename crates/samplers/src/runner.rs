@@ -92,6 +92,7 @@ pub struct SampleResult<T> {
 
 /// Summary of one parameter over all chains.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct ParameterSummary {
     /// Mean of the draws.
     pub mean: f64,

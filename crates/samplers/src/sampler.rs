@@ -354,6 +354,7 @@ impl ChainStatistics {
 
 /// One draw, as passed to the callback of [`Chain::run`].
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Draw<'a, T> {
     /// Number of the step, counted from zero since the start or the last [burn-in](Chain::burn_in).
     pub index: usize,

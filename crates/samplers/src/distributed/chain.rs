@@ -52,6 +52,7 @@ pub trait BlockTarget {
 
 /// The sampler of a [`DistributedChain`].
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum Method {
     /// `theta <- theta - eps g + N(0, 2 eps)`: DSGLD.
     Sgld,

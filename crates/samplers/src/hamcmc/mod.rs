@@ -82,6 +82,7 @@ impl Default for HamcmcSettings {
 
 /// Differences that make up the pairs of `H`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Pairs {
     /// Each of the other chains' last move: `M - 1` pairs. As published, and of [`Hamcmc::new`].
     Moves,

@@ -54,6 +54,7 @@ const LOCAL_SHARE: f64 = 0.125;
 
 /// The proposal on the real line where the Hessian is not positive definite.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
 pub enum Indefinite {
     /// A Cauchy law where one fits, else a Normal around the state. The default.
     #[default]
@@ -65,6 +66,7 @@ pub enum Indefinite {
 
 /// The order in which a step visits the sites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Scan {
     /// As the target numbers them. The default.
     #[default]

@@ -290,6 +290,7 @@ fn plain_chain(steps: u64, blocks: usize, settings: DistributedSettings) -> Vec<
                         let scales = curved.iter().map(|(s, y)| inner(s, y) / inner(y, y));
                         scales.reduce(f64::min).unwrap_or(gamma)
                     }
+                    other => panic!("{other:?}"),
                 };
                 let diagonal = |x: f64| -> Vec<Vec<f64>> {
                     (0..size).map(|i| (0..size).map(|j| if i == j { x } else { 0.0 }).collect()).collect()
@@ -321,6 +322,7 @@ fn plain_chain(steps: u64, blocks: usize, settings: DistributedSettings) -> Vec<
                 }
                 pairs.push((moved, y));
             }
+            other => panic!("{other:?}"),
         }
         seen.push(theta.clone());
         states.push(theta);
