@@ -80,7 +80,8 @@ fn samplers_say_which_chain_is_next() {
     for kind in SamplerKind::ALL {
         let mut sampler = kind.build::<f64>(2, 1, &SamplerOptions::default(), SeedTree::new(1)).unwrap();
         let expected = match kind {
-            SamplerKind::Hamcmc => HamcmcSettings::default().memory,
+            // Its pairs are those of states, one less than of moves.
+            SamplerKind::Hamcmc => HamcmcSettings::default().memory + 1,
             SamplerKind::HmcBfgs => HmcBfgsSettings::default().ensemble,
             SamplerKind::MhBfgs => MhBfgsSettings::default().ensemble,
             _ => 1,
