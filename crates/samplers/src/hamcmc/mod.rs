@@ -331,10 +331,17 @@ impl<T: Real> Hamcmc<T> {
         let (slot, is_due, tests, curvature) = (self.slot, self.is_due(), self.tests(), self.trust_region());
         let (pairs, metropolis) = (self.pairs, self.metropolis);
         let Self { engine, next_gradient, potentials: [start_potential, end_potential], .. } = self;
-        target.gradient(theta, engine.batch(target), next_gradient);
         if tests {
             target.potential(&self.states[slot], start_potential);
-            target.potential(theta, end_potential);
+        }
+        let batch = engine.batch(target);
+        if tests && batch.indices().is_none() {
+            target.evaluate(theta, end_potential, next_gradient);
+        } else {
+            target.gradient(theta, batch, next_gradient);
+            if tests {
+                target.potential(theta, end_potential);
+            }
         }
         let folded = engine.settings.mirror || target.is_folded();
         let weight = if folded { 0.0 } else { 0.25 * step_size };

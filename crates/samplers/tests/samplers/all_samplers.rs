@@ -333,6 +333,25 @@ fn a_closure_is_a_target_and_is_called_once_for_both() {
     assert_eq!(draw(&mut Box::new(known.clone())), draw(&mut known.clone()));
 }
 
+/// Where both are found at once, a closure is called for the end of a move alone, or for its start, too.
+#[test]
+fn fixed_targets_are_not_evaluated_twice() {
+    let calls = std::cell::Cell::new(0);
+    let count = |sampler: Box<dyn Sampler<f64>>| {
+        let mut target = normal_law(&calls);
+        let mut chain = Chain::new(&mut target, sampler, vec![0.0; 2]).unwrap();
+        chain.run(20, |_| ());
+        let before = calls.get();
+        chain.run(100, |_| ());
+        calls.get() - before
+    };
+    let mh_bfgs = MhBfgs::new(2, 1, MhBfgsSettings::default(), SeedTree::new(3)).unwrap();
+    assert_eq!(count(Box::new(mh_bfgs)), 100);
+    let hamcmc = Hamcmc::new(2, 1, HamcmcSettings::default(), SeedTree::new(3)).unwrap();
+    let hamcmc = hamcmc.with_pairs(Pairs::States).unwrap().with_metropolis().unwrap();
+    assert_eq!(count(Box::new(hamcmc)), 300);
+}
+
 #[test]
 fn a_chain_can_be_kept() {
     struct Study {
