@@ -130,8 +130,8 @@ pub struct LogMapped<Inner, T> {
 }
 
 impl<Inner, T: Real> LogMapped<Inner, T> {
-    /// Maps every unknown of `inner`, which is evaluated at positive, finite states only: the smallest or largest normal number
-    /// stands for those beyond.
+    /// Maps every unknown of `inner`, which is evaluated at positive states only: the smallest normal number stands for those
+    /// below, and infinity, where a density is zero, for those above all numbers.
     pub fn new(inner: Inner) -> Self {
         Self::rows(inner, 0..usize::MAX)
     }
@@ -150,8 +150,7 @@ impl<Inner, T: Real> LogMapped<Inner, T> {
     pub fn unmap(&self, x: &mut [T], dimension: usize) {
         for (i, x) in x.iter_mut().enumerate() {
             if self.rows.contains(&(i % dimension)) {
-                let range = [T::min_positive_value(), T::max_value()].map(T::widen);
-                *x = T::narrow(libm::exp(x.widen()).clamp(range[0], range[1]));
+                *x = T::narrow(libm::exp(x.widen()).clamp(T::min_positive_value().widen(), f64::INFINITY));
             }
         }
     }
