@@ -14,7 +14,8 @@ use std::time::Instant;
 use alphamf_cluster::Mpi;
 use alphamf_samplers::InitialScale;
 use alphamf_samplers::distributed::{
-    Communicator, Counted, DistributedChain, DistributedSettings, Factorisation, Method, held_blocks, pack, unpack,
+    Communicator, Counted, DistributedChain, DistributedSettings, Factorisation, Method, held_blocks, pack,
+    unpack,
 };
 use alphamf_samplers::random::{SeedTree, SeededRng};
 use clap::Parser;

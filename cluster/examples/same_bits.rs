@@ -8,7 +8,8 @@ use std::error::Error;
 use alphamf_cluster::Mpi;
 use alphamf_samplers::InitialScale;
 use alphamf_samplers::distributed::{
-    Communicator, DistributedChain, DistributedSettings, Factorisation, Local, Method, held_blocks, pack, unpack,
+    Communicator, DistributedChain, DistributedSettings, Factorisation, Local, Method, held_blocks, pack,
+    unpack,
 };
 use alphamf_samplers::random::SeedTree;
 use rand_distr::{Distribution, StandardNormal};
