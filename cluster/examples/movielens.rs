@@ -14,7 +14,8 @@ use std::time::Instant;
 use alphamf_cluster::Mpi;
 use alphamf_samplers::InitialScale;
 use alphamf_samplers::distributed::{
-    Communicator, Counted, DistributedChain, DistributedSettings, Factorisation, Method, pack, unpack,
+    Communicator, Counted, DistributedChain, DistributedSettings, Factorisation, Method, held_blocks, pack,
+    unpack,
 };
 use alphamf_samplers::random::{SeedTree, SeededRng};
 use clap::Parser;
@@ -137,9 +138,7 @@ fn main() -> anyhow::Result<()> {
     } else {
         read(&arguments.data.join("test.csv.gz"), places)?
     };
-    let own: Vec<usize> =
-        (0..blocks).filter(|block| block * ranks.ranks() / blocks == ranks.rank()).collect();
-    let held = own.first().map_or(0..0, |&first| first..first + own.len());
+    let held = held_blocks(blocks, ranks.ranks(), ranks.rank());
     let factorisation = |entries| Factorisation::new(RANK, [MOVIES, USERS], blocks, held.clone(), entries);
     let held_out = factorisation(held_out);
     let settings = DistributedSettings { method, step_size: arguments.step, seed: arguments.seed };

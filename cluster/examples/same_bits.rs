@@ -8,7 +8,8 @@ use std::error::Error;
 use alphamf_cluster::Mpi;
 use alphamf_samplers::InitialScale;
 use alphamf_samplers::distributed::{
-    Communicator, DistributedChain, DistributedSettings, Factorisation, Local, Method, pack, unpack,
+    Communicator, DistributedChain, DistributedSettings, Factorisation, Local, Method, held_blocks, pack,
+    unpack,
 };
 use alphamf_samplers::random::SeedTree;
 use rand_distr::{Distribution, StandardNormal};
@@ -21,8 +22,7 @@ fn factorisation(rank: usize, ranks: usize) -> Factorisation {
     let cells = (0..SHAPE[0]).flat_map(|i| (0..SHAPE[1]).map(move |j| (i, j)));
     let entries =
         cells.filter(|(i, j)| (i * j) % 3 != 1).map(|(i, j)| (i, j, StandardNormal.sample(&mut stream)));
-    let held: Vec<usize> = (0..BLOCKS).filter(|block| block * ranks / BLOCKS == rank).collect();
-    Factorisation::new(3, SHAPE, BLOCKS, held[0]..held[0] + held.len(), entries)
+    Factorisation::new(3, SHAPE, BLOCKS, held_blocks(BLOCKS, ranks, rank), entries)
 }
 
 /// Row and column of a block, and its unknowns as bits.

@@ -46,7 +46,8 @@ class SamplingWarning(UserWarning):
 class SampleResult:
     """Draws of :func:`sample`, their summary and statistics.
 
-    ``draws`` has shape ``(chain, draw, dimension)``. Arrays with one number for each parameter: ``mean``, ``deviation``,
+    ``draws`` has shape ``(start, draw, dimension)``. ``hamcmc``, ``hmc-bfgs`` and ``mh-bfgs`` move ``chains_in_turn`` chains from
+    each start in turn: ``draws[0, ::chains_in_turn]`` is one of them, and diagnostics must not take them for one. Arrays with one number for each parameter: ``mean``, ``deviation``,
     ``standard_error`` (Monte Carlo, of the mean), ``r_hat`` (rank-normalised; above 1.01 the chains do not agree),
     ``effective_size`` (bulk) and ``tail_effective_size`` (5 % and 95 % quantiles). One number for each chain, or for all
     together if the target is vectorized: ``acceptance``, ``divergences``, ``depth_limited`` (trajectories of NUTS at the
@@ -66,17 +67,22 @@ class SampleResult:
     divergences: NDArray[np.int64]
     depth_limited: NDArray[np.int64]
     energy_fraction: Array
+    chains_in_turn: int = 1
     warnings: Tuple[str, ...] = ()
     statistics: Dict[str, Array] = field(default_factory=dict, repr=False)
 
     def to_arviz(self, name: str = "theta") -> Any:
-        """Returns ArviZ's own type (``InferenceData``, or ``DataTree`` from version 1), with statistics of the steps."""
+        """Returns ArviZ's own type (``InferenceData``, or ``DataTree`` from version 1).
+
+        Chains that were moved in turn are told apart; draws at the end that would make some longer are left out. It has
+        statistics of the steps, unless the target is vectorized.
+        """
         import arviz
 
-        groups: Dict[str, Dict[str, Any]] = {"posterior": {name: self.draws}}
+        groups: Dict[str, Dict[str, Any]] = {"posterior": {name: self._in_chains(self.draws)}}
         if all(values.shape == self.draws.shape[:2] for values in self.statistics.values()):
             groups["sample_stats"] = {
-                key: values > 0 if key == "diverging" else values
+                key: self._in_chains(values > 0 if key == "diverging" else values)
                 for key, values in self.statistics.items()
                 if not np.isnan(values).any()
             }
@@ -84,6 +90,13 @@ class SampleResult:
             return arviz.from_dict(groups)
         arguments: Dict[str, Any] = groups
         return arviz.from_dict(**arguments)
+
+    def _in_chains(self, values: Array) -> Array:
+        """Tells the chains of ``(start, draw, ...)`` apart that were moved in turn."""
+        turns = self.chains_in_turn
+        rounds = values.shape[1] // turns
+        chains = [values[:, turn : rounds * turns : turns] for turn in range(turns)]
+        return np.stack(chains, axis=1).reshape(-1, rounds, *values.shape[2:])
 
 
 def sample(
@@ -118,7 +131,8 @@ def sample(
     :param burn_in: steps before those. They adapt a preconditioner and the step size.
     :param seed: seed of all random numbers: equal seeds give equal draws.
     :param step_size: step size of the sampler, or ``(scale, power)`` for ``(scale / t)**power`` at step t. Samplers without
-        an acceptance test keep it and are not preconditioned then, unless ``preconditioner`` is given.
+        an acceptance test keep it and are not preconditioned then, unless ``preconditioner`` is given; the others keep it
+        without burn-in only, which finds a step of its own. Not for ``nmc``.
     :param terms: number of data terms. The target is then called with a second argument: indices of the terms to use, or
         ``None`` for all. A sum over n of them is to be multiplied by ``terms / n``.
     :param minibatch: number of terms in each gradient, for samplers that need no exact one.
@@ -135,7 +149,7 @@ def sample(
         0.574]. Raise it if steps diverge.
     :param metropolis: test the moves of ``hamcmc``, which are exact then, at the cost of a full potential a step.
     :param progress: receives the completed fraction, 0 to 1. An exception that it raises ends the work.
-    :raises ValueError: if a setting is out of its range, or the target lacks what the sampler needs.
+    :raises ValueError: if a setting is out of its range or not used by the sampler, or the target lacks what the sampler needs.
     :raises MemoryError: if there is no room for the draws.
     """
     # A copy, so that later changes of the argument have no effect.

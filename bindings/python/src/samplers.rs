@@ -3,7 +3,7 @@
 use super::value_error;
 use alphamf::random::SeedTree;
 use alphamf::samplers::{
-    Chain, LogMapped, Metric, MetricShape, Minibatch, Pairs, RunRecord, SampleResult, Sampler, SamplerKind,
+    Chain, LogMapped, Metric, MetricShape, Minibatch, RunRecord, SampleResult, Sampler, SamplerKind,
     SamplerOptions, Site, Sites, Step, StepSize, Support, Target,
 };
 use numpy::{AllowTypeChange, PyArray1, PyArray2, PyArrayLikeDyn, PyArrayMethods};
@@ -235,6 +235,15 @@ pub fn sample<'py>(
         starts.readonly().as_array().rows().into_iter().map(|row| row.to_vec()).collect();
     let (chains, dimension) = (starts.len(), starts.first().map_or(0, Vec::len));
     let kind: SamplerKind = sampler.parse().map_err(value_error)?;
+    refuse_unused(
+        kind,
+        [
+            ("step_size", step_size.is_some(), kind != SamplerKind::Newtonian),
+            ("minibatch", minibatch.is_some(), !kind.has_test()),
+            ("metric", metric.is_some(), matches!(kind, SamplerKind::Sgrld | SamplerKind::Sgrhmc)),
+            ("hessian", hessian.is_some(), kind == SamplerKind::Newtonian),
+        ],
+    )?;
     let posterior = Posterior {
         py,
         dimension,
@@ -255,7 +264,6 @@ pub fn sample<'py>(
         }),
         minibatch,
         metric: preconditioner.map(str::parse::<MetricShape>).transpose().map_err(value_error)?,
-        pairs: (kind == SamplerKind::Hamcmc).then_some(Pairs::States),
         metropolis,
         target_acceptance,
         ..SamplerOptions::default()
@@ -272,6 +280,16 @@ pub fn sample<'py>(
         runs.push(record(&posterior, sampler, start, is_mapped, (burn_in, draws), &mut progress)?);
     }
     to_dict(py, &SampleResult::new(runs, blocks), (draws, dimension, blocks))
+}
+
+/// Refuses what is given and of no effect: name, whether it is given, whether the sampler uses it.
+fn refuse_unused(kind: SamplerKind, settings: [(&str, bool, bool); 4]) -> PyResult<()> {
+    match settings.into_iter().find(|(_, is_given, is_used)| *is_given && !is_used) {
+        Some((name, ..)) => {
+            Err(PyValueError::new_err(format!("{name} is given, but {kind} does not use it")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Builds a sampler and checks that it makes enough draws of each of its chains.
@@ -349,6 +367,7 @@ fn to_dict<'py>(
     dict.set_item("r_hat", parameters(|parameter| parameter.r_hat))?;
     dict.set_item("effective_size", parameters(|parameter| parameter.effective_size))?;
     dict.set_item("tail_effective_size", parameters(|parameter| parameter.tail_effective_size))?;
+    dict.set_item("chains_in_turn", result.runs().next().map_or(1, RunRecord::chains))?;
     let runs = &result.statistics;
     dict.set_item("acceptance", PyArray1::from_iter(py, runs.iter().map(|run| run.acceptance())))?;
     dict.set_item("divergences", PyArray1::from_iter(py, runs.iter().map(|run| run.divergences as i64)))?;
@@ -364,8 +383,8 @@ fn to_dict<'py>(
     statistics.set_item("diverging", steps(|step| step.divergences as f64))?;
     statistics.set_item("step_size", steps(|step| step.step_size))?;
     statistics.set_item("n_steps", steps(|step| step.leapfrog_steps as f64))?;
-    statistics.set_item("lp", steps(|step| step.energy.map_or(f64::NAN, |potential| -potential)))?;
-    statistics.set_item("energy", steps(|step| step.hamiltonian.unwrap_or(f64::NAN)))?;
+    statistics.set_item("lp", steps(|step| step.potential.map_or(f64::NAN, |potential| -potential)))?;
+    statistics.set_item("energy", steps(|step| step.energy.unwrap_or(f64::NAN)))?;
     dict.set_item("statistics", statistics)?;
     Ok(dict)
 }

@@ -144,6 +144,18 @@ def test_what_a_target_raises_is_raised():
         samplers.sample(gaussian, STARTS, preconditioner="round")
 
 
+def test_settings_without_effect_are_refused():
+    unused = [
+        ("nuts", {"terms": 5, "minibatch": 2}, "minibatch"),
+        ("hmc", {"metric": lambda theta: np.ones(2)}, "metric"),
+        ("sgld", {"hessian": lambda theta: np.eye(2)}, "hessian"),
+        ("nmc", {"hessian": lambda theta: np.eye(2), "step_size": 0.1}, "step_size"),
+    ]
+    for sampler, settings, name in unused:
+        with pytest.raises(ValueError, match=f"{name} is given, but {sampler} does not use it"):
+            samplers.sample(gaussian, STARTS, sampler=sampler, **settings)
+
+
 def test_an_interrupt_ends_it():
     def interrupt(share):
         raise KeyboardInterrupt
@@ -207,3 +219,17 @@ def test_arviz_takes_the_result():
     assert np.allclose(arviz.ess(data)["theta"].values, result.effective_size, rtol=0.02)
     assert np.allclose(arviz.ess(data, method="tail")["theta"].values, result.tail_effective_size, rtol=0.02)
     assert np.allclose(np.asarray(arviz.bfmi(data)).ravel(), result.energy_fraction, rtol=0.02)
+
+
+def test_arviz_tells_chains_apart_that_are_moved_in_turn():
+    arviz = pytest.importorskip("arviz")
+    for sampler in ("hamcmc", "hmc-bfgs"):
+        result = samplers.sample(gaussian, STARTS, sampler=sampler, draws=2003)
+        turns = result.chains_in_turn
+        data = result.to_arviz()
+        assert turns > 1 and data.posterior["theta"].shape == (4 * turns, 2003 // turns, 2)
+        assert data.sample_stats["step_size"].shape == (4 * turns, 2003 // turns)
+        assert np.array_equal(data.posterior["theta"].values[1], result.draws[0, 1::turns][: 2003 // turns])
+        assert np.allclose(arviz.rhat(data)["theta"].values, result.r_hat, atol=0.01)
+        assert np.allclose(arviz.ess(data)["theta"].values, result.effective_size, rtol=0.02)
+    assert samplers.sample(gaussian, STARTS, draws=20, burn_in=20).chains_in_turn == 1

@@ -36,7 +36,7 @@ fn run(
         (0..dimension).map(|i| if i % 2 == 0 { start } else { -start }).collect(),
     )?;
     let clock = Instant::now();
-    chain.run(burn_in, |draw| potentials.push(draw.step.energy.unwrap_or(f64::NAN)));
+    chain.run(burn_in, |draw| potentials.push(draw.step.potential.unwrap_or(f64::NAN)));
     chain.run(draws, |draw| {
         let sum: f64 = draw.theta.iter().sum();
         projections[draw.index % chains].push(sum / (dimension as f64).sqrt());

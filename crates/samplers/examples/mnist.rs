@@ -71,22 +71,22 @@ fn main() -> Outcome {
     for (name, mut sampler, paper) in samplers {
         let chains = sampler.chains();
         let mut chain = Chain::new(&mut target, &mut *sampler, vec![0.0; dimension])?;
-        let (clock, mut energies): (_, Vec<f64>) = (Instant::now(), Vec::new());
-        let mean = |energies: &[f64]| energies.iter().sum::<f64>() / energies.len() as f64;
+        let (clock, mut potentials): (_, Vec<f64>) = (Instant::now(), Vec::new());
+        let mean = |potentials: &[f64]| potentials.iter().sum::<f64>() / potentials.len() as f64;
         chain.adapt(true);
         let mut is_flat = false;
-        while !is_flat && energies.len() < MAX_TRACE {
-            chain.run(WINDOW, |draw| energies.push(draw.step.energy.unwrap_or(f64::NAN)));
-            let quarters: Vec<f64> = energies.chunks_exact(energies.len() / 4).map(mean).collect();
-            is_flat = energies.len() >= 4 * WINDOW && quarters[2] - quarters[3] < FLAT;
+        while !is_flat && potentials.len() < MAX_TRACE {
+            chain.run(WINDOW, |draw| potentials.push(draw.step.potential.unwrap_or(f64::NAN)));
+            let quarters: Vec<f64> = potentials.chunks_exact(potentials.len() / 4).map(mean).collect();
+            is_flat = potentials.len() >= 4 * WINDOW && quarters[2] - quarters[3] < FLAT;
         }
         chain.adapt(false);
-        let (burn_in, steps) = (clock.elapsed().as_secs_f64(), energies.len());
+        let (burn_in, steps) = (clock.elapsed().as_secs_f64(), potentials.len());
         let (mut nines, mut series) = (vec![0.0; truth.len()], vec![vec![Vec::new(); chains]; dimension]);
         let (mut seconds, mut clock, mut accepted) = (0.0, Instant::now(), 0.0);
         chain.run(DRAWS, |draw| {
             seconds += clock.elapsed().as_secs_f64();
-            energies.push(draw.step.energy.unwrap_or(f64::NAN));
+            potentials.push(draw.step.potential.unwrap_or(f64::NAN));
             accepted += draw.step.acceptance / DRAWS as f64;
             let row = series.iter_mut().zip(draw.theta);
             row.for_each(|(series, &theta)| series[draw.index % chains].push(theta));
@@ -96,10 +96,11 @@ fn main() -> Outcome {
         let size =
             |chains: &Vec<Vec<f64>>| chains.iter().map(|chain| effective_size_mean(&[chain])).sum::<f64>();
         let effective = series.iter().map(size).sum::<f64>() / dimension as f64;
-        let cells = [error(&nines, &truth), mean(&energies[steps..]), burn_in, effective / seconds, accepted];
+        let cells =
+            [error(&nines, &truth), mean(&potentials[steps..]), burn_in, effective / seconds, accepted];
         let flat = if is_flat { steps.to_string() } else { format!("not flat after {steps}") };
         table.push(row(name, &cells).into_iter().chain([flat, paper.to_owned()]).collect::<Vec<String>>());
-        curves.push((name.to_owned(), energies.iter().enumerate().map(|(t, &u)| (t as f64, u)).collect()));
+        curves.push((name.to_owned(), potentials.iter().enumerate().map(|(t, &u)| (t as f64, u)).collect()));
     }
     // The baseline: descent towards the mode from the same start.
     let (mut theta, mut gradient, mut potential) = (vec![0.0; dimension], vec![0.0; dimension], [0.0]);

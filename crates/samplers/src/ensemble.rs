@@ -57,6 +57,17 @@ impl<T: Real> Ensemble<T> {
         theta.copy_from_slice(&self.members[self.slot].state);
     }
 
+    /// Potential and gradient where the chain to be moved is: those that were kept, if the target is fixed.
+    pub fn evaluate(&self, target: &mut dyn Target<T>, potential: &mut [f64], gradient: &mut [T]) {
+        let member = &self.members[self.slot];
+        if target.is_fixed() {
+            potential.copy_from_slice(&member.potential);
+            gradient.copy_from_slice(&member.gradient);
+        } else {
+            target.evaluate(&member.state, potential, gradient);
+        }
+    }
+
     /// Builds the inverse Hessian of `block` from all chains but the one to be moved: sorted by falling
     /// potential, pairs between neighbours, dropping a state whose pair has no positive curvature
     /// (`quasi-newton-mcmc` section 3).

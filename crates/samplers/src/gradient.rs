@@ -207,6 +207,12 @@ impl<T: Real> Engine<T> {
         };
         last.runaways =
             ends.zip(slopes).filter(|((a, b), (before, after))| diverged([a, b], [before, after])).count();
+        self.keep(theta);
+    }
+
+    /// Keeps `theta` as the state whose gradient was evaluated last.
+    pub fn keep(&mut self, theta: &[T]) {
+        let Self { last, gradient, .. } = self;
         last.theta.clear();
         last.theta.extend_from_slice(theta);
         last.gradient.clear();

@@ -62,8 +62,8 @@ pub struct SamplerOptions {
     /// [`MetricShape::None`] for samplers without an acceptance test that are given a step size or mirror, and for those that have
     /// a metric of the target's or none to adapt (`sgrld`, `sgrhmc`, `nmc`), which allow no other.
     pub metric: Option<MetricShape>,
-    /// The pairs of HAMCMC: [`Pairs::Moves`], as published, unless given; [`Pairs::States`] with `metropolis`, which allows no
-    /// other.
+    /// The pairs of HAMCMC: [`Pairs::States`] unless given. [`Pairs::Moves`], as published, keep a bias at any step;
+    /// `metropolis` does not allow them.
     pub pairs: Option<Pairs>,
     /// Test the moves of HAMCMC ([`Hamcmc::with_metropolis`]).
     pub metropolis: bool,
@@ -247,8 +247,7 @@ fn hamcmc<T: Real>(
 ) -> Result<Hamcmc<T>, SamplerError> {
     let initial_scale = if is_raw { InitialScale::Pairs(1.0) } else { InitialScale::Fixed(1.0) };
     let settings = HamcmcSettings { gradient, initial_scale, ..HamcmcSettings::default() };
-    let default = if options.metropolis { Pairs::States } else { Pairs::default() };
-    let pairs = options.pairs.unwrap_or(default);
+    let pairs = options.pairs.unwrap_or(Pairs::States);
     // States make one pair less of the same memory.
     let memory = settings.memory + usize::from(pairs == Pairs::States);
     let sampler = Hamcmc::new(dimension, blocks, HamcmcSettings { memory, ..settings }, streams)?

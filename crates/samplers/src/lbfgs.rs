@@ -17,6 +17,7 @@ use super::{Real, SamplerError};
 
 /// The matrix `gamma I` that the recursion starts from.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum InitialScale {
     /// Always this `gamma`, as in the papers. Safe up to the inverse of the largest curvature.
     Fixed(f64),

@@ -14,8 +14,8 @@
 //!     0.5 * theta[0].powi(2) + 0.5e6 * theta[1].powi(2)
 //! });
 //! let starts = [vec![-2.0, 1.0], vec![2.0, 1.0], vec![-2.0, -1.0], vec![2.0, -1.0]];
-//! let result = sample(&target, &starts, Schedule::default(), |chain| {
-//!     SamplerKind::Nuts.build::<f64>(2, 1, &SamplerOptions::default(), SeedTree::new(7).child(chain as u64))
+//! let result = sample(&target, &starts, Schedule::default(), SeedTree::new(7), |streams| {
+//!     SamplerKind::Nuts.build::<f64>(2, 1, &SamplerOptions::default(), streams)
 //! })?;
 //! assert!(result.warnings().is_empty());
 //! assert!((result.parameters[1].deviation / 1e-3 - 1.0).abs() < 0.1);
@@ -40,7 +40,7 @@
 //! | [`Qnhmc`] | `qnhmc` | potential | yes, after burn-in; never with `adapt_after_burn_in` | wide directions must mix fast |
 //! | [`Newtonian`] | `nmc` | [`Sites`] | yes | second derivatives are cheap |
 //! | [`Rmhmc`] | | potential, [`Metric`] | yes | a comparator in few dimensions |
-//! | [`Hamcmc`] | `hamcmc` | gradient | as the step falls, with [`Pairs::States`]; yes [with a test](Hamcmc::with_metropolis); as published on Gaussians and in one dimension only | minibatches, badly scaled targets |
+//! | [`Hamcmc`] | `hamcmc` | gradient | as the step falls; yes [with a test](Hamcmc::with_metropolis); as published ([`Pairs::Moves`]) on Gaussians and in one dimension only | minibatches, badly scaled targets |
 //! | [`Sgld`] | `sgld` | gradient | as the step falls | the baseline |
 //! | [`Sghmc`] | `sghmc` | gradient | as the step falls | long valleys, large data |
 //! | [`Sgnht`] | `sgnht` | gradient | as the step falls | gradient noise of unknown strength |

@@ -6,6 +6,7 @@ use super::{Real, SamplerError};
 
 /// Constant symmetric matrix shared by all blocks: a mass, a diffusion `D` or the covariance of a stochastic gradient.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Matrix {
     /// A multiple of the identity.
     Scalar(f64),

@@ -9,7 +9,8 @@
 //!
 //! **Source.** `quasi-newton-mcmc` section 4.1, with the mean by a (damped) Newton step. The paper lets `H` see the chain that
 //! moves; here, as in its section 4.2, it does not, so that the reverse proposal costs no more than the forward one.
-//! **Cost.** Two gradients, two potentials and `O(K^2 dimension)` per step. **Bias.** None.
+//! **Cost.** Two gradients, two potentials (of a [fixed](super::Target::is_fixed) target one each) and `O(K^2 dimension)` per step.
+//! **Bias.** None.
 //! **Use where** dimensions are few, as a comparator.
 //! **Do not use where** dimensions are many: it walks at random. From starts that lie together, an ensemble of `K` chains needs
 //! `K` times as long a burn-in.
@@ -127,7 +128,7 @@ impl<T: Real> Sampler<T> for MhBfgs<T> {
         for (index, block) in self.blocks.iter_mut().enumerate() {
             self.ensemble.assemble(index, self.settings.initial_scale, &mut block.inverse);
         }
-        target.evaluate(theta, &mut self.start_potential, &mut self.start_gradient);
+        self.ensemble.evaluate(target, &mut self.start_potential, &mut self.start_gradient);
         let (start, before) = (&self.start, &self.start_gradient);
         for_blocks(&mut self.blocks, theta, |index, walker, theta| {
             let Walker { stream, inverse, averaging, z, whitened, .. } = walker;
@@ -172,12 +173,12 @@ impl<T: Real> Sampler<T> for MhBfgs<T> {
         });
         let blocks = &self.blocks;
         self.ensemble.finish(theta, &self.gradient, &self.potential, |block| blocks[block].accepted);
-        let energies = self.potential.iter().zip(&self.start_potential).zip(blocks);
+        let potentials = self.potential.iter().zip(&self.start_potential).zip(blocks);
         let count = blocks.len() as f64;
         Step {
             acceptance: blocks.iter().map(|walker| walker.probability).sum::<f64>() / count,
-            energy: Some(
-                energies.map(|((&after, &before), w)| if w.accepted { after } else { before }).sum(),
+            potential: Some(
+                potentials.map(|((&after, &before), w)| if w.accepted { after } else { before }).sum(),
             ),
             divergences: blocks.iter().filter(|walker| walker.diverged).count(),
             step_size: blocks.iter().map(|walker| walker.scale).sum::<f64>() / count,

@@ -413,8 +413,7 @@ impl<T: Real> Sampler<T> for Nuts<T> {
                 tree.grow(potential, gradient, mass, settings.depth);
             }
         }
-        let (mut acceptance, mut energy) = (0.0, 0.0);
-        let mut hamiltonian = 0.0;
+        let (mut acceptance, mut total, mut energy) = (0.0, 0.0, 0.0);
         let kept = self.last_gradient.chunks_exact_mut(n).zip(&mut self.last_potential);
         for ((tree, theta), (last_gradient, last_potential)) in
             blocks.iter_mut().zip(theta.chunks_exact_mut(n)).zip(kept)
@@ -422,23 +421,23 @@ impl<T: Real> Sampler<T> for Nuts<T> {
             theta.copy_from_slice(&tree.whole.draw);
             last_gradient.copy_from_slice(&tree.whole.gradient);
             *last_potential = tree.whole.potential;
-            hamiltonian += tree.whole.hamiltonian;
+            energy += tree.whole.hamiltonian;
             let accepted = tree.acceptance / tree.steps.max(1.0);
             if *adapting {
                 tree.averaging.update(accepted);
             }
             acceptance += accepted;
-            energy += tree.whole.potential;
+            total += tree.whole.potential;
         }
         self.last.clear();
         self.last.extend_from_slice(theta);
         let count = blocks.len() as f64;
         Step {
             acceptance: acceptance / count,
-            energy: Some(energy),
+            potential: Some(total),
             divergences: blocks.iter().filter(|tree| tree.diverged).count(),
             step_size: blocks.iter().map(|tree| tree.step_size).sum::<f64>() / count,
-            hamiltonian: Some(hamiltonian),
+            energy: Some(energy),
             leapfrog_steps: blocks.iter().map(|tree| tree.steps as usize).max().unwrap_or(0),
             depth_limited: blocks.iter().filter(|tree| tree.depth == settings.depth).count(),
             tested: true,

@@ -130,7 +130,8 @@ pub struct LogMapped<Inner, T> {
 }
 
 impl<Inner, T: Real> LogMapped<Inner, T> {
-    /// Maps every unknown of `inner`, which is evaluated at positive states only.
+    /// Maps every unknown of `inner`, which is evaluated at positive states only: the smallest normal number stands for those
+    /// below, and infinity, where a density is zero, for those above all numbers.
     pub fn new(inner: Inner) -> Self {
         Self::rows(inner, 0..usize::MAX)
     }
@@ -149,7 +150,7 @@ impl<Inner, T: Real> LogMapped<Inner, T> {
     pub fn unmap(&self, x: &mut [T], dimension: usize) {
         for (i, x) in x.iter_mut().enumerate() {
             if self.rows.contains(&(i % dimension)) {
-                *x = T::narrow(libm::exp(x.widen()));
+                *x = T::narrow(libm::exp(x.widen()).clamp(T::min_positive_value().widen(), f64::INFINITY));
             }
         }
     }

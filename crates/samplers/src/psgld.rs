@@ -27,7 +27,7 @@ use crate::random::SeedTree;
 /// Settings of [`Psgld`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PsgldSettings {
-    /// Start, Step, minibatch and positivity.
+    /// Step, minibatch and positivity.
     pub gradient: GradientSettings,
     /// The memory `a` of the squared gradients, in [0, 1). Default 0.99.
     pub forgetting: f64,

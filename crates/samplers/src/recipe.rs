@@ -18,7 +18,7 @@ use super::dense::{cholesky, semidefinite_root, solve, solve_lower};
 use super::gradient::{Engine, check};
 use super::matrix::{Matrix, Spectrum};
 use super::vector::is_sound;
-use super::{GradientSettings, Real, Sampler, SamplerError, Step, Target};
+use super::{GradientSettings, Real, Sampler, SamplerError, Start, Step, Target};
 use crate::random::{SeedTree, SeededRng};
 
 /// A sampler's dynamics. `z` has the unknowns first and the auxiliary variables after them.
@@ -223,6 +223,10 @@ impl<R: Recipe> Sampler<f64> for RecipeSampler<R> {
 
     fn forget(&mut self) {
         self.engine.forget();
+    }
+
+    fn start(&self) -> Option<Start<'_, f64>> {
+        self.engine.start()
     }
 
     fn shape(&self) -> (usize, usize) {

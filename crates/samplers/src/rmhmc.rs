@@ -356,7 +356,7 @@ impl<T: Real> Sampler<T> for Rmhmc<T> {
                 add_scaled(momentum, T::narrow(-0.5 * *step_size), velocity);
             }
         }
-        let (mut energy, mut hamiltonian) = (0.0, 0.0);
+        let (mut potential, mut energy) = (0.0, 0.0);
         for (block, leaper) in self.blocks.iter_mut().enumerate() {
             let Leaper { momentum, scratch, .. } = leaper;
             let end = self.potential[block] + self.here.energy(block, momentum, scratch);
@@ -364,11 +364,11 @@ impl<T: Real> Sampler<T> for Rmhmc<T> {
             leaper.diverged |= error.is_nan() || error >= DIVERGENCE;
             leaper.probability = if leaper.diverged { 0.0 } else { libm::exp(-error.max(0.0)) };
             if leaper.stream.random::<f64>() < leaper.probability {
-                energy += self.potential[block];
-                hamiltonian += end;
+                potential += self.potential[block];
+                energy += end;
             } else {
-                energy += self.start_potential[block];
-                hamiltonian += leaper.energy;
+                potential += self.start_potential[block];
+                energy += leaper.energy;
                 theta[block * n..(block + 1) * n].copy_from_slice(&self.start[block * n..(block + 1) * n]);
             }
             if adapting {
@@ -378,10 +378,10 @@ impl<T: Real> Sampler<T> for Rmhmc<T> {
         let (blocks, count) = (&self.blocks, self.blocks.len() as f64);
         Step {
             acceptance: blocks.iter().map(|leaper| leaper.probability).sum::<f64>() / count,
-            energy: Some(energy),
+            potential: Some(potential),
             divergences: blocks.iter().filter(|leaper| leaper.diverged).count(),
             step_size: blocks.iter().map(|leaper| leaper.step_size).sum::<f64>() / count,
-            hamiltonian: Some(hamiltonian),
+            energy: Some(energy),
             leapfrog_steps: self.settings.leaps,
             tested: true,
             ..Step::default()

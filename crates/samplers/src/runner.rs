@@ -6,6 +6,7 @@ use super::diagnostics::{
 };
 use super::identity::{IdentitySums, standard_errors};
 use super::{Chain, ChainStatistics, Real, Sampler, SamplerError, Step, Target};
+use crate::random::SeedTree;
 
 /// Length of every chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +61,12 @@ impl<T: Real> RunRecord<T> {
         }
     }
 
+    /// Number of interleaved chains ([`Sampler::chains`]).
+    #[must_use]
+    pub fn chains(&self) -> usize {
+        self.interleaved
+    }
+
     /// The steps, in order.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
@@ -85,6 +92,7 @@ pub struct SampleResult<T> {
 
 /// Summary of one parameter over all chains.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct ParameterSummary {
     /// Mean of the draws.
     pub mean: f64,
@@ -179,9 +187,8 @@ impl<T: Real> SampleResult<T> {
     /// without an acceptance test.
     #[must_use]
     pub fn energy_fractions(&self) -> Vec<f64> {
-        let energies = |run: &RunRecord<T>| -> Option<Vec<f64>> {
-            run.steps.iter().map(|step| step.hamiltonian).collect()
-        };
+        let energies =
+            |run: &RunRecord<T>| -> Option<Vec<f64>> { run.steps.iter().map(|step| step.energy).collect() };
         let smallest = |run: &RunRecord<T>| {
             let chains = interleaved(&energies(run)?, run.interleaved);
             chains.iter().map(|chain| energy_fraction(chain)).reduce(f64::min)
@@ -209,10 +216,13 @@ impl<T: Real> SampleResult<T> {
     pub fn warnings(&self) -> Vec<Warning> {
         let mut warnings = Vec::new();
         let total = |count: fn(&ChainStatistics) -> usize| self.statistics.iter().map(count).sum::<usize>();
-        let divergences = total(|all| all.divergences);
-        if divergences > 0 {
-            let tested = self.runs.iter().all(|run| run.steps.iter().all(|step| step.tested));
-            warnings.push(Warning::Divergences { count: divergences, steps: total(|all| all.steps), tested });
+        let blocks = self.runs[0].width / self.parameters.len().max(1);
+        let count = total(|all| all.divergences);
+        if count > 0 {
+            let all = |holds: fn(&Step) -> bool| self.runs.iter().all(|run| run.steps.iter().all(holds));
+            let (tested, has_step) = (all(|step| step.tested), !all(|step| step.step_size == 0.0));
+            let steps = blocks * total(|all| all.steps);
+            warnings.push(Warning::Divergences { count, steps, tested, has_step });
         }
         // The parameter where a number is largest; NaN, of either sign, is larger than all.
         let order = |value: f64| if value.is_nan() { f64::INFINITY } else { value };
@@ -220,7 +230,6 @@ impl<T: Real> SampleResult<T> {
             let values = (0..self.parameters.len()).map(|k| (k, value(k)));
             values.max_by(|a, b| order(a.1).total_cmp(&order(b.1)))
         };
-        let blocks = self.runs[0].width / self.parameters.len().max(1);
         let bias = |parameter: usize| {
             let places = (0..blocks).map(|block| block * self.parameters.len() + parameter);
             let errors = standard_errors(
@@ -263,7 +272,7 @@ impl<T: Real> SampleResult<T> {
 }
 
 /// Runs one chain of `target` from each of the `starts` (`dimension x blocks` each, far apart) and summarises the draws;
-/// see [`SampleResult::warnings`]. `sampler` makes the sampler of each chain from its number, each with its own seeds. With the
+/// see [`SampleResult::warnings`]. `sampler` makes the sampler of each chain from its seeds, children of `streams`. With the
 /// feature `rayon` chains run in parallel; the result is the same without.
 ///
 /// ```
@@ -278,8 +287,8 @@ impl<T: Real> SampleResult<T> {
 /// });
 /// let starts = [vec![-2.0, 1.0], vec![2.0, 1.0], vec![-2.0, -1.0], vec![2.0, -1.0]];
 /// let schedule = Schedule { burn_in: 200, draws: 500 };
-/// let sampled = sample(&target, &starts, schedule, |chain| {
-///     Hmc::new(2, 1, HmcSettings::default(), SeedTree::new(7).child(chain as u64))
+/// let sampled = sample(&target, &starts, schedule, SeedTree::new(7), |streams| {
+///     Hmc::new(2, 1, HmcSettings::default(), streams)
 /// })?;
 /// assert!(sampled.max_r_hat() < 1.05 && sampled.min_effective_size() > 200.0);
 /// assert!((sampled.parameters[0].deviation - 1.0).abs() < 0.1);
@@ -293,7 +302,8 @@ pub fn sample<T: Real, G: Target<T> + Clone + Send + Sync, S: Sampler<T>>(
     target: &G,
     starts: &[Vec<T>],
     schedule: Schedule,
-    sampler: impl Fn(usize) -> Result<S, SamplerError> + Sync,
+    streams: SeedTree,
+    sampler: impl Fn(SeedTree) -> Result<S, SamplerError> + Sync,
 ) -> Result<SampleResult<T>, SamplerError> {
     let least = |name, value: usize, least, expected| {
         let value = value as f64;
@@ -301,7 +311,7 @@ pub fn sample<T: Real, G: Target<T> + Clone + Send + Sync, S: Sampler<T>>(
     };
     least("starts", starts.len(), 1.0, "at least 1")?;
     let run = |(chain, start): (usize, &Vec<T>)| {
-        let sampler = sampler(chain)?;
+        let sampler = sampler(streams.child(chain as u64))?;
         let chains = sampler.chains();
         // R-hat compares halves of chains, of two draws each.
         least("draws of each chain", schedule.draws / chains, 4.0, "at least 4")?;
@@ -335,7 +345,6 @@ mod tests {
     /// Each of the interleaved chains has an energy of its own that moves slowly; between them it jumps.
     #[test]
     fn slow_energies_of_interleaved_chains_are_warned_of() {
-        use crate::random::SeedTree;
         let run = |chains: usize, coefficient: f64| {
             let mut rng = SeedTree::new(5).rng(0);
             let mut energies = vec![0.0; chains];
@@ -343,7 +352,7 @@ mod tests {
             for n in 0..5000 {
                 let energy = &mut energies[n % chains];
                 *energy = coefficient * *energy + f64::normal(&mut rng);
-                let step = Step { hamiltonian: Some(*energy), tested: true, ..Step::default() };
+                let step = Step { energy: Some(*energy), tested: true, ..Step::default() };
                 run.add(&[f64::normal(&mut rng)], &step, None);
             }
             SampleResult::new(vec![run], 1)
@@ -362,7 +371,6 @@ mod tests {
     /// Draws of `N(0, T)` follow `exp(-U / T)` with `U = x^2 / 2`; a second coordinate may have no gradient.
     #[test]
     fn draws_are_judged_at_their_temperature_and_by_coordinates_with_gradients() {
-        use crate::random::SeedTree;
         let is_biased = |variance: f64, temperature: f64, has_other: bool| {
             let mut rng = SeedTree::new(8).rng(0);
             let mut run = RunRecord::new(2, 20_000, 1);
@@ -383,6 +391,18 @@ mod tests {
         assert!(!is_biased(1.0, 0.0, true));
     }
 
+    /// Steps and divergences are both those of every block.
+    #[test]
+    fn divergences_are_counted_among_the_steps_of_all_blocks() {
+        let mut run = RunRecord::new(6, 10, 1);
+        for n in 0..10 {
+            let step = Step { divergences: 3, tested: true, step_size: 0.1, ..Step::default() };
+            run.add(&[f64::from(n); 6], &step, None);
+        }
+        let expected = Warning::Divergences { count: 30, steps: 30, tested: true, has_step: true };
+        assert_eq!(SampleResult::new(vec![run], 3).warnings().first(), Some(&expected));
+    }
+
     #[test]
     #[should_panic(expected = "0 blocks of a state of 2 numbers")]
     fn a_state_has_blocks() {
@@ -394,7 +414,7 @@ mod tests {
         let run = |shift: f64| {
             let mut run = RunRecord::new(2, 1000, 1);
             for n in 0..1000 {
-                let step = Step { acceptance: 1.0, energy: Some(0.0), ..Step::default() };
+                let step = Step { acceptance: 1.0, potential: Some(0.0), ..Step::default() };
                 run.add(&[f64::from(n * 7919 % 1000) + shift, 3.0], &step, None);
             }
             run

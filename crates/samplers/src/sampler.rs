@@ -1,6 +1,6 @@
 //! The [`Sampler`] trait, its errors, and chains.
 
-use super::{Real, RunRecord, Site, StepRule, Target};
+use super::{Real, RunRecord, Site, StepRule, Support, Target};
 
 /// Reason why a sampler cannot be built or does not fit a target.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -44,6 +44,14 @@ pub enum SamplerError {
         /// The offending value.
         value: f64,
     },
+    /// The start of a site on the simplex does not sum to one.
+    #[error("start[{index}] and the numbers of its simplex sum to {sum}; expected 1")]
+    StartSum {
+        /// The first place of the site in the state.
+        index: usize,
+        /// The sum.
+        sum: f64,
+    },
     /// The potential is not finite at the start.
     #[error("the potential of block {block} is {value} at the start; expected a finite number")]
     StartPotential {
@@ -82,18 +90,17 @@ pub struct Step {
     /// Mean acceptance probability over the blocks. Samplers without a test: the share of blocks that moved.
     pub acceptance: f64,
     /// The total potential after the step, if the sampler computes it.
-    pub energy: Option<f64>,
+    pub potential: Option<f64>,
     /// Blocks whose step diverged, as in Stan: the energy error is above 1000 nats or not a number, or the state is not finite
-    /// or beyond all bounds. The error of a proposal without a trajectory is minus its log acceptance ratio. Tested moves are
-    /// rejected. Moves without a test stand unless they are not finite; their error is
+    /// or beyond all bounds. The error of a proposal without a trajectory is minus its log acceptance ratio; that of `nmc` counts
+    /// only where it is not a number, as its proposals have no step to be too long. Tested moves are rejected. Moves without a test stand unless they are not finite; their error is
     /// estimated from the gradients at both ends (for the move before, except by HAMCMC, which measures the present move
     /// when it refreshes a pair), and a rise of the potential by more than 1000 nats per parameter counts, too.
     pub divergences: usize,
-    /// The step size used.
+    /// The step size used; 0 for [`Newtonian`](super::Newtonian), which has none.
     pub step_size: f64,
-    /// The total Hamiltonian, potential and kinetic energy, of the draw; `None` for samplers without momenta or without
-    /// an acceptance test.
-    pub hamiltonian: Option<f64>,
+    /// The total energy, potential and kinetic, of the draw; `None` for samplers without momenta or without an acceptance test.
+    pub energy: Option<f64>,
     /// Leapfrog steps of the trajectory, the longest over the blocks; 0 for samplers without trajectories.
     pub leapfrog_steps: usize,
     /// Blocks whose NUTS trajectory ended at the maximum depth.
@@ -123,10 +130,10 @@ impl Default for Step {
     fn default() -> Self {
         Self {
             acceptance: 0.0,
-            energy: None,
+            potential: None,
             divergences: 0,
             step_size: 0.0,
-            hamiltonian: None,
+            energy: None,
             leapfrog_steps: 0,
             depth_limited: 0,
             tested: false,
@@ -347,6 +354,7 @@ impl ChainStatistics {
 
 /// One draw, as passed to the callback of [`Chain::run`].
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Draw<'a, T> {
     /// Number of the step, counted from zero since the start or the last [burn-in](Chain::burn_in).
     pub index: usize,
@@ -411,6 +419,15 @@ impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
                 let outside = |place: &usize| start.get(*place).is_some_and(|x| !support.holds(x.widen()));
                 if let Some(index) = places.find(outside) {
                     return Err(SamplerError::Start { index, value: start[index].widen() });
+                }
+                if support == Support::Simplex {
+                    let rounding = 4.0 * rows.len() as f64 * T::epsilon().widen();
+                    for index in (0..blocks).map(|block| block * dimension + rows.start) {
+                        let sum: f64 = start.iter().skip(index).take(rows.len()).map(|x| x.widen()).sum();
+                        if (sum - 1.0).abs() > rounding {
+                            return Err(SamplerError::StartSum { index, sum });
+                        }
+                    }
                 }
             }
         }

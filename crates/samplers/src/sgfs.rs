@@ -18,7 +18,7 @@ use super::dense::{cholesky, solve};
 use super::gradient::{Block, Engine, check};
 use super::matrix::{Matrix, Spectrum};
 use super::vector::for_blocks;
-use super::{GradientSettings, Minibatch, Real, Sampler, SamplerError, Step, Target};
+use super::{GradientSettings, Minibatch, Real, Sampler, SamplerError, Start, Step, Target};
 use crate::random::SeedTree;
 
 /// Stochastic gradient Fisher scoring; see the [module](self).
@@ -45,8 +45,9 @@ struct Scorer<T> {
 }
 
 impl<T: Real> Sgfs<T> {
-    /// For `blocks` independent blocks of `dimension` unknowns. The settings' minibatch must be of at least 2 terms, and their
-    /// temperature 1: gradient noise, which the step does not scale, is that of the posterior.
+    /// For `blocks` independent blocks of `dimension` unknowns. The settings' minibatch must be of at least 2 terms, their
+    /// temperature 1, as gradient noise, which the step does not scale, is that of the posterior, and their drift limit infinite, as
+    /// drift and noise are one.
     ///
     /// # Errors
     /// If a setting is out of range.
@@ -60,6 +61,8 @@ impl<T: Real> Sgfs<T> {
         check("SGFS minibatch size", size as f64, "at least 2", size >= 2)?;
         let temperature = settings.temperature;
         check("SGFS temperature", temperature, "1", temperature == 1.0)?;
+        let limit = settings.drift_limit;
+        check("SGFS drift limit", limit, "infinite", limit == f64::INFINITY)?;
         let engine = Engine::new(dimension, blocks, settings, streams)?;
         let scorer = |block| Scorer {
             block,
@@ -123,7 +126,8 @@ impl<T: Real> Sampler<T> for Sgfs<T> {
                 *sum += score / T::narrow(size);
             }
         }
-        let (gradient, limit) = (&engine.gradient, engine.limit());
+        engine.keep(theta);
+        let gradient = &engine.gradient;
         let mirror = engine.settings.mirror;
         let share = 1.0 / *steps as f64;
         let (weight, strength) = ((size + all) / size, 4.0 / step_size);
@@ -156,7 +160,7 @@ impl<T: Real> Sampler<T> for Sgfs<T> {
                 step.fill(f64::NAN);
             }
             for (theta, step) in theta.iter_mut().zip(step.iter()) {
-                *theta -= limit(T::narrow(2.0 * step));
+                *theta -= T::narrow(2.0 * step);
                 if mirror {
                     *theta = theta.abs();
                 }
@@ -172,7 +176,12 @@ impl<T: Real> Sampler<T> for Sgfs<T> {
     }
 
     fn forget(&mut self) {
+        self.engine.forget();
         self.steps = 0;
+    }
+
+    fn start(&self) -> Option<Start<'_, T>> {
+        self.engine.start()
     }
 
     fn check(&self, target: &mut dyn Target<T>) -> Result<(), SamplerError> {

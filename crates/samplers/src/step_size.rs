@@ -4,6 +4,7 @@ use super::SamplerError;
 
 /// The step size of a gradient sampler as a function of the iteration.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum StepSize {
     /// Constant.
     Constant(f64),

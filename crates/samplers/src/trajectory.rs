@@ -19,7 +19,8 @@ use crate::random::{SeedTree, SeededRng};
 pub struct HmcSettings {
     /// The leapfrog step, above 0; where adaptation starts. Default 0.1.
     pub step_size: f64,
-    /// Leapfrog steps per proposal, at least 1. Default 10.
+    /// Leapfrog steps per proposal, at least 1; the most of them once a [warm-up](super::Preconditioned) has chosen the step, as each
+    /// proposal then draws their number, the same for all blocks. Default 10.
     pub leaps: usize,
     /// Each proposal's step is uniform between `1 - jitter` and 1 times the step size; in [0, 1). Default 0.1.
     pub jitter: f64,
@@ -219,15 +220,15 @@ impl<T: Real> Trajectory<T> {
         });
         let accepted = self.blocks.iter().map(|block| block.accepted);
         let ends = self.potential.iter().zip(&self.start_potential);
-        let energy =
+        let potential =
             ends.zip(accepted).map(|((&after, &before), accepted)| if accepted { after } else { before });
         let count = self.blocks.len() as f64;
         Step {
             acceptance: self.blocks.iter().map(|block| block.probability).sum::<f64>() / count,
-            energy: Some(energy.sum()),
+            potential: Some(potential.sum()),
             divergences: self.blocks.iter().filter(|block| block.diverged).count(),
             step_size: self.blocks.iter().map(|block| block.step_size).sum::<f64>() / count,
-            hamiltonian: Some(self.blocks.iter().map(|block| block.hamiltonian).sum()),
+            energy: Some(self.blocks.iter().map(|block| block.hamiltonian).sum()),
             leapfrog_steps: leaps,
             tested: true,
             ..Step::default()

@@ -72,10 +72,20 @@ pub fn logistic_row(deviation: f64, truth: &[f64], row: &mut Vec<f64>, stream: &
 /// The mean of the last fifth of a trace, and the first sample, counted from one, from which on it stays within one
 /// percent of that.
 pub fn convergence(trace: &[f64]) -> (f64, usize) {
+    let settled = settled(trace);
+    (settled, reached(trace, settled))
+}
+
+/// The mean of the last fifth of a trace.
+pub fn settled(trace: &[f64]) -> f64 {
     let tail = &trace[trace.len() - trace.len() / 5..];
-    let settled = tail.iter().sum::<f64>() / tail.len() as f64;
-    let last_out = trace.iter().rposition(|value| (value / settled - 1.0).abs() > 0.01);
-    (settled, last_out.map_or(1, |index| index + 2))
+    tail.iter().sum::<f64>() / tail.len() as f64
+}
+
+/// The first sample, counted from one, from which on a trace stays within one percent of `value`.
+pub fn reached(trace: &[f64], value: f64) -> usize {
+    let last_out = trace.iter().rposition(|sample| (sample / value - 1.0).abs() > 0.01);
+    last_out.map_or(1, |index| index + 2)
 }
 
 /// After each number of draws the mean of the latter half of them.

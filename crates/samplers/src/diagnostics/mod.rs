@@ -208,7 +208,8 @@ pub fn effective_size_bulk<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     effective_size(&rank_normalise(&split(chains)))
 }
 
-/// Tail effective sample size: the smaller of those of the 5 % and 95 % quantiles, as indicators on the split chains.
+/// Tail effective sample size: the smaller of those of the 5 % and 95 % quantiles, as indicators on the split chains. A quantile
+/// of a discrete parameter that is its largest value is told from the values below it; arviz takes all such draws for independent.
 ///
 /// # Panics
 /// If chains differ in length.
@@ -228,21 +229,22 @@ pub fn effective_size_tail<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     };
     let size = |share: f64| {
         let limit = quantile(share);
+        let is_largest = pooled.last() == Some(&limit);
+        let is_within = |x: f64| if is_largest { x < limit } else { x <= limit };
         let indicators: Vec<Vec<f64>> =
-            halves.iter().map(|half| half.iter().map(|&x| f64::from(x <= limit)).collect()).collect();
+            halves.iter().map(|half| half.iter().map(|&x| f64::from(is_within(x))).collect()).collect();
         effective_size(&indicators)
     };
-    let (low, high) = (size(0.05), size(0.95));
-    if low.is_nan() { low } else { low.min(high) }
+    size(0.05).min(size(0.95))
 }
 
-/// Energy Bayesian fraction of missing information of one chain: the mean squared change of its Hamiltonian over the
+/// Energy Bayesian fraction of missing information of one chain: the mean squared change of its energy over the
 /// variance (Betancourt 2016, "Diagnosing suboptimal cotangent disintegrations"). Below 0.3 momenta explore the energy slowly.
 #[must_use]
-pub fn energy_fraction(hamiltonians: &[f64]) -> f64 {
-    let changes: f64 = hamiltonians.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
-    let n = hamiltonians.len() as f64;
-    changes / (mean_and_variance(hamiltonians).1 * (n - 1.0))
+pub fn energy_fraction(energies: &[f64]) -> f64 {
+    let changes: f64 = energies.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
+    let n = energies.len() as f64;
+    changes / (mean_and_variance(energies).1 * (n - 1.0))
 }
 
 /// Effective sample size of the mean of the split chains.
@@ -313,8 +315,15 @@ pub struct Histogram {
 
 impl Histogram {
     /// `cells` equal cells between `low` and `high`.
+    ///
+    /// # Panics
+    /// Unless `low` is below `high`, both are finite, and there is a cell.
     #[must_use]
     pub fn new(low: f64, high: f64, cells: usize) -> Self {
+        assert!(
+            low < high && (high - low).is_finite() && cells > 0,
+            "{cells} cells between {low} and {high}"
+        );
         Self { low, width: (high - low) / cells as f64, counts: vec![0.0; cells], total: 0.0 }
     }
 
@@ -328,9 +337,12 @@ impl Histogram {
     }
 
     /// `KL(draws || density)` in nats, both restricted to the interval, where `potential` is minus the log of the density up to a constant,
-    /// normalised over the interval by Simpson's rule in each cell.
+    /// normalised over the interval by Simpson's rule in each cell. NaN if no draw is in the interval.
     #[must_use]
     pub fn divergence(&self, potential: impl Fn(f64) -> f64) -> f64 {
+        if self.total == 0.0 {
+            return f64::NAN;
+        }
         let potentials: Vec<[f64; 3]> = (0..self.counts.len())
             .map(|cell| {
                 let left = self.low + cell as f64 * self.width;

@@ -8,12 +8,14 @@ use std::fmt;
 pub enum Warning {
     /// Steps diverged: an energy error above 1000 nats, a state that is not finite, or a move beyond all bounds.
     Divergences {
-        /// Divergences of all chains.
+        /// Divergences of all chains and blocks.
         count: usize,
-        /// Steps of all chains.
+        /// Steps of all chains and blocks.
         steps: usize,
         /// Whether the sampler tests its moves; if not, diverged moves are among the draws.
         tested: bool,
+        /// Whether the sampler has a step size, which may be too long.
+        has_step: bool,
     },
     /// R-hat above 1.01, or not a number: the chains do not agree.
     RHat {
@@ -55,12 +57,17 @@ pub enum Warning {
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Divergences { count, steps, tested: true } => write!(
+            Self::Divergences { count, steps, has_step: false, .. } => write!(
+                f,
+                "{count} of {steps} steps met a potential or derivatives that are not numbers: draws from there are missing; \
+                 mend or reparametrise the target"
+            ),
+            Self::Divergences { count, steps, tested: true, .. } => write!(
                 f,
                 "{count} of {steps} steps diverged: the step is too long where the target is most curved, and draws from \
                  there are missing; raise the target acceptance or reparametrise the target"
             ),
-            Self::Divergences { count, steps, tested: false } => write!(
+            Self::Divergences { count, steps, tested: false, .. } => write!(
                 f,
                 "{count} of {steps} steps diverged: the step is too long where the target is most curved, and this sampler \
                  has no acceptance test; shorten the step or use nuts"
@@ -81,8 +88,8 @@ impl fmt::Display for Warning {
             ),
             Self::Depth { count } => write!(
                 f,
-                "{count} trajectories ended at the maximum tree depth: draws are correct but costly; raise the depth or \
-                 adapt a dense metric"
+                "{count} trajectories ended at the maximum tree depth: draws are correct but costly; adapt a dense metric or \
+                 reparametrise the target"
             ),
             Self::Bias { parameter, standard_errors } => write!(
                 f,

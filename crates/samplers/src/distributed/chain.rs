@@ -2,6 +2,8 @@
 
 mod displacement;
 
+use std::ops::Range;
+
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 
@@ -24,8 +26,7 @@ pub enum Side {
 /// A posterior whose data are a matrix of blocks, each of which depends on one block of unknowns of its rows and one of
 /// its columns; see the [module](super).
 ///
-/// Each rank has its own value of this type with the data of its row blocks alone: block `b` of `B` belongs to rank
-/// `b * ranks / B`.
+/// Each rank has its own value of this type with the data of its row blocks alone: [`held_blocks`].
 pub trait BlockTarget {
     /// The number `B` of blocks to a side.
     fn blocks(&self) -> usize;
@@ -51,6 +52,7 @@ pub trait BlockTarget {
 
 /// The sampler of a [`DistributedChain`].
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum Method {
     /// `theta <- theta - eps g + N(0, 2 eps)`: DSGLD.
     Sgld,
@@ -187,7 +189,16 @@ pub struct DistributedChain<G, C> {
     streams: SeedTree,
 }
 
-/// The rank that holds row block `block` of `blocks`.
+/// The row blocks of a rank: consecutive ones of the `blocks` of all `ranks`, as many as of any other, or one more or less.
+///
+/// # Panics
+/// If there are no ranks.
+#[must_use]
+pub fn held_blocks(blocks: usize, ranks: usize, rank: usize) -> Range<usize> {
+    (rank * blocks).div_ceil(ranks)..((rank + 1) * blocks).div_ceil(ranks)
+}
+
+/// The rank that [holds](held_blocks) row block `block` of `blocks`.
 fn owner(block: usize, blocks: usize, ranks: usize) -> usize {
     block * ranks / blocks
 }
@@ -204,8 +215,7 @@ impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
         let (blocks, ranks) = (target.blocks(), communicator.ranks());
         check("number of blocks", blocks as f64, "at least one for each rank", blocks >= ranks)?;
         let streams = SeedTree::new(settings.seed);
-        let held: Vec<usize> =
-            (0..blocks).filter(|&block| owner(block, blocks, ranks) == communicator.rank()).collect();
+        let held = held_blocks(blocks, ranks, communicator.rank());
         let (states, others) = settings.method.vectors();
         let half = |side, block| {
             let start = target.start(side, block, &mut streams.child(2 + side as u64).rng(block as u64));
@@ -214,11 +224,11 @@ impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
             Half::new(side, block, vectors, states + others)
         };
         let places = held
-            .iter()
-            .map(|&block| Place { rows: half(Side::Rows, block), columns: half(Side::Columns, block) });
+            .clone()
+            .map(|block| Place { rows: half(Side::Rows, block), columns: half(Side::Columns, block) });
         let places = places.collect();
         let own: Vec<u64> = (0..blocks)
-            .map(|part| held.iter().map(|&b| target.observations(b, (b + part) % blocks) as u64).sum())
+            .map(|part| held.clone().map(|b| target.observations(b, (b + part) % blocks) as u64).sum())
             .collect();
         let mut parts = vec![0; blocks];
         for counts in communicator.all_gather(&pack(&own)) {
@@ -229,7 +239,7 @@ impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
         Ok(Self { target, communicator, settings, places, parts, part: 0, steps: 0, streams })
     }
 
-    /// Takes one step.
+    /// Takes one step. Moves are not tested, and a step that is too long has no end: see [`diverged`](Self::diverged).
     pub fn step(&mut self) {
         let total: usize = self.parts.iter().sum();
         let mut left = self.streams.child(0).rng(self.steps).random_range(0..total);
@@ -411,6 +421,14 @@ impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
             }
             self.bring((self.part + 1) % self.parts.len());
         }
+    }
+
+    /// Number of blocks of unknowns at this rank, of rows or columns, with a state that is not finite: draws are worthless then.
+    #[must_use]
+    pub fn diverged(&self) -> usize {
+        let (states, _) = self.settings.method.vectors();
+        let halves = self.places.iter().flat_map(|place| [&place.rows, &place.columns]);
+        halves.filter(|half| !half.vectors[..states * half.length].iter().all(|x| x.is_finite())).count()
     }
 
     /// Observations of the largest part relative to the mean: 1 if all are equal.

@@ -28,6 +28,6 @@ mod chain;
 mod communicator;
 mod factorisation;
 
-pub use chain::{BlockTarget, DistributedChain, DistributedSettings, Method, Side};
+pub use chain::{BlockTarget, DistributedChain, DistributedSettings, Method, Side, held_blocks};
 pub use communicator::{Communicator, Counted, Local, pack, unpack};
 pub use factorisation::Factorisation;

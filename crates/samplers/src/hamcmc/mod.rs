@@ -13,7 +13,7 @@
 //!
 //! **Source.** `hamcmc-2016` algorithm 1, with the square root of [`lbfgs`](super::lbfgs) instead of its
 //! eq. 11. Pairs without positive curvature are left out of `H`; until there are pairs, `H = gamma I`.
-//! **Bias.** As published ([`Pairs::Moves`], the default), some remains however small the step, in two or more
+//! **Bias.** As published ([`Pairs::Moves`]), some remains however small the step, in two or more
 //! dimensions and where the Hessian varies: `H` does not depend on `theta[t-M]` itself, but its pairs are moves made
 //! with matrices that did, and `s` enters `H` free of scale, so that this does not vanish with the step. On a
 //! product of two log-Gamma(5) laws, sheared by 2, a mean is off by 0.04 standard deviations at `M = 2` and by 0.03 at
@@ -46,7 +46,9 @@ use rand::RngExt;
 use super::gradient::{Engine, check};
 use super::lbfgs::InverseHessian;
 use super::vector::{add_scaled, dot, for_blocks};
-use super::{DualAveraging, GradientSettings, InitialScale, Real, Sampler, SamplerError, Step, Target};
+use super::{
+    DualAveraging, GradientSettings, InitialScale, Real, Sampler, SamplerError, Start, Step, Target,
+};
 use crate::random::SeedTree;
 use memory::Memory;
 
@@ -79,12 +81,13 @@ impl Default for HamcmcSettings {
 }
 
 /// Differences that make up the pairs of `H`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Pairs {
-    /// Each of the other chains' last move, as published: `M - 1` pairs. The default.
-    #[default]
+    /// Each of the other chains' last move: `M - 1` pairs. As published, and of [`Hamcmc::new`].
     Moves,
-    /// States of the other chains, one minus the next: `M - 2` pairs, independent of the chain that moves.
+    /// States of the other chains, one minus the next: `M - 2` pairs, independent of the chain that moves. Of HAMCMC
+    /// [by name](super::SamplerKind::Hamcmc).
     States,
 }
 
@@ -100,6 +103,8 @@ pub struct Hamcmc<T> {
     states: Vec<Vec<T>>,
     slot: usize,
     started: bool,
+    /// The state that the last step started from; empty before the first.
+    start: Vec<T>,
     /// Whether moves are tested.
     metropolis: bool,
     /// The least and the largest curvature of a pair.
@@ -116,7 +121,7 @@ pub struct Hamcmc<T> {
 }
 
 impl<T: Real> Hamcmc<T> {
-    /// For `blocks` independent blocks of `dimension` unknowns, each with a memory of its own.
+    /// For `blocks` independent blocks of `dimension` unknowns, each with a memory of its own; its pairs are [`Pairs::Moves`].
     ///
     /// # Errors
     /// If a setting is out of range; the memory must be at least 2.
@@ -158,6 +163,7 @@ impl<T: Real> Hamcmc<T> {
             states: vec![zeros.clone(); memory],
             slot: 0,
             started: false,
+            start: Vec::new(),
             metropolis: false,
             bounds: [0.0, f64::INFINITY],
             target_acceptance: None,
@@ -325,10 +331,17 @@ impl<T: Real> Hamcmc<T> {
         let (slot, is_due, tests, curvature) = (self.slot, self.is_due(), self.tests(), self.trust_region());
         let (pairs, metropolis) = (self.pairs, self.metropolis);
         let Self { engine, next_gradient, potentials: [start_potential, end_potential], .. } = self;
-        target.gradient(theta, engine.batch(target), next_gradient);
         if tests {
             target.potential(&self.states[slot], start_potential);
-            target.potential(theta, end_potential);
+        }
+        let batch = engine.batch(target);
+        if tests && batch.indices().is_none() {
+            target.evaluate(theta, end_potential, next_gradient);
+        } else {
+            target.gradient(theta, batch, next_gradient);
+            if tests {
+                target.potential(theta, end_potential);
+            }
         }
         let folded = engine.settings.mirror || target.is_folded();
         let weight = if folded { 0.0 } else { 0.25 * step_size };
@@ -371,7 +384,7 @@ impl<T: Real> Hamcmc<T> {
             if self.metropolis {
                 step.acceptance = acceptance;
                 let ends = self.potentials[0].iter().zip(&self.potentials[1]).zip(&self.blocks);
-                step.energy = Some(ends.map(|((a, b), memory)| if memory.rejected { a } else { b }).sum());
+                step.potential = Some(ends.map(|((a, b), memory)| if memory.rejected { a } else { b }).sum());
             }
         }
         step
@@ -389,7 +402,10 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
         if self.is_due() || self.tests() {
             self.conclude(target, theta, step_size);
         }
-        self.states[self.slot].copy_from_slice(theta);
+        let state = &mut self.states[self.slot];
+        self.start.clear();
+        self.start.extend_from_slice(state);
+        state.copy_from_slice(theta);
         self.slot = (self.slot + 1) % self.states.len();
         self.report(step_size)
     }
@@ -429,6 +445,7 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
         for state in &mut self.states {
             state.chunks_exact_mut(dimension).enumerate().for_each(|(block, state)| change(block, state));
         }
+        self.start.clear();
         self.blocks.iter_mut().for_each(|memory| memory.usable.fill(false));
     }
 
@@ -436,12 +453,18 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
     fn forget(&mut self) {
         self.engine.forget();
         self.started = false;
+        self.start.clear();
         self.slot = 0;
         self.blocks.iter_mut().for_each(|memory| memory.usable.fill(false));
     }
 
     fn shape(&self) -> (usize, usize) {
         (self.engine.dimension, self.engine.blocks)
+    }
+
+    fn start(&self) -> Option<Start<'_, T>> {
+        let Self { start, engine, .. } = self;
+        (!start.is_empty()).then_some(Start { gradient: &engine.gradient, state: Some(start) })
     }
 
     fn mirrors(&self) -> bool {

@@ -41,7 +41,7 @@ mod tests;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 
-use super::gradient::{DIVERGENCE, check, check_shape};
+use super::gradient::{check, check_shape};
 use super::{Real, Sampler, SamplerError, Site, Sites, Step, Support, Target};
 use crate::random::{SeedTree, SeededRng};
 use law::{Family, Law};
@@ -54,6 +54,7 @@ const LOCAL_SHARE: f64 = 0.125;
 
 /// The proposal on the real line where the Hessian is not positive definite.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
 pub enum Indefinite {
     /// A Cauchy law where one fits, else a Normal around the state. The default.
     #[default]
@@ -65,6 +66,7 @@ pub enum Indefinite {
 
 /// The order in which a step visits the sites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Scan {
     /// As the target numbers them. The default.
     #[default]
@@ -95,6 +97,8 @@ pub struct Newtonian<T> {
     values: Vec<f64>,
     /// Whether the present proposal of each block is local.
     local: Vec<bool>,
+    /// Whether the present step of each block met what is not a number.
+    diverged: Vec<bool>,
     adapting: bool,
 }
 
@@ -142,6 +146,7 @@ impl<T: Real> Newtonian<T> {
             order_stream: streams.child(1).rng(0),
             values: Vec::new(),
             local: vec![false; blocks],
+            diverged: vec![false; blocks],
             adapting: false,
         })
     }
@@ -198,7 +203,7 @@ impl<T: Real> Newtonian<T> {
         index: usize,
         (row, count): (usize, usize),
         theta: &mut [T],
-    ) -> usize {
+    ) {
         let (n, blocks) = (self.dimension, self.streams.len());
         self.before.resize(1, blocks);
         self.values.resize(blocks * count, 0.0);
@@ -212,7 +217,6 @@ impl<T: Real> Newtonian<T> {
                 self.values[block * count + value] = potential;
             }
         }
-        let mut divergences = 0;
         for (block, potentials) in self.values.chunks_exact(count).enumerate() {
             let place = block * n + row;
             let least = potentials.iter().fold(f64::INFINITY, |a: f64, &b| a.min(b));
@@ -229,11 +233,10 @@ impl<T: Real> Newtonian<T> {
                 let drawn = drawn.or_else(last).unwrap_or_default();
                 theta[place] = T::narrow(drawn as f64);
             } else {
-                divergences += 1;
+                self.diverged[block] = true;
             }
             self.proposed[place] = theta[place];
         }
-        divergences
     }
 
     fn load(from: &[T], dimension: usize, block: usize, site: &Site, into: &mut Vec<f64>) {
@@ -246,7 +249,8 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
     fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
         let (n, blocks) = (self.dimension, self.streams.len());
         let sites = super::offered(target.sites(), "Newtonian Monte Carlo", "a single-site view");
-        let (mut acceptance, mut divergences) = (0.0, 0);
+        let mut acceptance = 0.0;
+        self.diverged.fill(false);
         let count = sites.count();
         self.arrange(count);
         self.proposed.copy_from_slice(theta);
@@ -255,7 +259,7 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
             let site = sites.site(index);
             let rows = site.rows.len();
             if let Support::Discrete(values) = site.support {
-                divergences += self.draw_discrete(sites, index, (site.rows.start, values), theta);
+                self.draw_discrete(sites, index, (site.rows.start, values), theta);
                 acceptance += 1.0 / count as f64;
                 continue;
             }
@@ -299,8 +303,7 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
                 // Not to where no law can be fitted, or that no fall of the potential leaves.
                 let is_end = self.reverse.family == Family::None || !self.after.potential[block].is_finite();
                 let downhill = self.adapting && fall > FAR && !is_end;
-                let is_lost = log_ratio.is_nan() || log_ratio <= -DIVERGENCE && !downhill;
-                divergences += usize::from(is_lost && !outside);
+                self.diverged[block] |= log_ratio.is_nan() && !outside;
                 let probability = if downhill { 1.0 } else { probability };
                 acceptance += probability / (blocks * count) as f64;
                 let column = block * n + site.rows.start..block * n + site.rows.end;
@@ -311,7 +314,8 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
                 }
             }
         }
-        Step { acceptance, divergences, step_size: 1.0, tested: true, ..Step::default() }
+        let divergences = self.diverged.iter().filter(|diverged| **diverged).count();
+        Step { acceptance, divergences, tested: true, ..Step::default() }
     }
 
     fn shape(&self) -> (usize, usize) {

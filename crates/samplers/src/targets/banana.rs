@@ -37,6 +37,10 @@ impl<T: Real> Target<T> for Banana {
         2
     }
 
+    fn is_fixed(&self) -> bool {
+        true
+    }
+
     fn gradient(&mut self, theta: &[T], _: Minibatch<'_>, gradient: &mut [T]) {
         gradient.iter_mut().zip(Self::slope(theta)).for_each(|(g, slope)| *g = T::narrow(slope));
     }

@@ -35,6 +35,10 @@ impl<T: Real> Target<T> for Dirichlet {
         self.concentrations.len()
     }
 
+    fn is_fixed(&self) -> bool {
+        true
+    }
+
     fn gradient(&mut self, theta: &[T], _: Minibatch<'_>, gradient: &mut [T]) {
         for ((gradient, x), c) in gradient.iter_mut().zip(theta).zip(&self.concentrations) {
             *gradient = T::narrow((1.0 - c) / x.widen());

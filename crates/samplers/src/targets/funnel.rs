@@ -15,6 +15,10 @@ impl<T: Real> Target<T> for Funnel {
         2
     }
 
+    fn is_fixed(&self) -> bool {
+        true
+    }
+
     fn gradient(&mut self, theta: &[T], _: Minibatch<'_>, gradient: &mut [T]) {
         let (z, x) = (theta[0].widen(), theta[1].widen());
         let precision = libm::exp(-z);

@@ -55,6 +55,10 @@ impl<T: Real> Target<T> for Gammas {
         self.blocks
     }
 
+    fn is_fixed(&self) -> bool {
+        true
+    }
+
     fn gradient(&mut self, theta: &[T], _: Minibatch<'_>, gradient: &mut [T]) {
         for ((gradient, x), (shape, rate)) in gradient.iter_mut().zip(theta).zip(self.laws()) {
             *gradient = T::narrow(rate - (shape - 1.0) / x.widen());

@@ -111,6 +111,10 @@ impl<T: Real> Target<T> for Gaussian {
         self.blocks
     }
 
+    fn is_fixed(&self) -> bool {
+        true
+    }
+
     fn gradient(&mut self, theta: &[T], _: Minibatch<'_>, gradient: &mut [T]) {
         let n = self.mean.len();
         for (theta, gradient) in theta.chunks_exact(n).zip(gradient.chunks_exact_mut(n)) {

@@ -82,6 +82,10 @@ impl<T: Real> Target<T> for LinearGaussian {
         self.observations.len()
     }
 
+    fn is_fixed(&self) -> bool {
+        true
+    }
+
     fn gradient(&mut self, theta: &[T], batch: Minibatch<'_>, gradient: &mut [T]) {
         gradient.copy_from_slice(theta);
         let scale = batch.scale() / self.variance;

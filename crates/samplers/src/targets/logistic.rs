@@ -99,6 +99,10 @@ impl<T: Real> Target<T> for LogisticRegression {
         self.labels.len()
     }
 
+    fn is_fixed(&self) -> bool {
+        true
+    }
+
     fn gradient(&mut self, theta: &[T], batch: Minibatch<'_>, gradient: &mut [T]) {
         self.prior(theta, gradient);
         let theta = widened(theta);

@@ -76,6 +76,10 @@ impl<T: Real> Target<T> for Quartic {
         self.blocks
     }
 
+    fn is_fixed(&self) -> bool {
+        true
+    }
+
     fn gradient(&mut self, theta: &[T], _: Minibatch<'_>, gradient: &mut [T]) {
         gradient.iter_mut().zip(theta).for_each(|(g, x)| *g = T::narrow(self.slopes(x.widen()).0));
     }

@@ -94,6 +94,10 @@ impl<T: Real> Target<T> for RobustRegression {
         self.observations.len()
     }
 
+    fn is_fixed(&self) -> bool {
+        true
+    }
+
     fn gradient(&mut self, theta: &[T], batch: Minibatch<'_>, gradient: &mut [T]) {
         let (nu, sigma) = (theta[0].widen(), theta[1].widen());
         let mut sums = (0.0, 0.0);

@@ -40,6 +40,7 @@ use view::{Record, View, map_blocks};
 
 /// Shape of the metric that a warm-up estimates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum MetricShape {
     /// None: the sampler keeps the target's coordinates; the step is still adapted.
     None,
@@ -70,6 +71,7 @@ impl FromStr for MetricShape {
 
 /// The rule by which a sampler's step is adapted; see [`Sampler::step_rule`].
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
 pub enum StepRule {
     /// By the sampler itself, or not at all.
     #[default]

@@ -160,10 +160,7 @@ fn samplers(blocks: usize) -> Vec<(String, Box<dyn Sampler<f64>>)> {
             "SGRHMC with V".into(),
             boxed(Sgrhmc::new(n, blocks, gradient, streams).and_then(|it| it.with_gradient_noise(&dense))),
         ),
-        (
-            "HAMCMC, states".into(),
-            boxed(Hamcmc::new(n, blocks, hamcmc, streams).and_then(|it| it.with_pairs(Pairs::States))),
-        ),
+        ("HAMCMC, moves".into(), boxed(Hamcmc::new(n, blocks, hamcmc, streams))),
         (
             "HMC with a mass".into(),
             boxed(Hmc::new(n, blocks, hmc, streams).and_then(|it| it.with_mass(&dense))),

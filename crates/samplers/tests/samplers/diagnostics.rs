@@ -49,6 +49,27 @@ fn well_mixed_chains() {
     }
 }
 
+/// Of a parameter of two values both tails are the same event, whatever its probability and the labels.
+#[test]
+fn tails_of_a_discrete_parameter() {
+    let chains = chains(500, &[(0.7, 0.0); 4]);
+    assert_close(effective_size_tail(&chains), 654.411_254_888_164);
+    let sizes = [
+        (-1.5, 804.795_185_652_874),
+        (-0.9, 588.370_424_776_790),
+        (0.9, 540.360_332_950_486),
+        (1.5, 641.392_947_298_031),
+    ];
+    for (bound, expected) in sizes {
+        for labels in [[0.0, 1.0], [1.0, 0.0]] {
+            let label = |chain: &Vec<f64>| chain.iter().map(|x| labels[usize::from(*x > bound)]).collect();
+            let binary: Vec<Vec<f64>> = chains.iter().map(label).collect();
+            assert_close(effective_size_tail(&binary), expected);
+        }
+    }
+    assert!(effective_size_tail(&[[1.0; 20]]).is_nan());
+}
+
 #[test]
 fn chains_that_disagree() {
     let chains = chains(200, &[(0.95, 0.0), (0.9, 0.5), (-0.5, 0.0), (0.3, -1.0)]);
@@ -131,6 +152,23 @@ fn histograms_take_what_lies_in_their_interval() {
     // Of a density proportional to x the first cell has 1.5 of 4, the second 2.5.
     let expected = 0.25 * (0.25_f64 * 4.0 / 1.5).ln() + 0.75 * (0.75_f64 * 4.0 / 2.5).ln();
     assert!((histogram.divergence(|x| -x.ln()) - expected).abs() < 1e-12);
+}
+
+#[test]
+fn histograms_without_draws_have_no_divergence() {
+    let mut histogram = Histogram::new(0.0, 1.0, 2);
+    for x in [-1.0, 2.0, f64::NAN] {
+        histogram.add(x);
+    }
+    assert!(histogram.divergence(|_| 0.0).is_nan());
+    for (low, high, cells) in
+        [(1.0, 1.0, 2), (1.0, 0.0, 2), (0.0, f64::NAN, 2), (0.0, f64::INFINITY, 2), (0.0, 1.0, 0)]
+    {
+        assert!(
+            std::panic::catch_unwind(|| Histogram::new(low, high, cells)).is_err(),
+            "{low} {high} {cells}"
+        );
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::thread;
 use alphamf_samplers::InitialScale;
 use alphamf_samplers::distributed::{
     BlockTarget, Communicator, Counted, DistributedChain, DistributedSettings, Factorisation, Local, Method,
-    Side,
+    Side, held_blocks,
 };
 use alphamf_samplers::random::{SeedTree, SeededRng};
 use rand::RngExt;
@@ -32,9 +32,20 @@ fn entries() -> Vec<(usize, usize, f64)> {
 }
 
 fn target(blocks: usize, ranks: usize, rank: usize) -> Factorisation {
-    let held: Vec<usize> = (0..blocks).filter(|block| block * ranks / blocks == rank).collect();
-    let held = held[0]..held[0] + held.len();
-    Factorisation::new(RANK, [ROWS, COLUMNS], blocks, held, entries())
+    Factorisation::new(RANK, [ROWS, COLUMNS], blocks, held_blocks(blocks, ranks, rank), entries())
+}
+
+/// Every block has one rank, and no rank has two blocks more than another.
+#[test]
+fn ranks_share_the_blocks() {
+    for blocks in 1..20 {
+        for ranks in 1..=blocks {
+            let held: Vec<_> = (0..ranks).map(|rank| held_blocks(blocks, ranks, rank)).collect();
+            assert!(held.iter().cloned().flatten().eq(0..blocks), "{held:?}");
+            let lengths = held.iter().map(ExactSizeIterator::len);
+            assert!(lengths.clone().max().unwrap() - lengths.min().unwrap() <= 1, "{held:?}");
+        }
+    }
 }
 
 /// What `each` makes of every rank's chain, by rank.
@@ -122,6 +133,19 @@ fn a_chain_knows_how_uneven_its_parts_are() {
     let all: Vec<_> = (0..16).map(|k| (k / 4, k % 4, 1.0)).collect();
     assert_eq!(imbalance(all.clone()), 1.0);
     assert_eq!(imbalance(all[..2].to_vec()), 2.0);
+}
+
+/// A step that is too long is told.
+#[test]
+fn blocks_that_are_not_finite_are_counted() {
+    for method in [Method::Sgld, HAMCMC] {
+        for (step_size, expected) in [(0.01, 0), (1e3, 4)] {
+            let settings = DistributedSettings { method, step_size, seed: 1 };
+            let mut chain = DistributedChain::new(target(2, 1, 0), Local::alone(), settings).unwrap();
+            (0..500).for_each(|_| chain.step());
+            assert_eq!(chain.diverged(), expected, "{method:?} at {step_size}");
+        }
+    }
 }
 
 #[test]
@@ -266,6 +290,7 @@ fn plain_chain(steps: u64, blocks: usize, settings: DistributedSettings) -> Vec<
                         let scales = curved.iter().map(|(s, y)| inner(s, y) / inner(y, y));
                         scales.reduce(f64::min).unwrap_or(gamma)
                     }
+                    other => panic!("{other:?}"),
                 };
                 let diagonal = |x: f64| -> Vec<Vec<f64>> {
                     (0..size).map(|i| (0..size).map(|j| if i == j { x } else { 0.0 }).collect()).collect()
@@ -297,6 +322,7 @@ fn plain_chain(steps: u64, blocks: usize, settings: DistributedSettings) -> Vec<
                 }
                 pairs.push((moved, y));
             }
+            other => panic!("{other:?}"),
         }
         seen.push(theta.clone());
         states.push(theta);

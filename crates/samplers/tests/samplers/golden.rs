@@ -15,7 +15,7 @@ const GOLDEN: [(&str, [Option<u64>; 2]); 21] = [
     ("sgld", [Some(0x5d99_1bb9_7d36_31b8), Some(0x5d99_1bb9_7d36_31b8)]),
     ("psgld", [Some(0x22c2_7e86_5c49_6030), Some(0x22c2_7e86_5c49_6030)]),
     ("sgrld", [Some(0x0984_2f10_70d3_80dd), Some(0x0984_2f10_70d3_80dd)]),
-    ("hamcmc", [Some(0x91a0_f272_7f53_89e8), Some(0x91a0_f272_7f53_89e8)]),
+    ("hamcmc", [Some(0x2a82_2e9e_aac1_2dd1), Some(0x2a82_2e9e_aac1_2dd1)]),
     ("sghmc", [Some(0xf7d9_38ba_cd69_0a60), Some(0xf7d9_38ba_cd69_0a60)]),
     ("sgnht", [Some(0x8b1a_44e7_6b51_6e02), Some(0x8b1a_44e7_6b51_6e02)]),
     ("sgrhmc", [Some(0x1ad0_5b5e_d256_69a7), Some(0x1ad0_5b5e_d256_69a7)]),

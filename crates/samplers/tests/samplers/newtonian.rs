@@ -13,8 +13,9 @@ fn newtonian_steps_see_through_other_coordinates() {
     let units = [2.0, 0.5];
     let starts = [vec![0.5, 0.5], vec![1.5, 1.5]];
     fn draws<G: Target<f64> + Clone + Send + Sync>(target: &G, starts: &[Vec<f64>]) -> Vec<Vec<f64>> {
-        let newtonian = |chain: usize| Newtonian::new(2, 1, SeedTree::new(8).child(chain as u64));
-        sample(target, starts, Schedule { burn_in: 100, draws: 3000 }, newtonian).unwrap().traces(1)
+        let newtonian = |streams| Newtonian::new(2, 1, streams);
+        let schedule = Schedule { burn_in: 100, draws: 3000 };
+        sample(target, starts, schedule, SeedTree::new(8), newtonian).unwrap().traces(1)
     }
     for (name, traces, unmap) in [
         ("units", draws(&Scaled::new(gammas.clone(), &units), &starts), (|x| 0.5 * x) as fn(f64) -> f64),
@@ -45,8 +46,11 @@ fn newtonian_burn_in_takes_great_falls_unasked() {
     assert!(end(true) < 10.0 && end(false) > 50.0, "{} {}", end(true), end(false));
 }
 
-/// Nothing below one, and no number beyond.
-struct Edge;
+/// Nothing below one, and no number beyond; with a label of which nothing is possible, or without.
+#[derive(Clone)]
+struct Edge {
+    labels: usize,
+}
 
 impl Edge {
     fn height(x: f64) -> f64 {
@@ -74,10 +78,9 @@ impl Target<f64> for Edge {
 
 impl Sites<f64> for Edge {
     fn count(&self) -> usize {
-        2
+        1 + self.labels
     }
 
-    /// A number, and a label of which nothing is possible.
     fn site(&self, index: usize) -> Site {
         Site { rows: index..index + 1, support: [Support::Real, Support::Discrete(2)][index] }
     }
@@ -93,17 +96,24 @@ impl Sites<f64> for Edge {
 
 #[test]
 fn newtonian_counts_what_is_no_number_and_never_goes_there() {
-    let sampler = Newtonian::new(2, 1, SeedTree::new(4)).unwrap();
-    let mut chain = Chain::new(Edge, sampler, vec![0.0; 2]).unwrap();
-    let mut beyond = 0;
-    chain.run(100, |draw| {
-        assert!(draw.theta[0] < 1.0 && draw.theta[1] == 0.0);
-        assert!(draw.step.acceptance <= 1.0);
-        // The label at every step.
-        assert!((1..=2).contains(&draw.step.divergences));
-        beyond += draw.step.divergences - 1;
-    });
-    assert!((5..95).contains(&beyond), "{beyond}");
+    let count = |labels| {
+        let sampler = Newtonian::new(2, 1, SeedTree::new(4)).unwrap();
+        let mut chain = Chain::new(Edge { labels }, sampler, vec![0.0; 2]).unwrap();
+        chain.run(100, |draw| {
+            assert!(draw.theta[0] < 1.0 && draw.theta[1] == 0.0);
+            assert!(draw.step.acceptance <= 1.0 && draw.step.divergences <= 1);
+        });
+        chain.statistics().divergences
+    };
+    // Beyond the edge now and then; a label at every step, which counts once, wherever else it fails.
+    assert!((5..95).contains(&count(0)), "{}", count(0));
+    assert_eq!(count(1), 100);
+    let edge = Edge { labels: 0 };
+    let schedule = Schedule { burn_in: 0, draws: 100 };
+    let result =
+        sample(&edge, &[vec![0.0; 2]], schedule, SeedTree::new(4), |streams| Newtonian::new(2, 1, streams));
+    let warning = result.unwrap().warnings()[0].to_string();
+    assert!(warning.contains("steps met a potential or derivatives that are not numbers"), "{warning}");
 }
 
 /// Only falls that a chain in its target does not see are taken unasked while it burns in.
@@ -197,6 +207,24 @@ fn starts_outside_of_their_support_are_refused() {
     let interval = Support::Interval { low: -1.0, high: 2.0 };
     assert!(refuses(interval, 2.0) && refuses(interval, -1.5) && refuses(Support::HalfLine, 0.0));
     assert!(!refuses(Support::Discrete(3), 2.0) && !refuses(interval, 1.9) && !refuses(Support::Real, -1.0));
+}
+
+/// Numbers on a simplex sum to one, but for rounding.
+#[test]
+fn starts_on_a_simplex_sum_to_one() {
+    let target = || Dirichlet::new(vec![2.0, 3.0, 4.0]);
+    fn refusal<T: Real>(target: impl Target<T>, start: [f64; 3]) -> Option<SamplerError> {
+        let sampler = Newtonian::<T>::new(3, 1, SeedTree::new(1)).unwrap();
+        Chain::new(target, sampler, start.map(T::narrow).to_vec()).err()
+    }
+    let third = 1.0 / 3.0;
+    for start in [[third; 3], [0.1, 0.2, 0.7]] {
+        assert!(refusal::<f32>(target(), start).is_none() && refusal::<f64>(target(), start).is_none());
+    }
+    for start in [[0.3; 3], [0.5, 0.5, 1e-4]] {
+        let error = refusal::<f64>(target(), start);
+        assert!(matches!(error, Some(SamplerError::StartSum { index: 0, .. })), "{error:?}");
+    }
 }
 
 /// A burn-in takes no state from which nothing can be proposed: every block moves after it.

@@ -225,7 +225,11 @@ fn fixed_targets_are_fixed_in_other_coordinates() {
     let is_fixed = |target: &dyn Target<f64>| target.is_fixed();
     assert!(is_fixed(&Mirrored::new(fixed())) && is_fixed(&LogMapped::new(fixed())));
     assert!(is_fixed(&Scaled::new(fixed(), &units)));
-    assert!(!is_fixed(&Mirrored::new(Gaussian::equicorrelated(2, 4.0, 1.0))));
+    // Those of this library are, one with a metric of whatever kind is not.
+    let gaussian = || Gaussian::equicorrelated(2, 4.0, 1.0);
+    assert!(is_fixed(&gaussian()) && !is_fixed(&Mirrored::new(WithMetric { law: gaussian(), metric: Flat })));
+    assert!(is_fixed(&gammas()) && is_fixed(&Quartic::new(0.0, 1.0)) && is_fixed(&Funnel { scale: 3.0 }));
+    assert!(is_fixed(&logistic()) && is_fixed(&Dirichlet::new(vec![1.0; 2])));
 }
 
 /// The same metric everywhere, diagonal.
@@ -533,8 +537,29 @@ fn minibatches_of_no_terms_are_the_prior() {
     let target = LinearGaussian::synthetic(2, 0, 1.0, 0.0, SeedTree::new(1));
     let sgfs = Sgfs::<f64>::new(2, 1, gradient, SeedTree::new(2)).unwrap();
     assert!(matches!(Chain::new(target, sgfs, vec![0.0; 2]), Err(SamplerError::Capability { .. })));
-    let warm = GradientSettings { temperature: 2.0, ..gradient };
-    assert!(matches!(Sgfs::<f64>::new(2, 1, warm, SeedTree::new(2)), Err(SamplerError::Setting { .. })));
+    for settings in
+        [GradientSettings { temperature: 2.0, ..gradient }, GradientSettings { drift_limit: 1.0, ..gradient }]
+    {
+        let sgfs = Sgfs::<f64>::new(2, 1, settings, SeedTree::new(2));
+        assert!(matches!(sgfs, Err(SamplerError::Setting { .. })), "{settings:?}");
+    }
+}
+
+/// The target of a log map is never evaluated at zero; what is no number stays none.
+#[test]
+fn logarithms_have_positive_states() {
+    fn theta<T: Real>(x: f64) -> f64 {
+        let mut theta = [T::narrow(x)];
+        LogMapped::<(), T>::new(()).unmap(&mut theta, 1);
+        theta[0].widen()
+    }
+    for x in [-1e4, -800.0, -200.0, 1e4] {
+        for theta in [theta::<f32>(x), theta::<f64>(x)] {
+            assert!(theta > 0.0 && theta.is_infinite() == (x > 0.0), "{x}: {theta}");
+        }
+    }
+    assert_eq!(theta::<f64>(-200.0), libm::exp(-200.0));
+    assert!(theta::<f64>(f64::NAN).is_nan());
 }
 
 #[test]

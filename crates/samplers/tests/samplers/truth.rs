@@ -436,8 +436,8 @@ fn standard_errors_of_interleaved_chains_are_those_between_runs() {
     let schedule = Schedule { burn_in: 500, draws: 4_000 };
     let (mut means, mut claimed, mut naive) = (Vec::new(), 0.0, 0.0);
     for seed in 0..40 {
-        let hamcmc = |_| Hamcmc::new(2, 1, settings, SeedTree::new(seed));
-        let sampled = sample(&target, &[vec![1.0, -0.5]], schedule, hamcmc).unwrap();
+        let hamcmc = |streams| Hamcmc::new(2, 1, settings, streams);
+        let sampled = sample(&target, &[vec![1.0, -0.5]], schedule, SeedTree::new(seed), hamcmc).unwrap();
         assert_eq!((sampled.traces(0).len(), sampled.traces(0)[0].len()), (memory, 800));
         assert_eq!(sampled.traces(0)[1][1], sampled.draws(0).nth(memory + 1).unwrap()[0]);
         let one: Vec<f64> = sampled.draws(0).map(|theta| theta[0]).collect();
@@ -451,7 +451,8 @@ fn standard_errors_of_interleaved_chains_are_those_between_runs() {
     assert!((0.75..1.35).contains(&claimed), "{claimed}");
     assert!(naive < 0.6, "{naive}");
     let few = Schedule { burn_in: 0, draws: 19 };
-    let error = sample(&target, &[vec![1.0, -0.5]], few, |_| Hamcmc::new(2, 1, settings, SeedTree::new(1)));
+    let hamcmc = |streams| Hamcmc::new(2, 1, settings, streams);
+    let error = sample(&target, &[vec![1.0, -0.5]], few, SeedTree::new(1), hamcmc);
     assert!(matches!(error, Err(SamplerError::Setting { value: 3.0, .. })), "{error:?}");
 }
 

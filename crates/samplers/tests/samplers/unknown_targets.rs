@@ -119,10 +119,9 @@ fn draw(known: &Known, kind: SamplerKind, metropolis: bool, draws: usize) -> Sam
         let places = known.mean.iter().zip(known.deviation).enumerate();
         places.map(|(k, (mean, deviation))| mean + x * deviation * if k == 0 { 1.0 } else { 0.3 }).collect()
     });
-    let pairs = (kind == SamplerKind::Hamcmc).then_some(Pairs::States);
-    let options = SamplerOptions { pairs, metropolis, ..SamplerOptions::default() };
-    sample(&target, &starts, Schedule { burn_in: 1500, draws }, |chain| {
-        kind.build::<f64>(dimension, 1, &options, SeedTree::new(21).child(chain as u64))
+    let options = SamplerOptions { metropolis, ..SamplerOptions::default() };
+    sample(&target, &starts, Schedule { burn_in: 1500, draws }, SeedTree::new(21), |streams| {
+        kind.build::<f64>(dimension, 1, &options, streams)
     })
     .unwrap()
 }

@@ -33,19 +33,19 @@ fn default_settings_fit_targets_of_any_scale() {
         if matches!(kind, SamplerKind::Sgrld | SamplerKind::Sgrhmc | SamplerKind::Newtonian) {
             continue;
         }
-        let pairs = (kind == SamplerKind::Hamcmc).then_some(Pairs::States);
-        let options = SamplerOptions { pairs, ..SamplerOptions::default() };
+        let options = SamplerOptions::default();
         // Samplers without a test take short steps.
         let draws = match kind {
             SamplerKind::Sgld | SamplerKind::Psgld | SamplerKind::Sghmc | SamplerKind::Sgnht => 10_000,
             SamplerKind::Hamcmc => 10_000,
             _ => 2000,
         };
-        let result = sample(&target, &starts, Schedule { burn_in: 1500, draws }, |chain| {
-            kind.build::<f64>(6, 1, &options, SeedTree::new(3).child(chain as u64))
-        })
-        .unwrap();
-        let tested = result.runs().all(|run| run.steps().iter().all(|step| step.energy.is_some()));
+        let result =
+            sample(&target, &starts, Schedule { burn_in: 1500, draws }, SeedTree::new(3), |streams| {
+                kind.build::<f64>(6, 1, &options, streams)
+            })
+            .unwrap();
+        let tested = result.runs().all(|run| run.steps().iter().all(|step| step.potential.is_some()));
         // Steps that are not tested bias deviations by some percent, and those of PSGLD by more.
         let (bound, least) = match kind {
             SamplerKind::Psgld => (0.5, 10.0),
@@ -165,15 +165,64 @@ fn correct_draws_at_a_fold_are_not_called_biased() {
     let options =
         SamplerOptions { mirror: true, step_size: Some(StepSize::Constant(0.02)), ..Default::default() };
     for kind in [SamplerKind::Sgld, SamplerKind::Sghmc, SamplerKind::Hamcmc] {
-        let result = sample(&exponential, &starts, Schedule { burn_in: 1000, draws: 20_000 }, |chain| {
-            kind.build::<f64>(1, 1, &options, SeedTree::new(3).child(chain as u64))
-        })
+        let result = sample(
+            &exponential,
+            &starts,
+            Schedule { burn_in: 1000, draws: 20_000 },
+            SeedTree::new(3),
+            |streams| kind.build::<f64>(1, 1, &options, streams),
+        )
         .unwrap();
         let parameter = result.parameters[0];
         let error = (parameter.mean - 1.0) / parameter.standard_error;
         assert!(error.abs() < 5.0 && parameter.standard_error < 0.1, "{kind}: {parameter:?}");
         let biased = |warning: &Warning| matches!(warning, Warning::Bias { .. });
         assert!(!result.warnings().iter().any(biased), "{kind}: {:?}", result.warnings());
+    }
+}
+
+/// A step of 0.8 makes the variance of a Langevin chain 1.67 times too large, which the identities of the target tell; 0.05 does not.
+#[test]
+fn wide_steps_of_samplers_by_type_are_warned_of() {
+    use alphamf_samplers::{Hamcmc, Sgfs, Sgld};
+    let normal = from_fn(2, |theta: &[f64], gradient: &mut [f64]| {
+        gradient.copy_from_slice(theta);
+        0.5 * theta.iter().map(|x| x * x).sum::<f64>()
+    });
+    type Build = fn(GradientSettings, SeedTree) -> Result<Box<dyn Sampler<f64>>, SamplerError>;
+    let samplers: [(&str, f64, Build); 4] = [
+        ("SGLD", 1.0, |gradient, streams| Ok(Box::new(Sgld::new(2, 1, gradient, streams)?))),
+        ("HAMCMC", 1.0, |gradient, streams| {
+            let settings = HamcmcSettings { gradient, ..HamcmcSettings::default() };
+            Ok(Box::new(Hamcmc::new(2, 1, settings, streams)?))
+        }),
+        // Terms that are all alike have no scatter: half the step of SGLD.
+        ("SGFS", 2.0, |gradient, streams| {
+            let gradient = GradientSettings { minibatch: Some(2), ..gradient };
+            Ok(Box::new(Sgfs::new(2, 1, gradient, streams)?))
+        }),
+        ("recipe", 1.0, |gradient, streams| {
+            Ok(Box::new(recipe::RecipeSampler::new(2, recipe::Langevin, gradient, streams)?))
+        }),
+    ];
+    for (name, unit, build) in samplers {
+        for (step, is_wide) in [(0.05, false), (0.8, true)] {
+            let gradient = GradientSettings {
+                step_size: StepSize::Constant(unit * step),
+                ..GradientSettings::default()
+            };
+            let starts = [vec![-1.0, 1.0], vec![1.0, -1.0]];
+            let result = sample(
+                &normal,
+                &starts,
+                Schedule { burn_in: 200, draws: 5000 },
+                SeedTree::new(5),
+                |streams| build(gradient, streams),
+            )
+            .unwrap();
+            let biased = result.warnings().iter().any(|warning| matches!(warning, Warning::Bias { .. }));
+            assert_eq!(biased, is_wide, "{name}: {:?}", result.warnings());
+        }
     }
 }
 
@@ -190,8 +239,8 @@ fn steps_by_name_fit_the_noise_of_minibatches() {
     use SamplerKind::*;
     for kind in [Sgld, Psgld, Sghmc, Sgnht] {
         let schedule = Schedule { burn_in: 3_000, draws: 100_000 };
-        let result = sample(&target, &starts, schedule, |chain| {
-            kind.build::<f64>(2, 1, &options, SeedTree::new(9).child(chain as u64))
+        let result = sample(&target, &starts, schedule, SeedTree::new(9), |streams| {
+            kind.build::<f64>(2, 1, &options, streams)
         })
         .unwrap();
         let ratios: Vec<f64> = (0..2).map(|i| result.parameters[i].deviation / deviations[i]).collect();
