@@ -430,7 +430,7 @@ impl Options {
     /// # Errors
     /// As [`settings`](Self::settings), and for an option that is not among [`LIVE`](Self::LIVE).
     pub fn live_settings(&self) -> Result<Settings, OptionsError> {
-        self.only(&Self::LIVE, "on a live denoiser")?;
+        self.only(Self::LIVE, "on a live denoiser")?;
         self.settings()
     }
 
