@@ -14,7 +14,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --no-create-home --shell /usr/sbin/nologin denoise
 COPY --from=build /source/target/release/denoise /usr/local/bin/denoise
-COPY --from=build /source/licences models/README.md /usr/local/share/doc/alphamf/
+COPY --from=build /source/licences /source/models/README.md /usr/local/share/doc/alphamf/
 RUN ln -s denoise /usr/local/bin/alphamf
 USER denoise
 WORKDIR /audio

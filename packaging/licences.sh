@@ -9,12 +9,12 @@ package=$1
 mkdir -p "$2"
 folder=$(cd "$2" && pwd)
 target=${3:-$(rustc -vV | sed -n 's/^host: //p')}
-cd "$(dirname "$0")/.."
+cd -P "$(dirname "$0")/.."
 
 cp LICENSE-MIT LICENSE-APACHE models/ATTRIBUTION.md "$folder/"
 
 # Folders with the sources of all libraries, NAME-VERSION each.
-sources=$(cargo metadata --locked --format-version 1 | grep -o '"manifest_path":"[^"]*"' | cut -d '"' -f 4 | xargs -n 1 dirname)
+sources=$(cargo metadata --locked --format-version 1 | grep -o '"manifest_path":"[^"]*"' | cut -d '"' -f 4 | xargs -d '\n' -n 1 dirname)
 
 third_parties() {
     local name version licence source folder text

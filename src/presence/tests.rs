@@ -85,7 +85,9 @@ fn damaged_files_are_refused() {
         };
         assert!(matches!(with("channels", "1"), PresenceNetError::Size { .. }));
         let huge = with("over_frames", "9e9");
-        assert!(matches!(huge, PresenceNetError::File(TensorFileError::Header(_))));
+        assert!(
+            matches!(huge, PresenceNetError::File(TensorFileError::Header(reason)) if reason.contains("9e9") || reason.contains("float"))
+        );
         for name in ["channels", "over_bands", "over_frames", "turns"] {
             let none = with(name, "0");
             assert!(matches!(none, PresenceNetError::Range { name: of, value: 0, .. } if of == name));
@@ -96,7 +98,9 @@ fn damaged_files_are_refused() {
             assert!(matches!(none, PresenceNetError::Range { name: of, value: 0, .. } if of == name));
         }
         let brief = with("window_seconds", "1e-09");
-        assert!(matches!(brief, PresenceNetError::File(TensorFileError::Header(_))));
+        assert!(
+            matches!(brief, PresenceNetError::File(TensorFileError::Header(reason)) if reason.contains("window_seconds"))
+        );
         // Biases, scales and weights follow the header in the order of their sizes' types: the last values are weights.
         let length = usize::try_from(u64::from_le_bytes(*good.first_chunk().unwrap())).unwrap();
         let mut infinite = good.to_vec();

@@ -13,9 +13,9 @@ use std::sync::Arc;
 /// `delay` samples of each alone. The analysis window falls as a cosine over the last half of the delay and rises as a sine
 /// before. The synthesis window makes the product with the end of the analysis window a Hann window as long as the delay, so
 /// unmodified frames reconstruct the signal. A delay of up to half a window is two hops; a longer one is three or four, as
-/// hops longer than a quarter of a window are too coarse for speech (Mauler and Martin, "A low delay, variable resolution, perfect reconstruction
-/// spectral analysis-synthesis system for speech enhancement", 2007; Wood and others 2019, arXiv 1904.03130; Wang and
-/// others 2022, arXiv 2204.09911).
+/// hops longer than a quarter of a window are too coarse for speech (Mauler and Martin, "A low delay, variable resolution,
+/// perfect reconstruction spectral analysis-synthesis system for speech enhancement", 2007; Wood and others 2019, arXiv
+/// 1904.03130; Wang and others 2022, arXiv 2204.09911).
 #[derive(Clone)]
 pub(crate) struct LowDelayStft {
     sample_rate: u32,

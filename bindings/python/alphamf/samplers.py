@@ -47,11 +47,12 @@ class SampleResult:
     """Draws of :func:`sample`, their summary and statistics.
 
     ``draws`` has shape ``(start, draw, dimension)``. ``hamcmc``, ``hmc-bfgs`` and ``mh-bfgs`` move ``chains_in_turn`` chains from
-    each start in turn: ``draws[0, ::chains_in_turn]`` is one of them, and diagnostics must not take them for one. Arrays with one number for each parameter: ``mean``, ``deviation``,
-    ``standard_error`` (Monte Carlo, of the mean), ``r_hat`` (rank-normalised; above 1.01 the chains do not agree),
-    ``effective_size`` (bulk) and ``tail_effective_size`` (5 % and 95 % quantiles). One number for each chain, or for all
-    together if the target is vectorized: ``acceptance``, ``divergences``, ``depth_limited`` (trajectories of NUTS at the
-    maximum depth) and ``energy_fraction`` (E-BFMI; empty for samplers without momenta or without an acceptance test).
+    each start in turn: ``draws[0, ::chains_in_turn]`` is one of them, and diagnostics must not take them for one.
+    Arrays with one number for each parameter: ``mean``, ``deviation``, ``standard_error`` (Monte Carlo, of the
+    mean), ``r_hat`` (rank-normalised; above 1.01 the chains do not agree), ``effective_size`` (bulk) and
+    ``tail_effective_size`` (5 % and 95 % quantiles). One number for each chain, or for all together if the target
+    is vectorized: ``acceptance``, ``divergences``, ``depth_limited`` (trajectories of NUTS at the maximum depth)
+    and ``energy_fraction`` (E-BFMI; empty for samplers without momenta or without an acceptance test).
     ``statistics`` holds arrays ``(chain, draw)`` by ArviZ's names, of all chains together if the target is vectorized.
     ``warnings`` holds the text of every warning. Burn-in is left out of all of them.
     """

@@ -28,7 +28,6 @@ fn denoise_failure(error: DenoiseError) -> JsValue {
         ErrorKind::Input => "input",
         ErrorKind::Model => "model",
         ErrorKind::Cancelled => "cancelled",
-        _ if matches!(error, DenoiseError::Finished) => "input",
         _ => "other",
     };
     failure(kind, error)

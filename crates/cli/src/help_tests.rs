@@ -171,8 +171,8 @@ const TABLE: &str = "| option | type or values | range | default | effect |\n|--
 fn options_page() -> String {
     let mut page = "# Options\n\n\
         Written from the help of the program; a test compares. Options under Denoising, Model and Sampling, except `--model` and\n\
-        `--noise-from`, are those of Python, C, JSON and the web page, too, with `_` in place of `-`. The web page has no\n\
-        `--no-dither`, as its samples are floats.\n"
+        `--noise-from`, are those of Python, C, JSON and the web page, too, with `_` in place of `-`. C and the web page have\n\
+        no `--no-dither`, as their samples are floats.\n"
         .to_owned();
     for command in commands() {
         let all: Vec<Described> = command

@@ -2,6 +2,7 @@
 
 use super::claims::{Claims, check_absent};
 use super::failure::{Failure, usage};
+use super::stats::MAX_BYTES;
 use super::streams::{check_output, read_bounded, write_whole};
 use alphamf_eval::checksum;
 use anyhow::{Context, anyhow, bail, ensure};
@@ -12,9 +13,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
-
-/// Maximum size of a file of results, as of those that runs read again.
-const MAX_BYTES: u64 = 1 << 30;
 
 /// One of the parts into which files are divided by a hash of their names, the same on every machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,6 +19,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+/// Maximum size of a file of results.
+pub const MAX_BYTES: u64 = 1 << 30;
+
 /// What all files of a run share.
 #[derive(Debug)]
 pub struct Run<'a> {
@@ -188,7 +191,6 @@ impl Earlier {
         struct Whole {
             files: Vec<Box<RawValue>>,
         }
-        const MAX_BYTES: u64 = 1 << 30;
         let read = || -> anyhow::Result<Self> {
             let modified = fs::metadata(path)?.modified()?;
             let text = String::from_utf8(read_bounded(path, MAX_BYTES)?)?;

@@ -93,7 +93,9 @@ pub struct Step {
     pub potential: Option<f64>,
     /// Blocks whose step diverged, as in Stan: the energy error is above 1000 nats or not a number, or the state is not finite
     /// or beyond all bounds. The error of a proposal without a trajectory is minus its log acceptance ratio; that of `nmc` counts
-    /// only where it is not a number, as its proposals have no step to be too long. Tested moves are rejected. Moves without a test stand unless they are not finite; their error is
+    /// only where it is not a number, as its proposals have no step to be too long. Tested moves are rejected.
+    ///
+    /// Moves without a test stand unless they are not finite; their error is
     /// estimated from the gradients at both ends (for the move before, except by HAMCMC, which measures the present move
     /// when it refreshes a pair), and a rise of the potential by more than 1000 nats per parameter counts, too.
     pub divergences: usize,

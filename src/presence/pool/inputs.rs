@@ -48,7 +48,8 @@ impl<'a> Evidence<'a> {
         levels(self.network)
     }
 
-    /// The inputs of every band and pair of frames, bands x pairs, given the [certainty](BandLogOdds::certainty). In order, log odds and natural logarithms divided by 4:
+    /// The inputs of every band and pair of frames, bands x pairs, given the [certainty](BandLogOdds::certainty). In order, log odds
+    /// and natural logarithms divided by 4:
     ///
     /// - log odds of the model, of the network, and their distance;
     /// - means of the model's over 0.3, 1 and 3 s, and of the network's;

@@ -420,10 +420,23 @@ impl Running {
 
     /// Waits for its end: how it ended, and what it reported.
     fn wait(&mut self) -> io::Result<(ExitStatus, Report)> {
-        let status = self.child.wait()?;
-        processes().remove(&self.child.id());
+        let status = self.ended()?;
         let report = self.report.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
         Ok((status, report))
+    }
+
+    /// How it ended. Its number leaves the list before the system can give it to another program.
+    fn ended(&mut self) -> io::Result<ExitStatus> {
+        const PAUSE: Duration = Duration::from_millis(5);
+        loop {
+            let mut processes = processes();
+            if let Some(status) = self.child.try_wait()? {
+                processes.remove(&self.child.id());
+                return Ok(status);
+            }
+            drop(processes);
+            thread::sleep(PAUSE);
+        }
     }
 
     /// Waits for its end, which must be a success.
@@ -441,10 +454,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // One that has ended cannot be stopped.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        processes().remove(&self.child.id());
+        // One that has ended cannot be stopped, and its number may be that of another.
+        if let Ok(None) = self.child.try_wait() {
+            let mut processes = processes();
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+            processes.remove(&self.child.id());
+        }
     }
 }
 

@@ -186,7 +186,7 @@ fn invalid_dictionaries_are_refused() {
     let options = ["--model", model.to_str().unwrap()];
     fails(&[&input, &output], &options, DICTIONARY, &["model"]);
     fs::write(&model, "not a dictionary").unwrap();
-    fails(&[&input, &output], &options, DICTIONARY, &["model", "not a dictionary"]);
+    fails(&[&input, &output], &options, DICTIONARY, &["model", "not a speech dictionary"]);
     let shipped =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join("models").join("speech-16k.safetensors");
     let bytes = fs::read(shipped).unwrap();

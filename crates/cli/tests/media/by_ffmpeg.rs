@@ -5,8 +5,11 @@ use alphamf_files::Reader;
 use assert_cmd::Command;
 use std::fs;
 #[cfg(target_os = "linux")]
-use std::io::Write;
-use std::{io, path::Path, process::Output};
+use std::{
+    io::{self, Write},
+    path::Path,
+    process::Output,
+};
 use tempfile::TempDir;
 
 #[test]
