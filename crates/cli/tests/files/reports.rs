@@ -27,7 +27,7 @@ fn mistyped_commands_and_values_get_a_suggestion() {
     let help = String::from_utf8(help.get_output().stdout.clone()).unwrap();
     for words in [
         "hamcmc",
-        "Default: 8; with --quality fast, 2",
+        "Default: 8 (fast: 2)",
         "Default: 1.9",
         "with --quality fast, dither alone",
         "Needs Gibbs sweeps",
