@@ -92,7 +92,7 @@ class SampleResult:
         arguments: Dict[str, Any] = groups
         return arviz.from_dict(**arguments)
 
-    def _in_chains(self, values: Array) -> Array:
+    def _in_chains(self, values: NDArray[Any]) -> NDArray[Any]:
         """Tells the chains of ``(start, draw, ...)`` apart that were moved in turn."""
         turns = self.chains_in_turn
         rounds = values.shape[1] // turns
