@@ -21,8 +21,6 @@ use std::sync::Arc;
 /// Range of the latency of a [`LiveDenoiser`], s.
 pub const LATENCY_RANGE_SECONDS: RangeInclusive<f64> = 0.004..=0.064;
 
-/// Range of the hang-over of [`LiveControls`], s.
-const HANG_OVER_RANGE_SECONDS: RangeInclusive<f32> = 0.0..=10.0;
 /// Ramp time of mix and bypass, and time constant of the other controls, s.
 const RAMP_SECONDS: f64 = 0.02;
 /// Time constant of the meters, s.
@@ -99,25 +97,55 @@ impl Default for LiveControls {
 }
 
 impl LiveControls {
+    /// The lowest controls.
+    pub const LOWEST: Self = Self {
+        gain_exponent: 0.0,
+        floor_db: -100.0,
+        mix: 0.0,
+        bypass: false,
+        voice_threshold: 0.0,
+        voice_hang_over_seconds: 0.0,
+    };
+
+    /// The highest controls.
+    pub const HIGHEST: Self = Self {
+        gain_exponent: 2.0,
+        floor_db: 0.0,
+        mix: 1.0,
+        bypass: true,
+        voice_threshold: 1.0,
+        voice_hang_over_seconds: 10.0,
+    };
+
     /// The nearest controls in range; NaN becomes the default.
     #[must_use]
     pub fn clamped(self) -> Self {
-        let default = Self::default();
-        let near = |value: f32, range: RangeInclusive<f32>, default: f32| {
-            if value.is_nan() { default } else { value.clamp(*range.start(), *range.end()) }
+        let near = |of: fn(&Self) -> f32| {
+            let value = of(&self);
+            if value.is_nan() {
+                of(&Self::default())
+            } else {
+                value.clamp(of(&Self::LOWEST), of(&Self::HIGHEST))
+            }
         };
         Self {
-            gain_exponent: near(self.gain_exponent, 0.0..=2.0, default.gain_exponent),
-            floor_db: near(self.floor_db, -100.0..=0.0, default.floor_db),
-            mix: near(self.mix, 0.0..=1.0, default.mix),
+            gain_exponent: near(|all| all.gain_exponent),
+            floor_db: near(|all| all.floor_db),
+            mix: near(|all| all.mix),
             bypass: self.bypass,
-            voice_threshold: near(self.voice_threshold, 0.0..=1.0, default.voice_threshold),
-            voice_hang_over_seconds: near(
-                self.voice_hang_over_seconds,
-                HANG_OVER_RANGE_SECONDS,
-                default.voice_hang_over_seconds,
-            ),
+            voice_threshold: near(|all| all.voice_threshold),
+            voice_hang_over_seconds: near(|all| all.voice_hang_over_seconds),
         }
+    }
+
+    fn validate(&self) -> Result<(), SettingsError> {
+        let check =
+            |name, of: fn(&Self) -> f32| within(name, of(self), of(&Self::LOWEST)..=of(&Self::HIGHEST));
+        check("gain_exponent", |all| all.gain_exponent)?;
+        check("floor_db", |all| all.floor_db)?;
+        check("mix", |all| all.mix)?;
+        check("voice_threshold", |all| all.voice_threshold)?;
+        check("voice_hang_over_seconds", |all| all.voice_hang_over_seconds)
     }
 }
 
@@ -236,11 +264,7 @@ impl LiveDenoiser {
         let (least, most) = LATENCY_RANGE_SECONDS.into_inner();
         within("dictionary.window_seconds", window_seconds, least..=*WINDOW_RANGE_SECONDS.end())?;
         within("latency_seconds", latency_seconds, least..=most.min(window_seconds))?;
-        within("gain_exponent", controls.gain_exponent, 0.0..=2.0)?;
-        within("floor_db", controls.floor_db, -100.0..=0.0)?;
-        within("mix", controls.mix, 0.0..=1.0)?;
-        within("voice_threshold", controls.voice_threshold, 0.0..=1.0)?;
-        within("voice_hang_over_seconds", controls.voice_hang_over_seconds, HANG_OVER_RANGE_SECONDS)?;
+        controls.validate()?;
         check_recording(sample_rate, channels)?;
         let stft =
             LowDelayStft::new(sample_rate, separator.dictionary.header().window_seconds, latency_seconds)?;

@@ -143,7 +143,7 @@ mod tests {
     const BELOW: usize = 513;
 
     fn low_band(power: &[f32], odds: Vec<f32>) -> BandLogOdds {
-        BandLogOdds { bands: Bands::new(power, BELOW, &edges(), None), odds }
+        BandLogOdds::new(Bands::new(power, BELOW, &edges(), None), odds)
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl PresenceNet {
             odds = self.network.forward(&features(&bands, frames));
         }
         odds.truncate(BANDS * frames);
-        BandLogOdds { bands, odds }
+        BandLogOdds::new(bands, odds)
     }
 }
 
@@ -85,25 +85,29 @@ pub(crate) struct BandLogOdds {
     bands: Bands,
     /// The log odds of speech, [`BANDS`] x frames.
     odds: Vec<f32>,
+    /// The log odds above which one in [`LIKELIEST`] lies; `None` without bands.
+    certainty: Option<f32>,
 }
 
 impl BandLogOdds {
+    fn new(bands: Bands, odds: Vec<f32>) -> Self {
+        let mut this = Self { bands, odds, certainty: None };
+        let mut present = this.present_odds();
+        if let Some(place) = (present.len() - present.len() / LIKELIEST).checked_sub(1) {
+            this.certainty = Some(*present.select_nth_unstable_by(place, f32::total_cmp).1);
+        }
+        this
+    }
+
     /// The log odds of the bands of the recording, frame after frame.
     fn present_odds(&self) -> Vec<f32> {
         let present = self.bands.present;
         self.odds.chunks_exact(BANDS).flat_map(|frame| &frame[..present]).copied().collect()
     }
 
-    /// The log odds above which one in [`LIKELIEST`] lies; `None` without bands.
-    fn certainty(&self) -> Option<f32> {
-        let mut odds = self.present_odds();
-        let place = (odds.len() - odds.len() / LIKELIEST).checked_sub(1)?;
-        Some(*odds.select_nth_unstable_by(place, f32::total_cmp).1)
-    }
-
     /// Whether the network is certain of speech somewhere; it is without bands, as nothing could make it more so.
     pub(crate) fn is_certain(&self) -> bool {
-        self.certainty().is_none_or(|certainty| certainty >= pool::CERTAIN.1)
+        self.certainty.is_none_or(|certainty| certainty >= pool::CERTAIN.1)
     }
 
     /// The log odds interpolated to `bins` bins: bins x frames.

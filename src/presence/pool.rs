@@ -60,7 +60,7 @@ impl PoolNet {
     /// The change of the pool of a block, given the network's log odds and the model's gain (bins x frames); `None` where the
     /// network is certain.
     pub(crate) fn change(&self, network: &BandLogOdds, gain: &[f32], bins: usize) -> Option<PoolChange> {
-        let certainty = network.certainty()?;
+        let certainty = network.certainty?;
         let share = ((CERTAIN.1 - certainty) / (CERTAIN.1 - CERTAIN.0)).min(1.0);
         if share <= 0.0 {
             return None;

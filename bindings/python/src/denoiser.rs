@@ -290,15 +290,7 @@ fn with_controls(present: LiveControls, given: &str) -> PyResult<LiveControls> {
 /// Lowest and highest controls, as JSON.
 #[pyfunction]
 pub fn control_ranges() -> PyResult<String> {
-    let all = |x: f32| LiveControls {
-        gain_exponent: x,
-        floor_db: x,
-        mix: x,
-        bypass: x > 0.0,
-        voice_threshold: x,
-        voice_hang_over_seconds: x,
-    };
-    serde_json::to_string(&[f32::NEG_INFINITY, f32::INFINITY].map(|x| all(x).clamped())).map_err(value_error)
+    serde_json::to_string(&[LiveControls::LOWEST, LiveControls::HIGHEST]).map_err(value_error)
 }
 
 impl LiveState {

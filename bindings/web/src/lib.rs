@@ -288,15 +288,7 @@ impl WebLive {
     /// Lowest and highest controls, as JSON.
     #[wasm_bindgen(js_name = controlRanges)]
     pub fn control_ranges() -> Result<String, JsValue> {
-        let all = |x: f32| LiveControls {
-            gain_exponent: x,
-            floor_db: x,
-            mix: x,
-            bypass: x > 0.0,
-            voice_threshold: x,
-            voice_hang_over_seconds: x,
-        };
-        json(serde_json::to_string(&[f32::NEG_INFINITY, f32::INFINITY].map(|x| all(x).clamped())))
+        json(serde_json::to_string(&[LiveControls::LOWEST, LiveControls::HIGHEST]))
     }
 
     /// Sets the controls of the sound.

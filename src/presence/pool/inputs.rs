@@ -48,7 +48,7 @@ impl<'a> Evidence<'a> {
         levels(self.network)
     }
 
-    /// The inputs of every band and pair of frames, bands x pairs, given the [certainty](BandLogOdds::certainty). In order, log odds
+    /// The inputs of every band and pair of frames, bands x pairs, given the [certainty](BandLogOdds). In order, log odds
     /// and natural logarithms divided by 4:
     ///
     /// - log odds of the model, of the network, and their distance;

@@ -28,7 +28,7 @@ fn block(bins: usize, frames: usize, raised: f32) -> (BandLogOdds, Vec<f32>) {
             }
         }
     }
-    (BandLogOdds { bands: Bands::new(&power, bins, &edges, None), odds }, gain)
+    (BandLogOdds::new(Bands::new(&power, bins, &edges, None), odds), gain)
 }
 
 /// The rows of the reference, which are named by their first cell.
@@ -43,7 +43,7 @@ fn reference() -> impl Iterator<Item = (&'static str, Vec<f32>)> {
 fn inputs_are_those_of_the_training_framework() {
     let (network, gain) = block(BINS, FRAMES, 0.0);
     let evidence = Evidence::new(&network, &gain, BINS);
-    let inputs = evidence.inputs(network.certainty().unwrap());
+    let inputs = evidence.inputs(network.certainty.unwrap());
     let mut compared = 0;
     for (place, expected) in reference().filter(|(name, _)| name.contains(':')) {
         let (pair, band) = place.split_once(':').unwrap();

@@ -1,6 +1,7 @@
 //! Gradient noise of known covariance, masses, diffusions and momenta drawn anew: stationary laws against the exact
 //! answer.
 
+use crate::proof::targets::Flat;
 use crate::proof::{constant, narrow};
 use alphamf_samplers::random::{SeedTree, SeededRng};
 use alphamf_samplers::recipe::{Friction, RecipeSampler, RiemannianLangevin};
@@ -386,45 +387,6 @@ fn masses_and_diffusions_help_and_change_nothing() {
     assert!(matches!(refused, Err(SamplerError::Matrix { .. })));
 }
 
-/// No force, and a dense metric of one.
-struct Flat;
-
-impl Target<f64> for Flat {
-    fn dimension(&self) -> usize {
-        2
-    }
-
-    fn blocks(&self) -> usize {
-        FLAT_BLOCKS
-    }
-
-    fn gradient(&mut self, _: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
-        gradient.fill(0.0);
-    }
-
-    fn potential(&mut self, _: &[f64], potential: &mut [f64]) {
-        potential.fill(0.0);
-    }
-
-    fn metric(&mut self) -> Option<&mut dyn Metric<f64>> {
-        Some(self)
-    }
-}
-
-impl Metric<f64> for Flat {
-    fn is_diagonal(&self) -> bool {
-        false
-    }
-
-    fn is_constant(&self) -> bool {
-        true
-    }
-
-    fn metric(&mut self, _: &[f64], metric: &mut [f64]) {
-        metric.chunks_exact_mut(4).for_each(|g| g.copy_from_slice(&[1.0, 0.0, 0.0, 1.0]));
-    }
-}
-
 const FLAT_BLOCKS: usize = 40_000;
 
 /// Gradient noise beyond what a step injects leaves no noise along it, and all across it.
@@ -439,7 +401,8 @@ fn excess_gradient_noise_is_clipped_to_zero() {
         let expected = [0.5 * (2.0 + left), 0.5 * (2.0 - left)];
         let sgrld = Sgrld::new(2, FLAT_BLOCKS, constant(EPS), SeedTree::new(2)).unwrap();
         let mut theta = vec![0.0; 2 * FLAT_BLOCKS];
-        sgrld.with_gradient_noise(&noise).unwrap().step(&mut Flat, &mut theta);
+        let mut flat = Flat { blocks: FLAT_BLOCKS, terms: 1, metric: [1.0, 0.0, 0.0, 1.0] };
+        sgrld.with_gradient_noise(&noise).unwrap().step(&mut flat, &mut theta);
         let mean = |i: usize, j: usize| {
             theta.chunks_exact(2).map(|x| x[i] * x[j]).sum::<f64>() / (EPS * FLAT_BLOCKS as f64)
         };

@@ -1,6 +1,6 @@
 //! Drifts and noise follow the recipe, and wrong variants are caught.
 
-use crate::proof::targets::{assert_close, gradient_at, targets};
+use crate::proof::targets::{Flat, assert_close, gradient_at, targets};
 use crate::proof::{self, constant, summarise, worst};
 use alphamf_samplers::lbfgs::InverseHessian;
 use alphamf_samplers::random::SeedTree;
@@ -102,45 +102,10 @@ fn drifts_follow_the_recipe() {
     }
 }
 
-/// A law that is flat, with a metric that is constant.
-struct Flat;
-
 const SCALES: [f64; 2] = [1.5, 0.5];
 
-impl Target<f64> for Flat {
-    fn dimension(&self) -> usize {
-        2
-    }
-
-    fn terms(&self) -> usize {
-        4
-    }
-
-    fn gradient(&mut self, _: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
-        gradient.fill(0.0);
-    }
-
-    fn potential(&mut self, _: &[f64], potential: &mut [f64]) {
-        potential.fill(0.0);
-    }
-
-    fn metric(&mut self) -> Option<&mut dyn Metric<f64>> {
-        Some(self)
-    }
-}
-
-impl Metric<f64> for Flat {
-    fn is_diagonal(&self) -> bool {
-        true
-    }
-
-    fn is_constant(&self) -> bool {
-        true
-    }
-
-    fn metric(&mut self, _: &[f64], metric: &mut [f64]) {
-        metric.copy_from_slice(&SCALES);
-    }
+fn flat() -> Flat<2> {
+    Flat { blocks: 1, terms: 4, metric: SCALES }
 }
 
 /// Without a gradient all that moves is noise, and its variance is known to every digit.
@@ -172,7 +137,7 @@ fn noise_of_a_step_is_that_of_the_recipe() {
         }
         let variances = both.map(|v| 2.0 * eps * heat - share * eps * eps * v);
         check("SGLD", variances, &mut |theta| {
-            sampler.step(&mut Flat, theta);
+            sampler.step(&mut flat(), theta);
             state(theta)
         });
         let (diffusion, d) = (Matrix::Diagonal(vec![0.4, 1.6]), [0.4, 1.6]);
@@ -182,7 +147,7 @@ fn noise_of_a_step_is_that_of_the_recipe() {
         }
         let expected = [0, 1].map(|i| 2.0 * eps * heat * d[i] - share * eps * eps * d[i] * both[i] * d[i]);
         check("SGLD with D", expected, &mut |theta| {
-            sampler.step(&mut Flat, theta);
+            sampler.step(&mut flat(), theta);
             state(theta)
         });
 
@@ -193,7 +158,7 @@ fn noise_of_a_step_is_that_of_the_recipe() {
         let expected = [0, 1]
             .map(|i| 2.0 * eps * heat / SCALES[i] - share * eps * eps * both[i] / (SCALES[i] * SCALES[i]));
         check("SGRLD", expected, &mut |theta| {
-            sampler.step(&mut Flat, theta);
+            sampler.step(&mut flat(), theta);
             state(theta)
         });
 
@@ -207,7 +172,7 @@ fn noise_of_a_step_is_that_of_the_recipe() {
             both.map(|v| (1.0 - decay * decay) * heat - share * (0.5 * eps * (1.0 + decay)).powi(2) * v);
         check("SGHMC", expected, &mut |theta| {
             sampler.set_momentum(0, &[0.0; 2]);
-            sampler.step(&mut Flat, theta);
+            sampler.step(&mut flat(), theta);
             state(sampler.momentum(0))
         });
 
@@ -218,7 +183,7 @@ fn noise_of_a_step_is_that_of_the_recipe() {
         let expected = [0, 1].map(|i| (2.0 * eps * heat - share * eps * eps * both[i]) / SCALES[i]);
         check("SGRHMC", expected, &mut |theta| {
             sampler.set_momentum(0, &[0.0; 2]);
-            sampler.step(&mut Flat, theta);
+            sampler.step(&mut flat(), theta);
             state(sampler.momentum(0))
         });
     }
@@ -226,7 +191,7 @@ fn noise_of_a_step_is_that_of_the_recipe() {
     let floor = PsgldSettings { gradient: settings, regularisation: 0.5, ..PsgldSettings::default() };
     let mut sampler = Psgld::new(2, 1, floor, streams).unwrap();
     check("PSGLD", [2.0 * eps * heat / 0.5; 2], &mut |theta| {
-        sampler.step(&mut Flat, theta);
+        sampler.step(&mut flat(), theta);
         state(theta)
     });
 
@@ -236,7 +201,7 @@ fn noise_of_a_step_is_that_of_the_recipe() {
         let matrix = Matrix::Diagonal(conditioner.to_vec());
         let mut sampler = Sgfs::new(2, 1, pair, streams).unwrap().with_conditioner(&matrix).unwrap();
         check("SGFS", conditioner.map(|b| eps / b), &mut |theta| {
-            sampler.step(&mut Flat, theta);
+            sampler.step(&mut flat(), theta);
             state(theta)
         });
     }
@@ -248,7 +213,7 @@ fn noise_of_a_step_is_that_of_the_recipe() {
     let mut sampler = Hamcmc::new(2, 1, settings_of_hamcmc, streams).unwrap();
     check("HAMCMC", [2.0 * eps * heat * 0.4; 2], &mut |theta| {
         let start: Vec<f64> = sampler.next_start(theta).to_vec();
-        sampler.step(&mut Flat, theta);
+        sampler.step(&mut flat(), theta);
         [theta[0] - start[0], theta[1] - start[1]]
     });
 
@@ -264,7 +229,7 @@ fn noise_of_a_step_is_that_of_the_recipe() {
         let kick = 0.5 * eps * (1.0 + (-rate).exp());
         check("SGNHT", both.map(|v| 1.3 * heat * eps * spread - share * kick * kick * v), &mut |theta| {
             sampler.set_auxiliary(0, &[0.0; 2], thermostat);
-            sampler.step(&mut Flat, theta);
+            sampler.step(&mut flat(), theta);
             state(sampler.auxiliary(0).0)
         });
     }
@@ -399,11 +364,11 @@ fn a_move_that_is_taken_back_ends_its_momentum() {
     );
     for (far, is_kept) in [(1.0, true), (1e13, false)] {
         sghmc.set_momentum(0, &[9.0, -9.0]);
-        sghmc.step(&mut Flat, &mut [far, 0.0]);
+        sghmc.step(&mut flat(), &mut [far, 0.0]);
         sgrhmc.set_momentum(0, &[9.0, -9.0]);
-        sgrhmc.step(&mut Flat, &mut [far, 0.0]);
+        sgrhmc.step(&mut flat(), &mut [far, 0.0]);
         sgnht.set_auxiliary(0, &[9.0, -9.0], 2.0);
-        sgnht.step(&mut Flat, &mut [far, 0.0]);
+        sgnht.step(&mut flat(), &mut [far, 0.0]);
         let (momentum, thermostat) = sgnht.auxiliary(0);
         for momentum in [sghmc.momentum(0), sgrhmc.momentum(0), momentum] {
             assert_eq!(momentum[0] > 6.0 && momentum[1] < -6.0, is_kept, "{momentum:?}");

@@ -8,6 +8,53 @@ use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
 pub use with_metric::WithMetric;
 
+/// A flat law of two coordinates with a constant metric: diagonal (2 numbers), or dense (4).
+pub struct Flat<const N: usize> {
+    pub blocks: usize,
+    pub terms: usize,
+    pub metric: [f64; N],
+}
+
+impl<const N: usize> Target<f64> for Flat<N> {
+    fn dimension(&self) -> usize {
+        2
+    }
+
+    fn blocks(&self) -> usize {
+        self.blocks
+    }
+
+    fn terms(&self) -> usize {
+        self.terms
+    }
+
+    fn gradient(&mut self, _: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
+        gradient.fill(0.0);
+    }
+
+    fn potential(&mut self, _: &[f64], potential: &mut [f64]) {
+        potential.fill(0.0);
+    }
+
+    fn metric(&mut self) -> Option<&mut dyn Metric<f64>> {
+        Some(self)
+    }
+}
+
+impl<const N: usize> Metric<f64> for Flat<N> {
+    fn is_diagonal(&self) -> bool {
+        N == 2
+    }
+
+    fn is_constant(&self) -> bool {
+        true
+    }
+
+    fn metric(&mut self, _: &[f64], metric: &mut [f64]) {
+        metric.chunks_exact_mut(N).for_each(|values| values.copy_from_slice(&self.metric));
+    }
+}
+
 /// Correlated logistic regression: a dense metric that depends on the state.
 pub fn logistic() -> LogisticRegression {
     let mut stream = SeedTree::new(11).rng(0);
