@@ -118,7 +118,9 @@ impl Networks {
         if !(settings.gain.speech_presence && drifting) {
             return Ok(None);
         }
-        let presence = PresenceNet::built_in()?;
+        let built_in =
+            if settings.gain.small_network { PresenceNet::built_in_small } else { PresenceNet::built_in };
+        let presence = built_in()?;
         if dictionary.header().window_seconds != presence.header().window_seconds {
             return Ok(None);
         }

@@ -38,11 +38,13 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Fast settings: fewer sweeps of expectation maximisation ([`EmSettings::fast`]), no sampling.
+    /// Fast settings: the small speech-presence network, fewer sweeps of expectation maximisation ([`EmSettings::fast`]), no
+    /// sampling.
     #[must_use]
     pub fn fast() -> Self {
         let em = EmSettings { fast: true, ..EmSettings::default() };
-        Self { em, sampling: None, ..Self::normal() }
+        let gain = GainSettings { small_network: true, ..GainSettings::default() };
+        Self { em, gain, sampling: None, ..Self::normal() }
     }
 
     /// The default settings.

@@ -11,7 +11,7 @@ fn options_that_are_not_given_leave_the_defaults() {
     assert_eq!(Options::default().session(), SessionSettings::default());
     assert_eq!(read(r#"{"quality": "fast"}"#).settings().unwrap(), Settings::fast());
     let alone = read(r#"{"quality": "fast", "no_neural": true}"#);
-    let gain = GainSettings { speech_presence: false, ..GainSettings::default() };
+    let gain = GainSettings { speech_presence: false, ..Settings::fast().gain };
     assert_eq!(alone.settings().unwrap(), Settings { gain, ..Settings::fast() });
     let published = read(r#"{"method": "published", "seed": 3, "mix": 0.5}"#);
     assert_eq!(published.settings().unwrap(), Settings { seed: 3, ..Settings::published() });

@@ -10,6 +10,9 @@ pub struct GainSettings {
     /// Whether the gain is fused with the log odds of the speech-presence network. Without effect if the dictionary's window
     /// is not the network's, or if the noise has fixed spectra.
     pub speech_presence: bool,
+    /// Whether that network is the small one, which takes about half the time. Without effect without the network, and in live
+    /// denoising.
+    pub small_network: bool,
     /// Whether, in blocks where the network is not certain of speech, learned weights change the fusion by band and pair of
     /// frames: cries, shouts and whispers are lost less often. Without effect without the network, with a stationary noise
     /// estimate, and in live denoising.
@@ -32,6 +35,7 @@ impl Default for GainSettings {
     fn default() -> Self {
         Self {
             speech_presence: true,
+            small_network: false,
             learned_pool: true,
             smooth: true,
             floor_db: NORMAL_FLOOR_DB,
