@@ -103,6 +103,8 @@ pub(crate) struct Separator {
 #[derive(Debug, Clone)]
 pub(crate) struct Networks {
     pub presence: PresenceNet,
+    /// Whether it looks at soft passages twice; the small one does not, for speed.
+    pub second_look: bool,
     pub high_band: HighBandPresenceNet,
     /// Of the past alone; live denoisers share it.
     pub causal: Arc<CausalNetwork>,
@@ -118,15 +120,15 @@ impl Networks {
         if !(settings.gain.speech_presence && drifting) {
             return Ok(None);
         }
-        let built_in =
-            if settings.gain.small_network { PresenceNet::built_in_small } else { PresenceNet::built_in };
-        let presence = built_in()?;
+        let small = settings.gain.small_network;
+        let presence = if small { PresenceNet::built_in_small() } else { PresenceNet::built_in() }?;
         if dictionary.header().window_seconds != presence.header().window_seconds {
             return Ok(None);
         }
         let pool = settings.gain.learned_pool.then(PoolNet::built_in).transpose()?;
         Ok(Some(Self {
             presence,
+            second_look: !small,
             high_band: HighBandPresenceNet::built_in()?,
             causal: Arc::new(CausalNetwork::built_in()?),
             pool,

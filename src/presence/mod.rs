@@ -18,6 +18,7 @@ mod network;
 mod pool;
 mod recurrence;
 mod sizes;
+mod soft_passages;
 #[cfg(test)]
 mod tests;
 
@@ -30,6 +31,7 @@ pub(crate) use causal::{CausalNetwork, CausalPresenceNet};
 pub(crate) use near::{RecentPresence, frame_presence};
 use network::{Kind, Network};
 pub(crate) use pool::{PoolChange, PoolNet, trace_pool};
+use soft_passages::SoftPassages;
 
 /// Of the log odds of a recording, one in so many lies above its certainty.
 const LIKELIEST: usize = 200;
@@ -75,13 +77,18 @@ impl PresenceNet {
     }
 
     /// Natural log odds of speech on bands, given `|X|^2` (bins x frames, in any unit) of frames 16 ms apart and bins
-    /// 15.625 Hz apart.
-    pub(crate) fn band_log_odds(&self, power: &[f32], bins: usize) -> BandLogOdds {
+    /// 15.625 Hz apart. `second_look`: the higher odds count of two looks at soft passages.
+    pub(crate) fn band_log_odds(&self, power: &[f32], bins: usize, second_look: bool) -> BandLogOdds {
         let bands = Bands::new(power, bins, &edges(), None);
         let frames = power.len() / bins;
         let mut odds = Vec::new();
         if frames > 0 {
             odds = self.network.forward(&features(&bands, frames));
+        }
+        if second_look {
+            let passages = SoftPassages::new(power, bins);
+            let levelled = Bands::new(&passages.levelled(power, bins), bins, &edges(), None);
+            passages.raise(&mut odds, &features(&levelled, frames), |input| self.network.forward(input));
         }
         odds.truncate(BANDS * frames);
         BandLogOdds::new(bands, odds)

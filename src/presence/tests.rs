@@ -14,7 +14,7 @@ pub(super) fn spectrum(bins: usize) -> Vec<f32> {
 
 /// Log odds of speech, bins x frames.
 fn log_odds(net: &PresenceNet, power: &[f32], bins: usize) -> Vec<f32> {
-    net.band_log_odds(power, bins).on_bins(bins)
+    net.band_log_odds(power, bins, false).on_bins(bins)
 }
 
 /// Compares with the rows of a table of `training/export.py` for so many bins, and counts them.

@@ -30,5 +30,5 @@ fn cards_have_the_number_of_weights_of_their_files() {
             compared += 1;
         }
     }
-    assert_eq!(compared, 5, "cards with a number of weights");
+    assert_eq!(compared, 6, "cards with a number of weights");
 }

@@ -1,0 +1,138 @@
+//! A second look at soft passages: beside a louder voice, the network takes a softer one for noise; at the same level it does not.
+
+use super::sizes::{BANDS, PAIR};
+use crate::kernels::convolution::Grid;
+use std::ops::Range;
+
+/// Frames to either side over which the level is averaged: 1 s in all.
+const REACH: usize = 31;
+/// Bins whose power is the level: 0.1 to 4 kHz.
+const BINS: Range<usize> = 6..257;
+/// The level of a soft passage relative to the loudest second, at most, as a factor of power: -8 dB.
+const SOFT: f64 = 0.158_489;
+/// The level that passages are attenuated to, relative to the loudest second, as a factor of power: -18 dB.
+const COMMON: f64 = 0.015_849;
+/// Frames before and after a soft passage that the network sees as well.
+const CONTEXT: usize = 16;
+
+/// Where the soft passages of a recording are.
+pub(super) struct SoftPassages {
+    /// Power averaged over a second, by frame.
+    levels: Vec<f64>,
+    /// That of the loudest second.
+    loudest: f64,
+}
+
+impl SoftPassages {
+    /// Those of powers (bins x frames).
+    pub(super) fn new(power: &[f32], bins: usize) -> Self {
+        let range = BINS.start.min(bins)..BINS.end.min(bins);
+        let of_frame = |frame: &[f32]| frame[range.clone()].iter().map(|&x| f64::from(x)).sum();
+        let levels = averaged(&power.chunks_exact(bins).map(of_frame).collect::<Vec<f64>>());
+        let loudest = levels.iter().copied().fold(0.0, f64::max);
+        Self { levels, loudest }
+    }
+
+    fn is_soft(&self, frame: usize) -> bool {
+        self.levels[frame] < SOFT * self.loudest
+    }
+
+    /// The powers with louder frames attenuated to a common level.
+    pub(super) fn levelled(&self, power: &[f32], bins: usize) -> Vec<f32> {
+        let common = (COMMON * self.loudest).max(f64::MIN_POSITIVE);
+        let frames = power.chunks_exact(bins).zip(&self.levels);
+        frames
+            .flat_map(|(frame, level)| {
+                let gain = (common / level.max(common)) as f32;
+                frame.iter().map(move |x| gain * x)
+            })
+            .collect()
+    }
+
+    /// Soft passages with their context, in whole pairs of frames.
+    fn with_context(&self) -> Vec<Range<usize>> {
+        let frames = self.levels.len();
+        let mut passages: Vec<Range<usize>> = Vec::new();
+        for frame in (0..frames).filter(|&frame| self.is_soft(frame)) {
+            let start = frame.saturating_sub(CONTEXT) / PAIR * PAIR;
+            let end = (frame + CONTEXT + 1).min(frames).next_multiple_of(PAIR);
+            match passages.last_mut() {
+                Some(last) if start <= last.end => last.end = end,
+                _ => passages.push(start..end),
+            }
+        }
+        passages
+    }
+
+    /// Raises the log odds (bands x frames) in soft frames to those that `look` finds in `input`, the features of the levelled powers.
+    pub(super) fn raise(&self, odds: &mut [f32], input: &Grid, look: impl Fn(&Grid) -> Vec<f32>) {
+        let row = input.row();
+        for passage in self.with_context() {
+            let pairs = passage.start / PAIR..passage.end / PAIR;
+            let values = input.values[pairs.start * row..pairs.end * row].to_vec();
+            let found = look(&Grid { values, ..*input });
+            for (frame, found) in passage.zip(found.chunks_exact(BANDS)) {
+                if frame < self.levels.len() && self.is_soft(frame) {
+                    let odds = &mut odds[frame * BANDS..][..BANDS];
+                    odds.iter_mut().zip(found).for_each(|(odds, found)| *odds = odds.max(*found));
+                }
+            }
+        }
+    }
+}
+
+/// Means over [`REACH`] values to either side; the first and the last value go on beyond the ends.
+fn averaged(values: &[f64]) -> Vec<f64> {
+    let (Some(&first), Some(&last)) = (values.first(), values.last()) else { return Vec::new() };
+    let ends = |value| std::iter::repeat_n(value, REACH);
+    let longer: Vec<f64> = ends(first).chain(values.iter().copied()).chain(ends(last)).collect();
+    longer.windows(2 * REACH + 1).map(|near| near.iter().sum::<f64>() / near.len() as f64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FRAMES: usize = 601;
+
+    /// Frames 0 to 199 are loud, 200 to 399 softer by 12 dB, the others by 30 dB; of 300 bins.
+    fn power() -> Vec<f32> {
+        (0..FRAMES).flat_map(|t| [[1.0, 0.063_095_73, 0.001][(t / 200).min(2)]; 300]).collect()
+    }
+
+    #[test]
+    fn levelled_passages_within_the_range_have_one_level() {
+        let power = power();
+        let levelled = SoftPassages::new(&power, 300).levelled(&power, 300);
+        let decibels = |t: usize| 10.0 * levelled[300 * t + 50].log10();
+        assert!((decibels(100) - decibels(300)).abs() < 0.01);
+        assert!((decibels(100) - decibels(500) - 12.0).abs() < 0.01);
+        assert!(levelled.iter().zip(&power).all(|(after, before)| after <= before));
+    }
+
+    #[test]
+    fn only_soft_frames_are_raised_and_never_lowered() {
+        let power = power();
+        let passages = SoftPassages::new(&power, 300);
+        let [passage] = &passages.with_context()[..] else { panic!() };
+        assert!((195..205).contains(&(passage.start + CONTEXT)) && passage.end == FRAMES + 1);
+        // What is found is the number of the pair in the input, less 200.
+        let mut input = Grid::new(1, 1, FRAMES.div_ceil(PAIR));
+        (0..).zip(&mut input.values).for_each(|(pair, value)| *value = (pair - 200) as f32);
+        let look = |input: &Grid| input.values.iter().flat_map(|&value| [value; PAIR * BANDS]).collect();
+        let mut odds = vec![0.0; FRAMES * BANDS];
+        passages.raise(&mut odds, &input, look);
+        for (frame, odds) in odds.chunks_exact(BANDS).enumerate() {
+            assert_eq!(odds, [(frame as f32 / 2.0).floor().max(200.0) - 200.0; BANDS], "{frame}");
+        }
+    }
+
+    #[test]
+    fn silence_and_few_bins_have_no_soft_passages() {
+        for (power, bins) in [(vec![0.0; 600], 300), (Vec::new(), 300), (vec![f32::MAX; 12], 4)] {
+            let passages = SoftPassages::new(&power, bins);
+            assert!(passages.with_context().is_empty());
+            assert!(passages.levelled(&power, bins).iter().all(|x| x.is_finite()));
+        }
+    }
+}
