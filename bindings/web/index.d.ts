@@ -5,9 +5,9 @@
  */
 export interface Options {
   /**
-   * Choose between quality and speed. Default: normal. fast takes about half the time at sample rates up to 16 kHz,
-   * three quarters at higher rates: fewer sweeps of expectation maximisation, no Gibbs sweeps. The seed then has no
-   * effect.
+   * Choose between quality and speed. Default: normal. fast takes about a third of the time at sample rates up to 16
+   * kHz, two thirds at higher rates: a smaller speech-presence network, fewer sweeps of expectation maximisation, no
+   * Gibbs sweeps. The seed then has no effect.
    */
   quality?: "normal" | "fast";
   /**

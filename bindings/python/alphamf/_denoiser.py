@@ -37,9 +37,9 @@ class Denoiser:
     Options that are ``None`` keep their default.
 
     :param model: Use the dictionary of a file of :func:`train` or ``denoise train``: its path, or its bytes.
-    :param quality: Choose between quality and speed. Default: normal. fast takes about half the time at sample rates up
-        to 16 kHz, three quarters at higher rates: fewer sweeps of expectation maximisation, no Gibbs sweeps. The seed
-        then affects the dither alone. One of normal, fast.
+    :param quality: Choose between quality and speed. Default: normal. fast takes about a third of the time at sample
+        rates up to 16 kHz, two thirds at higher rates: a smaller speech-presence network, fewer sweeps of expectation
+        maximisation, no Gibbs sweeps. The seed then affects the dither alone. One of normal, fast.
     :param purpose: Choose the use of the output. Default: listening. transcription sets ``mix`` to 0.8, unless that is
         given. Except in live denoising, it leaves speech with little noise unchanged. Recognisers then make fewer
         errors than on the input up to 10 dB of SNR, and as many above 20 dB. One of listening, transcription.
