@@ -12,6 +12,8 @@ const BINS: Range<usize> = 6..257;
 const SOFT: f64 = 0.158_489;
 /// The level that passages are attenuated to, relative to the loudest second, as a factor of power: -18 dB.
 const COMMON: f64 = 0.015_849;
+/// What the log odds of the second look are lowered by, as noise in pauses is as loud as speech there.
+const MARGIN: f32 = 1.0;
 /// Frames before and after a soft passage that the network sees as well.
 const CONTEXT: usize = 16;
 
@@ -64,7 +66,8 @@ impl SoftPassages {
         passages
     }
 
-    /// Raises the log odds (bands x frames) in soft frames to those that `look` finds in `input`, the features of the levelled powers.
+    /// Raises the log odds (bands x frames) in soft frames to those that `look` finds in `input`, the features of the levelled powers,
+    /// less a margin.
     pub(super) fn raise(&self, odds: &mut [f32], input: &Grid, look: impl Fn(&Grid) -> Vec<f32>) {
         let row = input.row();
         for passage in self.with_context() {
@@ -74,7 +77,7 @@ impl SoftPassages {
             for (frame, found) in passage.zip(found.chunks_exact(BANDS)) {
                 if frame < self.levels.len() && self.is_soft(frame) {
                     let odds = &mut odds[frame * BANDS..][..BANDS];
-                    odds.iter_mut().zip(found).for_each(|(odds, found)| *odds = odds.max(*found));
+                    odds.iter_mut().zip(found).for_each(|(odds, found)| *odds = odds.max(found - MARGIN));
                 }
             }
         }
@@ -115,10 +118,11 @@ mod tests {
         let power = power();
         let passages = SoftPassages::new(&power, 300);
         let [passage] = &passages.with_context()[..] else { panic!() };
-        assert!((195..205).contains(&(passage.start + CONTEXT)) && passage.end == FRAMES + 1);
-        // What is found is the number of the pair in the input, less 200.
+        // Six of 63 frames that are loud make a mean of -8 dB.
+        assert!((224..228).contains(&(passage.start + CONTEXT)) && passage.end == FRAMES + 1, "{passage:?}");
+        // What is found is the number of the pair in the input, less 200, and the margin.
         let mut input = Grid::new(1, 1, FRAMES.div_ceil(PAIR));
-        (0..).zip(&mut input.values).for_each(|(pair, value)| *value = (pair - 200) as f32);
+        (0..).zip(&mut input.values).for_each(|(pair, value)| *value = (pair - 200) as f32 + MARGIN);
         let look = |input: &Grid| input.values.iter().flat_map(|&value| [value; PAIR * BANDS]).collect();
         let mut odds = vec![0.0; FRAMES * BANDS];
         passages.raise(&mut odds, &input, look);
