@@ -77,7 +77,7 @@ fn stereo_keeps_its_image() {
     let left: Vec<f32> =
         voice(16_000, 1.0, 140.0).into_iter().zip(hiss(16_000)).map(|(s, n)| s + 0.02 * n).collect();
     write(&input, spec(16_000, 2), left.iter().flat_map(|&x| [x, 0.5 * x]));
-    denoise([&input, &output]).args(["-q", "--em-iterations", "10"]).assert().success();
+    denoise([&input, &output]).args(FAST).assert().success();
     let (_, samples) = read(&output);
     let (pairs, _) = samples.as_chunks::<2>();
     assert!(pairs.iter().any(|[left, _]| left.abs() > 0.05));
