@@ -31,14 +31,10 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
+from signals import high_pass
+
 SILENCE = 1e-20  # power
 TAPS = 32
-
-
-def high_pass(x, rate, hertz):
-    spectrum = np.fft.rfft(x)
-    spectrum[np.fft.rfftfreq(len(x), 1 / rate) < hertz] = 0
-    return np.fft.irfft(spectrum, len(x))
 
 
 def resampled(x, rate, want):

@@ -25,6 +25,8 @@ import tomllib
 import numpy as np
 import soundfile
 
+from signals import active_power, high_pass
+
 RATE = 16_000
 WINDOW, HOP = 1024, 256
 LIST, SCORES = "list.csv", "scores.csv"
@@ -40,17 +42,8 @@ def read(path):
     return soxr.resample(samples, rate, RATE) if rate != RATE else samples
 
 
-def high_passed(samples, hertz=75):
-    spectrum = np.fft.rfft(samples)
-    spectrum[np.fft.rfftfreq(len(samples), 1 / RATE) < hertz] = 0
-    return np.fft.irfft(spectrum, len(samples))
-
-
-def active_power(samples):
-    """Mean power above 75 Hz of the 20 ms frames within 30 dB of the loudest."""
-    size = RATE // 50
-    power = (high_passed(samples)[: len(samples) // size * size].reshape(-1, size) ** 2).mean(1)
-    return power[power > 1e-3 * power.max()].mean()
+def high_passed(samples):
+    return high_pass(samples, RATE, 75)
 
 
 def mix(arguments, protocol):
@@ -74,7 +67,7 @@ def mix(arguments, protocol):
                 noise = np.tile(noise, -(-len(voice) // len(noise)))
                 start = rng.integers(0, len(noise) - len(voice) + 1)
                 noise = noise[start : start + len(voice)]
-                ratio = active_power(voice) / max((high_passed(noise) ** 2).mean(), 1e-20)
+                ratio = active_power(high_passed(voice), RATE) / max((high_passed(noise) ** 2).mean(), 1e-20)
                 noisy = voice + noise * np.sqrt(ratio / 10 ** (snr_db / 10))
             name = f"{number:02d}-{snr_db}.wav"
             soundfile.write(os.path.join(arguments.out, name), 0.5 * noisy / np.abs(noisy).max(), RATE, "PCM_16")

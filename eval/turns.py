@@ -12,16 +12,12 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
+from signals import active_power
+
 RATE, TURN, TURNS = 16000, 3 * 16000, 4
 SOFTER_DB, NOISE_DB = (0, 6, 12, 18), -20
 PAIRS = 12
 APART = 3  # voices of a pair in the list of mixtures
-
-
-def spoken_power(x):
-    """Mean power of the frames of 20 ms within 30 dB of the loudest."""
-    power = (x[: len(x) // 320 * 320].reshape(-1, 320) ** 2).mean(1)
-    return power[power > 1e-3 * power.max()].mean()
 
 
 def turns(voice, second):
@@ -29,7 +25,7 @@ def turns(voice, second):
     track = np.zeros(TURNS * TURN)
     for k in range(2):
         track[(2 * k + second) * TURN :][:TURN] = voice[k * TURN : (k + 1) * TURN]
-    return track / np.sqrt(spoken_power(voice))
+    return track / np.sqrt(active_power(voice, RATE))
 
 
 def make(mixtures, out):

@@ -103,8 +103,6 @@ pub(crate) struct Separator {
 #[derive(Debug, Clone)]
 pub(crate) struct Networks {
     pub presence: PresenceNet,
-    /// Whether it looks at soft passages twice; the small one does not, for speed.
-    pub second_look: bool,
     pub high_band: HighBandPresenceNet,
     /// Of the past alone; live denoisers share it.
     pub causal: Arc<CausalNetwork>,
@@ -120,15 +118,15 @@ impl Networks {
         if !(settings.gain.speech_presence && drifting) {
             return Ok(None);
         }
-        let small = settings.gain.small_network;
-        let presence = if small { PresenceNet::built_in_small() } else { PresenceNet::built_in() }?;
+        let built_in =
+            if settings.gain.small_network { PresenceNet::built_in_small } else { PresenceNet::built_in };
+        let presence = built_in()?;
         if dictionary.header().window_seconds != presence.header().window_seconds {
             return Ok(None);
         }
         let pool = settings.gain.learned_pool.then(PoolNet::built_in).transpose()?;
         Ok(Some(Self {
             presence,
-            second_look: !small,
             high_band: HighBandPresenceNet::built_in()?,
             causal: Arc::new(CausalNetwork::built_in()?),
             pool,
@@ -248,6 +246,8 @@ impl Separator {
         let &Request { previous, noise_profile, gain_std, model_gain, model_alone } = request;
         // Factors of a narrower band do not cover the new bins.
         let factors = previous.filter(|previous| previous.occupied == occupied);
+        // The small network is for speed.
+        let second_look = !self.settings.gain.small_network;
         let power_low = rows(power, bins, 0..low);
         let power_high = rows(power, bins, low..occupied);
         Block {
@@ -256,7 +256,7 @@ impl Separator {
                 .networks
                 .as_ref()
                 .filter(|_| !model_alone)
-                .map(|networks| SpeechPresence::new(networks, low, &power_low, &power_high)),
+                .map(|networks| SpeechPresence::new(networks, second_look, low, &power_low, &power_high)),
             bins,
             power,
             power_low,

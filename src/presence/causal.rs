@@ -17,8 +17,8 @@ use std::sync::Arc;
 const FRAME_SECONDS: f64 = 0.016;
 /// Minimum distance between evaluated frames, s.
 const MIN_SECONDS: f64 = 0.008;
-/// Time constant of the mean power, s. With 3 s, with which the weights were trained, a voice that is 20 dB softer than one before it is lost for ten
-/// seconds; with 0.5 s ordinary mixtures lose 0.02 dB.
+/// Time constant of the mean power, s. With 3 s, with which the weights were trained, a voice that is 20 dB softer than one before
+/// it is lost for ten seconds; with 0.5 s ordinary mixtures lose 0.02 dB.
 const MEAN_SECONDS: f64 = 0.7;
 
 /// A speech-presence network that uses the past alone, evaluated frame by frame.

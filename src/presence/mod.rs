@@ -87,8 +87,9 @@ impl PresenceNet {
         }
         if second_look {
             let passages = SoftPassages::new(power, bins);
-            let levelled = Bands::new(&passages.levelled(power, bins), bins, &edges(), None);
-            passages.raise(&mut odds, &features(&levelled, frames), |input| self.network.forward(input));
+            let levelled = || Bands::new(&passages.levelled(power, bins), bins, &edges(), None);
+            let input = || features(&levelled(), frames);
+            passages.raise(&mut odds, input, |input| self.network.forward(input));
         }
         odds.truncate(BANDS * frames);
         BandLogOdds::new(bands, odds)

@@ -67,13 +67,23 @@ impl SoftPassages {
     }
 
     /// Raises the log odds (bands x frames) in soft frames to those that `look` finds in `input`, the features of the levelled powers,
-    /// less a margin.
-    pub(super) fn raise(&self, odds: &mut [f32], input: &Grid, look: impl Fn(&Grid) -> Vec<f32>) {
+    /// less a margin. Without soft passages there is nothing to look at.
+    pub(super) fn raise(
+        &self,
+        odds: &mut [f32],
+        input: impl FnOnce() -> Grid,
+        look: impl Fn(&Grid) -> Vec<f32>,
+    ) {
+        let passages = self.with_context();
+        if passages.is_empty() {
+            return;
+        }
+        let input = input();
         let row = input.row();
-        for passage in self.with_context() {
+        for passage in passages {
             let pairs = passage.start / PAIR..passage.end / PAIR;
             let values = input.values[pairs.start * row..pairs.end * row].to_vec();
-            let found = look(&Grid { values, ..*input });
+            let found = look(&Grid { values, ..input });
             for (frame, found) in passage.zip(found.chunks_exact(BANDS)) {
                 if frame < self.levels.len() && self.is_soft(frame) {
                     let odds = &mut odds[frame * BANDS..][..BANDS];
@@ -125,7 +135,7 @@ mod tests {
         (0..).zip(&mut input.values).for_each(|(pair, value)| *value = (pair - 200) as f32 + MARGIN);
         let look = |input: &Grid| input.values.iter().flat_map(|&value| [value; PAIR * BANDS]).collect();
         let mut odds = vec![0.0; FRAMES * BANDS];
-        passages.raise(&mut odds, &input, look);
+        passages.raise(&mut odds, || input, look);
         for (frame, odds) in odds.chunks_exact(BANDS).enumerate() {
             assert_eq!(odds, [(frame as f32 / 2.0).floor().max(200.0) - 200.0; BANDS], "{frame}");
         }

@@ -10,7 +10,8 @@ pub struct GainSettings {
     /// Whether the gain is fused with the log odds of the speech-presence network. Without effect if the dictionary's window
     /// is not the network's, or if the noise has fixed spectra.
     pub speech_presence: bool,
-    /// Whether that network is the small one, which takes about half the time: it looks at soft passages once, the other one twice. Without effect without the network, and in live denoising.
+    /// Whether that network is the small one, which takes about half the time: it looks at soft passages once, the other one
+    /// twice. Without effect without the network, and in live denoising.
     pub small_network: bool,
     /// Whether, in blocks where the network is not certain of speech, learned weights change the fusion by band and pair of
     /// frames: cries, shouts and whispers are lost less often. Without effect without the network, with a stationary noise

@@ -21,8 +21,15 @@ pub(super) struct SpeechPresence {
 
 impl SpeechPresence {
     /// Evaluates the networks on the powers of `bins` bins in the dictionary's band and of those above (bins x frames each).
-    pub(super) fn new(networks: &Networks, bins: usize, power_low: &[f32], power_high: &[f32]) -> Self {
-        let bands = networks.presence.band_log_odds(power_low, bins, networks.second_look);
+    /// `second_look`: whether soft passages are looked at twice.
+    pub(super) fn new(
+        networks: &Networks,
+        second_look: bool,
+        bins: usize,
+        power_low: &[f32],
+        power_high: &[f32],
+    ) -> Self {
+        let bands = networks.presence.band_log_odds(power_low, bins, second_look);
         let low = bands.on_bins(bins);
         let frames = frame_presence(&low, bins);
         let mut high = networks.high_band.log_odds(&bands, power_high);
