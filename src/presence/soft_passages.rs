@@ -1,4 +1,4 @@
-//! A second look at soft passages: beside a louder voice, the network takes a softer one for noise; at the same level it does not.
+//! A second estimate of soft passages: beside a louder voice, the network takes a softer one for noise; at the same level it does not.
 
 use super::sizes::{BANDS, PAIR};
 use crate::kernels::convolution::Grid;
@@ -12,7 +12,7 @@ const BINS: Range<usize> = 6..257;
 const SOFT: f64 = 0.158_489;
 /// The level that passages are attenuated to, relative to the loudest second, as a factor of power: -18 dB.
 const COMMON: f64 = 0.015_849;
-/// What the log odds of the second look are lowered by, as noise in pauses is as loud as speech there.
+/// What the log odds of the second estimate are lowered by, as noise in pauses is as loud as speech there.
 const MARGIN: f32 = 1.0;
 /// Frames before and after a soft passage that the network sees as well.
 const CONTEXT: usize = 16;
