@@ -1,10 +1,12 @@
 """Ten steps of learning on the processor, checkpoints, losses, and the file that the program reads."""
 
+import datetime
 import importlib.util
 import json
 import os
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -101,6 +103,28 @@ def test_reports_are_means_over_the_steps_since_the_last_one(prepared, tmp_path,
     reports = [line for line in capsys.readouterr().out.splitlines() if line.startswith("step ")]
     assert [line.split()[1] for line in reports] == ["4", "6", "8", "9"]
     assert all("losses 1.0000 2.0000 SNR 3.00 dB ESTOI 4.0000 PESQ 5.000 DNSMOS 6.000" in line for line in reports), reports
+
+
+def test_a_run_ends_at_the_next_time_of_day_that_is_given(prepared, tmp_path, monkeypatch):
+    """Also if that is tomorrow, and if a run is gone on with."""
+    clock = [datetime.datetime(2026, 11, 27, 23, 50, 30, 5, datetime.timezone.utc).timestamp()]
+    monkeypatch.setattr(train, "time", types.SimpleNamespace(time=lambda: clock[0]))
+    for until, seconds in (("23:51", 30), ("23:50", 86370), ("00:10", 1170)):
+        end = train.end_of(arguments(["prepared", "checkpoint.pt", "--until", until]))
+        assert end - clock[0] == pytest.approx(seconds, abs=0.01), until
+
+    steps, descend = [], Run.descend
+
+    def slowly(run, *given):
+        clock[0] += 200
+        steps.append(run.step)
+        assert len(steps) < 20, "it goes on after its end"
+        return descend(run, *given)
+
+    monkeypatch.setattr(Run, "descend", slowly)
+    for until in ("00:10", "00:30"):
+        learn(0, arguments([prepared, str(tmp_path / "checkpoint.pt"), "--until", until, "--batch", "1", "--seconds", "1"]))
+    assert steps == list(range(12))
 
 
 def test_steps_on_the_same_batch_lower_the_loss(prepared):
