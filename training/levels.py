@@ -22,6 +22,7 @@ import soundfile
 import torch
 
 from export import write
+from train import loaded
 
 HIDDEN, STEPS, BATCH = 12, 1200, 4000
 # As in quantiles.rs.
@@ -221,7 +222,7 @@ if __name__ == "__main__":
     if a.command == "cells":
         torch.save(gather(a.denoise, a.mixtures), a.cells)
     else:
-        recordings = torch.load(a.cells, weights_only=False)
+        recordings = loaded(a.cells)
         judge(recordings)
         recordings = [r for r in recordings if not r["kilobits"]]
         export(fit(recordings), recordings, a.out, a.reference)

@@ -84,9 +84,19 @@ def halved(tree, dtype=torch.bfloat16):
     return tree
 
 
+def loaded(path, device="cpu"):
+    """What torch.save has written: tensors, arrays, numbers and text in dictionaries and lists. A file with more is refused, so that none
+    can run code."""
+    array = np.zeros(0)
+    # What arrays and single numbers of numpy consist of.
+    numbers = [array.__reduce__()[0], np.float64().__reduce__()[0], np.ndarray, np.dtype, type(array.dtype)]
+    with torch.serialization.safe_globals(numbers):
+        return torch.load(path, weights_only=True, map_location=device)
+
+
 def checkpoint_of(source, device="cpu"):
     """What a checkpoint holds: that of a path, or what was read already."""
-    return torch.load(source, weights_only=False, map_location=device) if isinstance(source, str) else source
+    return loaded(source, device) if isinstance(source, str) else source
 
 
 def weights_of(source):
@@ -139,7 +149,7 @@ class Run:
     def set_rate(self, rate):
         for optimiser in self.optimisers:
             for group in optimiser.param_groups:
-                group["lr"] = rate
+                group["lr"] = float(rate)
 
     def descend(self, loss, processes):
         """One step along the gradient of all processes; its norm. A gradient that is not finite is left out."""

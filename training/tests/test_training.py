@@ -4,6 +4,7 @@ import datetime
 import importlib.util
 import json
 import os
+import pickle
 import subprocess
 import sys
 import types
@@ -79,7 +80,7 @@ def test_nothing_of_the_development_sets_is_prepared(tmp_path):
 
 
 def test_ten_steps_change_the_weights_and_can_be_gone_on_from(prepared, checkpoint):
-    c = torch.load(checkpoint, weights_only=False)
+    c = torch.load(checkpoint, weights_only=True)
     assert c["step"] == 10 and c["seen"] == 30.0
     torch.manual_seed(0)
     new = Run(2e-3)
@@ -88,6 +89,23 @@ def test_ten_steps_change_the_weights_and_can_be_gone_on_from(prepared, checkpoi
     assert new.step == 10
     assert not torch.allclose(new.net.state_dict()["first.weight"], before, atol=1e-4)
     assert os.path.getsize(checkpoint) <= CHECKPOINT_BYTES
+
+
+def test_files_are_read_without_running_code(tmp_path):
+    """Numbers and arrays of numpy are read: checkpoints of earlier versions and the cells of levels.py have them."""
+    path = str(tmp_path / "checkpoint.pt")
+    torch.save([dict(kind="gsm", x=np.ones((3, 2)), rate=np.float64(2e-3))], path)
+    (found,) = train.loaded(path)
+    assert (found["kind"], found["x"].shape, found["rate"]) == ("gsm", (3, 2), 2e-3)
+
+    class Code:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "made"),)
+
+    torch.save(dict(average=Code()), path)
+    with pytest.raises(pickle.UnpicklingError, match="mkdir"):
+        weights_of(path)
+    assert not (tmp_path / "made").exists()
 
 
 def test_reports_are_means_over_the_steps_since_the_last_one(prepared, tmp_path, monkeypatch, capsys):
@@ -312,7 +330,7 @@ def test_a_larger_network_computes_the_same_at_first_and_learns(prepared, checkp
     run_script("export.py", checkpoint, out)
     run_script("restore.py", out, larger, "--over-places", 48, "--over-frames", 72, "--turns", 4)
     small, _ = restore.read(out, live=False)
-    shape = torch.load(larger, weights_only=False)["shape"]
+    shape = torch.load(larger, weights_only=True)["shape"]
     large = network.PresenceNet(**shape)
     large.load_state_dict(weights_of(larger))
     assert (shape["over_places"], shape["over_frames"], len(large.turns)) == (48, 72, 8)
@@ -320,7 +338,7 @@ def test_a_larger_network_computes_the_same_at_first_and_learns(prepared, checkp
     with torch.no_grad():
         assert torch.allclose(small(seen), large(seen), atol=1e-4)
     learn(0, arguments([prepared, larger, "--minutes", "60", "--steps", "3", "--batch", "2", "--seconds", "1.5"]))
-    learned = torch.load(larger, weights_only=False)
+    learned = torch.load(larger, weights_only=True)
     changed = lambda name: not torch.equal(learned["net"][name].float(), large.state_dict()[name].bfloat16().float())
     # The outputs of new units and of the new turn, which were zero.
     assert learned["shape"] == shape and changed("turns.7.join.weight")
