@@ -1,5 +1,6 @@
 """Mixtures in batches, made on the device that learns: clean voices of every kind in real noises, rooms, colours, levels,
-damage. Shapes are (examples, samples); what is drawn is drawn by numpy, so that a seed gives the same mixtures everywhere."""
+damage. Shapes are (examples, samples). A seed gives the same mixtures on the same kind of device: choices are drawn by numpy, white noise
+by the generator of the device."""
 
 import numpy as np
 import torch
@@ -117,8 +118,7 @@ class Mixer:
         ratio = np.where(self.chosen(n, 0.7), np.exp(rng.uniform(np.log(0.6), np.log(1.7), n)), 1.0)
         # So that what follows does not wait for short ones: they come again.
         short = length.sum(1) < self.samples * ratio
-        length_all = length.copy()
-        plan = Plan.of(at, length_all, gaps, gain, ratio)
+        plan = Plan.of(at, length, gaps, gain, ratio)
         x = render(self.noise, plan, self.samples, FADE["noise"])
         if short.any():
             lasts = ((length / ratio[:, None] + gaps).sum(1)[short]).astype(int).clip(min=1)
