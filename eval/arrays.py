@@ -25,6 +25,8 @@ from pesq import pesq
 from pystoi import stoi
 from scipy.signal import fftconvolve, istft, stft
 
+from signals import si_sdr
+
 RATE, SECONDS = 16_000, 8
 LENGTH = RATE * SECONDS
 
@@ -113,11 +115,6 @@ def mixed(voice, noise, snr, random):
     noise *= np.sqrt((voice[0] ** 2).sum() / (noise[0] ** 2).sum()) * 10 ** (-snr / 20)
     scale = 0.5 / np.abs(voice + noise).max()
     return scale * voice[0], scale * (voice + noise).T
-
-
-def si_sdr(truth, found):
-    scaled = (found @ truth) / (truth @ truth) * truth
-    return 10 * np.log10((scaled @ scaled) / ((found - scaled) @ (found - scaled)))
 
 
 def separated(name, samples, truth):

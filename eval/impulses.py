@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Clicks and heavy-tailed noise: mean SDR before and after denoising, with and without the speech-presence network.
 
-    pip install numpy soundfile fast_bss_eval
+    pip install numpy scipy soundfile soxr fast_bss_eval
     python eval/impulses.py denoise NOIZEUS OUT
 
 NOIZEUS is the corpus as eval/README.md has it: sp21 to sp30, in babble at 5 dB, alone and with ten bursts of noise of 1 to 5 ms a second,

@@ -16,6 +16,7 @@ import numpy as np
 import soundfile as sf
 import soxr
 from arrays import RATE
+from signals import si_sdr
 
 SECONDS, MICROPHONES = 24, 4
 SHIFT_SECONDS, DRIFT_PPM = 4, 60
@@ -64,7 +65,7 @@ def main():
             run(at(name), at("voice"), *options)
             found = sf.read(at("voice"), always_2d=True)[0][:, 0]
             found = found if name == "joined" else found[common]
-            score = lambda y: (arrays.si_sdr(truth[common], y), arrays.pesq(RATE, truth[common], y, "wb"))
+            score = lambda y: (si_sdr(truth[common], y), arrays.pesq(RATE, truth[common], y, "wb"))
             scores.append(score(found))
         print(index, kind, np.round(scores, 2).tolist(), flush=True)
         rows.append(scores)

@@ -31,9 +31,8 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from signals import high_pass
+from signals import SILENCE, band, decibels, si_sdr
 
-SILENCE = 1e-20  # power
 TAPS = 32
 
 
@@ -43,20 +42,10 @@ def resampled(x, rate, want):
     return soxr.resample(x, rate, want) if rate != want else x
 
 
-def decibels(power, reference):
-    return float(10 * np.log10(max(power, SILENCE) / max(reference, SILENCE)))
-
-
 def sdr(clean, found):
     import fast_bss_eval
 
     return float(fast_bss_eval.sdr(clean[None], found[None], filter_length=512)[0])
-
-
-def si_sdr(clean, found):
-    target = (clean @ found) / (clean @ clean) * clean
-    error = target - found
-    return decibels(target @ target, error @ error)
 
 
 def segmental_snr(clean, found, rate):
@@ -139,7 +128,7 @@ def score(name, a):
     """All scores of a file by name; NaN, with the reason on standard error, where there is none."""
     folders = [clean_file(a.clean, name), a.results / name] + ([a.noisy / name] if a.noisy else [])
     signals, rate = read(folders)
-    clean, found, *noisy = (high_pass(x, rate, a.high_pass) for x in signals)
+    clean, found, *noisy = (band(x, rate, a.high_pass) for x in signals)
     scores = {}
 
     def add(names, compute):

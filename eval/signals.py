@@ -1,17 +1,11 @@
-"""Helpers of several scripts, on signals of one channel."""
+"""Helpers that training/common.py has for the scripts of both folders."""
 
-import numpy as np
+import sys
+from pathlib import Path
 
+# Last, so that no package is hidden by a script there.
+sys.path.append(str(Path(__file__).resolve().parent.parent / "training"))
 
-def high_pass(x, rate, hertz):
-    """Without what is below so many Hz."""
-    spectrum = np.fft.rfft(x)
-    spectrum[np.fft.rfftfreq(len(x), 1 / rate) < hertz] = 0
-    return np.fft.irfft(spectrum, len(x))
+from common import SILENCE, SPEECH_DB, active_power, band, decibels, is_speech, read_mono, si_sdr, spoken_power
 
-
-def active_power(x, rate):
-    """Mean power of the 20 ms frames within 30 dB of the loudest."""
-    size = rate // 50
-    power = (x[: len(x) // size * size].reshape(-1, size) ** 2).mean(1)
-    return power[power > 1e-3 * power.max()].mean()
+__all__ = ["SILENCE", "SPEECH_DB", "active_power", "band", "decibels", "is_speech", "read_mono", "si_sdr", "spoken_power"]

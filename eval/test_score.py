@@ -43,7 +43,7 @@ def test_a_result_is_divided_into_voice_noise_and_the_rest(signals):
 def test_what_lies_below_the_high_pass_is_removed():
     t = np.arange(RATE) / RATE
     low, high = np.sin(2 * np.pi * 50 * t), np.sin(2 * np.pi * 100 * t)
-    assert np.allclose(score.high_pass(low + high, RATE, 75), high, atol=1e-9)
+    assert np.allclose(score.band(low + high, RATE, 75), high, atol=1e-9)
 
 
 def test_files_are_paired_by_name_and_scored_by_kind(tmp_path, signals):

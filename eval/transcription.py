@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Word errors of speech recognisers on noisy and on denoised speech.
 
-    pip install numpy soundfile soxr faster-whisper onnxruntime
+    pip install numpy scipy soundfile soxr faster-whisper onnxruntime
     python eval/transcription.py run TEXTS NOISE OUT --program target/release/denoise --whisper MODEL --moonshine MODEL
     python eval/transcription.py table OUT [--by-kind]
 
@@ -25,7 +25,7 @@ import tomllib
 import numpy as np
 import soundfile
 
-from signals import active_power, high_pass
+from signals import band, read_mono, spoken_power
 
 RATE = 16_000
 WINDOW, HOP = 1024, 256
@@ -35,15 +35,7 @@ SPELLED = {"colour": "color", "colours": "colors", "coloured": "colored", "okay"
 
 
 def read(path):
-    import soxr
-
-    samples, rate = soundfile.read(path, dtype="float64", always_2d=True)
-    samples = samples.mean(1)
-    return soxr.resample(samples, rate, RATE) if rate != RATE else samples
-
-
-def high_passed(samples):
-    return high_pass(samples, RATE, 75)
+    return read_mono(path, RATE, "HQ")
 
 
 def mix(arguments, protocol):
@@ -67,7 +59,7 @@ def mix(arguments, protocol):
                 noise = np.tile(noise, -(-len(voice) // len(noise)))
                 start = rng.integers(0, len(noise) - len(voice) + 1)
                 noise = noise[start : start + len(voice)]
-                ratio = active_power(high_passed(voice), RATE) / max((high_passed(noise) ** 2).mean(), 1e-20)
+                ratio = spoken_power(voice, RATE) / max((band(noise, RATE, 75) ** 2).mean(), 1e-20)
                 noisy = voice + noise * np.sqrt(ratio / 10 ** (snr_db / 10))
             name = f"{number:02d}-{snr_db}.wav"
             soundfile.write(os.path.join(arguments.out, name), 0.5 * noisy / np.abs(noisy).max(), RATE, "PCM_16")

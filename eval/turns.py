@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """A softer voice in turn with a louder one: turns.py make MIXTURES OUT; turns.py score OUT RESULT...
 
+    pip install numpy scipy soundfile soxr
+
 MIXTURES is a folder as of training/make_development.py. `make` writes OUT/noisy/*.wav: 12 s at 16 kHz of two voices that take turns of
 3 s, the second one 0, 6, 12 or 18 dB softer, in a noise 20 dB below the louder one. RESULT has what a denoiser makes of them under the same
 names; `score` prints the SNR (dB) in the turns of each voice, and the level of the softer one (dB) relative to what it was.

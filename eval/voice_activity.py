@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Voice activity beside other detectors: area under the ROC curve, and F1, per 10 ms frame.
 
-    pip install numpy soundfile onnxruntime silero-vad webrtcvad-wheels
+    pip install numpy scipy soundfile soxr onnxruntime silero-vad webrtcvad-wheels
     pip install bindings/python        # the package alphamf, of this repository
     python eval/voice_activity.py MIXTURES [--by-kind] [--csv FILE]
     python eval/voice_activity.py MIXTURES --program target/release/denoise --only track segments silero webrtc
@@ -26,10 +26,10 @@ import tempfile
 import numpy as np
 import soundfile
 
+from signals import SPEECH_DB, is_speech
+
 RATE = 16_000
 FRAME = RATE // 100
-SMOOTHED_FRAMES = 5
-SPEECH_DB = -40
 MIN_FRAMES = 10
 MAX_DELAY_FRAMES = 10
 
@@ -37,9 +37,7 @@ MAX_DELAY_FRAMES = 10
 def truth(clean, speech_db=SPEECH_DB):
     """Whether each 10 ms frame holds speech."""
     frames = len(clean) // FRAME
-    power = np.square(clean[: frames * FRAME], dtype=np.float64).reshape(frames, FRAME).mean(1)
-    power = np.convolve(power, np.full(SMOOTHED_FRAMES, 1 / SMOOTHED_FRAMES), "same")
-    return power > power.max() * 10 ** (speech_db / 10)
+    return is_speech(clean[: frames * FRAME], FRAME * np.arange(frames) + FRAME // 2, speech_db)
 
 
 def alphamf_scores(no_neural=False):

@@ -1,4 +1,4 @@
-"""Helpers of several scripts: reading, parts and bands of signals, levels of speech, logistic regression."""
+"""Helpers of several scripts, of eval/ too: reading, parts and bands of signals, levels of speech, SI-SDR, logistic regression."""
 
 import numpy as np
 import soundfile
@@ -7,9 +7,10 @@ from scipy.optimize import minimize
 
 RATE = 16_000  # Hz, of `is_speech`
 SPEECH_DB, SMOOTHED_SECONDS = -40, 0.05
+SILENCE = 1e-20  # power
 
 
-def read_mono(path, rate, quality="HQ"):
+def read_mono(path, rate, quality="VHQ"):
     """The mean of all channels (float64) at a sample rate."""
     samples, own = soundfile.read(path, dtype="float64", always_2d=True)
     samples = samples.mean(1)
@@ -23,7 +24,7 @@ def active_power(x, rate):
     return p[p > 1e-3 * p.max()].mean()
 
 
-def band(x, rate, low, high):
+def band(x, rate, low, high=np.inf):
     spectrum, hertz = np.fft.rfft(x), np.fft.rfftfreq(len(x), 1 / rate)
     spectrum[(hertz < low) | (hertz > high)] = 0
     return np.fft.irfft(spectrum, len(x))
@@ -31,7 +32,7 @@ def band(x, rate, low, high):
 
 def spoken_power(x, rate):
     """Mean power above 75 Hz of the frames of 20 ms within 30 dB of the loudest."""
-    return active_power(band(x, rate, 75, rate), rate)
+    return active_power(band(x, rate, 75), rate)
 
 
 def part(x, samples, rng):
@@ -46,12 +47,23 @@ def part(x, samples, rng):
     return x[at : at + samples].copy()
 
 
-def is_speech(voice, at):
-    """Whether the level of a voice at 16 kHz, smoothed over 50 ms around each of these samples, is above -40 dB of its maximum."""
+def is_speech(voice, at, speech_db=SPEECH_DB):
+    """Whether the level of a voice at 16 kHz, smoothed over 50 ms around each of these samples, is above `speech_db` of its maximum."""
     reach = int(SMOOTHED_SECONDS * RATE) // 2
     total = np.concatenate([[0], np.cumsum(np.square(voice, dtype=np.float64))])
     level = total[np.clip(at + reach, 0, len(voice))] - total[np.clip(at - reach, 0, len(voice))]
-    return level > level.max() * 10 ** (SPEECH_DB / 10)
+    return level > level.max() * 10 ** (speech_db / 10)
+
+
+def decibels(power, reference):
+    return float(10 * np.log10(max(power, SILENCE) / max(reference, SILENCE)))
+
+
+def si_sdr(clean, found):
+    """dB; means are not removed."""
+    target = (clean @ found) / (clean @ clean) * clean
+    error = target - found
+    return decibels(target @ target, error @ error)
 
 
 def logistic_regression(x, y, weights):

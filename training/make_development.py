@@ -26,10 +26,6 @@ KINDS = ("event", "impulsive", "babble", "wind", "steady", "vehicle", "tonal")
 ROOM_KINDS = ("babble", "steady", "event", "vehicle")
 
 
-def read(path, rate):
-    return read_mono(path, rate, "VHQ")
-
-
 def speaker(path):
     """The name of a clip's speaker."""
     name = os.path.basename(path)
@@ -52,10 +48,10 @@ def mixture(kind, number, voices, noises, rooms, rate, seconds, seed):
     """The voice, the mixture, and the row of the list."""
     rng = np.random.default_rng([seed, zlib.crc32(kind.encode()), number])
     n, voice, snr = int(seconds * rate), voices[rng.integers(len(voices))], (0, 5, 10, 15)[number % 4]
-    x = read(voice, rate)
+    x = read_mono(voice, rate)
     own = [f for f in voices if speaker(f) == speaker(voice)]
     while len(x) < n:
-        x = np.concatenate([x, np.zeros(rate // 3), read(own[rng.integers(len(own))], rate)])
+        x = np.concatenate([x, np.zeros(rate // 3), read_mono(own[rng.integers(len(own))], rate)])
     x = x[:n]
     if kind == "voice":
         source, snr = rng.choice([f for f in voices if f not in own]), max(snr, 5)
@@ -63,13 +59,13 @@ def mixture(kind, number, voices, noises, rooms, rate, seconds, seed):
         source = rng.choice([f for noise in ROOM_KINDS for f in noises[noise]])
     else:
         source = noises[kind][number % len(noises[kind])]
-    z = part(read(source, rate), n, rng)
+    z = part(read_mono(source, rate), n, rng)
     if kind == "room":
-        room = read(rooms[rng.integers(len(rooms))], rate)
+        room = read_mono(rooms[rng.integers(len(rooms))], rate)
         direct = int(np.abs(room).argmax())
         room /= np.sqrt((room[direct:] ** 2).sum())
         x, z = fftconvolve(x, room)[direct : direct + n], fftconvolve(z, room)[:n]
-    z *= np.sqrt(spoken_power(x, rate) / max((band(z, rate, 75, rate) ** 2).mean(), 1e-20) / 10 ** (snr / 10))
+    z *= np.sqrt(spoken_power(x, rate) / max((band(z, rate, 75) ** 2).mean(), 1e-20) / 10 ** (snr / 10))
     y = x + z
     scale = 0.5 / max(np.abs(y).max(), np.abs(x).max())
     return x * scale, y * scale, (kind, f"{kind}__{number:02d}.wav", os.path.basename(voice), os.path.basename(source), snr)

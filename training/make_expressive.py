@@ -34,7 +34,7 @@ KINDS = dict(
 
 
 def power_above_75_hz(x):
-    """Mean power while the voice speaks."""
+    """Mean power while the voice speaks. Not `common.spoken_power`, whose edge is a step: it would make other mixtures."""
     return active_power(highpass(x, 75, RATE), RATE)
 
 

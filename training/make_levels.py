@@ -47,10 +47,6 @@ def fold_of(name):
     return zlib.crc32(name.encode()) % FOLDS
 
 
-def read(path, rate):
-    return read_mono(path, rate, "VHQ")
-
-
 def code(x, rate, arguments, path):
     """Writes a coded file."""
     with tempfile.NamedTemporaryFile(suffix=".wav") as file:
@@ -109,7 +105,7 @@ class Sources:
         parts, length = [], 0
         while length < samples:
             for k in order:
-                x = read(speakers[name][k], rate)
+                x = read_mono(speakers[name][k], rate)
                 parts += [x / np.sqrt(spoken_power(x, rate) + 1e-20), np.zeros(int(rng.uniform(0.2, 0.8) * rate))]
                 length += len(parts[-1]) + len(parts[-2])
                 if length >= samples:
@@ -121,8 +117,8 @@ class Sources:
         full = [path for path in paths if rate <= 16000 or soundfile.info(path).samplerate > 32000] or paths
         for _ in range(20):
             path = full[rng.integers(len(full))]
-            x = part(read(path, rate), samples, rng)
-            power = (band(x, rate, 75, rate) ** 2).mean()
+            x = part(read_mono(path, rate), samples, rng)
+            power = (band(x, rate, 75) ** 2).mean()
             if power > 1e-9:
                 return path.name, x / np.sqrt(power)
         raise SystemExit(f"no noise of kind {kind}")
@@ -138,20 +134,20 @@ def mixture(sources, kind, number, seconds, seed):
     name, x = sources.voice(fold, rate, samples, rng)
     if kind == "voice":
         other, z = sources.voice(fold, rate, samples, rng, name)
-        z /= np.sqrt((band(z, rate, 75, rate) ** 2).mean())
+        z /= np.sqrt((band(z, rate, 75) ** 2).mean())
     elif kind == "two":
         parts = [sources.noise(fold, NOISES[rng.integers(len(NOISES))], rate, samples, rng) for _ in range(2)]
         other, z = "+".join(part[0] for part in parts), sum(part[1] for part in parts)
     else:
         other, z = sources.noise(fold, kind if kind in NOISES else NOISES[rng.integers(len(NOISES))], rate, samples, rng)
     if kind == "room" or (kind == "clean" and number % 4 == 3):
-        h = read(sources.rooms[fold][rng.integers(len(sources.rooms[fold]))], rate)
+        h = read_mono(sources.rooms[fold][rng.integers(len(sources.rooms[fold]))], rate)
         direct = int(np.abs(h).argmax())
         h /= np.sqrt((h[direct:] ** 2).sum())
         x, z = fftconvolve(x, h)[direct : direct + samples], fftconvolve(z, h)[:samples]
     if kind == "telephone":
         x, z = (band(signal, rate, *TELEPHONE) for signal in (x, z))
-    z *= np.sqrt(spoken_power(x, rate) / (band(z, rate, 75, rate) ** 2).mean() / 10 ** (snr / 10))
+    z *= np.sqrt(spoken_power(x, rate) / (band(z, rate, 75) ** 2).mean() / 10 ** (snr / 10))
     y = x + (0 if kind == "clean" else z)
     scale = 10 ** rng.uniform(-1.2, -0.15) / max(np.abs(y).max(), np.abs(x).max())
     x, y = x * scale, y * scale

@@ -26,10 +26,11 @@ from torch import nn
 from torch.nn import functional as F
 
 import voices
+from common import si_sdr
 from export import write
 from losses import compressed_error
 from make_expressive import power_above_75_hz
-from network import BANDS, BINS, HOP, PAIR, RATE, WINDOW, edges, interpolation
+from network import AVERAGES, BANDS, BINS, HOP, PAIR, RATE, WINDOW, edges, interpolation
 from prepare import highpass, read, sound_files, speech_files, trim
 
 # --- mixtures -----------------------------------------------------------------------------------------------------------
@@ -272,10 +273,6 @@ class Example:
         self.kind = self.name.split("__")[0]
         self.model, network, levels = (torch.from_numpy(d[key].astype(np.float32) / 100) for key in ("model", "network", "levels"))
         bins, bands = self.model.shape[1], network.shape[1]
-        averages = torch.zeros(bins, bands)
-        e = edges()
-        for band in range(bands):
-            averages[e[band] : e[band + 1], band] = 1 / (e[band + 1] - e[band])
         # What lies above the highest band is like it.
         spread = torch.from_numpy(interpolation())[:, :bins]
         self.spread = torch.cat([spread[: bands - 1], spread[bands - 1 :].sum(0, keepdim=True)])
@@ -284,7 +281,7 @@ class Example:
         self.share, self.drawn = (
             float(np.clip((high - self.certainty) / (high - low), 0, 1)) for low, high in (CERTAIN, LEARNED)
         )
-        self.inputs = inputs(self.model @ averages, network, levels)
+        self.inputs = inputs(self.model @ torch.from_numpy(AVERAGES[:bins, :bands]), network, levels)
         self.presence = presence_of(self.network)[:, None]
         self.noisy, self.clean = (torch.from_numpy(d[key].astype(np.float32)) for key in ("noisy", "clean"))
         # The program does not depend on how loud a recording is.
@@ -379,11 +376,9 @@ def learn(examples, steps, batch, seed):
     return net
 
 
-def si_sdr(example, out):
-    """dB, above 75 Hz."""
-    x, y = (highpass(v.numpy().astype(np.float64), 75, example.rate).astype(np.float64) for v in (example.clean, out))
-    target = (x @ y) / (x @ x) * x
-    return 10 * np.log10((target @ target) / ((target - y) @ (target - y)))
+def score(example, out):
+    """SI-SDR above 75 Hz, dB."""
+    return si_sdr(*(highpass(v.numpy().astype(np.float64), 75, example.rate).astype(np.float64) for v in (example.clean, out)))
 
 
 def judge(examples, net):
@@ -393,7 +388,7 @@ def judge(examples, net):
         for example in examples:
             out = [example.voice_of(torch.ones(())), *(example.voice_of(example.gain(n)) for n in (None, net))]
             if example.clean.any():
-                values = [si_sdr(example, x) for x in out]
+                values = [score(example, x) for x in out]
             else:
                 values = [float(10 * np.log10(x.square().mean())) for x in out]
             rows.setdefault(example.kind, []).append(values)

@@ -33,6 +33,10 @@ FRACTION_REACH, POWER_REACH, LOOK_AHEAD = 2, 1, 125
 LOUDEST_SECONDS, MIN_LEVEL, MIN_LOUDEST = 5.0, -9.0, 1e-7
 
 
+def read(path):
+    return read_mono(path, RATE, "HQ")
+
+
 def cut(samples, length, rng):
     if len(samples) < length:
         samples = np.tile(samples, -(-length // len(samples)))
@@ -53,7 +57,7 @@ def voice(files, length, rng):
     part = files[rng.integers(len(files))]
     parts = [np.zeros(int(rng.uniform(*PAUSE_SECONDS) * RATE))]
     while sum(map(len, parts)) < length:
-        clip = read_mono(part[rng.integers(len(part))], RATE)[: int(rng.uniform(1, 6) * RATE)]
+        clip = read(part[rng.integers(len(part))])[: int(rng.uniform(1, 6) * RATE)]
         parts += [clip * 0.05 / max(np.sqrt(np.mean(clip**2)), 1e-6), np.zeros(int(rng.uniform(*PAUSE_SECONDS) * RATE))]
     return np.concatenate(parts)[:length]
 
@@ -103,7 +107,7 @@ def main():
     noises = sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith((".opus", ".flac")))
     files, mixtures, alone = voices(a.data), [], []
     for _ in range(a.mixtures):
-        clean, noise = voice(files, length, rng), cut(read_mono(noises[rng.integers(len(noises))], RATE), length, rng)
+        clean, noise = voice(files, length, rng), cut(read(noises[rng.integers(len(noises))]), length, rng)
         level = np.sqrt(np.mean(clean[np.abs(clean) > 0] ** 2) / max(np.mean(noise**2), 1e-12))
         noisy = clean + noise * level * 10 ** (-rng.uniform(*SNR_DB) / 20)
         scale = 0.5 / np.abs(noisy).max()
@@ -111,7 +115,7 @@ def main():
         mixtures.append((frames, truth(clean, frames.shape[1])))
     for number in range(a.noises):
         # A quarter of it white.
-        noise = cut(read_mono(noises[rng.integers(len(noises))], RATE), length, rng) if number % 4 else rng.standard_normal(length)
+        noise = cut(read(noises[rng.integers(len(noises))]), length, rng) if number % 4 else rng.standard_normal(length)
         noise *= 10 ** (rng.uniform(*NOISE_DB) / 20) / max(np.sqrt(np.mean(noise**2)), 1e-9)
         alone.append(logged(a.program, noise))
     if a.save:
