@@ -36,16 +36,16 @@ def read(path):
     return soxr.resample(samples[:, 0], rate, RATE) if rate != RATE else samples[:, 0]
 
 
-def noise_of(path):
+def noise_of(path, length=LENGTH):
     samples = read(path)
-    samples = np.tile(samples, -(-LENGTH // len(samples)))[:LENGTH]
+    samples = np.tile(samples, -(-length // len(samples)))[:length]
     return samples / samples.std()
 
 
-def voice_of(path):
+def voice_of(path, length=LENGTH):
     samples = read(path)
     once = np.concatenate([samples, np.zeros(RATE // 4)])
-    return np.tile(once, -(-LENGTH // len(once)))[:LENGTH]
+    return np.tile(once, -(-length // len(once)))[:length]
 
 
 def microphones(count, centre, circle):
@@ -57,7 +57,7 @@ def microphones(count, centre, circle):
     return centre[:, None] + offsets
 
 
-def mixture(count, index, voices, noises, circle=False):
+def mixture(count, index, voices, noises, circle=False, length=LENGTH):
     """The voice at the first microphone, and all microphones (samples x microphones), in a row or a circle."""
     random = np.random.default_rng([count, index])
     room = random.uniform([4, 3.5, 2.5], [8, 6, 3.2])
@@ -77,15 +77,15 @@ def mixture(count, index, voices, noises, circle=False):
         for signal, at in zip(signals, places):
             shoebox.add_source(at, signal=signal)
         shoebox.simulate()
-        return shoebox.mic_array.signals[:, :LENGTH]
+        return shoebox.mic_array.signals[:, :length]
 
     kind = ("one noise", "two noises", "all around")[index % 3]
-    voice = heard([voice_of(random.choice(voices))], [place()])
-    drawn = [noise_of(random.choice(noises)) for _ in range(2 if kind == "two noises" else 1)]
+    voice = heard([voice_of(random.choice(voices), length)], [place()])
+    drawn = [noise_of(random.choice(noises), length) for _ in range(2 if kind == "two noises" else 1)]
     if kind == "all around":
         angles = 2 * np.pi * np.arange(12) / 12
         around = [np.clip(centre + [3 * np.cos(a), 3 * np.sin(a), 0.3], 0.2, room - 0.2) for a in angles]
-        noise = heard([np.roll(drawn[0], i * LENGTH // 12) for i in range(12)], around)
+        noise = heard([np.roll(drawn[0], i * length // 12) for i in range(12)], around)
     else:
         noise = heard(drawn, [place() for _ in drawn])
     return kind, *mixed(voice, noise, (5, 0)[index % 2], random)

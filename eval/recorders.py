@@ -33,7 +33,6 @@ def recorded(samples, shift, ppm):
 
 def main():
     given = arrays.arguments(__doc__, mixtures=8, first=6).parse_args()
-    arrays.LENGTH = SECONDS * RATE
     voices = sorted((given.data / "dev/speech16").glob("so762*"))
     noises = sorted((given.data / "dev/noise").iterdir())
     given.out.mkdir(parents=True, exist_ok=True)
@@ -44,7 +43,7 @@ def main():
 
     rows = []
     for index in range(given.first, given.first + given.mixtures):
-        kind, truth, samples = arrays.mixture(MICROPHONES, index, voices, noises)
+        kind, truth, samples = arrays.mixture(MICROPHONES, index, voices, noises, length=SECONDS * RATE)
         random = np.random.default_rng(index)
         clocks = [(0, 0)] + [(random.uniform(-SHIFT_SECONDS, SHIFT_SECONDS), random.uniform(-DRIFT_PPM, DRIFT_PPM)) for _ in range(MICROPHONES - 1)]
         takes = [recorded(channel, *clock) for channel, clock in zip(samples.T, clocks)]

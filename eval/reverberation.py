@@ -50,7 +50,6 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("--voices", type=int, default=6)
     given = parser.parse_args()
-    arrays.LENGTH = LENGTH
     given.out.mkdir(parents=True, exist_ok=True)
     denoise, dev = given.denoise.resolve(), given.data / "dev"
     voices = sorted((dev / "speech16").glob("so762*"))
@@ -71,9 +70,9 @@ def main():
         early = response[: direct + EARLY]
         rows = []
         for number, path in enumerate(voices):
-            voice = arrays.voice_of(path)
+            voice = arrays.voice_of(path, LENGTH)
             heard, truth = (fftconvolve(voice, r)[direct : direct + LENGTH] for r in (response, early))
-            heard = heard + arrays.noise_of(noises[(7 * number) % len(noises)]) * heard.std() / 10
+            heard = heard + arrays.noise_of(noises[(7 * number) % len(noises)], LENGTH) * heard.std() / 10
             scale = 0.5 / np.abs(heard).max()
             heard, truth = scale * heard, scale * truth
             sf.write(at("input"), heard, RATE, "FLOAT")
