@@ -47,27 +47,20 @@ pub fn audio_files_below(folder: &Path, except: &[&Path]) -> anyhow::Result<(Vec
     // Reports may lie beside the recordings.
     let is_itself = |other: &Path| fs::canonicalize(other).ok() == fs::canonicalize(folder).ok();
     let except: Vec<&Path> = except.iter().copied().filter(|except| !is_itself(except)).collect();
-    let FolderContents { mut audio, mut others, mut special, mut unreadable, .. } =
+    let FolderContents { mut audio, mut others, mut special, mut hidden, mut unreadable, .. } =
         FolderContents::scan(folder, &except).with_context(|| Failure::Input(folder.to_owned()))?;
-    let earlier = EarlierResults::below(folder, &others);
+    let earlier = EarlierResults::below(folder, &hidden);
     let mut results = BTreeSet::new();
     let mut is_new = |path: &PathBuf| {
         let found = earlier.holding(path);
         results.extend(found.map(Path::to_owned));
         found.is_none()
     };
-    [&mut audio, &mut others, &mut special].into_iter().for_each(|paths| paths.retain(&mut is_new));
+    for paths in [&mut audio, &mut others, &mut special, &mut hidden] {
+        paths.retain(&mut is_new);
+    }
     unreadable.retain(|(path, _)| is_new(path));
-    let mut hidden = BTreeSet::new();
-    let mut is_kept = |path: &PathBuf| {
-        let name = path.strip_prefix(folder).unwrap_or(path);
-        let first = hidden_part(name);
-        hidden.extend(first.map(|first| folder.join(first)));
-        first.is_none()
-    };
-    others.retain(|path| !path.ends_with(record::NAME) && is_kept(path));
-    [&mut audio, &mut special].into_iter().for_each(|paths| paths.retain(&mut is_kept));
-    unreadable.retain(|(path, _)| path == folder || is_kept(path));
+    hidden.retain(|path| !path.ends_with(record::NAME));
     if audio.is_empty() {
         let reason = match results.is_empty() {
             true => anyhow!("no audio file in or below it{}", named_others(folder, &mut others)),
@@ -77,8 +70,8 @@ pub fn audio_files_below(folder: &Path, except: &[&Path]) -> anyhow::Result<(Vec
         };
         return Err(reason.context(Failure::Unusable(folder.to_owned())));
     }
-    let hidden = hidden.into_iter().map(|path| LeftOut { path, reason: "hidden".to_owned(), failed: false });
     let left = |reason: &'static str| move |path| LeftOut { path, reason: reason.to_owned(), failed: false };
+    let hidden = hidden.into_iter().map(left("hidden"));
     let results = results.into_iter().map(left("results of an earlier run"));
     let others = others.into_iter().map(left("unsupported file extension"));
     let special = special.into_iter().map(left("not a regular file"));
@@ -95,10 +88,10 @@ struct EarlierResults(HashSet<PathBuf>);
 
 impl EarlierResults {
     /// Those in the folders that hold a record: all of such a folder, or the recorded results alone where the recordings lie
-    /// beside them. `others` are the files that are not audio. The folder itself was asked for.
-    fn below(folder: &Path, others: &[PathBuf]) -> Self {
+    /// beside them. A record is one of the `hidden` files. The folder itself was asked for.
+    fn below(folder: &Path, hidden: &[PathBuf]) -> Self {
         let records =
-            others.iter().filter(|path| path.ends_with(record::NAME)).filter_map(|path| path.parent());
+            hidden.iter().filter(|path| path.ends_with(record::NAME)).filter_map(|path| path.parent());
         let mut found = HashSet::new();
         for results in records.filter(|&results| results != folder) {
             let sources = Record::open(results).map(|record| record.sources()).unwrap_or_default();
@@ -136,13 +129,6 @@ fn named_others(folder: &Path, others: &mut [PathBuf]) -> String {
         files(others.len()),
         named.join(", ")
     )
-}
-
-/// The part of a path up to the first name that begins with a dot, as those have that a system keeps for itself.
-fn hidden_part(path: &Path) -> Option<&Path> {
-    let is_hidden =
-        |path: &&Path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-    path.ancestors().filter(is_hidden).last()
 }
 
 /// Reports what was left out, the first few of each reason by name; only failures if `quiet`.

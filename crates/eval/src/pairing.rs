@@ -221,14 +221,8 @@ struct Folder {
 impl Folder {
     /// Folders below it that cannot be read are added to `unread`.
     fn read(folder: &Path, unread: &mut Vec<Failure>) -> Result<Self, EvaluationError> {
-        let FolderContents { mut audio, mut others, unreadable, .. } =
+        let FolderContents { audio, others, unreadable, .. } =
             FolderContents::scan(folder, &[]).map_err(EvaluationError::io(folder))?;
-        // Those that a system keeps for itself, such as the `._a.wav` of a Mac.
-        let is_shown = |path: &PathBuf| {
-            let name = path.strip_prefix(folder).unwrap_or(path);
-            !name.iter().any(|part| part.as_encoded_bytes().starts_with(b"."))
-        };
-        [&mut audio, &mut others].into_iter().for_each(|paths| paths.retain(is_shown));
         if audio.is_empty() {
             let found = match (others.first(), unreadable.first()) {
                 (Some(path), _) => format!("found {} other files, such as {}", others.len(), path.display()),

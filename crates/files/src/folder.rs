@@ -13,10 +13,13 @@ use std::path::{Path, PathBuf};
 pub struct FolderContents {
     /// Files with the extension of an audio format.
     pub audio: Vec<PathBuf>,
-    /// Other files, without those that a [`Writer`](crate::Writer) has not completed.
+    /// Other files. Those that a [`Writer`](crate::Writer) has not completed are in no list.
     pub others: Vec<PathBuf>,
     /// Devices, pipes and sockets: opening one may block.
     pub special: Vec<PathBuf>,
+    /// Files and folders that a system or a program keeps for itself, such as the `._a.wav` of a Mac: their names begin with a
+    /// dot. They are in no other list, and such folders are not looked into.
+    pub hidden: Vec<PathBuf>,
     /// Unreadable folders, with the reason.
     pub unreadable: Vec<(PathBuf, UnreadableFolder)>,
 }
@@ -54,6 +57,7 @@ impl FolderContents {
         contents.audio.sort();
         contents.others.sort();
         contents.special.sort();
+        contents.hidden.sort();
         contents.unreadable.sort_by(|(a, _), (b, _)| a.cmp(b));
         Ok(contents)
     }
@@ -65,6 +69,13 @@ impl FolderContents {
         entries.sort_by_key(DirEntry::file_name);
         for entry in entries {
             let (path, name, kind) = (entry.path(), entry.file_name(), entry.file_type()?);
+            if is_partial(&name) {
+                continue;
+            }
+            if name.as_encoded_bytes().starts_with(b".") {
+                self.hidden.push(path);
+                continue;
+            }
             let target = match kind {
                 kind if kind.is_dir() => Some(place.join(&name)),
                 kind if kind.is_symlink() => fs::canonicalize(&path).ok().filter(|target| target.is_dir()),
@@ -82,7 +93,7 @@ impl FolderContents {
                 self.special.push(path);
             } else if has_extension(&path) {
                 self.audio.push(path);
-            } else if !is_partial(&name) {
+            } else {
                 self.others.push(path);
             }
         }
@@ -121,5 +132,20 @@ mod tests {
         assert_eq!(found.special, [path("pipe.wav"), path("z/pipe"), path("zero.wav")]);
         assert!(found.unreadable.is_empty());
         assert!(FolderContents::scan(&path("gone"), &[]).is_err());
+    }
+
+    #[test]
+    fn hidden_files_and_folders_are_apart() {
+        // In a folder that is hidden itself.
+        let root = tempfile::Builder::new().prefix(".a").tempdir().unwrap();
+        let path = |name: &str| root.path().join(name);
+        fs::create_dir_all(path("z/.cache/deep")).unwrap();
+        for name in ["z/a.wav", "z/._a.wav", "z/.notes", "z/.cache/b.wav", "z/.cache/deep/c.wav"] {
+            fs::write(path(name), "").unwrap();
+        }
+        symlink("z", path(".z")).unwrap();
+        let found = FolderContents::scan(root.path(), &[]).unwrap();
+        assert_eq!((found.audio, found.others), (vec![path("z/a.wav")], vec![]));
+        assert_eq!(found.hidden, [".z", "z/._a.wav", "z/.cache", "z/.notes"].map(path));
     }
 }
