@@ -4,6 +4,7 @@ use super::denoiser::Denoiser;
 use super::work::run;
 use super::{exception, value_error};
 use alphamf_eval::{Failure, FileResult, metrics, pair_folders, summarise};
+use alphamf_files::FolderContents;
 use alphamf_signal::Signal;
 use numpy::{PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -82,7 +83,9 @@ pub fn evaluate(
     };
     let options = alphamf_eval::Options { high_pass_hz, save, ..alphamf_eval::Options::default() };
     let outcome = run(py, threads, progress, |progress| {
-        let pairing = pair_folders(&clean, noisy.as_deref(), enhanced.as_deref())?;
+        let pairing = pair_folders(&clean, noisy.as_deref(), enhanced.as_deref(), |folder| {
+            FolderContents::scan(folder, &[])
+        })?;
         let (done, all) = (AtomicUsize::new(0), pairing.pairs.len() as f64);
         let progress = Mutex::new(progress);
         let report = |done: usize| {

@@ -27,6 +27,7 @@ use serde_json::Value;
 use super::claims::{Claims, check_absent};
 use super::common::Common;
 use super::failure::{INPUT, usage};
+use super::inputs::{LeftOut, contents_below, say_left_out};
 use super::interrupts::interruptible;
 use super::live::Live;
 use super::model::{Mode, Model, as_usage};
@@ -161,7 +162,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         None => None,
     };
     check_source(arguments)?;
-    let mut pairing = pairs(arguments, protocol.as_ref())?;
+    let mut pairing = pairs(arguments, protocol.as_ref(), common.quiet)?;
     // Of the whole corpus: a part without recordings has a journal of the same run.
     let is_enhanced =
         arguments.enhanced.is_some() || pairing.pairs.iter().all(|pair| pair.enhanced.is_some());
@@ -361,14 +362,26 @@ impl Arguments {
     }
 }
 
-fn pairs(arguments: &Arguments, protocol: Option<&Protocol>) -> anyhow::Result<Pairing> {
+fn pairs(arguments: &Arguments, protocol: Option<&Protocol>, quiet: bool) -> anyhow::Result<Pairing> {
     Ok(match (protocol, &arguments.data, &arguments.manifest, &arguments.clean) {
         (Some(protocol), Some(data), ..) => protocol.pairs(data)?,
         (_, _, Some(manifest), _) => {
             let manifest = manifest.clone();
             interruptible(move || read_manifest(&manifest))??
         }
-        (.., Some(clean)) => pair_folders(clean, arguments.noisy.as_deref(), arguments.enhanced.as_deref())?,
+        (.., Some(clean)) => {
+            let (noisy, enhanced) = (arguments.noisy.as_deref(), arguments.enhanced.as_deref());
+            pair_folders(clean, noisy, enhanced, |folder| {
+                // Results are asked for there.
+                if enhanced == Some(folder) {
+                    return FolderContents::scan(folder, &[]);
+                }
+                let (mut contents, results) = contents_below(folder, &[])?;
+                contents.others.extend(results.iter().cloned());
+                say_left_out(&results.into_iter().map(LeftOut::results).collect::<Vec<_>>(), quiet);
+                Ok(contents)
+            })?
+        }
         _ => return Err(usage(NOTHING)),
     })
 }

@@ -9,6 +9,7 @@ use anyhow::{Context, anyhow};
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 /// A file or folder that is left out.
@@ -33,6 +34,11 @@ impl LeftOut {
             failed: true,
         }
     }
+
+    /// Results of an earlier run.
+    pub fn results(path: PathBuf) -> Self {
+        Self { path, reason: "results of an earlier run".to_owned(), failed: false }
+    }
 }
 
 /// A path without the `.` in front that names the present folder. `-` stays standard input, and `./-` a file.
@@ -47,19 +53,9 @@ pub fn audio_files_below(folder: &Path, except: &[&Path]) -> anyhow::Result<(Vec
     // Reports may lie beside the recordings.
     let is_itself = |other: &Path| fs::canonicalize(other).ok() == fs::canonicalize(folder).ok();
     let except: Vec<&Path> = except.iter().copied().filter(|except| !is_itself(except)).collect();
-    let FolderContents { mut audio, mut others, mut special, mut hidden, mut unreadable, .. } =
-        FolderContents::scan(folder, &except).with_context(|| Failure::Input(folder.to_owned()))?;
-    let earlier = EarlierResults::below(folder, &hidden);
-    let mut results = BTreeSet::new();
-    let mut is_new = |path: &PathBuf| {
-        let found = earlier.holding(path);
-        results.extend(found.map(Path::to_owned));
-        found.is_none()
-    };
-    for paths in [&mut audio, &mut others, &mut special, &mut hidden] {
-        paths.retain(&mut is_new);
-    }
-    unreadable.retain(|(path, _)| is_new(path));
+    let (contents, results) =
+        contents_below(folder, &except).with_context(|| Failure::Input(folder.to_owned()))?;
+    let FolderContents { audio, mut others, special, mut hidden, unreadable, .. } = contents;
     hidden.retain(|path| !path.ends_with(record::NAME));
     if audio.is_empty() {
         let reason = match results.is_empty() {
@@ -72,7 +68,7 @@ pub fn audio_files_below(folder: &Path, except: &[&Path]) -> anyhow::Result<(Vec
     }
     let left = |reason: &'static str| move |path| LeftOut { path, reason: reason.to_owned(), failed: false };
     let hidden = hidden.into_iter().map(left("hidden"));
-    let results = results.into_iter().map(left("results of an earlier run"));
+    let results = results.into_iter().map(LeftOut::results);
     let others = others.into_iter().map(left("unsupported file extension"));
     let special = special.into_iter().map(left("not a regular file"));
     let unreadable =
@@ -81,6 +77,23 @@ pub fn audio_files_below(folder: &Path, except: &[&Path]) -> anyhow::Result<(Vec
         others.chain(results).chain(special).chain(hidden).chain(unreadable).collect();
     left_out.sort_by(|a, b| a.path.cmp(&b.path));
     Ok((audio, left_out))
+}
+
+/// The contents of a folder as [`FolderContents::scan`] lists them, without results of earlier runs in folders below it; and
+/// these: folders, or single results beside recordings.
+pub fn contents_below(folder: &Path, except: &[&Path]) -> io::Result<(FolderContents, BTreeSet<PathBuf>)> {
+    let mut contents = FolderContents::scan(folder, except)?;
+    let earlier = EarlierResults::below(folder, &contents.hidden);
+    let mut results = BTreeSet::new();
+    let mut is_new = |path: &PathBuf| {
+        let found = earlier.holding(path);
+        results.extend(found.map(Path::to_owned));
+        found.is_none()
+    };
+    let FolderContents { audio, others, special, hidden, unreadable, .. } = &mut contents;
+    [audio, others, special, hidden].into_iter().for_each(|paths| paths.retain(&mut is_new));
+    unreadable.retain(|(path, _)| is_new(path));
+    Ok((contents, results))
 }
 
 /// Results of earlier runs below a folder.

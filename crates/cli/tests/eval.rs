@@ -204,6 +204,31 @@ fn one_bad_file_is_reported_and_the_rest_is_scored() {
 }
 
 #[test]
+fn results_of_earlier_runs_are_scored_only_if_they_are_asked_for() {
+    let corpus = corpus();
+    let folder = corpus.path();
+    let denoise = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_denoise"));
+        let done = command.current_dir(folder).args(arguments).args(["--quality", "fast", "-q"]).output();
+        assert!(done.unwrap().status.success(), "{arguments:?}");
+    };
+    denoise(&["noisy", "-o", "noisy/out"]);
+    denoise(&["noisy", "-o", "results/fast"]);
+    fs::create_dir(folder.join("all")).unwrap();
+    denoise(&["noisy", "-o", "all/out"]);
+    let left_out = "1 file left out (results of an earlier run): ";
+    let noisy = run(folder, &["--clean", "clean", "--noisy", "noisy", "--mix", "0"]);
+    assert!(text(&noisy.stdout).starts_with("6 files"), "{}", text(&noisy.stdout));
+    assert_eq!(text(&noisy.stderr), format!("{left_out}noisy/out\n"));
+    let enhanced = run(folder, &["--clean", "clean", "--enhanced", "results"]);
+    assert!(text(&enhanced.stdout).starts_with("6 files"), "{}", text(&enhanced.stdout));
+    assert_eq!(text(&enhanced.stderr), "");
+    let nothing = run(folder, &["--clean", "clean", "--noisy", "all"]);
+    let errors = text(&nothing.stderr);
+    assert!(errors.starts_with(left_out) && errors.contains("found 1 other files, such as all/out"), "{errors}");
+}
+
+#[test]
 fn mistakes_get_one_line_and_leave_earlier_results_alone() {
     let corpus = corpus();
     let folder = corpus.path();

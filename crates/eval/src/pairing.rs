@@ -1,6 +1,7 @@
 //! Pairing of recordings with their clean files.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::files::read_text;
@@ -40,15 +41,21 @@ pub struct Pairing {
 /// condition, if anything does: `babble__07.wav`. Where both `noisy` and `enhanced` are given, an enhanced
 /// file must have the recording's path.
 ///
+/// `list` lists the contents of each folder: [`FolderContents::scan`], or less.
+///
 /// # Errors
 /// [`EvaluationError`] when one of these folders cannot be read or has no audio, or when nothing pairs.
 pub fn pair_folders(
     clean: &Path,
     noisy: Option<&Path>,
     enhanced: Option<&Path>,
+    mut list: impl FnMut(&Path) -> io::Result<FolderContents>,
 ) -> Result<Pairing, EvaluationError> {
     let mut pairing = Pairing::default();
-    let mut read = |folder: &Path| Folder::read(folder, &mut pairing.unpaired);
+    let mut read = |folder: &Path| {
+        let contents = list(folder).map_err(EvaluationError::io(folder))?;
+        Folder::of_contents(folder, contents, &mut pairing.unpaired)
+    };
     let clean_files = read(clean)?;
     let noisy_files = noisy.map(&mut read).transpose()?;
     let enhanced_files = enhanced.map(&mut read).transpose()?;
@@ -220,9 +227,12 @@ struct Folder {
 
 impl Folder {
     /// Folders below it that cannot be read are added to `unread`.
-    fn read(folder: &Path, unread: &mut Vec<Failure>) -> Result<Self, EvaluationError> {
-        let FolderContents { audio, others, unreadable, .. } =
-            FolderContents::scan(folder, &[]).map_err(EvaluationError::io(folder))?;
+    fn of_contents(
+        folder: &Path,
+        contents: FolderContents,
+        unread: &mut Vec<Failure>,
+    ) -> Result<Self, EvaluationError> {
+        let FolderContents { audio, others, unreadable, .. } = contents;
         if audio.is_empty() {
             let found = match (others.first(), unreadable.first()) {
                 (Some(path), _) => format!("found {} other files, such as {}", others.len(), path.display()),

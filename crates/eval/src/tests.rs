@@ -36,6 +36,15 @@ fn put(folder: &Path, name: &str, signal: &Signal) -> PathBuf {
     path
 }
 
+/// Pairs all that the folders hold.
+fn pair_folders(
+    clean: &Path,
+    noisy: Option<&Path>,
+    enhanced: Option<&Path>,
+) -> Result<Pairing, EvaluationError> {
+    super::pair_folders(clean, noisy, enhanced, |folder| audio::FolderContents::scan(folder, &[]))
+}
+
 /// Two clean files, and four recordings of them in two conditions.
 fn corpus() -> (TempDir, Pairing) {
     let folder = tempfile::tempdir().unwrap();
