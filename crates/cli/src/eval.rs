@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ use alphamf_eval::{
 };
 use alphamf_files as audio;
 use alphamf_files::FolderContents;
-use alphamf_files::output::ScratchDir;
+use alphamf_files::output::{ScratchDir, place};
 use anyhow::Context;
 use clap::Args;
 use serde_json::Value;
@@ -171,6 +171,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         pairing.unpaired.retain(|unpaired| shard.holds(&unpaired.name));
     }
     check_options(arguments, protocol.is_none() && is_enhanced)?;
+    check_save(arguments, protocol.as_ref())?;
     check_apart(arguments, protocol.as_ref(), &pairing)?;
     let systems = match (&protocol, &arguments.data) {
         (Some(protocol), Some(data)) => System::of_protocol(protocol, data, live, arguments.strict, common)?,
@@ -411,6 +412,22 @@ fn check_options(arguments: &Arguments, is_enhanced: bool) -> anyhow::Result<()>
         (None, Mode::Live) => Err(usage("--live has no effect on enhanced files: omit it")),
         (None, Mode::Offline) => Ok(()),
     }
+}
+
+/// Refuses a folder for the denoised audio in which the next run would take that for files of the corpus.
+fn check_save(arguments: &Arguments, protocol: Option<&Protocol>) -> anyhow::Result<()> {
+    let Arguments { clean, noisy, enhanced, data, save, .. } = arguments;
+    let Some(save) = save else { return Ok(()) };
+    let path = fs::canonicalize(save).unwrap_or_else(|_| place(save));
+    let patterns = protocol.zip(data.as_ref()).into_iter().flat_map(|(protocol, data)| protocol.folders(data));
+    for folder in [clean, noisy, enhanced].into_iter().flatten().cloned().chain(patterns) {
+        if fs::canonicalize(&folder).is_ok_and(|folder| path.starts_with(folder)) {
+            let (save, folder) = (save.display(), folder.display());
+            let reason = "the denoised audio would lie among the files of";
+            return Err(usage(format!("--save {save}: {reason} {folder}: choose another folder")));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses outputs that would overwrite an input or another output, before any work.

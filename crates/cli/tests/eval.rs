@@ -275,7 +275,7 @@ fn no_output_is_an_input_or_another_output() {
         ([&manifest[..], &["--csv", "./pairs.csv"]].concat(), 4, "same file"),
         (["--protocol", "p.toml", "--data", ".", "--json", "p.toml"].to_vec(), 4, "same file"),
         ([&manifest[..], &["--json", "clean/a.wav"]].concat(), 4, "same file"),
-        ([&folders[..], &["--save", "noisy"]].concat(), 4, "same file"),
+        ([&manifest[..], &["--save", "."]].concat(), 4, "same file"),
         ([&folders[..], &["--json", "noisy/alone.wav"]].concat(), 4, "same file"),
         ([&folders[..], &["--json", "x", "--resume", "x"]].concat(), 2, "twice"),
         ([&folders[..], &["--json", "x", "--csv", "./x"]].concat(), 2, "twice"),
@@ -291,6 +291,38 @@ fn no_output_is_an_input_or_another_output() {
         assert!(fs::read(folder.join(name)).unwrap() == clean, "{name}");
     }
     assert!(!folder.join("x").exists());
+}
+
+#[test]
+fn denoised_audio_is_not_saved_among_the_corpus() {
+    let corpus = corpus();
+    let folder = corpus.path();
+    let protocol = "name = \"p\"\n[corpus]\nclean = [\"clean/*\"]\nnoisy = [\"noisy/*_low*\"]\n";
+    fs::write(folder.join("p.toml"), protocol).unwrap();
+    fs::create_dir(folder.join("beside")).unwrap();
+    let folders = ["--clean", "clean", "--noisy", "noisy", "--mix", "0"];
+    let enhanced = ["--clean", "clean", "--enhanced", "noisy"];
+    let protocol = ["--protocol", "p.toml", "--data", "."];
+    for (arguments, save, refused) in [
+        (&folders[..], "clean", Some("clean")),
+        (&folders, "noisy/new/one", Some("noisy")),
+        (&folders, "beside/../clean/new", Some("clean")),
+        (&folders, "noisy/../beside", None),
+        (&enhanced, "./noisy", Some("noisy")),
+        (&protocol, "noisy/out", Some("./noisy/")),
+        (&protocol, "out", None),
+    ] {
+        let done = run(folder, &[arguments, &["--save", save, "--quiet"]].concat());
+        let errors = text(&done.stderr);
+        match refused {
+            Some(by) => {
+                let reason = format!("--save {save}: the denoised audio would lie among the files of {by}");
+                assert_eq!(done.status.code(), Some(2), "{save}: {errors}");
+                assert_eq!(errors, format!("denoise: {reason}: choose another folder\n"));
+            }
+            None => assert!(done.status.success(), "{save}: {errors}"),
+        }
+    }
 }
 
 #[test]

@@ -185,6 +185,13 @@ impl Protocol {
         }
     }
 
+    /// The folders below `data` in which the patterns look for files.
+    pub fn folders(&self, data: &Path) -> impl Iterator<Item = PathBuf> {
+        let training = self.training.iter().flat_map(|training| &training.clean);
+        let patterns = self.corpus.clean.iter().chain(&self.corpus.noisy).chain(training);
+        patterns.map(|pattern| data.join(folder_and_names(pattern).0))
+    }
+
     /// The settings of the training.
     ///
     /// # Errors
@@ -247,10 +254,7 @@ impl Protocol {
         };
         let mut files = Vec::new();
         for pattern in patterns {
-            // The folder that is given as such, and what is looked for in it.
-            let below = pattern.trim_start_matches('/');
-            let special = below.find(['*', '?', '[']).unwrap_or(below.len());
-            let (folder, names) = below.split_at(below[..special].rfind('/').map_or(0, |slash| slash + 1));
+            let (folder, names) = folder_and_names(pattern);
             let names = Pattern::new(names)
                 .map_err(|error| wrong(&self.path, format!("{key} = \"{pattern}\": {}", error.msg)))?;
             let folder = data.join(folder);
@@ -274,6 +278,13 @@ impl Protocol {
         files.dedup();
         Ok(files)
     }
+}
+
+/// The folder that a pattern gives as such, and the pattern of the names in and below it.
+fn folder_and_names(pattern: &str) -> (&str, &str) {
+    let below = pattern.trim_start_matches('/');
+    let special = below.find(['*', '?', '[']).unwrap_or(below.len());
+    below.split_at(below[..special].rfind('/').map_or(0, |slash| slash + 1))
 }
 
 /// Adds settings to others, or replaces them; a group of settings is added to one of the same name.
