@@ -325,6 +325,29 @@ fn denoised_audio_is_not_saved_among_the_corpus() {
     }
 }
 
+/// Runs the program where no file can be larger than this many blocks of 512 bytes.
+#[cfg(target_os = "linux")]
+fn run_limited(folder: &Path, blocks: u32, arguments: &[&str]) -> Output {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit -f {blocks}; exec \"$0\" \"$@\"")]);
+    command.arg(env!("CARGO_BIN_EXE_denoise")).args(["eval", "--clean", "clean", "--noisy", "noisy"]);
+    command.args(arguments).args(["--mix", "0"]).current_dir(folder).output().unwrap()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_output_that_cannot_be_written_is_no_failure_of_a_file() {
+    let corpus = corpus();
+    let folder = corpus.path();
+    for (blocks, output) in [(8, ["--save", "out"]), (1, ["--resume", "run.jsonl"])] {
+        let done = run_limited(folder, blocks, &output);
+        let errors = text(&done.stderr);
+        assert_eq!(done.status.code(), Some(4), "{output:?}: {errors}");
+        assert!(errors.contains(output[1]) && errors.contains("cannot be written: File too large"), "{errors}");
+        assert_eq!(errors.lines().count(), 1, "{errors}");
+    }
+}
+
 #[test]
 fn a_journal_is_of_the_audio_that_was_scored() {
     let corpus = corpus();

@@ -1,6 +1,7 @@
 //! Errors of evaluations.
 
 use alphamf::ErrorKind;
+use alphamf_files::WriteError;
 use std::io;
 use std::path::PathBuf;
 
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvaluationError {
-    /// A file or folder cannot be read or written.
+    /// A file or folder cannot be read.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file or folder.
@@ -18,6 +19,9 @@ pub enum EvaluationError {
         /// The error of the system.
         source: io::Error,
     },
+    /// The journal or denoised audio cannot be written.
+    #[error("{0}")]
+    Output(#[source] alphamf_files::Error),
     /// A folder has no audio in it.
     #[error("{}: no audio files (expected {expected}), {found}", folder.display())]
     NoAudio {
@@ -125,6 +129,7 @@ impl EvaluationError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Cancelled(_) => ErrorKind::Cancelled,
+            Self::Output(_) => ErrorKind::Other,
             _ => ErrorKind::Input,
         }
     }
@@ -132,5 +137,11 @@ impl EvaluationError {
     pub(super) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { path, source }
+    }
+
+    /// Like [`io`](Self::io), of an output.
+    pub(super) fn unwritten(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Output(alphamf_files::Error::Write { path, reason: WriteError::Io(source) })
     }
 }

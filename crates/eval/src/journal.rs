@@ -60,7 +60,7 @@ fn invalid(path: &Path, line: usize, reason: String) -> EvaluationError {
 
 /// Opens a file or creates it, locks it, and reads it.
 fn read_locked(path: &Path) -> Result<(File, Vec<u8>), EvaluationError> {
-    let io = || EvaluationError::io(path);
+    let io = || EvaluationError::unwritten(path);
     let mut file =
         OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io())?;
     match file.try_lock() {
@@ -88,11 +88,11 @@ impl Journal {
     /// Opens the journal at `path`, or starts one, for a run with this provenance.
     ///
     /// # Errors
-    /// [`EvaluationError::Io`]; [`EvaluationError::Journal`] if the file is something else, has a
+    /// [`EvaluationError::Output`]; [`EvaluationError::Journal`] if the file is something else, has a
     /// damaged line before the last, or is in use by another run; [`EvaluationError::AnotherRun`] if it comes from a run with
     /// another provenance.
     pub fn open(path: &Path, provenance: &Provenance) -> Result<Self, EvaluationError> {
-        let io = || EvaluationError::io(path);
+        let io = || EvaluationError::unwritten(path);
         let wrong = |line: usize, reason: String| invalid(path, line, reason);
         let (mut file, bytes) = read_locked(path)?;
         let header = JournalHeader { journal: VERSION, provenance };
@@ -163,9 +163,9 @@ impl Journal {
 
     fn append(&self, line: &impl Serialize) -> Result<(), EvaluationError> {
         let mut bytes = serde_json::to_vec(line)
-            .map_err(|error| EvaluationError::io(&self.path)(std::io::Error::other(error)))?;
+            .map_err(|error| EvaluationError::unwritten(&self.path)(std::io::Error::other(error)))?;
         bytes.push(b'\n');
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(&bytes).map_err(EvaluationError::io(&self.path))
+        file.write_all(&bytes).map_err(EvaluationError::unwritten(&self.path))
     }
 }

@@ -73,7 +73,7 @@ pub struct Options {
     pub high_pass_hz: f64,
     /// Folder for the denoised audio: WAV files named as the recordings.
     pub save: Option<PathBuf>,
-    /// Replace files in that folder; otherwise they stay, and their pairs count as failures.
+    /// Replace files in that folder; otherwise they stay, and the run ends.
     pub replace: bool,
     /// Count files with damaged or missing parts as failures.
     pub strict: bool,
@@ -111,8 +111,9 @@ impl Options {
 /// may stop the run. Results do not depend on the number of threads if those of `denoise` do not.
 ///
 /// # Errors
-/// If the journal cannot be written or belongs to other audio, two pairs would be saved as one file, or `finished` stops
-/// the run. Any other error of a file, such as denoised audio that would overwrite it, is returned as its [`Failure`].
+/// If the journal or the denoised audio cannot be written, or would overwrite another file, if the journal belongs to other
+/// audio, two pairs would be saved as one file, or `finished` stops the run. Any other error of a file is returned as its
+/// [`Failure`].
 pub fn evaluate<D, P>(
     pairs: &[Pair],
     options: &Options,
@@ -133,7 +134,10 @@ where
             let outcome = match known {
                 Some(result) if result.losses.is_empty() || !options.strict => Ok(result.clone()),
                 _ => match evaluate_pair(pair, options, &denoise) {
-                    Ok(result) => {
+                    Ok((result, estimate)) => {
+                        if let Some(path) = options.saved(pair) {
+                            save(&estimate, pair, &path, options.replace)?;
+                        }
                         journal.map(|journal| journal.record(pair, &result)).transpose()?;
                         Ok(result)
                     }
@@ -158,7 +162,8 @@ where
 
 type FileError = Box<dyn Error + Send + Sync>;
 
-fn evaluate_pair<D>(pair: &Pair, options: &Options, denoise: &D) -> Result<FileResult, FileError>
+/// The scores of a pair, and the signal that has them.
+fn evaluate_pair<D>(pair: &Pair, options: &Options, denoise: &D) -> Result<(FileResult, Signal), FileError>
 where
     D: Fn(&Signal, &mut Observer) -> Result<Signal, FileError>,
 {
@@ -183,12 +188,9 @@ where
         }
         (None, None) => return Err("neither a noisy nor an enhanced file".into()),
     };
-    if let Some(path) = options.saved(pair) {
-        save(&estimate, pair, &path, options.replace)?;
-    }
     let (processing_seconds, trace) =
         denoising.map_or((None, Vec::new()), |(seconds, trace)| (Some(seconds), trace));
-    Ok(FileResult {
+    let result = FileResult {
         name: pair.name.clone(),
         condition: pair.condition.clone(),
         duration_seconds: estimate.duration(),
@@ -197,7 +199,8 @@ where
         output,
         losses: files.losses,
         trace,
-    })
+    };
+    Ok((result, estimate))
 }
 
 /// Reads and scores the files of a pair.
@@ -250,19 +253,18 @@ where
 }
 
 /// Writes the denoised audio of a pair, but over none of its files.
-fn save(estimate: &Signal, pair: &Pair, path: &Path, replace: bool) -> Result<(), FileError> {
+fn save(estimate: &Signal, pair: &Pair, path: &Path, replace: bool) -> Result<(), EvaluationError> {
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(EvaluationError::io(folder))?;
+        fs::create_dir_all(folder).map_err(EvaluationError::unwritten(folder))?;
     }
     for input in [pair.noisy.as_ref(), pair.enhanced.as_ref(), Some(&pair.clean)].into_iter().flatten() {
-        audio::check_distinct(input, path)?;
+        audio::check_distinct(input, path).map_err(EvaluationError::Output)?;
     }
-    let bytes = audio::encode(estimate, Container::from_path(path))?;
+    let bytes = audio::encode(estimate, Container::from_path(path)).map_err(EvaluationError::Output)?;
     let write = || {
         let mut file = if replace { OutputFile::create(path) } else { OutputFile::create_new(path) }?;
         file.write_all(&bytes)?;
         file.persist()
     };
-    write().map_err(EvaluationError::io(path))?;
-    Ok(())
+    write().map_err(EvaluationError::unwritten(path))
 }
