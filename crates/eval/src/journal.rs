@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -42,13 +42,14 @@ struct JournalHeader<P> {
 const VERSION: u32 = 2;
 
 /// Checksum of the files of a pair.
-fn content(pair: &Pair) -> io::Result<String> {
+pub(super) fn content(pair: &Pair) -> Result<String, EvaluationError> {
     let mut sums = String::new();
     for (role, path) in
         [("clean", Some(&pair.clean)), ("noisy", pair.noisy.as_ref()), ("enhanced", pair.enhanced.as_ref())]
     {
         if let Some(path) = path {
-            sums += &format!("{role} {}\n", checksum_of_file(path)?);
+            let sum = checksum_of_file(path).map_err(EvaluationError::io(path))?;
+            sums += &format!("{role} {sum}\n");
         }
     }
     Ok(checksum(sums.as_bytes()))
@@ -147,7 +148,7 @@ impl Journal {
     /// read.
     pub fn finished(&self, pair: &Pair) -> Result<Option<&FileResult>, EvaluationError> {
         let Some((number, line)) = self.finished.get(&pair.name) else { return Ok(None) };
-        if content(pair).map_err(EvaluationError::io(&pair.clean))? == line.content {
+        if content(pair)? == line.content {
             return Ok(Some(&line.result));
         }
         let reason =
@@ -155,9 +156,9 @@ impl Journal {
         Err(EvaluationError::Journal { path: self.path.clone(), line: *number, reason })
     }
 
-    /// Records a finished file.
-    pub(super) fn record(&self, pair: &Pair, result: &FileResult) -> Result<(), EvaluationError> {
-        let content = content(pair).map_err(EvaluationError::io(&pair.clean))?;
+    /// Records a finished file and its [`content`], as it was before it was scored: of files that are replaced meanwhile, the
+    /// checksum is that of the former ones, and the next run refuses it.
+    pub(super) fn record(&self, content: String, result: &FileResult) -> Result<(), EvaluationError> {
         self.append(&Line { content, result: result.clone() })
     }
 

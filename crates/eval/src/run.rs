@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::journal::content;
 use super::scores::extended;
 use super::{EvaluationError, Journal, Metric, Pair, Scores, score};
 use alphamf::Cancelled;
@@ -133,16 +134,21 @@ where
             let known = journal.map(|journal| journal.finished(pair)).transpose()?.flatten();
             let outcome = match known {
                 Some(result) if result.losses.is_empty() || !options.strict => Ok(result.clone()),
-                _ => match evaluate_pair(pair, options, &denoise) {
-                    Ok((result, estimate)) => {
-                        if let Some(path) = options.saved(pair) {
-                            save(&estimate, pair, &path, options.replace)?;
+                _ => {
+                    let recorded = journal.map(|journal| (journal, content(pair)));
+                    match evaluate_pair(pair, options, &denoise) {
+                        Ok((result, estimate)) => {
+                            if let Some(path) = options.saved(pair) {
+                                save(&estimate, pair, &path, options.replace)?;
+                            }
+                            if let Some((journal, content)) = recorded {
+                                journal.record(content?, &result)?;
+                            }
+                            Ok(result)
                         }
-                        journal.map(|journal| journal.record(pair, &result)).transpose()?;
-                        Ok(result)
+                        Err(error) => Err(Failure { name: pair.name.clone(), reason: error.to_string() }),
                     }
-                    Err(error) => Err(Failure { name: pair.name.clone(), reason: error.to_string() }),
-                },
+                }
             };
             match finished(outcome.as_ref()) {
                 ControlFlow::Continue(()) => Ok(outcome),

@@ -165,6 +165,26 @@ fn a_run_can_be_stopped() {
     assert!(kept >= 1, "what was finished is kept");
 }
 
+/// The score is of the files that were read, whatever has their names when it is recorded.
+#[test]
+fn audio_that_is_replaced_while_it_is_scored_is_refused_later() {
+    let (folder, mut pairing) = corpus();
+    pairing.pairs.truncate(1);
+    let (pair, data) = (&pairing.pairs[0], folder.path());
+    let path = data.join("run.jsonl");
+    let replace = |signal: &Signal, observer: &mut Observer| {
+        put(data, &format!("noisy/{}", pair.name), &sound(0.3));
+        smooth(signal, observer)
+    };
+    let journal = Journal::open(&path, &provenance()).unwrap();
+    let go_on = |_: Result<&FileResult, &Failure>| ControlFlow::Continue(());
+    evaluate(&pairing.pairs, &Options::default(), Some(&journal), replace, go_on).unwrap();
+    drop(journal);
+    let journal = Journal::open(&path, &provenance()).unwrap();
+    let error = journal.finished(pair).unwrap_err().to_string();
+    assert!(error.contains("was scored with other audio"), "{error}");
+}
+
 #[test]
 fn journals_that_are_damaged_foreign_or_in_use_are_left_alone() {
     let folder = tempfile::tempdir().unwrap();
