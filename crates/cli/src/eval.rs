@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use alphamf::signal::Signal;
-use alphamf::{Options as DenoiserOptions, Settings};
+use alphamf::{Cancelled, Options as DenoiserOptions, Settings};
 use alphamf_eval::plot::{self, PlotError};
 use alphamf_eval::report::{self, Example, Examples};
 use alphamf_eval::{
@@ -19,16 +19,17 @@ use alphamf_eval::{
 };
 use alphamf_files as audio;
 use alphamf_files::FolderContents;
-use alphamf_files::output::{ScratchDir, place};
+use alphamf_files::output::place;
 use anyhow::Context;
 use clap::Args;
+use rayon::prelude::*;
 use serde_json::Value;
 
 use super::claims::{Claims, check_absent};
 use super::common::Common;
 use super::failure::{INPUT, usage};
 use super::inputs::{LeftOut, contents_below, say_left_out};
-use super::interrupts::interruptible;
+use super::interrupts::{interrupted, interruptible};
 use super::live::Live;
 use super::model::{Mode, Model, as_usage};
 use super::progress::Progress;
@@ -178,17 +179,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         _ if is_enhanced => vec![System::enhanced()],
         _ => vec![System::of_arguments(&arguments.model, live)?],
     };
-    // The report plays the denoised audio.
-    let scratch = match (&arguments.save, &arguments.report) {
-        (None, Some(_)) => Some(ScratchDir::new().context("cannot create a folder for temporary audio")?),
-        _ => None,
-    };
-    let corpus = Scored {
-        pairing,
-        audio: arguments.save.as_deref().or(scratch.as_ref().map(ScratchDir::path)),
-        protocol,
-        systems,
-    };
+    let corpus = Scored { pairing, protocol, systems };
     let (mut evaluations, mut options) = (Vec::new(), Vec::new());
     for system in &corpus.systems {
         let (evaluation, scored_with) = corpus.score(system, arguments, common)?;
@@ -209,15 +200,13 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
 }
 
 /// A corpus, and the systems that are scored on it.
-struct Scored<'a> {
+struct Scored {
     pairing: Pairing,
     protocol: Option<Protocol>,
     systems: Vec<System>,
-    /// Folder of the denoised audio.
-    audio: Option<&'a Path>,
 }
 
-impl Scored<'_> {
+impl Scored {
     /// Scores a system, and reports its scores.
     fn score(
         &self,
@@ -237,8 +226,8 @@ impl Scored<'_> {
             dictionary_sha256: system.dictionary_sha256.clone(),
             high_pass_hz,
         };
-        let save =
-            self.audio.map(|folder| if several { folder.join(&system.name) } else { folder.to_owned() });
+        let save = arguments.save.as_ref();
+        let save = save.map(|folder| if several { folder.join(&system.name) } else { folder.to_owned() });
         let journal = arguments.resume.as_deref();
         let journal = journal.map(|path| if several { beside(path, &system.name) } else { path.to_owned() });
         // An interrupted run may have saved a file that its journal lacks.
@@ -276,9 +265,11 @@ impl Scored<'_> {
             };
         write(arguments.json.as_deref(), &|| Ok(study.to_json()))?;
         write(arguments.csv.as_deref(), &|| Ok(study.to_csv()))?;
-        write(arguments.report.as_deref(), &|| {
-            report::render(study, &choose_examples(&self.pairing.pairs, study, options, &self.systems))
-        })?;
+        let examples = match &arguments.report {
+            Some(_) => choose_examples(&self.pairing.pairs, study, options, &self.systems)?,
+            None => Examples::default(),
+        };
+        write(arguments.report.as_deref(), &|| report::render(study, &examples))?;
         write(arguments.figure.as_deref(), &|| {
             curves(Abscissa::Time, "seconds of processing per second of audio")
         })?;
@@ -504,10 +495,15 @@ fn score_all(
     Ok(evaluate(pairs, options, journal, &*system.denoise, finished)?)
 }
 
-/// Audio and pictures for the report, of the files that the first system is best and worst on. Files without audio are
-/// left out.
-fn choose_examples(pairs: &[Pair], study: &Study, options: &[Options], systems: &[System]) -> Examples {
-    let Some(first) = study.evaluations.first() else { return Examples::default() };
+/// Audio and pictures for the report, of the files that the first system is best and worst on. Audio that is not saved is
+/// denoised again, equal by its seed. Files without audio are left out.
+fn choose_examples(
+    pairs: &[Pair],
+    study: &Study,
+    options: &[Options],
+    systems: &[System],
+) -> Result<Examples, Cancelled> {
+    let Some(first) = study.evaluations.first() else { return Ok(Examples::default()) };
     let (best, worst) = report::best_and_worst(&first.files, EXAMPLES);
     let example = |index: usize| -> Option<Example> {
         let pair = pairs.iter().find(|pair| pair.name == first.files[index].name)?;
@@ -515,7 +511,6 @@ fn choose_examples(pairs: &[Pair], study: &Study, options: &[Options], systems: 
         let noisy = pair.noisy.as_ref().and_then(|path| audio::read(path).ok());
         let denoised = |(system, options): (&System, &Options)| -> Option<Signal> {
             let path = pair.enhanced.clone().or_else(|| options.saved(pair));
-            // A file that an earlier run finished may have no audio: it is denoised again, equal by its seed.
             let again = || (system.denoise)(noisy.as_ref()?, &mut |_, _| ()).ok();
             path.and_then(|path| audio::read(path).ok()).or_else(again)
         };
@@ -523,10 +518,12 @@ fn choose_examples(pairs: &[Pair], study: &Study, options: &[Options], systems: 
         let name = pair.name.clone();
         denoised.iter().any(Option::is_some).then_some(Example { name, clean, noisy, denoised })
     };
-    Examples {
-        best: best.into_iter().filter_map(example).collect(),
-        worst: worst.into_iter().filter_map(example).collect(),
-    }
+    let examples = Examples {
+        best: best.into_par_iter().filter_map(example).collect(),
+        worst: worst.into_par_iter().filter_map(example).collect(),
+    };
+    // They lack what was interrupted.
+    if interrupted().is_break() { Err(Cancelled) } else { Ok(examples) }
 }
 
 /// `run.jsonl` and `PSGLD` make `run.PSGLD.jsonl`.

@@ -156,6 +156,13 @@ fn a_corpus_is_scored_saved_and_shown() {
     let to_output = run(folder, &[&scored[..], &["--csv", "-"]].concat());
     assert_eq!(text(&to_output.stdout).lines().count(), 7, "{}", text(&to_output.stdout));
 
+    // It needs no folder for audio that is not kept.
+    let scored = [&scored[..], &["--report", "unsaved.html", "-q"]].concat();
+    let unsaved = denoise_eval(folder, &scored).env("TMPDIR", folder.join("nowhere")).output().unwrap();
+    assert!(unsaved.status.success(), "{}", text(&unsaved.stderr));
+    let page = fs::read_to_string(folder.join("unsaved.html")).unwrap();
+    assert_eq!(page.matches("<audio").count(), 18, "best and worst three, each thrice");
+
     // None of it is lost to another run, but by --force.
     let before: Vec<_> = ["out/a_low.wav", "r.json", "r.csv", "r.html"]
         .map(|name| fs::read(folder.join(name)).unwrap())

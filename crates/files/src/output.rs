@@ -15,7 +15,7 @@ const MAX_LINKS: usize = 40;
 
 /// Paths of this process.
 type Paths = Mutex<BTreeSet<PathBuf>>;
-/// The temporary names of partial files, and the folders of [`ScratchDir`].
+/// The temporary names of partial files.
 static UNFINISHED: Paths = Mutex::new(BTreeSet::new());
 /// The folders that were searched for partial files of other runs.
 static SWEPT: Paths = Mutex::new(BTreeSet::new());
@@ -51,41 +51,9 @@ pub fn remove_partial_files() -> impl Drop {
     let files = unfinished();
     for file in files.iter() {
         // One that is not there any more has been completed or dropped.
-        let _ = fs::remove_file(file).or_else(|_| fs::remove_dir_all(file));
+        let _ = fs::remove_file(file);
     }
     files
-}
-
-/// A folder for audio of this run alone: closed to other users, and removed with the run.
-#[derive(Debug)]
-pub struct ScratchDir {
-    folder: tempfile::TempDir,
-    /// Dropped after the folder.
-    _listed: Listed,
-}
-
-impl ScratchDir {
-    /// Creates a folder in the system's temporary folder.
-    ///
-    /// # Errors
-    /// If it cannot be made.
-    pub fn new() -> io::Result<Self> {
-        let mut builder = tempfile::Builder::new();
-        builder.prefix("alphamf-");
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-        let mut unfinished = unfinished();
-        let folder = builder.tempdir()?;
-        unfinished.insert(folder.path().to_owned());
-        let listed = Listed(folder.path().to_owned());
-        Ok(Self { folder, _listed: listed })
-    }
-
-    /// Its path.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        self.folder.path()
-    }
 }
 
 /// A file that appears under its name when it is persisted, and not at all before.
@@ -414,15 +382,5 @@ mod tests {
         file.write_all(b"mine").unwrap();
         file.persist().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
-    }
-
-    #[test]
-    fn scratch_folders_are_private_and_go() {
-        let scratch = ScratchDir::new().unwrap();
-        let path = scratch.path().to_owned();
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
-        fs::write(path.join("a.wav"), "x").unwrap();
-        drop(scratch);
-        assert!(!path.exists());
     }
 }
