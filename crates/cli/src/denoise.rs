@@ -2,7 +2,7 @@
 
 use super::claims::{Claims, check_absent};
 use super::common::Common;
-use super::failure::{Failure, one_line, usage};
+use super::failure::{Failure, usage};
 use super::ffmpeg::Kind;
 use super::folder::{self, Batch, Folders};
 use super::inputs::{left_out_code, plain, say_left_out};
@@ -17,7 +17,7 @@ use super::reports::Reports;
 use super::shard::Shard;
 use super::stats::{Earlier, Entry, Run};
 use super::streams::{check_output, is_standard, name};
-use super::terminal::say;
+use super::terminal::{first_error, say};
 use alphamf::denoiser::Denoiser;
 use anyhow::Context;
 use std::fs;
@@ -211,16 +211,11 @@ fn several(
         Ok(())
     };
     let plots = folders.reports.plot.map(|(plots, _)| plots).filter(|plots| plots.is_dir());
-    // One that fails does not stop the others; its error is the last to be told.
-    let written = [
+    first_error([
         stats.map_or(Ok(()), write_stats),
         manifest.map_or(Ok(()), |manifest| manifest.write(&entries)),
         plots.map_or(Ok(()), write_page),
-    ];
-    let mut errors = written.into_iter().filter_map(Result::err);
-    let first = errors.next();
-    errors.for_each(|error| say(&format!("denoise: {}", one_line(&error))));
-    first.map_or(Ok(()), Err)?;
+    ])?;
     Ok(if code == 0 { left_out_code(&left_out) } else { code }.into())
 }
 

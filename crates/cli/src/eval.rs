@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use alphamf::signal::Signal;
 use alphamf::{Cancelled, Options as DenoiserOptions, Settings};
-use alphamf_eval::plot::{self, PlotError};
+use alphamf_eval::plot;
 use alphamf_eval::report::{self, Example, Examples};
 use alphamf_eval::{
     Abscissa, ConditionSummary, Evaluation, EvaluationError, Failure, FileResult, Journal, Metric, Options,
@@ -36,7 +36,7 @@ use super::progress::Progress;
 use super::shard::Shard;
 use super::streams::{check_output, is_standard, write_whole};
 use super::systems::{System, settings_of};
-use super::terminal::{files, print, printable, say, write_error};
+use super::terminal::{files, first_error, print, printable, say, write_error};
 
 /// Arguments of `denoise eval`.
 #[derive(Debug, clap::Args)]
@@ -180,17 +180,18 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         _ => vec![System::of_arguments(&arguments.model, live)?],
     };
     let corpus = Scored { pairing, protocol, systems };
-    let (mut evaluations, mut options) = (Vec::new(), Vec::new());
+    let (mut evaluations, mut options, mut shown) = (Vec::new(), Vec::new(), Ok(()));
     for system in &corpus.systems {
         let (evaluation, scored_with) = corpus.score(system, arguments, common)?;
+        shown = shown.and(corpus.show(&evaluation, arguments, common));
         evaluations.push(evaluation);
         options.push(scored_with);
     }
     let study = Study::new(evaluations);
     if !common.quiet {
-        show(&comparisons(&study), arguments)?;
+        shown = shown.and(show(&comparisons(&study), arguments));
     }
-    corpus.write(&study, &options, arguments)?;
+    first_error([shown].into_iter().chain(corpus.write(&study, &options, arguments)))?;
     if study.evaluations.iter().all(|evaluation| evaluation.files.is_empty()) {
         say("denoise: no file could be scored");
     }
@@ -207,7 +208,7 @@ struct Scored {
 }
 
 impl Scored {
-    /// Scores a system, and reports its scores.
+    /// Scores a system.
     fn score(
         &self,
         system: &System,
@@ -238,24 +239,30 @@ impl Scored {
         let (files, mut failures) =
             score_all(&self.pairing.pairs, &options, journal.transpose()?.as_ref(), system, common)?;
         failures.extend(self.pairing.unpaired.iter().cloned());
-        let evaluation = Evaluation::new(provenance, files, failures);
+        Ok((Evaluation::new(provenance, files, failures), options))
+    }
+
+    /// Reports the scores of a system, and the files without any. Fails if the table cannot be printed.
+    fn show(&self, evaluation: &Evaluation, arguments: &Arguments, common: &Common) -> anyhow::Result<()> {
+        let mut shown = Ok(());
         if !common.quiet {
-            let name = if several { format!("{}\n", system.name) } else { String::new() };
-            show(&format!("{name}{}", tables(&evaluation.summary)), arguments)?;
+            let system = &evaluation.provenance.system;
+            let name = if self.systems.len() > 1 { format!("{system}\n") } else { String::new() };
+            shown = show(&format!("{name}{}", tables(&evaluation.summary)), arguments);
         }
         report_failures(&evaluation.failures);
         if !common.quiet {
             report_losses(&evaluation.files);
         }
-        Ok((evaluation, options))
+        shown
     }
 
     /// Writes the results; `options` are those that each system was scored with.
-    fn write(&self, study: &Study, options: &[Options], arguments: &Arguments) -> anyhow::Result<()> {
+    fn write(&self, study: &Study, options: &[Options], arguments: &Arguments) -> [anyhow::Result<()>; 5] {
         let curves =
             |against, title| plot::curves("Convergence", [title, "SDR in dB"], &study.curves(against));
         let write =
-            |path: Option<&Path>, content: &dyn Fn() -> Result<String, PlotError>| -> anyhow::Result<()> {
+            |path: Option<&Path>, content: &dyn Fn() -> anyhow::Result<String>| -> anyhow::Result<()> {
                 let Some(path) = path else { return Ok(()) };
                 write_whole(
                     path,
@@ -263,17 +270,21 @@ impl Scored {
                     arguments.force,
                 )
             };
-        write(arguments.json.as_deref(), &|| Ok(study.to_json()))?;
-        write(arguments.csv.as_deref(), &|| Ok(study.to_csv()))?;
-        let examples = match &arguments.report {
-            Some(_) => choose_examples(&self.pairing.pairs, study, options, &self.systems)?,
-            None => Examples::default(),
+        let page = || {
+            let examples = choose_examples(&self.pairing.pairs, study, options, &self.systems)?;
+            Ok(report::render(study, &examples)?)
         };
-        write(arguments.report.as_deref(), &|| report::render(study, &examples))?;
-        write(arguments.figure.as_deref(), &|| {
-            curves(Abscissa::Time, "seconds of processing per second of audio")
-        })?;
-        write(arguments.figure_by_iterations().as_deref(), &|| curves(Abscissa::Iterations, "iterations"))
+        [
+            write(arguments.json.as_deref(), &|| Ok(study.to_json())),
+            write(arguments.csv.as_deref(), &|| Ok(study.to_csv())),
+            write(arguments.report.as_deref(), &page),
+            write(arguments.figure.as_deref(), &|| {
+                Ok(curves(Abscissa::Time, "seconds of processing per second of audio")?)
+            }),
+            write(arguments.figure_by_iterations().as_deref(), &|| {
+                Ok(curves(Abscissa::Iterations, "iterations")?)
+            }),
+        ]
     }
 }
 

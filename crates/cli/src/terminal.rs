@@ -1,6 +1,6 @@
 //! What is printed, on standard output and on standard error.
 
-use super::failure::Failure;
+use super::failure::{Failure, one_line};
 use anyhow::Context;
 use std::io::{self, IsTerminal, Write};
 
@@ -57,6 +57,15 @@ pub fn files(count: usize) -> String {
 /// Prints a line on standard error.
 pub fn say(line: &str) {
     write_error(&format!("{}\n", printable(line)));
+}
+
+/// The first error of outputs that are written one after the other: one that fails does not stop the others. Further errors
+/// are reported.
+pub fn first_error(written: impl IntoIterator<Item = anyhow::Result<()>>) -> anyhow::Result<()> {
+    let mut errors = written.into_iter().filter_map(Result::err);
+    let first = errors.next();
+    errors.for_each(|error| say(&format!("denoise: {}", one_line(&error))));
+    first.map_or(Ok(()), Err)
 }
 
 /// Writes to standard error, all at once; one that is closed or full stops nothing.

@@ -232,7 +232,10 @@ fn results_of_earlier_runs_are_scored_only_if_they_are_asked_for() {
     assert_eq!(text(&enhanced.stderr), "");
     let nothing = run(folder, &["--clean", "clean", "--noisy", "all"]);
     let errors = text(&nothing.stderr);
-    assert!(errors.starts_with(left_out) && errors.contains("found 1 other files, such as all/out"), "{errors}");
+    assert!(
+        errors.starts_with(left_out) && errors.contains("found 1 other files, such as all/out"),
+        "{errors}"
+    );
 }
 
 #[test]
@@ -350,9 +353,39 @@ fn an_output_that_cannot_be_written_is_no_failure_of_a_file() {
         let done = run_limited(folder, blocks, &output);
         let errors = text(&done.stderr);
         assert_eq!(done.status.code(), Some(4), "{output:?}: {errors}");
-        assert!(errors.contains(output[1]) && errors.contains("cannot be written: File too large"), "{errors}");
+        assert!(
+            errors.contains(output[1]) && errors.contains("cannot be written: File too large"),
+            "{errors}"
+        );
         assert_eq!(errors.lines().count(), 1, "{errors}");
     }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_output_that_cannot_be_written_stops_no_other() {
+    let corpus = corpus();
+    let folder = corpus.path();
+    let scored = ["--clean", "clean", "--noisy", "noisy", "--mix", "0", "-q"];
+    let full = run(folder, &[&scored[..], &["--json", "/dev/full", "--csv", "r.csv"]].concat());
+    let errors = text(&full.stderr);
+    assert_eq!(full.status.code(), Some(4), "{errors}");
+    assert!(errors.starts_with("denoise: /dev/full: cannot be written: No space left"), "{errors}");
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+    assert_eq!(fs::read_to_string(folder.join("r.csv")).unwrap().lines().count(), 7);
+
+    // Nor does a table on a full device, before which a second system is to be scored.
+    let protocol = "name = \"p\"\n[corpus]\nclean = [\"clean/*\"]\nnoisy = [\"noisy/*\"]\n[[variant]]\nname = \"one\"\n\
+                    [[variant]]\nname = \"two\"\n";
+    fs::write(folder.join("p.toml"), protocol).unwrap();
+    let mut full = denoise_eval(folder, &["--protocol", "p.toml", "--data", ".", "--json", "two.json"]);
+    let full = full.stdout(fs::File::create("/dev/full").unwrap()).output().unwrap();
+    let errors = text(&full.stderr);
+    assert_eq!(full.status.code(), Some(4), "{errors}");
+    assert!(errors.contains("standard output: cannot be written: No space left"), "{errors}");
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+    let study = results(&folder.join("two.json"));
+    assert_eq!(study["evaluations"].as_array().map(Vec::len), Some(2));
 }
 
 #[test]
