@@ -1,13 +1,12 @@
 //! Pictures and sound for a page, as data URIs.
 
-use std::io::Cursor;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::plot::{Columns, FrequencyScale, LEVEL_RANGE_DB, level};
-use alphamf::signal::Signal;
+use alphamf::signal::{SampleFormat, Signal};
 use alphamf::transform::{DEFAULT_WINDOW_SECONDS, Stft};
+use alphamf_files::Container;
 
 /// The level in dB that is brightest in the pictures of one recording: that of its loudest bin.
 pub(super) fn loudest(signal: &Signal) -> f32 {
@@ -36,22 +35,12 @@ fn powers(signal: &Signal) -> Option<Columns> {
     Some(columns)
 }
 
-/// The first channel as a 16-bit WAV file, which every browser plays.
+/// The first channel as a 16-bit WAV file, which every browser plays; empty if it cannot be one.
 pub(super) fn wav(signal: &Signal) -> String {
-    let spec = hound::WavSpec {
-        channels: 1,
-        sample_rate: signal.sample_rate(),
-        bits_per_sample: 16,
-        sample_format: hound::SampleFormat::Int,
-    };
-    let mut bytes = Cursor::new(Vec::new());
-    let written = hound::WavWriter::new(&mut bytes, spec).and_then(|mut writer| {
-        for sample in &signal.channels()[0] {
-            writer.write_sample((sample * 32_767.0).round().clamp(-32_767.0, 32_767.0) as i16)?;
-        }
-        writer.finalize()
-    });
-    written.map(|()| uri("audio/wav", &bytes.into_inner())).unwrap_or_default()
+    let channel = vec![signal.channels()[0].clone()];
+    let mono = Signal::new(signal.sample_rate(), SampleFormat::Int16, channel).ok();
+    let bytes = mono.and_then(|mono| alphamf_files::encode(&mono, Container::Wav).ok());
+    bytes.map(|bytes| uri("audio/wav", &bytes)).unwrap_or_default()
 }
 
 fn uri(kind: &str, bytes: &[u8]) -> String {
