@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,9 +20,7 @@ use alphamf_files as audio;
 use alphamf_files::FolderContents;
 use alphamf_files::output::place;
 use anyhow::Context;
-use clap::Args;
 use rayon::prelude::*;
-use serde_json::Value;
 
 use super::claims::{Claims, check_absent};
 use super::common::Common;
@@ -35,7 +32,7 @@ use super::model::{Mode, Model, as_usage};
 use super::progress::Progress;
 use super::shard::Shard;
 use super::streams::{check_output, is_standard, write_whole};
-use super::systems::{System, settings_of};
+use super::systems::System;
 use super::terminal::{files, first_error, print, printable, say, write_error};
 
 /// Arguments of `denoise eval`.
@@ -146,8 +143,6 @@ pub struct Arguments {
 
 /// Files shown in the report, of the best and of the worst.
 const EXAMPLES: usize = 3;
-/// The longest first line of a journal that is read again, bytes.
-const MAX_HEADER_BYTES: u64 = 1 << 20;
 /// Failures named on the terminal.
 const NAMED: usize = 20;
 
@@ -234,8 +229,7 @@ impl Scored {
         // An interrupted run may have saved a file that its journal lacks.
         let replace = arguments.force || journal.as_ref().is_some_and(|path| path.exists());
         let options = Options { high_pass_hz, save, replace, strict: arguments.strict };
-        let journal = journal
-            .map(|path| Journal::open(&path, &provenance).map_err(|error| with_remedy(error, arguments)));
+        let journal = journal.map(|path| Journal::open(&path, &provenance).map_err(with_remedy));
         let (files, mut failures) =
             score_all(&self.pairing.pairs, &options, journal.transpose()?.as_ref(), system, common)?;
         failures.extend(self.pairing.unpaired.iter().cloned());
@@ -288,69 +282,15 @@ impl Scored {
     }
 }
 
-/// Adds the remedy to the error of a journal of other options, and the option if a single one makes the difference.
-fn with_remedy(error: EvaluationError, arguments: &Arguments) -> EvaluationError {
+/// Adds the remedy to the error of a journal of other options.
+fn with_remedy(error: EvaluationError) -> EvaluationError {
     match error {
         EvaluationError::AnotherRun { path, difference } => {
-            let option =
-                other_option(&path, arguments).map(|option| format!(" ({option})")).unwrap_or_default();
-            let difference = difference + &option + ": give the same options, or another --resume file";
+            let difference = difference + ": give the same options, or another --resume file";
             EvaluationError::AnotherRun { path, difference }
         }
         other => other,
     }
-}
-
-/// The options of the denoiser that take one of a few words, with each of these, and its switches.
-fn choices() -> Vec<(String, Value)> {
-    let options = DenoiserOptions::augment_args(clap::Command::new("denoise"));
-    let values = |option: &clap::Arg| match option.get_action().takes_values() {
-        true => option.get_possible_values().iter().map(|word| word.get_name().into()).collect(),
-        false => vec![Value::Bool(true)],
-    };
-    let named = |option: &clap::Arg| {
-        let name = option.get_id().to_string();
-        values(option).into_iter().map(move |value| (name.clone(), value)).collect::<Vec<_>>()
-    };
-    options.get_arguments().flat_map(named).collect()
-}
-
-/// The option by which the run of a journal differs from this one, in words, if it is a single one of the denoiser.
-fn other_option(journal: &Path, arguments: &Arguments) -> Option<String> {
-    if arguments.live.mode() == Mode::Live || arguments.protocol.is_some() {
-        return None;
-    }
-    let mut first = Vec::new();
-    BufReader::new(File::open(journal).ok()?).take(MAX_HEADER_BYTES).read_until(b'\n', &mut first).ok()?;
-    let header: Value = serde_json::from_slice(&first).ok()?;
-    let recorded = header.pointer("/provenance/settings")?;
-    let explains = |options: &Value| {
-        let options: Option<DenoiserOptions> = serde_json::from_value(options.clone()).ok();
-        let settings =
-            options.and_then(|options| settings_of(&options.settings().ok()?, &options.session()).ok());
-        settings.as_ref() == Some(recorded)
-    };
-    let ours = serde_json::to_value(&arguments.model.options).ok()?;
-    let given = ours.as_object()?;
-    let flag = |name: &str, value: &Value| match value {
-        Value::Bool(_) => format!("--{}", name.replace('_', "-")),
-        Value::String(word) => format!("--{} {word}", name.replace('_', "-")),
-        value => format!("--{} {value}", name.replace('_', "-")),
-    };
-    let without = given.iter().find(|(name, _)| {
-        let mut options = ours.clone();
-        options.as_object_mut().is_some_and(|options| options.remove(*name).is_some()) && explains(&options)
-    });
-    if let Some((name, value)) = without {
-        return Some(format!("{} was not given then", flag(name, value)));
-    }
-    let (name, value) = choices().into_iter().find(|(name, value)| {
-        let mut options = ours.clone();
-        options[name.as_str()] = value.clone();
-        explains(&options)
-    })?;
-    let now = given.get(&name).map(|now| format!(", now {}", flag(&name, now))).unwrap_or_default();
-    Some(format!("{} was given then{now}", flag(&name, &value)))
 }
 
 impl Arguments {

@@ -23,7 +23,7 @@ use super::recording::read_whole;
 type Denoise = dyn Fn(&Signal, &mut Observer) -> Result<Signal, Box<dyn Error + Send + Sync>> + Sync;
 
 /// Settings for the record, without those of live denoising.
-pub fn settings_of(settings: &Settings, session: &SessionSettings) -> serde_json::Result<serde_json::Value> {
+fn settings_of(settings: &Settings, session: &SessionSettings) -> serde_json::Result<serde_json::Value> {
     let mut record = serde_json::to_value(settings)?;
     if *session != SessionSettings::default() {
         record["session"] = serde_json::to_value(session)?;

@@ -96,26 +96,6 @@ fn a_killed_run_resumes_to_equal_results_and_repeats_nothing() {
     let kept = before.iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
     assert!(after.starts_with(&before[..kept]), "finished files are not done again");
 
-    // An option that makes the difference is named.
-    for (options, words) in [
-        (&["--strength", "strong"][..], "(--strength strong was not given then)"),
-        (&["--alpha-noise", "1.8"], "(--alpha-noise 1.8 was not given then)"),
-        (&["--mix", "0.5"], "(--mix 0.5 was not given then)"),
-    ] {
-        let other = run(folder, &[&resumable[..], options, &["--force"]].concat());
-        assert!(text(&other.stderr).contains(words), "{}", text(&other.stderr));
-    }
-    let strong = ["--clean", "clean", "--noisy", "noisy", "--quality", "fast", "--resume", "strong.jsonl"];
-    let scored = run(folder, &[&strong[..], &["--strength", "strong", "--quiet"]].concat());
-    assert!(scored.status.success(), "{}", text(&scored.stderr));
-    for (options, words) in [
-        (&[][..], "(--strength strong was given then)"),
-        (&["--strength", "gentle"], "(--strength strong was given then, now --strength gentle)"),
-    ] {
-        let other = run(folder, &[&strong[..], options].concat());
-        assert!(text(&other.stderr).contains(words), "{}", text(&other.stderr));
-    }
-
     // Other settings are another experiment.
     let other = run(folder, &[&resumable[..], &["--alpha-noise", "1.8", "--force"]].concat());
     assert_eq!(other.status.code(), Some(3));
