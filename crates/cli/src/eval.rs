@@ -92,6 +92,8 @@ pub struct Arguments {
     shard: Option<Shard>,
 
     /// Keep the denoised audio in this folder.
+    ///
+    /// It may not lie in or below a folder of the corpus.
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
 
@@ -361,7 +363,8 @@ fn check_save(arguments: &Arguments, protocol: Option<&Protocol>) -> anyhow::Res
     let Arguments { clean, noisy, enhanced, data, save, .. } = arguments;
     let Some(save) = save else { return Ok(()) };
     let path = fs::canonicalize(save).unwrap_or_else(|_| place(save));
-    let patterns = protocol.zip(data.as_ref()).into_iter().flat_map(|(protocol, data)| protocol.folders(data));
+    let patterns =
+        protocol.zip(data.as_ref()).into_iter().flat_map(|(protocol, data)| protocol.folders(data));
     for folder in [clean, noisy, enhanced].into_iter().flatten().cloned().chain(patterns) {
         if fs::canonicalize(&folder).is_ok_and(|folder| path.starts_with(folder)) {
             let (save, folder) = (save.display(), folder.display());
