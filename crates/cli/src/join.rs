@@ -33,8 +33,8 @@ const MAX_CHANNELS: usize = 16;
 Examples:
   denoise join phone.wav recorder.wav -o both.wav && denoise both.wav voice.wav --channels array
 
-Takes may start up to 10 s apart, and their clocks may drift. Both are found from the sound that takes have in \
-common, and corrected. The file has the sample rate of the first take, and the time that all takes have.")]
+Takes may start up to 10 s apart, and their clocks may drift. Both are estimated from the sound that the takes \
+share, and corrected. The output has the sample rate of the first take and covers the time that all takes share.")]
 pub struct Arguments {
     /// Read these takes of one scene.
     ///
@@ -170,7 +170,7 @@ impl Plan {
             meter.finish().ok_or_else(|| {
                 let first = takes[0].display();
                 anyhow!("it has no sound in common with {first} within {MAX_SHIFT_SECONDS} s: expected takes of one scene")
-                    .context(Failure::Input(path.clone()))
+                    .context(Failure::Unusable(path.clone()))
             })
         });
         let clocks = found.collect::<anyhow::Result<Vec<Clock>>>()?;
@@ -183,8 +183,8 @@ impl Plan {
         let shortest = (0..takes.len()).min_by_key(|&take| lengths[take]).unwrap_or(0);
         ensure!(
             start + u64::from(rate) <= end,
-            anyhow!("less than 1 s of it was found in all takes: expected takes with 5 s or more in common")
-                .context(Failure::Input(takes[shortest].clone()))
+            anyhow!("less than 1 s of it was found in all takes: expected takes that share 1 s or more")
+                .context(Failure::Unusable(takes[shortest].clone()))
         );
         Ok(Self { clocks, start, end })
     }

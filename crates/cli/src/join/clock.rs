@@ -151,7 +151,8 @@ impl ClockMeter {
         if end > there || end < start + self.samples(1.0) {
             return false;
         }
-        let most = self.samples(MAX_SHIFT_SECONDS) as isize;
+        // Longer shifts than the section would be counted around the end of the transform.
+        let most = self.samples(MAX_SHIFT_SECONDS).min(end - start - 1) as isize;
         let (reference, take) = (self.reference.range(start, end), self.take.range(start, end));
         let correlator = Correlator::new(reference.len() + take.len(), self.rate);
         self.last = correlator.shift(reference, take, -most..=most, SEARCHED_PEAK);
@@ -353,6 +354,19 @@ mod tests {
         let sound = noise(6, 1);
         let found = measured(&sound, &take(&sound, Clock { shift: 4_000.0, drift: 5e-5 }, 2)).unwrap();
         assert!((found.shift - 4_000.0).abs() < 2.0 && found.drift == 0.0, "{found:?}");
+    }
+
+    /// Transforms for them are shorter than the longest shift.
+    #[test]
+    fn short_takes_have_their_own_shift() {
+        for tenths in [12, 20, 39] {
+            let sound = &noise(4, 1)[..tenths * RATE as usize / 10];
+            for shift in [0.0, 1_000.0, -1_000.0] {
+                let take = take(sound, Clock { shift, drift: 0.0 }, 2);
+                let found = measured(sound, &take).unwrap();
+                assert!((found.shift - shift).abs() < 0.5, "{tenths} tenths: {found:?}");
+            }
+        }
     }
 
     #[test]
