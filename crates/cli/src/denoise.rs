@@ -240,10 +240,10 @@ fn one(
         output,
         reports: arguments.reports(),
         replace: arguments.force,
-        complete: None,
     };
     let progress = Progress::new("denoising", common.quiet);
-    let found = recording.denoise(&mut |seconds, duration| progress.update_seconds(seconds, duration))?;
+    let denoised = recording.denoise(&mut |seconds, duration| progress.update_seconds(seconds, duration))?;
+    let found = denoised.persist()?;
     drop(progress);
     if !common.quiet {
         say(&sentence(name(output, "standard output"), &found));

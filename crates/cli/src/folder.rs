@@ -22,7 +22,6 @@ use alphamf_files::output::{follow_links, is_partial};
 use alphamf_files::{Error, WriteError};
 use anyhow::{Context, anyhow};
 use names::{names, with_ending};
-use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -262,11 +261,6 @@ enum Work {
     All,
 }
 
-/// Another run has made the result while this one worked on it.
-#[derive(Debug, thiserror::Error)]
-#[error("another run has made it")]
-struct MadeByAnother;
-
 /// Whether an error is that another file has got the name of an output.
 fn is_taken(error: &anyhow::Error, output: &Path) -> bool {
     let Some(Error::Write { path, reason: WriteError::Io(reason) }) = error.downcast_ref() else {
@@ -275,7 +269,8 @@ fn is_taken(error: &anyhow::Error, output: &Path) -> bool {
     path == output && reason.kind() == io::ErrorKind::AlreadyExists
 }
 
-/// Processes the tasks in parallel. Returns the outcome of each, and the exit code of the first failure, or 0.
+/// Processes the tasks in parallel. Returns the outcome of each, and the exit code of the first failure, or 0. The summary counts
+/// failures among those `left_out`, too.
 pub fn run(
     tasks: &[Task],
     run: &Run,
@@ -356,32 +351,41 @@ fn holds_partial_files_alone(folder: &Path) -> bool {
     is_partial.peek().is_some() && is_partial.all(|is_partial| is_partial)
 }
 
-/// Denoises one file. Returns the outcome and its exit code.
+/// Processes one task. Returns the outcome and its exit code.
 fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut FileProgress) -> (Entry, u8) {
+    let entry = |outcome, error| {
+        let (input, output) = (task.input.clone(), task.output.clone());
+        Entry { input, output, outcome, error, found: None }
+    };
+    match denoise(task, run, record, force, progress) {
+        Ok(Some(entry)) => (entry, 0),
+        Ok(None) => (entry(Outcome::Skipped, None), 0),
+        Err(error) => (entry(Outcome::Failed, Some(one_line(&error))), exit_code(&error)),
+    }
+}
+
+/// Denoises one file, unless its result is up to date or another run makes it meanwhile.
+fn denoise(
+    task: &Task,
+    run: &Run,
+    record: &Record,
+    force: bool,
+    progress: &mut FileProgress,
+) -> anyhow::Result<Option<Entry>> {
     let Task { input, output, name, reports, residuals } = task;
-    let entry =
-        |outcome, error| Entry { input: input.clone(), output: output.clone(), outcome, error, found: None };
     let settings = run.settings_checksum();
     let wanted: Vec<WantedReport> = reports.wanted().collect();
-    let made = RefCell::new(None);
     let original = Snapshot::of(input);
+    // One that is there is recorded, or else `work` fails.
     let replace = force || output.exists();
-    // A result that is recorded may be replaced, whatever happens to the run before it is reported.
-    let work = Cell::new(Work::All);
-    let is_made = || -> anyhow::Result<bool> {
-        Ok(work.get() == Work::All && !force && task.is_made(record, settings)?)
-    };
-    let complete = |content: &Path| {
-        if is_made()? {
-            return Err(MadeByAnother.into());
-        }
-        original.check()?;
-        // What appeared or was edited since the run began stays, too.
-        task.work(record, settings, force)?;
-        task.remove_reports()?;
-        made.replace(record.add(name, content, &original, settings, &wanted)?);
-        Ok(())
-    };
+    let work = task.work(record, settings, force)?;
+    if work == Work::Nothing {
+        return Ok(None);
+    }
+    record.check_writable()?;
+    for folder in task.outputs().filter_map(Path::parent) {
+        fs::create_dir_all(folder).with_context(|| Failure::Output(folder.to_owned()))?;
+    }
     let recording = Recording {
         denoiser: run.denoiser(),
         session: run.session(),
@@ -390,34 +394,29 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
         output,
         reports: reports.map(|path, _| path.as_path()),
         replace,
-        complete: Some(&complete),
     };
-    let mut denoise = || -> anyhow::Result<Option<Entry>> {
-        work.set(task.work(record, settings, force)?);
-        if work.get() == Work::Nothing {
+    let denoised = recording.denoise(&mut |seconds, duration| progress.update(seconds, duration))?;
+    let is_made = || Ok::<_, anyhow::Error>(work == Work::All && !force && task.is_made(record, settings)?);
+    let mut made = None;
+    if let Some(content) = denoised.content() {
+        if is_made()? {
             return Ok(None);
         }
-        record.check_writable()?;
-        for folder in task.outputs().filter_map(Path::parent) {
-            fs::create_dir_all(folder).with_context(|| Failure::Output(folder.to_owned()))?;
-        }
-        let found = recording.denoise(&mut |seconds, duration| progress.update(seconds, duration));
-        let found = match found {
-            Err(error) if error.is::<MadeByAnother>() => return Ok(None),
-            Err(error) if is_taken(&error, output) && is_made()? => return Ok(None),
-            found => found?,
-        };
-        residuals.as_deref().map_or(Ok(()), record::mark)?;
-        let entry = Entry::denoised(input, output, found);
-        if let Some(stats) = &reports.stats {
-            run.write(stats, slice::from_ref(&entry), &[], None, replace)?;
-        }
-        made.take().map_or(Ok(()), |made| record.add_reports(made, &wanted))?;
-        Ok(Some(entry))
-    };
-    match denoise() {
-        Ok(Some(entry)) => (entry, 0),
-        Ok(None) => (entry(Outcome::Skipped, None), 0),
-        Err(error) => (entry(Outcome::Failed, Some(one_line(&error))), exit_code(&error)),
+        original.check()?;
+        // What appeared or was edited since the run began stays, too.
+        task.work(record, settings, force)?;
+        task.remove_reports()?;
+        made = record.add(name, content, &original, settings, &wanted)?;
     }
+    let found = match denoised.persist() {
+        Err(error) if is_taken(&error, output) && is_made()? => return Ok(None),
+        found => found?,
+    };
+    residuals.as_deref().map_or(Ok(()), record::mark)?;
+    let entry = Entry::denoised(input, output, found);
+    if let Some(stats) = &reports.stats {
+        run.write(stats, slice::from_ref(&entry), &[], None, replace)?;
+    }
+    made.map_or(Ok(()), |made| record.add_reports(made, &wanted))?;
+    Ok(Some(entry))
 }

@@ -42,19 +42,24 @@ pub struct Recording<'a> {
     pub reports: Reports<&'a Path>,
     /// Whether outputs and reports replace files of their names.
     pub replace: bool,
-    /// Runs before a complete output gets its name, with the file that holds its content.
-    pub complete: Option<OnComplete<'a>>,
 }
 
-/// Receives the file that holds the content of a complete output.
-pub type OnComplete<'a> = &'a dyn Fn(&Path) -> anyhow::Result<()>;
+/// A denoised recording whose outputs are complete, but have no names yet.
+pub struct Denoised<'a> {
+    recording: &'a Recording<'a>,
+    speech: Complete,
+    residual: Option<Complete>,
+    reports: ReportWriters,
+    caption: Caption,
+    found: Found,
+}
 
 /// Receives the processed seconds and, if known, the duration; may cancel.
 pub type OnProgress<'a> = &'a mut (dyn FnMut(f64, Option<f64>) -> ControlFlow<()> + Send);
 
 impl Recording<'_> {
-    /// Denoises the recording, and writes its outputs and reports.
-    pub fn denoise(&self, progress: OnProgress) -> anyhow::Result<Found> {
+    /// Denoises the recording, and completes its outputs.
+    pub fn denoise(&self, progress: OnProgress) -> anyhow::Result<Denoised<'_>> {
         let began = Instant::now();
         self.check_input()?;
         let mut source = self.open()?;
@@ -85,16 +90,18 @@ impl Recording<'_> {
             return Err(Incomplete { name: self.input_name(), losses }.into());
         }
         let left_out = outputs.left_out(&source);
-        let clipped_samples = outputs.finish(self.complete)?;
+        let Outputs { speech, residual, .. } = outputs;
+        let speech = speech.complete()?;
+        let residual = residual.map(Output::complete).transpose()?;
         let (statistics, taken) = (engine.statistics(), began.elapsed().as_secs_f64());
-        reports.finish(self, self.caption(&spec, &statistics))?;
-        Ok(Found {
+        let caption = self.caption(&spec, &statistics);
+        let found = Found {
             input_format: input_format.to_string(),
             output_format: match self.processing.encoded(self.output) {
                 Some(kind) => format!("{kind} by ffmpeg"),
                 None => format!("{} {}", spec.format, spec.container),
             },
-            clipped_samples,
+            clipped_samples: speech.clipped,
             losses,
             left_out,
             latency_seconds: engine.latency_seconds(),
@@ -102,7 +109,8 @@ impl Recording<'_> {
             processing_seconds: taken,
             real_time_factor: taken / statistics.duration_seconds,
             statistics,
-        })
+        };
+        Ok(Denoised { recording: self, speech, residual, reports, caption, found })
     }
 
     /// Refuses options that need to read a stream twice.
@@ -254,6 +262,21 @@ impl Recording<'_> {
     }
 }
 
+impl Denoised<'_> {
+    /// The file that holds the output until that has its name; none for a device or a stream.
+    pub fn content(&self) -> Option<&Path> {
+        self.speech.content()
+    }
+
+    /// Gives the outputs their names, and writes the reports.
+    pub fn persist(self) -> anyhow::Result<Found> {
+        self.speech.persist()?;
+        self.residual.map(Complete::persist).transpose()?;
+        self.reports.finish(self.recording, self.caption)?;
+        Ok(self.found)
+    }
+}
+
 /// Denoises block by block: a session, or live.
 struct Engine {
     session: Session,
@@ -345,20 +368,6 @@ impl Outputs {
             }
         }
         left_out
-    }
-
-    /// Completes the outputs, and gives them their names; `complete` runs between the two. Returns the number of clipped
-    /// samples of the first.
-    fn finish(self, complete: Option<OnComplete>) -> anyhow::Result<u64> {
-        let speech = self.speech.complete()?;
-        let residual = self.residual.map(Output::complete).transpose()?;
-        if let (Some(complete), Some(content)) = (complete, speech.content()) {
-            complete(content)?;
-        }
-        let clipped = speech.clipped;
-        speech.persist()?;
-        residual.map(Complete::persist).transpose()?;
-        Ok(clipped)
     }
 }
 
