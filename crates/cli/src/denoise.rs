@@ -221,7 +221,7 @@ fn several(
 
 /// Whether a path is a folder or ends like one.
 fn is_folder(path: &Path) -> bool {
-    path.is_dir() || path.to_string_lossy().ends_with(std::path::is_separator)
+    !is_standard(path) && path.is_dir() || path.to_string_lossy().ends_with(std::path::is_separator)
 }
 
 /// Denoises one recording.

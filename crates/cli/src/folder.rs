@@ -68,6 +68,10 @@ pub fn plan(
     claims: &mut Claims,
 ) -> anyhow::Result<Batch> {
     folders.check(inputs)?;
+    if let Some(folder) = inputs.iter().find(|input| processing.raw.is_some() && input.is_dir()) {
+        let name = folder.display();
+        return Err(usage(format!("{name} is a folder: with --raw, name its files")));
+    }
     let (mut found, left_out) = find(inputs, listed, folders)?;
     let mut named_before = HashSet::new();
     found.retain(|Listed { input, .. }| named_before.insert(input.clone()));
@@ -172,6 +176,11 @@ impl Folders<'_> {
     /// Refuses files, and inputs that results or statistics would mix with.
     fn check(&self, inputs: &[PathBuf]) -> anyhow::Result<()> {
         for folder in self.all() {
+            if is_standard(folder) {
+                return Err(usage(
+                    "with -o, outputs and reports are folders, not standard output: name a folder",
+                ));
+            }
             if folder.exists() && !folder.is_dir() {
                 return Err(anyhow!("it is not a folder").context(Failure::Output(folder.to_owned())));
             }

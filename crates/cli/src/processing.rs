@@ -24,7 +24,8 @@ pub struct Processing {
 
     /// Read headerless samples.
     ///
-    /// RATE:CHANNELS:FORMAT, such as 16000:1:s16. Formats: u8, s8, s16, s24, s32, f32, f64, alaw, mulaw.
+    /// RATE:CHANNELS:FORMAT, such as 16000:1:s16. Formats: u8, s8, s16, s24, s32, f32, f64, alaw, mulaw. Needs the names of
+    /// files, not of folders.
     #[arg(long, value_name = "RATE:CHANNELS:FORMAT", hide_short_help = true)]
     pub raw: Option<RawFormat>,
 

@@ -66,6 +66,16 @@ fn folders_that_cannot_work_are_refused_before_any_work() {
     fails(&[&wav, to, &recordings], &[], OUTPUT, &["same file"]);
     fails(&[&recordings, to, &recordings], &[], USAGE, &["would replace"]);
     fails(&[Path::new("-"), to, &results], &[], USAGE, &["standard input"]);
+    fails(
+        &[&recordings, to, &results],
+        &["--raw", "16000:1:s16"],
+        USAGE,
+        &["in is a folder", "name its files"],
+    );
+    fails(&[&wav, to, Path::new("-")], &[], USAGE, &["name a folder"]);
+    for option in ["--residual", "--plot", "--levels", "--speech"] {
+        fails(&[&wav, to, &results], &[option, "-"], USAGE, &["name a folder"]);
+    }
     fails(&[&recordings, &results], &[], USAGE, &["is a folder", "-o DIR"]);
     fails(&[&wav, &recordings], &[], USAGE, &["is a folder", "-o"]);
     fails(&[&wav, &again, &results], &[], USAGE, &["-o DIR"]);
