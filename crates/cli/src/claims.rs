@@ -17,6 +17,9 @@ pub struct Claims {
     written: HashMap<Identity, PathBuf>,
 }
 
+/// Names of standard output as a file.
+const STANDARD_OUTPUT: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+
 /// The identity that all paths to one file share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Identity {
@@ -62,12 +65,14 @@ impl Claims {
         }
     }
 
-    /// Registers an output, standard output if it is `-`; all inputs must be registered before.
+    /// Registers an output, standard output if it is `-` or one of its files; all inputs must be registered before.
     ///
     /// Fails if the file is an input or an output already.
     pub fn write(&mut self, path: &Path) -> anyhow::Result<()> {
-        let identities = if is_standard(path) {
-            [Some(Identity::Place(path.to_owned())), Identity::of(Path::new("/dev/stdout"))]
+        let is_standard = is_standard(path) || STANDARD_OUTPUT.iter().any(|name| path == Path::new(name));
+        let identities = if is_standard {
+            // It may be a pipe, and a file as well.
+            [Some(Identity::Place("-".into())), Identity::of(Path::new("/dev/stdout"))]
         } else {
             [Identity::of(path), None]
         };

@@ -148,6 +148,10 @@ fn the_mix_and_the_residual_add_up_to_the_recording() {
     }
     fails(&[&input, &output], &["--residual", input.to_str().unwrap()], OUTPUT, &["same file"]);
     fails(&[&input, &output], &["--residual", output.to_str().unwrap()], USAGE, &["twice"]);
+    #[cfg(unix)]
+    for standard in ["-", "/dev/stdout", "/dev/fd/1"] {
+        fails(&[&input, Path::new(standard)], &["--levels", "-"], USAGE, &["standard output", "twice"]);
+    }
 }
 
 #[test]
