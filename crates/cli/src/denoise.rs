@@ -197,7 +197,7 @@ fn several(
         manifest.as_ref().map(|of| ResultManifest::new(of, arguments.shard, results, settings, force));
     let manifest = manifest.transpose()?.flatten();
     manifest.iter().try_for_each(|manifest| claims.write(&manifest.path()))?;
-    let (entries, code) = folder::run(&tasks, &run, &record, force, common)?;
+    let (entries, code) = folder::run(&tasks, &left_out, &run, &record, force, common)?;
     say_left_out(&left_out, common.quiet);
     let write_stats = |path: &Path| {
         made.map_or(Ok(()), fs::create_dir_all).with_context(|| Failure::Output(path.to_owned()))?;

@@ -282,6 +282,7 @@ fn is_taken(error: &anyhow::Error, output: &Path) -> bool {
 /// failures among those `left_out`, too.
 pub fn run(
     tasks: &[Task],
+    left_out: &[LeftOut],
     run: &Run,
     record: &Record,
     force: bool,
@@ -328,7 +329,7 @@ pub fn run(
         }
     } else {
         let columns = is_interactive().then(columns);
-        write_error(&table(&entries, began.elapsed().as_secs_f64(), columns));
+        write_error(&table(&entries, left_out, began.elapsed().as_secs_f64(), columns));
     }
     Ok((entries, code))
 }

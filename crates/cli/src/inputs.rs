@@ -19,8 +19,7 @@ pub struct LeftOut {
     pub path: PathBuf,
     pub reason: String,
     /// Whether this is a failure: a folder that cannot be read.
-    #[serde(skip)]
-    failed: bool,
+    pub failed: bool,
 }
 
 impl LeftOut {

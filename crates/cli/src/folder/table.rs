@@ -1,5 +1,6 @@
 //! The table of the results.
 
+use crate::inputs::LeftOut;
 use crate::recording::Found;
 use crate::stats::{Entry, Outcome};
 use crate::terminal::printable;
@@ -15,8 +16,9 @@ fn shorten(name: &mut String, room: usize) {
     }
 }
 
-/// A line for each file, and a summary line. Long names are shortened to fit `columns`, the width of the terminal.
-pub(super) fn table(entries: &[Entry], seconds: f64, columns: Option<usize>) -> String {
+/// A line for each file, and a summary line, which counts failures among those `left_out`, too. Long names are shortened to fit
+/// `columns`, the width of the terminal.
+pub(super) fn table(entries: &[Entry], left_out: &[LeftOut], seconds: f64, columns: Option<usize>) -> String {
     let level = |level: Option<f64>| level.map(|level| format!("{level:.1} dB")).unwrap_or_default();
     let row = |entry: &Entry| -> [String; 6] {
         let name = entry.input.display().to_string();
@@ -67,7 +69,7 @@ pub(super) fn table(entries: &[Entry], seconds: f64, columns: Option<usize>) -> 
         "{} denoised, {} skipped, {} failed in {seconds:.1} s\n",
         count(Outcome::Denoised),
         count(Outcome::Skipped),
-        count(Outcome::Failed)
+        count(Outcome::Failed) + left_out.iter().filter(|left| left.failed).count()
     )
 }
 

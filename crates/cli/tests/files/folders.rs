@@ -305,6 +305,7 @@ fn folders_report_skipped_files_and_keep_names_distinct() {
     assert!(fs::read_to_string(speech.join("talk.rttm")).unwrap().starts_with("SPEAKER talk 1 "));
     let record: Value = serde_json::from_slice(&fs::read(&stats).unwrap()).unwrap();
     assert_eq!(record["left_out"].as_array().unwrap().len(), 1);
+    assert_eq!(record["left_out"][0]["failed"], false);
     assert_eq!(record["dictionary"], "built-in");
     let each = path(&folder.join("each")) + "/";
     table(&[&inputs, Path::new("-o"), &results], &["--force", "--stats", &each], 0);
@@ -381,7 +382,8 @@ fn a_folder_that_cannot_be_read_does_not_stop_the_rest() {
     let named = "closed/aaa";
     let reason = "the folder cannot be read: File name too long";
     let message = table(&[&inputs, Path::new("-o"), &results], &[], INPUT);
-    assert!(message.contains("1 denoised") && message.contains(named) && message.contains(reason));
+    assert!(message.contains("1 denoised, 0 skipped, 1 failed"), "{message}");
+    assert!(message.contains(named) && message.contains(reason));
     let small = ["-q", "--rank", "2", "--iterations", "2"];
     let assert = denoise([Path::new("train"), &inputs, Path::new("-o"), &model]).args(small).assert();
     let message = String::from_utf8(assert.code(INPUT).get_output().stderr.clone()).unwrap();
@@ -409,7 +411,11 @@ fn an_empty_folder_does_not_stop_the_others() {
     recording(&inputs.join("a.wav"));
     let message = table(&[&empty, &inputs, Path::new("-o"), &results], &[], INPUT);
     let words = format!("denoise: {}: no audio file in or below it", empty.display());
-    assert!(message.contains("1 denoised, 0 skipped, 0 failed") && message.contains(&words), "{message}");
+    assert!(message.contains("1 denoised, 0 skipped, 1 failed") && message.contains(&words), "{message}");
+    let stats = folder.join("stats.json");
+    table(&[&empty, &inputs, Path::new("-o"), &results, Path::new("--stats"), &stats], &[], INPUT);
+    let record: Value = serde_json::from_slice(&fs::read(&stats).unwrap()).unwrap();
+    assert_eq!(record["left_out"][0]["failed"], true);
     let message = table(&[&empty, Path::new("-o"), &results], &[], INPUT);
     assert_eq!(message.trim_end(), words);
     // What ffmpeg may read if it is named.
