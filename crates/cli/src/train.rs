@@ -2,7 +2,7 @@
 
 use super::claims::{Claims, check_absent};
 use super::common::Common;
-use super::failure::{Failure, INPUT, one_line};
+use super::failure::{Failure, INPUT, one_line, usage};
 use super::inputs::{LeftOut, audio_files_below, left_out_code, say_left_out};
 use super::interrupts::{interrupted, interruptible};
 use super::model;
@@ -11,7 +11,8 @@ use super::recording::read_whole;
 use super::streams::{check_output, write_whole};
 use super::terminal::{files, say};
 use alphamf::Cancelled;
-use alphamf::learning::{Corpus, FullBandCorpus, TrainingSettings};
+use alphamf::denoiser::SettingsError;
+use alphamf::learning::{Corpus, FullBandCorpus, TrainingError, TrainingSettings};
 use alphamf::model::Dictionary;
 use alphamf::signal::Signal;
 use alphamf_files as audio;
@@ -184,6 +185,17 @@ impl Speech {
     }
 }
 
+/// An error of the settings, by the option that sets them.
+fn by_option(error: TrainingError) -> anyhow::Error {
+    let TrainingError::Settings(SettingsError { name, value, expected }) = error else { return error.into() };
+    let option = match name {
+        "sample_rate" => "rate",
+        "window_seconds" => "window",
+        name => name,
+    };
+    usage(format!("--{option} is {value}: expected {expected}"))
+}
+
 /// A dictionary, its description, and the seconds of speech that it was trained on.
 type Trained = (Dictionary, String, f64);
 
@@ -193,7 +205,8 @@ fn train_extension(
     speech: &mut Speech,
     common: &Common,
 ) -> anyhow::Result<Trained> {
-    let mut corpus = FullBandCorpus::new(model::dictionary(Some(path))?, arguments.iterations)?;
+    let corpus = FullBandCorpus::new(model::dictionary(Some(path))?, arguments.iterations);
+    let mut corpus = corpus.map_err(by_option)?;
     speech.read_each(arguments.strict, |speech| corpus.add(speech))?;
     let seconds = corpus.seconds();
     let progress = Progress::new("training", common.quiet);
@@ -212,7 +225,7 @@ fn train_dictionary(arguments: &Arguments, speech: &mut Speech, common: &Common)
         ..TrainingSettings::default()
     };
     // Settings are checked before hours of speech are read.
-    Corpus::new(rate.unwrap_or(16_000), settings.clone())?;
+    Corpus::new(rate.unwrap_or(16_000), settings.clone()).map_err(by_option)?;
     let rate = match rate {
         Some(rate) => rate,
         None => {

@@ -165,12 +165,15 @@ fn invalid_folders_are_named() {
     fails(&[], INPUT, &["speech", "no audio file"]);
     write(&speech.join("a.wav"), spec(16_000, 1), voice(16_000, 0.5, 120.0));
     fails(&["--strict", "--rate", "48000", "--rank", "2"], INPUT, &["a.wav", "16000 Hz", "48000 Hz"]);
-    fails(&["--rate", "4000"], USAGE, &["4000", "8000 to 192000"]);
-    fails(&["--rank", "0"], USAGE, &["rank", "1 to 1000"]);
+    fails(&["--rate", "4000"], USAGE, &["--rate is 4000: expected 8000 to 192000"]);
+    fails(&["--rank", "0"], USAGE, &["--rank is 0: expected 1 to 1000"]);
     fails(&["--rank", "900"], INPUT, &["900"]);
     fails(&["--alpha", "3"], USAGE, &["0.2 to 2"]);
     fails(&["--iterations", "0"], USAGE, &["1 to 100000"]);
-    fails(&["--window", "2"], USAGE, &["0.001 to 1"]);
+    fails(&["--window", "2"], USAGE, &["--window is 2: expected 0.001 to 1"]);
+    let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/speech-16k.safetensors");
+    let extended = ["--continue", built_in.to_str().unwrap(), "--iterations", "0"];
+    fails(&extended, USAGE, &["--iterations is 0: expected 1 to 100000"]);
     fs::write(speech.join("b.wav"), "not audio").unwrap();
     fails(&["--strict", "--rank", "2"], INPUT, &["b.wav"]);
     fs::remove_file(speech.join("b.wav")).unwrap();
