@@ -56,8 +56,13 @@ enum ListFormat {
 impl Manifest {
     /// Reads a list. The format is determined by its contents: one that begins with a brace is JSON.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let manifest = Self::parse(path);
-        let manifest = manifest.with_context(|| Failure::Input(name(path, "standard input").to_owned()))?;
+        let standard = || name(path, "standard input").to_owned();
+        let bytes = match is_standard(path) {
+            true => read_standard_input(MAX_BYTES)?,
+            false => read_bounded(path, MAX_BYTES)?,
+        };
+        let bytes = bytes.with_context(|| Failure::Input(standard()))?;
+        let manifest = Self::parse(path, bytes).with_context(|| Failure::Unusable(standard()))?;
         if is_standard(path) && manifest.kind != ListFormat::Names {
             return Err(usage(
                 "--manifest -: expected a list of names; a manifest of NeMo or lhotse needs a file",
@@ -66,11 +71,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    fn parse(path: &Path) -> anyhow::Result<Self> {
-        let mut bytes = match is_standard(path) {
-            true => read_standard_input(MAX_BYTES)?,
-            false => read_bounded(path, MAX_BYTES)?,
-        };
+    fn parse(path: &Path, mut bytes: Vec<u8>) -> anyhow::Result<Self> {
         let compressed = bytes.starts_with(&GZIP);
         if compressed {
             bytes = decompressed(&bytes, MAX_BYTES)?;

@@ -76,6 +76,7 @@ pub fn as_usage(error: OptionsError) -> anyhow::Error {
 /// The dictionary of a file, or the built-in one.
 pub fn dictionary(path: Option<&Path>) -> anyhow::Result<Dictionary> {
     let Some(path) = path else { return Ok(Dictionary::built_in()?) };
-    let read = || -> anyhow::Result<_> { Ok(Dictionary::from_bytes(&read_bounded(path, MAX_BYTES)?)?) };
-    read().with_context(|| Failure::Dictionary(path.to_owned()))
+    let failed = || Failure::Dictionary(path.to_owned());
+    let bytes = read_bounded(path, MAX_BYTES)?.with_context(failed)?;
+    Dictionary::from_bytes(&bytes).with_context(failed)
 }

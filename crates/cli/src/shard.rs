@@ -4,7 +4,7 @@ use super::claims::{Claims, check_absent};
 use super::failure::{Failure, usage};
 use super::stats::MAX_BYTES;
 use super::streams::{check_output, read_bounded, write_whole};
-use alphamf_eval::checksum;
+use alphamf_eval::{checksum, first_difference};
 use anyhow::{Context, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -88,7 +88,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let texts = files
         .iter()
         .map(|path| {
-            let bytes = read_bounded(path, MAX_BYTES).with_context(|| Failure::Input(path.clone()))?;
+            let bytes = read_bounded(path, MAX_BYTES)?.with_context(|| Failure::Input(path.clone()))?;
             let neither = || anyhow!("not statistics or a journal").context(Failure::Unusable(path.clone()));
             let text = String::from_utf8(bytes).map_err(|_| neither())?;
             Ok((path.as_path(), text))
@@ -165,7 +165,9 @@ fn merge_statistics(texts: &[(&Path, String)]) -> anyhow::Result<String> {
                 serde_json::from_str(text).context("not statistics of a run with -o")?;
             if let Some(first) = &first {
                 for ((what, expected), (_, found)) in first.made_by().into_iter().zip(found.made_by()) {
-                    ensure!(expected == found, "from another run: {what} is {found}, expected {expected}");
+                    let [expected, found] = [expected, found].map(serde_json::from_str);
+                    let difference = first_difference(what, &found?, &expected?);
+                    ensure!(difference.is_none(), "from another run: {}", difference.unwrap_or_default());
                 }
             }
             for entry in found.files.drain(..) {
@@ -179,7 +181,7 @@ fn merge_statistics(texts: &[(&Path, String)]) -> anyhow::Result<String> {
             first.get_or_insert(found);
             Ok(())
         };
-        add().with_context(|| Failure::Input(path.to_path_buf()))?;
+        add().with_context(|| Failure::Unusable(path.to_path_buf()))?;
     }
     let raw = |all: BTreeMap<String, String>| {
         all.into_values().map(RawValue::from_string).collect::<Result<Vec<_>, _>>()
@@ -213,7 +215,7 @@ fn merge_journals(texts: &[(&Path, String)]) -> anyhow::Result<String> {
             }
             Ok(())
         };
-        add().with_context(|| Failure::Input(path.to_path_buf()))?;
+        add().with_context(|| Failure::Unusable(path.to_path_buf()))?;
     }
     let all = headers.into_iter().chain(lines.all.into_values());
     Ok(all.flat_map(|line| [line, "\n"]).collect())

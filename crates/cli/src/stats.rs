@@ -193,7 +193,7 @@ impl Earlier {
         }
         let read = || -> anyhow::Result<Self> {
             let modified = fs::metadata(path)?.modified()?;
-            let text = String::from_utf8(read_bounded(path, MAX_BYTES)?)?;
+            let text = String::from_utf8(read_bounded(path, MAX_BYTES)??)?;
             let made_by = serde_json::from_str(&text)?;
             let Whole { files } = serde_json::from_str(&text)?;
             let named = |file: Box<RawValue>| {

@@ -148,14 +148,14 @@ pub fn is_device(path: &Path) -> bool {
 }
 
 /// Reads a file of at most `max_bytes`; Ctrl-C interrupts the wait for a pipe.
-pub fn read_bounded(path: &Path, max_bytes: u64) -> anyhow::Result<Vec<u8>> {
+pub fn read_bounded(path: &Path, max_bytes: u64) -> anyhow::Result<io::Result<Vec<u8>>> {
     let path = path.to_owned();
-    Ok(interruptible(move || at_most(max_bytes, File::open(path)?))??)
+    interruptible(move || at_most(max_bytes, File::open(path)?))
 }
 
 /// Reads standard input, of at most `max_bytes`; Ctrl-C interrupts the wait for it.
-pub fn read_standard_input(max_bytes: u64) -> anyhow::Result<Vec<u8>> {
-    Ok(interruptible(move || at_most(max_bytes, io::stdin()))??)
+pub fn read_standard_input(max_bytes: u64) -> anyhow::Result<io::Result<Vec<u8>>> {
+    interruptible(move || at_most(max_bytes, io::stdin()))
 }
 
 /// Reads a source to its end, unless that is beyond `max_bytes`.

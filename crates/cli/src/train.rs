@@ -179,7 +179,7 @@ impl Speech {
         }
         if self.bad == self.files.len() {
             let reason = anyhow!("no valid recording in it");
-            return Err(reason.context(Failure::Input(self.folder.clone())));
+            return Err(reason.context(Failure::Unusable(self.folder.clone())));
         }
         Ok(())
     }

@@ -35,6 +35,28 @@ fn learning_is_ended_within_a_second() {
     assert!(!dictionary.exists());
 }
 
+#[test]
+fn waiting_for_a_pipe_is_ended_and_not_blamed_on_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for arguments in [["merge"].as_slice(), &["in.wav", "--manifest"], &["in.wav", "out.wav", "--model"]] {
+        let child = shared::program()
+            .args(arguments)
+            .arg(&pipe)
+            .args(if arguments.len() < 3 { &["-o", "out"][..] } else { &[] })
+            .current_dir(folder.path())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        shared::wait_for_handlers(&child);
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*message), (Some(130), "denoise: interrupted\n"), "{arguments:?}");
+    }
+}
+
 /// It runs in a group of its own, which the terminal's Ctrl-C does not reach.
 #[test]
 #[cfg(target_os = "linux")]

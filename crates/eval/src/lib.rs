@@ -46,6 +46,7 @@ pub use pairing::{Pair, Pairing, pair_folders, read_manifest};
 pub use protocol::{Corpus, Protocol, Training, Variant};
 pub use record::{
     Abscissa, Definition, Evaluation, Provenance, Study, SystemComparison, checksum, checksum_of_file,
+    first_difference,
 };
 pub use run::{Failure, FileResult, Observer, Options, TracePoint, evaluate};
 pub use scores::{MAXIMUM_EXCESS, Metric, ScoreError, Scores, high_pass, score};

@@ -39,7 +39,9 @@ impl Provenance {
     }
 }
 
-fn first_difference(name: &str, ours: &serde_json::Value, theirs: &serde_json::Value) -> Option<String> {
+/// The first field in which `ours` differs from `theirs`, below `name`, as a phrase; `None` if they are equal.
+#[must_use]
+pub fn first_difference(name: &str, ours: &serde_json::Value, theirs: &serde_json::Value) -> Option<String> {
     use serde_json::Value::{Null, Object};
     match (ours, theirs) {
         (Object(a), Object(b)) => {

@@ -714,7 +714,8 @@ fn shards_together_equal_one_run() {
     let other = folder.join("other.json");
     fs::write(&other, expected.replace("\"mix\": 1.0", "\"mix\": 0.5")).unwrap();
     let new = folder.join("new.json");
-    fails(&[onto[0], onto[1], &new, statistics, &other], &[], INPUT, &["other.json", "another run"]);
+    let words = ["other.json: from another run: processing.mix was 1.0, now 0.5"];
+    fails(&[onto[0], onto[1], &new, statistics, &other], &[], INPUT, &words);
     fails(&[onto[0], onto[1], &new, &inputs.join("notes.txt")], &[], INPUT, &["notes.txt", "not statistics"]);
     let wav = inputs.join("a.wav");
     fails(&[onto[0], onto[1], &new, &wav], &[], INPUT, &["a.wav: not statistics or a journal"]);
