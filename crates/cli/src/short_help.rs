@@ -5,13 +5,14 @@ use super::{Arguments, terminal};
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Arg, CommandFactory, Parser};
 use std::error::Error as _;
+use std::ffi::OsString;
 use std::num::ParseFloatError;
 use std::process::ExitCode;
 
 /// Parses the command line. `Err` holds the exit code of help and of the version, which are printed; a wrong command line ends the
 /// program, as in [`Parser::parse`].
 pub fn parse() -> Result<Arguments, ExitCode> {
-    Arguments::try_parse().map_err(|error| {
+    Arguments::try_parse_from(command_first(std::env::args_os().collect())).map_err(|error| {
         // That of the program, not of a command; a full stop and more follow in the long help.
         let start = format!("{}\n", about(&Arguments::command()));
         let is_short =
@@ -29,6 +30,29 @@ pub fn parse() -> Result<Arguments, ExitCode> {
             }
         }
     })
+}
+
+/// A command line with a command before the general options in front of it: clap takes no command after an option.
+fn command_first(mut line: Vec<OsString>) -> Vec<OsString> {
+    let program = Arguments::command();
+    let general = |word: &str| {
+        let is_named = |option: &&Arg| match word.strip_prefix("--") {
+            Some(long) => option.get_long() == Some(long),
+            None => option.get_short().is_some_and(|short| word == format!("-{short}")),
+        };
+        program.get_arguments().filter(|option| option.is_global_set()).find(is_named)
+    };
+    let mut place = 1;
+    while let Some(word) = line.get(place).and_then(|word| word.to_str()) {
+        if program.find_subcommand(word).is_some() {
+            line[1..=place].rotate_right(1);
+            break;
+        }
+        let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+        let Some(option) = general(name) else { break };
+        place += if option.get_action().takes_values() && value.is_none() { 2 } else { 1 };
+    }
+    line
 }
 
 /// The error of a command line; what is no number, such as `0,8` and `80%`, with an example of one.

@@ -185,6 +185,11 @@ fn manual_and_completions_have_the_options() {
     let page = printed(&["man"]);
     assert!(page.contains(".TH denoise 1") && page.contains("noise\\-from") && page.contains("interrupted"));
     assert!(printed(&["man", "train"]).contains("rank"));
+    // General options may stand before a command.
+    let train = printed(&["train", "--help"]);
+    for general in [&["-q"][..], &["--threads", "2", "--log=info"], &["--threads=2", "--quiet"]] {
+        assert_eq!(printed(&[general, &["train", "--help"]].concat()), train);
+    }
     denoise(["man", "nothing"]).assert().code(USAGE);
     let help = printed(&["--help"]);
     assert!(help.contains("Exit codes") && help.contains("  130  interrupted\n"));

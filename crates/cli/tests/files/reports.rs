@@ -12,7 +12,7 @@ fn mistyped_commands_and_values_get_a_suggestion() {
     let input = folder.join("in.wav");
     recording(&input);
     fails(&[Path::new("trian"), folder.0.path()], &[], USAGE, &["trian", "did you mean `denoise train`"]);
-    let merge = ["-q", "merge", "s.json"].map(Path::new);
+    let merge = ["--live", "merge", "s.json"].map(Path::new);
     fails(&merge, &[], USAGE, &["options follow the command: use `denoise merge [OPTIONS]`"]);
     let message = |arguments: &[&str]| {
         let assert = denoise(arguments).assert().code(USAGE);
