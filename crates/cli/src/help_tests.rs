@@ -17,6 +17,8 @@ struct Described {
     /// Long name, as on the command line.
     name: String,
     short: Option<char>,
+    /// Other long names, of the program alone.
+    aliases: Vec<String>,
     heading: String,
     /// Names of its values, if they are words.
     words: Vec<String>,
@@ -56,6 +58,12 @@ impl Described {
         Self {
             name: argument.get_long().unwrap_or(argument.get_id().as_str()).to_owned(),
             short: argument.get_short(),
+            aliases: argument
+                .get_visible_aliases()
+                .unwrap_or_default()
+                .iter()
+                .map(|&name| name.into())
+                .collect(),
             heading: argument.get_help_heading().unwrap_or_default().to_owned(),
             words: if is_flag {
                 Vec::new()
@@ -116,6 +124,9 @@ impl Described {
         if let Some(short) = self.short {
             name = format!("`-{short}`, {name}");
         }
+        for alias in &self.aliases {
+            name = format!("{name}, {}", as_argument(alias));
+        }
         let (range, default) = (as_names(&self.range, spell), as_names(&self.default, spell));
         let text = as_names(&format!("{}. {}", self.summary, self.details), spell);
         format!(
@@ -153,7 +164,8 @@ fn as_plain(name: &str) -> String {
 
 /// Options of the denoiser.
 fn options() -> Vec<Described> {
-    Options::augment_args(Command::new("denoise")).get_arguments().map(Described::of).collect()
+    let described = |argument: &Arg| Described { aliases: Vec::new(), ..Described::of(argument) };
+    Options::augment_args(Command::new("denoise")).get_arguments().map(described).collect()
 }
 
 /// The program and its commands.
@@ -483,7 +495,14 @@ fn help_is_one_screen_and_all_is_behind_it() {
     let lines: Vec<&str> = short.trim_end().lines().collect();
     assert!((20..=24).contains(&lines.len()), "{} lines:\n{short}", lines.len());
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{short}");
-    for option in ["-o, --output-dir <DIR>", "--strength <HOW>", "--live", "train|eval|live|join|merge"] {
+    for option in [
+        "-o, --output-dir <DIR>",
+        "--strength <HOW>",
+        ": gentle, normal, strong\n",
+        "--purpose, --for <USE>",
+        "--live",
+        "train|eval|live|join|merge",
+    ] {
         assert!(short.contains(option), "no {option} in\n{short}");
     }
     assert!(!short.contains("--live <"), "a value of a flag in\n{short}");

@@ -2,6 +2,7 @@
 
 use super::failure::{exit_code, one_line};
 use super::{Arguments, terminal};
+use clap::builder::PossibleValue;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Arg, CommandFactory, Parser};
 use std::error::Error as _;
@@ -73,16 +74,29 @@ fn in_plain_words(error: clap::Error) -> clap::Error {
     clap::Error::raw(error.kind(), message)
 }
 
-/// Name and value of an option, as in `-o, --output-dir <DIR>`; `None` for other arguments.
+/// Names and value of an option, as in `-o, --output-dir <DIR>`; `None` for other arguments.
 fn spelled(option: &Arg) -> Option<String> {
     let short = option.get_short().map(|short| format!("-{short}, ")).unwrap_or_default();
-    let mut name = format!("{short}--{}", option.get_long()?);
+    let aliases = option.get_visible_aliases().unwrap_or_default();
+    let names: Vec<&str> = std::iter::once(option.get_long()?).chain(aliases).collect();
+    let mut name = format!("{short}--{}", names.join(", --"));
     if let Some([value, ..]) = option.get_value_names()
         && option.get_action().takes_values()
     {
         name += &format!(" <{value}>");
     }
     Some(name)
+}
+
+/// What an option does, and the words that it takes.
+fn summary(option: &Arg) -> Option<String> {
+    let summary = option.get_help()?.to_string();
+    let words = option.get_possible_values();
+    if words.is_empty() || !option.get_action().takes_values() {
+        return Some(summary);
+    }
+    let words: Vec<&str> = words.iter().map(PossibleValue::get_name).collect();
+    Some(format!("{summary}: {}", words.join(", ")))
 }
 
 /// What the program does, in a line.
@@ -108,10 +122,8 @@ pub fn text() -> String {
     }
     let mut options: Vec<&Arg> = program.get_arguments().filter(shown).collect();
     options.sort_by_key(|option| headings.iter().position(|name| *name == option.get_help_heading()));
-    let rows: Vec<(String, String)> = options
-        .into_iter()
-        .filter_map(|option| Some((spelled(option)?, option.get_help()?.to_string())))
-        .collect();
+    let rows: Vec<(String, String)> =
+        options.into_iter().filter_map(|option| Some((spelled(option)?, summary(option)?))).collect();
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let rows: String = rows.iter().map(|(name, summary)| format!("  {name:width$}  {summary}\n")).collect();
     format!(
