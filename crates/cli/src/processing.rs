@@ -156,8 +156,7 @@ impl Processing {
         })
     }
 
-    /// Refuses incompatible options, a sample format that cannot be written, and an extension that promises another
-    /// container.
+    /// Refuses incompatible options, a sample format that cannot be written, and an extension of another container.
     pub fn check_name(&self, output: &Path) -> anyhow::Result<()> {
         let container = self.container().unwrap_or_else(|| Container::from_path(output));
         let name = output.display();
@@ -166,6 +165,12 @@ impl Processing {
         }
         if self.raw_out && self.format.is_some_and(|format| format.container.is_some()) {
             return Err(usage("--raw-out has no container: set the sample format alone with --format"));
+        }
+        if let (Some(asked), Some(named)) = (self.container(), container_of_name(output))
+            && asked.to_string() != named
+        {
+            let option = if self.raw_out { "--raw-out" } else { "--format" };
+            return Err(usage(format!("{name}: {option} writes {asked}, not {named}: change the extension")));
         }
         if let Some(kind) = self.encoded(output) {
             if self.format.is_some() {
@@ -187,6 +192,12 @@ impl Processing {
             "{name}: only WAV and FLAC are written, and by ffmpeg .mp3, .m4a, .opus, .ogg and video: change the extension or set --format"
         )))
     }
+}
+
+/// The container of files with this extension, in words; none if it is unknown.
+fn container_of_name(name: &Path) -> Option<String> {
+    let written = is_written(name).then(|| Container::from_path(name).to_string());
+    written.or_else(|| ffmpeg::Kind::of(name).map(|kind| kind.to_string()))
 }
 
 /// Whether a file of this name is written in the container that its extension names.

@@ -54,13 +54,13 @@ fn formats_are_those_asked_for_or_the_inputs() {
         ("c.wav", &["--format", "u8"], 8, false),
         ("d.flac", &[], 24, false),
         ("e.flac", &["--format", "s16"], 16, false),
-        ("f.flac", &["--format", "wav:s32"], 32, false),
-        ("g.wav", &["--format", "flac:s16"], 16, false),
+        ("f", &["--format", "wav:s32"], 32, false),
+        ("g", &["--format", "flac:s16"], 16, false),
     ] {
         let output = folder.join(name);
         denoise([&input, &output]).args(FAST).args(options).assert().success();
         let bytes = fs::read(&output).unwrap();
-        let flac = name != "f.flac" && (name.ends_with(".flac") || name == "g.wav");
+        let flac = name.ends_with(".flac") || name == "g";
         assert!(bytes.starts_with(if flac { b"fLaC" } else { b"RIFF" }), "{name}");
         let format = Reader::open(&output).unwrap().format();
         assert_eq!((format.bits(), !format.is_integer()), (bits, float), "{name}");
@@ -69,7 +69,14 @@ fn formats_are_those_asked_for_or_the_inputs() {
     let without_ffmpeg = denoise([&input, &compressed]).env("PATH", "").assert().code(USAGE);
     let message = String::from_utf8_lossy(&without_ffmpeg.get_output().stderr).into_owned();
     assert!(message.contains("x.MP3: only WAV and FLAC") && message.contains("ffmpeg"), "{message}");
-    denoise([&input, &compressed]).args(FAST).args(["--format", "wav"]).assert().success();
+    for (name, option, words) in [
+        ("x.MP3", &["--format", "wav"][..], "x.MP3: --format writes WAV, not .mp3: change the extension"),
+        ("x.flac", &["--format", "wav:s32"], "x.flac: --format writes WAV, not FLAC"),
+        ("x.wave", &["--format", "flac"], "x.wave: --format writes FLAC, not WAV"),
+        ("x.wav", &["--raw-out"], "x.wav: --raw-out writes raw samples, not WAV"),
+    ] {
+        fails(&[&input, &folder.join(name)], option, USAGE, &[words]);
+    }
     fails(&[&input, &folder.join("x.flac")], &["--format", "f32"], USAGE, &["x.flac", "24 bits"]);
     for format in ["s17", "s16:s24", "wav:flac", "", "S16", "flac:s32", "f32:flac"] {
         denoise([&input, &folder.join("x.wav")]).args(["--format", format]).assert().code(USAGE);
