@@ -1,4 +1,7 @@
-//! Resampling by any ratio, which may change.
+//! Resampling by any ratio, which may change, from any time on.
+//!
+//! The asynchronous resamplers of rubato (5.1) work in chunks, start at whole frames and report their delay in whole frames: joined
+//! takes need fractions of a frame, and a live output takes frame by frame what has come.
 
 use std::f64::consts::PI;
 

@@ -1,5 +1,5 @@
-//! What the demuxer of Matroska leaves out: the title of a file, which is no tag there (RFC 9559, section 5.1.2), and how
-//! long each track is, which is a tag of it.
+//! What the demuxer of Matroska leaves out: the title of a file, which is no tag there (RFC 9559, section 5.1.2), how long
+//! each track is, which is a tag of it, the default audio track, encryption, and where the file is truncated.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
