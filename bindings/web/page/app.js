@@ -69,6 +69,7 @@ async function pump() {
     [at("progress").value, at("progress-text").textContent] = [0, `Denoising ${entry === current ? "" : entry.name}`];
     queue.set(entry, { state: "busy", text: "Reading" });
     mine.recording = entry === current ? recording : await entry.load();
+    if (abort.signal.aborted) throw new Cancelled();
     // It was opened meanwhile.
     if (entry === current && recording && recording !== mine.recording) mine.recording = recording;
     else if (entry === current && !recording) show(entry, mine.recording);

@@ -39,6 +39,8 @@ export class Engine {
 
   /** Fills a `Recording`. `onProgress` receives the completed fraction. Rejects with `Cancelled` once `signal` is aborted. */
   denoise(recording, options, { onProgress, signal }) {
+    // Another task may fill the recording already.
+    if (signal.aborted) return Promise.reject(new Cancelled());
     const id = ++this.#id;
     const { sampleRate, channels, frames } = recording;
     const chunk = CHUNK_SECONDS * sampleRate;
@@ -59,7 +61,6 @@ export class Engine {
         this.#post({ id, push }, push.map((samples) => samples.buffer));
         if (sent >= frames) this.#post({ id, finish: true });
       };
-      if (signal.aborted) return abort();
       signal.addEventListener("abort", abort);
       this.#tasks.set(id, ({ seconds, output, segments, stats, error }) => {
         if (error) return end(reject, new Error(error));

@@ -5,7 +5,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { join, resolve } from "node:path";
 import test from "node:test";
 import { crc32 } from "node:zlib";
+import { Cancelled, Engine } from "../page/engine.js";
 import { Fourier } from "../page/fourier.js";
+import { Recording } from "../page/recording.js";
 import { clock, heightOf, hertzAt, shadeOf, timeTicks } from "../page/scale.js";
 import { encodeWav, flacRate, readWav } from "../page/wav.js";
 import { zip } from "../page/zip.js";
@@ -100,6 +102,14 @@ test("two spectra come from one transform", () => {
   assert.deepEqual(at(9, 0), [0, 64 ** 2]);
   assert.deepEqual(at(9, 0.5), [0, 32 ** 2]);
   assert.deepEqual(at(3, 0.5), [32 ** 2, 16 ** 2]);
+});
+
+test("a task that was cancelled before it starts leaves its recording as it is", async () => {
+  const recording = new Recording("a.wav", 16000, [new Float32Array(8000)]);
+  recording.append([new Float32Array(5000)]);
+  const cancelled = new Engine().denoise(recording, {}, { signal: AbortSignal.abort(), onProgress() {} });
+  await assert.rejects(cancelled, Cancelled);
+  assert.equal(recording.ready, 5000);
 });
 
 test("scales", () => {
