@@ -40,6 +40,7 @@
 mod array;
 mod decibels;
 pub mod denoiser;
+mod fields;
 mod inference;
 mod kernels;
 pub mod learning;

@@ -1,6 +1,7 @@
 //! What a user can set, by name.
 
 mod error;
+#[cfg(feature = "clap")]
 mod names;
 #[cfg(test)]
 mod tests;
@@ -8,10 +9,11 @@ mod tests;
 use crate::denoiser::{
     ChannelMode, ImpulseMode, NoiseModel, Positivity, SamplingSettings, SessionSettings, Settings, Strength,
 };
+use crate::fields;
 use crate::range::within;
 use crate::samplers::SamplerKind;
 pub use error::OptionsError;
-use error::by_option;
+use error::{by_name, by_option};
 #[cfg(feature = "clap")]
 use names::words;
 
@@ -30,7 +32,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// ```
 /// use alphamf::{Options, Settings};
-/// let options: Options = serde_json::from_str(r#"{"quality": "fast", "floor_db": -20, "seed": 7}"#)?;
+/// let options = Options::from_json(r#"{"quality": "fast", "floor_db": -20, "seed": 7}"#)?;
 /// let settings = options.settings()?;
 /// assert_eq!((settings.sampling, settings.gain.floor_db, settings.seed), (None, -20.0, 7));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -364,10 +366,26 @@ impl Options {
         "alpha_noise",
     ];
 
+    /// Options of a JSON object.
+    ///
+    /// # Errors
+    /// If an option has another name or type; [`settings`](Self::settings) checks ranges.
+    pub fn from_json(json: &str) -> Result<Self, OptionsError> {
+        Self::default().with_json(json)
+    }
+
+    /// These options, those of a JSON object in their places.
+    ///
+    /// # Errors
+    /// As [`from_json`](Self::from_json).
+    pub fn with_json(&self, json: &str) -> Result<Self, OptionsError> {
+        fields::with_json(self, "option", json).map_err(by_name)
+    }
+
     /// Names of all options, in order of declaration.
     #[must_use]
     pub fn names() -> &'static [&'static str] {
-        names::of::<Self>()
+        fields::names::<Self>()
     }
 
     /// Names of the options that were given, in order of declaration.

@@ -21,7 +21,9 @@ pub use crate::stable::ALPHA_RANGE;
 pub use crate::tensor_file::TensorFileError;
 pub use crate::wiener::{GainSettings, Strength};
 pub use levels::{SpeechLevel, SpeechLevels};
-pub use live::{LATENCY_RANGE_SECONDS, LiveControls, LiveDenoiser, LiveMeters, LiveSettings};
+pub use live::{
+    DEFAULT_LATENCY_MS, LATENCY_RANGE_SECONDS, LiveControls, LiveDenoiser, LiveMeters, LiveSettings,
+};
 pub use profile::NoiseProfile;
 pub use session::{ChannelMode, MonteCarloError, Session, SessionOutput, SessionSettings, Statistics};
 pub use settings::Settings;
@@ -270,6 +272,14 @@ impl Denoiser {
         settings: LiveSettings,
     ) -> Result<LiveDenoiser, DenoiseError> {
         LiveDenoiser::new(&self.separator, sample_rate, channels, settings)
+    }
+
+    /// First controls of a live denoiser: the minimum gain of this denoiser's settings, and `mix`, the fraction of the denoised
+    /// signal in the output, 0 to 1.
+    #[must_use]
+    pub fn live_controls(&self, mix: f32) -> LiveControls {
+        let floor_db = self.settings().gain.floor_db as f32;
+        LiveControls { floor_db, mix, ..LiveControls::default() }
     }
 
     /// An empty noise profile, to be filled from a section of noise alone. `sample_rate` in Hz.

@@ -1,12 +1,13 @@
 //! Errors of options, by the name of the option.
 
+use super::Options;
 use crate::denoiser::SettingsError;
 
 /// Options that do not make a denoiser. In messages, names of options stand between backticks.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptionsError {
-    /// A value is out of its range.
+    /// A value is out of its range, or of another type.
     #[error("`{name}` is {value}: expected {expected}")]
     Range {
         /// The option.
@@ -16,7 +17,7 @@ pub enum OptionsError {
         /// The values that it may have.
         expected: String,
     },
-    /// A setting that no option names is out of its range.
+    /// A setting that no option names is out of its range, or an option has another name.
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// Two options exclude each other.
@@ -60,7 +61,16 @@ fn option_of(setting: &str) -> Option<&'static str> {
 
 /// An error of the settings, by the name of the option that has led to it.
 pub(super) fn by_option(error: SettingsError) -> OptionsError {
-    match option_of(error.name) {
+    renamed(option_of(error.name), error)
+}
+
+/// An error of an option, by its name.
+pub(super) fn by_name(error: SettingsError) -> OptionsError {
+    renamed(Options::names().iter().copied().find(|name| *name == error.name), error)
+}
+
+fn renamed(option: Option<&'static str>, error: SettingsError) -> OptionsError {
+    match option {
         Some(name) => OptionsError::Range { name, value: error.value, expected: error.expected },
         None => error.into(),
     }

@@ -44,8 +44,7 @@ pub unsafe extern "C" fn alphamf_live_create(
         unsafe { write(live, std::ptr::null_mut(), "live")? };
         // SAFETY: as the caller promises.
         let prepared = unsafe { prepare(sample_rate, settings)? };
-        let floor_db = prepared.denoiser.settings().gain.floor_db as f32;
-        let controls = LiveControls { floor_db, mix: prepared.session.mix, ..LiveControls::default() };
+        let controls = prepared.denoiser.live_controls(prepared.session.mix);
         let settings = LiveSettings::with_latency_ms(latency, controls).map_err(DenoiseError::from)?;
         let denoiser = || prepared.denoiser.live(sample_rate, channels as usize, settings);
         let made = prepared.threads.run(denoiser)?;

@@ -6,13 +6,13 @@ use alphamf::denoiser::SessionSettings;
 use alphamf::{Denoiser, Dictionary, Options};
 use alphamf_signal::check_sample_rate;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 use std::ffi::c_char;
 use std::sync::{Arc, OnceLock};
 
 /// Settings of streams and of real-time denoisers.
 pub struct alphamf_settings {
-    options: Map<String, Value>,
+    options: Options,
     threads: usize,
     speech_track: bool,
     dictionary: Option<Dictionary>,
@@ -53,16 +53,12 @@ impl Threads {
 impl alphamf_settings {
     fn new() -> Self {
         Self {
-            options: Map::new(),
+            options: Options::default(),
             threads: 0,
             speech_track: false,
             dictionary: None,
             prepared: OnceLock::new(),
         }
-    }
-
-    fn options(&self) -> Result<Options, Failure> {
-        serde_json::from_value(Value::Object(self.options.clone())).map_err(setting)
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), Failure> {
@@ -81,14 +77,8 @@ impl alphamf_settings {
         } else {
             // Numbers and booleans as in JSON; anything else is text.
             let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
-            let before = self.options.insert(name.to_owned(), value);
-            if let Err(Failure(status, message)) = self.options() {
-                match before {
-                    Some(before) => self.options.insert(name.to_owned(), before),
-                    None => self.options.remove(name),
-                };
-                return Err(Failure(status, format!("{name}: {message}")));
-            }
+            let given = json!({ name: value }).to_string();
+            self.options = self.options.with_json(&given).map_err(setting)?;
         }
         self.prepared = OnceLock::new();
         Ok(())
@@ -98,12 +88,11 @@ impl alphamf_settings {
         if let Some(prepared) = self.prepared.get() {
             return Ok(prepared.clone());
         }
-        let options = self.options()?;
         let dictionary = self.dictionary.clone().map_or_else(Dictionary::built_in, Ok).map_err(model)?;
-        let settings = options.settings().map_err(setting)?;
+        let settings = self.options.settings().map_err(setting)?;
         let threads = Threads::new(self.threads)?;
         let denoiser = threads.run(|| Denoiser::new(dictionary, settings))?;
-        let session = SessionSettings { speech_track: self.speech_track, ..options.session() };
+        let session = SessionSettings { speech_track: self.speech_track, ..self.options.session() };
         Ok(self.prepared.get_or_init(|| Prepared { denoiser, session, threads }).clone())
     }
 }

@@ -148,8 +148,8 @@ fn programs_use_it() {
     assert!(codes(&output.stdout) == expected(&noisy, 0.75));
 
     for (options, complaint) in [
-        ("strength=brutal", "unknown variant `brutal`"),
-        ("colour=red", "unknown field `colour`"),
+        ("strength=brutal", "`strength` is \"brutal\": expected one of gentle, normal, strong"),
+        ("colour=red", "option is colour; expected quality, "),
         ("no_dither=true", "no_dither has no effect"),
         ("mix=2", "`mix` is 2: expected 0 to 1"),
         ("threads=0", "threads is 0; expected 1 to 1024"),

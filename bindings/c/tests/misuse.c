@@ -54,6 +54,8 @@ int main(void) {
 
     alphamf_settings *settings = alphamf_settings_new();
     EXPECT(alphamf_set(settings, "quality", NULL) == ALPHAMF_INPUT);
+    EXPECT(alphamf_set(settings, "quality", "best") == ALPHAMF_SETTING);
+    EXPECT(strstr(alphamf_error(), "`quality` is \"best\": expected normal or fast"));
     EXPECT(alphamf_set(settings, "quality", "fast") == ALPHAMF_OK);
     EXPECT(alphamf_set(settings, "no_neural", "true") == ALPHAMF_OK);
     EXPECT(alphamf_set(settings, "sampler", "hmc") == ALPHAMF_OK);

@@ -234,7 +234,7 @@ class Denoiser:
         sample_rate: int,
         channels: int = 1,
         *,
-        latency: float = 16.0,
+        latency: float = _native.DEFAULT_LATENCY_MS,
         gain_exponent: Optional[float] = None,
         floor_db: Optional[float] = None,
         mix: Optional[float] = None,
@@ -244,8 +244,8 @@ class Denoiser:
     ) -> Live:
         """Creates a real-time denoiser with a delay of ``latency`` milliseconds, 4 to 64.
 
-        It uses the dictionary and the network of this denoiser, and its ``strength``, ``floor_db``, ``purpose`` and ``mix`` by default. The controls
-        are those of :meth:`Live.set`.
+        It uses the dictionary and the network of this denoiser, and its ``strength``, ``floor_db``, ``purpose`` and ``mix``
+        by default. The controls are those of :meth:`Live.set`.
         """
         controls = {
             "gain_exponent": gain_exponent,

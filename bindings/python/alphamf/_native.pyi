@@ -9,6 +9,7 @@ VERSION: str
 MIN_SAMPLE_RATE: int
 MAX_SAMPLE_RATE: int
 MAX_CHANNELS: int
+DEFAULT_LATENCY_MS: float
 
 class NoiseProfile:
     def spectra(self) -> Optional[Tuple[NDArray[float64], float]]: ...

@@ -14,6 +14,7 @@ from typing import Optional, Tuple
 
 import numpy as np
 
+from . import _native
 from ._calls import LiveOptions, as_bytes, as_rows
 from ._denoiser import Denoiser
 
@@ -51,7 +52,7 @@ class NoiseFilter(_Base):
         self,
         denoiser: Optional[Denoiser] = None,
         *,
-        latency: float = 16.0,
+        latency: float = _native.DEFAULT_LATENCY_MS,
         sample_rate: int = 48000,
         channels: int = 1,
         gain_exponent: float = 1.0,

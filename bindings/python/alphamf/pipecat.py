@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import Optional
 
+from . import _native
 from ._calls import LiveOptions, as_bytes, as_rows, worker_threads
 from ._denoiser import Denoiser
 from ._live import Live
@@ -46,7 +47,7 @@ class NoiseFilter(BaseAudioFilter):  # type: ignore[misc]
         self,
         denoiser: Optional[Denoiser] = None,
         *,
-        latency: float = 16.0,
+        latency: float = _native.DEFAULT_LATENCY_MS,
         channels: int = 1,
         gain_exponent: float = 1.0,
         floor_db: Optional[float] = None,

@@ -14,7 +14,6 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyBytes;
-use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -93,7 +92,7 @@ pub struct Denoiser {
 impl Denoiser {
     #[new]
     fn new(py: Python<'_>, options: &str, model: Option<&[u8]>, threads: Option<usize>) -> PyResult<Self> {
-        let options: Options = serde_json::from_str(options).map_err(value_error)?;
+        let options = Options::from_json(options).map_err(value_error)?;
         let settings = options.settings().map_err(value_error)?;
         let dictionary =
             model.map_or_else(Dictionary::built_in, Dictionary::from_bytes).map_err(value_error)?;
@@ -152,9 +151,8 @@ impl Denoiser {
         latency: f64,
         controls: &str,
     ) -> PyResult<Live> {
-        let floor_db = self.denoiser.settings().gain.floor_db as f32;
-        let own = LiveControls { floor_db, mix: self.session.mix, ..LiveControls::default() };
-        let settings = LiveSettings::with_latency_ms(latency, with_controls(own, controls)?);
+        let controls = self.denoiser.live_controls(self.session.mix).with_json(controls);
+        let settings = controls.and_then(|controls| LiveSettings::with_latency_ms(latency, controls));
         let settings = settings.map_err(value_error)?;
         let live = run(py, self.threads, None, |_| self.denoiser.live(sample_rate, channels, settings));
         let live = live?.map_err(denoise_exception)?;
@@ -236,7 +234,7 @@ impl Live {
     fn set_controls(&self, py: Python<'_>, controls: &str) -> PyResult<()> {
         // Read and written under one lock: another thread may set another control.
         let live = &mut self.state.lock(py)?.live;
-        live.set_controls(with_controls(live.controls(), controls)?);
+        live.set_controls(live.controls().with_json(controls).map_err(value_error)?);
         Ok(())
     }
 
@@ -275,16 +273,6 @@ impl Live {
     fn latency(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.state.lock(py)?.live.latency())
     }
-}
-
-/// Controls with those of a JSON object in place of the present ones.
-fn with_controls(present: LiveControls, given: &str) -> PyResult<LiveControls> {
-    let given: Map<String, Value> = serde_json::from_str(given).map_err(value_error)?;
-    given.into_iter().try_fold(present, |controls, (name, value)| {
-        let mut all = serde_json::to_value(controls).map_err(value_error)?;
-        all[&name] = value;
-        serde_json::from_value(all).map_err(|error| value_error(format!("{name}: {error}")))
-    })
 }
 
 /// Lowest and highest controls, as JSON.

@@ -48,4 +48,6 @@ mod _native {
     const MAX_SAMPLE_RATE: u32 = *alphamf_signal::SAMPLE_RATE_RANGE.end();
     #[pymodule_export]
     const MAX_CHANNELS: usize = alphamf_signal::MAX_CHANNELS;
+    #[pymodule_export]
+    const DEFAULT_LATENCY_MS: f64 = alphamf::denoiser::DEFAULT_LATENCY_MS;
 }

@@ -3,7 +3,7 @@
 use super::failure::usage;
 use super::interrupts::interrupted;
 use super::model::Mode;
-use alphamf::denoiser::{LATENCY_RANGE_SECONDS, LiveControls, LiveDenoiser, LiveSettings};
+use alphamf::denoiser::{DEFAULT_LATENCY_MS, LATENCY_RANGE_SECONDS, LiveDenoiser, LiveSettings};
 use alphamf::signal::Signal;
 use alphamf::{Cancelled, DenoiseError, Denoiser};
 
@@ -33,13 +33,9 @@ pub fn parse_latency(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Latency unless another is set, ms.
-pub const LATENCY: f64 = 16.0;
-
 /// Settings for a latency; `mix` is the fraction of denoised signal.
 pub fn settings(denoiser: &Denoiser, latency_seconds: f64, mix: f32) -> LiveSettings {
-    let floor_db = denoiser.settings().gain.floor_db as f32;
-    LiveSettings { latency_seconds, controls: LiveControls { floor_db, mix, ..LiveControls::default() } }
+    LiveSettings { latency_seconds, controls: denoiser.live_controls(mix) }
 }
 
 impl Live {
@@ -56,7 +52,7 @@ impl Live {
 
     /// Latency in seconds, with `--live`.
     pub fn latency_seconds(&self) -> Option<f64> {
-        self.live.then(|| self.latency.unwrap_or(LATENCY) / 1000.0)
+        self.live.then(|| self.latency.unwrap_or(DEFAULT_LATENCY_MS) / 1000.0)
     }
 
     /// Live settings, with `--live`; `mix` is the fraction of denoised signal.

@@ -10,9 +10,10 @@ mod card;
 mod meters;
 
 use super::common::Common;
-use super::live::{LATENCY, parse_latency};
+use super::live::parse_latency;
 use super::model::{Model, as_usage};
 use alphamf::Options;
+use alphamf::denoiser::DEFAULT_LATENCY_MS;
 use clap::Arg;
 use std::process::ExitCode;
 
@@ -49,7 +50,7 @@ pub struct Arguments {
     /// Set the latency of the denoiser, in ms.
     ///
     /// Range: 4 to 64. The devices add their own.
-    #[arg(long, value_name = "MS", default_value_t = LATENCY, value_parser = parse_latency, help_heading = "Live")]
+    #[arg(long, value_name = "MS", default_value_t = DEFAULT_LATENCY_MS, value_parser = parse_latency, help_heading = "Live")]
     latency: f64,
 
     #[command(flatten)]

@@ -1,0 +1,141 @@
+//! Fields and variants by name, as serde reads them.
+
+use crate::range::SettingsError;
+use serde::de::value::Error;
+use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
+use serde::{Deserialize, Serialize, forward_to_deserialize_any};
+use serde_json::{Map, Value, json};
+
+/// `whole` with the fields of a JSON object in place of its own; `kind` is the word for a field.
+///
+/// # Errors
+/// If the text is no object, or a field has another name or type. The message has no words of Rust.
+pub(crate) fn with_json<T: Serialize + DeserializeOwned>(
+    whole: &T,
+    kind: &'static str,
+    json: &str,
+) -> Result<T, SettingsError> {
+    let refused = |name, value, expected| Err(SettingsError { name, value, expected });
+    let Ok(given) = serde_json::from_str::<Map<String, Value>>(json) else {
+        return refused(kind, json.to_owned(), "a JSON object of names and values".to_owned());
+    };
+    let mut all = serde_json::to_value(whole).unwrap_or_default();
+    for (name, value) in given {
+        let Some(name) = names::<T>().iter().copied().find(|known| *known == name) else {
+            return refused(kind, name, names::<T>().join(", "));
+        };
+        all[name] = value.clone();
+        if T::deserialize(&all).is_err() {
+            return refused(name, value.to_string(), expected::<T>(name));
+        }
+    }
+    T::deserialize(&all).or_else(|error| refused(kind, json.to_owned(), error.to_string()))
+}
+
+/// What a field is expected to be: no field takes every text.
+fn expected<T: DeserializeOwned>(name: &str) -> String {
+    let error = T::deserialize(&json!({ name: "" })).err().map(|error| error.to_string()).unwrap_or_default();
+    match error.split_once("expected ").map_or("", |(_, expected)| expected) {
+        "f32" | "f64" => "a number".to_owned(),
+        "u64" => format!("a whole number from 0 to {}", u64::MAX),
+        "usize" => "a whole number".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        words => words.replace('`', ""),
+    }
+}
+
+/// Names of a struct's fields or an enum's variants, in order of declaration.
+pub(crate) fn names<T: for<'a> Deserialize<'a>>() -> &'static [&'static str] {
+    let mut names: &'static [&'static str] = &[];
+    // Reads nothing: the names come with the request.
+    let _ = T::deserialize(Names(&mut names));
+    names
+}
+
+/// Keeps the names that a type asks to be read by.
+struct Names<'a>(&'a mut &'static [&'static str]);
+
+impl Names<'_> {
+    fn keep<T>(self, names: &'static [&'static str]) -> Result<T, Error> {
+        *self.0 = names;
+        Err(Error::custom("names alone"))
+    }
+}
+
+impl<'de> Deserializer<'de> for Names<'_> {
+    type Error = Error;
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Error> {
+        self.keep(fields)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        variants: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Error> {
+        self.keep(variants)
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
+        self.keep(&[])
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map identifier ignored_any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Options;
+    use crate::denoiser::LiveControls;
+
+    #[test]
+    fn errors_name_the_field_in_words_for_users() {
+        for (json, message) in [
+            (r#"{"strength": "gentle", "mix": "0.8"}"#, r#"`mix` is "0.8": expected a number"#),
+            (r#"{"floor_db": true}"#, "`floor_db` is true: expected a number"),
+            (r#"{"strength": "weak"}"#, r#"`strength` is "weak": expected one of gentle, normal, strong"#),
+            (r#"{"quality": 1}"#, "`quality` is 1: expected normal or fast"),
+            (r#"{"method": ""}"#, r#"`method` is "": expected published"#),
+            (r#"{"seed": -1}"#, "`seed` is -1: expected a whole number from 0 to 18446744073709551615"),
+            (r#"{"iterations": 1.5}"#, "`iterations` is 1.5: expected a whole number"),
+            (r#"{"no_neural": 1}"#, "`no_neural` is 1: expected true or false"),
+            ("[]", "option is []; expected a JSON object of names and values"),
+        ] {
+            assert_eq!(Options::from_json(json).unwrap_err().to_string(), message);
+        }
+        let unknown = Options::from_json(r#"{"colour": 1}"#).unwrap_err().to_string();
+        assert!(unknown.starts_with("option is colour; expected quality, purpose, "), "{unknown}");
+        let controls = LiveControls { mix: 0.25, ..LiveControls::default() };
+        for (json, message) in [
+            (r#"{"bypass": 1}"#, "bypass is 1; expected true or false"),
+            (r#"{"mix": null}"#, "mix is null; expected a number"),
+            (r#"{"mix": 1, "floor_db": [0]}"#, "floor_db is [0]; expected a number"),
+        ] {
+            assert_eq!(controls.with_json(json).unwrap_err().to_string(), message);
+        }
+        let unknown = controls.with_json(r#"{"colour": 1}"#).unwrap_err().to_string();
+        assert!(unknown.starts_with("control is colour; expected gain_exponent, floor_db, "), "{unknown}");
+    }
+
+    #[test]
+    fn fields_that_are_not_given_stay() {
+        let controls = LiveControls { mix: 0.3, ..LiveControls::default() };
+        let changed = controls.with_json(r#"{"floor_db": -20, "bypass": true}"#).unwrap();
+        assert_eq!(changed, LiveControls { floor_db: -20.0, bypass: true, ..controls });
+        assert_eq!(controls.with_json("{}").unwrap(), controls);
+        let options = Options::from_json(r#"{"mix": 0.3, "seed": 18446744073709551615}"#).unwrap();
+        assert_eq!((options.mix, options.seed), (Some(0.3), Some(u64::MAX)));
+        let changed = options.with_json(r#"{"seed": 1, "quality": "fast"}"#).unwrap();
+        assert_eq!((changed.mix, changed.seed, changed.given().len()), (Some(0.3), Some(1), 3));
+    }
+}
