@@ -106,7 +106,7 @@ struct Channel {
     wet: Vec<f32>,
 }
 
-/// The noise section that is being captured.
+/// The noise section that is being captured, or was captured last.
 #[derive(Clone)]
 struct NoiseCapture {
     /// Frames to come.
@@ -217,8 +217,10 @@ impl LiveDenoiser {
     pub fn learn_noise(&mut self, seconds: f64) {
         // A conversion from float to integer saturates.
         self.noise_capture.left = (seconds / self.stft.frame_seconds()).round() as usize;
-        self.noise_capture.done = 0;
-        self.noise_capture.power.fill(0.0);
+        if self.noise_capture.left > 0 {
+            self.noise_capture.done = 0;
+            self.noise_capture.power.fill(0.0);
+        }
     }
 
     /// Levels over the last 0.1 s.
@@ -264,6 +266,14 @@ impl LiveDenoiser {
         self.noise_capture.left = 0;
         self.meters.levels.fill(0.0);
         self.voice.reset();
+    }
+
+    /// Like [`reset`](Self::reset), but the noise estimate starts from the noise that was learned last, if any was.
+    pub fn reset_to_learned_noise(&mut self) {
+        self.reset();
+        if self.noise_capture.done > 0 {
+            self.separation.set_noise(&self.noise_capture.power);
+        }
     }
 
     /// Takes the next samples (full scale ±1, channels interleaved) and writes as many, those of [`latency`](Self::latency)

@@ -385,6 +385,32 @@ fn channels_have_one_gain_and_a_reset_is_a_new_start() {
     assert_eq!(live.meters(), new.meters());
 }
 
+#[test]
+fn a_reset_to_learned_noise_starts_from_it() {
+    let (learned, input) = (noise(16_000, 0.01, 12), noise(8_000, 0.2, 13));
+    let mut live = live(16_000, 1, LiveControls::default());
+    let unlearned = run(&mut live, &input, 100);
+    live.reset_to_learned_noise();
+    assert!(run(&mut live, &input, 100) == unlearned);
+    live.learn_noise(f64::INFINITY);
+    run(&mut live, &learned, 100);
+    // The end of learning keeps what was learned.
+    live.learn_noise(0.0);
+    let [output, again] = [50, 100].map(|size| {
+        live.reset_to_learned_noise();
+        run(&mut live, &input, size)
+    });
+    assert!(output == again && output != unlearned);
+    live.reset();
+    assert!(run(&mut live, &input, 100) == unlearned);
+    let noise_dbfs = [LiveDenoiser::reset, LiveDenoiser::reset_to_learned_noise].map(|reset| {
+        reset(&mut live);
+        run(&mut live, &input[..1_600], 100);
+        live.meters().noise_dbfs
+    });
+    assert!(noise_dbfs[0] - noise_dbfs[1] > 3.0, "{noise_dbfs:?}");
+}
+
 /// A second of what a day brings, the same whenever the same second of a minute: noise that changes by 50 dB, voices made of
 /// pulses, hum, music, clipping, clicks, digital silence, and what is no number.
 fn second_of_a_day(second: usize) -> Vec<f32> {

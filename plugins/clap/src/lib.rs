@@ -22,6 +22,7 @@ use clack_plugin::prelude::*;
 use clack_plugin::process::ConstantMask;
 use clack_plugin::stream::{InputStream, OutputStream};
 use parameters::Parameters;
+use std::cell::Cell;
 use std::ffi::CStr;
 use std::fmt;
 use std::io::{Read, Write};
@@ -62,6 +63,8 @@ impl PluginShared<'_> for Shared {}
 struct MainThread<'a, const WIDTH: usize> {
     host: HostMainThreadHandle<'a>,
     shared: &'a Shared,
+    /// Of the last activation: it holds the noise that was learned.
+    idle: Cell<Option<Running<WIDTH>>>,
 }
 
 impl<'a, const WIDTH: usize> PluginMainThread<'a, Shared> for MainThread<'a, WIDTH> {}
@@ -157,7 +160,9 @@ impl<'a, const WIDTH: usize> PluginAudioProcessor<'a, Shared, MainThread<'a, WID
         shared: &'a Shared,
         configuration: PluginAudioConfiguration,
     ) -> Result<Self, PluginError> {
-        let running = Running::new(configuration.sample_rate.round() as u32)?;
+        let sample_rate = configuration.sample_rate.round() as u32;
+        let idle = main_thread.idle.take().filter(|idle| idle.sample_rate() == sample_rate);
+        let running = idle.map_or_else(|| Running::new(sample_rate), Ok)?;
         let latency = running.latency() as u32;
         if shared.latency.swap(latency, Ordering::Relaxed) != latency
             && let Some(extension) = main_thread.host.get_extension::<HostLatency>()
@@ -168,6 +173,10 @@ impl<'a, const WIDTH: usize> PluginAudioProcessor<'a, Shared, MainThread<'a, WID
         // Set before the start, the controls need no transition.
         processor.reset();
         Ok(processor)
+    }
+
+    fn deactivate(self, main_thread: &MainThread<'a, WIDTH>) {
+        main_thread.idle.set(Some(self.running));
     }
 
     fn process(
@@ -291,7 +300,7 @@ fn instance<'a, const WIDTH: usize>(
         host,
         descriptor,
         |_| Ok(Shared { parameters: Parameters::default(), latency: AtomicU32::new(0) }),
-        |host, shared| Ok(MainThread { host, shared }),
+        |host, shared| Ok(MainThread { host, shared, idle: Cell::new(None) }),
     )
 }
 

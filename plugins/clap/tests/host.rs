@@ -214,6 +214,33 @@ fn noise_that_is_shown_is_taken_out() {
 }
 
 #[test]
+fn learned_noise_outlasts_a_reset_and_another_activation() {
+    let mut plugin = instance(&ENTRY, MONO);
+    let mut processor = activate(&mut plugin, 16_000.0).unwrap();
+    let (noise, start) = ([sound(16_000, 9)], [sound(4_000, 10)]);
+    let starts = |processor: &mut _| shared::process(processor, &start, &[160], &[], |_| ());
+    let unlearned = starts(&mut processor);
+    processor.reset();
+    let changes = [now(LEARN, 1.0), Change { at: 15_000, parameter: LEARN, value: 0.0 }];
+    shared::process(&mut processor, &noise, &[160], &changes, |_| ());
+    processor.reset();
+    let learned = starts(&mut processor);
+    assert!(learned != unlearned);
+    processor.reset();
+    assert!(starts(&mut processor) == learned, "after another reset");
+    plugin.deactivate(processor.stop_processing());
+    let mut processor = activate(&mut plugin, 16_000.0).unwrap();
+    assert!(starts(&mut processor) == learned, "after another activation");
+    plugin.deactivate(processor.stop_processing());
+    // Of another rate, it is no noise for this one.
+    for (rate, same) in [(8_000.0, false), (16_000.0, true)] {
+        let mut processor = activate(&mut plugin, rate).unwrap();
+        assert_eq!(starts(&mut processor) == unlearned, same, "{rate} Hz");
+        plugin.deactivate(processor.stop_processing());
+    }
+}
+
+#[test]
 fn it_starts_again_at_another_rate_and_refuses_what_it_cannot() {
     let mut plugin = instance(&ENTRY, MONO);
     assert!(activate(&mut plugin, 4_000.0).is_err());

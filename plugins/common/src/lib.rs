@@ -64,6 +64,7 @@ pub trait Buffers {
 /// Running plugin of `WIDTH` channels. After its creation nothing allocates, blocks or panics.
 pub struct Plugin<const WIDTH: usize> {
     live: LiveDenoiser,
+    sample_rate: u32,
     learning: bool,
 }
 
@@ -74,7 +75,13 @@ impl<const WIDTH: usize> Plugin<WIDTH> {
     /// If the sample rate is outside of 8 to 192 kHz.
     pub fn new(sample_rate: u32) -> Result<Self, PluginError> {
         let live = denoiser()?.live(sample_rate, WIDTH, LiveSettings::default())?;
-        Ok(Self { live, learning: false })
+        Ok(Self { live, sample_rate, learning: false })
+    }
+
+    /// Sample rate, Hz.
+    #[must_use]
+    pub fn sample_rate(&self) -> u32 {
+        self.sample_rate
     }
 
     /// Delay of the output in samples.
@@ -96,9 +103,10 @@ impl<const WIDTH: usize> Plugin<WIDTH> {
         }
     }
 
-    /// Clears all state; the next controls apply without transition.
+    /// Clears all state but noise that was learned, from which the estimate starts again; the next controls apply without
+    /// transition.
     pub fn reset(&mut self) {
-        self.live.reset();
+        self.live.reset_to_learned_noise();
         self.learning = false;
     }
 
