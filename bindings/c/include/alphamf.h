@@ -200,8 +200,8 @@ alphamf_status alphamf_live_controls(const alphamf_live *live,
                                      bool *bypass);
 
 /*
- Sets when there is speech: from a probability of speech on (0 to 1, initially 0.5), until it has been lower for the
- hang-over, in milliseconds (0 to 10000, initially 300). Values out of range are clamped, and NAN keeps the present value.
+ Sets when there is speech: from a probability of speech on (0 to 1, initially 0.5), until it has been lower for
+ `hang_over_ms` milliseconds (0 to 10000, initially 300). Values out of range are clamped, and NAN keeps the present value.
  The sound does not depend on it. Call it between calls of alphamf_live_process, not during one.
 
  # Safety
@@ -209,7 +209,7 @@ alphamf_status alphamf_live_controls(const alphamf_live *live,
  */
 alphamf_status alphamf_live_set_voice(alphamf_live *live,
                                       float threshold,
-                                      float hang_over);
+                                      float hang_over_ms);
 
 /*
  Sets the voice callback, or removes it if `on_voice` is NULL. Call it between calls of alphamf_live_process, not during

@@ -166,8 +166,8 @@ pub unsafe extern "C" fn alphamf_live_controls(
     })
 }
 
-/// Sets when there is speech: from a probability of speech on (0 to 1, initially 0.5), until it has been lower for the
-/// hang-over, in milliseconds (0 to 10000, initially 300). Values out of range are clamped, and NAN keeps the present value.
+/// Sets when there is speech: from a probability of speech on (0 to 1, initially 0.5), until it has been lower for
+/// `hang_over_ms` milliseconds (0 to 10000, initially 300). Values out of range are clamped, and NAN keeps the present value.
 /// The sound does not depend on it. Call it between calls of alphamf_live_process, not during one.
 ///
 /// # Safety
@@ -176,7 +176,7 @@ pub unsafe extern "C" fn alphamf_live_controls(
 pub unsafe extern "C" fn alphamf_live_set_voice(
     live: *mut alphamf_live,
     threshold: f32,
-    hang_over: f32,
+    hang_over_ms: f32,
 ) -> alphamf_status {
     guarded(|| {
         // SAFETY: as the caller promises.
@@ -184,7 +184,7 @@ pub unsafe extern "C" fn alphamf_live_set_voice(
         let present = live.controls();
         live.set_controls(LiveControls {
             voice_threshold: or(threshold, present.voice_threshold),
-            voice_hang_over_seconds: or(hang_over / 1000.0, present.voice_hang_over_seconds),
+            voice_hang_over_seconds: or(hang_over_ms / 1000.0, present.voice_hang_over_seconds),
             ..present
         });
         Ok(())
