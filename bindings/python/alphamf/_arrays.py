@@ -51,18 +51,16 @@ def check_threads(threads: Optional[int]) -> Optional[int]:
 
 
 def check_rate(sample_rate: Any) -> int:
-    rate = int(sample_rate)
     least, most = _native.MIN_SAMPLE_RATE, _native.MAX_SAMPLE_RATE
-    if rate != sample_rate or not least <= rate <= most:
+    if not least <= sample_rate <= most or int(sample_rate) != sample_rate:
         raise ValueError(f"sample rate of {sample_rate} Hz: expected an integer from {least} to {most}")
-    return rate
+    return int(sample_rate)
 
 
 def check_count(channels: Any) -> int:
-    count = int(channels)
-    if count != channels or not 1 <= count <= _native.MAX_CHANNELS:
+    if not 1 <= channels <= _native.MAX_CHANNELS or int(channels) != channels:
         raise ValueError(f"{channels} channels: expected an integer from 1 to {_native.MAX_CHANNELS}")
-    return count
+    return int(channels)
 
 
 def check_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -17,7 +17,11 @@ with wave.open(sys.argv[1]) as file:
 found = alphamf.Denoiser(strength="gentle").denoise(
     noisy, parameters.framerate, progress=lambda share: print(f"\r{share:4.0%}", end="", file=sys.stderr)
 )
-print(f"\r{found.stats['snr_before_db']:.1f} dB before, {found.stats['snr_after_db']:.1f} dB after")
 with wave.open(sys.argv[2], "wb") as file:
     file.setparams(parameters)
     file.writeframes(found.speech.T.tobytes())
+before, after = found.stats["snr_before_db"], found.stats["snr_after_db"]
+if before is None or after is None:
+    print("\rno SNR: no speech found, or no noise")
+else:
+    print(f"\r{before:.1f} dB before, {after:.1f} dB after")

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from conftest import read, write
+from conftest import AUDIO, read, write
 
 import alphamf
 from alphamf import _calls
@@ -62,6 +62,15 @@ def test_statistics_equal_the_programs(program, noisy, tmp_path):
     assert len(found) > 12 and found == {name: expected[name] for name in found}
 
 
+def test_the_example_denoises_a_file_and_silence(tmp_path):
+    example = AUDIO.parent / "bindings/python/examples/denoise.py"
+    write(tmp_path / "silence.wav", np.zeros(8000, np.int16), 8000)
+    for source, words in ((AUDIO / "demo-noisy.wav", "dB before"), (tmp_path / "silence.wav", "no speech found")):
+        command = [sys.executable, example, source, tmp_path / "out.wav"]
+        assert words in subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        assert read(tmp_path / "out.wav")[0].shape == read(source)[0].shape
+
+
 def test_shape_and_type_stay(noisy):
     samples, rate = noisy
     whole = alphamf.denoise(samples, rate, **FAST)
@@ -94,6 +103,8 @@ def test_shape_and_type_stay(noisy):
         ((4000,), np.complex64, 8000, TypeError, "complex64"),
         ((4000,), np.float32, 7999, ValueError, "8000"),
         ((4000,), np.float32, 16000.5, ValueError, "integer"),
+        ((4000,), np.float32, np.inf, ValueError, "integer"),
+        ((4000,), np.float32, np.nan, ValueError, "integer"),
         ((300, 4000), np.float32, 8000, ValueError, "256"),
     ],
 )
@@ -377,7 +388,7 @@ def test_numbers_that_are_not_finite_are_named(name, value):
 
 def test_numbers_beyond_integers_are_in_the_message(noisy):
     denoiser = alphamf.Denoiser(**FAST)
-    for channels in (-1, 0, 257, 1.5):
+    for channels in (-1, 0, 257, 1.5, np.inf, np.nan):
         for make in (denoiser.stream, denoiser.live):
             with pytest.raises(ValueError, match=f"{channels} channels: expected an integer from 1 to 256"):
                 make(16000, channels)
