@@ -52,7 +52,7 @@ export interface Options {
    * slow. It departs from the paper: factors start at the level of the recording, a minibatch is a tenth of the bins
    * across frames, each frame has an L-BFGS memory of its own, the drift of a step is limited, the gain is averaged
    * over the impulse variables, and priors and step size were chosen here. It expects a dictionary trained with alpha
-   * 1.2. Of the options of the denoiser it takes only model, noise_from, seed, threads, mix and channels.
+   * 1.2. Of the options of the denoiser it takes only model, seed, mix and channels.
    */
   method?: "published";
   /**

@@ -222,8 +222,8 @@ fn options_page() -> String {
     page
 }
 
-/// Options of interfaces whose samples are floats, which have no dither.
-fn options_without_dither() -> Vec<Described> {
+/// Options of interfaces whose samples are floats, which have no dither, and which take only `of_method` with a published method.
+fn options_without_dither(of_method: &str) -> Vec<Described> {
     let mut options = options();
     options.retain(|option| option.name != "no-dither");
     for option in &mut options {
@@ -234,8 +234,13 @@ fn options_without_dither() -> Vec<Described> {
                 "It drives sampling and dither; with --quality fast, dither alone.",
                 "It drives sampling.",
             )
-            .replace(", --channels and --no-dither.", " and --channels.");
-        assert!(!option.prose().contains("dither"), "{}", option.prose());
+            .replace(
+                "--model, --noise-from, --seed, --threads, --mix, --channels and --no-dither.",
+                &format!("{of_method}."),
+            );
+        let prose = option.prose();
+        let is_method = option.name == "method";
+        assert!(!prose.contains("dither") && is_method == prose.contains(of_method), "{prose}");
     }
     options
 }
@@ -309,7 +314,7 @@ fn web_interface() -> String {
         };
         format!("{comment}  {}?: {kind};\n", option.key())
     };
-    options_without_dither().iter().map(member).collect()
+    options_without_dither("--model, --seed, --mix and --channels").iter().map(member).collect()
 }
 
 fn root() -> PathBuf {
@@ -339,7 +344,8 @@ fn documentation_is_that_of_the_options() {
     compare("docs/options.md", first, "<!-- end -->\n", &page[first.len()..]);
     let (begin, end) = ("<!-- options -->\n", "<!-- /options -->\n");
     compare("bindings/python/README.md", begin, end, &options_table(&options()));
-    compare("bindings/c/README.md", begin, end, &options_table(&options_without_dither()));
+    let in_c = options_without_dither("--seed, --threads, --mix and --channels");
+    compare("bindings/c/README.md", begin, end, &options_table(&in_c));
     let python = "bindings/python/alphamf/_denoiser.py";
     compare(python, "its path, or its bytes.\n", "    :param threads:", &python_parameters());
     compare(python, "model: Optional[Model] = None,\n", "        threads:", &python_arguments());
