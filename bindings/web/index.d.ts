@@ -250,7 +250,10 @@ export interface LiveNode extends AudioWorkletNode {
   readonly speaking: boolean;
   /** Sets controls; those not named keep their value. */
   set(controls: LiveControls): void;
-  /** Learns the noise from the next `seconds` of input. */
+  /**
+   * Estimates the noise from the next `seconds` of input, which must hold no speech; `Infinity` goes on without end, and 0
+   * ends it. The denoised signal is attenuated to the minimum gain meanwhile. Throws below 0.
+   */
   learnNoise(seconds: number): void;
   /** Clears all state but the controls. */
   reset(): void;
@@ -324,7 +327,10 @@ export class Live {
   readonly speaking: boolean;
   /** Delay, samples. */
   readonly latency: number;
-  /** Learns the noise from the next `seconds` of input. */
+  /**
+   * Estimates the noise from the next `seconds` of input, which must hold no speech; `Infinity` goes on without end, and 0
+   * ends it. The denoised signal is attenuated to the minimum gain meanwhile. Throws below 0.
+   */
   learnNoise(seconds: number): void;
   /** Clears all state but the controls. */
   reset(): void;

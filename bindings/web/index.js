@@ -203,6 +203,7 @@ export class Live {
   }
 
   learnNoise(seconds) {
+    if (!(seconds >= 0)) throw failure("setting", new RangeError(`seconds is ${seconds}: expected 0 or more`));
     this.#native.learnNoise(seconds);
   }
 

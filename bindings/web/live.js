@@ -72,6 +72,7 @@ export class LiveNode extends AudioWorkletNode {
   }
 
   learnNoise(seconds) {
+    if (!(seconds >= 0)) throw invalid(`seconds is ${seconds}: expected 0 or more`);
     this.port.postMessage({ learn: Number(seconds) });
   }
 

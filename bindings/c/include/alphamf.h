@@ -224,8 +224,8 @@ alphamf_status alphamf_live_on_voice(alphamf_live *live,
 
 /*
  Estimates the noise from the next `seconds` of input, which must hold no speech: without end if they are INFINITY, no
- longer if they are 0. The denoised signal is attenuated to the minimum gain meanwhile. Call it between calls of
- alphamf_live_process, not during one.
+ longer if they are 0; less, and NAN, are refused. The denoised signal is attenuated to the minimum gain meanwhile. Call it
+ between calls of alphamf_live_process, not during one.
 
  # Safety
  `live` is of `alphamf_live_create`.

@@ -1,7 +1,7 @@
 //! Real-time denoising.
 
 use crate::alphamf_status;
-use crate::boundary::{check_samples, guarded, null, reference, write};
+use crate::boundary::{check_samples, guarded, null, reference, setting, write};
 use crate::settings::{alphamf_settings, prepare};
 use alphamf::denoiser::{LiveControls, LiveMeters, LiveSettings};
 use alphamf::{DenoiseError, LiveDenoiser};
@@ -211,8 +211,8 @@ pub unsafe extern "C" fn alphamf_live_on_voice(
 }
 
 /// Estimates the noise from the next `seconds` of input, which must hold no speech: without end if they are INFINITY, no
-/// longer if they are 0. The denoised signal is attenuated to the minimum gain meanwhile. Call it between calls of
-/// alphamf_live_process, not during one.
+/// longer if they are 0; less, and NAN, are refused. The denoised signal is attenuated to the minimum gain meanwhile. Call it
+/// between calls of alphamf_live_process, not during one.
 ///
 /// # Safety
 /// `live` is of `alphamf_live_create`.
@@ -220,7 +220,11 @@ pub unsafe extern "C" fn alphamf_live_on_voice(
 pub unsafe extern "C" fn alphamf_live_learn_noise(live: *mut alphamf_live, seconds: f64) -> alphamf_status {
     guarded(|| {
         // SAFETY: as the caller promises.
-        unsafe { reference(live, "live")? }.live.learn_noise(seconds);
+        let live = &mut unsafe { reference(live, "live")? }.live;
+        if seconds.is_nan() || seconds < 0.0 {
+            return Err(setting(format!("seconds is {seconds}; expected 0 or more")));
+        }
+        live.learn_noise(seconds);
         Ok(())
     })
 }

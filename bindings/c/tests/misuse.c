@@ -124,6 +124,9 @@ int main(void) {
     for (int i = 2000; i < 8000; i++) EXPECT(right[i] == left[i - 256]);
     EXPECT(alphamf_live_process(NULL, left, right, 1) == ALPHAMF_INPUT && alphamf_live_latency(NULL) == 0);
     EXPECT(alphamf_live_set_voice(NULL, 0.5f, 300.0f) == ALPHAMF_INPUT);
+    EXPECT(alphamf_live_learn_noise(live, -1.0) == ALPHAMF_SETTING && strstr(alphamf_error(), "seconds is -1; expected 0 or more"));
+    EXPECT(alphamf_live_learn_noise(live, NAN) == ALPHAMF_SETTING);
+    EXPECT(alphamf_live_learn_noise(live, INFINITY) == ALPHAMF_OK && alphamf_live_learn_noise(live, 0.0) == ALPHAMF_OK);
     EXPECT(alphamf_live_on_voice(NULL, NULL, NULL) == ALPHAMF_INPUT);
     EXPECT(!alphamf_live_speaking(NULL) && alphamf_live_speech_probability(NULL) == 0.0f);
     /* A threshold of 0 is always reached: one start, at the first hop. */

@@ -87,7 +87,14 @@ class Live:
         return [VoiceEvent(*event) for event in self._native.take_events()]
 
     def learn_noise(self, seconds: float) -> None:
-        """Learns the noise from the next ``seconds`` of input."""
+        """Estimates the noise from the next ``seconds`` of input, which must hold no speech.
+
+        Infinity goes on without end, and 0 ends it. The denoised signal is attenuated to the minimum gain meanwhile.
+
+        :raises ValueError: if ``seconds`` is negative or NaN.
+        """
+        if not seconds >= 0:
+            raise ValueError(f"seconds is {seconds}; expected 0 or more")
         self._native.learn_noise(seconds)
 
     def reset(self) -> None:

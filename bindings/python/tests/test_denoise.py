@@ -246,6 +246,9 @@ def test_live_sound_equals_the_programs(program, noisy, tmp_path):
     done = np.concatenate(blocks)[live.latency :]
     assert done.dtype == np.float32 and np.array_equal(done, expected)
     assert -120 <= live.meters["noise_dbfs"] < 0
+    for seconds in (-1, np.nan):
+        with pytest.raises(ValueError, match=f"seconds is {seconds}; expected 0 or more"):
+            live.learn_noise(seconds)
     # It begins anew; what passes by is late alone.
     live.reset()
     live.set(bypass=True, gain_exponent=5.0)

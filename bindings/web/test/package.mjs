@@ -130,6 +130,8 @@ export async function checkLive(tab) {
       kindOf(() => denoiser.live(1000)),
       kindOf(() => node.set({ toString: 1 })),
       kindOf(() => node.set({ mix: NaN })),
+      kindOf(() => live.learnNoise(-1)),
+      kindOf(() => node.learnNoise(NaN)),
     ];
     const { meters } = live;
     live.learnNoise(1);
@@ -148,6 +150,7 @@ export async function checkLive(tab) {
   for (const [index, [kind, words]] of [
     ["input", "1 channels"], ["input", "lengths"], ["setting", "colour"], ["setting", "mix"], ["setting", "mix"],
     ["setting", "latency is 100; expected 4 to 64"], ["setting", "mix"], ["input", "1000 Hz"], ["setting", "toString"], ["setting", "mix"],
+    ["setting", "seconds is -1"], ["setting", "seconds is NaN"],
   ].entries()) {
     assert.ok(errors[index].startsWith(`${kind}: `) && errors[index].includes(words), errors[index]);
   }
