@@ -1,15 +1,19 @@
-// Denoises whole recordings in a worker. Receives { channels, sampleRate, options }; posts { progress }, { result } or
-// { error, kind }.
+// Denoises whole recordings in a worker. Receives { id, channels, sampleRate, options, gainStd, speechTrack, noise }: options of
+// `Denoiser.create`, and those of `Denoiser.denoise`. Posts { progress }, { result } or { error, kind }, each with the `id`.
 import { Denoiser } from "./index.js";
 
-self.onmessage = async ({ data: { channels, sampleRate, options } }) => {
+self.onmessage = async ({ data: { id, channels, sampleRate, options, ...more } }) => {
+  let denoiser;
   try {
-    const denoiser = await Denoiser.create(options);
-    const onProgress = (progress) => self.postMessage({ progress });
-    const result = denoiser.denoise(channels, sampleRate, { gainStd: true, onProgress });
-    denoiser.free();
-    self.postMessage({ result }, [...result.speech, ...result.residual, ...result.gainStd.values].map((array) => array.buffer));
+    denoiser = await Denoiser.create(options);
+    const onProgress = (progress) => self.postMessage({ id, progress });
+    const result = denoiser.denoise(channels, sampleRate, { ...more, onProgress });
+    const { speech, residual, gainStd, speechTrack = [] } = result;
+    const arrays = [...speech, ...residual, ...(gainStd?.values ?? []), ...speechTrack.map((track) => track.probability)];
+    self.postMessage({ id, result }, arrays.map((array) => array.buffer));
   } catch (error) {
-    self.postMessage({ error: String(error?.message ?? error), kind: error?.kind });
+    self.postMessage({ id, error: String(error?.message ?? error), kind: error?.kind });
+  } finally {
+    denoiser?.free();
   }
 };

@@ -49,13 +49,26 @@ try {
         worker.postMessage(message);
       });
       const channels = [Float32Array.from({ length: 16000 }, (_, n) => 0.1 * Math.sin(0.02 * n))];
-      const { result, progress } = await ask({ channels, sampleRate: 16000, options: { quality: "fast" } });
-      const refused = await ask({ channels, sampleRate: 16000, options: { mix: 2 } });
+      const { id, result, progress } = await ask({ id: "first", channels, sampleRate: 16000, options: { quality: "fast" } });
+      const more = { gainStd: true, speechTrack: true, noise: channels };
+      const asked = (await ask({ channels, sampleRate: 16000, options: { iterations: 2, no_neural: true }, ...more })).result;
+      const refused = await ask({ id: 2, channels, sampleRate: 16000, options: { mix: 2 } });
+      const unknown = await ask({ channels, sampleRate: 16000, gainstd: true });
       const { createLiveNode } = await import("/node_modules/alphamf/index.js");
       const node = await createLiveNode(new OfflineAudioContext(1, 16000, 16000));
-      return [result.speech[0].length, result.stats.samples, progress > 0 && progress <= 1, refused.kind, refused.error, node.latency];
+      return {
+        result: [id, result.speech[0].length, result.stats.samples, progress > 0 && progress <= 1, result.gainStd, result.speechTrack],
+        asked: [asked.gainStd.values[0].length > 0, asked.speechTrack[0].probability.length],
+        refused: [refused.id, refused.kind, refused.error, unknown.kind],
+        latency: node.latency,
+      };
     });
-    assert.deepEqual(found, [16000, 16000, true, "setting", "`mix` is 2: expected 0 to 1", 256]);
+    assert.deepEqual(found, {
+      result: ["first", 16000, 16000, true, undefined, undefined],
+      asked: [true, 100],
+      refused: [2, "setting", "`mix` is 2: expected 0 to 1", "setting"],
+      latency: 256,
+    });
   } finally {
     await browser.close();
     server.close();
