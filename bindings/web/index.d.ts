@@ -1,7 +1,7 @@
 /**
  * Options of the program `denoise`, by name; options that are not given keep their default. A `seed` above 2^53 is rounded,
- * as a `number` is exact up to there only. There is no `threads`, as the package uses one thread, no `no_dither`, as samples
- * are floats, and no `noise_from`: pass `noise` to {@link Denoiser.denoise}.
+ * unless it is a `bigint`: a `number` is exact up to there only. There is no `threads`, as the package uses one thread, no
+ * `no_dither`, as samples are floats, and no `noise_from`: pass `noise` to {@link Denoiser.denoise}.
  */
 export interface Options {
   /**
@@ -38,10 +38,10 @@ export interface Options {
    */
   channels?: "shared" | "separate" | "array";
   /**
-   * Seed the random numbers. Range: 0 to 9007199254740992. Default: 0. The same seed gives the same output, on any
+   * Seed the random numbers. Range: 0 to 18446744073709551615. Default: 0. The same seed gives the same output, on any
    * number of threads. It drives sampling.
    */
-  seed?: number;
+  seed?: number | bigint;
   /**
    * Disable the speech-presence network. The gain is then the posterior-mean Wiener gain alone, with slowly varying
    * noise.
@@ -220,6 +220,14 @@ export interface VoiceEvent {
   time: number;
 }
 
+/** Start or end of speech of a {@link Live}. */
+export interface LiveVoiceEvent {
+  /** Whether speech starts; otherwise it has ended. */
+  speaking: boolean;
+  /** Position in the output, samples per channel since the start or the last reset. An end is late by the hang-over. */
+  sample: number;
+}
+
 export interface LiveNodeEventMap extends AudioWorkletNodeEventMap {
   /** About ten times a second. */
   meters: CustomEvent<LiveNodeMeters>;
@@ -327,6 +335,8 @@ export class Live {
   readonly speaking: boolean;
   /** Delay, samples. */
   readonly latency: number;
+  /** Starts and ends of speech since the last call, in their order; of more than 4096, the last. */
+  events(): LiveVoiceEvent[];
   /**
    * Estimates the noise from the next `seconds` of input, which must hold no speech; `Infinity` goes on without end, and 0
    * ends it. The denoised signal is attenuated to the minimum gain meanwhile. Throws below 0.

@@ -38,7 +38,7 @@ export function initialize(source) {
 }
 
 /** Creates a causal denoiser as a Web Audio node. */
-export async function createLiveNode(context, { source, worklet, model, channels = 1, latency = 16, ...given } = {}) {
+export async function createLiveNode(context, { source, worklet, model, channels = 1, latency, ...given } = {}) {
   // Imported on demand: workers have no AudioWorkletNode.
   const { createLive } = await import("./live.js");
   const { purpose, strength, no_neural, alpha_speech, alpha_noise, ...controls } = given;
@@ -80,14 +80,16 @@ function noneOf(unknown) {
 
 const rateOf = (sampleRate) => within(`sample rate of ${sampleRate} Hz`, sampleRate, 8000, 192000);
 
-/** Options as JSON, which has no NaN and no Infinity. */
+/** Options as JSON, which has no NaN and no Infinity, and a BigInt as a number. */
 function jsonOf(options) {
-  for (const [name, value] of Object.entries(options)) {
+  const members = Object.entries(options).filter(([, value]) => value !== undefined);
+  const texts = members.map(([name, value]) => {
     if (typeof value === "number" && !Number.isFinite(value)) {
       throw failure("setting", new RangeError(`${name} is ${value}: expected a finite number`));
     }
-  }
-  return JSON.stringify(options);
+    return `${JSON.stringify(name)}:${typeof value === "bigint" ? value : (JSON.stringify(value) ?? null)}`;
+  });
+  return `{${texts}}`;
 }
 
 /** Runs work with a callback, which cancels it by throwing, and throws that error. */
@@ -155,7 +157,7 @@ export class Denoiser {
     }
   }
 
-  live(sampleRate, channels = 1, { latency = 16, ...controls } = {}) {
+  live(sampleRate, channels = 1, { latency, ...controls } = {}) {
     return new Live(this.#native.live(rateOf(sampleRate), within(`${channels} channels`, channels, 1, 256), latency, jsonOf(controls)));
   }
 
@@ -200,6 +202,11 @@ export class Live {
 
   get latency() {
     return this.#native.latency();
+  }
+
+  events() {
+    const numbers = this.#native.takeEvents();
+    return Array.from({ length: numbers.length / 2 }, (_, n) => ({ speaking: numbers[2 * n] === 1, sample: numbers[2 * n + 1] }));
   }
 
   learnNoise(seconds) {

@@ -2,11 +2,13 @@
 #![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 #![cfg_attr(not(test), deny(clippy::expect_used, clippy::panic, clippy::unwrap_used))]
 
-use alphamf::denoiser::{LiveControls, LiveSettings, SessionOutput, SessionSettings};
+use alphamf::denoiser::{
+    DEFAULT_LATENCY_MS, LiveControls, LiveSettings, SessionOutput, SessionSettings, VoiceEvent,
+};
 use alphamf::transform::FrameGrid;
 use alphamf::{DenoiseError, Denoiser, Dictionary, ErrorKind, LiveDenoiser, Options, Session};
 use js_sys::{Array, Float32Array, Float64Array, Function, Reflect};
-use serde_json::{Map, Value};
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use wasm_bindgen::prelude::*;
 
@@ -51,7 +53,7 @@ unsafe impl Send for Progress<'_> {}
 
 /// Options from JSON.
 fn options_of(text: &str) -> Result<Options, JsValue> {
-    let options: Options = serde_json::from_str(text).map_err(invalid_setting)?;
+    let options = Options::from_json(text).map_err(invalid_setting)?;
     if options.no_dither {
         return Err(invalid_setting("no_dither has no effect: samples are floats"));
     }
@@ -104,16 +106,16 @@ impl WebDenoiser {
         &self,
         sample_rate: u32,
         channels: usize,
-        latency: f64,
+        latency: Option<f64>,
         controls: &str,
     ) -> Result<WebLive, JsValue> {
-        let floor_db = self.denoiser.settings().gain.floor_db as f32;
-        let own = LiveControls { floor_db, mix: self.session.mix, ..LiveControls::default() };
-        let settings = LiveSettings::with_latency_ms(latency, with_controls(own, controls)?);
+        let latency = latency.unwrap_or(DEFAULT_LATENCY_MS);
+        let controls = self.denoiser.live_controls(self.session.mix).with_json(controls);
+        let settings = controls.and_then(|controls| LiveSettings::with_latency_ms(latency, controls));
         let settings = settings.map_err(invalid_setting)?;
         let live = self.denoiser.live(sample_rate, channels, settings).map_err(denoise_failure)?;
         let buffer = vec![0.0; channels * LIVE_BLOCK];
-        Ok(WebLive { live, input: buffer.clone(), output: buffer })
+        Ok(WebLive { live, input: buffer.clone(), output: buffer, events: VecDeque::new() })
     }
 }
 
@@ -206,16 +208,6 @@ impl WebSession {
     }
 }
 
-/// Controls with those of a JSON object in place of the present ones.
-fn with_controls(present: LiveControls, given: &str) -> Result<LiveControls, JsValue> {
-    let given: Map<String, Value> = serde_json::from_str(given).map_err(invalid_setting)?;
-    given.into_iter().try_fold(present, |controls, (name, value)| {
-        let mut all = serde_json::to_value(controls).map_err(invalid_setting)?;
-        all[&name] = value;
-        serde_json::from_value(all).map_err(|error| invalid_setting(format!("{name}: {error}")))
-    })
-}
-
 /// Maximum number of samples per channel in one call of [`WebLive::process`]; browsers pass fewer.
 const LIVE_BLOCK: usize = 1024;
 
@@ -226,7 +218,11 @@ pub struct WebLive {
     live: LiveDenoiser,
     input: Vec<f32>,
     output: Vec<f32>,
+    /// Starts and ends of speech in arrays, [`MAX_EVENTS`] at most, that were not asked for yet.
+    events: VecDeque<VoiceEvent>,
 }
+
+const MAX_EVENTS: usize = 4096;
 
 #[wasm_bindgen(js_class = NativeLive)]
 impl WebLive {
@@ -268,15 +264,27 @@ impl WebLive {
             .copied()
             .collect();
         let mut output = vec![0.0; input.len()];
-        self.live.process(&input, &mut output);
+        self.live.process_with_events(&input, &mut output, |event| {
+            if self.events.len() == MAX_EVENTS {
+                self.events.pop_front();
+            }
+            self.events.push_back(event);
+        });
         let of_channel =
             |channel| -> Vec<f32> { output.iter().skip(channel).step_by(width).copied().collect() };
         Ok((0..width).map(|channel| Float32Array::from(of_channel(channel).as_slice())).collect())
     }
 
+    /// Starts and ends of speech in arrays since the last call, two numbers each: 1 or 0, and the position in samples.
+    #[wasm_bindgen(js_name = takeEvents)]
+    pub fn take_events(&mut self) -> Vec<f64> {
+        let numbers = |event: VoiceEvent| [f64::from(u8::from(event.speaking)), event.sample as f64];
+        self.events.drain(..).flat_map(numbers).collect()
+    }
+
     /// Sets the controls that are given as JSON; the others stay, and values out of range are clamped.
     pub fn set(&mut self, controls: &str) -> Result<(), JsValue> {
-        self.live.set_controls(with_controls(self.live.controls(), controls)?);
+        self.live.set_controls(self.live.controls().with_json(controls).map_err(invalid_setting)?);
         Ok(())
     }
 
@@ -314,6 +322,7 @@ impl WebLive {
     /// Clears all state but the controls.
     pub fn reset(&mut self) {
         self.live.reset();
+        self.events.clear();
     }
 
     /// Noise level, dBFS.

@@ -46,6 +46,7 @@ export async function checkPackage(tab) {
       refused,
       plain: (await denoise(hum, 16000, { quality: "fast" })).length,
       floor: (await settings({ floor_db: -20 })).gain.floor_db,
+      seed: (await settings({ seed: 7n })).seed,
       errors: [
         await words(() => denoise(hum, 1000)),
         await words(() => denoise(hum, 16000, { colour: 1 })),
@@ -62,6 +63,8 @@ export async function checkPackage(tab) {
         await words(async () => denoiser.denoise(hum, 16000, { strength: "gentle" })),
         await words(async () => denoiser.denoise(hum, 16000, { noise: detached })),
         await words(() => settings({ no_dither: true })),
+        await words(() => settings({ seed: 2n ** 64n })),
+        await words(() => settings({ strength: "gentle", mix: "0.8" })),
       ],
     };
   });
@@ -69,7 +72,7 @@ export async function checkPackage(tab) {
   const frames = Math.ceil((16000 + 1412 - 353) / 353);
   assert.deepEqual(found.deviation, [true, 1, frames, true, true, true]);
   assert.deepEqual(found.track, [true, 1, 100, true]);
-  assert.deepEqual([found.lengths, found.joined, found.samples, found.plain, found.floor], [[2, 2, 16000], 16000, 16000, 16000, -20]);
+  assert.deepEqual([found.lengths, found.joined, found.samples, found.plain, found.floor, found.seed], [[2, 2, 16000], 16000, 16000, 16000, -20, 7]);
   assert.deepEqual(found.told, [true, true, 0]);
   assert.ok(found.refused[0].startsWith("input: ") && found.refused[0].includes("detached"), found.refused[0]);
   assert.ok(found.refused[1].startsWith("input: "), found.refused[1]);
@@ -77,6 +80,7 @@ export async function checkPackage(tab) {
     ["input", "1000 Hz"], ["setting", "colour"], ["input", "Float32Array"], ["undefined", "enough"], ["setting", "floor"],
     ["setting", "floor_db is NaN"], ["setting", "mix is -Infinity"], ["input", "4294983296 Hz"], ["input", "4294967297 channels"],
     ["input", "ended"], ["model", ""], ["setting", "gainstd"], ["setting", "strength"], ["input", "detached"], ["setting", "no_dither"],
+    ["setting", "`seed` is 1.844"], ["setting", '`mix` is "0.8": expected a number'],
   ].entries()) {
     const error = found.errors[index];
     assert.ok(error.startsWith(`${kind}: `) && error.includes(words), error);
@@ -85,7 +89,7 @@ export async function checkPackage(tab) {
 
 /** A denoiser for real-time audio without Web Audio, whose output is that of the node. */
 export async function checkLive(tab) {
-  const { controls, equal, passed, errors, meters } = await tab.evaluate(async () => {
+  const { controls, equal, passed, errors, meters, events } = await tab.evaluate(async () => {
     const { Denoiser, createLiveNode } = await import("./index.js");
     const kindOf = (work) => {
       try {
@@ -133,12 +137,19 @@ export async function checkLive(tab) {
       kindOf(() => live.learnNoise(-1)),
       kindOf(() => node.learnNoise(NaN)),
     ];
+    // Speech starts, as every probability has reached the threshold of zero.
+    live.events();
+    live.process(noise.subarray(0, 8000));
+    const events = [live.events(), live.events()];
     const { meters } = live;
     live.learnNoise(1);
     live.reset();
+    live.process(noise.subarray(0, 8000));
+    live.reset();
+    events.push(live.events());
     for (const one of [live, stereo, denoiser]) one.free();
     node.close();
-    return { controls, equal: parts.flatMap((part) => Array.from(part)).every((x, n) => x === rendered[n]), passed, errors, meters };
+    return { controls, equal: parts.flatMap((part) => Array.from(part)).every((x, n) => x === rendered[n]), passed, errors, meters, events };
   });
   const initial = { gain_exponent: 1, floor_db: -12, mix: 0.8, bypass: false, voice_threshold: 0.5, voice_hang_over_seconds: 0.3 };
   const present = { ...initial, mix: 1, bypass: true, voice_threshold: 0 };
@@ -146,6 +157,9 @@ export async function checkLive(tab) {
   assert.deepEqual(controls.map(round), [initial, initial, present, present].map(round));
   assert.ok(equal);
   assert.deepEqual(passed, [true, true, 768, -30]);
+  const [[{ speaking, sample }, ...others], ...none] = events;
+  assert.ok(speaking && Number.isInteger(sample) && sample >= 48000 && sample < 56000, String(sample));
+  assert.deepEqual([others, none], [[], [[], []]]);
   assert.ok(meters.noise_dbfs < -15 && meters.gain_db < -5 && meters.speech_probability < 0.5, JSON.stringify(meters));
   for (const [index, [kind, words]] of [
     ["input", "1 channels"], ["input", "lengths"], ["setting", "colour"], ["setting", "mix"], ["setting", "mix"],

@@ -302,10 +302,11 @@ fn web_interface() -> String {
         let kind = match (option.is_flag, option.words.is_empty()) {
             (true, _) => "boolean".to_owned(),
             (_, false) => option.words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(" | "),
+            // Numbers are exact up to 2^53.
+            _ if option.range.ends_with(&u64::MAX.to_string()) => "number | bigint".to_owned(),
             _ => "number".to_owned(),
         };
-        // Numbers are exact up to 2^53.
-        let text = as_names(&option.prose(), as_plain).replace(&u64::MAX.to_string(), "9007199254740992");
+        let text = as_names(&option.prose(), as_plain);
         let line = format!("  /** {text} */\n");
         let comment = if line.chars().count() <= 121 {
             line
