@@ -4,7 +4,7 @@ use crate::range::SettingsError;
 use serde::de::value::Error;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
 use serde::{Deserialize, Serialize, forward_to_deserialize_any};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// `whole` with the fields of a JSON object in place of its own; `kind` is the word for a field.
 ///
@@ -15,26 +15,52 @@ pub(crate) fn with_json<T: Serialize + DeserializeOwned>(
     kind: &'static str,
     json: &str,
 ) -> Result<T, SettingsError> {
+    let all = serde_json::to_value(whole).unwrap_or_default();
+    let error = |all: &Value| read::<T>(all).err().map(|error| error.to_string());
+    let all = merged(all, names::<T>(), &error, kind, json)?;
+    read(&all).map_err(|error| SettingsError {
+        name: kind,
+        value: json.to_owned(),
+        expected: error.to_string(),
+    })
+}
+
+/// Reads all fields; compiled once, as it is large.
+#[inline(never)]
+fn read<T: DeserializeOwned>(all: &Value) -> serde_json::Result<T> {
+    T::deserialize(all)
+}
+
+/// Fields with those of a JSON object in place of their own; `error` returns what is wrong with fields. Compiled once for all
+/// types.
+fn merged(
+    mut all: Value,
+    names: &'static [&'static str],
+    error: &dyn Fn(&Value) -> Option<String>,
+    kind: &'static str,
+    json: &str,
+) -> Result<Value, SettingsError> {
     let refused = |name, value, expected| Err(SettingsError { name, value, expected });
     let Ok(given) = serde_json::from_str::<Map<String, Value>>(json) else {
         return refused(kind, json.to_owned(), "a JSON object of names and values".to_owned());
     };
-    let mut all = serde_json::to_value(whole).unwrap_or_default();
     for (name, value) in given {
-        let Some(name) = names::<T>().iter().copied().find(|known| *known == name) else {
-            return refused(kind, name, names::<T>().join(", "));
+        let Some(name) = names.iter().copied().find(|known| *known == name) else {
+            return refused(kind, name, names.join(", "));
         };
-        all[name] = value.clone();
-        if T::deserialize(&all).is_err() {
-            return refused(name, value.to_string(), expected::<T>(name));
+        let text = serde_json::to_string(&value).unwrap_or_default();
+        all[name] = value;
+        if error(&all).is_some() {
+            // No field takes every text.
+            all[name] = Value::String(String::new());
+            return refused(name, text, expected(&error(&all).unwrap_or_default()));
         }
     }
-    T::deserialize(&all).or_else(|error| refused(kind, json.to_owned(), error.to_string()))
+    Ok(all)
 }
 
-/// What a field is expected to be: no field takes every text.
-fn expected<T: DeserializeOwned>(name: &str) -> String {
-    let error = T::deserialize(&json!({ name: "" })).err().map(|error| error.to_string()).unwrap_or_default();
+/// What serde expects, in words for users.
+fn expected(error: &str) -> String {
     match error.split_once("expected ").map_or("", |(_, expected)| expected) {
         "f32" | "f64" => "a number".to_owned(),
         "u64" => format!("a whole number from 0 to {}", u64::MAX),

@@ -290,6 +290,11 @@ impl LiveDenoiser {
         output: &mut [f32],
         mut on_event: impl FnMut(VoiceEvent),
     ) {
+        self.process_hops(input, output, &mut on_event);
+    }
+
+    /// Like [`process_with_events`](Self::process_with_events), compiled once for all functions.
+    fn process_hops(&mut self, input: &[f32], output: &mut [f32], on_event: &mut dyn FnMut(VoiceEvent)) {
         let (width, hop) = (self.channels.len(), self.stft.hop());
         let frames = input.len().min(output.len()) / width;
         let (output, surplus) = output.split_at_mut(frames * width);

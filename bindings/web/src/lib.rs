@@ -277,9 +277,9 @@ impl WebLive {
 
     /// Starts and ends of speech in arrays since the last call, two numbers each: 1 or 0, and the position in samples.
     #[wasm_bindgen(js_name = takeEvents)]
-    pub fn take_events(&mut self) -> Vec<f64> {
+    pub fn take_events(&mut self) -> Float64Array {
         let numbers = |event: VoiceEvent| [f64::from(u8::from(event.speaking)), event.sample as f64];
-        self.events.drain(..).flat_map(numbers).collect()
+        Float64Array::from(self.events.drain(..).flat_map(numbers).collect::<Vec<_>>().as_slice())
     }
 
     /// Sets the controls that are given as JSON; the others stay, and values out of range are clamped.
