@@ -27,8 +27,8 @@ const USERS: usize = 6_040;
 const RANK: usize = 10;
 /// Samples that are not averaged.
 const BURN_IN: usize = 50;
-/// After how many iterations predictions are averaged and scored.
-const EVERY: usize = 10;
+/// After how many iterations predictions are averaged and scored. Odd, so that both chains of HAMCMC are.
+const EVERY: usize = 5;
 
 #[derive(Debug, Parser)]
 struct Arguments {
