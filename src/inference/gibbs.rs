@@ -212,5 +212,6 @@ fn build(
     let initial_scale = InitialScale::Pairs(1.0);
     let settings =
         HamcmcSettings { gradient, memory: size, initial_scale, refresh_interval, trust_region: 1.0 };
+    // Pairs of moves, not those of states as by name: impulses change between steps, and both gradients of a move have the same.
     Ok(Box::new(Hamcmc::new(dimension, blocks, settings, seeds)?))
 }
