@@ -93,8 +93,8 @@ impl Learning {
         for message in ranks.all_gather(&serde_json::to_vec(&bad)?) {
             let bad: Vec<String> = serde_json::from_slice(&message)?;
             left_out += bad.len();
-            let told = bad.iter().filter(|_| ranks.rank() == 0);
-            told.for_each(|reason| eprintln!("denoise-mpi: skipped: {reason}"));
+            let reported = bad.iter().filter(|_| ranks.rank() == 0);
+            reported.for_each(|reason| eprintln!("denoise-mpi: skipped: {reason}"));
         }
         ensure!(left_out < files.len(), "{}: no valid recording", self.folder.display());
         Ok(left_out)
