@@ -8,7 +8,8 @@ use super::{Curvature, Metric, Minibatch, Real, Site, Sites, Support, Target};
 ///
 /// The sampler's state is signed and its absolute value is a draw from the target ([`Mirrored::fold`]). As
 /// the extension is an ordinary target, every guarantee of a sampler holds for it; but the gradient jumps where a
-/// coordinate changes sign, which costs acceptance or a bias that smaller steps remove. Where the density or its slope is infinite at zero (a Gamma law of shape below 2) samplers without
+/// coordinate changes sign, which costs acceptance or a bias that smaller steps remove. Where the density or its slope is
+/// infinite at zero (a Gamma law of shape below 2) samplers without
 /// a test keep a bias that falls very slowly with the step: 0.1 to 0.2 standard deviations at usual ones, where
 /// [`LogMapped`] leaves 0.03 to 0.06.
 #[derive(Debug, Clone)]

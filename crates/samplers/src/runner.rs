@@ -88,13 +88,16 @@ pub struct SampleResult<T> {
     /// Statistics of the steps of every run, burn-in left out.
     pub statistics: Vec<ChainStatistics>,
     runs: Vec<RunRecord<T>>,
+    /// Blocks that every step moves.
+    moved: usize,
 }
 
 /// Summary of one parameter over all chains.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct ParameterSummary {
-    /// Mean of the draws.
+    /// Mean of the draws, each with the same weight; that of [`StepSize::Decreasing`](super::StepSize::Decreasing) weighted by the
+    /// steps is not computed.
     pub mean: f64,
     /// Standard deviation of the draws.
     pub deviation: f64,
@@ -130,7 +133,7 @@ impl<T: Real> SampleResult<T> {
         let width = first.map_or(0, |(width, _)| width);
         assert!(blocks > 0 && width.is_multiple_of(blocks), "{blocks} blocks of a state of {width} numbers");
         let statistics = runs.iter().map(RunRecord::statistics).collect();
-        let mut result = Self { parameters: Vec::new(), statistics, runs };
+        let mut result = Self { parameters: Vec::new(), statistics, runs, moved: blocks };
         result.parameters =
             (0..width / blocks).map(|parameter| result.summarise(parameter, blocks)).collect();
         result
@@ -221,7 +224,7 @@ impl<T: Real> SampleResult<T> {
         if count > 0 {
             let all = |holds: fn(&Step) -> bool| self.runs.iter().all(|run| run.steps.iter().all(holds));
             let (tested, has_step) = (all(|step| step.tested), !all(|step| step.step_size == 0.0));
-            let steps = blocks * total(|all| all.steps);
+            let steps = self.moved * total(|all| all.steps);
             warnings.push(Warning::Divergences { count, steps, tested, has_step });
         }
         // The parameter where a number is largest; NaN, of either sign, is larger than all.
@@ -243,11 +246,12 @@ impl<T: Real> SampleResult<T> {
         {
             warnings.push(Warning::Bias { parameter, standard_errors });
         }
+        let longer = warnings.is_empty();
         let r_hat = |k: usize| self.parameters[k].r_hat;
         if let Some((parameter, value)) =
             most(&r_hat).filter(|(_, value)| value.is_nan() || *value > MAX_R_HAT)
         {
-            warnings.push(Warning::RHat { parameter, value: value.abs() });
+            warnings.push(Warning::RHat { parameter, value: value.abs(), longer });
         }
         let size = |k: usize| self.parameters[k].effective_size.min(self.parameters[k].tail_effective_size);
         if let Some((parameter, _)) =
@@ -255,7 +259,7 @@ impl<T: Real> SampleResult<T> {
         {
             let ParameterSummary { effective_size: bulk, tail_effective_size: tail, .. } =
                 self.parameters[parameter];
-            warnings.push(Warning::EffectiveSize { parameter, bulk, tail });
+            warnings.push(Warning::EffectiveSize { parameter, bulk, tail, longer });
         }
         let fractions = self.energy_fractions();
         let low =
@@ -312,14 +316,14 @@ pub fn sample<T: Real, G: Target<T> + Clone + Send + Sync, S: Sampler<T>>(
     least("starts", starts.len(), 1.0, "at least 1")?;
     let run = |(chain, start): (usize, &Vec<T>)| {
         let sampler = sampler(streams.child(chain as u64))?;
-        let chains = sampler.chains();
+        let (chains, (_, blocks)) = (sampler.chains(), sampler.shape());
         // R-hat compares halves of chains, of two draws each.
         least("draws of each chain", schedule.draws / chains, 4.0, "at least 4")?;
         let mut record = RunRecord::new(start.len(), schedule.draws, chains);
         let mut chain = Chain::new(target.clone(), sampler, start.clone())?;
         chain.burn_in(schedule.burn_in);
         chain.record(schedule.draws, &mut record);
-        Ok(record)
+        Ok((record, blocks))
     };
     #[cfg(feature = "rayon")]
     let runs: Result<Vec<_>, SamplerError> = {
@@ -328,7 +332,9 @@ pub fn sample<T: Real, G: Target<T> + Clone + Send + Sync, S: Sampler<T>>(
     };
     #[cfg(not(feature = "rayon"))]
     let runs: Result<Vec<_>, SamplerError> = starts.iter().enumerate().map(run).collect();
-    Ok(SampleResult::new(runs?, 1))
+    let (runs, blocks): (Vec<_>, Vec<_>) = runs?.into_iter().unzip();
+    // Every number of the state is a parameter of its own.
+    Ok(SampleResult { moved: blocks[0], ..SampleResult::new(runs, 1) })
 }
 
 /// The largest of the values and `least`, NaN if one is.
@@ -403,6 +409,45 @@ mod tests {
         assert_eq!(SampleResult::new(vec![run], 3).warnings().first(), Some(&expected));
     }
 
+    /// Two blocks that every move takes further out.
+    #[derive(Clone)]
+    struct Steep;
+
+    impl Target<f64> for Steep {
+        fn dimension(&self) -> usize {
+            1
+        }
+
+        fn blocks(&self) -> usize {
+            2
+        }
+
+        fn gradient(&mut self, theta: &[f64], _: crate::Minibatch<'_>, gradient: &mut [f64]) {
+            gradient.iter_mut().zip(theta).for_each(|(gradient, theta)| *gradient = 1e4 * theta);
+        }
+
+        fn potential(&mut self, theta: &[f64], potential: &mut [f64]) {
+            potential.iter_mut().zip(theta).for_each(|(potential, theta)| *potential = 5e3 * theta * theta);
+        }
+    }
+
+    /// No more steps diverge than are made by both blocks, and longer chains are no remedy.
+    #[test]
+    fn steps_of_sampled_blocks_are_counted_and_longer_chains_not_advised_beside_divergences() {
+        let schedule = Schedule { burn_in: 0, draws: 100 };
+        let gradient = crate::GradientSettings::default();
+        let sampled = sample(&Steep, &[vec![1.0; 2]], schedule, SeedTree::new(1), |streams| {
+            crate::Sgld::new(1, 2, gradient, streams)
+        });
+        let warnings = sampled.unwrap().warnings();
+        let counted = matches!(warnings[0], Warning::Divergences { count: 101..=200, steps: 200, .. });
+        assert!(counted && warnings.len() > 1, "{warnings:?}");
+        assert!(
+            !warnings.iter().any(|warning| warning.to_string().contains("longer chains")),
+            "{warnings:?}"
+        );
+    }
+
     #[test]
     #[should_panic(expected = "0 blocks of a state of 2 numbers")]
     fn a_state_has_blocks() {
@@ -429,6 +474,7 @@ mod tests {
             )
         };
         assert_eq!(warnings.iter().filter(|warning| of_second(warning)).count(), 2, "{warnings:?}");
+        assert!(warnings.iter().all(|warning| warning.to_string().ends_with("run longer chains")));
         assert!(result.min_effective_size().is_nan() && result.max_r_hat().is_nan());
     }
 }

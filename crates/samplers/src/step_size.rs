@@ -9,7 +9,7 @@ pub enum StepSize {
     /// Constant.
     Constant(f64),
     /// `(scale / t)^power` at iteration `t = 1, 2, ...`. A power in (1/2, 1] makes the step-weighted average
-    /// of the draws converge to the posterior mean; `hamcmc-2016` uses 0.51.
+    /// of the draws converge to the posterior mean (`hamcmc-2016` eq. 12); `hamcmc-2016` uses 0.51.
     Decreasing {
         /// The iteration at which the step is one.
         scale: f64,

@@ -23,6 +23,8 @@ pub enum Warning {
         parameter: usize,
         /// Its R-hat.
         value: f64,
+        /// Whether longer chains may help: nothing more serious is wrong.
+        longer: bool,
     },
     /// Fewer than 400 effective draws.
     EffectiveSize {
@@ -32,6 +34,8 @@ pub enum Warning {
         bulk: f64,
         /// Effective draws of the tails.
         tail: f64,
+        /// Whether longer chains may help: nothing more serious is wrong.
+        longer: bool,
     },
     /// An energy Bayesian fraction of missing information below 0.3.
     Energy {
@@ -56,6 +60,7 @@ pub enum Warning {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let advice = |longer| if longer { "; run longer chains" } else { "" };
         match *self {
             Self::Divergences { count, steps, has_step: false, .. } => write!(
                 f,
@@ -72,14 +77,15 @@ impl fmt::Display for Warning {
                 "{count} of {steps} steps diverged: the step is too long where the target is most curved, and this sampler \
                  has no acceptance test; shorten the step or use nuts"
             ),
-            Self::RHat { parameter, value } => write!(
+            Self::RHat { parameter, value, longer } => write!(
                 f,
-                "R-hat of parameter {parameter} is {value:.3}, above 1.01: the chains do not agree; run longer chains"
+                "R-hat of parameter {parameter} is {value:.3}, above 1.01: the chains do not agree{}",
+                advice(longer)
             ),
-            Self::EffectiveSize { parameter, bulk, tail } => write!(
+            Self::EffectiveSize { parameter, bulk, tail, longer } => write!(
                 f,
-                "parameter {parameter} has {bulk:.0} effective draws in the bulk and {tail:.0} in the tails, below 400: run \
-                 longer chains"
+                "parameter {parameter} has {bulk:.0} effective draws in the bulk and {tail:.0} in the tails, below 400{}",
+                advice(longer)
             ),
             Self::Energy { chain, fraction } => write!(
                 f,
