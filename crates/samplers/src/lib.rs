@@ -49,6 +49,9 @@
 //! | [`Sgfs`] | | gradient of each data term | as the step falls; at long steps the posterior's Gaussian limit | many data terms, few parameters |
 //! | [`Psgld`] | `psgld` | gradient | no, nor with its correction | speed matters more than exactness |
 //!
+//! Whatever a sampler needs, the [warm-up](Preconditioned) finds its step by the potential; a
+//! [given step](SamplerOptions::step_size) needs none.
+//!
 //! The two without a name are comparators: [`SamplerKind`] does not build them. Every sampler but [`Newtonian`], which works by
 //! [`Sites`], needs the gradient, and "potential" comes on top. A target offers more by [`Target::metric`],
 //! [`Target::curvature`] and [`Target::sites`]; [`Chain::new`] refuses one that lacks what its sampler needs.
@@ -147,3 +150,8 @@ pub use warm_up::{MetricShape, Preconditioned, StepRule, WarmUpSettings};
 
 use sampler::{check_target, need, offered};
 use step_size::DualAveraging;
+
+/// Compiles the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
