@@ -98,6 +98,8 @@ pub(super) struct Engine<T> {
     pub dimension: usize,
     pub blocks: usize,
     subsample: Subsample,
+    /// Whether gradients are those of all data for now.
+    pub uses_all: bool,
     /// Steps that have begun.
     pub iteration: u64,
     pub gradient: Vec<T>,
@@ -160,7 +162,8 @@ impl<T: Real> Engine<T> {
         let subsample =
             Subsample { size: settings.minibatch, indices: Vec::new(), stream: streams.child(1).rng(0) };
         let gradient = vec![T::zero(); dimension * blocks];
-        Ok(Self { settings, dimension, blocks, subsample, iteration: 0, gradient, last: Last::default() })
+        let last = Last::default();
+        Ok(Self { settings, dimension, blocks, subsample, uses_all: false, iteration: 0, gradient, last })
     }
 
     /// The random streams and scratch space of each block.
@@ -181,14 +184,25 @@ impl<T: Real> Engine<T> {
         self.settings.step_size.at(self.iteration)
     }
 
-    /// The subsample of this step.
+    /// The data of this step's gradients.
     pub fn batch(&self, target: &dyn Target<T>) -> Minibatch<'_> {
+        if self.uses_all { Minibatch::full(target.terms()) } else { self.subsample(target) }
+    }
+
+    /// Whether gradients are those of subsamples.
+    pub fn subsamples(&self) -> bool {
+        self.settings.minibatch.is_some()
+    }
+
+    /// The subsample of this step, whether or not it is in use.
+    pub fn subsample(&self, target: &dyn Target<T>) -> Minibatch<'_> {
         self.subsample.get(target.terms())
     }
 
-    /// Evaluates the gradient at `theta` on the subsample of this step.
+    /// Evaluates the gradient at `theta` on the data of this step.
     pub fn evaluate(&mut self, target: &mut dyn Target<T>, theta: &[T]) {
-        let batch = self.subsample.get(target.terms());
+        let terms = target.terms();
+        let batch = if self.uses_all { Minibatch::full(terms) } else { self.subsample.get(terms) };
         target.gradient(theta, batch, &mut self.gradient);
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::gradient::check;
+use super::warm_up::in_dimensions;
 use super::*;
 use crate::random::SeedTree;
 
@@ -235,7 +236,7 @@ impl SamplerKind {
 
 /// The smallest curvature of a pair, in preconditioned coordinates.
 const MIN_CURVATURE: f64 = 1e-2;
-/// Shadow acceptance that HAMCMC's step aims for, without and with a Metropolis test.
+/// Acceptance that HAMCMC's step aims for, of a shadow test and of a Metropolis test.
 const ACCEPTANCE: [f64; 2] = [0.98, 0.574];
 
 /// `is_raw`: it moves in the target's coordinates, where curvature has any scale.
@@ -257,7 +258,9 @@ fn hamcmc<T: Real>(
     if options.step_size.is_some() || options.mirror {
         return Ok(sampler);
     }
-    let acceptance = options.target_acceptance.unwrap_or(ACCEPTANCE[usize::from(options.metropolis)]);
+    let [shadow, tested] = ACCEPTANCE;
+    let default = if options.metropolis { tested } else { in_dimensions(shadow, dimension) };
+    let acceptance = options.target_acceptance.unwrap_or(default);
     sampler.with_step_adaptation(acceptance)
 }
 

@@ -152,8 +152,9 @@ impl<T: Real> Sampler<T> for Sgnht<T> {
         StepRule::Leapfrog { friction: None }
     }
 
+    /// The fewer the dimensions, the more the thermostat's bias: below four the step is shorter.
     fn restart_step(&mut self, _: usize, step: f64) {
-        self.engine.set_step(step);
+        self.engine.set_step(step * (0.25 * self.engine.dimension as f64).sqrt().min(1.0));
     }
 
     fn change_coordinates(&mut self, _: &mut dyn FnMut(usize, &mut [T])) {

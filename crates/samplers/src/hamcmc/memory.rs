@@ -36,6 +36,13 @@ impl<T: Real> Memory<T> {
         dot(room, room).widen()
     }
 
+    /// Leaves the difference of two gradients, in the metric `H`, in the buffer.
+    pub(super) fn measure(&mut self, noisy: &[T], full: &[T]) {
+        let room = &mut self.whitened[1];
+        room.iter_mut().zip(noisy.iter().zip(full)).for_each(|(room, (&a, &b))| *room = a - b);
+        self.inverse.multiply_root_transposed(room);
+    }
+
     /// Determines whether the last move ran away; `weight` times the change of the squared gradient is its energy error.
     pub(super) fn watch(&mut self, theta: &[T], [before, after]: [&[T]; 2], weight: f64) {
         let error = weight * (self.steepness_of(after) - self.steepness);
@@ -88,6 +95,15 @@ impl<T: Real> Memory<T> {
             self.block.diverged = true;
             theta.copy_from_slice(&self.block.old);
         }
+    }
+
+    /// Stores a chain's state and the gradient there.
+    pub(super) fn store(&mut self, slot: usize, state: &[T], gradient: &[T]) {
+        let dimension = self.noise.len();
+        let column = slot * dimension..(slot + 1) * dimension;
+        self.s[column.clone()].copy_from_slice(state);
+        self.y[column].copy_from_slice(gradient);
+        self.usable[slot] = gradient.iter().all(|gradient| gradient.is_finite());
     }
 
     /// Builds `H` from the pairs of all slots but `slot`, oldest first.

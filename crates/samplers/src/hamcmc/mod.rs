@@ -26,6 +26,8 @@
 //! a chain refreshes its pair, and evaluates the second gradient, at every `refresh_interval`-th of its steps only. The other
 //! chains have moved with the older pair, and so depend on it: the bias at a given step is larger. A Metropolis test
 //! refreshes at every step, as it would not be exact otherwise.
+//! **Minibatches.** A step evaluates all gradients of its pairs on one minibatch, as published, so that their noise cancels. For
+//! pairs of states these are `M - 1` more gradients, at every step whatever the `refresh_interval`.
 //! **Mirroring.** With `mirror` each draw is folded into the positive orthant and the pairs are taken between
 //! folded states (the paper's form). A dense `H` makes this reflection oblique, which distorts the density
 //! within one step length of the boundary however small the step. Wrapping the target in
@@ -40,6 +42,7 @@
 //! (funnels, Rosenbrock): a pair from a flat region makes the next move elsewhere too long, and nothing is rejected.
 
 mod memory;
+mod settings;
 
 use rand::RngExt;
 
@@ -47,49 +50,12 @@ use super::gradient::{Engine, check};
 use super::lbfgs::InverseHessian;
 use super::vector::{add_scaled, dot, for_blocks};
 use super::{
-    DualAveraging, GradientSettings, InitialScale, Real, Sampler, SamplerError, Start, Step, Target,
+    DualAveraging, GradientSettings, InitialScale, Real, Sampler, SamplerError, Start, Step, StepRule, Target,
 };
 use crate::random::SeedTree;
+use crate::warm_up::{Noise, looks};
 use memory::Memory;
-
-/// Settings of [`Hamcmc`]; see [`SamplerOptions`](super::SamplerOptions) for scale-free defaults.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct HamcmcSettings {
-    /// Step, minibatch and positivity.
-    pub gradient: GradientSettings,
-    /// The memory `M`, at least 2: `M - 1` pairs. Default 3; 2 to 5 is usual.
-    pub memory: usize,
-    /// Matrix `gamma I` at the start of the recursion. Default `Fixed(1.0)`.
-    pub initial_scale: InitialScale,
-    /// Steps of a chain between two refreshes of its pair, at least 1; without effect [with a Metropolis
-    /// test](Hamcmc::with_metropolis). Default 1, as published.
-    pub refresh_interval: u64,
-    /// The trust region `lambda`, from 0: `H` approximates `(Hessian + lambda I)^-1`. Default 0.
-    pub trust_region: f64,
-}
-
-impl Default for HamcmcSettings {
-    fn default() -> Self {
-        Self {
-            gradient: GradientSettings::default(),
-            memory: 3,
-            initial_scale: InitialScale::Fixed(1.0),
-            refresh_interval: 1,
-            trust_region: 0.0,
-        }
-    }
-}
-
-/// Differences that make up the pairs of `H`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Pairs {
-    /// Each of the other chains' last move: `M - 1` pairs. As published, and of [`Hamcmc::new`].
-    Moves,
-    /// States of the other chains, one minus the next: `M - 2` pairs, independent of the chain that moves. Of HAMCMC
-    /// [by name](super::SamplerKind::Hamcmc).
-    States,
-}
+pub use settings::{HamcmcSettings, Pairs};
 
 /// Hessian-approximated MCMC; see the [module](self).
 #[derive(Debug, Clone)]
@@ -112,6 +78,10 @@ pub struct Hamcmc<T> {
     /// The target acceptance of a warm-up of the step, if there is one.
     target_acceptance: Option<f64>,
     averaging: Option<DualAveraging>,
+    /// Steps of the warm-up in the present coordinates.
+    steps_here: usize,
+    /// The noise of minibatches in the metric `H`.
+    noise: Noise,
     /// The least first step of the blocks so far.
     first_step: f64,
     /// The potentials of every block where a move starts and ends.
@@ -168,6 +138,8 @@ impl<T: Real> Hamcmc<T> {
             bounds: [0.0, f64::INFINITY],
             target_acceptance: None,
             averaging: None,
+            steps_here: 0,
+            noise: Noise::default(),
             first_step: f64::INFINITY,
             potentials,
             next_gradient: zeros,
@@ -224,7 +196,9 @@ impl<T: Real> Hamcmc<T> {
     }
 
     /// Adapts the step during a [warm-up](Sampler::warm_up) by the acceptance of a shadow Metropolis test, which rejects
-    /// nothing, unless [`with_metropolis`](Self::with_metropolis) is on. Costs what that costs, during the warm-up alone.
+    /// nothing, unless [`with_metropolis`](Self::with_metropolis) is on. Costs what that costs, during the warm-up alone. With
+    /// minibatches, shadow tests are made with gradients of all data, at the first 20 steps in new coordinates and at one in 20
+    /// afterwards, and the step is kept so short that the noise of minibatches adds at most 5 % to the draws' variance.
     ///
     /// # Errors
     /// If the acceptance is not in (0, 1). If the gradient settings mirror or have a temperature other than 1: the proposal's
@@ -257,7 +231,7 @@ fn check_metropolis(pairs: Pairs, metropolis: bool) -> Result<(), SamplerError> 
 impl<T: Real> Hamcmc<T> {
     /// Whether the acceptance of a move is computed, to test it or to adapt the step.
     fn tests(&self) -> bool {
-        self.metropolis || self.averaging.is_some()
+        self.metropolis || self.averaging.is_some() && (self.engine.uses_all || !self.engine.subsamples())
     }
 
     /// Whether this step refreshes the pair of its chain. A tested chain's pair is always that of its present state: an older one
@@ -274,12 +248,33 @@ impl<T: Real> Hamcmc<T> {
         (trust_region, [least, T::narrow(self.bounds[1])])
     }
 
+    /// Stores the other chains' states with their gradients on the minibatch of this step: differences between gradients of
+    /// unlike minibatches would have the noise of both.
+    fn evaluate_others(&mut self, target: &mut dyn Target<T>) {
+        let Self { engine, states, next_gradient, blocks, .. } = self;
+        let dimension = engine.dimension;
+        for (k, state) in states.iter().enumerate().filter(|(k, _)| *k != self.slot) {
+            target.gradient(state, engine.batch(target), next_gradient);
+            let columns = state.chunks_exact(dimension).zip(next_gradient.chunks_exact(dimension));
+            for (memory, (state, gradient)) in blocks.iter_mut().zip(columns) {
+                memory.store(k, state, gradient);
+            }
+        }
+    }
+
     /// Assembles `H` and moves the chain of this step.
     fn propose(&mut self, target: &mut dyn Target<T>, theta: &mut [T], step_size: f64) {
         let (slot, tests, curvature) = (self.slot, self.tests(), self.trust_region());
         let (initial, pairs) = (self.settings.initial_scale, self.pairs);
-        let (engine, start) = (&mut self.engine, &self.states[slot]);
-        engine.evaluate(target, start);
+        self.engine.evaluate(target, &self.states[slot]);
+        if pairs == Pairs::States && self.engine.subsamples() {
+            self.evaluate_others(target);
+        }
+        let Self { engine, next_gradient: noisy, .. } = self;
+        let (start, measures) = (&self.states[slot], engine.uses_all && engine.subsamples());
+        if measures {
+            target.gradient(start, engine.subsample(target), noisy);
+        }
         let (dimension, gradient) = (engine.dimension, &engine.gradient);
         let GradientSettings { temperature, mirror, drift_limit, .. } = engine.settings;
         let (step, limit) = (T::narrow(step_size), engine.limit());
@@ -289,6 +284,9 @@ impl<T: Real> Hamcmc<T> {
             match pairs {
                 Pairs::Moves => memory.assemble(slot, initial),
                 Pairs::States => memory.assemble_from_states(slot, initial, curvature),
+            }
+            if measures {
+                memory.measure(&noisy[column.clone()], &gradient[column.clone()]);
             }
             memory.ran_away = false;
             memory.limited = 0;
@@ -324,6 +322,10 @@ impl<T: Real> Hamcmc<T> {
             }
             block.settle(theta);
         });
+        if measures {
+            let blocks = self.blocks.iter();
+            self.noise.add(blocks.flat_map(|memory| memory.whitened[1].iter().map(|value| value.widen())));
+        }
     }
 
     /// Evaluates the target where the chain has moved to, tests the move and refreshes the chain's pair.
@@ -365,6 +367,12 @@ impl<T: Real> Hamcmc<T> {
         });
     }
 
+    /// Takes a leapfrog step, but one that is short enough for the noise of minibatches.
+    fn set_step(&mut self, step: f64) {
+        let step = step.min(StepRule::Langevin.longest_step(self.noise.variance()));
+        self.engine.set_step(0.5 * step * step);
+    }
+
     /// The report of this step; adapts the step size.
     fn report(&mut self, step_size: f64) -> Step {
         let taken_back = self.blocks.iter().filter(|memory| memory.block.diverged).count();
@@ -379,7 +387,7 @@ impl<T: Real> Hamcmc<T> {
             if let Some(averaging) = &mut self.averaging {
                 averaging.update(acceptance);
                 let step = averaging.current();
-                self.engine.set_step(0.5 * step * step);
+                self.set_step(step);
             }
             if self.metropolis {
                 step.acceptance = acceptance;
@@ -398,6 +406,10 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
             self.started = true;
         }
         let step_size = self.engine.begin(target);
+        if self.averaging.is_some() {
+            self.engine.uses_all = !self.metropolis && looks(self.steps_here);
+            self.steps_here += 1;
+        }
         self.propose(target, theta, step_size);
         if self.is_due() || self.tests() {
             self.conclude(target, theta, step_size);
@@ -415,14 +427,17 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
         if let Some(target) = self.target_acceptance {
             let step = (2.0 * self.engine.settings.step_size.at(1)).sqrt();
             self.averaging = Some(DualAveraging::start(step, target));
+            self.steps_here = 0;
+            self.noise.reset();
         }
     }
 
     fn adapt(&mut self, on: bool) {
         if let (Some(averaging), false) = (&self.averaging, on) {
             let step = averaging.adapted();
-            self.engine.set_step(0.5 * step * step);
+            self.set_step(step);
             self.averaging = None;
+            self.engine.uses_all = false;
         }
     }
 
@@ -436,7 +451,9 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
                 false => DualAveraging::cautious(step, target),
             };
             let step = averaging.current();
-            self.engine.set_step(0.5 * step * step);
+            self.steps_here = 0;
+            self.noise.reset();
+            self.set_step(step);
         }
     }
 

@@ -10,11 +10,12 @@
 //! that a single leapfrog step accepts about 0.8 of the time. Samplers with an acceptance test then adapt their step by
 //! dual averaging; for [Langevin and momentum samplers](StepRule) without one, each step of the warm-up also tries a
 //! shadow step, one leapfrog step with a Metropolis test that moves nothing, and dual averaging aims at an acceptance
-//! of 0.98. A shadow step costs two full evaluations of the target; it ends with the warm-up.
+//! of 0.98, or more in fewer than nine dimensions. A shadow step costs two full evaluations of the target; it ends with the warm-up.
 //!
-//! A shadow step has no gradient noise. Where the sampler's gradients are those of minibatches, each step of the warm-up
-//! compares them with the full gradient, for one evaluation more, and keeps the step so short that their noise adds at most
-//! 5 % to the draws' variance. The metric is then estimated from the full gradients.
+//! A shadow step has no gradient noise. Where the sampler's gradients are those of minibatches, the warm-up also compares them
+//! with the full gradient, and keeps the step so short that their noise adds at most 5 % to the draws' variance. The metric is
+//! then estimated from the full gradients. As these cost far more than a step, shadow and comparison are then those of the
+//! first 20 steps in new coordinates and of one in 20 afterwards.
 //!
 //! **Source.** Windows and initial step as in Stan (Carpenter and others 2017) and Hoffman and Gelman (2014); the
 //! diagonal from draws and gradients as in nutpie (Seyboldt and others 2026, "Preconditioning HMC by minimising Fisher
@@ -24,6 +25,7 @@
 mod estimate;
 mod leapfrog;
 mod linear;
+mod noise;
 mod schedule;
 mod view;
 
@@ -35,7 +37,9 @@ use crate::random::{SeedTree, SeededRng};
 use estimate::{Estimate, scale_of_gradient};
 use leapfrog::Leapfrog;
 use linear::LinearMap;
+pub(crate) use noise::Noise;
 use schedule::Windows;
+pub(crate) use schedule::looks;
 use view::{Record, View, map_blocks};
 
 /// Shape of the metric that a warm-up estimates.
@@ -92,7 +96,7 @@ const MEASURING: f64 = 1e-3;
 
 impl StepRule {
     /// The longest leapfrog step for gradient noise of variance `noise` in a coordinate.
-    fn longest_step(self, noise: f64) -> f64 {
+    pub(crate) fn longest_step(self, noise: f64) -> f64 {
         match self {
             Self::Own => f64::INFINITY,
             // A variance of `eps^2 noise` beside the `2 eps` that are injected.
@@ -104,12 +108,18 @@ impl StepRule {
     }
 }
 
+/// The acceptance of a shadow step that leaves no more bias in few dimensions than `acceptance` in nine: one acceptance means
+/// longer steps in fewer dimensions.
+pub(crate) fn in_dimensions(acceptance: f64, dimension: usize) -> f64 {
+    1.0 - (1.0 - acceptance) * (dimension as f64 / 9.0).sqrt().min(1.0)
+}
+
 /// Settings of [`Preconditioned`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WarmUpSettings {
     /// Shape of the metric. Default [`MetricShape::Diagonal`].
     pub metric: MetricShape,
-    /// Acceptance of the shadow step that samplers without a test aim for, in (0, 1). Default 0.98.
+    /// Acceptance of the shadow step that samplers without a test aim for in nine or more dimensions, in (0, 1). Default 0.98.
     pub shadow_acceptance: f64,
     /// Adapt the step of samplers without a test. Default true.
     pub adapt_step: bool,
@@ -166,25 +176,21 @@ pub struct Preconditioned<T, S> {
 struct Warming<T> {
     windows: Windows,
     steps: usize,
+    /// Steps in the present coordinates.
+    steps_here: usize,
+    /// Whether the present step evaluates all data.
+    looks: bool,
     estimates: Vec<Estimate>,
     leapfrog: Leapfrog<T>,
     shadow: Option<DualAveraging>,
     acceptance: Vec<f64>,
-    noise: Noise<T>,
-}
-
-/// The noise of the sampler's gradients, in its present coordinates.
-#[derive(Debug, Clone, Default)]
-struct Noise<T> {
-    /// The gradient of all data where the sampler evaluated its own.
+    noise: Noise,
+    /// The gradient of all data where the sampler evaluated its own, and the difference from it.
     full: Vec<T>,
     difference: Vec<T>,
-    /// Sums of squared differences, `dimension x blocks`.
-    squares: Vec<f64>,
-    count: f64,
 }
 
-impl<T: Real> Noise<T> {
+impl<T: Real> Warming<T> {
     /// Compares the recorded gradient with that of all data there.
     fn measure(&mut self, target: &mut dyn Target<T>, record: &Record<T>, maps: &[LinearMap<T>]) {
         self.full.resize(record.theta.len(), T::zero());
@@ -193,24 +199,7 @@ impl<T: Real> Noise<T> {
         self.difference.clear();
         self.difference.extend(record.gradient.iter().zip(&self.full).map(|(&noisy, &full)| noisy - full));
         map_blocks(maps, &mut self.difference, LinearMap::apply_transposed);
-        if self.difference.iter().all(|value| value.is_finite()) {
-            self.squares.resize(record.theta.len(), 0.0);
-            self.count += 1.0;
-            let squares = self.squares.iter_mut().zip(&self.difference);
-            squares.for_each(|(sum, value)| *sum += value.widen().powi(2));
-        }
-    }
-
-    /// The largest variance of a coordinate, 0 while there is no noise; the fewer the gradients, the more above their mean.
-    fn variance(&self) -> f64 {
-        let count = self.count.max(1.0);
-        self.squares.iter().fold(0.0, |a: f64, &b| a.max(b)) / count * (1.0 + 4.0 / count)
-    }
-
-    /// Forgets what was measured in other coordinates.
-    fn reset(&mut self) {
-        self.squares.clear();
-        self.count = 0.0;
+        self.noise.add(self.difference.iter().map(|value| value.widen()));
     }
 }
 
@@ -302,7 +291,8 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
             }
         } else {
             let least = steps.iter().copied().fold(f64::INFINITY, f64::min);
-            warming.shadow = Some(DualAveraging::cautious(least, self.settings.shadow_acceptance));
+            let acceptance = in_dimensions(self.settings.shadow_acceptance, self.dimension);
+            warming.shadow = Some(DualAveraging::cautious(least, acceptance));
             self.inner.restart_step(0, 0.25 * least);
         }
     }
@@ -324,7 +314,8 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
             self.restart_steps(target);
         }
         let Self { maps, phi, theta, record, rng, warming: Some(warming), .. } = self else { return };
-        if let Some(shadow) = &mut warming.shadow {
+        warming.looks = !record.is_subsampled || looks(warming.steps_here);
+        if let Some(shadow) = warming.shadow.as_mut().filter(|_| warming.looks) {
             record.is_set = true;
             let mut view = View { target, maps, theta, record, is_plain: false };
             warming.leapfrog.start(&mut view, phi, self.blocks);
@@ -333,7 +324,7 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
             shadow.update(warming.acceptance.iter().sum::<f64>() / self.blocks as f64);
             // In new coordinates the first step measures the noise and hardly moves: one long kick takes a momentum far out.
             let may_be_noisy = record.is_subsampled || warming.steps == 0 && target.terms() > 1;
-            let longest = match warming.noise.count == 0.0 && may_be_noisy {
+            let longest = match warming.noise.is_empty() && may_be_noisy {
                 true => MEASURING * shadow.current(),
                 false => self.inner.step_rule().longest_step(warming.noise.variance()),
             };
@@ -345,11 +336,12 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
     fn after(&mut self, target: &mut dyn Target<T>) {
         let Some(warming) = &mut self.warming else { return };
         warming.steps += 1;
+        warming.steps_here += 1;
         let n = self.dimension;
-        if self.record.is_set {
+        if self.record.is_set && warming.looks {
             let gradient = if self.record.is_subsampled {
-                warming.noise.measure(target, &self.record, &self.maps);
-                &warming.noise.full
+                warming.measure(target, &self.record, &self.maps);
+                &warming.full
             } else {
                 &self.record.gradient
             };
@@ -367,6 +359,7 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
             });
             let maps = maps.collect();
             warming.noise.reset();
+            warming.steps_here = 0;
             self.replace_maps(maps);
             self.restart_steps(target);
         }
@@ -437,11 +430,15 @@ impl<T: Real, S: Sampler<T>> Sampler<T> for Preconditioned<T, S> {
         self.warming = Some(Warming {
             windows,
             steps: 0,
+            steps_here: 0,
+            looks: true,
             estimates: vec![Estimate::new(self.dimension, self.settings.metric); self.blocks],
             leapfrog: Leapfrog::default(),
             shadow: None,
             acceptance: Vec::new(),
             noise: Noise::default(),
+            full: Vec::new(),
+            difference: Vec::new(),
         });
         self.inner.warm_up(steps);
     }

@@ -9,6 +9,11 @@ pub(super) struct Windows {
     ends: Vec<usize>,
 }
 
+/// Whether a step of a warm-up with minibatches evaluates all data; `steps` have gone by since the coordinates changed.
+pub(crate) fn looks(steps: usize) -> bool {
+    steps < 20 || steps.is_multiple_of(20)
+}
+
 /// Draws of the first window.
 const FIRST: usize = 10;
 

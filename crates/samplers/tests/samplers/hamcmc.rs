@@ -46,6 +46,51 @@ fn pairs_of_hamcmc_have_lambda_in_their_curvature() {
     }
 }
 
+/// Terms `(theta - k)^2 / 2`, a hundred of them: any minibatch has their curvature, and a gradient of its own.
+struct Scattered;
+
+impl Target<f64> for Scattered {
+    fn dimension(&self) -> usize {
+        1
+    }
+
+    fn terms(&self) -> usize {
+        100
+    }
+
+    fn gradient(&mut self, theta: &[f64], batch: Minibatch<'_>, gradient: &mut [f64]) {
+        gradient[0] = batch.scale() * batch.iter().map(|k| theta[0] - k as f64).sum::<f64>();
+    }
+
+    fn potential(&mut self, theta: &[f64], potential: &mut [f64]) {
+        potential[0] = (0..100).map(|k| 0.5 * (theta[0] - f64::from(k)).powi(2)).sum();
+    }
+}
+
+/// The gradients of a pair are those of one minibatch, so that `H` is the inverse curvature in spite of their noise.
+#[test]
+fn pairs_of_hamcmc_are_free_of_the_noise_of_minibatches() {
+    let eps = 1e-6;
+    for pairs in [Pairs::Moves, Pairs::States] {
+        let gradient = GradientSettings { minibatch: Some(10), ..constant(eps) };
+        let settings = HamcmcSettings { gradient, memory: 4, ..HamcmcSettings::default() };
+        let sampler = Hamcmc::new(1, 1, settings, SeedTree::new(2)).unwrap();
+        let mut sampler = sampler.with_pairs(pairs).unwrap();
+        let (mut theta, mut square, mut count) = ([49.5], 0.0, 0.0);
+        for _ in 0..20_000 {
+            let start = sampler.next_start(&theta)[0];
+            let step = sampler.step(&mut Scattered, &mut theta);
+            if step.pairs > Some(0) {
+                square += (theta[0] - start).powi(2);
+                count += 1.0;
+            }
+        }
+        let found = square / count / (2.0 * eps);
+        // The standard error is 1 %.
+        assert!((found / 0.01 - 1.0).abs() < 0.04 && count > 19_000.0, "{pairs:?}: {found} {count}");
+    }
+}
+
 /// The linear Gaussian model of hamcmc section 4.1: ten observations per unknown, noise variance 10.
 #[test]
 fn hamcmc_samples_the_linear_gaussian_posterior_and_the_printed_root_does_not() {

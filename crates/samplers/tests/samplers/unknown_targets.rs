@@ -1,4 +1,4 @@
-//! Default settings on eleven targets with known moments: means and deviations within 5 standard errors, or a warning.
+//! Default settings on thirteen targets with known moments: means and deviations within 5 standard errors, or a warning.
 
 use alphamf_samplers::diagnostics::{Warning, mean_and_variance, standard_error};
 use alphamf_samplers::random::SeedTree;
@@ -31,6 +31,11 @@ fn gaussian(t: &[f64], g: &mut [f64]) -> f64 {
     let (a, b) = (t[1] - RHO * t[0], t[2] - RHO * t[1]);
     g.copy_from_slice(&[t[0] - w * RHO * a, w * (a - RHO * b), w * b]);
     0.5 * (t[0] * t[0] + w * (a * a + b * b))
+}
+
+fn normal(t: &[f64], g: &mut [f64]) -> f64 {
+    g.copy_from_slice(t);
+    0.5 * t.iter().map(|x| x * x).sum::<f64>()
 }
 
 fn rosenbrock(t: &[f64], g: &mut [f64]) -> f64 {
@@ -97,7 +102,9 @@ fn narrow(t: &[f64], g: &mut [f64]) -> f64 {
 }
 
 #[rustfmt::skip]
-const TARGETS: [Known; 11] = [
+const TARGETS: [Known; 13] = [
+    Known { name: "normal, one dimension", potential: normal, mean: &[0.0], deviation: &[1.0], is_tame: true },
+    Known { name: "normal, two dimensions", potential: normal, mean: &[0.0; 2], deviation: &[1.0; 2], is_tame: true },
     Known { name: "Gaussian", potential: gaussian, mean: &[0.0; 3], deviation: &[1.0; 3], is_tame: true },
     Known { name: "Rosenbrock", potential: rosenbrock, mean: &[1.0, 2.0], deviation: &[1.0, 2.5], is_tame: false },
     Known { name: "Student", potential: students, mean: &[0.0, 1.0], deviation: &[1.290_994, 1.154_701], is_tame: false },
@@ -191,7 +198,8 @@ fn samplers_without_a_test_are_right_or_warn() {
             let says_so = warnings.iter().any(is_serious);
             println!("{kind} on {}: {errors:.1?} {warnings:?}", known.name);
             let is_right = errors.iter().all(|error| *error < 5.0);
-            assert!(is_right || says_so, "{kind} on {}: {errors:?} {warnings:?}", known.name);
+            let excused = says_so && !known.name.starts_with("normal");
+            assert!(is_right || excused, "{kind} on {}: {errors:?} {warnings:?}", known.name);
             if known.is_tame {
                 assert!(errors[0] < 5.0, "{kind} on {}: {errors:?}", known.name);
                 let diverged = warnings.iter().any(|warning| matches!(warning, Warning::Divergences { .. }));
