@@ -1,7 +1,7 @@
 //! From samples to frames: repair and short-time Fourier transform, for streams and noise profiles.
 
 use super::DenoiseError;
-use crate::repair::{Impulses, Offset, remove_outliers, repair};
+use crate::repair::{Impulses, Offset, Outliers, repair};
 use crate::signal::{InvalidSignal, check_recording};
 use crate::transform::{Analyser, Spectrogram, Stft};
 
@@ -47,6 +47,7 @@ struct InputChannel {
     /// Samples that wait for a complete block, behind `taken` that do no longer.
     waiting: Vec<f32>,
     taken: usize,
+    outliers: Outliers,
     offset: Offset,
     analyser: Analyser,
     /// Complete frames.
@@ -60,6 +61,7 @@ impl FrontEnd {
         let channel = || InputChannel {
             waiting: Vec::new(),
             taken: 0,
+            outliers: Outliers::default(),
             offset: Offset::default(),
             analyser: stft.analyser(),
             frames: Spectrogram::new(stft.bins(), 0),
@@ -146,7 +148,7 @@ impl FrontEnd {
 
     fn analyse(&mut self, samples: usize) {
         for channel in &mut self.channels {
-            let (bounded, outliers) = remove_outliers(&channel.waiting[channel.taken..][..samples]);
+            let (bounded, outliers) = channel.outliers.remove(&channel.waiting[channel.taken..][..samples]);
             self.clicks += outliers;
             let mut centred = bounded.into_owned();
             channel.offset.remove(&mut centred, self.stft.sample_rate());

@@ -15,6 +15,7 @@ mod score;
 pub(crate) use clipping::Clipping;
 pub(crate) use live_clicks::LiveClicks;
 pub(crate) use offset::{LiveOffset, Offset};
+pub(crate) use outliers::Outliers;
 use std::borrow::Cow;
 
 /// Impulses that [`repair`] detected.
@@ -44,7 +45,7 @@ pub enum Impulses {
 /// The result is borrowed if there are no outliers; its magnitude is at most 1e30.
 #[must_use]
 pub fn remove_outliers(samples: &[f32]) -> (Cow<'_, [f32]>, usize) {
-    outliers::remove(samples)
+    Outliers::default().remove(samples)
 }
 
 /// Removes impulses from one channel (`sample_rate` in Hz), if there are many of them.

@@ -10,15 +10,41 @@ const OVER_LEVEL: f32 = 100.0;
 const OVER_FULL_SCALE: f32 = 16.0;
 /// Larger samples overflow single precision in a transform.
 const MAX_AMPLITUDE: f32 = 1e30;
+/// In a section of fewer samples, a few outliers can reach the quantile.
+const SHORT: usize = 10_000;
 
-/// The samples with every outlier linearly interpolated, and the number of runs of outliers.
-pub(super) fn remove(samples: &[f32]) -> (Cow<'_, [f32]>, usize) {
-    if samples.iter().all(|x| x.abs() <= OVER_FULL_SCALE) {
-        return (Cow::Borrowed(samples), 0);
+/// Removal of the outliers of a channel, section by section.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Outliers {
+    /// The highest level of the sections so far; `None` before the first.
+    level: Option<f32>,
+}
+
+impl Outliers {
+    /// Like [`remove_outliers`](super::remove_outliers), of the next section. Outliers of a short last section are judged by
+    /// the level of the sections before, too.
+    pub(crate) fn remove<'a>(&mut self, samples: &'a [f32]) -> (Cow<'a, [f32]>, usize) {
+        let peak = samples.iter().fold(0.0_f32, |peak, x| peak.max(x.abs()));
+        let before = self.level;
+        let level = if peak <= OVER_FULL_SCALE { peak } else { quantile(samples) };
+        self.level = Some(before.map_or(level, |before| before.max(level)));
+        if peak <= OVER_FULL_SCALE {
+            return (Cow::Borrowed(samples), 0);
+        }
+        let before = before.filter(|_| samples.len() < SHORT);
+        interpolated(samples, before.map_or(level, |before| before.min(level)))
     }
+}
+
+/// The level of a section.
+fn quantile(samples: &[f32]) -> f32 {
     let mut moduli: Vec<f32> = samples.iter().map(|x| x.abs()).collect();
     let at = ((moduli.len() - 1) as f64 * RANK) as usize;
-    let level = *moduli.select_nth_unstable_by(at, f32::total_cmp).1;
+    *moduli.select_nth_unstable_by(at, f32::total_cmp).1
+}
+
+/// The samples with every outlier over a level linearly interpolated, and the number of runs of outliers.
+fn interpolated(samples: &[f32], level: f32) -> (Cow<'_, [f32]>, usize) {
     let limit = (OVER_LEVEL * level).max(OVER_FULL_SCALE);
     let is_outlier = |x: &f32| x.abs() > limit;
     let mut repaired: Vec<f32> = samples.to_vec();
@@ -44,6 +70,10 @@ pub(super) fn remove(samples: &[f32]) -> (Cow<'_, [f32]>, usize) {
 mod tests {
     use super::*;
 
+    fn remove(samples: &[f32]) -> (Cow<'_, [f32]>, usize) {
+        Outliers::default().remove(samples)
+    }
+
     #[test]
     fn outliers_are_interpolated_and_other_samples_stay() {
         let sine: Vec<f32> = (0..1_000).map(|n| 0.5 * (n as f32 * 0.01).sin()).collect();
@@ -58,5 +88,25 @@ mod tests {
         assert_eq!(remove(&loud), (Cow::Borrowed(loud.as_slice()), 0));
         assert!(remove(&[3e38, 3e38]).0.iter().all(|x| *x == MAX_AMPLITUDE));
         assert!(matches!(remove(&sine).0, Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_short_last_section_may_consist_of_outliers() {
+        let sine: Vec<f32> = (0..20_000).map(|n| 0.5 * (n as f32 * 0.01).sin()).collect();
+        for length in [1, 3, 50] {
+            let mut last = sine[..length].to_vec();
+            last[length.saturating_sub(3)..].fill(1e9);
+            let mut outliers = Outliers::default();
+            assert_eq!(outliers.remove(&sine).1, 0);
+            let (repaired, count) = outliers.remove(&last);
+            assert_eq!(count, 1, "{length} samples");
+            assert!(repaired.iter().all(|x| x.abs() < 0.51), "{length} samples: {repaired:?}");
+        }
+        // Sections in integer units are loud from one to the next, and stay as they are.
+        let integers: Vec<f32> = sine.iter().map(|x| x * 32_768.0).collect();
+        let mut outliers = Outliers::default();
+        for section in [&sine[..], &integers, &integers[..1_000]] {
+            assert_eq!(outliers.remove(section), (Cow::Borrowed(section), 0));
+        }
     }
 }
