@@ -1,7 +1,7 @@
 //! From samples to frames: repair and short-time Fourier transform, for streams and noise profiles.
 
 use super::DenoiseError;
-use crate::repair::{Impulses, Offset, Outliers, repair};
+use crate::repair::{ImpulseRepair, Impulses, Offset, Outliers};
 use crate::signal::{InvalidSignal, check_recording};
 use crate::transform::{Analyser, Spectrogram, Stft};
 
@@ -49,6 +49,7 @@ struct InputChannel {
     taken: usize,
     outliers: Outliers,
     offset: Offset,
+    impulses: ImpulseRepair,
     analyser: Analyser,
     /// Complete frames.
     frames: Spectrogram,
@@ -63,6 +64,7 @@ impl FrontEnd {
             taken: 0,
             outliers: Outliers::default(),
             offset: Offset::default(),
+            impulses: ImpulseRepair::default(),
             analyser: stft.analyser(),
             frames: Spectrogram::new(stft.bins(), 0),
         };
@@ -152,7 +154,7 @@ impl FrontEnd {
             self.clicks += outliers;
             let mut centred = bounded.into_owned();
             channel.offset.remove(&mut centred, self.stft.sample_rate());
-            let (repaired, found) = repair(&centred, self.stft.sample_rate());
+            let (repaired, found) = channel.impulses.repair(&centred, self.stft.sample_rate());
             match found {
                 Impulses::None => {}
                 Impulses::Clicks { count, .. } => self.clicks += count,
@@ -164,5 +166,40 @@ impl FrontEnd {
             channel.analyser.push(&repaired, &mut channel.frames);
             channel.taken += samples;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The front end after a recording at 8 kHz in pushes of `length` samples.
+    fn analysed(recording: &[f32], length: usize) -> FrontEnd {
+        let mut front_end = FrontEnd::new(8_000, 1, 0.064).unwrap();
+        for samples in recording.chunks(length) {
+            front_end.push(&[samples]).unwrap();
+            while front_end.next_block() {}
+        }
+        front_end.finish().unwrap();
+        front_end
+    }
+
+    #[test]
+    fn the_last_block_has_the_evidence_of_those_before() {
+        let mut recording: Vec<f32> = (0..96_000).map(|n| 0.03 * (n as f32 * 0.16).sin()).collect();
+        recording[500..].iter_mut().step_by(2_667).for_each(|x| *x = 1.0);
+        let whole = analysed(&recording, recording.len());
+        assert_eq!(whole.clicks, 36, "3 clicks a second, in the last 3.8 s as well");
+        let pieces = analysed(&recording, 7_001);
+        assert_eq!(pieces.clicks, 36);
+        assert!(whole.spectrograms().zip(pieces.spectrograms()).all(|(a, b)| a.as_slice() == b.as_slice()));
+        // The last block of this one has 50 samples.
+        recording.truncate(BLOCK_FRAMES * 128 + 50);
+        let sound = analysed(&recording, recording.len()).clicks;
+        let end = recording.len() - 3;
+        recording[end..].fill(1e9);
+        let damaged = analysed(&recording, recording.len());
+        assert_eq!(damaged.clicks, sound + 1, "one run of outliers");
+        assert!(damaged.spectrograms().all(|frames| frames.as_slice().iter().all(|x| x.norm() < 100.0)));
     }
 }

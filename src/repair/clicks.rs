@@ -24,10 +24,12 @@ pub(super) struct Threshold {
 
 /// Certain clicks: speech has at most about one false detection per second.
 pub(super) const CERTAIN: Threshold = Threshold { over_surroundings: 8.0, over_recording: 3.0, longest: 8 };
-/// Likely clicks, in a section that has certain ones.
-const LIKELY: Threshold = Threshold { over_surroundings: 6.0, over_recording: 1.0, longest: 12 };
+/// Likely clicks, in a section that has certain ones. Any lower, and pulses of the voice are among them.
+const LIKELY: Threshold = Threshold { over_surroundings: 6.0, over_recording: 3.0, longest: 12 };
 /// Minimum number of certain clicks of a section, in all and per second. In a short section, pulses of a low voice reach any rate.
 const EVIDENCE: (usize, f64) = (20, 2.5);
+/// These minima after a section with clicks.
+const CONTINUED: (usize, f64) = (1, 1.25);
 /// Length of the sections that are judged independently, s.
 const SECTION_SECONDS: f64 = 10.0;
 /// Coefficients of the first-order high-passes of detection: sharp clicks stand out of whitened speech, rounded ones of the
@@ -40,41 +42,52 @@ pub(super) const REACH: f64 = 0.004;
 /// Fits of the model around a click.
 const ITERATIONS: usize = 3;
 
-/// The samples of all clicks, ascending; empty if the recording has none.
-pub fn detect(samples: &[f32], sample_rate: u32) -> Vec<Range<usize>> {
-    let block = ((f64::from(sample_rate) * BLOCK).round() as usize).max(1);
-    let seconds = samples.len() as f64 / f64::from(sample_rate);
-    let sections = (seconds / SECTION_SECONDS).round().max(1.0) as usize;
-    let length = (samples.len() / sections / block + 1) * block;
-    let mut clicks: Vec<Range<usize>> = Vec::new();
-    for (index, samples) in samples.chunks(length).enumerate() {
+/// Detection of the clicks of a channel, part by part.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Detector {
+    /// Whether the last section has clicks, with each emphasis.
+    has_clicks: [bool; EMPHASES.len()],
+}
+
+impl Detector {
+    /// The samples of all clicks of the next part, ascending; empty if it has none.
+    pub(super) fn detect(&mut self, samples: &[f32], sample_rate: u32) -> Vec<Range<usize>> {
+        let block = ((f64::from(sample_rate) * BLOCK).round() as usize).max(1);
         let seconds = samples.len() as f64 / f64::from(sample_rate);
-        for emphasis in EMPHASES {
-            let levels = Levels::new(samples, block, emphasis);
-            let certain = levels.clicks(CERTAIN).len();
-            if certain < EVIDENCE.0 || (certain as f64) < EVIDENCE.1 * seconds {
-                continue;
+        let sections = (seconds / SECTION_SECONDS).round().max(1.0) as usize;
+        let length = (samples.len() / sections / block + 1) * block;
+        let mut clicks: Vec<Range<usize>> = Vec::new();
+        for (index, samples) in samples.chunks(length).enumerate() {
+            let seconds = samples.len() as f64 / f64::from(sample_rate);
+            for (emphasis, has_clicks) in EMPHASES.into_iter().zip(&mut self.has_clicks) {
+                let levels = Levels::new(samples, block, emphasis);
+                let certain = levels.clicks(CERTAIN).len();
+                let (number, rate) = if *has_clicks { CONTINUED } else { EVIDENCE };
+                *has_clicks = certain >= number && certain as f64 >= rate * seconds;
+                if !*has_clicks {
+                    continue;
+                }
+                clicks.extend(levels.clicks(LIKELY).into_iter().map(|blocks| {
+                    let start = (blocks.start * block).saturating_sub(block / 2);
+                    let end = (blocks.end * block + block / 2).min(samples.len());
+                    index * length + start..index * length + end
+                }));
             }
-            clicks.extend(levels.clicks(LIKELY).into_iter().map(|blocks| {
-                let start = (blocks.start * block).saturating_sub(block / 2);
-                let end = (blocks.end * block + block / 2).min(samples.len());
-                index * length + start..index * length + end
-            }));
         }
+        clicks.sort_by_key(|click| click.start);
+        clicks.dedup_by(|next, last| {
+            let touches = next.start <= last.end;
+            if touches {
+                last.end = last.end.max(next.end);
+            }
+            touches
+        });
+        clicks
     }
-    clicks.sort_by_key(|click| click.start);
-    clicks.dedup_by(|next, last| {
-        let touches = next.start <= last.end;
-        if touches {
-            last.end = last.end.max(next.end);
-        }
-        touches
-    });
-    clicks
 }
 
 /// The samples with all clicks interpolated from autoregressive models of their surroundings.
-pub fn interpolate(samples: &[f32], sample_rate: u32, clicks: &[Range<usize>]) -> Vec<f32> {
+pub(crate) fn interpolate(samples: &[f32], sample_rate: u32, clicks: &[Range<usize>]) -> Vec<f32> {
     let rate = f64::from(sample_rate);
     let order = ((REACH * rate) as usize).clamp(8, 192);
     let context = (0.032 * rate) as usize;
