@@ -93,14 +93,34 @@ pub(crate) fn values(
     Err(TensorFileError::Shape { tensor: name, found, dtype, expected: shape.to_vec() })
 }
 
-/// The three layers of a small network with these numbers of inputs, hidden units and outputs, each with its biases.
+/// Order of the values of a layer with biases. The size of a tensor is the same in both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// Of each input the weights to all outputs, then all biases.
+    ByInput,
+    /// Of each output the weights of all inputs, then its bias.
+    ByOutput,
+}
+
+/// The three layers of a small network with these numbers of inputs, hidden units and outputs, each with its biases: in the
+/// file in `layout`, returned in [`Layout::ByInput`].
 pub(crate) fn three_layers(
     bytes: &[u8],
     format: &Format,
+    layout: Layout,
     sizes: [usize; 4],
 ) -> Result<[Vec<f32>; 3], TensorFileError> {
     let (_, tensors): (IgnoredAny, _) = read(bytes, format)?;
-    let layer = |name, at: usize| values(&tensors, name, &[(sizes[at] + 1) * sizes[at + 1]]);
+    let layer = |name, at: usize| -> Result<Vec<f32>, TensorFileError> {
+        let (rows, outputs) = (sizes[at] + 1, sizes[at + 1]);
+        let found = values(&tensors, name, &[rows * outputs])?;
+        Ok(match layout {
+            Layout::ByInput => found,
+            Layout::ByOutput => {
+                (0..rows * outputs).map(|to| found[to % outputs * rows + to / outputs]).collect()
+            }
+        })
+    };
     Ok([layer("first", 0)?, layer("second", 1)?, layer("third", 2)?])
 }
 

@@ -14,7 +14,7 @@ use super::bands::{Interpolation, edges};
 use super::network::activation;
 use super::sizes::{BANDS, PAIR};
 use crate::kernels::vector;
-use crate::tensor_file::{self, Format, TensorFileError};
+use crate::tensor_file::{self, Format, Layout, TensorFileError};
 pub(crate) use inputs::trace_pool;
 use inputs::{Evidence, INPUTS};
 
@@ -26,7 +26,7 @@ const MAX_SHIFT: f32 = 8.0;
 pub(super) const CERTAIN: (f32, f32) = (1.0, 4.0);
 const FORMAT: Format = Format { name: "alphamf-pool", version: 1 };
 
-/// A network of three layers; of each the weights (inputs x outputs, row by row), then the biases.
+/// A network of three layers, each [`Layout::ByInput`].
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PoolNet {
     first: Vec<f32>,
@@ -53,7 +53,7 @@ impl PoolNet {
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, TensorFileError> {
         let sizes = [INPUTS, HIDDEN[0], HIDDEN[1], 2];
-        let [first, second, third] = tensor_file::three_layers(bytes, &FORMAT, sizes)?;
+        let [first, second, third] = tensor_file::three_layers(bytes, &FORMAT, Layout::ByInput, sizes)?;
         Ok(Self { first, second, third })
     }
 

@@ -1,6 +1,6 @@
 //! Quantiles of a speech level, by a small network of three layers.
 
-use crate::tensor_file::{self, Format, TensorFileError};
+use crate::tensor_file::{self, Format, Layout, TensorFileError};
 
 /// Inputs of the network for a cell: log odds of the speech fraction by the gain, log odds by the posterior-mean gain, and
 /// log unevenness of the gain; the same of its slot over all bands; and their means over the last second. Then log ratios of
@@ -27,7 +27,7 @@ pub(super) struct Quantiles {
     pub above: f64,
 }
 
-/// The network: of each output the weights of its inputs, then the bias.
+/// The network: three layers, each [`Layout::ByInput`].
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct QuantileNet {
     first: Vec<f32>,
@@ -42,7 +42,8 @@ impl QuantileNet {
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, TensorFileError> {
-        let [first, second, third] = tensor_file::three_layers(bytes, &FORMAT, [INPUTS, HIDDEN, HIDDEN, 3])?;
+        let [first, second, third] =
+            tensor_file::three_layers(bytes, &FORMAT, Layout::ByOutput, [INPUTS, HIDDEN, HIDDEN, 3])?;
         Ok(Self { first, second, third })
     }
 
@@ -61,9 +62,8 @@ impl QuantileNet {
 /// An affine layer.
 fn layer<const OUTPUTS: usize>(weights: &[f32], inputs: &[f64]) -> [f64; OUTPUTS] {
     let mut outputs = [0.0; OUTPUTS];
-    for (output, row) in outputs.iter_mut().zip(weights.chunks_exact(inputs.len() + 1)) {
-        let products = row.iter().zip(inputs.iter().chain(&[1.0]));
-        *output = products.map(|(&weight, input)| f64::from(weight) * input).sum();
+    for (row, input) in weights.chunks_exact(OUTPUTS).zip(inputs.iter().chain(&[1.0])) {
+        outputs.iter_mut().zip(row).for_each(|(output, &weight)| *output += f64::from(weight) * input);
     }
     outputs
 }
