@@ -1,5 +1,6 @@
 //! Expectation maximisation by multiplicative updates.
 
+use super::noise_drift::Smoothing;
 use super::state::{ENTRIES, Separation, TILE_FRAMES, UpdateMask, sum};
 use crate::kernels::vector;
 use crate::model::ImpulseVariables;
@@ -13,48 +14,51 @@ impl Separation {
     /// is multiplied by `(numerator / denominator)^update_exponent`, all from the same expectations. Activations of speech
     /// are free unless fixed.
     pub(crate) fn em_step(&mut self, update_exponent: f32, free: UpdateMask) {
-        let continuation = self.continuation;
-        let Self {
-            mixture, tiles, pool, speech_prior, noise_prior, drift, table, response, dictionary, ..
-        } = self;
+        self.update_tiles(update_exponent, free);
+        if free.noise {
+            match self.drift {
+                Some(smoothing) => self.update_field(&smoothing, update_exponent),
+                None => self.update_noise_spectra(update_exponent),
+            }
+        }
+        if free.response {
+            self.update_response(update_exponent);
+        }
+    }
+
+    /// The terms of all free factors in every tile; updates the activations by theirs.
+    fn update_tiles(&mut self, update_exponent: f32, free: UpdateMask) {
+        let Self { mixture, tiles, pool, speech_prior, noise_prior, drift, table, continuation, .. } = self;
+        let (mixture, drift, continuation) = (&*mixture, &*drift, &*continuation);
         let impulses = ImpulseVariables::Integrated(table);
         let (rank, split) = (mixture.rank(), mixture.speech_rank());
         let first = if continuation.is_some() { split } else { 0 };
         let updated = first..if free.noise { rank } else { split };
-        let (shared, bins) = (&*mixture, mixture.bins);
-        let free_drift = drift.filter(|_| free.noise);
-        let spectra_free = free.noise && drift.is_none();
         tiles.par_iter_mut().with_max_len(1).for_each_init(
             || pool.take(),
             |workspace, tile| {
-                let mut dispersed = workspace.disperse(shared, &tile.activations).modulated(&tile.field);
+                let mut dispersed = workspace.disperse(mixture, &tile.activations).modulated(&tile.field);
                 let shares = dispersed.evaluate(impulses, &tile.power);
-                if let Some(smoothing) = &free_drift {
+                if free.noise
+                    && let Some(smoothing) = drift
+                {
                     let (numerator, denominator) = (&mut tile.field_numerator, &mut tile.field_denominator);
                     shares.of_noise(numerator, denominator);
                     smoothing.over_bins([numerator, denominator]);
                 }
                 let terms = shares.update_terms();
                 terms.activations(&mut tile.numerator, &mut tile.denominator);
-                if spectra_free {
-                    let (numerator, denominator) = (&mut tile.noise_numerator, &mut tile.noise_denominator);
-                    numerator.fill(0.0);
-                    denominator.fill(0.0);
-                    terms.add_noise(numerator, denominator);
+                if free.noise && drift.is_none() {
+                    let sums = zeroed([&mut tile.noise_numerator, &mut tile.noise_denominator]);
+                    terms.add_noise(sums.0, sums.1);
                 }
                 if free.response {
-                    let (numerator, denominator) =
-                        (&mut tile.response_numerator, &mut tile.response_denominator);
-                    numerator.fill(0.0);
-                    denominator.fill(0.0);
-                    terms.add_gain(numerator, denominator);
+                    let sums = zeroed([&mut tile.response_numerator, &mut tile.response_denominator]);
+                    terms.add_gain(sums.0, sums.1);
                 }
-                if let Some(continuation) = &continuation {
-                    let (numerator, denominator) =
-                        (&mut tile.continuation_numerator, &mut tile.continuation_denominator);
-                    numerator.fill(0.0);
-                    denominator.fill(0.0);
-                    terms.add_continuation(continuation, numerator, denominator);
+                if let Some(continuation) = continuation {
+                    let sums = zeroed([&mut tile.continuation_numerator, &mut tile.continuation_denominator]);
+                    terms.add_continuation(continuation, sums.0, sums.1);
                 }
                 let columns = tile.numerator.chunks_exact(rank).zip(tile.denominator.chunks_exact_mut(rank));
                 for (column, (numerator, denominator)) in tile.activations.chunks_exact_mut(rank).zip(columns)
@@ -67,28 +71,39 @@ impl Separation {
                 }
             },
         );
-        if let Some(smoothing) = free_drift {
-            let parts = tiles.iter().map(|tile| (&tile.field_numerator, &tile.field_denominator));
-            let (numerator, denominator) = smoothing.over_frames(parts);
-            let parts =
-                numerator.par_chunks(TILE_FRAMES * bins).zip(denominator.par_chunks(TILE_FRAMES * bins));
-            tiles.par_iter_mut().zip(parts).for_each(|(tile, (numerator, denominator))| {
-                multiply(&mut tile.field, numerator, denominator, update_exponent);
-            });
-        }
-        if spectra_free {
-            let (numerator, mut denominator) =
-                sum(tiles, |tile| (&tile.noise_numerator, &tile.noise_denominator));
-            noise_prior.add_gradient(&mixture.noise.spectra, &mut denominator);
-            multiply(&mut mixture.noise.spectra, &numerator, &denominator, update_exponent);
-        }
-        if free.response {
-            let (numerator, denominator) =
-                sum(tiles, |tile| (&tile.response_numerator, &tile.response_denominator));
-            response.update(&numerator, &denominator, update_exponent);
-            response.shape(dictionary, &mut mixture.speech.spectra);
-        }
     }
+
+    fn update_field(&mut self, smoothing: &Smoothing, update_exponent: f32) {
+        let parts = self.tiles.iter().map(|tile| (&tile.field_numerator, &tile.field_denominator));
+        let (numerator, denominator) = smoothing.over_frames(parts);
+        let length = TILE_FRAMES * self.mixture.bins;
+        let parts = numerator.par_chunks(length).zip(denominator.par_chunks(length));
+        self.tiles.par_iter_mut().zip(parts).for_each(|(tile, (numerator, denominator))| {
+            multiply(&mut tile.field, numerator, denominator, update_exponent);
+        });
+    }
+
+    fn update_noise_spectra(&mut self, update_exponent: f32) {
+        let (numerator, mut denominator) =
+            sum(&self.tiles, |tile| (&tile.noise_numerator, &tile.noise_denominator));
+        let spectra = &mut self.mixture.noise.spectra;
+        self.noise_prior.add_gradient(spectra, &mut denominator);
+        multiply(spectra, &numerator, &denominator, update_exponent);
+    }
+
+    fn update_response(&mut self, update_exponent: f32) {
+        let (numerator, denominator) =
+            sum(&self.tiles, |tile| (&tile.response_numerator, &tile.response_denominator));
+        self.response.update(&numerator, &denominator, update_exponent);
+        self.response.shape(&self.dictionary, &mut self.mixture.speech.spectra);
+    }
+}
+
+/// A numerator and a denominator, without the terms of the last sweep.
+fn zeroed([numerator, denominator]: [&mut Vec<f32>; 2]) -> (&mut [f32], &mut [f32]) {
+    numerator.fill(0.0);
+    denominator.fill(0.0);
+    (numerator, denominator)
 }
 
 /// A multiplicative update of `factor` by `(numerator / denominator)^update_exponent`.

@@ -235,15 +235,8 @@ impl Corpus {
         let table = MarginalTable::new(alpha, 2.0);
         let mut groups = groups(bins, &power, frames, rank, alpha);
         drop(power);
-        let start = checkpoints.latest().unwrap_or(0);
-        if start > settings.iterations {
-            let reason = format!("it is of more sweeps than the {} to train", settings.iterations);
-            return Err(TrainingError::Checkpoint { sweeps: start, reason: io::Error::other(reason) });
-        }
-        if start > 0 {
-            load_state(checkpoints, start, &mut mixture.speech.spectra, &mut groups, first_group)
-                .map_err(|reason| TrainingError::Checkpoint { sweeps: start, reason })?;
-        }
+        let start =
+            resume(checkpoints, settings.iterations, &mut mixture.speech.spectra, &mut groups, first_group)?;
         for iteration in start..settings.iterations {
             groups.par_iter_mut().for_each(|group| group.sweep(&mixture, &table, settings.prior));
             let sums = sum_in_order(&groups, bins * rank, processes);
@@ -355,6 +348,26 @@ fn add_hops(hops: &mut Vec<(f64, u64)>, seconds: f64, count: u64) {
 /// The duration of all frames, summed one by one: it must not depend on the division among processes.
 fn total(hops: &[(f64, u64)]) -> f64 {
     hops.iter().fold(0.0, |sum, &(seconds, count)| (0..count).fold(sum, |sum, _| sum + seconds))
+}
+
+/// Loads the latest state of at most `iterations` sweeps, if any; returns its number of sweeps.
+fn resume(
+    checkpoints: &mut dyn CheckpointStore,
+    iterations: usize,
+    spectra: &mut [f32],
+    groups: &mut [Group],
+    first_group: usize,
+) -> Result<usize, TrainingError> {
+    let sweeps = checkpoints.latest().unwrap_or(0);
+    if sweeps > iterations {
+        let reason = format!("it is of more sweeps than the {iterations} to train");
+        return Err(TrainingError::Checkpoint { sweeps, reason: io::Error::other(reason) });
+    }
+    if sweeps > 0 {
+        load_state(checkpoints, sweeps, spectra, groups, first_group)
+            .map_err(|reason| TrainingError::Checkpoint { sweeps, reason })?;
+    }
+    Ok(sweeps)
 }
 
 /// Loads the state after `sweeps` sweeps: the spectra, and the activations of the groups, numbered from `first_group`.

@@ -106,7 +106,7 @@ impl MarginalTable {
         let speech_law = LatticeLaw::new(alpha_speech, STEP * of_speech, SPEECH_RANGE.1 * of_speech);
         let noise_law = LatticeLaw::new(alpha_noise, STEP * of_noise, NOISE_RANGE.1 * of_noise);
         Self {
-            cells: tabulate((speech, &speech_law), (noise, &noise_law)),
+            cells: tabulate(&Variances::new(speech, &speech_law), &Variances::new(noise, &noise_law)),
             speech,
             noise,
             negligible: (NEGLIGIBLE_POWER * widest) as f32,
@@ -241,16 +241,19 @@ fn add(sums: &mut Sums, weight: f64, terms: &Sums) {
     sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += weight * term);
 }
 
-/// The expectations at all grid points: sums over the nodes of both laws, of noise first.
-fn tabulate(
-    (speech, speech_law): (Axis, &LatticeLaw),
-    (noise, noise_law): (Axis, &LatticeLaw),
-) -> Vec<[f32; 4]> {
-    // The lattice points of the variances: those of the impulse variable less the ratio at a grid point.
-    let origin = |axis: &Axis, law: &LatticeLaw| {
-        (f64::from(axis.low) * f64::from(axis.per_unit)).round() as i32 * law.refinement
-    };
-    let lattice = |axis: &Axis, law: &LatticeLaw| -> (i32, Vec<bool>) {
+/// The variances of a source at all nodes and grid points, for a power of one. Their logarithms lie on a lattice: the place of
+/// a node, which is an impulse variable, less that of a grid point, which is a ratio.
+struct Variances<'a> {
+    axis: Axis,
+    law: &'a LatticeLaw,
+    /// The lowest place.
+    low: i32,
+    /// Which places occur, from `low` on.
+    needed: Vec<bool>,
+}
+
+impl<'a> Variances<'a> {
+    fn new(axis: Axis, law: &'a LatticeLaw) -> Self {
         let span = (axis.points as i32 - 1) * law.refinement;
         let (first, last) = (law.nodes[0].0, law.nodes[law.nodes.len() - 1].0);
         let low = first - span;
@@ -260,26 +263,36 @@ fn tabulate(
                 .step_by(law.refinement as usize)
                 .for_each(|place| needed[(place - low) as usize] = true);
         }
-        (low, needed)
-    };
-    let (speech_low, speech_needed) = lattice(&speech, speech_law);
-    let (noise_low, noise_needed) = lattice(&noise, noise_law);
-    let log_variance =
-        |place: i32, axis: &Axis, law: &LatticeLaw| f64::from(place - origin(axis, law)) * law.spacing;
-    let noise_variances: Vec<f64> = (noise_low..)
-        .zip(&noise_needed)
-        .map(|(place, _)| libm::exp(log_variance(place, &noise, noise_law)))
-        .collect();
-    let over_noise: Vec<Vec<Sums>> = (0..speech_needed.len())
+        Self { axis, law, low, needed }
+    }
+
+    fn log_variance(&self, place: i32) -> f64 {
+        let Self { axis, law, .. } = self;
+        let origin = (f64::from(axis.low) * f64::from(axis.per_unit)).round() as i32 * law.refinement;
+        f64::from(place - origin) * law.spacing
+    }
+
+    /// The logarithm of the largest variance at a grid point.
+    fn log_largest(&self, point: usize) -> f64 {
+        let nodes = &self.law.nodes;
+        self.log_variance(nodes[nodes.len() - 1].0 - point as i32 * self.law.refinement)
+    }
+}
+
+/// The expectations at all grid points: sums over the nodes of both laws, of noise first.
+fn tabulate(speech: &Variances, noise: &Variances) -> Vec<[f32; 4]> {
+    let noise_variances: Vec<f64> =
+        (noise.low..).zip(&noise.needed).map(|(place, _)| libm::exp(noise.log_variance(place))).collect();
+    let over_noise: Vec<Vec<Sums>> = (0..speech.needed.len())
         .into_par_iter()
         .map(|at| {
-            if !speech_needed[at] {
+            if !speech.needed[at] {
                 return Vec::new();
             }
-            let speech_variance = libm::exp(log_variance(speech_low + at as i32, &speech, speech_law));
+            let speech_variance = libm::exp(speech.log_variance(speech.low + at as i32));
             let terms: Vec<Sums> = noise_variances
                 .iter()
-                .zip(&noise_needed)
+                .zip(&noise.needed)
                 .map(
                     |(noise_variance, needed)| {
                         if *needed { likelihood(speech_variance, *noise_variance) } else { Sums::default() }
@@ -288,34 +301,28 @@ fn tabulate(
                 .collect();
             vector::dispatch(
                 #[inline(always)]
-                || sum_over_nodes(noise_law, noise.points, noise_low, &terms),
+                || sum_over_nodes(noise.law, noise.axis.points, noise.low, &terms),
             )
         })
         .collect();
-    let extreme = |law: &LatticeLaw, axis: &Axis, point: usize| {
-        let place = law.nodes[law.nodes.len() - 1].0 - point as i32 * law.refinement;
-        log_variance(place, axis, law)
-    };
-    (0..speech.points)
+    (0..speech.axis.points)
         .into_par_iter()
         .flat_map_iter(|row| {
             let sums = vector::dispatch(
                 #[inline(always)]
                 || {
-                    let mut sums = vec![Sums::default(); noise.points];
-                    for &(node, probability) in &speech_law.nodes {
-                        let place = node - row as i32 * speech_law.refinement;
-                        let terms = &over_noise[(place - speech_low) as usize];
+                    let mut sums = vec![Sums::default(); noise.axis.points];
+                    for &(node, probability) in &speech.law.nodes {
+                        let place = node - row as i32 * speech.law.refinement;
+                        let terms = &over_noise[(place - speech.low) as usize];
                         sums.iter_mut().zip(terms).for_each(|(sums, terms)| add(sums, probability, terms));
                     }
                     sums
                 },
             );
-            let log_speech = extreme(speech_law, &speech, row);
+            let log_speech = speech.log_largest(row);
             let cells = sums.into_iter().enumerate();
-            cells
-                .map(|(column, sums)| cell(sums, log_speech, extreme(noise_law, &noise, column)))
-                .collect::<Vec<_>>()
+            cells.map(|(column, sums)| cell(sums, log_speech, noise.log_largest(column))).collect::<Vec<_>>()
         })
         .collect()
 }
