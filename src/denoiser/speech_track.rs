@@ -7,7 +7,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::voice_activity::SpeechBands;
+use super::voice_activity::{LOUDEST_SECONDS, MIN_LEVEL, SpeechBands};
 use crate::decibels::decibels;
 use crate::kernels::vector;
 use crate::transform::FrameGrid;
@@ -24,11 +24,8 @@ const MIN_SLOTS: u64 = 5;
 /// Half-widths of the triangular windows by which fraction and power are smoothed, frames.
 const FRACTION_REACH: usize = 2;
 const POWER_REACH: usize = 1;
-/// Frames by which the loudest speech looks ahead, and time in which it falls by a factor of e, s.
+/// Frames by which the loudest speech looks ahead.
 const LOOK_AHEAD: usize = 125;
-const LOUDEST_SECONDS: f64 = 5.0;
-/// Minimum natural logarithm of the power of speech relative to the loudest.
-const MIN_LEVEL: f32 = -9.0;
 /// The softest loudest speech, mean square: -70 dBFS.
 const MIN_LOUDEST: f64 = 1e-7;
 /// Least noise in a section relative to its speech: an SNR of 100 dB.

@@ -38,9 +38,9 @@ const FRACTION_SECONDS: f64 = 0.06;
 const POWER_SECONDS: f64 = 0.03;
 /// The loudest power of speech: initial value (mean square 0.01), and time in which it falls by a factor of e, s.
 const INITIAL_LOUDEST: f32 = -4.6;
-const LOUDEST_SECONDS: f64 = 5.0;
+pub(super) const LOUDEST_SECONDS: f64 = 5.0;
 /// Minimum natural logarithm of the power of speech relative to the loudest.
-const MIN_LEVEL: f32 = -9.0;
+pub(super) const MIN_LEVEL: f32 = -9.0;
 /// Added to powers before the logarithm.
 const MIN_POWER: f32 = 1e-12;
 

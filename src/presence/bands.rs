@@ -71,7 +71,7 @@ impl Bands {
         for band in 0..self.present {
             let levels = || self.levels[band..].iter().step_by(self.present);
             over_time.iter_mut().zip(levels()).for_each(|(value, &level)| *value = level);
-            let (_, &mut quiet, _) = over_time.select_nth_unstable_by(frames / 10, f32::total_cmp);
+            let quiet = quiet_level(&mut over_time);
             for (frame, level) in levels().enumerate() {
                 show(frame, band, features_of(*level, quiet, whole));
             }
@@ -83,6 +83,11 @@ impl Bands {
         let whole = vector::ln(self.mean);
         self.levels.iter().map(move |level| (level - whole) / 4.0)
     }
+}
+
+/// The quiet level of a band: the 10 % quantile over time of at least one level. Changes their order.
+pub(super) fn quiet_level(over_time: &mut [f32]) -> f32 {
+    *over_time.select_nth_unstable_by(over_time.len() / 10, f32::total_cmp).1
 }
 
 /// The input of the network: the features of the recording's bands in `frames` frames. Missing bands are zero; an odd last frame

@@ -28,7 +28,7 @@ const MIN_WHITENESS: f64 = 0.5;
 const MEDIAN: f64 = 0.6745;
 
 /// The law of the noise, if the quiet parts of the recording are white noise with heavy tails.
-pub fn detect(samples: &[f32], sample_rate: u32) -> Option<StableFit> {
+pub(crate) fn detect(samples: &[f32], sample_rate: u32) -> Option<StableFit> {
     /// Coefficients of linear prediction, usual for speech at 8 kHz.
     const ORDER: usize = 10;
     let length = (f64::from(sample_rate) * FRAME) as usize;
@@ -85,7 +85,7 @@ pub fn detect(samples: &[f32], sample_rate: u32) -> Option<StableFit> {
 /// the residual.
 ///
 /// `None` if the sample rate has no transform.
-pub fn suppress(samples: &[f32], sample_rate: u32, noise: &StableFit) -> Option<Vec<f32>> {
+pub(crate) fn suppress(samples: &[f32], sample_rate: u32, noise: &StableFit) -> Option<Vec<f32>> {
     /// Alternations.
     const ITERATIONS: usize = 8;
     let stft = Stft::new(sample_rate, DEFAULT_WINDOW_SECONDS).ok()?;
@@ -137,8 +137,7 @@ fn levels_above_floor(samples: &[f32], hop: usize, sigma: f64) -> Vec<f64> {
 fn wiener(samples: &[f32], stft: &Stft, noise_variance: f64) -> (Vec<f32>, Vec<f64>) {
     let mut spectrogram = stft.analyse(samples);
     let (bins, frames) = (spectrogram.bins(), spectrogram.frames());
-    // The power of white noise behind a Hann window.
-    let noise = (noise_variance * 0.375 * stft.window() as f64) as f32;
+    let noise = (noise_variance * stft.white_power()) as f32;
     let power: Vec<f32> = spectrogram.as_slice().iter().map(|x| x.norm_sqr() / noise).collect();
     let forwards = decision_directed(&power, bins, 0..frames);
     let backwards = decision_directed(&power, bins, (0..frames).rev());

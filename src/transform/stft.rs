@@ -110,6 +110,11 @@ impl Stft {
         self.analysis_window.len()
     }
 
+    /// Power per bin of white noise with variance 1: the sum of the squared Hann window.
+    pub(crate) fn white_power(&self) -> f64 {
+        0.375 * self.window() as f64
+    }
+
     /// Samples from one frame to the next: a quarter of the window, rounded down.
     #[must_use]
     pub fn hop(&self) -> usize {

@@ -101,8 +101,8 @@ struct MeanSquare {
 
 impl MeanSquare {
     fn new(stft: &Stft, channels: usize) -> Self {
-        let window = stft.window() as f64;
-        Self { bins: stft.bins(), scale: 1.0 / (0.375 * window * window * channels as f64) }
+        let scale = 1.0 / (stft.white_power() * stft.window() as f64 * channels as f64);
+        Self { bins: stft.bins(), scale }
     }
 
     /// The factor of a bin. All but the first and the last stand for their negative frequency too.

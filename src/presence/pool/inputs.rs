@@ -1,7 +1,7 @@
 //! Inputs of the network on bands and pairs of frames.
 
 use super::super::BandLogOdds;
-use super::super::bands::edges;
+use super::super::bands::{edges, quiet_level};
 use super::super::sizes::{BANDS, PAIR};
 use crate::kernels::vector;
 
@@ -125,11 +125,8 @@ fn paired(values: &[f32], bands: usize) -> Vec<f32> {
 
 /// The 10 % quantile of each band over the pairs.
 fn quiet_levels(level: &[f32], bands: usize) -> Vec<f32> {
-    let quantile = |band: usize| {
-        let mut over_time: Vec<f32> = level[band..].iter().step_by(bands).copied().collect();
-        let place = over_time.len() / 10;
-        *over_time.select_nth_unstable_by(place, f32::total_cmp).1
-    };
+    let quantile =
+        |band: usize| quiet_level(&mut level[band..].iter().step_by(bands).copied().collect::<Vec<_>>());
     (0..bands).map(quantile).collect()
 }
 
