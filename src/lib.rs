@@ -32,7 +32,7 @@
 //!
 //! Related crates: `alphamf-files` reads and writes audio files, `alphamf-eval` computes metrics, and `alphamf-samplers`
 //! ([`samplers`]) samples any posterior.
-#![deny(missing_debug_implementations, missing_docs)]
+#![deny(missing_debug_implementations, missing_docs, unreachable_pub)]
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 #![cfg_attr(not(test), deny(clippy::expect_used, clippy::panic, clippy::unwrap_used))]

@@ -40,7 +40,7 @@ pub(crate) struct HighBandState {
 impl HighBandSpectra {
     /// The prior spectra of `bins` bins, `bin_hertz` apart, above the `known` bins of `below` (known x rank), by the
     /// dictionary's `continuation`; level where that ends.
-    pub fn new(
+    pub(crate) fn new(
         bins: usize,
         bin_hertz: f64,
         below: &[f32],
@@ -72,7 +72,7 @@ impl HighBandSpectra {
     }
 
     /// One multiplicative update by the update terms of the knots (knots x rank).
-    pub fn update(&mut self, numerator: &[f32], denominator: &[f32], exponent: f32) {
+    pub(crate) fn update(&mut self, numerator: &[f32], denominator: &[f32], exponent: f32) {
         let count = self.continuation.knots();
         let columns = self.knots.chunks_exact_mut(count).zip(&self.edge).zip(self.steps.chunks_exact(count));
         for (((column, &edge), steps), (numerator, denominator)) in
@@ -100,7 +100,7 @@ impl HighBandSpectra {
     }
 
     /// Adds update terms at the lowest of these knots, or at all (knots x rank), to `sums`.
-    pub fn add(&self, terms: &[f32], sums: &mut [f32]) {
+    pub(crate) fn add(&self, terms: &[f32], sums: &mut [f32]) {
         let (count, lowest) = (self.continuation.knots(), terms.len() / self.edge.len());
         for (sums, terms) in sums.chunks_exact_mut(count).zip(terms.chunks_exact(lowest)) {
             sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
@@ -108,7 +108,7 @@ impl HighBandSpectra {
     }
 
     /// The ratio of each knot to the knot below it, of the lowest to the edge; knots x rank.
-    pub fn ratios(&self) -> Vec<f32> {
+    pub(crate) fn ratios(&self) -> Vec<f32> {
         let columns = self.knots.chunks_exact(self.continuation.knots()).zip(&self.edge);
         columns
             .flat_map(|(column, edge)| {
@@ -122,7 +122,7 @@ impl HighBandSpectra {
 impl HighBand {
     /// The initial state for powers `|X|^2` (bins above x frames), above the separated band `below`, with the dictionary's
     /// continuation.
-    pub fn new(
+    pub(crate) fn new(
         start: &Start,
         power: &[f32],
         below: &Separation,
@@ -155,13 +155,13 @@ impl HighBand {
     }
 
     /// A sweep that keeps the spectra of speech, and returns the update terms of their knots (knots x rank).
-    pub fn update_terms(&mut self, update_exponent: f32, noise: bool) -> (Vec<f32>, Vec<f32>) {
+    pub(crate) fn update_terms(&mut self, update_exponent: f32, noise: bool) -> (Vec<f32>, Vec<f32>) {
         self.separation.em_step(update_exponent, UpdateMask { noise, response: false });
         self.separation.continuation_terms()
     }
 
     /// Replaces the spectra by those of `other`, which reach as far or further.
-    pub fn set_spectra(&mut self, other: &HighBandSpectra) {
+    pub(crate) fn set_spectra(&mut self, other: &HighBandSpectra) {
         self.spectra.copy_knots(other);
         self.interpolate();
     }

@@ -9,14 +9,14 @@
 /// `op` and all that it calls must be inlined for this to have an effect, so write
 /// `dispatch(#[inline(always)] || ...)`; the functions of this module are inlined.
 #[inline]
-pub fn dispatch<R>(op: impl FnOnce() -> R) -> R {
+pub(crate) fn dispatch<R>(op: impl FnOnce() -> R) -> R {
     pulp::Arch::new().dispatch(op)
 }
 
 /// Maximum result of [`ln`] and the argument above which [`exp`] saturates: `ln(f32::MAX)`.
-pub const LN_MAX: f32 = 88.722_83;
+pub(crate) const LN_MAX: f32 = 88.722_83;
 /// Minimum result of [`ln`] and the argument below which [`exp`] saturates: `ln(f32::MIN_POSITIVE)`.
-pub const LN_MIN_POSITIVE: f32 = -87.336_54;
+pub(crate) const LN_MIN_POSITIVE: f32 = -87.336_54;
 
 /// Natural logarithm, within 2e-7 of the exact value relatively or 4 units in the last place.
 ///
@@ -24,7 +24,7 @@ pub const LN_MIN_POSITIVE: f32 = -87.336_54;
 /// `f32::MIN_POSITIVE`; the result for a NaN or an infinity is unspecified.
 #[inline(always)]
 #[must_use]
-pub fn ln(x: f32) -> f32 {
+pub(crate) fn ln(x: f32) -> f32 {
     let x = if x < f32::MIN_POSITIVE { f32::MIN_POSITIVE } else { x };
     // x = m 2^e with m in [sqrt(1/2), sqrt(2)).
     let offset = x.to_bits().wrapping_sub(std::f32::consts::FRAC_1_SQRT_2.to_bits());
@@ -52,7 +52,7 @@ pub fn ln(x: f32) -> f32 {
 /// always positive, finite and normal. A NaN gives an unspecified value.
 #[inline(always)]
 #[must_use]
-pub fn exp(x: f32) -> f32 {
+pub(crate) fn exp(x: f32) -> f32 {
     let x = if x < LN_MIN_POSITIVE { LN_MIN_POSITIVE } else { x };
     let x = if x > LN_MAX { LN_MAX } else { x };
     // Adding 1.5 * 2^23 rounds to the nearest integer and leaves it in the low bits.
@@ -83,7 +83,7 @@ const LN_2_LOW: f32 = -2.121_944_4e-4;
 /// `sin(pi x)` for x in \[0, 1/2\], within 2e-7 of the exact value relatively.
 #[inline(always)]
 #[must_use]
-pub fn sin_pi(x: f32) -> f32 {
+pub(crate) fn sin_pi(x: f32) -> f32 {
     let z = x * x;
     let mut p = 0.077_560_39;
     p = p * z - 0.598_242_1;
@@ -98,7 +98,7 @@ pub fn sin_pi(x: f32) -> f32 {
 /// The relative error grows with `|exponent ln(x)|`, to 1e-5 at its limits.
 #[inline(always)]
 #[must_use]
-pub fn powf(x: f32, exponent: f32) -> f32 {
+pub(crate) fn powf(x: f32, exponent: f32) -> f32 {
     exp(exponent * ln(x))
 }
 
@@ -107,26 +107,26 @@ const CLOSEST: f32 = 1e-6;
 
 /// Natural log odds of a fraction.
 #[inline(always)]
-pub fn log_odds(fraction: f32) -> f32 {
+pub(crate) fn log_odds(fraction: f32) -> f32 {
     let fraction = fraction.clamp(CLOSEST, 1.0 - CLOSEST);
     ln(fraction / (1.0 - fraction))
 }
 
 /// The fraction with these natural log odds.
 #[inline(always)]
-pub fn logistic(log_odds: f32) -> f32 {
+pub(crate) fn logistic(log_odds: f32) -> f32 {
     1.0 / (1.0 + exp(-log_odds))
 }
 
 /// Hyperbolic tangent.
 #[inline(always)]
-pub fn tanh(x: f32) -> f32 {
+pub(crate) fn tanh(x: f32) -> f32 {
     2.0 * logistic(2.0 * x) - 1.0
 }
 
 /// Hyperbolic tangent within 2e-5, in a third of the time of [`tanh`]: what networks need.
 #[inline(always)]
-pub fn rough_tanh(x: f32) -> f32 {
+pub(crate) fn rough_tanh(x: f32) -> f32 {
     // From here on the exact value is within 1.3e-5 of one.
     const LARGEST: f32 = 6.0;
     let x = if x > LARGEST { LARGEST } else { x };
@@ -140,21 +140,21 @@ pub fn rough_tanh(x: f32) -> f32 {
 
 /// The fraction with these natural log odds within 1e-5, by [`rough_tanh`].
 #[inline(always)]
-pub fn rough_logistic(log_odds: f32) -> f32 {
+pub(crate) fn rough_logistic(log_odds: f32) -> f32 {
     0.5 + 0.5 * rough_tanh(0.5 * log_odds)
 }
 
 /// The counter-based generator Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
 /// 1, 2, 3", SC 2011): any block of the sequence costs the same, so lanes are independent.
 #[derive(Debug, Clone, Copy)]
-pub struct Philox {
+pub(crate) struct Philox {
     key: [u32; 2],
     nonce: [u32; 2],
 }
 
 impl Philox {
     /// The sequence seeded by 128 bits of `rng`.
-    pub fn from_rng<R: rand::Rng + ?Sized>(rng: &mut R) -> Self {
+    pub(crate) fn from_rng<R: rand::Rng + ?Sized>(rng: &mut R) -> Self {
         let halves = |word: u64| [word as u32, (word >> 32) as u32];
         Self { key: halves(rng.next_u64()), nonce: halves(rng.next_u64()) }
     }
@@ -162,7 +162,7 @@ impl Philox {
     /// Block `index` of the sequence: four words of 32 bits.
     #[inline(always)]
     #[must_use]
-    pub fn block(&self, index: u32) -> [u32; 4] {
+    pub(crate) fn block(&self, index: u32) -> [u32; 4] {
         philox([index, 0, self.nonce[0], self.nonce[1]], self.key)
     }
 }
@@ -185,7 +185,7 @@ fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
 /// A uniform variable in (0, 1) from 31 of the bits; relative precision is kept towards 0.
 #[inline(always)]
 #[must_use]
-pub fn uniform(bits: u32) -> f32 {
+pub(crate) fn uniform(bits: u32) -> f32 {
     // Half a step above the integer keeps 0 out; above 2^24 the conversion rounds, at most to 1.
     const BELOW_ONE: f32 = 1.0 - f32::EPSILON / 2.0;
     let u = ((bits >> 1) as i32 as f32 + 0.5) * (1.0 / 2_147_483_648.0);
@@ -193,10 +193,10 @@ pub fn uniform(bits: u32) -> f32 {
 }
 
 /// Blocks of the generator that are computed together: enough for the widest registers.
-pub const LANES: usize = 16;
+pub(crate) const LANES: usize = 16;
 
 /// Fills `out` with `draw(word, another word)`; value i depends on the sequence and i alone.
-pub fn fill(bits: Philox, out: &mut [f32], draw: impl Fn(u32, u32) -> f32) {
+pub(crate) fn fill(bits: Philox, out: &mut [f32], draw: impl Fn(u32, u32) -> f32) {
     dispatch(
         #[inline(always)]
         || {

@@ -7,7 +7,7 @@ use crate::kernels::products::{Columns, accumulate_outer};
 const KNOT_HERTZ: f64 = 500.0;
 
 /// Distance between knots in bins, which are `bin_hertz` apart.
-pub fn knot_spacing(bin_hertz: f64) -> usize {
+pub(crate) fn knot_spacing(bin_hertz: f64) -> usize {
     ((KNOT_HERTZ / bin_hertz).round() as usize).max(1)
 }
 

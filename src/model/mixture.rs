@@ -129,7 +129,7 @@ impl Scalar for f64 {
 }
 
 /// Minimum power of a bin, 120 dB below the mean of one.
-pub const MIN_POWER: f64 = 1e-12;
+pub(crate) const MIN_POWER: f64 = 1e-12;
 
 /// A constant in the precision of the matrices.
 pub(super) fn constant<T: Scalar>(value: f64) -> T {

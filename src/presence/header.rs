@@ -14,7 +14,7 @@ const MAX_DILATION: usize = 256;
 
 /// Parameters and training data of a speech-presence network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PresenceNetHeader {
+pub(crate) struct PresenceNetHeader {
     /// Length of the analysis window in training, s.
     pub window_seconds: f64,
     /// Channels of a place, 1 to 1024.

@@ -28,7 +28,7 @@ const INPUTS: usize = 2 * GROUPS + FEATURES * HIGH_BANDS;
 
 /// Parameters and training data of a high-band network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct HighBandPresenceNetHeader {
+pub(crate) struct HighBandPresenceNetHeader {
     /// Length of the analysis window in training, s.
     pub window_seconds: f64,
     /// Channels of every layer, 1 to 1024.
@@ -41,7 +41,7 @@ pub struct HighBandPresenceNetHeader {
 
 /// Estimates the log odds of speech above 8 kHz.
 #[derive(Debug, Clone, PartialEq)]
-pub struct HighBandPresenceNet {
+pub(crate) struct HighBandPresenceNet {
     first: Convolution,
     local: Vec<Convolution>,
     last: Convolution,
@@ -57,7 +57,7 @@ impl HighBandPresenceNet {
     ///
     /// # Errors
     /// Only if the crate was built with a damaged file.
-    pub fn built_in() -> Result<Self, PresenceNetError> {
+    pub(crate) fn built_in() -> Result<Self, PresenceNetError> {
         Self::from_bytes(include_bytes!("../../models/presence-high-band-48k.safetensors"))
     }
 
@@ -65,7 +65,7 @@ impl HighBandPresenceNet {
     ///
     /// # Errors
     /// [`PresenceNetError`] if they are not a valid network.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, PresenceNetError> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, PresenceNetError> {
         let (header, tensors): (HighBandPresenceNetHeader, SafeTensors) = tensor_file::read(bytes, &FORMAT)?;
         check_window(header.window_seconds)?;
         within("channels", header.channels, MAX_CHANNELS)?;

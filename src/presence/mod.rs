@@ -22,9 +22,10 @@ mod soft_passages;
 #[cfg(test)]
 mod tests;
 
-pub use header::{PresenceNetError, PresenceNetHeader};
-pub use high_band::HighBandPresenceNet;
-pub use sizes::BANDS;
+pub use header::PresenceNetError;
+use header::PresenceNetHeader;
+pub(crate) use high_band::HighBandPresenceNet;
+use sizes::BANDS;
 
 use bands::{Bands, Interpolation, edges, features};
 pub(crate) use causal::{CausalNetwork, CausalPresenceNet};
@@ -38,7 +39,7 @@ const LIKELIEST: usize = 200;
 
 /// Estimates the log odds of speech in each time-frequency bin of a recording.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PresenceNet {
+pub(crate) struct PresenceNet {
     header: PresenceNetHeader,
     network: Network,
 }
@@ -48,7 +49,7 @@ impl PresenceNet {
     ///
     /// # Errors
     /// Only if the crate was built with a damaged file.
-    pub fn built_in() -> Result<Self, PresenceNetError> {
+    pub(crate) fn built_in() -> Result<Self, PresenceNetError> {
         Self::from_bytes(include_bytes!("../../models/presence-16k.safetensors"))
     }
 
@@ -57,7 +58,7 @@ impl PresenceNet {
     ///
     /// # Errors
     /// Only if the crate was built with a damaged file.
-    pub fn built_in_small() -> Result<Self, PresenceNetError> {
+    pub(crate) fn built_in_small() -> Result<Self, PresenceNetError> {
         Self::from_bytes(include_bytes!("../../models/presence-16k-small.safetensors"))
     }
 
@@ -65,14 +66,14 @@ impl PresenceNet {
     ///
     /// # Errors
     /// [`PresenceNetError`] if they are not a valid network.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, PresenceNetError> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, PresenceNetError> {
         let (header, network) = Network::read(bytes, &Kind::WHOLE)?;
         Ok(Self { header, network })
     }
 
     /// Parameters and training data.
     #[must_use]
-    pub fn header(&self) -> &PresenceNetHeader {
+    pub(crate) fn header(&self) -> &PresenceNetHeader {
         &self.header
     }
 

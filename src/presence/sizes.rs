@@ -3,7 +3,7 @@
 //! The convolutions run over places: a place is a group of [`GROUP`] neighbouring bands in a pair of successive frames.
 
 /// Number of bands up to 8 kHz.
-pub const BANDS: usize = 160;
+pub(crate) const BANDS: usize = 160;
 /// Features of a band in a frame.
 pub(super) const FEATURES: usize = 3;
 /// Bands of a place.

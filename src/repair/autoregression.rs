@@ -2,7 +2,7 @@
 
 /// The coefficients `[1, a_1, ..., a_p]` of the prediction error filter of a section, by the
 /// autocorrelation method with a Hann window (Levinson and Durbin).
-pub fn prediction_error_filter(samples: &[f64], order: usize) -> Vec<f64> {
+pub(crate) fn prediction_error_filter(samples: &[f64], order: usize) -> Vec<f64> {
     let mut model = Model::default();
     model.fit(samples, order);
     model.filter
@@ -53,7 +53,7 @@ impl Model {
 /// (Janssen, Veldhuis and Vries, "Adaptive interpolation of discrete-time signals that can be modeled as
 /// autoregressive processes", 1986).
 #[derive(Debug)]
-pub struct Interpolator {
+pub(crate) struct Interpolator {
     order: usize,
     iterations: usize,
     /// Capacity: samples of a section, and missing ones.
@@ -67,12 +67,12 @@ pub struct Interpolator {
 
 impl Interpolator {
     /// With models of `order`, at least 1, each fitted `iterations` times.
-    pub fn new(order: usize, iterations: usize) -> Self {
+    pub(crate) fn new(order: usize, iterations: usize) -> Self {
         Self::with_room(order, iterations, (0, 0))
     }
 
     /// With capacity for sections of `samples` samples with `missing` missing ones: up to that, nothing is allocated.
-    pub fn with_room(order: usize, iterations: usize, room: (usize, usize)) -> Self {
+    pub(crate) fn with_room(order: usize, iterations: usize, room: (usize, usize)) -> Self {
         let coefficients = || Vec::with_capacity(order + 1);
         let (samples, missing) = room;
         Self {
@@ -91,7 +91,7 @@ impl Interpolator {
     }
 
     /// Replaces the samples at `missing`, ascending.
-    pub fn interpolate(&mut self, samples: &mut [f64], missing: &[usize]) {
+    pub(crate) fn interpolate(&mut self, samples: &mut [f64], missing: &[usize]) {
         let order = self.order;
         for &at in missing {
             samples[at] = 0.0;

@@ -30,7 +30,7 @@ impl Grid {
 /// symmetric alpha-stable noise of unit scale and a normal uncertainty of variance `tau^2`.
 ///
 /// The density is a mixture of normals over A, so is tabulated without cancellation.
-pub struct Score {
+pub(crate) struct Score {
     /// Logarithm of score over residual, residuals contiguous.
     weights: Vec<f64>,
     /// Logarithm of the Fisher information for each uncertainty.
@@ -39,7 +39,7 @@ pub struct Score {
 
 impl Score {
     /// The table for a characteristic exponent in (0, 2].
-    pub fn new(alpha: f64) -> Self {
+    pub(crate) fn new(alpha: f64) -> Self {
         let impulses = impulse_quadrature(alpha, 96);
         let mut weights = Vec::with_capacity(RESIDUAL.points * UNCERTAINTY.points);
         let mut information = Vec::with_capacity(UNCERTAINTY.points);
@@ -72,7 +72,7 @@ impl Score {
 
     /// Score over residual, and the Fisher information, for a residual and an uncertainty's
     /// standard deviation in units of the noise's scale.
-    pub fn at(&self, residual: f64, tau: f64) -> (f64, f64) {
+    pub(crate) fn at(&self, residual: f64, tau: f64) -> (f64, f64) {
         let (row, dy) = UNCERTAINTY.place(tau);
         let (column, dx) = RESIDUAL.place(residual.abs());
         let along = |row: usize| {

@@ -56,10 +56,10 @@ mod ks {
     //! Kolmogorov-Smirnov distances.
 
     /// The 99.9% point of `sqrt(n) D`.
-    pub const CRITICAL: f64 = 1.95;
+    pub(crate) const CRITICAL: f64 = 1.95;
 
     /// `sqrt(n) D` of a sample against a distribution function.
-    pub fn statistic(mut sample: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
+    pub(crate) fn statistic(mut sample: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
         sample.sort_by(f64::total_cmp);
         let n = sample.len() as f64;
         let distance = sample.iter().enumerate().fold(0.0_f64, |d, (i, &x)| {
@@ -71,7 +71,7 @@ mod ks {
 
     /// `sqrt(n)` times the largest distance at the points where the distribution function is
     /// known: a lower bound of the statistic above, so the same critical value serves.
-    pub fn statistic_at(sample: &[f64], table: &[(f64, f64)]) -> f64 {
+    pub(crate) fn statistic_at(sample: &[f64], table: &[(f64, f64)]) -> f64 {
         let n = sample.len() as f64;
         let distance = table.iter().fold(0.0_f64, |d, &(x, f)| {
             d.max((sample.iter().filter(|&&s| s <= x).count() as f64 / n - f).abs())

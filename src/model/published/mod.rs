@@ -8,4 +8,4 @@ mod minibatches;
 mod sampled;
 
 pub use metropolis::ImpulseStep;
-pub use sampled::SampledVariables;
+pub(crate) use sampled::SampledVariables;
