@@ -74,32 +74,34 @@ fn the_voice_of_the_demo_passes_in_parts_and_at_every_delay() {
     }
 }
 
-/// Even where there are clicks: most of its pulses stay.
+/// Most of its pulses stay even next to clicks.
 #[test]
 fn the_voice_of_the_demo_stays_between_clicks() {
     let clean = read(format!("{}/audio/demo-clean.wav", env!("CARGO_MANIFEST_DIR"))).unwrap();
     let (voice, rate) = (samples(&clean), clean.sample_rate());
-    let voice = &voice[..8 * rate as usize];
     let top = voice.iter().fold(0.0_f64, |top, x| top.max(x.abs()));
-    let mut x: Vec<f32> = voice.iter().map(|&x| x as f32).collect();
-    let mut is_near = vec![false; x.len()];
-    let mut stream = SeedTree::new(1).rng(0);
-    for _ in 0..24 {
-        let start = stream.random_range(100..x.len() - 200);
-        for n in 0..48 {
-            x[start + n] +=
-                (3.0 * top * (-3.0 * n as f64 / 48.0).exp() * normal(&mut stream).clamp(-1.0, 1.0)) as f32;
+    let kept = [1, 2, 3, 4].map(|seed| {
+        let mut x = voice.clone();
+        let mut is_near = vec![false; x.len()];
+        let mut stream = SeedTree::new(seed).rng(0);
+        for _ in 0..24 {
+            let start = stream.random_range(100..x.len() - 200);
+            for n in 0..48 {
+                let decay = (-3.0 * n as f64 / 48.0).exp();
+                x[start + n] += 3.0 * top * decay * normal(&mut stream).clamp(-1.0, 1.0);
+            }
+            is_near[start - 100..start + 148].fill(true);
         }
-        is_near[start - 100..start + 148].fill(true);
-    }
-    let (repaired, found) = repair(&x, rate);
-    let Impulses::Clicks { count, .. } = found else { panic!("{found:?}") };
-    let far = |y: &[f64]| -> Vec<f64> {
-        y.iter().zip(&is_near).map(|(y, near)| if *near { 0.0 } else { *y }).collect()
-    };
-    let repaired: Vec<f64> = repaired.iter().map(|&x| f64::from(x)).collect();
-    let kept = sdr(&far(voice), &far(&repaired)).unwrap();
-    assert!(count < 60 && kept > 10.0, "{count} clicks, {kept} dB");
+        let x: Vec<f32> = x.iter().map(|&x| x as f32).collect();
+        let (repaired, found) = repair(&x, rate);
+        assert!(matches!(found, Impulses::Clicks { count: 24..80, .. }), "{found:?}");
+        let far = |y: &[f64]| -> Vec<f64> {
+            y.iter().zip(&is_near).map(|(y, near)| if *near { 0.0 } else { *y }).collect()
+        };
+        let repaired: Vec<f64> = repaired.iter().map(|&x| f64::from(x)).collect();
+        sdr(&far(&voice), &far(&repaired)).unwrap()
+    });
+    assert!(kept.iter().sum::<f64>() / 4.0 > 9.7, "{kept:?} dB");
 }
 
 #[test]
