@@ -49,9 +49,7 @@ use rand::RngExt;
 use super::gradient::{Engine, check};
 use super::lbfgs::InverseHessian;
 use super::vector::{add_scaled, dot, for_blocks};
-use super::{
-    DualAveraging, GradientSettings, InitialScale, Real, Sampler, SamplerError, Start, Step, StepRule, Target,
-};
+use super::{DualAveraging, GradientSettings, Real, Sampler, SamplerError, Start, Step, StepRule, Target};
 use crate::random::SeedTree;
 use crate::warm_up::{Noise, looks};
 use memory::Memory;
