@@ -370,16 +370,33 @@ impl LiveDenoiser {
         }
         self.floor_db += self.control_step * (self.target.floor_db - self.floor_db);
         let floor = amplitude(f64::from(self.floor_db));
-        // Exponent 0 passes the input, even without an estimate.
-        let held = if self.gain_exponent > 0.0 { floor } else { 1.0 };
+        let gain_exponent = self.gain_exponent;
+        if !self.estimate() {
+            // Exponent 0 passes the input, even without an estimate.
+            self.gain.fill(if gain_exponent > 0.0 { floor } else { 1.0 });
+            self.voice.clear();
+            return;
+        }
+        vector::dispatch(
+            #[inline(always)]
+            || {
+                for gain in &mut self.gain {
+                    let raised = vector::powf(*gain, gain_exponent);
+                    *gain = if raised > floor { raised } else { floor };
+                }
+            },
+        );
+    }
+
+    /// Estimates the gain of the frame before exponent and floor, and where speech is. False without an estimate: at the start,
+    /// in digital silence, and while noise is captured.
+    fn estimate(&mut self) -> bool {
         let capturing = self.noise_capture.left > 0;
         self.noise_capture.left -= usize::from(capturing);
         let mean = self.power.iter().sum::<f32>() / self.power.len() as f32;
         if self.missing > 0 || mean < SILENT_POWER {
             self.missing = self.missing.saturating_sub(usize::from(mean >= SILENT_POWER));
-            self.gain.fill(held);
-            self.voice.clear();
-            return;
+            return false;
         }
         if capturing {
             self.noise_capture.done += 1;
@@ -397,24 +414,14 @@ impl LiveDenoiser {
             found.iter_mut().for_each(|gain| *gain *= factor);
         }
         if capturing {
-            self.gain.fill(held);
-            self.voice.clear();
-            return;
+            return false;
         }
         match log_odds {
             Some(log_odds) => self.voice.estimate(&self.power, |bin| vector::logistic(log_odds[bin])),
             None => self.voice.estimate(&self.power, |bin| found[bin]),
         }
-        let gain_exponent = self.gain_exponent;
-        vector::dispatch(
-            #[inline(always)]
-            || {
-                for (gain, found) in self.gain.iter_mut().zip(&*found) {
-                    let raised = vector::powf(*found, gain_exponent);
-                    *gain = if raised > floor { raised } else { floor };
-                }
-            },
-        );
+        self.gain.copy_from_slice(found);
+        true
     }
 
     fn meter(&mut self) {
