@@ -129,7 +129,10 @@ export interface Denoised extends SessionOutput {
   speechTrack?: SpeechTrack[];
 }
 
-/** Uncertainty of the gain: its standard deviation over the posterior draws, 0 to 0.5. */
+/**
+ * Uncertainty of the gain: its standard deviation over the posterior draws, 0 to 0.5. It is that of the model's gain, before the
+ * speech-presence network counts; above 8 kHz it is 0.
+ */
 export interface Deviation {
   /**
    * Frame by frame, `bins` numbers each; one array, or one per channel if these are separate. Without draws (`quality` fast)

@@ -296,7 +296,8 @@ impl Session {
     }
 
     /// Returns the standard deviation of the gain over the posterior draws (bins x frames, column-major, 0 to 0.5) of the frames
-    /// finished since the last call: one matrix for all channels, or one each.
+    /// finished since the last call: one matrix for all channels, or one each. It is that of the model's gain, before the
+    /// speech-presence network counts; above the dictionary's band (8 kHz) it is 0.
     pub fn take_gain_std(&mut self) -> Vec<Vec<f32>> {
         self.streams.iter_mut().map(DenoiseStream::take_gain_std).collect()
     }

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 class Deviation:
     """Uncertainty of the gain: its standard deviation over the posterior draws, 0 to 0.5.
 
+    It is that of the model's gain, before the speech-presence network counts; above 8 kHz it is 0.
+
     ``values`` has shape ``(bins, frames)`` or, with separate channels, ``(channels, bins, frames)``; without draws
     (``quality="fast"``) there are no frames. Bins are ``bin_hertz`` apart, from 0 Hz. Frames are ``frame_seconds`` apart;
     the first ends that long after the start of the recording.
