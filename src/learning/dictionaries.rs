@@ -113,7 +113,7 @@ impl TrainingError {
             Self::SampleRate { .. } | Self::NothingAbove { .. } | Self::TooLittleSpeech { .. } => {
                 ErrorKind::Input
             }
-            Self::Dictionary(_) => ErrorKind::Model,
+            Self::Dictionary(error) => error.kind(),
             Self::Cancelled(_) => ErrorKind::Cancelled,
             Self::Checkpoint { .. } => ErrorKind::Other,
         }

@@ -4,7 +4,7 @@
 //! optionally a tensor `continuation` (rank x knots) of the spectra above the dictionary's band, and its header as metadata.
 
 use crate::range::{SettingsError, within};
-use crate::signal::SAMPLE_RATE_RANGE;
+use crate::signal::{ErrorKind, SAMPLE_RATE_RANGE};
 use crate::stable::ALPHA_RANGE;
 use crate::tensor_file::{self, Format, TensorFileError};
 use crate::transform::{WINDOW_RANGE_SECONDS, window_samples};
@@ -96,6 +96,14 @@ pub enum DictionaryError {
         /// The ratio.
         value: f32,
     },
+}
+
+impl DictionaryError {
+    /// The kind of failure.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        ErrorKind::Model
+    }
 }
 
 impl DictionaryHeader {

@@ -81,7 +81,7 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
             .or_else(|| ask(cause, TrainingError::kind))
             .or_else(|| ask(cause, EvaluationError::kind))
             .or_else(|| ask(cause, |_: &SettingsError| ErrorKind::Setting))
-            .or_else(|| ask(cause, |_: &DictionaryError| ErrorKind::Model))
+            .or_else(|| ask(cause, DictionaryError::kind))
             .or_else(|| ask(cause, |_: &Cancelled| ErrorKind::Cancelled))?;
         match kind {
             ErrorKind::Setting => Some(USAGE),
