@@ -308,6 +308,7 @@ mod tests {
         shared::<Denoiser>();
         sent::<NoiseProfile>();
         sent::<Session>();
+        sent::<LiveDenoiser>();
     }
 
     #[test]
