@@ -127,6 +127,16 @@ pub enum DenoiseError {
         /// Sample rate of the recording, Hz.
         expected: u32,
     },
+    /// The noise profile was made by a denoiser whose dictionary has another window.
+    #[error(
+        "noise profile has a window of {found} samples; expected {expected}, that of the denoiser in use"
+    )]
+    NoiseWindow {
+        /// Window of the profile, samples.
+        found: usize,
+        /// Window of the session, samples.
+        expected: usize,
+    },
     /// The progress callback cancelled it.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
@@ -143,6 +153,7 @@ impl DenoiseError {
             | Self::Channels { .. }
             | Self::ArrayChannels { .. }
             | Self::NoiseRate { .. }
+            | Self::NoiseWindow { .. }
             | Self::Started
             | Self::Finished => ErrorKind::Input,
             Self::Cancelled(_) => ErrorKind::Cancelled,

@@ -2,7 +2,7 @@
 
 use super::DenoiseError;
 use super::front_end::FrontEnd;
-use crate::transform::bin_power;
+use crate::transform::{Stft, bin_power};
 use std::fmt;
 
 /// The mean power spectrum of a section of noise alone; made by [`Denoiser::noise_profile`](super::Denoiser::noise_profile)
@@ -38,11 +38,15 @@ impl NoiseProfile {
         Ok(Self { front_end, lead, sums: vec![vec![0.0; bins]; channels], count: 0 })
     }
 
-    /// Checks the sample rate (Hz) and the number of channels of the recording it is used for.
-    pub(super) fn check(&self, sample_rate: u32, channels: usize) -> Result<(), DenoiseError> {
-        let (found, expected) = (self.front_end.stft().sample_rate(), sample_rate);
+    /// Checks the frames and the number of channels of the recording it is used for.
+    pub(super) fn check(&self, stft: &Stft, channels: usize) -> Result<(), DenoiseError> {
+        let (found, expected) = (self.front_end.stft().sample_rate(), stft.sample_rate());
         if found != expected {
             return Err(DenoiseError::NoiseRate { found, expected });
+        }
+        let (found, expected) = (self.front_end.stft().window(), stft.window());
+        if found != expected {
+            return Err(DenoiseError::NoiseWindow { found, expected });
         }
         let (found, expected) = (self.sums.len(), channels);
         if found != expected { Err(DenoiseError::Channels { found, expected }) } else { Ok(()) }

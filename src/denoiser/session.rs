@@ -191,14 +191,16 @@ impl Session {
     ///
     /// # Errors
     /// [`DenoiseError::NoNoise`] if the section is silent or shorter than a window, [`DenoiseError::NoiseRate`] or
-    /// [`DenoiseError::Channels`] if it has another sample rate or number of channels, and [`DenoiseError::Started`] after the first
-    /// samples.
+    /// [`DenoiseError::Channels`] if it has another sample rate or number of channels, [`DenoiseError::NoiseWindow`] if a denoiser
+    /// whose dictionary has another window made it, and [`DenoiseError::Started`] after the first samples.
     pub fn set_noise_profile(&mut self, noise: &NoiseProfile) -> Result<(), DenoiseError> {
         if self.started {
             return Err(DenoiseError::Started);
         }
         let width = self.width();
-        noise.check(self.sample_rate, self.waiting.len())?;
+        if let Some(stream) = self.streams.first() {
+            noise.check(stream.stft(), self.waiting.len())?;
+        }
         let powers = noise.powers(width).ok_or(DenoiseError::NoNoise)?;
         for (stream, power) in self.streams.iter_mut().zip(powers) {
             if let Some(power) = power {

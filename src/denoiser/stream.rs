@@ -15,7 +15,7 @@ use crate::array::{ARRAY_CHANNELS, SpatialFilter};
 use crate::decibels::amplitude;
 use crate::denoiser::block::{Request, Separator, Snapshots};
 use crate::signal::progress::{self, ProgressCallback};
-use crate::transform::Spectrogram;
+use crate::transform::{Spectrogram, Stft};
 use crate::wiener::sparing;
 use memory::{BlockGains, BlockMemory, OVERLAP_FRAMES};
 use output::Output;
@@ -72,6 +72,11 @@ impl DenoiseStream {
             separator,
             front_end,
         })
+    }
+
+    /// The transform from samples to frames.
+    pub(super) fn stft(&self) -> &Stft {
+        self.front_end.stft()
     }
 
     /// Samples per channel of a block; a good size for [`push`](Self::push).

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::denoiser::{EmSettings, GainSettings, Settings};
+use crate::learning::{Corpus, TrainingSettings};
 use crate::model::Dictionary;
+use crate::signal::Signal;
 use rand::RngExt;
 use std::ops::ControlFlow;
 
@@ -127,6 +129,28 @@ fn a_noise_profile_comes_before_the_first_samples() {
     let mut ended = denoiser.session(8_000, 1, SessionSettings::default()).unwrap();
     ended.finish().unwrap();
     assert!(matches!(ended.set_noise_profile(&noise), Err(DenoiseError::Started)));
+}
+
+/// Its bins are other frequencies, more or fewer.
+#[test]
+fn a_noise_profile_of_another_window_is_refused() {
+    let [samples, _] = recording();
+    let wide = denoiser();
+    let training =
+        TrainingSettings { rank: 2, iterations: 1, window_seconds: 0.032, ..TrainingSettings::default() };
+    let mut corpus = Corpus::new(8_000, training).unwrap();
+    corpus.add(&Signal::new(8_000, SampleFormat::Float32, vec![samples.clone()]).unwrap()).unwrap();
+    let narrow = Denoiser::new(corpus.train().unwrap(), Settings::fast()).unwrap();
+    for (of, to, found, expected) in [(&wide, &narrow, 512, 256), (&narrow, &wide, 256, 512)] {
+        let mut noise = of.noise_profile(8_000, 1).unwrap();
+        noise.push(&[&samples]).unwrap();
+        let mut session = to.session(8_000, 1, SessionSettings::default()).unwrap();
+        let error = session.set_noise_profile(&noise).unwrap_err();
+        assert!(
+            matches!(error, DenoiseError::NoiseWindow { found: f, expected: e } if (f, e) == (found, expected)),
+            "{error}"
+        );
+    }
 }
 
 #[test]
