@@ -9,7 +9,6 @@ mod tests;
 
 use super::DenoiseError;
 use super::settings::Settings;
-use crate::denoiser::levels::QuantileNet;
 use crate::inference::bands::{occupied_bins, place_rows, rows};
 use crate::inference::high_band::HighBandState;
 use crate::inference::initial_noise_power;
@@ -96,7 +95,6 @@ pub(crate) struct Separator {
     table: Arc<MarginalTable>,
     /// The networks of speech presence, if they are used.
     pub networks: Option<Networks>,
-    pub quantile_net: QuantileNet,
 }
 
 /// The networks of speech presence.
@@ -136,11 +134,11 @@ impl Networks {
 
 impl Separator {
     /// A separator with the built-in networks that fit the dictionary and the settings.
-    pub(crate) fn new(dictionary: Dictionary, settings: Settings) -> Result<Self, DenoiseError> {
+    pub(crate) fn new(dictionary: Dictionary, settings: Settings) -> Result<Self, PresenceNetError> {
         let networks = Networks::built_in(&dictionary, &settings)?;
         let alpha = settings.model.alpha_speech.unwrap_or(dictionary.header().alpha);
         let table = Arc::new(MarginalTable::new(alpha, settings.model.alpha_noise));
-        Ok(Self { dictionary, settings, table, networks, quantile_net: QuantileNet::built_in()? })
+        Ok(Self { dictionary, settings, table, networks })
     }
 
     /// Causal separation of frames of `bins` bins, `frame_seconds` apart.

@@ -170,8 +170,8 @@ impl Denoiser {
     /// disable it, the dictionary has another window than 64 ms, or the noise has fixed spectra.
     ///
     /// # Errors
-    /// [`DenoiseError::Settings`] if a setting is out of range or has no effect; [`DenoiseError::PresenceNet`] or
-    /// [`DenoiseError::LevelNet`] if the crate was built with a damaged network.
+    /// [`DenoiseError::Settings`] if a setting is out of range or has no effect; [`DenoiseError::PresenceNet`] if the crate was
+    /// built with a damaged network.
     pub fn new(dictionary: Dictionary, settings: Settings) -> Result<Self, DenoiseError> {
         settings.validate()?;
         Ok(Self { separator: Arc::new(Separator::new(dictionary, settings)?) })
@@ -261,7 +261,8 @@ impl Denoiser {
     /// # Errors
     /// [`DenoiseError::Settings`] if a setting is out of range; [`DenoiseError::Signal`] if the sample rate or the number of
     /// channels is, or their product above [`MAX_SAMPLES_PER_SECOND`](crate::signal::MAX_SAMPLES_PER_SECOND);
-    /// [`DenoiseError::ArrayChannels`] unless an array has 2 to 16 channels.
+    /// [`DenoiseError::ArrayChannels`] unless an array has 2 to 16 channels; [`DenoiseError::LevelNet`] if levels are asked for
+    /// and the crate was built with a damaged network of levels.
     pub fn session(
         &self,
         sample_rate: u32,

@@ -153,7 +153,7 @@ impl Session {
                 stream.record_gain_std();
             }
             if settings.levels {
-                stream.record_levels();
+                stream.record_levels()?;
             }
             if settings.speech_track {
                 stream.record_speech_track();

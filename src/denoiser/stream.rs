@@ -8,7 +8,7 @@ mod second_pass;
 mod tests;
 
 use super::front_end::{BLOCK_FRAMES, FrontEnd};
-use super::levels::{LevelMeter, SpeechLevels};
+use super::levels::{LevelMeter, QuantileNet, SpeechLevels};
 use super::speech_track::{SpeechTrack, TrackMeter};
 use super::{DenoiseError, append};
 use crate::array::{ARRAY_CHANNELS, SpatialFilter};
@@ -133,10 +133,13 @@ impl DenoiseStream {
     }
 
     /// Records the levels of speech for [`take_levels`](Self::take_levels), from the first samples on.
-    pub(super) fn record_levels(&mut self) {
-        let stft = self.front_end.stft();
-        let meter = LevelMeter::new(stft, self.output.channels(), self.separator.quantile_net.clone());
+    ///
+    /// # Errors
+    /// [`DenoiseError::LevelNet`] if the built-in network of levels is damaged.
+    pub(super) fn record_levels(&mut self) -> Result<(), DenoiseError> {
+        let meter = LevelMeter::new(self.front_end.stft(), self.output.channels(), QuantileNet::built_in()?);
         self.record.levels.get_or_insert(meter);
+        Ok(())
     }
 
     /// Returns the levels of speech, the mean over channels, in the slots finished since the last call; without cells if

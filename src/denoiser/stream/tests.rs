@@ -240,7 +240,7 @@ fn levels_are_those_of_the_voice() {
     let gather = |samples: &[f32], size: usize| {
         let denoiser = denoiser();
         let mut stream = stream_of(&denoiser, RATE as u32, 1);
-        stream.record_levels();
+        stream.record_levels().unwrap();
         let mut cells = Vec::new();
         for chunk in samples.chunks(size) {
             stream.push(&[chunk], &mut ()).unwrap();
