@@ -4,6 +4,7 @@ mod memory;
 mod output;
 mod record;
 mod second_pass;
+mod sounding;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +15,7 @@ use super::{DenoiseError, append};
 use crate::array::{ARRAY_CHANNELS, SpatialFilter};
 use crate::decibels::amplitude;
 use crate::denoiser::block::{Request, Separator, Snapshots};
+use crate::model::NoiseModel;
 use crate::signal::progress::{self, ProgressCallback};
 use crate::transform::{Spectrogram, Stft};
 use crate::wiener::sparing;
@@ -22,10 +24,8 @@ use output::Output;
 use record::Record;
 pub(super) use record::Summary;
 use second_pass::SecondPass;
+use sounding::{SHORT_FRAMES, Sounding};
 use std::sync::Arc;
-
-/// Frames with a mean power below this fraction of that of their block count as digital silence.
-const SILENCE: f32 = 1e-9;
 
 /// Denoises channels with one gain, in blocks as their samples arrive, in bounded memory.
 ///
@@ -290,37 +290,28 @@ impl DenoiseStream {
         snapshots: Option<Snapshots<Vec<Vec<f32>>>>,
     ) -> Result<BlockGains, DenoiseError> {
         let grid = self.front_end.stft().grid();
-        let (bins, settings) = (grid.bins, &self.separator.settings);
         let before = self.seconds_done();
         // Silence takes no sweeps, but can be cancelled too.
         progress::report(progress, before)?;
-        let (gain_std, model_gain) = (self.record.gain_std.is_some(), self.record.levels.is_some());
-        let zeros = |wanted: bool| vec![0.0; if wanted { power.len() } else { 0 }];
-        let mut gains = BlockGains {
-            gain: zeros(true),
-            floor: vec![amplitude(settings.gain.floor_db); bins],
-            share: 1.0,
-            gain_std: zeros(gain_std && settings.sampling.is_some()),
-            model_gain: zeros(model_gain),
-        };
-        if !self.memory.rescale(&mut power, settings.model.alpha_noise) {
+        let mut gains = self.silent_gains(power.len());
+        if !self.memory.rescale(&mut power, self.separator.settings.model.alpha_noise) {
             return Ok(gains);
         }
-        // Frames of digital silence are left out: they carry no information on the noise elsewhere.
-        let frames = power.len() / bins;
-        let frame = |t: usize| &power[t * bins..(t + 1) * bins];
-        let is_silent = |t: &usize| frame(*t).iter().sum::<f32>() <= SILENCE * bins as f32;
-        let places: Vec<usize> = (0..frames).filter(|t| !is_silent(t)).collect();
-        if places.is_empty() {
+        let mut sounding = Sounding::new(&power, grid.bins);
+        if sounding.is_empty() {
             return Ok(gains);
         }
-        let power: Vec<f32> = places.iter().flat_map(|&t| frame(t).iter().copied()).collect();
         let seeds = self.memory.next_seeds();
+        let noise_profile = self.memory.scaled_noise_profile();
+        let is_short = self.memory.frames_done == 0 && power.len() < SHORT_FRAMES * grid.bins;
+        if is_short && matches!(self.separator.settings.model.noise, NoiseModel::Drifting(_)) {
+            sounding.surround(noise_profile.as_deref(), seeds.child(u64::MAX));
+        }
         let (every, show) = snapshots.map(|snapshots| (snapshots.every, snapshots.show)).unzip();
         let mut show = show.map(|show| {
             |sweep: usize, partial: Vec<f32>| {
-                let mut gain = vec![0.0; bins * frames];
-                place(&places, &partial, &mut gain, bins);
+                let mut gain = vec![0.0; power.len()];
+                sounding.place(&partial, &mut gain);
                 show(sweep, self.filtered(&gain));
             }
         });
@@ -328,28 +319,40 @@ impl DenoiseStream {
             (Some(every), Some(show)) => Some(Snapshots { every, show }),
             _ => None,
         };
-        let noise_profile = self.memory.scaled_noise_profile();
         let request = Request {
             previous: self.memory.previous.as_ref(),
             noise_profile: noise_profile.as_deref(),
-            gain_std,
-            model_gain,
+            gain_std: self.record.gain_std.is_some(),
+            model_gain: self.record.levels.is_some(),
             ..Request::default()
         };
         let duration = done as f64 * grid.frame_seconds;
         let progress: &mut dyn ProgressCallback =
             &mut |fraction: f64| progress.report(before + fraction * duration);
-        let result = self.separator.separate(grid, &power, request, seeds, progress, snapshots)?;
+        let result = self.separator.separate(grid, &sounding.power, request, seeds, progress, snapshots)?;
         self.record.chain.add(&result.chain);
-        place(&places, &result.gain, &mut gains.gain, bins);
-        place(&places, &result.gain_std, &mut gains.gain_std, bins);
-        place(&places, &result.model_gain, &mut gains.model_gain, bins);
+        sounding.place(&result.gain, &mut gains.gain);
+        sounding.place(&result.gain_std, &mut gains.gain_std);
+        sounding.place(&result.model_gain, &mut gains.model_gain);
         gains.floor = result.floor;
         if self.spares {
-            gains.share = sparing::share(&result.gain, &power, grid);
+            gains.share = sparing::share(&result.gain, &sounding.power, grid);
         }
         self.memory.previous = Some(result.state);
         Ok(gains)
+    }
+
+    /// The gains of a block of silence, with `size` bins of all frames together.
+    fn silent_gains(&self, size: usize) -> BlockGains {
+        let Separator { settings, .. } = &*self.separator;
+        let zeros = |wanted: bool| vec![0.0; if wanted { size } else { 0 }];
+        BlockGains {
+            gain: zeros(true),
+            floor: vec![amplitude(settings.gain.floor_db); self.front_end.stft().bins()],
+            share: 1.0,
+            gain_std: zeros(self.record.gain_std.is_some() && settings.sampling.is_some()),
+            model_gain: zeros(self.record.levels.is_some()),
+        }
     }
 
     /// The whole recording filtered by a gain (bins x frames), if all of it still waits.
@@ -366,11 +369,4 @@ impl DenoiseStream {
 /// Multiplies frames by a gain (bins x frames).
 fn weight(frames: &mut Spectrogram, gain: &[f32]) {
     frames.as_mut_slice().iter_mut().zip(gain).for_each(|(value, &gain)| *value *= gain);
-}
-
-/// Copies the frames of `partial` to their `places` in `whole`, bins each.
-fn place(places: &[usize], partial: &[f32], whole: &mut [f32], bins: usize) {
-    for (&t, frame) in places.iter().zip(partial.chunks_exact(bins)) {
-        whole[t * bins..(t + 1) * bins].copy_from_slice(frame);
-    }
 }

@@ -10,6 +10,7 @@ mod live;
 mod live_allocation;
 mod properties;
 mod samplers;
+mod short;
 mod steady_noise;
 mod transcription;
 mod wide_band;

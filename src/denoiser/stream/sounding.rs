@@ -1,0 +1,68 @@
+//! The frames of a block that are not digital silence.
+
+use crate::random::SeedTree;
+use rand::RngExt;
+
+/// Frames with a mean power below this fraction of that of their block count as digital silence.
+const SILENCE: f32 = 1e-9;
+/// A recording with fewer frames, 0.6 s, may have no pause: its noise is unknown, and the network may take the voice for it.
+pub(super) const SHORT_FRAMES: usize = 40;
+/// Frames of faint noise before and after such a recording, 0.5 s each.
+const SURROUNDING_FRAMES: usize = 31;
+/// Power of that noise relative to the recording: -40 dB.
+const FAINT: f64 = 1e-4;
+
+/// Frames without digital silence, which carries no information on the noise elsewhere.
+pub(super) struct Sounding {
+    /// Powers, bins x frames.
+    pub power: Vec<f32>,
+    bins: usize,
+    /// The frames of the block that they are.
+    places: Vec<usize>,
+    /// Frames of faint noise before them.
+    lead: usize,
+}
+
+impl Sounding {
+    /// Those of a block of powers (bins x frames).
+    pub(super) fn new(block: &[f32], bins: usize) -> Self {
+        let frame = |t: usize| &block[t * bins..(t + 1) * bins];
+        let is_silent = |t: &usize| frame(*t).iter().sum::<f32>() <= SILENCE * bins as f32;
+        let places: Vec<usize> = (0..block.len() / bins).filter(|t| !is_silent(t)).collect();
+        let power = places.iter().flat_map(|&t| frame(t).iter().copied()).collect();
+        Self { power, bins, places, lead: 0 }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Puts noise before and after the frames: that of the profile, or else faint white noise, in no bin more than the recording.
+    pub(super) fn surround(&mut self, noise_profile: Option<&[f32]>, seeds: SeedTree) {
+        let mut noise = vec![0.0; self.bins];
+        for frame in self.power.chunks_exact(self.bins) {
+            noise.iter_mut().zip(frame).for_each(|(sum, &x)| *sum += f64::from(x) / self.places.len() as f64);
+        }
+        let white = FAINT * noise.iter().sum::<f64>() / self.bins as f64;
+        noise.iter_mut().for_each(|mean| *mean = mean.min(white));
+        if let Some(profile) = noise_profile {
+            noise = profile.iter().copied().map(f64::from).collect();
+        }
+        let mut random = seeds.rng(0);
+        // Powers of noise are distributed exponentially.
+        let mut draw = |mean: &f64| (-mean * libm::log(1.0 - random.random::<f64>())) as f32;
+        let mut frames =
+            || -> Vec<f32> { (0..SURROUNDING_FRAMES).flat_map(|_| &noise).map(&mut draw).collect() };
+        let (before, after) = (frames(), frames());
+        self.power = [before, std::mem::take(&mut self.power), after].concat();
+        self.lead = SURROUNDING_FRAMES;
+    }
+
+    /// Copies `values` (bins x frames), as many as there are powers, to the frames of the block.
+    pub(super) fn place(&self, values: &[f32], block: &mut [f32]) {
+        let bins = self.bins;
+        for (&t, frame) in self.places.iter().zip(values.chunks_exact(bins).skip(self.lead)) {
+            block[t * bins..(t + 1) * bins].copy_from_slice(frame);
+        }
+    }
+}

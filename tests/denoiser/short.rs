@@ -1,0 +1,38 @@
+//! Recordings too short for a pause.
+
+use alphamf::denoiser::GainSettings;
+use alphamf::random::SeedTree;
+use alphamf::signal::SampleFormat;
+use alphamf::{Denoiser, Dictionary, Settings, Signal};
+use rand::RngExt;
+
+/// The loudest part of the demo's voice, of so many samples, with noise 30 dB below it.
+fn loudest(samples: usize, rate: u32) -> Vec<f32> {
+    let path = format!("{}/audio/demo-clean.wav", env!("CARGO_MANIFEST_DIR"));
+    let demo = alphamf_files::read(path).unwrap();
+    assert_eq!(demo.sample_rate(), rate);
+    let power = |part: &[f32]| part.iter().map(|x| x * x).sum::<f32>() / samples as f32;
+    let parts = demo.channels()[0].windows(samples).step_by(samples / 4);
+    let part = parts.max_by(|a, b| power(a).total_cmp(&power(b))).unwrap();
+    let noise = (3.0 * power(part) / 1e3).sqrt();
+    let mut random = SeedTree::new(1).rng(0);
+    part.iter().map(|x| x + noise * random.random_range(-1.0..1.0_f32)).collect()
+}
+
+#[test]
+fn a_voice_without_a_pause_stays() {
+    const RATE: u32 = 16_000;
+    let alone = GainSettings { speech_presence: false, ..GainSettings::default() };
+    let alone = Settings { gain: alone, ..Settings::default() };
+    for settings in [Settings::default(), Settings::fast(), alone] {
+        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings.clone()).unwrap();
+        for milliseconds in [50, 100, 150, 200, 500] {
+            let noisy = loudest(RATE as usize / 1000 * milliseconds, RATE);
+            let signal = Signal::new(RATE, SampleFormat::Float32, vec![noisy.clone()]).unwrap();
+            let denoised = denoiser.denoise(&signal).unwrap().signal.into_channels().swap_remove(0);
+            let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+            let kept_db = 20.0 * (product(&denoised, &noisy) / product(&noisy, &noisy)).log10();
+            assert!((-2.0..1.0).contains(&kept_db), "{kept_db} dB of {milliseconds} ms, {settings:?}");
+        }
+    }
+}
