@@ -19,6 +19,7 @@ use crate::presence::{CausalNetwork, HighBandPresenceNet, PoolNet, PresenceNet, 
 use crate::random::SeedTree;
 use crate::signal::progress::{self, ProgressCallback};
 use crate::transform::FrameGrid;
+use crate::wiener::GainSettings;
 use crate::wiener::floor::{BinLevels, Floors};
 use crate::wiener::reverberation::Decays;
 use filter::Filter;
@@ -139,6 +140,15 @@ impl Separator {
         let alpha = settings.model.alpha_speech.unwrap_or(dictionary.header().alpha);
         let table = Arc::new(MarginalTable::new(alpha, settings.model.alpha_noise));
         Ok(Self { dictionary, settings, table, networks })
+    }
+
+    /// This separator with other settings of the gain.
+    pub(crate) fn with_gain(self: &Arc<Self>, gain: GainSettings) -> Arc<Self> {
+        if gain == self.settings.gain {
+            return Arc::clone(self);
+        }
+        let settings = Settings { gain, ..self.settings.clone() };
+        Arc::new(Self { settings, ..Self::clone(self) })
     }
 
     /// Causal separation of frames of `bins` bins, `frame_seconds` apart.

@@ -61,7 +61,7 @@ pub struct SpeechSegment {
     pub end_seconds: f64,
     /// Expected level of speech: mean square over the section, dBFS.
     pub level_dbfs: f64,
-    /// Ratio of the expected powers of speech and noise in the section, dB, at most 100.
+    /// Ratio of the expected powers of speech and noise in the section, dB, at most 100; of an array, after its linear filter.
     pub snr_db: f64,
 }
 

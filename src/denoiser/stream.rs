@@ -1,6 +1,7 @@
 //! Denoising block by block: input frames, inference per block, output samples.
 
 mod memory;
+mod microphones;
 mod output;
 mod record;
 mod second_pass;
@@ -18,8 +19,9 @@ use crate::denoiser::block::{Request, Separator, Snapshots};
 use crate::model::NoiseModel;
 use crate::signal::progress::{self, ProgressCallback};
 use crate::transform::{Spectrogram, Stft};
-use crate::wiener::sparing;
+use crate::wiener::{GainSettings, Strength, sparing};
 use memory::{BlockGains, BlockMemory, OVERLAP_FRAMES};
+use microphones::Microphones;
 use output::Output;
 use record::Record;
 pub(super) use record::Summary;
@@ -41,6 +43,8 @@ pub(super) struct DenoiseStream {
     output: Output,
     /// Of several microphones.
     array: Option<Array>,
+    /// Of the second pass of an array, which has a channel for each microphone.
+    microphones: Option<Microphones>,
     /// Whether blocks with little noise are left as they are; those of an array are not.
     spares: bool,
     /// What is reported.
@@ -67,6 +71,7 @@ impl DenoiseStream {
             memory: BlockMemory::new(separator.settings.seed),
             output: Output::new(front_end.stft(), channels),
             array: None,
+            microphones: None,
             spares: separator.settings.gain.spare,
             record: Record::default(),
             separator,
@@ -102,7 +107,7 @@ impl DenoiseStream {
 
     /// Filters the channels as those of one microphone array: a multichannel Wiener filter with
     /// the gain of all channels as prior gives the speech in each channel. In a second pass the channels are filtered linearly towards it,
-    /// and denoised.
+    /// and denoised; what is recorded, from then on, is of that pass.
     ///
     /// # Errors
     /// [`DenoiseError::ArrayChannels`] unless there are 2 to 16 channels.
@@ -118,18 +123,29 @@ impl DenoiseStream {
             second_pass: SecondPass::new(Arc::clone(&self.separator), stft.sample_rate(), found)?,
         });
         self.spares = false;
+        // How much is removed is up to the second pass; the first finds the voice for its filter.
+        let gain = self.separator.settings.gain.clone().with_strength(Strength::Normal);
+        self.separator = self.separator.with_gain(GainSettings { dereverb: 0.0, ..gain });
         Ok(())
+    }
+
+    /// The stream whose gains are those of the output: of an array, that of the second pass.
+    fn of_output(&mut self) -> &mut Self {
+        match self.array {
+            Some(ref mut array) => &mut array.second_pass.stream,
+            None => self,
+        }
     }
 
     /// Records the standard deviation of the gain from now on, for [`take_gain_std`](Self::take_gain_std).
     pub(super) fn record_gain_std(&mut self) {
-        self.record.gain_std.get_or_insert_default();
+        self.of_output().record.gain_std.get_or_insert_default();
     }
 
     /// Returns the standard deviation of the gain over the posterior draws (bins x frames, column-major, 0 to 0.5) of the
     /// frames finished since the last call; empty if it is not recorded or the settings draw nothing.
     pub(super) fn take_gain_std(&mut self) -> Vec<f32> {
-        self.record.gain_std.as_mut().map_or_else(Vec::new, std::mem::take)
+        self.of_output().record.gain_std.as_mut().map_or_else(Vec::new, std::mem::take)
     }
 
     /// Records the levels of speech for [`take_levels`](Self::take_levels), from the first samples on.
@@ -137,29 +153,31 @@ impl DenoiseStream {
     /// # Errors
     /// [`DenoiseError::LevelNet`] if the built-in network of levels is damaged.
     pub(super) fn record_levels(&mut self) -> Result<(), DenoiseError> {
-        let meter = LevelMeter::new(self.front_end.stft(), self.output.channels(), QuantileNet::built_in()?);
-        self.record.levels.get_or_insert(meter);
+        let of = self.of_output();
+        let meter = LevelMeter::new(of.front_end.stft(), of.output.channels(), QuantileNet::built_in()?);
+        of.record.levels.get_or_insert(meter);
         Ok(())
     }
 
     /// Returns the levels of speech, the mean over channels, in the slots finished since the last call; without cells if
     /// they are not recorded.
     pub(super) fn take_levels(&mut self) -> SpeechLevels {
-        self.record.levels.as_mut().map_or_else(SpeechLevels::default, LevelMeter::take)
+        self.of_output().record.levels.as_mut().map_or_else(SpeechLevels::default, LevelMeter::take)
     }
 
     /// Records the probability of speech and its sections for [`take_speech_track`](Self::take_speech_track), from the first
     /// samples on.
     pub(super) fn record_speech_track(&mut self) {
-        let stft = self.front_end.stft();
+        let Self { front_end, record, .. } = self.of_output();
+        let stft = front_end.stft();
         let window_seconds = stft.window() as f64 / f64::from(stft.sample_rate());
-        self.record.speech.get_or_insert_with(|| TrackMeter::new(stft.grid(), window_seconds));
+        record.speech.get_or_insert_with(|| TrackMeter::new(stft.grid(), window_seconds));
     }
 
     /// Returns the probability of speech in all channels together, in the slots finished since the last call, and the
     /// sections with speech that ended; empty if it is not recorded. The slots lag behind the samples by 2 s.
     pub(super) fn take_speech_track(&mut self) -> SpeechTrack {
-        self.record.speech.as_mut().map_or_else(SpeechTrack::default, TrackMeter::take)
+        self.of_output().record.speech.as_mut().map_or_else(SpeechTrack::default, TrackMeter::take)
     }
 
     /// Statistics of the blocks so far.
@@ -263,18 +281,23 @@ impl DenoiseStream {
         let progress =
             &mut |seconds: f64| progress.report(second_pass.map_or(seconds, |done| (seconds + done) / 2.0));
         let gains = self.gains(power, span.done, progress, snapshots)?;
-        let gains = self.memory.join(gains, span, bins);
+        let mut gains = self.memory.join(gains, span, bins);
         self.record.add_gain_std(&gains);
         self.record.add_levels(&self.front_end, &gains, last);
         let mut spectra = self.front_end.take(span.done);
+        let held = self.microphones.as_mut().map(|all| all.hold(&mut gains.applied, &spectra));
         let first = self.memory.frames_done == 0;
         self.record.add_frames(self.front_end.stft(), &spectra, &gains, first, last);
         match &mut self.array {
             Some(array) => {
                 array.inputs.push(&spectra);
+                array.second_pass.push_frames(&spectra);
                 array.filter.filter(&mut spectra, &gains.gain, &gains.applied, OVERLAP_FRAMES);
             }
             None => spectra.iter_mut().for_each(|channel| weight(channel, &gains.applied)),
+        }
+        if let Some(held) = held {
+            held.replace(&mut spectra);
         }
         self.output.push(&spectra);
         self.memory.frames_done += span.done as u64;

@@ -386,6 +386,11 @@ impl Spectrogram {
         Self { bins: self.bins, values: std::mem::replace(&mut self.values, rest) }
     }
 
+    /// Appends the frames of another spectrogram with as many bins.
+    pub(crate) fn append(&mut self, frames: &Self) {
+        self.values.extend_from_slice(&frames.values);
+    }
+
     /// Number of frequency bins.
     #[must_use]
     pub fn bins(&self) -> usize {

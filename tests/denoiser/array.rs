@@ -1,8 +1,10 @@
 //! Several microphones in the whole chain: `ChannelMode::Array`.
 
-use alphamf::denoiser::{ChannelMode, MicrophoneFault, SessionSettings};
+use alphamf::denoiser::{ChannelMode, GainSettings, MicrophoneFault, SessionSettings, Strength};
+use alphamf::random::SeedTree;
 use alphamf::{DenoiseError, Denoiser, Dictionary, Options, Settings};
 use alphamf_eval::metrics;
+use rand::RngExt;
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
@@ -106,6 +108,105 @@ fn for_transcription_an_array_is_mixed_and_no_more() {
     };
     let transcription = denoise(r#"{"quality": "fast", "purpose": "transcription"}"#);
     assert!(transcription == denoise(r#"{"quality": "fast", "mix": 0.8}"#));
+}
+
+/// Denoises at once, with settings of the gain.
+fn denoise_by(gain: GainSettings, recording: &[Vec<f32>], channels: ChannelMode) -> Vec<Vec<f32>> {
+    let settings = Settings { gain, ..Settings::fast() };
+    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
+    let mut session =
+        denoiser.session(RATE, recording.len(), SessionSettings { channels, ..Default::default() }).unwrap();
+    let block: Vec<&[f32]> = recording.iter().map(Vec::as_slice).collect();
+    let mut speech = session.push(&block).unwrap().speech;
+    let rest = session.finish().unwrap().speech;
+    speech.iter_mut().zip(rest).for_each(|(whole, samples)| whole.extend(samples));
+    speech
+}
+
+/// The level of one against the other, dB.
+fn level_db(one: &[f32], other: &[f32]) -> f64 {
+    let power = |samples: &[f32]| samples.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>();
+    10.0 * (power(one) / power(other)).log10()
+}
+
+/// However many filters the noise passes.
+#[test]
+fn no_more_noise_is_removed_than_the_strength_allows() {
+    let (voice, mut recording) = room();
+    // Noise alone for two seconds.
+    let lead = 2 * RATE as usize;
+    for (channel, voice) in recording.iter_mut().zip(&voice) {
+        let noise: Vec<f32> = channel.iter().zip(voice).map(|(x, v)| x - v).take(lead).collect();
+        channel.splice(0..0, noise);
+    }
+    let gain =
+        |strength| GainSettings { small_network: true, ..GainSettings::default().with_strength(strength) };
+    let light = GainSettings { floor_db: -6.0, ..gain(Strength::Gentle) };
+    for (gain, most) in [(light, 6.0), (gain(Strength::Gentle), 12.0)] {
+        let array = denoise_by(gain, &recording, ChannelMode::Array);
+        for (before, after) in recording.iter().zip(&array) {
+            let removed = -level_db(&after[8_000..lead - 8_000], &before[8_000..lead - 8_000]);
+            assert!(removed < most + 0.3 && removed > 0.8 * most, "{removed} dB of {most}");
+        }
+    }
+}
+
+/// It is not that of both passes, one after the other.
+#[test]
+fn late_reverberation_is_suppressed_once() {
+    let clean = demo("demo-clean.wav");
+    let recording: Vec<Vec<f32>> = (0..2)
+        .map(|channel| {
+            // Of 0.6 s.
+            let mut random = SeedTree::new(channel).rng(0);
+            let mut tail: Vec<f32> = (0..RATE / 2)
+                .map(|n| 0.05 * random.random_range(-1.0..1.0_f32) * (-6.9 * n as f32 / 9_600.0).exp())
+                .collect();
+            tail[0] = 1.0;
+            let echoes = |n: usize| tail.iter().take(n + 1).enumerate().map(|(k, a)| a * clean[n - k]).sum();
+            (0..clean.len()).map(echoes).collect()
+        })
+        .collect();
+    let lowered = |channels| {
+        let [without, with] = [0.0, 0.5].map(|dereverb| {
+            let gain = GainSettings { dereverb, ..Settings::fast().gain };
+            denoise_by(gain, &recording, channels).swap_remove(0)
+        });
+        // Where the voice has ended.
+        let frames = || without.chunks_exact(800).zip(with.chunks_exact(800));
+        let loudest = frames().map(|(frame, _)| level_db(frame, &[1.0])).fold(f64::MIN, f64::max);
+        let soft = |frame: &[f32]| (-40.0..-20.0).contains(&(level_db(frame, &[1.0]) - loudest));
+        let (before, after): (Vec<_>, Vec<_>) = frames().filter(|(frame, _)| soft(frame)).unzip();
+        level_db(&before.concat(), &after.concat())
+    };
+    let [shared, array] = [ChannelMode::Shared, ChannelMode::Array].map(lowered);
+    assert!(shared > 1.0 && array < 1.4 * shared, "{array} dB of an array, {shared} dB shared");
+}
+
+/// Sections have the noise that is left of the microphones, not that of one.
+#[test]
+fn what_is_recorded_is_of_the_second_pass() {
+    let (_, recording) = room();
+    let record = |channels| {
+        let settings = SessionSettings {
+            channels,
+            speech_track: true,
+            levels: true,
+            gain_std: true,
+            ..Default::default()
+        };
+        let mut session = DENOISER.session(RATE, 4, settings).unwrap();
+        let block: Vec<&[f32]> = recording.iter().map(Vec::as_slice).collect();
+        session.push(&block).unwrap();
+        session.finish().unwrap();
+        let cells = session.take_levels()[0].cells.len();
+        let track = session.take_speech_track().swap_remove(0);
+        let snr_db = track.segments.iter().map(|segment| segment.snr_db).fold(f64::INFINITY, f64::min);
+        (snr_db, cells, track.probability.len())
+    };
+    let [shared, array] = [ChannelMode::Shared, ChannelMode::Array].map(record);
+    assert_eq!((shared.1, shared.2), (array.1, array.2));
+    assert!(array.0 > shared.0 + 3.0, "{array:?} {shared:?}");
 }
 
 #[test]

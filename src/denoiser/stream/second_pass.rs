@@ -1,11 +1,13 @@
 //! The second pass over the channels of an array.
 
+use super::microphones::Microphones;
 use super::{DenoiseStream, Output};
 use crate::array::LinearFilter;
 use crate::denoiser::block::Separator;
 use crate::denoiser::{DenoiseError, append};
 use crate::signal::progress::ProgressCallback;
 use crate::transform::{Analyser, Spectrogram, Stft};
+use crate::wiener::NORMAL_FLOOR_DB;
 use std::sync::Arc;
 
 /// The window of the linear filter, s, which spans most echoes of a room.
@@ -77,8 +79,12 @@ impl SecondPass {
         channels: usize,
     ) -> Result<Self, DenoiseError> {
         let stft = Stft::new(sample_rate, WINDOW_SECONDS)?;
+        let floor_db = separator.settings.gain.floor_db;
         let mut stream = Box::new(DenoiseStream::new(separator, sample_rate, channels)?);
         stream.spares = false;
+        // At the default, noise is inaudible after either pass.
+        stream.microphones =
+            (floor_db > NORMAL_FLOOR_DB).then(|| Microphones::new(stream.stft().bins(), channels, floor_db));
         Ok(Self {
             inputs: Channels::new(&stft, channels),
             found: Channels::new(&stft, channels),
@@ -95,6 +101,13 @@ impl SecondPass {
     pub(super) fn latency(&self) -> usize {
         // The last frame that is complete waits for its neighbour.
         FRAMES * self.stft.hop() + self.stft.window() + self.stream.latency()
+    }
+
+    /// Takes the next frames of every microphone, those of the first pass.
+    pub(super) fn push_frames(&mut self, spectra: &[Spectrogram]) {
+        if let Some(microphones) = &mut self.stream.microphones {
+            microphones.push(spectra);
+        }
     }
 
     /// Takes the next samples of every channel and what the first pass found in them, and returns finished ones.

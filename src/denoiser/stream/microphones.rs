@@ -1,0 +1,63 @@
+//! The minimum gain of an array.
+
+use crate::decibels::amplitude;
+use crate::transform::{Spectrogram, bin_power};
+
+/// The frames of the microphones, which wait until those of the second pass are denoised.
+///
+/// The linear filter before the second pass removes noise, too. The minimum gain limits both together: where less than that part
+/// of the microphones would be left, it is what is left of them.
+pub(super) struct Microphones {
+    frames: Vec<Spectrogram>,
+    /// Minimum gain.
+    floor: f32,
+}
+
+/// Bins that are held at the minimum gain.
+pub(super) struct Held {
+    /// Indices in the matrix of bins x frames.
+    places: Vec<usize>,
+    /// The frames of every microphone, at the minimum gain.
+    frames: Vec<Spectrogram>,
+}
+
+impl Microphones {
+    pub(super) fn new(bins: usize, channels: usize, floor_db: f64) -> Self {
+        Self { frames: vec![Spectrogram::new(bins, 0); channels], floor: amplitude(floor_db) }
+    }
+
+    pub(super) fn push(&mut self, spectra: &[Spectrogram]) {
+        self.frames.iter_mut().zip(spectra).for_each(|(waiting, frames)| waiting.append(frames));
+    }
+
+    /// Takes the frames that belong to `spectra`, of every channel, and raises the gain of these (bins x frames) where less
+    /// than the minimum would be left in all channels together.
+    pub(super) fn hold(&mut self, applied: &mut [f32], spectra: &[Spectrogram]) -> Held {
+        let count = spectra.first().map_or(0, Spectrogram::frames);
+        let mut frames: Vec<Spectrogram> =
+            self.frames.iter_mut().map(|waiting| waiting.split_front(count)).collect();
+        frames.iter_mut().flat_map(Spectrogram::as_mut_slice).for_each(|value| *value *= self.floor);
+        let power =
+            |of: &[Spectrogram], i: usize| of.iter().map(|all| bin_power(&all.as_slice()[i])).sum::<f64>();
+        let mut places = Vec::new();
+        for (i, applied) in applied.iter_mut().enumerate() {
+            let (least, found) = (power(&frames, i), power(spectra, i));
+            if found * f64::from(*applied).powi(2) < least {
+                *applied = (least / found).sqrt().min(f32::MAX.into()) as f32;
+                places.push(i);
+            }
+        }
+        Held { places, frames }
+    }
+}
+
+impl Held {
+    /// Puts these bins into the spectra of every channel.
+    pub(super) fn replace(&self, spectra: &mut [Spectrogram]) {
+        for (channel, frames) in spectra.iter_mut().zip(&self.frames) {
+            for &i in &self.places {
+                channel.as_mut_slice()[i] = frames.as_slice()[i];
+            }
+        }
+    }
+}
