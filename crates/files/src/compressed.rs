@@ -96,6 +96,10 @@ pub(super) struct CompressedDecoder {
     declared_end: Option<(f64, f64)>,
     /// Samples per channel of silence before the next packet.
     gap: u64,
+    /// Gaps that the demuxer leaves out, in units of the time base: before which of its times, and how long; and the sum of those
+    /// before the present one.
+    gaps: VecDeque<(u64, u64)>,
+    passed_gaps: u64,
     /// Packets read ahead.
     ahead: VecDeque<Packet>,
     /// Whether further recordings follow the first, so that its length is no limit.
@@ -138,6 +142,8 @@ impl CompressedDecoder {
             clock: PacketClock::new(time_base),
             declared_end: None,
             gap: 0,
+            gaps: VecDeque::new(),
+            passed_gaps: 0,
             ahead: VecDeque::new(),
             chained: false,
             is_verified: false,
@@ -309,7 +315,8 @@ impl CompressedDecoder {
             if let Some(packet) = self.ahead.front()
                 && (self.chained || packet.pts.get() < end)
             {
-                return Ok(self.ahead.pop_front());
+                let packet = self.ahead.pop_front();
+                return Ok(packet.map(|packet| self.in_time(packet)));
             }
             match self.reader.next_packet() {
                 Ok(Some(mut packet)) if packet.track_id == self.track => {
@@ -350,6 +357,19 @@ impl CompressedDecoder {
                 Err(error) => return Err(self.damaged(&error)),
             }
         }
+    }
+
+    /// A packet behind the gaps that the demuxer leaves out.
+    fn in_time(&mut self, mut packet: Packet) -> Packet {
+        let time = packet.pts.get();
+        while let Some((_, units)) =
+            self.gaps.front().filter(|(at, _)| i64::try_from(*at).is_ok_and(|at| at <= time))
+        {
+            self.passed_gaps = self.passed_gaps.saturating_add(*units);
+            self.gaps.pop_front();
+        }
+        packet.pts = packet.pts.saturating_add(self.passed_gaps.into());
+        packet
     }
 
     /// Whether the demuxer is that of a format.

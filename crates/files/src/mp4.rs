@@ -1,12 +1,13 @@
-//! Edit lists, declared lengths and limits of MP4 files, which the demuxer of symphonia lacks.
+//! Edit lists, declared lengths, times of fragments and limits of MP4 files, which the demuxer of symphonia lacks.
 //!
 //! The edit list holds the number of samples that an encoder put before the first. Without it, AAC recordings are late by
-//! the delay of their encoder, 1024 samples or more. A fragment that announces millions of packets would keep the demuxer
-//! busy for minutes.
+//! the delay of their encoder, 1024 samples or more. For every packet, the demuxer goes through the tables of all tracks: the
+//! others are hidden from it, and a table that would keep it busy for minutes is left to other programs.
 
 use super::error::ReadError;
 use super::source::{array, array_at};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::collections::BTreeMap;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
 
 /// Boxes at the top of a file (ISO/IEC 14496-12, table 1): what begins with another name behind the last of them is no
@@ -16,20 +17,23 @@ const TOP: [&[u8; 4]; 12] = [
     b"emsg",
 ];
 
+/// The name of free space, and what of a file is read from the wrong places: the demuxer takes a place into account only if it
+/// lies behind the last packet.
+const FREE: u64 = u32::from_be_bytes(*b"free") as u64;
+const OUT_OF_ORDER: &str = "an MP4 file whose samples are out of order";
+
 /// Nesting depth of the boxes that are read: moov, trak, mdia, minf, stbl.
 const DEPTH: u32 = 5;
 
 /// Limit on boxes; hours in fragments of a second need fewer.
 const MAX_BOXES: u32 = 1_000_000;
 
-/// Limit on the packets of a fragment: an hour and a half of AAC. The demuxer's work grows with their square.
-const MAX_PACKETS: u64 = 1 << 18;
-/// The packets that a run of them counts as, at least: the demuxer goes through the runs, too.
-const RUN_PACKETS: u64 = 16;
+/// Limit on the steps of the demuxer through its tables, for each byte of a file. AAC in packets of 60 bytes, of which no two are
+/// as long, needs as many in three hours.
+const STEPS_PER_BYTE: u64 = 1 << 12;
 
-/// Limit on the durations in the table of a track: ten hours of video of which no two frames are as long. The demuxer goes through
-/// them for every packet.
-const MAX_DURATIONS: u32 = 1 << 20;
+/// Steps that a fragment without packets counts as.
+const IDLE_STEPS: u64 = 4;
 
 /// Codecs of QuickTime whose samples are big-endian unless a box of this name and content says otherwise (QuickTime File Format,
 /// sound sample descriptions); the demuxer takes all of them for little-endian.
@@ -83,7 +87,7 @@ pub(super) fn is_mp4(start: &[u8]) -> bool {
 }
 
 /// What the boxes of a file declare of its audio track: the first that is enabled, as players take it, or the first.
-#[derive(Debug, Default, Clone, Copy, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Index {
     /// Its identity.
     pub(super) track: Option<u32>,
@@ -95,12 +99,18 @@ pub(super) struct Index {
     pub(super) seconds: Option<f64>,
     /// If the file ends within a box: where its size stands, and the size of what is there of it.
     pub(super) cut: Option<(u64, [u8; 8])>,
+    /// Audio tracks besides this one.
+    pub(super) other_tracks: usize,
+    /// The starts of boxes of other tracks as those of free space.
+    hidden: BTreeMap<u64, [u8; 8]>,
+    /// Missing fragments, in units of the track: where they are if nothing is missing before them, and how long.
+    pub(super) gaps: Vec<(u64, u64)>,
 }
 
 impl Index {
     /// # Errors
     /// If the file holds more boxes or announces more packets than it can or needs, or if its audio would be read as something
-    /// else.
+    /// else, or too slowly.
     pub(super) fn read(file: &mut (impl Read + Seek)) -> Result<Self, ReadError> {
         let length = file.seek(SeekFrom::End(0)).map_err(ReadError::Io)?;
         let mut walk = Walk { length, ..Walk::default() };
@@ -120,8 +130,27 @@ impl Index {
         let edit = walk.edit_duration.filter(|&duration| duration > 0 && !walk.is_fragmented);
         let length =
             edit.zip(walk.time_scale).map(|(duration, time_scale)| EditLength { duration, time_scale });
+        if walk.steps > walk.length.saturating_mul(STEPS_PER_BYTE) {
+            return Err(ReadError::Unsupported("an MP4 file with tables of this size".into()));
+        }
         let track = walk.chosen.and_then(|(id, _)| id);
-        Ok(Self { track, start: walk.start, length, seconds: declared, cut: walk.cut })
+        Ok(Self {
+            track,
+            start: walk.start,
+            length,
+            seconds: declared,
+            cut: walk.cut,
+            other_tracks: walk.audio_tracks.saturating_sub(1),
+            hidden: walk.hidden(),
+            gaps: walk.gaps,
+        })
+    }
+
+    /// Bytes of the file to be replaced for the demuxer, by where they stand.
+    pub(super) fn patches(&mut self) -> BTreeMap<u64, [u8; 8]> {
+        let mut patches = std::mem::take(&mut self.hidden);
+        patches.extend(self.cut);
+        patches
     }
 }
 
@@ -130,17 +159,39 @@ struct Walk {
     /// Bytes of the file.
     length: u64,
     boxes: u32,
+    /// The present box: where it begins, and how.
+    place: (u64, [u8; 8]),
     tracks: u32,
+    audio_tracks: usize,
     track: Track,
     /// The audio track so far: its identity, and whether it is enabled.
     chosen: Option<(Option<u32>, bool)>,
+    /// Where it begins.
+    chosen_at: u64,
+    /// Where tracks begin, and how.
+    track_places: Vec<(u64, [u8; 8])>,
+    /// What fragments have in common, for each track: where it begins and how, its identity, and the duration of its packets.
+    defaults: Vec<((u64, [u8; 8]), u32, u32)>,
     start: Option<EditStart>,
     /// Duration of its edit, in units of the whole.
     edit_duration: Option<u64>,
     is_fragmented: bool,
-    /// Packets of all fragments, and what counts as such in the present one.
+    /// Packets of all fragments.
     packets: u64,
-    of_fragment: u64,
+    /// The fragments of that track.
+    fragment: Fragment,
+    /// Where the box of the present one begins, and whether it has had one of that track.
+    fragment_at: u64,
+    is_present: bool,
+    /// Where the last run of packets begins.
+    run_at: u64,
+    /// Steps of the demuxer, and how many it takes through what has no packet since the last one.
+    steps: u64,
+    idle_steps: u64,
+    /// Duration of all packets so far, and when the next one is due.
+    elapsed: u64,
+    due: Option<u64>,
+    gaps: Vec<(u64, u64)>,
     /// Duration of that track and units a second.
     declared: Option<(u64, u32)>,
     /// Units a second, and duration of all fragments.
@@ -162,6 +213,35 @@ struct Track {
     duration: Option<u64>,
     edits: Edits,
     is_big_endian: bool,
+    durations: Durations,
+    is_out_of_order: bool,
+}
+
+/// A table of the durations of packets: how many entries it has, the steps of the demuxer, which begins anew for every packet,
+/// and the sum of all.
+#[derive(Default)]
+struct Durations {
+    entries: u64,
+    steps: u64,
+    total: u64,
+}
+
+/// The part of a track in a fragment.
+#[derive(Default)]
+struct Fragment {
+    track: Option<u32>,
+    /// Where places in it count from, if that is not its start.
+    base: Option<u64>,
+    /// Duration of a packet without its own.
+    default_duration: Option<u32>,
+    /// When it begins.
+    time: Option<u64>,
+    runs: u64,
+    packets: u64,
+    steps: u64,
+    /// Duration of the packets that have their own, and how many have not.
+    duration: u64,
+    without_duration: u64,
 }
 
 /// Edits that are not empty.
@@ -200,6 +280,7 @@ impl Walk {
                 return Ok(());
             }
             let (body, next) = (start + header_bytes, start + size);
+            self.place = (start, header);
             self.read_box(file, &header[4..], body..next, depth)?;
             start = next;
         }
@@ -215,17 +296,27 @@ impl Walk {
         depth: u32,
     ) -> io::Result<()> {
         self.is_fragmented |= matches!(name, b"mvex" | b"moof");
-        self.of_fragment = if name == b"traf" { 0 } else { self.of_fragment };
         match name {
             b"trak" if depth < DEPTH => {
+                let place = self.place;
                 self.track = Track::default();
                 self.tracks += 1;
+                self.track_places.push(place);
                 self.boxes(file, body.start, body.end, depth + 1)?;
-                self.end_track();
+                self.end_track(place.0);
             }
-            b"moov" | b"mdia" | b"minf" | b"stbl" | b"edts" | b"mvex" | b"moof" | b"traf"
-                if depth < DEPTH =>
-            {
+            b"moof" if depth < DEPTH => {
+                (self.fragment_at, self.is_present) = (self.place.0, false);
+                self.boxes(file, body.start, body.end, depth + 1)?;
+                self.steps = self.steps.saturating_add(self.idle_steps);
+                self.idle_steps = if self.is_present { 0 } else { self.idle_steps + IDLE_STEPS };
+            }
+            b"traf" if depth < DEPTH => {
+                self.fragment = Fragment::default();
+                self.boxes(file, body.start, body.end, depth + 1)?;
+                self.end_fragment();
+            }
+            b"moov" | b"mdia" | b"minf" | b"stbl" | b"edts" | b"mvex" if depth < DEPTH => {
                 self.boxes(file, body.start, body.end, depth + 1)?;
             }
             b"mvhd" => self.time_scale = Some(header_times(file)?.0),
@@ -250,36 +341,164 @@ impl Walk {
                 file.take(MAX_DESCRIPTION.min(body.end - body.start)).read_to_end(&mut description)?;
                 self.track.is_big_endian = is_big_endian(&description);
             }
-            b"elst" => self.track.edits = edits(file)?,
-            b"trun" => {
-                let count = u64::from(u32_at(&array::<8>(file)?, 4));
-                self.packets += count;
-                self.of_fragment += count.max(RUN_PACKETS);
-                self.excess |= self.packets > self.length || self.of_fragment > MAX_PACKETS;
+            b"elst" => self.track.edits = edits(&mut within(file, &body))?,
+            b"stts" => self.track.durations = durations(&mut within(file, &body))?,
+            b"stco" => self.track.is_out_of_order |= falls_back::<4>(&mut within(file, &body))?,
+            b"co64" => self.track.is_out_of_order |= falls_back::<8>(&mut within(file, &body))?,
+            b"trex" => {
+                let header: [u8; 16] = array(file)?;
+                self.defaults.push((self.place, u32_at(&header, 4), u32_at(&header, 12)));
             }
-            b"stts" => self.excess |= u32_at(&array::<8>(file)?, 4) > MAX_DURATIONS,
+            b"tfhd" => self.fragment_header(&mut within(file, &body))?,
+            b"tfdt" => {
+                let version = array::<4>(file)?[0];
+                self.fragment.time = duration(file, version)?;
+            }
+            b"trun" => self.run(&mut within(file, &body))?,
             _ => {}
         }
         Ok(())
     }
 
+    /// Reads the header of the part of a track in a fragment.
+    fn fragment_header(&mut self, file: &mut impl Read) -> io::Result<()> {
+        const BASE: u32 = 1;
+        const DESCRIPTION: u32 = 2;
+        const DURATION: u32 = 8;
+        let header: [u8; 8] = array(file)?;
+        let flags = u32_at(&header, 0);
+        self.fragment.track = Some(u32_at(&header, 4));
+        if flags & BASE != 0 {
+            self.fragment.base = Some(u64::from_be_bytes(array(file)?));
+        }
+        if flags & DESCRIPTION != 0 {
+            array::<4>(file)?;
+        }
+        if flags & DURATION != 0 {
+            self.fragment.default_duration = Some(u32::from_be_bytes(array(file)?));
+        }
+        Ok(())
+    }
+
+    /// Reads a run of packets.
+    fn run(&mut self, file: &mut impl Read) -> io::Result<()> {
+        const PLACE: u32 = 1;
+        const FIRST_FLAGS: u32 = 4;
+        const DURATIONS: u32 = 0x100;
+        /// Durations, sizes, flags and offsets of time: four bytes each.
+        const FIELDS: u32 = 0xf00;
+        let header: [u8; 8] = array(file)?;
+        let (flags, count) = (u32_at(&header, 0), u64::from(u32_at(&header, 4)));
+        self.packets += count;
+        self.excess |= self.packets > self.length;
+        if self.excess || !self.is_of_chosen() {
+            return Ok(());
+        }
+        if flags & PLACE != 0 {
+            let place = i64::from(i32::from_be_bytes(array(file)?));
+            let at = self.fragment.base.unwrap_or(self.fragment_at).saturating_add_signed(place);
+            if at < self.run_at {
+                self.unsupported.get_or_insert(OUT_OF_ORDER);
+            }
+            self.run_at = at;
+        }
+        if flags & FIRST_FLAGS != 0 {
+            array::<4>(file)?;
+        }
+        let mut of_each = 2 * self.fragment.runs + 1;
+        if flags & DURATIONS == 0 {
+            self.fragment.without_duration += count;
+        } else {
+            // It sums those before a packet.
+            of_each += count / 2;
+            let others = 4 * (u64::from((flags & FIELDS).count_ones()) - 1);
+            for _ in 0..count {
+                let duration: [u8; 4] = array(file)?;
+                io::copy(&mut file.take(others), &mut io::sink())?;
+                self.fragment.duration += u64::from(u32::from_be_bytes(duration));
+            }
+        }
+        self.fragment.steps = self.fragment.steps.saturating_add(count.saturating_mul(of_each));
+        self.fragment.packets += count;
+        self.fragment.runs += 1;
+        Ok(())
+    }
+
+    /// Whether the present part of a fragment is of the track to read.
+    fn is_of_chosen(&self) -> bool {
+        self.chosen.is_none_or(|(id, _)| id == self.fragment.track)
+    }
+
+    /// Compares the time of a part of a fragment with the end of the one before it.
+    fn end_fragment(&mut self) {
+        if !self.is_of_chosen() {
+            return;
+        }
+        let fragment = std::mem::take(&mut self.fragment);
+        // The demuxer reads the last of them.
+        if self.is_present {
+            self.unsupported.get_or_insert("an MP4 fragment with several parts of a track");
+        }
+        self.steps = self.steps.saturating_add(fragment.steps);
+        self.is_present |= fragment.packets > 0;
+        self.idle_steps += fragment.runs;
+        let default = || {
+            let of_all = self.defaults.iter().find(|(_, id, _)| Some(*id) == fragment.track);
+            of_all.map_or(0, |(.., duration)| *duration)
+        };
+        let of_each = if fragment.without_duration == 0 {
+            0
+        } else {
+            fragment.default_duration.unwrap_or_else(default)
+        };
+        let duration =
+            fragment.duration.saturating_add(fragment.without_duration.saturating_mul(of_each.into()));
+        if let Some((time, due)) = fragment.time.zip(self.due)
+            && time > due
+        {
+            self.gaps.push((self.elapsed, time - due));
+        }
+        self.due = fragment.time.or(self.due).map(|time| time.saturating_add(duration));
+        self.elapsed = self.elapsed.saturating_add(duration);
+    }
+
+    /// The starts of the boxes of all tracks but the one to read, if there is one, as those of free space.
+    fn hidden(&self) -> BTreeMap<u64, [u8; 8]> {
+        let Some((id, _)) = self.chosen else { return BTreeMap::new() };
+        let mut is_first = true;
+        let others = self
+            .defaults
+            .iter()
+            .filter(|(_, of, _)| Some(*of) != id || !std::mem::replace(&mut is_first, false));
+        let tracks = self.track_places.iter().filter(|(at, _)| *at != self.chosen_at);
+        tracks
+            .chain(others.map(|(place, ..)| place))
+            .map(|(at, header)| (*at, (u64::from_be_bytes(*header) >> 32 << 32 | FREE).to_be_bytes()))
+            .collect()
+    }
+
     /// Keeps the duration and the start of the track if it is the one to read.
-    fn end_track(&mut self) {
-        let Track { is_audio: true, id, is_enabled, time_scale, duration, edits, is_big_endian } =
+    fn end_track(&mut self, at: u64) {
+        let Track { is_audio: true, id, is_enabled, time_scale, duration, edits, durations, .. } =
             &self.track
         else {
             return;
         };
+        self.audio_tracks += 1;
         if !self.chosen.is_none_or(|(_, enabled)| *is_enabled && !enabled) {
             return;
         }
-        self.chosen = Some((*id, *is_enabled));
+        (self.chosen, self.chosen_at) = (Some((*id, *is_enabled)), at);
+        (self.steps, self.idle_steps) = (durations.steps, durations.entries);
+        (self.elapsed, self.due) = (durations.total, Some(durations.total).filter(|&total| total > 0));
         self.declared = Some((duration.unwrap_or(0), time_scale.unwrap_or(0)));
         let start = edits.media_time.zip(*time_scale);
         self.start = start.map(|(media_time, time_scale)| EditStart { media_time, time_scale });
         self.edit_duration = edits.media_time.map(|_| edits.duration);
-        self.unsupported = if *is_big_endian {
+        self.unsupported = if self.track.is_big_endian {
             Some("big-endian samples in QuickTime")
+        } else if self.track.is_out_of_order {
+            Some(OUT_OF_ORDER)
         } else if edits.count > 1 || ![0, NORMAL_RATE].contains(&edits.rate) {
             Some("an MP4 edit list of several parts")
         } else {
@@ -294,9 +513,8 @@ fn cut_box(header: &[u8; 8], start: u64, header_bytes: u64, length: u64) -> (u64
     if header_bytes == 16 {
         return (start + 8, length.to_be_bytes());
     }
-    let name =
-        if header[4..] == *b"mdat" { u32::from_be_bytes(*b"mdat") } else { u32::from_be_bytes(*b"free") };
-    (start, (length << 32 | u64::from(name)).to_be_bytes())
+    let name = if header[4..] == *b"mdat" { u32::from_be_bytes(*b"mdat").into() } else { FREE };
+    (start, (length << 32 | name).to_be_bytes())
 }
 
 /// Units a second and duration in the header of a file or a track.
@@ -322,12 +540,17 @@ fn is_big_endian(description: &[u8]) -> bool {
         && !entry.windows(LITTLE_ENDIAN.len()).any(|window| window == LITTLE_ENDIAN)
 }
 
+/// The body of a box, whose start is the present position.
+fn within(file: &mut impl Read, body: &Range<u64>) -> impl Read {
+    BufReader::new(file.take(body.end - body.start))
+}
+
 /// The edits that are not empty.
 fn edits(file: &mut impl Read) -> io::Result<Edits> {
     let version = array::<4>(file)?[0];
     let entries = u32::from_be_bytes(array(file)?);
     let mut edits = Edits::default();
-    for _ in 0..entries.min(16) {
+    for _ in 0..entries {
         let (duration, media_time) = if version == 1 {
             let entry: [u8; 16] = array(file)?;
             (u64::from_be_bytes(array_at(&entry, 0)), i64::from_be_bytes(array_at(&entry, 8)))
@@ -344,6 +567,32 @@ fn edits(file: &mut impl Read) -> io::Result<Edits> {
         }
     }
     Ok(edits)
+}
+
+/// A table of durations.
+fn durations(file: &mut impl Read) -> io::Result<Durations> {
+    let entries = u64::from(u32_at(&array::<8>(file)?, 4));
+    let mut durations = Durations { entries, ..Durations::default() };
+    for entry in 1..=entries {
+        let numbers: [u8; 8] = array(file)?;
+        let (packets, of_each) = (u64::from(u32_at(&numbers, 0)), u64::from(u32_at(&numbers, 4)));
+        durations.steps = durations.steps.saturating_add(packets * entry);
+        durations.total = durations.total.saturating_add(packets * of_each);
+    }
+    Ok(durations)
+}
+
+/// Whether one of the places in a table, of so many bytes each, is not behind the one before it.
+fn falls_back<const BYTES: usize>(file: &mut impl Read) -> io::Result<bool> {
+    let count = u32_at(&array::<8>(file)?, 4);
+    let mut last = None;
+    for _ in 0..count {
+        let place: [u8; BYTES] = array(file)?;
+        if last.replace(place) >= Some(place) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -428,7 +677,8 @@ mod tests {
         assert_eq!(one.samples(48_000), 257 * 80);
         assert_eq!(read(file(&[1_024], 1, &boxed(b"mvex", &[]))).unwrap().length, None);
         assert_eq!(read(file(&[-1], 1, &[])).unwrap().length, None);
-        for (media_times, rate) in [(&[0, 9][..], 1), (&[7, -1, 9], 1), (&[7], 2)] {
+        let late = [&[-1; 16][..], &[7, 9]].concat();
+        for (media_times, rate) in [(&[0, 9][..], 1), (&[7, -1, 9], 1), (&[7], 2), (&late, 1)] {
             let refused = read(file(media_times, rate, &[]));
             assert!(matches!(refused, Err(ReadError::Unsupported(_))), "{media_times:?}");
         }
@@ -474,20 +724,161 @@ mod tests {
         assert!(read(fragment(&[24, 25])).is_err());
         assert_eq!(start([fragment(&[40]), fragment(&[24])].concat()), None);
         assert!(read([fragment(&[40]), fragment(&[25])].concat()).is_err());
-        let behind = |file: Vec<u8>| [file, boxed(b"mdat", &vec![0; 2 * MAX_PACKETS as usize])].concat();
-        assert_eq!(start(behind([fragment(&[MAX_PACKETS]), fragment(&[MAX_PACKETS])].concat())), None);
-        assert!(read(behind(fragment(&[MAX_PACKETS + 1]))).is_err());
-        assert!(read(behind(fragment(&[MAX_PACKETS, 1]))).is_err());
-        let runs = (MAX_PACKETS / RUN_PACKETS) as usize;
-        assert_eq!(start(behind(fragment(&vec![1; runs]))), None);
-        assert!(read(behind(fragment(&vec![0; runs + 1]))).is_err(), "nor as many runs without any");
+    }
+
+    fn full(name: &[u8; 4], flags: u32, numbers: &[u32]) -> Vec<u8> {
+        let numbers: Vec<u8> = numbers.iter().flat_map(|number| number.to_be_bytes()).collect();
+        boxed(name, &[&flags.to_be_bytes()[..], &numbers].concat())
+    }
+
+    /// A track with these boxes in its table.
+    fn track_of(kind: &[u8; 4], id: u8, table: &[u8]) -> Vec<u8> {
+        let tkhd = boxed(b"tkhd", &[&[0, 0, 0, 1], &[0; 8][..], &[0, 0, 0, id]].concat());
+        let hdlr = boxed(b"hdlr", &[&[0; 8][..], kind, &[0; 12]].concat());
+        let mdia = [hdlr, boxed(b"minf", &boxed(b"stbl", table))].concat();
+        boxed(b"trak", &[tkhd, boxed(b"mdia", &mdia)].concat())
+    }
+
+    fn is_unsupported(file: Vec<u8>) -> bool {
+        match read(file) {
+            Ok(_) => false,
+            Err(ReadError::Unsupported(_)) => true,
+            Err(error) => panic!("{error}"),
+        }
     }
 
     #[test]
-    fn tables_of_durations_that_no_recording_needs_are_refused() {
-        let table = |count: u32| boxed(b"stbl", &boxed(b"stts", &[[0; 4], count.to_be_bytes()].concat()));
-        assert_eq!(start(table(MAX_DURATIONS)), None);
-        assert!(read(table(MAX_DURATIONS + 1)).is_err());
+    fn tables_that_keep_the_demuxer_busy_are_refused() {
+        let behind = |file: Vec<u8>, bytes: usize| [file, boxed(b"mdat", &vec![0; bytes])].concat();
+        let table = |kind, entries: &[[u32; 2]]| {
+            let stts = full(b"stts", 0, &[&[entries.len() as u32], &entries.concat()[..]].concat());
+            boxed(b"moov", &track_of(kind, 1, &stts))
+        };
+        let many = [&[[0, 1]; 60_000][..], &[[400_000, 1]]].concat();
+        assert!(is_unsupported(behind(table(b"soun", &many), 400_000)));
+        assert!(!is_unsupported(behind(table(b"vide", &many), 400_000)), "hidden from the demuxer");
+        // Ten hours of packets of 21 ms that are as long, and an hour of which no two are.
+        assert!(!is_unsupported(behind(table(b"soun", &[[1_700_000, 1_024]]), 1_000_000)));
+        let unlike: Vec<_> = (0..169_000).map(|n| [1, 1_023 + n % 2]).collect();
+        assert!(!is_unsupported(behind(table(b"soun", &unlike), 169_000 * 60)));
+
+        let fragment = |runs: &[Vec<u8>]| {
+            let tfhd = full(b"tfhd", 0, &[1]);
+            boxed(b"moof", &boxed(b"traf", &[tfhd, runs.concat()].concat()))
+        };
+        let start = boxed(b"moov", &track_of(b"soun", 1, &[]));
+        let whole = |fragments: &[Vec<u8>]| behind([start.clone(), fragments.concat()].concat(), 1 << 18);
+        let with_durations =
+            |count: u32| full(b"trun", 0x100, &[&[count], &vec![1; count as usize][..]].concat());
+        assert!(is_unsupported(whole(&[fragment(&[with_durations(190_000)])])));
+        assert!(!is_unsupported(whole(&vec![fragment(&[with_durations(1_000)]); 190])));
+        assert!(!is_unsupported(whole(&[fragment(&[full(b"trun", 0, &[190_000])])])));
+        let run = full(b"trun", 0, &[8]);
+        assert!(is_unsupported(whole(&[fragment(&vec![run.clone(); 30_000])])));
+        assert!(!is_unsupported(whole(&vec![fragment(&vec![run; 3]); 10_000])));
+        // Fragments of another track.
+        let empty = boxed(b"moof", &boxed(b"traf", &full(b"tfhd", 0, &[2])));
+        assert!(is_unsupported(whole(&vec![empty.clone(); 90_000])));
+        assert!(!is_unsupported(whole(&vec![empty; 9_000])));
+    }
+
+    #[test]
+    fn other_tracks_are_hidden_from_the_demuxer() {
+        let defaults = [full(b"trex", 0, &[1, 1, 0, 0, 0]), full(b"trex", 0, &[2, 1, 0, 0, 0])].concat();
+        let tracks = [track_of(b"vide", 1, &[]), track_of(b"soun", 2, &[]), track_of(b"soun", 2, &[])];
+        let file = boxed(b"moov", &[tracks.concat(), boxed(b"mvex", &defaults)].concat());
+        let mut index = read(file.clone()).unwrap();
+        assert_eq!((index.track, index.other_tracks), (Some(2), 1));
+        let mut shown = file.clone();
+        for (at, bytes) in index.patches() {
+            shown[at as usize..][..8].copy_from_slice(&bytes);
+        }
+        let places = |name: &[u8]| -> Vec<usize> {
+            (0..file.len() - 4).filter(|&at| shown[at..].starts_with(name)).collect()
+        };
+        let [length, free] = [tracks[0].len(), file.len() - 2 * full(b"trex", 0, &[0; 5]).len()];
+        assert_eq!(places(b"trak"), [12 + length]);
+        assert_eq!(places(b"trex").len(), 1);
+        assert_eq!(places(b"free"), [12, 12 + 2 * length, free + 4]);
+        // Sizes stay.
+        assert!(places(b"free").iter().all(|&at| shown[at - 4..at] == file[at - 4..at]));
+        let mut silent = read(boxed(b"moov", &tracks[0])).unwrap();
+        assert!(silent.patches().is_empty());
+    }
+
+    #[test]
+    fn samples_out_of_order_are_refused() {
+        let places = |kind, table: Vec<u8>| {
+            [boxed(b"moov", &[track_of(kind, 1, &table)].concat()), boxed(b"mdat", &[0; 99])].concat()
+        };
+        for (offsets, is_refused) in
+            [(&[9][..], false), (&[1, 2, 9], false), (&[1, 9, 2], true), (&[9, 1], true), (&[7, 7], true)]
+        {
+            let count = [offsets.len() as u32];
+            let short = full(b"stco", 0, &[&count[..], offsets].concat());
+            let long: Vec<u32> = offsets.iter().flat_map(|&offset| [offset, 0]).collect();
+            let long = full(b"co64", 0, &[&count[..], &long].concat());
+            for table in [short, long] {
+                assert_eq!(is_unsupported(places(b"soun", table.clone())), is_refused, "{offsets:?}");
+                assert!(!is_unsupported(places(b"vide", table)));
+            }
+        }
+        let run = |at: u32| full(b"trun", 1, &[2, at]);
+        let part = |id: u32, runs: Vec<u8>| boxed(b"traf", &[full(b"tfhd", 0, &[id]), runs].concat());
+        let file = |parts: &[Vec<u8>]| {
+            let fragment = boxed(b"moof", &parts.concat());
+            [boxed(b"moov", &track_of(b"soun", 1, &[])), fragment.clone(), fragment].concat()
+        };
+        assert!(!is_unsupported(file(&[part(1, [run(5), run(9)].concat()), part(2, run(2))])));
+        assert!(is_unsupported(file(&[part(1, [run(9), run(5)].concat())])));
+        // Of the second fragment, before the first.
+        let back = |at: u64| boxed(b"traf", &[full(b"tfhd", 1, &[1, 0, at as u32]), run(0)].concat());
+        let start = boxed(b"moov", &track_of(b"soun", 1, &[]));
+        let both = |first, second| {
+            [start.clone(), boxed(b"moof", &back(first)), boxed(b"moof", &back(second))].concat()
+        };
+        assert!(!is_unsupported(both(100, 200)) && is_unsupported(both(200, 100)));
+        // The demuxer reads the last part.
+        assert!(is_unsupported(file(&[part(1, run(5)), part(1, run(9))])));
+    }
+
+    #[test]
+    fn missing_fragments_are_found_by_their_times() {
+        let fragment = |id: u32, time: u32, count: u32, own: Option<u32>, default: Option<u32>| {
+            let header = match default {
+                Some(duration) => full(b"tfhd", 8, &[id, duration]),
+                None => full(b"tfhd", 0, &[id]),
+            };
+            let run = match own {
+                Some(duration) => {
+                    full(b"trun", 0x300, &[&[count], &[duration, 77].repeat(count as usize)[..]].concat())
+                }
+                None => full(b"trun", 0, &[count]),
+            };
+            boxed(b"moof", &boxed(b"traf", &[header, full(b"tfdt", 0, &[time]), run].concat()))
+        };
+        let defaults = [full(b"trex", 0, &[2, 1, 9, 0, 0]), full(b"trex", 0, &[1, 1, 20, 0, 0])].concat();
+        let start = boxed(b"moov", &[track_of(b"soun", 1, &[]), boxed(b"mvex", &defaults)].concat());
+        let gaps = |fragments: &[Vec<u8>]| {
+            let file = [start.clone(), fragments.concat(), boxed(b"mdat", &[0; 99])].concat();
+            read(file).unwrap().gaps
+        };
+        let whole = [
+            fragment(1, 1_000, 2, None, None),
+            fragment(2, 0, 5, None, None),
+            fragment(1, 1_040, 3, Some(7), None),
+            fragment(1, 1_061, 4, None, Some(10)),
+            fragment(1, 1_101, 1, None, None),
+            fragment(1, 1_121, 1, None, None),
+        ];
+        assert_eq!(gaps(&whole), []);
+        let without = |number: usize| gaps(&[&whole[..number], &whole[number + 1..]].concat());
+        assert_eq!(without(0), []);
+        assert_eq!(without(2), [(40, 21)]);
+        assert_eq!(without(3), [(61, 40)]);
+        assert_eq!(gaps(&[&whole[..2], &whole[3..4], &whole[5..]].concat()), [(40, 21), (80, 20)]);
+        // One that comes again is no gap.
+        assert_eq!(gaps(&[&whole[..1], &whole].concat()), []);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::error::ReadError;
 use super::{mp4, wav};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -138,32 +139,39 @@ impl<R: Read> Read for Recorded<R> {
     }
 }
 
-/// A source with eight bytes replaced, such as the size of a part that is cut off.
+/// A source with some bytes replaced, eight at a time, such as the size of a part that is cut off.
 pub(super) struct Patched<R> {
     source: R,
-    at: u64,
-    bytes: [u8; 8],
+    patches: BTreeMap<u64, [u8; 8]>,
     position: u64,
 }
 
 impl<R: Read + Seek> Patched<R> {
     /// Replaces the bytes from `at`.
-    pub(super) fn new(mut source: R, at: u64, bytes: [u8; 8]) -> io::Result<Self> {
+    pub(super) fn new(source: R, at: u64, bytes: [u8; 8]) -> io::Result<Self> {
+        Self::several(source, BTreeMap::from([(at, bytes)]))
+    }
+
+    /// Replaces the bytes from each of these places.
+    pub(super) fn several(mut source: R, patches: BTreeMap<u64, [u8; 8]>) -> io::Result<Self> {
         source.rewind()?;
-        Ok(Self { source, at, bytes, position: 0 })
+        Ok(Self { source, patches, position: 0 })
     }
 }
 
 impl<R: Read> Read for Patched<R> {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
         let count = self.source.read(target)?;
-        for (at, byte) in (self.at..).zip(self.bytes) {
-            let place = at.checked_sub(self.position).and_then(|place| usize::try_from(place).ok());
-            if let Some(target) = place.and_then(|place| target[..count].get_mut(place)) {
-                *target = byte;
+        let end = self.position + count as u64;
+        for (start, bytes) in self.patches.range(self.position.saturating_sub(7)..end) {
+            for (at, byte) in (*start..).zip(bytes) {
+                let place = at.checked_sub(self.position).and_then(|place| usize::try_from(place).ok());
+                if let Some(target) = place.and_then(|place| target[..count].get_mut(place)) {
+                    *target = *byte;
+                }
             }
         }
-        self.position += count as u64;
+        self.position = end;
         Ok(count)
     }
 }

@@ -167,12 +167,11 @@ impl CompressedDecoder {
 
     /// Opens an MP4 file.
     pub(crate) fn open_mp4(mut source: Box<dyn ReadSeek>, length: u64) -> Result<Self, ReadError> {
-        let index = mp4::Index::read(&mut source)?;
-        source.rewind().map_err(ReadError::Io)?;
-        if let Some((place, size)) = index.cut {
-            source = Box::new(Patched::new(source, place, size).map_err(ReadError::Io)?);
-        }
+        let mut index = mp4::Index::read(&mut source)?;
+        let source = Box::new(Patched::several(source, index.patches()).map_err(ReadError::Io)?);
         let mut this = Self::new(probed(&MP4_PROBE, Box::new(Seekable { source, length }))?, index.track)?;
+        this.other_tracks = index.other_tracks;
+        this.gaps = index.gaps.into();
         this.losses.ends_early |= index.cut.is_some();
         this.declared_end = index.seconds.map(|seconds| (seconds, LOOSE_END_SLACK_SECONDS));
         if let Some(start) = index.start {
