@@ -10,6 +10,7 @@ use super::error::ReadError;
 use super::losses::Losses;
 use super::metadata::Metadata;
 use super::mpeg::Lost;
+use super::ogg::Holes;
 use alphamf_signal::SampleFormat;
 use clock::PacketClock;
 use std::collections::VecDeque;
@@ -43,8 +44,9 @@ const MAX_SILENCE: (u64, u64) = (600, 100);
 /// ways.
 const LOSSY_SLACK: u64 = 1 << 13;
 
-/// How much earlier than declared a track may end, s: alone in its file, and beside others, whose lengths are mixed up
-/// with its own.
+/// How much earlier than declared a track may end, s: where its samples are counted, as in Ogg, alone in its file, and beside
+/// others, whose lengths are mixed up with its own.
+const EXACT_END_SLACK_SECONDS: f64 = 0.005;
 const END_SLACK_SECONDS: f64 = 0.15;
 const LOOSE_END_SLACK_SECONDS: f64 = 0.5;
 
@@ -100,6 +102,11 @@ pub(super) struct CompressedDecoder {
     /// before the present one.
     gaps: VecDeque<(u64, u64)>,
     passed_gaps: u64,
+    /// Holes of Ogg, and that whose packets behind it are being read ahead: its start and the end of the page behind it.
+    holes: Arc<Holes>,
+    hole: Option<(i64, i64)>,
+    /// Whether another Ogg recording follows the packets read ahead.
+    is_reset: bool,
     /// Packets read ahead.
     ahead: VecDeque<Packet>,
     /// Whether further recordings follow the first, so that its length is no limit.
@@ -144,6 +151,9 @@ impl CompressedDecoder {
             gap: 0,
             gaps: VecDeque::new(),
             passed_gaps: 0,
+            holes: Arc::default(),
+            hole: None,
+            is_reset: false,
             ahead: VecDeque::new(),
             chained: false,
             is_verified: false,
@@ -312,7 +322,12 @@ impl CompressedDecoder {
         let end = self.end.unwrap_or(i64::MAX);
         let mut errors = 0;
         loop {
-            if let Some(packet) = self.ahead.front()
+            if self.ahead.is_empty() && std::mem::take(&mut self.is_reset) {
+                self.go_on()?;
+                self.length = None;
+            }
+            if self.hole.is_none()
+                && let Some(packet) = self.ahead.front()
                 && (self.chained || packet.pts.get() < end)
             {
                 let packet = self.ahead.pop_front();
@@ -330,20 +345,30 @@ impl CompressedDecoder {
                             packet.trim_end = 0_u64.into();
                         }
                     }
+                    let time = packet.pts.get();
+                    if self.hole.is_some_and(|(_, end)| time >= end) {
+                        self.close_hole();
+                    }
+                    if self.hole.is_none() {
+                        self.hole = self.holes.take(self.track, time).map(|end| (time, end));
+                    }
                     self.ahead.push_back(packet);
                 }
                 Ok(Some(_)) => {}
+                Ok(None) if self.close_hole() => {}
                 Ok(None) => return Ok(None),
                 Err(SymphoniaError::IoError(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
                     // That of Matroska looks for a further element behind the last: where it ends is known before.
                     self.losses.ends_early |= !self.is(FORMAT_ID_MKV);
-                    return Ok(None);
+                    if !self.close_hole() {
+                        return Ok(None);
+                    }
                 }
                 Err(SymphoniaError::IoError(error)) => return Err(ReadError::Io(error)),
                 // Another Ogg recording, whose length is unknown before its end.
                 Err(SymphoniaError::ResetRequired) => {
-                    self.go_on()?;
-                    self.length = None;
+                    self.close_hole();
+                    self.is_reset = true;
                 }
                 // It goes on behind the damage if it finds its way, and the times of the packets there say what is missing.
                 Err(SymphoniaError::DecodeError(_)) if self.is(FORMAT_ID_MKV) && self.channels > 0 => {
@@ -357,6 +382,18 @@ impl CompressedDecoder {
                 Err(error) => return Err(self.damaged(&error)),
             }
         }
+    }
+
+    /// Puts the packets of the page behind a hole at its end; false if there is no hole.
+    fn close_hole(&mut self) -> bool {
+        let Some((start, end)) = self.hole.take() else { return false };
+        let behind = |packet: &&mut Packet| (start..end).contains(&packet.pts.get());
+        let found: u64 = self.ahead.iter_mut().filter(behind).map(|packet| packet.block_dur().get()).sum();
+        let missing = end.abs_diff(start).saturating_sub(found);
+        for packet in self.ahead.iter_mut().filter(behind) {
+            packet.pts = packet.pts.saturating_add(missing.into());
+        }
+        true
     }
 
     /// A packet behind the gaps that the demuxer leaves out.

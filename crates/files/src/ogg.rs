@@ -1,11 +1,18 @@
-//! Where the tracks of an Ogg file end, which its demuxer does not tell once a page is damaged.
+//! What the demuxer of Ogg does not tell once a page is damaged: where the tracks of a file end, and where packets belong that
+//! follow missing ones.
 
+use super::source::array_at;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::{Arc, Mutex, PoisonError};
+use symphonia::core::checksum::Crc32;
+use symphonia::core::io::Monitor;
 
 /// The start of a page, and the bytes of its header that count here (RFC 3533, section 6).
-const CAPTURE: &[u8; 4] = b"OggS";
+pub(super) const CAPTURE: &[u8; 4] = b"OggS";
 const HEADER_BYTES: usize = 18;
+/// The whole of it, before the sizes of its segments.
+const PAGE_HEADER_BYTES: usize = 27;
 /// More than the longest page has.
 const TAIL_BYTES: u64 = 1 << 17;
 
@@ -35,6 +42,125 @@ pub(super) fn last_granules(file: &mut (impl Read + Seek)) -> io::Result<BTreeMa
     Ok(found)
 }
 
+/// Holes in tracks, by the track and the granule position at which each begins: the granule position of the first page behind it.
+/// The demuxer puts the packets of that page at the beginning of the hole.
+#[derive(Debug, Default)]
+pub(super) struct Holes(Mutex<BTreeMap<(u32, i64), i64>>);
+
+impl Holes {
+    /// The hole of a track that begins at a granule position, once.
+    pub(super) fn take(&self, track: u32, granule: i64) -> Option<i64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&(track, granule))
+    }
+}
+
+/// Passes the bytes of an Ogg file or stream on and notes the holes between its pages.
+pub(super) struct Pages<R> {
+    source: R,
+    holes: Arc<Holes>,
+    /// The last bytes that make no whole page yet.
+    bytes: Vec<u8>,
+    /// The last page of each track.
+    last: BTreeMap<u32, LastPage>,
+}
+
+#[derive(Default)]
+struct LastPage {
+    number: u32,
+    /// That of the last page on which a packet ends.
+    granule: Option<i64>,
+    /// Whether pages before it are missing, behind the last on which a packet ends.
+    is_behind_hole: bool,
+}
+
+impl<R> Pages<R> {
+    pub(super) fn new(source: R, holes: Arc<Holes>) -> Self {
+        Self { source, holes, bytes: Vec::new(), last: BTreeMap::new() }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend(bytes);
+        let mut at = 0;
+        while let Some(skipped) = self.bytes[at..].windows(4).position(|start| start == CAPTURE) {
+            at += skipped;
+            let Some(length) =
+                page_bytes(&self.bytes[at..]).filter(|length| self.bytes.len() - at >= *length)
+            else {
+                self.bytes.drain(..at);
+                return;
+            };
+            let page = &self.bytes[at..at + length];
+            if is_valid(page) {
+                note(page, &mut self.last, &self.holes);
+                at += length;
+            } else {
+                at += CAPTURE.len();
+            }
+        }
+        let kept = (self.bytes.len() - at).min(CAPTURE.len() - 1);
+        self.bytes.drain(..self.bytes.len() - kept);
+    }
+}
+
+/// The bytes of the page that begins here, if they are told.
+fn page_bytes(bytes: &[u8]) -> Option<usize> {
+    let segments = usize::from(*bytes.get(PAGE_HEADER_BYTES - 1)?);
+    let sizes = bytes.get(PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + segments)?;
+    Some(PAGE_HEADER_BYTES + segments + sizes.iter().map(|&size| usize::from(size)).sum::<usize>())
+}
+
+/// Whether the demuxer reads a page: of the only version, with no more than the known marks, and with the right checksum.
+fn is_valid(page: &[u8]) -> bool {
+    if page[4] != 0 || page[5] & 0xf8 != 0 {
+        return false;
+    }
+    let mut sum = Crc32::new(0);
+    sum.process_buf_bytes(&page[..22]);
+    sum.process_buf_bytes(&[0; 4]);
+    sum.process_buf_bytes(&page[26..]);
+    sum.crc() == u32::from_le_bytes(array_at(page, 22))
+}
+
+/// Notes the hole before a page, if there is one.
+fn note(page: &[u8], last: &mut BTreeMap<u32, LastPage>, holes: &Holes) {
+    const CONTINUED: u8 = 1;
+    const FIRST: u8 = 2;
+    let (marks, granule) = (page[5], i64::from_le_bytes(array_at(page, 6)));
+    let (track, number) = (u32::from_le_bytes(array_at(page, 14)), u32::from_le_bytes(array_at(page, 18)));
+    let segments = usize::from(page[PAGE_HEADER_BYTES - 1]);
+    let sizes = &page[PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + segments];
+    let before = last.remove(&track).filter(|_| marks & FIRST == 0);
+    let is_next = before.as_ref().is_none_or(|before| number == before.number.wrapping_add(1));
+    let before = before.unwrap_or_default();
+    let is_behind_hole = before.is_behind_hole || !is_next;
+    // What is there of a packet that began in the hole is left out.
+    let begun = usize::from(is_behind_hole && marks & CONTINUED != 0);
+    let mut page = LastPage { number, granule: before.granule, is_behind_hole };
+    if sizes.iter().filter(|&&size| size < 255).count() > begun && granule >= 0 {
+        if let Some(start) = before.granule.filter(|&start| is_behind_hole && start < granule) {
+            holes.0.lock().unwrap_or_else(PoisonError::into_inner).insert((track, start), granule);
+        }
+        (page.granule, page.is_behind_hole) = (Some(granule), false);
+    }
+    last.insert(track, page);
+}
+
+impl<R: Read> Read for Pages<R> {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        let count = self.source.read(target)?;
+        self.push(&target[..count]);
+        Ok(count)
+    }
+}
+
+impl<R: Seek> Seek for Pages<R> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.bytes.clear();
+        self.last.clear();
+        self.source.seek(to)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,5 +180,69 @@ mod tests {
         let long = [page(1, 3), vec![0; 1 << 18], page(1, 99)].concat();
         assert_eq!(last_granules(&mut Cursor::new(&long)).unwrap(), BTreeMap::from([(1, 99)]));
         assert!(last_granules(&mut Cursor::new(&file[1..])).unwrap().is_empty());
+    }
+
+    /// A page of segments of these sizes.
+    fn whole_page(marks: u8, granule: i64, track: u32, number: u32, sizes: &[u8]) -> Vec<u8> {
+        let mut page = [&CAPTURE[..], &[0, marks], &granule.to_le_bytes(), &track.to_le_bytes()].concat();
+        page.extend([&number.to_le_bytes()[..], &[0; 4], &[sizes.len() as u8], sizes].concat());
+        page.extend(sizes.iter().flat_map(|&size| vec![7; usize::from(size)]));
+        let mut sum = Crc32::new(0);
+        sum.process_buf_bytes(&page);
+        page[22..26].copy_from_slice(&sum.crc().to_le_bytes());
+        page
+    }
+
+    #[test]
+    fn holes_between_pages_are_noted() {
+        let pages = [
+            whole_page(2, 0, 1, 0, &[19]),
+            whole_page(0, 0, 1, 1, &[50]),
+            whole_page(0, 100, 1, 2, &[9, 9]),
+            whole_page(2, 0, 2, 0, &[19]),
+            whole_page(0, 200, 1, 3, &[9, 255]),
+            whole_page(1, -1, 1, 4, &[255]),
+            whole_page(1, 300, 1, 5, &[9, 9]),
+            whole_page(0, 900, 2, 1, &[9]),
+            whole_page(4, 350, 1, 6, &[9]),
+        ];
+        let holes = |lost: &[usize], damaged: Option<usize>, step: usize| {
+            let left: Vec<_> = (0..pages.len()).filter(|number| !lost.contains(number)).collect();
+            let mut bytes: Vec<u8> = b"OggSjunkOg".to_vec();
+            for number in left {
+                let start = bytes.len();
+                bytes.extend(&pages[number]);
+                if damaged == Some(number) {
+                    bytes[start + 6] ^= 1;
+                }
+            }
+            let found = Arc::<Holes>::default();
+            let mut source = Pages::new(Cursor::new(&bytes), Arc::clone(&found));
+            let mut passed = vec![0; bytes.len() + 1];
+            let mut count = 0;
+            loop {
+                let end = passed.len().min(count + step);
+                match source.read(&mut passed[count..end]).unwrap() {
+                    0 => break,
+                    more => count += more,
+                }
+            }
+            assert_eq!(passed[..count], bytes);
+            drop(source);
+            Arc::into_inner(found).unwrap().0.into_inner().unwrap().into_iter().collect::<Vec<_>>()
+        };
+        for step in [1, 7, 100, 10_000] {
+            assert_eq!(holes(&[], None, step), []);
+            assert_eq!(holes(&[2], None, step), [((1, 0), 200)]);
+            assert_eq!(holes(&[4], None, step), [((1, 100), 300)]);
+            assert_eq!(holes(&[], Some(4), step), [((1, 100), 300)]);
+            assert_eq!(holes(&[6], None, step), [((1, 200), 350)]);
+            assert_eq!(holes(&[5], None, step), [((1, 200), 300)]);
+            assert_eq!(holes(&[3, 7, 8], None, step), []);
+            assert_eq!(holes(&[0, 1], None, step), []);
+        }
+        let found = Holes(Mutex::new(BTreeMap::from([((1, 5), 9)])));
+        assert_eq!((found.take(2, 5), found.take(1, 4), found.take(1, 5)), (None, None, Some(9)));
+        assert_eq!(found.take(1, 5), None);
     }
 }

@@ -252,6 +252,72 @@ fn holes_are_told_and_what_follows_stays_in_time() {
 }
 
 #[test]
+fn a_missing_page_of_ogg_is_silent_where_it_was() {
+    let folder = TempDir::new().unwrap();
+    for (name, options) in [("a.opus", OPUS), ("a.ogg", VORBIS), ("a.oga", &["-c:a", "flac"])] {
+        // The last page has a part of a second.
+        let options = [options, &["-page_duration", "700000"]].concat();
+        if !sound(folder.path(), 8, &options, name) {
+            return;
+        }
+        let bytes = fs::read(folder.path().join(name)).unwrap();
+        let [whole, _] = all(&bytes, false);
+        let mut starts = pages(&bytes);
+        starts.push(bytes.len());
+        let granule = |page: usize| {
+            usize::try_from(i64::from_le_bytes(bytes[starts[page] + 6..][..8].try_into().unwrap())).unwrap()
+        };
+        let count = starts.len() - 1;
+        // The last but one, and one before it.
+        for lost in [count - 2, count / 2] {
+            let dropped = [&bytes[..starts[lost]], &bytes[starts[lost + 1]..]].concat();
+            let mut damaged = bytes.clone();
+            damaged[starts[lost + 1] - 9] ^= 1;
+            for (samples, losses) in [dropped, damaged].iter().flat_map(|bytes| all(bytes, false)) {
+                let place = format!("{name}, page {lost} of {count}: {losses}");
+                assert_eq!(losses.damaged_packets, 1, "{place}");
+                assert!(losses.missing_samples == 0 && !losses.ends_early, "{place}");
+                assert!(samples.len().abs_diff(whole.0.len()) < 960, "{place}: {} samples", samples.len());
+                // Packets that began on the lost page go with it. The silence before the last page lacks the padding of the encoder,
+                // by which that page ends later.
+                let length = granule(lost) - granule(lost - 1);
+                let silent = losses.silent_samples as usize;
+                let padding = length.saturating_sub(silent);
+                assert!(padding < if lost == count - 2 { 960 } else { 1 }, "{place}: of {length} samples");
+                assert!(silent < length + 9_000, "{place}: of {length} samples");
+                let start = granule(lost - 1) + 100;
+                assert!(samples[start..start + length - 2_000].iter().all(|&x| x == 0.0), "{place}");
+                // What follows is where it was; decoders need a while.
+                let behind = granule(lost - 1) + silent + 9_600;
+                let end = whole.0.len().min(samples.len()) - 2_000;
+                let pairs = || samples[behind..end].iter().zip(&whole.0[behind + padding..]);
+                let of = |sum: f64| (sum / (end - behind) as f64).sqrt();
+                let difference = of(pairs().map(|(a, b)| f64::from(a - b).powi(2)).sum());
+                let power = of(pairs().map(|(_, b)| f64::from(*b).powi(2)).sum());
+                assert!(difference < 0.5 * power, "{place}: {difference} of {power}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_unknown_end_of_ogg_is_no_length() {
+    let folder = TempDir::new().unwrap();
+    if !sound(folder.path(), 2, OPUS, "a.opus") {
+        return;
+    }
+    let mut bytes = fs::read(folder.path().join("a.opus")).unwrap();
+    let last = *pages(&bytes).last().unwrap();
+    let page = &mut bytes[last..];
+    page[6..14].fill(0xff);
+    page[22..26].fill(0);
+    let sum = checksum(page);
+    page[22..26].copy_from_slice(&sum.to_le_bytes());
+    let reader = Reader::from_seekable("file", Cursor::new(bytes.clone())).unwrap();
+    assert_eq!(reader.length(), None);
+}
+
+#[test]
 fn packets_of_alac_that_do_not_decode_are_silent() {
     let folder = TempDir::new().unwrap();
     if !sound(folder.path(), 4, ALAC, "a.m4a") {

@@ -1,7 +1,7 @@
 //! Opening: demuxers, and declarations that demuxers leave out.
 
 use super::track::{CAF_PROBE, END_OF_MASK, MP4_PROBE, PROBE, Seekable, probed};
-use super::{CompressedDecoder, LOOSE_END_SLACK_SECONDS};
+use super::{CompressedDecoder, EXACT_END_SLACK_SECONDS, LOOSE_END_SLACK_SECONDS};
 use crate::caf;
 use crate::chain::Chain;
 use crate::declared::{self, Measured};
@@ -10,7 +10,7 @@ use crate::matroska;
 use crate::metadata::Metadata;
 use crate::mp4;
 use crate::mpeg::{self, Lost, MendedFrames};
-use crate::ogg;
+use crate::ogg::{self, Holes, Pages};
 use crate::source::{Patched, ReadSeek};
 use std::io::{self, Cursor, Read, Seek};
 use std::sync::atomic::Ordering::Relaxed;
@@ -77,13 +77,17 @@ impl CompressedDecoder {
         if frames.is_damaged {
             return Self::open_stream(source);
         }
-        let has_frames = looked_ahead(&mut source).map_err(ReadError::Io)?.1;
+        let (start, has_frames) = looked_ahead(&mut source).map_err(ReadError::Io)?;
         let about = matroska::About::read(&mut source);
         let granules = ogg::last_granules(&mut source).map_err(ReadError::Io)?;
         let (declared, is_caf) = declarations(&mut source)?;
         let is_cut = |&end: &u64| declared::is_cut(end, length);
         let cut_bytes = declared.length.filter(is_cut).map_or(0, |end| end - length);
         source.rewind().map_err(ReadError::Io)?;
+        let holes = Arc::<Holes>::default();
+        if start.starts_with(ogg::CAPTURE) {
+            source = Box::new(Pages::new(source, Arc::clone(&holes)));
+        }
         // Demuxers that can seek read the end first and refuse a file without one; that of CAF always does.
         let source: Box<dyn MediaSource> = match declared.size_at {
             Some(size_at) if cut_bytes > 0 => {
@@ -99,6 +103,7 @@ impl CompressedDecoder {
         let chosen = about.default_audio();
         refuse_encoded(reader.as_ref(), chosen, &about)?;
         let mut this = Self::new(reader, chosen)?;
+        this.holes = holes;
         if let Some(samples) = frames.samples {
             this.length = this.length.map(|length| length.min(samples));
         }
@@ -124,7 +129,7 @@ impl CompressedDecoder {
         }
         this.losses.ends_early |= about.is_cut;
         if let Some(end) = granules.get(&this.track) {
-            this.declared_end = Some((*end as f64 / f64::from(this.sample_rate), LOOSE_END_SLACK_SECONDS));
+            this.declared_end = Some((*end as f64 / f64::from(this.sample_rate), EXACT_END_SLACK_SECONDS));
         }
         if let Some(seconds) = about.seconds_of(this.track) {
             this.declared_end = Some((seconds, LOOSE_END_SLACK_SECONDS));
@@ -139,7 +144,13 @@ impl CompressedDecoder {
     /// Opens a stream of any format but MP4.
     pub(crate) fn open_stream(mut stream: impl Read + Send + Sync + 'static) -> Result<Self, ReadError> {
         let (start, has_frames) = looked_ahead(&mut stream).map_err(ReadError::Io)?;
+        let holes = Arc::<Holes>::default();
+        let is_ogg = start.starts_with(ogg::CAPTURE);
         let stream = Cursor::new(start).chain(stream);
+        let stream: Box<dyn Read + Send + Sync> = match is_ogg {
+            true => Box::new(Pages::new(stream, Arc::clone(&holes))),
+            false => Box::new(stream),
+        };
         let lost = Arc::<Lost>::default();
         let seen = Arc::clone(&lost);
         let stream = Measured::new(stream, move || seen.ends_early.store(true, Relaxed));
@@ -152,7 +163,7 @@ impl CompressedDecoder {
         let start = start.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
         refuse_encoded(reader.as_ref(), None, &matroska::About::read(&mut Cursor::new(start)))?;
         let mut this = Self::new(reader, None)?;
-        this.lost = lost;
+        (this.lost, this.holes) = (lost, holes);
         Ok(this)
     }
 

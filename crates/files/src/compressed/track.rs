@@ -221,7 +221,9 @@ impl AudioTrack {
             "ogg" => delay.saturating_add_signed(track.start_ts.get().max(0)),
             _ => 0,
         };
-        let length = track.num_frames.map(|frames| frames.saturating_sub(ogg_start)).filter(|&n| n > 0);
+        // The last page of Ogg may have -1 for a position.
+        let frames = track.num_frames.filter(|&frames| i64::try_from(frames).is_ok());
+        let length = frames.map(|frames| frames.saturating_sub(ogg_start)).filter(|&n| n > 0);
         let lossy = LOSSY.contains(&parameters.codec);
         let is_mpeg = [CODEC_ID_MP1, CODEC_ID_MP2, CODEC_ID_MP3].contains(&parameters.codec);
         let end = track.num_frames.filter(|_| is_mpeg).and_then(|end| i64::try_from(end).ok());
