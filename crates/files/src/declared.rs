@@ -60,7 +60,9 @@ impl<R: Read> Read for Measured<R> {
         }
         if count == 0 && !target.is_empty() {
             let is_cut = match length(&self.start) {
-                Some(declared) => is_cut(declared, self.found),
+                Some(declared) => {
+                    is_cut(declared, self.found) || self.found <= declared && self.elements.is_within()
+                }
                 None => self.elements.is_within(),
             };
             if is_cut {

@@ -1,7 +1,7 @@
 //! What the demuxer of Matroska leaves out: the title of a file, which is no tag there (RFC 9559, section 5.1.2), how long
 //! each track is, which is a tag of it, the default audio track, encryption, and where the file is truncated.
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 /// The elements on the way to them, and what begins the samples, behind which nobody looks.
 pub(super) const HEADER: u32 = 0x1a45_dfa3;
@@ -38,7 +38,8 @@ pub(super) struct About {
     ends: Vec<(u64, f64)>,
     /// Whether its size is left open, as in a stream: what its index points to may not be there.
     pub(super) is_open: bool,
-    /// Whether it is, and ends within an element.
+    /// Whether it ends within an element, or something else stands among its elements, so that one of them seems to reach beyond
+    /// its end.
     pub(super) is_cut: bool,
 }
 
@@ -101,6 +102,7 @@ impl About {
         }
         file.rewind()?;
         let (mut target, mut is_duration) = (0, false);
+        let mut end = None;
         for _ in 0..MAX_ELEMENTS {
             let kind = u32::try_from(number(file, true)?).unwrap_or(0);
             let (length, is_open) = size(file)?;
@@ -110,6 +112,9 @@ impl About {
                 self.is_open = true;
                 self.look_for_the_end(file)?;
                 file.seek(SeekFrom::Start(place))?;
+            }
+            if kind == SEGMENT && !is_open {
+                end = file.stream_position()?.checked_add(length);
             }
             match kind {
                 SEGMENT | INFO | TRACKS | TAGS | TARGETS | SIMPLE_TAG => {}
@@ -148,7 +153,10 @@ impl About {
                     let seconds = seconds(&text(file, length)?);
                     self.ends.extend(seconds.map(|seconds| (target, seconds)));
                 }
-                CLUSTER => break,
+                CLUSTER => {
+                    self.is_cut |= end.map_or(Ok(false), |end| is_astray(file, end))?;
+                    break;
+                }
                 _ => {
                     let Ok(length) = i64::try_from(length) else { break };
                     file.seek(SeekFrom::Current(length))?;
@@ -157,6 +165,35 @@ impl About {
         }
         Ok(())
     }
+}
+
+/// Whether one of the elements from the present position on, and of those in clusters, does not end within their segment, which
+/// ends there. No matter if the file does not reach that far.
+fn is_astray(file: &mut (impl Read + Seek), end: u64) -> io::Result<bool> {
+    let mut place = file.stream_position()?;
+    if file.seek(SeekFrom::End(0))? < end {
+        return Ok(false);
+    }
+    file.seek(SeekFrom::Start(place))?;
+    let mut file = BufReader::new(file);
+    while place < end {
+        let mut start = Counted { source: &mut file, count: 0 };
+        let read = number(&mut start, true).and_then(|kind| Ok((kind, size(&mut start)?)));
+        let Ok((kind, (length, is_open))) = read else { return Ok(true) };
+        place += u64::from(start.count);
+        if kind == u64::from(CLUSTER) {
+            continue;
+        }
+        if is_open {
+            return Ok(false);
+        }
+        match i64::try_from(length) {
+            Ok(bytes) if length <= end.saturating_sub(place) => file.seek_relative(bytes)?,
+            _ => return Ok(true),
+        }
+        place += length;
+    }
+    Ok(false)
 }
 
 /// The elements of a file as its bytes come, to tell whether it ends within one.
@@ -326,6 +363,26 @@ mod tests {
         let mut garbage = Elements::default();
         garbage.push(&[0; 40]);
         assert!(!garbage.is_within());
+    }
+
+    #[test]
+    fn what_stands_among_the_elements_is_noticed() {
+        let cluster = element(CLUSTER, &[element(0xe7, &[0]), element(0xa3, &[7; 300])].concat());
+        let open = [&CLUSTER.to_be_bytes()[..], &[0xff], &element(0xa3, &[7; 300])].concat();
+        let is_cut = |parts: &[&[u8]], behind: &[u8]| {
+            let segment = element(SEGMENT, &[&element(INFO, &[]), &parts.concat()[..]].concat());
+            About::read(&mut Cursor::new([&element(HEADER, &[]), &segment, behind].concat())).is_cut
+        };
+        let void = element(0xec, &[0; 30]);
+        for parts in [&[&cluster[..], &cluster, &void][..], &[&cluster], &[&open, &open, &void], &[&void]] {
+            assert!(!is_cut(parts, &[]) && !is_cut(parts, &[0xff; 99]));
+        }
+        // What looks like an element of a megabyte, and like none.
+        for other in [&[0xa3, 0x10, 0x10, 0, 0, 1, 2, 3][..], &[0; 9]] {
+            assert!(
+                is_cut(&[&cluster, other, &cluster], &[]) && is_cut(&[&open, &cluster, other, &void], &[])
+            );
+        }
     }
 
     #[test]

@@ -490,6 +490,45 @@ fn silence_is_bounded_by_what_is_there() {
 }
 
 #[test]
+fn what_the_demuxer_of_matroska_does_not_find_its_way_behind_is_told() {
+    let format = [element(0xb5, &16_000_f32.to_be_bytes()), element(0x6264, &[16])].concat();
+    let track = [
+        element(0xd7, &[1]),
+        element(0x73c5, &[1]),
+        element(0x83, &[2]),
+        element(0x86, b"A_PCM/INT/LIT"),
+        element(0xe1, &format),
+    ];
+    let information = [element(0x4d80, b"none"), element(0x5741, b"none")].concat();
+    let block = |number: u16| {
+        element(0xa3, &[&[0x81][..], &(20 * number).to_be_bytes(), &[0x80], &[7; 640]].concat())
+    };
+    // Two clusters, without a duration, and what stands behind the first and in the second.
+    let file = |behind: &[u8], within: &[u8]| {
+        let blocks = |numbers: std::ops::Range<u16>| numbers.flat_map(block).collect::<Vec<_>>();
+        let cluster = |parts: &[u8]| element(0x1f43_b675, &[&element(0xe7, &[0]), parts].concat());
+        let parts = [
+            element(0x1549_a966, &information),
+            element(0x1654_ae6b, &element(0xae, &track.concat())),
+            cluster(&blocks(0..25)),
+            behind.to_vec(),
+            cluster(&[&blocks(25..35), within, &blocks(35..50)].concat()),
+        ];
+        [element(0x1a45_dfa3, &element(0x4282, b"matroska")), element(0x1853_8067, &parts.concat())].concat()
+    };
+    for (samples, losses) in all(&file(&[], &[]), false) {
+        assert!(samples.len() == 16_000 && !losses.any(), "{} samples, {losses}", samples.len());
+    }
+    // A block of gigabytes.
+    let other = [0xa3, 0x08, 0xff, 0xff, 0xff, 0xff, 0x81, 0, 0, 0x80];
+    for bytes in [file(&other, &[]), file(&[], &other)] {
+        for (samples, losses) in all(&bytes, false) {
+            assert!(samples.len() < 16_000 && losses.ends_early, "{} samples, {losses}", samples.len());
+        }
+    }
+}
+
+#[test]
 fn a_compressed_track_of_matroska_is_refused() {
     let format = [element(0xb5, &16_000_f32.to_be_bytes()), element(0x6264, &[16])].concat();
     let track = |number: u8, kind: u8, codec: &[u8], rest: &[u8]| {
