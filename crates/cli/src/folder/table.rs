@@ -8,6 +8,9 @@ use crate::terminal::printable;
 /// Minimum columns for the name of a file.
 const MIN_NAME_COLUMNS: usize = 16;
 
+/// Maximum columns of a line without a terminal: more than a path has, and fewer than can be formatted.
+const MAX_COLUMNS: usize = 5_000;
+
 /// Replaces the beginning of a name of more than `room` characters with an ellipsis.
 fn shorten(name: &mut String, room: usize) {
     let length = name.chars().count();
@@ -17,7 +20,7 @@ fn shorten(name: &mut String, room: usize) {
 }
 
 /// A line for each file, and a summary line, which counts failures among those `left_out`, too. Long names are shortened to fit
-/// `columns`, the width of the terminal.
+/// `columns`, the width of the terminal, if there is one.
 pub(super) fn table(entries: &[Entry], left_out: &[LeftOut], seconds: f64, columns: Option<usize>) -> String {
     let level = |level: Option<f64>| level.map(|level| format!("{level:.1} dB")).unwrap_or_default();
     let row = |entry: &Entry| -> [String; 6] {
@@ -49,12 +52,11 @@ pub(super) fn table(entries: &[Entry], left_out: &[LeftOut], seconds: f64, colum
     rows.extend(entries.iter().map(row));
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let mut widths: [usize; 5] = std::array::from_fn(width);
-    if let Some(columns) = columns {
-        let figures = widths[1..].iter().map(|width| width + 2).sum();
-        let room = columns.saturating_sub(figures).max(MIN_NAME_COLUMNS);
-        rows.iter_mut().for_each(|[name, ..]| shorten(name, room));
-        widths[0] = widths[0].min(room);
-    }
+    let figures = widths[1..].iter().map(|width| width + 2).sum();
+    let columns = columns.unwrap_or(MAX_COLUMNS).min(MAX_COLUMNS);
+    let room = columns.saturating_sub(figures).max(MIN_NAME_COLUMNS);
+    rows.iter_mut().for_each(|[name, ..]| shorten(name, room));
+    widths[0] = widths[0].min(room);
     let mut text = String::new();
     for [name, length, snr, before, after, note] in &rows {
         let [first, second, third, fourth, fifth] = widths;
@@ -75,7 +77,8 @@ pub(super) fn table(entries: &[Entry], left_out: &[LeftOut], seconds: f64, colum
 
 #[cfg(test)]
 mod tests {
-    use super::shorten;
+    use super::{MAX_COLUMNS, shorten, table};
+    use crate::stats::{Entry, Outcome};
 
     #[test]
     fn long_names_lose_their_beginning() {
@@ -83,6 +86,18 @@ mod tests {
             let mut name = "a/folder/b.ä".to_owned();
             shorten(&mut name, room);
             assert_eq!(name, expected);
+        }
+    }
+
+    #[test]
+    fn a_name_longer_than_any_line_is_shortened_without_a_terminal() {
+        let input = "x".repeat(1 << 17).into();
+        let outcome = Outcome::Skipped;
+        let entry = Entry { input, output: "y".into(), outcome, error: None, found: None };
+        for columns in [None, Some(1 << 17), Some(80)] {
+            let table = table(std::slice::from_ref(&entry), &[], 1.0, columns);
+            let width = table.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+            assert!(width < MAX_COLUMNS + 50 && table.contains("…x"), "{width} columns");
         }
     }
 }
