@@ -35,12 +35,15 @@ struct Bytes {
     /// Whether the next byte begins a recording.
     at_start: bool,
     exhausted: bool,
+    /// Whether bytes behind the last frame have been left out.
+    is_trimmed: bool,
 }
 
 impl Chain {
     pub(super) fn new(source: Box<dyn Read + Send + Sync>) -> Self {
         let (read, tail) = (Vec::new(), VecDeque::new());
-        let bytes = Bytes { source, read, passed: 0, tail, at_start: true, exhausted: false };
+        let bytes =
+            Bytes { source, read, passed: 0, tail, at_start: true, exhausted: false, is_trimmed: false };
         Self(Arc::new(Mutex::new(bytes)))
     }
 
@@ -63,17 +66,29 @@ impl Chain {
     }
 }
 
-/// Whether one of the starts of frames in these bytes is that of a frame which ends with them: its checksum with that at its end
-/// is zero (RFC 9639, section 9.3). From the end on, every bit adds its own to that of those behind it: one pass for all starts.
+/// Whether the last of these bytes is that of a frame.
 fn ends_with_frame(bytes: &[u8]) -> bool {
+    behind_frame(bytes, 0).is_some()
+}
+
+/// Number of bytes behind the last frame, if there are no more than `most`. The checksum of a frame with that at its end is zero
+/// (RFC 9639, section 9.3). From the end of all on, every bit adds its own to that of those behind it: one pass for all starts
+/// of frames, whose sums are those of the bytes behind them.
+fn behind_frame(bytes: &[u8], most: usize) -> Option<usize> {
     const POLYNOMIAL: u16 = 0x8005;
     let (mut checksum, mut of_bit) = (0, POLYNOMIAL);
-    (0..bytes.len()).rev().any(|at| {
+    let mut behind = vec![checksum];
+    (0..bytes.len()).rev().find_map(|at| {
         for bit in 0..8 {
             checksum ^= if bytes[at] >> bit & 1 == 1 { of_bit } else { 0 };
             of_bit = of_bit << 1 ^ if of_bit >> 15 == 1 { POLYNOMIAL } else { 0 };
         }
-        checksum == 0 && matches!(bytes[at..], [0xff, 0xf8 | 0xf9, ..])
+        let is_start = matches!(bytes[at..], [0xff, 0xf8 | 0xf9, ..]);
+        let found = behind.iter().position(|sum| is_start && *sum == checksum);
+        if behind.len() <= most {
+            behind.push(checksum);
+        }
+        found
     })
 }
 
@@ -90,6 +105,7 @@ impl Read for Link {
             return Ok(0);
         }
         bytes.fill(TAG_BYTES)?;
+        bytes.trim();
         let mut is_false_tag = false;
         while self.begun && !is_false_tag && tag_bytes(bytes.waiting()).is_some() {
             is_false_tag = !bytes.skip_tag()?;
@@ -121,6 +137,22 @@ impl Bytes {
     /// Read from the source, not yet passed on.
     fn waiting(&self) -> &[u8] {
         &self.read[self.passed..]
+    }
+
+    /// Leaves out a few bytes behind the last frame, such as the end of a line: the decoder counts them as part of the frame,
+    /// whose checksum is wrong then. What begins as a frame is one that is cut off.
+    fn trim(&mut self) {
+        if !self.exhausted || std::mem::replace(&mut self.is_trimmed, true) {
+            return;
+        }
+        let bytes: Vec<u8> = self.tail.iter().chain(self.waiting()).copied().collect();
+        if ends_with_frame(&bytes) {
+            return;
+        }
+        let surplus = behind_frame(&bytes, TAG_BYTES.min(self.waiting().len())).unwrap_or(0);
+        if bytes.get(bytes.len() - surplus) != Some(&0xff) {
+            self.read.truncate(self.read.len() - surplus);
+        }
     }
 
     /// Leaves out a tag at the present position; false if it is none.
@@ -272,6 +304,8 @@ mod tests {
             let whole = [&frame[..], &checksum(&frame).to_be_bytes()].concat();
             assert!(ends_with_frame(&whole) && ends_with_frame(&[b"before \xff\xf8", &whole[..]].concat()));
             assert!(!ends_with_frame(&whole[..whole.len() - 1]) && !ends_with_frame(&whole[1..]));
+            let more = [&whole[..], b"\r\n and more"].concat();
+            assert_eq!((behind_frame(&more, 11), behind_frame(&more, 9)), (Some(11), None));
         }
         assert!(!ends_with_frame(&[]) && !ends_with_frame(&[0xff]));
     }

@@ -547,6 +547,30 @@ fn flac_of_unknown_length_that_is_cut_is_told() {
 }
 
 #[test]
+fn a_few_bytes_behind_flac_are_left_out() {
+    let signal = ramp(2, 20_000);
+    let whole = encode(&signal, Container::Flac).unwrap();
+    let mut of_unknown_length = whole.clone();
+    of_unknown_length[21] &= 0xf0;
+    of_unknown_length[22..42].fill(0);
+    for flac in [&whole, &of_unknown_length] {
+        for behind in [&b"\n"[..], b"\r\n", b"0123456789", &[0xaa; 128], &[0; 2_000]] {
+            for open in [from_bytes, from_stream] {
+                let (samples, reader) = all(open(&[flac, behind].concat()));
+                assert!(samples == signal.channels()[0], "{} samples", samples.len());
+                assert!(!reader.losses().any(), "{behind:?}: {}", reader.losses());
+            }
+        }
+    }
+    // A frame that is cut off is none of them.
+    let start = whole.windows(2).position(|bytes| bytes == [0xff, 0xf8]).unwrap();
+    for length in [1, 2, 50, 120] {
+        let cut = [&of_unknown_length[..], &whole[start..start + length]].concat();
+        assert!(all(from_bytes(&cut)).1.losses().ends_early, "{length} bytes");
+    }
+}
+
+#[test]
 fn joined_recordings_are_read_to_the_end() {
     let folder = TempDir::new().unwrap();
     let signal = ramp(2, 20_000);
