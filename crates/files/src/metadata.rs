@@ -15,9 +15,11 @@ const MAX_BYTES: usize = 16 << 20;
 /// Bytes of a chunk besides its body.
 const HEADER_BYTES: usize = 8;
 
-/// Chunks of a WAV file that describe the file, not the recording.
-const STRUCTURE: [&[u8; 4]; 9] =
-    [b"fmt ", b"data", b"fact", b"ds64", b"JUNK", b"junk", b"FLLR", b"PAD ", b"PEAK"];
+/// Chunks of a WAV file that describe the file, not the recording, and the starts of other recordings.
+const STRUCTURE: [&[u8; 4]; 15] = [
+    b"fmt ", b"data", b"fact", b"ds64", b"JUNK", b"junk", b"FLLR", b"PAD ", b"PEAK", b"RIFF", b"RIFX",
+    b"RF64", b"BW64", b"fLaC", b"OggS",
+];
 
 /// FLAC blocks (RFC 9639, section 8) that describe the recording.
 const APPLICATION: u8 = 2;

@@ -444,8 +444,15 @@ fn read_format(length: u64, body: &mut impl Read, big_endian: bool) -> Result<Fo
 /// A header for samples of `format`, with an even number of bytes.
 ///
 /// `samples` is the length per channel, `None` if it is unknown and cannot be filled in later. `reserve` adds room
-/// for the 64-bit lengths of RF64, which replaces RIFF above 4 GiB. `chunks` are written before the samples.
-pub(super) fn header(spec: &OutputSpec, samples: Option<u64>, reserve: bool, chunks: &[u8]) -> Vec<u8> {
+/// for the 64-bit lengths of RF64, which replaces RIFF above 4 GiB. `chunks` are in the header, `behind` counts the bytes of those
+/// that follow the samples.
+pub(super) fn header(
+    spec: &OutputSpec,
+    samples: Option<u64>,
+    reserve: bool,
+    chunks: &[u8],
+    behind: usize,
+) -> Vec<u8> {
     let format = spec.format;
     let frame_bytes = spec.channels as u32 * u32::from(format.bits() / 8);
     let fmt = format_chunk(spec, frame_bytes);
@@ -459,7 +466,7 @@ pub(super) fn header(spec: &OutputSpec, samples: Option<u64>, reserve: bool, chu
         + chunks.len() as u64
         + 8;
     let data_bytes = samples.map(|samples| samples * u64::from(frame_bytes));
-    let riff_bytes = data_bytes.map(|data| header_bytes - 8 + data + data % 2);
+    let riff_bytes = data_bytes.map(|data| header_bytes - 8 + data + data % 2 + behind as u64);
     let short =
         |length: Option<u64>| length.and_then(|length| u32::try_from(length).ok()).unwrap_or(OPEN_LENGTH);
     let rf64 = reserve && riff_bytes.is_some_and(|bytes| bytes > u64::from(OPEN_LENGTH) - 1);
@@ -518,7 +525,7 @@ fn format_chunk(spec: &OutputSpec, frame_bytes: u32) -> Vec<u8> {
     fmt
 }
 
-/// Whether a plain header can hold the length of these samples, behind `chunk_bytes` bytes of other chunks.
+/// Whether a plain header can hold the length of these samples, beside `chunk_bytes` bytes of other chunks.
 pub(super) fn fits(samples: u64, channels: u16, format: SampleFormat, chunk_bytes: usize) -> bool {
     const HEADER: u64 = 128; // more than any header takes
     let frame_bytes = u64::from(channels) * u64::from(format.bits() / 8);

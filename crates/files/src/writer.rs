@@ -44,7 +44,8 @@ enum Encoder {
     Wav {
         channels: u16,
         reserve: bool,
-        /// Chunks before the samples.
+        /// Chunks before the samples of a stream, and behind those of a file: some programs find no samples behind a long or
+        /// malformed chunk.
         chunks: Vec<u8>,
     },
     Flac(Box<FlacEncoder>),
@@ -142,7 +143,10 @@ impl Writer {
         };
         let header = match &this.encoder {
             // The length is filled in at the end of a file and left open in a stream.
-            Encoder::Wav { chunks, .. } => wav::header(&spec, None, this.reserve(), chunks),
+            Encoder::Wav { chunks, .. } => {
+                let before = if this.is_stream() { &chunks[..] } else { &[] };
+                wav::header(&spec, None, this.reserve(), before, 0)
+            }
             Encoder::Flac(encoder) => encoder.header().map_err(WriteError::Io)?,
             Encoder::Raw => Vec::new(),
         };
@@ -264,12 +268,16 @@ impl Writer {
                 if !reserve && !is_stream && !wav::fits(self.length, *channels, format, chunks.len()) {
                     return Err(WriteError::TooLong { samples: self.length, format });
                 }
+                let behind = if is_stream { 0 } else { chunks.len() };
                 let data = self.length * u64::from(*channels) * u64::from(format.bits() / 8);
                 // Chunks have even lengths; a stream without a length would gain a sample by it.
                 if !data.is_multiple_of(2) && !is_stream {
                     self.bytes.push(0);
                 }
-                wav::header(&self.spec, Some(self.length), reserve, chunks)
+                if !is_stream {
+                    self.bytes.append(chunks);
+                }
+                wav::header(&self.spec, Some(self.length), reserve, chunks, behind)
             }
             Encoder::Flac(encoder) => {
                 encoder.finish(&mut self.bytes).map_err(WriteError::Io)?;

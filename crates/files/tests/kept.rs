@@ -282,6 +282,9 @@ fn what_is_said_of_a_recording_is_kept() {
     holds_all(&wav);
     let length = u32::from_le_bytes(wav[4..8].try_into().unwrap());
     assert_eq!(length as usize + 8, wav.len(), "the length of the file counts them");
+    // Some programs find no samples behind a long or malformed chunk.
+    let data = wav.windows(4).position(|name| name == b"data").unwrap();
+    assert_eq!(data, if wav[12..16] == *b"JUNK" { 72 } else { 36 });
 
     let (flac, again) = rewritten(from_bytes(&bytes), Container::Flac);
     assert_eq!(again.tags().collect::<Vec<_>>(), [("TITLE", "A title")]);
@@ -291,6 +294,17 @@ fn what_is_said_of_a_recording_is_kept() {
     assert_eq!(back.tags().collect::<Vec<_>>(), [("TITLE", "A title")]);
     let (flac_again, _) = rewritten(from_bytes(&flac), Container::Flac);
     assert!(flac == flac_again, "FLAC keeps all of it");
+}
+
+#[test]
+fn chunks_that_begin_another_recording_are_not_kept() {
+    let name = chunk(b"INAM", b"A title\0");
+    let list = chunk(b"LIST", &[&b"INFO"[..], &name].concat());
+    let chunks =
+        [format(), list, chunk(b"RIFF", b"WAVE"), chunk(b"OggS", b"\0\x02"), chunk(b"data", &[1; 61])];
+    let (wav, again) = rewritten(from_bytes(&riff(&chunks)), Container::Wav);
+    let (_, reader) = all(from_bytes(&wav));
+    assert!(again.tags().count() == 1 && !reader.losses().any(), "{}", reader.losses());
 }
 
 #[test]

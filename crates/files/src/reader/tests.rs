@@ -97,7 +97,7 @@ fn huge_announcements_cost_nothing() {
     let path = folder.path().join("a.wav");
     for channels in [1, MAX_CHANNELS as u16] {
         let spec = spec(channels.into(), SampleFormat::Int8);
-        let mut bytes = wav::header(&spec, Some(10_000), false, &[]);
+        let mut bytes = wav::header(&spec, Some(10_000), false, &[], 0);
         let end = bytes.len();
         bytes[end - 4..].copy_from_slice(&0xf000_0000_u32.to_le_bytes());
         bytes.extend(vec![0; usize::from(channels)]);
@@ -105,7 +105,7 @@ fn huge_announcements_cost_nothing() {
         assert!(matches!(reason(&path, read(&path)), ReadError::Truncated { found: 1, .. }));
     }
     let spec = spec(u16::MAX.into(), SampleFormat::Int8);
-    fs::write(&path, wav::header(&spec, Some(1), false, &[])).unwrap();
+    fs::write(&path, wav::header(&spec, Some(1), false, &[], 0)).unwrap();
     assert!(matches!(
         reason(&path, read(&path)),
         ReadError::Signal(InvalidSignal::TooManyChannels { found: 65_535 })
@@ -154,7 +154,7 @@ fn a_live_stream_is_read_as_it_comes() {
 
     // What has come is given out, whether or not the header declares how much is to come.
     for length in [None, Some(1_000)] {
-        let mut bytes = wav::header(&spec(2, SampleFormat::Int16), length, false, &[]);
+        let mut bytes = wav::header(&spec(2, SampleFormat::Int16), length, false, &[], 0);
         bytes.extend([1; 80]);
         let mut reader = Reader::from_stream("stdin", Trickle(bytes, 0)).unwrap();
         let mut found = 0;
@@ -194,7 +194,7 @@ fn recordings_beyond_4_gib_keep_their_length() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("long.wav");
     let length = 3_u64 << 30;
-    let header = wav::header(&spec(1, SampleFormat::Int16), Some(length), true, &[]);
+    let header = wav::header(&spec(1, SampleFormat::Int16), Some(length), true, &[], 0);
     fs::write(&path, &header).unwrap();
     let file = fs::File::options().append(true).open(&path).unwrap();
     file.set_len(header.len() as u64 + 2 * length).unwrap();

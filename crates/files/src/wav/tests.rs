@@ -55,19 +55,19 @@ fn a_header_written_is_read_again() {
                         continue;
                     }
                     let spec = spec(48_000, channels, format);
-                    let bytes = header(&spec, samples, reserve, &[]);
+                    let bytes = header(&spec, samples, reserve, &[], 0);
                     let read = header_of(&bytes).unwrap();
                     assert_eq!(read.sample_rate, 48_000);
                     assert_eq!((read.channels, read.encoding.format()), (channels.into(), format));
                     assert_eq!(read.length, samples);
                     assert_eq!(bytes.len() % 2, 0);
-                    let empty = header(&spec, None, reserve, &[]);
+                    let empty = header(&spec, None, reserve, &[], 0);
                     assert_eq!(bytes.len(), empty.len(), "it can be filled in later");
                 }
             }
         }
     }
-    let plain = header(&spec(16_000, 1, SampleFormat::Int16), Some(0), false, &[]);
+    let plain = header(&spec(16_000, 1, SampleFormat::Int16), Some(0), false, &[], 0);
     assert_eq!(plain.len(), 44, "the canonical header");
 }
 
