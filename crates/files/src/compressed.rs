@@ -551,6 +551,10 @@ impl CompressedDecoder {
 
     /// Compares what was found with what is declared.
     fn at_end(&mut self) -> Result<(), ReadError> {
+        // An open length of WAV ends with the file.
+        if self.is(FORMAT_ID_WAVE) && self.length.is_none_or(|expected| self.position >= expected) {
+            self.losses.ends_early = false;
+        }
         // WAV and MP3 declare their length with the delay and the padding of the encoder.
         let is_exact = [FORMAT_ID_WAVE, FORMAT_ID_MP3].iter().any(|&format| self.is(format));
         let is_cut = is_exact && self.losses().ends_early;

@@ -16,9 +16,13 @@ const PCM: u16 = 0x0001;
 const IEEE_FLOAT: u16 = 0x0003;
 const A_LAW: u16 = 0x0006;
 const MU_LAW: u16 = 0x0007;
+const ADPCM_TAGS: [u16; 2] = [0x0002, 0x0011];
 const EXTENSIBLE: u16 = 0xfffe;
 /// The end of every GUID of `WAVEFORMATEXTENSIBLE`, behind the format tag.
 const GUID_TAIL: [u8; 14] = [0, 0, 0, 0, 0x10, 0, 0x80, 0, 0, 0xaa, 0, 0x38, 0x9b, 0x71];
+
+/// Why ADPCM is not read here, but by the decoders of `compressed`.
+pub(super) const ADPCM: &str = "ADPCM";
 
 /// Default speaker positions of one channel (centre) and of two (left and right), which headers leave out.
 const MONO: u32 = 0x4;
@@ -432,6 +436,9 @@ fn read_format(length: u64, body: &mut impl Read, big_endian: bool) -> Result<Fo
         (IEEE_FLOAT, 64, 8) => Kind::Float64,
         (A_LAW, 8, 1) => Kind::ALaw,
         (MU_LAW, 8, 1) => Kind::MuLaw,
+        (tag, ..) if ADPCM_TAGS.contains(&tag) && !big_endian => {
+            return Err(ReadError::Unsupported(ADPCM.into()));
+        }
         (tag, bits, bytes) => {
             return Err(ReadError::Unsupported(format!(
                 "WAV format {tag:#06x} with {bits} bits in {bytes} bytes a sample"

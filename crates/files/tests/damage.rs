@@ -682,6 +682,37 @@ fn a_short_cut_of_a_declared_length_is_refused() {
 }
 
 #[test]
+fn wrong_lengths_of_adpcm_are_no_other_encoding() {
+    let folder = TempDir::new().unwrap();
+    for codec in ["adpcm_ms", "adpcm_ima_wav"] {
+        if !sound(folder.path(), 2, &["-ar", "16000", "-c:a", codec], "a.wav") {
+            return;
+        }
+        let mut bytes = fs::read(folder.path().join("a.wav")).unwrap();
+        let [whole, _] = all(&bytes, false);
+        let size = find(&bytes, b"data") + 4;
+        // As written to a pipe, the length of the whole file alone, and more than there is.
+        for (riff, data, is_whole) in [(u32::MAX, u32::MAX, true), (0, u32::MAX, true), (100, 1 << 20, false)]
+        {
+            bytes[4..8].copy_from_slice(&riff.to_le_bytes());
+            bytes[size..size + 4].copy_from_slice(&data.to_le_bytes());
+            for (samples, losses) in all(&bytes, true) {
+                assert_eq!(losses.any(), !is_whole, "{codec}, {riff}, {data}: {losses}");
+                assert!(samples.len().abs_diff(whole.0.len()) < 2_048, "{codec}: {} samples", samples.len());
+            }
+        }
+        // A block has no bytes.
+        bytes[32..34].fill(0);
+        for refused in [
+            Reader::from_seekable("file", Cursor::new(bytes.clone())).unwrap_err(),
+            Reader::from_stream("stream", Cursor::new(bytes.clone())).unwrap_err(),
+        ] {
+            assert!(matches!(refused, Error::Read { reason: ReadError::NotAudio(_), .. }), "{refused}");
+        }
+    }
+}
+
+#[test]
 fn codecs_without_a_decoder_are_named() {
     let folder = TempDir::new().unwrap();
     for (codec, name, expected) in [

@@ -6,12 +6,15 @@ use crate::error::ReadError;
 use crate::metadata::Metadata;
 use crate::pcm::PcmDecoder;
 use crate::source::{
-    FileKind, MAX_START, ReadSeek, Recorded, TRANSPORT_BYTES, id3_bytes, start_of, transport_stream,
+    FileKind, MAX_START, Patched, ReadSeek, Recorded, TRANSPORT_BYTES, id3_bytes, start_of, transport_stream,
 };
 use crate::wav;
 use alphamf_signal::{check_channels, check_sample_rate};
-use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
+
+/// The start of a WAV file with an open length, as another demuxer refuses a file whose samples go beyond a wrong one.
+const OPEN_RIFF: [u8; 8] = *b"RIFF\xff\xff\xff\xff";
 
 impl Reader {
     pub(super) fn from_source(name: &Path, mut source: Box<dyn ReadSeek>) -> Result<Self, ReadError> {
@@ -76,10 +79,9 @@ impl Reader {
             }
             // ADPCM, for example.
             Err(ReadError::Unsupported(reason)) if kind == FileKind::Wav => {
-                let mut source = bytes.into_inner();
-                source.rewind().map_err(ReadError::Io)?;
-                Self::from_compressed(name, || CompressedDecoder::open(source, length))
-                    .map_err(|_| ReadError::Unsupported(reason))
+                let source = Patched::new(bytes.into_inner(), 0, OPEN_RIFF).map_err(ReadError::Io)?;
+                Self::from_compressed(name, || CompressedDecoder::open(Box::new(source), length))
+                    .map_err(|error| refused(reason, error))
             }
             Err(error) => Err(error),
         }
@@ -145,9 +147,12 @@ impl Reader {
                 Ok(Self::from_wav(name, &header, None, Box::new(bytes.source)))
             }
             Err(ReadError::Unsupported(reason)) if kind == FileKind::Wav => {
-                let again = Box::new(bytes.again());
+                let mut again = bytes.again();
+                io::copy(&mut again.by_ref().take(OPEN_RIFF.len() as u64), &mut io::sink())
+                    .map_err(ReadError::Io)?;
+                let again = Box::new(Cursor::new(OPEN_RIFF).chain(again));
                 Self::from_compressed(name, || CompressedDecoder::open_stream(again))
-                    .map_err(|_| ReadError::Unsupported(reason))
+                    .map_err(|error| refused(reason, error))
             }
             Err(error) => Err(error),
         }
@@ -226,6 +231,11 @@ fn take_tag(stream: &mut impl Read) -> Result<(Vec<u8>, Option<Vec<u8>>), ReadEr
         start.extend(behind);
     }
     Ok((start, None))
+}
+
+/// Why a WAV file is refused by both ways of reading it. ADPCM is read, so that it is this file of it that is wrong.
+fn refused(of_header: String, error: ReadError) -> ReadError {
+    if of_header == wav::ADPCM { error } else { ReadError::Unsupported(of_header) }
 }
 
 fn read_header(kind: FileKind, bytes: &mut impl Read) -> Result<wav::WavHeader, ReadError> {
