@@ -197,15 +197,7 @@ fn tag_bytes(start: &[u8]) -> Option<usize> {
         return None;
     }
     let start = &start[..start.len().min(TAG_HEADER)];
-    let is_id3 = |header: &[u8; 10]| {
-        let [.., version, revision, flags, a, b, c, d] = *header;
-        (2..=4).contains(&version) && revision == 0 && flags & 0xf == 0 && (a | b | c | d) < 0x80
-    };
-    let length = match start.first_chunk::<10>() {
-        Some(header) if start.starts_with(b"ID3") => id3_bytes(start).filter(|_| is_id3(header)),
-        Some(_) => Some(ape_bytes(start)),
-        None => None,
-    };
+    let length = if start.starts_with(b"ID3") { id3_bytes(start) } else { Some(ape_bytes(start)) };
     length.filter(|&length| length <= MAX_TAG).and_then(|length| usize::try_from(length).ok())
 }
 

@@ -428,7 +428,7 @@ impl CompressedDecoder {
     /// Refuses further silence beyond [`MAX_SILENCE`].
     fn check_silence(&self, more: u64) -> Result<(), ReadError> {
         let limit = MAX_SILENCE.0 * u64::from(self.rate()) + MAX_SILENCE.1 * self.coded_samples;
-        let silence = self.losses.silent_samples.saturating_add(self.gap).saturating_add(more);
+        let silence = self.losses().silent_samples.saturating_add(self.gap).saturating_add(more);
         if silence > limit { Err(self.damaged(&"nearly all packets are missing")) } else { Ok(()) }
     }
 
@@ -465,6 +465,7 @@ impl CompressedDecoder {
         let mut silence = 0_u64;
         loop {
             let Some(packet) = self.take_packet()? else { return Ok(()) };
+            self.check_silence(silence)?;
             self.look_for_gap(&packet)?;
             let decoded = self.decode_packet(&packet)?;
             self.clock.pass(&packet, decoded.map(|(rate, frames)| frames as f64 / f64::from(rate.max(1))));
@@ -477,7 +478,6 @@ impl CompressedDecoder {
                 if silence > 16 * MAX_PACKET {
                     return Err(self.damaged(&"no packet can be decoded any more"));
                 }
-                self.check_silence(silence)?;
                 continue;
             };
             self.coded_bits += 8 * packet.data.len() as u64;

@@ -17,10 +17,19 @@ const MAX_TAG: u64 = 1 << 29;
 const MAX_NAME: usize = 32;
 /// Names of the tables in first frames that hold the number of frames.
 const DECLARATIONS: [&[u8; 4]; 3] = [b"Xing", b"Info", b"VBRI"];
-/// Starts and ends of lyrics between frames and an ID3v1 tag (Lyrics3), and the longest of them, bytes.
+/// The start of lyrics between frames and an ID3v1 tag (Lyrics3), and their ends: of fields, behind six digits of their length, and
+/// of a text, which is shorter than [`MAX_LYRICS`] bytes.
 const LYRICS: &[u8] = b"LYRICSBEGIN";
-const LYRICS_ENDS: [&[u8; 9]; 2] = [b"LYRICS200", b"LYRICSEND"];
-const MAX_LYRICS: usize = 1 << 20;
+const END_OF_FIELDS: &[u8] = b"LYRICS200";
+const END_OF_TEXT: &[u8] = b"LYRICSEND";
+const MAX_LYRICS: usize = 5_200;
+/// Limit on the fields of lyrics; eight are defined.
+const MAX_FIELDS: usize = 64;
+/// Starts of formats with a mark of their own: the frames of others within them are no stream.
+const MARKS: [&[u8]; 5] = [b"OggS", b"\x1a\x45\xdf\xa3", b"FORM", b"caff", b"fLaC"];
+/// Bytes that are searched for the first frames: as many as symphonia searches, in steps that grow fourfold.
+pub(super) const SEARCHED: usize = 1 << 20;
+pub(super) const FIRST_STEP: usize = 1 << 14;
 const CHUNK: usize = 1 << 16;
 
 /// Bit rates of MPEG-1 layers I, II and III and of MPEG-2 layers I and the others, kbit/s (ISO/IEC 11172-3, 13818-3).
@@ -147,8 +156,6 @@ pub(super) struct MendedFrames<R> {
     frame_bytes: usize,
     /// Whether the first frame declares how many there are.
     is_declared: bool,
-    /// Whether lyrics had no end: no further ones are searched for theirs.
-    has_false_lyrics: bool,
     lost: Arc<Lost>,
 }
 
@@ -166,7 +173,6 @@ impl<R: Read> MendedFrames<R> {
             frames: 0,
             frame_bytes: 0,
             is_declared: false,
-            has_false_lyrics: false,
             lost,
         }
     }
@@ -191,32 +197,89 @@ impl<R: Read> MendedFrames<R> {
         Ok(Some(frame).filter(|frame| next.is_some_and(|next| next.is_like(frame))))
     }
 
+    /// The first frames ahead that follow one another, and how far they are.
+    fn first_frames(&mut self) -> io::Result<Option<(usize, Frame)>> {
+        let mut step = FIRST_STEP;
+        loop {
+            let bytes = self.peek(0, step)?;
+            let is_whole = bytes.len() < step;
+            let found = if is_marked(bytes) { None } else { first_frames(bytes, is_whole) };
+            if found.is_some() || is_whole || is_marked(bytes) || step >= SEARCHED {
+                return Ok(found);
+            }
+            step *= 4;
+        }
+    }
+
     /// The length of lyrics at this position, if they are there, bytes.
     fn lyrics(&mut self) -> io::Result<Option<u64>> {
-        if self.has_false_lyrics || self.peek(0, LYRICS.len())? != LYRICS {
+        if self.peek(0, LYRICS.len())? != LYRICS {
             return Ok(None);
         }
-        let is_end = |bytes: &[u8]| LYRICS_ENDS.iter().any(|end| bytes == &end[..]);
-        let end = self.peek(0, MAX_LYRICS)?.windows(LYRICS_ENDS[0].len()).position(is_end);
-        self.has_false_lyrics = end.is_none();
-        Ok(end.map(|end| (end + LYRICS_ENDS[0].len()) as u64))
+        let mut length = LYRICS.len();
+        for _ in 0..MAX_FIELDS {
+            // A name and the length of the field, or that of all and the end.
+            let next = self.peek(length, 6 + END_OF_FIELDS.len())?;
+            if next.ends_with(END_OF_FIELDS) && decimal(&next[..6]) == Some(length) {
+                return Ok(Some((length + next.len()) as u64));
+            }
+            let is_name = next.len() > 8 && next[..3].iter().all(u8::is_ascii_uppercase);
+            let Some(field) = next.get(3..8).filter(|_| is_name).and_then(decimal) else { break };
+            length += 8 + field;
+        }
+        let text = self.peek(0, MAX_LYRICS)?;
+        let end = text.windows(END_OF_TEXT.len()).position(|bytes| bytes == END_OF_TEXT);
+        // A text has no byte with which a frame begins.
+        let end = end.filter(|&end| !text[..end].contains(&0xff));
+        Ok(end.map(|end| (end + END_OF_TEXT.len()) as u64))
+    }
+
+    /// The length of a tag or of lyrics at this position, if they are there, bytes. Behind frames, damage may look like one.
+    fn tag(&mut self) -> io::Result<Option<u64>> {
+        let tag = match tag_bytes(self.peek(0, MAX_NAME)?) {
+            None => self.lyrics()?,
+            tag => tag,
+        };
+        match (tag, self.last) {
+            (Some(bytes), Some(last)) if !self.is_tag(bytes, &last)? => Ok(None),
+            _ => Ok(tag),
+        }
+    }
+
+    /// Whether a frame, another tag or the end follows so many bytes behind frames.
+    fn is_tag(&mut self, bytes: u64, last: &Frame) -> io::Result<bool> {
+        let Some(bytes) = usize::try_from(bytes).ok().filter(|&bytes| bytes < MAX_GAP) else {
+            return Ok(false);
+        };
+        let is_there = self.peek(0, bytes)?.len() == bytes;
+        let next = self.peek(bytes, MAX_NAME)?;
+        let is_expected = next.is_empty()
+            || tag_bytes(next).is_some()
+            || next.starts_with(LYRICS)
+            || Frame::parse(next).is_some_and(|frame| frame.is_like(last));
+        Ok(is_there && (is_expected || self.confirmed(bytes)?.is_some()))
     }
 
     /// Determines the number of valid bytes ahead, and the frames lost before them.
     fn advance(&mut self) -> io::Result<()> {
-        if let Some(bytes) = self.lyrics()? {
+        if let Some(bytes) = self.tag()? {
             self.sound = bytes;
             return Ok(());
         }
-        let start = self.peek(0, MAX_NAME)?;
-        if let Some(bytes) = tag_bytes(start) {
-            self.sound = bytes;
-            return Ok(());
-        }
-        let next = match (Frame::parse(start), self.last) {
+        let header = Frame::parse(self.peek(0, HEADER)?);
+        let mut next = match (header, self.last) {
             (Some(frame), Some(last)) if frame.is_like(&last) => Some(frame),
             _ => self.confirmed(0)?,
         };
+        if next.is_none() && self.last.is_none() {
+            let first = self.first_frames()?;
+            // Damage may begin with the second frame.
+            next = header.filter(|frame| first.is_some_and(|(_, first)| frame.is_like(&first)));
+            if next.is_none() {
+                self.sound = first.map_or(u64::MAX, |(ahead, _)| ahead as u64);
+                return Ok(());
+            }
+        }
         if let Some(frame) = next {
             if self.last.is_some_and(|last| !frame.is_like(&last)) {
                 self.lost.other_recording.store(true, Relaxed);
@@ -324,12 +387,20 @@ pub(super) fn ape_bytes(start: &[u8]) -> u64 {
 /// Whether a tag, or frames that follow one another, say that the bytes are a stream of frames: a header alone may be any
 /// data. `is_whole` if there are no further bytes.
 pub(super) fn has_frames(bytes: &[u8], is_whole: bool) -> bool {
+    tag_bytes(bytes).is_some() || first_frames(bytes, is_whole).is_some()
+}
+
+/// Whether these are the first bytes of a format with a mark of its own.
+pub(super) fn is_marked(start: &[u8]) -> bool {
+    MARKS.iter().any(|mark| start.starts_with(mark))
+}
+
+/// Where frames begin that follow one another, and the first of them. `is_whole` if there are no further bytes.
+fn first_frames(bytes: &[u8], is_whole: bool) -> Option<(usize, Frame)> {
     /// Of the same kind, one behind the other.
     const FRAMES: usize = 4;
-    if tag_bytes(bytes).is_some() {
-        return true;
-    }
-    (0..bytes.len()).any(|start| {
+    (0..bytes.len()).find_map(|start| {
+        let first = Frame::parse(&bytes[start..])?;
         let (mut rest, mut last, mut count) = (&bytes[start..], None, 0);
         while let Some(frame) = Frame::parse(rest)
             && last.is_none_or(|last| frame.is_like(&last))
@@ -339,8 +410,16 @@ pub(super) fn has_frames(bytes: &[u8], is_whole: bool) -> bool {
         }
         // A short recording ends with its last frame, or within it.
         let is_short = is_whole && (rest.len() < HEADER || tag_bytes(rest).is_some());
-        count == FRAMES || is_short && (count > 1 || count == 1 && start == 0)
+        let is_stream = count == FRAMES || is_short && (count > 1 || start == 0);
+        is_stream.then_some((start, first))
     })
+}
+
+/// A number of digits.
+fn decimal(digits: &[u8]) -> Option<usize> {
+    digits
+        .iter()
+        .try_fold(0, |number, digit| digit.is_ascii_digit().then(|| 10 * number + usize::from(digit - b'0')))
 }
 
 /// Number of bytes to pass on for an ID3 (v1, v2) or APE tag at this position.
@@ -382,12 +461,12 @@ mod tests {
 
     /// What searches a megabyte for the end of each takes minutes.
     #[test]
-    fn lyrics_without_an_end_are_damage_and_searched_for_it_once() {
+    fn lyrics_without_an_end_are_damage() {
         let damaged: Vec<u8> =
-            (0..1 << 14).flat_map(|_| [LYRICS.to_vec(), frames(true, 2).concat()].concat()).collect();
+            (0..1 << 12).flat_map(|_| [LYRICS.to_vec(), frames(true, 2).concat()].concat()).collect();
         let start = std::time::Instant::now();
         let (result, gaps, ..) = mended(&[frames(true, 3).concat(), damaged].concat());
-        assert!(gaps > 1 << 13, "{gaps} gaps");
+        assert!(gaps > 1 << 11, "{gaps} gaps");
         assert!(!result.windows(LYRICS.len()).any(|bytes| bytes == LYRICS));
         assert!(start.elapsed() < std::time::Duration::from_secs(5), "{:?}", start.elapsed());
     }
@@ -423,11 +502,13 @@ mod tests {
             let footer = part(if has_header { 0x8000_0000 } else { 0 });
             [header, vec![b'x'; item_bytes], footer].concat()
         };
-        let lyrics = [&b"LYRICSBEGININD0000210"[..], &[b'a'; 3_000], b"003021LYRICS200"].concat();
+        let lyrics = [&b"LYRICSBEGININD0000210LYR03000"[..], &[b'a'; 3_000], b"003029LYRICS200"].concat();
+        let text = [&LYRICS[..], &[b'a'; 5_100], b"LYRICSEND"].concat();
+        let tags = [ape(true, 40), ape(true, 9_000), ape(false, 9_000), lyrics.clone(), text, vec![0; 5_000]];
         for is_adts in [false, true] {
             let frames = frames(is_adts, 200).concat();
-            for tag in [ape(true, 40), ape(true, 9_000), ape(false, 9_000), lyrics.clone(), vec![0; 5_000]] {
-                let whole = [&frames[..], &tag, &id3v1].concat();
+            for tag in &tags {
+                let whole = [&frames[..], tag, &id3v1].concat();
                 assert_eq!(mended(&whole), (whole.clone(), 0, 0, false));
                 let samples = if is_adts { 200 * 1_024 } else { 200 * 1_152 };
                 assert_eq!(survey(&whole[..]).unwrap().samples, Some(samples));
@@ -435,10 +516,15 @@ mod tests {
             let mut declared = frames.clone();
             declared[36..40].copy_from_slice(b"Info");
             assert_eq!(survey(&declared[..]).unwrap().samples, None);
-            for tag in [ape(true, 9_000), [&lyrics[..], &id3v1].concat()] {
-                let joined = [&frames[..], &tag, &frames].concat();
+            for tag in [&tags[1], &[&lyrics[..], &id3v1].concat(), &[&tags[4][..], &id3v1].concat()] {
+                let joined = [&frames[..], tag, &frames].concat();
                 assert_eq!(mended(&joined), (joined.clone(), 0, 0, false));
             }
+            // Lyrics without an end do not make damage of those behind them.
+            let mut damaged = [&frames[..], LYRICS, &frames, &lyrics, &id3v1, &frames].concat();
+            assert_eq!(mended(&damaged).1, 1);
+            damaged.drain(frames.len()..frames.len() + LYRICS.len());
+            assert_eq!(mended(&damaged).0, damaged);
         }
     }
 
@@ -462,6 +548,54 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    #[test]
+    fn damage_behind_the_start_of_a_tag_is_mended() {
+        let starts = [
+            &b"ID3\x04\0\0\x40\0\0\0"[..],
+            b"ID3\x03\0\0\0\0\x20\0",
+            b"ID3\x03\0\0\0\0\xa0\0",
+            b"APETAGEX\xd0\x07\0\0\0\x20\0\0\x01\0\0\0\0\0\0\xa0\0\0\0\0\0\0\0\0",
+            LYRICS,
+            b"LYRICSBEGININD00002ab",
+        ];
+        for is_adts in [false, true] {
+            let samples = if is_adts { 1024 } else { 1152 };
+            let mut sound = frames(is_adts, 200);
+            sound[80..84].iter_mut().for_each(|frame| frame.fill(0));
+            for start in starts {
+                for end in [&b"LYRICS200"[..], b"LYRICSEND", b""] {
+                    let bytes = [&sound[..30].concat(), start, &sound[30..].concat(), end].concat();
+                    let (_, gaps, lost, _) = mended(&bytes);
+                    assert_eq!((gaps, lost), (2, 4 * samples), "{start:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn damage_at_the_start_does_not_hide_further_damage() {
+        for is_adts in [false, true] {
+            let samples = if is_adts { 1024 } else { 1152 };
+            let sound = frames(is_adts, 200);
+            for (first, count) in [(0, 1), (0, 2), (1, 1), (1, 3), (0, 0)] {
+                for before in [&b""[..], &[0; 500], &b"HTTP/1.0 200 OK\r\n\r\n".repeat(3_000)] {
+                    let mut bytes = sound.clone();
+                    bytes[first..first + count].iter_mut().for_each(|frame| frame.fill(0x55));
+                    bytes[50..53].iter_mut().for_each(|frame| frame.fill(0x55));
+                    let (result, gaps, lost, _) = mended(&[before, &bytes.concat()].concat());
+                    // Of what is before the first frame, the length in frames is unknown.
+                    let mended_at_start = if first == 1 && before.is_empty() { count as u64 } else { 0 };
+                    let expected = (1 + u64::from(mended_at_start > 0), (3 + mended_at_start) * samples);
+                    assert_eq!((gaps, lost), expected, "{first} {count} {}", before.len());
+                    assert!(result.ends_with(&bytes[53..].concat()));
+                }
+            }
+            // The frames of a track in a container are its own.
+            let contained = [&b"\x1a\x45\xdf\xa3"[..], &sound[..9].concat(), &[0; 900], &sound.concat()];
+            assert_eq!(mended(&contained.concat()), (contained.concat(), 0, 0, false));
         }
     }
 
@@ -511,6 +645,35 @@ mod tests {
             assert!(!has_frames(&stray, true), "none follow");
         }
         assert!(has_frames(b"ID3\x03\0\0\0\0\x01\x02", false) && !has_frames(b"", true));
+    }
+
+    #[test]
+    fn damage_anywhere_is_as_long_as_what_replaces_it() {
+        for is_adts in [false, true] {
+            let sound = frames(is_adts, 60).concat();
+            let frame = Frame::parse(&sound).unwrap();
+            for seed in 0_usize..600 {
+                let mut bytes = sound.clone();
+                let at = seed * 7_919 % bytes.len();
+                let end = bytes.len().min(at + 1 + seed * 31 % (9 * frame.bytes));
+                // A header of which a part is left may be of another length.
+                if [at, end].iter().any(|place| (1..HEADER).contains(&(place % frame.bytes))) {
+                    continue;
+                }
+                bytes[at..end].fill([0, 0x55, 0xff, b'T'][seed % 4]);
+                let (result, gaps, lost, _) = mended(&bytes);
+                let replaced = (lost / frame.samples) as usize;
+                let found = result.len() + replaced * (frame.bytes - frame.silent().len());
+                assert_eq!(found, bytes.len(), "{seed}: {at} to {end}");
+                // Of headers that are damaged, but for the first and those at the end.
+                let headers = (1..60).filter(|n| (at..end).contains(&(n * frame.bytes))).count();
+                let is_last = end > 57 * frame.bytes;
+                assert!(
+                    at < frame.bytes || is_last || (replaced, gaps > 0) == (headers, headers > 0),
+                    "{seed}"
+                );
+            }
+        }
     }
 
     /// Any bytes come out again, or silence for some of them, without end or panic.

@@ -103,11 +103,15 @@ pub(super) fn open_file(path: &Path) -> Result<File, ReadError> {
     })
 }
 
-/// The length of the ID3 tag at the start of a file, if there is one (ID3v2.4, section 3.1), bytes.
+/// The length of the ID3 tag that begins here, if there is one (ID3v2.4, section 3.1), bytes.
 pub(super) fn id3_bytes(start: &[u8]) -> Option<u64> {
-    let header = start.first_chunk::<10>().filter(|header| header.starts_with(b"ID3"))?;
-    let body = header[6..].iter().fold(0, |size, byte| size << 7 | u64::from(byte & 0x7f));
-    let footer = if header[5] & 0x10 != 0 { 10 } else { 0 };
+    let [b'I', b'D', b'3', version, revision, flags, size @ ..] = *start.first_chunk::<10>()? else {
+        return None;
+    };
+    let is_tag = (2..=4).contains(&version) && revision == 0 && flags & 0xf == 0;
+    let size: [u8; 4] = Some(size).filter(|size| is_tag && size.iter().all(|byte| *byte < 0x80))?;
+    let body = size.iter().fold(0, |size, byte| size << 7 | u64::from(*byte));
+    let footer = if flags & 0x10 != 0 { 10 } else { 0 };
     Some(10 + body + footer)
 }
 

@@ -647,6 +647,21 @@ fn damage_is_told_and_what_follows_stays_in_time() {
 }
 
 #[test]
+fn damage_does_not_become_hours_of_silence() {
+    // Frames of AAC at 16 kHz with the element that ends them, alone.
+    let frame = [0xff, 0xf1, 0x60, 0x40, 0x01, 0x1f, 0xfc, 0xe0];
+    let file = |gap: usize| [frame.repeat(40), vec![0; gap], frame.repeat(40)].concat();
+    for open in [from_bytes, from_stream] {
+        let (samples, reader) = all(open(&file(8 * 1_000)));
+        assert_eq!((samples.len(), reader.losses().silent_samples), (1_080 * 1_024, 1_000 * 1_024));
+        let refused = open(&file(800_000)).read_all().unwrap_err();
+        assert!(matches!(refused, Error::Read { reason: ReadError::Damaged { .. }, .. }), "{refused}");
+        let (samples, reader) = all(open(&file(800_000)).salvage(true));
+        assert!(samples.len() < 1 << 20 && reader.losses().any(), "{} samples", samples.len());
+    }
+}
+
+#[test]
 fn headers_cost_no_memory_and_streams_are_held_up_to_a_bound() {
     // 65,535 channels of 8 bits, and one sample of each.
     let common =

@@ -22,20 +22,16 @@ use symphonia::core::io::{MediaSource, ReadOnlySource};
 
 /// The first bytes, as many as it takes to find frames of MPEG audio or as [`PROBE`] searches, and whether they hold any.
 fn looked_ahead(source: &mut impl Read) -> io::Result<(Vec<u8>, bool)> {
-    /// What symphonia searches by default.
-    const PROBED: usize = 1 << 20;
-    /// Starts of formats with a mark of their own: the frames of others within them are no stream.
-    const MARKS: [&[u8]; 5] = [b"OggS", b"\x1a\x45\xdf\xa3", b"FORM", b"caff", b"fLaC"];
     let mut start = Vec::new();
-    let mut step = 1 << 14;
+    let mut step = mpeg::FIRST_STEP;
     loop {
         let missing = step - start.len();
         let is_whole = source.by_ref().take(missing as u64).read_to_end(&mut start)? < missing;
-        if MARKS.iter().any(|mark| start.starts_with(mark)) {
+        if mpeg::is_marked(&start) {
             return Ok((start, false));
         }
         let has_frames = mpeg::has_frames(&start, is_whole);
-        if has_frames || is_whole || step >= PROBED {
+        if has_frames || is_whole || step >= mpeg::SEARCHED {
             return Ok((start, has_frames));
         }
         step *= 4;
